@@ -6,23 +6,24 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/fuzztest"
 )
 
 // FuzzOpen looks for a file that opens and then breaks a promise: a record that cannot be read or found, bytes that
 // belong to no record of a complete trace, an order that is no order of execution.
 func FuzzOpen(f *testing.F) {
+	var files [][]byte
 	for _, c := range refused {
-		f.Add(c.file)
+		files = append(files, c.file)
 	}
 	for _, c := range unfinished {
-		f.Add(c.file)
+		files = append(files, c.file)
 	}
 	b, err := os.ReadFile(write(f, declared, 0, some...))
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(b)
-	f.Fuzz(func(t *testing.T, file []byte) {
+	fuzztest.Files(f, append(files, b), func(t *testing.T, file []byte) {
 		tr, err := capture.OpenReader("fuzzed", bytes.NewReader(file), int64(len(file)))
 		if err != nil {
 			return

@@ -6,21 +6,23 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"runtime"
 )
 
 // lock takes the file at path for this process, or returns ErrLocked. On Windows a file that a process has open
 // cannot be removed: one that can be removed was left by a run that is gone. On the few other systems that come
-// here the lock keeps out only runs that start at the same moment.
-func lock(path string) (release func(), err error) {
+// here the lock keeps out only runs that start at the same moment, and is not sure.
+func lock(path string) (release func(), sure bool, err error) {
+	const windows = runtime.GOOS == "windows"
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrLocked
+		return nil, windows, ErrLocked
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, ErrLocked
+		return nil, windows, ErrLocked
 	}
 	if err != nil {
-		return nil, err
+		return nil, windows, err
 	}
-	return func() { f.Close(); os.Remove(path) }, nil
+	return func() { f.Close(); os.Remove(path) }, windows, nil
 }

@@ -10,25 +10,25 @@ import (
 )
 
 // lock takes the file at path for this process, or returns ErrLocked. The kernel lets go of it when the process
-// ends, however it ends, so that a killed run never blocks the next.
-func lock(path string) (release func(), err error) {
+// ends, however it ends, so that a killed run never blocks the next. sure is false where the file system has no locks.
+func lock(path string) (release func(), sure bool, err error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 		if err != nil {
-			return nil, err
+			return nil, true, err
 		}
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			f.Close()
-			return nil, ErrLocked
+			return nil, true, ErrLocked
 		}
 		// Some network file systems have no locks. There a second run is not noticed, which is better than no run.
 		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
+			return nil, true, fmt.Errorf("lock %s: %w", path, err)
 		}
 		if current(f, path) {
-			return func() { os.Remove(path); f.Close() }, nil
+			return func() { os.Remove(path); f.Close() }, err == nil, nil
 		}
 		f.Close()
 	}

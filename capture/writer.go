@@ -55,7 +55,7 @@ func createOn(d disk, path string, m Manifest, reserve int) (_ *Writer, err erro
 	if err := replaceable(path); err != nil {
 		return nil, err
 	}
-	release, err := lock(path + ".lock")
+	release, _, err := lock(path + ".lock")
 	if err != nil {
 		return nil, err
 	}
@@ -208,14 +208,31 @@ func (w *Writer) end() {
 // Lock keeps other runs from what stands at path: the file path.lock is this run's until release is called or the process
 // ends, however it ends. The error is [ErrLocked] while another run, of this process or another, has it; others are those
 // of the file system. A [Writer] locks the path of its trace itself.
-func Lock(path string) (release func(), err error) { return lock(path + ".lock") }
+func Lock(path string) (release func(), err error) {
+	release, _, err = lock(path + ".lock")
+	return release, err
+}
 
 // Busy reports whether a run, of this process or another, is writing the trace at path. A lock that a killed run left is
 // taken away.
 func Busy(path string) bool {
-	release, err := lock(path + ".lock")
+	release, _, err := lock(path + ".lock")
 	if err == nil {
 		release()
 	}
 	return errors.Is(err, ErrLocked)
+}
+
+// Abandoned takes the lock of a path, as [Lock] does, if certainly no run has the lock. ok is false while a run has the lock, and on a file system without
+// locks.
+func Abandoned(path string) (release func(), ok bool) {
+	release, sure, err := lock(path + ".lock")
+	if err != nil {
+		return nil, false
+	}
+	if !sure {
+		release()
+		return nil, false
+	}
+	return release, true
 }

@@ -65,7 +65,7 @@ func TestNoiseIsUnexplained(t *testing.T) {
 		t.Fatalf("%+v", r.Isolation.Findings)
 	}
 	f := r.Isolation.Findings[at]
-	if f.First != key || f.Bug.Named() || f.Bug.Page != "" || f.Bug.Tried < 100 || !strings.HasPrefix(f.What, fmt.Sprintf("unexplained: %d mistakes tried (", f.Bug.Tried)) {
+	if f.First != key || f.Bug.Named() || f.Bug.Page != "" || f.Bug.Tried < 100 || !strings.HasPrefix(f.What, "unexplained: no mistake that was tried reproduces all elements") || !strings.HasPrefix(f.Bug.Searched(), fmt.Sprintf("%d mistakes: ", f.Bug.Tried)) {
 		t.Errorf("%+v: %+v", f, f.Bug)
 	}
 }

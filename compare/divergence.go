@@ -120,6 +120,9 @@ const (
 	clearCosine = 0.9999
 )
 
+// ownWeights is what to do next with a port whose weights look quantised.
+const ownWeights = "verify the port with its own weights: --weights FILE; tracediff weights FILE compares them with the original's"
+
 func (w *walker) hints(d *Divergence) []string {
 	var hints []string
 	add := func(format string, args ...any) { hints = append(hints, fmt.Sprintf(format, args...)) }
@@ -147,12 +150,17 @@ func (w *walker) hints(d *Divergence) []string {
 	if text, err := w.swapped(r); err == nil && text != "" {
 		add("%s", text)
 	}
+	if f, _ := d.Bug(); f.Quantised() && !w.o.Isolator.Options().Own {
+		add(ownWeights)
+		w.hintExpected(d, add)
+		return hints
+	}
 	if c := r.Isolated; c != nil && c.Finding.Named() || d.Fault != nil && d.Fault.Finding.Named() { // its name says what to look at
 		w.hintExpected(d, add)
 		return hints
 	}
 	if c := r.Isolated; c != nil && c.Finding != nil && c.Finding.Likely != "" {
-		add("verify the port with its own weights: --weights FILE; tracediff weights FILE compares them with the original's")
+		add(ownWeights)
 		return hints
 	}
 	if m := r.Metrics; m != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
@@ -186,7 +187,7 @@ func (w *walker) tokenNoise(p *pair, rms float64) (noise, allowed measure.Number
 		}
 	}
 	noise = p.row.Gate.Checks[0].Limit * measure.Number(rms)
-	return noise, 2 * noise, "limit of the " + p.row.Gate.From
+	return noise, 2 * noise, "limit on the logits (" + gate.Source(p.row.Gate.From) + ")"
 }
 
 // rootMeanSquare is that of the finite elements, 0 where there is none.

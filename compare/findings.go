@@ -49,6 +49,15 @@ type Reason struct {
 	Form  string `json:"form,omitempty"` // of UNIDENTIFIED rows: that of their operation
 	Rows  int    `json:"rows"`
 	First string `json:"first"` // key
+	// Outcome is the outcome of the rows' certificates. It is empty for rows without a certificate, which could not be recomputed.
+	Outcome certify.Outcome `json:"outcome,omitempty"`
+	Roles   []RoleCount     `json:"roles,omitempty"` // which entries they are, those of most rows first
+}
+
+// RoleCount is how many rows are of the entries of one name, in any layer.
+type RoleCount struct {
+	Role string `json:"role"` // such as "layers.*.self_attn.context"
+	Rows int    `json:"rows"`
 }
 
 // Finding is a way of an engine, or a bug: one cause and all rows that it explains.
@@ -148,6 +157,9 @@ func (w *walker) isolation() {
 		}
 	}
 	slices.SortStableFunc(s.Reasons, func(a, b Reason) int { return b.Rows - a.Rows })
+	for i := range s.Reasons {
+		slices.SortStableFunc(s.Reasons[i].Roles, func(a, b RoleCount) int { return b.Rows - a.Rows })
+	}
 	w.res.Layouts = append(w.res.Layouts, s.layouts()...)
 }
 
@@ -252,14 +264,27 @@ func (f *Finding) Where() string {
 
 // reason counts a row that is neither right nor wrong by itself.
 func (s *Isolation) reason(r *Row) {
-	form := ""
-	if c := r.Isolated; c != nil && c.Outcome == certify.Unidentified {
-		form = c.Form
+	form, outcome := "", certify.Outcome("")
+	if c := r.Isolated; c != nil {
+		if outcome = c.Outcome; outcome == certify.Unidentified {
+			form = c.Form
+		}
 	}
-	at := slices.IndexFunc(s.Reasons, func(k Reason) bool { return k.Why == r.NotIsolated && k.Form == form })
+	at := slices.IndexFunc(s.Reasons, func(k Reason) bool { return k.Why == r.NotIsolated && k.Form == form && k.Outcome == outcome })
 	if at < 0 {
 		at = len(s.Reasons)
-		s.Reasons = append(s.Reasons, Reason{Why: r.NotIsolated, Form: form, First: r.Key()})
+		s.Reasons = append(s.Reasons, Reason{Why: r.NotIsolated, Form: form, Outcome: outcome, First: r.Key()})
 	}
 	s.Reasons[at].Rows++
+	s.Reasons[at].Roles = CountRole(s.Reasons[at].Roles, diagnose.Role(r.Name), 1)
+}
+
+// CountRole adds rows of a role to a list.
+func CountRole(list []RoleCount, role string, rows int) []RoleCount {
+	at := slices.IndexFunc(list, func(c RoleCount) bool { return c.Role == role })
+	if at < 0 {
+		return append(list, RoleCount{role, rows})
+	}
+	list[at].Rows += rows
+	return list
 }

@@ -29,9 +29,15 @@ var sightGoldens = []string{
 
 func sightOf(t *testing.T, golden string, work int, of func(name string, pass int) bool) *certify.Sight {
 	t.Helper()
+	return sightWith(t, golden, work, 1, of)
+}
+
+// sightWith is sightOf with so many times the work that searches have by themselves.
+func sightWith(t *testing.T, golden string, work, times int, of func(name string, pass int) bool) *certify.Sight {
+	t.Helper()
 	ck, list := openModel(t, path.Dir(golden))
 	trace := openGolden(t, "golden/"+golden+".safetensors")
-	i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{})
+	i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{SearchWork: times})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +63,8 @@ func TestSightOfGoldens(t *testing.T) {
 		for _, u := range s.Unseen {
 			fmt.Fprintf(&text, "  %s: %s\n", u.Name, u.ShownBy)
 		}
-		if len(s.Skipped) > 0 {
-			t.Errorf("%s: %v were not looked at", golden, s.Skipped)
+		if len(s.Skipped) > 0 || s.Times != 1 {
+			t.Errorf("%s: %v were not tried, with %d times the work", golden, s.Skipped, s.Times)
 		}
 	}
 	if *update {
@@ -97,6 +103,18 @@ func TestSightOfGoldens(t *testing.T) {
 	}
 }
 
+// A search with more work says how much it had: what --search-work offers next is more than that.
+func TestSightSaysItsWork(t *testing.T) {
+	const golden = "gemma3n-tiny/decode.float32"
+	if s := sightWith(t, golden, 0, 30, nil); s.Times != 30 {
+		t.Errorf("%d times the work, want 30", s.Times)
+	}
+	s := sightOf(t, golden, 1<<14, nil)
+	if more := s.More(); len(s.Untried) == 0 || more != "" { // no flag changes this limit
+		t.Errorf("%d were not tried, and %q is offered", len(s.Untried), more)
+	}
+}
+
 // A search that comes to its end says what it did not look at: what is seen with all the work is seen, or said to be skipped, and what was
 // seen is not less with more work. In 16 bits some mistakes take a search of their own, which may have no work left.
 func TestSightEnds(t *testing.T) {
@@ -105,8 +123,16 @@ func TestSightEnds(t *testing.T) {
 		seen := 0
 		for _, work := range []int{1, 1 << 14, 1 << 17, 1 << 18, 1 << 20, 1 << 22} {
 			s := sightOf(t, golden, work, nil)
-			if work == 1 && len(s.Skipped) < 60 || len(s.Seen) < seen {
+			if work == 1 && len(s.Skipped) < 60 || len(s.Seen) < seen || len(s.Untried) != len(s.Skipped) || s.Times != 0 {
 				t.Errorf("%s with %d: %d seen, %d skipped", golden, work, len(s.Seen), len(s.Skipped))
+			}
+			for k, u := range s.Untried { // as many as are skipped
+				if u.Name != s.Skipped[k] || u.Mistake == "" || u.Page == "" || u.Why != certify.UntriedWork {
+					t.Errorf("%s with %d: %+v", golden, work, u)
+				}
+			}
+			if together := certify.Unite([]*certify.Sight{s, s}); !slices.Equal(together.Untried, s.Untried) || !slices.Equal(together.Skipped, s.Skipped) {
+				t.Errorf("%s with %d: together %+v", golden, work, together.Untried)
 			}
 			for _, name := range s.Seen {
 				if !slices.Contains(whole.Seen, name) {

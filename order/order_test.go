@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tracediff/tracediff/internal/fuzztest"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -167,6 +168,10 @@ func TestPick(t *testing.T) {
 }
 
 func FuzzReadConfig(f *testing.F) {
+	files := [][]byte{
+		[]byte(`{"model_type":"gemma3","text_config":{"rope_scaling":{"rope_type":"linear","factor":8}}}`),
+		[]byte(`{"model_type":"llama","num_hidden_layers":-3,"intermediate_size":[1]}`),
+	}
 	names, err := filepath.Glob("testdata/*.config.json")
 	if err != nil || len(names) < 8 {
 		f.Fatal(names, err)
@@ -176,11 +181,9 @@ func FuzzReadConfig(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(data)
+		files = append(files, data)
 	}
-	f.Add([]byte(`{"model_type":"gemma3","text_config":{"rope_scaling":{"rope_type":"linear","factor":8}}}`))
-	f.Add([]byte(`{"model_type":"llama","num_hidden_layers":-3,"intermediate_size":[1]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzztest.Files(f, files, func(t *testing.T, data []byte) {
 		c, err := order.ReadConfig(data)
 		if err != nil {
 			return

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/fuzztest"
 )
 
 // array is a .npy file of two float32.
@@ -142,13 +144,15 @@ var schemes = []string{"SGLang's dumper", "SGLang's hooks", "a debug tree", "msp
 // fuzz looks for a folder that makes a scheme panic, or that has a tensor which cannot be. A line of the input is a file: its name,
 // and behind a tab what is in it, where "=" stands for an array and "=NAME" for a tensor of that name.
 func fuzz(f *testing.F, scheme string, dirs ...string) {
+	var seeds [][]byte
 	for _, c := range folders {
 		own := slices.IndexFunc(schemes, func(s string) bool { return strings.HasPrefix(c.name, s) })
 		if own < 0 != (scheme == "") || own >= 0 && schemes[own] != scheme {
 			continue
 		}
 		var b strings.Builder
-		for name, data := range c.files {
+		for _, name := range slices.Sorted(maps.Keys(c.files)) { // an input is the same edits of the same text in each process
+			data := c.files[name]
 			switch {
 			case data == array:
 				data = "="
@@ -157,14 +161,14 @@ func fuzz(f *testing.F, scheme string, dirs ...string) {
 			}
 			fmt.Fprintf(&b, "%s\t%s\n", name, strings.ReplaceAll(data, "\n", " "))
 		}
-		f.Add(b.String())
+		seeds = append(seeds, []byte(b.String()))
 	}
 	for _, dir := range dirs {
-		f.Add(listing(f, filepath.Join("../../fixtures/foreign", dir)))
+		seeds = append(seeds, []byte(listing(f, filepath.Join("../../fixtures/foreign", dir))))
 	}
-	f.Fuzz(func(t *testing.T, text string) {
+	fuzztest.Files(f, seeds, func(t *testing.T, text []byte) {
 		files := map[string]string{}
-		for line := range strings.Lines(text) {
+		for line := range strings.Lines(string(text)) {
 			name, data, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 			if !filepath.IsLocal(name) || len(files) == 64 || len(name) > 200 {
 				continue
@@ -189,7 +193,7 @@ func fuzz(f *testing.F, scheme string, dirs ...string) {
 	})
 }
 
-// listing has the files of a folder as fuzz has them, with arrays in place of their tensors.
+// listing has the first files of a folder as fuzz has them, with arrays in place of their tensors: all of them take some ms to write.
 func listing(f *testing.F, dir string) string {
 	var b bytes.Buffer
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -197,7 +201,7 @@ func listing(f *testing.F, dir string) string {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)
-		if b.Len() < 1<<14 {
+		if b.Len() < 1<<10 {
 			fmt.Fprintf(&b, "%s\t=\n", filepath.ToSlash(rel))
 		}
 		return err

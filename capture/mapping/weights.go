@@ -17,6 +17,7 @@ type Weight struct {
 	Shape  []int
 	Data   io.ReaderAt
 	Planes []io.ReaderAt // more about each element, float32 in the tensor's shape: they go where the elements go
+	Places io.ReaderAt   // eight bytes for each element, which go where it goes, such as its place in the file; nil where several tensors make an element
 
 	From   int    // the number of the tensor that it is made of, the first of several
 	Folded bool   // the file has 1+w
@@ -68,16 +69,26 @@ func (a *application) weights(g *group, list []Weight, at map[string]int) ([]Wei
 			planes = 0 // a sum of codes is none
 		}
 	}
+	places := planes // the plane of places
+	several := g.rule.join == JoinSum || g.rule.join == JoinSame || g.rule.copies > 1
+	if several || slices.ContainsFunc(g.members, func(m member) bool { return list[at[m.source.Name]].Places == nil }) {
+		places = -1
+	}
 	var out []Weight
-	for plane := -1; plane < planes; plane++ {
+	for plane := -1; plane <= max(planes-1, places); plane++ {
 		part := *g
 		part.members = slices.Clone(g.members)
-		if plane >= 0 {
-			for i, m := range part.members {
-				s := *m.source
-				s.DType, s.Data = hooks.F32, list[at[s.Name]].Planes[plane]
-				part.members[i].source = &s
+		for i, m := range part.members {
+			s, of := *m.source, &list[at[m.source.Name]]
+			switch {
+			case plane < 0:
+				continue
+			case plane == places:
+				s.DType, s.Data = hooks.I64, of.Places
+			default:
+				s.DType, s.Data = hooks.F32, of.Planes[plane]
 			}
+			part.members[i].source = &s
 		}
 		from := len(a.out)
 		if err := a.make(&part); err != nil {
@@ -86,6 +97,10 @@ func (a *application) weights(g *group, list []Weight, at map[string]int) ([]Wei
 		for i, s := range a.out[from:] {
 			if plane < 0 {
 				out = append(out, Weight{Name: s.Name, Key: s.Key, DType: s.DType, Shape: s.Shape, Data: s.Data, From: list[first].From, Folded: g.rule.folded, How: a.how(g.rule)})
+				continue
+			}
+			if plane == places {
+				out[i].Places = s.Data
 				continue
 			}
 			out[i].Planes = append(out[i].Planes, s.Data)

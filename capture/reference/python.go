@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/hooks/python"
+	"github.com/tracediff/tracediff/internal/files"
 )
 
 // Python is an interpreter as it describes itself.
@@ -66,7 +67,7 @@ func ProbePython(ctx context.Context, interpreter string, packages ...string) (P
 		return p, err
 	}
 	// An empty folder to run in: Python would import a json.py of the current one.
-	dir, err := os.MkdirTemp("", "tracediff-python-*")
+	dir, err := files.MkdirTemp("tracediff-python-*")
 	if err != nil {
 		return p, fmt.Errorf("asking %s for its packages: %w", path, err)
 	}
@@ -170,7 +171,7 @@ func Pins() (map[string]string, error) {
 // extract writes the runner to a new folder that only this user can read or write, and returns it. A folder that is made
 // for one run needs no check that its files are still ours, as one in a cache would.
 func extract() (string, error) {
-	dir, err := os.MkdirTemp("", "tracediff-hf-*")
+	dir, err := files.MkdirTemp("tracediff-hf-*")
 	if err == nil {
 		err = os.CopyFS(dir, python.Files)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/fuzztest"
 )
 
 // hello is a golden that a store holds, and what a reference has to be to be it.
@@ -296,10 +297,12 @@ func TestListOddFiles(t *testing.T) {
 
 // A description is read from a folder that anybody may have written: it is refused or it is that of its key.
 func FuzzDescription(f *testing.F) {
-	f.Add([]byte(`{"key":{"weights":"unknown","config":"","tokens":"2","dtype":"float32","order":"","scope":{"level":3},"runner":"hf","version":""},"model":"m"}`))
-	f.Add([]byte(`{"key":{"scope":{"level":-1,"layers":"9-1"}}}`))
-	f.Add([]byte("{}"))
-	f.Fuzz(func(t *testing.T, text []byte) {
+	files := [][]byte{
+		[]byte(`{"key":{"weights":"unknown","config":"","tokens":"2","dtype":"float32","order":"","scope":{"level":3},"runner":"hf","version":""},"model":"m"}`),
+		[]byte(`{"key":{"scope":{"level":-1,"layers":"9-1"}}}`),
+		[]byte("{}"),
+	}
+	fuzztest.Files(f, files, func(t *testing.T, text []byte) {
 		dir := t.TempDir()
 		const name = "0123456789abcdef"
 		folder := filepath.Join(dir, "references")

@@ -73,12 +73,14 @@ func captureSides(c *cli.Context, s session.Settings, side string) error {
 		}
 	}
 	if ref == nil {
+		session.RemoveLeft(e, s)
 		return nil
 	}
 	path, err := j.Keep(c.Context, e, ref)
 	if err != nil {
 		return err
 	}
+	session.RemoveLeft(e, s)
 	j.ShowProgram(c.App.Writer)
 	fmt.Fprintf(c.App.Writer, "reference: %s (%s), %s -> %s\n", plain.Text(session.Describe(ref.Trace)), ref.Label, amount.Of(len(ref.Records()), "tensor"), plain.Text(path))
 	return nil

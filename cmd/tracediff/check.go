@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -16,6 +15,8 @@ import (
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/order"
 )
 
 func checkCommand() *cli.Command {
@@ -25,11 +26,13 @@ func checkCommand() *cli.Command {
 		ArgsUsage: "TRACE",
 		Description: `Looks at probabilities, rotations, the cache, hidden states, logits, gradients and the numbers of every tensor, with
 limits that no healthy model comes near; docs/check.md has them. A trace without a flag may still be wrong: compare it.
-TRACE is a trace, complete or not, or a dump whose tensors are named alike (docs/dumps.md).
+TRACE is a trace, complete or not, or a dump whose tensors are named alike (docs/dumps.md). A dump with names and layouts of its own is
+read by its map: --map FILE, with --model DIR where the map's layouts have sizes of the model.
 Exit status: 0 no flag, 1 a flag, 2 the file cannot be checked.
 
 Examples:
   tracediff check .tracediff/local.safetensors
+  tracediff check port.npz --map map.toml
   tracediff check training.safetensors --format json
   tracediff check training.safetensors --report html=flags.html
   tracediff check training.safetensors --report github
@@ -37,6 +40,8 @@ Examples:
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "skip", Usage: "leave these `KINDS` of flags out, by the names that docs/check.md lists (repeatable)"},
 			&cli.Float64Flag{Name: "magnitude", Value: redflag.DefaultMagnitude, Usage: "raise a flag where half of a tensor is beyond this `NUMBER`; higher for models that have large values"},
+			lookMapFlag(""),
+			&cli.StringFlag{Name: "model", Usage: "checkpoint `DIR` whose config.json gives the order, where the trace has none"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, or json"},
 			&cli.StringSliceFlag{Name: "report", Usage: "also write `FORMAT=FILE`, such as html=flags.html; github is annotations, and a summary of the step (repeatable)"},
 			&cli.StringFlag{Name: "color", Value: "auto", Usage: "`WHEN`: auto, always or never"},
@@ -70,7 +75,10 @@ func checkTrace(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer trace.Close()
+	defer func() { trace.Close() }()
+	if trace, o.Order, err = mapChecked(c, trace); err != nil {
+		return err
+	}
 	p := newProgress(c, "checking", "look", trace.BytesRead)
 	o.Progress = func(look, looks int) { p.Step(0, 1, look, looks) }
 	r, err := redflag.Check(c.Context, trace, o)
@@ -98,14 +106,7 @@ func printFlags(c *cli.Context, out *outputs, r *redflag.Result, style report.St
 	if out.format == "json" {
 		err = report.CheckJSON(c.App.Writer, version(), r)
 	} else {
-		var b bytes.Buffer
-		if err = report.CheckText(&b, r, style); err == nil {
-			text := b.String()
-			if out.github || inActions() {
-				text = report.Inert(text)
-			}
-			_, err = io.WriteString(c.App.Writer, text)
-		}
+		err = report.CheckText(c.App.Writer, r, style)
 	}
 	if err != nil {
 		return err
@@ -137,6 +138,28 @@ func kindNames() string {
 		names = append(names, string(a.Kind))
 	}
 	return strings.Join(names, ", ")
+}
+
+// checkedOrder is the order of a trace's model, or of that of --model; nil where neither is known.
+func checkedOrder(c *cli.Context, t *capture.Trace) (*order.List, error) {
+	list, err := session.TraceOrder(t, t)
+	if err == nil && list == nil && c.IsSet("model") {
+		return session.ModelOrder(c.String("model"), "")
+	}
+	return list, nil // of a configuration that cannot be used the report says it
+}
+
+// mapChecked reads a trace by --map, and returns the order of its model; nil where that is not known.
+func mapChecked(c *cli.Context, t *capture.Trace) (*capture.Trace, *order.List, error) {
+	list, err := checkedOrder(c, t)
+	if err != nil {
+		return t, nil, err
+	}
+	all, err := lookMapped(c, list, t)
+	if err != nil {
+		return t, nil, err
+	}
+	return all[0], list, nil
 }
 
 // openChecked opens what is to be checked.

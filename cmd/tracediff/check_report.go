@@ -63,7 +63,10 @@ func checkHTML(w io.Writer, c *cli.Context, t *capture.Trace, r *redflag.Result)
 			return capture.Key(f.Pass, f.Entry, 0) == key || slices.Contains(f.Also, key)
 		})
 	}
-	list, _ := session.TraceOrder(t, t) // a trace without an order has tensors whose axes are not known
+	list, err := checkedOrder(c, t) // a trace without an order has tensors whose axes are not known
+	if err != nil {
+		return err
+	}
 	var set picture.Set
 	tensors, err := set.Trace(c.Context, t, list, odd)
 	if err != nil {

@@ -106,9 +106,14 @@ func compareAgain(c *cli.Context, out *outputs, pictures *picture.Set) (*compare
 		return nil, err
 	}
 	a.Keep, a.Pictures = true, pictures
-	r, err := session.Compare(c.Context, env(c, out), s, a)
+	e := env(c, out)
+	r, err := session.Compare(c.Context, e, s, a)
+	if err != nil {
+		return r, err
+	}
 	out.remember(c, s.Local, r)
-	return r, err
+	session.RemoveLeft(e, s)
+	return r, nil
 }
 
 // remember says how the first divergence moved since the last comparison of the same sides by the same input. What keeps it from that is a note: the

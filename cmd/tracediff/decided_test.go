@@ -31,7 +31,7 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 		},
 		{
 			why: "a bug over its limit", local: late, args: "local.st ref.st", code: exitMismatch,
-			want: []string{"decided by both verdicts: the operation is wrong on its own inputs, and the accumulated error is over its limit", "from the 8 x noise floor, float32; not a tolerance problem"},
+			want: []string{"decided by both verdicts: the operation is wrong on its own inputs, and the accumulated error is over its limit", "from 8 x noise floor, float32; not a tolerance problem"},
 			not:  []string{"tightest"},
 		},
 		{

@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/docs"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
 	"github.com/tracediff/tracediff/order"
@@ -58,7 +59,7 @@ Examples:
 // demo compares the embedded model, computed with a mistake, with its golden, in a temporary folder that is removed at the end.
 func demo(c *cli.Context, out *outputs) (err error) {
 	e := env(c, out)
-	if e.Dir, err = os.MkdirTemp("", "tracediff-demo-*"); err != nil {
+	if e.Dir, err = files.MkdirTemp("tracediff-demo-*"); err != nil {
 		return err
 	}
 	defer func() { err = hint.Also(err, os.RemoveAll(e.Dir)) }()

@@ -51,7 +51,7 @@ Examples:
 			&cli.IntFlag{Name: "max-new-tokens", Category: catInput, Usage: "decode `N` tokens, each a pass of its own"},
 			&cli.IntFlag{Name: "level", Category: catScope, Value: 2, Usage: "how much would be captured: `N` is 1 for block boundaries, 2 for module outputs, 3 for internals"},
 			&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},
-			&cli.BoolFlag{Name: "clean", Category: catFiles, Usage: "remove traces, stored references and all else that tracediff has put into DIR, and nothing else"},
+			&cli.BoolFlag{Name: "clean", Category: catFiles, Usage: "remove traces, what failed runs have left and all else that tracediff has put into DIR, but for the stored references"},
 			&cli.BoolFlag{Name: "full", Category: catFiles, Usage: "look at every value of every weight, show every id, and run the model however long it takes"},
 			&cli.StringFlag{Name: "python", Category: catMachine, Value: "python3", Usage: "the Python to ask: a `PATH` or a name"},
 			&cli.DurationFlag{Name: "timeout", Category: catMachine, Value: time.Minute, Usage: "kill Python after this `TIME`: importing torch from a network disk can take long"},

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
@@ -16,11 +15,7 @@ import (
 
 // printError prints an error in two lines: what and why, and what to do.
 func printError(w io.Writer, err error) {
-	text := fmt.Sprintf("tracediff: %s\nhint: %s\n", plain.Text(oneLine(err.Error())), plain.Text(oneLine(session.Hint(err))))
-	if inActions() { // a name in it may look like a command of the runner
-		text = report.Inert(text)
-	}
-	io.WriteString(w, text) //nolint:errcheck // there is no other place to say it
+	fmt.Fprintf(w, "tracediff: %s\nhint: %s\n", plain.Text(oneLine(err.Error())), plain.Text(oneLine(session.Hint(err)))) //nolint:errcheck // there is no other place to say it
 }
 
 var (

@@ -198,6 +198,9 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 			failed = unusable{}
 		}
 	}
+	if failed == nil {
+		session.RemoveLeft(e, all[0].Settings)
+	}
 	d := report.NewDocument(version(), runs...).WithWeights(checked)
 	d.Shard = shard
 	return out.publish(c, d, failed)

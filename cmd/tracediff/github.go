@@ -49,7 +49,11 @@ func (o *outputs) annotations(c *cli.Context, write func(io.Writer) error) error
 	if o.format != "text" {
 		w = c.App.ErrWriter
 	}
-	return write(w)
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	return commands(w, b.Bytes())
 }
 
 // appendSummary adds what fits to the summary of the step.
@@ -72,9 +76,6 @@ func appendSummary(to *files.Target, write func(w io.Writer, room int) error) er
 	_, err = f.Write(b.Bytes())
 	return hint.Also(err, f.Close())
 }
-
-// inActions reports whether the runner of GitHub Actions reads what is printed.
-func inActions() bool { return os.Getenv("GITHUB_ACTIONS") == "true" }
 
 // githubFile is the file that annotations are about: the one that says what is compared, or the trace; as it was typed, which is from
 // the root of the repository where a step runs.

@@ -60,6 +60,7 @@ var mainFlags = map[string][]string{
 	"capture": {"model", "prompt", "tokens", "max-new-tokens", "dtype", "local", "reference", "side", "level", "layers", "dir", "verbose"},
 	watchName: {"watch", "local", "reference", "model", "prompt", "tokens", "level", "layers", "all", "config", "quiet", "report"},
 	gateName:  {"config", "all", "baseline", "require-certified", "shard", "dir", "python", "table", "verbose", "quiet", "report"},
+	"inspect": {"pass", "slice", "row", "top", "map", "model", "format"},
 	"order":   {"model", "level", "layers", "steps", "format", "record", "tokens", "order"},
 	"doctor":  {"model", "prompt", "tokens", "max-new-tokens", "weights", "level", "full", "clean", "python", "format"},
 }

@@ -3,10 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -45,7 +43,7 @@ Examples:
   tracediff inspect local.safetensors layers.3.self_attn.probs --slice '0,0,:8,:8'
   tracediff inspect local.safetensors logits --top 10
   tracediff inspect model.safetensors model.layers.0.mlp.up_proj.weight --slice ':4,:8' --top 10
-  tracediff inspect mine.safetensors reference.safetensors layers.3.mlp.act_fn`,
+  tracediff inspect port.npz reference.safetensors layers.3.mlp.act_fn --map map.toml`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "pass", Category: catLook, Usage: "only these forward `PASSES`, such as 0 or 1-3: 0 is the prefill (default: all in a list, of one tensor the first that has it)"},
 			&cli.StringFlag{Name: "slice", Category: catLook, Usage: "show the values of `SLICE`, as Python has it: an index or start:stop:step for each axis, as in '0,:8,-1'"},
@@ -53,7 +51,8 @@ Examples:
 			&cli.IntFlag{Name: "row", Category: catLook, DefaultText: "the last", Usage: "show what row `N` of the logits chooses"},
 			&cli.IntFlag{Name: "top", Category: catLook, Value: 5, Usage: "list `N` channels and tokens"},
 			&cli.BoolFlag{Name: "header", Category: catLook, Usage: "list names, shapes and dtypes alone: no data are read"},
-			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose tokenizer has the texts of token ids, and whose config.json the order, where the file has none (default: the embedded one, for its own traces)"},
+			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose tokenizer has the texts of token ids, and whose config.json the order, where the file has none (default: the one that the file names, if it is there)"},
+			lookMapFlag(catInput),
 			&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT`: text, or json"},
 		}, talkFlags()...),
 		Action: inspectFiles,
@@ -99,12 +98,7 @@ func inspectFiles(c *cli.Context) error {
 	if c.String("format") == "json" {
 		return report.InspectionJSON(c.App.Writer, version(), result)
 	}
-	var b strings.Builder
-	if err := report.InspectionText(&b, result); err != nil {
-		return err
-	}
-	_, err = io.WriteString(c.App.Writer, report.Inert(b.String()))
-	return err
+	return report.InspectionText(c.App.Writer, result)
 }
 
 // inspectTraces looks into one trace, or two.
@@ -127,6 +121,10 @@ func inspectTraces(c *cli.Context, traces []*capture.Trace, o inspect.Options) (
 			o.Order = named
 		}
 	}
+	if traces, err = lookMapped(c, o.Order, traces...); err != nil {
+		return nil, err
+	}
+	first, last = traces[0], traces[len(traces)-1]
 	progress := newProgress(c, "statistics", "tensor", nil)
 	defer progress.Done()
 	o.Step = func(at, of int) { progress.Step(0, 1, at, of) }

@@ -34,11 +34,14 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
+	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // Exit codes.
@@ -59,12 +62,21 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second interrupt ends the program wherever it is
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it, and means it
+		// A closed terminal interrupts, too. Its shell may send the signal a second time, which changes nothing: a command would go on without us.
+		var released func()
+		ctx, released = signal.NotifyContext(ctx, syscall.SIGHUP)
+		defer released()
+	}
 	// Go would end the program at the first write to a closed pipe, before it has cleaned up and has a verdict. Notified,
 	// it goes on; ignored, the commands that it starts would inherit that.
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	defer signal.Stop(pipes)
-	out := &output{Writer: stdout}
+	out := newOutput(stdout)
+	if f, ok := stderr.(*os.File); !ok || !isatty.IsTerminal(f.Fd()) { // on a terminal lines are drawn anew, and no runner reads them
+		stderr = newOutput(stderr)
+	}
 	app := newApp(stdin, out, stderr)
 	err := app.RunContext(ctx, flagsFirst(app, args))
 	if out.err != nil { // a result that could not be written is none
@@ -93,14 +105,46 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitUnusable
 }
 
-// output remembers the first error of writing: much of what is printed goes through functions that do not return it. That
-// nobody reads any further, as behind "| head", is none: the rest goes nowhere, and the verdict is what it is.
+// output is a stream of the program. It remembers the first error of writing: much of the output goes through functions that do not return errors. A closed
+// pipe, as after "| head", is no error: the rest goes nowhere, and the verdict stays the same.
+//
+// Names, prompts and the output of a port are text of others. GitHub Actions acts on lines that look like its commands, so output breaks such lines; only the
+// function commands writes real commands.
 type output struct {
 	io.Writer
 	err error
+
+	mu   sync.Mutex
+	safe io.Writer // to through, without commands
+}
+
+// through is the writer of an output to which commands for the runner are written.
+type through struct{ *output }
+
+func newOutput(w io.Writer) *output {
+	o := &output{Writer: w}
+	o.safe = plain.WithoutCommands(through{o})
+	return o
 }
 
 func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.safe.Write(p)
+}
+
+// commands writes what is meant for the runner of GitHub Actions.
+func commands(w io.Writer, text []byte) error {
+	if o, ok := w.(*output); ok {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		w = through{o}
+	}
+	_, err := w.Write(text)
+	return err
+}
+
+func (o through) Write(p []byte) (int, error) {
 	n, err := o.Writer.Write(p)
 	if errors.Is(err, syscall.EPIPE) {
 		o.Writer = io.Discard

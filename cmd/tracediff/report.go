@@ -192,19 +192,8 @@ func (o *outputs) writeFiles(c *cli.Context, d *report.Document) (unwritten erro
 
 // print writes the result to standard output, and behind it the annotations.
 func (o *outputs) print(c *cli.Context, d *report.Document) error {
-	var b bytes.Buffer
-	w := c.App.Writer
-	guarded := o.format == "text" && (o.github || inActions())
-	if guarded {
-		w = &b
-	}
 	if !unheard(o.format, d) {
-		if err := formats[o.format](w, d, o.style); err != nil {
-			return err
-		}
-	}
-	if guarded {
-		if _, err := io.WriteString(c.App.Writer, report.Inert(b.String())); err != nil {
+		if err := formats[o.format](c.App.Writer, d, o.style); err != nil {
 			return err
 		}
 	}

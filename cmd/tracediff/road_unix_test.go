@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,21 +82,4 @@ func TestTheRoadOfAWrongPort(t *testing.T) {
 	run(1, "cp less.safetensors port.safetensors; tracediff gate", "MISSING")
 	run(0, "cp right.safetensors port.safetensors; tracediff gate", "1 of 1 prompts match")
 	run(0, "rm .tracediff/local.safetensors; tracediff init later.toml", "tensors = all: the trace of the port is gone")
-}
-
-// The name of a tensor is no command for the runner that prints a listing.
-func TestInspectedNamesAreNoCommands(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "dump.safetensors")
-	header := `{"::stop-commands::x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`
-	must(t, os.WriteFile(file, append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...), 0, 0, 0, 0), 0o600))
-	said := told(t, 0, "inspect", file)
-	if !strings.Contains(said, "stop-commands") {
-		t.Errorf("the tensor is not listed:\n%s", said)
-	}
-	for line := range strings.Lines(said) {
-		if strings.HasPrefix(strings.TrimSpace(line), "::") {
-			t.Errorf("a command: %s", line)
-		}
-	}
 }

@@ -8,11 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/tracediff/tracediff/capture/reference"
@@ -47,10 +45,7 @@ type pass struct {
 
 // loop runs, waits for a change, and runs again, until the context is done.
 func (w *watching) loop() error {
-	// A terminal that is closed ends what was started in it, too.
-	ctx, stop := signal.NotifyContext(w.c.Context, syscall.SIGHUP)
-	defer stop()
-	w.ctx = ctx
+	w.ctx = w.c.Context
 	w.show = newDisplay(w)
 	defer w.show.close()
 	defer func() { _ = w.watcher.Close() }() // nothing is waited for any more
@@ -165,6 +160,7 @@ func (w *watching) once(ctx context.Context, p *pass, said *spoken) error {
 	if err != nil {
 		return err
 	}
+	session.RemoveLeft(e, s)
 	if p.since, err = session.Since(w.c.String("dir"), s.Local, r); err != nil || p.since == "" || w.before != nil {
 		p.since, err = session.Moved(s.Local, w.before, r)
 	}

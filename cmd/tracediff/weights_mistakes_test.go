@@ -70,7 +70,7 @@ func TestMistakesOfConversionAreNamed(t *testing.T) {
 				}
 			}
 		}, []string{"layers 1 and 2 have changed places", "first  row 0"}},
-		{"gate and up swapped", "llama-tiny", func(c tensors) { swap(c, at+"mlp.gate_proj.weight", at+"mlp.up_proj.weight") }, []string{"it is the original's " + at + "mlp.up_proj.weight", "first  row 0"}},
+		{"gate and up swapped", "llama-tiny", func(c tensors) { swap(c, at+"mlp.gate_proj.weight", at+"mlp.up_proj.weight") }, []string{"gate_proj and up_proj have changed places", "first  row 0"}},
 		{"1+w for w", "gemma3-tiny", func(c tensors) { added(c[at+"input_layernorm.weight"], 1) }, []string{"MISTAKE " + at + "input_layernorm.weight", "1+w, where the original has w", "row 0, column 0"}},
 		{"2+w for w", "gemma3-tiny", func(c tensors) { added(c[at+"input_layernorm.weight"], 2) }, []string{"2+w", "1 was added twice"}},
 		{"a head that is not the embedding", "gemma3-tiny", func(c tensors) {
@@ -197,7 +197,7 @@ func TestMistakesOfBlocksAreNamed(t *testing.T) {
 			was := slices.Clone(a)
 			copy(a, b)
 			copy(b, was)
-		}, []string{"it is the original's model.layers.0.mlp.gate_proj.weight"}},
+		}, []string{"gate_proj and up_proj have changed places"}},
 		{"Q4_K: query permuted as that of Llama", q4, func(at bytesOf) {
 			x := at(q)
 			was := slices.Clone(x)
@@ -257,7 +257,7 @@ func TestMistakesOfCodesBesideScalesAreNamed(t *testing.T) {
 			for _, end := range []string{".weight", ".scales", ".biases"} {
 				swap(c, up+end, "model.layers.0.mlp.gate_proj"+end)
 			}
-		}, []string{"it is the original's model.layers.0.mlp.gate_proj.weight"}},
+		}, []string{"gate_proj and up_proj have changed places"}},
 		{"GPTQ: every zero point one lower", in("GPTQ"), func(c tensors) {
 			x := c[up+".qzeros"]
 			for i := range len(x.Data) {

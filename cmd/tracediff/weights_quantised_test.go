@@ -141,7 +141,7 @@ func TestMistakesInFilesOfQuantisers(t *testing.T) {
 			for _, p := range parts {
 				swap(c, gate+p, up+p)
 			}
-		}, "it is the original's model.layers.0.mlp.gate_proj.weight", ""},
+		}, "gate_proj and up_proj have changed places", ""},
 		{"a scale one exponent up", func(c tensors, parts []string) {
 			for _, p := range parts[1:] {
 				bfloatsOf(c[gate+p], func(list []float64) { list[4*9+2] *= 2 })
@@ -274,7 +274,7 @@ func TestMistakesInFileOfGPTQModel(t *testing.T) {
 			for _, p := range []string{"qweight", "qzeros", "scales", "g_idx"} {
 				swap(c, gate+p, strings.Replace(gate, "gate", "up", 1)+p)
 			}
-		}, "it is the original's model.layers.0.mlp.up_proj.weight"},
+		}, "gate_proj and up_proj have changed places"},
 		{"a scale one exponent up", func(c tensors) {
 			x := c[gate+"scales"].Data[2*(2*outputs+9):]
 			binary.LittleEndian.PutUint16(x, binary.LittleEndian.Uint16(x)+1<<10)

@@ -44,7 +44,8 @@ type Certificate struct {
 	Reach measure.Number `json:"reach"`
 	// Sampled is how many elements Reach, Power, Scale and ScaleError are those of, where that is a sample; 0 for all.
 	Sampled int64 `json:"sampled,omitempty"`
-	// Worst is the largest |y − R(x)| of these, in units of δ or of the dtype's last place at x, whichever is larger.
+	// Worst is the largest |y − R(x)| of these, in units of δ or of the dtype's last place at x, whichever is larger. Elements that are masked on a side, and
+	// those that have to be 0 with a bound of 0, have no unit and are left out; 0 where no other is there.
 	Worst measure.Number `json:"worst,omitempty"`
 	RelL2 measure.Number `json:"rel_l2"` // ‖y − R(x)‖ / ‖R(x)‖, masked elements left out; in strict arithmetic
 

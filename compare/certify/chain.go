@@ -180,7 +180,7 @@ func (c *Chain) untested(cert *Certificate, key string) string {
 	own, table := c.walk.Limit(key), gate.TableLimit(c.i.env.DType)
 	most := fmt.Sprintf("its limit of %.3g", own)
 	if own < table {
-		most = fmt.Sprintf("the %.3g that the table of limits allows %s", table, c.i.env.DType)
+		most = fmt.Sprintf("the %.3g that the built-in limits allow %s", table, c.i.env.DType)
 	}
 	return fmt.Sprintf("rounding may add an error of up to %.3g here, more than %s", float64(cert.Reach), most)
 }

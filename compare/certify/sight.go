@@ -16,8 +16,11 @@ type Sight struct {
 	Known  int      `json:"known"`
 	Seen   []string `json:"seen"`             // their names
 	Unseen []Unseen `json:"unseen,omitempty"` // what would change no element, or none by more than roundings may
-	// Skipped were not looked at: the search came to its end before them.
-	Skipped []string `json:"skipped,omitempty"`
+	// Skipped are the names of mistakes that were not tried. Untried has the same mistakes in words, each with the reason.
+	Skipped []string  `json:"skipped,omitempty"`
+	Untried []Untried `json:"untried,omitempty"`
+	// Times is the SearchWork of the search: 1 for the default work, 0 for a search with a limit of the caller.
+	Times int `json:"times,omitempty"`
 }
 
 // Unseen is a mistake that a run would not have shown.
@@ -103,9 +106,10 @@ func Unite(runs []*Sight) *Sight {
 				all.Unseen = append(all.Unseen, u)
 			}
 		}
-		for _, name := range r.Skipped {
-			if add(name, 2) {
-				all.Skipped = append(all.Skipped, name)
+		all.Times = max(all.Times, r.Times)
+		for _, u := range r.Untried {
+			if add(u.Name, 2) {
+				all.Skipped, all.Untried = append(all.Skipped, u.Name), append(all.Untried, u)
 			}
 		}
 	}
@@ -122,7 +126,8 @@ type sighted struct {
 	moved           bool     // float32 would show it
 	rounds          bool     // an element changed
 	near            []string // forms of entries in which it does no more than roundings may
-	ended           bool     // there was no work left to look at all entries that it edits, or for a search of its name
+	ended           bool     // work or memory ended before all edited entries were computed, or before the search for a name
+	large           bool     // memory ended, and work never did
 }
 
 // sight is the search.
@@ -133,6 +138,7 @@ type sight struct {
 	work  int
 	most  int
 	short bool // the last entry would have taken more than is left
+	large bool // it was memory that is not left
 	// revealed is the work that looking for what would show mistakes has taken.
 	revealed int
 	of       func(name string, pass int) bool
@@ -140,14 +146,22 @@ type sight struct {
 }
 
 // Sight returns which of the usual mistakes the trace would have shown. Work bounds it, as [program.Program.Time] has it;
-// 0 for a quarter of a second, or a tenth of the time that certifying took so far. The error is that of ctx, or of reading the trace or
+// 0 for a quarter of a second, or a tenth of the time that certifying took so far, as often as SearchWork has it. The error is that of ctx, or of reading the trace or
 // the weights. Of says which entries count; nil for all. Whether their operations may accuse is not asked, since that takes longer than
 // all the rest: one that may not has reproduced the trace where nothing is wrong, and no longer does so with a mistake.
 func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pass int) bool) (*Sight, error) {
+	times := 0
 	if work == 0 {
-		work = max(sightWork, int(i.worked.Load())/sightShare)
+		times = i.times()
+		work = times * max(sightWork, int(i.worked.Load())/sightShare)
 	}
-	return i.memory.sightOf(ctx, i, work, of, func() (*Sight, error) { return i.look(ctx, work, of) })
+	return i.memory.sightOf(ctx, i, work, of, func() (*Sight, error) {
+		found, err := i.look(ctx, work, of)
+		if found != nil {
+			found.Times = times
+		}
+		return found, err
+	})
 }
 
 // look looks for what the trace would have shown.
@@ -244,7 +258,7 @@ func (s *sight) node(n order.Node) error {
 
 // look makes mistakes in one entry.
 func (s *sight) look(n order.Node, has func(order.Node) bool, opened bool, open []*sighted) error {
-	s.short = s.work >= s.most
+	s.short, s.large = s.work >= s.most, false
 	var r *right
 	var err error
 	if !s.short {
@@ -252,7 +266,7 @@ func (s *sight) look(n order.Node, has func(order.Node) bool, opened bool, open 
 	}
 	if r == nil || err != nil {
 		for _, k := range open {
-			k.ended = k.ended || s.short
+			k.lacked(s)
 		}
 		return err
 	}
@@ -302,7 +316,7 @@ func (s *sight) found() (*Sight, error) {
 			f.Seen = append(f.Seen, k.Name)
 			continue
 		case k.touched && !k.looked:
-			f.Skipped = append(f.Skipped, k.Name)
+			f.skip(k)
 			continue
 		}
 		u := Unseen{Name: k.Name, Mistake: k.What, Page: k.Page, Rounding: k.rounds, ShownBy: k.Needs(s.i.list.Config).Lacks(run)}
@@ -311,7 +325,7 @@ func (s *sight) found() (*Sight, error) {
 				return nil, err
 			}
 			if k.ended && u.ShownBy != byLevel && len(u.Capture) == 0 { // nobody knows
-				f.Skipped = append(f.Skipped, k.Name)
+				f.skip(k)
 				continue
 			}
 		}

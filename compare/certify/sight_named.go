@@ -37,7 +37,7 @@ func (s *sight) named(k *sighted) error {
 				return err
 			}
 			if entries == nil {
-				k.ended = k.ended || s.short
+				k.lacked(s)
 				continue
 			}
 			together = append(together, entries...)

@@ -17,7 +17,7 @@ import (
 // right is an entry as it should be, of which some tokens do where it is large; nil where nothing can be said of it, or where there is
 // no work left for it.
 func (s *sight) right(n order.Node, has func(order.Node) bool, opened bool) (*right, error) {
-	s.short = false
+	s.short, s.large = false, false
 	t, err := s.i.unread(s.ctx, n, has)
 	if lacking(err) {
 		return nil, nil
@@ -94,7 +94,7 @@ func (s *sight) computed(t *trial) (*right, error) {
 	}
 	r.given = call
 	if r.model, err = r.evaluate(call.DType, r.a.choices); errors.Is(err, program.ErrRoom) {
-		s.short = true
+		s.short, s.large = true, true
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -112,7 +112,9 @@ func (s *sight) wrong(r *right, k *sighted) (*judged, *program.Edited, error) {
 	before := r.model.kept.Time
 	x, err := r.model.with(d)
 	s.work += r.model.kept.Time - before
-	k.ended = k.ended || errors.Is(err, program.ErrRoom)
+	if errors.Is(err, program.ErrRoom) {
+		k.short(true)
+	}
 	if err != nil || size(x.Shape) != len(r.y.Data) { // such as an index out of range
 		return nil, nil, nil
 	}
@@ -285,7 +287,7 @@ func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
 	if len(r.rigorous.apartFrom(wrong, off)) == 0 { // as of a trace: no order of summation gives all
 		work := len(program.Summations()) * r.products // one product after the other
 		if r.work+work > r.most {
-			k.ended = true
+			k.short(false)
 			return false, nil
 		}
 		r.work += work

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -100,13 +101,16 @@ func (i *Isolator) Uncertified() (string, error) {
 }
 
 // worst is the largest difference of some elements from what they should be, in units of their bounds, or of the last place where that is more: 1 for
-// whole numbers.
+// whole numbers. Elements without a unit do not count; it is 0 where no element has one.
 func (j *judged) worst(of []int, fractions bool) measure.Number {
 	parts := make([]float64, (len(of)+segmentElements-1)/segmentElements)
 	onAllCores(len(parts), func(n int) {
 		for _, i := range of[n*segmentElements : min((n+1)*segmentElements, len(of))] {
 			want, place := j.round(j.x.Data[i]), 1.0
 			if fractions {
+				if j.unitless(i, want) {
+					continue
+				}
 				place = lastPlace(j.d, want)
 			}
 			parts[n] = max(parts[n], measure.Ratio(math.Abs(j.y.Data[i]-want), max(j.x.Bound[i], place)))
@@ -117,6 +121,15 @@ func (j *judged) worst(of []int, fractions bool) measure.Number {
 		worst = max(worst, p)
 	}
 	return measure.Number(worst)
+}
+
+// unitless reports whether a difference of element i is no multiple of anything: the element is masked on a side, or it should be a number so near to 0
+// that the normal numbers of the dtype end before it, and so does its bound, such as the probability of a masked key. Want is R(x).
+func (j *judged) unitless(i int, want float64) bool {
+	if limit := measure.MaskLimit(j.d, j.model); j.rule != order.All && (j.y.Data[i] < limit || want < limit) {
+		return true
+	}
+	return max(math.Abs(want), j.x.Bound[i]) < floats.SmallestNormal(j.d)
 }
 
 // settle gives the certificate its outcome by the elements that nothing explains. Guessed: another element differs and has no bound.

@@ -63,17 +63,25 @@ func (o *outsiders) words(axes string) []string {
 		return nil
 	}
 	var set []string
+	some := false // an axis has indexes without any
 	box := 1
 	for a, n := range o.shape {
 		if n > 1 {
-			phrase, hits := indexes(measure.AxisName(axes, a), o.hits[a])
-			if phrase != "" {
-				set = append(set, phrase)
+			axis := measure.AxisName(axes, a)
+			phrase, hits := indexes(axis, o.hits[a])
+			switch {
+			case phrase != "":
+				set, some = append(set, phrase), true
+			case axis == "head": // that all have it is worth a word: a mistake of one head is another one
+				set = append(set, fmt.Sprintf("all %d heads", n))
 			}
 			box *= hits
 		}
 	}
 	thin := 2*o.count < box
+	if !some {
+		set = nil
+	}
 	switch {
 	case len(set) == 0 && thin:
 		return []string{"scattered over all of it"}

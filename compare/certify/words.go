@@ -25,7 +25,7 @@ func (c *Certificate) Detail() string {
 	text := fmt.Sprintf("wrong on its own inputs: %d of %d elements differ by more than rounding", c.Outside, c.Elements)
 	if c.Nearer != nil {
 		text = c.Nearer.words()
-	} else if measure.Finite(float64(c.Worst)) {
+	} else if measure.Finite(float64(c.Worst)) && c.Worst > 0 {
 		text += fmt.Sprintf(", up to %.2g times the rounding bound", float64(c.Worst))
 	}
 	if len(c.Set) > 0 {

@@ -80,11 +80,12 @@ type Finding struct {
 	Aliases []string `json:"aliases,omitempty"`
 	// Undecided are names that give every element with different values: none of them is the name.
 	Undecided []string `json:"undecided,omitempty"`
-	Tried     int      `json:"tried"`             // edits
-	Looked    []string `json:"looked,omitempty"`  // kinds of edits that were tried
-	Nearest   string   `json:"nearest,omitempty"` // the edit that gives most entries, where none gives all
-	Stopped   bool     `json:"stopped,omitempty"` // the search came to its end before its last edit
-	Times     int      `json:"times,omitempty"`   // how often the search had the work that it has where nothing is asked for; 0 for once
+	Tried     int      `json:"tried"`                    // edits
+	Looked    []string `json:"looked,omitempty"`         // kinds of edits that were tried
+	Nearest   string   `json:"nearest,omitempty"`        // the edit that comes nearest, where none gives all
+	Left      *Left    `json:"nearest_leaves,omitempty"` // what the nearest edit leaves; nil where that was not measured
+	Stopped   bool     `json:"stopped,omitempty"`        // the search came to its end before its last edit
+	Times     int      `json:"times,omitempty"`          // how often the search had the work that it has where nothing is asked for; 0 for once
 	// Page is where the mistake is explained, with its fix; empty where it is not one of those.
 	Page string `json:"page,omitempty"`
 
@@ -106,7 +107,7 @@ func (f *Finding) Take() Made {
 
 // Unnamed is a finding whose name does not give all elements: the name is the nearest one.
 func (f *Finding) Unnamed() *Finding {
-	return &Finding{Tried: f.Tried, Looked: f.Looked, Nearest: f.Name.Text(), Stopped: f.Stopped, Times: f.Times}
+	return &Finding{Tried: f.Tried, Looked: f.Looked, Nearest: f.Name.Text(), Left: f.Left, Stopped: f.Stopped, Times: f.Times}
 }
 
 // Positions reports whether the name is that of other positions.
@@ -118,7 +119,7 @@ func (f *Finding) Named() bool { return f != nil && f.What != "" }
 // Explains reports whether some edit gives all elements, be it known which or not.
 func (f *Finding) Explains() bool { return f.Named() || f != nil && len(f.Undecided) > 0 }
 
-// Text says what is wrong, or that it is not known and what was tried.
+// Text says what is wrong, or that no name is known. [Finding.Searched] says what was tried.
 func (f *Finding) Text() string {
 	switch {
 	case f.Named():
@@ -128,11 +129,19 @@ func (f *Finding) Text() string {
 	case len(f.Undecided) > 0:
 		return "undecided: several mistakes reproduce all elements and differ elsewhere: " + strings.Join(f.Undecided, "; or ")
 	}
-	text := fmt.Sprintf("unexplained: %d mistakes tried (%s); none reproduces all elements", f.Tried, strings.Join(f.Looked, ", "))
+	text := "unexplained: no mistake that was tried reproduces all elements"
 	if f.Stopped {
 		text += "; the search stopped at its limit before every mistake was tried, " + GoesOn(max(f.Times, 1))
 	}
 	return text
+}
+
+// Searched counts the mistakes that were tried and lists their kinds. It is empty if no mistake was tried.
+func (f *Finding) Searched() string {
+	if f.Tried == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d mistakes: %s", f.Tried, strings.Join(f.Looked, ", "))
 }
 
 // With adds what another search of the same entries, before this one, has tried: neither found a name.
@@ -148,7 +157,7 @@ func (f *Finding) With(before *Finding) *Finding {
 			all.Looked = append(all.Looked, w)
 		}
 	}
-	all.Nearest = cmp.Or(before.Nearest, f.Nearest)
+	all.Nearest, all.Left = nearer(before, f)
 	if all.Undecided == nil {
 		all.Undecided = before.Undecided
 	}

@@ -38,6 +38,18 @@ const (
 	stream    = `attn_residual$|attn_gated$|attn_laurel$|laurel_gated$|\.out$`
 )
 
+// codes is a pattern for the name of a weight that was rounded to codes.
+const codes = `rounded to \d+ bits|weight is rounded to (4-bit|float8)`
+
+// coded is codes as a pattern.
+var coded = pattern(codes)
+
+// Quantised reports whether a finding says that weights were rounded to codes. Many ports do so on purpose. A mistake in the codes, such as the order in which
+// they are packed, is a finding of another kind.
+func (f *Finding) Quantised() bool {
+	return f != nil && f.Page == QuantisedPage && (f.Likely != "" || coded().MatchString(f.What))
+}
+
 // pages are the rules; the first that a finding meets is its page. What is said of a step, such as that it is left out, is explained
 // by what the step is for, so that most rules are of a role, which is a name of the order.
 var pages = []page{
@@ -45,7 +57,7 @@ var pages = []page{
 	on("not-finite", "", `\bare (NaN|infinite)\b`),
 	on("quantised-cache", caches, `rounded to \d+ bits`),
 	on("quantised-cache", "", `the cached .* rounded to`),
-	on("quantised-weight", "", `rounded to \d+ bits|weight is rounded to (4-bit|float8)|codes of few bits are packed`),
+	on("quantised-weight", "", codes+`|codes of few bits are packed`),
 	on("missing-bias", "", `^the bias is not added`),
 	on("narrow-arithmetic", "", `computed in (bfloat16|float16|tf32)|result is rounded to (bfloat16|float16)`),
 	on("transposed-weight", projected, `weight is transposed`),

@@ -13,12 +13,12 @@ import (
 // finding puts what was found together: the name of the first class, and the others as its aliases. Where one of them has other
 // values, nothing tells which it is: they are all listed, and none is the name.
 func (s *search) finding() (*Finding, error) {
-	f := &Finding{Entries: len(s.entries), Tried: s.tried, Stopped: s.stopped, Times: s.m.times(), Looked: s.classes(), Nearest: s.nearest.words}
+	f := &Finding{Entries: len(s.entries), Tried: s.tried, Stopped: s.stopped, Times: s.m.times(), Looked: s.classes()}
 	for _, e := range s.entries {
 		f.Elements += e.elements()
 	}
 	if len(s.found) == 0 {
-		return f, nil
+		return f, s.sayNearest(f)
 	}
 	// A number that is added, as an epsilon is, and is left out is 0: one of the values that it may have.
 	for k, o := range s.found {
@@ -40,7 +40,7 @@ func (s *search) finding() (*Finding, error) {
 		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.rank, b.rank))
 	})
 	best := s.found[0]
-	f.Name, f.Class, f.Shown, f.Nearest = best.say(s.first), best.class.String(), best.shown, ""
+	f.Name, f.Class, f.Shown = best.say(s.first), best.class.String(), best.shown
 	said := []string{f.Text()}
 	var less []float64
 	var others []string

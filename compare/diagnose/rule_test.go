@@ -2,6 +2,7 @@ package diagnose_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -99,7 +100,7 @@ func TestEditsOfDifferentValuesAreNoName(t *testing.T) {
 	}
 }
 
-// Where nothing gives everything, the finding says what was tried.
+// Where nothing gives everything, the finding says so, and apart from that what was tried.
 func TestWhatIsUnexplainedSaysWhatWasTried(t *testing.T) {
 	m, e := norm(t, false, func(w order.Weight) (program.Rows, error) { return make(vector, w.Shape[0]), nil })
 	f, err := diagnose.Find(t.Context(), m, []*diagnose.Entry{e})
@@ -109,9 +110,12 @@ func TestWhatIsUnexplainedSaysWhatWasTried(t *testing.T) {
 	if f.Named() || f.Explains() || f.Tried < 100 || f.Stopped {
 		t.Errorf("%+v", f)
 	}
-	for _, words := range []string{"unexplained: ", "steps left out", "constants", "weights", "orders of elements", "none reproduces all elements"} {
-		if !strings.Contains(f.Text(), words) {
-			t.Errorf("%q does not say %q", f.Text(), words)
+	if want := "unexplained: no mistake that was tried reproduces all elements"; f.Text() != want {
+		t.Errorf("%q, want %q", f.Text(), want)
+	}
+	for _, words := range []string{fmt.Sprintf("%d mistakes: ", f.Tried), "steps left out", "constants", "weights", "orders of elements"} {
+		if !strings.Contains(f.Searched(), words) {
+			t.Errorf("%q does not say %q", f.Searched(), words)
 		}
 	}
 }

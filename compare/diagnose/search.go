@@ -57,6 +57,7 @@ type search struct {
 	cautious bool // what is found decides whether something is wrong
 	looked   map[program.Class]bool
 	nearest  near
+	closer   distant  // the hypothesis that comes nearest to the first entry
 	close    *closest // nil: nobody asks for them
 	far      float64  // how far from the trace the last hypothesis was
 	err      error    // of reading, in the making of an edit
@@ -64,7 +65,7 @@ type search struct {
 
 // near is a hypothesis that gives some entries, or nearly.
 type near struct {
-	words   string
+	hypothesis
 	entries int
 }
 
@@ -132,6 +133,9 @@ func (s *search) try(h hypothesis) error {
 		if err := cmp.Or(err, s.err); err != nil {
 			return err
 		}
+		if k == 0 {
+			s.closer.take(h, s.far)
+		}
 		if !may {
 			if s.nearly(h, k); k == 0 {
 				s.close.add(h, s.far)
@@ -192,7 +196,7 @@ func outside(err error) error {
 // nearly notes a hypothesis that gives some of the entries, the first of them, and not the next.
 func (s *search) nearly(h hypothesis, entries int) {
 	if entries > s.nearest.entries {
-		s.nearest = near{h.say(s.first).Text(), entries}
+		s.nearest = near{h, entries}
 	}
 }
 
@@ -217,9 +221,7 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 		if err != nil {
 			return false, outside(err)
 		}
-		if s.close != nil {
-			s.far = f.Far(x)
-		}
+		s.far = f.Far(x)
 		most := len(f.Left) / 8
 		left, err := f.Leaves(x, most+1)
 		return len(left) <= most, err
@@ -228,9 +230,7 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 	if err != nil {
 		return false, outside(err)
 	}
-	if s.close != nil {
-		s.far = e.Far(x)
-	}
+	s.far = e.Far(x)
 	most := len(e.Left) / 8
 	left, err := e.Leaves(x, most+1)
 	return len(left) <= most, err

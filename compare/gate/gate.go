@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
@@ -82,6 +83,27 @@ type Check struct {
 	Limit measure.Number `json:"limit"`
 }
 
+// Source says in words where limits come from, of what [Gate].From has.
+func Source(from string) string {
+	if dtype, ok := strings.CutPrefix(from, tableFrom); ok {
+		return BuiltIn + dtype
+	}
+	if pattern, ok := strings.CutPrefix(from, "tolerances, "); ok {
+		return "--tolerances, pattern " + pattern
+	}
+	if from == "flags" {
+		return "--rtol and --atol"
+	}
+	return from
+}
+
+// The parts of a source that is the table: it begins with tableFrom, or with BuiltIn in words, and ends with BeforeLayers for entries before the layers.
+const (
+	tableFrom    = "table, "
+	BuiltIn      = "built-in limits for "
+	BeforeLayers = " before the layers"
+)
+
 // ByEquality is where the decision on integers and booleans comes from.
 const ByEquality = "exact"
 
@@ -142,10 +164,10 @@ func newGate(m *measure.Metrics, axes []measure.AxisError, from string, limit fl
 }
 
 // ByTable decides by the table, for what comes out of arithmetic in a dtype.
-func ByTable(m *measure.Metrics, arithmetic hooks.DType, beforeLayers bool) *Gate {
-	limit, from := table[arithmetic].through, fmt.Sprintf("table, %s", arithmetic)
-	if beforeLayers {
-		limit, from = table[arithmetic].before, from+" before the layers"
+func ByTable(m *measure.Metrics, arithmetic hooks.DType, early bool) *Gate {
+	limit, from := table[arithmetic].through, tableFrom+arithmetic.String()
+	if early {
+		limit, from = table[arithmetic].before, from+BeforeLayers
 	}
 	limit = max(limit, min(limit+2*lastRounding(m, arithmetic), widest)) // both sides are rounded
 	return newGate(m, limited(m), from, limit, func(a measure.AxisError) float64 { return limit * factor(a) })

@@ -9,12 +9,14 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/order"
 )
 
 // Options say what is looked for. The zero value looks for everything, with the limits of docs/check.md.
 type Options struct {
 	Skip      []Kind
-	Magnitude float64 // a flag is raised where half of a tensor's elements are beyond it; 0 for [DefaultMagnitude]
+	Magnitude float64     // a flag is raised where half of a tensor's elements are beyond it; 0 for [DefaultMagnitude]
+	Order     *order.List // of the model, for a trace that has no configuration; nil: not known
 	// Progress is told before each of the looks at a trace which one it is, of how many. It may be nil.
 	Progress func(look, looks int)
 	limits   *limits // nil for the defaults: a test has its own

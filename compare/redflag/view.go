@@ -112,7 +112,9 @@ func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
 // readOrder makes the order of the trace's configuration.
 func (v *view) readOrder() {
 	config := v.t.Manifest().Config
-	if config == nil {
+	if config == nil && v.o.Order != nil {
+		v.list = v.o.Order
+	} else if config == nil {
 		v.notes = append(v.notes, "no configuration in the trace: what a tensor is follows from its name, and what it is computed from is not known")
 	} else if c, err := order.ParseCanonical(config); err != nil {
 		v.notes = append(v.notes, fmt.Sprintf("the trace's configuration cannot be used (%v): what a tensor is follows from its name", err))

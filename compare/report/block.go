@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
@@ -20,7 +21,9 @@ func (p *printer) divergence(r *compare.Result) {
 	row := &d.Row
 	p.blank()
 	p.say(p.style.bad, "first divergence", "%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
-	p.name(d)
+	if !unnamed(d) {
+		p.name(d, true)
+	}
 	p.field("what", "%s", row.Detail)
 	p.both(r, row)
 	p.certificate(row)
@@ -36,12 +39,15 @@ func (p *printer) divergence(r *compare.Result) {
 		p.worst(r, row)
 		p.distributions(r, row)
 	}
+	if unnamed(d) { // what is known comes before what is not
+		p.name(d, true)
+	}
 	if d.LastMatch != "" {
 		p.field("last match", "%s", d.LastMatch)
 	}
 	p.ancestors(d)
 	p.code(d.Code)
-	p.downstream(d.Downstream)
+	p.downstream(d)
 	for _, w := range d.Weights {
 		p.field("weight", "%s %v", w.Name, w.Shape)
 	}
@@ -100,10 +106,10 @@ func (p *printer) gate(r *compare.Row) {
 		times = fmt.Sprintf(", %s x the floor", number(r.Gate.Noise))
 	}
 	if r.Decided != compare.ByLimit || math.IsInf(float64(r.Gate.Tolerance), 0) {
-		p.field("", "from the %s; not a tolerance problem", r.Gate.From)
+		p.field("", "from %s; not a tolerance problem", gate.Source(r.Gate.From))
 		return
 	}
-	p.field("", "from the %s; the tightest tolerance that passes is %s%s", r.Gate.From, number(r.Gate.Tolerance), times)
+	p.field("", "from %s; the tightest tolerance that passes is %s%s", gate.Source(r.Gate.From), number(r.Gate.Tolerance), times)
 }
 
 // worst writes where the difference is largest.
@@ -180,8 +186,9 @@ func stats(s measure.Stats) string {
 	return text
 }
 
-// downstream writes how far the error goes.
-func (p *printer) downstream(d *compare.Downstream) {
+// downstream writes how far the error goes. That the limits of later entries do not show a wrong operation does not make it right, and the line says so.
+func (p *printer) downstream(of *compare.Divergence) {
+	d := of.Downstream
 	if d == nil {
 		return
 	}
@@ -196,12 +203,31 @@ func (p *printer) downstream(d *compare.Downstream) {
 	case d.Compared == 0:
 		p.field("downstream", "%s is computed from it next, and wrong by itself", d.Until)
 	case d.Past == 0:
-		p.field("downstream", "no effect: %s over their limits", looked)
+		p.field("downstream", "%s%s", within(d), either(wrongOperation(of), "; the operation is wrong all the same, and another prompt may show more of it", ""))
 	case d.Vanishes != "":
 		p.field("downstream", "ends at %s: it and all after it are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
 	default:
 		p.field("downstream", "reaches %s, relative L2 %s: %s are over their limits", d.Last, number(d.LastRelL2), looked)
 	}
+}
+
+// within is the line about the entries after a divergence if their limits show nothing.
+func within(d *compare.Downstream) string {
+	entries := either(d.Partial, "the next ", either(d.Compared == 1, "the ", "all ")) + count(d.Compared, "entry", "entries")
+	text := entries + " computed from it in this pass"
+	switch {
+	case d.Until != "":
+		text = entries + " computed from it, up to " + d.Until + ", which is wrong by itself,"
+	case d.Partial:
+		text = entries + " computed from it"
+	}
+	return text + either(d.Compared == 1, " is within its limit", " are within their limits")
+}
+
+// wrongOperation reports whether the operation of a divergence, or one before it that was not compared, is wrong on its own inputs.
+func wrongOperation(d *compare.Divergence) bool {
+	c := d.Row.Isolated
+	return d.Fault != nil || c != nil && c.Outcome == certify.Bug
 }
 
 // maxSteps bounds the steps that the block shows.

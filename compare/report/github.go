@@ -234,6 +234,9 @@ func (s *summaryPage) table(d *Document) {
 				case r.Result.Divergence != nil:
 					d := r.Result.Divergence
 					first, what = d.Row.Key(), cmp.Or(bugText(d), d.Row.Detail)
+					if unnamed(d) {
+						what = d.Row.Detail
+					}
 				case len(r.Result.Incomplete) > 0:
 					what = r.Result.Incomplete[0]
 				}
@@ -275,19 +278,4 @@ func markdown(text string) string {
 		}
 	}
 	return strings.ReplaceAll(b.String(), "www.", "www&#46;")
-}
-
-// Inert changes lines that the runner of GitHub Actions would take for workflow commands, such as the name of a tensor may hold: those
-// that begin with two colons, and whatever has ##[ in it.
-func Inert(text string) string {
-	if !strings.Contains(text, "::") && !strings.Contains(text, "##[") {
-		return text
-	}
-	lines := strings.SplitAfter(strings.ReplaceAll(text, "##[", "# #["), "\n")
-	for i, line := range lines {
-		if trimmed := strings.TrimLeftFunc(line, unicode.IsSpace); strings.HasPrefix(trimmed, "::") {
-			lines[i] = line[:len(line)-len(trimmed)] + ": :" + trimmed[2:]
-		}
-	}
-	return strings.Join(lines, "")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/picture"
 )
@@ -79,6 +80,7 @@ type htmlFinding struct {
 	Tried     int      `json:"tried"`
 	Looked    []string `json:"looked,omitempty"`
 	Nearest   string   `json:"nearest,omitempty"`
+	Leaves    string   `json:"leaves,omitempty"` // what the nearest leaves
 	Stopped   bool     `json:"stopped,omitempty"`
 	Page      string   `json:"page,omitempty"`
 }
@@ -223,7 +225,7 @@ func (h *htmlRun) row(r *compare.Row, t *picture.Tensor) htmlRow {
 		row.Stats = []htmlNumber{{"min", short(s.Min)}, {"max", short(s.Max)}, {"mean", short(s.Mean)}, {"std", short(s.Std)}}
 	}
 	if g := r.Gate; g != nil {
-		row.From = h.word(g.From)
+		row.From = h.word(gate.Source(g.From))
 		if len(g.Checks) > 0 {
 			row.Limit = numberOf(g.Checks[0].Limit)
 		}
@@ -273,6 +275,8 @@ func (h *htmlRun) certificate(row *htmlRow, r *compare.Row) {
 	}
 	if f.Named() {
 		row.Bug.Proof = proof(f)
+	} else if f.Nearest != "" {
+		row.Bug.Leaves = leaves(f)
 	}
 }
 

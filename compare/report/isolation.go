@@ -141,11 +141,15 @@ func (p *printer) reasons(s *compare.Isolation) {
 			p.line("not certified for %s more", count(len(s.Reasons)-i, "reason", "reasons"))
 			return
 		}
-		what := "not isolated: "
+		what := cmp.Or(string(r.Outcome), "not isolated") + ": "
 		if r.Form != "" {
 			what = string(certify.Unidentified) + ": " + operation(r.Form) + ": "
 		}
-		p.line("%s%s: %s (the first is %s)", what, count(r.Rows, "entry", "entries"), r.Why, r.First)
+		which := ""
+		if r.Rows > 1 && len(r.Roles) > 0 {
+			which = ": " + kinds(r)
+		}
+		p.line("%s%s: %s (the first is %s)%s", what, count(r.Rows, "entry", "entries"), r.Why, r.First, which)
 	}
 }
 
@@ -168,9 +172,8 @@ func (p *printer) certificate(r *compare.Row) {
 	}
 }
 
-// name says what is wrong with the operation, or with the one that it was computed from and that is at fault, and the proof; or that
-// it is not known and what was tried.
-func (p *printer) name(d *compare.Divergence) {
+// name writes the mistake at a divergence with its proof. Where the mistake has no name, it writes the nearest one, and if searched is set what was tried.
+func (p *printer) name(d *compare.Divergence, searched bool) {
 	f, _ := d.Bug()
 	if f == nil {
 		return
@@ -180,8 +183,11 @@ func (p *printer) name(d *compare.Divergence) {
 		p.field("", "%s", line)
 	}
 	if !f.Named() {
-		if (p.style.view == Evidence || p.style.view == Everything) && f.Nearest != "" {
-			p.field("", "nearest: %s, which does not give all entries", f.Nearest)
+		if f.Nearest != "" {
+			p.field("nearest", "%s: %s", f.Nearest, leaves(f))
+		}
+		if text := f.Searched(); text != "" && searched {
+			p.field("tried", "%s", text)
 		}
 		if f.Likely != "" {
 			p.field("see", "%s", f.Page)
@@ -195,6 +201,31 @@ func (p *printer) name(d *compare.Divergence) {
 	if f.Page != "" {
 		p.field("see", "%s", f.Page)
 	}
+}
+
+// leaves says what the nearest mistake leaves. It is no name.
+func leaves(f *diagnose.Finding) string {
+	l := f.Left
+	if l == nil {
+		return "it does not give every element"
+	}
+	text := fmt.Sprintf("it gives %d of %s", l.Gives, count(l.Of, "entry", "entries"))
+	if l.Gives == 0 {
+		text = "it gives no entry in full"
+	}
+	if l.First != "" {
+		text += fmt.Sprintf(", and leaves %d of %s of %s", l.Elements, count(l.OfElements, "element", "elements"), l.First)
+	}
+	if l.Right > 0 {
+		text += fmt.Sprintf(", a relative L2 of %.2g; the correct operation leaves %.2g", l.RelL2, l.Right)
+	}
+	return text
+}
+
+// unnamed reports whether something is wrong at a divergence for which neither a mistake nor a class of mistakes is known.
+func unnamed(d *compare.Divergence) bool {
+	f, _ := d.Bug()
+	return f != nil && !f.Explains() && f.Likely == ""
 }
 
 // bugText is what is wrong at a divergence, with the entry that is at fault where that is another one; empty where neither is known.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/gate"
 )
 
 // The elements of JUnit's XML that every CI reads. There are no times: a comparison is not timed by entry.
@@ -147,7 +148,7 @@ func detail(res *compare.Result, r *compare.Row) string {
 	if r.Gate != nil {
 		for _, c := range r.Gate.Checks {
 			failed := either(notFinite(r), "NaN", number(c.Error))
-			fmt.Fprintf(&b, "%s: error %s, limit %s (%s)\n", c.What, failed, number(c.Limit), r.Gate.From)
+			fmt.Fprintf(&b, "%s: error %s, limit %s (%s)\n", c.What, failed, number(c.Limit), gate.Source(r.Gate.From))
 		}
 	}
 	if r.Stats != nil {

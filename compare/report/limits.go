@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
@@ -14,6 +15,32 @@ import (
 type span struct {
 	from     string
 	min, max measure.Number
+}
+
+// legend says what the columns are.
+func (p *printer) legend(r *compare.Result) {
+	if r.Alone {
+		return
+	}
+	var from []string
+	for i := range r.Rows {
+		g := r.Rows[i].Gate
+		if g == nil || len(g.Checks) == 0 || r.Rows[i].Derived {
+			continue
+		}
+		// The column shows the smaller limits before the layers.
+		if source := strings.TrimSuffix(gate.Source(g.From), gate.BeforeLayers); !slices.Contains(from, source) {
+			from = append(from, source)
+		}
+	}
+	if from == nil {
+		return
+	}
+	if n := len(from); n > maxShort {
+		from = append(from[:maxShort], fmt.Sprintf("%d more", n-maxShort))
+	}
+	builtIn := slices.ContainsFunc(from, func(source string) bool { return strings.HasPrefix(source, gate.BuiltIn) })
+	p.line("(error: relative L2; limit: %s%s)", strings.Join(from, "; "), either(builtIn, "; see docs/tolerance.md", ""))
 }
 
 // limits says by which limits the rows were judged, and with which single one all of them would have matched: none, where
@@ -56,7 +83,7 @@ func (p *printer) limits(r *compare.Result) {
 		if s.max > s.min {
 			text += " to " + number(s.max)
 		}
-		texts = append(texts, text+" ("+s.from+")")
+		texts = append(texts, text+" ("+gate.Source(s.from)+")")
 	}
 	p.line("limits of relative L2: %s", strings.Join(texts, ", "))
 	if hopeless == nil && math.IsInf(float64(worst.Gate.Tolerance), 0) {

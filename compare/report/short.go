@@ -81,27 +81,6 @@ func (p *printer) shortTokens(r *compare.Result) {
 	}
 }
 
-// legend says what the columns are.
-func (p *printer) legend(r *compare.Result) {
-	if r.Alone {
-		return
-	}
-	var from []string
-	for i := range r.Rows {
-		g := r.Rows[i].Gate
-		if g != nil && len(g.Checks) > 0 && !r.Rows[i].Derived && !slices.Contains(from, g.From) {
-			from = append(from, g.From)
-		}
-	}
-	if from == nil {
-		return
-	}
-	if n := len(from); n > maxShort {
-		from = append(from[:maxShort], fmt.Sprintf("%d more", n-maxShort))
-	}
-	p.line("(error: relative L2; limit: %s)", strings.Join(from, "; "))
-}
-
 // shortDivergence is the block about the first row that does not match: what is wrong with its proof, where, how large, what
 // came before, where it goes, what to do next.
 func (p *printer) shortDivergence(r *compare.Result) {
@@ -112,17 +91,25 @@ func (p *printer) shortDivergence(r *compare.Result) {
 	row := &d.Row
 	p.blank()
 	p.say(p.style.bad, "first divergence", "%s (%s)", row.Key(), row.Class)
-	p.name(d)
+	if !unnamed(d) {
+		p.name(d, false)
+	}
 	p.field("what", "%s", row.Detail)
 	p.both(r, row)
 	if row.Name == order.InputIDs {
 		p.script(r, row.Pass)
 	}
+	if unnamed(d) {
+		p.worstSlices(row)
+	}
 	p.size(r, row)
+	if unnamed(d) { // what is known comes before what is not
+		p.name(d, false)
+	}
 	p.shortGap(row)
 	p.came(d)
 	p.code(d.Code)
-	p.downstream(d.Downstream)
+	p.downstream(d)
 	for i, hint := range d.Hints {
 		if i == maxShort {
 			break
@@ -130,7 +117,8 @@ func (p *printer) shortDivergence(r *compare.Result) {
 		p.field(either(i == 0, "next", ""), "%s", hint)
 	}
 	if f, _ := d.Bug(); len(d.Hints) == 0 && f != nil {
-		p.field("next", "correct this in the local model, %s", either(r.Given, "dump its tensors, compare again", "then run the same command again"))
+		what := either(unnamed(d), "check this operation in the local model", "correct this in the local model")
+		p.field("next", "%s, %s", what, either(r.Given, "dump its tensors, compare again", "then run the same command again"))
 	}
 }
 
@@ -246,6 +234,7 @@ func (p *printer) checked(r *compare.Result) {
 			text += fmt.Sprintf("; %d could not be recomputed", s.NotIsolated)
 		}
 		p.line("%s", text)
+		p.notRecomputed(s)
 		if s.Arithmetic != certify.Auto || s.Bound != "probabilistic" {
 			p.line("as asked for: %s arithmetic, %s bounds", s.Arithmetic, s.Bound)
 		}

@@ -23,7 +23,11 @@ func (p *printer) sight(s *certify.Sight) {
 	if s == nil || s.Known == 0 {
 		return
 	}
-	p.line("usual mistakes: %d of %d would have been seen here", len(s.Seen), s.Known)
+	tried, of := s.Known-len(s.Skipped), ""
+	if tried < s.Known {
+		of = " that were tried"
+	}
+	p.line("usual mistakes: %d of %d%s would have been seen here", len(s.Seen), tried, of)
 	var order []string
 	by := map[string][]string{}
 	for _, u := range s.Unseen {
@@ -32,9 +36,7 @@ func (p *printer) sight(s *certify.Sight) {
 		}
 		by[u.ShownBy] = append(by[u.ShownBy], u.Mistake)
 	}
-	if len(s.Skipped) > 0 {
-		p.broken(4, fmt.Sprintf("  %s not tried: the search reached its limit first", count(len(s.Skipped), "was", "were")))
-	}
+	p.untried(s)
 	if p.style.view == Evidence || p.style.view == Everything {
 		for _, what := range order {
 			p.broken(4, fmt.Sprintf("  needs %s: %s", what, strings.Join(by[what], "; ")))
@@ -59,6 +61,41 @@ func (p *printer) sight(s *certify.Sight) {
 		p.broken(4, "  the others need "+strings.Join(parts, "; "))
 	}
 }
+
+// untried says what was not tried, why, and how to try it: some mistakes by name, where everything is said all. No verdict rests on it, which has to be said where
+// most is not tried.
+func (p *printer) untried(s *certify.Sight) {
+	var order []string
+	by := map[string][]string{}
+	for _, u := range s.Untried {
+		if by[u.Why] == nil {
+			order = append(order, u.Why)
+		}
+		by[u.Why] = append(by[u.Why], u.Mistake)
+	}
+	all := p.style.view == Evidence || p.style.view == Everything
+	for _, why := range order {
+		list, such := by[why], ""
+		n := len(list)
+		if !all && n > maxNamed {
+			list, such = list[:maxNamed], "such as "
+		}
+		text := fmt.Sprintf("  %s not tried (%s%s): %s", count(n, "was", "were"), such, strings.Join(list, "; "), why)
+		if more := s.More(); why == certify.UntriedWork && more != "" {
+			text += ", --search-work " + more + " goes on"
+		}
+		p.broken(4, text)
+	}
+	if len(s.Skipped) > len(s.Untried) { // of a report that has no reasons
+		p.broken(4, fmt.Sprintf("  %s not tried", count(len(s.Skipped)-len(s.Untried), "was", "were")))
+	}
+	if len(s.Skipped) > 0 {
+		p.broken(4, "  no verdict rests on what was tried: each stands on the entries that were compared and recomputed")
+	}
+}
+
+// maxNamed is how many mistakes are named where not everything is said.
+const maxNamed = 2
 
 // oneCapture draws the mistakes together that other tensors would show: their names are said once, those first that the most need.
 func oneCapture(s *certify.Sight, order []string, by map[string][]string) ([]string, map[string][]string) {

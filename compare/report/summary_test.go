@@ -180,19 +180,101 @@ func TestPageSaysWhatDecidesNothing(t *testing.T) {
 	}
 }
 
-// Mistakes that other tensors would show are one line: the tensors that most of them need, once.
+// Mistakes that other tensors would show are one line: the tensors that most of them need, once. What was not tried is not counted among those that would have been seen or
+// not: the lines say which mistakes these are, why, how to try them, and that no verdict rests on them.
 func TestSightSaysTensors(t *testing.T) {
-	s := &certify.Sight{Known: 5, Seen: []string{"a"}, Skipped: []string{"e"}, Unseen: []certify.Unseen{
+	s := &certify.Sight{Known: 9, Seen: []string{"a"}, Unseen: []certify.Unseen{
 		{Name: "b", Mistake: "b", ShownBy: "a capture of layers.*.q_proj, layers.*.q_norm", Capture: []string{"layers.*.q_proj", "layers.*.q_norm"}},
 		{Name: "c", Mistake: "c", ShownBy: "a decode step"},
 		{Name: "d", Mistake: "d", ShownBy: "a capture of layers.*.q_norm", Capture: []string{"layers.*.q_norm"}},
 	}}
+	said := func() string {
+		var text strings.Builder
+		if err := report.Sight(&text, s, report.Style{}); err != nil {
+			t.Fatal(err)
+		}
+		return text.String()
+	}
+	others := "  the others need a capture of layers.*.q_norm, layers.*.q_proj (2); a decode\n    step (1)\n"
+	const seen = "usual mistakes: 1 of 4%s would have been seen here\n"
+	untried := func(name, why string) {
+		s.Skipped, s.Untried = append(s.Skipped, name), append(s.Untried, certify.Untried{Name: name, Mistake: "mistake " + name, Why: why})
+	}
+	for _, name := range []string{"e", "f", "g"} {
+		untried(name, certify.UntriedWork)
+	}
+	untried("h", certify.UntriedRoom)
+	untried("i", certify.UntriedForm)
+	const stopped = "  3 were not tried (such as mistake e; mistake f): the search stopped at its\n    limit of work"
+	const rest = "  1 was not tried (mistake h): it takes more memory than the search may have\n" +
+		"  1 was not tried (mistake i): the operation in which it would show was not\n    recomputed\n" +
+		"  no verdict rests on what was tried: each stands on the entries that were\n    compared and recomputed\n"
+	for times, more := range map[int]string{0: "", 1: ", --search-work 30x goes on", 900: ", --search-work 1000x goes on", 1000: ""} {
+		s.Times = times
+		if got, want := said(), fmt.Sprintf(seen, " that were tried")+stopped+more+"\n"+rest+others; got != want {
+			t.Errorf("%d times the work: it says\n%s\nnot\n%s", times, got, want)
+		}
+	}
+	s.Known, s.Skipped, s.Untried = 4, nil, nil
+	if got, want := said(), fmt.Sprintf(seen, "")+others; got != want {
+		t.Errorf("it says\n%s\nnot\n%s", got, want)
+	}
+}
+
+// Entries that could not be recomputed are counted by what they are, with the reason: once for reasons that differ in the names of tensors and in numbers.
+func TestPageSaysWhatCouldNotBeRecomputed(t *testing.T) {
+	reason := func(role string, layer int, why string, rows int) compare.Reason {
+		return compare.Reason{
+			Why: why, Rows: rows, First: strings.Replace(role, "*", fmt.Sprint(layer), 1), Roles: []compare.RoleCount{{Role: role, Rows: rows}},
+		}
+	}
+	const context, act = "layers.*.self_attn.context", "layers.*.mlp.act_fn"
+	res := &compare.Result{Coverage: compare.Coverage{Compared: 1, Entries: 1, Tested: 1, Passes: 1}, Isolation: &compare.Isolation{
+		Certified: 9, Exact: 9, NotIsolated: 43, Arithmetic: certify.Auto, Bound: "probabilistic", Reasons: []compare.Reason{
+			reason(context, 0, "computed from layers.0.self_attn.v_proj, which is float16, not float32", 18),
+			reason(context, 1, "computed from layers.1.self_attn.v_proj, which is float16, not float32", 12),
+			reason(act, 3, "computed from layers.3.mlp.gate_proj, which is float16, not float32", 2),
+			reason("norm", 0, "the capturing side recomputed it; add a hook that fires it", 11),
+			{Why: "no known arithmetic", Form: "softmax", Rows: 5, First: "layers.0.self_attn.probs", Outcome: certify.Unidentified},
+		},
+	}}
 	var text strings.Builder
-	if err := report.Sight(&text, s, report.Style{}); err != nil {
+	if err := report.Text(&text, res, report.NewStyle(false)); err != nil {
 		t.Fatal(err)
 	}
-	want := "usual mistakes: 1 of 5 would have been seen here\n  1 was not tried: the search reached its limit first\n  the others need a capture of layers.*.q_norm, layers.*.q_proj (2); a decode\n    step (1)\n"
-	if got := text.String(); got != want {
-		t.Errorf("it says\n%s\nnot\n%s", got, want)
+	const want = `9 EXACT, 0 ROUNDING; 43 could not be recomputed not recomputed: 30 self_attn.context, 2 mlp.act_fn: the first, layers.0.self_attn.context: ` +
+		`computed from layers.0.self_attn.v_proj, which is float16, not float32 not recomputed: 11 norm: the capturing side recomputed it; add a hook that fires it MATCH`
+	if got := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(got, want) {
+		t.Errorf("the page says\n%s\nnot\n%s", got, want)
+	}
+}
+
+// That no later entry is past its limit is no harm only where nothing is wrong: of a wrong operation the line says so.
+func TestDownstreamOfAWrongOperation(t *testing.T) {
+	for _, c := range []struct {
+		wrong bool
+		down  compare.Downstream
+		want  string
+	}{
+		{false, compare.Downstream{Compared: 310}, "all 310 entries computed from it in this pass are within their limits"},
+		{true, compare.Downstream{Compared: 310}, "all 310 entries computed from it in this pass are within their limits; the operation is wrong all the same, and another prompt may show more of it"},
+		{true, compare.Downstream{Compared: 1}, "the 1 entry computed from it in this pass is within its limit; the operation is wrong all the same, and another prompt may show more of it"},
+		{false, compare.Downstream{Compared: 5, Partial: true}, "the next 5 entries computed from it are within their limits"},
+		{false, compare.Downstream{Compared: 5, Until: "norm"}, "all 5 entries computed from it, up to norm, which is wrong by itself, are within their limits"},
+	} {
+		row := compare.Row{Name: "x", Layer: -1, Verdict: compare.Mismatch, Class: gate.Value, Detail: "it is wrong"}
+		if c.wrong {
+			row.Isolated = &certify.Certificate{Outcome: certify.Bug}
+		}
+		res := &compare.Result{Mismatches: 1, Rows: []compare.Row{row}, Divergence: &compare.Divergence{Row: row, Downstream: &c.down}}
+		for _, style := range []report.Style{report.NewStyle(false), report.NewStyle(false).WithView(report.Evidence)} {
+			var text strings.Builder
+			if err := report.Text(&text, res, style); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(got, "downstream "+c.want+" ") {
+				t.Errorf("no %q in\n%s", c.want, got)
+			}
+		}
 	}
 }

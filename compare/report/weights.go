@@ -86,9 +86,38 @@ func (p *printer) weightFinding(f *weights.Finding) {
 	p.line("%s", f.Name())
 	p.line("  found  %s", f.What)
 	if a := f.At; a != nil {
-		p.line("  first  row %d, column %d: %s, where the original has %s", a.Row, a.Column, a.Local, a.Original)
+		p.line("  first  %s", weightAt(a))
+		if a.File != nil && a.File.Row != a.Row && strings.Contains(f.What, "row") {
+			p.line("  note   %s", rowsOfOriginal)
+		}
 	}
-	p.line("  try    %s", f.Try)
+	for i, step := range f.Steps() {
+		label := "try "
+		if i > 0 {
+			label = "    "
+		}
+		p.line("  %s   %s", label, step)
+	}
+}
+
+// rowsOfOriginal is said of sentences about a tensor whose rows the port's file has elsewhere.
+const rowsOfOriginal = "rows are counted as in the original; the port's file has them in other places"
+
+// weightAt gives the place of the first wrong element, and the two values there.
+func weightAt(a *weights.Element) string {
+	of, at := "", weights.Spot{Row: a.Row, Column: a.Column}
+	if a.File != nil {
+		at = *a.File
+		of = " of " + at.Key
+	}
+	text := fmt.Sprintf("row %d, column %d%s: %s, where the original has %s", at.Row, at.Column, of, a.Local, a.Original)
+	if at.Row != a.Row || at.Column != a.Column {
+		text += fmt.Sprintf(" in row %d, column %d", a.Row, a.Column)
+	}
+	if a.Folded {
+		text += " (the file is to have 1+w)"
+	}
+	return text
 }
 
 // weightsRight says how many tensors are right, and how.
@@ -220,7 +249,7 @@ func (s *junitSuite) addWeights(r *weights.Result) {
 		if !t.Class.Right() {
 			c.Failure = &junitOutcome{Message: plain.Text(t.What), Type: string(t.Class)}
 			if a := t.At; a != nil {
-				c.Failure.Text = fmt.Sprintf("first at row %d, column %d: %s, where the original has %s; %d of %d elements", a.Row, a.Column, a.Local, a.Original, t.Unequal, t.Elements)
+				c.Failure.Text = fmt.Sprintf("first at %s; %d of %d elements", weightAt(a), t.Unequal, t.Elements)
 			}
 		} else {
 			c.Said = strings.TrimSpace(string(t.Class) + " " + t.Rounding)
@@ -256,12 +285,12 @@ func (p *htmlPage) weights(r *weights.Result) {
 		f := &r.Findings[i]
 		flag := htmlFlag{Kind: string(f.Class), Entry: clean(f.Name()), Fields: []said{{"found", clean(f.What)}}}
 		if a := f.At; a != nil {
-			flag.Fields = append(flag.Fields, said{"first", clean(fmt.Sprintf("row %d, column %d: %s, where the original has %s", a.Row, a.Column, a.Local, a.Original))})
+			flag.Fields = append(flag.Fields, said{"first", clean(weightAt(a))})
 		}
 		if len(f.Also) > 0 {
 			flag.Fields = append(flag.Fields, said{"also", clean(some(f.Also))})
 		}
-		flag.Fields = append(flag.Fields, said{"try", clean(f.Try)})
+		flag.Fields = append(flag.Fields, said{"try", clean(strings.Join(f.Steps(), "; "))})
 		p.Flags = append(p.Flags, flag)
 	}
 }

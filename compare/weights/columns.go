@@ -101,7 +101,7 @@ func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor, exp
 	if err != nil {
 		return false, err
 	}
-	row.At, row.Unequal = &Element{0, first, number(b.local[0]), number(b.original[0])}, rows*wrong
+	row.At, row.Unequal = newElement(local, original, 0, first, b.local[0], b.original[0]), rows*wrong
 	return true, nil
 }
 

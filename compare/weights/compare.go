@@ -14,6 +14,7 @@ type Side struct {
 	Path    string
 	Format  string // "safetensors", "GGUF"
 	Tensors []*Tensor
+	Bytes   int64 // of the tensors in its files: codes as codes
 	Notes   []string
 }
 
@@ -54,7 +55,7 @@ type Place struct {
 	Path    string   `json:"path"`
 	Format  string   `json:"format"`
 	Tensors int      `json:"tensors"`
-	Bytes   int64    `json:"bytes"`
+	Bytes   int64    `json:"bytes"`  // of the tensors in its files: codes as codes
 	Stored  []string `json:"stored"` // the dtypes and formats of its tensors
 }
 
@@ -128,13 +129,10 @@ func Compare(ctx context.Context, local, original Side, o Options) (*Result, err
 
 // placeOf describes a side.
 func placeOf(s Side) Place {
-	p := Place{Path: s.Path, Format: s.Format, Tensors: len(s.Tensors), Stored: []string{}}
+	p := Place{Path: s.Path, Format: s.Format, Tensors: len(s.Tensors), Bytes: s.Bytes, Stored: []string{}}
 	for _, t := range s.Tensors {
 		if f := t.format(); !slices.Contains(p.Stored, f) {
 			p.Stored = append(p.Stored, f)
-		}
-		if t.DType.Valid() {
-			p.Bytes += int64(t.elements()) * int64(t.DType.Size())
 		}
 	}
 	slices.Sort(p.Stored)

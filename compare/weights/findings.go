@@ -3,55 +3,65 @@ package weights
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// Finding is one thing that is wrong, in one tensor or alike in several.
+// Finding is one kind of mistake, in one tensor or in several.
 type Finding struct {
 	Class    Class    `json:"class"`
 	Kind     Kind     `json:"kind"`
 	Tensor   string   `json:"tensor"`       // the first of them; a * stands for their layers
 	Also     []string `json:"also"`         // the others
-	What     string   `json:"what"`         // in a sentence
+	What     string   `json:"what"`         // in a sentence, or one for each of several that differ in more than numbers
 	At       *Element `json:"at,omitempty"` // the first element that is wrong, in the first tensor
 	Relative float64  `json:"relative_l2"`  // the largest of theirs
-	Try      string   `json:"try"`          // what to do
+	Try      string   `json:"try"`          // what to do; of several lines of a map one a line
 }
 
-// findings puts together what is the same in several layers, and sorts it: the worst first.
+// findings makes one finding of all rows of one class and kind. The worst comes first.
 func findings(rows []Row) []Finding {
-	swapped := otherLayers(rows)
-	type key struct{ class, kind, what, pattern string }
+	layers, tensors := otherLayers(rows), crossed(rows)
+	type key struct {
+		class Class
+		kind  Kind
+		try   string // "": a line of a map, and each tensor has its own
+	}
 	at := map[key]int{}
+	var groups [][]sentence
 	all := []Finding{}
 	for i := range rows {
 		r := &rows[i]
 		if r.Class.Right() {
 			continue
 		}
-		_, pattern := layerOf(r.Name)
-		k := key{string(r.Class), string(r.Kind), general(r.What), pattern}
-		if r.Kind == FusedOrder || strings.HasSuffix(r.What, turnedParts) { // the sentence is of the whole tensor, and names it
-			k.pattern = ""
+		said := sentence{name: r.Name, what: r.What, general: general(r.What)}
+		k := key{class: r.Class, kind: r.Kind, try: try(r)}
+		switch {
+		case r.Kind == OtherLayer:
+			said.what, said.general = layers[r.Name], layers[r.Name]
+		case r.Kind == OtherTensor && tensors[r.Name] != "":
+			said.what, said.general = tensors[r.Name], tensors[r.Name]
+		case (r.Class == Missing || r.Class == Extra) && r.Other != "":
+			k.try = ""
 		}
-		if r.Class == Unidentified { // the numbers of each tensor are its own, and what is said is the same
-			k.what = anyNumber.ReplaceAllString(k.what, "#")
-		}
-		what := r.What
-		if r.Kind == OtherLayer {
-			k = key{kind: string(r.Kind), what: swapped[r.Name]}
-			what = swapped[r.Name]
-		}
-		if n, ok := at[k]; ok {
+		n, known := at[k]
+		if !known {
+			n = len(all)
+			at[k] = n
+			all = append(all, Finding{Class: r.Class, Kind: r.Kind, Tensor: r.Name, Also: []string{}, At: r.At, Relative: r.Relative, Try: try(r)})
+			groups = append(groups, nil)
+		} else {
 			f := &all[n]
 			f.Also, f.Relative = append(f.Also, r.Name), max(f.Relative, r.Relative)
-			continue
+			if t := try(r); !slices.Contains(strings.Split(f.Try, "\n"), t) {
+				f.Try += "\n" + t
+			}
 		}
-		at[k] = len(all)
-		all = append(all, Finding{Class: r.Class, Kind: r.Kind, Tensor: r.Name, Also: []string{}, What: what, At: r.At, Relative: r.Relative, Try: try(r)})
+		groups[n] = append(groups[n], said)
+	}
+	for n := range all {
+		all[n].What = together(groups[n])
 	}
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(rank(a.Class)-rank(b.Class), cmp.Compare(b.Relative, a.Relative))
@@ -62,55 +72,6 @@ func findings(rows []Row) []Finding {
 // rank sorts classes: what is not there, then what nobody can explain, then mistakes.
 func rank(c Class) int {
 	return slices.Index([]Class{Missing, Different, Mistake, Extra, Unidentified}, c)
-}
-
-var layerWords = regexp.MustCompile(`\b(layers?\.)[0-9]+\b`)
-
-var anyNumber = regexp.MustCompile(`[0-9][0-9.e+-]*`)
-
-// general is a sentence without the numbers of layers.
-func general(what string) string { return layerWords.ReplaceAllString(what, "${1}*") }
-
-// otherLayers says for each tensor that is another layer's what its layer has. Where all tensors of a layer are from one other, and those
-// of that one from this, the two were swapped.
-func otherLayers(rows []Row) map[string]string {
-	from := map[int]map[int]int{} // by layer: how many tensors are those of which
-	total := map[int]int{}
-	for i := range rows {
-		mine, _ := layerOf(rows[i].Name)
-		if mine >= 0 {
-			total[mine]++
-		}
-		if rows[i].Kind != OtherLayer {
-			continue
-		}
-		theirs, _ := layerOf(rows[i].Other)
-		if from[mine] == nil {
-			from[mine] = map[int]int{}
-		}
-		from[mine][theirs]++
-	}
-	said := map[string]string{}
-	for i := range rows {
-		r := &rows[i]
-		if r.Kind != OtherLayer {
-			continue
-		}
-		mine, _ := layerOf(r.Name)
-		theirs, _ := layerOf(r.Other)
-		n := from[mine][theirs]
-		some := ""
-		if n < total[mine] {
-			some = fmt.Sprintf(" in %d of %d tensors", n, total[mine])
-		}
-		if back := from[theirs][mine]; back == n {
-			a, b := min(mine, theirs), max(mine, theirs)
-			said[r.Name] = fmt.Sprintf("layers %d and %d have changed places%s", a, b, some)
-			continue
-		}
-		said[r.Name] = fmt.Sprintf("layer %d has the weights of layer %d%s", mine, theirs, some)
-	}
-	return said
 }
 
 // tries say what to do, by kind.
@@ -190,38 +151,4 @@ func try(r *Row) string {
 		return t
 	}
 	return "convert the tensor again from the original, and compare what each step of the conversion makes of it"
-}
-
-// Name is the tensors of a finding in one line: where these are one of several layers, their numbers as ranges.
-func (f *Finding) Name() string {
-	if len(f.Also) == 0 {
-		return f.Tensor
-	}
-	_, pattern := layerOf(f.Tensor)
-	var layers []int
-	for _, name := range append([]string{f.Tensor}, f.Also...) {
-		n, p := layerOf(name)
-		if p != pattern || n < 0 {
-			return fmt.Sprintf("%s and %d more", f.Tensor, len(f.Also))
-		}
-		layers = append(layers, n)
-	}
-	return strings.Replace(pattern, "*", "{"+Ranges(layers)+"}", 1)
-}
-
-// Ranges are numbers for people: 0-3,7.
-func Ranges(list []int) string {
-	list = slices.Compact(slices.Sorted(slices.Values(list)))
-	var words []string
-	for i := 0; i < len(list); {
-		n := i
-		for n+1 < len(list) && list[n+1] == list[n]+1 {
-			n++
-		}
-		if words = append(words, strconv.Itoa(list[i])); n > i {
-			words[len(words)-1] += "-" + strconv.Itoa(list[n])
-		}
-		i = n + 1
-	}
-	return strings.Join(words, ",")
 }

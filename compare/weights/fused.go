@@ -73,6 +73,7 @@ func (j joinedData) ReadAt(p []byte, off int64) (int, error) {
 func joined(parts []*Tensor) *Tensor {
 	t := *parts[0]
 	t.Name, t.Key, t.Data, t.of = "", "", joinedData(parts), nil
+	t.Place, t.Instead = nil, nil
 	if len(t.Shape) == 0 {
 		return nil
 	}

@@ -28,7 +28,7 @@ type attempt struct {
 // name finds what explains every element of a tensor that is not the original's. The first relation that does gives the name.
 func (c *comparison) name(r *reader, row Row, local, original *Tensor, q rule, t *tally) (Row, error) {
 	a := &attempt{comparison: c, r: r, row: &row, local: local, original: original, q: q, t: t}
-	row.at(t)
+	row.at(t, local, original)
 	for _, try := range []func() (bool, error){a.sampled, a.spotted, a.cutOff, a.zeroPoints, a.added, a.misread, a.scaled, a.constant, a.transposed, a.others, a.ordered, a.otherColumns, a.moved, a.inParts, a.byColumn} {
 		if named, err := try(); named || err != nil {
 			return row, err
@@ -205,7 +205,8 @@ func matrices(t *Tensor) []*Tensor {
 	var list []*Tensor
 	for at := 0; at < t.elements(); at += size {
 		part := *t
-		part.Shape, part.Data = shape, sectionOf(t.Data, int64(at*t.DType.Size()))
+		part.Shape, part.Data, part.of, part.first = shape, sectionOf(t.Data, int64(at*t.DType.Size())), t, at
+		part.Instead = nil
 		if t.Grid != nil {
 			g := t.Grid
 			part.Grid = g.from(int64(at))

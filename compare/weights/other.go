@@ -7,29 +7,83 @@ import (
 	"strings"
 )
 
-// others looks for another tensor of the original.
+// others looks for an original with these values under another name. It reads the tensor in the layout of its own name first, and then in the layout of the
+// other name.
 func (a *attempt) others() (bool, error) {
-	rows, columns := a.local.flat()
 	for _, o := range a.originals {
-		if r, c := o.flat(); o == a.original || r != rows || c != columns || o.check() != nil {
+		if is, err := a.isOther(o); is || err != nil {
+			return is, err
+		}
+	}
+	if a.local.Instead == nil {
+		return false, nil
+	}
+	made := map[*Tensor]*attempt{}
+	for _, o := range a.originals {
+		t := a.local.Instead(o.key())
+		if t == nil {
 			continue
 		}
-		for _, x := range roundingsOf(a.local, o) {
-			q := plainRule(a.local.Add, x)
-			ok, err := a.like(o, q)
-			if err != nil {
+		b, known := made[t]
+		if !known {
+			var err error
+			if b, err = a.instead(t); err != nil {
 				return false, err
 			}
-			if !ok {
-				continue
-			}
-			if ok, err = a.explains(a.r, a.local, view{t: o}, q); err != nil {
-				return false, err
-			}
-			if ok {
-				a.another(o)
-				return true, nil
-			}
+			made[t] = b
+		}
+		if b == nil {
+			continue
+		}
+		if is, err := b.isOther(o); is || err != nil {
+			return is, err
+		}
+	}
+	return false, nil
+}
+
+// instead makes an attempt at the tensor in another layout, for the same row of the result. It is nil if the tensor then has the values of its own name: that is
+// an order of rows.
+func (a *attempt) instead(local *Tensor) (*attempt, error) {
+	if !slices.Equal(local.Shape, a.original.Shape) {
+		return nil, nil
+	}
+	if a.moves() && local.Grid != nil && !local.Grid.Moves {
+		local = asMoved(local)
+	}
+	t, q, err := a.agrees(a.r, local, view{t: a.original})
+	if err != nil || t.bad == 0 {
+		return nil, err
+	}
+	b := &attempt{comparison: a.comparison, r: a.r, row: a.row, local: local, original: a.original, q: q, t: t}
+	if _, err := b.sampled(); err != nil {
+		return nil, err
+	}
+	_, err = b.spotted()
+	return b, err
+}
+
+// isOther names the tensor if it has the values of o.
+func (a *attempt) isOther(o *Tensor) (bool, error) {
+	rows, columns := a.local.flat()
+	if r, c := o.flat(); o == a.original || r != rows || c != columns || o.check() != nil {
+		return false, nil
+	}
+	for _, x := range roundingsOf(a.local, o) {
+		q := plainRule(a.local.Add, x)
+		ok, err := a.like(o, q)
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			continue
+		}
+		if ok, err = a.explains(a.r, a.local, view{t: o}, q); err != nil {
+			return false, err
+		}
+		if ok {
+			a.another(o)
+			return true, nil
 		}
 	}
 	return false, nil

@@ -172,14 +172,15 @@ func (c *comparison) heads(of map[*Tensor]*job, extra []*job) []*job {
 
 // rowsOf is a part of a tensor: n of its rows from one on.
 func rowsOf(t *Tensor, name string, from, n int) *Tensor {
-	part := *t
-	part.Name, part.of = name, t
-	part.Key = fmt.Sprintf("%s[%d:%d]", t.key(), from, from+n)
-	part.Shape = append([]int{n}, t.Shape[1:]...)
 	width := int64(1)
 	for _, d := range t.Shape[1:] {
 		width *= int64(d)
 	}
+	part := *t
+	part.Name, part.of, part.first = name, t, from*int(width)
+	part.Instead = nil
+	part.Key = fmt.Sprintf("%s[%d:%d]", t.key(), from, from+n)
+	part.Shape = append([]int{n}, t.Shape[1:]...)
 	part.Data = sectionOf(t.Data, int64(from)*width*int64(t.DType.Size()))
 	if g := t.Grid; g != nil {
 		part.Grid = g.from(int64(from) * width)

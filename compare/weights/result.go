@@ -3,6 +3,8 @@ package weights
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/tracediff/tracediff/hooks"
 )
 
 // Class is what is said of a tensor.
@@ -103,12 +105,31 @@ type Stored struct {
 	Format string `json:"format"` // its dtype, or the format of its codes
 }
 
-// Element is a place in a tensor, and what both sides have there.
+// Element is a place in a tensor of the original, and the two values there.
 type Element struct {
 	Row      int    `json:"row"`
 	Column   int    `json:"column"`
-	Local    string `json:"local"` // a number, NaN or an infinity
+	Local    string `json:"local"` // a number, NaN or an infinity, with all digits that its dtype tells apart
 	Original string `json:"original"`
+	Folded   bool   `json:"folded,omitempty"` // the port's file is to have 1+w, where the original has w
+	File     *Spot  `json:"file,omitempty"`   // where the port's file has it; absent: in the row and the column of the original
+}
+
+// Spot is an element of a tensor of a file. A vector is one row; the columns are those of the last axis.
+type Spot struct {
+	Key    string `json:"key"` // the tensor's name there
+	Row    int    `json:"row"`
+	Column int    `json:"column"`
+}
+
+// newElement is the element in a row and a column of two tensors of the original's shape, where they have the numbers mine and theirs.
+func newElement(local, original *Tensor, row, column int, mine, theirs float64) *Element {
+	e := &Element{Row: row, Column: column, Local: shortest(mine, local.DType), Original: shortest(theirs, original.DType), Folded: local.Add == 1}
+	_, columns := original.flat()
+	if at := local.spot(row*columns + column); at != (Spot{local.key(), row, column}) {
+		e.File = &at
+	}
+	return e
 }
 
 func newRow(local, original *Tensor) Row {
@@ -147,15 +168,24 @@ func (r *Row) wrong(class Class, kind Kind, format string, args ...any) {
 }
 
 // at says where a tally's first bad element is.
-func (r *Row) at(t *tally) {
+func (r *Row) at(t *tally, local, original *Tensor) {
 	r.Relative, r.Unequal = finite(t.relative()), t.bad
 	if t.bad > 0 {
-		r.At = &Element{t.first.row, t.first.column, number(t.first.local), number(t.first.original)}
+		r.At = newElement(local, original, t.first.row, t.first.column, t.first.local, t.first.original)
 	}
 }
 
 // number is a number for people.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
+
+// shortest writes a number with the fewest digits that no other number of its dtype has. Dtypes narrower than float32 count as float32.
+func shortest(x float64, d hooks.DType) string {
+	bits := 32
+	if d == hooks.F64 || !d.Float() {
+		bits = 64
+	}
+	return strconv.FormatFloat(x, 'g', -1, bits)
+}
 
 // count is a number with its noun.
 func count(n int, one, many string) string {

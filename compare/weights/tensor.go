@@ -28,7 +28,28 @@ type Tensor struct {
 	// How says what was done to the file's tensor to have the original's layout, such as "axes a b -> b a"; empty for nothing.
 	How string
 
-	of *Tensor // the tensor that this is some rows of; nil for a whole one
+	// Place is where the file has an element, where that is not the element of the same number; false where several make it. nil: it is there.
+	Place func(element int) (Spot, bool)
+	// Instead is the tensor in the layout that the port's format gives the original of some name, had it that name in the file; nil where that is the
+	// layout it has. The same layout is the same tensor.
+	Instead func(original string) *Tensor
+
+	of    *Tensor // the tensor that this is a part of; nil for a whole one
+	first int     // how many of its elements are before the part
+}
+
+// spot is where the file has an element.
+func (t *Tensor) spot(element int) Spot {
+	for ; t.of != nil; t = t.of {
+		element += t.first
+	}
+	if t.Place != nil {
+		if s, ok := t.Place(element); ok {
+			return s
+		}
+	}
+	_, columns := t.flat()
+	return Spot{t.key(), element / columns, element % columns}
 }
 
 // Grid has, for each element of a tensor of codes, the numbers that its code could have stood for: Low, Low+Step, ... up to High. Each

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
+
+	"github.com/tracediff/tracediff/internal/files"
 )
 
 // maxSpool bounds what is unpacked of one file, in bytes.
@@ -65,7 +68,7 @@ func (s *Spool) write(size int64, open func() (io.ReadCloser, error)) (at int64,
 		return 0, fmt.Errorf("unpacking takes more than %d GiB of disk", maxSpool>>30)
 	}
 	if s.file == nil {
-		if s.file, err = os.CreateTemp("", "tracediff-*.tmp"); err != nil {
+		if s.file, err = files.CreateTemp("tracediff-*.tmp"); err != nil {
 			return 0, err
 		}
 		// Where the system lets an open file go without a name, nothing is left over whatever happens.
@@ -79,6 +82,9 @@ func (s *Spool) write(size int64, open func() (io.ReadCloser, error)) (at int64,
 	at = s.end
 	n, err := io.Copy(io.NewOffsetWriter(s.file, at), io.LimitReader(r, size+1))
 	s.end += n
+	if system := (*fs.PathError)(nil); errors.As(err, &system) && system.Path == s.file.Name() { // it cannot be written
+		err = files.Temporary(err)
+	}
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("unpacking: %w", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/dump/dumptest"
+	"github.com/tracediff/tracediff/internal/fuzztest"
 )
 
 // Each format has a target, which begins with the files of the corpus that are of it, good and hostile, and those that its own writer wrote.
@@ -67,9 +68,10 @@ func TestFormatsHaveACorpus(t *testing.T) {
 // fuzz looks for a file that makes a reader panic, or that has a tensor which cannot be: without a name, of a shape that no file holds, or
 // whose bytes are neither read nor refused.
 func fuzz(f *testing.F, format string, files ...string) {
+	var seeds [][]byte
 	for _, c := range dumptest.Corpus(f) {
 		if formatOf(c.Name) == format && len(c.Data) < 1<<16 {
-			f.Add(c.Data)
+			seeds = append(seeds, c.Data)
 		}
 	}
 	for _, name := range files {
@@ -77,10 +79,9 @@ func fuzz(f *testing.F, format string, files ...string) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(data[:min(len(data), 1<<15)])
-		f.Add(data)
+		seeds = append(seeds, data[:min(len(data), 1<<15)])
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzztest.Files(f, seeds, func(t *testing.T, data []byte) {
 		in := &container.File{}
 		defer in.Close()
 		if err := dump.Read(bytes.NewReader(data), int64(len(data)), in, "alone"); err != nil {

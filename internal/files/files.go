@@ -18,6 +18,9 @@ import (
 // Patience is how long a stream may take to end, and a pipe to be opened by somebody at its other end.
 const Patience = 3 * time.Second
 
+// maxStream bounds what is read of a stream, which is held in memory: a larger file has to be named as a file.
+const maxStream = 128 << 20
+
 // Soon is how long [ReadSoon] waits for somebody to open the other end of a pipe.
 const Soon = 700 * time.Millisecond
 
@@ -66,7 +69,8 @@ func Irregular(path string, m fs.FileMode) error {
 	return e
 }
 
-// Open opens a regular file for reading. Anything else is refused without being opened.
+// Open opens a regular file for reading. Anything else is refused without being opened. Reading a file without a size ends within [Patience], if need be by
+// [os.ErrDeadlineExceeded].
 func Open(path string) (*os.File, fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -86,6 +90,9 @@ func Open(path string) (*os.File, fs.FileInfo, error) {
 		f.Close()
 		return nil, nil, err
 	}
+	if info.Size() == 0 { // files of the kernel have no size, and reading /proc/kmsg never ends
+		_ = f.SetReadDeadline(time.Now().Add(Patience)) // a file on a disk takes no deadline and needs none
+	}
 	return f, info, nil
 }
 
@@ -96,7 +103,11 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return limited(path, f, limit)
+	data, err := limited(path, f, limit)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = &Error{Path: path, Why: fmt.Sprintf("did not end within %v", Patience), Next: nextStream, Err: err}
+	}
+	return data, err
 }
 
 // ReadFS reads a regular file of a folder, of at most limit bytes, whatever its entry in the folder claims.
@@ -150,7 +161,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// ReadStream reads a regular file or a stream, such as a pipe or what a shell makes of <(command), of at most limit bytes.
+// ReadStream reads a regular file of at most limit bytes, or a stream, such as a pipe or what a shell makes of <(command), of at most 128 MiB.
 // A stream can be read once, and has to end within [Patience]; stream reports that it was one.
 func ReadStream(path string, limit int64) (data []byte, stream bool, err error) {
 	return readStream(path, limit, Patience)
@@ -167,15 +178,13 @@ func readStream(path string, limit int64, opening time.Duration) (data []byte, s
 		return nil, false, err
 	}
 	switch m := info.Mode(); {
-	case m.IsRegular() && info.Size() > 0:
-		data, err = Read(path, limit)
-		return data, false, err
 	case m.IsRegular():
-		data, err = readEmpty(path, limit)
+		data, err = Read(path, limit)
 		return data, false, err
 	case m&fs.ModeNamedPipe == 0 && path != os.DevNull:
 		return nil, false, Irregular(path, m)
 	}
+	limit = min(limit, maxStream)
 	start := time.Now()
 	end := start.Add(Patience)
 	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
@@ -206,25 +215,6 @@ func readStream(path string, limit int64, opening time.Duration) (data []byte, s
 	return nil, true, &Error{
 		Path: path, Why: fmt.Sprintf("is %s that did not end within %v", Kind(info.Mode()), Patience),
 		Next: nextStream, Err: os.ErrDeadlineExceeded,
-	}
-}
-
-// readEmpty reads a file of size 0 for at most [Patience]: files of the kernel have this size, and reading some of them never ends.
-func readEmpty(path string, limit int64) ([]byte, error) {
-	type result struct {
-		data []byte
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		data, err := Read(path, limit)
-		done <- result{data, err}
-	}()
-	select {
-	case r := <-done:
-		return r.data, r.err
-	case <-time.After(Patience):
-		return nil, &Error{Path: path, Why: fmt.Sprintf("did not end within %v", Patience), Next: nextStream, Err: os.ErrDeadlineExceeded}
 	}
 }
 

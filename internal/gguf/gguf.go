@@ -148,6 +148,9 @@ func (f *File) align() error {
 	if !ok {
 		return nil
 	}
+	if text, ok := field.Value.(string); ok { // of any length, with anything in it
+		return fmt.Errorf("general.alignment is %s, not a number", container.Quote(text))
+	}
 	n, ok := field.Value.(uint64)
 	if !ok || n == 0 || n&(n-1) != 0 || n > maxAligned {
 		return fmt.Errorf("general.alignment is %v, not a power of two up to %d", field.Value, maxAligned)

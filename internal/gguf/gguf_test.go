@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/fuzztest"
 	"github.com/tracediff/tracediff/internal/gguf"
 	"github.com/tracediff/tracediff/internal/gguf/gguftest"
 	"github.com/tracediff/tracediff/internal/hint"
@@ -147,12 +148,13 @@ func (s *shrinking) ReadAt(p []byte, off int64) (int, error) {
 // FuzzRead looks for a file that makes the reader panic, or that has a tensor which cannot be: outside the file, over another, of a shape
 // that disagrees with its bytes, or whose name a terminal would act on.
 func FuzzRead(f *testing.F) {
+	var files [][]byte
 	for _, c := range gguftest.Corpus() {
 		if len(c.Data) < 1<<16 {
-			f.Add(c.Data)
+			files = append(files, c.Data)
 		}
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzztest.Files(f, files, func(t *testing.T, data []byte) {
 		file, err := gguf.Read(bytes.NewReader(data), int64(len(data)))
 		if err != nil {
 			if err.Error() == "" || len(err.Error()) > 2000 || strings.ContainsFunc(err.Error(), unicode.IsControl) {

@@ -235,7 +235,7 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	}
 	o.Given, o.Parity = true, e.Gate && !o.AB
 	o.Named, o.Scope = s.Order != "" || e.Gate && !o.AB, s.Scope
-	if o.TokenTexts, err = textsBeside(s.Model, local, ref); err != nil {
+	if o.TokenTexts, err = textsBeside(e, s.Model, local, ref); err != nil {
 		return nil, err
 	}
 	var ck *checkpoint.Checkpoint
@@ -341,7 +341,15 @@ func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o com
 	if err != nil {
 		return nil, err
 	}
+	next, err := finer(result, &o, local, ref)
+	if err != nil {
+		return nil, err
+	}
+	if next != "" {
+		result.Notes = append([]string{next}, result.Notes...)
+	}
 	keep(e, o)
+	e.removeLeftWalks()
 	e.detail("compared %d entries in %s", len(result.Rows), amount.Since(started))
 	return result, nil
 }

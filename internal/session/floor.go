@@ -21,14 +21,14 @@ func writeFloor(ctx context.Context, e *Env, j reference.Job, rounded *capture.T
 	if err := files.Replaceable(path); err != nil {
 		return fmt.Errorf("measuring the noise floor: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return fmt.Errorf("measuring the noise floor: %w", err)
-	}
-	dir, err := os.MkdirTemp(filepath.Dir(path), "floor-*.tmp")
+	dir, release, err := makeRunFolder(filepath.Dir(path), "floor-", ".tmp")
 	if err != nil {
 		return fmt.Errorf("measuring the noise floor: %w", err)
 	}
-	defer func() { err = hint.Also(err, os.RemoveAll(dir)) }()
+	defer func() {
+		err = hint.Also(err, os.RemoveAll(dir))
+		release()
+	}()
 	sides := [2]*capture.Trace{rounded}
 	for i, exact := range []bool{false, true} {
 		if sides[i] != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"github.com/tracediff/tracediff/compare"
@@ -58,6 +59,7 @@ func systemHint(err error) string {
 		{syscall.EPIPE, "what reads from it has ended: let it read to the end"},
 		{syscall.ELOOP, "the links form a loop: name the file itself"},
 		{syscall.ENAMETOOLONG, "the name is longer than the file system allows: choose a shorter one"},
+		{os.ErrDeadlineExceeded, "reading it does not come to an end: write what it has to a file, and name that"},
 		{fs.ErrPermission, "the user who runs tracediff is not allowed to: check the permissions (ls -l), or name another place"},
 	} {
 		if errors.Is(err, s.is) {

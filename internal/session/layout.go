@@ -38,12 +38,12 @@ var layout = []struct {
 	{FileLast, regexp.MustCompile(`^last-compare\.json$`)},
 	{FileSettings, regexp.MustCompile(`^settings\.json$`)},
 	{FileLeft, regexp.MustCompile(`^(local|reference)\.(lock|safetensors\.(part|part\.new|lock))$`)},
-	{FileLeft, regexp.MustCompile(`^exec/(local|reference)-[0-9]+(\.lock|/(local|reference)\.(safetensors(\.part|\.part\.new|\.lock)?|program\.json(\.part)?))$`)},
+	{FileLeft, regexp.MustCompile(`(?s)^exec/(local|reference)-[0-9]+(\.lock|/.+)$`)}, // whatever a command left in its own folder
 	{FileLeft, regexp.MustCompile(`^(settings\.json|last-compare\.json|digests\.json|order\.json|names\.txt|reference\.safetensors)-[0-9]+\.part$`)},
 	{FileLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.(lock|[0-9a-z]{26}\.new\.(safetensors(\.part|\.part\.new|\.lock)?|program\.json(\.part)?))$`)},
-	{FileLeft, regexp.MustCompile(`^(references|floors)/floor-[0-9]+\.tmp/([01]\.safetensors(\.part|\.part\.new|\.lock)?|floor\.json)$`)},
+	{FileLeft, regexp.MustCompile(`^(references|floors)/floor-[0-9]+\.tmp(\.lock|/([01]\.safetensors(\.part|\.part\.new|\.lock)?|floor\.json))$`)},
 	{FileLeft, regexp.MustCompile(`^(references/[0-9a-f]{16}(\.floor)?|floors/[0-9a-f]{16}|tokens/[0-9a-f]{16})\.json-[0-9]+\.part$`)},
-	{FileLeft, regexp.MustCompile(`^ports/new-[0-9]+\.tmp/((steps/)?(config\.json|model\.safetensors)|port\.json)$`)},
+	{FileLeft, regexp.MustCompile(`^ports/new-[0-9]+\.tmp(\.lock|/((steps/)?(config\.json|model\.safetensors)|port\.json))$`)},
 	{FileLeft, regexp.MustCompile(`^(local|reference)\.program\.json-[0-9]+\.part$`)},
 	{FileLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.[0-9a-z]{26}\.new\.program\.json-[0-9]+\.part$`)},
 }

@@ -33,7 +33,7 @@ func limit(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, ref
 		return err
 	}
 	if err != nil {
-		fmt.Fprintf(e.Notes, "note: the table of limits decides, there is no noise floor: %v\n", err)
+		fmt.Fprintf(e.Notes, "note: the built-in limits decide (docs/tolerance.md), since there is no noise floor: %v\n", err)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func noiseFloor(ctx context.Context, e *Env, local, ref *capture.Trace, stored *
 	key := reference.NewKey(w, all, reference.Runner{Name: "floor", Version: reference.WalkRunner().Version})
 	dir := filepath.Join(e.Dir, "floors")
 	if _, err := os.Stat(e.Dir); err != nil { // two files that are compared leave nothing behind
-		if dir, err = os.MkdirTemp("", "tracediff-*"); err != nil {
+		if dir, err = files.MkdirTemp("tracediff-*"); err != nil {
 			return nil, err
 		}
 		defer os.RemoveAll(dir)

@@ -57,6 +57,34 @@ func fitBy(m *mapping.Map, t *capture.Trace, list *order.List) (a *mapping.Appli
 	return a, err
 }
 
+// Mapped reads traces by the map in a file, as [CompareFiles] reads the local one, for commands that look into them. A trace stays as it is where no line
+// matches a tensor of it, or where it has the order's names already. It is an error if that is so of all, and none if file is empty. list has the sizes that
+// layouts may leave out; nil where the model is not known. differ has a sentence for each tensor that all ranks have to have alike and do not. A mapped trace
+// closes the one that it was made of.
+func Mapped(file string, list *order.List, traces ...*capture.Trace) (all []*capture.Trace, differ []string, err error) {
+	if file == "" {
+		return traces, nil, nil
+	}
+	m, err := (&Settings{Map: file}).readMap()
+	if err != nil {
+		return nil, nil, err
+	}
+	applied := false
+	for i, t := range traces {
+		other := !m.Matches(t) || asOrdered(t, list)
+		if last := i == len(traces)-1; other && (applied || !last) {
+			all = append(all, t)
+			continue
+		}
+		a, err := fitBy(m, t, list)
+		if err != nil {
+			return nil, nil, err
+		}
+		all, differ, applied = append(all, a.Trace), append(differ, a.Differ...), true
+	}
+	return all, differ, nil
+}
+
 // mapOf is what a map did, for reports; nil where there is none.
 func mapOf(a *mapping.Applied) *compare.Map {
 	if a.File == "" {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"sync"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
@@ -12,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 	"github.com/tracediff/tracediff/order"
 )
@@ -25,67 +28,90 @@ func openTrace(path string) (*capture.Trace, error) {
 	return t, hint.Default(err, dump.Next)
 }
 
-// TraceTexts returns a function from token ids to texts. It reads the tokenizer of the named model, or the embedded tokenizer for traces of the embedded
-// model. The function is nil where there is no tokenizer that can be read; a file that is not to be read is an error.
-func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) {
-	return textsIn(dir, tokenizerFolder(dir, traces))
+// tokenizerPlace is a folder with the tokenizer of traces.
+type tokenizerPlace struct {
+	folder fs.FS
+	path   string // for people
+	asked  bool   // the user named the folder: if a file there must not be read, that is an error
 }
 
-// textsIn is TraceTexts of a folder; nil for none.
-func textsIn(dir string, folder fs.FS) (func(int) string, error) {
-	if folder == nil {
-		return nil, nil
+// placeOfTokenizer finds the tokenizer of traces. The first of these counts: the named folder; the embedded model, for its own traces; the folder of the model
+// that a trace names, if the configuration there is still that of the trace. It is nil if no place is known.
+func placeOfTokenizer(dir string, traces []*capture.Trace) *tokenizerPlace {
+	if dir != "" {
+		return &tokenizerPlace{os.DirFS(dir), dir, true}
 	}
-	tok, err := tokenizer.Open(folder)
-	if err != nil {
-		return nil, ofPlace(dir, err)
+	sub, err := fs.Sub(fixtures.Files, Embedded)
+	config, err2 := readModelConfig("")
+	of := func(config *order.Config) bool {
+		return !slices.ContainsFunc(traces, func(t *capture.Trace) bool {
+			return t.Manifest().Config == nil || !order.SameConfig(t.Manifest().Config, config.Canonical())
+		})
 	}
-	return tok.Texts(), nil
-}
-
-// ofPlace is the error of a file that must not be read, such as a pipe; nil for another error.
-func ofPlace(dir string, err error) error {
-	if place := (*files.Error)(nil); errors.As(err, &place) {
-		return fmt.Errorf("%s: %w", dir, err)
+	if err == nil && err2 == nil && of(config) {
+		return &tokenizerPlace{sub, "the embedded model", false}
+	}
+	for _, t := range slices.Backward(traces) {
+		m := t.Manifest()
+		if info, err := os.Stat(m.Model); m.Model == "" || err != nil || !info.IsDir() {
+			continue // a name, or a folder of another machine
+		}
+		if m.Config != nil {
+			c, err := readModelConfig(m.Model)
+			if err == nil && !order.SameConfig(m.Config, c.Canonical()) || err != nil && !order.Undescribed(err) {
+				continue
+			}
+		}
+		return &tokenizerPlace{os.DirFS(m.Model), m.Model, false}
 	}
 	return nil
 }
 
-// tokenizerFolder is where the tokenizer of traces is; nil where that is not known.
-func tokenizerFolder(dir string, traces []*capture.Trace) fs.FS {
-	if dir != "" {
-		return os.DirFS(dir)
+// texts reads the tokenizer; nil where it cannot be read, which why says. A file that must not be read is an error where the place was asked for.
+func (p *tokenizerPlace) texts() (texts func(int) string, why string, err error) {
+	if p == nil {
+		return nil, "", nil
 	}
-	sub, err := fs.Sub(fixtures.Files, Embedded)
-	config, err2 := readModelConfig("")
-	if err != nil || err2 != nil {
-		return nil
+	tok, err := tokenizer.Open(p.folder)
+	if err == nil {
+		return tok.Texts(), "", nil
 	}
-	for _, t := range traces {
-		if t.Manifest().Config == nil || !order.SameConfig(t.Manifest().Config, config.Canonical()) {
-			return nil
-		}
+	why = fmt.Sprintf("no texts of tokens: %s: %v", plain.Text(p.path), err)
+	if place := (*files.Error)(nil); p.asked && errors.As(err, &place) {
+		return nil, why, fmt.Errorf("%s: %w", p.path, err)
 	}
-	return sub
+	return nil, why, nil
 }
 
-// textsBeside is [TraceTexts], read while something else is done. A file that is not to be read is said at once.
-func textsBeside(dir string, traces ...*capture.Trace) (func() (func(int) string, error), error) {
-	folder := tokenizerFolder(dir, traces)
-	if folder != nil {
-		if err := ofPlace(dir, tokenizer.Check(folder)); err != nil {
-			return nil, err
+// TraceTexts returns a function from token ids to texts: by the tokenizer of the named folder, or of the model of the traces. The function is nil where there
+// is no tokenizer that can be read. A file of the named folder that must not be read, such as a pipe, is an error.
+func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) {
+	texts, _, err := placeOfTokenizer(dir, traces).texts()
+	return texts, err
+}
+
+// textsBeside is [TraceTexts], read while something else is done. A file that must not be read is said at once, and another failure with what --verbose shows.
+func textsBeside(e *Env, dir string, traces ...*capture.Trace) (func() (func(int) string, error), error) {
+	place := placeOfTokenizer(dir, traces)
+	if place != nil && place.asked {
+		if err := tokenizer.Check(place.folder); errors.As(err, new(*files.Error)) {
+			return nil, fmt.Errorf("%s: %w", dir, err)
 		}
 	}
 	var texts func(int) string
+	var why string
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		texts, err = textsIn(dir, folder)
+		texts, why, err = place.texts()
 	}()
+	var once sync.Once
 	return func() (func(int) string, error) {
 		<-done
+		if why != "" && err == nil {
+			once.Do(func() { e.detail("%s", why) })
+		}
 		return texts, err
 	}, nil
 }

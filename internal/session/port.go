@@ -66,7 +66,7 @@ const portHint = "tracediff weights LOCAL --model DIR says what the file has; do
 func openPort(ctx context.Context, e *Env, s *Settings, dir string, ck *checkpoint.Checkpoint) (_ *port, err error) {
 	p := &port{path: s.Weights, original: ck}
 	if _, err := os.Stat(dir); err != nil {
-		if dir, err = os.MkdirTemp("", "tracediff-*"); err != nil {
+		if dir, err = files.MkdirTemp("tracediff-*"); err != nil {
 			return nil, err
 		}
 		p.remove = dir
@@ -226,7 +226,7 @@ func onDisk(ck *checkpoint.Checkpoint) (dir string, done func(), err error) {
 	if _, err := fs.Stat(fixtures.Files, name); !embedded || err != nil {
 		return ck.Name(), func() {}, nil
 	}
-	if dir, err = os.MkdirTemp("", "tracediff-*"); err != nil {
+	if dir, err = files.MkdirTemp("tracediff-*"); err != nil {
 		return "", nil, err
 	}
 	sub, err := fs.Sub(fixtures.Files, name)

@@ -47,14 +47,11 @@ func makePort(ctx context.Context, e *Env, folder string, local, original *opene
 		list = append(list, s)
 	}
 	r := record(local.path, result, list)
-	parent := filepath.Dir(folder)
-	if err := os.MkdirAll(parent, 0o777); err != nil {
+	tmp, release, err := makeRunFolder(filepath.Dir(folder), "new-", ".tmp")
+	if err != nil {
 		return hint.Add(fmt.Errorf("keeping the port's weights: %w", err), "--dir names a folder that can be written to")
 	}
-	tmp, err := os.MkdirTemp(parent, "new-*.tmp")
-	if err != nil {
-		return err
-	}
+	defer release()
 	defer os.RemoveAll(tmp)
 	if err := writePort(ctx, e, tmp, list, config, r); err != nil {
 		return fmt.Errorf("keeping the port's weights: %w", err)

@@ -17,6 +17,7 @@ import (
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/mistakes"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
 )
@@ -137,7 +138,7 @@ func (j *Job) drawn(n, id int, seed uint64) [][]int {
 
 // look walks over a prompt and asks what it shows.
 func (j *Job) look(ctx context.Context, e *Env, c *candidate) (err error) {
-	dir, err := os.MkdirTemp("", "tracediff-prompts-*")
+	dir, err := files.MkdirTemp("tracediff-prompts-*")
 	if err != nil {
 		return err
 	}

@@ -91,6 +91,10 @@ type openedWeights struct {
 	originals int
 	// turned has, by name, where the rows of matrices lie in the file whose rows are in another order there.
 	turned map[string]func(row int) int
+	bytes  int64 // of the tensors in the files: codes as codes
+	// given are the tensors before the conventions of the format were undone that no line of a map is for, by their names.
+	given map[string]mapping.Weight
+	sizes map[string]int // that the conventions go by
 }
 
 func (o *openedWeights) close() {
@@ -152,6 +156,11 @@ func openWeights(path string, originals int) (*openedWeights, error) {
 		o.close()
 		return nil, err
 	}
+	for i := range o.file.Tensors {
+		if t := &o.file.Tensors[i]; t.DType.Valid() {
+			o.bytes += t.Size()
+		}
+	}
 	packed, rest, err := quant.Find(o.file.Tensors, configBeside(path, info.IsDir()))
 	if err != nil {
 		o.close()
@@ -186,7 +195,7 @@ func configBeside(path string, folder bool) []byte {
 func (o *openedWeights) take() {
 	for i := range o.file.Tensors {
 		t := &o.file.Tensors[i]
-		w := mapping.Weight{Name: t.Name, Key: t.Name, DType: t.DType, Shape: t.Shape, Data: t, From: i}
+		w := mapping.Weight{Name: t.Name, Key: t.Name, DType: t.DType, Shape: t.Shape, Data: t, Places: placesOf(i, t.Shape), From: i}
 		if q := o.codes[i]; q != nil {
 			w.Planes = planes(q)
 		}
@@ -244,30 +253,6 @@ func (o *openedWeights) fit(m *mapping.Map, sizes map[string]int) error {
 	}
 	o.list = list
 	return nil
-}
-
-// side is the checkpoint as it is compared.
-func (o *openedWeights) side() weights.Side {
-	s := weights.Side{Path: o.path, Format: o.file.Format, Notes: o.file.Notes}
-	for i := range o.list {
-		w := &o.list[i]
-		t := &weights.Tensor{Name: w.Name, Key: w.Key, Shape: w.Shape, DType: w.DType, Unknown: o.file.Tensors[w.From].Unknown, Data: w.Data, How: strings.Trim(w.How, " ()")}
-		if w.Folded {
-			t.Add = 1
-		}
-		if q := o.codes[w.From]; q != nil && len(w.Planes) == 6 {
-			t.Format = q.Scheme.Name
-			t.Grid = &weights.Grid{
-				Step: w.Planes[0], Low: w.Planes[1], High: w.Planes[2], Slack: w.Planes[3], Unit: w.Planes[4], Offset: w.Planes[5], Group: groupOf(q),
-				Moves: q.Scheme.Moves, Mixed: q.Scheme.Mixed, Apart: q.Group() == 1 && q.Scheme.Moves, Shared: q.Scheme.Shared,
-			}
-			if row, turned := o.turned[w.Key]; slices.Equal(q.Shape, w.Shape) && (turned || w.How == "") {
-				t.Grid.Codes, t.Grid.Row = q, row
-			}
-		}
-		s.Tensors = append(s.Tensors, t)
-	}
-	return s
 }
 
 // maxModelConfig bounds config.json.

@@ -9,59 +9,86 @@ import (
 	"github.com/tracediff/tracediff/internal/quant"
 )
 
-// conventions undoes what llama.cpp's converters do to the weights of a family, in tensors that no line of a map is for: rows of query and
-// key are permuted for interleaved rotary pairs in files of the architecture llama, and norms have 1+w in those of Gemma 1 to 3. Source:
-// convert_hf_to_gguf.py, LlamaModel.permute and GemmaModel.modify_tensors.
+// conventions undoes what llama.cpp's converters do to the weights of a family, in tensors that no line of a map is for.
 func (o *openedWeights) conventions(m *mapping.Map, sizes map[string]int) error {
 	var b strings.Builder
-	b.WriteString("[weights]\n")
-	lines := 0
-	o.turned = map[string]func(int) int{}
+	o.turned, o.given, o.sizes = map[string]func(int) int{}, map[string]mapping.Weight{}, sizes
 	for i := range o.list {
-		name, rule := o.list[i].Name, ""
-		matrix := len(o.list[i].Shape) == 2
-		switch o.arch {
-		case "llama":
-			switch {
-			case sizes["h"] == 0 || sizes["k"] == 0:
-			case strings.HasSuffix(name, ".attn_q.weight") && matrix:
-				rule = `axes = "(h p r:2) c -> (h r p) c"`
-			case strings.HasSuffix(name, ".attn_k.weight") && matrix:
-				rule = `axes = "(k p r:2) c -> (k r p) c"`
-			case strings.HasSuffix(name, ".attn_q.bias"):
-				rule = `axes = "(h p r:2) -> (h r p)"`
-			case strings.HasSuffix(name, ".attn_k.bias"):
-				rule = `axes = "(k p r:2) -> (k r p)"`
-			}
-		case "gemma", "gemma2", "gemma3":
-			if strings.HasSuffix(name, "norm.weight") {
-				rule = `folded = "1+w"`
-			}
-		}
-		if rule == "" || m.NamesWeight(name) || strings.ContainsAny(name, "{}#\"\\") {
+		w := &o.list[i]
+		if m.NamesWeight(w.Name) || strings.ContainsAny(w.Name, "{}#\"\\") {
 			continue
 		}
-		fmt.Fprintf(&b, "%q = { to = %[1]q, %s }\n", name, rule)
-		lines++
-		if heads := sizes["h"]; matrix && o.arch == "llama" {
-			if strings.HasSuffix(name, ".attn_k.weight") {
-				heads = sizes["k"]
-			}
-			o.turned[o.list[i].Key] = neighbours(o.list[i].Shape[0] / heads)
+		o.given[w.Name] = *w
+		rule := o.convention(w.Name, w.Shape)
+		if rule == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "%q = { to = %[1]q, %s }\n", w.Name, rule)
+		if row := o.rows(w.Name, w.Shape); row != nil {
+			o.turned[w.Key] = row
 		}
 	}
-	if lines == 0 {
+	if b.Len() == 0 {
 		return nil
 	}
-	own, err := mapping.Parse("the rules for GGUF files of the architecture "+o.arch, []byte(b.String()))
-	if err != nil {
-		return err
-	}
-	list, err := own.Weights(o.path, o.list, sizes)
+	list, err := o.byRules(b.String(), o.list)
 	if err == nil {
 		o.list = list
 	}
 	return err
+}
+
+// byRules are tensors as lines of a map make them.
+func (o *openedWeights) byRules(lines string, list []mapping.Weight) ([]mapping.Weight, error) {
+	own, err := mapping.Parse("the rules for GGUF files of the architecture "+o.arch, []byte("[weights]\n"+lines))
+	if err != nil {
+		return nil, err
+	}
+	return own.Weights(o.path, list, o.sizes)
+}
+
+// convention is what the words of a map say of the layout in which llama.cpp's converters write a tensor, by its name, that of GGUF or that of
+// transformers; empty for the layout of transformers. Rows of query and key are permuted for interleaved rotary pairs in files of the architecture
+// llama, and norms have 1+w in those of Gemma 1 to 3. Source: convert_hf_to_gguf.py, LlamaModel.permute and GemmaModel.modify_tensors.
+func (o *openedWeights) convention(name string, shape []int) string {
+	switch heads, _ := o.headsOf(name); o.arch {
+	case "llama":
+		switch {
+		case heads == "":
+		case strings.HasSuffix(name, ".weight") && len(shape) == 2:
+			return fmt.Sprintf(`axes = "(%s p r:2) c -> (%[1]s r p) c"`, heads)
+		case strings.HasSuffix(name, ".bias"):
+			return fmt.Sprintf(`axes = "(%s p r:2) -> (%[1]s r p)"`, heads)
+		}
+	case "gemma", "gemma2", "gemma3":
+		if strings.HasSuffix(name, "norm.weight") {
+			return `folded = "1+w"`
+		}
+	}
+	return ""
+}
+
+// headsOf is what a map calls the heads of a tensor of queries or keys, and how many these are; empty of another tensor, or where it is not known.
+func (o *openedWeights) headsOf(name string) (word string, n int) {
+	if o.sizes["h"] == 0 || o.sizes["k"] == 0 {
+		return "", 0
+	}
+	stem := strings.TrimSuffix(strings.TrimSuffix(name, ".weight"), ".bias")
+	switch {
+	case strings.HasSuffix(stem, ".attn_q"), strings.HasSuffix(stem, ".q_proj"):
+		return "h", o.sizes["h"]
+	case strings.HasSuffix(stem, ".attn_k"), strings.HasSuffix(stem, ".k_proj"):
+		return "k", o.sizes["k"]
+	}
+	return "", 0
+}
+
+// rows is where the rows of a matrix lie in a file that has it by the convention for a name; nil where they lie as in transformers.
+func (o *openedWeights) rows(name string, shape []int) func(row int) int {
+	if _, n := o.headsOf(name); n > 0 && o.arch == "llama" && len(shape) == 2 {
+		return neighbours(shape[0] / n)
+	}
+	return nil
 }
 
 // groupOf is how many elements share a step, or a step of steps: a row where each element has its own, since its group is not consecutive.

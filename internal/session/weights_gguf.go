@@ -36,6 +36,7 @@ func (o *openedWeights) openGGUF(path string) (is bool, err error) {
 			o.codes[i] = q
 		}
 		o.file.Tensors = append(o.file.Tensors, g.Tensors[i].Dense())
+		o.bytes += g.Tensors[i].Size
 	}
 	o.take()
 	if len(o.list) == 0 {

@@ -1,6 +1,7 @@
 package tokenizer_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing/fstest"
 	"unicode/utf8"
 
+	"github.com/tracediff/tracediff/internal/fuzztest"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 )
 
@@ -32,44 +34,45 @@ func use(t *testing.T, tok *tokenizer.Tokenizer, text string) {
 	}
 }
 
+// maxSeed is the size of a file, in bytes, up to which it is opened often enough in a minute.
+const maxSeed = 16 << 10
+
 func FuzzOpenJSON(f *testing.F) {
-	f.Add([]byte(small), "ab <x> abab")
-	f.Add([]byte(strings.Replace(small, `["a", "b"]`, `"a b"`, 1)), "ab\n")
+	files := [][]byte{[]byte(small), []byte(strings.Replace(small, `["a", "b"]`, `"a b"`, 1))}
 	for _, v := range lines[struct{ Tokenizer json.RawMessage }](f, "variants.jsonl") {
-		f.Add([]byte(v.Tokenizer), "a b new york")
+		if len(v.Tokenizer) < maxSeed {
+			files = append(files, v.Tokenizer)
+		}
 	}
-	for name := range families {
-		f.Add(familyJSON(f, name), "A word's <|eot_id|> 123\r\n")
-	}
-	f.Fuzz(func(t *testing.T, data []byte, text string) {
+	fuzztest.Files(f, files, func(t *testing.T, data []byte) {
 		if tok, err := tokenizer.Open(fstest.MapFS{"tokenizer.json": {Data: data}}); err == nil {
-			use(t, tok, text)
+			use(t, tok, "ab <x> a b new york <|eot_id|> 123\r\n")
 		}
 	})
 }
 
 func FuzzOpenConfig(f *testing.F) {
+	const between = "\x00" // the configuration and the template
+	seeds := [][]byte{[]byte(`{"added_tokens_decoder": {"0": {"content": "<|im_end|>"}}}` + between + chatMLTemplate)}
 	for _, c := range lines[chatGolden](f, "chats.jsonl") {
-		f.Add([]byte(c.Config), []byte(c.Jinja), "a")
+		if both := string(c.Config) + between + c.Jinja; len(both) < maxSeed {
+			seeds = append(seeds, []byte(both))
+		}
 	}
-	f.Add([]byte(`{"added_tokens_decoder": {"0": {"content": "<|im_end|>"}}}`), []byte(chatMLTemplate), "")
-	llama3, qwen2 := familyJSON(f, "llama3"), familyJSON(f, "qwen2")
-	f.Fuzz(func(t *testing.T, config, jinja []byte, text string) {
-		for _, data := range [][]byte{llama3, qwen2} {
-			files := fstest.MapFS{"tokenizer.json": {Data: data}, "tokenizer_config.json": {Data: config}, "chat_template.jinja": {Data: jinja}}
-			if tok, err := tokenizer.Open(files); err == nil {
-				use(t, tok, text)
-			}
+	fuzztest.Files(f, seeds, func(t *testing.T, both []byte) {
+		config, jinja, _ := bytes.Cut(both, []byte(between))
+		files := fstest.MapFS{"tokenizer.json": {Data: []byte(small)}, "tokenizer_config.json": {Data: config}, "chat_template.jinja": {Data: jinja}}
+		if tok, err := tokenizer.Open(files); err == nil {
+			use(t, tok, "ab")
 		}
 	})
 }
 
 func FuzzOpenModel(f *testing.F) {
-	f.Add(model{}.bytes(), "ab aba")
-	f.Add(model{}.with(piece{"<start_of_turn>", 4}, piece{"<end_of_turn>", 4}, piece{"▁", 1}).bytes(), "a <start_of_turn>")
-	f.Fuzz(func(t *testing.T, data []byte, text string) {
+	files := [][]byte{model{}.bytes(), model{}.with(piece{"<start_of_turn>", 4}, piece{"<end_of_turn>", 4}, piece{"▁", 1}).bytes()}
+	fuzztest.Files(f, files, func(t *testing.T, data []byte) {
 		if tok, err := tokenizer.Open(fstest.MapFS{"tokenizer.model": {Data: data}}); err == nil {
-			use(t, tok, text)
+			use(t, tok, "a <start_of_turn> aba")
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/fuzztest"
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/recorded"
 )
@@ -275,17 +276,12 @@ func TestRecipes(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(small))
-	lengths, err := os.ReadFile("../../fixtures/lengths/llama/recorded.program.json")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(lengths)
+	files := [][]byte{[]byte(small)}
 	for _, one := range formulas { // every operation
 		text, _ := one.text()
-		f.Add([]byte(text))
+		files = append(files, []byte(text))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzztest.Files(f, files, func(t *testing.T, data []byte) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		start := time.Now()

@@ -151,6 +151,7 @@ func (c *computed) compute(e *order.Entry, cut *order.Plan) (x tensor, ok bool) 
 		raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(y))
 	}
 	c.p.made++
+	c.p.work += formula.Time()
 	return tensor{fmt.Sprintf("computed\x00%s\x00%d", e.Name, c.p.made), c.p.want(e), hooks.F64, bytes.NewReader(raw)}, true
 }
 

@@ -62,7 +62,7 @@ func (p *proposer) plainWays(t *template, r *role) []way {
 	return slices.DeleteFunc(list, func(w way) bool { return w.f.join == joinAxis && w.how.distance() > nearest })
 }
 
-// mapping.ByName takes the one way there is to take a tensor for an entry whose name it has, or offers all of them.
+// byName takes the one way there is to take a tensor for an entry whose name it has, or offers all of them.
 func (p *proposer) byName(t *template, r *role, ways []way) error {
 	if len(ways) == 1 && ways[0].f.certain() {
 		l := Line{Axes: ways[0].how.axes, Why: "name"}

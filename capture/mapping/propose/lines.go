@@ -44,8 +44,10 @@ func (p *proposer) take(t *template, f *form, roles []*role, l Line) error {
 	t.settled = true
 	for _, r := range roles {
 		r.taken = true
-		for _, e := range r.layers {
-			p.named[e.Name] = true
+		for layer, e := range r.layers {
+			if _, has := f.layers[layer]; has {
+				p.named[e.Name] = true
+			}
 		}
 	}
 	p.pairs = append(p.pairs, pairing{t, roles[0], lines})

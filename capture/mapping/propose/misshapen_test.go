@@ -111,13 +111,13 @@ func TestFusedLayerOfAnotherShapeIsMapped(t *testing.T) {
 	}
 }
 
-// A tensor that fits an entry in few of its layers is none of that entry.
-func TestMostLayersDecide(t *testing.T) {
+// Tensors whose number is no layer's are what their values say, each by itself.
+func TestNumbersThatAreNoLayers(t *testing.T) {
 	trace, list := mappingtest.Golden(t, "llama-tiny/prefill.float32")
 	dump := mappingtest.Assembled(t, copied(t, trace, order.InputIDs, order.InputIDs, 0),
 		copied(t, trace, "tmp_0", "layers.0.mlp.gate_proj", 0), copied(t, trace, "tmp_1", "layers.1.self_attn.k_proj", 0))
 	p, text := proposed(t, dump, list, trace)
-	if len(p.Lines) > 0 || len(p.Left) != 1 {
+	if len(p.Lines) != 2 || p.Open() > 0 || !strings.Contains(text, `"tmp_0" = "layers.0.mlp.gate_proj" # values`) || !strings.Contains(text, `"tmp_1" = "layers.1.self_attn.k_proj" # values`) {
 		t.Error(text)
 	}
 }

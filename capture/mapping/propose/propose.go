@@ -97,7 +97,7 @@ func Map(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *c
 
 // proposed is Map for one reading of a dump that is a list: its elements are passes, or not. past are the tokens before the first pass.
 func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, o Options, past int, passes bool) (*Proposal, error) {
-	p := &proposer{list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: mapping.SizesOf(list), named: map[string]bool{}, valued: map[string]float64{}, tried: map[string]bool{}}
+	p := &proposer{inPasses: passes, list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: mapping.SizesOf(list), named: map[string]bool{}, valued: map[string]float64{}, tried: map[string]bool{}}
 	if len(p.passes) == 0 && ref != nil {
 		p.passes = passesOf(ref)
 	}
@@ -146,7 +146,7 @@ func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, r
 	for _, q := range p.open {
 		q.addLastRows(p.tokens)
 	}
-	steps := []func(context.Context) error{p.byValues, p.byComputing, p.fused, p.byComputing, p.byNames, p.byComputing, p.byRest, p.byConsumers, p.byShapes}
+	steps := []func(context.Context) error{p.byValues, p.byComputing, p.fused, p.byComputing, p.byNames, p.byComputing, p.byRest, p.byConsumers, p.alone, p.byValues, p.byComputing, p.byRest, p.byConsumers, p.together, p.byShapes}
 	for k, step := range steps {
 		p.looking = func(name string) {
 			if o.Tell != nil {
@@ -188,6 +188,8 @@ type role struct {
 	level  int                  // of its entries: of those with the same values, the one that is captured first is meant
 	taken  bool
 	held   []held // the tensors that have its name in another layout
+	alone  bool   // an entry of one layer, by itself; see [proposer.alone]
+	of     *role  // that it was a part of; nil for none
 }
 
 // held is a pass in which a tensor has the name of an entry.
@@ -217,13 +219,17 @@ type proposer struct {
 	ways   map[string][]arrangement
 	out    Proposal
 
-	computed *computed          // nil without a checkpoint
-	made     int                // tensors that were computed
-	pairs    []pairing          // in the order in which they were found
-	named    map[string]bool    // the entries that have a tensor
-	valued   map[string]float64 // by entry with the values of the reference: how far they are
-	tried    map[string]bool    // pairs that are none
-	looking  func(name string)  // is told of which tensor an entry is looked for, or of which entry a tensor
+	computed *computed                  // nil without a checkpoint
+	made     int                        // tensors that were computed
+	work     int                        // what that took, see [program.Program.Time]
+	supposed int                        // the part of it for pairs that were none
+	pairs    []pairing                  // in the order in which they were found
+	named    map[string]bool            // the entries that have a tensor
+	valued   map[string]float64         // by entry with the values of the reference: how far they are
+	tried    map[string]bool            // pairs that are none
+	before   map[string]map[string]bool // by entry: all that it is computed from; see [proposer.turns]
+	inPasses bool                       // the elements of a dump that is a list are passes
+	looking  func(name string)          // is told of which tensor an entry is looked for, or of which entry a tensor
 }
 
 // want is the shape of an entry in the first pass.

@@ -155,13 +155,13 @@ func (g *gathered) add(x *spelled) {
 
 // form is a way to take the tensors of a pattern as one a layer: as they are, joined of those of all ranks, or of stages.
 type form struct {
-	join    string      // "" for none, mapping.JoinSum, mapping.JoinSame or joinAxis
+	join    string      // "" for none, or one of [mapping.JoinSum], [mapping.JoinSame] and joinAxis
 	axis    int         // of the parts that stand behind each other
 	ranks   int         // how many parts there are
 	copies  int         // ranks that have the same part each, one after the other; 0 and 1 for one
 	last    bool        // they have the row of the last token alone
 	stages  map[int]int // by stage: how many layers are before it; nil for none
-	agree   int         // for mapping.JoinSame: the layers in which all ranks are alike
+	agree   int         // for [mapping.JoinSame]: the layers in which all ranks are alike
 	layers  map[int]tensor
 	written map[int]string // the numbers of the stages as the names have them
 }

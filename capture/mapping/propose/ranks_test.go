@@ -11,6 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "github.com/tracediff/tracediff/internal/seeds"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/capture/mapping/mappingtest"

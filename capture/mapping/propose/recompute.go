@@ -16,12 +16,12 @@ func (p *proposer) byComputing(ctx context.Context) error {
 	}
 	for again := true; again; {
 		again = false
-		for _, look := range []func(context.Context, *role) (bool, error){p.recomputed, p.pair} {
+		for k, look := range []func(context.Context, *role) (bool, error){p.recomputed, p.pair} {
 			for _, r := range p.free {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				if r.taken {
+				if r.taken || p.echoes(r) {
 					continue
 				}
 				p.looking(r.text)
@@ -29,7 +29,9 @@ func (p *proposer) byComputing(ctx context.Context) error {
 				if err != nil {
 					return err
 				}
-				again = again || found
+				if again = again || found; found && k > 0 { // what one tensor proves comes first
+					break
+				}
 			}
 			if again {
 				break
@@ -64,8 +66,17 @@ func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
 		return false, nil
 	}
 	var from, to *fit
-	for _, t := range p.open {
-		if t.settled || !operand.freeFor(t) || len(could) == 1 && could[0] == t {
+	began, turns := p.work, p.turns()
+	defer func() {
+		if to == nil {
+			p.supposed += p.work - began
+		}
+	}()
+	for _, t := range p.nearest(could[0]) {
+		if p.supposed+p.work-began > mostSupposed {
+			break
+		}
+		if t.settled || !operand.freeFor(t) || len(could) == 1 && could[0] == t || operand.alone && !turns.allow(t, operand.text) {
 			continue
 		}
 		for _, form := range t.forms {
@@ -102,10 +113,23 @@ func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
 	return true, p.takeComputed(to, fmt.Sprintf("recomputed from %s: %s", from.t.text, to.counts()))
 }
 
+// mostSupposed is how much may be computed for pairs that are none: some ten seconds on two cores.
+const mostSupposed = 1 << 29
+
+// nearest are the open tensors, those first that the dump has next to one: people write a result behind what it is computed from.
+func (p *proposer) nearest(t *template) []*template {
+	all, at := slices.Clone(p.open), t.all[0].at
+	slices.SortStableFunc(all, func(a, b *template) int { return apart(a.all[0].at, at) - apart(b.all[0].at, at) })
+	return all
+}
+
+func apart(a, b int) int { return max(a-b, b-a) }
+
 // fitting are the open tensors that have the shape of an entry.
 func (p *proposer) fitting(r *role) []*template {
+	turns := p.turns()
 	return slices.DeleteFunc(slices.Clone(p.open), func(t *template) bool {
-		return t.settled || !r.freeFor(t) || !slices.ContainsFunc(t.forms, func(f *form) bool { return len(p.fits(t, f, r)) > 0 })
+		return t.settled || !r.freeFor(t) || r.alone && !turns.allow(t, r.text) || !slices.ContainsFunc(t.forms, func(f *form) bool { return len(p.fits(t, f, r)) > 0 })
 	})
 }
 
@@ -155,7 +179,7 @@ func handsOn(e *order.Entry) bool {
 // meant chooses among free entries that follow each other with the same numbers, such as lm_head and logits: the entry of the lowest level.
 func (p *proposer) meant(r *role) *role {
 	for _, o := range p.free {
-		if o.taken || o.level > r.level || o.at <= r.at || len(o.layers) != len(r.layers) {
+		if o.taken || p.echoes(o) || o.level > r.level || o.at <= r.at || len(o.layers) != len(r.layers) {
 			continue
 		}
 		same := true

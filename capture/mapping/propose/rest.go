@@ -1,6 +1,7 @@
 package propose
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -79,17 +80,21 @@ func (p *proposer) byRest(ctx context.Context) error {
 	return nil
 }
 
+// mostGuesses is how many entries are looked at for one tensor, the best ones.
+const mostGuesses = 8
+
 // guesses are those that the shapes of the open tensors allow.
 func (p *proposer) guesses() ([]guess, error) {
-	ordered := p.written()
+	ordered, turns := p.written(), p.turns()
 	var all []guess
 	for _, t := range p.open {
 		if t.settled {
 			continue
 		}
 		p.looking(t.text)
+		var mine []guess
 		for _, r := range p.free {
-			if !r.freeFor(t) || p.another(r) {
+			if !r.freeFor(t) || p.another(r) || p.echoes(r) || r.alone && !turns.allow(t, r.text) {
 				continue
 			}
 			ways := p.plainWays(t, r)
@@ -101,8 +106,13 @@ func (p *proposer) guesses() ([]guess, error) {
 			if g.distance, err = p.nearness(t, g.way, r); err != nil {
 				return nil, err
 			}
-			all = append(all, g)
+			if r.alone {
+				g.between = turns.shown() || p.inSeries(t, r)
+			}
+			mine = append(mine, g)
 		}
+		slices.SortStableFunc(mine, func(a, b guess) int { return cmp.Compare(b.score(), a.score()) })
+		all = append(all, mine[:min(len(mine), mostGuesses)]...)
 	}
 	for i := range all {
 		others := func(g guess) bool {

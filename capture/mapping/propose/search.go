@@ -41,7 +41,7 @@ func (p *proposer) byValues(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if !r.freeFor(t) {
+			if !r.freeFor(t) || p.echoes(r) && !t.called(r.text) {
 				continue
 			}
 			for _, form := range t.forms {

@@ -20,8 +20,9 @@ type template struct {
 	first   int  // the least S
 	from    int  // the number of the first layer: 0, or 1
 	forms   []*form
-	isKnown bool // it needs no line
-	settled bool // it has a line, or a choice
+	isKnown bool      // it needs no line
+	settled bool      // it has a line, or a choice
+	of      *template // that it was a part of before [proposer.alone]; nil for none
 	plain   []string
 	sources []capture.Source // of the first pass, of all layers and ranks
 	all     []*spelled       // of all passes
@@ -95,7 +96,7 @@ const (
 // readings are the ways to read a name: each number in it may be that of a layer. The first is the name itself.
 func readings(name string, layers int) []named {
 	list := []named{{text: escape(name), layer: -1}}
-	if len(name) > maxName {
+	if len(name) > maxName || layers == 0 {
 		return list
 	}
 	for _, m := range numberText.FindAllStringIndex(name, maxReadings) {
@@ -132,6 +133,7 @@ func (x *spelled) text() string { return x.reading(x.best.text) }
 func (x *spelled) reading(text string) string { return x.prefix + text + x.suffix }
 
 // namesOf reads the names of a dump, which is a list of passes where passes is true. known says which tensors need no line.
+// layers is 0 where no number of a name is that of a layer.
 func namesOf(t *capture.Trace, layers int, known func(int) bool, passes bool) []*spelled {
 	var all []*spelled
 	count := map[string]map[int]bool{} // the layers of each reading

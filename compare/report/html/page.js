@@ -324,7 +324,7 @@
     for (const other of h.aliases || []) add("the same here: " + other);
     for (const other of h.undecided || []) add("gives all elements, with other values: " + other);
     add(many(h.tried, "edit was", "edits were") + " tried" + (h.looked && h.looked.length ? ": " + h.looked.join(", ") : ""));
-    if (h.nearest) add("nearest, but not all entries: " + h.nearest);
+    if (h.nearest) add("nearest: " + h.nearest + ": " + h.leaves);
     if (h.stopped) add("the search ended at its budget, before all edits were tried");
     if (h.page) add("see " + h.page);
     return el("section", { class: "tried" }, el("h3", {}, "Hypotheses: " + h.text), list);

@@ -164,7 +164,8 @@ func Corpus() []Specimen {
 		{"alignment of zero", file().Uint32("general.alignment", 0).Tensor("a", 0, four, 4).Bytes(), "general.alignment is 0"},
 		{"alignment of 24", file().Uint32("general.alignment", 24).Tensor("a", 0, four, 4).Bytes(), "general.alignment is 24"},
 		{"alignment of 2^31", file().Uint32("general.alignment", 1<<31).Tensor("a", 0, four, 4).Bytes(), "general.alignment is 2147483648"},
-		{"alignment that is a text", file().Text("general.alignment", "32").Tensor("a", 0, four, 4).Bytes(), "general.alignment is 32"},
+		{"alignment that is a text", file().Text("general.alignment", "32").Tensor("a", 0, four, 4).Bytes(), `general.alignment is "32", not a number`},
+		{"alignment with an escape", file().Text("general.alignment", "\x1b[2J\x00").Tensor("a", 0, four, 4).Bytes(), `general.alignment is "\x1b[2J\x00", not a number`},
 
 		{"a tensor twice", file().Tensor("a", 0, four, 4).Tensor("a", 0, four, 4).Bytes(), `a second "a"`},
 		{"a tensor without a name", file().Tensor("", 0, four, 4).Bytes(), "it has no name"},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/files"
@@ -42,14 +43,16 @@ func openFolder(dir string) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// scanFolder lists the files of a folder of traces. Links are not followed, and nobody's.
-func scanFolder(root *os.Root) ([]storedFile, error) {
-	var files []storedFile
-	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+// scanFolder lists the files of a folder of traces, and the folders that runs made for themselves. Links are not followed, and nobody's.
+func scanFolder(root *os.Root) (files []storedFile, folders []string, err error) {
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir():
+			if session.InRunFolder(name) {
+				folders = append(folders, name)
+			}
 			return nil
 		case len(files) == session.MaxFolder:
 			return fmt.Errorf("more than %d files", session.MaxFolder)
@@ -62,13 +65,13 @@ func scanFolder(root *os.Root) ([]storedFile, error) {
 			return err
 		}
 		f := storedFile{name, session.FileForeign, info.Size(), info.ModTime()}
-		if info.Mode().IsRegular() {
+		if info.Mode().IsRegular() || session.InRunFolder(name) {
 			f.kind = kindOf(root, name, info.Size())
 		}
 		files = append(files, f)
 		return nil
 	})
-	return files, err
+	return files, folders, err
 }
 
 // kindOf tells tracediff's files by their names, and the written-out embedded checkpoint by its bytes.
@@ -95,7 +98,7 @@ func sameBytes(f *os.File, want []byte) bool {
 	return err == nil && bytes.Equal(got, want) || len(want) == 0
 }
 
-// Clean removes what tracediff put into the folder, and says what and how much.
+// Clean removes what tracediff put into the folder, and says what and how much. References that can be used are kept: each took a run of the model.
 func (p *Patient) Clean(ctx context.Context, s *health.Section) {
 	root, err := openFolder(p.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +110,18 @@ func (p *Patient) Clean(ctx context.Context, s *health.Section) {
 		return
 	}
 	defer root.Close()
-	files, err := scanFolder(root)
+	useless, err := p.useless() // before the scan, as digests may be written
+	var files []storedFile
+	var folders []string
+	if err == nil {
+		files, folders, err = scanFolder(root)
+	}
+	for i := range files {
+		key, _, _ := strings.Cut(strings.TrimPrefix(files[i].path, "references/"), ".")
+		if files[i].kind == session.FileStored && useless[key] {
+			files[i].kind = session.FileLeft
+		}
+	}
 	if err == nil {
 		err = p.removable(files)
 	}
@@ -116,11 +130,14 @@ func (p *Patient) Clean(ctx context.Context, s *health.Section) {
 		return
 	}
 	for _, kind := range session.FileKinds {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && kind != session.FileStored {
 			removeKind(s, root, kind, files)
 		}
 	}
-	removeEmpty(root, files)
+	removeEmpty(root, files, folders)
+	if kept := ofKind(files, session.FileStored); len(kept) > 0 {
+		s.OK("kept %s, %s: %s", amount.Of(len(kept), session.FileStored), amount.Bytes(sizeOf(kept)), someOf(kept))
+	}
 	others := slices.DeleteFunc(files, func(f storedFile) bool { return f.kind != session.FileForeign })
 	if len(others) > 0 {
 		s.OK("%s not written by tracediff, left alone: %s", amount.Of(len(others), "file"), someOf(others))
@@ -131,11 +148,26 @@ func (p *Patient) Clean(ctx context.Context, s *health.Section) {
 	}
 }
 
+// useless are the keys of stored references that nobody can use.
+func (p *Patient) useless() (map[string]bool, error) {
+	entries, err := reference.NewStore(p.Dir).List()
+	keys := map[string]bool{}
+	for i := range entries {
+		if e := &entries[i]; e.Intact() != nil {
+			keys[strings.TrimSuffix(filepath.Base(e.Path), ".safetensors")] = true
+		}
+	}
+	return keys, err
+}
+
 // removable reports why a folder is not to be cleaned: nothing says that it is one of traces, or a run is writing there.
 func (p *Patient) removable(files []storedFile) error {
 	_, known, err := session.LastSettings(p.Dir)
-	if filepath.Base(filepath.Clean(p.Dir)) != session.DefaultDir && (err != nil || !known) && len(files) > 0 {
-		return hint.Add(errors.New("nothing says that this is a folder of traces: it is not called "+session.DefaultDir+" and has no settings of a capture"),
+	known = err == nil && known || slices.ContainsFunc(files, func(f storedFile) bool {
+		return f.kind == session.FileStored && strings.HasSuffix(f.path, ".safetensors")
+	})
+	if filepath.Base(filepath.Clean(p.Dir)) != session.DefaultDir && !known && len(files) > 0 {
+		return hint.Add(errors.New("nothing says that this is a folder of traces: it is not called "+session.DefaultDir+" and has no settings of a capture and no reference"),
 			"remove by hand what you no longer want")
 	}
 	for _, f := range files {
@@ -149,7 +181,6 @@ func (p *Patient) removable(files []storedFile) error {
 // removeKind removes the files of a kind and adds a line about it when there are any.
 func removeKind(s *health.Section, root *os.Root, kind string, files []storedFile) {
 	var gone []storedFile
-	var total int64
 	for _, f := range files {
 		if f.kind != kind {
 			continue
@@ -159,26 +190,35 @@ func removeKind(s *health.Section, root *os.Root, kind string, files []storedFil
 			continue
 		}
 		gone = append(gone, f)
-		total += f.size
 	}
 	if len(gone) > 0 {
-		s.OK("removed %s, %s: %s", amount.Of(len(gone), kind), amount.Bytes(total), someOf(gone))
+		s.OK("removed %s, %s: %s", amount.Of(len(gone), kind), amount.Bytes(sizeOf(gone)), someOf(gone))
 	}
 }
 
-// removeEmpty removes the folders that the removed files were in, the deepest first. Those that are not empty stay.
-func removeEmpty(root *os.Root, files []storedFile) {
-	folders := map[string]bool{}
+// sizeOf is how many bytes files take.
+func sizeOf(files []storedFile) (total int64) {
 	for _, f := range files {
-		if f.kind == session.FileForeign {
-			continue
-		}
-		for dir := path.Dir(f.path); dir != "."; dir = path.Dir(dir) {
-			folders[dir] = true
+		total += f.size
+	}
+	return total
+}
+
+// removeEmpty removes the folders of the removed files and the folders that runs made for themselves, the deepest first. A folder with files stays.
+func removeEmpty(root *os.Root, files []storedFile, folders []string) {
+	emptied := map[string]bool{}
+	for _, f := range files {
+		if f.kind != session.FileForeign {
+			folders = append(folders, path.Dir(f.path))
 		}
 	}
-	deepest := make([]string, 0, len(folders))
-	for dir := range folders {
+	for _, dir := range folders {
+		for ; dir != "."; dir = path.Dir(dir) {
+			emptied[dir] = true
+		}
+	}
+	deepest := make([]string, 0, len(emptied))
+	for dir := range emptied {
 		deepest = append(deepest, dir)
 	}
 	slices.SortFunc(deepest, func(a, b string) int { return strings.Count(b, "/") - strings.Count(a, "/") })

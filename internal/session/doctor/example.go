@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/health"
 )
@@ -63,7 +64,7 @@ func (k *known) say(s *health.Section, err error, took time.Duration) {
 
 // knownGood runs the command as a person would, in a folder that is gone afterwards, and reads its report.
 func (p *Patient) knownGood(ctx context.Context) (known, error) {
-	dir, err := os.MkdirTemp("", "tracediff-doctor-")
+	dir, err := files.MkdirTemp("tracediff-doctor-")
 	if err != nil {
 		return known{}, err
 	}
@@ -223,7 +224,7 @@ func (p *Patient) forward(ctx context.Context, ck *checkpoint.Checkpoint, dtype 
 
 // walk runs the float64 walk, for families without a local model. It leaves a trace, which is gone afterwards.
 func (p *Patient) walk(ctx context.Context, ck *checkpoint.Checkpoint, dtype hooks.DType, ids []int, reg *hooks.Registry) error {
-	dir, err := os.MkdirTemp("", "tracediff-doctor-")
+	dir, err := files.MkdirTemp("tracediff-doctor-")
 	if err != nil {
 		return err
 	}

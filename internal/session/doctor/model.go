@@ -119,7 +119,7 @@ func (p *Patient) comparePort(ctx context.Context, s *health.Section) {
 		if f.Class == weights.Unidentified {
 			is = " is UNIDENTIFIED"
 		}
-		s.Fail(f.Try, "%s of the port%s: %s", f.Name(), is, f.What)
+		s.Fail(strings.Join(f.Steps(), "; "), "%s of the port%s: %s", f.Name(), is, f.What)
 	}
 	if r.Right() {
 		s.OK("the port's weights, %s: %d equal, %d cast, %d quantised, of %d", p.Port, r.Counts.Equal, r.Counts.Cast, r.Counts.Quantised, len(r.Tensors))

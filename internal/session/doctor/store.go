@@ -17,7 +17,7 @@ import (
 	"github.com/tracediff/tracediff/internal/session"
 )
 
-const hintClean = "tracediff doctor --clean removes what tracediff has put there"
+const hintClean = "tracediff doctor --clean removes all but the references that can be used"
 
 // checkStore says what is kept in the folder of traces, how old and how large, and whether the next comparison of this
 // input would use it.
@@ -31,7 +31,7 @@ func (p *Patient) checkStore(_ context.Context, s *health.Section) {
 		return // said of the disk
 	}
 	defer root.Close()
-	files, err := scanFolder(root)
+	files, _, err := scanFolder(root)
 	if err != nil {
 		s.Fail("choose another folder with --dir", "%s: %v", p.Dir, err)
 		return
@@ -56,7 +56,11 @@ func (p *Patient) checkStore(_ context.Context, s *health.Section) {
 	if n := counts[session.FileForeign]; n > 0 {
 		s.OK("%s not written by tracediff: %s", amount.Of(n, "file"), someOf(ofKind(files, session.FileForeign)))
 	}
-	s.OK("%s takes %s in %s; --clean removes them", p.Dir, amount.Bytes(total), amount.Of(len(files)-counts[session.FileForeign], "file"))
+	clean := "--clean removes them"
+	if counts[session.FileStored] > 0 {
+		clean += " and keeps the references, " + amount.Bytes(sums[session.FileStored])
+	}
+	s.OK("%s takes %s in %s; %s", p.Dir, amount.Bytes(total), amount.Of(len(files)-counts[session.FileForeign], "file"), clean)
 }
 
 func ofKind(files []storedFile, kind string) []storedFile {

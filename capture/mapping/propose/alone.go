@@ -1,0 +1,183 @@
+package propose
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/tracediff/tracediff/order"
+)
+
+// Some names have no layers: an exporter counts its operations through the model, linear_7, and an engine counts the layers of a class, rotary_embedding_1. A number
+// of such a name is not that of a layer, or is it by chance. So what the steps before left open is looked at once more, each tensor and each entry of a layer by
+// itself.
+
+// alone parts the open tensors from each other, and the free entries of layers.
+func (p *proposer) alone(ctx context.Context) error {
+	if p.ref == nil && p.computed == nil || inList(p.trace) { // nothing but numbers tells them apart; the number of an element of a list is one of all its tensors
+		return nil
+	}
+	known := func(i int) bool { return p.of[i].isKnown || p.of[i].settled }
+	all, err := templates(ctx, p.trace, 0, known, p.inPasses)
+	if err != nil {
+		return err
+	}
+	open := slices.DeleteFunc(p.open, func(t *template) bool { return !t.settled })
+	for _, t := range all {
+		if slices.ContainsFunc(t.all, func(x *spelled) bool { return known(x.at) }) {
+			continue
+		}
+		t.addLastRows(p.tokens)
+		t.of = p.of[t.all[0].at]
+		open = append(open, t)
+	}
+	for _, t := range open {
+		for _, x := range t.all {
+			p.of[x.at] = t
+		}
+	}
+	p.open = open
+	var free []*role
+	for _, r := range p.free {
+		free = append(free, r.apart(p.list, p.named)...)
+	}
+	p.free, p.supposed = free, 0
+	return nil
+}
+
+// together joins again what [proposer.alone] parted, where it did not help: no tensor of a pattern, or no entry of a role, was taken by itself.
+func (p *proposer) together(context.Context) error {
+	helped := map[*template]bool{}
+	for _, t := range p.open {
+		helped[t.of] = helped[t.of] || t.settled
+	}
+	var open []*template
+	for _, t := range p.open {
+		if t.of != nil && !helped[t.of] {
+			t = t.of
+		}
+		if !slices.Contains(open, t) {
+			open = append(open, t)
+		}
+	}
+	taken := map[*role]bool{}
+	for _, r := range p.free {
+		taken[r.of] = taken[r.of] || r.taken
+	}
+	var free []*role
+	for _, r := range p.free {
+		if r.of != nil && !taken[r.of] && !r.of.taken {
+			r = r.of
+		}
+		if !slices.Contains(free, r) {
+			free = append(free, r)
+		}
+	}
+	p.open, p.free = open, free
+	return nil
+}
+
+// echoes reports whether an entry of no layer hands on the numbers of an entry of a layer that people rather dump, and that has no tensor yet: the input of the
+// last norm is the output of the last layer.
+func (p *proposer) echoes(r *role) bool {
+	e := r.layers[-1]
+	if e == nil || e.Layer >= 0 || e.Op == nil || len(e.Inputs) == 0 || !handsOn(e) {
+		return false
+	}
+	from, ok := p.list.Lookup(e.Inputs[0].Name)
+	return ok && from.Layer >= 0 && from.Level <= e.Level && !p.named[from.Name]
+}
+
+// apart are the entries of a role that no tensor has, each by itself. The role stays one if it is of no layers.
+func (r *role) apart(list *order.List, named map[string]bool) (all []*role) {
+	if _, model := r.layers[-1]; model {
+		return []*role{r}
+	}
+	for _, layer := range keysOf(r.layers) {
+		e := r.layers[layer]
+		if !named[e.Name] {
+			all = append(all, &role{text: e.Name, layers: map[int]*order.Entry{-1: e}, at: list.Index(e.Name), level: e.Level, alone: true, of: r})
+		}
+	}
+	return all
+}
+
+// inSeries reports whether an entry of one layer goes on with a count: the dump has h1 and h2, h1 is the output of layer 0, and the entry is that of layer 1.
+func (p *proposer) inSeries(t *template, r *role) bool {
+	e := p.list.Entries[r.at]
+	for _, m := range numberText.FindAllStringIndex(t.text, maxReadings) {
+		n, err := strconv.Atoi(t.text[m[0]:m[1]])
+		if err != nil {
+			continue
+		}
+		for _, o := range p.pairs {
+			of := &p.list.Entries[o.r.at]
+			name := t.text[:m[0]] + strconv.Itoa(n-e.Layer+of.Layer) + t.text[m[1]:]
+			if o.r.alone && o.t.text == name && of.Layer != e.Layer && layered(of) == layered(&e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// turns say which tensors that have become entries are written before what is computed from them.
+type turns struct {
+	before map[string]map[string]bool // by entry: all that it is computed from
+	at     map[string]int             // by entry: where its tensor stands in the dump
+	kept   bool                       // each tensor stands behind those that it is computed from
+}
+
+// leastTurns is how many tensors show that a dump has them in the order in which they are computed.
+const leastTurns = 8
+
+// turns looks at the tensors that have become entries so far.
+func (p *proposer) turns() *turns {
+	if p.before == nil {
+		p.before = map[string]map[string]bool{}
+		for i := range p.list.Entries { // operands stand first
+			e := &p.list.Entries[i]
+			of := map[string]bool{}
+			for _, in := range e.Inputs {
+				if !in.Prev {
+					of[in.Name] = true
+					maps.Copy(of, p.before[in.Name])
+				}
+			}
+			p.before[e.Name] = of
+		}
+	}
+	t := &turns{before: p.before, at: map[string]int{}, kept: true}
+	for _, o := range p.pairs {
+		for _, x := range o.t.all {
+			if e := o.r.layers[x.best.layer]; e != nil && x.r.Pass == 0 {
+				t.at[e.Name] = x.at
+			}
+		}
+	}
+	for name, at := range t.at {
+		for other := range t.before[name] {
+			if y, ok := t.at[other]; ok && y > at {
+				t.kept = false
+			}
+		}
+	}
+	return t
+}
+
+// shown reports whether so many tensors are at their turn that others are, too.
+func (t *turns) shown() bool { return t.kept && len(t.at) >= leastTurns }
+
+// allow reports whether a tensor may be an entry: it stands behind what the entry is computed from, and before what is computed from the entry.
+func (t *turns) allow(x *template, name string) bool {
+	if !t.kept {
+		return false
+	}
+	for other, at := range t.at {
+		if t.before[name][other] && at > x.all[0].at || t.before[other][name] && at < x.all[0].at {
+			return false
+		}
+	}
+	return true
+}

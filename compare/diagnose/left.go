@@ -1,0 +1,135 @@
+package diagnose
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/tracediff/tracediff/capture"
+)
+
+// Left is what a mistake leaves that does not give every element. Of a large entry some tokens and columns are counted.
+type Left struct {
+	Gives int `json:"gives"` // entries without elements left
+	Of    int `json:"of"`    // entries that are wrong
+	// First is the key of the first entry with elements left. Elements counts them, and OfElements all elements of the entry.
+	First      string `json:"first,omitempty"`
+	Elements   int    `json:"elements,omitempty"`
+	OfElements int    `json:"of_elements,omitempty"`
+	// RelL2 is the relative L2 error of the mistake in the first entry of the search, and Right the error of the right operation there. Both are 0 if neither was measured.
+	RelL2 float64 `json:"rel_l2,omitempty"`
+	Right float64 `json:"right,omitempty"`
+}
+
+// mostLeft is the largest part of the error of the right operation that a mistake may leave and still be said to be near, where it gives no entry. A fit of one of
+// thousands of edits makes an error somewhat smaller by chance; hardly any halves it.
+const mostLeft = 0.5
+
+// distant is a hypothesis and how far it is from the first entry. The zero value is of none.
+type distant struct {
+	hypothesis
+	far float64
+	any bool
+}
+
+// take takes in a hypothesis if it comes nearer. A distance that is not finite tells nothing.
+func (d *distant) take(h hypothesis, far float64) {
+	if far-far == 0 && (!d.any || far < d.far) {
+		*d = distant{h, far, true}
+	}
+}
+
+// sayNearest adds the nearest hypothesis to a finding without a name. A hypothesis that gives some entries, or nearly, comes first. Without one the hypothesis with
+// the smallest error in the first entry is taken, if its error is much smaller than the error of the right operation. The error is that of an evaluation.
+func (s *search) sayNearest(f *Finding) (err error) {
+	if s.nearest.entries > 0 {
+		f.Nearest = s.nearest.say(s.first).Text()
+		f.Left, err = s.left(s.nearest.hypothesis)
+		return outside(err)
+	}
+	if !s.closer.any {
+		return nil
+	}
+	right, size, err := s.first.distance()
+	if err != nil || !(s.closer.far <= mostLeft*right) || !(size > 0) {
+		return outside(err)
+	}
+	left, err := s.left(s.closer.hypothesis)
+	if left == nil || err != nil {
+		return outside(err)
+	}
+	left.RelL2, left.Right = s.closer.far/size, right/size
+	f.Nearest, f.Left = s.closer.say(s.first).Text(), left
+	return nil
+}
+
+// left counts what a hypothesis leaves.
+func (s *search) left(h hypothesis) (*Left, error) {
+	l := &Left{Of: len(s.entries)}
+	for _, e := range s.entries {
+		e = e.Small()
+		all := e.elements()
+		n := all
+		if d := h.make(e); d != nil {
+			p, call := d.Whole(e.Call)
+			call.Choices = e.Choices(p)
+			x, err := p.Eval(call)
+			if err != nil {
+				return nil, err
+			}
+			left, err := e.Leaves(x, all+1)
+			if err != nil {
+				return nil, err
+			}
+			n = len(left)
+		}
+		if n == 0 {
+			l.Gives++
+		} else if l.First == "" {
+			l.First, l.Elements, l.OfElements = capture.Key(e.Node.Pass, s.m.List.Entries[e.Node.Entry].Name, 0), n, all
+		}
+	}
+	return l, s.err
+}
+
+// distance is how far the entry's own program is from the trace's tensor, and the size of the tensor, as root mean squares: of the few tokens that a search
+// looks at first, where the entry is large.
+func (e *Entry) distance() (far, size float64, err error) {
+	call := e.Call
+	call.Choices = e.Choices(e.Program)
+	few := e.Few != nil && len(e.Few.Left) > 0
+	if few {
+		call.Some = &e.Few.Some
+	}
+	x, err := e.Program.Eval(call)
+	if err != nil {
+		return 0, 0, err
+	}
+	var y []float64
+	if few {
+		far = e.Few.Far(x)
+		y, _ = e.Few.Target()
+	} else {
+		far = e.Far(x)
+		y, _ = e.Target()
+	}
+	for _, v := range y {
+		size += v * v
+	}
+	return far, math.Sqrt(size / float64(max(len(y), 1))), nil
+}
+
+// nearer compares the nearest mistakes of two findings without a name. The mistake that gives more entries is nearer, then the mistake with the smaller error.
+func nearer(a, b *Finding) (words string, left *Left) {
+	if b.Nearest == "" || a.Nearest != "" && b.Left.after(a.Left) {
+		return a.Nearest, a.Left
+	}
+	return b.Nearest, b.Left
+}
+
+// after reports whether other is nearer than l, or as near.
+func (l *Left) after(other *Left) bool {
+	if l == nil || other == nil {
+		return l == nil
+	}
+	return cmp.Or(cmp.Compare(l.Gives, other.Gives), cmp.Compare(other.RelL2, l.RelL2)) <= 0
+}
