@@ -84,7 +84,7 @@ func (t *Tokenizer) sameTokens(tokens map[string]addedToken) error {
 	}
 	for key, a := range tokens {
 		b, ok := t.added[a.Content]
-		if id, err := strconv.Atoi(key); err != nil || !ok || b.ID != id {
+		if id, err := strconv.Atoi(key); err != nil || !ok || b.ID != id && b.listed != id {
 			return fmt.Errorf("%q with the id %s is not an added token of %s", a.Content, key, jsonFile)
 		}
 		// Of a special token transformers keeps the flag normalized that it has in tokenizer.json.

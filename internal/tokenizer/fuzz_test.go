@@ -38,7 +38,7 @@ func FuzzOpenJSON(f *testing.F) {
 	for _, v := range lines[struct{ Tokenizer json.RawMessage }](f, "variants.jsonl") {
 		f.Add([]byte(v.Tokenizer), "a b new york")
 	}
-	for name := range families {
+	for name := range families() {
 		f.Add(familyJSON(f, name), "A word's <|eot_id|> 123\r\n")
 	}
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
@@ -135,7 +135,7 @@ func BenchmarkFamilies(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, text := range []struct{ name, text string }{{"prose", string(corpus)}, {"mixed", strings.Join(mixedLines(b), "\n")}} {
-		for name := range families {
+		for name := range families() {
 			tok := openFamily(b, name)
 			b.Run(name+"/"+text.name, func(b *testing.B) {
 				b.SetBytes(int64(len(text.text)))

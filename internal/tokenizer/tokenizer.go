@@ -30,6 +30,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -62,7 +63,7 @@ const passIDs = "pass token ids with --tokens instead"
 // encoder is one of the two readers.
 type encoder interface {
 	// encode returns the ids of text, which is valid UTF-8 and not empty.
-	encode(text string) []int
+	encode(text string) ([]int, error)
 	// matches reports whether piece, written in a text, becomes the token of that name.
 	matches(piece string) bool
 }
@@ -73,11 +74,13 @@ type Tokenizer struct {
 	pieces    []string              // by id, as the file spells them: "▁the", "<0x0A>", "Ġthe"
 	added     map[string]addedToken // tokens that stand for their own text; nil in a tokenizer.model
 	byteLevel bool                  // the other pieces spell bytes
-	bos       int                   // put before a prompt; -1: none is
+	frame     frame                 // what is put around a prompt
+	bos       int                   // the first that is put before it; -1: none is
 	named     int                   // the BOS that chat templates write; -1: none
 	unknown   int                   // what becomes of characters without a piece; -1: none is named
 	control   map[int]bool          // ids that stand for no text, of a tokenizer.model
 	template  string                // the chat template of the checkpoint
+	kinds     []string              // see [Tokenizer.Kinds]
 	encoder   encoder
 }
 
@@ -130,7 +133,36 @@ func (t *Tokenizer) Encode(text string) ([]int, error) {
 	if text == "" {
 		return nil, nil
 	}
-	return t.encoder.encode(text), nil
+	return t.encoder.encode(text)
+}
+
+// Prompt returns the ids of text with those that transformers puts around a prompt: a BOS before it, with some files an EOS behind it.
+func (t *Tokenizer) Prompt(text string) ([]int, error) {
+	ids, err := t.Encode(text)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(t.frame.before, ids, t.frame.after), nil
+}
+
+// Kinds says what the file is made of, a line for each part; nil of a tokenizer.model, which is compared in another way.
+func (t *Tokenizer) Kinds() []string {
+	return t.kinds
+}
+
+// Splits says by what a text is cut before it is encoded, as the pre-tokenizer of tokenizer.json has it; "none" of any other file.
+func (t *Tokenizer) Splits() string {
+	for _, kind := range t.kinds {
+		if name, ok := strings.CutPrefix(kind, "pre_tokenizer "); ok {
+			return name
+		}
+	}
+	return "none"
+}
+
+// Unchecked names the parts of the file that were not compared with `tokenizers` on random texts; empty where all were.
+func (t *Tokenizer) Unchecked() string {
+	return unchecked(t.kinds)
 }
 
 // valid returns an error that gives the place of the first byte of text that belongs to no character.
