@@ -93,9 +93,9 @@ func (o *openedWeights) readParts(path string, n int) (*gguf.File, error) {
 	return parts[0], nil
 }
 
-// PortTokenizer reads the tokenizer of a port's weights, and the name of its expressions: is reports whether path is a GGUF file, or a folder
-// with one, which is where weights bring a tokenizer.
-func PortTokenizer(path string) (tok *tokenizer.Tokenizer, pre string, is bool, err error) {
+// PortTokenizer reads the tokenizer of a port's weights: is reports whether path is a GGUF file, or a folder with one, which is where weights
+// bring a tokenizer.
+func PortTokenizer(path string) (tok *tokenizer.Tokenizer, is bool, err error) {
 	if file, err := theGGUF(path); err == nil && file != "" {
 		path = file
 	}
@@ -106,8 +106,8 @@ func PortTokenizer(path string) (tok *tokenizer.Tokenizer, pre string, is bool, 
 	defer func() { err = hint.Also(err, o.file.Close()) }()
 	g, is, err := o.readGGUF(path)
 	if !is || err != nil {
-		return nil, "", is, err
+		return nil, is, err
 	}
 	tok, err = tokenizer.FromGGUF(g)
-	return tok, g.Text("tokenizer.ggml.pre"), true, err
+	return tok, true, err
 }

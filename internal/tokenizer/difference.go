@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -66,9 +67,11 @@ func drawn(t *Tokenizer) []string {
 		var text strings.Builder
 		for range 1 + rng.IntN(7) {
 			list := words
-			switch rng.IntN(8) {
-			case 0, 1:
+			switch rng.IntN(9) {
+			case 0:
 				list = numbers
+			case 1:
+				list = []string{strconv.Itoa(rng.IntN(100)), strconv.Itoa(11 * rng.IntN(1000)), strconv.Itoa(rng.IntN(1e9))}
 			case 2:
 				list = signs
 			case 3:

@@ -98,8 +98,14 @@ func FromGGUF(g *gguf.File) (*Tokenizer, error) {
 	}
 	switch kind {
 	case "gpt2":
+		pre := g.Text("tokenizer.ggml.pre")
+		expressions, err := ggmlExpressions(pre)
+		if err != nil {
+			return nil, err
+		}
 		t.byteLevel = true
-		return t, r.ggmlBPE(g, g.Text("tokenizer.ggml.pre"))
+		t.kinds = []string{fmt.Sprintf("pre_tokenizer %q, which is %s", pre, visible(strings.Join(expressions, ", then ")))}
+		return t, r.ggmlBPE(g, pre, expressions)
 	case "llama":
 		return t, r.ggmlScores(g, pieces, types)
 	}
@@ -127,17 +133,18 @@ func (t *Tokenizer) ggmlFrame(g *gguf.File) error {
 	return nil
 }
 
-// ggmlBPE reads the merges of a byte-level file, and takes the expressions that its name for them stands for.
-func (r *reader) ggmlBPE(g *gguf.File, pre string) error {
-	var expressions []string
+// ggmlExpressions are those that the name of a file stands for.
+func ggmlExpressions(pre string) ([]string, error) {
 	for _, known := range ggmlPre {
 		if slices.Contains(strings.Fields(known.names), pre) {
-			expressions = known.expressions
+			return known.expressions, nil
 		}
 	}
-	if expressions == nil {
-		return fmt.Errorf("tokenizer.ggml.pre %.60q is not read", pre)
-	}
+	return nil, fmt.Errorf("tokenizer.ggml.pre %.60q is not read", pre)
+}
+
+// ggmlBPE reads the merges of a byte-level file.
+func (r *reader) ggmlBPE(g *gguf.File, pre string, expressions []string) error {
 	for _, e := range expressions {
 		compiled, err := pattern.Compile(e)
 		if err != nil {

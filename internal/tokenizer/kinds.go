@@ -18,8 +18,17 @@ func unchecked(kinds []string) string {
 	var parts []string
 	for _, kind := range kinds {
 		if !slices.Contains(checked, kind) {
-			parts = append(parts, kind)
+			parts = append(parts, shortened(kind))
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// shortened cuts a part that would fill a screen.
+func shortened(kind string) string {
+	const most = 300
+	if len(kind) <= most {
+		return kind
+	}
+	return strings.ToValidUTF8(kind[:most], "") + " ..."
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/tracediff/tracediff/internal/tokenizer/pattern"
 )
@@ -160,13 +161,29 @@ func (p *filePattern) read() (finder, string, error) {
 		if err != nil {
 			return nil, "", fmt.Errorf("pattern %.300q: not implemented: %w; %s", *p.Regex, err, passIDs)
 		}
-		return compiled.Find, *p.Regex, nil
+		return compiled.Find, visible(*p.Regex), nil
 	}
 	text := *p.String
 	if text == "" || len(text) > maxPiece {
 		return nil, "", fmt.Errorf("pattern: a String of %d bytes, want 1 to %d; %s", len(text), maxPiece, passIDs)
 	}
 	return findText(text), fmt.Sprintf("%q", text), nil
+}
+
+// visible returns an expression on one line, with the escapes of its syntax for characters that do not print.
+func visible(expression string) string {
+	var out strings.Builder
+	for _, r := range expression {
+		switch escape := strings.IndexRune("\n\r\t", r); {
+		case escape >= 0:
+			out.WriteString(`\` + "nrt"[escape:escape+1])
+		case unicode.IsPrint(r):
+			out.WriteRune(r)
+		default:
+			fmt.Fprintf(&out, `\x{%X}`, r)
+		}
+	}
+	return out.String()
 }
 
 // findText returns what finds a text.

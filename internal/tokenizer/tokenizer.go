@@ -150,11 +150,11 @@ func (t *Tokenizer) Kinds() []string {
 	return t.kinds
 }
 
-// Splits says by what a text is cut before it is encoded, as the pre-tokenizer of tokenizer.json has it; "none" of any other file.
+// Splits says by what a text is cut before it is encoded; "none" where it is not, and of a tokenizer.model.
 func (t *Tokenizer) Splits() string {
 	for _, kind := range t.kinds {
 		if name, ok := strings.CutPrefix(kind, "pre_tokenizer "); ok {
-			return name
+			return shortened(name)
 		}
 	}
 	return "none"

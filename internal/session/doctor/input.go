@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +19,7 @@ func (p *Patient) checkInput(_ context.Context, s *health.Section) {
 		return
 	}
 	v := p.vocabulary()
-	byRunner := p.undescribed || p.Reference.Kind == session.KindHF
-	if _, err := tokenizer.Open(p.folder); err != nil && byRunner && health.HasTokenizer(p.folder) {
+	if _, err := tokenizer.Open(p.folder); err != nil && p.undescribed && health.HasTokenizer(p.folder) {
 		s.Warn("--prompt works where --python names an interpreter that has transformers; --tokens 2,513,88 needs none", "token ids are made by transformers: %v", err)
 		p.byRunner = true
 	} else {
@@ -93,7 +91,7 @@ func (p *Patient) comparePortTokenizer(s *health.Section) {
 	if p.Port == "" || p.tok == nil {
 		return
 	}
-	theirs, pre, is, err := session.PortTokenizer(p.Port)
+	theirs, is, err := session.PortTokenizer(p.Port)
 	switch {
 	case !is || errors.Is(err, tokenizer.ErrNoTokenizer):
 		return
@@ -118,8 +116,8 @@ func (p *Patient) comparePortTokenizer(s *health.Section) {
 		warn("token %d is %.60q, and %.60q in the checkpoint", d.Piece, theirs.Text(d.Piece), p.tok.Text(d.Piece))
 	}
 	if d.Differ > 0 {
-		warn("%d of %d drawn texts get other ids, such as %q: %v, and %v in the checkpoint. It splits by %q, the checkpoint by %s",
-			d.Differ, d.Texts, d.Text, d.Other, d.Ours, cmp.Or(pre, "default"), p.tok.Splits())
+		warn("%d of %d drawn texts get other ids, such as %q: %v, and %v in the checkpoint. It splits by %s; the checkpoint by %s",
+			d.Differ, d.Texts, d.Text, d.Other, d.Ours, theirs.Splits(), p.tok.Splits())
 	}
 	ours, has := p.tok.BOS()
 	if bos, puts := theirs.BOS(); puts != has || bos != ours {
