@@ -17,7 +17,7 @@ func (f *File) open(key string) (s *scanner, a Array) {
 	return &scanner{r: f.data, size: f.size, at: f.elements[key], kept: maxElements}, a
 }
 
-// Texts reads the elements of an array of strings; none where there is no such array. They may have control characters.
+// Texts reads the elements of an array of strings. Without such an array there are none, and no error. They may have control characters.
 func (f *File) Texts(key string) ([]string, error) {
 	s, a := f.open(key)
 	if s == nil {
@@ -37,7 +37,7 @@ func (f *File) Texts(key string) ([]string, error) {
 	return texts, nil
 }
 
-// Numbers reads the elements of an array of numbers; none where there is no such array.
+// Numbers reads the elements of an array of numbers. Without such an array there are none, and no error.
 func (f *File) Numbers(key string) ([]float64, error) {
 	s, a := f.open(key)
 	if s == nil {

@@ -271,7 +271,7 @@ func (f *File) Text(key string) string {
 	return text
 }
 
-// Bool is a metadata field that is true or false; ok is false where there is none.
+// Bool is a metadata field that is true or false. ok: there is such a field.
 func (f *File) Bool(key string) (is, ok bool) {
 	field, _ := f.Field(key)
 	is, ok = field.Value.(bool)

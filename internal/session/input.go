@@ -66,7 +66,7 @@ func (j *Job) ownIDs() ([]int, error) {
 	return j.tok.Prompt(*j.Prompt)
 }
 
-// saidOfIDs is what a report says of the ids: who made them, where it was not code that was compared with the tokenizers of transformers.
+// saidOfIDs is the remark of a report about the ids: they were made by transformers, or by code that was not compared with it.
 func (j *Job) saidOfIDs() string {
 	switch {
 	case j.byRunner != nil:

@@ -20,7 +20,7 @@ type addedToken struct {
 	Normalized bool   `json:"normalized"`  // looked for after the normaliser, itself normalised
 	Special    bool   `json:"special"`     // of consequence for decoding only
 
-	listed int // the id that the file gives it, where ID is what `tokenizers` makes of it
+	listed int // the id in the file; ID is the one that `tokenizers` uses
 }
 
 // A matcher finds the leftmost of a set of strings in a text and, of those that start there, the

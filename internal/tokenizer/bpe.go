@@ -19,11 +19,11 @@ type bpe struct {
 	vocab       map[string]int32
 	chars       map[rune]int32 // the pieces of one character
 	merges      map[pair]merge
-	bytes       *[256]int32 // what characters without a piece fall back to, dropped where there is none; nil without byte_fallback
+	bytes       *[256]int32 // the ids of the bytes, for characters without a piece; dropped: the byte has no id; nil: no byte_fallback
 	unknown     int32       // what characters without a piece and without bytes become, dropped for nothing
 	unknownName string
 	fuse        bool // a run of unknown characters is one token
-	whole       bool // a word that is a piece is that piece, whatever the merges make of it
+	whole       bool // a word that is in the vocabulary is one token, and merges are not used
 }
 
 // What stands where there is no id.

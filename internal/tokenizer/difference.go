@@ -12,7 +12,7 @@ type Difference struct {
 	Texts, Differ int
 	Text          string // the shortest of those that differ
 	Ours, Other   []int  // its ids
-	Piece         int    // the first id that is another piece in the two; -1: none is
+	Piece         int    // the first id with different pieces; -1: there is no such id
 	Sizes         [2]int // how many ids they have
 }
 

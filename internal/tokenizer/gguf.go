@@ -12,8 +12,8 @@ import (
 	"github.com/tracediff/tracediff/internal/tokenizer/pattern"
 )
 
-// The expressions by which llama.cpp splits a text, by the names that tokenizer.ggml.pre has for them. Where they leave something out,
-// such as the last of several spaces before a word, it is a piece of its own.
+// The expressions by which llama.cpp splits a text, by the names that tokenizer.ggml.pre has for them. Text that no expression
+// matches, such as the last of several spaces before a word, is a piece too.
 const (
 	ggmlWords    = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)`
 	ggmlShort    = `(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|`
@@ -40,7 +40,7 @@ var ggmlPre = []struct {
 	{"tekken", []string{ggmlTekken}},
 }
 
-// ggmlWhole are those for which a word that is a piece is that piece.
+// ggmlWhole are the names of files whose merges are ignored where a whole word is in the vocabulary.
 var ggmlWhole = strings.Fields("llama3 llama-v3 llama-bpe falcon3 tekken")
 
 // The types of tokens in a GGUF file.
@@ -85,11 +85,12 @@ func FromGGUF(g *gguf.File) (*Tokenizer, error) {
 			r.bpe.chars[c] = int32(id)
 		}
 		switch types[id] {
-		case ggmlControl, ggmlUser:
+		case ggmlControl, ggmlUser, ggmlUnknown:
 			a := addedToken{ID: id, Content: piece, Special: types[id] == ggmlControl}
 			t.added[piece] = a
 			r.raw.add(piece, a)
-		case ggmlUnknown:
+		}
+		if types[id] == ggmlUnknown {
 			t.unknown = id
 		}
 	}
@@ -199,7 +200,7 @@ func (r *reader) ggmlScores(g *gguf.File, pieces []string, types []float64) erro
 			normal = append(normal, id)
 		case ggmlByte:
 			b, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(piece, "<0x"), ">"), 16, 8)
-			if err != nil {
+			if err != nil || piece != fmt.Sprintf("<0x%02X>", b) {
 				return fmt.Errorf("tokenizer.ggml.tokens: the byte %.60q", piece)
 			}
 			r.bpe.bytes[b] = int32(id)

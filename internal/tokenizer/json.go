@@ -106,8 +106,8 @@ func parseJSON(data []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// addTokens fills both matchers and returns the tokens by their content. Two tokens that normalise to one text are an error, and so is
-// one that normalises to none: `tokenizers` fails on them.
+// addTokens fills both matchers and returns the tokens by their content. Two tokens with the same normalised
+// text are an error, and so is a token whose normalised text is empty: `tokenizers` fails on both.
 func (r *reader) addTokens(tokens []addedToken) (map[string]addedToken, error) {
 	added := make(map[string]addedToken, len(tokens))
 	budget := pattern.NewBudget(1 << 20)

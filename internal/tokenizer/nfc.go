@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/internal/tokenizer/pattern"
 )
 
-// A form is one of Unicode's normalisation forms that compose, with the one that has it taken apart.
+// A form is a normalisation form of Unicode that composes, C or KC, with the form that decomposes in the same way, D or KD.
 type form struct{ composed, apart norm.Form }
 
 var (
@@ -61,7 +61,7 @@ func (f form) boundary(text string) (size int, starts bool) {
 	}
 	p := f.composed.PropertiesString(text)
 	if parts := p.Decomposition(); parts != nil {
-		// Package norm takes the compatible jamo for boundaries, which become ones that compose with what stands before.
+		// Package norm takes U+314F for a boundary. It decomposes to U+1161, which composes with the character before it.
 		return p.Size(), norm.NFC.Properties(parts).BoundaryBefore() || isUnnormalized(text)
 	}
 	return p.Size(), p.BoundaryBefore() || isUnnormalized(text)

@@ -84,7 +84,7 @@ func readNormalizerPart(raw json.RawMessage) (n normalizer, name string, err err
 	return n, name, nil
 }
 
-// readPrepend reads a Prepend, which puts a text before another that is not empty.
+// readPrepend reads a Prepend: it puts a prefix before a text, unless the text is empty.
 func readPrepend(raw json.RawMessage) (normalizer, string, error) {
 	var p struct {
 		Type    string  `json:"type"`
@@ -214,7 +214,7 @@ func findSet(set *pattern.Set) finder {
 	}
 }
 
-// sequence returns the parts of a Sequence, which stand in a field, or raw alone where it is none.
+// sequence returns the parts of a Sequence, which are in this field. Any other object is its own only part.
 func sequence(raw json.RawMessage, field string) ([]json.RawMessage, error) {
 	if typeOf(raw) != "Sequence" {
 		return []json.RawMessage{raw}, nil

@@ -44,7 +44,7 @@ func readPostProcessor(raw json.RawMessage, size int) (frame, error) {
 		if err != nil {
 			return frame{}, fmt.Errorf("post_processor: %q: %w", typeOf(part), err)
 		}
-		// The first of two gives the second its ids in parts, and what that puts around each, if it does not fail, is not what anyone means.
+		// `tokenizers` gives the second of two the parts that the first has made, one by one. The second fails, or puts its ids around each part.
 		if puts++; puts > 1 {
 			return frame{}, fmt.Errorf("post_processor: two that put ids around a text are not implemented; %s", passIDs)
 		}

@@ -44,7 +44,7 @@ type span struct {
 	match      bool
 }
 
-// prepare returns piece as it is cut. atStart says that it begins where the whole text does.
+// prepare returns a piece with the marks and the prefix of the step. atStart: the piece begins where the whole text begins.
 func (s *step) prepare(piece string, atStart bool) string {
 	if s.marks != "" {
 		piece = strings.ReplaceAll(piece, " ", s.marks)
@@ -107,7 +107,7 @@ func (b behavior) apply(spans []span) []span {
 		}
 	case mergedWithNext:
 		for i, s := range spans {
-			if n := len(out); n > 0 && i > 0 && spans[i-1].match && !(s.match) {
+			if n := len(out); n > 0 && i > 0 && spans[i-1].match && !s.match {
 				out[n-1].end = s.end
 			} else {
 				out = append(out, s)
@@ -117,8 +117,7 @@ func (b behavior) apply(spans []span) []span {
 	return out
 }
 
-// readPreTokenizer reads the field pre_tokenizer. name says what it is, in the words of kinds.txt; byteLevel, that one of its steps spells
-// bytes.
+// readPreTokenizer reads the field pre_tokenizer. name describes it in the words of kinds.txt. byteLevel: one of its steps spells bytes.
 func readPreTokenizer(raw json.RawMessage) (steps []step, name string, byteLevel bool, err error) {
 	if isNull(raw) {
 		return nil, "none", false, nil
@@ -131,7 +130,7 @@ func readPreTokenizer(raw json.RawMessage) (steps []step, name string, byteLevel
 	for _, part := range parts {
 		s, name, err := readStep(part)
 		if err == nil && s.first && len(steps) > 0 {
-			err = fmt.Errorf(`Metaspace: prepend_scheme "first" is implemented as the first of a Sequence only; %s`, passIDs)
+			err = fmt.Errorf(`prepend_scheme "first" of a Metaspace is implemented as the first of a Sequence only; %s`, passIDs)
 		}
 		if err != nil {
 			return nil, "", false, fmt.Errorf("pre_tokenizer: %w", err)

@@ -1,29 +1,33 @@
 // Package tokenizer turns a prompt into the token ids that transformers would give the model.
 //
 // It reads tokenizer.json, with code of its own, and tokenizer.model, through go-sentencepiece. Of the
-// former it knows the byte-pair encodings of these families, and of a few that are made alike:
+// former it reads byte-pair encodings, with these parts around them:
 //
-//   - Gemma: text in which a space is "▁", with byte fallback;
-//   - Llama 2: the same, with a "▁" before the text, by a normaliser or by Metaspace;
-//   - Llama 3, Qwen2, Qwen3, GPT-2: words cut by a published pattern and spelled in bytes, for Qwen in
-//     Unicode's form C.
+//   - normalisers: NFC, NFKC, Prepend, Replace, and a Sequence of them;
+//   - pre-tokenizers: Split by a text or an expression, ByteLevel, Metaspace, Digits, Punctuation, and a
+//     Sequence of them; package pattern says which expressions;
+//   - vocabularies that lack the pieces of some characters or bytes: these become the unknown token, or
+//     leave no trace where the file names none;
+//   - post-processors that put ids before and behind a text.
 //
-// Of tokenizer.model it knows Gemma's. A file that asks for anything more (another normaliser, another
-// pattern, another model, dropout) is refused by the name of the field: a tokenizer that is nearly right
-// is worse than none, because every later tensor then differs and nothing says why. Whoever has another
-// tokenizer passes ids instead.
+// Of tokenizer.model it knows Gemma's, and [FromGGUF] reads what a GGUF file has. A file that asks for
+// anything more is refused by the name of the field: a tokenizer that is nearly right is worse than none,
+// because every later tensor then differs and nothing says why. Whoever has another tokenizer passes ids
+// instead, or has transformers make them.
 //
 // The measure is the `tokenizers` package, version 0.23, down to the age of its tables of Unicode, of
-// which it has three. In one thing transformers 5 does not do what a tokenizer.json says: for Llama 2 its
-// LlamaTokenizer puts the "▁" before the whole text only, not before what follows an added token, and not
-// before a space. We do what the file says.
+// which it has several: Oniguruma's, those of the Rust standard library, of two crates, and of its own
+// normalisation. fixtures/tokenizer/random_strings.py compares; what a file is made of and was not
+// compared, [Tokenizer.Unchecked] names. In one thing transformers 5 does not do what a tokenizer.json
+// says: for Llama 2 its LlamaTokenizer puts the "▁" before the whole text only, not before what follows
+// an added token, and not before a space. We do what the file says.
 //
 // Gemma's two files agree on all text but one kind. Control tokens written out in a text, such as
 // "<bos>", are tokens to tokenizer.json and plain characters to SentencePiece. transformers reads the
 // former, and so does [Open] when both are there.
 //
-// Files are untrusted: sizes are limited, ids are checked, no expression of a file is run, and nothing
-// here panics on them.
+// Files are untrusted: sizes are limited, ids are checked, expressions run within a budget of steps, and
+// nothing here panics on them.
 package tokenizer
 
 import (
@@ -150,7 +154,7 @@ func (t *Tokenizer) Kinds() []string {
 	return t.kinds
 }
 
-// Splits says by what a text is cut before it is encoded; "none" where it is not, and of a tokenizer.model.
+// Splits describes the pre-tokenizer; "none" without one.
 func (t *Tokenizer) Splits() string {
 	for _, kind := range t.kinds {
 		if name, ok := strings.CutPrefix(kind, "pre_tokenizer "); ok {

@@ -103,7 +103,7 @@ func (m *machine) run(pc, at int) (end int, ok bool) {
 	}
 }
 
-// loop goes over the characters of a set: low is the place behind the fewest that are wanted, high behind the most that there are.
+// loop reads the characters of a set from at on. low is the place after the least number of them, high the place after all.
 func (m *machine) loop(in *instruction, at int) (low, high int, enough bool) {
 	count := 0
 	for low, high = at, at; count != in.max && high < len(m.text); count++ {

@@ -227,7 +227,8 @@ func (c *compiler) repeat(n node) {
 	}
 }
 
-// choose makes a split go into the body behind it, or past all that was written: a greedy one in this order.
+// choose sets the two ways of a split: into the body, which follows it, and past everything that is written so far. A greedy split tries the
+// body first, a lazy one last.
 func (c *compiler) choose(split int, g greed) {
 	in, out := split+1, len(c.program)
 	if g == lazy {
