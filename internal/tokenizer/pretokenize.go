@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tracediff/tracediff/internal/tokenizer/pattern"
 )
@@ -258,26 +259,30 @@ func readMetaspace(raw json.RawMessage) (step, string, error) {
 		Type           string `json:"type"`
 		Replacement    string `json:"replacement"`
 		StrRep         string `json:"str_rep"`          // the same again, in old files
-		AddPrefixSpace *bool  `json:"add_prefix_space"` // in old files: prepend_scheme never or always
+		AddPrefixSpace *bool  `json:"add_prefix_space"` // in old files; prepend_scheme counts
 		PrependScheme  string `json:"prepend_scheme"`
 		Split          bool   `json:"split"`
 	}{PrependScheme: "always", Split: true}
 	if err := strict(raw, &meta); err != nil {
 		return step{}, "", err
 	}
-	if meta.Replacement != spaceMark {
-		return step{}, "", fmt.Errorf("replacement %q: only %q is implemented; %s", meta.Replacement, spaceMark, passIDs)
+	mark := meta.Replacement
+	if utf8.RuneCountInString(mark) != 1 {
+		return step{}, "", fmt.Errorf("replacement %.60q is not one character", mark)
 	}
-	if meta.AddPrefixSpace != nil {
-		return step{}, "", fmt.Errorf("add_prefix_space is not implemented, prepend_scheme is; %s", passIDs)
+	if meta.AddPrefixSpace != nil && !*meta.AddPrefixSpace && meta.PrependScheme != "never" {
+		return step{}, "", fmt.Errorf("add_prefix_space is false, and prepend_scheme %.60q", meta.PrependScheme)
 	}
-	s, name := step{marks: spaceMark}, "Metaspace "+meta.PrependScheme
+	s, name := step{marks: mark}, "Metaspace "+meta.PrependScheme
+	if mark != spaceMark {
+		name += fmt.Sprintf(" %q", mark)
+	}
 	if meta.Split {
-		s.find, s.behave, name = findText(spaceMark), mergedWithNext, name+" split"
+		s.find, s.behave, name = findText(mark), mergedWithNext, name+" split"
 	}
 	switch meta.PrependScheme {
 	case "always", "first":
-		s.prefix, s.first = spaceMark, meta.PrependScheme == "first"
+		s.prefix, s.first = mark, meta.PrependScheme == "first"
 	case "never":
 	default:
 		return step{}, "", fmt.Errorf("prepend_scheme %q is not one of always, first and never", meta.PrependScheme)
