@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tracediff/tracediff/internal/files"
 )
@@ -19,7 +21,15 @@ const (
 // A config is a tokenizer_config.json, as far as it matters here. It has many more fields; two of them,
 // add_bos_token and add_eos_token, transformers does not heed either where there is a tokenizer.json.
 type config struct {
+	Class    string                `json:"tokenizer_class"`
 	BOS      json.RawMessage       `json:"bos_token"`
+	EOS      json.RawMessage       `json:"eos_token"`
+	Unknown  json.RawMessage       `json:"unk_token"`
+	Pad      json.RawMessage       `json:"pad_token"`
+	Sep      json.RawMessage       `json:"sep_token"`
+	Cls      json.RawMessage       `json:"cls_token"`
+	Mask     json.RawMessage       `json:"mask_token"`
+	More     json.RawMessage       `json:"additional_special_tokens"`
 	Template json.RawMessage       `json:"chat_template"`
 	Added    map[string]addedToken `json:"added_tokens_decoder"` // by id; without the field id
 }
@@ -57,6 +67,10 @@ func (t *Tokenizer) apply(c *config) error {
 	if err := t.readTemplate(c.Template); err != nil {
 		return err
 	}
+	if err := t.hasTokens(c); err != nil {
+		return err
+	}
+	t.madeByClass(c.Class)
 	if len(c.BOS) == 0 || t.added == nil { // tokenizer.model names its BOS itself
 		return nil
 	}
@@ -74,6 +88,45 @@ func (t *Tokenizer) apply(c *config) error {
 	}
 	t.named = token.ID
 	return nil
+}
+
+// hasTokens returns an error where the config names a token that is not an added token of tokenizer.json: transformers adds it, and then finds
+// it in any text. Its BOS is looked at apart.
+func (t *Tokenizer) hasTokens(c *config) error {
+	if t.added == nil {
+		return nil
+	}
+	list := []json.RawMessage{c.EOS, c.Unknown, c.Pad, c.Sep, c.Cls, c.Mask}
+	if !isNull(c.More) {
+		var more []json.RawMessage
+		if err := json.Unmarshal(c.More, &more); err != nil {
+			return fmt.Errorf("additional_special_tokens: %w", err)
+		}
+		list = append(list, more...)
+	}
+	for _, raw := range list {
+		name, err := tokenName(raw)
+		if err != nil {
+			return fmt.Errorf("a special token: %w", err)
+		}
+		if _, ok := t.added[name]; !ok && name != "" {
+			return fmt.Errorf("the special token %.60q is not an added token of %s; %s", name, jsonFile, passIDs)
+		}
+	}
+	return nil
+}
+
+// plainClasses are the values of tokenizer_class with which transformers takes tokenizer.json as it is.
+var plainClasses = []string{"", "PreTrainedTokenizer", "TokenizersBackend", "PythonBackend"}
+
+// madeByClass notes a class of transformers that may put a normaliser and a pre-tokenizer of its own in the place of the file's. Where it puts
+// the same, the three together are in kinds.txt.
+func (t *Tokenizer) madeByClass(class string) {
+	class = strings.TrimSuffix(class, "Fast")
+	if len(t.kinds) == 0 || slices.Contains(plainClasses, class) || class == "LlamaTokenizer" && t.byteLevel {
+		return
+	}
+	t.kinds = append(t.kinds, fmt.Sprintf("tokenizer_class %.60q over %s, %s", class, t.kinds[0], t.kinds[1]))
 }
 
 // sameTokens returns an error where the config has an added token that tokenizer.json has not, or has

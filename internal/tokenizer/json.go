@@ -88,6 +88,9 @@ func parseJSON(data []byte) (*Tokenizer, error) {
 	if t.added, err = r.addTokens(f.AddedTokens); err != nil {
 		return nil, err
 	}
+	if err := f.padToken(t.added); err != nil {
+		return nil, err
+	}
 	if t.frame, err = readPostProcessor(f.PostProcessor, len(pieces)); err != nil {
 		return nil, err
 	}
@@ -222,6 +225,23 @@ func (f *file) unsupported() error {
 		if !field.ok {
 			return fmt.Errorf("%s: only %s is implemented; %s", field.name, field.want, passIDs)
 		}
+	}
+	return nil
+}
+
+// padToken returns an error where the token of padding is not an added token: transformers adds it, though a plain call does not pad.
+func (f *file) padToken(added map[string]addedToken) error {
+	var padding struct {
+		Token *string `json:"pad_token"`
+	}
+	if err := json.Unmarshal(f.Padding, &padding); len(f.Padding) > 0 && err != nil {
+		return fmt.Errorf("padding: %w", err)
+	}
+	if padding.Token == nil {
+		return nil
+	}
+	if _, ok := added[*padding.Token]; !ok {
+		return fmt.Errorf("padding: pad_token %.60q is not an added token, which is not implemented; %s", *padding.Token, passIDs)
 	}
 	return nil
 }

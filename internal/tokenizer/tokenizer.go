@@ -18,9 +18,10 @@
 // The measure is the `tokenizers` package, version 0.23, down to the age of its tables of Unicode, of
 // which it has several: Oniguruma's, those of the Rust standard library, of two crates, and of its own
 // normalisation. fixtures/tokenizer/random_strings.py compares; what a file is made of and was not
-// compared, [Tokenizer.Unchecked] names. In one thing transformers 5 does not do what a tokenizer.json
-// says: for Llama 2 its LlamaTokenizer puts the "▁" before the whole text only, not before what follows
-// an added token, and not before a space. We do what the file says.
+// compared, [Tokenizer.Unchecked] names. Some classes of transformers 5 do not do what a tokenizer.json
+// says: LlamaTokenizer puts the "▁" before the whole text only, not before what follows an added token,
+// and not before a space; GPT2Tokenizer and Qwen2Tokenizer split by their own patterns. We do what the
+// file says, and name the class unless it was found to do the same.
 //
 // Gemma's two files agree on all text but one kind. Control tokens written out in a text, such as
 // "<bos>", are tokens to tokenizer.json and plain characters to SentencePiece. transformers reads the

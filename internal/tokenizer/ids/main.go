@@ -2,7 +2,7 @@
 //
 // Each line of standard input is a JSON object, and so is each line of the answer:
 //
-//	{"file": PATH, "texts": [...]}       the ids of each text by a tokenizer.json: {"kinds": [...], "ids": [[...], ...]}
+//	{"folder": PATH, "texts": [...]}     the ids of each text by the tokenizer of a folder: {"kinds": [...], "ids": [[...], ...]}
 //	{"pattern": EXPRESSION, "texts": []} the places, in bytes, of its matches in each text: {"ids": [[start, end, start, ...], ...]}
 //
 // In the place of ids that cannot be made stands null, and error has the first reason.
@@ -14,14 +14,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"testing/fstest"
 
 	"github.com/tracediff/tracediff/internal/tokenizer"
 	"github.com/tracediff/tracediff/internal/tokenizer/pattern"
 )
 
 type request struct {
-	File    string   `json:"file"`
+	Folder  string   `json:"folder"`
 	Pattern string   `json:"pattern"`
 	Texts   []string `json:"texts"`
 }
@@ -82,7 +81,7 @@ func (r *request) answer() answer {
 
 // maker returns what makes ids of a text.
 func (r *request) maker(a *answer) (func(string) ([]int, error), error) {
-	if r.File == "" {
+	if r.Folder == "" {
 		p, err := pattern.Compile(r.Pattern)
 		return func(text string) ([]int, error) {
 			places, err := p.Find(text, pattern.NewBudget(len(text)))
@@ -93,11 +92,7 @@ func (r *request) maker(a *answer) (func(string) ([]int, error), error) {
 			return flat, err
 		}, err
 	}
-	data, err := os.ReadFile(r.File)
-	if err != nil {
-		return nil, err
-	}
-	tok, err := tokenizer.Open(fstest.MapFS{"tokenizer.json": {Data: data}})
+	tok, err := tokenizer.Open(os.DirFS(r.Folder))
 	if err != nil {
 		return nil, err
 	}
