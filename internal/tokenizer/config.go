@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,8 @@ type config struct {
 	Sep      json.RawMessage       `json:"sep_token"`
 	Cls      json.RawMessage       `json:"cls_token"`
 	Mask     json.RawMessage       `json:"mask_token"`
-	More     json.RawMessage       `json:"additional_special_tokens"`
+	More     json.RawMessage       `json:"additional_special_tokens"` // a list
+	Extra    json.RawMessage       `json:"extra_special_tokens"`      // a list, or an object with names
 	Template json.RawMessage       `json:"chat_template"`
 	Added    map[string]addedToken `json:"added_tokens_decoder"` // by id; without the field id
 }
@@ -97,12 +99,16 @@ func (t *Tokenizer) hasTokens(c *config) error {
 		return nil
 	}
 	list := []json.RawMessage{c.EOS, c.Unknown, c.Pad, c.Sep, c.Cls, c.Mask}
-	if !isNull(c.More) {
+	for _, field := range []json.RawMessage{c.More, c.Extra} {
 		var more []json.RawMessage
-		if err := json.Unmarshal(c.More, &more); err != nil {
-			return fmt.Errorf("additional_special_tokens: %w", err)
+		var named map[string]json.RawMessage
+		if isNull(field) {
+			continue
 		}
-		list = append(list, more...)
+		if json.Unmarshal(field, &more) != nil && json.Unmarshal(field, &named) != nil {
+			return errors.New("special tokens that are neither a list nor an object")
+		}
+		list = slices.AppendSeq(append(list, more...), maps.Values(named))
 	}
 	for _, raw := range list {
 		name, err := tokenName(raw)

@@ -77,7 +77,9 @@ func TestClassOfTransformers(t *testing.T) {
 
 // transformers adds the special tokens of a config to those of tokenizer.json, and finds them in any text.
 func TestSpecialTokensOfAConfig(t *testing.T) {
-	for _, field := range []string{`"eos_token": "the"`, `"pad_token": {"content": "the"}`, `"additional_special_tokens": ["<|im_end|>", "the"]`, `"mask_token": "new"`} {
+	for _, field := range []string{
+		`"eos_token": "the"`, `"pad_token": {"content": "the"}`, `"additional_special_tokens": ["<|im_end|>", "the"]`, `"mask_token": "new"`, `"extra_special_tokens": {"image": "the"}`,
+	} {
 		_, err := tokenizer.Open(withConfig(t, "qwen2", "{"+field+"}", ""))
 		if err == nil || !strings.Contains(err.Error(), "is not an added token of tokenizer.json") {
 			t.Errorf("%s: %v, want that it is no added token", field, err)
