@@ -13,10 +13,12 @@ import (
 	"github.com/tracediff/tracediff/internal/files"
 )
 
-// Two more files of a model directory say what goes around a prompt. Neither has to be there.
+// More files of a model directory say what goes around a prompt, and which tokens are special. None has to be there.
 const (
 	configFile   = "tokenizer_config.json"
-	templateFile = "chat_template.jinja" // newer checkpoints have the template outside of the config
+	templateFile = "chat_template.jinja"     // newer checkpoints have the template outside of the config
+	specialFile  = "special_tokens_map.json" // older ones have special tokens again
+	addedFile    = "added_tokens.json"       // and the ids of added tokens
 )
 
 // A config is a tokenizer_config.json, as far as it matters here. It has many more fields; two of them,
@@ -36,8 +38,11 @@ type config struct {
 	Added    map[string]addedToken `json:"added_tokens_decoder"` // by id; without the field id
 }
 
-// configure reads the two files, where they exist, into t.
+// configure reads these files, where they exist, into t.
 func (t *Tokenizer) configure(fsys fs.FS) error {
+	if err := t.checkOlder(fsys); err != nil {
+		return err
+	}
 	data, err := files.ReadFS(fsys, configFile, maxFile)
 	if err == nil {
 		var c config
@@ -69,7 +74,9 @@ func (t *Tokenizer) apply(c *config) error {
 	if err := t.readTemplate(c.Template); err != nil {
 		return err
 	}
-	if err := t.hasTokens(c); err != nil {
+	others := *c
+	others.BOS = nil // see below
+	if err := t.hasTokens(&others); err != nil {
 		return err
 	}
 	t.madeByClass(c.Class)
@@ -92,13 +99,42 @@ func (t *Tokenizer) apply(c *config) error {
 	return nil
 }
 
+// checkOlder returns an error where one of the older files has a token that is not an added token of tokenizer.json.
+func (t *Tokenizer) checkOlder(fsys fs.FS) error {
+	for _, name := range []string{specialFile, addedFile} {
+		data, err := files.ReadFS(fsys, name, maxFile)
+		if errors.Is(err, fs.ErrNotExist) || t.added == nil {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading the tokenizer: %w", err)
+		}
+		var c config
+		if name == specialFile {
+			err = json.Unmarshal(data, &c)
+		} else {
+			var ids map[string]json.RawMessage
+			if err = json.Unmarshal(data, &ids); err == nil {
+				c.Extra, err = json.Marshal(slices.Sorted(maps.Keys(ids)))
+			}
+		}
+		if err == nil {
+			err = t.hasTokens(&c)
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // hasTokens returns an error where the config names a token that is not an added token of tokenizer.json: transformers adds it, and then finds
-// it in any text. Its BOS is looked at apart.
+// it in any text.
 func (t *Tokenizer) hasTokens(c *config) error {
 	if t.added == nil {
 		return nil
 	}
-	list := []json.RawMessage{c.EOS, c.Unknown, c.Pad, c.Sep, c.Cls, c.Mask}
+	list := []json.RawMessage{c.BOS, c.EOS, c.Unknown, c.Pad, c.Sep, c.Cls, c.Mask}
 	for _, field := range []json.RawMessage{c.More, c.Extra} {
 		var more []json.RawMessage
 		var named map[string]json.RawMessage

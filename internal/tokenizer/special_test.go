@@ -85,5 +85,14 @@ func TestSpecialTokensOfAConfig(t *testing.T) {
 			t.Errorf("%s: %v, want that it is no added token", field, err)
 		}
 	}
+	for name, text := range map[string]string{"special_tokens_map.json": `{"eos_token": {"content": "the"}}`, "added_tokens.json": `{"the": 7}`} {
+		files := withConfig(t, "qwen2", "", "")
+		files[name] = &fstest.MapFile{Data: []byte(text)}
+		if _, err := tokenizer.Open(files); err == nil || !strings.Contains(err.Error(), "reading "+name+`: the special token "the" is not an added token`) {
+			t.Errorf("%s: %v, want that it is no added token", name, err)
+		}
+		files[name] = &fstest.MapFile{Data: []byte(strings.Replace(text, "the", "<|im_end|>", 1))}
+		open(t, files)
+	}
 	open(t, withConfig(t, "qwen2", `{"eos_token": "<|im_end|>", "unk_token": null, "additional_special_tokens": ["<|im_start|>"]}`, ""))
 }
