@@ -10,10 +10,9 @@ import (
 )
 
 // Some names have no layers: an exporter counts its operations through the model, linear_7, and an engine counts the layers of a class, rotary_embedding_1. A number
-// of such a name is not that of a layer, or is it by chance. So what the steps before left open is looked at once more, each tensor and each entry of a layer by
-// itself.
+// of such a name is no layer's, or it is by chance. So the steps look once more at what is open, now at single tensors and at the entries of single layers.
 
-// alone parts the open tensors from each other, and the free entries of layers.
+// alone splits the open patterns into single tensors, and the free roles into single entries.
 func (p *proposer) alone(ctx context.Context) error {
 	if p.ref == nil && p.computed == nil || inList(p.trace) { // without values nothing tells single tensors apart; the elements of a list are layers or passes
 		return nil
