@@ -151,7 +151,7 @@ func (t *trial) of(keep []int) (*trial, error) {
 	return &part, err
 }
 
-// inBlocks certifies an entry of which nothing was read, and which has blocks: nil for one that has to be looked at whole. That is known when it is asked again.
+// inBlocks certifies an entry of which nothing was read, and which has blocks: nil for one that has to be looked at whole. A second call for the same entry returns nil at once.
 func (t *trial) inBlocks() (*Certificate, error) {
 	t.i.mu.Lock()
 	unsettled := t.i.unsettled[t.node]

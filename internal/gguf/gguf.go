@@ -3,7 +3,7 @@
 // A file is the magic "GGUF", a version, the number of tensors and of metadata fields, the fields, a name, shape, type and offset for each
 // tensor, and the data, at multiples of an alignment. Numbers are little-endian; a file of a big-endian machine is refused by name.
 //
-// Only the header is read. Elements of metadata arrays are skipped, and data stay in the file: a tensor of blocks of codes is dequantised as
+// Only the header is read. Elements of metadata arrays are skipped until they are asked for, and data stay in the file: a tensor of blocks of codes is dequantised as
 // it is read. Shapes are given as torch has them, which is the reverse of the file's. Nothing is permuted: what a converter did to the
 // rows of a weight is for a map to undo.
 package gguf
@@ -45,6 +45,10 @@ type File struct {
 	Alignment int64
 	Fields    []Field
 	Tensors   []Tensor
+
+	data     io.ReaderAt
+	size     int64
+	elements map[string]int64 // where those of each array begin
 }
 
 // Field is one of the metadata.
@@ -76,7 +80,7 @@ func Is(start []byte) bool { return len(start) >= len(Magic) && string(start[:le
 // Read reads the header of a file of size bytes.
 func Read(r io.ReaderAt, size int64) (*File, error) {
 	s := &scanner{r: r, size: size, kept: maxKept, seen: map[string]bool{}}
-	f := &File{Alignment: 32}
+	f := &File{Alignment: 32, data: r, size: size, elements: map[string]int64{}}
 	err := s.header(f)
 	if err == nil {
 		err = f.place(r, s.at, size)
@@ -127,6 +131,9 @@ func (s *scanner) header(f *File) error {
 			return fmt.Errorf("metadata field %d: %w", i, err)
 		}
 		f.Fields = append(f.Fields, field)
+		if _, ok := field.Value.(Array); ok {
+			f.elements[field.Key] = s.elements
+		}
 	}
 	if err := f.align(); err != nil {
 		return err
@@ -267,10 +274,22 @@ func (f *File) Text(key string) string {
 	return text
 }
 
+// Bool is a metadata field that is true or false. ok: there is such a field.
+func (f *File) Bool(key string) (is, ok bool) {
+	field, _ := f.Field(key)
+	is, ok = field.Value.(bool)
+	return is, ok
+}
+
 // Number is a metadata field that is a number.
 func (f *File) Number(key string) (float64, bool) {
 	field, _ := f.Field(key)
-	switch v := field.Value.(type) {
+	return number(field.Value)
+}
+
+// number is the value of a field as a number.
+func number(value any) (n float64, ok bool) {
+	switch v := value.(type) {
 	case uint64:
 		return float64(v), true
 	case int64:

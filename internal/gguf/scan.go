@@ -23,6 +23,8 @@ type scanner struct {
 	strings int // of arrays, that were skipped
 	seen    map[string]bool
 
+	elements int64 // where those of the last array begin
+
 	in     *bufio.Reader
 	inAt   int64 // where in is
 	number [8]byte
@@ -200,6 +202,7 @@ func (s *scanner) array() (Array, error) {
 	}
 	n, err := s.uint64()
 	a := Array{Kind: kinds[k].name, Len: n}
+	s.elements = s.at
 	switch {
 	case err != nil:
 		return a, err

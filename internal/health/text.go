@@ -45,7 +45,7 @@ func Tokenizer(s *Section, fsys fs.FS, v Vocabulary) *tokenizer.Tokenizer {
 		s.Warn("without one, inputs are ids: --tokens 2,513,88", "no tokenizer: neither tokenizer.json nor tokenizer.model is there")
 		return nil
 	case err != nil:
-		s.Fail("give the ids themselves: --tokens 2,513,88", "%v", err)
+		s.Fail("--reference hf makes the ids by the tokenizer of transformers; or give them: --tokens 2,513,88", "%v", err)
 		return nil
 	case t.Size() > v.Size:
 		s.Fail("the tokenizer and config.json are of different models", "the tokenizer has %d ids, the model's vocabulary %d: the last ones have no row", t.Size(), v.Size)

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tracediff/tracediff/capture/foreign"
+	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 )
@@ -31,28 +33,51 @@ func (j *Job) readInput(ctx context.Context, e *Env) (err error) {
 		j.passes, err = traceIDs(file)
 		return err
 	}
-	if missing != nil && (j.Prompt == nil || e == nil || !j.undescribed) {
-		return hint.Add(fmt.Errorf("%s: %w", j.ck.Name(), missing), "give the ids themselves: --tokens 2,513,88")
+	asks := e != nil && (j.undescribed || j.Reference.Kind == KindHF)
+	if missing != nil && (j.Prompt == nil || !asks) {
+		return hint.Add(fmt.Errorf("%s: %w", j.ck.Name(), missing), j.noTokenizerHint())
 	}
 	var ids []int
-	switch {
-	case j.Prompt == nil:
-		j.isWhat = true
-		ids, err = j.tok.Encode("What")
-	case missing != nil:
+	if missing == nil {
+		ids, err = j.ownIDs()
+	}
+	if missing != nil || err != nil && asks && j.Prompt != nil && utf8.ValidString(*j.Prompt) {
 		ids, err = j.askRunner(ctx, e)
-	case j.Chat:
-		if ids, err = j.tok.Chat(*j.Prompt); err != nil && e != nil && j.undescribed {
-			ids, err = j.askRunner(ctx, e)
-		}
-	default:
-		ids, err = j.tok.Encode(*j.Prompt)
-		if bos, ok := j.tok.BOS(); ok {
-			ids = append([]int{bos}, ids...)
-		}
 	}
 	j.passes = [][]int{ids}
 	return err
+}
+
+// noTokenizerHint says who else makes ids.
+func (j *Job) noTokenizerHint() string {
+	if j.Prompt != nil && j.ck != nil && health.HasTokenizer(j.folder) {
+		return "--reference hf makes the ids by the tokenizer of transformers; or give them: --tokens 2,513,88"
+	}
+	return "give the ids themselves: --tokens 2,513,88"
+}
+
+// ownIDs are the ids of the prompt, or of "What", by the code for the tokenizer of the model.
+func (j *Job) ownIDs() ([]int, error) {
+	j.unchecked = j.tok.Unchecked()
+	switch {
+	case j.Prompt == nil:
+		j.isWhat = true
+		return j.tok.Encode("What")
+	case j.Chat:
+		return j.tok.Chat(*j.Prompt)
+	}
+	return j.tok.Prompt(*j.Prompt)
+}
+
+// saidOfIDs is the remark of a report about the ids: they were made by transformers, or by code that was not compared with it.
+func (j *Job) saidOfIDs() string {
+	switch {
+	case j.byRunner != nil:
+		return j.byRunner.said()
+	case j.unchecked != "":
+		return "ids: by tracediff, unchecked kind: " + j.unchecked
+	}
+	return ""
 }
 
 // Input is what is fed to a model.
@@ -136,7 +161,9 @@ func (j *Job) NoteInput(w io.Writer) {
 	if j.isWhat {
 		fmt.Fprintln(w, `note: no prompt was given, so the input is the single token "What" without BOS; --prompt TEXT or --tokens IDS give another`)
 	}
-	j.byRunner.note(w)
+	if said := j.saidOfIDs(); said != "" {
+		fmt.Fprintln(w, "note: "+said)
+	}
 	if j.config.Gemma3n == nil {
 		return
 	}

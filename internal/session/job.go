@@ -42,6 +42,7 @@ type Job struct {
 	undescribed bool             // no order describes the model
 	program     *recordedProgram // whose list is the order; nil for an order that describes the family
 	byRunner    *runnerIDs       // the ids of the prompt, where the reference runner's tokenizer made them
+	unchecked   string           // what of the tokenizer that made the ids was not compared with transformers' own
 
 	orderDigest, recordDigest string // of list and record
 }

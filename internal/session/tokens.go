@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -116,17 +115,7 @@ func (r *runnerIDs) text(id int) string {
 	return ""
 }
 
-// said is what a report says of the ids; empty where they were made here.
+// said is what a report says of the ids.
 func (r *runnerIDs) said() string {
-	if r == nil {
-		return ""
-	}
 	return fmt.Sprintf("the token ids of the prompt were made by the tokenizer of transformers %s", r.Transformers)
-}
-
-// note prints it.
-func (r *runnerIDs) note(w io.Writer) {
-	if r != nil {
-		fmt.Fprintln(w, "note: "+r.said())
-	}
 }

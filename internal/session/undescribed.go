@@ -150,7 +150,7 @@ func checkRecorded(path string) error {
 // remarks are what a report says of the input and of the order.
 func (j *Job) remarks() []string {
 	var all []string
-	if said := j.byRunner.said(); said != "" {
+	if said := j.saidOfIDs(); said != "" {
 		all = append(all, said)
 	}
 	if j.program != nil && j.Program != "" {

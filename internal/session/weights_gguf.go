@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/gguf"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/tokenizer"
 )
 
 // openGGUF opens a GGUF file, or all parts of one that was split; is reports whether it is one.
@@ -91,4 +92,23 @@ func (o *openedWeights) readParts(path string, n int) (*gguf.File, error) {
 		return nil, hint.Add(fmt.Errorf("%s: %w", path, err), again)
 	}
 	return parts[0], nil
+}
+
+// PortTokenizer reads the tokenizer of a port's weights: is reports whether path is a GGUF file, or a folder with one, which is where weights
+// bring a tokenizer.
+func PortTokenizer(path string) (tok *tokenizer.Tokenizer, is bool, err error) {
+	if file, err := theGGUF(path); err == nil && file != "" {
+		path = file
+	}
+	if parts := gguf.Parts(path); len(parts) > 0 {
+		path = parts[0] // which has the metadata
+	}
+	o := &openedWeights{file: &container.File{Format: "GGUF"}}
+	defer func() { err = hint.Also(err, o.file.Close()) }()
+	g, is, err := o.readGGUF(path)
+	if !is || err != nil {
+		return nil, is, err
+	}
+	tok, err = tokenizer.FromGGUF(g)
+	return tok, true, err
 }

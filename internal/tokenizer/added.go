@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tracediff/tracediff/internal/tokenizer/pattern"
 )
 
 // An addedToken is a line of tokenizer.json's added_tokens: text that becomes one token wherever it
@@ -17,6 +19,8 @@ type addedToken struct {
 	RStrip     bool   `json:"rstrip"`      // swallows the white space after it
 	Normalized bool   `json:"normalized"`  // looked for after the normaliser, itself normalised
 	Special    bool   `json:"special"`     // of consequence for decoding only
+
+	listed int // the id in the file; ID is the one that `tokenizers` uses
 }
 
 // A matcher finds the leftmost of a set of strings in a text and, of those that start there, the
@@ -100,10 +104,10 @@ func (m *matcher) at(text string) (token addedToken, size int) {
 // endsWord and startsWord report whether text ends or starts inside of a word.
 func endsWord(text string) bool {
 	r, size := utf8.DecodeLastRuneInString(text)
-	return size > 0 && isWord(r)
+	return size > 0 && pattern.Class("word").Has(r)
 }
 
 func startsWord(text string) bool {
 	r, size := utf8.DecodeRuneInString(text)
-	return size > 0 && isWord(r)
+	return size > 0 && pattern.Class("word").Has(r)
 }

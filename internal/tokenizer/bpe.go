@@ -1,6 +1,10 @@
 package tokenizer
 
-import "unicode/utf8"
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
 
 // A pair is two neighbouring ids.
 type pair struct{ left, right int32 }
@@ -8,30 +12,32 @@ type pair struct{ left, right int32 }
 // A merge says what a pair becomes, and when: the lower its rank, the earlier.
 type merge struct{ rank, id int32 }
 
-// A bpe is the model of tokenizer.json: it starts from the characters of a word, or from its bytes, and
-// joins neighbours, the pair of lowest rank first and of equal ranks the leftmost, until no listed pair
-// is left. What a word is, the pre-tokenizer says; to Gemma it is the whole text.
+// A bpe is the model of tokenizer.json: it starts from the characters of a word, and joins neighbours, the pair of lowest rank first and of
+// equal ranks the leftmost, until no listed pair is left. What a word is, the pre-tokenizer says; to Gemma it is the whole text. At byte
+// level the pre-tokenizer has spelled its bytes as characters.
 type bpe struct {
-	vocab     map[string]int32 // by the text, at byte level by the bytes that a piece spells
-	merges    map[pair]merge
-	byteLevel bool        // a word starts as bytes
-	bytes     *[256]int32 // ids of the bytes: all there is at byte level, else the fallback or nil
-	unknown   int32       // used only where bytes is nil
-	fuse      bool        // a run of unknown characters is one token
-	whole     bool        // a word that is a piece is that piece, whatever the merges make of it
+	vocab       map[string]int32
+	chars       map[rune]int32 // the pieces of one character
+	merges      map[pair]merge
+	bytes       *[256]int32 // the ids of the bytes, for characters without a piece; dropped: the byte has no id; nil: no byte_fallback
+	unknown     int32       // what characters without a piece and without bytes become, dropped for nothing
+	unknownName string
+	fuse        bool // a run of unknown characters is one token
+	whole       bool // a word that is in the vocabulary is one token, and merges are not used
 }
+
+// What stands where there is no id.
+const (
+	dead    = -1 // the symbol was merged into the one on its left
+	dropped = -2 // the character leaves no trace
+	missing = -3 // the unknown token is not in the vocabulary
+)
 
 // A symbol is a piece of the text on its way to being a token, in a doubly linked list.
 type symbol struct {
 	id         int32 // dead once it was merged into the symbol on its left
 	prev, next int   // -1: none
 }
-
-// Numbers that are no ids.
-const (
-	dead   = -1 // of a symbol that was merged
-	noByte = -2 // of a byte that the vocabulary has no piece for; no pair has it
-)
 
 // A workspace is what the encoding of a word leaves for that of the next. The zero value is ready.
 type workspace struct {
@@ -45,21 +51,17 @@ type candidate struct {
 	left int
 }
 
-// encode appends the ids of a word, which is normalised and holds no added token, to ids; noByte stands for a byte without a piece. It takes time
+// encode appends the ids of a word, which is normalised and holds no added token, to ids. It takes time
 // in O(n log n) of the characters: every merge removes a symbol and queues at most two candidates.
-func (b *bpe) encode(word string, ids []int, work *workspace) []int {
+func (b *bpe) encode(word string, ids []int, work *workspace) ([]int, error) {
 	if b.whole {
 		if id, ok := b.vocab[word]; ok {
-			return append(ids, int(id))
+			return append(ids, int(id)), nil
 		}
 	}
 	work.symbols = work.symbols[:0]
-	if b.byteLevel {
-		for _, c := range []byte(word) {
-			work.add(b.bytes[c])
-		}
-	} else {
-		b.split(word, work)
+	if err := b.split(word, work); err != nil {
+		return ids, err
 	}
 	b.join(work)
 	for _, s := range work.symbols {
@@ -67,7 +69,7 @@ func (b *bpe) encode(word string, ids []int, work *workspace) []int {
 			ids = append(ids, int(s.id))
 		}
 	}
-	return ids
+	return ids, nil
 }
 
 // add appends a symbol.
@@ -114,25 +116,40 @@ func (b *bpe) join(work *workspace) {
 	work.queue = queue
 }
 
-// split makes the characters of text symbols: a piece where the vocabulary has the character, else its
-// bytes, else the unknown token.
-func (b *bpe) split(text string, work *workspace) {
-	afterUnknown := false
-	for i, r := range text {
-		char := text[i : i+utf8.RuneLen(r)]
-		id, known := b.vocab[char]
-		switch {
-		case known:
+// split makes the characters of word symbols: a piece where the vocabulary has the character, else its bytes where it has all of them, else
+// the unknown token. An unknown token waits for the next piece, and the bytes of a character go past it, as in `tokenizers`.
+func (b *bpe) split(word string, work *workspace) error {
+	waits := false
+	for i, r := range word {
+		char := word[i : i+utf8.RuneLen(r)]
+		if id, known := b.chars[r]; known {
+			if waits {
+				work.add(b.unknown)
+				waits = false
+			}
 			work.add(id)
-		case b.bytes != nil:
+			continue
+		}
+		if b.bytes != nil && !slices.ContainsFunc([]byte(char), func(c byte) bool { return b.bytes[c] == dropped }) {
 			for _, c := range []byte(char) {
 				work.add(b.bytes[c])
 			}
-		case !b.fuse || !afterUnknown:
+			continue
+		}
+		switch {
+		case b.unknown == dropped:
+			continue
+		case b.unknown == missing:
+			return fmt.Errorf("model.unk_token: %q is not in the vocabulary, and %q is unknown: transformers fails on this text too", b.unknownName, char)
+		case waits && !b.fuse:
 			work.add(b.unknown)
 		}
-		afterUnknown = !known
+		waits = true
 	}
+	if waits {
+		work.add(b.unknown)
+	}
+	return nil
 }
 
 // candidates is a binary heap with the best candidate first. The standard library's heap would box

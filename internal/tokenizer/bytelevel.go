@@ -26,6 +26,15 @@ func init() {
 	}
 }
 
+// spell returns the characters that spell the bytes of text.
+func spell(text string) string {
+	var out strings.Builder
+	for _, b := range []byte(text) {
+		out.WriteRune(byteChars[b])
+	}
+	return out.String()
+}
+
 // bytesOf returns the bytes that a byte-level piece spells; ok is false where it holds a character that
 // spells none.
 func bytesOf(piece string) (spelled string, ok bool) {

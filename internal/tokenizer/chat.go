@@ -71,7 +71,7 @@ func (t *Tokenizer) Chat(prompt string) ([]int, error) {
 	if c.trim {
 		prompt = strings.TrimFunc(prompt, trimmed)
 	}
-	ids, err := t.encode(c.before + prompt + c.after)
+	ids, err := t.encoder.encode(c.before + prompt + c.after)
 	if err != nil {
 		return nil, err
 	}
@@ -100,13 +100,17 @@ func (t *Tokenizer) Turn(ids []int) Turn {
 	}
 	var markers []int
 	for _, marker := range c.markers {
-		markers = append(markers, t.encoder.encode(marker)...)
+		ids, err := t.encoder.encode(marker)
+		if err != nil {
+			return NoTurns
+		}
+		markers = append(markers, ids...)
 	}
 	if !slices.ContainsFunc(ids, func(id int) bool { return slices.Contains(markers, id) }) {
 		return NoTurns
 	}
-	end := t.encoder.encode(c.after) // it begins with a marker, so nothing merges with what stands before
-	if len(ids) >= len(end) && slices.Equal(ids[len(ids)-len(end):], end) {
+	end, err := t.encoder.encode(c.after) // it begins with a marker, so nothing merges with what stands before
+	if err == nil && len(ids) >= len(end) && slices.Equal(ids[len(ids)-len(end):], end) {
 		return Answer
 	}
 	return OpenTurn

@@ -5,27 +5,44 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tracediff/tracediff/internal/files"
 )
 
-// Two more files of a model directory say what goes around a prompt. Neither has to be there.
+// More files of a model directory say what goes around a prompt, and which tokens are special. None has to be there.
 const (
 	configFile   = "tokenizer_config.json"
-	templateFile = "chat_template.jinja" // newer checkpoints have the template outside of the config
+	templateFile = "chat_template.jinja"     // newer checkpoints have the template outside of the config
+	specialFile  = "special_tokens_map.json" // older ones have special tokens again
+	addedFile    = "added_tokens.json"       // and the ids of added tokens
 )
 
 // A config is a tokenizer_config.json, as far as it matters here. It has many more fields; two of them,
 // add_bos_token and add_eos_token, transformers does not heed either where there is a tokenizer.json.
 type config struct {
+	Class    string                `json:"tokenizer_class"`
 	BOS      json.RawMessage       `json:"bos_token"`
+	EOS      json.RawMessage       `json:"eos_token"`
+	Unknown  json.RawMessage       `json:"unk_token"`
+	Pad      json.RawMessage       `json:"pad_token"`
+	Sep      json.RawMessage       `json:"sep_token"`
+	Cls      json.RawMessage       `json:"cls_token"`
+	Mask     json.RawMessage       `json:"mask_token"`
+	More     json.RawMessage       `json:"additional_special_tokens"` // a list
+	Extra    json.RawMessage       `json:"extra_special_tokens"`      // a list, or an object with names
 	Template json.RawMessage       `json:"chat_template"`
 	Added    map[string]addedToken `json:"added_tokens_decoder"` // by id; without the field id
 }
 
-// configure reads the two files, where they exist, into t.
+// configure reads these files, where they exist, into t.
 func (t *Tokenizer) configure(fsys fs.FS) error {
+	if err := t.checkOlder(fsys); err != nil {
+		return err
+	}
 	data, err := files.ReadFS(fsys, configFile, maxFile)
 	if err == nil {
 		var c config
@@ -57,6 +74,12 @@ func (t *Tokenizer) apply(c *config) error {
 	if err := t.readTemplate(c.Template); err != nil {
 		return err
 	}
+	others := *c
+	others.BOS = nil // see below
+	if err := t.hasTokens(&others); err != nil {
+		return err
+	}
+	t.madeByClass(c.Class)
 	if len(c.BOS) == 0 || t.added == nil { // tokenizer.model names its BOS itself
 		return nil
 	}
@@ -76,6 +99,78 @@ func (t *Tokenizer) apply(c *config) error {
 	return nil
 }
 
+// checkOlder returns an error where one of the older files has a token that is not an added token of tokenizer.json.
+func (t *Tokenizer) checkOlder(fsys fs.FS) error {
+	for _, name := range []string{specialFile, addedFile} {
+		data, err := files.ReadFS(fsys, name, maxFile)
+		if errors.Is(err, fs.ErrNotExist) || t.added == nil {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading the tokenizer: %w", err)
+		}
+		var c config
+		if name == specialFile {
+			err = json.Unmarshal(data, &c)
+		} else {
+			var ids map[string]json.RawMessage
+			if err = json.Unmarshal(data, &ids); err == nil {
+				c.Extra, err = json.Marshal(slices.Sorted(maps.Keys(ids)))
+			}
+		}
+		if err == nil {
+			err = t.hasTokens(&c)
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// hasTokens returns an error where the config names a token that is not an added token of tokenizer.json: transformers adds it, and then finds
+// it in any text.
+func (t *Tokenizer) hasTokens(c *config) error {
+	if t.added == nil {
+		return nil
+	}
+	list := []json.RawMessage{c.BOS, c.EOS, c.Unknown, c.Pad, c.Sep, c.Cls, c.Mask}
+	for _, field := range []json.RawMessage{c.More, c.Extra} {
+		var more []json.RawMessage
+		var named map[string]json.RawMessage
+		if isNull(field) {
+			continue
+		}
+		if json.Unmarshal(field, &more) != nil && json.Unmarshal(field, &named) != nil {
+			return errors.New("special tokens that are neither a list nor an object")
+		}
+		list = slices.AppendSeq(append(list, more...), maps.Values(named))
+	}
+	for _, raw := range list {
+		name, err := tokenName(raw)
+		if err != nil {
+			return fmt.Errorf("a special token: %w", err)
+		}
+		if _, ok := t.added[name]; !ok && name != "" {
+			return fmt.Errorf("the special token %.60q is not an added token of %s; %s", name, jsonFile, passIDs)
+		}
+	}
+	return nil
+}
+
+// plainClasses are the values of tokenizer_class with which transformers takes tokenizer.json as it is.
+var plainClasses = []string{"", "PreTrainedTokenizer", "TokenizersBackend", "PythonBackend"}
+
+// madeByClass notes a class of transformers that may put a normaliser and a pre-tokenizer of its own in the place of the file's. Where it puts
+// the same, the three together are in kinds.txt.
+func (t *Tokenizer) madeByClass(class string) {
+	class = strings.TrimSuffix(class, "Fast")
+	if len(t.kinds) == 0 || slices.Contains(plainClasses, class) || class == "LlamaTokenizer" && t.byteLevel {
+		return
+	}
+	t.kinds = append(t.kinds, fmt.Sprintf("tokenizer_class %.60q over %s, %s", class, t.kinds[0], t.kinds[1]))
+}
+
 // sameTokens returns an error where the config has an added token that tokenizer.json has not, or has
 // otherwise: transformers adds it, and ids change.
 func (t *Tokenizer) sameTokens(tokens map[string]addedToken) error {
@@ -84,7 +179,7 @@ func (t *Tokenizer) sameTokens(tokens map[string]addedToken) error {
 	}
 	for key, a := range tokens {
 		b, ok := t.added[a.Content]
-		if id, err := strconv.Atoi(key); err != nil || !ok || b.ID != id {
+		if id, err := strconv.Atoi(key); err != nil || !ok || b.ID != id && b.listed != id {
 			return fmt.Errorf("%q with the id %s is not an added token of %s", a.Content, key, jsonFile)
 		}
 		// Of a special token transformers keeps the flag normalized that it has in tokenizer.json.

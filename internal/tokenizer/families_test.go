@@ -6,42 +6,56 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
+	"sync"
 	"testing"
 	"testing/fstest"
 
 	"github.com/tracediff/tracediff/internal/tokenizer"
 )
 
-// families are the tokenizers that fixtures/tokenizer/families.py has compared with Python. A family is
-// a file of its own, or another's with fields exchanged.
-var families = map[string]struct {
+// A family is a tokenizer.json that fixtures/tokenizer/families.py has compared with Python: a file of its own, or another's with fields
+// exchanged.
+type family struct {
 	file string
-	edit map[string]string
-}{
-	"gemma":  {file: fixture + "tokenizer.json"},
-	"llama3": {file: "testdata/llama3/tokenizer.json"},
-	"qwen2":  {file: "testdata/qwen2/tokenizer.json"},
-	"llama2": {file: fixture + "tokenizer.json", edit: map[string]string{
-		"normalizer": `{"type": "Sequence", "normalizers": [
-			{"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]}`,
-		"pre_tokenizer": `null`,
-	}},
-	"metaspace": {file: fixture + "tokenizer.json", edit: map[string]string{
-		"normalizer":    `null`,
-		"pre_tokenizer": `{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true}`,
-	}},
-	"gpt2": {file: "testdata/llama3/tokenizer.json", edit: map[string]string{
-		"pre_tokenizer":  `{"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true}`,
-		"post_processor": `{"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": false, "use_regex": true}`,
-	}},
+	edit map[string]json.RawMessage
 }
+
+// families are those with a file of their own, and those of edits.json.
+var families = sync.OnceValue(func() map[string]family {
+	all := map[string]family{
+		"gemma":  {file: fixture + "tokenizer.json"},
+		"llama3": {file: "testdata/llama3/tokenizer.json"},
+		"qwen2":  {file: "testdata/qwen2/tokenizer.json"},
+	}
+	data, err := os.ReadFile("testdata/edits.json")
+	if err != nil {
+		panic(err)
+	}
+	var edits map[string][2]json.RawMessage
+	if err := json.Unmarshal(data, &edits); err != nil {
+		panic(err)
+	}
+	for name, edit := range edits {
+		var source string
+		fields := map[string]json.RawMessage{}
+		if err := errors.Join(json.Unmarshal(edit[0], &source), json.Unmarshal(edit[1], &fields)); err != nil {
+			panic(err)
+		}
+		all[name] = family{all[source].file, fields}
+	}
+	return all
+})
 
 // familyJSON returns the tokenizer.json of a family.
 func familyJSON(t testing.TB, name string) []byte {
 	t.Helper()
-	family := families[name]
+	family, ok := families()[name]
+	if !ok {
+		t.Fatalf("no family %s", name)
+	}
 	data, err := os.ReadFile(family.file)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +64,7 @@ func familyJSON(t testing.TB, name string) []byte {
 }
 
 // exchange returns a JSON object with some of its fields exchanged.
-func exchange(t testing.TB, object []byte, fields map[string]string) []byte {
+func exchange(t testing.TB, object []byte, fields map[string]json.RawMessage) []byte {
 	t.Helper()
 	if len(fields) == 0 {
 		return object
@@ -60,7 +74,7 @@ func exchange(t testing.TB, object []byte, fields map[string]string) []byte {
 		t.Fatal(err)
 	}
 	for name, value := range fields {
-		all[name] = json.RawMessage(value)
+		all[name] = value
 	}
 	data, err := json.Marshal(all)
 	if err != nil {
@@ -135,7 +149,10 @@ func goldenIDs(t testing.TB, family string) [][]int {
 // TestFamiliesEqualPython compares every line of mixed scripts, code, emoji and control text.
 func TestFamiliesEqualPython(t *testing.T) {
 	texts := mixedLines(t)
-	for name, family := range families {
+	if len(families()) < 15 {
+		t.Fatalf("only %d families", len(families()))
+	}
+	for name, family := range families() {
 		t.Run(name, func(t *testing.T) {
 			tok := openFamily(t, name)
 			golden := goldenIDs(t, name)

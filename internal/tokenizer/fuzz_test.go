@@ -44,6 +44,11 @@ func FuzzOpenJSON(f *testing.F) {
 			files = append(files, v.Tokenizer)
 		}
 	}
+	for name := range families() {
+		if file := familyJSON(f, name); len(file) < maxSeed {
+			files = append(files, file)
+		}
+	}
 	fuzztest.Files(f, files, func(t *testing.T, data []byte) {
 		if tok, err := tokenizer.Open(fstest.MapFS{"tokenizer.json": {Data: data}}); err == nil {
 			use(t, tok, "ab <x> a b new york <|eot_id|> 123\r\n")
@@ -138,7 +143,7 @@ func BenchmarkFamilies(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, text := range []struct{ name, text string }{{"prose", string(corpus)}, {"mixed", strings.Join(mixedLines(b), "\n")}} {
-		for name := range families {
+		for name := range families() {
 			tok := openFamily(b, name)
 			b.Run(name+"/"+text.name, func(b *testing.B) {
 				b.SetBytes(int64(len(text.text)))

@@ -1,10 +1,17 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/tracediff/tracediff/internal/tokenizer/pattern"
 )
 
 // file is a whole tokenizer.json. Unknown fields are errors: what a field that we do not know changes,
@@ -40,7 +47,7 @@ const gemmaBOS = "<bos>"
 
 // reader is the encoder of tokenizer.json: added tokens, normaliser, pre-tokenizer, merges.
 type reader struct {
-	normalize  func(string) string
+	normalize  normalizers
 	steps      []step
 	bpe        bpe
 	raw        matcher // added tokens as they are written
@@ -64,100 +71,138 @@ func parseJSON(data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
+	t := &Tokenizer{pieces: pieces, bos: -1, named: -1, unknown: -1}
 	r := &reader{}
-	if r.normalize, err = f.readNormalizer(); err != nil {
+	t.encoder = r
+	var normalizer, preTokenizer, model string
+	if r.normalize, normalizer, err = readNormalizer(f.Normalizer); err != nil {
 		return nil, err
 	}
-	steps, byteLevel, err := f.readPreTokenizer()
-	if err != nil {
+	if r.steps, preTokenizer, t.byteLevel, err = readPreTokenizer(f.PreTokenizer); err != nil {
 		return nil, err
 	}
-	r.steps = steps
-	if r.bpe, err = f.Model.bpe(byteLevel); err != nil {
+	if r.bpe, model, err = f.Model.bpe(t.byteLevel); err != nil {
 		return nil, err
 	}
-	added, err := r.addTokens(f.AddedTokens)
-	if err != nil {
+	t.kinds = []string{"normalizer " + normalizer, "pre_tokenizer " + preTokenizer, "model " + model}
+	if t.added, err = r.addTokens(f.AddedTokens); err != nil {
 		return nil, err
 	}
-	bos, err := f.bos()
-	if err != nil {
+	if err := f.padToken(t.added); err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{pieces: pieces, added: added, byteLevel: byteLevel, bos: bos, named: bos, unknown: -1, encoder: r}
+	if t.frame, err = readPostProcessor(f.PostProcessor, len(pieces)); err != nil {
+		return nil, err
+	}
+	if len(t.frame.before) > 0 {
+		t.bos = t.frame.before[0]
+	}
+	t.named = t.bos
 	if name := f.Model.UnkToken; name != nil {
 		if id, ok := f.Model.Vocab[*name]; ok {
 			t.unknown = int(id)
 		}
 	}
-	if gemma, ok := added[gemmaBOS]; ok && bos < 0 {
+	if gemma, ok := t.added[gemmaBOS]; ok && t.bos < 0 {
 		t.named = gemma.ID
 	}
 	return t, nil
 }
 
-// addTokens fills both matchers and returns the tokens by their content. Two tokens that normalise to one
-// text are an error: which of them `tokenizers` finds differs from run to run.
+// addTokens fills both matchers and returns the tokens by their content. Two tokens with the same normalised
+// text are an error, and so is a token whose normalised text is empty: `tokenizers` fails on both.
 func (r *reader) addTokens(tokens []addedToken) (map[string]addedToken, error) {
 	added := make(map[string]addedToken, len(tokens))
+	budget := pattern.NewBudget(1 << 20)
 	for _, a := range tokens {
 		added[a.Content] = a
 		if !a.Normalized {
 			r.raw.add(a.Content, a)
 			continue
 		}
-		content := r.normalize(a.Content)
+		content, err := r.normalize.apply(a.Content, budget)
+		if err != nil || content == "" {
+			return nil, errors.Join(fmt.Errorf("added_tokens: %q is no text to the normalizer", a.Content), err)
+		}
 		if other, ok := r.normalized.tokens[content]; ok {
 			return nil, fmt.Errorf("added_tokens: %q and %q are one text to the normalizer", other.Content, a.Content)
 		}
 		r.normalized.add(content, a)
+		if len(r.normalize) > 0 && len(r.steps) > 0 && r.steps[0].first {
+			return nil, fmt.Errorf(`added_tokens: %q is looked for in normalised text, which is not implemented beside a Metaspace with prepend_scheme "first"; %s`,
+				a.Content, passIDs)
+		}
 	}
 	return added, nil
 }
 
 // encode splits text at the added tokens as written, normalises what is between them, splits that at
 // the normalised ones, cuts the rest into pieces and merges those.
-func (r *reader) encode(text string) []int {
-	e := &encoding{reader: r, ids: make([]int, 0, len(text)/3+1)} // some three characters make a token
+func (r *reader) encode(text string) ([]int, error) {
+	e := &encoding{reader: r, ids: make([]int, 0, len(text)/3+1), budget: pattern.NewBudget(len(text))} // some three characters make a token
 	r.raw.split(text, func(plain string, atStart bool) {
-		r.normalized.split(r.normalize(plain), func(plain string, first bool) {
+		changed, err := r.normalize.apply(plain, e.budget)
+		if err != nil {
+			e.fail(err)
+			return
+		}
+		r.normalized.split(changed, func(plain string, first bool) {
 			e.pieces(plain, r.steps, atStart && first)
 		}, e.token)
 	}, e.token)
-	return e.ids
+	return e.ids, e.err
 }
 
 // An encoding is the work on one text.
 type encoding struct {
 	*reader
-	work workspace
-	ids  []int
+	work   workspace
+	budget *pattern.Budget
+	ids    []int
+	err    error // the first one
 }
 
 func (e *encoding) token(id int) {
 	e.ids = append(e.ids, id)
 }
 
+func (e *encoding) fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
 // pieces appends the ids of a text without added tokens.
 func (e *encoding) pieces(text string, steps []step, atStart bool) {
+	if e.err != nil || text == "" {
+		return
+	}
 	if len(steps) == 0 {
-		e.ids = e.bpe.encode(text, e.ids, &e.work)
+		var err error
+		if e.ids, err = e.bpe.encode(text, e.ids, &e.work); err != nil {
+			e.fail(err)
+		}
 		return
 	}
 	text = steps[0].prepare(text, atStart)
-	for len(text) > 0 {
-		n := len(text)
-		if split := steps[0].split; split != nil {
-			n = split(text)
+	spans, err := steps[0].cut(text, e.budget)
+	if err != nil {
+		e.fail(err)
+		return
+	}
+	for _, s := range spans {
+		piece := text[s.start:s.end]
+		if steps[0].spells {
+			piece = spell(piece)
 		}
-		e.pieces(text[:n], steps[1:], atStart)
-		text, atStart = text[n:], false
+		e.pieces(piece, steps[1:], atStart && s.start == 0)
 	}
 }
 
 // matches reports whether piece is an added token.
 func (r *reader) matches(piece string) bool {
-	return r.raw.has(piece) || r.normalized.has(r.normalize(piece))
+	normalized, err := r.normalize.apply(piece, pattern.NewBudget(len(piece)))
+	return r.raw.has(piece) || err == nil && r.normalized.has(normalized)
 }
 
 // unsupported returns an error that names the first setting of f which would change ids in a way that
@@ -169,10 +214,11 @@ func (f *file) unsupported() error {
 		ok   bool
 		want string
 	}{
-		{"truncation", isNull(f.Truncation), "null"},
-		{"padding", isNull(f.Padding), "null"},
+		// A plain call of transformers uses neither of the two, whatever they say.
+		{"truncation", isNull(f.Truncation) || isObject(f.Truncation), "null or an object"},
+		{"padding", isNull(f.Padding) || isObject(f.Padding), "null or an object"},
 		{"model.type", m.Type == "BPE", `"BPE"`},
-		{"model.dropout", isNull(m.Dropout), "null"},
+		{"model.dropout", isNull(m.Dropout) || sameJSON(m.Dropout, "0"), "null"},
 		{"model.continuing_subword_prefix", m.ContinuingSubwordPrefix == nil || *m.ContinuingSubwordPrefix == "", "null"},
 		{"model.end_of_word_suffix", m.EndOfWordSuffix == nil || *m.EndOfWordSuffix == "", "null"},
 	} {
@@ -183,9 +229,26 @@ func (f *file) unsupported() error {
 	return nil
 }
 
-// pieces returns the pieces by id, those of the vocabulary and then the added tokens outside of it.
-// Ids are 0, 1, 2 ... without a hole or a repetition; nothing else can be a row of an embedding, and
-// transformers numbers added tokens anew when they leave a hole.
+// padToken returns an error where the token of padding is not an added token: transformers adds it, though a plain call does not pad.
+func (f *file) padToken(added map[string]addedToken) error {
+	var padding struct {
+		Token *string `json:"pad_token"`
+	}
+	if err := json.Unmarshal(f.Padding, &padding); len(f.Padding) > 0 && err != nil {
+		return fmt.Errorf("padding: %w", err)
+	}
+	if padding.Token == nil {
+		return nil
+	}
+	if _, ok := added[*padding.Token]; !ok {
+		return fmt.Errorf("padding: pad_token %.60q is not an added token, which is not implemented; %s", *padding.Token, passIDs)
+	}
+	return nil
+}
+
+// pieces returns the pieces by id, those of the vocabulary and then the added tokens outside of it. The ids of the vocabulary are 0, 1, 2
+// ... without a hole or a repetition; nothing else can be a row of an embedding. The added tokens are numbered on from there in the order
+// of the list: `tokenizers` takes no notice of the ids that the list gives them, and these may leave a hole.
 func (f *file) pieces() ([]string, error) {
 	vocab := f.Model.Vocab
 	if len(vocab)+len(f.AddedTokens) > maxVocab {
@@ -200,14 +263,15 @@ func (f *file) pieces() ([]string, error) {
 	}
 	for id, piece := range pieces {
 		if !taken[id] {
-			return nil, fmt.Errorf("model.vocab: has %d pieces and none of them is number %d: want the ids 0 to %d, each once", len(vocab), id, len(vocab)-1)
+			return nil, fmt.Errorf("model.vocab: has %d pieces and none of them is number %d: want the ids 0 to %d, each once; %s", len(vocab), id, len(vocab)-1, passIDs)
 		}
 		if piece == "" || len(piece) > maxPiece {
 			return nil, fmt.Errorf("model.vocab: piece %d has %d bytes, want 1 to %d", id, len(piece), maxPiece)
 		}
 	}
 	seen := make(map[string]bool, len(f.AddedTokens))
-	for _, a := range f.AddedTokens {
+	for i := range f.AddedTokens {
+		a := &f.AddedTokens[i]
 		if a.Content == "" || len(a.Content) > maxPiece {
 			return nil, fmt.Errorf("added_tokens: token %d has %d bytes, want 1 to %d", a.ID, len(a.Content), maxPiece)
 		}
@@ -215,93 +279,109 @@ func (f *file) pieces() ([]string, error) {
 			return nil, fmt.Errorf("added_tokens: %q is listed twice", a.Content)
 		}
 		seen[a.Content] = true
-		id, inVocab := vocab[a.Content]
-		want := int(id)
-		if !inVocab {
-			want = len(pieces)
-			pieces = append(pieces, a.Content)
+		a.listed = a.ID
+		if id, inVocab := vocab[a.Content]; inVocab {
+			a.ID = int(id)
+			continue
 		}
-		if a.ID != want {
-			return nil, fmt.Errorf("added_tokens: %q has id %d, want %d", a.Content, a.ID, want)
-		}
+		a.ID = len(pieces)
+		pieces = append(pieces, a.Content)
 	}
 	return pieces, nil
 }
 
-// bpe returns the model, its pieces and merges resolved to ids.
-func (m *fileModel) bpe(byteLevel bool) (bpe, error) {
-	b := bpe{vocab: m.Vocab, fuse: m.FuseUnk, whole: m.IgnoreMerges}
-	var err error
-	switch {
-	case byteLevel:
-		b.byteLevel = true
-		b.bytes = m.byteLevelIDs()
-	case m.ByteFallback:
-		// Where one is missing, transformers falls back to the unknown token for some characters.
-		b.bytes, err = m.fallbackIDs()
-	case m.UnkToken == nil:
-		err = fmt.Errorf("model.unk_token: null without byte_fallback is not implemented; %s", passIDs)
-	default:
+// bpe returns the model, its pieces and merges resolved to ids, and its name in the words of kinds.txt.
+func (m *fileModel) bpe(byteLevel bool) (b bpe, name string, err error) {
+	b = bpe{vocab: m.Vocab, chars: make(map[rune]int32), fuse: m.FuseUnk, whole: m.IgnoreMerges, unknown: dropped}
+	names := []string{"BPE"}
+	lacks := ""
+	for piece, id := range m.Vocab {
+		if r, size := utf8.DecodeRuneInString(piece); size == len(piece) {
+			b.chars[r] = id
+		}
+	}
+	if byteLevel {
+		for _, r := range byteChars {
+			if _, ok := b.chars[r]; !ok {
+				lacks = "without some bytes"
+			}
+		}
+	}
+	if m.ByteFallback {
+		names = append(names, "byte_fallback")
+		b.bytes = new([256]int32)
+		for i := range b.bytes {
+			id, ok := m.Vocab[fmt.Sprintf("<0x%02X>", i)]
+			if !ok {
+				id, lacks = dropped, "without some bytes"
+			}
+			b.bytes[i] = id
+		}
+	}
+	if m.UnkToken != nil {
 		id, ok := m.Vocab[*m.UnkToken]
 		if !ok {
-			err = fmt.Errorf("model.unk_token: %q is not in the vocabulary", *m.UnkToken)
+			id = missing // an error once there is an unknown character
 		}
-		b.unknown = id
+		b.unknown, b.unknownName = id, *m.UnkToken
+		names = append(names, "unk_token")
 	}
-	if err != nil {
-		return bpe{}, err
+	for name, is := range map[string]bool{"fuse_unk": m.FuseUnk, "ignore_merges": m.IgnoreMerges, lacks: lacks != ""} {
+		if is {
+			names = append(names, name)
+		}
 	}
+	slices.Sort(names)
 	// Sixteen bytes a merge is below what real files have, so the map never grows.
 	merges := mergeList{vocab: m.Vocab, merges: make(map[pair]merge, len(m.Merges)/16)}
 	b.merges = merges.merges
 	if err := merges.read(m.Merges); err != nil {
-		return bpe{}, err
+		return bpe{}, "", err
 	}
-	if byteLevel {
-		b.vocab = m.spelled()
-	}
-	return b, nil
+	return b, strings.Join(names, ", "), nil
 }
 
-// byteLevelIDs returns the ids of the pieces of the 256 bytes, and noByte for a byte without a piece. The vocabulary of SmolLM2 lacks 21 bytes,
-// which its training texts did not contain.
-func (m *fileModel) byteLevelIDs() *[256]int32 {
-	var ids [256]int32
-	for i := range ids {
-		id, ok := m.Vocab[string(byteChars[i])]
-		if !ok {
-			id = noByte
-		}
-		ids[i] = id
-	}
-	return &ids
+// isNull reports whether a field is absent or null.
+func isNull(raw json.RawMessage) bool {
+	return len(raw) == 0 || sameJSON(raw, "null")
 }
 
-// fallbackIDs returns the ids of the pieces <0x00> to <0xFF>, which encode a character without a piece. A missing piece is an error.
-func (m *fileModel) fallbackIDs() (*[256]int32, error) {
-	var ids [256]int32
-	for i := range ids {
-		name := fmt.Sprintf("<0x%02X>", i)
-		id, ok := m.Vocab[name]
-		if !ok {
-			return nil, fmt.Errorf("model.byte_fallback: piece %s is missing; %s", name, passIDs)
-		}
-		ids[i] = id
-	}
-	return &ids, nil
+// isObject reports whether a field is an object.
+func isObject(raw json.RawMessage) bool {
+	var fields map[string]json.RawMessage
+	return json.Unmarshal(raw, &fields) == nil
 }
 
-// spelled returns the ids of a byte-level vocabulary by the bytes that its pieces spell, as whole words
-// are looked up. Pieces that spell none are never found; nil where no words are.
-func (m *fileModel) spelled() map[string]int32 {
-	if !m.IgnoreMerges {
-		return nil
+// typeOf returns the field type of an object, "" where there is none.
+func typeOf(raw json.RawMessage) string {
+	var head struct {
+		Type string `json:"type"`
 	}
-	vocab := make(map[string]int32, len(m.Vocab))
-	for piece, id := range m.Vocab {
-		if text, ok := bytesOf(piece); ok {
-			vocab[text] = id
-		}
+	if json.Unmarshal(raw, &head) != nil {
+		return ""
 	}
-	return vocab
+	return head.Type
+}
+
+// strict decodes one JSON value and refuses fields that v does not have.
+func strict(raw []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return fmt.Errorf("data after the end of the JSON value")
+	}
+	return nil
+}
+
+// sameJSON reports whether raw has the value that want spells, whatever the layout and the order of
+// the keys.
+func sameJSON(raw json.RawMessage, want string) bool {
+	var a, b any
+	if json.Unmarshal(raw, &a) != nil || json.Unmarshal([]byte(want), &b) != nil {
+		return false
+	}
+	return reflect.DeepEqual(a, b)
 }

@@ -44,6 +44,10 @@ func (l *mergeList) read(raw []byte) error {
 			if err != nil {
 				return err
 			}
+			if depth == 1 && bytes.HasPrefix(s, []byte("#version")) { // the first line of a merges.txt
+				at = end
+				continue
+			}
 			if parts = append(parts, s); depth == 1 {
 				if err := l.add(bytes.Split(s, []byte(" "))); err != nil {
 					return err

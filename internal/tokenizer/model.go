@@ -78,18 +78,18 @@ func parseModel(data []byte) (*Tokenizer, error) {
 		}
 	}
 	if id := int(s.bosID); 0 <= id && id < len(s.pieces) && s.types[id] == controlPiece {
-		t.bos, t.named = id, id
+		t.bos, t.named, t.frame.before = id, id, []int{id}
 	}
 	return t, nil
 }
 
-func (p *processor) encode(text string) []int {
+func (p *processor) encode(text string) ([]int, error) {
 	tokens := p.proc.Encode(text)
 	ids := make([]int, len(tokens))
 	for i, token := range tokens {
 		ids[i] = token.ID
 	}
-	return ids
+	return ids, nil
 }
 
 func (p *processor) matches(piece string) bool {

@@ -6,29 +6,39 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/tracediff/tracediff/internal/tokenizer/pattern"
 )
 
-// nfc returns text in Unicode's normalisation form C, as the `tokenizers` package computes it.
+// A form is a normalisation form of Unicode that composes, C or KC, with the form that decomposes in the same way, D or KD.
+type form struct{ composed, apart norm.Form }
+
+var (
+	nfc  = form{norm.NFC, norm.NFD}
+	nfkc = form{norm.NFKC, norm.NFKD}
+)
+
+// normalize returns text in a normalisation form, as the `tokenizers` package computes it.
 //
 // The data is that of x/text, the algorithm is not: norm.NFC.String breaks up more than thirty marks in
 // a row (the Stream-Safe Text Process), which `tokenizers` does not, and its tables are newer. The
 // latter is what unnormalized says.
-func nfc(text string) string {
+func (f form) normalize(text string) string {
 	var out strings.Builder
 	done := 0 // what stands before is in out
 	for at := 0; at < len(text); {
-		size, _ := boundary(text[at:])
+		size, _ := f.boundary(text[at:])
 		end := at + size
 		for end < len(text) {
-			size, starts := boundary(text[end:])
+			size, starts := f.boundary(text[end:])
 			if starts {
 				break
 			}
 			end += size
 		}
 		// Most characters stand alone and have no decomposition.
-		if segment := text[at:end]; end > at+size || !isPlain(segment) {
-			if composed := compose(segment); composed != segment {
+		if segment := text[at:end]; end > at+size || !f.isPlain(segment) {
+			if composed := f.compose(segment); composed != segment {
 				out.WriteString(text[done:at])
 				out.WriteString(composed)
 				done = end
@@ -45,11 +55,15 @@ func nfc(text string) string {
 
 // boundary returns the length of the first character of text and whether no normalisation joins it to
 // what stands before.
-func boundary(text string) (size int, starts bool) {
+func (f form) boundary(text string) (size int, starts bool) {
 	if text[0] < 0xcc { // the first byte of U+0300, the first combining mark
 		return utf8Len(text[0]), true
 	}
-	p := norm.NFC.PropertiesString(text)
+	p := f.composed.PropertiesString(text)
+	if parts := p.Decomposition(); parts != nil {
+		// Package norm takes U+314F for a boundary. It decomposes to U+1161, which composes with the character before it.
+		return p.Size(), norm.NFC.Properties(parts).BoundaryBefore() || isUnnormalized(text)
+	}
 	return p.Size(), p.BoundaryBefore() || isUnnormalized(text)
 }
 
@@ -62,14 +76,14 @@ func utf8Len(first byte) int {
 }
 
 // isPlain reports whether normalisation leaves the character of text as it is, standing alone.
-func isPlain(text string) bool {
-	return text[0] < utf8.RuneSelf || norm.NFC.PropertiesString(text).Decomposition() == nil || isUnnormalized(text)
+func (f form) isPlain(text string) bool {
+	return text[0] < utf8.RuneSelf || f.composed.PropertiesString(text).Decomposition() == nil || isUnnormalized(text)
 }
 
 // isUnnormalized says of the first character of text what unnormalized says of any.
 func isUnnormalized(text string) bool {
 	r, _ := utf8.DecodeRuneInString(text)
-	return unnormalized.has(r)
+	return unnormalized.Has(r)
 }
 
 // A mark is a character with its canonical combining class; that of a starter is 0.
@@ -78,10 +92,10 @@ type mark struct {
 	class uint8
 }
 
-// compose returns segment, which begins at a boundary and has no other, in form C: decomposed, the
+// compose returns segment, which begins at a boundary and has no other, in the form: decomposed, the
 // marks after each starter sorted by class, and composed again.
-func compose(segment string) string {
-	marks := decompose(segment)
+func (f form) compose(segment string) string {
+	marks := f.decompose(segment)
 	for i := 0; i < len(marks); {
 		run := i
 		for run < len(marks) && marks[run].class != 0 {
@@ -112,15 +126,15 @@ func compose(segment string) string {
 	return text.String()
 }
 
-// decompose returns the full canonical decomposition of text. A Hangul syllable stays whole: taking it
+// decompose returns the full decomposition of text. A Hangul syllable stays whole: taking it
 // apart and joining it again changes nothing.
-func decompose(text string) []mark {
+func (f form) decompose(text string) []mark {
 	marks := make([]mark, 0, len(text)/2+1)
 	for len(text) > 0 {
-		p := norm.NFD.PropertiesString(text)
+		p := f.apart.PropertiesString(text)
 		r, size := utf8.DecodeRuneInString(text)
 		switch parts := p.Decomposition(); {
-		case unnormalized.has(r):
+		case unnormalized.Has(r):
 			marks = append(marks, mark{r: r})
 		case parts == nil:
 			marks = append(marks, mark{r, p.CCC()})
@@ -136,7 +150,7 @@ func decompose(text string) []mark {
 
 // pairOf returns the character that a starter and the character after it compose to.
 func pairOf(a, b rune) (r rune, ok bool) {
-	if unnormalized.has(a) || unnormalized.has(b) {
+	if unnormalized.Has(a) || unnormalized.Has(b) {
 		return 0, false
 	}
 	var buf, src [4 * utf8.UTFMax]byte
@@ -149,7 +163,7 @@ func pairOf(a, b rune) (r rune, ok bool) {
 // unnormalized are the characters with a combining class or a decomposition that are newer than
 // Unicode 9.0, which is the age of the tables of `tokenizers`: it takes them for starters that compose
 // with nothing.
-var unnormalized = ranges{
+var unnormalized = pattern.NewSet([][2]rune{
 	{0x7fd, 0x7fd},
 	{0x898, 0x89f},
 	{0x8ca, 0x8d3},
@@ -160,7 +174,13 @@ var unnormalized = ranges{
 	{0x1715, 0x1715},
 	{0x1abf, 0x1ace},
 	{0x1df6, 0x1dfa},
+	{0x32ff, 0x32ff},
+	{0xa7f2, 0xa7f4},
 	{0xa82c, 0xa82c},
+	{0xab69, 0xab69},
+	{0x10781, 0x10785},
+	{0x10787, 0x107b0},
+	{0x107b2, 0x107ba},
 	{0x10d24, 0x10d27},
 	{0x10eab, 0x10eac},
 	{0x10efd, 0x10eff},
@@ -183,9 +203,12 @@ var unnormalized = ranges{
 	{0x11d97, 0x11d97},
 	{0x11f41, 0x11f42},
 	{0x16ff0, 0x16ff1},
+	{0x1e030, 0x1e06d},
 	{0x1e08f, 0x1e08f},
 	{0x1e130, 0x1e136},
 	{0x1e2ae, 0x1e2ae},
 	{0x1e2ec, 0x1e2ef},
 	{0x1e4ec, 0x1e4ef},
-}
+	{0x1f16c, 0x1f16c},
+	{0x1fbf0, 0x1fbf9},
+}...)

@@ -1,29 +1,34 @@
 // Package tokenizer turns a prompt into the token ids that transformers would give the model.
 //
 // It reads tokenizer.json, with code of its own, and tokenizer.model, through go-sentencepiece. Of the
-// former it knows the byte-pair encodings of these families, and of a few that are made alike:
+// former it reads byte-pair encodings, with these parts around them:
 //
-//   - Gemma: text in which a space is "▁", with byte fallback;
-//   - Llama 2: the same, with a "▁" before the text, by a normaliser or by Metaspace;
-//   - Llama 3, Qwen2, Qwen3, GPT-2: words cut by a published pattern and spelled in bytes, for Qwen in
-//     Unicode's form C.
+//   - normalisers: NFC, NFKC, Prepend, Replace, and a Sequence of them;
+//   - pre-tokenizers: Split by a text or an expression, ByteLevel, Metaspace, Digits, Punctuation, and a
+//     Sequence of them; package pattern says which expressions;
+//   - vocabularies that lack the pieces of some characters or bytes: these become the unknown token, or
+//     leave no trace where the file names none;
+//   - post-processors that put ids before and behind a text.
 //
-// Of tokenizer.model it knows Gemma's. A file that asks for anything more (another normaliser, another
-// pattern, another model, dropout) is refused by the name of the field: a tokenizer that is nearly right
-// is worse than none, because every later tensor then differs and nothing says why. Whoever has another
-// tokenizer passes ids instead.
+// Of tokenizer.model it knows Gemma's, and [FromGGUF] reads what a GGUF file has. A file that asks for
+// anything more is refused by the name of the field: a tokenizer that is nearly right is worse than none,
+// because every later tensor then differs and nothing says why. Whoever has another tokenizer passes ids
+// instead, or has transformers make them.
 //
 // The measure is the `tokenizers` package, version 0.23, down to the age of its tables of Unicode, of
-// which it has three. In one thing transformers 5 does not do what a tokenizer.json says: for Llama 2 its
-// LlamaTokenizer puts the "▁" before the whole text only, not before what follows an added token, and not
-// before a space. We do what the file says.
+// which it has several: Oniguruma's, those of the Rust standard library, of two crates, and of its own
+// normalisation. fixtures/tokenizer/random_strings.py compares; what a file is made of and was not
+// compared, [Tokenizer.Unchecked] names. Some classes of transformers 5 do not do what a tokenizer.json
+// says: LlamaTokenizer puts the "▁" before the whole text only, not before what follows an added token,
+// and not before a space; GPT2Tokenizer and Qwen2Tokenizer split by their own patterns. We do what the
+// file says, and name the class unless it was found to do the same.
 //
 // Gemma's two files agree on all text but one kind. Control tokens written out in a text, such as
 // "<bos>", are tokens to tokenizer.json and plain characters to SentencePiece. transformers reads the
 // former, and so does [Open] when both are there.
 //
-// Files are untrusted: sizes are limited, ids are checked, no expression of a file is run, and nothing
-// here panics on them.
+// Files are untrusted: sizes are limited, ids are checked, expressions run within a budget of steps, and
+// nothing here panics on them.
 package tokenizer
 
 import (
@@ -63,7 +68,7 @@ const passIDs = "pass token ids with --tokens instead"
 // encoder is one of the two readers.
 type encoder interface {
 	// encode returns the ids of text, which is valid UTF-8 and not empty.
-	encode(text string) []int
+	encode(text string) ([]int, error)
 	// matches reports whether piece, written in a text, becomes the token of that name.
 	matches(piece string) bool
 }
@@ -74,11 +79,13 @@ type Tokenizer struct {
 	pieces    []string              // by id, as the file spells them: "▁the", "<0x0A>", "Ġthe"
 	added     map[string]addedToken // tokens that stand for their own text; nil in a tokenizer.model
 	byteLevel bool                  // the other pieces spell bytes
-	bos       int                   // put before a prompt; -1: none is
+	frame     frame                 // what is put around a prompt
+	bos       int                   // the first that is put before it; -1: none is
 	named     int                   // the BOS that chat templates write; -1: none
 	unknown   int                   // what becomes of characters without a piece; -1: none is named
 	control   map[int]bool          // ids that stand for no text, of a tokenizer.model
 	template  string                // the chat template of the checkpoint
+	kinds     []string              // see [Tokenizer.Kinds]
 	encoder   encoder
 }
 
@@ -112,7 +119,7 @@ func Open(fsys fs.FS) (*Tokenizer, error) {
 
 // Check is the error of [Open] for a file that is not to be read: no regular file, or too large. It reads nothing.
 func Check(fsys fs.FS) error {
-	for _, name := range []string{jsonFile, modelFile, configFile, templateFile} {
+	for _, name := range []string{jsonFile, modelFile, configFile, templateFile, specialFile, addedFile} {
 		if err := files.CheckFS(fsys, name, maxFile); err != nil {
 			return fmt.Errorf("reading the tokenizer: %w", err)
 		}
@@ -131,16 +138,36 @@ func (t *Tokenizer) Encode(text string) ([]int, error) {
 	if text == "" {
 		return nil, nil
 	}
-	return t.encode(text)
+	return t.encoder.encode(text)
 }
 
-// encode returns the ids of a text that is valid. A byte without a piece is an error: transformers leaves it out without a word.
-func (t *Tokenizer) encode(text string) ([]int, error) {
-	ids := t.encoder.encode(text)
-	if slices.Contains(ids, noByte) {
-		return nil, fmt.Errorf("encoding the prompt: the vocabulary has no piece for a byte of %q; %s", text, passIDs)
+// Prompt returns the ids of text with those that transformers puts around a prompt: a BOS before it, with some files an EOS behind it.
+func (t *Tokenizer) Prompt(text string) ([]int, error) {
+	ids, err := t.Encode(text)
+	if err != nil {
+		return nil, err
 	}
-	return ids, nil
+	return slices.Concat(t.frame.before, ids, t.frame.after), nil
+}
+
+// Kinds says what the file is made of, a line for each part; nil of a tokenizer.model, which is compared in another way.
+func (t *Tokenizer) Kinds() []string {
+	return t.kinds
+}
+
+// Splits describes the pre-tokenizer; "none" without one.
+func (t *Tokenizer) Splits() string {
+	for _, kind := range t.kinds {
+		if name, ok := strings.CutPrefix(kind, "pre_tokenizer "); ok {
+			return shortened(name)
+		}
+	}
+	return "none"
+}
+
+// Unchecked names the parts of the file that were not compared with `tokenizers` on random texts; empty where all were.
+func (t *Tokenizer) Unchecked() string {
+	return unchecked(t.kinds)
 }
 
 // valid returns an error that gives the place of the first byte of text that belongs to no character.

@@ -160,8 +160,8 @@ func TestVariantsEqualPython(t *testing.T) {
 		t.Run(v.Name, func(t *testing.T) {
 			tok := open(t, fstest.MapFS{"tokenizer.json": {Data: v.Tokenizer}})
 			for _, c := range v.Cases {
-				if got := encode(t, tok, c.Text); !equal(got, c.IDs) {
-					t.Errorf("Encode(%q) = %v, want %v", c.Text, got, c.IDs)
+				if got, err := tok.Prompt(c.Text); err != nil || !equal(got, c.IDs) {
+					t.Errorf("Prompt(%q) = %v, %v, want %v", c.Text, got, err, c.IDs)
 				}
 			}
 		})

@@ -123,7 +123,7 @@ func Sum(blocks []Block) (Block, error) {
 	return out, nil
 }
 
-// Terms are the partial results that a block is the sum of; nil where it is none.
+// Terms returns the partial results that a block adds up. It returns nil for a block that is no sum.
 func (b *Block) Terms() []io.ReaderAt {
 	if t, ok := b.Data.(*total); ok {
 		return t.parts

@@ -10,12 +10,11 @@ import (
 )
 
 // Some names have no layers: an exporter counts its operations through the model, linear_7, and an engine counts the layers of a class, rotary_embedding_1. A number
-// of such a name is not that of a layer, or is it by chance. So what the steps before left open is looked at once more, each tensor and each entry of a layer by
-// itself.
+// of such a name is no layer's, or it is by chance. So the steps look once more at what is open, now at single tensors and at the entries of single layers.
 
-// alone parts the open tensors from each other, and the free entries of layers.
+// alone splits the open patterns into single tensors, and the free roles into single entries.
 func (p *proposer) alone(ctx context.Context) error {
-	if p.ref == nil && p.computed == nil || inList(p.trace) { // nothing but numbers tells them apart; the number of an element of a list is one of all its tensors
+	if p.ref == nil && p.computed == nil || inList(p.trace) { // without values nothing tells single tensors apart; the elements of a list are layers or passes
 		return nil
 	}
 	known := func(i int) bool { return p.of[i].isKnown || p.of[i].settled }
@@ -46,7 +45,7 @@ func (p *proposer) alone(ctx context.Context) error {
 	return nil
 }
 
-// together joins again what [proposer.alone] parted, where it did not help: no tensor of a pattern, or no entry of a role, was taken by itself.
+// together undoes [proposer.alone] for a pattern of which no tensor was taken, and for a role of which no entry was taken.
 func (p *proposer) together(context.Context) error {
 	helped := map[*template]bool{}
 	for _, t := range p.open {
@@ -89,7 +88,7 @@ func (p *proposer) echoes(r *role) bool {
 	return ok && from.Layer >= 0 && from.Level <= e.Level && !p.named[from.Name]
 }
 
-// apart are the entries of a role that no tensor has, each by itself. The role stays one if it is of no layers.
+// apart splits a role into those of its entries that have no tensor yet. A role that has no layers stays whole.
 func (r *role) apart(list *order.List, named map[string]bool) (all []*role) {
 	if _, model := r.layers[-1]; model {
 		return []*role{r}
@@ -122,14 +121,14 @@ func (p *proposer) inSeries(t *template, r *role) bool {
 	return false
 }
 
-// turns say which tensors that have become entries are written before what is computed from them.
+// turns compares the order of the dump with the order of computing, for the tensors that have become entries.
 type turns struct {
 	before map[string]map[string]bool // by entry: all that it is computed from
 	at     map[string]int             // by entry: where its tensor stands in the dump
 	kept   bool                       // each tensor stands behind those that it is computed from
 }
 
-// leastTurns is how many tensors show that a dump has them in the order in which they are computed.
+// leastTurns is how many tensors have to stand in the order of computing before the order of the dump counts as evidence.
 const leastTurns = 8
 
 // turns looks at the tensors that have become entries so far.
@@ -166,7 +165,7 @@ func (p *proposer) turns() *turns {
 	return t
 }
 
-// shown reports whether so many tensors are at their turn that others are, too.
+// shown reports whether the order of the dump is evidence.
 func (t *turns) shown() bool { return t.kept && len(t.at) >= leastTurns }
 
 // allow reports whether a tensor may be an entry: it stands behind what the entry is computed from, and before what is computed from the entry.

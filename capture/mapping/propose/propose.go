@@ -180,29 +180,6 @@ func (t *template) addLastRows(tokens int) {
 	}
 }
 
-// role is an entry in all layers that have it.
-type role struct {
-	text   string
-	layers map[int]*order.Entry // −1 for one outside of layers
-	at     int                  // in the order
-	level  int                  // of its entries: of those with the same values, the one that is captured first is meant
-	taken  bool
-	held   []held // the tensors that have its name in another layout
-	alone  bool   // an entry of one layer, by itself; see [proposer.alone]
-	of     *role  // that it was a part of; nil for none
-}
-
-// held is a pass in which a tensor has the name of an entry.
-type held struct {
-	by   *template
-	pass int
-}
-
-// freeFor reports whether a tensor may become an entry: none has its name in the same pass, but this one itself.
-func (r *role) freeFor(t *template) bool {
-	return !r.taken && !slices.ContainsFunc(r.held, func(h held) bool { return h.by != t && t.inPass(h.pass) })
-}
-
 type proposer struct {
 	list   *order.List
 	trace  *capture.Trace
@@ -229,7 +206,7 @@ type proposer struct {
 	tried    map[string]bool            // pairs that are none
 	before   map[string]map[string]bool // by entry: all that it is computed from; see [proposer.turns]
 	inPasses bool                       // the elements of a dump that is a list are passes
-	looking  func(name string)          // is told of which tensor an entry is looked for, or of which entry a tensor
+	looking  func(name string)          // is told the name of the tensor, or of the entry, that is looked at
 }
 
 // want is the shape of an entry in the first pass.
@@ -241,37 +218,6 @@ func (p *proposer) want(e *order.Entry) []int {
 func (p *proposer) known(r capture.Record) bool {
 	e, ok := p.list.Lookup(r.Name)
 	return ok && (r.Name == order.InputIDs || r.LastRow || r.Pass > 0 || slices.Equal(r.Shape, p.want(e)))
-}
-
-// roles lists the entries that no tensor of the dump has already.
-func (p *proposer) roles(fitted *capture.Trace) {
-	named := map[string][]held{}
-	for i, rec := range fitted.Records() {
-		if h := (held{p.of[i], rec.Pass}); rec.Firing == 0 { // what a line makes is the first of its name
-			named[rec.Name] = append(named[rec.Name], h)
-		}
-	}
-	found := map[string]*role{}
-	for i := range p.list.Entries {
-		e := &p.list.Entries[i]
-		rec, has := fitted.Lookup(0, e.Name)
-		if has && p.known(rec) || e.Name == order.InputIDs {
-			continue
-		}
-		text := layered(e)
-		r := found[text]
-		if r == nil {
-			r = &role{text: text, layers: map[int]*order.Entry{}, at: i, level: e.Level}
-			found[text] = r
-			p.free = append(p.free, r)
-		}
-		r.layers[e.Layer] = e
-		for _, h := range named[e.Name] {
-			if !slices.Contains(r.held, h) {
-				r.held = append(r.held, h)
-			}
-		}
-	}
 }
 
 // fitting is a way to take a form of a tensor for an entry, and the layers whose shapes it fits.

@@ -116,7 +116,7 @@ func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
 // mostSupposed is how much may be computed for pairs that are none: some ten seconds on two cores.
 const mostSupposed = 1 << 29
 
-// nearest are the open tensors, those first that the dump has next to one: people write a result behind what it is computed from.
+// nearest sorts the open tensors by their distance from one in the dump: people write a result next to its operands.
 func (p *proposer) nearest(t *template) []*template {
 	all, at := slices.Clone(p.open), t.all[0].at
 	slices.SortStableFunc(all, func(a, b *template) int { return apart(a.all[0].at, at) - apart(b.all[0].at, at) })

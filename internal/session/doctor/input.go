@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture/gemma"
@@ -23,6 +25,10 @@ func (p *Patient) checkInput(_ context.Context, s *health.Section) {
 	} else {
 		p.tok = health.Tokenizer(s, p.folder, v)
 	}
+	if p.tok != nil && p.tok.Unchecked() != "" {
+		s.Warn("compare them with those of transformers, once: python -m tracediff.ids --model DIR < prompt.txt", "ids: by tracediff, unchecked kind: %s", p.tok.Unchecked())
+	}
+	p.comparePortTokenizer(s)
 	template := health.Template(s, p.folder)
 	if p.tok == nil && p.Tokens == "" && p.InputFile() == "" {
 		const hint = "give the ids themselves: --tokens 2,513,88"
@@ -77,4 +83,55 @@ func (p *Patient) countTokens(s *health.Section) {
 		s.Warn("such ids are the places of images and sound; in a text there should be none",
 			"%s outside the per-layer table of %d rows: row 0 is read there, as in transformers", amount.Of(outside, "id"), p.config.Gemma3n.PerLayerVocab)
 	}
+}
+
+// comparePortTokenizer compares the tokenizer of a port's GGUF file with that of the checkpoint, on texts that are drawn.
+func (p *Patient) comparePortTokenizer(s *health.Section) {
+	const same = "an engine that reads the file gives the model other ids than transformers does: give both the same ids with --tokens, or convert the checkpoint again with its own tokenizer files"
+	if p.Port == "" || p.tok == nil {
+		return
+	}
+	theirs, is, err := session.PortTokenizer(p.Port)
+	switch {
+	case !is || errors.Is(err, tokenizer.ErrNoTokenizer):
+		return
+	case err != nil:
+		s.Skip("give both the same ids with --tokens", "the tokenizer of the port's file was not compared with the checkpoint's: %v", err)
+		return
+	}
+	d, err := p.tok.Compare(theirs)
+	if err != nil {
+		s.Skip("give both the same ids with --tokens", "the tokenizer of the port's file was not compared with the checkpoint's: %v", err)
+		return
+	}
+	right := true
+	warn := func(format string, args ...any) {
+		right = false
+		s.Warn(same, "the tokenizer of the port's file is not the checkpoint's: "+format, args...)
+	}
+	if d.Sizes[0] != d.Sizes[1] {
+		warn("it has %d tokens, and the checkpoint's %d", d.Sizes[1], d.Sizes[0])
+	}
+	if d.Piece >= 0 {
+		warn("token %d is %.60q, and %.60q in the checkpoint", d.Piece, theirs.Text(d.Piece), p.tok.Text(d.Piece))
+	}
+	if d.Differ > 0 {
+		warn("%d of %d drawn texts get other ids, such as %q: %v, and %v in the checkpoint. It splits by %s; the checkpoint by %s",
+			d.Differ, d.Texts, d.Text, d.Other, d.Ours, theirs.Splits(), p.tok.Splits())
+	}
+	ours, has := p.tok.BOS()
+	if bos, puts := theirs.BOS(); puts != has || bos != ours {
+		warn("%s before a prompt, and %s in the checkpoint", bosOf(theirs), bosOf(p.tok))
+	}
+	if right {
+		s.OK("the tokenizer of the port's file: the %d tokens of the checkpoint's, and its ids for %d drawn texts", d.Sizes[0], d.Texts)
+	}
+}
+
+// bosOf says what a tokenizer puts before a prompt.
+func bosOf(t *tokenizer.Tokenizer) string {
+	if id, ok := t.BOS(); ok {
+		return fmt.Sprintf("token %d, %.60q, stands", id, t.Text(id))
+	}
+	return "nothing stands"
 }

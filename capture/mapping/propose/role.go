@@ -1,0 +1,62 @@
+package propose
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
+)
+
+// role is an entry in all layers that have it.
+type role struct {
+	text   string
+	layers map[int]*order.Entry // −1 for one outside of layers
+	at     int                  // in the order
+	level  int                  // of its entries: of those with the same values, the one that is captured first is meant
+	taken  bool
+	held   []held // the tensors that have its name in another layout
+	alone  bool   // an entry of one layer, by itself; see [proposer.alone]
+	of     *role  // that it was a part of; nil for none
+}
+
+// held is a pass in which a tensor has the name of an entry.
+type held struct {
+	by   *template
+	pass int
+}
+
+// freeFor reports whether a tensor may become an entry: none has its name in the same pass, but this one itself.
+func (r *role) freeFor(t *template) bool {
+	return !r.taken && !slices.ContainsFunc(r.held, func(h held) bool { return h.by != t && t.inPass(h.pass) })
+}
+
+// roles lists the entries that no tensor of the dump has already.
+func (p *proposer) roles(fitted *capture.Trace) {
+	named := map[string][]held{}
+	for i, rec := range fitted.Records() {
+		if h := (held{p.of[i], rec.Pass}); rec.Firing == 0 { // what a line makes is the first of its name
+			named[rec.Name] = append(named[rec.Name], h)
+		}
+	}
+	found := map[string]*role{}
+	for i := range p.list.Entries {
+		e := &p.list.Entries[i]
+		rec, has := fitted.Lookup(0, e.Name)
+		if has && p.known(rec) || e.Name == order.InputIDs {
+			continue
+		}
+		text := layered(e)
+		r := found[text]
+		if r == nil {
+			r = &role{text: text, layers: map[int]*order.Entry{}, at: i, level: e.Level}
+			found[text] = r
+			p.free = append(p.free, r)
+		}
+		r.layers[e.Layer] = e
+		for _, h := range named[e.Name] {
+			if !slices.Contains(r.held, h) {
+				r.held = append(r.held, h)
+			}
+		}
+	}
+}
