@@ -62,7 +62,7 @@ func TestArithmeticAskedForIsNoFinding(t *testing.T) {
 func TestReasonsForNotIsolating(t *testing.T) {
 	report := says{
 		local: changed{golden: "decode.bfloat16", level: 1, late: true}, args: "--isolate local.st", code: exitMismatch,
-		want: []string{"not isolated: 49 entries: position_ids of pass 0 was not captured, and nothing computes it; dump position_ids to have it (the first is layers.0.self_attn.o_proj)"},
+		want: []string{"not isolated: 49 entries: position_ids of pass 0 was not captured, and nothing computes it; dump position_ids to have it (the first is layers.0.self_attn.o_proj): 49 self_attn.o_proj"},
 		not:  []string{"that takes"},
 	}.check(t)
 	found := regexp.MustCompile(`(?m), (\d+) not isolated$`).FindStringSubmatch(report)
