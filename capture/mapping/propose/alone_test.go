@@ -112,6 +112,27 @@ func TestNamesWithoutLayers(t *testing.T) {
 	}
 }
 
+// A tensor that is no entry is no guess, however near its numbers are to an entry that nobody dumped: what is computed from the entry contradicts it.
+func TestANearTensorIsNoGuess(t *testing.T) {
+	trace, list := mappingtest.Golden(t, "gemma3-tiny/prefill.float32")
+	dump, weights := wrongPort(t, "gemma3-tiny", trace, list, "", nil)
+	r, data := mappingtest.Raw(t, trace, 0, "layers.1.attn_residual")
+	for at := 0; at < len(data); at += 4 {
+		x := math.Float32frombits(binary.LittleEndian.Uint32(data[at:]))
+		binary.LittleEndian.PutUint32(data[at:], math.Float32bits(x*1.1))
+	}
+	all := slices.Clone(dump.Sources())
+	at := slices.IndexFunc(all, func(s capture.Source) bool { return s.Name == "blocks.1.norm_c" })
+	extra := mappingtest.Assembled(t, slices.Insert(all, at, capture.Source{Key: "seen", Name: "seen", DType: r.DType, Shape: r.Shape, Data: bytes.NewReader(data)})...)
+	p, err := propose.Map(t.Context(), extra, extra, list, trace, propose.Options{Weights: weights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Lines) != len(ownNames) || !slices.Equal(p.Left, []string{"seen"}) {
+		t.Errorf("%d lines, left: %v", len(p.Lines), p.Left)
+	}
+}
+
 // Hidden states end with the output of the last norm. Those behind a mistake go on with the count, as a guess.
 func TestHiddenStatesEndWithTheNorm(t *testing.T) {
 	trace, list := mappingtest.Golden(t, "gemma3-tiny/prefill.float32")
