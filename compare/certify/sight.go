@@ -112,6 +112,11 @@ func Unite(runs []*Sight) *Sight {
 				all.Skipped, all.Untried = append(all.Skipped, u.Name), append(all.Untried, u)
 			}
 		}
+		for _, name := range r.Skipped { // of a report that has no reasons
+			if add(name, 2) {
+				all.Skipped = append(all.Skipped, name)
+			}
+		}
 	}
 	return all
 }
