@@ -126,7 +126,7 @@ func nearestMistakes(name string, n int) []string {
 	return anchors
 }
 
-// letters are what is left of a name that people write as one word, as two, or with an underscore: softcap, soft-cap, soft_cap.
+// letters takes out what people write differently: softcap, soft-cap and soft_cap are one name.
 var letters = strings.NewReplacer("-", "", "_", "")
 
 // mentions reports whether the text of a section has a word, or words.

@@ -31,8 +31,7 @@ type Document struct {
 	// Shard says which part of a gate this is; nil where it is the whole, also of one that was merged.
 	Shard *Shard `json:"shard,omitempty"`
 
-	// About is the file of a repository that stands for what was compared, such as tracediff.toml: where a view of code shows what has no line of source.
-	// It may be empty.
+	// About is a file of the repository, such as tracediff.toml. A view of code shows a result there that has no line of source. It may be empty.
 	About string `json:"-"`
 }
 

@@ -82,7 +82,7 @@ func demo(r *compare.Result) string {
 	return "; demo model " + r.Demo
 }
 
-// Demo is what the last line of a gate says of prompts that ran the embedded model, since the file names no other. It is empty where none did.
+// Demo is the end of a gate's last line where a prompt ran the embedded model, since the file names no other; else it is empty.
 func Demo(d *Document) string {
 	for i := range d.Runs {
 		if r := d.Runs[i].Result; r != nil && r.Demo != "" {
