@@ -92,8 +92,8 @@ func mistakesOf(w io.Writer, group string) {
 	}
 }
 
-// nearestMistakes returns the n names nearest to an unknown name: first names with a word of nearly the same spelling, then names whose section
-// contains the unknown name, then the rest. Within each class the edit distance decides.
+// nearestMistakes returns the n names nearest to an unknown name: first names that contain it or have a word of nearly the same spelling, and those whose
+// field of config.json has it; then names whose section contains the unknown name, then the rest. Within each class the edit distance decides.
 func nearestMistakes(name string, n int) []string {
 	name = docs.Anchor(strings.TrimPrefix(strings.TrimPrefix(name, docs.MistakesPage), "#"))
 	type candidate struct {
@@ -108,6 +108,11 @@ func nearestMistakes(name string, n int) []string {
 				c.class, c.far = 0, min(c.far, distance(name, word))
 			}
 		}
+		if joined := letters.Replace(name); len(joined) > 2 && strings.Contains(letters.Replace(s.Anchor), joined) {
+			c.class, c.far = 0, 0
+		} else if len(name) > 2 && slices.ContainsFunc(s.Items, func(i docs.Item) bool { return i.Name == "Fields" && strings.Contains(i.Text, name) }) {
+			c.class, c.far = 0, min(c.far, 1)
+		}
 		if c.class > 0 && mentions(s, strings.ReplaceAll(name, "-", " ")) {
 			c.class = 1
 		}
@@ -120,6 +125,9 @@ func nearestMistakes(name string, n int) []string {
 	}
 	return anchors
 }
+
+// letters takes out what people write differently: softcap, soft-cap and soft_cap are one name.
+var letters = strings.NewReplacer("-", "", "_", "")
 
 // mentions reports whether the text of a section has a word, or words.
 func mentions(s docs.Section, words string) bool {

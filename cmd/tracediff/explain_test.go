@@ -38,7 +38,9 @@ func TestExplainKnowsTheNearest(t *testing.T) {
 	three := regexp.MustCompile(`^hint: the nearest are ([a-z0-9-]+), ([a-z0-9-]+), ([a-z0-9-]+); `)
 	for name, first := range map[string]string{
 		"epsilom": "epsilon", "rotary-pair": "rotary-pairs", "bias": "missing-bias", "gelu": "exact-gelu", "windw": "window-size",
-		"docs/mistakes.md#mask-valve": "mask-value", "tokenizer": "token-ids", "": "", "\x1b[31m": "", strings.Repeat("x", 1000): "",
+		"docs/mistakes.md#mask-valve": "mask-value", "tokenizer": "token-ids",
+		"softcap": "attention-soft-cap", "Soft Cap": "attention-soft-cap", "window_size": "window-size",
+		"theta": "rotary-base", "rope_theta": "rotary-base", "rms_norm_eps": "epsilon", "sliding_window": "window-size", "": "", "\x1b[31m": "", strings.Repeat("x", 1000): "",
 	} {
 		var out, errOut bytes.Buffer
 		if code := run([]string{"tracediff", "explain", name}, nil, &out, &errOut); code != exitUnusable || out.Len() > 0 {

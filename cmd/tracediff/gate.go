@@ -257,5 +257,5 @@ func summary(d *report.Document) string {
 	if w := d.Weights; w != nil && !w.Right() {
 		text += "; of the port's weights " + weightsAre(w.Counts)
 	}
-	return text + report.Accepted(d)
+	return text + report.Demo(d) + report.Accepted(d)
 }

@@ -152,6 +152,7 @@ func (o *outputs) shows() bool {
 // publish writes the outcome of a command everywhere, and returns its error. The files come first: whoever reads standard
 // output may stop. The error of a comparison alone is no part of standard output: it is printed as every other.
 func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) error {
+	d.About = cmp.Or(o.about, githubFile(c))
 	unwritten := o.writeFiles(c, d)
 	if err := o.print(c, d); err != nil {
 		return hint.Also(err, unwritten)
@@ -198,7 +199,7 @@ func (o *outputs) print(c *cli.Context, d *report.Document) error {
 		}
 	}
 	return o.annotations(c, func(w io.Writer) error {
-		return report.Annotations(w, d, cmp.Or(o.about, githubFile(c)))
+		return report.Annotations(w, d, d.About)
 	})
 }
 

@@ -258,6 +258,7 @@ func TestFormatsReportErrors(t *testing.T) {
 // written is named here with what uses it.
 func TestNothingUnwrittenIsPrinted(t *testing.T) {
 	unwritten := map[string]string{
+		"report.Document.About":          "a view of code, for which every command names it, merge too",
 		"report.Run.Since":               "compare alone has it",
 		"report.Run.Pictures":            "HTML, which says that a merged report has none",
 		"picture.Set.tensors":            "as Pictures",

@@ -30,6 +30,9 @@ type Document struct {
 	Weights *weights.Result `json:"weights,omitempty"`
 	// Shard says which part of a gate this is; nil where it is the whole, also of one that was merged.
 	Shard *Shard `json:"shard,omitempty"`
+
+	// About is a file of the repository, such as tracediff.toml. A view of code shows a result there that has no line of source. It may be empty.
+	About string `json:"-"`
 }
 
 // Tool is the program.

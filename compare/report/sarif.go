@@ -80,8 +80,9 @@ type (
 
 // SARIF writes what is wrong as SARIF 2.1.0, for a view of code: a result for the first divergence of each run, and for each further bug that
 // is known. Where a side was recorded as it ran, the result is at the line of source that computes the tensor on the local side, and the
-// reference's line is related to it; else it is at the file of the local trace. A rule is a mistake of docs/mistakes.md, or the class of the
-// mismatch. A run that could not be compared is a notification. The error is that of w.
+// reference's line is related to it; else it is at the file that the document is about, or at that of the local trace. A rule is a mistake of docs/mistakes.md, or the class of the
+// mismatch. A run that could not be compared is a notification. Each result has a file, since GitHub refuses a report with one that has none. The error
+// is that of w.
 func SARIF(w io.Writer, d *Document) error {
 	s := &sarifRun{Tool: sarifTool{sarifDriver{Name: d.Tool.Name, Version: d.Tool.Version, Rules: []sarifRule{}}}, Results: []sarifResult{}}
 	done := sarifInvocation{Successful: true}
@@ -93,11 +94,13 @@ func SARIF(w io.Writer, d *Document) error {
 			continue
 		}
 		if r.Exit != 0 {
-			s.failing(r)
+			s.failing(r, d.About)
 		}
 	}
 	if d.Weights != nil && !d.Weights.Right() {
-		s.add("weights", "weights that are not those of the original", "", sarifResult{Message: sarifText{"the port's weights are not the original's; tracediff weights says which"}, Fingerprints: map[string]string{"tracediff/v1": "weights"}})
+		one := sarifResult{Message: sarifText{"the port's weights are not the original's; tracediff weights says which"}, Fingerprints: map[string]string{"tracediff/v1": "weights"}}
+		one.at("", cmp.Or(d.About, d.Weights.Local.Path), nil)
+		s.add("weights", "weights that are not those of the original", "", one)
 	}
 	s.Invocations = []sarifInvocation{done}
 	e := json.NewEncoder(w)
@@ -113,9 +116,10 @@ func named(r *Run) string {
 	return r.Name + ": "
 }
 
-// failing adds the results of a run that does not match.
-func (s *sarifRun) failing(r *Run) {
+// failing adds the results of a run that does not match; about is the file that the report is about.
+func (s *sarifRun) failing(r *Run, about string) {
 	res := r.Result
+	about = cmp.Or(about, res.Local.Path)
 	said := failure(r)
 	one := sarifResult{
 		Message:      sarifText{clean(said.title) + "\n" + said.message},
@@ -128,9 +132,9 @@ func (s *sarifRun) failing(r *Run) {
 			page = f.Page
 		}
 		one.Fingerprints["tracediff/v1"] = clean(r.Name + "/" + d.Row.Key())
-		one.at(d.Row.Key(), res.Local.Path, d.Code)
+		one.at(d.Row.Key(), about, d.Code)
 	} else {
-		one.at("", res.Local.Path, nil)
+		one.at("", about, nil)
 	}
 	s.add(rule, title, page, one)
 	if res.Isolation == nil {
@@ -144,7 +148,7 @@ func (s *sarifRun) failing(r *Run) {
 			Message:      sarifText{clean(named(r)+"bug in "+f.Where()+": "+f.What) + "\nfirst " + clean(f.First)},
 			Fingerprints: map[string]string{"tracediff/v1": clean(r.Name + "/" + f.First)},
 		}
-		further.at(f.First, res.Local.Path, nil)
+		further.at(f.First, about, nil)
 		s.add("value", "a tensor that is not the reference's: VALUE", f.Bug.Page, further)
 	}
 }
@@ -171,9 +175,6 @@ func (s *sarifRun) add(rule, title, page string, one sarifResult) {
 		s.Tool.Driver.Rules = append(s.Tool.Driver.Rules, r)
 	}
 	one.Rule, one.Index, one.Level = r.ID, at, "error"
-	if one.Locations == nil {
-		one.Locations = []sarifLocation{}
-	}
 	s.Results = append(s.Results, one)
 }
 
@@ -189,7 +190,7 @@ func (r *sarifResult) at(entry, file string, code *compare.Code) {
 			r.Related = []sarifLocation{{Physical: there, Message: &sarifText{"the reference computes it here"}}}
 		}
 	}
-	if here.Physical == nil && file != "" {
+	if here.Physical == nil {
 		here.Physical = &sarifPhysical{Artifact: sarifArtifact{uri(file)}}
 	}
 	r.Locations = []sarifLocation{here}

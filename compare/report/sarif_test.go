@@ -3,6 +3,7 @@ package report_test
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/weights"
 )
 
 type sarifFile struct {
@@ -80,6 +82,40 @@ func TestSARIFHasEveryFailure(t *testing.T) {
 			if r.Level != "error" || run.Tool.Driver.Rules[r.RuleIndex].ID != r.RuleID {
 				t.Errorf("%s: %+v", name, r)
 			}
+		}
+	}
+}
+
+// GitHub refuses a whole report where one result has no file. The file of the gate comes before that of a trace, which no repository has, and a line of source
+// before both.
+func TestSARIFHasAFileForEveryResult(t *testing.T) {
+	row := compare.Row{Name: "layers.0.mlp.act_fn", Verdict: compare.Mismatch, Class: "VALUE"}
+	at := compare.Divergence{Row: row}
+	recorded := at
+	recorded.Code = &compare.Code{Local: "model.py:41"}
+	wrong := &weights.Result{Local: weights.Place{Path: "model.gguf"}, Counts: weights.Counts{Wrong: 1}}
+	result := func(path string, d *compare.Divergence) report.Run {
+		return report.Run{Exit: 1, Result: &compare.Result{Local: compare.Side{Path: path}, Rows: []compare.Row{row}, Divergence: d}}
+	}
+	for name, c := range map[string]struct {
+		document *report.Document
+		about    string
+		want     []string
+	}{
+		"a gate":              {report.NewDocument("v1", result("local.st", &at), result("local.st", nil)).WithWeights(wrong), "ci/tracediff.toml", []string{"ci/tracediff.toml", "ci/tracediff.toml", "ci/tracediff.toml"}},
+		"two traces":          {report.NewDocument("v1", result("local.st", &at)).WithWeights(wrong), "", []string{"local.st", "model.gguf"}},
+		"a line of source":    {report.NewDocument("v1", result("local.st", &recorded)), "ci/tracediff.toml", []string{"model.py"}},
+		"no file, incomplete": {report.NewDocument("v1", result("", nil)), "", []string{"."}},
+	} {
+		c.document.About = c.about
+		var files []string
+		for _, r := range sarifOf(t, c.document).Runs[0].Results {
+			for _, place := range r.Locations {
+				files = append(files, place.PhysicalLocation.ArtifactLocation.URI)
+			}
+		}
+		if !slices.Equal(files, c.want) {
+			t.Errorf("%s: the files are %q, want %q", name, files, c.want)
 		}
 	}
 }

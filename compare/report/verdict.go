@@ -82,6 +82,16 @@ func demo(r *compare.Result) string {
 	return "; demo model " + r.Demo
 }
 
+// Demo is the end of a gate's last line where a prompt ran the embedded model, since the file names no other; else it is empty.
+func Demo(d *Document) string {
+	for i := range d.Runs {
+		if r := d.Runs[i].Result; r != nil && r.Demo != "" {
+			return demo(r)
+		}
+	}
+	return ""
+}
+
 // overflowed says that the dtype of the local tensor is what is wrong with a row, where it is.
 func overflowed(r *compare.Row) string {
 	if !r.Overflowed() {

@@ -113,7 +113,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (_ *compare.Resu
 		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenTexts: j.texts,
 		Flaws: append(mapped.Differ, flaws...), Parity: e.Gate, Map: mapOf(mapped), Remarks: j.remarks(),
 	}
-	if s.Model == "" && a.Run == "" && s.Local.Kind != KindFile {
+	if s.Model == "" && s.Local.Kind != KindFile {
 		o.Demo = Embedded
 	}
 	a.weighed(&o)
