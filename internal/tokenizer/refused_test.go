@@ -87,6 +87,7 @@ func TestJSONBeyondGemmaIsRefusedByName(t *testing.T) {
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Sequence", "pretokenizers": {}}, "decoder": {`, "pre_tokenizer"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": false}, "decoder": {`, `"(a+)+$"`},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Split", "pattern": {}, "behavior": "Isolated", "invert": false}, "decoder": {`, "pattern"},
+		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"}, "decoder": {`, "beside a Metaspace"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "__", "prepend_scheme": "first"}, "decoder": {`, "replacement"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "last"}, "decoder": {`, "prepend_scheme"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "add_prefix_space": false}, "decoder": {`, "add_prefix_space"},
@@ -105,6 +106,21 @@ func TestJSONBeyondGemmaIsRefusedByName(t *testing.T) {
 	_, err := fromJSON(edit{`"type": "BPE"`, `"type": "Unigram"`, ""}.apply(t))
 	if err == nil || !strings.Contains(err.Error(), "--tokens") {
 		t.Errorf("Unigram: %v, want an error that names --tokens", err)
+	}
+}
+
+// A token that another has swallowed and that ends before the other does makes `tokenizers` fail.
+func TestSwallowedTokenIsRefused(t *testing.T) {
+	const flags = `"single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}`
+	strips := strings.Replace(flags, `"rstrip": false`, `"rstrip": true`, 1)
+	tok, err := fromJSON(edit{`"content": "<x>", ` + flags, `"content": "<x>", ` + strips + `, {"id": 6, "content": "\n", ` + strings.Replace(flags, `"lstrip": false`, `"lstrip": true`, 1), ""}.apply(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, fails := range map[string]bool{"<x>\na": false, "<x>a\n a": false, "<x>\n a": true, "<x>\n\n": true, "<x>a \n<x> \n ": true} {
+		if _, err := tok.Encode(text); (err != nil) != fails || fails && !strings.Contains(err.Error(), `"\n" stands in the white space`) {
+			t.Errorf("%q: %v, want that it fails: %v", text, err, fails)
+		}
 	}
 }
 
