@@ -64,6 +64,9 @@ func parseJSON(data []byte) (*Tokenizer, error) {
 	if err := strict(data, &f); err != nil {
 		return nil, err
 	}
+	if err := checkSpelling(data); err != nil {
+		return nil, err
+	}
 	if err := f.unsupported(); err != nil {
 		return nil, err
 	}
@@ -216,6 +219,7 @@ func (f *file) unsupported() error {
 		ok   bool
 		want string
 	}{
+		{"version", len(f.Version) == 0 || sameJSON(f.Version, `"1.0"`), `"1.0"`},
 		// A plain call of transformers uses neither of the two, whatever they say.
 		{"truncation", isNull(f.Truncation) || isObject(f.Truncation), "null or an object"},
 		{"padding", isNull(f.Padding) || isObject(f.Padding), "null or an object"},

@@ -91,7 +91,10 @@ func TestJSONBeyondGemmaIsRefusedByName(t *testing.T) {
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "__", "prepend_scheme": "first"}, "decoder": {`, "replacement"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "last"}, "decoder": {`, "prepend_scheme"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "add_prefix_space": false}, "decoder": {`, "add_prefix_space"},
+		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true},
+			{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true}]}, "decoder": {`, "more than one ByteLevel"},
 		{`"type": "BPE"`, `"type": "Unigram"`, "model.type"},
+		{`"1.0"`, `"2.0"`, "version"},
 		{`"dropout": null`, `"dropout": 0.1`, "model.dropout"},
 		{`"continuing_subword_prefix": null`, `"continuing_subword_prefix": "##"`, "model.continuing_subword_prefix"},
 		{`"end_of_word_suffix": null`, `"end_of_word_suffix": "</w>"`, "model.end_of_word_suffix"},
@@ -124,6 +127,29 @@ func TestSwallowedTokenIsRefused(t *testing.T) {
 	}
 }
 
+// Names of pieces and of special tokens may be any, and so may escapes of pairs of surrogates and of backslashes.
+func TestSpellingsOfJSON(t *testing.T) {
+	for _, e := range []edit{
+		{`"ab": 4`, `"ab": 4, "Merges": 5, "\ud83d\ude00": 6, "\\\\ud800": 7, "\u00e9": 8`, ""}, {`{"<bos>": {`, `{"Bos": {"id": "Bos", "ids": [0]}, "<bos>": {`, ""},
+	} {
+		if _, err := fromJSON(e.apply(t)); err != nil {
+			t.Errorf("%s: %v", e.new, err)
+		}
+	}
+}
+
+// What a normaliser makes of a short text is bounded.
+func TestNormalizerThatGrowsIsStopped(t *testing.T) {
+	grows := `{"type": "Replace", "pattern": {"String": "a"}, "content": "` + strings.Repeat("a", 1000) + `"}`
+	tok, err := fromJSON(edit{`"normalizer": {`, `"normalizer": {"type": "Sequence", "normalizers": [` + strings.Repeat(grows+",", 15) + grows + `]}, "decoder": {`, ""}.apply(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tok.Encode("aaaa"); err == nil || !strings.Contains(err.Error(), "more than 16777216 bytes") {
+		t.Errorf("%v, want that the text is too long", err)
+	}
+}
+
 func TestDamagedJSONIsRefused(t *testing.T) {
 	long := strings.Repeat("a", 1025)
 	for _, e := range []edit{
@@ -132,6 +158,13 @@ func TestDamagedJSONIsRefused(t *testing.T) {
 		{small, small + `{}`, "after the end"},
 		{small, small[:200], "EOF"},
 		{`"1.0"`, "\"\xff\"", "UTF-8"},
+		{`"merges"`, `"Merges"`, `"Merges"`},
+		{`"merges"`, `"merge\u017f"`, "merge"},
+		{`"merges"`, `"merges": [], "Merges"`, `"Merges"`},
+		{`"ids": [1]`, `"IDs": [1]`, `"IDs"`},
+		{`"ab": 4`, `"\ud800": 4`, `\ud800`},
+		{`"ab": 4`, `"a\ud83d\ud83d\ude00": 4`, `\ud83d`},
+		{`"content": "<x>"`, `"content": "\\\\\udE00"`, `\udE00`},
 		{`"a": 2`, `"a": 9`, "number 2"},
 		{`"a": 2`, `"a": 3`, "number 2"},
 		{`"a": 2`, `"a": -1`, "number 2"},
