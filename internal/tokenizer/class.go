@@ -31,9 +31,9 @@ var classOfType = map[string]string{
 	"gemma3n_text": "GemmaTokenizer", "qwen2_moe": "Qwen2Tokenizer", "qwen3": "Qwen2Tokenizer", "qwen3_moe": "Qwen2Tokenizer", "gpt2": "GPT2Tokenizer",
 }
 
-// noteClass notes a class of transformers that may put a normaliser and a pre-tokenizer of its own in the place of the file's. Where it puts
-// the same, the three together are in kinds.txt. named is the class that the config of the tokenizer names, "" for none.
-func (t *Tokenizer) noteClass(fsys fs.FS, named string) error {
+// noteClass notes a class of transformers that may put a normaliser, a pre-tokenizer and a model of its own in the place of the file's. Where it
+// puts the same, all of them together are in kinds.txt. c is the config of the tokenizer.
+func (t *Tokenizer) noteClass(fsys fs.FS, c *config) error {
 	if len(t.kinds) == 0 {
 		return nil // a tokenizer.model
 	}
@@ -49,6 +49,7 @@ func (t *Tokenizer) noteClass(fsys fs.FS, named string) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading the tokenizer: %w", err)
 	}
+	named := c.Class
 	if named == "" && model.Class != nil {
 		named = *model.Class
 	}
@@ -65,6 +66,9 @@ func (t *Tokenizer) noteClass(fsys fs.FS, named string) error {
 	case slices.Contains(plainClasses, class) || class == "LlamaTokenizer" && t.byteLevel:
 		return nil
 	}
-	t.kinds = append(t.kinds, fmt.Sprintf("%s over %s, %s", what, t.kinds[0], t.kinds[1]))
+	if c.PrefixSpace {
+		what += " with add_prefix_space"
+	}
+	t.kinds = append(t.kinds, fmt.Sprintf("%s over %s", what, strings.Join(t.kinds, ", ")))
 	return nil
 }

@@ -41,6 +41,8 @@ type config struct {
 	Regex    bool                  `json:"fix_mistral_regex"`
 	Files    []string              `json:"fast_tokenizer_files"`
 
+	PrefixSpace bool `json:"add_prefix_space"` // some classes of transformers heed it
+
 	others []json.RawMessage // the tokens of all other fields whose names end in _token, such as image_token
 }
 
@@ -91,7 +93,7 @@ func (t *Tokenizer) configure(fsys fs.FS) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading the tokenizer: %w", err)
 	}
-	if err := t.noteClass(fsys, c.Class); err != nil {
+	if err := t.noteClass(fsys, &c); err != nil {
 		return err
 	}
 	data, err = files.ReadFS(fsys, templateFile, maxFile)

@@ -67,6 +67,7 @@ func TestClassOfTransformers(t *testing.T) {
 		{"llama2", "LlamaTokenizer", `tokenizer_class "LlamaTokenizer"`},
 		{"qwen2", "Qwen2Tokenizer", ""},
 		{"gemma", "GemmaTokenizer", ""},
+		{"llama3", "Qwen2Tokenizer", `BPE, ignore_merges`}, // transformers makes its model anew
 	} {
 		got := open(t, withConfig(t, c.family, `{"tokenizer_class": "`+c.class+`"}`, "")).Unchecked()
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
@@ -87,6 +88,9 @@ func TestClassOfModelType(t *testing.T) {
 		{"starcoder", `{"tokenizer_class": "LlamaTokenizer"}`, `{"model_type": "qwen2"}`, `tokenizer_class "Qwen2Tokenizer" over`},
 		{"starcoder", `{"tokenizer_class": null}`, `{"model_type": "gpt_neox", "tokenizer_class": null}`, `no tokenizer_class for the model_type "gpt_neox" over`},
 		{"qwen2", "", `{"model_type": "qwen3"}`, ""},
+		{"qwen2", `{"add_prefix_space": false}`, `{"model_type": "qwen3"}`, ""},
+		{"qwen2", `{"add_prefix_space": true}`, `{"model_type": "llama"}`, ""},
+		{"qwen2", `{"add_prefix_space": true}`, `{"model_type": "qwen3"}`, `tokenizer_class "Qwen2Tokenizer" with add_prefix_space over`},
 		{"gemma", "", `{"model_type": "gemma3_text"}`, ""},
 	} {
 		dir := withConfig(t, c.family, c.config, "")
