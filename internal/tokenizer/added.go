@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -51,8 +52,9 @@ func (m *matcher) has(content string) bool {
 }
 
 // split cuts text at its tokens and calls plain with what stands between them, never empty, and whether
-// it begins the text, and token with their ids.
-func (m *matcher) split(text string, plain func(text string, atStart bool), token func(id int)) {
+// it begins the text, and token with their ids. A token whose text another has swallowed is lost where it
+// swallows what stands before it; where it ends before the other does, `tokenizers` fails, and so does split.
+func (m *matcher) split(text string, plain func(text string, atStart bool), token func(id int)) error {
 	done := 0      // how far plain and token have been called
 	swallowed := 0 // the end of the last white space that a token has taken
 	for at := 0; at < len(text); {
@@ -67,14 +69,23 @@ func (m *matcher) split(text string, plain func(text string, atStart bool), toke
 		if found.SingleWord && (endsWord(text[:start]) || startsWord(text[end:])) {
 			continue
 		}
-		if found.LStrip && done < start {
+		switch {
+		case found.LStrip && done < start:
 			start = done + len(strings.TrimRightFunc(text[done:start], unicode.IsSpace))
+		case found.LStrip:
+			start = done
 		}
 		if found.RStrip {
 			if end >= swallowed {
 				swallowed = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
 			}
 			end = swallowed
+		}
+		switch {
+		case start > end:
+			return fmt.Errorf("added_tokens: %q stands in the white space that another token takes: transformers fails on this text too", found.Content)
+		case start == end:
+			continue
 		}
 		if done < start {
 			plain(text[done:start], done == 0)
@@ -85,6 +96,7 @@ func (m *matcher) split(text string, plain func(text string, atStart bool), toke
 	if done < len(text) {
 		plain(text[done:], done == 0)
 	}
+	return nil
 }
 
 // at returns the longest token that text begins with and its length, 0 without one. Comparing bytes is

@@ -34,8 +34,46 @@ type config struct {
 	Mask     json.RawMessage       `json:"mask_token"`
 	More     json.RawMessage       `json:"additional_special_tokens"` // a list
 	Extra    json.RawMessage       `json:"extra_special_tokens"`      // a list, or an object with names
+	Own      json.RawMessage       `json:"model_specific_special_tokens"`
 	Template json.RawMessage       `json:"chat_template"`
 	Added    map[string]addedToken `json:"added_tokens_decoder"` // by id; without the field id
+	Splits   bool                  `json:"split_special_tokens"`
+	Regex    bool                  `json:"fix_mistral_regex"`
+	Files    []string              `json:"fast_tokenizer_files"`
+
+	PrefixSpace bool `json:"add_prefix_space"` // some classes of transformers heed it
+
+	others []json.RawMessage // the tokens of all other fields whose names end in _token, such as image_token
+}
+
+// read reads a tokenizer_config.json or a special_tokens_map.json.
+func (c *config) read(data []byte) error {
+	var all map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(data, c), json.Unmarshal(data, &all)); err != nil {
+		return err
+	}
+	for name, value := range all {
+		if token, err := tokenName(value); err == nil && token != "" && strings.HasSuffix(name, "_token") && name != "bos_token" {
+			c.others = append(c.others, value)
+		}
+	}
+	return nil
+}
+
+// check returns an error that names a setting with which transformers does not do what tokenizer.json says.
+func (c *config) check(size int) error {
+	switch {
+	case c.Splits:
+		return fmt.Errorf("split_special_tokens: only false is implemented; %s", passIDs)
+	case c.Regex && size > 100_000: // transformers leaves a smaller one as it is
+		return fmt.Errorf("fix_mistral_regex: only false is implemented; %s", passIDs)
+	}
+	for _, name := range c.Files {
+		if name != jsonFile {
+			return fmt.Errorf("fast_tokenizer_files: %.60q, of another version of transformers, is not implemented; %s", name, passIDs)
+		}
+	}
+	return nil
 }
 
 // configure reads these files, where they exist, into t.
@@ -43,10 +81,10 @@ func (t *Tokenizer) configure(fsys fs.FS) error {
 	if err := t.checkOlder(fsys); err != nil {
 		return err
 	}
+	var c config
 	data, err := files.ReadFS(fsys, configFile, maxFile)
 	if err == nil {
-		var c config
-		if err := json.Unmarshal(data, &c); err != nil {
+		if err := c.read(data); err != nil {
 			return fmt.Errorf("reading %s: %w", configFile, err)
 		}
 		if err := t.apply(&c); err != nil {
@@ -54,6 +92,9 @@ func (t *Tokenizer) configure(fsys fs.FS) error {
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading the tokenizer: %w", err)
+	}
+	if err := t.noteClass(fsys, &c); err != nil {
+		return err
 	}
 	data, err = files.ReadFS(fsys, templateFile, maxFile)
 	switch {
@@ -68,6 +109,9 @@ func (t *Tokenizer) configure(fsys fs.FS) error {
 // apply takes from c the chat template and the BOS that it writes. Whether a BOS stands before a prompt
 // that is no conversation, the post-processor of tokenizer.json alone says.
 func (t *Tokenizer) apply(c *config) error {
+	if err := c.check(t.Size()); err != nil && t.added != nil {
+		return err
+	}
 	if err := t.sameTokens(c.Added); err != nil {
 		return fmt.Errorf("added_tokens_decoder: %w", err)
 	}
@@ -79,7 +123,6 @@ func (t *Tokenizer) apply(c *config) error {
 	if err := t.hasTokens(&others); err != nil {
 		return err
 	}
-	t.madeByClass(c.Class)
 	if len(c.BOS) == 0 || t.added == nil { // tokenizer.model names its BOS itself
 		return nil
 	}
@@ -111,7 +154,7 @@ func (t *Tokenizer) checkOlder(fsys fs.FS) error {
 		}
 		var c config
 		if name == specialFile {
-			err = json.Unmarshal(data, &c)
+			err = c.read(data)
 		} else {
 			var ids map[string]json.RawMessage
 			if err = json.Unmarshal(data, &ids); err == nil {
@@ -134,8 +177,8 @@ func (t *Tokenizer) hasTokens(c *config) error {
 	if t.added == nil {
 		return nil
 	}
-	list := []json.RawMessage{c.BOS, c.EOS, c.Unknown, c.Pad, c.Sep, c.Cls, c.Mask}
-	for _, field := range []json.RawMessage{c.More, c.Extra} {
+	list := append([]json.RawMessage{c.BOS, c.EOS, c.Unknown, c.Pad, c.Sep, c.Cls, c.Mask}, c.others...)
+	for _, field := range []json.RawMessage{c.More, c.Extra, c.Own} {
 		var more []json.RawMessage
 		var named map[string]json.RawMessage
 		if isNull(field) {
@@ -156,19 +199,6 @@ func (t *Tokenizer) hasTokens(c *config) error {
 		}
 	}
 	return nil
-}
-
-// plainClasses are the values of tokenizer_class with which transformers takes tokenizer.json as it is.
-var plainClasses = []string{"", "PreTrainedTokenizer", "TokenizersBackend", "PythonBackend"}
-
-// madeByClass notes a class of transformers that may put a normaliser and a pre-tokenizer of its own in the place of the file's. Where it puts
-// the same, the three together are in kinds.txt.
-func (t *Tokenizer) madeByClass(class string) {
-	class = strings.TrimSuffix(class, "Fast")
-	if len(t.kinds) == 0 || slices.Contains(plainClasses, class) || class == "LlamaTokenizer" && t.byteLevel {
-		return
-	}
-	t.kinds = append(t.kinds, fmt.Sprintf("tokenizer_class %.60q over %s, %s", class, t.kinds[0], t.kinds[1]))
 }
 
 // sameTokens returns an error where the config has an added token that tokenizer.json has not, or has

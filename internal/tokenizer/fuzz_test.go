@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -13,11 +14,14 @@ import (
 	"github.com/tracediff/tracediff/internal/tokenizer"
 )
 
+// refusals are the reasons for which a good file gives no ids of a good text.
+var refusals = []string{"transformers fails on this text too", "too many steps", "a text of more than"}
+
 // use does with a tokenizer what the program does, and checks what every tokenizer promises.
 func use(t *testing.T, tok *tokenizer.Tokenizer, text string) {
 	t.Helper()
 	ids, err := tok.Encode(text)
-	if (err == nil) != utf8.ValidString(text) {
+	if err == nil && !utf8.ValidString(text) || err != nil && utf8.ValidString(text) && !slices.ContainsFunc(refusals, func(why string) bool { return strings.Contains(err.Error(), why) }) {
 		t.Fatalf("Encode(%q): %v", text, err)
 	}
 	for _, id := range ids {
@@ -38,7 +42,7 @@ func use(t *testing.T, tok *tokenizer.Tokenizer, text string) {
 const maxSeed = 16 << 10
 
 func FuzzOpenJSON(f *testing.F) {
-	files := [][]byte{[]byte(small), []byte(strings.Replace(small, `["a", "b"]`, `"a b"`, 1))}
+	files := [][]byte{[]byte(small), []byte(strings.Replace(small, `["a", "b"]`, `"a b"`, 1)), []byte(strings.Replace(small, `"unk_token": "<unk>"`, `"unk_token": "<none>"`, 1))}
 	for _, v := range lines[struct{ Tokenizer json.RawMessage }](f, "variants.jsonl") {
 		if len(v.Tokenizer) < maxSeed {
 			files = append(files, v.Tokenizer)

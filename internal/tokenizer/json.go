@@ -64,6 +64,9 @@ func parseJSON(data []byte) (*Tokenizer, error) {
 	if err := strict(data, &f); err != nil {
 		return nil, err
 	}
+	if err := checkSpelling(data); err != nil {
+		return nil, err
+	}
 	if err := f.unsupported(); err != nil {
 		return nil, err
 	}
@@ -80,6 +83,10 @@ func parseJSON(data []byte) (*Tokenizer, error) {
 	}
 	if r.steps, preTokenizer, t.byteLevel, err = readPreTokenizer(f.PreTokenizer); err != nil {
 		return nil, err
+	}
+	// What is the start to it, `tokenizers` asks of places in the text before the normaliser, which may have taken the start away.
+	if len(r.normalize) > 0 && len(r.steps) > 0 && r.steps[0].first {
+		return nil, fmt.Errorf(`normalizer: none is implemented beside a Metaspace with prepend_scheme "first"; %s`, passIDs)
 	}
 	if r.bpe, model, err = f.Model.bpe(t.byteLevel); err != nil {
 		return nil, err
@@ -128,10 +135,6 @@ func (r *reader) addTokens(tokens []addedToken) (map[string]addedToken, error) {
 			return nil, fmt.Errorf("added_tokens: %q and %q are one text to the normalizer", other.Content, a.Content)
 		}
 		r.normalized.add(content, a)
-		if len(r.normalize) > 0 && len(r.steps) > 0 && r.steps[0].first {
-			return nil, fmt.Errorf(`added_tokens: %q is looked for in normalised text, which is not implemented beside a Metaspace with prepend_scheme "first"; %s`,
-				a.Content, passIDs)
-		}
 	}
 	return added, nil
 }
@@ -140,16 +143,18 @@ func (r *reader) addTokens(tokens []addedToken) (map[string]addedToken, error) {
 // the normalised ones, cuts the rest into pieces and merges those.
 func (r *reader) encode(text string) ([]int, error) {
 	e := &encoding{reader: r, ids: make([]int, 0, len(text)/3+1), budget: pattern.NewBudget(len(text))} // some three characters make a token
-	r.raw.split(text, func(plain string, atStart bool) {
+	err := r.raw.split(text, func(plain string, atStart bool) {
 		changed, err := r.normalize.apply(plain, e.budget)
 		if err != nil {
 			e.fail(err)
 			return
 		}
-		r.normalized.split(changed, func(plain string, first bool) {
+		err = r.normalized.split(changed, func(plain string, first bool) {
 			e.pieces(plain, r.steps, atStart && first)
 		}, e.token)
+		e.fail(err)
 	}, e.token)
+	e.fail(err)
 	return e.ids, e.err
 }
 
@@ -214,6 +219,7 @@ func (f *file) unsupported() error {
 		ok   bool
 		want string
 	}{
+		{"version", len(f.Version) == 0 || sameJSON(f.Version, `"1.0"`), `"1.0"`},
 		// A plain call of transformers uses neither of the two, whatever they say.
 		{"truncation", isNull(f.Truncation) || isObject(f.Truncation), "null or an object"},
 		{"padding", isNull(f.Padding) || isObject(f.Padding), "null or an object"},

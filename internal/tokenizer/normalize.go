@@ -12,8 +12,8 @@ import (
 const (
 	// maxSteps bounds the parts of a normaliser and of a pre-tokenizer, for the work on a text grows with them. Known ones have four.
 	maxSteps = 16
-	// maxText bounds the bytes of a text in the work, which a normaliser makes longer.
-	maxText = 256 << 20
+	// maxText bounds the bytes of a text in the work, which a normaliser makes longer: a byte may take some fifty in the merges.
+	maxText = 16 << 20
 )
 
 // A normalizer is a part of the normaliser: what it does to a text between added tokens.

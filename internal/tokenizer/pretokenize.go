@@ -133,6 +133,9 @@ func readPreTokenizer(raw json.RawMessage) (steps []step, name string, byteLevel
 		if err == nil && s.first && len(steps) > 0 {
 			err = fmt.Errorf(`prepend_scheme "first" of a Metaspace is implemented as the first of a Sequence only; %s`, passIDs)
 		}
+		if err == nil && s.spells && byteLevel { // each makes a text up to twice as long
+			err = fmt.Errorf("more than one ByteLevel is not implemented; %s", passIDs)
+		}
 		if err != nil {
 			return nil, "", false, fmt.Errorf("pre_tokenizer: %w", err)
 		}

@@ -87,10 +87,14 @@ func TestJSONBeyondGemmaIsRefusedByName(t *testing.T) {
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Sequence", "pretokenizers": {}}, "decoder": {`, "pre_tokenizer"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": false}, "decoder": {`, `"(a+)+$"`},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Split", "pattern": {}, "behavior": "Isolated", "invert": false}, "decoder": {`, "pattern"},
+		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"}, "decoder": {`, "beside a Metaspace"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "__", "prepend_scheme": "first"}, "decoder": {`, "replacement"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "last"}, "decoder": {`, "prepend_scheme"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "add_prefix_space": false}, "decoder": {`, "add_prefix_space"},
+		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true},
+			{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true}]}, "decoder": {`, "more than one ByteLevel"},
 		{`"type": "BPE"`, `"type": "Unigram"`, "model.type"},
+		{`"1.0"`, `"2.0"`, "version"},
 		{`"dropout": null`, `"dropout": 0.1`, "model.dropout"},
 		{`"continuing_subword_prefix": null`, `"continuing_subword_prefix": "##"`, "model.continuing_subword_prefix"},
 		{`"end_of_word_suffix": null`, `"end_of_word_suffix": "</w>"`, "model.end_of_word_suffix"},
@@ -108,6 +112,44 @@ func TestJSONBeyondGemmaIsRefusedByName(t *testing.T) {
 	}
 }
 
+// A token that another has swallowed and that ends before the other does makes `tokenizers` fail.
+func TestSwallowedTokenIsRefused(t *testing.T) {
+	const flags = `"single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}`
+	strips := strings.Replace(flags, `"rstrip": false`, `"rstrip": true`, 1)
+	tok, err := fromJSON(edit{`"content": "<x>", ` + flags, `"content": "<x>", ` + strips + `, {"id": 6, "content": "\n", ` + strings.Replace(flags, `"lstrip": false`, `"lstrip": true`, 1), ""}.apply(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, fails := range map[string]bool{"<x>\na": false, "<x>a\n a": false, "<x>\n a": true, "<x>\n\n": true, "<x>a \n<x> \n ": true} {
+		if _, err := tok.Encode(text); (err != nil) != fails || fails && !strings.Contains(err.Error(), `"\n" stands in the white space`) {
+			t.Errorf("%q: %v, want that it fails: %v", text, err, fails)
+		}
+	}
+}
+
+// Names of pieces and of special tokens may be any, and so may escapes of pairs of surrogates and of backslashes.
+func TestSpellingsOfJSON(t *testing.T) {
+	for _, e := range []edit{
+		{`"ab": 4`, `"ab": 4, "Merges": 5, "\ud83d\ude00": 6, "\\\\ud800": 7, "\u00e9": 8`, ""}, {`{"<bos>": {`, `{"Bos": {"id": "Bos", "ids": [0]}, "<bos>": {`, ""},
+	} {
+		if _, err := fromJSON(e.apply(t)); err != nil {
+			t.Errorf("%s: %v", e.new, err)
+		}
+	}
+}
+
+// What a normaliser makes of a short text is bounded.
+func TestNormalizerThatGrowsIsStopped(t *testing.T) {
+	grows := `{"type": "Replace", "pattern": {"String": "a"}, "content": "` + strings.Repeat("a", 1000) + `"}`
+	tok, err := fromJSON(edit{`"normalizer": {`, `"normalizer": {"type": "Sequence", "normalizers": [` + strings.Repeat(grows+",", 15) + grows + `]}, "decoder": {`, ""}.apply(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tok.Encode("aaaa"); err == nil || !strings.Contains(err.Error(), "more than 16777216 bytes") {
+		t.Errorf("%v, want that the text is too long", err)
+	}
+}
+
 func TestDamagedJSONIsRefused(t *testing.T) {
 	long := strings.Repeat("a", 1025)
 	for _, e := range []edit{
@@ -116,6 +158,13 @@ func TestDamagedJSONIsRefused(t *testing.T) {
 		{small, small + `{}`, "after the end"},
 		{small, small[:200], "EOF"},
 		{`"1.0"`, "\"\xff\"", "UTF-8"},
+		{`"merges"`, `"Merges"`, `"Merges"`},
+		{`"merges"`, `"merge\u017f"`, "merge"},
+		{`"merges"`, `"merges": [], "Merges"`, `"Merges"`},
+		{`"ids": [1]`, `"IDs": [1]`, `"IDs"`},
+		{`"ab": 4`, `"\ud800": 4`, `\ud800`},
+		{`"ab": 4`, `"a\ud83d\ud83d\ude00": 4`, `\ud83d`},
+		{`"content": "<x>"`, `"content": "\\\\\udE00"`, `\udE00`},
 		{`"a": 2`, `"a": 9`, "number 2"},
 		{`"a": 2`, `"a": 3`, "number 2"},
 		{`"a": 2`, `"a": -1`, "number 2"},

@@ -67,6 +67,7 @@ func TestClassOfTransformers(t *testing.T) {
 		{"llama2", "LlamaTokenizer", `tokenizer_class "LlamaTokenizer"`},
 		{"qwen2", "Qwen2Tokenizer", ""},
 		{"gemma", "GemmaTokenizer", ""},
+		{"llama3", "Qwen2Tokenizer", `BPE, ignore_merges`}, // transformers makes its model anew
 	} {
 		got := open(t, withConfig(t, c.family, `{"tokenizer_class": "`+c.class+`"}`, "")).Unchecked()
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
@@ -75,10 +76,55 @@ func TestClassOfTransformers(t *testing.T) {
 	}
 }
 
+// Where the config of the tokenizer names no class, that of the model does, by name or by its type; and some types have their class whatever is
+// named.
+func TestClassOfModelType(t *testing.T) {
+	for _, c := range []struct{ family, config, model, want string }{
+		{"starcoder", "", `{"model_type": "llama"}`, ""},
+		{"starcoder", "", `{"model_type": "gpt2"}`, `tokenizer_class "GPT2Tokenizer" over normalizer none, pre_tokenizer Digits, individual, ByteLevel split`},
+		{"starcoder", "{}", `{"model_type": "llama", "tokenizer_class": "Qwen2TokenizerFast"}`, `tokenizer_class "Qwen2Tokenizer" over`},
+		{"starcoder", `{"tokenizer_class": "PreTrainedTokenizerFast"}`, `{"model_type": "qwen2"}`, `tokenizer_class "Qwen2Tokenizer" over`},
+		{"starcoder", `{"tokenizer_class": "PreTrainedTokenizerFast"}`, `{"model_type": "qwen3", "tokenizer_class": "Qwen2Tokenizer"}`, ""},
+		{"starcoder", `{"tokenizer_class": "LlamaTokenizer"}`, `{"model_type": "qwen2"}`, `tokenizer_class "Qwen2Tokenizer" over`},
+		{"starcoder", `{"tokenizer_class": null}`, `{"model_type": "gpt_neox", "tokenizer_class": null}`, `no tokenizer_class for the model_type "gpt_neox" over`},
+		{"qwen2", "", `{"model_type": "qwen3"}`, ""},
+		{"qwen2", `{"add_prefix_space": false}`, `{"model_type": "qwen3"}`, ""},
+		{"qwen2", `{"add_prefix_space": true}`, `{"model_type": "llama"}`, ""},
+		{"qwen2", `{"add_prefix_space": true}`, `{"model_type": "qwen3"}`, `tokenizer_class "Qwen2Tokenizer" with add_prefix_space over`},
+		{"gemma", "", `{"model_type": "gemma3_text"}`, ""},
+	} {
+		dir := withConfig(t, c.family, c.config, "")
+		dir["config.json"] = &fstest.MapFile{Data: []byte(c.model)}
+		got := open(t, dir).Unchecked()
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s, %s, %s: %q is unchecked, want %q", c.family, c.config, c.model, got, c.want)
+		}
+	}
+	dir := withConfig(t, "qwen2", "", "")
+	dir["config.json"] = &fstest.MapFile{Data: []byte("{")}
+	if _, err := tokenizer.Open(dir); err == nil || !strings.Contains(err.Error(), "reading config.json") {
+		t.Errorf("a damaged config.json: %v", err)
+	}
+}
+
+// With these settings transformers does not do what tokenizer.json says.
+func TestSettingsOfAConfig(t *testing.T) {
+	for field, want := range map[string]string{
+		`"split_special_tokens": true`: "split_special_tokens: only false", `"fast_tokenizer_files": ["tokenizer.json", "tokenizer.4.0.0.json"]`: `"tokenizer.4.0.0.json"`,
+	} {
+		if _, err := tokenizer.Open(withConfig(t, "qwen2", "{"+field+"}", "")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error that says %q", field, err, want)
+		}
+	}
+	// A tokenizer of few tokens is left as it is.
+	open(t, withConfig(t, "qwen2", `{"split_special_tokens": false, "fast_tokenizer_files": ["tokenizer.json"], "fix_mistral_regex": true}`, ""))
+}
+
 // transformers adds the special tokens of a config to those of tokenizer.json, and finds them in any text.
 func TestSpecialTokensOfAConfig(t *testing.T) {
 	for _, field := range []string{
 		`"eos_token": "the"`, `"pad_token": {"content": "the"}`, `"additional_special_tokens": ["<|im_end|>", "the"]`, `"mask_token": "new"`, `"extra_special_tokens": {"image": "the"}`,
+		`"image_token": "the"`, `"model_specific_special_tokens": {"image": "the"}`,
 	} {
 		_, err := tokenizer.Open(withConfig(t, "qwen2", "{"+field+"}", ""))
 		if err == nil || !strings.Contains(err.Error(), "is not an added token of tokenizer.json") {
@@ -94,5 +140,5 @@ func TestSpecialTokensOfAConfig(t *testing.T) {
 		files[name] = &fstest.MapFile{Data: []byte(strings.Replace(text, "the", "<|im_end|>", 1))}
 		open(t, files)
 	}
-	open(t, withConfig(t, "qwen2", `{"eos_token": "<|im_end|>", "unk_token": null, "additional_special_tokens": ["<|im_start|>"]}`, ""))
+	open(t, withConfig(t, "qwen2", `{"eos_token": "<|im_end|>", "unk_token": null, "add_bos_token": true, "image_token": "<|im_end|>", "additional_special_tokens": ["<|im_start|>"]}`, ""))
 }

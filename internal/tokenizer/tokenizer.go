@@ -119,7 +119,7 @@ func Open(fsys fs.FS) (*Tokenizer, error) {
 
 // Check is the error of [Open] for a file that is not to be read: no regular file, or too large. It reads nothing.
 func Check(fsys fs.FS) error {
-	for _, name := range []string{jsonFile, modelFile, configFile, templateFile, specialFile, addedFile} {
+	for _, name := range []string{jsonFile, modelFile, configFile, templateFile, specialFile, addedFile, modelFileName} {
 		if err := files.CheckFS(fsys, name, maxFile); err != nil {
 			return fmt.Errorf("reading the tokenizer: %w", err)
 		}
