@@ -2,7 +2,6 @@ package propose
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -123,41 +122,40 @@ func (p *proposer) inSeries(t *template, r *role) bool {
 
 // turns compares the order of the dump with the order of computing, for the tensors that have become entries.
 type turns struct {
-	before map[string]map[string]bool // by entry: all that it is computed from
-	at     map[string]int             // by entry: where its tensor stands in the dump
-	kept   bool                       // each tensor stands behind those that it is computed from
+	before []bits      // by entry: the entries that it is computed from
+	at     map[int]int // by entry: where its tensor stands in the dump
+	kept   bool        // each tensor stands behind those that it is computed from
+	pairs  int         // how many pairings were looked at
 }
+
+// bits is a set of entries.
+type bits []uint64
+
+func (b bits) has(entry int) bool { return b[entry/64]>>(entry%64)&1 == 1 }
 
 // leastTurns is how many tensors have to stand in the order of computing before the order of the dump counts as evidence.
 const leastTurns = 8
 
 // turns looks at the tensors that have become entries so far.
 func (p *proposer) turns() *turns {
-	if p.before == nil {
-		p.before = map[string]map[string]bool{}
-		for i := range p.list.Entries { // operands stand first
-			e := &p.list.Entries[i]
-			of := map[string]bool{}
-			for _, in := range e.Inputs {
-				if !in.Prev {
-					of[in.Name] = true
-					maps.Copy(of, p.before[in.Name])
-				}
-			}
-			p.before[e.Name] = of
-		}
+	if p.turned == nil {
+		p.turned = &turns{before: p.operands(), pairs: -1}
 	}
-	t := &turns{before: p.before, at: map[string]int{}, kept: true}
+	t := p.turned
+	if t.pairs == len(p.pairs) {
+		return t
+	}
+	t.at, t.kept, t.pairs = map[int]int{}, true, len(p.pairs)
 	for _, o := range p.pairs {
 		for _, x := range o.t.all {
 			if e := o.r.layers[x.best.layer]; e != nil && x.r.Pass == 0 {
-				t.at[e.Name] = x.at
+				t.at[p.list.Index(e.Name)] = x.at
 			}
 		}
 	}
-	for name, at := range t.at {
-		for other := range t.before[name] {
-			if y, ok := t.at[other]; ok && y > at {
+	for entry, at := range t.at {
+		for other, y := range t.at {
+			if t.before[entry].has(other) && y > at {
 				t.kept = false
 			}
 		}
@@ -165,16 +163,35 @@ func (p *proposer) turns() *turns {
 	return t
 }
 
+// operands are, by entry, all entries that it is computed from in one pass.
+func (p *proposer) operands() []bits {
+	all, words := make([]bits, len(p.list.Entries)), (len(p.list.Entries)+63)/64
+	for i := range p.list.Entries { // operands stand first
+		all[i] = make(bits, words)
+		for _, in := range p.list.Entries[i].Inputs {
+			from := p.list.Index(in.Name)
+			if in.Prev || from < 0 {
+				continue
+			}
+			all[i][from/64] |= 1 << (from % 64)
+			for k, w := range all[from] {
+				all[i][k] |= w
+			}
+		}
+	}
+	return all
+}
+
 // shown reports whether the order of the dump is evidence.
 func (t *turns) shown() bool { return t.kept && len(t.at) >= leastTurns }
 
 // allow reports whether a tensor may be an entry: it stands behind what the entry is computed from, and before what is computed from the entry.
-func (t *turns) allow(x *template, name string) bool {
+func (t *turns) allow(x *template, entry int) bool {
 	if !t.kept {
 		return false
 	}
 	for other, at := range t.at {
-		if t.before[name][other] && at > x.all[0].at || t.before[other][name] && at < x.all[0].at {
+		if t.before[entry].has(other) && at > x.all[0].at || t.before[other].has(entry) && at < x.all[0].at {
 			return false
 		}
 	}

@@ -196,17 +196,17 @@ type proposer struct {
 	ways   map[string][]arrangement
 	out    Proposal
 
-	computed *computed                  // nil without a checkpoint
-	made     int                        // tensors that were computed
-	work     int                        // what that took, see [program.Program.Time]
-	supposed int                        // the part of it for pairs that were none
-	pairs    []pairing                  // in the order in which they were found
-	named    map[string]bool            // the entries that have a tensor
-	valued   map[string]float64         // by entry with the values of the reference: how far they are
-	tried    map[string]bool            // pairs that are none
-	before   map[string]map[string]bool // by entry: all that it is computed from; see [proposer.turns]
-	inPasses bool                       // the elements of a dump that is a list are passes
-	looking  func(name string)          // is told the name of the tensor, or of the entry, that is looked at
+	computed *computed          // nil without a checkpoint
+	made     int                // tensors that were computed
+	work     int                // what that took, see [program.Program.Time]
+	supposed int                // the part of it for pairs that were none
+	pairs    []pairing          // in the order in which they were found
+	named    map[string]bool    // the entries that have a tensor
+	valued   map[string]float64 // by entry with the values of the reference: how far they are
+	tried    map[string]bool    // pairs that are none
+	turned   *turns             // see [proposer.turns]
+	inPasses bool               // the elements of a dump that is a list are passes
+	looking  func(name string)  // is told the name of the tensor, or of the entry, that is looked at
 }
 
 // want is the shape of an entry in the first pass.

@@ -66,7 +66,7 @@ func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
 		return false, nil
 	}
 	var from, to *fit
-	began, turns := p.work, p.turns()
+	began := p.work
 	defer func() {
 		if to == nil {
 			p.supposed += p.work - began
@@ -76,7 +76,7 @@ func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
 		if p.supposed+p.work-began > mostSupposed {
 			break
 		}
-		if t.settled || !operand.freeFor(t) || len(could) == 1 && could[0] == t || operand.alone && !turns.allow(t, operand.text) {
+		if t.settled || !operand.freeFor(t) || len(could) == 1 && could[0] == t || operand.alone && !p.turns().allow(t, operand.at) {
 			continue
 		}
 		for _, form := range t.forms {
@@ -127,9 +127,8 @@ func apart(a, b int) int { return max(a-b, b-a) }
 
 // fitting are the open tensors that have the shape of an entry.
 func (p *proposer) fitting(r *role) []*template {
-	turns := p.turns()
 	return slices.DeleteFunc(slices.Clone(p.open), func(t *template) bool {
-		return t.settled || !r.freeFor(t) || r.alone && !turns.allow(t, r.text) || !slices.ContainsFunc(t.forms, func(f *form) bool { return len(p.fits(t, f, r)) > 0 })
+		return t.settled || !r.freeFor(t) || r.alone && !p.turns().allow(t, r.at) || !slices.ContainsFunc(t.forms, func(f *form) bool { return len(p.fits(t, f, r)) > 0 })
 	})
 }
 

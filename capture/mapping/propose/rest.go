@@ -85,7 +85,7 @@ const mostGuesses = 8
 
 // guesses are those that the shapes of the open tensors allow.
 func (p *proposer) guesses() ([]guess, error) {
-	ordered, turns := p.written(), p.turns()
+	ordered := p.written()
 	var all []guess
 	for _, t := range p.open {
 		if t.settled {
@@ -94,7 +94,7 @@ func (p *proposer) guesses() ([]guess, error) {
 		p.looking(t.text)
 		var mine []guess
 		for _, r := range p.free {
-			if !r.freeFor(t) || p.another(r) || p.echoes(r) || r.alone && !turns.allow(t, r.text) {
+			if !r.freeFor(t) || p.another(r) || p.echoes(r) || r.alone && !p.turns().allow(t, r.at) {
 				continue
 			}
 			ways := p.plainWays(t, r)
@@ -107,7 +107,7 @@ func (p *proposer) guesses() ([]guess, error) {
 				return nil, err
 			}
 			if r.alone {
-				g.between = turns.shown() || p.inSeries(t, r)
+				g.between = p.turns().shown() || p.inSeries(t, r)
 			}
 			mine = append(mine, g)
 		}
