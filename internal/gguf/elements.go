@@ -17,7 +17,7 @@ func (f *File) open(key string) (s *scanner, a Array) {
 	return &scanner{r: f.data, size: f.size, at: f.elements[key], kept: maxElements}, a
 }
 
-// Texts reads the elements of an array of strings. Without such an array there are none, and no error. They may have control characters.
+// Texts reads the elements of an array of strings, which may have control characters. If the file has no such array, Texts returns nil and no error.
 func (f *File) Texts(key string) ([]string, error) {
 	s, a := f.open(key)
 	if s == nil {

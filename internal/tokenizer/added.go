@@ -51,9 +51,9 @@ func (m *matcher) has(content string) bool {
 	return ok
 }
 
-// split cuts text at its tokens and calls plain with what stands between them, never empty, and whether
-// it begins the text, and token with their ids. A token whose text another has swallowed is lost where it
-// swallows what stands before it; where it ends before the other does, `tokenizers` fails, and so does split.
+// split cuts text at its added tokens. It calls token with the id of each token, and plain with each text between two tokens, which is not
+// empty, and with whether that text begins the whole text. A token with lstrip is dropped if a token with rstrip has taken its text. If the
+// dropped token ended first, split returns an error, as `tokenizers` does.
 func (m *matcher) split(text string, plain func(text string, atStart bool), token func(id int)) error {
 	done := 0      // how far plain and token have been called
 	swallowed := 0 // the end of the last white space that a token has taken

@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 )
 
-// namesWithCapitals are the names of fields that have capitals; those of all others are small letters and "_".
+// namesWithCapitals lists the field names that have capitals. Other field names have small letters and "_" only.
 var namesWithCapitals = []string{"String", "Regex", "SpecialToken", "Sequence", "Fixed"}
 
 // checkSpelling returns an error where encoding/json reads a tokenizer.json, which is valid JSON, otherwise than `tokenizers` does: it takes

@@ -141,7 +141,7 @@ func (t *Tokenizer) Encode(text string) ([]int, error) {
 	return t.encoder.encode(text)
 }
 
-// Prompt returns the ids of text with those that transformers puts around a prompt: a BOS before it, with some files an EOS behind it.
+// Prompt returns the ids of text, with the ids that transformers puts around a prompt: a BOS in front, and with some files an EOS at the end.
 func (t *Tokenizer) Prompt(text string) ([]int, error) {
 	ids, err := t.Encode(text)
 	if err != nil {

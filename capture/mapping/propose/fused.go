@@ -51,8 +51,8 @@ type cutting struct {
 	Line
 	f     *form
 	roles []*role
-	good  int    // layers in which all parts have the values of the reference, or those that are computed
-	by    string // which of the two
+	good  int    // number of layers in which all parts have the expected values
+	by    string // source of the expected values: the reference, or computing
 }
 
 // cuttings are the ways to cut a form of a tensor into a group of entries, by its shape. What ranks have is cut on each of them, and

@@ -12,7 +12,7 @@ type role struct {
 	text   string
 	layers map[int]*order.Entry // −1 for one outside of layers
 	at     int                  // in the order
-	level  int                  // of its entries: of those with the same values, the one that is captured first is meant
+	level  int                  // lowest capture level of its entries; of two roles with the same values, the role of the lower level is meant
 	taken  bool
 	held   []held // the tensors that have its name in another layout
 	alone  bool   // an entry of one layer, by itself; see [proposer.alone]

@@ -146,7 +146,7 @@ func (p *parser) folded(ranges [][2]rune) ([][2]rune, error) {
 	return all, nil
 }
 
-// group reads a group behind its first parenthesis. Nothing refers to a group by number, so it does not matter whether it counts.
+// group reads a group after its opening parenthesis. No expression refers to groups by number, so capturing and other groups are the same.
 func (p *parser) group() (node, error) {
 	if p.depth++; p.depth > maxDepth {
 		return node{}, fmt.Errorf("groups more than %d deep", maxDepth)
@@ -210,7 +210,7 @@ func (p *parser) quantified(n node) (node, error) {
 	return q, nil
 }
 
-// count reads {n}, {n,}, {,m} or {n,m} behind its brace; exact says that it is the first.
+// count reads {n}, {n,}, {,m} or {n,m} after the opening brace. exact reports the form {n}.
 func (p *parser) count() (least, most int, exact bool, err error) {
 	inside, rest, closed := strings.Cut(p.rest, "}")
 	p.rest = rest

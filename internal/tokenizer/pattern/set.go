@@ -100,7 +100,7 @@ func (s *Set) start(text string) (size int, ok bool) {
 //go:embed classes.txt.gz
 var classesFile []byte
 
-// classes are the sets by name. General categories, such as "Lu", are those of Oniguruma, "space" is its \s.
+// classes maps a name to a set of characters: a general category of Oniguruma, such as "Lu", or "space", which is \s of Oniguruma.
 var classes = sync.OnceValue(func() map[string]*Set {
 	zip, err := gzip.NewReader(bytes.NewReader(classesFile))
 	if err != nil {

@@ -1,0 +1,55 @@
+package certify
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
+)
+
+// What is said of attention in one kernel does not depend on how many queries are computed at one time: in pieces, too, it is certified in its kernel.
+func TestFusedAttentionSomeQueriesAtATime(t *testing.T) {
+	trace, err := capture.Open(filepath.FromSlash("../../fixtures/foreign/fused/declared.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { trace.Close() })
+	want := map[string]string{}
+	for _, block := range []int{blockElements, 1} {
+		i, pieces := isolatorIn(t, trace, "llama-tiny"), 0
+		i.block = block
+		for _, r := range trace.Records() {
+			if !strings.HasSuffix(r.Name, ".self_attn.context") {
+				continue
+			}
+			of, err := i.unread(t.Context(), order.Node{Entry: i.list.Index(r.Name), Pass: r.Pass}, i.has)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if of.pieces() > 0 {
+				pieces++
+				if c, err := of.inBlocks(); c == nil || err != nil {
+					t.Errorf("%s is not certified some queries at a time: %v", r.Key, err)
+				}
+			}
+			c, err := i.Certify(t.Context(), r.Name, r.Pass)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprintf("%+v", *c); block == blockElements {
+				want[r.Key] = got
+				if c.Arithmetic == string(Strict) || !c.Good() {
+					t.Errorf("%s is not certified in a kernel: %s", r.Key, got)
+				}
+			} else if got != want[r.Key] {
+				t.Errorf("%s in pieces:\n%s, want\n%s", r.Key, got, want[r.Key])
+			}
+		}
+		if len(want) == 0 || (block == 1) != (pieces == len(want)) {
+			t.Errorf("blocks of %d elements: %d of %d entries in pieces", block, pieces, len(want))
+		}
+	}
+}
