@@ -71,7 +71,7 @@ func (s *search) overwritten(other *order.Entry, at, rank int) error {
 	}
 	t := s.first.signed(s.m)
 	what := s.value(s.first, t.Result(at))
-	if Role(other.Inputs[0].Name) != what { // it does not read it
+	if what != tensorTerm(other.Inputs[0].Name) { // it does not read it
 		return nil
 	}
 	for inner := 1; inner <= mostInner; inner++ {

@@ -27,7 +27,7 @@ func (s *search) computedIn() error {
 			at := t.Of(i)
 			text := "it is computed in " + d.String() + ", each step rounded"
 			if i != end {
-				text = "it is computed in " + d.String() + " up to " + s.step(s.first, i)
+				text = "it is computed in " + d.String() + " up to " + s.step(s.first, i).String()
 			}
 			if err := s.try(hypothesis{
 				class: program.Inserted, rank: 3200 + 100*rank + k, of: "computed in " + d.String(),

@@ -30,16 +30,16 @@ func (s *search) computedPartIn() error {
 			if !st.Prim.Computes() || isSumOfMean(t.Program, i) || i == t.Source(t.Out) && len(t.Ancestors(i)) == 1 {
 				continue
 			}
-			if err := try(s.step(s.first, i)+" is computed in "+d.String(), d, t.Of(i), aloneOf); err != nil {
+			if err := try(s.step(s.first, i).String()+" is computed in "+d.String(), d, t.Of(i), aloneOf); err != nil {
 				return err
 			}
-			if err := try("it is computed in "+d.String()+" from "+s.step(s.first, i)+" on", d, t.Of(i), onFrom); err != nil {
+			if err := try("it is computed in "+d.String()+" from "+s.step(s.first, i).String()+" on", d, t.Of(i), onFrom); err != nil {
 				return err
 			}
 			if !t.Last(i) {
 				continue
 			}
-			if err := try("the operation up to "+s.step(s.first, i)+" is computed in "+d.String(), d, t.Of(i), operationTo); err != nil {
+			if err := try("the operation up to "+s.step(s.first, i).String()+" is computed in "+d.String(), d, t.Of(i), operationTo); err != nil {
 				return err
 			}
 		}

@@ -18,6 +18,8 @@ type Field struct {
 
 // Name says what is wrong with a step, and what is right.
 type Name struct {
+	// Mistake is what is wrong, as data.
+	Mistake Mistake `json:"mistake,omitzero"`
 	// What is what the engine does: "epsilon is 1e-05".
 	What string `json:"name"`
 	// Site is the step: "rms_norm.eps".

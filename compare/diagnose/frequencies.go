@@ -112,7 +112,7 @@ func (r *rotary) thetas() []number {
 		}
 	}
 	for _, f := range r.numbers { // linear scaling that is taken for one of theta
-		if b := round6(r.base * f.value); f.plain && f.value > 1 && strings.Contains(f.field, fieldWords["the scaling"]) && !has(b) {
+		if b := round6(r.base * f.value); f.plain && f.value > 1 && strings.Contains(f.field, fieldWords[Scaling]) && !has(b) {
 			all = append(all, number{value: b, words: "theta times the factor of the scaling"})
 		}
 	}
@@ -161,7 +161,7 @@ func (r *rotary) bases() error {
 func (r *rotary) based(b number, by float64) (n Name, ok bool) {
 	value := b.value
 	n = Name{Value: &value, What: "theta is " + short(value)}
-	if called := r.called(value, r.base, "theta"); called != "" {
+	if called := r.called(value, r.base, Theta); called != "" {
 		n.What += " (" + called + ")"
 		for _, name := range strings.Split(called, ", ") {
 			n.Equal = append(n.Equal, Field{name, b.value})
@@ -179,14 +179,14 @@ func (r *rotary) based(b number, by float64) (n Name, ok bool) {
 				right = f.value
 			}
 		}
-		n.Right, n.Fields = &right, r.fields(right, "theta")
+		n.Right, n.Fields = &right, r.fields(right, Theta)
 		if by == 1 && r.scale != 1 {
 			n.What += fmt.Sprintf(" and the scaling by %s is left out", short(1/r.scale))
 		}
 	case r.unscaled(value):
 		n = Name{What: "the rotary frequencies are not scaled: the scaling of long waves is left out"}
 		if right := r.setting("factor"); right > 0 {
-			n.Right, n.Fields = &right, r.fields(right, "the scaling")
+			n.Right, n.Fields = &right, r.fields(right, Scaling)
 		}
 	default:
 		n.What += ", and the frequencies are not scaled"

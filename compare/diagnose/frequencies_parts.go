@@ -64,7 +64,7 @@ func (r *rotary) blends() error {
 		}
 		for _, f := range r.scalings() {
 			if !same(f.value, right) {
-				n := Name{Value: &f.value, Right: &right, What: "the rotary frequencies are scaled by " + short(f.value), Fields: r.fields(right, "the scaling")}
+				n := Name{Value: &f.value, Right: &right, What: "the rotary frequencies are scaled by " + short(f.value), Fields: r.fields(right, Scaling)}
 				if err := r.try(n, false, func(v []float64) []float64 {
 					for j := range v {
 						part := (1 - v[j]/whole[j]) / (1 - least) // how far it is scaled

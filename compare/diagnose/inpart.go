@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -83,9 +82,9 @@ func (s *search) inTokens(h hypothesis) hypothesis {
 		}
 		shape := e.Program.Out.Shape()
 		inner := product(shape[axis+1:])
-		some, _ := e.leftTokens(axis)
+		has, _ := e.leftTokens(axis)
 		for i := range own.Data {
-			if some[i/inner%shape[axis]] {
+			if has[i/inner%shape[axis]] {
 				own.Data[i], own.Bound[i] = other.Data[i], other.Bound[i]
 			}
 		}
@@ -93,29 +92,34 @@ func (s *search) inTokens(h hypothesis) hypothesis {
 	}
 	h.say = func(e *Entry) Name {
 		n := say(e)
-		n.What += ", " + s.tokenWords()
+		m := n.Mistake
+		if m.Tokens = s.someTokens(); m.Kind == "" {
+			n.What += m.Tokens.String()
+			return n
+		}
+		n.Mistake, n.What = m, m.String()
 		return n
 	}
 	return h
 }
 
-// tokenWords say which tokens have something left: those of large ids, where that tells them from all others, as where a table is shorter
+// someTokens are the tokens that have something left: those of large ids, where that tells them from all others, as where a table is shorter
 // than the vocabulary.
-func (s *search) tokenWords() string {
+func (s *search) someTokens() Tokens {
 	var left, right []float64
 	for _, e := range s.entries {
 		n := order.Node{Entry: s.m.List.Index(order.InputIDs), Pass: e.Node.Pass}
 		axis := s.tokenAxis(e)
 		if n.Entry < 0 || axis < 0 || !s.m.Has(n) {
-			return "for some tokens alone"
+			return Tokens{Some: true}
 		}
 		v, err := s.m.Read(n)
 		if s.failed(err) || len(v.Data) != e.Program.Out.Shape()[axis] {
-			return "for some tokens alone"
+			return Tokens{Some: true}
 		}
-		some, _ := e.leftTokens(axis)
+		has, _ := e.leftTokens(axis)
 		for t, id := range v.Data {
-			if some[t] {
+			if has[t] {
 				left = append(left, id)
 			} else {
 				right = append(right, id)
@@ -123,12 +127,12 @@ func (s *search) tokenWords() string {
 		}
 	}
 	if len(left) == 0 || len(right) == 0 || slices.Min(left) <= slices.Max(right) {
-		return "for some tokens alone"
+		return Tokens{Some: true}
 	}
 	for _, f := range s.numbers {
 		if f.plain && f.value > slices.Max(right) && f.value <= slices.Min(left) && strings.Contains(f.field, "vocab") {
-			return fmt.Sprintf("for ids from %s on alone (%s): those beyond a table", short(f.value), f.words)
+			return Tokens{Some: true, From: some(f.value), Called: f.words}
 		}
 	}
-	return fmt.Sprintf("for ids from %s on alone", short(slices.Min(left)))
+	return Tokens{Some: true, From: some(slices.Min(left))}
 }

@@ -103,7 +103,7 @@ func (s *search) ownStreams(t *program.Parts, i int, own string) error {
 			if by != 0 {
 				text = fmt.Sprintf("each reads the stream of its number %+d of %s", by, Role(other.Name))
 			}
-			text += ", not " + s.value(s.first, t.Result(i))
+			text += ", not " + s.value(s.first, t.Result(i)).String()
 			if err := s.try(hypothesis{
 				class: program.InputOf, rank: 1300 + 3*k + by, say: func(*Entry) Name { return Name{What: text, Site: Role(other.Name)} },
 				make: func(e *Entry) *program.Edited {

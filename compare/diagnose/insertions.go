@@ -9,7 +9,7 @@ import (
 func (s *search) insertions(t *program.Parts, step int) []family {
 	what := "the result"
 	if step >= 0 {
-		what = s.value(s.first, t.Result(step))
+		what = s.value(s.first, t.Result(step)).String()
 	}
 	named := func(how string) func(e *Entry, n number) Name {
 		return func(_ *Entry, n number) Name {

@@ -217,7 +217,7 @@ func (s *search) lowered() error {
 		}
 		values := []float64{0}
 		for _, f := range s.numbers {
-			if f.plain && strings.Contains(f.field, fieldWords["the soft cap"]) {
+			if f.plain && strings.Contains(f.field, fieldWords[SoftCap]) {
 				values = append(values, -f.value)
 			}
 		}
@@ -230,7 +230,7 @@ func (s *search) lowered() error {
 			case c == 0:
 				n.What += ": the mask is multiplied, not added"
 			case slices.ContainsFunc(s.numbers, func(f number) bool {
-				return f.plain && f.value == -c && strings.Contains(f.field, fieldWords["the soft cap"])
+				return f.plain && f.value == -c && strings.Contains(f.field, fieldWords[SoftCap])
 			}):
 				n.What += ": the soft cap is taken after the mask"
 			}

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -20,6 +19,8 @@ type number struct {
 	words string // "1/√head_dim"
 	field string // "head_dim"
 	plain bool   // it is the field's own value
+	// rounded is the type that the right number was rounded to, and unit the type whose distance from 1 to the next number this is; 0 for neither.
+	rounded, unit hooks.DType
 }
 
 // numbersOf are the numbers of a configuration, and of each its root, its reciprocal and that of its root.
@@ -31,7 +32,7 @@ func numbersOf(c *order.Config) []number {
 	}
 	for _, f := range fields {
 		v := f.Value
-		for k, n := range []number{{v, f.Name, f.Name, f.Name != widthOfHeads}, {math.Sqrt(v), "√(" + f.Name + ")", f.Name, false}, {1 / v, "1/(" + f.Name + ")", f.Name, false}, {1 / math.Sqrt(v), "1/√(" + f.Name + ")", f.Name, false}} {
+		for k, n := range []number{{value: v, words: f.Name, field: f.Name, plain: f.Name != widthOfHeads}, {value: math.Sqrt(v), words: "√(" + f.Name + ")", field: f.Name}, {value: 1 / v, words: "1/(" + f.Name + ")", field: f.Name}, {value: 1 / math.Sqrt(v), words: "1/√(" + f.Name + ")", field: f.Name}} {
 			if f.Name != widthOfHeads {
 				n.words = strings.NewReplacer("(", "", ")", "").Replace(n.words)
 			}
@@ -92,7 +93,7 @@ func Fields(c *order.Config) []Field {
 const powers = 6
 
 // others are the numbers that one may be in place of: of the program and the configuration, and functions of itself.
-func (s *search) others(t *program.Parts, old float64, what string) []number {
+func (s *search) others(t *program.Parts, old float64, what TermKind) []number {
 	var all []number
 	add := func(n number) {
 		same := func(o number) bool { return same(o.value, n.value) }
@@ -111,7 +112,7 @@ func (s *search) others(t *program.Parts, old float64, what string) []number {
 	for _, i := range t.Numbers() {
 		add(number{value: t.Steps[i].Value})
 	}
-	if what == "the soft cap" {
+	if what == SoftCap {
 		for _, v := range usualCaps {
 			add(number{value: v})
 		}
@@ -123,9 +124,9 @@ func (s *search) others(t *program.Parts, old float64, what string) []number {
 		add(number{value: old * math.Pow10(k)})
 		add(number{value: old * math.Pow10(-k)})
 	}
-	if what == "epsilon" {
+	if what == Epsilon {
 		for _, d := range []hooks.DType{hooks.F32, hooks.BF16, hooks.F16} {
-			add(number{value: 2 * floats.Unit(d), words: "the distance from 1 to the next number of " + d.String()})
+			add(number{value: 2 * floats.Unit(d), unit: d})
 		}
 	}
 	for _, v := range []float64{-old, old * old, 1 / old, math.Sqrt(math.Abs(old)), 1 / (old * old), 1, -1, 2 * old, old / 2, old + 1, old - 1} {
@@ -133,11 +134,14 @@ func (s *search) others(t *program.Parts, old float64, what string) []number {
 	}
 	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
 		if r := floats.Round(d, old); r != old {
-			add(number{value: r, words: "rounded to " + d.String()})
+			add(number{value: r, rounded: d})
 		}
 	}
 	return append(all, number{})
 }
+
+// said reports whether something is known of a number beside its value.
+func (n number) said() bool { return n.words != "" || n.rounded != 0 || n.unit != 0 }
 
 // near reports whether a number is another one that was rounded: no mistake by itself in 16 bits, see the package's rule.
 func (s *search) near(old, v float64) bool {
@@ -172,7 +176,7 @@ func (s *search) constants() error {
 			groups = append(groups, []program.Place{t.Of(i)})
 		}
 		done[old] = true
-		for rank, n := range s.others(t, old, s.numberWords(t.Program, i)) {
+		for rank, n := range s.others(t, old, s.numberWords(t.Program, i).Kind) {
 			if s.near(old, n.value) || s.cautious && (t.Steps[i].Round == program.Model || !powerOfTen(n.value/old)) {
 				continue
 			}
@@ -187,7 +191,7 @@ func (s *search) constants() error {
 				if err := s.try(h); err != nil {
 					return err
 				}
-				if s.cautious || len(s.found) > before || s.first.Call.DType == hooks.F32 || t.Steps[i].Round != program.Model || n.words == "" || floats.Round(s.first.Call.DType, n.value) == n.value {
+				if s.cautious || len(s.found) > before || s.first.Call.DType == hooks.F32 || t.Steps[i].Round != program.Model || !n.said() || floats.Round(s.first.Call.DType, n.value) == n.value {
 					continue
 				}
 				h.rank, h.make = h.rank+len(all), func(e *Entry) *program.Edited { return s.unstored(e, at, n.value) }
@@ -221,9 +225,9 @@ func (s *search) stored() error {
 			continue
 		}
 		at := t.Of(i)
-		what := fmt.Sprintf("%s, %s, is not rounded to %s", s.numberWords(t.Program, i), short(st.Value), s.first.Call.DType)
+		m := Mistake{Kind: "number.not-rounded", Of: s.numberWords(t.Program, i), For: literal(st.Value), DType: s.first.Call.DType, Place: s.site(s.first, i)}
 		if err := s.try(hypothesis{
-			class: program.Constant, rank: 10000, at: at, number: st.Value, say: func(e *Entry) Name { return Name{What: what, Site: s.site(e, i)} },
+			class: program.Constant, rank: 10000, at: at, number: st.Value, say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited {
 				t, ed := e.signed(s.m), e.Program.Edit()
 				for _, k := range t.Copies(at) {
@@ -250,10 +254,9 @@ func (s *search) literals() error {
 		}
 		for rank, by := range []float64{2, -1, 0.5} {
 			d := program.Edit{Class: program.Constant, At: []program.Place{t.Of(i)}, Value: by * st.Value}
-			right, value := st.Value, by*st.Value
-			n := Name{What: fmt.Sprintf("%s is %s", s.step(s.first, readers[0]), short(value)), Site: s.site(s.first, readers[0]), Value: &value, Right: &right}
+			m := Mistake{Kind: "number.value", Place: s.site(s.first, readers[0]), Of: s.step(s.first, readers[0]), X: some(by * st.Value), Right: some(st.Value)}
 			if err := s.try(hypothesis{
-				class: program.Constant, rank: 20000 + rank, at: d.At[0], number: value, say: func(*Entry) Name { return n },
+				class: program.Constant, rank: 20000 + rank, at: d.At[0], number: d.Value, say: func(*Entry) Name { return m.name() },
 				make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
 			}); err != nil {
 				return err
@@ -272,13 +275,10 @@ func powerOfTen(x float64) bool {
 	return math.Abs(k) <= powers && math.Abs(x/math.Pow10(int(k))-1) < 1e-9
 }
 
-// short is a number as people write it.
-func short(x float64) string { return fmt.Sprintf("%.6g", x) }
-
 // called says which field of the configuration a number is, or is a function of, for a sentence; empty where it may be a coincidence: a
 // number that people type, or that several fields have, is that of a field only if the field is the right number's, one of its kind, or
 // one of which the number is what the right one is of its own.
-func (s *search) called(v, right float64, what string) string {
+func (s *search) called(v, right float64, what TermKind) string {
 	var own, kind, all []number
 	for _, n := range s.numbers {
 		if !same(n.value, v) {

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"regexp"
 	"sync"
 )
@@ -181,6 +182,18 @@ var pages = []page{
 	on("logit-scale", heads, `multiplied|factor`),
 	on("another-layers-weight", "", `weight is that of another layer|weight is another one`),
 	on("weight-not-loaded", "", `weight .*is left out|weight is 1$`),
+}
+
+// page is where a name is explained; empty where it is not one of the usual mistakes.
+func (s *search) page(n Name) string {
+	role := Role(s.m.List.Entries[s.first.Node.Entry].Name)
+	old := pageOf(role, n.What)
+	if row := catalogue()[n.Mistake.Kind]; row != nil && row.Pages != nil {
+		if now := n.Mistake.page(role); now != old {
+			panic(fmt.Sprintf("%s: %q (%s): page %q, was %q", role, n.What, n.Mistake.Kind, now, old))
+		}
+	}
+	return old
 }
 
 // pageOf is where a mistake is explained; empty where it is not one of the usual ones.

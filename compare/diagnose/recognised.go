@@ -45,7 +45,7 @@ func (s *search) masks() error {
 			return n
 		}
 		n.Value, n.Right = &window, &right
-		n.Fields = s.fields(right, "the window")
+		n.Fields = s.fields(right, Window)
 		return n
 	}
 	windows := []float64{0, -1, right + 1, right - 1, float64(s.m.List.Config.SlidingWindow), 2 * right, math.Floor(right / 2), right + 2, right - 2}
@@ -128,11 +128,11 @@ func (s *search) windowed(e *Entry, window float64) *program.Edited {
 var maskValues = []float64{1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 1000, 1024}
 
 // fieldWords are what the fields of a number are called that is known by what stands around it.
-var fieldWords = map[string]string{"epsilon": "eps", "the soft cap": "softcap", "the window": "window", "theta": "theta", "the scaling": ".factor"}
+var fieldWords = map[TermKind]string{Epsilon: "eps", SoftCap: "softcap", Window: "window", Theta: "theta", Scaling: ".factor"}
 
 // fields are those of the configuration that have a number: those that are called what it is, else all of them, but for one that
 // people type, which is that of a field by chance.
-func (s *search) fields(v float64, what string) []Field {
+func (s *search) fields(v float64, what TermKind) []Field {
 	var all, called []Field
 	for _, f := range s.numbers {
 		if f.plain && same(f.value, v) {
@@ -324,3 +324,6 @@ func axisWords(a byte) string {
 	}
 	return "channels"
 }
+
+// headsAxis is what an axis of heads counts.
+const headsAxis = "heads"

@@ -44,7 +44,7 @@ func (s *search) softmaxes() error {
 		}
 	}
 	for part, v := range p.Joined() {
-		what := s.value(s.first, v)
+		what := s.value(s.first, v).String()
 		if err := s.variant(510+part, Name{Site: site, What: what + " takes no part in the softmax: it is left out"}, func(e *Entry) *program.Edited {
 			return e.Program.SoftmaxWithout(part, e.Call.Arith.Lowest())
 		}); err != nil {
@@ -111,7 +111,7 @@ func (s *search) addedVectors() error {
 			if st := &t.Steps[i]; perHead(st.Shape, w.Shape[0]) == nil || !st.Prim.Computes() && st.Prim != program.Input {
 				continue
 			}
-			at, what, last := t.Of(i), s.value(s.first, t.Result(i)), 1
+			at, what, last := t.Of(i), s.value(s.first, t.Result(i)).String(), 1
 			if i == t.Source(t.Out) {
 				what, last = "the result", 0
 			}

@@ -73,7 +73,7 @@ func (s *search) finding() (*Finding, error) {
 	} else {
 		f.values(best.number, less)
 	}
-	f.Page = pageOf(Role(s.m.List.Entries[s.first.Node.Entry].Name), f.What)
+	f.Page = s.page(f.Name)
 	if len(others) == 0 {
 		where, rightIn, err := s.where(best)
 		if err != nil {

@@ -45,7 +45,7 @@ func (s *search) scaled() error {
 				for _, at := range append([]int{result, unrounded}, leafSteps(t, program.Input)...) {
 					shape, what := s.first.Program.Out.Shape(), "the result"
 					if at >= 0 {
-						shape, what = t.Steps[at].Shape, s.value(s.first, t.Result(at))
+						shape, what = t.Steps[at].Shape, s.value(s.first, t.Result(at)).String()
 					}
 					if shape[len(shape)-1] != w.Shape[0] {
 						continue

@@ -99,7 +99,7 @@ func (r *rotary) othersIn(e *order.Entry, fields map[string]any, name string, us
 				n.Fields = append(n.Fields, Field{f.field, f.value})
 			}
 		}
-		if called := r.called(v, old, name); called != "" {
+		if called := r.called(v, old, TermKind(name)); called != "" {
 			n.What += " (" + called + ")"
 		}
 		if err := r.try(n, name == "theta", func([]float64) []float64 { return slices.Clone(values) }); err != nil {

@@ -149,7 +149,7 @@ func (s *search) byRow() error {
 	for _, at := range append([]int{result}, places...) {
 		what := "the result"
 		if at >= 0 {
-			what = s.value(s.first, t.Result(at))
+			what = s.value(s.first, t.Result(at)).String()
 		}
 		for rank, f := range rowFunctions {
 			for _, stored := range []bool{true, false} {

@@ -58,7 +58,7 @@ func (s *search) unused(t *program.Parts, step int) (bool, error) {
 	if step < 0 {
 		return false, nil
 	}
-	text := s.value(s.first, t.Result(step)) + " is not used: it counts as 0"
+	text := s.value(s.first, t.Result(step)).String() + " is not used: it counts as 0"
 	before := len(s.found)
 	err := s.try(hypothesis{
 		class: program.Inserted, say: func(*Entry) Name { return Name{What: text} },
@@ -330,7 +330,7 @@ func (s *search) addends() error {
 		for _, i := range s.places(t) {
 			what := "the result"
 			if i >= 0 {
-				what = s.value(s.first, t.Result(i))
+				what = s.value(s.first, t.Result(i)).String()
 			}
 			for k := range 4 {
 				minus, stored := k%2 == 1, k < 2 // a sum within the program may be one that the engine does not store

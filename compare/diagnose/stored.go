@@ -59,7 +59,7 @@ func (s *search) narrow() error {
 	t := s.first.signed(s.m)
 	for _, i := range leafSteps(t, program.Input) {
 		for rank, w := range s.narrower() {
-			what := s.value(s.first, t.Result(i)) + " is rounded to " + w.words
+			what := s.value(s.first, t.Result(i)).String() + " is rounded to " + w.words
 			if err := s.try(hypothesis{
 				class: program.Inserted, rank: 3050 + rank, make: func(e *Entry) *program.Edited { return w.reads(s, e, t.Of(i)) },
 				say: func(*Entry) Name { return Name{What: what} },

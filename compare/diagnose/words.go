@@ -1,128 +1,139 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// words are the name of an edit, from what stands around the step.
+// words are the mistake of an edit, by what stands around the step.
 func (s *search) words(e *Entry, d program.Edit) Name {
 	t := e.signed(s.m)
+	step := t.Copies(d.At[0])[0]
+	m := s.mistake(e, t, step, d)
+	m.Place = s.site(e, step)
+	return m.name()
+}
+
+// mistake is the mistake of an edit at a step, without its place.
+func (s *search) mistake(e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
 	at := d.At[0]
-	step := t.Copies(at)[0]
-	n := Name{Site: s.site(e, step)}
 	switch d.Class {
 	case program.LeftOut:
 		if at.Arg == 2 {
-			n.What = "the bias is not added"
-			break
+			return Mistake{Kind: "bias.left-out"}
 		}
-		n.What = s.leftOut(e, step, t.At(d.From))
+		return s.leftOut(e, step, t.At(d.From))
 	case program.Exchanged:
 		if t.Steps[step].Prim == program.Rsqrt && d.Prim == program.Div {
-			n.What = fmt.Sprintf("no root is taken of %s: it is 1/x, not 1/√x", s.value(e, t.Steps[step].Args[0]))
-			break
+			return Mistake{Kind: "root.left-out", Of: s.value(e, t.Steps[step].Args[0])}
 		}
-		n.What = fmt.Sprintf("%s is %s, not %s", s.step(e, step), primWords(d.Prim), primWords(t.Steps[step].Prim))
+		return Mistake{Kind: "step.exchanged", Of: s.step(e, step), By: primitive(d.Prim), For: primitive(t.Steps[step].Prim)}
 	case program.Swapped:
-		n.What = fmt.Sprintf("%s has its operands exchanged", s.step(e, step))
+		return Mistake{Kind: "operands.exchanged", Of: s.step(e, step)}
 	case program.Twice:
-		n.What = s.step(e, step) + " is applied twice" + s.inAll(e, step)
+		return s.twice(e, step)
 	case program.Whole:
-		n.What = s.added(e, step, d.Value == 1)
+		return s.added(e, step, d.Value == 1)
 	case program.Index:
-		n.What = s.indexed(e, t, d)
+		return s.indexed(e, t, d)
 	case program.Order:
-		if d.Map.Kind == program.Shift {
-			n.What = s.shifted(e, t, d)
-			break
-		}
-		switch d.Prim {
-		case program.Max:
-			n.What = s.numberBelow(t, step) + " is the least value below the root, and is not added"
-		case program.Add:
-			n.What = s.numberBelow(t, step) + " is added below the root, and is not the least value"
-		case program.Mul, program.Div:
-			alone, other := t.Term(d)
-			who, _ := s.operator(e, step)
-			n.What = fmt.Sprintf("%s is taken of %s alone, not of its sum with %s", who, s.value(e, alone), s.value(e, other))
-		default:
-			n.What = s.numberBelow(t, t.Source(t.Steps[step].Args[0])) + " is added to the root, not below it"
-			if d.Value == 1 {
-				n.What = s.numberBelow(t, t.Source(t.Steps[step].Args[0])) + " is added behind the inverse of the root, not below the root"
-			}
-		}
+		return s.reordered(e, t, step, d)
 	case program.Axis:
-		if d.Map.Kind == program.Apart {
-			n.What = fmt.Sprintf("step %s is taken over each of %d parts by itself, not over all", s.site(e, step), d.Map.N)
-			break
-		}
-		if d.Map.Kind == program.Along {
-			from, to := fmt.Sprintf("axis %d", d.Map.Axis), fmt.Sprintf("axis %d", d.Map.Other)
-			if axes := s.m.List.Entries[e.Node.Entry].Axes; len(axes) == len(t.Steps[step].Shape) {
-				from, to = axisWords(axes[d.Map.Axis]), axisWords(axes[d.Map.Other])
-			}
-			n.What = fmt.Sprintf("%s is read along the %s, not along the %s: the wrong axis", s.value(e, t.Steps[step].Args[at.Arg]), to, from)
-			break
-		}
-		if d.Map.Kind == 0 && d.Value == 1 {
-			n.What = "step " + s.site(e, step) + " is taken over the wrong axis"
-			if axes := s.axesOf(e, t.Steps[step].Args[0]); len(axes) > 1 {
-				n.What += fmt.Sprintf(": over its %s, not its %s", axisWords(axes[len(axes)-2]), axisWords(axes[len(axes)-1]))
-			}
-			break
-		}
-		if d.Map.Kind == 0 {
-			n.What = "step " + s.site(e, step) + " is taken over two axes"
-			if len(d.At) > 1 {
-				n.What = "all sums are taken over two axes"
-			}
-			if axes := s.axesOf(e, t.Steps[step].Args[0]); len(axes) > 1 {
-				n.What += ": over its " + axisWords(axes[len(axes)-2]) + " as well"
-			}
-			break
-		}
-		if v := t.At(at); t.Tiles(d) {
-			n.What = fmt.Sprintf("%s is tiled, not repeated: of %d, such as heads, each reads number i mod %d, not i / %d", s.value(e, v), v.Shape()[d.Map.Axis]*v.Shape()[d.Map.Other], v.Shape()[d.Map.Axis], v.Shape()[d.Map.Other])
-			break
-		}
-		n.What = fmt.Sprintf("%s is read transposed in %s", s.value(e, t.Steps[step].Args[at.Arg]), s.step(e, step))
+		return s.overAxis(e, t, step, d)
 	case program.Operand:
 		now, right := s.value(e, t.At(d.From)), s.value(e, t.Steps[step].Args[at.Arg])
-		n.What = fmt.Sprintf("%s reads %s, not %s", s.step(e, step), now, right)
 		if now == right {
-			n.What = fmt.Sprintf("%s reads another part of %s than it should", s.step(e, step), now)
+			return Mistake{Kind: "operand.other-part", Of: s.step(e, step), By: now}
 		}
+		return Mistake{Kind: "operand.other", Of: s.step(e, step), By: now, For: right}
 	case program.Count:
-		number, _ := t.Count(step)
-		right := t.Steps[number].Value
-		if d.Map.N > 0 {
-			n.What = fmt.Sprintf("the first of %s terms is left out of %s", short(right), s.site(e, step))
-			if d.Map.By == 1 {
-				n.What = fmt.Sprintf("the last of %s terms is left out of %s", short(right), s.site(e, step))
-			}
-			break
-		}
-		value := right + d.Value
-		n.What = fmt.Sprintf("%s divides its sum by %s terms", s.site(e, step), short(value))
-		n.Value, n.Right = &value, &right
+		return counted(t, step, d)
 	case program.Mapped:
-		n.What = s.mapped(e, t, d)
+		return s.mapped(e, t, d)
 	}
-	return n
+	return Mistake{}
+}
+
+// reordered is the mistake of an edit that takes a step earlier, later, or of a term alone.
+func (s *search) reordered(e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
+	if d.Map.Kind == program.Shift {
+		return s.shifted(e, t, d)
+	}
+	switch d.Prim {
+	case program.Max:
+		return Mistake{Kind: "epsilon.least-value", Of: s.numberBelow(t, step)}
+	case program.Add:
+		return Mistake{Kind: "epsilon.added", Of: s.numberBelow(t, step)}
+	case program.Mul, program.Div:
+		alone, other := t.Term(d)
+		who, _ := s.operator(e, step)
+		return Mistake{Kind: "order.term-alone", Of: who, By: s.value(e, alone), For: s.value(e, other)}
+	}
+	below := s.numberBelow(t, t.Source(t.Steps[step].Args[0]))
+	if d.Value == 1 {
+		return Mistake{Kind: "epsilon.after-inverse", Of: below}
+	}
+	return Mistake{Kind: "epsilon.after-root", Of: below}
+}
+
+// overAxis is the mistake of an edit that takes a step over another axis, or reads an operand along another one.
+func (s *search) overAxis(e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
+	at := d.At[0]
+	switch d.Map.Kind {
+	case program.Apart:
+		return Mistake{Kind: "axis.parts", N: d.Map.N}
+	case program.Along:
+		from, to := axisNumber(d.Map.Axis), axisNumber(d.Map.Other)
+		if axes := s.m.List.Entries[e.Node.Entry].Axes; len(axes) == len(t.Steps[step].Shape) {
+			from, to = axisWords(axes[d.Map.Axis]), axisWords(axes[d.Map.Other])
+		}
+		return Mistake{Kind: "axis.read", Of: s.value(e, t.Steps[step].Args[at.Arg]), Axis: to, Other: from}
+	case 0:
+		m := Mistake{Kind: "axis.two"}
+		axes := s.axesOf(e, t.Steps[step].Args[0])
+		if len(axes) > 1 {
+			m.Axis = axisWords(axes[len(axes)-2])
+		}
+		switch {
+		case d.Value == 1:
+			if m.Kind = "axis.wrong"; len(axes) > 1 {
+				m.Other = axisWords(axes[len(axes)-1])
+			}
+		case len(d.At) > 1:
+			m.Kind = "axis.two-all"
+		}
+		return m
+	}
+	if v := t.At(at); t.Tiles(d) {
+		shape := v.Shape()
+		return Mistake{Kind: "heads.tiled-reads", Of: s.value(e, v), N: shape[d.Map.Axis] * shape[d.Map.Other], M: shape[d.Map.Axis], K: shape[d.Map.Other]}
+	}
+	return Mistake{Kind: "operand.transposed", Of: s.value(e, t.Steps[step].Args[at.Arg]), By: s.step(e, step)}
+}
+
+// counted is the mistake of an edit of a mean's count of terms.
+func counted(t *program.Parts, step int, d program.Edit) Mistake {
+	number, _ := t.Count(step)
+	right := t.Steps[number].Value
+	switch {
+	case d.Map.N > 0 && d.Map.By == 1:
+		return Mistake{Kind: "count.last-left-out", For: literal(right)}
+	case d.Map.N > 0:
+		return Mistake{Kind: "count.first-left-out", For: literal(right)}
+	}
+	return Mistake{Kind: "count.divisor", X: some(right + d.Value), Right: some(right)}
 }
 
 // numberBelow is what the number is called that a step below a root takes.
-func (s *search) numberBelow(t *program.Parts, step int) string {
+func (s *search) numberBelow(t *program.Parts, step int) Term {
 	for _, a := range t.Steps[step].Args {
 		if n := t.Source(a); t.Steps[n].Prim == program.Number {
 			return s.numberWords(t.Program, n)
 		}
 	}
-	return "a number"
+	return Term{Kind: SomeValue}
 }
 
 // site names a step: by its operation and its place in the formula.
@@ -139,16 +150,16 @@ func (s *search) site(e *Entry, step int) string {
 	return kind + "." + name
 }
 
-// step names a step for a sentence.
-func (s *search) step(e *Entry, step int) string {
+// step is the term of a step.
+func (s *search) step(e *Entry, step int) Term {
 	if who, ok := s.operator(e, step); ok {
 		return who
 	}
-	return "step " + s.site(e, step)
+	return stepTerm(s.site(e, step))
 }
 
-// value names what a variable shows.
-func (s *search) value(e *Entry, v program.Var) string {
+// value is the term of what a variable shows.
+func (s *search) value(e *Entry, v program.Var) Term {
 	step := e.Program.Source(v)
 	if leaf, ok := e.signed(s.m).Moved(step); ok { // what a cache hands on is called by what is put into it
 		step = leaf
@@ -157,27 +168,25 @@ func (s *search) value(e *Entry, v program.Var) string {
 	case program.Round:
 		return s.value(e, st.Args[0])
 	case program.Mask:
-		return "the mask"
+		return Term{Kind: TheMask}
 	case program.Input:
 		if n := e.Inputs; st.Index >= 0 && st.Index < len(n) {
-			name := Role(s.m.List.Entries[n[st.Index].Entry].Name)
-			if n[st.Index].Pass != e.Node.Pass {
-				name += " of the pass before"
-			}
-			return name
+			t := tensorTerm(s.m.List.Entries[n[st.Index].Entry].Name)
+			t.Before = n[st.Index].Pass != e.Node.Pass
+			return t
 		}
 	case program.Weight, program.Matrix:
-		return Role(e.Weights[st.Index].Name)
+		return weightTerm(e.Weights[st.Index].Name)
 	case program.Number:
 		if st.Site == "" {
-			return short(st.Value)
+			return literal(st.Value)
 		}
 	}
-	return "step " + s.site(e, step)
+	return stepTerm(s.site(e, step))
 }
 
-// operator says what a step does to the tensor that it is applied to, by its other operand.
-func (s *search) operator(e *Entry, step int) (string, bool) {
+// operator is the term of what a step does to the tensor that it is applied to, by its other operand.
+func (s *search) operator(e *Entry, step int) (Term, bool) {
 	p, st := e.Program, &e.Program.Steps[step]
 	other := func(k int) *program.Step { return &p.Steps[p.Source(st.Args[k])] }
 	number := func() (float64, bool) {
@@ -191,35 +200,35 @@ func (s *search) operator(e *Entry, step int) (string, bool) {
 	switch st.Prim {
 	case program.Mul:
 		if x, ok := number(); ok {
-			return fmt.Sprintf("the factor %s", short(x)), true
+			return Term{Kind: TheFactor, X: x}, true
 		}
 		for k := range st.Args {
 			if o := other(k); o.Prim == program.Weight {
-				return "the weight " + Module(e.Weights[o.Index].Name), true
+				return Term{Kind: TheWeight, Name: Module(e.Weights[o.Index].Name)}, true
 			}
 		}
 		for k := range st.Args {
 			if w, ok := s.ofWeights(e, p.Source(st.Args[k])); ok {
-				return "the weight " + w, true
+				return Term{Kind: TheWeight, Name: w}, true
 			}
 		}
 	case program.Div:
 		if o := other(1); o.Prim == program.Number {
-			return fmt.Sprintf("the division by %s", short(o.Value)), true
+			return Term{Kind: TheDivisor, X: o.Value}, true
 		}
 	case program.Add:
 		if x, ok := number(); ok {
 			if number := other(1); number.Prim == program.Number && number.Site != "" {
-				return "the " + number.Site, true
+				return Term{Kind: TheNamed, Name: number.Site}, true
 			}
-			return "the +" + short(x), true
+			return Term{Kind: TheAddend, X: x}, true
 		}
 	case program.Tanh, program.Exp, program.Erf, program.Cos, program.Sin, program.Log, program.Log1p, program.Expm1, program.Pow:
-		return st.Prim.String(), true
+		return Term{Kind: Function, Name: st.Prim.String()}, true
 	case program.Sqrt, program.Rsqrt:
-		return "the root", true
+		return Term{Kind: TheRoot}, true
 	}
-	return "", false
+	return Term{}, false
 }
 
 // ofWeights names the weight that a step is computed from, and nothing else but numbers.
@@ -235,98 +244,110 @@ func (s *search) ofWeights(e *Entry, step int) (name string, ok bool) {
 	return name, ok
 }
 
-// leftOut says what is missing when a step hands on a value that it is computed from.
-func (s *search) leftOut(e *Entry, step int, from program.Var) string {
+// leftOut is the mistake of a step that hands on a value which it is computed from.
+func (s *search) leftOut(e *Entry, step int, from program.Var) Mistake {
 	p := e.Program
 	source := p.Source(from)
 	dropped := between(p, source, step)
-	forms := map[string]bool{}
-	for _, i := range dropped {
-		forms[p.Steps[i].Form] = true
-	}
-	last := step == p.Source(p.Out)
 	if p.IsShare(step, source) {
-		return s.value(e, from) + " is not divided by its sum"
+		return Mistake{Kind: "share.left-out", Of: s.value(e, from)}
 	}
 	switch st := &p.Steps[step]; {
 	case st.Prim == program.Max && len(dropped) == 0:
 		for _, a := range st.Args {
 			if n := p.Source(a); p.Steps[n].Prim == program.Number {
-				return fmt.Sprintf("%s, %s, is left out", s.numberWords(p, n), short(p.Steps[n].Value))
+				return Mistake{Kind: "floor.left-out", Of: s.numberWords(p, n), For: literal(p.Steps[n].Value)}
 			}
 		}
 	case st.Prim == program.Neg && len(dropped) == 0:
-		return "the minus is left out: " + s.value(e, from) + " is taken with its own sign"
+		return Mistake{Kind: "minus.left-out", Of: s.value(e, from)}
 	}
 	if len(dropped) == 1 {
-		st := &p.Steps[step]
-		if who, ok := s.operator(e, step); ok {
-			if st.Prim == program.Mul && strings.HasPrefix(who, "the weight ") {
-				if plain := slices.ContainsFunc(st.Args, func(a program.Var) bool { return p.Steps[p.Source(a)].Prim == program.Weight }); plain {
-					return who + " is left out, or is 1"
-				}
-				return who + " is left out, or is 0: 1+w is 1"
-			}
-			return who + " is left out"
-		}
-		if st.Prim == program.Add || st.Prim == program.Sub {
-			for _, a := range st.Args {
-				if p.Source(a) != source {
-					return s.value(e, a) + " is not added"
-				}
-			}
+		if m, ok := s.oneLeftOut(e, step, source); ok {
+			return m
 		}
 	}
-	if p.Steps[source].Prim == program.Input && last {
+	if p.Steps[source].Prim == program.Input && step == p.Source(p.Out) {
+		result := s.value(e, from)
 		if item := e.itemOf(p.Steps[source].Index); item != nil {
-			return fmt.Sprintf("the operation is left out: the result is stream %d of %s", *item, s.value(e, from))
+			result.Item = some(float64(*item))
+		} else if item, ok := e.signed(s.m).Item(from); ok && s.stacked(e.Inputs[p.Steps[source].Index].Entry) {
+			result.Item = some(float64(item))
 		}
-		if item, ok := e.signed(s.m).Item(from); ok && s.stacked(e.Inputs[p.Steps[source].Index].Entry) {
-			return fmt.Sprintf("the operation is left out: the result is stream %d of %s", item, s.value(e, from))
-		}
-		return fmt.Sprintf("the operation is left out: the result is %s", s.value(e, from))
+		return Mistake{Kind: "operation.left-out", By: result}
 	}
 	if st := &p.Steps[step]; len(dropped) == 1 && len(st.Args) == 2 && p.Source(st.Args[0]) == source {
 		switch other := s.value(e, st.Args[1]); st.Prim {
 		case program.Mul:
-			return "the product with " + other + " is left out"
+			return Mistake{Kind: "product.left-out", Of: other}
 		case program.Div:
-			return "the division by " + other + " is left out"
+			return Mistake{Kind: "division.left-out", Of: other}
 		}
 	}
-	if len(forms) == 1 && len(dropped) > 1 {
-		var names []string
-		for _, i := range dropped {
-			who, ok := s.operator(e, i)
-			if !ok {
-				who, ok = s.addendOf(e, i, source)
-			}
-			if ok && !slices.Contains(names, who) {
-				names = append(names, who)
-			}
-		}
-		if len(names) == 1 {
-			return names[0] + " is left out"
-		} else if len(names) == 2 {
-			return strings.Join(names, " and ") + " are left out"
+	if len(dropped) > 1 && !slices.ContainsFunc(dropped, func(i int) bool { return p.Steps[i].Form != p.Steps[dropped[0]].Form }) {
+		switch all := s.operators(e, dropped, source); len(all) {
+		case 1:
+			return Mistake{Kind: "step.left-out", Of: all[0]}
+		case 2:
+			return Mistake{Kind: "steps.left-out", Of: all[0], By: all[1]}
 		}
 	}
-	return fmt.Sprintf("the steps from %s to %s are left out", s.value(e, from), s.site(e, step))
+	return Mistake{Kind: "steps.run-left-out", Of: s.value(e, from)}
+}
+
+// oneLeftOut is the mistake of a single step that hands on its operand; ok is false if the step is known by neither its operator nor its addend.
+func (s *search) oneLeftOut(e *Entry, step, source int) (m Mistake, ok bool) {
+	p := e.Program
+	st := &p.Steps[step]
+	if who, ok := s.operator(e, step); ok {
+		switch {
+		case st.Prim != program.Mul || who.Kind != TheWeight:
+			return Mistake{Kind: "step.left-out", Of: who}, true
+		case slices.ContainsFunc(st.Args, func(a program.Var) bool { return p.Steps[p.Source(a)].Prim == program.Weight }):
+			return Mistake{Kind: "weight.left-out", Of: who}, true
+		}
+		return Mistake{Kind: "weight.left-out-plus-one", Of: who}, true
+	}
+	if st.Prim == program.Add || st.Prim == program.Sub {
+		for _, a := range st.Args {
+			if p.Source(a) != source {
+				return Mistake{Kind: "addend.left-out", Of: s.value(e, a)}, true
+			}
+		}
+	}
+	return Mistake{}, false
+}
+
+// operators are the terms of steps that are left out between a source and a result, each once; those without a term are left out.
+func (s *search) operators(e *Entry, steps []int, source int) []Term {
+	var all []Term
+	for _, i := range steps {
+		who, ok := s.operator(e, i)
+		if !ok {
+			who, ok = s.addendOf(e, i, source)
+		}
+		if ok && !slices.Contains(all, who) {
+			all = append(all, who)
+		}
+	}
+	return all
 }
 
 // addendOf is the tensor that a step adds to one that comes from a source.
-func (s *search) addendOf(e *Entry, step, source int) (string, bool) {
+func (s *search) addendOf(e *Entry, step, source int) (Term, bool) {
 	p, st := e.Program, &e.Program.Steps[step]
 	if st.Prim != program.Add && st.Prim != program.Sub || len(st.Args) != 2 {
-		return "", false
+		return Term{}, false
 	}
 	for k, a := range st.Args {
 		from := slices.Contains(p.Ancestors(p.Source(a)), source)
 		if o := st.Args[1-k]; from && !slices.Contains(p.Ancestors(p.Source(o)), source) {
-			return "the sum with " + s.value(e, o), true
+			sum := s.value(e, o)
+			sum.Sum = true
+			return sum, true
 		}
 	}
-	return "", false
+	return Term{}, false
 }
 
 // between are the steps that compute on the way from one to another, that one included.
@@ -348,37 +369,23 @@ func between(p *program.Program, from, to int) []int {
 	return all
 }
 
-// added says what is done to another part of a tensor than it should be.
-func (s *search) added(e *Entry, step int, only bool) string {
+// added is the mistake of what is done to another part of a tensor than it should be.
+func (s *search) added(e *Entry, step int, only bool) Mistake {
 	p := e.Program
 	for _, a := range p.Steps[step].Args {
 		if st := &p.Steps[p.Source(a)]; st.Prim.Computes() && len(st.Args) == 2 {
 			what := s.value(e, st.Args[1])
 			if only {
-				return what + " is added to the other part"
+				return Mistake{Kind: "part.other", Of: what}
 			}
-			return what + " is added to all of it, not to a part"
+			return Mistake{Kind: "part.all", Of: what}
 		}
 	}
-	return "what is done to a part is done to all"
+	return Mistake{Kind: "part.all-unnamed"}
 }
 
-func primWords(p program.Prim) string {
-	switch p {
-	case program.Add:
-		return "a sum"
-	case program.Sub:
-		return "a difference"
-	case program.Mul:
-		return "a product"
-	case program.Div:
-		return "a quotient"
-	case program.Sqrt:
-		return "√x"
-	case program.Rsqrt:
-		return "1/√x"
-	case program.Neg:
-		return "−x"
-	}
-	return p.String()
-}
+// primitive is the term of a function of a program.
+func primitive(p program.Prim) Term { return Term{Kind: Primitive, Name: p.String()} }
+
+// literal is the term of a number.
+func literal(x float64) Term { return Term{Kind: Literal, X: x} }

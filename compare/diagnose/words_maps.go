@@ -1,7 +1,7 @@
 package diagnose
 
 import (
-	"fmt"
+	"cmp"
 	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
@@ -20,29 +20,35 @@ func (s *search) axesOf(e *Entry, v program.Var) string {
 	return ""
 }
 
-// indexed says which part of a tensor is read.
-func (s *search) indexed(e *Entry, t *program.Parts, d program.Edit) (text string) {
+// indexed is the mistake of an edit that reads another part of a tensor.
+func (s *search) indexed(e *Entry, t *program.Parts, d program.Edit) Mistake {
 	if at := d.At[0]; at.Arg == 1 {
 		step := t.Copies(at)[0]
 		own, _ := t.Gathered(step)
-		return fmt.Sprintf("takes part %g of %s, not part %g", d.Value, s.value(e, t.Steps[step].Args[0]), own)
+		return Mistake{Kind: "index.part", Of: s.value(e, t.Steps[step].Args[0]), N: int(d.Value), M: int(own)}
 	}
 	v := t.Part(d)
-	what, axis := s.value(e, v), "index"
+	m := Mistake{Kind: "index.one", Of: s.value(e, v), N: d.Map.By, M: d.Map.N, K: d.Map.Other}
+	axis := "index"
 	if steps := t.Copies(d.From); d.From.Step != 0 && len(steps) > 0 {
-		defer func() { text = s.step(e, steps[0]) + " " + text }()
+		m.By = s.step(e, steps[0])
 	}
 	if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
 		if axes := s.m.List.Entries[e.Inputs[in.Index].Entry].Axes; len(axes) == len(in.Shape) {
 			axis = strings.TrimSuffix(axisWords(axes[d.Map.Axis]), "s")
 		}
 	}
-	if size := d.Map.Other; size > 1 && d.Map.By < d.Map.N && strings.HasSuffix(what, " of the pass before") {
-		return fmt.Sprintf("keeps %s %d to %d of %s, not %d to %d: the cache keeps the oldest, not the newest", plural(axis), d.Map.By, d.Map.By+size-1, what, d.Map.N, d.Map.N+size-1)
-	} else if size > 1 {
-		return fmt.Sprintf("reads %s %d to %d of %s, not %d to %d", plural(axis), d.Map.By, d.Map.By+size-1, what, d.Map.N, d.Map.N+size-1)
+	switch {
+	case m.K <= 1:
+		m.Axis = axis
+		return m
+	case m.N < m.M && m.Of.Before:
+		m.Kind = "index.oldest"
+	default:
+		m.Kind = "index.run"
 	}
-	return fmt.Sprintf("reads %s %d of %s, not %d", axis, d.Map.By, what, d.Map.N)
+	m.Axis = plural(axis)
+	return m
 }
 
 // plural is the word for several indexes of an axis.
@@ -53,11 +59,11 @@ func plural(axis string) string {
 	return strings.TrimSuffix(axis, "s") + "s"
 }
 
-// mapped says in which order elements are.
-func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
+// mapped is the mistake of an edit that puts elements into another order.
+func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) Mistake {
 	at := d.At[0]
 	step := t.Copies(at)[0]
-	what, axes := "the result", s.m.List.Entries[e.Node.Entry].Axes
+	what, axes := theResult, s.m.List.Entries[e.Node.Entry].Axes
 	v := t.Result(step)
 	if at.Arg >= 0 {
 		v = t.Steps[step].Args[at.Arg]
@@ -69,110 +75,110 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 	} else {
 		what, axes = s.value(e, v), ""
 	}
+	heads := func(a int) bool { return len(axes) == len(v.Shape()) && axisWords(axes[a]) == headsAxis }
 	axis := func(a int) string {
 		if len(axes) == len(v.Shape()) {
-			return "its " + axisWords(axes[a])
+			return axisOf(axes[a])
 		}
-		return fmt.Sprintf("axis %d", a)
+		return axisNumber(a)
 	}
-	m := d.Map
-	how := ""
-	switch m.Kind {
+	size := func(a int) int { // of an axis, 0 for one that the value does not have
+		if a >= len(v.Shape()) {
+			return 0
+		}
+		return v.Shape()[a]
+	}
+	m := Mistake{Of: what}
+	back := func(kind Kind) Mistake { // the same order is put back in the result
+		if m.Kind = kind; d.Back {
+			m.Kind += "-and-back"
+		}
+		return m
+	}
+	switch o := d.Map; o.Kind {
 	case program.Roll:
-		how = fmt.Sprintf("is moved by %d along %s", m.By, axis(m.Axis))
-		if m.Axis < len(v.Shape()) && 2*m.By == v.Shape()[m.Axis] && m.By > 2 {
-			how = fmt.Sprintf("has the halves of %s exchanged", axis(m.Axis))
+		m.N, m.Axis = o.By, axis(o.Axis)
+		if 2*o.By == size(o.Axis) && o.By > 2 {
+			return back("elements.halves-exchanged")
 		}
-		if d.Back {
-			how += ", and so is the result"
-		}
+		return back("elements.rolled")
 	case program.Blocks:
-		n := 0
-		if m.Axis < len(v.Shape()) {
-			n = v.Shape()[m.Axis] / max(m.By*m.N, 1)
-		}
-		how = fmt.Sprintf("has %s in another order: its blocks of %d, such as those of heads, are read as [%d, %d] with its axes exchanged", axis(m.Axis), m.By, n, m.N)
-		if d.Back {
-			how += ", and so is the result"
-		}
+		m.N, m.M, m.K, m.Axis = o.By, o.N, size(o.Axis)/max(o.By*o.N, 1), axis(o.Axis)
+		return back("elements.blocks")
 	case program.Reverse:
-		how = fmt.Sprintf("is reversed along %s", axis(m.Axis))
-		if m.By > 0 {
-			how = fmt.Sprintf("has %s in another order: its blocks of %d, such as those of heads, are in reverse", axis(m.Axis), m.By)
+		m.N, m.Axis = o.By, axis(o.Axis)
+		if o.By > 0 {
+			return back("elements.blocks-reversed")
 		}
-		if d.Back {
-			how += ", and so is the result"
-		}
+		return back("elements.reversed")
 	case program.Unread:
-		how = fmt.Sprintf("is read with %s and %s exchanged", axis(m.Axis), axis(m.Other))
+		m.Kind, m.Axis, m.Other = "elements.axes-exchanged", axis(o.Axis), axis(o.Other)
 	case program.Reread:
-		if m.By > 0 {
-			how = fmt.Sprintf("is not transposed back: parts of %d of %s come before %s in memory", m.By, axis(m.Other), axis(m.Axis))
-			break
-		}
-		how = fmt.Sprintf("has %s and %s in the wrong order in memory", axis(m.Axis), axis(m.Other))
-		if st := &t.Steps[step]; st.Prim == program.Dot && at.Arg >= 0 {
-			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h reads head h mod n, not h / n", what)
+		m.N, m.Axis, m.Other = o.By, axis(o.Axis), axis(o.Other)
+		m.Kind = "memory.axes-exchanged"
+		if o.By > 0 {
+			m.Kind = "memory.parts-first"
+		} else if t.Steps[step].Prim == program.Dot && at.Arg >= 0 {
+			return Mistake{Kind: "heads.tiled-operand", Of: what}
 		}
 	case program.Flip:
-		how = fmt.Sprintf("has %s in another order: each block of %d is in reverse", axis(m.Axis), m.By)
-		if m.By == 2 {
-			how = fmt.Sprintf("has %s in another order: neighbours are exchanged", axis(m.Axis))
+		m.Kind, m.N, m.Axis = "elements.each-block-reversed", o.By, axis(o.Axis)
+		if o.By == 2 {
+			m.Kind = "elements.neighbours-exchanged"
 		}
 	case program.Turn:
-		parts := "halves"
-		if m.N > 2 {
-			parts = fmt.Sprintf("%d parts", m.N)
-		}
-		if m.By == 1 {
-			return fmt.Sprintf("%s is read as %s, not by turns", what, parts)
-		}
-		return fmt.Sprintf("%s is read by turns, not as %s", what, parts)
+		m.N = o.N
+		m.Kind = turnKinds[o.By == 1][o.N > 2]
 	case program.Cross:
-		if m.N == 2 {
-			return fmt.Sprintf("the halves of %s are each read in the other's place: an exchange of halves is left out, or is one too many", what)
+		m.N, m.M = o.N, o.By
+		if m.Kind = "elements.parts-crossed"; o.N == 2 {
+			m.Kind = "elements.halves-crossed"
 		}
-		return fmt.Sprintf("the %d parts of %s, where they are read apart, are each another: by %d", m.N, what, m.By)
 	case program.First:
-		if at.Arg < 0 && axis(m.Axis) != "its heads" {
-			return fmt.Sprintf("%s is read at index %d of %s for all of them", what, m.By, axis(m.Axis))
+		m.Kind, m.N = "heads.one", o.By
+		if at.Arg < 0 && !heads(o.Axis) {
+			m.Kind, m.Axis = "elements.one-index", axis(o.Axis)
 		}
-		return fmt.Sprintf("every query head reads head %d of %s", m.By, what)
 	case program.Weave:
-		switch {
-		case d.Back && axis(m.Axis) == "its heads":
-			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h goes with key head h mod n, not h / n", what)
-		case d.Back && m.N == 2:
-			return "neighbours are paired, not halves: element 2j goes with 2j+1"
-		case d.Back:
-			how = fmt.Sprintf("is read in the order of %d interleaved parts along %s, and so is the result", m.N, axis(m.Axis))
-		case m.By > 0 && (m.N == m.By/2 || m.N == 2):
-			how = fmt.Sprintf("has %s in another order: in each block of %d, halves are interleaved or neighbours set apart", axis(m.Axis), m.By)
-		default:
-			n := m.By
-			if n == 0 && m.Axis < len(v.Shape()) {
-				n = v.Shape()[m.Axis]
-			}
-			how = fmt.Sprintf("has %s in another order: %s read as %d parts, by turns: [%d, %d] with its axes exchanged", axis(m.Axis), blockWords(m), m.N, m.N, n/max(m.N, 1))
+		return interleaved(m, d, heads(o.Axis), axis(o.Axis), size(o.Axis))
+	}
+	return m
+}
+
+// turnKinds are the mistakes of parts that are read one behind the other in place of by turns, or the other way round: first by the former, then by more than two
+// parts.
+var turnKinds = map[bool]map[bool]Kind{
+	true:  {false: "elements.as-halves", true: "elements.as-parts"},
+	false: {false: "elements.by-turns-not-halves", true: "elements.by-turns-not-parts"},
+}
+
+// interleaved is the mistake of interleaved parts along an axis: of heads, or of something else, and of a size.
+func interleaved(m Mistake, d program.Edit, heads bool, axis string, size int) Mistake {
+	o := d.Map
+	switch {
+	case d.Back && heads:
+		return Mistake{Kind: "heads.tiled-keys", Of: m.Of}
+	case d.Back && o.N == 2:
+		return Mistake{Kind: "rope.interleaved", Of: m.Of}
+	case d.Back:
+		m.Kind, m.N, m.Axis = "elements.interleaved-and-back", o.N, axis
+	case o.By > 0 && (o.N == o.By/2 || o.N == 2):
+		m.Kind, m.N, m.Axis = "elements.blocks-interleaved", o.By, axis
+	default:
+		if m.Kind = "elements.blocks-by-turns"; o.By == 0 {
+			m.Kind = "elements.by-turns"
 		}
+		m.N, m.M, m.K, m.Axis = o.N, cmp.Or(o.By, size)/max(o.N, 1), o.By, axis
 	}
-	return what + " " + how
+	return m
 }
 
-// shifted says of what a step is taken.
-func (s *search) shifted(e *Entry, t *program.Parts, d program.Edit) string {
+// shifted is the mistake of a step that is taken of another value, earlier or later.
+func (s *search) shifted(e *Entry, t *program.Parts, d program.Edit) Mistake {
 	step := t.Copies(d.At[0])[0]
-	of, own := s.value(e, t.At(d.From)), s.value(e, t.Steps[step].Args[d.At[0].Arg])
-	when := "earlier"
+	m := Mistake{Kind: "order.earlier", Of: s.step(e, step), By: s.value(e, t.At(d.From)), For: s.value(e, t.Steps[step].Args[d.At[0].Arg])}
 	if d.Map.By == 1 {
-		when = "later"
+		m.Kind = "order.later"
 	}
-	return fmt.Sprintf("%s is taken %s: of %s, not of %s", s.step(e, step), when, of, own)
-}
-
-func blockWords(m program.Map) string {
-	if m.By == 0 {
-		return "all"
-	}
-	return fmt.Sprintf("each block of %d", m.By)
+	return m
 }

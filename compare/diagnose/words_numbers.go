@@ -1,15 +1,15 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// inAll says what a step with a number comes to that is taken twice.
-func (s *search) inAll(e *Entry, step int) string {
+// twice is the mistake of a step that is taken twice. If the step has a number, the mistake has what both steps come to.
+func (s *search) twice(e *Entry, step int) Mistake {
+	m := Mistake{Kind: "step.twice", Of: s.step(e, step)}
 	st := &e.Program.Steps[step]
 	for _, a := range st.Args {
 		o := &e.Program.Steps[e.Program.Source(a)]
@@ -17,41 +17,49 @@ func (s *search) inAll(e *Entry, step int) string {
 			continue
 		}
 		x := o.Value * o.Value
-		text := ""
 		switch st.Prim {
 		case program.Mul:
-			text = ": " + short(x) + " in all"
 			if strings.HasPrefix(o.Site, "√(") { // a constant of the formula
-				text += ", as if it were not a root"
+				m.Kind = "step.twice-root"
 			}
 		case program.Div:
-			text = ": by " + short(x) + " in all"
+			m.Kind = "division.twice"
 		case program.Add:
-			return fmt.Sprintf(": +%s in all", short(2*o.Value))
+			m.Kind, m.By = "addend.twice", literal(2*o.Value)
+			return m
 		default:
-			return ""
+			return m
 		}
-		if called := s.called(x, o.Value, ""); called != "" {
-			text += " (" + called + ")"
-		}
-		return text
+		m.By, m.Called = literal(x), s.called(x, o.Value, "")
+		return m
 	}
-	return ""
+	return m
 }
 
-// constant names another number.
+// constant is the mistake of another number.
 func (s *search) constant(e *Entry, step int, v number) Name {
 	p := e.Program
 	right, value := p.Steps[step].Value, v.value
-	n := Name{Site: s.site(e, step), Right: &right, Value: &value}
 	what := s.numberWords(p, step)
-	called := s.called(value, right, what)
+	m := Mistake{Kind: "number.value", Place: s.site(e, step), Of: what, X: some(value), Right: some(right)}
+	called := s.called(value, right, what.Kind)
+	switch {
+	case value == 0 && what.Kind != Epsilon:
+		m.Kind = "number.zero"
+	case called != "":
+		m.Called = called
+	case v.rounded != 0:
+		m.Kind, m.DType = "number.rounded", v.rounded
+	case v.unit != 0:
+		m.Kind, m.DType = "number.machine-epsilon", v.unit
+	}
+	n := m.name()
 	for _, f := range s.numbers {
 		if f.plain && same(f.value, value) && slices.Contains(strings.Split(called, ", "), f.words) {
 			n.Equal = append(n.Equal, Field{f.field, f.value})
 		}
 	}
-	n.Fields = s.fields(right, what)
+	n.Fields = s.fields(right, what.Kind)
 	if len(n.Fields) == 0 { // it is a function of one
 		for _, f := range s.numbers {
 			if !f.plain && same(f.value, right) {
@@ -60,26 +68,14 @@ func (s *search) constant(e *Entry, step int, v number) Name {
 			}
 		}
 	}
-	text := short(value)
-	switch {
-	case called != "":
-		text += " (" + called + ")"
-	case v.field == "" && v.words != "": // how it was rounded
-		text += " (" + v.words + ")"
-	}
-	if value == 0 && what != "epsilon" {
-		n.What = what + " is 0"
-	} else {
-		n.What = what + " is " + text
-	}
 	return n
 }
 
 // same reports whether two numbers are one that was rounded to float32.
 func same(a, b float64) bool { return float32(a) == float32(b) }
 
-// numberWords say what a number is, by what stands around it.
-func (s *search) numberWords(p *program.Program, step int) string {
+// numberWords is what a number is, by what stands around it.
+func (s *search) numberWords(p *program.Program, step int) Term {
 	readers := readersOf(p, step)
 	has := func(test func(i int) bool) bool { return slices.ContainsFunc(readers, test) }
 	after := func(i int, prims ...program.Prim) bool {
@@ -92,20 +88,20 @@ func (s *search) numberWords(p *program.Program, step int) string {
 	}
 	switch {
 	case has(func(i int) bool { return p.Steps[i].Prim == program.Add && after(i, program.Rsqrt, program.Sqrt) }):
-		return "epsilon"
+		return Term{Kind: Epsilon}
 	case has(func(i int) bool { return p.Steps[i].Prim == program.Max && after(i, program.Sqrt, program.Rsqrt) }):
-		return "the floor under the root"
+		return Term{Kind: Floor}
 	case has(func(i int) bool { return p.Steps[i].Prim == program.Div && after(i, program.Tanh) }) && len(readers) > 1 || caps(p, step):
-		return "the soft cap"
+		return Term{Kind: SoftCap}
 	case has(func(i int) bool { return p.Steps[i].Prim == program.Mul }):
-		return "the factor"
+		return Term{Kind: AFactor}
 	case has(func(i int) bool { return p.Steps[i].Prim == program.Div }):
-		return "the divisor"
+		return Term{Kind: ADivisor}
 	}
 	if n := p.Steps[step].Site; n != "" {
-		return n
+		return Term{Kind: AName, Name: n}
 	}
-	return "a number"
+	return Term{Kind: SomeValue}
 }
 
 // caps reports whether a number is one of two that are the same and stand on both sides of a tanh: what is divided by one goes through it,

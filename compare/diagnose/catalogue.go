@@ -1,0 +1,231 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// Kind is a class of mistakes, in the words of the field: "rope.interleaved". It is the key of a row of the catalogue.
+type Kind string
+
+// Row is what is known of a kind of mistakes.
+type Row struct {
+	Kind Kind
+	// Words is the sentence. A hole {of} is filled with the field of that name, see holes; a part in brackets is left out if a field in it
+	// has its zero value.
+	Words string
+	// Pages are where the kind is explained in docs/mistakes.md. The first page that fits an entry is the page of a mistake there.
+	Pages []Page
+}
+
+// Page is where a mistake is explained.
+type Page struct {
+	Anchor string
+	Roles  string // a regular expression for the roles of entries that the page speaks of; empty for all
+	If     func(Mistake) bool
+}
+
+// catalogue has all kinds of mistakes. It is the only place of the package with sentences.
+var catalogue = sync.OnceValue(func() map[Kind]*Row {
+	all := map[Kind]*Row{}
+	for _, table := range [][]Row{stepRows, maskRows, rotaryRows, numberRows, cacheRows, readRows, weightRows, precisionRows} {
+		for k := range table {
+			if all[table[k].Kind] != nil {
+				panic("two rows of the kind " + string(table[k].Kind))
+			}
+			all[table[k].Kind] = &table[k]
+		}
+	}
+	return all
+})
+
+// Catalogue lists all rows, by kind.
+func Catalogue() []Row {
+	var all []Row
+	for _, row := range catalogue() {
+		all = append(all, *row)
+	}
+	slices.SortFunc(all, func(a, b Row) int { return strings.Compare(string(a.Kind), string(b.Kind)) })
+	return all
+}
+
+// String is the mistake as a sentence: "epsilon is 1e-05". The words of a kind that the catalogue does not have are the kind itself.
+func (m Mistake) String() string {
+	row := catalogue()[m.Kind]
+	if row == nil {
+		return string(m.Kind)
+	}
+	text := optional.ReplaceAllStringFunc(row.Words, func(part string) string {
+		words, all := m.fill(part[1 : len(part)-1])
+		if !all {
+			return ""
+		}
+		return words
+	})
+	text, _ = m.fill(text)
+	return text + m.Tokens.String()
+}
+
+var (
+	optional = regexp.MustCompile(`\[[^\]]*\]`)
+	hole     = regexp.MustCompile(`\{[^}]*\}`)
+)
+
+// fill fills the holes of a text; all reports whether each hole had something.
+func (m Mistake) fill(text string) (filled string, all bool) {
+	all = true
+	filled = hole.ReplaceAllStringFunc(text, func(h string) string {
+		words, has := m.field(h[1 : len(h)-1])
+		all = all && has
+		return words
+	})
+	return filled, all
+}
+
+// field is what fills a hole, and whether the mistake has it:
+//
+//	of, by, for       a term
+//	x, right          a number with six digits; +x has its sign
+//	n, m, k           a size, or a sum of sizes and whole numbers (n+k-1); +n has its sign
+//	axis, other       what an axis counts
+//	dtype, called     as they are
+//	runs NOUN         which rows, channels or slots are which
+func (m Mistake) field(name string) (words string, has bool) {
+	noun, isRuns := strings.CutPrefix(name, "runs ")
+	switch {
+	case isRuns:
+		return m.Runs.words(noun), m.Runs != ""
+	case name == "of":
+		return m.Of.String(), m.Of != Term{}
+	case name == "by":
+		return m.By.String(), m.By != Term{}
+	case name == "for":
+		return m.For.String(), m.For != Term{}
+	case name == "x":
+		return short(m.X.Value), m.X.Has
+	case name == "+x":
+		return fmt.Sprintf("%+g", m.X.Value), m.X.Has
+	case name == "right":
+		return short(m.Right.Value), m.Right.Has
+	case name == "place":
+		return m.Place, m.Place != ""
+	case name == "axis":
+		return m.Axis, m.Axis != ""
+	case name == "other":
+		return m.Other, m.Other != ""
+	case name == "dtype":
+		return m.DType.String(), m.DType != 0
+	case name == "called":
+		return m.Called, m.Called != ""
+	}
+	return m.size(name)
+}
+
+// size fills the hole of a size: n, m, k, or a sum of them and of whole numbers.
+func (m Mistake) size(name string) (words string, has bool) {
+	sum, sign, signed := 0, 1, strings.HasPrefix(name, "+")
+	for _, part := range parts.FindAllString(name, -1) {
+		switch part {
+		case "+":
+			sign = 1
+		case "-":
+			sign = -1
+		case "n":
+			sum += sign * m.N
+		case "m":
+			sum += sign * m.M
+		case "k":
+			sum += sign * m.K
+		default:
+			n, err := strconv.Atoi(part)
+			if err != nil {
+				panic("a hole {" + name + "} in the words of " + string(m.Kind))
+			}
+			sum += sign * n
+		}
+	}
+	if signed {
+		return fmt.Sprintf("%+d", sum), sum != 0
+	}
+	return strconv.Itoa(sum), sum != 0
+}
+
+// parts are the parts of a sum of sizes.
+var parts = regexp.MustCompile(`[a-z]+|\d+|.`)
+
+// String is the term in a sentence.
+func (t Term) String() string {
+	text := termWords[t.Kind]
+	if t.Kind == Primitive {
+		text = cmp.Or(primWords[t.Name], t.Name)
+	}
+	text = strings.ReplaceAll(text, "{name}", t.Name)
+	text = strings.ReplaceAll(text, "{x}", short(t.X))
+	if t.Item.Has {
+		text = fmt.Sprintf("stream %g of %s", t.Item.Value, text)
+	}
+	if t.Before {
+		text += " of the pass before"
+	}
+	if t.Sum {
+		text = "the sum with " + text
+	}
+	return text
+}
+
+// termWords are the terms of each kind.
+var termWords = map[TermKind]string{
+	Tensor: "{name}", Weight: "{name}", Step: "step {name}", Literal: "{x}", Function: "{name}", TheMask: "the mask", TheResult: "the result",
+	TheFactor: "the factor {x}", TheWeight: "the weight {name}", TheDivisor: "the division by {x}", TheAddend: "the +{x}", TheNamed: "the {name}", TheRoot: "the root",
+	AName: "{name}", Epsilon: "epsilon", Floor: "the floor under the root", SoftCap: "the soft cap", AFactor: "the factor", ADivisor: "the divisor", SomeValue: "a number",
+	Window: "the window", Theta: "theta", Scaling: "the scaling",
+}
+
+// primWords are functions of a program by their names.
+var primWords = map[string]string{
+	program.Add.String(): "a sum", program.Sub.String(): "a difference", program.Mul.String(): "a product", program.Div.String(): "a quotient",
+	program.Sqrt.String(): "√x", program.Rsqrt.String(): "1/√x", program.Neg.String(): "−x",
+}
+
+// String says which tokens have a mistake; empty for all of them.
+func (t Tokens) String() string {
+	switch {
+	case !t.Some:
+		return ""
+	case !t.From.Has:
+		return ", for some tokens alone"
+	case t.Called != "":
+		return ", for ids from " + short(t.From.Value) + " on alone (" + t.Called + "): those beyond a table"
+	}
+	return ", for ids from " + short(t.From.Value) + " on alone"
+}
+
+// page is where the mistake is explained for an entry of a role; empty where it is not one of the usual ones.
+func (m Mistake) page(role string) string {
+	row := catalogue()[m.Kind]
+	if row == nil {
+		return ""
+	}
+	for _, p := range row.Pages {
+		if (p.If == nil || p.If(m)) && (p.Roles == "" || pattern(p.Roles)().MatchString(role)) {
+			return mistakesPage + p.Anchor
+		}
+	}
+	return ""
+}
+
+// short is a number as people write it.
+func short(x float64) string { return fmt.Sprintf("%.6g", x) }
+
+// axisOf is what an axis counts, of a tensor.
+func axisOf(axis byte) string { return "its " + axisWords(axis) }
+
+// axisNumber is an axis of which nothing is known but its number.
+func axisNumber(a int) string { return fmt.Sprintf("axis %d", a) }

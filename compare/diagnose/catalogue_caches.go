@@ -1,0 +1,4 @@
+package diagnose
+
+// cacheRows are mistakes in caches.
+var cacheRows = []Row{}

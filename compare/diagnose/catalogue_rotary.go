@@ -1,0 +1,4 @@
+package diagnose
+
+// rotaryRows are mistakes in rotary tables and positions.
+var rotaryRows = []Row{}

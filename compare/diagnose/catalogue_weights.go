@@ -1,0 +1,4 @@
+package diagnose
+
+// weightRows are mistakes in weights.
+var weightRows = []Row{}

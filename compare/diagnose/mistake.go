@@ -1,0 +1,140 @@
+package diagnose
+
+import (
+	"encoding/json"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// A Mistake is one difference between a port and the model, as data. Two mistakes are the same if they are equal. The row of its kind in
+// the catalogue says what the fields mean and makes the sentence; a field that the row has no use for has its zero value.
+type Mistake struct {
+	Kind Kind `json:"kind,omitempty"`
+	// Place is the step that is wrong, by its operation and its name in the formula ("rms_norm.eps"), or the tensor or weight that is read
+	// there, by its role.
+	Place string `json:"place,omitempty"`
+	// Of is what the mistake is done to, By what the port has in its place or beside it, and For what belongs there.
+	Of  Term `json:"of,omitzero"`
+	By  Term `json:"by,omitzero"`
+	For Term `json:"instead_of,omitzero"`
+	// X is the port's number, and Right the model's.
+	X     Number `json:"x,omitzero"`
+	Right Number `json:"right_x,omitzero"`
+	// N, M and K are sizes and indexes.
+	N int `json:"n,omitempty"`
+	M int `json:"m,omitempty"`
+	K int `json:"k,omitempty"`
+	// Axis is what the axis counts along which the port errs, and Other what the axis counts that belongs there: "tokens".
+	Axis  string `json:"axis,omitempty"`
+	Other string `json:"other_axis,omitempty"`
+	// DType is a type that the port computes in or stores, the zero value for none.
+	DType hooks.DType `json:"dtype,omitzero"`
+	// Called are the fields of the configuration, or functions of them, that are X: "1/√head_dim".
+	Called string `json:"called,omitempty"`
+	// Runs are the rows, channels or slots that are others, each run of them with what it is.
+	Runs Runs `json:"runs,omitempty"`
+	// Tokens are those that have the mistake, where others have not.
+	Tokens Tokens `json:"tokens,omitzero"`
+}
+
+// Number is a number that a mistake has or has not. The zero value is none.
+type Number struct {
+	Value float64
+	Has   bool
+}
+
+// some is a number that a mistake has.
+func some(x float64) Number { return Number{x, true} }
+
+// pointer is the number for a document; nil for none.
+func (n Number) pointer() *float64 {
+	if !n.Has {
+		return nil
+	}
+	return &n.Value
+}
+
+// MarshalJSON writes the number.
+func (n Number) MarshalJSON() ([]byte, error) { return json.Marshal(n.pointer()) }
+
+// UnmarshalJSON reads a number, or null for none.
+func (n *Number) UnmarshalJSON(data []byte) error {
+	var x *float64
+	if err := json.Unmarshal(data, &x); err != nil {
+		return err
+	}
+	if *n = (Number{}); x != nil {
+		*n = some(*x)
+	}
+	return nil
+}
+
+// Tokens are the tokens of a mistake that not all tokens have. The zero value is all of them.
+type Tokens struct {
+	Some   bool   `json:"some,omitempty"`
+	From   Number `json:"from_id,omitzero"`  // the smallest of their ids, where all other tokens have smaller ids
+	Called string `json:"called,omitempty"` // the field of the configuration that From is beyond
+}
+
+// A Term is what a sentence has a name for: a tensor, a weight, a step, or what a step does. The zero value is none.
+type Term struct {
+	Kind TermKind `json:"kind"`
+	// Name is the role of a tensor ("layers.*.mlp.gate_proj") or weight, the operation and name of a step ("rms_norm.eps"), or the name of
+	// a function ("gelu_tanh").
+	Name string  `json:"name,omitempty"`
+	X    float64 `json:"x,omitempty"`      // of a number, a factor, a divisor
+	Item Number  `json:"stream,omitzero"` // the stream of a tensor that is meant
+	// Before is set for the tensor of the pass before.
+	Before bool `json:"before,omitempty"`
+	// Sum is set for the sum with the term.
+	Sum bool `json:"sum,omitempty"`
+}
+
+// TermKind is what a term is.
+type TermKind string
+
+// The kinds of terms.
+const (
+	Tensor     TermKind = "tensor"
+	Weight     TermKind = "weight"
+	Step       TermKind = "step"
+	Literal    TermKind = "number"
+	Function   TermKind = "function"
+	Primitive  TermKind = "primitive" // a function of a program by its name: "add"
+	AName      TermKind = "name"      // a number that has a name in the formula
+	TheMask    TermKind = "the-mask"
+	TheResult  TermKind = "the-result"
+	TheFactor  TermKind = "factor"         // the product with a number
+	TheWeight  TermKind = "product-weight" // the product with a weight
+	TheDivisor TermKind = "divisor"        // the division by a number
+	TheAddend  TermKind = "addend"         // the sum with a number
+	TheNamed   TermKind = "named-addend"   // the sum with a number that has a name in the formula
+	TheRoot    TermKind = "root"
+	// Numbers of a formula, by what stands around them.
+	Epsilon   TermKind = "epsilon"
+	Floor     TermKind = "floor"
+	SoftCap   TermKind = "soft-cap"
+	AFactor   TermKind = "a-factor"
+	ADivisor  TermKind = "a-divisor"
+	SomeValue TermKind = "a-number"
+	Window    TermKind = "window"
+	Theta     TermKind = "theta"
+	Scaling   TermKind = "scaling"
+)
+
+// stepTerm is the term of a step by its operation and name.
+func stepTerm(site string) Term { return Term{Kind: Step, Name: site} }
+
+// tensorTerm is the term of a tensor by its name.
+func tensorTerm(name string) Term { return Term{Kind: Tensor, Name: Role(name)} }
+
+// weightTerm is the term of a weight by its name.
+func weightTerm(name string) Term { return Term{Kind: Weight, Name: Role(name)} }
+
+// theResult is the term of an entry's result.
+var theResult = Term{Kind: TheResult}
+
+// Name is the mistake as a finding has it, in words.
+func (m Mistake) name() Name {
+	return Name{Mistake: m, What: m.String(), Site: m.Place, Value: m.X.pointer(), Right: m.Right.pointer()}
+}

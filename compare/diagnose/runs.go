@@ -1,0 +1,83 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Run is a run of rows, channels or slots that are others than they should be.
+type Run struct {
+	From, To int    // the first, and the one after the last
+	Is       int    // what the first is; negative for zeros
+	Of       string // the role of the tensor or weight that they are of, where it is another one
+}
+
+// Runs are runs as a value: "0-3=4;7=0" are 0 to 3, which are 4 to 7, and 7, which is 0. "0-3=-" are zeros, and "0-3=4@layers.*.mlp.up_proj.weight" rows of another
+// weight.
+type Runs string
+
+// makeRuns writes runs.
+func makeRuns(all ...Run) Runs {
+	var parts []string
+	for _, r := range all {
+		text := fmt.Sprintf("%d-%d", r.From, r.To-1)
+		if r.To == r.From+1 {
+			text = fmt.Sprint(r.From)
+		}
+		if text += "=-"; r.Is >= 0 {
+			text = fmt.Sprintf("%s%d", strings.TrimSuffix(text, "-"), r.Is)
+		}
+		if r.Of != "" {
+			text += "@" + r.Of
+		}
+		parts = append(parts, text)
+	}
+	return Runs(strings.Join(parts, ";"))
+}
+
+// list reads runs that makeRuns has written.
+func (r Runs) list() []Run {
+	var all []Run
+	for text := range strings.SplitSeq(string(r), ";") {
+		text, of, _ := strings.Cut(text, "@")
+		at, is, _ := strings.Cut(text, "=")
+		run := Run{Is: -1, Of: of}
+		if n, _ := fmt.Sscanf(at, "%d-%d", &run.From, &run.To); n < 2 {
+			run.To = run.From
+		}
+		run.To++
+		_, _ = fmt.Sscanf(is, "%d", &run.Is) // "-" stays zeros
+		all = append(all, run)
+	}
+	return all
+}
+
+// words says what each run is, of a noun: "rows 0 to 3 are rows 4 to 7; row 7 is 0".
+func (r Runs) words(noun string) string {
+	var all []string
+	for _, run := range r.list() {
+		are := " are "
+		if run.To == run.From+1 {
+			are = " is "
+		}
+		text := spanWords(noun, run.From, run.To) + are
+		if run.Is < 0 {
+			text += "0"
+		} else {
+			text += spanWords(noun, run.Is, run.Is+run.To-run.From)
+		}
+		if run.Of != "" {
+			text += " of " + run.Of
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
+}
+
+// spanWords is a run by its ends, the last one left out: "rows 4 to 7", "row 7".
+func spanWords(noun string, from, to int) string {
+	if to == from+1 {
+		return fmt.Sprintf("%s %d", noun, from)
+	}
+	return fmt.Sprintf("%ss %d to %d", noun, from, to-1)
+}
