@@ -19,7 +19,7 @@ type Kind string
 type Row struct {
 	Kind Kind
 	// Words is the sentence. A hole {of} is filled with the field of that name, see holes; a part in brackets is left out if a field in it
-	// has its zero value.
+	// has its zero value; a bracket is written twice.
 	Words string
 	// Pages are where the kind is explained in docs/mistakes.md. The first page that fits an entry is the page of a mistake there.
 	Pages []Page
@@ -63,6 +63,9 @@ func (m Mistake) String() string {
 		return string(m.Kind)
 	}
 	text := optional.ReplaceAllStringFunc(row.Words, func(part string) string {
+		if part == "[[" || part == "]]" {
+			return part[1:]
+		}
 		words, all := m.fill(part[1 : len(part)-1])
 		if !all {
 			return ""
@@ -74,7 +77,7 @@ func (m Mistake) String() string {
 }
 
 var (
-	optional = regexp.MustCompile(`\[[^\]]*\]`)
+	optional = regexp.MustCompile(`\[\[|\]\]|\[[^\]]*\]`)
 	hole     = regexp.MustCompile(`\{[^}]*\}`)
 )
 
@@ -93,15 +96,25 @@ func (m Mistake) fill(text string) (filled string, all bool) {
 //
 //	of, by, for       a term
 //	x, right          a number with six digits; +x has its sign
+//	times             how many times the right number the port's is
 //	n, m, k           a size, or a sum of sizes and whole numbers (n+k-1); +n has its sign
 //	axis, other       what an axis counts
 //	dtype, called     as they are
+//	coding, storage   how a weight is kept in few bits, and how a result is
 //	runs NOUN         which rows, channels or slots are which
+//	interleaved       the order of n rows that are read as m columns
+//	pieces, order     of which parts of one matrix rows are, and the order of n of them
 func (m Mistake) field(name string) (words string, has bool) {
 	noun, isRuns := strings.CutPrefix(name, "runs ")
 	switch {
 	case isRuns:
 		return m.Runs.words(noun), m.Runs != ""
+	case name == "interleaved":
+		return interleavedRows(m.N, m.M), m.N != 0
+	case name == "pieces":
+		return m.Runs.pieces(), m.Runs != ""
+	case name == "order":
+		return m.Runs.order(m.N), m.Runs != ""
 	case name == "of":
 		return m.Of.String(), m.Of != Term{}
 	case name == "by":
@@ -110,6 +123,8 @@ func (m Mistake) field(name string) (words string, has bool) {
 		return m.For.String(), m.For != Term{}
 	case name == "x":
 		return short(m.X.Value), m.X.Has
+	case name == "times":
+		return short(m.Times.Value), m.Times.Has
 	case name == "+x":
 		return fmt.Sprintf("%+g", m.X.Value), m.X.Has
 	case name == "right":
@@ -122,6 +137,10 @@ func (m Mistake) field(name string) (words string, has bool) {
 		return m.Other, m.Other != ""
 	case name == "dtype":
 		return m.DType.String(), m.DType != 0
+	case name == "coding":
+		return m.Coding.String(), m.Coding != Coding{}
+	case name == "storage":
+		return m.Coding.ofResult(), m.Coding != Coding{}
 	case name == "called":
 		return m.Called, m.Called != ""
 	}

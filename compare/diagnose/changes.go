@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -119,15 +118,15 @@ func reshape(w program.Rows) program.Rows {
 
 // change is what may have become of a weight; make returns nil where it has no such.
 type change struct {
-	words string
-	make  func(w program.Rows, model hooks.DType) program.Rows
+	is   Mistake // without the weight
+	make func(w program.Rows, model hooks.DType) program.Rows
 
-	headless string // the words of a weight whose rows are none of heads, where they are others
+	headless Kind // the kind for a weight whose rows are of no heads, if it is another kind
 }
 
 // each changes elements one by one, and stores them in the model's dtype, or in float32.
-func each(words string, stored bool, f func(x float64) float64) change {
-	return change{words: words, make: func(w program.Rows, model hooks.DType) program.Rows {
+func each(is Mistake, stored bool, f func(x float64) float64) change {
+	return change{is: is, make: func(w program.Rows, model hooks.DType) program.Rows {
 		if !stored {
 			model = hooks.F32
 		}
@@ -140,8 +139,8 @@ func each(words string, stored bool, f func(x float64) float64) change {
 }
 
 // quantised rounds each group of n elements of a row, 0 for all, to whole numbers up to most times a step of its own.
-func quantised(words string, n int, most float64) change {
-	return change{words: words, make: func(w program.Rows, model hooks.DType) program.Rows {
+func quantised(is Mistake, n int, most float64) change {
+	return change{is: is, make: func(w program.Rows, model hooks.DType) program.Rows {
 		group := n
 		if _, cols := w.Size(); n == 0 {
 			group = cols
@@ -168,8 +167,8 @@ func quantised(words string, n int, most float64) change {
 
 // ranged rounds each group of n elements of a row, 0 for all, to steps between its least and its greatest number, with a zero point that
 // is off by some steps.
-func ranged(words string, n int, most, off float64) change {
-	return change{words: words, make: func(w program.Rows, model hooks.DType) program.Rows {
+func ranged(is Mistake, n int, most, off float64) change {
+	return change{is: is, make: func(w program.Rows, model hooks.DType) program.Rows {
 		group := n
 		if _, cols := w.Size(); n == 0 {
 			group = cols
@@ -196,7 +195,7 @@ func ranged(words string, n int, most, off float64) change {
 
 // narrowed rounds to a narrower dtype.
 func narrowed(d hooks.DType) change {
-	return change{words: "is rounded to " + d.String(), make: func(w program.Rows, model hooks.DType) program.Rows {
+	return change{is: Mistake{Kind: "weight.rounded-dtype", DType: d}, make: func(w program.Rows, model hooks.DType) program.Rows {
 		if model == d {
 			return nil
 		}
@@ -210,11 +209,11 @@ func narrowed(d hooks.DType) change {
 
 // columns keeps one of n parts of the columns, or all but that: what a shard has, or lacks.
 func columns(k, n int, keep bool) change {
-	words := fmt.Sprintf("has part %d of %d of its columns alone: the others are 0", k+1, n)
+	is := Mistake{Kind: "weight.one-shard", N: k, M: n}
 	if !keep {
-		words = fmt.Sprintf("lacks part %d of %d of its columns: they are 0", k+1, n)
+		is.Kind = "weight.shard-missing"
 	}
-	return change{words: words, make: func(w program.Rows, _ hooks.DType) program.Rows {
+	return change{is: is, make: func(w program.Rows, _ hooks.DType) program.Rows {
 		_, cols := w.Size()
 		if cols%n != 0 || cols == n {
 			return nil
@@ -233,16 +232,9 @@ func columns(k, n int, keep bool) change {
 func woven(block, n int) change {
 	inner := block / n
 	from := func(at int) int { return at%n*inner + at/n }
-	var first []string
-	for at := range min(block, 8) {
-		first = append(first, fmt.Sprint(from(at)))
-	}
-	if block > 8 {
-		first = append(first, "...")
-	}
 	return change{
-		fmt.Sprintf("has the rows of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
-		func(w program.Rows, _ hooks.DType) program.Rows {
+		is: Mistake{Kind: "weight.rope-rows", N: block, M: n, K: inner}, headless: "weight.rows-interleaved",
+		make: func(w program.Rows, _ hooks.DType) program.Rows {
 			if rows, _ := w.Size(); rows%block != 0 {
 				return nil
 			}
@@ -251,7 +243,6 @@ func woven(block, n int) change {
 				return i - at + from(at)
 			}}
 		},
-		fmt.Sprintf("has each %d rows in another order, %s: read as %d × %d with its axes exchanged, as codes of few bits are packed", block, strings.Join(first, ", "), inner, n),
 	}
 }
 
@@ -259,7 +250,7 @@ func woven(block, n int) change {
 func wovenVector(block, n int) change {
 	inner := block / n
 	return change{
-		words: fmt.Sprintf("has the channels of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
+		is: Mistake{Kind: "weight.rope-channels", N: block, M: n, K: inner},
 		make: func(w program.Rows, _ hooks.DType) program.Rows {
 			if rows, cols := w.Size(); rows != 1 || cols%block != 0 {
 				return nil
@@ -277,47 +268,49 @@ func wovenVector(block, n int) change {
 
 // A weight that was not loaded is what its memory was made with.
 var (
-	zeroed = each("is 0", true, func(float64) float64 { return 0 })
-	unit   = each("is 1", true, func(float64) float64 { return 1 })
+	zeroed = each(Mistake{Kind: "weight.zero"}, true, func(float64) float64 { return 0 })
+	unit   = each(Mistake{Kind: "weight.one"}, true, func(float64) float64 { return 1 })
 )
+
+// rounded is the mistake of a weight that is kept in a coding.
+func rounded(numbers Codes, scales Scales) Mistake {
+	return Mistake{Kind: "weight.rounded", Coding: Coding{numbers, scales}}
+}
 
 // changes are those that a weight is tried with.
 func (s *search) changes() []change {
 	all := []change{
-		{words: "is reshaped, not transposed: its file has rows and columns exchanged", make: func(w program.Rows, _ hooks.DType) program.Rows { return reshape(w) }},
-		each("has 0 in place of what is negative", true, func(x float64) float64 { return max(0, x) }),
-		each("has lost the sign of what is negative", true, math.Abs),
-		each("is rounded to float8 (e4m3)", true, func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }),
-		each("is rounded to float8 (e5m2)", true, func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }),
-		{words: "is transposed", make: func(w program.Rows, _ hooks.DType) program.Rows { return transpose(w) }},
-		each("is taken as 1+w", false, func(x float64) float64 { return 1 + x }),
-		each("has 1 added, as one that is stored with the 1", true, func(x float64) float64 { return 1 + x }),
-		each("has 1 taken off", true, func(x float64) float64 { return x - 1 }),
-		each("has the opposite sign", true, func(x float64) float64 { return -x }),
+		{is: Mistake{Kind: "weight.reshaped"}, make: func(w program.Rows, _ hooks.DType) program.Rows { return reshape(w) }},
+		each(Mistake{Kind: "weight.clipped-at-zero"}, true, func(x float64) float64 { return max(0, x) }),
+		each(Mistake{Kind: "weight.unsigned"}, true, math.Abs),
+		each(rounded(Float8E4M3, NoScale), true, func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }),
+		each(rounded(Float8E5M2, NoScale), true, func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }),
+		{is: Mistake{Kind: "weight.transposed"}, make: func(w program.Rows, _ hooks.DType) program.Rows { return transpose(w) }},
+		each(Mistake{Kind: "weight.plus-one"}, false, func(x float64) float64 { return 1 + x }),
+		each(Mistake{Kind: "weight.stored-plus-one"}, true, func(x float64) float64 { return 1 + x }),
+		each(Mistake{Kind: "weight.minus-one"}, true, func(x float64) float64 { return x - 1 }),
+		each(Mistake{Kind: "weight.negated"}, true, func(x float64) float64 { return -x }),
 		zeroed, unit,
-		each("is its reciprocal", true, func(x float64) float64 { return 1 / x }),
+		each(Mistake{Kind: "weight.inverted"}, true, func(x float64) float64 { return 1 / x }),
 		narrowed(hooks.BF16), narrowed(hooks.F16),
-		quantised("is rounded to 8 bits by row", 0, 127), quantised("is rounded to 4 bits by row", 0, 7),
+		quantised(rounded(Int8, ByRow), 0, 127), quantised(rounded(Int4, ByRow), 0, 7),
 	}
 	for _, group := range []int{8, 16, 32, 64, 128} {
 		for _, most := range []struct {
 			bits int
 			step float64
 		}{{8, 127}, {4, 7}} {
-			all = append(all, quantised(fmt.Sprintf("is rounded to %d bits in groups of %d", most.bits, group), group, most.step))
+			all = append(all, quantised(rounded(intsOf(most.bits), Scales(group)), group, most.step))
 		}
 	}
 	for _, bits := range []int{4, 8} {
 		for _, group := range []int{8, 16, 32, 64, 128, 0} {
 			for _, off := range []float64{0, 1, -1} {
-				words := fmt.Sprintf("is rounded to %d bits in groups of %d, between the least and the greatest number", bits, group)
-				if group == 0 {
-					words = fmt.Sprintf("is rounded to %d bits by row, between the least and the greatest number", bits)
+				is := rounded(intsOf(bits), Scales(group))
+				if is.Kind = "weight.rounded-between"; off != 0 {
+					is.Kind, is.N = "weight.zero-point-off", int(off)
 				}
-				if off != 0 {
-					words += fmt.Sprintf(", with zero points that are off by %+g", off)
-				}
-				all = append(all, ranged(words, group, float64(int(1)<<bits-1), off))
+				all = append(all, ranged(is, group, float64(int(1)<<bits-1), off))
 			}
 		}
 	}
@@ -352,11 +345,8 @@ func (s *search) changes() []change {
 		}
 	}
 	for _, n := range by {
-		words := "is multiplied by " + short(n.value)
-		if called := s.called(n.value, 1, ""); called != "" {
-			words += " (" + called + ")"
-		}
-		all = append(all, each(words, true, func(x float64) float64 { return x * float64(float32(n.value)) }))
+		is := Mistake{Kind: "weight.multiplied", By: literal(n.value), Called: s.called(n.value, 1, "")}
+		all = append(all, each(is, true, func(x float64) float64 { return x * float64(float32(n.value)) }))
 	}
 	return all
 }

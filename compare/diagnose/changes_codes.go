@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -13,8 +12,7 @@ import (
 
 // coding is how a weight may be kept in codes: each number of a group is a code times the group's step. The arithmetic is float32.
 type coding struct {
-	words string
-	group int // elements of a row that share a step; 0 for a row, wholeWeight for all, byColumn for a column
+	is Mistake // its Coding says which elements share a step
 	// Code takes a number in steps to what it is read as; step is that of a group with its largest number, with its sign.
 	code func(x float64) float64
 	step func(largest float64) float64
@@ -23,16 +21,11 @@ type coding struct {
 	behind bool
 }
 
-const (
-	wholeWeight = -1
-	byColumn    = -2
-)
-
 // change is the coding of all of a weight.
 func (c coding) change() change {
-	return change{words: c.words, make: func(w program.Rows, model hooks.DType) program.Rows {
+	return change{is: c.is, make: func(w program.Rows, model hooks.DType) program.Rows {
 		rows, cols := w.Size()
-		group := c.group
+		group := int(c.is.Coding.Scales)
 		var steps []float64 // of columns, or of all
 		switch {
 		case group == 0:
@@ -54,7 +47,7 @@ func (c coding) change() change {
 					}
 				}
 			}
-			if group == wholeWeight {
+			if group == int(OfAll) {
 				top = slices.Repeat([]float64{largestOf(top)}, cols)
 			}
 			for _, x := range top {
@@ -152,54 +145,57 @@ var (
 func codings() []change {
 	var all []change
 	add := func(c coding) { all = append(all, c.change()) }
-	type span struct {
-		words string
-		group int
-	}
-	tensor, column, row, groups := span{"with one scale", wholeWeight}, span{"by column", byColumn}, span{"by row", 0}, span{"in groups of 32", 32}
-	bits := []struct{ bits, most float64 }{{8, 127}, {4, 7}}
+	bits := []struct {
+		numbers Codes
+		most    float64
+	}{{Int8, 127}, {Int4, 7}}
 	for _, b := range bits {
-		for _, g := range []span{tensor, column} {
-			add(coding{words: fmt.Sprintf("is rounded to %g bits %s", b.bits, g.words), group: g.group, code: whole(-b.most, b.most), step: sized(b.most, nil)})
+		for _, g := range []Scales{OfAll, ByColumn} {
+			add(coding{is: rounded(b.numbers, g), code: whole(-b.most, b.most), step: sized(b.most, nil)})
 		}
-		for _, g := range []span{row, groups, tensor} {
-			text := fmt.Sprintf("is rounded to %g bits %s", b.bits, g.words)
+		for _, g := range []Scales{ByRow, 32, OfAll} {
+			is := rounded(b.numbers, g)
 			for _, r := range []float64{b.most / (b.most + 1), (b.most + 1) / b.most} {
-				read, made := b.most+1, b.most
+				is := is
+				is.Kind, is.By, is.N, is.M = "weight.rounded-with-other-steps", literal(r), int(b.most), int(b.most)+1
 				if r > 1 {
-					read, made = made, read
+					is.N, is.M = is.M, is.N
 				}
 				for _, behind := range []bool{false, true} {
-					add(coding{
-						words: fmt.Sprintf("%s, and multiplied by %s: it is made with %g steps to its largest number, and read as if there were %g", text, short(r), made, read),
-						group: g.group, code: whole(-b.most-1, b.most+1), step: sized(b.most, nil), by: r, behind: behind,
-					})
+					add(coding{is: is, code: whole(-b.most-1, b.most+1), step: sized(b.most, nil), by: r, behind: behind})
 				}
 			}
-			add(coding{words: fmt.Sprintf("%s, with %g steps to its largest number", text, b.most+1), group: g.group, code: whole(-b.most-1, b.most), step: sized(b.most+1, nil)})
-			add(coding{words: text + ", towards 0", group: g.group, code: func(x float64) float64 { return math.Trunc(x) }, step: sized(b.most, nil)})
+			is.Kind, is.N = "weight.rounded-with-one-step-more", int(b.most)+1
+			add(coding{is: is, code: whole(-b.most-1, b.most), step: sized(b.most+1, nil)})
+			is.Kind, is.N = "weight.cut-to-codes", 0
+			add(coding{is: is, code: func(x float64) float64 { return math.Trunc(x) }, step: sized(b.most, nil)})
 			for _, d := range []hooks.DType{hooks.F16, hooks.BF16} {
-				add(coding{words: text + ", with scales in " + d.String(), group: g.group, code: whole(-b.most, b.most), step: sized(b.most, func(x float64) float64 { return floats.Round(d, x) })})
+				is.Kind, is.DType = "weight.rounded-with-narrow-scales", d
+				add(coding{is: is, code: whole(-b.most, b.most), step: sized(b.most, func(x float64) float64 { return floats.Round(d, x) })})
 			}
 		}
 	}
-	for _, g := range []span{groups, row, {"in groups of 16", 16}, {"in groups of 64", 64}} {
+	for _, g := range []Scales{32, ByRow, 16, 64} {
+		q4 := rounded(Int4, g)
+		q4.Kind = "weight.rounded-q4-0"
 		add(coding{
-			words: "is rounded to 4 bits " + g.words + ", from -8 to 7 (Q4_0)", group: g.group, code: func(x float64) float64 { return min(math.Floor(x+8.5), 15) - 8 },
+			is: q4, code: func(x float64) float64 { return min(math.Floor(x+8.5), 15) - 8 },
 			step: func(largest float64) float64 { return float64(float32(largest / -8)) },
 		})
-		add(coding{words: "is rounded to 4-bit quantiles of a normal distribution (nf4) " + g.words, group: g.group, code: nearestOf(normalFloats), step: sized(1, nil)})
-		add(coding{words: "is rounded to 4-bit floats (e2m1) " + g.words, group: g.group, code: nearestOf(float4s), step: sized(6, nil)})
+		add(coding{is: rounded(NormalFloat4, g), code: nearestOf(normalFloats), step: sized(1, nil)})
+		add(coding{is: rounded(Float4E2M1, g), code: nearestOf(float4s), step: sized(6, nil)})
 	}
-	add(coding{words: "is rounded to 4-bit floats (e2m1) in groups of 32, with scales that are powers of two (mxfp4)", group: 32, code: nearestOf(float4s), step: func(largest float64) float64 {
+	mx := rounded(Float4E2M1, 32)
+	mx.Kind = "weight.rounded-mxfp4"
+	add(coding{is: mx, code: nearestOf(float4s), step: func(largest float64) float64 {
 		if largest == 0 {
 			return 0
 		}
 		return math.Exp2(math.Floor(math.Log2(math.Abs(largest))) - 2)
 	}})
-	for _, g := range []span{tensor, row} {
-		add(coding{words: "is rounded to float8 (e4m3) " + g.words, group: g.group, step: sized(448, nil), code: func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }})
-		add(coding{words: "is rounded to float8 (e5m2) " + g.words, group: g.group, step: sized(57344, nil), code: func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }})
+	for _, g := range []Scales{OfAll, ByRow} {
+		add(coding{is: rounded(Float8E4M3, g), step: sized(448, nil), code: func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }})
+		add(coding{is: rounded(Float8E5M2, g), step: sized(57344, nil), code: func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }})
 	}
 	return all
 }
@@ -212,11 +208,11 @@ func misread() []change {
 		return func(x float64) float64 { return float64(f(x)) }
 	}
 	return []change{
-		each("has the bits of bfloat16, read as float16", true, finite(func(x float64) float32 { return floats.FromF16(floats.BF16(float32(x))) })),
-		each("has the bits of float16, read as bfloat16", true, finite(func(x float64) float32 { return floats.FromBF16(floats.F16(float32(x))) })),
-		each("has the bytes of its bfloat16 numbers in the other order", true, finite(func(x float64) float32 { return floats.FromBF16(swapped(floats.BF16(float32(x)))) })),
-		each("has the bytes of its float16 numbers in the other order", true, finite(func(x float64) float32 { return floats.FromF16(swapped(floats.F16(float32(x)))) })),
-		each("is cut off to bfloat16, not rounded", true, func(x float64) float64 {
+		each(Mistake{Kind: "weight.bits-misread", DType: hooks.BF16, By: dtypeTerm(hooks.F16)}, true, finite(func(x float64) float32 { return floats.FromF16(floats.BF16(float32(x))) })),
+		each(Mistake{Kind: "weight.bits-misread", DType: hooks.F16, By: dtypeTerm(hooks.BF16)}, true, finite(func(x float64) float32 { return floats.FromBF16(floats.F16(float32(x))) })),
+		each(Mistake{Kind: "weight.bytes-swapped", DType: hooks.BF16}, true, finite(func(x float64) float32 { return floats.FromBF16(swapped(floats.BF16(float32(x)))) })),
+		each(Mistake{Kind: "weight.bytes-swapped", DType: hooks.F16}, true, finite(func(x float64) float32 { return floats.FromF16(swapped(floats.F16(float32(x)))) })),
+		each(Mistake{Kind: "weight.cut-off", DType: hooks.BF16}, true, func(x float64) float64 {
 			return float64(math.Float32frombits(math.Float32bits(float32(x)) &^ 0xffff))
 		}),
 	}

@@ -1,8 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
-
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -10,7 +8,7 @@ import (
 // firstOf has the first of n equal parts of a weight in the place of each: of a vector its numbers, of a matrix its rows. So it is where
 // every rank is given the shard of the first.
 func firstOf(n int) change {
-	return change{words: fmt.Sprintf("has the first of its %d parts in the place of each", n), make: func(w program.Rows, _ hooks.DType) program.Rows {
+	return change{is: Mistake{Kind: "weight.first-shard-everywhere", N: n}, make: func(w program.Rows, _ hooks.DType) program.Rows {
 		rows, cols := w.Size()
 		switch {
 		case rows == 1 && cols%n == 0 && cols > n:
@@ -35,14 +33,14 @@ func tiled() []change {
 	for _, a := range tileSizes {
 		for _, b := range tileSizes {
 			for _, byColumns := range []bool{true, false} {
-				words := fmt.Sprintf("is stored in tiles of %d rows by %d columns: each is read row by row, and holds its columns one after the other", a, b)
+				is := Mistake{Kind: "weight.tiles-by-columns", N: a, M: b}
 				if !byColumns {
 					if a == b { // the same
 						continue
 					}
-					words = fmt.Sprintf("is stored in tiles of %d rows by %d columns: each is read column by column, and holds its rows one after the other", a, b)
+					is.Kind = "weight.tiles-by-rows"
 				}
-				all = append(all, change{words: words, make: func(w program.Rows, _ hooks.DType) program.Rows {
+				all = append(all, change{is: is, make: func(w program.Rows, _ hooks.DType) program.Rows {
 					return tiles(w, a, b, byColumns)
 				}})
 			}

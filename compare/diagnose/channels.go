@@ -1,10 +1,8 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -21,14 +19,14 @@ func (s *search) parts() error {
 	if from == nil || err != nil {
 		return err
 	}
-	text, runs := channelWords(from)
+	m, runs := channelMistake(from)
 	if runs == 0 { // as where what is left is not finite
 		return nil
 	}
 	return s.try(hypothesis{
 		class: program.Mapped, solved: runs,
 		make: func(e *Entry) *program.Edited { return moved(e, from) },
-		say:  func(*Entry) Name { return Name{What: text} },
+		say:  func(*Entry) Name { return m.name() },
 	})
 }
 
@@ -72,42 +70,27 @@ func run(from []int, at int) int {
 	return end
 }
 
-// channelWords say which channels are others, and how many runs of them there are.
-func channelWords(from []int) (text string, runs int) {
-	var words []string
+// channelMistake says which channels are others, and how many runs of them there are.
+func channelMistake(from []int) (m Mistake, n int) {
+	var runs []Run
 	for a := 0; a < len(from); {
 		b := run(from, a)
 		if from[a] != a {
-			words = append(words, runWords(a, b, from[a]))
+			runs = append(runs, Run{From: a, To: b, Is: from[a]})
 		}
 		a = b
 	}
-	if len(words) == 0 {
-		return "", 0
+	if len(runs) == 0 {
+		return m, 0
 	}
-	text = strings.Join(words[:min(len(words), 3)], "; ")
-	switch {
-	case len(words) > 3 && isPermutation(from):
-		text = fmt.Sprintf("the channels are in another order: %d of %d are others (%s; ...)", len(words), len(from), text)
-	case len(words) > 3:
-		text += fmt.Sprintf("; and %d more parts", len(words)-3)
+	m = Mistake{Kind: "channels.others", Runs: makeRuns(runs[:min(len(runs), mostRuns)]...)}
+	switch more := len(runs) - mostRuns; {
+	case more > 0 && isPermutation(from):
+		m.Kind, m.N, m.M = "channels.reordered", len(runs), len(from)
+	case more > 0:
+		m.Kind, m.N = "channels.many-others", more
 	}
-	return text, len(words)
-}
-
-// runWords say what the channels [a, b) are.
-func runWords(a, b, from int) string {
-	where, is := fmt.Sprintf("channels %d to %d", a, b-1), "are"
-	if b == a+1 {
-		where, is = fmt.Sprintf("channel %d", a), "is"
-	}
-	switch {
-	case from < 0:
-		return where + " " + is + " 0"
-	case b == a+1:
-		return fmt.Sprintf("%s is channel %d", where, from)
-	}
-	return fmt.Sprintf("%s are channels %d to %d", where, from, from+b-a-1)
+	return m, len(runs)
 }
 
 // isPermutation reports whether every channel is somewhere.

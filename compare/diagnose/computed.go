@@ -25,20 +25,28 @@ func (s *search) computedIn() error {
 	for rank, d := range []hooks.DType{hooks.BF16, hooks.F16} {
 		for k, i := range append(slices.Clone(all), end) {
 			at := t.Of(i)
-			text := "it is computed in " + d.String() + ", each step rounded"
+			m := Mistake{Kind: "precision.each-step", DType: d}
 			if i != end {
-				text = "it is computed in " + d.String() + " up to " + s.step(s.first, i).String()
+				m.Kind, m.Of = "precision.up-to", s.step(s.first, i)
 			}
 			if err := s.try(hypothesis{
-				class: program.Inserted, rank: 3200 + 100*rank + k, of: "computed in " + d.String(),
+				class: program.Inserted, rank: 3200 + 100*rank + k, of: computedAs(d.String(), true),
 				make: func(e *Entry) *program.Edited { return s.computed(e, at, d) },
-				say:  func(*Entry) Name { return Name{What: text} },
+				say:  func(*Entry) Name { return m.name() },
 			}); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// computedAs is what the ways to compute in a type have in common: those whose result has the type too, or those whose result has not.
+func computedAs(numbers string, result bool) string {
+	if !result {
+		numbers += ":operands"
+	}
+	return "computed:" + numbers
 }
 
 // isSumOfMean reports whether a step is the sum of a mean, which is rounded when it is divided.
@@ -145,9 +153,9 @@ func (s *search) dropped() error {
 		return nil
 	}
 	by := 1 / (1 - part)
-	n := Name{What: "some elements are 0, and the others are divided by " + short(1-part) + ": dropout is left on", Value: &by}
+	m := Mistake{Kind: "dropout.left-on", X: some(by), By: literal(1 - part)}
 	return s.try(hypothesis{
-		class: program.Inserted, rank: 3400, solved: 1 + zeros, say: func(*Entry) Name { return n },
+		class: program.Inserted, rank: 3400, solved: 1 + zeros, say: func(*Entry) Name { return m.name() },
 		make: func(e *Entry) *program.Edited {
 			own, ok := s.asStored(e) // it is an operation of its own
 			y, _ := e.Target()

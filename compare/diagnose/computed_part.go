@@ -16,12 +16,12 @@ func (s *search) computedPartIn() error {
 	}
 	t := s.first.signed(s.m)
 	rank := 0
-	try := func(text string, d hooks.DType, at program.Place, part func(t *program.Parts, i int) []bool) error {
+	try := func(kind Kind, d hooks.DType, step int, part func(t *program.Parts, i int) []bool) error {
 		rank++
 		return s.try(hypothesis{
-			class: program.Inserted, rank: 3600 + rank, of: "computed in " + d.String(), weak: true,
-			make: func(e *Entry) *program.Edited { return s.computedPart(e, at, d, part) },
-			say:  func(*Entry) Name { return Name{What: text} },
+			class: program.Inserted, rank: 3600 + rank, of: computedAs(d.String(), true), weak: true,
+			make: func(e *Entry) *program.Edited { return s.computedPart(e, t.Of(step), d, part) },
+			say:  func(*Entry) Name { return Mistake{Kind: kind, Of: s.step(s.first, step), DType: d}.name() },
 		})
 	}
 	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
@@ -30,16 +30,16 @@ func (s *search) computedPartIn() error {
 			if !st.Prim.Computes() || isSumOfMean(t.Program, i) || i == t.Source(t.Out) && len(t.Ancestors(i)) == 1 {
 				continue
 			}
-			if err := try(s.step(s.first, i).String()+" is computed in "+d.String(), d, t.Of(i), aloneOf); err != nil {
+			if err := try("precision.one-step", d, i, aloneOf); err != nil {
 				return err
 			}
-			if err := try("it is computed in "+d.String()+" from "+s.step(s.first, i).String()+" on", d, t.Of(i), onFrom); err != nil {
+			if err := try("precision.from-step-on", d, i, onFrom); err != nil {
 				return err
 			}
 			if !t.Last(i) {
 				continue
 			}
-			if err := try("the operation up to "+s.step(s.first, i).String()+" is computed in "+d.String(), d, t.Of(i), operationTo); err != nil {
+			if err := try("precision.operation-to", d, i, operationTo); err != nil {
 				return err
 			}
 		}

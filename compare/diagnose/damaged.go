@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -47,9 +46,9 @@ func (s *search) cutColumns(at program.Place, k int) error {
 		}
 	}
 	for _, n := range cuts {
-		text := fmt.Sprintf("the last %d of %d columns of %s are 0: so many inputs are cut off", n, cols, Role(s.first.Weights[k].Name))
+		m := Mistake{Kind: "weight.columns-cut", Of: weightTerm(s.first.Weights[k].Name), N: n, M: cols, Place: Role(s.first.Weights[k].Name)}
 		if err := s.try(hypothesis{
-			class: program.Leaf, rank: 6000 + n, solved: 1, say: func(*Entry) Name { return Name{What: text, Site: Role(s.first.Weights[k].Name)} },
+			class: program.Leaf, rank: 6000 + n, solved: 1, say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited {
 				return s.reweighted(e, at, func(k int) program.Rows {
 					return changed{e.Call.W[k], func(row []float64) { clear(row[max(len(row)-n, 0):]) }}
@@ -130,13 +129,13 @@ func (s *search) oneNumber(at program.Place, k int) error {
 	}
 	name := Role(e.Weights[k].Name)
 	for _, v := range damages(row[col], value, e) {
-		text := fmt.Sprintf("one number of %s, [%d, %d], is %s and should be %s", name, channel, col, short(v), short(row[col]))
+		m := Mistake{Kind: "weight.one-number", Of: weightTerm(name), N: channel, M: col, By: literal(v), For: literal(row[col]), Place: name}
 		if r := v / row[col]; math.Abs(math.Log2(math.Abs(r)))-math.Round(math.Abs(math.Log2(math.Abs(r)))) == 0 {
-			text += fmt.Sprintf(": %s times as large, as where a bit is flipped", short(r))
+			m.Kind, m.Times = "weight.bit-flipped", some(r)
 		}
 		before := len(s.found)
 		if err := s.try(hypothesis{
-			class: program.Leaf, rank: 6100, solved: 1, say: func(*Entry) Name { return Name{What: text, Site: name} },
+			class: program.Leaf, rank: 6100, solved: 1, say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited {
 				return s.reweighted(e, at, func(k int) program.Rows { return only{e.Call.W[k], channel, col, v} })
 			},

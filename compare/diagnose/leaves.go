@@ -40,16 +40,16 @@ func (s *search) weights() error {
 		at := t.Of(i)
 		w := s.first.Weights[t.Steps[i].Index]
 		for rank, c := range changes {
-			words := c.words
-			if c.headless != "" && s.headless(w.Name) {
-				words = c.headless
+			m := c.is
+			if m.Of, m.Place = weightTerm(w.Name), Role(w.Name); c.headless != "" && s.headless(w.Name) {
+				m.Kind = c.headless
 			}
 			h := hypothesis{
 				class: program.Leaf, rank: rank,
 				make: func(e *Entry) *program.Edited {
 					return s.reweighted(e, at, func(k int) program.Rows { return c.make(e.Call.W[k], e.Call.DType) })
 				},
-				say: func(e *Entry) Name { return Name{What: Role(w.Name) + " " + words, Site: Role(w.Name)} },
+				say: func(*Entry) Name { return m.name() },
 			}
 			if err := s.try(h); err != nil {
 				return err

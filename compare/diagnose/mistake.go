@@ -20,6 +20,8 @@ type Mistake struct {
 	// X is the port's number, and Right the model's.
 	X     Number `json:"x,omitzero"`
 	Right Number `json:"right_x,omitzero"`
+	// Times is how many times the right number the port's is.
+	Times Number `json:"times,omitzero"`
 	// N, M and K are sizes and indexes.
 	N int `json:"n,omitempty"`
 	M int `json:"m,omitempty"`
@@ -29,6 +31,8 @@ type Mistake struct {
 	Other string `json:"other_axis,omitempty"`
 	// DType is a type that the port computes in or stores, the zero value for none.
 	DType hooks.DType `json:"dtype,omitzero"`
+	// Coding is how numbers are kept that are kept in few bits.
+	Coding Coding `json:"coding,omitzero"`
 	// Called are the fields of the configuration, or functions of them, that are X: "1/√head_dim".
 	Called string `json:"called,omitempty"`
 	// Runs are the rows, channels or slots that are others, each run of them with what it is.
@@ -130,6 +134,9 @@ func tensorTerm(name string) Term { return Term{Kind: Tensor, Name: Role(name)} 
 
 // weightTerm is the term of a weight by its name.
 func weightTerm(name string) Term { return Term{Kind: Weight, Name: Role(name)} }
+
+// dtypeTerm is the term of a type.
+func dtypeTerm(d hooks.DType) Term { return Term{Kind: AName, Name: d.String()} }
 
 // theResult is the term of an entry's result.
 var theResult = Term{Kind: TheResult}

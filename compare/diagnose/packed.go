@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -24,14 +23,14 @@ func (s *search) packed() error {
 		}
 		for rank, n := range s.groups(parts) {
 			for _, split := range []bool{false, true} {
-				text := fmt.Sprintf("%s are one matrix, which is read as %d groups of rows with parts of each", strings.Join(names, ", "), n)
+				m := Mistake{Kind: "weight.packed-read-as-groups", Of: Term{Kind: AName, Name: listed(names)}, N: n, Place: Role(w.Name)}
 				if split {
-					text = fmt.Sprintf("%s are one matrix of %d groups of rows with parts of each, which is read as if they came one behind the other", strings.Join(names, ", "), n)
+					m.Kind = "weight.groups-read-as-packed"
 				}
 				if err := s.try(hypothesis{
 					class: program.Leaf, rank: 2000 + rank,
 					make: func(e *Entry) *program.Edited { return s.repacked(e, n, split) },
-					say:  func(*Entry) Name { return Name{What: text, Site: Role(w.Name)} },
+					say:  func(*Entry) Name { return m.name() },
 				}); err != nil {
 					return err
 				}
@@ -212,34 +211,32 @@ func (s *search) cuts() error {
 			least, whole = min(least, n), whole+n
 		}
 		rows, rank := w.Shape[0], 3000
-		seen := map[string]bool{}
-		try := func(order []int, start int, words string, which func(bias bool) bool) error {
-			pieces := piecesOf(parts, order, start, rows)
-			if rank++; seen[words+pieces] || start == before && slices.Equal(order[:own+1], right[:own+1]) {
+		seen := map[Mistake]bool{}
+		try := func(order []int, start int, kind Kind, which func(bias bool) bool) error {
+			m := Mistake{Kind: kind, Of: moduleTerm(w.Name), Runs: piecesOf(parts, order, start, rows), Place: Role(w.Name)}
+			if rank++; seen[m] || start == before && slices.Equal(order[:own+1], right[:own+1]) {
 				return nil
 			}
-			seen[words+pieces] = true
-			module := strings.TrimSuffix(Role(w.Name), ".weight")
-			text := fmt.Sprintf("%s of %s is %s: one matrix of several projections is cut at another place, or has them in another order", words, module, pieces)
+			seen[m] = true
 			return s.try(hypothesis{
 				class: program.Leaf, rank: rank, make: func(e *Entry) *program.Edited { return s.recut(e, order, start, which) },
-				say: func(*Entry) Name { return Name{What: text, Site: Role(w.Name)} },
+				say: func(*Entry) Name { return m.name() },
 			})
 		}
 		for _, which := range []struct {
-			words string
-			of    func(bias bool) bool
-		}{{"the weight, with its bias,", func(bool) bool { return true }}, {"the weight", func(b bool) bool { return !b }}, {"the bias", func(b bool) bool { return b }}} {
-			if len(s.first.Weights) == 1 && which.words != "the weight" {
+			kind Kind
+			of   func(bias bool) bool
+		}{{"weight.cut-elsewhere-with-bias", func(bool) bool { return true }}, {weightCut, func(b bool) bool { return !b }}, {"bias.cut-elsewhere", func(b bool) bool { return b }}} {
+			if len(s.first.Weights) == 1 && which.kind != weightCut {
 				continue
 			}
 			for start := 0; start+rows <= whole; start += least {
-				if err := try(right, start, which.words, which.of); err != nil {
+				if err := try(right, start, which.kind, which.of); err != nil {
 					return err
 				}
 			}
 			for _, order := range permutations(right) {
-				if err := try(order, before, which.words, which.of); err != nil {
+				if err := try(order, before, which.kind, which.of); err != nil {
 					return err
 				}
 			}
@@ -248,24 +245,31 @@ func (s *search) cuts() error {
 	return nil
 }
 
+// weightCut is the mistake of a weight without a bias, or with the right one.
+const weightCut Kind = "weight.cut-elsewhere"
+
+// moduleTerm is the term of the module of a weight.
+func moduleTerm(weight string) Term {
+	return Term{Kind: AName, Name: strings.TrimSuffix(Role(weight), ".weight")}
+}
+
 // piecesOf says of which parts some rows are, when the parts come in an order.
-func piecesOf(parts []*order.Entry, sequence []int, start, rows int) string {
-	var words []string
+func piecesOf(parts []*order.Entry, sequence []int, start, rows int) Runs {
+	var all []Run
 	at := 0
 	for _, k := range sequence {
 		n := parts[k].Weights[0].Shape[0]
 		from, to := max(start-at, 0), min(start+rows-at, n)
 		if from < to {
-			name := strings.TrimSuffix(Role(parts[k].Weights[0].Name), ".weight")
+			run := Run{From: from, To: to, Is: from, Of: moduleTerm(parts[k].Weights[0].Name).Name}
 			if to-from == n {
-				words = append(words, "that of "+name)
-			} else {
-				words = append(words, fmt.Sprintf("rows %d to %d of that of %s", from, to-1, name))
+				run.Of += wholeOf
 			}
+			all = append(all, run)
 		}
 		at += n
 	}
-	return strings.Join(words, ", ")
+	return makeRuns(all...)
 }
 
 // permutations are the other orders of a few numbers.

@@ -1,10 +1,8 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -39,13 +37,13 @@ func (s *search) rowsElsewhere() error {
 		if err != nil {
 			return err
 		}
-		text, solved := rowWords(from, names)
+		m, solved := rowMistake(from, names)
 		if solved == 0 {
 			continue
 		}
-		name := Name{What: Role(own.Name) + ": " + text, Site: Role(own.Name)}
+		m.Of, m.Place = weightTerm(own.Name), Role(own.Name)
 		if err := s.try(hypothesis{
-			class: program.Leaf, rank: 8000, solved: solved, say: func(*Entry) Name { return name },
+			class: program.Leaf, rank: 8000, solved: solved, say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited { return s.gathered(e, k, names, from, moves) },
 		}); err != nil {
 			return err
@@ -282,59 +280,44 @@ func (s *search) gathered(e *Entry, k int, names []string, from []rowOf, moves b
 	return ended(ed)
 }
 
-// rowWords say which rows are others, and how much was solved: the number of runs of them, or of the rows of a block where all have one
+// mostListed is how many rows of a block are listed in the order that they have.
+const mostListed = 16
+
+// rowMistake says which rows are others, and how much was solved: the number of runs of them, or of the rows of a block where all have one
 // order.
-func rowWords(from []rowOf, names []string) (text string, solved int) {
-	var words []string
+func rowMistake(from []rowOf, names []string) (m Mistake, solved int) {
+	var runs []Run
 	for a := 0; a < len(from); {
 		b := a + 1
 		for b < len(from) && from[b].matrix == from[a].matrix && (from[a].matrix < 0 || from[b].row == from[a].row+b-a) {
 			b++
 		}
-		if from[a] != (rowOf{0, a}) {
-			words = append(words, rowRun(a, b, from[a], names))
+		if r := from[a]; r != (rowOf{0, a}) {
+			run := Run{From: a, To: b, Is: r.row}
+			if r.matrix < 0 {
+				run.Is = -1
+			} else if r.matrix > 0 {
+				run.Of = Role(names[r.matrix])
+			}
+			runs = append(runs, run)
 		}
 		a = b
 	}
-	if len(words) == 0 {
-		return "", 0
+	if len(runs) == 0 {
+		return m, 0
 	}
-	if n := blockOfRows(from); n > 0 && len(words) > mostRuns {
-		var rows []string
-		for _, r := range from[:min(n, 16)] {
-			rows = append(rows, fmt.Sprint(r.row))
+	if n := blockOfRows(from); n > 0 && len(runs) > mostRuns {
+		var order []Run
+		for i, r := range from[:min(n, mostListed)] {
+			order = append(order, Run{From: i, To: i + 1, Is: r.row})
 		}
-		if n > 16 {
-			rows = append(rows, "...")
-		}
-		return fmt.Sprintf("of each %d rows the order is %s", n, strings.Join(rows, ", ")), n
+		return Mistake{Kind: "weight.rows-reordered-in-blocks", N: n, Runs: makeRuns(order...)}, n
 	}
-	text = strings.Join(words[:min(len(words), mostRuns)], "; ")
-	if len(words) > mostRuns {
-		return fmt.Sprintf("its rows are others: %s; and %d parts more", text, len(words)-mostRuns), len(words)
+	m = Mistake{Kind: "weight.rows-others", Runs: makeRuns(runs[:min(len(runs), mostRuns)]...)}
+	if more := len(runs) - mostRuns; more > 0 {
+		m.Kind, m.N = "weight.rows-many-others", more
 	}
-	return text + ": one matrix of several is cut at another place, or has padding", len(words)
-}
-
-// rowRun says what the rows [a, b) are.
-func rowRun(a, b int, from rowOf, names []string) string {
-	rows := func(a, b int) string {
-		if b == a+1 {
-			return fmt.Sprintf("row %d", a)
-		}
-		return fmt.Sprintf("rows %d to %d", a, b-1)
-	}
-	are := " are "
-	if b == a+1 {
-		are = " is "
-	}
-	switch {
-	case from.matrix < 0:
-		return rows(a, b) + are + "0"
-	case from.matrix == 0:
-		return rows(a, b) + are + rows(from.row, from.row+b-a)
-	}
-	return rows(a, b) + are + rows(from.row, from.row+b-a) + " of " + Role(names[from.matrix])
+	return m, len(runs)
 }
 
 // blockOfRows is the smallest number of rows of which all have one order, and that are a half of all at most; 0 where there is none.

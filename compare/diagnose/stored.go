@@ -10,12 +10,19 @@ import (
 
 // stored is how a result may be kept in fewer bits than it should be: numbers of a narrower type, or whole numbers of a step.
 type stored struct {
-	words string
-	group int     // elements that share a step; 0 for a row, −1 for all
-	most  float64 // the largest whole number; 0 for a type
-	dtype hooks.DType
-	round func(x float64) float64 // a type that the model has no rounding for
-	top   float64                 // the number of the type that the largest of a group becomes; 0 without a scale
+	Coding         // none for a type
+	most   float64 // the largest whole number; 0 for a type
+	dtype  hooks.DType
+	round  func(x float64) float64 // a type that the model has no rounding for
+	top    float64                 // the number of the type that the largest of a group becomes; 0 without a scale
+}
+
+// of is the mistake of a tensor that is stored so.
+func (w stored) of(what Term) Mistake {
+	if w.Coding == (Coding{}) {
+		return Mistake{Kind: "tensor.rounded-dtype", Of: what, DType: w.dtype}
+	}
+	return Mistake{Kind: "tensor.rounded", Of: what, Coding: w.Coding}
 }
 
 // narrower are the ways to store the result, and those to compute it.
@@ -23,25 +30,19 @@ func (s *search) narrower() []stored {
 	var all []stored
 	for _, d := range []hooks.DType{hooks.F16, hooks.BF16} {
 		if d != s.first.Call.DType {
-			all = append(all, stored{words: d.String(), dtype: d})
+			all = append(all, stored{dtype: d})
 		}
 	}
 	all = append(all,
-		stored{words: "float8 (e4m3)", round: func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }},
-		stored{words: "float8 (e5m2)", round: func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }})
-	for _, g := range []struct {
-		words string
-		group int
-	}{{"one scale", -1}, {"a scale for each row", 0}} {
+		stored{Coding: Coding{Float8E4M3, NoScale}, round: func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }},
+		stored{Coding: Coding{Float8E5M2, NoScale}, round: func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }})
+	for _, g := range []Scales{OfAll, ByRow} {
 		all = append(all,
-			stored{words: "float8 (e4m3), with " + g.words, group: g.group, top: 448, round: func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }},
-			stored{words: "float8 (e5m2), with " + g.words, group: g.group, top: 57344, round: func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }})
+			stored{Coding: Coding{Float8E4M3, g}, top: 448, round: func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }},
+			stored{Coding: Coding{Float8E5M2, g}, top: 57344, round: func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }})
 	}
-	for _, g := range []struct {
-		words string
-		group int
-	}{{"by row", 0}, {"as a whole", -1}, {"in groups of 32", 32}} {
-		all = append(all, stored{words: "8 bits " + g.words, group: g.group, most: 127}, stored{words: "4 bits " + g.words, group: g.group, most: 7})
+	for _, g := range []Scales{ByRow, OfAll, 32} {
+		all = append(all, stored{Coding: Coding{Int8, g}, most: 127}, stored{Coding: Coding{Int4, g}, most: 7})
 	}
 	return all
 }
@@ -51,7 +52,7 @@ func (s *search) narrow() error {
 	for rank, w := range s.narrower() {
 		if err := s.try(hypothesis{
 			class: program.Inserted, rank: 3000 + rank, make: func(e *Entry) *program.Edited { return s.stores(e, nil, w) },
-			say: func(*Entry) Name { return Name{What: "the result is rounded to " + w.words} },
+			say: func(*Entry) Name { return w.of(theResult).name() },
 		}); err != nil {
 			return err
 		}
@@ -59,10 +60,9 @@ func (s *search) narrow() error {
 	t := s.first.signed(s.m)
 	for _, i := range leafSteps(t, program.Input) {
 		for rank, w := range s.narrower() {
-			what := s.value(s.first, t.Result(i)).String() + " is rounded to " + w.words
 			if err := s.try(hypothesis{
 				class: program.Inserted, rank: 3050 + rank, make: func(e *Entry) *program.Edited { return w.reads(s, e, t.Of(i)) },
-				say: func(*Entry) Name { return Name{What: what} },
+				say: func(*Entry) Name { return w.of(s.value(s.first, t.Result(i))).name() },
 			}); err != nil {
 				return err
 			}
@@ -72,26 +72,27 @@ func (s *search) narrow() error {
 		return nil
 	}
 	if err := s.try(hypothesis{
-		class: program.Inserted, rank: 3150, make: s.products, say: func(*Entry) Name { return Name{What: "its sums of products are computed in float16"} },
+		class: program.Inserted, rank: 3150, make: s.products, say: func(*Entry) Name { return Mistake{Kind: "precision.products", DType: hooks.F16}.name() },
 	}); err != nil {
 		return err
 	}
 	for rank, n := range []struct {
-		words string
+		kind  Kind
+		as    string
 		round func(x float64) float64
 		out   bool
 	}{
-		{"bfloat16", func(x float64) float64 { return floats.Round(hooks.BF16, x) }, true},
-		{"float16", func(x float64) float64 { return floats.Round(hooks.F16, x) }, true},
-		{"bfloat16, with a result in float32", func(x float64) float64 { return floats.Round(hooks.BF16, x) }, false},
-		{"float16, with a result in float32", func(x float64) float64 { return floats.Round(hooks.F16, x) }, false},
-		{"tf32", func(x float64) float64 { return math.Float64frombits(math.Float64bits(x) &^ (1<<42 - 1)) }, false},
-		{"tf32", func(x float64) float64 {
+		{"precision.narrow", "bfloat16", func(x float64) float64 { return floats.Round(hooks.BF16, x) }, true},
+		{"precision.narrow", "float16", func(x float64) float64 { return floats.Round(hooks.F16, x) }, true},
+		{"precision.narrow-operands", "bfloat16", func(x float64) float64 { return floats.Round(hooks.BF16, x) }, false},
+		{"precision.narrow-operands", "float16", func(x float64) float64 { return floats.Round(hooks.F16, x) }, false},
+		{"precision.narrow", tf32, func(x float64) float64 { return math.Float64frombits(math.Float64bits(x) &^ (1<<42 - 1)) }, false},
+		{"precision.narrow", tf32, func(x float64) float64 {
 			return math.Float64frombits((math.Float64bits(x) + 1<<41) &^ (1<<42 - 1))
 		}, false},
 	} {
 		if err := s.try(hypothesis{
-			class: program.Inserted, rank: 3100 + rank, of: "computed in " + n.words,
+			class: program.Inserted, rank: 3100 + rank, of: computedAs(n.as, n.out || n.as == tf32),
 			make: func(e *Entry) *program.Edited {
 				d := s.leavesOf(e, n.round)
 				if !n.out || d == nil {
@@ -106,13 +107,16 @@ func (s *search) narrow() error {
 				}
 				return s.stores(e, d, to)
 			},
-			say: func(*Entry) Name { return Name{What: "it is computed in " + n.words} },
+			say: func(*Entry) Name { return Mistake{Kind: n.kind, By: Term{Kind: AName, Name: n.as}}.name() },
 		}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// tf32 is the type of the inputs of tensor cores.
+const tf32 = "tf32"
 
 // products has sums of products whose operands and results are rounded to float16.
 func (s *search) products(e *Entry) *program.Edited {
@@ -186,9 +190,9 @@ func (s *search) storedIn(e *Entry, d *program.Edited, to stored, some *program.
 
 // store rounds a value in its place; it reports whether its rows have such groups.
 func (w stored) store(v program.Value, row int, model hooks.DType) bool {
-	group := w.group
+	group := int(w.Scales)
 	switch {
-	case group == 0:
+	case w.Scales == ByRow:
 		group = row
 	case group < 0:
 		group = len(v.Data)

@@ -81,3 +81,46 @@ func spanWords(noun string, from, to int) string {
 	}
 	return fmt.Sprintf("%ss %d to %d", noun, from, to-1)
 }
+
+// wholeOf follows the name of a tensor all of which a run has.
+const wholeOf = "[:]"
+
+// pieces says of which parts of one matrix the runs are: "that of self_attn.q_proj, rows 0 to 3 of that of self_attn.k_proj".
+func (r Runs) pieces() string {
+	var all []string
+	for _, run := range r.list() {
+		if name, whole := strings.CutSuffix(run.Of, wholeOf); whole {
+			all = append(all, "that of "+name)
+		} else {
+			all = append(all, fmt.Sprintf("rows %d to %d of that of %s", run.From, run.To-1, name))
+		}
+	}
+	return listed(all)
+}
+
+// order lists what each is, of n in all: "0, 2, 1, 3".
+func (r Runs) order(n int) string {
+	var all []string
+	for _, run := range r.list() {
+		all = append(all, fmt.Sprint(run.Is))
+	}
+	if n > len(all) {
+		all = append(all, "...")
+	}
+	return listed(all)
+}
+
+// listed puts a comma between words.
+func listed(words []string) string { return strings.Join(words, ", ") }
+
+// interleavedRows lists the first rows of a block that is read with its axes exchanged: row i is i mod columns · (size / columns) + i / columns.
+func interleavedRows(size, columns int) string {
+	var all []string
+	for i := range min(size, 8) {
+		all = append(all, fmt.Sprint(i%columns*(size/columns)+i/columns))
+	}
+	if size > 8 {
+		all = append(all, "...")
+	}
+	return listed(all)
+}

@@ -1,0 +1,77 @@
+package diagnose
+
+import "fmt"
+
+// Coding is how numbers are kept in few bits: which numbers there are, and which of them share a scale. The zero value is none.
+type Coding struct {
+	Numbers Codes  `json:"numbers"`
+	Scales  Scales `json:"scales"`
+}
+
+// Codes are the numbers that a coding has.
+type Codes string
+
+// The numbers of codings. Those of 8 and 4 bits are whole numbers times a scale; the normal floats are quantiles of a normal distribution.
+const (
+	Int8         Codes = "int8"
+	Int4         Codes = "int4"
+	Float8E4M3   Codes = "float8-e4m3"
+	Float8E5M2   Codes = "float8-e5m2"
+	NormalFloat4 Codes = "nf4"
+	Float4E2M1   Codes = "e2m1"
+)
+
+// Scales is which numbers share a scale: so many of a row, or one of the constants.
+type Scales int
+
+// The scales of codings that are not of groups within a row.
+const (
+	ByRow    Scales = 0
+	OfAll    Scales = -1
+	ByColumn Scales = -2
+	NoScale  Scales = -3
+)
+
+// intsOf are whole numbers of so many bits.
+func intsOf(bits int) Codes {
+	if bits == 4 {
+		return Int4
+	}
+	return Int8
+}
+
+// codesWords are the numbers of a coding in a sentence.
+var codesWords = map[Codes]string{
+	Int8: "8 bits", Int4: "4 bits", Float8E4M3: "float8 (e4m3)", Float8E5M2: "float8 (e5m2)",
+	NormalFloat4: "4-bit quantiles of a normal distribution (nf4)", Float4E2M1: "4-bit floats (e2m1)",
+}
+
+// String is the coding of a weight in a sentence: "8 bits by row".
+func (c Coding) String() string {
+	text := codesWords[c.Numbers]
+	switch c.Scales {
+	case NoScale:
+		return text
+	case ByRow:
+		return text + " by row"
+	case OfAll:
+		return text + " with one scale"
+	case ByColumn:
+		return text + " by column"
+	}
+	return fmt.Sprintf("%s in groups of %d", text, int(c.Scales))
+}
+
+// ofResult is the coding of a result in a sentence: "8 bits as a whole".
+func (c Coding) ofResult() string {
+	ints := c.Numbers == Int8 || c.Numbers == Int4
+	switch {
+	case c.Scales == OfAll && ints:
+		return codesWords[c.Numbers] + " as a whole"
+	case c.Scales == OfAll:
+		return codesWords[c.Numbers] + ", with one scale"
+	case c.Scales == ByRow && !ints:
+		return codesWords[c.Numbers] + ", with a scale for each row"
+	}
+	return c.String()
+}
