@@ -30,6 +30,7 @@ type Page struct {
 	Anchor string
 	Roles  string // a regular expression for the roles of entries that the page speaks of; empty for all
 	If     func(Mistake) bool
+	Last   bool // only where the role has no page of its own
 }
 
 // catalogue has all kinds of mistakes. It is the only place of the package with sentences.
@@ -226,14 +227,22 @@ func (t Tokens) String() string {
 	return ", for ids from " + short(t.From.Value) + " on alone"
 }
 
-// page is where the mistake is explained for an entry of a role; empty where it is not one of the usual ones.
-func (m Mistake) page(role string) string {
+// Page is where the mistake is explained for an entry of a role; empty where it is not one of the usual ones.
+func (m Mistake) Page(role string) string {
 	row := catalogue()[m.Kind]
 	if row == nil {
 		return ""
 	}
+	fits := func(p Page) bool {
+		return (p.If == nil || p.If(m)) && (p.Roles == "" || regexp.MustCompile(p.Roles).MatchString(role))
+	}
 	for _, p := range row.Pages {
-		if (p.If == nil || p.If(m)) && (p.Roles == "" || pattern(p.Roles)().MatchString(role)) {
+		if !p.Last && fits(p) {
+			return mistakesPage + p.Anchor
+		}
+	}
+	for _, p := range append(rolePages[:len(rolePages):len(rolePages)], row.Pages...) {
+		if fits(p) {
 			return mistakesPage + p.Anchor
 		}
 	}

@@ -33,6 +33,8 @@ var knowing = []string{
 	"compare/diagnose/recognised.go var: \"softcap\"",
 	"compare/diagnose/cached.go cachedSlots: \"cache\"",
 	"compare/diagnose/cached_bits.go cachedBits: \"cache\"",
+	`compare/diagnose/catalogue_pages.go var: "rope"`,
+	`compare/diagnose/catalogue_pages.go var: "scores"`,
 	"compare/diagnose/slots.go slots: \"cache\"",
 	"compare/diagnose/words.go leftOut: .Form",
 	"compare/diagnose/words.go site: .Form",

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"regexp"
 	"sync"
 )
@@ -26,29 +25,13 @@ func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// Roles by what they are.
-const (
-	norms     = `norm$`
-	tables    = `^rotary\.`
-	rotated   = `_rope$`
-	masks     = `^mask\.|scores_masked$`
-	caches    = `self_attn\.(keys|values)$`
-	heads     = `^lm_head$|^logits$`
-	projected = `_proj(ection)?$|lm_head$`
-	functions = `act_fn$|gated$`
-	stream    = `attn_residual$|attn_gated$|attn_laurel$|laurel_gated$|\.out$`
-)
-
 // codes is a pattern for the name of a weight that was rounded to codes.
 const codes = `rounded to \d+ bits|weight is rounded to (4-bit|float8)`
-
-// coded is codes as a pattern.
-var coded = pattern(codes)
 
 // Quantised reports whether a finding says that weights were rounded to codes. Many ports do so on purpose. A mistake in the codes, such as the order in which
 // they are packed, is a finding of another kind.
 func (f *Finding) Quantised() bool {
-	return f != nil && f.Page == QuantisedPage && (f.Likely != "" || coded().MatchString(f.What))
+	return f != nil && f.Page == QuantisedPage && (f.Likely != "" || f.Mistake.Coding != Coding{})
 }
 
 // pages are the rules; the first that a finding meets is its page. What is said of a step, such as that it is left out, is explained
@@ -187,13 +170,10 @@ var pages = []page{
 // page is where a name is explained; empty where it is not one of the usual mistakes.
 func (s *search) page(n Name) string {
 	role := Role(s.m.List.Entries[s.first.Node.Entry].Name)
-	old := pageOf(role, n.What)
-	if row := catalogue()[n.Mistake.Kind]; row != nil && row.Pages != nil {
-		if now := n.Mistake.page(role); now != old {
-			panic(fmt.Sprintf("%s: %q (%s): page %q, was %q", role, n.What, n.Mistake.Kind, now, old))
-		}
+	if n.Mistake.Kind != "" {
+		return n.Mistake.Page(role)
 	}
-	return old
+	return pageOf(role, n.What)
 }
 
 // pageOf is where a mistake is explained; empty where it is not one of the usual ones.

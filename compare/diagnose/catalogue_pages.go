@@ -1,0 +1,124 @@
+package diagnose
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Roles of entries by what they are, as regular expressions.
+const (
+	norms          = `norm$`
+	plainNorms     = `(^|[^a-z_])norm$|layernorm$`
+	layernorms     = `layernorm$`
+	tables         = `^rotary\.`
+	rotated        = `_rope$`
+	masks          = `^mask\.|scores_masked$`
+	caches         = `self_attn\.(keys|values)$`
+	heads          = `^lm_head$|^logits$`
+	projected      = `_proj(ection)?$|lm_head$`
+	functions      = `act_fn$|gated$`
+	gated          = `mlp\.(act_fn|gated)$`
+	gateAndUp      = `mlp\.(gate|up)_proj$`
+	stream         = `attn_residual$|attn_gated$|attn_laurel$|laurel_gated$|\.out$`
+	outs           = `\.out$`
+	scored         = `scores`
+	attended       = `probs|context`
+	attendedTo     = `probs|context|o_proj`
+	attendedScores = `scores|context|o_proj`
+	contexts       = `context$`
+	queriesAndKeys = `self_attn.[qk]_proj$`
+	attentionInput = `self_attn.[qkv]_proj$`
+	embeddings     = `^embed_tokens`
+	perLayer       = `per_layer_inputs?$`
+	predictions    = `active_prediction$|altup\.`
+	rescaledStream = `^embed_tokens.lookup$|o_proj$|down_proj$`
+)
+
+// rolePages are where mistakes of entries of some roles are explained, whatever the mistake is, if the row of its kind has no page for the role.
+var rolePages = []Page{
+	{Anchor: "stale-cache-slot", Roles: caches},
+	{Anchor: "activation-sparsity", Roles: `sparse|cutoff`},
+	{Anchor: "per-layer-scales", Roles: `^embed_tokens_per_layer|^per_layer_`},
+	{Anchor: "embedding-scale", Roles: embeddings},
+	{Anchor: "altup-router", Roles: `router_input$|modalities$`},
+	{Anchor: "altup-coefficients", Roles: `altup\.(predict|correct|scale_corrected_output|prediction_coefs|correction_coefs)$`},
+	{Anchor: "merging-the-streams", Roles: `^altup\.`},
+	{Anchor: "laurel", Roles: `\.laurel$`},
+}
+
+// Pages that several kinds have.
+var (
+	leftOutPages = []Page{
+		{Anchor: "attention-soft-cap", Roles: attendedTo, If: ofFunction},
+		{Anchor: "attention-soft-cap", Roles: scored, If: ofFunction},
+		{Anchor: "attention-scale", Roles: attended, If: of(TheFactor, TheDivisor)},
+		{Anchor: "attention-scale", Roles: scored, If: of(TheFactor, TheDivisor)},
+		{Anchor: "laurel", Roles: stream, If: of(TheDivisor)},
+		{Anchor: "inverted-norm", Roles: norms, If: of(TheRoot)},
+		{Anchor: "one-plus-the-weight", Roles: norms, If: of(TheAddend)},
+		{Anchor: "missing-rotation", Roles: rotated},
+		{Anchor: "missing-norm", Roles: norms},
+		{Anchor: "activation", Roles: functions, If: ofFunction},
+		{Anchor: "missing-residual", Roles: stream},
+		{Anchor: "logit-soft-cap", Roles: `^logits$`},
+		{Anchor: "logit-scale", Roles: heads, If: of(TheFactor)},
+	}
+	weightLeftOutPages = []Page{
+		{Anchor: "weight-not-loaded", Roles: plainNorms}, {Anchor: "missing-rotation", Roles: rotated}, {Anchor: "missing-norm", Roles: norms},
+		{Anchor: "weight-not-loaded", Last: true},
+	}
+	reorderedPages = []Page{
+		{Anchor: "rotary-pairs", Roles: tables}, {Anchor: "head-layout", Roles: rotated}, {Anchor: "permuted-query-and-key-rows", Roles: queriesAndKeys},
+		{Anchor: "per-layer-rows", Roles: perLayer}, {Anchor: "crossed-projections", Roles: `^altup_`},
+	}
+	readPages = []Page{
+		{Anchor: "keys-cached-before-rotation", Roles: caches, If: by(`(k_norm|k_proj)`)}, {Anchor: "crossed-projections", Roles: caches},
+		{Anchor: "rotary-before-norm", Roles: norms, If: by(`rope`)}, {Anchor: "gate-and-up", Roles: gated}, {Anchor: "source-of-the-residual", Roles: stream},
+	}
+	codedPages = []Page{
+		{Anchor: "quantised-cache", Roles: caches, If: ints}, {Anchor: "quantised-weight", If: func(m Mistake) bool { return ints(m) || strings.HasSuffix(m.Of.Name, "weight") }},
+	}
+	rowPages    = []Page{{Anchor: "per-layer-rows", Roles: `^embed_tokens_per_layer$`}, {Anchor: "embedding-rows", Roles: embeddings}}
+	packedPages = []Page{{Anchor: "head-layout", Roles: attentionInput}, {Anchor: "gate-and-up", Roles: gateAndUp}}
+	numberPages = []Page{
+		{Anchor: "epsilon", Roles: norms, If: of(Epsilon)},
+		{Anchor: "attention-soft-cap", Roles: attendedTo, If: of(SoftCap)},
+		{Anchor: "attention-soft-cap", Roles: scored, If: of(SoftCap)},
+		{Anchor: "logit-soft-cap", Roles: `^logits$`, If: of(SoftCap, AFactor, TheFactor)},
+		{Anchor: "attention-scale", Roles: attended, If: of(AFactor, TheFactor)},
+		{Anchor: "attention-scale", Roles: scored, If: of(AFactor, TheFactor)},
+		{Anchor: "logit-scale", Roles: heads, If: of(AFactor, TheFactor)},
+		{Anchor: "one-plus-the-weight", Roles: norms, If: of(TheAddend)},
+	}
+)
+
+// of is for mistakes that are done to a term of some kinds.
+func of(kinds ...TermKind) func(Mistake) bool {
+	return func(m Mistake) bool { return slices.Contains(kinds, m.Of.Kind) }
+}
+
+// ofFunction is for mistakes that are done to a function, such as tanh.
+func ofFunction(m Mistake) bool { return m.Of.Kind == Function }
+
+// by is for mistakes with a tensor whose name fits an expression.
+func by(name string) func(Mistake) bool {
+	return func(m Mistake) bool { return regexp.MustCompile(name).MatchString(m.By.Name) }
+}
+
+// ints is for numbers that are kept as whole numbers.
+func ints(m Mistake) bool { return m.Coding.Numbers == Int8 || m.Coding.Numbers == Int4 }
+
+// alongTokens is for elements that are moved along the tokens.
+func alongTokens(m Mistake) bool { return m.Axis == axisOf('t') }
+
+// oneChannel is for one channel that is another one.
+func oneChannel(m Mistake) bool {
+	all := m.Runs.list()
+	return len(all) == 1 && all[0].To == all[0].From+1 && all[0].Is >= 0
+}
+
+// withZeros is for channels some of which are 0.
+func withZeros(m Mistake) bool {
+	return slices.ContainsFunc(m.Runs.list(), func(r Run) bool { return r.Is < 0 })
+}
