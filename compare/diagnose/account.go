@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -18,9 +17,6 @@ const (
 
 // moreWork is how many times the work of a search that stopped is offered.
 const moreWork = 30
-
-// GoesOn names the flag that continues a search which stopped after a number of times DefaultWork.
-func GoesOn(times int) string { return fmt.Sprintf("--search-work %dx goes on", moreWork*times) }
 
 // Share limits the next searches to one of n equal parts of the work that is left. The next call sets another limit.
 func (m *Model) Share(n int) { m.most = m.work + max(m.limit()-m.work, 0)/n }

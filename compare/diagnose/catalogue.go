@@ -74,7 +74,7 @@ func (m Mistake) String() string {
 		return words
 	})
 	text, _ = m.fill(text)
-	return text + m.Tokens.String()
+	return text + m.Tokens.String() + m.Others.String()
 }
 
 var (

@@ -2,10 +2,8 @@ package diagnose
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -32,29 +30,6 @@ type Name struct {
 	Equal  []Field `json:"equal,omitempty"`
 	// Where are the layers and passes that have it, where others of the role are right: "layers.2, pass 1".
 	Where string `json:"where,omitempty"`
-}
-
-// Text is the name for a sentence: "epsilon is 1e-05; config.json: rms_norm_eps 1e-06".
-func (n Name) Text() string {
-	text := n.What
-	if n.Right != nil && len(n.Fields) == 0 {
-		text += ", not " + short(*n.Right)
-	}
-	switch {
-	case n.Where == "":
-	case oneLayer.MatchString(n.Where) && strings.Contains(text, anyLayer):
-		text = strings.ReplaceAll(text, anyLayer, n.Where+".")
-	default:
-		text += ", in " + n.Where + " only"
-	}
-	if len(n.Fields) == 0 {
-		return text
-	}
-	var fields []string
-	for _, f := range n.Fields {
-		fields = append(fields, f.Name+" "+short(f.Value))
-	}
-	return text + "; config.json: " + strings.Join(fields, ", ")
 }
 
 // anyLayer begins the names of what every layer has.
@@ -121,31 +96,6 @@ func (f *Finding) Named() bool { return f != nil && f.What != "" }
 // Explains reports whether some edit gives all elements, be it known which or not.
 func (f *Finding) Explains() bool { return f.Named() || f != nil && len(f.Undecided) > 0 }
 
-// Text says what is wrong, or that no name is known. [Finding.Searched] says what was tried.
-func (f *Finding) Text() string {
-	switch {
-	case f.Named():
-		return f.Name.Text()
-	case f.Likely != "":
-		return f.Likely
-	case len(f.Undecided) > 0:
-		return "undecided: several mistakes reproduce all elements and differ elsewhere: " + strings.Join(f.Undecided, "; or ")
-	}
-	text := "unexplained: no mistake that was tried reproduces all elements"
-	if f.Stopped {
-		text += "; the search stopped at its limit before every mistake was tried, " + GoesOn(max(f.Times, 1))
-	}
-	return text
-}
-
-// Searched counts the mistakes that were tried and lists their kinds. It is empty if no mistake was tried.
-func (f *Finding) Searched() string {
-	if f.Tried == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d mistakes: %s", f.Tried, strings.Join(f.Looked, ", "))
-}
-
 // With adds what another search of the same entries, before this one, has tried: neither found a name.
 func (f *Finding) With(before *Finding) *Finding {
 	if f == nil || before == nil {
@@ -168,15 +118,3 @@ func (f *Finding) With(before *Finding) *Finding {
 
 // maxAliases is how many names of the same values are said beside the first.
 const maxAliases = 3
-
-// String is the finding for a sentence, with its aliases and its proof.
-func (f *Finding) String() string {
-	text := f.Text()
-	if !f.Named() {
-		return text
-	}
-	if len(f.Aliases) > 0 {
-		text += " (the same here: " + strings.Join(f.Aliases, "; ") + ")"
-	}
-	return fmt.Sprintf("%s; it gives all %d elements of %d entries, %d of which the right operation does not give", text, f.Elements, f.Entries, f.Shown)
-}

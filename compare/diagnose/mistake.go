@@ -39,6 +39,14 @@ type Mistake struct {
 	Runs Runs `json:"runs,omitempty"`
 	// Tokens are those that have the mistake, where others have not.
 	Tokens Tokens `json:"tokens,omitzero"`
+	// Others are other values that X may have.
+	Others Others `json:"others,omitzero"`
+}
+
+// Others are values that a number may have beside the one that is said, since they give the same elements. The zero value is none.
+type Others struct {
+	Less   bool   `json:"or_less,omitempty"` // every smaller one, down to 0
+	Values string `json:"or,omitempty"`      // some, with a comma between
 }
 
 // Number is a number that a mistake has or has not. The zero value is none.

@@ -105,14 +105,6 @@ func (s *search) classes() []string {
 	return all
 }
 
-// lookedWords are the classes of edits as what was looked for.
-var lookedWords = [...]string{
-	program.LeftOut: "steps left out", program.Exchanged: "other functions", program.Swapped: "operands exchanged", program.Twice: "steps taken twice",
-	program.Count: "counts", program.Constant: "constants", program.Axis: "axes", program.Index: "other indexes", program.Order: "orders of steps", program.Leaf: "weights", program.Operand: "other values of the formula",
-	program.InputOf: "other tensors", program.Mapped: "orders of elements", program.Whole: "parts", program.Known: "masks, positions, norms and caches",
-	program.Inserted: "steps too many",
-}
-
 // sameValue is the part of the distance between two numbers of the dtype by which edits that are the same in exact arithmetic may
 // differ: as two that leave out one factor do, before a tiny epsilon and after it.
 const sameValue = 1. / 32
@@ -233,14 +225,24 @@ func (f *Finding) values(first float64, others []float64) {
 	}
 	f.Value = nil
 	if others[0] == 0 && first > 0 && others[len(others)-1] < first {
-		f.What += " or less, or left out"
+		f.or(Others{Less: true})
 		return
 	}
 	var words []string
 	for _, v := range others[:min(len(others), maxAliases)] {
 		words = append(words, short(v))
 	}
-	f.What += " (or " + strings.Join(words, ", ") + ")"
+	f.or(Others{Values: listed(words)})
+}
+
+// or adds values that the number of a name may have, too.
+func (f *Finding) or(others Others) {
+	f.Mistake.Others = others
+	if f.Mistake.Kind == "" {
+		f.What += others.String()
+		return
+	}
+	f.What = f.Mistake.String()
 }
 
 // addend is the place of the number that an edit leaves out of a sum.

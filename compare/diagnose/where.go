@@ -37,7 +37,7 @@ func (s *search) where(h survivor) (in, rightIn string, err error) {
 	}
 	rightIn = s.elsewhere(s.entries, without)
 	if s.m.Unread > 0 {
-		rightIn += fmt.Sprintf(" (%d more entries were not looked at)", s.m.Unread)
+		rightIn += unreadWords(s.m.Unread)
 	}
 	if placed {
 		return "", rightIn, nil
@@ -63,45 +63,11 @@ func (s *search) elsewhere(wrong, right []*Entry) string {
 	if len(same) > 0 {
 		passes := passWords(passesOf(same))
 		if len(other) > 0 {
-			passes = "the same layers in " + passes
+			passes = sameLayersIn(passes)
 		}
 		all = append(all, passes)
 	}
-	return strings.Join(all, ", and ")
-}
-
-// layerWords are the layers of entries with their ranges, and the names of those that are in none: "layers 0, 3 to 25".
-func (s *search) layerWords(entries []*Entry) string {
-	var names, ranges []string
-	var numbers []int
-	for _, l := range s.layersOf(entries) {
-		if n, err := strconv.Atoi(strings.TrimPrefix(l, "layers.")); err == nil {
-			numbers = append(numbers, n)
-		} else {
-			names = append(names, l)
-		}
-	}
-	slices.Sort(numbers)
-	for k := 0; k < len(numbers); {
-		end := k
-		for end+1 < len(numbers) && numbers[end+1] == numbers[end]+1 {
-			end++
-		}
-		if text := fmt.Sprint(numbers[k]); end > k {
-			ranges = append(ranges, text+" to "+fmt.Sprint(numbers[end]))
-		} else {
-			ranges = append(ranges, text)
-		}
-		k = end + 1
-	}
-	switch len(numbers) {
-	case 0:
-	case 1:
-		names = append(names, "layer "+ranges[0])
-	default:
-		names = append(names, "layers "+strings.Join(ranges, ", "))
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(all, andWords)
 }
 
 // shows reports whether an edit gives another result than a right entry has.
@@ -145,17 +111,14 @@ func (s *search) placesOf(wrong, right []*Entry) string {
 	layers, passes := s.layersOf(wrong), passesOf(wrong)
 	byLayer := !slices.ContainsFunc(s.layersOf(right), func(l string) bool { return slices.Contains(layers, l) })
 	byPass := !slices.ContainsFunc(passesOf(right), func(p int) bool { return slices.Contains(passes, p) })
-	inLayers := strings.Join(layers[:min(len(layers), mostPlaces)], ", ")
-	if n := len(layers) - mostPlaces; n > 0 {
-		inLayers += fmt.Sprintf(" and %d more", n)
-	}
+	inLayers := firstOfLayers(layers)
 	switch {
 	case byLayer && !byPass:
 		return inLayers
 	case byPass && !byLayer:
 		return passWords(passes)
 	}
-	return inLayers + ", " + passWords(passes)
+	return listed([]string{inLayers, passWords(passes)})
 }
 
 // mostPlaces is how many layers, or passes, are listed.
@@ -188,18 +151,4 @@ func passesOf(entries []*Entry) []int {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// passWords say "pass 1", "passes 1 and 2", "passes 1 to 9", or "the prompt".
-func passWords(passes []int) string {
-	n := len(passes)
-	switch {
-	case n == 1 && passes[0] == 0:
-		return "pass 0 (the prompt)"
-	case n == 1:
-		return fmt.Sprintf("pass %d", passes[0])
-	case passes[n-1]-passes[0] == n-1:
-		return fmt.Sprintf("passes %d to %d", passes[0], passes[n-1])
-	}
-	return "passes " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(passes)), ", "), "[]")
 }

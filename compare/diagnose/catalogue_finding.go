@@ -1,0 +1,158 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// Text is the name for a sentence: "epsilon is 1e-05; config.json: rms_norm_eps 1e-06".
+func (n Name) Text() string {
+	text := n.What
+	if n.Right != nil && len(n.Fields) == 0 {
+		text += ", not " + short(*n.Right)
+	}
+	switch {
+	case n.Where == "":
+	case oneLayer.MatchString(n.Where) && strings.Contains(text, anyLayer):
+		text = strings.ReplaceAll(text, anyLayer, n.Where+".")
+	default:
+		text += ", in " + n.Where + " only"
+	}
+	if len(n.Fields) == 0 {
+		return text
+	}
+	var fields []string
+	for _, f := range n.Fields {
+		fields = append(fields, f.Name+" "+short(f.Value))
+	}
+	return text + "; config.json: " + strings.Join(fields, ", ")
+}
+
+// Text says what is wrong, or that no name is known. [Finding.Searched] says what was tried.
+func (f *Finding) Text() string {
+	switch {
+	case f.Named():
+		return f.Name.Text()
+	case f.Likely != "":
+		return f.Likely
+	case len(f.Undecided) > 0:
+		return "undecided: several mistakes reproduce all elements and differ elsewhere: " + strings.Join(f.Undecided, "; or ")
+	}
+	text := "unexplained: no mistake that was tried reproduces all elements"
+	if f.Stopped {
+		text += "; the search stopped at its limit before every mistake was tried, " + GoesOn(max(f.Times, 1))
+	}
+	return text
+}
+
+// Searched counts the mistakes that were tried and lists their kinds. It is empty if no mistake was tried.
+func (f *Finding) Searched() string {
+	if f.Tried == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d mistakes: %s", f.Tried, strings.Join(f.Looked, ", "))
+}
+
+// String is the finding for a sentence, with its aliases and its proof.
+func (f *Finding) String() string {
+	text := f.Text()
+	if !f.Named() {
+		return text
+	}
+	if len(f.Aliases) > 0 {
+		text += " (the same here: " + strings.Join(f.Aliases, "; ") + ")"
+	}
+	return fmt.Sprintf("%s; it gives all %d elements of %d entries, %d of which the right operation does not give", text, f.Elements, f.Entries, f.Shown)
+}
+
+// lookedWords are the classes of edits as what was looked for.
+var lookedWords = [...]string{
+	program.LeftOut: "steps left out", program.Exchanged: "other functions", program.Swapped: "operands exchanged", program.Twice: "steps taken twice",
+	program.Count: "counts", program.Constant: "constants", program.Axis: "axes", program.Index: "other indexes", program.Order: "orders of steps", program.Leaf: "weights", program.Operand: "other values of the formula",
+	program.InputOf: "other tensors", program.Mapped: "orders of elements", program.Whole: "parts", program.Known: "masks, positions, norms and caches",
+	program.Inserted: "steps too many",
+}
+
+// String says which values a number may have beside the one that is said.
+func (o Others) String() string {
+	switch {
+	case o.Less:
+		return " or less, or left out"
+	case o.Values != "":
+		return " (or " + o.Values + ")"
+	}
+	return ""
+}
+
+// GoesOn names the flag that continues a search which stopped after a number of times DefaultWork.
+func GoesOn(times int) string { return fmt.Sprintf("--search-work %dx goes on", moreWork*times) }
+
+// layerWords are the layers of entries with their ranges, and the names of those that are in none: "layers 0, 3 to 25".
+func (s *search) layerWords(entries []*Entry) string {
+	var names, ranges []string
+	var numbers []int
+	for _, l := range s.layersOf(entries) {
+		if n, err := strconv.Atoi(strings.TrimPrefix(l, "layers.")); err == nil {
+			numbers = append(numbers, n)
+		} else {
+			names = append(names, l)
+		}
+	}
+	slices.Sort(numbers)
+	for k := 0; k < len(numbers); {
+		end := k
+		for end+1 < len(numbers) && numbers[end+1] == numbers[end]+1 {
+			end++
+		}
+		if text := fmt.Sprint(numbers[k]); end > k {
+			ranges = append(ranges, text+" to "+fmt.Sprint(numbers[end]))
+		} else {
+			ranges = append(ranges, text)
+		}
+		k = end + 1
+	}
+	switch len(numbers) {
+	case 0:
+	case 1:
+		names = append(names, "layer "+ranges[0])
+	default:
+		names = append(names, "layers "+strings.Join(ranges, ", "))
+	}
+	return strings.Join(names, ", ")
+}
+
+// passWords say "pass 1", "passes 1 and 2", "passes 1 to 9", or "the prompt".
+func passWords(passes []int) string {
+	n := len(passes)
+	switch {
+	case n == 1 && passes[0] == 0:
+		return "pass 0 (the prompt)"
+	case n == 1:
+		return fmt.Sprintf("pass %d", passes[0])
+	case passes[n-1]-passes[0] == n-1:
+		return fmt.Sprintf("passes %d to %d", passes[0], passes[n-1])
+	}
+	return "passes " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(passes)), ", "), "[]")
+}
+
+// andWords is between places where a step is right.
+const andWords = ", and "
+
+// sameLayersIn says of passes that other layers are right in all passes, and the layers with the mistake in these.
+func sameLayersIn(passes string) string { return "the same layers in " + passes }
+
+// unreadWords counts entries that were not looked at.
+func unreadWords(n int) string { return fmt.Sprintf(" (%d more entries were not looked at)", n) }
+
+// firstOfLayers lists the first layers, and counts the others.
+func firstOfLayers(layers []string) string {
+	text := listed(layers[:min(len(layers), mostPlaces)])
+	if n := len(layers) - mostPlaces; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}

@@ -1,0 +1,85 @@
+package diagnose
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Key is the mistake as a line of text that has no sentence in it: "number.value(place=rms_norm.eps,of=epsilon,x=1e-05)". Two mistakes with
+// one key are the same mistake to whoever has accepted or read the first. Numbers have six digits. What the key leaves out is the model's and not the port's: the right number, and
+// the fields of the configuration that have the number.
+func (m Mistake) Key() string {
+	if m.Kind == "" {
+		return ""
+	}
+	var all []string
+	add := func(name, value string) {
+		if value != "" {
+			all = append(all, name+"="+value)
+		}
+	}
+	add("place", m.Place)
+	add("of", m.Of.key())
+	add("by", m.By.key())
+	add("for", m.For.key())
+	add("x", m.X.key())
+	add("times", m.Times.key())
+	for k, n := range []int{m.N, m.M, m.K} {
+		if n != 0 {
+			add("nmk"[k:k+1], strconv.Itoa(n))
+		}
+	}
+	add("axis", m.Axis)
+	add("other", m.Other)
+	if m.DType != 0 {
+		add("dtype", m.DType.String())
+	}
+	if m.Coding != (Coding{}) {
+		add("coding", fmt.Sprintf("%s:%d", m.Coding.Numbers, m.Coding.Scales))
+	}
+	add("runs", string(m.Runs))
+	if m.Tokens.Some {
+		add("tokens", "some"+m.Tokens.From.key())
+	}
+	if m.Others.Less {
+		add("others", "less")
+	}
+	add("or", m.Others.Values)
+	if len(all) == 0 {
+		return string(m.Kind)
+	}
+	return string(m.Kind) + "(" + strings.Join(all, ",") + ")"
+}
+
+// key is the number with six digits; empty for none.
+func (n Number) key() string {
+	if !n.Has {
+		return ""
+	}
+	return short(n.Value)
+}
+
+// key is the term in a key; empty for none.
+func (t Term) key() string {
+	if t == (Term{}) {
+		return ""
+	}
+	text := string(t.Kind)
+	if t.Name != "" {
+		text += ":" + t.Name
+	}
+	if t.X != 0 {
+		text += ":" + short(t.X)
+	}
+	if t.Item.Has {
+		text += "[" + t.Item.key() + "]"
+	}
+	if t.Before {
+		text += "@before"
+	}
+	if t.Sum {
+		text += "+sum"
+	}
+	return text
+}
