@@ -121,7 +121,7 @@ func (r *Row) Shown() baseline.Shown {
 		}
 	}
 	if c := r.Isolated; c != nil && c.Outcome == certify.Bug {
-		s.Own, s.Cause = c.RelL2, c.Mistake
+		s.Own, s.Cause, s.Mistake = c.RelL2, c.Mistake, c.MistakeKey()
 	}
 	switch r.Class {
 	case gate.Shape:

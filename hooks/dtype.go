@@ -78,3 +78,17 @@ func ParseDType(s string) (DType, error) {
 	}
 	return 0, fmt.Errorf("unknown dtype %q", s)
 }
+
+// MarshalText writes the name of the type, as [DType.String] has it. The zero value is an error.
+func (d DType) MarshalText() ([]byte, error) {
+	if !d.Valid() {
+		return nil, fmt.Errorf("%s is no type of elements", d)
+	}
+	return []byte(d.String()), nil
+}
+
+// UnmarshalText reads the name of a type, see [ParseDType].
+func (d *DType) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDType(string(text))
+	return err
+}

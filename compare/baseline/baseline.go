@@ -6,6 +6,7 @@
 package baseline
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -39,7 +40,9 @@ type Shown struct {
 	Elements int64
 	Shape    []int  // of the local tensor, where that is what is wrong
 	DType    string // likewise
-	Cause    string // the name of the mistake; empty where it has none
+	Cause    string // the name of the mistake, as a sentence; empty where it has none
+	// Mistake is the mistake as a key without a sentence, see diagnose.Mistake; empty where it has none, and in files from before there were keys.
+	Mistake string
 }
 
 // Line is a known divergence.
@@ -76,16 +79,25 @@ func (l *Line) Uncovered(now *Shown) string {
 		return fmt.Sprintf("it was accepted with shape %v and has %v now", l.Shape, now.Shape)
 	case l.DType != now.DType:
 		return fmt.Sprintf("it was accepted as %s and is now %s", l.DType, now.DType)
-	case l.Cause != now.Cause && now.Cause != "" && l.Cause == "":
+	case now.Cause != "" && l.Cause == "" && l.Mistake == "":
 		return fmt.Sprintf("it has a cause now that it did not have when it was accepted: %s", now.Cause)
-	case l.Cause != now.Cause && now.Cause != "":
-		return fmt.Sprintf("the cause changed: accepted was %q, now it is %q", l.Cause, now.Cause)
+	case now.Cause != "" && !l.sameCause(now):
+		return fmt.Sprintf("the cause changed: accepted was %q, now it is %q", cmp.Or(l.Cause, l.Mistake), now.Cause)
 	case kind(now) == "size" && math.IsNaN(float64(now.Error)) && math.IsNaN(float64(now.Own)) && len(now.Slices) == 0:
 		return "how large it is was not measured"
 	case float64(now.Elements) > Growth*float64(l.Elements):
 		return fmt.Sprintf("%d elements are wrong, accepted were %d", now.Elements, l.Elements)
 	}
 	return l.grown(now)
+}
+
+// sameCause reports whether the mistake is the one that was accepted: by its key, or by its sentence in a file without keys. A sentence may be written anew, the key of a
+// mistake stays.
+func (l *Line) sameCause(now *Shown) bool {
+	if l.Mistake != "" && now.Mistake != "" {
+		return l.Mistake == now.Mistake
+	}
+	return l.Cause == now.Cause
 }
 
 // grown says which error is larger than the line covers; empty where none is.

@@ -149,6 +149,20 @@ func TestUncovered(t *testing.T) {
 		{why: "another shape", line: func(l *baseline.Line) { l.Shape = []int{1, 2} }, now: func(s *baseline.Shown) { s.Shape = []int{2, 1} }, want: "shape [1 2] and has [2 1]"},
 		{why: "another dtype", line: func(l *baseline.Line) { l.DType = "float16" }, now: func(s *baseline.Shown) { s.DType = "float32" }, want: "float16 and is now float32"},
 		{why: "another cause", line: func(l *baseline.Line) { l.Cause = "a" }, now: func(s *baseline.Shown) { s.Cause = "b" }, want: "the cause changed"},
+		{
+			why: "the same mistake in other words", line: func(l *baseline.Line) { l.Cause, l.Mistake = "a", "k(x=1)" },
+			now: func(s *baseline.Shown) { s.Cause, s.Mistake = "b", "k(x=1)" }, covers: true,
+		},
+		{
+			why: "another mistake in the same words", line: func(l *baseline.Line) { l.Cause, l.Mistake = "a", "k(x=1)" },
+			now: func(s *baseline.Shown) { s.Cause, s.Mistake = "a", "k(x=2)" }, want: "the cause changed",
+		},
+		{why: "a file without keys", line: func(l *baseline.Line) { l.Cause = "a" }, now: func(s *baseline.Shown) { s.Cause, s.Mistake = "a", "k(x=1)" }, covers: true},
+		{
+			why: "another cause, in a file without keys", line: func(l *baseline.Line) { l.Cause = "a" },
+			now: func(s *baseline.Shown) { s.Cause, s.Mistake = "b", "k(x=1)" }, want: "the cause changed",
+		},
+		{why: "a key without a sentence", line: func(l *baseline.Line) { l.Mistake = "k" }, now: func(s *baseline.Shown) { s.Cause, s.Mistake = "b", "k" }, covers: true},
 		{why: "a cause that nobody knew of", now: func(s *baseline.Shown) { s.Cause = "b" }, want: "a cause now"},
 		{why: "the cause has no name this time", line: func(l *baseline.Line) { l.Cause = "a" }, covers: true},
 	} {
@@ -175,7 +189,7 @@ func TestFormatIsRead(t *testing.T) {
 		l := baseline.Line{
 			Shown: baseline.Shown{
 				Key: rapid.StringMatching(`[a-z.0-9]{1,20}`).Draw(t, "key"), Class: gate.Value, Seen: "past", Error: measure.Number(size.Draw(t, "error")),
-				Own: measure.Number(size.Draw(t, "own")), Elements: rapid.Int64Range(0, 1<<40).Draw(t, "elements"), Cause: text.Draw(t, "cause"),
+				Own: measure.Number(size.Draw(t, "own")), Elements: rapid.Int64Range(0, 1<<40).Draw(t, "elements"), Cause: text.Draw(t, "cause"), Mistake: text.Draw(t, "mistake"),
 				Slices: map[string]measure.Number{text.Draw(t, "axis"): 0.25},
 			},
 			Run: rapid.SampledFrom([]string{"", "hello"}).Draw(t, "run"), Reason: text.Draw(t, "reason"), Until: "2027-01-31",
@@ -188,7 +202,7 @@ func TestFormatIsRead(t *testing.T) {
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%v\n%s", err, data)
 		}
-		if why := got[0].Uncovered(&l.Shown); why != "" && why != "how large it is was not measured" || got[0].Reason != l.Reason || got[0].Cause != l.Cause || got[0].Run != l.Run {
+		if why := got[0].Uncovered(&l.Shown); why != "" && why != "how large it is was not measured" || got[0].Reason != l.Reason || got[0].Cause != l.Cause || got[0].Mistake != l.Mistake || got[0].Run != l.Run {
 			t.Fatalf("%q: %+v is not %+v\n%s", why, got[0], l, data)
 		}
 		if again := baseline.Format(got); string(again) != string(data) {

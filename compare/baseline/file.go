@@ -43,6 +43,7 @@ type file struct {
 		Shape    []int              `toml:"shape"`
 		DType    string             `toml:"dtype"`
 		Cause    string             `toml:"cause"`
+		Mistake  string             `toml:"mistake"`
 		Reason   string             `toml:"reason"`
 		Until    string             `toml:"until"`
 	} `toml:"accepted"`
@@ -61,7 +62,8 @@ type file struct {
 //	elements   = 12                           # that are wrong, where there is no size: NaN, masks, integers
 //	shape      = [1, 3, 32]                   # of the local tensor, of class SHAPE
 //	dtype      = "float32"                    # likewise, of class DTYPE
-//	cause      = "epsilon is 1e-05"           # the name of the mistake
+//	cause      = "epsilon is 1e-05"           # the name of the mistake, as a sentence
+//	mistake    = "number.value(of=epsilon,x=1e-05)" # the same as a key, which decides if it is there
 //	reason     = "int8 weights, ported later" # required
 //	until      = "2027-01-31"                 # required: the last day on which it holds, in UTC
 //
@@ -85,7 +87,7 @@ func Parse(data []byte) ([]Line, error) {
 		l := Line{
 			Shown: Shown{
 				Key: a.Entry, Class: gate.Class(a.Class), Seen: a.Seen, Error: orNone(a.Error), Own: orNone(a.Own),
-				Elements: a.Elements, Shape: a.Shape, DType: a.DType, Cause: a.Cause,
+				Elements: a.Elements, Shape: a.Shape, DType: a.DType, Cause: a.Cause, Mistake: a.Mistake,
 			},
 			Run: a.Run, Reason: strings.TrimSpace(a.Reason), Until: a.Until,
 		}
@@ -151,7 +153,7 @@ func (l *Line) Check() error {
 	case l.Elements < 0:
 		return fmt.Errorf("elements is %d, want 0 or more", l.Elements)
 	}
-	for name, text := range map[string]string{"entry": l.Key, "prompt": l.Run, "dtype": l.DType, "cause": l.Cause, "reason": l.Reason} {
+	for name, text := range map[string]string{"entry": l.Key, "prompt": l.Run, "dtype": l.DType, "cause": l.Cause, "mistake": l.Mistake, "reason": l.Reason} {
 		if len(text) > maxText {
 			return fmt.Errorf("%s: %d bytes, more than %d", name, len(text), maxText)
 		}
@@ -257,6 +259,7 @@ func (l *Line) write(b *bytes.Buffer) {
 	}
 	text("dtype", l.DType)
 	text("cause", l.Cause)
+	text("mistake", l.Mistake)
 	text("reason", l.Reason)
 	text("until", l.Until)
 }

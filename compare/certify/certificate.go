@@ -96,6 +96,14 @@ func (c *Certificate) Unidentified() string {
 	return NotIdentified + "; the search for one stopped at its limit, " + c.Stopped
 }
 
+// MistakeKey is the key of the mistake that Mistake names; empty where it has none.
+func (c *Certificate) MistakeKey() string {
+	if !c.Finding.Named() {
+		return ""
+	}
+	return c.Finding.Mistake.Key()
+}
+
 // Good reports whether the entry is right by itself.
 func (c *Certificate) Good() bool { return c.Outcome == Exact || c.Outcome == Rounding }
 

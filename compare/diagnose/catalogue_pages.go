@@ -64,6 +64,17 @@ var (
 		{Anchor: "logit-soft-cap", Roles: `^logits$`},
 		{Anchor: "logit-scale", Roles: heads, If: of(TheFactor)},
 	}
+	addendLeftOutPages = []Page{
+		{Anchor: "causal-mask", Roles: attendedTo, If: of(TheMask)},
+		{Anchor: "source-of-the-residual", Roles: stream, If: func(m Mistake) bool { return strings.HasSuffix(m.Of.Name, "o_proj") }},
+		{Anchor: "missing-residual", Roles: stream},
+	}
+	twicePages = []Page{
+		{Anchor: "attention-soft-cap", Roles: attendedTo, If: ofFunction}, {Anchor: "attention-soft-cap", Roles: scored, If: ofFunction},
+		{Anchor: "attention-scale", Roles: attended, If: of(TheFactor, TheDivisor)}, {Anchor: "attention-scale", Roles: scored, If: of(TheFactor, TheDivisor)},
+		{Anchor: "one-plus-the-weight", Roles: norms, If: of(TheAddend)}, {Anchor: "missing-norm", Roles: norms},
+		{Anchor: "logit-soft-cap", Roles: `^logits$`, If: ofFunction}, {Anchor: "logit-scale", Roles: heads, If: of(TheFactor)},
+	}
 	weightLeftOutPages = []Page{
 		{Anchor: "weight-not-loaded", Roles: plainNorms}, {Anchor: "missing-rotation", Roles: rotated}, {Anchor: "missing-norm", Roles: norms},
 		{Anchor: "weight-not-loaded", Last: true},
@@ -73,6 +84,7 @@ var (
 		{Anchor: "per-layer-rows", Roles: perLayer}, {Anchor: "crossed-projections", Roles: `^altup_`},
 	}
 	readPages = []Page{
+		{Anchor: "active-stream", Roles: norms, If: aStream}, {Anchor: "active-stream", Roles: predictions, If: aStream},
 		{Anchor: "keys-cached-before-rotation", Roles: caches, If: by(`(k_norm|k_proj)`)}, {Anchor: "crossed-projections", Roles: caches},
 		{Anchor: "rotary-before-norm", Roles: norms, If: by(`rope`)}, {Anchor: "gate-and-up", Roles: gated}, {Anchor: "source-of-the-residual", Roles: stream},
 	}
@@ -105,6 +117,9 @@ func ofFunction(m Mistake) bool { return m.Of.Kind == Function }
 func by(name string) func(Mistake) bool {
 	return func(m Mistake) bool { return regexp.MustCompile(name).MatchString(m.By.Name) }
 }
+
+// aStream is for another stream that is read.
+func aStream(m Mistake) bool { return m.Axis == "stream" || m.By.Item.Has }
 
 // ints is for numbers that are kept as whole numbers.
 func ints(m Mistake) bool { return m.Coding.Numbers == Int8 || m.Coding.Numbers == Int4 }

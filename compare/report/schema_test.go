@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/report"
 )
@@ -74,6 +75,8 @@ func (m *maker) of(t reflect.Type) map[string]any {
 	switch {
 	case t == reflect.TypeFor[measure.Number]():
 		return map[string]any{"anyOf": []any{map[string]any{"type": "number"}, map[string]any{"enum": []any{"NaN", "Infinity", "-Infinity"}}}}
+	case t == reflect.TypeFor[diagnose.Number]():
+		return map[string]any{"type": []any{"number", "null"}}
 	case t.Implements(textMarshaler):
 		return map[string]any{"type": "string"}
 	case t.Implements(reflect.TypeFor[json.Marshaler]()):
