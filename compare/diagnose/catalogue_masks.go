@@ -48,14 +48,14 @@ var maskRows = []Row{
 
 	// What masked scores are.
 	{Kind: "mask.value", Words: "masked scores are {x}", Pages: pagesOf()},
-	{Kind: "mask.multiplied", Words: "masked scores are {x}: the mask is multiplied, not added", Pages: pagesOf("scale-moved-to-the-queries", rotated, "attention-scale", scores, "missing-residual", stream, "logit-scale", heads)},
+	{Kind: "mask.multiplied", Words: "masked scores are {x}: the mask is multiplied, not added", Pages: multipliedPages},
 	{Kind: "mask.before-soft-cap", Words: "masked scores are {x}: the soft cap is taken after the mask", Pages: pagesOf("attention-soft-cap", scores+`|`+attends, "logit-soft-cap", "^logits$")},
 	{Kind: "mask.value-small", Words: "masked scores are lowered by {x}, which is not enough", Pages: []Page{{Anchor: "mask-value"}}},
 	{Kind: "mask.after-softmax", Words: "the mask is applied after the softmax: rows do not sum to 1", Pages: pagesOf()},
 
 	// Softmaxes and routers.
 	{Kind: "softmax.axis", Words: "the softmax is taken over the {axis}, not the keys", Pages: pagesOf("softmax-axis", "probs")},
-	{Kind: "softmax.base", Words: "the softmax takes powers of {x}, not of e: the scores are multiplied by {by}", Pages: pagesOf("scale-moved-to-the-queries", rotated, "attention-scale", scores, "logit-scale", heads)},
+	{Kind: "softmax.base", Words: "the softmax takes powers of {x}, not of e: the scores are multiplied by {by}", Pages: basePages},
 	{Kind: "softmax.slots-unwritten", Words: "{x} slots more, with scores of 0, take part in the softmax", Pages: pagesOf("unwritten-cache-slots", "probs")},
 	{Kind: "softmax.joined-left-out", Words: "{of} takes no part in the softmax: it is left out", Pages: joinedLeftOut},
 	{Kind: "softmax.parts-averaged", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each has a softmax of its own, and they are averaged", Pages: []Page{{Anchor: "softmax-axis"}}},
@@ -82,7 +82,7 @@ var maskRows = []Row{
 	{Kind: "order.product-last", Words: "the product with {of} is taken of the result, behind the rest, not before it", Pages: productPages},
 
 	// Heads, positions and ids.
-	{Kind: "heads.tiled", Words: "the heads of keys and values are tiled, not repeated: query head h reads head h mod n, not h / n", Pages: pagesOf("crossed-projections", caches, "key-heads-of-a-group", `scores|context|o_proj`, "gate-and-up", `mlp\.(act_fn|gated)$`, "source-of-the-residual", stream)},
+	{Kind: "heads.tiled", Words: "the heads of keys and values are tiled, not repeated: query head h reads head h mod n, not h / n", Pages: tiledPages},
 	{Kind: "positions.first-at", Words: "positions are {+n}: the first is at {n}", Pages: pagesOf("shifted-positions", tables, "position-offset", rotated)},
 	{Kind: "positions.behind", Words: "positions are {+n}: behind where they should be", Pages: offsetPages},
 	{Kind: "positions.all-zero", Words: "every position is 0", Pages: zeroPositions},
@@ -95,13 +95,13 @@ var maskRows = []Row{
 	{Kind: "ids.row-zero", Words: "every id takes row 0", Pages: idPages},
 }
 
-// Roles of entries, beside those of page.go.
+// Roles of entries that page.go has no name for.
 const (
-	attends = `probs|context|o_proj` // entries behind a mask
+	attends = `probs|context|o_proj` // entries that are computed from a mask
 	scores  = `scores`
 )
 
-// pagesOf are the pages of a kind as pairs of an anchor and the roles, and behind them those of roles at which each mistake has the same page.
+// pagesOf makes pages from pairs of an anchor and the roles, and adds everyMistake.
 func pagesOf(pairs ...string) []Page {
 	var all []Page
 	for k := 0; k < len(pairs); k += 2 {
@@ -130,32 +130,16 @@ var (
 		leftOut,
 		[]Page{{Anchor: "weight-not-loaded", If: reads("weight$")}},
 	)
+	basePages       = pagesOf("scale-moved-to-the-queries", rotated, "attention-scale", scores, "logit-scale", heads)
+	multipliedPages = slices.Concat([]Page{{Anchor: "missing-residual", Roles: stream}}, basePages)
+	tiledPages      = pagesOf(
+		"crossed-projections", caches, "key-heads-of-a-group", `scores|context|o_proj`, "gate-and-up", `mlp\.(act_fn|gated)$`, "source-of-the-residual", stream,
+	)
 	idPages = pagesOf("per-layer-rows", `^embed_tokens_per_layer$`, "per-layer-scales", `^embed_tokens_per_layer|^per_layer_`, "embedding-rows", `^embed_tokens`)
 
-	// The pages of these depend on what is read.
-	rowPages = slices.Concat([]Page{
-		{Anchor: "keys-cached-before-rotation", Roles: caches, If: reads(`k_norm|k_proj`)},
-		{Anchor: "direction-of-rotation", Roles: rotated, If: reads("sin")},
-		{Anchor: "attention-soft-cap", Roles: scores, If: reads("cap")},
-		{Anchor: "rotary-before-norm", Roles: norms, If: reads("rope")},
-		{Anchor: "activation-sparsity", Roles: "act_fn", If: reads("sparse|cutoff")},
-	}, idPages)
-	vectorPages = slices.Concat([]Page{
-		{Anchor: "keys-cached-before-rotation", Roles: caches, If: reads(`k_norm|k_proj`)},
-		{Anchor: "attention-soft-cap", Roles: attends, If: reads("tanh")},
-		{Anchor: "stale-cache-slot", Roles: rotated, If: func(m Mistake) bool { return m.By.Before }},
-		{Anchor: "missing-bias", Roles: rotated, If: func(m Mistake) bool { return strings.HasSuffix(m.Of.Name, "bias") }},
-		{Anchor: "direction-of-rotation", Roles: rotated, If: reads(`rope\.sum|sin`)},
-		{Anchor: "attention-soft-cap", Roles: scores, If: reads("cap|tanh")},
-		{Anchor: "rotary-before-norm", Roles: norms, If: reads("rope")},
-		{Anchor: "one-plus-the-weight", Roles: norms, If: reads(`1\+w`)},
-		{Anchor: "order-of-norm-and-residual", Roles: "layernorm$"},
-		{Anchor: "activation-sparsity", Roles: "act_fn", If: reads("sparse|cutoff")},
-		{Anchor: "activation", Roles: functions, If: reads("gelu|silu")},
-		{Anchor: "source-of-the-residual", Roles: stream},
-	}, everyMistake)
-	productPages = slices.Concat([]Page{
-		{Anchor: "keys-cached-before-rotation", Roles: caches, If: reads(`k_norm|k_proj`)},
+	// readPages are the pages that depend on a tensor, weight or step of the mistake.
+	readPages = []Page{
+		{Anchor: "keys-cached-before-rotation", Roles: caches, If: reads("k_norm|k_proj")},
 		{Anchor: "attention-soft-cap", Roles: attends, If: reads("tanh")},
 		{Anchor: "direction-of-rotation", Roles: rotated, If: reads(`rope\.sum|sin`)},
 		{Anchor: "attention-soft-cap", Roles: scores, If: reads("cap|tanh")},
@@ -163,7 +147,18 @@ var (
 		{Anchor: "one-plus-the-weight", Roles: norms, If: reads(`1\+w`)},
 		{Anchor: "activation-sparsity", Roles: "act_fn", If: reads("sparse|cutoff")},
 		{Anchor: "activation", Roles: functions, If: reads("gelu|silu")},
-	}, everyMistake)
+	}
+	rowPages     = slices.Concat(readPages, idPages)
+	productPages = slices.Concat(readPages, everyMistake)
+	vectorPages  = slices.Concat(
+		[]Page{
+			{Anchor: "stale-cache-slot", Roles: rotated, If: func(m Mistake) bool { return m.By.Before }},
+			{Anchor: "missing-bias", Roles: rotated, If: func(m Mistake) bool { return strings.HasSuffix(m.Of.Name, "bias") }},
+		},
+		readPages,
+		[]Page{{Anchor: "order-of-norm-and-residual", Roles: "layernorm$"}, {Anchor: "source-of-the-residual", Roles: stream}},
+		everyMistake,
+	)
 
 	offsetPages = slices.Concat(
 		[]Page{{Anchor: "positions-of-decode-steps", Roles: tables, If: func(m Mistake) bool { return m.N == -1 }}},

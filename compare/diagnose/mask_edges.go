@@ -16,9 +16,9 @@ type edge func(q float64, in span) float64
 // mostRings bounds the sizes of chunks that are tried with each size of a ring.
 const mostRings = 16
 
-// edged tries masks by their edges, in which each query sees the keys from one to another: windows that begin with a chunk, or that are
-// open ahead, keys that a ring has lost, blocks that are not full, and those of the prompt or of its steps alone. Most is the largest size of
-// a chunk; try has the mistake of a mask, of no kind for the right one, and whether a query sees a key.
+// edged tries masks in which each query sees the keys from one edge to another: windows that begin with a chunk or have no end ahead, keys that a ring has lost,
+// blocks that are not full, and masks of the prompt or of decode steps. Most is the largest size of a chunk. The function try takes the mistake of a mask, the
+// zero value for the right mask, and a function that reports whether a query sees a key.
 func (s *search) edged(window float64, most int, try func(m Mistake, sees func(q, k float64, in span) bool) error) error {
 	own := func(q float64, _ span) float64 { return q }
 	low := func(float64, span) float64 { return 0 }
