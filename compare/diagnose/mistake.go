@@ -72,7 +72,7 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 // Tokens are the tokens of a mistake that not all tokens have. The zero value is all of them.
 type Tokens struct {
 	Some   bool   `json:"some,omitempty"`
-	From   Number `json:"from_id,omitzero"`  // the smallest of their ids, where all other tokens have smaller ids
+	From   Number `json:"from_id,omitzero"` // the smallest of their ids, where all other tokens have smaller ids
 	Called string `json:"called,omitempty"` // the field of the configuration that From is beyond
 }
 
@@ -82,7 +82,7 @@ type Term struct {
 	// Name is the role of a tensor ("layers.*.mlp.gate_proj") or weight, the operation and name of a step ("rms_norm.eps"), or the name of
 	// a function ("gelu_tanh").
 	Name string  `json:"name,omitempty"`
-	X    float64 `json:"x,omitempty"`      // of a number, a factor, a divisor
+	X    float64 `json:"x,omitempty"`     // of a number, a factor, a divisor
 	Item Number  `json:"stream,omitzero"` // the stream of a tensor that is meant
 	// Before is set for the tensor of the pass before.
 	Before bool `json:"before,omitempty"`
