@@ -96,10 +96,17 @@ func (m Mistake) fill(text string) (filled string, all bool) {
 //	n, m, k           a size, or a sum of sizes and whole numbers (n+k-1); +n has its sign
 //	axis, other       what an axis counts
 //	dtype, called     as they are
+//	shape k m         two sizes as a shape: [3, 4]
 //	runs NOUN         which rows, channels or slots are which
 func (m Mistake) field(name string) (words string, has bool) {
 	noun, isRuns := strings.CutPrefix(name, "runs ")
+	sizes, isShape := strings.CutPrefix(name, "shape ")
 	switch {
+	case isShape:
+		rows, columns, _ := strings.Cut(sizes, " ")
+		n, _ := m.size(rows)
+		k, _ := m.size(columns)
+		return "[" + n + ", " + k + "]", true
 	case isRuns:
 		return m.Runs.words(noun), m.Runs != ""
 	case name == "of":
