@@ -7,7 +7,6 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/certify"
-	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/keyorder"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
@@ -67,7 +66,7 @@ func (w *walker) paddedAsFound() error {
 	c, n := d.Row.Isolated, len(ids)
 	behind := n - c.FirstToken // the tokens that are wrong; the last of the text may have the id of padding
 	switch f := c.Finding; {
-	case front > 1 && f != nil && f.What == diagnose.FirstKeysMasked(front):
+	case front > 1 && f.FirstKeysMasked(front):
 		return padded(w.names[local].Trace, fmt.Sprintf("it begins with %d tokens of id %d, and they are masked for every query", front, ids[0]))
 	case back > 1 && c.Outcome == certify.Bug && readsKeys(w.o.Order, d.Row.Name) && c.FirstToken >= 0 && behind > 1 && (behind == back || behind == back-1):
 		return padded(w.names[local].Trace, fmt.Sprintf("it ends with %d tokens of id %d, and %s is another operation for these alone", behind, ids[n-1], d.Row.Key()))

@@ -105,6 +105,15 @@ var (
 	}
 )
 
+// pagesOf makes pages from pairs of an anchor and the roles that it is for.
+func pagesOf(pairs ...string) []Page {
+	var all []Page
+	for pair := range slices.Chunk(pairs, 2) {
+		all = append(all, Page{Anchor: pair[0], Roles: pair[1]})
+	}
+	return all
+}
+
 // of is for mistakes that are done to a term of some kinds.
 func of(kinds ...TermKind) func(Mistake) bool {
 	return func(m Mistake) bool { return slices.Contains(kinds, m.Of.Kind) }

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/tracediff/tracediff/order/program"
@@ -17,37 +16,37 @@ type edge func(q float64, in span) float64
 // mostRings bounds the sizes of chunks that are tried with each size of a ring.
 const mostRings = 16
 
-// edged tries masks by their edges, in which each query sees the keys from one to another: windows that begin with a chunk, or that are
-// open ahead, keys that a ring has lost, blocks that are not full, and those of the prompt or of its steps alone. Most is the largest size of
-// a chunk; try has the name of a mask and whether a query sees a key.
-func (s *search) edged(window float64, most int, try func(what string, sees func(q, k float64, in span) bool) error) error {
+// edged tries masks in which each query sees the keys from one edge to another: windows that begin with a chunk or have no end ahead, keys that a ring has lost,
+// blocks that are not full, and masks of the prompt or of decode steps. Most is the largest size of a chunk. The function try takes the mistake of a mask, the
+// zero value for the right mask, and a function that reports whether a query sees a key.
+func (s *search) edged(window float64, most int, try func(m Mistake, sees func(q, k float64, in span) bool) error) error {
 	own := func(q float64, _ span) float64 { return q }
 	low := func(float64, span) float64 { return 0 }
 	if window > 0 {
 		low = func(q float64, _ span) float64 { return q - window + 1 }
 	}
-	between := func(what string, low, high edge) error {
-		return try(what, func(q, k float64, in span) bool { return k >= low(q, in) && k <= high(q, in) })
+	between := func(m Mistake, low, high edge) error {
+		return try(m, func(q, k float64, in span) bool { return k >= low(q, in) && k <= high(q, in) })
 	}
 	last := func(_ float64, in span) float64 { return in.last }
 	first := func(_ float64, in span) float64 { return low(in.first, in) }
 	behind := func(low edge, by float64) edge { return func(q float64, in span) float64 { return low(q, in) + by } }
 	type variant struct {
-		what      string
+		m         Mistake
 		low, high edge
 	}
 	all := []variant{
-		{"", low, own}, // the right one
-		{"the mask is the wrong way round: a query sees its own key and those ahead alone", own, last},
-		{"a decode step sees no key of the prompt", func(q float64, in span) float64 { return max(low(q, in), in.prompt) }, own},
-		{"a query sees its own key alone", own, own},
+		{Mistake{}, low, own}, // the right one
+		{Mistake{Kind: "mask.reversed"}, own, last},
+		{Mistake{Kind: "mask.prompt-masked"}, func(q float64, in span) float64 { return max(low(q, in), in.prompt) }, own},
+		{Mistake{Kind: "mask.own-key-alone"}, own, own},
 	}
 	if window > 0 {
 		all = append(all,
-			variant{"the window has no end ahead: keys ahead are seen", low, last},
-			variant{"all queries of a pass have the window of the first: it is too long for the others", first, own})
+			variant{Mistake{Kind: "mask.window-no-end"}, low, last},
+			variant{Mistake{Kind: "mask.window-of-first-query"}, first, own})
 		for _, by := range []float64{1, -1, 2, -2} {
-			all = append(all, variant{fmt.Sprintf("the window is moved by %g keys, both ends of it", by), behind(low, by), behind(own, by)})
+			all = append(all, variant{Mistake{Kind: "mask.window-moved", N: int(by)}, behind(low, by), behind(own, by)})
 		}
 	}
 	for n := 2; n <= most; n++ {
@@ -55,8 +54,8 @@ func (s *search) edged(window float64, most int, try func(what string, sees func
 		start := func(q float64, _ span) float64 { return math.Floor(q/size) * size }
 		end := func(q float64, in span) float64 { return min(start(q, in)+size-1, in.last) }
 		all = append(all,
-			variant{fmt.Sprintf("tokens of a chunk of %d see each other: the mask is causal between chunks alone", n), low, end},
-			variant{fmt.Sprintf("the last block of %d keys is left out where it is not full", n), low, func(q float64, in span) float64 {
+			variant{Mistake{Kind: "mask.chunks", N: n}, low, end},
+			variant{Mistake{Kind: "mask.last-block-left-out", N: n}, low, func(q float64, in span) float64 {
 				return min(q, math.Floor((in.last+1)/size)*size-1)
 			}})
 		if window == 0 {
@@ -64,9 +63,9 @@ func (s *search) edged(window float64, most int, try func(what string, sees func
 		}
 		of := func(q float64, in span) float64 { return low(start(q, in), in) }
 		all = append(all,
-			variant{fmt.Sprintf("the window is that of the first token of each chunk of %d: it is too long for the others", n), of, own},
-			variant{fmt.Sprintf("the window is that of the first token of each chunk of %d, whose tokens see each other", n), of, end},
-			variant{fmt.Sprintf("the window begins with the next whole block of %d keys", n), func(q float64, in span) float64 {
+			variant{Mistake{Kind: "mask.window-of-chunk", N: n}, of, own},
+			variant{Mistake{Kind: "mask.window-of-chunk-no-end", N: n}, of, end},
+			variant{Mistake{Kind: "mask.window-next-block", N: n}, func(q float64, in span) float64 {
 				return math.Ceil(low(q, in)/size) * size
 			}, own})
 	}
@@ -74,22 +73,21 @@ func (s *search) edged(window float64, most int, try func(what string, sees func
 		left := func(end edge) edge {
 			return func(q float64, in span) float64 { return max(low(q, in), end(q, in)-float64(ring)+1) }
 		}
-		all = append(all, variant{fmt.Sprintf("a ring of %d keys has lost keys that early queries of a pass should see: the pass is written first", ring), left(last), own})
+		all = append(all, variant{Mistake{Kind: "mask.ring", N: ring}, left(last), own})
 		for n := 2; n < min(most, mostRings) && n <= ring; n++ {
 			size := float64(n)
 			end := func(q float64, in span) float64 { return min(math.Floor(q/size)*size+size-1, in.last) }
-			what := fmt.Sprintf("a ring of %d keys has lost keys that early queries of a chunk of %d tokens should see: the chunk is written first", ring, n)
 			if window > 0 && float64(ring) < size+window-1 { // else nothing is lost
-				all = append(all, variant{what, left(end), own})
+				all = append(all, variant{Mistake{Kind: "mask.ring-of-chunk", N: ring, M: n}, left(end), own})
 			}
 		}
 	}
 	for _, v := range all {
-		if err := between(v.what, v.low, v.high); err != nil {
+		if err := between(v.m, v.low, v.high); err != nil {
 			return err
 		}
 	}
-	return try("a decode step sees the prompt and its own key alone", func(q, k float64, in span) bool {
+	return try(Mistake{Kind: "mask.step-sees-prompt-alone"}, func(q, k float64, in span) bool {
 		return k >= low(q, in) && k <= q && (k < in.prompt || k == q)
 	})
 }

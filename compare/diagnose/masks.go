@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -24,11 +23,12 @@ func (s *search) seen() error {
 	}
 	window := s.first.Program.Steps[all[0]].Value
 	rank := 200
-	try := func(what string, sees masked) error {
+	try := func(m Mistake, sees masked) error {
 		rank++
-		return s.variant(rank, Name{Site: "mask", What: what}, func(e *Entry) *program.Edited { return s.masking(e, sees) })
+		m.Place = "mask"
+		return s.variant(rank, m, func(e *Entry) *program.Edited { return s.masking(e, sees) })
 	}
-	if err := try("the mask starts at the first query, not at the last key: each row sees the keys up to its own number", func(_, _ float64, row, column int, _ bool) bool {
+	if err := try(Mistake{Kind: "mask.top-left"}, func(_, _ float64, row, column int, _ bool) bool {
 		return column <= row
 	}); err != nil {
 		return err
@@ -42,14 +42,14 @@ func (s *search) seen() error {
 	}
 	for n := 2; n <= most; n++ {
 		size := float64(n)
-		what := fmt.Sprintf("the mask has blocks of %d tokens, whose queries see their own block alone", n)
+		blocks := Mistake{Kind: "mask.blocks", N: n}
 		if window > 0 {
-			what = fmt.Sprintf("the mask has blocks of %d tokens, not a window: queries see their own block alone", n)
+			blocks.Kind = "mask.blocks-not-window"
 		}
-		if err := try(what, func(q, k float64, _, _ int, _ bool) bool { return k <= q && math.Floor(k/size) == math.Floor(q/size) }); err != nil {
+		if err := try(blocks, func(q, k float64, _, _ int, _ bool) bool { return k <= q && math.Floor(k/size) == math.Floor(q/size) }); err != nil {
 			return err
 		}
-		if err := try(fmt.Sprintf("the first %d tokens see each other: this prefix is not causal", n), func(q, k float64, _, _ int, right bool) bool {
+		if err := try(Mistake{Kind: "mask.prefix", N: n}, func(q, k float64, _, _ int, right bool) bool {
 			return right || q < size && k < size
 		}); err != nil {
 			return err
@@ -57,14 +57,13 @@ func (s *search) seen() error {
 	}
 	if window > 0 {
 		for size := 2.0; size <= float64(most); size *= 2 {
-			what := fmt.Sprintf("the window begins with a block of %g keys: queries see all of the block in which it begins", size)
-			if err := try(what, func(q, k float64, _, _ int, _ bool) bool {
+			if err := try(Mistake{Kind: "mask.window-whole-block", N: int(size)}, func(q, k float64, _, _ int, _ bool) bool {
 				return k <= q && k >= math.Floor(max(q-window+1, 0)/size)*size
 			}); err != nil {
 				return err
 			}
 		}
-		if err := try("the window reaches to both sides: keys ahead are seen", func(q, k float64, _, _ int, _ bool) bool {
+		if err := try(Mistake{Kind: "mask.window-both-sides"}, func(q, k float64, _, _ int, _ bool) bool {
 			return math.Abs(q-k) < window
 		}); err != nil {
 			return err
@@ -72,19 +71,19 @@ func (s *search) seen() error {
 	}
 	for n := range most {
 		at := float64(n)
-		if err := try(fmt.Sprintf("key %d is masked for every query", n), func(_, k float64, _, _ int, right bool) bool { return right && k != at }); err != nil {
+		if err := try(Mistake{Kind: "mask.key-masked", N: n}, func(_, k float64, _, _ int, right bool) bool { return right && k != at }); err != nil {
 			return err
 		}
-		if err := try(fmt.Sprintf("key %d is masked for every query but its own", n), func(q, k float64, _, _ int, right bool) bool { return right && (k != at || q == at) }); err != nil {
+		if err := try(Mistake{Kind: "mask.key-masked-but-own", N: n}, func(q, k float64, _, _ int, right bool) bool { return right && (k != at || q == at) }); err != nil {
 			return err
 		}
 		if n == 0 || n > 8 {
 			continue
 		}
-		if err := try(FirstKeysMasked(n), func(_, k float64, _, _ int, right bool) bool { return right && k >= at }); err != nil {
+		if err := try(Mistake{Kind: "mask.first-keys-masked", N: n}, func(_, k float64, _, _ int, right bool) bool { return right && k >= at }); err != nil {
 			return err
 		}
-		if err := try(fmt.Sprintf("every query sees the first %d keys, whatever the window", n), func(q, k float64, _, _ int, right bool) bool {
+		if err := try(Mistake{Kind: "mask.first-keys-seen", N: n}, func(q, k float64, _, _ int, right bool) bool {
 			return right || k < at && k <= q
 		}); err != nil {
 			return err
@@ -94,16 +93,17 @@ func (s *search) seen() error {
 		return nil
 	}
 	tried := map[string]bool{}
-	return s.edged(window, most, func(what string, sees func(q, k float64, in span) bool) error {
+	return s.edged(window, most, func(m Mistake, sees func(q, k float64, in span) bool) error {
 		rank++
 		key := s.pattern(sees)
-		if what == "" || key != "" && tried[key] { // in these passes it is the right one, or another of them
+		if m.Kind == "" || key != "" && tried[key] { // in these passes it is the right one, or another of them
 			tried[key] = true
 			return nil
 		}
 		tried[key] = true
+		m.Place = "mask"
 		return s.try(hypothesis{
-			class: program.Known, rank: rank, weak: true, say: func(*Entry) Name { return Name{Site: "mask", What: what} },
+			class: program.Known, rank: rank, weak: true, say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited { return s.spanned(e, sees) },
 		})
 	})
@@ -111,19 +111,18 @@ func (s *search) seen() error {
 
 // seenBoth tries masks in the place of one that is no causal one, as that of a model which sees later tokens: a causal one, none, and those
 // of windows to both sides.
-func (s *search) seenBoth(most int, try func(what string, sees masked) error) error {
-	if err := try("later keys are masked: the mask is causal", func(q, k float64, _, _ int, right bool) bool { return right && k <= q }); err != nil {
+func (s *search) seenBoth(most int, try func(m Mistake, sees masked) error) error {
+	if err := try(Mistake{Kind: "mask.causal"}, func(q, k float64, _, _ int, right bool) bool { return right && k <= q }); err != nil {
 		return err
 	}
-	if err := try("earlier keys are masked", func(q, k float64, _, _ int, right bool) bool { return right && k >= q }); err != nil {
+	if err := try(Mistake{Kind: "mask.anti-causal"}, func(q, k float64, _, _ int, right bool) bool { return right && k >= q }); err != nil {
 		return err
 	}
-	if err := try("nothing is masked: a query sees every key", func(_, _ float64, _, _ int, _ bool) bool { return true }); err != nil {
+	if err := try(Mistake{Kind: "mask.none"}, func(_, _ float64, _, _ int, _ bool) bool { return true }); err != nil {
 		return err
 	}
 	for n := range most {
-		what := fmt.Sprintf("a query sees %d keys to each side, and its own", n)
-		if err := try(what, func(q, k float64, _, _ int, _ bool) bool { return math.Abs(q-k) <= float64(n) }); err != nil {
+		if err := try(Mistake{Kind: "mask.both-sides", N: n}, func(q, k float64, _, _ int, _ bool) bool { return math.Abs(q-k) <= float64(n) }); err != nil {
 			return err
 		}
 	}
@@ -225,16 +224,16 @@ func (s *search) lowered() error {
 			values = append(values, c)
 		}
 		for rank, c := range append(values, -1, -10, -100, -1e4, -1e9) {
-			n := Name{Site: "mask", Value: &c, What: "masked scores are " + short(c)}
+			m := Mistake{Kind: "mask.value", Place: "mask", X: some(c)}
 			switch {
 			case c == 0:
-				n.What += ": the mask is multiplied, not added"
+				m.Kind = "mask.multiplied"
 			case slices.ContainsFunc(s.numbers, func(f number) bool {
 				return f.plain && f.value == -c && strings.Contains(f.field, fieldWords[SoftCap])
 			}):
-				n.What += ": the soft cap is taken after the mask"
+				m.Kind = "mask.before-soft-cap"
 			}
-			if err := s.variant(300+rank, n, func(e *Entry) *program.Edited { return s.filled(e, c) }); err != nil {
+			if err := s.variant(300+rank, m, func(e *Entry) *program.Edited { return s.filled(e, c) }); err != nil {
 				return err
 			}
 		}
@@ -317,8 +316,8 @@ func (s *search) after() error {
 	if len(all) == 0 {
 		return nil
 	}
-	n := Name{Site: s.site(s.first, all[0]), What: "the mask is applied after the softmax: rows do not sum to 1"}
-	if err := s.variant(400, n, func(e *Entry) *program.Edited { return s.maskedLast(e, "") }); err != nil {
+	m := Mistake{Kind: "mask.after-softmax", Place: s.site(s.first, all[0])}
+	if err := s.variant(400, m, func(e *Entry) *program.Edited { return s.maskedLast(e, "") }); err != nil {
 		return err
 	}
 	inputs := leafSteps(s.first.signed(s.m), program.Input)
@@ -327,7 +326,7 @@ func (s *search) after() error {
 	}
 	own := s.m.List.Entries[s.first.Inputs[p.Steps[inputs[0]].Index].Entry].Name
 	for rank, other := range s.captured(own) {
-		if err := s.variant(401+rank, n, func(e *Entry) *program.Edited {
+		if err := s.variant(401+rank, m, func(e *Entry) *program.Edited {
 			return s.maskedLast(e, beside(other, s.m.List.Entries[e.Node.Entry].Name))
 		}); err != nil {
 			return err
@@ -380,7 +379,12 @@ func (s *search) maskedLast(e *Entry, other string) *program.Edited {
 	return ended(ed)
 }
 
-// FirstKeysMasked is the name of a mask that hides the first n keys from every query. Padding in front of a text has the same effect.
-func FirstKeysMasked(n int) string {
-	return fmt.Sprintf("the first %d keys are masked for every query", n)
+// FirstKeysMasked reports whether the mistake is a mask that hides the first n keys from every query. Padding in front of a text has the same effect.
+func (f *Finding) FirstKeysMasked(n int) bool {
+	if f == nil {
+		return false
+	}
+	m := f.Mistake
+	m.Place = ""
+	return m == Mistake{Kind: "mask.first-keys-masked", N: n}
 }

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
@@ -9,8 +8,8 @@ import (
 )
 
 // variant is a hypothesis of a recogniser.
-func (s *search) variant(rank int, n Name, make func(e *Entry) *program.Edited) error {
-	return s.try(hypothesis{class: program.Known, rank: rank, make: make, say: func(*Entry) Name { return n }})
+func (s *search) variant(rank int, m Mistake, make func(e *Entry) *program.Edited) error {
+	return s.try(hypothesis{class: program.Known, rank: rank, make: make, say: func(*Entry) Name { return m.name() }})
 }
 
 // recognised looks at masks, softmaxes, norms, gates and positions.
@@ -30,21 +29,21 @@ func (s *search) masks() error {
 		return nil
 	}
 	name := func(window float64) Name {
-		n := Name{Site: "mask"}
+		m := Mistake{Place: "mask"}
 		switch {
 		case window < 0:
-			n.What = "the mask is not causal: a query sees every key"
-			return n
+			m.Kind = "mask.not-causal"
+			return m.name()
+		case right == 0:
+			m.Kind, m.By = "mask.window-added", literal(window)
+			return m.name()
 		case window == 0:
-			n.What = "the mask has no window"
+			m.Kind = "mask.window-left-out"
 		default:
-			n.What = "the window is " + short(window)
+			m.Kind = "mask.window"
 		}
-		if right == 0 {
-			n.What = fmt.Sprintf("the mask has a window of %s, and should have none", short(window))
-			return n
-		}
-		n.Value, n.Right = &window, &right
+		m.X, m.Right = some(window), some(right)
+		n := m.name()
 		n.Fields = s.fields(right, Window)
 		return n
 	}
@@ -53,12 +52,16 @@ func (s *search) masks() error {
 		if w == right || w < -1 || w <= 0 && rank > 1 {
 			continue
 		}
-		if err := s.variant(rank, name(w), func(e *Entry) *program.Edited { return s.windowed(e, w) }); err != nil {
+		n := name(w)
+		if err := s.try(hypothesis{
+			class: program.Known, rank: rank, say: func(*Entry) Name { return n },
+			make: func(e *Entry) *program.Edited { return s.windowed(e, w) },
+		}); err != nil {
 			return err
 		}
 	}
-	exchanged := Name{Site: "mask", What: "masks are exchanged: layers with a window have none, and the others have it"}
-	h := hypothesis{class: program.Known, rank: 50, weak: true, say: func(*Entry) Name { return exchanged }}
+	exchanged := Mistake{Kind: "mask.layers-exchanged", Place: "mask"}
+	h := hypothesis{class: program.Known, rank: 50, weak: true, say: func(*Entry) Name { return exchanged.name() }}
 	h.make = func(e *Entry) *program.Edited {
 		if all := e.Program.Of(program.Mask); len(all) == 0 {
 			return nil
@@ -71,8 +74,8 @@ func (s *search) masks() error {
 		return err
 	}
 	for rank, x := range maskValues {
-		n := Name{Site: "mask", Value: &x, What: "masked scores are lowered by " + short(x) + ", which is not enough"}
-		if err := s.variant(60+rank, n, func(e *Entry) *program.Edited {
+		m := Mistake{Kind: "mask.value-small", Place: "mask", X: some(x)}
+		if err := s.variant(60+rank, m, func(e *Entry) *program.Edited {
 			ed := e.Program.Edit()
 			for _, i := range e.Program.Of(program.Mask) {
 				ed.Pass(i, ed.Max(ed.Move(i), ed.Literal(-x)))
@@ -83,11 +86,11 @@ func (s *search) masks() error {
 		}
 	}
 	for _, n := range []int{1, -1} {
-		what := "a query sees one key ahead of it"
+		m := Mistake{Kind: "mask.key-ahead", Place: "mask"}
 		if n < 0 {
-			what = "a query does not see its own key"
+			m.Kind = "mask.own-key-masked"
 		}
-		if err := s.variant(100, Name{Site: "mask", What: what}, func(e *Entry) *program.Edited { return e.Program.Ahead(n) }); err != nil {
+		if err := s.variant(100, m, func(e *Entry) *program.Edited { return e.Program.Ahead(n) }); err != nil {
 			return err
 		}
 	}
@@ -96,8 +99,7 @@ func (s *search) masks() error {
 
 // tiledHeads tries keys and values whose heads are tiled, where both products of an attention are in the program.
 func tiledHeads(s *search) error {
-	n := Name{What: "the heads of keys and values are tiled, not repeated: query head h reads head h mod n, not h / n"}
-	return s.variant(110, n, func(e *Entry) *program.Edited { return e.Program.Tiled() })
+	return s.variant(110, Mistake{Kind: "heads.tiled"}, func(e *Entry) *program.Edited { return e.Program.Tiled() })
 }
 
 // window is that of the masks, 0 for none, as the largest shows it; ok is false where there are no masks.
@@ -168,44 +170,43 @@ func (s *search) positions() error {
 		return err
 	}
 	rank := 10000 // after other frequencies
-	try := func(what string, change func(en *Entry) func(e *program.Editor, v program.Var) program.Var) error {
+	try := func(m Mistake, change func(en *Entry) func(e *program.Editor, v program.Var) program.Var) error {
 		rank++
-		return s.variant(rank, Name{Site: positionsSite, What: what}, func(e *Entry) *program.Edited { return e.Program.Positions(change(e)) })
+		m.Place = positionsSite
+		return s.variant(rank, m, func(e *Entry) *program.Edited { return e.Program.Positions(change(e)) })
 	}
 	always := func(f func(e *program.Editor, v program.Var) program.Var) func(*Entry) func(e *program.Editor, v program.Var) program.Var {
 		return func(*Entry) func(e *program.Editor, v program.Var) program.Var { return f }
 	}
-	for _, k := range []float64{1, -1, 2, -2} {
-		what := fmt.Sprintf("positions are %+g: ", k)
-		if k > 0 {
-			what += fmt.Sprintf("the first is at %g", k)
-		} else {
-			what += "behind where they should be"
+	for _, k := range []int{1, -1, 2, -2} {
+		m := Mistake{Kind: "positions.first-at", N: k}
+		if k < 0 {
+			m.Kind = "positions.behind"
 		}
-		if err := try(what, always(plus(k))); err != nil {
+		if err := try(m, always(plus(float64(k)))); err != nil {
 			return err
 		}
 	}
-	if err := try("every position is 0", always(times(0))); err != nil {
+	if err := try(Mistake{Kind: "positions.all-zero"}, always(times(0))); err != nil {
 		return err
 	}
 	if err := s.otherPositions(); err != nil {
 		return err
 	}
-	if err := try("positions of a pass count from 0: those of the tokens before are missing", func(en *Entry) func(e *program.Editor, v program.Var) program.Var {
+	if err := try(Mistake{Kind: "positions.from-zero"}, func(en *Entry) func(e *program.Editor, v program.Var) program.Var {
 		return plus(-float64(s.m.Passes[en.Node.Pass].Past))
 	}); err != nil {
 		return err
 	}
-	if err := try("positions are advanced by the tokens of the pass: the offset is that after it", func(en *Entry) func(e *program.Editor, v program.Var) program.Var {
+	if err := try(Mistake{Kind: "positions.advanced"}, func(en *Entry) func(e *program.Editor, v program.Var) program.Var {
 		return plus(float64(s.m.Passes[en.Node.Pass].Tokens))
 	}); err != nil {
 		return err
 	}
 	for _, k := range []float64{2, 4, 8, 16, 0.5, 0.25, 0.125} {
 		rank++
-		n := Name{Site: positionsSite, What: fmt.Sprintf("positions are multiplied by %g", k)}
-		h := hypothesis{class: program.Known, rank: rank, weak: true, say: func(*Entry) Name { return n }}
+		m := Mistake{Kind: "positions.multiplied", Place: positionsSite, By: literal(k)}
+		h := hypothesis{class: program.Known, rank: rank, weak: true, say: func(*Entry) Name { return m.name() }}
 		h.make = func(e *Entry) *program.Edited { return e.Program.Positions(times(k)) }
 		if err := s.try(h); err != nil {
 			return err
@@ -224,17 +225,17 @@ func (s *search) ids() error {
 		return nil
 	}
 	for rank, c := range []struct {
-		text   string
+		kind   Kind
 		change func(ed *program.Editor, v program.Var, rows int) program.Var
 	}{
-		{"each id takes the row after its own", func(ed *program.Editor, v program.Var, _ int) program.Var { return ed.Add("", v, ed.Literal(1)) }},
-		{"each id takes the row before its own", func(ed *program.Editor, v program.Var, _ int) program.Var { return ed.Add("", v, ed.Literal(-1)) }},
-		{"ids beyond the table take its last row", func(ed *program.Editor, v program.Var, rows int) program.Var {
+		{"ids.row-after", func(ed *program.Editor, v program.Var, _ int) program.Var { return ed.Add("", v, ed.Literal(1)) }},
+		{"ids.row-before", func(ed *program.Editor, v program.Var, _ int) program.Var { return ed.Add("", v, ed.Literal(-1)) }},
+		{"ids.last-row", func(ed *program.Editor, v program.Var, rows int) program.Var {
 			return ed.Neg(ed.Max(ed.Neg(v), ed.Literal(float64(1-rows))))
 		}},
-		{"every id takes row 0", func(ed *program.Editor, v program.Var, _ int) program.Var { return ed.Mul("", v, ed.Literal(0)) }},
+		{"ids.row-zero", func(ed *program.Editor, v program.Var, _ int) program.Var { return ed.Mul("", v, ed.Literal(0)) }},
 	} {
-		if err := s.variant(rank, Name{Site: "lookup.ids", What: c.text}, func(e *Entry) *program.Edited {
+		if err := s.variant(rank, Mistake{Kind: c.kind, Place: "lookup.ids"}, func(e *Entry) *program.Edited {
 			ed := e.Program.Edit()
 			for _, i := range e.Program.Of(program.Lookup) {
 				st := e.Program.Steps[i]
@@ -257,26 +258,25 @@ func (s *search) norms() error {
 			if axes := s.m.List.Entries[s.first.Node.Entry].Axes; len(axes) > a {
 				axis = axisWords(axes[len(axes)-1-a])
 			}
-			n := Name{Site: s.site(s.first, all[0]), What: "the softmax is taken over the " + axis + ", not the keys"}
-			if err := s.variant(a, n, func(e *Entry) *program.Edited { return e.Program.SoftmaxOver(a) }); err != nil {
+			m := Mistake{Kind: "softmax.axis", Place: s.site(s.first, all[0]), Axis: axis}
+			if err := s.variant(a, m, func(e *Entry) *program.Edited { return e.Program.SoftmaxOver(a) }); err != nil {
 				return err
 			}
 		}
 	}
 	if all := p.Softmaxes(); len(all) > 0 {
 		for rank, base := range []float64{2, 10} {
-			n := Name{Site: s.site(s.first, all[0]), Value: &base, What: fmt.Sprintf("the softmax takes powers of %g, not of e: the scores are multiplied by %s", base, short(math.Log(base)))}
-			if err := s.variant(50+rank, n, func(e *Entry) *program.Edited { return e.Program.SoftmaxOfScaled(math.Log(base)) }); err != nil {
+			m := Mistake{Kind: "softmax.base", Place: s.site(s.first, all[0]), X: some(base), By: literal(math.Log(base))}
+			if err := s.variant(50+rank, m, func(e *Entry) *program.Edited { return e.Program.SoftmaxOfScaled(math.Log(base)) }); err != nil {
 				return err
 			}
 		}
 		for k := 1; k <= maxSlots; k++ {
 			n := float64(k)
+			m := Mistake{Kind: "softmax.slots-unwritten", Place: s.site(s.first, all[0]), X: some(n)}
 			h := hypothesis{
 				class: program.Known, rank: 100 + k, solved: 1, make: func(e *Entry) *program.Edited { return e.Program.SoftmaxWith(n) },
-				say: func(e *Entry) Name {
-					return Name{Site: s.site(s.first, all[0]), Value: &n, What: fmt.Sprintf("%d slots more, with scores of 0, take part in the softmax", k)}
-				},
+				say: func(*Entry) Name { return m.name() },
 			}
 			if err := s.try(h); err != nil {
 				return err
@@ -284,20 +284,20 @@ func (s *search) norms() error {
 		}
 	}
 	if all := p.Means(); len(all) > 0 {
-		n := Name{Site: s.site(s.first, all[0]), What: "the mean is taken off the norm's input: LayerNorm, not RMSNorm"}
-		if err := s.variant(0, n, func(e *Entry) *program.Edited { return e.Program.MeanOff() }); err != nil {
+		m := Mistake{Kind: "norm.layernorm", Place: s.site(s.first, all[0])}
+		if err := s.variant(0, m, func(e *Entry) *program.Edited { return e.Program.MeanOff() }); err != nil {
 			return err
 		}
 	}
 	if all := p.TakenOff(); len(all) > 0 {
-		n := Name{Site: s.site(s.first, all[0]), What: "the mean is not taken off the norm's input: RMSNorm, not LayerNorm"}
-		if err := s.variant(0, n, func(e *Entry) *program.Edited { return e.Program.MeanKept() }); err != nil {
+		m := Mistake{Kind: "norm.rmsnorm", Place: s.site(s.first, all[0])}
+		if err := s.variant(0, m, func(e *Entry) *program.Edited { return e.Program.MeanKept() }); err != nil {
 			return err
 		}
 	}
 	if all := p.Gates(); len(all) > 0 {
-		n := Name{Site: s.site(s.first, all[0]), What: "what passes the cutoff is not shifted by it"}
-		if err := s.variant(0, n, func(e *Entry) *program.Edited { return e.Program.Unshifted() }); err != nil {
+		m := Mistake{Kind: "sparsity.not-shifted", Place: s.site(s.first, all[0])}
+		if err := s.variant(0, m, func(e *Entry) *program.Edited { return e.Program.Unshifted() }); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -30,22 +29,22 @@ func (s *search) softmaxes() error {
 	}
 	site := s.site(s.first, all[0])
 	for rank, v := range []struct {
-		text string
+		kind Kind
 		make func(p *program.Program) *program.Edited
 	}{
-		{"the activation is sigmoid, not softmax", func(p *program.Program) *program.Edited {
+		{"router.sigmoid", func(p *program.Program) *program.Edited {
 			return p.SoftmaxBy(func(ed *program.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) })
 		}},
-		{"the softmax is over all, not over those that are chosen", (*program.Program).SoftmaxOfAll},
-		{"the softmax is over those that are chosen, not over all", (*program.Program).SoftmaxOfChosen},
+		{"router.softmax-over-all", (*program.Program).SoftmaxOfAll},
+		{"router.softmax-over-chosen", (*program.Program).SoftmaxOfChosen},
 	} {
-		if err := s.variant(500+rank, Name{Site: site, What: v.text}, func(e *Entry) *program.Edited { return v.make(e.Program) }); err != nil {
+		if err := s.variant(500+rank, Mistake{Kind: v.kind, Place: site}, func(e *Entry) *program.Edited { return v.make(e.Program) }); err != nil {
 			return err
 		}
 	}
 	for part, v := range p.Joined() {
-		what := s.value(s.first, v).String()
-		if err := s.variant(510+part, Name{Site: site, What: what + " takes no part in the softmax: it is left out"}, func(e *Entry) *program.Edited {
+		m := Mistake{Kind: "softmax.joined-left-out", Place: site, Of: s.value(s.first, v)}
+		if err := s.variant(510+part, m, func(e *Entry) *program.Edited {
 			return e.Program.SoftmaxWithout(part, e.Call.Arith.Lowest())
 		}); err != nil {
 			return err
@@ -68,8 +67,8 @@ func (s *search) meansOfParts() error {
 		if width%n != 0 {
 			continue
 		}
-		text := fmt.Sprintf("each part of %d channels, such as a head, has a norm of its own: the mean is not over all %d", n, width)
-		if err := s.variant(600+n, Name{Site: s.site(s.first, all[0]), What: text}, func(e *Entry) *program.Edited { return e.Program.MeansOfParts(n) }); err != nil {
+		m := Mistake{Kind: "norm.of-parts", Place: s.site(s.first, all[0]), N: n, M: width}
+		if err := s.variant(600+n, m, func(e *Entry) *program.Edited { return e.Program.MeansOfParts(n) }); err != nil {
 			return err
 		}
 	}
@@ -89,10 +88,10 @@ func (s *search) behind() error {
 			if v := t.At(at); t.Steps[t.Source(v)].Prim == program.Number || product(v.Shape()) != product(t.Out.Shape()) {
 				continue
 			}
-			text := fmt.Sprintf("the product with %s is taken of the result, behind the rest, not before it", s.value(s.first, t.At(at)))
+			m := Mistake{Kind: "order.product-last", Place: s.site(s.first, i), Of: s.value(s.first, t.At(at))}
 			if err := s.try(hypothesis{
 				class: program.Order, rank: 100 + i, make: func(e *Entry) *program.Edited { return e.signed(s.m).ProductLast(at) },
-				say: func(e *Entry) Name { return Name{What: text, Site: s.site(s.first, i)} },
+				say: func(*Entry) Name { return m.name() },
 			}); err != nil {
 				return err
 			}
@@ -111,17 +110,17 @@ func (s *search) addedVectors() error {
 			if st := &t.Steps[i]; perHead(st.Shape, w.Shape[0]) == nil || !st.Prim.Computes() && st.Prim != program.Input {
 				continue
 			}
-			at, what, last := t.Of(i), s.value(s.first, t.Result(i)).String(), 1
+			at, what, last := t.Of(i), s.value(s.first, t.Result(i)), 1
 			if i == t.Source(t.Out) {
-				what, last = "the result", 0
+				what, last = theResult, 0
 			}
-			text := fmt.Sprintf("%s is added to %s", role, what)
+			m := Mistake{Kind: "vector.added", Place: role, Of: weightTerm(w.Name), By: what}
 			for _, stored := range []bool{false, true} {
 				if stored && s.first.Call.DType == hooks.F32 {
 					continue
 				}
 				if err := s.try(hypothesis{
-					class: program.Inserted, rank: 7000 + 2*rank + last, say: func(*Entry) Name { return Name{What: text, Site: role} },
+					class: program.Inserted, rank: 7000 + 2*rank + last, say: func(*Entry) Name { return m.name() },
 					make: func(e *Entry) *program.Edited { return s.withVector(e, at, role, stored) },
 				}); err != nil {
 					return err

@@ -1,8 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
-
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -28,25 +26,26 @@ func (s *search) softmaxParts() error {
 		}
 	}
 	rank := 150
-	try := func(how string, ends func(keys int) []int) error {
+	try := func(of Mistake, ends func(keys int) []int) error {
 		for _, way := range []struct {
-			words string
-			join  func(ed *program.Editor, parts []program.Var) program.Var
+			kind Kind
+			join func(ed *program.Editor, parts []program.Var) program.Var
 		}{
-			{"each has a softmax of its own, and they are averaged", func(ed *program.Editor, parts []program.Var) program.Var {
+			{"softmax.parts-averaged", func(ed *program.Editor, parts []program.Var) program.Var {
 				return ed.Div("", own(ed, parts), ed.Literal(float64(len(parts))))
 			}},
-			{"each has a softmax of its own, and they are added: sums are not shared", own},
-			{"each takes its own maximum off, and what was summed before is not rescaled", func(ed *program.Editor, parts []program.Var) program.Var {
+			{"softmax.parts-added", own},
+			{"softmax.parts-own-maximum", func(ed *program.Editor, parts []program.Var) program.Var {
 				return shared(ed, parts, false)
 			}},
-			{"each takes the largest until then off, and what was summed before is not rescaled", func(ed *program.Editor, parts []program.Var) program.Var {
+			{"softmax.parts-not-rescaled", func(ed *program.Editor, parts []program.Var) program.Var {
 				return shared(ed, parts, true)
 			}},
 		} {
 			rank++
-			n := Name{Site: s.site(s.first, all[0]), What: fmt.Sprintf("the softmax is taken in %s of the keys: %s", how, way.words)}
-			if err := s.variant(rank, n, func(e *Entry) *program.Edited {
+			m := of
+			m.Kind, m.Place = way.kind, s.site(s.first, all[0])
+			if err := s.variant(rank, m, func(e *Entry) *program.Edited {
 				return e.Program.SoftmaxBy(func(ed *program.Editor, x program.Var) program.Var {
 					last, from := len(x.Shape())-1, 0
 					var parts []program.Var
@@ -68,7 +67,7 @@ func (s *search) softmaxParts() error {
 		if n >= keys {
 			continue
 		}
-		if err := try(fmt.Sprintf("%d parts", n), func(keys int) (all []int) {
+		if err := try(Mistake{N: n}, func(keys int) (all []int) {
 			for k := 1; k < n && keys >= n; k++ {
 				all = append(all, k*(keys/n))
 			}
@@ -81,7 +80,7 @@ func (s *search) softmaxParts() error {
 		if size >= keys {
 			break
 		}
-		if err := try(fmt.Sprintf("blocks of %d", size), func(keys int) (all []int) {
+		if err := try(Mistake{M: size}, func(keys int) (all []int) {
 			for at := size; at < keys; at += size {
 				all = append(all, at)
 			}
@@ -125,16 +124,16 @@ func shared(ed *program.Editor, parts []program.Var, running bool) program.Var {
 
 // rowFunctions are what may be done to each row of a tensor that nothing of the operation does.
 var rowFunctions = []struct {
-	words string
-	of    func(ed *program.Editor, x program.Var) program.Var
+	kind Kind
+	of   func(ed *program.Editor, x program.Var) program.Var
 }{
-	{"the largest number of each row is taken off %s", func(ed *program.Editor, x program.Var) program.Var { return ed.Sub("", x, ed.RowMax(x)) }},
-	{"the mean of each row is taken off %s", func(ed *program.Editor, x program.Var) program.Var { return ed.Sub("", x, ed.Mean("", x)) }},
-	{"each row of %s is divided by its length", func(ed *program.Editor, x program.Var) program.Var {
+	{"row.maximum-subtracted", func(ed *program.Editor, x program.Var) program.Var { return ed.Sub("", x, ed.RowMax(x)) }},
+	{"row.mean-subtracted", func(ed *program.Editor, x program.Var) program.Var { return ed.Sub("", x, ed.Mean("", x)) }},
+	{"row.over-length", func(ed *program.Editor, x program.Var) program.Var {
 		return ed.Div("", x, ed.Sqrt("", ed.Sum("", ed.Mul("", x, x))))
 	}},
-	{"each row of %s is divided by its sum", func(ed *program.Editor, x program.Var) program.Var { return ed.Div("", x, ed.Sum("", x)) }},
-	{"each row of %s is divided by the root of its mean square", func(ed *program.Editor, x program.Var) program.Var {
+	{"row.over-sum", func(ed *program.Editor, x program.Var) program.Var { return ed.Div("", x, ed.Sum("", x)) }},
+	{"row.over-root-mean-square", func(ed *program.Editor, x program.Var) program.Var {
 		return ed.Mul("", x, ed.Rsqrt("", ed.Mean("", ed.Mul("", x, x))))
 	}},
 }
@@ -147,22 +146,22 @@ func (s *search) byRow() error {
 		places = nil
 	}
 	for _, at := range append([]int{result}, places...) {
-		what := "the result"
+		what := theResult
 		if at >= 0 {
-			what = s.value(s.first, t.Result(at)).String()
+			what = s.value(s.first, t.Result(at))
 		}
 		for rank, f := range rowFunctions {
 			for _, stored := range []bool{true, false} {
 				if !stored && s.first.Call.DType == hooks.F32 {
 					continue
 				}
-				text := fmt.Sprintf(f.words, what)
+				m := Mistake{Kind: f.kind, Of: what}
 				if err := s.try(hypothesis{
-					class: program.Inserted, rank: 3500 + 2*rank, of: text, say: func(*Entry) Name { return Name{What: text} },
+					class: program.Inserted, rank: 3500 + 2*rank, of: m.Key(), say: func(*Entry) Name { return m.name() },
 					make: func(e *Entry) *program.Edited {
 						return s.at(e, at, func(ed *program.Editor, v program.Var) program.Var {
 							if v.Last() < 2 {
-								return ed.Fail("one number a row")
+								return ed.Fail("width")
 							}
 							y := f.of(ed, v)
 							if stored {
