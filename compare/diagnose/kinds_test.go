@@ -40,7 +40,6 @@ var knowing = []string{
 	"compare/diagnose/words.go site: .Form",
 	"compare/diagnose/page.go var: \"rope\", \"scores\"",
 	"compare/diagnose/catalogue_masks.go var: \"rope\", \"tanh\"",
-	"compare/diagnose/catalogue_masks.go var: \"scores\"",
 	// An operation of the order, whichever it is, that is applied where it does not belong: its name is said.
 	"compare/diagnose/applied.go again: .Kind()",
 	"compare/diagnose/applied.go applied: .Kind()",
