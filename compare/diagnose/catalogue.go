@@ -97,6 +97,8 @@ func (m Mistake) fill(text string) (filled string, all bool) {
 //	axis, other       what an axis counts
 //	dtype, called     as they are
 //	runs NOUN         which rows, channels or slots are which
+//	scalings          which frequencies are scaled otherwise, and how
+//	scales            which rows have another scale
 func (m Mistake) field(name string) (words string, has bool) {
 	noun, isRuns := strings.CutPrefix(name, "runs ")
 	switch {
@@ -124,6 +126,10 @@ func (m Mistake) field(name string) (words string, has bool) {
 		return m.DType.String(), m.DType != 0
 	case name == "called":
 		return m.Called, m.Called != ""
+	case name == "scalings":
+		return m.scalings(), m.Runs != ""
+	case name == "scales":
+		return m.Runs.scales(), m.Runs != ""
 	}
 	return m.size(name)
 }
@@ -186,6 +192,8 @@ var termWords = map[TermKind]string{
 	TheFactor: "the factor {x}", TheWeight: "the weight {name}", TheDivisor: "the division by {x}", TheAddend: "the +{x}", TheNamed: "the {name}", TheRoot: "the root",
 	AName: "{name}", Epsilon: "epsilon", Floor: "the floor under the root", SoftCap: "the soft cap", AFactor: "the factor", ADivisor: "the divisor", SomeValue: "a number",
 	Window: "the window", Theta: "theta", Scaling: "the scaling",
+	Constant: "{name}, {x}", ItsSquare: "{x}, its square", ItsRoot: "{x}, its root", ItsReciprocal: "{x}, its reciprocal", TwiceIt: "{x}, twice it", HalfOfIt: "{x}, half of it",
+	ItsNegative: "{x}, its negative", OnePlus: "1+{name}", TheMinus: "the minus",
 }
 
 // primWords are functions of a program by their names.
@@ -223,6 +231,11 @@ func (m Mistake) page(role string) string {
 
 // short is a number as people write it.
 func short(x float64) string { return fmt.Sprintf("%.6g", x) }
+
+// fieldNames are the names in a list of fields, and fieldList is the list of names: "rope_theta, max_position_embeddings".
+func fieldNames(list string) []string { return strings.Split(list, ", ") }
+
+func fieldList(names []string) string { return strings.Join(names, ", ") }
 
 // axisOf is what an axis counts, of a tensor.
 func axisOf(axis byte) string { return "its " + axisWords(axis) }

@@ -72,7 +72,7 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 // Tokens are the tokens of a mistake that not all tokens have. The zero value is all of them.
 type Tokens struct {
 	Some   bool   `json:"some,omitempty"`
-	From   Number `json:"from_id,omitzero"`  // the smallest of their ids, where all other tokens have smaller ids
+	From   Number `json:"from_id,omitzero"` // the smallest of their ids, where all other tokens have smaller ids
 	Called string `json:"called,omitempty"` // the field of the configuration that From is beyond
 }
 
@@ -82,7 +82,7 @@ type Term struct {
 	// Name is the role of a tensor ("layers.*.mlp.gate_proj") or weight, the operation and name of a step ("rms_norm.eps"), or the name of
 	// a function ("gelu_tanh").
 	Name string  `json:"name,omitempty"`
-	X    float64 `json:"x,omitempty"`      // of a number, a factor, a divisor
+	X    float64 `json:"x,omitempty"`     // of a number, a factor, a divisor
 	Item Number  `json:"stream,omitzero"` // the stream of a tensor that is meant
 	// Before is set for the tensor of the pass before.
 	Before bool `json:"before,omitempty"`
@@ -120,6 +120,16 @@ const (
 	Window    TermKind = "window"
 	Theta     TermKind = "theta"
 	Scaling   TermKind = "scaling"
+	// Numbers and weights that are computed from others.
+	Constant      TermKind = "constant" // a number of a formula, by its name and value
+	ItsSquare     TermKind = "square"   // a number that is the square of another; the next are read alike
+	ItsRoot       TermKind = "root-of"
+	ItsReciprocal TermKind = "reciprocal"
+	TwiceIt       TermKind = "twice"
+	HalfOfIt      TermKind = "half"
+	ItsNegative   TermKind = "negative"
+	OnePlus       TermKind = "one-plus" // the sum of 1 and a weight
+	TheMinus      TermKind = "minus"
 )
 
 // stepTerm is the term of a step by its operation and name.
