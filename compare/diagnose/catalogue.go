@@ -97,8 +97,8 @@ func (m Mistake) fill(text string) (filled string, all bool) {
 //	axis, other       what an axis counts
 //	dtype, called     as they are
 //	runs NOUN         which rows, channels or slots are which
-//	scalings          which frequencies are scaled otherwise, and how
-//	scales            which rows have another scale
+//	scalings          which rotary frequencies have a wrong scaling, and which
+//	scales            which rows have a wrong scale, and which
 func (m Mistake) field(name string) (words string, has bool) {
 	noun, isRuns := strings.CutPrefix(name, "runs ")
 	switch {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// whatever are the pages of entries that explain each mistake there which has no page of its own.
+// whatever are the pages of roles. Such a page explains every mistake of an entry of the role that no other page explains.
 var whatever = []Page{
 	{Anchor: "stale-cache-slot", Roles: caches},
 	{Anchor: "activation-sparsity", Roles: "sparse|cutoff"},
@@ -20,7 +20,7 @@ var whatever = []Page{
 
 // Pages of numbers and functions.
 var (
-	// namedPages are those of what a mistake is done to, by its name.
+	// namedPages are pages of tensors, weights, steps and functions that a mistake names.
 	namedPages = []Page{
 		{Anchor: "keys-cached-before-rotation", Roles: caches, If: mentions("k_norm", "k_proj")},
 		{Anchor: "direction-of-rotation", Roles: rotated, If: mentions("sin", "rope.sum")},
@@ -40,7 +40,7 @@ var (
 	}, namedPages, multipliedPages, whatever)
 	addedPages = slices.Concat(namedPages, []Page{{Anchor: "order-of-norm-and-residual", Roles: "layernorm$"}, {Anchor: "source-of-the-residual", Roles: stream}}, whatever)
 	capPages   = []Page{{Anchor: "attention-soft-cap", Roles: "probs|context|o_proj|scores"}, {Anchor: "logit-soft-cap", Roles: "^logits$"}}
-	// numberPages are those of what a number is in its formula.
+	// numberPages are pages of a number by what it does in its formula.
 	numberPages = slices.Concat([]Page{
 		{Anchor: "attention-soft-cap", Roles: "probs|context|o_proj|scores", If: ofKind(SoftCap)},
 		{Anchor: "logit-soft-cap", Roles: "^logits$", If: ofKind(SoftCap)},
@@ -60,7 +60,7 @@ var (
 	leftOutPages = []Page{{Anchor: "missing-norm", Roles: norms}, {Anchor: "missing-residual", Roles: stream}, {Anchor: "logit-soft-cap", Roles: "^logits$"}}
 )
 
-// mentions reports whether a name of one of the terms of a mistake, or of a field, has one of some parts.
+// mentions reports whether a name in a mistake contains one of some texts. The names are those of its three terms and of its fields.
 func mentions(parts ...string) func(Mistake) bool {
 	return func(m Mistake) bool {
 		return slices.ContainsFunc([]string{m.Of.Name, m.By.Name, m.For.Name, m.Called}, func(name string) bool {
@@ -74,7 +74,7 @@ func ofKind(kind TermKind) func(Mistake) bool {
 	return func(m Mistake) bool { return m.Of.Kind == kind }
 }
 
-// oneGELU reports whether the formula of GELU and its approximation are in each other's place, and ofTanh whether an activation has a tanh.
+// oneGELU reports whether GELU takes the place of its tanh approximation, or the approximation takes the place of GELU. ofTanh reports whether a name has a tanh.
 func oneGELU(m Mistake) bool {
 	is, right := m.By.Name, m.For.Name
 	if m.Kind != "activation.other" && m.Kind != "activation.other-rounded" {
@@ -87,7 +87,7 @@ func ofTanh(m Mistake) bool { return mentions("tanh")(m) || strings.Contains(m.P
 
 // numberRows are mistakes in numbers and functions of a formula, and in what is added to one.
 var numberRows = []Row{
-	// A number that each layer has for itself is a function of what it should be.
+	// Each layer has its own number, and all layers have the same function of the right number.
 	{Kind: "number.doubled", Words: "{of} is twice what it should be: {by} for {for}", Pages: slices.Concat(numberPages, whatever)},
 	{Kind: "number.halved", Words: "{of} is half of what it should be: {by} for {for}", Pages: slices.Concat(numberPages, whatever)},
 	{Kind: "number.times-root-2", Words: "{of} is multiplied by √2: {by} for {for}", Pages: slices.Concat(numberPages, multipliedPages, whatever)},
@@ -131,10 +131,10 @@ var numberRows = []Row{
 	{Kind: "logits.presence-penalty", Words: "logits of ids of the input are lowered by {x}: a presence penalty", Pages: []Page{}},
 }
 
-// mostScales is how many runs of rows a sentence says the scales of.
+// mostScales is the largest number of runs of rows that a sentence lists.
 const mostScales = 3
 
-// scales says which rows of a quantised matrix have another scale: that of other rows, or none, or their own twice.
+// scales lists the rows of a quantised matrix that have a wrong scale: the scale of other rows, no scale, or their own scale twice.
 func (r Runs) scales() string {
 	var all []string
 	for _, run := range r.list() {

@@ -9,7 +9,7 @@ import (
 // turning are the roles of rotary tables and of what is rotated.
 const turning = tables + "|" + rotated
 
-// Pages of rotary mistakes. Behind those of the tables and of what is rotated come those of entries whose cut has the tables in it.
+// Pages of rotary mistakes. An entry of another role has a rotary mistake if the program between its captured inputs and itself computes the tables.
 var (
 	scoresPages    = []Page{{Anchor: "attention-scale", Roles: "scores"}}
 	scalingPages   = slices.Concat([]Page{{Anchor: "rotary-scaling", Roles: turning}}, whatever)
@@ -21,19 +21,19 @@ var (
 		{Anchor: "rotary-scaling", Roles: turning, If: ofScaling}, {Anchor: "rotary-base", Roles: turning, If: ofTheta}, {Anchor: "attention-scale", Roles: "scores", If: ofFactor},
 	}, whatever)
 	offsetPages = slices.Concat([]Page{
-		{Anchor: "positions-of-decode-steps", Roles: tables, If: func(m Mistake) bool { return m.N > -20 && m.N <= -10 }}, // as -1, with which their sentences begin
+		{Anchor: "positions-of-decode-steps", Roles: tables, If: func(m Mistake) bool { return m.N > -20 && m.N <= -10 }}, // page.go takes -10 to -19 for -1
 		{Anchor: "shifted-positions", Roles: tables}, {Anchor: "position-offset", Roles: rotated},
 	}, whatever)
 	positionPages = slices.Concat([]Page{{Anchor: "position-offset", Roles: tables}}, whatever)
 	decodePages   = slices.Concat([]Page{{Anchor: "positions-of-decode-steps", Roles: tables}}, whatever)
 )
 
-// withScaling reports whether the scaling is left out beside the mistake, and ofScaling whether the mistake is about the scaling at all.
+// withScaling reports whether a mistake of the base leaves the scaling out too. ofScaling reports that as well, and whether its number is a field of the scaling.
 func withScaling(m Mistake) bool { return m.By != Term{} }
 
 func ofScaling(m Mistake) bool { return withScaling(m) || strings.Contains(m.Called, "scaling") }
 
-// ofTheta and ofFactor say which setting of the rotary operation a mistake is about.
+// ofTheta reports whether the wrong setting is the base. ofFactor reports whether the wrong setting, or a field with its number, is a factor.
 func ofTheta(m Mistake) bool { return m.Of.Name == "theta" }
 
 func ofFactor(m Mistake) bool { return strings.Contains(m.Of.Name+m.Called, "factor") }
@@ -96,7 +96,7 @@ var rotaryRows = []Row{
 	{Kind: "position.behind", Words: "position {for} is taken for {x}: {by} behind", Pages: decodePages},
 }
 
-// scalingWords are the ways in which one rotary frequency is scaled, where that is not its own way.
+// scalingWords are wrong ways to scale one rotary frequency, by their names in a mistake.
 var scalingWords = map[string]string{
 	"unscaled":                 "not scaled",
 	"scaled":                   "divided by {by}",
@@ -106,7 +106,7 @@ var scalingWords = map[string]string{
 	"by-frequency-everywhere":  "blended beyond the bands",
 }
 
-// scalings says which of the N rotary frequencies are scaled in which other way: "0, 1 of 8 is not scaled; 5 of 8 is divided by 4".
+// scalings lists the frequencies of each wrong way, of N frequencies: "0, 1 of 8 is not scaled; 5 of 8 is divided by 4".
 func (m Mistake) scalings() string {
 	of := map[string][]string{}
 	var ways, all []string

@@ -99,7 +99,7 @@ func (r *rotary) try(n Name, weak bool, change func(v []float64) []float64) erro
 	})
 }
 
-// thetas are mistakes of the base, each with its base as X: the configuration's numbers first.
+// thetas are the mistakes of the base that are tried, in this order. X is the base.
 func (r *rotary) thetas() []Mistake {
 	var all []Mistake
 	has := func(b float64) bool {
@@ -136,7 +136,7 @@ func (r *rotary) thetas() []Mistake {
 	return all
 }
 
-// otherBase is the mistake of a base that is a number by itself.
+// otherBase is the mistake of a wrong base, if only its value is known.
 func otherBase(x float64) Mistake { return Mistake{Kind: "rope.theta", X: some(x)} }
 
 // bases tries other bases, scaled as they should be and not.
@@ -159,7 +159,7 @@ func (r *rotary) bases() error {
 	return nil
 }
 
-// based is the name of a mistake of the base, with frequencies that are multiplied by a number; ok is false for the right base.
+// based is the name of a mistake of the base. The engine then multiplies all frequencies by a number. ok is false if both are right.
 func (r *rotary) based(m Mistake, by float64) (n Name, ok bool) {
 	value := m.X.Value
 	var equal, fields []Field

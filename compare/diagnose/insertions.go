@@ -5,7 +5,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// placeTerm is the term of a place where something is inserted: what a step shows, or the result.
+// placeTerm is the term of a place of [search.places]: the value of a step, or the result.
 func (s *search) placeTerm(t *program.Parts, step int) Term {
 	if step < 0 {
 		return theResult

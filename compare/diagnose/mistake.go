@@ -120,7 +120,7 @@ const (
 	Window    TermKind = "window"
 	Theta     TermKind = "theta"
 	Scaling   TermKind = "scaling"
-	// Numbers and weights that are computed from others.
+	// Numbers and weights that are functions of other ones.
 	Constant      TermKind = "constant" // a number of a formula, by its name and value
 	ItsSquare     TermKind = "square"   // a number that is the square of another; the next are read alike
 	ItsRoot       TermKind = "root-of"

@@ -11,7 +11,7 @@ import (
 // blockScale is what the rows of a block of a matrix are divided by and multiplied by: scales are the largest size of a block.
 type blockScale struct{ over, by float64 }
 
-// What a run of rows of a quantised matrix is that has not the scale of other rows.
+// Wrong scales of a run of rows, in [Run.Of]: no scale, and its own scale twice. If the run has the scale of other rows, Of is empty and Is is the first of those.
 const (
 	unscaledRows = "unscaled"
 	scaledTwice  = "scaled-twice"
@@ -77,7 +77,7 @@ func (w rescaled) Product(x, bound []float64) program.Product {
 	return p
 }
 
-// scalesOf are the scales that blocks of n rows have, as far as what is left tells, and the runs of rows that have another scale; nil where none does.
+// scalesOf returns the scales of all blocks of n rows and the runs of rows whose scale is wrong. Both are nil if no block has a wrong scale or no scale explains one.
 func (s *search) scalesOf(at program.Place, k, n int) ([]blockScale, []Run, error) {
 	e := s.entries[0]
 	p, w := e.Program, e.Call.W[k]

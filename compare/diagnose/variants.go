@@ -79,7 +79,7 @@ func (s *search) activationVariant(own program.Op, v program.Variant, rank int) 
 	return nil
 }
 
-// variantKinds are the mistakes of what a variant changes in an activation: first of the program's own, then of another in its place.
+// variantKinds are the mistakes of a changed activation. The first kind is for the right activation with a change, the second for a wrong activation with a change.
 var variantKinds = map[program.ChangeKind][2]Kind{
 	program.StepLeftOut:  {"activation.step-left-out", "activation.other-step-left-out"},
 	program.OperandAlone: {"activation.operand-alone", "activation.other-operand-alone"},
@@ -92,7 +92,7 @@ var numberTerms = map[program.NumberFunction]TermKind{
 	program.Squared: ItsSquare, program.Rooted: ItsRoot, program.Inverted: ItsReciprocal, program.Doubled: TwiceIt, program.Halved: HalfOfIt, program.Negated: ItsNegative,
 }
 
-// variantOf is the mistake of a change in an activation of a kind, in the place of one of the program's own kind.
+// variantOf is the mistake of a changed activation. Its kind and that of the right activation may differ.
 func variantOf(c program.Change, kind, own string) Mistake {
 	m := Mistake{Kind: variantKinds[c.Kind][0], Place: kind, Of: Term{Kind: AName, Name: c.Step}}
 	if kind != own {

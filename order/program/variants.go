@@ -17,12 +17,12 @@ type Variant struct {
 // Change is what a variant changes in an operation. Two variants of an operation do the same if their changes are equal.
 type Change struct {
 	Kind ChangeKind
-	// Step is the name of the step or number in the formula. It is the name of the primitive for a step without one and for each [Neg], and empty for a number
-	// without a name other than its value.
+	// Step is the name of the step or number in the formula. A step without a name, and each [Neg], has the name of its primitive. A number whose name is its
+	// value has no name.
 	Step string
-	// As is the function, by its formula or the name of its primitive, that [StepAs] takes in the step's place.
+	// As is the function that takes the step's place: a formula, or the name of a primitive. Only [StepAs] has it.
 	As string
-	// Function is what [NumberAs] takes of the number Right, and Value is the result.
+	// [NumberAs] has Value = Function(Right) in place of the number Right.
 	Function     NumberFunction
 	Value, Right float64
 }
@@ -32,8 +32,8 @@ type ChangeKind uint8
 
 // The kinds of changes.
 const (
-	StepLeftOut  ChangeKind = iota // it hands on its only operand, or that which is no number
-	OperandAlone                   // it hands on one of two operands
+	StepLeftOut  ChangeKind = iota // its result is its only operand that is no number
+	OperandAlone                   // its result is one of its two operands
 	StepAs                         // it is another function
 	NumberAs                       // it is another number
 )
