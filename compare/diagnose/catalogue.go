@@ -105,6 +105,8 @@ func (m Mistake) fill(text string) (filled string, all bool) {
 //	runs NOUN         which rows, channels or slots are which
 //	interleaved       the order of n rows that are read as m columns
 //	pieces, order     of which parts of one matrix rows are, and the order of n of them
+//	scalings          which rotary frequencies have a wrong scaling, and which
+//	scales            which rows have a wrong scale, and which
 func (m Mistake) field(name string) (words string, has bool) {
 	noun, isRuns := strings.CutPrefix(name, "runs ")
 	switch {
@@ -144,6 +146,10 @@ func (m Mistake) field(name string) (words string, has bool) {
 		return m.Coding.ofResult(), m.Coding != Coding{}
 	case name == "called":
 		return m.Called, m.Called != ""
+	case name == "scalings":
+		return m.scalings(), m.Runs != ""
+	case name == "scales":
+		return m.Runs.scales(), m.Runs != ""
 	}
 	return m.size(name)
 }
@@ -206,6 +212,8 @@ var termWords = map[TermKind]string{
 	TheFactor: "the factor {x}", TheWeight: "the weight {name}", TheDivisor: "the division by {x}", TheAddend: "the +{x}", TheNamed: "the {name}", TheRoot: "the root",
 	AName: "{name}", Epsilon: "epsilon", Floor: "the floor under the root", SoftCap: "the soft cap", AFactor: "the factor", ADivisor: "the divisor", SomeValue: "a number",
 	Window: "the window", Theta: "theta", Scaling: "the scaling",
+	Constant: "{name}, {x}", ItsSquare: "{x}, its square", ItsRoot: "{x}, its root", ItsReciprocal: "{x}, its reciprocal", TwiceIt: "{x}, twice it", HalfOfIt: "{x}, half of it",
+	ItsNegative: "{x}, its negative", OnePlus: "1+{name}", TheMinus: "the minus",
 }
 
 // primWords are functions of a program by their names.
@@ -251,6 +259,11 @@ func (m Mistake) Page(role string) string {
 
 // short is a number as people write it.
 func short(x float64) string { return fmt.Sprintf("%.6g", x) }
+
+// fieldNames are the names in a list of fields, and fieldList is the list of names: "rope_theta, max_position_embeddings".
+func fieldNames(list string) []string { return strings.Split(list, ", ") }
+
+func fieldList(names []string) string { return strings.Join(names, ", ") }
 
 // axisOf is what an axis counts, of a tensor.
 func axisOf(axis byte) string { return "its " + axisWords(axis) }

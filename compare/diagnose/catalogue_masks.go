@@ -26,7 +26,7 @@ var maskRows = []Row{
 	{Kind: "mask.first-keys-seen", Words: "every query sees the first {n} keys, whatever the window", Pages: windowElsewhere},
 	{Kind: "mask.prompt-masked", Words: "a decode step sees no key of the prompt", Pages: pagesOf("fully-masked-row", masks)},
 	{Kind: "mask.step-sees-prompt-alone", Words: "a decode step sees the prompt and its own key alone", Pages: pagesOf("causal-mask", masks+`|`+attendedTo)},
-	{Kind: "mask.last-block-left-out", Words: "the last block of {n} keys is left out where it is not full", Pages: leftOut},
+	{Kind: "mask.last-block-left-out", Words: "the last block of {n} keys is left out where it is not full", Pages: leftOutElsewhere},
 	{Kind: "mask.blocks", Words: "the mask has blocks of {n} tokens, whose queries see their own block alone"},
 
 	// Windows.
@@ -48,7 +48,7 @@ var maskRows = []Row{
 
 	// What masked scores are.
 	{Kind: "mask.value", Words: "masked scores are {x}"},
-	{Kind: "mask.multiplied", Words: "masked scores are {x}: the mask is multiplied, not added", Pages: multipliedPages},
+	{Kind: "mask.multiplied", Words: "masked scores are {x}: the mask is multiplied, not added", Pages: maskMultipliedPages},
 	{Kind: "mask.before-soft-cap", Words: "masked scores are {x}: the soft cap is taken after the mask", Pages: pagesOf("attention-soft-cap", scored+`|`+attendedTo, "logit-soft-cap", "^logits$")},
 	{Kind: "mask.value-small", Words: "masked scores are lowered by {x}, which is not enough", Pages: []Page{{Anchor: "mask-value"}}},
 	{Kind: "mask.after-softmax", Words: "the mask is applied after the softmax: rows do not sum to 1"},
@@ -83,12 +83,12 @@ var maskRows = []Row{
 
 	// Heads, positions and ids.
 	{Kind: "heads.tiled", Words: "the heads of keys and values are tiled, not repeated: query head h reads head h mod n, not h / n", Pages: tiledPages},
-	{Kind: "positions.first-at", Words: "positions are {+n}: the first is at {n}", Pages: pagesOf("shifted-positions", tables, "position-offset", rotated)},
-	{Kind: "positions.behind", Words: "positions are {+n}: behind where they should be", Pages: offsetPages},
-	{Kind: "positions.all-zero", Words: "every position is 0", Pages: zeroPositions},
-	{Kind: "positions.from-zero", Words: "positions of a pass count from 0: those of the tokens before are missing", Pages: pagesOf("positions-of-decode-steps", tables, "position-offset", rotated)},
-	{Kind: "positions.advanced", Words: "positions are advanced by the tokens of the pass: the offset is that after it", Pages: pagesOf("position-offset", rotated)},
-	{Kind: "positions.multiplied", Words: "positions are multiplied by {by}", Pages: pagesOf("position-offset", rotated, "attention-scale", scored, "logit-scale", heads)},
+	{Kind: "position.first-at", Words: "positions are {+n}: the first is at {n}", Pages: pagesOf("shifted-positions", tables, "position-offset", rotated)},
+	{Kind: "position.behind-pass", Words: "positions are {+n}: behind where they should be", Pages: passOffsetPages},
+	{Kind: "position.all-zero", Words: "every position is 0", Pages: zeroPositions},
+	{Kind: "position.from-zero", Words: "positions of a pass count from 0: those of the tokens before are missing", Pages: pagesOf("positions-of-decode-steps", tables, "position-offset", rotated)},
+	{Kind: "position.advanced", Words: "positions are advanced by the tokens of the pass: the offset is that after it", Pages: pagesOf("position-offset", rotated)},
+	{Kind: "position.multiplied", Words: "positions are multiplied by {by}", Pages: pagesOf("position-offset", rotated, "attention-scale", scored, "logit-scale", heads)},
 	{Kind: "ids.row-after", Words: "each id takes the row after its own", Pages: idPages},
 	{Kind: "ids.row-before", Words: "each id takes the row before its own", Pages: idPages},
 	{Kind: "ids.last-row", Words: "ids beyond the table take its last row", Pages: idPages},
@@ -97,16 +97,16 @@ var maskRows = []Row{
 
 // Roles of entries that page.go has no name for.
 var (
-	windowElsewhere = pagesOf("window-size", masks, "window-on-the-wrong-layers", attendedTo)
-	leftOut         = pagesOf("missing-rotation", rotated, "missing-norm", norms, "missing-residual", stream, "logit-soft-cap", "^logits$")
-	joinedLeftOut   = slices.Concat(
+	windowElsewhere  = pagesOf("window-size", masks, "window-on-the-wrong-layers", attendedTo)
+	leftOutElsewhere = pagesOf("missing-rotation", rotated, "missing-norm", norms, "missing-residual", stream, "logit-soft-cap", "^logits$")
+	joinedLeftOut    = slices.Concat(
 		[]Page{{Anchor: "direction-of-rotation", Roles: rotated, If: reads("sin")}},
-		leftOut,
+		leftOutElsewhere,
 		[]Page{{Anchor: "weight-not-loaded", If: reads("weight$")}},
 	)
-	basePages       = pagesOf("scale-moved-to-the-queries", rotated, "attention-scale", scored, "logit-scale", heads)
-	multipliedPages = slices.Concat([]Page{{Anchor: "missing-residual", Roles: stream}}, basePages)
-	tiledPages      = pagesOf(
+	basePages           = pagesOf("scale-moved-to-the-queries", rotated, "attention-scale", scored, "logit-scale", heads)
+	maskMultipliedPages = slices.Concat([]Page{{Anchor: "missing-residual", Roles: stream}}, basePages)
+	tiledPages          = pagesOf(
 		"crossed-projections", caches, "key-heads-of-a-group", `scores|context|o_proj`, "gate-and-up", `mlp\.(act_fn|gated)$`, "source-of-the-residual", stream,
 	)
 	idPages = pagesOf("per-layer-rows", `^embed_tokens_per_layer$`, "per-layer-scales", `^embed_tokens_per_layer|^per_layer_`, "embedding-rows", `^embed_tokens`)
@@ -133,7 +133,7 @@ var (
 		[]Page{{Anchor: "order-of-norm-and-residual", Roles: "layernorm$"}, {Anchor: "source-of-the-residual", Roles: stream}},
 	)
 
-	offsetPages = slices.Concat(
+	passOffsetPages = slices.Concat(
 		[]Page{{Anchor: "positions-of-decode-steps", Roles: tables, If: func(m Mistake) bool { return m.N == -1 }}},
 		pagesOf("shifted-positions", tables, "position-offset", rotated),
 	)

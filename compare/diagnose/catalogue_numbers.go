@@ -1,4 +1,140 @@
 package diagnose
 
-// numberRows are mistakes in numbers, activations and what is inserted.
-var numberRows = []Row{}
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Pages of numbers and functions.
+var (
+	// namedPages are pages of tensors, weights, steps and functions that a mistake names.
+	namedPages = []Page{
+		{Anchor: "keys-cached-before-rotation", Roles: caches, If: mentions("k_norm", "k_proj")},
+		{Anchor: "direction-of-rotation", Roles: rotated, If: mentions("sin", "rope.sum")},
+		{Anchor: "attention-soft-cap", Roles: "scores", If: mentions("cap", "tanh")},
+		{Anchor: "attention-soft-cap", Roles: "probs|context|o_proj", If: mentions("tanh")},
+		{Anchor: "logit-soft-cap", Roles: "^logits$", If: mentions("cap", "tanh", "factor")},
+		{Anchor: "rotary-before-norm", Roles: norms, If: mentions("rope")},
+		{Anchor: "inverted-norm", Roles: norms, If: mentions("quotient")},
+		{Anchor: "activation-sparsity", Roles: "sparse|cutoff|act_fn", If: mentions("cutoff", "std.", "quantile", "sparse")},
+		{Anchor: "activation", Roles: functions, If: mentions("activation", "gelu", "silu")},
+	}
+	multipliedPages = []Page{{Anchor: "scale-moved-to-the-queries", Roles: rotated}, {Anchor: "attention-scale", Roles: "scores"}, {Anchor: "logit-scale", Roles: heads}}
+	factorPages     = slices.Concat([]Page{
+		{Anchor: "rotary-scaling", Roles: tables, If: func(m Mistake) bool { return m.Of == theResult }},
+		{Anchor: "rotary-scaling", Roles: turning, If: func(m Mistake) bool { return strings.Contains(m.Called, "scaling") }},
+		{Anchor: "attention-scale", Roles: "probs|context", If: func(m Mistake) bool { return strings.Contains(m.Of.Name, "self_attn") }},
+	}, namedPages, multipliedPages)
+	addedPages = slices.Concat(namedPages, []Page{{Anchor: "order-of-norm-and-residual", Roles: "layernorm$"}, {Anchor: "source-of-the-residual", Roles: stream}})
+	capPages   = []Page{{Anchor: "attention-soft-cap", Roles: "probs|context|o_proj|scores"}, {Anchor: "logit-soft-cap", Roles: "^logits$"}}
+	// numberPages are pages of a number by what it does in its formula.
+	numberPages = slices.Concat([]Page{
+		{Anchor: "attention-soft-cap", Roles: "probs|context|o_proj|scores", If: of(SoftCap)},
+		{Anchor: "logit-soft-cap", Roles: "^logits$", If: of(SoftCap)},
+		{Anchor: "attention-scale", Roles: "probs|context|scores", If: of(AFactor, TheFactor)},
+		{Anchor: "logit-soft-cap", Roles: "^logits$", If: of(AFactor, TheFactor)},
+		{Anchor: "logit-scale", Roles: heads, If: of(AFactor, TheFactor)},
+		{Anchor: "epsilon", Roles: norms, If: of(Epsilon)},
+		{Anchor: "inverted-norm", Roles: norms, If: of(Floor)},
+		{Anchor: "one-plus-the-weight", Roles: norms, If: of(TheAddend)},
+	}, namedPages)
+	activationPages = []Page{
+		{Anchor: "exact-gelu", Roles: functions, If: oneGELU},
+		{Anchor: "activation", Roles: functions},
+		{Anchor: "attention-soft-cap", Roles: "probs|context|o_proj|scores", If: ofTanh},
+		{Anchor: "logit-soft-cap", Roles: "^logits$", If: ofTanh},
+		{Anchor: "inverted-norm", Roles: norms, If: func(m Mistake) bool { return m.Of.Name == "quotient" }},
+	}
+	functionLeftOutPages = []Page{{Anchor: "missing-norm", Roles: norms}, {Anchor: "missing-residual", Roles: stream}, {Anchor: "logit-soft-cap", Roles: "^logits$"}}
+)
+
+// mentions reports whether a name in a mistake contains one of some texts. The names are those of its three terms and of its fields.
+func mentions(parts ...string) func(Mistake) bool {
+	return func(m Mistake) bool {
+		return slices.ContainsFunc([]string{m.Of.Name, m.By.Name, m.For.Name, m.Called}, func(name string) bool {
+			return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name, part) })
+		})
+	}
+}
+
+// oneGELU reports whether GELU takes the place of its tanh approximation, or the approximation takes the place of GELU. ofTanh reports whether a name has a tanh.
+func oneGELU(m Mistake) bool {
+	is, right := m.By.Name, m.For.Name
+	if m.Kind != "activation.other" && m.Kind != "activation.other-rounded" {
+		is = m.Place
+	}
+	return is == "gelu" && right == "gelu_tanh" || is == "gelu_tanh" && right == "gelu"
+}
+
+func ofTanh(m Mistake) bool { return mentions("tanh")(m) || strings.Contains(m.Place, "tanh") }
+
+// numberRows are mistakes in numbers and functions of a formula, and in what is added to one.
+var numberRows = []Row{
+	// Each layer has its own number, and all layers have the same function of the right number.
+	{Kind: "number.doubled", Words: "{of} is twice what it should be: {by} for {for}", Pages: numberPages},
+	{Kind: "number.halved", Words: "{of} is half of what it should be: {by} for {for}", Pages: numberPages},
+	{Kind: "number.times-root-2", Words: "{of} is multiplied by √2: {by} for {for}", Pages: slices.Concat(numberPages, multipliedPages)},
+	{Kind: "number.over-root-2", Words: "{of} is divided by √2: {by} for {for}", Pages: numberPages},
+	{Kind: "number.negated", Words: "{of} is taken with the other sign: {by} for {for}", Pages: numberPages},
+	{Kind: "number.squared", Words: "{of} is the square of what it should be: {by} for {for}", Pages: numberPages},
+	{Kind: "number.rooted", Words: "{of} is the root of what it should be: {by} for {for}", Pages: numberPages},
+	{Kind: "number.inverted", Words: "{of} is the reciprocal of what it should be: {by} for {for}", Pages: numberPages},
+	{Kind: "number.two-sided-quantile", Words: "{of} is the quantile of both sides of a normal distribution, not of one side: {by} for {for}", Pages: slices.Concat([]Page{{Anchor: "activation-sparsity", Roles: "sparse|cutoff|act_fn"}}, numberPages)},
+
+	// Another function is in the place of an activation or of a tanh.
+	{Kind: "activation.other", Words: "the activation is {by}, not {for}", Pages: activationPages},
+	{Kind: "activation.other-rounded", Words: "the activation is {by}, not {for}, each step rounded", Pages: activationPages},
+	{Kind: "activation.left-out", Words: "the activation {for} is left out", Pages: slices.Concat(activationPages, functionLeftOutPages)},
+	{Kind: "activation.step-left-out", Words: "the activation {place} has {of} left out", Pages: slices.Concat(activationPages, functionLeftOutPages)},
+	{Kind: "activation.operand-alone", Words: "the activation {place} has one operand of {of} alone", Pages: activationPages},
+	{Kind: "activation.step-as", Words: "the activation {place} has {of} as {by}", Pages: activationPages},
+	{Kind: "activation.number", Words: "the activation {place} has {by}, for {of}", Pages: activationPages},
+	{Kind: "activation.other-step-left-out", Words: "the activation is {place}, not {for}, with {of} left out", Pages: slices.Concat(activationPages, functionLeftOutPages)},
+	{Kind: "activation.other-operand-alone", Words: "the activation is {place}, not {for}, with one operand of {of} alone", Pages: activationPages},
+	{Kind: "activation.other-step-as", Words: "the activation is {place}, not {for}, with {of} as {by}", Pages: activationPages},
+	{Kind: "activation.other-number", Words: "the activation is {place}, not {for}, with {by}, for {of}", Pages: activationPages},
+	{Kind: "tanh.clip", Words: "tanh is a clip to ±1: values are cut off, not bent", Pages: capPages},
+	{Kind: "tanh.softmax", Words: "tanh is a softmax over the channels", Pages: capPages},
+	{Kind: "tanh.sigmoid", Words: "tanh is a sigmoid", Pages: capPages},
+
+	// Something is done that the model does not do.
+	{Kind: "result.clipped-below", Words: "the result is never less than {x}: it is clipped", Pages: slices.Concat([]Page{{Anchor: "attention-soft-cap", Roles: "scores"}})},
+	{Kind: "result.clipped-above", Words: "the result is never more than {x}: it is clipped", Pages: slices.Concat([]Page{{Anchor: "attention-soft-cap", Roles: "scores"}})},
+	{Kind: "result.clamped", Words: "the result is clamped to ±{x}", Pages: slices.Concat([]Page{{Anchor: "mask-value", Roles: masks}, {Anchor: "attention-soft-cap", Roles: "scores"}})},
+	{Kind: "factor.inserted", Words: "{of} is multiplied by {x}[ ({called})]", Pages: factorPages},
+	{Kind: "addend.inserted", Words: "{x} is added to {of}", Pages: addedPages},
+	{Kind: "soft-cap.inserted", Words: "{of} is capped: tanh, with a soft cap of {x}[ ({called})]", Pages: slices.Concat(capPages, namedPages)},
+	{Kind: "value.unused", Words: "{of} is not used: it counts as 0", Pages: namedPages},
+	{Kind: "tensor.added", Words: "{by} is added to {of}", Pages: addedPages},
+	{Kind: "tensor.taken-off", Words: "{by} is taken off {of}", Pages: namedPages},
+	{Kind: "vector.inserted", Words: "{of} is multiplied by {by}", Pages: factorPages},
+	{Kind: "weight.folded", Words: "the columns of {of} are multiplied by {by}: it is folded into the matrix", Pages: factorPages},
+	{Kind: "weight.scales-of-blocks", Words: "{of}: {scales}", Pages: slices.Concat([]Page{{Anchor: "quantised-weight", Roles: projected}}, namedPages)},
+	{Kind: "logits.repetition-penalty", Words: "logits of ids of the input are divided by {x} where they are above 0, and multiplied by it below: a repetition penalty", Pages: []Page{{Anchor: "logit-scale", Roles: heads}}},
+	{Kind: "logits.presence-penalty", Words: "logits of ids of the input are lowered by {x}: a presence penalty", Pages: []Page{}},
+}
+
+// mostScales is the largest number of runs of rows that a sentence lists.
+const mostScales = 3
+
+// scales lists the rows of a quantised matrix that have a wrong scale: the scale of other rows, no scale, or their own scale twice.
+func (r Runs) scales() string {
+	var all []string
+	for _, run := range r.list() {
+		rows := spanWords("row", run.From, run.To)
+		switch run.Of {
+		case unscaledRows:
+			rows += " lack their scale"
+		case scaledTwice:
+			rows += " have their scale twice"
+		default:
+			rows += " have the scale of " + spanWords("row", run.Is, run.Is+run.To-run.From)
+		}
+		all = append(all, rows)
+	}
+	if more := len(all) - mostScales; more > 0 {
+		all = append(all[:mostScales], "and "+strconv.Itoa(more)+" blocks more")
+	}
+	return strings.Join(all, "; ")
+}

@@ -93,16 +93,6 @@ var (
 	}
 	rowPages    = []Page{{Anchor: "per-layer-rows", Roles: `^embed_tokens_per_layer$`}, {Anchor: "embedding-rows", Roles: embeddings}}
 	packedPages = []Page{{Anchor: "head-layout", Roles: attentionInput}, {Anchor: "gate-and-up", Roles: gateAndUp}}
-	numberPages = []Page{
-		{Anchor: "epsilon", Roles: norms, If: of(Epsilon)},
-		{Anchor: "attention-soft-cap", Roles: attendedTo, If: of(SoftCap)},
-		{Anchor: "attention-soft-cap", Roles: scored, If: of(SoftCap)},
-		{Anchor: "logit-soft-cap", Roles: `^logits$`, If: of(SoftCap, AFactor, TheFactor)},
-		{Anchor: "attention-scale", Roles: attended, If: of(AFactor, TheFactor)},
-		{Anchor: "attention-scale", Roles: scored, If: of(AFactor, TheFactor)},
-		{Anchor: "logit-scale", Roles: heads, If: of(AFactor, TheFactor)},
-		{Anchor: "one-plus-the-weight", Roles: norms, If: of(TheAddend)},
-	}
 )
 
 // pagesOf makes pages from pairs of an anchor and the roles that it is for.

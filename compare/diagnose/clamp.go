@@ -25,9 +25,9 @@ func (s *search) bounded() error {
 			continue
 		}
 		value := sign * limit
-		words := "the result is never less than "
+		m := Mistake{Kind: "result.clipped-below", X: some(value)}
 		if sign < 0 {
-			words = "the result is never more than "
+			m.Kind = "result.clipped-above"
 		}
 		if err := s.try(hypothesis{
 			class: program.Inserted, solved: 1,
@@ -40,7 +40,7 @@ func (s *search) bounded() error {
 				}
 				return ended(ed)
 			},
-			say: func(*Entry) Name { return Name{What: words + short(value) + ": it is clipped", Value: &value} },
+			say: func(*Entry) Name { return m.name() },
 		}); err != nil {
 			return err
 		}
@@ -73,6 +73,6 @@ func (s *search) clamped() error {
 			ed.Return(ed.Neg(ed.Max(ed.Neg(c), ed.Neg(ed.Max(ed.Neg(c), e.Program.Out)))))
 			return ended(ed)
 		},
-		say: func(*Entry) Name { return Name{What: "the result is clamped to ±" + short(limit), Value: &limit} },
+		say: func(*Entry) Name { return Mistake{Kind: "result.clamped", X: some(limit)}.name() },
 	})
 }

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -93,49 +92,52 @@ func (s *search) frequencies() error {
 // try judges other frequencies.
 func (r *rotary) try(n Name, weak bool, change func(v []float64) []float64) error {
 	r.rank++
-	n.Site = frequencySite
+	n.Site, n.Mistake.Place = frequencySite, frequencySite
 	return r.search.try(hypothesis{
 		class: program.Known, rank: r.rank, weak: weak, say: func(*Entry) Name { return n },
 		make: func(e *Entry) *program.Edited { return e.Program.Frequencies(change) },
 	})
 }
 
-// thetas are the bases to try: the configuration's numbers first.
-func (r *rotary) thetas() []number {
-	var all []number
+// thetas are the mistakes of the base that are tried, in this order. X is the base.
+func (r *rotary) thetas() []Mistake {
+	var all []Mistake
 	has := func(b float64) bool {
-		return slices.ContainsFunc(all, func(o number) bool { return math.Abs(o.value/b-1) < 1e-5 })
+		return slices.ContainsFunc(all, func(o Mistake) bool { return math.Abs(o.X.Value/b-1) < 1e-5 })
 	}
 	for _, f := range r.numbers {
 		if f.plain && f.value > 1 && !has(f.value) {
-			all = append(all, f)
+			all = append(all, otherBase(f.value))
 		}
 	}
 	for _, f := range r.numbers { // linear scaling that is taken for one of theta
 		if b := round6(r.base * f.value); f.plain && f.value > 1 && strings.Contains(f.field, fieldWords[Scaling]) && !has(b) {
-			all = append(all, number{value: b, words: "theta times the factor of the scaling"})
+			all = append(all, Mistake{Kind: "rope.theta-scaled", X: some(b)})
 		}
 	}
 	if d := 2 * len(r.values); d > 2 && r.base > 1 {
-		for _, by := range []float64{2, 4, 8, 16, 32} {
-			if b := r.base * math.Pow(by, float64(d)/float64(d-2)); !has(b) && !typed(round6(b)) { // 10000 says nothing
-				all = append(all, number{value: b, words: "raised for " + short(by) + " times the length, as NTK scaling does"})
+		for _, by := range []int{2, 4, 8, 16, 32} {
+			if b := r.base * math.Pow(float64(by), float64(d)/float64(d-2)); !has(b) && !typed(round6(b)) { // 10000 says nothing
+				all = append(all, Mistake{Kind: "rope.theta-ntk", X: some(b), N: by})
 			}
 		}
 		c := r.m.List.Config
 		for _, size := range []int{c.HiddenSize / max(c.NumHeads, 1), c.HeadDim, d / 2, 2 * d, c.HiddenSize} {
 			if b := math.Pow(r.base, float64(d)/float64(max(size, 1))); size > 0 && size != d && !math.IsInf(b, 0) && !has(b) && !typed(round6(b)) {
-				all = append(all, number{value: b, words: fmt.Sprintf("the exponents are those of a head of %d, not %d", size, d)})
+				all = append(all, Mistake{Kind: "rope.theta-of-head", X: some(b), N: size, M: d})
 			}
 		}
 	}
 	for _, b := range []float64{1e4, 1e6, 5e5, 1e5, 1e7, 1e3, 1e2, 10, 2 * r.base, 4 * r.base, 8 * r.base, r.base / 2, r.base / 4, r.base / 8} {
 		if b = round6(b); b > 1 && !has(b) {
-			all = append(all, number{value: b})
+			all = append(all, otherBase(b))
 		}
 	}
 	return all
 }
+
+// otherBase is the mistake of a wrong base, if only its value is known.
+func otherBase(x float64) Mistake { return Mistake{Kind: "rope.theta", X: some(x)} }
 
 // bases tries other bases, scaled as they should be and not.
 func (r *rotary) bases() error {
@@ -149,7 +151,7 @@ func (r *rotary) bases() error {
 			if !ok {
 				continue
 			}
-			if err := r.try(n, false, func(v []float64) []float64 { return r.powers(v, b.value, by) }); err != nil {
+			if err := r.try(n, false, func(v []float64) []float64 { return r.powers(v, b.X.Value, by) }); err != nil {
 				return err
 			}
 		}
@@ -157,21 +159,20 @@ func (r *rotary) bases() error {
 	return nil
 }
 
-// based is the name of another base; ok is false for the right one.
-func (r *rotary) based(b number, by float64) (n Name, ok bool) {
-	value := b.value
-	n = Name{Value: &value, What: "theta is " + short(value)}
+// based is the name of a mistake of the base. The engine then multiplies all frequencies by a number. ok is false if both are right.
+func (r *rotary) based(m Mistake, by float64) (n Name, ok bool) {
+	value := m.X.Value
+	var equal, fields []Field
 	if called := r.called(value, r.base, Theta); called != "" {
-		n.What += " (" + called + ")"
-		for _, name := range strings.Split(called, ", ") {
-			n.Equal = append(n.Equal, Field{name, b.value})
+		m = otherBase(value)
+		m.Called = called
+		for _, name := range fieldNames(called) {
+			equal = append(equal, Field{name, value})
 		}
-	} else if b.field == "" && b.words != "" {
-		n.What += " (" + b.words + ")"
 	}
 	switch {
 	case r.pure && math.Abs(r.base/value-1) < 1e-4:
-		return Name{What: fmt.Sprintf("the scaling by %s of the rotary frequencies is left out", short(1/r.scale))}, by != r.scale
+		return Mistake{Kind: "rope.factor-left-out", By: literal(1 / r.scale)}.name(), by != r.scale
 	case r.pure:
 		right := r.base
 		for _, f := range r.numbers { // as the configuration has it
@@ -179,18 +180,20 @@ func (r *rotary) based(b number, by float64) (n Name, ok bool) {
 				right = f.value
 			}
 		}
-		n.Right, n.Fields = &right, r.fields(right, Theta)
+		m.Right, fields = some(right), r.fields(right, Theta)
 		if by == 1 && r.scale != 1 {
-			n.What += fmt.Sprintf(" and the scaling by %s is left out", short(1/r.scale))
+			m.By = literal(1 / r.scale)
 		}
 	case r.unscaled(value):
-		n = Name{What: "the rotary frequencies are not scaled: the scaling of long waves is left out"}
+		m, equal = Mistake{Kind: "rope.scaling-left-out"}, nil
 		if right := r.setting("factor"); right > 0 {
-			n.Right, n.Fields = &right, r.fields(right, Scaling)
+			m.Right, fields = some(right), r.fields(right, Scaling)
 		}
 	default:
-		n.What += ", and the frequencies are not scaled"
+		m.Kind = "rope.theta-unscaled"
 	}
+	n = m.name()
+	n.Equal, n.Fields = equal, fields
 	return n, true
 }
 
@@ -232,24 +235,15 @@ func (r *rotary) factors() error {
 			continue
 		}
 		by := f.value
-		n := Name{Value: &by, What: "the rotary frequencies are multiplied by " + short(by)}
+		m := Mistake{Kind: "rope.frequencies-multiplied", X: some(by)}
 		if r.pure && r.scale != 1 { // they are scaled, and by another number
-			whole := by * r.scale
-			n = Name{Value: &whole, What: "the rotary frequencies are multiplied by " + short(round6(whole))}
-			if same(whole*r.scale, 1) {
-				n.What += ", where they are to be divided by it"
+			if m.X = some(by * r.scale); same(by*r.scale*r.scale, 1) {
+				m.Kind = "rope.frequencies-multiplied-not-divided"
 			}
+		} else {
+			m.Called = fieldList(slices.DeleteFunc(fieldNames(f.words), func(w string) bool { return !strings.Contains(w, "factor") }))
 		}
-		var names []string
-		for _, w := range strings.Split(f.words, ", ") {
-			if strings.Contains(w, "factor") && !(r.pure && r.scale != 1) {
-				names = append(names, w)
-			}
-		}
-		if len(names) > 0 {
-			n.What += " (" + strings.Join(names, ", ") + ")"
-		}
-		if err := r.scaledBy(n, by, len(names) == 0); err != nil {
+		if err := r.scaledBy(m, by, m.Called == ""); err != nil {
 			return err
 		}
 	}
@@ -259,7 +253,7 @@ func (r *rotary) factors() error {
 // narrowed tries frequencies that were rounded.
 func (r *rotary) narrowed() error {
 	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
-		if err := r.try(Name{What: "the rotary frequencies are rounded to " + d.String()}, false, func(v []float64) []float64 {
+		if err := r.try(Mistake{Kind: "rope.frequencies-rounded", DType: d}.name(), false, func(v []float64) []float64 {
 			for j := range v {
 				v[j] = floats.Round(d, v[j])
 			}

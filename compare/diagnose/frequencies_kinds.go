@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -13,7 +12,7 @@ import (
 // kinds tries frequencies that are inverted, or all one, and those of another kind of scaling with the factors and the lengths of the
 // configuration.
 func (r *rotary) kinds() error {
-	if err := r.try(Name{What: "the rotary frequencies are inverted: positions are multiplied by the powers of theta, not divided by them"}, false, func(v []float64) []float64 {
+	if err := r.try(Mistake{Kind: "rope.frequencies-inverted"}.name(), false, func(v []float64) []float64 {
 		for j := range v {
 			if v[j] != 0 {
 				v[j] = float64(float32(1 / v[j]))
@@ -24,7 +23,7 @@ func (r *rotary) kinds() error {
 		return err
 	}
 	first := r.values[0]
-	if err := r.try(Name{What: "every rotary frequency is the first: their exponents are all 0, as where they are divided as whole numbers"}, false, func(v []float64) []float64 {
+	if err := r.try(Mistake{Kind: "rope.exponents-zero"}.name(), false, func(v []float64) []float64 {
 		for j := range v[:r.turns] {
 			v[j] = first
 		}
@@ -94,14 +93,14 @@ func (r *rotary) yarns(base float64) error {
 		for _, length := range r.lengths() {
 			for _, scaled := range []bool{true, false} {
 				by := 1.0
-				name := Name{Site: frequencySite, What: fmt.Sprintf("the rotary frequencies are scaled as YaRN does, by %s for a length of %s", short(factor), short(length))}
+				m := Mistake{Kind: "rope.yarn", Place: frequencySite, By: literal(factor), For: literal(length)}
 				if scaled {
 					by = 0.1*math.Log(factor) + 1
-					name.What += ", with its factor of cosines and sines"
+					m.Kind = "rope.yarn-multiplied"
 				}
 				r.rank++
 				if err := r.search.try(hypothesis{
-					class: program.Known, rank: r.rank, say: func(*Entry) Name { return name },
+					class: program.Known, rank: r.rank, say: func(*Entry) Name { return m.name() },
 					make: func(e *Entry) *program.Edited {
 						d := e.Program.Frequencies(func(v []float64) []float64 { return yarn(v, base, factor, length) })
 						if by == 1 || d == nil {
@@ -139,8 +138,8 @@ func (r *rotary) bandsFor(base float64) error {
 			if values == nil {
 				continue
 			}
-			n := Name{What: fmt.Sprintf("the rotary frequencies are scaled as Llama 3's are, by %s for a length of %s", short(factor), short(length))}
-			if err := r.try(n, false, func([]float64) []float64 { return slices.Clone(values) }); err != nil {
+			m := Mistake{Kind: "rope.llama3", By: literal(factor), For: literal(length)}
+			if err := r.try(m.name(), false, func([]float64) []float64 { return slices.Clone(values) }); err != nil {
 				return err
 			}
 		}
@@ -160,7 +159,7 @@ func (r *rotary) bandsExchanged() error {
 	if values == nil {
 		return nil
 	}
-	return r.try(Name{What: "low_freq_factor and high_freq_factor of the rotary embedding are exchanged"}, false, func([]float64) []float64 { return slices.Clone(values) })
+	return r.try(Mistake{Kind: "rope.bands-exchanged"}.name(), false, func([]float64) []float64 { return slices.Clone(values) })
 }
 
 // blended is a frequency as Llama 3's bands blend its two ends, beyond the bands as well; by its wavelength the share goes by that, not by

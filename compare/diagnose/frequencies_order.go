@@ -12,19 +12,18 @@ func (r *rotary) turned() error {
 	if n < 2 {
 		return nil
 	}
-	if err := r.try(Name{What: "the rotary frequencies are in reverse order: the slowest pair is the first"}, false, func(v []float64) []float64 {
+	if err := r.try(Mistake{Kind: "rope.frequencies-reversed"}.name(), false, func(v []float64) []float64 {
 		slices.Reverse(v)
 		return v
 	}); err != nil {
 		return err
 	}
 	for _, by := range []float64{math.Pi, 1 / math.Pi, 2 * math.Pi, 1 / (2 * math.Pi)} {
-		value := by
-		name := Name{What: "the angles are multiplied by " + short(by) + ": half turns are taken for radians, or radians for half turns", Value: &value}
+		m := Mistake{Kind: "rope.angles-in-half-turns", X: some(by)}
 		if by >= 2*math.Pi || by < 0.2 {
-			name.What = "the angles are multiplied by " + short(by) + ": turns are taken for radians, or radians for turns"
+			m.Kind = "rope.angles-in-turns"
 		}
-		if err := r.scaledBy(name, by, false); err != nil {
+		if err := r.scaledBy(m, by, false); err != nil {
 			return err
 		}
 	}
@@ -33,12 +32,11 @@ func (r *rotary) turned() error {
 	}
 	for _, step := range []float64{1, -1} {
 		by := math.Pow(r.base, -step/float64(n))
-		value := 1 / by
-		name := Name{What: "the exponents of the rotary frequencies are counted from 1: all are divided by " + short(value), Value: &value}
+		m := Mistake{Kind: "rope.exponents-from-one", X: some(1 / by)}
 		if step < 0 {
-			name.What, value = "the exponents of the rotary frequencies are counted from -1: all are multiplied by "+short(by), by
+			m = Mistake{Kind: "rope.exponents-from-minus-one", X: some(by)}
 		}
-		if err := r.scaledBy(name, by, false); err != nil {
+		if err := r.scaledBy(m, by, false); err != nil {
 			return err
 		}
 	}
@@ -46,8 +44,8 @@ func (r *rotary) turned() error {
 }
 
 // scaledBy tries all frequencies times a number.
-func (r *rotary) scaledBy(n Name, by float64, weak bool) error {
-	return r.try(n, weak, func(v []float64) []float64 {
+func (r *rotary) scaledBy(m Mistake, by float64, weak bool) error {
+	return r.try(m.name(), weak, func(v []float64) []float64 {
 		for j := range v {
 			v[j] = float64(float32(v[j] * by))
 		}

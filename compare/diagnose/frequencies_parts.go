@@ -1,11 +1,8 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -19,14 +16,14 @@ func (r *rotary) whole() error {
 	part := math.Pow(r.base, float64(r.turns)/float64(n)) // of which the part has the exponents
 	for k := n; k > r.turns; k-- {                        // all of the head first: slow frequencies are 0 in a short prompt
 		for _, base := range []float64{r.base, part} {
-			what := fmt.Sprintf("%d of %d rotary frequencies are not 0, where %d are to be", k, n, r.turns)
+			m := Mistake{Kind: "rope.larger-part", N: n, M: r.turns, K: k}
 			if k == n {
-				what = fmt.Sprintf("none of the %d rotary frequencies is 0, where the last %d are to be: the whole head is rotated, not a part of it", n, n-r.turns)
+				m.Kind = "rope.whole-head"
 			}
 			if base == part {
-				what += fmt.Sprintf("; theta is %s for the whole head", short(round6(base)))
+				m.By = literal(round6(base))
 			}
-			if err := r.try(Name{What: what}, false, func(v []float64) []float64 {
+			if err := r.try(m.name(), false, func(v []float64) []float64 {
 				clear(powersOf(v, base, r.scale)[k:])
 				return v
 			}); err != nil {
@@ -34,8 +31,7 @@ func (r *rotary) whole() error {
 			}
 		}
 	}
-	what := fmt.Sprintf("the exponents of the rotary frequencies count the %d that are not 0, not all %d", r.turns, n)
-	return r.try(Name{What: what}, false, func(v []float64) []float64 {
+	return r.try(Mistake{Kind: "rope.exponents-of-part", N: n, M: r.turns}.name(), false, func(v []float64) []float64 {
 		powersOf(v[:r.turns], r.base, r.scale)
 		return v
 	})
@@ -47,7 +43,7 @@ func (r *rotary) blends() error {
 		return nil
 	}
 	for _, b := range r.thetas() {
-		whole := powersOf(slices.Clone(r.values), b.value, 1)
+		whole := powersOf(slices.Clone(r.values), b.X.Value, 1)
 		least := 1.0
 		between := true
 		for j, v := range r.values {
@@ -64,7 +60,8 @@ func (r *rotary) blends() error {
 		}
 		for _, f := range r.scalings() {
 			if !same(f.value, right) {
-				n := Name{Value: &f.value, Right: &right, What: "the rotary frequencies are scaled by " + short(f.value), Fields: r.fields(right, Scaling)}
+				n := Mistake{Kind: "rope.scaling-factor", X: some(f.value), Right: some(right)}.name()
+				n.Fields = r.fields(right, Scaling)
 				if err := r.try(n, false, func(v []float64) []float64 {
 					for j := range v {
 						part := (1 - v[j]/whole[j]) / (1 - least) // how far it is scaled
@@ -75,8 +72,8 @@ func (r *rotary) blends() error {
 					return err
 				}
 			}
-			n := Name{Value: &f.value, What: fmt.Sprintf("all rotary frequencies are scaled by %s, not those of long waves alone", short(f.value))}
-			if err := r.try(n, false, func(v []float64) []float64 { return powersOf(v, b.value, 1/f.value) }); err != nil {
+			n := Mistake{Kind: "rope.scaling-of-all", X: some(f.value)}.name()
+			if err := r.try(n, false, func(v []float64) []float64 { return powersOf(v, b.X.Value, 1/f.value) }); err != nil {
 				return err
 			}
 		}
@@ -88,8 +85,7 @@ func (r *rotary) blends() error {
 func (r *rotary) partial() error {
 	n := len(r.values)
 	for k := 1; k < n; k++ {
-		what := fmt.Sprintf("the last %d of %d rotary frequencies are 0: a part of the head alone is rotated", n-k, n)
-		if err := r.try(Name{What: what}, false, func(v []float64) []float64 {
+		if err := r.try(Mistake{Kind: "rope.smaller-part", N: n, K: k}.name(), false, func(v []float64) []float64 {
 			clear(v[k:])
 			return v
 		}); err != nil {
@@ -108,23 +104,23 @@ func (r *rotary) mixed(whole []float64, factor float64) error {
 		return nil
 	}
 	ways := []struct {
-		words string
+		name  string // of scalingWords; empty for the right one
 		value func(j int) float64
 	}{
 		{"", func(j int) float64 { return r.values[j] }},
-		{"not scaled", func(j int) float64 { return whole[j] }},
-		{"divided by " + short(factor), func(j int) float64 { return float64(float32(whole[j] / factor)) }},
-		{"between the bands with its ends exchanged (1-smooth for smooth)", func(j int) float64 {
+		{"unscaled", func(j int) float64 { return whole[j] }},
+		{"scaled", func(j int) float64 { return float64(float32(whole[j] / factor)) }},
+		{"ends-exchanged", func(j int) float64 {
 			return float64(float32(float64(float32(whole[j]+float64(float32(whole[j]/factor)))) - r.values[j]))
 		}},
-		{"between the bands by its wavelength, not by its frequency", func(j int) float64 {
+		{"by-wavelength", func(j int) float64 {
 			if !r.within(whole[j]) {
 				return r.values[j]
 			}
 			return r.blended(r.values[j], whole[j], factor, true)
 		}},
-		{"blended by its wavelength, and beyond the bands", func(j int) float64 { return r.blended(r.values[j], whole[j], factor, true) }},
-		{"blended beyond the bands", func(j int) float64 { return r.blended(r.values[j], whole[j], factor, false) }},
+		{"by-wavelength-everywhere", func(j int) float64 { return r.blended(r.values[j], whole[j], factor, true) }},
+		{"by-frequency-everywhere", func(j int) float64 { return r.blended(r.values[j], whole[j], factor, false) }},
 	}
 	good := make([][]bool, len(ways))
 	for k, w := range ways {
@@ -144,32 +140,24 @@ func (r *rotary) mixed(whole []float64, factor float64) error {
 			}
 		}
 	}
-	chosen, said := make([]float64, n), map[string][]string{}
-	solved := 0
-	var order []string
+	chosen := make([]float64, n)
+	var others []Run
 	for j := range chosen {
 		k := slices.IndexFunc(good, func(of []bool) bool { return of[j] })
 		if k < 0 {
 			return nil
 		}
 		if chosen[j] = ways[k].value(j); k > 0 {
-			if solved++; said[ways[k].words] == nil {
-				order = append(order, ways[k].words)
-			}
-			said[ways[k].words] = append(said[ways[k].words], strconv.Itoa(j))
+			others = append(others, Run{From: j, To: j + 1, Is: j, Of: ways[k].name})
 		}
 	}
-	if solved == 0 {
+	if len(others) == 0 {
 		return nil
 	}
-	var words []string
-	for _, w := range order {
-		words = append(words, fmt.Sprintf("%s of %d is %s", strings.Join(said[w], ", "), n, w))
-	}
-	name := Name{Site: frequencySite, What: "the scaling is another for some rotary frequencies: " + strings.Join(words, "; ")}
+	m := Mistake{Kind: "rope.scaling-of-some", Place: frequencySite, N: n, By: literal(factor), Runs: makeRuns(others...)}
 	r.rank++
 	return r.search.try(hypothesis{
-		class: program.Known, rank: r.rank, solved: solved, weak: true, say: func(*Entry) Name { return name },
+		class: program.Known, rank: r.rank, solved: len(others), weak: true, say: func(*Entry) Name { return m.name() },
 		make: func(e *Entry) *program.Edited {
 			return e.Program.Frequencies(func([]float64) []float64 { return slices.Clone(chosen) })
 		},

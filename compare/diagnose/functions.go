@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/tracediff/tracediff/order/program"
@@ -9,18 +8,18 @@ import (
 
 // numberFunctions are what becomes of numbers that are others in each layer, where all are off in one way.
 var numberFunctions = []struct {
-	words string
-	of    func(x float64) float64
+	kind Kind
+	of   func(x float64) float64
 }{
-	{"twice what it should be", func(x float64) float64 { return 2 * x }},
-	{"half of what it should be", func(x float64) float64 { return x / 2 }},
-	{"multiplied by √2", func(x float64) float64 { return x * math.Sqrt2 }},
-	{"divided by √2", func(x float64) float64 { return x / math.Sqrt2 }},
-	{"taken with the other sign", func(x float64) float64 { return -x }},
-	{"the square of what it should be", func(x float64) float64 { return x * x }},
-	{"the root of what it should be", math.Sqrt},
-	{"the reciprocal of what it should be", func(x float64) float64 { return 1 / x }},
-	{"the quantile of both sides of a normal distribution, not of one side", func(x float64) float64 {
+	{"number.doubled", func(x float64) float64 { return 2 * x }},
+	{"number.halved", func(x float64) float64 { return x / 2 }},
+	{"number.times-root-2", func(x float64) float64 { return x * math.Sqrt2 }},
+	{"number.over-root-2", func(x float64) float64 { return x / math.Sqrt2 }},
+	{"number.negated", func(x float64) float64 { return -x }},
+	{"number.squared", func(x float64) float64 { return x * x }},
+	{"number.rooted", math.Sqrt},
+	{"number.inverted", func(x float64) float64 { return 1 / x }},
+	{"number.two-sided-quantile", func(x float64) float64 {
 		return math.Sqrt2 * math.Erfinv((1+math.Erf(x/math.Sqrt2))/2)
 	}},
 }
@@ -41,10 +40,10 @@ func (s *search) functionsOfNumbers() error {
 		}
 		what := s.numberWords(t.Program, i)
 		for rank, f := range numberFunctions {
-			right, value := t.Steps[i].Value, float64(float32(f.of(t.Steps[i].Value)))
-			text := fmt.Sprintf("%s is %s: %s for %s", what, f.words, short(value), short(right))
+			right := t.Steps[i].Value
+			m := Mistake{Kind: f.kind, Place: s.site(s.first, i), Of: what, By: literal(float64(float32(f.of(right)))), For: literal(right)}
 			if err := s.try(hypothesis{
-				class: program.Constant, rank: 30000 + rank, at: at, say: func(e *Entry) Name { return Name{What: text, Site: s.site(s.first, i)} },
+				class: program.Constant, rank: 30000 + rank, at: at, say: func(*Entry) Name { return m.name() },
 				make: func(e *Entry) *program.Edited {
 					o, ed := e.signed(s.m), e.Program.Edit()
 					all := o.Copies(at)

@@ -5,20 +5,20 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
+// placeTerm is the term of a place of [search.places]: the value of a step, or the result.
+func (s *search) placeTerm(t *program.Parts, step int) Term {
+	if step < 0 {
+		return theResult
+	}
+	return s.value(s.first, t.Result(step))
+}
+
 // insertions are a factor and a soft cap at a place.
 func (s *search) insertions(t *program.Parts, step int) []family {
-	what := "the result"
-	if step >= 0 {
-		what = s.value(s.first, t.Result(step)).String()
-	}
-	named := func(how string) func(e *Entry, n number) Name {
+	what := s.placeTerm(t, step)
+	named := func(kind Kind) func(e *Entry, n number) Name {
 		return func(_ *Entry, n number) Name {
-			x := n.value
-			text := what + " " + how + " " + short(x)
-			if called := s.called(x, 1, ""); called != "" {
-				text += " (" + called + ")"
-			}
-			return Name{What: text, Value: &x}
+			return Mistake{Kind: kind, Of: what, X: some(n.value), Called: s.called(n.value, 1, "")}.name()
 		}
 	}
 	type change = func(ed *program.Editor, v program.Var, x float64) program.Var
@@ -37,7 +37,7 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 		return f
 	}
 	all := []family{
-		of([]float64{1}, 1, named("is multiplied by"), func(ed *program.Editor, v program.Var, x float64) program.Var {
+		of([]float64{1}, 1, named("factor.inserted"), func(ed *program.Editor, v program.Var, x float64) program.Var {
 			return ed.R(ed.Mul("", v, ed.Scalar("", x)))
 		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
 			return ed.Mul("", v, ed.Scalar("", x))
@@ -45,14 +45,13 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 			return ed.R(ed.Div("", v, ed.Tensor("", 1/x)))
 		}),
 		of([]float64{1}, 0, func(_ *Entry, n number) Name {
-			x := n.value
-			return Name{What: short(x) + " is added to " + what, Value: &x}
+			return Mistake{Kind: "addend.inserted", Of: what, X: some(n.value)}.name()
 		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
 			return ed.R(ed.Add("", v, ed.Scalar("", x)))
 		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
 			return ed.Add("", v, ed.Scalar("", x))
 		}),
-		of([]float64{1, 4, 16, 64}, 0, named("is capped: tanh, with a soft cap of"), func(ed *program.Editor, v program.Var, x float64) program.Var {
+		of([]float64{1, 4, 16, 64}, 0, named("soft-cap.inserted"), func(ed *program.Editor, v program.Var, x float64) program.Var {
 			c := ed.Scalar("", x)
 			return ed.R(ed.Mul("", ed.R(ed.Tanh("", ed.R(ed.Div("", v, c)))), c))
 		}, func(ed *program.Editor, v program.Var, x float64) program.Var {

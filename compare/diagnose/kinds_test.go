@@ -40,6 +40,11 @@ var knowing = []string{
 	"compare/diagnose/words.go site: .Form",
 	"compare/diagnose/page.go var: \"rope\", \"scores\"",
 	"compare/diagnose/catalogue_masks.go var: \"rope\", \"tanh\"",
+	"compare/diagnose/catalogue_numbers.go ofTanh: \"tanh\"",
+	"compare/diagnose/catalogue_numbers.go oneGELU: \"gelu\", \"gelu_tanh\"",
+	"compare/diagnose/catalogue_numbers.go var: \"cutoff\", \"gelu\", \"rope\", \"scores\", \"silu\", \"tanh\"",
+	"compare/diagnose/catalogue_numbers.go var: \"scores\"",
+	"compare/diagnose/catalogue_rotary.go var: \"scores\"",
 	// An operation of the order, whichever it is, that is applied where it does not belong: its name is said.
 	"compare/diagnose/applied.go again: .Kind()",
 	"compare/diagnose/applied.go applied: .Kind()",

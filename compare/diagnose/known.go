@@ -64,7 +64,7 @@ func (sigmoid) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 }
 
 func (mish) Steps(b *program.Builder, in, _ []program.Var) program.Var {
-	return b.Mul("product", in[0], b.Tanh("of softplus", b.Log1p("softplus", b.Exp("exp", in[0]))))
+	return b.Mul("product", in[0], b.Tanh("of-softplus", b.Log1p("softplus", b.Exp("exp", in[0]))))
 }
 
 // quickly is quick as three calls, each of which rounds its result.
@@ -87,6 +87,9 @@ func clipped(ed *program.Editor, x program.Var) program.Var {
 
 // activations are functions of one number that take each other's place.
 var activations = append(op.Activations(), relu{}, quick{}, quickly{}, op.Tanh{}, op.ReLUSquared{}, relu6{}, hard{}, leaky{}, sigmoid{}, mish{})
+
+// function is the term of a function of one number.
+func function(name string) Term { return Term{Kind: Function, Name: name} }
 
 // kindOf is the kind of the operation that a step is of.
 func kindOf(s *program.Step) string {
@@ -180,17 +183,17 @@ func (s *search) activations() error {
 					continue
 				}
 				h := hypothesis{
-					class: program.Exchanged, rank: 2 * rank, of: "activation " + other.Kind(),
+					class: program.Exchanged, rank: 2 * rank, of: "activation." + other.Kind(),
 					make: func(e *Entry) *program.Edited { return replaced(e, own, other, every) },
 					say: func(e *Entry) Name {
-						n := Name{What: "the activation is " + other.Kind() + ", not " + own.Kind(), Site: s.site(e, all[0].last)}
-						if other == (identity{}) {
-							n.What = "the activation " + own.Kind() + " is left out"
+						m := Mistake{Kind: "activation.other", Place: s.site(e, all[0].last), By: function(other.Kind()), For: function(own.Kind())}
+						switch {
+						case other == (identity{}):
+							m.Kind, m.By = "activation.left-out", Term{}
+						case every:
+							m.Kind = "activation.other-rounded"
 						}
-						if every {
-							n.What += ", each step rounded"
-						}
-						return n
+						return m.name()
 					},
 				}
 				if every {
@@ -207,20 +210,20 @@ func (s *search) activations() error {
 
 // functions tries a limit and a sigmoid in place of each tanh.
 func (s *search) functions() error {
-	if err := s.tanhs(100, "tanh is a clip to ±1: values are cut off, not bent", clipped); err != nil {
+	if err := s.tanhs(100, "tanh.clip", clipped); err != nil {
 		return err
 	}
-	if err := s.tanhs(300, "tanh is a softmax over the channels", func(ed *program.Editor, x program.Var) program.Var {
+	if err := s.tanhs(300, "tanh.softmax", func(ed *program.Editor, x program.Var) program.Var {
 		exp := ed.Exp("", ed.Sub("", x, ed.RowMax(x)))
 		return ed.Div("", exp, ed.Sum("", exp))
 	}); err != nil {
 		return err
 	}
-	return s.tanhs(200, "tanh is a sigmoid", func(ed *program.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) })
+	return s.tanhs(200, "tanh.sigmoid", func(ed *program.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) })
 }
 
 // tanhs tries another function in place of each tanh.
-func (s *search) tanhs(from int, what string, function func(ed *program.Editor, x program.Var) program.Var) error {
+func (s *search) tanhs(from int, kind Kind, instead func(ed *program.Editor, x program.Var) program.Var) error {
 	t := s.first.signed(s.m)
 	for rank, i := range t.Firsts() {
 		if t.Steps[i].Prim != program.Tanh {
@@ -233,7 +236,7 @@ func (s *search) tanhs(from int, what string, function func(ed *program.Editor, 
 				t, ed := e.signed(s.m), e.Program.Edit()
 				all := t.Copies(at)
 				for _, k := range all {
-					ed.Pass(k, function(ed, t.Steps[k].Args[0]))
+					ed.Pass(k, instead(ed, t.Steps[k].Args[0]))
 				}
 				if len(all) == 0 {
 					return nil
@@ -241,7 +244,7 @@ func (s *search) tanhs(from int, what string, function func(ed *program.Editor, 
 				return ended(ed)
 			},
 			say: func(e *Entry) Name {
-				return Name{What: what, Site: s.site(e, i)}
+				return Mistake{Kind: kind, Place: s.site(e, i)}.name()
 			},
 		}
 		if err := s.try(h); err != nil {

@@ -132,6 +132,16 @@ const (
 	Window    TermKind = "window"
 	Theta     TermKind = "theta"
 	Scaling   TermKind = "scaling"
+	// Numbers and weights that are functions of other ones.
+	Constant      TermKind = "constant" // a number of a formula, by its name and value
+	ItsSquare     TermKind = "square"   // a number that is the square of another; the next are read alike
+	ItsRoot       TermKind = "root-of"
+	ItsReciprocal TermKind = "reciprocal"
+	TwiceIt       TermKind = "twice"
+	HalfOfIt      TermKind = "half"
+	ItsNegative   TermKind = "negative"
+	OnePlus       TermKind = "one-plus" // the sum of 1 and a weight
+	TheMinus      TermKind = "minus"
 )
 
 // stepTerm is the term of a step by its operation and name.

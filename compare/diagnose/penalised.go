@@ -44,20 +44,16 @@ func (s *search) penalised() error {
 	}
 	for rank, of := range []struct {
 		by    []float64
-		words func(n string) string
+		kind  Kind
 		value func(x, by float64) float64
 	}{
-		{ratios, func(n string) string {
-			return "logits of ids of the input are divided by " + n + " where they are above 0, and multiplied by it below: a repetition penalty"
-		}, func(x, by float64) float64 {
+		{ratios, "logits.repetition-penalty", func(x, by float64) float64 {
 			if x > 0 {
 				return x / by
 			}
 			return x * by
 		}},
-		{steps, func(n string) string {
-			return "logits of ids of the input are lowered by " + n + ": a presence penalty"
-		}, func(x, by float64) float64 { return x - by }},
+		{steps, "logits.presence-penalty", func(x, by float64) float64 { return x - by }},
 	} {
 		slices.Sort(of.by)
 		middle := of.by[len(of.by)/2]
@@ -72,7 +68,7 @@ func (s *search) penalised() error {
 					make: func(e *Entry) *program.Edited {
 						return s.penalty(e, before, func(x float64) float64 { return of.value(x, by) })
 					},
-					say: func(*Entry) Name { return Name{What: of.words(short(by)), Value: &by} },
+					say: func(*Entry) Name { return Mistake{Kind: of.kind, X: some(by)}.name() },
 				}); err != nil || len(s.found) > 0 {
 					return err
 				}

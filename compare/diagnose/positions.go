@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -16,23 +15,24 @@ const mostOffset = 64
 // otherPositions tries angles in a narrower type, positions that are rounded down, that stand still, and that are off by more than a few.
 func (s *search) otherPositions() error {
 	rank := 20000 // after those that are usual
-	try := func(solved int, what string, change func(frequency, position float64) float64) error {
+	try := func(solved int, m Mistake, change func(frequency, position float64) float64) error {
 		rank++
+		m.Place = positionsSite
 		return s.try(hypothesis{
 			class: program.Known, rank: rank, solved: solved, make: func(e *Entry) *program.Edited { return s.angles(e, change) },
-			say: func(*Entry) Name { return Name{Site: "positions", What: what} },
+			say: func(*Entry) Name { return m.name() },
 		})
 	}
 	product := func(frequency, position float64) float64 {
 		return float64(float32(frequency * float64(float32(position))))
 	}
 	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
-		if err := try(0, "the angles are rounded to "+d.String()+" before their cosines and sines are taken", func(f, p float64) float64 {
+		if err := try(0, Mistake{Kind: "rope.angles-rounded", DType: d}, func(f, p float64) float64 {
 			return floats.Round(d, product(f, p))
 		}); err != nil {
 			return err
 		}
-		if err := try(0, "the positions are rounded to "+d.String(), func(f, p float64) float64 { return product(f, floats.Round(d, p)) }); err != nil {
+		if err := try(0, Mistake{Kind: "position.rounded", DType: d}, func(f, p float64) float64 { return product(f, floats.Round(d, p)) }); err != nil {
 			return err
 		}
 	}
@@ -43,8 +43,7 @@ func (s *search) otherPositions() error {
 		}
 	}
 	for _, n := range by {
-		what := fmt.Sprintf("the positions are rounded down to multiples of %s: they are divided as whole numbers", short(n))
-		if err := try(0, what, func(f, p float64) float64 { return product(f, math.Floor(p/n)*n) }); err != nil {
+		if err := try(0, Mistake{Kind: "position.multiples", By: literal(n)}, func(f, p float64) float64 { return product(f, math.Floor(p/n)*n) }); err != nil {
 			return err
 		}
 	}
@@ -53,8 +52,7 @@ func (s *search) otherPositions() error {
 		tokens = max(tokens, s.m.Passes[e.Node.Pass].Past+s.m.Passes[e.Node.Pass].Tokens)
 	}
 	for n := 2.0; n < float64(min(tokens, mostOffset)); n++ {
-		what := fmt.Sprintf("the positions start again at every %gth token: they are counted in chunks of %g", n, n)
-		if err := try(1, what, func(f, p float64) float64 { return product(f, math.Mod(p, n)) }); err != nil {
+		if err := try(1, Mistake{Kind: "position.chunks", N: int(n)}, func(f, p float64) float64 { return product(f, math.Mod(p, n)) }); err != nil {
 			return err
 		}
 	}
@@ -62,13 +60,13 @@ func (s *search) otherPositions() error {
 		return nil
 	}
 	for k := 1.0; k <= mostOffset; k++ {
-		if err := try(1, fmt.Sprintf("every position is %g: it stands still, as that of a slot of a full cache", k), func(f, _ float64) float64 { return product(f, k) }); err != nil {
+		if err := try(1, Mistake{Kind: "position.still", N: int(k)}, func(f, _ float64) float64 { return product(f, k) }); err != nil {
 			return err
 		}
 	}
 	for k := 3.0; k <= mostOffset; k++ {
 		for _, d := range []float64{k, -k} {
-			if err := try(1, fmt.Sprintf("positions are %+g: all are off by as much", d), func(f, p float64) float64 { return product(f, p+d) }); err != nil {
+			if err := try(1, Mistake{Kind: "position.offset", N: int(d)}, func(f, p float64) float64 { return product(f, p+d) }); err != nil {
 				return err
 			}
 		}
@@ -78,24 +76,21 @@ func (s *search) otherPositions() error {
 
 // bentPositions tries positions that end at one, as those of a table that is too short, that begin later, as behind padding, that are off
 // from one on, and that count down.
-func (s *search) bentPositions(tokens int, try func(solved int, what string, change func(frequency, position float64) float64) error, product func(frequency, position float64) float64) error {
+func (s *search) bentPositions(tokens int, try func(solved int, m Mistake, change func(frequency, position float64) float64) error, product func(frequency, position float64) float64) error {
 	last := float64(min(tokens, mostOffset)) - 1
 	for n := last - 1; n > 0; n-- {
-		what := fmt.Sprintf("the positions end at %g: those behind it have its angles, as where a table is too short", n)
-		if err := try(1, what, func(f, p float64) float64 { return product(f, min(p, n)) }); err != nil {
+		if err := try(1, Mistake{Kind: "position.last", N: int(n)}, func(f, p float64) float64 { return product(f, min(p, n)) }); err != nil {
 			return err
 		}
 	}
 	for n := 1.0; n < last; n++ {
-		what := fmt.Sprintf("the positions are %g less and not below 0: tokens are counted as padding", n)
-		if err := try(1, what, func(f, p float64) float64 { return product(f, max(p-n, 0)) }); err != nil {
+		if err := try(1, Mistake{Kind: "position.padding", N: int(n)}, func(f, p float64) float64 { return product(f, max(p-n, 0)) }); err != nil {
 			return err
 		}
 	}
 	for n := 1.0; n <= last; n++ {
 		for _, by := range []float64{1, -1} {
-			what := fmt.Sprintf("the positions are %+g from the token at %g on", by, n)
-			if err := try(2, what, func(f, p float64) float64 {
+			if err := try(2, Mistake{Kind: "position.offset-from", N: int(by), M: int(n)}, func(f, p float64) float64 {
 				if p >= n {
 					p += by
 				}
@@ -105,7 +100,7 @@ func (s *search) bentPositions(tokens int, try func(solved int, what string, cha
 			}
 		}
 	}
-	return try(1, "the positions count down: the last token of the prompt has that of the first", func(f, p float64) float64 {
+	return try(1, Mistake{Kind: "position.reversed"}, func(f, p float64) float64 {
 		return product(f, math.Abs(float64(s.m.Passes[0].Tokens)-1-p))
 	})
 }
@@ -120,12 +115,11 @@ func (s *search) otherPlace() error {
 	rank := 9000 // after other frequencies, and before the rules of positions
 	for _, k := range places(p) {
 		rank++
-		off := fmt.Sprintf("%g too far", k-p)
+		m := Mistake{Kind: "position.ahead", Place: positionsSite, For: literal(p), X: some(k), By: literal(k - p)}
 		if k < p {
-			off = fmt.Sprintf("%g behind", p-k)
+			m.Kind, m.By = "position.behind", literal(p-k)
 		}
-		n := Name{Site: positionsSite, Value: &k, What: fmt.Sprintf("position %g is taken for %g: %s", p, k, off)}
-		h := hypothesis{class: program.Known, rank: rank, say: func(*Entry) Name { return n }}
+		h := hypothesis{class: program.Known, rank: rank, say: func(*Entry) Name { return m.name() }}
 		if math.Abs(k-p) > 2 && k != 0 { // one of many, and not one of those that are usual
 			h.solved = 1
 		}

@@ -179,33 +179,33 @@ func (s *search) positions() error {
 		return func(*Entry) func(e *program.Editor, v program.Var) program.Var { return f }
 	}
 	for _, k := range []int{1, -1, 2, -2} {
-		m := Mistake{Kind: "positions.first-at", N: k}
+		m := Mistake{Kind: "position.first-at", N: k}
 		if k < 0 {
-			m.Kind = "positions.behind"
+			m.Kind = "position.behind-pass"
 		}
 		if err := try(m, always(plus(float64(k)))); err != nil {
 			return err
 		}
 	}
-	if err := try(Mistake{Kind: "positions.all-zero"}, always(times(0))); err != nil {
+	if err := try(Mistake{Kind: "position.all-zero"}, always(times(0))); err != nil {
 		return err
 	}
 	if err := s.otherPositions(); err != nil {
 		return err
 	}
-	if err := try(Mistake{Kind: "positions.from-zero"}, func(en *Entry) func(e *program.Editor, v program.Var) program.Var {
+	if err := try(Mistake{Kind: "position.from-zero"}, func(en *Entry) func(e *program.Editor, v program.Var) program.Var {
 		return plus(-float64(s.m.Passes[en.Node.Pass].Past))
 	}); err != nil {
 		return err
 	}
-	if err := try(Mistake{Kind: "positions.advanced"}, func(en *Entry) func(e *program.Editor, v program.Var) program.Var {
+	if err := try(Mistake{Kind: "position.advanced"}, func(en *Entry) func(e *program.Editor, v program.Var) program.Var {
 		return plus(float64(s.m.Passes[en.Node.Pass].Tokens))
 	}); err != nil {
 		return err
 	}
 	for _, k := range []float64{2, 4, 8, 16, 0.5, 0.25, 0.125} {
 		rank++
-		m := Mistake{Kind: "positions.multiplied", Place: positionsSite, By: literal(k)}
+		m := Mistake{Kind: "position.multiplied", Place: positionsSite, By: literal(k)}
 		h := hypothesis{class: program.Known, rank: rank, weak: true, say: func(*Entry) Name { return m.name() }}
 		h.make = func(e *Entry) *program.Edited { return e.Program.Positions(times(k)) }
 		if err := s.try(h); err != nil {

@@ -1,8 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
-
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
@@ -23,9 +21,9 @@ func (s *search) scaled() error {
 			}
 			seen[Role(w.Name)] = true
 			for _, plus := range []float64{0, 1} {
-				words := Role(w.Name)
+				vector := weightTerm(w.Name)
 				if plus == 1 {
-					words = "1+" + words
+					vector.Kind = OnePlus
 				}
 				for _, i := range leafSteps(t, program.Matrix) {
 					at := t.Of(i)
@@ -34,26 +32,26 @@ func (s *search) scaled() error {
 						continue
 					}
 					rank++
-					n := Name{What: fmt.Sprintf("the columns of %s are multiplied by %s: it is folded into the matrix", Role(of.Name), words), Site: Role(of.Name)}
+					m := Mistake{Kind: "weight.folded", Place: Role(of.Name), Of: weightTerm(of.Name), By: vector}
 					if err := s.try(hypothesis{
-						class: program.Leaf, rank: 4000 + rank, say: func(*Entry) Name { return n },
+						class: program.Leaf, rank: 4000 + rank, say: func(*Entry) Name { return m.name() },
 						make: func(e *Entry) *program.Edited { return s.folded(e, at, w.Name, plus) },
 					}); err != nil {
 						return err
 					}
 				}
 				for _, at := range append([]int{result, unrounded}, leafSteps(t, program.Input)...) {
-					shape, what := s.first.Program.Out.Shape(), "the result"
+					shape := s.first.Program.Out.Shape()
 					if at >= 0 {
-						shape, what = t.Steps[at].Shape, s.value(s.first, t.Result(at)).String()
+						shape = t.Steps[at].Shape
 					}
 					if shape[len(shape)-1] != w.Shape[0] {
 						continue
 					}
 					rank++
-					n := Name{What: what + " is multiplied by " + words, Site: Role(w.Name)}
+					m := Mistake{Kind: "vector.inserted", Place: Role(w.Name), Of: s.placeTerm(t, at), By: vector}
 					if err := s.try(hypothesis{
-						class: program.Inserted, rank: 4000 + rank, say: func(*Entry) Name { return n },
+						class: program.Inserted, rank: 4000 + rank, say: func(*Entry) Name { return m.name() },
 						make: func(e *Entry) *program.Edited { return s.times(e, at, w.Name, plus) },
 					}); err != nil {
 						return err

@@ -1,10 +1,8 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
@@ -12,6 +10,12 @@ import (
 
 // blockScale is what the rows of a block of a matrix are divided by and multiplied by: scales are the largest size of a block.
 type blockScale struct{ over, by float64 }
+
+// Wrong scales of a run of rows, in [Run.Of]: no scale, and its own scale twice. If the run has the scale of other rows, Of is empty and Is is the first of those.
+const (
+	unscaledRows = "unscaled"
+	scaledTwice  = "scaled-twice"
+)
 
 // scales looks at the scales of blocks of rows, as a quantised matrix has them: a block may have that of another, or none.
 func (s *search) scales(at program.Place, k int) error {
@@ -27,16 +31,17 @@ func (s *search) scales(at program.Place, k int) error {
 		if rows%n != 0 || rows == n {
 			continue
 		}
-		chosen, text, err := s.scalesOf(at, k, n)
+		chosen, others, err := s.scalesOf(at, k, n)
 		if chosen == nil || err != nil {
 			if err != nil {
 				return err
 			}
 			continue
 		}
-		name := Role(s.first.Weights[k].Name)
+		w := weightTerm(s.first.Weights[k].Name)
+		m := Mistake{Kind: "weight.scales-of-blocks", Place: w.Name, Of: w, Runs: makeRuns(others...)}
 		if err := s.try(hypothesis{
-			class: program.Leaf, rank: 6200 + n, solved: len(chosen), say: func(*Entry) Name { return Name{What: name + ": " + text, Site: name} },
+			class: program.Leaf, rank: 6200 + n, solved: len(chosen), say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited {
 				return s.reweighted(e, at, func(k int) program.Rows { return rescaled{e.Call.W[k], n, chosen, e} })
 			},
@@ -72,24 +77,24 @@ func (w rescaled) Product(x, bound []float64) program.Product {
 	return p
 }
 
-// scalesOf are the scales that blocks of n rows have, as far as what is left tells, and that in words; nil where none does.
-func (s *search) scalesOf(at program.Place, k, n int) ([]blockScale, string, error) {
+// scalesOf returns the scales of all blocks of n rows and the runs of rows whose scale is wrong. Both are nil if no block has a wrong scale or no scale explains one.
+func (s *search) scalesOf(at program.Place, k, n int) ([]blockScale, []Run, error) {
 	e := s.entries[0]
 	p, w := e.Program, e.Call.W[k]
 	affine := p.Source(p.Out)
 	rows, cols := w.Size()
 	if st := &p.Steps[affine]; st.Prim != program.Affine || len(e.signed(s.m).Copies(at)) != 1 || p.Out.Last() != rows {
-		return nil, "", nil
+		return nil, nil, nil
 	}
 	own, ok := s.valueOf(e, nil)
 	if !ok {
-		return nil, "", s.err
+		return nil, nil, s.err
 	}
 	bias := make([]float64, rows)
 	if args := p.Steps[affine].Args; len(args) > 2 {
 		b, ok := s.valueAt(e, args[2])
 		if !ok || len(b) < rows {
-			return nil, "", s.err
+			return nil, nil, s.err
 		}
 		copy(bias, b)
 	}
@@ -97,7 +102,7 @@ func (s *search) scalesOf(at program.Place, k, n int) ([]blockScale, string, err
 	row := make([]float64, cols)
 	for i := range rows {
 		if err := w.Row(row, i); err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
 		for _, x := range row {
 			largest[i/n] = max(largest[i/n], math.Abs(x))
@@ -105,7 +110,7 @@ func (s *search) scalesOf(at program.Place, k, n int) ([]blockScale, string, err
 	}
 	y, _ := e.Target()
 	all := make([]blockScale, rows/n)
-	var words []string
+	var others []Run
 	for b := range all {
 		var xy, xx float64
 		for at := 0; at < len(y); at += rows {
@@ -120,30 +125,26 @@ func (s *search) scalesOf(at program.Place, k, n int) ([]blockScale, string, err
 			continue
 		}
 		best := math.Inf(1)
-		word := ""
-		consider := func(over, by float64, text string) {
+		block := Run{From: b * n, To: (b + 1) * n}
+		consider := func(over, by float64, is int, of string) {
 			if off := math.Abs(by/over/f - 1); off < best {
-				best, all[b], word = off, blockScale{over, by}, text
+				best, all[b], block.Is, block.Of = off, blockScale{over, by}, is, of
 			}
 		}
 		for o, x := range largest {
 			if o != b {
-				consider(largest[b], x, fmt.Sprintf("rows %d to %d have the scale of rows %d to %d", b*n, (b+1)*n-1, o*n, (o+1)*n-1))
+				consider(largest[b], x, o*n, "")
 			}
 		}
-		consider(largest[b], 1, fmt.Sprintf("rows %d to %d lack their scale", b*n, (b+1)*n-1))
-		consider(1, largest[b], fmt.Sprintf("rows %d to %d have their scale twice", b*n, (b+1)*n-1))
+		consider(largest[b], 1, block.From, unscaledRows)
+		consider(1, largest[b], block.From, scaledTwice)
 		if !(best < nearOne) {
-			return nil, "", nil
+			return nil, nil, nil
 		}
-		words = append(words, word)
+		others = append(others, block)
 	}
-	if len(words) == 0 {
-		return nil, "", nil
+	if len(others) == 0 {
+		return nil, nil, nil
 	}
-	text := strings.Join(words[:min(len(words), 3)], "; ")
-	if len(words) > 3 {
-		text += fmt.Sprintf("; and %d blocks more", len(words)-3)
-	}
-	return all, text, nil
+	return all, others, nil
 }

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"math"
 	"reflect"
@@ -92,15 +91,11 @@ func (r *rotary) othersIn(e *order.Entry, fields map[string]any, name string, us
 		if values == nil {
 			continue
 		}
-		right := old
-		n := Name{What: fmt.Sprintf("%s of the rotary embedding is %s", name, short(v)), Value: &v, Right: &right}
+		n := Mistake{Kind: "rope.setting", Of: Term{Kind: AName, Name: name}, X: some(v), Right: some(old), Called: r.called(v, old, TermKind(name))}.name()
 		for _, f := range r.numbers {
 			if f.plain && f.value == old && field(f.field) == name {
 				n.Fields = append(n.Fields, Field{f.field, f.value})
 			}
-		}
-		if called := r.called(v, old, TermKind(name)); called != "" {
-			n.What += " (" + called + ")"
 		}
 		if err := r.try(n, name == "theta", func([]float64) []float64 { return slices.Clone(values) }); err != nil {
 			return err
@@ -122,11 +117,11 @@ func (r *rotary) bands(e *order.Entry, fields map[string]any) error {
 		if !some || values == nil {
 			continue
 		}
-		n := Name{What: "wavelengths lack 2π: the bands of the scaling of rotary frequencies lie elsewhere"}
+		m := Mistake{Kind: "rope.bands-without-2pi"}
 		if by > 1 {
-			n.What = "wavelengths have 2π twice: the bands of the scaling of rotary frequencies lie elsewhere"
+			m.Kind = "rope.bands-2pi-twice"
 		}
-		if err := r.try(n, false, func([]float64) []float64 { return slices.Clone(values) }); err != nil {
+		if err := r.try(m.name(), false, func([]float64) []float64 { return slices.Clone(values) }); err != nil {
 			return err
 		}
 	}
@@ -173,8 +168,8 @@ func (r *rotary) solvedBase() error {
 			return e.Program.Frequencies(func(v []float64) []float64 { return r.powers(v, x, r.scale) })
 		},
 		say: func(_ *Entry, n number) Name {
-			name, _ := r.based(n, r.scale)
-			name.Site = frequencySite
+			name, _ := r.based(otherBase(n.value), r.scale)
+			name.Site, name.Mistake.Place = frequencySite, frequencySite
 			return name
 		},
 	}

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -58,10 +57,10 @@ func (s *search) unused(t *program.Parts, step int) (bool, error) {
 	if step < 0 {
 		return false, nil
 	}
-	text := s.value(s.first, t.Result(step)).String() + " is not used: it counts as 0"
+	m := Mistake{Kind: "value.unused", Of: s.placeTerm(t, step)}
 	before := len(s.found)
 	err := s.try(hypothesis{
-		class: program.Inserted, say: func(*Entry) Name { return Name{What: text} },
+		class: program.Inserted, say: func(*Entry) Name { return m.name() },
 		make: func(e *Entry) *program.Edited {
 			return s.at(e, step, func(ed *program.Editor, v program.Var) program.Var { return ed.Mul("", v, ed.Literal(0)) })
 		},
@@ -328,18 +327,14 @@ func (s *search) addends() error {
 	own := s.m.List.Entries[s.first.Node.Entry].Name
 	for rank, other := range s.captured(own) {
 		for _, i := range s.places(t) {
-			what := "the result"
-			if i >= 0 {
-				what = s.value(s.first, t.Result(i)).String()
-			}
 			for k := range 4 {
 				minus, stored := k%2 == 1, k < 2 // a sum within the program may be one that the engine does not store
 				if !stored && (i < 0 || s.first.Call.DType == hooks.F32) {
 					continue
 				}
-				text := fmt.Sprintf("%s is added to %s", Role(other), what)
+				m := Mistake{Kind: "tensor.added", Place: Role(other), Of: s.placeTerm(t, i), By: tensorTerm(other)}
 				if minus {
-					text = fmt.Sprintf("%s is taken off %s", Role(other), what)
+					m.Kind = "tensor.taken-off"
 				}
 				h := hypothesis{
 					class: program.Inserted, rank: rank,
@@ -364,7 +359,7 @@ func (s *search) addends() error {
 							return y
 						})
 					},
-					say: func(*Entry) Name { return Name{What: text, Site: Role(other)} },
+					say: func(*Entry) Name { return m.name() },
 				}
 				if err := s.try(h); err != nil {
 					return err

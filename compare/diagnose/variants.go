@@ -50,17 +50,14 @@ func (s *search) activationVariants() error {
 
 // activationVariant tries one, with its steps rounded in the ways in which engines do.
 func (s *search) activationVariant(own program.Op, v program.Variant, rank int) error {
-	what := fmt.Sprintf("the activation %s has %s", v.Op.Kind(), v.Words)
-	if v.Op.Kind() != own.Kind() {
-		what = fmt.Sprintf("the activation is %s, not %s, with %s", v.Op.Kind(), own.Kind(), v.Words)
-	}
+	m := variantOf(v.Change, v.Op.Kind(), own.Kind())
 	round := []func(ed *program.Editor){func(*program.Editor) {}}
 	if s.first.Call.DType != hooks.F32 {
 		round = append(round, (*program.Editor).RoundAll, (*program.Editor).RoundCalls)
 	}
 	for k, rounded := range round {
 		if err := s.try(hypothesis{
-			class: program.Exchanged, rank: 3*rank + k, weak: v.Op.Kind() != own.Kind(), of: what,
+			class: program.Exchanged, rank: 3*rank + k, weak: v.Op.Kind() != own.Kind(), of: fmt.Sprintf("%s.%s.%v", own.Kind(), v.Op.Kind(), v.Change),
 			make: func(e *Entry) *program.Edited {
 				all := pieces(e.Program, own.Kind())
 				ed := e.Program.Edit()
@@ -74,10 +71,44 @@ func (s *search) activationVariant(own program.Op, v program.Variant, rank int) 
 				}
 				return ended(ed)
 			},
-			say: func(e *Entry) Name { return Name{What: what, Site: v.Op.Kind()} },
+			say: func(*Entry) Name { return m.name() },
 		}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// variantKinds are the mistakes of a changed activation. The first kind is for the right activation with a change, the second for a wrong activation with a change.
+var variantKinds = map[program.ChangeKind][2]Kind{
+	program.StepLeftOut:  {"activation.step-left-out", "activation.other-step-left-out"},
+	program.OperandAlone: {"activation.operand-alone", "activation.other-operand-alone"},
+	program.StepAs:       {"activation.step-as", "activation.other-step-as"},
+	program.NumberAs:     {"activation.number", "activation.other-number"},
+}
+
+// numberTerms are the terms of a function of a number.
+var numberTerms = map[program.NumberFunction]TermKind{
+	program.Squared: ItsSquare, program.Rooted: ItsRoot, program.Inverted: ItsReciprocal, program.Doubled: TwiceIt, program.Halved: HalfOfIt, program.Negated: ItsNegative,
+}
+
+// variantOf is the mistake of a changed activation. Its kind and that of the right activation may differ.
+func variantOf(c program.Change, kind, own string) Mistake {
+	m := Mistake{Kind: variantKinds[c.Kind][0], Place: kind, Of: Term{Kind: AName, Name: c.Step}}
+	if kind != own {
+		m.Kind, m.For = variantKinds[c.Kind][1], function(own)
+	}
+	if c.Step == program.Neg.String() {
+		m.Of = Term{Kind: TheMinus}
+	}
+	switch c.Kind {
+	case program.StepAs:
+		m.By = function(c.As)
+	case program.NumberAs:
+		m.Of, m.By = literal(c.Right), Term{Kind: numberTerms[c.Function], X: c.Value}
+		if c.Step != "" {
+			m.Of = Term{Kind: Constant, Name: c.Step, X: c.Right}
+		}
+	}
+	return m
 }

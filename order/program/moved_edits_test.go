@@ -216,33 +216,33 @@ func TestVariantsOfActivations(t *testing.T) {
 	inner := func(x float64) float64 { return root * (x + cubic*x*x*x) }
 	gelu := func(x, tanh float64) float64 { return x / 2 * (1 + tanh) }
 	for _, c := range []struct {
-		of    program.Op
-		words string
-		want  func(x float64) float64
+		of     program.Op
+		change program.Change
+		want   func(x float64) float64
 	}{
-		{op.GELUTanh{}, "tanh as x(27+x²)/(27+9x²)", func(x float64) float64 {
+		{op.GELUTanh{}, program.Change{Kind: program.StepAs, Step: "tanh", As: "x(27+x²)/(27+9x²)"}, func(x float64) float64 {
 			y := inner(x)
 			return gelu(x, y*(27+y*y)/(27+9*y*y))
 		}},
-		{op.GELUTanh{}, "tanh as x(15+x²)/(15+6x²)", func(x float64) float64 {
+		{op.GELUTanh{}, program.Change{Kind: program.StepAs, Step: "tanh", As: "x(15+x²)/(15+6x²)"}, func(x float64) float64 {
 			y := inner(x)
 			return gelu(x, y*(15+y*y)/(15+6*y*y))
 		}},
-		{op.GELUTanh{}, "tanh as x/(1+|x|)", func(x float64) float64 { return gelu(x, inner(x)/(1+math.Abs(inner(x)))) }},
-		{op.GELUTanh{}, "tanh as erf(x)", func(x float64) float64 { return gelu(x, math.Erf(inner(x))) }},
-		{op.GELUTanh{}, "0.63662, its square, for √(2/π), 0.797885", func(x float64) float64 { return gelu(x, math.Tanh(root*inner(x))) }},
-		{op.GELUTanh{}, "-0.044715, its negative, for 0.044715", func(x float64) float64 { return gelu(x, math.Tanh(root*(x-cubic*x*x*x))) }},
-		{op.GELUTanh{}, "tanh left out", func(x float64) float64 { return gelu(x, inner(x)) }},
-		{op.GELUTanh{}, "sum as sub", func(x float64) float64 { return gelu(x, math.Tanh(root*(x-cubic*x*x*x))) }},
-		{op.GELU{}, "x/√2 left out", func(x float64) float64 { return gelu(x, math.Erf(x)) }},
-		{op.GELU{}, "0.353553, half of it, for 1/√2, 0.707107", func(x float64) float64 { return gelu(x, math.Erf(x/math.Sqrt(8))) }},
-		{op.SiLU{}, "the minus left out", func(x float64) float64 { return x / (1 + math.Exp(x)) }},
-		{op.SiLU{}, "1+exp as sub", func(x float64) float64 { return x / (1 - math.Exp(-x)) }},
+		{op.GELUTanh{}, program.Change{Kind: program.StepAs, Step: "tanh", As: "x/(1+|x|)"}, func(x float64) float64 { return gelu(x, inner(x)/(1+math.Abs(inner(x)))) }},
+		{op.GELUTanh{}, program.Change{Kind: program.StepAs, Step: "tanh", As: "erf(x)"}, func(x float64) float64 { return gelu(x, math.Erf(inner(x))) }},
+		{op.GELUTanh{}, program.Change{Kind: program.NumberAs, Step: "√(2/π)", Function: program.Squared, Value: root * root, Right: root}, func(x float64) float64 { return gelu(x, math.Tanh(root*inner(x))) }},
+		{op.GELUTanh{}, program.Change{Kind: program.NumberAs, Function: program.Negated, Value: -cubic, Right: cubic}, func(x float64) float64 { return gelu(x, math.Tanh(root*(x-cubic*x*x*x))) }},
+		{op.GELUTanh{}, program.Change{Kind: program.StepLeftOut, Step: "tanh"}, func(x float64) float64 { return gelu(x, inner(x)) }},
+		{op.GELUTanh{}, program.Change{Kind: program.StepAs, Step: "sum", As: "sub"}, func(x float64) float64 { return gelu(x, math.Tanh(root*(x-cubic*x*x*x))) }},
+		{op.GELU{}, program.Change{Kind: program.StepLeftOut, Step: "x/√2"}, func(x float64) float64 { return gelu(x, math.Erf(x)) }},
+		{op.GELU{}, program.Change{Kind: program.NumberAs, Step: "1/√2", Function: program.Halved, Value: 1 / math.Sqrt(2) / 2, Right: 1 / math.Sqrt(2)}, func(x float64) float64 { return gelu(x, math.Erf(x/math.Sqrt(8))) }},
+		{op.SiLU{}, program.Change{Kind: program.StepLeftOut, Step: "neg"}, func(x float64) float64 { return x / (1 + math.Exp(x)) }},
+		{op.SiLU{}, program.Change{Kind: program.StepAs, Step: "1+exp", As: "sub"}, func(x float64) float64 { return x / (1 - math.Exp(-x)) }},
 	} {
 		all := program.Variants(c.of)
-		k := slices.IndexFunc(all, func(v program.Variant) bool { return v.Words == c.words })
+		k := slices.IndexFunc(all, func(v program.Variant) bool { return v.Change == c.change })
 		if k < 0 {
-			t.Errorf("%s: no variant has %s", c.of.Kind(), c.words)
+			t.Errorf("%s: no variant has %+v", c.of.Kind(), c.change)
 			continue
 		}
 		p, call := formulaOf(t, []int{1, 2, 8}, func(b *program.Builder, in []program.Var) program.Var { return b.Neg(b.Tanh("tanh", in[0])) })
@@ -253,7 +253,7 @@ func TestVariantsOfActivations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Run(c.of.Kind()+" "+c.words, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s %+v", c.of.Kind(), c.change), func(t *testing.T) {
 			gives(t, d, call, func(x []float64) (y []float64) {
 				for _, v := range x {
 					y = append(y, -c.want(v))

@@ -1,24 +1,60 @@
 package program
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 )
 
 // Variant is an operation of one tensor with one of its steps changed.
 type Variant struct {
-	Op    Op
-	Words string // what is changed
+	Op Op
+	Change
 
 	step int // of those that the operation adds
 	make func(e *Editor, s *Step)
 }
 
+// Change is what a variant changes in an operation. Two variants of an operation do the same if their changes are equal.
+type Change struct {
+	Kind ChangeKind
+	// Step is the name of the step or number in the formula. A step without a name, and each [Neg], has the name of its primitive. A number whose name is its
+	// value has no name.
+	Step string
+	// As is the function that takes the step's place: a formula, or the name of a primitive. Only [StepAs] has it.
+	As string
+	// [NumberAs] has Value = Function(Right) in place of the number Right.
+	Function     NumberFunction
+	Value, Right float64
+}
+
+// ChangeKind is what is done to a step.
+type ChangeKind uint8
+
+// The kinds of changes.
+const (
+	StepLeftOut  ChangeKind = iota // its result is its only operand that is no number
+	OperandAlone                   // its result is one of its two operands
+	StepAs                         // it is another function
+	NumberAs                       // it is another number
+)
+
+// NumberFunction is a function of a constant of a formula.
+type NumberFunction uint8
+
+// The functions of a constant.
+const (
+	Squared NumberFunction = iota
+	Rooted
+	Inverted
+	Doubled
+	Halved
+	Negated
+)
+
 // functionsForTanh are what engines take in the place of a tanh.
 var functionsForTanh = []struct {
-	words string
-	of    func(e *Editor, x Var) Var
+	formula string
+	of      func(e *Editor, x Var) Var
 }{
 	{"x(27+x²)/(27+9x²)", func(e *Editor, x Var) Var {
 		sq := e.Mul("", x, x)
@@ -33,16 +69,9 @@ var functionsForTanh = []struct {
 }
 
 // functionsOfNumber are what a constant of a formula is taken for.
-var functionsOfNumber = []struct {
-	words string
-	of    func(x float64) float64
-}{
-	{"its square", func(x float64) float64 { return x * x }},
-	{"its root", math.Sqrt},
-	{"its reciprocal", func(x float64) float64 { return 1 / x }},
-	{"twice it", func(x float64) float64 { return 2 * x }},
-	{"half of it", func(x float64) float64 { return x / 2 }},
-	{"its negative", func(x float64) float64 { return -x }},
+var functionsOfNumber = [...]func(x float64) float64{
+	Squared: func(x float64) float64 { return x * x }, Rooted: math.Sqrt, Inverted: func(x float64) float64 { return 1 / x },
+	Doubled: func(x float64) float64 { return 2 * x }, Halved: func(x float64) float64 { return x / 2 }, Negated: func(x float64) float64 { return -x },
 }
 
 // Variants are those of an operation: a step left out or exchanged, a number for another, another function in the place of a tanh.
@@ -58,46 +87,43 @@ func Variants(o Op) []Variant {
 		return nil
 	}
 	var all []Variant
-	add := func(step int, words string, make func(e *Editor, s *Step)) {
-		all = append(all, Variant{o, words, step - first, make})
+	add := func(step int, c Change, make func(e *Editor, s *Step)) {
+		all = append(all, Variant{o, c, step - first, make})
 	}
 	for i := first; i < len(e.steps); i++ {
 		s := &e.steps[i]
 		name := s.Site
-		if name == "" {
+		if name == "" || s.Prim == Neg {
 			name = s.Prim.String()
-		}
-		if s.Prim == Neg {
-			name = "the minus"
 		}
 		switch {
 		case s.Prim == Number && s.Value > 0 && s.Value != 1:
-			for _, f := range functionsOfNumber {
-				v := f.of(s.Value)
-				of := strconv.FormatFloat(s.Value, 'g', 6, 64)
-				if s.Site != "" && s.Site != of {
-					of = s.Site + ", " + of
+			for f, of := range functionsOfNumber {
+				v := of(s.Value)
+				c := Change{Kind: NumberAs, Step: s.Site, Function: NumberFunction(f), Value: v, Right: s.Value}
+				if s.Site == strconv.FormatFloat(s.Value, 'g', 6, 64) {
+					c.Step = ""
 				}
-				add(i, fmt.Sprintf("%.6g, %s, for %s", v, f.words, of), func(_ *Editor, s *Step) { s.Value, s.inverse = v, false })
+				add(i, c, func(_ *Editor, s *Step) { s.Value, s.inverse = v, false })
 			}
 		case s.Prim.leaf() || s.Prim == Copy || s.Prim == Round:
 		default:
 			for arg, a := range s.Args {
 				if e.steps[a.step].Prim != Number && sameSizes(a.shape, s.Shape) && !(arg > 0 && sameView(a, s.Args[0])) {
-					words := name + " left out"
+					c := Change{Kind: StepLeftOut, Step: name}
 					if len(s.Args) > 1 && e.steps[s.Args[1-arg].step].Prim != Number {
-						words = fmt.Sprintf("one operand of %s alone", name)
+						c.Kind = OperandAlone
 					}
-					add(i, words, func(_ *Editor, s *Step) { s.handOn(s.Args[arg]) })
+					add(i, c, func(_ *Editor, s *Step) { s.handOn(s.Args[arg]) })
 				}
 			}
 			for _, other := range exchangeable[s.Prim] {
-				add(i, fmt.Sprintf("%s as %s", name, other), func(_ *Editor, s *Step) { s.Prim, s.byNumber = other, false })
+				add(i, Change{Kind: StepAs, Step: name, As: other.String()}, func(_ *Editor, s *Step) { s.Prim, s.byNumber = other, false })
 			}
 		}
 		if s.Prim == Tanh {
 			for _, f := range functionsForTanh {
-				add(i, "tanh as "+f.words, func(e *Editor, s *Step) {
+				add(i, Change{Kind: StepAs, Step: Tanh.String(), As: f.formula}, func(e *Editor, s *Step) {
 					step := s.Args[0]
 					v := f.of(e, step)
 					e.steps[i-first+e.inserted].handOn(v)

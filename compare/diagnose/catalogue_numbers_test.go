@@ -1,0 +1,87 @@
+package diagnose
+
+import "testing"
+
+func TestSentencesOfNumbersAndFunctions(t *testing.T) {
+	number := func(kind Kind, what TermKind, x, right float64) Mistake {
+		return Mistake{Kind: kind, Of: Term{Kind: what}, By: literal(x), For: literal(right)}
+	}
+	variant := func(kind Kind, of, by Term) Mistake {
+		return Mistake{Kind: kind, Place: "gelu_tanh", Of: of, By: by, For: function("silu")}
+	}
+	named := func(name string) Term { return Term{Kind: AName, Name: name} }
+	gate, post, up := tensorTerm("layers.0.mlp.gate_proj"), weightTerm("layers.0.post_attention_layernorm.weight"), weightTerm("layers.0.mlp.up_proj.weight")
+	const logits, out, scores, gated, o = "logits", "layers.*.out", "layers.*.self_attn.scores", "layers.*.mlp.gated", "layers.*.self_attn.o_proj"
+	saying(t, numberRows, []said{
+		{number("number.doubled", SoftCap, 60, 30), "the soft cap is twice what it should be: 60 for 30", logits, "logit-soft-cap"},
+		{number("number.halved", AFactor, 0.5, 1), "the factor is half of what it should be: 0.5 for 1", scores, "attention-scale"},
+		{number("number.times-root-2", ADivisor, 1.41421, 1), "the divisor is multiplied by √2: 1.41421 for 1", scores, "attention-scale"},
+		{number("number.over-root-2", Floor, 0.707107, 1), "the floor under the root is divided by √2: 0.707107 for 1", "norm", "inverted-norm"},
+		{number("number.negated", Epsilon, -1, 1), "epsilon is taken with the other sign: -1 for 1", "layers.*.input_layernorm", "epsilon"},
+		{number("number.squared", SomeValue, 4, 2), "a number is the square of what it should be: 4 for 2", "layers.*.mlp.cutoff", "activation-sparsity"},
+		{Mistake{Kind: "number.rooted", Of: named("√n"), By: literal(2), For: literal(4)}, "√n is the root of what it should be: 2 for 4", "embed_tokens", "embedding-scale"},
+		{number("number.inverted", AFactor, 0.25, 4), "the factor is the reciprocal of what it should be: 0.25 for 4", "embed_tokens", "embedding-scale"},
+		{number("number.two-sided-quantile", AFactor, 1.95996, 1.64485), "the factor is the quantile of both sides of a normal distribution, not of one side: 1.95996 for 1.64485", "layers.*.mlp.act_fn", "activation-sparsity"},
+
+		{Mistake{Kind: "activation.other", By: function("gelu"), For: function("gelu_tanh")}, "the activation is gelu, not gelu_tanh", "layers.*.mlp.act_fn", "exact-gelu"},
+		{Mistake{Kind: "activation.other", By: function("gelu_tanh"), For: function("gelu")}, "the activation is gelu_tanh, not gelu", gated, "exact-gelu"},
+		{Mistake{Kind: "activation.other", By: function("silu"), For: function("gelu_tanh")}, "the activation is silu, not gelu_tanh", gated, "activation"},
+		{Mistake{Kind: "activation.other-rounded", By: function("gelu"), For: function("gelu_tanh")}, "the activation is gelu, not gelu_tanh, each step rounded", gated, "exact-gelu"},
+		{Mistake{Kind: "activation.left-out", For: function("silu")}, "the activation silu is left out", gated, "activation"},
+		{variant("activation.step-left-out", named("tanh"), Term{}), "the activation gelu_tanh has tanh left out", gated, "activation"},
+		{variant("activation.step-left-out", Term{Kind: TheMinus}, Term{}), "the activation gelu_tanh has the minus left out", gated, "activation"},
+		{variant("activation.operand-alone", named("sum"), Term{}), "the activation gelu_tanh has one operand of sum alone", gated, "activation"},
+		{variant("activation.step-as", named("tanh"), function("erf(x)")), "the activation gelu_tanh has tanh as erf(x)", gated, "activation"},
+		{
+			variant("activation.number", Term{Kind: Constant, Name: "√(2/π)", X: 0.797885}, Term{Kind: ItsSquare, X: 0.63662}),
+			"the activation gelu_tanh has 0.63662, its square, for √(2/π), 0.797885", gated, "activation",
+		},
+		{variant("activation.number", literal(4), Term{Kind: ItsRoot, X: 2}), "the activation gelu_tanh has 2, its root, for 4", gated, "activation"},
+		{variant("activation.number", literal(4), Term{Kind: ItsReciprocal, X: 0.25}), "the activation gelu_tanh has 0.25, its reciprocal, for 4", gated, "activation"},
+		{variant("activation.number", literal(4), Term{Kind: TwiceIt, X: 8}), "the activation gelu_tanh has 8, twice it, for 4", gated, "activation"},
+		{variant("activation.number", literal(4), Term{Kind: HalfOfIt, X: 2}), "the activation gelu_tanh has 2, half of it, for 4", gated, "activation"},
+		{variant("activation.number", literal(4), Term{Kind: ItsNegative, X: -4}), "the activation gelu_tanh has -4, its negative, for 4", gated, "activation"},
+		{variant("activation.other-step-left-out", named("tanh"), Term{}), "the activation is gelu_tanh, not silu, with tanh left out", gated, "activation"},
+		{variant("activation.other-operand-alone", named("sum"), Term{}), "the activation is gelu_tanh, not silu, with one operand of sum alone", gated, "activation"},
+		{variant("activation.other-step-as", named("sum"), function("sub")), "the activation is gelu_tanh, not silu, with sum as sub", gated, "activation"},
+		{
+			variant("activation.other-number", Term{Kind: Constant, Name: "√(2/π)", X: 0.797885}, Term{Kind: ItsSquare, X: 0.63662}),
+			"the activation is gelu_tanh, not silu, with 0.63662, its square, for √(2/π), 0.797885", gated, "activation",
+		},
+		{Mistake{Kind: "tanh.clip"}, "tanh is a clip to ±1: values are cut off, not bent", logits, "logit-soft-cap"},
+		{Mistake{Kind: "tanh.softmax"}, "tanh is a softmax over the channels", scores, "attention-soft-cap"},
+		{Mistake{Kind: "tanh.sigmoid"}, "tanh is a sigmoid", o, "attention-soft-cap"},
+
+		{Mistake{Kind: "result.clipped-below", X: some(-10)}, "the result is never less than -10: it is clipped", scores, "attention-soft-cap"},
+		{Mistake{Kind: "result.clipped-above", X: some(10)}, "the result is never more than 10: it is clipped", scores, "attention-soft-cap"},
+		{Mistake{Kind: "result.clamped", X: some(10)}, "the result is clamped to ±10", "mask.full", "mask-value"},
+		{Mistake{Kind: "factor.inserted", Of: theResult, X: some(0.125)}, "the result is multiplied by 0.125", scores, "attention-scale"},
+		{Mistake{Kind: "factor.inserted", Of: theResult, X: some(0.125), Called: "1/√head_dim"}, "the result is multiplied by 0.125 (1/√head_dim)", "layers.*.self_attn.q_rope", "scale-moved-to-the-queries"},
+		{Mistake{Kind: "factor.inserted", Of: gate, X: some(2)}, "layers.*.mlp.gate_proj is multiplied by 2", gated, ""},
+		{Mistake{Kind: "addend.inserted", Of: gate, X: some(1)}, "1 is added to layers.*.mlp.gate_proj", gated, ""},
+		{Mistake{Kind: "soft-cap.inserted", Of: theResult, X: some(30)}, "the result is capped: tanh, with a soft cap of 30", logits, "logit-soft-cap"},
+		{Mistake{Kind: "soft-cap.inserted", Of: theResult, X: some(50), Called: "attn_logit_softcapping"}, "the result is capped: tanh, with a soft cap of 50 (attn_logit_softcapping)", scores, "attention-soft-cap"},
+		{Mistake{Kind: "value.unused", Of: gate}, "layers.*.mlp.gate_proj is not used: it counts as 0", gated, ""},
+		{Mistake{Kind: "tensor.added", Of: theResult, By: gate}, "layers.*.mlp.gate_proj is added to the result", out, "source-of-the-residual"},
+		{Mistake{Kind: "tensor.taken-off", Of: theResult, By: gate}, "layers.*.mlp.gate_proj is taken off the result", out, ""},
+		{Mistake{Kind: "vector.inserted", Of: theResult, By: post}, "the result is multiplied by layers.*.post_attention_layernorm.weight", logits, "logit-scale"},
+		{Mistake{Kind: "vector.inserted", Of: gate, By: Term{Kind: OnePlus, Name: post.Name}}, "layers.*.mlp.gate_proj is multiplied by 1+layers.*.post_attention_layernorm.weight", gated, ""},
+		{
+			Mistake{Kind: "weight.folded", Of: up, By: Term{Kind: OnePlus, Name: post.Name}},
+			"the columns of layers.*.mlp.up_proj.weight are multiplied by 1+layers.*.post_attention_layernorm.weight: it is folded into the matrix", "layers.*.mlp.up_proj", "",
+		},
+		{
+			Mistake{Kind: "weight.scales-of-blocks", Of: up, Runs: makeRuns(Run{0, 8, 16, ""}, Run{8, 16, 8, unscaledRows}, Run{16, 24, 16, scaledTwice})},
+			"layers.*.mlp.up_proj.weight: rows 0 to 7 have the scale of rows 16 to 23; rows 8 to 15 lack their scale; rows 16 to 23 have their scale twice", "layers.*.mlp.up_proj", "quantised-weight",
+		},
+		{
+			Mistake{Kind: "weight.scales-of-blocks", Of: up, Runs: makeRuns(Run{0, 8, 0, unscaledRows}, Run{8, 16, 8, unscaledRows}, Run{16, 24, 16, unscaledRows}, Run{24, 32, 24, unscaledRows})},
+			"layers.*.mlp.up_proj.weight: rows 0 to 7 lack their scale; rows 8 to 15 lack their scale; rows 16 to 23 lack their scale; and 1 blocks more", "layers.*.mlp.up_proj", "quantised-weight",
+		},
+		{
+			Mistake{Kind: "logits.repetition-penalty", X: some(1.1)},
+			"logits of ids of the input are divided by 1.1 where they are above 0, and multiplied by it below: a repetition penalty", logits, "logit-scale",
+		},
+		{Mistake{Kind: "logits.presence-penalty", X: some(0.5)}, "logits of ids of the input are lowered by 0.5: a presence penalty", logits, ""},
+	})
+}
