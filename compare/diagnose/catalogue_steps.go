@@ -63,8 +63,8 @@ var stepRows = []Row{
 	{Kind: "elements.rolled-and-back", Words: "{of} is moved by {n} along {axis}, and so is the result"},
 	{Kind: "elements.halves-exchanged", Words: "{of} has the halves of {axis} exchanged"},
 	{Kind: "elements.halves-exchanged-and-back", Words: "{of} has the halves of {axis} exchanged, and so is the result"},
-	{Kind: "elements.blocks", Words: "{of} has {axis} in another order: its blocks of {n}, such as those of heads, are read as [{k}, {m}] with its axes exchanged"},
-	{Kind: "elements.blocks-and-back", Words: "{of} has {axis} in another order: its blocks of {n}, such as those of heads, are read as [{k}, {m}] with its axes exchanged, and so is the result"},
+	{Kind: "elements.blocks", Words: "{of} has {axis} in another order: its blocks of {n}, such as those of heads, are read as \\[{k}, {m}\\] with its axes exchanged"},
+	{Kind: "elements.blocks-and-back", Words: "{of} has {axis} in another order: its blocks of {n}, such as those of heads, are read as \\[{k}, {m}\\] with its axes exchanged, and so is the result"},
 	{Kind: "elements.reversed", Words: "{of} is reversed along {axis}"},
 	{Kind: "elements.reversed-and-back", Words: "{of} is reversed along {axis}, and so is the result"},
 	{Kind: "elements.blocks-reversed", Words: "{of} has {axis} in another order: its blocks of {n}, such as those of heads, are in reverse"},
@@ -87,8 +87,8 @@ var stepRows = []Row{
 	{Kind: "rope.interleaved", Words: "neighbours are paired, not halves: element 2j goes with 2j+1"},
 	{Kind: "elements.interleaved-and-back", Words: "{of} is read in the order of {n} interleaved parts along {axis}, and so is the result"},
 	{Kind: "elements.blocks-interleaved", Words: "{of} has {axis} in another order: in each block of {n}, halves are interleaved or neighbours set apart"},
-	{Kind: "elements.by-turns", Words: "{of} has {axis} in another order: all read as {n} parts, by turns: [{n}, {m}] with its axes exchanged"},
-	{Kind: "elements.blocks-by-turns", Words: "{of} has {axis} in another order: each block of {k} read as {n} parts, by turns: [{n}, {m}] with its axes exchanged"},
+	{Kind: "elements.by-turns", Words: "{of} has {axis} in another order: all read as {n} parts, by turns: \\[{n}, {m}\\] with its axes exchanged"},
+	{Kind: "elements.blocks-by-turns", Words: "{of} has {axis} in another order: each block of {k} read as {n} parts, by turns: \\[{n}, {m}\\] with its axes exchanged"},
 
 	// Numbers.
 	{Kind: "number.value", Words: "{of} is {x}[ ({called})]"},

@@ -2,8 +2,10 @@ package diagnose
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
 )
 
 // A Mistake is one difference between a port and the model, as data. Two mistakes are the same if they are equal. The row of its kind in
@@ -72,7 +74,7 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 // Tokens are the tokens of a mistake that not all tokens have. The zero value is all of them.
 type Tokens struct {
 	Some   bool   `json:"some,omitempty"`
-	From   Number `json:"from_id,omitzero"`  // the smallest of their ids, where all other tokens have smaller ids
+	From   Number `json:"from_id,omitzero"` // the smallest of their ids, where all other tokens have smaller ids
 	Called string `json:"called,omitempty"` // the field of the configuration that From is beyond
 }
 
@@ -82,7 +84,7 @@ type Term struct {
 	// Name is the role of a tensor ("layers.*.mlp.gate_proj") or weight, the operation and name of a step ("rms_norm.eps"), or the name of
 	// a function ("gelu_tanh").
 	Name string  `json:"name,omitempty"`
-	X    float64 `json:"x,omitempty"`      // of a number, a factor, a divisor
+	X    float64 `json:"x,omitempty"`     // of a number, a factor, a divisor
 	Item Number  `json:"stream,omitzero"` // the stream of a tensor that is meant
 	// Before is set for the tensor of the pass before.
 	Before bool `json:"before,omitempty"`
@@ -121,6 +123,37 @@ const (
 	Theta     TermKind = "theta"
 	Scaling   TermKind = "scaling"
 )
+
+// The kinds of terms of caches, rows and what is read.
+const (
+	TheCache    TermKind = "the-cache"
+	TheCached   TermKind = "cached"           // what a cache holds of a role
+	TheKept     TermKind = "of-passes-before" // what a cache holds of a role and the pass does not write
+	Operation   TermKind = "operation"        // of the order, by its kind
+	ALayer      TermKind = "layer"
+	RowsOf      TermKind = "rows-of"
+	OtherRowsOf TermKind = "other-rows-of"
+	OwnRows     TermKind = "own-rows"
+	Zeros       TermKind = "zeros"
+	// Lists of names, with a comma between two.
+	Modules    TermKind = "modules"
+	Operations TermKind = "operations"
+	Others     TermKind = "others" // "a=b": a tensor or weight, and the one that is in its place
+	// Scales of rounded numbers, by what has one of its own.
+	ScalesOfTokensAndHeads TermKind = "scales-of-tokens-and-heads"
+	ScalesOfTokens         TermKind = "scales-of-tokens"
+	ScalesOfHeads          TermKind = "scales-of-heads"
+	ScalesOfChannels       TermKind = "scales-of-channels"
+	OneScale               TermKind = "one-scale"
+)
+
+// listTerm is the term of a list of names.
+func listTerm(kind TermKind, names []string) Term {
+	return Term{Kind: kind, Name: strings.Join(names, ",")}
+}
+
+// operationTerm is the term of the operation of an entry of the order.
+func operationTerm(e *order.Entry) Term { return Term{Kind: Operation, Name: e.Op.Kind()} }
 
 // stepTerm is the term of a step by its operation and name.
 func stepTerm(site string) Term { return Term{Kind: Step, Name: site} }

@@ -188,9 +188,13 @@ var pages = []page{
 func (s *search) page(n Name) string {
 	role := Role(s.m.List.Entries[s.first.Node.Entry].Name)
 	old := pageOf(role, n.What)
-	if row := catalogue()[n.Mistake.Kind]; row != nil && row.Pages != nil {
-		if now := n.Mistake.page(role); now != old {
-			panic(fmt.Sprintf("%s: %q (%s): page %q, was %q", role, n.What, n.Mistake.Kind, now, old))
+	kind, now := n.Mistake.Kind, n.Mistake.page(role)
+	if n.Relation.Kind != "" {
+		kind, now = n.Relation.Kind, n.Relation.page(role)
+	}
+	if row := catalogue()[kind]; row != nil && row.Pages != nil {
+		if now != old {
+			panic(fmt.Sprintf("%s: %q (%s): page %q, was %q", role, n.What, kind, now, old))
 		}
 	}
 	return old

@@ -1,0 +1,97 @@
+package diagnose
+
+import (
+	"regexp"
+	"slices"
+)
+
+// onRoles is a page for entries of some roles.
+func onRoles(anchor, roles string) Page { return Page{Anchor: anchor, Roles: roles} }
+
+// ofNames is a page for entries of some roles, where a term of the mistake or relation has a name that fits a pattern.
+func ofNames(anchor, roles, names string) Page {
+	fits := pattern(names)
+	return Page{
+		Anchor: anchor, Roles: roles,
+		If: func(m Mistake) bool { return anyNamed(fits(), m.Of, m.By, m.For) },
+		Of: func(r Relation) bool { return anyNamed(fits(), r.Of, r.By) },
+	}
+}
+
+// anyNamed reports whether the name of a term fits a pattern.
+func anyNamed(fits *regexp.Regexp, terms ...Term) bool {
+	return slices.ContainsFunc(terms, func(t Term) bool { return fits.MatchString(t.Name) })
+}
+
+// ofBy is a page for mistakes and relations of whose By something is true.
+func ofBy(anchor, roles string, is func(Term) bool) Page {
+	return Page{Anchor: anchor, Roles: roles, If: func(m Mistake) bool { return is(m.By) }, Of: func(r Relation) bool { return is(r.By) }}
+}
+
+// ofByName is ofBy with a pattern for the name.
+func ofByName(anchor, roles, names string) Page {
+	fits := pattern(names)
+	return ofBy(anchor, roles, func(t Term) bool { return fits().MatchString(t.Name) })
+}
+
+// ofOf is a page for mistakes of whose Of something is true.
+func ofOf(anchor, roles string, is func(Term) bool) Page {
+	return Page{Anchor: anchor, Roles: roles, If: func(m Mistake) bool { return is(m.Of) }}
+}
+
+// isKind makes a test for the kind of a term.
+func isKind(kinds ...TermKind) func(Term) bool {
+	return func(t Term) bool { return slices.Contains(kinds, t.Kind) }
+}
+
+// isBefore reports whether a term is of the pass before.
+func isBefore(t Term) bool { return t.Before }
+
+// namePages are the pages of what the names of other tensors, weights and operations are about. They come before those of what is said, and those
+// of laterNamePages behind these.
+var (
+	namePages = []Page{
+		ofNames("rotary-scaling", tables, `scal`),
+		ofNames("keys-cached-before-rotation", caches, `k_norm|k_proj`),
+		ofNames("attention-soft-cap", behindProbs, `tanh`),
+		ofNames("direction-of-rotation", rotated, `rope\.sum|turned|sin`),
+		ofNames("attention-soft-cap", `scores`, `cap|tanh|clip|clamp`),
+		ofNames("rotary-before-norm", norms, `rope`),
+		ofNames("inverted-norm", norms, `quotient`),
+		ofNames("activation-sparsity", `sparse|cutoff|act_fn`, `cutoff|std\.|quantile|sparse`),
+	}
+	laterNamePages = []Page{
+		ofNames("activation", functions, `activation|gelu|silu`),
+		ofNames("per-layer-rows", `^embed_tokens_per_layer$`, `table|row|ids`),
+		ofNames("logit-soft-cap", `^logits$`, `cap|tanh|factor`),
+	}
+)
+
+// rolePages are the pages of roles that have one whatever is said of them. They come last.
+var rolePages = []Page{
+	onRoles("stale-cache-slot", caches),
+	onRoles("activation-sparsity", `sparse|cutoff`),
+	onRoles("per-layer-scales", perLayer),
+	onRoles("embedding-scale", `^embed_tokens`),
+	onRoles("altup-router", routers),
+	onRoles("altup-coefficients", `altup\.(predict|correct|scale_corrected_output|prediction_coefs|correction_coefs)$`),
+	onRoles("merging-the-streams", `^altup\.`),
+	onRoles("laurel", `\.laurel$`),
+}
+
+// behindProbs are the roles of entries over a cut that begins with the probabilities.
+const behindProbs = `probs|context|o_proj`
+
+// perLayer are the roles of tables of the layers and what is made of them.
+const perLayer = `^embed_tokens_per_layer|^per_layer_`
+
+// routers are the roles of what AltUp's router reads and gives.
+const routers = `router_input$|modalities$`
+
+// pagesOf are the pages of a kind whose terms have names, in their order: those before the pages of names, those behind them, and the last.
+func pagesOf(before, behind []Page, last ...Page) []Page {
+	return slices.Concat(before, namePages, behind, laterNamePages, last, rolePages)
+}
+
+// rolesOr are the pages of a kind whose terms have no names.
+func rolesOr(pages ...Page) []Page { return slices.Concat(pages, rolePages) }
