@@ -21,7 +21,7 @@ type Row struct {
 	// Words is the sentence. A hole {of} is filled with the field of that name, see holes; a part in brackets is left out if a field in it
 	// has its zero value. A bracket of the sentence itself has a backslash before it.
 	Words string
-	// Each is what a hole {each} says of a run that is another one, and Zero of one that is zeros. Between stands between two runs.
+	// Each fills the hole {each} for each run, and Zero does for a run of zeros. Between stands between two runs.
 	Each, Zero, Between string
 	// Pages are where the kind is explained in docs/mistakes.md. The first page that fits an entry is the page of a mistake there.
 	Pages []Page

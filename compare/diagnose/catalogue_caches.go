@@ -39,7 +39,7 @@ var cacheRows = []Row{
 	{Kind: "cache.rounded-to-multiples", Words: "{of} is rounded to multiples of {x}: a fixed scale", Pages: []Page{onRoles("quantised-cache", "")}},
 }
 
-// The pages of what is said of slots, of what slots hold, and of an order of them.
+// ofSlots, ofHeldSlots and ofOrder are the pages of mistakes in slots, in what a slot holds, and in the order of slots.
 var (
 	ofSlots     = []Page{onRoles("unwritten-cache-slots", "probs")}
 	ofHeldSlots = []Page{onRoles("unwritten-cache-slots", "probs"), onRoles("zero-cache-slot", caches)}
@@ -48,7 +48,7 @@ var (
 	}
 )
 
-// holdsAnother reports whether a slot holds another one, and is not zero.
+// holdsAnother reports whether a slot holds the token of another slot.
 func holdsAnother(m Mistake) bool {
 	return slices.ContainsFunc(m.Runs.list(), func(r Run) bool { return r.Is != isZero })
 }

@@ -47,8 +47,8 @@ func isKind(kinds ...TermKind) func(Term) bool {
 // isBefore reports whether a term is of the pass before.
 func isBefore(t Term) bool { return t.Before }
 
-// namePages are the pages of what the names of other tensors, weights and operations are about. They come before those of what is said, and those
-// of laterNamePages behind these.
+// namePages and laterNamePages are the pages that follow from the name of another tensor, weight or operation. The pages of the kind itself come
+// after the former and before the latter.
 var (
 	namePages = []Page{
 		ofNames("rotary-scaling", tables, `scal`),
@@ -67,7 +67,7 @@ var (
 	}
 )
 
-// rolePages are the pages of roles that have one whatever is said of them. They come last.
+// rolePages are the pages of roles whose mistakes all have one page. They come last.
 var rolePages = []Page{
 	onRoles("stale-cache-slot", caches),
 	onRoles("activation-sparsity", `sparse|cutoff`),
@@ -88,7 +88,7 @@ const perLayer = `^embed_tokens_per_layer|^per_layer_`
 // routers are the roles of what AltUp's router reads and gives.
 const routers = `router_input$|modalities$`
 
-// pagesOf are the pages of a kind whose terms have names, in their order: those before the pages of names, those behind them, and the last.
+// pagesOf are all pages of a kind whose terms have names: those before namePages, those between namePages and laterNamePages, and the last.
 func pagesOf(before, behind []Page, last ...Page) []Page {
 	return slices.Concat(before, namePages, behind, laterNamePages, last, rolePages)
 }

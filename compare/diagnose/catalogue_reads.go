@@ -49,8 +49,8 @@ var readRows = []Row{
 // rowsWords says how many rows are others.
 const rowsWords = "{n} of {m} rows are {by}[ (in {of}: {at})]"
 
-// eachPages are the pages of what is read in the place of something else; readPages are those where a tensor is read as it is, and streamPages those
-// where it is another stream.
+// readPages are the pages of another tensor or stream that is read, streamPages those of another stream of the same tensor, and eachPages those of
+// a tensor that each entry of a role reads in its own way.
 var (
 	eachPages = pagesOf(nil, []Page{
 		onRoles("crossed-projections", caches), {Anchor: "one-plus-the-weight", Roles: norms, If: isNext}, onRoles("gate-and-up", gateAndUp),
@@ -76,7 +76,7 @@ var (
 // gateAndUp are the roles of what reads the projections of a gated MLP.
 const gateAndUp = `mlp\.(act_fn|gated)$`
 
-// rowPages are the pages of what is said of rows, and relatedPages those of rows that are others.
+// rowPages are the pages of mistakes in rows of a table, and relatedPages those of rows that are rows of another tensor.
 var (
 	rowPages     = []Page{onRoles("per-layer-rows", `^embed_tokens_per_layer$`), onRoles("per-layer-scales", perLayer), onRoles("embedding-rows", `^embed_tokens`)}
 	relatedPages = pagesOf([]Page{ofBy("stale-cache-slot", rotated, isBefore)}, []Page{
@@ -85,7 +85,7 @@ var (
 	notFinitePages = []Page{onRoles("not-finite", "")}
 )
 
-// isMask, isStream and isWeight report what a term is: a mask that is read as it is, a stream, and a weight.
+// isMask, isStream and isWeight report whether a term is a whole mask, a stream of a tensor, or a weight.
 func isMask(t Term) bool   { return strings.HasPrefix(t.Name, "mask") && !t.Item.Has }
 func isStream(t Term) bool { return t.Item.Has }
 func isWeight(t Term) bool { return strings.HasSuffix(t.Name, "weight") }
@@ -96,7 +96,7 @@ func isPlusOne(t Term) bool { return t.Kind == TheAddend && strings.HasPrefix(sh
 // isNext reports whether each reads the stream after its own.
 func isNext(m Mistake) bool { return m.N == 1 }
 
-// readsLayer reports whether the whole entry reads another tensor of a layer as it is.
+// readsLayer reports whether a mistake of no single step reads a tensor of a layer, and not a stream of it.
 func readsLayer(m Mistake) bool {
 	return m.Of == Term{} && strings.HasPrefix(m.By.Name, "layers") && !m.By.Item.Has
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// instances looks for what entries read of another layer, or stream: each entry by itself, all of its passes together. The term is that of what
-// they should read.
+// instances looks for a tensor or weight of another layer or stream that each entry reads. It is the same one in all passes of an entry. The term
+// names what the entries should read.
 func (s *search) instances(rank int, of Term, others []string, class program.Class, with func(other string) func(e *Entry) *program.Edited) error {
 	if len(others) < 2 {
 		return nil

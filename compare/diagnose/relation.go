@@ -13,10 +13,10 @@ type Relation struct {
 	Kind Kind `json:"kind,omitempty"`
 	// Place is the role of the tensor that the rows are of; "zeros" for rows of zeros.
 	Place string `json:"place,omitempty"`
-	// Of is what the statement is about, and By is what it is equal to.
+	// Of is the tensor or operation of the statement, and By has the rows that the port's rows are equal to.
 	Of Term `json:"of,omitzero"`
 	By Term `json:"by,omitzero"`
-	// N of M rows are others. K is an index.
+	// N of M rows are wrong. K is the index of the right one.
 	N int `json:"n,omitempty"`
 	M int `json:"m,omitempty"`
 	K int `json:"k,omitempty"`
@@ -57,8 +57,8 @@ type spot struct {
 // mostIndexes is how many indexes of an axis are listed.
 const mostIndexes = 4
 
-// spots are the axes of a shape of which the elements at some offsets do not have all indexes but [mostIndexes] at most. The shape is the
-// first axes of the first entry's result. There are none where it is not known what these axes count.
+// spots says in which few indexes of each axis the elements at some offsets lie. An axis of which they have all indexes, or more than
+// [mostIndexes], is left out. The shape has the first axes of the first entry's result. The result is nil if the meaning of its axes is not known.
 func (s *search) spots(shape, offsets []int) []spot {
 	axes := s.m.List.Entries[s.first.Node.Entry].Axes
 	if len(axes) != len(s.first.Program.Out.Shape()) {

@@ -12,14 +12,14 @@ type Run struct {
 	Of       string // the role of the tensor or weight that they are of, where it is another one
 }
 
-// What a run is if it is no other run.
+// A run of zeros, and a run of which nothing else is known than that it is wrong.
 const (
 	isZero    = -1
 	isUnknown = -2
 )
 
-// Runs are runs as a value: "0-3=4;7=0" are 0 to 3, which are 4 to 7, and 7, which is 0. "0-3=-" are zeros, "0-3=4@layers.*.mlp.up_proj.weight" rows of another
-// weight, and "0-3" are others of which it is not known what they are.
+// Runs are runs as a value. "0-3=4;7=0" are two runs: 0 to 3 are 4 to 7, and 7 is 0. "0-3=-" is a run of zeros, "0-3=4@layers.*.mlp.up_proj.weight" is a run of
+// rows of another weight, and "0-3" is a run that is wrong in an unknown way.
 type Runs string
 
 // makeRuns writes runs.
@@ -120,7 +120,7 @@ func endsWords(from, to int) string {
 	return fmt.Sprintf("%d to %d", from, to-1)
 }
 
-// each says of each run what the row of the kind says of one.
+// each fills the hole {each}: the row has the words for one run.
 func (m Mistake) each() string {
 	row := catalogue()[m.Kind]
 	var all []string

@@ -168,9 +168,15 @@ func joined(e *Entry, slots []slot) *program.Edited {
 	return ended(ed)
 }
 
-// slotMistake is what a cache holds that it should not.
+// slotMistake is the mistake of a cache whose slots hold other tokens than they should.
 func slotMistake(right, now []slot) Mistake {
-	m := Mistake{Place: cacheSite, Of: Term{Kind: TheCache}}
+	m := slotsHeld(right, now)
+	m.Place, m.Of = cacheSite, Term{Kind: TheCache}
+	return m
+}
+
+// slotsHeld is slotMistake without the place.
+func slotsHeld(right, now []slot) Mistake {
 	var zero, other []Run
 	for k := range now {
 		switch {
@@ -185,33 +191,33 @@ func slotMistake(right, now []slot) Mistake {
 	lacking := slices.DeleteFunc(slices.Clone(right), have)
 	switch {
 	case len(other) == 0:
-		m.Kind, m.Runs = "cache.slot-unwritten", makeRuns(zero...)
-		return m
+		return Mistake{Kind: "cache.slot-unwritten", Runs: makeRuns(zero...)}
 	case len(lacking) == 0:
-		m.Kind = "cache.order"
+		return Mistake{Kind: "cache.order"}
+	}
+	if m, ok := repeated(right, now); ok {
 		return m
 	}
-	if m.repeated(right, now) || m.elsewhere(right, now) {
+	if m, ok := shifted(right, now); ok {
 		return m
 	}
-	if m.N = sink(right, now); m.N > 0 {
-		m.Kind = "cache.sink"
-		return m
+	if n := sink(right, now); n > 0 {
+		return Mistake{Kind: "cache.sink", N: n}
 	}
 	older := true
 	for k := range now {
 		older = older && now[k].input == right[k].input && now[k].index <= right[k].index || now[k] == right[k]
 	}
-	if m.Kind = "cache.oldest-kept"; !older {
-		m.Kind, m.Runs = "cache.other-slots", makeRuns(other...)
+	if older {
+		return Mistake{Kind: "cache.oldest-kept"}
 	}
-	return m
+	return Mistake{Kind: "cache.other-slots", Runs: makeRuns(other...)}
 }
 
-// slotRun is one slot that holds another, or zeros.
+// slotRun is the run of one slot, with the slot that should hold what it holds.
 func slotRun(k, is int) Run { return Run{From: k, To: k + 1, Is: is} }
 
-// shouldHold is the slot that should hold what another one holds. It is isUnknown if no slot should.
+// shouldHold is the number of the slot that should hold a token. It is isUnknown if the token should be in no slot.
 func shouldHold(right []slot, held slot) int {
 	if k := slices.Index(right, held); k >= 0 {
 		return k
@@ -231,9 +237,9 @@ func sink(right, now []slot) int {
 	return n
 }
 
-// elsewhere makes a mistake that of slots which hold what another slot should hold, where that one is 0: written in another place. It
-// reports whether all slots that are wrong do.
-func (m *Mistake) elsewhere(right, now []slot) bool {
+// shifted is the mistake of tokens that are written into another slot, while their own slot stays 0. It reports whether this is true of all
+// slots that are wrong.
+func shifted(right, now []slot) (Mistake, bool) {
 	var runs []Run
 	for k := range now {
 		if now[k] == right[k] {
@@ -246,15 +252,14 @@ func (m *Mistake) elsewhere(right, now []slot) bool {
 		case from >= 0 && now[from].input < 0:
 			runs = append(runs, slotRun(k, from))
 		default:
-			return false
+			return Mistake{}, false
 		}
 	}
-	m.Kind, m.Runs = "cache.written-elsewhere", makeRuns(runs...)
-	return true
+	return Mistake{Kind: "cache.written-elsewhere", Runs: makeRuns(runs...)}, true
 }
 
-// repeated makes a mistake that of slots which hold what another slot holds and should hold. It reports whether one does.
-func (m *Mistake) repeated(right, now []slot) bool {
+// repeated is the mistake of slots that hold the same token as another slot. It reports whether there is such a slot.
+func repeated(right, now []slot) (Mistake, bool) {
 	var again []Run
 	of, ring, known := -1, 0, 0
 	for k := range now {
@@ -277,16 +282,13 @@ func (m *Mistake) repeated(right, now []slot) bool {
 	}
 	switch {
 	case len(again) == 0:
-		return false
+		return Mistake{}, false
 	case len(again) == 1:
-		m.Kind, again[0].Is = "cache.slot-repeated", of
+		return Mistake{Kind: "cache.slot-repeated", Runs: makeRuns(slotRun(again[0].From, of))}, true
 	case known == len(again) && ring > 0:
-		m.Kind, m.N = "cache.ring", ring
-	default:
-		m.Kind = "cache.slots-of-another"
+		return Mistake{Kind: "cache.ring", N: ring, Runs: makeRuns(again...)}, true
 	}
-	m.Runs = makeRuns(again...)
-	return true
+	return Mistake{Kind: "cache.slots-of-another", Runs: makeRuns(again...)}, true
 }
 
 // stale looks for a result that is a slot of a tensor of the pass before: the last along one axis.
