@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -32,15 +31,13 @@ func (s *search) applied() error {
 			if at < 0 && role == Role(own) || at == unrounded { // see again
 				continue
 			}
+			m := Mistake{Kind: "operation.taken-of-result", Place: role, Of: operationTerm(other), For: tensorTerm(role)}
+			if at >= 0 {
+				m.Kind, m.By = "operation.taken-first", s.value(s.first, t.Result(at))
+			}
 			h := hypothesis{
-				class: program.Inserted, rank: 5000 + k,
+				class: program.Inserted, rank: 5000 + k, say: func(*Entry) Name { return m.name() },
 				make: func(e *Entry) *program.Edited { return s.inserted(e, other.Name, at, true) },
-				say: func(e *Entry) Name {
-					if at >= 0 {
-						return Name{What: fmt.Sprintf("%s is taken of %s first, as in %s", other.Op.Kind(), s.value(s.first, t.Result(at)), role), Site: role}
-					}
-					return Name{What: fmt.Sprintf("%s is taken of the result, as in %s", other.Op.Kind(), role), Site: role}
-				},
 			}
 			if err := s.try(h); err != nil {
 				return err
@@ -75,12 +72,12 @@ func (s *search) overwritten(other *order.Entry, at, rank int) error {
 		return nil
 	}
 	for inner := 1; inner <= mostInner; inner++ {
-		n := Name{What: fmt.Sprintf("%s is overwritten: what %s has computed of it before its last step is read in its place, as in %s", what, other.Op.Kind(), Role(other.Name)), Site: Role(other.Name)}
+		m := Mistake{Kind: "operand.overwritten", Place: Role(other.Name), Of: what, By: operationTerm(other), For: tensorTerm(other.Name)}
 		if inner > 1 {
-			n.What = fmt.Sprintf("%s is overwritten: what %s has computed of it before its last %d steps is read in its place, as in %s", what, other.Op.Kind(), inner, Role(other.Name))
+			m.Kind, m.N = "operand.overwritten-earlier", inner
 		}
 		if err := s.try(hypothesis{
-			class: program.Inserted, rank: 6000 + 10*rank + inner, say: func(*Entry) Name { return n },
+			class: program.Inserted, rank: 6000 + 10*rank + inner, say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited { return s.insertedUpTo(e, other.Name, at, true, inner) },
 		}); err != nil {
 			return err
@@ -98,7 +95,9 @@ func (s *search) again() error {
 	for rank, at := range []int{result, unrounded} {
 		if err := s.try(hypothesis{
 			class: program.Twice, rank: 1000 + rank, of: "again", make: func(e *Entry) *program.Edited { return s.inserted(e, own.Name, at, true) },
-			say: func(*Entry) Name { return Name{What: own.Op.Kind() + " is applied twice", Site: Role(own.Name)} },
+			say: func(*Entry) Name {
+				return Mistake{Kind: "operation.twice", Place: Role(own.Name), Of: operationTerm(own)}.name()
+			},
 		}); err != nil {
 			return err
 		}
@@ -215,7 +214,7 @@ func (s *search) take(ed *program.Editor, o operation, v program.Var) program.Va
 	y := ed.Apply(o.entry.Op, o.entry.Op.Kind(), o.entry.Size(s.m.Passes[o.pass], s.m.List.Config.SlidingWindow), in, w)
 	if o.inner > 0 {
 		if y, ok = ed.Inner(first, y, o.inner); !ok {
-			return ed.Fail("no such step")
+			return ed.Fail("step")
 		}
 	}
 	if !o.unstored {
@@ -266,11 +265,11 @@ func (s *search) partly() error {
 			if every && width%n != 0 {
 				continue
 			}
-			text := fmt.Sprintf("the first %d of its channels alone take part; channels %d to %d are left as they are", n, n, width-1)
+			m := Mistake{Kind: "channels.first-alone", N: n, M: width}
 			if err := s.try(hypothesis{
 				class: program.Whole, rank: rank,
 				make: func(e *Entry) *program.Edited { return s.part(e, n, every) },
-				say:  func(*Entry) Name { return Name{What: text} },
+				say:  func(*Entry) Name { return m.name() },
 			}); err != nil {
 				return err
 			}

@@ -1,11 +1,16 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
 )
+
+// cacheSite is the place of a mistake in what a cache holds.
+const cacheSite = "cache"
+
+// cachedTerm is the term of what a cache holds of a role.
+func cachedTerm(role string) Term { return Term{Kind: TheCached, Name: role} }
 
 // mostCached is how many slots of a cache are tried each by itself.
 const mostCached = 32
@@ -65,66 +70,65 @@ func (s *search) cachedSlots(role string) error {
 	st := &s.first.Program.Steps[steps[len(steps)-1]]
 	most := min(st.Shape[st.Axis], mostCached)
 	rank := 0
-	all := func(what string, make func(e *Entry) *program.Edited) error {
+	mistake := func(kind Kind, n int, runs ...Run) Mistake {
 		rank++
-		return s.try(hypothesis{
-			class: program.Known, rank: 500 + rank, make: make, say: func(*Entry) Name { return Name{What: what, Site: "cache"} },
-		})
+		return Mistake{Kind: kind, Place: cacheSite, Of: cachedTerm(role), N: n, Runs: makeRuns(runs...)}
 	}
-	try := func(what string, solved int, from func(slots []int)) error {
-		rank++
+	all := func(m Mistake, make func(e *Entry) *program.Edited) error {
+		return s.try(hypothesis{class: program.Known, rank: 500 + rank, make: make, say: func(*Entry) Name { return m.name() }})
+	}
+	try := func(m Mistake, solved int, from func(slots []int)) error {
 		return s.try(hypothesis{
 			class: program.Known, rank: 500 + rank, solved: solved,
 			make: func(e *Entry) *program.Edited { return s.reslotted(e, role, from) },
-			say:  func(*Entry) Name { return Name{What: what, Site: "cache"} },
+			say:  func(*Entry) Name { return m.name() },
 		})
 	}
 	for _, c := range []struct {
-		what string
+		kind Kind
 		make func(e *Entry) *program.Edited
 	}{
-		{"the cached " + role + " keeps the oldest, not the newest", func(e *Entry) *program.Edited { return s.oldest(e, role) }},
-		{"the slots that decode steps write of the cached " + role + " are 0: not written", func(e *Entry) *program.Edited {
+		{"cache.oldest-kept", func(e *Entry) *program.Edited { return s.oldest(e, role) }},
+		{"cache.decode-unwritten", func(e *Entry) *program.Edited {
 			return s.reslotted(e, role, func(at []int) { s.decoded(e, at, func(int) int { return -1 }) })
 		}},
-		{"decode steps write the last slot of the prompt again into the cached " + role + ": stale", func(e *Entry) *program.Edited {
+		{"cache.decode-stale", func(e *Entry) *program.Edited {
 			return s.reslotted(e, role, func(at []int) { s.decoded(e, at, func(first int) int { return first - 1 }) })
 		}},
 	} {
-		if err := all(c.what, c.make); err != nil {
+		if err := all(mistake(c.kind, 0), c.make); err != nil {
 			return err
 		}
 	}
 	for n := 1; n <= mostSink; n++ {
-		what := fmt.Sprintf("the cached %s keeps the first %d for good, and as many fewer of the newest: an attention sink", role, n)
-		if err := all(what, func(e *Entry) *program.Edited { return s.firstsKept(e, role, n) }); err != nil {
+		if err := all(mistake("cache.sink", n), func(e *Entry) *program.Edited { return s.firstsKept(e, role, n) }); err != nil {
 			return err
 		}
 	}
-	if err := try("the newest slot of the cached "+role+" is 0: it is not written", 0, func(at []int) { at[len(at)-1] = -1 }); err != nil {
+	if err := try(mistake("cache.newest-unwritten", 0), 0, func(at []int) { at[len(at)-1] = -1 }); err != nil {
 		return err
 	}
-	if err := try("the newest slot of the cached "+role+" holds what that before it holds: stale", 0, func(at []int) { at[len(at)-1]-- }); err != nil {
+	if err := try(mistake("cache.newest-stale", 0), 0, func(at []int) { at[len(at)-1]-- }); err != nil {
 		return err
 	}
 	for _, by := range []int{1, -1} {
-		if err := try(fmt.Sprintf("the slots of the cached %s are moved by %d: they are in another order", role, by), 0, func(at []int) { roll(at, by) }); err != nil {
+		if err := try(mistake("cache.slots-moved", by), 0, func(at []int) { roll(at, by) }); err != nil {
 			return err
 		}
 	}
 	for k := range most {
-		if err := try(fmt.Sprintf("slot %d of the cached %s is 0: it is not written", k, role), 1, func(at []int) { set(at, k, -1, 1) }); err != nil {
+		if err := try(mistake("cache.slot-unwritten", 0, Run{From: k, To: k + 1, Is: isZero}), 1, func(at []int) { set(at, k, -1, 1) }); err != nil {
 			return err
 		}
-		if err := try(fmt.Sprintf("slot %d of the cached %s holds what slot %d holds", k, role, k-1), 1, func(at []int) { set(at, k, k-1, 1) }); k > 0 && err != nil {
+		if err := try(mistake("cache.slot-repeated", 0, Run{From: k, To: k + 1, Is: k - 1}), 1, func(at []int) { set(at, k, k-1, 1) }); k > 0 && err != nil {
 			return err
 		}
 	}
 	for n := 2; n <= most/2; n++ {
 		for to := 0; to+n <= most; to += n {
 			for of := 0; of+n <= most; of += n {
-				what := fmt.Sprintf("slots %d to %d of the cached %s hold what slots %d to %d hold", to, to+n-1, role, of, of+n-1)
-				if err := try(what, 1, func(at []int) { set(at, to, of, n) }); of != to && err != nil {
+				m := mistake("cache.slots-repeated", 0, Run{From: to, To: to + n, Is: of})
+				if err := try(m, 1, func(at []int) { set(at, to, of, n) }); of != to && err != nil {
 					return err
 				}
 			}
@@ -269,17 +273,17 @@ func (s *search) appliedToCached() error {
 		seen[kind] = true
 		for _, role := range roles {
 			for rank, before := range []bool{false, true} {
-				what := fmt.Sprintf("%s is taken of the cached %s, as in %s", other.Op.Kind(), role, kind)
+				m := Mistake{Kind: "cache.operation-taken", Place: kind, Of: operationTerm(other), By: cachedTerm(role), For: tensorTerm(kind)}
 				if kind == role {
-					what = fmt.Sprintf("%s is taken of the cached %s a second time, when it is read", other.Op.Kind(), role)
+					m.Kind, m.For = "cache.operation-taken-again", Term{}
 				}
 				if before {
-					what += ": of the passes before alone"
+					m.Kind += "-before"
 				}
 				if err := s.try(hypothesis{
 					class: program.Inserted, rank: 6000 + 2*k + rank,
 					make: func(e *Entry) *program.Edited { return s.takenOfCached(e, other.Name, role, before) },
-					say:  func(*Entry) Name { return Name{What: what, Site: kind} },
+					say:  func(*Entry) Name { return m.name() },
 				}); err != nil {
 					return err
 				}

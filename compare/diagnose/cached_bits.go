@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -11,7 +12,9 @@ import (
 
 // packing is how what is kept in a cache may be stored in a few bits: as whole numbers of a step, which some elements share.
 type packing struct {
-	words string
+	kind  Kind
+	bits  int
+	scale Term    // what shares a step
 	most  float64 // the largest whole number
 	step  float64 // the same for all; 0 for one that follows from the largest number
 	apart func(axis, tokens, last int) bool
@@ -32,31 +35,28 @@ const (
 func packings() []packing {
 	var all []packing
 	for _, g := range []struct {
-		words string
+		scale TermKind
 		token bool
 		apart func(axis, tokens, last int) bool
 	}{
-		{"a scale for each token and head", true, func(axis, _, last int) bool { return axis != last }},
-		{"a scale for each token", true, func(axis, tokens, _ int) bool { return axis == tokens }},
-		{"a scale for each head", false, func(axis, tokens, last int) bool { return axis != last && axis != tokens }},
-		{"a scale for each channel", false, func(axis, tokens, _ int) bool { return axis != tokens }},
-		{"one scale", false, func(int, int, int) bool { return false }},
+		{ScalesOfTokensAndHeads, true, func(axis, _, last int) bool { return axis != last }},
+		{ScalesOfTokens, true, func(axis, tokens, _ int) bool { return axis == tokens }},
+		{ScalesOfHeads, false, func(axis, tokens, last int) bool { return axis != last && axis != tokens }},
+		{ScalesOfChannels, false, func(axis, tokens, _ int) bool { return axis != tokens }},
+		{OneScale, false, func(int, int, int) bool { return false }},
 	} {
-		for _, bits := range []struct {
-			words string
-			most  float64
-		}{{"8 bits", 127}, {"4 bits", 7}} {
-			p := packing{words: bits.words + ", with " + g.words, most: bits.most, apart: g.apart}
+		for _, bits := range []int{8, 4} {
+			p := packing{kind: "cache.rounded", bits: bits, scale: Term{Kind: g.scale}, most: math.Ldexp(1, bits-1) - 1, apart: g.apart}
 			all = append(all, p)
 			ranged := p
-			ranged.ranged, ranged.most, ranged.words = true, 2*p.most+1, p.words+" between the least and the greatest number"
+			ranged.kind, ranged.ranged, ranged.most = "cache.rounded-between", true, 2*p.most+1
 			all = append(all, ranged)
 			if g.token {
 				continue
 			}
-			p.from, p.words = newestToken, bits.words+", with "+g.words+", that of the newest token: larger numbers are clipped"
+			p.kind, p.from = "cache.rounded-as-the-newest", newestToken
 			all = append(all, p)
-			p.from, p.words = firstToken, bits.words+", with "+g.words+", that of the first token: larger numbers are clipped"
+			p.kind, p.from = "cache.rounded-as-the-first", firstToken
 			all = append(all, p)
 		}
 	}
@@ -71,7 +71,7 @@ func (s *search) cachedBits() error {
 	for _, role := range s.cachedRoles(s.first) {
 		all := packings()
 		for _, n := range s.fixedSteps() {
-			all = append(all, packing{words: "multiples of " + short(n.value) + ": a fixed scale", most: 127, step: n.value, apart: func(int, int, int) bool { return false }})
+			all = append(all, packing{kind: "cache.rounded-to-multiples", most: 127, step: n.value, apart: func(int, int, int) bool { return false }})
 		}
 		rank := 0
 		for _, p := range all {
@@ -83,13 +83,13 @@ func (s *search) cachedBits() error {
 					p := p // the edit is made again after the search has gone on
 					p.whole, p.inside = whole, inside
 					rank++
-					what := "the cached " + role + " is rounded to " + p.words
+					m := Mistake{Kind: p.kind, Place: cacheSite, Of: cachedTerm(role), By: p.scale, N: p.bits}
 					h := hypothesis{
-						class: program.Inserted, rank: 3300 + rank, of: what, make: func(e *Entry) *program.Edited { return s.packedCache(e, role, p) },
-						say: func(*Entry) Name { return Name{What: what, Site: "cache"} },
+						class: program.Inserted, rank: 3300 + rank, of: fmt.Sprint(p.kind, role, p.scale.Kind, p.bits, short(p.step)), make: func(e *Entry) *program.Edited { return s.packedCache(e, role, p) },
+						say: func(*Entry) Name { return m.name() },
 					}
 					if p.step > 0 {
-						h.solved, h.say = 1, func(*Entry) Name { return Name{What: what, Site: "cache", Value: &p.step} }
+						h.solved, m.X = 1, some(p.step)
 					}
 					if err := s.try(h); err != nil {
 						return err

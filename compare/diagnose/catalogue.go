@@ -19,8 +19,10 @@ type Kind string
 type Row struct {
 	Kind Kind
 	// Words is the sentence. A hole {of} is filled with the field of that name, see holes; a part in brackets is left out if a field in it
-	// has its zero value; a bracket is written twice.
+	// has its zero value. A bracket of the sentence itself has a backslash before it.
 	Words string
+	// Each fills the hole {each} for each run, and Zero does for a run of zeros. Between stands between two runs.
+	Each, Zero, Between string
 	// Pages are where the kind is explained in docs/mistakes.md. The first page that fits an entry is the page of a mistake there.
 	Pages []Page
 }
@@ -30,7 +32,8 @@ type Page struct {
 	Anchor string
 	Roles  string // a regular expression for the roles of entries that the page speaks of; empty for all
 	If     func(Mistake) bool
-	Last   bool // only where the role has no page of its own
+	Last   bool                // only where the role has no page of its own
+	Of     func(Relation) bool // as If, of relations
 }
 
 // catalogue has all kinds of mistakes. It is the only place of the package with sentences.
@@ -59,34 +62,38 @@ func Catalogue() []Row {
 
 // String is the mistake as a sentence: "epsilon is 1e-05". The words of a kind that the catalogue does not have are the kind itself.
 func (m Mistake) String() string {
-	row := catalogue()[m.Kind]
+	return say(m.Kind, m.field) + m.Tokens.String() + m.Others.String()
+}
+
+// say makes the sentence of a kind with what fills its holes.
+func say(kind Kind, field func(name string) (words string, has bool)) string {
+	row := catalogue()[kind]
 	if row == nil {
-		return string(m.Kind)
+		return string(kind)
 	}
-	text := optional.ReplaceAllStringFunc(row.Words, func(part string) string {
-		if part == "[[" || part == "]]" {
-			return part[1:]
+	return segment.ReplaceAllStringFunc(row.Words, func(part string) string {
+		if bracket, ok := strings.CutPrefix(part, `\`); ok {
+			return bracket
 		}
-		words, all := m.fill(part[1 : len(part)-1])
-		if !all {
+		inner, optional := strings.CutPrefix(part, "[")
+		words, all := fill(strings.TrimSuffix(inner, "]"), field)
+		if optional && !all {
 			return ""
 		}
 		return words
 	})
-	text, _ = m.fill(text)
-	return text + m.Tokens.String() + m.Others.String()
 }
 
 var (
-	optional = regexp.MustCompile(`\[\[|\]\]|\[[^\]]*\]`)
-	hole     = regexp.MustCompile(`\{[^}]*\}`)
+	segment = regexp.MustCompile(`\\[[\]]|\[[^\]]*\]|[^[\\]+`) // a bracket, an optional part, or what stands between them
+	hole    = regexp.MustCompile(`\{[^}]*\}`)
 )
 
 // fill fills the holes of a text; all reports whether each hole had something.
-func (m Mistake) fill(text string) (filled string, all bool) {
+func fill(text string, field func(name string) (words string, has bool)) (filled string, all bool) {
 	all = true
 	filled = hole.ReplaceAllStringFunc(text, func(h string) string {
-		words, has := m.field(h[1 : len(h)-1])
+		words, has := field(h[1 : len(h)-1])
 		all = all && has
 		return words
 	})
@@ -107,6 +114,8 @@ func (m Mistake) fill(text string) (filled string, all bool) {
 //	pieces, order     of which parts of one matrix rows are, and the order of n of them
 //	scalings          which rotary frequencies have a wrong scaling, and which
 //	scales            which rows have a wrong scale, and which
+//	at, are           the indexes of the runs, and what these are
+//	each              a part of the sentence for each run, see [Row.Each]
 func (m Mistake) field(name string) (words string, has bool) {
 	noun, isRuns := strings.CutPrefix(name, "runs ")
 	switch {
@@ -118,6 +127,12 @@ func (m Mistake) field(name string) (words string, has bool) {
 		return m.Runs.pieces(), m.Runs != ""
 	case name == "order":
 		return m.Runs.order(m.N), m.Runs != ""
+	case name == "at":
+		return m.Runs.at(), m.Runs != ""
+	case name == "are":
+		return m.Runs.are(), m.Runs != ""
+	case name == "each":
+		return m.each(), m.Runs != ""
 	case name == "of":
 		return m.Of.String(), m.Of != Term{}
 	case name == "by":
@@ -192,7 +207,11 @@ func (t Term) String() string {
 	if t.Kind == Primitive {
 		text = cmp.Or(primWords[t.Name], t.Name)
 	}
-	text = strings.ReplaceAll(text, "{name}", t.Name)
+	name := t.Name
+	if list := termLists[t.Kind]; list != nil {
+		name = list.Replace(name)
+	}
+	text = strings.ReplaceAll(text, "{name}", name)
 	text = strings.ReplaceAll(text, "{x}", short(t.X))
 	if t.Item.Has {
 		text = fmt.Sprintf("stream %g of %s", t.Item.Value, text)
@@ -211,9 +230,19 @@ var termWords = map[TermKind]string{
 	Tensor: "{name}", Weight: "{name}", Step: "step {name}", Literal: "{x}", Function: "{name}", TheMask: "the mask", TheResult: "the result",
 	TheFactor: "the factor {x}", TheWeight: "the weight {name}", TheDivisor: "the division by {x}", TheAddend: "the +{x}", TheNamed: "the {name}", TheRoot: "the root",
 	AName: "{name}", Epsilon: "epsilon", Floor: "the floor under the root", SoftCap: "the soft cap", AFactor: "the factor", ADivisor: "the divisor", SomeValue: "a number",
+	TheCache: "the cache", TheCached: "the cached {name}", TheKept: "{name} of the passes before", Operation: "{name}", ALayer: "{name}",
+	RowsOf: "rows of {name}", OtherRowsOf: "other rows of {name}", OwnRows: "other rows of it", Zeros: "zeros",
+	Modules: "{name}", Operations: "{name}", Others: "{name}",
+	ScalesOfTokensAndHeads: "a scale for each token and head", ScalesOfTokens: "a scale for each token", ScalesOfHeads: "a scale for each head",
+	ScalesOfChannels: "a scale for each channel", OneScale: "one scale",
 	Window: "the window", Theta: "theta", Scaling: "the scaling",
 	Constant: "{name}, {x}", ItsSquare: "{x}, its square", ItsRoot: "{x}, its root", ItsReciprocal: "{x}, its reciprocal", TwiceIt: "{x}, twice it", HalfOfIt: "{x}, half of it",
 	ItsNegative: "{x}, its negative", OnePlus: "1+{name}", TheMinus: "the minus",
+}
+
+// termLists are the terms whose names are lists, with what stands between two names in a sentence.
+var termLists = map[TermKind]*strings.Replacer{
+	Modules: strings.NewReplacer(",", ", "), Operations: strings.NewReplacer(",", " and "), Others: strings.NewReplacer("=", " has that of ", ",", "; "),
 }
 
 // primWords are functions of a program by their names.
@@ -237,20 +266,25 @@ func (t Tokens) String() string {
 
 // Page is where the mistake is explained for an entry of a role; empty where it is not one of the usual ones.
 func (m Mistake) Page(role string) string {
-	row := catalogue()[m.Kind]
+	return pageIn(m.Kind, role, func(p Page) bool { return p.If == nil || p.If(m) })
+}
+
+// pageIn is the first page of a kind that fits a role and what is said.
+func pageIn(kind Kind, role string, fits func(Page) bool) string {
+	row := catalogue()[kind]
 	if row == nil {
 		return ""
 	}
-	fits := func(p Page) bool {
-		return (p.If == nil || p.If(m)) && (p.Roles == "" || regexp.MustCompile(p.Roles).MatchString(role))
+	at := func(p Page) bool {
+		return fits(p) && (p.Roles == "" || regexp.MustCompile(p.Roles).MatchString(role))
 	}
 	for _, p := range row.Pages {
-		if !p.Last && fits(p) {
+		if !p.Last && at(p) {
 			return mistakesPage + p.Anchor
 		}
 	}
 	for _, p := range append(rolePages[:len(rolePages):len(rolePages)], row.Pages...) {
-		if fits(p) {
+		if at(p) {
 			return mistakesPage + p.Anchor
 		}
 	}

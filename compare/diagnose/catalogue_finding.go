@@ -78,7 +78,7 @@ var lookedWords = [...]string{
 }
 
 // String says which values a number may have beside the one that is said.
-func (o Others) String() string {
+func (o OtherValues) String() string {
 	switch {
 	case o.Less:
 		return " or less, or left out"

@@ -111,8 +111,8 @@ var (
 	)
 	idPages = pagesOf("per-layer-rows", `^embed_tokens_per_layer$`, "per-layer-scales", `^embed_tokens_per_layer|^per_layer_`, "embedding-rows", `^embed_tokens`)
 
-	// namePages are the pages that depend on a tensor, weight or step of the mistake.
-	namePages = []Page{
+	// maskNamePages are the pages that depend on a tensor, weight or step of the mistake.
+	maskNamePages = []Page{
 		{Anchor: "keys-cached-before-rotation", Roles: caches, If: reads("k_norm|k_proj")},
 		{Anchor: "attention-soft-cap", Roles: attendedTo, If: reads("tanh")},
 		{Anchor: "direction-of-rotation", Roles: rotated, If: reads(`rope\.sum|sin`)},
@@ -122,14 +122,14 @@ var (
 		{Anchor: "activation-sparsity", Roles: "act_fn", If: reads("sparse|cutoff")},
 		{Anchor: "activation", Roles: functions, If: reads("gelu|silu")},
 	}
-	rowTakenPages = slices.Concat(namePages, idPages)
-	productPages  = namePages
+	rowTakenPages = slices.Concat(maskNamePages, idPages)
+	productPages  = maskNamePages
 	vectorPages   = slices.Concat(
 		[]Page{
 			{Anchor: "stale-cache-slot", Roles: rotated, If: func(m Mistake) bool { return m.By.Before }},
 			{Anchor: "missing-bias", Roles: rotated, If: func(m Mistake) bool { return strings.HasSuffix(m.Of.Name, "bias") }},
 		},
-		namePages,
+		maskNamePages,
 		[]Page{{Anchor: "order-of-norm-and-residual", Roles: "layernorm$"}, {Anchor: "source-of-the-residual", Roles: stream}},
 	)
 

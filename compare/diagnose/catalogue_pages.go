@@ -4,7 +4,50 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
+
+// mistakesPage is where the usual mistakes are explained.
+const mistakesPage = "docs/mistakes.md#"
+
+// QuantisedPage is where weights that are codes are explained.
+const QuantisedPage = mistakesPage + "quantised-weight"
+
+// Quantised reports whether a finding says that weights were rounded to codes. Many ports do so on purpose. A mistake in the codes, such as the order in which
+// they are packed, is a finding of another kind.
+func (f *Finding) Quantised() bool {
+	return f != nil && f.Page == QuantisedPage && (f.Likely != "" || f.Mistake.Coding != Coding{})
+}
+
+// page is where a name is explained; empty where it is not one of the usual mistakes.
+func (s *search) page(n Name) string {
+	role := Role(s.m.List.Entries[s.first.Node.Entry].Name)
+	if n.Relation.Kind != "" {
+		return n.Relation.Page(role)
+	}
+	return n.Mistake.Page(role)
+}
+
+// Pages are the anchors that findings point to, each once, in order.
+func Pages() []string {
+	var all []string
+	add := func(pages []Page) {
+		for _, p := range pages {
+			all = append(all, p.Anchor)
+		}
+	}
+	add(rolePages)
+	for _, row := range catalogue() {
+		add(row.Pages)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// pattern is compiled when it is first asked for: most runs find no mistake.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
 
 // Roles of entries by what they are, as regular expressions.
 const (
@@ -114,7 +157,8 @@ func ofFunction(m Mistake) bool { return m.Of.Kind == Function }
 
 // by is for mistakes with a tensor whose name fits an expression.
 func by(name string) func(Mistake) bool {
-	return func(m Mistake) bool { return regexp.MustCompile(name).MatchString(m.By.Name) }
+	fits := pattern(name)
+	return func(m Mistake) bool { return fits().MatchString(m.By.Name) }
 }
 
 // aStream is for another stream that is read.

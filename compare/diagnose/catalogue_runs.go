@@ -8,12 +8,18 @@ import (
 // Run is a run of rows, channels or slots that are others than they should be.
 type Run struct {
 	From, To int    // the first, and the one after the last
-	Is       int    // what the first is; negative for zeros
+	Is       int    // what the first is; isZero for zeros, and isUnknown if it is not known
 	Of       string // the role of the tensor or weight that they are of, where it is another one
 }
 
-// Runs are runs as a value: "0-3=4;7=0" are 0 to 3, which are 4 to 7, and 7, which is 0. "0-3=-" are zeros, and "0-3=4@layers.*.mlp.up_proj.weight" rows of another
-// weight.
+// A run of zeros, and a run of which nothing else is known than that it is wrong.
+const (
+	isZero    = -1
+	isUnknown = -2
+)
+
+// Runs are runs as a value. "0-3=4;7=0" are two runs: 0 to 3 are 4 to 7, and 7 is 0. "0-3=-" is a run of zeros, "0-3=4@layers.*.mlp.up_proj.weight" is a run of
+// rows of another weight, and "0-3" is a run that is wrong in an unknown way.
 type Runs string
 
 // makeRuns writes runs.
@@ -24,8 +30,11 @@ func makeRuns(all ...Run) Runs {
 		if r.To == r.From+1 {
 			text = fmt.Sprint(r.From)
 		}
-		if text += "=-"; r.Is >= 0 {
-			text = fmt.Sprintf("%s%d", strings.TrimSuffix(text, "-"), r.Is)
+		switch {
+		case r.Is >= 0:
+			text += fmt.Sprintf("=%d", r.Is)
+		case r.Is == isZero:
+			text += "=-"
 		}
 		if r.Of != "" {
 			text += "@" + r.Of
@@ -40,8 +49,11 @@ func (r Runs) list() []Run {
 	var all []Run
 	for text := range strings.SplitSeq(string(r), ";") {
 		text, of, _ := strings.Cut(text, "@")
-		at, is, _ := strings.Cut(text, "=")
-		run := Run{Is: -1, Of: of}
+		at, is, known := strings.Cut(text, "=")
+		run := Run{Is: isZero, Of: of}
+		if !known {
+			run.Is = isUnknown
+		}
 		if n, _ := fmt.Sscanf(at, "%d-%d", &run.From, &run.To); n < 2 {
 			run.To = run.From
 		}
@@ -76,10 +88,10 @@ func (r Runs) words(noun string) string {
 
 // spanWords is a run by its ends, the last one left out: "rows 4 to 7", "row 7".
 func spanWords(noun string, from, to int) string {
-	if to == from+1 {
-		return fmt.Sprintf("%s %d", noun, from)
+	if to != from+1 {
+		noun += "s"
 	}
-	return fmt.Sprintf("%ss %d to %d", noun, from, to-1)
+	return noun + " " + endsWords(from, to)
 }
 
 // wholeOf follows the name of a tensor all of which a run has.
@@ -124,3 +136,55 @@ func interleavedRows(size, columns int) string {
 	}
 	return listed(all)
 }
+
+// at lists the indexes of the runs: "1, 3, 5 to 7".
+func (r Runs) at() string {
+	var all []string
+	for _, run := range r.list() {
+		all = append(all, endsWords(run.From, run.To))
+	}
+	return strings.Join(all, ", ")
+}
+
+// are lists what the runs are, by their indexes there: "0, 2, 8 to 10".
+func (r Runs) are() string {
+	var all []string
+	for _, run := range r.list() {
+		all = append(all, endsWords(run.Is, run.Is+run.To-run.From))
+	}
+	return strings.Join(all, ", ")
+}
+
+// endsWords is a run by its ends, without a noun. The end is left out.
+func endsWords(from, to int) string {
+	if to == from+1 {
+		return fmt.Sprint(from)
+	}
+	return fmt.Sprintf("%d to %d", from, to-1)
+}
+
+// each fills the hole {each}: the row has the words for one run.
+func (m Mistake) each() string {
+	row := catalogue()[m.Kind]
+	var all []string
+	for _, run := range m.Runs.list() {
+		one, words := m, row.Each
+		if one.Runs = makeRuns(run); run.Is == isZero {
+			words = row.Zero
+		}
+		text, _ := fill(words, one.field)
+		all = append(all, text)
+	}
+	return strings.Join(all, row.Between)
+}
+
+// String lists the indexes: "tokens 1, 3, heads 0"; "elements" for everywhere.
+func (s Spots) String() string {
+	if s == "" {
+		return "elements"
+	}
+	return listedSpots.Replace(string(s))
+}
+
+// listedSpots turns indexes into words.
+var listedSpots = strings.NewReplacer("=", " ", ",", ", ", ";", ", ")

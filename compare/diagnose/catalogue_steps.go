@@ -65,8 +65,8 @@ var stepRows = []Row{
 	{Kind: "elements.rolled-and-back", Words: "{of} is moved by {n} along {axis}, and so is the result", Pages: []Page{{Anchor: "per-layer-rows", Roles: perLayer}, {Anchor: "active-stream", Roles: predictions}, {Anchor: "shifted-logits", Roles: heads, If: alongTokens}}},
 	{Kind: "elements.halves-exchanged", Words: "{of} has the halves of {axis} exchanged", Pages: []Page{{Anchor: "per-layer-rows", Roles: perLayer}}},
 	{Kind: "elements.halves-exchanged-and-back", Words: "{of} has the halves of {axis} exchanged, and so is the result", Pages: []Page{{Anchor: "per-layer-rows", Roles: perLayer}}},
-	{Kind: "elements.blocks", Words: "{of} has {axis} in another order: its blocks of {n}, such as those of heads, are read as [[{k}, {m}]] with its axes exchanged", Pages: reorderedPages},
-	{Kind: "elements.blocks-and-back", Words: "{of} has {axis} in another order: its blocks of {n}, such as those of heads, are read as [[{k}, {m}]] with its axes exchanged, and so is the result", Pages: reorderedPages},
+	{Kind: "elements.blocks", Words: "{of} has {axis} in another order: its blocks of {n}, such as those of heads, are read as \\[{k}, {m}\\] with its axes exchanged", Pages: reorderedPages},
+	{Kind: "elements.blocks-and-back", Words: "{of} has {axis} in another order: its blocks of {n}, such as those of heads, are read as \\[{k}, {m}\\] with its axes exchanged, and so is the result", Pages: reorderedPages},
 	{Kind: "elements.reversed", Words: "{of} is reversed along {axis}", Pages: []Page{{Anchor: "shifted-logits", Roles: heads, If: alongTokens}}},
 	{Kind: "elements.reversed-and-back", Words: "{of} is reversed along {axis}, and so is the result", Pages: []Page{{Anchor: "shifted-logits", Roles: heads, If: alongTokens}}},
 	{Kind: "elements.blocks-reversed", Words: "{of} has {axis} in another order: its blocks of {n}, such as those of heads, are in reverse", Pages: reorderedPages},
@@ -89,8 +89,8 @@ var stepRows = []Row{
 	{Kind: "rope.interleaved", Words: "neighbours are paired, not halves: element 2j goes with 2j+1", Pages: []Page{{Anchor: "rotary-pairs", Roles: rotated}}},
 	{Kind: "elements.interleaved-and-back", Words: "{of} is read in the order of {n} interleaved parts along {axis}, and so is the result", Pages: reorderedPages},
 	{Kind: "elements.blocks-interleaved", Words: "{of} has {axis} in another order: in each block of {n}, halves are interleaved or neighbours set apart", Pages: slices.Concat([]Page{{Anchor: "rotary-pairs", Roles: rotated}}, reorderedPages)},
-	{Kind: "elements.by-turns", Words: "{of} has {axis} in another order: all read as {n} parts, by turns: [[{n}, {m}]] with its axes exchanged", Pages: reorderedPages},
-	{Kind: "elements.blocks-by-turns", Words: "{of} has {axis} in another order: each block of {k} read as {n} parts, by turns: [[{n}, {m}]] with its axes exchanged", Pages: reorderedPages},
+	{Kind: "elements.by-turns", Words: "{of} has {axis} in another order: all read as {n} parts, by turns: \\[{n}, {m}\\] with its axes exchanged", Pages: reorderedPages},
+	{Kind: "elements.blocks-by-turns", Words: "{of} has {axis} in another order: each block of {k} read as {n} parts, by turns: \\[{n}, {m}\\] with its axes exchanged", Pages: reorderedPages},
 
 	// Numbers.
 	{Kind: "number.value", Words: "{of} is {x}[ ({called})]", Pages: numberPages},

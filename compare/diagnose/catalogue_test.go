@@ -126,7 +126,7 @@ func TestKeysTellMistakesApart(t *testing.T) {
 		Kind: "number.value", Place: "rms_norm.eps", Of: diagnose.Term{Kind: diagnose.Epsilon}, By: diagnose.Term{Kind: diagnose.Tensor, Name: "a"},
 		For: diagnose.Term{Kind: diagnose.Tensor, Name: "b"}, X: diagnose.Number{Value: 1e-5, Has: true}, Times: diagnose.Number{Value: 2, Has: true}, N: 1, M: 2, K: 3,
 		Axis: "tokens", Other: "heads", DType: hooks.F16, Coding: diagnose.Coding{Numbers: diagnose.Int4, Scales: 32}, Runs: "1=2", Tokens: diagnose.Tokens{Some: true},
-		Others: diagnose.Others{Values: "3"},
+		Others: diagnose.OtherValues{Values: "3"},
 	}
 	for name, change := range map[string]func(m *diagnose.Mistake){
 		"kind": func(m *diagnose.Mistake) { m.Kind = "number.zero" }, "place": func(m *diagnose.Mistake) { m.Place = "" },
@@ -137,7 +137,7 @@ func TestKeysTellMistakesApart(t *testing.T) {
 		"times": func(m *diagnose.Mistake) { m.Times.Value = 4 }, "n": func(m *diagnose.Mistake) { m.N = 2 }, "m": func(m *diagnose.Mistake) { m.M = 1 }, "k": func(m *diagnose.Mistake) { m.K = 0 },
 		"axis": func(m *diagnose.Mistake) { m.Axis = "keys" }, "other": func(m *diagnose.Mistake) { m.Other = "keys" }, "dtype": func(m *diagnose.Mistake) { m.DType = hooks.BF16 },
 		"coding": func(m *diagnose.Mistake) { m.Coding.Scales = 16 }, "runs": func(m *diagnose.Mistake) { m.Runs = "1=3" },
-		"tokens": func(m *diagnose.Mistake) { m.Tokens.From = diagnose.Number{Has: true} }, "others": func(m *diagnose.Mistake) { m.Others = diagnose.Others{Less: true} },
+		"tokens": func(m *diagnose.Mistake) { m.Tokens.From = diagnose.Number{Has: true} }, "others": func(m *diagnose.Mistake) { m.Others = diagnose.OtherValues{Less: true} },
 	} {
 		other := whole
 		change(&other)

@@ -15,8 +15,8 @@ var weightRows = []Row{
 	{Kind: "weight.clipped-at-zero", Words: "{of} has 0 in place of what is negative"},
 	{Kind: "weight.unsigned", Words: "{of} has lost the sign of what is negative"},
 	{Kind: "weight.multiplied", Words: "{of} is multiplied by {by}[ ({called})]", Pages: []Page{{Anchor: "rescaled-stream", Roles: rescaledStream, If: func(m Mistake) bool { return m.By.X < 1 }}, {Anchor: "scale-moved-to-the-queries", Roles: rotated}, {Anchor: "attention-scale", Roles: scored}, {Anchor: "logit-scale", Roles: heads}}},
-	{Kind: "weight.one-number", Words: "one number of {of}, [[{n}, {m}]], is {by} and should be {for}", Pages: []Page{{Anchor: "damaged-weight", Roles: projected}}},
-	{Kind: "weight.bit-flipped", Words: "one number of {of}, [[{n}, {m}]], is {by} and should be {for}: {times} times as large, as where a bit is flipped", Pages: []Page{{Anchor: "damaged-weight", Roles: projected}}},
+	{Kind: "weight.one-number", Words: "one number of {of}, \\[{n}, {m}\\], is {by} and should be {for}", Pages: []Page{{Anchor: "damaged-weight", Roles: projected}}},
+	{Kind: "weight.bit-flipped", Words: "one number of {of}, \\[{n}, {m}\\], is {by} and should be {for}: {times} times as large, as where a bit is flipped", Pages: []Page{{Anchor: "damaged-weight", Roles: projected}}},
 
 	// Few bits.
 	{Kind: "weight.rounded-dtype", Words: "{of} is rounded to {dtype}"},

@@ -18,6 +18,8 @@ type Field struct {
 type Name struct {
 	// Mistake is what is wrong, as data.
 	Mistake Mistake `json:"mistake,omitzero"`
+	// Relation is a statement about the port's tensor alone. A name has either a mistake or a relation.
+	Relation Relation `json:"relation,omitzero"`
 	// What is what the engine does: "epsilon is 1e-05".
 	What string `json:"name"`
 	// Site is the step: "rms_norm.eps".

@@ -1,16 +1,15 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// instances looks for what entries read of another layer, or stream: each entry by itself, all of its passes together.
-func (s *search) instances(rank int, role string, others []string, class program.Class, with func(other string) func(e *Entry) *program.Edited) error {
+// instances looks for a tensor or weight of another layer or stream that each entry reads. It is the same one in all passes of an entry. The term
+// names what the entries should read.
+func (s *search) instances(rank int, of Term, others []string, class program.Class, with func(other string) func(e *Entry) *program.Edited) error {
 	if len(others) < 2 {
 		return nil
 	}
@@ -24,7 +23,7 @@ func (s *search) instances(rank int, role string, others []string, class program
 		byName[name] = append(byName[name], e)
 	}
 	chosen := map[string]func(e *Entry) *program.Edited{}
-	var words []string
+	var pairs []string
 	for _, name := range names {
 		for _, other := range others {
 			h := hypothesis{make: with(other)}
@@ -44,7 +43,7 @@ func (s *search) instances(rank int, role string, others []string, class program
 			}
 			if good {
 				chosen[name] = h.make
-				words = append(words, name+" has that of "+other)
+				pairs = append(pairs, name+"="+other)
 				break
 			}
 		}
@@ -52,9 +51,9 @@ func (s *search) instances(rank int, role string, others []string, class program
 			return nil
 		}
 	}
-	text := role + " is that of another layer: "
+	m := Mistake{Kind: "instance.of-another-layer", Place: of.String(), Of: of, By: listTerm(Others, pairs)}
 	if _, ok := layerOf(names[0]); !ok {
-		text = role + " is another one: "
+		m.Kind = "instance.another"
 	}
 	h := hypothesis{
 		class: class, rank: rank, solved: len(names),
@@ -64,7 +63,7 @@ func (s *search) instances(rank int, role string, others []string, class program
 			}
 			return nil
 		},
-		say:   func(*Entry) Name { return Name{What: text + strings.Join(words, "; "), Site: role} },
+		say:   func(*Entry) Name { return m.name() },
 		other: chosen[names[0]],
 	}
 	return s.try(h)
@@ -81,36 +80,38 @@ func (s *search) inputs() error {
 				if other == *item {
 					continue
 				}
-				text := fmt.Sprintf("reads stream %d of %s, not %d", other, Role(own), *item)
-				if err := s.try(s.reading(t.Of(i), other, source{name: own, item: &other}, text)); err != nil {
+				m := Mistake{Kind: "input.stream", Of: tensorTerm(own), N: other, M: *item}
+				if err := s.try(s.reading(t.Of(i), other, source{name: own, item: &other}, m)); err != nil {
 					return err
 				}
 			}
 		}
 		for rank, other := range s.captured(own) {
-			text := fmt.Sprintf("reads %s, not %s", Role(other), Role(own))
+			m := Mistake{Kind: "input.other", By: tensorTerm(other), For: tensorTerm(own)}
 			if n.Pass != s.first.Node.Pass {
-				text += ", of the passes before"
+				m.Kind = "input.other-kept"
 			}
-			if err := s.try(s.reading(t.Of(i), 100+2*rank, source{name: other}, text)); err != nil {
+			if err := s.try(s.reading(t.Of(i), 100+2*rank, source{name: other}, m)); err != nil {
 				return err
 			}
 			if n.Pass == s.first.Node.Pass && s.cached(own) {
-				if err := s.try(s.reading(t.Of(i), 101+2*rank, source{name: other, all: true}, text)); err != nil {
+				if err := s.try(s.reading(t.Of(i), 101+2*rank, source{name: other, all: true}, m)); err != nil {
 					return err
 				}
 			}
 		}
 		for rank, other := range s.stacks(product(t.Steps[i].Shape)) {
 			for item := range other.items {
-				text := fmt.Sprintf("reads stream %d of %s, not %s", item, Role(other.name), Role(own))
-				if err := s.try(s.reading(t.Of(i), 500+10*rank+item, source{name: other.name, item: &item}, text)); err != nil {
+				from := source{name: other.name, item: &item}
+				m := Mistake{Kind: "input.other", By: from.term(), For: tensorTerm(own)}
+				if err := s.try(s.reading(t.Of(i), 500+10*rank+item, from, m)); err != nil {
 					return err
 				}
 			}
 		}
-		before := fmt.Sprintf("reads %s of the pass before", Role(own))
-		if err := s.try(s.reading(t.Of(i), 1000, source{name: own, pass: -1}, before)); err != nil {
+		before := tensorTerm(own)
+		before.Before = true
+		if err := s.try(s.reading(t.Of(i), 1000, source{name: own, pass: -1}, Mistake{Kind: "input.pass-before", By: before})); err != nil {
 			return err
 		}
 		var same []string
@@ -119,7 +120,7 @@ func (s *search) inputs() error {
 				same = append(same, e.Name)
 			}
 		}
-		if err := s.instances(1001, Role(own), same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
+		if err := s.instances(1001, tensorTerm(own), same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
 			return func(e *Entry) *program.Edited { return s.reads(e, t.Of(i), source{name: other, all: true}) }
 		}); err != nil {
 			return err
@@ -127,7 +128,7 @@ func (s *search) inputs() error {
 		if n.Pass == s.first.Node.Pass {
 			continue
 		}
-		if err := s.instances(1002, Role(own)+" of the passes before", same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
+		if err := s.instances(1002, Term{Kind: TheKept, Name: Role(own)}, same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
 			return func(e *Entry) *program.Edited { return s.reads(e, t.Of(i), source{name: other}) }
 		}); err != nil {
 			return err
@@ -158,7 +159,7 @@ func (s *search) stacks(elements int) []stack {
 // stacked reports whether the first axis of an entry counts streams.
 func (s *search) stacked(entry int) bool {
 	axes := s.m.List.Entries[entry].Axes
-	return axes != "" && axisWords(axes[0]) == "streams"
+	return axes != "" && axes[0] == order.AxisStream
 }
 
 // exchanged tries each two inputs in each other's place.
@@ -168,7 +169,7 @@ func (s *search) exchanged() error {
 	for k, i := range all {
 		for _, j := range all[:k] {
 			a, b := t.Of(j), t.Of(i)
-			text := fmt.Sprintf("%s and %s are exchanged", s.value(s.first, t.Result(j)), s.value(s.first, t.Result(i)))
+			m := Mistake{Kind: "inputs.exchanged", Of: s.value(s.first, t.Result(j)), By: s.value(s.first, t.Result(i))}
 			err := s.try(hypothesis{
 				class: program.Swapped, rank: k,
 				make: func(e *Entry) *program.Edited {
@@ -180,7 +181,7 @@ func (s *search) exchanged() error {
 					}
 					return ended(ed)
 				},
-				say: func(*Entry) Name { return Name{What: text} },
+				say: func(*Entry) Name { return m.name() },
 			})
 			if err != nil {
 				return err
@@ -198,6 +199,15 @@ type source struct {
 	all  bool // in place of what is read of the passes before, too
 }
 
+// term is the term of a captured tensor, or of a stream of it.
+func (of source) term() Term {
+	t := tensorTerm(of.name)
+	if of.item != nil {
+		t.Item = some(float64(*of.item))
+	}
+	return t
+}
+
 // cached reports whether an entry reads a tensor of several passes.
 func (s *search) cached(name string) bool {
 	return slices.ContainsFunc(s.entries, func(e *Entry) bool {
@@ -212,7 +222,8 @@ func (s *search) cached(name string) bool {
 }
 
 // reading is the hypothesis that a place reads another captured tensor: of the layer of each entry.
-func (s *search) reading(at program.Place, rank int, from source, text string) hypothesis {
+func (s *search) reading(at program.Place, rank int, from source, m Mistake) hypothesis {
+	m.Place = Role(from.name)
 	return hypothesis{
 		class: program.InputOf, rank: rank,
 		make: func(e *Entry) *program.Edited {
@@ -220,7 +231,7 @@ func (s *search) reading(at program.Place, rank int, from source, text string) h
 			of.name = beside(from.name, s.m.List.Entries[e.Node.Entry].Name)
 			return s.reads(e, at, of)
 		},
-		say: func(e *Entry) Name { return Name{What: text, Site: Role(from.name)} },
+		say: func(e *Entry) Name { return m.name() },
 	}
 }
 

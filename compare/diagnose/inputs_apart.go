@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -49,9 +48,10 @@ func (s *search) chained() error {
 		if n.Pass != s.first.Node.Pass {
 			continue
 		}
-		try := func(rank int, text, role string, name func(entry string) string) error {
+		try := func(rank int, kind Kind, role string, name func(entry string) string) error {
+			m := Mistake{Kind: kind, Place: role, By: tensorTerm(role), For: tensorTerm(own)}
 			return s.try(hypothesis{
-				class: program.InputOf, rank: 1100 + rank, say: func(*Entry) Name { return Name{What: text, Site: role} },
+				class: program.InputOf, rank: 1100 + rank, say: func(*Entry) Name { return m.name() },
 				make: func(e *Entry) *program.Edited {
 					other := name(s.m.List.Entries[e.Node.Entry].Name)
 					if other == "" {
@@ -61,8 +61,7 @@ func (s *search) chained() error {
 				},
 			})
 		}
-		text := fmt.Sprintf("each reads what the one before it gave, %s, not %s", Role(target), Role(own))
-		if err := try(0, text, Role(target), func(entry string) string { return neighbour(entry, -1) }); err != nil {
+		if err := try(0, "input.chained", Role(target), func(entry string) string { return neighbour(entry, -1) }); err != nil {
 			return err
 		}
 		if _, ok := layerOf(target); !ok {
@@ -75,8 +74,7 @@ func (s *search) chained() error {
 			if _, ok := layerOf(other); !ok {
 				continue
 			}
-			text := fmt.Sprintf("reads %s of the layer before, not %s", Role(other), Role(own))
-			if err := try(1+rank, text, Role(other), func(entry string) string { return neighbour(beside(other, entry), -1) }); err != nil {
+			if err := try(1+rank, "input.layer-before", Role(other), func(entry string) string { return neighbour(beside(other, entry), -1) }); err != nil {
 				return err
 			}
 		}
@@ -99,13 +97,9 @@ func (s *search) ownStreams(t *program.Parts, i int, own string) error {
 		}
 		seen[Role(other.Name)] = true
 		for by := -1; by <= 1; by++ {
-			text := fmt.Sprintf("each reads the stream of its number of %s", Role(other.Name))
-			if by != 0 {
-				text = fmt.Sprintf("each reads the stream of its number %+d of %s", by, Role(other.Name))
-			}
-			text += ", not " + s.value(s.first, t.Result(i)).String()
+			m := Mistake{Kind: "input.own-stream", Place: Role(other.Name), By: tensorTerm(other.Name), For: s.value(s.first, t.Result(i)), N: by}
 			if err := s.try(hypothesis{
-				class: program.InputOf, rank: 1300 + 3*k + by, say: func(*Entry) Name { return Name{What: text, Site: Role(other.Name)} },
+				class: program.InputOf, rank: 1300 + 3*k + by, say: func(*Entry) Name { return m.name() },
 				make: func(e *Entry) *program.Edited {
 					item := numbered(s.m.List.Entries[e.Node.Entry].Name) + by
 					if item < 0 {
@@ -148,13 +142,9 @@ func (s *search) apartInputs() error {
 			}
 			own := s.m.List.Entries[s.first.Inputs[t.Steps[from].Index].Entry].Name
 			for k, other := range s.sourcesOf(own, product(v.Shape())) {
-				what := Role(other.name)
-				if other.item != nil {
-					what = fmt.Sprintf("stream %d of %s", *other.item, what)
-				}
-				text := fmt.Sprintf("%s reads %s, not %s: what else reads that is right", s.step(s.first, i), what, s.value(s.first, v))
+				m := Mistake{Kind: "input.apart", Place: Role(other.name), Of: s.step(s.first, i), By: other.term(), For: s.value(s.first, v)}
 				if err := s.try(hypothesis{
-					class: program.InputOf, rank: 30000 + 200*rank + k, say: func(*Entry) Name { return Name{What: text, Site: Role(other.name)} },
+					class: program.InputOf, rank: 30000 + 200*rank + k, say: func(*Entry) Name { return m.name() },
 					make: func(e *Entry) *program.Edited { return s.readsApart(e, t.Of(i), a, other) },
 				}); err != nil {
 					return err

@@ -150,28 +150,23 @@ func (s *search) otherWeights(at program.Place, w order.Weight, rank int) error 
 			shape = reversed(shape)
 		}
 		for k, other := range s.shaped(w, shape) {
-			text := " is used, not "
-			if turn {
-				text = ", transposed, is used, not "
-			}
-			if _, ok := layerOf(w.Name); ok {
-				text = Role(other) + text + Role(w.Name)
-			} else { // which layer it is of
-				text = other + text + w.Name
+			m := Mistake{Kind: "weight.other", Place: Role(w.Name), By: weightTerm(other), For: weightTerm(w.Name)}
+			if _, ok := layerOf(w.Name); !ok { // which layer it is of
+				m.By.Name, m.For.Name = other, w.Name
 			}
 			if turn {
-				k += 1000
+				m.Kind, k = "weight.other-transposed", k+1000
 			}
 			h := hypothesis{
 				class: program.Leaf, rank: rank + k, make: named(func(own string) string { return beside(other, own) }, turn),
-				say: func(*Entry) Name { return Name{What: text, Site: Role(w.Name)} },
+				say: func(*Entry) Name { return m.name() },
 			}
 			if err := s.try(h); err != nil {
 				return err
 			}
 		}
 	}
-	return s.instances(rank, Role(w.Name), s.sameRole(w.Name), program.Leaf, func(other string) func(e *Entry) *program.Edited {
+	return s.instances(rank, weightTerm(w.Name), s.sameRole(w.Name), program.Leaf, func(other string) func(e *Entry) *program.Edited {
 		return named(func(string) string { return other }, false)
 	})
 }

@@ -2,8 +2,10 @@ package diagnose
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
 )
 
 // A Mistake is one difference between a port and the model, as data. Two mistakes are the same if they are equal. The row of its kind in
@@ -40,11 +42,11 @@ type Mistake struct {
 	// Tokens are those that have the mistake, where others have not.
 	Tokens Tokens `json:"tokens,omitzero"`
 	// Others are other values that X may have.
-	Others Others `json:"others,omitzero"`
+	Others OtherValues `json:"others,omitzero"`
 }
 
-// Others are values that a number may have beside the one that is said, since they give the same elements. The zero value is none.
-type Others struct {
+// OtherValues are values that a number may have beside the one that is said, since they give the same elements. The zero value is none.
+type OtherValues struct {
 	Less   bool   `json:"or_less,omitempty"` // every smaller one, down to 0
 	Values string `json:"or,omitempty"`      // some, with a comma between
 }
@@ -143,6 +145,37 @@ const (
 	OnePlus       TermKind = "one-plus" // the sum of 1 and a weight
 	TheMinus      TermKind = "minus"
 )
+
+// The kinds of terms of caches, rows and what is read.
+const (
+	TheCache    TermKind = "the-cache"
+	TheCached   TermKind = "cached"           // what a cache holds of a role
+	TheKept     TermKind = "of-passes-before" // what a cache holds of a role and the pass does not write
+	Operation   TermKind = "operation"        // of the order, by its kind
+	ALayer      TermKind = "layer"
+	RowsOf      TermKind = "rows-of"
+	OtherRowsOf TermKind = "other-rows-of"
+	OwnRows     TermKind = "own-rows"
+	Zeros       TermKind = "zeros"
+	// Lists of names, with a comma between two.
+	Modules    TermKind = "modules"
+	Operations TermKind = "operations"
+	Others     TermKind = "others" // "a=b": a tensor or weight, and the one that is in its place
+	// Scales of rounded numbers, by what has one of its own.
+	ScalesOfTokensAndHeads TermKind = "scales-of-tokens-and-heads"
+	ScalesOfTokens         TermKind = "scales-of-tokens"
+	ScalesOfHeads          TermKind = "scales-of-heads"
+	ScalesOfChannels       TermKind = "scales-of-channels"
+	OneScale               TermKind = "one-scale"
+)
+
+// listTerm is the term of a list of names.
+func listTerm(kind TermKind, names []string) Term {
+	return Term{Kind: kind, Name: strings.Join(names, ",")}
+}
+
+// operationTerm is the term of the operation of an entry of the order.
+func operationTerm(e *order.Entry) Term { return Term{Kind: Operation, Name: e.Op.Kind()} }
 
 // stepTerm is the term of a step by its operation and name.
 func stepTerm(site string) Term { return Term{Kind: Step, Name: site} }

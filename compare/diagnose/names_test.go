@@ -340,3 +340,22 @@ func TestMinusInfinityIsMasked(t *testing.T) {
 		}
 	}
 }
+
+// A name has a mistake of a step, or a relation that was read off the port's own tensor, and never both.
+func TestANameHasAMistakeOrARelation(t *testing.T) {
+	for _, c := range []struct {
+		entry             string
+		mistake, relation diagnose.Kind
+		gives             func(in, w [][]float64) []float64
+	}{
+		{"layers.0.input_layernorm", "number.value", "", func(in, w [][]float64) []float64 { return normed(in[0], w[0], 0.1) }},
+		{"layers.0.attn_residual", "", "rows.zeros", func(in, _ [][]float64) []float64 { return make([]float64, len(in[0])) }},
+		{"layers.0.input_layernorm", "", "elements.minus-infinity", func(in, _ [][]float64) []float64 { return slices.Repeat([]float64{math.Inf(-1)}, len(in[0])) }},
+	} {
+		m := model(t)
+		f := named(t, m, planted(t, m, c.entry, 0, c.gives))
+		if f.Mistake.Kind != c.mistake || f.Relation.Kind != c.relation {
+			t.Errorf("%s: mistake %q, relation %q; want %q, %q", f.What, f.Mistake.Kind, f.Relation.Kind, c.mistake, c.relation)
+		}
+	}
+}

@@ -1,10 +1,7 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -21,22 +18,18 @@ func (s *search) notFinite() error {
 			nan, up, down = nan || y[i] != y[i], up || math.IsInf(y[i], 1), down || math.IsInf(y[i], -1)
 		}
 	}
-	what := "infinite: a number is too large for its type"
+	shape := s.first.Program.Out.Shape()
+	r := Relation{Kind: "elements.infinite", At: makeSpots(s.spots(shape, s.first.Left)...)}
 	switch {
 	case nan && (up || down):
-		what = "NaN or infinite: a number is too large for its type"
+		r.Kind = "elements.nan-or-infinite"
 	case nan:
-		what = "NaN: memory that was never written, or an operation without a result, such as 0/0"
+		r.Kind = "elements.nan"
 	case down && !up:
-		what = "-infinity: they are masked or suppressed, or a number is too large for its type"
-	}
-	if where := s.indexes(); where != "" {
-		what = where + " are " + what
-	} else {
-		what = "elements are " + what
+		r.Kind = "elements.minus-infinity"
 	}
 	return s.try(hypothesis{
-		class: program.InputOf, rank: 30000, exact: true, say: func(*Entry) Name { return Name{What: what} },
+		class: program.InputOf, rank: 30000, exact: true, say: func(*Entry) Name { return r.name() },
 		make: func(e *Entry) *program.Edited {
 			v, ok := s.valueOf(e, nil)
 			y, _ := e.Target()
@@ -51,27 +44,4 @@ func (s *search) notFinite() error {
 			return given(e, v)
 		},
 	})
-}
-
-// indexes says at which indexes of an axis what is left of the first entry lies, where that is a few; empty where it is nowhere.
-func (s *search) indexes() string {
-	axes := s.m.List.Entries[s.first.Node.Entry].Axes
-	shape := s.first.Program.Out.Shape()
-	if len(axes) != len(shape) {
-		return ""
-	}
-	var words []string
-	for a, size := range shape {
-		inner := product(shape[a+1:])
-		var at []int
-		for _, i := range s.first.Left {
-			if k := i / inner % size; !slices.Contains(at, k) {
-				at = append(at, k)
-			}
-		}
-		if slices.Sort(at); len(at) < size && len(at) <= 4 {
-			words = append(words, fmt.Sprintf("%s %s", axisWords(axes[a]), strings.Trim(strings.Join(strings.Fields(fmt.Sprint(at)), ", "), "[]")))
-		}
-	}
-	return strings.Join(words, ", ")
 }

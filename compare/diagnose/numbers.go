@@ -104,8 +104,8 @@ func (s *search) others(t *program.Parts, old float64, what TermKind) []number {
 	for _, n := range s.numbers {
 		add(n)
 		for k := range all { // one number, several names
-			if o := &all[k]; same(o.value, n.value) && o.words != n.words && o.words != "" && n.words != "" && strings.Count(o.words, ", ") < 2 && !strings.Contains(o.words, n.words) {
-				o.words, o.plain = o.words+", "+n.words, o.plain || n.plain
+			if o := &all[k]; same(o.value, n.value) && o.words != n.words && o.words != "" && n.words != "" && len(fieldNames(o.words)) <= 2 && !strings.Contains(o.words, n.words) {
+				o.words, o.plain = fieldList([]string{o.words, n.words}), o.plain || n.plain
 			}
 		}
 	}
@@ -312,7 +312,7 @@ func (s *search) called(v, right float64, what TermKind) string {
 	if len(names) > maxAliases {
 		return ""
 	}
-	return strings.Join(names, ", ")
+	return fieldList(names)
 }
 
 // function is what a number is of its field: "1/√".

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -36,9 +35,9 @@ func (s *search) asOtherLayers() error {
 		}
 		rank++
 		layer, _ := layerOf(other.Name)
-		what := fmt.Sprintf("%s is computed as in %s, through %s: the layer is of another kind", Role(own), strings.TrimSuffix(layer, "."), strings.Join(through, ", "))
+		m := Mistake{Kind: "layer.other-kind", Place: Role(own), Of: tensorTerm(own), By: Term{Kind: ALayer, Name: strings.TrimSuffix(layer, ".")}, For: listTerm(Modules, through)}
 		if err := s.try(hypothesis{
-			class: program.Inserted, rank: 4900 + rank, say: func(*Entry) Name { return Name{What: what, Site: Role(own)} },
+			class: program.Inserted, rank: 4900 + rank, say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited {
 				ed := e.Program.Edit()
 				o := &otherLayer{search: s, e: e, ed: ed, done: map[order.Node]program.Var{}}
@@ -62,7 +61,7 @@ func readsOf(e *order.Entry) string {
 	for _, r := range e.Inputs {
 		all = append(all, Role(r.Name))
 	}
-	return strings.Join(all, " ")
+	return strings.Join(all, ",")
 }
 
 // throughLayer are the modules that an entry of another layer is computed through and that the layer of own does not have, in their order.

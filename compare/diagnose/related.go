@@ -1,16 +1,12 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
-
-// A relation is an equality of what is left with something that was captured: no edit of the program, and bit by bit.
 
 const (
 	leastRow   = 4       // different numbers of a row that may be that of another tensor
@@ -62,7 +58,7 @@ func (s *search) zeros() error {
 		rows[e] = leftRows(e)
 	}
 	looked := 0
-	return s.relate(relative{role: "zeros"}, 0, rows, &looked)
+	return s.relate(relative{role: zeroRole}, 0, rows, &looked)
 }
 
 // relate tries whether the rows that are left are rows of a role.
@@ -77,16 +73,19 @@ func (s *search) relate(from relative, rank int, rows map[*Entry][]int, looked *
 		found[e], solved = y, solved+len(rows[e])
 	}
 	return s.try(hypothesis{
-		class: program.InputOf, rank: 20000 + rank, solved: solved, exact: from.role == "zeros",
+		class: program.InputOf, rank: 20000 + rank, solved: solved, exact: from.role == zeroRole,
 		make: func(e *Entry) *program.Edited {
 			if found[e] == nil {
 				return nil
 			}
 			return given(e, program.Value{Data: found[e], Bound: make([]float64, len(found[e]))})
 		},
-		say: func(*Entry) Name { return Name{What: s.relation(from, rows), Site: from.role} },
+		say: func(*Entry) Name { return s.relation(from, rows).name() },
 	})
 }
+
+// zeroRole is in place of a role if rows are zeros.
+const zeroRole = "zeros"
 
 // relative is a role in which rows are looked for, some passes before.
 type relative struct {
@@ -98,7 +97,7 @@ type relative struct {
 // relatives are the roles in which rows are looked for: the entry itself first, then its inputs, its role, and all others.
 func (s *search) relatives() []relative {
 	own := Role(s.m.List.Entries[s.first.Node.Entry].Name)
-	all := []relative{{role: own, own: true}, {role: "zeros"}}
+	all := []relative{{role: own, own: true}, {role: zeroRole}}
 	add := func(role string, pass int) {
 		if r := (relative{role: role, pass: pass}); !slices.Contains(all, r) {
 			all = append(all, r)
@@ -143,13 +142,13 @@ func (s *search) rowsFrom(e *Entry, rows []int, from relative, looked *int) ([]f
 	missing := map[uint64][]int{} // rows by their first elements
 	for _, r := range rows {
 		row := y[r*width:][:width]
-		if n := distinct(row); from.role != "zeros" && n < leastRow || from.role == "zeros" && (n > 1 || row[0] != 0) {
+		if n := distinct(row); from.role != zeroRole && n < leastRow || from.role == zeroRole && (n > 1 || row[0] != 0) {
 			return nil, false
 		}
 		copy(out[r*width:], row)
 		missing[begins(row)] = append(missing[begins(row)], r)
 	}
-	if from.role == "zeros" {
+	if from.role == zeroRole {
 		return out, true
 	}
 	look := func(data []float64, skip []int) {
@@ -254,61 +253,42 @@ func repeats(e *Entry, axis, index int) int {
 }
 
 // relation says which rows are those of what.
-func (s *search) relation(from relative, rows map[*Entry][]int) string {
-	what := "rows of " + from.role
-	switch {
-	case from.own:
-		what = "other rows of it"
-	case from.role == "zeros":
-		what = "zeros"
-	case from.pass < 0:
-		what += " of the pass before"
+func (s *search) relation(from relative, rows map[*Entry][]int) Relation {
+	r := Relation{Kind: "rows.of-another", Place: from.role, By: Term{Kind: RowsOf, Name: from.role, Before: from.pass < 0}}
+	for e, of := range rows {
+		r.N, r.M = r.N+len(of), r.M+e.elements()/e.Program.Out.Last()
 	}
-	n, all := 0, 0
-	for e, r := range rows {
-		n, all = n+len(r), all+e.elements()/e.Program.Out.Last()
-	}
-	axes := s.m.List.Entries[s.first.Node.Entry].Axes
+	own := s.m.List.Entries[s.first.Node.Entry].Name
 	shape := s.first.Program.Out.Shape()
-	var words []string
-	on, index := -1, -1 // the only index of the only axis that tells them apart
-	for a, size := range shape[:len(shape)-1] {
-		var at []int
-		for _, r := range rows[s.first] {
-			for b := len(shape) - 2; b > a; b-- {
-				r /= shape[b]
-			}
-			if i := r % size; !slices.Contains(at, i) {
-				at = append(at, i)
-			}
-		}
-		if len(at) < size && len(at) <= 4 && len(axes) == len(shape) {
-			slices.Sort(at)
-			words = append(words, fmt.Sprintf("%s %s", axisWords(axes[a]), strings.Trim(strings.Join(strings.Fields(fmt.Sprint(at)), ", "), "[]")))
-			if on, index = a, at[0]; len(at) > 1 || len(words) > 1 {
-				index = -1
-			}
-		}
+	spots := s.spots(shape[:len(shape)-1], rows[s.first])
+	r.At = makeSpots(spots...)
+	axis, index := -1, -1 // the only index of the only axis that tells them apart
+	if len(spots) == 1 && len(spots[0].at) == 1 {
+		axis, index = spots[0].axis, spots[0].at[0]
 	}
+	ofKeys := index >= 0 && spots[0].counts == order.AxisKey
 	kinds := s.since(from.role)
 	switch {
-	case from.own && index >= 0 && axisWords(axes[on]) == "keys" && repeats(s.first, on, index) >= 0:
-		return fmt.Sprintf("%s of %s are keys %d again: stale", words[0], Role(s.m.List.Entries[s.first.Node.Entry].Name), repeats(s.first, on, index))
-	case from.own || from.role == "zeros":
+	case from.own && ofKeys && repeats(s.first, axis, index) >= 0:
+		return Relation{Kind: "rows.stale-keys", Place: from.role, Of: tensorTerm(own), K: repeats(s.first, axis, index), At: r.At}
+	case from.own:
+		r.Kind, r.By = "rows.of-itself", Term{Kind: OwnRows}
+	case from.role == zeroRole:
+		r.Kind, r.By = "rows.zeros", Term{Kind: Zeros}
 	case from.pass == 0 && s.movesOnly() && slices.ContainsFunc(s.first.Inputs, func(n order.Node) bool { return Role(s.m.List.Entries[n.Entry].Name) == from.role }):
-		what = "other " + what // nothing is computed here that could have been left out
-	case len(kinds) == 1 && from.pass == 0 && len(words) == 1:
-		return fmt.Sprintf("%s are left as they are in %s: the operation is not taken of them", words[0], from.role)
+		r.By.Kind = OtherRowsOf // nothing is computed here that could have been left out
+	case len(kinds) == 1 && from.pass == 0 && len(spots) == 1:
+		return Relation{Kind: "rows.left-as-they-are", Place: from.role, By: tensorTerm(from.role), At: r.At}
 	case len(kinds) > 1:
-		return fmt.Sprintf("%s is not taken of %d of %d rows: they are %s", strings.Join(kinds[:len(kinds)-1], " and "), n, all, what)
-	case index >= 0 && axisWords(axes[on]) == "keys" && kinds == nil:
-		return fmt.Sprintf("%s of %s are overwritten: they are %s", words[0], Role(s.m.List.Entries[s.first.Node.Entry].Name), what)
+		r.Kind, r.Of = "rows.operations-left-out", listTerm(Operations, kinds[:len(kinds)-1])
+		return r
+	case ofKeys && kinds == nil:
+		return Relation{Kind: "rows.overwritten", Place: from.role, Of: tensorTerm(own), By: r.By, At: r.At}
 	}
-	text := fmt.Sprintf("%d of %d rows are %s", n, all, what)
-	if len(words) > 0 {
-		text += " (in " + s.m.List.Entries[s.first.Node.Entry].Name + ": " + strings.Join(words, ", ") + ")"
+	if r.At != "" {
+		r.Of = Term{Kind: Tensor, Name: own}
 	}
-	return text
+	return r
 }
 
 // movesOnly reports whether the program computes nothing: it shows elements of what it reads.

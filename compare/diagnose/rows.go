@@ -1,10 +1,8 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
@@ -42,9 +40,9 @@ func (s *search) otherRows() error {
 	if len(wanted) > mostIDs || rows*cols > mostLooked {
 		return nil
 	}
-	from := map[float64]int{} // −1 for zeros
+	from := map[float64]int{} // isZero for zeros
 	row := make([]float64, cols)
-	for i := -1; i < rows; i++ {
+	for i := isZero; i < rows; i++ {
 		if clear(row); i >= 0 && s.failed(table.Row(row, i)) {
 			return s.err
 		}
@@ -62,16 +60,13 @@ func (s *search) otherRows() error {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	var words []string
+	var runs []Run
 	for _, id := range ids {
-		if from[id] < 0 {
-			words = append(words, fmt.Sprintf("the row of id %g is 0", id))
-		} else {
-			words = append(words, fmt.Sprintf("id %g has the row of id %d", id, from[id]))
-		}
+		runs = append(runs, Run{From: int(id), To: int(id) + 1, Is: from[id]})
 	}
+	m := Mistake{Kind: "lookup.other-rows", Place: "lookup.ids", Runs: makeRuns(runs...)}
 	return s.try(hypothesis{
-		class: program.Leaf, rank: 5000, exact: true, say: func(*Entry) Name { return Name{What: strings.Join(words, "; "), Site: "lookup.ids"} },
+		class: program.Leaf, rank: 5000, exact: true, say: func(*Entry) Name { return m.name() },
 		make: func(e *Entry) *program.Edited {
 			own, ok := s.valueOf(e, nil)
 			st := &e.Program.Steps[max(lookedUp(e.Program), 0)]
@@ -108,10 +103,8 @@ func lookedUp(p *program.Program) int {
 func (s *search) logarithms() error {
 	for rank, rounded := range []bool{false, true} {
 		if err := s.try(hypothesis{
-			class: program.Inserted, rank: 3500 + rank, of: "log softmax", make: func(e *Entry) *program.Edited { return s.logSoftmax(e, rounded) },
-			say: func(*Entry) Name {
-				return Name{What: "log softmax is taken of the result: logarithms of probabilities, each row is shifted by a constant"}
-			},
+			class: program.Inserted, rank: 3500 + rank, of: "log-softmax", make: func(e *Entry) *program.Edited { return s.logSoftmax(e, rounded) },
+			say: func(*Entry) Name { return Mistake{Kind: "result.log-softmax"}.name() },
 		}); err != nil {
 			return err
 		}

@@ -225,18 +225,18 @@ func (f *Finding) values(first float64, others []float64) {
 	}
 	f.Value = nil
 	if others[0] == 0 && first > 0 && others[len(others)-1] < first {
-		f.or(Others{Less: true})
+		f.or(OtherValues{Less: true})
 		return
 	}
 	var words []string
 	for _, v := range others[:min(len(others), maxAliases)] {
 		words = append(words, short(v))
 	}
-	f.or(Others{Values: listed(words)})
+	f.or(OtherValues{Values: listed(words)})
 }
 
 // or adds values that the number of a name may have, too.
-func (f *Finding) or(others Others) {
+func (f *Finding) or(others OtherValues) {
 	f.Mistake.Others = others
 	if f.Mistake.Kind == "" {
 		f.What += others.String()

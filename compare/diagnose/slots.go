@@ -1,9 +1,7 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -24,7 +22,7 @@ func (s *search) slots() error {
 	return s.try(hypothesis{
 		class: program.Known, solved: 1,
 		make: func(e *Entry) *program.Edited { return joined(e, s.foundSlots(e)) },
-		say:  func(e *Entry) Name { return Name{What: slotWords(own, now), Site: "cache"} },
+		say:  func(e *Entry) Name { return slotMistake(own, now).name() },
 	})
 }
 
@@ -170,43 +168,61 @@ func joined(e *Entry, slots []slot) *program.Edited {
 	return ended(ed)
 }
 
-// slotWords say what a cache holds that it should not.
-func slotWords(right, now []slot) string {
-	var zero, other []string
+// slotMistake is the mistake of a cache whose slots hold other tokens than they should.
+func slotMistake(right, now []slot) Mistake {
+	m := slotsHeld(right, now)
+	m.Place, m.Of = cacheSite, Term{Kind: TheCache}
+	return m
+}
+
+// slotsHeld is slotMistake without the place.
+func slotsHeld(right, now []slot) Mistake {
+	var zero, other []Run
 	for k := range now {
 		switch {
 		case now[k] == right[k]:
 		case now[k].input < 0:
-			zero = append(zero, fmt.Sprint(k))
+			zero = append(zero, slotRun(k, isZero))
 		default:
-			other = append(other, fmt.Sprint(k))
+			other = append(other, slotRun(k, shouldHold(right, now[k])))
 		}
 	}
 	have := func(s slot) bool { return slices.Contains(now, s) }
 	lacking := slices.DeleteFunc(slices.Clone(right), have)
 	switch {
 	case len(other) == 0:
-		return "slot " + strings.Join(zero, ", ") + " of the cache is 0: it is not written"
+		return Mistake{Kind: "cache.slot-unwritten", Runs: makeRuns(zero...)}
 	case len(lacking) == 0:
-		return "the slots of the cache are in another order"
+		return Mistake{Kind: "cache.order"}
 	}
-	if again := repeated(right, now); again != "" {
-		return again
+	if m, ok := repeated(right, now); ok {
+		return m
 	}
-	if early := shifted(right, now); early != "" {
-		return early
+	if m, ok := shifted(right, now); ok {
+		return m
 	}
 	if n := sink(right, now); n > 0 {
-		return fmt.Sprintf("the cache keeps the first %d for good, and as many fewer of the newest: an attention sink", n)
+		return Mistake{Kind: "cache.sink", N: n}
 	}
 	older := true
 	for k := range now {
 		older = older && now[k].input == right[k].input && now[k].index <= right[k].index || now[k] == right[k]
 	}
 	if older {
-		return "the cache keeps the oldest, not the newest"
+		return Mistake{Kind: "cache.oldest-kept"}
 	}
-	return "the cache holds other slots than it should: " + strings.Join(other, ", ")
+	return Mistake{Kind: "cache.other-slots", Runs: makeRuns(other...)}
+}
+
+// slotRun is the run of one slot, with the slot that should hold what it holds.
+func slotRun(k, is int) Run { return Run{From: k, To: k + 1, Is: is} }
+
+// shouldHold is the number of the slot that should hold a token. It is isUnknown if the token should be in no slot.
+func shouldHold(right []slot, held slot) int {
+	if k := slices.Index(right, held); k >= 0 {
+		return k
+	}
+	return isUnknown
 }
 
 // sink is how many slots at the beginning hold the first tokens that there were, where the others hold what they should; 0 where none do.
@@ -221,9 +237,10 @@ func sink(right, now []slot) int {
 	return n
 }
 
-// shifted says which slots hold what another slot should hold, where that one is 0: written in another place; empty where others do too.
-func shifted(right, now []slot) string {
-	var words []string
+// shifted is the mistake of tokens that are written into another slot, while their own slot stays 0. It reports whether this is true of all
+// slots that are wrong.
+func shifted(right, now []slot) (Mistake, bool) {
+	var runs []Run
 	for k := range now {
 		if now[k] == right[k] {
 			continue
@@ -231,45 +248,47 @@ func shifted(right, now []slot) string {
 		from := slices.Index(right, now[k])
 		switch {
 		case now[k].input < 0:
-			words = append(words, fmt.Sprintf("slot %d is 0", k))
+			runs = append(runs, slotRun(k, isZero))
 		case from >= 0 && now[from].input < 0:
-			words = append(words, fmt.Sprintf("slot %d of the cache holds what slot %d should hold", k, from))
+			runs = append(runs, slotRun(k, from))
 		default:
-			return ""
+			return Mistake{}, false
 		}
 	}
-	return strings.Join(words, ", ") + ": written in another place"
+	return Mistake{Kind: "cache.written-elsewhere", Runs: makeRuns(runs...)}, true
 }
 
-// repeated says which slots hold what another slot holds and should hold; empty where none does.
-func repeated(right, now []slot) string {
-	var again, from []string
-	of, ring := -1, 0
+// repeated is the mistake of slots that hold the same token as another slot. It reports whether there is such a slot.
+func repeated(right, now []slot) (Mistake, bool) {
+	var again []Run
+	of, ring, known := -1, 0, 0
 	for k := range now {
 		if now[k] == right[k] {
 			continue
 		}
-		if at := slices.Index(now, now[k]); at != k || slices.Contains(now[k+1:], now[k]) {
-			again, of = append(again, fmt.Sprint(k)), at
-			if j := slices.Index(right, now[k]); j >= 0 {
-				if from = append(from, fmt.Sprint(j)); len(from) == 1 {
-					ring = j - k
-				} else if ring != j-k {
-					ring = 0
-				}
+		at := slices.Index(now, now[k])
+		if at == k && !slices.Contains(now[k+1:], now[k]) {
+			continue
+		}
+		is := shouldHold(right, now[k])
+		again, of = append(again, slotRun(k, is)), at
+		if is >= 0 {
+			if known++; known == 1 {
+				ring = is - k
+			} else if ring != is-k {
+				ring = 0
 			}
 		}
 	}
-	switch len(again) {
-	case 0:
-		return ""
-	case 1:
-		return fmt.Sprintf("slot %s of the cache holds what slot %d holds", again[0], of)
+	switch {
+	case len(again) == 0:
+		return Mistake{}, false
+	case len(again) == 1:
+		return Mistake{Kind: "cache.slot-repeated", Runs: makeRuns(slotRun(again[0].From, of))}, true
+	case known == len(again) && ring > 0:
+		return Mistake{Kind: "cache.ring", N: ring, Runs: makeRuns(again...)}, true
 	}
-	if len(from) == len(again) && ring > 0 {
-		return fmt.Sprintf("slots %s of the cache hold what slots %s hold: newer ones are written over them, as in a ring of %d", strings.Join(again, ", "), strings.Join(from, ", "), ring)
-	}
-	return "slots " + strings.Join(again, ", ") + " of the cache hold what another slot holds"
+	return Mistake{Kind: "cache.slots-of-another", Runs: makeRuns(again...)}, true
 }
 
 // stale looks for a result that is a slot of a tensor of the pass before: the last along one axis.
@@ -281,12 +300,12 @@ func (s *search) stale() error {
 		if b, has := layerOf(own); !ok || !has || a != b {
 			continue
 		}
+		m := Mistake{Kind: "result.last-slot", Place: Role(name), Of: tensorTerm(name)}
+		m.Of.Before = true
 		err := s.try(hypothesis{
 			class: program.InputOf, rank: k,
 			make: func(e *Entry) *program.Edited { return s.last(e, beside(name, s.m.List.Entries[e.Node.Entry].Name)) },
-			say: func(*Entry) Name {
-				return Name{What: "the result is the last slot of " + Role(name) + " of the pass before", Site: Role(name)}
-			},
+			say:  func(*Entry) Name { return m.name() },
 		})
 		if err != nil {
 			return err

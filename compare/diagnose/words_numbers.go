@@ -55,7 +55,7 @@ func (s *search) constant(e *Entry, step int, v number) Name {
 	}
 	n := m.name()
 	for _, f := range s.numbers {
-		if f.plain && same(f.value, value) && slices.Contains(strings.Split(called, ", "), f.words) {
+		if f.plain && same(f.value, value) && slices.Contains(fieldNames(called), f.words) {
 			n.Equal = append(n.Equal, Field{f.field, f.value})
 		}
 	}

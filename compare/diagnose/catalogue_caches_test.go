@@ -1,0 +1,209 @@
+package diagnose
+
+import (
+	"testing"
+)
+
+// sentence is a mistake or a relation, what it says, and its page for an entry of a role.
+type sentence struct {
+	mistake  Mistake
+	relation Relation
+	says     string
+	role     string
+	page     string // without that of the document
+}
+
+// holds checks sentences of some rows, each of which has one.
+func holds(t *testing.T, rows []Row, all []sentence) {
+	t.Helper()
+	seen := map[Kind]bool{}
+	for _, s := range all {
+		kind, says, page := s.mistake.Kind, s.mistake.String(), s.mistake.Page(s.role)
+		if s.relation.Kind != "" {
+			kind, says, page = s.relation.Kind, s.relation.String(), s.relation.Page(s.role)
+		}
+		seen[kind] = true
+		if says != s.says {
+			t.Errorf("%s says\n%s\nnot\n%s", kind, says, s.says)
+		}
+		want := s.page
+		if want != "" {
+			want = mistakesPage + want
+		}
+		if page != want {
+			t.Errorf("%s of %s: page %q, not %q", kind, s.role, page, want)
+		}
+	}
+	for _, row := range rows {
+		if !seen[row.Kind] {
+			t.Errorf("no sentence of %s", row.Kind)
+		}
+	}
+}
+
+// TestCachesSay has a sentence of each kind of mistakes in caches.
+func TestCachesSay(t *testing.T) {
+	const keys, probs, context = "layers.*.self_attn.keys", "layers.*.self_attn.probs", "layers.*.self_attn.context"
+	cache, ofKeys := Term{Kind: TheCache}, cachedTerm("layers.*.self_attn.k_rope")
+	rope, kRope := Term{Kind: Operation, Name: "rope"}, tensorTerm("layers.3.self_attn.k_rope")
+	before := tensorTerm("layers.3.self_attn.keys")
+	before.Before = true
+	slots := makeRuns(Run{From: 1, To: 2, Is: 3}, Run{From: 2, To: 3, Is: 4})
+	holds(t, cacheRows, []sentence{
+		{mistake: Mistake{Kind: "cache.oldest-kept", Of: cache}, says: "the cache keeps the oldest, not the newest", role: keys, page: "evicted-keys"},
+		{mistake: Mistake{Kind: "cache.oldest-kept", Of: ofKeys}, says: "the cached layers.*.self_attn.k_rope keeps the oldest, not the newest", role: context},
+		{
+			mistake: Mistake{Kind: "cache.sink", Of: cache, N: 2},
+			says:    "the cache keeps the first 2 for good, and as many fewer of the newest: an attention sink", role: keys, page: "evicted-keys",
+		},
+		{
+			mistake: Mistake{Kind: "cache.sink", Of: ofKeys, N: 1},
+			says:    "the cached layers.*.self_attn.k_rope keeps the first 1 for good, and as many fewer of the newest: an attention sink", role: context, page: "evicted-keys",
+		},
+		{
+			mistake: Mistake{Kind: "cache.decode-unwritten", Of: ofKeys},
+			says:    "the slots that decode steps write of the cached layers.*.self_attn.k_rope are 0: not written", role: probs, page: "unwritten-cache-slots",
+		},
+		{
+			mistake: Mistake{Kind: "cache.decode-stale", Of: ofKeys},
+			says:    "decode steps write the last slot of the prompt again into the cached layers.*.self_attn.k_rope: stale", role: keys, page: "stale-cache-slot",
+		},
+		{
+			mistake: Mistake{Kind: "cache.newest-unwritten", Of: ofKeys},
+			says:    "the newest slot of the cached layers.*.self_attn.k_rope is 0: it is not written", role: keys, page: "zero-cache-slot",
+		},
+		{
+			mistake: Mistake{Kind: "cache.newest-stale", Of: ofKeys},
+			says:    "the newest slot of the cached layers.*.self_attn.k_rope holds what that before it holds: stale", role: context,
+		},
+		{
+			mistake: Mistake{Kind: "cache.slots-moved", Of: ofKeys, N: -1},
+			says:    "the slots of the cached layers.*.self_attn.k_rope are moved by -1: they are in another order", role: keys, page: "stale-cache-slot",
+		},
+		{
+			mistake: Mistake{Kind: "cache.slot-unwritten", Of: ofKeys, Runs: makeRuns(Run{From: 0, To: 1, Is: isZero})},
+			says:    "slot 0 of the cached layers.*.self_attn.k_rope is 0: it is not written", role: keys, page: "zero-cache-slot",
+		},
+		{
+			mistake: Mistake{Kind: "cache.slot-unwritten", Of: cache, Runs: makeRuns(Run{From: 2, To: 3, Is: isZero}, Run{From: 5, To: 6, Is: isZero})},
+			says:    "slot 2, 5 of the cache is 0: it is not written", role: keys, page: "zero-cache-slot",
+		},
+		{
+			mistake: Mistake{Kind: "cache.slot-repeated", Of: cache, Runs: makeRuns(Run{From: 4, To: 5, Is: 3})},
+			says:    "slot 4 of the cache holds what slot 3 holds", role: keys, page: "zero-cache-slot",
+		},
+		{
+			mistake: Mistake{Kind: "cache.slots-repeated", Of: ofKeys, Runs: makeRuns(Run{From: 4, To: 8, Is: 0})},
+			says:    "slots 4 to 7 of the cached layers.*.self_attn.k_rope hold what slots 0 to 3 hold", role: keys, page: "zero-cache-slot",
+		},
+		{
+			mistake: Mistake{Kind: "cache.ring", Of: cache, N: 2, Runs: slots},
+			says:    "slots 1, 2 of the cache hold what slots 3, 4 hold: newer ones are written over them, as in a ring of 2", role: keys, page: "zero-cache-slot",
+		},
+		{
+			mistake: Mistake{Kind: "cache.slots-of-another", Of: cache, Runs: makeRuns(Run{From: 1, To: 2, Is: isUnknown}, Run{From: 2, To: 3, Is: isUnknown})},
+			says:    "slots 1, 2 of the cache hold what another slot holds", role: keys, page: "zero-cache-slot",
+		},
+		{
+			mistake: Mistake{Kind: "cache.written-elsewhere", Of: cache, Runs: makeRuns(Run{From: 3, To: 4, Is: isZero}, Run{From: 4, To: 5, Is: 3})},
+			says:    "slot 3 is 0, slot 4 of the cache holds what slot 3 should hold: written in another place", role: keys, page: "zero-cache-slot",
+		},
+		{mistake: Mistake{Kind: "cache.order", Of: cache}, says: "the slots of the cache are in another order", role: keys, page: "stale-cache-slot"},
+		{
+			mistake: Mistake{Kind: "cache.other-slots", Of: cache, Runs: slots},
+			says:    "the cache holds other slots than it should: 1, 2", role: keys, page: "stale-cache-slot",
+		},
+		{
+			mistake: Mistake{Kind: "result.last-slot", Of: before},
+			says:    "the result is the last slot of layers.*.self_attn.keys of the pass before", role: "layers.*.self_attn.k_rope", page: "stale-cache-slot",
+		},
+		{
+			mistake: Mistake{Kind: "cache.operation-taken", Of: rope, By: ofKeys, For: kRope},
+			says:    "rope is taken of the cached layers.*.self_attn.k_rope, as in layers.*.self_attn.k_rope", role: context,
+		},
+		{
+			mistake: Mistake{Kind: "cache.operation-taken-before", Of: rope, By: ofKeys, For: tensorTerm("layers.3.self_attn.k_norm")},
+			says:    "rope is taken of the cached layers.*.self_attn.k_rope, as in layers.*.self_attn.k_norm: of the passes before alone", role: keys, page: "keys-cached-before-rotation",
+		},
+		{
+			mistake: Mistake{Kind: "cache.operation-taken-again", Of: rope, By: ofKeys},
+			says:    "rope is taken of the cached layers.*.self_attn.k_rope a second time, when it is read", role: keys, page: "stale-cache-slot",
+		},
+		{
+			mistake: Mistake{Kind: "cache.operation-taken-again-before", Of: rope, By: ofKeys},
+			says:    "rope is taken of the cached layers.*.self_attn.k_rope a second time, when it is read: of the passes before alone", role: context,
+		},
+		{
+			mistake: Mistake{Kind: "cache.rounded", Of: ofKeys, N: 8, By: Term{Kind: ScalesOfTokensAndHeads}},
+			says:    "the cached layers.*.self_attn.k_rope is rounded to 8 bits, with a scale for each token and head", role: context, page: "quantised-cache",
+		},
+		{
+			mistake: Mistake{Kind: "cache.rounded", Of: ofKeys, N: 4, By: Term{Kind: ScalesOfTokens}},
+			says:    "the cached layers.*.self_attn.k_rope is rounded to 4 bits, with a scale for each token", role: keys, page: "quantised-cache",
+		},
+		{
+			mistake: Mistake{Kind: "cache.rounded-between", Of: ofKeys, N: 8, By: Term{Kind: ScalesOfHeads}},
+			says:    "the cached layers.*.self_attn.k_rope is rounded to 8 bits, with a scale for each head between the least and the greatest number", role: context, page: "quantised-cache",
+		},
+		{
+			mistake: Mistake{Kind: "cache.rounded-as-the-newest", Of: ofKeys, N: 8, By: Term{Kind: ScalesOfChannels}},
+			says:    "the cached layers.*.self_attn.k_rope is rounded to 8 bits, with a scale for each channel, that of the newest token: larger numbers are clipped", role: context, page: "quantised-cache",
+		},
+		{
+			mistake: Mistake{Kind: "cache.rounded-as-the-first", Of: ofKeys, N: 8, By: Term{Kind: OneScale}},
+			says:    "the cached layers.*.self_attn.k_rope is rounded to 8 bits, with one scale, that of the first token: larger numbers are clipped", role: context, page: "quantised-cache",
+		},
+		{
+			mistake: Mistake{Kind: "cache.rounded-to-multiples", Of: ofKeys, X: some(1. / 16)},
+			says:    "the cached layers.*.self_attn.k_rope is rounded to multiples of 0.0625: a fixed scale", role: context, page: "quantised-cache",
+		},
+	})
+}
+
+// TestSlots has what slots hold that they should not, by what each should hold and holds.
+func TestSlots(t *testing.T) {
+	at := func(index ...int) (all []slot) {
+		for _, i := range index {
+			all = append(all, slot{0, i})
+		}
+		return all
+	}
+	zero := slot{-1, 0}
+	for _, tt := range []struct {
+		right, now []slot
+		want       Mistake
+	}{
+		{at(0, 1, 2), []slot{{0, 0}, zero, zero}, Mistake{Kind: "cache.slot-unwritten", Runs: "1=-;2=-"}},
+		{at(0, 1, 2), at(2, 0, 1), Mistake{Kind: "cache.order"}},
+		{at(0, 1, 2), at(0, 1, 1), Mistake{Kind: "cache.slot-repeated", Runs: "2=1"}},
+		{at(0, 1, 2, 3), at(2, 3, 2, 3), Mistake{Kind: "cache.ring", N: 2, Runs: "0=2;1=3"}},
+		{at(0, 1, 2, 3), at(0, 9, 9, 3), Mistake{Kind: "cache.slots-of-another", Runs: "1;2"}},
+		{at(0, 1, 2), []slot{{0, 0}, zero, {0, 1}}, Mistake{Kind: "cache.written-elsewhere", Runs: "1=-;2=1"}},
+		{at(4, 5, 6, 7), at(0, 5, 6, 7), Mistake{Kind: "cache.sink", N: 1}},
+		{at(4, 5, 6), at(2, 3, 4), Mistake{Kind: "cache.oldest-kept"}},
+		{at(4, 5, 6), at(9, 8, 7), Mistake{Kind: "cache.other-slots", Runs: "0;1;2"}},
+	} {
+		tt.want.Place, tt.want.Of = cacheSite, Term{Kind: TheCache}
+		if got := slotMistake(tt.right, tt.now); got != tt.want {
+			t.Errorf("%v for %v: %+v, not %+v", tt.now, tt.right, got, tt.want)
+		}
+	}
+}
+
+// TestRunsAreReadBack has runs as a value, each kind of them.
+func TestRunsAreReadBack(t *testing.T) {
+	all := []Run{{From: 0, To: 4, Is: 4}, {From: 7, To: 8, Is: isZero}, {From: 9, To: 10, Is: isUnknown}, {From: 11, To: 13, Is: 0, Of: "w"}}
+	runs := makeRuns(all...)
+	if runs != "0-3=4;7=-;9;11-12=0@w" {
+		t.Error(runs)
+	}
+	back := runs.list()
+	if len(back) != len(all) {
+		t.Fatal(back)
+	}
+	for k := range all {
+		if back[k] != all[k] {
+			t.Errorf("%+v came back as %+v", all[k], back[k])
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package diagnose
+
+import (
+	"regexp"
+	"slices"
+)
+
+// onRoles is a page for entries of some roles.
+func onRoles(anchor, roles string) Page { return Page{Anchor: anchor, Roles: roles} }
+
+// ofNames is a page for entries of some roles, where a term of the mistake or relation has a name that fits a pattern.
+func ofNames(anchor, roles, names string) Page {
+	fits := pattern(names)
+	return Page{
+		Anchor: anchor, Roles: roles,
+		If: func(m Mistake) bool { return anyNamed(fits(), m.Of, m.By, m.For) },
+		Of: func(r Relation) bool { return anyNamed(fits(), r.Of, r.By) },
+	}
+}
+
+// anyNamed reports whether the name of a term fits a pattern.
+func anyNamed(fits *regexp.Regexp, terms ...Term) bool {
+	return slices.ContainsFunc(terms, func(t Term) bool { return fits.MatchString(t.Name) })
+}
+
+// ofBy is a page for mistakes and relations of whose By something is true.
+func ofBy(anchor, roles string, is func(Term) bool) Page {
+	return Page{Anchor: anchor, Roles: roles, If: func(m Mistake) bool { return is(m.By) }, Of: func(r Relation) bool { return is(r.By) }}
+}
+
+// ofByName is ofBy with a pattern for the name.
+func ofByName(anchor, roles, names string) Page {
+	fits := pattern(names)
+	return ofBy(anchor, roles, func(t Term) bool { return fits().MatchString(t.Name) })
+}
+
+// ofOf is a page for mistakes of whose Of something is true.
+func ofOf(anchor, roles string, is func(Term) bool) Page {
+	return Page{Anchor: anchor, Roles: roles, If: func(m Mistake) bool { return is(m.Of) }}
+}
+
+// isKind makes a test for the kind of a term.
+func isKind(kinds ...TermKind) func(Term) bool {
+	return func(t Term) bool { return slices.Contains(kinds, t.Kind) }
+}
+
+// isBefore reports whether a term is of the pass before.
+func isBefore(t Term) bool { return t.Before }
+
+// namePages and laterNamePages are the pages that follow from the name of another tensor, weight or operation. The pages of the kind itself come
+// after the former and before the latter.
+var (
+	namePages = []Page{
+		ofNames("rotary-scaling", tables, `scal`),
+		ofNames("keys-cached-before-rotation", caches, `k_norm|k_proj`),
+		ofNames("attention-soft-cap", attendedTo, `tanh`),
+		ofNames("direction-of-rotation", rotated, `rope\.sum|turned|sin`),
+		ofNames("attention-soft-cap", `scores`, `cap|tanh|clip|clamp`),
+		ofNames("rotary-before-norm", norms, `rope`),
+		ofNames("inverted-norm", norms, `quotient`),
+		ofNames("activation-sparsity", `sparse|cutoff|act_fn`, `cutoff|std\.|quantile|sparse`),
+	}
+	laterNamePages = []Page{
+		ofNames("activation", functions, `activation|gelu|silu`),
+		ofNames("per-layer-rows", `^embed_tokens_per_layer$`, `table|row|ids`),
+		ofNames("logit-soft-cap", `^logits$`, `cap|tanh|factor`),
+	}
+)
+
+// routers are the roles of what AltUp's router reads and gives.
+const routers = `router_input$|modalities$`
+
+// pagesWithNames are all pages of a kind whose terms have names: those before namePages, those between namePages and laterNamePages, and the last.
+func pagesWithNames(before, behind []Page, last ...Page) []Page {
+	return slices.Concat(before, namePages, behind, laterNamePages, last)
+}

@@ -1,0 +1,121 @@
+package diagnose
+
+import "testing"
+
+// TestReadsSay has a sentence of each kind of mistakes in what is read, and of each relation.
+func TestReadsSay(t *testing.T) {
+	const keys, probs, qRope, out, actFn = "layers.*.self_attn.keys", "layers.*.self_attn.probs", "layers.*.self_attn.q_rope", "layers.*.out", "layers.*.mlp.act_fn"
+	in, gate, up := tensorTerm("layers.2.in"), tensorTerm("layers.2.mlp.gate_proj"), tensorTerm("layers.2.mlp.up_proj")
+	before, streams, second := tensorTerm("layers.2.self_attn.q_rope"), tensorTerm("layers.2.altup.predict"), tensorTerm("layers.2.altup.predict")
+	before.Before, second.Item = true, some(2)
+	norm, silu := Term{Kind: Operation, Name: "rms_norm"}, Term{Kind: Operation, Name: "silu"}
+	zeros := Term{Kind: Zeros}
+	holds(t, readRows, []sentence{
+		{mistake: Mistake{Kind: "input.other", By: gate, For: up}, says: "reads layers.*.mlp.gate_proj, not layers.*.mlp.up_proj", role: actFn, page: "gate-and-up"},
+		{mistake: Mistake{Kind: "input.other", By: gate, For: in}, says: "reads layers.*.mlp.gate_proj, not layers.*.in", role: out, page: "source-of-the-residual"},
+		{mistake: Mistake{Kind: "input.other", By: second, For: in}, says: "reads stream 2 of layers.*.altup.predict, not layers.*.in", role: "layers.*.input_layernorm", page: "active-stream"},
+		{mistake: Mistake{Kind: "input.other", By: tensorTerm("mask.full"), For: tensorTerm("mask.sliding")}, says: "reads mask.full, not mask.sliding", role: probs, page: "window-on-the-wrong-layers"},
+		{
+			mistake: Mistake{Kind: "input.other-kept", By: tensorTerm("layers.2.self_attn.k_norm"), For: tensorTerm("layers.2.self_attn.k_rope")},
+			says:    "reads layers.*.self_attn.k_norm, not layers.*.self_attn.k_rope, of the passes before", role: keys, page: "keys-cached-before-rotation",
+		},
+		{mistake: Mistake{Kind: "input.stream", Of: streams, N: 1, M: 0}, says: "reads stream 1 of layers.*.altup.predict, not 0", role: "layers.*.input_layernorm", page: "active-stream"},
+		{mistake: Mistake{Kind: "input.pass-before", By: before}, says: "reads layers.*.self_attn.q_rope of the pass before", role: qRope, page: "stale-cache-slot"},
+		{
+			mistake: Mistake{Kind: "input.layer-before", By: tensorTerm("layers.1.self_attn.keys"), For: tensorTerm("layers.2.self_attn.keys")},
+			says:    "reads layers.*.self_attn.keys of the layer before, not layers.*.self_attn.keys", role: "layers.*.self_attn.context", page: "crossed-projections",
+		},
+		{
+			mistake: Mistake{Kind: "input.chained", By: tensorTerm("altup_projections.1"), For: tensorTerm("embed_tokens")},
+			says:    "each reads what the one before it gave, altup_projections.*, not embed_tokens", role: "altup_projections.*",
+		},
+		{mistake: Mistake{Kind: "input.own-stream", By: streams, For: in, N: 1}, says: "each reads the stream of its number +1 of layers.*.altup.predict, not layers.*.in", role: out, page: "source-of-the-residual"},
+		{mistake: Mistake{Kind: "input.own-stream", By: streams, For: in, N: -1}, says: "each reads the stream of its number -1 of layers.*.altup.predict, not layers.*.in", role: "altup_projections.*"},
+		{mistake: Mistake{Kind: "input.own-stream", By: streams, For: in}, says: "each reads the stream of its number of layers.*.altup.predict, not layers.*.in", role: "altup_projections.*"},
+		{
+			mistake: Mistake{Kind: "input.apart", Of: stepTerm("add.sum"), By: gate, For: up},
+			says:    "step add.sum reads layers.*.mlp.gate_proj, not layers.*.mlp.up_proj: what else reads that is right", role: out, page: "source-of-the-residual",
+		},
+		{
+			mistake: Mistake{Kind: "input.apart", Of: Term{Kind: TheDivisor, X: 2}, By: second, For: in},
+			says:    "the division by 2 reads stream 2 of layers.*.altup.predict, not layers.*.in: what else reads that is right", role: "layers.*.attn_laurel", page: "laurel",
+		},
+		{mistake: Mistake{Kind: "inputs.exchanged", Of: gate, By: up}, says: "layers.*.mlp.gate_proj and layers.*.mlp.up_proj are exchanged", role: "layers.*.mlp.gated"},
+		{
+			mistake: Mistake{Kind: "instance.of-another-layer", Of: weightTerm("layers.0.input_layernorm.weight"), By: listTerm(Others, []string{"layers.0.input_layernorm.weight=layers.1.input_layernorm.weight", "layers.2.input_layernorm.weight=layers.3.input_layernorm.weight"})},
+			says:    "layers.*.input_layernorm.weight is that of another layer: layers.0.input_layernorm.weight has that of layers.1.input_layernorm.weight; layers.2.input_layernorm.weight has that of layers.3.input_layernorm.weight",
+			role:    "layers.*.input_layernorm", page: "another-layers-weight",
+		},
+		{
+			mistake: Mistake{Kind: "instance.of-another-layer", Of: Term{Kind: TheKept, Name: "layers.*.self_attn.v_proj"}, By: listTerm(Others, []string{"layers.0.self_attn.values=layers.1.self_attn.v_proj"})},
+			says:    "layers.*.self_attn.v_proj of the passes before is that of another layer: layers.0.self_attn.values has that of layers.1.self_attn.v_proj", role: "layers.*.self_attn.values", page: "shared-keys-and-values",
+		},
+		{
+			mistake: Mistake{Kind: "instance.another", Of: weightTerm("altup_projections.0.weight"), By: listTerm(Others, []string{"altup_projections.0=altup_projections.1"})},
+			says:    "altup_projections.*.weight is another one: altup_projections.0 has that of altup_projections.1", role: "altup_projections.*", page: "crossed-projections",
+		},
+		{
+			mistake: Mistake{Kind: "lookup.other-rows", Runs: makeRuns(Run{From: 3, To: 4, Is: isZero}, Run{From: 5, To: 6, Is: 7})},
+			says:    "the row of id 3 is 0; id 5 has the row of id 7", role: "embed_tokens.lookup", page: "embedding-rows",
+		},
+		{mistake: Mistake{Kind: "lookup.other-rows", Runs: makeRuns(Run{From: 3, To: 4, Is: isZero})}, says: "the row of id 3 is 0", role: "embed_tokens.lookup", page: "branch-of-zeros"},
+		{
+			mistake: Mistake{Kind: "weight.other", By: weightTerm("layers.2.self_attn.k_proj.weight"), For: weightTerm("layers.2.self_attn.v_proj.weight")},
+			says:    "layers.*.self_attn.k_proj.weight is used, not layers.*.self_attn.v_proj.weight", role: "layers.*.self_attn.v_proj", page: "crossed-projections",
+		},
+		{
+			mistake: Mistake{Kind: "weight.other", By: Term{Kind: Weight, Name: "embed_tokens.weight"}, For: Term{Kind: Weight, Name: "lm_head.weight"}},
+			says:    "embed_tokens.weight is used, not lm_head.weight", role: "lm_head", page: "tied-head",
+		},
+		{
+			mistake: Mistake{Kind: "weight.other-transposed", By: weightTerm("layers.2.mlp.down_proj.weight"), For: weightTerm("layers.2.mlp.up_proj.weight")},
+			says:    "layers.*.mlp.down_proj.weight, transposed, is used, not layers.*.mlp.up_proj.weight", role: "layers.*.mlp.up_proj", page: "another-layers-weight",
+		},
+		{mistake: Mistake{Kind: "operation.taken-first", Of: norm, By: in, For: tensorTerm("layers.2.input_layernorm")}, says: "rms_norm is taken of layers.*.in first, as in layers.*.input_layernorm", role: out},
+		{mistake: Mistake{Kind: "operation.taken-of-result", Of: silu, For: tensorTerm("layers.2.mlp.act_fn")}, says: "silu is taken of the result, as in layers.*.mlp.act_fn", role: "layers.*.mlp.gated", page: "activation"},
+		{mistake: Mistake{Kind: "operation.twice", Of: norm}, says: "rms_norm is applied twice", role: "layers.*.input_layernorm", page: "missing-norm"},
+		{
+			mistake: Mistake{Kind: "operand.overwritten", Of: in, By: norm, For: tensorTerm("layers.2.input_layernorm")},
+			says:    "layers.*.in is overwritten: what rms_norm has computed of it before its last step is read in its place, as in layers.*.input_layernorm", role: out, page: "source-of-the-residual",
+		},
+		{
+			mistake: Mistake{Kind: "operand.overwritten-earlier", Of: in, By: norm, For: tensorTerm("layers.2.input_layernorm"), N: 2},
+			says:    "layers.*.in is overwritten: what rms_norm has computed of it before its last 2 steps is read in its place, as in layers.*.input_layernorm", role: out, page: "source-of-the-residual",
+		},
+		{mistake: Mistake{Kind: "channels.first-alone", N: 8, M: 32}, says: "the first 8 of its channels alone take part; channels 8 to 31 are left as they are", role: qRope, page: "partial-rotation"},
+		{
+			mistake: Mistake{Kind: "layer.other-kind", Of: tensorTerm("layers.0.mlp.gated"), By: Term{Kind: ALayer, Name: "layers.3"}, For: listTerm(Modules, []string{"mlp.std", "mlp.sparse"})},
+			says:    "layers.*.mlp.gated is computed as in layers.3, through mlp.std, mlp.sparse: the layer is of another kind", role: actFn, page: "activation-sparsity",
+		},
+		{mistake: Mistake{Kind: "result.log-softmax"}, says: "log softmax is taken of the result: logarithms of probabilities, each row is shifted by a constant", role: "logits"},
+
+		{
+			relation: Relation{Kind: "rows.of-another", N: 3, M: 12, Of: Term{Kind: Tensor, Name: "layers.2.out"}, By: Term{Kind: RowsOf, Name: "layers.*.in", Before: true}, At: makeSpots(spot{counts: 't', at: []int{1, 3}}, spot{counts: 'h', at: []int{0}})},
+			says:     "3 of 12 rows are rows of layers.*.in of the pass before (in layers.2.out: tokens 1, 3, heads 0)", role: out,
+		},
+		{relation: Relation{Kind: "rows.of-another", N: 3, M: 3, By: Term{Kind: OtherRowsOf, Name: "layers.*.self_attn.q_rope"}}, says: "3 of 3 rows are other rows of layers.*.self_attn.q_rope", role: keys, page: "shared-keys-and-values"},
+		{relation: Relation{Kind: "rows.of-itself", N: 1, M: 3, By: Term{Kind: OwnRows}}, says: "1 of 3 rows are other rows of it", role: "embed_tokens.lookup", page: "embedding-rows"},
+		{relation: Relation{Kind: "rows.zeros", N: 4, M: 4, By: zeros}, says: "4 of 4 rows are zeros", role: out},
+		{
+			relation: Relation{Kind: "rows.zeros", N: 1, M: 4, By: zeros, Of: Term{Kind: Tensor, Name: "layers.2.self_attn.keys"}, At: "keys=3"},
+			says:     "1 of 4 rows are zeros (in layers.2.self_attn.keys: keys 3)", role: keys, page: "stale-cache-slot",
+		},
+		{relation: Relation{Kind: "rows.stale-keys", Of: tensorTerm("layers.2.self_attn.keys"), K: 2, At: "keys=3"}, says: "keys 3 of layers.*.self_attn.keys are keys 2 again: stale", role: keys, page: "stale-cache-slot"},
+		{
+			relation: Relation{Kind: "rows.left-as-they-are", By: tensorTerm("layers.2.self_attn.q_norm"), At: "tokens=0"},
+			says:     "tokens 0 are left as they are in layers.*.self_attn.q_norm: the operation is not taken of them", role: qRope,
+		},
+		{
+			relation: Relation{Kind: "rows.operations-left-out", Of: listTerm(Operations, []string{"rms_norm", "rope"}), N: 2, M: 8, By: Term{Kind: RowsOf, Name: "layers.*.self_attn.k_proj"}},
+			says:     "rms_norm and rope is not taken of 2 of 8 rows: they are rows of layers.*.self_attn.k_proj", role: keys, page: "keys-cached-before-rotation",
+		},
+		{
+			relation: Relation{Kind: "rows.overwritten", Of: tensorTerm("layers.2.self_attn.keys"), By: Term{Kind: RowsOf, Name: "layers.*.self_attn.q_rope"}, At: "keys=5"},
+			says:     "keys 5 of layers.*.self_attn.keys are overwritten: they are rows of layers.*.self_attn.q_rope", role: keys, page: "shared-keys-and-values",
+		},
+		{relation: Relation{Kind: "elements.nan", At: "tokens=1"}, says: "tokens 1 are NaN: memory that was never written, or an operation without a result, such as 0/0", role: out, page: "not-finite"},
+		{relation: Relation{Kind: "elements.nan-or-infinite"}, says: "elements are NaN or infinite: a number is too large for its type", role: out, page: "not-finite"},
+		{relation: Relation{Kind: "elements.infinite", At: "channels=3;tokens=1,2"}, says: "channels 3, tokens 1, 2 are infinite: a number is too large for its type", role: "logits", page: "not-finite"},
+		{relation: Relation{Kind: "elements.minus-infinity", At: "vocabulary=7"}, says: "vocabulary 7 are -infinity: they are masked or suppressed, or a number is too large for its type", role: "logits"},
+	})
+}

@@ -1,0 +1,94 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Relation is a statement about the port's own tensor: some rows are zeros, or rows of another tensor, or elements are not finite. It is
+// read off that tensor and holds bit by bit. It says nothing about another entry, so it is no [Mistake]. Two relations are the same if they
+// are equal. The row of its kind in the catalogue makes the sentence; a field that the row has no use for has its zero value.
+type Relation struct {
+	Kind Kind `json:"kind,omitempty"`
+	// Place is the role of the tensor that the rows are of; "zeros" for rows of zeros.
+	Place string `json:"place,omitempty"`
+	// Of is the tensor or operation of the statement, and By has the rows that the port's rows are equal to.
+	Of Term `json:"of,omitzero"`
+	By Term `json:"by,omitzero"`
+	// N of M rows are wrong. K is the index of the right one.
+	N int `json:"n,omitempty"`
+	M int `json:"m,omitempty"`
+	K int `json:"k,omitempty"`
+	// At are the indexes of the elements or rows, in the first entry.
+	At Spots `json:"at,omitempty"`
+}
+
+// name is the relation as a finding has it, in words.
+func (r Relation) name() Name { return Name{Relation: r, What: r.String(), Site: r.Place} }
+
+// String is the relation as a sentence.
+func (r Relation) String() string { return say(r.Kind, r.field) }
+
+// Page is where the relation is explained for an entry of a role; empty where it is not.
+func (r Relation) Page(role string) string {
+	return pageIn(r.Kind, role, func(p Page) bool { return p.Of == nil || p.Of(r) })
+}
+
+// field is what fills a hole, and whether the relation has it. The hole {at} is filled with indexes, or with "elements" if they are
+// everywhere; the others are those of a mistake.
+func (r Relation) field(name string) (words string, has bool) {
+	if name == "at" {
+		return r.At.String(), r.At != ""
+	}
+	return Mistake{Kind: r.Kind, Of: r.Of, By: r.By, N: r.N, M: r.M, K: r.K}.field(name)
+}
+
+// Spots are indexes by what their axes count: "tokens=1,3;heads=0". The zero value is everywhere.
+type Spots string
+
+// spot is an axis with some of its indexes.
+type spot struct {
+	axis   int
+	counts byte // the letter of what the axis counts
+	at     []int
+}
+
+// mostIndexes is how many indexes of an axis are listed.
+const mostIndexes = 4
+
+// spots says in which few indexes of each axis the elements at some offsets lie. An axis of which they have all indexes, or more than
+// [mostIndexes], is left out. The shape has the first axes of the first entry's result. The result is nil if the meaning of its axes is not known.
+func (s *search) spots(shape, offsets []int) []spot {
+	axes := s.m.List.Entries[s.first.Node.Entry].Axes
+	if len(axes) != len(s.first.Program.Out.Shape()) {
+		return nil
+	}
+	var all []spot
+	for a, size := range shape {
+		inner := product(shape[a+1:])
+		var at []int
+		for _, i := range offsets {
+			if k := i / inner % size; !slices.Contains(at, k) {
+				at = append(at, k)
+			}
+		}
+		if slices.Sort(at); len(at) < size && len(at) <= mostIndexes {
+			all = append(all, spot{a, axes[a], at})
+		}
+	}
+	return all
+}
+
+// makeSpots writes indexes.
+func makeSpots(all ...spot) Spots {
+	var parts []string
+	for _, s := range all {
+		var at []string
+		for _, i := range s.at {
+			at = append(at, fmt.Sprint(i))
+		}
+		parts = append(parts, axisWords(s.counts)+"="+strings.Join(at, ","))
+	}
+	return Spots(strings.Join(parts, ";"))
+}
