@@ -194,7 +194,7 @@ func (s *Isolation) bug(r *Row, kind FindingKind, cancels string) {
 		kind = Unexplained
 	}
 	at := slices.IndexFunc(s.Findings, func(f Finding) bool {
-		return f.Kind == kind && f.What == bug.Text() && f.Cancels == cancels && (kind != Unexplained || bug.Likely != "" || f.roles[0] == role)
+		return f.Kind == kind && f.Bug.Same(bug) && f.Cancels == cancels && (kind != Unexplained || bug.Likely != "" || f.roles[0] == role)
 	})
 	if at < 0 {
 		at = len(s.Findings)

@@ -101,7 +101,7 @@ func (c *Certificate) MistakeKey() string {
 	if !c.Finding.Named() {
 		return ""
 	}
-	return c.Finding.Mistake.Key()
+	return c.Finding.Key()
 }
 
 // Good reports whether the entry is right by itself.

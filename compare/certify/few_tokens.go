@@ -202,7 +202,7 @@ func (i *Isolator) mistakeOfForms(ctx context.Context, role string) (found *diag
 		switch {
 		case err != nil:
 			return nil, nil, err
-		case f.wrong.Named() && f.made != nil && (found == nil || found.Text() == f.wrong.Text()):
+		case f.wrong.Named() && f.made != nil && (found == nil || found.Same(f.wrong)):
 			found, made = f.wrong, f.made
 		case f.wrong != nil || f.own == nil || f.suspects:
 			return nil, nil, nil

@@ -52,6 +52,27 @@ func (m Mistake) Key() string {
 	return string(m.Kind) + "(" + strings.Join(all, ",") + ")"
 }
 
+// Key is the relation as a line of text that has no sentence in it, as [Mistake.Key] is: "rows.zeros(place=zeros,n=3,m=12)".
+func (r Relation) Key() string {
+	key := Mistake{Kind: r.Kind, Place: r.Place, Of: r.Of, By: r.By, N: r.N, M: r.M, K: r.K}.Key()
+	if r.At == "" || key == "" {
+		return key
+	}
+	inner, ok := strings.CutSuffix(key, ")")
+	if !ok {
+		return fmt.Sprintf("%s(at=%s)", key, r.At)
+	}
+	return fmt.Sprintf("%s,at=%s)", inner, r.At)
+}
+
+// Key is the key of the mistake or of the relation that a name has; empty for no name.
+func (n Name) Key() string {
+	if n.Relation.Kind != "" {
+		return n.Relation.Key()
+	}
+	return n.Mistake.Key()
+}
+
 // key is the number with six digits; empty for none.
 func (n Number) key() string {
 	if !n.Has {

@@ -41,7 +41,7 @@ func (s *search) finding() (*Finding, error) {
 	})
 	best := s.found[0]
 	f.Name, f.Class, f.Shown = best.say(s.first), best.class.String(), best.shown
-	said := []string{f.Text()}
+	said := []Name{f.Name}
 	var less []float64
 	var others []string
 	for _, o := range s.found[1:] {
@@ -49,21 +49,21 @@ func (s *search) finding() (*Finding, error) {
 			less = append(less, o.number)
 			continue
 		}
-		text := o.say(s.first).Text()
+		name := o.say(s.first)
 		if o.of == "" || o.of != best.of {
 			if same, err := s.equal(best, o); err != nil {
 				return nil, err
 			} else if !same {
-				others = append(others, text)
+				others = append(others, name.Text())
 				continue
 			}
 		}
 		if o.class > best.class && (rewords(o.class) || o.class == program.Constant) || o.weak && !best.weak {
 			continue
 		}
-		if !slices.Contains(said, text) && len(f.Aliases) < maxAliases {
-			said = append(said, text)
-			f.Aliases = append(f.Aliases, text)
+		if !slices.ContainsFunc(said, name.same) && len(f.Aliases) < maxAliases {
+			said = append(said, name)
+			f.Aliases = append(f.Aliases, name.Text())
 		}
 	}
 	if undetermined(best.number, less) { // the data do not say which

@@ -270,41 +270,49 @@ func TestPageHasEveryFault(t *testing.T) {
 	}
 }
 
-func value(v float64) *float64 { return &v }
-
 // A name is right if it was read; in other digits if it is the same edit and has the fault's number; of two faults if it is one's.
 func TestJudge(t *testing.T) {
 	read, err := parseReadings(`
-right | eps | constant | rms_norm.eps | epsilon is 1e-05; config.json: rms_norm_eps 1e-06
-wrong | eps | inserted | rms_norm | the result is multiplied by 1.01
-words | swap | operand | add | reads b, not a
-right | eps+swap | mapped | add | both
+right | eps | number.value(place=rms_norm.eps,of=epsilon,x=1e-05)
+wrong | eps | factor.inserted(place=rms_norm,x=1.01)
+words | swap | operand.other(place=add,by=b)
+right | eps+swap | elements.reversed(place=add)
 `)
 	if err != nil {
 		t.Fatal(err)
 	}
 	eps := fault{Name: "eps", Number: map[string]float64{"epsilon": 1e-5}}
 	swap, other := fault{Name: "swap"}, fault{Name: "other"}
-	named := func(class, site, what string, v *float64) *diagnose.Finding {
-		return &diagnose.Finding{Name: diagnose.Name{What: what, Site: site, Value: v}, Class: class}
+	named := func(m diagnose.Mistake) *diagnose.Finding {
+		return &diagnose.Finding{Name: diagnose.Name{What: "words", Mistake: m}}
 	}
+	x := func(v float64) diagnose.Number { return diagnose.Number{Value: v, Has: true} }
+	epsilon := func(place string, v float64) *diagnose.Finding {
+		return named(diagnose.Mistake{Kind: "number.value", Place: place, Of: diagnose.Term{Kind: diagnose.Epsilon}, X: x(v)})
+	}
+	reads := func(name string) *diagnose.Finding {
+		return named(diagnose.Mistake{Kind: "operand.other", Place: "add", By: diagnose.Term{Kind: "b", Name: name}})
+	}
+	factor := named(diagnose.Mistake{Kind: "factor.inserted", Place: "rms_norm", X: x(1.01)})
 	for _, c := range []struct {
 		name   string
 		faults []fault
 		f      *diagnose.Finding
 		want   verdict
 	}{
-		{"read", []fault{swap}, named("operand", "add", "reads b, not a", nil), words},
-		{"read as wrong", []fault{eps}, named("inserted", "rms_norm", "the result is multiplied by 1.01", nil), wrong},
-		{"the number of the fault", []fault{eps}, named("constant", "rms_norm.eps", "epsilon is 1.00001e-05", value(1.00001e-5)), right},
-		{"another number", []fault{eps}, named("constant", "rms_norm.eps", "epsilon is 2e-05", value(2e-5)), unread},
-		{"another step", []fault{eps}, named("constant", "scale.by", "epsilon is 1e-05", value(1e-5)), unread},
-		{"another class", []fault{eps}, named("bias", "rms_norm.eps", "epsilon is 1e-05", value(1e-5)), unread},
-		{"without a number", []fault{swap}, named("operand", "add", "reads c, not a", nil), unread},
-		{"of another fault", []fault{other}, named("operand", "add", "reads b, not a", nil), unread},
-		{"of the second of two", []fault{other, eps}, named("constant", "rms_norm.eps", "epsilon is 1e-05", value(1e-5)), right},
-		{"read for a pair", []fault{eps, swap}, named("mapped", "add", "both", nil), right},
-		{"wrong for one alone", []fault{eps, other}, named("inserted", "rms_norm", "the result is multiplied by 1.01", nil), unread},
+		{"read", []fault{swap}, reads(""), words},
+		{"read as wrong", []fault{eps}, factor, wrong},
+		{"the number of the fault", []fault{eps}, epsilon("rms_norm.eps", 1.00001e-5), right},
+		{"another number", []fault{eps}, epsilon("rms_norm.eps", 2e-5), unread},
+		{"another step", []fault{eps}, epsilon("scale.by", 1e-5), unread},
+		{"a step with a longer name", []fault{eps}, epsilon("rms_norm.epsilon", 1e-5), unread},
+		{"another kind", []fault{eps}, named(diagnose.Mistake{Kind: "number.rounded", Place: "rms_norm.eps", X: x(1e-5)}), unread},
+		{"a kind with a longer name", []fault{eps}, named(diagnose.Mistake{Kind: "number.values", Place: "rms_norm.eps", X: x(1e-5)}), unread},
+		{"without a number", []fault{swap}, reads("c"), unread},
+		{"of another fault", []fault{other}, reads(""), unread},
+		{"of the second of two", []fault{other, eps}, epsilon("rms_norm.eps", 1e-5), right},
+		{"read for a pair", []fault{eps, swap}, named(diagnose.Mistake{Kind: "elements.reversed", Place: "add"}), right},
+		{"wrong for one alone", []fault{eps, other}, factor, unread},
 	} {
 		if got := read.judge(c.faults, c.f); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
@@ -314,9 +322,9 @@ right | eps+swap | mapped | add | both
 
 // What nobody has read is added once, and what was read stays.
 func TestListing(t *testing.T) {
-	old := "# read\nright | a | constant | x | one\n"
-	add := []reading{{unread, "a", "constant", "x", "one"}, {unread, "b", "mapped", "", "two"}, {unread, "b", "mapped", "", "two"}}
-	want := old + "unread | b | mapped |  | two\n"
+	old := "# read\nright | a | one\n"
+	add := []reading{{unread, "a", "one"}, {unread, "b", "two"}, {unread, "b", "two"}}
+	want := old + "unread | b | two\n"
 	if diff := cmp.Diff(want, listing(old, add)); diff != "" {
 		t.Error(diff)
 	}

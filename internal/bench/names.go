@@ -3,9 +3,7 @@ package main
 import (
 	_ "embed"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
@@ -25,19 +23,20 @@ const (
 
 const namesFile = "names.txt"
 
-// readNames has the names that were read: a line for each fault and name, "verdict | fault | class | site | name".
+// readNames has the names that were read: a line for each fault and mistake, "verdict | fault | key". A key is that of [diagnose.Mistake]: whoever changes the words of
+// a mistake changes no line.
 //
 //go:embed names.txt
 var readNames string
 
 // reading is a line of names.txt.
 type reading struct {
-	verdict                  verdict
-	fault, class, site, text string
+	verdict    verdict
+	fault, key string
 }
 
 func (r reading) String() string {
-	return strings.Join([]string{string(r.verdict), r.fault, r.class, r.site, r.text}, " | ")
+	return strings.Join([]string{string(r.verdict), r.fault, r.key}, " | ")
 }
 
 // readings are names that were read, by fault.
@@ -49,17 +48,17 @@ func parseReadings(text string) (readings, error) {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		cells := strings.SplitN(line, " | ", 5)
-		if len(cells) < 5 || !slices.Contains([]verdict{right, words, wrong, unread}, verdict(cells[0])) {
+		cells := strings.SplitN(line, " | ", 3)
+		if len(cells) < 3 || !slices.Contains([]verdict{right, words, wrong, unread}, verdict(cells[0])) {
 			return nil, fmt.Errorf("%s: %q is no reading", namesFile, line)
 		}
-		all[cells[1]] = append(all[cells[1]], reading{verdict(cells[0]), cells[1], cells[2], cells[3], cells[4]})
+		all[cells[1]] = append(all[cells[1]], reading{verdict(cells[0]), cells[1], cells[2]})
 	}
 	return all, nil
 }
 
-// judge says whether a finding names one of some faults. A name that is not in the list is right if it is an edit of the class and the
-// step of one that is, and has the fault's number: it is that name in other digits. With two faults a name may also have been
+// judge says whether a finding names one of some faults. A mistake that is not in the list is right if it is of the kind and at the place
+// of one that is, and has the fault's number: it is that mistake in other digits. With two faults a name may also have been
 // read for the pair.
 func (r readings) judge(faults []fault, f *diagnose.Finding) verdict {
 	best := unread
@@ -86,7 +85,7 @@ func (r readings) of(of fault, f *diagnose.Finding) verdict {
 		return v
 	}
 	for _, known := range r[of.Name] {
-		if known.verdict == right && known.class == f.Class && known.site == f.Site && recovered(of, f) {
+		if known.verdict == right && known.alike(f.Name) && recovered(of, f) {
 			return right
 		}
 	}
@@ -95,18 +94,22 @@ func (r readings) of(of fault, f *diagnose.Finding) verdict {
 
 func (r readings) exact(name string, f *diagnose.Finding) verdict {
 	for _, known := range r[name] {
-		if known.text == said(f) {
+		if known.key == f.Key() {
 			return known.verdict
 		}
 	}
 	return unread
 }
 
-// said is a name without the places that have it: which these are is known of each fault, and is not read.
-func said(f *diagnose.Finding) string {
-	n := f.Name
-	n.Where = ""
-	return n.Text()
+// alike reports whether a mistake is of the kind and at the place of the one that was read.
+func (r reading) alike(n diagnose.Name) bool {
+	m := n.Mistake
+	if m.Kind == "" {
+		return false
+	}
+	of := diagnose.Mistake{Kind: m.Kind, Place: m.Place}.Key()
+	rest, ok := strings.CutPrefix(r.key, strings.TrimSuffix(of, ")"))
+	return ok && (rest == "" || strings.HasPrefix(rest, ",") || strings.HasPrefix(rest, ")") || m.Place == "" && strings.HasPrefix(rest, "(") && !strings.HasPrefix(rest, "(place="))
 }
 
 // isName reports whether a search has found a name.
@@ -120,19 +123,18 @@ func pairName(faults []fault) string {
 	return strings.Join(names, "+")
 }
 
-var numeral = regexp.MustCompile(`-?\d+(\.\d+)?(e[+-]?\d+)?`)
-
 // recovered reports whether a finding has the number that a fault computes with.
 func recovered(of fault, f *diagnose.Finding) bool {
-	for _, want := range of.Number {
-		if f.Value != nil && near(*f.Value, want) {
-			return true
+	m := f.Mistake
+	numbers := []float64{float64(m.N), float64(m.M), float64(m.K), m.Of.X, m.By.X}
+	for _, n := range []diagnose.Number{m.X, m.Times, m.Of.Item, m.By.Item} {
+		if n.Has {
+			numbers = append(numbers, n.Value)
 		}
-		said, _, _ := strings.Cut(f.What, ", not ")
-		for _, text := range numeral.FindAllString(said, -1) {
-			if v, err := strconv.ParseFloat(text, 64); err == nil && near(v, want) {
-				return true
-			}
+	}
+	for _, want := range of.Number {
+		if slices.ContainsFunc(numbers, func(x float64) bool { return near(x, want) }) {
+			return true
 		}
 	}
 	return false

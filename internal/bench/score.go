@@ -261,10 +261,10 @@ func toRead(results []result) (all []reading) {
 		for _, n := range r.Names {
 			name := pairName(r.Faults)
 			if n.verdict == unread {
-				all = append(all, reading{unread, name, n.Finding.Class, n.Finding.Site, said(n.Finding)})
+				all = append(all, reading{unread, name, n.Finding.Key()})
 			}
 			if n.otherVerdict == unread {
-				all = append(all, reading{unread, name, n.Other.Class, n.Other.Site, said(n.Other)})
+				all = append(all, reading{unread, name, n.Other.Key()})
 			}
 		}
 	}
