@@ -15,9 +15,17 @@ import (
 	"github.com/tracediff/tracediff/compare/diagnose"
 )
 
-// faultNames has the names that the faults of fixtures/faults.py get, a line for each role of guilty entries: each was held to the
-// fault by reading.
+// faultNames has the mistakes that the faults of fixtures/faults.py are named by, a line for each role of guilty entries: each was held to the
+// fault by reading. A line has the key of the mistake, its place, its proof and its page, and no sentence: see diagnose.Mistake.
 const faultNames = "testdata/fault-names.txt"
+
+// placesOf are the layers and passes that have a mistake.
+func placesOf(found *diagnose.Finding) string {
+	if found.Where == "" {
+		return "all"
+	}
+	return found.Where
+}
 
 // TestFaultsInTransformersAreNamed holds the names of faults in transformers to those that were read: what has another one, or one in
 // place of none, has to be read again.
@@ -56,7 +64,7 @@ func TestFaultsInTransformersAreNamed(t *testing.T) {
 			switch {
 			case found.Named():
 				named++
-				text = found.String() + "; see " + found.Page
+				text = fmt.Sprintf("%s, in %s, %d of %d elements in %d entries; see %s", found.Key(), placesOf(found), found.Shown, found.Elements, found.Entries, found.Page)
 			case found.Explains():
 				text = found.Text()
 			case found != nil && found.Stopped:

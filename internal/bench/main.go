@@ -67,7 +67,7 @@ func measure(python, dir string, workers int, again bool) error {
 	}
 	results := found.Results
 	judged(results, read)
-	if err := os.WriteFile(filepath.Join("internal/bench", namesFile), []byte(listing(readNames, toRead(results))), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join("internal/bench", namesFile), []byte(listing(rekeyed(readNames, results), toRead(results))), 0o666); err != nil {
 		return err
 	}
 	text, err := render(found.About, results)

@@ -261,10 +261,10 @@ func toRead(results []result) (all []reading) {
 		for _, n := range r.Names {
 			name := pairName(r.Faults)
 			if n.verdict == unread {
-				all = append(all, reading{unread, name, n.Finding.Key()})
+				all = append(all, reading{verdict: unread, fault: name, key: n.Finding.Key()})
 			}
 			if n.otherVerdict == unread {
-				all = append(all, reading{unread, name, n.Other.Key()})
+				all = append(all, reading{verdict: unread, fault: name, key: n.Other.Key()})
 			}
 		}
 	}
