@@ -96,7 +96,7 @@ func (c *Certificate) Unidentified() string {
 	return NotIdentified + "; the search for one stopped at its limit, " + c.Stopped
 }
 
-// MistakeKey is the key of the mistake that Mistake names; empty where it has none.
+// MistakeKey is the key of the finding; empty for a finding without a name.
 func (c *Certificate) MistakeKey() string {
 	if !c.Finding.Named() {
 		return ""

@@ -2,7 +2,7 @@ package diagnose
 
 import "fmt"
 
-// Coding is how numbers are kept in few bits: which numbers there are, and which of them share a scale. The zero value is none.
+// Coding is a format of few bits: the numbers that it has, and the groups of numbers that share a scale. The zero value is no coding.
 type Coding struct {
 	Numbers Codes  `json:"numbers"`
 	Scales  Scales `json:"scales"`
@@ -21,7 +21,7 @@ const (
 	Float4E2M1   Codes = "e2m1"
 )
 
-// Scales is which numbers share a scale: so many of a row, or one of the constants.
+// Scales is how many numbers of a row share a scale, or one of the constants.
 type Scales int
 
 // The scales of codings that are not of groups within a row.

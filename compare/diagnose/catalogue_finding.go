@@ -32,7 +32,7 @@ func (n Name) Text() string {
 	return text + "; config.json: " + strings.Join(fields, ", ")
 }
 
-// Text says what is wrong, or that no name is known. [Finding.Searched] says what was tried.
+// Text is the name of the mistake, or a sentence for a mistake without a name. [Finding.Searched] lists the kinds of mistakes that were tried.
 func (f *Finding) Text() string {
 	switch {
 	case f.Named():
@@ -77,7 +77,7 @@ var lookedWords = [...]string{
 	program.Inserted: "steps too many",
 }
 
-// String says which values a number may have beside the one that is said.
+// String lists the further values of a number.
 func (o OtherValues) String() string {
 	switch {
 	case o.Less:
@@ -142,7 +142,7 @@ func passWords(passes []int) string {
 // andWords is between places where a step is right.
 const andWords = ", and "
 
-// sameLayersIn says of passes that other layers are right in all passes, and the layers with the mistake in these.
+// sameLayersIn names the passes in which the layers with the mistake are right.
 func sameLayersIn(passes string) string { return "the same layers in " + passes }
 
 // unreadWords counts entries that were not looked at.

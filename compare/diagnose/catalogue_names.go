@@ -70,7 +70,7 @@ var (
 // routers are the roles of what AltUp's router reads and gives.
 const routers = `router_input$|modalities$`
 
-// pagesWithNames are all pages of a kind whose terms have names: those before namePages, those between namePages and laterNamePages, and the last.
+// pagesWithNames are the pages of a kind whose terms have names, in this order: before, namePages, behind, laterNamePages, last.
 func pagesWithNames(before, behind []Page, last ...Page) []Page {
 	return slices.Concat(before, namePages, behind, laterNamePages, last)
 }

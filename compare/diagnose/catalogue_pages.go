@@ -13,8 +13,8 @@ const mistakesPage = "docs/mistakes.md#"
 // QuantisedPage is where weights that are codes are explained.
 const QuantisedPage = mistakesPage + "quantised-weight"
 
-// Quantised reports whether a finding says that weights were rounded to codes. Many ports do so on purpose. A mistake in the codes, such as the order in which
-// they are packed, is a finding of another kind.
+// Quantised reports whether the port has rounded weights to codes. Many ports do so on purpose. A mistake in the codes, such as a wrong order of packing,
+// does not count.
 func (f *Finding) Quantised() bool {
 	return f != nil && f.Page == QuantisedPage && (f.Likely != "" || f.Mistake.Coding != Coding{})
 }
@@ -113,23 +113,36 @@ var (
 		{Anchor: "missing-residual", Roles: stream},
 	}
 	twicePages = []Page{
-		{Anchor: "attention-soft-cap", Roles: attendedTo, If: ofFunction}, {Anchor: "attention-soft-cap", Roles: scored, If: ofFunction},
-		{Anchor: "attention-scale", Roles: attended, If: of(TheFactor, TheDivisor)}, {Anchor: "attention-scale", Roles: scored, If: of(TheFactor, TheDivisor)},
-		{Anchor: "one-plus-the-weight", Roles: norms, If: of(TheAddend)}, {Anchor: "missing-norm", Roles: norms},
-		{Anchor: "logit-soft-cap", Roles: `^logits$`, If: ofFunction}, {Anchor: "logit-scale", Roles: heads, If: of(TheFactor)},
+		{Anchor: "attention-soft-cap", Roles: attendedTo, If: ofFunction},
+		{Anchor: "attention-soft-cap", Roles: scored, If: ofFunction},
+		{Anchor: "attention-scale", Roles: attended, If: of(TheFactor, TheDivisor)},
+		{Anchor: "attention-scale", Roles: scored, If: of(TheFactor, TheDivisor)},
+		{Anchor: "one-plus-the-weight", Roles: norms, If: of(TheAddend)},
+		{Anchor: "missing-norm", Roles: norms},
+		{Anchor: "logit-soft-cap", Roles: `^logits$`, If: ofFunction},
+		{Anchor: "logit-scale", Roles: heads, If: of(TheFactor)},
 	}
 	weightLeftOutPages = []Page{
-		{Anchor: "weight-not-loaded", Roles: plainNorms}, {Anchor: "missing-rotation", Roles: rotated}, {Anchor: "missing-norm", Roles: norms},
+		{Anchor: "weight-not-loaded", Roles: plainNorms},
+		{Anchor: "missing-rotation", Roles: rotated},
+		{Anchor: "missing-norm", Roles: norms},
 		{Anchor: "weight-not-loaded", Last: true},
 	}
 	reorderedPages = []Page{
-		{Anchor: "rotary-pairs", Roles: tables}, {Anchor: "head-layout", Roles: rotated}, {Anchor: "permuted-query-and-key-rows", Roles: queriesAndKeys},
-		{Anchor: "per-layer-rows", Roles: perLayer}, {Anchor: "crossed-projections", Roles: `^altup_`},
+		{Anchor: "rotary-pairs", Roles: tables},
+		{Anchor: "head-layout", Roles: rotated},
+		{Anchor: "permuted-query-and-key-rows", Roles: queriesAndKeys},
+		{Anchor: "per-layer-rows", Roles: perLayer},
+		{Anchor: "crossed-projections", Roles: `^altup_`},
 	}
 	readPages = []Page{
-		{Anchor: "active-stream", Roles: norms, If: aStream}, {Anchor: "active-stream", Roles: predictions, If: aStream},
-		{Anchor: "keys-cached-before-rotation", Roles: caches, If: by(`(k_norm|k_proj)`)}, {Anchor: "crossed-projections", Roles: caches},
-		{Anchor: "rotary-before-norm", Roles: norms, If: by(`rope`)}, {Anchor: "gate-and-up", Roles: gated}, {Anchor: "source-of-the-residual", Roles: stream},
+		{Anchor: "active-stream", Roles: norms, If: aStream},
+		{Anchor: "active-stream", Roles: predictions, If: aStream},
+		{Anchor: "keys-cached-before-rotation", Roles: caches, If: by(`(k_norm|k_proj)`)},
+		{Anchor: "crossed-projections", Roles: caches},
+		{Anchor: "rotary-before-norm", Roles: norms, If: by(`rope`)},
+		{Anchor: "gate-and-up", Roles: gated},
+		{Anchor: "source-of-the-residual", Roles: stream},
 	}
 	codedPages = []Page{
 		{Anchor: "quantised-cache", Roles: caches, If: ints}, {Anchor: "quantised-weight", If: func(m Mistake) bool { return ints(m) || strings.HasSuffix(m.Of.Name, "weight") }},

@@ -49,8 +49,8 @@ var readRows = []Row{
 // rowsWords says how many rows are others.
 const rowsWords = "{n} of {m} rows are {by}[ (in {of}: {at})]"
 
-// inputPages are the pages of another tensor or stream that is read, streamPages those of another stream of the same tensor, and eachPages those of
-// a tensor that each entry of a role reads in its own way.
+// The pages of a wrong tensor or stream that is read, of a wrong stream of the right tensor, and of a tensor that each entry of a role reads in its own
+// way.
 var (
 	eachPages = pagesWithNames(nil, []Page{
 		onRoles("crossed-projections", caches), {Anchor: "one-plus-the-weight", Roles: norms, If: isNext}, onRoles("gate-and-up", gated),

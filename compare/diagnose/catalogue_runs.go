@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Run is a run of rows, channels or slots that are others than they should be.
+// Run is a run of wrong rows, channels or slots.
 type Run struct {
 	From, To int    // the first, and the one after the last
 	Is       int    // what the first is; isZero for zeros, and isUnknown if it is not known
-	Of       string // the role of the tensor or weight that they are of, where it is another one
+	Of       string // the role of the other tensor or weight whose rows they are; empty for the same one
 }
 
-// A run of zeros, and a run of which nothing else is known than that it is wrong.
+// The values of Run.Is for a run of zeros, and for a run of unknown content.
 const (
 	isZero    = -1
 	isUnknown = -2
@@ -97,7 +97,7 @@ func spanWords(noun string, from, to int) string {
 // wholeOf follows the name of a tensor all of which a run has.
 const wholeOf = "[:]"
 
-// pieces says of which parts of one matrix the runs are: "that of self_attn.q_proj, rows 0 to 3 of that of self_attn.k_proj".
+// pieces names the part of a packed matrix from which each run comes: "that of self_attn.q_proj, rows 0 to 3 of that of self_attn.k_proj".
 func (r Runs) pieces() string {
 	var all []string
 	for _, run := range r.list() {

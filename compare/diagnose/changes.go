@@ -121,7 +121,7 @@ type change struct {
 	is   Mistake // without the weight
 	make func(w program.Rows, model hooks.DType) program.Rows
 
-	headless Kind // the kind for a weight whose rows are of no heads, if it is another kind
+	headless Kind // the kind for a weight without heads; empty for the kind of is
 }
 
 // each changes elements one by one, and stores them in the model's dtype, or in float32.

@@ -70,7 +70,7 @@ func run(from []int, at int) int {
 	return end
 }
 
-// channelMistake says which channels are others, and how many runs of them there are.
+// channelMistake is the mistake of wrong channels, and the number of their runs.
 func channelMistake(from []int) (m Mistake, n int) {
 	var runs []Run
 	for a := 0; a < len(from); {

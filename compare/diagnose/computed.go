@@ -41,7 +41,7 @@ func (s *search) computedIn() error {
 	return nil
 }
 
-// computedAs is what the ways to compute in a type have in common: those whose result has the type too, or those whose result has not.
+// computedAs is the key of all ways to compute in a type, with a result of the type or with a wider result.
 func computedAs(numbers string, result bool) string {
 	if !result {
 		numbers += ":operands"

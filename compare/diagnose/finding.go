@@ -85,7 +85,9 @@ func (f *Finding) Take() Made {
 }
 
 // same reports whether two names have one mistake, or one relation.
-func (n Name) same(other Name) bool { return n.Mistake == other.Mistake && n.Relation == other.Relation }
+func (n Name) same(other Name) bool {
+	return n.Mistake == other.Mistake && n.Relation == other.Relation
+}
 
 // Same reports whether two findings say the same: one mistake in the same layers and passes, or for want of a name the same of each other.
 func (f *Finding) Same(other *Finding) bool {

@@ -103,8 +103,8 @@ func (s *search) inTokens(h hypothesis) hypothesis {
 	return h
 }
 
-// someTokens are the tokens that have something left: those of large ids, where that tells them from all others, as where a table is shorter
-// than the vocabulary.
+// someTokens are the tokens with unexplained elements. If all of them have larger ids than every other token, as behind the end of a table that is shorter than the
+// vocabulary, the smallest of the ids is known too.
 func (s *search) someTokens() Tokens {
 	var left, right []float64
 	for _, e := range s.entries {

@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// instances looks for a tensor or weight of another layer or stream that each entry reads. It is the same one in all passes of an entry. The term
+// instances looks for a tensor or weight of another layer or stream that each entry reads, the same in all passes of an entry. The term
 // names what the entries should read.
 func (s *search) instances(rank int, of Term, others []string, class program.Class, with func(other string) func(e *Entry) *program.Edited) error {
 	if len(others) < 2 {

@@ -12,10 +12,10 @@ import (
 // the catalogue says what the fields mean and makes the sentence; a field that the row has no use for has its zero value.
 type Mistake struct {
 	Kind Kind `json:"kind,omitempty"`
-	// Place is the step that is wrong, by its operation and its name in the formula ("rms_norm.eps"), or the tensor or weight that is read
-	// there, by its role.
+	// Place is the wrong step, by its operation and its name in the formula ("rms_norm.eps"), or the role of the tensor or weight that the
+	// wrong step reads.
 	Place string `json:"place,omitempty"`
-	// Of is what the mistake is done to, By what the port has in its place or beside it, and For what belongs there.
+	// Of is the wrong tensor, weight, step or number. By is what the port has or does there, and For is the right one.
 	Of  Term `json:"of,omitzero"`
 	By  Term `json:"by,omitzero"`
 	For Term `json:"instead_of,omitzero"`
@@ -28,7 +28,7 @@ type Mistake struct {
 	N int `json:"n,omitempty"`
 	M int `json:"m,omitempty"`
 	K int `json:"k,omitempty"`
-	// Axis is what the axis counts along which the port errs, and Other what the axis counts that belongs there: "tokens".
+	// Axis is the axis that the port takes, by what the axis counts ("tokens"), and Other the axis that belongs there.
 	Axis  string `json:"axis,omitempty"`
 	Other string `json:"other_axis,omitempty"`
 	// DType is a type that the port computes in or stores, the zero value for none.
@@ -37,7 +37,7 @@ type Mistake struct {
 	Coding Coding `json:"coding,omitzero"`
 	// Called are the fields of the configuration, or functions of them, that are X: "1/√head_dim".
 	Called string `json:"called,omitempty"`
-	// Runs are the rows, channels or slots that are others, each run of them with what it is.
+	// Runs are the wrong rows, channels or slots, each run with its content.
 	Runs Runs `json:"runs,omitempty"`
 	// Tokens are those that have the mistake, where others have not.
 	Tokens Tokens `json:"tokens,omitzero"`
@@ -45,13 +45,13 @@ type Mistake struct {
 	Others OtherValues `json:"others,omitzero"`
 }
 
-// OtherValues are values that a number may have beside the one that is said, since they give the same elements. The zero value is none.
+// OtherValues are further values of a number with which the port would give the same elements. The zero value has no further values.
 type OtherValues struct {
 	Less   bool   `json:"or_less,omitempty"` // every smaller one, down to 0
 	Values string `json:"or,omitempty"`      // some, with a comma between
 }
 
-// Number is a number that a mistake has or has not. The zero value is none.
+// Number is an optional number. The zero value has no number.
 type Number struct {
 	Value float64
 	Has   bool
@@ -83,14 +83,14 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Tokens are the tokens of a mistake that not all tokens have. The zero value is all of them.
+// Tokens says which tokens have a mistake. The zero value is all tokens.
 type Tokens struct {
 	Some   bool   `json:"some,omitempty"`
 	From   Number `json:"from_id,omitzero"` // the smallest of their ids, where all other tokens have smaller ids
 	Called string `json:"called,omitempty"` // the field of the configuration that From is beyond
 }
 
-// A Term is what a sentence has a name for: a tensor, a weight, a step, or what a step does. The zero value is none.
+// A Term is something with a name: a tensor, a weight, a step, or what a step does. The zero value is no term.
 type Term struct {
 	Kind TermKind `json:"kind"`
 	// Name is the role of a tensor ("layers.*.mlp.gate_proj") or weight, the operation and name of a step ("rms_norm.eps"), or the name of

@@ -283,7 +283,7 @@ func (s *search) gathered(e *Entry, k int, names []string, from []rowOf, moves b
 // mostListed is how many rows of a block are listed in the order that they have.
 const mostListed = 16
 
-// rowMistake says which rows are others, and how much was solved: the number of runs of them, or of the rows of a block where all have one
+// rowMistake is the mistake of wrong rows, and how many numbers were solved: the number of runs, or the number of rows of a block if all blocks have one
 // order.
 func rowMistake(from []rowOf, names []string) (m Mistake, solved int) {
 	var runs []Run

@@ -168,7 +168,7 @@ func joined(e *Entry, slots []slot) *program.Edited {
 	return ended(ed)
 }
 
-// slotMistake is the mistake of a cache whose slots hold other tokens than they should.
+// slotMistake is the mistake of a cache with wrong tokens in some slots.
 func slotMistake(right, now []slot) Mistake {
 	m := slotsHeld(right, now)
 	m.Place, m.Of = cacheSite, Term{Kind: TheCache}
@@ -214,7 +214,7 @@ func slotsHeld(right, now []slot) Mistake {
 	return Mistake{Kind: "cache.other-slots", Runs: makeRuns(other...)}
 }
 
-// slotRun is the run of one slot, with the slot that should hold what it holds.
+// slotRun is a run of one slot; is becomes its Run.Is.
 func slotRun(k, is int) Run { return Run{From: k, To: k + 1, Is: is} }
 
 // shouldHold is the number of the slot that should hold a token. It is isUnknown if the token should be in no slot.
@@ -258,7 +258,7 @@ func shifted(right, now []slot) (Mistake, bool) {
 	return Mistake{Kind: "cache.written-elsewhere", Runs: makeRuns(runs...)}, true
 }
 
-// repeated is the mistake of slots that hold the same token as another slot. It reports whether there is such a slot.
+// repeated is the mistake of two slots with one token; ok is false if each token is in one slot.
 func repeated(right, now []slot) (Mistake, bool) {
 	var again []Run
 	of, ring, known := -1, 0, 0

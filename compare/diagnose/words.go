@@ -78,7 +78,7 @@ func (s *search) reordered(e *Entry, t *program.Parts, step int, d program.Edit)
 	return Mistake{Kind: "epsilon.after-root", Of: below}
 }
 
-// overAxis is the mistake of an edit that takes a step over another axis, or reads an operand along another one.
+// overAxis is the mistake of a step that is taken over a wrong axis, or that reads an operand along a wrong axis.
 func (s *search) overAxis(e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
 	at := d.At[0]
 	switch d.Map.Kind {
@@ -185,7 +185,7 @@ func (s *search) value(e *Entry, v program.Var) Term {
 	return stepTerm(s.site(e, step))
 }
 
-// operator is the term of what a step does to the tensor that it is applied to, by its other operand.
+// operator is the term of a step by its second operand: the factor, the weight, the divisor.
 func (s *search) operator(e *Entry, step int) (Term, bool) {
 	p, st := e.Program, &e.Program.Steps[step]
 	other := func(k int) *program.Step { return &p.Steps[p.Source(st.Args[k])] }
@@ -244,7 +244,7 @@ func (s *search) ofWeights(e *Entry, step int) (name string, ok bool) {
 	return name, ok
 }
 
-// leftOut is the mistake of a step that hands on a value which it is computed from.
+// leftOut is the mistake of steps that are skipped: the value from before them is handed on.
 func (s *search) leftOut(e *Entry, step int, from program.Var) Mistake {
 	p := e.Program
 	source := p.Source(from)
@@ -369,7 +369,7 @@ func between(p *program.Program, from, to int) []int {
 	return all
 }
 
-// added is the mistake of what is done to another part of a tensor than it should be.
+// added is the mistake of a sum that is taken of a wrong part of a tensor.
 func (s *search) added(e *Entry, step int, only bool) Mistake {
 	p := e.Program
 	for _, a := range p.Steps[step].Args {

@@ -145,8 +145,8 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) Mistake {
 	return m
 }
 
-// turnKinds are the mistakes of parts that are read one behind the other in place of by turns, or the other way round: first by the former, then by more than two
-// parts.
+// turnKinds are the kinds of interleaved parts: by whether the port takes interleaved parts for parts in a row (true) or the reverse, and by whether there are more
+// than two parts.
 var turnKinds = map[bool]map[bool]Kind{
 	true:  {false: "elements.as-halves", true: "elements.as-parts"},
 	false: {false: "elements.by-turns-not-halves", true: "elements.by-turns-not-parts"},

@@ -188,7 +188,7 @@ func rekeyed(old string, results []result) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// withKeys are the lines of a reading with the keys of all findings that have its sentence; the reading as it is where none has.
+// withKeys are lines with the keys of all findings that say the sentence of a reading. The reading stays as it is if no finding says the sentence.
 func (r reading) withKeys(results []result) []string {
 	var all []string
 	if r.key == "" {
