@@ -2,11 +2,25 @@
 //
 //	go run ./internal/bench [-python PYTHON] OUT
 //	go run ./internal/bench -again OUT
+//	go run ./internal/bench -goldens [-sample | -write] [-again] OUT
 //
 // OUT is a folder outside of the tree. Where it holds no runs.json, fixtures/bench.py makes the runs there with the interpreter,
 // which has the packages of hooks/python/requirements.txt. The page is docs/bench.md. Names of bugs that nobody has read are
 // added to internal/bench/names.txt as "unread": whoever runs the bench says of each whether it is right. With -again the page is
 // written from what was found before, by the names as they are read now.
+//
+// With -goldens no page is written. What is found of the runs of halves 1 to 5 is compared with what was found when the goldens were
+// written, internal/bench/testdata/goldens.txt.gz: 18 minutes of two cores. With -sample these are the runs that a seed draws, with every
+// class of edits and every status among them: three minutes. A line of the goldens is what is found of a role of entries in a run at a
+// level, see [line]. Where a fault is located, and the status, class, step, place, numbers and proof of a name have to stay: the exit
+// status is 1 where one changes, where a line goes or comes, where searches try more than 1.05 times of before, or where more of them
+// end at their budget. Other words alone are listed and are no error. Times are of the machine, and are printed to be looked at.
+// What was found is kept in OUT: -again compares it without looking a second time.
+//
+// With -write the goldens are written anew, after the comparison is printed. A name in other words takes over the verdict of the words
+// before where the mistake has the same class, step and numbers; its line in names.txt is added.
+//
+// Other lists of what is found are held by tests. .ci/goldens runs them, after the comparison of all runs.
 package main
 
 import (
@@ -30,30 +44,55 @@ func main() {
 	python := flags.String("python", "python3", "the `INTERPRETER` that has torch and transformers")
 	workers := flags.Int("workers", runtime.NumCPU(), "how many runs are looked at at a time")
 	again := flags.Bool("again", false, "take what was found before")
+	compare := flags.Bool("goldens", false, "compare what is found with the goldens, and write no page")
+	sample := flags.Bool("sample", false, "with -goldens: runs that a seed draws")
+	write := flags.Bool("write", false, "with -goldens: write them anew")
 	_ = flags.Parse(os.Args[1:]) // it exits by itself
-	if flags.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: go run ./internal/bench [-python PYTHON] OUT")
+	if flags.NArg() != 1 || (*sample || *write) && !*compare || *sample && *write {
+		fmt.Fprintln(os.Stderr, "usage: go run ./internal/bench [-python PYTHON] [-goldens [-sample | -write]] [-again] OUT")
 		os.Exit(2)
 	}
-	if err := measure(*python, flags.Arg(0), *workers, *again); err != nil {
+	s := source{dir: flags.Arg(0), workers: *workers, again: *again}
+	err := s.make(*python)
+	switch {
+	case err != nil:
+	case *compare:
+		err = s.compareGoldens(os.Stdout, *sample, *write)
+	default:
+		err = s.measure()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(python, dir string, workers int, again bool) error {
+// source is a folder of runs, and how they are looked at.
+type source struct {
+	dir     string
+	workers int
+	again   bool // what was found before is taken
+}
+
+// make makes the runs where there are none.
+func (s source) make(python string) error {
 	if _, err := os.Stat("fixtures/bench.py"); err != nil {
 		return errors.New("it runs in the root of the repository")
 	}
-	if _, err := os.Stat(filepath.Join(dir, "runs.json")); errors.Is(err, fs.ErrNotExist) {
-		cmd := exec.Command(python, "fixtures/bench.py", dir)
+	if _, err := os.Stat(filepath.Join(s.dir, "runs.json")); errors.Is(err, fs.ErrNotExist) {
+		cmd := exec.Command(python, "fixtures/bench.py", s.dir)
 		cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2")
 		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("fixtures/bench.py: %w", err)
 		}
 	}
-	m, err := readRuns(dir)
+	return nil
+}
+
+// measure writes the page of what is found of all runs.
+func (s source) measure() error {
+	m, err := readRuns(s.dir)
 	if err != nil {
 		return err
 	}
@@ -61,13 +100,13 @@ func measure(python, dir string, workers int, again bool) error {
 	if err != nil {
 		return err
 	}
-	found, err := finds(dir, m, workers, again)
+	found, err := s.finds("found.json", m)
 	if err != nil {
 		return err
 	}
 	results := found.Results
 	judged(results, read)
-	if err := os.WriteFile(filepath.Join("internal/bench", namesFile), []byte(listing(readNames, toRead(results))), 0o666); err != nil {
+	if err := addNames(toRead(results)); err != nil {
 		return err
 	}
 	text, err := render(found.About, results)
@@ -77,24 +116,29 @@ func measure(python, dir string, workers int, again bool) error {
 	return os.WriteFile(pagePath, text, 0o666)
 }
 
-// found is what a measurement has shown, and when: found.json.
+// addNames adds names to those that were read, or have to be.
+func addNames(names []reading) error {
+	return os.WriteFile(filepath.Join("internal/bench", namesFile), []byte(listing(readNames, names)), 0o666)
+}
+
+// found is what a measurement has shown, and when: a file in the folder of the runs.
 type found struct {
 	About   about    `json:"about"`
 	Results []result `json:"results"`
 }
 
-// finds looks at all runs, or reads what was found when they were looked at before.
-func finds(dir string, m made, workers int, again bool) (f found, err error) {
-	path := filepath.Join(dir, "found.json")
-	if again {
+// finds looks at runs and keeps what was found in a file, or reads what was found when they were looked at before.
+func (s source) finds(name string, m made) (f found, err error) {
+	path := filepath.Join(s.dir, name)
+	if s.again {
 		return f, f.read(path, m)
 	}
-	b, err := newBench(dir, m)
+	b, err := newBench(s.dir, m)
 	if err != nil {
 		return f, err
 	}
 	start := time.Now()
-	if f.Results, err = b.results(context.Background(), m.Runs, workers, progress); err != nil {
+	if f.Results, err = b.results(context.Background(), m.Runs, s.workers, progress); err != nil {
 		return f, err
 	}
 	if f.About, err = aboutNow(m, time.Since(start)); err != nil {
