@@ -6,9 +6,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -18,8 +16,8 @@ import (
 	"github.com/tracediff/tracediff/compare/diagnose"
 )
 
-// goldensPath has what was found when the goldens were last written: a line for each run and level, and one for each role that was named
-// there. It is 16,700 lines, 2.5 MB, of which gzip makes a tenth; as text it would be the largest file of the repository.
+// goldensPath is the file of the goldens: what was found when they were last written. Each run has a line for each level, and each role of
+// entries that did not match there has another. These are 16,700 lines and 2.5 MB, which gzip makes ten times smaller.
 const goldensPath = "internal/bench/testdata/goldens.txt.gz"
 
 // maxGoldens is the most bytes that are read of goldens.
@@ -41,7 +39,7 @@ type line struct {
 	Where   string // the layers and passes that have it, where others are right
 	Numbers string // the engine's number, the model's, and those of the sentence in ascending order
 	Config  string // the fields of the configuration that have these numbers
-	Proof   string // entries that do not match; and of a name the entries and elements that it gives, and of how many the right operation gives none
+	Proof   string // how many entries do not match; of a name the entries and elements that it gives, and the elements that the right operation does not
 	Tried   string // hypotheses; " stopped" follows where the search ended at its budget
 	Took    string // milliseconds: of a role its searches, of a run all that was done
 	Verdict string // see verdict
@@ -116,7 +114,7 @@ func linesOf(results []result) (all []line) {
 			wrong += n.Wrong
 		}
 		own := head
-		own.At, own.Status, own.Proof, own.Took, own.Words = r.At, r.shows(), strconv.Itoa(wrong), milliseconds(r.Took), r.proofWords()
+		own.At, own.Status, own.Proof, own.Took, own.Words = r.At, r.shows(), wrongEntries(wrong), milliseconds(r.Took), r.proofWords()
 		all = append(all, own)
 		for _, n := range r.Names {
 			l := head
@@ -138,6 +136,8 @@ func linesOf(results []result) (all []line) {
 func (r *result) shows() string {
 	var all []string
 	switch {
+	case len(r.Faults) == 0:
+		all = append(all, "healthy")
 	case r.Invisible:
 		all = append(all, "invisible")
 	case r.ByLimits:
@@ -146,8 +146,6 @@ func (r *result) shows() string {
 		all = append(all, "located")
 	case r.isProven():
 		all = append(all, "rounding")
-	case len(r.Faults) == 0:
-		all = append(all, "healthy")
 	default:
 		all = append(all, "not located")
 	}
@@ -176,7 +174,7 @@ func (r *result) proofWords() string {
 // found fills what a search of some entries has found.
 func (l *line) found(f *diagnose.Finding, wrong int, effort diagnose.Effort, v verdict) {
 	l.Status, l.Verdict, l.Took, l.finding = "unnamed", string(v), milliseconds(effort.Took), f
-	l.Proof = strconv.Itoa(wrong)
+	l.Proof = wrongEntries(wrong)
 	l.Tried = strconv.Itoa(effort.Tried)
 	if effort.Stopped {
 		l.Tried += " stopped"
@@ -199,7 +197,7 @@ func (l *line) found(f *diagnose.Finding, wrong int, effort diagnose.Effort, v v
 	}
 	l.Config = strings.Join(fields, ", ")
 	if f.Explains() {
-		l.Proof += fmt.Sprintf(", %d entries, %d elements, %d shown", f.Entries, f.Elements, f.Shown)
+		l.Proof += fmt.Sprintf(" entries %d elements %d shown %d", f.Entries, f.Elements, f.Shown)
 	}
 	words := []string{f.Text()}
 	for _, alias := range f.Aliases {
@@ -234,6 +232,8 @@ func numbersOf(f *diagnose.Finding) string {
 	}
 	return strings.Join(parts, " ")
 }
+
+func wrongEntries(n int) string { return fmt.Sprintf("wrong %d", n) }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
@@ -308,107 +308,4 @@ func readGoldens(path string) (g goldens, err error) {
 // of are the lines of some runs.
 func (g goldens) of(runs map[string]bool) goldens {
 	return goldens{g.producer, slices.DeleteFunc(slices.Clone(g.lines), func(l line) bool { return !runs[l.Run] })}
-}
-
-const (
-	sampleSeed = "goldens 1"
-	sampleOf   = 6 // the part of the time of all runs that the sample takes
-)
-
-// drawn are the runs of the sample, all levels of each. They are taken in an order that the seed gives: first those that have a class of
-// edits, or a status, that no run before has, then any, until they took a sixth of the time that all took when the goldens were
-// written: three minutes of eighteen.
-func (g goldens) drawn() map[string]bool {
-	var names []string
-	took, of, all := map[string]int{}, map[string][]line{}, 0
-	for _, l := range g.lines {
-		if of[l.Run] = append(of[l.Run], l); l.Role == "" {
-			if len(of[l.Run]) == 1 {
-				names = append(names, l.Run)
-			}
-			took[l.Run] += l.took()
-			all += l.took()
-		}
-	}
-	order := map[string]uint64{}
-	for _, name := range names {
-		hash := fnv.New64a()
-		_, _ = io.WriteString(hash, sampleSeed+" "+name)
-		order[name] = hash.Sum64()
-	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(order[a], order[b]) })
-	out, seen, sum := map[string]bool{}, map[string]bool{}, 0
-	take := func(name string) {
-		if !out[name] {
-			out[name] = true
-			sum += took[name]
-		}
-	}
-	for _, name := range names {
-		for _, l := range of[name] {
-			for _, have := range []string{"class " + l.Class, "status " + l.Status} {
-				if !seen[have] {
-					seen[have] = true
-					take(name)
-				}
-			}
-		}
-	}
-	for _, name := range names {
-		if sum*sampleOf >= all {
-			break
-		}
-		take(name)
-	}
-	return out
-}
-
-// compareGoldens compares what is found of the runs of the goldens, or of a sample of them, with the goldens. With write they are
-// written anew, and names in other words are added to those that were read.
-func (s source) compareGoldens(w io.Writer, sample, write bool) error {
-	m, err := readRuns(s.dir)
-	if err != nil {
-		return err
-	}
-	read, err := parseReadings(readNames)
-	if err != nil {
-		return err
-	}
-	was, err := readGoldens(goldensPath)
-	first := write && errors.Is(err, fs.ErrNotExist)
-	if err != nil && !first {
-		return err
-	}
-	name := "goldens.json"
-	if m.Runs = ofGoldens(m.Runs); sample {
-		name = "sample.json"
-		runs := was.drawn()
-		was = was.of(runs)
-		m.Runs = slices.DeleteFunc(m.Runs, func(r run) bool { return !runs[r.Name] })
-	}
-	found, err := s.finds(name, m)
-	if err != nil {
-		return err
-	}
-	judged(found.Results, read)
-	is := goldens{found.About.Producer, linesOf(found.Results)}
-	var d *difference
-	if !first {
-		d = differenceOf(was, is)
-		d.print(w)
-	}
-	if !write {
-		return d.err()
-	}
-	if d != nil {
-		is.lines = d.lines
-		if err := addNames(d.carried); err != nil {
-			return err
-		}
-	}
-	data, err := is.encode()
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(goldensPath, data, 0o666)
 }

@@ -54,8 +54,8 @@ type difference struct {
 // absent stands for a line that is not there, in place of a status.
 const absent = "no such line"
 
-// differenceOf compares what is found now with what was found. A name that nobody has read, of a mistake that was named in other words
-// before, has the verdict of these.
+// differenceOf compares what is found now with what was found before. Where a mistake is named in other words, and nobody has read them, the
+// verdict is that of the words before.
 func differenceOf(was, is goldens) *difference {
 	d := &difference{errors: map[string]map[change][]string{}, words: map[change][]string{}}
 	if was.producer != is.producer {
@@ -134,7 +134,7 @@ func (d *difference) moved() bool {
 // mostKeys is how many lines are listed of one change of words.
 const mostKeys = 3
 
-// print writes what differs: changes that are alike once, with the lines that have them.
+// print writes what differs, and sums of both sides. Equal changes are printed once, with the lines that have them.
 func (d *difference) print(w io.Writer) {
 	names := []string{"producer"}
 	for _, f := range fields {
@@ -181,7 +181,7 @@ func printChanges(w io.Writer, changes map[change][]string, most int) {
 // counts are sums over lines.
 type counts struct {
 	runs, located, named, wrong, unread int // runs at their levels; named are those with a right name and no other that is wrong or was not read
-	asked, misleading                   int // right names whose class was then not tried, and how many of these led to a wrong name or one that was not read
+	asked, misleading                   int // right names that were looked for again without their class; and how often another was found, which is wrong or was not read
 	lines                               map[string]int
 	efforts                             [2]efforts // of searches, and of those without a class
 }

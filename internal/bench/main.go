@@ -9,18 +9,19 @@
 // added to internal/bench/names.txt as "unread": whoever runs the bench says of each whether it is right. With -again the page is
 // written from what was found before, by the names as they are read now.
 //
-// With -goldens no page is written. What is found of the runs of halves 1 to 5 is compared with what was found when the goldens were
-// written, internal/bench/testdata/goldens.txt.gz: 18 minutes of two cores. With -sample these are the runs that a seed draws, with every
-// class of edits and every status among them: three minutes. A line of the goldens is what is found of a role of entries in a run at a
-// level, see [line]. Where a fault is located, and the status, class, step, place, numbers and proof of a name have to stay: the exit
-// status is 1 where one changes, where a line goes or comes, where searches try more than 1.05 times of before, or where more of them
-// end at their budget. Other words alone are listed and are no error. Times are of the machine, and are printed to be looked at.
-// What was found is kept in OUT: -again compares it without looking a second time.
+// With -goldens no page is written. What is found of the runs of halves 1 to 5 is compared with the goldens, which have what was found
+// before: internal/bench/testdata/goldens.txt.gz. This takes 18 minutes of two cores. -sample takes a sample of the runs, three minutes: a
+// seed draws them, and every class of edits and every status is among them.
 //
-// With -write the goldens are written anew, after the comparison is printed. A name in other words takes over the verdict of the words
-// before where the mistake has the same class, step and numbers; its line in names.txt is added.
+// A line of the goldens is what is found of one role of entries in a run at a level. These have to stay: where the fault is located, and the
+// status, class, step, place, numbers and proof of its name. The exit status is 1 if one of them changes, if a line goes or comes, if the
+// searches try more than 1.05 times of before, or if more of them end at their budget. Other words for the same mistake are listed and
+// are no error. Times are printed, and are those of the machine. OUT keeps what was found: -again compares it without a second look.
 //
-// Other lists of what is found are held by tests. .ci/goldens runs them, after the comparison of all runs.
+// With -write the goldens are written anew after the comparison is printed. If a mistake has the class, step and numbers of before and other
+// words, the verdict on the old words goes to the new ones, and names.txt gets a line for them.
+//
+// Tests hold other lists of what is found. .ci/goldens runs these tests, and then compares all runs.
 package main
 
 import (
@@ -74,7 +75,7 @@ type source struct {
 	again   bool // what was found before is taken
 }
 
-// make makes the runs where there are none.
+// make makes the runs if the folder has no list of them.
 func (s source) make(python string) error {
 	if _, err := os.Stat("fixtures/bench.py"); err != nil {
 		return errors.New("it runs in the root of the repository")
