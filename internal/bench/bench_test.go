@@ -33,7 +33,7 @@ func seenIn(t *testing.T, dir string) []result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := b.results(t.Context(), m.Runs, runtime.NumCPU(), func(int, int) {})
+	results, err := b.results(t.Context(), m.Runs, runtime.NumCPU())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,8 @@
 // A line of the goldens is what is found of one role of entries in a run at a level. These have to stay: where the fault is located, and the
 // status, class, step, place, numbers and proof of its name. The exit status is 1 if one of them changes, if a line goes or comes, if the
 // searches try more than 1.05 times of before, or if more of them end at their budget. Other words for the same mistake are listed and
-// are no error. Times are printed, and are those of the machine. OUT keeps what was found: -again compares it without a second look.
+// are no error. Times are printed, and are those of the machine. OUT keeps what was found: -again compares it without a second look, and
+// looks at the runs that an interrupt has left.
 //
 // With -write the goldens are written anew after the comparison is printed. If a mistake has the class, step and numbers of before and other
 // words, the verdict on the old words goes to the new ones, and names.txt gets a line for them.
@@ -25,6 +26,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +37,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -128,28 +131,76 @@ type found struct {
 	Results []result `json:"results"`
 }
 
-// finds looks at runs and keeps what was found in a file, or reads what was found when they were looked at before.
+// atOnce is how many runs are looked at between two times that what was found is written.
+const atOnce = 50
+
+// finds looks at runs and keeps what is found in a file. If what was found before is taken, it looks only at runs that are not in the file:
+// those that were left when a measurement was interrupted.
 func (s source) finds(name string, m made) (f found, err error) {
 	path := filepath.Join(s.dir, name)
 	if s.again {
-		return f, f.read(path, m)
+		if err := f.read(path, m); err != nil {
+			return f, err
+		}
+	}
+	left := f.left(m.Runs)
+	if len(left) == 0 {
+		return f, nil
 	}
 	b, err := newBench(s.dir, m)
 	if err != nil {
 		return f, err
 	}
-	start := time.Now()
-	if f.Results, err = b.results(context.Background(), m.Runs, s.workers, progress); err != nil {
-		return f, err
+	before, start := f.About, time.Now()
+	for part := range slices.Chunk(left, atOnce) {
+		results, err := b.results(context.Background(), part, s.workers)
+		if err != nil {
+			return f, err
+		}
+		f.Results = append(f.Results, results...)
+		if f.About, err = aboutNow(m, before.Looking+time.Since(start)); err != nil {
+			return f, err
+		}
+		if s.again && f.About.Commit != before.Commit {
+			return f, fmt.Errorf("%s: commit %s was interrupted, and this is %s", path, before.Commit, f.About.Commit)
+		}
+		f.sort(m.Runs)
+		if err := f.write(path); err != nil {
+			return f, err
+		}
+		fmt.Fprintf(os.Stderr, "  %d of %d runs are left\n", len(f.left(m.Runs)), len(m.Runs))
 	}
-	if f.About, err = aboutNow(m, time.Since(start)); err != nil {
-		return f, err
+	return f, nil
+}
+
+// left are the runs of which nothing was found yet.
+func (f *found) left(runs []run) []run {
+	have := map[string]bool{}
+	for i := range f.Results {
+		have[f.Results[i].Run] = true
 	}
+	return slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return have[r.Name] })
+}
+
+// sort puts results in the order of their runs.
+func (f *found) sort(runs []run) {
+	at := map[string]int{}
+	for k, r := range runs {
+		at[r.Name] = k
+	}
+	slices.SortStableFunc(f.Results, func(a, b result) int { return cmp.Compare(at[a.Run], at[b.Run]) })
+}
+
+// write replaces a file at once: an interrupt leaves the old one.
+func (f *found) write(path string) error {
 	data, err := json.Marshal(f)
 	if err != nil {
-		return f, err
+		return err
 	}
-	return f, os.WriteFile(path, data, 0o666)
+	if err := os.WriteFile(path+".part", data, 0o666); err != nil {
+		return err
+	}
+	return os.Rename(path+".part", path)
 }
 
 func (f *found) read(path string, m made) error {
@@ -172,11 +223,4 @@ func (f *found) read(path string, m made) error {
 		f.Results[i].run = r
 	}
 	return nil
-}
-
-// progress is a line now and then.
-func progress(done, all int) {
-	if done%100 == 0 || done == all {
-		fmt.Fprintf(os.Stderr, "  %d of %d\n", done, all)
-	}
 }

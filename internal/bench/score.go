@@ -117,7 +117,7 @@ func newBench(dir string, m made) (*bench, error) {
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name+".safetensors") }
 
 // results looks at every run at every level, workers at a time. They are in the order of the runs, whatever the number of workers.
-func (b *bench) results(ctx context.Context, runs []run, workers int, say func(done, all int)) ([]result, error) {
+func (b *bench) results(ctx context.Context, runs []run, workers int) ([]result, error) {
 	type task struct {
 		run   run
 		level int
@@ -131,27 +131,20 @@ func (b *bench) results(ctx context.Context, runs []run, workers int, say func(d
 	out := make([]result, len(tasks))
 	errs := make([]error, len(out))
 	var wait sync.WaitGroup
-	next, done := make(chan int), make(chan struct{})
+	next := make(chan int)
 	for range max(1, workers) {
 		wait.Go(func() {
 			for k := range next {
 				start := time.Now()
 				out[k], errs[k] = b.result(ctx, tasks[k].run, tasks[k].level)
 				out[k].Took = time.Since(start)
-				done <- struct{}{}
 			}
 		})
 	}
-	go func() {
-		for k := range out {
-			next <- k
-		}
-		close(next)
-	}()
 	for k := range out {
-		<-done
-		say(k+1, len(out))
+		next <- k
 	}
+	close(next)
 	wait.Wait()
 	for k, err := range errs {
 		if err != nil {
