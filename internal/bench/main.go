@@ -152,18 +152,19 @@ func (s source) finds(name string, m made) (f found, err error) {
 		return f, err
 	}
 	before, start := f.About, time.Now()
+	if f.About, err = aboutNow(m); err != nil {
+		return f, err
+	}
+	if s.again && f.About.Commit != before.Commit {
+		return f, fmt.Errorf("%s: %d runs are left, by commit %s, and this is %s", path, len(left), before.Commit, f.About.Commit)
+	}
 	for part := range slices.Chunk(left, atOnce) {
 		results, err := b.results(context.Background(), part, s.workers)
 		if err != nil {
 			return f, err
 		}
 		f.Results = append(f.Results, results...)
-		if f.About, err = aboutNow(m, before.Looking+time.Since(start)); err != nil {
-			return f, err
-		}
-		if s.again && f.About.Commit != before.Commit {
-			return f, fmt.Errorf("%s: commit %s was interrupted, and this is %s", path, before.Commit, f.About.Commit)
-		}
+		f.About.Looking = (before.Looking + time.Since(start)).Round(time.Second)
 		f.sort(m.Runs)
 		if err := f.write(path); err != nil {
 			return f, err
