@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +36,7 @@ type line struct {
 	// class of the name was not tried, which is then here.
 	Run, Level, Role, Without string
 
+	Trace   string // the digest of what the run has computed; empty of a role
 	At      string // located: the key of the first entry that does not match
 	Status  string // "named", "likely", "undecided", "unnamed"; of a run what it shows
 	Class   string // of the edit
@@ -52,8 +57,8 @@ type line struct {
 // cells are the parts of a line in the order in which they are written. Words are last, since they may have any character.
 func (l *line) cells() []*string {
 	return []*string{
-		&l.Run, &l.Level, &l.Role, &l.Without, &l.At, &l.Status, &l.Class, &l.Step, &l.Where, &l.Numbers, &l.Config, &l.Proof, &l.Tried, &l.Took,
-		&l.Verdict, &l.Words,
+		&l.Run, &l.Level, &l.Role, &l.Without, &l.Trace, &l.At, &l.Status, &l.Class, &l.Step, &l.Where, &l.Numbers, &l.Config, &l.Proof,
+		&l.Tried, &l.Took, &l.Verdict, &l.Words,
 	}
 }
 
@@ -104,8 +109,8 @@ func (l line) tried() (n int, stopped, ok bool) {
 	return n, stopped, err == nil
 }
 
-// linesOf are the lines of results that were judged.
-func linesOf(results []result) (all []line) {
+// linesOf are the lines of results that were judged, with the digests of their traces.
+func linesOf(results []result, digests map[string]string) (all []line) {
 	for i := range results {
 		r := &results[i]
 		head := line{Run: r.Run, Level: strconv.Itoa(r.Level), of: r.Faults}
@@ -114,6 +119,7 @@ func linesOf(results []result) (all []line) {
 			wrong += n.Wrong
 		}
 		own := head
+		own.Trace = digests[r.Run]
 		own.At, own.Status, own.Proof, own.Took, own.Words = r.At, r.shows(), wrongEntries(wrong), milliseconds(r.Took), r.proofWords()
 		all = append(all, own)
 		for _, n := range r.Names {
@@ -248,11 +254,8 @@ func ofGoldens(runs []run) []run {
 	return slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return r.Half > lastGolden || !prompts[r.Reference] })
 }
 
-// goldens are lines, and the packages that made the traces.
-type goldens struct {
-	producer string
-	lines    []line
-}
+// goldens are the lines of all runs.
+type goldens []line
 
 // encode is the content of a file of goldens: the same bytes for the same lines.
 func (g goldens) encode() ([]byte, error) {
@@ -261,8 +264,7 @@ func (g goldens) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintln(w, g.producer)
-	for _, l := range g.lines {
+	for _, l := range g {
 		if _, err := fmt.Fprintln(w, l); err != nil {
 			return nil, err
 		}
@@ -288,10 +290,8 @@ func readGoldens(path string) (g goldens, err error) {
 	if err != nil {
 		return g, fmt.Errorf("%s: %w", path, err)
 	}
-	head, rest, _ := strings.Cut(string(text), "\n")
-	g.producer = head
 	keys := map[string]bool{}
-	for row := range strings.Lines(rest) {
+	for row := range strings.Lines(string(text)) {
 		l, err := parseLine(strings.TrimSuffix(row, "\n"))
 		if err != nil {
 			return g, fmt.Errorf("%s: %w", path, err)
@@ -300,12 +300,51 @@ func readGoldens(path string) (g goldens, err error) {
 			return g, fmt.Errorf("%s: twice there is %s", path, l.key())
 		}
 		keys[l.key()] = true
-		g.lines = append(g.lines, l)
+		g = append(g, l)
 	}
 	return g, nil
 }
 
+// digest is that of the tensors of a trace. The header, which names the processor and the packages, is no part of it.
+func digest(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	var header [8]byte
+	if _, err := io.ReadFull(file, header[:]); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	size := binary.LittleEndian.Uint64(header[:])
+	if size > math.MaxInt64-uint64(len(header)) {
+		return "", fmt.Errorf("%s: a header of %d bytes", path, size)
+	}
+	if _, err := file.Seek(int64(size), io.SeekCurrent); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return fmt.Sprintf("%.4x", hash.Sum(nil)), nil
+}
+
+// digests are those of the traces of results in a folder.
+func digests(dir string, results []result) (map[string]string, error) {
+	out := map[string]string{}
+	for i := range results {
+		name, err := results[i].Run, error(nil)
+		if out[name] == "" {
+			if out[name], err = digest(filepath.Join(dir, name+".safetensors")); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
 // of are the lines of some runs.
 func (g goldens) of(runs map[string]bool) goldens {
-	return goldens{g.producer, slices.DeleteFunc(slices.Clone(g.lines), func(l line) bool { return !runs[l.Run] })}
+	return slices.DeleteFunc(slices.Clone(g), func(l line) bool { return !runs[l.Run] })
 }

@@ -21,7 +21,7 @@ const (
 func (g goldens) drawn() map[string]bool {
 	var names []string
 	took, of, all := map[string]int{}, map[string][]line{}, 0
-	for _, l := range g.lines {
+	for _, l := range g {
 		if of[l.Run] = append(of[l.Run], l); l.Role == "" {
 			if len(of[l.Run]) == 1 {
 				names = append(names, l.Run)
@@ -91,7 +91,11 @@ func (s source) compareGoldens(w io.Writer, sample, write bool) error {
 		return err
 	}
 	judged(found.Results, read)
-	is := goldens{found.About.Producer, linesOf(found.Results)}
+	traces, err := digests(s.dir, found.Results)
+	if err != nil {
+		return err
+	}
+	is := goldens(linesOf(found.Results, traces))
 	var d *difference
 	if !first {
 		d = differenceOf(was, is)
@@ -101,7 +105,7 @@ func (s source) compareGoldens(w io.Writer, sample, write bool) error {
 		return d.err()
 	}
 	if d != nil {
-		is.lines = d.lines
+		is = d.lines
 		if err := addNames(d.carried); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,7 +35,7 @@ func TestGoldensAreWhole(t *testing.T) {
 	}
 	g := storedGoldens(t)
 	m := map[string]bool{}
-	for _, l := range g.lines {
+	for _, l := range g {
 		what, _, _ := strings.Cut(l.Run, ".")
 		for _, of := range strings.Split(what, "+") {
 			m[of] = true
@@ -54,7 +55,7 @@ func TestGoldensAreWhole(t *testing.T) {
 		t.Error(diff)
 	}
 	all, some, took, of := map[string]bool{}, map[string]bool{}, 0, 0
-	for _, l := range g.lines {
+	for _, l := range g {
 		have := l.Class
 		if l.Role == "" {
 			have, of = l.Status, of+l.took()
@@ -74,27 +75,17 @@ func TestGoldensAreWhole(t *testing.T) {
 	}
 }
 
-// What is found of the runs that are kept in fixtures/bench is what the goldens have of them: a change of the code that moves a golden shows
-// here, before all runs are looked at.
-func TestGoldensOfKeptRuns(t *testing.T) {
-	producer, results := kept(t)
-	runs := map[string]bool{}
-	for i := range results {
-		runs[results[i].Run] = true
-	}
-	d := differenceOf(storedGoldens(t).of(runs), goldens{producer, linesOf(results)})
-	if len(d.errors) > 0 {
-		var out strings.Builder
-		d.print(&out)
-		t.Errorf("go run ./internal/bench -goldens OUT has the whole:\n%s", out.String())
-	}
+// keptLines are the lines of the runs that are kept in fixtures/bench.
+func keptLines(t *testing.T) goldens {
+	t.Helper()
+	was, _ := changed(t, "", nil)
+	return was
 }
 
 // Lines are read as they were written, whatever a sentence has in it.
 func TestGoldensAreRead(t *testing.T) {
-	producer, results := kept(t)
-	g := goldens{producer, linesOf(results)}
-	g.lines[0].Words = "a | b | | c"
+	g := keptLines(t)
+	g[0].Words = "a | b | | c"
 	data, err := g.encode()
 	if err != nil {
 		t.Fatal(err)
@@ -110,17 +101,17 @@ func TestGoldensAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k := range g.lines {
-		if g.lines[k].String() != read.lines[k].String() {
-			t.Errorf("%s was read as %s", g.lines[k], read.lines[k])
+	for k := range g {
+		if g[k].String() != read[k].String() {
+			t.Errorf("%s was read as %s", g[k], read[k])
 		}
 	}
-	if read.producer != producer || len(read.lines) != len(g.lines) {
-		t.Errorf("%d lines of %q, not %d of %q", len(read.lines), read.producer, len(g.lines), producer)
+	if len(read) != len(g) {
+		t.Errorf("%d lines, not %d", len(read), len(g))
 	}
 	for what, bad := range map[string]goldens{
-		"twice there is": {"", []line{g.lines[1], g.lines[1]}},
-		"cells, not":     {"one line\nfew | cells", nil},
+		"twice there is": {g[1], g[1]},
+		"cells, not":     {line{Words: "a\nfew | cells"}},
 	} {
 		data, err := bad.encode()
 		if err != nil {
@@ -147,7 +138,7 @@ const (
 // changed are the lines of the kept runs as they are, and after a change of one run at level 3 and its first name.
 func changed(t *testing.T, name string, change func(r *result, n *named)) (was, is goldens) {
 	t.Helper()
-	producer, results := kept(t)
+	results := kept(t)
 	read, err := parseReadings(readNames)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +158,11 @@ func changed(t *testing.T, name string, change func(r *result, n *named)) (was, 
 		}
 	}
 	judged(again, read)
-	return goldens{producer, linesOf(results)}, goldens{producer, linesOf(again)}
+	traces, err := digests("../../fixtures/bench", results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return linesOf(results, traces), linesOf(again, traces)
 }
 
 // What is found may not change; how it is said may.
@@ -220,9 +215,11 @@ func TestDifference(t *testing.T) {
 		}
 	}
 	was, is := changed(t, withNumber, func(*result, *named) {})
-	is.producer = "transformers 1"
-	if d := differenceOf(was, is); d.err() == nil {
-		t.Error("other packages made the traces, and that is no error")
+	is[0].Trace = "00000000"
+	d := differenceOf(was, is)
+	var out strings.Builder
+	if d.print(&out); d.err() == nil || !strings.HasPrefix(out.String(), "1 traces have other bits") {
+		t.Errorf("a trace has other bits: %v\n%s", d.err(), out.String())
 	}
 }
 
@@ -240,7 +237,7 @@ func TestVerdictsGoWithMistakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range is.lines {
+	for _, l := range is {
 		if l.finding == nil || l.Verdict != string(unread) {
 			continue
 		}
@@ -256,16 +253,15 @@ func TestVerdictsGoWithMistakes(t *testing.T) {
 
 // Searches may try a twentieth more by their median and their 90 %, and no more of them may end at their budget.
 func TestWorkOfSearches(t *testing.T) {
-	_, results := kept(t)
-	was := goldens{lines: linesOf(results)}
+	was := keptLines(t)
 	times := func(factor float64, stopped string) *difference {
-		is := goldens{lines: slices.Clone(was.lines)}
-		for k := range is.lines {
-			if n, _, ok := is.lines[k].tried(); ok {
-				_, end, _ := strings.Cut(is.lines[k].Tried, " ")
-				is.lines[k].Tried = strings.TrimSpace(number(float64(int(factor*float64(n)))) + " " + end)
-				if k == len(is.lines)-1 || stopped != "" && end == "" {
-					is.lines[k].Tried, stopped = strings.TrimSpace(is.lines[k].Tried+" "+stopped), ""
+		is := slices.Clone(was)
+		for k := range is {
+			if n, _, ok := is[k].tried(); ok {
+				_, end, _ := strings.Cut(is[k].Tried, " ")
+				is[k].Tried = strings.TrimSpace(number(float64(int(factor*float64(n)))) + " " + end)
+				if k == len(is)-1 || stopped != "" && end == "" {
+					is[k].Tried, stopped = strings.TrimSpace(is[k].Tried+" "+stopped), ""
 				}
 			}
 		}
@@ -289,7 +285,7 @@ func TestDifferenceIsPrinted(t *testing.T) {
 	for _, run := range []string{"a", "b", "c", "d"} {
 		before, after := key(run), key(run)
 		before.Class, after.Class, before.Words, after.Words = "constant", "scaled", "half of it", "a half"
-		was.lines, is.lines = append(was.lines, before), append(is.lines, after)
+		was, is = append(was, before), append(is, after)
 	}
 	var out strings.Builder
 	d := differenceOf(was, is)
@@ -330,5 +326,65 @@ func TestRunsOfGoldens(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"early", "p", "p.primitives"}, names); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What was found of some runs is written, and is read with them: the others are left, and the results are in the order of the runs.
+func TestRunsThatAreLeft(t *testing.T) {
+	m := made{Runs: []run{{Name: "a", Half: 1}, {Name: "b", Half: 2}, {Name: "c", Half: 3}}}
+	f := found{Results: []result{{Run: "c", Level: 3}, {Run: "c", Level: 2}, {Run: "a", Level: 3}, {Run: "a", Level: 2}}}
+	path := filepath.Join(t.TempDir(), "found.json")
+	f.sort(m.Runs)
+	if err := f.write(path); err != nil {
+		t.Fatal(err)
+	}
+	var again found
+	if err := again.read(path, m); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range again.Results {
+		r := &again.Results[i]
+		got = append(got, fmt.Sprint(r.Run, r.Level, " of half ", r.Half))
+	}
+	if diff := cmp.Diff([]string{"a3 of half 1", "a2 of half 1", "c3 of half 3", "c2 of half 3"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if left := again.left(m.Runs); len(left) != 1 || left[0].Name != "b" {
+		t.Errorf("left: %v", left)
+	}
+	if files, err := os.ReadDir(filepath.Dir(path)); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
+// The digest of a trace is that of its tensors: a header of another machine is no difference, and a bit is one.
+func TestDigest(t *testing.T) {
+	dir := t.TempDir()
+	of := func(header, data string) string {
+		path := filepath.Join(dir, "trace")
+		if err := os.WriteFile(path, []byte(string(rune(len(header)))+strings.Repeat("\x00", 7)+header+data), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		sum, err := digest(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	if a, b := of("{ }", "data"), of("{  }", "data"); a != b || len(a) != 8 {
+		t.Errorf("%q and %q", a, b)
+	}
+	if a, b := of("{ }", "data"), of("{ }", "dat`"); a == b {
+		t.Errorf("%q twice", a)
+	}
+	path := filepath.Join(dir, "trace")
+	for _, bad := range []string{"", "\x01", strings.Repeat("\xff", 8)} {
+		if err := os.WriteFile(path, []byte(bad), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if sum, err := digest(path); err == nil {
+			t.Errorf("%q has the digest %q", bad, sum)
+		}
 	}
 }
