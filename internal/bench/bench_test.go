@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,13 +33,30 @@ func seenIn(t *testing.T, dir string) []result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := b.results(t.Context(), m.Runs, runtime.NumCPU(), func(int, int) {})
+	results, err := b.results(t.Context(), m.Runs, runtime.NumCPU())
 	if err != nil {
 		t.Fatal(err)
 	}
 	judged(results, read)
 	return results
 }
+
+// kept are the results of the runs that are kept in fixtures/bench. They are looked at once.
+func kept(t *testing.T) []result {
+	t.Helper()
+	keptOnce.Do(func() {
+		keptResults = seenIn(t, "../../fixtures/bench")
+	})
+	if len(keptResults) == 0 {
+		t.Fatal("another test has failed to look at the runs")
+	}
+	return keptResults
+}
+
+var (
+	keptOnce    sync.Once
+	keptResults []result
+)
 
 // sound holds results to what no measurement may show: a healthy entry that is accused, a fault that is not found, a wrong name, or
 // one that nobody has read.
@@ -75,7 +93,7 @@ func sound(t *testing.T, results []result) {
 
 // TestSample holds the bench to a few runs of it that are kept in fixtures/bench: what is found of each, and by which name.
 func TestSample(t *testing.T) {
-	results := seenIn(t, "../../fixtures/bench")
+	results := kept(t)
 	sound(t, results)
 	var out strings.Builder
 	for i := range results {
@@ -87,7 +105,7 @@ func TestSample(t *testing.T) {
 			} else {
 				fmt.Fprintf(&out, "  %s: unnamed\n", n.Role)
 			}
-			if n.Asked && isName(n.Other) {
+			if n.asked() && isName(n.Other) {
 				fmt.Fprintf(&out, "    without %s: %s: %s\n", n.Finding.Class, n.otherVerdict, n.Other.Text())
 			}
 		}

@@ -52,7 +52,7 @@ func goals(results []result, half int) (all []goal) {
 			if results[i].Half != half {
 				continue
 			}
-			if n.Asked {
+			if n.asked() {
 				asked++
 				if n.otherVerdict == wrong || n.otherVerdict == unread {
 					bad++

@@ -2,14 +2,31 @@
 //
 //	go run ./internal/bench [-python PYTHON] OUT
 //	go run ./internal/bench -again OUT
+//	go run ./internal/bench -goldens [-sample | -write] [-again] OUT
 //
 // OUT is a folder outside of the tree. Where it holds no runs.json, fixtures/bench.py makes the runs there with the interpreter,
 // which has the packages of hooks/python/requirements.txt. The page is docs/bench.md. Names of bugs that nobody has read are
 // added to internal/bench/names.txt as "unread": whoever runs the bench says of each whether it is right. With -again the page is
 // written from what was found before, by the names as they are read now.
+//
+// With -goldens no page is written. What is found of the runs of halves 1 to 5 is compared with the goldens, which have what was found
+// before: internal/bench/testdata/goldens.txt.gz. This takes 18 minutes of two cores. -sample takes a sample of the runs, three minutes: a
+// seed draws them, and every class of edits and every status is among them.
+//
+// A line of the goldens is what is found of one role of entries in a run at a level. These have to stay: where the fault is located, and the
+// status, class, step, place, numbers and proof of its name. The exit status is 1 if one of them changes, if a line goes or comes, if the
+// searches try more than 1.05 times of before, or if more of them end at their budget. Other words for the same mistake are listed and
+// are no error. Times are printed, and are those of the machine. OUT keeps what was found: -again compares it without a second look, and
+// looks at the runs that an interrupt has left.
+//
+// With -write the goldens are written anew after the comparison is printed. If a mistake has the class, step and numbers of before and other
+// words, the verdict on the old words goes to the new ones, and names.txt gets a line for them.
+//
+// Tests hold other lists of what is found. .ci/goldens runs these tests, and then compares all runs.
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +37,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -30,30 +48,55 @@ func main() {
 	python := flags.String("python", "python3", "the `INTERPRETER` that has torch and transformers")
 	workers := flags.Int("workers", runtime.NumCPU(), "how many runs are looked at at a time")
 	again := flags.Bool("again", false, "take what was found before")
+	compare := flags.Bool("goldens", false, "compare what is found with the goldens, and write no page")
+	sample := flags.Bool("sample", false, "with -goldens: runs that a seed draws")
+	write := flags.Bool("write", false, "with -goldens: write them anew")
 	_ = flags.Parse(os.Args[1:]) // it exits by itself
-	if flags.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: go run ./internal/bench [-python PYTHON] OUT")
+	if flags.NArg() != 1 || (*sample || *write) && !*compare || *sample && *write {
+		fmt.Fprintln(os.Stderr, "usage: go run ./internal/bench [-python PYTHON] [-goldens [-sample | -write]] [-again] OUT")
 		os.Exit(2)
 	}
-	if err := measure(*python, flags.Arg(0), *workers, *again); err != nil {
+	s := source{dir: flags.Arg(0), workers: *workers, again: *again}
+	err := s.make(*python)
+	switch {
+	case err != nil:
+	case *compare:
+		err = s.compareGoldens(os.Stdout, *sample, *write)
+	default:
+		err = s.measure()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(python, dir string, workers int, again bool) error {
+// source is a folder of runs, and how they are looked at.
+type source struct {
+	dir     string
+	workers int
+	again   bool // what was found before is taken
+}
+
+// make makes the runs if the folder has no list of them.
+func (s source) make(python string) error {
 	if _, err := os.Stat("fixtures/bench.py"); err != nil {
 		return errors.New("it runs in the root of the repository")
 	}
-	if _, err := os.Stat(filepath.Join(dir, "runs.json")); errors.Is(err, fs.ErrNotExist) {
-		cmd := exec.Command(python, "fixtures/bench.py", dir)
+	if _, err := os.Stat(filepath.Join(s.dir, "runs.json")); errors.Is(err, fs.ErrNotExist) {
+		cmd := exec.Command(python, "fixtures/bench.py", s.dir)
 		cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2")
 		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("fixtures/bench.py: %w", err)
 		}
 	}
-	m, err := readRuns(dir)
+	return nil
+}
+
+// measure writes the page of what is found of all runs.
+func (s source) measure() error {
+	m, err := readRuns(s.dir)
 	if err != nil {
 		return err
 	}
@@ -61,7 +104,7 @@ func measure(python, dir string, workers int, again bool) error {
 	if err != nil {
 		return err
 	}
-	found, err := finds(dir, m, workers, again)
+	found, err := s.finds("found.json", m)
 	if err != nil {
 		return err
 	}
@@ -77,34 +120,88 @@ func measure(python, dir string, workers int, again bool) error {
 	return os.WriteFile(pagePath, text, 0o666)
 }
 
-// found is what a measurement has shown, and when: found.json.
+// addNames adds names to those that were read, or have to be.
+func addNames(names []reading) error {
+	return os.WriteFile(filepath.Join("internal/bench", namesFile), []byte(listing(readNames, names)), 0o666)
+}
+
+// found is what a measurement has shown, and when: a file in the folder of the runs.
 type found struct {
 	About   about    `json:"about"`
 	Results []result `json:"results"`
 }
 
-// finds looks at all runs, or reads what was found when they were looked at before.
-func finds(dir string, m made, workers int, again bool) (f found, err error) {
-	path := filepath.Join(dir, "found.json")
-	if again {
-		return f, f.read(path, m)
+// atOnce is how many runs are looked at between two times that what was found is written.
+const atOnce = 50
+
+// finds looks at runs and keeps what is found in a file. If what was found before is taken, it looks only at runs that are not in the file:
+// those that were left when a measurement was interrupted.
+func (s source) finds(name string, m made) (f found, err error) {
+	path := filepath.Join(s.dir, name)
+	if s.again {
+		if err := f.read(path, m); err != nil {
+			return f, err
+		}
 	}
-	b, err := newBench(dir, m)
+	left := f.left(m.Runs)
+	if len(left) == 0 {
+		return f, nil
+	}
+	b, err := newBench(s.dir, m)
 	if err != nil {
 		return f, err
 	}
-	start := time.Now()
-	if f.Results, err = b.results(context.Background(), m.Runs, workers, progress); err != nil {
+	before, start := f.About, time.Now()
+	if f.About, err = aboutNow(m); err != nil {
 		return f, err
 	}
-	if f.About, err = aboutNow(m, time.Since(start)); err != nil {
-		return f, err
+	if s.again && f.About.Commit != before.Commit {
+		return f, fmt.Errorf("%s: %d runs are left, by commit %s, and this is %s", path, len(left), before.Commit, f.About.Commit)
 	}
+	for part := range slices.Chunk(left, atOnce) {
+		results, err := b.results(context.Background(), part, s.workers)
+		if err != nil {
+			return f, err
+		}
+		f.Results = append(f.Results, results...)
+		f.About.Looking = (before.Looking + time.Since(start)).Round(time.Second)
+		f.sort(m.Runs)
+		if err := f.write(path); err != nil {
+			return f, err
+		}
+		fmt.Fprintf(os.Stderr, "  %d of %d runs are left\n", len(f.left(m.Runs)), len(m.Runs))
+	}
+	return f, nil
+}
+
+// left are the runs of which nothing was found yet.
+func (f *found) left(runs []run) []run {
+	have := map[string]bool{}
+	for i := range f.Results {
+		have[f.Results[i].Run] = true
+	}
+	return slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return have[r.Name] })
+}
+
+// sort puts results in the order of their runs.
+func (f *found) sort(runs []run) {
+	at := map[string]int{}
+	for k, r := range runs {
+		at[r.Name] = k
+	}
+	slices.SortStableFunc(f.Results, func(a, b result) int { return cmp.Compare(at[a.Run], at[b.Run]) })
+}
+
+// write replaces a file at once: an interrupt leaves the old one.
+func (f *found) write(path string) error {
 	data, err := json.Marshal(f)
 	if err != nil {
-		return f, err
+		return err
 	}
-	return f, os.WriteFile(path, data, 0o666)
+	if err := os.WriteFile(path+".part", data, 0o666); err != nil {
+		return err
+	}
+	return os.Rename(path+".part", path)
 }
 
 func (f *found) read(path string, m made) error {
@@ -127,11 +224,4 @@ func (f *found) read(path string, m made) error {
 		f.Results[i].run = r
 	}
 	return nil
-}
-
-// progress is a line now and then.
-func progress(done, all int) {
-	if done%100 == 0 || done == all {
-		fmt.Fprintf(os.Stderr, "  %d of %d\n", done, all)
-	}
 }

@@ -44,7 +44,7 @@ func TestModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := b.results(t.Context(), m.Runs, runtime.NumCPU(), func(int, int) {})
+	results, err := b.results(t.Context(), m.Runs, runtime.NumCPU())
 	if err != nil {
 		t.Fatal(err)
 	}

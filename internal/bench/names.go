@@ -23,9 +23,6 @@ const (
 
 const namesFile = "names.txt"
 
-// cellsEnd stands between the cells of a line.
-const cellsEnd = " | "
-
 // readNames has the names that were read: a line for each fault and mistake, "verdict | fault | key". A key is that of [diagnose.Mistake]: whoever changes the words of
 // a mistake changes no line.
 //

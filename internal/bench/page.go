@@ -29,10 +29,10 @@ type lineCount struct {
 	Lines int
 }
 
-func aboutNow(m made, took time.Duration) (about, error) {
+func aboutNow(m made) (about, error) {
 	a := about{
 		Date: time.Now().UTC().Format(time.DateOnly), Machine: machine(), Producer: m.Producer, Frozen: m.Frozen,
-		Making: time.Duration(m.Seconds) * time.Second, Looking: took.Round(time.Second),
+		Making: time.Duration(m.Seconds) * time.Second,
 	}
 	commit, err := exec.Command("git", "describe", "--always", "--dirty").Output()
 	if err != nil {

@@ -216,8 +216,7 @@ func (s subject) look(ctx context.Context, t, ref *capture.Trace) (*sight, error
 	looked := func(e diagnose.Effort) {
 		mu.Lock()
 		defer mu.Unlock()
-		sum := v.efforts[e.Role]
-		v.efforts[e.Role] = diagnose.Effort{Role: e.Role, Tried: sum.Tried + e.Tried, Stopped: sum.Stopped || e.Stopped, Took: sum.Took + e.Took}
+		v.efforts[e.Role] = both(v.efforts[e.Role], e)
 	}
 	isolator := func(t *capture.Trace) (*certify.Isolator, error) {
 		return certify.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), certify.IsolateOptions{Study: diagnose.Study{Looked: looked}})
@@ -261,6 +260,11 @@ func (s subject) look(ctx context.Context, t, ref *capture.Trace) (*sight, error
 	return v, nil
 }
 
+// both is the effort of two searches of a role.
+func both(a, b diagnose.Effort) diagnose.Effort {
+	return diagnose.Effort{Role: b.Role, Tried: a.Tried + b.Tried, Stopped: a.Stopped || b.Stopped, Took: a.Took + b.Took}
+}
+
 // floor is the noise floor of a trace's prompt: the walk with every rounding point against the walk with none.
 func (s subject) floor(ctx context.Context, t *capture.Trace) (*gate.NoiseFloor, error) {
 	dir, err := os.MkdirTemp("", "bench")
@@ -294,13 +298,21 @@ func (s subject) floor(ctx context.Context, t *capture.Trace) (*gate.NoiseFloor,
 	return compare.NewNoiseFloor(r)
 }
 
-// without is the name of a role when a class of edits is not tried.
-func (s subject) without(ctx context.Context, t *capture.Trace, name, class string) (*diagnose.Finding, error) {
-	i, err := certify.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), certify.IsolateOptions{Study: diagnose.Study{Without: class}})
-	if err != nil {
-		return nil, err
+// without is the name of a role when a class of edits is not tried, and what the search took.
+func (s subject) without(ctx context.Context, t *capture.Trace, name, class string) (f *diagnose.Finding, effort diagnose.Effort, err error) {
+	var mu sync.Mutex // forms are searched beside each other
+	looked := func(e diagnose.Effort) {
+		mu.Lock()
+		defer mu.Unlock()
+		effort = both(effort, e)
 	}
-	return i.Name(ctx, name)
+	study := diagnose.Study{Without: class, Looked: looked}
+	i, err := certify.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), certify.IsolateOptions{Study: study})
+	if err != nil {
+		return nil, effort, err
+	}
+	f, err = i.Name(ctx, name)
+	return f, effort, err
 }
 
 // allowed are the keys of entries in which faults show: the guilty ones, and those that are computed from a guilty one that was not

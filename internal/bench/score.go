@@ -15,15 +15,21 @@ import (
 // named is what a search says of the entries of a role.
 type named struct {
 	Role    string            `json:"role"`
+	At      string            `json:"at,omitempty"`      // the key of the first entry of the role that does not match
+	Wrong   int               `json:"wrong,omitempty"`   // how many entries of the role do not match
 	Finding *diagnose.Finding `json:"finding,omitempty"` // nil where it has no name
 	Effort  diagnose.Effort   `json:"effort"`
 	// Other is what is found when the class of the name is not tried; nil for nothing. Asked says that it was looked for.
-	Other *diagnose.Finding `json:"other,omitempty"`
-	Asked bool              `json:"asked,omitempty"`
+	Other       *diagnose.Finding `json:"other,omitempty"`
+	Asked       bool              `json:"asked,omitempty"`
+	OtherEffort diagnose.Effort   `json:"other_effort,omitzero"`
 
 	verdict, otherVerdict verdict // "" without a name
 	number                bool    // the number of the fault is in the name
 }
+
+// asked reports whether another name was looked for in place of the right one.
+func (n *named) asked() bool { return n.Asked && n.verdict == right }
 
 // result is what looking at a run at a level has shown.
 type result struct {
@@ -32,11 +38,14 @@ type result struct {
 	Run       string   `json:"run"`
 	Level     int      `json:"level"`
 	Located   bool     `json:"located,omitempty"`
+	At        string   `json:"at,omitempty"`        // the key of the first entry that does not match
 	ByLimits  bool     `json:"by_limits,omitempty"` // only the comparison with transformers shows it
 	Invisible bool     `json:"invisible,omitempty"` // no bit of the trace differs from that of the healthy engine
 	Proofs    []proof  `json:"proofs,omitempty"`    // of a fault that is not located: why this run cannot show it
 	Accused   []string `json:"accused,omitempty"`   // keys of entries that do not match, and in which no fault shows
 	Names     []named  `json:"names,omitempty"`
+
+	Took time.Duration `json:"took,omitempty"` // from the first trace that was opened to the last search
 
 	// Of runs whose logits are right: beside the run of transformers nothing is a mismatch; every bit is transformers'; and in how many
 	// passes the most likely token is another one, within the noise.
@@ -55,7 +64,7 @@ func judged(results []result, read readings) {
 				n.verdict = read.judge(r.Faults, n.Finding)
 				n.number = slices.ContainsFunc(r.Faults, func(f fault) bool { return recovered(f, n.Finding) })
 			}
-			if n.Asked = n.Asked && n.verdict == right; n.Asked && isName(n.Other) {
+			if n.Asked && isName(n.Other) {
 				n.otherVerdict = read.judge(r.Faults, n.Other)
 			}
 		}
@@ -108,7 +117,7 @@ func newBench(dir string, m made) (*bench, error) {
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name+".safetensors") }
 
 // results looks at every run at every level, workers at a time. They are in the order of the runs, whatever the number of workers.
-func (b *bench) results(ctx context.Context, runs []run, workers int, say func(done, all int)) ([]result, error) {
+func (b *bench) results(ctx context.Context, runs []run, workers int) ([]result, error) {
 	type task struct {
 		run   run
 		level int
@@ -122,25 +131,20 @@ func (b *bench) results(ctx context.Context, runs []run, workers int, say func(d
 	out := make([]result, len(tasks))
 	errs := make([]error, len(out))
 	var wait sync.WaitGroup
-	next, done := make(chan int), make(chan struct{})
+	next := make(chan int)
 	for range max(1, workers) {
 		wait.Go(func() {
 			for k := range next {
+				start := time.Now()
 				out[k], errs[k] = b.result(ctx, tasks[k].run, tasks[k].level)
-				done <- struct{}{}
+				out[k].Took = time.Since(start)
 			}
 		})
 	}
-	go func() {
-		for k := range out {
-			next <- k
-		}
-		close(next)
-	}()
 	for k := range out {
-		<-done
-		say(k+1, len(out))
+		next <- k
 	}
+	close(next)
 	wait.Wait()
 	for k, err := range errs {
 		if err != nil {
@@ -199,8 +203,11 @@ func (b *bench) result(ctx context.Context, r run, level int) (result, error) {
 	if err := s.found(ctx, &out, local, seen, allowed); err != nil {
 		return out, err
 	}
-	if len(seen.wrong) > 0 && !r.benign() {
-		return out, nil
+	if len(seen.wrong) > 0 {
+		out.At = seen.wrong[0].Key()
+		if !r.benign() {
+			return out, nil
+		}
 	}
 	alone := seen.isolator
 	ref, err := open(r.Reference)
@@ -217,6 +224,7 @@ func (b *bench) result(ctx context.Context, r run, level int) (result, error) {
 	}
 	if out.Silent = len(seen.wrong) == 0; !out.Silent && !out.Located {
 		key := seen.wrong[0].Key()
+		out.At = key
 		out.Located, out.ByLimits = allowed[key], allowed[key]
 		if len(r.Faults) == 0 { // behind a fault that was not located, entries are past their limits without being wrong
 			out.Accused = append(out.Accused, key)
@@ -238,14 +246,15 @@ func (s subject) found(ctx context.Context, out *result, local *capture.Trace, s
 		}
 		out.Located = true
 		role := diagnose.Role(row.Name)
-		if slices.Contains(roles, role) {
+		if k := slices.Index(roles, role); k >= 0 {
+			out.Names[k].Wrong++
 			continue
 		}
 		roles = append(roles, role)
-		n := named{Role: role, Finding: seen.findings[role], Effort: seen.efforts[role]}
+		n := named{Role: role, At: row.Key(), Wrong: 1, Finding: seen.findings[role], Effort: seen.efforts[role]}
 		if isName(n.Finding) && len(out.Faults) == 1 && out.Program == "" && out.strict() && out.Level == 3 {
 			var err error
-			if n.Other, err = s.without(ctx, local, row.Name, n.Finding.Class); err != nil {
+			if n.Other, n.OtherEffort, err = s.without(ctx, local, row.Name, n.Finding.Class); err != nil {
 				return err
 			}
 			n.Asked = true
@@ -263,7 +272,7 @@ func toRead(results []result) (all []reading) {
 			if n.verdict == unread {
 				all = append(all, reading{verdict: unread, fault: name, key: n.Finding.Key()})
 			}
-			if n.otherVerdict == unread {
+			if n.asked() && n.otherVerdict == unread {
 				all = append(all, reading{verdict: unread, fault: name, key: n.Other.Key()})
 			}
 		}

@@ -180,7 +180,7 @@ func misleading(results []result, half int) string {
 			continue
 		}
 		for _, n := range r.Names {
-			if n.Asked {
+			if n.asked() {
 				asked++
 				count(n.otherVerdict, &none, &fine, &bad, &open)
 			}
