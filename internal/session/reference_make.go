@@ -170,7 +170,7 @@ func (j *Job) runWalk(ctx context.Context, e *Env, scope capture.Scope, path str
 	p := e.progress("capturing the reference walk", "entry", growing(path))
 	defer p.Done()
 	walk := j.walk(scope)
-	walk.Path, walk.Progress, walk.Debug = path, p.Step, j.debugLog(e, "reference", scope)
+	walk.Path, walk.Progress, walk.Debug, walk.Memory = path, p.Step, j.debugLog(e, "reference", scope), e.Memory
 	defer walk.Debug.End()
 	_, err := reference.Walk(ctx, walk)
 	if errors.Is(err, context.Canceled) {
