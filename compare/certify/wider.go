@@ -88,10 +88,16 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 }
 
 // givenWider returns an entry that transformers' arithmetic does not explain, and whether wider inputs explain the entry. Other entries are nil, and so
-// are entries without inputs of floats, and entries of which the first tokens are explained. Of an entry of which wider inputs do not explain
-// these tokens, no others are looked at.
+// are entries without inputs of floats, entries that are too large, and entries of which the first tokens are explained. Of an entry of which wider inputs do not
+// explain these tokens, no others are looked at. Of attention that is computed some queries at a time the entry that is returned has some queries.
 func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, gives bool, err error) {
-	if e, err = i.firstTokens(ctx, n); e != nil && err == nil {
+	whole, err := i.unread(ctx, n, i.has)
+	if lacking(err) || err == nil && whole.tooLarge() {
+		return nil, false, nil
+	} else if err != nil {
+		return nil, false, err
+	}
+	if e, err = whole.firstTokens(); e != nil && err == nil {
 		if len(e.left) == 0 || !e.readsFloats() {
 			return nil, false, nil
 		}
@@ -102,6 +108,9 @@ func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, g
 	if err != nil {
 		return nil, false, err
 	}
+	if whole.queries() > 0 {
+		return whole.inQueriesWider()
+	}
 	if e, err = i.evidence(ctx, n); e == nil || err != nil || len(e.left) == 0 || e.formula != nil && !e.readsFloats() {
 		return nil, false, err
 	}
@@ -109,29 +118,50 @@ func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, g
 	return e, len(rest) == 0, err
 }
 
+// tooLarge reports whether an entry has more than blockElements elements, and can be looked at as a whole alone: masked scores of a long prompt. Others show as much.
+func (t *trial) tooLarge() bool {
+	return size(t.i.list.Size(t.node, t.i.env.Passes)) > t.i.block && t.pieces() == 0
+}
+
 // firstTokens are the first tokens of an entry of more, as evidence: each has rows of its own, or is a query of an attention. It is nil for any other
 // entry.
-func (i *Isolator) firstTokens(ctx context.Context, n order.Node) (*evidence, error) {
-	whole, err := i.unread(ctx, n, i.has)
-	if lacking(err) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	t, err := whole.beginning(focusTokens)
+func (t *trial) firstTokens() (*evidence, error) {
+	first, err := t.beginning(focusTokens)
 	if err != nil {
 		return nil, err
 	}
-	if t.kept == nil {
-		if t, err = t.firstQueries(focusTokens); t == nil || err != nil {
+	if first.kept == nil {
+		if first, err = first.firstQueries(focusTokens); first == nil || err != nil {
 			return nil, err
 		}
 	}
-	_, left, _, err := t.strict(&arithmetic{})
-	if t.formula == nil || err != nil {
+	_, left, _, err := first.strict(&arithmetic{})
+	if first.formula == nil || err != nil {
 		return nil, err
 	}
-	return &evidence{t, left}, nil
+	return &evidence{first, left}, nil
+}
+
+// inQueriesWider is givenWider of attention that is computed some queries at a time: the entry that it returns has the first queries of which something is left.
+func (t *trial) inQueriesWider() (e *evidence, gives bool, err error) {
+	gives, err = t.eachBlock(false, func(part *trial, j *judged) (bool, error) {
+		left, _, err := part.explained(j, &arithmetic{}, j.outside())
+		if len(left) == 0 || err != nil {
+			return true, err
+		}
+		if e == nil {
+			e = &evidence{part, left}
+		}
+		if !part.readsFloats() {
+			return false, nil
+		}
+		_, rest, _, err := part.strict(&arithmetic{wide: true})
+		return len(rest) == 0, err
+	})
+	if e == nil || err != nil || !e.readsFloats() {
+		return nil, false, err
+	}
+	return e, gives, nil
 }
 
 // kinds counts the places in a layer that some entries have.
