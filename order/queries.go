@@ -7,9 +7,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Scores and probabilities have a number for each head, query and key. Of a long prompt they are larger than all else that a layer computes. A query of a head has its
-// own row of them, which only the next step reads. So attention is computed head by head, some queries at a time, each from all keys: the rows then come in
-// the order in which they stand in the tensor.
+// Scores and probabilities have a number for each head, query and key. Of a long prompt they are larger than all else that a layer computes. A query of a head
+// has its own row of them, which only the next step reads. So attention is computed head by head, some queries at a time, each from all keys: the rows then
+// come in the order in which they stand in the tensor.
 
 // heads is the attention of one layer that is computed in pieces.
 type heads struct {
@@ -20,7 +20,7 @@ type heads struct {
 	context         program.Value // [1,T,h·D]; empty without values
 }
 
-// queries computes a chain of scores and what follows them. It returns the context where that is the last step.
+// queries computes a chain of scores and the steps after the scores. If the last step is the context, queries returns the context.
 func (r *run) queries(ctx context.Context, c *chain) (program.Value, error) {
 	shape := r.list.Size(c.steps[0], r.env.Passes)
 	h := heads{run: r, steps: c.steps, queries: shape[2], cached: shape[3]}

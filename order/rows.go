@@ -9,13 +9,13 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// The logits of a long prompt and a large vocabulary do not fit into memory as numbers of 8 bytes, nor do the scores of a long prompt. Each row of such a tensor is
-// computed from one row of the tensor before. So a plan may compute them some rows at a time.
+// The logits of a long prompt and a large vocabulary do not fit into memory as numbers of 8 bytes, nor do the scores of a long prompt. Each row of such a
+// tensor is computed from one row of the tensor before. So a plan may compute them some rows at a time.
 
 // Rows is how a plan computes steps that are too large to be in memory as a whole.
 type Rows struct {
 	Elements int               // a step with more elements is computed some rows at a time: so many elements at once, or one row
-	Whole    func(n Node) bool // reports a step that is computed as a whole, however large it is; nil: none is
+	Whole    func(n Node) bool // reports whether a step is computed as a whole even if it is large; nil: no large step is
 	// Visit sees some rows of a large step, rounded, then the next, until the last. Of large steps that are computed from one another it sees some rows of
 	// each, then the next of each. The rows of attention are those of all queries for each head in turn.
 	Visit func(n Node, v program.Value, last bool) error
@@ -32,8 +32,8 @@ type chainKind uint8
 const (
 	tokenRows     chainKind = iota // one row a token: the head and what follows it
 	queryRows                      // one row a head and query: scores and what follows them
-	attentionRows                  // the same, and the context as the last step, which is in memory as a whole
-	maskRows                       // a mask that only such chains read: they compute its rows again
+	attentionRows                  // scores, the steps after them, and the context, which is in memory as a whole
+	maskRows                       // a mask that only attention reads: each piece of attention computes the mask's rows again
 )
 
 func (c *chain) last() Node { return c.steps[len(c.steps)-1] }
@@ -73,12 +73,12 @@ type finder struct {
 	of      map[Node]*chain
 }
 
-// large reports whether a step does not have to be in memory as a whole, and is too large to be.
+// large reports whether a step is too large to be in memory as a whole, and nobody wants it as a whole.
 func (f *finder) large(n Node) bool {
 	return size(f.list.Size(n, f.env.Passes)) > f.env.Rows.Elements && (f.env.Rows.Whole == nil || !f.env.Rows.Whole(n))
 }
 
-// reads reports whether a step reads so many entries, all of its own pass and each as it is.
+// reads reports whether a step has this number of inputs, and each input is a whole entry of the step's own pass.
 func (f *finder) reads(n Node, inputs int) bool {
 	e := f.list.At(n)
 	return len(e.Inputs) == inputs && !slices.ContainsFunc(e.Inputs, func(r Ref) bool { return r.Index != nil || r.Prev })
@@ -102,7 +102,7 @@ func (f *finder) begin(n Node) {
 // input is an entry that a step reads.
 func (f *finder) input(n Node, k int) *Entry { return f.list.At(f.list.parents(n)[k]) }
 
-// ofToken reports whether a step has one row a token, which is computed from one row a token.
+// ofToken reports whether a step has one row for each token, and computes the row from the same token's row of its input.
 func (f *finder) ofToken(n Node) bool {
 	e := f.list.At(n)
 	return ofRows(e.Op) && f.reads(n, 1) && rowAxis(e) >= 0 && rowAxis(f.input(n, 0)) >= 0

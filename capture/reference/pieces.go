@@ -16,8 +16,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// The logits of a long prompt are larger than the memory that a comparison takes: 540 rows of 262,144 numbers are a gigabyte in float64. So are the scores of a long
-// prompt: those of 9 heads and 2,048 tokens are 300 MB. The walk computes and writes them some rows at a time.
+// The logits of a long prompt are larger than the memory that a comparison takes: 540 rows of 262,144 numbers are a gigabyte in float64. So are the scores of a
+// long prompt: those of 9 heads and 2,048 tokens are 300 MB. The walk computes and writes them some rows at a time.
 
 const (
 	// DefaultMemory is what a walk keeps to, in bytes.
@@ -28,8 +28,8 @@ const (
 	wholeElements = 1 << 22
 )
 
-// elements is how many elements a tensor has at most that is computed as a whole. Pieces of larger ones have as many, and take half of the memory: the other half is
-// for the rest of what a layer needs.
+// elements is how many elements a tensor has at most that is computed as a whole. Pieces of larger ones have as many, and take half of the memory: the other
+// half is for the rest of what a layer needs.
 func (j *Job) elements() int {
 	return int(min(max(cmp.Or(j.Memory, DefaultMemory)/2/perElement, 1), wholeElements))
 }
@@ -92,7 +92,7 @@ func (r *inPieces) visit(n order.Node, v program.Value, last bool) error {
 	return nil
 }
 
-// of is the tensor of a node, begun if its first rows are there; nil if none of its rows is in scope.
+// of returns the tensor of a node, and begins the tensor with its first rows. It returns nil if the scope has no row of the tensor.
 func (r *inPieces) of(n order.Node) (*pieces, error) {
 	for _, p := range r.open {
 		if p.node == n {

@@ -108,8 +108,8 @@ func (g transformersTrace) inPieces(t *testing.T, scope capture.Scope, exact boo
 	return must(os.ReadFile(path))(t), out.Greedy
 }
 
-// What a walk has in memory does not grow with the square of the prompt: neither scores nor probabilities nor masks are there as a whole, whether they are written or
-// not. Each of them takes more here than the walk may.
+// What a walk has in memory does not grow with the square of the prompt: neither scores nor probabilities nor masks are there as a whole, whether they are
+// written or not. Each of them takes more here than the walk may.
 func TestWalkKeepsToItsMemory(t *testing.T) {
 	const tokens, memory, most = 1200, 64 << 20, 8 << 20
 	ck, list := openModel(t, "gemma3-tiny")

@@ -38,7 +38,7 @@ type Job struct {
 	Manifest   capture.Manifest // what the caller knows; Walk fills in the rest
 	Registry   *hooks.Registry  // may hold observers and replacers of the caller's; nil for none
 	Debug      *debug.Log       // shows what is recorded; nil for nothing
-	Memory     int64            // bytes that what is computed at one time keeps to; 0 for DefaultMemory. The trace does not depend on it
+	Memory     int64            // how many bytes a walk may take beside files; 0 for DefaultMemory. The trace does not depend on it
 	Progress   func(pass, passes, entry, entries int)
 }
 

@@ -34,7 +34,8 @@ func TestAReferenceIsTheSameWithLittleMemory(t *testing.T) {
 	must(t, err)
 	must(t, os.Symlink(self, at("tracediff")))
 	run := func(cores string, args ...string) (code int, said string) {
-		cmd := exec.Command(at("tracediff"), append([]string{"capture", "--model", at("model"), "--tokens", strings.Join(ids, ",") + ";7", "--side", "reference", "--reference", "go"}, args...)...)
+		args = append([]string{"capture", "--model", at("model"), "--tokens", strings.Join(ids, ",") + ";7", "--side", "reference", "--reference", "go"}, args...)
+		cmd := exec.Command(at("tracediff"), args...)
 		cmd.Env = append(os.Environ(), "GOMAXPROCS="+cores, "HOME="+dir, "XDG_CACHE_HOME="+at("cache"), "LocalAppData="+at("cache"), "NO_COLOR=1")
 		out, _ := cmd.CombinedOutput()
 		return cmd.ProcessState.ExitCode(), string(out)

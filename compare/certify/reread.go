@@ -184,8 +184,8 @@ func (t *trial) recompute(ctx context.Context, operand operand, rounded *partly)
 	return again, nil
 }
 
-// readAs reads the tokens of the entry that another trial of it has. Where the tokens' rows are not computed from the same rows of all else, as after attention,
-// they are computed from all rows.
+// readAs reads the tokens of the entry that another trial of the same entry has. If a row is computed from other rows too, such as the rows of attention, the
+// program computes some rows from all rows of its inputs.
 func (t *trial) readAs(of *trial) error {
 	keep := of.kept
 	if of.call.Some != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// An engine that multiplies the activation before it is rounded to bfloat16 has the same certificates whether its products are certified as a whole or a token at a
-// time, and so has one with a wrong layer. The operand of a few tokens is computed again for these tokens alone.
+// An engine that multiplies the activation before it is rounded to bfloat16 has the same certificates whether its products are certified as a whole or a token
+// at a time, and so has one with a wrong layer. The operand of a few tokens is computed again for these tokens alone.
 func TestRereadSomeTokensAtATime(t *testing.T) {
 	for _, wrong := range []bool{false, true} {
 		trace := fusedProducts(t, "qwen3-tiny/decode.bfloat16", wrong)

@@ -87,9 +87,10 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 	return 2*explained > left && proven(given) && kinds(given) >= widerKinds, nil
 }
 
-// givenWider returns an entry that transformers' arithmetic does not explain, and whether wider inputs explain the entry. Other entries are nil, and so
-// are entries without inputs of floats, entries that are too large, and entries of which the first tokens are explained. Of an entry of which wider inputs do not
-// explain these tokens, no others are looked at. Of attention that is computed some queries at a time the entry that is returned has some queries.
+// givenWider returns an entry that transformers' arithmetic does not explain, and whether wider inputs explain the entry. For any other entry it returns nil.
+// It returns nil for an entry without inputs of floats, for an entry that is too large, and for an entry whose first tokens are explained. If wider inputs do
+// not explain the first tokens, givenWider does not look at other tokens. Attention of a long prompt is computed some queries at a time, and givenWider returns
+// it with some queries.
 func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, gives bool, err error) {
 	whole, err := i.unread(ctx, n, i.has)
 	if lacking(err) || err == nil && whole.tooLarge() {
@@ -118,7 +119,8 @@ func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, g
 	return e, len(rest) == 0, err
 }
 
-// tooLarge reports whether an entry has more than blockElements elements, and can be looked at as a whole alone: masked scores of a long prompt. Others show as much.
+// tooLarge reports whether an entry has more than blockElements elements and cannot be computed in pieces, such as masked scores of a long prompt. The other
+// entries of a trace show as much.
 func (t *trial) tooLarge() bool {
 	return size(t.i.list.Size(t.node, t.i.env.Passes)) > t.i.block && t.pieces() == 0
 }
@@ -142,7 +144,8 @@ func (t *trial) firstTokens() (*evidence, error) {
 	return &evidence{first, left}, nil
 }
 
-// inQueriesWider is givenWider of attention that is computed some queries at a time: the entry that it returns has the first queries of which something is left.
+// inQueriesWider is givenWider for attention that is computed some queries at a time. It returns the first queries that transformers' arithmetic does not
+// explain.
 func (t *trial) inQueriesWider() (e *evidence, gives bool, err error) {
 	gives, err = t.eachBlock(false, func(part *trial, j *judged) (bool, error) {
 		left, _, err := part.explained(j, &arithmetic{}, j.outside())

@@ -16,8 +16,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// A run in double precision that was stored as float32 is known as one, however many elements are looked at together. An entry of more elements, whose tokens cannot be
-// looked at apart, is not looked at: masked scores of a long prompt.
+// A run in double precision that was stored as float32 is known as one, however many elements are looked at together. An entry of more elements, whose tokens
+// cannot be looked at apart, is not looked at: masked scores of a long prompt.
 func TestComputedWiderInPieces(t *testing.T) {
 	trace := inDoublePrecision(t, "gemma3-tiny", func(string) bool { return true })
 	for _, block := range []int{blockElements, 40} {
@@ -40,8 +40,8 @@ func TestComputedWiderInPieces(t *testing.T) {
 	}
 }
 
-// Attention of which inputs with more digits give what transformers' arithmetic leaves is known as that, and a wrong query of it too, however many queries are computed
-// at one time. No more queries are looked at together.
+// Attention of which inputs with more digits give what transformers' arithmetic leaves is known as that, and a wrong query of it too, however many queries are
+// computed at one time. No more queries are looked at together.
 func TestAttentionGivenWiderSomeQueriesAtATime(t *testing.T) {
 	const name = "layers.1.self_attn.context"
 	exact := inDoublePrecision(t, "gemma3-tiny", func(name string) bool { return !strings.Contains(name, "scores") && !strings.Contains(name, "probs") })

@@ -22,7 +22,7 @@ type Env struct {
 	Version string // of the program, for the manifests of what it captures
 	Gate    bool   // only transformers may be the reference
 	Partial bool   // traces of runs that did not finish are accepted
-	Memory  int64  // bytes that a walk keeps to, beside files; 0 for reference.DefaultMemory. No result depends on it
+	Memory  int64  // how many bytes a walk may take; 0 for reference.DefaultMemory. No result depends on it
 
 	Notes   io.Writer // remarks that are no result
 	Errors  io.Writer // standard error
