@@ -34,7 +34,7 @@ func writeFloor(ctx context.Context, e *Env, j reference.Job, rounded *capture.T
 		if sides[i] != nil {
 			continue
 		}
-		j.Exact, j.NewTokens, j.Registry, j.Memory = exact, 0, nil, e.Memory
+		j.Exact, j.NewTokens, j.Registry = exact, 0, nil
 		j.Path = filepath.Join(dir, fmt.Sprintf("%d.safetensors", i))
 		what := "measuring the noise floor"
 		if rounded == nil {
