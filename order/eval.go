@@ -35,8 +35,7 @@ func (e *Entry) DTypeOf(model hooks.DType) hooks.DType {
 // last use and no longer: what is in memory at one time is what one layer needs. The error is that of an operation, of
 // env's functions, or of ctx.
 func (p *Plan) Run(ctx context.Context, env Env) error {
-	r := newRun(p, env)
-	large := p.byRows(env)
+	r := newRun(p, env, p.chains(env))
 	pass := -1
 	for i, n := range p.Steps {
 		if err := ctx.Err(); err != nil {
@@ -46,20 +45,14 @@ func (p *Plan) Run(ctx context.Context, env Env) error {
 			env.Begin(n.Pass)
 		}
 		pass = n.Pass
-		if chain, is := large[n]; is {
-			if len(chain) > 0 {
-				if err := r.rows(ctx, i, chain); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		v, err := r.step(n)
+		v, whole, err := r.node(ctx, n)
 		if err != nil {
 			return err
 		}
-		e := p.list.At(n)
-		env.Round(v, e.DTypeOf(env.DType))
+		r.release(i)
+		if !whole {
+			continue
+		}
 		if env.Visit != nil {
 			if err := env.Visit(n, v); err != nil {
 				return err
@@ -70,12 +63,27 @@ func (p *Plan) Run(ctx context.Context, env Env) error {
 	return nil
 }
 
+// node computes a step, rounded. whole is false for a large step, whose rows were shown. A chain is computed where its last step is.
+func (r *run) node(ctx context.Context, n Node) (v program.Value, whole bool, err error) {
+	c := r.large[n]
+	switch {
+	case c == nil:
+		if v, err = r.step(n); err == nil {
+			r.env.Round(v, r.list.At(n).DTypeOf(r.env.DType))
+		}
+		return v, true, err
+	case n != c.last():
+		return v, false, nil
+	}
+	v, err = r.chain(ctx, c)
+	return v, c.kind == attentionRows, err
+}
+
 // Value computes a cut and returns its last step before the last rounding, with its bound if env has Bounds.
 func (p *Plan) Value(ctx context.Context, env Env) (program.Value, error) {
 	last := len(p.Steps) - 1
-	inner := &Plan{Leaves: p.Leaves, Steps: p.Steps[:last], list: p.list}
-	r := newRun(p, env)
-	for i, n := range inner.Steps {
+	r := newRun(p, env, nil)
+	for i, n := range p.Steps[:last] {
 		if err := ctx.Err(); err != nil {
 			return program.Value{}, err
 		}
@@ -84,6 +92,7 @@ func (p *Plan) Value(ctx context.Context, env Env) (program.Value, error) {
 			return program.Value{}, err
 		}
 		env.Round(v, p.list.At(n).DTypeOf(env.DType))
+		r.release(i)
 		r.keep(n, v, i)
 	}
 	return r.step(p.Steps[last])
@@ -92,24 +101,40 @@ func (p *Plan) Value(ctx context.Context, env Env) (program.Value, error) {
 // run is a plan being computed.
 type run struct {
 	*Plan
-	env  Env
-	live map[Node]program.Value
-	last map[Node]int // the step that uses a node last
-	done int
+	env   Env
+	large map[Node]*chain // by step; nil: every step is computed as a whole
+	live  map[Node]program.Value
+	last  map[Node]int // the step that reads a node last
+	used  [][]Node     // by step: what no later step reads
 }
 
-func newRun(p *Plan, env Env) *run {
-	r := &run{Plan: p, env: env, live: map[Node]program.Value{}, last: map[Node]int{}}
+func newRun(p *Plan, env Env, large map[Node]*chain) *run {
+	r := &run{Plan: p, env: env, large: large, live: map[Node]program.Value{}, last: map[Node]int{}, used: make([][]Node, len(p.Steps))}
+	place := map[Node]int{}
 	for i, n := range p.Steps {
-		for _, in := range p.list.parents(n) {
-			r.last[in] = i
+		place[n] = i
+	}
+	for _, n := range p.Steps {
+		at := place[n]
+		if c := large[n]; c != nil { // it is computed with the last step of its chain
+			at = place[c.last()]
 		}
+		for _, in := range p.list.parents(n) {
+			r.last[in] = max(r.last[in], at)
+			if c := large[in]; c != nil && c.kind == maskRows { // its rows are computed again
+				for _, positions := range p.list.parents(in) {
+					r.last[positions] = max(r.last[positions], at)
+				}
+			}
+		}
+	}
+	for n, at := range r.last {
+		r.used[at] = append(r.used[at], n)
 	}
 	return r
 }
 
-// step computes one node from live values, reading leaves as they are needed, and lets go of inputs that nothing else
-// uses.
+// step computes one node from live values, reading leaves as they are needed.
 func (r *run) step(n Node) (program.Value, error) {
 	e := r.list.At(n)
 	var inputs []program.Value
@@ -127,22 +152,13 @@ func (r *run) step(n Node) (program.Value, error) {
 		}
 		inputs = append(inputs, v)
 	}
-	v, err := r.compute(n, r.list.Size(n, r.env.Passes), inputs)
-	if err != nil {
-		return program.Value{}, err
-	}
-	for _, in := range r.list.parents(n) {
-		if r.last[in] == r.done {
-			delete(r.live, in)
-		}
-	}
-	return v, nil
+	return r.compute(n, r.list.Size(n, r.env.Passes), inputs, nil)
 }
 
-// compute applies the operation of a node to its inputs.
-func (r *run) compute(n Node, shape []int, inputs []program.Value) (program.Value, error) {
+// compute applies the operation of a node to its inputs; some: to have some of its result.
+func (r *run) compute(n Node, shape []int, inputs []program.Value, some *program.Some) (program.Value, error) {
 	e := r.list.At(n)
-	c := program.Call{Arith: r.env.Arith, Shape: shape, In: inputs}
+	c := program.Call{Arith: r.env.Arith, Shape: shape, In: inputs, Some: some}
 	for _, w := range e.Weights {
 		rows, err := r.env.Weights(w)
 		if err != nil {
@@ -157,12 +173,18 @@ func (r *run) compute(n Node, shape []int, inputs []program.Value) (program.Valu
 	return v, nil
 }
 
-// keep stores the value of step i if a later step uses it.
+// release lets go of what no step after step i reads.
+func (r *run) release(i int) {
+	for _, n := range r.used[i] {
+		delete(r.live, n)
+	}
+}
+
+// keep stores the value of step i if a later step reads it.
 func (r *run) keep(n Node, v program.Value, i int) {
 	if r.last[n] > i {
 		r.live[n] = v
 	}
-	r.done = i + 1
 }
 
 func (r *run) input(n Node) (program.Value, error) {

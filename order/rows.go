@@ -9,52 +9,156 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// The logits of a long prompt and a large vocabulary do not fit into memory as numbers of 8 bytes. Each row of them is computed from one row of the tensor
-// before. So a plan may compute such a tensor some rows at a time.
+// The logits of a long prompt and a large vocabulary do not fit into memory as numbers of 8 bytes, nor do the scores of a long prompt. Each row of such a
+// tensor is computed from one row of the tensor before. So a plan may compute them some rows at a time.
 
 // Rows is how a plan computes steps that are too large to be in memory as a whole.
 type Rows struct {
-	Elements int // a step with more elements is computed some rows at a time: so many elements at once, or one row
+	Elements int               // a step with more elements is computed some rows at a time: so many elements at once, or one row
+	Whole    func(n Node) bool // reports whether a step is computed as a whole even if it is large; nil: no large step is
 	// Visit sees some rows of a large step, rounded, then the next, until the last. Of large steps that are computed from one another it sees some rows of
-	// each, then the next of each.
+	// each, then the next of each. The rows of attention are those of all queries for each head in turn.
 	Visit func(n Node, v program.Value, last bool) error
 }
 
-// byRows finds the chains of large steps: each row of a step is computed from the same row of the step before, and nothing else reads the step before. It maps the
-// last step of a chain to the chain, and every other step of a chain to an empty one.
-func (p *Plan) byRows(env Env) map[Node][]Node {
-	if env.Rows == nil || p.list.IsRecorded() {
+// chain is some large steps in a plan. Each row of a step is computed from the same row of the step before, and nothing else reads the step before.
+type chain struct {
+	kind  chainKind
+	steps []Node
+}
+
+type chainKind uint8
+
+const (
+	tokenRows     chainKind = iota // one row a token: the head and what follows it
+	queryRows                      // one row a head and query: scores and what follows them
+	attentionRows                  // scores, the steps after them, and the context, which is in memory as a whole
+	maskRows                       // a mask that only attention reads: each piece of attention computes the mask's rows again
+)
+
+func (c *chain) last() Node { return c.steps[len(c.steps)-1] }
+
+// chains finds the large steps, and the chain of each. A plan with bounds has none.
+func (p *Plan) chains(env Env) map[Node]*chain {
+	if env.Rows == nil || env.Bounds || p.list.IsRecorded() {
 		return nil
 	}
-	readers := map[Node]int{}
+	f := finder{Plan: p, env: env, readers: map[Node]int{}, of: map[Node]*chain{}}
 	for _, n := range p.Steps {
 		for _, in := range p.list.parents(n) {
-			readers[in]++
+			f.readers[in]++
 		}
 	}
-	chains := map[Node][]Node{}
 	for _, n := range p.Steps {
-		e, parents := p.list.At(n), p.list.parents(n)
-		if len(parents) != 1 || parents[0].Pass != n.Pass || e.Inputs[0].Index != nil || !ofRows(e.Op) || rowAxis(e) < 0 || rowAxis(p.list.At(parents[0])) < 0 ||
-			size(p.list.Size(n, env.Passes)) <= env.Rows.Elements {
-			continue
+		if !f.extends(n) && f.large(n) {
+			f.begin(n)
 		}
-		before := chains[parents[0]]
-		if before != nil && readers[parents[0]] == 1 {
-			chains[parents[0]] = nil
-		} else {
-			before = nil
-		}
-		chains[n] = append(before, n)
 	}
-	for n, chain := range chains { // what another step reads is computed as a whole
-		if len(chain) > 0 && readers[n] > 0 {
-			for _, n := range chain {
-				delete(chains, n)
+	for _, c := range f.of { // what another step reads is computed as a whole
+		if c.kind != attentionRows && f.readers[c.last()] > 0 {
+			for _, n := range c.steps {
+				delete(f.of, n)
 			}
 		}
 	}
-	return chains
+	f.masks()
+	return f.of
+}
+
+// finder finds the chains of a plan.
+type finder struct {
+	*Plan
+	env     Env
+	readers map[Node]int // how many times steps read a node
+	of      map[Node]*chain
+}
+
+// large reports whether a step is too large to be in memory as a whole, and nobody wants it as a whole.
+func (f *finder) large(n Node) bool {
+	return size(f.list.Size(n, f.env.Passes)) > f.env.Rows.Elements && (f.env.Rows.Whole == nil || !f.env.Rows.Whole(n))
+}
+
+// reads reports whether a step has this number of inputs, and each input is a whole entry of the step's own pass.
+func (f *finder) reads(n Node, inputs int) bool {
+	e := f.list.At(n)
+	return len(e.Inputs) == inputs && !slices.ContainsFunc(e.Inputs, func(r Ref) bool { return r.Index != nil || r.Prev })
+}
+
+// begin makes a large step the first of a chain, if its rows can be computed apart.
+func (f *finder) begin(n Node) {
+	e := f.list.At(n)
+	if o, scores := e.Op.(op.Scores); scores && !o.Merged && e.Axes == "bhts" && f.reads(n, 2) {
+		q, keys := f.input(n, 0), f.input(n, 1)
+		if q.Axes == "bhtc" && keys.Axes == "bhsc" && q.Shape[0] == 1 && q.Shape[1]%max(keys.Shape[1], 1) == 0 {
+			f.of[n] = &chain{queryRows, []Node{n}}
+		}
+		return
+	}
+	if f.ofToken(n) {
+		f.of[n] = &chain{tokenRows, []Node{n}}
+	}
+}
+
+// input is an entry that a step reads.
+func (f *finder) input(n Node, k int) *Entry { return f.list.At(f.list.parents(n)[k]) }
+
+// ofToken reports whether a step has one row for each token, and computes the row from the same token's row of its input.
+func (f *finder) ofToken(n Node) bool {
+	e := f.list.At(n)
+	return ofRows(e.Op) && f.reads(n, 1) && rowAxis(e) >= 0 && rowAxis(f.input(n, 0)) >= 0
+}
+
+// extends adds a step to the chain of the step that it is computed from, if nothing else reads that step.
+func (f *finder) extends(n Node) bool {
+	e, parents := f.list.At(n), f.list.parents(n)
+	if len(parents) == 0 || f.of[parents[0]] == nil || f.of[parents[0]].last() != parents[0] || f.readers[parents[0]] > 1 {
+		return false
+	}
+	c := f.of[parents[0]]
+	switch {
+	case c.kind == tokenRows:
+		if !f.large(n) || !f.ofToken(n) {
+			return false
+		}
+	case c.kind != queryRows:
+		return false
+	default:
+		_, context := e.Op.(op.Context)
+		switch {
+		case context && f.reads(n, 2) && e.Axes == "btc" && f.input(n, 1).Axes == "bhsc":
+			c.kind = attentionRows
+		case !f.large(n) || e.Axes != "bhts" || !f.ofQuery(n):
+			return false
+		}
+	}
+	c.steps, f.of[n] = append(c.steps, n), c
+	return true
+}
+
+// ofQuery reports whether a step after the scores computes the row of a query from the same row before it, and from the query's row of a mask.
+func (f *finder) ofQuery(n Node) bool {
+	switch f.list.At(n).Op.(type) {
+	case op.Softcap, op.Softmax, op.Cast, op.Identity:
+		return f.reads(n, 1)
+	case op.Add:
+		return f.reads(n, 2) && f.input(n, 1).Axes == "bhts" && f.input(n, 1).Shape[1] == 1
+	}
+	return false
+}
+
+// masks makes chains of the large masks that nothing but attention reads.
+func (f *finder) masks() {
+	in := map[Node]int{} // how many times attention reads a mask
+	for n := range f.of {
+		if _, masked := f.list.At(n).Op.(op.Add); masked {
+			in[f.list.parents(n)[1]]++
+		}
+	}
+	for _, n := range f.Steps {
+		if _, mask := f.list.At(n).Op.(op.Mask); mask && in[n] == f.readers[n] && f.large(n) && f.list.At(n).Axes == "bhts" {
+			f.of[n] = &chain{maskRows, []Node{n}}
+		}
+	}
 }
 
 // ofRows reports whether an operation computes a row from a row.
@@ -78,15 +182,26 @@ func rowAxis(e *Entry) int {
 	return at
 }
 
-// rows computes a chain of large steps. The last step of the chain is step i of the plan.
-func (r *run) rows(ctx context.Context, i int, chain []Node) error {
-	first := r.list.parents(chain[0])[0]
+// chain computes the steps of a chain, and returns the value of the last step where that is in memory as a whole.
+func (r *run) chain(ctx context.Context, c *chain) (program.Value, error) {
+	switch c.kind {
+	case tokenRows:
+		return program.Value{}, r.tokens(ctx, c)
+	case maskRows:
+		return program.Value{}, r.mask(ctx, c.last())
+	}
+	return r.queries(ctx, c)
+}
+
+// tokens computes a chain of steps with one row a token.
+func (r *run) tokens(ctx context.Context, c *chain) error {
+	first := r.list.parents(c.steps[0])[0]
 	x, err := r.input(first)
 	if err != nil {
 		return err
 	}
 	tokens, widest := r.env.Passes[first.Pass].Tokens, 1
-	for _, n := range chain {
+	for _, n := range c.steps {
 		widest = max(widest, size(r.list.Size(n, r.env.Passes))/tokens)
 	}
 	for from, some := 0, max(r.env.Rows.Elements/widest, 1); from < tokens; from += some {
@@ -94,33 +209,31 @@ func (r *run) rows(ctx context.Context, i int, chain []Node) error {
 			return err
 		}
 		to := min(from+some, tokens)
-		v := rowsFrom(x, rowAxis(r.list.At(first)), from, to)
-		for _, n := range chain {
+		shape := slices.Clone(x.Shape)
+		shape[rowAxis(r.list.At(first))] = to - from
+		v := part(x, from*len(x.Data)/tokens, shape...)
+		for _, n := range c.steps {
 			shape := r.list.Size(n, r.env.Passes)
 			shape[rowAxis(r.list.At(n))] = to - from
-			if v, err = r.compute(n, shape, []program.Value{v}); err != nil {
-				return err
-			}
-			r.env.Round(v, r.list.At(n).DTypeOf(r.env.DType))
-			if err := r.env.Rows.Visit(n, v, to == tokens); err != nil {
+			if v, err = r.some(n, shape, to == tokens, v); err != nil {
 				return err
 			}
 		}
 	}
-	if r.last[first] <= i {
-		delete(r.live, first)
-	}
-	r.done = i + 1
 	return nil
 }
 
-// rowsFrom slices a value along an axis: the rows from to to−1. All axes before the axis have size 1.
-func rowsFrom(v program.Value, axis, from, to int) program.Value {
-	inner := size(v.Shape[axis+1:])
-	some := program.Value{Shape: slices.Clone(v.Shape), Data: v.Data[from*inner : to*inner]}
-	some.Shape[axis] = to - from
-	if v.Bound != nil {
-		some.Bound = v.Bound[from*inner : to*inner]
+// some computes some rows of a step from its inputs, and shows them.
+func (r *run) some(n Node, shape []int, last bool, inputs ...program.Value) (program.Value, error) {
+	v, err := r.compute(n, shape, inputs, nil)
+	if err != nil {
+		return v, err
 	}
-	return some
+	r.env.Round(v, r.list.At(n).DTypeOf(r.env.DType))
+	return v, r.env.Rows.Visit(n, v, last)
+}
+
+// part is the elements of a value from one on, in a shape.
+func part(v program.Value, from int, shape ...int) program.Value {
+	return program.Value{Shape: shape, Data: v.Data[from:][:size(shape)]}
 }

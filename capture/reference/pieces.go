@@ -2,11 +2,13 @@ package reference
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
@@ -14,16 +16,26 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// The logits of a long prompt are larger than the memory that a comparison takes: 540 rows of 262,144 numbers are a gigabyte in float64. The walk writes
-// them some rows at a time.
+// The logits of a long prompt are larger than the memory that a comparison takes: 540 rows of 262,144 numbers are a gigabyte in float64. So are the scores of a
+// long prompt: those of 9 heads and 2,048 tokens are 300 MB. The walk computes and writes them some rows at a time.
 
-// wholeElements is how many elements a tensor has at most that is computed and written as a whole: 32 MiB in float64.
-const wholeElements = 1 << 22
+const (
+	// DefaultMemory is what a walk keeps to, in bytes.
+	DefaultMemory = 1 << 30
+	// perElement is how many bytes an element of a piece takes: its numbers in a few steps, and garbage of the same size.
+	perElement = 80
+	// wholeElements is how many elements a tensor has at most that is computed and written as a whole, however much memory there is: 32 MiB in float64.
+	wholeElements = 1 << 22
+)
+
+// elements is how many elements a tensor has at most that is computed as a whole. Pieces of larger ones have as many, and take half of the memory: the other
+// half is for the rest of what a layer needs.
+func (j *Job) elements() int {
+	return int(min(max(cmp.Or(j.Memory, DefaultMemory)/2/perElement, 1), wholeElements))
+}
 
 // traceAlone reports whether nobody but the trace gets the tensors of a job, so that large ones may be written in pieces: a hook gets a tensor as a whole.
-func (j *Job) traceAlone() bool {
-	return j.Registry == nil && j.Debug == nil && len(j.Manifest.Scope.Positions) == 0
-}
+func (j *Job) traceAlone() bool { return j.Registry == nil && j.Debug == nil }
 
 // inPieces writes tensors that come some rows at a time. If several such tensors are open, the first is written to the trace, and each of the others to a
 // temporary file, which is copied to the trace when the tensor is complete.
@@ -31,6 +43,7 @@ type inPieces struct {
 	*walk
 	trace    *capture.Writer
 	selected map[string]bool
+	alone    bool // nobody but the trace gets tensors
 	open     []*pieces
 }
 
@@ -38,19 +51,24 @@ type inPieces struct {
 type pieces struct {
 	node  order.Node
 	event hooks.Event
+	keeps []bool          // by token of the pass: whether its rows are in scope
+	row   int             // how many rows came
 	to    *capture.Stream // nil for a tensor that goes to a file first
 	file  *os.File
 	out   *bufio.Writer // of the file
 	bytes []byte
 }
 
-func newInPieces(w *walk, trace *capture.Writer, selected []*order.Entry) *inPieces {
-	r := &inPieces{walk: w, trace: trace, selected: map[string]bool{}}
+func newInPieces(w *walk, trace *capture.Writer, selected []*order.Entry, alone bool) *inPieces {
+	r := &inPieces{walk: w, trace: trace, selected: map[string]bool{}, alone: alone}
 	for _, e := range selected {
 		r.selected[e.Name] = true
 	}
 	return r
 }
+
+// whole reports whether somebody wants a tensor who gets it as a whole.
+func (r *inPieces) whole(n order.Node) bool { return !r.alone && r.points[n.Entry] != nil }
 
 // visit takes the next rows of a step.
 func (r *inPieces) visit(n order.Node, v program.Value, last bool) error {
@@ -62,10 +80,10 @@ func (r *inPieces) visit(n order.Node, v program.Value, last bool) error {
 		return nil
 	}
 	p, err := r.of(n)
-	if err != nil {
+	if p == nil || err != nil {
 		return err
 	}
-	if err = p.write(v.Data); err == nil && last {
+	if err = p.write(v); err == nil && last {
 		err = r.finish(p)
 	}
 	if err != nil {
@@ -74,15 +92,25 @@ func (r *inPieces) visit(n order.Node, v program.Value, last bool) error {
 	return nil
 }
 
-// of is the tensor of a node, begun if its first rows are there.
+// of returns the tensor of a node, and begins the tensor with its first rows. It returns nil if the scope has no row of the tensor.
 func (r *inPieces) of(n order.Node) (*pieces, error) {
 	for _, p := range r.open {
 		if p.node == n {
 			return p, nil
 		}
 	}
-	t := hooks.Tensor{DType: r.written(n), Shape: r.List.Size(n, order.Passes(r.tokens()))}
-	p := &pieces{node: n, event: hooks.Event{Name: r.List.At(n).Name, Pass: n.Pass, Tensor: t}}
+	passes, e := order.Passes(r.tokens()), r.List.At(n)
+	rows := r.Manifest.Scope.Rows(passes[n.Pass].Past, passes[n.Pass].Tokens)
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	shape := r.List.Size(n, passes)
+	shape[strings.IndexByte(e.Axes, order.AxisToken)] = len(rows)
+	t := hooks.Tensor{DType: r.written(n), Shape: shape}
+	p := &pieces{node: n, event: hooks.Event{Name: e.Name, Pass: n.Pass, Tensor: t}, keeps: make([]bool, passes[n.Pass].Tokens)}
+	for _, row := range rows {
+		p.keeps[row] = true
+	}
 	var err error
 	if len(r.open) == 0 {
 		p.to, err = r.trace.Stream(p.event)
@@ -98,14 +126,21 @@ func (r *inPieces) of(n order.Node) (*pieces, error) {
 	return p, nil
 }
 
-// write appends some rows.
-func (p *pieces) write(data []float64) error {
-	d := p.event.Tensor.DType
-	if n := len(data) * d.Size(); cap(p.bytes) < n {
+// write appends those of some rows that are in scope. Rows come token by token, of attention for each head in turn.
+func (p *pieces) write(v program.Value) error {
+	d, width := p.event.Tensor.DType, v.Shape[len(v.Shape)-1]
+	if n := len(v.Data) * d.Size(); cap(p.bytes) < n {
 		p.bytes = make([]byte, n)
 	}
-	b := p.bytes[:len(data)*d.Size()]
-	encode(b, d, data)
+	b := p.bytes[:0]
+	for from := 0; from < len(v.Data); from += width {
+		if p.keeps[p.row%len(p.keeps)] {
+			n := len(b)
+			b = b[:n+width*d.Size()]
+			encode(b[n:], d, v.Data[from:from+width])
+		}
+		p.row++
+	}
 	var err error
 	if p.to != nil {
 		_, err = p.to.Write(b)

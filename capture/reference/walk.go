@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -39,7 +38,7 @@ type Job struct {
 	Manifest   capture.Manifest // what the caller knows; Walk fills in the rest
 	Registry   *hooks.Registry  // may hold observers and replacers of the caller's; nil for none
 	Debug      *debug.Log       // shows what is recorded; nil for nothing
-	Elements   int              // of a tensor that is computed and written as a whole; larger logits are written some rows at a time. 0 for wholeElements
+	Memory     int64            // how many bytes a walk may take beside files; 0 for DefaultMemory. The trace does not depend on it
 	Progress   func(pass, passes, entry, entries int)
 }
 
@@ -74,10 +73,8 @@ func Walk(ctx context.Context, j Job) (Output, error) {
 	if w, err = j.create(selected); err != nil {
 		return Output{}, err
 	}
-	if alone {
-		walk.large = newInPieces(walk, w, selected)
-		defer walk.large.close()
-	}
+	walk.large = newInPieces(walk, w, selected, alone)
+	defer walk.large.close()
 	if err := walk.run(ctx); err != nil {
 		if failed := w.Fail(err); failed != nil {
 			return walk.out, fmt.Errorf("%w (and %w)", err, failed)
@@ -126,7 +123,7 @@ type walk struct {
 	past   int               // tokens before this pass
 	done   int               // steps of this pass
 	bytes  []byte            // scratch of the hooks
-	large  *inPieces         // writes large tensors; nil: all are written as a whole
+	large  *inPieces         // writes large tensors
 	out    Output
 }
 
@@ -174,9 +171,7 @@ func (w *walk) run(ctx context.Context) error {
 	env := order.Env{
 		Arith: program.Arith{DType: w.DType, Emulated: !w.Exact}, Passes: order.Passes(w.tokens()),
 		Read: w.read, Weights: Weights(w.Checkpoint, w.DType), Begin: w.begin, Visit: w.visit,
-	}
-	if w.large != nil {
-		env.Rows = &order.Rows{Elements: cmp.Or(w.Elements, wholeElements), Visit: w.large.visit}
+		Rows: &order.Rows{Elements: w.elements(), Whole: w.large.whole, Visit: w.large.visit},
 	}
 	if err := w.plan.Run(ctx, env); err != nil {
 		return err

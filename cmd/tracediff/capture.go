@@ -31,7 +31,7 @@ Examples:
   tracediff capture --side local --layers 5 --debug
   tracediff capture --side reference --reference hf --prompt "Hello world"
   tracediff capture --side reference --reference hf --model ./Qwen3-0.6B --weights-from model.Q8_0.gguf --prompt "Hello world"`,
-		Flags: append(jobFlags(), side),
+		Flags: append(jobFlags(), side, memoryFlag(catScope)),
 		Action: func(c *cli.Context) error {
 			if err := noArguments(c); err != nil {
 				return err
@@ -40,7 +40,11 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return captureSides(c, s, c.String("side"))
+			memory, err := keepToMemory(c)
+			if err != nil {
+				return err
+			}
+			return captureSides(c, s, c.String("side"), memory)
 		},
 	}
 }
@@ -52,11 +56,12 @@ func noArguments(c *cli.Context) error {
 	return nil
 }
 
-func captureSides(c *cli.Context, s session.Settings, side string) error {
+func captureSides(c *cli.Context, s session.Settings, side string, memory int64) error {
 	if side != "both" && side != "local" && side != "reference" {
 		return fmt.Errorf("--side is %q, want local, reference or both", side)
 	}
 	e := env(c, nil)
+	e.Memory = memory
 	j, ref, err := session.Prepare(c.Context, e, s, side != "reference", side != "local")
 	if err != nil {
 		return err

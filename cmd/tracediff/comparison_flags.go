@@ -26,9 +26,14 @@ func isolationFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "require-certified", Category: catCompare, Usage: "the comparison is incomplete unless every entry is verified as EXACT or ROUNDING"},
 		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "which `ROUNDING` is correct: strict (only that of transformers), auto (also an engine's own, if all entries of one kind of operation have it)"},
 		&cli.StringFlag{Name: "bound", Category: catCompare, Value: "probabilistic", Usage: "`BOUND` on the rounding of sums: probabilistic, or rigorous for any order of summation"},
-		&cli.StringFlag{Name: "memory", Category: catCompare, Value: "1GiB", Usage: "`SIZE` of memory to keep to, beside files: what does not fit is done in pieces, and no result depends on it"},
+		memoryFlag(catCompare),
 		&cli.StringFlag{Name: "search-work", Category: catCompare, Value: "1x", Usage: "`TIMES` the work that a search for a mistake or an arithmetic may take by itself, some ten seconds: 30x goes on with one that stopped at its limit"},
 	}
+}
+
+// memoryFlag says how much memory a command keeps to.
+func memoryFlag(category string) cli.Flag {
+	return &cli.StringFlag{Name: "memory", Category: category, Value: "1GiB", Usage: "`SIZE` of memory to keep to, beside files: what does not fit is done in pieces, and no result depends on it"}
 }
 
 // leastMemory is what the tables of a model and of its tokens take, and one piece of the largest entries.
@@ -38,7 +43,17 @@ const leastMemory = 64 << 20
 // twentieth of the time more.
 const leastGarbage = 200
 
-// isolateOptions reads the flags. The process keeps to the memory that is asked for from here on.
+// keepToMemory reads the flag. The process keeps to the memory that is asked for from here on.
+func keepToMemory(c *cli.Context) (int64, error) {
+	n, err := amount.ParseBytes(c.String("memory"))
+	if err != nil || n < leastMemory {
+		return 0, hint.Add(fmt.Errorf("--memory is %q", c.String("memory")), "want a number and its unit, such as 512MiB or 4GiB, and at least "+amount.Bytes(leastMemory))
+	}
+	debug.SetMemoryLimit(n)
+	return n, nil
+}
+
+// isolateOptions reads the flags, and keeps to the memory that is asked for.
 func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
 	switch o.Arithmetic = certify.Arithmetic(c.String("arithmetic")); o.Arithmetic {
 	case certify.Auto, certify.Strict:
@@ -54,10 +69,9 @@ func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
 	default:
 		return o, hint.Add(fmt.Errorf("--bound is %q", bound), "want probabilistic or rigorous")
 	}
-	if o.Room, err = amount.ParseBytes(c.String("memory")); err != nil || o.Room < leastMemory {
-		return o, hint.Add(fmt.Errorf("--memory is %q", c.String("memory")), "want a number and its unit, such as 512MiB or 4GiB, and at least "+amount.Bytes(leastMemory))
+	if o.Room, err = keepToMemory(c); err != nil {
+		return o, err
 	}
-	debug.SetMemoryLimit(o.Room)
 	if before := debug.SetGCPercent(leastGarbage); before > leastGarbage {
 		debug.SetGCPercent(before)
 	}

@@ -145,10 +145,15 @@ func (t *trial) of(keep []int) (*trial, error) {
 	} else {
 		part.call.Some = &program.Some{Axis: tokenAxis(t.entry), Keep: keep}
 	}
+	return &part, part.readRows(keep)
+}
+
+// readRows reads some tokens' rows of the entry.
+func (t *trial) readRows(keep []int) error {
 	rec, _ := t.i.trace.Lookup(t.node.Pass, t.entry.Name)
 	y, err := t.i.rows(t.node, keep)
-	part.hold(y, rec.DType)
-	return &part, err
+	t.hold(y, rec.DType)
+	return err
 }
 
 // inBlocks certifies an entry of which nothing was read, and which has blocks: nil for one that has to be looked at whole. A second call for the same entry returns nil at once.

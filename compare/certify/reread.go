@@ -153,8 +153,8 @@ func (t *trial) leaf(operand string) int {
 	return slices.IndexFunc(t.cut.Leaves, func(n order.Node) bool { return n.Pass == t.node.Pass && roleOf(t.i.list.At(n)) == operand })
 }
 
-// recompute returns the trial of an entry whose program computes an operand again; rounded says which readers get the operand rounded. It returns nil if
-// the entry has no such operand, or if the inputs of the operand were not captured.
+// recompute returns the trial of an entry whose program computes an operand again; rounded says which readers get the operand rounded. It has the tokens that t
+// has: of a large entry a part. It is nil if the entry has no such operand, or if the inputs of the operand were not captured.
 func (t *trial) recompute(ctx context.Context, operand operand, rounded *partly) (*trial, error) {
 	at := t.leaf(operand.role)
 	if at < 0 {
@@ -168,17 +168,41 @@ func (t *trial) recompute(ctx context.Context, operand operand, rounded *partly)
 		}
 		without = append(without, inner)
 	}
-	again, err := t.i.trialFrom(ctx, t.node, func(n order.Node) bool { return !slices.Contains(without, n) && t.i.has(n) })
+	again, err := t.i.unread(ctx, t.node, func(n order.Node) bool { return !slices.Contains(without, n) && t.i.has(n) })
+	if err == nil {
+		again.change, again.edited, again.account = rounded, rounded != nil, t.account
+		err = again.readAs(t)
+	}
 	if lacking(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	again.change, again.edited, again.account = rounded, rounded != nil, t.account
 	if err := again.prepare(); err != nil || again.formula == nil {
 		return nil, err
 	}
 	return again, nil
+}
+
+// readAs reads the tokens of the entry that another trial of the same entry has. If a row is computed from other rows too, such as the rows of attention, the
+// program computes some rows from all rows of its inputs.
+func (t *trial) readAs(of *trial) error {
+	keep := of.kept
+	if of.call.Some != nil {
+		keep = of.call.Some.Keep
+	}
+	switch {
+	case keep == nil:
+		return t.readAll()
+	case t.inParts():
+		t.kept, t.tokens = keep, len(keep)
+	default:
+		if err := t.prepare(); err != nil {
+			return err
+		}
+		t.call.Some = &program.Some{Axis: tokenAxis(t.entry), Keep: keep}
+	}
+	return t.readRows(keep)
 }
 
 // unrounded looks for the arithmetic of programs that compute an operand again and do not round it: the presets, with one site less. The

@@ -87,11 +87,18 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 	return 2*explained > left && proven(given) && kinds(given) >= widerKinds, nil
 }
 
-// givenWider returns an entry that transformers' arithmetic does not explain, and whether wider inputs explain the entry. Other entries are nil, and so
-// are entries without inputs of floats, and entries of which the first tokens are explained. Of an entry of which wider inputs do not explain
-// these tokens, no others are looked at.
+// givenWider returns an entry that transformers' arithmetic does not explain, and whether wider inputs explain the entry. For any other entry it returns nil.
+// It returns nil for an entry without inputs of floats, for an entry that is too large, and for an entry whose first tokens are explained. If wider inputs do
+// not explain the first tokens, givenWider does not look at other tokens. Attention of a long prompt is computed some queries at a time, and givenWider returns
+// it with some queries.
 func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, gives bool, err error) {
-	if e, err = i.firstTokens(ctx, n); e != nil && err == nil {
+	whole, err := i.unread(ctx, n, i.has)
+	if lacking(err) || err == nil && whole.tooLarge() {
+		return nil, false, nil
+	} else if err != nil {
+		return nil, false, err
+	}
+	if e, err = whole.firstTokens(); e != nil && err == nil {
 		if len(e.left) == 0 || !e.readsFloats() {
 			return nil, false, nil
 		}
@@ -102,6 +109,9 @@ func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, g
 	if err != nil {
 		return nil, false, err
 	}
+	if whole.queries() > 0 {
+		return whole.inQueriesWider()
+	}
 	if e, err = i.evidence(ctx, n); e == nil || err != nil || len(e.left) == 0 || e.formula != nil && !e.readsFloats() {
 		return nil, false, err
 	}
@@ -109,29 +119,52 @@ func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, g
 	return e, len(rest) == 0, err
 }
 
+// tooLarge reports whether an entry has more than blockElements elements and cannot be computed in pieces, such as masked scores of a long prompt. The other
+// entries of a trace show as much.
+func (t *trial) tooLarge() bool {
+	return size(t.i.list.Size(t.node, t.i.env.Passes)) > t.i.block && t.pieces() == 0
+}
+
 // firstTokens are the first tokens of an entry of more, as evidence: each has rows of its own, or is a query of an attention. It is nil for any other
 // entry.
-func (i *Isolator) firstTokens(ctx context.Context, n order.Node) (*evidence, error) {
-	whole, err := i.unread(ctx, n, i.has)
-	if lacking(err) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	t, err := whole.beginning(focusTokens)
+func (t *trial) firstTokens() (*evidence, error) {
+	first, err := t.beginning(focusTokens)
 	if err != nil {
 		return nil, err
 	}
-	if t.kept == nil {
-		if t, err = t.firstQueries(focusTokens); t == nil || err != nil {
+	if first.kept == nil {
+		if first, err = first.firstQueries(focusTokens); first == nil || err != nil {
 			return nil, err
 		}
 	}
-	_, left, _, err := t.strict(&arithmetic{})
-	if t.formula == nil || err != nil {
+	_, left, _, err := first.strict(&arithmetic{})
+	if first.formula == nil || err != nil {
 		return nil, err
 	}
-	return &evidence{t, left}, nil
+	return &evidence{first, left}, nil
+}
+
+// inQueriesWider is givenWider for attention that is computed some queries at a time. It returns the first queries that transformers' arithmetic does not
+// explain.
+func (t *trial) inQueriesWider() (e *evidence, gives bool, err error) {
+	gives, err = t.eachBlock(false, func(part *trial, j *judged) (bool, error) {
+		left, _, err := part.explained(j, &arithmetic{}, j.outside())
+		if len(left) == 0 || err != nil {
+			return true, err
+		}
+		if e == nil {
+			e = &evidence{part, left}
+		}
+		if !part.readsFloats() {
+			return false, nil
+		}
+		_, rest, _, err := part.strict(&arithmetic{wide: true})
+		return len(rest) == 0, err
+	})
+	if e == nil || err != nil || !e.readsFloats() {
+		return nil, false, err
+	}
+	return e, gives, nil
 }
 
 // kinds counts the places in a layer that some entries have.

@@ -52,6 +52,7 @@ type Asked struct {
 // Compare captures the local side by settings and compares it with the reference that fits.
 func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (_ *compare.Result, err error) {
 	var j *Job
+	e = e.within(a.Isolate.Room)
 	if a.Keep {
 		defer func() { err = keepInterrupted(ctx, s, e.Dir, j, err) }()
 	}

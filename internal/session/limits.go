@@ -90,7 +90,7 @@ func noiseFloor(ctx context.Context, e *Env, local, ref *capture.Trace, stored *
 	if f, err := readFloor(path); err == nil {
 		return f, nil
 	}
-	walk := reference.Job{Checkpoint: ck, List: list, DType: dtype, Passes: passes, Manifest: capture.Manifest{Scope: all}}
+	walk := reference.Job{Checkpoint: ck, List: list, DType: dtype, Passes: passes, Memory: e.Memory, Manifest: capture.Manifest{Scope: all}}
 	if err := writeFloor(ctx, e, walk, nil, path); err != nil {
 		return nil, err
 	}

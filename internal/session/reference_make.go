@@ -170,7 +170,7 @@ func (j *Job) runWalk(ctx context.Context, e *Env, scope capture.Scope, path str
 	p := e.progress("capturing the reference walk", "entry", growing(path))
 	defer p.Done()
 	walk := j.walk(scope)
-	walk.Path, walk.Progress, walk.Debug = path, p.Step, j.debugLog(e, "reference", scope)
+	walk.Path, walk.Progress, walk.Debug, walk.Memory = path, p.Step, j.debugLog(e, "reference", scope), e.Memory
 	defer walk.Debug.End()
 	_, err := reference.Walk(ctx, walk)
 	if errors.Is(err, context.Canceled) {
@@ -250,7 +250,7 @@ func (j *Job) measureFloor(ctx context.Context, e *Env, f *Found) error {
 		return nil
 	}
 	walk := j.walk(f.entry.Key.Scope)
-	walk.Passes, walk.NewTokens = f.passes, 0
+	walk.Passes, walk.NewTokens, walk.Memory = f.passes, 0, e.Memory
 	err := writeFloor(ctx, e, walk, f.walked(), f.entry.FloorPath())
 	if errors.Is(err, context.Canceled) {
 		return hint.Also(hint.Add(errors.New("interrupted"), "the reference is stored; its noise floor is measured by the next tracediff capture"), f.Close())

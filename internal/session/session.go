@@ -22,6 +22,7 @@ type Env struct {
 	Version string // of the program, for the manifests of what it captures
 	Gate    bool   // only transformers may be the reference
 	Partial bool   // traces of runs that did not finish are accepted
+	Memory  int64  // how many bytes a walk may take; 0 for reference.DefaultMemory. No result depends on it
 
 	Notes   io.Writer // remarks that are no result
 	Errors  io.Writer // standard error
@@ -56,6 +57,13 @@ func (e *Env) progress(what, unit string, bytes func() int64) Progress {
 		return noProgress{}
 	}
 	return e.Progress(what, unit, bytes)
+}
+
+// within is where a session takes place that keeps to so much memory.
+func (e *Env) within(memory int64) *Env {
+	own := *e
+	own.Memory = memory
+	return &own
 }
 
 // growing is the size of a trace that is being written; 0 before it is there.

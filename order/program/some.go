@@ -132,6 +132,8 @@ func (p *Program) byRows(i int) bool {
 		return rowCount(s.Args[0].shape) == rowCount(s.Shape)
 	case Cat:
 		return s.Axis == len(s.Shape)-1
+	case Mask:
+		return true
 	}
 	return s.Prim.byElement() || s.Prim.byRow() || s.Prim == Dot
 }

@@ -30,7 +30,7 @@ func (r *run) stage(k int) error {
 	case Lookup:
 		return r.lookup(s, out)
 	case Mask:
-		r.mask(s, out)
+		r.mask(i, out)
 	case Choose:
 		r.choose(s, out)
 	case Gather:
@@ -356,17 +356,22 @@ func (r *run) lookup(s *Step, out operand) error {
 }
 
 // mask compares positions, exactly.
-func (r *run) mask(s *Step, out operand) {
-	positions := r.packed(s.Args[0]).v
-	keys := s.Shape[len(s.Shape)-1]
+func (r *run) mask(i int, out operand) {
+	s := &r.p.Steps[i]
+	positions, keys := r.packed(s.Args[0]).v, s.width()
 	if len(positions) == 0 {
 		return
 	}
 	first := positions[len(positions)-1] + 1 - float64(keys)
-	for i := range out.v {
-		q, k := positions[i/keys], first+float64(i%keys)
-		if s.Value >= 0 && !(k <= q+float64(s.Rows) && (s.Value == 0 || k > q-s.Value)) {
-			out.v[i] = r.a.Lowest()
+	for row, q := range positions {
+		if s.Value < 0 || !r.need.of(i, row) {
+			continue
+		}
+		line := out.v[r.slotsOf(i).place(row*keys):][:keys]
+		for at := range line {
+			if k := first + float64(at); !(k <= q+float64(s.Rows) && (s.Value == 0 || k > q-s.Value)) {
+				line[at] = r.a.Lowest()
+			}
 		}
 	}
 }
