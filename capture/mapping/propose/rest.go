@@ -92,6 +92,10 @@ func (p *proposer) guesses() ([]guess, error) {
 			continue
 		}
 		p.looking(t.text)
+		repeats, err := p.repeats(t)
+		if err != nil {
+			return nil, err
+		}
 		var mine []guess
 		for _, r := range p.free {
 			if !r.freeFor(t) || p.another(r) || p.echoes(r) || r.alone && !p.turns().allow(t, r.at) {
@@ -102,12 +106,14 @@ func (p *proposer) guesses() ([]guess, error) {
 				continue
 			}
 			g := guess{way: ways[0], t: t, r: r, words: alikeness(t.text, r.text), between: ordered && p.isBetween(t, r), distance: math.Inf(1)}
-			var err error
 			if g.distance, err = p.nearness(t, g.way, r); err != nil {
 				return nil, err
 			}
 			if r.alone {
 				g.between = p.turns().shown() || p.inSeries(t, r)
+			}
+			if repeats && !g.between {
+				continue
 			}
 			mine = append(mine, g)
 		}
