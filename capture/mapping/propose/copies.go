@@ -133,17 +133,18 @@ func (p *proposer) originals() []*template {
 	for _, o := range p.pairs {
 		all = append(all, o.t)
 	}
+	seen := map[*template]bool{}
 	for _, t := range p.of {
-		if t.isKnown && (len(all) == 0 || all[len(all)-1] != t) && !slices.Contains(all, t) {
-			all = append(all, t)
+		if t.isKnown && !seen[t] {
+			seen[t], all = true, append(all, t)
 		}
 	}
 	return all
 }
 
-// repeats reports whether a tensor is what a module returned that its last part returned before, which has an entry.
-func (p *proposer) repeats(t *template) (bool, error) {
-	for _, o := range p.originals() {
+// repeats reports whether a tensor is what a module returned that its last part, one of the originals, returned before.
+func (p *proposer) repeats(t *template, originals []*template) (bool, error) {
+	for _, o := range originals {
 		if !t.holds(o) {
 			continue
 		}

@@ -85,14 +85,14 @@ const mostGuesses = 8
 
 // guesses are those that the shapes of the open tensors allow.
 func (p *proposer) guesses() ([]guess, error) {
-	ordered := p.written()
+	ordered, originals := p.written(), p.originals()
 	var all []guess
 	for _, t := range p.open {
 		if t.settled {
 			continue
 		}
 		p.looking(t.text)
-		repeats, err := p.repeats(t)
+		repeats, err := p.repeats(t, originals)
 		if err != nil {
 			return nil, err
 		}
