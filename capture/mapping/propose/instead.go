@@ -17,16 +17,16 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// A port may read the wrong tensor: it rotates queries before their norm, or activates up instead of gate. What it makes is then what the order computes for an entry if
-// one operand is another tensor of the dump. That says which operation made the tensor. It does not say that the port means the entry, so that such a line is a guess.
+// A port may read the wrong tensor: a port may rotate queries before their norm, or activate up instead of gate. Its result is then the result of an entry with another
+// operand. The operation is proven by that. The entry is not, so that the line is a guess.
 
-// instead is an open tensor as an entry, with the operand that gives it and the one that the order has.
+// instead is an open tensor, its entry, the operand from which it is recomputed (from), and the operand of the order (in).
 type instead struct {
 	*fit
 	from, in string
 }
 
-// byOtherOperands takes the tensors that an entry is computed to be if one of its operands is another tensor. found is how many it took.
+// byOtherOperands takes open tensors that are recomputed as an entry when one operand is replaced by another tensor. found is their number.
 func (p *proposer) byOtherOperands(ctx context.Context) (found int, err error) {
 	if p.computed == nil {
 		return 0, nil
@@ -163,7 +163,7 @@ type donor struct {
 	given     *computed
 }
 
-// donors are the tensors that have as many elements as an operand, in its layout.
+// donors lists the tensors with the number of elements of an operand, each in the layout of the operand.
 func (p *proposer) donors(operand *role) (all []donor, err error) {
 	layers := keysOf(operand.layers)
 	first := operand.layers[layers[0]]
@@ -210,7 +210,7 @@ func (p *proposer) plainArrangements(have []int, e *order.Entry) []arrangement {
 	return slices.DeleteFunc(ways, func(a arrangement) bool { return a.pairs })
 }
 
-// instead is c in which an operand has, in all of its layers, the numbers of another entry.
+// instead returns c with the numbers of another entry in place of an operand, in all layers of the operand.
 func (c *computed) instead(operand *role, other *order.Entry, how arrangement) (*computed, error) {
 	more := &computed{p: c.p, weights: c.weights, have: maps.Clone(c.have), made: maps.Clone(c.made)}
 	for layer, e := range operand.layers {
