@@ -62,7 +62,7 @@ func sorted(axes string) string {
 func (n sideNames) shapes(l, r []int) string {
 	detail := n.pair(fmt.Sprint(l), fmt.Sprint(r))
 	if measure.Elements(l) == measure.Elements(r) {
-		detail += ", of as many elements: another layout?"
+		detail += ", of as many elements: another layout? tracediff map proposes its axes"
 	}
 	return detail
 }

@@ -276,6 +276,18 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// A port that no longer dumps what its map leaves out is compared by the same map.
+func TestWhatIsLeftOutMayBeAbsent(t *testing.T) {
+	m, err := mapping.Parse("map.toml", []byte("[tensors]\n'blk.{L}.x' = 'y.{L}'\n'blk.{L}' = { to = [] }"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := m.Apply(mappingtest.Assembled(t, mappingtest.Counted("blk.0.x", 0, 0, 2, 6)), nil)
+	if err != nil || len(a.Absent) > 0 || a.Trace.Records()[0].Name != "y.0" {
+		t.Error(a, err)
+	}
+}
+
 // A rank that is missing in one place is no smaller tensor.
 func TestMissingRank(t *testing.T) {
 	m, err := mapping.Parse("map.toml", []byte("[tensors]\n\"rank{R}/{L}\" = { to = \"layers.{L}\", join = \"sum\" }"))

@@ -50,7 +50,7 @@ func fitBy(m *mapping.Map, t *capture.Trace, list *order.List) (a *mapping.Appli
 	a = &mapping.Applied{Trace: t}
 	if m != nil {
 		if a, err = m.Apply(t, list); err != nil {
-			return nil, hint.Default(cutText(t, err), mapHint)
+			return nil, hint.Default(err, mapHint)
 		}
 	}
 	a.Trace, err = foreign.Fit(a.Trace, list)

@@ -2,21 +2,11 @@ package session
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/internal/hint"
 )
-
-// cutText adds to the error of a map that the text ends early, where it does: a line of the map may match no tensor for that.
-func cutText(t *capture.Trace, err error) error {
-	if i := slices.IndexFunc(t.Notes(), func(n string) bool { return strings.HasPrefix(n, "the text ends") }); i >= 0 {
-		return hint.Add(fmt.Errorf("%w; %s", err, t.Notes()[i]), "llama.cpp's program may end before it has printed all: run it again until the text has result_output")
-	}
-	return err
-}
 
 // nearest fills the local trace in where it is a text of rounded numbers, as [foreign.Nearest] does, and says that nothing can be shown
 // to be right by it. Such a text has names of its own, one of which the order has for something else ("norm"), so that it needs a map.

@@ -10,40 +10,64 @@ import (
 	"github.com/tracediff/tracediff/capture/mapping"
 )
 
-// fused finds tensors that are several entries in one: query, key and value, gate and up.
-func (p *proposer) fused(ctx context.Context) error {
+// provenFused finds tensors that are several entries in one: query, key and value, gate and up. Their parts have the values of the reference, or those that are computed.
+func (p *proposer) provenFused(ctx context.Context) (found bool, err error) {
 	for _, t := range p.open {
 		if t.settled {
 			continue
 		}
-		var possible []cutting
-		for _, group := range fused {
-			for _, f := range t.forms {
-				cuts, err := p.cuttings(ctx, t, f, group)
-				if err != nil {
-					return err
-				}
-				possible = append(possible, cuts...)
-			}
+		possible, err := p.cuttingsOf(ctx, t)
+		if err != nil {
+			return found, err
 		}
-		proven := slices.DeleteFunc(slices.Clone(possible), func(c cutting) bool { return c.good == 0 })
-		switch {
-		case len(proven) > 0:
-			best := slices.MaxFunc(proven, func(a, b cutting) int { return a.good - b.good })
-			best.Why = fmt.Sprintf("%s: %d of %d", best.by, best.good, len(best.f.layers)) + best.f.why()
-			if err := p.take(t, best.f, best.roles, best.Line); err != nil {
-				return err
-			}
-		case len(possible) > 0 && fusedNames.MatchString(t.text):
-			c := Choice{From: t.text}
-			for _, x := range possible {
-				x.Why = "name and shape" + x.f.why()
-				c.Lines = append(c.Lines, p.lines(t, x.f, x.roles, x.Line)...)
-			}
+		proven := slices.DeleteFunc(possible, func(c cutting) bool { return c.good == 0 })
+		if len(proven) == 0 {
+			continue
+		}
+		best := slices.MaxFunc(proven, func(a, b cutting) int { return a.good - b.good })
+		best.Why = fmt.Sprintf("%s: %d of %d", best.by, best.good, len(best.f.layers)) + best.f.why()
+		if err := p.take(t, best.f, best.roles, best.Line); err != nil {
+			return found, err
+		}
+		found = true
+	}
+	return found, nil
+}
+
+// fusedChoices offers the ways to cut a tensor that is called like several entries.
+func (p *proposer) fusedChoices(ctx context.Context) error {
+	for _, t := range p.open {
+		if t.settled || !fusedNames.MatchString(t.text) {
+			continue
+		}
+		possible, err := p.cuttingsOf(ctx, t)
+		if err != nil {
+			return err
+		}
+		c := Choice{From: t.text}
+		for _, x := range possible {
+			x.Why = "name and shape" + x.f.why()
+			c.Lines = append(c.Lines, p.lines(t, x.f, x.roles, x.Line)...)
+		}
+		if len(c.Lines) > 0 {
 			p.choose(t, c)
 		}
 	}
 	return nil
+}
+
+// cuttingsOf are the ways to cut a tensor into any group of entries.
+func (p *proposer) cuttingsOf(ctx context.Context, t *template) (all []cutting, err error) {
+	for _, group := range fused {
+		for _, f := range t.forms {
+			cuts, err := p.cuttings(ctx, t, f, group)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, cuts...)
+		}
+	}
+	return all, nil
 }
 
 // cutting is a way to cut a tensor.

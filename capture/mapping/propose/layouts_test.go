@@ -26,6 +26,20 @@ func TestLogitsAreTheLogits(t *testing.T) {
 	}
 }
 
+// An axis that the order has as two may be one in a dump: the inputs of all layers side by side, [T, L·D] for [T, L, D]. The numbers say so, whatever the name.
+func TestTwoAxesInOne(t *testing.T) {
+	trace, list := mappingtest.Golden(t, "gemma3n-tiny/hello.float32")
+	r, data := mappingtest.Raw(t, trace, 0, "embed_tokens_per_layer")
+	for _, name := range []string{"embed_tokens_per_layer", "all_layers"} {
+		flat := capture.Source{Key: name, Name: name, DType: r.DType, Shape: []int{r.Shape[1], r.Shape[2] * r.Shape[3]}, Data: bytes.NewReader(data)}
+		dump := mappingtest.Assembled(t, copied(t, trace, "input_ids", "input_ids", 0), flat)
+		want := `"` + name + `" = { to = "embed_tokens_per_layer", axes = "t (l:7 c) -> 1 t l c" } # values: 1 of 1, relative L2 0.0e+00`
+		if _, text := proposed(t, dump, list, trace); !strings.Contains(text, want) {
+			t.Errorf("no %s:\n%s", want, text)
+		}
+	}
+}
+
 // A tensor that has the name of an entry in another layout is mapped to that entry, and no other tensor is.
 func TestNamesInOtherLayouts(t *testing.T) {
 	trace, list := mappingtest.Golden(t, "llama-tiny/prefill.float32")

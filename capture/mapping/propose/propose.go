@@ -146,7 +146,11 @@ func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, r
 	for _, q := range p.open {
 		q.addLastRows(p.tokens)
 	}
-	steps := []func(context.Context) error{p.byValues, p.byComputing, p.fused, p.byComputing, p.byNames, p.byComputing, p.byRest, p.byConsumers, p.alone, p.byValues, p.byComputing, p.byRest, p.byConsumers, p.together, p.byShapes}
+	steps := []func(context.Context) error{
+		p.byValues, p.byComputing, p.byNames, p.byComputing, p.byRest, p.byConsumers,
+		p.alone, p.byValues, p.byComputing, p.byRest, p.byConsumers, p.together,
+		p.copies, p.fusedChoices, p.byShapes,
+	}
 	for k, step := range steps {
 		p.looking = func(name string) {
 			if o.Tell != nil {
@@ -206,7 +210,8 @@ type proposer struct {
 	tried    map[string]bool    // pairs that are none
 	turned   *turns             // see [proposer.turns]
 	inPasses bool               // the elements of a dump that is a list are passes
-	looking  func(name string)  // is told the name of the tensor, or of the entry, that is looked at
+	contents map[*spelled]content
+	looking  func(name string) // is told the name of the tensor, or of the entry, that is looked at
 }
 
 // want is the shape of an entry in the first pass.

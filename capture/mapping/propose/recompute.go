@@ -9,36 +9,49 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// byComputing takes the tensors that are what the order computes from tensors with a name, until nothing more is found.
+// byComputing takes the tensors that are what the order computes from tensors with a name, and fused ones, until nothing more is found. What one tensor proves comes
+// before what a pair proves. Without weights it takes fused tensors alone.
 func (p *proposer) byComputing(ctx context.Context) error {
 	if p.computed == nil {
-		return nil
+		_, err := p.provenFused(ctx)
+		return err
 	}
-	for again := true; again; {
-		again = false
-		for k, look := range []func(context.Context, *role) (bool, error){p.recomputed, p.pair} {
-			for _, r := range p.free {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				if r.taken || p.echoes(r) {
-					continue
-				}
-				p.looking(r.text)
-				found, err := look(ctx, r)
-				if err != nil {
-					return err
-				}
-				if again = again || found; found && k > 0 { // what one tensor proves comes first
-					break
-				}
-			}
-			if again {
-				break
-			}
+	looks := []func(context.Context) (bool, error){
+		func(ctx context.Context) (bool, error) { return p.eachFree(ctx, p.recomputed, false) },
+		p.provenFused,
+		func(ctx context.Context) (bool, error) { return p.eachFree(ctx, p.pair, true) },
+	}
+	for k := 0; k < len(looks); k++ {
+		found, err := looks[k](ctx)
+		if err != nil {
+			return err
+		}
+		if found {
+			k = -1
 		}
 	}
 	return nil
+}
+
+// eachFree looks at the free entries, all of them or up to the first that is found.
+func (p *proposer) eachFree(ctx context.Context, look func(context.Context, *role) (bool, error), first bool) (found bool, err error) {
+	for _, r := range p.free {
+		if err := ctx.Err(); err != nil {
+			return found, err
+		}
+		if r.taken || p.echoes(r) {
+			continue
+		}
+		p.looking(r.text)
+		is, err := look(ctx, r)
+		if err != nil {
+			return found, err
+		}
+		if found = found || is; is && first {
+			break
+		}
+	}
+	return found, nil
 }
 
 // recomputed takes the tensor that is what an entry is computed to be.
@@ -221,8 +234,13 @@ func (p *proposer) matching(r *role, without *template, c *computed) (*fit, erro
 	slices.SortStableFunc(all, func(a, b fit) int {
 		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), cmp.Compare(a.error, b.error))
 	})
-	if len(all) > 1 && all[1].t != all[0].t && all[1].good == all[0].good && all[1].named == all[0].named && all[1].error <= clearly*all[0].error {
-		return nil, nil
+	for _, f := range all[1:] {
+		if f.good != all[0].good || f.named != all[0].named || f.error > clearly*all[0].error {
+			break
+		}
+		if same, err := p.copied(f.t, all[0].t); err != nil || f.t != all[0].t && !same {
+			return nil, err
+		}
 	}
 	return &all[0], nil
 }

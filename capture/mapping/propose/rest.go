@@ -62,6 +62,14 @@ func (p *proposer) byRest(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if found, err := p.byOtherOperands(ctx); err != nil {
+			return err
+		} else if found > 0 {
+			if err := p.byComputing(ctx); err != nil {
+				return err
+			}
+			continue
+		}
 		all, err := p.guesses()
 		if err != nil {
 			return err
@@ -85,13 +93,17 @@ const mostGuesses = 8
 
 // guesses are those that the shapes of the open tensors allow.
 func (p *proposer) guesses() ([]guess, error) {
-	ordered := p.written()
+	ordered, originals := p.written(), p.originals()
 	var all []guess
 	for _, t := range p.open {
 		if t.settled {
 			continue
 		}
 		p.looking(t.text)
+		repeats, err := p.repeats(t, originals)
+		if err != nil {
+			return nil, err
+		}
 		var mine []guess
 		for _, r := range p.free {
 			if !r.freeFor(t) || p.another(r) || p.echoes(r) || r.alone && !p.turns().allow(t, r.at) {
@@ -102,12 +114,14 @@ func (p *proposer) guesses() ([]guess, error) {
 				continue
 			}
 			g := guess{way: ways[0], t: t, r: r, words: alikeness(t.text, r.text), between: ordered && p.isBetween(t, r), distance: math.Inf(1)}
-			var err error
 			if g.distance, err = p.nearness(t, g.way, r); err != nil {
 				return nil, err
 			}
 			if r.alone {
 				g.between = p.turns().shown() || p.inSeries(t, r)
+			}
+			if repeats && !g.between {
+				continue
 			}
 			mine = append(mine, g)
 		}

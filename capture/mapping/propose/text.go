@@ -65,9 +65,12 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 
 // text is the line as TOML.
 func (l Line) text() string {
-	to := tomlfile.Quote(l.To[0])
-	if len(l.To) > 1 {
-		var all []string
+	var all []string
+	to := "[]"
+	switch {
+	case len(l.To) == 1:
+		to = tomlfile.Quote(l.To[0])
+	case len(l.To) > 1:
 		for _, name := range l.To {
 			all = append(all, tomlfile.Quote(name))
 		}

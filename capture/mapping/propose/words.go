@@ -36,12 +36,22 @@ var means = map[string]string{
 
 var between = regexp.MustCompile(`[^\pL\pN]+`)
 
+// layerItself is the end of a name that says no more than the layer: what the module of the layer returns.
+var layerItself = regexp.MustCompile(`(?i)(?:layers?|blocks?|blk)[-_./]?(?:\{L\}|[0-9]+)$`)
+
 // wordsOf are the meanings of the words in a name; what has none is left out.
 func wordsOf(name string) map[string]bool {
 	words := map[string]bool{}
+	if layerItself.MatchString(name) {
+		words["out"] = true
+	}
 	for _, part := range between.Split(name, -1) {
 		for _, w := range camels(part) {
-			for _, meaning := range meanings[strings.ToLower(w)] {
+			of, ok := meanings[strings.ToLower(w)]
+			if !ok { // a number that counts has no meaning: ln2
+				of = meanings[strings.TrimRight(strings.ToLower(w), "0123456789")]
+			}
+			for _, meaning := range of {
 				words[meaning] = true
 			}
 		}

@@ -52,6 +52,13 @@ var layerNumber = regexp.MustCompile(`layers\.([0-9]+)\.`)
 // wrongPort runs a model whose entries of one name are spoilt, and returns the dump of a port in names of its own, without a batch axis.
 func wrongPort(t *testing.T, model string, golden *capture.Trace, list *order.List, spoilt string, spoil func(x []float64, of func(name string) []float64)) (*capture.Trace, propose.Weights) {
 	t.Helper()
+	values, weights := wrongValues(t, model, golden, list, spoilt, spoil)
+	return written(t, golden, list, values), weights
+}
+
+// wrongValues are the values of all entries of a model whose entries of one name are spoilt.
+func wrongValues(t *testing.T, model string, golden *capture.Trace, list *order.List, spoilt string, spoil func(x []float64, of func(name string) []float64)) (map[string]program.Value, propose.Weights) {
+	t.Helper()
 	folder, err := fs.Sub(fixtures.Files, model)
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +103,7 @@ func wrongPort(t *testing.T, model string, golden *capture.Trace, list *order.Li
 	if err := plan.Run(t.Context(), env); err != nil {
 		t.Fatal(err)
 	}
-	return written(t, golden, list, values), weights
+	return values, weights
 }
 
 // written is the dump: layer after layer, and in each what it computes.
