@@ -2,11 +2,9 @@ package propose
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
@@ -146,13 +144,9 @@ func (c *computed) compute(e *order.Entry, cut *order.Plan) (x tensor, ok bool) 
 	if err != nil {
 		return x, false
 	}
-	raw := make([]byte, 0, 8*len(v.Data))
-	for _, y := range v.Data {
-		raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(y))
-	}
 	c.p.made++
 	c.p.work += formula.Time()
-	return tensor{fmt.Sprintf("computed\x00%s\x00%d", e.Name, c.p.made), c.p.want(e), hooks.F64, bytes.NewReader(raw)}, true
+	return tensor{fmt.Sprintf("computed\x00%s\x00%d", e.Name, c.p.made), c.p.want(e), hooks.F64, bytes.NewReader(encoded(v.Data))}, true
 }
 
 // read is a tensor with a name as an operand. Positions that nobody dumped count from 0.

@@ -14,8 +14,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// A hook on every module sees a tensor several times: attn.wo returns it, and attn returns what its last part has returned. Copies that have no entry of their own need
-// no line but one that leaves them out.
+// A hook on every module sees a tensor several times: attn.wo returns a tensor, and attn returns the same tensor. A copy without an entry gets a line that leaves it out.
 
 // content is what the bytes of a tensor begin with.
 type content struct {
@@ -120,7 +119,7 @@ func (p *proposer) sameBytes(x, y *spelled) (bool, error) {
 	return true, nil
 }
 
-// holds reports whether a name is that of a module and another that of a part of it: attn and attn.wo.
+// holds reports whether the name of t is the name of a module, and part the name of a tensor in it: attn and attn.wo.
 func (t *template) holds(part *template) bool {
 	rest, ok := strings.CutPrefix(part.text, t.text)
 	next, _ := utf8.DecodeRuneInString(rest)
@@ -142,7 +141,7 @@ func (p *proposer) originals() []*template {
 	return all
 }
 
-// repeats reports whether a tensor is what a module returned that its last part, one of the originals, returned before.
+// repeats reports whether a tensor is a copy of a part of its module; originals are the patterns with an entry.
 func (p *proposer) repeats(t *template, originals []*template) (bool, error) {
 	for _, o := range originals {
 		if !t.holds(o) {

@@ -62,6 +62,14 @@ func (p *proposer) byRest(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if found, err := p.byOtherOperands(ctx); err != nil {
+			return err
+		} else if found > 0 {
+			if err := p.byComputing(ctx); err != nil {
+				return err
+			}
+			continue
+		}
 		all, err := p.guesses()
 		if err != nil {
 			return err
