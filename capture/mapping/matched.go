@@ -2,7 +2,7 @@ package mapping
 
 import "slices"
 
-// matched is a line that matches a tensor, by its number, and what its pattern has captured.
+// matched is the number of a line that matches a tensor, and the text of each capture.
 type matched struct {
 	line     int
 	captures captures

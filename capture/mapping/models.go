@@ -36,7 +36,7 @@ func (m *Map) forModel(list *order.List) (*Map, error) {
 	return &all, nil
 }
 
-// checkModels refuses a table of a model whose name is none, and more lines than a map may have.
+// checkModels refuses a table whose name cannot be a model_type, and a map with too many lines.
 func checkModels(t Tables) error {
 	all := len(t.Tensors)
 	for name, lines := range t.Models {
