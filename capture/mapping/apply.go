@@ -34,6 +34,10 @@ type Applied struct {
 // It is an error if no line gives a tensor a name, or one gives no name of the order, two lines match one and both give it a name of the order or neither does, two tensors get one name, a name is not in the order, or a
 // layout does not fit a shape. Errors name the line.
 func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
+	m, err := m.forModel(list)
+	if err != nil {
+		return nil, err
+	}
 	a := &application{m: m, list: list, sources: t.Sources(), sizes: SizesOf(list), groups: map[key]*group{}, ranks: map[*rule][][]int{}, path: t.Path()}
 	if err := a.match(); err != nil {
 		return nil, err
@@ -68,6 +72,10 @@ func (m *Map) changes() []string {
 
 // Made are the tensors that a map makes of others, which have the names of the dump. ok is false where a line does not fit them.
 func (m *Map) Made(sources []capture.Source, list *order.List) (made []capture.Source, ok bool) {
+	m, err := m.forModel(list)
+	if err != nil {
+		return nil, false
+	}
 	a := &application{m: m, list: list, sources: sources, sizes: SizesOf(list), groups: map[key]*group{}, ranks: map[*rule][][]int{}}
 	if a.match() != nil {
 		return nil, false
@@ -160,22 +168,28 @@ func (a *application) match() error {
 	for i := range a.sources {
 		s := &a.sources[i]
 		var by []matched
+		leftOut := false
 		for _, n := range append(slices.Clone(plain[s.Name]), others...) {
 			r := a.m.tensors[n]
 			c, ok := r.from.of(s.Name)
 			if !ok {
 				continue
 			}
-			switch r.from.firing {
-			case anyFiring, s.Firing:
-			case lastFiring:
-				ok = s.Firing == latest[key{pass: s.Pass, name: s.Name}]
-			default:
-				ok = false
+			if !r.from.fires(s.Firing, latest[key{pass: s.Pass, name: s.Name}]) {
+				continue
 			}
-			if ok {
-				by = append(by, matched{n, c})
+			if r.unless != nil {
+				other, err := r.unless.name(c)
+				if err != nil {
+					return fmt.Errorf("%s: unless: %w", a.m.at(r), err)
+				}
+				if _, there := latest[key{pass: s.Pass, name: other}]; there {
+					used[n], leftOut = true, true
+					continue
+				}
 			}
+			used[n] = used[n] || len(r.to) == 0
+			by = append(by, matched{n, c})
 		}
 		if len(by) > 1 {
 			by = a.known(by)
@@ -192,7 +206,7 @@ func (a *application) match() error {
 				}
 			}
 		}
-		if len(by) == 0 {
+		if len(by) == 0 && !leftOut {
 			a.out = append(a.out, *s)
 		}
 	}
@@ -216,57 +230,6 @@ func (a *application) match() error {
 		a.ranks[r] = slices.CompactFunc(ranks, slices.Equal)
 	}
 	return nil
-}
-
-// matched is a line that matches a tensor, by its number, and what its pattern has captured.
-type matched struct {
-	line     int
-	captures captures
-}
-
-// known returns the one of several lines that gives entries of the order, and all where not one alone does. In a model whose layers
-// differ, one name of a port may be that of two entries, of which each layer has one: so the lines have the same pattern, but for
-// the names of captures, or no capture at all. Of other lines that match one tensor, one is too wide.
-func (a *application) known(all []matched) []matched {
-	var have []matched
-	shape := ""
-	for _, m := range all {
-		r := a.m.tensors[m.line]
-		if len(r.from.names) > 0 {
-			here := r.from.shape()
-			if shape != "" && shape != here {
-				return all
-			}
-			shape = here
-		}
-		if a.list == nil || len(r.to) == 0 {
-			return all
-		}
-		lacks := func(t target) bool {
-			name, err := t.name(m.captures)
-			return err != nil || a.list.Index(name) < 0
-		}
-		if !slices.ContainsFunc(r.to, lacks) {
-			have = append(have, m)
-		}
-	}
-	if len(have) == 1 {
-		return have
-	}
-	return all
-}
-
-// lines are the lines of the tensors of a map, by their numbers: those that match one name alone, by that name, and the others.
-func (m *Map) lines() (plain map[string][]int, others []int) {
-	plain = map[string][]int{}
-	for n, r := range m.tensors {
-		if len(r.from.names) == 0 {
-			plain[r.from.start] = append(plain[r.from.start], n)
-		} else {
-			others = append(others, n)
-		}
-	}
-	return plain, others
 }
 
 // add puts a tensor to those that become the same.

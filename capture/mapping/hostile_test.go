@@ -16,6 +16,13 @@ func TestMapsHaveBounds(t *testing.T) {
 	for i := range 10_000 {
 		fmt.Fprintf(many, "a%d = 'b%d'\n", i, i)
 	}
+	few := func(name string, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "%s%d = 'b'\n", name, i)
+		}
+		return b.String()
+	}
 	for _, c := range []struct{ name, lines, want string }{
 		{"a pattern of a megabyte", `"` + strings.Repeat("x", 1<<20-100) + `" = "y"`, "are allowed"},
 		{"a pattern of captures", `"` + strings.Repeat("{a}/", 200) + `" = "y"`, "it has more than 16 captures"},
@@ -24,6 +31,7 @@ func TestMapsHaveBounds(t *testing.T) {
 		{"an expression of a megabyte", `"x{L}" = { to = "y{L}", pass = "L` + strings.Repeat("+L", 1<<17) + `" }`, "pass: a text of"},
 		{"many keys", strings.Repeat("a = 'b'\n", 1<<16), "65536 keys: 12288 are allowed"},
 		{"many lines", many.String(), "10000 lines in [tensors]: 4096 are allowed"},
+		{"many lines of models", "[model.a.tensors]\n" + few("a", 3000) + "[model.b.tensors]\n" + few("b", 3000), "6000 lines in [tensors] and the tables of models: 4096 are allowed"},
 		{"tables in tables", "x = " + strings.Repeat("{ a = ", 2000) + "1" + strings.Repeat(" }", 2000), "map.toml"},
 	} {
 		_, err := mapping.Parse("map.toml", []byte("[tensors]\n"+c.lines))

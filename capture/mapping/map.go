@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ type Map struct {
 	name    string
 	tensors []*rule
 	weights []*rule
+	models  map[string][]*rule // further lines of [tensors], by the model_type that they are for
 	fused   []string
 }
 
@@ -36,6 +38,8 @@ const oneLine = "a capture such as {L} makes one line of those of all layers"
 type Tables struct {
 	Tensors map[string]any `toml:"tensors"`
 	Weights map[string]any `toml:"weights"` // of the checkpoint, in the same words
+	// Models has further lines by the model_type of the model: [model.llama.tensors].
+	Models map[string]Lines `toml:"model"`
 	// Fused are the modules with fused attention in the engine, as paths or patterns such as "*.self_attn": the dump declares no entry
 	// inside of these modules.
 	Fused []string `toml:"fused"`
@@ -65,38 +69,28 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 			return nil, hint.Add(cmp.Or(err, errors.New("an empty pattern")), `fused = ["*.self_attn"] says that attention is one kernel in all layers`)
 		}
 	}
-	for _, table := range []struct {
-		heading string
-		rules   map[string]any
-		into    *[]*rule
-	}{{"tensors", t.Tensors, &m.tensors}, {"weights", t.Weights, &m.weights}} {
-		if len(table.rules) > MaxRules {
-			return nil, hint.Add(fmt.Errorf("%d lines in [%s]: %d are allowed", len(table.rules), table.heading, MaxRules), oneLine)
+	var err error
+	if m.tensors, err = newRules("tensors", t.Tensors, data, nil); err != nil {
+		return nil, err
+	}
+	if m.weights, err = newRules("weights", t.Weights, data, nil); err != nil {
+		return nil, err
+	}
+	if err := checkModels(t); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Models)) {
+		rules, err := newRules("model."+name+".tensors", t.Models[name].Tensors, data, t.Tensors)
+		if err != nil {
+			return nil, err
 		}
-		lines := linesOf(data, table.heading)
-		for pattern, value := range table.rules {
-			r, err := newRule(pattern, value)
-			switch {
-			case err == nil && r.folded && table.heading == "tensors":
-				err = errors.New("folded is for [weights]: what a norm makes is the same, whichever of 1+w and w a file has")
-			case err == nil && (r.ring != "" || r.pass != nil || r.last || r.by != "") && table.heading == "weights":
-				err = errors.New("ring, pass, rows and by are for [tensors]: a weight has none of them")
-			}
-			if err != nil {
-				return nil, hint.Add(fmt.Errorf("%s: %w", place(lines[pattern], pattern), err), "docs/maps.md has every word of a map")
-			}
-			r.line = lines[pattern]
-			*table.into = append(*table.into, r)
+		if m.models == nil {
+			m.models = map[string][]*rule{}
 		}
-		slices.SortFunc(*table.into, func(a, b *rule) int {
-			if a.line != b.line {
-				return a.line - b.line
-			}
-			return strings.Compare(a.from.text, b.from.text)
-		})
+		m.models[name] = rules
 	}
 	switch {
-	case len(m.tensors)+len(m.weights)+len(m.fused) > 0:
+	case len(m.tensors)+len(m.weights)+len(m.models)+len(m.fused) > 0:
 	case commentText.Match(data):
 		return nil, hint.Add(errors.New("all lines of the map are comments"), "remove the # of one line of each choice")
 	case !headed(data): // an empty table says that nothing is to be done
@@ -105,10 +99,44 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 	return m, nil
 }
 
+// newRules reads the lines of a table and sorts them by their place in the file. beside has further lines that apply to the same tensors.
+func newRules(heading string, table map[string]any, data []byte, beside map[string]any) (rules []*rule, err error) {
+	if n := len(table) + len(beside); n > MaxRules {
+		return nil, hint.Add(fmt.Errorf("%d lines in [%s]: %d are allowed", n, heading, MaxRules), oneLine)
+	}
+	lines, weights := linesOf(data, heading), heading == "weights"
+	for pattern, value := range table {
+		r, err := newRule(pattern, value)
+		switch {
+		case err == nil && r.folded && !weights:
+			err = errors.New("folded is for [weights]: what a norm makes is the same, whichever of 1+w and w a file has")
+		case err == nil && (r.ring != "" || r.pass != nil || r.last || r.by != "" || r.unless != nil) && weights:
+			err = errors.New("ring, pass, rows, by and unless are for [tensors]: a weight has none of them")
+		case err == nil && beside[pattern] != nil:
+			err = fmt.Errorf("[tensors] has a line of the same pattern, and [%s] has one, too", heading)
+		}
+		if err != nil {
+			return nil, hint.Add(fmt.Errorf("%s: %w", place(lines[pattern], pattern), err), "docs/maps.md has every word of a map")
+		}
+		r.line = lines[pattern]
+		rules = append(rules, r)
+	}
+	slices.SortFunc(rules, func(a, b *rule) int {
+		return cmp.Or(a.line-b.line, strings.Compare(a.from.text, b.from.text))
+	})
+	return rules, nil
+}
+
 // Matches reports whether a line of the map matches a tensor of a trace.
 func (m *Map) Matches(t *capture.Trace) bool {
 	return slices.ContainsFunc(t.Records(), func(r capture.Record) bool {
-		return slices.ContainsFunc(m.tensors, func(l *rule) bool { _, ok := l.from.of(r.Name); return ok })
+		matches := func(l *rule) bool { _, ok := l.from.of(r.Name); return ok }
+		for _, rules := range m.models {
+			if slices.ContainsFunc(rules, matches) {
+				return true
+			}
+		}
+		return slices.ContainsFunc(m.tensors, matches)
 	})
 }
 
@@ -118,7 +146,7 @@ func (m *Map) String() string {
 	if len(m.fused) > 0 {
 		fmt.Fprintf(&b, "fused = %q\n", m.fused)
 	}
-	for _, rules := range [][]*rule{m.tensors, m.weights} {
+	write := func(rules []*rule) {
 		for _, r := range rules {
 			var to []string
 			for _, t := range r.to {
@@ -127,6 +155,12 @@ func (m *Map) String() string {
 			fmt.Fprintf(&b, "%q = %q%s\n", r.from.text, to, r.words())
 		}
 		b.WriteByte('\n')
+	}
+	write(m.tensors)
+	write(m.weights)
+	for _, name := range slices.Sorted(maps.Keys(m.models)) {
+		fmt.Fprintf(&b, "%s:\n", name)
+		write(m.models[name])
 	}
 	return b.String()
 }
@@ -163,7 +197,7 @@ func headed(data []byte) bool {
 	return false
 }
 
-// linesOf finds the lines of the keys of a table: the one whose heading ends in that word.
+// linesOf returns, for each key of a table, the number of its line in the file. tracediff.toml has the table inside its table [map].
 func linesOf(data []byte, heading string) map[string]int {
 	lines := map[string]int{}
 	inside := false
@@ -171,7 +205,7 @@ func linesOf(data []byte, heading string) map[string]int {
 	for line := range strings.Lines(string(data)) {
 		number++
 		if m := headingText.FindStringSubmatch(line); m != nil {
-			inside = m[1] == heading || strings.HasSuffix(m[1], "."+heading)
+			inside = strings.TrimPrefix(strings.ReplaceAll(strings.ReplaceAll(m[1], " ", ""), `"`, ""), "map.") == heading
 			continue
 		}
 		m := keyText.FindStringSubmatch(line)

@@ -16,19 +16,31 @@ import (
 type captures map[string]string
 
 // pattern is a name with captures: {L}, whose name begins with a capital letter, is a number; {name} is a part without dots and slashes.
-// "#n" at its end is one firing of several of one name, "#last" the last of them; "##" is a # of the name's own.
+// "#n" at its end is one firing of several of one name, "#last" the last of them, "#last-1" the one before; "##" is a # of the name's own.
 type pattern struct {
 	text   string
 	names  []string // of its captures, in order of appearance; one may stand twice, and then has to be the same
 	start  string   // what stands before the first capture
 	match  *regexp.Regexp
-	firing int // of the name, or one of the two below
+	firing int // of the name, or one of the two below; lastFiring−n is the firing n before the last
 }
 
 const (
 	anyFiring  = -1
 	lastFiring = -2
+	mostBefore = 99 // firings before the last
 )
+
+// fires reports whether the pattern matches one firing of a name. last is the number of the name's last firing.
+func (p *pattern) fires(firing, last int) bool {
+	switch {
+	case p.firing == anyFiring:
+		return true
+	case p.firing <= lastFiring:
+		return firing == last-(lastFiring-p.firing)
+	}
+	return firing == p.firing
+}
 
 // maxCaptures bounds the captures of a pattern: what a regular expression costs grows with them.
 const maxCaptures = 16
@@ -57,12 +69,10 @@ func newPattern(text string) (*pattern, error) {
 	p := &pattern{text: text, firing: anyFiring}
 	name := text
 	if base, n, ok := cutFiring(text); ok {
-		name, p.firing = base, lastFiring
-		if n != "last" {
-			var err error
-			if p.firing, err = strconv.Atoi(n); err != nil || p.firing < 0 {
-				return nil, fmt.Errorf("%q after #: want a number or last", n)
-			}
+		name = base
+		var err error
+		if p.firing, err = newFiring(n); err != nil {
+			return nil, err
 		}
 	}
 	if name == "" {
@@ -93,6 +103,22 @@ func newPattern(text string) (*pattern, error) {
 	}
 	p.match, err = regexp.Compile("^" + re.String() + "$")
 	return p, err
+}
+
+// newFiring reads the text after the # of a pattern.
+func newFiring(text string) (int, error) {
+	if text == "last" {
+		return lastFiring, nil
+	}
+	digits, before := strings.CutPrefix(text, "last-")
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || before && (n == 0 || n > mostBefore) {
+		return 0, fmt.Errorf("%q after #: want a number, last, or last-1 for the one before the last", text)
+	}
+	if before {
+		return lastFiring - n, nil
+	}
+	return n, nil
 }
 
 // cutFiring cuts a pattern at the # that is none of the name's own.

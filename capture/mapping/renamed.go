@@ -22,5 +22,5 @@ func (m *Map) Renamed(name string) string {
 
 // plain reports whether the line is a name for one tensor, and nothing more.
 func (r *rule) plain() bool {
-	return len(r.to) == 1 && r.layout == nil && r.split == nil && r.join == "" && r.ring == "" && r.pass == nil && !r.last && !r.folded
+	return len(r.to) == 1 && r.layout == nil && r.split == nil && r.join == "" && r.ring == "" && r.pass == nil && r.unless == nil && !r.last && !r.folded
 }

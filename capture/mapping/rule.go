@@ -23,6 +23,7 @@ type rule struct {
 	ring   string      // the axis of keys that stands in the order of a ring of slots
 	pass   *expression // nil: the pass that the tensor has
 	last   bool        // it has the row of its pass's last token alone
+	unless *target     // if the pass has a tensor of this name, the line leaves its own tensor out; nil for no such name
 	folded bool        // of a weight: the file has 1+w where the checkpoint has w
 	by     string      // what the line stands on where no value says that it is right: ByName or ByGuess; "" for a line that is believed
 }
@@ -49,7 +50,7 @@ type split struct {
 const maxText = 1 << 10
 
 // fields are those of a rule that is more than a name, and folded is one for weights alone.
-var fields = []string{"to", "axes", "split", "join", "ring", "pass", "rows", "by"}
+var fields = []string{"to", "axes", "split", "join", "ring", "pass", "rows", "unless", "by"}
 
 const folded = "folded"
 
@@ -136,6 +137,13 @@ func (r *rule) transforms(texts map[string]string) error {
 		if r.pass, err = newExpression(text); err != nil {
 			return fmt.Errorf("pass: %w", err)
 		}
+	}
+	if text, ok := texts["unless"]; ok {
+		t, err := newTarget(text, r.from)
+		if err != nil {
+			return fmt.Errorf("unless: %w", err)
+		}
+		r.unless = &t
 	}
 	if rows, ok := texts["rows"]; ok && rows != "last" {
 		return fmt.Errorf("rows is %q, want last", rows)
@@ -268,6 +276,9 @@ func (r *rule) words() string {
 	}
 	if r.last {
 		add("rows", "last")
+	}
+	if r.unless != nil {
+		add("unless", r.unless.text)
 	}
 	if r.folded {
 		add(folded, "1+w")

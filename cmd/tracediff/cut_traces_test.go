@@ -19,12 +19,12 @@ func TestCutTracesOfLlamaCpp(t *testing.T) {
 	for _, tt := range []struct {
 		model, run, names string
 	}{
-		{"llama-64", "steps", "llamacpp-llama"},
+		{"llama-64", "steps", "../../llamacpp/llamacpp"},
 		{"llama-64", "fused", "llamacpp-llama-flash"},
 		{"llama-64", "rotary-200", "llamacpp-rotary"}, // the tables alone: INCOMPLETE
-		{"llama-128", "steps", "llamacpp-llama"},
+		{"llama-128", "steps", "../../llamacpp/llamacpp"},
 		{"llama-128", "fused", "llamacpp-llama-flash"},
-		{"gemma3-window", "steps", "llamacpp-gemma3"},
+		{"gemma3-window", "steps", "../../llamacpp/llamacpp"},
 		{"gemma3-window", "fused", "llamacpp-gemma3-flash"},
 	} {
 		report := filepath.Join(t.TempDir(), "report.json")

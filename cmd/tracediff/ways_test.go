@@ -43,7 +43,7 @@ func TestHeadByAnotherKernel(t *testing.T) {
 		must(t, os.WriteFile(file, data, 0o666))
 		var stdout, stderr bytes.Buffer
 		exit := run([]string{
-			"tracediff", "compare", "--isolate", file, "--model", wideModel, "--map", dir + "qwen3.toml",
+			"tracediff", "compare", "--isolate", file, "--model", wideModel, "--map", dir + "llamacpp.toml",
 			"--weights", dir + "quantised/wide.Q4_K_M.gguf", "--color", "never",
 		}, strings.NewReader(""), &stdout, &stderr)
 		if out := stdout.String(); exit != 1 || !strings.Contains(out, tt.says) || strings.Contains(out, tt.no) {

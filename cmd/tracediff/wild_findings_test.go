@@ -102,7 +102,7 @@ func wildRuns(root, folder, path string) []wildRun {
 	var mapped []string
 	switch {
 	case strings.HasPrefix(folder, "llamacpp"):
-		mapped = []string{"--map", in("wild", "llamacpp", strings.TrimSuffix(model, "-tiny")+".toml")}
+		mapped = []string{"--map", in("wild", "llamacpp", "llamacpp.toml")}
 		dtype = "float32" // of what the engine computes in, whatever its cache is
 	case folder == "onnx-torchscript":
 		mapped = []string{"--map", in("wild", folder, model+".toml")}

@@ -118,7 +118,7 @@ func (s *search) otherWeights(at program.Place, w order.Weight, rank int) error 
 	named := func(name func(own string) string, turn bool) func(e *Entry) *program.Edited {
 		return func(e *Entry) *program.Edited {
 			return s.reweighted(e, at, func(k int) program.Rows {
-				own := e.Weights[k]
+				own := s.listed(e.Weights[k])
 				other, ok := s.weightOf(name(own.Name))
 				shape := own.Shape
 				if turn {
@@ -136,14 +136,11 @@ func (s *search) otherWeights(at program.Place, w order.Weight, rank int) error 
 						return nil
 					}
 				}
-				a, b := rows.Size()
-				if x, y := e.Call.W[k].Size(); a != x || b != y { // some rows alone are kept of it
-					return nil
-				}
-				return rows
+				return sameRows(e.Call.W[k], rows)
 			})
 		}
 	}
+	w = s.listed(w)
 	for _, turn := range []bool{false, true} {
 		shape := w.Shape
 		if turn {
@@ -189,6 +186,28 @@ func (s *search) weightOf(name string) (order.Weight, bool) {
 		}
 	}
 	return order.Weight{}, false
+}
+
+// listed is a weight with its shape in the order, which is larger where a search looks at some rows of it.
+func (s *search) listed(w order.Weight) order.Weight {
+	if all, ok := s.weightOf(w.Name); ok {
+		return all
+	}
+	return w
+}
+
+// sameRows returns those rows of another matrix that the search has kept of its own matrix. It is nil if the two matrices have different sizes.
+func sameRows(own, other program.Rows) program.Rows {
+	if some, ok := own.(interface {
+		Of(all program.Rows) program.Rows
+	}); ok {
+		other = some.Of(other)
+	}
+	a, b := other.Size()
+	if x, y := own.Size(); a != x || b != y {
+		return nil
+	}
+	return other
 }
 
 // shaped lists a weight of each other role than that of one, of a shape: of the layer where it has a layer, and of each layer where it has none.

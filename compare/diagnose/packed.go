@@ -110,16 +110,14 @@ func (s *search) repacked(e *Entry, groups int, split bool) *program.Edited {
 				of.own = n
 			}
 		}
-		if a, b := of.Size(); k == 0 {
-			if x, y := e.Call.W[k].Size(); a != x || b != y { // some rows alone are kept of it
-				return nil
-			}
-		}
+		var other program.Rows = of
 		if len(w.Shape) == 1 {
-			ed.OtherWeight(at, bias{of})
-		} else {
-			ed.OtherWeight(at, of)
+			other = bias{of}
 		}
+		if other = sameRows(e.Call.W[k], other); other == nil {
+			return nil
+		}
+		ed.OtherWeight(at, other)
 	}
 	return ended(ed)
 }
@@ -195,7 +193,7 @@ func (b bias) Row(dst []float64, _ int) error {
 // or one begins where another does.
 func (s *search) cuts() error {
 	for _, i := range leafSteps(s.first.signed(s.m), program.Matrix) {
-		w := s.first.Weights[s.first.Program.Steps[i].Index]
+		w := s.listed(s.first.Weights[s.first.Program.Steps[i].Index])
 		parts := s.beside(w.Name)
 		if len(parts) < 2 || len(parts) > 4 || len(s.first.Program.Of(program.Affine)) != 1 {
 			continue
@@ -350,7 +348,7 @@ func (s *search) recut(e *Entry, order []int, start int, which func(bias bool) b
 		} else if !which(bias) {
 			continue
 		}
-		q := &sequence{start: start, rows: w.Shape[0], bias: bias}
+		q := &sequence{start: start, rows: s.listed(w).Shape[0], bias: bias}
 		for _, n := range order {
 			if k >= len(parts[n].Weights) {
 				return nil
@@ -361,11 +359,11 @@ func (s *search) recut(e *Entry, order []int, start int, which func(bias bool) b
 			}
 			q.parts = append(q.parts, rows)
 		}
-		a, b := q.Size()
-		if x, y := e.Call.W[k].Size(); a != x || b != y { // some rows alone are kept of it
+		other := sameRows(e.Call.W[k], q)
+		if other == nil {
 			return nil
 		}
-		ed.OtherWeight(at, q)
+		ed.OtherWeight(at, other)
 	}
 	return ended(ed)
 }

@@ -180,7 +180,7 @@ func (c *config) weights(common Settings) (*AskedWeights, error) {
 func (c *config) common() (s Settings, err error) {
 	s = Defaults()
 	s.Model, s.Order, s.Program = c.path(c.Model), c.path(c.Order), c.path(c.Program)
-	if len(c.Map.Tensors)+len(c.Map.Weights)+len(c.Map.Fused) > 0 {
+	if len(c.Map.Tensors)+len(c.Map.Weights)+len(c.Map.Models)+len(c.Map.Fused) > 0 {
 		if s.table, err = mapping.New(c.name, c.Map, c.text); err != nil {
 			return s, err
 		}

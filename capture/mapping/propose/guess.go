@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/capture/mapping"
 )
@@ -15,7 +16,7 @@ func (p *proposer) byNames(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if t.settled || !r.freeFor(t) || !t.called(r.text) {
+			if t.settled || !r.freeFor(t) || !t.called(r.text) || p.betterCalled(t, r) {
 				continue
 			}
 			if ways := p.plainWays(t, r); len(ways) > 0 {
@@ -29,6 +30,15 @@ func (p *proposer) byNames(ctx context.Context) error {
 	return nil
 }
 
+// betterCalled reports whether another open tensor has a known name of an entry that comes earlier in the list of its names than this tensor's name.
+func (p *proposer) betterCalled(t *template, r *role) bool {
+	mine := t.rank(r.text)
+	return slices.ContainsFunc(p.open, func(o *template) bool {
+		rank := o.rank(r.text)
+		return !o.settled && rank >= 0 && rank < mine && r.freeFor(o) && len(p.plainWays(o, r)) > 0
+	})
+}
+
 // way is a form of a tensor in an arrangement.
 type way struct {
 	f   *form
@@ -36,7 +46,7 @@ type way struct {
 }
 
 // plainWays are the ways to take a tensor for an entry by the shapes of most layers, without rotary pairs as neighbours. Of a form whose axes are in the
-// order of the entry's, that way is the only one.
+// order of the entry's, that way is the only one. An axis is not taken apart where the axes are the entry's but for axes of 1: nothing but values says more.
 func (p *proposer) plainWays(t *template, r *role) []way {
 	var list []way
 	for _, f := range t.forms {
@@ -49,6 +59,9 @@ func (p *proposer) plainWays(t *template, r *role) []way {
 		if i := slices.IndexFunc(ways, func(w fitting) bool { return w.same }); i >= 0 {
 			ways = ways[i : i+1]
 		}
+		if slices.ContainsFunc(ways, func(w fitting) bool { return w.inOrder() }) {
+			ways = slices.DeleteFunc(ways, func(w fitting) bool { return strings.Contains(w.axes, "(") })
+		}
 		for _, w := range ways {
 			list = append(list, way{f, w.arrangement})
 		}
@@ -60,6 +73,13 @@ func (p *proposer) plainWays(t *template, r *role) []way {
 		}
 	}
 	return slices.DeleteFunc(list, func(w way) bool { return w.f.join == joinAxis && w.how.distance() > nearest })
+}
+
+// inOrder reports whether an arrangement only adds or drops axes of size 1.
+func (a arrangement) inOrder() bool {
+	left, right, _ := strings.Cut(a.axes, "->")
+	one := func(word string) bool { return word == "1" }
+	return !strings.Contains(a.axes, "(") && slices.Equal(slices.DeleteFunc(strings.Fields(left), one), slices.DeleteFunc(strings.Fields(right), one))
 }
 
 // byName takes the one way there is to take a tensor for an entry whose name it has, or offers all of them.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/capture/mapping"
 )
@@ -55,6 +56,27 @@ func (p *proposer) take(t *template, f *form, roles []*role, l Line) error {
 		return nil
 	}
 	return p.computed.take(t, lines)
+}
+
+// leaveOut adds a line for each tensor whose name is that of an entry for which another tensor has been found. Without the line the two would have the same name.
+func (p *proposer) leaveOut() {
+	for _, pair := range p.pairs {
+		r := pair.r
+		for _, h := range r.held {
+			if h.by.settled || !pair.t.inPass(h.pass) {
+				continue
+			}
+			text, _, _ := strings.Cut(h.by.text, "#")
+			alike := slices.DeleteFunc(slices.Clone(p.open), func(t *template) bool { return t.text != text && !strings.HasPrefix(t.text, text+"#") })
+			if slices.ContainsFunc(alike, func(t *template) bool { return t.settled }) {
+				text, alike = h.by.text, []*template{h.by}
+			}
+			for _, t := range alike {
+				t.settled = true
+			}
+			p.out.Lines = append(p.out.Lines, Line{From: text, Why: "left out: " + pair.t.text + " is " + r.text, at: r.at})
+		}
+	}
 }
 
 // choose leaves what a tensor is to a person.

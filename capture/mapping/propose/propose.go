@@ -161,6 +161,7 @@ func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, r
 			return nil, err
 		}
 	}
+	p.leaveOut()
 	for _, q := range p.open {
 		if !q.settled {
 			p.out.Left = append(p.out.Left, q.text)

@@ -89,7 +89,12 @@ func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
 		if p.supposed+p.work-began > mostSupposed {
 			break
 		}
-		if t.settled || !operand.freeFor(t) || len(could) == 1 && could[0] == t || operand.alone && !p.turns().allow(t, operand.at) {
+		if t.settled || !operand.freeFor(t) || p.exchanged(t, operand) || len(could) == 1 && could[0] == t || operand.alone && !p.turns().allow(t, operand.at) {
+			continue
+		}
+		if unit, err := p.unitRows(t); err != nil {
+			return false, err
+		} else if unit && isNorm(r) { // it would be the same from the operand and from the norm of the operand
 			continue
 		}
 		for _, form := range t.forms {
@@ -124,6 +129,17 @@ func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
 		return false, err
 	}
 	return true, p.takeComputed(to, fmt.Sprintf("recomputed from %s: %s", from.t.text, to.counts()))
+}
+
+// exchanged reports whether a tensor has a known name of another free entry while a second open tensor has a known name of this entry. Then both keep their names: if the port
+// confuses the two, the comparison reports it.
+func (p *proposer) exchanged(t *template, r *role) bool {
+	if t.called(r.text) {
+		return false
+	}
+	of := func(t *template, r *role) bool { return r.freeFor(t) && t.called(r.text) && len(p.plainWays(t, r)) > 0 }
+	return slices.ContainsFunc(p.free, func(o *role) bool { return o != r && of(t, o) }) &&
+		slices.ContainsFunc(p.open, func(o *template) bool { return o != t && !o.settled && of(o, r) })
 }
 
 // mostSupposed is how much may be computed for pairs that are none: some ten seconds on two cores.
@@ -164,7 +180,10 @@ func (p *proposer) lacking(r *role) *role {
 			lacking = p.free[i]
 		}
 	}
-	return lacking
+	if lacking == nil {
+		return nil
+	}
+	return p.meant(lacking)
 }
 
 // behind follows caches, casts and identities back to the entry whose numbers they hand on: in the first pass a cache has the new keys, and a cast changes less than
@@ -214,7 +233,7 @@ func (p *proposer) matching(r *role, without *template, c *computed) (*fit, erro
 	r = p.meant(r)
 	var all []fit
 	for _, t := range p.open {
-		if t.settled || t == without || !r.freeFor(t) {
+		if t.settled || t == without || !r.openTo(t) || p.exchanged(t, r) {
 			continue
 		}
 		for _, form := range t.forms {

@@ -109,6 +109,11 @@ func (p *proposer) guesses() ([]guess, error) {
 			if !r.freeFor(t) || p.another(r) || p.echoes(r) || r.alone && !p.turns().allow(t, r.at) {
 				continue
 			}
+			if unit, err := p.unitRows(t); err != nil {
+				return nil, err
+			} else if unit && !isNorm(r) {
+				continue
+			}
 			ways := p.plainWays(t, r)
 			if len(ways) == 0 || ways[0].f.last || !ways[0].f.certain() {
 				continue

@@ -30,12 +30,19 @@ func (r *role) freeFor(t *template) bool {
 	return !r.taken && !slices.ContainsFunc(r.held, func(h held) bool { return h.by != t && t.inPass(h.pass) })
 }
 
+// openTo reports whether a tensor with the numbers of an entry may become that entry. A second tensor may have the entry's name without its numbers: it is then left out.
+// If the first tensor also has the name of an entry, the two may be exchanged, and both keep their names.
+func (r *role) openTo(t *template) bool { return r.freeFor(t) || !r.taken && !t.entitled }
+
 // roles lists the entries that no tensor of the dump has already.
 func (p *proposer) roles(fitted *capture.Trace) {
 	named := map[string][]held{}
 	for i, rec := range fitted.Records() {
 		if h := (held{p.of[i], rec.Pass}); rec.Firing == 0 { // what a line makes is the first of its name
 			named[rec.Name] = append(named[rec.Name], h)
+			if _, ok := p.list.Lookup(rec.Name); ok {
+				h.by.entitled = true
+			}
 		}
 	}
 	found := map[string]*role{}

@@ -6,10 +6,11 @@ import (
 )
 
 // aliases are names of entries in other engines, as patterns; {L} is the layer. Each stands behind the entry's own name, first those
-// that every family has. Sources: llama.cpp's graph (cb names), mlx-lm and Hugging Face modules, vLLM and SGLang, TransformerLens, the Gemma
+// that every family has; of several firings, the one that is meant where a dump has it. Sources: llama.cpp's graph (cb names), mlx-lm and Hugging Face modules, vLLM and SGLang, TransformerLens, the Gemma
 // implementation of Flax, Keras Hub, TensorRT-LLM.
 var aliases = map[string][]string{
-	"embed_tokens":                          {"embd", "inp_embd", "embed", "embedder", "token_embedding", "transformer.vocab_embedding", "hook_embed", "wte", "tok_embeddings"},
+	"embed_tokens":                          {"inp_scaled", "embd", "inp_embd", "embed", "embedder", "token_embedding", "transformer.vocab_embedding", "hook_embed", "wte", "tok_embeddings"},
+	"embed_tokens.lookup":                   {"embd"},
 	"layers.{L}.in":                         {"blocks.{L}.hook_resid_pre"},
 	"layers.{L}.input_layernorm":            {"attn_norm-{L}", "blocks.{L}.ln1.hook_normalized", "layer_{L}.pre_attention_norm", "decoder_block_{L}.pre_attention_norm", "layers.{L}.attention_norm"},
 	"layers.{L}.self_attn.q_proj":           {"Qcur-{L}#0", "blocks.{L}.attn.hook_q", "layer_{L}.attn.q_einsum", "layers.{L}.attention.wq", "layers.{L}.attention.query", "decoder_block_{L}.attention.query", "blk.{L}.attn_q"},
@@ -17,8 +18,10 @@ var aliases = map[string][]string{
 	"layers.{L}.self_attn.v_proj":           {"Vcur-{L}", "Vcur-{L}#0", "blocks.{L}.attn.hook_v", "layer_{L}.attn.v_einsum", "layers.{L}.attention.wv", "layers.{L}.attention.value", "decoder_block_{L}.attention.value", "blk.{L}.attn_v"},
 	"layers.{L}.self_attn.q_norm":           {"Qcur_normed-{L}", "layer_{L}.attn._query_norm"},
 	"layers.{L}.self_attn.k_norm":           {"Kcur_normed-{L}", "layer_{L}.attn._key_norm"},
-	"layers.{L}.self_attn.q_rope":           {"Qcur-{L}#1", "Qcur-{L}#2", "blocks.{L}.attn.hook_rot_q"},
-	"layers.{L}.self_attn.k_rope":           {"Kcur-{L}#1", "Kcur-{L}#2", "blocks.{L}.attn.hook_rot_k"},
+	"layers.{L}.self_attn.q_rope":           {"Qcur-{L}#3", "Qcur-{L}#2", "Qcur-{L}#1", "blocks.{L}.attn.hook_rot_q"},
+	"layers.{L}.self_attn.k_rope":           {"Kcur-{L}#3", "Kcur-{L}#2", "Kcur-{L}#1", "blocks.{L}.attn.hook_rot_k"},
+	"layers.{L}.self_attn.keys":             {"k_cache-{L}"},
+	"layers.{L}.self_attn.values":           {"v_cache-{L}"},
 	"layers.{L}.self_attn.scores":           {"blocks.{L}.attn.hook_attn_scores"}, // llama.cpp's kq has not the scale
 	"layers.{L}.self_attn.probs":            {"kq_soft_max-{L}", "blocks.{L}.attn.hook_pattern"},
 	"layers.{L}.self_attn.context":          {"kqv_out-{L}", "blocks.{L}.attn.hook_z"},

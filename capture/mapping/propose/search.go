@@ -41,7 +41,7 @@ func (p *proposer) byValues(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if !r.freeFor(t) || p.echoes(r) && !t.called(r.text) {
+			if !r.openTo(t) || p.echoes(r) && !t.called(r.text) {
 				continue
 			}
 			for _, form := range t.forms {
@@ -61,6 +61,12 @@ func (p *proposer) byValues(ctx context.Context) error {
 	})
 	for _, f := range all {
 		if f.t.settled || f.r.taken {
+			continue
+		}
+		if g := p.exchangedWith(f, all); g != nil {
+			if err := p.keepNames(f, *g); err != nil {
+				return err
+			}
 			continue
 		}
 		rivals, err := p.rivals(f, of[f.t])
@@ -93,6 +99,34 @@ func (p *proposer) byValues(ctx context.Context) error {
 			c.Lines = append(c.Lines, p.lines(g.t, g.f, []*role{g.r}, Line{Axes: g.how.axes, Why: g.why()})...)
 		}
 		p.choose(f.t, c)
+	}
+	return nil
+}
+
+// exchangedWith is the fit of the tensor that has the known name of f's entry, and has the values of the entry whose known name f's tensor has; nil for none.
+func (p *proposer) exchangedWith(f fit, all []fit) *fit {
+	if f.named {
+		return nil
+	}
+	fits := func(t *template, o *fit) bool {
+		return t.called(o.r.text) && slices.ContainsFunc(p.plainWays(t, o.r), func(w way) bool { return w.how == o.how })
+	}
+	for i := range all {
+		if g := &all[i]; g.t != f.t && !g.named && !g.t.settled && !g.r.taken && fits(f.t, g) && fits(g.t, &f) {
+			return g
+		}
+	}
+	return nil
+}
+
+// keepNames maps two tensors by their known names although each has the values of the other's entry. A port that exchanges them is wrong, and a map by values
+// would hide the place.
+func (p *proposer) keepNames(f, g fit) error {
+	for _, two := range [][2]fit{{f, g}, {g, f}} {
+		why := fmt.Sprintf("name; it has the values of %s, and %s has its values", two[0].r.text, two[1].t.text)
+		if err := p.take(two[0].t, two[0].f, []*role{two[1].r}, Line{Axes: two[1].how.axes, By: mapping.ByName, Why: why}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -15,18 +15,20 @@ import (
 
 // template is what the names of one tensor in all layers, and on all ranks, have in common: the pattern that a line of a map has.
 type template struct {
-	text    string
-	steps   bool // {S} is in it, the number of a pass
-	first   int  // the least S
-	from    int  // the number of the first layer: 0, or 1
-	forms   []*form
-	isKnown bool      // it needs no line
-	settled bool      // it has a line, or a choice
-	of      *template // that it was a part of before [proposer.alone]; nil for none
-	plain   []string
-	sources []capture.Source // of the first pass, of all layers and ranks
-	all     []*spelled       // of all passes
-	passes  map[int]bool
+	text     string
+	steps    bool // {S} is in it, the number of a pass
+	first    int  // the least S
+	from     int  // the number of the first layer: 0, or 1
+	forms    []*form
+	isKnown  bool      // it needs no line
+	settled  bool      // it has a line, or a choice
+	entitled bool      // it has the name of an entry, in another layout
+	unit     *bool     // see [proposer.unitRows]; nil where nobody has asked
+	of       *template // that it was a part of before [proposer.alone]; nil for none
+	plain    []string
+	sources  []capture.Source // of the first pass, of all layers and ranks
+	all      []*spelled       // of all passes
+	passes   map[int]bool
 }
 
 // inPass reports whether there is one in a pass.
@@ -51,16 +53,19 @@ func (t *template) has(role string) bool {
 }
 
 // called reports whether its name is a known one of a role.
-func (t *template) called(role string) bool {
+func (t *template) called(role string) bool { return t.rank(role) >= 0 }
+
+// rank is the position of its name in the list of the known names of a role: 0 for the role's own name, −1 if the list does not have it.
+func (t *template) rank(role string) int {
 	if t.has(role) {
-		return true
+		return 0
 	}
-	for _, name := range t.plain {
-		if slices.Contains(aliases[role], name) {
-			return true
+	for i, alias := range aliases[role] {
+		if slices.Contains(t.plain, alias) {
+			return i + 1
 		}
 	}
-	return false
+	return -1
 }
 
 var (

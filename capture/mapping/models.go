@@ -1,0 +1,54 @@
+package mapping
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Lines are the lines of a map for the models of one model_type.
+type Lines struct {
+	Tensors map[string]any `toml:"tensors"`
+}
+
+// forModel returns the map that applies to the model of a list: the lines for all models and those for its model_type. An engine may use one name for different
+// entries, or different layouts, in different families of models.
+func (m *Map) forModel(list *order.List) (*Map, error) {
+	if len(m.models) == 0 {
+		return m, nil
+	}
+	known := strings.Join(slices.Sorted(maps.Keys(m.models)), ", ")
+	if list == nil || list.Config == nil {
+		return nil, hint.Add(fmt.Errorf("%s: it has lines of %s, and which model this is is not known", m.name, known), "--model DIR names the checkpoint")
+	}
+	own, ok := m.models[list.Config.ModelType]
+	if !ok {
+		return nil, hint.Add(fmt.Errorf("%s: it has lines of %s, and none of %s", m.name, known, list.Config.ModelType),
+			fmt.Sprintf("a table [model.%s.tensors] has the lines of this model; an empty one says that it needs none", list.Config.ModelType))
+	}
+	all := *m
+	all.models, all.tensors = nil, slices.Concat(m.tensors, own)
+	return &all, nil
+}
+
+// checkModels refuses a table whose name cannot be a model_type, and a map with too many lines.
+func checkModels(t Tables) error {
+	all := len(t.Tensors)
+	for name, lines := range t.Models {
+		all += len(lines.Tensors)
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool {
+			return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		}) {
+			return hint.Add(errors.New("a table [model.NAME.tensors] has a name that is no model_type"), "model_type stands in config.json: llama, qwen3, gemma3_text")
+		}
+	}
+	if all > MaxRules {
+		return hint.Add(fmt.Errorf("%d lines in [tensors] and the tables of models: %d are allowed", all, MaxRules), oneLine)
+	}
+	return nil
+}
