@@ -104,11 +104,12 @@ func (s source) compareGoldens(w io.Writer, sample, write bool) error {
 	if !write {
 		return d.err()
 	}
+	var carried []reading
 	if d != nil {
-		is = d.lines
-		if err := addNames(d.carried); err != nil {
-			return err
-		}
+		is, carried = d.lines, d.carried
+	}
+	if err := addNames(found.Results, carried); err != nil {
+		return err
 	}
 	data, err := is.encode()
 	if err != nil {

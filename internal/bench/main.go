@@ -110,7 +110,7 @@ func (s source) measure() error {
 	}
 	results := found.Results
 	judged(results, read)
-	if err := os.WriteFile(filepath.Join("internal/bench", namesFile), []byte(listing(rekeyed(readNames, results), toRead(results))), 0o666); err != nil {
+	if err := addNames(results, toRead(results)); err != nil {
 		return err
 	}
 	text, err := render(found.About, results)
@@ -120,9 +120,9 @@ func (s source) measure() error {
 	return os.WriteFile(pagePath, text, 0o666)
 }
 
-// addNames adds names to those that were read, or have to be.
-func addNames(names []reading) error {
-	return os.WriteFile(filepath.Join("internal/bench", namesFile), []byte(listing(readNames, names)), 0o666)
+// addNames adds names to those that were read, or have to be. A name that was read by its sentence gets the key that results have for it.
+func addNames(results []result, names []reading) error {
+	return os.WriteFile(filepath.Join("internal/bench", namesFile), []byte(listing(rekeyed(readNames, results), names)), 0o666)
 }
 
 // found is what a measurement has shown, and when: a file in the folder of the runs.
