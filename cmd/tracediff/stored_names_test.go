@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A reference is on disk once: the trace beside the local one is the stored trace under another name. Its noise floor is found by each of these names, and for
-// a copy beside them.
+// A reference is on disk once: the trace beside the local one is the stored trace under another name. Its noise floor is found by each of these names, wherever the
+// command runs, by a symbolic link to them, and for a copy beside them.
 func TestAStoredReferenceHasItsFloorByEveryName(t *testing.T) {
 	t.Setenv("CI", "")
 	dir := filepath.Join(t.TempDir(), "d")
@@ -40,13 +40,26 @@ func TestAStoredReferenceHasItsFloorByEveryName(t *testing.T) {
 	}
 	const broken = "there is no noise floor"
 	must(t, os.WriteFile(only("references/*.floor.json"), []byte("broken"), 0o666))
-	for name, stored := range map[string]bool{stored: true, beside: true, copied: true, elsewhere: false} {
-		var out bytes.Buffer
-		if status := run([]string{"tracediff", "compare", local, name}, nil, &out, &out); status != exitMatch {
-			t.Errorf("%s: exit status %d:\n%s", name, status, out.String())
+	links := t.TempDir()
+	link := filepath.Join(links, "link.safetensors")
+	type named struct {
+		folder, name string // where the command runs; empty: where the test does
+		stored       bool
+	}
+	names := []named{{"", stored, true}, {"", beside, true}, {"", copied, true}, {"", elsewhere, false}, {dir, "reference.safetensors", true}, {filepath.Dir(stored), filepath.Base(stored), true}}
+	if err := os.Symlink(beside, link); err == nil { // Windows may forbid it
+		names = append(names, named{links, filepath.Base(link), true})
+	}
+	for _, c := range names {
+		if c.folder != "" {
+			t.Chdir(c.folder)
 		}
-		if looked := strings.Contains(out.String(), broken); looked != stored {
-			t.Errorf("%s: its stored floor was looked at: %v, want %v:\n%s", name, looked, stored, out.String())
+		var out bytes.Buffer
+		if status := run([]string{"tracediff", "compare", local, c.name}, nil, &out, &out); status != exitMatch {
+			t.Errorf("%s: exit status %d:\n%s", c.name, status, out.String())
+		}
+		if looked := strings.Contains(out.String(), broken); looked != c.stored {
+			t.Errorf("%s in %s: its stored floor was looked at: %v, want %v:\n%s", c.name, c.folder, looked, c.stored, out.String())
 		}
 	}
 }

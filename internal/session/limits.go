@@ -97,10 +97,18 @@ func noiseFloor(ctx context.Context, e *Env, local, ref *capture.Trace, stored *
 	return readFloor(path)
 }
 
-// storedTrace finds the stored reference that holds the trace at a path. It asks the store in the folder of the path, the store that the path is part of, and
-// the store of this session. It returns nil if the trace was not stored.
+// storedTrace finds the stored reference that holds the trace at a path. It asks the store in the folder of the file, the store that the file is part of, and
+// the store of this session. The file of a symbolic link is the one that the link leads to. It returns nil if the trace was not stored.
 func storedTrace(e *Env, path string) (*reference.Entry, error) {
-	dir := filepath.Dir(path)
+	file := path
+	if there, err := filepath.EvalSymlinks(path); err == nil {
+		file = there
+	}
+	file, err := filepath.Abs(file) // the folder above "." is not "."
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(file)
 	for _, traces := range []string{dir, filepath.Dir(dir), e.Dir} {
 		found, err := reference.NewStore(traces).Of(path)
 		if found != nil || err != nil {
