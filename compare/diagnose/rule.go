@@ -61,7 +61,7 @@ func (s *search) finding() (*Finding, error) {
 		if o.class > best.class && (rewords(o.class) || o.class == program.Constant) || o.weak && !best.weak {
 			continue
 		}
-		if !slices.ContainsFunc(said, name.same) && len(f.Aliases) < maxAliases {
+		if !slices.ContainsFunc(said, name.reads) && len(f.Aliases) < maxAliases {
 			said = append(said, name)
 			f.Aliases = append(f.Aliases, name.Text())
 		}
