@@ -174,7 +174,7 @@ func (s source) finds(name string, m made) (f found, err error) {
 	return f, nil
 }
 
-// left are the runs of which nothing was found yet.
+// left are the runs that have no result yet.
 func (f *found) left(runs []run) []run {
 	have := map[string]bool{}
 	for i := range f.Results {
