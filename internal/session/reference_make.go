@@ -188,14 +188,16 @@ func follow(p Progress, bytes func() int64, all float64) (stop func()) {
 	const mega = 1e6
 	steps := max(int(min(all, 1e15)/mega), 1)
 	done, ended := make(chan struct{}), make(chan struct{})
+	show := func() { p.Step(0, 1, min(int(bytes()/mega), steps), steps) }
 	go func() {
 		defer close(ended)
 		tick := time.NewTicker(followEvery)
 		defer tick.Stop()
 		for {
-			p.Step(0, 1, min(int(bytes()/mega), steps), steps)
+			show()
 			select {
 			case <-done:
+				show() // what was written since
 				return
 			case <-tick.C:
 			}
