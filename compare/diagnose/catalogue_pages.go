@@ -97,7 +97,7 @@ var (
 		{Anchor: "attention-soft-cap", Roles: scored, If: ofFunction},
 		{Anchor: "attention-scale", Roles: attended, If: of(TheFactor, TheDivisor)},
 		{Anchor: "attention-scale", Roles: scored, If: of(TheFactor, TheDivisor)},
-		{Anchor: "laurel", Roles: stream, If: of(TheDivisor)},
+		{Anchor: "laurel", Roles: stream, If: divides},
 		{Anchor: "inverted-norm", Roles: norms, If: of(TheRoot)},
 		{Anchor: "one-plus-the-weight", Roles: norms, If: of(TheAddend)},
 		{Anchor: "missing-rotation", Roles: rotated},
@@ -118,7 +118,7 @@ var (
 		{Anchor: "attention-scale", Roles: attended, If: of(TheFactor, TheDivisor)},
 		{Anchor: "attention-scale", Roles: scored, If: of(TheFactor, TheDivisor)},
 		{Anchor: "one-plus-the-weight", Roles: norms, If: of(TheAddend)},
-		{Anchor: "missing-norm", Roles: norms},
+		{Anchor: "missing-norm", Roles: norms}, {Anchor: "laurel", Roles: stream, If: divides},
 		{Anchor: "logit-soft-cap", Roles: `^logits$`, If: ofFunction},
 		{Anchor: "logit-scale", Roles: heads, If: of(TheFactor)},
 	}
@@ -141,7 +141,8 @@ var (
 		{Anchor: "keys-cached-before-rotation", Roles: caches, If: by(`(k_norm|k_proj)`)},
 		{Anchor: "crossed-projections", Roles: caches},
 		{Anchor: "rotary-before-norm", Roles: norms, If: by(`rope`)},
-		{Anchor: "gate-and-up", Roles: gated},
+		{Anchor: "one-plus-the-weight", Roles: norms, If: forPlusOne},
+		{Anchor: "activation", Roles: functions, If: ofFunction}, {Anchor: "gate-and-up", Roles: gated},
 		{Anchor: "source-of-the-residual", Roles: stream},
 	}
 	codedPages = []Page{
@@ -173,6 +174,12 @@ func by(name string) func(Mistake) bool {
 	fits := pattern(name)
 	return func(m Mistake) bool { return fits().MatchString(m.By.Name) }
 }
+
+// divides is for a division by a number that is left out or taken twice, with another step or without.
+func divides(m Mistake) bool { return m.Of.Kind == TheDivisor || m.By.Kind == TheDivisor }
+
+// forPlusOne is for a step that should read the weight with 1 added.
+func forPlusOne(m Mistake) bool { return strings.HasSuffix(m.For.Name, "1+w") }
 
 // aStream is for another stream that is read.
 func aStream(m Mistake) bool { return m.Axis == "stream" || m.By.Item.Has }
