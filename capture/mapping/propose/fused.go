@@ -16,15 +16,9 @@ func (p *proposer) fused(ctx context.Context) error {
 		if t.settled {
 			continue
 		}
-		var possible []cutting
-		for _, group := range fused {
-			for _, f := range t.forms {
-				cuts, err := p.cuttings(ctx, t, f, group)
-				if err != nil {
-					return err
-				}
-				possible = append(possible, cuts...)
-			}
+		possible, err := p.allCuttings(ctx, t, false)
+		if err != nil {
+			return err
 		}
 		proven := slices.DeleteFunc(slices.Clone(possible), func(c cutting) bool { return c.good == 0 })
 		switch {
@@ -46,6 +40,20 @@ func (p *proposer) fused(ctx context.Context) error {
 	return nil
 }
 
+// allCuttings are the cuttings of all forms into all groups. If taken is true, the entries of a group have tensors; otherwise they are free.
+func (p *proposer) allCuttings(ctx context.Context, t *template, taken bool) (all []cutting, err error) {
+	for _, group := range fused {
+		for _, f := range t.forms {
+			cuts, err := p.cuttings(ctx, t, f, group, taken)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, cuts...)
+		}
+	}
+	return all, nil
+}
+
 // cutting is a way to cut a tensor.
 type cutting struct {
 	Line
@@ -57,8 +65,8 @@ type cutting struct {
 
 // cuttings are the ways to cut a form of a tensor into a group of entries, by its shape. What ranks have is cut on each of them, and
 // the parts stand behind each other; other joins of fused tensors are not looked for.
-func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []string) ([]cutting, error) {
-	roles, widths := p.widths(t, f, group)
+func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []string, taken bool) ([]cutting, error) {
+	roles, widths := p.widths(t, f, group, taken)
 	if roles == nil || f.last || f.join == mapping.JoinSum {
 		return nil, nil
 	}
@@ -128,21 +136,28 @@ func (p *proposer) sources() (all []source) {
 	return all
 }
 
-// widths are the entries of a group that no tensor has yet, and how wide each is; nil where one is not free, or has other axes.
-func (p *proposer) widths(t *template, f *form, group []string) (roles []*role, widths []int) {
+// widths are the entries of a group and the width of each; nil if one has other axes, or has a tensor where taken is false, or has no tensor where taken is true.
+func (p *proposer) widths(t *template, f *form, group []string, taken bool) (roles []*role, widths []int) {
 	layer := slices.Min(keysOf(f.layers))
 	for _, text := range group {
-		i := slices.IndexFunc(p.free, func(r *role) bool {
+		of := p.free
+		if taken {
+			of = p.roled
+		}
+		i := slices.IndexFunc(of, func(r *role) bool {
+			if taken {
+				return r.text == text && r.taken
+			}
 			return r.text == text && r.freeFor(t) && !slices.ContainsFunc(r.held, func(h held) bool { return h.by == t })
 		})
 		if i < 0 {
 			return nil, nil
 		}
-		e := p.free[i].layers[layer]
+		e := of[i].layers[layer]
 		if e == nil || len(e.Shape) != 3 {
 			return nil, nil
 		}
-		roles, widths = append(roles, p.free[i]), append(widths, p.want(e)[2])
+		roles, widths = append(roles, of[i]), append(widths, p.want(e)[2])
 	}
 	return roles, widths
 }

@@ -41,7 +41,7 @@ func (t *template) oneByOne(f *form, l Line, unfit []int) (list []Line) {
 func (p *proposer) take(t *template, f *form, roles []*role, l Line) error {
 	lines := p.lines(t, f, roles, l)
 	p.out.Lines = append(p.out.Lines, lines...)
-	t.settled = true
+	t.settled, t.lined = true, true
 	for _, r := range roles {
 		r.taken = true
 		for layer, e := range r.layers {

@@ -20,6 +20,8 @@ type Proposal struct {
 	Lines   []Line
 	Choices []Choice
 	Swapped []Line   // of tensors that have each other's names, or are wrong
+	Copies  []Copy   // of tensors that have a name already
+	Others  []string // patterns of tensors that are no entries
 	Left    []string // patterns of what fits nothing
 	Known   int      // tensors that need no line
 
@@ -97,7 +99,7 @@ func Map(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *c
 
 // proposed is Map for one reading of a dump that is a list: its elements are passes, or not. past are the tokens before the first pass.
 func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, o Options, past int, passes bool) (*Proposal, error) {
-	p := &proposer{inPasses: passes, list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: mapping.SizesOf(list), named: map[string]bool{}, valued: map[string]float64{}, tried: map[string]bool{}}
+	p := &proposer{inPasses: passes, list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: mapping.SizesOf(list), named: map[string]bool{}, valued: map[string]float64{}, tried: map[string]bool{}, contents: map[int]string{}}
 	if len(p.passes) == 0 && ref != nil {
 		p.passes = passesOf(ref)
 	}
@@ -137,6 +139,7 @@ func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, r
 		return nil, err
 	}
 	p.roles(fitted)
+	p.roled = slices.Clone(p.free)
 	if err := p.note(fitted); err != nil {
 		return nil, err
 	}
@@ -146,7 +149,7 @@ func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, r
 	for _, q := range p.open {
 		q.addLastRows(p.tokens)
 	}
-	steps := []func(context.Context) error{p.byValues, p.byComputing, p.fused, p.byComputing, p.byNames, p.byComputing, p.byRest, p.byConsumers, p.alone, p.byValues, p.byComputing, p.byRest, p.byConsumers, p.together, p.byShapes}
+	steps := []func(context.Context) error{p.byValues, p.byComputing, p.fused, p.byComputing, p.byNames, p.byComputing, p.byRest, p.byConsumers, p.alone, p.byValues, p.byComputing, p.byRest, p.byConsumers, p.together, p.copies, p.byShapes}
 	for k, step := range steps {
 		p.looking = func(name string) {
 			if o.Tell != nil {
@@ -157,14 +160,49 @@ func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, r
 			return nil, err
 		}
 	}
+	whole := p.whole()
 	for _, q := range p.open {
-		if !q.settled {
+		switch {
+		case !q.settled && whole && !p.soundsLike(q):
+			p.out.Others = append(p.out.Others, q.text)
+		case !q.settled:
 			p.out.Left = append(p.out.Left, q.text)
 		}
 	}
 	slices.SortStableFunc(p.out.Lines, func(a, b Line) int { return a.at - b.at })
 	return &p.out, nil
 }
+
+// whole reports whether no tensor can be a wrong entry: the dump has the reference's values in what is computed from each entry that no tensor has. The other tensors are then steps
+// inside of entries.
+func (p *proposer) whole() bool {
+	found := false
+	for _, r := range p.free {
+		if r.taken || p.echoes(r) || p.another(r) {
+			continue
+		}
+		for _, e := range r.layers {
+			if e.Op == nil || p.named[e.Name] {
+				continue
+			}
+			if !p.valuedBehind(e, 1, mostBehind) {
+				return false
+			}
+			found = true
+		}
+	}
+	return found && len(p.out.Choices) == 0
+}
+
+// soundsLike reports whether a tensor has the name and the shape of an entry that no tensor has.
+func (p *proposer) soundsLike(t *template) bool {
+	return slices.ContainsFunc(p.free, func(r *role) bool {
+		return r.freeFor(t) && alikeness(t.text, r.text) > mostAlike && len(p.plainWays(t, r)) > 0
+	})
+}
+
+// mostAlike is the alikeness above which a tensor is called like an entry.
+const mostAlike = 0.8
 
 // addLastRows adds the forms of a tensor that is too small for all tokens and may be the row of the last.
 func (t *template) addLastRows(tokens int) {
@@ -192,6 +230,7 @@ type proposer struct {
 	of     []*template    // by tensor
 	open   []*template    // some are settled
 	free   []*role        // some are taken
+	roled  []*role        // all that were free at first
 	sizes  map[string]int // those that layouts may leave out
 	ways   map[string][]arrangement
 	out    Proposal
@@ -204,6 +243,7 @@ type proposer struct {
 	named    map[string]bool    // the entries that have a tensor
 	valued   map[string]float64 // by entry with the values of the reference: how far they are
 	tried    map[string]bool    // pairs that are none
+	contents map[int]string     // by tensor, see [proposer.content]
 	turned   *turns             // see [proposer.turns]
 	inPasses bool               // the elements of a dump that is a list are passes
 	looking  func(name string)  // is told the name of the tensor, or of the entry, that is looked at

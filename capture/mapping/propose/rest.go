@@ -98,7 +98,12 @@ func (p *proposer) guesses() ([]guess, error) {
 				continue
 			}
 			ways := p.plainWays(t, r)
-			if len(ways) == 0 || ways[0].f.last || !ways[0].f.certain() {
+			if len(ways) == 0 || ways[0].f.last || !ways[0].f.certain() || !p.fitsLater(t, ways[0].f, r) {
+				continue
+			}
+			if other, err := p.meansAnother(t, r); err != nil {
+				return nil, err
+			} else if other {
 				continue
 			}
 			g := guess{way: ways[0], t: t, r: r, words: alikeness(t.text, r.text), between: ordered && p.isBetween(t, r), distance: math.Inf(1)}

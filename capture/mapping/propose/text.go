@@ -53,6 +53,24 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 			fmt.Fprintf(&b, "# %s # %s\n", l.text(), comment(l.Why))
 		}
 	}
+	if len(p.Copies) > 0 {
+		b.WriteString("\n# Each of these has the numbers of a tensor that has a name, and needs no line.\n")
+		for _, c := range p.Copies[:min(len(p.Copies), mostListed)] {
+			more := ""
+			if n := len(c.Of) - maxOffered; n > 0 {
+				more = fmt.Sprintf(" and %d more", n)
+			}
+			fmt.Fprintf(&b, "# %s: %s%s\n", tomlfile.Quote(c.From), quoted(c.Of[:min(len(c.Of), maxOffered)]), more)
+		}
+		listMore(&b, len(p.Copies))
+	}
+	if len(p.Others) > 0 {
+		b.WriteString("\n# None of these is an entry, or has its shape: what the dump computes from each entry without a tensor is right. They are not compared.\n")
+		for _, name := range p.Others[:min(len(p.Others), mostListed)] {
+			fmt.Fprintf(&b, "# %s\n", tomlfile.Quote(name))
+		}
+		listMore(&b, len(p.Others))
+	}
 	if len(p.Left) > 0 {
 		b.WriteString("\n# Left: nothing tells what these are. They are not compared.\n")
 		for _, name := range p.Left {
@@ -63,15 +81,20 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 	return err
 }
 
+// mostListed bounds the names that need nothing, and are listed: a graph of nodes has thousands.
+const mostListed = 40
+
+func listMore(b *strings.Builder, n int) {
+	if n > mostListed {
+		fmt.Fprintf(b, "# ... and %d more\n", n-mostListed)
+	}
+}
+
 // text is the line as TOML.
 func (l Line) text() string {
 	to := tomlfile.Quote(l.To[0])
 	if len(l.To) > 1 {
-		var all []string
-		for _, name := range l.To {
-			all = append(all, tomlfile.Quote(name))
-		}
-		to = "[" + strings.Join(all, ", ") + "]"
+		to = "[" + quoted(l.To) + "]"
 	}
 	var fields []string
 	for _, f := range [][2]string{{"axes", l.Axes}, {"split", l.Split}, {"join", l.Join}, {"ring", l.Ring}, {"pass", l.Pass}, {"rows", l.Rows}, {"by", l.By}} {
@@ -83,6 +106,15 @@ func (l Line) text() string {
 		return tomlfile.Quote(l.From) + " = " + to
 	}
 	return tomlfile.Quote(l.From) + " = { " + strings.Join(append([]string{"to = " + to}, fields...), ", ") + " }"
+}
+
+// quoted is a list of names as TOML.
+func quoted(names []string) string {
+	var all []string
+	for _, name := range names {
+		all = append(all, tomlfile.Quote(name))
+	}
+	return strings.Join(all, ", ")
 }
 
 // comment is a text that stays in its line.
