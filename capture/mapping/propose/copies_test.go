@@ -174,3 +174,27 @@ func TestTensorsThatAreNoEntries(t *testing.T) {
 		}
 	}
 }
+
+// To a trace with a manifest nothing adds the batch axis: the line does.
+func TestABatchAxisThatATraceLacks(t *testing.T) {
+	trace, list := mappingtest.Golden(t, "gemma3-tiny/prefill.float32")
+	dump, weights := wrongPort(t, "gemma3-tiny", trace, list, "", nil)
+	for _, status := range []capture.Status{"", capture.StatusComplete} {
+		dump, err := capture.Assemble("dump", dump.Sources(), capture.Manifest{Status: status}, true, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := propose.Map(t.Context(), dump, dump, list, trace, propose.Options{Weights: weights})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range p.Lines {
+			if (l.Axes != "") != (status != "") {
+				t.Errorf("status %q: %s = %s, axes %q", status, l.From, l.To, l.Axes)
+			}
+		}
+		if len(p.Lines) != len(ownNames) {
+			t.Errorf("status %q: %d lines, left %v", status, len(p.Lines), p.Left)
+		}
+	}
+}

@@ -173,37 +173,6 @@ func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, r
 	return &p.out, nil
 }
 
-// whole reports whether no tensor can be a wrong entry: the dump has the reference's values in what is computed from each entry that no tensor has. The other tensors are then steps
-// inside of entries.
-func (p *proposer) whole() bool {
-	found := false
-	for _, r := range p.free {
-		if r.taken || p.echoes(r) || p.another(r) {
-			continue
-		}
-		for _, e := range r.layers {
-			if e.Op == nil || p.named[e.Name] {
-				continue
-			}
-			if !p.valuedBehind(e, 1, mostBehind) {
-				return false
-			}
-			found = true
-		}
-	}
-	return found && len(p.out.Choices) == 0
-}
-
-// soundsLike reports whether a tensor has the name and the shape of an entry that no tensor has.
-func (p *proposer) soundsLike(t *template) bool {
-	return slices.ContainsFunc(p.free, func(r *role) bool {
-		return r.freeFor(t) && alikeness(t.text, r.text) > mostAlike && len(p.plainWays(t, r)) > 0
-	})
-}
-
-// mostAlike is the alikeness above which a tensor is called like an entry.
-const mostAlike = 0.8
-
 // addLastRows adds the forms of a tensor that is too small for all tokens and may be the row of the last.
 func (t *template) addLastRows(tokens int) {
 	for _, f := range t.forms {
@@ -344,7 +313,13 @@ func (p *proposer) arrangements(have, want []int, letters string, parts cut) []a
 	key := fmt.Sprint(have, want, letters, parts)
 	ways, ok := p.ways[key]
 	if !ok {
-		if ways = arrangements(have, want, letters, p.sizes, parts); len(p.ways) == 0 || len(p.ways) > 1<<14 {
+		ways = arrangements(have, want, letters, p.sizes, parts)
+		for i := range ways {
+			if w := &ways[i]; w.axes == "" && len(have) < len(want) && p.trace.Status() != "" { // to a trace with a manifest nothing adds axes
+				w.axes = w.whole
+			}
+		}
+		if len(p.ways) == 0 || len(p.ways) > 1<<14 {
 			p.ways = map[string][]arrangement{}
 		}
 		p.ways[key] = ways
