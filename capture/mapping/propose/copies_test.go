@@ -198,3 +198,29 @@ func TestABatchAxisThatATraceLacks(t *testing.T) {
 		}
 	}
 }
+
+// Where no value is in reach, and nothing is computed, the names decide. Each line says so.
+func TestNamesAlone(t *testing.T) {
+	trace, list := mappingtest.Golden(t, "gemma3-tiny/prefill.float32")
+	dump, _ := wrongPort(t, "gemma3-tiny", trace, list, "layers.{L}.self_attn.?_proj", func(x []float64, _ func(string) []float64) {
+		for i := range x {
+			x[i] *= 1 + 0.3*math.Sin(float64(7*i))
+		}
+	})
+	p, err := propose.Map(t.Context(), dump, dump, list, trace, propose.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := map[string]string{}
+	for _, names := range ownNames {
+		right[names[0]] = names[1]
+	}
+	for _, l := range p.Lines {
+		if value := strings.HasPrefix(l.Why, "values: "); l.To[0] != right[l.From] || value == (l.By == "guess") {
+			t.Errorf("%s is %s by %q, want %s: %s", l.From, l.To, l.By, right[l.From], l.Why)
+		}
+	}
+	if len(p.Lines) != len(ownNames) || p.Open() > 0 {
+		t.Errorf("%d lines, %d open", len(p.Lines), p.Open())
+	}
+}
