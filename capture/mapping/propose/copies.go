@@ -77,7 +77,8 @@ func (p *proposer) copies(ctx context.Context) error {
 	return nil
 }
 
-// parts are the tensors that one has behind each other: a graph has query, key and value as one, and then apart. It is empty for a tensor that is not so.
+// parts are the tensors with a name whose elements one tensor has, one part after the other: in a graph the product of query, key and value is one tensor, and is then split. It is
+// empty for any other tensor.
 func (p *proposer) parts(ctx context.Context, t *template) ([]string, error) {
 	cuts, err := p.allCuttings(ctx, t, true)
 	if err != nil || p.computed == nil {
@@ -104,8 +105,8 @@ func (p *proposer) parts(ctx context.Context, t *template) ([]string, error) {
 	return nil, nil
 }
 
-// content is a text that two tensors of a dump share only if they have the same elements in the same order, in the same pass. It is "" for a tensor whose elements are all equal, for
-// one that is too large, and for one that is no float.
+// content is a text of a tensor. Two tensors have the same text only if they are of one pass and have the same elements in the same order. The text is "" if all elements are equal,
+// if there are too many, and if they are no floats.
 func (p *proposer) content(t *template, x *spelled) (string, error) {
 	if text, ok := p.contents[x.at]; ok {
 		return text, nil
@@ -145,8 +146,8 @@ func (p *proposer) isCopy(a, b *template) (bool, error) {
 	return true, nil
 }
 
-// meansAnother reports whether a tensor is a copy of one that has a name, and is not called more like an entry than like that one: it is the same result once more. A port that leaves
-// an operation out has copies, too, which are called like the entry that it leaves out.
+// meansAnother reports whether a tensor is a copy of a tensor with an entry, and its name is not more like r than like that entry: the dump has one result twice. A port that leaves an
+// operation out has a copy, too, but its name is more like the entry of that operation.
 func (p *proposer) meansAnother(t *template, r *role) (bool, error) {
 	for _, o := range p.pairs {
 		if alikeness(t.text, o.r.text) < alikeness(t.text, r.text) {

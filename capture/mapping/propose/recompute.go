@@ -136,8 +136,8 @@ func (p *proposer) suppose(from *fit, r *role) (*couple, error) {
 	return &couple{from, to, apart}, err
 }
 
-// surest is the couple with the most layers and the least error. Often several have these: a norm takes each head by itself, so that any order of heads gives the same error. Then the
-// operand that is nearest to its entry is taken, if the next one is twice as far away. It is nil if none is.
+// surest is the couple with the most layers and the least error. Often several couples have these: a norm normalises head after head, so that any order of heads gives the same error.
+// Then the operand that is nearest to its entry decides, if the next operand is twice as far away. Otherwise it is nil.
 func (p *proposer) surest(all []couple) (*couple, error) {
 	slices.SortStableFunc(all, func(a, b couple) int {
 		return cmp.Or(b.to.good-a.to.good, cmp.Compare(a.to.error, b.to.error))
@@ -206,7 +206,7 @@ func (p *proposer) fitting(r *role) []*template {
 	})
 }
 
-// lacking is the free entry that an entry reads, the only one. If the entry reads several, it is the only one that cannot be computed. Otherwise it is nil.
+// lacking is the only free entry that an entry reads. If an entry reads several free entries, lacking is the only one of them that cannot be computed. Otherwise it is nil.
 func (p *proposer) lacking(r *role) (*role, error) {
 	var all, unknown []*role
 	for _, layer := range keysOf(r.layers) {
