@@ -211,13 +211,17 @@ func spellGroups(groups [][]atom) string {
 	return strings.Join(words, " ")
 }
 
-// spellSized writes an item of the left side of a layout. Of several atoms all sizes but the last are written, and that one where a model
-// gives its name another size.
+// spellSized writes an item of the left side of a layout. Of several atoms the size of one is left out, unless a model gives its name a different size: that of the tokens, whose
+// number changes from pass to pass, or else that of the last atom.
 func spellSized(group []atom, sizes map[string]int) string {
+	open := slices.IndexFunc(group, func(a atom) bool { return a.name == "t" })
+	if open < 0 {
+		open = len(group) - 1
+	}
 	var words []string
 	for i, a := range group {
 		text := a.name
-		if n := sizes[a.name]; len(group) > 1 && (i < len(group)-1 || n > 0 && n != a.size) {
+		if n := sizes[a.name]; len(group) > 1 && (i != open || n > 0 && n != a.size) {
 			text = fmt.Sprintf("%s:%d", a.name, a.size)
 		}
 		words = append(words, text)
