@@ -227,7 +227,7 @@ type begun struct {
 	x  *spelled
 }
 
-// starts has the tensors of all originals by what they begin with, one of those that are alike.
+// starts lists the tensors of all originals by their first bytes. Of tensors with the same bytes it lists one.
 func (p *proposer) starts(ctx context.Context) (map[inPass][]begun, error) {
 	all := map[inPass][]begun{}
 	for _, o := range p.originals() {
@@ -283,8 +283,8 @@ func (p *proposer) originalsOf(ctx context.Context, t *template, there map[inPas
 	return all, nil
 }
 
-// parts are the tensors with a name whose elements one tensor has, one part after the other: in a graph the product of query, key and value is one tensor, and is then split. It is
-// empty for any other tensor.
+// parts are the originals whose elements one tensor has, one original after the other: a graph has query, key and value in one tensor, and then splits that tensor. parts is empty
+// for any other tensor.
 func (p *proposer) parts(ctx context.Context, t *template) ([]string, error) {
 	if p.computed == nil {
 		return nil, nil

@@ -14,7 +14,7 @@
 //   - copies: a tensor with the bytes of one that has an entry is left out;
 //   - by shapes: what is left is a choice, where there is no reference.
 //
-// What is left is nothing to decide where no entry without a tensor can be wrong.
+// If no entry without a tensor can be wrong, a person has nothing to decide for the tensors that are still open.
 //
 // The first three prove a line. The others guess: such a line has by = "guess" or "name", see [mapping.ByGuess].
 package propose

@@ -100,15 +100,9 @@ func (p *Proposal) orPasses(other *Proposal) *Proposal {
 			add(c.From, c.Lines, c.More, reading.why)
 		}
 	}
-	for _, c := range other.Copies { // it is left out where it is a copy in both readings
-		key := elementOf(c.From)
-		if _, ok := at[key]; ok {
-			continue
-		}
-		if slices.ContainsFunc(p.Copies, func(o Copy) bool { return elementOf(o.From) == key }) {
+	for _, c := range other.Copies {
+		if _, ok := at[elementOf(c.From)]; !ok {
 			out.Copies = append(out.Copies, c)
-		} else {
-			out.Left = append(out.Left, c.From)
 		}
 	}
 	for _, name := range other.Left {

@@ -193,7 +193,7 @@ func (p *proposer) sameNumbers(a, b *form) (same bool, err error) {
 	return same, nil
 }
 
-// sortedApart is the distance of the sorted numbers of a tensor of the dump and of another one, which is read by by; +Inf where one has no numbers that tell.
+// sortedApart is the distance of the sorted numbers of x, a tensor of the dump, from those of y, which the reader by reads. It is +Inf if one has no numbers to be compared.
 func (p *proposer) sortedApart(x, y tensor, by *reader) (float64, error) {
 	l, err := p.local.of(x)
 	if l == nil || err != nil {

@@ -237,13 +237,6 @@ func (p *proposer) written() bool {
 	return all >= 10 && 10*up >= 9*all
 }
 
-// pairing is a tensor that has become an entry.
-type pairing struct {
-	t     *template
-	r     *role // the first of several
-	lines []Line
-}
-
 // isBetween reports whether an entry stands between those of the tensors written before and after one.
 func (p *proposer) isBetween(t *template, r *role) bool {
 	x := t.all[0]
