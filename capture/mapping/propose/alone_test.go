@@ -128,8 +128,8 @@ func TestANearTensorIsNoGuess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Lines) != len(ownNames) || !slices.Equal(p.Left, []string{"seen"}) {
-		t.Errorf("%d lines, left: %v", len(p.Lines), p.Left)
+	if len(p.Lines) != len(ownNames) || !slices.Equal(p.Others, []string{"seen"}) || p.Open() > 0 {
+		t.Errorf("%d lines, others %v, left %v", len(p.Lines), p.Others, p.Left)
 	}
 }
 

@@ -18,6 +18,7 @@ type arrangement struct {
 	whole string // the layout of what the parts make, spelled also where only axes of 1 differ
 	pairs bool   // rotary pairs are neighbours
 	same  bool   // the axes are in the order of the entry's
+	still bool   // the elements are in the order of the entry's
 	odd   bool   // parts behind each other along an axis of theirs that is part of a wider one
 }
 
@@ -26,7 +27,8 @@ type cut struct{ axis, ranks int }
 
 // arrangements are the ways in which a tensor of shape have can hold an entry of shape want with these axes: its own order first, then
 // the others, then those with the pairs of the last axis as neighbours. An axis of want that is as wide as several heads may be several in have.
-// The layouts are those of each part, where have is made of parts. sizes are those that a layout may leave out.
+// The layouts are those of each part, where have is made of parts. sizes are those that a layout may leave out. Of the layouts of a whole tensor that keep the order of its
+// elements, only the first is listed: the others read the same entry.
 func arrangements(have, want []int, letters string, sizes map[string]int, parts cut) []arrangement {
 	if elementsOf(have) != elementsOf(want) || elementsOf(want) == 0 || len(want) == 0 || len(want) > maxAxes || len(letters) != len(want) {
 		return nil
@@ -35,7 +37,9 @@ func arrangements(have, want []int, letters string, sizes map[string]int, parts 
 	add := func(atoms [][]atom) {
 		for _, pairs := range []bool{false, true} {
 			for _, a := range arranged(have, atoms, pairs, parts, sizes) {
-				if !slices.ContainsFunc(list, func(b arrangement) bool { return b.axes == a.axes || b.same && a.same }) {
+				if !slices.ContainsFunc(list, func(b arrangement) bool {
+					return b.axes == a.axes || b.same && a.same || b.still && a.still && parts.ranks == 0
+				}) {
 					list = append(list, a)
 				}
 			}
@@ -122,7 +126,8 @@ func arranged(have []int, groups [][]atom, pairs bool, parts cut, sizes map[stri
 		}
 		whole, _ := merged(have, mine, cut{}, sizes)
 		right := " -> " + spellGroups(groups)
-		a := arrangement{axes: left + right, whole: whole + right, pairs: pairs, same: !pairs && trivial(order) && same(have, groups)}
+		a := arrangement{axes: left + right, whole: whole + right, pairs: pairs, still: !pairs && trivial(order)}
+		a.same = a.still && same(have, groups)
 		if a.same && parts.ranks == 0 {
 			a.axes = ""
 		}
@@ -211,13 +216,17 @@ func spellGroups(groups [][]atom) string {
 	return strings.Join(words, " ")
 }
 
-// spellSized writes an item of the left side of a layout. Of several atoms all sizes but the last are written, and that one where a model
-// gives its name another size.
+// spellSized writes an item of the left side of a layout. Of several atoms the size of one is left out, unless a model gives its name a different size: that of the tokens, whose
+// number changes from pass to pass, or else that of the last atom.
 func spellSized(group []atom, sizes map[string]int) string {
+	open := slices.IndexFunc(group, func(a atom) bool { return a.name == "t" })
+	if open < 0 {
+		open = len(group) - 1
+	}
 	var words []string
 	for i, a := range group {
 		text := a.name
-		if n := sizes[a.name]; len(group) > 1 && (i < len(group)-1 || n > 0 && n != a.size) {
+		if n := sizes[a.name]; len(group) > 1 && (i != open || n > 0 && n != a.size) {
 			text = fmt.Sprintf("%s:%d", a.name, a.size)
 		}
 		words = append(words, text)

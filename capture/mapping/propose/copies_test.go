@@ -89,6 +89,10 @@ func mappedAs(t *testing.T, p *propose.Proposal) {
 		got[l.From] = strings.Join(l.To, " ")
 		t.Log(l.From, l.To, l.Why)
 	}
+	for _, c := range p.Copies {
+		got[c.From] = ""
+		t.Log(c.From, c.Of)
+	}
 	for _, names := range moduleNames {
 		want := strings.Join(names[1:], " ")
 		if strings.HasPrefix(want, "[") {
@@ -98,8 +102,8 @@ func mappedAs(t *testing.T, p *propose.Proposal) {
 			t.Errorf("%s is %q, want %q", names[0], is, want)
 		}
 	}
-	if p.Open() > 0 || len(p.Lines) != len(moduleNames) {
-		t.Errorf("%d lines, %d patterns are open: %v", len(p.Lines), p.Open(), p.Left)
+	if p.Open() > 0 || len(p.Lines)+len(p.Copies) != len(moduleNames) {
+		t.Errorf("%d lines, %d copies, %d patterns are open: %v", len(p.Lines), len(p.Copies), p.Open(), p.Left)
 	}
 }
 

@@ -16,7 +16,7 @@ func (p *proposer) provenFused(ctx context.Context) (found bool, err error) {
 		if t.settled {
 			continue
 		}
-		possible, err := p.cuttingsOf(ctx, t)
+		possible, err := p.allCuttings(ctx, t, false)
 		if err != nil {
 			return found, err
 		}
@@ -40,7 +40,7 @@ func (p *proposer) fusedChoices(ctx context.Context) error {
 		if t.settled || !fusedNames.MatchString(t.text) {
 			continue
 		}
-		possible, err := p.cuttingsOf(ctx, t)
+		possible, err := p.allCuttings(ctx, t, false)
 		if err != nil {
 			return err
 		}
@@ -56,11 +56,11 @@ func (p *proposer) fusedChoices(ctx context.Context) error {
 	return nil
 }
 
-// cuttingsOf are the ways to cut a tensor into any group of entries.
-func (p *proposer) cuttingsOf(ctx context.Context, t *template) (all []cutting, err error) {
+// allCuttings are the cuttings of all forms into all groups. If taken is true, the entries of a group have tensors; otherwise they are free.
+func (p *proposer) allCuttings(ctx context.Context, t *template, taken bool) (all []cutting, err error) {
 	for _, group := range fused {
 		for _, f := range t.forms {
-			cuts, err := p.cuttings(ctx, t, f, group)
+			cuts, err := p.cuttings(ctx, t, f, group, taken)
 			if err != nil {
 				return nil, err
 			}
@@ -81,8 +81,8 @@ type cutting struct {
 
 // cuttings are the ways to cut a form of a tensor into a group of entries, by its shape. What ranks have is cut on each of them, and
 // the parts stand behind each other; other joins of fused tensors are not looked for.
-func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []string) ([]cutting, error) {
-	roles, widths := p.widths(t, f, group)
+func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []string, taken bool) ([]cutting, error) {
+	roles, widths := p.widths(t, f, group, taken)
 	if roles == nil || f.last || f.join == mapping.JoinSum {
 		return nil, nil
 	}
@@ -152,21 +152,28 @@ func (p *proposer) sources() (all []source) {
 	return all
 }
 
-// widths are the entries of a group that no tensor has yet, and how wide each is; nil where one is not free, or has other axes.
-func (p *proposer) widths(t *template, f *form, group []string) (roles []*role, widths []int) {
+// widths are the entries of a group and the width of each; nil if one has other axes, or has a tensor where taken is false, or has no tensor where taken is true.
+func (p *proposer) widths(t *template, f *form, group []string, taken bool) (roles []*role, widths []int) {
 	layer := slices.Min(keysOf(f.layers))
 	for _, text := range group {
-		i := slices.IndexFunc(p.free, func(r *role) bool {
+		of := p.free
+		if taken {
+			of = p.first
+		}
+		i := slices.IndexFunc(of, func(r *role) bool {
+			if taken {
+				return r.text == text && r.taken
+			}
 			return r.text == text && r.freeFor(t) && !slices.ContainsFunc(r.held, func(h held) bool { return h.by == t })
 		})
 		if i < 0 {
 			return nil, nil
 		}
-		e := p.free[i].layers[layer]
+		e := of[i].layers[layer]
 		if e == nil || len(e.Shape) != 3 {
 			return nil, nil
 		}
-		roles, widths = append(roles, p.free[i]), append(widths, p.want(e)[2])
+		roles, widths = append(roles, of[i]), append(widths, p.want(e)[2])
 	}
 	return roles, widths
 }

@@ -69,6 +69,9 @@ func TestProposalsForHostileDumps(t *testing.T) {
 			if len(p.Lines) > 0 != copies || p.Open() == 0 != copies {
 				t.Errorf("%.2000s", text)
 			}
+			if n := strings.Count(text, "\n"); copies && n > 60 {
+				t.Errorf("%d lines for copies:\n%.6000s", n, text)
+			}
 			if _, err := mapping.Parse("map.toml", []byte(text+"\nx = 'y'\n")); err != nil {
 				t.Errorf("%v\n%.2000s", err, text)
 			}

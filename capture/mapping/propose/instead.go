@@ -122,15 +122,8 @@ func (p *proposer) moved(f *fit, operand *role, from donor) (bool, error) {
 		if !ok {
 			continue
 		}
-		l, err := p.local.of(x)
-		if l == nil || err != nil {
-			return false, err
-		}
-		r, err := newReader().of(y)
-		if r == nil || err != nil {
-			return false, err
-		}
-		return distance(l.sorted, r.sorted) == 0, nil
+		d, err := p.sortedApart(x, y, newReader())
+		return d == 0, err
 	}
 	return false, nil
 }

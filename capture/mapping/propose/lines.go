@@ -38,6 +38,13 @@ func (t *template) oneByOne(f *form, l Line, unfit []int) (list []Line) {
 	return list
 }
 
+// pairing is a tensor that has become an entry.
+type pairing struct {
+	t     *template
+	r     *role // the first of several
+	lines []Line
+}
+
 // take settles what a tensor is.
 func (p *proposer) take(t *template, f *form, roles []*role, l Line) error {
 	lines := p.lines(t, f, roles, l)

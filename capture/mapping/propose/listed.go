@@ -100,6 +100,11 @@ func (p *Proposal) orPasses(other *Proposal) *Proposal {
 			add(c.From, c.Lines, c.More, reading.why)
 		}
 	}
+	for _, c := range other.Copies {
+		if _, ok := at[elementOf(c.From)]; !ok {
+			out.Copies = append(out.Copies, c)
+		}
+	}
 	for _, name := range other.Left {
 		if _, ok := at[elementOf(name)]; !ok && !slices.Contains(out.Left, name) {
 			out.Left = append(out.Left, name)

@@ -42,6 +42,13 @@ func TestListsAreLayersOrPasses(t *testing.T) {
 	if len(p.Lines) > 0 || len(p.Choices) != 2 || !strings.Contains(text, `# "{S}.act" = { to = "norm", pass = "S" } # values: 1 of 1, relative L2 0.0e+00; if the elements are passes`) {
 		t.Error(text)
 	}
+	again := slices.Clone(passes)
+	for n := range 3 {
+		again = append(again, element(t, trace, n, "logits", fmt.Sprintf("%d.seen", n)))
+	}
+	if p, text := proposed(t, mappingtest.Assembled(t, again...), list, trace); p.Open() != 2 || !strings.Contains(text, "\n\"{S}.seen\" = { to = [] } # the same numbers as {S}.out\n") {
+		t.Error(text)
+	}
 	lines := strings.ReplaceAll(text, `# "`, `"`)
 	if _, ok := remade(t, mappingtest.Assembled(t, passes...), list, lines).Trace.Lookup(2, "logits"); !ok {
 		t.Error(lines)

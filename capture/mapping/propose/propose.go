@@ -20,6 +20,8 @@ type Proposal struct {
 	Lines   []Line
 	Choices []Choice
 	Swapped []Line   // of tensors that have each other's names, or are wrong
+	Copies  []Copy   // of tensors that have an entry, and are left out
+	Others  []string // patterns of tensors that are no entries
 	Left    []string // patterns of what fits nothing
 	Known   int      // tensors that need no line
 
@@ -97,7 +99,7 @@ func Map(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *c
 
 // proposed is Map for one reading of a dump that is a list: its elements are passes, or not. past are the tokens before the first pass.
 func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, o Options, past int, passes bool) (*Proposal, error) {
-	p := &proposer{inPasses: passes, list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: mapping.SizesOf(list), named: map[string]bool{}, valued: map[string]float64{}, tried: map[string]bool{}}
+	p := &proposer{inPasses: passes, list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: mapping.SizesOf(list), named: map[string]bool{}, valued: map[string]float64{}, tried: map[string]bool{}, contents: map[int]content{}}
 	if len(p.passes) == 0 && ref != nil {
 		p.passes = passesOf(ref)
 	}
@@ -137,6 +139,7 @@ func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, r
 		return nil, err
 	}
 	p.roles(fitted)
+	p.first = slices.Clone(p.free)
 	if err := p.note(fitted); err != nil {
 		return nil, err
 	}
@@ -162,8 +165,12 @@ func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, r
 		}
 	}
 	p.leaveOut()
+	whole := p.whole()
 	for _, q := range p.open {
-		if !q.settled {
+		switch {
+		case !q.settled && whole && !p.soundsLike(q):
+			p.out.Others = append(p.out.Others, q.text)
+		case !q.settled:
 			p.out.Left = append(p.out.Left, q.text)
 		}
 	}
@@ -197,6 +204,7 @@ type proposer struct {
 	of     []*template    // by tensor
 	open   []*template    // some are settled
 	free   []*role        // some are taken
+	first  []*role        // all that were free at first
 	sizes  map[string]int // those that layouts may leave out
 	ways   map[string][]arrangement
 	out    Proposal
@@ -211,8 +219,8 @@ type proposer struct {
 	tried    map[string]bool    // pairs that are none
 	turned   *turns             // see [proposer.turns]
 	inPasses bool               // the elements of a dump that is a list are passes
-	contents map[*spelled]content
-	looking  func(name string) // is told the name of the tensor, or of the entry, that is looked at
+	contents map[int]content    // by tensor of the dump, see [proposer.contentOf]
+	looking  func(name string)  // is told the name of the tensor, or of the entry, that is looked at
 }
 
 // want is the shape of an entry in the first pass.
@@ -310,7 +318,13 @@ func (p *proposer) arrangements(have, want []int, letters string, parts cut) []a
 	key := fmt.Sprint(have, want, letters, parts)
 	ways, ok := p.ways[key]
 	if !ok {
-		if ways = arrangements(have, want, letters, p.sizes, parts); len(p.ways) == 0 || len(p.ways) > 1<<14 {
+		ways = arrangements(have, want, letters, p.sizes, parts)
+		for i := range ways {
+			if w := &ways[i]; w.axes == "" && len(have) < len(want) && p.trace.Status() != "" { // to a trace with a manifest nothing adds axes
+				w.axes = w.whole
+			}
+		}
+		if len(p.ways) == 0 || len(p.ways) > 1<<14 {
 			p.ways = map[string][]arrangement{}
 		}
 		p.ways[key] = ways

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tracediff/tracediff/order"
@@ -74,14 +75,18 @@ func (p *proposer) takeComputed(f *fit, why string) error {
 // pair takes two tensors at once. If one operand of an entry has no tensor yet, pair looks for an open tensor from which another open tensor is recomputed: the first
 // is the operand, and the second is the entry.
 func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
-	operand, could := p.lacking(r), p.fitting(r)
-	if operand == nil || len(could) == 0 {
+	could := p.fitting(r)
+	if len(could) == 0 {
 		return false, nil
 	}
-	var from, to *fit
+	operand, err := p.lacking(r)
+	if operand == nil || err != nil {
+		return false, err
+	}
+	var all []couple
 	began := p.work
 	defer func() {
-		if to == nil {
+		if len(all) == 0 {
 			p.supposed += p.work - began
 		}
 	}()
@@ -106,25 +111,21 @@ func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
 				if p.tried[key] { // what else it reads has not changed
 					continue
 				}
-				f := &fit{t: t, f: form, r: operand, how: way.arrangement}
-				given, err := p.computed.supposing(t, p.lines(t, form, []*role{operand}, Line{Axes: way.axes}))
+				c, err := p.suppose(&fit{t: t, f: form, r: operand, how: way.arrangement}, r)
 				if err != nil {
 					return false, err
 				}
-				g, err := p.matching(r, t, given)
-				if err != nil {
-					return false, err
-				}
-				p.tried[key] = g == nil
-				if g != nil && (to == nil || cmp.Or(to.good-g.good, cmp.Compare(g.error, to.error)) < 0) {
-					from, to = f, g
+				if p.tried[key] = c == nil; c != nil {
+					all = append(all, *c)
 				}
 			}
 		}
 	}
-	if to == nil {
-		return false, nil
+	best, err := p.surest(all)
+	if best == nil || err != nil {
+		return false, err
 	}
+	from, to := best.from, best.to
 	if err := p.takeComputed(from, fmt.Sprintf("%s is recomputed from it: %s", r.text, to.counts())); err != nil {
 		return false, err
 	}
@@ -140,6 +141,85 @@ func (p *proposer) exchanged(t *template, r *role) bool {
 	of := func(t *template, r *role) bool { return r.freeFor(t) && t.called(r.text) && len(p.plainWays(t, r)) > 0 }
 	return slices.ContainsFunc(p.free, func(o *role) bool { return o != r && of(t, o) }) &&
 		slices.ContainsFunc(p.open, func(o *template) bool { return o != t && !o.settled && of(o, r) })
+}
+
+// couple is a tensor that is taken for an operand, and a tensor with the values that an entry has for this operand.
+type couple struct {
+	from, to *fit
+	apart    float64 // distance of the operand from what it should be
+}
+
+// suppose takes a tensor for the operand of an entry, and looks for the tensor whose values the entry then has; nil if no tensor has them.
+func (p *proposer) suppose(from *fit, r *role) (*couple, error) {
+	given, err := p.computed.supposing(from.t, p.lines(from.t, from.f, []*role{from.r}, Line{Axes: from.how.axes}))
+	if err != nil {
+		return nil, err
+	}
+	to, err := p.matching(r, from.t, given)
+	if to == nil || err != nil {
+		return nil, err
+	}
+	if same, err := p.sameNumbers(from.f, to.f); same || err != nil { // so have two copies of any tensor
+		return nil, err
+	}
+	apart, err := p.nearness(from.t, way{from.f, from.how}, from.r)
+	return &couple{from, to, apart}, err
+}
+
+// surest is the couple with the most layers and the least error. Often several couples have these: a norm normalises head after head, so that any order of heads gives the same error.
+// Then the operand that is nearest to its entry decides, if the next operand is twice as far away. Otherwise it is nil.
+func (p *proposer) surest(all []couple) (*couple, error) {
+	slices.SortStableFunc(all, func(a, b couple) int {
+		return cmp.Or(b.to.good-a.to.good, cmp.Compare(a.to.error, b.to.error))
+	})
+	if len(all) == 0 {
+		return nil, nil
+	}
+	good := slices.DeleteFunc(slices.Clone(all), func(c couple) bool {
+		return c.to.good < all[0].to.good || c.to.error > clearly*all[0].to.error
+	})
+	slices.SortStableFunc(good, func(a, b couple) int { return cmp.Compare(a.apart, b.apart) })
+	for _, c := range good[1:] {
+		if c.apart > 2*good[0].apart {
+			break
+		}
+		copied, err := p.isCopy(c.from.t, good[0].from.t)
+		if err != nil {
+			return nil, err
+		}
+		if same := c.from.t == good[0].from.t && c.from.how.whole == good[0].from.how.whole; !same && (!copied || c.apart != good[0].apart) {
+			return nil, nil
+		}
+	}
+	return &good[0], nil
+}
+
+// sameNumbers reports whether two forms have the same numbers, in any order, in all layers that both have.
+func (p *proposer) sameNumbers(a, b *form) (same bool, err error) {
+	for layer, x := range a.layers {
+		y, has := b.layers[layer]
+		if !has {
+			continue
+		}
+		if d, err := p.sortedApart(x, y, p.local); d >= near || err != nil {
+			return false, err
+		}
+		same = true
+	}
+	return same, nil
+}
+
+// sortedApart is the distance of the sorted numbers of x, a tensor of the dump, from those of y, which the reader by reads. It is +Inf if one has no numbers to be compared.
+func (p *proposer) sortedApart(x, y tensor, by *reader) (float64, error) {
+	l, err := p.local.of(x)
+	if l == nil || err != nil {
+		return math.Inf(1), err
+	}
+	r, err := by.of(y)
+	if r == nil || err != nil {
+		return math.Inf(1), err
+	}
+	return distance(l.sorted, r.sorted), nil
 }
 
 // mostSupposed is how much may be computed for pairs that are none: some ten seconds on two cores.
@@ -161,9 +241,9 @@ func (p *proposer) fitting(r *role) []*template {
 	})
 }
 
-// lacking is the free entry without a tensor that an entry reads. It is nil if an entry reads no such entry, or several.
-func (p *proposer) lacking(r *role) *role {
-	var lacking *role
+// lacking is the only free entry that an entry reads. If an entry reads several free entries, lacking is the only one of them that cannot be computed. Otherwise it is nil.
+func (p *proposer) lacking(r *role) (*role, error) {
+	var all, unknown []*role
 	for _, layer := range keysOf(r.layers) {
 		for _, in := range r.layers[layer].Inputs {
 			name := p.behind(in.Name)
@@ -174,16 +254,29 @@ func (p *proposer) lacking(r *role) *role {
 				e := o.layers[layer]
 				return !o.taken && e != nil && e.Name == name
 			})
-			if i < 0 || lacking != nil && lacking != p.free[i] {
-				return nil
+			if i < 0 {
+				return nil, nil
 			}
-			lacking = p.free[i]
+			o := p.free[i]
+			_, follows, err := p.computed.of(o.layers[layer])
+			if err != nil {
+				return nil, err
+			}
+			if !slices.Contains(all, o) {
+				all = append(all, o)
+			}
+			if !follows && !slices.Contains(unknown, o) {
+				unknown = append(unknown, o)
+			}
 		}
 	}
-	if lacking == nil {
-		return nil
+	if len(all) == 1 {
+		return p.meant(all[0]), nil
 	}
-	return p.meant(lacking)
+	if len(unknown) == 1 {
+		return p.meant(unknown[0]), nil
+	}
+	return nil, nil
 }
 
 // behind follows caches, casts and identities back to the entry whose numbers they hand on: in the first pass a cache has the new keys, and a cast changes less than
@@ -242,8 +335,10 @@ func (p *proposer) matching(r *role, without *template, c *computed) (*fit, erro
 				return nil, err
 			}
 			if f.good > 0 && 2*f.good >= f.of {
-				f.named = t.called(r.text)
-				all = append(all, f)
+				f.named, f.later, f.alike = t.called(r.text), p.fitsLater(t, form, r), alikeness(t.text, r.text)
+				if f.named || f.later { // the cached keys of the first pass are those of this pass
+					all = append(all, f)
+				}
 			}
 		}
 	}
@@ -251,17 +346,21 @@ func (p *proposer) matching(r *role, without *template, c *computed) (*fit, erro
 		return nil, nil
 	}
 	slices.SortStableFunc(all, func(a, b fit) int {
-		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), cmp.Compare(a.error, b.error))
+		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), cmp.Compare(a.error, b.error), cmp.Compare(b.alike, a.alike), a.how.distance()-b.how.distance())
 	})
+	best := &all[0]
 	for _, f := range all[1:] {
-		if f.good != all[0].good || f.named != all[0].named || f.error > clearly*all[0].error {
-			break
+		if f.t == best.t || f.good != best.good || f.named != best.named || f.error > clearly*best.error {
+			continue
 		}
-		if same, err := p.copied(f.t, all[0].t); err != nil || f.t != all[0].t && !same {
+		if copied, err := p.isCopy(f.t, best.t); !copied || err != nil { // of copies any is right
 			return nil, err
 		}
+		if best.t.holds(f.t) { // the module returns what this part of it has returned
+			best = &f
+		}
 	}
-	return &all[0], nil
+	return best, nil
 }
 
 // some reports whether an entry can be computed in some layer.

@@ -100,7 +100,7 @@ func (p *proposer) guesses() ([]guess, error) {
 			continue
 		}
 		p.looking(t.text)
-		repeats, err := p.repeats(t, originals)
+		copied, err := p.copiedBy(t, originals)
 		if err != nil {
 			return nil, err
 		}
@@ -115,18 +115,18 @@ func (p *proposer) guesses() ([]guess, error) {
 				continue
 			}
 			ways := p.plainWays(t, r)
-			if len(ways) == 0 || ways[0].f.last || !ways[0].f.certain() {
+			if len(ways) == 0 || ways[0].f.last || !ways[0].f.certain() || !p.fitsLater(t, ways[0].f, r) {
 				continue
 			}
 			g := guess{way: ways[0], t: t, r: r, words: alikeness(t.text, r.text), between: ordered && p.isBetween(t, r), distance: math.Inf(1)}
-			if g.distance, err = p.nearness(t, g.way, r); err != nil {
-				return nil, err
-			}
 			if r.alone {
 				g.between = p.turns().shown() || p.inSeries(t, r)
 			}
-			if repeats && !g.between {
+			if t.meansAnother(r, g.between, copied) {
 				continue
+			}
+			if g.distance, err = p.nearness(t, g.way, r); err != nil {
+				return nil, err
 			}
 			mine = append(mine, g)
 		}
@@ -240,13 +240,6 @@ func (p *proposer) written() bool {
 		}
 	}
 	return all >= 10 && 10*up >= 9*all
-}
-
-// pairing is a tensor that has become an entry.
-type pairing struct {
-	t     *template
-	r     *role // the first of several
-	lines []Line
 }
 
 // isBetween reports whether an entry stands between those of the tensors written before and after one.

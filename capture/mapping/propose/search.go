@@ -25,6 +25,7 @@ type fit struct {
 	error float64 // of the good ones: the largest distance
 	named bool    // its name is a known one of the entry
 	later bool    // the tensors of later passes are as large as the entry is there
+	alike float64 // how alike its name is, see [alikeness]
 	ends  bool    // its name ends as the entry's does: of entries with the same numbers it is the one that is meant
 }
 

@@ -21,7 +21,7 @@ type template struct {
 	from     int  // the number of the first layer: 0, or 1
 	forms    []*form
 	isKnown  bool      // it needs no line
-	settled  bool      // it has a line, or a choice
+	settled  bool      // it has a line or a choice, or is a copy
 	entitled bool      // it has the name of an entry, in another layout
 	unit     *bool     // see [proposer.unitRows]; nil where nobody has asked
 	of       *template // that it was a part of before [proposer.alone]; nil for none

@@ -37,6 +37,16 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 	for _, l := range p.Lines {
 		fmt.Fprintf(&b, "%s # %s\n", l.text(), comment(l.Why))
 	}
+	copies := p.Copies[:min(len(p.Copies), mostListed)]
+	if p.Needless() {
+		copies = nil
+	}
+	for _, c := range copies {
+		fmt.Fprintf(&b, "%s # %s\n", Line{From: c.From}.text(), comment(c.why()))
+	}
+	if n := len(p.Copies) - len(copies); n > 0 {
+		fmt.Fprintf(&b, "# Copies without a line: %d. They have the numbers of tensors that have an entry, and are not compared.\n", n)
+	}
 	for _, c := range p.Choices {
 		fmt.Fprintf(&b, "\n# A choice: %s fits each of these. Remove the # of one.\n", comment(c.From))
 		for _, l := range c.Lines {
@@ -53,6 +63,15 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 			fmt.Fprintf(&b, "# %s # %s\n", l.text(), comment(l.Why))
 		}
 	}
+	if len(p.Others) > 0 {
+		b.WriteString("\n# None of these is an entry, or has its shape: what the dump computes from each entry without a tensor is right. They are not compared.\n")
+		for _, name := range p.Others[:min(len(p.Others), mostListed)] {
+			fmt.Fprintf(&b, "# %s\n", tomlfile.Quote(name))
+		}
+		if n := len(p.Others) - mostListed; n > 0 {
+			fmt.Fprintf(&b, "# ... and %d more\n", n)
+		}
+	}
 	if len(p.Left) > 0 {
 		b.WriteString("\n# Left: nothing tells what these are. They are not compared.\n")
 		for _, name := range p.Left {
@@ -63,18 +82,23 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 	return err
 }
 
+// mostListed bounds the copies that are left out by a line, and the names of no entries that are listed: a graph of nodes has thousands.
+const mostListed = 40
+
+// why says which tensors a copy has the numbers of.
+func (c Copy) why() string {
+	text := "the same numbers as " + strings.Join(c.Of[:min(len(c.Of), maxOffered)], ", ")
+	if n := len(c.Of) - maxOffered; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
 // text is the line as TOML.
 func (l Line) text() string {
-	var all []string
-	to := "[]"
-	switch {
-	case len(l.To) == 1:
-		to = tomlfile.Quote(l.To[0])
-	case len(l.To) > 1:
-		for _, name := range l.To {
-			all = append(all, tomlfile.Quote(name))
-		}
-		to = "[" + strings.Join(all, ", ") + "]"
+	to := "[" + quoted(l.To) + "]"
+	if len(l.To) == 1 {
+		to = quoted(l.To)
 	}
 	var fields []string
 	for _, f := range [][2]string{{"axes", l.Axes}, {"split", l.Split}, {"join", l.Join}, {"ring", l.Ring}, {"pass", l.Pass}, {"rows", l.Rows}, {"by", l.By}} {
@@ -86,6 +110,15 @@ func (l Line) text() string {
 		return tomlfile.Quote(l.From) + " = " + to
 	}
 	return tomlfile.Quote(l.From) + " = { " + strings.Join(append([]string{"to = " + to}, fields...), ", ") + " }"
+}
+
+// quoted is a list of names as TOML.
+func quoted(names []string) string {
+	var all []string
+	for _, name := range names {
+		all = append(all, tomlfile.Quote(name))
+	}
+	return strings.Join(all, ", ")
 }
 
 // comment is a text that stays in its line.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,31 +50,22 @@ var ownNames = [][2]string{
 
 var layerNumber = regexp.MustCompile(`layers\.([0-9]+)\.`)
 
-// wrongPort runs a model whose entries of one name are spoilt, and returns the dump of a port in names of its own, without a batch axis.
+// wrongPort runs a model whose entries of one name, or with names that match a pattern, are spoilt, and returns the dump of a port in names of its own, without a batch axis.
 func wrongPort(t *testing.T, model string, golden *capture.Trace, list *order.List, spoilt string, spoil func(x []float64, of func(name string) []float64)) (*capture.Trace, propose.Weights) {
 	t.Helper()
 	values, weights := wrongValues(t, model, golden, list, spoilt, spoil)
 	return written(t, golden, list, values), weights
 }
 
-// wrongValues are the values of all entries of a model whose entries of one name are spoilt.
+// wrongValues are the values of all entries of a model whose entries of one name, or with names that match a pattern, are spoilt.
 func wrongValues(t *testing.T, model string, golden *capture.Trace, list *order.List, spoilt string, spoil func(x []float64, of func(name string) []float64)) (map[string]program.Value, propose.Weights) {
 	t.Helper()
-	folder, err := fs.Sub(fixtures.Files, model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ck, err := checkpoint.OpenFS(model, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ck.Close() })
 	ids, err := golden.IDs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := map[string]program.Value{}
-	weights := reference.Weights(ck, hooks.F32)
+	weights := weightsOf(t, model)
 	env := order.Env{
 		Arith: program.Arith{DType: hooks.F32, Emulated: true}, Passes: order.Passes([]int{len(ids[0])}), Weights: weights,
 		Read: func(n order.Node) (program.Value, error) {
@@ -89,7 +81,9 @@ func wrongValues(t *testing.T, model string, golden *capture.Trace, list *order.
 		Visit: func(n order.Node, v program.Value) error {
 			name := list.At(n).Name
 			layer := fmt.Sprint(list.At(n).Layer)
-			if layerNumber.ReplaceAllString(name, "layers.{L}.") == spoilt {
+			if is, err := path.Match(spoilt, layerNumber.ReplaceAllString(name, "layers.{L}.")); err != nil {
+				return err
+			} else if is {
 				spoil(v.Data, func(name string) []float64 { return values[strings.ReplaceAll(name, "{L}", layer)].Data })
 			}
 			values[name] = program.Value{Shape: v.Shape, Data: slices.Clone(v.Data)}
@@ -104,6 +98,21 @@ func wrongValues(t *testing.T, model string, golden *capture.Trace, list *order.
 		t.Fatal(err)
 	}
 	return values, weights
+}
+
+// weightsOf are those of a checkpoint of fixtures.
+func weightsOf(t *testing.T, model string) propose.Weights {
+	t.Helper()
+	folder, err := fs.Sub(fixtures.Files, model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ck, err := checkpoint.OpenFS(model, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ck.Close() })
+	return reference.Weights(ck, hooks.F32)
 }
 
 // written is the dump: layer after layer, and in each what it computes.
