@@ -84,21 +84,9 @@ func (f *Finding) Take() Made {
 	return made
 }
 
-// same reports whether two names have one mistake, or one relation.
-func (n Name) same(other Name) bool {
-	return n.Mistake == other.Mistake && n.Relation == other.Relation
-}
-
-// Same reports whether two findings say the same: one mistake in the same layers and passes, or for want of a name the same of each other.
-func (f *Finding) Same(other *Finding) bool {
-	if f.Named() != other.Named() {
-		return false
-	}
-	if f.Named() {
-		return f.Name.same(other.Name) && f.Where == other.Where && slices.Equal(f.Fields, other.Fields)
-	}
-	return f.Likely == other.Likely && slices.Equal(f.Undecided, other.Undecided) && f.Stopped == other.Stopped && f.Times == other.Times
-}
+// Same reports whether two findings are one to whoever reads them: one mistake in the same layers and passes, be it at one step or at several of one kind, or
+// the same sentence for want of a name.
+func (f *Finding) Same(other *Finding) bool { return f.Named() == other.Named() && f.Text() == other.Text() }
 
 // Unnamed is a finding whose name does not give all elements: the name is the nearest one.
 func (f *Finding) Unnamed() *Finding {

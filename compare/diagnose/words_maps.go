@@ -159,7 +159,7 @@ func interleaved(m Mistake, d program.Edit, heads bool, axis string, size int) M
 	case d.Back && heads:
 		return Mistake{Kind: "heads.tiled-keys", Of: m.Of}
 	case d.Back && o.N == 2:
-		return Mistake{Kind: "rope.interleaved", Of: m.Of}
+		return Mistake{Kind: "rope.interleaved"}
 	case d.Back:
 		m.Kind, m.N, m.Axis = "elements.interleaved-and-back", o.N, axis
 	case o.By > 0 && (o.N == o.By/2 || o.N == 2):
