@@ -118,7 +118,8 @@ var (
 		{Anchor: "attention-scale", Roles: attended, If: of(TheFactor, TheDivisor)},
 		{Anchor: "attention-scale", Roles: scored, If: of(TheFactor, TheDivisor)},
 		{Anchor: "one-plus-the-weight", Roles: norms, If: of(TheAddend)},
-		{Anchor: "missing-norm", Roles: norms}, {Anchor: "laurel", Roles: stream, If: divides},
+		{Anchor: "missing-norm", Roles: norms},
+		{Anchor: "laurel", Roles: stream, If: divides},
 		{Anchor: "logit-soft-cap", Roles: `^logits$`, If: ofFunction},
 		{Anchor: "logit-scale", Roles: heads, If: of(TheFactor)},
 	}
@@ -142,7 +143,8 @@ var (
 		{Anchor: "crossed-projections", Roles: caches},
 		{Anchor: "rotary-before-norm", Roles: norms, If: by(`rope`)},
 		{Anchor: "one-plus-the-weight", Roles: norms, If: forPlusOne},
-		{Anchor: "activation", Roles: functions, If: ofFunction}, {Anchor: "gate-and-up", Roles: gated},
+		{Anchor: "activation", Roles: functions, If: ofFunction},
+		{Anchor: "gate-and-up", Roles: gated},
 		{Anchor: "source-of-the-residual", Roles: stream},
 	}
 	codedPages = []Page{

@@ -86,7 +86,9 @@ func (f *Finding) Take() Made {
 
 // Same reports whether two findings are one to whoever reads them: one mistake in the same layers and passes, be it at one step or at several of one kind, or
 // the same sentence for want of a name.
-func (f *Finding) Same(other *Finding) bool { return f.Named() == other.Named() && f.Text() == other.Text() }
+func (f *Finding) Same(other *Finding) bool {
+	return f.Named() == other.Named() && f.Text() == other.Text()
+}
 
 // Unnamed is a finding whose name does not give all elements: the name is the nearest one.
 func (f *Finding) Unnamed() *Finding {
