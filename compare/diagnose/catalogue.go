@@ -294,10 +294,8 @@ func pageIn(kind Kind, role string, fits func(Page) bool) string {
 // short is a number as people write it.
 func short(x float64) string { return fmt.Sprintf("%.6g", x) }
 
-// fieldNames are the names in a list of fields, and fieldList is the list of names: "rope_theta, max_position_embeddings".
+// fieldNames are the names in a list that [listed] has made: "rope_theta, max_position_embeddings".
 func fieldNames(list string) []string { return strings.Split(list, ", ") }
-
-func fieldList(names []string) string { return strings.Join(names, ", ") }
 
 // axisOf is what an axis counts, of a tensor.
 func axisOf(axis byte) string { return "its " + axisWords(axis) }

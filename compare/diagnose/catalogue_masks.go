@@ -95,14 +95,14 @@ var maskRows = []Row{
 	{Kind: "ids.row-zero", Words: "every id takes row 0", Pages: idPages},
 }
 
-// Roles of entries that page.go has no name for.
+// Pages of several kinds of mistakes in masks, softmaxes and positions.
 var (
 	windowElsewhere  = pagesOf("window-size", masks, "window-on-the-wrong-layers", attendedTo)
 	leftOutElsewhere = pagesOf("missing-rotation", rotated, "missing-norm", norms, "missing-residual", stream, "logit-soft-cap", "^logits$")
 	joinedLeftOut    = slices.Concat(
-		[]Page{{Anchor: "direction-of-rotation", Roles: rotated, If: reads("sin")}},
+		[]Page{ofNames("direction-of-rotation", rotated, "sin")},
 		leftOutElsewhere,
-		[]Page{{Anchor: "weight-not-loaded", If: reads("weight$")}},
+		[]Page{ofNames("weight-not-loaded", "", "weight$")},
 	)
 	basePages           = pagesOf("scale-moved-to-the-queries", rotated, "attention-scale", scored, "logit-scale", heads)
 	maskMultipliedPages = slices.Concat([]Page{{Anchor: "missing-residual", Roles: stream}}, basePages)
@@ -113,14 +113,14 @@ var (
 
 	// maskNamePages are the pages that depend on a tensor, weight or step of the mistake.
 	maskNamePages = []Page{
-		{Anchor: "keys-cached-before-rotation", Roles: caches, If: reads("k_norm|k_proj")},
-		{Anchor: "attention-soft-cap", Roles: attendedTo, If: reads("tanh")},
-		{Anchor: "direction-of-rotation", Roles: rotated, If: reads(`rope\.sum|sin`)},
-		{Anchor: "attention-soft-cap", Roles: scored, If: reads("cap|tanh")},
-		{Anchor: "rotary-before-norm", Roles: norms, If: reads("rope")},
-		{Anchor: "one-plus-the-weight", Roles: norms, If: reads(`1\+w`)},
-		{Anchor: "activation-sparsity", Roles: "act_fn", If: reads("sparse|cutoff")},
-		{Anchor: "activation", Roles: functions, If: reads("gelu|silu")},
+		ofNames("keys-cached-before-rotation", caches, "k_norm|k_proj"),
+		ofNames("attention-soft-cap", attendedTo, "tanh"),
+		ofNames("direction-of-rotation", rotated, `rope\.sum|sin`),
+		ofNames("attention-soft-cap", scored, "cap|tanh"),
+		ofNames("rotary-before-norm", norms, "rope"),
+		ofNames("one-plus-the-weight", norms, `1\+w`),
+		ofNames("activation-sparsity", "act_fn", "sparse|cutoff"),
+		ofNames("activation", functions, "gelu|silu"),
 	}
 	rowTakenPages = slices.Concat(maskNamePages, idPages)
 	productPages  = maskNamePages
@@ -143,9 +143,3 @@ var (
 		{Anchor: "branch-of-zeros", If: func(m Mistake) bool { return !m.Tokens.Some }},
 	})
 )
-
-// reads makes a condition: a tensor, weight or step of the mistake has a name that a pattern fits.
-func reads(text string) func(Mistake) bool {
-	names := pattern(text)
-	return func(m Mistake) bool { return names().MatchString(m.Of.Name) || names().MatchString(m.By.Name) }
-}

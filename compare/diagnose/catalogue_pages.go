@@ -139,9 +139,9 @@ var (
 	readPages = []Page{
 		{Anchor: "active-stream", Roles: norms, If: aStream},
 		{Anchor: "active-stream", Roles: predictions, If: aStream},
-		{Anchor: "keys-cached-before-rotation", Roles: caches, If: by(`(k_norm|k_proj)`)},
+		ofByName("keys-cached-before-rotation", caches, `k_norm|k_proj`),
 		{Anchor: "crossed-projections", Roles: caches},
-		{Anchor: "rotary-before-norm", Roles: norms, If: by(`rope`)},
+		ofByName("rotary-before-norm", norms, `rope`),
 		{Anchor: "one-plus-the-weight", Roles: norms, If: forPlusOne},
 		{Anchor: "activation", Roles: functions, If: ofFunction},
 		{Anchor: "gate-and-up", Roles: gated},
@@ -170,12 +170,6 @@ func of(kinds ...TermKind) func(Mistake) bool {
 
 // ofFunction is for mistakes that are done to a function, such as tanh.
 func ofFunction(m Mistake) bool { return m.Of.Kind == Function }
-
-// by is for mistakes with a tensor whose name fits an expression.
-func by(name string) func(Mistake) bool {
-	fits := pattern(name)
-	return func(m Mistake) bool { return fits().MatchString(m.By.Name) }
-}
 
 // divides is for a division by a number that is left out or taken twice, with another step or without.
 func divides(m Mistake) bool { return m.Of.Kind == TheDivisor || m.By.Kind == TheDivisor }

@@ -241,7 +241,7 @@ func (r *rotary) factors() error {
 				m.Kind = "rope.frequencies-multiplied-not-divided"
 			}
 		} else {
-			m.Called = fieldList(slices.DeleteFunc(fieldNames(f.words), func(w string) bool { return !strings.Contains(w, "factor") }))
+			m.Called = listed(slices.DeleteFunc(fieldNames(f.words), func(w string) bool { return !strings.Contains(w, "factor") }))
 		}
 		if err := r.scaledBy(m, by, m.Called == ""); err != nil {
 			return err

@@ -105,7 +105,7 @@ func (s *search) others(t *program.Parts, old float64, what TermKind) []number {
 		add(n)
 		for k := range all { // one number, several names
 			if o := &all[k]; same(o.value, n.value) && o.words != n.words && o.words != "" && n.words != "" && len(fieldNames(o.words)) <= 2 && !strings.Contains(o.words, n.words) {
-				o.words, o.plain = fieldList([]string{o.words, n.words}), o.plain || n.plain
+				o.words, o.plain = listed([]string{o.words, n.words}), o.plain || n.plain
 			}
 		}
 	}
@@ -312,7 +312,7 @@ func (s *search) called(v, right float64, what TermKind) string {
 	if len(names) > maxAliases {
 		return ""
 	}
-	return fieldList(names)
+	return listed(names)
 }
 
 // function is what a number is of its field: "1/√".
