@@ -84,7 +84,16 @@ func TestWhatTakesLongShowsHowFarItIs(t *testing.T) {
 func TestFollow(t *testing.T) {
 	var bytes atomic.Int64
 	p := &told{bytes: bytes.Load}
-	stop := follow(p, bytes.Load, 10e6)
+	began := make(chan struct{}, 1)
+	stop := follow(p, func() int64 {
+		n := bytes.Load()
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+		return n
+	}, 10e6)
+	<-began // nothing was written until then
 	bytes.Store(7e6)
 	stop()
 	if p.steps != 7 || p.all != 10 || p.most != 7e6 {
