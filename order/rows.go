@@ -32,7 +32,7 @@ type chainKind uint8
 const (
 	tokenRows     chainKind = iota // one row a token: the head and what follows it
 	queryRows                      // one row a head and query: scores and what follows them
-	attentionRows                  // scores, the steps after them, and the context, which is in memory as a whole
+	attentionRows                  // scores to context; the context is in memory as a whole
 	maskRows                       // a mask that only attention reads: each piece of attention computes the mask's rows again
 )
 

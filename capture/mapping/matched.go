@@ -8,9 +8,9 @@ type matched struct {
 	captures captures
 }
 
-// known returns the one of several lines that gives entries of the order, and all where not one alone does. In a model whose layers
-// differ, one name of a port may be that of two entries, of which each layer has one: so the lines have the same pattern, but for
-// the names of captures, or no capture at all. Of other lines that match one tensor, one is too wide.
+// known returns the line that gives entries of the order. It returns all lines if no line or several lines give entries. In a model whose layers
+// differ, a port may have one name for two entries, and each layer has one of the two: the lines then have the same pattern except for
+// the names of captures, or no capture. Of two other lines that match one tensor, one line is too wide.
 func (a *application) known(all []matched) []matched {
 	if !slices.ContainsFunc(all, func(m matched) bool { return len(a.m.tensors[m.line].to) > 0 }) {
 		return all[:1] // each leaves the tensor out
@@ -43,7 +43,7 @@ func (a *application) known(all []matched) []matched {
 	return all
 }
 
-// lines are the lines of the tensors of a map, by their numbers: those that match one name alone, by that name, and the others.
+// lines are the numbers of the lines of a map: by name the lines that match a single name, and then the lines with a pattern.
 func (m *Map) lines() (plain map[string][]int, others []int) {
 	plain = map[string][]int{}
 	for n, r := range m.tensors {

@@ -17,7 +17,7 @@ type Weight struct {
 	Shape  []int
 	Data   io.ReaderAt
 	Planes []io.ReaderAt // more about each element, float32 in the tensor's shape: they go where the elements go
-	Places io.ReaderAt   // eight bytes an element, which move with the element, such as its position in the file; nil if one element is made of several tensors
+	Places io.ReaderAt   // eight bytes an element that move with the element, such as a position in the file; nil if elements are made of several tensors
 
 	From   int    // the number of the tensor that it is made of, the first of several
 	Folded bool   // the file has 1+w

@@ -300,5 +300,5 @@ func fieldNames(list string) []string { return strings.Split(list, ", ") }
 // axisOf is what an axis counts, of a tensor.
 func axisOf(axis byte) string { return "its " + axisWords(axis) }
 
-// axisNumber is an axis of which nothing is known but its number.
+// axisNumber is the name of an axis without a known meaning.
 func axisNumber(a int) string { return fmt.Sprintf("axis %d", a) }

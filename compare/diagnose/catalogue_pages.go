@@ -186,13 +186,13 @@ func ints(m Mistake) bool { return m.Coding.Numbers == Int8 || m.Coding.Numbers 
 // alongTokens is for elements that are moved along the tokens.
 func alongTokens(m Mistake) bool { return m.Axis == axisOf('t') }
 
-// oneChannel is for one channel that is another one.
+// oneChannel is for a single channel in the place of a wrong channel.
 func oneChannel(m Mistake) bool {
 	all := m.Runs.list()
 	return len(all) == 1 && all[0].To == all[0].From+1 && all[0].Is >= 0
 }
 
-// withZeros is for channels some of which are 0.
+// withZeros is for runs with channels of zeros.
 func withZeros(m Mistake) bool {
 	return slices.ContainsFunc(m.Runs.list(), func(r Run) bool { return r.Is < 0 })
 }

@@ -9,7 +9,7 @@ import (
 type Run struct {
 	From, To int    // the first, and the one after the last
 	Is       int    // what the first is; isZero for zeros, and isUnknown if it is not known
-	Of       string // the role of the other tensor or weight whose rows they are; empty for the same one
+	Of       string // the role of a tensor or weight with these rows; empty for the tensor itself
 }
 
 // The values of Run.Is for a run of zeros, and for a run of unknown content.

@@ -19,7 +19,7 @@ var stepRows = []Row{
 	{Kind: "product.left-out", Words: "the product with {of} is left out", Pages: leftOutPages},
 	{Kind: "division.left-out", Words: "the division by {of} is left out", Pages: slices.Concat([]Page{{Anchor: "attention-scale", Roles: attended}, {Anchor: "attention-scale", Roles: scored}, {Anchor: "laurel", Roles: stream}}, leftOutPages)},
 
-	// A step is another one, or is taken twice.
+	// A wrong step, or a step that is taken twice.
 	{Kind: "root.left-out", Words: "no root is taken of {of}: it is 1/x, not 1/√x", Pages: []Page{{Anchor: "inverted-norm", Roles: norms}}},
 	{Kind: "step.exchanged", Words: "{of} is {by}, not {for}", Pages: []Page{{Anchor: "direction-of-rotation", Roles: rotated}, {Anchor: "inverted-norm", Roles: norms, If: of(TheRoot)}, {Anchor: "attention-scale", Roles: attended, If: of(TheFactor, TheDivisor)}, {Anchor: "attention-scale", Roles: scored, If: of(TheFactor, TheDivisor)}}},
 	{Kind: "operands.exchanged", Words: "{of} has its operands exchanged", Pages: []Page{{Anchor: "direction-of-rotation", Roles: rotated}, {Anchor: "inverted-norm", Roles: norms, If: of(TheRoot)}, {Anchor: "per-layer-rows", Roles: perLayer}}},

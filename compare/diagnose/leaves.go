@@ -196,7 +196,7 @@ func (s *search) listed(w order.Weight) order.Weight {
 	return w
 }
 
-// sameRows returns those rows of another matrix that the search has kept of its own matrix. It is nil if the two matrices have different sizes.
+// sameRows returns the rows of another matrix with the numbers of the kept rows of the entry's matrix. It is nil if the two matrices have different sizes.
 func sameRows(own, other program.Rows) program.Rows {
 	if some, ok := own.(interface {
 		Of(all program.Rows) program.Rows

@@ -28,7 +28,7 @@ type Mistake struct {
 	N int `json:"n,omitempty"`
 	M int `json:"m,omitempty"`
 	K int `json:"k,omitempty"`
-	// Axis is the axis that the port takes, by what the axis counts ("tokens"), and Other the axis that belongs there.
+	// Axis is the wrong axis, by what the axis counts ("tokens"), and Other is the right axis.
 	Axis  string `json:"axis,omitempty"`
 	Other string `json:"other_axis,omitempty"`
 	// DType is a type that the port computes in or stores, the zero value for none.

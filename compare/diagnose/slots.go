@@ -237,9 +237,8 @@ func sink(right, now []slot) int {
 	return n
 }
 
-// shifted is the mistake of tokens that are written into another slot, while their own slot stays 0. It reports whether this is true of all
-// slots that are wrong.
-func shifted(right, now []slot) (Mistake, bool) {
+// shifted is the mistake of tokens that are written into a wrong slot while the right slot stays 0. ok is false if a wrong slot has another cause.
+func shifted(right, now []slot) (m Mistake, ok bool) {
 	var runs []Run
 	for k := range now {
 		if now[k] == right[k] {

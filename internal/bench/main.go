@@ -120,7 +120,7 @@ func (s source) measure() error {
 	return os.WriteFile(pagePath, text, 0o666)
 }
 
-// addNames adds names to those that were read, or have to be. A name that was read by its sentence gets the key that results have for it.
+// addNames adds names to the list of names. A line with a sentence becomes a line with the key that the results have for the sentence.
 func addNames(results []result, names []reading) error {
 	return os.WriteFile(filepath.Join("internal/bench", namesFile), []byte(listing(rekeyed(readNames, results), names)), 0o666)
 }

@@ -43,7 +43,7 @@ type config struct {
 
 	PrefixSpace bool `json:"add_prefix_space"` // some classes of transformers heed it
 
-	others []json.RawMessage // tokens of other fields with a name that ends in _token, such as image_token
+	others []json.RawMessage // tokens of further fields whose name ends in _token, such as image_token
 }
 
 // read reads a tokenizer_config.json or a special_tokens_map.json.

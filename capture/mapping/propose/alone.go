@@ -124,7 +124,7 @@ func (p *proposer) inSeries(t *template, r *role) bool {
 type turns struct {
 	before []bits      // by entry: the entries that it is computed from
 	at     map[int]int // by entry: where its tensor stands in the dump
-	kept   bool        // each tensor stands behind those that it is computed from
+	kept   bool        // each tensor follows its operands
 	pairs  int         // how many pairings were looked at
 }
 
@@ -163,7 +163,7 @@ func (p *proposer) turns() *turns {
 	return t
 }
 
-// operands are, by entry, all entries that it is computed from in one pass.
+// operands are the ancestors of each entry in one pass.
 func (p *proposer) operands() []bits {
 	all, words := make([]bits, len(p.list.Entries)), (len(p.list.Entries)+63)/64
 	for i := range p.list.Entries { // operands stand first

@@ -10,8 +10,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// byComputing takes the tensors that are what the order computes from tensors with a name, and fused ones, until nothing more is found. What one tensor proves comes
-// before what a pair proves. Without weights it takes fused tensors alone.
+// byComputing takes the tensors whose values the order computes from named tensors, and the fused tensors, until a round finds no tensor. A single tensor is proven
+// before a pair of tensors is. Without weights byComputing takes only fused tensors.
 func (p *proposer) byComputing(ctx context.Context) error {
 	if p.computed == nil {
 		_, err := p.provenFused(ctx)
@@ -34,7 +34,7 @@ func (p *proposer) byComputing(ctx context.Context) error {
 	return nil
 }
 
-// eachFree looks at the free entries, all of them or up to the first that is found.
+// eachFree calls look with the free entries in turn, to the end or to the first find.
 func (p *proposer) eachFree(ctx context.Context, look func(context.Context, *role) (bool, error), first bool) (found bool, err error) {
 	for _, r := range p.free {
 		if err := ctx.Err(); err != nil {

@@ -115,7 +115,7 @@ type opcode uint8
 const (
 	opSet    opcode = iota // a character of set
 	opLoop                 // min to max characters of set: as many as possible, then fewer if the rest of the expression fails
-	opTake                 // min to max characters of set: as many as possible, and no other number
+	opTake                 // min to max characters of set: as many as possible, never fewer
 	opSplit                // go on at x, and where that fails at y
 	opJump                 // go on at x
 	opAhead                // what begins with the next instruction matches here; go on at x
