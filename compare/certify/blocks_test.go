@@ -257,8 +257,8 @@ func isolatorOf(t *testing.T, trace *capture.Trace) *Isolator {
 	return isolatorIn(t, trace, path.Dir(trace.Path()))
 }
 
-// isolatorIn isolates a trace of an embedded checkpoint.
-func isolatorIn(t *testing.T, trace *capture.Trace, model string) *Isolator {
+// embedded opens an embedded checkpoint and its order.
+func embedded(t *testing.T, model string) (*checkpoint.Checkpoint, *order.List) {
 	t.Helper()
 	sub, err := fs.Sub(fixtures.Files, model)
 	if err != nil {
@@ -276,6 +276,13 @@ func isolatorIn(t *testing.T, trace *capture.Trace, model string) *Isolator {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ck, list
+}
+
+// isolatorIn isolates a trace of an embedded checkpoint.
+func isolatorIn(t *testing.T, trace *capture.Trace, model string) *Isolator {
+	t.Helper()
+	ck, list := embedded(t, model)
 	i, err := NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), IsolateOptions{})
 	if err != nil {
 		t.Fatal(err)

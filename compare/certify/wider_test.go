@@ -2,7 +2,6 @@ package certify
 
 import (
 	"encoding/binary"
-	"io/fs"
 	"math"
 	"path/filepath"
 	"strings"
@@ -10,9 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -93,22 +90,7 @@ func TestAttentionGivenWiderSomeQueriesAtATime(t *testing.T) {
 // inDoublePrecision is what a model computes without rounding, stored as float32, of the tensors that are captured.
 func inDoublePrecision(t *testing.T, model string, captured func(name string) bool) *capture.Trace {
 	t.Helper()
-	sub, err := fs.Sub(fixtures.Files, model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ck, err := checkpoint.OpenFS(model, sub)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := order.ReadConfig(ck.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := order.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ck, list := embedded(t, model)
 	path := filepath.Join(t.TempDir(), "exact.safetensors")
 	if _, err := reference.Walk(t.Context(), reference.Job{
 		Checkpoint: ck, List: list, DType: hooks.F32, Exact: true, Passes: [][]int{{2, 5, 9, 40, 33, 7, 8}}, Path: path, Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},

@@ -18,7 +18,7 @@ type Kind string
 // Row is what is known of a kind of mistakes.
 type Row struct {
 	Kind Kind
-	// Words is the sentence. A hole {of} is filled with the field of that name, see holes; a part in brackets is left out if a field in it
+	// Words is the sentence. A hole {of} is filled with the field of that name, see Mistake.field; a part in brackets is left out if a field in it
 	// has its zero value. A bracket of the sentence itself has a backslash before it.
 	Words string
 	// Each fills the hole {each} for each run, and Zero does for a run of zeros. Between stands between two runs.

@@ -110,21 +110,17 @@ func mappedAs(t *testing.T, p *propose.Proposal) {
 // Hooks on all modules see some tensors twice. The copy is no reason to doubt what the other is, and is no other entry: also behind a mistake.
 func TestModulesThatReturnWhatTheirLastPartReturns(t *testing.T) {
 	trace, list := mappingtest.Golden(t, "gemma3-tiny/prefill.float32")
-	turned := func(x []float64, _ func(string) []float64) { slices.Reverse(x) }
-	as := func(name string) func([]float64, func(string) []float64) {
-		return func(x []float64, of func(string) []float64) { copy(x, of(name)) }
-	}
 	for _, c := range []struct {
 		spoilt string
 		spoil  func(x []float64, of func(string) []float64)
 	}{
 		{"", nil},
 		{"embed_tokens", as("embed_tokens.lookup")},
-		{"layers.{L}.input_layernorm", turned},
-		{"layers.{L}.self_attn.q_rope", turned},
-		{"layers.{L}.self_attn.context", turned},
+		{"layers.{L}.input_layernorm", backwards},
+		{"layers.{L}.self_attn.q_rope", backwards},
+		{"layers.{L}.self_attn.context", backwards},
 		{"layers.{L}.attn_residual", as("layers.{L}.post_attention_layernorm")},
-		{"layers.{L}.mlp.act_fn", turned},
+		{"layers.{L}.mlp.act_fn", backwards},
 	} {
 		t.Run(c.spoilt, func(t *testing.T) {
 			values, weights := wrongValues(t, "gemma3-tiny", trace, list, c.spoilt, c.spoil)

@@ -151,6 +151,14 @@ func written(t *testing.T, golden *capture.Trace, list *order.List, values map[s
 	return dump
 }
 
+// backwards is a tensor with its elements in the reverse order, for [wrongValues].
+func backwards(x []float64, _ func(string) []float64) { slices.Reverse(x) }
+
+// as is a tensor with the elements of another one.
+func as(name string) func([]float64, func(string) []float64) {
+	return func(x []float64, of func(string) []float64) { copy(x, of(name)) }
+}
+
 // A port that is wrong from its first layer on is mapped whole: what follows the mistake is told by what the port computes it from.
 func TestAWrongPortIsMappedWhole(t *testing.T) {
 	trace, list := mappingtest.Golden(t, "gemma3-tiny/prefill.float32")
@@ -159,10 +167,6 @@ func TestAWrongPortIsMappedWhole(t *testing.T) {
 			x[i] *= 1.7
 		}
 	}
-	turned := func(x []float64, _ func(string) []float64) { slices.Reverse(x) }
-	as := func(name string) func([]float64, func(string) []float64) {
-		return func(x []float64, of func(string) []float64) { copy(x, of(name)) }
-	}
 	for _, c := range []struct {
 		spoilt string
 		spoil  func(x []float64, of func(string) []float64)
@@ -170,23 +174,23 @@ func TestAWrongPortIsMappedWhole(t *testing.T) {
 		{"", nil},
 		{"embed_tokens", as("embed_tokens.lookup")},
 		{"layers.{L}.input_layernorm", scaled},
-		{"layers.{L}.self_attn.q_proj", turned},
-		{"layers.{L}.self_attn.q_norm", turned},
-		{"layers.{L}.self_attn.q_rope", turned},
-		{"layers.{L}.self_attn.k_rope", turned},
+		{"layers.{L}.self_attn.q_proj", backwards},
+		{"layers.{L}.self_attn.q_norm", backwards},
+		{"layers.{L}.self_attn.q_rope", backwards},
+		{"layers.{L}.self_attn.k_rope", backwards},
 		{"layers.{L}.self_attn.v_proj", scaled},
-		{"layers.{L}.self_attn.context", turned},
-		{"layers.{L}.self_attn.o_proj", turned},
+		{"layers.{L}.self_attn.context", backwards},
+		{"layers.{L}.self_attn.o_proj", backwards},
 		{"layers.{L}.post_attention_layernorm", as("layers.{L}.self_attn.o_proj")},
 		{"layers.{L}.attn_residual", as("layers.{L}.post_attention_layernorm")},
-		{"layers.{L}.pre_feedforward_layernorm", turned},
-		{"layers.{L}.mlp.gate_proj", turned},
+		{"layers.{L}.pre_feedforward_layernorm", backwards},
+		{"layers.{L}.mlp.gate_proj", backwards},
 		{"layers.{L}.mlp.act_fn", as("layers.{L}.mlp.gate_proj")},
-		{"layers.{L}.mlp.down_proj", turned},
+		{"layers.{L}.mlp.down_proj", backwards},
 		{"layers.{L}.post_feedforward_layernorm", scaled},
 		{"layers.{L}.out", as("layers.{L}.attn_residual")},
 		{"norm", scaled},
-		{"logits", turned},
+		{"logits", backwards},
 	} {
 		t.Run(c.spoilt, func(t *testing.T) {
 			dump, weights := wrongPort(t, "gemma3-tiny", trace, list, c.spoilt, c.spoil)
