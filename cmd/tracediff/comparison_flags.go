@@ -47,7 +47,7 @@ const leastGarbage = 200
 func keepToMemory(c *cli.Context) (int64, error) {
 	n, err := amount.ParseBytes(c.String("memory"))
 	if err != nil || n < leastMemory {
-		return 0, hint.Add(fmt.Errorf("--memory is %q", c.String("memory")), "want a number and its unit, such as 512MiB or 4GiB, and at least "+amount.Bytes(leastMemory))
+		return 0, hint.Add(fmt.Errorf("--memory is %q", c.String("memory")), "want a number and its unit, MiB, GiB or TiB, such as 512MiB or 4GiB, and at least "+amount.Bytes(leastMemory))
 	}
 	debug.SetMemoryLimit(n)
 	return n, nil

@@ -53,17 +53,20 @@ func makeRunFolder(parent, before, after string) (folder string, release func(),
 	}
 }
 
-// RemoveLeft removes the folders that failed and killed runs have left in the folder of traces. A command calls RemoveLeft after a successful run: until then a
-// person may want to look into these folders. A folder that holds a side of the settings stays, and a folder that another run has locked.
+// RemoveLeft removes the folders and the unfinished traces that failed and killed runs have left in the folder of traces. A command calls RemoveLeft after a successful
+// run: until then a person may want to look into them. What is or holds a side of the settings stays, and what another run has locked.
 func RemoveLeft(e *Env, s Settings) {
 	var given []string
 	for _, side := range []Source{s.Local, s.Reference} {
 		if at, err := filepath.Abs(side.Text); side.Kind == KindFile && err == nil {
-			given = append(given, at+string(filepath.Separator))
+			given = append(given, at)
 		}
 	}
 	e.removeLeft(execFolder, given...)
 	e.removeLeftWalks()
+	if err := removeUnfinished(e.Dir, given); err != nil {
+		fmt.Fprintf(e.Notes, "note: what an earlier run has left cannot be removed: %v\n", err)
+	}
 }
 
 // removeLeftWalks removes only the folders in which tracediff itself computes. A comparison of files calls it: a person may be comparing the trace of a failed
@@ -89,29 +92,50 @@ func removeLeft(dir, parent string, given []string) error {
 	for _, entry := range entries {
 		name := strings.TrimSuffix(entry.Name(), ".lock") // a run that was killed early has left its lock alone
 		if folder := filepath.Join(dir, parent, name); runFolders.MatchString(parent+"/"+name) && !holdsAny(folder, given) {
-			err = hint.Also(err, removeAbandoned(folder))
+			err = hint.Also(err, removeAbandoned(folder, folder))
 		}
 	}
 	return err
 }
 
-// holdsAny reports whether a folder holds one of the absolute paths.
-func holdsAny(folder string, paths []string) bool {
-	at, err := filepath.Abs(folder)
+// unfinished is a trace in a folder of traces whose run has not come to its end. The groups are the trace that it was to be, which its run locks.
+var unfinished = regexp.MustCompile(`^((?:local|reference)\.safetensors)\.part(?:\.new)?$|^(references/[0-9a-f]{16}\.[0-9a-z]{26}\.new\.safetensors)(?:\.part(?:\.new)?)?$`)
+
+// removeUnfinished removes the unfinished traces that no run has locked, unless they were given.
+func removeUnfinished(dir string, given []string) (err error) {
+	for _, below := range []string{"", "references/"} {
+		entries, problem := os.ReadDir(filepath.Join(dir, below))
+		if problem != nil && !errors.Is(problem, fs.ErrNotExist) {
+			err = hint.Also(err, problem)
+		}
+		for _, entry := range entries {
+			found := unfinished.FindStringSubmatch(below + entry.Name())
+			if path := filepath.Join(dir, below, entry.Name()); found != nil && !holdsAny(path, given) {
+				err = hint.Also(err, removeAbandoned(filepath.Join(dir, found[1]+found[2]), path))
+			}
+		}
+	}
+	return err
+}
+
+// holdsAny reports whether a path is one of the absolute paths, or a folder that holds one of them.
+func holdsAny(path string, paths []string) bool {
+	at, err := filepath.Abs(path)
 	for _, p := range paths {
-		if err != nil || strings.HasPrefix(p, at+string(filepath.Separator)) {
+		if err != nil || p == at || strings.HasPrefix(p, at+string(filepath.Separator)) {
 			return true
 		}
 	}
 	return false
 }
 
-// removeAbandoned removes the folder of a run that no longer goes on. Where the file system has no locks nobody knows, and the folder stays.
-func removeAbandoned(folder string) error {
-	release, ok := capture.Abandoned(folder)
+// removeAbandoned removes the file or folder of a run that no longer goes on, which has locked a path. Where the file system has no locks nobody knows, and the file
+// stays.
+func removeAbandoned(locked, path string) error {
+	release, ok := capture.Abandoned(locked)
 	if !ok {
 		return nil
 	}
 	defer release()
-	return os.RemoveAll(folder)
+	return os.RemoveAll(path)
 }
