@@ -36,19 +36,19 @@ func (s *search) applied() error {
 				m.Kind, m.By = "operation.taken-first", s.value(s.first, t.Result(at))
 			}
 			h := hypothesis{
-				class: program.Inserted, rank: 5000 + k, say: func(*Entry) Name { return m.name() },
-				make: func(e *Entry) *program.Edited { return s.inserted(e, other.Name, at, true) },
+				class: program.Inserted, say: func(*Entry) Name { return m.name() },
+				make: func(e *Entry) *program.Edited { return s.inserted(e, other.Name, placeOf(t, at), true) },
 			}
 			if err := s.try(h); err != nil {
 				return err
 			}
-			if err := s.overwritten(other, at, k); err != nil {
+			if err := s.overwritten(other, at); err != nil {
 				return err
 			}
 			if at < 0 || s.first.Call.DType == hooks.F32 {
 				continue
 			}
-			h.make = func(e *Entry) *program.Edited { return s.inserted(e, other.Name, at, false) }
+			h.make = func(e *Entry) *program.Edited { return s.inserted(e, other.Name, placeOf(t, at), false) }
 			if err := s.try(h); err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ const mostInner = 2
 
 // overwritten tries what an operation has computed before its last steps in the place of a tensor that it reads: it is done in place, and
 // the tensor is read again.
-func (s *search) overwritten(other *order.Entry, at, rank int) error {
+func (s *search) overwritten(other *order.Entry, at int) error {
 	if at < 0 || s.movesOnly() {
 		return nil
 	}
@@ -77,8 +77,8 @@ func (s *search) overwritten(other *order.Entry, at, rank int) error {
 			m.Kind, m.N = "operand.overwritten-earlier", inner
 		}
 		if err := s.try(hypothesis{
-			class: program.Inserted, rank: 6000 + 10*rank + inner, say: func(*Entry) Name { return m.name() },
-			make: func(e *Entry) *program.Edited { return s.insertedUpTo(e, other.Name, at, true, inner) },
+			class: program.Inserted, say: func(*Entry) Name { return m.name() },
+			make: func(e *Entry) *program.Edited { return s.insertedUpTo(e, other.Name, placeOf(t, at), true, inner) },
 		}); err != nil {
 			return err
 		}
@@ -92,9 +92,9 @@ func (s *search) again() error {
 	if !s.insertable(own) {
 		return nil
 	}
-	for rank, at := range []int{result, unrounded} {
+	for _, at := range []int{result, unrounded} {
 		if err := s.try(hypothesis{
-			class: program.Twice, rank: 1000 + rank, of: "again", make: func(e *Entry) *program.Edited { return s.inserted(e, own.Name, at, true) },
+			class: program.Twice, of: "again", make: func(e *Entry) *program.Edited { return s.inserted(e, own.Name, program.Place{Arg: at}, true) },
 			say: func(*Entry) Name {
 				return Mistake{Kind: "operation.twice", Place: Role(own.Name), Of: operationTerm(own)}.name()
 			},
@@ -126,7 +126,7 @@ func (s *search) insertable(e *order.Entry) bool {
 }
 
 // shapeOf is the shape of an input of an operation.
-func (s *search) shapeOf(r order.Ref, pass int) []int {
+func (s *subject) shapeOf(r order.Ref, pass int) []int {
 	shape := s.m.List.Entries[s.m.List.Index(r.Name)].Size(s.m.Passes[pass], s.m.List.Config.SlidingWindow)
 	if r.Index != nil {
 		return shape[1:]
@@ -135,12 +135,12 @@ func (s *search) shapeOf(r order.Ref, pass int) []int {
 }
 
 // inserted has an operation of the entry's layer at a place, with its result rounded or not; nil where it does not go with it.
-func (s *search) inserted(e *Entry, name string, at int, stored bool) *program.Edited {
+func (s *subject) inserted(e *Entry, name string, at program.Place, stored bool) *program.Edited {
 	return s.insertedUpTo(e, name, at, stored, 0)
 }
 
 // insertedUpTo is inserted without the last steps of the operation.
-func (s *search) insertedUpTo(e *Entry, name string, at int, stored bool, inner int) *program.Edited {
+func (s *subject) insertedUpTo(e *Entry, name string, at program.Place, stored bool, inner int) *program.Edited {
 	n := s.m.List.Index(beside(name, s.m.List.Entries[e.Node.Entry].Name))
 	for _, in := range e.Inputs { // other layers alone have it: that of which something is read first
 		if n < 0 {
@@ -173,7 +173,7 @@ type operation struct {
 }
 
 // operation reads what an operation reads; ok is false where it was not captured.
-func (s *search) operation(e *Entry, other *order.Entry, pass int) (o operation, ok bool) {
+func (s *subject) operation(e *Entry, other *order.Entry, pass int) (o operation, ok bool) {
 	o = operation{entry: other, pass: pass}
 	for _, r := range other.Inputs[1:] {
 		v, ok := s.tensor(e, source{name: r.Name, item: r.Index, pass: pass - e.Node.Pass})
@@ -197,7 +197,7 @@ func (s *search) operation(e *Entry, other *order.Entry, pass int) (o operation,
 }
 
 // take has an operation taken of a value of as many elements as its first input, in the value's shape.
-func (s *search) take(ed *program.Editor, o operation, v program.Var) program.Var {
+func (s *subject) take(ed *program.Editor, o operation, v program.Var) program.Var {
 	x, ok := ed.As(v, s.shapeOf(o.entry.Inputs[0], o.pass))
 	if !ok {
 		return ed.Fail("shapes")
@@ -231,7 +231,7 @@ func (s *search) take(ed *program.Editor, o operation, v program.Var) program.Va
 }
 
 // byToken has the tokens of a result of an operation where its input has them.
-func (s *search) byToken(ed *program.Editor, y program.Var, e *order.Entry) program.Var {
+func (s *subject) byToken(ed *program.Editor, y program.Var, e *order.Entry) program.Var {
 	in := s.m.List.Entries[s.m.List.Index(e.Inputs[0].Name)].Axes
 	if e.Inputs[0].Index != nil && in != "" {
 		in = in[1:]
@@ -267,9 +267,9 @@ func (s *search) partly() error {
 			}
 			m := Mistake{Kind: "channels.first-alone", N: n, M: width}
 			if err := s.try(hypothesis{
-				class: program.Whole, rank: rank,
-				make: func(e *Entry) *program.Edited { return s.part(e, n, every) },
-				say:  func(*Entry) Name { return m.name() },
+				class: program.Whole,
+				make:  func(e *Entry) *program.Edited { return s.part(e, n, every) },
+				say:   func(*Entry) Name { return m.name() },
 			}); err != nil {
 				return err
 			}
@@ -279,7 +279,7 @@ func (s *search) partly() error {
 }
 
 // part has the entry's own operation of the first n channels.
-func (s *search) part(e *Entry, n int, every bool) *program.Edited {
+func (s *subject) part(e *Entry, n int, every bool) *program.Edited {
 	entry := &s.m.List.Entries[e.Node.Entry]
 	ed := e.Program.Edit()
 	out := e.Program.Out

@@ -41,13 +41,13 @@ func (s *search) cachedRoles(e *Entry) []string {
 }
 
 // cachedRole is the role of what a step joins over passes.
-func (s *search) cachedRole(e *Entry, step int) string {
+func (s *subject) cachedRole(e *Entry, step int) string {
 	leaf, _ := e.signed(s.m).Moved(step)
 	return Role(s.m.List.Entries[e.Inputs[e.Program.Steps[leaf].Index].Entry].Name)
 }
 
 // caches are the steps that join what is kept of a role with what is new, the last of each: of any role for "".
-func (s *search) caches(e *Entry, role string) []int {
+func (s *subject) caches(e *Entry, role string) []int {
 	t := e.signed(s.m)
 	var all []int
 	for i := range t.Steps {
@@ -69,17 +69,15 @@ func (s *search) cachedSlots(role string) error {
 	steps := s.caches(s.first, role)
 	st := &s.first.Program.Steps[steps[len(steps)-1]]
 	most := min(st.Shape[st.Axis], mostCached)
-	rank := 0
 	mistake := func(kind Kind, n int, runs ...Run) Mistake {
-		rank++
 		return Mistake{Kind: kind, Place: cacheSite, Of: cachedTerm(role), N: n, Runs: makeRuns(runs...)}
 	}
 	all := func(m Mistake, make func(e *Entry) *program.Edited) error {
-		return s.try(hypothesis{class: program.Known, rank: 500 + rank, make: make, say: func(*Entry) Name { return m.name() }})
+		return s.try(hypothesis{class: program.Known, make: make, say: func(*Entry) Name { return m.name() }})
 	}
 	try := func(m Mistake, solved int, from func(slots []int)) error {
 		return s.try(hypothesis{
-			class: program.Known, rank: 500 + rank, solved: solved,
+			class: program.Known, solved: solved,
 			make: func(e *Entry) *program.Edited { return s.reslotted(e, role, from) },
 			say:  func(*Entry) Name { return m.name() },
 		})
@@ -138,7 +136,7 @@ func (s *search) cachedSlots(role string) error {
 }
 
 // decoded changes the slots that decode steps wrote: to has the first of them.
-func (s *search) decoded(e *Entry, at []int, to func(first int) int) {
+func (s *subject) decoded(e *Entry, at []int, to func(first int) int) {
 	pass := s.m.Passes[e.Node.Pass]
 	first := max(s.m.Passes[0].Tokens-(pass.Past+pass.Tokens-len(at)), 0)
 	for k := first; k < len(at); k++ {
@@ -167,7 +165,7 @@ func roll(at []int, by int) {
 }
 
 // reslotted has other slots in the caches of a role: from changes the index that each is of, −1 for zeros.
-func (s *search) reslotted(e *Entry, role string, from func(slots []int)) *program.Edited {
+func (s *subject) reslotted(e *Entry, role string, from func(slots []int)) *program.Edited {
 	ed, some := e.Program.Edit(), false
 	for _, i := range s.caches(e, role) {
 		st := &e.Program.Steps[i]
@@ -205,7 +203,7 @@ func (s *search) reslotted(e *Entry, role string, from func(slots []int)) *progr
 const mostSink = 4
 
 // firstsKept has the first n slots that a cache ever had before the newest, of which it has let go of n more.
-func (s *search) firstsKept(e *Entry, role string, n int) *program.Edited {
+func (s *subject) firstsKept(e *Entry, role string, n int) *program.Edited {
 	ed, some := e.Program.Edit(), false
 	for _, i := range s.caches(e, role) {
 		st := &e.Program.Steps[i]
@@ -224,7 +222,7 @@ func (s *search) firstsKept(e *Entry, role string, n int) *program.Edited {
 }
 
 // oldest has the first slots that a cache ever had before what is new, where it should have let go of them.
-func (s *search) oldest(e *Entry, role string) *program.Edited {
+func (s *subject) oldest(e *Entry, role string) *program.Edited {
 	ed, some := e.Program.Edit(), false
 	for _, i := range s.caches(e, role) {
 		st := &e.Program.Steps[i]
@@ -272,7 +270,7 @@ func (s *search) appliedToCached() error {
 		}
 		seen[kind] = true
 		for _, role := range roles {
-			for rank, before := range []bool{false, true} {
+			for _, before := range []bool{false, true} {
 				m := Mistake{Kind: "cache.operation-taken", Place: kind, Of: operationTerm(other), By: cachedTerm(role), For: tensorTerm(kind)}
 				if kind == role {
 					m.Kind, m.For = "cache.operation-taken-again", Term{}
@@ -281,9 +279,9 @@ func (s *search) appliedToCached() error {
 					m.Kind += "-before"
 				}
 				if err := s.try(hypothesis{
-					class: program.Inserted, rank: 6000 + 2*k + rank,
-					make: func(e *Entry) *program.Edited { return s.takenOfCached(e, other.Name, role, before) },
-					say:  func(*Entry) Name { return m.name() },
+					class: program.Inserted,
+					make:  func(e *Entry) *program.Edited { return s.takenOfCached(e, other.Name, role, before) },
+					say:   func(*Entry) Name { return m.name() },
 				}); err != nil {
 					return err
 				}
@@ -294,7 +292,7 @@ func (s *search) appliedToCached() error {
 }
 
 // takenOfCached has an operation taken of each tensor of a role, of the passes before alone or of all.
-func (s *search) takenOfCached(e *Entry, name, role string, before bool) *program.Edited {
+func (s *subject) takenOfCached(e *Entry, name, role string, before bool) *program.Edited {
 	n := s.m.List.Index(beside(name, s.m.List.Entries[e.Node.Entry].Name))
 	if n < 0 {
 		return nil

@@ -73,7 +73,6 @@ func (s *search) cachedBits() error {
 		for _, n := range s.fixedSteps() {
 			all = append(all, packing{kind: "cache.rounded-to-multiples", most: 127, step: n.value, apart: func(int, int, int) bool { return false }})
 		}
-		rank := 0
 		for _, p := range all {
 			for _, whole := range []bool{false, true} {
 				for _, inside := range []bool{false, true} {
@@ -82,10 +81,9 @@ func (s *search) cachedBits() error {
 					}
 					p := p // the edit is made again after the search has gone on
 					p.whole, p.inside = whole, inside
-					rank++
 					m := Mistake{Kind: p.kind, Place: cacheSite, Of: cachedTerm(role), By: p.scale, N: p.bits}
 					h := hypothesis{
-						class: program.Inserted, rank: 3300 + rank, of: fmt.Sprint(p.kind, role, p.scale.Kind, p.bits, short(p.step)), make: func(e *Entry) *program.Edited { return s.packedCache(e, role, p) },
+						class: program.Inserted, of: fmt.Sprint(p.kind, role, p.scale.Kind, p.bits, short(p.step)), make: func(e *Entry) *program.Edited { return s.packedCache(e, role, p) },
 						say: func(*Entry) Name { return m.name() },
 					}
 					if p.step > 0 {
@@ -142,7 +140,7 @@ func (s *search) fixedSteps() (all []number) {
 }
 
 // packedCache has what is kept in the caches of a role in a few bits.
-func (s *search) packedCache(e *Entry, role string, p packing) *program.Edited {
+func (s *subject) packedCache(e *Entry, role string, p packing) *program.Edited {
 	ed, some := e.Program.Edit(), false
 	for _, i := range s.caches(e, role) {
 		st := &e.Program.Steps[i]

@@ -25,7 +25,25 @@ type Row struct {
 	Each, Zero, Between string
 	// Pages are where the kind is explained in docs/mistakes.md. The first page that fits an entry is the page of a mistake there.
 	Pages []Page
+	// Apply makes the edit of a mistake of the kind in the program of an entry. It is nil for kinds that are edits of steps, which [Mistake.Edit] has, and for
+	// relations.
+	Apply apply
+	// Class says how plausible the kind is beside others that give the same elements. The class of an edit of steps is that of the edit.
+	Class program.Class
+	// Weak is set for a kind that is said only where nothing else of its class gives the same elements.
+	Weak bool
+	// Exact is set for a kind of which every bit is that of a tensor, or 0. One row is enough to show it, since no number was fitted to it.
+	Exact bool
+	// Field is what the right number of a mistake is, for the fields of the configuration that have the number; empty where they are not said.
+	Field TermKind
+	// Alike is the same text for mistakes that differ in roundings alone: one name stands for all of them. It is nil where the mistakes have one key.
+	Alike func(m Mistake) string
+	// Solved counts the numbers of a mistake that are solved from the elements; nil for none.
+	Solved func(m Mistake) int
 }
+
+// apply makes the edit of a mistake in the program of an entry; nil where the mistake does not go with the entry.
+type apply func(s *subject, e *Entry, m Mistake) *program.Edited
 
 // Page is where a mistake is explained.
 type Page struct {
@@ -37,9 +55,20 @@ type Page struct {
 }
 
 // catalogue has all kinds of mistakes. It is the only place of the package with sentences.
-var catalogue = sync.OnceValue(func() map[Kind]*Row {
+func catalogue() map[Kind]*Row {
+	rows.once.Do(func() { rows.all = allRows() })
+	return rows.all
+}
+
+// rows is the catalogue once it was asked for. It has no initial value: rows have functions that ask for rows.
+var rows struct {
+	once sync.Once
+	all  map[Kind]*Row
+}
+
+func allRows() map[Kind]*Row {
 	all := map[Kind]*Row{}
-	for _, table := range [][]Row{stepRows, maskRows, rotaryRows, numberRows, cacheRows, readRows, weightRows, precisionRows} {
+	for _, table := range [][]Row{stepRows(), maskRows(), rotaryRows(), numberRows(), cacheRows(), readRows(), weightRows(), precisionRows()} {
 		for k := range table {
 			if all[table[k].Kind] != nil {
 				panic("two rows of the kind " + string(table[k].Kind))
@@ -48,7 +77,7 @@ var catalogue = sync.OnceValue(func() map[Kind]*Row {
 		}
 	}
 	return all
-})
+}
 
 // Catalogue lists all rows, by kind.
 func Catalogue() []Row {
@@ -262,6 +291,11 @@ func (t Tokens) String() string {
 		return ", for ids from " + short(t.From.Value) + " on alone (" + t.Called + "): those beyond a table"
 	}
 	return ", for ids from " + short(t.From.Value) + " on alone"
+}
+
+// notApplied is the error of applying a mistake of a kind that is a relation, or that the catalogue does not have.
+func notApplied(kind Kind) error {
+	return fmt.Errorf("a mistake of the kind %q cannot be applied", kind)
 }
 
 // Page is where the mistake is explained for an entry of a role; empty where it is not one of the usual ones.

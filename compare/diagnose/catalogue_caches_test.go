@@ -49,7 +49,7 @@ func TestCachesSay(t *testing.T) {
 	before := tensorTerm("layers.3.self_attn.keys")
 	before.Before = true
 	slots := makeRuns(Run{From: 1, To: 2, Is: 3}, Run{From: 2, To: 3, Is: 4})
-	holds(t, cacheRows, []sentence{
+	holds(t, cacheRows(), []sentence{
 		{mistake: Mistake{Kind: "cache.oldest-kept", Of: cache}, says: "the cache keeps the oldest, not the newest", role: keys, page: "evicted-keys"},
 		{mistake: Mistake{Kind: "cache.oldest-kept", Of: ofKeys}, says: "the cached layers.*.self_attn.k_rope keeps the oldest, not the newest", role: context},
 		{

@@ -3,96 +3,100 @@ package diagnose
 import (
 	"slices"
 	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // maskRows are mistakes in masks, softmaxes and routers.
-var maskRows = []Row{
-	// Which keys a query sees.
-	{Kind: "mask.not-causal", Words: "the mask is not causal: a query sees every key", Pages: pagesOf("causal-mask", masks+`|`+attendedTo)},
-	{Kind: "mask.causal", Words: "later keys are masked: the mask is causal"},
-	{Kind: "mask.anti-causal", Words: "earlier keys are masked"},
-	{Kind: "mask.none", Words: "nothing is masked: a query sees every key"},
-	{Kind: "mask.both-sides", Words: "a query sees {n} keys to each side, and its own"},
-	{Kind: "mask.key-ahead", Words: "a query sees one key ahead of it", Pages: pagesOf("causal-mask", masks+`|`+attendedTo)},
-	{Kind: "mask.own-key-masked", Words: "a query does not see its own key", Pages: pagesOf("causal-mask", masks+`|`+attendedTo)},
-	{Kind: "mask.own-key-alone", Words: "a query sees its own key alone", Pages: pagesOf("causal-mask", masks+`|`+attendedTo)},
-	{Kind: "mask.reversed", Words: "the mask is the wrong way round: a query sees its own key and those ahead alone", Pages: pagesOf("causal-mask", masks+`|`+attendedTo)},
-	{Kind: "mask.top-left", Words: "the mask starts at the first query, not at the last key: each row sees the keys up to its own number"},
-	{Kind: "mask.prefix", Words: "the first {n} tokens see each other: this prefix is not causal", Pages: pagesOf("causal-mask", masks+`|`+attendedTo)},
-	{Kind: "mask.chunks", Words: "tokens of a chunk of {n} see each other: the mask is causal between chunks alone"},
-	{Kind: "mask.key-masked", Words: "key {n} is masked for every query"},
-	{Kind: "mask.key-masked-but-own", Words: "key {n} is masked for every query but its own"},
-	{Kind: "mask.first-keys-masked", Words: "the first {n} keys are masked for every query"},
-	{Kind: "mask.first-keys-seen", Words: "every query sees the first {n} keys, whatever the window", Pages: windowElsewhere},
-	{Kind: "mask.prompt-masked", Words: "a decode step sees no key of the prompt", Pages: pagesOf("fully-masked-row", masks)},
-	{Kind: "mask.step-sees-prompt-alone", Words: "a decode step sees the prompt and its own key alone", Pages: pagesOf("causal-mask", masks+`|`+attendedTo)},
-	{Kind: "mask.last-block-left-out", Words: "the last block of {n} keys is left out where it is not full", Pages: leftOutElsewhere},
-	{Kind: "mask.blocks", Words: "the mask has blocks of {n} tokens, whose queries see their own block alone"},
+func maskRows() []Row {
+	return []Row{
+		// Which keys a query sees.
+		{Kind: "mask.not-causal", Words: "the mask is not causal: a query sees every key", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: otherWindow, Class: program.Known},
+		{Kind: "mask.causal", Words: "later keys are masked: the mask is causal", Apply: otherSight, Class: program.Known},
+		{Kind: "mask.anti-causal", Words: "earlier keys are masked", Apply: otherSight, Class: program.Known},
+		{Kind: "mask.none", Words: "nothing is masked: a query sees every key", Apply: otherSight, Class: program.Known},
+		{Kind: "mask.both-sides", Words: "a query sees {n} keys to each side, and its own", Apply: otherSight, Class: program.Known},
+		{Kind: "mask.key-ahead", Words: "a query sees one key ahead of it", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: keyAhead, Class: program.Known},
+		{Kind: "mask.own-key-masked", Words: "a query does not see its own key", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: keyAhead, Class: program.Known},
+		{Kind: "mask.own-key-alone", Words: "a query sees its own key alone", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known, Weak: true},
+		{Kind: "mask.reversed", Words: "the mask is the wrong way round: a query sees its own key and those ahead alone", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known, Weak: true},
+		{Kind: "mask.top-left", Words: "the mask starts at the first query, not at the last key: each row sees the keys up to its own number", Apply: otherSight, Class: program.Known},
+		{Kind: "mask.prefix", Words: "the first {n} tokens see each other: this prefix is not causal", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known},
+		{Kind: "mask.chunks", Words: "tokens of a chunk of {n} see each other: the mask is causal between chunks alone", Apply: otherSight, Class: program.Known, Weak: true},
+		{Kind: "mask.key-masked", Words: "key {n} is masked for every query", Apply: otherSight, Class: program.Known},
+		{Kind: "mask.key-masked-but-own", Words: "key {n} is masked for every query but its own", Apply: otherSight, Class: program.Known},
+		{Kind: "mask.first-keys-masked", Words: "the first {n} keys are masked for every query", Apply: otherSight, Class: program.Known},
+		{Kind: "mask.first-keys-seen", Words: "every query sees the first {n} keys, whatever the window", Pages: windowElsewhere, Apply: otherSight, Class: program.Known},
+		{Kind: "mask.prompt-masked", Words: "a decode step sees no key of the prompt", Pages: pagesOf("fully-masked-row", masks), Apply: otherSight, Class: program.Known, Weak: true},
+		{Kind: "mask.step-sees-prompt-alone", Words: "a decode step sees the prompt and its own key alone", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known, Weak: true},
+		{Kind: "mask.last-block-left-out", Words: "the last block of {n} keys is left out where it is not full", Pages: leftOutElsewhere, Apply: otherSight, Class: program.Known, Weak: true},
+		{Kind: "mask.blocks", Words: "the mask has blocks of {n} tokens, whose queries see their own block alone", Apply: otherSight, Class: program.Known},
 
-	// Windows.
-	{Kind: "mask.window", Words: "the window is {x}", Pages: pagesOf("window-size", masks+`|`+attendedTo)},
-	{Kind: "mask.window-left-out", Words: "the mask has no window", Pages: pagesOf("window-on-the-wrong-layers", masks+`|`+attendedTo)},
-	{Kind: "mask.window-added", Words: "the mask has a window of {by}, and should have none", Pages: pagesOf("window-on-the-wrong-layers", masks+`|`+attendedTo)},
-	{Kind: "mask.layers-exchanged", Words: "masks are exchanged: layers with a window have none, and the others have it", Pages: []Page{{Anchor: "window-on-the-wrong-layers"}}},
-	{Kind: "mask.blocks-not-window", Words: "the mask has blocks of {n} tokens, not a window: queries see their own block alone", Pages: windowElsewhere},
-	{Kind: "mask.window-whole-block", Words: "the window begins with a block of {n} keys: queries see all of the block in which it begins", Pages: pagesOf("window-size", masks+`|`+attendedTo)},
-	{Kind: "mask.window-next-block", Words: "the window begins with the next whole block of {n} keys", Pages: pagesOf("window-size", masks+`|`+attendedTo)},
-	{Kind: "mask.window-both-sides", Words: "the window reaches to both sides: keys ahead are seen", Pages: pagesOf("causal-mask", masks, "window-on-the-wrong-layers", attendedTo)},
-	{Kind: "mask.window-no-end", Words: "the window has no end ahead: keys ahead are seen", Pages: pagesOf("causal-mask", masks, "window-on-the-wrong-layers", attendedTo)},
-	{Kind: "mask.window-moved", Words: "the window is moved by {n} keys, both ends of it", Pages: pagesOf("window-size", masks+`|`+attendedTo)},
-	{Kind: "mask.window-of-first-query", Words: "all queries of a pass have the window of the first: it is too long for the others", Pages: pagesOf("window-size", masks+`|`+attendedTo)},
-	{Kind: "mask.window-of-chunk", Words: "the window is that of the first token of each chunk of {n}: it is too long for the others", Pages: pagesOf("window-size", masks+`|`+attendedTo)},
-	{Kind: "mask.window-of-chunk-no-end", Words: "the window is that of the first token of each chunk of {n}, whose tokens see each other", Pages: pagesOf("window-size", masks+`|`+attendedTo)},
-	{Kind: "mask.ring", Words: "a ring of {n} keys has lost keys that early queries of a pass should see: the pass is written first", Pages: pagesOf("window-size", masks+`|`+attendedTo)},
-	{Kind: "mask.ring-of-chunk", Words: "a ring of {n} keys has lost keys that early queries of a chunk of {m} tokens should see: the chunk is written first", Pages: pagesOf("window-size", masks+`|`+attendedTo)},
+		// Windows.
+		{Kind: "mask.window", Words: "the window is {x}", Pages: pagesOf("window-size", masks+`|`+attendedTo), Apply: otherWindow, Class: program.Known, Field: Window},
+		{Kind: "mask.window-left-out", Words: "the mask has no window", Pages: pagesOf("window-on-the-wrong-layers", masks+`|`+attendedTo), Apply: otherWindow, Class: program.Known, Field: Window},
+		{Kind: "mask.window-added", Words: "the mask has a window of {by}, and should have none", Pages: pagesOf("window-on-the-wrong-layers", masks+`|`+attendedTo), Apply: otherWindow, Class: program.Known},
+		{Kind: "mask.layers-exchanged", Words: "masks are exchanged: layers with a window have none, and the others have it", Pages: []Page{{Anchor: "window-on-the-wrong-layers"}}, Apply: otherLayersWindow, Class: program.Known, Weak: true},
+		{Kind: "mask.blocks-not-window", Words: "the mask has blocks of {n} tokens, not a window: queries see their own block alone", Pages: windowElsewhere, Apply: otherSight, Class: program.Known},
+		{Kind: "mask.window-whole-block", Words: "the window begins with a block of {n} keys: queries see all of the block in which it begins", Pages: pagesOf("window-size", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known},
+		{Kind: "mask.window-next-block", Words: "the window begins with the next whole block of {n} keys", Pages: pagesOf("window-size", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known, Weak: true},
+		{Kind: "mask.window-both-sides", Words: "the window reaches to both sides: keys ahead are seen", Pages: pagesOf("causal-mask", masks, "window-on-the-wrong-layers", attendedTo), Apply: otherSight, Class: program.Known},
+		{Kind: "mask.window-no-end", Words: "the window has no end ahead: keys ahead are seen", Pages: pagesOf("causal-mask", masks, "window-on-the-wrong-layers", attendedTo), Apply: otherSight, Class: program.Known, Weak: true},
+		{Kind: "mask.window-moved", Words: "the window is moved by {n} keys, both ends of it", Pages: pagesOf("window-size", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known, Weak: true},
+		{Kind: "mask.window-of-first-query", Words: "all queries of a pass have the window of the first: it is too long for the others", Pages: pagesOf("window-size", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known, Weak: true},
+		{Kind: "mask.window-of-chunk", Words: "the window is that of the first token of each chunk of {n}: it is too long for the others", Pages: pagesOf("window-size", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known, Weak: true},
+		{Kind: "mask.window-of-chunk-no-end", Words: "the window is that of the first token of each chunk of {n}, whose tokens see each other", Pages: pagesOf("window-size", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known, Weak: true},
+		{Kind: "mask.ring", Words: "a ring of {n} keys has lost keys that early queries of a pass should see: the pass is written first", Pages: pagesOf("window-size", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known, Weak: true},
+		{Kind: "mask.ring-of-chunk", Words: "a ring of {n} keys has lost keys that early queries of a chunk of {m} tokens should see: the chunk is written first", Pages: pagesOf("window-size", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known, Weak: true},
 
-	// What masked scores are.
-	{Kind: "mask.value", Words: "masked scores are {x}"},
-	{Kind: "mask.multiplied", Words: "masked scores are {x}: the mask is multiplied, not added", Pages: maskMultipliedPages},
-	{Kind: "mask.before-soft-cap", Words: "masked scores are {x}: the soft cap is taken after the mask", Pages: pagesOf("attention-soft-cap", scored+`|`+attendedTo, "logit-soft-cap", "^logits$")},
-	{Kind: "mask.value-small", Words: "masked scores are lowered by {x}, which is not enough", Pages: []Page{{Anchor: "mask-value"}}},
-	{Kind: "mask.after-softmax", Words: "the mask is applied after the softmax: rows do not sum to 1"},
+		// What masked scores are.
+		{Kind: "mask.value", Words: "masked scores are {x}", Apply: filled, Class: program.Known},
+		{Kind: "mask.multiplied", Words: "masked scores are {x}: the mask is multiplied, not added", Pages: maskMultipliedPages, Apply: filled, Class: program.Known},
+		{Kind: "mask.before-soft-cap", Words: "masked scores are {x}: the soft cap is taken after the mask", Pages: pagesOf("attention-soft-cap", scored+`|`+attendedTo, "logit-soft-cap", "^logits$"), Apply: filled, Class: program.Known},
+		{Kind: "mask.value-small", Words: "masked scores are lowered by {x}, which is not enough", Pages: []Page{{Anchor: "mask-value"}}, Apply: smallMask, Class: program.Known},
+		{Kind: "mask.after-softmax", Words: "the mask is applied after the softmax: rows do not sum to 1", Apply: maskedLast, Class: program.Known},
 
-	// Softmaxes and routers.
-	{Kind: "softmax.axis", Words: "the softmax is taken over the {axis}, not the keys", Pages: pagesOf("softmax-axis", "probs")},
-	{Kind: "softmax.base", Words: "the softmax takes powers of {x}, not of e: the scores are multiplied by {by}", Pages: basePages},
-	{Kind: "softmax.slots-unwritten", Words: "{x} slots more, with scores of 0, take part in the softmax", Pages: pagesOf("unwritten-cache-slots", "probs")},
-	{Kind: "softmax.joined-left-out", Words: "{of} takes no part in the softmax: it is left out", Pages: joinedLeftOut},
-	{Kind: "softmax.parts-averaged", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each has a softmax of its own, and they are averaged", Pages: []Page{{Anchor: "softmax-axis"}}},
-	{Kind: "softmax.parts-added", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each has a softmax of its own, and they are added: sums are not shared", Pages: []Page{{Anchor: "softmax-axis"}}},
-	{Kind: "softmax.parts-own-maximum", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each takes its own maximum off, and what was summed before is not rescaled", Pages: []Page{{Anchor: "softmax-axis"}}},
-	{Kind: "softmax.parts-not-rescaled", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each takes the largest until then off, and what was summed before is not rescaled", Pages: []Page{{Anchor: "softmax-axis"}}},
-	{Kind: "router.sigmoid", Words: "the activation is sigmoid, not softmax", Pages: pagesOf("activation", functions)},
-	{Kind: "router.softmax-over-all", Words: "the softmax is over all, not over those that are chosen"},
-	{Kind: "router.softmax-over-chosen", Words: "the softmax is over those that are chosen, not over all"},
+		// Softmaxes and routers.
+		{Kind: "softmax.axis", Words: "the softmax is taken over the {axis}, not the keys", Pages: pagesOf("softmax-axis", "probs")},
+		{Kind: "softmax.base", Words: "the softmax takes powers of {x}, not of e: the scores are multiplied by {by}", Pages: basePages},
+		{Kind: "softmax.slots-unwritten", Words: "{x} slots more, with scores of 0, take part in the softmax", Pages: pagesOf("unwritten-cache-slots", "probs")},
+		{Kind: "softmax.joined-left-out", Words: "{of} takes no part in the softmax: it is left out", Pages: joinedLeftOut},
+		{Kind: "softmax.parts-averaged", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each has a softmax of its own, and they are averaged", Pages: []Page{{Anchor: "softmax-axis"}}},
+		{Kind: "softmax.parts-added", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each has a softmax of its own, and they are added: sums are not shared", Pages: []Page{{Anchor: "softmax-axis"}}},
+		{Kind: "softmax.parts-own-maximum", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each takes its own maximum off, and what was summed before is not rescaled", Pages: []Page{{Anchor: "softmax-axis"}}},
+		{Kind: "softmax.parts-not-rescaled", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each takes the largest until then off, and what was summed before is not rescaled", Pages: []Page{{Anchor: "softmax-axis"}}},
+		{Kind: "router.sigmoid", Words: "the activation is sigmoid, not softmax", Pages: pagesOf("activation", functions)},
+		{Kind: "router.softmax-over-all", Words: "the softmax is over all, not over those that are chosen"},
+		{Kind: "router.softmax-over-chosen", Words: "the softmax is over those that are chosen, not over all"},
 
-	// Norms and gates.
-	{Kind: "norm.layernorm", Words: "the mean is taken off the norm's input: LayerNorm, not RMSNorm", Pages: pagesOf("layernorm", norms)},
-	{Kind: "norm.rmsnorm", Words: "the mean is not taken off the norm's input: RMSNorm, not LayerNorm", Pages: pagesOf("layernorm", norms)},
-	{Kind: "norm.of-parts", Words: "each part of {n} channels, such as a head, has a norm of its own: the mean is not over all {m}"},
-	{Kind: "sparsity.not-shifted", Words: "what passes the cutoff is not shifted by it", Pages: pagesOf("activation-sparsity", "act_fn")},
+		// Norms and gates.
+		{Kind: "norm.layernorm", Words: "the mean is taken off the norm's input: LayerNorm, not RMSNorm", Pages: pagesOf("layernorm", norms)},
+		{Kind: "norm.rmsnorm", Words: "the mean is not taken off the norm's input: RMSNorm, not LayerNorm", Pages: pagesOf("layernorm", norms)},
+		{Kind: "norm.of-parts", Words: "each part of {n} channels, such as a head, has a norm of its own: the mean is not over all {m}"},
+		{Kind: "sparsity.not-shifted", Words: "what passes the cutoff is not shifted by it", Pages: pagesOf("activation-sparsity", "act_fn")},
 
-	// What is done beside the operation.
-	{Kind: "row.maximum-subtracted", Words: "the largest number of each row is taken off {of}", Pages: rowTakenPages},
-	{Kind: "row.mean-subtracted", Words: "the mean of each row is taken off {of}", Pages: rowTakenPages},
-	{Kind: "row.over-length", Words: "each row of {of} is divided by its length", Pages: rowTakenPages},
-	{Kind: "row.over-sum", Words: "each row of {of} is divided by its sum", Pages: rowTakenPages},
-	{Kind: "row.over-root-mean-square", Words: "each row of {of} is divided by the root of its mean square", Pages: rowTakenPages},
-	{Kind: "vector.added", Words: "{of} is added to {by}", Pages: vectorPages},
-	{Kind: "order.product-last", Words: "the product with {of} is taken of the result, behind the rest, not before it", Pages: productPages},
+		// What is done beside the operation.
+		{Kind: "row.maximum-subtracted", Words: "the largest number of each row is taken off {of}", Pages: rowTakenPages},
+		{Kind: "row.mean-subtracted", Words: "the mean of each row is taken off {of}", Pages: rowTakenPages},
+		{Kind: "row.over-length", Words: "each row of {of} is divided by its length", Pages: rowTakenPages},
+		{Kind: "row.over-sum", Words: "each row of {of} is divided by its sum", Pages: rowTakenPages},
+		{Kind: "row.over-root-mean-square", Words: "each row of {of} is divided by the root of its mean square", Pages: rowTakenPages},
+		{Kind: "vector.added", Words: "{of} is added to {by}", Pages: vectorPages},
+		{Kind: "order.product-last", Words: "the product with {of} is taken of the result, behind the rest, not before it", Pages: productPages},
 
-	// Heads, positions and ids.
-	{Kind: "heads.tiled", Words: "the heads of keys and values are tiled, not repeated: query head h reads head h mod n, not h / n", Pages: tiledPages},
-	{Kind: "position.first-at", Words: "positions are {+n}: the first is at {n}", Pages: pagesOf("shifted-positions", tables, "position-offset", rotated)},
-	{Kind: "position.behind-pass", Words: "positions are {+n}: behind where they should be", Pages: passOffsetPages},
-	{Kind: "position.all-zero", Words: "every position is 0", Pages: zeroPositions},
-	{Kind: "position.from-zero", Words: "positions of a pass count from 0: those of the tokens before are missing", Pages: pagesOf("positions-of-decode-steps", tables, "position-offset", rotated)},
-	{Kind: "position.advanced", Words: "positions are advanced by the tokens of the pass: the offset is that after it", Pages: pagesOf("position-offset", rotated)},
-	{Kind: "position.multiplied", Words: "positions are multiplied by {by}", Pages: pagesOf("position-offset", rotated, "attention-scale", scored, "logit-scale", heads)},
-	{Kind: "ids.row-after", Words: "each id takes the row after its own", Pages: idPages},
-	{Kind: "ids.row-before", Words: "each id takes the row before its own", Pages: idPages},
-	{Kind: "ids.last-row", Words: "ids beyond the table take its last row", Pages: idPages},
-	{Kind: "ids.row-zero", Words: "every id takes row 0", Pages: idPages},
+		// Heads, positions and ids.
+		{Kind: "heads.tiled", Words: "the heads of keys and values are tiled, not repeated: query head h reads head h mod n, not h / n", Pages: tiledPages, Apply: tiledAttention, Class: program.Known},
+		{Kind: "position.first-at", Words: "positions are {+n}: the first is at {n}", Pages: pagesOf("shifted-positions", tables, "position-offset", rotated)},
+		{Kind: "position.behind-pass", Words: "positions are {+n}: behind where they should be", Pages: passOffsetPages},
+		{Kind: "position.all-zero", Words: "every position is 0", Pages: zeroPositions},
+		{Kind: "position.from-zero", Words: "positions of a pass count from 0: those of the tokens before are missing", Pages: pagesOf("positions-of-decode-steps", tables, "position-offset", rotated)},
+		{Kind: "position.advanced", Words: "positions are advanced by the tokens of the pass: the offset is that after it", Pages: pagesOf("position-offset", rotated)},
+		{Kind: "position.multiplied", Words: "positions are multiplied by {by}", Pages: pagesOf("position-offset", rotated, "attention-scale", scored, "logit-scale", heads)},
+		{Kind: "ids.row-after", Words: "each id takes the row after its own", Pages: idPages},
+		{Kind: "ids.row-before", Words: "each id takes the row before its own", Pages: idPages},
+		{Kind: "ids.last-row", Words: "ids beyond the table take its last row", Pages: idPages},
+		{Kind: "ids.row-zero", Words: "every id takes row 0", Pages: idPages},
+	}
 }
 
 // Pages of several kinds of mistakes in masks, softmaxes and positions.

@@ -12,7 +12,7 @@ func TestSentencesOfNumbersAndFunctions(t *testing.T) {
 	named := func(name string) Term { return Term{Kind: AName, Name: name} }
 	gate, post, up := tensorTerm("layers.0.mlp.gate_proj"), weightTerm("layers.0.post_attention_layernorm.weight"), weightTerm("layers.0.mlp.up_proj.weight")
 	const logits, out, scores, gated, o = "logits", "layers.*.out", "layers.*.self_attn.scores", "layers.*.mlp.gated", "layers.*.self_attn.o_proj"
-	saying(t, numberRows, []said{
+	saying(t, numberRows(), []said{
 		{number("number.doubled", SoftCap, 60, 30), "the soft cap is twice what it should be: 60 for 30", logits, "logit-soft-cap"},
 		{number("number.halved", AFactor, 0.5, 1), "the factor is half of what it should be: 0.5 for 1", scores, "attention-scale"},
 		{number("number.times-root-2", ADivisor, 1.41421, 1), "the divisor is multiplied by √2: 1.41421 for 1", scores, "attention-scale"},

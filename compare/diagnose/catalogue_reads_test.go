@@ -10,7 +10,7 @@ func TestReadsSay(t *testing.T) {
 	before.Before, second.Item = true, some(2)
 	norm, silu := Term{Kind: Operation, Name: "rms_norm"}, Term{Kind: Operation, Name: "silu"}
 	zeros := Term{Kind: Zeros}
-	holds(t, readRows, []sentence{
+	holds(t, readRows(), []sentence{
 		{mistake: Mistake{Kind: "input.other", By: gate, For: up}, says: "reads layers.*.mlp.gate_proj, not layers.*.mlp.up_proj", role: actFn, page: "gate-and-up"},
 		{mistake: Mistake{Kind: "input.other", By: gate, For: in}, says: "reads layers.*.mlp.gate_proj, not layers.*.in", role: out, page: "source-of-the-residual"},
 		{mistake: Mistake{Kind: "input.other", By: second, For: in}, says: "reads stream 2 of layers.*.altup.predict, not layers.*.in", role: "layers.*.input_layernorm", page: "active-stream"},

@@ -43,7 +43,7 @@ func TestSentencesOfRotaryMistakes(t *testing.T) {
 	left := func(m Mistake) Mistake { m.By = literal(8); return m }
 	called := func(m Mistake, fields string) Mistake { m.Called = fields; return m }
 	const cos, query = "rotary.full.cos", "layers.*.self_attn.q_rope"
-	saying(t, rotaryRows, []said{
+	saying(t, rotaryRows(), []said{
 		{theta, "theta is 10000", cos, "rotary-base"},
 		{left(theta), "theta is 10000 and the scaling by 8 is left out", cos, "rotary-scaling"},
 		{called(theta, "rope_local_base_freq"), "theta is 10000 (rope_local_base_freq)", query, "rotary-base"},

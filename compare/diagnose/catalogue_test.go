@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/hooks"
 )

@@ -22,15 +22,15 @@ func (s *search) computedIn() error {
 			all = append(all, i)
 		}
 	}
-	for rank, d := range []hooks.DType{hooks.BF16, hooks.F16} {
-		for k, i := range append(slices.Clone(all), end) {
+	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
+		for _, i := range append(slices.Clone(all), end) {
 			at := t.Of(i)
 			m := Mistake{Kind: "precision.each-step", DType: d}
 			if i != end {
 				m.Kind, m.Of = "precision.up-to", s.step(s.first, i)
 			}
 			if err := s.try(hypothesis{
-				class: program.Inserted, rank: 3200 + 100*rank + k, of: computedAs(d.String(), true),
+				class: program.Inserted, of: computedAs(d.String(), true),
 				make: func(e *Entry) *program.Edited { return s.computed(e, at, d) },
 				say:  func(*Entry) Name { return m.name() },
 			}); err != nil {
@@ -58,7 +58,7 @@ func isSumOfMean(p *program.Program, step int) bool {
 }
 
 // computed has the steps up to one place computed in a narrower type.
-func (s *search) computed(e *Entry, at program.Place, d hooks.DType) *program.Edited {
+func (s *subject) computed(e *Entry, at program.Place, d hooks.DType) *program.Edited {
 	t, ed := e.signed(s.m), e.Program.Edit()
 	in := make([]bool, len(t.Steps))
 	for _, i := range t.Copies(at) {
@@ -155,7 +155,7 @@ func (s *search) dropped() error {
 	by := 1 / (1 - part)
 	m := Mistake{Kind: "dropout.left-on", X: some(by), By: literal(1 - part)}
 	return s.try(hypothesis{
-		class: program.Inserted, rank: 3400, solved: 1 + zeros, say: func(*Entry) Name { return m.name() },
+		class: program.Inserted, solved: 1 + zeros, say: func(*Entry) Name { return m.name() },
 		make: func(e *Entry) *program.Edited {
 			own, ok := s.asStored(e) // it is an operation of its own
 			y, _ := e.Target()

@@ -15,11 +15,9 @@ func (s *search) computedPartIn() error {
 		return nil
 	}
 	t := s.first.signed(s.m)
-	rank := 0
 	try := func(kind Kind, d hooks.DType, step int, part func(t *program.Parts, i int) []bool) error {
-		rank++
 		return s.try(hypothesis{
-			class: program.Inserted, rank: 3600 + rank, of: computedAs(d.String(), true), weak: true,
+			class: program.Inserted, of: computedAs(d.String(), true), weak: true,
 			make: func(e *Entry) *program.Edited { return s.computedPart(e, t.Of(step), d, part) },
 			say:  func(*Entry) Name { return Mistake{Kind: kind, Of: s.step(s.first, step), DType: d}.name() },
 		})
@@ -84,7 +82,7 @@ func operationTo(t *program.Parts, i int) []bool {
 }
 
 // computedPart has a part of the program computed in a narrower type: in turn for each copy of a step, in the order of the program.
-func (s *search) computedPart(e *Entry, at program.Place, d hooks.DType, part func(t *program.Parts, i int) []bool) *program.Edited {
+func (s *subject) computedPart(e *Entry, at program.Place, d hooks.DType, part func(t *program.Parts, i int) []bool) *program.Edited {
 	t := e.signed(s.m)
 	in := make([]bool, len(t.Steps))
 	for _, i := range t.Copies(at) {

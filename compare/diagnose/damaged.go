@@ -17,10 +17,10 @@ func (s *search) damaged() error {
 		if err := s.cutColumns(at, t.Steps[i].Index); err != nil {
 			return err
 		}
-		if err := s.scales(at, t.Steps[i].Index); err != nil {
+		if err := s.oneNumber(at, t.Steps[i].Index); err != nil {
 			return err
 		}
-		if err := s.oneNumber(at, t.Steps[i].Index); err != nil {
+		if err := s.scales(at, t.Steps[i].Index); err != nil {
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (s *search) cutColumns(at program.Place, k int) error {
 	for _, n := range cuts {
 		m := Mistake{Kind: "weight.columns-cut", Of: weightTerm(s.first.Weights[k].Name), N: n, M: cols, Place: Role(s.first.Weights[k].Name)}
 		if err := s.try(hypothesis{
-			class: program.Leaf, rank: 6000 + n, solved: 1, say: func(*Entry) Name { return m.name() },
+			class: program.Leaf, solved: 1, say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited {
 				return s.reweighted(e, at, func(k int) program.Rows {
 					return changed{e.Call.W[k], func(row []float64) { clear(row[max(len(row)-n, 0):]) }}
@@ -135,7 +135,7 @@ func (s *search) oneNumber(at program.Place, k int) error {
 		}
 		before := len(s.found)
 		if err := s.try(hypothesis{
-			class: program.Leaf, rank: 6100, solved: 1, say: func(*Entry) Name { return m.name() },
+			class: program.Leaf, solved: 1, say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited {
 				return s.reweighted(e, at, func(k int) program.Rows { return only{e.Call.W[k], channel, col, v} })
 			},

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"cmp"
 	"context"
 )
 
@@ -26,7 +25,7 @@ func FindNumber(ctx context.Context, m *Model, entries []*Entry) (*Finding, erro
 
 // FindMask is [Find] with one kind of edit: masks with another window, with blocks or a prefix, or with a key that is masked.
 func FindMask(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).masks, (*search).seen})
+	return find(ctx, m, entries, []stage{func(s *search) error { return s.from(windows, sights) }})
 }
 
 // fewTokens looks at masks before all other edits, if the entries are large and the remaining elements lie in less than half of the tokens. A mistake in
@@ -41,7 +40,7 @@ func (s *search) fewTokens() error {
 			return nil
 		}
 	}
-	return cmp.Or(s.masks(), s.seen())
+	return s.from(windows, sights)
 }
 
 // few looks at the edits of [FindNumber].

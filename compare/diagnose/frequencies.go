@@ -60,7 +60,6 @@ type rotary struct {
 	base, scale float64
 	pure        bool
 	turns       int
-	rank        int
 
 	entry *order.Entry   // whose operation makes the frequencies; nil where there is none
 	made  map[string]any // with these settings
@@ -91,10 +90,9 @@ func (s *search) frequencies() error {
 
 // try judges other frequencies.
 func (r *rotary) try(n Name, weak bool, change func(v []float64) []float64) error {
-	r.rank++
 	n.Site, n.Mistake.Place = frequencySite, frequencySite
 	return r.search.try(hypothesis{
-		class: program.Known, rank: r.rank, weak: weak, say: func(*Entry) Name { return n },
+		class: program.Known, weak: weak, say: func(*Entry) Name { return n },
 		make: func(e *Entry) *program.Edited { return e.Program.Frequencies(change) },
 	})
 }

@@ -98,9 +98,8 @@ func (r *rotary) yarns(base float64) error {
 					by = 0.1*math.Log(factor) + 1
 					m.Kind = "rope.yarn-multiplied"
 				}
-				r.rank++
 				if err := r.search.try(hypothesis{
-					class: program.Known, rank: r.rank, say: func(*Entry) Name { return m.name() },
+					class: program.Known, say: func(*Entry) Name { return m.name() },
 					make: func(e *Entry) *program.Edited {
 						d := e.Program.Frequencies(func(v []float64) []float64 { return yarn(v, base, factor, length) })
 						if by == 1 || d == nil {

@@ -155,9 +155,8 @@ func (r *rotary) mixed(whole []float64, factor float64) error {
 		return nil
 	}
 	m := Mistake{Kind: "rope.scaling-of-some", Place: frequencySite, N: n, By: literal(factor), Runs: makeRuns(others...)}
-	r.rank++
 	return r.search.try(hypothesis{
-		class: program.Known, rank: r.rank, solved: len(others), weak: true, say: func(*Entry) Name { return m.name() },
+		class: program.Known, solved: len(others), weak: true, say: func(*Entry) Name { return m.name() },
 		make: func(e *Entry) *program.Edited {
 			return e.Program.Frequencies(func([]float64) []float64 { return slices.Clone(chosen) })
 		},

@@ -39,11 +39,11 @@ func (s *search) functionsOfNumbers() error {
 			continue
 		}
 		what := s.numberWords(t.Program, i)
-		for rank, f := range numberFunctions {
+		for _, f := range numberFunctions {
 			right := t.Steps[i].Value
 			m := Mistake{Kind: f.kind, Place: s.site(s.first, i), Of: what, By: literal(float64(float32(f.of(right)))), For: literal(right)}
 			if err := s.try(hypothesis{
-				class: program.Constant, rank: 30000 + rank, at: at, say: func(*Entry) Name { return m.name() },
+				class: program.Constant, at: at, say: func(*Entry) Name { return m.name() },
 				make: func(e *Entry) *program.Edited {
 					o, ed := e.signed(s.m), e.Program.Edit()
 					all := o.Copies(at)

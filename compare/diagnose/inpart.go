@@ -31,8 +31,8 @@ func (s *search) inPart() error {
 }
 
 // tokenAxis is the axis of the result that counts tokens; −1 where there is none.
-func (s *search) tokenAxis(e *Entry) int {
-	axes := s.m.List.Entries[e.Node.Entry].Axes
+func (x *subject) tokenAxis(e *Entry) int {
+	axes := x.m.List.Entries[e.Node.Entry].Axes
 	if len(axes) != len(e.Program.Out.Shape()) {
 		return -1
 	}
@@ -65,31 +65,7 @@ func (s *search) inTokens(h hypothesis) hypothesis {
 		h.solved += n
 	}
 	h.edit, h.at = nil, program.Place{}
-	h.rank += 1000000
-	h.make = func(e *Entry) *program.Edited {
-		d := whole(e)
-		if d == nil {
-			return nil
-		}
-		axis := s.tokenAxis(e)
-		own, ok := s.valueOf(e, nil)
-		if !ok {
-			return nil
-		}
-		other, ok := s.valueOf(e, d)
-		if !ok {
-			return nil
-		}
-		shape := e.Program.Out.Shape()
-		inner := product(shape[axis+1:])
-		has, _ := e.leftTokens(axis)
-		for i := range own.Data {
-			if has[i/inner%shape[axis]] {
-				own.Data[i], own.Bound[i] = other.Data[i], other.Bound[i]
-			}
-		}
-		return given(e, own)
-	}
+	h.make = func(e *Entry) *program.Edited { return s.subject.inTokens(e, whole(e)) }
 	h.say = func(e *Entry) Name {
 		n := say(e)
 		m := n.Mistake
@@ -101,6 +77,28 @@ func (s *search) inTokens(h hypothesis) hypothesis {
 		return n
 	}
 	return h
+}
+
+// inTokens has the result of an edited program in the tokens that have something left, and the entry's own in the others. It is nil if the edit is.
+func (x *subject) inTokens(e *Entry, d *program.Edited) *program.Edited {
+	axis := x.tokenAxis(e)
+	if d == nil || axis < 0 {
+		return nil
+	}
+	own, ok := x.valueOf(e, nil)
+	other, has := x.valueOf(e, d)
+	if !ok || !has {
+		return nil
+	}
+	shape := e.Program.Out.Shape()
+	inner := product(shape[axis+1:])
+	left, _ := e.leftTokens(axis)
+	for i := range own.Data {
+		if left[i/inner%shape[axis]] {
+			own.Data[i], own.Bound[i] = other.Data[i], other.Bound[i]
+		}
+	}
+	return given(e, own)
 }
 
 // someTokens are the tokens with unexplained elements. If all of them have larger ids than every other token, as behind the end of a table that is shorter than the

@@ -9,7 +9,7 @@ import (
 
 // instances looks for a tensor or weight of another layer or stream that each entry reads, the same in all passes of an entry. The term
 // names what the entries should read.
-func (s *search) instances(rank int, of Term, others []string, class program.Class, with func(other string) func(e *Entry) *program.Edited) error {
+func (s *search) instances(of Term, others []string, class program.Class, with func(other string) func(e *Entry) *program.Edited) error {
 	if len(others) < 2 {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (s *search) instances(rank int, of Term, others []string, class program.Cla
 		m.Kind = "instance.another"
 	}
 	h := hypothesis{
-		class: class, rank: rank, solved: len(names),
+		class: class, solved: len(names),
 		make: func(e *Entry) *program.Edited {
 			if other := chosen[s.m.List.Entries[e.Node.Entry].Name]; other != nil {
 				return other(e)
@@ -81,37 +81,37 @@ func (s *search) inputs() error {
 					continue
 				}
 				m := Mistake{Kind: "input.stream", Of: tensorTerm(own), N: other, M: *item}
-				if err := s.try(s.reading(t.Of(i), other, source{name: own, item: &other}, m)); err != nil {
+				if err := s.try(s.reading(t.Of(i), source{name: own, item: &other}, m)); err != nil {
 					return err
 				}
 			}
 		}
-		for rank, other := range s.captured(own) {
+		for _, other := range s.captured(own) {
 			m := Mistake{Kind: "input.other", By: tensorTerm(other), For: tensorTerm(own)}
 			if n.Pass != s.first.Node.Pass {
 				m.Kind = "input.other-kept"
 			}
-			if err := s.try(s.reading(t.Of(i), 100+2*rank, source{name: other}, m)); err != nil {
+			if err := s.try(s.reading(t.Of(i), source{name: other}, m)); err != nil {
 				return err
 			}
 			if n.Pass == s.first.Node.Pass && s.cached(own) {
-				if err := s.try(s.reading(t.Of(i), 101+2*rank, source{name: other, all: true}, m)); err != nil {
+				if err := s.try(s.reading(t.Of(i), source{name: other, all: true}, m)); err != nil {
 					return err
 				}
 			}
 		}
-		for rank, other := range s.stacks(product(t.Steps[i].Shape)) {
+		for _, other := range s.stacks(product(t.Steps[i].Shape)) {
 			for item := range other.items {
 				from := source{name: other.name, item: &item}
 				m := Mistake{Kind: "input.other", By: from.term(), For: tensorTerm(own)}
-				if err := s.try(s.reading(t.Of(i), 500+10*rank+item, from, m)); err != nil {
+				if err := s.try(s.reading(t.Of(i), from, m)); err != nil {
 					return err
 				}
 			}
 		}
 		before := tensorTerm(own)
 		before.Before = true
-		if err := s.try(s.reading(t.Of(i), 1000, source{name: own, pass: -1}, Mistake{Kind: "input.pass-before", By: before})); err != nil {
+		if err := s.try(s.reading(t.Of(i), source{name: own, pass: -1}, Mistake{Kind: "input.pass-before", By: before})); err != nil {
 			return err
 		}
 		var same []string
@@ -120,7 +120,7 @@ func (s *search) inputs() error {
 				same = append(same, e.Name)
 			}
 		}
-		if err := s.instances(1001, tensorTerm(own), same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
+		if err := s.instances(tensorTerm(own), same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
 			return func(e *Entry) *program.Edited { return s.reads(e, t.Of(i), source{name: other, all: true}) }
 		}); err != nil {
 			return err
@@ -128,7 +128,7 @@ func (s *search) inputs() error {
 		if n.Pass == s.first.Node.Pass {
 			continue
 		}
-		if err := s.instances(1002, Term{Kind: TheKept, Name: Role(own)}, same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
+		if err := s.instances(Term{Kind: TheKept, Name: Role(own)}, same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
 			return func(e *Entry) *program.Edited { return s.reads(e, t.Of(i), source{name: other}) }
 		}); err != nil {
 			return err
@@ -157,7 +157,7 @@ func (s *search) stacks(elements int) []stack {
 }
 
 // stacked reports whether the first axis of an entry counts streams.
-func (s *search) stacked(entry int) bool {
+func (s *subject) stacked(entry int) bool {
 	axes := s.m.List.Entries[entry].Axes
 	return axes != "" && axes[0] == order.AxisStream
 }
@@ -171,7 +171,7 @@ func (s *search) exchanged() error {
 			a, b := t.Of(j), t.Of(i)
 			m := Mistake{Kind: "inputs.exchanged", Of: s.value(s.first, t.Result(j)), By: s.value(s.first, t.Result(i))}
 			err := s.try(hypothesis{
-				class: program.Swapped, rank: k,
+				class: program.Swapped,
 				make: func(e *Entry) *program.Edited {
 					t := e.signed(s.m)
 					x, y := t.Copies(a), t.Copies(b)
@@ -222,10 +222,10 @@ func (s *search) cached(name string) bool {
 }
 
 // reading is the hypothesis that a place reads another captured tensor: of the layer of each entry.
-func (s *search) reading(at program.Place, rank int, from source, m Mistake) hypothesis {
+func (s *search) reading(at program.Place, from source, m Mistake) hypothesis {
 	m.Place = Role(from.name)
 	return hypothesis{
-		class: program.InputOf, rank: rank,
+		class: program.InputOf,
 		make: func(e *Entry) *program.Edited {
 			of := from
 			of.name = beside(from.name, s.m.List.Entries[e.Node.Entry].Name)
@@ -260,7 +260,7 @@ func (s *search) captured(own string) []string {
 }
 
 // tensor is a captured tensor that was not computed from an entry.
-func (s *search) tensor(e *Entry, of source) (program.Value, bool) {
+func (s *subject) tensor(e *Entry, of source) (program.Value, bool) {
 	n := order.Node{Entry: s.m.List.Index(of.name), Pass: e.Node.Pass + of.pass}
 	if n.Entry < 0 || n.Pass < 0 || n == e.Node || !s.m.Has(n) {
 		return program.Value{}, false
@@ -281,7 +281,7 @@ func (s *search) tensor(e *Entry, of source) (program.Value, bool) {
 
 // reads has a captured tensor in place of what is read at a place, each of the pass of that; nil where there is none of as many
 // elements.
-func (s *search) reads(e *Entry, at program.Place, from source) *program.Edited {
+func (s *subject) reads(e *Entry, at program.Place, from source) *program.Edited {
 	t := e.signed(s.m)
 	steps := t.Copies(at)
 	if len(steps) == 0 || s.m.List.Index(from.name) < 0 {
@@ -305,7 +305,7 @@ func (s *search) reads(e *Entry, at program.Place, from source) *program.Edited 
 }
 
 // readAt has a captured tensor in place of an input; it reports whether there is one of as many elements.
-func (s *search) readAt(e *Entry, ed *program.Editor, i int, from source) bool {
+func (s *subject) readAt(e *Entry, ed *program.Editor, i int, from source) bool {
 	t := e.signed(s.m)
 	size := product(t.Steps[i].Shape)
 	from.pass += e.Inputs[t.Steps[i].Index].Pass - e.Node.Pass

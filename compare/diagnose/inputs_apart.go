@@ -48,10 +48,10 @@ func (s *search) chained() error {
 		if n.Pass != s.first.Node.Pass {
 			continue
 		}
-		try := func(rank int, kind Kind, role string, name func(entry string) string) error {
+		try := func(kind Kind, role string, name func(entry string) string) error {
 			m := Mistake{Kind: kind, Place: role, By: tensorTerm(role), For: tensorTerm(own)}
 			return s.try(hypothesis{
-				class: program.InputOf, rank: 1100 + rank, say: func(*Entry) Name { return m.name() },
+				class: program.InputOf, say: func(*Entry) Name { return m.name() },
 				make: func(e *Entry) *program.Edited {
 					other := name(s.m.List.Entries[e.Node.Entry].Name)
 					if other == "" {
@@ -61,7 +61,7 @@ func (s *search) chained() error {
 				},
 			})
 		}
-		if err := try(0, "input.chained", Role(target), func(entry string) string { return neighbour(entry, -1) }); err != nil {
+		if err := try("input.chained", Role(target), func(entry string) string { return neighbour(entry, -1) }); err != nil {
 			return err
 		}
 		if _, ok := layerOf(target); !ok {
@@ -70,11 +70,11 @@ func (s *search) chained() error {
 			}
 			continue
 		}
-		for rank, other := range append([]string{own}, s.captured(own)...) {
+		for _, other := range append([]string{own}, s.captured(own)...) {
 			if _, ok := layerOf(other); !ok {
 				continue
 			}
-			if err := try(1+rank, "input.layer-before", Role(other), func(entry string) string { return neighbour(beside(other, entry), -1) }); err != nil {
+			if err := try("input.layer-before", Role(other), func(entry string) string { return neighbour(beside(other, entry), -1) }); err != nil {
 				return err
 			}
 		}
@@ -99,7 +99,7 @@ func (s *search) ownStreams(t *program.Parts, i int, own string) error {
 		for by := -1; by <= 1; by++ {
 			m := Mistake{Kind: "input.own-stream", Place: Role(other.Name), By: tensorTerm(other.Name), For: s.value(s.first, t.Result(i)), N: by}
 			if err := s.try(hypothesis{
-				class: program.InputOf, rank: 1300 + 3*k + by, say: func(*Entry) Name { return m.name() },
+				class: program.InputOf, say: func(*Entry) Name { return m.name() },
 				make: func(e *Entry) *program.Edited {
 					item := numbered(s.m.List.Entries[e.Node.Entry].Name) + by
 					if item < 0 {
@@ -134,17 +134,17 @@ func (s *search) apartInputs() error {
 	if len(readers) > mostApart {
 		readers = readers[:mostApart]
 	}
-	for rank, i := range readers {
+	for _, i := range readers {
 		for a, v := range t.Steps[i].Args {
 			from := t.Source(v)
 			if t.Steps[from].Prim != program.Input || slices.IndexFunc(t.Steps[i].Args, func(o program.Var) bool { return o.Same(v) }) != a {
 				continue
 			}
 			own := s.m.List.Entries[s.first.Inputs[t.Steps[from].Index].Entry].Name
-			for k, other := range s.sourcesOf(own, product(v.Shape())) {
+			for _, other := range s.sourcesOf(own, product(v.Shape())) {
 				m := Mistake{Kind: "input.apart", Place: Role(other.name), Of: s.step(s.first, i), By: other.term(), For: s.value(s.first, v)}
 				if err := s.try(hypothesis{
-					class: program.InputOf, rank: 30000 + 200*rank + k, say: func(*Entry) Name { return m.name() },
+					class: program.InputOf, say: func(*Entry) Name { return m.name() },
 					make: func(e *Entry) *program.Edited { return s.readsApart(e, t.Of(i), a, other) },
 				}); err != nil {
 					return err
@@ -173,7 +173,7 @@ func (s *search) sourcesOf(own string, elements int) []source {
 }
 
 // readsApart has a captured tensor in place of what one step reads.
-func (s *search) readsApart(e *Entry, at program.Place, arg int, from source) *program.Edited {
+func (s *subject) readsApart(e *Entry, at program.Place, arg int, from source) *program.Edited {
 	t, ed := e.signed(s.m), e.Program.Edit()
 	from.name = beside(from.name, s.m.List.Entries[e.Node.Entry].Name)
 	x, ok := s.tensor(e, from)

@@ -25,7 +25,7 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 	of := func(starts []float64, old float64, say func(*Entry, number) Name, first change, also ...change) family {
 		made := func(c change) func(e *Entry, x float64) *program.Edited {
 			return func(e *Entry, x float64) *program.Edited {
-				return s.at(e, step, func(ed *program.Editor, v program.Var) program.Var { return c(ed, v, x) })
+				return s.at(e, placeOf(t, step), func(ed *program.Editor, v program.Var) program.Var { return c(ed, v, x) })
 			}
 		}
 		f := family{class: program.Inserted, starts: starts, old: old, say: say, edit: made(first)}

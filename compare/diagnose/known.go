@@ -177,13 +177,13 @@ func (s *search) activations() error {
 		if len(all) == 0 || s.cautious && !slices.Contains(op.Activations(), own) {
 			continue
 		}
-		for rank, other := range append(slices.Clone(activations), identity{}, softmax{}) {
+		for _, other := range append(slices.Clone(activations), identity{}, softmax{}) {
 			for _, every := range []bool{false, true} {
 				if other == own || s.cautious && (every || !slices.Contains(op.Activations(), other)) || other == (identity{}) && (every || len(s.found) > 0) {
 					continue
 				}
 				h := hypothesis{
-					class: program.Exchanged, rank: 2 * rank, of: "activation." + other.Kind(),
+					class: program.Exchanged, of: "activation." + other.Kind(),
 					make: func(e *Entry) *program.Edited { return replaced(e, own, other, every) },
 					say: func(e *Entry) Name {
 						m := Mistake{Kind: "activation.other", Place: s.site(e, all[0].last), By: function(other.Kind()), For: function(own.Kind())}
@@ -196,9 +196,6 @@ func (s *search) activations() error {
 						return m.name()
 					},
 				}
-				if every {
-					h.rank++
-				}
 				if err := s.try(h); err != nil {
 					return err
 				}
@@ -210,28 +207,28 @@ func (s *search) activations() error {
 
 // functions tries a limit and a sigmoid in place of each tanh.
 func (s *search) functions() error {
-	if err := s.tanhs(100, "tanh.clip", clipped); err != nil {
+	if err := s.tanhs("tanh.clip", clipped); err != nil {
 		return err
 	}
-	if err := s.tanhs(300, "tanh.softmax", func(ed *program.Editor, x program.Var) program.Var {
+	if err := s.tanhs("tanh.sigmoid", func(ed *program.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) }); err != nil {
+		return err
+	}
+	return s.tanhs("tanh.softmax", func(ed *program.Editor, x program.Var) program.Var {
 		exp := ed.Exp("", ed.Sub("", x, ed.RowMax(x)))
 		return ed.Div("", exp, ed.Sum("", exp))
-	}); err != nil {
-		return err
-	}
-	return s.tanhs(200, "tanh.sigmoid", func(ed *program.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) })
+	})
 }
 
 // tanhs tries another function in place of each tanh.
-func (s *search) tanhs(from int, kind Kind, instead func(ed *program.Editor, x program.Var) program.Var) error {
+func (s *search) tanhs(kind Kind, instead func(ed *program.Editor, x program.Var) program.Var) error {
 	t := s.first.signed(s.m)
-	for rank, i := range t.Firsts() {
+	for _, i := range t.Firsts() {
 		if t.Steps[i].Prim != program.Tanh {
 			continue
 		}
 		at := t.Of(i)
 		h := hypothesis{
-			class: program.Exchanged, rank: from + rank,
+			class: program.Exchanged,
 			make: func(e *Entry) *program.Edited {
 				t, ed := e.signed(s.m), e.Program.Edit()
 				all := t.Copies(at)

@@ -10,7 +10,7 @@ import (
 
 // leaves looks at what the program reads: weights, and captured tensors.
 func (s *search) leaves() error {
-	for _, look := range []func() error{s.exchanged, s.otherRows, s.weights, s.damaged, s.packed, s.cuts, s.inputs, s.stale} {
+	for _, look := range []func() error{s.exchanged, s.weights, s.packed, s.cuts, s.otherRows, s.damaged, s.inputs, s.stale} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -36,18 +36,18 @@ func (s *search) weights() error {
 	if s.cautious { // a vector that was not loaded: a bias of 0, a gain of 1
 		prims, changes = prims[:1], []change{zeroed, unit}
 	}
-	for _, i := range leafSteps(t, prims...) {
-		at := t.Of(i)
-		w := s.first.Weights[t.Steps[i].Index]
-		for rank, c := range changes {
+	steps := leafSteps(t, prims...)
+	for _, c := range changes {
+		for _, i := range steps {
+			w := s.first.Weights[t.Steps[i].Index]
 			m := c.is
 			if m.Of, m.Place = weightTerm(w.Name), Role(w.Name); c.headless != "" && s.headless(w.Name) {
 				m.Kind = c.headless
 			}
 			h := hypothesis{
-				class: program.Leaf, rank: rank,
+				class: program.Leaf,
 				make: func(e *Entry) *program.Edited {
-					return s.reweighted(e, at, func(k int) program.Rows { return c.make(e.Call.W[k], e.Call.DType) })
+					return s.reweighted(e, t.Of(i), func(k int) program.Rows { return c.make(e.Call.W[k], e.Call.DType) })
 				},
 				say: func(*Entry) Name { return m.name() },
 			}
@@ -55,10 +55,12 @@ func (s *search) weights() error {
 				return err
 			}
 		}
-		if s.cautious {
-			continue
-		}
-		if err := s.otherWeights(at, w, len(changes)); err != nil {
+	}
+	if s.cautious {
+		return nil
+	}
+	for _, i := range steps {
+		if err := s.otherWeights(t.Of(i), s.first.Weights[t.Steps[i].Index]); err != nil {
 			return err
 		}
 	}
@@ -66,7 +68,7 @@ func (s *search) weights() error {
 }
 
 // headless reports whether the rows of a weight are of no heads: what reads the result of its operation has none.
-func (s *search) headless(weight string) bool {
+func (s *subject) headless(weight string) bool {
 	var of string
 	for i := range s.m.List.Entries {
 		e := &s.m.List.Entries[i]
@@ -95,7 +97,7 @@ func product(shape []int) int {
 }
 
 // reweighted has another weight at a place: of gives it, by its number in the program.
-func (s *search) reweighted(e *Entry, at program.Place, of func(k int) program.Rows) *program.Edited {
+func (s *subject) reweighted(e *Entry, at program.Place, of func(k int) program.Rows) *program.Edited {
 	t := e.signed(s.m)
 	ed := e.Program.Edit()
 	all := t.Copies(at)
@@ -114,7 +116,7 @@ func (s *search) reweighted(e *Entry, at program.Place, of func(k int) program.R
 
 // otherWeights tries other weights of the shape: of the same layer, of none, and for each entry by itself those of the same role in
 // other layers. Those that have the shape when they are transposed are tried so.
-func (s *search) otherWeights(at program.Place, w order.Weight, rank int) error {
+func (s *search) otherWeights(at program.Place, w order.Weight) error {
 	named := func(name func(own string) string, turn bool) func(e *Entry) *program.Edited {
 		return func(e *Entry) *program.Edited {
 			return s.reweighted(e, at, func(k int) program.Rows {
@@ -146,16 +148,16 @@ func (s *search) otherWeights(at program.Place, w order.Weight, rank int) error 
 		if turn {
 			shape = reversed(shape)
 		}
-		for k, other := range s.shaped(w, shape) {
+		for _, other := range s.shaped(w, shape) {
 			m := Mistake{Kind: "weight.other", Place: Role(w.Name), By: weightTerm(other), For: weightTerm(w.Name)}
 			if _, ok := layerOf(w.Name); !ok { // which layer it is of
 				m.By.Name, m.For.Name = other, w.Name
 			}
 			if turn {
-				m.Kind, k = "weight.other-transposed", k+1000
+				m.Kind = "weight.other-transposed"
 			}
 			h := hypothesis{
-				class: program.Leaf, rank: rank + k, make: named(func(own string) string { return beside(other, own) }, turn),
+				class: program.Leaf, make: named(func(own string) string { return beside(other, own) }, turn),
 				say: func(*Entry) Name { return m.name() },
 			}
 			if err := s.try(h); err != nil {
@@ -163,7 +165,7 @@ func (s *search) otherWeights(at program.Place, w order.Weight, rank int) error 
 			}
 		}
 	}
-	return s.instances(rank, weightTerm(w.Name), s.sameRole(w.Name), program.Leaf, func(other string) func(e *Entry) *program.Edited {
+	return s.instances(weightTerm(w.Name), s.sameRole(w.Name), program.Leaf, func(other string) func(e *Entry) *program.Edited {
 		return named(func(string) string { return other }, false)
 	})
 }
@@ -177,7 +179,7 @@ func reversed(shape []int) []int {
 }
 
 // weightOf is a weight of the order by its name.
-func (s *search) weightOf(name string) (order.Weight, bool) {
+func (s *subject) weightOf(name string) (order.Weight, bool) {
 	for i := range s.m.List.Entries {
 		for _, w := range s.m.List.Entries[i].Weights {
 			if w.Name == name {
@@ -189,7 +191,7 @@ func (s *search) weightOf(name string) (order.Weight, bool) {
 }
 
 // listed is a weight with its shape in the order, which is larger where a search looks at some rows of it.
-func (s *search) listed(w order.Weight) order.Weight {
+func (s *subject) listed(w order.Weight) order.Weight {
 	if all, ok := s.weightOf(w.Name); ok {
 		return all
 	}
@@ -233,7 +235,7 @@ func (s *search) shaped(w order.Weight, shape []int) []string {
 }
 
 // sameRole lists the weights of the role of one, itself too.
-func (s *search) sameRole(name string) []string {
+func (s *subject) sameRole(name string) []string {
 	var all []string
 	for i := range s.m.List.Entries {
 		for _, o := range s.m.List.Entries[i].Weights {
@@ -252,6 +254,11 @@ func beside(name, own string) string {
 		return name
 	}
 	return layer + Module(name)
+}
+
+// here is a name in the layer of an entry.
+func (s *subject) here(name string, e *Entry) string {
+	return beside(name, s.m.List.Entries[e.Node.Entry].Name)
 }
 
 // layerOf is the beginning of a name in a layer: "layers.3.".

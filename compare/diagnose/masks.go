@@ -1,132 +1,237 @@
 package diagnose
 
 import (
+	"iter"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// masked is which keys queries see: positions of both from the first token, the row of the query in its pass and the column of the key.
-type masked func(q, k float64, row, column int, right bool) bool
+const (
+	maskSite = "mask" // the place of mistakes of masks
+	// mostMasked is how many tokens a prefix or a block is tried with, and of how many keys each is masked.
+	mostMasked = 64
+	// mostRings bounds the sizes of chunks that are tried with each size of a ring.
+	mostRings = 16
+	// mostPattern is how many elements of masks are told apart before they are tried.
+	mostPattern = 1 << 14
+)
 
-// mostMasked is how many tokens a prefix or a block is tried with, and of how many keys each is masked.
-const mostMasked = 64
-
-// seen tries masks that are not causal with a window: of blocks, with a prefix, from the wrong corner, and with a key or the first keys
-// masked or seen by all.
-func (s *search) seen() error {
-	all := masksOf(s.first)
-	if len(all) == 0 {
-		return nil
-	}
-	window := s.first.Program.Steps[all[0]].Value
-	rank := 200
-	try := func(m Mistake, sees masked) error {
-		rank++
-		m.Place = "mask"
-		return s.variant(rank, m, func(e *Entry) *program.Edited { return s.masking(e, sees) })
-	}
-	if err := try(Mistake{Kind: "mask.top-left"}, func(_, _ float64, row, column int, _ bool) bool {
-		return column <= row
-	}); err != nil {
-		return err
-	}
-	keys := s.first.Program.Steps[all[0]].Shape
-	most := min(keys[len(keys)-1], mostMasked)
-	if s.first.Program.Steps[all[0]].Prim == program.Vector {
-		if err := s.seenBoth(most, try); err != nil {
-			return err
+// windows yields other windows, and none, and masks that are not causal.
+func windows(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		right, ok := s.window()
+		if !ok {
+			return
 		}
-	}
-	for n := 2; n <= most; n++ {
-		size := float64(n)
-		blocks := Mistake{Kind: "mask.blocks", N: n}
-		if window > 0 {
-			blocks.Kind = "mask.blocks-not-window"
-		}
-		if err := try(blocks, func(q, k float64, _, _ int, _ bool) bool { return k <= q && math.Floor(k/size) == math.Floor(q/size) }); err != nil {
-			return err
-		}
-		if err := try(Mistake{Kind: "mask.prefix", N: n}, func(q, k float64, _, _ int, right bool) bool {
-			return right || q < size && k < size
-		}); err != nil {
-			return err
-		}
-	}
-	if window > 0 {
-		for size := 2.0; size <= float64(most); size *= 2 {
-			if err := try(Mistake{Kind: "mask.window-whole-block", N: int(size)}, func(q, k float64, _, _ int, _ bool) bool {
-				return k <= q && k >= math.Floor(max(q-window+1, 0)/size)*size
-			}); err != nil {
-				return err
+		all := []float64{0, -1, right + 1, right - 1, float64(s.m.List.Config.SlidingWindow), 2 * right, math.Floor(right / 2), right + 2, right - 2}
+		for k, w := range all {
+			if w == right || w < -1 || w <= 0 && k > 1 {
+				continue
+			}
+			m := Mistake{Kind: "mask.window", Place: maskSite, X: some(w), Right: some(right)}
+			switch {
+			case w < 0:
+				m.Kind, m.X, m.Right = "mask.not-causal", Number{}, Number{}
+			case right == 0:
+				m.Kind, m.X, m.Right, m.By = "mask.window-added", Number{}, Number{}, literal(w)
+			case w == 0:
+				m.Kind = "mask.window-left-out"
+			}
+			if !yield(m) {
+				return
 			}
 		}
-		if err := try(Mistake{Kind: "mask.window-both-sides"}, func(q, k float64, _, _ int, _ bool) bool {
-			return math.Abs(q-k) < window
-		}); err != nil {
-			return err
+		if !yield(Mistake{Kind: "mask.layers-exchanged", Place: maskSite}) {
+			return
 		}
+		for _, x := range maskValues {
+			if !yield(Mistake{Kind: "mask.value-small", Place: maskSite, X: some(x)}) {
+				return
+			}
+		}
+		_ = yield(Mistake{Kind: "mask.key-ahead", Place: maskSite}) && yield(Mistake{Kind: "mask.own-key-masked", Place: maskSite})
 	}
-	for n := range most {
-		at := float64(n)
-		if err := try(Mistake{Kind: "mask.key-masked", N: n}, func(_, k float64, _, _ int, right bool) bool { return right && k != at }); err != nil {
-			return err
-		}
-		if err := try(Mistake{Kind: "mask.key-masked-but-own", N: n}, func(q, k float64, _, _ int, right bool) bool { return right && (k != at || q == at) }); err != nil {
-			return err
-		}
-		if n == 0 || n > 8 {
-			continue
-		}
-		if err := try(Mistake{Kind: "mask.first-keys-masked", N: n}, func(_, k float64, _, _ int, right bool) bool { return right && k >= at }); err != nil {
-			return err
-		}
-		if err := try(Mistake{Kind: "mask.first-keys-seen", N: n}, func(q, k float64, _, _ int, right bool) bool {
-			return right || k < at && k <= q
-		}); err != nil {
-			return err
-		}
-	}
-	if s.first.Program.Steps[all[0]].Prim != program.Mask {
-		return nil
-	}
-	tried := map[string]bool{}
-	return s.edged(window, most, func(m Mistake, sees func(q, k float64, in span) bool) error {
-		rank++
-		key := s.pattern(sees)
-		if m.Kind == "" || key != "" && tried[key] { // in these passes it is the right one, or another of them
-			tried[key] = true
-			return nil
-		}
-		tried[key] = true
-		m.Place = "mask"
-		return s.try(hypothesis{
-			class: program.Known, rank: rank, weak: true, say: func(*Entry) Name { return m.name() },
-			make: func(e *Entry) *program.Edited { return s.spanned(e, sees) },
-		})
-	})
 }
 
-// seenBoth tries masks in the place of one that is no causal one, as that of a model which sees later tokens: a causal one, none, and those
-// of windows to both sides.
-func (s *search) seenBoth(most int, try func(m Mistake, sees masked) error) error {
-	if err := try(Mistake{Kind: "mask.causal"}, func(q, k float64, _, _ int, right bool) bool { return right && k <= q }); err != nil {
-		return err
-	}
-	if err := try(Mistake{Kind: "mask.anti-causal"}, func(q, k float64, _, _ int, right bool) bool { return right && k >= q }); err != nil {
-		return err
-	}
-	if err := try(Mistake{Kind: "mask.none"}, func(_, _ float64, _, _ int, _ bool) bool { return true }); err != nil {
-		return err
-	}
-	for n := range most {
-		if err := try(Mistake{Kind: "mask.both-sides", N: n}, func(q, k float64, _, _ int, _ bool) bool { return math.Abs(q-k) <= float64(n) }); err != nil {
-			return err
+// maskValues are what masked scores may be lowered by, in place of the largest number.
+var maskValues = []float64{1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 1000, 1024}
+
+// window is that of the masks, 0 for none, as the largest shows it; ok is false where there are no masks.
+func (s *search) window() (window float64, ok bool) {
+	size := 0
+	for _, e := range s.entries {
+		for _, i := range e.Program.Of(program.Mask) {
+			if st := &e.Program.Steps[i]; product(st.Shape) > size {
+				window, size = st.Value, product(st.Shape)
+			}
 		}
 	}
-	return nil
+	return window, size > 0
+}
+
+// otherWindow has masks of another window. An entry that is a constant among masks is one that hides nothing, as of one token within its window.
+func otherWindow(s *subject, e *Entry, m Mistake) *program.Edited {
+	window := m.X.Value
+	switch m.Kind {
+	case "mask.not-causal":
+		window = -1
+	case "mask.window-added":
+		window = m.By.X
+	}
+	if len(e.Program.Of(program.Mask)) > 0 || len(e.Program.Steps) > 1 {
+		return e.Program.Windows(window)
+	}
+	return s.masking(e, func(v view) bool { return window < 0 || v.k <= v.q && (window == 0 || v.k > v.q-window) })
+}
+
+// otherLayersWindow has the window of the other layers: none for one, and one for none.
+func otherLayersWindow(s *subject, e *Entry, _ Mistake) *program.Edited {
+	all := e.Program.Of(program.Mask)
+	switch {
+	case len(all) == 0:
+		return nil
+	case e.Program.Steps[all[0]].Value == 0:
+		return e.Program.Windows(float64(s.m.List.Config.SlidingWindow))
+	}
+	return e.Program.Windows(0)
+}
+
+// smallMask has masked scores lowered by a number that is not enough.
+func smallMask(_ *subject, e *Entry, m Mistake) *program.Edited {
+	ed := e.Program.Edit()
+	for _, i := range e.Program.Of(program.Mask) {
+		ed.Pass(i, ed.Max(ed.Move(i), ed.Literal(-m.X.Value)))
+	}
+	return ended(ed)
+}
+
+// keyAhead has masks that are moved by one key: ahead, or behind.
+func keyAhead(_ *subject, e *Entry, m Mistake) *program.Edited {
+	if m.Kind == "mask.own-key-masked" {
+		return e.Program.Ahead(-1)
+	}
+	return e.Program.Ahead(1)
+}
+
+// tiledHeads yields keys and values whose heads are tiled, where both products of an attention are in the program.
+func tiledHeads(*search) iter.Seq[Mistake] {
+	return slices.Values([]Mistake{{Kind: "heads.tiled"}})
+}
+
+// tiledAttention has the heads of keys and values tiled.
+func tiledAttention(_ *subject, e *Entry, _ Mistake) *program.Edited { return e.Program.Tiled() }
+
+// sights yields masks by which queries see other keys: of blocks, with a prefix, from the wrong corner, and with a key or the first keys masked or seen by all.
+func sights(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		all := masksOf(s.first)
+		if len(all) == 0 {
+			return
+		}
+		mask := &s.first.Program.Steps[all[0]]
+		most := min(mask.Shape[len(mask.Shape)-1], mostMasked)
+		more := func(kind Kind, n int) bool { return yield(Mistake{Kind: kind, Place: maskSite, N: n}) }
+		if !more("mask.top-left", 0) || mask.Prim == program.Vector && !sightsOfBoth(most, more) {
+			return
+		}
+		blocks := Kind("mask.blocks")
+		if mask.Value > 0 {
+			blocks = "mask.blocks-not-window"
+		}
+		for n := 2; n <= most; n++ {
+			if !more(blocks, n) || !more("mask.prefix", n) {
+				return
+			}
+		}
+		if mask.Value > 0 {
+			for n := 2; n <= most; n *= 2 {
+				if !more("mask.window-whole-block", n) {
+					return
+				}
+			}
+			if !more("mask.window-both-sides", 0) {
+				return
+			}
+		}
+		for n := range most {
+			if !more("mask.key-masked", n) || !more("mask.key-masked-but-own", n) || n > 0 && n <= 8 && (!more("mask.first-keys-masked", n) || !more("mask.first-keys-seen", n)) {
+				return
+			}
+		}
+		if mask.Prim == program.Mask {
+			sightsApart(s, mask.Value, most, yield)
+		}
+	}
+}
+
+// sightsOfBoth yields masks in the place of one that is no causal one, as that of a model which sees later tokens.
+func sightsOfBoth(most int, more func(kind Kind, n int) bool) bool {
+	if !more("mask.causal", 0) || !more("mask.anti-causal", 0) || !more("mask.none", 0) {
+		return false
+	}
+	for n := range most {
+		if !more("mask.both-sides", n) {
+			return false
+		}
+	}
+	return true
+}
+
+// sightsApart yields masks with other edges, those once that are one in the passes of the entries, and none that is the right one there.
+func sightsApart(s *search, window float64, most int, yield func(Mistake) bool) {
+	right := func(v view) bool { return v.k >= v.low(v.q) && v.k <= v.q }
+	seen := map[string]bool{s.pattern(right, Mistake{}): true}
+	for m := range edges(window, most) {
+		key := s.pattern(maskRules[m.Kind], m)
+		if key != "" && seen[key] {
+			continue
+		}
+		if seen[key] = true; !yield(m) {
+			return
+		}
+	}
+}
+
+// edges yields masks in which each query sees the keys from one edge to another: windows that begin with a chunk or have no end ahead, keys that a ring has lost,
+// blocks that are not full, and masks of the prompt or of decode steps. Most is the largest size of a chunk.
+func edges(window float64, most int) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		more := func(kind Kind, n, m int) bool { return yield(Mistake{Kind: kind, Place: maskSite, N: n, M: m}) }
+		if !more("mask.reversed", 0, 0) || !more("mask.prompt-masked", 0, 0) || !more("mask.own-key-alone", 0, 0) {
+			return
+		}
+		if window > 0 {
+			if !more("mask.window-no-end", 0, 0) || !more("mask.window-of-first-query", 0, 0) {
+				return
+			}
+			for _, by := range []int{1, -1, 2, -2} {
+				if !more("mask.window-moved", by, 0) {
+					return
+				}
+			}
+		}
+		for n := 2; n <= most; n++ {
+			if !more("mask.chunks", n, 0) || !more("mask.last-block-left-out", n, 0) {
+				return
+			}
+			if window > 0 && (!more("mask.window-of-chunk", n, 0) || !more("mask.window-of-chunk-no-end", n, 0) || !more("mask.window-next-block", n, 0)) {
+				return
+			}
+		}
+		for ring := 2; ring <= most; ring++ {
+			if !more("mask.ring", ring, 0) {
+				return
+			}
+			for n := 2; n < min(most, mostRings) && n <= ring; n++ {
+				if window > 0 && float64(ring) < float64(n)+window-1 && !more("mask.ring-of-chunk", ring, n) { // else nothing is lost
+					return
+				}
+			}
+		}
+		more("mask.step-sees-prompt-alone", 0, 0)
+	}
 }
 
 // masksOf are the steps of a program that make a mask, and those constants that are one: of 0 and of numbers that hide what they are added
@@ -153,8 +258,14 @@ func masksOf(e *Entry) []int {
 // hides is what a score is lowered by at least that is hidden.
 const hides = 1e30
 
-// masking has other masks.
-func (s *search) masking(e *Entry, sees masked) *program.Edited {
+// otherSight has masks by whose rule queries see other keys.
+func otherSight(s *subject, e *Entry, m Mistake) *program.Edited {
+	rule := maskRules[m.Kind]
+	return s.masking(e, func(v view) bool { v.Mistake = m; return rule(v) })
+}
+
+// masking has other masks: sees reports whether a query sees a key.
+func (s *subject) masking(e *Entry, sees func(v view) bool) *program.Edited {
 	ed := e.Program.Edit()
 	for _, i := range masksOf(e) {
 		st := &e.Program.Steps[i]
@@ -162,10 +273,11 @@ func (s *search) masking(e *Entry, sees masked) *program.Edited {
 		if !ok {
 			return nil
 		}
+		v := s.viewOf(e, st)
 		keys := st.Shape[len(st.Shape)-1]
 		positions := make([]float64, len(own)/keys)
 		for q := range positions { // those of a constant are those of the pass
-			positions[q] = float64(s.m.Passes[e.Node.Pass].Past + q)
+			positions[q] = v.first + float64(q)
 		}
 		if st.Prim == program.Mask {
 			if positions, ok = s.valueAt(e, st.Args[0]); !ok {
@@ -173,208 +285,18 @@ func (s *search) masking(e *Entry, sees masked) *program.Edited {
 			}
 		}
 		first := positions[len(positions)-1] + 1 - float64(keys)
-		v := program.Value{Shape: st.Shape, Data: make([]float64, len(own))}
+		mask := program.Value{Shape: st.Shape, Data: make([]float64, len(own))}
 		for k := range own {
-			row, column := k/keys, k%keys
-			if !sees(positions[row], first+float64(column), row, column, own[k] == 0) {
-				v.Data[k] = e.Call.Arith.Lowest()
+			v.row, v.column, v.right = k/keys, k%keys, own[k] == 0
+			if v.q, v.k = positions[v.row], first+float64(v.column); !sees(v) {
+				mask.Data[k] = e.Call.Arith.Lowest()
 			}
 		}
 		if st.Prim == program.Vector {
-			ed.SetVector(i, v.Data)
+			ed.SetVector(i, mask.Data)
 		} else {
-			ed.Pass(i, ed.Other(v))
+			ed.Pass(i, ed.Other(mask))
 		}
-	}
-	return ended(ed)
-}
-
-// valueAt is what a variable of the entry's own program shows; not to be written to.
-func (s *search) valueAt(e *Entry, v program.Var) ([]float64, bool) {
-	d, err := e.Program.Edit().Only(v)
-	if err != nil {
-		return nil, false
-	}
-	kept, err := s.m.values(e)
-	if s.failed(err) {
-		return nil, false
-	}
-	x, err := kept.Eval(d)
-	if s.failed(err) || len(x.Data) == 0 {
-		return nil, false
-	}
-	return x.Data, true
-}
-
-// lowered tries other scores in the place of masked ones, where a mask is added: numbers that are usual, those of the configuration's
-// caps, and the one that masked elements of the result have.
-func (s *search) lowered() error {
-	for i := range s.first.Program.Steps {
-		mask, ok := s.maskOf(s.first, i)
-		if !ok {
-			continue
-		}
-		values := []float64{0}
-		for _, f := range s.numbers {
-			if f.plain && strings.Contains(f.field, fieldWords[SoftCap]) {
-				values = append(values, -f.value)
-			}
-		}
-		if c, ok := s.common(i, mask); ok && !slices.Contains(values, c) {
-			values = append(values, c)
-		}
-		for rank, c := range append(values, -1, -10, -100, -1e4, -1e9) {
-			m := Mistake{Kind: "mask.value", Place: "mask", X: some(c)}
-			switch {
-			case c == 0:
-				m.Kind = "mask.multiplied"
-			case slices.ContainsFunc(s.numbers, func(f number) bool {
-				return f.plain && f.value == -c && strings.Contains(f.field, fieldWords[SoftCap])
-			}):
-				m.Kind = "mask.before-soft-cap"
-			}
-			if err := s.variant(300+rank, m, func(e *Entry) *program.Edited { return s.filled(e, c) }); err != nil {
-				return err
-			}
-		}
-		break
-	}
-	return nil
-}
-
-// common is the one number that the trace has in all masked elements, where the sum with the mask is the result.
-func (s *search) common(step int, mask []float64) (c float64, ok bool) {
-	p := s.first.Program
-	y, _ := s.first.Target()
-	if step != p.Source(p.Out) || len(mask) != len(y) {
-		return 0, false
-	}
-	for i, m := range mask {
-		switch {
-		case m == 0:
-		case !ok:
-			c, ok = y[i], true
-		case y[i] != c:
-			return 0, false
-		}
-	}
-	return c, ok
-}
-
-// maskOf is the mask that a sum adds, as the sum sees it.
-func (s *search) maskOf(e *Entry, step int) ([]float64, bool) {
-	st := &e.Program.Steps[step]
-	if st.Prim != program.Add || len(st.Args) != 2 {
-		return nil, false
-	}
-	for _, a := range st.Args {
-		v, ok := s.valueAt(e, a)
-		some := false
-		if !ok || slices.ContainsFunc(v, func(x float64) bool { some = some || x != 0; return x != 0 && x > -1e30 }) || !some {
-			continue
-		}
-		return v, true
-	}
-	return nil, false
-}
-
-// filled has a number in place of masked scores.
-func (s *search) filled(e *Entry, c float64) *program.Edited {
-	ed, some := e.Program.Edit(), false
-	for i := range e.Program.Steps {
-		st := &e.Program.Steps[i]
-		mask, ok := s.maskOf(e, i)
-		if !ok {
-			continue
-		}
-		some = true
-		for k := range st.Args {
-			if v, _ := s.valueAt(e, st.Args[k]); !slices.Equal(v, mask) {
-				continue
-			}
-			keep, fill := program.Value{Shape: st.Shape, Data: make([]float64, len(mask))}, program.Value{Shape: st.Shape, Data: make([]float64, len(mask))}
-			for j, m := range mask {
-				if m == 0 {
-					keep.Data[j] = 1
-				} else {
-					fill.Data[j] = c
-				}
-			}
-			ed.Pass(i, ed.Add("", ed.Mul("", st.Args[1-k], ed.Other(keep)), ed.Other(fill)))
-		}
-	}
-	if !some {
-		return nil
-	}
-	return ended(ed)
-}
-
-// after tries a softmax of what is not masked, whose result is masked: of what the mask is added to, or of a captured tensor.
-func (s *search) after() error {
-	p := s.first.Program
-	all := p.Softmaxes()
-	if len(all) == 0 {
-		return nil
-	}
-	m := Mistake{Kind: "mask.after-softmax", Place: s.site(s.first, all[0])}
-	if err := s.variant(400, m, func(e *Entry) *program.Edited { return s.maskedLast(e, "") }); err != nil {
-		return err
-	}
-	inputs := leafSteps(s.first.signed(s.m), program.Input)
-	if len(inputs) == 0 {
-		return nil
-	}
-	own := s.m.List.Entries[s.first.Inputs[p.Steps[inputs[0]].Index].Entry].Name
-	for rank, other := range s.captured(own) {
-		if err := s.variant(401+rank, m, func(e *Entry) *program.Edited {
-			return s.maskedLast(e, beside(other, s.m.List.Entries[e.Node.Entry].Name))
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// maskedLast has softmaxes of a captured tensor, or of what a mask is added to, with 0 where the right result has it.
-func (s *search) maskedLast(e *Entry, other string) *program.Edited {
-	p, ed := e.Program, e.Program.Edit()
-	all := p.Softmaxes()
-	for _, i := range all {
-		x, _ := p.SoftmaxOf(i)
-		own, ok := s.valueAt(e, p.Result(i))
-		if !ok {
-			return nil
-		}
-		keep := program.Value{Shape: p.Steps[i].Shape, Data: make([]float64, len(own))}
-		for k, v := range own {
-			if v > 0 {
-				keep.Data[k] = 1
-			}
-		}
-		var from program.Var
-		if other == "" {
-			sum := p.Source(x)
-			mask, ok := s.maskOf(e, sum)
-			if !ok {
-				return nil
-			}
-			st := &p.Steps[sum]
-			from = st.Args[0]
-			if v, _ := s.valueAt(e, from); slices.Equal(v, mask) {
-				from = st.Args[1]
-			}
-		} else {
-			v, ok := s.tensor(e, source{name: other})
-			if !ok || !slices.Equal(v.Shape, x.Shape()) {
-				return nil
-			}
-			from = ed.Other(v)
-		}
-		exp := ed.Exp("", ed.Sub("", from, ed.RowMax(from)))
-		ed.Pass(i, ed.Mul("", ed.Div("", exp, ed.Sum("", exp)), ed.Other(keep)))
-	}
-	if len(all) == 0 {
-		return nil
 	}
 	return ended(ed)
 }
@@ -384,7 +306,5 @@ func (f *Finding) FirstKeysMasked(n int) bool {
 	if f == nil {
 		return false
 	}
-	m := f.Mistake
-	m.Place = ""
-	return m == Mistake{Kind: "mask.first-keys-masked", N: n}
+	return f.Mistake == Mistake{Kind: "mask.first-keys-masked", Place: maskSite, N: n}
 }

@@ -43,7 +43,23 @@ type Mistake struct {
 	Tokens Tokens `json:"tokens,omitzero"`
 	// Others are other values that X may have.
 	Others OtherValues `json:"others,omitzero"`
+	// Source is the tensor or weight that the port reads in the place of the right one, by its name in some layer. In another layer it is the one of the same name there.
+	Source string `json:"source,omitempty"`
+	// Edit is the change of the program's steps, as [program.Edit.Text] writes it, of a kind that is one; or the place of a change.
+	Edit string `json:"edit,omitempty"`
+	// Rounding is how the port rounds what it has in the place of the right thing, where it may do so in several ways; empty for the way of the formula.
+	Rounding Rounding `json:"rounding,omitempty"`
 }
+
+// Rounding is a way to round.
+type Rounding string
+
+// The ways to round.
+const (
+	Unstored Rounding = "unstored"  // the result is no tensor of the model's dtype
+	EachStep Rounding = "each-step" // each step rounds its result
+	EachCall Rounding = "each-call" // so do the steps that are calls of their own
+)
 
 // OtherValues are further values of a number with which the port would give the same elements. The zero value has no further values.
 type OtherValues struct {

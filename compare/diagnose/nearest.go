@@ -15,7 +15,7 @@ func FindStepsIn(ctx context.Context, m *Model, entries []*Entry, others iter.Se
 		return nil, nil
 	}
 	s := newSearch(ctx, m, entries)
-	s.close = &closest{}
+	s.close, s.measured = &closest{}, true
 	found, err := s.find([]stage{(*search).steps})
 	if found.Explains() || err != nil {
 		return found, err

@@ -29,7 +29,7 @@ func (s *search) notFinite() error {
 		r.Kind = "elements.minus-infinity"
 	}
 	return s.try(hypothesis{
-		class: program.InputOf, rank: 30000, exact: true, say: func(*Entry) Name { return r.name() },
+		class: program.InputOf, exact: true, say: func(*Entry) Name { return r.name() },
 		make: func(e *Entry) *program.Edited {
 			v, ok := s.valueOf(e, nil)
 			y, _ := e.Target()

@@ -155,53 +155,69 @@ func (s *search) near(old, v float64) bool {
 	return off < 0x1p-9
 }
 
-// constants looks at numbers: equal ones together, then one by one.
+// constants looks at numbers, those first that are plausible in the place of any: equal ones together, then one by one.
 func (s *search) constants() error {
 	t := s.first.signed(s.m)
-	all := t.Numbers()
-	done := map[float64]bool{}
-	for _, i := range all {
-		old := t.Steps[i].Value
-		var equal []program.Place
-		for _, k := range all {
-			if t.Steps[k].Value == old {
-				equal = append(equal, t.Of(k))
-			}
-		}
-		groups := [][]program.Place{{t.Of(i)}}
-		if len(equal) > 1 {
-			if groups = groups[:0]; !done[old] {
-				groups = append(groups, equal)
-			}
-			groups = append(groups, []program.Place{t.Of(i)})
-		}
-		done[old] = true
-		for rank, n := range s.others(t, old, s.numberWords(t.Program, i).Kind) {
-			if s.near(old, n.value) || s.cautious && (t.Steps[i].Round == program.Model || !powerOfTen(n.value/old)) {
+	numbers := t.Numbers()
+	var others [][]number
+	for _, i := range numbers {
+		others = append(others, s.others(t, t.Steps[i].Value, s.numberWords(t.Program, i).Kind))
+	}
+	for more, rank := true, 0; more; rank++ {
+		more = false
+		for k, i := range numbers {
+			if rank >= len(others[k]) {
 				continue
 			}
-			for _, at := range groups {
-				d := program.Edit{Class: program.Constant, At: at, Value: n.value}
-				h := hypothesis{
-					class: d.Class, rank: rank, at: at[0], number: n.value,
-					make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
-					say:  func(e *Entry) Name { return s.constant(e, i, n) },
-				}
-				before := len(s.found)
-				if err := s.try(h); err != nil {
-					return err
-				}
-				if s.cautious || len(s.found) > before || s.first.Call.DType == hooks.F32 || t.Steps[i].Round != program.Model || !n.said() || floats.Round(s.first.Call.DType, n.value) == n.value {
-					continue
-				}
-				h.rank, h.make = h.rank+len(all), func(e *Entry) *program.Edited { return s.unstored(e, at, n.value) }
-				if err := s.try(h); err != nil {
+			more = true
+			for _, at := range equalNumbers(t, numbers, i) {
+				if err := s.constantAt(t, i, at, others[k][rank]); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// equalNumbers are the places in which a number is another one: all that have its value, where it is the first of these, and its own.
+func equalNumbers(t *program.Parts, numbers []int, i int) [][]program.Place {
+	var equal []program.Place
+	first := true
+	for _, k := range numbers {
+		if t.Steps[k].Value == t.Steps[i].Value {
+			first = first && k >= i
+			equal = append(equal, t.Of(k))
+		}
+	}
+	if own := []program.Place{t.Of(i)}; !first || len(equal) == 1 {
+		return [][]program.Place{own}
+	} else {
+		return [][]program.Place{equal, own}
+	}
+}
+
+// constantAt tries a number in place of that of a step: where the step's is a tensor of the model's dtype, rounded and not.
+func (s *search) constantAt(t *program.Parts, i int, at []program.Place, n number) error {
+	st := &t.Steps[i]
+	if s.near(st.Value, n.value) || s.cautious && (st.Round == program.Model || !powerOfTen(n.value/st.Value)) {
+		return nil
+	}
+	d := program.Edit{Class: program.Constant, At: at, Value: n.value}
+	h := hypothesis{
+		class: d.Class, at: at[0], number: n.value,
+		make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
+		say:  func(e *Entry) Name { return s.constant(e, i, n) },
+	}
+	before := len(s.found)
+	if err := s.try(h); err != nil {
+		return err
+	}
+	if s.cautious || len(s.found) > before || s.first.Call.DType == hooks.F32 || st.Round != program.Model || !n.said() || floats.Round(s.first.Call.DType, n.value) == n.value {
+		return nil
+	}
+	h.make = func(e *Entry) *program.Edited { return s.unstored(e, at, n.value) }
+	return s.try(h)
 }
 
 // unstored has another number at places, which is no tensor of the model's dtype.
@@ -227,7 +243,7 @@ func (s *search) stored() error {
 		at := t.Of(i)
 		m := Mistake{Kind: "number.not-rounded", Of: s.numberWords(t.Program, i), For: literal(st.Value), DType: s.first.Call.DType, Place: s.site(s.first, i)}
 		if err := s.try(hypothesis{
-			class: program.Constant, rank: 10000, at: at, number: st.Value, say: func(*Entry) Name { return m.name() },
+			class: program.Constant, at: at, number: st.Value, say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited {
 				t, ed := e.signed(s.m), e.Program.Edit()
 				for _, k := range t.Copies(at) {
@@ -252,11 +268,11 @@ func (s *search) literals() error {
 		if st.Prim != program.Number || slices.Contains(numbers, i) || len(readers) != 1 || t.Steps[readers[0]].Prim != program.Add && t.Steps[readers[0]].Prim != program.Mul {
 			continue
 		}
-		for rank, by := range []float64{2, -1, 0.5} {
+		for _, by := range []float64{2, -1, 0.5} {
 			d := program.Edit{Class: program.Constant, At: []program.Place{t.Of(i)}, Value: by * st.Value}
 			m := Mistake{Kind: "number.value", Place: s.site(s.first, readers[0]), Of: s.step(s.first, readers[0]), X: some(by * st.Value), Right: some(st.Value)}
 			if err := s.try(hypothesis{
-				class: program.Constant, rank: 20000 + rank, at: d.At[0], number: d.Value, say: func(*Entry) Name { return m.name() },
+				class: program.Constant, at: d.At[0], number: d.Value, say: func(*Entry) Name { return m.name() },
 				make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
 			}); err != nil {
 				return err
@@ -278,7 +294,7 @@ func powerOfTen(x float64) bool {
 // called says which field of the configuration a number is, or is a function of, for a sentence; empty where it may be a coincidence: a
 // number that people type, or that several fields have, is that of a field only if the field is the right number's, one of its kind, or
 // one of which the number is what the right one is of its own.
-func (s *search) called(v, right float64, what TermKind) string {
+func (s *subject) called(v, right float64, what TermKind) string {
 	var own, kind, all []number
 	for _, n := range s.numbers {
 		if !same(n.value, v) {

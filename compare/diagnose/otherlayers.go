@@ -21,7 +21,6 @@ func (s *search) asOtherLayers() error {
 	}
 	entry := &s.m.List.Entries[s.first.Node.Entry]
 	seen := []string{readsOf(entry)}
-	rank := 0
 	for k := range s.m.List.Entries {
 		other := &s.m.List.Entries[k]
 		shared := slices.ContainsFunc(entry.Inputs, func(r order.Ref) bool { return r.Name == other.Name })
@@ -33,11 +32,10 @@ func (s *search) asOtherLayers() error {
 		if len(through) == 0 {
 			continue
 		}
-		rank++
 		layer, _ := layerOf(other.Name)
 		m := Mistake{Kind: "layer.other-kind", Place: Role(own), Of: tensorTerm(own), By: Term{Kind: ALayer, Name: strings.TrimSuffix(layer, ".")}, For: listTerm(Modules, through)}
 		if err := s.try(hypothesis{
-			class: program.Inserted, rank: 4900 + rank, say: func(*Entry) Name { return m.name() },
+			class: program.Inserted, say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited {
 				ed := e.Program.Edit()
 				o := &otherLayer{search: s, e: e, ed: ed, done: map[order.Node]program.Var{}}

@@ -21,16 +21,16 @@ func (s *search) packed() error {
 		for _, e := range parts {
 			names = append(names, Module(e.Weights[0].Name))
 		}
-		for rank, n := range s.groups(parts) {
+		for _, n := range s.groups(parts) {
 			for _, split := range []bool{false, true} {
 				m := Mistake{Kind: "weight.packed-read-as-groups", Of: Term{Kind: AName, Name: listed(names)}, N: n, Place: Role(w.Name)}
 				if split {
 					m.Kind = "weight.groups-read-as-packed"
 				}
 				if err := s.try(hypothesis{
-					class: program.Leaf, rank: 2000 + rank,
-					make: func(e *Entry) *program.Edited { return s.repacked(e, n, split) },
-					say:  func(*Entry) Name { return m.name() },
+					class: program.Leaf,
+					make:  func(e *Entry) *program.Edited { return s.repacked(e, n, split) },
+					say:   func(*Entry) Name { return m.name() },
 				}); err != nil {
 					return err
 				}
@@ -41,7 +41,7 @@ func (s *search) packed() error {
 }
 
 // beside are the linear operations that read what the one with a weight reads.
-func (s *search) beside(weight string) []*order.Entry {
+func (s *subject) beside(weight string) []*order.Entry {
 	var of *order.Entry
 	for k := range s.m.List.Entries {
 		e := &s.m.List.Entries[k]
@@ -86,7 +86,7 @@ func (s *search) groups(parts []*order.Entry) []int {
 }
 
 // repacked has the rows that an entry's linear operation takes of a matrix that is read otherwise than it is.
-func (s *search) repacked(e *Entry, groups int, split bool) *program.Edited {
+func (s *subject) repacked(e *Entry, groups int, split bool) *program.Edited {
 	t := e.signed(s.m)
 	ed := e.Program.Edit()
 	for k, w := range e.Weights {
@@ -208,16 +208,16 @@ func (s *search) cuts() error {
 			}
 			least, whole = min(least, n), whole+n
 		}
-		rows, rank := w.Shape[0], 3000
+		rows := w.Shape[0]
 		seen := map[Mistake]bool{}
 		try := func(order []int, start int, kind Kind, which func(bias bool) bool) error {
 			m := Mistake{Kind: kind, Of: moduleTerm(w.Name), Runs: piecesOf(parts, order, start, rows), Place: Role(w.Name)}
-			if rank++; seen[m] || start == before && slices.Equal(order[:own+1], right[:own+1]) {
+			if seen[m] || start == before && slices.Equal(order[:own+1], right[:own+1]) {
 				return nil
 			}
 			seen[m] = true
 			return s.try(hypothesis{
-				class: program.Leaf, rank: rank, make: func(e *Entry) *program.Edited { return s.recut(e, order, start, which) },
+				class: program.Leaf, make: func(e *Entry) *program.Edited { return s.recut(e, order, start, which) },
 				say: func(*Entry) Name { return m.name() },
 			})
 		}
@@ -331,7 +331,7 @@ func (q *sequence) Row(dst []float64, i int) error {
 }
 
 // recut has the rows of a linear operation from another place of the matrix of several.
-func (s *search) recut(e *Entry, order []int, start int, which func(bias bool) bool) *program.Edited {
+func (s *subject) recut(e *Entry, order []int, start int, which func(bias bool) bool) *program.Edited {
 	t := e.signed(s.m)
 	ed := e.Program.Edit()
 	parts := s.beside(e.Weights[0].Name)

@@ -64,7 +64,7 @@ func (s *search) penalised() error {
 			}
 			for _, before := range []bool{true, false} {
 				if err := s.try(hypothesis{
-					class: program.Inserted, rank: 3600 + 10*rank + d, solved: 1, number: by,
+					class: program.Inserted, solved: 1, number: by,
 					make: func(e *Entry) *program.Edited {
 						return s.penalty(e, before, func(x float64) float64 { return of.value(x, by) })
 					},
@@ -79,7 +79,7 @@ func (s *search) penalised() error {
 }
 
 // asStored is the entry's own result as it is stored in the model's dtype, with what its bounds leave open.
-func (s *search) asStored(e *Entry) (program.Value, bool) {
+func (s *subject) asStored(e *Entry) (program.Value, bool) {
 	v, ok := s.valueOf(e, nil)
 	if !ok {
 		return v, false
@@ -92,7 +92,7 @@ func (s *search) asStored(e *Entry) (program.Value, bool) {
 }
 
 // idsOf are the ids of an entry's pass, and of those before.
-func (s *search) idsOf(e *Entry, before bool) []int {
+func (s *subject) idsOf(e *Entry, before bool) []int {
 	var all []int
 	for pass := range e.Node.Pass + 1 {
 		n := order.Node{Entry: s.m.List.Index(order.InputIDs), Pass: pass}
@@ -111,7 +111,7 @@ func (s *search) idsOf(e *Entry, before bool) []int {
 }
 
 // penalty changes the logits of ids that were read in a pass, or until then.
-func (s *search) penalty(e *Entry, before bool, change func(x float64) float64) *program.Edited {
+func (s *subject) penalty(e *Entry, before bool, change func(x float64) float64) *program.Edited {
 	v, ok := s.asStored(e)
 	if !ok {
 		return nil

@@ -14,12 +14,10 @@ const mostOffset = 64
 
 // otherPositions tries angles in a narrower type, positions that are rounded down, that stand still, and that are off by more than a few.
 func (s *search) otherPositions() error {
-	rank := 20000 // after those that are usual
 	try := func(solved int, m Mistake, change func(frequency, position float64) float64) error {
-		rank++
 		m.Place = positionsSite
 		return s.try(hypothesis{
-			class: program.Known, rank: rank, solved: solved, make: func(e *Entry) *program.Edited { return s.angles(e, change) },
+			class: program.Known, solved: solved, make: func(e *Entry) *program.Edited { return s.angles(e, change) },
 			say: func(*Entry) Name { return m.name() },
 		})
 	}
@@ -112,14 +110,12 @@ func (s *search) otherPlace() error {
 	if !only {
 		return nil
 	}
-	rank := 9000 // after other frequencies, and before the rules of positions
 	for _, k := range places(p) {
-		rank++
 		m := Mistake{Kind: "position.ahead", Place: positionsSite, For: literal(p), X: some(k), By: literal(k - p)}
 		if k < p {
 			m.Kind, m.By = "position.behind", literal(p-k)
 		}
-		h := hypothesis{class: program.Known, rank: rank, say: func(*Entry) Name { return m.name() }}
+		h := hypothesis{class: program.Known, say: func(*Entry) Name { return m.name() }}
 		if math.Abs(k-p) > 2 && k != 0 { // one of many, and not one of those that are usual
 			h.solved = 1
 		}
@@ -170,7 +166,7 @@ func (s *search) onlyPlace() (p float64, only bool) {
 }
 
 // angles has other angles than the products of frequencies and positions.
-func (s *search) angles(e *Entry, change func(frequency, position float64) float64) *program.Edited {
+func (s *subject) angles(e *Entry, change func(frequency, position float64) float64) *program.Edited {
 	ed := e.Program.Edit()
 	all := e.Program.Of(program.Angle)
 	for _, i := range all {

@@ -30,9 +30,9 @@ func (s *search) related() error {
 		return nil
 	}
 	looked := 0
-	for rank, from := range s.relatives() {
+	for _, from := range s.relatives() {
 		before := len(s.found)
-		if err := s.relate(from, rank, rows, &looked); err != nil || looked > mostLooked || len(s.found) > before { // the same rows may stand elsewhere, too
+		if err := s.relate(from, rows, &looked); err != nil || looked > mostLooked || len(s.found) > before { // the same rows may stand elsewhere, too
 			return err
 		}
 	}
@@ -58,11 +58,11 @@ func (s *search) zeros() error {
 		rows[e] = leftRows(e)
 	}
 	looked := 0
-	return s.relate(relative{role: zeroRole}, 0, rows, &looked)
+	return s.relate(relative{role: zeroRole}, rows, &looked)
 }
 
 // relate tries whether the rows that are left are rows of a role.
-func (s *search) relate(from relative, rank int, rows map[*Entry][]int, looked *int) error {
+func (s *search) relate(from relative, rows map[*Entry][]int, looked *int) error {
 	found := map[*Entry][]float64{}
 	solved := 0
 	for _, e := range s.entries {
@@ -73,7 +73,7 @@ func (s *search) relate(from relative, rank int, rows map[*Entry][]int, looked *
 		found[e], solved = y, solved+len(rows[e])
 	}
 	return s.try(hypothesis{
-		class: program.InputOf, rank: 20000 + rank, solved: solved, exact: from.role == zeroRole,
+		class: program.InputOf, solved: solved, exact: from.role == zeroRole,
 		make: func(e *Entry) *program.Edited {
 			if found[e] == nil {
 				return nil

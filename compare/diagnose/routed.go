@@ -28,7 +28,7 @@ func (s *search) softmaxes() error {
 		return nil
 	}
 	site := s.site(s.first, all[0])
-	for rank, v := range []struct {
+	for _, v := range []struct {
 		kind Kind
 		make func(p *program.Program) *program.Edited
 	}{
@@ -38,13 +38,13 @@ func (s *search) softmaxes() error {
 		{"router.softmax-over-all", (*program.Program).SoftmaxOfAll},
 		{"router.softmax-over-chosen", (*program.Program).SoftmaxOfChosen},
 	} {
-		if err := s.variant(500+rank, Mistake{Kind: v.kind, Place: site}, func(e *Entry) *program.Edited { return v.make(e.Program) }); err != nil {
+		if err := s.variant(Mistake{Kind: v.kind, Place: site}, func(e *Entry) *program.Edited { return v.make(e.Program) }); err != nil {
 			return err
 		}
 	}
 	for part, v := range p.Joined() {
 		m := Mistake{Kind: "softmax.joined-left-out", Place: site, Of: s.value(s.first, v)}
-		if err := s.variant(510+part, m, func(e *Entry) *program.Edited {
+		if err := s.variant(m, func(e *Entry) *program.Edited {
 			return e.Program.SoftmaxWithout(part, e.Call.Arith.Lowest())
 		}); err != nil {
 			return err
@@ -68,7 +68,7 @@ func (s *search) meansOfParts() error {
 			continue
 		}
 		m := Mistake{Kind: "norm.of-parts", Place: s.site(s.first, all[0]), N: n, M: width}
-		if err := s.variant(600+n, m, func(e *Entry) *program.Edited { return e.Program.MeansOfParts(n) }); err != nil {
+		if err := s.variant(m, func(e *Entry) *program.Edited { return e.Program.MeansOfParts(n) }); err != nil {
 			return err
 		}
 	}
@@ -90,7 +90,7 @@ func (s *search) behind() error {
 			}
 			m := Mistake{Kind: "order.product-last", Place: s.site(s.first, i), Of: s.value(s.first, t.At(at))}
 			if err := s.try(hypothesis{
-				class: program.Order, rank: 100 + i, make: func(e *Entry) *program.Edited { return e.signed(s.m).ProductLast(at) },
+				class: program.Order, make: func(e *Entry) *program.Edited { return e.signed(s.m).ProductLast(at) },
 				say: func(*Entry) Name { return m.name() },
 			}); err != nil {
 				return err
@@ -104,15 +104,15 @@ func (s *search) behind() error {
 // its heads: a bias that is added behind a rotation.
 func (s *search) addedVectors() error {
 	t := s.first.signed(s.m)
-	for rank, w := range s.vectors(s.first) {
+	for _, w := range s.vectors(s.first) {
 		role := Role(w.Name)
 		for _, i := range t.Firsts() {
 			if st := &t.Steps[i]; perHead(st.Shape, w.Shape[0]) == nil || !st.Prim.Computes() && st.Prim != program.Input {
 				continue
 			}
-			at, what, last := t.Of(i), s.value(s.first, t.Result(i)), 1
+			at, what := t.Of(i), s.value(s.first, t.Result(i))
 			if i == t.Source(t.Out) {
-				what, last = theResult, 0
+				what = theResult
 			}
 			m := Mistake{Kind: "vector.added", Place: role, Of: weightTerm(w.Name), By: what}
 			for _, stored := range []bool{false, true} {
@@ -120,7 +120,7 @@ func (s *search) addedVectors() error {
 					continue
 				}
 				if err := s.try(hypothesis{
-					class: program.Inserted, rank: 7000 + 2*rank + last, say: func(*Entry) Name { return m.name() },
+					class: program.Inserted, say: func(*Entry) Name { return m.name() },
 					make: func(e *Entry) *program.Edited { return s.withVector(e, at, role, stored) },
 				}); err != nil {
 					return err
@@ -132,7 +132,7 @@ func (s *search) addedVectors() error {
 }
 
 // withVector adds the vector of a role of the entry's layer to the value of a place, which is stored in the model's dtype first or not.
-func (s *search) withVector(e *Entry, at program.Place, role string, stored bool) *program.Edited {
+func (s *subject) withVector(e *Entry, at program.Place, role string, stored bool) *program.Edited {
 	all, steps := s.vectors(e), e.signed(s.m).Copies(at)
 	k := slices.IndexFunc(all, func(w order.Weight) bool { return Role(w.Name) == role })
 	if k < 0 || len(steps) == 0 {
@@ -172,7 +172,7 @@ func perHead(shape []int, n int) []int {
 }
 
 // vectors are those of an entry's layer that its program does not read.
-func (s *search) vectors(e *Entry) []order.Weight {
+func (s *subject) vectors(e *Entry) []order.Weight {
 	own, _ := layerOf(s.m.List.Entries[e.Node.Entry].Name)
 	var all []order.Weight
 	for k := range s.m.List.Entries {

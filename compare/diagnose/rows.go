@@ -66,7 +66,7 @@ func (s *search) otherRows() error {
 	}
 	m := Mistake{Kind: "lookup.other-rows", Place: "lookup.ids", Runs: makeRuns(runs...)}
 	return s.try(hypothesis{
-		class: program.Leaf, rank: 5000, exact: true, say: func(*Entry) Name { return m.name() },
+		class: program.Leaf, exact: true, say: func(*Entry) Name { return m.name() },
 		make: func(e *Entry) *program.Edited {
 			own, ok := s.valueOf(e, nil)
 			st := &e.Program.Steps[max(lookedUp(e.Program), 0)]
@@ -101,9 +101,9 @@ func lookedUp(p *program.Program) int {
 
 // logarithms tries results of which the logarithm of the sum of all exponentials is taken off, by row: log softmax.
 func (s *search) logarithms() error {
-	for rank, rounded := range []bool{false, true} {
+	for _, rounded := range []bool{false, true} {
 		if err := s.try(hypothesis{
-			class: program.Inserted, rank: 3500 + rank, of: "log-softmax", make: func(e *Entry) *program.Edited { return s.logSoftmax(e, rounded) },
+			class: program.Inserted, of: "log-softmax", make: func(e *Entry) *program.Edited { return s.logSoftmax(e, rounded) },
 			say: func(*Entry) Name { return Mistake{Kind: "result.log-softmax"}.name() },
 		}); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (s *search) logarithms() error {
 }
 
 // logSoftmax has the logarithm of the softmax of the result, which is rounded to the model's dtype before, or not.
-func (s *search) logSoftmax(e *Entry, rounded bool) *program.Edited {
+func (s *subject) logSoftmax(e *Entry, rounded bool) *program.Edited {
 	v, ok := s.valueOf(e, nil)
 	if !ok {
 		return nil

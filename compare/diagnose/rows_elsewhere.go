@@ -43,7 +43,7 @@ func (s *search) rowsElsewhere() error {
 		}
 		m.Of, m.Place = weightTerm(own.Name), Role(own.Name)
 		if err := s.try(hypothesis{
-			class: program.Leaf, rank: 8000, solved: solved, say: func(*Entry) Name { return m.name() },
+			class: program.Leaf, solved: solved, say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited { return s.gathered(e, k, names, from, moves) },
 		}); err != nil {
 			return err
@@ -74,7 +74,7 @@ func (s *search) matricesOf(own order.Weight) []string {
 }
 
 // biasBeside is the bias of the operation that has a matrix; nil where it has none.
-func (s *search) biasBeside(e *Entry, matrix string) []float64 {
+func (s *subject) biasBeside(e *Entry, matrix string) []float64 {
 	for i := range s.m.List.Entries {
 		w := s.m.List.Entries[i].Weights
 		if len(w) < 2 || w[0].Name != matrix || len(w[1].Shape) != 1 {
@@ -159,7 +159,7 @@ func (s *search) rowsOf(k int, names []string, moves bool) ([]rowOf, error) {
 }
 
 // matricesBeside are matrices of the layer of an entry; nil where one cannot be had whole.
-func (s *search) matricesBeside(e *Entry, k int, names []string) []program.Rows {
+func (s *subject) matricesBeside(e *Entry, k int, names []string) []program.Rows {
 	var all []program.Rows
 	for n, name := range names {
 		if n == 0 {
@@ -249,7 +249,7 @@ func (v one) Row(dst []float64, _ int) error {
 }
 
 // gathered has the rows of a matrix from elsewhere, and the elements of its bias where that moves with them.
-func (s *search) gathered(e *Entry, k int, names []string, from []rowOf, moves bool) *program.Edited {
+func (s *subject) gathered(e *Entry, k int, names []string, from []rowOf, moves bool) *program.Edited {
 	matrices := s.matricesBeside(e, k, names)
 	if matrices == nil {
 		return nil

@@ -23,7 +23,7 @@ func (s *search) finding() (*Finding, error) {
 	// A number that is added, as an epsilon is, and is left out is 0: one of the values that it may have.
 	for k, o := range s.found {
 		if at, ok := s.addend(o); ok {
-			s.found[k].class, s.found[k].rank, s.found[k].at = program.Constant, math.MaxInt, at
+			s.found[k].class, s.found[k].addend, s.found[k].at = program.Constant, true, at
 		}
 	}
 	// What has the values of a hypothesis that shows enough is a name of it, if its own bounds are too wide to show as much.
@@ -36,9 +36,7 @@ func (s *search) finding() (*Finding, error) {
 		}
 	}
 	s.doubt()
-	slices.SortStableFunc(s.found, func(a, b survivor) int {
-		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.rank, b.rank))
-	})
+	slices.SortStableFunc(s.found, func(a, b survivor) int { return cmp.Compare(a.place(), b.place()) })
 	best := s.found[0]
 	f.Name, f.Class, f.Shown = best.say(s.first), best.class.String(), best.shown
 	said := []Name{f.Name}
@@ -166,10 +164,14 @@ func (e *Entry) unrounded(edits ...*program.Edited) (all [2][]float64, err error
 	return all, nil
 }
 
-// place is where a name comes among others: those of its class that are weak come last, and a solved number counts half a class.
+// place is where a name comes among others: those of its class that are weak come last, and a solved number counts half a class. An addend that is left out
+// comes after the numbers that it may be. Of two names in one place the one that was tried first comes first.
 func (s survivor) place() int {
-	n := 4*int(s.class) + 2*min(s.solved, 1)
+	n := 8*int(s.class) + 4*min(s.solved, 1)
 	if s.weak {
+		n += 2
+	}
+	if s.addend {
 		n++
 	}
 	return n

@@ -11,7 +11,6 @@ import (
 func (s *search) scaled() error {
 	t := s.first.signed(s.m)
 	own := s.m.List.Entries[s.first.Node.Entry].Name
-	rank := 0
 	seen := map[string]bool{}
 	for k := range s.m.List.Entries {
 		for _, w := range s.m.List.Entries[k].Weights {
@@ -31,10 +30,9 @@ func (s *search) scaled() error {
 					if len(of.Shape) != 2 || of.Shape[1] != w.Shape[0] {
 						continue
 					}
-					rank++
 					m := Mistake{Kind: "weight.folded", Place: Role(of.Name), Of: weightTerm(of.Name), By: vector}
 					if err := s.try(hypothesis{
-						class: program.Leaf, rank: 4000 + rank, say: func(*Entry) Name { return m.name() },
+						class: program.Leaf, say: func(*Entry) Name { return m.name() },
 						make: func(e *Entry) *program.Edited { return s.folded(e, at, w.Name, plus) },
 					}); err != nil {
 						return err
@@ -48,11 +46,10 @@ func (s *search) scaled() error {
 					if shape[len(shape)-1] != w.Shape[0] {
 						continue
 					}
-					rank++
 					m := Mistake{Kind: "vector.inserted", Place: Role(w.Name), Of: s.placeTerm(t, at), By: vector}
 					if err := s.try(hypothesis{
-						class: program.Inserted, rank: 4000 + rank, say: func(*Entry) Name { return m.name() },
-						make: func(e *Entry) *program.Edited { return s.times(e, at, w.Name, plus) },
+						class: program.Inserted, say: func(*Entry) Name { return m.name() },
+						make: func(e *Entry) *program.Edited { return s.times(e, placeOf(t, at), w.Name, plus) },
 					}); err != nil {
 						return err
 					}
@@ -64,7 +61,7 @@ func (s *search) scaled() error {
 }
 
 // vector is a weight of one row, of the layer of an entry; ok is false where it cannot be had.
-func (s *search) vector(e *Entry, name string, plus float64) ([]float64, bool) {
+func (s *subject) vector(e *Entry, name string, plus float64) ([]float64, bool) {
 	w, ok := s.weightOf(beside(name, s.m.List.Entries[e.Node.Entry].Name))
 	if !ok || len(w.Shape) != 1 {
 		return nil, false
@@ -84,7 +81,7 @@ func (s *search) vector(e *Entry, name string, plus float64) ([]float64, bool) {
 }
 
 // folded has a matrix whose columns are multiplied by a vector.
-func (s *search) folded(e *Entry, at program.Place, name string, plus float64) *program.Edited {
+func (s *subject) folded(e *Entry, at program.Place, name string, plus float64) *program.Edited {
 	x, ok := s.vector(e, name, plus)
 	if !ok {
 		return nil
@@ -102,7 +99,7 @@ func (s *search) folded(e *Entry, at program.Place, name string, plus float64) *
 }
 
 // times has a value multiplied by a vector along its last axis.
-func (s *search) times(e *Entry, at int, name string, plus float64) *program.Edited {
+func (s *subject) times(e *Entry, at program.Place, name string, plus float64) *program.Edited {
 	x, ok := s.vector(e, name, plus)
 	if !ok {
 		return nil

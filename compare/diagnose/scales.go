@@ -41,7 +41,7 @@ func (s *search) scales(at program.Place, k int) error {
 		w := weightTerm(s.first.Weights[k].Name)
 		m := Mistake{Kind: "weight.scales-of-blocks", Place: w.Name, Of: w, Runs: makeRuns(others...)}
 		if err := s.try(hypothesis{
-			class: program.Leaf, rank: 6200 + n, solved: len(chosen), say: func(*Entry) Name { return m.name() },
+			class: program.Leaf, solved: len(chosen), say: func(*Entry) Name { return m.name() },
 			make: func(e *Entry) *program.Edited {
 				return s.reweighted(e, at, func(k int) program.Rows { return rescaled{e.Call.W[k], n, chosen, e} })
 			},

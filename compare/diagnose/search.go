@@ -20,7 +20,6 @@ const (
 // hypothesis is one edit that may be the mistake.
 type hypothesis struct {
 	class  program.Class
-	rank   int                            // among those of its class
 	solved int                            // numbers that were solved from the elements
 	make   func(e *Entry) *program.Edited // nil where it does not apply
 	say    func(e *Entry) Name            // in words, about an entry
@@ -28,6 +27,7 @@ type hypothesis struct {
 	at     program.Place                  // of its number
 	number float64
 	weak   bool // it is said only where nothing else gives the same
+	addend bool // it is 0 in the place of a number, which an edit leaves out of a sum
 	// exact: every bit is that of a tensor, or 0. One row is enough then: no number was fitted to it.
 	exact bool
 	// other is the edit as an entry would have it of which the hypothesis does not speak: its words say which entries have it. It is nil
@@ -44,11 +44,10 @@ type survivor struct {
 }
 
 type search struct {
+	*subject
 	ctx      context.Context
-	m        *Model
 	entries  []*Entry // the first are looked at first
 	first    *Entry   // what edits are made from, small
-	numbers  []number // of the configuration
 	tried    int      // hypotheses, of all searches of the model
 	found    []survivor
 	thin     []survivor // steps taken twice that give everything, and show too little by themselves
@@ -60,7 +59,6 @@ type search struct {
 	closer   distant  // the hypothesis that comes nearest to the first entry
 	close    *closest // nil: nobody asks for them
 	far      float64  // how far from the trace the last hypothesis was
-	err      error    // of reading, in the making of an edit
 }
 
 // near is a hypothesis that gives some entries, or nearly.
@@ -73,7 +71,7 @@ type near struct {
 type stage func(s *search) error
 
 func newSearch(ctx context.Context, m *Model, entries []*Entry) *search {
-	s := &search{ctx: ctx, m: m, entries: slices.Clone(entries), numbers: numbersOf(m.List.Config), tried: m.tried, looked: map[program.Class]bool{}}
+	s := &search{subject: newSubject(m), ctx: ctx, entries: slices.Clone(entries), tried: m.tried, looked: map[program.Class]bool{}}
 	// What shows enough by itself and is small comes first: it costs least, and refuses most.
 	slices.SortStableFunc(s.entries, func(a, b *Entry) int {
 		if x, y := len(a.Left) >= shownElements, len(b.Left) >= shownElements; x != y {
@@ -102,14 +100,6 @@ func (s *search) find(stages []stage) (*Finding, error) {
 	}
 	m.work, m.tried = s.work(), s.tried
 	return s.finding()
-}
-
-// failed keeps an error of reading in the making of an edit, which ends the search.
-func (s *search) failed(err error) bool {
-	if s.err == nil {
-		s.err = err
-	}
-	return err != nil
 }
 
 // try judges a hypothesis.
@@ -238,25 +228,25 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 
 // refused reports whether the few elements of a large entry refuse a hypothesis. The function computes the value of these elements, before all elements are
 // computed to make the edit.
-func (s *search) refused(e *Entry, of func(*program.Some) (program.Value, error)) bool {
+func (x *subject) refused(e *Entry, of func(*program.Some) (program.Value, error)) bool {
 	f := e.Few
-	if f == nil || len(f.Left) == 0 || s.close != nil {
+	if f == nil || len(f.Left) == 0 || x.measured {
 		return false
 	}
-	x, err := of(&f.Some)
+	v, err := of(&f.Some)
 	if err != nil {
-		return s.failed(outside(err))
+		return x.failed(outside(err))
 	}
 	most := len(f.Left) / 8
-	left, err := f.Leaves(x, most+1)
-	return s.failed(err) || len(left) > most
+	left, err := f.Leaves(v, most+1)
+	return x.failed(err) || len(left) > most
 }
 
 // edits tries edits that are data.
 func (s *search) edits(all []program.Edit) error {
-	for rank, d := range all {
+	for _, d := range all {
 		h := hypothesis{
-			class: d.Class, rank: rank, edit: &d, weak: d.Class == program.Order && (d.Prim == program.Max || d.Prim == program.Add),
+			class: d.Class, edit: &d, weak: d.Class == program.Order && (d.Prim == program.Max || d.Prim == program.Add),
 			make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
 			say:  func(e *Entry) Name { return s.words(e, d) },
 		}
@@ -269,7 +259,7 @@ func (s *search) edits(all []program.Edit) error {
 
 // steps looks at the steps of the program by themselves: what they do and read, their numbers, and what is known of them together.
 func (s *search) steps() error {
-	for _, look := range []func() error{s.structure, s.recognised, s.constants, s.functionsOfNumbers, s.stored, s.literals} {
+	for _, look := range []func() error{s.structure, s.recognised, s.constants, s.stored, s.literals, s.functionsOfNumbers} {
 		if err := look(); err != nil {
 			return err
 		}

@@ -302,9 +302,9 @@ func (s *search) stale() error {
 		m := Mistake{Kind: "result.last-slot", Place: Role(name), Of: tensorTerm(name)}
 		m.Of.Before = true
 		err := s.try(hypothesis{
-			class: program.InputOf, rank: k,
-			make: func(e *Entry) *program.Edited { return s.last(e, beside(name, s.m.List.Entries[e.Node.Entry].Name)) },
-			say:  func(*Entry) Name { return m.name() },
+			class: program.InputOf,
+			make:  func(e *Entry) *program.Edited { return s.last(e, beside(name, s.m.List.Entries[e.Node.Entry].Name)) },
+			say:   func(*Entry) Name { return m.name() },
 		})
 		if err != nil {
 			return err
@@ -314,7 +314,7 @@ func (s *search) stale() error {
 }
 
 // last has the last slot of a tensor of the pass before for its result.
-func (s *search) last(e *Entry, name string) *program.Edited {
+func (s *subject) last(e *Entry, name string) *program.Edited {
 	v, ok := s.tensor(e, source{name: name, pass: -1})
 	shape := e.Program.Out.Shape()
 	if !ok || len(v.Shape) != len(shape) {

@@ -25,7 +25,6 @@ func (s *search) softmaxParts() error {
 			keys = max(keys, e.Program.Steps[i].Shape[len(e.Program.Steps[i].Shape)-1])
 		}
 	}
-	rank := 150
 	try := func(of Mistake, ends func(keys int) []int) error {
 		for _, way := range []struct {
 			kind Kind
@@ -42,10 +41,9 @@ func (s *search) softmaxParts() error {
 				return shared(ed, parts, true)
 			}},
 		} {
-			rank++
 			m := of
 			m.Kind, m.Place = way.kind, s.site(s.first, all[0])
-			if err := s.variant(rank, m, func(e *Entry) *program.Edited {
+			if err := s.variant(m, func(e *Entry) *program.Edited {
 				return e.Program.SoftmaxBy(func(ed *program.Editor, x program.Var) program.Var {
 					last, from := len(x.Shape())-1, 0
 					var parts []program.Var
@@ -150,16 +148,16 @@ func (s *search) byRow() error {
 		if at >= 0 {
 			what = s.value(s.first, t.Result(at))
 		}
-		for rank, f := range rowFunctions {
+		for _, f := range rowFunctions {
 			for _, stored := range []bool{true, false} {
 				if !stored && s.first.Call.DType == hooks.F32 {
 					continue
 				}
 				m := Mistake{Kind: f.kind, Of: what}
 				if err := s.try(hypothesis{
-					class: program.Inserted, rank: 3500 + 2*rank, of: m.Key(), say: func(*Entry) Name { return m.name() },
+					class: program.Inserted, of: m.Key(), say: func(*Entry) Name { return m.name() },
 					make: func(e *Entry) *program.Edited {
-						return s.at(e, at, func(ed *program.Editor, v program.Var) program.Var {
+						return s.at(e, placeOf(t, at), func(ed *program.Editor, v program.Var) program.Var {
 							if v.Last() < 2 {
 								return ed.Fail("width")
 							}

@@ -62,7 +62,7 @@ func (s *search) unused(t *program.Parts, step int) (bool, error) {
 	err := s.try(hypothesis{
 		class: program.Inserted, say: func(*Entry) Name { return m.name() },
 		make: func(e *Entry) *program.Edited {
-			return s.at(e, step, func(ed *program.Editor, v program.Var) program.Var { return ed.Mul("", v, ed.Literal(0)) })
+			return s.at(e, placeOf(t, step), func(ed *program.Editor, v program.Var) program.Var { return ed.Mul("", v, ed.Literal(0)) })
 		},
 	})
 	return len(s.found) > before, err
@@ -98,17 +98,25 @@ func (s *search) places(t *program.Parts) []int {
 // maxEnds is how many results within a cut something is inserted at.
 const maxEnds = 8
 
-// at edits the value of a step, for all that read it, or the result.
-func (s *search) at(e *Entry, step int, change func(ed *program.Editor, v program.Var) program.Var) *program.Edited {
+// placeOf is the place of a step, or of one that is no step: the result, rounded or not.
+func placeOf(t *program.Parts, step int) program.Place {
+	if step < 0 {
+		return program.Place{Arg: step}
+	}
+	return t.Of(step)
+}
+
+// at edits the value of a place of [placeOf], for all that read it.
+func (s *subject) at(e *Entry, at program.Place, change func(ed *program.Editor, v program.Var) program.Var) *program.Edited {
 	t := e.signed(s.m)
 	ed := e.Program.Edit()
 	switch {
-	case step == unrounded:
+	case at == program.Place{Arg: unrounded}:
 		ed.Return(change(ed, t.Out))
-	case step < 0:
+	case at == program.Place{Arg: result}:
 		ed.Return(change(ed, ed.Rounded(t.Out)))
 	default:
-		for _, i := range t.Copies(s.first.signed(s.m).Of(step)) {
+		for _, i := range t.Copies(at) {
 			ed.Pass(i, change(ed, ed.Move(i)))
 		}
 	}
@@ -130,14 +138,14 @@ func (s *search) solve(f family) error {
 		if err != nil {
 			return err
 		}
-		for rank, n := range s.candidates(x, low, high) {
+		for _, n := range s.candidates(x, low, high) {
 			if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || s.near(f.old, n.value)) {
 				continue
 			}
 			for _, edit := range append([]func(*Entry, float64) *program.Edited{f.edit}, f.also...) {
 				before := len(s.found)
 				if err := s.try(hypothesis{
-					class: f.class, rank: 100000 + rank, solved: 1, number: n.value,
+					class: f.class, solved: 1, number: n.value,
 					make: func(e *Entry) *program.Edited { return edit(e, n.value) },
 					say:  func(e *Entry) Name { return f.say(e, n) },
 				}); err != nil || len(s.found) > before {
@@ -325,7 +333,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 func (s *search) addends() error {
 	t := s.first.signed(s.m)
 	own := s.m.List.Entries[s.first.Node.Entry].Name
-	for rank, other := range s.captured(own) {
+	for _, other := range s.captured(own) {
 		for _, i := range s.places(t) {
 			for k := range 4 {
 				minus, stored := k%2 == 1, k < 2 // a sum within the program may be one that the engine does not store
@@ -337,13 +345,13 @@ func (s *search) addends() error {
 					m.Kind = "tensor.taken-off"
 				}
 				h := hypothesis{
-					class: program.Inserted, rank: rank,
+					class: program.Inserted,
 					make: func(e *Entry) *program.Edited {
 						v, ok := s.tensor(e, source{name: beside(other, s.m.List.Entries[e.Node.Entry].Name)})
 						if !ok {
 							return nil
 						}
-						return s.at(e, i, func(ed *program.Editor, x program.Var) program.Var {
+						return s.at(e, placeOf(t, i), func(ed *program.Editor, x program.Var) program.Var {
 							if !slices.Equal(v.Shape, x.Shape()) {
 								return ed.Fail("shapes")
 							}

@@ -49,9 +49,9 @@ func (s *search) narrower() []stored {
 
 // narrow tries results that are stored in fewer bits, and results of operands that are.
 func (s *search) narrow() error {
-	for rank, w := range s.narrower() {
+	for _, w := range s.narrower() {
 		if err := s.try(hypothesis{
-			class: program.Inserted, rank: 3000 + rank, make: func(e *Entry) *program.Edited { return s.stores(e, nil, w) },
+			class: program.Inserted, make: func(e *Entry) *program.Edited { return s.stores(e, nil, w) },
 			say: func(*Entry) Name { return w.of(theResult).name() },
 		}); err != nil {
 			return err
@@ -59,9 +59,9 @@ func (s *search) narrow() error {
 	}
 	t := s.first.signed(s.m)
 	for _, i := range leafSteps(t, program.Input) {
-		for rank, w := range s.narrower() {
+		for _, w := range s.narrower() {
 			if err := s.try(hypothesis{
-				class: program.Inserted, rank: 3050 + rank, make: func(e *Entry) *program.Edited { return w.reads(s, e, t.Of(i)) },
+				class: program.Inserted, make: func(e *Entry) *program.Edited { return w.reads(s, e, t.Of(i)) },
 				say: func(*Entry) Name { return w.of(s.value(s.first, t.Result(i))).name() },
 			}); err != nil {
 				return err
@@ -70,11 +70,6 @@ func (s *search) narrow() error {
 	}
 	if s.first.Call.DType != hooks.F32 {
 		return nil
-	}
-	if err := s.try(hypothesis{
-		class: program.Inserted, rank: 3150, make: s.products, say: func(*Entry) Name { return Mistake{Kind: "precision.products", DType: hooks.F16}.name() },
-	}); err != nil {
-		return err
 	}
 	for rank, n := range []struct {
 		kind  Kind
@@ -92,7 +87,7 @@ func (s *search) narrow() error {
 		}, false},
 	} {
 		if err := s.try(hypothesis{
-			class: program.Inserted, rank: 3100 + rank, of: computedAs(n.as, n.out || n.as == tf32),
+			class: program.Inserted, of: computedAs(n.as, n.out || n.as == tf32),
 			make: func(e *Entry) *program.Edited {
 				d := s.leavesOf(e, n.round)
 				if !n.out || d == nil {
@@ -112,14 +107,16 @@ func (s *search) narrow() error {
 			return err
 		}
 	}
-	return nil
+	return s.try(hypothesis{
+		class: program.Inserted, make: s.products, say: func(*Entry) Name { return Mistake{Kind: "precision.products", DType: hooks.F16}.name() },
+	})
 }
 
 // tf32 is the type of the inputs of tensor cores.
 const tf32 = "tf32"
 
 // products has sums of products whose operands and results are rounded to float16.
-func (s *search) products(e *Entry) *program.Edited {
+func (s *subject) products(e *Entry) *program.Edited {
 	ed, some := e.Program.Edit(), false
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
@@ -140,7 +137,7 @@ func (s *search) products(e *Entry) *program.Edited {
 }
 
 // leavesOf has inputs and weights whose elements are changed one by one.
-func (s *search) leavesOf(e *Entry, round func(x float64) float64) *program.Edited {
+func (s *subject) leavesOf(e *Entry, round func(x float64) float64) *program.Edited {
 	ed := e.Program.Edit()
 	for i := range e.Program.Steps {
 		switch st := &e.Program.Steps[i]; st.Prim {
@@ -163,7 +160,7 @@ func (s *search) leavesOf(e *Entry, round func(x float64) float64) *program.Edit
 }
 
 // stores has the result of an edited program, nil for the entry's own, in fewer bits.
-func (s *search) stores(e *Entry, d *program.Edited, w stored) *program.Edited {
+func (s *subject) stores(e *Entry, d *program.Edited, w stored) *program.Edited {
 	v, ok := s.valueOf(e, d)
 	if !ok || !w.store(v, e.Program.Out.Last(), e.Call.DType) {
 		return nil
@@ -172,7 +169,7 @@ func (s *search) stores(e *Entry, d *program.Edited, w stored) *program.Edited {
 }
 
 // storedIn is some of the result of an edited program, rounded to a type.
-func (s *search) storedIn(e *Entry, d *program.Edited, to stored, some *program.Some) (program.Value, error) {
+func (s *subject) storedIn(e *Entry, d *program.Edited, to stored, some *program.Some) (program.Value, error) {
 	k, err := s.m.values(e)
 	if err != nil {
 		return program.Value{}, err
@@ -248,7 +245,7 @@ func (w stored) reads(s *search, e *Entry, at program.Place) *program.Edited {
 }
 
 // valueOf is the result of an edited program, nil for the entry's own, with its bounds; not shared.
-func (s *search) valueOf(e *Entry, d *program.Edited) (program.Value, bool) {
+func (s *subject) valueOf(e *Entry, d *program.Edited) (program.Value, bool) {
 	k, err := s.m.values(e)
 	if s.failed(err) {
 		return program.Value{}, false

@@ -35,11 +35,9 @@ func (s *search) activationVariants() error {
 			}
 			return 1
 		})
-		rank := 1000
 		for _, base := range bases {
 			for _, v := range program.Variants(base) {
-				rank++
-				if err := s.activationVariant(own, v, rank); err != nil {
+				if err := s.activationVariant(own, v); err != nil {
 					return err
 				}
 			}
@@ -49,15 +47,15 @@ func (s *search) activationVariants() error {
 }
 
 // activationVariant tries one, with its steps rounded in the ways in which engines do.
-func (s *search) activationVariant(own program.Op, v program.Variant, rank int) error {
+func (s *search) activationVariant(own program.Op, v program.Variant) error {
 	m := variantOf(v.Change, v.Op.Kind(), own.Kind())
 	round := []func(ed *program.Editor){func(*program.Editor) {}}
 	if s.first.Call.DType != hooks.F32 {
 		round = append(round, (*program.Editor).RoundAll, (*program.Editor).RoundCalls)
 	}
-	for k, rounded := range round {
+	for _, rounded := range round {
 		if err := s.try(hypothesis{
-			class: program.Exchanged, rank: 3*rank + k, weak: v.Op.Kind() != own.Kind(), of: fmt.Sprintf("%s.%s.%v", own.Kind(), v.Op.Kind(), v.Change),
+			class: program.Exchanged, weak: v.Op.Kind() != own.Kind(), of: fmt.Sprintf("%s.%s.%v", own.Kind(), v.Op.Kind(), v.Change),
 			make: func(e *Entry) *program.Edited {
 				all := pieces(e.Program, own.Kind())
 				ed := e.Program.Edit()

@@ -137,7 +137,7 @@ func (s *search) numberBelow(t *program.Parts, step int) Term {
 }
 
 // site names a step: by its operation and its place in the formula.
-func (s *search) site(e *Entry, step int) string {
+func (s *subject) site(e *Entry, step int) string {
 	st := &e.Program.Steps[step]
 	kind, _, _ := strings.Cut(st.Form, "(")
 	name := st.Site
@@ -151,7 +151,7 @@ func (s *search) site(e *Entry, step int) string {
 }
 
 // step is the term of a step.
-func (s *search) step(e *Entry, step int) Term {
+func (s *subject) step(e *Entry, step int) Term {
 	if who, ok := s.operator(e, step); ok {
 		return who
 	}
@@ -159,7 +159,7 @@ func (s *search) step(e *Entry, step int) Term {
 }
 
 // value is the term of what a variable shows.
-func (s *search) value(e *Entry, v program.Var) Term {
+func (s *subject) value(e *Entry, v program.Var) Term {
 	step := e.Program.Source(v)
 	if leaf, ok := e.signed(s.m).Moved(step); ok { // what a cache hands on is called by what is put into it
 		step = leaf
@@ -186,7 +186,7 @@ func (s *search) value(e *Entry, v program.Var) Term {
 }
 
 // operator is the term of a step by its second operand: the factor, the weight, the divisor.
-func (s *search) operator(e *Entry, step int) (Term, bool) {
+func (s *subject) operator(e *Entry, step int) (Term, bool) {
 	p, st := e.Program, &e.Program.Steps[step]
 	other := func(k int) *program.Step { return &p.Steps[p.Source(st.Args[k])] }
 	number := func() (float64, bool) {
@@ -232,7 +232,7 @@ func (s *search) operator(e *Entry, step int) (Term, bool) {
 }
 
 // ofWeights names the weight that a step is computed from, and nothing else but numbers.
-func (s *search) ofWeights(e *Entry, step int) (name string, ok bool) {
+func (s *subject) ofWeights(e *Entry, step int) (name string, ok bool) {
 	for _, i := range e.Program.Ancestors(step) {
 		switch st := &e.Program.Steps[i]; st.Prim {
 		case program.Input:
@@ -245,7 +245,7 @@ func (s *search) ofWeights(e *Entry, step int) (name string, ok bool) {
 }
 
 // leftOut is the mistake of steps that are skipped: the value from before them is handed on.
-func (s *search) leftOut(e *Entry, step int, from program.Var) Mistake {
+func (s *subject) leftOut(e *Entry, step int, from program.Var) Mistake {
 	p := e.Program
 	source := p.Source(from)
 	dropped := between(p, source, step)
@@ -296,7 +296,7 @@ func (s *search) leftOut(e *Entry, step int, from program.Var) Mistake {
 }
 
 // oneLeftOut is the mistake of a single step that hands on its operand; ok is false if the step is known by neither its operator nor its addend.
-func (s *search) oneLeftOut(e *Entry, step, source int) (m Mistake, ok bool) {
+func (s *subject) oneLeftOut(e *Entry, step, source int) (m Mistake, ok bool) {
 	p := e.Program
 	st := &p.Steps[step]
 	if who, ok := s.operator(e, step); ok {
@@ -319,7 +319,7 @@ func (s *search) oneLeftOut(e *Entry, step, source int) (m Mistake, ok bool) {
 }
 
 // operators are the terms of steps that are left out between a source and a result, each once; those without a term are left out.
-func (s *search) operators(e *Entry, steps []int, source int) []Term {
+func (s *subject) operators(e *Entry, steps []int, source int) []Term {
 	var all []Term
 	for _, i := range steps {
 		who, ok := s.operator(e, i)
@@ -334,7 +334,7 @@ func (s *search) operators(e *Entry, steps []int, source int) []Term {
 }
 
 // addendOf is the tensor that a step adds to one that comes from a source.
-func (s *search) addendOf(e *Entry, step, source int) (Term, bool) {
+func (s *subject) addendOf(e *Entry, step, source int) (Term, bool) {
 	p, st := e.Program, &e.Program.Steps[step]
 	if st.Prim != program.Add && st.Prim != program.Sub || len(st.Args) != 2 {
 		return Term{}, false

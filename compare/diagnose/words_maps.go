@@ -8,7 +8,7 @@ import (
 )
 
 // axesOf are the letters of the axes of what a step reads, where it is computed by element from an input.
-func (s *search) axesOf(e *Entry, v program.Var) string {
+func (s *subject) axesOf(e *Entry, v program.Var) string {
 	for _, i := range e.Program.Ancestors(e.Program.Source(v)) {
 		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index >= 0 && st.Index < len(e.Inputs) {
 			own := s.m.List.Entries[e.Node.Entry].Axes

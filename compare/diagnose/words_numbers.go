@@ -75,7 +75,7 @@ func (s *search) constant(e *Entry, step int, v number) Name {
 func same(a, b float64) bool { return float32(a) == float32(b) }
 
 // numberWords is what a number is, by what stands around it.
-func (s *search) numberWords(p *program.Program, step int) Term {
+func (s *subject) numberWords(p *program.Program, step int) Term {
 	readers := readersOf(p, step)
 	has := func(test func(i int) bool) bool { return slices.ContainsFunc(readers, test) }
 	after := func(i int, prims ...program.Prim) bool {

@@ -1,0 +1,92 @@
+package diagnose
+
+import (
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// A subject is what mistakes are applied to: the entries of a model, whose tensors and weights are read where an edit needs them. It keeps the first error of
+// reading.
+type subject struct {
+	m       *Model
+	numbers []number // of the configuration
+	// measured is set where the distance of each hypothesis from the trace is wanted, of those too that a few elements refuse.
+	measured bool
+	err      error
+}
+
+func newSubject(m *Model) *subject { return &subject{m: m, numbers: numbersOf(m.List.Config)} }
+
+// Apply makes the edit of a mistake in the program of an entry. The edit is nil where the mistake does not go with the entry. The error is that of reading the
+// trace or the weights.
+func (m *Model) Apply(mistake Mistake, e *Entry) (*program.Edited, error) {
+	s := newSubject(m)
+	d := s.apply(mistake, e)
+	return d, s.err
+}
+
+// apply is [Model.Apply], and keeps the error. An error of reading has the edit nil.
+func (s *subject) apply(m Mistake, e *Entry) *program.Edited {
+	if m.Tokens.Some {
+		m.Tokens = Tokens{}
+		return s.inTokens(e, s.apply(m, e))
+	}
+	row := catalogue()[m.Kind]
+	if row != nil && row.Apply != nil {
+		d := row.Apply(s, e, m)
+		if s.err != nil {
+			return nil
+		}
+		return d
+	}
+	if d, ok := s.edit(m); ok {
+		return d.Apply(e.signed(s.m))
+	}
+	s.failed(notApplied(m.Kind))
+	return nil
+}
+
+// edit is the edit of a mistake that is one of steps; ok is false for other mistakes.
+func (s *subject) edit(m Mistake) (d program.Edit, ok bool) {
+	if m.Edit == "" {
+		return d, false
+	}
+	d, err := program.ParseEdit(m.Edit)
+	return d, !s.failed(err)
+}
+
+// place is the first place of a mistake that has one.
+func (s *subject) place(m Mistake) program.Place {
+	d, ok := s.edit(m)
+	if !ok {
+		return program.Place{}
+	}
+	return d.At[0]
+}
+
+// placed is the text of a place for [Mistake.Edit].
+func placed(at ...program.Place) string { return program.Edit{At: at}.Text() }
+
+// failed keeps an error of reading in the making of an edit, which ends the search.
+func (s *subject) failed(err error) bool {
+	if s.err == nil {
+		s.err = err
+	}
+	return err != nil
+}
+
+// valueAt is what a variable of the entry's own program shows; not to be written to.
+func (s *subject) valueAt(e *Entry, v program.Var) ([]float64, bool) {
+	d, err := e.Program.Edit().Only(v)
+	if err != nil {
+		return nil, false
+	}
+	kept, err := s.m.values(e)
+	if s.failed(err) {
+		return nil, false
+	}
+	x, err := kept.Eval(d)
+	if s.failed(err) || len(x.Data) == 0 {
+		return nil, false
+	}
+	return x.Data, true
+}
