@@ -82,7 +82,7 @@ func maskRows() []Row {
 		{Kind: "row.over-sum", Words: "each row of {of} is divided by its sum", Pages: rowTakenPages},
 		{Kind: "row.over-root-mean-square", Words: "each row of {of} is divided by the root of its mean square", Pages: rowTakenPages},
 		{Kind: "vector.added", Words: "{of} is added to {by}", Pages: vectorPages},
-		{Kind: "order.product-last", Words: "the product with {of} is taken of the result, behind the rest, not before it", Pages: productPages},
+		{Kind: "order.product-last", Words: "the product with {of} is taken of the result, behind the rest, not before it", Pages: productPages, Apply: productLast, Class: program.Order},
 
 		// Heads, positions and ids.
 		{Kind: "heads.tiled", Words: "the heads of keys and values are tiled, not repeated: query head h reads head h mod n, not h / n", Pages: tiledPages, Apply: tiledAttention, Class: program.Known},

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Pages of numbers and functions.
@@ -73,42 +75,42 @@ func ofTanh(m Mistake) bool { return mentions("tanh")(m) || strings.Contains(m.P
 func numberRows() []Row {
 	return []Row{
 		// Each layer has its own number, and all layers have the same function of the right number.
-		{Kind: "number.doubled", Words: "{of} is twice what it should be: {by} for {for}", Pages: numberPages},
-		{Kind: "number.halved", Words: "{of} is half of what it should be: {by} for {for}", Pages: numberPages},
-		{Kind: "number.times-root-2", Words: "{of} is multiplied by √2: {by} for {for}", Pages: slices.Concat(numberPages, multipliedPages)},
-		{Kind: "number.over-root-2", Words: "{of} is divided by √2: {by} for {for}", Pages: numberPages},
-		{Kind: "number.negated", Words: "{of} is taken with the other sign: {by} for {for}", Pages: numberPages},
-		{Kind: "number.squared", Words: "{of} is the square of what it should be: {by} for {for}", Pages: numberPages},
-		{Kind: "number.rooted", Words: "{of} is the root of what it should be: {by} for {for}", Pages: numberPages},
-		{Kind: "number.inverted", Words: "{of} is the reciprocal of what it should be: {by} for {for}", Pages: numberPages},
-		{Kind: "number.two-sided-quantile", Words: "{of} is the quantile of both sides of a normal distribution, not of one side: {by} for {for}", Pages: slices.Concat([]Page{{Anchor: "activation-sparsity", Roles: "sparse|cutoff|act_fn"}}, numberPages)},
+		{Kind: "number.doubled", Words: "{of} is twice what it should be: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: program.Constant},
+		{Kind: "number.halved", Words: "{of} is half of what it should be: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: program.Constant},
+		{Kind: "number.times-root-2", Words: "{of} is multiplied by √2: {by} for {for}", Pages: slices.Concat(numberPages, multipliedPages), Apply: functionOfNumber, Class: program.Constant},
+		{Kind: "number.over-root-2", Words: "{of} is divided by √2: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: program.Constant},
+		{Kind: "number.negated", Words: "{of} is taken with the other sign: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: program.Constant},
+		{Kind: "number.squared", Words: "{of} is the square of what it should be: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: program.Constant},
+		{Kind: "number.rooted", Words: "{of} is the root of what it should be: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: program.Constant},
+		{Kind: "number.inverted", Words: "{of} is the reciprocal of what it should be: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: program.Constant},
+		{Kind: "number.two-sided-quantile", Words: "{of} is the quantile of both sides of a normal distribution, not of one side: {by} for {for}", Pages: slices.Concat([]Page{{Anchor: "activation-sparsity", Roles: "sparse|cutoff|act_fn"}}, numberPages), Apply: functionOfNumber, Class: program.Constant},
 
 		// Another function is in the place of an activation or of a tanh.
-		{Kind: "activation.other", Words: "the activation is {by}, not {for}", Pages: activationPages},
-		{Kind: "activation.other-rounded", Words: "the activation is {by}, not {for}, each step rounded", Pages: activationPages},
-		{Kind: "activation.left-out", Words: "the activation {for} is left out", Pages: slices.Concat(activationPages, functionLeftOutPages)},
-		{Kind: "activation.step-left-out", Words: "the activation {place} has {of} left out", Pages: slices.Concat(activationPages, functionLeftOutPages)},
-		{Kind: "activation.operand-alone", Words: "the activation {place} has one operand of {of} alone", Pages: activationPages},
-		{Kind: "activation.step-as", Words: "the activation {place} has {of} as {by}", Pages: activationPages},
-		{Kind: "activation.number", Words: "the activation {place} has {by}, for {of}", Pages: activationPages},
-		{Kind: "activation.other-step-left-out", Words: "the activation is {place}, not {for}, with {of} left out", Pages: slices.Concat(activationPages, functionLeftOutPages)},
-		{Kind: "activation.other-operand-alone", Words: "the activation is {place}, not {for}, with one operand of {of} alone", Pages: activationPages},
-		{Kind: "activation.other-step-as", Words: "the activation is {place}, not {for}, with {of} as {by}", Pages: activationPages},
-		{Kind: "activation.other-number", Words: "the activation is {place}, not {for}, with {by}, for {of}", Pages: activationPages},
-		{Kind: "tanh.clip", Words: "tanh is a clip to ±1: values are cut off, not bent", Pages: capPages},
-		{Kind: "tanh.softmax", Words: "tanh is a softmax over the channels", Pages: capPages},
-		{Kind: "tanh.sigmoid", Words: "tanh is a sigmoid", Pages: capPages},
+		{Kind: "activation.other", Words: "the activation is {by}, not {for}", Pages: activationPages, Apply: otherActivation, Class: program.Exchanged, Alike: activationName},
+		{Kind: "activation.other-rounded", Words: "the activation is {by}, not {for}, each step rounded", Pages: activationPages, Apply: otherActivation, Class: program.Exchanged, Alike: activationName},
+		{Kind: "activation.left-out", Words: "the activation {for} is left out", Pages: slices.Concat(activationPages, functionLeftOutPages), Apply: otherActivation, Class: program.Exchanged},
+		{Kind: "activation.step-left-out", Words: "the activation {place} has {of} left out", Pages: slices.Concat(activationPages, functionLeftOutPages), Apply: variantActivation, Class: program.Exchanged},
+		{Kind: "activation.operand-alone", Words: "the activation {place} has one operand of {of} alone", Pages: activationPages, Apply: variantActivation, Class: program.Exchanged},
+		{Kind: "activation.step-as", Words: "the activation {place} has {of} as {by}", Pages: activationPages, Apply: variantActivation, Class: program.Exchanged},
+		{Kind: "activation.number", Words: "the activation {place} has {by}, for {of}", Pages: activationPages, Apply: variantActivation, Class: program.Exchanged},
+		{Kind: "activation.other-step-left-out", Words: "the activation is {place}, not {for}, with {of} left out", Pages: slices.Concat(activationPages, functionLeftOutPages), Apply: variantActivation, Class: program.Exchanged, Weak: true},
+		{Kind: "activation.other-operand-alone", Words: "the activation is {place}, not {for}, with one operand of {of} alone", Pages: activationPages, Apply: variantActivation, Class: program.Exchanged, Weak: true},
+		{Kind: "activation.other-step-as", Words: "the activation is {place}, not {for}, with {of} as {by}", Pages: activationPages, Apply: variantActivation, Class: program.Exchanged, Weak: true},
+		{Kind: "activation.other-number", Words: "the activation is {place}, not {for}, with {by}, for {of}", Pages: activationPages, Apply: variantActivation, Class: program.Exchanged, Weak: true},
+		{Kind: "tanh.clip", Words: "tanh is a clip to ±1: values are cut off, not bent", Pages: capPages, Apply: otherTanh, Class: program.Exchanged},
+		{Kind: "tanh.softmax", Words: "tanh is a softmax over the channels", Pages: capPages, Apply: otherTanh, Class: program.Exchanged},
+		{Kind: "tanh.sigmoid", Words: "tanh is a sigmoid", Pages: capPages, Apply: otherTanh, Class: program.Exchanged},
 
 		// Something is done that the model does not do.
 		{Kind: "result.clipped-below", Words: "the result is never less than {x}: it is clipped", Pages: slices.Concat([]Page{{Anchor: "attention-soft-cap", Roles: "scores"}})},
 		{Kind: "result.clipped-above", Words: "the result is never more than {x}: it is clipped", Pages: slices.Concat([]Page{{Anchor: "attention-soft-cap", Roles: "scores"}})},
 		{Kind: "result.clamped", Words: "the result is clamped to ±{x}", Pages: slices.Concat([]Page{{Anchor: "mask-value", Roles: masks}, {Anchor: "attention-soft-cap", Roles: "scores"}})},
-		{Kind: "factor.inserted", Words: "{of} is multiplied by {x}[ ({called})]", Pages: factorPages},
-		{Kind: "addend.inserted", Words: "{x} is added to {of}", Pages: addedPages},
-		{Kind: "soft-cap.inserted", Words: "{of} is capped: tanh, with a soft cap of {x}[ ({called})]", Pages: slices.Concat(capPages, namedPages)},
-		{Kind: "value.unused", Words: "{of} is not used: it counts as 0", Pages: namedPages},
-		{Kind: "tensor.added", Words: "{by} is added to {of}", Pages: addedPages},
-		{Kind: "tensor.taken-off", Words: "{by} is taken off {of}", Pages: namedPages},
+		{Kind: "factor.inserted", Words: "{of} is multiplied by {x}[ ({called})]", Pages: factorPages, Apply: insertedNumber, Class: program.Inserted},
+		{Kind: "addend.inserted", Words: "{x} is added to {of}", Pages: addedPages, Apply: insertedNumber, Class: program.Inserted},
+		{Kind: "soft-cap.inserted", Words: "{of} is capped: tanh, with a soft cap of {x}[ ({called})]", Pages: slices.Concat(capPages, namedPages), Apply: insertedNumber, Class: program.Inserted},
+		{Kind: "value.unused", Words: "{of} is not used: it counts as 0", Pages: namedPages, Apply: unusedValue, Class: program.Inserted},
+		{Kind: "tensor.added", Words: "{by} is added to {of}", Pages: addedPages, Apply: addend, Class: program.Inserted},
+		{Kind: "tensor.taken-off", Words: "{by} is taken off {of}", Pages: namedPages, Apply: addend, Class: program.Inserted},
 		{Kind: "vector.inserted", Words: "{of} is multiplied by {by}", Pages: factorPages},
 		{Kind: "weight.folded", Words: "the columns of {of} are multiplied by {by}: it is folded into the matrix", Pages: factorPages},
 		{Kind: "weight.scales-of-blocks", Words: "{of}: {scales}", Pages: slices.Concat([]Page{{Anchor: "quantised-weight", Roles: projected}}, namedPages)},

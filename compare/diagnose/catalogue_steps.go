@@ -1,6 +1,10 @@
 package diagnose
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
 
 // stepRows are mistakes in what a step of a formula does, reads or is given.
 func stepRows() []Row {
@@ -94,10 +98,10 @@ func stepRows() []Row {
 		{Kind: "elements.blocks-by-turns", Words: "{of} has {axis} in another order: each block of {k} read as {n} parts, by turns: \\[{n}, {m}\\] with its axes exchanged", Pages: reorderedPages},
 
 		// Numbers.
-		{Kind: "number.value", Words: "{of} is {x}[ ({called})]", Pages: numberPages},
-		{Kind: "number.zero", Words: "{of} is 0", Pages: []Page{{Anchor: "branch-of-zeros"}}},
-		{Kind: "number.rounded", Words: "{of} is {x} (rounded to {dtype})", Pages: slices.Concat([]Page{{Anchor: "rounded-embedding-scale", Roles: embeddings}}, numberPages)},
-		{Kind: "number.machine-epsilon", Words: "{of} is {x} (the distance from 1 to the next number of {dtype})", Pages: numberPages},
-		{Kind: "number.not-rounded", Words: "{of}, {for}, is not rounded to {dtype}", Pages: slices.Concat([]Page{{Anchor: "rounded-embedding-scale", Roles: embeddings}}, numberPages)},
+		{Kind: "number.value", Words: "{of} is {x}[ ({called})]", Pages: numberPages, Apply: otherNumber, Class: program.Constant, Field: OfItself},
+		{Kind: "number.zero", Words: "{of} is 0", Pages: []Page{{Anchor: "branch-of-zeros"}}, Apply: otherNumber, Class: program.Constant, Field: OfItself},
+		{Kind: "number.rounded", Words: "{of} is {x} (rounded to {dtype})", Pages: slices.Concat([]Page{{Anchor: "rounded-embedding-scale", Roles: embeddings}}, numberPages), Apply: otherNumber, Class: program.Constant, Field: OfItself},
+		{Kind: "number.machine-epsilon", Words: "{of} is {x} (the distance from 1 to the next number of {dtype})", Pages: numberPages, Apply: otherNumber, Class: program.Constant, Field: OfItself},
+		{Kind: "number.not-rounded", Words: "{of}, {for}, is not rounded to {dtype}", Pages: slices.Concat([]Page{{Anchor: "rounded-embedding-scale", Roles: embeddings}}, numberPages), Apply: otherNumber, Class: program.Constant},
 	}
 }

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"context"
 )
 
@@ -8,7 +9,7 @@ import (
 // finding has no name and says what was tried. The finding is nil if there are no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).fewTokens, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).rowsElsewhere, (*search).shiftedSteps, (*search).activationVariants, (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).cachedBits, (*search).computedIn, (*search).appliedToCached, (*search).partly, (*search).solved, (*search).related, (*search).byRow, (*search).chained, (*search).apartInputs, (*search).computedPartIn, (*search).addends, (*search).operands, (*search).applied, (*search).inPart})
+	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).fewTokens, (*search).steps, (*search).leaves, tried(orders), (*search).parts, (*search).rowsElsewhere, tried(shiftedSteps), tried(activationVariants), (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).cachedBits, (*search).computedIn, (*search).appliedToCached, (*search).partly, fitted(solved), (*search).related, (*search).byRow, (*search).chained, (*search).apartInputs, (*search).computedPartIn, tried(addends), tried(operands), (*search).applied, tried(inPart)})
 }
 
 // FindSteps is Find with the edits of steps and numbers only, and their known combinations.
@@ -25,7 +26,7 @@ func FindNumber(ctx context.Context, m *Model, entries []*Entry) (*Finding, erro
 
 // FindMask is [Find] with one kind of edit: masks with another window, with blocks or a prefix, or with a key that is masked.
 func FindMask(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{func(s *search) error { return s.from(windows, sights) }})
+	return find(ctx, m, entries, []stage{tried(windows, sights)})
 }
 
 // fewTokens looks at masks before all other edits, if the entries are large and the remaining elements lie in less than half of the tokens. A mistake in
@@ -46,12 +47,7 @@ func (s *search) fewTokens() error {
 // few looks at the edits of [FindNumber].
 func (s *search) few() error {
 	s.cautious = true
-	for _, look := range []func() error{s.counts, s.activations, s.constants, s.weights} {
-		if err := look(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(s.from(counts, otherActivations, otherNumbers), s.weights())
 }
 
 func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Finding, error) {

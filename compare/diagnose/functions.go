@@ -1,16 +1,20 @@
 package diagnose
 
 import (
+	"iter"
 	"math"
+	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// numberFunctions are what becomes of numbers that are others in each layer, where all are off in one way.
-var numberFunctions = []struct {
+// numberFunction is what becomes of numbers that are others in each layer, where all are off in one way.
+type numberFunction struct {
 	kind Kind
 	of   func(x float64) float64
-}{
+}
+
+var numberFunctions = []numberFunction{
 	{"number.doubled", func(x float64) float64 { return 2 * x }},
 	{"number.halved", func(x float64) float64 { return x / 2 }},
 	{"number.times-root-2", func(x float64) float64 { return x * math.Sqrt2 }},
@@ -24,45 +28,46 @@ var numberFunctions = []struct {
 	}},
 }
 
-// functionsOfNumbers tries functions of a number that the entries have different values of, as where each layer has its own.
-func (s *search) functionsOfNumbers() error {
-	t := s.first.signed(s.m)
-	for _, i := range t.Numbers() {
-		at, differ := t.Of(i), false
-		for _, e := range s.entries {
-			o := e.signed(s.m)
-			for _, k := range o.Copies(at) {
-				differ = differ || o.Steps[k].Value != t.Steps[i].Value
+// functionsOfNumbers yields functions of a number that the entries have different values of, as where each layer has its own.
+func functionsOfNumbers(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		t := s.first.signed(s.m)
+		for _, i := range t.Numbers() {
+			at, differ := t.Of(i), false
+			for _, e := range s.entries {
+				o := e.signed(s.m)
+				for _, k := range o.Copies(at) {
+					differ = differ || o.Steps[k].Value != t.Steps[i].Value
+				}
 			}
-		}
-		if !differ {
-			continue
-		}
-		what := s.numberWords(t.Program, i)
-		for _, f := range numberFunctions {
+			if !differ {
+				continue
+			}
 			right := t.Steps[i].Value
-			m := Mistake{Kind: f.kind, Place: s.site(s.first, i), Of: what, By: literal(float64(float32(f.of(right)))), For: literal(right)}
-			if err := s.try(hypothesis{
-				class: program.Constant, at: at, say: func(*Entry) Name { return m.name() },
-				make: func(e *Entry) *program.Edited {
-					o, ed := e.signed(s.m), e.Program.Edit()
-					all := o.Copies(at)
-					for _, k := range all {
-						x := float64(float32(f.of(o.Steps[k].Value)))
-						if x-x != 0 {
-							return nil
-						}
-						ed.SetNumber(k, x)
-					}
-					if len(all) == 0 {
-						return nil
-					}
-					return ended(ed)
-				},
-			}); err != nil {
-				return err
+			m := Mistake{Place: s.site(s.first, i), Of: s.numberWords(t.Program, i), For: literal(right), Edit: placed(at)}
+			for _, f := range numberFunctions {
+				if m.Kind, m.By = f.kind, literal(float64(float32(f.of(right)))); !yield(m) {
+					return
+				}
 			}
 		}
 	}
-	return nil
+}
+
+// functionOfNumber has a function of the entry's own number in its place.
+func functionOfNumber(s *subject, e *Entry, m Mistake) *program.Edited {
+	of := numberFunctions[slices.IndexFunc(numberFunctions, func(f numberFunction) bool { return f.kind == m.Kind })].of
+	t, ed := e.signed(s.m), e.Program.Edit()
+	all := t.Copies(s.place(m))
+	for _, k := range all {
+		x := float64(float32(of(t.Steps[k].Value)))
+		if x-x != 0 {
+			return nil
+		}
+		ed.SetNumber(k, x)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return ended(ed)
 }

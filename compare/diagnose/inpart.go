@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -8,26 +9,28 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// inPart tries the edits of steps and numbers in the tokens alone that have something left: others are as they should be.
-func (s *search) inPart() error {
-	for _, e := range s.entries {
-		axis := s.tokenAxis(e)
-		if axis < 0 {
-			return nil
+// inPart yields the edits of steps and numbers in the tokens alone that have something left: others are as they should be.
+func inPart(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		for _, e := range s.entries {
+			axis := s.tokenAxis(e)
+			if axis < 0 {
+				return
+			}
+			size := e.Program.Out.Shape()[axis]
+			if _, n := e.leftTokens(axis); n == 0 || n == size && size > 1 {
+				return
+			}
 		}
-		size := e.Program.Out.Shape()[axis]
-		if _, n := e.leftTokens(axis); n == 0 || n == size && size > 1 {
-			return nil
+		tokens := s.someTokens()
+		for _, all := range []generator{structure, productsLast, otherNumbers} {
+			for m := range all(s) {
+				if m.Tokens = tokens; !yield(m) {
+					return
+				}
+			}
 		}
 	}
-	s.some = true
-	defer func() { s.some = false }()
-	for _, look := range []func() error{s.structure, s.constants} {
-		if err := look(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // tokenAxis is the axis of the result that counts tokens; −1 where there is none.
@@ -55,28 +58,6 @@ func (e *Entry) leftTokens(axis int) (has []bool, n int) {
 		}
 	}
 	return e.tokens, n
-}
-
-// inTokens has a hypothesis in the tokens alone that have something left.
-func (s *search) inTokens(h hypothesis) hypothesis {
-	whole, say := h.make, h.say
-	for _, e := range s.entries {
-		_, n := e.leftTokens(s.tokenAxis(e))
-		h.solved += n
-	}
-	h.edit, h.at = nil, program.Place{}
-	h.make = func(e *Entry) *program.Edited { return s.subject.inTokens(e, whole(e)) }
-	h.say = func(e *Entry) Name {
-		n := say(e)
-		m := n.Mistake
-		if m.Tokens = s.someTokens(); m.Kind == "" {
-			n.What += m.Tokens.String()
-			return n
-		}
-		n.Mistake, n.What = m, m.String()
-		return n
-	}
-	return h
 }
 
 // inTokens has the result of an edited program in the tokens that have something left, and the entry's own in the others. It is nil if the edit is.

@@ -13,56 +13,54 @@ func (s *search) placeTerm(t *program.Parts, step int) Term {
 	return s.value(s.first, t.Result(step))
 }
 
-// insertions are a factor and a soft cap at a place.
+// insertions are a factor, a term and a soft cap at a place. Engines round them in the ways of their kinds, see inserted numbers below.
 func (s *search) insertions(t *program.Parts, step int) []family {
-	what := s.placeTerm(t, step)
-	named := func(kind Kind) func(e *Entry, n number) Name {
-		return func(_ *Entry, n number) Name {
-			return Mistake{Kind: kind, Of: what, X: some(n.value), Called: s.called(n.value, 1, "")}.name()
+	roundings := func(all ...Rounding) []Rounding {
+		if s.first.Call.DType == hooks.F32 {
+			return nil
 		}
+		return all
 	}
-	type change = func(ed *program.Editor, v program.Var, x float64) program.Var
-	of := func(starts []float64, old float64, say func(*Entry, number) Name, first change, also ...change) family {
-		made := func(c change) func(e *Entry, x float64) *program.Edited {
-			return func(e *Entry, x float64) *program.Edited {
-				return s.at(e, placeOf(t, step), func(ed *program.Editor, v program.Var) program.Var { return c(ed, v, x) })
+	of := func(m Mistake) func(n number) Mistake {
+		m.Of, m.Edit = s.placeTerm(t, step), placed(placeOf(t, step))
+		return func(n number) Mistake {
+			if m.X = some(n.value); m.Kind != "addend.inserted" {
+				m.Called = s.called(n.value, 1, "")
 			}
+			return m
 		}
-		f := family{class: program.Inserted, starts: starts, old: old, say: say, edit: made(first)}
-		if s.first.Call.DType != hooks.F32 {
-			for _, c := range also {
-				f.also = append(f.also, made(c))
-			}
-		}
-		return f
 	}
 	all := []family{
-		of([]float64{1}, 1, named("factor.inserted"), func(ed *program.Editor, v program.Var, x float64) program.Var {
-			return ed.R(ed.Mul("", v, ed.Scalar("", x)))
-		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
-			return ed.Mul("", v, ed.Scalar("", x))
-		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
-			return ed.R(ed.Div("", v, ed.Tensor("", 1/x)))
-		}),
-		of([]float64{1}, 0, func(_ *Entry, n number) Name {
-			return Mistake{Kind: "addend.inserted", Of: what, X: some(n.value)}.name()
-		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
-			return ed.R(ed.Add("", v, ed.Scalar("", x)))
-		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
-			return ed.Add("", v, ed.Scalar("", x))
-		}),
-		of([]float64{1, 4, 16, 64}, 0, named("soft-cap.inserted"), func(ed *program.Editor, v program.Var, x float64) program.Var {
-			c := ed.Scalar("", x)
-			return ed.R(ed.Mul("", ed.R(ed.Tanh("", ed.R(ed.Div("", v, c)))), c))
-		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
-			c := ed.Scalar("", x)
-			return ed.Mul("", ed.Tanh("", ed.Div("", v, c)), c)
-		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
-			return ed.R(ed.Mul("", ed.R(ed.Tanh("", ed.R(ed.Mul("", v, ed.Tensor("", 1/x))))), ed.Scalar("", x)))
-		}),
+		{starts: []float64{1}, old: 1, of: of(Mistake{Kind: "factor.inserted"}), roundings: roundings(Unstored, Divided)},
+		{starts: []float64{1}, of: of(Mistake{Kind: "addend.inserted"}), roundings: roundings(Unstored)},
+		{starts: []float64{1, 4, 16, 64}, of: of(Mistake{Kind: "soft-cap.inserted"}), roundings: roundings(Unstored, Divided)},
 	}
 	if step == unrounded { // only a factor is part of the kernel that rounds
 		return all[:1]
 	}
 	return all
+}
+
+// insertedNumber has a factor, a term or a soft cap at a place. Each step rounds, or none does; divided, a factor is the quotient by its reciprocal, which is a tensor, and a soft
+// cap is multiplied by its reciprocal.
+func insertedNumber(s *subject, e *Entry, m Mistake) *program.Edited {
+	x := m.X.Value
+	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var {
+		c := ed.Scalar("", x)
+		r := ed.R
+		if m.Rounding == Unstored {
+			r = func(v program.Var) program.Var { return v }
+		}
+		switch {
+		case m.Kind == "addend.inserted":
+			return r(ed.Add("", v, c))
+		case m.Kind == "factor.inserted" && m.Rounding == Divided:
+			return r(ed.Div("", v, ed.Tensor("", 1/x)))
+		case m.Kind == "factor.inserted":
+			return r(ed.Mul("", v, c))
+		case m.Rounding == Divided:
+			return r(ed.Mul("", r(ed.Tanh("", r(ed.Mul("", v, ed.Tensor("", 1/x))))), c))
+		}
+		return r(ed.Mul("", r(ed.Tanh("", r(ed.Div("", v, c)))), c))
+	})
 }

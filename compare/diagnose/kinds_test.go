@@ -18,14 +18,15 @@ import (
 // text, by the form of a step, or by order/op.
 var knowing = []string{
 	// The table of activations, by operation.
-	"compare/diagnose/known.go activations: .Kind(), op.Activations",
-	"compare/diagnose/known.go kindOf: .Form",
-	"compare/diagnose/known.go replaced: .Kind(), op.Op",
-	"compare/diagnose/known.go var: op.Activations, op.ReLUSquared, op.Tanh",
+	"compare/diagnose/activations.go activationCalled: .Kind(), op.Op",
+	"compare/diagnose/activations.go kindOf: .Form",
+	"compare/diagnose/activations.go otherActivations: .Kind(), op.Activations",
+	"compare/diagnose/activations.go var: op.Activations",
+	"compare/diagnose/activations.go var: op.Activations, op.ReLUSquared, op.Tanh",
 	"compare/diagnose/routed.go Kind: \"softmax\"",
 	"compare/diagnose/variants.go Kind: \"silu\"",
-	"compare/diagnose/variants.go activationVariant: .Kind()",
-	"compare/diagnose/variants.go activationVariants: .Kind(), op.Activations",
+	"compare/diagnose/variants.go activationVariants: .Kind()",
+	"compare/diagnose/variants.go var: op.Activations",
 	// Words: what a step is a part of, and what recognisers call their own.
 	"compare/diagnose/masks.go var: \"mask\"",
 	"compare/diagnose/recognised.go var: \"softcap\"",

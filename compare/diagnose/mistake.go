@@ -59,6 +59,7 @@ const (
 	Unstored Rounding = "unstored"  // the result is no tensor of the model's dtype
 	EachStep Rounding = "each-step" // each step rounds its result
 	EachCall Rounding = "each-call" // so do the steps that are calls of their own
+	Divided  Rounding = "divided"   // a factor is the quotient by its reciprocal, and a divisor is the product with its own
 )
 
 // OtherValues are further values of a number with which the port would give the same elements. The zero value has no further values.
@@ -150,6 +151,8 @@ const (
 	Window    TermKind = "window"
 	Theta     TermKind = "theta"
 	Scaling   TermKind = "scaling"
+	// OfItself is for [Row.Field]: what the term Of of the mistake is.
+	OfItself TermKind = "of"
 	// Numbers and weights that are functions of other ones.
 	Constant      TermKind = "constant" // a number of a formula, by its name and value
 	ItsSquare     TermKind = "square"   // a number that is the square of another; the next are read alike

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"encoding/json"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -155,29 +156,30 @@ func (s *search) near(old, v float64) bool {
 	return off < 0x1p-9
 }
 
-// constants looks at numbers, those first that are plausible in the place of any: equal ones together, then one by one.
-func (s *search) constants() error {
-	t := s.first.signed(s.m)
-	numbers := t.Numbers()
-	var others [][]number
-	for _, i := range numbers {
-		others = append(others, s.others(t, t.Steps[i].Value, s.numberWords(t.Program, i).Kind))
-	}
-	for more, rank := true, 0; more; rank++ {
-		more = false
-		for k, i := range numbers {
-			if rank >= len(others[k]) {
-				continue
-			}
-			more = true
-			for _, at := range equalNumbers(t, numbers, i) {
-				if err := s.constantAt(t, i, at, others[k][rank]); err != nil {
-					return err
+// otherNumbers yields numbers of a formula in each other's place and others, those first that are plausible for any: equal ones together, then one by one.
+func otherNumbers(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		t := s.first.signed(s.m)
+		numbers := t.Numbers()
+		var others [][]number
+		for _, i := range numbers {
+			others = append(others, s.others(t, t.Steps[i].Value, s.numberWords(t.Program, i).Kind))
+		}
+		for more, rank := true, 0; more; rank++ {
+			more = false
+			for k, i := range numbers {
+				if rank >= len(others[k]) {
+					continue
+				}
+				more = true
+				for _, at := range equalNumbers(t, numbers, i) {
+					if !s.numberAt(t, i, at, others[k][rank], yield) {
+						return
+					}
 				}
 			}
 		}
 	}
-	return nil
 }
 
 // equalNumbers are the places in which a number is another one: all that have its value, where it is the first of these, and its own.
@@ -190,96 +192,88 @@ func equalNumbers(t *program.Parts, numbers []int, i int) [][]program.Place {
 			equal = append(equal, t.Of(k))
 		}
 	}
-	if own := []program.Place{t.Of(i)}; !first || len(equal) == 1 {
+	own := []program.Place{t.Of(i)}
+	if !first || len(equal) == 1 {
 		return [][]program.Place{own}
-	} else {
-		return [][]program.Place{equal, own}
 	}
+	return [][]program.Place{equal, own}
 }
 
-// constantAt tries a number in place of that of a step: where the step's is a tensor of the model's dtype, rounded and not.
-func (s *search) constantAt(t *program.Parts, i int, at []program.Place, n number) error {
-	st := &t.Steps[i]
+// numberAt yields a number in place of that of a step: where the step's is a tensor of the model's dtype, rounded, and where that gives nothing not rounded.
+func (s *search) numberAt(t *program.Parts, i int, at []program.Place, n number, yield func(Mistake) bool) bool {
+	st, dtype := &t.Steps[i], s.first.Call.DType
 	if s.near(st.Value, n.value) || s.cautious && (st.Round == program.Model || !powerOfTen(n.value/st.Value)) {
-		return nil
+		return true
 	}
-	d := program.Edit{Class: program.Constant, At: at, Value: n.value}
-	h := hypothesis{
-		class: d.Class, at: at[0], number: n.value,
-		make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
-		say:  func(e *Entry) Name { return s.constant(e, i, n) },
+	m, before := s.constant(s.first, i, n, at...), len(s.found)
+	if !yield(m) {
+		return false
 	}
-	before := len(s.found)
-	if err := s.try(h); err != nil {
-		return err
+	if s.cautious || len(s.found) > before || dtype == hooks.F32 || st.Round != program.Model || !n.said() || floats.Round(dtype, n.value) == n.value {
+		return true
 	}
-	if s.cautious || len(s.found) > before || s.first.Call.DType == hooks.F32 || st.Round != program.Model || !n.said() || floats.Round(s.first.Call.DType, n.value) == n.value {
-		return nil
-	}
-	h.make = func(e *Entry) *program.Edited { return s.unstored(e, at, n.value) }
-	return s.try(h)
+	m.Rounding = Unstored
+	return yield(m)
 }
 
-// unstored has another number at places, which is no tensor of the model's dtype.
-func (s *search) unstored(e *Entry, at []program.Place, x float64) *program.Edited {
+// otherNumber has another number at places; where it is unstored the number is no tensor of the model's dtype.
+func otherNumber(s *subject, e *Entry, m Mistake) *program.Edited {
+	d, ok := s.edit(m)
+	switch {
+	case !ok:
+		return nil
+	case m.Rounding == "" && m.Kind != "number.not-rounded":
+		return d.Apply(e.signed(s.m))
+	}
 	t, ed := e.signed(s.m), e.Program.Edit()
-	for _, p := range at {
+	for _, p := range d.At {
 		for _, k := range t.Copies(p) {
-			ed.SetNumber(k, x)
+			ed.SetNumber(k, d.Value)
 			ed.Step(k).Round = program.Plain
 		}
 	}
 	return ended(ed)
 }
 
-// stored looks at constants that are tensors of the model's dtype: one may be kept as it was computed.
-func (s *search) stored() error {
-	t := s.first.signed(s.m)
-	for _, i := range t.Numbers() {
-		st := &t.Steps[i]
-		if s.cautious || st.Round != program.Model || floats.Round(s.first.Call.DType, st.Value) == st.Value {
-			continue
-		}
-		at := t.Of(i)
-		m := Mistake{Kind: "number.not-rounded", Of: s.numberWords(t.Program, i), For: literal(st.Value), DType: s.first.Call.DType, Place: s.site(s.first, i)}
-		if err := s.try(hypothesis{
-			class: program.Constant, at: at, number: st.Value, say: func(*Entry) Name { return m.name() },
-			make: func(e *Entry) *program.Edited {
-				t, ed := e.signed(s.m), e.Program.Edit()
-				for _, k := range t.Copies(at) {
-					ed.Step(k).Round = program.Plain
-				}
-				return ended(ed)
-			},
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// literals looks at the numbers of a formula that no configuration gives, such as the 1 of 1+w: doubled, and with the opposite sign.
-func (s *search) literals() error {
-	t := s.first.signed(s.m)
-	numbers := t.Numbers()
-	for _, i := range t.Firsts() {
-		st := &t.Steps[i]
-		readers := readersOf(t.Program, i)
-		if st.Prim != program.Number || slices.Contains(numbers, i) || len(readers) != 1 || t.Steps[readers[0]].Prim != program.Add && t.Steps[readers[0]].Prim != program.Mul {
-			continue
-		}
-		for _, by := range []float64{2, -1, 0.5} {
-			d := program.Edit{Class: program.Constant, At: []program.Place{t.Of(i)}, Value: by * st.Value}
-			m := Mistake{Kind: "number.value", Place: s.site(s.first, readers[0]), Of: s.step(s.first, readers[0]), X: some(by * st.Value), Right: some(st.Value)}
-			if err := s.try(hypothesis{
-				class: program.Constant, at: d.At[0], number: d.Value, say: func(*Entry) Name { return m.name() },
-				make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
-			}); err != nil {
-				return err
+// unroundedNumbers yields constants that are tensors of the model's dtype and are kept as they were computed.
+func unroundedNumbers(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		t := s.first.signed(s.m)
+		for _, i := range t.Numbers() {
+			st := &t.Steps[i]
+			if s.cautious || st.Round != program.Model || floats.Round(s.first.Call.DType, st.Value) == st.Value {
+				continue
+			}
+			if !yield(Mistake{
+				Kind: "number.not-rounded", Of: s.numberWords(t.Program, i), For: literal(st.Value), DType: s.first.Call.DType, Place: s.site(s.first, i),
+				Edit: program.Edit{Class: program.Constant, At: []program.Place{t.Of(i)}, Value: st.Value}.Text(),
+			}) {
+				return
 			}
 		}
 	}
-	return nil
+}
+
+// literals yields the numbers of a formula that no configuration gives, such as the 1 of 1+w, doubled, with the opposite sign and halved.
+func literals(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		t := s.first.signed(s.m)
+		numbers := t.Numbers()
+		for _, i := range t.Firsts() {
+			st := &t.Steps[i]
+			readers := readersOf(t.Program, i)
+			if st.Prim != program.Number || slices.Contains(numbers, i) || len(readers) != 1 || t.Steps[readers[0]].Prim != program.Add && t.Steps[readers[0]].Prim != program.Mul {
+				continue
+			}
+			for _, by := range []float64{2, -1, 0.5} {
+				m := Mistake{Kind: "number.value", Place: s.site(s.first, readers[0]), Of: s.step(s.first, readers[0]), X: some(by * st.Value), Right: some(st.Value)}
+				m.Edit = program.Edit{Class: program.Constant, At: []program.Place{t.Of(i)}, Value: by * st.Value}.Text()
+				if !yield(m) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // powerOfTen reports whether a ratio is 0 or a power of ten, up to the largest that is tried.

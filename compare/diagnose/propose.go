@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -9,6 +10,25 @@ import (
 // generator yields mistakes that the entries of a search may have, the most plausible first. It reads what the search has found so far where one find makes
 // others needless.
 type generator func(s *search) iter.Seq[Mistake]
+
+// tried is the stage of some generators.
+func tried(all ...generator) stage { return func(s *search) error { return s.from(all...) } }
+
+// fitted is the stage of generators that fit a number to the elements.
+func fitted(all ...generator) stage {
+	return func(s *search) error {
+		for _, g := range all {
+			for m := range g(s) {
+				h := s.hypothesis(m)
+				h.solved++
+				if err := s.try(h); err != nil {
+					return err
+				}
+			}
+		}
+		return s.err
+	}
+}
 
 // from tries what generators yield.
 func (s *search) from(all ...generator) error {
@@ -18,20 +38,21 @@ func (s *search) from(all ...generator) error {
 				return err
 			}
 		}
-		if s.err != nil {
-			return s.err
-		}
 	}
-	return nil
+	return s.err
 }
 
-// hypothesis is that the entries have a mistake.
+// hypothesis is that the entries have a mistake. A mistake without a kind is an edit of steps.
 func (s *search) hypothesis(m Mistake) hypothesis {
-	h := hypothesis{of: m.Key(), number: m.X.Value, make: func(e *Entry) *program.Edited { return s.apply(m, e) }, say: func(*Entry) Name { return s.name(m) }}
-	if d, ok := s.edit(m); ok {
-		h.at = d.At[0]
+	h := hypothesis{of: m.Key(), make: func(e *Entry) *program.Edited { return s.apply(m, e) }, say: func(*Entry) Name { return s.name(m) }}
+	d, edits := s.edit(m)
+	if edits && m.Kind == "" {
+		h.class, h.edit, h.weak = d.Class, &d, d.Class == program.Order && (d.Prim == program.Max || d.Prim == program.Add)
 	}
-	if row := catalogue()[m.Kind]; row != nil {
+	if edits {
+		h.at, h.number = d.At[0], d.Value
+	}
+	if row := catalogue()[m.Kind]; row != nil && m.Kind != "" {
 		h.class, h.weak, h.exact = row.Class, row.Weak, row.Exact
 		if row.Alike != nil {
 			h.of = row.Alike(m)
@@ -40,14 +61,60 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 			h.solved = row.Solved(m)
 		}
 	}
+	if m.X.Has {
+		h.number = m.X.Value
+	}
+	if m.Tokens.Some {
+		h.edit, h.at = nil, program.Place{}
+		for _, e := range s.entries {
+			_, n := e.leftTokens(s.tokenAxis(e))
+			h.solved += n
+		}
+	}
 	return h
 }
 
+// numberKinds are numbers of a formula, by what stands around them.
+var numberKinds = []TermKind{Epsilon, Floor, SoftCap, AFactor, ADivisor, SomeValue, AName}
+
 // name is a mistake in words, with the fields of the configuration that have its numbers.
 func (s *search) name(m Mistake) Name {
+	if d, ok := s.edit(m); ok && m.Kind == "" {
+		spelled := s.words(s.first, d)
+		spelled.Edit, spelled.Tokens = m.Edit, m.Tokens
+		m = spelled
+	}
 	n := m.name()
-	if row := catalogue()[m.Kind]; row != nil && row.Field != "" && m.Right.Has {
+	row := catalogue()[m.Kind]
+	switch {
+	case row == nil || row.Field == "" || !m.Right.Has:
+	case row.Field != OfItself:
 		n.Fields = s.fields(m.Right.Value, row.Field)
+	case slices.Contains(numberKinds, m.Of.Kind):
+		n.Fields, n.Equal = s.fieldsOf(m.Right.Value, m.Of.Kind), s.equalFields(m)
 	}
 	return n
+}
+
+// fieldsOf are the fields of the configuration that have a number, or the function of a field that is the number.
+func (s *subject) fieldsOf(right float64, what TermKind) []Field {
+	if all := s.fields(right, what); len(all) > 0 {
+		return all
+	}
+	for _, f := range s.numbers {
+		if !f.plain && same(f.value, right) {
+			return []Field{{f.words, right}}
+		}
+	}
+	return nil
+}
+
+// equalFields are the fields that a mistake is called by and that have its number.
+func (s *subject) equalFields(m Mistake) (all []Field) {
+	for _, f := range s.numbers {
+		if f.plain && same(f.value, m.X.Value) && slices.Contains(fieldNames(m.Called), f.words) {
+			all = append(all, Field{f.field, f.value})
+		}
+	}
+	return all
 }

@@ -14,7 +14,7 @@ func (s *search) variant(m Mistake, make func(e *Entry) *program.Edited) error {
 
 // recognised looks at masks, softmaxes, norms, gates and positions.
 func (s *search) recognised() error {
-	for _, look := range []func() error{s.activations, s.functions, s.ids, s.slots, func() error { return s.from(windows) }, s.norms, func() error { return s.from(tiledHeads) }, s.softmaxParts, func() error { return s.from(sights, maskedScores, maskedLate) }, s.softmaxes, s.kept, s.meansOfParts, s.frequencies, s.positions} {
+	for _, look := range []func() error{func() error { return s.from(otherActivations, otherTanhs) }, s.ids, s.slots, func() error { return s.from(windows) }, s.norms, func() error { return s.from(tiledHeads) }, s.softmaxParts, func() error { return s.from(sights, maskedScores, maskedLate) }, s.softmaxes, s.kept, s.meansOfParts, s.frequencies, s.positions} {
 		if err := look(); err != nil {
 			return err
 		}

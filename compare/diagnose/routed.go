@@ -75,31 +75,6 @@ func (s *search) meansOfParts() error {
 	return nil
 }
 
-// behind tries a product of the program that is taken of its result.
-func (s *search) behind() error {
-	t := s.first.signed(s.m)
-	for _, i := range t.Firsts() {
-		st := &t.Steps[i]
-		if st.Prim != program.Mul || i == t.Source(t.Out) || len(st.Args) != 2 {
-			continue
-		}
-		for k := range st.Args {
-			at := program.Place{Step: t.Of(i).Step, Arg: 1 - k}
-			if v := t.At(at); t.Steps[t.Source(v)].Prim == program.Number || product(v.Shape()) != product(t.Out.Shape()) {
-				continue
-			}
-			m := Mistake{Kind: "order.product-last", Place: s.site(s.first, i), Of: s.value(s.first, t.At(at))}
-			if err := s.try(hypothesis{
-				class: program.Order, make: func(e *Entry) *program.Edited { return e.signed(s.m).ProductLast(at) },
-				say: func(*Entry) Name { return m.name() },
-			}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // addedVectors tries vectors of the layer that the program does not read, each added to a value of as many columns, or of as many in all of
 // its heads: a bias that is added behind a rotation.
 func (s *search) addedVectors() error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"math"
 	"slices"
 
@@ -52,7 +53,6 @@ type search struct {
 	found    []survivor
 	thin     []survivor // steps taken twice that give everything, and show too little by themselves
 	stopped  bool
-	some     bool // hypotheses are of some tokens alone
 	cautious bool // what is found decides whether something is wrong
 	looked   map[program.Class]bool
 	nearest  near
@@ -106,9 +106,6 @@ func (s *search) find(stages []stage) (*Finding, error) {
 func (s *search) try(h hypothesis) error {
 	if s.stopped || s.declined(h) {
 		return nil
-	}
-	if s.some {
-		h = s.inTokens(h)
 	}
 	if err := s.ctx.Err(); err != nil {
 		return err
@@ -242,40 +239,29 @@ func (x *subject) refused(e *Entry, of func(*program.Some) (program.Value, error
 	return x.failed(err) || len(left) > most
 }
 
-// edits tries edits that are data.
-func (s *search) edits(all []program.Edit) error {
-	for _, d := range all {
-		h := hypothesis{
-			class: d.Class, edit: &d, weak: d.Class == program.Order && (d.Prim == program.Max || d.Prim == program.Add),
-			make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
-			say:  func(e *Entry) Name { return s.words(e, d) },
-		}
-		if err := s.try(h); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// steps looks at the steps of the program by themselves: what they do and read, their numbers, and what is known of them together.
+// steps are the steps of the program by themselves: what they do and read, their numbers, and what is known of them together.
 func (s *search) steps() error {
-	for _, look := range []func() error{s.structure, s.recognised, s.constants, s.stored, s.literals, s.functionsOfNumbers} {
-		if err := look(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(s.from(structure, productsLast), s.again(), s.recognised(), s.from(otherNumbers, unroundedNumbers, literals, functionsOfNumbers))
 }
 
-// structure looks at what steps do and read.
-func (s *search) structure() error {
-	t := s.first.signed(s.m)
-	for _, all := range [][]program.Edit{wholeFirst(t, t.LeftOut()), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Along(), t.Wider(), t.AllWider(), t.Apart(), t.Indexes(), t.Behind(), t.Alone(), t.Counts(), t.Fewer(), t.Turns()} {
-		if err := s.edits(all); err != nil {
-			return err
+// edits yields edits of steps. Their words come when one is found.
+func edits(lists ...func() []program.Edit) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		for _, list := range lists {
+			for _, d := range list() {
+				if !yield(Mistake{Edit: d.Text()}) {
+					return
+				}
+			}
 		}
 	}
-	return cmp.Or(s.behind(), s.again())
+}
+
+// structure yields edits of what steps do and read.
+func structure(s *search) iter.Seq[Mistake] {
+	t := s.first.signed(s.m)
+	leftOut := func() []program.Edit { return wholeFirst(t, t.LeftOut()) }
+	return edits(leftOut, t.Exchanged, t.Swapped, t.Twice, t.Wholes, t.Axes, t.Along, t.Wider, t.AllWider, t.Apart, t.Indexes, t.Behind, t.Alone, t.Counts, t.Fewer, t.Turns)
 }
 
 // wholeFirst has the edits first that leave one step out, then those that leave the whole operation out: they say most.
@@ -302,22 +288,50 @@ func wholeFirst(t *program.Parts, all []program.Edit) []program.Edit {
 	return slices.Concat(places[:]...)
 }
 
-// operands looks at other values of the program.
-func (s *search) operands() error { return s.edits(s.first.signed(s.m).Operands()) }
-
-// shiftedSteps looks at steps that are taken of another value, earlier or later, and at parts that are read in each other's place.
-func (s *search) shiftedSteps() error {
-	t := s.first.signed(s.m)
-	return cmp.Or(s.edits(t.Shifted()), s.edits(t.Crossed()))
+// productsLast yields products of the program that are taken of its result.
+func productsLast(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		t := s.first.signed(s.m)
+		for _, i := range t.Firsts() {
+			st := &t.Steps[i]
+			if st.Prim != program.Mul || i == t.Source(t.Out) || len(st.Args) != 2 {
+				continue
+			}
+			for k := range st.Args {
+				at := program.Place{Step: t.Of(i).Step, Arg: 1 - k}
+				if v := t.At(at); t.Steps[t.Source(v)].Prim == program.Number || product(v.Shape()) != product(t.Out.Shape()) {
+					continue
+				}
+				if !yield(Mistake{Kind: "order.product-last", Place: s.site(s.first, i), Of: s.value(s.first, t.At(at)), Edit: placed(at)}) {
+					return
+				}
+			}
+		}
+	}
 }
 
-func (s *search) counts() error { return s.edits(s.first.signed(s.m).Counts()) }
+// productLast has a product taken of the result.
+func productLast(s *subject, e *Entry, m Mistake) *program.Edited {
+	return e.signed(s.m).ProductLast(s.place(m))
+}
+
+// operands yields other values of the program in the place of each.
+func operands(s *search) iter.Seq[Mistake] { return edits(s.first.signed(s.m).Operands) }
+
+// shiftedSteps yields steps that are taken of another value, earlier or later, and parts that are read in each other's place.
+func shiftedSteps(s *search) iter.Seq[Mistake] {
+	t := s.first.signed(s.m)
+	return edits(t.Shifted, t.Crossed)
+}
+
+// counts yields sums that are divided by another number of terms.
+func counts(s *search) iter.Seq[Mistake] { return edits(s.first.signed(s.m).Counts) }
 
 // mostBlocks is how many sizes of parts of a row are tried.
 const mostBlocks = 6
 
-// maps looks at the order of elements.
-func (s *search) maps() error {
+// orders yields other orders of elements.
+func orders(s *search) iter.Seq[Mistake] {
 	var blocks []int
 	c := s.m.List.Config
 	for _, n := range []int{c.HeadDim, c.NumHeads, c.NumKVHeads, c.NumLayers} {
@@ -333,12 +347,7 @@ func (s *search) maps() error {
 			}
 		}
 	}
-	for _, all := range [][]program.Edit{t.Repeated(), t.IndexesOfOne()} {
-		if err := s.edits(all); err != nil {
-			return err
-		}
-	}
-	return s.edits(t.Maps(blocks))
+	return edits(t.Repeated, t.IndexesOfOne, func() []program.Edit { return t.Maps(blocks) })
 }
 
 // elements counts those of the entry.

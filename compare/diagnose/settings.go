@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
@@ -162,24 +163,29 @@ func (r *rotary) solvedBase() error {
 	if !r.pure || len(r.found) > 0 {
 		return nil
 	}
-	f := family{
-		class: program.Known, old: r.base,
-		edit: func(e *Entry, x float64) *program.Edited {
-			return e.Program.Frequencies(func(v []float64) []float64 { return r.powers(v, x, r.scale) })
-		},
-		say: func(_ *Entry, n number) Name {
-			name, _ := r.based(otherBase(n.value), r.scale)
-			name.Site, name.Mistake.Place = frequencySite, frequencySite
-			return name
-		},
+	edit := func(e *Entry, x float64) *program.Edited {
+		return e.Program.Frequencies(func(v []float64) []float64 { return r.powers(v, x, r.scale) })
 	}
+	f := family{old: r.base, edit: edit, of: func(n number) Mistake { return Mistake{Kind: "rope.theta", X: some(n.value)} }}
 	for by := 1.0; by <= mostBase; by *= 4 {
 		f.starts = append(f.starts, r.base*by)
 		if r.base/by > 1 {
 			f.starts = append(f.starts, r.base/by)
 		}
 	}
-	return r.solve(f)
+	var err error
+	r.solve(f, func(m Mistake) bool {
+		err = r.search.try(hypothesis{
+			class: program.Known, solved: 1, number: m.X.Value, make: func(e *Entry) *program.Edited { return edit(e, m.X.Value) },
+			say: func(*Entry) Name {
+				name, _ := r.based(otherBase(m.X.Value), r.scale)
+				name.Site, name.Mistake.Place = frequencySite, frequencySite
+				return name
+			},
+		})
+		return err == nil
+	})
+	return cmp.Or(err, r.err)
 }
 
 // mostBase is how many times larger or smaller a base is looked for.

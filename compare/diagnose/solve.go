@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -10,62 +11,46 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// family is an edit with one number that is not known.
+// family is a mistake with one number that is not known.
 type family struct {
-	class  program.Class
 	starts []float64
-	edit   func(e *Entry, x float64) *program.Edited
-	say    func(e *Entry, n number) Name
-	// also are the same with other roundings: of an engine that does not store what is inserted, or divides in another way.
-	also []func(e *Entry, x float64) *program.Edited
-	old  float64 // the number that it is in place of, if it is not 0: near it it is no mistake
+	of     func(n number) Mistake
+	edit   func(e *Entry, x float64) *program.Edited // nil for that of the mistake
+	// roundings are those of the mistake that are tried in turn, the first while the number is looked for; none for that of the formula.
+	roundings []Rounding
+	old       float64 // the number that it is in place of, if it is not 0: near it it is no mistake
 }
 
-// solved looks for numbers that nothing suggests: those of the formula, and a factor, a term or a soft cap too many.
-func (s *search) solved() error {
-	t := s.first.signed(s.m)
-	for _, i := range t.Numbers() {
-		old := t.Steps[i].Value
-		at := []program.Place{t.Of(i)}
-		f := family{
-			class: program.Constant, starts: []float64{old, 2 * old, old / 2, 10 * old, old / 10, 100 * old, -old}, old: old,
-			edit: func(e *Entry, x float64) *program.Edited {
-				return program.Edit{Class: program.Constant, At: at, Value: x}.Apply(e.signed(s.m))
-			},
-			say: func(e *Entry, n number) Name { return s.constant(e, i, n) },
+// solved yields mistakes with numbers that nothing suggests: those of the formula, and a factor, a term or a soft cap too many. A value that is not used at all has no
+// number: where 0 gives everything, so does a factor, or a soft cap, that leaves nothing of the value.
+func solved(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		t := s.first.signed(s.m)
+		for _, i := range t.Numbers() {
+			old, at := t.Steps[i].Value, t.Of(i)
+			if !s.solve(family{
+				starts: []float64{old, 2 * old, old / 2, 10 * old, old / 10, 100 * old, -old}, old: old,
+				of: func(n number) Mistake { return s.constant(s.first, i, n, at) },
+			}, yield) {
+				return
+			}
 		}
-		if err := s.solve(f); err != nil {
-			return err
-		}
-	}
-	for _, i := range s.places(t) {
-		if unused, err := s.unused(t, i); unused || err != nil {
-			return err
-		}
-		for _, f := range s.insertions(t, i) {
-			if err := s.solve(f); err != nil {
-				return err
+		for _, i := range s.places(t) {
+			if before := len(s.found); i >= 0 && (!yield(Mistake{Kind: "value.unused", Of: s.placeTerm(t, i), Edit: placed(placeOf(t, i))}) || len(s.found) > before) {
+				return
+			}
+			for _, f := range s.insertions(t, i) {
+				if !s.solve(f, yield) {
+					return
+				}
 			}
 		}
 	}
-	return nil
 }
 
-// unused tries 0 in place of a value. Where that gives everything, so does a factor, or a soft cap, that leaves nothing of the value:
-// no number is solved then.
-func (s *search) unused(t *program.Parts, step int) (bool, error) {
-	if step < 0 {
-		return false, nil
-	}
-	m := Mistake{Kind: "value.unused", Of: s.placeTerm(t, step)}
-	before := len(s.found)
-	err := s.try(hypothesis{
-		class: program.Inserted, say: func(*Entry) Name { return m.name() },
-		make: func(e *Entry) *program.Edited {
-			return s.at(e, placeOf(t, step), func(ed *program.Editor, v program.Var) program.Var { return ed.Mul("", v, ed.Literal(0)) })
-		},
-	})
-	return len(s.found) > before, err
+// unusedValue has 0 in place of a value.
+func unusedValue(s *subject, e *Entry, m Mistake) *program.Edited {
+	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var { return ed.Mul("", v, ed.Literal(0)) })
 }
 
 // The places where something is inserted that are no steps: the result as it is rounded, and as it is before.
@@ -123,39 +108,45 @@ func (s *subject) at(e *Entry, at program.Place, change func(ed *program.Editor,
 	return ended(ed)
 }
 
-// solve looks for the number with which a family gives everything: by Gauss and Newton's method on the unrounded program of one entry,
-// then numbers of the configuration that are near, then the shortest decimal.
-func (s *search) solve(f family) error {
+// solve yields the members of a family with the number that gives everything: by Gauss and Newton's method on the unrounded program of one entry, then numbers of the
+// configuration that are near, then the shortest decimal. It reports whether to go on.
+func (s *search) solve(f family, yield func(Mistake) bool) bool {
 	for _, start := range f.starts {
 		x, ok, err := s.newton(f, start)
-		if err != nil {
-			return err
+		if s.failed(err) {
+			return false
 		}
 		if !ok {
 			continue
 		}
 		low, high, err := s.interval(f, x)
-		if err != nil {
-			return err
+		if s.failed(err) {
+			return false
 		}
 		for _, n := range s.candidates(x, low, high) {
 			if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || s.near(f.old, n.value)) {
 				continue
 			}
-			for _, edit := range append([]func(*Entry, float64) *program.Edited{f.edit}, f.also...) {
-				before := len(s.found)
-				if err := s.try(hypothesis{
-					class: f.class, solved: 1, number: n.value,
-					make: func(e *Entry) *program.Edited { return edit(e, n.value) },
-					say:  func(e *Entry) Name { return f.say(e, n) },
-				}); err != nil || len(s.found) > before {
-					return err
+			m := f.of(n)
+			for _, m.Rounding = range append([]Rounding{""}, f.roundings...) {
+				if before := len(s.found); !yield(m) {
+					return false
+				} else if len(s.found) > before {
+					return true
 				}
 			}
 		}
-		return nil
+		return true
 	}
-	return nil
+	return true
+}
+
+// with is the edit of the first entry, or another, with a number of a family.
+func (s *search) with(f family, e *Entry, x float64) *program.Edited {
+	if f.edit != nil {
+		return f.edit(e, x)
+	}
+	return s.apply(f.of(number{value: x}), e)
 }
 
 // candidates are the numbers that one which was solved may be: of the configuration, then with more and more digits.
@@ -214,7 +205,7 @@ func (s *search) interval(f family, x float64) (low, high float64, err error) {
 		from := solvedFrom(e)
 		var of [2][]float64
 		for k, at := range []float64{x, x + h} {
-			d := f.edit(e, at)
+			d := s.with(f, e, at)
 			if d == nil || s.spent() {
 				return 0, -1, s.err
 			}
@@ -269,7 +260,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 	from := solvedFrom(s.first)
 	y, half := from.y, from.half
 	at := func(x float64) []float64 {
-		d := f.edit(s.first, x)
+		d := s.with(f, s.first, x)
 		if d == nil || s.spent() {
 			return nil
 		}
@@ -329,51 +320,49 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 	return x, 4*far <= len(from.left), nil
 }
 
-// addends looks for a captured tensor that is added to the result, or to what the program reads.
-func (s *search) addends() error {
-	t := s.first.signed(s.m)
-	own := s.m.List.Entries[s.first.Node.Entry].Name
-	for _, other := range s.captured(own) {
-		for _, i := range s.places(t) {
-			for k := range 4 {
-				minus, stored := k%2 == 1, k < 2 // a sum within the program may be one that the engine does not store
-				if !stored && (i < 0 || s.first.Call.DType == hooks.F32) {
-					continue
-				}
-				m := Mistake{Kind: "tensor.added", Place: Role(other), Of: s.placeTerm(t, i), By: tensorTerm(other)}
-				if minus {
-					m.Kind = "tensor.taken-off"
-				}
-				h := hypothesis{
-					class: program.Inserted,
-					make: func(e *Entry) *program.Edited {
-						v, ok := s.tensor(e, source{name: beside(other, s.m.List.Entries[e.Node.Entry].Name)})
-						if !ok {
-							return nil
-						}
-						return s.at(e, placeOf(t, i), func(ed *program.Editor, x program.Var) program.Var {
-							if !slices.Equal(v.Shape, x.Shape()) {
-								return ed.Fail("shapes")
-							}
-							y := ed.Other(v)
-							if minus {
-								y = ed.Sub("", x, y)
-							} else {
-								y = ed.Add("", x, y)
-							}
-							if stored {
-								y = ed.R(y)
-							}
-							return y
-						})
-					},
-					say: func(*Entry) Name { return m.name() },
-				}
-				if err := s.try(h); err != nil {
-					return err
+// addends yields captured tensors that are added to the result, or to what the program reads. A sum within the program may be one that the engine does not store.
+func addends(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		t := s.first.signed(s.m)
+		own := s.m.List.Entries[s.first.Node.Entry].Name
+		for _, other := range s.captured(own) {
+			for _, i := range s.places(t) {
+				for _, rounding := range []Rounding{"", Unstored} {
+					if rounding != "" && (i < 0 || s.first.Call.DType == hooks.F32) {
+						continue
+					}
+					m := Mistake{Kind: "tensor.added", Place: Role(other), Of: s.placeTerm(t, i), By: tensorTerm(other), Source: other, Rounding: rounding, Edit: placed(placeOf(t, i))}
+					if !yield(m) {
+						return
+					}
+					if m.Kind = "tensor.taken-off"; !yield(m) {
+						return
+					}
 				}
 			}
 		}
 	}
-	return nil
+}
+
+// addend has a captured tensor of the entry's layer added to a value, or taken off.
+func addend(s *subject, e *Entry, m Mistake) *program.Edited {
+	v, ok := s.tensor(e, source{name: s.here(m.Source, e)})
+	if !ok {
+		return nil
+	}
+	return s.at(e, s.place(m), func(ed *program.Editor, x program.Var) program.Var {
+		if !slices.Equal(v.Shape, x.Shape()) {
+			return ed.Fail("shapes")
+		}
+		y := ed.Other(v)
+		if m.Kind == "tensor.taken-off" {
+			y = ed.Sub("", x, y)
+		} else {
+			y = ed.Add("", x, y)
+		}
+		if m.Rounding == "" {
+			y = ed.R(y)
+		}
+		return y
+	})
 }

@@ -1,8 +1,7 @@
 package diagnose
 
 import (
-	"fmt"
-	"slices"
+	"iter"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
@@ -19,62 +18,70 @@ func (swish) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	return b.Mul("product", x, b.R(b.Div("sigmoid", b.Literal(1), b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(x))))))
 }
 
-// activationVariants tries activations with one of their steps changed: the program's own, and others in its place.
-func (s *search) activationVariants() error {
-	for _, own := range append(op.Activations(), softplus{}, sigmoid{}) {
-		if len(pieces(s.first.Program, own.Kind())) == 0 {
-			continue
+// variantBases are the activations whose steps are changed.
+var variantBases = append(op.Activations(), swish{}, quick{})
+
+// activationVariants yields activations with one of their steps changed: the program's own first, and others in its place. Each has its steps rounded in the ways in
+// which engines do.
+func activationVariants(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		roundings := []Rounding{"", EachStep, EachCall}
+		if s.first.Call.DType == hooks.F32 {
+			roundings = roundings[:1]
 		}
-		bases := append(op.Activations(), swish{}, quick{})
-		slices.SortStableFunc(bases, func(a, b program.Op) int { // the own one first
-			x, y := a.Kind() == own.Kind(), b.Kind() == own.Kind()
-			if x == y {
-				return 0
-			} else if x {
-				return -1
+		for _, own := range activationsOf {
+			all := pieces(s.first.Program, own.Kind())
+			if len(all) == 0 {
+				continue
 			}
-			return 1
-		})
-		for _, base := range bases {
-			for _, v := range program.Variants(base) {
-				if err := s.activationVariant(own, v); err != nil {
-					return err
+			at := s.first.signed(s.m).Of(all[0].last)
+			for _, ownFirst := range []bool{true, false} {
+				for n, base := range variantBases {
+					if (base.Kind() == own.Kind()) != ownFirst {
+						continue
+					}
+					for k, v := range program.Variants(base) {
+						m := variantOf(v.Change, base.Kind(), own.Kind())
+						m.Edit = program.Edit{Class: program.Exchanged, At: []program.Place{at}, Value: float64(k), Map: program.Map{N: n}}.Text()
+						for _, m.Rounding = range roundings {
+							if !yield(m) {
+								return
+							}
+						}
+					}
 				}
 			}
 		}
 	}
-	return nil
 }
 
-// activationVariant tries one, with its steps rounded in the ways in which engines do.
-func (s *search) activationVariant(own program.Op, v program.Variant) error {
-	m := variantOf(v.Change, v.Op.Kind(), own.Kind())
-	round := []func(ed *program.Editor){func(*program.Editor) {}}
-	if s.first.Call.DType != hooks.F32 {
-		round = append(round, (*program.Editor).RoundAll, (*program.Editor).RoundCalls)
+// variantActivation has the activation with a changed step that the edit of a mistake counts: which base, and which of its variants.
+func variantActivation(s *subject, e *Entry, m Mistake) *program.Edited {
+	d, ok := s.edit(m)
+	if !ok || d.Map.N < 0 || d.Map.N >= len(variantBases) {
+		return nil
 	}
-	for _, rounded := range round {
-		if err := s.try(hypothesis{
-			class: program.Exchanged, weak: v.Op.Kind() != own.Kind(), of: fmt.Sprintf("%s.%s.%v", own.Kind(), v.Op.Kind(), v.Change),
-			make: func(e *Entry) *program.Edited {
-				all := pieces(e.Program, own.Kind())
-				ed := e.Program.Edit()
-				for _, one := range all {
-					x := ed.InsertVariant(v, one.in)
-					rounded(ed)
-					ed.Pass(one.last, x)
-				}
-				if len(all) == 0 {
-					return nil
-				}
-				return ended(ed)
-			},
-			say: func(*Entry) Name { return m.name() },
-		}); err != nil {
-			return err
+	variants := program.Variants(variantBases[d.Map.N])
+	own := m.For.Name
+	if own == "" {
+		own = m.Place
+	}
+	all, n := pieces(e.Program, own), int(d.Value)
+	if len(all) == 0 || n < 0 || n >= len(variants) {
+		return nil
+	}
+	ed := e.Program.Edit()
+	for _, one := range all {
+		x := ed.InsertVariant(variants[n], one.in)
+		switch m.Rounding {
+		case EachStep:
+			ed.RoundAll()
+		case EachCall:
+			ed.RoundCalls()
 		}
+		ed.Pass(one.last, x)
 	}
-	return nil
+	return ended(ed)
 }
 
 // variantKinds are the mistakes of a changed activation. The first kind is for the right activation with a change, the second for a wrong activation with a change.

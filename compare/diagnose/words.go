@@ -8,12 +8,12 @@ import (
 )
 
 // words are the mistake of an edit, by what stands around the step.
-func (s *search) words(e *Entry, d program.Edit) Name {
+func (s *search) words(e *Entry, d program.Edit) Mistake {
 	t := e.signed(s.m)
 	step := t.Copies(d.At[0])[0]
 	m := s.mistake(e, t, step, d)
 	m.Place = s.site(e, step)
-	return m.name()
+	return m
 }
 
 // mistake is the mistake of an edit at a step, without its place.

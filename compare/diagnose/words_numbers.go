@@ -36,12 +36,12 @@ func (s *search) twice(e *Entry, step int) Mistake {
 	return m
 }
 
-// constant is the mistake of another number.
-func (s *search) constant(e *Entry, step int, v number) Name {
-	p := e.Program
-	right, value := p.Steps[step].Value, v.value
-	what := s.numberWords(p, step)
+// constant is the mistake of another number, at places that have the number of a step.
+func (s *subject) constant(e *Entry, step int, v number, at ...program.Place) Mistake {
+	right, value := e.Program.Steps[step].Value, v.value
+	what := s.numberWords(e.Program, step)
 	m := Mistake{Kind: "number.value", Place: s.site(e, step), Of: what, X: some(value), Right: some(right)}
+	m.Edit = program.Edit{Class: program.Constant, At: at, Value: value}.Text()
 	called := s.called(value, right, what.Kind)
 	switch {
 	case value == 0 && what.Kind != Epsilon:
@@ -53,22 +53,7 @@ func (s *search) constant(e *Entry, step int, v number) Name {
 	case v.unit != 0:
 		m.Kind, m.DType = "number.machine-epsilon", v.unit
 	}
-	n := m.name()
-	for _, f := range s.numbers {
-		if f.plain && same(f.value, value) && slices.Contains(fieldNames(called), f.words) {
-			n.Equal = append(n.Equal, Field{f.field, f.value})
-		}
-	}
-	n.Fields = s.fields(right, what.Kind)
-	if len(n.Fields) == 0 { // it is a function of one
-		for _, f := range s.numbers {
-			if !f.plain && same(f.value, right) {
-				n.Fields = append(n.Fields, Field{f.words, right})
-				break
-			}
-		}
-	}
-	return n
+	return m
 }
 
 // same reports whether two numbers are one that was rounded to float32.

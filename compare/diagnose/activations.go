@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -170,100 +171,122 @@ func (softplus) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	return b.Add("sum", b.Max(x, b.Literal(0)), b.Log1p("log", b.Exp("exp", b.Neg(b.Max(x, b.Neg(x))))))
 }
 
-// activations tries each activation in place of each, and each with every step rounded; and none, and a softmax.
-func (s *search) activations() error {
-	for _, own := range append(op.Activations(), softplus{}, sigmoid{}) {
-		all := pieces(s.first.Program, own.Kind())
-		if len(all) == 0 || s.cautious && !slices.Contains(op.Activations(), own) {
-			continue
-		}
-		for _, other := range append(slices.Clone(activations), identity{}, softmax{}) {
-			for _, every := range []bool{false, true} {
-				if other == own || s.cautious && (every || !slices.Contains(op.Activations(), other)) || other == (identity{}) && (every || len(s.found) > 0) {
+// activationsOf are the activations that a program may have: those of families of the order, and those of recorded programs.
+var activationsOf = append(op.Activations(), softplus{}, sigmoid{})
+
+// otherActivations yields each activation in place of each, and each with every step rounded; and none, and a softmax. A cautious search has those of families
+// alone.
+func otherActivations(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		for _, own := range activationsOf {
+			all := pieces(s.first.Program, own.Kind())
+			if len(all) == 0 || s.cautious && !slices.Contains(op.Activations(), own) {
+				continue
+			}
+			m := Mistake{Place: s.site(s.first, all[0].last), For: function(own.Kind())}
+			for _, other := range activations {
+				if other == own || s.cautious && !slices.Contains(op.Activations(), other) {
 					continue
 				}
-				h := hypothesis{
-					class: program.Exchanged, of: "activation." + other.Kind(),
-					make: func(e *Entry) *program.Edited { return replaced(e, own, other, every) },
-					say: func(e *Entry) Name {
-						m := Mistake{Kind: "activation.other", Place: s.site(e, all[0].last), By: function(other.Kind()), For: function(own.Kind())}
-						switch {
-						case other == (identity{}):
-							m.Kind, m.By = "activation.left-out", Term{}
-						case every:
-							m.Kind = "activation.other-rounded"
-						}
-						return m.name()
-					},
+				m.Kind, m.By, m.Rounding = "activation.other", function(other.Kind()), ""
+				if other == (quickly{}) {
+					m.Rounding = EachCall
 				}
-				if err := s.try(h); err != nil {
-					return err
+				if !yield(m) {
+					return
+				}
+				if m.Kind, m.Rounding = "activation.other-rounded", EachStep; !s.cautious && !yield(m) {
+					return
+				}
+			}
+			if m.Kind, m.By, m.Rounding = "activation.left-out", (Term{}), ""; len(s.found) == 0 && !s.cautious && !yield(m) {
+				return
+			}
+			m.Kind, m.By = "activation.other", function(softmax{}.Kind())
+			if !s.cautious && !yield(m) {
+				return
+			}
+			if m.Kind, m.Rounding = "activation.other-rounded", EachStep; !s.cautious && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// otherActivation has another activation in place of a program's.
+func otherActivation(_ *subject, e *Entry, m Mistake) *program.Edited {
+	other := activationCalled(m.By.Name, m.Rounding)
+	all := pieces(e.Program, m.For.Name)
+	if other == nil || len(all) == 0 {
+		return nil
+	}
+	ed := e.Program.Edit()
+	for _, one := range all {
+		v := ed.Insert(other, one.in)
+		if m.Rounding == EachStep {
+			ed.RoundAll()
+		}
+		ed.Pass(one.last, v)
+	}
+	return ended(ed)
+}
+
+// activationCalled is the activation of a name, as it rounds; the identity for no name, and nil for a name that none has.
+func activationCalled(name string, rounding Rounding) op.Op {
+	switch {
+	case name == "":
+		return identity{}
+	case name == quickly{}.Kind() && rounding == EachCall:
+		return quickly{}
+	case name == softmax{}.Kind():
+		return softmax{}
+	}
+	for _, o := range activations {
+		if o.Kind() == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// tanhKinds are what may stand in the place of a tanh.
+var tanhKinds = []Kind{"tanh.clip", "tanh.sigmoid", "tanh.softmax"}
+
+// otherTanhs yields a limit, a sigmoid and a softmax in place of each tanh.
+func otherTanhs(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		t := s.first.signed(s.m)
+		for _, kind := range tanhKinds {
+			for _, i := range t.Firsts() {
+				if t.Steps[i].Prim == program.Tanh && !yield(Mistake{Kind: kind, Place: s.site(s.first, i), Edit: placed(t.Of(i))}) {
+					return
 				}
 			}
 		}
 	}
-	return nil
 }
 
-// functions tries a limit and a sigmoid in place of each tanh.
-func (s *search) functions() error {
-	if err := s.tanhs("tanh.clip", clipped); err != nil {
-		return err
-	}
-	if err := s.tanhs("tanh.sigmoid", func(ed *program.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) }); err != nil {
-		return err
-	}
-	return s.tanhs("tanh.softmax", func(ed *program.Editor, x program.Var) program.Var {
-		exp := ed.Exp("", ed.Sub("", x, ed.RowMax(x)))
-		return ed.Div("", exp, ed.Sum("", exp))
-	})
-}
-
-// tanhs tries another function in place of each tanh.
-func (s *search) tanhs(kind Kind, instead func(ed *program.Editor, x program.Var) program.Var) error {
-	t := s.first.signed(s.m)
-	for _, i := range t.Firsts() {
-		if t.Steps[i].Prim != program.Tanh {
-			continue
+// otherTanh has another function in the place of a tanh.
+func otherTanh(s *subject, e *Entry, m Mistake) *program.Edited {
+	t, ed := e.signed(s.m), e.Program.Edit()
+	all := t.Copies(s.place(m))
+	for _, k := range all {
+		x := t.Steps[k].Args[0]
+		switch m.Kind {
+		case "tanh.clip":
+			ed.Pass(k, clipped(ed, x))
+		case "tanh.sigmoid":
+			ed.Pass(k, ed.Insert(sigmoid{}, x))
+		default:
+			exp := ed.Exp("", ed.Sub("", x, ed.RowMax(x)))
+			ed.Pass(k, ed.Div("", exp, ed.Sum("", exp)))
 		}
-		at := t.Of(i)
-		h := hypothesis{
-			class: program.Exchanged,
-			make: func(e *Entry) *program.Edited {
-				t, ed := e.signed(s.m), e.Program.Edit()
-				all := t.Copies(at)
-				for _, k := range all {
-					ed.Pass(k, instead(ed, t.Steps[k].Args[0]))
-				}
-				if len(all) == 0 {
-					return nil
-				}
-				return ended(ed)
-			},
-			say: func(e *Entry) Name {
-				return Mistake{Kind: kind, Place: s.site(e, i)}.name()
-			},
-		}
-		if err := s.try(h); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// replaced has another activation in place of a program's.
-func replaced(e *Entry, own, other op.Op, every bool) *program.Edited {
-	all := pieces(e.Program, own.Kind())
-	ed := e.Program.Edit()
-	for _, one := range all {
-		v := ed.Insert(other, one.in)
-		if every {
-			ed.RoundAll()
-		}
-		ed.Pass(one.last, v)
 	}
 	if len(all) == 0 {
 		return nil
 	}
 	return ended(ed)
 }
+
+// activationName is the same for an activation and for one each step of which is rounded.
+func activationName(m Mistake) string { return "activation." + m.By.Name }
