@@ -68,7 +68,7 @@ var rows struct {
 
 func allRows() map[Kind]*Row {
 	all := map[Kind]*Row{}
-	for _, table := range [][]Row{stepRows(), maskRows(), rotaryRows(), numberRows(), cacheRows(), readRows(), weightRows(), precisionRows()} {
+	for _, table := range [][]Row{stepRows(), maskRows(), rotaryRows(), numberRows(), cacheRows(), readRows(), weightRows(), precisionRows(), descriptionRows()} {
 		for k := range table {
 			if all[table[k].Kind] != nil {
 				panic("two rows of the kind " + string(table[k].Kind))

@@ -6,10 +6,18 @@ import (
 )
 
 // Find looks for the edit with which the programs give every element of all entries. If no edit does, or if several edits of different values do, the
-// finding has no name and says what was tried. The finding is nil if there are no entries. The error is that of reading the
+// finding has no name, says what was tried and describes the difference. The finding is nil if there are no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).fewTokens, (*search).steps, (*search).leaves, tried(orders), (*search).parts, (*search).rowsElsewhere, tried(shiftedSteps), tried(activationVariants), (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).cachedBits, (*search).computedIn, (*search).appliedToCached, (*search).partly, fitted(solved), (*search).related, (*search).byRow, (*search).chained, (*search).apartInputs, (*search).computedPartIn, tried(addends), tried(operands), (*search).applied, tried(inPart)})
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	s := newSearch(ctx, m, entries)
+	f, err := s.find([]stage{(*search).notFinite, (*search).fewTokens, (*search).steps, (*search).leaves, tried(orders), (*search).parts, (*search).rowsElsewhere, tried(shiftedSteps), tried(activationVariants), (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).cachedBits, (*search).computedIn, (*search).appliedToCached, (*search).partly, fitted(solved), (*search).related, (*search).byRow, (*search).chained, (*search).apartInputs, (*search).computedPartIn, tried(addends), tried(operands), (*search).applied, tried(inPart)})
+	if err == nil && !f.Explains() {
+		f.Description, err = s.describe()
+	}
+	return f, err
 }
 
 // FindSteps is Find with the edits of steps and numbers only, and their known combinations.

@@ -64,6 +64,8 @@ type Finding struct {
 	Nearest   string   `json:"nearest,omitempty"`        // the edit that comes nearest, where none gives all
 	Left      *Left    `json:"nearest_leaves,omitempty"` // what the nearest edit leaves; nil where that was not measured
 	Stopped   bool     `json:"stopped,omitempty"`        // the search came to its end before its last edit
+	// Description is how the entries differ, where no edit gives all elements and something simple is true of the difference.
+	Description *Description `json:"description,omitempty"`
 	Times     int      `json:"times,omitempty"`          // how often the search had the work that it has where nothing is asked for; 0 for once
 	// Page is where the mistake is explained, with its fix; empty where it is not one of those.
 	Page string `json:"page,omitempty"`
@@ -118,6 +120,7 @@ func (f *Finding) With(before *Finding) *Finding {
 		}
 	}
 	all.Nearest, all.Left = nearer(before, f)
+	all.Description = cmp.Or(before.Description, f.Description)
 	if all.Undecided == nil {
 		all.Undecided = before.Undecided
 	}

@@ -79,6 +79,7 @@ type htmlFinding struct {
 	Undecided []string `json:"undecided,omitempty"`
 	Tried     int      `json:"tried"`
 	Looked    []string `json:"looked,omitempty"`
+	Differs   string   `json:"differs,omitempty"` // where it has no name
 	Nearest   string   `json:"nearest,omitempty"`
 	Leaves    string   `json:"leaves,omitempty"` // what the nearest leaves
 	Stopped   bool     `json:"stopped,omitempty"`
@@ -275,7 +276,12 @@ func (h *htmlRun) certificate(row *htmlRow, r *compare.Row) {
 	}
 	if f.Named() {
 		row.Bug.Proof = proof(f)
-	} else if f.Nearest != "" {
+		return
+	}
+	if f.Description != nil {
+		row.Bug.Differs = clean(described(f.Description))
+	}
+	if f.Nearest != "" {
 		row.Bug.Leaves = leaves(f)
 	}
 }

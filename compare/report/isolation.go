@@ -183,6 +183,9 @@ func (p *printer) name(d *compare.Divergence, searched bool) {
 		p.field("", "%s", line)
 	}
 	if !f.Named() {
+		if d := f.Description; d != nil {
+			p.field("differs", "%s", described(d))
+		}
 		if f.Nearest != "" {
 			p.field("nearest", "%s: %s", f.Nearest, leaves(f))
 		}
@@ -201,6 +204,14 @@ func (p *printer) name(d *compare.Divergence, searched bool) {
 	if f.Page != "" {
 		p.field("see", "%s", f.Page)
 	}
+}
+
+// described is how a tensor without a name for its mistake differs.
+func described(d *diagnose.Description) string {
+	if d.Explained == d.Elements || d.Numbers == 0 {
+		return d.String()
+	}
+	return fmt.Sprintf("%s (in %d of %s)", d, d.Explained, count(d.Elements, "element", "elements"))
 }
 
 // leaves says what the nearest mistake leaves. It is no name.

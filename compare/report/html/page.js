@@ -324,6 +324,7 @@
     for (const other of h.aliases || []) add("the same here: " + other);
     for (const other of h.undecided || []) add("gives all elements, with other values: " + other);
     add(many(h.tried, "edit was", "edits were") + " tried" + (h.looked && h.looked.length ? ": " + h.looked.join(", ") : ""));
+    if (h.differs) add("differs: " + h.differs);
     if (h.nearest) add("nearest: " + h.nearest + ": " + h.leaves);
     if (h.stopped) add("the search ended at its budget, before all edits were tried");
     if (h.page) add("see " + h.page);

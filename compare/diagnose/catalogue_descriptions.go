@@ -1,0 +1,50 @@
+package diagnose
+
+import "strings"
+
+// descriptionRows are the kinds of descriptions.
+func descriptionRows() []Row {
+	return []Row{
+		{Kind: "described.factor", Words: "{of} is {values} times what it should be[ ({called})]"},
+		{Kind: "described.factors", Words: "each {by} of {of} has a factor of its own[, the same for each {same}]: {values}[; these are the numbers of {like}]"},
+		{Kind: "described.addend", Words: "{values} is added to {of}[ ({called})]"},
+		{Kind: "described.addends", Words: "each {by} of {of} has a number of its own added[, the same for each {same}]: {values}[; these are the numbers of {like}]"},
+		{Kind: "described.zeros", Words: "{explained} of {elements} wrong elements of {of} are 0"},
+	}
+}
+
+// String is the description as a sentence.
+func (d *Description) String() string {
+	return say(d.Kind, func(name string) (words string, has bool) {
+		switch name {
+		case "by":
+			return strings.ReplaceAll(d.By, ", ", " and each "), d.By != ""
+		case "same":
+			return strings.ReplaceAll(d.Same, ", ", " and "), d.Same != ""
+		case "called":
+			return d.Called, d.Called != ""
+		case "like":
+			return d.Like.String(), d.Like != Term{}
+		case "values":
+			return d.values(), true
+		case "explained":
+			return short(float64(d.Explained)), true
+		case "elements":
+			return short(float64(d.Elements)), true
+		}
+		return d.Of.String(), true
+	})
+}
+
+// values are the numbers in a sentence.
+func (d *Description) values() string {
+	var all []string
+	for _, v := range d.Values {
+		all = append(all, short(v))
+	}
+	text := strings.Join(all, ", ")
+	if d.Numbers > len(d.Values) {
+		text += ", ..."
+	}
+	return text
+}

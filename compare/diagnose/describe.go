@@ -1,0 +1,267 @@
+package diagnose
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// A Description says how tensors that no mistake explains differ from what their operation gives. It is read off the numbers: no name, and no proof of
+// what the port does. The row of its kind in the catalogue makes the sentence.
+type Description struct {
+	Kind Kind `json:"kind"`
+	// Of is what differs: the result, or a value within the operation that would have to be another one.
+	Of Term `json:"of"`
+	// By are the axes along which the numbers differ, by what they count, with a comma between; empty for one number. Same are the axes along which they are the same.
+	By   string `json:"by,omitempty"`
+	Same string `json:"same_for,omitempty"`
+	// Values are the first numbers, in the order of their indexes.
+	Values []float64 `json:"values,omitempty"`
+	// Called are the fields of the configuration, or functions of them, that are the only number.
+	Called string `json:"called,omitempty"`
+	// Like is the weight that has these numbers.
+	Like Term `json:"like,omitzero"`
+	// Explained of Elements are as the description says. Numbers counts the numbers that were fitted to them.
+	Explained int `json:"explained"`
+	Elements  int `json:"elements"`
+	Numbers   int `json:"numbers,omitempty"`
+}
+
+const (
+	mostDescribed = 1 << 20 // elements that are looked at
+	mostValues    = 6       // numbers that are listed
+	leastShare    = 0.97    // of the elements that a description has to explain: saturated and cancelled values fit nothing
+	leastAGroup   = 3       // elements for each number that is fitted
+)
+
+// observed is a value of one entry: what it should be, and what it would have to be for the entry to be the trace's tensor.
+type observed struct {
+	value, off []float64 // what it should be, and by how much that may be off
+	want, half []float64 // what it would have to be, and by how much that may be off
+	shape      []int
+	axes       string // what the axes count, by their letters; as many as axes, or none
+	e          *Entry
+}
+
+// describe describes the entries of a search that has found no name. It is nil where nothing simple holds.
+func (s *search) describe() (*Description, error) {
+	results, err := s.results()
+	if err != nil || len(results) == 0 {
+		return nil, err
+	}
+	if d := zeroedResults(results); d != nil {
+		return d, nil
+	}
+	best := s.byAxes(results, theResult)
+	for _, inner := range s.required(results) {
+		d := s.byAxes(inner.all, inner.of)
+		if s.err != nil {
+			return nil, s.err
+		}
+		if d != nil && (best == nil || d.Numbers < best.Numbers) {
+			best = d
+		}
+	}
+	return best, nil
+}
+
+// results are the results of the entries, the small ones first, up to [mostDescribed] elements.
+func (s *search) results() (all []observed, err error) {
+	n := 0
+	for _, e := range s.entries {
+		e = e.Small()
+		x, y, half, err := e.own()
+		s.whole(e.Program)
+		if err != nil {
+			return nil, outside(err)
+		}
+		if n += len(y); n > mostDescribed && len(all) > 0 || len(x.Data) != len(y) {
+			break
+		}
+		o := observed{value: x.Data, off: make([]float64, len(y)), want: y, half: half, shape: x.Shape, e: e}
+		copy(o.off, x.Bound)
+		if axes := s.m.List.Entries[e.Node.Entry].Axes; len(axes) == len(x.Shape) {
+			o.axes = axes
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// own is the result of the entry's own program beside the trace's tensor, with half the distance between two numbers of its dtype: of the few tokens that a search looks at
+// first, where the entry is large.
+func (e *Entry) own() (x program.Value, y, half []float64, err error) {
+	call := e.Call
+	call.Choices = e.Choices(e.Program)
+	y, half = e.Target()
+	if few := e.Few; few != nil && len(few.Left) > 0 {
+		call.Some = &few.Some
+		y, half = few.Target()
+	}
+	x, err = e.Program.Eval(call)
+	return x, y, half, err
+}
+
+// zeroedResults describes entries a quarter of whose wrong elements or more are 0, where they should not be.
+func zeroedResults(all []observed) *Description {
+	d := &Description{Kind: "described.zeros", Of: theResult}
+	for _, o := range all {
+		for i, y := range o.want {
+			if math.Abs(y-o.value[i]) <= o.half[i]+o.off[i] {
+				continue
+			}
+			if d.Elements++; y == 0 {
+				d.Explained++
+			}
+		}
+	}
+	if d.Explained < shownElements || 4*d.Explained < d.Elements {
+		return nil
+	}
+	return d
+}
+
+// axis is one along which numbers may differ.
+type axis struct {
+	counts string
+	index  func(o *observed, i int) int // of an element
+	size   int
+}
+
+// axesIn are the axes of some values with more than one index, and that of the layers of their entries. Tokens are told apart over passes, too.
+func (s *search) axesIn(all []observed) []axis {
+	var axes []axis
+	first := &all[0]
+	for k := range first.axes {
+		letter, most := first.axes[k], 0
+		for n := range all {
+			o := &all[n]
+			if o.axes != first.axes {
+				return nil
+			}
+			most = max(most, s.firstIndex(o, letter)+o.shape[k])
+		}
+		if most > 1 {
+			axes = append(axes, axis{strings.TrimSuffix(axisWords(letter), "s"), func(o *observed, i int) int {
+				return s.firstIndex(o, letter) + i/product(o.shape[k+1:])%o.shape[k]
+			}, most})
+		}
+	}
+	var names []string
+	for n := range all {
+		if name := s.m.List.Entries[all[n].e.Node.Entry].Name; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 1 {
+		axes = append(axes, axis{"layer", func(o *observed, _ int) int { return slices.Index(names, s.m.List.Entries[o.e.Node.Entry].Name) }, len(names)})
+	}
+	return axes
+}
+
+// firstIndex is what the indexes of an axis begin with in a pass: those of tokens with the position of the first.
+func (s *search) firstIndex(o *observed, letter byte) int {
+	if letter != order.AxisToken {
+		return 0
+	}
+	return s.m.Passes[o.e.Node.Pass].Past
+}
+
+// byAxes describes values by a factor or a term that differs along no axis, along one or along two: by as few numbers as explain them. It is nil where none do.
+func (s *search) byAxes(all []observed, of Term) *Description {
+	axes := s.axesIn(all)
+	sets := [][]int{nil}
+	for a := range axes {
+		sets = append(sets, []int{a})
+	}
+	for a := range axes {
+		for b := range a {
+			sets = append(sets, []int{b, a})
+		}
+	}
+	var best *Description
+	for _, set := range sets {
+		for _, f := range []fit{{kind: "described.factor", right: 1}, {kind: "described.addend", right: 0}} {
+			f.of(all, axes, set)
+			if n := len(f.groups); f.explains() && (best == nil || n < best.Numbers) {
+				best = s.said(&f, axes, set, of)
+			}
+		}
+	}
+	return best
+}
+
+// said is the description of numbers that were fitted along some axes.
+func (s *search) said(f *fit, axes []axis, set []int, of Term) *Description {
+	d := &Description{Kind: f.kind, Of: of, Explained: f.explained, Elements: f.elements, Numbers: len(f.groups)}
+	var by, same []string
+	for a, x := range axes {
+		if slices.Contains(set, a) {
+			by = append(by, x.counts)
+		} else {
+			same = append(same, x.counts)
+		}
+	}
+	d.By, d.Same = listed(by), listed(same)
+	for _, key := range f.keys() {
+		if g := f.groups[key]; len(d.Values) < mostValues {
+			d.Values = append(d.Values, g.middle())
+		}
+	}
+	if len(set) > 0 {
+		d.Kind += "s"
+		if len(set) == 1 && axes[set[0]].size == len(f.groups) {
+			d.Like = s.weightLike(f)
+		}
+		return d
+	}
+	g := f.groups[0]
+	if n := s.candidates(g.middle(), g.low, g.high)[0]; n.value >= g.low && n.value <= g.high {
+		d.Values, d.Called = []float64{n.value}, n.words
+	}
+	return d
+}
+
+// weightLike is a vector of the layer of the first entry, or of none, that has the numbers of a fit, or one more than they, or their reciprocals.
+func (s *search) weightLike(f *fit) Term {
+	keys := f.keys()
+	own := s.m.List.Entries[s.first.Node.Entry].Name
+	seen := map[string]bool{}
+	for k := range s.m.List.Entries {
+		for _, w := range s.m.List.Entries[k].Weights {
+			a, in := layerOf(w.Name)
+			if b, _ := layerOf(own); seen[w.Name] || len(w.Shape) != 1 || w.Shape[0] != len(keys) || in && a != b {
+				continue
+			}
+			seen[w.Name] = true
+			for _, plus := range []float64{0, 1} {
+				x, ok := s.vector(s.first, w.Name, plus)
+				if !ok {
+					break
+				}
+				term := weightTerm(w.Name)
+				if plus == 1 {
+					term.Kind = OnePlus
+				}
+				if f.has(keys, x) {
+					return term
+				}
+			}
+		}
+	}
+	return Term{}
+}
+
+// keys are the indexes of the groups, in order.
+func (f *fit) keys() []int {
+	var all []int
+	for key := range f.groups {
+		all = append(all, key)
+	}
+	slices.SortFunc(all, cmp.Compare[int])
+	return all
+}

@@ -1,0 +1,120 @@
+package diagnose
+
+import "math"
+
+// fit is a factor, or a term, of each group of elements: the numbers with which what a value should be is what it would have to be.
+type fit struct {
+	kind  Kind
+	right float64 // the number of a right value
+
+	groups              map[int]*group // by the index of the group
+	elements, explained int
+	apart               int // elements of groups whose number is not the right one
+	apartGroups         int
+}
+
+// group is where the number of a group lies by each of its elements, and how many these are.
+type group struct {
+	low, high float64
+	n         int
+}
+
+func (g *group) middle() float64 { return g.low/2 + g.high/2 }
+
+// of fits the number of each group: the elements that have the same indexes along some axes.
+func (f *fit) of(all []observed, axes []axis, set []int) {
+	f.groups = map[int]*group{}
+	keys := make([][]int, len(all))
+	for n := range all {
+		o := &all[n]
+		keys[n] = make([]int, len(o.value))
+		for i := range o.value {
+			key := 0
+			for _, a := range set {
+				key = key*axes[a].size + axes[a].index(o, i)
+			}
+			keys[n][i] = key
+			low, high, ok := f.interval(o, i)
+			if !ok {
+				continue
+			}
+			g := f.groups[key]
+			if g == nil {
+				g = &group{low: math.Inf(-1), high: math.Inf(1)}
+				f.groups[key] = g
+			}
+			g.low, g.high, g.n = max(g.low, low), min(g.high, high), g.n+1
+		}
+	}
+	for n := range all {
+		for i := range all[n].value {
+			f.elements++
+			if g := f.groups[keys[n][i]]; g != nil && g.low <= g.high && f.gives(&all[n], i, g.middle()) {
+				f.explained++
+			}
+		}
+	}
+	for _, g := range f.groups {
+		if !(g.low <= f.right && f.right <= g.high) && g.low <= g.high {
+			f.apart += g.n
+			f.apartGroups++
+		}
+	}
+}
+
+// off is by how much an element may be off: twice what roundings may do, since what is computed on the way rounds as well.
+func off(o *observed, i int) float64 { return 2 * (o.half[i] + o.off[i]) }
+
+// interval is where the number of an element lies; ok is false for an element that says little.
+func (f *fit) interval(o *observed, i int) (low, high float64, ok bool) {
+	v, y, e := o.value[i], o.want[i], off(o, i)
+	if e-e != 0 || y-y != 0 {
+		return 0, 0, false
+	}
+	if f.right == 0 {
+		return y - v - e, y - v + e, true
+	}
+	if !(math.Abs(v) > 4*e) {
+		return 0, 0, false
+	}
+	low, high = (y-e)/v, (y+e)/v
+	return min(low, high), max(low, high), true
+}
+
+// gives reports whether a number gives an element.
+func (f *fit) gives(o *observed, i int, x float64) bool {
+	v := o.value[i] * x
+	e := off(o, i) * max(1, math.Abs(x))
+	if f.right == 0 {
+		v, e = o.value[i]+x, off(o, i)
+	}
+	return math.Abs(o.want[i]-v) <= e
+}
+
+// explains reports whether the numbers explain nearly all elements and say something: there are several elements for each number, and those of the groups that are
+// not right tell how far they are off.
+func (f *fit) explains() bool {
+	if float64(f.explained) < leastShare*float64(f.elements) || f.apart < shownElements || f.elements < leastAGroup*len(f.groups) || f.apart < leastAGroup*f.apartGroups {
+		return false
+	}
+	told := 0
+	for _, g := range f.groups {
+		if g.low > g.high {
+			return false
+		}
+		if far := math.Abs(g.middle() - f.right); !(g.low <= f.right && f.right <= g.high) && g.high-g.low <= far/2 {
+			told++
+		}
+	}
+	return 2*told > f.apartGroups
+}
+
+// has reports whether a vector has the numbers of all groups.
+func (f *fit) has(keys []int, x []float64) bool {
+	for k, key := range keys {
+		if g := f.groups[key]; !(x[k] >= g.low && x[k] <= g.high) {
+			return false
+		}
+	}
+	return len(keys) == len(x)
+}

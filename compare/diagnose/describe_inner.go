@@ -1,0 +1,160 @@
+package diagnose
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// inner is a value within the operation, in each entry.
+type inner struct {
+	of  Term
+	all []observed
+}
+
+// mostInverted is how many steps are inverted one behind the other.
+const mostInverted = 8
+
+// required are the values within the operation that could be other ones for the entries to be the trace's tensors: from the result backwards, each step is inverted whose
+// other operand is known. A value of several copies of a step, or that some elements alone are read of, is none.
+func (s *search) required(results []observed) []inner {
+	var all []inner
+	for _, path := range s.inverted() {
+		next := inner{}
+		for n := range results {
+			o, ok := s.along(&results[n], path)
+			if !ok {
+				next.all = nil
+				break
+			}
+			next.all = append(next.all, o)
+		}
+		if len(next.all) == 0 {
+			continue
+		}
+		t := s.first.signed(s.m)
+		if i := t.Copies(path[len(path)-1])[0]; len(t.Copies(path[len(path)-1])) == 1 {
+			next.of = s.value(s.first, t.Steps[i].Args[path[len(path)-1].Arg])
+			all = append(all, next)
+		}
+	}
+	return all
+}
+
+// inverted are the ways from the result to operands, each a list of steps with the operand that is asked for.
+func (s *search) inverted() (all [][]program.Place) {
+	t := s.first.signed(s.m)
+	ways := [][]program.Place{nil}
+	for len(ways) > 0 {
+		way := ways[0]
+		ways = ways[1:]
+		i := t.Source(t.Out)
+		if len(way) > 0 {
+			at := way[len(way)-1]
+			i = t.Source(t.Steps[t.Copies(at)[0]].Args[at.Arg])
+		}
+		st := &t.Steps[i]
+		if len(way) == mostInverted || !invertible(st.Prim) || len(all) > 4*mostInverted {
+			continue
+		}
+		for a, v := range st.Args {
+			if prim := t.Steps[t.Source(v)].Prim; prim == program.Number || !v.Same(t.Result(t.Source(v))) || !slices.Equal(v.Shape(), st.Shape) || slices.ContainsFunc(st.Args[:a], v.Same) {
+				continue
+			}
+			next := append(slices.Clone(way), program.Place{Step: t.Of(i).Step, Arg: a})
+			all, ways = append(all, next), append(ways, next)
+		}
+	}
+	return all
+}
+
+// invertible reports whether the operands of a step follow from its result and the other operand.
+func invertible(p program.Prim) bool {
+	switch p {
+	case program.Add, program.Sub, program.Mul, program.Div, program.Neg, program.Round, program.Copy, program.Tanh, program.Exp, program.Log, program.Sqrt, program.Rsqrt:
+		return true
+	}
+	return false
+}
+
+// along is what a value would have to be in an entry, by the steps between it and the result.
+func (s *search) along(o *observed, path []program.Place) (observed, bool) {
+	t := o.e.signed(s.m)
+	if o.e.Few != nil {
+		return observed{}, false
+	}
+	now := *o
+	now.want, now.half = slices.Clone(o.want), slices.Clone(o.half)
+	for i := range now.half { // what is computed behind the value rounds, too
+		now.half[i] += o.off[i]
+	}
+	for _, at := range path {
+		all := t.Copies(at)
+		if len(all) != 1 {
+			return now, false
+		}
+		st := &t.Steps[all[0]]
+		var other []float64
+		if len(st.Args) == 2 {
+			var ok bool
+			if other, ok = s.valueAt(o.e, st.Args[1-at.Arg]); !ok || len(other) != len(now.want) {
+				return now, false
+			}
+		}
+		for i := range now.want {
+			x := 0.0
+			if other != nil {
+				x = other[i]
+			}
+			now.want[i], now.half[i] = invert(st.Prim, at.Arg, now.want[i], now.half[i], x)
+		}
+		v, ok := s.valueAt(o.e, st.Args[at.Arg])
+		if !ok || len(v) != len(now.want) {
+			return now, false
+		}
+		now.value, now.shape = v, st.Args[at.Arg].Shape()
+	}
+	now.off = make([]float64, len(now.value))
+	if len(now.shape) != len(now.axes) {
+		now.axes = ""
+	}
+	return now, true
+}
+
+// invert is the operand of a step that has a result, y with an error of e, and another operand. An operand that does not follow is NaN.
+func invert(p program.Prim, arg int, y, e, other float64) (x, off float64) {
+	of := func(f func(y float64) float64) (float64, float64) {
+		low, high := f(y-e), f(y+e)
+		return low/2 + high/2, math.Abs(high-low) / 2
+	}
+	switch p {
+	case program.Add:
+		return y - other, e
+	case program.Sub:
+		if arg == 0 {
+			return y + other, e
+		}
+		return other - y, e
+	case program.Mul:
+		return y / other, e / math.Abs(other)
+	case program.Div:
+		if arg == 0 {
+			return y * other, e * math.Abs(other)
+		}
+		return of(func(y float64) float64 { return other / y })
+	case program.Neg:
+		return -y, e
+	case program.Tanh:
+		return of(math.Atanh)
+	case program.Exp:
+		return of(math.Log)
+	case program.Log:
+		return of(math.Exp)
+	case program.Sqrt:
+		return of(func(y float64) float64 { return y * y })
+	case program.Rsqrt:
+		return of(func(y float64) float64 { return 1 / (y * y) })
+	}
+	return y, e // it hands on what it reads
+}
