@@ -69,6 +69,8 @@ func TestFaultsInTransformersAreNamed(t *testing.T) {
 				text = found.Text()
 			case found != nil && found.Stopped:
 				text += ", stopped"
+			case found != nil && found.Description != nil:
+				text += ": " + found.Description.String()
 			}
 			lines = append(lines, fmt.Sprintf("%s/%s %s: %s", f.Name, f.DType, role, text))
 			t.Logf("%s (%v)", lines[len(lines)-1], time.Since(start).Round(time.Millisecond))
