@@ -66,7 +66,10 @@ func (s *search) describe() (*Description, error) {
 			best = d
 		}
 	}
-	return best, nil
+	if best != nil {
+		return best, nil
+	}
+	return s.operand(results)
 }
 
 // results are the results of the entries, the small ones first, up to [mostDescribed] elements.

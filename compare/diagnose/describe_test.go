@@ -2,9 +2,14 @@ package diagnose_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // What has no name is described: by one number, by numbers along an axis, those of a weight, or by its zeros. What is right by itself is not.
@@ -47,6 +52,87 @@ func TestDescriptions(t *testing.T) {
 			t.Errorf("%s is described: %s", c.name, f.Description)
 		case c.want != "" && (f.Description == nil || !strings.HasPrefix(f.Description.String(), c.want)):
 			t.Errorf("%s: %v, want %q", c.name, f.Description, c.want)
+		}
+	}
+}
+
+// matrix is a matrix in memory, row by row.
+type matrix [][]float64
+
+func (w matrix) Size() (rows, cols int) { return len(w), len(w[0]) }
+
+func (w matrix) Row(dst []float64, i int) error { copy(dst, w[i]); return nil }
+
+// A product with a matrix that has more rows than columns has an operand that follows from its result: where one gives the result the operand is wrong, and where none does the
+// rest is.
+func TestDescriptionsOfProducts(t *testing.T) {
+	const name, width, rows = "layers.0.mlp.gate_proj", 16, 40
+	w := make(matrix, rows)
+	for r := range w {
+		for c := range width {
+			w[r] = append(w[r], float64(float32(math.Sin(float64(17*r*r+5*c*c*r+3*c+1)))))
+		}
+	}
+	product := func(x []float64, w matrix) (y []float64) {
+		for at := 0; at < len(x); at += width {
+			for _, row := range w {
+				sum := 0.0
+				for c, v := range row {
+					sum += v * x[at+c]
+				}
+				y = append(y, float64(float32(sum)))
+			}
+		}
+		return y
+	}
+	for _, c := range []struct {
+		name  string
+		wrong func(x []float64) []float64
+		want  string
+	}{
+		{"a factor a channel of the operand", func(x []float64) []float64 {
+			for i := range x {
+				x[i] = float64(float32(x[i] * (1.1 + math.Sin(float64(3*(i%width)))/7)))
+			}
+			return product(x, w)
+		}, "each channel of layers.*.post_attention_layernorm has a factor of its own, the same for each token: 1.1"},
+		{"another operand", func(x []float64) []float64 {
+			for i := range x {
+				x[i] = float64(float32(x[i] + math.Sin(float64(i*i))))
+			}
+			return product(x, w)
+		}, "another layers.*.post_attention_layernorm gives the elements"},
+		{"another matrix", func(x []float64) []float64 {
+			other := make(matrix, rows)
+			for r := range w {
+				for k, v := range w[r] {
+					other[r] = append(other[r], v+math.Sin(float64(r*r+3*k))/4)
+				}
+			}
+			return product(x, other)
+		}, "no operand of the product gives the elements: layers.*.mlp.gate_proj.weight is wrong"},
+	} {
+		m := model(t)
+		at := m.List.Index(name)
+		entry := &m.List.Entries[at]
+		x, err := m.Read(order.Node{Entry: m.List.Index(entry.Inputs[0].Name)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &diagnose.Entry{Node: order.Node{Entry: at}, Weights: entry.Weights, Inputs: []order.Node{{Entry: m.List.Index(entry.Inputs[0].Name)}}, Items: []*int{nil}}
+		e.Call = program.Call{Arith: program.Arith{DType: hooks.F32, Emulated: true, Bounds: true}, In: []program.Value{x}, W: []program.Rows{w}, Shape: []int{1, tokens, rows}}
+		if e.Program, err = program.Of(entry.Op, func(o program.Op) string { return o.Kind() }, 0, e.Call.Shape, [][]int{x.Shape}, [][2]int{{rows, width}}); err != nil {
+			t.Fatal(err)
+		}
+		h := &honest{e: e, y: c.wrong(slices.Clone(x.Data))}
+		e.Judge = h
+		right, err := e.Program.Eval(e.Call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Left, _ = h.Leaves(right, len(h.y))
+		if f := named(t, m, e); f.Named() || f.Description == nil || !strings.HasPrefix(f.Description.String(), c.want) {
+			t.Errorf("%s: %q, %v, want %q", c.name, f.What, f.Description, c.want)
 		}
 	}
 }

@@ -1,0 +1,211 @@
+package diagnose
+
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+const (
+	mostOperand  = 768  // columns of a matrix whose operand is asked for
+	tall         = 1.5  // rows of the matrix for each of its columns, at least: with fewer any result has an operand
+	rowsOfSquare = 4    // rows for each column that the operand is solved from
+	mostSpread   = 1e4  // of the matrix: the largest of its pivots for each unit of the smallest
+	operandSlack = 4    // units of its error that a solved operand may be off by
+	mostAlike    = 0.75 // of the elements that the right operand may give within the same error: where it gives more, any operand near it does as well
+)
+
+// operand describes entries that are products with a matrix which has more rows than columns: by the operand with which the product would be the trace's tensor, or by that
+// there is none, which leaves the matrix and the result to be wrong. It is nil for other entries.
+func (s *search) operand(results []observed) (*Description, error) {
+	t := s.first.signed(s.m)
+	end := &t.Steps[t.Source(t.Out)]
+	if end.Prim != program.Affine || t.Steps[t.Source(end.Args[1])].Prim != program.Matrix || results[0].e.Few != nil {
+		return nil, nil
+	}
+	of := s.value(s.first, end.Args[0])
+	whole := Description{Kind: "described.operand", Of: of}
+	var all []observed
+	for n := range results {
+		o, d, err := s.operandOf(&results[n])
+		if o == nil || err != nil {
+			return nil, err
+		}
+		whole.Explained, whole.Elements = whole.Explained+d.Explained, whole.Elements+d.Elements
+		all = append(all, *o)
+	}
+	share := float64(whole.Explained) / float64(whole.Elements)
+	switch {
+	case share < 1-leastShare:
+		whole.Kind, whole.Of = "described.no-operand", weightTerm(s.first.Weights[t.Steps[t.Source(end.Args[1])].Index].Name)
+		return &whole, nil
+	case share < leastShare:
+		return nil, nil
+	}
+	if d := s.byAxes(all, of); d != nil {
+		return d, s.err
+	}
+	return &whole, s.err
+}
+
+// operandOf solves the operand of an entry, token by token, by least squares. The description counts the elements that the operand gives. The operand is nil where the matrix does not
+// tell it.
+func (s *search) operandOf(o *observed) (*observed, *Description, error) {
+	e := o.e
+	end := &e.Program.Steps[e.Program.Source(e.Program.Out)]
+	if end.Prim != program.Affine {
+		return nil, nil, nil
+	}
+	w := e.Call.W[e.Program.Steps[e.Program.Source(end.Args[1])].Index]
+	rows, cols := w.Size()
+	x, ok := s.valueAt(e, end.Args[0])
+	if !ok || cols > mostOperand || float64(rows) < tall*float64(cols) || len(x)%cols != 0 || len(x)/cols*rows != len(o.want) {
+		return nil, nil, s.err
+	}
+	bias := make([]float64, rows)
+	if len(end.Args) > 2 {
+		b, ok := s.valueAt(e, end.Args[2])
+		if !ok || len(b) < rows {
+			return nil, nil, s.err
+		}
+		copy(bias, b)
+	}
+	each := max(rows/(rowsOfSquare*cols), 1)
+	square, err := newSquare(w, each)
+	s.m.work += rows / each * cols * cols / 8
+	if square == nil || err != nil {
+		return nil, nil, err
+	}
+	alike := 0
+	for i, y := range o.want {
+		if math.Abs(o.value[i]-y) <= off(o, i) {
+			alike++
+		}
+	}
+	if float64(alike) > mostAlike*float64(len(o.want)) {
+		return nil, nil, nil
+	}
+	tokens := len(x) / cols
+	got := observed{value: x, off: make([]float64, len(x)), want: make([]float64, len(x)), half: make([]float64, len(x)), shape: []int{tokens, cols}, axes: "tc", e: e}
+	for token := range tokens {
+		y, size := make([]float64, rows), 0.0
+		for r := range y {
+			i := token*rows + r
+			y[r] = o.want[i] - bias[r]
+			size += (o.half[i] + o.off[i]) * (o.half[i] + o.off[i]) / float64(rows)
+		}
+		if err := square.solve(w, y, got.want[token*cols:][:cols]); err != nil {
+			return nil, nil, err
+		}
+		for c := range cols {
+			got.half[token*cols+c] = operandSlack * math.Sqrt(size) * square.error[c]
+		}
+	}
+	d := &Description{Elements: len(o.want)}
+	row := make([]float64, cols)
+	for r := range rows {
+		if err := w.Row(row, r); err != nil {
+			return nil, nil, err
+		}
+		for token := range tokens {
+			i, sum, size := token*rows+r, bias[r], 0.0
+			for c, v := range row {
+				p := v * got.want[token*cols+c]
+				sum, size = sum+p, size+math.Abs(v)*got.half[token*cols+c]
+			}
+			if math.Abs(sum-o.want[i]) <= off(o, i)+size {
+				d.Explained++
+			}
+		}
+	}
+	return &got, d, nil
+}
+
+// square is the Cholesky factor of WᵀW, of some rows of a matrix.
+type square struct {
+	n, each int
+	factor  []float64 // lower triangle, row by row
+	error   []float64 // by column: what an error of 1 in each row does to the operand
+}
+
+// newSquare is nil for a matrix that tells its operand badly. Each is every how many rows are taken.
+func newSquare(w program.Rows, each int) (*square, error) {
+	rows, n := w.Size()
+	q := &square{n, each, make([]float64, n*n), make([]float64, n)}
+	row := make([]float64, n)
+	for r := 0; r < rows; r += each {
+		if err := w.Row(row, r); err != nil {
+			return nil, err
+		}
+		for i, v := range row {
+			if v != 0 {
+				for j, u := range row[:i+1] {
+					q.factor[i*n+j] += v * u
+				}
+			}
+		}
+	}
+	low, high := math.Inf(1), 0.0
+	for i := range n {
+		for j := range i + 1 {
+			sum := q.factor[i*n+j]
+			for k := range j {
+				sum -= q.factor[i*n+k] * q.factor[j*n+k]
+			}
+			if i == j {
+				if !(sum > 0) {
+					return nil, nil
+				}
+				d := math.Sqrt(sum)
+				q.factor[i*n+i], low, high = d, min(low, d), max(high, d)
+				continue
+			}
+			q.factor[i*n+j] = sum / q.factor[j*n+j]
+		}
+	}
+	if high > mostSpread*low {
+		return nil, nil
+	}
+	unit := make([]float64, n)
+	for c := range n {
+		clear(unit)
+		unit[c] = 1
+		q.halfway(unit)
+		for _, v := range unit { // the diagonal of the inverse
+			q.error[c] += v * v
+		}
+		q.error[c] = math.Sqrt(q.error[c])
+	}
+	return q, nil
+}
+
+// halfway solves with the factor, in place.
+func (q *square) halfway(x []float64) {
+	for i := range q.n {
+		for k := range i {
+			x[i] -= q.factor[i*q.n+k] * x[k]
+		}
+		x[i] /= q.factor[i*q.n+i]
+	}
+}
+
+// solve is the operand of a result, one token.
+func (q *square) solve(w program.Rows, y, x []float64) error {
+	row := make([]float64, q.n)
+	for r := 0; r < len(y); r += q.each {
+		if err := w.Row(row, r); err != nil {
+			return err
+		}
+		for c, v := range row {
+			x[c] += v * y[r]
+		}
+	}
+	q.halfway(x)
+	for i := q.n - 1; i >= 0; i-- {
+		for k := i + 1; k < q.n; k++ {
+			x[i] -= q.factor[k*q.n+i] * x[k]
+		}
+		x[i] /= q.factor[i*q.n+i]
+	}
+	return nil
+}
