@@ -9,6 +9,8 @@ func descriptionRows() []Row {
 		{Kind: "described.factors", Words: "each {by} of {of} has a factor of its own[, the same for each {same}]: {values}[; these are the numbers of {like}]"},
 		{Kind: "described.addend", Words: "{values} is added to {of}[ ({called})]"},
 		{Kind: "described.addends", Words: "each {by} of {of} has a number of its own added[, the same for each {same}]: {values}[; these are the numbers of {like}]"},
+		{Kind: "described.grid", Words: "{of} has values that are whole multiples of {values}: it is kept in few bits"},
+		{Kind: "described.grids", Words: "each {by} of {of} has values that are whole multiples of a step of its own: {values}: it is kept in few bits"},
 		{Kind: "described.operand", Words: "another {of} gives the elements: what the product reads is wrong, not its weight, nor what is done to the result"},
 		{Kind: "described.no-operand", Words: "no operand of the product gives the elements: {of} is wrong, or what is done to the result"},
 		{Kind: "described.zeros", Words: "{explained} of {elements} wrong elements of {of} are 0"},

@@ -56,6 +56,9 @@ func (s *search) describe() (*Description, error) {
 	if d := zeroedResults(results); d != nil {
 		return d, nil
 	}
+	if d := s.onGrid(results, theResult); d != nil {
+		return d, nil
+	}
 	best := s.byAxes(results, theResult)
 	for _, inner := range s.required(results) {
 		d := s.byAxes(inner.all, inner.of)

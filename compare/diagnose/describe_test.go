@@ -27,6 +27,12 @@ func TestDescriptions(t *testing.T) {
 		{"a factor a channel", func(y []float64, i int) float64 { _, k := at(i); return rounded(y[i] * own(k)) }, "each channel of the result has a factor of its own, the same for each token and layer: 1.1"},
 		{"a term a channel", func(y []float64, i int) float64 { _, k := at(i); return rounded(y[i] + own(k)) }, "each channel of the result has a number of its own added, the same for each token and layer: 1.1"},
 		{"a factor a token", func(y []float64, i int) float64 { k, _ := at(i); return rounded(y[i] * own(k)) }, "each token of the result has a factor of its own, the same for each channel and layer: 1.1, 1.12016, 1.06"},
+		{"multiples of a step", func(y []float64, i int) float64 { return rounded(math.Floor(y[i]/0.0371+0.3) * 0.0371) }, "the result has values that are whole multiples of 0.0371: it is kept in few bits"},
+		{"multiples of a step a token", func(y []float64, i int) float64 {
+			k, _ := at(i)
+			step := rounded(0.0371 * own(k))
+			return rounded(math.Floor(y[i]/step+0.3) * step)
+		}, "each token of the result has values that are whole multiples of a step of its own: 0.04"},
 		{"noise", func(y []float64, i int) float64 { return rounded(y[i] * (1 + math.Sin(float64(i*i))/3)) }, ""},
 		{"a part of it is 0", func(y []float64, i int) float64 {
 			if math.Sin(float64(i*i)) > 0 {

@@ -1,0 +1,113 @@
+package diagnose
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	mostSteps    = 255 // of a grid: what 8 bits count
+	leastOnGrid  = 16  // elements of a group that tell a grid
+	leastApart   = 4   // different multiples of a step in each group
+	mostByChance = 0.5 // of the right values that may lie on the grid of the wrong ones
+)
+
+// onGrid describes values that are whole multiples of a step, as numbers that were kept in few bits: of one step, or of one for each index of an axis. It is nil where
+// the right values lie on the same grid.
+func (s *search) onGrid(all []observed, of Term) *Description {
+	axes := s.axesIn(all)
+	for _, set := range append([][]int{nil}, single(len(axes))...) {
+		groups := map[int]*grid{}
+		total := 0
+		for n := range all {
+			o := &all[n]
+			for i := range o.want {
+				key := 0
+				for _, a := range set {
+					key = axes[a].index(o, i)
+				}
+				if groups[key] == nil {
+					groups[key] = &grid{}
+				}
+				groups[key].add(o, i)
+				total++
+			}
+		}
+		d := &Description{Kind: "described.grid", Of: of, Explained: total, Elements: total, Numbers: len(groups)}
+		var keys []int
+		for key := range groups {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		for _, key := range keys {
+			step, ok := groups[key].step()
+			if !ok {
+				d = nil
+				break
+			}
+			if len(d.Values) < mostValues {
+				d.Values = append(d.Values, step)
+			}
+		}
+		if d == nil {
+			continue
+		}
+		if len(set) > 0 {
+			d.Kind, d.By = "described.grids", axes[set[0]].counts
+		}
+		return d
+	}
+	return nil
+}
+
+// single are sets of one of n axes.
+func single(n int) (all [][]int) {
+	for a := range n {
+		all = append(all, []int{a})
+	}
+	return all
+}
+
+// grid are the sizes of some values that should be others.
+type grid struct {
+	want, right, off []float64
+}
+
+func (g *grid) add(o *observed, i int) {
+	g.want, g.right, g.off = append(g.want, math.Abs(o.want[i])), append(g.right, math.Abs(o.value[i])), append(g.off, o.half[i])
+}
+
+// step is the largest step of which all values are whole multiples, a few of them different ones; ok is false where there is none, and where the right values are multiples of it as
+// well.
+func (g *grid) step() (step float64, ok bool) {
+	sorted := slices.Clone(g.want)
+	slices.Sort(sorted)
+	most, least := sorted[len(sorted)-1], math.Inf(1)
+	for k, x := range sorted {
+		before := 0.0
+		if k > 0 {
+			before = sorted[k-1]
+		}
+		if gap := x - before; gap > most/(2*mostSteps) {
+			least = min(least, gap)
+		}
+	}
+	if len(sorted) < leastOnGrid || math.IsInf(least, 1) || most/least > mostSteps {
+		return 0, false
+	}
+	step = most / math.Round(most/least) // the largest value says it most exactly
+	multiples := map[float64]bool{}
+	chance := 0
+	for k, x := range g.want {
+		slack := 2*g.off[k]*(1+x/most) + 0x1p-20*x
+		n := math.Round(x / step)
+		if !(math.Abs(x-n*step) <= slack) || slack > step/8 {
+			return 0, false
+		}
+		multiples[n] = true
+		if math.Abs(g.right[k]-math.Round(g.right[k]/step)*step) <= slack {
+			chance++
+		}
+	}
+	return step, len(multiples) >= leastApart && float64(chance) <= mostByChance*float64(len(g.want))
+}
