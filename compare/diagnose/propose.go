@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -32,7 +33,7 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 		h.at = d.At[0]
 	}
 	if row := catalogue()[m.Kind]; row != nil {
-		h.class, h.weak, h.exact = row.Class, row.Weak, row.Exact
+		h.class, h.weak, h.exact = row.Class, row.Weak || row.WeakIf != nil && row.WeakIf(m), row.Exact
 		if row.Alike != nil {
 			h.of = row.Alike(m)
 		}
@@ -46,8 +47,18 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 // name is a mistake in words, with the fields of the configuration that have its numbers.
 func (s *search) name(m Mistake) Name {
 	n := m.name()
-	if row := catalogue()[m.Kind]; row != nil && row.Field != "" && m.Right.Has {
+	row := catalogue()[m.Kind]
+	if row == nil || row.Field == "" {
+		return n
+	}
+	switch {
+	case m.Right.Has && row.Field == AName:
+		n.Fields = slices.DeleteFunc(s.having(m.Right.Value), func(f Field) bool { return field(f.Name) != m.Of.Name })
+	case m.Right.Has:
 		n.Fields = s.fields(m.Right.Value, row.Field)
+	}
+	if m.Called != "" {
+		n.Equal = slices.DeleteFunc(s.having(m.X.Value), func(f Field) bool { return !slices.Contains(fieldNames(m.Called), f.Name) })
 	}
 	return n
 }
