@@ -34,7 +34,10 @@ type Row struct {
 	Weak bool
 	// Exact is set for a kind of which every bit is that of a tensor, or 0. One row is enough to show it, since no number was fitted to it.
 	Exact bool
-	// Field is what the right number of a mistake is, for the fields of the configuration that have the number; empty where they are not said.
+	// WeakIf reports whether a mistake is weak where not all of the kind are; it may be nil.
+	WeakIf func(m Mistake) bool
+	// Field is what the right number of a mistake is, for the fields of the configuration that have the number; empty where they are not said. It is AName where the
+	// field is called as [Mistake.Of].
 	Field TermKind
 	// Alike is the same text for mistakes that differ in roundings alone: one name stands for all of them. It is nil where the mistakes have one key.
 	Alike func(m Mistake) string

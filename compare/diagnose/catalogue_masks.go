@@ -84,14 +84,8 @@ func maskRows() []Row {
 		{Kind: "vector.added", Words: "{of} is added to {by}", Pages: vectorPages},
 		{Kind: "order.product-last", Words: "the product with {of} is taken of the result, behind the rest, not before it", Pages: productPages, Apply: productLast, Class: program.Order},
 
-		// Heads, positions and ids.
+		// Heads and ids.
 		{Kind: "heads.tiled", Words: "the heads of keys and values are tiled, not repeated: query head h reads head h mod n, not h / n", Pages: tiledPages, Apply: tiledAttention, Class: program.Known},
-		{Kind: "position.first-at", Words: "positions are {+n}: the first is at {n}", Pages: pagesOf("shifted-positions", tables, "position-offset", rotated)},
-		{Kind: "position.behind-pass", Words: "positions are {+n}: behind where they should be", Pages: passOffsetPages},
-		{Kind: "position.all-zero", Words: "every position is 0", Pages: zeroPositions},
-		{Kind: "position.from-zero", Words: "positions of a pass count from 0: those of the tokens before are missing", Pages: pagesOf("positions-of-decode-steps", tables, "position-offset", rotated)},
-		{Kind: "position.advanced", Words: "positions are advanced by the tokens of the pass: the offset is that after it", Pages: pagesOf("position-offset", rotated)},
-		{Kind: "position.multiplied", Words: "positions are multiplied by {by}", Pages: pagesOf("position-offset", rotated, "attention-scale", scored, "logit-scale", heads)},
 		{Kind: "ids.row-after", Words: "each id takes the row after its own", Pages: idPages},
 		{Kind: "ids.row-before", Words: "each id takes the row before its own", Pages: idPages},
 		{Kind: "ids.last-row", Words: "ids beyond the table take its last row", Pages: idPages},
@@ -99,7 +93,7 @@ func maskRows() []Row {
 	}
 }
 
-// Pages of several kinds of mistakes in masks, softmaxes and positions.
+// Pages of several kinds of mistakes in masks and softmaxes.
 var (
 	windowElsewhere  = pagesOf("window-size", masks, "window-on-the-wrong-layers", attendedTo)
 	leftOutElsewhere = pagesOf("missing-rotation", rotated, "missing-norm", norms, "missing-residual", stream, "logit-soft-cap", "^logits$")
@@ -136,14 +130,4 @@ var (
 		maskNamePages,
 		[]Page{{Anchor: "order-of-norm-and-residual", Roles: "layernorm$"}, {Anchor: "source-of-the-residual", Roles: stream}},
 	)
-
-	passOffsetPages = slices.Concat(
-		[]Page{{Anchor: "positions-of-decode-steps", Roles: tables, If: func(m Mistake) bool { return m.N == -1 }}},
-		pagesOf("shifted-positions", tables, "position-offset", rotated),
-	)
-	zeroPositions = slices.Concat([]Page{
-		{Anchor: "positions-of-decode-steps", Roles: tables},
-		{Anchor: "stale-cache-slot", Roles: caches},
-		{Anchor: "branch-of-zeros", If: func(m Mistake) bool { return !m.Tokens.Some }},
-	})
 )

@@ -27,6 +27,8 @@ type Entry struct {
 	begun  bool   // its values were kept before
 	worked int    // the work of its own values, and of hypotheses before its values were dropped
 	tokens []bool // those that have something left; see leftTokens
+	// What is known of the constants that positions are multiplied by.
+	frequencies []*frequencies
 }
 
 // Few are a few tokens of an entry: a hypothesis that does not give them is refused before all tokens are computed.

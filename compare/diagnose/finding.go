@@ -66,7 +66,7 @@ type Finding struct {
 	Stopped   bool     `json:"stopped,omitempty"`        // the search came to its end before its last edit
 	// Description is how the entries differ, where no edit gives all elements and something simple is true of the difference.
 	Description *Description `json:"description,omitempty"`
-	Times     int      `json:"times,omitempty"`          // how often the search had the work that it has where nothing is asked for; 0 for once
+	Times       int          `json:"times,omitempty"` // how often the search had the work that it has where nothing is asked for; 0 for once
 	// Page is where the mistake is explained, with its fix; empty where it is not one of those.
 	Page string `json:"page,omitempty"`
 

@@ -1,18 +1,85 @@
 package diagnose
 
 import (
+	"encoding/json"
+	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
-	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// geometric is whether a vector is s·b^(−j/n), with its base b.
+// frequencies is what is known of the n constants that positions are multiplied by. Pure frequencies are scale·base^(−j/n). If the model rotates a part of the head,
+// they are 0 from the index `turns` on. Frequencies that a model scales by different numbers are not pure: base is then the base before the scaling, or 0 if the
+// base is not known, and scale is 1.
+type frequencies struct {
+	values      []float64
+	base, scale float64
+	pure        bool
+	turns       int
+	// op is the operation of the order that makes the frequencies, made has its settings, and in and size are the shapes of its input and result. If no operation
+	// makes them, made is nil.
+	op       program.Op
+	made     map[string]any
+	in, size []int
+}
+
+// frequenciesIn returns the first frequencies of an entry's own program, or nil.
+func frequenciesIn(s *subject, e *Entry) *frequencies {
+	all := e.Program.Turning()
+	if len(all) == 0 {
+		return nil
+	}
+	return frequenciesOf(s, e, e.Program.Steps[all[0]].Values)
+}
+
+// frequenciesOf returns what is known of constants in the program of an entry.
+func frequenciesOf(s *subject, e *Entry, values []float64) *frequencies {
+	for _, f := range e.frequencies {
+		if slices.Equal(f.values, values) {
+			return f
+		}
+	}
+	f := &frequencies{values: slices.Clone(values), turns: len(values)}
+	f.find(s, e.Node.Pass)
+	if k := slices.Index(values, 0); k > 1 && !slices.ContainsFunc(values[k:], func(x float64) bool { return x != 0 }) {
+		f.turns = k
+	}
+	if f.base, f.scale, f.pure = geometric(values[:f.turns]); f.pure {
+		f.base = math.Pow(f.base, float64(len(values))/float64(f.turns))
+		for _, n := range s.numbers { // as the configuration has it
+			if n.plain && math.Abs(n.value/f.base-1) < 1e-4 {
+				f.base = n.value
+			}
+		}
+	} else {
+		f.turns, f.scale, f.base = len(values), 1, f.setting("theta")
+		for _, b := range bigNumbers(s, usualBases...) {
+			if f.base == 0 && f.keep(b) {
+				f.base = b
+			}
+		}
+	}
+	e.frequencies = append(e.frequencies, f)
+	return f
+}
+
+// usualBases are those of published models.
+var usualBases = []float64{1e4, 1e6, 5e5, 1e5, 1e7, 1e3, 1e2, 10}
+
+// bigNumbers lists the fields' numbers above 1 of the configuration, then other numbers.
+func bigNumbers(s *subject, others ...float64) (all []float64) {
+	for _, n := range s.numbers {
+		if n.plain && n.value > 1 {
+			all = append(all, n.value)
+		}
+	}
+	return append(all, others...)
+}
+
+// geometric reports whether a vector is scale·base^(−j/n).
 func geometric(v []float64) (base, scale float64, ok bool) {
 	n := len(v)
 	if n < 2 || v[0] <= 0 || v[n-1] <= 0 {
@@ -27,18 +94,109 @@ func geometric(v []float64) (base, scale float64, ok bool) {
 	return base, v[0], true
 }
 
-// powersOf are scale·base^(−j/n), as transformers computes them.
-func powersOf(v []float64, base, scale float64) []float64 {
+// powersOf are n frequencies scale·base^(−j/n), as transformers computes them.
+func powersOf(n int, base, scale float64) []float64 {
+	v := make([]float64, n)
 	for j := range v {
-		v[j] = float64(float32(scale / float64(float32(math.Pow(base, float64(j)/float64(len(v)))))))
+		v[j] = float64(float32(scale / float64(float32(math.Pow(base, float64(j)/float64(n))))))
 	}
 	return v
 }
 
-// powers are scale·base^(−j/n) where the frequencies are not 0.
-func (r *rotary) powers(v []float64, base, scale float64) []float64 {
-	clear(powersOf(v, base, scale)[r.turns:])
+// powers returns the frequencies of another base and scale for the same part of the head.
+func (f *frequencies) powers(base, scale float64) []float64 {
+	v := powersOf(len(f.values), base, scale)
+	clear(v[f.turns:])
 	return v
+}
+
+// each returns the frequencies after a change of each that is not 0, in float32.
+func (f *frequencies) each(change func(x float64) float64) []float64 {
+	v := slices.Clone(f.values)
+	for j, x := range v {
+		if x != 0 {
+			v[j] = float64(float32(change(x)))
+		}
+	}
+	return v
+}
+
+// keep reports whether some frequencies are those of a base without a scaling. The first is 1 for every base.
+func (f *frequencies) keep(base float64) bool {
+	own := powersOf(len(f.values), base, 1)
+	for j := 1; j < len(own); j++ {
+		if math.Abs(f.values[j]/own[j]-1) < 1e-6 {
+			return true
+		}
+	}
+	return false
+}
+
+// least returns the smallest factor of the scaling. It is not ok unless some frequencies are scaled down and the first is not scaled.
+func (f *frequencies) least() (least float64, ok bool) {
+	least = 1
+	for j, whole := range powersOf(len(f.values), f.base, 1) {
+		ratio := f.values[j] / whole
+		if !(ratio > 0 && ratio < 1+1e-6) || j == 0 && ratio < 1-1e-6 {
+			return 0, false
+		}
+		least = min(least, ratio)
+	}
+	return least, !f.pure && least <= 0.99
+}
+
+// find looks for the operation of the order that makes the frequencies.
+func (f *frequencies) find(s *subject, pass int) {
+	for k := range s.m.List.Entries {
+		e := &s.m.List.Entries[k]
+		if e.Op == nil || len(e.Inputs) != 1 || len(e.Weights) > 0 {
+			continue
+		}
+		f.op, f.in, f.size = e.Op, s.shapeOf(e.Inputs[0], pass), e.Size(s.m.Passes[pass], s.m.List.Config.SlidingWindow)
+		if slices.Equal(f.madeBy(e.Op), f.values) {
+			if data, err := json.Marshal(e.Op); err == nil && json.Unmarshal(data, &f.made) == nil {
+				return
+			}
+		}
+	}
+}
+
+// madeBy returns the constants of an operation that positions are multiplied by, or nil.
+func (f *frequencies) madeBy(o program.Op) []float64 {
+	b := program.NewBuilder()
+	p, err := b.Program(b.Apply(o, "", f.size, []program.Var{b.Input(0, f.in)}, nil))
+	if err != nil {
+		return nil
+	}
+	all := p.Turning()
+	if len(all) == 0 {
+		return nil
+	}
+	return p.Steps[all[0]].Values
+}
+
+// with returns the frequencies that the operation makes if some settings are others, or nil.
+func (f *frequencies) with(settings map[string]any) []float64 {
+	if f.made == nil {
+		return nil
+	}
+	all := maps.Clone(f.made)
+	maps.Copy(all, settings)
+	data, err := json.Marshal(all)
+	if err != nil {
+		return nil
+	}
+	o := reflect.New(reflect.TypeOf(f.op))
+	if json.Unmarshal(data, o.Interface()) != nil { // no whole number
+		return nil
+	}
+	return f.madeBy(o.Elem().Interface().(program.Op))
+}
+
+// setting returns a number of the operation that makes the frequencies, or 0.
+func (f *frequencies) setting(name string) float64 {
+	x, _ := f.made[name].(float64)
+	return x
 }
 
 // round6 is a number with six digits: bases are whole numbers, and are known to about that.
@@ -48,217 +206,4 @@ func round6(x float64) float64 {
 		return x
 	}
 	return v
-}
-
-const frequencySite = "inv_freq"
-
-// rotary is what is known of the frequencies that positions are multiplied by: scale·base^(−j/n) where pure, of which only the first
-// `turns` are not 0 where a part of the head alone is rotated.
-type rotary struct {
-	*search
-	values      []float64
-	base, scale float64
-	pure        bool
-	turns       int
-
-	entry *order.Entry   // whose operation makes the frequencies; nil where there is none
-	made  map[string]any // with these settings
-}
-
-// frequencies tries other bases, with the scaling and without, other scalings, and rounded frequencies.
-func (s *search) frequencies() error {
-	all := s.first.Program.Turning()
-	if len(all) == 0 {
-		return nil
-	}
-	r := &rotary{search: s, values: s.first.Program.Steps[all[0]].Values}
-	r.base, r.scale, r.pure = geometric(r.values)
-	r.turns = len(r.values)
-	if k := slices.Index(r.values, 0); k > 1 && !slices.ContainsFunc(r.values[k:], func(x float64) bool { return x != 0 }) {
-		if base, scale, ok := geometric(r.values[:k]); ok {
-			r.base, r.scale, r.pure, r.turns = math.Pow(base, float64(len(r.values))/float64(k)), scale, true, k
-		}
-	}
-	r.entry, r.made = r.operation()
-	for _, look := range []func() error{r.bases, r.whole, r.blends, r.settings, r.kinds, r.partial, r.turned, r.factors, r.narrowed, r.solvedBase} {
-		if err := look(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// try judges other frequencies.
-func (r *rotary) try(n Name, weak bool, change func(v []float64) []float64) error {
-	n.Site, n.Mistake.Place = frequencySite, frequencySite
-	return r.search.try(hypothesis{
-		class: program.Known, weak: weak, say: func(*Entry) Name { return n },
-		make: func(e *Entry) *program.Edited { return e.Program.Frequencies(change) },
-	})
-}
-
-// thetas are the mistakes of the base that are tried, in this order. X is the base.
-func (r *rotary) thetas() []Mistake {
-	var all []Mistake
-	has := func(b float64) bool {
-		return slices.ContainsFunc(all, func(o Mistake) bool { return math.Abs(o.X.Value/b-1) < 1e-5 })
-	}
-	for _, f := range r.numbers {
-		if f.plain && f.value > 1 && !has(f.value) {
-			all = append(all, otherBase(f.value))
-		}
-	}
-	for _, f := range r.numbers { // linear scaling that is taken for one of theta
-		if b := round6(r.base * f.value); f.plain && f.value > 1 && strings.Contains(f.field, fieldWords[Scaling]) && !has(b) {
-			all = append(all, Mistake{Kind: "rope.theta-scaled", X: some(b)})
-		}
-	}
-	if d := 2 * len(r.values); d > 2 && r.base > 1 {
-		for _, by := range []int{2, 4, 8, 16, 32} {
-			if b := r.base * math.Pow(float64(by), float64(d)/float64(d-2)); !has(b) && !typed(round6(b)) { // 10000 says nothing
-				all = append(all, Mistake{Kind: "rope.theta-ntk", X: some(b), N: by})
-			}
-		}
-		c := r.m.List.Config
-		for _, size := range []int{c.HiddenSize / max(c.NumHeads, 1), c.HeadDim, d / 2, 2 * d, c.HiddenSize} {
-			if b := math.Pow(r.base, float64(d)/float64(max(size, 1))); size > 0 && size != d && !math.IsInf(b, 0) && !has(b) && !typed(round6(b)) {
-				all = append(all, Mistake{Kind: "rope.theta-of-head", X: some(b), N: size, M: d})
-			}
-		}
-	}
-	for _, b := range []float64{1e4, 1e6, 5e5, 1e5, 1e7, 1e3, 1e2, 10, 2 * r.base, 4 * r.base, 8 * r.base, r.base / 2, r.base / 4, r.base / 8} {
-		if b = round6(b); b > 1 && !has(b) {
-			all = append(all, otherBase(b))
-		}
-	}
-	return all
-}
-
-// otherBase is the mistake of a wrong base, if only its value is known.
-func otherBase(x float64) Mistake { return Mistake{Kind: "rope.theta", X: some(x)} }
-
-// bases tries other bases, scaled as they should be and not.
-func (r *rotary) bases() error {
-	scales := []float64{1}
-	if r.pure && r.scale != 1 {
-		scales = append(scales, r.scale)
-	}
-	for _, b := range r.thetas() {
-		for _, by := range scales {
-			n, ok := r.based(b, by)
-			if !ok {
-				continue
-			}
-			if err := r.try(n, false, func(v []float64) []float64 { return r.powers(v, b.X.Value, by) }); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// based is the name of a mistake of the base. The engine then multiplies all frequencies by a number. ok is false if both are right.
-func (r *rotary) based(m Mistake, by float64) (n Name, ok bool) {
-	value := m.X.Value
-	var equal, fields []Field
-	if called := r.called(value, r.base, Theta); called != "" {
-		m = otherBase(value)
-		m.Called = called
-		for _, name := range fieldNames(called) {
-			equal = append(equal, Field{name, value})
-		}
-	}
-	switch {
-	case r.pure && math.Abs(r.base/value-1) < 1e-4:
-		return Mistake{Kind: "rope.factor-left-out", By: literal(1 / r.scale)}.name(), by != r.scale
-	case r.pure:
-		right := r.base
-		for _, f := range r.numbers { // as the configuration has it
-			if f.plain && math.Abs(f.value/r.base-1) < 1e-4 {
-				right = f.value
-			}
-		}
-		m.Right, fields = some(right), r.fields(right, Theta)
-		if by == 1 && r.scale != 1 {
-			m.By = literal(1 / r.scale)
-		}
-	case r.unscaled(value):
-		m, equal = Mistake{Kind: "rope.scaling-left-out"}, nil
-		if right := r.setting("factor"); right > 0 {
-			m.Right, fields = some(right), r.fields(right, Scaling)
-		}
-	default:
-		m.Kind = "rope.theta-unscaled"
-	}
-	n = m.name()
-	n.Equal, n.Fields = equal, fields
-	return n, true
-}
-
-// unscaled reports whether the frequencies are those of a base that some of them keep, and others are scaled.
-func (r *rotary) unscaled(base float64) bool {
-	if base == r.setting("theta") {
-		return true
-	}
-	own := powersOf(slices.Clone(r.values), base, 1)
-	for j := 1; j < len(own); j++ {
-		if math.Abs(r.values[j]/own[j]-1) < 1e-6 {
-			return true
-		}
-	}
-	return false
-}
-
-// scalings are factors by which frequencies are divided.
-func (r *rotary) scalings() []number {
-	var all []number
-	for _, f := range r.numbers {
-		if f.plain && strings.Contains(f.field, "factor") && f.value > 1 {
-			all = append(all, f)
-		}
-	}
-	for _, v := range []float64{2, 4, 8, 16, 32, 64} {
-		if !slices.ContainsFunc(all, func(o number) bool { return o.value == v }) {
-			all = append(all, number{value: v})
-		}
-	}
-	return all
-}
-
-// factors tries all frequencies times a number. A factor of scaling is what frequencies are multiplied by; that another number is the
-// same means nothing.
-func (r *rotary) factors() error {
-	for _, f := range r.others(r.first.signed(r.m), 1, "") {
-		if f.value <= 0 || f.value == 1 || r.scale != 1 && r.pure && math.Abs(f.value*r.scale-1) < 1e-5 { // named above
-			continue
-		}
-		by := f.value
-		m := Mistake{Kind: "rope.frequencies-multiplied", X: some(by)}
-		if r.pure && r.scale != 1 { // they are scaled, and by another number
-			if m.X = some(by * r.scale); same(by*r.scale*r.scale, 1) {
-				m.Kind = "rope.frequencies-multiplied-not-divided"
-			}
-		} else {
-			m.Called = listed(slices.DeleteFunc(fieldNames(f.words), func(w string) bool { return !strings.Contains(w, "factor") }))
-		}
-		if err := r.scaledBy(m, by, m.Called == ""); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// narrowed tries frequencies that were rounded.
-func (r *rotary) narrowed() error {
-	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
-		if err := r.try(Mistake{Kind: "rope.frequencies-rounded", DType: d}.name(), false, func(v []float64) []float64 {
-			for j := range v {
-				v[j] = floats.Round(d, v[j])
-			}
-			return v
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

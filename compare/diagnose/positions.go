@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -9,30 +10,60 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// mostOffset is by how much positions may be off, and the last that all may have.
-const mostOffset = 64
+const (
+	positionsSite = "positions" // the place of mistakes of positions
+	// mostOffset is by how much positions may be off, and the last that all may have.
+	mostOffset = 64
+)
 
-// otherPositions tries angles in a narrower type, positions that are rounded down, that stand still, and that are off by more than a few.
-func (s *search) otherPositions() error {
-	try := func(solved int, m Mistake, change func(frequency, position float64) float64) error {
-		m.Place = positionsSite
-		return s.try(hypothesis{
-			class: program.Known, solved: solved, make: func(e *Entry) *program.Edited { return s.angles(e, change) },
-			say: func(*Entry) Name { return m.name() },
-		})
+// positions yields other positions of the tokens of a pass.
+func positions(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		if len(s.first.Program.Of(program.Angle)) == 0 {
+			return
+		}
+		p, only := onlyPlace(s)
+		var all []Mistake
+		if only {
+			all = otherPlaces(p)
+		}
+		all = append(all, usualPositions(s)...)
+		if !only { // one position shows no rule
+			all = append(all, ruledPositions(s)...)
+		}
+		for _, m := range all {
+			if m.Place = positionsSite; !yield(m) {
+				return
+			}
+		}
 	}
-	product := func(frequency, position float64) float64 {
-		return float64(float32(frequency * float64(float32(position))))
+}
+
+// end is the position after the last of all entries.
+func end(s *search) (tokens int) {
+	for _, e := range s.entries {
+		tokens = max(tokens, s.m.Passes[e.Node.Pass].Past+s.m.Passes[e.Node.Pass].Tokens)
+	}
+	return tokens
+}
+
+// usualPositions lists mistakes that ports often have. Positions are a few off, are all 0, count from 0, or are multiplied. Angles or positions have a narrower
+// type. Positions are rounded down, or begin again at each chunk.
+func usualPositions(s *search) []Mistake {
+	all := []Mistake{
+		{Kind: "position.first-at", N: 1},
+		{Kind: "position.behind-pass", N: -1},
+		{Kind: "position.first-at", N: 2},
+		{Kind: "position.behind-pass", N: -2},
+		{Kind: "position.all-zero"},
+		{Kind: "position.from-zero"},
+		{Kind: "position.advanced"},
+	}
+	for _, k := range []float64{2, 4, 8, 16, 0.5, 0.25, 0.125} {
+		all = append(all, Mistake{Kind: "position.multiplied", By: literal(k)})
 	}
 	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
-		if err := try(0, Mistake{Kind: "rope.angles-rounded", DType: d}, func(f, p float64) float64 {
-			return floats.Round(d, product(f, p))
-		}); err != nil {
-			return err
-		}
-		if err := try(0, Mistake{Kind: "position.rounded", DType: d}, func(f, p float64) float64 { return product(f, floats.Round(d, p)) }); err != nil {
-			return err
-		}
+		all = append(all, Mistake{Kind: "rope.angles-rounded", DType: d}, Mistake{Kind: "position.rounded", DType: d})
 	}
 	by := []float64{2, 4, 8, 16, 32}
 	for _, n := range s.numbers {
@@ -41,117 +72,76 @@ func (s *search) otherPositions() error {
 		}
 	}
 	for _, n := range by {
-		if err := try(0, Mistake{Kind: "position.multiples", By: literal(n)}, func(f, p float64) float64 { return product(f, math.Floor(p/n)*n) }); err != nil {
-			return err
-		}
+		all = append(all, Mistake{Kind: "position.multiples", By: literal(n)})
 	}
-	tokens := 0
-	for _, e := range s.entries {
-		tokens = max(tokens, s.m.Passes[e.Node.Pass].Past+s.m.Passes[e.Node.Pass].Tokens)
-	}
-	for n := 2.0; n < float64(min(tokens, mostOffset)); n++ {
-		if err := try(1, Mistake{Kind: "position.chunks", N: int(n)}, func(f, p float64) float64 { return product(f, math.Mod(p, n)) }); err != nil {
-			return err
-		}
-	}
-	if _, only := s.onlyPlace(); only { // what one position is taken for is no rule for all: [search.otherPlace]
-		return nil
-	}
-	for k := 1.0; k <= mostOffset; k++ {
-		if err := try(1, Mistake{Kind: "position.still", N: int(k)}, func(f, _ float64) float64 { return product(f, k) }); err != nil {
-			return err
-		}
-	}
-	for k := 3.0; k <= mostOffset; k++ {
-		for _, d := range []float64{k, -k} {
-			if err := try(1, Mistake{Kind: "position.offset", N: int(d)}, func(f, p float64) float64 { return product(f, p+d) }); err != nil {
-				return err
-			}
-		}
-	}
-	return s.bentPositions(tokens, try, product)
-}
-
-// bentPositions tries positions that end at one, as those of a table that is too short, that begin later, as behind padding, that are off
-// from one on, and that count down.
-func (s *search) bentPositions(tokens int, try func(solved int, m Mistake, change func(frequency, position float64) float64) error, product func(frequency, position float64) float64) error {
-	last := float64(min(tokens, mostOffset)) - 1
-	for n := last - 1; n > 0; n-- {
-		if err := try(1, Mistake{Kind: "position.last", N: int(n)}, func(f, p float64) float64 { return product(f, min(p, n)) }); err != nil {
-			return err
-		}
-	}
-	for n := 1.0; n < last; n++ {
-		if err := try(1, Mistake{Kind: "position.padding", N: int(n)}, func(f, p float64) float64 { return product(f, max(p-n, 0)) }); err != nil {
-			return err
-		}
-	}
-	for n := 1.0; n <= last; n++ {
-		for _, by := range []float64{1, -1} {
-			if err := try(2, Mistake{Kind: "position.offset-from", N: int(by), M: int(n)}, func(f, p float64) float64 {
-				if p >= n {
-					p += by
-				}
-				return product(f, p)
-			}); err != nil {
-				return err
-			}
-		}
-	}
-	return try(1, Mistake{Kind: "position.reversed"}, func(f, p float64) float64 {
-		return product(f, math.Abs(float64(s.m.Passes[0].Tokens)-1-p))
-	})
-}
-
-// otherPlace tries another position for the only one that the entries have. They cannot tell one that stands still from one that is off,
-// or from one that is multiplied: the name is what they show, before those of the rules that would give the same.
-func (s *search) otherPlace() error {
-	p, only := s.onlyPlace()
-	if !only {
-		return nil
-	}
-	for _, k := range places(p) {
-		m := Mistake{Kind: "position.ahead", Place: positionsSite, For: literal(p), X: some(k), By: literal(k - p)}
-		if k < p {
-			m.Kind, m.By = "position.behind", literal(p-k)
-		}
-		h := hypothesis{class: program.Known, say: func(*Entry) Name { return m.name() }}
-		if math.Abs(k-p) > 2 && k != 0 { // one of many, and not one of those that are usual
-			h.solved = 1
-		}
-		h.make = func(e *Entry) *program.Edited {
-			return s.angles(e, func(f, _ float64) float64 { return float64(float32(f * k)) })
-		}
-		if err := s.try(h); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// places are the positions that are tried in place of another, the nearest first.
-func places(p float64) []float64 {
-	var all []float64
-	for d := 1.0; d <= mostOffset; d++ {
-		all = append(all, p+d)
-		if p >= d {
-			all = append(all, p-d)
-		}
-	}
-	for k := 0.0; k < min(p-mostOffset, mostOffset+1); k++ {
-		all = append(all, k)
+	for n := 2; n < min(end(s), mostOffset); n++ {
+		all = append(all, Mistake{Kind: "position.chunks", N: n})
 	}
 	return all
 }
 
+// ruledPositions lists rules for all positions: they stand still, are off by more than a few, end at one (the table is too short), begin later (tokens are counted
+// as padding), are off from one token on, or count down.
+func ruledPositions(s *search) (all []Mistake) {
+	add := func(kind Kind, n, m int) { all = append(all, Mistake{Kind: kind, N: n, M: m}) }
+	for k := 1; k <= mostOffset; k++ {
+		add("position.still", k, 0)
+	}
+	for k := 3; k <= mostOffset; k++ {
+		add("position.offset", k, 0)
+		add("position.offset", -k, 0)
+	}
+	last := min(end(s), mostOffset) - 1
+	for n := last - 1; n > 0; n-- {
+		add("position.last", n, 0)
+	}
+	for n := 1; n < last; n++ {
+		add("position.padding", n, 0)
+	}
+	for n := 1; n <= last; n++ {
+		add("position.offset-from", 1, n)
+		add("position.offset-from", -1, n)
+	}
+	add("position.reversed", 0, 0)
+	return all
+}
+
+// otherPlaces lists other positions for the only position that the entries have, the nearest first. One position does not show by which rule it is wrong, so that
+// these mistakes come before the rules.
+func otherPlaces(p float64) (all []Mistake) {
+	add := func(k float64) {
+		m := Mistake{Kind: "position.ahead", For: literal(p), X: some(k), By: literal(k - p)}
+		if k < p {
+			m.Kind, m.By = "position.behind", literal(p-k)
+		}
+		all = append(all, m)
+	}
+	for d := 1.0; d <= mostOffset; d++ {
+		if add(p + d); p >= d {
+			add(p - d)
+		}
+	}
+	for k := 0.0; k < min(p-mostOffset, mostOffset+1); k++ {
+		add(k)
+	}
+	return all
+}
+
+// farPlace counts the solved numbers of a mistake of one position: the new position counts unless it is 0 or near the right one.
+func farPlace(m Mistake) int {
+	if math.Abs(m.X.Value-m.For.X) > 2 && m.X.Value != 0 {
+		return 1
+	}
+	return 0
+}
+
 // onlyPlace is the position of the entries where they have one alone, as those of one decode step do.
-func (s *search) onlyPlace() (p float64, only bool) {
+func onlyPlace(s *search) (p float64, only bool) {
 	pass := s.first.Node.Pass
-	all := s.first.Program.Of(program.Angle)
-	if len(all) == 0 || s.m.Passes[pass].Tokens > 1 || slices.ContainsFunc(s.entries, func(e *Entry) bool { return e.Node.Pass != pass }) {
+	if s.m.Passes[pass].Tokens > 1 || slices.ContainsFunc(s.entries, func(e *Entry) bool { return e.Node.Pass != pass }) {
 		return 0, false
 	}
-	for k, i := range all {
+	for k, i := range s.first.Program.Of(program.Angle) {
 		positions, ok := s.valueAt(s.first, s.first.Program.Steps[i].Args[1])
 		if !ok {
 			return 0, false
@@ -165,9 +155,60 @@ func (s *search) onlyPlace() (p float64, only bool) {
 	return p, true
 }
 
-// angles has other angles than the products of frequencies and positions.
-func (s *subject) angles(e *Entry, change func(frequency, position float64) float64) *program.Edited {
-	ed := e.Program.Edit()
+// otherPositions has other positions, which the program computes from the right ones.
+func otherPositions(s *subject, e *Entry, m Mistake) *program.Edited {
+	pass := s.m.Passes[e.Node.Pass]
+	by, plus := 1.0, 0.0
+	switch m.Kind {
+	case "position.all-zero":
+		by = 0
+	case "position.multiplied":
+		by = m.By.X
+	case "position.from-zero":
+		plus = -float64(pass.Past)
+	case "position.advanced":
+		plus = float64(pass.Tokens)
+	default:
+		plus = float64(m.N)
+	}
+	return e.Program.Positions(func(ed *program.Editor, v program.Var) program.Var {
+		if by != 1 {
+			return ed.Mul("", v, ed.Literal(by))
+		}
+		return ed.Add("", v, ed.Literal(plus))
+	})
+}
+
+// positioned is a mistake at one position of a pass, with the number of tokens of the prompt.
+type positioned struct {
+	Mistake
+	p, prompt float64
+}
+
+// positionRules are what positions are taken for.
+var positionRules = map[Kind]func(at positioned) float64{
+	"position.rounded":   func(at positioned) float64 { return floats.Round(at.DType, at.p) },
+	"position.multiples": func(at positioned) float64 { return math.Floor(at.p/at.By.X) * at.By.X },
+	"position.chunks":    func(at positioned) float64 { return math.Mod(at.p, float64(at.N)) },
+	"position.still":     func(at positioned) float64 { return float64(at.N) },
+	"position.offset":    func(at positioned) float64 { return at.p + float64(at.N) },
+	"position.offset-from": func(at positioned) float64 {
+		if at.p >= float64(at.M) {
+			return at.p + float64(at.N)
+		}
+		return at.p
+	},
+	"position.last":       func(at positioned) float64 { return min(at.p, float64(at.N)) },
+	"position.padding":    func(at positioned) float64 { return max(at.p-float64(at.N), 0) },
+	"position.reversed":   func(at positioned) float64 { return math.Abs(at.prompt - 1 - at.p) },
+	"position.ahead":      func(at positioned) float64 { return at.X.Value },
+	"position.behind":     func(at positioned) float64 { return at.X.Value },
+	"rope.angles-rounded": func(at positioned) float64 { return at.p },
+}
+
+// otherAngles has the products of frequencies and of what positions are taken for.
+func otherAngles(s *subject, e *Entry, m Mistake) *program.Edited {
+	ed, rule := e.Program.Edit(), positionRules[m.Kind]
 	all := e.Program.Of(program.Angle)
 	for _, i := range all {
 		st := &e.Program.Steps[i]
@@ -177,9 +218,12 @@ func (s *subject) angles(e *Entry, change func(frequency, position float64) floa
 			return nil
 		}
 		v := program.Value{Shape: st.Shape, Data: make([]float64, len(positions)), Bound: make([]float64, len(positions))}
-		for k := range v.Data {
-			v.Data[k] = change(frequencies[k], positions[k])
-			v.Bound[k] = 3 * 0x1p-24 * math.Abs(v.Data[k]) // as of the primitive
+		for k, p := range positions {
+			angle := float64(float32(frequencies[k] * float64(float32(rule(positioned{m, p, float64(s.m.Passes[0].Tokens)})))))
+			if m.Kind == "rope.angles-rounded" {
+				angle = floats.Round(m.DType, angle)
+			}
+			v.Data[k], v.Bound[k] = angle, 3*0x1p-24*math.Abs(angle) // as of the primitive
 		}
 		ed.Pass(i, ed.Other(v))
 	}

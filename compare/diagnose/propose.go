@@ -53,7 +53,7 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 		h.at, h.number = d.At[0], d.Value
 	}
 	if row := catalogue()[m.Kind]; row != nil && m.Kind != "" {
-		h.class, h.weak, h.exact = row.Class, row.Weak, row.Exact
+		h.class, h.weak, h.exact = row.Class, row.Weak || row.WeakIf != nil && row.WeakIf(m), row.Exact
 		if row.Alike != nil {
 			h.of = row.Alike(m)
 		}
@@ -86,12 +86,20 @@ func (s *search) name(m Mistake) Name {
 	}
 	n := m.name()
 	row := catalogue()[m.Kind]
+	if row == nil || row.Field == "" || row.Field == OfItself && !slices.Contains(numberKinds, m.Of.Kind) {
+		return n
+	}
 	switch {
-	case row == nil || row.Field == "" || !m.Right.Has:
-	case row.Field != OfItself:
+	case !m.Right.Has:
+	case row.Field == AName:
+		n.Fields = slices.DeleteFunc(s.having(m.Right.Value), func(f Field) bool { return field(f.Name) != m.Of.Name })
+	case row.Field == OfItself:
+		n.Fields = s.fieldsOf(m.Right.Value, m.Of.Kind)
+	default:
 		n.Fields = s.fields(m.Right.Value, row.Field)
-	case slices.Contains(numberKinds, m.Of.Kind):
-		n.Fields, n.Equal = s.fieldsOf(m.Right.Value, m.Of.Kind), s.equalFields(m)
+	}
+	if m.Called != "" {
+		n.Equal = slices.DeleteFunc(s.having(m.X.Value), func(f Field) bool { return !slices.Contains(fieldNames(m.Called), f.Name) })
 	}
 	return n
 }
@@ -107,14 +115,4 @@ func (s *subject) fieldsOf(right float64, what TermKind) []Field {
 		}
 	}
 	return nil
-}
-
-// equalFields are the fields that a mistake is called by and that have its number.
-func (s *subject) equalFields(m Mistake) (all []Field) {
-	for _, f := range s.numbers {
-		if f.plain && same(f.value, m.X.Value) && slices.Contains(fieldNames(m.Called), f.words) {
-			all = append(all, Field{f.field, f.value})
-		}
-	}
-	return all
 }

@@ -15,7 +15,6 @@ import (
 type family struct {
 	starts []float64
 	of     func(n number) Mistake
-	edit   func(e *Entry, x float64) *program.Edited // nil for that of the mistake
 	// roundings are those of the mistake that are tried in turn, the first while the number is looked for; none for that of the formula.
 	roundings []Rounding
 	old       float64 // the number that it is in place of, if it is not 0: near it it is no mistake
@@ -143,9 +142,6 @@ func (s *search) solve(f family, yield func(Mistake) bool) bool {
 
 // with is the edit of the first entry, or another, with a number of a family.
 func (s *search) with(f family, e *Entry, x float64) *program.Edited {
-	if f.edit != nil {
-		return f.edit(e, x)
-	}
 	return s.apply(f.of(number{value: x}), e)
 }
 
