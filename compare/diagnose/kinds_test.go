@@ -22,7 +22,7 @@ var knowing = []string{
 	"compare/diagnose/known.go kindOf: .Form",
 	"compare/diagnose/known.go replaced: .Kind(), op.Op",
 	"compare/diagnose/known.go var: op.Activations, op.ReLUSquared, op.Tanh",
-	"compare/diagnose/routed.go Kind: \"softmax\"",
+	"compare/diagnose/softmaxes.go Kind: \"softmax\"",
 	"compare/diagnose/variants.go Kind: \"silu\"",
 	"compare/diagnose/variants.go activationVariant: .Kind()",
 	"compare/diagnose/variants.go activationVariants: .Kind(), op.Activations",
@@ -45,7 +45,7 @@ var knowing = []string{
 	"compare/diagnose/catalogue_reads.go var: \"scores\"",
 	// An operation of the order, whichever it is, that is applied where it does not belong: its name is said.
 	"compare/diagnose/applied.go take: .Kind()",
-	"compare/diagnose/applied.go part: .Kind()",
+	"compare/diagnose/applied.go partOf: .Kind()",
 	"compare/diagnose/mistake.go operationTerm: .Kind()",
 	// What rows were handed on past, in words.
 	"compare/diagnose/related.go since: .Kind()",

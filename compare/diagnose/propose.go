@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"iter"
+	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -25,6 +26,9 @@ func (s *search) from(all ...generator) error {
 	return nil
 }
 
+// proposed is the stage of what generators yield.
+func proposed(all ...generator) stage { return func(s *search) error { return s.from(all...) } }
+
 // hypothesis is that the entries have a mistake.
 func (s *search) hypothesis(m Mistake) hypothesis {
 	h := hypothesis{of: m.Key(), number: m.X.Value, make: func(e *Entry) *program.Edited { return s.apply(m, e) }, say: func(*Entry) Name { return s.name(m) }}
@@ -40,6 +44,14 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 			h.solved = row.Solved(m)
 		}
 	}
+	if m.By.Kind == Others { // the words say which entries have it
+		_, other, _ := strings.Cut(m.By.Name, "=")
+		other, _, _ = strings.Cut(other, ",")
+		h.other = func(e *Entry) *program.Edited { return s.apply(inAll(m, other), e) }
+		if m.Of.Kind == Weight {
+			h.class = program.Leaf
+		}
+	}
 	return h
 }
 
@@ -51,3 +63,6 @@ func (s *search) name(m Mistake) Name {
 	}
 	return n
 }
+
+// oneNumber is the number of solved numbers of a kind that has one.
+func oneNumber(Mistake) int { return 1 }

@@ -275,7 +275,7 @@ func (s *search) structure() error {
 			return err
 		}
 	}
-	return cmp.Or(s.behind(), s.again())
+	return cmp.Or(s.behind(), s.from(again))
 }
 
 // wholeFirst has the edits first that leave one step out, then those that leave the whole operation out: they say most.
