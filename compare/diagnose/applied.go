@@ -10,8 +10,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// applied yields operations of the order where they do not belong: one of the layer, or one without weights that other layers alone have, on what the program reads
-// or on its result. The entry's own on its result is one that is taken twice: [again].
+// applied yields operations of the order where they do not belong: on what the program reads, or on its result. They are operations of the layer, and
+// operations without weights that only other layers have. The entry's own operation of its result is for [again].
 func applied(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
 	own := s.m.List.Entries[s.first.Node.Entry].Name
@@ -50,8 +50,8 @@ func applied(s *search) iter.Seq[Mistake] {
 // mostInner is how many of the last steps of an operation are left out.
 const mostInner = 2
 
-// overwritten are the mistakes of a tensor that an operation reads and that has what the operation has computed before its last steps: it is done in place, and the
-// tensor is read again. The mistake is that of the whole operation.
+// overwritten are the mistakes of a tensor that an operation reads and that has what the operation has computed before its last steps: it is done in place, and
+// the tensor is read again. The mistake is that of the whole operation.
 func overwritten(other *order.Entry, m Mistake) []Mistake {
 	first := m
 	first.Kind, first.Of, first.By = "operand.overwritten", m.By, m.Of
@@ -104,8 +104,8 @@ func (s *subject) shapeOf(r order.Ref, pass int) []int {
 	return shape
 }
 
-// inserted has an operation of the entry's layer at the place of a mistake, with its result rounded or not, and in whole or without its last steps. It is nil where the
-// operation does not go with the entry.
+// inserted has an operation of the entry's layer at the place of a mistake, with its result rounded or not, and in whole or without its last steps. It is nil
+// where the operation does not go with the entry.
 func inserted(s *subject, e *Entry, m Mistake) *program.Edited {
 	n := s.m.List.Index(s.here(m.Source, e))
 	for _, in := range e.Inputs { // other layers alone have it: that of which something is read first
@@ -217,8 +217,8 @@ func (s *subject) byToken(ed *program.Editor, y program.Var, e *order.Entry) pro
 	return ed.Cat(0, ed.Permute(y, slices.Insert(axes, to, from)...))
 }
 
-// partly yields the operation on the first channels alone: the rest stay as they are. What it reads beside them has every n-th of its channels, or the first of each
-// half, as a rotary embedding of fewer channels has: the map of the place has the n, or 0.
+// partly yields the entry's operation on the first channels, where the other channels stay as they are. The further inputs give every n-th of their channels,
+// or the first channels of each half, as the tables of a rotary embedding of fewer channels do. The map of the mistake's edit has the n, or 0 for halves.
 func partly(s *search) iter.Seq[Mistake] {
 	entry := &s.m.List.Entries[s.first.Node.Entry]
 	var all []Mistake

@@ -55,9 +55,8 @@ func cachesOf(s *subject, e *Entry, role string) []int {
 	return all
 }
 
-// cachedSlots yields other slots in the caches within a program, where several passes put something into one that is joined on the way to the result: the
-// oldest in place of the newest, a slot that was not written, or that holds what the slot before it holds, blocks of slots that hold what others hold, and
-// another order. Where the cache itself is captured, [heldSlots] sees what it holds.
+// cachedSlots yields wrong slots in the caches within a program: the oldest slots in the place of the newest, a slot that was not written, a slot with what the
+// slot before it holds, blocks of slots with what other blocks hold, and a wrong order. If the entry itself is a cache, [heldSlots] reads what it holds.
 func cachedSlots(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	if _, _, ok := cache(s.first.Program); ok {
@@ -98,7 +97,7 @@ func cachedSlots(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// solvedSlots counts the slots of a mistake that were found, of those of one cache.
+// solvedSlots is 1 for a mistake whose slots were found in the elements.
 func solvedSlots(m Mistake) int {
 	if m.Of.Kind == TheCache || m.Runs != "" {
 		return 1
@@ -106,7 +105,8 @@ func solvedSlots(m Mistake) int {
 	return 0
 }
 
-// inCaches edits the caches of a role. The function gives what a cache is instead, and reports false for a cache that stays as it is. The edit is nil if all do.
+// inCaches edits the caches of a role. The function gives what a cache is instead, and reports false for a cache that stays as it is. The edit is nil if all
+// do.
 func inCaches(s *subject, e *Entry, role string, change func(ed *program.Editor, step int) (program.Var, bool)) *program.Edited {
 	ed, some := e.Program.Edit(), false
 	for _, i := range cachesOf(s, e, role) {
@@ -159,7 +159,8 @@ func otherSlots(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// reslot changes the index of the right slot that each slot of a cache holds, isZero for zeros. Nothing changes where there are fewer slots than the mistake has.
+// reslot changes the index of the right slot that each slot of a cache holds, isZero for zeros. Nothing changes where there are fewer slots than the mistake
+// has.
 func reslot(s *subject, e *Entry, m Mistake, at []int) {
 	n := len(at)
 	switch m.Kind {
@@ -190,7 +191,8 @@ func reslot(s *subject, e *Entry, m Mistake, at []int) {
 	}
 }
 
-// firstsKept has the first n slots that a cache ever had before the newest, of which it has let go of n more: before what is new alone where the mistake has no n.
+// firstsKept has the first n slots that a cache ever had in the place of the n oldest that it should have. A mistake without n has the first slots in the place
+// of all but what is new.
 func firstsKept(s *subject, e *Entry, m Mistake) *program.Edited {
 	return inCaches(s, e, m.Of.Name, func(ed *program.Editor, i int) (program.Var, bool) {
 		st := &e.Program.Steps[i]
@@ -222,11 +224,11 @@ func ever(ed *program.Editor, p *program.Program, v program.Var, axis int) progr
 	return whole
 }
 
-// beforeAlone ends the kinds of operations that are taken of what the passes before gave alone.
+// beforeAlone is the end of the kinds of operations that are taken of the tensors of earlier passes and not of the pass's own.
 const beforeAlone = "-before"
 
-// appliedToCached yields operations of the layer that are taken of what a cache was given, in each pass with what the operation reads there: as keys are
-// rotated again that were rotated when they were written.
+// appliedToCached yields operations of the layer that are taken of the tensors in a cache, with the further inputs of each tensor's own pass. An example are
+// keys that are rotated when they are written, and once more when they are read.
 func appliedToCached(s *search) iter.Seq[Mistake] {
 	own := s.m.List.Entries[s.first.Node.Entry].Name
 	roles := cachedRoles(s.subject, s.first)
@@ -253,7 +255,7 @@ func appliedToCached(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// takenOfCached has an operation taken of each tensor of a role that is kept, of the passes before alone or of all.
+// takenOfCached has an operation taken of each tensor of a role that is in a cache, with or without that of the pass.
 func takenOfCached(s *subject, e *Entry, m Mistake) *program.Edited {
 	n := s.m.List.Index(s.here(m.Source, e))
 	if n < 0 {

@@ -10,26 +10,15 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// packing is how what is kept in a cache may be stored in a few bits: as whole numbers of a step, which some elements share.
-type packing struct {
-	most  float64 // the largest whole number
-	step  float64 // the same for all; 0 for one that follows from the largest number
-	apart func(axis, tokens, last int) bool
-	// from is the kind that says from which token's numbers the step follows, where it is not each its own: the newest, or the first of the cache.
-	from   Kind
-	ranged bool // from the least number to the greatest, not around 0
-	inside bool // what is computed on the way is not rounded to the model's dtype
-}
-
-// The kinds of caches in a few bits that have a scale of one token, and those with a scale from the least number to the greatest.
+// The kinds of caches in few bits that have the scale of one token, and those with a scale from the least number to the greatest.
 const (
-	roundedLikeNewest Kind = "cache.rounded-as-the-newest"
-	roundedLikeFirst  Kind = "cache.rounded-as-the-first"
-	roundedBetween    Kind = "cache.rounded-between"
+	roundedLikeNewest = "cache.rounded-as-the-newest"
+	roundedLikeFirst  = "cache.rounded-as-the-first"
+	roundedBetween    = "cache.rounded-between"
 )
 
-// scaleSharing says of each kind of scales whether two elements at other indexes of an axis have scales of their own, where tokens lie along one axis and
-// channels along the last.
+// scaleSharing has a function for each kind of scales. The function reports whether elements with different indexes along an axis have different scales. Tokens
+// is the axis of the tokens, and last is that of the channels.
 var scaleSharing = map[TermKind]func(axis, tokens, last int) bool{
 	ScalesOfTokensAndHeads: func(axis, _, last int) bool { return axis != last },
 	ScalesOfTokens:         func(axis, tokens, _ int) bool { return axis == tokens },
@@ -38,32 +27,24 @@ var scaleSharing = map[TermKind]func(axis, tokens, last int) bool{
 	OneScale:               func(int, int, int) bool { return false },
 }
 
-// packingOf is the packing of a mistake.
-func packingOf(m Mistake) packing {
-	p := packing{most: math.Ldexp(1, m.N-1) - 1, apart: scaleSharing[m.By.Kind], from: m.Kind, ranged: m.Kind == roundedBetween, inside: m.Rounding.has(InFloat32)}
-	switch {
-	case m.X.Has:
-		p.most, p.step, p.apart = 127, m.X.Value, scaleSharing[OneScale]
-	case p.ranged:
-		p.most = 2*p.most + 1
-	}
-	return p
-}
+// newestToo and inFloat32 report how a mistake rounds.
+func newestToo(m Mistake) bool { return m.Rounding == NewestToo || m.Rounding == NewestInFloat32 }
+func inFloat32(m Mistake) bool { return m.Rounding == InFloat32 || m.Rounding == NewestInFloat32 }
 
 // usualSteps are fixed scales that are tried where the numbers of a cache are not to be seen.
 var usualSteps = []float64{0.05, 0.1, 0.01, 0.02, 0.5, 1. / 8, 1. / 16, 1. / 32, 1. / 64, 1. / 128, 1. / 127}
 
-// cachedBits yields caches that are kept in a few bits. What was captured when it was new has all of them.
+// cachedBits yields caches that keep numbers in a few bits. A tensor that was captured before it went into the cache has all bits.
 func cachedBits(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	for _, role := range cachedRoles(s.subject, s.first) {
 		add := func(m Mistake) {
 			m.Place, m.Of = cacheSite, cachedTerm(role)
-			for _, way := range []Rounding{"", InFloat32, NewestToo, NewestToo + "," + InFloat32} {
-				if way.has(NewestToo) && (m.Kind == roundedLikeNewest || m.Kind == roundedLikeFirst) || way.has(InFloat32) && s.first.Call.DType == hooks.F32 {
+			for _, way := range []Rounding{"", InFloat32, NewestToo, NewestInFloat32} {
+				oneToken := m.Kind == roundedLikeNewest || m.Kind == roundedLikeFirst
+				if m.Rounding = way; oneToken && newestToo(m) || inFloat32(m) && s.first.Call.DType == hooks.F32 {
 					continue
 				}
-				m.Rounding = way
 				all = append(all, m)
 			}
 		}
@@ -129,7 +110,7 @@ func fixedSteps(s *search) (all []number) {
 func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
 	return inCaches(s, e, m.Of.Name, func(ed *program.Editor, i int) (program.Var, bool) {
 		st := &e.Program.Steps[i]
-		kept, whole := st.Args[0], m.Rounding.has(NewestToo)
+		kept, whole := st.Args[0], newestToo(m)
 		if whole {
 			kept = e.Program.Result(i)
 		}
@@ -139,7 +120,7 @@ func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
 			return ed.Fail("shapes"), true
 		}
 		v := program.Value{Shape: kept.Shape(), Data: slices.Clone(old), Bound: make([]float64, len(old))}
-		if !packingOf(m).store(v, st.Axis, fresh, st.Args[1].Shape(), e.Call.DType) {
+		if !pack(m, v, st.Axis, program.Value{Shape: st.Args[1].Shape(), Data: fresh}, e.Call.DType) {
 			return ed.Fail("shapes"), true
 		}
 		if whole {
@@ -149,15 +130,23 @@ func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// store rounds a value in its place, whose tokens are along an axis. Fresh is what is new in the cache.
-func (p packing) store(v program.Value, tokens int, fresh []float64, freshShape []int, model hooks.DType) bool {
+// pack rounds a value in its place to whole numbers of a step, as a mistake has it. The tokens of the value lie along an axis, and fresh is what is new in the
+// cache. It reports false for shapes without such an axis, and for a mistake without a kind of scales.
+func pack(m Mistake, v program.Value, tokens int, fresh program.Value, model hooks.DType) bool {
+	last := len(v.Shape) - 1
+	if tokens >= last || len(fresh.Shape) != len(v.Shape) || !m.X.Has && scaleSharing[m.By.Kind] == nil {
+		return false
+	}
 	round := func(x float64) float64 { return floats.Round(model, float64(float32(x))) }
-	if p.inside {
+	if inFloat32(m) {
 		round = func(x float64) float64 { return float64(float32(x)) }
 	}
-	last := len(v.Shape) - 1
-	if tokens >= last || len(freshShape) != len(v.Shape) {
-		return false
+	most, apart := math.Ldexp(1, m.N-1)-1, scaleSharing[m.By.Kind]
+	switch {
+	case m.X.Has:
+		most, apart = 127, scaleSharing[OneScale]
+	case m.Kind == roundedBetween:
+		most = 2*most + 1
 	}
 	// group numbers the elements that share a scale, and token is the token of an element.
 	group := func(shape []int, i int) (g, token int) {
@@ -167,16 +156,16 @@ func (p packing) store(v program.Value, tokens int, fresh []float64, freshShape 
 			if i /= shape[a]; a == tokens {
 				token = at
 			}
-			if p.apart(a, tokens, last) {
+			if apart(a, tokens, last) {
 				g, n = g+n*at, n*shape[a]
 			}
 		}
 		return g, token
 	}
 	low, high := map[int]float64{}, map[int]float64{}
-	seen := func(shape []int, data []float64, only int) {
-		for i, x := range data {
-			g, token := group(shape, i)
+	seen := func(of program.Value, only int) {
+		for i, x := range of.Data {
+			g, token := group(of.Shape, i)
 			if only >= 0 && token != only {
 				continue
 			}
@@ -188,30 +177,30 @@ func (p packing) store(v program.Value, tokens int, fresh []float64, freshShape 
 			}
 		}
 	}
-	switch p.from {
+	switch m.Kind {
 	case roundedLikeNewest:
-		seen(freshShape, fresh, freshShape[tokens]-1)
+		seen(fresh, fresh.Shape[tokens]-1)
 	case roundedLikeFirst:
-		seen(v.Shape, v.Data, 0)
+		seen(v, 0)
 	default:
-		seen(v.Shape, v.Data, -1)
+		seen(v, -1)
 	}
 	for i, x := range v.Data {
 		g, _ := group(v.Shape, i)
-		step, zero, least := float64(float32(p.step)), 0.0, -p.most
+		step, zero, least := float64(float32(m.X.Value)), 0.0, -most
 		switch {
 		case step > 0:
-		case p.ranged:
-			if step = round((high[g] - low[g]) / p.most); step > 0 {
+		case m.Kind == roundedBetween:
+			if step = round((high[g] - low[g]) / most); step > 0 {
 				zero, least = math.RoundToEven(round(-low[g]/step)), 0
 			}
 		default:
-			step = round(max(high[g], -low[g]) / p.most)
+			step = round(max(high[g], -low[g]) / most)
 		}
 		if !(step > 0) {
 			continue
 		}
-		n := min(max(math.RoundToEven(round(x/step))+zero, least), p.most)
+		n := min(max(math.RoundToEven(round(x/step))+zero, least), most)
 		v.Data[i] = floats.Round(model, float64(float32(round(n-zero)*step)))
 	}
 	return true

@@ -137,7 +137,7 @@ func TestCachesInBitsAreApplied(t *testing.T) {
 		{Mistake{Kind: "cache.rounded-as-the-newest", By: Term{Kind: OneScale}, N: 4}, append(inBits(old, len(old), 7, fresh, false), fresh...)},
 		{Mistake{Kind: "cache.rounded-as-the-first", By: Term{Kind: ScalesOfHeads}, N: 4}, append(inBits(old, len(old), 7, old[:ofWidth], false), fresh...)},
 		{Mistake{Kind: "cache.rounded-to-multiples", X: some(0.125)}, append(fixed(old, 0.125), fresh...)},
-		{Mistake{Kind: "cache.rounded-to-multiples", X: some(0.125), Rounding: NewestToo + "," + InFloat32}, fixed(all, 0.125)},
+		{Mistake{Kind: "cache.rounded-to-multiples", X: some(0.125), Rounding: NewestInFloat32}, fixed(all, 0.125)},
 	} {
 		c.m.Of = cachedTerm(role)
 		made(t, m, withinProgram(t, m, 3), c.m, twice(c.want))

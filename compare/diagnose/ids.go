@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// otherIDs yields other rows of a table than those of the ids: the next ones, for ids beyond it the last, and the first for all.
+// otherIDs yields wrong rows of a table: the row after or before that of each id, the last row for ids beyond the table, and row 0 for every id.
 func otherIDs(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	if len(s.first.Program.Of(program.Lookup)) > 0 {

@@ -36,10 +36,10 @@ func inputs(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// keptToo is the place, beside that of an input, of what is read of the same tensor of the passes before.
+// keptToo is a second place of a mistake. It stands for the inputs that are the same tensor of earlier passes.
 const keptToo = -3
 
-// otherInputs are the mistakes of an input that is another stream, another tensor of the layer, a stream of a stack, or the tensor of the pass before.
+// otherInputs are the mistakes of a wrong stream or tensor in the place of an input, or of the same tensor of the pass before.
 func otherInputs(s *search, step int) (all []Mistake) {
 	t := s.first.signed(s.m)
 	at, n, item := t.Of(step), s.first.Inputs[t.Steps[step].Index], s.first.Items[t.Steps[step].Index]

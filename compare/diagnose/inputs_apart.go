@@ -39,8 +39,8 @@ func numbered(name string) int {
 	return n
 }
 
-// chained yields what the same operation made before in place of an input, as where each of several projections should read one tensor and reads what the last of
-// them gave; and tensors of the layer before.
+// chained yields what the same operation made before in place of an input, as where each of several projections should read one tensor and reads what the last
+// of them gave; and tensors of the layer before.
 func chained(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
 	target := s.m.List.Entries[s.first.Node.Entry].Name
@@ -68,7 +68,8 @@ func chained(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// ownStreams are the mistakes of streams of stacks in place of an input where each entry of a role has a stream of its own: that of its number, and those beside it.
+// ownStreams are the mistakes of a stack of streams in the place of an input, where each entry of a role reads the stream with the entry's number, or the
+// stream before or after it.
 func ownStreams(s *search, step int) (all []Mistake) {
 	if numbered(s.m.List.Entries[s.first.Node.Entry].Name) < 0 {
 		return nil
@@ -93,7 +94,7 @@ func ownStreams(s *search, step int) (all []Mistake) {
 // mostApart bounds the readers of inputs, each by itself, that are tried with other tensors.
 const mostApart = 6
 
-// apartInputs yields another captured tensor for one of several steps that read an input: the others read what they should.
+// apartInputs yields wrong tensors for one step of several that read an input. The other steps read the right tensor.
 func apartInputs(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
 	var readers []int

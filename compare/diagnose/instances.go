@@ -8,8 +8,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// instances yields the mistake of entries that each read the tensor or weight of another layer or stream, the same in all passes of an entry. The mistake has what
-// the entries should read, and others are the names of the tensors or weights that they may read.
+// instances yields the mistake of entries that each read the tensor or weight of another layer or stream, the same in all passes of an entry. The mistake has
+// what the entries should read, and others are the names of the tensors or weights that they may read.
 func instances(s *search, m Mistake, others []string) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		if len(others) < 2 {
@@ -50,7 +50,7 @@ func instances(s *search, m Mistake, others []string) iter.Seq[Mistake] {
 	}
 }
 
-// solvedInstances counts the entries of a mistake, each of which has a tensor or weight that was found for it.
+// solvedInstances counts the entries of a mistake: a tensor or weight was found for each.
 func solvedInstances(m Mistake) int { return strings.Count(m.By.Name, "=") }
 
 // inAll is the mistake of all entries that read one tensor or weight: a pair of the list has no entry then.

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -61,15 +60,11 @@ const (
 	EachStep Rounding = "each-step" // each step rounds its result
 	EachCall Rounding = "each-call" // so do the steps that are calls of their own
 
-	// Of what is kept in few bits; a comma is between two.
-	NewestToo Rounding = "newest-too" // the newest token is rounded before it is read, too
-	InFloat32 Rounding = "in-float32" // what is computed on the way is not rounded to the model's dtype
+	// Of what is kept in few bits.
+	NewestToo       Rounding = "newest-too"            // the newest token is rounded before it is read, too
+	InFloat32       Rounding = "in-float32"            // what is computed on the way is not rounded to the model's dtype
+	NewestInFloat32 Rounding = "newest-too-in-float32" // both
 )
-
-// has reports whether a way to round is one of several.
-func (r Rounding) has(way Rounding) bool {
-	return slices.Contains(strings.Split(string(r), ","), string(way))
-}
 
 // OtherValues are further values of a number with which the port would give the same elements. The zero value has no further values.
 type OtherValues struct {

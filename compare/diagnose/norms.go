@@ -25,7 +25,7 @@ func normVariants(s *search) iter.Seq[Mistake] {
 // leastPart is the least number of channels that has a norm of its own.
 const leastPart = 4
 
-// meansOfParts yields norms of parts of their rows, such as those of a head.
+// meansOfParts yields norms of each part of a row by itself, such as the channels of a head.
 func meansOfParts(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	if means := s.first.Program.Means(); len(means) > 0 {

@@ -12,8 +12,8 @@ import (
 // mostOfOther is how many operations of another layer are taken in a layer that does not have them.
 const mostOfOther = 12
 
-// asOtherLayers yields what layers of another kind compute in the entry's place, from what the entry's own layer has: a gate that is made sparse in a dense layer, keys
-// of its own in a layer that shares those of another. One layer of each kind is tried, and that which it shares with.
+// asOtherLayers yields what layers of another kind compute in the entry's place from the tensors of the entry's layer: a sparse gate in a dense layer, or new
+// keys in a layer that shares the keys of another layer. One layer of each kind is tried, and the layer that the entry's layer shares with.
 func asOtherLayers(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	entry := &s.m.List.Entries[s.first.Node.Entry]

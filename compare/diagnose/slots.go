@@ -10,8 +10,8 @@ import (
 // slot is where a slot of a cache comes from: an index of an input, or nothing where it is 0.
 type slot struct{ input, index int }
 
-// heldSlots yields what a cache holds where it should hold something else: of an entry that is one, a program that only joins tensors along an axis. Each slot of
-// the result is to be a slot of what it is joined from, kept or not, or 0.
+// heldSlots yields what a cache holds where it should hold something else: of an entry that is one, a program that only joins tensors along an axis. Each slot
+// of the result is to be a slot of what it is joined from, kept or not, or 0.
 func heldSlots(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		if now := foundSlots(s.subject, s.first); now != nil {

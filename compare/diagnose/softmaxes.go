@@ -27,7 +27,7 @@ func softmaxOf(s *search, kind Kind) Mistake {
 	return Mistake{Kind: kind, Place: s.site(s.first, s.first.Program.Softmaxes()[0])}
 }
 
-// softmaxVariants yields softmaxes over another axis, of another base, and with slots of a cache that nobody wrote.
+// softmaxVariants yields softmaxes over a wrong axis, with a wrong base, and with slots of a cache that nobody wrote.
 func softmaxVariants(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	softmaxes, t := s.first.Program.Softmaxes(), s.first.signed(s.m)
@@ -55,8 +55,8 @@ func softmaxVariants(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// softmaxesElsewhere yields what is known of softmaxes beside what they are of: a sigmoid in their place, one of all from which a part is chosen, one of what is
-// chosen alone, and one without a tensor that is joined to the scores.
+// softmaxesElsewhere yields sigmoids in the place of softmaxes, softmaxes that are taken before a part is chosen or after it, and softmaxes without one of the
+// tensors that are joined to be their operand.
 func softmaxesElsewhere(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	if len(s.first.Program.Softmaxes()) == 0 {
@@ -106,8 +106,8 @@ var (
 	partsOfKeys  = []int{2, 3, 4}
 )
 
-// softmaxParts yields softmaxes that are taken in parts of the keys and put together in a wrong way: each part has a maximum and a sum of its own, as in a kernel that
-// goes over blocks of keys.
+// softmaxParts yields softmaxes that are taken in parts of the keys and put together in a wrong way: each part has a maximum and a sum of its own, as in a
+// kernel that goes over blocks of keys.
 func softmaxParts(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	if len(s.first.Program.Softmaxes()) == 0 {
@@ -184,7 +184,7 @@ func ownSums(ed *program.Editor, parts []program.Var) program.Var {
 	return ed.Cat(len(parts[0].Shape())-1, all...)
 }
 
-// oneSum has one sum for all parts, each of which takes its own maximum off, or that of the parts until then.
+// oneSum has one sum for all parts. Each part takes its own maximum off, or the maximum of the parts up to it.
 func oneSum(ed *program.Editor, parts []program.Var, running bool) program.Var {
 	var all []program.Var
 	var top program.Var
