@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -9,12 +10,17 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// applied looks for an operation of the order where it does not belong: one of the layer, or one without weights that other layers alone have, on what the program reads or on its result.
-// The entry's own on its result is one that is taken twice.
-func (s *search) applied() error {
+// applied yields operations of the order where they do not belong: on what the program reads, or on its result. They are operations of the layer, and
+// operations without weights that only other layers have. The entry's own operation of its result is for [again].
+func applied(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
 	own := s.m.List.Entries[s.first.Node.Entry].Name
+	places := leafSteps(t, program.Input)
+	if len(places) > maxPlaces {
+		places = nil
+	}
 	seen := map[string]bool{}
+	var all []Mistake
 	for k := range s.m.List.Entries {
 		other := &s.m.List.Entries[k]
 		role := Role(other.Name)
@@ -23,86 +29,50 @@ func (s *search) applied() error {
 			continue
 		}
 		seen[role] = true
-		places := leafSteps(t, program.Input)
-		if len(places) > maxPlaces {
-			places = nil
+		m := Mistake{Kind: "operation.taken-of-result", Place: role, Of: operationTerm(other), For: tensorTerm(role), Source: other.Name, Edit: placed(program.Place{Arg: result})}
+		if role != Role(own) {
+			all = append(all, m)
 		}
-		for _, at := range append([]int{result, unrounded}, places...) {
-			if at < 0 && role == Role(own) || at == unrounded { // see again
-				continue
+		for _, at := range places {
+			m.Kind, m.By, m.Edit, m.Rounding = "operation.taken-first", s.value(s.first, t.Result(at)), placed(t.Of(at)), ""
+			all = append(all, m)
+			if m.By == tensorTerm(other.Inputs[0].Name) && !s.movesOnly() {
+				all = append(all, overwritten(other, m)...)
 			}
-			m := Mistake{Kind: "operation.taken-of-result", Place: role, Of: operationTerm(other), For: tensorTerm(role)}
-			if at >= 0 {
-				m.Kind, m.By = "operation.taken-first", s.value(s.first, t.Result(at))
-			}
-			h := hypothesis{
-				class: program.Inserted, say: func(*Entry) Name { return m.name() },
-				make: func(e *Entry) *program.Edited { return s.inserted(e, other.Name, placeOf(t, at), true) },
-			}
-			if err := s.try(h); err != nil {
-				return err
-			}
-			if err := s.overwritten(other, at); err != nil {
-				return err
-			}
-			if at < 0 || s.first.Call.DType == hooks.F32 {
-				continue
-			}
-			h.make = func(e *Entry) *program.Edited { return s.inserted(e, other.Name, placeOf(t, at), false) }
-			if err := s.try(h); err != nil {
-				return err
+			if m.Rounding = Unstored; s.first.Call.DType != hooks.F32 {
+				all = append(all, m)
 			}
 		}
 	}
-	return nil
+	return slices.Values(all)
 }
 
 // mostInner is how many of the last steps of an operation are left out.
 const mostInner = 2
 
-// overwritten tries what an operation has computed before its last steps in the place of a tensor that it reads: it is done in place, and
-// the tensor is read again.
-func (s *search) overwritten(other *order.Entry, at int) error {
-	if at < 0 || s.movesOnly() {
-		return nil
+// overwritten are the mistakes of a tensor that an operation reads and that has what the operation has computed before its last steps: it is done in place, and
+// the tensor is read again. The mistake is that of the whole operation.
+func overwritten(other *order.Entry, m Mistake) []Mistake {
+	first := m
+	first.Kind, first.Of, first.By = "operand.overwritten", m.By, m.Of
+	all := []Mistake{first}
+	for n := 2; n <= mostInner; n++ {
+		first.Kind, first.N = "operand.overwritten-earlier", n
+		all = append(all, first)
 	}
-	t := s.first.signed(s.m)
-	what := s.value(s.first, t.Result(at))
-	if what != tensorTerm(other.Inputs[0].Name) { // it does not read it
-		return nil
-	}
-	for inner := 1; inner <= mostInner; inner++ {
-		m := Mistake{Kind: "operand.overwritten", Place: Role(other.Name), Of: what, By: operationTerm(other), For: tensorTerm(other.Name)}
-		if inner > 1 {
-			m.Kind, m.N = "operand.overwritten-earlier", inner
-		}
-		if err := s.try(hypothesis{
-			class: program.Inserted, say: func(*Entry) Name { return m.name() },
-			make: func(e *Entry) *program.Edited { return s.insertedUpTo(e, other.Name, placeOf(t, at), true, inner) },
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return all
 }
 
-// again tries the entry's own operation on its result: it is taken twice.
-func (s *search) again() error {
+// again yields the entry's own operation on its result: it is taken twice.
+func again(s *search) iter.Seq[Mistake] {
 	own := &s.m.List.Entries[s.first.Node.Entry]
-	if !s.insertable(own) {
-		return nil
-	}
+	var all []Mistake
 	for _, at := range []int{result, unrounded} {
-		if err := s.try(hypothesis{
-			class: program.Twice, of: "again", make: func(e *Entry) *program.Edited { return s.inserted(e, own.Name, program.Place{Arg: at}, true) },
-			say: func(*Entry) Name {
-				return Mistake{Kind: "operation.twice", Place: Role(own.Name), Of: operationTerm(own)}.name()
-			},
-		}); err != nil {
-			return err
+		if s.insertable(own) {
+			all = append(all, Mistake{Kind: "operation.twice", Place: Role(own.Name), Of: operationTerm(own), Source: own.Name, Edit: placed(program.Place{Arg: at})})
 		}
 	}
-	return nil
+	return slices.Values(all)
 }
 
 // maxPlaces is how many inputs of a program an operation is put before.
@@ -134,21 +104,17 @@ func (s *subject) shapeOf(r order.Ref, pass int) []int {
 	return shape
 }
 
-// inserted has an operation of the entry's layer at a place, with its result rounded or not; nil where it does not go with it.
-func (s *subject) inserted(e *Entry, name string, at program.Place, stored bool) *program.Edited {
-	return s.insertedUpTo(e, name, at, stored, 0)
-}
-
-// insertedUpTo is inserted without the last steps of the operation.
-func (s *subject) insertedUpTo(e *Entry, name string, at program.Place, stored bool, inner int) *program.Edited {
-	n := s.m.List.Index(beside(name, s.m.List.Entries[e.Node.Entry].Name))
+// inserted has an operation of the entry's layer at the place of a mistake, with its result rounded or not, and in whole or without its last steps. It is nil
+// where the operation does not go with the entry.
+func inserted(s *subject, e *Entry, m Mistake) *program.Edited {
+	n := s.m.List.Index(s.here(m.Source, e))
 	for _, in := range e.Inputs { // other layers alone have it: that of which something is read first
 		if n < 0 {
-			n = s.m.List.Index(beside(name, s.m.List.Entries[in.Entry].Name))
+			n = s.m.List.Index(beside(m.Source, s.m.List.Entries[in.Entry].Name))
 		}
 	}
 	if n < 0 {
-		n = s.m.List.Index(name)
+		n = s.m.List.Index(m.Source)
 	}
 	if n < 0 {
 		return nil
@@ -157,8 +123,10 @@ func (s *subject) insertedUpTo(e *Entry, name string, at program.Place, stored b
 	if !ok {
 		return nil
 	}
-	o.unstored, o.inner = !stored, inner
-	return s.at(e, at, func(ed *program.Editor, v program.Var) program.Var { return s.take(ed, o, v) })
+	if o.unstored, o.inner = m.Rounding == Unstored, m.N; m.Kind == "operand.overwritten" {
+		o.inner = 1
+	}
+	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var { return s.take(ed, o, v) })
 }
 
 // operation is one of the order with what it reads in a pass, but for its first input.
@@ -249,39 +217,35 @@ func (s *subject) byToken(ed *program.Editor, y program.Var, e *order.Entry) pro
 	return ed.Cat(0, ed.Permute(y, slices.Insert(axes, to, from)...))
 }
 
-// partly tries the operation on the first channels alone: the rest stay as they are. What it reads beside them has every n-th of its
-// channels, or the first of each half, as a rotary embedding of fewer channels has.
-func (s *search) partly() error {
+// partly yields the entry's operation on the first channels, where the other channels stay as they are. The further inputs give every n-th of their channels,
+// or the first channels of each half, as the tables of a rotary embedding of fewer channels do. The map of the mistake's edit has the n, or 0 for halves.
+func partly(s *search) iter.Seq[Mistake] {
 	entry := &s.m.List.Entries[s.first.Node.Entry]
+	var all []Mistake
 	if !s.insertable(entry) || len(entry.Weights) > 0 || len(s.first.Inputs) != len(entry.Inputs) {
-		return nil
+		return slices.Values(all)
 	}
 	width := s.first.Program.Out.Last()
 	for rank, n := range []int{width / 2, width / 4, 3 * width / 4} {
 		if n < 2 || width%n != 0 && rank < 2 {
 			continue
 		}
-		for _, every := range []bool{true, false} {
-			if every && width%n != 0 {
-				continue
-			}
-			m := Mistake{Kind: "channels.first-alone", N: n, M: width}
-			if err := s.try(hypothesis{
-				class: program.Whole,
-				make:  func(e *Entry) *program.Edited { return s.part(e, n, every) },
-				say:   func(*Entry) Name { return m.name() },
-			}); err != nil {
-				return err
-			}
+		at := program.Edit{At: []program.Place{{Arg: result}}}
+		if width%n == 0 {
+			every := at
+			every.Map.By = width / n
+			all = append(all, Mistake{Kind: "channels.first-alone", N: n, M: width, Edit: every.Text()})
 		}
+		all = append(all, Mistake{Kind: "channels.first-alone", N: n, M: width, Edit: at.Text()})
 	}
-	return nil
+	return slices.Values(all)
 }
 
-// part has the entry's own operation of the first n channels.
-func (s *subject) part(e *Entry, n int, every bool) *program.Edited {
+// partOf has the entry's own operation of the first channels.
+func partOf(s *subject, e *Entry, m Mistake) *program.Edited {
 	entry := &s.m.List.Entries[e.Node.Entry]
-	ed := e.Program.Edit()
+	ed, n := e.Program.Edit(), m.N
+	d, ok := s.edit(m)
 	out := e.Program.Out
 	last, width := len(out.Shape())-1, out.Last()
 	var in []program.Var
@@ -290,15 +254,16 @@ func (s *subject) part(e *Entry, n int, every bool) *program.Edited {
 			continue
 		}
 		v := e.Program.Result(i)
-		if v.Last()%width != 0 || e.Program.Steps[i].Index != len(in) {
+		if !ok || v.Last()%width != 0 || e.Program.Steps[i].Index != len(in) {
 			return nil
 		}
 		a := len(v.Shape()) - 1
-		if v.Last() != width || len(in) == 0 {
+		switch {
+		case v.Last() != width || len(in) == 0:
 			v = ed.Slice(ed.Split(v, a, v.Last()/width), a+1, 0, n)
-		} else if every {
+		case d.Map.By > 0:
 			v = ed.Take(ed.Split(v, a, n), a+1, 0)
-		} else {
+		default:
 			v = ed.Cat(a, ed.Slice(v, a, 0, n/2), ed.Slice(v, a, width/2, width/2+n/2))
 		}
 		if ed.Err() != nil {
@@ -312,16 +277,12 @@ func (s *subject) part(e *Entry, n int, every bool) *program.Edited {
 	shape := slices.Clone(out.Shape())
 	shape[last] = n
 	done := ed.R(ed.Apply(entry.Op, entry.Op.Kind(), shape, in, nil))
-	whole := e.Program.Result(firstInput(e.Program))
+	first := slices.IndexFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim == program.Input && s.Index == 0 })
+	whole := e.Program.Result(first)
 	rest, ok := ed.As(ed.Cat(len(whole.Shape()), ed.Split(whole, len(whole.Shape())-1, whole.Last()/width)), out.Shape())
 	if !ok {
 		return nil
 	}
 	ed.Return(ed.Cat(last, done, ed.Slice(rest, last, n, width)))
 	return ended(ed)
-}
-
-// firstInput is the step of a program's first input.
-func firstInput(p *program.Program) int {
-	return slices.IndexFunc(p.Steps, func(s program.Step) bool { return s.Prim == program.Input && s.Index == 0 })
 }

@@ -1,7 +1,7 @@
 package diagnose
 
 import (
-	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -10,97 +10,64 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// packing is how what is kept in a cache may be stored in a few bits: as whole numbers of a step, which some elements share.
-type packing struct {
-	kind  Kind
-	bits  int
-	scale Term    // what shares a step
-	most  float64 // the largest whole number
-	step  float64 // the same for all; 0 for one that follows from the largest number
-	apart func(axis, tokens, last int) bool
-	// from is the token whose numbers the step follows from, where it is not each its own: the newest, or the first of the cache.
-	from   int
-	ranged bool // from the least number to the greatest, not around 0
-	whole  bool // the newest token too
-	inside bool // what is computed on the way is not rounded to the model's dtype
-}
-
+// The kinds of caches in few bits that have the scale of one token, and those with a scale from the least number to the greatest.
 const (
-	eachToken = iota
-	newestToken
-	firstToken
+	roundedLikeNewest = "cache.rounded-as-the-newest"
+	roundedLikeFirst  = "cache.rounded-as-the-first"
+	roundedBetween    = "cache.rounded-between"
 )
 
-// packings are those that are tried.
-func packings() []packing {
-	var all []packing
-	for _, g := range []struct {
-		scale TermKind
-		token bool
-		apart func(axis, tokens, last int) bool
-	}{
-		{ScalesOfTokensAndHeads, true, func(axis, _, last int) bool { return axis != last }},
-		{ScalesOfTokens, true, func(axis, tokens, _ int) bool { return axis == tokens }},
-		{ScalesOfHeads, false, func(axis, tokens, last int) bool { return axis != last && axis != tokens }},
-		{ScalesOfChannels, false, func(axis, tokens, _ int) bool { return axis != tokens }},
-		{OneScale, false, func(int, int, int) bool { return false }},
-	} {
-		for _, bits := range []int{8, 4} {
-			p := packing{kind: "cache.rounded", bits: bits, scale: Term{Kind: g.scale}, most: math.Ldexp(1, bits-1) - 1, apart: g.apart}
-			all = append(all, p)
-			ranged := p
-			ranged.kind, ranged.ranged, ranged.most = "cache.rounded-between", true, 2*p.most+1
-			all = append(all, ranged)
-			if g.token {
-				continue
-			}
-			p.kind, p.from = "cache.rounded-as-the-newest", newestToken
-			all = append(all, p)
-			p.kind, p.from = "cache.rounded-as-the-first", firstToken
-			all = append(all, p)
-		}
-	}
-	return all
+// scaleSharing has a function for each kind of scales. The function reports whether elements with different indexes along an axis have different scales. Tokens
+// is the axis of the tokens, and last is that of the channels.
+var scaleSharing = map[TermKind]func(axis, tokens, last int) bool{
+	ScalesOfTokensAndHeads: func(axis, _, last int) bool { return axis != last },
+	ScalesOfTokens:         func(axis, tokens, _ int) bool { return axis == tokens },
+	ScalesOfHeads:          func(axis, tokens, last int) bool { return axis != last && axis != tokens },
+	ScalesOfChannels:       func(axis, tokens, _ int) bool { return axis != tokens },
+	OneScale:               func(int, int, int) bool { return false },
 }
+
+// newestToo and inFloat32 report how a mistake rounds.
+func newestToo(m Mistake) bool { return m.Rounding == NewestToo || m.Rounding == NewestInFloat32 }
+func inFloat32(m Mistake) bool { return m.Rounding == InFloat32 || m.Rounding == NewestInFloat32 }
 
 // usualSteps are fixed scales that are tried where the numbers of a cache are not to be seen.
 var usualSteps = []float64{0.05, 0.1, 0.01, 0.02, 0.5, 1. / 8, 1. / 16, 1. / 32, 1. / 64, 1. / 128, 1. / 127}
 
-// cachedBits tries caches that are kept in a few bits. What was captured when it was new has all of them.
-func (s *search) cachedBits() error {
-	for _, role := range s.cachedRoles(s.first) {
-		all := packings()
-		for _, n := range s.fixedSteps() {
-			all = append(all, packing{kind: "cache.rounded-to-multiples", most: 127, step: n.value, apart: func(int, int, int) bool { return false }})
+// cachedBits yields caches that keep numbers in a few bits. A tensor that was captured before it went into the cache has all bits.
+func cachedBits(s *search) iter.Seq[Mistake] {
+	var all []Mistake
+	for _, role := range cachedRoles(s.subject, s.first) {
+		add := func(m Mistake) {
+			m.Place, m.Of = cacheSite, cachedTerm(role)
+			for _, way := range []Rounding{"", InFloat32, NewestToo, NewestInFloat32} {
+				oneToken := m.Kind == roundedLikeNewest || m.Kind == roundedLikeFirst
+				if m.Rounding = way; oneToken && newestToo(m) || inFloat32(m) && s.first.Call.DType == hooks.F32 {
+					continue
+				}
+				all = append(all, m)
+			}
 		}
-		for _, p := range all {
-			for _, whole := range []bool{false, true} {
-				for _, inside := range []bool{false, true} {
-					if whole && p.from != eachToken || inside && s.first.Call.DType == hooks.F32 {
-						continue
-					}
-					p := p // the edit is made again after the search has gone on
-					p.whole, p.inside = whole, inside
-					m := Mistake{Kind: p.kind, Place: cacheSite, Of: cachedTerm(role), By: p.scale, N: p.bits}
-					h := hypothesis{
-						class: program.Inserted, of: fmt.Sprint(p.kind, role, p.scale.Kind, p.bits, short(p.step)), make: func(e *Entry) *program.Edited { return s.packedCache(e, role, p) },
-						say: func(*Entry) Name { return m.name() },
-					}
-					if p.step > 0 {
-						h.solved, m.X = 1, some(p.step)
-					}
-					if err := s.try(h); err != nil {
-						return err
-					}
+		for _, scales := range []TermKind{ScalesOfTokensAndHeads, ScalesOfTokens, ScalesOfHeads, ScalesOfChannels, OneScale} {
+			for _, bits := range []int{8, 4} {
+				kinds := []Kind{"cache.rounded", roundedBetween, roundedLikeNewest, roundedLikeFirst}
+				if scales == ScalesOfTokensAndHeads || scales == ScalesOfTokens { // that of each token is its own
+					kinds = kinds[:2]
+				}
+				for _, kind := range kinds {
+					add(Mistake{Kind: kind, By: Term{Kind: scales}, N: bits})
 				}
 			}
 		}
+		for _, n := range fixedSteps(s) {
+			add(Mistake{Kind: "cache.rounded-to-multiples", X: some(n.value)})
+		}
 	}
-	return nil
+	return slices.Values(all)
 }
 
 // fixedSteps are the steps of which what is left may be multiples: those that are solved where the entry is a cache, else the usual ones.
-func (s *search) fixedSteps() (all []number) {
+func fixedSteps(s *search) (all []number) {
 	if _, _, ok := cache(s.first.Program); !ok {
 		for _, v := range usualSteps {
 			all = append(all, number{value: v})
@@ -140,49 +107,46 @@ func (s *search) fixedSteps() (all []number) {
 }
 
 // packedCache has what is kept in the caches of a role in a few bits.
-func (s *subject) packedCache(e *Entry, role string, p packing) *program.Edited {
-	ed, some := e.Program.Edit(), false
-	for _, i := range s.caches(e, role) {
+func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
+	return inCaches(s, e, m.Of.Name, func(ed *program.Editor, i int) (program.Var, bool) {
 		st := &e.Program.Steps[i]
-		old, ok := s.valueAt(e, st.Args[0])
+		kept, whole := st.Args[0], newestToo(m)
+		if whole {
+			kept = e.Program.Result(i)
+		}
+		old, ok := s.valueAt(e, kept)
 		fresh, has := s.valueAt(e, st.Args[1])
-		shape := st.Args[0].Shape()
-		if !ok || !has || len(shape) < 2 || product(shape) != len(old) {
-			return nil
+		if !ok || !has || len(kept.Shape()) < 2 || product(kept.Shape()) != len(old) {
+			return ed.Fail("shapes"), true
 		}
-		if p.whole {
-			own, ok := s.valueAt(e, e.Program.Result(i))
-			if !ok {
-				return nil
-			}
-			shape, old = st.Shape, own
+		v := program.Value{Shape: kept.Shape(), Data: slices.Clone(old), Bound: make([]float64, len(old))}
+		if !pack(m, v, st.Axis, program.Value{Shape: st.Args[1].Shape(), Data: fresh}, e.Call.DType) {
+			return ed.Fail("shapes"), true
 		}
-		v := program.Value{Shape: shape, Data: slices.Clone(old), Bound: make([]float64, len(old))}
-		if !p.store(v, st.Axis, fresh, st.Args[1].Shape(), e.Call.DType) {
-			return nil
+		if whole {
+			return ed.Other(v), true
 		}
-		some = true
-		if p.whole {
-			ed.Pass(i, ed.Other(v))
-		} else {
-			ed.Pass(i, ed.Cat(st.Axis, ed.Other(v), st.Args[1]))
-		}
-	}
-	if !some {
-		return nil
-	}
-	return ended(ed)
+		return ed.Cat(st.Axis, ed.Other(v), st.Args[1]), true
+	})
 }
 
-// store rounds a value in its place, whose tokens are along an axis. Fresh is what is new in the cache.
-func (p packing) store(v program.Value, tokens int, fresh []float64, freshShape []int, model hooks.DType) bool {
+// pack rounds a value in its place to whole numbers of a step, as a mistake has it. The tokens of the value lie along an axis, and fresh is what is new in the
+// cache. It reports false for shapes without such an axis, and for a mistake without a kind of scales.
+func pack(m Mistake, v program.Value, tokens int, fresh program.Value, model hooks.DType) bool {
+	last := len(v.Shape) - 1
+	if tokens >= last || len(fresh.Shape) != len(v.Shape) || !m.X.Has && scaleSharing[m.By.Kind] == nil {
+		return false
+	}
 	round := func(x float64) float64 { return floats.Round(model, float64(float32(x))) }
-	if p.inside {
+	if inFloat32(m) {
 		round = func(x float64) float64 { return float64(float32(x)) }
 	}
-	last := len(v.Shape) - 1
-	if tokens >= last || len(freshShape) != len(v.Shape) {
-		return false
+	most, apart := math.Ldexp(1, m.N-1)-1, scaleSharing[m.By.Kind]
+	switch {
+	case m.X.Has:
+		most, apart = 127, scaleSharing[OneScale]
+	case m.Kind == roundedBetween:
+		most = 2*most + 1
 	}
 	// group numbers the elements that share a scale, and token is the token of an element.
 	group := func(shape []int, i int) (g, token int) {
@@ -192,16 +156,16 @@ func (p packing) store(v program.Value, tokens int, fresh []float64, freshShape 
 			if i /= shape[a]; a == tokens {
 				token = at
 			}
-			if p.apart(a, tokens, last) {
+			if apart(a, tokens, last) {
 				g, n = g+n*at, n*shape[a]
 			}
 		}
 		return g, token
 	}
 	low, high := map[int]float64{}, map[int]float64{}
-	seen := func(shape []int, data []float64, only int) {
-		for i, x := range data {
-			g, token := group(shape, i)
+	seen := func(of program.Value, only int) {
+		for i, x := range of.Data {
+			g, token := group(of.Shape, i)
 			if only >= 0 && token != only {
 				continue
 			}
@@ -213,30 +177,30 @@ func (p packing) store(v program.Value, tokens int, fresh []float64, freshShape 
 			}
 		}
 	}
-	switch p.from {
-	case newestToken:
-		seen(freshShape, fresh, freshShape[tokens]-1)
-	case firstToken:
-		seen(v.Shape, v.Data, 0)
+	switch m.Kind {
+	case roundedLikeNewest:
+		seen(fresh, fresh.Shape[tokens]-1)
+	case roundedLikeFirst:
+		seen(v, 0)
 	default:
-		seen(v.Shape, v.Data, -1)
+		seen(v, -1)
 	}
 	for i, x := range v.Data {
 		g, _ := group(v.Shape, i)
-		step, zero, least := float64(float32(p.step)), 0.0, -p.most
+		step, zero, least := float64(float32(m.X.Value)), 0.0, -most
 		switch {
 		case step > 0:
-		case p.ranged:
-			if step = round((high[g] - low[g]) / p.most); step > 0 {
+		case m.Kind == roundedBetween:
+			if step = round((high[g] - low[g]) / most); step > 0 {
 				zero, least = math.RoundToEven(round(-low[g]/step)), 0
 			}
 		default:
-			step = round(max(high[g], -low[g]) / p.most)
+			step = round(max(high[g], -low[g]) / most)
 		}
 		if !(step > 0) {
 			continue
 		}
-		n := min(max(math.RoundToEven(round(x/step))+zero, least), p.most)
+		n := min(max(math.RoundToEven(round(x/step))+zero, least), most)
 		v.Data[i] = floats.Round(model, float64(float32(round(n-zero)*step)))
 	}
 	return true

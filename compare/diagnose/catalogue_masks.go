@@ -57,23 +57,23 @@ func maskRows() []Row {
 		{Kind: "mask.after-softmax", Words: "the mask is applied after the softmax: rows do not sum to 1", Apply: maskedLast, Class: program.Known},
 
 		// Softmaxes and routers.
-		{Kind: "softmax.axis", Words: "the softmax is taken over the {axis}, not the keys", Pages: pagesOf("softmax-axis", "probs")},
-		{Kind: "softmax.base", Words: "the softmax takes powers of {x}, not of e: the scores are multiplied by {by}", Pages: basePages},
-		{Kind: "softmax.slots-unwritten", Words: "{x} slots more, with scores of 0, take part in the softmax", Pages: pagesOf("unwritten-cache-slots", "probs")},
-		{Kind: "softmax.joined-left-out", Words: "{of} takes no part in the softmax: it is left out", Pages: joinedLeftOut},
-		{Kind: "softmax.parts-averaged", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each has a softmax of its own, and they are averaged", Pages: []Page{{Anchor: "softmax-axis"}}},
-		{Kind: "softmax.parts-added", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each has a softmax of its own, and they are added: sums are not shared", Pages: []Page{{Anchor: "softmax-axis"}}},
-		{Kind: "softmax.parts-own-maximum", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each takes its own maximum off, and what was summed before is not rescaled", Pages: []Page{{Anchor: "softmax-axis"}}},
-		{Kind: "softmax.parts-not-rescaled", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each takes the largest until then off, and what was summed before is not rescaled", Pages: []Page{{Anchor: "softmax-axis"}}},
-		{Kind: "router.sigmoid", Words: "the activation is sigmoid, not softmax", Pages: pagesOf("activation", functions)},
-		{Kind: "router.softmax-over-all", Words: "the softmax is over all, not over those that are chosen"},
-		{Kind: "router.softmax-over-chosen", Words: "the softmax is over those that are chosen, not over all"},
+		{Kind: "softmax.axis", Words: "the softmax is taken over the {axis}, not the keys", Pages: pagesOf("softmax-axis", "probs"), Apply: otherSoftmax, Class: program.Known},
+		{Kind: "softmax.base", Words: "the softmax takes powers of {x}, not of e: the scores are multiplied by {by}", Pages: basePages, Apply: otherSoftmax, Class: program.Known},
+		{Kind: "softmax.slots-unwritten", Words: "{x} slots more, with scores of 0, take part in the softmax", Pages: pagesOf("unwritten-cache-slots", "probs"), Apply: otherSoftmax, Class: program.Known, Solved: oneNumber},
+		{Kind: "softmax.joined-left-out", Words: "{of} takes no part in the softmax: it is left out", Pages: joinedLeftOut, Apply: otherSoftmax, Class: program.Known},
+		{Kind: "softmax.parts-averaged", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each has a softmax of its own, and they are averaged", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: program.Known},
+		{Kind: "softmax.parts-added", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each has a softmax of its own, and they are added: sums are not shared", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: program.Known},
+		{Kind: "softmax.parts-own-maximum", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each takes its own maximum off, and what was summed before is not rescaled", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: program.Known},
+		{Kind: "softmax.parts-not-rescaled", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each takes the largest until then off, and what was summed before is not rescaled", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: program.Known},
+		{Kind: "router.sigmoid", Words: "the activation is sigmoid, not softmax", Pages: pagesOf("activation", functions), Apply: otherSoftmax, Class: program.Known},
+		{Kind: "router.softmax-over-all", Words: "the softmax is over all, not over those that are chosen", Apply: otherSoftmax, Class: program.Known},
+		{Kind: "router.softmax-over-chosen", Words: "the softmax is over those that are chosen, not over all", Apply: otherSoftmax, Class: program.Known},
 
 		// Norms and gates.
-		{Kind: "norm.layernorm", Words: "the mean is taken off the norm's input: LayerNorm, not RMSNorm", Pages: pagesOf("layernorm", norms)},
-		{Kind: "norm.rmsnorm", Words: "the mean is not taken off the norm's input: RMSNorm, not LayerNorm", Pages: pagesOf("layernorm", norms)},
-		{Kind: "norm.of-parts", Words: "each part of {n} channels, such as a head, has a norm of its own: the mean is not over all {m}"},
-		{Kind: "sparsity.not-shifted", Words: "what passes the cutoff is not shifted by it", Pages: pagesOf("activation-sparsity", "act_fn")},
+		{Kind: "norm.layernorm", Words: "the mean is taken off the norm's input: LayerNorm, not RMSNorm", Pages: pagesOf("layernorm", norms), Apply: otherNorm, Class: program.Known},
+		{Kind: "norm.rmsnorm", Words: "the mean is not taken off the norm's input: RMSNorm, not LayerNorm", Pages: pagesOf("layernorm", norms), Apply: otherNorm, Class: program.Known},
+		{Kind: "norm.of-parts", Words: "each part of {n} channels, such as a head, has a norm of its own: the mean is not over all {m}", Apply: otherNorm, Class: program.Known},
+		{Kind: "sparsity.not-shifted", Words: "what passes the cutoff is not shifted by it", Pages: pagesOf("activation-sparsity", "act_fn"), Apply: otherNorm, Class: program.Known},
 
 		// What is done beside the operation.
 		{Kind: "row.maximum-subtracted", Words: "the largest number of each row is taken off {of}", Pages: rowTakenPages},
@@ -86,10 +86,10 @@ func maskRows() []Row {
 
 		// Heads and ids.
 		{Kind: "heads.tiled", Words: "the heads of keys and values are tiled, not repeated: query head h reads head h mod n, not h / n", Pages: tiledPages, Apply: tiledAttention, Class: program.Known},
-		{Kind: "ids.row-after", Words: "each id takes the row after its own", Pages: idPages},
-		{Kind: "ids.row-before", Words: "each id takes the row before its own", Pages: idPages},
-		{Kind: "ids.last-row", Words: "ids beyond the table take its last row", Pages: idPages},
-		{Kind: "ids.row-zero", Words: "every id takes row 0", Pages: idPages},
+		{Kind: "ids.row-after", Words: "each id takes the row after its own", Pages: idPages, Apply: rowsOfOtherIDs, Class: program.Known},
+		{Kind: "ids.row-before", Words: "each id takes the row before its own", Pages: idPages, Apply: rowsOfOtherIDs, Class: program.Known},
+		{Kind: "ids.last-row", Words: "ids beyond the table take its last row", Pages: idPages, Apply: rowsOfOtherIDs, Class: program.Known},
+		{Kind: "ids.row-zero", Words: "every id takes row 0", Pages: idPages, Apply: rowsOfOtherIDs, Class: program.Known},
 	}
 }
 

@@ -23,7 +23,7 @@ func inPart(s *search) iter.Seq[Mistake] {
 			}
 		}
 		tokens := s.someTokens()
-		for _, all := range []generator{structure, productsLast, otherNumbers} {
+		for _, all := range []generator{structure, productsLast, again, otherNumbers} {
 			for m := range all(s) {
 				if m.Tokens = tokens; !yield(m) {
 					return

@@ -1,156 +1,114 @@
 package diagnose
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// instances looks for a tensor or weight of another layer or stream that each entry reads, the same in all passes of an entry. The term
-// names what the entries should read.
-func (s *search) instances(of Term, others []string, class program.Class, with func(other string) func(e *Entry) *program.Edited) error {
-	if len(others) < 2 {
+// inputs yields other captured tensors in place of those that the program reads.
+func inputs(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		t := s.first.signed(s.m)
+		for _, i := range leafSteps(t, program.Input) {
+			n := s.first.Inputs[t.Steps[i].Index]
+			own, at := s.m.List.Entries[n.Entry].Name, placed(t.Of(i))
+			var same []string
+			for k := range s.m.List.Entries {
+				if e := &s.m.List.Entries[k]; Role(e.Name) == Role(own) {
+					same = append(same, e.Name)
+				}
+			}
+			others := []iter.Seq[Mistake]{slices.Values(otherInputs(s, i)), instances(s, Mistake{Of: tensorTerm(own), Edit: at}, same)}
+			if n.Pass != s.first.Node.Pass {
+				others = append(others, instances(s, Mistake{Of: Term{Kind: TheKept, Name: Role(own)}, Edit: at}, same))
+			}
+			for _, all := range others {
+				for m := range all {
+					if !yield(m) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// keptToo is a second place of a mistake. It stands for the inputs that are the same tensor of earlier passes.
+const keptToo = -3
+
+// otherInputs are the mistakes of a wrong stream or tensor in the place of an input, or of the same tensor of the pass before.
+func otherInputs(s *search, step int) (all []Mistake) {
+	t := s.first.signed(s.m)
+	at, n, item := t.Of(step), s.first.Inputs[t.Steps[step].Index], s.first.Items[t.Steps[step].Index]
+	own := s.m.List.Entries[n.Entry].Name
+	add := func(from string, m Mistake, at ...program.Place) {
+		m.Place, m.Source, m.Edit = Role(from), from, placed(at...)
+		all = append(all, m)
+	}
+	if item != nil {
+		for other := range s.m.List.Entries[n.Entry].Size(s.m.Passes[n.Pass], s.m.List.Config.SlidingWindow)[0] {
+			if other != *item {
+				add(own, Mistake{Kind: "input.stream", Of: tensorTerm(own), N: other, M: *item}, at)
+			}
+		}
+	}
+	kind, kept := Kind("input.other"), false
+	if n.Pass != s.first.Node.Pass {
+		kind = "input.other-kept"
+	} else {
+		kept = readInPasses(s, own)
+	}
+	for _, other := range s.captured(own) {
+		m := Mistake{Kind: kind, By: tensorTerm(other), For: tensorTerm(own)}
+		if add(other, m, at); kept {
+			add(other, m, at, program.Place{Arg: keptToo})
+		}
+	}
+	for _, from := range streams(s, product(t.Steps[step].Shape)) {
+		add(from.name, Mistake{Kind: "input.other", By: from.term(), For: tensorTerm(own)}, at)
+	}
+	before := tensorTerm(own)
+	before.Before = true
+	add(own, Mistake{Kind: "input.pass-before", By: before}, at)
+	return all
+}
+
+// otherInput has a captured tensor in place of what is read at the place of a mistake.
+func otherInput(s *subject, e *Entry, m Mistake) *program.Edited {
+	d, ok := s.edit(m)
+	if !ok {
 		return nil
 	}
-	byName := map[string][]*Entry{}
-	var names []string
-	for _, e := range s.entries {
-		name := s.m.List.Entries[e.Node.Entry].Name
-		if byName[name] == nil {
-			names = append(names, name)
-		}
-		byName[name] = append(byName[name], e)
+	from, own := source{name: s.here(m.Source, e), item: streamOf(m.By), all: len(d.At) > 1}, s.m.List.Entries[e.Node.Entry].Name
+	switch m.Kind {
+	case "input.stream":
+		from.item = &m.N
+	case "input.pass-before":
+		from.pass = -1
+	case "input.layer-before":
+		from.name = neighbour(from.name, -1)
+	case "input.chained":
+		from.name = neighbour(own, -1)
+	case "input.own-stream":
+		item := numbered(own) + m.N
+		from.item = &item
 	}
-	chosen := map[string]func(e *Entry) *program.Edited{}
-	var pairs []string
-	for _, name := range names {
-		for _, other := range others {
-			h := hypothesis{make: with(other)}
-			if s.spent() {
-				return s.ctx.Err()
-			}
-			s.tried++
-			good := true
-			for _, e := range byName[name] {
-				may, err := s.may(h, e.Small())
-				if err != nil {
-					return err
-				}
-				if good = may; !good {
-					break
-				}
-			}
-			if good {
-				chosen[name] = h.make
-				pairs = append(pairs, name+"="+other)
-				break
-			}
-		}
-		if chosen[name] == nil {
-			return nil
-		}
-	}
-	m := Mistake{Kind: "instance.of-another-layer", Place: of.String(), Of: of, By: listTerm(Others, pairs)}
-	if _, ok := layerOf(names[0]); !ok {
-		m.Kind = "instance.another"
-	}
-	h := hypothesis{
-		class: class, solved: len(names),
-		make: func(e *Entry) *program.Edited {
-			if other := chosen[s.m.List.Entries[e.Node.Entry].Name]; other != nil {
-				return other(e)
-			}
-			return nil
-		},
-		say:   func(*Entry) Name { return m.name() },
-		other: chosen[names[0]],
-	}
-	return s.try(h)
+	return reads(s, e, d.At[0], from)
 }
 
-// inputs tries other captured tensors in place of those that the program reads.
-func (s *search) inputs() error {
-	t := s.first.signed(s.m)
-	for _, i := range leafSteps(t, program.Input) {
-		n := s.first.Inputs[t.Steps[i].Index]
-		own := s.m.List.Entries[n.Entry].Name
-		if item := s.first.Items[t.Steps[i].Index]; item != nil {
-			for other := range s.m.List.Entries[n.Entry].Size(s.m.Passes[n.Pass], s.m.List.Config.SlidingWindow)[0] {
-				if other == *item {
-					continue
-				}
-				m := Mistake{Kind: "input.stream", Of: tensorTerm(own), N: other, M: *item}
-				if err := s.try(s.reading(t.Of(i), source{name: own, item: &other}, m)); err != nil {
-					return err
-				}
-			}
-		}
-		for _, other := range s.captured(own) {
-			m := Mistake{Kind: "input.other", By: tensorTerm(other), For: tensorTerm(own)}
-			if n.Pass != s.first.Node.Pass {
-				m.Kind = "input.other-kept"
-			}
-			if err := s.try(s.reading(t.Of(i), source{name: other}, m)); err != nil {
-				return err
-			}
-			if n.Pass == s.first.Node.Pass && s.cached(own) {
-				if err := s.try(s.reading(t.Of(i), source{name: other, all: true}, m)); err != nil {
-					return err
-				}
-			}
-		}
-		for _, other := range s.stacks(product(t.Steps[i].Shape)) {
-			for item := range other.items {
-				from := source{name: other.name, item: &item}
-				m := Mistake{Kind: "input.other", By: from.term(), For: tensorTerm(own)}
-				if err := s.try(s.reading(t.Of(i), from, m)); err != nil {
-					return err
-				}
-			}
-		}
-		before := tensorTerm(own)
-		before.Before = true
-		if err := s.try(s.reading(t.Of(i), source{name: own, pass: -1}, Mistake{Kind: "input.pass-before", By: before})); err != nil {
-			return err
-		}
-		var same []string
-		for k := range s.m.List.Entries {
-			if e := &s.m.List.Entries[k]; Role(e.Name) == Role(own) {
-				same = append(same, e.Name)
-			}
-		}
-		if err := s.instances(tensorTerm(own), same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
-			return func(e *Entry) *program.Edited { return s.reads(e, t.Of(i), source{name: other, all: true}) }
-		}); err != nil {
-			return err
-		}
-		if n.Pass == s.first.Node.Pass {
-			continue
-		}
-		if err := s.instances(Term{Kind: TheKept, Name: Role(own)}, same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
-			return func(e *Entry) *program.Edited { return s.reads(e, t.Of(i), source{name: other}) }
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// stack is a captured tensor whose first axis counts streams.
-type stack struct {
-	name  string
-	items int
-}
-
-// stacks lists the captured stacks of tensors of some elements: one of each role.
-func (s *search) stacks(elements int) []stack {
-	var all []stack
+// streams lists the streams of captured stacks of tensors of some elements: of one stack of each role.
+func streams(s *search, elements int) []source {
+	var all []source
 	for _, name := range s.captured("") {
-		e := &s.m.List.Entries[s.m.List.Index(name)]
-		shape := e.Size(s.m.Passes[s.first.Node.Pass], s.m.List.Config.SlidingWindow)
-		if len(shape) > 2 && s.stacked(s.m.List.Index(name)) && product(shape[1:]) == elements {
-			all = append(all, stack{name, shape[0]})
+		at := s.m.List.Index(name)
+		shape := s.m.List.Entries[at].Size(s.m.Passes[s.first.Node.Pass], s.m.List.Config.SlidingWindow)
+		if len(shape) > 2 && s.stacked(at) && product(shape[1:]) == elements {
+			for item := range shape[0] {
+				all = append(all, source{name: name, item: &item})
+			}
 		}
 	}
 	return all
@@ -162,33 +120,31 @@ func (s *subject) stacked(entry int) bool {
 	return axes != "" && axes[0] == order.AxisStream
 }
 
-// exchanged tries each two inputs in each other's place.
-func (s *search) exchanged() error {
+// exchanged yields each two inputs in each other's place.
+func exchanged(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
-	all := leafSteps(t, program.Input)
-	for k, i := range all {
-		for _, j := range all[:k] {
-			a, b := t.Of(j), t.Of(i)
-			m := Mistake{Kind: "inputs.exchanged", Of: s.value(s.first, t.Result(j)), By: s.value(s.first, t.Result(i))}
-			err := s.try(hypothesis{
-				class: program.Swapped,
-				make: func(e *Entry) *program.Edited {
-					t := e.signed(s.m)
-					x, y := t.Copies(a), t.Copies(b)
-					ed := e.Program.Edit()
-					if len(x) != 1 || len(y) != 1 || !ed.Exchange(x[0], y[0]) {
-						return nil
-					}
-					return ended(ed)
-				},
-				say: func(*Entry) Name { return m.name() },
-			})
-			if err != nil {
-				return err
-			}
+	var all []Mistake
+	inputs := leafSteps(t, program.Input)
+	for k, i := range inputs {
+		for _, j := range inputs[:k] {
+			all = append(all, Mistake{Kind: "inputs.exchanged", Of: s.value(s.first, t.Result(j)), By: s.value(s.first, t.Result(i)), Edit: placed(t.Of(j), t.Of(i))})
 		}
 	}
-	return nil
+	return slices.Values(all)
+}
+
+// exchangedInputs has two inputs in each other's place.
+func exchangedInputs(s *subject, e *Entry, m Mistake) *program.Edited {
+	d, ok := s.edit(m)
+	if !ok || len(d.At) < 2 {
+		return nil
+	}
+	t, ed := e.signed(s.m), e.Program.Edit()
+	x, y := t.Copies(d.At[0]), t.Copies(d.At[1])
+	if len(x) != 1 || len(y) != 1 || !ed.Exchange(x[0], y[0]) {
+		return nil
+	}
+	return ended(ed)
 }
 
 // source is a captured tensor: of some passes before, and an index of its first axis alone where it has one.
@@ -208,8 +164,17 @@ func (of source) term() Term {
 	return t
 }
 
-// cached reports whether an entry reads a tensor of several passes.
-func (s *search) cached(name string) bool {
+// streamOf is the stream of a tensor that a term means; nil for none.
+func streamOf(t Term) *int {
+	if !t.Item.Has {
+		return nil
+	}
+	n := int(t.Item.Value)
+	return &n
+}
+
+// readInPasses reports whether an entry reads a tensor of several passes.
+func readInPasses(s *search, name string) bool {
 	return slices.ContainsFunc(s.entries, func(e *Entry) bool {
 		n := 0
 		for _, in := range e.Inputs {
@@ -219,20 +184,6 @@ func (s *search) cached(name string) bool {
 		}
 		return n > 1
 	})
-}
-
-// reading is the hypothesis that a place reads another captured tensor: of the layer of each entry.
-func (s *search) reading(at program.Place, from source, m Mistake) hypothesis {
-	m.Place = Role(from.name)
-	return hypothesis{
-		class: program.InputOf,
-		make: func(e *Entry) *program.Edited {
-			of := from
-			of.name = beside(from.name, s.m.List.Entries[e.Node.Entry].Name)
-			return s.reads(e, at, of)
-		},
-		say: func(e *Entry) Name { return m.name() },
-	}
 }
 
 // captured lists tensors that could be read in place of one: one of each other role. What is computed from the entry is none; else it
@@ -270,7 +221,7 @@ func (s *subject) tensor(e *Entry, of source) (program.Value, bool) {
 		return v, false
 	}
 	if of.item != nil {
-		if len(v.Shape) < 2 || *of.item >= v.Shape[0] {
+		if len(v.Shape) < 2 || *of.item < 0 || *of.item >= v.Shape[0] {
 			return v, false
 		}
 		part := product(v.Shape[1:])
@@ -281,7 +232,7 @@ func (s *subject) tensor(e *Entry, of source) (program.Value, bool) {
 
 // reads has a captured tensor in place of what is read at a place, each of the pass of that; nil where there is none of as many
 // elements.
-func (s *subject) reads(e *Entry, at program.Place, from source) *program.Edited {
+func reads(s *subject, e *Entry, at program.Place, from source) *program.Edited {
 	t := e.signed(s.m)
 	steps := t.Copies(at)
 	if len(steps) == 0 || s.m.List.Index(from.name) < 0 {
@@ -297,7 +248,7 @@ func (s *subject) reads(e *Entry, at program.Place, from source) *program.Edited
 	}
 	ed := e.Program.Edit()
 	for _, i := range steps {
-		if !s.readAt(e, ed, i, from) {
+		if !readAt(s, e, ed, i, from) {
 			return nil
 		}
 	}
@@ -305,7 +256,7 @@ func (s *subject) reads(e *Entry, at program.Place, from source) *program.Edited
 }
 
 // readAt has a captured tensor in place of an input; it reports whether there is one of as many elements.
-func (s *subject) readAt(e *Entry, ed *program.Editor, i int, from source) bool {
+func readAt(s *subject, e *Entry, ed *program.Editor, i int, from source) bool {
 	t := e.signed(s.m)
 	size := product(t.Steps[i].Shape)
 	from.pass += e.Inputs[t.Steps[i].Index].Pass - e.Node.Pass

@@ -23,7 +23,7 @@ var knowing = []string{
 	"compare/diagnose/activations.go otherActivations: .Kind(), op.Activations",
 	"compare/diagnose/activations.go var: op.Activations",
 	"compare/diagnose/activations.go var: op.Activations, op.ReLUSquared, op.Tanh",
-	"compare/diagnose/routed.go Kind: \"softmax\"",
+	"compare/diagnose/softmaxes.go Kind: \"softmax\"",
 	"compare/diagnose/variants.go Kind: \"silu\"",
 	"compare/diagnose/variants.go activationVariants: .Kind()",
 	"compare/diagnose/variants.go var: op.Activations",
@@ -46,7 +46,7 @@ var knowing = []string{
 	"compare/diagnose/catalogue_reads.go var: \"scores\"",
 	// An operation of the order, whichever it is, that is applied where it does not belong: its name is said.
 	"compare/diagnose/applied.go take: .Kind()",
-	"compare/diagnose/applied.go part: .Kind()",
+	"compare/diagnose/applied.go partOf: .Kind()",
 	"compare/diagnose/mistake.go operationTerm: .Kind()",
 	// What rows were handed on past, in words.
 	"compare/diagnose/related.go since: .Kind()",

@@ -10,7 +10,7 @@ import (
 
 // leaves looks at what the program reads: weights, and captured tensors.
 func (s *search) leaves() error {
-	for _, look := range []func() error{s.exchanged, s.weights, s.packed, s.cuts, s.otherRows, s.damaged, s.inputs, s.stale} {
+	for _, look := range []func() error{func() error { return s.from(exchanged) }, s.weights, s.packed, s.cuts, s.otherRows, s.damaged, func() error { return s.from(inputs, lastSlots) }} {
 		if err := look(); err != nil {
 			return err
 		}

@@ -60,6 +60,11 @@ const (
 	EachStep Rounding = "each-step" // each step rounds its result
 	EachCall Rounding = "each-call" // so do the steps that are calls of their own
 	Divided  Rounding = "divided"   // a factor is the quotient by its reciprocal, and a divisor is the product with its own
+
+	// Of what is kept in few bits.
+	NewestToo       Rounding = "newest-too"            // the newest token is rounded before it is read, too
+	InFloat32       Rounding = "in-float32"            // what is computed on the way is not rounded to the model's dtype
+	NewestInFloat32 Rounding = "newest-too-in-float32" // both
 )
 
 // OtherValues are further values of a number with which the port would give the same elements. The zero value has no further values.

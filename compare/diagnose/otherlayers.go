@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -11,46 +12,45 @@ import (
 // mostOfOther is how many operations of another layer are taken in a layer that does not have them.
 const mostOfOther = 12
 
-// asOtherLayers tries what layers of another kind compute in the entry's place, from what the entry's own layer has: a gate that is made
-// sparse in a dense layer, keys of its own in a layer that shares those of another. One layer of each kind is tried, and that which it
-// shares with.
-func (s *search) asOtherLayers() error {
-	own := s.m.List.Entries[s.first.Node.Entry].Name
-	if _, in := layerOf(own); !in {
-		return nil
-	}
+// asOtherLayers yields what layers of another kind compute in the entry's place from the tensors of the entry's layer: a sparse gate in a dense layer, or new
+// keys in a layer that shares the keys of another layer. One layer of each kind is tried, and the layer that the entry's layer shares with.
+func asOtherLayers(s *search) iter.Seq[Mistake] {
+	var all []Mistake
 	entry := &s.m.List.Entries[s.first.Node.Entry]
+	if _, in := layerOf(entry.Name); !in {
+		return slices.Values(all)
+	}
 	seen := []string{readsOf(entry)}
 	for k := range s.m.List.Entries {
 		other := &s.m.List.Entries[k]
 		shared := slices.ContainsFunc(entry.Inputs, func(r order.Ref) bool { return r.Name == other.Name })
-		if Role(other.Name) != Role(own) || readsOf(other) == readsOf(entry) || slices.Contains(seen, readsOf(other)) && !shared {
+		if Role(other.Name) != Role(entry.Name) || readsOf(other) == readsOf(entry) || slices.Contains(seen, readsOf(other)) && !shared {
 			continue
 		}
 		seen = append(seen, readsOf(other))
-		through := s.throughLayer(k, own)
-		if len(through) == 0 {
-			continue
-		}
-		layer, _ := layerOf(other.Name)
-		m := Mistake{Kind: "layer.other-kind", Place: Role(own), Of: tensorTerm(own), By: Term{Kind: ALayer, Name: strings.TrimSuffix(layer, ".")}, For: listTerm(Modules, through)}
-		if err := s.try(hypothesis{
-			class: program.Inserted, say: func(*Entry) Name { return m.name() },
-			make: func(e *Entry) *program.Edited {
-				ed := e.Program.Edit()
-				o := &otherLayer{search: s, e: e, ed: ed, done: map[order.Node]program.Var{}}
-				v, ok := o.computed(order.Node{Entry: k, Pass: e.Node.Pass})
-				if !ok || !slices.Equal(v.Shape(), e.Program.Out.Shape()) {
-					return nil
-				}
-				ed.Return(v)
-				return ended(ed)
-			},
-		}); err != nil {
-			return err
+		if through := throughLayer(s.subject, k, entry.Name); len(through) > 0 {
+			layer, _ := layerOf(other.Name)
+			all = append(all, Mistake{
+				Kind: "layer.other-kind", Place: Role(entry.Name), Of: tensorTerm(entry.Name), By: Term{Kind: ALayer, Name: strings.TrimSuffix(layer, ".")}, For: listTerm(Modules, through),
+			})
 		}
 	}
-	return nil
+	return slices.Values(all)
+}
+
+// asOtherLayer has what another layer computes in the entry's place.
+func asOtherLayer(s *subject, e *Entry, m Mistake) *program.Edited {
+	k := s.m.List.Index(m.By.Name + "." + Module(s.m.List.Entries[e.Node.Entry].Name))
+	if k < 0 {
+		return nil
+	}
+	o := &otherLayer{subject: s, e: e, ed: e.Program.Edit(), done: map[order.Node]program.Var{}}
+	v, ok := o.computed(order.Node{Entry: k, Pass: e.Node.Pass})
+	if !ok || !slices.Equal(v.Shape(), e.Program.Out.Shape()) {
+		return nil
+	}
+	o.ed.Return(v)
+	return ended(o.ed)
 }
 
 // readsOf tells apart what entries of one role are computed from, by role.
@@ -63,7 +63,7 @@ func readsOf(e *order.Entry) string {
 }
 
 // throughLayer are the modules that an entry of another layer is computed through and that the layer of own does not have, in their order.
-func (s *search) throughLayer(entry int, own string) []string {
+func throughLayer(s *subject, entry int, own string) []string {
 	var all []string
 	seen := map[int]bool{entry: true}
 	for next := []int{entry}; len(next) > 0; next = next[1:] {
@@ -82,7 +82,7 @@ func (s *search) throughLayer(entry int, own string) []string {
 
 // otherLayer computes an entry of another layer from what the layer of an entry has.
 type otherLayer struct {
-	*search
+	*subject
 	e    *Entry
 	ed   *program.Editor
 	done map[order.Node]program.Var
@@ -93,7 +93,7 @@ type otherLayer struct {
 // value is what stands in the layer in the place of an entry of the other: what was captured there, or else what the other's operation makes.
 func (o *otherLayer) value(n order.Node, r order.Ref) (program.Var, bool) {
 	name := o.m.List.Entries[n.Entry].Name
-	here := beside(name, o.m.List.Entries[o.e.Node.Entry].Name)
+	here := o.here(name, o.e)
 	if at := o.m.List.Index(here); at >= 0 {
 		v, ok := o.tensor(o.e, source{name: here, item: r.Index, pass: n.Pass - o.e.Node.Pass})
 		if !ok {
@@ -139,7 +139,7 @@ func (o *otherLayer) computed(n order.Node) (program.Var, bool) {
 		in = append(in, v)
 	}
 	for _, of := range entry.Weights {
-		if here, ok := o.weightOf(beside(of.Name, o.m.List.Entries[o.e.Node.Entry].Name)); ok {
+		if here, ok := o.weightOf(o.here(of.Name, o.e)); ok {
 			of = here
 		}
 		rows, err := o.m.Weights(of)

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -69,6 +70,14 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 		for _, e := range s.entries {
 			_, n := e.leftTokens(s.tokenAxis(e))
 			h.solved += n
+		}
+	}
+	if m.By.Kind == Others { // the words say which entries have it
+		_, other, _ := strings.Cut(m.By.Name, "=")
+		other, _, _ = strings.Cut(other, ",")
+		h.other = func(e *Entry) *program.Edited { return s.apply(inAll(m, other), e) }
+		if m.Of.Kind == Weight {
+			h.class = program.Leaf
 		}
 	}
 	return h

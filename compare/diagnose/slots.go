@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
@@ -9,21 +10,14 @@ import (
 // slot is where a slot of a cache comes from: an index of an input, or nothing where it is 0.
 type slot struct{ input, index int }
 
-// slots looks at caches: programs that only join tensors along an axis. Each slot of the result is to be a slot of what it is joined
-// from, kept or not, or 0.
-func (s *search) slots() error {
-	if _, _, ok := cache(s.first.Program); !ok {
-		return nil
+// heldSlots yields what a cache holds where it should hold something else: of an entry that is one, a program that only joins tensors along an axis. Each slot
+// of the result is to be a slot of what it is joined from, kept or not, or 0.
+func heldSlots(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		if now := foundSlots(s.subject, s.first); now != nil {
+			yield(slotMistake(rightSlots(s.first), now))
+		}
 	}
-	own, now := rightSlots(s.first), s.foundSlots(s.first)
-	if now == nil {
-		return nil
-	}
-	return s.try(hypothesis{
-		class: program.Known, solved: 1,
-		make: func(e *Entry) *program.Edited { return joined(e, s.foundSlots(e)) },
-		say:  func(e *Entry) Name { return slotMistake(own, now).name() },
-	})
 }
 
 // cache is the step that joins tensors along an axis, with nothing else computed.
@@ -86,43 +80,26 @@ func sources(e *Entry) []program.Var {
 }
 
 // foundSlots are where the slots of the trace's tensor come from: where they should, if they are that; nil where one comes from nowhere.
-func (s *search) foundSlots(e *Entry) []slot {
+func foundSlots(s *subject, e *Entry) []slot {
 	step, axis, ok := cache(e.Program)
 	if !ok {
 		return nil
 	}
 	y, _ := e.Target()
-	shape := e.Program.Steps[step].Shape
-	right := rightSlots(e)
-	from := sources(e)
+	shape, right, from := e.Program.Steps[step].Shape, rightSlots(e), sources(e)
 	values := make([][]float64, len(from))
 	for k, v := range from {
-		d, err := e.Program.Edit().Only(v)
-		if err != nil {
+		if values[k], ok = s.valueAt(e, v); !ok {
 			return nil
 		}
-		kept, err := s.m.values(e)
-		if s.failed(err) {
-			return nil
-		}
-		x, err := kept.Eval(d)
-		if s.failed(err) {
-			return nil
-		}
-		values[k] = x.Data
 	}
-	inner := product(shape[axis+1:])
-	outer := product(shape[:axis])
-	same := func(at int, s slot) bool {
-		n := 0
-		if s.input >= 0 {
-			n = from[s.input].Shape()[axis]
-		}
+	inner, outer := product(shape[axis+1:]), product(shape[:axis])
+	holds := func(at int, s slot) bool {
 		for o := range outer {
 			for i := range inner {
 				v := 0.0
 				if s.input >= 0 {
-					v = values[s.input][(o*n+s.index)*inner+i]
+					v = values[s.input][(o*from[s.input].Shape()[axis]+s.index)*inner+i]
 				}
 				if y[(o*shape[axis]+at)*inner+i] != v {
 					return false
@@ -131,20 +108,14 @@ func (s *search) foundSlots(e *Entry) []slot {
 		}
 		return true
 	}
-	var all []slot
-	for at := range shape[axis] {
-		candidates := []slot{right[at], {-1, 0}}
-		for k := range from {
-			for j := range from[k].Shape()[axis] {
-				candidates = append(candidates, slot{k, j})
-			}
+	others := []slot{{-1, 0}}
+	for k := range from {
+		for j := range from[k].Shape()[axis] {
+			others = append(others, slot{k, j})
 		}
-		found := slices.IndexFunc(candidates, func(s slot) bool { return same(at, s) })
-		if found < 0 {
-			return nil
-		}
-		all = append(all, candidates[found])
 	}
+	candidates := func(at int) iter.Seq[slot] { return slices.Values(append([]slot{right[at]}, others...)) }
+	all, _ := assign(shape[axis], candidates, holds)
 	return all
 }
 
@@ -290,32 +261,27 @@ func repeated(right, now []slot) (Mistake, bool) {
 	return Mistake{Kind: "cache.slots-of-another", Runs: makeRuns(again...)}, true
 }
 
-// stale looks for a result that is a slot of a tensor of the pass before: the last along one axis.
-func (s *search) stale() error {
-	own := s.m.List.Entries[s.first.Node.Entry].Name
-	for k := range s.m.List.Entries {
-		name := s.m.List.Entries[k].Name
-		a, ok := layerOf(name)
-		if b, has := layerOf(own); !ok || !has || a != b {
-			continue
-		}
-		m := Mistake{Kind: "result.last-slot", Place: Role(name), Of: tensorTerm(name)}
-		m.Of.Before = true
-		err := s.try(hypothesis{
-			class: program.InputOf,
-			make:  func(e *Entry) *program.Edited { return s.last(e, beside(name, s.m.List.Entries[e.Node.Entry].Name)) },
-			say:   func(*Entry) Name { return m.name() },
-		})
-		if err != nil {
-			return err
+// lastSlots yields results that are a slot of a tensor of the pass before: the last along one axis.
+func lastSlots(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		own := s.m.List.Entries[s.first.Node.Entry].Name
+		for k := range s.m.List.Entries {
+			name := s.m.List.Entries[k].Name
+			a, ok := layerOf(name)
+			if b, has := layerOf(own); !ok || !has || a != b {
+				continue
+			}
+			m := Mistake{Kind: "result.last-slot", Place: Role(name), Of: tensorTerm(name), Source: name}
+			if m.Of.Before = true; !yield(m) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
-// last has the last slot of a tensor of the pass before for its result.
-func (s *subject) last(e *Entry, name string) *program.Edited {
-	v, ok := s.tensor(e, source{name: name, pass: -1})
+// lastSlot has the last slot of a tensor of the pass before for its result.
+func lastSlot(s *subject, e *Entry, m Mistake) *program.Edited {
+	v, ok := s.tensor(e, source{name: s.here(m.Source, e), pass: -1})
 	shape := e.Program.Out.Shape()
 	if !ok || len(v.Shape) != len(shape) {
 		return nil

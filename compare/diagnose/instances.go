@@ -1,0 +1,110 @@
+package diagnose
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// instances yields the mistake of entries that each read the tensor or weight of another layer or stream, the same in all passes of an entry. The mistake has
+// what the entries should read, and others are the names of the tensors or weights that they may read.
+func instances(s *search, m Mistake, others []string) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		if len(others) < 2 {
+			return
+		}
+		byName := map[string][]*Entry{}
+		var names []string
+		for _, e := range s.entries {
+			name := s.m.List.Entries[e.Node.Entry].Name
+			if byName[name] == nil {
+				names = append(names, name)
+			}
+			byName[name] = append(byName[name], e)
+		}
+		m.Kind, m.Place = "instance.of-another-layer", m.Of.String()
+		if _, ok := layerOf(names[0]); !ok {
+			m.Kind = "instance.another"
+		}
+		read, ok := assign(len(names), func(int) iter.Seq[string] { return slices.Values(others) }, func(k int, other string) bool {
+			if s.err != nil || s.spent() {
+				return false
+			}
+			s.tried++
+			h := s.hypothesis(inAll(m, other))
+			return !slices.ContainsFunc(byName[names[k]], func(e *Entry) bool {
+				may, err := s.may(h, e.Small())
+				return s.failed(err) || !may
+			})
+		})
+		if !ok {
+			return
+		}
+		for k := range names {
+			read[k] = names[k] + "=" + read[k]
+		}
+		m.By = listTerm(Others, read)
+		yield(m)
+	}
+}
+
+// solvedInstances counts the entries of a mistake: a tensor or weight was found for each.
+func solvedInstances(m Mistake) int { return strings.Count(m.By.Name, "=") }
+
+// inAll is the mistake of all entries that read one tensor or weight: a pair of the list has no entry then.
+func inAll(m Mistake, other string) Mistake {
+	m.By = listTerm(Others, []string{"=" + other})
+	return m
+}
+
+// instanceOf is the tensor or weight that an entry reads by a list of pairs.
+func instanceOf(list Term, entry string) (string, bool) {
+	for pair := range strings.SplitSeq(list.Name, ",") {
+		if of, other, _ := strings.Cut(pair, "="); of == entry || of == "" {
+			return other, true
+		}
+	}
+	return "", false
+}
+
+// otherInstance has the tensor or weight of another layer or stream in an entry of the list of a mistake.
+func otherInstance(s *subject, e *Entry, m Mistake) *program.Edited {
+	other, ok := instanceOf(m.By, s.m.List.Entries[e.Node.Entry].Name)
+	switch {
+	case !ok:
+		return nil
+	case m.Of.Kind == Weight:
+		return otherWeight(s, e, m.Of.Name, other)
+	}
+	return reads(s, e, s.place(m), source{name: other, all: m.Of.Kind != TheKept})
+}
+
+// otherWeight has another weight of the order in place of that of a role.
+func otherWeight(s *subject, e *Entry, role, name string) *program.Edited {
+	t := e.signed(s.m)
+	for _, i := range leafSteps(t, program.Weight, program.Matrix) {
+		if Role(e.Weights[t.Steps[i].Index].Name) != role {
+			continue
+		}
+		return s.reweighted(e, t.Of(i), func(k int) program.Rows {
+			own := s.listed(e.Weights[k])
+			other, ok := s.weightOf(name)
+			if !ok || other.Name == own.Name || !slices.Equal(other.Shape, own.Shape) {
+				return nil
+			}
+			rows, err := s.m.Weights(other)
+			if s.failed(err) {
+				return nil
+			}
+			return sameRows(e.Call.W[k], rows)
+		})
+	}
+	return nil
+}
+
+// instances tries [instances] of a tensor or weight.
+func (s *search) instances(of Term, others []string, _ program.Class, _ func(other string) func(e *Entry) *program.Edited) error {
+	return s.from(func(s *search) iter.Seq[Mistake] { return instances(s, Mistake{Of: of}, others) })
+}

@@ -1,0 +1,53 @@
+package diagnose
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// normVariants yields norms with and without the mean taken off, and gates that do not shift.
+func normVariants(s *search) iter.Seq[Mistake] {
+	var all []Mistake
+	p := s.first.Program
+	add := func(kind Kind, steps []int) {
+		if len(steps) > 0 {
+			all = append(all, Mistake{Kind: kind, Place: s.site(s.first, steps[0])})
+		}
+	}
+	add("norm.layernorm", p.Means())
+	add("norm.rmsnorm", p.TakenOff())
+	add("sparsity.not-shifted", p.Gates())
+	return slices.Values(all)
+}
+
+// leastPart is the least number of channels that has a norm of its own.
+const leastPart = 4
+
+// meansOfParts yields norms of each part of a row by itself, such as the channels of a head.
+func meansOfParts(s *search) iter.Seq[Mistake] {
+	var all []Mistake
+	if means := s.first.Program.Means(); len(means) > 0 {
+		width := s.first.Program.Result(means[0]).Last()
+		for n := width / 2; n >= leastPart; n-- {
+			if width%n == 0 {
+				all = append(all, Mistake{Kind: "norm.of-parts", Place: s.site(s.first, means[0]), N: n, M: width})
+			}
+		}
+	}
+	return slices.Values(all)
+}
+
+// otherNorm has a variant of each norm, or of each gate.
+func otherNorm(_ *subject, e *Entry, m Mistake) *program.Edited {
+	switch m.Kind {
+	case "norm.layernorm":
+		return e.Program.MeanOff()
+	case "norm.rmsnorm":
+		return e.Program.MeanKept()
+	case "norm.of-parts":
+		return e.Program.MeansOfParts(m.N)
+	}
+	return e.Program.Unshifted()
+}

@@ -1,0 +1,202 @@
+package diagnose
+
+import (
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// softmax takes the place of a sigmoid, as in a router.
+type softmax struct{}
+
+func (softmax) Kind() string { return "softmax" }
+
+func (softmax) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	x := in[0]
+	exp := b.Exp("exp", b.Sub("difference", x, b.RowMax(x)))
+	return b.Div("quotient", exp, b.Sum("sum", exp))
+}
+
+// maxSlots is how many slots of a cache that nobody wrote are tried in a softmax.
+const maxSlots = 32
+
+// softmaxOf is a mistake of softmaxes, at the first of them.
+func softmaxOf(s *search, kind Kind) Mistake {
+	return Mistake{Kind: kind, Place: s.site(s.first, s.first.Program.Softmaxes()[0])}
+}
+
+// softmaxVariants yields softmaxes over a wrong axis, with a wrong base, and with slots of a cache that nobody wrote.
+func softmaxVariants(s *search) iter.Seq[Mistake] {
+	var all []Mistake
+	softmaxes, t := s.first.Program.Softmaxes(), s.first.signed(s.m)
+	if len(softmaxes) == 0 {
+		return slices.Values(all)
+	}
+	for a := 1; a < len(t.Steps[softmaxes[0]].Shape); a++ {
+		m := softmaxOf(s, "softmax.axis")
+		m.Axis, m.Edit = "axis", program.Edit{At: []program.Place{t.Of(softmaxes[0])}, Map: program.Map{Axis: a}}.Text()
+		if axes := s.m.List.Entries[s.first.Node.Entry].Axes; len(axes) > a {
+			m.Axis = axisWords(axes[len(axes)-1-a])
+		}
+		all = append(all, m)
+	}
+	for _, base := range []float64{2, 10} {
+		m := softmaxOf(s, "softmax.base")
+		m.X, m.By = some(base), literal(math.Log(base))
+		all = append(all, m)
+	}
+	for n := 1.0; n <= maxSlots; n++ {
+		m := softmaxOf(s, "softmax.slots-unwritten")
+		m.X = some(n)
+		all = append(all, m)
+	}
+	return slices.Values(all)
+}
+
+// softmaxesElsewhere yields sigmoids in the place of softmaxes, softmaxes that are taken before a part is chosen or after it, and softmaxes without one of the
+// tensors that are joined to be their operand.
+func softmaxesElsewhere(s *search) iter.Seq[Mistake] {
+	var all []Mistake
+	if len(s.first.Program.Softmaxes()) == 0 {
+		return slices.Values(all)
+	}
+	for _, kind := range []Kind{"router.sigmoid", "router.softmax-over-all", "router.softmax-over-chosen"} {
+		all = append(all, softmaxOf(s, kind))
+	}
+	for _, v := range s.first.Program.Joined() {
+		m := softmaxOf(s, "softmax.joined-left-out")
+		m.Of = s.value(s.first, v)
+		all = append(all, m)
+	}
+	return slices.Values(all)
+}
+
+// otherSoftmax has a variant of each softmax.
+func otherSoftmax(s *subject, e *Entry, m Mistake) *program.Edited {
+	p := e.Program
+	switch m.Kind {
+	case "softmax.axis":
+		if d, ok := s.edit(m); ok {
+			return p.SoftmaxOver(d.Map.Axis)
+		}
+	case "softmax.base":
+		return p.SoftmaxOfScaled(math.Log(m.X.Value))
+	case "softmax.slots-unwritten":
+		return p.SoftmaxWith(m.X.Value)
+	case "router.sigmoid":
+		return p.SoftmaxBy(func(ed *program.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) })
+	case "router.softmax-over-all":
+		return p.SoftmaxOfAll()
+	case "router.softmax-over-chosen":
+		return p.SoftmaxOfChosen()
+	case "softmax.joined-left-out":
+		part := slices.IndexFunc(p.Joined(), func(v program.Var) bool { return s.value(e, v) == m.Of })
+		if part >= 0 {
+			return p.SoftmaxWithout(part, e.Call.Arith.Lowest())
+		}
+	}
+	return nil
+}
+
+// sizes of blocks, and numbers of equal parts, in which a softmax may be taken.
+var (
+	blocksOfKeys = []int{2, 4, 8, 16, 32, 64, 128}
+	partsOfKeys  = []int{2, 3, 4}
+)
+
+// softmaxParts yields softmaxes that are taken in parts of the keys and put together in a wrong way: each part has a maximum and a sum of its own, as in a
+// kernel that goes over blocks of keys.
+func softmaxParts(s *search) iter.Seq[Mistake] {
+	var all []Mistake
+	if len(s.first.Program.Softmaxes()) == 0 {
+		return slices.Values(all)
+	}
+	keys := 0
+	for _, e := range s.entries {
+		for _, i := range e.Program.Softmaxes() {
+			keys = max(keys, e.Program.Result(i).Last())
+		}
+	}
+	add := func(n, size int) {
+		for _, kind := range []Kind{"softmax.parts-averaged", "softmax.parts-added", "softmax.parts-own-maximum", "softmax.parts-not-rescaled"} {
+			m := softmaxOf(s, kind)
+			m.N, m.M = n, size
+			all = append(all, m)
+		}
+	}
+	for _, n := range partsOfKeys {
+		if n < keys {
+			add(n, 0)
+		}
+	}
+	for _, size := range blocksOfKeys {
+		if size < keys {
+			add(0, size)
+		}
+	}
+	return slices.Values(all)
+}
+
+// endsOfParts are the ends of n parts of the keys, or of blocks of a size.
+func endsOfParts(keys, n, size int) (all []int) {
+	for k := 1; k < n && keys >= n; k++ {
+		all = append(all, k*(keys/n))
+	}
+	for at := size; size > 0 && at < keys; at += size {
+		all = append(all, at)
+	}
+	return append(all, keys)
+}
+
+// softmaxInParts has each softmax taken in parts of its keys.
+func softmaxInParts(_ *subject, e *Entry, m Mistake) *program.Edited {
+	return e.Program.SoftmaxBy(func(ed *program.Editor, x program.Var) program.Var {
+		last, from := len(x.Shape())-1, 0
+		var parts []program.Var
+		for _, end := range endsOfParts(x.Last(), m.N, m.M) {
+			parts, from = append(parts, ed.Slice(x, last, from, end)), end
+		}
+		if len(parts) < 2 { // it is one softmax
+			parts = []program.Var{x}
+		}
+		switch m.Kind {
+		case "softmax.parts-averaged":
+			return ed.Div("", ownSums(ed, parts), ed.Literal(float64(len(parts))))
+		case "softmax.parts-added":
+			return ownSums(ed, parts)
+		}
+		return oneSum(ed, parts, m.Kind == "softmax.parts-not-rescaled")
+	})
+}
+
+// leastScore is below every score that is not masked.
+const leastScore = -1e30
+
+// ownSums has a softmax of each part.
+func ownSums(ed *program.Editor, parts []program.Var) program.Var {
+	var all []program.Var
+	for _, x := range parts {
+		exp := ed.Exp("", ed.Sub("", x, ed.RowMax(x)))
+		all = append(all, ed.Div("", exp, ed.Sum("", exp)))
+	}
+	return ed.Cat(len(parts[0].Shape())-1, all...)
+}
+
+// oneSum has one sum for all parts. Each part takes its own maximum off, or the maximum of the parts up to it.
+func oneSum(ed *program.Editor, parts []program.Var, running bool) program.Var {
+	var all []program.Var
+	var top program.Var
+	for k, x := range parts {
+		own := ed.Max(ed.RowMax(x), ed.Literal(leastScore)) // a block whose keys are all masked has no part in the sum
+		if k == 0 || !running {
+			top = own
+		} else {
+			top = ed.Max(top, own)
+		}
+		all = append(all, ed.Exp("", ed.Sub("", x, top)))
+	}
+	exp := ed.Cat(len(parts[0].Shape())-1, all...)
+	return ed.Div("", exp, ed.Sum("", exp))
+}
