@@ -43,6 +43,8 @@ type Mistake struct {
 	Tokens Tokens `json:"tokens,omitzero"`
 	// Others are other values that X may have.
 	Others OtherValues `json:"others,omitzero"`
+	// Picked counts elements that the port chose by chance: the elements that dropout has made 0.
+	Picked int `json:"picked,omitempty"`
 	// Source is the tensor or weight that the port reads in the place of the right one, by its name in some layer. In another layer it is the one of the same name there.
 	Source string `json:"source,omitempty"`
 	// Edit is the change of the program's steps, as [program.Edit.Text] writes it, of a kind that is one; or the place of a change.
@@ -59,6 +61,8 @@ const (
 	Unstored Rounding = "unstored"  // the result is no tensor of the model's dtype
 	EachStep Rounding = "each-step" // each step rounds its result
 	EachCall Rounding = "each-call" // so do the steps that are calls of their own
+	// TowardZero is the way of a port that cuts bits off.
+	TowardZero Rounding = "toward-zero"
 )
 
 // OtherValues are further values of a number with which the port would give the same elements. The zero value has no further values.

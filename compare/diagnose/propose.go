@@ -10,6 +10,11 @@ import (
 // others needless.
 type generator func(s *search) iter.Seq[Mistake]
 
+// proposing is the stage that tries what generators yield.
+func proposing(all ...generator) stage {
+	return func(s *search) error { return s.from(all...) }
+}
+
 // from tries what generators yield.
 func (s *search) from(all ...generator) error {
 	for _, g := range all {
