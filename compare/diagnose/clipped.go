@@ -17,7 +17,7 @@ var clips = []struct {
 	{"result.clipped-above", func(y float64) float64 { return y }},
 }
 
-// clippings yields limits of the result: the largest size of what is left, if several elements have it.
+// clippings yields limits of the result: the largest size of the elements that are left, if several elements have that size.
 func clippings(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, c := range clips {

@@ -10,10 +10,10 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// leastDropped is the smallest part of what is left that is 0 where the rest is scaled.
+// leastDropped is how many of the elements that are left have to be 0.
 const leastDropped = 2
 
-// dropout yields a result some elements of which are 0, while all others are multiplied by one number: dropout that was left on.
+// dropout yields dropout that was left on: some elements of the result are 0, and all others are multiplied by one number.
 func dropout(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		zeros := 0

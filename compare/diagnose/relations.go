@@ -14,7 +14,7 @@ const (
 	mostLooked = 1 << 26 // elements that they are looked for in
 )
 
-// statement is that a relation holds of some entries: it gives them the port's own tensors, and it gives nothing to another entry.
+// statement is that some entries have a relation. It gives these entries the port's own tensors, and it gives nothing to another entry.
 type statement struct {
 	Relation
 	of     []*Entry
@@ -167,7 +167,7 @@ func leftRows(e *Entry) []int {
 	return all
 }
 
-// rowsAre reports whether each of some rows of the trace's tensor is one of a role, as it is stored there.
+// rowsAre reports whether the tensors of a role have each of some rows of the trace's tensor, bit by bit.
 func rowsAre(s *subject, e *Entry, rows []int, from relative, looked *int) bool {
 	y, _ := e.Target()
 	width := e.Program.Out.Last()

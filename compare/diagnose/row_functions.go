@@ -61,12 +61,12 @@ func ofRows(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// logarithms yields results of which the logarithm of the sum of all exponentials is taken off, by row: log softmax.
+// logarithms yields log softmax: each row of the result less the logarithm of the sum of its exponentials.
 func logarithms(*search) iter.Seq[Mistake] {
 	return slices.Values([]Mistake{{Kind: "result.log-softmax", Rounding: Unstored}, {Kind: "result.log-softmax"}})
 }
 
-// logSoftmax has the logarithm of the softmax of the result, as it is stored or as it is before.
+// logSoftmax has the logarithm of the softmax of the result. The result is rounded to the model's dtype first, or it is not.
 func logSoftmax(s *subject, e *Entry, m Mistake) *program.Edited {
 	own := s.asStored
 	if m.Rounding == Unstored {
