@@ -76,11 +76,11 @@ func maskRows() []Row {
 		{Kind: "sparsity.not-shifted", Words: "what passes the cutoff is not shifted by it", Pages: pagesOf("activation-sparsity", "act_fn"), Apply: otherNorm, Class: program.Known},
 
 		// What is done beside the operation.
-		{Kind: "row.maximum-subtracted", Words: "the largest number of each row is taken off {of}", Pages: rowTakenPages},
-		{Kind: "row.mean-subtracted", Words: "the mean of each row is taken off {of}", Pages: rowTakenPages},
-		{Kind: "row.over-length", Words: "each row of {of} is divided by its length", Pages: rowTakenPages},
-		{Kind: "row.over-sum", Words: "each row of {of} is divided by its sum", Pages: rowTakenPages},
-		{Kind: "row.over-root-mean-square", Words: "each row of {of} is divided by the root of its mean square", Pages: rowTakenPages},
+		{Kind: "row.maximum-subtracted", Words: "the largest number of each row is taken off {of}", Pages: rowTakenPages, Apply: ofRows, Class: program.Inserted},
+		{Kind: "row.mean-subtracted", Words: "the mean of each row is taken off {of}", Pages: rowTakenPages, Apply: ofRows, Class: program.Inserted},
+		{Kind: "row.over-length", Words: "each row of {of} is divided by its length", Pages: rowTakenPages, Apply: ofRows, Class: program.Inserted},
+		{Kind: "row.over-sum", Words: "each row of {of} is divided by its sum", Pages: rowTakenPages, Apply: ofRows, Class: program.Inserted},
+		{Kind: "row.over-root-mean-square", Words: "each row of {of} is divided by the root of its mean square", Pages: rowTakenPages, Apply: ofRows, Class: program.Inserted},
 		{Kind: "vector.added", Words: "{of} is added to {by}", Pages: vectorPages},
 		{Kind: "order.product-last", Words: "the product with {of} is taken of the result, behind the rest, not before it", Pages: productPages, Apply: productLast, Class: program.Order},
 

@@ -102,9 +102,9 @@ func numberRows() []Row {
 		{Kind: "tanh.sigmoid", Words: "tanh is a sigmoid", Pages: capPages, Apply: otherTanh, Class: program.Exchanged},
 
 		// Something is done that the model does not do.
-		{Kind: "result.clipped-below", Words: "the result is never less than {x}: it is clipped", Pages: slices.Concat([]Page{{Anchor: "attention-soft-cap", Roles: "scores"}})},
-		{Kind: "result.clipped-above", Words: "the result is never more than {x}: it is clipped", Pages: slices.Concat([]Page{{Anchor: "attention-soft-cap", Roles: "scores"}})},
-		{Kind: "result.clamped", Words: "the result is clamped to ±{x}", Pages: slices.Concat([]Page{{Anchor: "mask-value", Roles: masks}, {Anchor: "attention-soft-cap", Roles: "scores"}})},
+		{Kind: "result.clipped-below", Words: "the result is never less than {x}: it is clipped", Pages: slices.Concat([]Page{{Anchor: "attention-soft-cap", Roles: "scores"}}), Apply: cutOff, Class: program.Inserted, Solved: fitted},
+		{Kind: "result.clipped-above", Words: "the result is never more than {x}: it is clipped", Pages: slices.Concat([]Page{{Anchor: "attention-soft-cap", Roles: "scores"}}), Apply: cutOff, Class: program.Inserted, Solved: fitted},
+		{Kind: "result.clamped", Words: "the result is clamped to ±{x}", Pages: slices.Concat([]Page{{Anchor: "mask-value", Roles: masks}, {Anchor: "attention-soft-cap", Roles: "scores"}}), Apply: cutOff, Class: program.Inserted, Solved: fitted},
 		{Kind: "factor.inserted", Words: "{of} is multiplied by {x}[ ({called})]", Pages: factorPages, Apply: insertedNumber, Class: program.Inserted},
 		{Kind: "addend.inserted", Words: "{x} is added to {of}", Pages: addedPages, Apply: insertedNumber, Class: program.Inserted},
 		{Kind: "soft-cap.inserted", Words: "{of} is capped: tanh, with a soft cap of {x}[ ({called})]", Pages: slices.Concat(capPages, namedPages), Apply: insertedNumber, Class: program.Inserted},
@@ -114,8 +114,8 @@ func numberRows() []Row {
 		{Kind: "vector.inserted", Words: "{of} is multiplied by {by}", Pages: factorPages},
 		{Kind: "weight.folded", Words: "the columns of {of} are multiplied by {by}: it is folded into the matrix", Pages: factorPages},
 		{Kind: "weight.scales-of-blocks", Words: "{of}: {scales}", Pages: slices.Concat([]Page{{Anchor: "quantised-weight", Roles: projected}}, namedPages)},
-		{Kind: "logits.repetition-penalty", Words: "logits of ids of the input are divided by {x} where they are above 0, and multiplied by it below: a repetition penalty", Pages: []Page{{Anchor: "logit-scale", Roles: heads}}},
-		{Kind: "logits.presence-penalty", Words: "logits of ids of the input are lowered by {x}: a presence penalty", Pages: []Page{}},
+		{Kind: "logits.repetition-penalty", Words: "logits of ids of the input are divided by {x} where they are above 0, and multiplied by it below: a repetition penalty", Pages: []Page{{Anchor: "logit-scale", Roles: heads}}, Apply: penalty, Class: program.Inserted, Solved: fitted},
+		{Kind: "logits.presence-penalty", Words: "logits of ids of the input are lowered by {x}: a presence penalty", Apply: penalty, Class: program.Inserted, Solved: fitted},
 	}
 }
 

@@ -1,18 +1,23 @@
 package diagnose
 
+import "github.com/tracediff/tracediff/order/program"
+
 // precisionRows are mistakes in the types that are computed in or stored.
 func precisionRows() []Row {
 	return []Row{
-		{Kind: "precision.narrow", Words: "it is computed in {by}", Pages: []Page{{Anchor: "narrow-arithmetic"}}},
-		{Kind: "precision.narrow-operands", Words: "it is computed in {by}, with a result in float32", Pages: []Page{{Anchor: "narrow-arithmetic"}}},
-		{Kind: "precision.each-step", Words: "it is computed in {dtype}, each step rounded", Pages: []Page{{Anchor: "narrow-arithmetic"}}},
-		{Kind: "precision.up-to", Words: "it is computed in {dtype} up to {of}", Pages: []Page{{Anchor: "narrow-arithmetic"}}},
-		{Kind: "precision.from-step-on", Words: "it is computed in {dtype} from {of} on", Pages: []Page{{Anchor: "narrow-arithmetic"}}},
-		{Kind: "precision.one-step", Words: "{of} is computed in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}},
-		{Kind: "precision.operation-to", Words: "the operation up to {of} is computed in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}},
-		{Kind: "precision.products", Words: "its sums of products are computed in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}},
-		{Kind: "tensor.rounded-dtype", Words: "{of} is rounded to {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic", If: of(TheResult)}, {Anchor: "rounded-embedding-scale", Roles: embeddings}}},
-		{Kind: "tensor.rounded", Words: "{of} is rounded to {storage}", Pages: []Page{{Anchor: "quantised-cache", Roles: caches}, {Anchor: "quantised-weight", If: ints}}},
-		{Kind: "dropout.left-on", Words: "some elements are 0, and the others are divided by {by}: dropout is left on"},
+		{Kind: "precision.narrow", Words: "it is computed in {by}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: ofNarrowOperands, Class: program.Inserted, Alike: computedAs},
+		{Kind: "precision.narrow-operands", Words: "it is computed in {by}, with a result in float32", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: ofNarrowOperands, Class: program.Inserted, Alike: computedAs},
+		{Kind: "precision.each-step", Words: "it is computed in {dtype}, each step rounded", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedUpTo, Class: program.Inserted, Alike: computedAs},
+		{Kind: "precision.up-to", Words: "it is computed in {dtype} up to {of}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedUpTo, Class: program.Inserted, Alike: computedAs},
+		{Kind: "precision.from-step-on", Words: "it is computed in {dtype} from {of} on", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedPart, Class: program.Inserted, Weak: true, Alike: computedAs},
+		{Kind: "precision.one-step", Words: "{of} is computed in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedPart, Class: program.Inserted, Weak: true, Alike: computedAs},
+		{Kind: "precision.operation-to", Words: "the operation up to {of} is computed in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedPart, Class: program.Inserted, Weak: true, Alike: computedAs},
+		{Kind: "precision.products", Words: "its sums of products are computed in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: ofNarrowProducts, Class: program.Inserted},
+		{Kind: "tensor.rounded-dtype", Words: "{of} is rounded to {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic", If: of(TheResult)}, {Anchor: "rounded-embedding-scale", Roles: embeddings}}, Apply: storedInFewerBits, Class: program.Inserted},
+		{Kind: "tensor.rounded", Words: "{of} is rounded to {storage}", Pages: []Page{{Anchor: "quantised-cache", Roles: caches}, {Anchor: "quantised-weight", If: ints}}, Apply: storedInFewerBits, Class: program.Inserted},
+		{Kind: "dropout.left-on", Words: "some elements are 0, and the others are divided by {by}: dropout is left on", Apply: droppedOut, Class: program.Inserted, Solved: fitted},
 	}
 }
+
+// fitted counts the number of a mistake that was solved, and the elements that were picked.
+func fitted(m Mistake) int { return 1 + m.Picked }

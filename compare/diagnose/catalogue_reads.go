@@ -35,7 +35,7 @@ func readRows() []Row {
 		{Kind: "operand.overwritten-earlier", Words: "{of} is overwritten: what {by} has computed of it before its last {n} steps is read in its place, as in {for}", Pages: pagesWithNames(nil, nil, onRoles("source-of-the-residual", stream)), Apply: inserted, Class: program.Inserted},
 		{Kind: "channels.first-alone", Words: "the first {n} of its channels alone take part; channels {n} to {m-1} are left as they are", Pages: []Page{onRoles("partial-rotation", rotated)}, Apply: partOf, Class: program.Whole},
 		{Kind: "layer.other-kind", Words: "{of} is computed as in {by}, through {for}: the layer is of another kind", Pages: pagesWithNames([]Page{onRoles("shared-keys-and-values", caches)}, nil, onRoles("crossed-projections", `^altup_`)), Apply: asOtherLayer, Class: program.Inserted},
-		{Kind: "result.log-softmax", Words: "log softmax is taken of the result: logarithms of probabilities, each row is shifted by a constant", Pages: rowPages},
+		{Kind: "result.log-softmax", Words: "log softmax is taken of the result: logarithms of probabilities, each row is shifted by a constant", Pages: rowPages, Apply: logSoftmax, Class: program.Inserted},
 
 		// Relations: rows, and elements that are not finite.
 		{Kind: "rows.of-another", Words: rowsWords, Pages: relatedPages},

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -9,44 +10,171 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// computedIn tries, in float32, an operation whose steps up to one are computed in a narrower type: each rounds its result, a mean once.
-func (s *search) computedIn() error {
-	if s.first.Call.DType != hooks.F32 {
-		return nil
+// narrowTypes are the types in which a port may compute what the model computes in float32.
+var narrowTypes = []hooks.DType{hooks.BF16, hooks.F16}
+
+// tf32 is the type of the inputs of tensor cores.
+const tf32 = "tf32"
+
+// computedAs is one text for all ways to compute in a type with a result of the type, and another text for a result in float32.
+func computedAs(m Mistake) string {
+	text := "computed:" + m.By.Name
+	if m.DType != 0 {
+		text += m.DType.String()
 	}
-	t := s.first.signed(s.m)
-	end := t.Source(t.Out)
-	var all []int
-	for _, i := range t.Firsts() {
-		if t.Steps[i].Prim.Computes() && !isSumOfMean(t.Program, i) && i != end {
-			all = append(all, i)
-		}
+	if m.Kind == "precision.narrow-operands" {
+		text += ":operands"
 	}
-	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
-		for _, i := range append(slices.Clone(all), end) {
-			at := t.Of(i)
-			m := Mistake{Kind: "precision.each-step", DType: d}
-			if i != end {
-				m.Kind, m.Of = "precision.up-to", s.step(s.first, i)
-			}
-			if err := s.try(hypothesis{
-				class: program.Inserted, of: computedAs(d.String(), true),
-				make: func(e *Entry) *program.Edited { return s.computed(e, at, d) },
-				say:  func(*Entry) Name { return m.name() },
-			}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return text
 }
 
-// computedAs is the key of all ways to compute in a type, with a result of the type or with a wider result.
-func computedAs(numbers string, result bool) string {
-	if !result {
-		numbers += ":operands"
+// narrowOperands yields, in float32, operands that are rounded to a narrower type, and sums of products in float16.
+func narrowOperands(s *search) iter.Seq[Mistake] {
+	var all []Mistake
+	if s.first.Call.DType == hooks.F32 {
+		for _, kind := range []Kind{"precision.narrow", "precision.narrow-operands"} {
+			for _, d := range narrowTypes {
+				all = append(all, Mistake{Kind: kind, By: dtypeTerm(d)})
+			}
+		}
+		m := Mistake{Kind: "precision.narrow", By: Term{Kind: AName, Name: tf32}}
+		cut := m
+		cut.Rounding = TowardZero
+		all = append(all, cut, m, Mistake{Kind: "precision.products", DType: hooks.F16})
 	}
-	return "computed:" + numbers
+	return slices.Values(all)
+}
+
+// ofNarrowOperands has inputs and weights that are rounded to a narrower type, and so is the result where the port's is of the type.
+func ofNarrowOperands(s *subject, e *Entry, m Mistake) *program.Edited {
+	d, err := hooks.ParseDType(m.By.Name)
+	switch {
+	case m.By.Name == tf32:
+		half := uint64(1 << 41)
+		if m.Rounding == TowardZero {
+			half = 0
+		}
+		return leavesOf(e, func(x []float64) {
+			for i := range x {
+				x[i] = math.Float64frombits((math.Float64bits(x[i]) + half) &^ (1<<42 - 1))
+			}
+		})
+	case err != nil:
+		return nil
+	}
+	edited := leavesOf(e, func(x []float64) { floats.RoundAll(d, x) })
+	if edited == nil || m.Kind == "precision.narrow-operands" {
+		return edited
+	}
+	w := stored{dtype: d}
+	if s.refused(e, func(some *program.Some) (program.Value, error) {
+		k, err := s.m.values(e)
+		if err != nil {
+			return program.Value{}, err
+		}
+		v, err := k.EvalSome(edited, some)
+		if err == nil {
+			v = ownedValue(v)
+			w.store(v, v.Shape[len(v.Shape)-1], e.Call.DType)
+		}
+		return v, err
+	}) {
+		return nil
+	}
+	return s.stores(e, edited, w)
+}
+
+// leavesOf has inputs and weights with other numbers.
+func leavesOf(e *Entry, round func(x []float64)) *program.Edited {
+	ed := e.Program.Edit()
+	for i := range e.Program.Steps {
+		changeLeaf(ed, e, i, round)
+	}
+	return ended(ed)
+}
+
+// changeLeaf gives other numbers to a step that is an input or a weight.
+func changeLeaf(ed *program.Editor, e *Entry, step int, round func(x []float64)) {
+	switch st := &e.Program.Steps[step]; st.Prim {
+	case program.Input:
+		v := program.Value{Shape: st.Shape, Data: slices.Clone(e.Call.In[st.Index].Data)}
+		round(v.Data)
+		ed.OtherInput(step, v)
+	case program.Weight, program.Matrix:
+		ed.OtherWeight(step, changed{e.Call.W[st.Index], round})
+	}
+}
+
+// ofNarrowProducts has sums of products whose operands and results are rounded to float16.
+func ofNarrowProducts(_ *subject, e *Entry, _ Mistake) *program.Edited {
+	ed := e.Program.Edit()
+	all := e.Program.Of(program.Dot)
+	for _, i := range all {
+		var args []program.Var
+		for _, a := range e.Program.Steps[i].Args {
+			args = append(args, ed.RoundTo(a, program.Half))
+		}
+		ed.Pass(i, ed.RoundTo(ed.MoveWith(i, args...), program.Half))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return ended(ed)
+}
+
+// narrowSteps yields, in float32, an operation whose steps up to one are computed in a narrower type: each rounds its result, a mean once. The whole operation
+// comes last.
+func narrowSteps(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		if s.first.Call.DType != hooks.F32 {
+			return
+		}
+		t := s.first.signed(s.m)
+		end := t.Source(t.Out)
+		all := slices.DeleteFunc(t.Firsts(), func(i int) bool { return i == end || !rounds(t, i) })
+		for _, d := range narrowTypes {
+			for _, i := range append(slices.Clone(all), end) {
+				m := Mistake{Kind: "precision.each-step", DType: d, Edit: placed(t.Of(i))}
+				if i != end {
+					m.Kind, m.Of = "precision.up-to", s.step(s.first, i)
+				}
+				if !yield(m) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// narrowParts yields, in float32, parts that are computed in a narrower type: a step, the steps from one on, and one operation of several. What the steps read is
+// rounded, and so is the result of each.
+func narrowParts(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		if s.first.Call.DType != hooks.F32 {
+			return
+		}
+		t := s.first.signed(s.m)
+		for _, d := range narrowTypes {
+			for _, i := range t.Firsts() {
+				if !rounds(t, i) || i == t.Source(t.Out) && len(t.Ancestors(i)) == 1 {
+					continue
+				}
+				for _, kind := range []Kind{"precision.one-step", "precision.from-step-on", "precision.operation-to"} {
+					if kind == "precision.operation-to" && !t.Last(i) {
+						continue
+					}
+					if !yield(Mistake{Kind: kind, Of: s.step(s.first, i), DType: d, Edit: placed(t.Of(i))}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// rounds reports whether a step computes something that it rounds.
+func rounds(t *program.Parts, step int) bool {
+	return t.Steps[step].Prim.Computes() && !isSumOfMean(t.Program, step)
 }
 
 // isSumOfMean reports whether a step is the sum of a mean, which is rounded when it is divided.
@@ -57,33 +185,64 @@ func isSumOfMean(p *program.Program, step int) bool {
 	})
 }
 
-// computed has the steps up to one place computed in a narrower type.
-func (s *subject) computed(e *Entry, at program.Place, d hooks.DType) *program.Edited {
-	t, ed := e.signed(s.m), e.Program.Edit()
-	in := make([]bool, len(t.Steps))
-	for _, i := range t.Copies(at) {
-		for _, k := range t.Ancestors(i) {
-			in[k] = true
+// stepsIn marks the steps that a mistake has in a narrower type. Some is false if the program has not the step that the mistake names.
+func stepsIn(s *subject, t *program.Parts, m Mistake) (in []bool, some bool) {
+	in = make([]bool, len(t.Steps))
+	all := t.Copies(s.place(m))
+	for _, i := range all {
+		switch in[i] = true; m.Kind {
+		case "precision.one-step":
+			withSumOfMean(t, i, in)
+		case "precision.from-step-on":
+			withSumOfMean(t, i, in)
+			for k := i + 1; k < len(t.Steps); k++ {
+				in[k] = in[k] || slices.ContainsFunc(t.Steps[k].Args, func(v program.Var) bool { return in[t.Source(v)] })
+			}
+		case "precision.operation-to":
+			operationTo(t, i, in)
+		default:
+			for _, k := range t.Ancestors(i) {
+				in[k] = true
+			}
 		}
 	}
-	if len(t.Copies(at)) == 0 {
+	return in, len(all) > 0
+}
+
+// withSumOfMean takes in the sum of a mean with its division.
+func withSumOfMean(t *program.Parts, i int, in []bool) {
+	if _, ok := t.Count(i); ok {
+		in[t.Source(t.Steps[i].Args[0])] = true
+	}
+}
+
+// operationTo takes in the operation that a step ends: back to the last steps of other operations.
+func operationTo(t *program.Parts, i int, in []bool) {
+	for k := i; k >= 0; k-- {
+		if !in[k] {
+			continue
+		}
+		for _, a := range t.Steps[k].Args {
+			if from := t.Source(a); t.Steps[from].Prim.Computes() && !t.Last(from) {
+				in[from] = true
+			}
+		}
+	}
+}
+
+// computedUpTo has the steps up to one place computed in a narrower type.
+func computedUpTo(s *subject, e *Entry, m Mistake) *program.Edited {
+	t, ed := e.signed(s.m), e.Program.Edit()
+	in, some := stepsIn(s, t, m)
+	if !some {
 		return nil
 	}
-	round := func(x []float64) {
-		for i := range x {
-			x[i] = floats.Round(d, x[i])
-		}
-	}
 	for i := range t.Steps {
-		st := &t.Steps[i]
-		switch {
-		case st.Prim == program.Input && in[i]:
-			v := program.Value{Shape: st.Shape, Data: slices.Clone(e.Call.In[st.Index].Data)}
-			round(v.Data)
-			ed.OtherInput(i, v)
-		case (st.Prim == program.Weight || st.Prim == program.Matrix) && in[i]:
-			ed.OtherWeight(i, changed{e.Call.W[st.Index], round})
+		switch st := &t.Steps[i]; {
 		case !st.Prim.Computes() && st.Prim != program.Round:
+			if in[i] {
+				changeLeaf(ed, e, i, func(x []float64) { floats.RoundAll(m.DType, x) })
+			}
 		case in[i] && !isSumOfMean(t.Program, i):
 			ed.Step(i).Round = program.Model
 		case st.Round == program.Model:
@@ -91,91 +250,103 @@ func (s *subject) computed(e *Entry, at program.Place, d hooks.DType) *program.E
 		}
 	}
 	edited := ended(ed)
-	if edited == nil {
+	if edited == nil || s.refused(e, func(some *program.Some) (program.Value, error) { return evalAs(e, edited, m.DType, some) }) {
 		return nil
 	}
-	p, c := edited.Whole(e.Call)
-	c.DType, c.Choices = d, nil
-	if s.refused(e, func(some *program.Some) (program.Value, error) {
-		few := c
-		few.Some = some
-		return p.Eval(few)
-	}) {
-		return nil
-	}
-	v, err := p.Eval(c)
+	v, err := evalAs(e, edited, m.DType, nil)
 	if err != nil {
 		s.failed(outside(err))
 		return nil
 	}
-	out := program.Value{Data: slices.Clone(v.Data), Bound: make([]float64, len(v.Data))}
-	copy(out.Bound, v.Bound)
-	return given(e, out)
+	return given(e, ownedValue(v))
 }
 
-// leastDropped is the smallest part of what is left that is 0 where the rest is scaled.
-const leastDropped = 2
+// evalAs evaluates an edited program in a type, some of it or all.
+func evalAs(e *Entry, edited *program.Edited, d hooks.DType, some *program.Some) (program.Value, error) {
+	p, c := edited.Whole(e.Call)
+	if c.DType, c.Choices = d, nil; some != nil {
+		c.Some = some
+	}
+	return p.Eval(c)
+}
 
-// dropped looks for a result some elements of which are 0, while all others are multiplied by one number: dropout that was left on.
-func (s *search) dropped() error {
-	zeros := 0
-	for _, e := range s.entries {
-		y, _ := e.Target()
-		for _, i := range e.Left {
-			if i < len(y) && y[i] == 0 {
-				zeros++
+// computedPart has a part of the program computed in a narrower type: in turn for each copy of a step, in the order of the program.
+func computedPart(s *subject, e *Entry, m Mistake) *program.Edited {
+	t, narrow := e.signed(s.m), e.Program.Edit()
+	in, _ := stepsIn(s, t, m)
+	var ends []int // what the rest reads of the part
+	end := func(v program.Var) {
+		if k := t.Source(v); in[k] && !slices.Contains(ends, k) {
+			ends = append(ends, k)
+		}
+	}
+	for i := range t.Steps {
+		st := &t.Steps[i]
+		if in[i] {
+			if rounds(t, i) {
+				narrow.Step(i).Round = program.Model
 			}
-		}
-	}
-	if zeros < leastDropped {
-		return nil
-	}
-	var ratios []float64
-	for _, e := range s.entries {
-		own, ok := s.valueOf(e, nil)
-		y, _ := e.Target()
-		if !ok || len(own.Data) != len(y) {
-			return s.err
-		}
-		for _, i := range e.Left {
-			if y[i] != 0 && own.Data[i] != 0 {
-				ratios = append(ratios, y[i]/own.Data[i])
-			}
-		}
-	}
-	if len(ratios) < shownElements {
-		return nil
-	}
-	slices.Sort(ratios)
-	middle := ratios[len(ratios)/2]
-	part := math.Round(100*(1-1/middle)) / 100
-	if !(middle > 1) || part <= 0 {
-		return nil
-	}
-	by := 1 / (1 - part)
-	m := Mistake{Kind: "dropout.left-on", X: some(by), By: literal(1 - part)}
-	return s.try(hypothesis{
-		class: program.Inserted, solved: 1 + zeros, say: func(*Entry) Name { return m.name() },
-		make: func(e *Entry) *program.Edited {
-			own, ok := s.asStored(e) // it is an operation of its own
-			y, _ := e.Target()
-			if !ok || len(own.Data) != len(y) {
+			if !readNarrowed(s, narrow, e, i, in, m.DType) {
 				return nil
 			}
-			for i := range own.Data {
-				if own.Data[i], own.Bound[i] = own.Data[i]*by, own.Bound[i]*by+twoRoundings(own.Data[i]*by); y[i] == 0 {
-					own.Data[i], own.Bound[i] = 0, 0
-				}
-			}
-			return given(e, own)
-		},
-	})
+			continue
+		}
+		if st.Round == program.Model {
+			narrow.Step(i).Round = program.Plain
+		}
+		for _, a := range st.Args {
+			end(a)
+		}
+	}
+	end(t.Out)
+	var whole []program.Var
+	for _, k := range ends {
+		if len(t.Steps[k].Shape) == 0 {
+			return nil
+		}
+		whole = append(whole, narrow.Reshape(narrow.Cat(0, t.Result(k)), product(t.Steps[k].Shape)))
+	}
+	if len(whole) == 0 || narrow.Err() != nil {
+		return nil
+	}
+	one, err := narrow.Only(narrow.Cat(0, whole...))
+	if err != nil {
+		return nil
+	}
+	v, err := evalAs(e, one, m.DType, nil)
+	if err != nil {
+		s.failed(outside(err))
+		return nil
+	}
+	v = ownedValue(v)
+	ed := e.Program.Edit()
+	for from, k := 0, 0; k < len(ends); k++ {
+		shape := t.Steps[ends[k]].Shape
+		to := from + product(shape)
+		ed.Pass(ends[k], ed.Other(program.Value{Shape: shape, Data: v.Data[from:to], Bound: v.Bound[from:to]}))
+		from = to
+	}
+	return ended(ed)
 }
 
-// twoRoundings is what two roundings of float32 may change a result by, which is x at most; below the normal numbers engines take it for zero.
-func twoRoundings(x float64) float64 {
-	if x = math.Abs(x); x == 0 {
-		return 0
+// readNarrowed has what a step reads rounded to a type, but for what the part itself has computed. It reports whether that can be read.
+func readNarrowed(s *subject, narrow *program.Editor, e *Entry, step int, in []bool, d hooks.DType) bool {
+	p := e.Program
+	for a, v := range p.Steps[step].Args {
+		from := p.Source(v)
+		switch prim := p.Steps[from].Prim; {
+		case in[from] || prim == program.Number:
+		case prim == program.Matrix:
+			changeLeaf(narrow, e, from, func(x []float64) { floats.RoundAll(d, x) })
+		default:
+			x, ok := s.valueAt(e, v)
+			if !ok || len(x) != product(v.Shape()) {
+				return false
+			}
+			x = slices.Clone(x)
+			floats.RoundAll(d, x)
+			narrow.Read(step, a, narrow.Other(program.Value{Shape: v.Shape(), Data: x}))
+		}
 	}
-	return 2*floats.RoundingError(hooks.F32, x) + min(x, floats.Flushed(hooks.F32))
+	return true
 }

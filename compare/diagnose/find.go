@@ -13,7 +13,12 @@ func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 		return nil, nil
 	}
 	s := newSearch(ctx, m, entries)
-	f, err := s.find([]stage{(*search).notFinite, (*search).fewTokens, (*search).steps, (*search).leaves, tried(orders), (*search).parts, (*search).rowsElsewhere, tried(shiftedSteps), tried(activationVariants), (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, tried(asOtherLayers), (*search).narrow, tried(cachedBits), (*search).computedIn, tried(appliedToCached), tried(partly), fitted(solved), (*search).related, (*search).byRow, tried(chained), tried(apartInputs), (*search).computedPartIn, tried(addends), tried(operands), tried(applied), tried(inPart)})
+	f, err := s.find([]stage{
+		notFinite, (*search).fewTokens, (*search).steps, (*search).leaves, tried(orders), (*search).parts, (*search).rowsElsewhere, tried(shiftedSteps), tried(activationVariants), tried(clippings),
+		zeroRows, tried(dropout), movedRows, (*search).scaled, tried(logarithms), tried(penalised), (*search).addedVectors, tried(asOtherLayers), tried(inFewerBits, narrowOperands), tried(cachedBits),
+		tried(narrowSteps), tried(appliedToCached), tried(partly), withSolved(solved), relatedRows, tried(byRow), tried(chained), tried(apartInputs), tried(narrowParts), tried(addends), tried(operands),
+		tried(applied), tried(inPart),
+	})
 	if err == nil && !f.Explains() {
 		f.Description, err = s.describe()
 	}

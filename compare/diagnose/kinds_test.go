@@ -49,7 +49,7 @@ var knowing = []string{
 	"compare/diagnose/applied.go partOf: .Kind()",
 	"compare/diagnose/mistake.go operationTerm: .Kind()",
 	// What rows were handed on past, in words.
-	"compare/diagnose/related.go since: .Kind()",
+	"compare/diagnose/relations.go since: .Kind()",
 	// Inputs of the model, where masks and rotary tables are opened.
 	"compare/certify/opened.go given: op.Given",
 	"compare/diagnose/solve.go places: op.Given",

@@ -43,6 +43,8 @@ type Mistake struct {
 	Tokens Tokens `json:"tokens,omitzero"`
 	// Others are other values that X may have.
 	Others OtherValues `json:"others,omitzero"`
+	// Picked counts elements that the port chose by chance: the elements that dropout has made 0.
+	Picked int `json:"picked,omitempty"`
 	// Source is the tensor or weight that the port reads in the place of the right one, by its name in some layer. In another layer it is the one of the same name there.
 	Source string `json:"source,omitempty"`
 	// Edit is the change of the program's steps, as [program.Edit.Text] writes it, of a kind that is one; or the place of a change.
@@ -65,6 +67,8 @@ const (
 	NewestToo       Rounding = "newest-too"            // the newest token is rounded before it is read, too
 	InFloat32       Rounding = "in-float32"            // what is computed on the way is not rounded to the model's dtype
 	NewestInFloat32 Rounding = "newest-too-in-float32" // both
+	// TowardZero is the way of a port that cuts bits off.
+	TowardZero Rounding = "toward-zero"
 )
 
 // OtherValues are further values of a number with which the port would give the same elements. The zero value has no further values.

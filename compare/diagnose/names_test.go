@@ -359,3 +359,34 @@ func TestANameHasAMistakeOrARelation(t *testing.T) {
 		}
 	}
 }
+
+// A relation gives the port's own tensor to the entries that it is of. It says nothing about another entry.
+func TestARelationSaysNothingOfAnotherEntry(t *testing.T) {
+	right := func(in, w [][]float64) []float64 { return normed(in[0], w[0], 1e-6) }
+	width := listOf(t).Config.HiddenSize
+	for kind, wrong := range map[diagnose.Kind]func(y []float64){
+		"elements.infinite": func(y []float64) { copy(y[width:], slices.Repeat([]float64{math.Inf(1)}, width)) },
+		"rows.zeros":        func(y []float64) { clear(y[width : 2*width]) },
+		"rows.of-itself":    func(y []float64) { copy(y[width:2*width], y) },
+	} {
+		m := model(t)
+		e := planted(t, m, "layers.0.input_layernorm", 0, func(in, w [][]float64) []float64 {
+			y := right(in, w)
+			wrong(y)
+			return y
+		})
+		f := named(t, m, e)
+		made := f.Take()
+		if f.Relation.Kind != kind || made == nil {
+			t.Fatalf("%q is %q", f.Text(), f.Relation.Kind)
+		}
+		p, call := made(e).Whole(e.Call)
+		x, err := p.Eval(call)
+		if y, _ := e.Target(); err != nil || !slices.Equal(x.Data, y) {
+			t.Errorf("%s gives %v, want %v (%v)", kind, x.Data, y, err)
+		}
+		if d := made(planted(t, m, "layers.2.input_layernorm", 0, right)); d != nil {
+			t.Errorf("%s has an edit of another entry", kind)
+		}
+	}
+}

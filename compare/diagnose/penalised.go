@@ -1,94 +1,79 @@
 package diagnose
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"strconv"
 
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// penalised looks for logits of ids that were read which are divided by a number where they are above 0, and multiplied by it below, or
-// lowered by one: what samplers do to logits, and a model does not.
-func (s *search) penalised() error {
-	entry := &s.m.List.Entries[s.first.Node.Entry]
-	if n := len(entry.Axes); n == 0 || axisWords(entry.Axes[n-1]) != "vocabulary" {
-		return nil
-	}
-	var ratios, steps []float64
-	for _, e := range s.entries {
-		read := s.idsOf(e, true)
-		own, ok := s.asStored(e)
-		y, _ := e.Target()
-		width := e.Program.Out.Last()
-		if !ok {
-			return s.err
-		}
-		for _, i := range e.Left {
-			x := own.Data[i]
-			if !slices.Contains(read, i%width) || x == 0 || y[i] == 0 {
-				return nil
-			}
-			if ratio := x / y[i]; x > 0 {
-				ratios = append(ratios, ratio)
-			} else {
-				ratios = append(ratios, 1/ratio)
-			}
-			steps = append(steps, x-y[i])
-		}
-	}
-	if len(ratios) < shownElements {
-		return nil
-	}
-	for rank, of := range []struct {
-		by    []float64
-		kind  Kind
-		value func(x, by float64) float64
-	}{
-		{ratios, "logits.repetition-penalty", func(x, by float64) float64 {
+// penalties are what samplers do to logits of ids that were read, and a model does not: each takes a logit x by a number to y.
+var penalties = map[Kind]struct{ to, by func(x, y float64) float64 }{
+	"logits.repetition-penalty": {
+		func(x, by float64) float64 {
 			if x > 0 {
 				return x / by
 			}
 			return x * by
-		}},
-		{steps, "logits.presence-penalty", func(x, by float64) float64 { return x - by }},
-	} {
-		slices.Sort(of.by)
-		middle := of.by[len(of.by)/2]
-		for d := range 4 {
-			by, err := strconv.ParseFloat(strconv.FormatFloat(middle, 'e', d, 64), 64)
-			if err != nil || by <= 0 || by == 1 && rank == 0 {
-				continue
+		},
+		func(x, y float64) float64 {
+			if x > 0 {
+				return x / y
 			}
-			for _, before := range []bool{true, false} {
-				if err := s.try(hypothesis{
-					class: program.Inserted, solved: 1, number: by,
-					make: func(e *Entry) *program.Edited {
-						return s.penalty(e, before, func(x float64) float64 { return of.value(x, by) })
-					},
-					say: func(*Entry) Name { return Mistake{Kind: of.kind, X: some(by)}.name() },
-				}); err != nil || len(s.found) > 0 {
-					return err
+			return y / x
+		},
+	},
+	"logits.presence-penalty": {
+		func(x, by float64) float64 { return x - by },
+		func(x, y float64) float64 { return x - y },
+	},
+}
+
+// penalised yields logits of ids that were read, in the pass or until then, which are divided by a number where they are above 0 and multiplied by it below, or
+// are lowered by one.
+func penalised(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		axes := s.m.List.Entries[s.first.Node.Entry].Axes
+		if axes == "" || axisWords(axes[len(axes)-1]) != "vocabulary" {
+			return
+		}
+		var right, port []float64
+		for _, e := range s.entries {
+			read := s.idsOf(e, true)
+			own, ok := s.asStored(e)
+			y, _ := e.Target()
+			for _, i := range e.Left {
+				if !ok || !slices.Contains(read, i%e.Program.Out.Last()) || own.Data[i] == 0 || y[i] == 0 {
+					return
+				}
+				right, port = append(right, own.Data[i]), append(port, y[i])
+			}
+		}
+		if len(right) < shownElements {
+			return
+		}
+		for _, kind := range []Kind{"logits.repetition-penalty", "logits.presence-penalty"} {
+			by := make([]float64, len(right))
+			for i, x := range right {
+				by[i] = penalties[kind].by(x, port[i])
+			}
+			slices.Sort(by)
+			for digits := range 4 {
+				x, err := strconv.ParseFloat(strconv.FormatFloat(by[len(by)/2], 'e', digits, 64), 64)
+				if err != nil || x <= 0 || x == 1 && kind == "logits.repetition-penalty" {
+					continue
+				}
+				for _, ids := range []string{"", order.InputIDs} {
+					if !yield(Mistake{Kind: kind, X: some(x), Source: ids}) || len(s.found) > 0 {
+						return
+					}
 				}
 			}
 		}
 	}
-	return nil
-}
-
-// asStored is the entry's own result as it is stored in the model's dtype, with what its bounds leave open.
-func (s *subject) asStored(e *Entry) (program.Value, bool) {
-	v, ok := s.valueOf(e, nil)
-	if !ok {
-		return v, false
-	}
-	for i, x := range v.Data {
-		low, high := floats.Round(e.Call.DType, x-v.Bound[i]), floats.Round(e.Call.DType, x+v.Bound[i])
-		v.Data[i], v.Bound[i] = (low+high)/2, (high-low)/2
-	}
-	return v, true
 }
 
 // idsOf are the ids of an entry's pass, and of those before.
@@ -110,16 +95,16 @@ func (s *subject) idsOf(e *Entry, before bool) []int {
 	return all
 }
 
-// penalty changes the logits of ids that were read in a pass, or until then.
-func (s *subject) penalty(e *Entry, before bool, change func(x float64) float64) *program.Edited {
+// penalty changes the logits of ids that were read. If the source of a mistake is the tensor of ids, the port looks at the ids of the pass, and not at earlier ones.
+func penalty(s *subject, e *Entry, m Mistake) *program.Edited {
 	v, ok := s.asStored(e)
 	if !ok {
 		return nil
 	}
-	read, width := s.idsOf(e, before), e.Program.Out.Last()
+	read, width, to := s.idsOf(e, m.Source == ""), e.Program.Out.Last(), penalties[m.Kind].to
 	for i, x := range v.Data {
 		if slices.Contains(read, i%width) {
-			low, high := change(x-v.Bound[i]), change(x+v.Bound[i])
+			low, high := to(x-v.Bound[i], m.X.Value), to(x+v.Bound[i], m.X.Value)
 			v.Data[i], v.Bound[i] = (low+high)/2, math.Abs(high-low)/2+twoRoundings(high)
 		}
 	}

@@ -15,8 +15,8 @@ type generator func(s *search) iter.Seq[Mistake]
 // tried is the stage of some generators.
 func tried(all ...generator) stage { return func(s *search) error { return s.from(all...) } }
 
-// fitted is the stage of generators that fit a number to the elements.
-func fitted(all ...generator) stage {
+// withSolved is the stage of generators that solve a number from the elements.
+func withSolved(all ...generator) stage {
 	return func(s *search) error {
 		for _, g := range all {
 			for m := range g(s) {

@@ -15,7 +15,7 @@ func (s *search) variant(m Mistake, make func(e *Entry) *program.Edited) error {
 func (s *search) recognised() error {
 	for _, look := range []func() error{func() error {
 		return s.from(otherActivations, otherTanhs, otherIDs, heldSlots, windows, softmaxVariants, normVariants, tiledHeads, softmaxParts, sights, maskedScores, maskedLate, softmaxesElsewhere, cachedSlots, meansOfParts, rotary)
-	}, func() error { return fitted(solvedBase)(s) }, func() error { return s.from(positions) }} {
+	}, func() error { return withSolved(solvedBase)(s) }, func() error { return s.from(positions) }} {
 		if err := look(); err != nil {
 			return err
 		}

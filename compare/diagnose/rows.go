@@ -1,10 +1,8 @@
 package diagnose
 
 import (
-	"math"
 	"slices"
 
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -97,47 +95,4 @@ func lookedUp(p *program.Program) int {
 		return -1
 	}
 	return i
-}
-
-// logarithms tries results of which the logarithm of the sum of all exponentials is taken off, by row: log softmax.
-func (s *search) logarithms() error {
-	for _, rounded := range []bool{false, true} {
-		if err := s.try(hypothesis{
-			class: program.Inserted, of: "log-softmax", make: func(e *Entry) *program.Edited { return s.logSoftmax(e, rounded) },
-			say: func(*Entry) Name { return Mistake{Kind: "result.log-softmax"}.name() },
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// logSoftmax has the logarithm of the softmax of the result, which is rounded to the model's dtype before, or not.
-func (s *subject) logSoftmax(e *Entry, rounded bool) *program.Edited {
-	v, ok := s.valueOf(e, nil)
-	if !ok {
-		return nil
-	}
-	if rounded {
-		if v, ok = s.asStored(e); !ok {
-			return nil
-		}
-	}
-	width := e.Program.Out.Last()
-	for at := 0; at < len(v.Data); at += width {
-		x, b := v.Data[at:][:width], v.Bound[at:][:width]
-		top, sum, off := slices.Max(x), 0.0, 0.0
-		for i := range x {
-			y := floats.Exp(x[i] - top)
-			sum, off = sum+y, off+y*b[i]
-		}
-		by := top + math.Log(sum)
-		// The error of the logarithm is that of the weighted mean of the elements, of the sum and of two roundings.
-		off = off/sum + 0x1p-24*(math.Sqrt(float64(width))+4)*(1+math.Abs(by))
-		for i := range x {
-			x[i] -= by
-			b[i] += off
-		}
-	}
-	return given(e, v)
 }

@@ -38,7 +38,7 @@ func (s *search) finding() (*Finding, error) {
 	s.doubt()
 	slices.SortStableFunc(s.found, func(a, b survivor) int { return cmp.Compare(a.place(), b.place()) })
 	best := s.found[0]
-	f.Name, f.Class, f.Shown = best.say(s.first), best.class.String(), best.shown
+	f.Name, f.Class, f.Shown = best.name(s.first), best.class.String(), best.shown
 	said := []Name{f.Name}
 	var less []float64
 	var others []string
@@ -47,7 +47,7 @@ func (s *search) finding() (*Finding, error) {
 			less = append(less, o.number)
 			continue
 		}
-		name := o.say(s.first)
+		name := o.name(s.first)
 		if o.of == "" || o.of != best.of {
 			if same, err := s.equal(best, o); err != nil {
 				return nil, err

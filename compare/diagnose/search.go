@@ -23,7 +23,7 @@ type hypothesis struct {
 	class  program.Class
 	solved int                            // numbers that were solved from the elements
 	make   func(e *Entry) *program.Edited // nil where it does not apply
-	say    func(e *Entry) Name            // in words, about an entry
+	say    func(e *Entry) Name            // in words, about an entry; nil for a relation
 	edit   *program.Edit                  // what it is as data, where it is
 	at     program.Place                  // of its number
 	number float64
@@ -36,6 +36,16 @@ type hypothesis struct {
 	other func(e *Entry) *program.Edited
 	// of is what the hypothesis has in common with others that differ from it in roundings alone: one name for all.
 	of string
+	// relation is what is said instead of a mistake, see [statement].
+	relation Relation
+}
+
+// name is the hypothesis in words, about an entry.
+func (h hypothesis) name(e *Entry) Name {
+	if h.relation.Kind != "" {
+		return h.relation.name()
+	}
+	return h.say(e)
 }
 
 // survivor is a hypothesis that gives everything.

@@ -1,160 +1,97 @@
 package diagnose
 
 import (
+	"iter"
 	"math"
+	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// stored is how a result may be kept in fewer bits than it should be: numbers of a narrower type, or whole numbers of a step.
+// stored is how a tensor may be kept in fewer bits than it should be: as numbers of a narrower type, or as whole numbers. Numbers may share a scale.
 type stored struct {
-	Coding         // none for a type
-	most   float64 // the largest whole number; 0 for a type
-	dtype  hooks.DType
-	round  func(x float64) float64 // a type that the model has no rounding for
-	top    float64                 // the number of the type that the largest of a group becomes; 0 without a scale
+	Coding             // none for a type
+	dtype  hooks.DType // of the numbers; 0 for whole numbers
+	top    float64     // what the largest of those becomes that share a scale; 0 without a scale
 }
 
-// of is the mistake of a tensor that is stored so.
-func (w stored) of(what Term) Mistake {
-	if w.Coding == (Coding{}) {
-		return Mistake{Kind: "tensor.rounded-dtype", Of: what, DType: w.dtype}
+// storedAs is how a mistake keeps a tensor.
+func storedAs(m Mistake) stored {
+	w := stored{Coding: m.Coding}
+	switch m.Coding.Numbers {
+	case Float8E4M3:
+		w.dtype = hooks.F8E4M3
+	case Float8E5M2:
+		w.dtype = hooks.F8E5M2
+	case Int8:
+		w.top = 127
+	case Int4:
+		w.top = 7
+	default:
+		w.dtype = m.DType
 	}
-	return Mistake{Kind: "tensor.rounded", Of: what, Coding: w.Coding}
+	if w.dtype != 0 && w.Coding != (Coding{}) && w.Scales != NoScale {
+		w.top = floats.Largest(w.dtype)
+	}
+	return w
 }
 
-// narrower are the ways to store the result, and those to compute it.
-func (s *search) narrower() []stored {
-	var all []stored
+// narrower are the ways to store a tensor in fewer bits, without the tensor.
+func narrower(model hooks.DType) []Mistake {
+	var all []Mistake
 	for _, d := range []hooks.DType{hooks.F16, hooks.BF16} {
-		if d != s.first.Call.DType {
-			all = append(all, stored{dtype: d})
+		if d != model {
+			all = append(all, Mistake{Kind: "tensor.rounded-dtype", DType: d})
 		}
 	}
-	all = append(all,
-		stored{Coding: Coding{Float8E4M3, NoScale}, round: func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }},
-		stored{Coding: Coding{Float8E5M2, NoScale}, round: func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }})
-	for _, g := range []Scales{OfAll, ByRow} {
-		all = append(all,
-			stored{Coding: Coding{Float8E4M3, g}, top: 448, round: func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }},
-			stored{Coding: Coding{Float8E5M2, g}, top: 57344, round: func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }})
+	add := func(scales Scales, numbers ...Codes) {
+		for _, n := range numbers {
+			all = append(all, Mistake{Kind: "tensor.rounded", Coding: Coding{n, scales}})
+		}
 	}
-	for _, g := range []Scales{ByRow, OfAll, 32} {
-		all = append(all, stored{Coding: Coding{Int8, g}, most: 127}, stored{Coding: Coding{Int4, g}, most: 7})
+	for _, scales := range []Scales{NoScale, OfAll, ByRow} {
+		add(scales, Float8E4M3, Float8E5M2)
+	}
+	for _, scales := range []Scales{ByRow, OfAll, 32} {
+		add(scales, Int8, Int4)
 	}
 	return all
 }
 
-// narrow tries results that are stored in fewer bits, and results of operands that are.
-func (s *search) narrow() error {
-	for _, w := range s.narrower() {
-		if err := s.try(hypothesis{
-			class: program.Inserted, make: func(e *Entry) *program.Edited { return s.stores(e, nil, w) },
-			say: func(*Entry) Name { return w.of(theResult).name() },
-		}); err != nil {
-			return err
-		}
-	}
-	t := s.first.signed(s.m)
-	for _, i := range leafSteps(t, program.Input) {
-		for _, w := range s.narrower() {
-			if err := s.try(hypothesis{
-				class: program.Inserted, make: func(e *Entry) *program.Edited { return w.reads(s, e, t.Of(i)) },
-				say: func(*Entry) Name { return w.of(s.value(s.first, t.Result(i))).name() },
-			}); err != nil {
-				return err
+// inFewerBits yields results that are stored in fewer bits, and results of operands that are.
+func inFewerBits(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		t := s.first.signed(s.m)
+		for _, at := range append([]int{result}, leafSteps(t, program.Input)...) {
+			for _, m := range narrower(s.first.Call.DType) {
+				m.Of, m.Edit = s.placeTerm(t, at), placed(placeOf(t, at))
+				if !yield(m) {
+					return
+				}
 			}
 		}
 	}
-	if s.first.Call.DType != hooks.F32 {
-		return nil
-	}
-	for rank, n := range []struct {
-		kind  Kind
-		as    string
-		round func(x float64) float64
-		out   bool
-	}{
-		{"precision.narrow", "bfloat16", func(x float64) float64 { return floats.Round(hooks.BF16, x) }, true},
-		{"precision.narrow", "float16", func(x float64) float64 { return floats.Round(hooks.F16, x) }, true},
-		{"precision.narrow-operands", "bfloat16", func(x float64) float64 { return floats.Round(hooks.BF16, x) }, false},
-		{"precision.narrow-operands", "float16", func(x float64) float64 { return floats.Round(hooks.F16, x) }, false},
-		{"precision.narrow", tf32, func(x float64) float64 { return math.Float64frombits(math.Float64bits(x) &^ (1<<42 - 1)) }, false},
-		{"precision.narrow", tf32, func(x float64) float64 {
-			return math.Float64frombits((math.Float64bits(x) + 1<<41) &^ (1<<42 - 1))
-		}, false},
-	} {
-		if err := s.try(hypothesis{
-			class: program.Inserted, of: computedAs(n.as, n.out || n.as == tf32),
-			make: func(e *Entry) *program.Edited {
-				d := s.leavesOf(e, n.round)
-				if !n.out || d == nil {
-					return d
-				}
-				to := stored{dtype: hooks.BF16}
-				if rank == 1 {
-					to.dtype = hooks.F16
-				}
-				if s.refused(e, func(some *program.Some) (program.Value, error) { return s.storedIn(e, d, to, some) }) {
-					return nil
-				}
-				return s.stores(e, d, to)
-			},
-			say: func(*Entry) Name { return Mistake{Kind: n.kind, By: Term{Kind: AName, Name: n.as}}.name() },
-		}); err != nil {
-			return err
-		}
-	}
-	return s.try(hypothesis{
-		class: program.Inserted, make: s.products, say: func(*Entry) Name { return Mistake{Kind: "precision.products", DType: hooks.F16}.name() },
-	})
 }
 
-// tf32 is the type of the inputs of tensor cores.
-const tf32 = "tf32"
-
-// products has sums of products whose operands and results are rounded to float16.
-func (s *subject) products(e *Entry) *program.Edited {
-	ed, some := e.Program.Edit(), false
-	for i := range e.Program.Steps {
-		st := &e.Program.Steps[i]
-		if st.Prim != program.Dot {
-			continue
-		}
-		some = true
-		var args []program.Var
-		for _, a := range st.Args {
-			args = append(args, ed.RoundTo(a, program.Half))
-		}
-		ed.Pass(i, ed.RoundTo(ed.MoveWith(i, args...), program.Half))
+// storedInFewerBits has the result, or an input, in fewer bits.
+func storedInFewerBits(s *subject, e *Entry, m Mistake) *program.Edited {
+	w, at := storedAs(m), s.place(m)
+	if at == (program.Place{Arg: result}) {
+		return s.stores(e, nil, w)
 	}
-	if !some {
+	t, ed := e.signed(s.m), e.Program.Edit()
+	all := t.Copies(at)
+	for _, i := range all {
+		v := ownedValue(program.Value{Shape: t.Steps[i].Shape, Data: e.Call.In[t.Steps[i].Index].Data})
+		if !w.store(v, v.Shape[len(v.Shape)-1], e.Call.DType) {
+			return nil
+		}
+		ed.OtherInput(i, v)
+	}
+	if len(all) == 0 {
 		return nil
-	}
-	return ended(ed)
-}
-
-// leavesOf has inputs and weights whose elements are changed one by one.
-func (s *subject) leavesOf(e *Entry, round func(x float64) float64) *program.Edited {
-	ed := e.Program.Edit()
-	for i := range e.Program.Steps {
-		switch st := &e.Program.Steps[i]; st.Prim {
-		case program.Input:
-			in := e.Call.In[st.Index]
-			v := program.Value{Shape: st.Shape, Data: make([]float64, len(in.Data))}
-			for k, x := range in.Data {
-				v.Data[k] = round(x)
-			}
-			ed.OtherInput(i, v)
-		case program.Weight, program.Matrix:
-			ed.OtherWeight(i, changed{e.Call.W[st.Index], func(row []float64) {
-				for k, x := range row {
-					row[k] = round(x)
-				}
-			}})
-		}
 	}
 	return ended(ed)
 }
@@ -166,23 +103,6 @@ func (s *subject) stores(e *Entry, d *program.Edited, w stored) *program.Edited 
 		return nil
 	}
 	return given(e, v)
-}
-
-// storedIn is some of the result of an edited program, rounded to a type.
-func (s *subject) storedIn(e *Entry, d *program.Edited, to stored, some *program.Some) (program.Value, error) {
-	k, err := s.m.values(e)
-	if err != nil {
-		return program.Value{}, err
-	}
-	v, err := k.EvalSome(d, some)
-	if err != nil {
-		return v, err
-	}
-	if v.Bound == nil {
-		v.Bound = make([]float64, len(v.Data))
-	}
-	to.store(v, v.Shape[len(v.Shape)-1], e.Call.DType)
-	return v, nil
 }
 
 // store rounds a value in its place; it reports whether its rows have such groups.
@@ -198,50 +118,34 @@ func (w stored) store(v program.Value, row int, model hooks.DType) bool {
 	}
 	for at := 0; at < len(v.Data); at += group {
 		x, b := v.Data[at:][:group], v.Bound[at:][:group]
-		step := 0.0
-		for i := range x {
-			if w.most > 0 || w.top > 0 {
-				x[i], b[i] = floats.Round(model, x[i]), 0
+		if w.top == 0 {
+			for i := range x {
+				low, high := floats.Round(w.dtype, x[i]-b[i]), floats.Round(w.dtype, x[i]+b[i])
+				x[i], b[i] = (low+high)/2, (high-low)/2
 			}
-			step = max(step, math.Abs(x[i]))
+			continue
 		}
-		step = float64(float32(step / max(w.most, w.top, 1)))
+		scale := 0.0
 		for i := range x {
-			switch {
-			case w.top > 0:
-				if step > 0 {
-					x[i] = floats.Round(model, float64(float32(w.round(float64(float32(x[i]/step)))*step)))
-				}
-			case w.round != nil:
-				lo, hi := w.round(x[i]-b[i]), w.round(x[i]+b[i])
-				x[i], b[i] = (lo+hi)/2, (hi-lo)/2
-			case w.most == 0:
-				lo, hi := floats.Round(w.dtype, x[i]-b[i]), floats.Round(w.dtype, x[i]+b[i])
-				x[i], b[i] = (lo+hi)/2, (hi-lo)/2
-			case step > 0:
-				x[i] = floats.Round(model, float64(float32(math.RoundToEven(float64(float32(x[i]/step)))*step)))
-			}
+			x[i], b[i] = floats.Round(model, x[i]), 0
+			scale = max(scale, math.Abs(x[i]))
+		}
+		if scale = float64(float32(scale / w.top)); !(scale > 0) {
+			continue
+		}
+		for i := range x {
+			x[i] = floats.Round(model, float64(float32(w.round(float64(float32(x[i]/scale)))*scale)))
 		}
 	}
 	return true
 }
 
-// reads has an input in fewer bits.
-func (w stored) reads(s *search, e *Entry, at program.Place) *program.Edited {
-	t, ed := e.signed(s.m), e.Program.Edit()
-	all := t.Copies(at)
-	for _, i := range all {
-		in := e.Call.In[t.Steps[i].Index]
-		v := program.Value{Shape: t.Steps[i].Shape, Data: append([]float64(nil), in.Data...), Bound: make([]float64, len(in.Data))}
-		if !w.store(v, v.Shape[len(v.Shape)-1], e.Call.DType) {
-			return nil
-		}
-		ed.OtherInput(i, v)
+// round gives the nearest number that can be kept. The number is in units of its scale.
+func (w stored) round(x float64) float64 {
+	if w.dtype == 0 {
+		return math.RoundToEven(x)
 	}
-	if len(all) == 0 {
-		return nil
-	}
-	return ended(ed)
+	return floats.Round(w.dtype, x)
 }
 
 // valueOf is the result of an edited program, nil for the entry's own, with its bounds; not shared.
@@ -260,9 +164,23 @@ func (s *subject) valueOf(e *Entry, d *program.Edited) (program.Value, bool) {
 		s.failed(outside(err))
 		return x, false
 	}
-	v := program.Value{Shape: x.Shape, Data: append([]float64(nil), x.Data...), Bound: make([]float64, len(x.Data))}
+	return ownedValue(x), true
+}
+
+// asStored is the entry's own result after the rounding to the model's dtype. An element has a bound if its own bound allows for several numbers of the dtype.
+func (s *subject) asStored(e *Entry) (program.Value, bool) {
+	v, ok := s.valueOf(e, nil)
+	if ok {
+		stored{dtype: e.Call.DType}.store(v, e.Program.Out.Last(), e.Call.DType)
+	}
+	return v, ok
+}
+
+// ownedValue is a value with its bounds that may be written to.
+func ownedValue(x program.Value) program.Value {
+	v := program.Value{Shape: x.Shape, Data: slices.Clone(x.Data), Bound: make([]float64, len(x.Data))}
 	copy(v.Bound, x.Bound)
-	return v, true
+	return v
 }
 
 // given has a value for its result.

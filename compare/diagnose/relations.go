@@ -14,8 +14,56 @@ const (
 	mostLooked = 1 << 26 // elements that they are looked for in
 )
 
-// related looks for rows of captured tensors: of the entry itself, of its role, of other tensors, of this pass and those before.
-func (s *search) related() error {
+// statement is that some entries have a relation. It gives these entries the port's own tensors, and it gives nothing to another entry.
+type statement struct {
+	Relation
+	of     []*Entry
+	solved int
+	exact  bool // see [Row.Exact]
+}
+
+// state judges a statement. An element that is not left is the port's, too: some order of summation gives it.
+func (s *search) state(r statement) error {
+	return s.try(hypothesis{
+		class: program.InputOf, relation: r.Relation, solved: r.solved, exact: r.exact,
+		make: func(e *Entry) *program.Edited {
+			y, _ := e.Target()
+			if !slices.Contains(r.of, e) || len(y) != e.elements() {
+				return nil
+			}
+			return given(e, program.Value{Data: slices.Clone(y), Bound: make([]float64, len(y))})
+		},
+	})
+}
+
+// notFinite looks whether all that is left is NaN or infinite: memory that was not written, or a number that is too large for its type.
+func notFinite(s *search) error {
+	nan, up, down := false, false, false
+	var of []*Entry
+	for _, e := range s.entries {
+		y, _ := e.Target()
+		for _, i := range e.Left {
+			if y[i]-y[i] == 0 {
+				return nil
+			}
+			nan, up, down = nan || y[i] != y[i], up || math.IsInf(y[i], 1), down || math.IsInf(y[i], -1)
+		}
+		of = append(of, e, e.Small())
+	}
+	r := Relation{Kind: "elements.infinite", At: makeSpots(s.spots(s.first.Program.Out.Shape(), s.first.Left)...)}
+	switch {
+	case nan && (up || down):
+		r.Kind = "elements.nan-or-infinite"
+	case nan:
+		r.Kind = "elements.nan"
+	case down && !up:
+		r.Kind = "elements.minus-infinity"
+	}
+	return s.state(statement{Relation: r, of: of, exact: true})
+}
+
+// relatedRows looks for rows of captured tensors: of the entry itself, of its role, of other tensors, of this pass and those before.
+func relatedRows(s *search) error {
 	if s.first != s.entries[0] {
 		return nil
 	}
@@ -39,16 +87,16 @@ func (s *search) related() error {
 	return nil
 }
 
-// moved looks for rows of captured tensors where nothing is computed: then no number is solved before that is one of a formula.
-func (s *search) moved() error {
+// movedRows looks for rows of captured tensors where nothing is computed: then no number is solved before that is one of a formula.
+func movedRows(s *search) error {
 	if !s.movesOnly() {
 		return nil
 	}
-	return s.related()
+	return relatedRows(s)
 }
 
-// zeros looks whether nothing of the entries is there at all, before a number is solved or a difference taken that happens to give zeros.
-func (s *search) zeros() error {
+// zeroRows looks whether nothing of the entries is there at all, before a number is solved or a difference taken that happens to give zeros.
+func zeroRows(s *search) error {
 	rows := map[*Entry][]int{}
 	for _, e := range s.entries {
 		y, _ := e.Target()
@@ -63,25 +111,15 @@ func (s *search) zeros() error {
 
 // relate tries whether the rows that are left are rows of a role.
 func (s *search) relate(from relative, rows map[*Entry][]int, looked *int) error {
-	found := map[*Entry][]float64{}
-	solved := 0
+	r := statement{of: s.entries, exact: from.role == zeroRole}
 	for _, e := range s.entries {
-		y, ok := s.rowsFrom(e, rows[e], from, looked)
-		if s.err != nil || !ok || *looked > mostLooked {
+		if all := rowsAre(s.subject, e, rows[e], from, looked); !all || s.err != nil || *looked > mostLooked {
 			return s.err
 		}
-		found[e], solved = y, solved+len(rows[e])
+		r.solved += len(rows[e])
 	}
-	return s.try(hypothesis{
-		class: program.InputOf, solved: solved, exact: from.role == zeroRole,
-		make: func(e *Entry) *program.Edited {
-			if found[e] == nil {
-				return nil
-			}
-			return given(e, program.Value{Data: found[e], Bound: make([]float64, len(found[e]))})
-		},
-		say: func(*Entry) Name { return s.relation(from, rows).name() },
-	})
+	r.Relation = s.relation(from, rows)
+	return s.state(r)
 }
 
 // zeroRole is in place of a role if rows are zeros.
@@ -129,27 +167,20 @@ func leftRows(e *Entry) []int {
 	return all
 }
 
-// rowsFrom is the trace's tensor if each of some rows is one of a role, as it is stored there, and the rest are as they should be.
-func (s *search) rowsFrom(e *Entry, rows []int, from relative, looked *int) ([]float64, bool) {
+// rowsAre reports whether the tensors of a role have each of some rows of the trace's tensor, bit by bit.
+func rowsAre(s *subject, e *Entry, rows []int, from relative, looked *int) bool {
 	y, _ := e.Target()
 	width := e.Program.Out.Last()
-	own, ok := s.valueOf(e, nil)
-	if !ok || len(own.Data) != len(y) {
-		return nil, false
-	}
-	out := own.Data
-	copy(out, y)                  // no element of the other rows is left: some order of summation gives them
 	missing := map[uint64][]int{} // rows by their first elements
 	for _, r := range rows {
 		row := y[r*width:][:width]
 		if n := distinct(row); from.role != zeroRole && n < leastRow || from.role == zeroRole && (n > 1 || row[0] != 0) {
-			return nil, false
+			return false
 		}
-		copy(out[r*width:], row)
 		missing[begins(row)] = append(missing[begins(row)], r)
 	}
 	if from.role == zeroRole {
-		return out, true
+		return true
 	}
 	look := func(data []float64, skip []int) {
 		for at := 0; at+width <= len(data) && len(missing) > 0; at += width {
@@ -168,7 +199,7 @@ func (s *search) rowsFrom(e *Entry, rows []int, from relative, looked *int) ([]f
 	if from.own {
 		*looked += len(y)
 		look(y, rows)
-		return out, len(missing) == 0
+		return len(missing) == 0
 	}
 	pass := e.Node.Pass + from.pass
 	for k := range s.m.List.Entries {
@@ -178,14 +209,14 @@ func (s *search) rowsFrom(e *Entry, rows []int, from relative, looked *int) ([]f
 		}
 		v, err := s.m.Read(n)
 		if s.failed(err) {
-			return nil, false
+			return false
 		}
 		if *looked += len(v.Data); *looked > mostLooked {
-			return nil, false
+			return false
 		}
 		look(v.Data, nil)
 	}
-	return out, len(missing) == 0
+	return len(missing) == 0
 }
 
 // distinct counts the numbers of a row, up to [leastRow]: a row of few, as probabilities of 0 and 1 are, is that of many others.

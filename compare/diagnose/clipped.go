@@ -1,0 +1,61 @@
+package diagnose
+
+import (
+	"iter"
+	"math"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// clips are limits of a result: of both signs, below and above. The element at the limit has the largest size.
+var clips = []struct {
+	kind Kind
+	size func(y float64) float64
+}{
+	{"result.clamped", math.Abs},
+	{"result.clipped-below", func(y float64) float64 { return -y }},
+	{"result.clipped-above", func(y float64) float64 { return y }},
+}
+
+// clippings yields limits of the result: the largest size of the elements that are left, if several elements have that size.
+func clippings(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		for _, c := range clips {
+			limit, n := math.Inf(-1), 0
+			for _, e := range s.entries {
+				y, _ := e.Target()
+				for _, i := range e.Left {
+					switch v := c.size(y[i]); {
+					case v > limit:
+						limit, n = v, 1
+					case v == limit:
+						n++
+					}
+				}
+			}
+			if n < shownElements || math.IsInf(limit, 0) || limit == 0 {
+				continue
+			}
+			if !yield(Mistake{Kind: c.kind, X: some(c.size(limit))}) || c.kind == "result.clamped" && len(s.found) > 0 {
+				return
+			}
+		}
+	}
+}
+
+// cutOff has a result with a least number, a largest one, or both.
+func cutOff(_ *subject, e *Entry, m Mistake) *program.Edited {
+	ed, y := e.Program.Edit(), e.Program.Out
+	least := m.X.Value
+	if m.Kind == "result.clamped" {
+		least = -least
+	}
+	if m.Kind != "result.clipped-above" {
+		y = ed.Max(y, ed.Literal(least))
+	}
+	if m.Kind != "result.clipped-below" {
+		y = ed.Neg(ed.Max(ed.Neg(y), ed.Literal(-m.X.Value)))
+	}
+	ed.Return(y)
+	return ended(ed)
+}
