@@ -29,7 +29,7 @@ var knowing = []string{
 	"compare/diagnose/variants.go var: op.Activations",
 	// Words: what a step is a part of, and what recognisers call their own.
 	"compare/diagnose/masks.go var: \"mask\"",
-	"compare/diagnose/recognised.go var: \"softcap\"",
+	"compare/diagnose/fields.go var: \"softcap\"",
 	`compare/diagnose/catalogue_pages.go var: "rope"`,
 	`compare/diagnose/catalogue_pages.go var: "scores"`,
 	"compare/diagnose/catalogue_masks.go var: \"rope\", \"tanh\"",

@@ -1,94 +1,18 @@
 package diagnose
 
 import (
-	"encoding/json"
 	"iter"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
-	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// number is one that a configuration has, or a function of it.
-type number struct {
-	value float64
-	words string // "1/√head_dim"
-	field string // "head_dim"
-	plain bool   // it is the field's own value
-	// rounded is the type that the right number was rounded to, and unit the type whose distance from 1 to the next number this is; 0 for neither.
-	rounded, unit hooks.DType
-}
-
-// numbersOf are the numbers of a configuration, and of each its root, its reciprocal and that of its root.
-func numbersOf(c *order.Config) []number {
-	var all []number
-	fields := Fields(c)
-	if c.NumHeads > 0 && c.HiddenSize/c.NumHeads != c.HeadDim { // the size of a head, where there is no other
-		fields = append(fields, Field{widthOfHeads, float64(c.HiddenSize / c.NumHeads)})
-	}
-	for _, f := range fields {
-		v := f.Value
-		for k, n := range []number{{value: v, words: f.Name, field: f.Name, plain: f.Name != widthOfHeads}, {value: math.Sqrt(v), words: "√(" + f.Name + ")", field: f.Name}, {value: 1 / v, words: "1/(" + f.Name + ")", field: f.Name}, {value: 1 / math.Sqrt(v), words: "1/√(" + f.Name + ")", field: f.Name}} {
-			if f.Name != widthOfHeads {
-				n.words = strings.NewReplacer("(", "", ")", "").Replace(n.words)
-			}
-			if v > 0 && v != 1 && (k == 0 || v >= 2 && isWidth(f.Name)) {
-				all = append(all, n)
-			}
-		}
-	}
-	return all
-}
-
-// widthOfHeads is what the size of a head is taken for that has one of its own.
-const widthOfHeads = "hidden_size/num_attention_heads"
-
 // usualCaps are the soft caps of published models.
 var usualCaps = []float64{50, 30, 20, 15}
-
-// isWidth reports whether a field is one of which a scale may be a function: a width, or a scalar that is meant for it.
-func isWidth(name string) bool {
-	return !strings.Contains(name, "vocab") && slices.ContainsFunc([]string{"size", "dim", "scalar"}, func(w string) bool { return strings.Contains(name, w) })
-}
-
-// Fields are the numbers of a configuration by name, those of layers each once.
-func Fields(c *order.Config) []Field {
-	var m map[string]any
-	if c == nil || json.Unmarshal(c.Canonical(), &m) != nil {
-		return nil
-	}
-	var all []Field
-	var walk func(path string, v any)
-	walk = func(path string, v any) {
-		switch v := v.(type) {
-		case float64:
-			f := Field{c.Key(strings.TrimPrefix(path, "gemma3n.")), v}
-			if !slices.Contains(all, f) {
-				all = append(all, f)
-			}
-		case map[string]any:
-			var keys []string
-			for k := range v {
-				keys = append(keys, k)
-			}
-			slices.Sort(keys)
-			for _, k := range keys {
-				walk(strings.TrimPrefix(path+"."+k, "."), v[k])
-			}
-		case []any:
-			for _, x := range v {
-				walk(path, x)
-			}
-		}
-	}
-	walk("", m)
-	return all
-}
 
 // powers are those of ten by which a constant may be off.
 const powers = 6
@@ -284,60 +208,3 @@ func powerOfTen(x float64) bool {
 	k := math.Round(math.Log10(x))
 	return math.Abs(k) <= powers && math.Abs(x/math.Pow10(int(k))-1) < 1e-9
 }
-
-// called says which field of the configuration a number is, or is a function of, for a sentence; empty where it may be a coincidence: a
-// number that people type, or that several fields have, is that of a field only if the field is the right number's, one of its kind, or
-// one of which the number is what the right one is of its own.
-func (s *subject) called(v, right float64, what TermKind) string {
-	var own, kind, all []number
-	for _, n := range s.numbers {
-		if !same(n.value, v) {
-			continue
-		}
-		all = append(all, n)
-		alike := func(o number) bool {
-			return !n.plain && !o.plain && same(o.value, right) && o.function() == n.function()
-		}
-		if w := fieldWords[what]; n.plain && w != "" && strings.Contains(n.field, w) || slices.ContainsFunc(s.numbers, alike) {
-			kind = append(kind, n)
-		}
-		if slices.ContainsFunc(s.numbers, func(o number) bool { return o.field == n.field && same(o.value, right) }) {
-			own = append(own, n)
-		}
-	}
-	switch {
-	case len(own) > 0:
-		all = own
-	case len(kind) > 0:
-		all = kind
-	case typed(v):
-		return ""
-	}
-	var names []string
-	for _, n := range all {
-		if !slices.Contains(names, n.words) {
-			names = append(names, n.words)
-		}
-	}
-	if len(names) > maxAliases {
-		return ""
-	}
-	return listed(names)
-}
-
-// function is what a number is of its field: "1/√".
-func (n number) function() string {
-	return strings.NewReplacer(n.field, "", "(", "", ")", "").Replace(n.words)
-}
-
-// typed reports whether a number is one that people type: a power of two, or one of at most two digits.
-func typed(v float64) bool {
-	if f, _ := math.Frexp(v); math.Abs(f) == 0.5 {
-		return true
-	}
-	two, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 1, 64), 64)
-	return err == nil && same(two, v)
-}
-
-// field is the last part of a field's path.
-func field(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

@@ -112,16 +112,3 @@ func (s *search) name(m Mistake) Name {
 	}
 	return n
 }
-
-// fieldsOf are the fields of the configuration that have a number, or the function of a field that is the number.
-func (s *subject) fieldsOf(right float64, what TermKind) []Field {
-	if all := s.fields(right, what); len(all) > 0 {
-		return all
-	}
-	for _, f := range s.numbers {
-		if !f.plain && same(f.value, right) {
-			return []Field{{f.words, right}}
-		}
-	}
-	return nil
-}

@@ -182,3 +182,27 @@ func (s *search) shifted(e *Entry, t *program.Parts, d program.Edit) Mistake {
 	}
 	return m
 }
+
+// axisWords are what an axis counts, in the plural.
+func axisWords(a byte) string {
+	switch a {
+	case 't':
+		return "tokens"
+	case 'h':
+		return "heads"
+	case 's':
+		return "keys"
+	case 'b':
+		return "batch"
+	case 'a':
+		return "streams"
+	case 'l':
+		return "layers"
+	case 'v':
+		return "vocabulary"
+	}
+	return "channels"
+}
+
+// headsAxis is what an axis of heads counts.
+const headsAxis = "heads"
