@@ -31,6 +31,14 @@ type Description struct {
 	Numbers   int `json:"numbers,omitempty"`
 }
 
+// like reports whether two descriptions are of one kind of difference, be its numbers others. Either may be nil.
+func (d *Description) like(other *Description) bool {
+	if d == nil || other == nil {
+		return d == other
+	}
+	return d.Kind == other.Kind && d.Of == other.Of && d.By == other.By && d.Same == other.Same && d.Like == other.Like
+}
+
 const (
 	mostDescribed = 1 << 20 // elements that are looked at
 	mostValues    = 6       // numbers that are listed

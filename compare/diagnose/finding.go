@@ -86,10 +86,23 @@ func (f *Finding) Take() Made {
 	return made
 }
 
-// Same reports whether two findings are one to whoever reads them: one mistake in the same layers and passes, be it at one step or at several of one kind, or
-// the same sentence for want of a name.
+// Same reports whether two findings are one to whoever reads them: one mistake in the same layers and passes, be it at one step or at several of one kind, or for
+// want of a name the same that is known.
 func (f *Finding) Same(other *Finding) bool {
-	return f.Named() == other.Named() && f.Text() == other.Text()
+	if f.Named() != other.Named() {
+		return false
+	}
+	if f.Named() {
+		return f.Where == other.Where && f.anywhere().Key() == other.anywhere().Key()
+	}
+	return f.Likely == other.Likely && slices.Equal(f.Undecided, other.Undecided) && f.Stopped == other.Stopped && f.Description.like(other.Description)
+}
+
+// anywhere is the name without its place.
+func (f *Finding) anywhere() Name {
+	n := f.Name
+	n.Mistake.Place, n.Relation.Place = "", ""
+	return n
 }
 
 // Unnamed is a finding whose name does not give all elements: the name is the nearest one.
