@@ -82,7 +82,7 @@ func (s *subject) computed(e *Entry, at program.Place, d hooks.DType) *program.E
 			round(v.Data)
 			ed.OtherInput(i, v)
 		case (st.Prim == program.Weight || st.Prim == program.Matrix) && in[i]:
-			ed.OtherWeight(i, changed{e.Call.W[st.Index], round})
+			ed.OtherWeight(i, changed(e.Call.W[st.Index], round))
 		case !st.Prim.Computes() && st.Prim != program.Round:
 		case in[i] && !isSumOfMean(t.Program, i):
 			ed.Step(i).Round = program.Model

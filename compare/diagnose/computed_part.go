@@ -118,7 +118,7 @@ func (s *subject) computedPart(e *Entry, at program.Place, d hooks.DType, part f
 			switch prim := t.Steps[from].Prim; {
 			case in[from] || prim == program.Number:
 			case prim == program.Matrix:
-				narrow.OtherWeight(from, changed{e.Call.W[t.Steps[from].Index], round})
+				narrow.OtherWeight(from, changed(e.Call.W[t.Steps[from].Index], round))
 			default:
 				x, ok := s.valueAt(e, v)
 				if !ok || len(x) != product(v.Shape()) {

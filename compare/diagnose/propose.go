@@ -25,6 +25,9 @@ func (s *search) from(all ...generator) error {
 	return nil
 }
 
+// trying is the stage of generators.
+func trying(all ...generator) stage { return func(s *search) error { return s.from(all...) } }
+
 // hypothesis is that the entries have a mistake.
 func (s *search) hypothesis(m Mistake) hypothesis {
 	h := hypothesis{of: m.Key(), number: m.X.Value, make: func(e *Entry) *program.Edited { return s.apply(m, e) }, say: func(*Entry) Name { return s.name(m) }}

@@ -149,11 +149,11 @@ func (s *subject) leavesOf(e *Entry, round func(x float64) float64) *program.Edi
 			}
 			ed.OtherInput(i, v)
 		case program.Weight, program.Matrix:
-			ed.OtherWeight(i, changed{e.Call.W[st.Index], func(row []float64) {
+			ed.OtherWeight(i, changed(e.Call.W[st.Index], func(row []float64) {
 				for k, x := range row {
 					row[k] = round(x)
 				}
-			}})
+			}))
 		}
 	}
 	return ended(ed)
