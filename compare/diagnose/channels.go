@@ -121,7 +121,7 @@ func isPermutation(from []int) bool {
 	return true
 }
 
-// movedChannels has channels of the result, or 0, in the places of other channels. It is nil for an entry without all of its columns.
+// movedChannels puts channels of the result, or 0, in the places of wrong channels. It is nil for an entry that is computed with a few of its columns.
 func movedChannels(s *subject, e *Entry, m Mistake) *program.Edited {
 	out := e.Program.Out
 	last, width := len(out.Shape())-1, out.Last()

@@ -113,7 +113,7 @@ func otherNumber(s *search, k int) iter.Seq[Mistake] {
 		}
 		best, col, value := math.Inf(1), -1, 0.0
 		for c := range l.cols {
-			var xd, xx, dd float64 // the difference as a multiple of the input, and what that leaves of it
+			var xd, xx, dd float64 // of the input and the difference, of two inputs, and of two differences
 			for r := range len(y) / l.rows {
 				d, in := y[r*l.rows+channel]-l.own[r*l.rows+channel], l.x[r*l.cols+c]
 				xd, xx, dd = xd+in*d, xx+in*in, dd+d*d

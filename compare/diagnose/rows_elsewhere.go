@@ -14,8 +14,8 @@ const (
 	tokensOfRows   = 8       // tokens by which a row is told
 )
 
-// rowsElsewhere yields matrices with wrong rows, as the channels of the result show them: a row is another row of the matrix, a row of another matrix of the same
-// width, or 0. A port has wrong rows if it cuts a packed matrix at a wrong place, reads padding, or keeps the order of another layout.
+// rowsElsewhere yields matrices with wrong rows, as the channels of the result show them: a wrong row is a different row of the matrix, a row of a second matrix
+// of the same width, or 0. A port has wrong rows if it cuts a packed matrix at a wrong place, reads padding, or keeps the order of another layout.
 func rowsElsewhere(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		p := s.first.Program

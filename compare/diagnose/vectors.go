@@ -115,8 +115,8 @@ func timesVector(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// addedVectors yields vectors of the layer that the program does not read. Each is added to a value with as many columns, or with as many in all of its heads: such
-// a vector is a bias that is added after a rotation.
+// addedVectors yields sums with a vector of the layer that the program does not read, such as a bias that is added after a rotation. The other term is a value with as
+// many columns, or with as many columns in all of its heads.
 func addedVectors(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)

@@ -79,11 +79,11 @@ var wrongWeights = []struct {
 			g[i] = f32(g[i] * 7 / 8)
 		}
 	})},
-	{diagnose.Mistake{Kind: "weight.rounded-with-narrow-scales", DType: hooks.BF16, Coding: diagnose.Coding{Numbers: diagnose.Int8, Scales: 8}}, inGroups(8, func(g []float64, top float64) {
+	{diagnose.Mistake{Kind: "weight.rounded-with-narrow-scales", DType: hooks.BF16, Coding: diagnose.Coding{Numbers: diagnose.Int8}}, inGroups(24, func(g []float64, top float64) {
 		narrow := math.Exp2(7 - math.Floor(math.Log2(top/127)))
 		steps(g, math.RoundToEven(f32(top/127)*narrow)/narrow, func(x float64) float64 { return min(max(math.RoundToEven(x), -127), 127) })
 	})},
-	{diagnose.Mistake{Kind: "weight.rounded-q4-0", Coding: diagnose.Coding{Numbers: diagnose.Int4, Scales: 8}}, inGroups(8, func(g []float64, top float64) {
+	{diagnose.Mistake{Kind: "weight.rounded-q4-0", Coding: diagnose.Coding{Numbers: diagnose.Int4}}, inGroups(24, func(g []float64, top float64) {
 		if !slices.Contains(g, top) {
 			top = -top
 		}
@@ -183,6 +183,43 @@ func TestMistakesOfWeightsAreApplied(t *testing.T) {
 		some := newGrid(tokens, 24, func(i, j int) float64 { return want[i*24+keep[j]] - bias[keep[j]] + bias[j] })
 		if !alike(appliedTo(t, m, e, c.Mistake), slices.Concat(some...)) {
 			t.Errorf("%s: other values in some rows", c.Kind)
+		}
+	}
+}
+
+// found is the mistake that a search finds in an entry that gives some numbers.
+func found(t *testing.T, m *diagnose.Model, e *diagnose.Entry, y []float64) diagnose.Mistake {
+	t.Helper()
+	h := &honest{e: e}
+	for _, v := range y {
+		h.y = append(h.y, f32(v))
+	}
+	e.Judge = h
+	x, err := e.Program.Eval(e.Call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Left, _ = h.Leaves(x, len(y))
+	return named(t, m, e).Mistake
+}
+
+// A mistake that a search finds in an entry gives the numbers of the entry when it is applied to it again.
+func TestFoundMistakesOfWeightsGiveTheEntry(t *testing.T) {
+	for _, c := range wrongWeights {
+		m := weighted(t)
+		e := rightEntry(t, m, query)
+		want := linear(e.Call.In[0].Data, c.wrong(gridOf(e.Weights[0])), gridOf(e.Weights[1])[0])
+		switch mistake, kind := found(t, m, e, want), c.Kind; {
+		case kind == "weight.one-number": // in three tokens it does not show enough
+			if mistake.Kind != "" {
+				t.Errorf("%s is found", mistake.Key())
+			}
+		case mistake.Kind == "":
+			t.Errorf("%s is not found", kind)
+		case !alike(appliedTo(t, m, e, mistake), want):
+			t.Errorf("%s: the mistake that was found, %s, gives other numbers", kind, mistake.Key())
+		case mistake.Kind != kind && kind != "weight.stored-plus-one": // in float32 it is 1+w
+			t.Errorf("%s: found %s", kind, mistake.Key())
 		}
 	}
 }
