@@ -28,7 +28,7 @@ var weightChanges = map[Kind]weightChange{
 	"weight.rounded-dtype":   narrowed,
 	"weight.bits-misread":    eachBy(misread),
 	"weight.bytes-swapped":   eachBy(misread),
-	"weight.cut-off":         each(func(x float64) float64 { return float64(math.Float32frombits(math.Float32bits(float32(x)) &^ 0xffff)) }),
+	"weight.cut-off":         eachBy(cutOff),
 
 	// In few bits.
 	"weight.rounded":                    coded,
@@ -180,6 +180,11 @@ func misread(m Mistake) func(x float64) float64 {
 		read = hooks.BF16
 	}
 	return func(x float64) float64 { return floats.Misread(written, read, x) }
+}
+
+// cutOff is a number in a narrower type, without its low bits.
+func cutOff(m Mistake) func(x float64) float64 {
+	return func(x float64) float64 { return floats.Truncate(m.DType, x) }
 }
 
 // transpose is a square weight transposed: its shape does not tell.

@@ -43,7 +43,7 @@ func (q *rule) holds(l, x float64) bool {
 	if same(l, q.round.of(y)) || q.add != 0 && same(l, q.round.of(float64(float32(y)))) {
 		return true
 	}
-	return q.near != 0 && math.Abs(l-y) <= q.steps*spacing(q.near, y) && floats.Round(q.near, l) == l
+	return q.near != 0 && math.Abs(l-y) <= q.steps*floats.Spacing(q.near, y) && floats.Round(q.near, l) == l
 }
 
 // misreading is the bits of one format taken for those of another.
