@@ -284,6 +284,9 @@ func (w someRows) Product(x, bound []float64) program.Product {
 
 func (w someElements) Size() (rows, cols int) { return 1, len(w.keep) }
 
+// All is the whole vector.
+func (w someElements) All() program.Rows { return w.Rows }
+
 // Of are the same elements of another vector.
 func (w someElements) Of(all program.Rows) program.Rows { return someElements{all, w.keep} }
 

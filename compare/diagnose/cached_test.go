@@ -66,7 +66,7 @@ func TestSlotsAreApplied(t *testing.T) {
 		{Mistake{Kind: "cache.slots-repeated", Runs: "2-3=0"}, 3, []int{0, 1, 0, 1}},
 	} {
 		c.m.Of = of
-		made(t, m, withinProgram(t, m, c.kept), c.m, twice(slotsOf(all, c.slots...)))
+		makes(t, m, withinProgram(t, m, c.kept), c.m, twice(slotsOf(all, c.slots...)))
 	}
 	for _, c := range []struct {
 		kind  Kind
@@ -86,10 +86,10 @@ func TestSlotsAreApplied(t *testing.T) {
 		e := entryOf(t, m, node(m, "layers.0.self_attn.keys", 1), inputs, func(b *program.Builder, in, _ []program.Var) program.Var { return b.Cat(2, in...) })
 		want := slotsOf(all, c.slots...)
 		e.Judge = &traced{y: want}
-		made(t, m, e, Mistake{Kind: c.kind, Of: Term{Kind: TheCache}}, want)
+		makes(t, m, e, Mistake{Kind: c.kind, Of: Term{Kind: TheCache}}, want)
 	}
 	last := operationOf(t, m, "layers.0.self_attn.k_rope", 1)
-	made(t, m, last, Mistake{Kind: "result.last-slot", Source: "layers.2.self_attn.k_rope"}, slotsOf(all, 2))
+	makes(t, m, last, Mistake{Kind: "result.last-slot", Source: "layers.2.self_attn.k_rope"}, slotsOf(all, 2))
 }
 
 // inBits are numbers as whole numbers of a step, each group of a size by itself. The step follows from the numbers from some on.
@@ -140,7 +140,7 @@ func TestCachesInBitsAreApplied(t *testing.T) {
 		{Mistake{Kind: "cache.rounded-to-multiples", X: some(0.125), Rounding: NewestInFloat32}, fixed(all, 0.125)},
 	} {
 		c.m.Of = cachedTerm(role)
-		made(t, m, withinProgram(t, m, 3), c.m, twice(c.want))
+		makes(t, m, withinProgram(t, m, 3), c.m, twice(c.want))
 	}
 	for _, c := range []struct {
 		kind Kind
@@ -150,7 +150,7 @@ func TestCachesInBitsAreApplied(t *testing.T) {
 		{"cache.operation-taken-before", append(rmsNorm(old, norm, eps), fresh...)},
 	} {
 		for _, kind := range []Kind{c.kind, "cache.operation-taken-again" + c.kind[len("cache.operation-taken"):]} {
-			made(t, m, withinProgram(t, m, 3), Mistake{Kind: kind, By: cachedTerm(role), Source: "layers.1.self_attn.k_norm"}, twice(c.want))
+			makes(t, m, withinProgram(t, m, 3), Mistake{Kind: kind, By: cachedTerm(role), Source: "layers.1.self_attn.k_norm"}, twice(c.want))
 		}
 	}
 }

@@ -32,14 +32,6 @@ const (
 	NoScale  Scales = -3
 )
 
-// intsOf are whole numbers of so many bits.
-func intsOf(bits int) Codes {
-	if bits == 4 {
-		return Int4
-	}
-	return Int8
-}
-
 // codesWords are the numbers of a coding in a sentence.
 var codesWords = map[Codes]string{
 	Int8: "8 bits", Int4: "4 bits", Float8E4M3: "float8 (e4m3)", Float8E5M2: "float8 (e5m2)",

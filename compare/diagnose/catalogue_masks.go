@@ -81,7 +81,7 @@ func maskRows() []Row {
 		{Kind: "row.over-length", Words: "each row of {of} is divided by its length", Pages: rowTakenPages, Apply: ofRows, Class: program.Inserted},
 		{Kind: "row.over-sum", Words: "each row of {of} is divided by its sum", Pages: rowTakenPages, Apply: ofRows, Class: program.Inserted},
 		{Kind: "row.over-root-mean-square", Words: "each row of {of} is divided by the root of its mean square", Pages: rowTakenPages, Apply: ofRows, Class: program.Inserted},
-		{Kind: "vector.added", Words: "{of} is added to {by}", Pages: vectorPages},
+		{Kind: "vector.added", Words: "{of} is added to {by}", Pages: vectorPages, Apply: withVector, Class: program.Inserted},
 		{Kind: "order.product-last", Words: "the product with {of} is taken of the result, behind the rest, not before it", Pages: productPages, Apply: productLast, Class: program.Order},
 
 		// Heads and ids.

@@ -111,9 +111,9 @@ func numberRows() []Row {
 		{Kind: "value.unused", Words: "{of} is not used: it counts as 0", Pages: namedPages, Apply: unusedValue, Class: program.Inserted},
 		{Kind: "tensor.added", Words: "{by} is added to {of}", Pages: addedPages, Apply: addend, Class: program.Inserted},
 		{Kind: "tensor.taken-off", Words: "{by} is taken off {of}", Pages: namedPages, Apply: addend, Class: program.Inserted},
-		{Kind: "vector.inserted", Words: "{of} is multiplied by {by}", Pages: factorPages},
-		{Kind: "weight.folded", Words: "the columns of {of} are multiplied by {by}: it is folded into the matrix", Pages: factorPages},
-		{Kind: "weight.scales-of-blocks", Words: "{of}: {scales}", Pages: slices.Concat([]Page{{Anchor: "quantised-weight", Roles: projected}}, namedPages)},
+		{Kind: "vector.inserted", Words: "{of} is multiplied by {by}", Pages: factorPages, Apply: timesVector, Class: program.Inserted},
+		{Kind: "weight.folded", Words: "the columns of {of} are multiplied by {by}: it is folded into the matrix", Pages: factorPages, Apply: folded, Class: program.Leaf},
+		{Kind: "weight.scales-of-blocks", Words: "{of}: {scales}", Pages: slices.Concat([]Page{{Anchor: "quantised-weight", Roles: projected}}, namedPages), Apply: changedWeight, Class: program.Leaf, Solved: eachRun},
 		{Kind: "logits.repetition-penalty", Words: "logits of ids of the input are divided by {x} where they are above 0, and multiplied by it below: a repetition penalty", Pages: []Page{{Anchor: "logit-scale", Roles: heads}}, Apply: penalty, Class: program.Inserted, Solved: fitted},
 		{Kind: "logits.presence-penalty", Words: "logits of ids of the input are lowered by {x}: a presence penalty", Apply: penalty, Class: program.Inserted, Solved: fitted},
 	}

@@ -192,7 +192,7 @@ func oneChannel(m Mistake) bool {
 	return len(all) == 1 && all[0].To == all[0].From+1 && all[0].Is >= 0
 }
 
-// withZeros is for runs with channels of zeros.
+// withZeros is for channels of zeros among the runs of the sentence.
 func withZeros(m Mistake) bool {
-	return slices.ContainsFunc(m.Runs.list(), func(r Run) bool { return r.Is < 0 })
+	return slices.ContainsFunc(m.Runs.said(), func(r Run) bool { return r.Is < 0 })
 }

@@ -21,11 +21,11 @@ func readRows() []Row {
 		{Kind: "inputs.exchanged", Words: "{of} and {by} are exchanged", Pages: pagesWithNames(nil, nil, onRoles("per-layer-rows", "per_layer_inputs?$")), Apply: exchangedInputs, Class: program.Swapped},
 		{Kind: "instance.of-another-layer", Words: "{of} is that of another layer: {by}", Pages: append(pagesWithNames(nil, []Page{onRoles("shared-keys-and-values", caches), onRoles("another-layers-weight", norms)}, onRoles("crossed-projections", `^altup_`)), ofOf("another-layers-weight", "", isWeight)), Apply: otherInstance, Class: program.InputOf, Solved: solvedInstances},
 		{Kind: "instance.another", Words: "{of} is another one: {by}", Pages: append(pagesWithNames(nil, nil, onRoles("crossed-projections", `^altup_`)), ofOf("another-layers-weight", "", isWeight)), Apply: otherInstance, Class: program.InputOf, Solved: solvedInstances},
-		{Kind: "lookup.other-rows", Words: "{each}", Each: "id {at} has the row of id {are}", Zero: "the row of id {at} is 0", Between: "; ", Pages: append([]Page{onRoles("stale-cache-slot", caches), {Anchor: "branch-of-zeros", If: endsInZeros}}, rowPages...)},
+		{Kind: "lookup.other-rows", Words: "{each}", Each: "id {at} has the row of id {are}", Zero: "the row of id {at} is 0", Between: "; ", Pages: append([]Page{onRoles("stale-cache-slot", caches), {Anchor: "branch-of-zeros", If: endsInZeros}}, rowPages...), Apply: rowsOfOthers, Class: program.Leaf, Exact: true},
 		{Kind: "weight.other", Words: "{by} is used, not {for}", Pages: pagesWithNames(nil,
 			[]Page{ofByName("crossed-projections", "self_attn.[qkv]_proj$", `self_attn.[qkv]_proj.weight$`), onRoles("another-norms-weight", norms)},
-			ofByName("gate-and-up", `mlp\.(gate|up)_proj$`, `(gate|up)_proj.weight$`), onRoles("crossed-projections", `^altup_`), ofByName("tied-head", "^lm_head$", `embed_tokens.weight$`))},
-		{Kind: "weight.other-transposed", Words: "{by}, transposed, is used, not {for}", Pages: []Page{onRoles("another-layers-weight", "")}},
+			ofByName("gate-and-up", `mlp\.(gate|up)_proj$`, `(gate|up)_proj.weight$`), onRoles("crossed-projections", `^altup_`), ofByName("tied-head", "^lm_head$", `embed_tokens.weight$`)), Apply: otherWeight, Class: program.Leaf},
+		{Kind: transposedKind, Words: "{by}, transposed, is used, not {for}", Pages: []Page{onRoles("another-layers-weight", "")}, Apply: otherWeight, Class: program.Leaf},
 
 		// Operations where they do not belong.
 		{Kind: "operation.taken-first", Words: "{of} is taken of {by} first, as in {for}", Pages: pagesWithNames(nil, nil), Apply: inserted, Class: program.Inserted},

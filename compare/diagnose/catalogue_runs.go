@@ -64,10 +64,22 @@ func (r Runs) list() []Run {
 	return all
 }
 
-// words says what each run is, of a noun: "rows 0 to 3 are rows 4 to 7; row 7 is 0".
+// How many runs, and how many rows of a block, a sentence has one by one.
+const (
+	mostRuns   = 3
+	mostListed = 16
+)
+
+// said are the runs of a sentence: the first ones.
+func (r Runs) said() []Run {
+	all := r.list()
+	return all[:min(len(all), mostRuns)]
+}
+
+// words says what the first runs are, of a noun: "rows 0 to 3 are rows 4 to 7; row 7 is 0".
 func (r Runs) words(noun string) string {
 	var all []string
-	for _, run := range r.list() {
+	for _, run := range r.said() {
 		are := " are "
 		if run.To == run.From+1 {
 			are = " is "
@@ -116,6 +128,7 @@ func (r Runs) order(n int) string {
 	for _, run := range r.list() {
 		all = append(all, fmt.Sprint(run.Is))
 	}
+	all = all[:min(len(all), mostListed)]
 	if n > len(all) {
 		all = append(all, "...")
 	}
@@ -125,11 +138,11 @@ func (r Runs) order(n int) string {
 // listed puts a comma between words.
 func listed(words []string) string { return strings.Join(words, ", ") }
 
-// interleavedRows lists the first rows of a block that is read with its axes exchanged: row i is i mod columns · (size / columns) + i / columns.
+// interleavedRows lists the first rows of a block that is read with its axes exchanged.
 func interleavedRows(size, columns int) string {
 	var all []string
 	for i := range min(size, 8) {
-		all = append(all, fmt.Sprint(i%columns*(size/columns)+i/columns))
+		all = append(all, fmt.Sprint(inTurn(i, size, columns)))
 	}
 	if size > 8 {
 		all = append(all, "...")

@@ -101,7 +101,7 @@ func changeLeaf(ed *program.Editor, e *Entry, step int, round func(x []float64))
 		round(v.Data)
 		ed.OtherInput(step, v)
 	case program.Weight, program.Matrix:
-		ed.OtherWeight(step, changed{e.Call.W[st.Index], round})
+		ed.OtherWeight(step, changed(e.Call.W[st.Index], round))
 	}
 }
 

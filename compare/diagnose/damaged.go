@@ -1,30 +1,30 @@
 package diagnose
 
 import (
+	"iter"
 	"math"
 	"slices"
 
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// damaged looks for one number of a matrix that is another one, as where a bit is flipped, and for columns at its end that are 0: what
-// is left is then one channel of the result, or follows from fewer inputs.
-func (s *search) damaged() error {
-	t := s.first.signed(s.m)
-	for _, i := range leafSteps(t, program.Matrix) {
-		at := t.Of(i)
-		if err := s.cutColumns(at, t.Steps[i].Index); err != nil {
-			return err
-		}
-		if err := s.oneNumber(at, t.Steps[i].Index); err != nil {
-			return err
-		}
-		if err := s.scales(at, t.Steps[i].Index); err != nil {
-			return err
+// damaged yields damage to matrices: the last columns are 0, one number is wrong (a bit is flipped), or blocks of rows have wrong scales.
+func damaged(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		for _, w := range weightsRead(s, program.Matrix) {
+			k := slices.IndexFunc(s.first.Weights, func(o order.Weight) bool { return o.Name == w.Name })
+			for _, of := range []func(s *search, k int) iter.Seq[Mistake]{cutColumns, oneOtherNumber, blockScales} {
+				for m := range of(s, k) {
+					m.Of, m.Place = weightTerm(w.Name), Role(w.Name)
+					if !yield(m) {
+						return
+					}
+				}
+			}
 		}
 	}
-	return nil
 }
 
 // mostCut is how many columns at the end of a matrix are tried as 0.
@@ -33,8 +33,8 @@ const mostCut = 8
 // mostTile is the largest tile in which a sum over columns may be taken.
 const mostTile = 256
 
-// cutColumns tries 0 in the last columns of a matrix.
-func (s *search) cutColumns(at program.Place, k int) error {
+// cutColumns yields 0 in the last columns of a matrix.
+func cutColumns(s *search, k int) iter.Seq[Mistake] {
 	_, cols := s.first.Call.W[k].Size()
 	var cuts []int
 	for n := 1; n <= min(mostCut, cols-1); n++ {
@@ -45,105 +45,97 @@ func (s *search) cutColumns(at program.Place, k int) error {
 			cuts = append(cuts, n)
 		}
 	}
-	for _, n := range cuts {
-		m := Mistake{Kind: "weight.columns-cut", Of: weightTerm(s.first.Weights[k].Name), N: n, M: cols, Place: Role(s.first.Weights[k].Name)}
-		if err := s.try(hypothesis{
-			class: program.Leaf, solved: 1, say: func(*Entry) Name { return m.name() },
-			make: func(e *Entry) *program.Edited {
-				return s.reweighted(e, at, func(k int) program.Rows {
-					return changed{e.Call.W[k], func(row []float64) { clear(row[max(len(row)-n, 0):]) }}
-				})
-			},
-		}); err != nil {
-			return err
+	return func(yield func(Mistake) bool) {
+		for _, n := range cuts {
+			if !yield(Mistake{Kind: "weight.columns-cut", N: n, M: cols}) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
-// only is a matrix with one number of one row changed.
-type only struct {
-	program.Rows
-	row, col int
-	value    float64
+// linear is a matrix of an entry whose result is what the matrix is multiplied by, and a bias.
+type linear struct {
+	rows, cols int
+	own        []float64 // the result
+	x          []float64 // what the matrix is multiplied by
+	bias       []float64 // nil for none
 }
 
-func (w only) Row(dst []float64, i int) error {
-	err := w.Rows.Row(dst, i)
-	if i == w.row {
-		dst[w.col] = w.value
-	}
-	return err
-}
-
-// Product is that of the matrix.
-func (w only) Product(x, bound []float64) program.Product {
-	p := program.ProductOf(w.Rows, x, bound)
-	p.W = only{p.W, w.row, w.col, w.value}
-	return p
-}
-
-// oneNumber looks for the number of a matrix with which the one channel that is left is right: the difference of the channel is then its
-// input times the difference of the number, token by token.
-func (s *search) oneNumber(at program.Place, k int) error {
+// linearOf is the first entry of a search with a matrix, in whole, where all entries are of one name; ok is false for an entry that is no such product.
+func linearOf(s *search, k int) (l linear, ok bool) {
 	e := s.entries[0]
-	if s.first != e || len(e.Left) < shownRows {
-		return nil
+	name := func(e *Entry) string { return s.m.List.Entries[e.Node.Entry].Name }
+	if s.first != e || slices.ContainsFunc(s.entries, func(o *Entry) bool { return name(o) != name(e) }) {
+		return l, false
 	}
-	p, width := e.Program, e.Program.Out.Last()
-	channel := e.Left[0] % width
-	for _, o := range s.entries {
-		if o.Program.Out.Last() != width || slices.ContainsFunc(o.Left, func(i int) bool { return i%width != channel }) || s.m.List.Entries[o.Node.Entry].Name != s.m.List.Entries[e.Node.Entry].Name {
-			return nil
-		}
+	p := e.Program
+	st := &p.Steps[p.Source(p.Out)]
+	if st.Prim != program.Affine {
+		return l, false
 	}
-	steps := e.signed(s.m).Copies(at)
-	affine := p.Source(p.Out)
-	if len(steps) != 1 || p.Steps[affine].Prim != program.Affine || p.Source(p.Steps[affine].Args[1]) != steps[0] {
-		return nil
+	w := p.Source(st.Args[1])
+	if p.Steps[w].Prim != program.Matrix || p.Steps[w].Index != k || len(e.signed(s.m).Copies(e.signed(s.m).Of(w))) != 1 {
+		return l, false
 	}
-	x, ok := s.valueAt(e, p.Steps[affine].Args[0])
+	l.rows, l.cols = e.Call.W[k].Size()
 	own, has := s.valueOf(e, nil)
-	rows, cols := e.Call.W[k].Size()
-	if !ok || !has || channel >= rows || len(x)%cols != 0 {
-		return nil
+	l.own = own.Data
+	if l.x, ok = s.valueAt(e, st.Args[0]); !ok || !has || p.Out.Last() != l.rows || len(l.x)%l.cols != 0 {
+		return l, false
 	}
-	y, _ := e.Target()
-	row := make([]float64, cols)
-	if s.failed(e.Call.W[k].Row(row, channel)) {
-		return s.err
-	}
-	best, col, value := math.Inf(1), -1, 0.0
-	for c := range cols {
-		var xd, xx, dd float64 // the difference as a multiple of the input, and what that leaves of it
-		for r := range len(y) / width {
-			d, in := y[r*width+channel]-own.Data[r*width+channel], x[r*cols+c]
-			xd, xx, dd = xd+in*d, xx+in*in, dd+d*d
-		}
-		if rest := dd - xd*xd/xx; xx > 0 && rest < best {
-			best, col, value = rest, c, row[c]+xd/xx
+	if len(st.Args) > 2 {
+		if l.bias, ok = s.valueAt(e, st.Args[2]); len(l.bias) < l.rows {
+			return l, false
 		}
 	}
-	if col < 0 {
-		return nil
-	}
-	name := Role(e.Weights[k].Name)
-	for _, v := range damages(row[col], value, e) {
-		m := Mistake{Kind: "weight.one-number", Of: weightTerm(name), N: channel, M: col, By: literal(v), For: literal(row[col]), Place: name}
-		if r := v / row[col]; math.Abs(math.Log2(math.Abs(r)))-math.Round(math.Abs(math.Log2(math.Abs(r)))) == 0 {
-			m.Kind, m.Times = "weight.bit-flipped", some(r)
+	return l, ok
+}
+
+// oneOtherNumber yields the number of a matrix with which the one channel that is left is right: the difference of the channel is then its input times the difference
+// of the number, token by token.
+func oneOtherNumber(s *search, k int) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		e := s.entries[0]
+		wrong := wrongChannels(e)
+		if len(e.Left) < shownRows || len(wrong) != 1 || slices.ContainsFunc(s.entries, func(o *Entry) bool { return !slices.Equal(wrongChannels(o), wrong) }) {
+			return
+		}
+		channel := wrong[0]
+		l, ok := linearOf(s, k)
+		if !ok {
+			return
+		}
+		y, _ := e.Target()
+		row := make([]float64, l.cols)
+		if s.failed(e.Call.W[k].Row(row, channel)) {
+			return
+		}
+		best, col, value := math.Inf(1), -1, 0.0
+		for c := range l.cols {
+			var xd, xx, dd float64 // of the input and the difference, of two inputs, and of two differences
+			for r := range len(y) / l.rows {
+				d, in := y[r*l.rows+channel]-l.own[r*l.rows+channel], l.x[r*l.cols+c]
+				xd, xx, dd = xd+in*d, xx+in*in, dd+d*d
+			}
+			if rest := dd - xd*xd/xx; xx > 0 && rest < best {
+				best, col, value = rest, c, row[c]+xd/xx
+			}
+		}
+		if col < 0 {
+			return
 		}
 		before := len(s.found)
-		if err := s.try(hypothesis{
-			class: program.Leaf, solved: 1, say: func(*Entry) Name { return m.name() },
-			make: func(e *Entry) *program.Edited {
-				return s.reweighted(e, at, func(k int) program.Rows { return only{e.Call.W[k], channel, col, v} })
-			},
-		}); err != nil || len(s.found) > before {
-			return err
+		for _, v := range damages(row[col], value, e) {
+			m := Mistake{Kind: "weight.one-number", N: channel, M: col, By: literal(v), For: literal(row[col])}
+			if r := v / row[col]; math.Abs(math.Log2(math.Abs(r)))-math.Round(math.Abs(math.Log2(math.Abs(r)))) == 0 {
+				m.Kind, m.Times = "weight.bit-flipped", some(r)
+			}
+			if !yield(m) || len(s.found) > before {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // damages are what a number may have become that was solved: powers of two times it, its opposite, 0, and the nearest number of the

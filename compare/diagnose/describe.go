@@ -252,18 +252,18 @@ func (s *search) weightLike(f *fit) Term {
 				continue
 			}
 			seen[w.Name] = true
-			for _, plus := range []float64{0, 1} {
-				x, ok := s.vector(s.first, w.Name, plus)
-				if !ok {
-					break
-				}
-				term := weightTerm(w.Name)
-				if plus == 1 {
-					term.Kind = OnePlus
-				}
-				if f.has(keys, x) {
-					return term
-				}
+			x, ok := vectorOf(s.subject, s.first, w.Name)
+			if !ok {
+				continue
+			}
+			if f.has(keys, x) {
+				return weightTerm(w.Name)
+			}
+			for i := range x {
+				x[i]++
+			}
+			if f.has(keys, x) {
+				return Term{Kind: OnePlus, Name: Role(w.Name)}
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"cmp"
 	"context"
 )
 
@@ -14,8 +13,8 @@ func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	}
 	s := newSearch(ctx, m, entries)
 	f, err := s.find([]stage{
-		notFinite, (*search).fewTokens, (*search).steps, (*search).leaves, tried(orders), (*search).parts, (*search).rowsElsewhere, tried(shiftedSteps), tried(activationVariants), tried(clippings),
-		zeroRows, tried(dropout), movedRows, (*search).scaled, tried(logarithms), tried(penalised), (*search).addedVectors, tried(asOtherLayers), tried(inFewerBits, narrowOperands), tried(cachedBits),
+		notFinite, (*search).fewTokens, (*search).steps, tried(exchanged, changedWeights, weightsElsewhere, packedMatrices, cutMatrices, otherRows, damaged, inputs, lastSlots), tried(orders), tried(otherChannels, rowsElsewhere), tried(shiftedSteps), tried(activationVariants), tried(clippings),
+		zeroRows, tried(dropout), movedRows, tried(multipliedVectors), tried(logarithms), tried(penalised), tried(addedVectors), tried(asOtherLayers), tried(inFewerBits, narrowOperands), tried(cachedBits),
 		tried(narrowSteps), tried(appliedToCached), tried(partly), withSolved(solved), relatedRows, tried(byRow), tried(chained), tried(apartInputs), tried(narrowParts), tried(addends), tried(operands),
 		tried(applied), tried(inPart),
 	})
@@ -60,7 +59,7 @@ func (s *search) fewTokens() error {
 // few looks at the edits of [FindNumber].
 func (s *search) few() error {
 	s.cautious = true
-	return cmp.Or(s.from(counts, otherActivations, otherNumbers), s.weights())
+	return s.from(counts, otherActivations, otherNumbers, unloaded)
 }
 
 func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Finding, error) {

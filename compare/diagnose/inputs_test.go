@@ -30,8 +30,8 @@ func silu(x []float64) []float64 {
 	return y
 }
 
-// linearOf is the product of a matrix and one row.
-func linearOf(w, x []float64) []float64 {
+// productOf is the product of a matrix and one row.
+func productOf(w, x []float64) []float64 {
 	y := make([]float64, len(w)/len(x))
 	for i := range y {
 		for k, v := range x {
@@ -60,7 +60,7 @@ func TestOtherInputsAreApplied(t *testing.T) {
 		{Mistake{Kind: "instance.of-another-layer", Of: tensorTerm("layers.1.mlp.up_proj"), By: listTerm(Others, []string{"layers.0.mlp.gated=layers.0.mlp.gated", "layers.1.mlp.gated=layers.2.mlp.up_proj"})}, read(t, m, "layers.2.mlp.up_proj", 2)},
 	} {
 		c.m.Edit = up
-		made(t, m, gated, c.m, both(act, c.want, times))
+		makes(t, m, gated, c.m, both(act, c.want, times))
 	}
 
 	cache := withinProgram(t, m, 3)
@@ -86,12 +86,12 @@ func TestOtherInputsAreApplied(t *testing.T) {
 		{Mistake{Kind: "instance.another", Of: of, By: pairs, Edit: placeIn(m, cache, 1)}, append(slices.Clone(other), otherFresh...)},
 		{Mistake{Kind: "instance.another", Of: kept, By: pairs, Edit: placeIn(m, cache, 0)}, append(slices.Clone(other), fresh...)},
 	} {
-		made(t, m, cache, c.m, twice(c.want))
+		makes(t, m, cache, c.m, twice(c.want))
 	}
 
 	norms := operationOf(t, m, "layers.1.input_layernorm", 1)
 	weight := Mistake{Kind: "instance.of-another-layer", Of: weightTerm("layers.1.input_layernorm.weight"), By: listTerm(Others, []string{"layers.1.input_layernorm=layers.2.input_layernorm.weight"})}
-	made(t, m, norms, weight, rmsNorm(read(t, m, "layers.1.in", 1), weightsOf(t, m, "layers.2.input_layernorm.weight"), m.List.Config.RMSNormEps))
+	makes(t, m, norms, weight, rmsNorm(read(t, m, "layers.1.in", 1), weightsOf(t, m, "layers.2.input_layernorm.weight"), m.List.Config.RMSNormEps))
 	if d, err := m.Apply(weight, operationOf(t, m, "layers.0.input_layernorm", 1)); d != nil || err != nil {
 		t.Errorf("an entry that the list does not have is edited: %v", err)
 	}
@@ -100,12 +100,12 @@ func TestOtherInputsAreApplied(t *testing.T) {
 		return b.Sub("", b.Mul("", in[0], in[1]), in[0])
 	})
 	x, y := read(t, m, "layers.1.mlp.act_fn", 1), read(t, m, "layers.1.mlp.up_proj", 1)
-	made(t, m, difference, Mistake{Kind: "inputs.exchanged", Edit: placeIn(m, difference, 0, 1)}, both(x, y, func(a, b float64) float64 { return b*a - b }))
+	makes(t, m, difference, Mistake{Kind: "inputs.exchanged", Edit: placeIn(m, difference, 0, 1)}, both(x, y, func(a, b float64) float64 { return b*a - b }))
 	parts := difference.signed(m)
 	reader := parts.Of(difference.Program.Of(program.Mul)[0])
 	reader.Arg = 0
 	gate := read(t, m, "layers.1.mlp.gate_proj", 1)
-	made(t, m, difference, Mistake{Kind: "input.apart", Source: "layers.0.mlp.gate_proj", Edit: placed(reader)}, both(both(gate, y, times), x, func(a, b float64) float64 { return a - b }))
+	makes(t, m, difference, Mistake{Kind: "input.apart", Source: "layers.0.mlp.gate_proj", Edit: placed(reader)}, both(both(gate, y, times), x, func(a, b float64) float64 { return a - b }))
 }
 
 // An entry that reads another stream of a stack has the numbers of that stream.
@@ -117,14 +117,14 @@ func TestOtherStreamsAreApplied(t *testing.T) {
 	}
 	prediction := operationOf(t, m, "layers.1.active_prediction", 1)
 	at := placeIn(m, prediction, 0)
-	made(t, m, prediction, Mistake{Kind: "input.stream", Source: "layers.0.altup.predict", N: 2, Edit: at}, stream("layers.1.altup.predict", 2))
+	makes(t, m, prediction, Mistake{Kind: "input.stream", Source: "layers.0.altup.predict", N: 2, Edit: at}, stream("layers.1.altup.predict", 2))
 	by := source{name: "layers.1.in", item: new(int)}.term()
 	by.Item.Value = 3
-	made(t, m, prediction, Mistake{Kind: "input.other", Source: "layers.0.in", By: by, Edit: at}, stream("layers.1.in", 3))
+	makes(t, m, prediction, Mistake{Kind: "input.other", Source: "layers.0.in", By: by, Edit: at}, stream("layers.1.in", 3))
 	projection := operationOf(t, m, "altup_projections.1", 1)
 	for _, by := range []int{-1, 0, 1} {
 		own := Mistake{Kind: "input.own-stream", Source: "altup.init", N: by, Edit: placeIn(m, projection, 0)}
-		made(t, m, projection, own, linearOf(weightsOf(t, m, projection.Weights[0].Name), stream("altup.init", 1+by)))
+		makes(t, m, projection, own, productOf(weightsOf(t, m, projection.Weights[0].Name), stream("altup.init", 1+by)))
 	}
 }
 
@@ -133,16 +133,16 @@ func TestOperationsAreApplied(t *testing.T) {
 	m := tiny(t, "qwen3-tiny")
 	gated := operationOf(t, m, "layers.1.mlp.gated", 1)
 	act, up := read(t, m, "layers.1.mlp.act_fn", 1), read(t, m, "layers.1.mlp.up_proj", 1)
-	made(t, m, gated, Mistake{Kind: "operation.taken-first", Source: "layers.0.mlp.act_fn", Edit: placeIn(m, gated, 1)}, both(act, silu(up), times))
-	made(t, m, gated, Mistake{Kind: "operation.taken-of-result", Source: "layers.0.mlp.act_fn", Edit: placed(program.Place{Arg: result})}, silu(both(act, up, times)))
+	makes(t, m, gated, Mistake{Kind: "operation.taken-first", Source: "layers.0.mlp.act_fn", Edit: placeIn(m, gated, 1)}, both(act, silu(up), times))
+	makes(t, m, gated, Mistake{Kind: "operation.taken-of-result", Source: "layers.0.mlp.act_fn", Edit: placed(program.Place{Arg: result})}, silu(both(act, up, times)))
 	function := operationOf(t, m, "layers.1.mlp.act_fn", 1)
 	for _, at := range []int{result, unrounded} {
-		made(t, m, function, Mistake{Kind: "operation.twice", Source: "layers.0.mlp.act_fn", Edit: placed(program.Place{Arg: at})}, silu(silu(read(t, m, "layers.1.mlp.gate_proj", 1))))
+		makes(t, m, function, Mistake{Kind: "operation.twice", Source: "layers.0.mlp.act_fn", Edit: placed(program.Place{Arg: at})}, silu(silu(read(t, m, "layers.1.mlp.gate_proj", 1))))
 	}
 	residual := operationOf(t, m, "layers.1.attn_residual", 1)
 	ones := slices.Repeat([]float64{1}, m.List.Config.HiddenSize)
 	overwritten := rmsNorm(read(t, m, "layers.1.in", 1), ones, m.List.Config.RMSNormEps) // its weight is not multiplied yet
-	made(t, m, residual, Mistake{Kind: "operand.overwritten", Source: "layers.0.input_layernorm", Edit: placeIn(m, residual, 0)}, both(overwritten, read(t, m, "layers.1.self_attn.o_proj", 1), plus))
+	makes(t, m, residual, Mistake{Kind: "operand.overwritten", Source: "layers.0.input_layernorm", Edit: placeIn(m, residual, 0)}, both(overwritten, read(t, m, "layers.1.self_attn.o_proj", 1), plus))
 
 	rope := operationOf(t, m, "layers.1.self_attn.q_rope", 1)
 	x, cos, sin := read(t, m, "layers.1.self_attn.q_norm", 1), read(t, m, "rotary.cos", 1), read(t, m, "rotary.sin", 1)
@@ -161,7 +161,7 @@ func TestOperationsAreApplied(t *testing.T) {
 			}
 		}
 		at := program.Edit{At: []program.Place{{Arg: result}}, Map: program.Map{By: c.by}}
-		made(t, m, rope, Mistake{Kind: "channels.first-alone", N: 6, M: ofWidth, Edit: at.Text()}, want)
+		makes(t, m, rope, Mistake{Kind: "channels.first-alone", N: 6, M: ofWidth, Edit: at.Text()}, want)
 	}
 
 	m = tiny(t, "gemma3n-tiny")
@@ -174,5 +174,5 @@ func TestOperationsAreApplied(t *testing.T) {
 		want[i] = v / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(v+0.044715*v*v*v)))
 	}
 	sparse := operationOf(t, m, "layers.0.mlp.act_fn", 1)
-	made(t, m, sparse, Mistake{Kind: "layer.other-kind", By: Term{Kind: ALayer, Name: layer[:len(layer)-1]}}, want)
+	makes(t, m, sparse, Mistake{Kind: "layer.other-kind", By: Term{Kind: ALayer, Name: layer[:len(layer)-1]}}, want)
 }

@@ -76,35 +76,7 @@ func otherInstance(s *subject, e *Entry, m Mistake) *program.Edited {
 	case !ok:
 		return nil
 	case m.Of.Kind == Weight:
-		return otherWeight(s, e, m.Of.Name, other)
+		return weightInstead(s, e, m.Of.Name, func(string) string { return other }, false)
 	}
 	return reads(s, e, s.place(m), source{name: other, all: m.Of.Kind != TheKept})
-}
-
-// otherWeight has another weight of the order in place of that of a role.
-func otherWeight(s *subject, e *Entry, role, name string) *program.Edited {
-	t := e.signed(s.m)
-	for _, i := range leafSteps(t, program.Weight, program.Matrix) {
-		if Role(e.Weights[t.Steps[i].Index].Name) != role {
-			continue
-		}
-		return s.reweighted(e, t.Of(i), func(k int) program.Rows {
-			own := s.listed(e.Weights[k])
-			other, ok := s.weightOf(name)
-			if !ok || other.Name == own.Name || !slices.Equal(other.Shape, own.Shape) {
-				return nil
-			}
-			rows, err := s.m.Weights(other)
-			if s.failed(err) {
-				return nil
-			}
-			return sameRows(e.Call.W[k], rows)
-		})
-	}
-	return nil
-}
-
-// instances tries [instances] of a tensor or weight.
-func (s *search) instances(of Term, others []string, _ program.Class, _ func(other string) func(e *Entry) *program.Edited) error {
-	return s.from(func(s *search) iter.Seq[Mistake] { return instances(s, Mistake{Of: of}, others) })
 }

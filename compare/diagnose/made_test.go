@@ -156,8 +156,8 @@ func weightsOf(t *testing.T, m *Model, name string) []float64 {
 	return rows.(table).data
 }
 
-// made holds what a mistake makes of an entry to the numbers of plain loops, which differ from those of the right program.
-func made(t *testing.T, m *Model, e *Entry, mistake Mistake, want []float64) {
+// makes holds what a mistake makes of an entry to the numbers of plain loops, which differ from those of the right program.
+func makes(t *testing.T, m *Model, e *Entry, mistake Mistake, want []float64) {
 	t.Helper()
 	d, err := m.Apply(mistake, e)
 	if d == nil || err != nil {

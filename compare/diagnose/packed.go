@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -8,258 +9,212 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// packed looks at weights that read one tensor as parts of one matrix: a file has it one part behind the other, and a port takes it as
-// groups of rows that each have all parts, or the other way round.
-func (s *search) packed() error {
-	for _, i := range leafSteps(s.first.signed(s.m), program.Matrix) {
-		w := s.first.Weights[s.first.Program.Steps[i].Index]
-		parts := s.beside(w.Name)
-		if len(parts) < 2 || len(s.first.Program.Of(program.Affine)) != 1 {
+// joint is one matrix that has the weights of several linear operations. The operations read the same tensor.
+type joint struct {
+	parts []*order.Entry // in the order of the matrix
+	own   int            // the part that is looked at
+}
+
+// jointOf is the matrix that a weight may be a part of; ok is false if no other operation reads the same tensor.
+func jointOf(s *subject, weight string) (p joint, ok bool) {
+	var of *order.Entry
+	for k := range s.m.List.Entries {
+		if e := &s.m.List.Entries[k]; len(e.Weights) > 0 && e.Weights[0].Name == weight && len(e.Weights[0].Shape) == 2 && len(e.Inputs) == 1 {
+			of = e
+		}
+	}
+	for k := range s.m.List.Entries {
+		e := &s.m.List.Entries[k]
+		if of == nil || len(e.Weights) == 0 || len(e.Weights) != len(of.Weights) || len(e.Inputs) != 1 || e.Inputs[0].Name != of.Inputs[0].Name {
 			continue
 		}
-		var names []string
-		for _, e := range parts {
-			names = append(names, Module(e.Weights[0].Name))
+		if e.Weights[0].Name == weight {
+			p.own = len(p.parts)
 		}
-		for _, n := range s.groups(parts) {
-			for _, split := range []bool{false, true} {
+		if len(e.Weights[0].Shape) == 2 && e.Weights[0].Shape[1] == of.Weights[0].Shape[1] {
+			p.parts = append(p.parts, e)
+		}
+	}
+	return p, len(p.parts) > 1
+}
+
+// rows is how many rows a part has.
+func (p joint) rows(part int) int { return p.parts[part].Weights[0].Shape[0] }
+
+// size counts rows: of all parts together, of the parts before the own part, and of the smallest part.
+func (p joint) size() (whole, before, least int) {
+	least = p.rows(0)
+	for k := range p.parts {
+		if k < p.own {
+			before += p.rows(k)
+		}
+		whole, least = whole+p.rows(k), min(least, p.rows(k))
+	}
+	return whole, before, least
+}
+
+// at is where a row comes from of a matrix, or of one of n groups in it.
+func (p joint) at(i, n int) rowOf {
+	for k := range p.parts {
+		if i < p.rows(k)/n {
+			return rowOf{k, i}
+		}
+		i -= p.rows(k) / n
+	}
+	return rowOf{p.own, i}
+}
+
+// joints yields the matrices that the weights of the first entry may be a part of, each with the weight.
+func joints(s *search) iter.Seq2[order.Weight, joint] {
+	return func(yield func(order.Weight, joint) bool) {
+		if len(s.first.Program.Of(program.Affine)) != 1 {
+			return
+		}
+		for _, w := range weightsRead(s, program.Matrix) {
+			if p, ok := jointOf(s.subject, w.Name); ok && !yield(w, p) {
+				return
+			}
+		}
+	}
+}
+
+// packedMatrices yields mistakes of weights that are stored as one matrix. A file has the whole parts in turn and the port reads groups of rows, each with rows of all
+// parts; or the file has groups and the port reads whole parts.
+func packedMatrices(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		for w, p := range joints(s) {
+			var names []string
+			for _, e := range p.parts {
+				names = append(names, Module(e.Weights[0].Name))
+			}
+			for _, n := range groupsOf(s.subject, p) {
 				m := Mistake{Kind: "weight.packed-read-as-groups", Of: Term{Kind: AName, Name: listed(names)}, N: n, Place: Role(w.Name)}
-				if split {
-					m.Kind = "weight.groups-read-as-packed"
-				}
-				if err := s.try(hypothesis{
-					class: program.Leaf,
-					make:  func(e *Entry) *program.Edited { return s.repacked(e, n, split) },
-					say:   func(*Entry) Name { return m.name() },
-				}); err != nil {
-					return err
+				split := m
+				split.Kind = splitKind
+				if !yield(m) || !yield(split) {
+					return
 				}
 			}
 		}
 	}
-	return nil
 }
 
-// beside are the linear operations that read what the one with a weight reads.
-func (s *subject) beside(weight string) []*order.Entry {
-	var of *order.Entry
-	for k := range s.m.List.Entries {
-		e := &s.m.List.Entries[k]
-		if len(e.Weights) > 0 && e.Weights[0].Name == weight && len(e.Inputs) == 1 {
-			of = e
-		}
-	}
-	if of == nil {
-		return nil
-	}
-	var all []*order.Entry
-	for k := range s.m.List.Entries {
-		e := &s.m.List.Entries[k]
-		if len(e.Weights) == 0 || len(e.Weights) != len(of.Weights) || len(e.Inputs) != 1 || e.Inputs[0].Name != of.Inputs[0].Name {
-			continue
-		}
-		if len(e.Weights[0].Shape) == 2 && e.Weights[0].Shape[1] == of.Weights[0].Shape[1] {
-			all = append(all, e)
-		}
-	}
-	return all
-}
+// splitKind is the mistake of a matrix of groups that is read as parts.
+const splitKind Kind = "weight.groups-read-as-packed"
 
-// groups are how many groups of rows a matrix of some parts may have: one for each head, or for each row of the smallest.
-func (s *search) groups(parts []*order.Entry) []int {
+// groupsOf are how many groups of rows a matrix of some parts may have: one for each head, or for each row of the smallest.
+func groupsOf(s *subject, p joint) []int {
 	c := s.m.List.Config
-	least := parts[0].Weights[0].Shape[0]
-	for _, e := range parts {
-		least = min(least, e.Weights[0].Shape[0])
-	}
+	_, _, least := p.size()
 	var all []int
 	for _, n := range []int{c.NumKVHeads, c.NumHeads, least, least / 2, 2, 4} {
-		ok := n > 1 && !slices.Contains(all, n)
-		for _, e := range parts {
-			ok = ok && e.Weights[0].Shape[0]%n == 0
-		}
-		if ok {
+		if n > 1 && !slices.Contains(all, n) && p.hasGroups(n) {
 			all = append(all, n)
 		}
 	}
 	return all
 }
 
-// repacked has the rows that an entry's linear operation takes of a matrix that is read otherwise than it is.
-func (s *subject) repacked(e *Entry, groups int, split bool) *program.Edited {
-	t := e.signed(s.m)
-	ed := e.Program.Edit()
-	for k, w := range e.Weights {
-		at := slices.IndexFunc(t.Steps, func(st program.Step) bool {
-			return (st.Prim == program.Matrix || st.Prim == program.Weight) && st.Index == k
-		})
-		parts := s.beside(e.Weights[0].Name)
-		if at < 0 || len(parts) < 2 {
-			return nil
-		}
-		of := &joint{groups: groups, split: split}
-		for n, p := range parts {
-			if k >= len(p.Weights) {
-				return nil
-			}
-			rows, err := s.m.Weights(p.Weights[k])
-			if s.failed(err) {
-				return nil
-			}
-			if of.parts = append(of.parts, rows); p.Weights[k].Name == w.Name {
-				of.own = n
-			}
-		}
-		var other program.Rows = of
-		if len(w.Shape) == 1 {
-			other = bias{of}
-		}
-		if other = sameRows(e.Call.W[k], other); other == nil {
-			return nil
-		}
-		ed.OtherWeight(at, other)
-	}
-	return ended(ed)
+// hasGroups reports whether each part has rows of so many groups.
+func (p joint) hasGroups(n int) bool {
+	return n > 0 && !slices.ContainsFunc(p.parts, func(e *order.Entry) bool { return e.Weights[0].Shape[0]%n != 0 })
 }
 
-// joint are the rows that one part takes of a matrix of several.
-type joint struct {
-	parts  []program.Rows
-	own    int
-	groups int
-	split  bool
-}
-
-func (j *joint) Size() (rows, cols int) { return j.parts[j.own].Size() }
-
-func (j *joint) Row(dst []float64, i int) error {
-	part, row := j.at(i, func(k int) int { n, _ := j.parts[k].Size(); return n })
-	return j.parts[part].Row(dst, row)
-}
-
-// at is where row i of the own part comes from.
-func (j *joint) at(i int, rows func(part int) int) (part, row int) {
-	whole, before, group, inside := 0, 0, 0, 0
-	for k := range j.parts {
-		if k < j.own {
-			before += rows(k)
-		}
-		whole += rows(k)
+// regrouped has the rows that an entry's linear operation takes of a matrix that is read otherwise than it is.
+func regrouped(s *subject, e *Entry, m Mistake) *program.Edited {
+	w := weightIn(e, m.Place)
+	p, ok := jointOf(s, w.Name)
+	if !ok || !p.hasGroups(m.N) {
+		return nil
 	}
-	each := whole / j.groups
-	if j.split { // the file has groups, the port reads parts
-		c := before + i
-		group, inside = c/each, c%each
-		for k := range j.parts {
-			n := rows(k) / j.groups
-			if inside < n {
-				return k, group*n + inside
-			}
-			inside -= n
-		}
-		return j.own, i
-	}
-	n := rows(j.own) / j.groups
-	c := i/n*each + before/j.groups + i%n
-	for k := range j.parts {
-		if c < rows(k) {
-			return k, c
-		}
-		c -= rows(k)
-	}
-	return j.own, i
-}
-
-// bias is the bias of a joint matrix.
-type bias struct{ *joint }
-
-func (b bias) Row(dst []float64, _ int) error {
-	values := make([][]float64, len(b.parts))
-	for k, p := range b.parts {
-		_, n := p.Size()
-		values[k] = make([]float64, n)
-		if err := p.Row(values[k], 0); err != nil {
-			return err
-		}
-	}
-	for i := range dst {
-		part, at := b.at(i, func(k int) int { return len(values[k]) })
-		dst[i] = values[part][at]
-	}
-	return nil
-}
-
-// cuts looks at weights that read one tensor as parts of one matrix that are cut at the wrong place of it: the parts come in another order,
-// or one begins where another does.
-func (s *search) cuts() error {
-	for _, i := range leafSteps(s.first.signed(s.m), program.Matrix) {
-		w := s.listed(s.first.Weights[s.first.Program.Steps[i].Index])
-		parts := s.beside(w.Name)
-		if len(parts) < 2 || len(parts) > 4 || len(s.first.Program.Of(program.Affine)) != 1 {
+	whole, before, _ := p.size()
+	each, from := whole/m.N, make([]rowOf, p.rows(p.own))
+	for i := range from {
+		n := p.rows(p.own) / m.N
+		if m.Kind != splitKind {
+			from[i] = p.at(i/n*each+before/m.N+i%n, 1)
 			continue
 		}
-		own := slices.IndexFunc(parts, func(e *order.Entry) bool { return e.Weights[0].Name == w.Name })
-		right := make([]int, len(parts))
-		least, before, whole := parts[0].Weights[0].Shape[0], 0, 0
-		for k, e := range parts {
-			n := e.Weights[0].Shape[0]
-			if right[k] = k; k < own {
-				before += n
-			}
-			least, whole = min(least, n), whole+n
-		}
-		rows := w.Shape[0]
-		seen := map[Mistake]bool{}
-		try := func(order []int, start int, kind Kind, which func(bias bool) bool) error {
-			m := Mistake{Kind: kind, Of: moduleTerm(w.Name), Runs: piecesOf(parts, order, start, rows), Place: Role(w.Name)}
-			if seen[m] || start == before && slices.Equal(order[:own+1], right[:own+1]) {
-				return nil
-			}
-			seen[m] = true
-			return s.try(hypothesis{
-				class: program.Leaf, make: func(e *Entry) *program.Edited { return s.recut(e, order, start, which) },
-				say: func(*Entry) Name { return m.name() },
-			})
-		}
-		for _, which := range []struct {
-			kind Kind
-			of   func(bias bool) bool
-		}{{"weight.cut-elsewhere-with-bias", func(bool) bool { return true }}, {weightCut, func(b bool) bool { return !b }}, {"bias.cut-elsewhere", func(b bool) bool { return b }}} {
-			if len(s.first.Weights) == 1 && which.kind != weightCut {
+		group, inside := (before+i)/each, (before+i)%each // of the file: the port reads parts
+		r := p.at(inside, m.N)
+		from[i] = rowOf{r.matrix, group*p.rows(r.matrix)/m.N + r.row}
+	}
+	return gathered(s, e, w.Name, p.matrices(), from, true, true)
+}
+
+// matrices are the names of the weights.
+func (p joint) matrices() (all []string) {
+	for _, e := range p.parts {
+		all = append(all, e.Weights[0].Name)
+	}
+	return all
+}
+
+// The mistakes of a weight whose bias is cut in the same place, of a weight without a bias or with the right one, and of a bias.
+const (
+	bothCut   Kind = "weight.cut-elsewhere-with-bias"
+	weightCut Kind = "weight.cut-elsewhere"
+	biasCut   Kind = "bias.cut-elsewhere"
+)
+
+// mostParts is how many parts are tried in another order.
+const mostParts = 4
+
+// cutMatrices yields one matrix of several weights that is cut at a wrong place: the port has the parts in another order, or takes rows of a neighbour.
+func cutMatrices(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		for w, p := range joints(s) {
+			if len(p.parts) > mostParts {
 				continue
 			}
-			for start := 0; start+rows <= whole; start += least {
-				if err := try(right, start, which.kind, which.of); err != nil {
-					return err
-				}
+			right := make([]int, len(p.parts))
+			for k := range right {
+				right[k] = k
 			}
-			for _, order := range permutations(right) {
-				if err := try(order, before, which.kind, which.of); err != nil {
-					return err
+			whole, before, least := p.size()
+			rows := p.rows(p.own)
+			seen := map[Mistake]bool{}
+			cut := func(sequence []int, start int, kind Kind) bool {
+				m := Mistake{Kind: kind, Of: moduleTerm(w.Name), Runs: p.pieces(sequence, start, rows), Place: Role(w.Name)}
+				if seen[m] || start == before && slices.Equal(sequence[:p.own+1], right[:p.own+1]) {
+					return true
+				}
+				seen[m] = true
+				return yield(m)
+			}
+			for _, kind := range []Kind{bothCut, weightCut, biasCut} {
+				if len(s.first.Weights) == 1 && kind != weightCut {
+					continue
+				}
+				for start := 0; start+rows <= whole; start += least {
+					if !cut(right, start, kind) {
+						return
+					}
+				}
+				for _, sequence := range permutations(right) {
+					if !cut(sequence, before, kind) {
+						return
+					}
 				}
 			}
 		}
 	}
-	return nil
 }
-
-// weightCut is the mistake of a weight without a bias, or with the right one.
-const weightCut Kind = "weight.cut-elsewhere"
 
 // moduleTerm is the term of the module of a weight.
 func moduleTerm(weight string) Term {
 	return Term{Kind: AName, Name: strings.TrimSuffix(Role(weight), ".weight")}
 }
 
-// piecesOf says of which parts some rows are, when the parts come in an order.
-func piecesOf(parts []*order.Entry, sequence []int, start, rows int) Runs {
+// pieces lists the parts that have some rows of a matrix. The matrix has its parts in a wrong sequence.
+func (p joint) pieces(sequence []int, start, rows int) Runs {
 	var all []Run
 	at := 0
 	for _, k := range sequence {
-		n := parts[k].Weights[0].Shape[0]
+		n := p.rows(k)
 		from, to := max(start-at, 0), min(start+rows-at, n)
 		if from < to {
-			run := Run{From: from, To: to, Is: from, Of: moduleTerm(parts[k].Weights[0].Name).Name}
+			run := Run{From: from, To: to, Is: from, Of: moduleTerm(p.parts[k].Weights[0].Name).Name}
 			if to-from == n {
 				run.Of += wholeOf
 			}
@@ -290,80 +245,23 @@ func permutations(of []int) (all [][]int) {
 	return all
 }
 
-// sequence are rows of several matrices, one behind the other, from a start on.
-type sequence struct {
-	parts       []program.Rows
-	start, rows int
-	bias        bool // the parts are one row each, of which these are the elements
-}
-
-func (q *sequence) Size() (rows, cols int) {
-	if q.bias {
-		return 1, q.rows
-	}
-	_, cols = q.parts[0].Size()
-	return q.rows, cols
-}
-
-func (q *sequence) Row(dst []float64, i int) error {
-	if !q.bias {
-		at := q.start + i
-		for _, p := range q.parts {
-			if n, _ := p.Size(); at < n {
-				return p.Row(dst, at)
-			} else {
-				at -= n
-			}
-		}
+// recut has the rows of a linear operation, the numbers of its bias, or both, from another place of the matrix of several.
+func recut(s *subject, e *Entry, m Mistake) *program.Edited {
+	w := weightIn(e, m.Place)
+	p, ok := jointOf(s, w.Name)
+	if !ok {
 		return nil
 	}
-	var all []float64
-	for _, p := range q.parts {
-		_, n := p.Size()
-		row := make([]float64, n)
-		if err := p.Row(row, 0); err != nil {
-			return err
-		}
-		all = append(all, row...)
-	}
-	copy(dst, all[q.start:])
-	return nil
-}
-
-// recut has the rows of a linear operation from another place of the matrix of several.
-func (s *subject) recut(e *Entry, order []int, start int, which func(bias bool) bool) *program.Edited {
-	t := e.signed(s.m)
-	ed := e.Program.Edit()
-	parts := s.beside(e.Weights[0].Name)
-	if len(parts) != len(order) {
-		return nil
-	}
-	for k, w := range e.Weights {
-		at := slices.IndexFunc(t.Steps, func(st program.Step) bool {
-			return (st.Prim == program.Matrix || st.Prim == program.Weight) && st.Index == k
-		})
-		bias := len(w.Shape) == 1
-		if at < 0 {
-			return nil
-		} else if !which(bias) {
-			continue
-		}
-		q := &sequence{start: start, rows: s.listed(w).Shape[0], bias: bias}
-		for _, n := range order {
-			if k >= len(parts[n].Weights) {
-				return nil
-			}
-			rows, err := s.m.Weights(parts[n].Weights[k])
-			if s.failed(err) {
-				return nil
-			}
-			q.parts = append(q.parts, rows)
-		}
-		other := sameRows(e.Call.W[k], q)
-		if other == nil {
+	var from []rowOf
+	for _, run := range m.Runs.list() {
+		name := strings.TrimSuffix(run.Of, wholeOf)
+		k := slices.IndexFunc(p.parts, func(e *order.Entry) bool { return moduleTerm(e.Weights[0].Name).Name == name })
+		if k < 0 || run.To > p.rows(k) {
 			return nil
 		}
-		ed.OtherWeight(at, other)
+		for i := run.From; i < run.To; i++ {
+			from = append(from, rowOf{k, i})
+		}
 	}
-	return ended(ed)
+	return gathered(s, e, w.Name, p.matrices(), from, m.Kind != biasCut, m.Kind != weightCut)
 }

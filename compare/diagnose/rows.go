@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	"iter"
+	"maps"
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
@@ -9,80 +11,100 @@ import (
 // mostIDs is how many ids with other rows are named.
 const mostIDs = 16
 
-// otherRows looks at tables that are read by id: an id may have the row of another, or a row of zeros.
-func (s *search) otherRows() error {
-	p := s.first.Program
-	all := p.Of(program.Lookup)
-	if len(all) != 1 || lookedUp(p) != all[0] {
-		return nil
-	}
-	wanted := map[float64][]float64{} // by id: the row that the trace has
-	for _, e := range s.entries {
-		st := &e.Program.Steps[max(lookedUp(e.Program), 0)]
-		ids, ok := s.valueAt(e, st.Args[0])
-		if st.Prim != program.Lookup || !ok {
-			return nil
+// otherRows yields wrong rows of a table: an id has the row of another id, or a row of zeros.
+func otherRows(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		p := s.first.Program
+		all := p.Of(program.Lookup)
+		if len(all) != 1 || lookedUp(p) != all[0] {
+			return
 		}
-		y, _ := e.Target()
-		width := e.Program.Out.Last()
-		for _, r := range leftRows(e) {
-			row := y[r*width:][:width]
-			if old := wanted[ids[r]]; old != nil && !slices.Equal(old, row) {
-				return nil
+		wanted := map[int][]float64{} // by id: the row that the trace has
+		for _, e := range s.entries {
+			ids, ok := idsLookedUp(s.subject, e)
+			if !ok {
+				return
 			}
-			wanted[ids[r]] = row
-		}
-	}
-	table := s.first.Call.W[p.Steps[p.Source(p.Steps[all[0]].Args[1])].Index]
-	rows, cols := table.Size()
-	if len(wanted) > mostIDs || rows*cols > mostLooked {
-		return nil
-	}
-	from := map[float64]int{} // isZero for zeros
-	row := make([]float64, cols)
-	for i := isZero; i < rows; i++ {
-		if clear(row); i >= 0 && s.failed(table.Row(row, i)) {
-			return s.err
-		}
-		for id, want := range wanted {
-			if _, found := from[id]; !found && slices.Equal(row, want) {
-				from[id] = i
+			y, _ := e.Target()
+			width := e.Program.Out.Last()
+			for _, r := range leftRows(e) {
+				row, id := y[r*width:][:width], int(ids[r])
+				if old := wanted[id]; old != nil && !slices.Equal(old, row) {
+					return
+				}
+				wanted[id] = row
 			}
 		}
-	}
-	if len(from) < len(wanted) {
-		return nil
-	}
-	ids := make([]float64, 0, len(from))
-	for id := range from {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	var runs []Run
-	for _, id := range ids {
-		runs = append(runs, Run{From: int(id), To: int(id) + 1, Is: from[id]})
-	}
-	m := Mistake{Kind: "lookup.other-rows", Place: "lookup.ids", Runs: makeRuns(runs...)}
-	return s.try(hypothesis{
-		class: program.Leaf, exact: true, say: func(*Entry) Name { return m.name() },
-		make: func(e *Entry) *program.Edited {
-			own, ok := s.valueOf(e, nil)
-			st := &e.Program.Steps[max(lookedUp(e.Program), 0)]
-			if !ok || st.Prim != program.Lookup {
-				return nil
+		table := tableOf(s.first)
+		rows, cols := table.Size()
+		if len(wanted) > mostIDs || rows*cols > mostLooked {
+			return
+		}
+		from := map[int]int{} // isZero for zeros
+		row := make([]float64, cols)
+		for i := isZero; i < rows; i++ {
+			if clear(row); i >= 0 && s.failed(table.Row(row, i)) {
+				return
 			}
-			ids, ok := s.valueAt(e, st.Args[0])
-			if !ok || len(ids)*cols != len(own.Data) {
-				return nil
-			}
-			for r, id := range ids {
-				if want := wanted[id]; want != nil {
-					copy(own.Data[r*cols:], want)
+			for id, want := range wanted {
+				if _, found := from[id]; !found && slices.Equal(row, want) {
+					from[id] = i
 				}
 			}
-			return given(e, own)
-		},
-	})
+		}
+		if len(from) < len(wanted) {
+			return
+		}
+		var runs []Run
+		for _, id := range slices.Sorted(maps.Keys(from)) {
+			runs = append(runs, Run{From: id, To: id + 1, Is: from[id]})
+		}
+		yield(Mistake{Kind: "lookup.other-rows", Place: "lookup.ids", Runs: makeRuns(runs...)})
+	}
+}
+
+// idsLookedUp are the ids of the rows that an entry reads in a table; ok is false for an entry whose result is no row of a table.
+func idsLookedUp(s *subject, e *Entry) (ids []float64, ok bool) {
+	i := lookedUp(e.Program)
+	if i < 0 {
+		return nil, false
+	}
+	return s.valueAt(e, e.Program.Steps[i].Args[0])
+}
+
+// tableOf is the table that an entry reads rows of.
+func tableOf(e *Entry) program.Rows {
+	p := e.Program
+	return e.Call.W[p.Steps[p.Source(p.Steps[lookedUp(p)].Args[1])].Index]
+}
+
+// rowsOfOthers has the rows of other ids in a table, or rows of zeros.
+func rowsOfOthers(s *subject, e *Entry, m Mistake) *program.Edited {
+	ids, ok := idsLookedUp(s, e)
+	own, has := s.valueOf(e, nil)
+	if !ok || !has {
+		return nil
+	}
+	table := tableOf(e)
+	rows, cols := table.Size()
+	if len(ids)*cols != len(own.Data) {
+		return nil
+	}
+	for _, run := range m.Runs.list() {
+		if run.Is >= rows {
+			return nil
+		}
+		for r, id := range ids {
+			if int(id) != run.From {
+				continue
+			}
+			row := own.Data[r*cols:][:cols]
+			if clear(row); run.Is >= 0 && s.failed(table.Row(row, run.Is)) {
+				return nil
+			}
+		}
+	}
+	return given(e, own)
 }
 
 // lookedUp is the step that reads the rows of a table which are the result; −1 where there is none.

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -8,52 +9,45 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// rowOf is a row of one of some matrices; matrix −1 is for zeros.
-type rowOf struct{ matrix, row int }
-
 const (
 	mostOfMatrices = 1 << 25 // elements of the matrices in which rows are looked for
 	tokensOfRows   = 8       // tokens by which a row is told
-	mostRuns       = 3       // runs of rows that are told one by one
 )
 
-// rowsElsewhere looks at the result of a matrix channel by channel: each may be that of another row of the matrix, of a row of another
-// matrix that reads tensors of the width, or 0. So it is where a packed matrix is cut at another place, where there is padding, or where
-// rows are in the order of another layout.
-func (s *search) rowsElsewhere() error {
-	p := s.first.Program
-	end := &p.Steps[p.Source(p.Out)]
-	if end.Prim != program.Affine || s.first != s.entries[0] || p.Steps[p.Source(end.Args[1])].Prim != program.Matrix {
-		return nil
-	}
-	k := p.Steps[p.Source(end.Args[1])].Index
-	own := s.first.Weights[k]
-	names := s.matricesOf(own)
-	for _, moves := range []bool{false, true} { // the bias
-		if moves && len(end.Args) < 3 {
-			continue
+// rowsElsewhere yields matrices with wrong rows, as the channels of the result show them: a wrong row is a different row of the matrix, a row of a second matrix
+// of the same width, or 0. A port has wrong rows if it cuts a packed matrix at a wrong place, reads padding, or keeps the order of another layout.
+func rowsElsewhere(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		p := s.first.Program
+		end := &p.Steps[p.Source(p.Out)]
+		if end.Prim != program.Affine || s.first != s.entries[0] || p.Steps[p.Source(end.Args[1])].Prim != program.Matrix {
+			return
 		}
-		from, err := s.rowsOf(k, names, moves)
-		if err != nil {
-			return err
-		}
-		m, solved := rowMistake(from, names)
-		if solved == 0 {
-			continue
-		}
-		m.Of, m.Place = weightTerm(own.Name), Role(own.Name)
-		if err := s.try(hypothesis{
-			class: program.Leaf, solved: solved, say: func(*Entry) Name { return m.name() },
-			make: func(e *Entry) *program.Edited { return s.gathered(e, k, names, from, moves) },
-		}); err != nil {
-			return err
+		k := p.Steps[p.Source(end.Args[1])].Index
+		own := s.first.Weights[k]
+		names := matricesOf(s.subject, own)
+		for _, moves := range []bool{false, true} { // the bias
+			if moves && len(end.Args) < 3 {
+				continue
+			}
+			m := rowMistake(rowsOf(s, k, names, moves), names)
+			if m.Kind == "" {
+				continue
+			}
+			m.Of, m.Place = weightTerm(own.Name), Role(own.Name)
+			if moves {
+				m.Edit = placed(s.first.signed(s.m).Of(p.Source(end.Args[2])))
+			}
+			if !yield(m) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // matricesOf are the weights in which rows are looked for: the own one first, those that read the same tensor, and others of the layer.
-func (s *search) matricesOf(own order.Weight) []string {
+func matricesOf(s *subject, own order.Weight) []string {
+	own = s.listed(own)
 	all := []string{own.Name}
 	held := product(own.Shape)
 	add := func(w order.Weight) {
@@ -62,50 +56,40 @@ func (s *search) matricesOf(own order.Weight) []string {
 			all, held = append(all, w.Name), held+product(w.Shape)
 		}
 	}
-	for _, e := range s.beside(own.Name) {
-		add(e.Weights[0])
-	}
-	for i := range s.m.List.Entries {
-		for _, w := range s.m.List.Entries[i].Weights {
-			add(w)
+	if p, ok := jointOf(s, own.Name); ok {
+		for _, e := range p.parts {
+			add(e.Weights[0])
 		}
+	}
+	for _, w := range s.m.List.Weights() {
+		add(w)
 	}
 	return all
 }
 
-// biasBeside is the bias of the operation that has a matrix; nil where it has none.
-func (s *subject) biasBeside(e *Entry, matrix string) []float64 {
-	for i := range s.m.List.Entries {
-		w := s.m.List.Entries[i].Weights
-		if len(w) < 2 || w[0].Name != matrix || len(w[1].Shape) != 1 {
-			continue
-		}
-		x, _ := s.vector(e, w[1].Name, 0)
-		return x
-	}
-	return nil
-}
-
 // rowsOf says of each row of a matrix which one it is in all entries; nil where one is none.
-func (s *search) rowsOf(k int, names []string, moves bool) ([]rowOf, error) {
+func rowsOf(s *search, k int, names []string, moves bool) []rowOf {
 	var from []rowOf
-	open := map[int][]rowOf{} // of each channel that is another one in some entry: what it may be
+	found := origins[int, rowOf]{} // of channels that are wrong in some entry
 	for _, e := range s.entries {
 		p := e.Program
 		end := &p.Steps[p.Source(p.Out)]
 		width := p.Out.Last()
 		x, ok := s.valueAt(e, end.Args[0])
-		matrices := s.matricesBeside(e, k, names)
+		matrices := matricesBeside(s.subject, e, k, names)
 		if !ok || matrices == nil {
-			return nil, s.err
+			return nil
 		}
-		if rows, _ := matrices[0].Size(); rows != width || from != nil && len(from) != width {
-			return nil, nil
+		rows, cols := matrices[0].Size()
+		if rows != width || from != nil && len(from) != width {
+			return nil
 		}
 		var biases [][]float64
 		if len(end.Args) > 2 {
 			for _, name := range names {
-				biases = append(biases, s.biasBeside(e, beside(name, e.Weights[k].Name)))
+				bias, _ := biasOf(s.subject, beside(name, e.Weights[k].Name))
+				x, _ := vectorOf(s.subject, e, bias)
+				biases = append(biases, x)
 			}
 		}
 		if from == nil {
@@ -114,58 +98,52 @@ func (s *search) rowsOf(k int, names []string, moves bool) ([]rowOf, error) {
 			}
 		}
 		y, half := e.Target()
-		_, cols := matrices[0].Size()
-		tokens := min(len(y)/width, tokensOfRows)
-		wrong := map[int]bool{}
-		for _, i := range e.Left {
-			wrong[i%width] = true
+		products, err := newProducts(x[:min(len(y)/width, tokensOfRows)*cols], matrices, cols)
+		if s.failed(err) {
+			return nil
 		}
-		products, err := newProducts(x[:tokens*cols], matrices, cols)
-		if err != nil {
-			return nil, err
-		}
-		good := func(c int, r rowOf) bool {
-			for t := range tokens {
-				v, slack := products.at(r, t)
-				if biases != nil && (!moves || r.matrix < 0) {
-					v += biases[0][c]
-				} else if biases != nil {
-					if len(biases[r.matrix]) <= r.row {
-						return false
-					}
-					v += biases[r.matrix][r.row]
-				}
-				if !(math.Abs(y[t*width+c]-v) <= 2*half[t*width+c]+slack) {
+		if !found.narrow(wrongChannels(e), products.rows, func(c int, r rowOf) bool {
+			bias := 0.0
+			switch {
+			case biases == nil || moves && r.matrix < 0:
+			case !moves:
+				bias = biases[0][c]
+			case len(biases[r.matrix]) <= r.row:
+				return false
+			default:
+				bias = biases[r.matrix][r.row]
+			}
+			for t := range products.tokens {
+				if v, slack := products.at(r, t); !(math.Abs(y[t*width+c]-v-bias) <= 2*half[t*width+c]+slack) {
 					return false
 				}
 			}
 			return true
-		}
-		for c := range wrong {
-			if _, seen := open[c]; !seen {
-				open[c] = append([]rowOf{{-1, 0}}, products.all...)
-			}
-		}
-		for c, may := range open {
-			if open[c] = slices.DeleteFunc(slices.Clone(may), func(r rowOf) bool { return !good(c, r) }); len(open[c]) == 0 {
-				return nil, nil
-			}
+		}) {
+			return nil
 		}
 	}
-	for c, may := range open {
+	for c, may := range found {
 		from[c] = may[0]
 	}
-	return from, nil
+	return from
+}
+
+// wrongChannels are the channels of an entry's result that have something left.
+func wrongChannels(e *Entry) []int {
+	width := e.Program.Out.Last()
+	var all []int
+	for _, i := range e.Left {
+		all = append(all, i%width)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // matricesBeside are matrices of the layer of an entry; nil where one cannot be had whole.
-func (s *subject) matricesBeside(e *Entry, k int, names []string) []program.Rows {
-	var all []program.Rows
-	for n, name := range names {
-		if n == 0 {
-			all = append(all, e.Call.W[k])
-			continue
-		}
+func matricesBeside(s *subject, e *Entry, k int, names []string) []program.Rows {
+	all := []program.Rows{e.Call.W[k]}
+	for _, name := range names[1:] {
 		w, ok := s.weightOf(beside(name, e.Weights[k].Name))
 		if !ok {
 			return nil
@@ -219,73 +197,53 @@ func (p *products) at(r rowOf, token int) (v, slack float64) {
 	return p.values[i], p.slack[i]
 }
 
-// elsewhere are rows of several matrices.
-type elsewhere struct {
-	matrices []program.Rows
-	from     []rowOf
-}
-
-func (w elsewhere) Size() (rows, cols int) {
-	_, cols = w.matrices[0].Size()
-	return len(w.from), cols
-}
-
-func (w elsewhere) Row(dst []float64, i int) error {
-	if w.from[i].matrix < 0 {
-		clear(dst)
-		return nil
+// rows yields what a row may be: zeros, or one of the matrices.
+func (p *products) rows(yield func(rowOf) bool) {
+	if !yield(rowOf{-1, 0}) {
+		return
 	}
-	return w.matrices[w.from[i].matrix].Row(dst, w.from[i].row)
-}
-
-// one is a vector as a weight.
-type one []float64
-
-func (v one) Size() (rows, cols int) { return 1, len(v) }
-
-func (v one) Row(dst []float64, _ int) error {
-	copy(dst, v)
-	return nil
-}
-
-// gathered has the rows of a matrix from elsewhere, and the elements of its bias where that moves with them.
-func (s *subject) gathered(e *Entry, k int, names []string, from []rowOf, moves bool) *program.Edited {
-	matrices := s.matricesBeside(e, k, names)
-	if matrices == nil {
-		return nil
-	}
-	if rows, _ := matrices[0].Size(); rows != len(from) { // some alone are kept of it
-		return nil
-	}
-	t, ed := e.signed(s.m), e.Program.Edit()
-	for i := range t.Steps {
-		st := &t.Steps[i]
-		switch {
-		case st.Prim == program.Matrix && st.Index == k:
-			ed.OtherWeight(i, elsewhere{matrices, from})
-		case st.Prim == program.Weight && moves:
-			bias := make(one, len(from))
-			for c, r := range from {
-				if r.matrix >= 0 {
-					of := s.biasBeside(e, beside(names[r.matrix], e.Weights[k].Name))
-					if r.row >= len(of) {
-						return nil
-					}
-					bias[c] = of[r.row]
-				}
-			}
-			ed.OtherWeight(i, bias)
+	for _, r := range p.all {
+		if !yield(r) {
+			return
 		}
 	}
-	return ended(ed)
 }
 
-// mostListed is how many rows of a block are listed in the order that they have.
-const mostListed = 16
+// otherRowsOf has the rows of a matrix from elsewhere, and the numbers of its bias where these move with them.
+func otherRowsOf(s *subject, e *Entry, m Mistake) *program.Edited {
+	own := s.listed(weightIn(e, m.Place))
+	if len(own.Shape) != 2 {
+		return nil
+	}
+	names := matricesOf(s, own)
+	from := make([]rowOf, own.Shape[0])
+	for i := range from {
+		from[i].row = i
+	}
+	for _, run := range m.Runs.list() {
+		matrix := max(slices.IndexFunc(names, func(name string) bool { return Role(name) == run.Of }), 0)
+		if run.To > len(from) || run.Of != "" && matrix == 0 {
+			return nil
+		}
+		for i := run.From; i < run.To; i++ {
+			if from[i] = (rowOf{matrix, run.Is + i - run.From}); run.Is < 0 {
+				from[i] = rowOf{-1, 0}
+			}
+		}
+	}
+	if m.Kind == blocksKind && m.N > 0 {
+		for i := m.N; i < len(from); i++ {
+			from[i].row = from[i-m.N].row + m.N
+		}
+	}
+	return gathered(s, e, own.Name, names, from, true, m.Edit != "")
+}
 
-// rowMistake is the mistake of wrong rows, and how many numbers were solved: the number of runs, or the number of rows of a block if all blocks have one
-// order.
-func rowMistake(from []rowOf, names []string) (m Mistake, solved int) {
+// blocksKind is the mistake of rows that have one order in all blocks.
+const blocksKind Kind = "weight.rows-reordered-in-blocks"
+
+// rowMistake is the mistake of wrong rows; it has no kind where all are right.
+func rowMistake(from []rowOf, names []string) Mistake {
 	var runs []Run
 	for a := 0; a < len(from); {
 		b := a + 1
@@ -295,7 +253,7 @@ func rowMistake(from []rowOf, names []string) (m Mistake, solved int) {
 		if r := from[a]; r != (rowOf{0, a}) {
 			run := Run{From: a, To: b, Is: r.row}
 			if r.matrix < 0 {
-				run.Is = -1
+				run.Is = isZero
 			} else if r.matrix > 0 {
 				run.Of = Role(names[r.matrix])
 			}
@@ -304,20 +262,20 @@ func rowMistake(from []rowOf, names []string) (m Mistake, solved int) {
 		a = b
 	}
 	if len(runs) == 0 {
-		return m, 0
+		return Mistake{}
 	}
 	if n := blockOfRows(from); n > 0 && len(runs) > mostRuns {
 		var order []Run
-		for i, r := range from[:min(n, mostListed)] {
+		for i, r := range from[:n] {
 			order = append(order, Run{From: i, To: i + 1, Is: r.row})
 		}
-		return Mistake{Kind: "weight.rows-reordered-in-blocks", N: n, Runs: makeRuns(order...)}, n
+		return Mistake{Kind: blocksKind, N: n, Runs: makeRuns(order...)}
 	}
-	m = Mistake{Kind: "weight.rows-others", Runs: makeRuns(runs[:min(len(runs), mostRuns)]...)}
+	m := Mistake{Kind: "weight.rows-others", Runs: makeRuns(runs...)}
 	if more := len(runs) - mostRuns; more > 0 {
 		m.Kind, m.N = "weight.rows-many-others", more
 	}
-	return m, len(runs)
+	return m
 }
 
 // blockOfRows is the smallest number of rows of which all have one order, and that are a half of all at most; 0 where there is none.

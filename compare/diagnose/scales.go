@@ -1,15 +1,14 @@
 package diagnose
 
 import (
+	"iter"
 	"math"
 	"slices"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
 )
-
-// blockScale is what the rows of a block of a matrix are divided by and multiplied by: scales are the largest size of a block.
-type blockScale struct{ over, by float64 }
 
 // Wrong scales of a run of rows, in [Run.Of]: no scale, and its own scale twice. If the run has the scale of other rows, Of is empty and Is is the first of those.
 const (
@@ -17,134 +16,128 @@ const (
 	scaledTwice  = "scaled-twice"
 )
 
-// scales looks at the scales of blocks of rows, as a quantised matrix has them: a block may have that of another, or none.
-func (s *search) scales(at program.Place, k int) error {
-	sizes := []int{8, 16, 32, 64, 128}
-	if d := s.m.List.Config.HeadDim; d > 1 && !slices.Contains(sizes, d) {
-		sizes = append(sizes, d)
-	}
-	rows, cols := s.first.Call.W[k].Size()
-	if rows*cols > maxHeld || s.first != s.entries[0] || s.m.List.Entries[s.entries[0].Node.Entry].Name != s.m.List.Entries[s.entries[len(s.entries)-1].Node.Entry].Name {
-		return nil
-	}
-	for _, n := range sizes {
-		if rows%n != 0 || rows == n {
-			continue
+// blockScales yields wrong scales of blocks of rows, as a quantised matrix has them. A block has the scale of another block, no scale, or its own scale twice.
+func blockScales(s *search, k int) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		w := s.first.Call.W[k]
+		if rows, cols := w.Size(); rows*cols > maxHeld {
+			return
 		}
-		chosen, others, err := s.scalesOf(at, k, n)
-		if chosen == nil || err != nil {
-			if err != nil {
-				return err
+		l, ok := linearOf(s, k)
+		if !ok {
+			return
+		}
+		sizes := []int{8, 16, 32, 64, 128}
+		if d := s.m.List.Config.HeadDim; d > 1 && !slices.Contains(sizes, d) {
+			sizes = append(sizes, d)
+		}
+		for _, n := range sizes {
+			if l.rows%n != 0 || l.rows == n {
+				continue
 			}
-			continue
-		}
-		w := weightTerm(s.first.Weights[k].Name)
-		m := Mistake{Kind: "weight.scales-of-blocks", Place: w.Name, Of: w, Runs: makeRuns(others...)}
-		if err := s.try(hypothesis{
-			class: program.Leaf, solved: len(chosen), say: func(*Entry) Name { return m.name() },
-			make: func(e *Entry) *program.Edited {
-				return s.reweighted(e, at, func(k int) program.Rows { return rescaled{e.Call.W[k], n, chosen, e} })
-			},
-		}); err != nil {
-			return err
+			runs := scalesOf(s, l, w, n)
+			if len(runs) > 0 && !yield(Mistake{Kind: "weight.scales-of-blocks", Runs: makeRuns(runs...)}) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
-// rescaled is a matrix whose blocks of rows have other scales.
-type rescaled struct {
-	program.Rows
-	n     int
-	scale []blockScale
-	e     *Entry
-}
-
-func (w rescaled) Row(dst []float64, i int) error {
-	err := w.Rows.Row(dst, i)
-	if f := w.scale[i/w.n]; f.over != f.by {
-		for k := range dst {
-			dst[k] = floats.Round(w.e.Call.DType, float64(float32(float64(float32(dst[k]/f.over))*f.by)))
+// scalesOf are the blocks of n rows whose scale is wrong; nil where no scale explains one.
+func scalesOf(s *search, l linear, w program.Rows, n int) []Run {
+	largest := make([]float64, l.rows/n)
+	for b := range largest {
+		top, err := largestIn(w, b*n, (b+1)*n)
+		if s.failed(err) {
+			return nil
 		}
+		largest[b] = top
 	}
-	return err
-}
-
-// Product is that of the matrix.
-func (w rescaled) Product(x, bound []float64) program.Product {
-	p := program.ProductOf(w.Rows, x, bound)
-	p.W = rescaled{p.W, w.n, w.scale, w.e}
-	return p
-}
-
-// scalesOf returns the scales of all blocks of n rows and the runs of rows whose scale is wrong. Both are nil if no block has a wrong scale or no scale explains one.
-func (s *search) scalesOf(at program.Place, k, n int) ([]blockScale, []Run, error) {
-	e := s.entries[0]
-	p, w := e.Program, e.Call.W[k]
-	affine := p.Source(p.Out)
-	rows, cols := w.Size()
-	if st := &p.Steps[affine]; st.Prim != program.Affine || len(e.signed(s.m).Copies(at)) != 1 || p.Out.Last() != rows {
-		return nil, nil, nil
-	}
-	own, ok := s.valueOf(e, nil)
-	if !ok {
-		return nil, nil, s.err
-	}
-	bias := make([]float64, rows)
-	if args := p.Steps[affine].Args; len(args) > 2 {
-		b, ok := s.valueAt(e, args[2])
-		if !ok || len(b) < rows {
-			return nil, nil, s.err
-		}
-		copy(bias, b)
-	}
-	largest := make([]float64, rows/n)
-	row := make([]float64, cols)
-	for i := range rows {
-		if err := w.Row(row, i); err != nil {
-			return nil, nil, err
-		}
-		for _, x := range row {
-			largest[i/n] = max(largest[i/n], math.Abs(x))
-		}
-	}
-	y, _ := e.Target()
-	all := make([]blockScale, rows/n)
+	y, _ := s.entries[0].Target()
 	var others []Run
-	for b := range all {
+	for b, own := range largest {
 		var xy, xx float64
-		for at := 0; at < len(y); at += rows {
+		for at := 0; at < len(y); at += l.rows {
 			for c := b * n; c < (b+1)*n; c++ {
-				x := own.Data[at+c] - bias[c]
-				xy, xx = xy+x*(y[at+c]-bias[c]), xx+x*x
+				bias := 0.0
+				if l.bias != nil {
+					bias = l.bias[c]
+				}
+				x := l.own[at+c] - bias
+				xy, xx = xy+x*(y[at+c]-bias), xx+x*x
 			}
 		}
-		all[b] = blockScale{1, 1}
 		f := xy / xx
 		if math.Abs(f-1) < nearOne/4 {
 			continue
 		}
 		best := math.Inf(1)
 		block := Run{From: b * n, To: (b + 1) * n}
-		consider := func(over, by float64, is int, of string) {
-			if off := math.Abs(by/over/f - 1); off < best {
-				best, all[b], block.Is, block.Of = off, blockScale{over, by}, is, of
+		consider := func(scale float64, is int, of string) {
+			if off := math.Abs(scale/f - 1); off < best {
+				best, block.Is, block.Of = off, is, of
 			}
 		}
 		for o, x := range largest {
 			if o != b {
-				consider(largest[b], x, o*n, "")
+				consider(x/own, o*n, "")
 			}
 		}
-		consider(largest[b], 1, block.From, unscaledRows)
-		consider(1, largest[b], block.From, scaledTwice)
+		consider(1/own, block.From, unscaledRows)
+		consider(own, block.From, scaledTwice)
 		if !(best < nearOne) {
-			return nil, nil, nil
+			return nil
 		}
 		others = append(others, block)
 	}
-	if len(others) == 0 {
-		return nil, nil, nil
+	return others
+}
+
+// largestIn is the largest size of a number in some rows: the scale of a block is a multiple of it.
+func largestIn(w program.Rows, from, to int) (top float64, err error) {
+	_, cols := w.Size()
+	row := make([]float64, cols)
+	for i := from; i < to; i++ {
+		if err := w.Row(row, i); err != nil {
+			return 0, err
+		}
+		top = max(top, math.Abs(largestOf(row)))
 	}
-	return all, others, nil
+	return top, nil
+}
+
+// rescaled is a matrix with wrong scales for some blocks of rows. The scale of a block is its largest number: rows are divided by it and multiplied by the largest
+// number of another block; divided by it, for rows without a scale; or multiplied by it, for rows with their scale twice.
+func rescaled(w program.Rows, m Mistake, model hooks.DType) program.Rows {
+	rows, _ := w.Size()
+	over, by := make([]float64, rows), make([]float64, rows) // 0 for a row that is right
+	for _, run := range m.Runs.list() {
+		if is := run.Is + run.To - run.From; run.To > rows || run.Is < 0 || is > rows {
+			return nil
+		}
+		own, err := largestIn(w, run.From, run.To)
+		if err != nil {
+			return nil
+		}
+		o, b := own, 1.0
+		switch run.Of {
+		case scaledTwice:
+			o, b = 1, own
+		case "":
+			if b, err = largestIn(w, run.Is, run.Is+run.To-run.From); err != nil {
+				return nil
+			}
+		}
+		for i := run.From; i < run.To; i++ {
+			over[i], by[i] = o, b
+		}
+	}
+	return changedRows(w, func(i int, row []float64) {
+		if over[i] == by[i] {
+			return
+		}
+		for k, x := range row {
+			row[k] = floats.Round(model, float64(float32(float64(float32(x/over[i]))*by[i])))
+		}
+	})
 }

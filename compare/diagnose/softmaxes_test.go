@@ -84,7 +84,7 @@ func TestSoftmaxesAreApplied(t *testing.T) {
 		{Mistake{Kind: "softmax.parts-not-rescaled", N: 4}, withoutMaximum(x, 4, 1, true)},
 		{Mistake{Kind: "router.sigmoid"}, sigmoids},
 	} {
-		made(t, m, probs, c.m, c.want)
+		makes(t, m, probs, c.m, c.want)
 	}
 
 	soft := func(b *program.Builder, x program.Var) program.Var {
@@ -98,18 +98,18 @@ func TestSoftmaxesAreApplied(t *testing.T) {
 	first := entryOf(t, m, at, scores[:1], func(b *program.Builder, in, _ []program.Var) program.Var {
 		return soft(b, b.Gather(3, in[0], chosen(b)))
 	})
-	made(t, m, first, Mistake{Kind: "router.softmax-over-all"}, []float64{overAll[0], overAll[2], overAll[4], overAll[6]})
+	makes(t, m, first, Mistake{Kind: "router.softmax-over-all"}, []float64{overAll[0], overAll[2], overAll[4], overAll[6]})
 	last := entryOf(t, m, at, scores[:1], func(b *program.Builder, in, _ []program.Var) program.Var {
 		return b.Gather(3, soft(b, in[0]), chosen(b))
 	})
-	made(t, m, last, Mistake{Kind: "router.softmax-over-chosen"}, softmaxRows(of, 2, 0))
+	makes(t, m, last, Mistake{Kind: "router.softmax-over-chosen"}, softmaxRows(of, 2, 0))
 
 	scores[1].Entry = m.List.Index("layers.1.self_attn.scores")
 	joined := entryOf(t, m, at, scores, func(b *program.Builder, in, _ []program.Var) program.Var { return soft(b, b.Cat(3, in[0], in[1])) })
 	alone := softmaxRows(x, 4, 0)
 	zeros := make([]float64, 4)
 	want := slices.Concat(alone[:4], zeros, alone[4:], zeros)
-	made(t, m, joined, Mistake{Kind: "softmax.joined-left-out", Of: tensorTerm("layers.0.self_attn.scores")}, want)
+	makes(t, m, joined, Mistake{Kind: "softmax.joined-left-out", Of: tensorTerm("layers.0.self_attn.scores")}, want)
 }
 
 // lessMean are numbers less the mean of all.
@@ -130,19 +130,19 @@ func TestNormsAndIDsAreApplied(t *testing.T) {
 	m := tiny(t, "qwen3-tiny")
 	norm := operationOf(t, m, "layers.1.input_layernorm", 1)
 	x, w, eps := read(t, m, "layers.1.in", 1), weightsOf(t, m, "layers.1.input_layernorm.weight"), m.List.Config.RMSNormEps
-	made(t, m, norm, Mistake{Kind: "norm.layernorm"}, rmsNorm(lessMean(x), w, eps))
-	made(t, m, norm, Mistake{Kind: "norm.of-parts", N: 8, M: 16}, append(rmsNorm(x[:8], w[:8], eps), rmsNorm(x[8:], w[8:], eps)...))
+	makes(t, m, norm, Mistake{Kind: "norm.layernorm"}, rmsNorm(lessMean(x), w, eps))
+	makes(t, m, norm, Mistake{Kind: "norm.of-parts", N: 8, M: 16}, append(rmsNorm(x[:8], w[:8], eps), rmsNorm(x[8:], w[8:], eps)...))
 
 	in := []order.Node{node(m, "layers.1.in", 1), node(m, "layers.1.attn_residual", 1)}
 	centred := entryOf(t, m, node(m, "layers.1.mlp.gated", 1), in[:1], func(b *program.Builder, in, _ []program.Var) program.Var {
 		d := b.Sub("", in[0], b.Mean("", in[0]))
 		return b.Mul("", d, b.Rsqrt("", b.Mean("", b.Mul("", d, d))))
 	})
-	made(t, m, centred, Mistake{Kind: "norm.rmsnorm"}, rmsNorm(x, slices.Repeat([]float64{1}, len(x)), 0))
+	makes(t, m, centred, Mistake{Kind: "norm.rmsnorm"}, rmsNorm(x, slices.Repeat([]float64{1}, len(x)), 0))
 	gate := entryOf(t, m, node(m, "layers.1.mlp.gated", 1), in, func(b *program.Builder, in, _ []program.Var) program.Var {
 		return b.Max(b.Literal(0), b.Sub("", in[0], in[1]))
 	})
-	made(t, m, gate, Mistake{Kind: "sparsity.not-shifted"}, both(x, read(t, m, "layers.1.attn_residual", 1), func(a, b float64) float64 {
+	makes(t, m, gate, Mistake{Kind: "sparsity.not-shifted"}, both(x, read(t, m, "layers.1.attn_residual", 1), func(a, b float64) float64 {
 		if a > b {
 			return a
 		}
@@ -167,13 +167,13 @@ func TestNormsAndIDsAreApplied(t *testing.T) {
 	reads(m, 3, 100, 7)
 	table := weightsOf(t, m, "embed_tokens.weight")
 	lookup := operationOf(t, m, "embed_tokens.lookup", 0)
-	made(t, m, lookup, Mistake{Kind: "ids.row-after"}, rowsOf(table, 16, 4, 101, 8))
-	made(t, m, lookup, Mistake{Kind: "ids.row-before"}, rowsOf(table, 16, 2, 99, 6))
-	made(t, m, lookup, Mistake{Kind: "ids.row-zero"}, rowsOf(table, 16, 0, 0, 0))
+	makes(t, m, lookup, Mistake{Kind: "ids.row-after"}, rowsOf(table, 16, 4, 101, 8))
+	makes(t, m, lookup, Mistake{Kind: "ids.row-before"}, rowsOf(table, 16, 2, 99, 6))
+	makes(t, m, lookup, Mistake{Kind: "ids.row-zero"}, rowsOf(table, 16, 0, 0, 0))
 	m = tiny(t, "gemma3n-tiny")
 	width := 7 * 8 // of a row: seven layers
 	table = weightsOf(t, m, "embed_tokens_per_layer.weight")
 	beyond := len(table) / width
 	reads(m, 3, float64(beyond), 7) // the right lookup takes row 0
-	made(t, m, operationOf(t, m, "embed_tokens_per_layer.lookup", 0), Mistake{Kind: "ids.last-row"}, rowsOf(table, width, 3, beyond-1, 7))
+	makes(t, m, operationOf(t, m, "embed_tokens_per_layer.lookup", 0), Mistake{Kind: "ids.last-row"}, rowsOf(table, width, 3, beyond-1, 7))
 }

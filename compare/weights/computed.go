@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // errOther is said of a tensor that is named like one that is computed from the configuration, and has other values.
@@ -62,7 +64,7 @@ func (x *Rotary) gives(t *Tensor) func(i int, v float64) bool {
 	rounding := x.rounding()
 	near := func(v, want, by float64) bool {
 		if by += math.Abs(want) * rounding; t.DType.Float() {
-			by += spacing(t.DType, want)
+			by += floats.Spacing(t.DType, want)
 		}
 		return math.Abs(v-want) <= by
 	}

@@ -1,8 +1,6 @@
 package weights
 
 import (
-	"math"
-
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 )
@@ -24,7 +22,7 @@ func (r rounding) of(x float64) float64 {
 	case r.dtype == 0:
 		return x
 	case r.cut:
-		return truncated(r.dtype, x)
+		return floats.Truncate(r.dtype, x)
 	case r.clamp && x == x:
 		most := floats.Largest(r.dtype)
 		x = min(max(x, -most), most)
@@ -43,42 +41,6 @@ func (r rounding) String() string {
 		return r.dtype.String() + " by way of " + r.via.String()
 	}
 	return r.dtype.String() + ", to nearest even" // also where it is clamped: that has a name of its own
-}
-
-// truncated is the number of d nearest to x that is not further from zero.
-func truncated(d hooks.DType, x float64) float64 {
-	y := floats.Round(d, x)
-	if y == x || y != y {
-		return y
-	}
-	if math.IsInf(y, 0) {
-		return math.Copysign(floats.Largest(d), x)
-	}
-	if math.Abs(y) > math.Abs(x) {
-		y -= math.Copysign(spacing(d, y), y)
-		if math.Abs(y) < math.Abs(x) { // below a power of two the numbers are twice as close
-			if z := floats.Round(d, y+math.Copysign(spacing(d, x), x)); math.Abs(z) <= math.Abs(x) {
-				y = z
-			}
-		}
-	}
-	return y
-}
-
-// spacing is the distance of the numbers of d around x: that of the last place of |x|, and below the normal numbers that of the smallest.
-func spacing(d hooks.DType, x float64) float64 {
-	if x == 0 || math.IsInf(x, 0) || x != x {
-		if d == hooks.F64 {
-			return math.SmallestNonzeroFloat64
-		}
-		return math.Ldexp(1, floats.MinExponent(d)-floats.Precision(d)+1)
-	}
-	_, e := math.Frexp(x)
-	e--
-	if d == hooks.F64 {
-		return math.Ldexp(1, max(e, -1022)-52)
-	}
-	return math.Ldexp(1, max(e, floats.MinExponent(d))-floats.Precision(d)+1)
 }
 
 // same is equality of two numbers: NaN is NaN, and both zeros are one.
@@ -120,5 +82,5 @@ func holds(a, b hooks.DType) bool {
 // largestOf is the largest number that a rounding leaves finite and as it was, to half a step.
 func largestOf(r rounding) float64 {
 	most := floats.Largest(r.dtype)
-	return most + spacing(r.dtype, most)/2
+	return most + floats.Spacing(r.dtype, most)/2
 }

@@ -43,28 +43,13 @@ func (q *rule) holds(l, x float64) bool {
 	if same(l, q.round.of(y)) || q.add != 0 && same(l, q.round.of(float64(float32(y)))) {
 		return true
 	}
-	return q.near != 0 && math.Abs(l-y) <= q.steps*spacing(q.near, y) && floats.Round(q.near, l) == l
+	return q.near != 0 && math.Abs(l-y) <= q.steps*floats.Spacing(q.near, y) && floats.Round(q.near, l) == l
 }
 
 // misreading is the bits of one format taken for those of another.
 type misreading struct{ written, read hooks.DType }
 
-func (m *misreading) of(x float64) float64 {
-	var bits uint16
-	switch m.written {
-	case hooks.BF16:
-		bits = floats.BF16(float32(x))
-	case hooks.F16:
-		bits = floats.F16(float32(x))
-	}
-	if m.written == m.read { // the bytes change places
-		bits = bits<<8 | bits>>8
-	}
-	if m.read == hooks.F16 {
-		return float64(floats.FromF16(bits))
-	}
-	return float64(floats.FromBF16(bits))
-}
+func (m *misreading) of(x float64) float64 { return floats.Misread(m.written, m.read, x) }
 
 func (m *misreading) String() string {
 	if m.written == m.read {

@@ -6,7 +6,11 @@
 // no payload and, in bfloat16, not always the sign, so nothing may depend on either. Signs of zero are kept.
 package floats
 
-import "math"
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/hooks"
+)
 
 // BF16 rounds f to bfloat16 and returns its bits.
 func BF16(f float32) uint16 { return uint16(math.Float32bits(RoundBF16(f)) >> 16) }
@@ -80,4 +84,19 @@ func RoundF16(f float32) float32 {
 	default:
 		return math.Float32frombits(sign | (a+f16Rounder+a>>13&1)&^(1<<13-1))
 	}
+}
+
+// Misread writes a number in one type of two bytes and reads the bits as a number of another type. If both types are the same, the two bytes are exchanged.
+func Misread(written, read hooks.DType, x float64) float64 {
+	bits := BF16(float32(x))
+	if written == hooks.F16 {
+		bits = F16(float32(x))
+	}
+	if written == read {
+		bits = bits<<8 | bits>>8
+	}
+	if read == hooks.F16 {
+		return float64(FromF16(bits))
+	}
+	return float64(FromBF16(bits))
 }

@@ -203,3 +203,39 @@ func Distance(d hooks.DType, a, b float64) uint64 {
 	}
 	return uint64(i) - uint64(j) // of opposite signs the difference may exceed an int64; modulo 2^64 it is right
 }
+
+// Truncate is the number of d nearest to x that is not further from zero: the low bits are cut off, and not rounded.
+func Truncate(d hooks.DType, x float64) float64 {
+	y := Round(d, x)
+	if y == x || y != y {
+		return y
+	}
+	if math.IsInf(y, 0) {
+		return math.Copysign(Largest(d), x)
+	}
+	if math.Abs(y) > math.Abs(x) {
+		y -= math.Copysign(Spacing(d, y), y)
+		if math.Abs(y) < math.Abs(x) { // below a power of two the numbers are twice as close
+			if z := Round(d, y+math.Copysign(Spacing(d, x), x)); math.Abs(z) <= math.Abs(x) {
+				y = z
+			}
+		}
+	}
+	return y
+}
+
+// Spacing is the distance of the numbers of d around x: that of the last place of |x|, and below the normal numbers that of the smallest.
+func Spacing(d hooks.DType, x float64) float64 {
+	if x == 0 || math.IsInf(x, 0) || x != x {
+		if d == hooks.F64 {
+			return math.SmallestNonzeroFloat64
+		}
+		return math.Ldexp(1, MinExponent(d)-Precision(d)+1)
+	}
+	_, e := math.Frexp(x)
+	e--
+	if d == hooks.F64 {
+		return math.Ldexp(1, max(e, -1022)-52)
+	}
+	return math.Ldexp(1, max(e, MinExponent(d))-Precision(d)+1)
+}

@@ -1,0 +1,109 @@
+package diagnose
+
+import (
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// rowOf is a row of one of some matrices; matrix −1 is for zeros.
+type rowOf struct{ matrix, row int }
+
+// gathered has the rows of a matrix from several, the numbers of its bias from their biases, or both. Own is the name of the matrix.
+func gathered(s *subject, e *Entry, own string, names []string, from []rowOf, matrix, bias bool) *program.Edited {
+	var roles []string
+	ownBias, has := biasOf(s, own)
+	if matrix {
+		roles = append(roles, Role(own))
+	}
+	if has && bias {
+		roles = append(roles, Role(ownBias))
+	}
+	return reweighted(e, func(k int, w program.Rows) program.Rows {
+		ofBias := e.Weights[k].Name == ownBias
+		if !ofBias && e.Weights[k].Name != own {
+			return nil
+		}
+		var all []program.Rows
+		for _, name := range names {
+			has := true
+			if ofBias {
+				name, has = biasOf(s, name)
+			}
+			w, ok := s.weightOf(name)
+			if !has || !ok {
+				all = append(all, nil)
+				continue
+			}
+			rows, err := s.m.Weights(w)
+			if s.failed(err) {
+				return nil
+			}
+			all = append(all, rows)
+		}
+		_, width := w.Size()
+		return gather(all, from, width, ofBias)
+	}, roles...)
+}
+
+// gather is a matrix of a width with the rows of several, or a vector with the numbers of several; nil where there is no such row.
+func gather(of []program.Rows, from []rowOf, width int, vectors bool) program.Rows {
+	for _, r := range from {
+		if r.matrix < 0 {
+			continue
+		}
+		w := of[r.matrix]
+		if w == nil {
+			return nil
+		}
+		if rows, cols := w.Size(); vectors && r.row >= cols || !vectors && (r.row >= rows || cols != width) {
+			return nil
+		}
+	}
+	if !vectors {
+		return made{len(from), width, func(dst []float64, i int) error {
+			if from[i].matrix < 0 {
+				clear(dst)
+				return nil
+			}
+			return of[from[i].matrix].Row(dst, from[i].row)
+		}}
+	}
+	return made{1, len(from), func(dst []float64, _ int) error {
+		values := make([][]float64, len(of))
+		for i, r := range from {
+			if r.matrix < 0 {
+				dst[i] = 0
+				continue
+			}
+			if values[r.matrix] == nil {
+				_, n := of[r.matrix].Size()
+				values[r.matrix] = make([]float64, n)
+				if err := of[r.matrix].Row(values[r.matrix], 0); err != nil {
+					return err
+				}
+			}
+			dst[i] = values[r.matrix][r.row]
+		}
+		return nil
+	}}
+}
+
+// biasOf is the bias of the operation that has a matrix.
+func biasOf(s *subject, matrix string) (name string, ok bool) {
+	for i := range s.m.List.Entries {
+		if w := s.m.List.Entries[i].Weights; len(w) > 1 && w[0].Name == matrix && len(w[1].Shape) == 1 {
+			return w[1].Name, true
+		}
+	}
+	return "", false
+}
+
+// weightIn is the weight of a role that an entry reads; it has no name where the entry reads none.
+func weightIn(e *Entry, role string) order.Weight {
+	for _, w := range e.Weights {
+		if Role(w.Name) == role {
+			return w
+		}
+	}
+	return order.Weight{}
+}

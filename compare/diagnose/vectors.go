@@ -1,0 +1,192 @@
+package diagnose
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// multipliedVectors yields products with a vector of the layer, such as the weight of a norm. A wrong product is taken of the columns of a matrix, where converters
+// fold the vector into it, of a tensor that the program reads, or of the result.
+func multipliedVectors(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		t := s.first.signed(s.m)
+		for _, w := range vectorsOf(s) {
+			for _, kind := range []TermKind{Weight, OnePlus} {
+				by := Term{Kind: kind, Name: Role(w.Name)}
+				for _, of := range weightsRead(s, program.Matrix) {
+					if len(of.Shape) != 2 || of.Shape[1] != w.Shape[0] {
+						continue
+					}
+					if !yield(Mistake{Kind: "weight.folded", Place: Role(of.Name), Of: weightTerm(of.Name), By: by, Source: w.Name}) {
+						return
+					}
+				}
+				for _, at := range append([]int{result, unrounded}, leafSteps(t, program.Input)...) {
+					shape := s.first.Program.Out.Shape()
+					if at >= 0 {
+						shape = t.Steps[at].Shape
+					}
+					if shape[len(shape)-1] != w.Shape[0] {
+						continue
+					}
+					if !yield(Mistake{Kind: "vector.inserted", Place: Role(w.Name), Of: s.placeTerm(t, at), By: by, Source: w.Name, Edit: placed(placeOf(t, at))}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// vectorsOf are the vectors of the layer of the first entry, and those of no layer: one of each role.
+func vectorsOf(s *search) (all []order.Weight) {
+	a, _ := layerOf(s.m.List.Entries[s.first.Node.Entry].Name)
+	seen := map[string]bool{}
+	for _, w := range s.m.List.Weights() {
+		if b, in := layerOf(w.Name); !seen[Role(w.Name)] && len(w.Shape) == 1 && (!in || a == b) {
+			seen[Role(w.Name)] = true
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// vectorOf is a weight of one row, of the layer of an entry; ok is false where it cannot be had.
+func vectorOf(s *subject, e *Entry, name string) (x []float64, ok bool) {
+	w, ok := s.weightOf(s.here(name, e))
+	if !ok || len(w.Shape) != 1 {
+		return nil, false
+	}
+	rows, err := s.m.Weights(w)
+	if s.failed(err) {
+		return nil, false
+	}
+	x = make([]float64, w.Shape[0])
+	return x, !s.failed(rows.Row(x, 0))
+}
+
+// factorOf is the vector that a mistake multiplies by, or 1 and the vector.
+func factorOf(s *subject, e *Entry, m Mistake) (x []float64, ok bool) {
+	x, ok = vectorOf(s, e, m.Source)
+	plus := 0.0
+	if m.By.Kind == OnePlus {
+		plus = 1
+	}
+	for i := range x {
+		x[i] = floats.Round(hooks.F32, x[i]+plus)
+	}
+	return x, ok
+}
+
+// folded has a matrix whose columns are multiplied by a vector.
+func folded(s *subject, e *Entry, m Mistake) *program.Edited {
+	x, ok := factorOf(s, e, m)
+	if !ok {
+		return nil
+	}
+	return reweighted(e, func(_ int, w program.Rows) program.Rows {
+		if _, cols := w.Size(); cols != len(x) {
+			return nil
+		}
+		return changed(w, func(row []float64) {
+			for i := range row {
+				row[i] = floats.Round(e.Call.DType, float64(float32(row[i]*x[i])))
+			}
+		})
+	}, m.Place)
+}
+
+// timesVector has a value multiplied by a vector along its last axis.
+func timesVector(s *subject, e *Entry, m Mistake) *program.Edited {
+	x, ok := factorOf(s, e, m)
+	if !ok {
+		return nil
+	}
+	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var {
+		if v.Last() != len(x) {
+			return ed.Fail("shapes")
+		}
+		return ed.R(ed.Mul("", v, ed.Other(program.Value{Shape: []int{len(x)}, Data: x})))
+	})
+}
+
+// addedVectors yields sums with a vector of the layer that the program does not read, such as a bias that is added after a rotation. The other term is a value with as
+// many columns, or with as many columns in all of its heads.
+func addedVectors(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		t := s.first.signed(s.m)
+		for _, w := range vectorsUnread(s) {
+			for _, i := range t.Firsts() {
+				if st := &t.Steps[i]; perHead(st.Shape, w.Shape[0]) == nil || !st.Prim.Computes() && st.Prim != program.Input {
+					continue
+				}
+				m := Mistake{Kind: "vector.added", Place: Role(w.Name), Of: weightTerm(w.Name), By: s.value(s.first, t.Result(i)), Source: w.Name, Edit: placed(t.Of(i)), Rounding: Unstored}
+				if i == t.Source(t.Out) {
+					m.By = theResult
+				}
+				stored := m
+				stored.Rounding = ""
+				if !yield(m) || s.first.Call.DType != hooks.F32 && !yield(stored) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// withVector adds a vector of the entry's layer to the value of a place, which is stored in the model's type first or not.
+func withVector(s *subject, e *Entry, m Mistake) *program.Edited {
+	w, ok := s.weightOf(s.here(m.Source, e))
+	steps := e.signed(s.m).Copies(s.place(m))
+	if !ok || len(w.Shape) != 1 || len(steps) == 0 {
+		return nil
+	}
+	rows, err := s.m.Weights(w)
+	if s.failed(err) {
+		return nil
+	}
+	ed := e.Program.Edit()
+	v := ed.OtherRows(rows)
+	for _, i := range steps {
+		shape := perHead(e.Program.Steps[i].Shape, w.Shape[0])
+		if shape == nil {
+			return nil
+		}
+		x := ed.Move(i)
+		if m.Rounding != Unstored {
+			x = ed.Rounded(x)
+		}
+		ed.Pass(i, ed.R(ed.Add("", x, ed.Reshape(v, shape...))))
+	}
+	return ended(ed)
+}
+
+// perHead is the shape in which a vector of n numbers is added to a tensor: along its last axis, or along that and the axis of heads, the
+// second of four. It is nil where it has neither.
+func perHead(shape []int, n int) []int {
+	switch last := len(shape) - 1; {
+	case last < 0:
+	case shape[last] == n:
+		return []int{n}
+	case last == 3 && shape[1]*shape[last] == n:
+		return []int{shape[1], 1, shape[last]}
+	}
+	return nil
+}
+
+// vectorsUnread are the vectors of the first entry's layer that the entry's program does not read.
+func vectorsUnread(s *search) (all []order.Weight) {
+	own, _ := layerOf(s.m.List.Entries[s.first.Node.Entry].Name)
+	for _, w := range s.m.List.Weights() {
+		read := slices.ContainsFunc(s.first.Weights, func(o order.Weight) bool { return o.Name == w.Name })
+		if layer, in := layerOf(w.Name); in && layer == own && len(w.Shape) == 1 && !read {
+			all = append(all, w)
+		}
+	}
+	return all
+}

@@ -1,0 +1,240 @@
+package diagnose
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// codes are the numbers of a coding: the nearest one to a number in steps, and how many steps the largest number of a group has.
+type codes struct {
+	nearest func(x float64) float64
+	most    float64
+}
+
+var codesOf = map[Codes]codes{
+	Int8: {whole(-127, 127), 127}, Int4: {whole(-7, 7), 7},
+	Float8E4M3:   {func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }, 448},
+	Float8E5M2:   {func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }, 57344},
+	NormalFloat4: {nearestOf(normalFloats), 1}, Float4E2M1: {nearestOf(float4s), 6},
+}
+
+// whole are codes that are whole numbers, up to a largest one.
+func whole(low, high float64) func(float64) float64 {
+	return func(x float64) float64 { return min(max(math.RoundToEven(x), low), high) }
+}
+
+// nearestOf are codes that are some numbers, in their order.
+func nearestOf(book []float64) func(float64) float64 {
+	return func(x float64) float64 {
+		k := sort.SearchFloat64s(book, x)
+		if k == len(book) || k > 0 && x-book[k-1] <= book[k]-x {
+			k--
+		}
+		return book[k]
+	}
+}
+
+// The numbers of 4 bits: quantiles of a normal distribution, as QLoRA has them, and those of a sign, two bits of exponent and one of fraction.
+var (
+	normalFloats = []float64{
+		-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022833234, -0.09105003625154495, 0,
+		0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1,
+	}
+	float4s = []float64{-6, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 6}
+)
+
+// coded is a weight that is kept in the coding of a mistake: each number of a group is a code times the group's step. The arithmetic is float32.
+func coded(w program.Rows, m Mistake, model hooks.DType) program.Rows {
+	rows, cols := w.Size()
+	if codesOf[m.Coding.Numbers].nearest == nil {
+		return nil
+	}
+	read := readCodes(m, model)
+	group := int(m.Coding.Scales)
+	switch m.Coding.Scales {
+	case ByRow:
+		group = cols
+	case NoScale:
+		group = 1
+	case OfAll, ByColumn:
+		if rows < 2 || rows*cols > maxHeld {
+			return nil
+		}
+		row, top := make([]float64, cols), make([]float64, cols)
+		for i := range rows {
+			if w.Row(row, i) != nil {
+				return nil
+			}
+			for k, x := range row {
+				top[k] = larger(top[k], x)
+			}
+		}
+		if m.Coding.Scales == OfAll {
+			top = slices.Repeat([]float64{largestOf(top)}, cols)
+		}
+		return changed(w, func(row []float64) {
+			for k := range row {
+				read(row[k:k+1], top[k])
+			}
+		})
+	default:
+		if group < 1 || cols%group != 0 || cols == group { // that is a row
+			return nil
+		}
+	}
+	return changed(w, func(row []float64) {
+		for g := range slices.Chunk(row, group) {
+			read(g, largestOf(g))
+		}
+	})
+}
+
+// larger is the number of the larger size, the first of two of one size.
+func larger(a, b float64) float64 {
+	if math.Abs(b) > math.Abs(a) {
+		return b
+	}
+	return a
+}
+
+// largestOf is the number of the largest size.
+func largestOf(x []float64) float64 {
+	top := 0.0
+	for _, v := range x {
+		top = larger(top, v)
+	}
+	return top
+}
+
+// readCodes rounds the numbers of a group to codes with one step. The step depends on the group's largest number, which has its sign.
+func readCodes(m Mistake, model hooks.DType) func(group []float64, largest float64) {
+	of := codesOf[m.Coding.Numbers]
+	code, most := of.nearest, of.most
+	step := func(largest float64) float64 { return float64(float32(math.Abs(largest) / most)) }
+	read := func(code, step float64) float64 { return code * step }
+	switch m.Kind {
+	case "weight.rounded-between", "weight.zero-point-off":
+		return func(group []float64, _ float64) { betweenEnds(group, 2*most+1, float64(m.N), model) }
+	case "weight.rounded-with-other-steps":
+		code = whole(-most-1, most+1)
+		read = func(code, step float64) float64 { return code * float64(float32(step*m.By.X)) }
+		if m.Rounding == EachStep {
+			read = func(code, step float64) float64 {
+				return floats.Round(model, float64(float32(code*step))) * float64(float32(m.By.X))
+			}
+		}
+	case "weight.rounded-with-one-step-more":
+		code = whole(-most-1, most)
+		most++
+	case "weight.cut-to-codes":
+		code = math.Trunc
+	case "weight.rounded-with-narrow-scales":
+		step = func(largest float64) float64 {
+			return floats.Round(m.DType, float64(float32(math.Abs(largest)/most)))
+		}
+	case "weight.rounded-q4-0":
+		code = func(x float64) float64 { return min(math.Floor(x+8.5), 15) - 8 }
+		step = func(largest float64) float64 { return float64(float32(largest / -8)) }
+	case "weight.rounded-mxfp4":
+		step = func(largest float64) float64 {
+			if largest == 0 {
+				return 0
+			}
+			return math.Exp2(math.Floor(math.Log2(math.Abs(largest))) - 2)
+		}
+	}
+	if m.Coding.Scales == NoScale {
+		step = func(float64) float64 { return 1 }
+	}
+	return func(group []float64, largest float64) {
+		by := step(largest)
+		if by == 0 {
+			return
+		}
+		for i, x := range group {
+			group[i] = floats.Round(model, float64(float32(read(code(float64(float32(x/by))), by))))
+		}
+	}
+}
+
+// betweenEnds rounds a group to steps between its least and its greatest number, with a zero point that is off by some steps.
+func betweenEnds(group []float64, most, off float64, model hooks.DType) {
+	low, high := slices.Min(group), slices.Max(group)
+	step := float64(float32(float64(float32(high-low)) / most))
+	if !(step > 0) {
+		return
+	}
+	zero := math.RoundToEven(float64(float32(-low / step)))
+	for i, x := range group {
+		q := min(max(math.RoundToEven(float64(float32(x/step)))+zero, 0), most)
+		group[i] = floats.Round(model, float64(float32((q-zero-off)*step)))
+	}
+}
+
+// rounded is the mistake of a weight that is kept in a coding.
+func rounded(numbers Codes, scales Scales) Mistake {
+	return Mistake{Kind: "weight.rounded", Coding: Coding{numbers, scales}}
+}
+
+// groups are the sizes of groups that are tried.
+var groups = []Scales{8, 16, 32, 64, 128}
+
+// roundedInRows are weights that are kept in whole numbers, with a scale for each row or group.
+func roundedInRows() (all []Mistake) {
+	for _, g := range append([]Scales{ByRow}, groups...) {
+		all = append(all, rounded(Int8, g), rounded(Int4, g))
+	}
+	for _, numbers := range []Codes{Int4, Int8} {
+		for _, g := range append(slices.Clone(groups), ByRow) {
+			for _, off := range []int{0, 1, -1} {
+				m := rounded(numbers, g)
+				if m.Kind, m.N = "weight.rounded-between", off; off != 0 {
+					m.Kind = "weight.zero-point-off"
+				}
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// roundedOtherwise are weights that are kept in few bits in other ways.
+func roundedOtherwise() (all []Mistake) {
+	for _, numbers := range []Codes{Int8, Int4} {
+		most := int(codesOf[numbers].most)
+		all = append(all, rounded(numbers, OfAll), rounded(numbers, ByColumn))
+		for _, g := range []Scales{ByRow, 32, OfAll} {
+			for _, of := range [][2]int{{most, most + 1}, {most + 1, most}} {
+				m := rounded(numbers, g)
+				m.Kind, m.By, m.N, m.M = "weight.rounded-with-other-steps", literal(float64(of[0])/float64(of[1])), of[0], of[1]
+				behind := m
+				behind.Rounding = EachStep
+				all = append(all, m, behind)
+			}
+			more, cut, narrow := rounded(numbers, g), rounded(numbers, g), rounded(numbers, g)
+			more.Kind, more.N = "weight.rounded-with-one-step-more", most+1
+			cut.Kind, narrow.Kind = "weight.cut-to-codes", "weight.rounded-with-narrow-scales"
+			all = append(all, more, cut)
+			for _, narrow.DType = range []hooks.DType{hooks.F16, hooks.BF16} {
+				all = append(all, narrow)
+			}
+		}
+	}
+	for _, g := range []Scales{32, ByRow, 16, 64} {
+		q4 := rounded(Int4, g)
+		q4.Kind = "weight.rounded-q4-0"
+		all = append(all, q4, rounded(NormalFloat4, g), rounded(Float4E2M1, g))
+	}
+	mx := rounded(Float4E2M1, 32)
+	mx.Kind = "weight.rounded-mxfp4"
+	all = append(all, mx)
+	for _, g := range []Scales{OfAll, ByRow} {
+		all = append(all, rounded(Float8E4M3, g), rounded(Float8E5M2, g))
+	}
+	return all
+}
