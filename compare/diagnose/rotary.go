@@ -47,13 +47,13 @@ func thetas(s *search, f *frequencies) []Mistake {
 			}
 		}
 		for _, by := range []int{2, 4, 8, 16, 32} {
-			if b := f.base * math.Pow(float64(by), float64(d)/float64(d-2)); !typed(round6(b)) { // 10000 says nothing
+			if b := f.base * math.Pow(float64(by), float64(d)/float64(d-2)); !slices.Contains(usualBases, round6(b)) { // 10000 says nothing
 				add(b, Mistake{Kind: "rope.theta-ntk", N: by})
 			}
 		}
 		c := s.m.List.Config
 		for _, size := range []int{c.HiddenSize / max(c.NumHeads, 1), c.HeadDim, d / 2, 2 * d, c.HiddenSize} {
-			if b := math.Pow(f.base, float64(d)/float64(max(size, 1))); size > 0 && size != d && !typed(round6(b)) {
+			if b := math.Pow(f.base, float64(d)/float64(max(size, 1))); size > 0 && size != d && !slices.Contains(usualBases, round6(b)) {
 				add(b, Mistake{Kind: "rope.theta-of-head", N: size, M: d})
 			}
 		}
