@@ -48,7 +48,6 @@ func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Findi
 	if !found.Explains() || err != nil {
 		return nil, err
 	}
-	found.Take()
 	return found, nil
 }
 

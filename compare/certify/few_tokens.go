@@ -41,7 +41,7 @@ func (f *form) maskedIn(of []*evidence, a *arithmetic) (*diagnose.Finding, error
 	if !found.Explains() || err != nil {
 		return nil, err
 	}
-	f.own, f.made = a, found.Take()
+	f.own, f.made = a, found.Edit()
 	return found, nil
 }
 
@@ -191,7 +191,7 @@ func (f *form) mistaken() (bool, error) {
 
 // mistakeOfForms is the mistake that the forms of a role have, with its edit. Forms whose arithmetic was not looked for are left out. It is nil if two forms have
 // different mistakes, and if a form without a mistake has entries that its arithmetics do not explain.
-func (i *Isolator) mistakeOfForms(ctx context.Context, role string) (found *diagnose.Finding, made diagnose.Made, err error) {
+func (i *Isolator) mistakeOfForms(ctx context.Context, role string) (found *diagnose.Finding, made *diagnose.Mistake, err error) {
 	c := i.capturedForms()
 	for _, name := range c.names {
 		of := func(n order.Node) bool { return diagnose.Role(i.list.Entries[n.Entry].Name) == role }

@@ -62,7 +62,7 @@ type verdict struct {
 	unproven *arithmetic
 	// wrong is the change to the operation that explains all entries, where no arithmetic does.
 	wrong *diagnose.Finding
-	made  diagnose.Made // the change under own; nil where the change may be under another arithmetic
+	made  *diagnose.Mistake // the change under own; nil where the change may be under another arithmetic
 	// reread is the operand that the engine reads before it is rounded, where no arithmetic on captured operands holds.
 	reread *rereading
 	// suspects: own leaves something of entries, and second does not explain it. thin: it is too little to accuse them of.

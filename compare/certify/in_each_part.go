@@ -53,7 +53,10 @@ func (m *inEachPart) look(part *trial) error {
 	if err != nil {
 		return err
 	}
-	d := m.named.edit(s.entry)
+	d, err := part.i.model().Apply(*m.named.edit, s.entry)
+	if err != nil {
+		return err
+	}
 	if d == nil {
 		m.given = false
 		return nil

@@ -78,7 +78,7 @@ func (l *layouts) next(n order.Node) []order.Node {
 // edit is what gives an entry that is wrong by itself.
 type edit struct {
 	*diagnose.Finding
-	made  diagnose.Made
+	made  *diagnose.Mistake
 	a     *arithmetic
 	left  []int
 	turns bool // it turns the pairs of rotary tables: positions are others

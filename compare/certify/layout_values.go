@@ -62,9 +62,9 @@ func (l *layouts) value(n order.Node, k int, e *edit) (program.Value, bool, erro
 		if err != nil {
 			return program.Value{}, false, err
 		}
-		d := e.made(s)
-		if d == nil {
-			return program.Value{}, false, nil
+		d, err := l.i.model().Apply(*e.made, s)
+		if d == nil || err != nil {
+			return program.Value{}, false, err
 		}
 		p, call = d.Whole(s.Call)
 	}

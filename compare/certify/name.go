@@ -54,7 +54,6 @@ func number(left, of []*evidence) (*diagnose.Finding, error) {
 				return nil, err
 			}
 			if found, err := diagnose.FindNumber(left[0].ctx, model, entries); found.Explains() || err != nil {
-				found.Take()
 				return found, err
 			}
 		}
@@ -66,12 +65,12 @@ func number(left, of []*evidence) (*diagnose.Finding, error) {
 type named struct {
 	once sync.Once
 	few  *diagnose.Finding // of the search, which looks at a few tokens of a large entry
-	edit diagnose.Made     // its edit; nil where it has no name
+	edit *diagnose.Mistake // what its edits are made of; nil where it has no name
 	err  error
 
 	whole   sync.Once
 	finding *diagnose.Finding
-	made    diagnose.Made // its edit, which gives all tokens
+	made    *diagnose.Mistake // the same, whose edits give all tokens
 
 	parts map[order.Node]bool // whether the edit gives all tokens of a large entry, where that was seen when the entry was certified
 }
@@ -115,7 +114,7 @@ func (i *Isolator) nameInFew(ctx context.Context, role string) (*named, error) {
 		}
 		if f.few, f.edit, f.err = i.mistakeOfForms(ctx, role); f.few == nil && f.err == nil {
 			f.few, f.err = i.name(ctx, role)
-			f.edit = f.few.Take()
+			f.edit = f.few.Edit()
 		}
 	})
 	return f, f.err

@@ -172,7 +172,7 @@ func (i *Isolator) inAllParts(ctx context.Context, role string, f *named) (bool,
 }
 
 // givenInParts reports whether an edit gives every part of a large entry, in one of the arithmetics of the form.
-func (i *Isolator) givenInParts(ctx context.Context, t *trial, e *evidence, made diagnose.Made) (bool, error) {
+func (i *Isolator) givenInParts(ctx context.Context, t *trial, e *evidence, made *diagnose.Mistake) (bool, error) {
 	tries, err := i.tries(ctx, e)
 	if err != nil {
 		return false, err
@@ -200,7 +200,7 @@ func (i *Isolator) givenInParts(ctx context.Context, t *trial, e *evidence, made
 }
 
 // givenWith judges an entry with an edit in an arithmetic. The entry is computed once, with the edit. The judgement is nil if the edit leaves an element.
-func givenWith(t *trial, a *arithmetic, made diagnose.Made) (*judged, error) {
+func givenWith(t *trial, a *arithmetic, made *diagnose.Mistake) (*judged, error) {
 	if err := t.prepare(); err != nil {
 		return nil, err
 	}
@@ -208,9 +208,9 @@ func givenWith(t *trial, a *arithmetic, made diagnose.Made) (*judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := made(s.entry)
-	if d == nil {
-		return nil, nil
+	d, err := t.i.model().Apply(*made, s.entry)
+	if d == nil || err != nil {
+		return nil, err
 	}
 	return s.given(d.Whole(s.entry.Call))
 }

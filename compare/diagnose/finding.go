@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
-
-	"github.com/tracediff/tracediff/order/program"
 )
 
 // Field is a number of a configuration.
@@ -69,21 +67,14 @@ type Finding struct {
 	Times       int          `json:"times,omitempty"` // how often the search had the work that it has where nothing is asked for; 0 for once
 	// Page is where the mistake is explained, with its fix; empty where it is not one of those.
 	Page string `json:"page,omitempty"`
-
-	made Made
 }
 
-// Made makes an edit of the program of an entry; nil where the edit does not go with it.
-type Made func(e *Entry) *program.Edited
-
-// Take hands the edit of the name over; nil where there is no name. The finding then holds no tensor any more.
-func (f *Finding) Take() Made {
-	if f == nil {
+// Edit is the mistake of the name for [Model.Apply]; nil where there is no name. That of a relation is the zero value, which goes with no entry.
+func (f *Finding) Edit() *Mistake {
+	if !f.Named() {
 		return nil
 	}
-	made := f.made
-	f.made = nil
-	return made
+	return &f.Mistake
 }
 
 // Same reports whether two findings are one to whoever reads them: one mistake in the same layers and passes, be it at one step or at several of one kind, or for

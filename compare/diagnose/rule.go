@@ -88,7 +88,6 @@ func (s *search) finding() (*Finding, error) {
 		f.Name, f.Class, f.Aliases, f.Page = Name{}, "", nil, ""
 		return f, nil
 	}
-	f.made = best.make
 	return f, nil
 }
 

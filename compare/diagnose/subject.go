@@ -16,7 +16,7 @@ type subject struct {
 
 func newSubject(m *Model) *subject { return &subject{m: m, numbers: numbersOf(m.List.Config)} }
 
-// Apply makes the edit of a mistake in the program of an entry. The edit is nil where the mistake does not go with the entry. The error is that of reading the
+// Apply makes the edit of a mistake in the program of an entry. The edit is nil where the mistake does not go with the entry, and for the zero value. The error is that of reading the
 // trace or the weights.
 func (m *Model) Apply(mistake Mistake, e *Entry) (*program.Edited, error) {
 	s := newSubject(m)
@@ -29,6 +29,9 @@ func (s *subject) apply(m Mistake, e *Entry) *program.Edited {
 	if m.Tokens.Some {
 		m.Tokens = Tokens{}
 		return s.inTokens(e, s.apply(m, e))
+	}
+	if m == (Mistake{}) {
+		return nil
 	}
 	row := catalogue()[m.Kind]
 	if row != nil && row.Apply != nil {
