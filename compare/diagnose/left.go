@@ -42,7 +42,7 @@ func (d *distant) take(h hypothesis, far float64) {
 // the smallest error in the first entry is taken, if its error is much smaller than the error of the right operation. The error is that of an evaluation.
 func (s *search) sayNearest(f *Finding) (err error) {
 	if s.nearest.entries > 0 {
-		f.Nearest = s.nearest.name(s.first).Text()
+		f.Nearest = s.name(s.nearest.hypothesis).Text()
 		f.Left, err = s.left(s.nearest.hypothesis)
 		return outside(err)
 	}
@@ -58,7 +58,7 @@ func (s *search) sayNearest(f *Finding) (err error) {
 		return outside(err)
 	}
 	left.RelL2, left.Right = s.closer.far/size, right/size
-	f.Nearest, f.Left = s.closer.name(s.first).Text(), left
+	f.Nearest, f.Left = s.name(s.closer.hypothesis).Text(), left
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (s *search) left(h hypothesis) (*Left, error) {
 		e = e.Small()
 		all := e.elements()
 		n := all
-		if d := h.make(e); d != nil {
+		if d := s.edited(h, e); d != nil {
 			p, call := d.Whole(e.Call)
 			call.Choices = e.Choices(p)
 			x, err := p.Eval(call)

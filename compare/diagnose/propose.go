@@ -43,9 +43,25 @@ func (s *search) from(all ...generator) error {
 	return s.err
 }
 
+// hypothesis is what the entries of a search may have: a mistake, or a statement.
+type hypothesis struct {
+	is        Mistake
+	statement *statement // nil for a mistake
+	class     program.Class
+	solved    int           // numbers that were solved from the elements
+	edit      *program.Edit // of a mistake without a kind, which is an edit of steps
+	at        program.Place // of the number
+	number    float64
+	weak      bool // see [Row.Weak]
+	exact     bool // see [Row.Exact]
+	addend    bool // it is 0 in the place of a number, which an edit leaves out of a sum
+	// of is the same for hypotheses that differ in roundings alone: one name for all.
+	of string
+}
+
 // hypothesis is that the entries have a mistake. A mistake without a kind is an edit of steps.
 func (s *search) hypothesis(m Mistake) hypothesis {
-	h := hypothesis{of: m.Key(), make: func(e *Entry) *program.Edited { return s.apply(m, e) }, say: func(*Entry) Name { return s.name(m) }}
+	h := hypothesis{is: m, of: m.Key()}
 	d, edits := s.edit(m)
 	if edits && m.Kind == "" {
 		h.class, h.edit, h.weak = d.Class, &d, d.Class == program.Order && (d.Prim == program.Max || d.Prim == program.Add)
@@ -72,22 +88,40 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 			h.solved += n
 		}
 	}
-	if m.By.Kind == Others { // the words say which entries have it
-		_, other, _ := strings.Cut(m.By.Name, "=")
-		other, _, _ = strings.Cut(other, ",")
-		h.other = func(e *Entry) *program.Edited { return s.apply(inAll(m, other), e) }
-		if m.Of.Kind == Weight {
-			h.class = program.Leaf
-		}
+	if m.By.Kind == Others && m.Of.Kind == Weight {
+		h.class = program.Leaf
 	}
 	return h
+}
+
+// edited is the program of an entry as a hypothesis has it; nil where the hypothesis does not go with the entry.
+func (s *search) edited(h hypothesis, e *Entry) *program.Edited {
+	if h.statement != nil {
+		return h.statement.edit(e)
+	}
+	return s.apply(h.is, e)
+}
+
+// inOthers is a hypothesis for the entries of which it does not speak, where its words say which entries have it: they read what the first of these reads.
+func (h hypothesis) inOthers() (other hypothesis, ok bool) {
+	if h.is.By.Kind != Others {
+		return h, false
+	}
+	_, of, _ := strings.Cut(h.is.By.Name, "=")
+	of, _, _ = strings.Cut(of, ",")
+	h.is = inAll(h.is, of)
+	return h, true
 }
 
 // numberKinds are numbers of a formula, by what stands around them.
 var numberKinds = []TermKind{Epsilon, Floor, SoftCap, AFactor, ADivisor, SomeValue, AName}
 
-// name is a mistake in words, with the fields of the configuration that have its numbers.
-func (s *search) name(m Mistake) Name {
+// name is a hypothesis in words, with the fields of the configuration that have its numbers.
+func (s *search) name(h hypothesis) Name {
+	if h.statement != nil {
+		return h.statement.name()
+	}
+	m := h.is
 	if d, ok := s.edit(m); ok && m.Kind == "" {
 		spelled := s.words(s.first, d)
 		spelled.Edit, spelled.Tokens = m.Edit, m.Tokens

@@ -25,15 +25,17 @@ type statement struct {
 // state judges a statement. An element that is not left is the port's, too: some order of summation gives it.
 func (s *search) state(r statement) error {
 	return s.try(hypothesis{
-		class: program.InputOf, relation: r.Relation, solved: r.solved, exact: r.exact,
-		make: func(e *Entry) *program.Edited {
-			y, _ := e.Target()
-			if !slices.Contains(r.of, e) || len(y) != e.elements() {
-				return nil
-			}
-			return given(e, program.Value{Data: slices.Clone(y), Bound: make([]float64, len(y))})
-		},
+		class: program.InputOf, statement: &r, solved: r.solved, exact: r.exact,
 	})
+}
+
+// edit has the port's own tensor for the result of an entry that the statement is of.
+func (r *statement) edit(e *Entry) *program.Edited {
+	y, _ := e.Target()
+	if !slices.Contains(r.of, e) || len(y) != e.elements() {
+		return nil
+	}
+	return given(e, program.Value{Data: slices.Clone(y), Bound: make([]float64, len(y))})
 }
 
 // notFinite looks whether all that is left is NaN or infinite: memory that was not written, or a number that is too large for its type.

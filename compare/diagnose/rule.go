@@ -38,7 +38,7 @@ func (s *search) finding() (*Finding, error) {
 	s.doubt()
 	slices.SortStableFunc(s.found, func(a, b survivor) int { return cmp.Compare(a.place(), b.place()) })
 	best := s.found[0]
-	f.Name, f.Class, f.Shown = best.name(s.first), best.class.String(), best.shown
+	f.Name, f.Class, f.Shown = s.name(best.hypothesis), best.class.String(), best.shown
 	said := []Name{f.Name}
 	var less []float64
 	var others []string
@@ -47,7 +47,7 @@ func (s *search) finding() (*Finding, error) {
 			less = append(less, o.number)
 			continue
 		}
-		name := o.name(s.first)
+		name := s.name(o.hypothesis)
 		if o.of == "" || o.of != best.of {
 			if same, err := s.equal(best, o); err != nil {
 				return nil, err
@@ -116,8 +116,8 @@ func (s *search) equal(a, b survivor) (bool, error) {
 			return false, err
 		}
 		var x, y program.Value
-		if x, err = k.Eval(a.make(e)); err == nil {
-			y, err = k.Eval(b.make(e))
+		if x, err = k.Eval(s.edited(a.hypothesis, e)); err == nil {
+			y, err = k.Eval(s.edited(b.hypothesis, e))
 		}
 		if err != nil {
 			return false, err
@@ -136,7 +136,7 @@ func (s *search) equal(a, b survivor) (bool, error) {
 				continue
 			}
 			if exact[0] == nil {
-				if exact, err = e.unrounded(a.make(e), b.make(e)); err != nil {
+				if exact, err = e.unrounded(s.edited(a.hypothesis, e), s.edited(b.hypothesis, e)); err != nil {
 					return false, err
 				}
 			}

@@ -18,36 +18,6 @@ const (
 	shownRows     = 2
 )
 
-// hypothesis is one edit that may be the mistake.
-type hypothesis struct {
-	class  program.Class
-	solved int                            // numbers that were solved from the elements
-	make   func(e *Entry) *program.Edited // nil where it does not apply
-	say    func(e *Entry) Name            // in words, about an entry; nil for a relation
-	edit   *program.Edit                  // what it is as data, where it is
-	at     program.Place                  // of its number
-	number float64
-	weak   bool // it is said only where nothing else gives the same
-	addend bool // it is 0 in the place of a number, which an edit leaves out of a sum
-	// exact: every bit is that of a tensor, or 0. One row is enough then: no number was fitted to it.
-	exact bool
-	// other is the edit as an entry would have it of which the hypothesis does not speak: its words say which entries have it. It is nil
-	// where make is of every entry.
-	other func(e *Entry) *program.Edited
-	// of is what the hypothesis has in common with others that differ from it in roundings alone: one name for all.
-	of string
-	// relation is what is said instead of a mistake, see [statement].
-	relation Relation
-}
-
-// name is the hypothesis in words, about an entry.
-func (h hypothesis) name(e *Entry) Name {
-	if h.relation.Kind != "" {
-		return h.relation.name()
-	}
-	return h.say(e)
-}
-
 // survivor is a hypothesis that gives everything.
 type survivor struct {
 	hypothesis
@@ -142,7 +112,7 @@ func (s *search) try(h hypothesis) error {
 	}
 	programs, calls := make([]*program.Program, len(s.entries)), make([]program.Call, len(s.entries))
 	for k, e := range s.entries { // few tokens of all entries cost less than all tokens of one
-		d := h.make(e)
+		d := s.edited(h, e)
 		if d == nil {
 			return nil
 		}
@@ -205,7 +175,7 @@ func (e *Entry) exact() bool {
 // may reports whether a hypothesis gives an entry, few tokens of a large one, or nearly: orders of summation may give the rest.
 func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 	s.far = math.NaN()
-	d := h.make(e)
+	d := s.edited(h, e)
 	if d == nil {
 		return false, nil
 	}

@@ -20,10 +20,8 @@ func (s *search) where(h survivor) (in, rightIn string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	placed := h.other != nil
-	if placed {
-		h.make = h.other
-	}
+	other, placed := h.inOthers()
+	h.hypothesis = other
 	var without []*Entry
 	for _, e := range rest {
 		if shows, err := s.shows(h, e); err != nil {
@@ -76,7 +74,7 @@ func (s *search) shows(h survivor, e *Entry) (bool, error) {
 	if !slices.Equal(windowsOf(e), windowsOf(s.first)) { // a mask without a window is another operation
 		return false, nil
 	}
-	d := h.make(e)
+	d := s.edited(h.hypothesis, e)
 	if d == nil || s.err != nil {
 		return false, s.err
 	}
