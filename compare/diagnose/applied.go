@@ -25,7 +25,7 @@ func applied(s *search) iter.Seq[Mistake] {
 		other := &s.m.List.Entries[k]
 		role := Role(other.Name)
 		a, in := layerOf(other.Name)
-		if b, _ := layerOf(own); seen[role] || in && a != b && (s.m.List.Index(beside(other.Name, own)) >= 0 || len(other.Weights) > 0) || !s.insertable(other) {
+		if b, _ := layerOf(own); seen[role] || in && a != b && (s.m.List.Index(beside(other.Name, own)) >= 0 || len(other.Weights) > 0) || !insertable(s, other) {
 			continue
 		}
 		seen[role] = true
@@ -36,7 +36,7 @@ func applied(s *search) iter.Seq[Mistake] {
 		for _, at := range places {
 			m.Kind, m.By, m.Edit, m.Rounding = "operation.taken-first", s.value(s.first, t.Result(at)), placed(t.Of(at)), ""
 			all = append(all, m)
-			if m.By == tensorTerm(other.Inputs[0].Name) && !s.movesOnly() {
+			if m.By == tensorTerm(other.Inputs[0].Name) && !movesOnly(s) {
 				all = append(all, overwritten(other, m)...)
 			}
 			if m.Rounding = Unstored; s.first.Call.DType != hooks.F32 {
@@ -68,7 +68,7 @@ func again(s *search) iter.Seq[Mistake] {
 	own := &s.m.List.Entries[s.first.Node.Entry]
 	var all []Mistake
 	for _, at := range []int{result, unrounded} {
-		if s.insertable(own) {
+		if insertable(s, own) {
 			all = append(all, Mistake{Kind: "operation.twice", Place: Role(own.Name), Of: operationTerm(own), Source: own.Name, Edit: placed(program.Place{Arg: at})})
 		}
 	}
@@ -79,7 +79,7 @@ func again(s *search) iter.Seq[Mistake] {
 const maxPlaces = 4
 
 // insertable reports whether an operation takes a tensor to one of as many elements, without a matrix.
-func (s *search) insertable(e *order.Entry) bool {
+func insertable(s *search, e *order.Entry) bool {
 	if e.Op == nil || len(e.Inputs) == 0 || e.Inputs[0].Prev || slices.ContainsFunc(e.Inputs, func(r order.Ref) bool { return r.Prev }) {
 		return false
 	}
@@ -188,7 +188,7 @@ func (s *subject) take(ed *program.Editor, o operation, v program.Var) program.V
 	if !o.unstored {
 		y = ed.R(y)
 	}
-	y = s.byToken(ed, y, o.entry)
+	y = byToken(s, ed, y, o.entry)
 	if y, ok = ed.As(y, x.Shape()); !ok {
 		return ed.Fail("shapes")
 	}
@@ -199,7 +199,7 @@ func (s *subject) take(ed *program.Editor, o operation, v program.Var) program.V
 }
 
 // byToken has the tokens of a result of an operation where its input has them.
-func (s *subject) byToken(ed *program.Editor, y program.Var, e *order.Entry) program.Var {
+func byToken(s *subject, ed *program.Editor, y program.Var, e *order.Entry) program.Var {
 	in := s.m.List.Entries[s.m.List.Index(e.Inputs[0].Name)].Axes
 	if e.Inputs[0].Index != nil && in != "" {
 		in = in[1:]
@@ -222,7 +222,7 @@ func (s *subject) byToken(ed *program.Editor, y program.Var, e *order.Entry) pro
 func partly(s *search) iter.Seq[Mistake] {
 	entry := &s.m.List.Entries[s.first.Node.Entry]
 	var all []Mistake
-	if !s.insertable(entry) || len(entry.Weights) > 0 || len(s.first.Inputs) != len(entry.Inputs) {
+	if !insertable(s, entry) || len(entry.Weights) > 0 || len(s.first.Inputs) != len(entry.Inputs) {
 		return slices.Values(all)
 	}
 	width := s.first.Program.Out.Last()

@@ -238,7 +238,7 @@ func appliedToCached(s *search) iter.Seq[Mistake] {
 		other := &s.m.List.Entries[k]
 		kind := Role(other.Name)
 		a, in := layerOf(other.Name)
-		if b, _ := layerOf(own); seen[kind] || in && a != b || !s.insertable(other) {
+		if b, _ := layerOf(own); seen[kind] || in && a != b || !insertable(s, other) {
 			continue
 		}
 		seen[kind] = true

@@ -95,10 +95,10 @@ func (o OtherValues) String() string {
 func GoesOn(times int) string { return fmt.Sprintf("--search-work %dx goes on", moreWork*times) }
 
 // layerWords are the layers of entries with their ranges, and the names of those that are in none: "layers 0, 3 to 25".
-func (s *search) layerWords(entries []*Entry) string {
+func layerWords(s *search, entries []*Entry) string {
 	var names, ranges []string
 	var numbers []int
-	for _, l := range s.layersOf(entries) {
+	for _, l := range layersOf(s, entries) {
 		if n, err := strconv.Atoi(strings.TrimPrefix(l, "layers.")); err == nil {
 			numbers = append(numbers, n)
 		} else {

@@ -19,8 +19,8 @@ func (f *Finding) Quantised() bool {
 	return f != nil && f.Page == QuantisedPage && (f.Likely != "" || f.Mistake.Coding != Coding{})
 }
 
-// page is where a name is explained; empty where it is not one of the usual mistakes.
-func (s *search) page(n Name) string {
+// pageOf is where a name is explained; empty where it is not one of the usual mistakes.
+func pageOf(s *search, n Name) string {
 	role := Role(s.m.List.Entries[s.first.Node.Entry].Name)
 	if n.Relation.Kind != "" {
 		return n.Relation.Page(role)

@@ -81,7 +81,7 @@ func ofNarrowOperands(s *subject, e *Entry, m Mistake) *program.Edited {
 	}) {
 		return nil
 	}
-	return s.stores(e, edited, w)
+	return stores(s, e, edited, w)
 }
 
 // leavesOf has inputs and weights with other numbers.

@@ -56,20 +56,20 @@ type observed struct {
 }
 
 // describe describes the entries of a search that has found no name. It is nil where nothing simple holds.
-func (s *search) describe() (*Description, error) {
-	results, err := s.results()
+func describe(s *search) (*Description, error) {
+	results, err := results(s)
 	if err != nil || len(results) == 0 {
 		return nil, err
 	}
 	if d := zeroedResults(results); d != nil {
 		return d, nil
 	}
-	if d := s.onGrid(results, theResult); d != nil {
+	if d := onGrid(s, results, theResult); d != nil {
 		return d, nil
 	}
-	best := s.byAxes(results, theResult)
-	for _, inner := range s.required(results) {
-		d := s.byAxes(inner.all, inner.of)
+	best := byAxes(s, results, theResult)
+	for _, inner := range requiredValues(s, results) {
+		d := byAxes(s, inner.all, inner.of)
 		if s.err != nil {
 			return nil, s.err
 		}
@@ -80,11 +80,11 @@ func (s *search) describe() (*Description, error) {
 	if best != nil {
 		return best, nil
 	}
-	return s.operand(results)
+	return describeOperand(s, results)
 }
 
 // results are the results of the entries, the small ones first, up to [mostDescribed] elements.
-func (s *search) results() (all []observed, err error) {
+func results(s *search) (all []observed, err error) {
 	n := 0
 	for _, e := range s.entries {
 		e = e.Small()
@@ -147,7 +147,7 @@ type axis struct {
 }
 
 // axesIn are the axes of some values with more than one index, and that of the layers of their entries. Tokens are told apart over passes, too.
-func (s *search) axesIn(all []observed) []axis {
+func axesIn(s *search, all []observed) []axis {
 	var axes []axis
 	first := &all[0]
 	for k := range first.axes {
@@ -157,11 +157,11 @@ func (s *search) axesIn(all []observed) []axis {
 			if o.axes != first.axes {
 				return nil
 			}
-			most = max(most, s.firstIndex(o, letter)+o.shape[k])
+			most = max(most, firstIndex(s, o, letter)+o.shape[k])
 		}
 		if most > 1 {
 			axes = append(axes, axis{strings.TrimSuffix(axisWords(letter), "s"), func(o *observed, i int) int {
-				return s.firstIndex(o, letter) + i/product(o.shape[k+1:])%o.shape[k]
+				return firstIndex(s, o, letter) + i/product(o.shape[k+1:])%o.shape[k]
 			}, most})
 		}
 	}
@@ -178,7 +178,7 @@ func (s *search) axesIn(all []observed) []axis {
 }
 
 // firstIndex is what the indexes of an axis begin with in a pass: those of tokens with the position of the first.
-func (s *search) firstIndex(o *observed, letter byte) int {
+func firstIndex(s *search, o *observed, letter byte) int {
 	if letter != order.AxisToken {
 		return 0
 	}
@@ -186,8 +186,8 @@ func (s *search) firstIndex(o *observed, letter byte) int {
 }
 
 // byAxes describes values by a factor or a term that differs along no axis, along one or along two: by as few numbers as explain them. It is nil where none do.
-func (s *search) byAxes(all []observed, of Term) *Description {
-	axes := s.axesIn(all)
+func byAxes(s *search, all []observed, of Term) *Description {
+	axes := axesIn(s, all)
 	sets := [][]int{nil}
 	for a := range axes {
 		sets = append(sets, []int{a})
@@ -202,15 +202,15 @@ func (s *search) byAxes(all []observed, of Term) *Description {
 		for _, f := range []fit{{kind: "described.factor", right: 1}, {kind: "described.addend", right: 0}} {
 			f.of(all, axes, set)
 			if n := len(f.groups); f.explains() && (best == nil || n < best.Numbers) {
-				best = s.said(&f, axes, set, of)
+				best = descriptionOf(s, &f, axes, set, of)
 			}
 		}
 	}
 	return best
 }
 
-// said is the description of numbers that were fitted along some axes.
-func (s *search) said(f *fit, axes []axis, set []int, of Term) *Description {
+// descriptionOf is the description of numbers that were fitted along some axes.
+func descriptionOf(s *search, f *fit, axes []axis, set []int, of Term) *Description {
 	d := &Description{Kind: f.kind, Of: of, Explained: f.explained, Elements: f.elements, Numbers: len(f.groups)}
 	var by, same []string
 	for a, x := range axes {
@@ -229,7 +229,7 @@ func (s *search) said(f *fit, axes []axis, set []int, of Term) *Description {
 	if len(set) > 0 {
 		d.Kind += "s"
 		if len(set) == 1 && axes[set[0]].size == len(f.groups) {
-			d.Like = s.weightLike(f)
+			d.Like = weightLike(s, f)
 		}
 		return d
 	}
@@ -241,7 +241,7 @@ func (s *search) said(f *fit, axes []axis, set []int, of Term) *Description {
 }
 
 // weightLike is a vector of the layer of the first entry, or of none, that has the numbers of a fit, or one more than they, or their reciprocals.
-func (s *search) weightLike(f *fit) Term {
+func weightLike(s *search, f *fit) Term {
 	keys := f.keys()
 	own := s.m.List.Entries[s.first.Node.Entry].Name
 	seen := map[string]bool{}

@@ -14,8 +14,8 @@ const (
 
 // onGrid describes values that are whole multiples of a step, as numbers that were kept in few bits: of one step, or of one for each index of an axis. It is nil where
 // the right values lie on the same grid.
-func (s *search) onGrid(all []observed, of Term) *Description {
-	axes := s.axesIn(all)
+func onGrid(s *search, all []observed, of Term) *Description {
+	axes := axesIn(s, all)
 	for _, set := range append([][]int{nil}, single(len(axes))...) {
 		groups := map[int]*grid{}
 		total := 0

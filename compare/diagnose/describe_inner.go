@@ -16,14 +16,14 @@ type inner struct {
 // mostInverted is how many steps are inverted one behind the other.
 const mostInverted = 8
 
-// required are the values within the operation that could be other ones for the entries to be the trace's tensors: from the result backwards, each step is inverted whose
+// requiredValues are the values within the operation that could be other ones for the entries to be the trace's tensors: from the result backwards, each step is inverted whose
 // other operand is known. A value of several copies of a step, or that some elements alone are read of, is none.
-func (s *search) required(results []observed) []inner {
+func requiredValues(s *search, results []observed) []inner {
 	var all []inner
-	for _, path := range s.inverted() {
+	for _, path := range inversions(s) {
 		next := inner{}
 		for n := range results {
-			o, ok := s.along(&results[n], path)
+			o, ok := backAlong(s, &results[n], path)
 			if !ok {
 				next.all = nil
 				break
@@ -42,8 +42,8 @@ func (s *search) required(results []observed) []inner {
 	return all
 }
 
-// inverted are the ways from the result to operands, each a list of steps with the operand that is asked for.
-func (s *search) inverted() (all [][]program.Place) {
+// inversions are the ways from the result to operands, each a list of steps with the operand that is asked for.
+func inversions(s *search) (all [][]program.Place) {
 	t := s.first.signed(s.m)
 	ways := [][]program.Place{nil}
 	for len(ways) > 0 {
@@ -78,8 +78,8 @@ func invertible(p program.Prim) bool {
 	return false
 }
 
-// along is what a value would have to be in an entry, by the steps between it and the result.
-func (s *search) along(o *observed, path []program.Place) (observed, bool) {
+// backAlong is what a value would have to be in an entry, by the steps between it and the result.
+func backAlong(s *search, o *observed, path []program.Place) (observed, bool) {
 	t := o.e.signed(s.m)
 	if o.e.Few != nil {
 		return observed{}, false

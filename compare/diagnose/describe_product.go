@@ -15,9 +15,9 @@ const (
 	mostAlike    = 0.75 // of the elements that the right operand may give within the same error: where it gives more, any operand near it does as well
 )
 
-// operand describes entries that are products with a matrix which has more rows than columns: by the operand with which the product would be the trace's tensor, or by that
+// describeOperand describes entries that are products with a matrix which has more rows than columns: by the operand with which the product would be the trace's tensor, or by that
 // there is none, which leaves the matrix and the result to be wrong. It is nil for other entries.
-func (s *search) operand(results []observed) (*Description, error) {
+func describeOperand(s *search, results []observed) (*Description, error) {
 	t := s.first.signed(s.m)
 	end := &t.Steps[t.Source(t.Out)]
 	if end.Prim != program.Affine || t.Steps[t.Source(end.Args[1])].Prim != program.Matrix || results[0].e.Few != nil {
@@ -27,7 +27,7 @@ func (s *search) operand(results []observed) (*Description, error) {
 	whole := Description{Kind: "described.operand", Of: of}
 	var all []observed
 	for n := range results {
-		o, d, err := s.operandOf(&results[n])
+		o, d, err := operandOf(s, &results[n])
 		if o == nil || err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func (s *search) operand(results []observed) (*Description, error) {
 	case share < leastShare:
 		return nil, nil
 	}
-	if d := s.byAxes(all, of); d != nil {
+	if d := byAxes(s, all, of); d != nil {
 		return d, s.err
 	}
 	return &whole, s.err
@@ -50,7 +50,7 @@ func (s *search) operand(results []observed) (*Description, error) {
 
 // operandOf solves the operand of an entry, token by token, by least squares. The description counts the elements that the operand gives. The operand is nil where the matrix does not
 // tell it.
-func (s *search) operandOf(o *observed) (*observed, *Description, error) {
+func operandOf(s *search, o *observed) (*observed, *Description, error) {
 	e := o.e
 	end := &e.Program.Steps[e.Program.Source(e.Program.Out)]
 	if end.Prim != program.Affine {

@@ -173,7 +173,7 @@ func (s *subject) fields(v float64, what TermKind) []Field {
 }
 
 // fieldsOf are the fields of the configuration that have a number, or the function of a field that is the number.
-func (s *subject) fieldsOf(right float64, what TermKind) []Field {
+func fieldsOf(s *subject, right float64, what TermKind) []Field {
 	if all := s.fields(right, what); len(all) > 0 {
 		return all
 	}

@@ -13,13 +13,13 @@ func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	}
 	s := newSearch(ctx, m, entries)
 	f, err := s.find([]stage{
-		notFinite, (*search).fewTokens, (*search).steps, tried(exchanged, changedWeights, weightsElsewhere, packedMatrices, cutMatrices, otherRows, damaged, inputs, lastSlots), tried(orders), tried(otherChannels), tried(rowsElsewhere), tried(shiftedSteps), tried(activationVariants), tried(clippings),
+		notFinite, fewTokens, (*search).steps, tried(exchanged, changedWeights, weightsElsewhere, packedMatrices, cutMatrices, otherRows, damaged, inputs, lastSlots), tried(orders), tried(otherChannels), tried(rowsElsewhere), tried(shiftedSteps), tried(activationVariants), tried(clippings),
 		zeroRows, tried(dropout), movedRows, tried(multipliedVectors), tried(logarithms), tried(penalised), tried(addedVectors), tried(asOtherLayers), tried(inFewerBits, narrowOperands), tried(cachedBits),
 		tried(narrowSteps), tried(appliedToCached), tried(partly), withSolved(solved), relatedRows, tried(byRow), tried(chained), tried(apartInputs), tried(narrowParts), tried(addends), tried(operands),
 		tried(applied), tried(inPart),
 	})
 	if err == nil && !f.Explains() {
-		f.Description, err = s.describe()
+		f.Description, err = describe(s)
 	}
 	return f, err
 }
@@ -33,7 +33,7 @@ func FindSteps(ctx context.Context, m *Model, entries []*Entry) (*Finding, error
 // activation of another family, a number that is 0 or off by powers of ten, a vector of weights that was not loaded. A find makes an entry a BUG which some
 // choice of roundings could give, so no other edit is tried.
 func FindNumber(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).few})
+	return find(ctx, m, entries, []stage{cautiousSteps})
 }
 
 // FindMask is [Find] with one kind of edit: masks with another window, with blocks or a prefix, or with a key that is masked.
@@ -43,7 +43,7 @@ func FindMask(ctx context.Context, m *Model, entries []*Entry) (*Finding, error)
 
 // fewTokens looks at masks before all other edits, if the entries are large and the remaining elements lie in less than half of the tokens. A mistake in
 // any other step shows in all tokens.
-func (s *search) fewTokens() error {
+func fewTokens(s *search) error {
 	for _, e := range s.entries {
 		at := s.tokenAxis(e)
 		if e.Few == nil || at < 0 {
@@ -56,8 +56,8 @@ func (s *search) fewTokens() error {
 	return s.from(windows, sights)
 }
 
-// few looks at the edits of [FindNumber].
-func (s *search) few() error {
+// cautiousSteps looks at the edits of [FindNumber].
+func cautiousSteps(s *search) error {
 	s.cautious = true
 	return s.from(counts, otherActivations, otherNumbers, unloaded)
 }

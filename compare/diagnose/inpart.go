@@ -22,7 +22,7 @@ func inPart(s *search) iter.Seq[Mistake] {
 				return
 			}
 		}
-		tokens := s.someTokens()
+		tokens := someTokens(s)
 		for _, all := range []generator{structure, productsLast, again, otherNumbers} {
 			for m := range all(s) {
 				if m.Tokens = tokens; !yield(m) {
@@ -84,7 +84,7 @@ func (x *subject) inTokens(e *Entry, d *program.Edited) *program.Edited {
 
 // someTokens are the tokens with unexplained elements. If all of them have larger ids than every other token, as behind the end of a table that is shorter than the
 // vocabulary, the smallest of the ids is known too.
-func (s *search) someTokens() Tokens {
+func someTokens(s *search) Tokens {
 	var left, right []float64
 	for _, e := range s.entries {
 		n := order.Node{Entry: s.m.List.Index(order.InputIDs), Pass: e.Node.Pass}

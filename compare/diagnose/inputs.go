@@ -105,7 +105,7 @@ func streams(s *search, elements int) []source {
 	for _, name := range s.captured("") {
 		at := s.m.List.Index(name)
 		shape := s.m.List.Entries[at].Size(s.m.Passes[s.first.Node.Pass], s.m.List.Config.SlidingWindow)
-		if len(shape) > 2 && s.stacked(at) && product(shape[1:]) == elements {
+		if len(shape) > 2 && stacked(s.subject, at) && product(shape[1:]) == elements {
 			for item := range shape[0] {
 				all = append(all, source{name: name, item: &item})
 			}
@@ -115,7 +115,7 @@ func streams(s *search, elements int) []source {
 }
 
 // stacked reports whether the first axis of an entry counts streams.
-func (s *subject) stacked(entry int) bool {
+func stacked(s *subject, entry int) bool {
 	axes := s.m.List.Entries[entry].Axes
 	return axes != "" && axes[0] == order.AxisStream
 }

@@ -79,7 +79,7 @@ func ownStreams(s *search, step int) (all []Mistake) {
 	for k := range s.m.List.Entries {
 		other := &s.m.List.Entries[k]
 		shape := other.Size(s.m.Passes[s.first.Node.Pass], s.m.List.Config.SlidingWindow)
-		if seen[Role(other.Name)] || !s.stacked(k) || len(shape) < 3 || product(shape[1:]) != product(t.Steps[step].Shape) {
+		if seen[Role(other.Name)] || !stacked(s.subject, k) || len(shape) < 3 || product(shape[1:]) != product(t.Steps[step].Shape) {
 			continue
 		}
 		seen[Role(other.Name)] = true

@@ -5,7 +5,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// placeTerm is the term of a place of [search.places]: the value of a step, or the result.
+// placeTerm is the term of a place of [places]: the value of a step, or the result.
 func (s *search) placeTerm(t *program.Parts, step int) Term {
 	if step < 0 {
 		return theResult
@@ -14,7 +14,7 @@ func (s *search) placeTerm(t *program.Parts, step int) Term {
 }
 
 // insertions are a factor, a term and a soft cap at a place. Engines round them in the ways of their kinds, see inserted numbers below.
-func (s *search) insertions(t *program.Parts, step int) []family {
+func insertions(s *search, t *program.Parts, step int) []family {
 	roundings := func(all ...Rounding) []Rounding {
 		if s.first.Call.DType == hooks.F32 {
 			return nil

@@ -39,7 +39,7 @@ var knowing = []string{
 	"compare/diagnose/catalogue_numbers.go numberRows: \"scores\"",
 	"compare/diagnose/catalogue_rotary.go var: \"scores\"",
 	"compare/diagnose/cached.go var: \"cache\"",
-	"compare/diagnose/words.go leftOut: .Form",
+	"compare/diagnose/words.go leftOutMistake: .Form",
 	"compare/diagnose/words.go site: .Form",
 	"compare/diagnose/catalogue_names.go var: \"rope\", \"scores\", \"tanh\"",
 	"compare/diagnose/catalogue_reads.go isMask: \"mask\"",
@@ -49,7 +49,7 @@ var knowing = []string{
 	"compare/diagnose/applied.go partOf: .Kind()",
 	"compare/diagnose/mistake.go operationTerm: .Kind()",
 	// What rows were handed on past, in words.
-	"compare/diagnose/relations.go since: .Kind()",
+	"compare/diagnose/relations.go operationsSince: .Kind()",
 	// Inputs of the model, where masks and rotary tables are opened.
 	"compare/certify/opened.go given: op.Given",
 	"compare/diagnose/solve.go places: op.Given",

@@ -68,8 +68,8 @@ func (s *subject) weightOf(name string) (order.Weight, bool) {
 	return order.Weight{}, false
 }
 
-// listed is a weight with its shape in the order, which is larger where a search looks at some rows of it.
-func (s *subject) listed(w order.Weight) order.Weight {
+// listedWeight is a weight with its shape in the order, which is larger where a search looks at some rows of it.
+func listedWeight(s *subject, w order.Weight) order.Weight {
 	if all, ok := s.weightOf(w.Name); ok {
 		return all
 	}
@@ -97,7 +97,7 @@ func shaped(s *subject, w order.Weight, shape []int) []string {
 }
 
 // sameRole lists the weights of the role of one, itself too.
-func (s *subject) sameRole(name string) []string {
+func sameRole(s *subject, name string) []string {
 	var all []string
 	for _, o := range s.m.List.Weights() {
 		if Role(o.Name) == Role(name) {

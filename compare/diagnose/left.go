@@ -40,10 +40,10 @@ func (d *distant) take(h hypothesis, far float64) {
 
 // sayNearest adds the nearest hypothesis to a finding without a name. A hypothesis that gives some entries, or nearly, comes first. Without one the hypothesis with
 // the smallest error in the first entry is taken, if its error is much smaller than the error of the right operation. The error is that of an evaluation.
-func (s *search) sayNearest(f *Finding) (err error) {
+func sayNearest(s *search, f *Finding) (err error) {
 	if s.nearest.entries > 0 {
 		f.Nearest = s.name(s.nearest.hypothesis).Text()
-		f.Left, err = s.left(s.nearest.hypothesis)
+		f.Left, err = leftOf(s, s.nearest.hypothesis)
 		return outside(err)
 	}
 	if !s.closer.any {
@@ -53,7 +53,7 @@ func (s *search) sayNearest(f *Finding) (err error) {
 	if err != nil || !(s.closer.far <= mostLeft*right) || !(size > 0) {
 		return outside(err)
 	}
-	left, err := s.left(s.closer.hypothesis)
+	left, err := leftOf(s, s.closer.hypothesis)
 	if left == nil || err != nil {
 		return outside(err)
 	}
@@ -62,8 +62,8 @@ func (s *search) sayNearest(f *Finding) (err error) {
 	return nil
 }
 
-// left counts what a hypothesis leaves.
-func (s *search) left(h hypothesis) (*Left, error) {
+// leftOf counts what a hypothesis leaves.
+func leftOf(s *search, h hypothesis) (*Left, error) {
 	l := &Left{Of: len(s.entries)}
 	for _, e := range s.entries {
 		e = e.Small()

@@ -70,13 +70,13 @@ var maskRules = map[Kind]func(v view) bool{
 func ownBlock(v view) bool { return v.k <= v.q && v.k >= v.start(v.N) }
 
 // viewOf is what all views of a mask of an entry have.
-func (s *subject) viewOf(e *Entry, mask *program.Step) view {
+func viewOf(s *subject, e *Entry, mask *program.Step) view {
 	pass := s.m.Passes[e.Node.Pass]
 	return view{window: mask.Value, first: float64(pass.Past), last: float64(pass.Past + pass.Tokens - 1), prompt: float64(s.m.Passes[0].Tokens)}
 }
 
-// pattern is what queries see by a rule in the masks of all entries; empty where they are large.
-func (s *search) pattern(sees func(v view) bool, m Mistake) string {
+// patternOf is what queries see by a rule in the masks of all entries; empty where they are large.
+func patternOf(s *search, sees func(v view) bool, m Mistake) string {
 	var key []byte
 	for _, e := range s.entries {
 		for _, i := range masksOf(e) {
@@ -84,7 +84,7 @@ func (s *search) pattern(sees func(v view) bool, m Mistake) string {
 			if len(st.Shape) < 2 || len(key)+product(st.Shape) > mostPattern {
 				return ""
 			}
-			v, keys := s.viewOf(e, st), st.Shape[len(st.Shape)-1]
+			v, keys := viewOf(s.subject, e, st), st.Shape[len(st.Shape)-1]
 			v.Mistake = m
 			for row := range st.Shape[len(st.Shape)-2] {
 				for column := range keys {

@@ -13,13 +13,13 @@ import (
 func maskedScores(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for i := range s.first.Program.Steps {
-			mask, ok := s.maskOf(s.first, i)
+			mask, ok := maskOf(s.subject, s.first, i)
 			if !ok {
 				continue
 			}
-			caps := s.caps()
+			caps := leastScores(s.subject)
 			values := append([]float64{0}, caps...)
-			if c, ok := s.common(i, mask); ok && !slices.Contains(values, c) {
+			if c, ok := commonScore(s, i, mask); ok && !slices.Contains(values, c) {
 				values = append(values, c)
 			}
 			for _, c := range append(values, -1, -10, -100, -1e4, -1e9) {
@@ -39,8 +39,8 @@ func maskedScores(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// caps are the least scores that the soft caps of the configuration leave.
-func (s *subject) caps() (all []float64) {
+// leastScores are the least scores that the soft caps of the configuration leave.
+func leastScores(s *subject) (all []float64) {
 	for _, f := range s.numbers {
 		if f.plain && strings.Contains(f.field, fieldWords[SoftCap]) {
 			all = append(all, -f.value)
@@ -49,8 +49,8 @@ func (s *subject) caps() (all []float64) {
 	return all
 }
 
-// common is the one number that the trace has in all masked elements, where the sum with the mask is the result.
-func (s *search) common(step int, mask []float64) (c float64, ok bool) {
+// commonScore is the one number that the trace has in all masked elements, where the sum with the mask is the result.
+func commonScore(s *search, step int, mask []float64) (c float64, ok bool) {
 	p := s.first.Program
 	y, _ := s.first.Target()
 	if step != p.Source(p.Out) || len(mask) != len(y) {
@@ -69,7 +69,7 @@ func (s *search) common(step int, mask []float64) (c float64, ok bool) {
 }
 
 // maskOf is the mask that a sum adds, as the sum sees it.
-func (s *subject) maskOf(e *Entry, step int) ([]float64, bool) {
+func maskOf(s *subject, e *Entry, step int) ([]float64, bool) {
 	st := &e.Program.Steps[step]
 	if st.Prim != program.Add || len(st.Args) != 2 {
 		return nil, false
@@ -90,7 +90,7 @@ func filled(s *subject, e *Entry, by Mistake) *program.Edited {
 	ed, some := e.Program.Edit(), false
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
-		mask, ok := s.maskOf(e, i)
+		mask, ok := maskOf(s, e, i)
 		if !ok {
 			continue
 		}
@@ -157,7 +157,7 @@ func maskedLast(s *subject, e *Entry, m Mistake) *program.Edited {
 		var from program.Var
 		if m.Source == "" {
 			sum := p.Source(x)
-			mask, ok := s.maskOf(e, sum)
+			mask, ok := maskOf(s, e, sum)
 			if !ok {
 				return nil
 			}

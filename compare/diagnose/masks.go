@@ -182,9 +182,9 @@ func sightsOfBoth(most int, more func(kind Kind, n int) bool) bool {
 // sightsApart yields masks with other edges, those once that are one in the passes of the entries, and none that is the right one there.
 func sightsApart(s *search, window float64, most int, yield func(Mistake) bool) {
 	right := func(v view) bool { return v.k >= v.low(v.q) && v.k <= v.q }
-	seen := map[string]bool{s.pattern(right, Mistake{}): true}
+	seen := map[string]bool{patternOf(s, right, Mistake{}): true}
 	for m := range edges(window, most) {
-		key := s.pattern(maskRules[m.Kind], m)
+		key := patternOf(s, maskRules[m.Kind], m)
 		if key != "" && seen[key] {
 			continue
 		}
@@ -273,7 +273,7 @@ func (s *subject) masking(e *Entry, sees func(v view) bool) *program.Edited {
 		if !ok {
 			return nil
 		}
-		v := s.viewOf(e, st)
+		v := viewOf(s, e, st)
 		keys := st.Shape[len(st.Shape)-1]
 		positions := make([]float64, len(own)/keys)
 		for q := range positions { // those of a constant are those of the pass

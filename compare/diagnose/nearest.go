@@ -29,7 +29,7 @@ func FindStepsIn(ctx context.Context, m *Model, entries []*Entry, others iter.Se
 			break
 		}
 		again := newSearch(ctx, m, entries)
-		more, err := again.find([]stage{func(again *search) error { return again.each(s.close.all) }})
+		more, err := again.find([]stage{func(again *search) error { return tryEach(again, s.close.all) }})
 		if more.Explains() || err != nil {
 			return more, err
 		}
@@ -62,8 +62,8 @@ func (c *closest) add(h hypothesis, far float64) {
 	}
 }
 
-// each tries some hypotheses.
-func (s *search) each(all []hypothesis) error {
+// tryEach tries some hypotheses.
+func tryEach(s *search, all []hypothesis) error {
 	for _, h := range all {
 		if err := s.try(h); err != nil {
 			return err

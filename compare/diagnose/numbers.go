@@ -17,8 +17,8 @@ var usualCaps = []float64{50, 30, 20, 15}
 // powers are those of ten by which a constant may be off.
 const powers = 6
 
-// others are the numbers that one may be in place of: of the program and the configuration, and functions of itself.
-func (s *search) others(t *program.Parts, old float64, what TermKind) []number {
+// othersFor are the numbers that one may be in place of: of the program and the configuration, and functions of itself.
+func othersFor(s *search, t *program.Parts, old float64, what TermKind) []number {
 	var all []number
 	add := func(n number) {
 		same := func(o number) bool { return same(o.value, n.value) }
@@ -87,7 +87,7 @@ func otherNumbers(s *search) iter.Seq[Mistake] {
 		numbers := t.Numbers()
 		var others [][]number
 		for _, i := range numbers {
-			others = append(others, s.others(t, t.Steps[i].Value, s.numberWords(t.Program, i).Kind))
+			others = append(others, othersFor(s, t, t.Steps[i].Value, s.numberWords(t.Program, i).Kind))
 		}
 		for more, rank := true, 0; more; rank++ {
 			more = false
@@ -97,7 +97,7 @@ func otherNumbers(s *search) iter.Seq[Mistake] {
 				}
 				more = true
 				for _, at := range equalNumbers(t, numbers, i) {
-					if !s.numberAt(t, i, at, others[k][rank], yield) {
+					if !numberAt(s, t, i, at, others[k][rank], yield) {
 						return
 					}
 				}
@@ -124,12 +124,12 @@ func equalNumbers(t *program.Parts, numbers []int, i int) [][]program.Place {
 }
 
 // numberAt yields a number in place of that of a step: where the step's is a tensor of the model's dtype, rounded, and where that gives nothing not rounded.
-func (s *search) numberAt(t *program.Parts, i int, at []program.Place, n number, yield func(Mistake) bool) bool {
+func numberAt(s *search, t *program.Parts, i int, at []program.Place, n number, yield func(Mistake) bool) bool {
 	st, dtype := &t.Steps[i], s.first.Call.DType
 	if s.near(st.Value, n.value) || s.cautious && (st.Round == program.Model || !powerOfTen(n.value/st.Value)) {
 		return true
 	}
-	m, before := s.constant(s.first, i, n, at...), len(s.found)
+	m, before := otherConstant(s.subject, s.first, i, n, at...), len(s.found)
 	if !yield(m) {
 		return false
 	}

@@ -42,7 +42,7 @@ func penalised(s *search) iter.Seq[Mistake] {
 		}
 		var right, port []float64
 		for _, e := range s.entries {
-			read := s.idsOf(e, true)
+			read := idsOf(s.subject, e, true)
 			own, ok := s.asStored(e)
 			y, _ := e.Target()
 			for _, i := range e.Left {
@@ -77,7 +77,7 @@ func penalised(s *search) iter.Seq[Mistake] {
 }
 
 // idsOf are the ids of an entry's pass, and of those before.
-func (s *subject) idsOf(e *Entry, before bool) []int {
+func idsOf(s *subject, e *Entry, before bool) []int {
 	var all []int
 	for pass := range e.Node.Pass + 1 {
 		n := order.Node{Entry: s.m.List.Index(order.InputIDs), Pass: pass}
@@ -101,7 +101,7 @@ func penalty(s *subject, e *Entry, m Mistake) *program.Edited {
 	if !ok {
 		return nil
 	}
-	read, width, to := s.idsOf(e, m.Source == ""), e.Program.Out.Last(), penalties[m.Kind].to
+	read, width, to := idsOf(s, e, m.Source == ""), e.Program.Out.Last(), penalties[m.Kind].to
 	for i, x := range v.Data {
 		if slices.Contains(read, i%width) {
 			low, high := to(x-v.Bound[i], m.X.Value), to(x+v.Bound[i], m.X.Value)

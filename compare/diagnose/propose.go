@@ -123,7 +123,7 @@ func (s *search) name(h hypothesis) Name {
 	}
 	m := h.is
 	if d, ok := s.edit(m); ok && m.Kind == "" {
-		spelled := s.words(s.first, d)
+		spelled := editMistake(s, s.first, d)
 		spelled.Edit, spelled.Tokens = m.Edit, m.Tokens
 		m = spelled
 	}
@@ -137,7 +137,7 @@ func (s *search) name(h hypothesis) Name {
 	case row.Field == AName:
 		n.Fields = slices.DeleteFunc(s.having(m.Right.Value), func(f Field) bool { return field(f.Name) != m.Of.Name })
 	case row.Field == OfItself:
-		n.Fields = s.fieldsOf(m.Right.Value, m.Of.Kind)
+		n.Fields = fieldsOf(s.subject, m.Right.Value, m.Of.Kind)
 	default:
 		n.Fields = s.fields(m.Right.Value, row.Field)
 	}

@@ -80,9 +80,9 @@ func relatedRows(s *search) error {
 		return nil
 	}
 	looked := 0
-	for _, from := range s.relatives() {
+	for _, from := range relatives(s) {
 		before := len(s.found)
-		if err := s.relate(from, rows, &looked); err != nil || looked > mostLooked || len(s.found) > before { // the same rows may stand elsewhere, too
+		if err := relate(s, from, rows, &looked); err != nil || looked > mostLooked || len(s.found) > before { // the same rows may stand elsewhere, too
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func relatedRows(s *search) error {
 
 // movedRows looks for rows of captured tensors where nothing is computed: then no number is solved before that is one of a formula.
 func movedRows(s *search) error {
-	if !s.movesOnly() {
+	if !movesOnly(s) {
 		return nil
 	}
 	return relatedRows(s)
@@ -108,11 +108,11 @@ func zeroRows(s *search) error {
 		rows[e] = leftRows(e)
 	}
 	looked := 0
-	return s.relate(relative{role: zeroRole}, rows, &looked)
+	return relate(s, relative{role: zeroRole}, rows, &looked)
 }
 
 // relate tries whether the rows that are left are rows of a role.
-func (s *search) relate(from relative, rows map[*Entry][]int, looked *int) error {
+func relate(s *search, from relative, rows map[*Entry][]int, looked *int) error {
 	r := statement{of: s.entries, exact: from.role == zeroRole}
 	for _, e := range s.entries {
 		if all := rowsAre(s.subject, e, rows[e], from, looked); !all || s.err != nil || *looked > mostLooked {
@@ -120,7 +120,7 @@ func (s *search) relate(from relative, rows map[*Entry][]int, looked *int) error
 		}
 		r.solved += len(rows[e])
 	}
-	r.Relation = s.relation(from, rows)
+	r.Relation = relationOf(s, from, rows)
 	return s.state(r)
 }
 
@@ -135,7 +135,7 @@ type relative struct {
 }
 
 // relatives are the roles in which rows are looked for: the entry itself first, then its inputs, its role, and all others.
-func (s *search) relatives() []relative {
+func relatives(s *search) []relative {
 	own := Role(s.m.List.Entries[s.first.Node.Entry].Name)
 	all := []relative{{role: own, own: true}, {role: zeroRole}}
 	add := func(role string, pass int) {
@@ -239,9 +239,9 @@ func begins(row []float64) uint64 {
 	return math.Float64bits(row[0])*31 ^ math.Float64bits(row[len(row)-1])
 }
 
-// since are the kinds of the operations that a role goes through until the entry has it, the entry's own last: rows of it were handed on
+// operationsSince are the kinds of the operations that a role goes through until the entry has it, the entry's own last: rows of it were handed on
 // past these. It is nil where the entry is not computed from it.
-func (s *search) since(role string) []string {
+func operationsSince(s *search, role string) []string {
 	type way struct {
 		entry int
 		kinds []string
@@ -285,8 +285,8 @@ func repeats(e *Entry, axis, index int) int {
 	return -1
 }
 
-// relation says which rows are those of what.
-func (s *search) relation(from relative, rows map[*Entry][]int) Relation {
+// relationOf says which rows are those of what.
+func relationOf(s *search, from relative, rows map[*Entry][]int) Relation {
 	r := Relation{Kind: "rows.of-another", Place: from.role, By: Term{Kind: RowsOf, Name: from.role, Before: from.pass < 0}}
 	for e, of := range rows {
 		r.N, r.M = r.N+len(of), r.M+e.elements()/e.Program.Out.Last()
@@ -300,7 +300,7 @@ func (s *search) relation(from relative, rows map[*Entry][]int) Relation {
 		axis, index = spots[0].axis, spots[0].at[0]
 	}
 	ofKeys := index >= 0 && spots[0].counts == order.AxisKey
-	kinds := s.since(from.role)
+	kinds := operationsSince(s, from.role)
 	switch {
 	case from.own && ofKeys && repeats(s.first, axis, index) >= 0:
 		return Relation{Kind: "rows.stale-keys", Place: from.role, Of: tensorTerm(own), K: repeats(s.first, axis, index), At: r.At}
@@ -308,7 +308,7 @@ func (s *search) relation(from relative, rows map[*Entry][]int) Relation {
 		r.Kind, r.By = "rows.of-itself", Term{Kind: OwnRows}
 	case from.role == zeroRole:
 		r.Kind, r.By = "rows.zeros", Term{Kind: Zeros}
-	case from.pass == 0 && s.movesOnly() && slices.ContainsFunc(s.first.Inputs, func(n order.Node) bool { return Role(s.m.List.Entries[n.Entry].Name) == from.role }):
+	case from.pass == 0 && movesOnly(s) && slices.ContainsFunc(s.first.Inputs, func(n order.Node) bool { return Role(s.m.List.Entries[n.Entry].Name) == from.role }):
 		r.By.Kind = OtherRowsOf // nothing is computed here that could have been left out
 	case len(kinds) == 1 && from.pass == 0 && len(spots) == 1:
 		return Relation{Kind: "rows.left-as-they-are", Place: from.role, By: tensorTerm(from.role), At: r.At}
@@ -325,6 +325,6 @@ func (s *search) relation(from relative, rows map[*Entry][]int) Relation {
 }
 
 // movesOnly reports whether the program computes nothing: it shows elements of what it reads.
-func (s *search) movesOnly() bool {
+func movesOnly(s *search) bool {
 	return !slices.ContainsFunc(s.first.Program.Steps, func(st program.Step) bool { return st.Prim.Computes() || st.Prim == program.Angle })
 }

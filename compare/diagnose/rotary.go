@@ -125,7 +125,7 @@ func solvedBase(s *search) iter.Seq[Mistake] {
 				f.starts = append(f.starts, r.base/by)
 			}
 		}
-		s.solve(f, yield)
+		solveFamily(s, f, yield)
 	}
 }
 
@@ -177,7 +177,7 @@ func otherOrders(_ *search, f *frequencies) []Mistake {
 // factors lists frequencies times a number, and rounded ones. Of the fields that have the number, the factors of a scaling are said: the others have it by chance.
 func factors(s *search, f *frequencies) (all []Mistake) {
 	scaled := f.scale != 1
-	for _, n := range s.others(s.first.signed(s.m), 1, "") {
+	for _, n := range othersFor(s, s.first.signed(s.m), 1, "") {
 		x := n.value * f.scale
 		if n.value <= 0 || n.value == 1 || scaled && math.Abs(x-1) < 1e-5 { // the factor is left out
 			continue

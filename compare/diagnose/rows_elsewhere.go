@@ -47,7 +47,7 @@ func rowsElsewhere(s *search) iter.Seq[Mistake] {
 
 // matricesOf are the weights in which rows are looked for: the own one first, those that read the same tensor, and others of the layer.
 func matricesOf(s *subject, own order.Weight) []string {
-	own = s.listed(own)
+	own = listedWeight(s, own)
 	all := []string{own.Name}
 	held := product(own.Shape)
 	add := func(w order.Weight) {
@@ -211,7 +211,7 @@ func (p *products) rows(yield func(rowOf) bool) {
 
 // otherRowsOf has the rows of a matrix from elsewhere, and the numbers of its bias where these move with them.
 func otherRowsOf(s *subject, e *Entry, m Mistake) *program.Edited {
-	own := s.listed(weightIn(e, m.Place))
+	own := listedWeight(s, weightIn(e, m.Place))
 	if len(own.Shape) != 2 {
 		return nil
 	}

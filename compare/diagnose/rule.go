@@ -13,16 +13,16 @@ import (
 // finding puts what was found together: the name of the first class, and the others as its aliases. Where one of them has other
 // values, nothing tells which it is: they are all listed, and none is the name.
 func (s *search) finding() (*Finding, error) {
-	f := &Finding{Entries: len(s.entries), Tried: s.tried, Stopped: s.stopped, Times: s.m.times(), Looked: s.classes()}
+	f := &Finding{Entries: len(s.entries), Tried: s.tried, Stopped: s.stopped, Times: s.m.times(), Looked: classesTried(s)}
 	for _, e := range s.entries {
 		f.Elements += e.elements()
 	}
 	if len(s.found) == 0 {
-		return f, s.sayNearest(f)
+		return f, sayNearest(s, f)
 	}
 	// A number that is added, as an epsilon is, and is left out is 0: one of the values that it may have.
 	for k, o := range s.found {
-		if at, ok := s.addend(o); ok {
+		if at, ok := addendLeftOut(s, o); ok {
 			s.found[k].class, s.found[k].addend, s.found[k].at = program.Constant, true, at
 		}
 	}
@@ -35,7 +35,7 @@ func (s *search) finding() (*Finding, error) {
 			s.found = append(s.found, o)
 		}
 	}
-	s.doubt()
+	doubt(s)
 	slices.SortStableFunc(s.found, func(a, b survivor) int { return cmp.Compare(a.place(), b.place()) })
 	best := s.found[0]
 	f.Name, f.Class, f.Shown = s.name(best.hypothesis), best.class.String(), best.shown
@@ -71,7 +71,7 @@ func (s *search) finding() (*Finding, error) {
 	} else {
 		f.values(best.number, less)
 	}
-	f.Page = s.page(f.Name)
+	f.Page = pageOf(s, f.Name)
 	if len(others) == 0 {
 		where, rightIn, err := s.where(best)
 		if err != nil {
@@ -91,8 +91,8 @@ func (s *search) finding() (*Finding, error) {
 	return f, nil
 }
 
-// classes are the kinds of edits that were tried, in words.
-func (s *search) classes() []string {
+// classesTried are the kinds of edits that were tried, in words.
+func classesTried(s *search) []string {
 	var all []string
 	for c := range program.Class(len(lookedWords)) {
 		if s.looked[c] {
@@ -183,7 +183,7 @@ func rewords(c program.Class) bool {
 }
 
 // doubt makes numbers weak for which others do as well in their place: a number that the data tell is more.
-func (s *search) doubt() {
+func doubt(s *search) {
 	doubted := make([]bool, len(s.found))
 	for k, o := range s.found {
 		var others []float64
@@ -246,8 +246,8 @@ func (f *Finding) or(others OtherValues) {
 	f.What = f.Mistake.String()
 }
 
-// addend is the place of the number that an edit leaves out of a sum.
-func (s *search) addend(o survivor) (at program.Place, ok bool) {
+// addendLeftOut is the place of the number that an edit leaves out of a sum.
+func addendLeftOut(s *search, o survivor) (at program.Place, ok bool) {
 	if o.class != program.LeftOut || o.edit == nil || o.edit.At[0].Arg >= 0 {
 		return at, false
 	}

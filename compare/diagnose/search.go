@@ -84,7 +84,7 @@ func (s *search) find(stages []stage) (*Finding, error) {
 
 // try judges a hypothesis.
 func (s *search) try(h hypothesis) error {
-	if s.stopped || s.declined(h) {
+	if s.stopped || declined(s, h) {
 		return nil
 	}
 	if err := s.ctx.Err(); err != nil {

@@ -27,9 +27,9 @@ func solved(s *search) iter.Seq[Mistake] {
 		t := s.first.signed(s.m)
 		for _, i := range t.Numbers() {
 			old, at := t.Steps[i].Value, t.Of(i)
-			if !s.solve(family{
+			if !solveFamily(s, family{
 				starts: []float64{old, 2 * old, old / 2, 10 * old, old / 10, 100 * old, -old}, old: old,
-				of: func(n number) Mistake { return s.constant(s.first, i, n, at) },
+				of: func(n number) Mistake { return otherConstant(s.subject, s.first, i, n, at) },
 			}, yield) {
 				return
 			}
@@ -38,8 +38,8 @@ func solved(s *search) iter.Seq[Mistake] {
 			if before := len(s.found); i >= 0 && (!yield(Mistake{Kind: "value.unused", Of: s.placeTerm(t, i), Edit: placed(placeOf(t, i))}) || len(s.found) > before) {
 				return
 			}
-			for _, f := range s.insertions(t, i) {
-				if !s.solve(f, yield) {
+			for _, f := range insertions(s, t, i) {
+				if !solveFamily(s, f, yield) {
 					return
 				}
 			}
@@ -107,18 +107,18 @@ func (s *subject) at(e *Entry, at program.Place, change func(ed *program.Editor,
 	return ended(ed)
 }
 
-// solve yields the members of a family with the number that gives everything: by Gauss and Newton's method on the unrounded program of one entry, then numbers of the
+// solveFamily yields the members of a family with the number that gives everything: by Gauss and Newton's method on the unrounded program of one entry, then numbers of the
 // configuration that are near, then the shortest decimal. It reports whether to go on.
-func (s *search) solve(f family, yield func(Mistake) bool) bool {
+func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 	for _, start := range f.starts {
-		x, ok, err := s.newton(f, start)
+		x, ok, err := newton(s, f, start)
 		if s.failed(err) {
 			return false
 		}
 		if !ok {
 			continue
 		}
-		low, high, err := s.interval(f, x)
+		low, high, err := intervalOf(s, f, x)
 		if s.failed(err) {
 			return false
 		}
@@ -140,8 +140,8 @@ func (s *search) solve(f family, yield func(Mistake) bool) bool {
 	return true
 }
 
-// with is the edit of the first entry, or another, with a number of a family.
-func (s *search) with(f family, e *Entry, x float64) *program.Edited {
+// editWith is the edit of the first entry, or another, with a number of a family.
+func editWith(s *search, f family, e *Entry, x float64) *program.Edited {
 	return s.apply(f.of(number{value: x}), e)
 }
 
@@ -191,9 +191,9 @@ const (
 // mostSolved is how many entries a number is held to before it is tried on all.
 const mostSolved = 8
 
-// interval is where the number of a family lies by each element that is left, near one that was solved: half a unit of the element
+// intervalOf is where the number of a family lies by each element that is left, near one that was solved: half a unit of the element
 // divided by its slope, of the unrounded program. Elements that roundings within the program move may make it empty.
-func (s *search) interval(f family, x float64) (low, high float64, err error) {
+func intervalOf(s *search, f family, x float64) (low, high float64, err error) {
 	low, high = math.Inf(-1), math.Inf(1)
 	h := newtonMoves * math.Abs(x)
 	for _, e := range s.entries[:min(len(s.entries), mostSolved)] {
@@ -201,11 +201,11 @@ func (s *search) interval(f family, x float64) (low, high float64, err error) {
 		from := solvedFrom(e)
 		var of [2][]float64
 		for k, at := range []float64{x, x + h} {
-			d := s.with(f, e, at)
+			d := editWith(s, f, e, at)
 			if d == nil || s.spent() {
 				return 0, -1, s.err
 			}
-			if of[k], err = s.valueIn(d, from); err != nil {
+			if of[k], err = valueIn(s, d, from); err != nil {
 				return 0, -1, outside(err)
 			}
 		}
@@ -242,7 +242,7 @@ func solvedFrom(e *Entry) solving {
 }
 
 // valueIn returns the unrounded value of an edit for a solving's elements. It counts as a try.
-func (s *search) valueIn(d *program.Edited, from solving) ([]float64, error) {
+func valueIn(s *search, d *program.Edited, from solving) ([]float64, error) {
 	p, c := d.Whole(from.call)
 	s.tried++
 	s.m.work += int(float64(p.Time()) * float64(len(from.y)) / float64(max(product(p.Out.Shape()), 1)))
@@ -252,15 +252,15 @@ func (s *search) valueIn(d *program.Edited, from solving) ([]float64, error) {
 
 // newton is the number with which the unrounded program comes nearest to what is left of one entry; ok is false where it does not come
 // to rest.
-func (s *search) newton(f family, start float64) (x float64, ok bool, err error) {
+func newton(s *search, f family, start float64) (x float64, ok bool, err error) {
 	from := solvedFrom(s.first)
 	y, half := from.y, from.half
 	at := func(x float64) []float64 {
-		d := s.with(f, s.first, x)
+		d := editWith(s, f, s.first, x)
 		if d == nil || s.spent() {
 			return nil
 		}
-		v, err := s.valueIn(d, from)
+		v, err := valueIn(s, d, from)
 		if outside(err) != nil && s.failed(err) || err != nil {
 			return nil
 		}

@@ -79,7 +79,7 @@ func inFewerBits(s *search) iter.Seq[Mistake] {
 func storedInFewerBits(s *subject, e *Entry, m Mistake) *program.Edited {
 	w, at := storedAs(m), s.place(m)
 	if at == (program.Place{Arg: result}) {
-		return s.stores(e, nil, w)
+		return stores(s, e, nil, w)
 	}
 	t, ed := e.signed(s.m), e.Program.Edit()
 	all := t.Copies(at)
@@ -97,7 +97,7 @@ func storedInFewerBits(s *subject, e *Entry, m Mistake) *program.Edited {
 }
 
 // stores has the result of an edited program, nil for the entry's own, in fewer bits.
-func (s *subject) stores(e *Entry, d *program.Edited, w stored) *program.Edited {
+func stores(s *subject, e *Entry, d *program.Edited, w stored) *program.Edited {
 	v, ok := s.valueOf(e, d)
 	if !ok || !w.store(v, e.Program.Out.Last(), e.Call.DType) {
 		return nil

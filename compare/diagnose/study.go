@@ -23,12 +23,12 @@ type Effort struct {
 }
 
 // declined reports whether a hypothesis is of a class that is not tried. A number that is left out of a sum is said to be 0.
-func (s *search) declined(h hypothesis) bool {
+func declined(s *search, h hypothesis) bool {
 	if s.m.Without == "" {
 		return false
 	}
 	class := h.class
-	if _, ok := s.addend(survivor{hypothesis: h}); ok {
+	if _, ok := addendLeftOut(s, survivor{hypothesis: h}); ok {
 		class = program.Constant
 	}
 	return class.String() == s.m.Without

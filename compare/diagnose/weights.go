@@ -14,7 +14,7 @@ import (
 func weightsElsewhere(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, w := range weightsRead(s, program.Weight, program.Matrix) {
-			for _, all := range []iter.Seq[Mistake]{otherWeights(w)(s), instances(s, Mistake{Of: weightTerm(w.Name)}, s.sameRole(w.Name))} {
+			for _, all := range []iter.Seq[Mistake]{otherWeights(w)(s), instances(s, Mistake{Of: weightTerm(w.Name)}, sameRole(s.subject, w.Name))} {
 				for m := range all {
 					if !yield(m) {
 						return
@@ -175,7 +175,7 @@ func sameSize(own, other program.Rows) bool {
 func otherWeights(w order.Weight) generator {
 	return func(s *search) iter.Seq[Mistake] {
 		return func(yield func(Mistake) bool) {
-			own := s.listed(w)
+			own := listedWeight(s.subject, w)
 			for _, kind := range []Kind{"weight.other", transposedKind} {
 				shape := own.Shape
 				if kind == transposedKind {
@@ -206,7 +206,7 @@ func otherWeight(s *subject, e *Entry, m Mistake) *program.Edited {
 // weightInstead has another weight in the place of one of a role, transposed or not: named gives its name.
 func weightInstead(s *subject, e *Entry, role string, named func(own string) string, turn bool) *program.Edited {
 	return reweighted(e, func(k int, _ program.Rows) program.Rows {
-		own := s.listed(e.Weights[k])
+		own := listedWeight(s, e.Weights[k])
 		other, ok := s.weightOf(named(own.Name))
 		shape := own.Shape
 		if turn {

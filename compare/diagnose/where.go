@@ -24,7 +24,7 @@ func (s *search) where(h survivor) (in, rightIn string, err error) {
 	h.hypothesis = other
 	var without []*Entry
 	for _, e := range rest {
-		if shows, err := s.shows(h, e); err != nil {
+		if shows, err := shows(s, h, e); err != nil {
 			return "", "", err
 		} else if shows {
 			without = append(without, e)
@@ -33,22 +33,22 @@ func (s *search) where(h survivor) (in, rightIn string, err error) {
 	if len(without) == 0 {
 		return "", "", nil
 	}
-	rightIn = s.elsewhere(s.entries, without)
+	rightIn = rightElsewhere(s, s.entries, without)
 	if s.m.Unread > 0 {
 		rightIn += unreadWords(s.m.Unread)
 	}
 	if placed {
 		return "", rightIn, nil
 	}
-	return s.placesOf(s.entries, without), rightIn, nil
+	return placesOf(s, s.entries, without), rightIn, nil
 }
 
-// elsewhere says where a step is right that is wrong in some entries: the other layers, and the other passes of these layers.
-func (s *search) elsewhere(wrong, right []*Entry) string {
-	layers := s.layersOf(wrong)
+// rightElsewhere says where a step is right that is wrong in some entries: the other layers, and the other passes of these layers.
+func rightElsewhere(s *search, wrong, right []*Entry) string {
+	layers := layersOf(s, wrong)
 	var other, same []*Entry
 	for _, e := range right {
-		if slices.ContainsFunc(s.layersOf([]*Entry{e}), func(l string) bool { return slices.Contains(layers, l) }) {
+		if slices.ContainsFunc(layersOf(s, []*Entry{e}), func(l string) bool { return slices.Contains(layers, l) }) {
 			same = append(same, e)
 		} else {
 			other = append(other, e)
@@ -56,7 +56,7 @@ func (s *search) elsewhere(wrong, right []*Entry) string {
 	}
 	var all []string
 	if len(other) > 0 {
-		all = append(all, s.layerWords(other))
+		all = append(all, layerWords(s, other))
 	}
 	if len(same) > 0 {
 		passes := passWords(passesOf(same))
@@ -69,7 +69,7 @@ func (s *search) elsewhere(wrong, right []*Entry) string {
 }
 
 // shows reports whether an edit gives another result than a right entry has.
-func (s *search) shows(h survivor, e *Entry) (bool, error) {
+func shows(s *search, h survivor, e *Entry) (bool, error) {
 	e = e.Small()
 	if !slices.Equal(windowsOf(e), windowsOf(s.first)) { // a mask without a window is another operation
 		return false, nil
@@ -105,9 +105,9 @@ func windowsOf(e *Entry) []float64 {
 
 // placesOf are the layers and passes of some entries, where others are right: as little as tells them apart, and all of both where neither
 // does alone. It depends on the entries, and not on their order.
-func (s *search) placesOf(wrong, right []*Entry) string {
-	layers, passes := s.layersOf(wrong), passesOf(wrong)
-	byLayer := !slices.ContainsFunc(s.layersOf(right), func(l string) bool { return slices.Contains(layers, l) })
+func placesOf(s *search, wrong, right []*Entry) string {
+	layers, passes := layersOf(s, wrong), passesOf(wrong)
+	byLayer := !slices.ContainsFunc(layersOf(s, right), func(l string) bool { return slices.Contains(layers, l) })
 	byPass := !slices.ContainsFunc(passesOf(right), func(p int) bool { return slices.Contains(passes, p) })
 	inLayers := firstOfLayers(layers)
 	switch {
@@ -123,7 +123,7 @@ func (s *search) placesOf(wrong, right []*Entry) string {
 const mostPlaces = 4
 
 // layersOf are the layers of entries, those without one by their name.
-func (s *search) layersOf(entries []*Entry) []string {
+func layersOf(s *search, entries []*Entry) []string {
 	var all []int
 	var named []string
 	for _, e := range entries {

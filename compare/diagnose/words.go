@@ -7,24 +7,24 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// words are the mistake of an edit, by what stands around the step.
-func (s *search) words(e *Entry, d program.Edit) Mistake {
+// editMistake are the mistake of an edit, by what stands around the step.
+func editMistake(s *search, e *Entry, d program.Edit) Mistake {
 	t := e.signed(s.m)
 	step := t.Copies(d.At[0])[0]
-	m := s.mistake(e, t, step, d)
+	m := mistakeAt(s, e, t, step, d)
 	m.Place = s.site(e, step)
 	return m
 }
 
-// mistake is the mistake of an edit at a step, without its place.
-func (s *search) mistake(e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
+// mistakeAt is the mistake of an edit at a step, without its place.
+func mistakeAt(s *search, e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
 	at := d.At[0]
 	switch d.Class {
 	case program.LeftOut:
 		if at.Arg == 2 {
 			return Mistake{Kind: "bias.left-out"}
 		}
-		return s.leftOut(e, step, t.At(d.From))
+		return leftOutMistake(s.subject, e, step, t.At(d.From))
 	case program.Exchanged:
 		if t.Steps[step].Prim == program.Rsqrt && d.Prim == program.Div {
 			return Mistake{Kind: "root.left-out", Of: s.value(e, t.Steps[step].Args[0])}
@@ -33,15 +33,15 @@ func (s *search) mistake(e *Entry, t *program.Parts, step int, d program.Edit) M
 	case program.Swapped:
 		return Mistake{Kind: "operands.exchanged", Of: s.step(e, step)}
 	case program.Twice:
-		return s.twice(e, step)
+		return twiceTaken(s, e, step)
 	case program.Whole:
-		return s.added(e, step, d.Value == 1)
+		return addedPart(s, e, step, d.Value == 1)
 	case program.Index:
-		return s.indexed(e, t, d)
+		return indexedPart(s, e, t, d)
 	case program.Order:
-		return s.reordered(e, t, step, d)
+		return reorderedSteps(s, e, t, step, d)
 	case program.Axis:
-		return s.overAxis(e, t, step, d)
+		return overAxis(s, e, t, step, d)
 	case program.Operand:
 		now, right := s.value(e, t.At(d.From)), s.value(e, t.Steps[step].Args[at.Arg])
 		if now == right {
@@ -51,27 +51,27 @@ func (s *search) mistake(e *Entry, t *program.Parts, step int, d program.Edit) M
 	case program.Count:
 		return counted(t, step, d)
 	case program.Mapped:
-		return s.mapped(e, t, d)
+		return mappedElements(s, e, t, d)
 	}
 	return Mistake{}
 }
 
-// reordered is the mistake of an edit that takes a step earlier, later, or of a term alone.
-func (s *search) reordered(e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
+// reorderedSteps is the mistake of an edit that takes a step earlier, later, or of a term alone.
+func reorderedSteps(s *search, e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
 	if d.Map.Kind == program.Shift {
-		return s.shifted(e, t, d)
+		return shiftedStep(s, e, t, d)
 	}
 	switch d.Prim {
 	case program.Max:
-		return Mistake{Kind: "epsilon.least-value", Of: s.numberBelow(t, step)}
+		return Mistake{Kind: "epsilon.least-value", Of: numberBelow(s, t, step)}
 	case program.Add:
-		return Mistake{Kind: "epsilon.added", Of: s.numberBelow(t, step)}
+		return Mistake{Kind: "epsilon.added", Of: numberBelow(s, t, step)}
 	case program.Mul, program.Div:
 		alone, other := t.Term(d)
-		who, _ := s.operator(e, step)
+		who, _ := operator(s.subject, e, step)
 		return Mistake{Kind: "order.term-alone", Of: who, By: s.value(e, alone), For: s.value(e, other)}
 	}
-	below := s.numberBelow(t, t.Source(t.Steps[step].Args[0]))
+	below := numberBelow(s, t, t.Source(t.Steps[step].Args[0]))
 	if d.Value == 1 {
 		return Mistake{Kind: "epsilon.after-inverse", Of: below}
 	}
@@ -79,7 +79,7 @@ func (s *search) reordered(e *Entry, t *program.Parts, step int, d program.Edit)
 }
 
 // overAxis is the mistake of a step that is taken over a wrong axis, or that reads an operand along a wrong axis.
-func (s *search) overAxis(e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
+func overAxis(s *search, e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
 	at := d.At[0]
 	switch d.Map.Kind {
 	case program.Apart:
@@ -92,7 +92,7 @@ func (s *search) overAxis(e *Entry, t *program.Parts, step int, d program.Edit) 
 		return Mistake{Kind: "axis.read", Of: s.value(e, t.Steps[step].Args[at.Arg]), Axis: to, Other: from}
 	case 0:
 		m := Mistake{Kind: "axis.two"}
-		axes := s.axesOf(e, t.Steps[step].Args[0])
+		axes := axesOf(s.subject, e, t.Steps[step].Args[0])
 		if len(axes) > 1 {
 			m.Axis = axisWords(axes[len(axes)-2])
 		}
@@ -127,7 +127,7 @@ func counted(t *program.Parts, step int, d program.Edit) Mistake {
 }
 
 // numberBelow is what the number is called that a step below a root takes.
-func (s *search) numberBelow(t *program.Parts, step int) Term {
+func numberBelow(s *search, t *program.Parts, step int) Term {
 	for _, a := range t.Steps[step].Args {
 		if n := t.Source(a); t.Steps[n].Prim == program.Number {
 			return s.numberWords(t.Program, n)
@@ -152,7 +152,7 @@ func (s *subject) site(e *Entry, step int) string {
 
 // step is the term of a step.
 func (s *subject) step(e *Entry, step int) Term {
-	if who, ok := s.operator(e, step); ok {
+	if who, ok := operator(s, e, step); ok {
 		return who
 	}
 	return stepTerm(s.site(e, step))
@@ -186,7 +186,7 @@ func (s *subject) value(e *Entry, v program.Var) Term {
 }
 
 // operator is the term of a step by its second operand: the factor, the weight, the divisor.
-func (s *subject) operator(e *Entry, step int) (Term, bool) {
+func operator(s *subject, e *Entry, step int) (Term, bool) {
 	p, st := e.Program, &e.Program.Steps[step]
 	other := func(k int) *program.Step { return &p.Steps[p.Source(st.Args[k])] }
 	number := func() (float64, bool) {
@@ -208,7 +208,7 @@ func (s *subject) operator(e *Entry, step int) (Term, bool) {
 			}
 		}
 		for k := range st.Args {
-			if w, ok := s.ofWeights(e, p.Source(st.Args[k])); ok {
+			if w, ok := weightBelow(s, e, p.Source(st.Args[k])); ok {
 				return Term{Kind: TheWeight, Name: w}, true
 			}
 		}
@@ -231,8 +231,8 @@ func (s *subject) operator(e *Entry, step int) (Term, bool) {
 	return Term{}, false
 }
 
-// ofWeights names the weight that a step is computed from, and nothing else but numbers.
-func (s *subject) ofWeights(e *Entry, step int) (name string, ok bool) {
+// weightBelow names the weight that a step is computed from, and nothing else but numbers.
+func weightBelow(s *subject, e *Entry, step int) (name string, ok bool) {
 	for _, i := range e.Program.Ancestors(step) {
 		switch st := &e.Program.Steps[i]; st.Prim {
 		case program.Input:
@@ -244,8 +244,8 @@ func (s *subject) ofWeights(e *Entry, step int) (name string, ok bool) {
 	return name, ok
 }
 
-// leftOut is the mistake of steps that are skipped: the value from before them is handed on.
-func (s *subject) leftOut(e *Entry, step int, from program.Var) Mistake {
+// leftOutMistake is the mistake of steps that are skipped: the value from before them is handed on.
+func leftOutMistake(s *subject, e *Entry, step int, from program.Var) Mistake {
 	p := e.Program
 	source := p.Source(from)
 	dropped := between(p, source, step)
@@ -263,7 +263,7 @@ func (s *subject) leftOut(e *Entry, step int, from program.Var) Mistake {
 		return Mistake{Kind: "minus.left-out", Of: s.value(e, from)}
 	}
 	if len(dropped) == 1 {
-		if m, ok := s.oneLeftOut(e, step, source); ok {
+		if m, ok := oneLeftOut(s, e, step, source); ok {
 			return m
 		}
 	}
@@ -271,7 +271,7 @@ func (s *subject) leftOut(e *Entry, step int, from program.Var) Mistake {
 		result := s.value(e, from)
 		if item := e.itemOf(p.Steps[source].Index); item != nil {
 			result.Item = some(float64(*item))
-		} else if item, ok := e.signed(s.m).Item(from); ok && s.stacked(e.Inputs[p.Steps[source].Index].Entry) {
+		} else if item, ok := e.signed(s.m).Item(from); ok && stacked(s, e.Inputs[p.Steps[source].Index].Entry) {
 			result.Item = some(float64(item))
 		}
 		return Mistake{Kind: "operation.left-out", By: result}
@@ -285,7 +285,7 @@ func (s *subject) leftOut(e *Entry, step int, from program.Var) Mistake {
 		}
 	}
 	if len(dropped) > 1 && !slices.ContainsFunc(dropped, func(i int) bool { return p.Steps[i].Form != p.Steps[dropped[0]].Form }) {
-		switch all := s.operators(e, dropped, source); len(all) {
+		switch all := operators(s, e, dropped, source); len(all) {
 		case 1:
 			return Mistake{Kind: "step.left-out", Of: all[0]}
 		case 2:
@@ -296,10 +296,10 @@ func (s *subject) leftOut(e *Entry, step int, from program.Var) Mistake {
 }
 
 // oneLeftOut is the mistake of a single step that hands on its operand; ok is false if the step is known by neither its operator nor its addend.
-func (s *subject) oneLeftOut(e *Entry, step, source int) (m Mistake, ok bool) {
+func oneLeftOut(s *subject, e *Entry, step, source int) (m Mistake, ok bool) {
 	p := e.Program
 	st := &p.Steps[step]
-	if who, ok := s.operator(e, step); ok {
+	if who, ok := operator(s, e, step); ok {
 		switch {
 		case st.Prim != program.Mul || who.Kind != TheWeight:
 			return Mistake{Kind: "step.left-out", Of: who}, true
@@ -319,12 +319,12 @@ func (s *subject) oneLeftOut(e *Entry, step, source int) (m Mistake, ok bool) {
 }
 
 // operators are the terms of steps that are left out between a source and a result, each once; those without a term are left out.
-func (s *subject) operators(e *Entry, steps []int, source int) []Term {
+func operators(s *subject, e *Entry, steps []int, source int) []Term {
 	var all []Term
 	for _, i := range steps {
-		who, ok := s.operator(e, i)
+		who, ok := operator(s, e, i)
 		if !ok {
-			who, ok = s.addendOf(e, i, source)
+			who, ok = addendOf(s, e, i, source)
 		}
 		if ok && !slices.Contains(all, who) {
 			all = append(all, who)
@@ -334,7 +334,7 @@ func (s *subject) operators(e *Entry, steps []int, source int) []Term {
 }
 
 // addendOf is the tensor that a step adds to one that comes from a source.
-func (s *subject) addendOf(e *Entry, step, source int) (Term, bool) {
+func addendOf(s *subject, e *Entry, step, source int) (Term, bool) {
 	p, st := e.Program, &e.Program.Steps[step]
 	if st.Prim != program.Add && st.Prim != program.Sub || len(st.Args) != 2 {
 		return Term{}, false
@@ -369,8 +369,8 @@ func between(p *program.Program, from, to int) []int {
 	return all
 }
 
-// added is the mistake of a sum that is taken of a wrong part of a tensor.
-func (s *search) added(e *Entry, step int, only bool) Mistake {
+// addedPart is the mistake of a sum that is taken of a wrong part of a tensor.
+func addedPart(s *search, e *Entry, step int, only bool) Mistake {
 	p := e.Program
 	for _, a := range p.Steps[step].Args {
 		if st := &p.Steps[p.Source(a)]; st.Prim.Computes() && len(st.Args) == 2 {

@@ -8,7 +8,7 @@ import (
 )
 
 // axesOf are the letters of the axes of what a step reads, where it is computed by element from an input.
-func (s *subject) axesOf(e *Entry, v program.Var) string {
+func axesOf(s *subject, e *Entry, v program.Var) string {
 	for _, i := range e.Program.Ancestors(e.Program.Source(v)) {
 		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index >= 0 && st.Index < len(e.Inputs) {
 			own := s.m.List.Entries[e.Node.Entry].Axes
@@ -20,8 +20,8 @@ func (s *subject) axesOf(e *Entry, v program.Var) string {
 	return ""
 }
 
-// indexed is the mistake of an edit that reads another part of a tensor.
-func (s *search) indexed(e *Entry, t *program.Parts, d program.Edit) Mistake {
+// indexedPart is the mistake of an edit that reads another part of a tensor.
+func indexedPart(s *search, e *Entry, t *program.Parts, d program.Edit) Mistake {
 	if at := d.At[0]; at.Arg == 1 {
 		step := t.Copies(at)[0]
 		own, _ := t.Gathered(step)
@@ -59,8 +59,8 @@ func plural(axis string) string {
 	return strings.TrimSuffix(axis, "s") + "s"
 }
 
-// mapped is the mistake of an edit that puts elements into another order.
-func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) Mistake {
+// mappedElements is the mistake of an edit that puts elements into another order.
+func mappedElements(s *search, e *Entry, t *program.Parts, d program.Edit) Mistake {
 	at := d.At[0]
 	step := t.Copies(at)[0]
 	what, axes := theResult, s.m.List.Entries[e.Node.Entry].Axes
@@ -173,8 +173,8 @@ func interleaved(m Mistake, d program.Edit, heads bool, axis string, size int) M
 	return m
 }
 
-// shifted is the mistake of a step that is taken of another value, earlier or later.
-func (s *search) shifted(e *Entry, t *program.Parts, d program.Edit) Mistake {
+// shiftedStep is the mistake of a step that is taken of another value, earlier or later.
+func shiftedStep(s *search, e *Entry, t *program.Parts, d program.Edit) Mistake {
 	step := t.Copies(d.At[0])[0]
 	m := Mistake{Kind: "order.earlier", Of: s.step(e, step), By: s.value(e, t.At(d.From)), For: s.value(e, t.Steps[step].Args[d.At[0].Arg])}
 	if d.Map.By == 1 {

@@ -7,8 +7,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// twice is the mistake of a step that is taken twice. If the step has a number, the mistake has what both steps come to.
-func (s *search) twice(e *Entry, step int) Mistake {
+// twiceTaken is the mistake of a step that is taken twice. If the step has a number, the mistake has what both steps come to.
+func twiceTaken(s *search, e *Entry, step int) Mistake {
 	m := Mistake{Kind: "step.twice", Of: s.step(e, step)}
 	st := &e.Program.Steps[step]
 	for _, a := range st.Args {
@@ -36,8 +36,8 @@ func (s *search) twice(e *Entry, step int) Mistake {
 	return m
 }
 
-// constant is the mistake of another number, at places that have the number of a step.
-func (s *subject) constant(e *Entry, step int, v number, at ...program.Place) Mistake {
+// otherConstant is the mistake of another number, at places that have the number of a step.
+func otherConstant(s *subject, e *Entry, step int, v number, at ...program.Place) Mistake {
 	right, value := e.Program.Steps[step].Value, v.value
 	what := s.numberWords(e.Program, step)
 	m := Mistake{Kind: "number.value", Place: s.site(e, step), Of: what, X: some(value), Right: some(right)}
