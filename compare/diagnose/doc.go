@@ -5,13 +5,15 @@
 //
 //  1. An [Entry] is a captured tensor with the program of its operation, and a [Judge] that holds values to the tensor. The entries of a search
 //     are those of one [Role] that no arithmetic of the engine explains.
-//  2. [Find] makes hypotheses, the cheapest first. A hypothesis is an edit of a program with a [Mistake]: the mistake as data.
+//  2. [Find] tries stages of generators, the cheapest first (find.go). A generator yields each [Mistake] that the entries may have, as data: a wrong window comes from windows in masks.go.
+//     [Model.Apply] makes the edit of a mistake in the program of any entry, by the function in the catalogue's row of its kind.
 //  3. Each hypothesis is evaluated on a few tokens of the first entry, then on all entries. One that gives every element is a match if the right
 //     operation misses enough elements: 8, and one more for each number that was solved.
-//  4. Matches with equal values are one name with aliases. Matches with different values leave the finding undecided.
-//  5. A [Finding] is the outcome: the mistake with its sentence, proof, place and page, or what was tried and what came nearest.
+//  4. A stage that has a match is the last. Matches with equal values are one name with aliases: the most plausible class of the catalogue comes first, in a class the mistake without solved
+//     numbers, then the one that was tried first (rule.go). Matches with different values leave the finding undecided.
+//  5. A [Finding] is the outcome: the mistake with its sentence, proof, place and page. Without a name it is what was tried, what came nearest, and a [Description] of the difference.
 //
-// The catalogue (catalogue*.go) has a [Row] for each [Kind] of mistakes, with its sentence and its pages in docs/mistakes.md. No other file of the
+// The catalogue (catalogue*.go) has a [Row] for each [Kind] of mistakes, with its sentence, its pages in docs/mistakes.md, its class and how it is applied. No other file of the
 // package has a sentence, and nothing reads one: what is compared, stored and counted is the mistake or its [Mistake.Key].
 //
 // A [Relation] is a statement about the port's own tensor, such as rows of zeros. It predicts no other entry, so that it is no mistake.
