@@ -38,6 +38,9 @@ func (s *search) from(all ...generator) error {
 			if err := s.try(s.hypothesis(m)); err != nil {
 				return err
 			}
+			if s.stopped {
+				return s.err
+			}
 		}
 	}
 	return s.err
