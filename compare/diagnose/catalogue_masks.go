@@ -109,25 +109,10 @@ var (
 	)
 	idPages = pagesOf("per-layer-rows", `^embed_tokens_per_layer$`, "per-layer-scales", `^embed_tokens_per_layer|^per_layer_`, "embedding-rows", `^embed_tokens`)
 
-	// maskNamePages are the pages that depend on a tensor, weight or step of the mistake.
-	maskNamePages = []Page{
-		ofNames("keys-cached-before-rotation", caches, "k_norm|k_proj"),
-		ofNames("attention-soft-cap", attendedTo, "tanh"),
-		ofNames("direction-of-rotation", rotated, `rope\.sum|sin`),
-		ofNames("attention-soft-cap", scored, "cap|tanh"),
-		ofNames("rotary-before-norm", norms, "rope"),
-		ofNames("one-plus-the-weight", norms, `1\+w`),
-		ofNames("activation-sparsity", "act_fn", "sparse|cutoff"),
-		ofNames("activation", functions, "gelu|silu"),
-	}
-	rowTakenPages = slices.Concat(maskNamePages, idPages)
-	productPages  = maskNamePages
-	vectorPages   = slices.Concat(
-		[]Page{
-			{Anchor: "stale-cache-slot", Roles: rotated, If: func(m Mistake) bool { return m.By.Before }},
-			{Anchor: "missing-bias", Roles: rotated, If: func(m Mistake) bool { return strings.HasSuffix(m.Of.Name, "bias") }},
-		},
-		maskNamePages,
-		[]Page{{Anchor: "order-of-norm-and-residual", Roles: "layernorm$"}, {Anchor: "source-of-the-residual", Roles: stream}},
-	)
+	rowTakenPages = pagesWithNames(nil, idPages)
+	productPages  = pagesWithNames(nil, nil)
+	vectorPages   = pagesWithNames([]Page{
+		{Anchor: "stale-cache-slot", Roles: rotated, If: func(m Mistake) bool { return m.By.Before }},
+		{Anchor: "missing-bias", Roles: rotated, If: func(m Mistake) bool { return strings.HasSuffix(m.Of.Name, "bias") }},
+	}, nil, onRoles("order-of-norm-and-residual", "layernorm$"), onRoles("source-of-the-residual", stream))
 )

@@ -13,7 +13,7 @@ func ofNames(anchor, roles, names string) Page {
 	fits := pattern(names)
 	return Page{
 		Anchor: anchor, Roles: roles,
-		If: func(m Mistake) bool { return anyNamed(fits(), m.Of, m.By, m.For) },
+		If: func(m Mistake) bool { return anyNamed(fits(), m.Of, m.By, m.For) || fits().MatchString(m.Called) },
 		Of: func(r Relation) bool { return anyNamed(fits(), r.Of, r.By) },
 	}
 }
@@ -58,6 +58,7 @@ var (
 		ofNames("attention-soft-cap", `scores`, `cap|tanh|clip|clamp`),
 		ofNames("rotary-before-norm", norms, `rope`),
 		ofNames("inverted-norm", norms, `quotient`),
+		ofNames("one-plus-the-weight", norms, `1\+w`),
 		ofNames("activation-sparsity", `sparse|cutoff|act_fn`, `cutoff|std\.|quantile|sparse`),
 	}
 	laterNamePages = []Page{

@@ -10,25 +10,13 @@ import (
 
 // Pages of numbers and functions.
 var (
-	// namedPages are pages of tensors, weights, steps and functions that a mistake names.
-	namedPages = []Page{
-		{Anchor: "keys-cached-before-rotation", Roles: caches, If: mentions("k_norm", "k_proj")},
-		{Anchor: "direction-of-rotation", Roles: rotated, If: mentions("sin", "rope.sum")},
-		{Anchor: "attention-soft-cap", Roles: "scores", If: mentions("cap", "tanh")},
-		{Anchor: "attention-soft-cap", Roles: "probs|context|o_proj", If: mentions("tanh")},
-		{Anchor: "logit-soft-cap", Roles: "^logits$", If: mentions("cap", "tanh", "factor")},
-		{Anchor: "rotary-before-norm", Roles: norms, If: mentions("rope")},
-		{Anchor: "inverted-norm", Roles: norms, If: mentions("quotient")},
-		{Anchor: "activation-sparsity", Roles: "sparse|cutoff|act_fn", If: mentions("cutoff", "std.", "quantile", "sparse")},
-		{Anchor: "activation", Roles: functions, If: mentions("activation", "gelu", "silu")},
-	}
 	multipliedPages = []Page{{Anchor: "scale-moved-to-the-queries", Roles: rotated}, {Anchor: "attention-scale", Roles: "scores"}, {Anchor: "logit-scale", Roles: heads}}
 	factorPages     = slices.Concat([]Page{
 		{Anchor: "rotary-scaling", Roles: tables, If: func(m Mistake) bool { return m.Of == theResult }},
 		{Anchor: "rotary-scaling", Roles: turning, If: func(m Mistake) bool { return strings.Contains(m.Called, "scaling") }},
 		{Anchor: "attention-scale", Roles: "probs|context", If: func(m Mistake) bool { return strings.Contains(m.Of.Name, "self_attn") }},
-	}, namedPages, multipliedPages)
-	addedPages = slices.Concat(namedPages, []Page{{Anchor: "order-of-norm-and-residual", Roles: "layernorm$"}, {Anchor: "source-of-the-residual", Roles: stream}})
+	}, pagesWithNames(nil, nil), multipliedPages)
+	addedPages = slices.Concat(pagesWithNames(nil, nil), []Page{{Anchor: "order-of-norm-and-residual", Roles: "layernorm$"}, {Anchor: "source-of-the-residual", Roles: stream}})
 	capPages   = []Page{{Anchor: "attention-soft-cap", Roles: "probs|context|o_proj|scores"}, {Anchor: "logit-soft-cap", Roles: "^logits$"}}
 	// numberPages are pages of a number by what it does in its formula.
 	numberPages = slices.Concat([]Page{
@@ -40,7 +28,7 @@ var (
 		{Anchor: "epsilon", Roles: norms, If: of(Epsilon)},
 		{Anchor: "inverted-norm", Roles: norms, If: of(Floor)},
 		{Anchor: "one-plus-the-weight", Roles: norms, If: of(TheAddend)},
-	}, namedPages)
+	}, pagesWithNames(nil, nil))
 	activationPages = []Page{
 		{Anchor: "exact-gelu", Roles: functions, If: oneGELU},
 		{Anchor: "activation", Roles: functions},
@@ -51,15 +39,6 @@ var (
 	functionLeftOutPages = []Page{{Anchor: "missing-norm", Roles: norms}, {Anchor: "missing-residual", Roles: stream}, {Anchor: "logit-soft-cap", Roles: "^logits$"}}
 )
 
-// mentions reports whether a name in a mistake contains one of some texts. The names are those of its three terms and of its fields.
-func mentions(parts ...string) func(Mistake) bool {
-	return func(m Mistake) bool {
-		return slices.ContainsFunc([]string{m.Of.Name, m.By.Name, m.For.Name, m.Called}, func(name string) bool {
-			return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name, part) })
-		})
-	}
-}
-
 // oneGELU reports whether GELU takes the place of its tanh approximation, or the approximation takes the place of GELU. ofTanh reports whether a name has a tanh.
 func oneGELU(m Mistake) bool {
 	is, right := m.By.Name, m.For.Name
@@ -69,7 +48,9 @@ func oneGELU(m Mistake) bool {
 	return is == "gelu" && right == "gelu_tanh" || is == "gelu_tanh" && right == "gelu"
 }
 
-func ofTanh(m Mistake) bool { return mentions("tanh")(m) || strings.Contains(m.Place, "tanh") }
+func ofTanh(m Mistake) bool {
+	return slices.ContainsFunc([]string{m.Of.Name, m.By.Name, m.For.Name, m.Called, m.Place}, func(name string) bool { return strings.Contains(name, "tanh") })
+}
 
 // numberRows are mistakes in numbers and functions of a formula, and in what is added to one.
 func numberRows() []Row {
@@ -107,13 +88,13 @@ func numberRows() []Row {
 		{Kind: "result.clamped", Words: "the result is clamped to ±{x}", Pages: slices.Concat([]Page{{Anchor: "mask-value", Roles: masks}, {Anchor: "attention-soft-cap", Roles: "scores"}}), Apply: cutOff, Class: program.Inserted, Solved: fitted},
 		{Kind: "factor.inserted", Words: "{of} is multiplied by {x}[ ({called})]", Pages: factorPages, Apply: insertedNumber, Class: program.Inserted},
 		{Kind: "addend.inserted", Words: "{x} is added to {of}", Pages: addedPages, Apply: insertedNumber, Class: program.Inserted},
-		{Kind: "soft-cap.inserted", Words: "{of} is capped: tanh, with a soft cap of {x}[ ({called})]", Pages: slices.Concat(capPages, namedPages), Apply: insertedNumber, Class: program.Inserted},
-		{Kind: "value.unused", Words: "{of} is not used: it counts as 0", Pages: namedPages, Apply: unusedValue, Class: program.Inserted},
+		{Kind: "soft-cap.inserted", Words: "{of} is capped: tanh, with a soft cap of {x}[ ({called})]", Pages: slices.Concat(capPages, pagesWithNames(nil, nil)), Apply: insertedNumber, Class: program.Inserted},
+		{Kind: "value.unused", Words: "{of} is not used: it counts as 0", Pages: pagesWithNames(nil, nil), Apply: unusedValue, Class: program.Inserted},
 		{Kind: "tensor.added", Words: "{by} is added to {of}", Pages: addedPages, Apply: addend, Class: program.Inserted},
-		{Kind: "tensor.taken-off", Words: "{by} is taken off {of}", Pages: namedPages, Apply: addend, Class: program.Inserted},
+		{Kind: "tensor.taken-off", Words: "{by} is taken off {of}", Pages: pagesWithNames(nil, nil), Apply: addend, Class: program.Inserted},
 		{Kind: "vector.inserted", Words: "{of} is multiplied by {by}", Pages: factorPages, Apply: timesVector, Class: program.Inserted},
 		{Kind: "weight.folded", Words: "the columns of {of} are multiplied by {by}: it is folded into the matrix", Pages: factorPages, Apply: folded, Class: program.Leaf},
-		{Kind: "weight.scales-of-blocks", Words: "{of}: {scales}", Pages: slices.Concat([]Page{{Anchor: "quantised-weight", Roles: projected}}, namedPages), Apply: changedWeight, Class: program.Leaf, Solved: eachRun},
+		{Kind: "weight.scales-of-blocks", Words: "{of}: {scales}", Pages: slices.Concat([]Page{{Anchor: "quantised-weight", Roles: projected}}, pagesWithNames(nil, nil)), Apply: changedWeight, Class: program.Leaf, Solved: eachRun},
 		{Kind: "logits.repetition-penalty", Words: "logits of ids of the input are divided by {x} where they are above 0, and multiplied by it below: a repetition penalty", Pages: []Page{{Anchor: "logit-scale", Roles: heads}}, Apply: penalty, Class: program.Inserted, Solved: fitted},
 		{Kind: "logits.presence-penalty", Words: "logits of ids of the input are lowered by {x}: a presence penalty", Apply: penalty, Class: program.Inserted, Solved: fitted},
 	}
