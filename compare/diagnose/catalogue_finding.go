@@ -77,9 +77,6 @@ var lookedWords = [...]string{
 	program.Inserted: "steps too many",
 }
 
-// reads reports whether two names are one to whoever reads them: the same step may stand in a formula twice.
-func (n Name) reads(other Name) bool { return n.Text() == other.Text() }
-
 // String lists the further values of a number.
 func (o OtherValues) String() string {
 	switch {

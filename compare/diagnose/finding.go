@@ -84,16 +84,17 @@ func (f *Finding) Same(other *Finding) bool {
 		return false
 	}
 	if f.Named() {
-		return f.Where == other.Where && f.anywhere().Key() == other.anywhere().Key()
+		return f.Where == other.Where && f.reads(other.Name)
 	}
 	return f.Likely == other.Likely && slices.Equal(f.Undecided, other.Undecided) && f.Stopped == other.Stopped && f.Description.like(other.Description)
 }
 
-// anywhere is the name without its place.
-func (f *Finding) anywhere() Name {
-	n := f.Name
-	n.Mistake.Place, n.Relation.Place = "", ""
-	return n
+// reads reports whether two names are one to whoever reads them: the same step may stand in a formula twice.
+func (n Name) reads(other Name) bool {
+	for _, of := range []*Name{&n, &other} {
+		of.Mistake.Place, of.Relation.Place = "", ""
+	}
+	return n.Key() == other.Key()
 }
 
 // Unnamed is a finding whose name does not give all elements: the name is the nearest one.
