@@ -32,14 +32,14 @@ type Row struct {
 	Class program.Class
 	// Weak is set for a kind that is said only where nothing else of its class gives the same elements.
 	Weak bool
-	// Exact is set for a kind of which every bit is that of a tensor, or 0. One row is enough to show it, since no number was fitted to it.
+	// Exact is set for a kind that moves values without computing. One row is enough to show it, since no number was fitted.
 	Exact bool
 	// WeakIf reports whether a mistake is weak where not all of the kind are; it may be nil.
 	WeakIf func(m Mistake) bool
 	// Field is what the right number of a mistake is, for the fields of the configuration that have the number; empty where they are not said. It is AName where the
 	// field is called as [Mistake.Of].
 	Field TermKind
-	// Alike is the same text for mistakes that differ in roundings alone: one name stands for all of them. It is nil where the mistakes have one key.
+	// Alike gives mistakes that differ in roundings only the same text: one name stands for all of them. It is nil if such mistakes have one key.
 	Alike func(m Mistake) string
 	// Solved counts the numbers of a mistake that are solved from the elements; nil for none.
 	Solved func(m Mistake) int

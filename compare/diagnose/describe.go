@@ -14,9 +14,9 @@ import (
 // what the port does. The row of its kind in the catalogue makes the sentence.
 type Description struct {
 	Kind Kind `json:"kind"`
-	// Of is what differs: the result, or a value within the operation that would have to be another one.
+	// Of is what differs: the result, or a value within the operation.
 	Of Term `json:"of"`
-	// By are the axes along which the numbers differ, by what they count, with a comma between; empty for one number. Same are the axes along which they are the same.
+	// By lists the axes along which the numbers differ, by what the axes count; it is empty for one number. Same lists the other axes.
 	By   string `json:"by,omitempty"`
 	Same string `json:"same_for,omitempty"`
 	// Values are the first numbers, in the order of their indexes.
@@ -185,7 +185,8 @@ func firstIndex(s *search, o *observed, letter byte) int {
 	return s.m.Passes[o.e.Node.Pass].Past
 }
 
-// byAxes describes values by a factor or a term that differs along no axis, along one or along two: by as few numbers as explain them. It is nil where none do.
+// byAxes describes values by factors or terms: one number, one for each index of an axis, or one for each pair of indexes of two axes. It takes the fewest numbers that explain the
+// values, and is nil if none do.
 func byAxes(s *search, all []observed, of Term) *Description {
 	axes := axesIn(s, all)
 	sets := [][]int{nil}

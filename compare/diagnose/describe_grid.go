@@ -77,8 +77,8 @@ func (g *grid) add(o *observed, i int) {
 	g.want, g.right, g.off = append(g.want, math.Abs(o.want[i])), append(g.right, math.Abs(o.value[i])), append(g.off, o.half[i])
 }
 
-// step is the largest step of which all values are whole multiples, a few of them different ones; ok is false where there is none, and where the right values are multiples of it as
-// well.
+// step is the largest step of which all values are whole multiples. It is not ok if there is no step, if the values have too few different multiples, or if the right
+// values are multiples of the step as well.
 func (g *grid) step() (step float64, ok bool) {
 	sorted := slices.Clone(g.want)
 	slices.Sort(sorted)

@@ -21,7 +21,7 @@ type number struct {
 	rounded, unit hooks.DType
 }
 
-// numbersOf are the numbers of a configuration, and of each its root, its reciprocal and that of its root.
+// numbersOf lists the numbers of a configuration. Widths come with their roots, their reciprocals and the reciprocals of their roots.
 func numbersOf(c *order.Config) []number {
 	var all []number
 	fields := Fields(c)
@@ -42,7 +42,7 @@ func numbersOf(c *order.Config) []number {
 	return all
 }
 
-// widthOfHeads is what the size of a head is taken for that has one of its own.
+// widthOfHeads is the size of a head that ports compute where the configuration has a size of its own, head_dim.
 const widthOfHeads = "hidden_size/num_attention_heads"
 
 // isWidth reports whether a field is one of which a scale may be a function: a width, or a scalar that is meant for it.
@@ -141,7 +141,7 @@ func typed(v float64) bool {
 // field is the last part of a field's path.
 func field(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
-// fieldWords are what the fields of a number are called that is known by what stands around it.
+// fieldWords are parts of the names of fields, by what a number is in its formula.
 var fieldWords = map[TermKind]string{Epsilon: "eps", SoftCap: "softcap", Window: "window", Theta: "theta", Scaling: ".factor"}
 
 // having are the fields of the configuration that have a number.
@@ -154,8 +154,8 @@ func (s *subject) having(v float64) (all []Field) {
 	return all
 }
 
-// fields are those of the configuration that have a number: those that are called what it is, else all of them, but for one that
-// people type, which is that of a field by chance.
+// fields lists the fields of the configuration that have a number. Fields whose names say what the number is come alone. A number that people often type gets no other fields:
+// another field has it by chance.
 func (s *subject) fields(v float64, what TermKind) []Field {
 	var called []Field
 	all := s.having(v)

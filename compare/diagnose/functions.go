@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// numberFunction is what becomes of numbers that are others in each layer, where all are off in one way.
+// numberFunction is a function that a port takes of a number which each layer has a value of its own of.
 type numberFunction struct {
 	kind Kind
 	of   func(x float64) float64

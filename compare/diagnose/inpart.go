@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// inPart yields the edits of steps and numbers in the tokens alone that have something left: others are as they should be.
+// inPart yields edits of steps and numbers in the tokens that have something left. The other tokens are right.
 func inPart(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, e := range s.entries {

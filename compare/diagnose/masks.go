@@ -58,7 +58,7 @@ func windows(s *search) iter.Seq[Mistake] {
 // maskValues are what masked scores may be lowered by, in place of the largest number.
 var maskValues = []float64{1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 1000, 1024}
 
-// window is that of the masks, 0 for none, as the largest shows it; ok is false where there are no masks.
+// window is the window of the largest mask, 0 for no window. It is not ok if there are no masks.
 func (s *search) window() (window float64, ok bool) {
 	size := 0
 	for _, e := range s.entries {
@@ -71,7 +71,7 @@ func (s *search) window() (window float64, ok bool) {
 	return window, size > 0
 }
 
-// otherWindow has masks of another window. An entry that is a constant among masks is one that hides nothing, as of one token within its window.
+// otherWindow has masks of another window. A mask that hides nothing, such as that of one token within its window, is a constant.
 func otherWindow(s *subject, e *Entry, m Mistake) *program.Edited {
 	window := m.X.Value
 	switch m.Kind {
@@ -86,7 +86,7 @@ func otherWindow(s *subject, e *Entry, m Mistake) *program.Edited {
 	return s.masking(e, func(v view) bool { return window < 0 || v.k <= v.q && (window == 0 || v.k > v.q-window) })
 }
 
-// otherLayersWindow has the window of the other layers: none for one, and one for none.
+// otherLayersWindow has the window of the other kind of layers: a mask with a window loses it, and a mask without one gets the window of the configuration.
 func otherLayersWindow(s *subject, e *Entry, _ Mistake) *program.Edited {
 	all := e.Program.Of(program.Mask)
 	switch {
@@ -166,7 +166,7 @@ func sights(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// sightsOfBoth yields masks in the place of one that is no causal one, as that of a model which sees later tokens.
+// sightsOfBoth yields masks for a model whose queries see later tokens.
 func sightsOfBoth(most int, more func(kind Kind, n int) bool) bool {
 	if !more("mask.causal", 0) || !more("mask.anti-causal", 0) || !more("mask.none", 0) {
 		return false
@@ -179,7 +179,7 @@ func sightsOfBoth(most int, more func(kind Kind, n int) bool) bool {
 	return true
 }
 
-// sightsApart yields masks with other edges, those once that are one in the passes of the entries, and none that is the right one there.
+// sightsApart yields masks with other edges. Of masks that are equal in the passes of the entries the first is yielded, and none that equals the right mask.
 func sightsApart(s *search, window float64, most int, yield func(Mistake) bool) {
 	right := func(v view) bool { return v.k >= v.low(v.q) && v.k <= v.q }
 	seen := map[string]bool{patternOf(s, right, Mistake{}): true}

@@ -80,7 +80,7 @@ func (s *search) near(old, v float64) bool {
 	return off < 0x1p-9
 }
 
-// otherNumbers yields numbers of a formula in each other's place and others, those first that are plausible for any: equal ones together, then one by one.
+// otherNumbers yields wrong numbers of a formula, the most plausible first. Equal numbers are wrong together, then one by one.
 func otherNumbers(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
@@ -106,7 +106,7 @@ func otherNumbers(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// equalNumbers are the places in which a number is another one: all that have its value, where it is the first of these, and its own.
+// equalNumbers lists sets of places that may have a wrong number together: the place of the number alone, and for the first of several equal numbers all of their places before.
 func equalNumbers(t *program.Parts, numbers []int, i int) [][]program.Place {
 	var equal []program.Place
 	first := true

@@ -105,7 +105,7 @@ func (s *search) edited(h hypothesis, e *Entry) *program.Edited {
 	return s.apply(h.is, e)
 }
 
-// inOthers is a hypothesis for the entries of which it does not speak, where its words say which entries have it: they read what the first of these reads.
+// inOthers is a hypothesis for entries that its list of pairs leaves out: they read what the first entry of the list reads. It is not ok if the mistake has no list.
 func (h hypothesis) inOthers() (other hypothesis, ok bool) {
 	if h.is.By.Kind != Others {
 		return h, false

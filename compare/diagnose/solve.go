@@ -17,7 +17,7 @@ type family struct {
 	of     func(n number) Mistake
 	// roundings are those of the mistake that are tried in turn, the first while the number is looked for; none for that of the formula.
 	roundings []Rounding
-	old       float64 // the number that it is in place of, if it is not 0: near it it is no mistake
+	old       float64 // the right number, if it is not 0: a number near it is no mistake
 }
 
 // solved yields mistakes with numbers that nothing suggests: those of the formula, and a factor, a term or a soft cap too many. A value that is not used at all has no
@@ -90,7 +90,7 @@ func placeOf(t *program.Parts, step int) program.Place {
 	return t.Of(step)
 }
 
-// at edits the value of a place of [placeOf], for all that read it.
+// at changes the value of a place of [placeOf] for each step that reads the value.
 func (s *subject) at(e *Entry, at program.Place, change func(ed *program.Editor, v program.Var) program.Var) *program.Edited {
 	t := e.signed(s.m)
 	ed := e.Program.Edit()
