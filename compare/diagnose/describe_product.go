@@ -20,7 +20,7 @@ const (
 func describeOperand(s *search, results []observed) (*Description, error) {
 	t := s.first.signed(s.m)
 	end := &t.Steps[t.Source(t.Out)]
-	if end.Prim != program.Affine || t.Steps[t.Source(end.Args[1])].Prim != program.Matrix || results[0].e.Few != nil {
+	if end.Prim != program.Affine || t.Steps[t.Source(end.Args[1])].Prim != program.Matrix {
 		return nil, nil
 	}
 	of := s.value(s.first, end.Args[0])
@@ -48,33 +48,42 @@ func describeOperand(s *search, results []observed) (*Description, error) {
 	return &whole, s.err
 }
 
-// operandOf solves the operand of an entry, token by token, by least squares. The description counts the elements that the operand gives. The operand is nil where the matrix does not
-// tell it.
-func operandOf(s *search, o *observed) (*observed, *Description, error) {
-	e := o.e
+// affine is a product of an entry: an operand by tokens, a matrix, and the term that is added to each row.
+type affine struct {
+	x, bias    []float64
+	w          program.Rows
+	rows, cols int
+}
+
+// affineOf is the product that ends the program of an entry. It is nil if the matrix has too few rows to tell the operand, or is too large.
+func affineOf(s *search, e *Entry) *affine {
 	end := &e.Program.Steps[e.Program.Source(e.Program.Out)]
-	if end.Prim != program.Affine {
-		return nil, nil, nil
+	if e.Few != nil || end.Prim != program.Affine {
+		return nil
 	}
-	w := e.Call.W[e.Program.Steps[e.Program.Source(end.Args[1])].Index]
-	rows, cols := w.Size()
+	a := &affine{w: e.Call.W[e.Program.Steps[e.Program.Source(end.Args[1])].Index]}
+	a.rows, a.cols = a.w.Size()
+	a.bias = make([]float64, a.rows)
 	x, ok := s.valueAt(e, end.Args[0])
-	if !ok || cols > mostOperand || float64(rows) < tall*float64(cols) || len(x)%cols != 0 || len(x)/cols*rows != len(o.want) {
-		return nil, nil, s.err
+	if a.x = x; !ok || a.cols > mostOperand || float64(a.rows) < tall*float64(a.cols) || len(x)%a.cols != 0 || len(x)/a.cols*a.rows != product(e.Program.Out.Shape()) {
+		return nil
 	}
-	bias := make([]float64, rows)
 	if len(end.Args) > 2 {
 		b, ok := s.valueAt(e, end.Args[2])
-		if !ok || len(b) < rows {
-			return nil, nil, s.err
+		if !ok || len(b) < a.rows {
+			return nil
 		}
-		copy(bias, b)
+		copy(a.bias, b)
 	}
-	each := max(rows/(rowsOfSquare*cols), 1)
-	square, err := newSquare(w, each)
-	s.m.work += rows / each * cols * cols / 8
-	if square == nil || err != nil {
-		return nil, nil, err
+	return a
+}
+
+// operandOf solves the operand of an entry, token by token, by least squares. The description counts the elements that the operand gives. The operand is nil where the matrix does not
+// tell it, and where the right operand gives most elements within the same error.
+func operandOf(s *search, o *observed) (*observed, *Description, error) {
+	a := affineOf(s, o.e)
+	if a == nil || len(o.want) != len(a.x)/a.cols*a.rows {
+		return nil, nil, s.err
 	}
 	alike := 0
 	for i, y := range o.want {
@@ -85,40 +94,52 @@ func operandOf(s *search, o *observed) (*observed, *Description, error) {
 	if float64(alike) > mostAlike*float64(len(o.want)) {
 		return nil, nil, nil
 	}
-	tokens := len(x) / cols
-	got := observed{value: x, off: make([]float64, len(x)), want: make([]float64, len(x)), half: make([]float64, len(x)), shape: []int{tokens, cols}, axes: "tc", e: e}
+	each := max(a.rows/(rowsOfSquare*a.cols), 1)
+	square, err := newSquare(a.w, each)
+	s.m.work += a.rows / each * a.cols * a.cols / 8
+	if square == nil || err != nil {
+		return nil, nil, err
+	}
+	n, tokens := len(a.x), len(a.x)/a.cols
+	got := &observed{value: a.x, off: make([]float64, n), want: make([]float64, n), half: make([]float64, n), shape: []int{tokens, a.cols}, axes: "tc", e: o.e}
 	for token := range tokens {
-		y, size := make([]float64, rows), 0.0
+		y, size := make([]float64, a.rows), 0.0
 		for r := range y {
-			i := token*rows + r
-			y[r] = o.want[i] - bias[r]
-			size += (o.half[i] + o.off[i]) * (o.half[i] + o.off[i]) / float64(rows)
+			i := token*a.rows + r
+			y[r] = o.want[i] - a.bias[r]
+			size += (o.half[i] + o.off[i]) * (o.half[i] + o.off[i]) / float64(a.rows)
 		}
-		if err := square.solve(w, y, got.want[token*cols:][:cols]); err != nil {
+		if err := square.solve(a.w, y, got.want[token*a.cols:][:a.cols]); err != nil {
 			return nil, nil, err
 		}
-		for c := range cols {
-			got.half[token*cols+c] = operandSlack * math.Sqrt(size) * square.error[c]
+		for c := range a.cols {
+			got.half[token*a.cols+c] = operandSlack * math.Sqrt(size) * square.error[c]
 		}
 	}
+	d, err := a.given(o, got)
+	return got, d, err
+}
+
+// given counts the elements of a result that an operand gives.
+func (a *affine) given(o, operand *observed) (*Description, error) {
 	d := &Description{Elements: len(o.want)}
-	row := make([]float64, cols)
-	for r := range rows {
-		if err := w.Row(row, r); err != nil {
-			return nil, nil, err
+	row := make([]float64, a.cols)
+	for r := range a.rows {
+		if err := a.w.Row(row, r); err != nil {
+			return nil, err
 		}
-		for token := range tokens {
-			i, sum, size := token*rows+r, bias[r], 0.0
+		for token := range len(a.x) / a.cols {
+			i, sum, size := token*a.rows+r, a.bias[r], 0.0
 			for c, v := range row {
-				p := v * got.want[token*cols+c]
-				sum, size = sum+p, size+math.Abs(v)*got.half[token*cols+c]
+				sum += v * operand.want[token*a.cols+c]
+				size += math.Abs(v) * operand.half[token*a.cols+c]
 			}
 			if math.Abs(sum-o.want[i]) <= off(o, i)+size {
 				d.Explained++
 			}
 		}
 	}
-	return &got, d, nil
+	return d, nil
 }
 
 // square is the Cholesky factor of WᵀW, of some rows of a matrix.
