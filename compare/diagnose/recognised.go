@@ -14,7 +14,7 @@ func (s *search) variant(m Mistake, make func(e *Entry) *program.Edited) error {
 
 // recognised looks at masks, softmaxes, norms, gates and positions.
 func (s *search) recognised() error {
-	for _, look := range []func() error{func() error { return s.from(otherActivations, otherTanhs) }, s.ids, s.slots, func() error { return s.from(windows) }, s.norms, func() error { return s.from(tiledHeads) }, s.softmaxParts, func() error { return s.from(sights, maskedScores, maskedLate) }, s.softmaxes, s.kept, s.meansOfParts, func() error { return s.from(rotary) }, func() error { return fitted(solvedBase)(s) }, func() error { return s.from(positions) }} {
+	for _, look := range []func() error{func() error { return s.from(otherActivations, otherTanhs) }, s.ids, s.slots, func() error { return s.from(windows) }, s.norms, func() error { return s.from(tiledHeads) }, s.softmaxParts, func() error { return s.from(sights, maskedScores, maskedLate) }, s.softmaxes, s.kept, s.meansOfParts, func() error { return s.from(rotary) }, func() error { return fitted(solvedBase, solvedBases)(s) }, func() error { return s.from(positions) }} {
 		if err := look(); err != nil {
 			return err
 		}

@@ -64,7 +64,11 @@ func (s *search) finding() (*Finding, error) {
 			f.Aliases = append(f.Aliases, name.Text())
 		}
 	}
-	if undetermined(best.number, less) { // the data do not say which
+	if name, err := s.limitless(best, less); err != nil {
+		return nil, err
+	} else if name.What != "" && len(others) == 0 {
+		f.Name, f.Class, f.Aliases = name, program.LeftOut.String(), nil
+	} else if undetermined(best.number, less) { // the data do not say which
 		for _, v := range less {
 			others = append(others, short(v))
 		}
@@ -147,6 +151,41 @@ func (s *search) equal(a, b survivor) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// beyondAll is how many times the largest number that gives all elements another one is, with which the result has to be the same.
+const beyondAll = 1 << 20
+
+// limitless is that the step of a number is left out: numbers far larger than the right one give all elements, and so do larger ones, with the same values. The name is
+// empty where they do not.
+func (s *search) limitless(best survivor, others []float64) (Name, error) {
+	m := best.say(s.first).Mistake
+	d, ok := s.edit(m)
+	all := append([]float64{best.number}, others...)
+	if !ok || best.class != program.Constant || !m.Right.Has || !(slices.Min(all) > math.Abs(m.Right.Value)) || !undetermined(best.number, others) {
+		return Name{}, s.err
+	}
+	with := func(number float64) survivor {
+		d.Value = number
+		m = Mistake{Kind: "step.left-out", Place: m.Place, Of: m.Of, Edit: d.Text()}
+		return survivor{hypothesis: s.hypothesis(m)}
+	}
+	further := with(beyondAll * beyondAll * slices.Max(all))
+	far := with(beyondAll * slices.Max(all))
+	for _, e := range s.entries {
+		ed := far.make(e)
+		if ed == nil || further.make(e) == nil {
+			return Name{}, s.err
+		}
+		p, call := ed.Whole(e.Call)
+		if all, _, _, err := e.Explains(p, call); !all || err != nil {
+			return Name{}, outside(err)
+		}
+	}
+	if same, err := s.equal(far, further); !same || err != nil {
+		return Name{}, err
+	}
+	return s.name(m), nil
 }
 
 // unrounded are the values of edited programs without any rounding.

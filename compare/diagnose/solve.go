@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -122,7 +123,7 @@ func (s *search) solve(f family, yield func(Mistake) bool) bool {
 		if s.failed(err) {
 			return false
 		}
-		for _, n := range s.candidates(x, low, high) {
+		for _, n := range append(overRoots(x, f.old), s.candidates(x, low, high)...) {
 			if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || s.near(f.old, n.value)) {
 				continue
 			}
@@ -139,6 +140,18 @@ func (s *search) solve(f family, yield func(Mistake) bool) bool {
 	}
 	return true
 }
+
+// overRoots are the number 1/√n, of a whole number n, that one which was solved is, where the right number is such a number as well: scales of attention are.
+func overRoots(x, old float64) []number {
+	n, right := math.Round(1/(x*x)), math.Round(1/(old*old))
+	if !(n > 1 && n < mostUnderRoot && right > 1 && n != right) || math.Abs(right*old*old-1) > 1e-6 || math.Abs(n*x*x-1) > 1e-5 || x*old < 0 {
+		return nil
+	}
+	return []number{{value: math.Copysign(1/math.Sqrt(n), x), words: fmt.Sprintf("1/√%g", n), own: true}}
+}
+
+// mostUnderRoot is the largest whole number that is looked for under a root: larger ones lie too near to each other.
+const mostUnderRoot = 2048
 
 // with is the edit of the first entry, or another, with a number of a family.
 func (s *search) with(f family, e *Entry, x float64) *program.Edited {
