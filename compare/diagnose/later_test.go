@@ -75,3 +75,32 @@ func TestTheFirstLayerReadsWhatTheOthersRead(t *testing.T) {
 		t.Errorf("%q", f.Text())
 	}
 }
+
+// Rows of another layer are said to be those of that layer, and where each layer has those of the one before, how far before it is.
+func TestRowsOfAnotherLayer(t *testing.T) {
+	for _, c := range []struct {
+		from map[string]string // the layer that rows are of
+		want string
+	}{
+		{map[string]string{"layers.2": "layers.1"}, "3 of 3 rows are rows of layers.1.input_layernorm"},
+		{map[string]string{"layers.2": "layers.0"}, "3 of 3 rows are rows of layers.0.input_layernorm"},
+		{map[string]string{"layers.2": "layers.0", "layers.1": "layers.0"}, "6 of 6 rows are rows of layers.0.input_layernorm"},
+		{map[string]string{"layers.2": "layers.1", "layers.1": "layers.0"}, "6 of 6 rows are rows of layers.*.input_layernorm, in layer L of layer L-1"},
+	} {
+		m := model(t)
+		m.Has = func(n order.Node) bool { return diagnose.Role(m.List.Entries[n.Entry].Name) == "layers.*.input_layernorm" }
+		var entries []*diagnose.Entry
+		for layer, from := range c.from {
+			entries = append(entries, planted(t, m, layer+".input_layernorm", 0, func(_, _ [][]float64) []float64 {
+				x, err := m.Read(order.Node{Entry: m.List.Index(from + ".input_layernorm")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return x.Data
+			}))
+		}
+		if f := named(t, m, entries...); f.What != c.want {
+			t.Errorf("%q, want %q", f.Text(), c.want)
+		}
+	}
+}

@@ -38,7 +38,11 @@ func (s *search) finding() (*Finding, error) {
 	s.doubt()
 	slices.SortStableFunc(s.found, func(a, b survivor) int { return cmp.Compare(a.place(), b.place()) })
 	best := s.found[0]
-	f.Name, f.Class, f.Shown = best.say(s.first), best.class.String(), best.shown
+	name, err := s.ofLayer(best.say(s.first))
+	if err != nil {
+		return nil, err
+	}
+	f.Name, f.Class, f.Shown = name, best.class.String(), best.shown
 	said := []Name{f.Name}
 	var less []float64
 	var others []string

@@ -1,0 +1,82 @@
+package diagnose
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/order"
+)
+
+// ofLayer adds to the name of rows that are those of another tensor which layer has them, where that is not the layer of the rows: the only one of all entries, or the one that is as
+// many layers before each.
+func (s *search) ofLayer(name Name) (Name, error) {
+	r := name.Relation
+	if r.Kind != "rows.of-another" || r.By.Kind != RowsOf {
+		return name, nil
+	}
+	var from []string
+	before := 0
+	for n, e := range s.entries {
+		source, err := s.layerWithRows(e, r.By)
+		if source == "" || err != nil {
+			return name, err
+		}
+		own := s.m.List.Entries[e.Node.Entry].Name
+		by := numbered(own) - numbered(source)
+		if n > 0 && by != before {
+			before = 0
+		} else {
+			before = by
+		}
+		from = append(from, source)
+	}
+	switch {
+	case len(slices.Compact(from)) == 1:
+		r.By.Name = from[0]
+	case before > 0:
+		r.K = before
+	default:
+		return name, nil
+	}
+	return r.name(), nil
+}
+
+// layerWithRows is the tensor of a role, in the nearest layer before that of an entry, which has all rows that are left of the entry; empty where there is none, and where the entry's own
+// layer has them.
+func (s *search) layerWithRows(e *Entry, of Term) (source string, err error) {
+	pass := e.Node.Pass
+	if of.Before {
+		pass--
+	}
+	y, _ := e.Target()
+	width := e.Program.Out.Last()
+	own, _ := layerOf(s.m.List.Entries[e.Node.Entry].Name)
+	for k := range s.m.List.Entries {
+		other := s.m.List.Entries[k].Name
+		layer, in := layerOf(other)
+		n := order.Node{Entry: k, Pass: pass}
+		if !in || Role(other) != of.Name || n == e.Node || !of.Before && k > e.Node.Entry || !s.m.Has(n) {
+			continue
+		}
+		v, err := s.m.Read(n)
+		if err != nil {
+			return "", err
+		}
+		rows := map[uint64][]int{}
+		for r := range len(v.Data) / width {
+			at := begins(v.Data[r*width:][:width])
+			rows[at] = append(rows[at], r)
+		}
+		has := func(r int) bool {
+			row := y[r*width:][:width]
+			return slices.ContainsFunc(rows[begins(row)], func(o int) bool { return slices.Equal(row, v.Data[o*width:][:width]) })
+		}
+		if slices.ContainsFunc(leftRows(e), func(r int) bool { return !has(r) }) {
+			continue
+		}
+		if layer == own {
+			return "", nil
+		}
+		source = other
+	}
+	return source, nil
+}
