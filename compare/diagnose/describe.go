@@ -53,6 +53,9 @@ func (s *search) describe() (*Description, error) {
 	if err != nil || len(results) == 0 {
 		return nil, err
 	}
+	if d, err := s.wholeInputs(); d != nil || err != nil {
+		return d, err
+	}
 	if d := zeroedResults(results); d != nil {
 		return d, nil
 	}
@@ -61,6 +64,9 @@ func (s *search) describe() (*Description, error) {
 	}
 	best := s.byAxes(results, theResult)
 	for _, inner := range s.required(results) {
+		if d := s.captive(inner.all, inner.of); d != nil || s.err != nil {
+			return d, s.err
+		}
 		d := s.byAxes(inner.all, inner.of)
 		if s.err != nil {
 			return nil, s.err
