@@ -5,7 +5,7 @@ import "strings"
 // descriptionRows are the kinds of descriptions.
 func descriptionRows() []Row {
 	return []Row{
-		{Kind: "described.factor", Words: "{of} is {values} times what it should be[ ({called})]"},
+		{Kind: "described.factor", Words: "{of} is {values} times what it should be[ ({called})][; {like}]"},
 		{Kind: "described.factors", Words: "each {by} of {of} has a factor of its own[, the same for each {same}]: {values}[; these are the numbers of {like}]"},
 		{Kind: "described.addend", Words: "{values} is added to {of}[ ({called})]"},
 		{Kind: "described.addends", Words: "each {by} of {of} has a number of its own added[, the same for each {same}]: {values}[; these are the numbers of {like}]"},
@@ -31,7 +31,7 @@ func (d *Description) String() string {
 		case "called":
 			return d.Called, d.Called != ""
 		case "like":
-			return d.Like.String(), d.Like != Term{}
+			return d.like(), d.Like != Term{}
 		case "values":
 			return d.values(), true
 		case "explained":
@@ -41,6 +41,17 @@ func (d *Description) String() string {
 		}
 		return d.Of.String(), true
 	})
+}
+
+// like says what has the numbers.
+func (d *Description) like() string {
+	switch d.Like.Kind {
+	case Constant:
+		return "this is " + d.Like.Name + " of the formula, which may be taken twice"
+	case ItsReciprocal:
+		return "this is the reciprocal of " + d.Like.Name + " of the formula, " + short(d.Like.X) + ", which may be left out"
+	}
+	return d.Like.String()
 }
 
 // values are the numbers in a sentence.
