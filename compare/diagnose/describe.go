@@ -23,7 +23,7 @@ type Description struct {
 	Values []float64 `json:"values,omitempty"`
 	// Called are the fields of the configuration, or functions of them, that are the only number.
 	Called string `json:"called,omitempty"`
-	// Like is the weight that has these numbers, or the number of the formula that is the only one or its reciprocal; or the captured tensor that a value would have to be.
+	// Like is what has these numbers: a weight, a number of the formula or its reciprocal. In a description by another tensor it is that tensor.
 	Like Term `json:"like,omitzero"`
 	// Explained of Elements are as the description says. Numbers counts the numbers that were fitted to them.
 	Explained int `json:"explained"`

@@ -24,7 +24,9 @@ func TestDescriptionsByACapturedTensor(t *testing.T) {
 	const want = "layers.*.input_layernorm in place of step square-and.square gives the elements"
 	for name, off := range map[string]float64{want: 0, "": 0.25} {
 		m := model(t)
-		m.Has = func(n order.Node) bool { return diagnose.Role(m.List.Entries[n.Entry].Name) == "layers.*.input_layernorm" }
+		m.Has = func(n order.Node) bool {
+			return diagnose.Role(m.List.Entries[n.Entry].Name) == "layers.*.input_layernorm"
+		}
 		var entries []*diagnose.Entry
 		for _, layer := range []string{"layers.0.", "layers.2."} {
 			m.List.Entries[m.List.Index(layer+"attn_residual")].Op = squareAnd{}

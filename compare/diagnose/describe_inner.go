@@ -46,8 +46,8 @@ func (s *search) required(results []observed) []inner {
 	return all
 }
 
-// uncaptured is the only input of the entry's operation that was not captured, where the operation is one step: what the step reads and nobody captured is it. It is empty for other
-// operations.
+// uncaptured returns the name of the only input of an operation with one step that was not captured. A value that the step reads and that is computed is this input. The name is empty
+// for an operation with more steps, and if several inputs were not captured.
 func (s *search) uncaptured() (name string) {
 	entry := &s.m.List.Entries[s.first.Node.Entry]
 	b := program.NewBuilder()

@@ -12,8 +12,8 @@ import (
 // mostWhole is how many inputs are looked at that may be rounded to whole numbers.
 const mostWhole = 4
 
-// wholeInputs describes entries that the right operation gives of whole numbers: of one input that is rounded or truncated, or of several, as few as do. It is nil where none
-// do.
+// wholeInputs describes entries that the right operation gives if some of its inputs are rounded or truncated to whole numbers. Single inputs are tried first, then several
+// together. The result is nil if no inputs do.
 func (s *search) wholeInputs() (*Description, error) {
 	t := s.first.signed(s.m)
 	var at []program.Place
@@ -80,8 +80,7 @@ func (s *subject) wholeAt(e *Entry, places []program.Place, whole func(float64) 
 	return ended(ed)
 }
 
-// givenBy counts the elements of all entries that an edit gives. It is nil where they are fewer than a description has to explain, of all elements and of those that the right operation
-// does not give.
+// givenBy counts the elements of all entries that an edit gives. The result is nil if the edit gives too few of the elements that the right operation does not give.
 func (s *search) givenBy(edit func(e *Entry) *program.Edited) (*Description, error) {
 	d := &Description{}
 	wrong, left := 0, 0

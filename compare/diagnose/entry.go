@@ -127,8 +127,8 @@ func (e *Entry) signed(m *Model) *program.Parts {
 	return e.parts
 }
 
-// handedOn is the name in the layer of an entry under which the layer has a tensor of another one as it is, such as what the layer before gave; the tensor's own name where it has
-// none. So a step that reads it is the same step in the first layer and in the next.
+// handedOn returns the name that a tensor from outside has in the layer of an entry. A layer calls its input layers.1.in, and that input is layers.0.out. A step that reads the
+// input has thus the same signature in all layers. If the layer has no name for the tensor, handedOn returns the tensor's own name.
 func (m *Model) handedOn(e *Entry, tensor int) string {
 	own := m.List.Entries[tensor].Name
 	layer, in := layerOf(m.List.Entries[e.Node.Entry].Name)

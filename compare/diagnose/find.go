@@ -13,7 +13,7 @@ func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 		return nil, nil
 	}
 	s := newSearch(ctx, m, entries)
-	f, err := s.find([]stage{(*search).notFinite, (*search).fewTokens, (*search).steps, (*search).leaves, tried(orders), (*search).parts, (*search).rowsElsewhere, tried(shiftedSteps), tried(activationVariants), (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).cachedBits, (*search).computedIn, (*search).appliedToCached, (*search).partly, fitted(solved), (*search).related, (*search).byRow, (*search).chained, (*search).apartInputs, (*search).computedPartIn, (*search).laterInputs, tried(addends), tried(operands), (*search).applied, tried(inPart)})
+	f, err := s.find([]stage{(*search).notFinite, (*search).fewTokens, (*search).steps, (*search).leaves, (*search).ofOneScale, tried(orders), (*search).parts, (*search).rowsElsewhere, tried(shiftedSteps), tried(activationVariants), (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).cachedBits, (*search).computedIn, (*search).appliedToCached, (*search).partly, fitted(solved), (*search).related, (*search).byRow, (*search).chained, (*search).apartInputs, (*search).computedPartIn, (*search).laterInputs, tried(addends), tried(operands), (*search).applied, tried(inPart)})
 	if err == nil && !f.Explains() {
 		f.Description, err = s.describe()
 	}

@@ -53,7 +53,9 @@ func TestOperationsThatUndoThemselvesSayNothing(t *testing.T) {
 // What a layer reads of another one is the same input in all layers: that of the first layer has another name.
 func TestTheFirstLayerReadsWhatTheOthersRead(t *testing.T) {
 	m := model(t)
-	m.Has = func(n order.Node) bool { return diagnose.Role(m.List.Entries[n.Entry].Name) == "layers.*.input_layernorm" }
+	m.Has = func(n order.Node) bool {
+		return diagnose.Role(m.List.Entries[n.Entry].Name) == "layers.*.input_layernorm"
+	}
 	var entries []*diagnose.Entry
 	for _, c := range [][2]string{{"layers.0.", "embed_tokens"}, {"layers.2.", "layers.1.out"}} {
 		layer, from := c[0], c[1]
@@ -88,7 +90,9 @@ func TestRowsOfAnotherLayer(t *testing.T) {
 		{map[string]string{"layers.2": "layers.1", "layers.1": "layers.0"}, "6 of 6 rows are rows of layers.*.input_layernorm, in layer L of layer L-1"},
 	} {
 		m := model(t)
-		m.Has = func(n order.Node) bool { return diagnose.Role(m.List.Entries[n.Entry].Name) == "layers.*.input_layernorm" }
+		m.Has = func(n order.Node) bool {
+			return diagnose.Role(m.List.Entries[n.Entry].Name) == "layers.*.input_layernorm"
+		}
 		var entries []*diagnose.Entry
 		for layer, from := range c.from {
 			entries = append(entries, planted(t, m, layer+".input_layernorm", 0, func(_, _ [][]float64) []float64 {

@@ -2,6 +2,7 @@ package diagnose_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
@@ -87,6 +88,23 @@ func TestScalesThatAreRootsOfWholeNumbers(t *testing.T) {
 		m, e := computed(t, scaledBy{1. / 8}, func(x float64) float64 { return x * float64(float32(c.by)) })
 		if f := named(t, m, e); f.What != c.want {
 			t.Errorf("a scale of %g: %q", c.by, f.What)
+		}
+	}
+}
+
+// Where the result is the right one times one number, that number is solved before the elements are looked for in other orders.
+func TestAScaleOfTheWholeResultIsSolvedAtOnce(t *testing.T) {
+	for by, want := range map[float64]bool{0.37: true, 0: false} {
+		i := 0
+		m, e := computed(t, scaledBy{1. / 8}, func(x float64) float64 {
+			if i++; by == 0 {
+				return x * (1 + math.Sin(float64(i*i))/3)
+			}
+			return x * float64(float32(by))
+		})
+		f := named(t, m, e)
+		if looked := slices.Contains(f.Looked, "orders of elements"); f.Named() != want || looked == want {
+			t.Errorf("a scale of %g: %q, looked at %q", by, f.Text(), f.Looked)
 		}
 	}
 }

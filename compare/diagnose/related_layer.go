@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// ofLayer adds to the name of rows that are those of another tensor which layer has them, where that is not the layer of the rows: the only one of all entries, or the one that is as
-// many layers before each.
+// ofLayer adds the layer to a name that says whose rows some rows are. All entries have rows of one layer, or each has rows of the layer that lies the same number of layers before
+// it. Otherwise the name stays as it is.
 func (s *search) ofLayer(name Name) (Name, error) {
 	r := name.Relation
 	if r.Kind != "rows.of-another" || r.By.Kind != RowsOf {
@@ -40,8 +40,8 @@ func (s *search) ofLayer(name Name) (Name, error) {
 	return r.name(), nil
 }
 
-// layerWithRows is the tensor of a role, in the nearest layer before that of an entry, which has all rows that are left of the entry; empty where there is none, and where the entry's own
-// layer has them.
+// layerWithRows returns the tensor of a role that has all rows that are left of an entry. If several layers have such a tensor, the nearest layer before the entry counts. The name is
+// empty if no layer has the rows, or if the entry's own layer has them.
 func (s *search) layerWithRows(e *Entry, of Term) (source string, err error) {
 	pass := e.Node.Pass
 	if of.Before {

@@ -146,7 +146,7 @@ func (s *search) ownBases() (all []float64) {
 // usualMultiples are those by which a base is too large.
 var usualMultiples = []float64{2, 4, 8, 10, 100, 1. / 2, 1. / 4, 1. / 8, 1. / 10, 1. / 100}
 
-// basesOfKinds lists mistakes of layers of several kinds, each of which has a base of its own: two bases are exchanged, or all are too large by one factor.
+// basesOfKinds lists mistakes of models whose layers have two bases or more, by their kind: two bases are exchanged, or all bases are wrong by one factor.
 func basesOfKinds(s *search, _ *frequencies) (all []Mistake) {
 	own := s.ownBases()
 	if len(own) < 2 {
@@ -162,7 +162,7 @@ func basesOfKinds(s *search, _ *frequencies) (all []Mistake) {
 	return all
 }
 
-// solvedBases yields bases of layers of several kinds that are too large by one factor, which nothing suggests.
+// solvedBases yields a factor by which all bases are wrong, if layers have two bases or more. The factor is solved from the elements.
 func solvedBases(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		if len(s.found) > 0 || len(s.ownBases()) < 2 {

@@ -157,11 +157,11 @@ func (s *search) equal(a, b survivor) (bool, error) {
 	return true, nil
 }
 
-// beyondAll is how many times the largest number that gives all elements another one is, with which the result has to be the same.
+// beyondAll is the factor by which a number is made larger to see whether the result still changes.
 const beyondAll = 1 << 20
 
-// limitless is that the step of a number is left out: numbers far larger than the right one give all elements, and so do larger ones, with the same values. The name is
-// empty where they do not.
+// limitless names a step that is left out: all numbers that give all elements are larger than the right number, and much larger numbers give the same values. The name is empty if
+// much larger numbers give other values.
 func (s *search) limitless(best survivor, others []float64) (Name, error) {
 	m := best.say(s.first).Mistake
 	d, ok := s.edit(m)

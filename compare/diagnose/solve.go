@@ -48,6 +48,22 @@ func solved(s *search) iter.Seq[Mistake] {
 	}
 }
 
+// ofOneScale solves numbers at once where the first entry is the right result times one number.
+func (s *search) ofOneScale() error {
+	e := s.first
+	x, y, half, err := e.own()
+	s.whole(e.Program)
+	if err != nil || len(x.Data) != len(y) {
+		return outside(err)
+	}
+	f, o := fit{kind: "described.factor", right: 1}, observed{value: x.Data, off: make([]float64, len(y)), want: y, half: half, shape: x.Shape, e: e}
+	copy(o.off, x.Bound)
+	if f.of([]observed{o}, nil, nil); !f.explains() {
+		return nil
+	}
+	return fitted(solved)(s)
+}
+
 // unusedValue has 0 in place of a value.
 func unusedValue(s *subject, e *Entry, m Mistake) *program.Edited {
 	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var { return ed.Mul("", v, ed.Literal(0)) })
@@ -141,7 +157,7 @@ func (s *search) solve(f family, yield func(Mistake) bool) bool {
 	return true
 }
 
-// overRoots are the number 1/√n, of a whole number n, that one which was solved is, where the right number is such a number as well: scales of attention are.
+// overRoots returns 1/√n if a solved number is that, for a whole number n, and if the right number is 1/√m for another whole number m. Scales of attention are such numbers.
 func overRoots(x, old float64) []number {
 	n, right := math.Round(1/(x*x)), math.Round(1/(old*old))
 	if !(n > 1 && n < mostUnderRoot && right > 1 && n != right) || math.Abs(right*old*old-1) > 1e-6 || math.Abs(n*x*x-1) > 1e-5 || x*old < 0 {
