@@ -40,6 +40,22 @@ func (s *search) ofLayer(name Name) (Name, error) {
 	return r.name(), nil
 }
 
+// ofAllLayers has the name of a right tensor that all layers have for it, where a mistake of several layers has that of the first: what the first layer reads is embed_tokens, and in any
+// layer that is layers.*.in.
+func (s *search) ofAllLayers(name Name) Name {
+	m := name.Mistake
+	at := s.m.List.Index(m.For.Name)
+	if m.For.Kind != Tensor || at < 0 || len(s.layersOf(s.entries)) < 2 {
+		return name
+	}
+	if m.For.Name = Role(s.m.handedOn(s.first, at)); m == name.Mistake {
+		return name
+	}
+	all := m.name()
+	all.Fields, all.Equal, all.Value, all.Right = name.Fields, name.Equal, name.Value, name.Right
+	return all
+}
+
 // layerWithRows returns the tensor of a role that has all rows that are left of an entry. If several layers have such a tensor, the nearest layer before the entry counts. The name is
 // empty if no layer has the rows, or if the entry's own layer has them.
 func (s *search) layerWithRows(e *Entry, of Term) (source string, err error) {

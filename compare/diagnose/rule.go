@@ -42,7 +42,7 @@ func (s *search) finding() (*Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Name, f.Class, f.Shown = name, best.class.String(), best.shown
+	f.Name, f.Class, f.Shown = s.ofAllLayers(name), best.class.String(), best.shown
 	said := []Name{f.Name}
 	var less []float64
 	var others []string
