@@ -23,7 +23,7 @@ type Description struct {
 	Values []float64 `json:"values,omitempty"`
 	// Called are the fields of the configuration, or functions of them, that are the only number.
 	Called string `json:"called,omitempty"`
-	// Like is what has these numbers: a weight, a number of the formula or its reciprocal. In a description by another tensor it is that tensor.
+	// Like has the same numbers: it is a weight, a number of the formula, the reciprocal of such a number, or a captured tensor.
 	Like Term `json:"like,omitzero"`
 	// Explained of Elements are as the description says. Numbers counts the numbers that were fitted to them.
 	Explained int `json:"explained"`

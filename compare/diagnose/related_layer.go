@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// ofLayer adds the layer to a name that says whose rows some rows are. All entries have rows of one layer, or each has rows of the layer that lies the same number of layers before
-// it. Otherwise the name stays as it is.
+// ofLayer adds a layer to a name of rows that are those of another tensor. It adds the layer itself if all entries have rows of one layer, and the distance to the layer if the
+// distance is the same for all entries. Otherwise the name stays as it is.
 func (s *search) ofLayer(name Name) (Name, error) {
 	r := name.Relation
 	if r.Kind != "rows.of-another" || r.By.Kind != RowsOf {
