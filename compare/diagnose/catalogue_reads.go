@@ -53,7 +53,7 @@ func readRows() []Row {
 }
 
 // rowsWords says how many rows are others.
-const rowsWords = "{n} of {m} rows are {by}[ (in {of}: {at})]"
+const rowsWords = "{n} of {m} rows are {by}[, in layer L of layer L-{k}][ (in {of}: {at})]"
 
 // The pages of a wrong tensor or stream that is read, of a wrong stream of the right tensor, and of a tensor that each entry of a role reads in its own
 // way.

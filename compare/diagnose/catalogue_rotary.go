@@ -57,6 +57,8 @@ func rotaryRows() []Row {
 	return []Row{
 		// The base.
 		{Kind: "rope.theta", Words: "theta is {x}[ ({called})][ and the scaling by {by} is left out]", Pages: thetaPages, Apply: otherFrequencies, Class: program.Known, Field: Theta},
+		{Kind: "rope.theta-of-kinds", Words: "theta is {times} times what it should be, in layers of each kind", Pages: thetaPages, Apply: otherFrequencies, Class: program.Known},
+		{Kind: "rope.theta-exchanged", Words: "theta is that of the other kind of layer: {of} and {for} are exchanged", Pages: thetaPages, Apply: otherFrequencies, Class: program.Known},
 		{Kind: "rope.theta-unscaled", Words: "theta is {x}[ ({called})], and the frequencies are not scaled", Pages: scalingPages, Apply: otherFrequencies, Class: program.Known, Field: Theta},
 		{Kind: "rope.theta-scaled", Words: "theta is {x} (theta times the factor of the scaling)[ and the scaling by {by} is left out]", Pages: slices.Concat([]Page{{Anchor: "attention-scale", Roles: "probs|context|scores"}}, scalingPages, scalingLeftOut), Apply: otherFrequencies, Class: program.Known, Field: Theta},
 		{Kind: "rope.theta-ntk", Words: "theta is {x} (raised for {n} times the length, as NTK scaling does)[ and the scaling by {by} is left out]", Pages: slices.Concat(scalingPages, scalingLeftOut), Apply: otherFrequencies, Class: program.Known, Field: Theta},

@@ -48,6 +48,8 @@ func TestSentencesOfRotaryMistakes(t *testing.T) {
 		{left(theta), "theta is 10000 and the scaling by 8 is left out", cos, "rotary-scaling"},
 		{called(theta, "rope_local_base_freq"), "theta is 10000 (rope_local_base_freq)", query, "rotary-base"},
 		{left(called(theta, "rope_local_base_freq")), "theta is 10000 (rope_local_base_freq) and the scaling by 8 is left out", query, "rotary-scaling"},
+		{Mistake{Kind: "rope.theta-of-kinds", Times: some(3)}, "theta is 3 times what it should be, in layers of each kind", query, "rotary-base"},
+		{Mistake{Kind: "rope.theta-exchanged", Of: literal(1e4), For: literal(1e6)}, "theta is that of the other kind of layer: 10000 and 1e+06 are exchanged", cos, "rotary-base"},
 		{Mistake{Kind: "rope.theta-unscaled", X: some(1e4)}, "theta is 10000, and the frequencies are not scaled", cos, "rotary-scaling"},
 		{called(Mistake{Kind: "rope.theta-unscaled", X: some(1e4)}, "rope_theta"), "theta is 10000 (rope_theta), and the frequencies are not scaled", query, "rotary-scaling"},
 		{Mistake{Kind: "rope.theta-scaled", X: some(8e6)}, "theta is 8e+06 (theta times the factor of the scaling)", cos, "rotary-scaling"},

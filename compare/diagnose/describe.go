@@ -23,7 +23,7 @@ type Description struct {
 	Values []float64 `json:"values,omitempty"`
 	// Called are the fields of the configuration, or functions of them, that are the only number.
 	Called string `json:"called,omitempty"`
-	// Like is the weight that has these numbers.
+	// Like has the same numbers: it is a weight, a number of the formula, the reciprocal of such a number, or a captured tensor.
 	Like Term `json:"like,omitzero"`
 	// Explained of Elements are as the description says. Numbers counts the numbers that were fitted to them.
 	Explained int `json:"explained"`
@@ -61,6 +61,9 @@ func describe(s *search) (*Description, error) {
 	if err != nil || len(results) == 0 {
 		return nil, err
 	}
+	if d, err := wholeInputs(s); d != nil || err != nil {
+		return d, err
+	}
 	if d := zeroedResults(results); d != nil {
 		return d, nil
 	}
@@ -69,6 +72,9 @@ func describe(s *search) (*Description, error) {
 	}
 	best := byAxes(s, results, theResult)
 	for _, inner := range requiredValues(s, results) {
+		if d := captive(s, inner.all, inner.of); d != nil || s.err != nil {
+			return d, s.err
+		}
 		d := byAxes(s, inner.all, inner.of)
 		if s.err != nil {
 			return nil, s.err
@@ -238,7 +244,35 @@ func descriptionOf(s *search, f *fit, axes []axis, set []int, of Term) *Descript
 	if n := s.candidates(g.middle(), g.low, g.high)[0]; n.value >= g.low && n.value <= g.high {
 		d.Values, d.Called = []float64{n.value}, n.words
 	}
+	if x, of := ofFormula(s, f); of.Kind != "" {
+		d.Values, d.Called, d.Like = []float64{x}, "", of
+	}
 	return d
+}
+
+// mostOfFormula is how far apart the ends are, for each unit of its size, between which a factor lies that is said to be of a number of the formula: between others any number may be.
+const mostOfFormula = 0.01
+
+// ofFormula is the factor of a fit that is a number of the formula or its reciprocal, with the number: as where its step is left out, or taken twice. The term is empty where no number,
+// or more than one, is it.
+func ofFormula(s *search, f *fit) (x float64, of Term) {
+	g := f.groups[0]
+	if f.right == 0 || g.high-g.low > mostOfFormula*math.Abs(g.middle()) {
+		return 0, Term{}
+	}
+	t := s.first.signed(s.m)
+	for _, i := range t.Numbers() {
+		c := t.Steps[i].Value
+		for _, is := range []Term{{Kind: Constant, X: c}, {Kind: ItsReciprocal, X: 1 / c}} {
+			if v := is.X; !(v >= g.low && v <= g.high) || v == 1 || of.Kind != "" && v == x {
+				continue
+			} else if of.Kind != "" {
+				return 0, Term{}
+			}
+			x, of = is.X, Term{Kind: is.Kind, Name: s.numberWords(t.Program, i).String(), X: c}
+		}
+	}
+	return x, of
 }
 
 // weightLike is a vector of the layer of the first entry, or of none, that has the numbers of a fit, or one more than they, or their reciprocals.

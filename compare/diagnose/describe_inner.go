@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -36,10 +37,48 @@ func requiredValues(s *search, results []observed) []inner {
 		t := s.first.signed(s.m)
 		if i := t.Copies(path[len(path)-1])[0]; len(t.Copies(path[len(path)-1])) == 1 {
 			next.of = s.value(s.first, t.Steps[i].Args[path[len(path)-1].Arg])
+			if name := uncaptured(s); name != "" && len(path) == 1 && next.of.Kind == Step {
+				next.of = tensorTerm(name)
+			}
 			all = append(all, next)
 		}
 	}
 	return all
+}
+
+// uncaptured returns the name of the only input of an operation with one step that was not captured. A value that the step reads and that is computed is this input. The name is empty
+// for an operation with more steps, and if several inputs were not captured.
+func uncaptured(s *search) (name string) {
+	entry := &s.m.List.Entries[s.first.Node.Entry]
+	b := program.NewBuilder()
+	var in []program.Var
+	for _, r := range entry.Inputs {
+		at := s.m.List.Index(r.Name)
+		in = append(in, b.Input(len(in), s.shapeOf(r, s.first.Node.Pass)))
+		if !slices.ContainsFunc(s.first.Inputs, func(n order.Node) bool { return n.Entry == at }) {
+			if name != "" {
+				return ""
+			}
+			name = r.Name
+		}
+	}
+	if len(entry.Weights) > 0 {
+		return ""
+	}
+	p, err := b.Program(b.Apply(entry.Op, "", entry.Size(s.m.Passes[s.first.Node.Pass], s.m.List.Config.SlidingWindow), in, nil))
+	if err != nil {
+		return ""
+	}
+	steps := 0
+	for i := range p.Steps {
+		if p.Steps[i].Prim.Computes() {
+			steps++
+		}
+	}
+	if steps != 1 {
+		return ""
+	}
+	return name
 }
 
 // inversions are the ways from the result to operands, each a list of steps with the operand that is asked for.

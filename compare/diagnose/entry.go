@@ -115,7 +115,7 @@ func (e *Entry) signed(m *Model) *program.Parts {
 		e.parts = e.Program.Parts(func(p program.Prim, k int) string {
 			if p == program.Input {
 				n := e.Inputs[k]
-				role := layerKind.ReplaceAllString(Role(m.List.Entries[n.Entry].Name), ".*$2")
+				role := layerKind.ReplaceAllString(Role(m.handedOn(e, n.Entry)), ".*$2")
 				if n.Pass != e.Node.Pass {
 					role += program.Before
 				}
@@ -125,6 +125,37 @@ func (e *Entry) signed(m *Model) *program.Parts {
 		})
 	}
 	return e.parts
+}
+
+// handedOn returns the name that a tensor from outside has in the layer of an entry. A layer calls its input layers.1.in, and that input is layers.0.out. A step that reads the
+// input has thus the same signature in all layers. If the layer has no name for the tensor, handedOn returns the tensor's own name.
+func (m *Model) handedOn(e *Entry, tensor int) string {
+	own := m.List.Entries[tensor].Name
+	layer, in := layerOf(m.List.Entries[e.Node.Entry].Name)
+	if other, _ := layerOf(own); !in || other == layer {
+		return own
+	}
+	for k := range m.List.Entries {
+		o := &m.List.Entries[k]
+		if strings.HasPrefix(o.Name, layer) && o.Op != nil && len(o.Inputs) == 1 && len(o.Weights) == 0 && o.Inputs[0].Name == own && !o.Inputs[0].Prev && o.Inputs[0].Index == nil && m.handsOn(o, e.Node.Pass) {
+			return o.Name
+		}
+	}
+	return own
+}
+
+// handsOn reports whether an operation gives what it reads.
+func (m *Model) handsOn(o *order.Entry, pass int) bool {
+	b, size := program.NewBuilder(), o.Size(m.Passes[pass], m.List.Config.SlidingWindow)
+	p, err := b.Program(b.Apply(o.Op, "", size, []program.Var{b.Input(0, size)}, nil))
+	if err != nil {
+		return false
+	}
+	i := p.Source(p.Out)
+	for p.Steps[i].Prim == program.Round || p.Steps[i].Prim == program.Copy {
+		i = p.Source(p.Steps[i].Args[0])
+	}
+	return p.Steps[i].Prim == program.Input
 }
 
 // keptPart is the part of the memory of a comparison for the values of entries that are kept for the next hypothesis, unless one entry alone has more.

@@ -17,6 +17,7 @@ type number struct {
 	words string // "1/√head_dim"
 	field string // "head_dim"
 	plain bool   // it is the field's own value
+	own   bool   // its words are of no field: they are said as they are
 	// rounded is the type that the right number was rounded to, and unit the type whose distance from 1 to the next number this is; 0 for neither.
 	rounded, unit hooks.DType
 }

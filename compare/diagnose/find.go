@@ -13,9 +13,9 @@ func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	}
 	s := newSearch(ctx, m, entries)
 	f, err := s.find([]stage{
-		notFinite, fewTokens, (*search).steps, tried(exchanged, changedWeights, weightsElsewhere, packedMatrices, cutMatrices, otherRows, damaged, inputs, lastSlots), tried(orders), tried(otherChannels), tried(rowsElsewhere), tried(shiftedSteps), tried(activationVariants), tried(clippings),
+		notFinite, fewTokens, (*search).steps, tried(exchanged, changedWeights, weightsElsewhere, packedMatrices, cutMatrices, otherRows, damaged, inputs, lastSlots), ofOneScale, tried(orders), tried(otherChannels), tried(rowsElsewhere), tried(shiftedSteps), tried(activationVariants), tried(clippings),
 		zeroRows, tried(dropout), movedRows, tried(multipliedVectors), tried(logarithms), tried(penalised), tried(addedVectors), tried(asOtherLayers), tried(inFewerBits, narrowOperands), tried(cachedBits),
-		tried(narrowSteps), tried(appliedToCached), tried(partly), withSolved(solved), relatedRows, tried(byRow), tried(chained), tried(apartInputs), tried(narrowParts), tried(addends), tried(operands),
+		tried(narrowSteps), tried(appliedToCached), tried(partly), withSolved(solved), relatedRows, tried(byRow), tried(chained), tried(apartInputs), tried(narrowParts), tried(laterInputs), tried(addends), tried(operands),
 		tried(applied), tried(inPart),
 	})
 	if err == nil && !f.Explains() {

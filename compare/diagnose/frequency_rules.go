@@ -17,6 +17,8 @@ var frequencyRules = map[Kind]func(f *frequencies, m Mistake) []float64{
 	"rope.theta-scaled":      otherBase,
 	"rope.theta-ntk":         otherBase,
 	"rope.theta-of-head":     otherBase,
+	"rope.theta-of-kinds":    func(f *frequencies, m Mistake) []float64 { return f.powers(f.base*m.Times.Value, f.scale) },
+	"rope.theta-exchanged":   exchangedBase,
 	"rope.theta-unscaled":    func(f *frequencies, m Mistake) []float64 { return f.powers(m.X.Value, 1) },
 	"rope.factor-left-out":   func(f *frequencies, _ Mistake) []float64 { return f.powers(f.base, 1) },
 	"rope.scaling-left-out":  func(f *frequencies, _ Mistake) []float64 { return f.powers(f.base, 1) },
@@ -96,6 +98,16 @@ func otherBase(f *frequencies, m Mistake) []float64 {
 		return f.powers(m.X.Value, 1)
 	}
 	return f.powers(m.X.Value, f.scale)
+}
+
+// exchangedBase has the other of two bases.
+func exchangedBase(f *frequencies, m Mistake) []float64 {
+	for _, two := range [][2]float64{{m.Of.X, m.For.X}, {m.For.X, m.Of.X}} {
+		if math.Abs(f.base/two[0]-1) < 1e-4 {
+			return f.powers(two[1], f.scale)
+		}
+	}
+	return nil
 }
 
 // otherFactor has another factor for what is scaled, where some frequencies are not.

@@ -17,7 +17,7 @@ func rotary(s *search) iter.Seq[Mistake] {
 		if f == nil {
 			return
 		}
-		for _, look := range []func(s *search, f *frequencies) []Mistake{bases, largerParts, blends, settings, scalings, smallerParts, otherOrders, factors} {
+		for _, look := range []func(s *search, f *frequencies) []Mistake{bases, basesOfKinds, largerParts, blends, settings, scalings, smallerParts, otherOrders, factors} {
 			for _, m := range look(s, f) {
 				if m.Place = frequencySite; !yield(m) {
 					return
@@ -126,6 +126,67 @@ func solvedBase(s *search) iter.Seq[Mistake] {
 			}
 		}
 		solveFamily(s, f, yield)
+	}
+}
+
+// ownBases lists the bases of the entries, each once. It is nil unless the frequencies of all entries are pure.
+func ownBases(s *search) (all []float64) {
+	for _, e := range s.entries {
+		f := frequenciesIn(s.subject, e)
+		if f == nil || !f.pure {
+			return nil
+		}
+		if !slices.ContainsFunc(all, func(b float64) bool { return math.Abs(b/f.base-1) < 1e-4 }) {
+			all = append(all, f.base)
+		}
+	}
+	return all
+}
+
+// usualMultiples are those by which a base is too large.
+var usualMultiples = []float64{2, 4, 8, 10, 100, 1. / 2, 1. / 4, 1. / 8, 1. / 10, 1. / 100}
+
+// basesOfKinds lists mistakes of models whose layers have two bases or more, by their kind: two bases are exchanged, or all bases are wrong by one factor.
+func basesOfKinds(s *search, _ *frequencies) (all []Mistake) {
+	own := ownBases(s)
+	if len(own) < 2 {
+		return nil
+	}
+	if len(own) == 2 {
+		slices.Sort(own)
+		all = append(all, Mistake{Kind: "rope.theta-exchanged", Of: literal(own[0]), For: literal(own[1])})
+	}
+	for _, x := range usualMultiples {
+		all = append(all, Mistake{Kind: "rope.theta-of-kinds", Times: some(x)})
+	}
+	return all
+}
+
+// solvedBases yields a factor by which all bases are wrong, if layers have two bases or more. The factor is solved from the elements.
+func solvedBases(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		if len(s.found) > 0 || len(ownBases(s)) < 2 {
+			return
+		}
+		f := family{old: 1, of: func(n number) Mistake {
+			return Mistake{Kind: "rope.theta-of-kinds", Place: frequencySite, Times: some(n.value)}
+		}}
+		for by := 1.0; by <= mostBase; by *= 4 {
+			f.starts = append(f.starts, by, 1/by)
+		}
+		solveFamily(s, f, func(m Mistake) bool {
+			before := len(s.found)
+			if x := math.Round(m.Times.Value*1000) / 1000; math.Abs(x/m.Times.Value-1) < 1e-4 { // a solved base is known to about that
+				few := m
+				if few.Times = some(x); !yield(few) {
+					return false
+				}
+				if len(s.found) > before {
+					return true
+				}
+			}
+			return yield(m)
+		})
 	}
 }
 

@@ -222,3 +222,46 @@ func TestFrequenciesOfTheEntryCount(t *testing.T) {
 		}
 	}
 }
+
+// Layers of two kinds have bases of their own: what is wrong with both is one mistake. A base that is wrong in one kind alone is none of both.
+func TestBasesOfKindsOfLayers(t *testing.T) {
+	rotary := func(theta float64) op.Op { return op.Rotary{Theta: theta, Dim: 16, Scaling: "default"} }
+	for _, c := range []struct {
+		local, full float64 // the port's bases, in place of 10000 and 1000000
+		want        string
+	}{
+		{2e4, 2e6, "theta is 2 times what it should be, in layers of each kind"},
+		{3e4, 3e6, "theta is 3 times what it should be, in layers of each kind"},
+		{1e6, 1e4, "theta is that of the other kind of layer: 10000 and 1e+06 are exchanged"},
+		{3e4, 5e6, ""},
+		{1e6, 5e6, ""},
+	} {
+		var m *diagnose.Model
+		var entries []*diagnose.Entry
+		for _, own := range [][2]float64{{1e4, c.local}, {1e6, c.full}} {
+			var e *diagnose.Entry
+			m, e = table(t, rotary(own[0]), 16)
+			p, err := program.Of(rotary(own[1]), func(o program.Op) string { return o.Kind() }, 0, e.Call.Shape, [][]int{e.Call.In[0].Shape}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, err := p.Eval(e.Call)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := e.Judge.(*honest)
+			for i, v := range x.Data {
+				h.y[i] = float64(float32(v))
+			}
+			right, err := e.Program.Eval(e.Call)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Left, _ = h.Leaves(right, len(h.y))
+			entries = append(entries, e)
+		}
+		if f := named(t, m, entries...); f.What != c.want {
+			t.Errorf("theta %g and %g: %q, want %q", c.local, c.full, f.What, c.want)
+		}
+	}
+}

@@ -38,7 +38,11 @@ func (s *search) finding() (*Finding, error) {
 	doubt(s)
 	slices.SortStableFunc(s.found, func(a, b survivor) int { return cmp.Compare(a.place(), b.place()) })
 	best := s.found[0]
-	f.Name, f.Class, f.Shown = s.name(best.hypothesis), best.class.String(), best.shown
+	name, err := ofLayer(s, s.name(best.hypothesis))
+	if err != nil {
+		return nil, err
+	}
+	f.Name, f.Class, f.Shown = ofAllLayers(s, name), best.class.String(), best.shown
 	said := []Name{f.Name}
 	var less []float64
 	var others []string
@@ -64,7 +68,11 @@ func (s *search) finding() (*Finding, error) {
 			f.Aliases = append(f.Aliases, name.Text())
 		}
 	}
-	if undetermined(best.number, less) { // the data do not say which
+	if name, err := limitless(s, best, less); err != nil {
+		return nil, err
+	} else if name.What != "" && len(others) == 0 {
+		f.Name, f.Class, f.Aliases = name, program.LeftOut.String(), nil
+	} else if undetermined(best.number, less) { // the data do not say which
 		for _, v := range less {
 			others = append(others, short(v))
 		}
@@ -146,6 +154,41 @@ func (s *search) equal(a, b survivor) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// beyondAll is the factor by which a number is made larger to see whether the result still changes.
+const beyondAll = 1 << 20
+
+// limitless names a step that is left out: all numbers that give all elements are larger than the right number, and much larger numbers give the same values. The name is empty if
+// much larger numbers give other values.
+func limitless(s *search, best survivor, others []float64) (Name, error) {
+	m := best.is
+	d, ok := s.edit(m)
+	all := append([]float64{best.number}, others...)
+	if !ok || best.class != program.Constant || !m.Right.Has || !(slices.Min(all) > math.Abs(m.Right.Value)) || !undetermined(best.number, others) {
+		return Name{}, s.err
+	}
+	with := func(number float64) survivor {
+		d.Value = number
+		m = Mistake{Kind: "step.left-out", Place: m.Place, Of: m.Of, Edit: d.Text()}
+		return survivor{hypothesis: s.hypothesis(m)}
+	}
+	further := with(beyondAll * beyondAll * slices.Max(all))
+	far := with(beyondAll * slices.Max(all))
+	for _, e := range s.entries {
+		ed := s.edited(far.hypothesis, e)
+		if ed == nil || s.edited(further.hypothesis, e) == nil {
+			return Name{}, s.err
+		}
+		p, call := ed.Whole(e.Call)
+		if all, _, _, err := e.Explains(p, call); !all || err != nil {
+			return Name{}, outside(err)
+		}
+	}
+	if same, err := s.equal(far, further); !same || err != nil {
+		return Name{}, err
+	}
+	return s.name(far.hypothesis), nil
 }
 
 // unrounded are the values of edited programs without any rounding.

@@ -222,7 +222,7 @@ func (x *subject) refused(e *Entry, of func(*program.Some) (program.Value, error
 // steps are the steps of the program by themselves: what they do and read, their numbers, and what is known of them together.
 func (s *search) steps() error {
 	return cmp.Or(s.from(structure, productsLast, again, otherActivations, otherTanhs, otherIDs, heldSlots, windows, softmaxVariants, normVariants, tiledHeads, softmaxParts, sights, maskedScores,
-		maskedLate, softmaxesElsewhere, cachedSlots, meansOfParts, rotary), withSolved(solvedBase)(s), s.from(positions, otherNumbers, unroundedNumbers, literals, functionsOfNumbers))
+		maskedLate, softmaxesElsewhere, cachedSlots, meansOfParts, rotary), withSolved(solvedBase, solvedBases)(s), s.from(positions, otherNumbers, unroundedNumbers, literals, functionsOfNumbers))
 }
 
 // edits yields edits of steps. Their words come when one is found.

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -45,6 +46,22 @@ func solved(s *search) iter.Seq[Mistake] {
 			}
 		}
 	}
+}
+
+// ofOneScale solves numbers at once where the first entry is the right result times one number.
+func ofOneScale(s *search) error {
+	e := s.first
+	x, y, half, err := e.own()
+	s.whole(e.Program)
+	if err != nil || len(x.Data) != len(y) {
+		return outside(err)
+	}
+	f, o := fit{kind: "described.factor", right: 1}, observed{value: x.Data, off: make([]float64, len(y)), want: y, half: half, shape: x.Shape, e: e}
+	copy(o.off, x.Bound)
+	if f.of([]observed{o}, nil, nil); !f.explains() {
+		return nil
+	}
+	return withSolved(solved)(s)
 }
 
 // unusedValue has 0 in place of a value.
@@ -122,7 +139,7 @@ func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 		if s.failed(err) {
 			return false
 		}
-		for _, n := range s.candidates(x, low, high) {
+		for _, n := range append(overRoots(x, f.old), s.candidates(x, low, high)...) {
 			if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || s.near(f.old, n.value)) {
 				continue
 			}
@@ -139,6 +156,18 @@ func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 	}
 	return true
 }
+
+// overRoots returns 1/√n if a solved number is that, for a whole number n, and if the right number is 1/√m for another whole number m. Scales of attention are such numbers.
+func overRoots(x, old float64) []number {
+	n, right := math.Round(1/(x*x)), math.Round(1/(old*old))
+	if !(n > 1 && n < mostUnderRoot && right > 1 && n != right) || math.Abs(right*old*old-1) > 1e-6 || math.Abs(n*x*x-1) > 1e-5 || x*old < 0 {
+		return nil
+	}
+	return []number{{value: math.Copysign(1/math.Sqrt(n), x), words: fmt.Sprintf("1/√%g", n), own: true}}
+}
+
+// mostUnderRoot is the largest whole number that is looked for under a root: larger ones lie too near to each other.
+const mostUnderRoot = 2048
 
 // editWith is the edit of the first entry, or another, with a number of a family.
 func editWith(s *search, f family, e *Entry, x float64) *program.Edited {

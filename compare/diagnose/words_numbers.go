@@ -48,6 +48,8 @@ func otherConstant(s *subject, e *Entry, step int, v number, at ...program.Place
 		m.Kind = "number.zero"
 	case called != "":
 		m.Called = called
+	case v.own:
+		m.Called = v.words
 	case v.rounded != 0:
 		m.Kind, m.DType = "number.rounded", v.rounded
 	case v.unit != 0:
