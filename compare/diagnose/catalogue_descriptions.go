@@ -61,7 +61,7 @@ func (d *Description) values() string {
 		all = append(all, short(v))
 	}
 	text := strings.Join(all, ", ")
-	if d.Numbers > len(d.Values) {
+	if d.Wrong > len(d.Values) {
 		text += ", ..."
 	}
 	return text

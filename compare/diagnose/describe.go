@@ -19,7 +19,7 @@ type Description struct {
 	// By lists the axes along which the numbers differ, by what the axes count; it is empty for one number. Same lists the other axes.
 	By   string `json:"by,omitempty"`
 	Same string `json:"same_for,omitempty"`
-	// Values are the first numbers, in the order of their indexes.
+	// Values are the first numbers that are not right, in the order of their indexes.
 	Values []float64 `json:"values,omitempty"`
 	// Called are the fields of the configuration, or functions of them, that are the only number.
 	Called string `json:"called,omitempty"`
@@ -29,6 +29,8 @@ type Description struct {
 	Explained int `json:"explained"`
 	Elements  int `json:"elements"`
 	Numbers   int `json:"numbers,omitempty"`
+	// Wrong counts the numbers that are not those of a right value. Values are the first of these.
+	Wrong int `json:"wrong_numbers,omitempty"`
 }
 
 // like reports whether two descriptions are of one kind of difference, be its numbers others. Either may be nil.
@@ -171,6 +173,7 @@ func axesIn(s *search, all []observed) []axis {
 			}, most})
 		}
 	}
+	axes = append(axes, headsIn(s, first, axes)...)
 	var names []string
 	for n := range all {
 		if name := s.m.List.Entries[all[n].e.Node.Entry].Name; !slices.Contains(names, name) {
@@ -181,6 +184,20 @@ func axesIn(s *search, all []observed) []axis {
 		axes = append(axes, axis{"layer", func(o *observed, _ int) int { return slices.Index(names, s.m.List.Entries[o.e.Node.Entry].Name) }, len(names)})
 	}
 	return axes
+}
+
+// headsIn is the axis of heads, where the channels of several heads stand one behind the other; none where the heads have an axis, and where there is one head.
+func headsIn(s *search, first *observed, axes []axis) []axis {
+	last, c := len(first.axes)-1, s.m.List.Config
+	size := c.HeadDim
+	if last < 0 || size < 2 || first.axes[last] != order.AxisChannel || strings.IndexByte(first.axes, order.AxisHead) >= 0 {
+		return nil
+	}
+	if n := first.shape[last] / size; first.shape[last]%size != 0 || n < 2 || n != c.NumHeads && n != c.NumKVHeads {
+		return nil
+	}
+	channel := axes[len(axes)-1]
+	return []axis{{"head", func(o *observed, i int) int { return channel.index(o, i) / size }, first.shape[last] / size}}
 }
 
 // firstIndex is what the indexes of an axis begin with in a pass: those of tokens with the position of the first.
@@ -218,7 +235,7 @@ func byAxes(s *search, all []observed, of Term) *Description {
 
 // descriptionOf is the description of numbers that were fitted along some axes.
 func descriptionOf(s *search, f *fit, axes []axis, set []int, of Term) *Description {
-	d := &Description{Kind: f.kind, Of: of, Explained: f.explained, Elements: f.elements, Numbers: len(f.groups)}
+	d := &Description{Kind: f.kind, Of: of, Explained: f.explained, Elements: f.elements, Numbers: len(f.groups), Wrong: f.apartGroups}
 	var by, same []string
 	for a, x := range axes {
 		if slices.Contains(set, a) {
@@ -228,8 +245,8 @@ func descriptionOf(s *search, f *fit, axes []axis, set []int, of Term) *Descript
 		}
 	}
 	d.By, d.Same = listed(by), listed(same)
-	for _, key := range f.keys() {
-		if g := f.groups[key]; len(d.Values) < mostValues {
+	for _, key := range f.keys() { // those that are not right say most
+		if g := f.groups[key]; len(d.Values) < mostValues && !g.has(f.right) {
 			d.Values = append(d.Values, g.middle())
 		}
 	}

@@ -19,7 +19,8 @@ type group struct {
 	n         int
 }
 
-func (g *group) middle() float64 { return g.low/2 + g.high/2 }
+func (g *group) middle() float64    { return g.low/2 + g.high/2 }
+func (g *group) has(x float64) bool { return x >= g.low && x <= g.high }
 
 // of fits the number of each group: the elements that have the same indexes along some axes.
 func (f *fit) of(all []observed, axes []axis, set []int) {
@@ -55,7 +56,7 @@ func (f *fit) of(all []observed, axes []axis, set []int) {
 		}
 	}
 	for _, g := range f.groups {
-		if !(g.low <= f.right && f.right <= g.high) && g.low <= g.high {
+		if !g.has(f.right) && g.low <= g.high {
 			f.apart += g.n
 			f.apartGroups++
 		}
@@ -102,7 +103,7 @@ func (f *fit) explains() bool {
 		if g.low > g.high {
 			return false
 		}
-		if far := math.Abs(g.middle() - f.right); !(g.low <= f.right && f.right <= g.high) && g.high-g.low <= far/2 {
+		if far := math.Abs(g.middle() - f.right); !g.has(f.right) && g.high-g.low <= far/2 {
 			told++
 		}
 	}
@@ -112,7 +113,7 @@ func (f *fit) explains() bool {
 // has reports whether a vector has the numbers of all groups.
 func (f *fit) has(keys []int, x []float64) bool {
 	for k, key := range keys {
-		if g := f.groups[key]; !(x[k] >= g.low && x[k] <= g.high) {
+		if !f.groups[key].has(x[k]) {
 			return false
 		}
 	}

@@ -33,7 +33,7 @@ func onGrid(s *search, all []observed, of Term) *Description {
 				total++
 			}
 		}
-		d := &Description{Kind: "described.grid", Of: of, Explained: total, Elements: total, Numbers: len(groups)}
+		d := &Description{Kind: "described.grid", Of: of, Explained: total, Elements: total, Numbers: len(groups), Wrong: len(groups)}
 		var keys []int
 		for key := range groups {
 			keys = append(keys, key)

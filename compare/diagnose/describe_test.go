@@ -118,27 +118,60 @@ func TestDescriptionsOfProducts(t *testing.T) {
 			return product(x, other)
 		}, "no operand of the product gives the elements: layers.*.mlp.gate_proj.weight is wrong"},
 	} {
-		m := model(t)
-		at := m.List.Index(name)
-		entry := &m.List.Entries[at]
-		x, err := m.Read(order.Node{Entry: m.List.Index(entry.Inputs[0].Name)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := &diagnose.Entry{Node: order.Node{Entry: at}, Weights: entry.Weights, Inputs: []order.Node{{Entry: m.List.Index(entry.Inputs[0].Name)}}, Items: []*int{nil}}
-		e.Call = program.Call{Arith: program.Arith{DType: hooks.F32, Emulated: true, Bounds: true}, In: []program.Value{x}, W: []program.Rows{w}, Shape: []int{1, tokens, rows}}
-		if e.Program, err = program.Of(entry.Op, func(o program.Op) string { return o.Kind() }, 0, e.Call.Shape, [][]int{x.Shape}, [][2]int{{rows, width}}); err != nil {
-			t.Fatal(err)
-		}
-		h := &honest{e: e, y: c.wrong(slices.Clone(x.Data))}
-		e.Judge = h
-		right, err := e.Program.Eval(e.Call)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.Left, _ = h.Leaves(right, len(h.y))
+		m, e := multiplied(t, name, w, c.wrong)
 		if f := named(t, m, e); f.Named() || f.Description == nil || !strings.HasPrefix(f.Description.String(), c.want) {
 			t.Errorf("%s: %q, %v, want %q", c.name, f.What, f.Description, c.want)
 		}
+	}
+}
+
+// multiplied is an entry of qwen3-tiny that is a product with a matrix, whose tensor is what wrong makes of its operand.
+func multiplied(t *testing.T, name string, w matrix, wrong func(x []float64) []float64) (*diagnose.Model, *diagnose.Entry) {
+	t.Helper()
+	m := model(t)
+	at := m.List.Index(name)
+	entry := &m.List.Entries[at]
+	x, err := m.Read(order.Node{Entry: m.List.Index(entry.Inputs[0].Name)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &diagnose.Entry{Node: order.Node{Entry: at}, Weights: entry.Weights, Inputs: []order.Node{{Entry: m.List.Index(entry.Inputs[0].Name)}}, Items: []*int{nil}}
+	e.Call = program.Call{Arith: program.Arith{DType: hooks.F32, Emulated: true, Bounds: true}, In: []program.Value{x}, W: []program.Rows{w}, Shape: []int{1, tokens, len(w)}}
+	if e.Program, err = program.Of(entry.Op, func(o program.Op) string { return o.Kind() }, 0, e.Call.Shape, [][]int{x.Shape}, [][2]int{{len(w), len(w[0])}}); err != nil {
+		t.Fatal(err)
+	}
+	h := &honest{e: e, y: wrong(slices.Clone(x.Data))}
+	e.Judge = h
+	right, err := e.Program.Eval(e.Call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Left, _ = h.Leaves(right, len(h.y))
+	return m, e
+}
+
+// Channels of several heads that stand one behind the other are told by head where that says the same by fewer numbers.
+func TestDescriptionsByHead(t *testing.T) {
+	w := make(matrix, 24)
+	for r := range w {
+		for c := range 16 {
+			w[r] = append(w[r], float64(float32(math.Sin(float64(17*r*r+5*c*c*r+3*c+1)))))
+		}
+	}
+	m, e := multiplied(t, "layers.0.self_attn.q_proj", w, func(x []float64) (y []float64) {
+		for at := 0; at < len(x); at += 16 {
+			for r, row := range w {
+				sum := 0.0
+				for c, v := range row {
+					sum += v * x[at+c]
+				}
+				y = append(y, float64(float32(sum*[]float64{1, 1.37}[r/12])))
+			}
+		}
+		return y
+	})
+	const want = "each head of the result has a factor of its own, the same for each token and channel: 1.37"
+	if f := named(t, m, e); f.Description == nil || f.Description.String() != want {
+		t.Errorf("%q, %v, want %q", f.What, f.Description, want)
 	}
 }
