@@ -43,6 +43,9 @@ func (f *Finding) Text() string {
 		return "undecided: several mistakes reproduce all elements and differ elsewhere: " + strings.Join(f.Undecided, "; or ")
 	}
 	text := "unexplained: no mistake that was tried reproduces all elements"
+	if f.Left != nil && f.Left.Of > 0 && f.Left.Gives == f.Left.Of {
+		text = "unexplained: a mistake reproduces all elements, and too few of them rule the correct operation out"
+	}
 	if f.Stopped {
 		text += "; the search stopped at its limit before every mistake was tried, " + GoesOn(max(f.Times, 1))
 	}

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/tracediff/tracediff/capture"
 )
@@ -38,9 +39,13 @@ func (d *distant) take(h hypothesis, far float64) {
 	}
 }
 
-// sayNearest adds the nearest hypothesis to a finding without a name. A hypothesis that gives some entries, or nearly, comes first. Without one the hypothesis with
+// sayNearest adds the nearest hypothesis to a finding without a name. The most plausible hypothesis that gives all elements and shows too little comes first, then one that gives some entries, or nearly. Without one the hypothesis with
 // the smallest error in the first entry is taken, if its error is much smaller than the error of the right operation. The error is that of an evaluation.
 func sayNearest(s *search, f *Finding) (err error) {
+	if len(s.little) > 0 {
+		best := slices.MinFunc(s.little, func(a, b survivor) int { return cmp.Compare(a.place(), b.place()) })
+		s.nearest = near{best.hypothesis, len(s.entries)}
+	}
 	if s.nearest.entries > 0 {
 		f.Nearest = s.name(s.nearest.hypothesis).Text()
 		f.Left, err = leftOf(s, s.nearest.hypothesis)

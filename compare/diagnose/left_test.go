@@ -3,9 +3,12 @@ package diagnose_test
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // A mistake that gives one of two entries is no name. The finding says which mistake it is, how many entries it gives, and how many elements it leaves of the next.
@@ -56,4 +59,29 @@ func TestNearestSaysWhatItLeaves(t *testing.T) {
 	if f, err = diagnose.Find(t.Context(), m, []*diagnose.Entry{residual(first, noise)}); err != nil || f.Named() || f.Nearest != "" || f.Left != nil {
 		t.Errorf("of noise %q is near, and leaves %+v (%v)", f.Nearest, f.Left, err)
 	}
+}
+
+// A mistake that gives all elements, too few of which rule the right operation out, is near and no name. The finding says so.
+func TestAMistakeThatShowsTooLittleIsNear(t *testing.T) {
+	for scale := 1.0; scale < 1<<12; scale *= 1.003 {
+		m := model(t)
+		numbers := m.Read
+		m.Read = func(n order.Node) (program.Value, error) {
+			v, err := numbers(n)
+			for i := range v.Data {
+				v.Data[i] = float64(float32(v.Data[i] * scale))
+			}
+			return v, err
+		}
+		e := planted(t, m, "layers.0.input_layernorm", 0, func(in, w [][]float64) []float64 { return normed(in[0], w[0], 1e-3) })
+		if n := len(e.Left); n == 0 || n >= 8 {
+			continue
+		}
+		f := named(t, m, e)
+		if f.Named() || f.Left == nil || f.Left.Gives != f.Left.Of || !strings.HasPrefix(f.Nearest, "epsilon is 0.001") || !strings.HasPrefix(f.Text(), "unexplained: a mistake reproduces all elements") {
+			t.Errorf("%d elements left: %q, nearest %q, which leaves %+v", len(e.Left), f.Text(), f.Nearest, f.Left)
+		}
+		return
+	}
+	t.Fatal("no scale leaves a few elements")
 }

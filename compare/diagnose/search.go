@@ -32,6 +32,7 @@ type search struct {
 	tried    int      // hypotheses, of all searches of the model
 	found    []survivor
 	thin     []survivor // steps taken twice that give everything, and show too little by themselves
+	little   []survivor // those that give everything, and too few elements of which rule the right operation out
 	stopped  bool
 	cautious bool // what is found decides whether something is wrong
 	looked   map[program.Class]bool
@@ -146,8 +147,13 @@ func (s *search) try(h hypothesis) error {
 	}
 	if shown >= need+h.solved && rows >= min(shownRows, need) {
 		s.found = append(s.found, survivor{h, shown, rows})
-	} else if h.class == program.Twice {
+		return nil
+	}
+	if h.class == program.Twice {
 		s.thin = append(s.thin, survivor{h, shown, rows})
+	}
+	if shown > 0 {
+		s.little = append(s.little, survivor{h, shown, rows})
 	}
 	return nil
 }
