@@ -52,7 +52,7 @@ func (w *walker) swapped(r *Row) (string, error) {
 			}
 		}
 		if same {
-			return fmt.Sprintf("%s has the values of %s's %s, and the reverse: if it is the names that are exchanged, a map puts them right (tracediff map LOCAL REFERENCE)",
+			return fmt.Sprintf("%s has the values of %s's %s, and the reverse: if only the names in the dump are exchanged, two lines of a map put them right",
 				w.names[local].Tensor, w.names[reference].Trace, e.Name), nil
 		}
 	}

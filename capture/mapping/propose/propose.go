@@ -150,7 +150,7 @@ func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, r
 		q.addLastRows(p.tokens)
 	}
 	steps := []func(context.Context) error{
-		p.byValues, p.byComputing, p.byNames, p.byComputing, p.byRest, p.byConsumers,
+		p.byValues, p.byComputing, p.exchange, p.byNames, p.byComputing, p.byRest, p.byConsumers,
 		p.alone, p.byValues, p.byComputing, p.byRest, p.byConsumers, p.together,
 		p.copies, p.fusedChoices, p.byShapes,
 	}

@@ -60,12 +60,18 @@ func wrongPort(t *testing.T, model string, golden *capture.Trace, list *order.Li
 // wrongValues are the values of all entries of a model whose entries of one name, or with names that match a pattern, are spoilt.
 func wrongValues(t *testing.T, model string, golden *capture.Trace, list *order.List, spoilt string, spoil func(x []float64, of func(name string) []float64)) (map[string]program.Value, propose.Weights) {
 	t.Helper()
+	weights := weightsOf(t, model)
+	return valuesWith(t, weights, golden, list, spoilt, spoil), weights
+}
+
+// valuesWith are the values of all entries by some weights, with some entries spoilt.
+func valuesWith(t *testing.T, weights propose.Weights, golden *capture.Trace, list *order.List, spoilt string, spoil func(x []float64, of func(name string) []float64)) map[string]program.Value {
+	t.Helper()
 	ids, err := golden.IDs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := map[string]program.Value{}
-	weights := weightsOf(t, model)
 	env := order.Env{
 		Arith: program.Arith{DType: hooks.F32, Emulated: true}, Passes: order.Passes([]int{len(ids[0])}), Weights: weights,
 		Read: func(n order.Node) (program.Value, error) {
@@ -97,7 +103,7 @@ func wrongValues(t *testing.T, model string, golden *capture.Trace, list *order.
 	if err := plan.Run(t.Context(), env); err != nil {
 		t.Fatal(err)
 	}
-	return values, weights
+	return values
 }
 
 // weightsOf are those of a checkpoint of fixtures.
