@@ -10,7 +10,7 @@
 //   - fused: parts of a tensor are several entries, by values or by computing;
 //   - by names: a known engine calls an entry so;
 //   - by the rest: one assignment over all tensors and entries that are left, whose score adds up alike words in names, the place in the dump, the shape that is the
-//     only one, and how near the numbers are. A tensor that an entry is computed to be from another operand comes first. A guess that contradicts what is computed
+//     only one, and how near the numbers are. A tensor that an entry is computed to be from another operand, or with other weights, comes first. A guess that contradicts what is computed
 //     from it is dropped, and what follows from a guess is computed again;
 //   - by consumers: an entry whose consumers are right is right;
 //   - copies: a tensor with the bytes of one that has an entry is left out;

@@ -105,7 +105,7 @@ func (p *proposer) asEntry(t *template, r *role) []Line {
 	return p.lines(t, w.f, []*role{r}, Line{Axes: w.how.axes})
 }
 
-// rightFrom counts the tensors that are recomputed right from either of two entries: those that have an entry, and the open ones.
+// rightFrom counts the tensors that are recomputed right from two entries. A tensor may have an entry, or may be open.
 func (p *proposer) rightFrom(a, b *role, c *computed) (right int, err error) {
 	for _, r := range []*role{a, b} {
 		n, err := p.rightBehind(r, c)

@@ -70,6 +70,8 @@ func TestExchangedWeightsDoNotExchangeNames(t *testing.T) {
 		{"gate and up, by words", "gemma3-tiny", "gate_proj", "up_proj", words, false},
 		{"gate and up, by words", "llama-tiny", "gate_proj", "up_proj", words, false},
 		{"gate and up, by the order", "gemma3-tiny", "gate_proj", "up_proj", wordless, false},
+		{"two norms, by the order", "gemma3-tiny", "post_attention_layernorm", "post_feedforward_layernorm", words, false},
+		{"two norms, by the order alone", "gemma3-tiny", "post_attention_layernorm", "post_feedforward_layernorm", wordless, false},
 		{"a right port that writes values first", "gemma3-tiny", "", "", wordless, true},
 		{"a right port with the labels of keys and values exchanged", "gemma3-tiny", "", "", crossed, false},
 	} {
