@@ -306,3 +306,22 @@ func TestAGuessThatTheRestContradictsIsNone(t *testing.T) {
 		}
 	}
 }
+
+// A comment on a line says only what is so: a tensor that was a guess for an entry does not have the values of that entry.
+func TestACommentSaysNoValuesThatATensorDoesNotHave(t *testing.T) {
+	trace, list := mappingtest.Golden(t, "gemma3-tiny/prefill.float32")
+	dump, weights := wrongPort(t, "gemma3-tiny", trace, list, "layers.{L}.out", func(x []float64, of func(string) []float64) { // the residual of the attention is lost
+		in, mlp := of("layers.{L}.in"), of("layers.{L}.post_feedforward_layernorm")
+		for i := range x {
+			x[i] = in[i] + mlp[i]
+		}
+	})
+	p, err := propose.Map(t.Context(), dump, dump, list, trace, propose.Options{Weights: weights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(p.Lines, func(l propose.Line) bool { return l.From == "blocks.{L}.x" })
+	if i < 0 || p.Lines[i].To[0] != "layers.{L}.out" || p.Lines[i].By != "guess" || !strings.Contains(p.Lines[i].Why, "takes it as that") || strings.Contains(p.Lines[i].Why, "values") {
+		t.Errorf("%v", p.Lines)
+	}
+}
