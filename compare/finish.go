@@ -25,6 +25,7 @@ func (w *walker) finish() {
 	w.coverage(done)
 	w.missing()
 	w.unknown()
+	w.noteLayers()
 	w.noteLayouts()
 	w.isolation()
 	w.weaker()
@@ -183,6 +184,37 @@ func (w *walker) unknown() {
 		default:
 			w.res.Notes = append(w.res.Notes, text("", other.all, other.example))
 		}
+	}
+}
+
+// noteLayers notes a layer that the reference has tensors of and a dump has none of: a port may leave a layer out. It notes nothing if a person asked for some layers.
+func (w *walker) noteLayers() {
+	if w.o.Alone || w.sides[local].trace.Status() != "" || len(w.o.Scope.Layers)+len(w.o.Scope.Tensors) > 0 {
+		return
+	}
+	of := map[string]int{}
+	for i := range w.plan.entries {
+		if e := &w.plan.entries[i]; e.Layer >= 0 {
+			of[e.Name] = e.Layer
+		}
+	}
+	var has [2]map[int]bool
+	for side := range has {
+		has[side] = map[int]bool{}
+		for _, r := range w.sides[side].trace.Records() {
+			if layer, ok := of[r.Name]; ok {
+				has[side][layer] = true
+			}
+		}
+	}
+	var without []int
+	for layer := range has[reference] {
+		if !has[local][layer] {
+			without = append(without, layer)
+		}
+	}
+	if len(without) > 0 && len(has[local]) > 0 {
+		w.res.Notes = append([]string{w.names[local].Trace + " has no tensor of layer " + capture.RangesOf(without).String()}, w.res.Notes...)
 	}
 }
 

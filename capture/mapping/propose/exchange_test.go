@@ -109,3 +109,28 @@ func TestExchangedWeightsDoNotExchangeNames(t *testing.T) {
 		})
 	}
 }
+
+// Tensors without words that are told one by one, each as the entry of its own layer, have one line.
+func TestSingleTensorsOfAllLayersHaveOneLine(t *testing.T) {
+	trace, list := mappingtest.Golden(t, "llama-tiny/prefill.float32")
+	right, weights := wrongPort(t, "llama-tiny", trace, list, "layers.{L}.self_attn.q_rope", func(x []float64, _ func(string) []float64) {
+		for i := range x {
+			x[i] *= 1.6
+		}
+	})
+	dump := renamed(t, right, wordless, false)
+	p, err := propose.Map(t.Context(), dump, dump, list, trace, propose.Options{Weights: weights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []propose.Line
+	for _, l := range p.Lines {
+		if strings.HasSuffix(l.To[0], ".q_rope") {
+			lines = append(lines, l)
+		}
+	}
+	own := strings.Replace(wordless("blocks.0.attn.q_rot"), ".0.", ".{L}.", 1)
+	if len(lines) != 1 || lines[0].From != own || lines[0].To[0] != "layers.{L}.self_attn.q_rope" || !strings.HasSuffix(lines[0].Why, ", and the other layers alike)") {
+		t.Errorf("%v, open: %v", lines, p.Left)
+	}
+}

@@ -28,12 +28,12 @@ func (p *proposer) otherWeights(r *role) (all []donor, err error) {
 	return all, nil
 }
 
-// sameShapes reports whether there are as many weights, of the same shapes, and none is the same.
+// sameShapes reports whether two operations have as many weights, with the same shapes and other names.
 func sameShapes(a, b []order.Weight) bool {
 	return slices.EqualFunc(a, b, func(x, y order.Weight) bool { return x.Name != y.Name && slices.Equal(x.Shape, y.Shape) })
 }
 
-// withWeights returns c with the weights of another entry for those of an entry, in all layers.
+// withWeights returns c, but an entry has the weights of another entry in all layers.
 func (c *computed) withWeights(r *role, other *order.Entry) *computed {
 	of := map[string]order.Weight{}
 	for layer, e := range r.layers {

@@ -325,3 +325,45 @@ func TestACommentSaysNoValuesThatATensorDoesNotHave(t *testing.T) {
 		t.Errorf("%v", p.Lines)
 	}
 }
+
+// A port that leaves a layer out has no tensor of that layer: the map says so.
+func TestALayerWithoutATensorIsSaid(t *testing.T) {
+	trace, list := mappingtest.Golden(t, "gemma3-tiny/prefill.float32")
+	whole, weights := wrongPort(t, "gemma3-tiny", trace, list, "", nil)
+	some := mappingtest.Assembled(t, slices.DeleteFunc(whole.Sources(), func(s capture.Source) bool { return strings.HasPrefix(s.Name, "blocks.1.") })...)
+	for _, c := range []struct {
+		dump *capture.Trace
+		want string
+	}{{whole, ""}, {some, "# No tensor of the dump is of layer 1.\n"}} {
+		p, err := propose.Map(t.Context(), c.dump, c.dump, list, trace, propose.Options{Weights: weights})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := p.Write(&b, "port.npz", "reference"); err != nil {
+			t.Fatal(err)
+		}
+		if text := b.String(); !strings.Contains(text, c.want) || c.want == "" && strings.Contains(text, "No tensor") {
+			t.Errorf("want %q in\n%s", c.want, text)
+		}
+	}
+}
+
+// A line says how many layers could not be computed: the input of layer 1 has no tensor before that of the output of layer 0 has its name.
+func TestALineSaysWhatCouldNotBeComputed(t *testing.T) {
+	trace, list := mappingtest.Golden(t, "gemma3-tiny/prefill.float32")
+	dump, weights := wrongPort(t, "gemma3-tiny", trace, list, "layers.{L}.input_layernorm", backwards)
+	p, err := propose.Map(t.Context(), dump, dump, list, trace, propose.Options{Weights: weights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(p.Lines, func(l propose.Line) bool { return l.From == "blocks.{L}.norm_c" })
+	if i < 0 || !strings.HasPrefix(p.Lines[i].Why, "recomputed from its operands: 1 of 1, ") || !strings.HasSuffix(p.Lines[i].Why, "; 2 more could not be computed") {
+		t.Errorf("%v", p.Lines)
+	}
+	for _, l := range p.Lines {
+		if all := strings.Contains(l.Why, "3 of 3") || strings.HasPrefix(l.Why, "values"); all && strings.Contains(l.Why, "could not") {
+			t.Errorf("%s: %s", l.From, l.Why)
+		}
+	}
+}
