@@ -2,6 +2,7 @@ package capture
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -52,6 +53,18 @@ func ParseRanges(s string) (Ranges, error) {
 		rs = append(rs, r)
 	}
 	return rs, nil
+}
+
+// RangesOf is the set of some numbers, which are not negative.
+func RangesOf(list []int) (rs Ranges) {
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(list))) {
+		if last := len(rs) - 1; last >= 0 && rs[last].To == n-1 {
+			rs[last].To = n
+		} else {
+			rs = append(rs, Range{n, n})
+		}
+	}
+	return rs
 }
 
 func parseIndex(s string) (int, error) {

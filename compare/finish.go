@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,6 +25,7 @@ func (w *walker) finish() {
 	w.coverage(done)
 	w.missing()
 	w.unknown()
+	w.noteLayers()
 	w.noteLayouts()
 	w.isolation()
 	w.weaker()
@@ -176,14 +178,43 @@ func (w *walker) unknown() {
 		case w.o.AB && len(w.res.Differences) > 0: // what only one of two configurations has is what they differ in
 			w.res.Incomplete = append(w.res.Incomplete, text("", other.all, other.example))
 		case side == local && w.res.Map != nil: // the report begins with it
-			w.res.Map.Open = other.all
+			w.res.Map.Open, w.res.Map.Examples = other.all, other.examples
+		case side == local && s.trace.Status() == "" && 2*other.all > len(s.trace.Records()): // a dump in names of its own
+			w.res.Map = &Map{Open: other.all, Examples: other.examples}
 		default:
-			note := text("", other.all, other.example)
-			if side == local && s.trace.Status() == "" { // a dump in names of its own
-				note += "; tracediff map proposes names"
-			}
-			w.res.Notes = append(w.res.Notes, note)
+			w.res.Notes = append(w.res.Notes, text("", other.all, other.example))
 		}
+	}
+}
+
+// noteLayers notes a layer that the reference has tensors of and a dump has none of: a port may leave a layer out. It notes nothing if a person asked for some layers.
+func (w *walker) noteLayers() {
+	if w.o.Alone || w.sides[local].trace.Status() != "" || len(w.o.Scope.Layers)+len(w.o.Scope.Tensors) > 0 {
+		return
+	}
+	of := map[string]int{}
+	for i := range w.plan.entries {
+		if e := &w.plan.entries[i]; e.Layer >= 0 {
+			of[e.Name] = e.Layer
+		}
+	}
+	var has [2]map[int]bool
+	for side := range has {
+		has[side] = map[int]bool{}
+		for _, r := range w.sides[side].trace.Records() {
+			if layer, ok := of[r.Name]; ok {
+				has[side][layer] = true
+			}
+		}
+	}
+	var without []int
+	for layer := range has[reference] {
+		if !has[local][layer] {
+			without = append(without, layer)
+		}
+	}
+	if len(without) > 0 && len(has[local]) > 0 {
+		w.res.Notes = append([]string{w.names[local].Trace + " has no tensor of layer " + capture.RangesOf(without).String()}, w.res.Notes...)
 	}
 }
 
@@ -191,11 +222,22 @@ func (w *walker) unknown() {
 type unknowns struct {
 	all, passes, declared int
 	example, pass, name   string
+	examples              []string // names that differ in more than numbers
 }
+
+// mostExamples bounds the names that stand for all that have no line.
+const mostExamples = 3
+
+// numerals are the numbers in a name, such as that of its layer.
+var numerals = regexp.MustCompile(`[0-9]+`)
 
 func (u *unknowns) add(name string, known, declared map[string]bool) {
 	if u.all++; u.all == 1 {
 		u.example = name
+	}
+	alike := func(o string) bool { return numerals.ReplaceAllString(o, "") == numerals.ReplaceAllString(name, "") }
+	if len(u.examples) < mostExamples && !slices.ContainsFunc(u.examples, alike) {
+		u.examples = append(u.examples, name)
 	}
 	if prefix, rest, ok := strings.Cut(name, "/"); ok && known[rest] && strings.HasPrefix(prefix, "pass") {
 		if u.passes++; u.passes == 1 {

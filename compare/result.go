@@ -92,11 +92,13 @@ type Side struct {
 
 // Map is a map of names: docs/maps.md.
 type Map struct {
-	File     string   `json:"file"`
+	File     string   `json:"file"`              // empty where there is no map, and most tensors of the dump have names of their own
 	Patterns int      `json:"patterns"`          // lines that gave names
 	Changes  []string `json:"changes,omitempty"` // the names with another layout, and what was left out, a sentence each
 	// Open counts the tensors of the dump that have no line and no name of the order.
 	Open int `json:"open,omitempty"`
+	// Examples are names of some of these tensors, which differ in more than numbers.
+	Examples []string `json:"examples,omitempty"`
 	// Absent has the line of each name that the map gives and no tensor of the dump has.
 	Absent map[string]string `json:"absent,omitempty"`
 	// Unproven has the line of each name that no value says is right.

@@ -52,8 +52,11 @@ func (w *walker) swapped(r *Row) (string, error) {
 			}
 		}
 		if same {
-			return fmt.Sprintf("%s has the values of %s's %s, and the reverse: if it is the names that are exchanged, a map puts them right (tracediff map LOCAL REFERENCE)",
-				w.names[local].Tensor, w.names[reference].Trace, e.Name), nil
+			mend := "a map puts them right (tracediff map LOCAL REFERENCE)"
+			if w.o.Map != nil { // which does not follow the values where the names say the opposite
+				mend = "exchange their two lines in the map"
+			}
+			return fmt.Sprintf("%s has the values of %s's %s, and the reverse: if it is the names that are exchanged, %s", w.names[local].Tensor, w.names[reference].Trace, e.Name, mend), nil
 		}
 	}
 	return "", nil

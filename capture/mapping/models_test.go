@@ -83,6 +83,9 @@ func TestUnlessAnotherIsThere(t *testing.T) {
 	if _, err := mapping.Parse("map.toml", []byte("[tensors]\n'a{L}' = { to = 'b{L}', unless = 'c{M}' }")); err == nil || !strings.Contains(err.Error(), "unless: {M} is in the target") {
 		t.Error(err)
 	}
+	if _, err := mapping.Parse("map.toml", []byte("[tensors]\n'a{L}' = { to = 'b{L}', unless = 'a{L}' }")); err == nil || !strings.Contains(err.Error(), "unless is the name of the line itself") {
+		t.Error(err)
+	}
 	if _, err := mapping.Parse("map.toml", []byte("[weights]\n'a{L}' = { to = 'b{L}', unless = 'c{L}' }")); err == nil || !strings.Contains(err.Error(), "unless are for [tensors]") {
 		t.Error(err)
 	}

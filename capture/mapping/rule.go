@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -142,6 +143,9 @@ func (r *rule) transforms(texts map[string]string) error {
 		t, err := newTarget(text, r.from)
 		if err != nil {
 			return fmt.Errorf("unless: %w", err)
+		}
+		if text == r.from.text {
+			return errors.New("unless is the name of the line itself, so that the line never gives a name: want the name of another tensor")
 		}
 		r.unless = &t
 	}

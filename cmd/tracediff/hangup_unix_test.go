@@ -15,14 +15,23 @@ import (
 )
 
 // A closed terminal ends a run as an interrupt does, with the whole process group of the port: what the port has started, and what does not end when it is
-// asked to. The terminal and its shell may both send the signal.
+// asked to. The terminal and its shell may both send the signal. The key that quits a program ends a run in the same way.
 func TestHangupEndsThePort(t *testing.T) {
-	t.Parallel()
+	for name, signals := range map[string][]os.Signal{"hangup": {syscall.SIGHUP, syscall.SIGHUP, syscall.SIGHUP}, "quit": {syscall.SIGQUIT}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			endsThePort(t, signals)
+		})
+	}
+}
+
+func endsThePort(t *testing.T, signals []os.Signal) {
+	t.Helper()
 	dir := t.TempDir()
 	stubborn := `trap "" HUP TERM; sleep 600 & echo $! $$ >pids.new; mv pids.new pids; while :; do wait; done`
 	cmd, said := hungUp(t, dir, "", "exec:"+stubborn)
-	for range 3 {
-		must(t, cmd.Process.Signal(syscall.SIGHUP))
+	for _, s := range signals {
+		must(t, cmd.Process.Signal(s))
 		time.Sleep(20 * time.Millisecond)
 	}
 	_ = cmd.Wait() // the status is looked at below

@@ -59,7 +59,7 @@ func main() {
 
 // run is the whole program: args[0] is its name. It returns the exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second interrupt ends the program wherever it is
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it, and means it

@@ -73,7 +73,7 @@ func TestTheRoadOfAWrongPort(t *testing.T) {
 	run(0, "tracediff compare right.safetensors made/reference.safetensors --map map.toml", "MATCH: all")
 	run(1, "tracediff compare less.safetensors made/reference.safetensors --map map.toml", `"final" matches no tensor of the dump: its entries`, "MISSING", "norm")
 	run(0, "cp right.safetensors port.safetensors; tracediff capture --model model --dtype float32 --tokens 5,6,7,8,9 --reference go --local 'exec:cp port.safetensors {out}' --map map.toml")
-	run(0, "tracediff init", "tensors = [", "map = ")
+	run(0, "tracediff init", "tensors = [", "[map] = the lines of "+at("map.toml"))
 	toml, err := os.ReadFile(at("tracediff.toml"))
 	must(t, err)
 	must(t, os.WriteFile(at("tracediff.toml"), bytes.Replace(toml, []byte(`reference = "auto"`), []byte(`reference = "go"`), 1), 0o600))

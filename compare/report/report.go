@@ -153,6 +153,10 @@ func (p *printer) mapped(m *compare.Map) {
 	if m == nil {
 		return
 	}
+	if m.File == "" {
+		p.line("map:       %s", withoutMap(m))
+		return
+	}
 	p.line("map:       %s, %s", m.File, count(m.Patterns, "pattern", "patterns"))
 	for _, text := range unmapped(m) {
 		p.line("           %s", text)
@@ -169,7 +173,7 @@ func (p *printer) mapped(m *compare.Map) {
 // unmapped says what a map leaves open, and what to do.
 func unmapped(m *compare.Map) (texts []string) {
 	if m.Open > 0 {
-		texts = append(texts, count(m.Open, "tensor", "tensors")+" of the dump "+either(m.Open == 1, "has", "have")+" no line: not compared; give each a line, or leave it out with to = []")
+		texts = append(texts, openTensors(m)+" "+either(m.Open == 1, "has", "have")+" no line: not compared; give each a line, or leave it out with to = []")
 	}
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(m.Absent)) {
@@ -181,8 +185,33 @@ func unmapped(m *compare.Map) (texts []string) {
 	return texts
 }
 
+// withoutMap says that a dump in names of its own needs a map.
+func withoutMap(m *compare.Map) string {
+	return "none; the order does not know " + openTensors(m) + ": not compared; tracediff map LOCAL REFERENCE proposes a map, and --map reads the dump by it"
+}
+
+// openTensors are the tensors of the dump that have no line: how many there are, and the names of some.
+func openTensors(m *compare.Map) string {
+	var quoted []string
+	for _, name := range m.Examples {
+		quoted = append(quoted, fmt.Sprintf("%.80q", name))
+	}
+	text := count(m.Open, "tensor", "tensors") + " of the dump"
+	switch {
+	case len(quoted) == 0:
+	case len(quoted) == m.Open:
+		text += " (" + strings.Join(quoted, ", ") + ")"
+	default:
+		text += " (such as " + strings.Join(quoted, ", ") + ")"
+	}
+	return text
+}
+
 // mapText is a map and all that it changed, in one text.
 func mapText(m *compare.Map) string {
+	if m.File == "" {
+		return withoutMap(m)
+	}
 	text := strings.Join(append([]string{m.File + ", " + count(m.Patterns, "pattern", "patterns")}, unmapped(m)...), "; ")
 	if len(m.Changes) > 0 {
 		text += ": " + strings.Join(m.Changes, "; ")

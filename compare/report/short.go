@@ -368,6 +368,8 @@ func (p *printer) notCompared(r *compare.Result) {
 		text += ", as asked for: --" + strings.ReplaceAll(limitsOf(r.Typed), ", ", ", --")
 	case narrowed(r):
 		text += ", as captured: " + scopes(r)
+	case r.Map != nil && r.Map.Open > 0: // no other capture shows what has no name
+		text += "; " + count(r.Map.Open, "tensor", "tensors") + " of the dump " + either(r.Map.Open == 1, "has", "have") + " no line in a map"
 	case r.Given:
 		text += "; tracediff order lists all names to dump"
 	case level < 3:

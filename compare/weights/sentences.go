@@ -3,9 +3,9 @@ package weights
 import (
 	"fmt"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/tracediff/tracediff/capture"
 )
 
 // sentence is what is said of one tensor of a finding.
@@ -188,18 +188,4 @@ func called(names []string) string {
 }
 
 // Ranges are numbers for people: 0-3,7.
-func Ranges(list []int) string {
-	list = slices.Compact(slices.Sorted(slices.Values(list)))
-	var words []string
-	for i := 0; i < len(list); {
-		n := i
-		for n+1 < len(list) && list[n+1] == list[n]+1 {
-			n++
-		}
-		if words = append(words, strconv.Itoa(list[i])); n > i {
-			words[len(words)-1] += "-" + strconv.Itoa(list[n])
-		}
-		i = n + 1
-	}
-	return strings.Join(words, ",")
-}
+func Ranges(list []int) string { return capture.RangesOf(list).String() }

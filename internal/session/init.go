@@ -75,7 +75,7 @@ func Initial(example []byte, path, dir string) (text []byte, taken []Taken, err 
 		if !ok {
 			return nil, nil, errors.New("the example has no [map]")
 		}
-		edited, taken = before+text, append(taken, Taken{"map", s.Map})
+		edited, taken = before+text, append(taken, Taken{"[map]", "the lines of " + s.Map})
 	}
 	prompt, err := promptOf(s)
 	if err != nil {

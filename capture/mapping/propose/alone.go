@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -74,6 +75,41 @@ func (p *proposer) together(context.Context) error {
 	}
 	p.open, p.free = open, free
 	return nil
+}
+
+// joinLines writes one line for the single tensors of a pattern, if each tensor has become the entry of its own layer and all have one layout.
+func (p *proposer) joinLines() {
+	type names struct {
+		t *template
+		r *role
+	}
+	all := map[names][]pairing{}
+	for _, o := range p.pairs {
+		if o.t.of != nil && o.r.of != nil && len(o.lines) == 1 && len(o.t.all) == 1 {
+			k := names{o.t.of, o.r.of}
+			all[k] = append(all[k], o)
+		}
+	}
+	for k, single := range all {
+		line := single[0].lines[0]
+		if len(single) < 2 || len(single) != len(k.t.all) || !mapping.OfLayers(k.t.text) {
+			continue
+		}
+		same := !slices.ContainsFunc(single, func(o pairing) bool {
+			l, layer := o.lines[0], p.list.Entries[o.r.at].Layer
+			own := slices.ContainsFunc(k.t.all, func(x *spelled) bool { return x.at == o.t.all[0].at && x.best.layer == layer+k.t.from })
+			return !own || k.t.from > 0 || l.By != line.By || l.Axes != line.Axes || l.Split+l.Join+l.Ring+l.Pass+l.Rows != ""
+		})
+		i := slices.IndexFunc(p.out.Lines, func(l Line) bool { return l.From == line.From && slices.Equal(l.To, line.To) })
+		if !same || i < 0 {
+			continue
+		}
+		l := &p.out.Lines[i]
+		l.From, l.To, l.Why = k.t.text, []string{k.r.text}, line.Why+" ("+line.From+", and the other layers alike)"
+		for _, o := range single[1:] {
+			p.out.Lines = slices.DeleteFunc(p.out.Lines, func(l Line) bool { return l.From == o.lines[0].From && slices.Equal(l.To, o.lines[0].To) })
+		}
+	}
 }
 
 // echoes reports whether an entry of no layer hands on the numbers of an entry of a layer that people rather dump, and that has no tensor yet: the input of the

@@ -42,7 +42,10 @@ func (p *proposer) byConsumers(ctx context.Context) error {
 			if then <= now {
 				continue
 			}
-			line.Why = fmt.Sprintf("what is computed from it takes it as that (%d of its tensors); it has the values of %s", then, pair.r.text)
+			line.Why = fmt.Sprintf("what is computed from it takes it as that (%d of its tensors)", then)
+			if line.By == "" {
+				line.Why += "; it has the values of " + pair.r.text
+			}
 			line.at = next.at
 			i := slices.IndexFunc(p.out.Lines, func(l Line) bool { return l.From == line.From && slices.Equal(l.To, pair.lines[0].To) })
 			p.out.Lines[i] = line

@@ -17,40 +17,34 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// A port may read the wrong tensor: a port may rotate queries before their norm, or activate up instead of gate. Its result is then the result of an entry with another
-// operand. The operation is proven by that. The entry is not, so that the line is a guess.
+// A port may read the wrong tensor: a port may rotate queries before their norm, activate up instead of gate, or multiply by the weight of another norm. Its result is then the result of
+// an entry with another operand or another weight. The operation is proven by that. The entry is not, so that the line is a guess.
 
-// instead is an open tensor, its entry, the operand from which it is recomputed (from), and the operand of the order (in).
+// instead is an open tensor, its entry, and what it is recomputed with.
 type instead struct {
 	*fit
-	from, in string
+	with string // "from X in place of Y" or "with the weights of X"
 }
 
-// byOtherOperands takes open tensors that are recomputed as an entry when one operand is replaced by another tensor. found is their number.
+// byOtherOperands takes an open tensor if an entry has its values once another tensor is the operand, or once the entry has the weights of another entry. found is how many it took.
 func (p *proposer) byOtherOperands(ctx context.Context) (found int, err error) {
 	if p.computed == nil {
 		return 0, nil
 	}
-	of := map[*template][]instead{}
+	var all []instead
 	for _, r := range p.free {
 		if r.taken || r.alone || r.handsOn() || p.echoes(r) || p.another(r) || len(p.fitting(r)) == 0 {
 			continue
 		}
 		p.looking(r.text)
-		best, err := p.fromOthers(ctx, r)
+		of, err := p.fromOthers(ctx, r)
 		if err != nil {
 			return 0, err
 		}
-		if best != nil {
-			of[best.t] = append(of[best.t], *best)
-		}
+		all = append(all, of...)
 	}
-	for _, t := range p.open {
-		if len(of[t]) != 1 { // two norms with the same weights make the same of one tensor
-			continue
-		}
-		b := of[t][0]
-		why := fmt.Sprintf("a guess: recomputed from %s in place of %s: %s", b.from, b.in, b.counts())
+	for _, b := range p.unambiguous(all) {
+		why := "a guess: recomputed " + b.with + ": " + b.counts()
 		if err := p.take(b.t, b.f, []*role{b.r}, Line{Axes: b.how.axes, By: mapping.ByGuess, Why: why}); err != nil {
 			return found, err
 		}
@@ -59,10 +53,58 @@ func (p *proposer) byOtherOperands(ctx context.Context) (found int, err error) {
 	return found, nil
 }
 
-// fromOthers looks for the open tensor that an entry is with another operand; nil for none, and where operands give several.
-func (p *proposer) fromOthers(ctx context.Context, r *role) (best *instead, err error) {
+// unambiguous keeps a tensor that has one entry, if that entry has no other tensor. Two norms make the same of one operand with the same weight. The order of the dump then decides
+// which norm the tensor is, if the order is evidence.
+func (p *proposer) unambiguous(all []instead) []instead {
+	rival := func(a, b instead) bool { return (a.t == b.t) != (a.r == b.r) }
+	alone := func(list []instead) (left []instead) {
+		for _, a := range list {
+			if !slices.ContainsFunc(list, func(b instead) bool { return rival(a, b) }) {
+				left = append(left, a)
+			}
+		}
+		return left
+	}
+	if turns := p.turns(); turns.shown() {
+		sure := alone(all)
+		for _, a := range slices.Clone(all) {
+			if !slices.ContainsFunc(sure, func(b instead) bool { return a == b }) && !turns.allow(a.t, a.r.at) {
+				all = slices.DeleteFunc(all, func(b instead) bool { return a == b })
+			}
+		}
+	}
+	return alone(all)
+}
+
+// fromOthers looks for open tensors that have the values of an entry with another operand, or with other weights. A tensor is in the list once.
+func (p *proposer) fromOthers(ctx context.Context, r *role) (all []instead, err error) {
 	began := p.work
 	defer func() { p.supposed += p.work - began }()
+	look := func(key, with string, operand *role, from donor) error {
+		if p.tried[key] || p.supposed+p.work-began > mostSupposed {
+			return nil
+		}
+		f, err := p.matching(r, from.t, from.given)
+		if err != nil {
+			return err
+		}
+		if f == nil {
+			p.tried[key] = true
+			return nil
+		}
+		if operand != nil {
+			if same, err := p.moved(f, operand, from); same || err != nil {
+				return err
+			}
+		}
+		i := slices.IndexFunc(all, func(o instead) bool { return o.t == f.t })
+		if i < 0 {
+			all = append(all, instead{f, with})
+		} else if best := all[i]; cmp.Or(best.good-f.good, cmp.Compare(f.error, best.error)) < 0 {
+			all[i] = instead{f, with}
+		}
+		return nil
+	}
 	for _, operand := range p.operandsOf(r) {
 		donors, err := p.donors(operand)
 		if err != nil {
@@ -73,32 +115,24 @@ func (p *proposer) fromOthers(ctx context.Context, r *role) (best *instead, err 
 				return nil, err
 			}
 			key := "instead\x00" + from.key + "\x00" + operand.text + "\x00" + r.text
-			if p.tried[key] || p.supposed+p.work-began > mostSupposed {
-				continue
-			}
-			f, err := p.matching(r, from.t, from.given)
-			if err != nil {
+			if err := look(key, "from "+from.text+" in place of "+operand.text, operand, from); err != nil {
 				return nil, err
-			}
-			if f == nil {
-				p.tried[key] = true
-				continue
-			}
-			if same, err := p.moved(f, operand, from); same || err != nil {
-				if err != nil {
-					return nil, err
-				}
-				continue
-			}
-			if best != nil && best.t != f.t {
-				return nil, nil
-			}
-			if best == nil || cmp.Or(best.good-f.good, cmp.Compare(f.error, best.error)) < 0 {
-				best = &instead{f, from.text, operand.text}
 			}
 		}
 	}
-	return best, nil
+	donors, err := p.otherWeights(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, from := range donors {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := look("weights\x00"+from.key+"\x00"+r.text, "with the weights of "+from.text, nil, from); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // handsOn reports whether an entry has the numbers of its operand in some layer.

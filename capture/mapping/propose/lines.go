@@ -91,3 +91,25 @@ func (p *proposer) choose(t *template, c Choice) {
 	p.out.Choices = append(p.out.Choices, c)
 	t.settled = true
 }
+
+// withoutTensors are the layers whose number no tensor has, if some tensor has the number of a layer: a port may leave a layer out.
+func (p *proposer) withoutTensors() (without []int) {
+	has := map[int]bool{}
+	for name := range p.named {
+		if e, ok := p.list.Lookup(name); ok {
+			has[e.Layer] = true
+		}
+	}
+	for _, t := range p.open {
+		for _, x := range t.all {
+			has[x.best.layer] = true
+		}
+	}
+	delete(has, -1)
+	for layer := range p.list.Config.NumLayers {
+		if len(has) > 0 && !has[layer] {
+			without = append(without, layer)
+		}
+	}
+	return without
+}

@@ -24,6 +24,7 @@ type Proposal struct {
 	Others  []string // patterns of tensors that are no entries
 	Left    []string // patterns of what fits nothing
 	Known   int      // tensors that need no line
+	Without []int    // the layers that the dump has no tensor of, if it has tensors of other layers
 
 	computed bool // there were weights to compute with
 }
@@ -150,7 +151,7 @@ func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, r
 		q.addLastRows(p.tokens)
 	}
 	steps := []func(context.Context) error{
-		p.byValues, p.byComputing, p.byNames, p.byComputing, p.byRest, p.byConsumers,
+		p.byValues, p.byComputing, p.exchange, p.byNames, p.byComputing, p.byRest, p.byConsumers,
 		p.alone, p.byValues, p.byComputing, p.byRest, p.byConsumers, p.together,
 		p.copies, p.fusedChoices, p.byShapes,
 	}
@@ -174,6 +175,8 @@ func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, r
 			p.out.Left = append(p.out.Left, q.text)
 		}
 	}
+	p.joinLines()
+	p.out.Without = p.withoutTensors()
 	slices.SortStableFunc(p.out.Lines, func(a, b Line) int { return a.at - b.at })
 	return &p.out, nil
 }

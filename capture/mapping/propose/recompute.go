@@ -64,8 +64,13 @@ func (p *proposer) recomputed(_ context.Context, r *role) (bool, error) {
 	return true, p.takeComputed(f, "recomputed from its operands: "+f.counts())
 }
 
+// counts says in how many layers the values are the same, of those that can be computed.
 func (f *fit) counts() string {
-	return fmt.Sprintf("%d of %d, relative L2 %.1e", f.good, f.of, f.error)
+	text := fmt.Sprintf("%d of %d, relative L2 %.1e", f.good, f.of, f.error)
+	if n := len(f.f.layers) - f.of; n > 0 {
+		text += fmt.Sprintf("; %d more could not be computed", n)
+	}
+	return text
 }
 
 func (p *proposer) takeComputed(f *fit, why string) error {

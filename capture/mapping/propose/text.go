@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/internal/tomlfile"
 )
 
@@ -29,6 +30,9 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 		b.WriteString("# 1 tensor needs no line.\n")
 	case p.Known > 1:
 		fmt.Fprintf(&b, "# %d tensors need no line.\n", p.Known)
+	}
+	if len(p.Without) > 0 {
+		fmt.Fprintf(&b, "# No tensor of the dump is of layer %s.\n", capture.RangesOf(p.Without))
 	}
 	if p.Needless() {
 		b.WriteString("# The dump needs no map: compare it as it is.\n")

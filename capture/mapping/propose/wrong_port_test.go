@@ -60,12 +60,18 @@ func wrongPort(t *testing.T, model string, golden *capture.Trace, list *order.Li
 // wrongValues are the values of all entries of a model whose entries of one name, or with names that match a pattern, are spoilt.
 func wrongValues(t *testing.T, model string, golden *capture.Trace, list *order.List, spoilt string, spoil func(x []float64, of func(name string) []float64)) (map[string]program.Value, propose.Weights) {
 	t.Helper()
+	weights := weightsOf(t, model)
+	return valuesWith(t, weights, golden, list, spoilt, spoil), weights
+}
+
+// valuesWith are the values of all entries by some weights, with some entries spoilt.
+func valuesWith(t *testing.T, weights propose.Weights, golden *capture.Trace, list *order.List, spoilt string, spoil func(x []float64, of func(name string) []float64)) map[string]program.Value {
+	t.Helper()
 	ids, err := golden.IDs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := map[string]program.Value{}
-	weights := weightsOf(t, model)
 	env := order.Env{
 		Arith: program.Arith{DType: hooks.F32, Emulated: true}, Passes: order.Passes([]int{len(ids[0])}), Weights: weights,
 		Read: func(n order.Node) (program.Value, error) {
@@ -97,7 +103,7 @@ func wrongValues(t *testing.T, model string, golden *capture.Trace, list *order.
 	if err := plan.Run(t.Context(), env); err != nil {
 		t.Fatal(err)
 	}
-	return values, weights
+	return values
 }
 
 // weightsOf are those of a checkpoint of fixtures.
@@ -297,6 +303,67 @@ func TestAGuessThatTheRestContradictsIsNone(t *testing.T) {
 		named := slices.ContainsFunc(p.Lines, func(l propose.Line) bool { return l.From == "blocks.{L}.ffn.act" })
 		if named || len(p.Lines) != len(ownNames)-1 || p.Open() != 1 {
 			t.Errorf("%d lines, %d open, left: %v", len(p.Lines), p.Open(), p.Left)
+		}
+	}
+}
+
+// A comment on a line says only what is so: a tensor that was a guess for an entry does not have the values of that entry.
+func TestACommentSaysNoValuesThatATensorDoesNotHave(t *testing.T) {
+	trace, list := mappingtest.Golden(t, "gemma3-tiny/prefill.float32")
+	dump, weights := wrongPort(t, "gemma3-tiny", trace, list, "layers.{L}.out", func(x []float64, of func(string) []float64) { // the residual of the attention is lost
+		in, mlp := of("layers.{L}.in"), of("layers.{L}.post_feedforward_layernorm")
+		for i := range x {
+			x[i] = in[i] + mlp[i]
+		}
+	})
+	p, err := propose.Map(t.Context(), dump, dump, list, trace, propose.Options{Weights: weights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(p.Lines, func(l propose.Line) bool { return l.From == "blocks.{L}.x" })
+	if i < 0 || p.Lines[i].To[0] != "layers.{L}.out" || p.Lines[i].By != "guess" || !strings.Contains(p.Lines[i].Why, "takes it as that") || strings.Contains(p.Lines[i].Why, "values") {
+		t.Errorf("%v", p.Lines)
+	}
+}
+
+// A port that leaves a layer out has no tensor of that layer: the map says so.
+func TestALayerWithoutATensorIsSaid(t *testing.T) {
+	trace, list := mappingtest.Golden(t, "gemma3-tiny/prefill.float32")
+	whole, weights := wrongPort(t, "gemma3-tiny", trace, list, "", nil)
+	some := mappingtest.Assembled(t, slices.DeleteFunc(whole.Sources(), func(s capture.Source) bool { return strings.HasPrefix(s.Name, "blocks.1.") })...)
+	for _, c := range []struct {
+		dump *capture.Trace
+		want string
+	}{{whole, ""}, {some, "# No tensor of the dump is of layer 1.\n"}} {
+		p, err := propose.Map(t.Context(), c.dump, c.dump, list, trace, propose.Options{Weights: weights})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := p.Write(&b, "port.npz", "reference"); err != nil {
+			t.Fatal(err)
+		}
+		if text := b.String(); !strings.Contains(text, c.want) || c.want == "" && strings.Contains(text, "No tensor") {
+			t.Errorf("want %q in\n%s", c.want, text)
+		}
+	}
+}
+
+// A line says how many layers could not be computed: the input of layer 1 has no tensor before that of the output of layer 0 has its name.
+func TestALineSaysWhatCouldNotBeComputed(t *testing.T) {
+	trace, list := mappingtest.Golden(t, "gemma3-tiny/prefill.float32")
+	dump, weights := wrongPort(t, "gemma3-tiny", trace, list, "layers.{L}.input_layernorm", backwards)
+	p, err := propose.Map(t.Context(), dump, dump, list, trace, propose.Options{Weights: weights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(p.Lines, func(l propose.Line) bool { return l.From == "blocks.{L}.norm_c" })
+	if i < 0 || !strings.HasPrefix(p.Lines[i].Why, "recomputed from its operands: 1 of 1, ") || !strings.HasSuffix(p.Lines[i].Why, "; 2 more could not be computed") {
+		t.Errorf("%v", p.Lines)
+	}
+	for _, l := range p.Lines {
+		if all := strings.Contains(l.Why, "3 of 3") || strings.HasPrefix(l.Why, "values"); all && strings.Contains(l.Why, "could not") {
+			t.Errorf("%s: %s", l.From, l.Why)
 		}
 	}
 }
