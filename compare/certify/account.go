@@ -10,11 +10,12 @@ import (
 // other searches. Every evaluation of an entry counts, also the evaluations in other orders of summation.
 
 const (
-	// arithmeticWork is what one search for the arithmetic of a form may take: a quarter of what the searches for a mistake may take.
-	arithmeticWork = diagnose.DefaultWork / 4
+	// arithmeticWork is what one search for the arithmetic of a form may take, and mistakeWork one for a mistake in the form.
+	arithmeticWork = diagnose.DefaultWork / 3
+	mistakeWork    = diagnose.DefaultWork / 4
 	// formWork and formPasses are the limit of all searches of a form: formWork, and the work of evaluating minEntries entries formPasses times. In a long
 	// prompt one evaluation of so many entries may take as much as formWork.
-	formWork   = diagnose.DefaultWork / 2
+	formWork   = 2 * arithmeticWork
 	formPasses = 16
 )
 

@@ -42,7 +42,7 @@ func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Findi
 			}
 		}
 	}
-	found, err := onAccount(left[0], arithmeticWork, func(model *diagnose.Model) (*diagnose.Finding, error) {
+	found, err := onAccount(left[0], mistakeWork, func(model *diagnose.Model) (*diagnose.Finding, error) {
 		return diagnose.FindStepsIn(left[0].ctx, model, first, others)
 	})
 	if !found.Explains() || err != nil {

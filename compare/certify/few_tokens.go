@@ -35,7 +35,7 @@ func (f *form) maskedIn(of []*evidence, a *arithmetic) (*diagnose.Finding, error
 	if err != nil {
 		return nil, err
 	}
-	found, err := onAccount(of[0], arithmeticWork, func(model *diagnose.Model) (*diagnose.Finding, error) {
+	found, err := onAccount(of[0], mistakeWork, func(model *diagnose.Model) (*diagnose.Finding, error) {
 		return diagnose.FindMask(of[0].ctx, model, entries)
 	})
 	if !found.Explains() || err != nil {

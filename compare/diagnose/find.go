@@ -12,12 +12,7 @@ func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 		return nil, nil
 	}
 	s := newSearch(ctx, m, entries)
-	f, err := s.find([]stage{
-		notFinite, fewTokens, (*search).steps, tried(exchanged, changedWeights, weightsElsewhere, packedMatrices, cutMatrices, otherRows, damaged, inputs, lastSlots), ofOneScale, tried(orders), tried(otherChannels), tried(rowsElsewhere), tried(shiftedSteps), tried(activationVariants), tried(clippings),
-		zeroRows, tried(dropout), movedRows, tried(multipliedVectors), tried(logarithms), tried(penalised), tried(addedVectors), tried(asOtherLayers), tried(inFewerBits, narrowOperands), tried(cachedBits),
-		tried(narrowSteps), tried(appliedToCached), tried(partly), withSolved(solved), relatedRows, tried(byRow), tried(chained), tried(apartInputs), tried(narrowParts), tried(laterInputs), tried(addends), tried(operands),
-		tried(applied), tried(inPart),
-	})
+	f, err := s.find(stages())
 	if err == nil && !f.Explains() {
 		f.Description, err = describe(s)
 	}
@@ -26,19 +21,19 @@ func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 
 // FindSteps is Find with the edits of steps and numbers only, and their known combinations.
 func FindSteps(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).steps})
+	return find(ctx, m, entries, []stage{inSteps})
 }
 
 // FindNumber is Find with the few edits that ports are known to have and that may move elements as little as roundings do: a count that is one off, an
 // activation of another family, a number that is 0 or off by powers of ten, a vector of weights that was not loaded. A find makes an entry a BUG which some
 // choice of roundings could give, so no other edit is tried.
 func FindNumber(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{cautiousSteps})
+	return find(ctx, m, entries, []stage{cautious})
 }
 
 // FindMask is [Find] with one kind of edit: masks with another window, with blocks or a prefix, or with a key that is masked.
 func FindMask(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{tried(windows, sights)})
+	return find(ctx, m, entries, []stage{inMasks})
 }
 
 // fewTokens looks at masks before all other edits, if the entries are large and the remaining elements lie in less than half of the tokens. A mistake in

@@ -62,6 +62,8 @@ type Finding struct {
 	Nearest   string   `json:"nearest,omitempty"`        // the edit that comes nearest, where none gives all
 	Left      *Left    `json:"nearest_leaves,omitempty"` // what the nearest edit leaves; nil where that was not measured
 	Stopped   bool     `json:"stopped,omitempty"`        // the search came to its end before its last edit
+	// NotReached are the kinds of edits that a search which came to its end has not begun, or not ended; the first is where it stopped.
+	NotReached []string `json:"not_reached,omitempty"`
 	// Description is how the entries differ, where no edit gives all elements and something simple is true of the difference.
 	Description *Description `json:"description,omitempty"`
 	Times       int          `json:"times,omitempty"` // how often the search had the work that it has where nothing is asked for; 0 for once
@@ -99,7 +101,7 @@ func (n Name) reads(other Name) bool {
 
 // Unnamed is a finding whose name does not give all elements: the name is the nearest one.
 func (f *Finding) Unnamed() *Finding {
-	return &Finding{Tried: f.Tried, Looked: f.Looked, Nearest: f.Name.Text(), Left: f.Left, Stopped: f.Stopped, Times: f.Times}
+	return &Finding{Tried: f.Tried, Looked: f.Looked, Nearest: f.Name.Text(), Left: f.Left, Stopped: f.Stopped, NotReached: f.NotReached, Times: f.Times}
 }
 
 // Positions reports whether the name is that of other positions.
@@ -118,6 +120,8 @@ func (f *Finding) With(before *Finding) *Finding {
 	}
 	all := *f
 	all.Stopped = f.Stopped || before.Stopped
+	all.NotReached = slices.Clone(before.NotReached)
+	all.stoppedIn(f.NotReached...)
 	all.Looked = slices.Clone(before.Looked)
 	for _, w := range f.Looked {
 		if !slices.Contains(all.Looked, w) {
@@ -130,6 +134,15 @@ func (f *Finding) With(before *Finding) *Finding {
 		all.Undecided = before.Undecided
 	}
 	return &all
+}
+
+// stoppedIn adds kinds that were not reached. Without any, the search has not stopped.
+func (f *Finding) stoppedIn(kinds ...string) {
+	for _, k := range kinds {
+		if f.Stopped = true; !slices.Contains(f.NotReached, k) {
+			f.NotReached = append(f.NotReached, k)
+		}
+	}
 }
 
 // maxAliases is how many names of the same values are said beside the first.

@@ -16,7 +16,7 @@ func FindStepsIn(ctx context.Context, m *Model, entries []*Entry, others iter.Se
 	}
 	s := newSearch(ctx, m, entries)
 	s.close, s.measured = &closest{}, true
-	found, err := s.find([]stage{(*search).steps})
+	found, err := s.find([]stage{inSteps})
 	if found.Explains() || err != nil {
 		return found, err
 	}
@@ -25,15 +25,16 @@ func FindStepsIn(ctx context.Context, m *Model, entries []*Entry, others iter.Se
 			return nil, err
 		}
 		if m.Spent() {
-			found.Stopped = true
+			found.stoppedIn(underOthers)
 			break
 		}
 		again := newSearch(ctx, m, entries)
-		more, err := again.find([]stage{func(again *search) error { return tryEach(again, s.close.all) }})
+		more, err := again.find([]stage{{underOthers, func(again *search) error { return tryEach(again, s.close.all) }}})
 		if more.Explains() || err != nil {
 			return more, err
 		}
-		found.Tried, found.Stopped = more.Tried, found.Stopped || more.Stopped
+		found.Tried = more.Tried
+		found.stoppedIn(more.NotReached...)
 	}
 	return found, nil
 }

@@ -13,10 +13,12 @@ import (
 type generator func(s *search) iter.Seq[Mistake]
 
 // tried is the stage of some generators.
-func tried(all ...generator) stage { return func(s *search) error { return s.from(all...) } }
+func tried(all ...generator) func(*search) error {
+	return func(s *search) error { return s.from(all...) }
+}
 
 // withSolved is the stage of generators that solve a number from the elements.
-func withSolved(all ...generator) stage {
+func withSolved(all ...generator) func(*search) error {
 	return func(s *search) error {
 		for _, g := range all {
 			for m := range g(s) {

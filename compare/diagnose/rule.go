@@ -14,6 +14,9 @@ import (
 // values, nothing tells which it is: they are all listed, and none is the name.
 func (s *search) finding() (*Finding, error) {
 	f := &Finding{Entries: len(s.entries), Tried: s.tried, Stopped: s.stopped, Times: s.m.times(), Looked: classesTried(s)}
+	for _, stage := range s.unended {
+		f.stoppedIn(stage.what)
+	}
 	for _, e := range s.entries {
 		f.Elements += e.elements()
 	}

@@ -147,13 +147,16 @@ func TestSearchesOfOneFindingShareItsAccount(t *testing.T) {
 		if !strings.HasSuffix(f.Text(), "; the search stopped at its limit before every mistake was tried, --search-work 30x goes on") {
 			t.Errorf("it stopped, and says %q", f.Text())
 		}
+		if len(f.NotReached) == 0 || f.NotReached[len(f.NotReached)-1] != "steps and numbers in some tokens" {
+			t.Errorf("it stopped before the last kind, and says that it has not reached %q", f.NotReached)
+		}
 		tried = f.Tried
 	}
 	if f := find(m); f.Tried != tried || !f.Stopped {
 		t.Errorf("%d more tried of an account that is used up", f.Tried-tried)
 	}
 	m = model(30 * all * diagnose.HypothesisWork)
-	if f := find(m); f.Tried <= all || f.Stopped || strings.Contains(f.Text(), "--search-work") {
+	if f := find(m); f.Tried <= all || f.Stopped || len(f.NotReached) > 0 || strings.Contains(f.Text(), "--search-work") {
 		t.Errorf("with thirty times as much, %d tried: %s", f.Tried, f.Text())
 	}
 }

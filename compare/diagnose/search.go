@@ -34,7 +34,8 @@ type search struct {
 	thin     []survivor // steps taken twice that give everything, and show too little by themselves
 	little   []survivor // those that give everything, and too few elements of which rule the right operation out
 	stopped  bool
-	cautious bool // what is found decides whether something is wrong
+	unended  []stage // where the search has stopped: the stage at which it did, and those that it has not begun
+	cautious bool    // what is found decides whether something is wrong
 	looked   map[program.Class]bool
 	nearest  near
 	closer   distant  // the hypothesis that comes nearest to the first entry
@@ -48,8 +49,11 @@ type near struct {
 	entries int
 }
 
-// stage is a step of the search: the classes that are looked at together.
-type stage func(s *search) error
+// stage is a step of the search: kinds of mistakes that are looked at together.
+type stage struct {
+	what string // the kinds, in words
+	look func(s *search) error
+}
 
 func newSearch(ctx context.Context, m *Model, entries []*Entry) *search {
 	s := &search{subject: newSubject(m), ctx: ctx, entries: slices.Clone(entries), tried: m.tried, looked: map[program.Class]bool{}}
@@ -71,9 +75,12 @@ func newSearch(ctx context.Context, m *Model, entries []*Entry) *search {
 func (s *search) find(stages []stage) (*Finding, error) {
 	m := s.m
 	defer s.begun()()
-	for _, look := range stages {
-		if err := cmp.Or(look(s), s.err); err != nil {
+	for k, stage := range stages {
+		if err := cmp.Or(stage.look(s), s.err); err != nil {
 			return nil, err
+		}
+		if s.stopped {
+			s.unended = stages[k:]
 		}
 		if len(s.found) > 0 || s.stopped {
 			break

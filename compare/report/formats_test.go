@@ -265,7 +265,6 @@ func TestNothingUnwrittenIsPrinted(t *testing.T) {
 		"picture.Set.waiting":            "as Pictures",
 		"picture.Set.odd":                "as Pictures",
 		"picture.Set.left":               "as Pictures",
-		"diagnose.Finding.made":          "judging the entries of a layout",
 		"compare.KnownLine.line":         "judging a row by the baseline",
 		"compare.Finding.roles":          "collecting findings",
 		"certify.Certificate.Unverified": "judging a row",

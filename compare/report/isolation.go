@@ -191,6 +191,9 @@ func (p *printer) name(d *compare.Divergence, searched bool) {
 		}
 		if text := f.Searched(); text != "" && searched {
 			p.field("tried", "%s", text)
+			if len(f.NotReached) > 0 {
+				p.field("not tried", "in whole: %s", strings.Join(f.NotReached, "; "))
+			}
 		}
 		if f.Likely != "" {
 			p.field("see", "%s", f.Page)

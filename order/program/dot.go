@@ -282,6 +282,21 @@ func sharing(shape []int, y Var) int {
 	return n
 }
 
+// laid is about how many elements are laid out for the rows of a Dot, however few of its rows are computed: those that several rows multiply.
+func (p *Program) laid(i int) int {
+	s := &p.Steps[i]
+	x, y := s.Args[0], s.Args[1]
+	last := len(s.Shape) - 1
+	if x.stride[last] != 0 && y.stride[last] == 0 {
+		y = x
+	}
+	n := sharing(s.Shape, y)
+	if n < fewSharing {
+		return 0
+	}
+	return rowCount(s.Shape) / n * s.Shape[last] * y.Last()
+}
+
 // dotted is where a row of products has its operands and its result.
 type dotted struct{ x, y, out int }
 

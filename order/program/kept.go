@@ -29,6 +29,12 @@ type Kept struct {
 // StepTime is the fixed cost of a step, in units of [Program.Time].
 const StepTime = 1 << 8
 
+// What an evaluation of a few rows takes beside the elements that it computes, in units of [Program.Time], measured.
+const (
+	madeTime = 8 // an element of a value that an edit brings, such as a mask: somebody made it for this evaluation
+	laidTime = 3 // an element of the rows of a [Dot] that are laid out for the few rows which multiply them
+)
+
 // Keep prepares a program for edits. Choose gives a program its choices; nil for the choices of the program. The error is an error of the inputs. If a step of the
 // program fails, the evaluation that reads the step returns the error, and so does every later evaluation.
 func (p *Program) Keep(c Call, choose func(*Program) []Choice) (*Kept, error) {
@@ -142,6 +148,9 @@ func (k *Kept) run(e *Edited, some *Some) (*run, error) {
 	p.inStages(done)
 	r.need, r.few = p.need(some, done, p.stages), p.columns(some)
 	r.slots = p.slots(r.need)
+	for _, v := range e.in {
+		k.Time += madeTime * len(v.Data)
+	}
 	own := k.read(e, r.need)
 	if k.Room > 0 && k.takes(r, e, own) > k.Room {
 		return nil, ErrRoom
@@ -185,9 +194,13 @@ func (r *run) counted(stage int) (work, time int, err error) {
 		rows := r.need.count(i, all)
 		all = max(all, 1)
 		w, t := r.p.work(i)/all*rows, r.p.time(i)/all*rows
-		if s := &r.p.Steps[i]; s.Prim == Affine && r.few != nil && r.few[i] != nil {
+		s := &r.p.Steps[i]
+		if s.Prim == Affine && r.few != nil && r.few[i] != nil {
 			width := max(s.width(), 1)
 			w, t = w/width*len(r.few[i]), t/width*len(r.few[i])
+		}
+		if s.Prim == Dot && rows > 0 && rows < all {
+			t += laidTime * r.p.laid(i)
 		}
 		work, time = work+w, time+t+StepTime
 	}
