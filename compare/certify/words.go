@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -12,11 +13,13 @@ import (
 // another error comes to on average. A wrong gain or a noisy weight scatter far more about their best factor than that.
 const clearFit = 50
 
-// Factor reports whether the entry is wrong by a factor that all its elements have in common, Scale.
+// Factor reports whether the entry is wrong by a factor that all its elements have in common, Scale: a factor that is clearly neither 1 nor 0, beside which the
+// elements have less error than the factor makes. The standard error of a scale is the error of one element, for each unit of its size, over the root of their number.
 func (c *Certificate) Factor() bool {
-	off := math.Abs(float64(c.Scale) - 1)
+	scale, e := float64(c.Scale), float64(c.ScaleError)
+	off := math.Abs(scale - 1)
 	everywhere := c.Outside == c.Elements
-	return c.Outcome == Bug && everywhere && off > 0 && off >= clearFit*float64(c.ScaleError)
+	return c.Outcome == Bug && everywhere && off > 0 && min(off, math.Abs(scale)) >= clearFit*e && off > math.Sqrt(float64(cmp.Or(c.Sampled, c.Elements)))*e
 }
 
 // Detail puts a BUG into words.
