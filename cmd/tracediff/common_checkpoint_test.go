@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -206,5 +207,34 @@ func TestCertificatesAreOfTheReferencesWeights(t *testing.T) {
 	}
 	if code, text := compareThem(right, golden, "--model", dir, "--isolate"); code != exitUnusable || !strings.Contains(text, "are not those that the reference was made of") {
 		t.Errorf("with --model and --isolate: exit %d\n%s", code, tail(text))
+	}
+}
+
+// A model that is named with the weights of the reference and another configuration was not compared with: a port that declares no configuration matches the
+// reference, which shows nothing of that model.
+func TestANamedModelHasTheReferencesConfiguration(t *testing.T) {
+	t.Parallel()
+	golden, _, _, _ := goldenFile(t, "llama-tiny", "decode.float32")
+	from, err := fs.Sub(fixtures.Files, "llama-tiny")
+	must(t, err)
+	dir := filepath.Join(t.TempDir(), "m2")
+	must(t, os.CopyFS(dir, from))
+	port := edited(t, golden, func(m *capture.Manifest) { m.Weights, m.Model, m.Config = "unknown", "", nil }, nil)
+	with := func(dir string) (int, string) {
+		var out, errOut bytes.Buffer
+		code := run([]string{"tracediff", "compare", port, golden, "--model", dir}, nil, &out, &errOut)
+		return code, strings.Join(strings.Fields(out.String()+errOut.String()), " ")
+	}
+	if code, text := with(dir); code != exitMatch {
+		t.Errorf("the reference's model: exit %d\n%s", code, tail(text))
+	}
+	path := filepath.Join(dir, "config.json")
+	data, err := os.ReadFile(path)
+	must(t, err)
+	wrong := regexp.MustCompile(`("rms_norm_eps": )[^,]+`).ReplaceAll(data, []byte("${1}0.01"))
+	must(t, os.Chmod(path, 0o666))
+	must(t, os.WriteFile(path, wrong, 0o666))
+	if code, text := with(dir); bytes.Equal(wrong, data) || code != exitMismatch || !strings.Contains(text, "m2 has another configuration than the reference, in rms_norm_eps; capture the reference from the model") {
+		t.Errorf("another epsilon: exit %d\n%s", code, tail(text))
 	}
 }

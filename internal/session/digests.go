@@ -2,10 +2,15 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -46,6 +51,29 @@ func othersThan(ck *checkpoint.Checkpoint, t *capture.Trace) string {
 		return ""
 	}
 	return fmt.Sprintf("the weights of %s are not those that the reference was made of", ck.Name())
+}
+
+// configuredOtherwise says that a checkpoint has another configuration than the one that a reference declares. Entries are computed by the reference's
+// configuration, so that nothing is compared with the checkpoint's. The result is empty if no key that both have differs.
+func configuredOtherwise(ck *checkpoint.Checkpoint, ref *capture.Trace) string {
+	config, err := order.ReadConfig(ck.Config())
+	if err != nil || ref.Manifest().Config == nil {
+		return ""
+	}
+	var named, theirs map[string]json.RawMessage
+	if json.Unmarshal(config.Canonical(), &named) != nil || json.Unmarshal(ref.Manifest().Config, &theirs) != nil {
+		return ""
+	}
+	var differ []string
+	for _, key := range slices.Sorted(maps.Keys(named)) {
+		if v, declared := theirs[key]; declared && !order.SameConfig(named[key], v) {
+			differ = append(differ, plain.Text(key))
+		}
+	}
+	if len(differ) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s has another configuration than the reference, in %s; capture the reference from the model", ck.Name(), strings.Join(differ, ", "))
 }
 
 func knownDigest(d string) bool { return d != "" && d != "unknown" }

@@ -80,6 +80,11 @@ func (a *Asked) declared(o *compare.Options, local, ref *capture.Trace, named *c
 		o.Flaws = append(o.Flaws, fmt.Sprintf("the %s was made with the weights of %s, which are not the model's: %s", sides[t], plain.Text(of.File), plain.Text(of.Wrong)))
 		delete(sides, t)
 	}
+	if named != nil && !o.Alone {
+		if other := configuredOtherwise(named, ref); other != "" {
+			o.Flaws = append(o.Flaws, other)
+		}
+	}
 	switch {
 	case named == nil || o.Alone || sides[ref] == "":
 	case a.port == nil && othersThan(named, ref) != "":
