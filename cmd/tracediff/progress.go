@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +19,8 @@ import (
 	"github.com/tracediff/tracediff/internal/session"
 )
 
-// progress shows, on a terminal and nowhere else, how far a run is: what runs, the bytes that are written or read, and their rate.
+// progress shows how far a run is: on a terminal what runs, the bytes that are written or read, and their rate; elsewhere, such as in the log of a CI job, a line
+// every half minute.
 type progress struct {
 	bars    *mpb.Progress
 	bar     *mpb.Bar
@@ -27,13 +30,31 @@ type progress struct {
 	started time.Time
 	doing   atomic.Value // a string; what is computed for the next step
 	notes   io.Writer    // for lines where nothing is drawn
+
+	at, steps atomic.Int64
+	end       context.CancelFunc // of the lines where nothing is drawn; nil where there are none
+	lines     sync.WaitGroup
 }
+
+// aliveEvery is how often a run says that it goes on where nothing is drawn.
+const aliveEvery = 30 * time.Second
 
 // newProgress shows nothing yet, and in debug mode nothing at all: a bar would be drawn over the lines. what runs and unit are words,
 // such as "local model" and "layer".
 func newProgress(c *cli.Context, what, unit string, bytes func() int64) *progress {
-	if f, ok := c.App.ErrWriter.(*os.File); !ok || c.Bool("quiet") || debugs(c) || !isatty.IsTerminal(f.Fd()) || os.Getenv("TERM") == "dumb" {
+	if c.Bool("quiet") || debugs(c) {
 		return &progress{notes: notes(c)}
+	}
+	if f, ok := c.App.ErrWriter.(*os.File); !ok || !isatty.IsTerminal(f.Fd()) || os.Getenv("TERM") == "dumb" {
+		p := &progress{what: what, unit: unit, started: time.Now(), notes: notes(c)}
+		ctx, end := context.WithCancel(c.Context)
+		p.end = end
+		p.lines.Go(func() {
+			tick := time.NewTicker(aliveEvery)
+			defer tick.Stop()
+			p.alive(ctx, tick.C)
+		})
+		return p
 	}
 	return &progress{
 		bars: mpb.New(mpb.WithOutput(c.App.ErrWriter), mpb.WithWidth(30)), what: what, unit: unit, bytes: bytes, started: time.Now(), notes: notes(c),
@@ -47,6 +68,8 @@ func drawn(c *cli.Context) func(what, unit string, bytes func() int64) session.P
 
 // Step is told before each step of each pass.
 func (p *progress) Step(pass, passes, at, steps int) {
+	p.at.Store(int64(pass*steps + at))
+	p.steps.Store(int64(passes * steps))
 	if p.bars == nil {
 		return
 	}
@@ -101,8 +124,31 @@ func (p *progress) amount(elapsed time.Duration) string {
 	return fmt.Sprintf(", %s, %s/s", amount.Bytes(n), amount.Bytes(int64(rate)))
 }
 
-// Done takes the bar away.
+// alive writes a line at each tick.
+func (p *progress) alive(ctx context.Context, tick <-chan time.Time) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick:
+			line := fmt.Sprintf("%s for %v", p.what, now.Sub(p.started).Round(time.Second))
+			if n := p.steps.Load(); n > 0 {
+				line += fmt.Sprintf(", %s %d of %d", p.unit, p.at.Load(), n)
+			}
+			if what := p.now(); what != "" {
+				line += ":" + what
+			}
+			fmt.Fprintln(p.notes, line)
+		}
+	}
+}
+
+// Done takes the bar away, or ends the lines.
 func (p *progress) Done() {
+	if p.end != nil {
+		p.end()
+		p.lines.Wait()
+	}
 	if p.bar != nil {
 		p.bar.Abort(true)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -28,6 +29,44 @@ func TestProgressAmount(t *testing.T) {
 			t.Errorf("after %v: %q, want %q", c.elapsed, got, c.want)
 		}
 	}
+}
+
+// Where nothing is drawn a long run says what it is at, a line at each tick, and no line after its end.
+func TestARunWithoutATerminalSaysThatItGoesOn(t *testing.T) {
+	out := make(lines, 8)
+	ctx, end := context.WithCancel(t.Context())
+	p := &progress{what: "comparing and verifying", unit: "entry", started: time.Now(), notes: out, end: end}
+	tick := make(chan time.Time)
+	p.lines.Go(func() { p.alive(ctx, tick) })
+	for _, c := range []struct {
+		say  func()
+		at   time.Duration
+		want string
+	}{
+		{func() {}, 30 * time.Second, "comparing and verifying for 30s\n"},
+		{func() { p.Step(0, 2, 7, 350) }, time.Minute, "comparing and verifying for 1m0s, entry 7 of 700\n"},
+		{func() { p.Doing("looking for what is wrong with x") }, 90 * time.Second, "comparing and verifying for 1m30s, entry 7 of 700: looking for what is wrong with x\n"},
+	} {
+		c.say()
+		tick <- p.started.Add(c.at)
+		if got := <-out; got != c.want {
+			t.Errorf("after %v: %q, want %q", c.at, got, c.want)
+		}
+	}
+	p.Done()
+	select {
+	case tick <- p.started.Add(time.Hour):
+		t.Error("a line after the end")
+	default:
+	}
+}
+
+// lines hands on each text that is written.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
 }
 
 // showProgress is a command that is 40 % through a stage of 3 MiB, for a second.

@@ -53,8 +53,8 @@ func othersThan(ck *checkpoint.Checkpoint, t *capture.Trace) string {
 	return fmt.Sprintf("the weights of %s are not those that the reference was made of", ck.Name())
 }
 
-// configuredOtherwise says that a checkpoint has another configuration than the one that a reference declares: the entries are computed by the
-// reference's, and nothing was held to the checkpoint's. It is empty where a key that both have differs in none.
+// configuredOtherwise says that a checkpoint has another configuration than the one that a reference declares. Entries are computed by the reference's
+// configuration, so that nothing is compared with the checkpoint's. The result is empty if no key that both have differs.
 func configuredOtherwise(ck *checkpoint.Checkpoint, ref *capture.Trace) string {
 	config, err := order.ReadConfig(ck.Config())
 	if err != nil || ref.Manifest().Config == nil {
