@@ -48,12 +48,12 @@ func solved(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// ofOneScale solves numbers at once where the first entry is the right result times one number.
+// ofOneScale solves numbers at once where the first entry is the right result times one number. A result of zeros is left to [zeroRows].
 func ofOneScale(s *search) error {
 	e := s.first
 	x, y, half, err := e.own()
 	s.whole(e.Program)
-	if err != nil || len(x.Data) != len(y) {
+	if err != nil || len(x.Data) != len(y) || !slices.ContainsFunc(y, func(v float64) bool { return v != 0 }) {
 		return outside(err)
 	}
 	f, o := fit{kind: "described.factor", right: 1}, observed{value: x.Data, off: make([]float64, len(y)), want: y, half: half, shape: x.Shape, e: e}
