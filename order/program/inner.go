@@ -9,6 +9,7 @@ type Inner struct {
 	in, w []Var // of the whole program, by the number of the input and of the weight
 	out   Var   // of the whole program: what others read of the steps
 	at    []int // by step: the step of the whole program, −1 for inputs
+	apart bool  // the result is rounded in a step of its own
 }
 
 // Inner is the program of the steps from one up to another. In and w are what they read of other steps, and out is their result, which may be rounded in a step of its
@@ -28,8 +29,8 @@ func (p *Program) Inner(from, to int, in, w []Var, out Var) (x *Inner, ok bool) 
 			return nil, false
 		}
 	}
-	result := out
-	if out.step >= to && p.Steps[out.step].Prim == Round {
+	result, apart := out, out.step >= to
+	if apart {
 		result = p.Steps[out.step].Args[0]
 	}
 	if result, ok = b.here(result); !ok {
@@ -39,7 +40,7 @@ func (p *Program) Inner(from, to int, in, w []Var, out Var) (x *Inner, ok bool) 
 	if err != nil {
 		return nil, false
 	}
-	x = &Inner{in: in, w: w, out: out}
+	x = &Inner{in: in, w: w, out: out, apart: apart}
 	for _, from := range d.from {
 		x.at = append(x.at, b.at[from])
 	}
@@ -145,7 +146,7 @@ func (e *Editor) Put(x *Inner, d *Edited) bool {
 	switch {
 	case last:
 		e.Return(e.shaped(v, x.out.shape))
-	case v.step >= len(e.p.Steps) && sameView(own, x.out) && slices.Equal(e.steps[v.step].Shape, e.steps[to].Shape):
+	case !x.apart && v.step >= len(e.p.Steps) && sameView(own, x.out) && slices.Equal(e.steps[v.step].Shape, e.steps[to].Shape):
 		e.steps[to], e.changed[to] = e.steps[v.step], true
 	default:
 		e.Pass(to, e.shaped(v, e.p.Steps[to].Shape))
@@ -159,4 +160,17 @@ func (e *Editor) shaped(v Var, shape []int) Var {
 		return v
 	}
 	return e.Reshape(e.Held(v), shape...)
+}
+
+// Given is what a variable shows that is an input of the program, or a part of one that is whole in its further axes; ok is false for what is computed.
+func (p *Program) Given(v Var, c Call) (x Value, ok bool) {
+	s := &p.Steps[v.step]
+	if s.Prim != Input || s.Index < 0 || s.Index >= len(c.In) || !v.plain() || v.off+size(v.shape) > len(c.In[s.Index].Data) {
+		return x, false
+	}
+	x = Value{Shape: v.shape, Data: c.In[s.Index].Data[v.off:][:size(v.shape)]}
+	if b := c.In[s.Index].Bound; b != nil {
+		x.Bound = b[v.off:][:size(v.shape)]
+	}
+	return x, true
 }
