@@ -241,7 +241,7 @@ func appliedToCached(s *search) iter.Seq[Mistake] {
 		other := &s.m.List.Entries[k]
 		kind := Role(other.Name)
 		a, in := layerOf(other.Name)
-		if b, _ := layerOf(own); seen[kind] || in && a != b || !insertable(s, other) {
+		if b, _ := layerOf(own); seen[kind] || in && a != b || !insertable(s.subject, other, s.first.Node.Pass) {
 			continue
 		}
 		seen[kind] = true

@@ -233,6 +233,9 @@ func byNumber(x float64) func(*subject, *Entry) (float64, bool) {
 // takenTwice is the operation of its own result.
 func takenTwice(s *subject, e *Entry) Mistake {
 	own := s.listed(e)
+	if !insertable(s, own, e.Node.Pass) {
+		return Mistake{}
+	}
 	return Mistake{Kind: "operation.twice", Place: Role(own.Name), Of: operationTerm(own), Source: own.Name, Edit: placed(program.Place{Arg: result})}
 }
 
@@ -443,10 +446,10 @@ func sampled(s *subject, e *Entry) Mistake {
 }
 
 // firstHalf is an operation that the first half of the channels takes part in alone.
-func firstHalf(_ *subject, e *Entry) Mistake {
-	width := e.Program.Out.Last()
+func firstHalf(s *subject, e *Entry) Mistake {
+	own, width := s.listed(e), e.Program.Out.Last()
 	d := program.Edit{At: []program.Place{{Arg: result}}, Map: program.Map{By: 2}}
-	if width%2 != 0 || width < 4 {
+	if width%2 != 0 || width < 4 || len(own.Weights) > 0 || !insertable(s, own, e.Node.Pass) {
 		return Mistake{}
 	}
 	return Mistake{Kind: "channels.first-alone", N: width / 2, M: width, Edit: d.Text()}
