@@ -9,21 +9,21 @@ import (
 var usualRotary = []Usual{
 	{
 		Name: "neighbours", Page: "rotary-pairs", What: "neighbours are rotated, not halves", at: []string{"*.self_attn.[qk]_rope"},
-		needs: tokens(2), is: inputMapped(0, "rope.interleaved", true, pairs),
+		needs: tokens(2), is: inputMapped(0, true, pairs),
 	},
 	{
 		Name: "angles-of-neighbours", Page: "rotary-pairs", What: "angles are laid out for neighbours", at: []string{"rotary.*"},
 		when:  manyChannels,
 		needs: tokens(2),
-		is:    resultMapped("elements.by-turns", func(c *order.Config) program.Map { return program.Map{Kind: program.Weave, Axis: 2, N: c.HeadDim / 2} }),
+		is:    resultMapped(func(c *order.Config) program.Map { return program.Map{Kind: program.Weave, Axis: 2, N: c.HeadDim / 2} }),
 	},
 	{
 		Name: "keys-permuted", Page: "permuted-query-and-key-rows", What: "the rows of k_proj are in the order of the other rotation", at: []string{"*.self_attn.k_proj"},
-		when: manyChannels, is: ofWeightBy(otherPairs),
+		when: manyChannels, is: weightHas(otherPairs),
 	},
 	{
 		Name: "queries-permuted", Page: "permuted-query-and-key-rows", What: "the rows of q_proj are in the order of the other rotation", at: []string{"*.self_attn.q_proj"},
-		when: manyChannels, is: ofWeightBy(otherPairs),
+		when: manyChannels, is: weightHas(otherPairs),
 	},
 	{
 		Name: "theta-10000", Page: "rotary-base", What: "theta is 10000", at: []string{"rotary.*"},
@@ -63,7 +63,7 @@ var usualRotary = []Usual{
 	},
 	{
 		Name: "frequencies-bfloat16", Page: "rotary-precision", What: "rotary frequencies are rounded to bfloat16", at: []string{"rotary.*"},
-		needs: tokens(2), is: frequencyIs(func(*subject, *frequencies) Mistake {
+		needs: tokens(2), is: frequencyIs(func(*order.Config, *frequencies) Mistake {
 			return Mistake{Kind: "rope.frequencies-rounded", DType: hooks.BF16}
 		}),
 	},
@@ -111,7 +111,7 @@ var usualAttention = []Usual{
 	},
 	{
 		Name: "scale-twice", Page: "attention-scale", What: "scores are scaled twice", at: []string{"*.self_attn.scores"},
-		when: func(c *order.Config) bool { return scaleOfScores(c) != 1 }, is: numberIs("scale", func(_ *subject, old float64) float64 { return old * old }),
+		when: func(c *order.Config) bool { return scaleOfScores(c) != 1 }, is: numberIs("scale", squared),
 	},
 	{Name: "scores-uncapped", Page: "attention-soft-cap", What: "the cap on scores is left out", at: []string{"*.self_attn.scores_softcap"}, is: leftOut(0)},
 	{
@@ -119,20 +119,20 @@ var usualAttention = []Usual{
 		when: func(c *order.Config) bool { return c.FinalSoftcap > 0 && c.FinalSoftcap != c.AttnSoftcap },
 		is:   numberIs("cap", ofConfig(finalCap)),
 	},
-	{Name: "scores-clipped", Page: "attention-soft-cap", What: "scores are clipped at the cap, not bent", at: []string{"*.self_attn.scores_softcap"}, is: clippedTanh},
+	{Name: "scores-clipped", Page: "attention-soft-cap", What: "scores are clipped at the cap, not bent", at: []string{"*.self_attn.scores_softcap"}, is: tanhIs("tanh.clip")},
 	{
 		Name: "scores-capped", Page: "attention-soft-cap", What: "scores are capped at 50", at: []string{"*.self_attn.scores"},
 		when: not(isCapped), is: insertedIs("soft-cap.inserted", byNumber(50)),
 	},
 	{
 		Name: "window+1", Page: "window-size", What: "the window is one key too wide", at: []string{"mask.sliding"},
-		needs: aWindow(1), is: maskIs("mask.window", func(_ *subject, old float64) float64 { return old + 1 }),
+		needs: aWindow(1), is: maskIs("mask.window", wider(1)),
 	},
 	{
 		Name: "window-1", Page: "window-size", What: "the window is one key too narrow", at: []string{"mask.sliding"},
 		when:  func(c *order.Config) bool { return c.SlidingWindow > 1 },
 		needs: aWindow(0),
-		is:    maskIs("mask.window", func(_ *subject, old float64) float64 { return old - 1 }),
+		is:    maskIs("mask.window", wider(-1)),
 	},
 	{
 		Name: "window-missing", Page: "window-on-the-wrong-layers", What: "sliding layers have no window", at: []string{"mask.sliding"},
@@ -156,33 +156,33 @@ var usualAttention = []Usual{
 	},
 	{
 		Name: "softmax-axis", Page: "softmax-axis", What: "the softmax runs over the queries", at: []string{"*=softmax"},
-		needs: tokens(2), is: ofSoftmax(Mistake{Kind: "softmax.axis", Axis: "tokens"}),
+		needs: tokens(2), is: softmaxIs(Mistake{Kind: "softmax.axis", Axis: "tokens"}, 1),
 	},
 	{
 		Name: "softmax-unwritten", Page: "unwritten-cache-slots", What: "the softmax counts a slot that is not written", at: []string{"*=softmax"},
-		is: ofSoftmax(Mistake{Kind: "softmax.slots-unwritten", X: some(1)}),
+		is: softmaxIs(Mistake{Kind: "softmax.slots-unwritten", X: some(1)}, 0),
 	},
 }
 
 var usualCaches = []Usual{
 	{
 		Name: "stale-slot", Page: "stale-cache-slot", What: "the last slot of the cache is still that of the step before", at: []string{"*.self_attn.keys=cache", "*.self_attn.values=cache"},
-		needs: aStep, is: slotsAre("cache.slot-repeated", lastStale),
+		needs: aStep, is: slotsAre(Mistake{Kind: "cache.slot-repeated"}, lastStale),
 	},
 	{
 		Name: "values-moved", Page: "stale-cache-slot", What: "values stand one slot off their keys", at: []string{"*.self_attn.values=cache"},
 		needs: func(*order.Config) Needs { return Needs{Total: 2} },
-		is:    resultMapped("elements.rolled", rolled(2)),
+		is:    resultMapped(rolled(2)),
 	},
 	{
 		Name: "zero-slot", Page: "zero-cache-slot", What: "a slot of the cache is not written", at: []string{"*.self_attn.keys=cache", "*.self_attn.values=cache"},
-		needs: aStep, is: slotsAre("cache.slot-unwritten", firstZero),
+		needs: aStep, is: slotsAre(Mistake{Kind: "cache.slot-unwritten"}, firstZero),
 	},
 	{
 		Name: "oldest-kept", Page: "evicted-keys", What: "a full sliding cache drops the newest key", at: []string{"*.self_attn.keys=cache(window)", "*.self_attn.values=cache(transpose, window)"},
 		when:  func(c *order.Config) bool { return c.SlidingWindow > 1 },
 		needs: func(c *order.Config) Needs { return Needs{Before: c.SlidingWindow, Steps: 1} },
-		is:    slotsAre("cache.oldest-kept", nil),
+		is:    slotsAre(Mistake{Kind: "cache.oldest-kept"}, nil),
 	},
 	{
 		Name: "cached-unturned", Page: "keys-cached-before-rotation", What: "keys are cached before the rotation", at: []string{"*.self_attn.keys=cache"},
@@ -190,7 +190,7 @@ var usualCaches = []Usual{
 	},
 	{
 		Name: "cache-8-bits", Page: "quantised-cache", What: "earlier keys and values are kept in 8 bits", at: []string{"*.self_attn.keys=cache", "*.self_attn.values=cache"},
-		needs: aStep, is: in8Bits,
+		needs: aStep, is: slotsAre(Mistake{Kind: "cache.rounded", N: 8, By: Term{Kind: ScalesOfTokensAndHeads}}, nil),
 	},
 	{
 		Name: "keys-of-first", Page: "shared-keys-and-values", What: "sharing layers take keys and values of another layer", at: []string{"*.self_attn.keys=identity", "*.self_attn.values=identity"},

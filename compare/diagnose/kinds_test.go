@@ -49,7 +49,7 @@ var knowing = []string{
 	`compare/diagnose/catalogue_usual_attention.go var: "scale"`,
 	`compare/diagnose/catalogue_usual_gemma3n.go var: "mean"`,
 	"compare/diagnose/usual.go matches: .Form, op.Form",
-	"compare/diagnose/usual_is.go activationIs: .Kind()",
+	"compare/diagnose/usual_steps.go activationIs: .Kind()",
 	// An operation of the order, whichever it is, that is applied where it does not belong: its name is said.
 	"compare/diagnose/applied.go take: .Kind()",
 	"compare/diagnose/applied.go partOf: .Kind()",

@@ -41,7 +41,7 @@ func coefficientsClipped(s *subject, e *Entry) *program.Edited {
 // cachedUnturned has the keys of the pass before as they were before the rotation.
 func cachedUnturned(s *subject, e *Entry) *program.Edited {
 	shape := e.Program.Out.Shape()
-	layer, ok := layerOf(s.listed(e).Name)
+	layer, ok := layerOf(s.m.List.At(e.Node).Name)
 	if !ok || e.Node.Pass != 1 || len(shape) != 4 {
 		return nil
 	}
