@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,5 +196,117 @@ func TestNamesOfOtherOperations(t *testing.T) {
 	}
 	if tried == 0 || made == 0 {
 		t.Errorf("%d of %d were made", made, tried)
+	}
+}
+
+// otherPages are usual mistakes whose own page is not that of their kind and role: that is of what more ports do, or there is none.
+var otherPages = map[string]string{
+	"heads-by-size": "quantised-weight", "queries-ahead": "shifted-positions", "rotation-before-norm": "missing-rotation", "stale-slot": "zero-cache-slot",
+	"per-layer-clamped": "per-layer-scales", "per-layer-axes": "per-layer-scales",
+	"scores-uncapped": "", "sparsity-sample": "", "branch-zero": "", "laurel-unscaled": "", "per-layer-next": "", "row-twice": "",
+}
+
+// notMade are usual mistakes that change nothing in a few tokens: they need positions that bfloat16 does not have, and weights beyond the clip.
+var notMade = []string{"positions-bfloat16", "coefficients-clipped"}
+
+// A usual mistake is one of the catalogue: in the model of a fixture it is made of some operation, changes what the operation gives, is said in a sentence, and has the page
+// that a search gives it, but for otherPages.
+func TestUsualMistakesAreOfTheCatalogue(t *testing.T) {
+	made, pages := map[string]bool{}, map[string]string{}
+	for _, fixture := range []string{"gemma-tiny", "gemma2-tiny", "gemma3-tiny", "gemma3n-tiny", "gemma3n-variant", "gemma3n-odd", "llama-tiny", "qwen2-tiny", "qwen3-tiny"} {
+		m := tiny(t, fixture)
+		m.Passes = []order.Pass{{Tokens: 6}, {Tokens: 1, Past: 6}}
+		numbers := m.Read
+		m.Read = func(n order.Node) (program.Value, error) {
+			v, err := numbers(n)
+			for k := range v.Data {
+				switch name := m.List.At(n).Name; {
+				case name == order.InputIDs:
+					v.Data[k] = float64(m.List.Config.VocabSize - 2 - 7*k)
+				case name == order.PositionIDs:
+					v.Data[k] = float64(m.Passes[n.Pass].Past + k)
+				case strings.HasPrefix(name, "mask."):
+					v.Data[k] = -1e30 * float64(k%2)
+				}
+			}
+			return v, err
+		}
+		for _, u := range Usuals(m.List) {
+			for pass := range m.Passes {
+				for k := range m.List.Entries {
+					if u.Edits(&m.List.Entries[k]) && !(made[u.Name] && pages[u.Name] == mistakesPage+u.Page) {
+						madeIn(t, m, u, order.Node{Entry: k, Pass: pass}, made, pages)
+					}
+				}
+			}
+		}
+	}
+	for k := range usuals {
+		u := &usuals[k]
+		want := u.Page
+		if other, ok := otherPages[u.Name]; ok {
+			want = other
+		}
+		if got := strings.TrimPrefix(pages[u.Name], mistakesPage); got != want && u.is != nil {
+			t.Errorf("%s has the page %q, not %q", u.Name, got, want)
+		}
+		if made[u.Name] == slices.Contains(notMade, u.Name) {
+			t.Errorf("%s is made in a model: %v", u.Name, made[u.Name])
+		}
+	}
+}
+
+// madeIn makes a usual mistake in an entry, where it goes with the entry.
+func madeIn(t *testing.T, m *Model, u *Usual, n order.Node, made map[string]bool, pages map[string]string) {
+	t.Helper()
+	plan, err := m.List.Cut(func(o order.Node) bool { return o != n }, n)
+	if err != nil {
+		return
+	}
+	f, parts, err := plan.Parts(m.Passes, hooks.F32, 0)
+	if err != nil {
+		return
+	}
+	c := program.Call{Arith: program.Arith{DType: hooks.F32}}
+	for _, in := range f.Inputs {
+		v, err := m.Read(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.In = append(c.In, v)
+	}
+	for _, w := range f.Weights {
+		rows, err := m.Weights(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.W = append(c.W, rows)
+	}
+	h := m.Healthy(f, parts, c, nil)
+	d := h.With(u)
+	if d == nil {
+		return
+	}
+	p, call := d.Whole(c)
+	x, err := p.Eval(call)
+	if err != nil {
+		t.Fatalf("%s in %s: %v", u.Name, m.List.At(n).Name, err)
+	}
+	right, err := f.Eval(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(x.Data, right.Data) {
+		made[u.Name] = true
+	}
+	if u.is == nil {
+		return
+	}
+	is := u.is(h.s, h.entries[0])
+	if catalogue()[is.Kind] == nil || is.String() == "" || strings.Contains(is.String(), "{") {
+		t.Errorf("%s in %s: %q", u.Name, m.List.At(n).Name, is.String())
+	}
+	if page := is.Page(Role(m.List.At(n).Name)); pages[u.Name] == "" || page == mistakesPage+u.Page {
+		pages[u.Name] = page
 	}
 }
