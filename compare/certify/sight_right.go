@@ -125,39 +125,6 @@ func (s *sight) wrong(r *right, k *sighted) (*judged, *program.Edited, error) {
 	return j, d, err
 }
 
-// model is what mistakes are made in.
-func (s *sight) model(r *right) *diagnose.Model {
-	return &diagnose.Model{
-		List: s.i.list, Passes: r.passes(), Weights: s.i.env.Weights, Has: func(n order.Node) bool { return s.reader(r, n) != nil },
-		Read: func(n order.Node) (program.Value, error) { return s.reader(r, n)() },
-	}
-}
-
-// reader reads what a mistake may read in the place of what is right; nil for what was not captured, and of some tokens for what the entry does not read.
-func (s *sight) reader(r *right, n order.Node) func() (program.Value, error) {
-	if k := slices.Index(r.whole.Inputs, n); k >= 0 {
-		return func() (program.Value, error) { return r.given.In[k], nil }
-	}
-	if r.tokens > 0 {
-		return nil
-	}
-	if s.read != nil {
-		v, err := s.read(n)
-		if v.Shape == nil || err != nil {
-			return nil
-		}
-		return func() (program.Value, error) { return v, nil }
-	}
-	rec, ok := s.i.trace.Lookup(n.Pass, s.i.list.Entries[n.Entry].Name)
-	if !ok || rec.Firing != 0 || s.i.misfit(n) != nil {
-		return nil
-	}
-	return func() (program.Value, error) {
-		v, _, err := s.i.value(n)
-		return v, err
-	}
-}
-
 func copied(x program.Value) program.Value {
 	return program.Value{Shape: x.Shape, Data: slices.Clone(x.Data), Bound: slices.Clone(x.Bound)}
 }

@@ -25,7 +25,7 @@ type Ran struct {
 	DType  hooks.DType
 }
 
-// Lacks says what a run lacks of what a mistake needs; empty where it lacks nothing.
+// Lacks says what a mistake needs and the run does not have. It is empty if the run has everything.
 func (n Needs) Lacks(r Ran) string {
 	longest, total, id := 0, 0, -1
 	for k, p := range r.Passes {

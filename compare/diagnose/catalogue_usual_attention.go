@@ -181,7 +181,7 @@ var usualCaches = []Usual{
 	{
 		Name: "oldest-kept", Page: "evicted-keys", What: "a full sliding cache drops the newest key", at: []string{"*.self_attn.keys=cache(window)", "*.self_attn.values=cache(transpose, window)"},
 		when:  func(c *order.Config) bool { return c.SlidingWindow > 1 },
-		needs: func(c *order.Config) Needs { return Needs{Before: c.SlidingWindow, Steps: 1} },
+		needs: fullWindow,
 		is:    slotsAre(Mistake{Kind: "cache.oldest-kept"}, nil),
 	},
 	{

@@ -10,8 +10,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Usual is one of the usual mistakes of ports, as docs/mistakes.md has them: a [Mistake] of the operations of some roles. It can be asked of a healthy run what each of them
-// would have made of it.
+// Usual is one of the usual mistakes of ports in docs/mistakes.md: a [Mistake] of the operations of some roles. A run without mistakes shows what each usual mistake would change in
+// it.
 type Usual struct {
 	Name string // short, without blanks
 	Page string // its heading in docs/mistakes.md, as an anchor
@@ -24,8 +24,7 @@ type Usual struct {
 	seen  string
 	when  func(c *order.Config) bool // whether it is a mistake in a model; nil for always
 	needs need                       // what a run has to have to show it; nil for nothing
-	// is is the mistake of an entry, the zero value where the entry cannot have it. It is nil for a mistake that no kind of the catalogue expresses, of which edit
-	// makes the edit.
+	// is gives the mistake of an entry, or the zero value if the entry cannot have it. It is nil if no kind of the catalogue expresses the mistake; then edit makes the edit.
 	is   func(s *subject, e *Entry) Mistake
 	edit func(s *subject, e *Entry) *program.Edited
 }
@@ -92,8 +91,8 @@ func (m *Model) Healthy(f *order.Formula, parts []order.Part, call program.Call,
 	return &Healthy{newSubject(m), f, parts, call, chosen{choices: choices}, make([]*Entry, len(parts)), make([]*program.Inner, len(parts))}
 }
 
-// With is the cut's program with a usual mistake in each of its operations that may have it, and in these alone; nil where none has it, or where the mistake has nothing to
-// go by in this run, such as a tensor that was not captured.
+// With makes a usual mistake in the operations of its roles, and changes no other operation of the cut. It is nil if no operation can have the mistake, or if the mistake reads a
+// tensor that was not captured.
 func (o *Healthy) With(u *Usual) *program.Edited {
 	ed, some := o.f.Edit(), false
 	for k := range o.parts {

@@ -17,7 +17,7 @@ func takenTwice(s *subject, e *Entry) Mistake {
 	return Mistake{Kind: "operation.twice", Place: Role(own.Name), Of: operationTerm(own), Source: own.Name, Edit: placed(program.Place{Arg: result})}
 }
 
-// firstHalf is an operation that the first half of the channels takes part in alone.
+// firstHalf leaves the second half of the channels as it is.
 func firstHalf(s *subject, e *Entry) Mistake {
 	own, width := s.m.List.At(e.Node), e.Program.Out.Last()
 	if width%2 != 0 || width < 4 || len(own.Weights) > 0 || !insertable(s, own, e.Node.Pass) {
@@ -27,7 +27,7 @@ func firstHalf(s *subject, e *Entry) Mistake {
 	return Mistake{Kind: "channels.first-alone", N: width / 2, M: width, Edit: d.Text()}
 }
 
-// inputIs is another tensor of the layer that is read in place of an input, or added to it: the first that the layer has.
+// inputIs reads a wrong tensor of the layer for an input, or adds it to the input. The tensor is the first of some names that the layer has.
 func inputIs(kind Kind, input int, modules ...string) usually {
 	return func(s *subject, e *Entry) Mistake {
 		layer, ok := layerOf(s.m.List.At(e.Node).Name)
@@ -42,7 +42,7 @@ func inputIs(kind Kind, input int, modules ...string) usually {
 	}
 }
 
-// streamIs is another stream of the stack of which the first input is one.
+// streamIs reads a wrong stream of a stack: the first input is the right one.
 func streamIs(n int) usually {
 	return func(s *subject, e *Entry) Mistake {
 		steps := inputOf(e, 0)
@@ -71,7 +71,7 @@ func keysOfAnother(s *subject, e *Entry) Mistake {
 	return m
 }
 
-// otherSource is a layer that has keys of its own, of the type of a sharing layer, and is not the one that it shares with; −1 for none.
+// otherSource is the first wrong layer from which a layer could take its keys: it has keys and the same type. It is −1 if there is none.
 func otherSource(c *order.Config, sharing int) int {
 	for i := range c.FirstShared() {
 		if sharing >= 0 && sharing < c.NumLayers && c.LayerTypes[i] == c.LayerTypes[sharing] && i != c.KVSource(sharing) {
@@ -122,7 +122,7 @@ func weightOfNextLayer(s *subject, e *Entry) Mistake {
 	return ofAnotherLayer(weightTerm(own), (s.m.List.At(e.Node).Layer+1)%s.m.List.Config.NumLayers, Module(own))
 }
 
-// notLoaded is a gain that is left as it was made: its product is 1.
+// notLoaded is a gain whose memory has the numbers that it was made with, so that the factor is 1.
 func notLoaded(_ *order.Config, e *Entry, _ order.Weight) Mistake {
 	if len(stepsOf(e, "1+w")) > 0 {
 		return Mistake{Kind: "weight.zero"}
@@ -212,7 +212,7 @@ func scaledAsFull(c *order.Config, _ *frequencies) Mistake {
 	return Mistake{Kind: "rope.frequencies-multiplied", X: some(1 / r.Factor)}
 }
 
-// allScaled are frequencies that are all divided by the factor, not those of long waves alone.
+// allScaled divides all frequencies by the factor of long waves.
 func allScaled(_ *order.Config, f *frequencies) Mistake {
 	if f.setting("low_freq_factor") == 0 || f.setting("factor") == 0 {
 		return Mistake{}
@@ -243,7 +243,7 @@ func positionIs(m Mistake) usually {
 
 // Caches.
 
-// slotsAre is a mistake of a cache. If the mistake is of some slots, runs gives these of so many slots, of which so many are the pass's.
+// slotsAre is a mistake of a cache. If the mistake is of some slots, runs gives them for n slots, the last of which the pass writes.
 func slotsAre(m Mistake, runs func(n, now int) (Run, bool)) usually {
 	return decoding(func(s *subject, e *Entry) Mistake {
 		step, axis, ok := cache(e.Program)
@@ -263,6 +263,6 @@ func slotsAre(m Mistake, runs func(n, now int) (Run, bool)) usually {
 	})
 }
 
-// lastStale has the last slot of the pass before in the last slot, and firstZero zeros in the first.
+// lastStale has in the last slot what the pass before had there, and firstZero has zeros in the first slot.
 func lastStale(n, now int) (Run, bool) { return slotRun(n-1, n-1-now), n > now }
 func firstZero(n, _ int) (Run, bool)   { return slotRun(0, isZero), n > 1 }

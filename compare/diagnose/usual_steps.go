@@ -12,7 +12,7 @@ import (
 // usually is the mistake of an entry, the zero value where the entry cannot have it.
 type usually func(s *subject, e *Entry) Mistake
 
-// decoding has a mistake in the passes after the first alone.
+// decoding leaves a mistake out of the first pass.
 func decoding(of usually) usually {
 	return func(s *subject, e *Entry) Mistake {
 		if e.Node.Pass == 0 {
@@ -85,17 +85,18 @@ func leftOut(input int) usually {
 	})
 }
 
-// streamsUnscaled has the further parts of a stack as they are read.
+// streamsUnscaled reports whether an edit leaves the scale of the further parts of a stack out.
 func streamsUnscaled(t *program.Parts, d program.Edit) bool {
 	step, from := t.Copies(d.At[0])[0], &t.Steps[t.Source(t.At(d.From))]
 	return from.Prim == program.Input && from.Index >= 2 && from.Index%2 == 0 &&
 		slices.ContainsFunc(t.Steps[t.Source(t.Out)].Args, func(v program.Var) bool { return t.Source(v) == step })
 }
 
-// biasLeftOut is a linear operation without its bias.
+// biasLeftOut reports whether an edit leaves a bias out.
 func biasLeftOut(_ *program.Parts, d program.Edit) bool { return d.At[0].Arg == 2 }
 
-// ofRepeated reads by turns what is repeated along the next axis, such as the heads of keys for those of a group: an operand that is the second input.
+// ofRepeated reports whether an edit is of the second input, which each index of the next axis reads again, as the heads of a group read one head of keys. The edit has them read the
+// heads in turn.
 func ofRepeated(t *program.Parts, d program.Edit) bool {
 	if d.At[0].Arg < 0 || d.Map.Kind != program.Reread || d.Map.Other != d.Map.Axis+1 || d.Map.By != 0 {
 		return false
@@ -105,10 +106,10 @@ func ofRepeated(t *program.Parts, d program.Edit) bool {
 	return st.Prim == program.Input && st.Index == 1 && v.Shape()[d.Map.Other] == 1
 }
 
-// maps are the edits that put elements in another order.
+// mapsOf are the edits that put elements in another order.
 func mapsOf(t *program.Parts) []program.Edit { return t.Maps(nil) }
 
-// valued are edits with a number of their own, and of a primitive that stays.
+// valued reports whether an edit has a number, and does not change the primitive.
 func valued(x float64) func(*program.Parts, program.Edit) bool {
 	return func(_ *program.Parts, d program.Edit) bool { return d.Value == x && d.Prim == 0 }
 }
@@ -181,7 +182,7 @@ func nextSlice(axis int) usually {
 
 // Numbers.
 
-// numberIs is another number in the steps of a name.
+// numberIs has a wrong number in the steps of a name.
 func numberIs(site string, to func(c *order.Config, old float64) float64) usually {
 	return func(s *subject, e *Entry) Mistake {
 		steps := stepsOf(e, site, program.Number)
@@ -192,7 +193,7 @@ func numberIs(site string, to func(c *order.Config, old float64) float64) usuall
 	}
 }
 
-// just is another number, whatever it was, and ofConfig one that the configuration gives.
+// just gives the same number for every old number, and ofConfig gives a number of the configuration.
 func just(x float64) func(*order.Config, float64) float64 {
 	return func(*order.Config, float64) float64 { return x }
 }
@@ -229,7 +230,7 @@ func twoSided(s *subject, e *Entry) Mistake {
 	return Mistake{Kind: "number.two-sided-quantile", Place: s.site(e, steps[0]), Of: s.numberWords(e.Program, steps[0]), Edit: placed(s.placesOf(e, steps)...)}
 }
 
-// insertedIs is a number that the result has too much; none where the entry gives none.
+// insertedIs multiplies the result by a number, or caps it, where the model does not. It is no mistake if the entry gives no number.
 func insertedIs(kind Kind, x func(s *subject, e *Entry) (float64, bool)) usually {
 	return func(s *subject, e *Entry) Mistake {
 		by, ok := x(s, e)
@@ -248,7 +249,7 @@ func byRootWidth(s *subject, _ *Entry) (float64, bool) { return rootWidth(s.m.Li
 
 // Masks, softmaxes and activations.
 
-// maskIs is another window of the masks that an operation makes.
+// maskIs has a wrong window in the masks that an operation makes.
 func maskIs(kind Kind, window func(c *order.Config, old float64) float64) usually {
 	return func(s *subject, e *Entry) Mistake {
 		all := e.Program.Of(program.Mask)

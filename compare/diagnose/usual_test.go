@@ -222,7 +222,7 @@ func TestUsualMistakesAreOfTheCatalogue(t *testing.T) {
 			for k := range v.Data {
 				switch name := m.List.At(n).Name; {
 				case name == order.InputIDs:
-					v.Data[k] = float64(m.List.Config.VocabSize - 2 - 7*k)
+					v.Data[k] = float64(m.List.Config.VocabSize - 1 - 7*k)
 				case name == order.PositionIDs:
 					v.Data[k] = float64(m.Passes[n.Pass].Past + k)
 				case strings.HasPrefix(name, "mask."):
@@ -309,4 +309,41 @@ func madeIn(t *testing.T, m *Model, u *Usual, n order.Node, made map[string]bool
 	if page := is.Page(Role(m.List.At(n).Name)); pages[u.Name] == "" || page == mistakesPage+u.Page {
 		pages[u.Name] = page
 	}
+}
+
+// A mistake of slots is made in an entry that is a cache, and a mask that is not low enough in an entry that reads the mask.
+func TestMistakesOfWhatAnEntryReads(t *testing.T) {
+	m := tiny(t, "gemma2-tiny")
+	keys := node(m, "layers.1.self_attn.keys", 1)
+	e := entryOf(t, m, keys, []order.Node{node(m, "layers.1.self_attn.k_rope", 1), node(m, "layers.1.self_attn.keys", 0)}, func(b *program.Builder, in, _ []program.Var) program.Var {
+		return b.Cat(2, in[1], in[0])
+	})
+	now, before := read(t, m, "layers.1.self_attn.k_rope", 1), read(t, m, "layers.1.self_attn.keys", 0)
+	shape := e.Program.Out.Shape()
+	n, d := shape[2], shape[3]
+	var stale, unwritten []float64
+	for h := range shape[1] {
+		old := before[h*(n-1)*d:][:(n-1)*d]
+		stale = append(append(stale, old...), old[(n-2)*d:]...)
+		unwritten = append(append(append(unwritten, make([]float64, d)...), old[d:]...), now[h*d:][:d]...)
+	}
+	makes(t, m, e, usualSlots(e, m, lastStale), stale)
+	makes(t, m, e, usualSlots(e, m, firstZero), unwritten)
+
+	masked := entryOf(t, m, node(m, "layers.1.self_attn.scores_masked", 0), []order.Node{node(m, "layers.1.self_attn.scores", 0), node(m, "mask.full", 0)},
+		func(b *program.Builder, in, _ []program.Var) program.Var { return b.Add("sum", in[0], in[1]) })
+	mask := masked.Call.In[1].Data
+	for k := range mask {
+		mask[k] = -1e30 * float64(k%2)
+	}
+	var want []float64
+	for k, x := range masked.Call.In[0].Data {
+		want = append(want, x-5*float64(k%len(mask)%2))
+	}
+	makes(t, m, masked, Mistake{Kind: "mask.value-small", Place: maskSite, X: some(5)}, want)
+}
+
+// usualSlots is the mistake of some slots of an entry.
+func usualSlots(e *Entry, m *Model, runs func(n, now int) (Run, bool)) Mistake {
+	return slotsAre(Mistake{Kind: "cache.slot-repeated"}, runs)(newSubject(m), e)
 }

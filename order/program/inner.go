@@ -2,8 +2,8 @@ package program
 
 import "slices"
 
-// Inner is the program of some steps of a program by themselves, such as those of one operation of several. What they read is its inputs and weights. An edit of it is
-// one of these steps alone: see [Editor.Put].
+// Inner is a program of some steps of another program, such as the steps of one operation. The results that the steps read are its inputs and weights. [Editor.Put] puts an edited
+// inner program back, so that no other step changes.
 type Inner struct {
 	*Program
 	in, w []Var // of the whole program, by the number of the input and of the weight
@@ -12,8 +12,8 @@ type Inner struct {
 	apart bool  // the result is rounded in a step of its own
 }
 
-// Inner is the program of the steps from one up to another. In and w are what they read of other steps, and out is their result, which may be rounded in a step of its
-// own. Ok is false for steps that read something else.
+// Inner makes the program of the steps from one up to another. The steps read the variables in and the weights w, and their result is out. A step behind them may round the result. Ok
+// is false if the steps read anything else.
 func (p *Program) Inner(from, to int, in, w []Var, out Var) (x *Inner, ok bool) {
 	b := innerBuilder{p: p, in: in, w: w, now: map[int]int{}}
 	for k, v := range in {
@@ -62,7 +62,7 @@ func (b *innerBuilder) add(s Step, at int) int {
 	return len(b.steps) - 1
 }
 
-// step adds a step of the whole program; it reports whether all that it reads is there.
+// step adds a step of the whole program. It reports false if an operand is missing.
 func (b *innerBuilder) step(i int) (ok bool) {
 	s := b.p.Steps[i]
 	if s.Prim.weight() { // that is read whole
@@ -100,7 +100,7 @@ func (b *innerBuilder) here(v Var) (Var, bool) {
 	return v, false
 }
 
-// Put puts an edited inner program in the place of its steps. It reports whether it is a result of as many elements.
+// Put replaces the steps of an inner program by an edited version. It reports false if the result has a wrong number of elements.
 func (e *Editor) Put(x *Inner, d *Edited) bool {
 	if size(d.Out.shape) != size(x.out.shape) {
 		return false
@@ -162,7 +162,7 @@ func (e *Editor) shaped(v Var, shape []int) Var {
 	return e.Reshape(e.Held(v), shape...)
 }
 
-// Given is what a variable shows that is an input of the program, or a part of one that is whole in its further axes; ok is false for what is computed.
+// Given is the value of a variable that is an input of the program, or an index of the first axis of an input. Ok is false for the result of a step.
 func (p *Program) Given(v Var, c Call) (x Value, ok bool) {
 	s := &p.Steps[v.step]
 	if s.Prim != Input || s.Index < 0 || s.Index >= len(c.In) || !v.plain() || v.off+size(v.shape) > len(c.In[s.Index].Data) {
