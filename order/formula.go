@@ -25,6 +25,8 @@ type Part struct {
 	In, W    []program.Var
 	Out      program.Var // rounded, but for that of the last part
 	From, To int         // its steps
+	Inputs   []Node      // by the number of the input
+	Items    []*int      // which index of its first axis an input is; nil for all of it
 }
 
 // Parts is [Plan.FormulaOf] with what each entry of the cut has of it, in their order. The program is not shared. Additions are in
@@ -77,11 +79,13 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 			return nil, fmt.Errorf("%s: %w", e.Name, ErrOwn)
 		}
 		var in, w []program.Var
+		part := Part{Node: n}
 		for _, ref := range e.Inputs {
 			at, ok := p.list.parent(n, ref)
 			if !ok {
 				continue
 			}
+			part.Inputs, part.Items = append(part.Inputs, at), append(part.Items, ref.Index)
 			v, ok := results[at]
 			if !ok {
 				v = b.Input(len(f.Inputs), p.list.Size(at, passes))
@@ -100,7 +104,7 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 		if other != nil {
 			o = other(o)
 		}
-		part := Part{Node: n, In: in, W: w, From: b.Len()}
+		part.In, part.W, part.From = in, w, b.Len()
 		out = b.Apply(o, op.Form(o), p.list.Size(n, passes), in, w)
 		part.To = b.Len()
 		if i < last {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tracediff/tracediff/compare/mistakes"
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -123,7 +123,7 @@ func Unite(runs []*Sight) *Sight {
 
 // sighted is a mistake that is being looked for.
 type sighted struct {
-	*mistakes.Mistake
+	*diagnose.Usual
 	edits           []bool // by entry
 	shows           []bool // by entry
 	seen            bool
@@ -172,8 +172,8 @@ func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pas
 // look looks for what the trace would have shown.
 func (i *Isolator) look(ctx context.Context, work int, of func(name string, pass int) bool) (*Sight, error) {
 	s := &sight{i: i, ctx: ctx, most: work, of: of}
-	for _, k := range mistakes.In(i.list) {
-		m := &sighted{Mistake: k}
+	for _, k := range diagnose.Usuals(i.list) {
+		m := &sighted{Usual: k}
 		for e := range i.list.Entries {
 			m.edits = append(m.edits, k.Edits(&i.list.Entries[e]))
 			m.shows = append(m.shows, k.ShownBy(&i.list.Entries[e]))
@@ -314,7 +314,7 @@ func (s *sight) found() (*Sight, error) {
 	if err != nil {
 		return nil, err
 	}
-	run := mistakes.Run{Passes: s.i.env.Passes, IDs: ids, DType: s.i.env.DType}
+	run := diagnose.Ran{Passes: s.i.env.Passes, IDs: ids, DType: s.i.env.DType}
 	for _, k := range s.all {
 		switch {
 		case k.seen:

@@ -32,7 +32,7 @@ func (s *sight) reveals(k *sighted) (names []string, single bool, err error) {
 	var unknown, moved []string
 	for _, at := range scattered(len(nodes))[:min(len(nodes), maxAbsent)] {
 		n := nodes[at]
-		virtual := &sighted{Mistake: k.Mistake}
+		virtual := &sighted{Usual: k.Usual}
 		a.asked = nil
 		known, err := a.try(n, virtual)
 		if err != nil {

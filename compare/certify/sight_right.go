@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/measure"
-	"github.com/tracediff/tracediff/compare/mistakes"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
@@ -105,7 +105,10 @@ func (s *sight) computed(t *trial) (*right, error) {
 
 // wrong is an entry with a mistake; nil where the mistake is none in it, or gives no numbers.
 func (s *sight) wrong(r *right, k *sighted) (*judged, *program.Edited, error) {
-	d := k.Apply(s.model(r.trial), r.whole, r.parts, r.given)
+	if r.healthy == nil {
+		r.healthy = s.model(r).Healthy(r.whole, r.parts, r.given, r.a.choices)
+	}
+	d := r.healthy.With(k.Usual)
 	if d == nil {
 		return nil, nil, nil
 	}
@@ -120,25 +123,6 @@ func (s *sight) wrong(r *right, k *sighted) (*judged, *program.Edited, error) {
 	}
 	j, err := r.judge(copied(x), r.a, false)
 	return j, d, err
-}
-
-// model is what mistakes are made in.
-func (s *sight) model(t *trial) *mistakes.Model {
-	return &mistakes.Model{
-		List: s.i.list, Passes: t.passes(), DType: s.i.env.DType, Weights: s.i.env.Weights,
-		Read: func(n order.Node) (program.Value, bool) {
-			if s.read != nil && t.tokens == 0 {
-				v, err := s.read(n)
-				return v, err == nil && v.Shape != nil
-			}
-			rec, ok := s.i.trace.Lookup(n.Pass, s.i.list.Entries[n.Entry].Name)
-			if !ok || rec.Firing != 0 || s.i.misfit(n) != nil || t.tokens > 0 {
-				return program.Value{}, false
-			}
-			v, _, err := s.i.value(n)
-			return v, err == nil
-		},
-	}
 }
 
 func copied(x program.Value) program.Value {
@@ -172,11 +156,13 @@ func (s *sight) arithmetic(t *trial) (*arithmetic, error) {
 // right is what an entry may be.
 type right struct {
 	*trial
-	whole     *order.Formula // of the cut, with what each entry has of it
-	parts     []order.Part
-	given     program.Call // also of which tokens
-	model     *evaluation  // in the model's dtype
-	float     *evaluation  // in float32
+	whole *order.Formula // of the cut, with what each entry has of it
+	parts []order.Part
+	given program.Call // also of which tokens
+	// healthy is what mistakes are made in; nil where none was.
+	healthy   *diagnose.Healthy
+	model     *evaluation // in the model's dtype
+	float     *evaluation // in float32
 	a         *arithmetic
 	own       *judged
 	rigorous  *judged

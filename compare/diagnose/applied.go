@@ -25,7 +25,7 @@ func applied(s *search) iter.Seq[Mistake] {
 		other := &s.m.List.Entries[k]
 		role := Role(other.Name)
 		a, in := layerOf(other.Name)
-		if b, _ := layerOf(own); seen[role] || in && a != b && (s.m.List.Index(beside(other.Name, own)) >= 0 || len(other.Weights) > 0) || !insertable(s, other) {
+		if b, _ := layerOf(own); seen[role] || in && a != b && (s.m.List.Index(beside(other.Name, own)) >= 0 || len(other.Weights) > 0) || !insertable(s.subject, other, s.first.Node.Pass) {
 			continue
 		}
 		seen[role] = true
@@ -68,7 +68,7 @@ func again(s *search) iter.Seq[Mistake] {
 	own := &s.m.List.Entries[s.first.Node.Entry]
 	var all []Mistake
 	for _, at := range []int{result, unrounded} {
-		if insertable(s, own) {
+		if insertable(s.subject, own, s.first.Node.Pass) {
 			all = append(all, Mistake{Kind: "operation.twice", Place: Role(own.Name), Of: operationTerm(own), Source: own.Name, Edit: placed(program.Place{Arg: at})})
 		}
 	}
@@ -79,7 +79,7 @@ func again(s *search) iter.Seq[Mistake] {
 const maxPlaces = 4
 
 // insertable reports whether an operation takes a tensor to one of as many elements, without a matrix.
-func insertable(s *search, e *order.Entry) bool {
+func insertable(s *subject, e *order.Entry, pass int) bool {
 	if e.Op == nil || len(e.Inputs) == 0 || e.Inputs[0].Prev || slices.ContainsFunc(e.Inputs, func(r order.Ref) bool { return r.Prev }) {
 		return false
 	}
@@ -92,7 +92,7 @@ func insertable(s *search, e *order.Entry) bool {
 		}
 	}
 	in := s.m.List.Index(e.Inputs[0].Name)
-	return in >= 0 && product(s.shapeOf(e.Inputs[0], s.first.Node.Pass)) == product(e.Size(s.m.Passes[s.first.Node.Pass], s.m.List.Config.SlidingWindow))
+	return in >= 0 && product(s.shapeOf(e.Inputs[0], pass)) == product(e.Size(s.m.Passes[pass], s.m.List.Config.SlidingWindow))
 }
 
 // shapeOf is the shape of an input of an operation.
@@ -222,7 +222,7 @@ func byToken(s *subject, ed *program.Editor, y program.Var, e *order.Entry) prog
 func partly(s *search) iter.Seq[Mistake] {
 	entry := &s.m.List.Entries[s.first.Node.Entry]
 	var all []Mistake
-	if !insertable(s, entry) || len(entry.Weights) > 0 || len(s.first.Inputs) != len(entry.Inputs) {
+	if !insertable(s.subject, entry, s.first.Node.Pass) || len(entry.Weights) > 0 || len(s.first.Inputs) != len(entry.Inputs) {
 		return slices.Values(all)
 	}
 	width := s.first.Program.Out.Last()
@@ -271,7 +271,7 @@ func partOf(s *subject, e *Entry, m Mistake) *program.Edited {
 		}
 		in = append(in, ed.Cat(len(v.Shape())-1, v))
 	}
-	if len(in) != len(entry.Inputs) {
+	if len(in) == 0 || len(in) != len(entry.Inputs) {
 		return nil
 	}
 	shape := slices.Clone(out.Shape())

@@ -108,8 +108,11 @@ func solvedSlots(m Mistake) int {
 // inCaches edits the caches of a role. The function gives what a cache is instead, and reports false for a cache that stays as it is. The edit is nil if all
 // do.
 func inCaches(s *subject, e *Entry, role string, change func(ed *program.Editor, step int) (program.Var, bool)) *program.Edited {
-	ed, some := e.Program.Edit(), false
-	for _, i := range cachesOf(s, e, role) {
+	ed, some, all := e.Program.Edit(), false, cachesOf(s, e, role)
+	if step, _, ok := cache(e.Program); ok && Role(s.m.List.At(e.Node).Name) == role && len(e.Program.Steps[step].Args) == 2 { // the entry is the cache
+		all = []int{step}
+	}
+	for _, i := range all {
 		if v, ok := change(ed, i); ok {
 			ed.Pass(i, v)
 			some = true
@@ -238,7 +241,7 @@ func appliedToCached(s *search) iter.Seq[Mistake] {
 		other := &s.m.List.Entries[k]
 		kind := Role(other.Name)
 		a, in := layerOf(other.Name)
-		if b, _ := layerOf(own); seen[kind] || in && a != b || !insertable(s, other) {
+		if b, _ := layerOf(own); seen[kind] || in && a != b || !insertable(s.subject, other, s.first.Node.Pass) {
 			continue
 		}
 		seen[kind] = true

@@ -115,7 +115,10 @@ func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
 			kept = e.Program.Result(i)
 		}
 		old, ok := s.valueAt(e, kept)
-		fresh, has := s.valueAt(e, st.Args[1])
+		fresh, has := []float64(nil), true
+		if m.Kind == roundedLikeNewest { // else it is not looked at
+			fresh, has = s.valueAt(e, st.Args[1])
+		}
 		if !ok || !has || len(kept.Shape()) < 2 || product(kept.Shape()) != len(old) {
 			return ed.Fail("shapes"), true
 		}

@@ -25,8 +25,8 @@ func rowsOfOtherIDs(_ *subject, e *Entry, m Mistake) *program.Edited {
 		st := e.Program.Steps[i]
 		ids := st.Args[0]
 		switch m.Kind {
-		case "ids.row-after":
-			ids = ed.Add("", ids, ed.Literal(1))
+		case "ids.row-after": // of the last there is none
+			ids = ed.Neg(ed.Max(ed.Neg(ed.Add("", ids, ed.Literal(1))), ed.Literal(float64(1-st.Rows))))
 		case "ids.row-before":
 			ids = ed.Add("", ids, ed.Literal(-1))
 		case "ids.last-row":

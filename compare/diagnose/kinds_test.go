@@ -43,6 +43,12 @@ var knowing = []string{
 	"compare/diagnose/catalogue_names.go var: \"rope\", \"scores\", \"tanh\"",
 	"compare/diagnose/catalogue_reads.go isMask: \"mask\"",
 	"compare/diagnose/catalogue_reads.go var: \"scores\"",
+	// The usual mistakes: which activation is usual, the entries by the form of their operation, and names of steps.
+	`compare/diagnose/catalogue_usual.go var: "gelu", "gelu_tanh", "silu"`,
+	`compare/diagnose/catalogue_usual_attention.go var: "scale"`,
+	`compare/diagnose/catalogue_usual_gemma3n.go var: "mean"`,
+	"compare/diagnose/usual.go matches: .Form, op.Form",
+	"compare/diagnose/usual_steps.go activationIs: .Kind()",
 	// An operation of the order, whichever it is, that is applied where it does not belong: its name is said.
 	"compare/diagnose/applied.go take: .Kind()",
 	"compare/diagnose/applied.go partOf: .Kind()",

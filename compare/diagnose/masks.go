@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -98,13 +99,20 @@ func otherLayersWindow(s *subject, e *Entry, _ Mistake) *program.Edited {
 	return e.Program.Windows(0)
 }
 
-// smallMask has masked scores lowered by a number that is not enough.
-func smallMask(_ *subject, e *Entry, m Mistake) *program.Edited {
+// smallMask has masked scores lowered by a number that is not enough, by masks that the program makes or reads.
+func smallMask(s *subject, e *Entry, m Mistake) *program.Edited {
 	ed := e.Program.Edit()
-	for _, i := range e.Program.Of(program.Mask) {
-		ed.Pass(i, ed.Max(ed.Move(i), ed.Literal(-m.X.Value)))
+	for i := range e.Program.Steps {
+		if st := &e.Program.Steps[i]; st.Prim == program.Mask || isMaskRead(s, e, st) {
+			ed.Pass(i, ed.Max(ed.Move(i), ed.Literal(-m.X.Value)))
+		}
 	}
 	return ended(ed)
+}
+
+// isMaskRead reports whether a step is an input that is a mask.
+func isMaskRead(s *subject, e *Entry, st *program.Step) bool {
+	return st.Prim == program.Input && st.Index >= 0 && st.Index < len(e.Inputs) && strings.HasPrefix(s.m.List.At(e.Inputs[st.Index]).Name, maskSite+".")
 }
 
 // keyAhead has masks that are moved by one key: ahead, or behind.

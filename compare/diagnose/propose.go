@@ -128,7 +128,7 @@ func (s *search) name(h hypothesis) Name {
 	}
 	m := h.is
 	if d, ok := s.edit(m); ok && m.Kind == "" {
-		spelled := editMistake(s, s.first, d)
+		spelled := editMistake(s.subject, s.first, d)
 		spelled.Edit, spelled.Tokens = m.Edit, m.Tokens
 		m = spelled
 	}

@@ -80,8 +80,13 @@ func (s *subject) failed(err error) bool {
 // valueAt is what a variable of the entry's own program shows; not to be written to.
 func (s *subject) valueAt(e *Entry, v program.Var) ([]float64, bool) {
 	d, err := e.Program.Edit().Only(v)
-	if err != nil {
+	if err != nil || !e.known(d.Program) {
 		return nil, false
+	}
+	if !e.known(e.Program) {
+		p, c := d.Whole(e.Call)
+		x, err := p.Eval(c)
+		return x.Data, err == nil && len(x.Data) > 0
 	}
 	kept, err := s.m.values(e)
 	if s.failed(err) {
@@ -92,4 +97,14 @@ func (s *subject) valueAt(e *Entry, v program.Var) ([]float64, bool) {
 		return nil, false
 	}
 	return x.Data, true
+}
+
+// known reports whether an entry has a value for each input of a program.
+func (e *Entry) known(p *program.Program) bool {
+	for _, i := range p.Of(program.Input) {
+		if k := p.Steps[i].Index; k < len(e.Call.In) && e.Call.In[k].Shape == nil {
+			return false
+		}
+	}
+	return true
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // editMistake are the mistake of an edit, by what stands around the step.
-func editMistake(s *search, e *Entry, d program.Edit) Mistake {
+func editMistake(s *subject, e *Entry, d program.Edit) Mistake {
 	t := e.signed(s.m)
 	step := t.Copies(d.At[0])[0]
 	m := mistakeAt(s, e, t, step, d)
@@ -17,14 +17,14 @@ func editMistake(s *search, e *Entry, d program.Edit) Mistake {
 }
 
 // mistakeAt is the mistake of an edit at a step, without its place.
-func mistakeAt(s *search, e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
+func mistakeAt(s *subject, e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
 	at := d.At[0]
 	switch d.Class {
 	case program.LeftOut:
 		if at.Arg == 2 {
 			return Mistake{Kind: "bias.left-out"}
 		}
-		return leftOutMistake(s.subject, e, step, t.At(d.From))
+		return leftOutMistake(s, e, step, t.At(d.From))
 	case program.Exchanged:
 		if t.Steps[step].Prim == program.Rsqrt && d.Prim == program.Div {
 			return Mistake{Kind: "root.left-out", Of: s.value(e, t.Steps[step].Args[0])}
@@ -57,7 +57,7 @@ func mistakeAt(s *search, e *Entry, t *program.Parts, step int, d program.Edit) 
 }
 
 // reorderedSteps is the mistake of an edit that takes a step earlier, later, or of a term alone.
-func reorderedSteps(s *search, e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
+func reorderedSteps(s *subject, e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
 	if d.Map.Kind == program.Shift {
 		return shiftedStep(s, e, t, d)
 	}
@@ -68,7 +68,7 @@ func reorderedSteps(s *search, e *Entry, t *program.Parts, step int, d program.E
 		return Mistake{Kind: "epsilon.added", Of: numberBelow(s, t, step)}
 	case program.Mul, program.Div:
 		alone, other := t.Term(d)
-		who, _ := operator(s.subject, e, step)
+		who, _ := operator(s, e, step)
 		return Mistake{Kind: "order.term-alone", Of: who, By: s.value(e, alone), For: s.value(e, other)}
 	}
 	below := numberBelow(s, t, t.Source(t.Steps[step].Args[0]))
@@ -79,7 +79,7 @@ func reorderedSteps(s *search, e *Entry, t *program.Parts, step int, d program.E
 }
 
 // overAxis is the mistake of a step that is taken over a wrong axis, or that reads an operand along a wrong axis.
-func overAxis(s *search, e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
+func overAxis(s *subject, e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
 	at := d.At[0]
 	switch d.Map.Kind {
 	case program.Apart:
@@ -92,7 +92,7 @@ func overAxis(s *search, e *Entry, t *program.Parts, step int, d program.Edit) M
 		return Mistake{Kind: "axis.read", Of: s.value(e, t.Steps[step].Args[at.Arg]), Axis: to, Other: from}
 	case 0:
 		m := Mistake{Kind: "axis.two"}
-		axes := axesOf(s.subject, e, t.Steps[step].Args[0])
+		axes := axesOf(s, e, t.Steps[step].Args[0])
 		if len(axes) > 1 {
 			m.Axis = axisWords(axes[len(axes)-2])
 		}
@@ -127,7 +127,7 @@ func counted(t *program.Parts, step int, d program.Edit) Mistake {
 }
 
 // numberBelow is what the number is called that a step below a root takes.
-func numberBelow(s *search, t *program.Parts, step int) Term {
+func numberBelow(s *subject, t *program.Parts, step int) Term {
 	for _, a := range t.Steps[step].Args {
 		if n := t.Source(a); t.Steps[n].Prim == program.Number {
 			return s.numberWords(t.Program, n)
@@ -370,7 +370,7 @@ func between(p *program.Program, from, to int) []int {
 }
 
 // addedPart is the mistake of a sum that is taken of a wrong part of a tensor.
-func addedPart(s *search, e *Entry, step int, only bool) Mistake {
+func addedPart(s *subject, e *Entry, step int, only bool) Mistake {
 	p := e.Program
 	for _, a := range p.Steps[step].Args {
 		if st := &p.Steps[p.Source(a)]; st.Prim.Computes() && len(st.Args) == 2 {

@@ -21,7 +21,7 @@ func axesOf(s *subject, e *Entry, v program.Var) string {
 }
 
 // indexedPart is the mistake of an edit that reads another part of a tensor.
-func indexedPart(s *search, e *Entry, t *program.Parts, d program.Edit) Mistake {
+func indexedPart(s *subject, e *Entry, t *program.Parts, d program.Edit) Mistake {
 	if at := d.At[0]; at.Arg == 1 {
 		step := t.Copies(at)[0]
 		own, _ := t.Gathered(step)
@@ -60,7 +60,7 @@ func plural(axis string) string {
 }
 
 // mappedElements is the mistake of an edit that puts elements into another order.
-func mappedElements(s *search, e *Entry, t *program.Parts, d program.Edit) Mistake {
+func mappedElements(s *subject, e *Entry, t *program.Parts, d program.Edit) Mistake {
 	at := d.At[0]
 	step := t.Copies(at)[0]
 	what, axes := theResult, s.m.List.Entries[e.Node.Entry].Axes
@@ -174,7 +174,7 @@ func interleaved(m Mistake, d program.Edit, heads bool, axis string, size int) M
 }
 
 // shiftedStep is the mistake of a step that is taken of another value, earlier or later.
-func shiftedStep(s *search, e *Entry, t *program.Parts, d program.Edit) Mistake {
+func shiftedStep(s *subject, e *Entry, t *program.Parts, d program.Edit) Mistake {
 	step := t.Copies(d.At[0])[0]
 	m := Mistake{Kind: "order.earlier", Of: s.step(e, step), By: s.value(e, t.At(d.From)), For: s.value(e, t.Steps[step].Args[d.At[0].Arg])}
 	if d.Map.By == 1 {

@@ -8,7 +8,7 @@ import (
 )
 
 // twiceTaken is the mistake of a step that is taken twice. If the step has a number, the mistake has what both steps come to.
-func twiceTaken(s *search, e *Entry, step int) Mistake {
+func twiceTaken(s *subject, e *Entry, step int) Mistake {
 	m := Mistake{Kind: "step.twice", Of: s.step(e, step)}
 	st := &e.Program.Steps[step]
 	for _, a := range st.Args {

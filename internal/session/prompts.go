@@ -15,7 +15,7 @@ import (
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare/certify"
-	"github.com/tracediff/tracediff/compare/mistakes"
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
@@ -86,7 +86,7 @@ func Prompts(ctx context.Context, e *Env, s Settings, most int) (p *report.Promp
 func (j *Job) candidates(ctx context.Context, e *Env, most int) ([]*candidate, error) {
 	var lengths []int
 	id := 0
-	for _, k := range mistakes.In(j.list) {
+	for _, k := range diagnose.Usuals(j.list) {
 		n := k.Needs(j.list.Config)
 		id = max(id, n.ID)
 		lengths = append(lengths, max(n.Tokens, n.Total, n.Before, leastTokens))

@@ -1,0 +1,309 @@
+package diagnose
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// usually is the mistake of an entry, the zero value where the entry cannot have it.
+type usually func(s *subject, e *Entry) Mistake
+
+// decoding leaves a mistake out of the first pass.
+func decoding(of usually) usually {
+	return func(s *subject, e *Entry) Mistake {
+		if e.Node.Pass == 0 {
+			return Mistake{}
+		}
+		return of(s, e)
+	}
+}
+
+// always is one mistake whatever the entry.
+func always(m Mistake) usually { return func(*subject, *Entry) Mistake { return m } }
+
+// stepsOf are the entry's steps of a name: of some primitives, or of any.
+func stepsOf(e *Entry, site string, prims ...program.Prim) (all []int) {
+	for i := range e.Program.Steps {
+		if st := &e.Program.Steps[i]; st.Site == site && (len(prims) == 0 || slices.Contains(prims, st.Prim)) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// inputOf are the steps of an input: one, or none.
+func inputOf(e *Entry, input int) []int {
+	for i := range e.Program.Steps {
+		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index == input {
+			return []int{i}
+		}
+	}
+	return nil
+}
+
+// placesOf are the places of steps, each once.
+func (s *subject) placesOf(e *Entry, steps []int) (all []program.Place) {
+	for _, i := range steps {
+		if at := e.signed(s.m).Of(i); !slices.Contains(all, at) {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// said is the mistake of an edit of steps, as a search says it; none of an edit without a place.
+func (s *subject) said(e *Entry, d program.Edit) Mistake {
+	if len(d.At) == 0 {
+		return Mistake{}
+	}
+	m := editMistake(s, e, d)
+	m.Edit = d.Text()
+	return m
+}
+
+// editOf is the first of some edits of steps that is meant.
+func editOf(of func(t *program.Parts) []program.Edit, meant func(t *program.Parts, d program.Edit) bool) usually {
+	return func(s *subject, e *Entry) Mistake {
+		t := e.signed(s.m)
+		all := of(t)
+		if k := slices.IndexFunc(all, func(d program.Edit) bool { return meant(t, d) }); k >= 0 {
+			return s.said(e, all[k])
+		}
+		return Mistake{}
+	}
+}
+
+// leftOut is the operation left out: its result is an input.
+func leftOut(input int) usually {
+	return editOf((*program.Parts).LeftOut, func(t *program.Parts, d program.Edit) bool {
+		from := &t.Steps[t.Source(t.At(d.From))]
+		return d.At[0] == t.Of(t.Source(t.Out)) && from.Prim == program.Input && from.Index == input
+	})
+}
+
+// streamsUnscaled reports whether an edit leaves the scale of the further parts of a stack out.
+func streamsUnscaled(t *program.Parts, d program.Edit) bool {
+	step, from := t.Copies(d.At[0])[0], &t.Steps[t.Source(t.At(d.From))]
+	return from.Prim == program.Input && from.Index >= 2 && from.Index%2 == 0 &&
+		slices.ContainsFunc(t.Steps[t.Source(t.Out)].Args, func(v program.Var) bool { return t.Source(v) == step })
+}
+
+// biasLeftOut reports whether an edit leaves a bias out.
+func biasLeftOut(_ *program.Parts, d program.Edit) bool { return d.At[0].Arg == 2 }
+
+// ofRepeated reports whether an edit is of the second input, which each index of the next axis reads again, as the heads of a group read one head of keys. The edit has them read the
+// heads in turn.
+func ofRepeated(t *program.Parts, d program.Edit) bool {
+	if d.At[0].Arg < 0 || d.Map.Kind != program.Reread || d.Map.Other != d.Map.Axis+1 || d.Map.By != 0 {
+		return false
+	}
+	v := t.At(d.At[0])
+	st := &t.Steps[t.Source(v)]
+	return st.Prim == program.Input && st.Index == 1 && v.Shape()[d.Map.Other] == 1
+}
+
+// mapsOf are the edits that put elements in another order.
+func mapsOf(t *program.Parts) []program.Edit { return t.Maps(nil) }
+
+// valued reports whether an edit has a number, and does not change the primitive.
+func valued(x float64) func(*program.Parts, program.Edit) bool {
+	return func(_ *program.Parts, d program.Edit) bool { return d.Value == x && d.Prim == 0 }
+}
+
+// stepLeftOut is a step that hands an operand on.
+func stepLeftOut(site string, arg int) usually {
+	return func(s *subject, e *Entry) Mistake {
+		steps := stepsOf(e, site)
+		if len(steps) == 0 || arg >= len(e.Program.Steps[steps[0]].Args) {
+			return Mistake{}
+		}
+		at := s.placesOf(e, steps[:1])
+		return s.said(e, program.Edit{Class: program.LeftOut, At: at, From: program.Place{Step: at[0].Step, Arg: arg}})
+	}
+}
+
+// stepIs is a step of a name as another primitive, or each of a primitive for "".
+func stepIs(site string, own, prim program.Prim) usually {
+	return func(s *subject, e *Entry) Mistake {
+		steps := e.Program.Of(own)
+		if site != "" {
+			steps = stepsOf(e, site, own)
+		}
+		return s.said(e, program.Edit{Class: program.Exchanged, At: s.placesOf(e, steps), Prim: prim})
+	}
+}
+
+// sampled is a deviation that divides by n−1.
+func sampled(s *subject, e *Entry) Mistake {
+	return s.said(e, program.Edit{Class: program.Count, At: s.placesOf(e, stepsOf(e, "variance")), Value: -1})
+}
+
+// inputMapped has the elements of an input in another order, and those of the result back.
+func inputMapped(input int, back bool, of func(c *order.Config, axes int) program.Map) usually {
+	return func(s *subject, e *Entry) Mistake {
+		steps := inputOf(e, input)
+		if len(steps) == 0 {
+			return Mistake{}
+		}
+		axes := len(e.Program.Steps[steps[0]].Shape)
+		m := of(s.m.List.Config, axes)
+		if max(m.Axis, m.Other) >= axes {
+			return Mistake{}
+		}
+		return s.said(e, program.Edit{Class: program.Mapped, At: s.placesOf(e, steps), Map: m, Back: back})
+	}
+}
+
+// resultMapped has the elements of the result in another order.
+func resultMapped(of func(c *order.Config) program.Map) usually {
+	return func(s *subject, e *Entry) Mistake {
+		t, m := e.signed(s.m), of(s.m.List.Config)
+		if max(m.Axis, m.Other) >= len(t.Out.Shape()) {
+			return Mistake{}
+		}
+		return s.said(e, program.Edit{Class: program.Mapped, At: []program.Place{{Step: t.Of(t.Source(t.Out)).Step, Arg: program.Returned}}, Map: m})
+	}
+}
+
+// nextSlice is the first input's slice, along an axis, of the layer after the own; of the last it is that of the first.
+func nextSlice(axis int) usually {
+	return func(s *subject, e *Entry) Mistake {
+		own, steps := s.m.List.At(e.Node).Layer, inputOf(e, 0)
+		if len(steps) == 0 || own < 0 || axis >= len(e.Program.Steps[steps[0]].Shape) {
+			return Mistake{}
+		}
+		return s.said(e, program.Edit{Class: program.Index, At: s.placesOf(e, steps), Map: program.Map{Axis: axis, N: own, By: (own + 1) % s.m.List.Config.NumLayers, Other: 1}})
+	}
+}
+
+// Numbers.
+
+// numberIs has a wrong number in the steps of a name.
+func numberIs(site string, to func(c *order.Config, old float64) float64) usually {
+	return func(s *subject, e *Entry) Mistake {
+		steps := stepsOf(e, site, program.Number)
+		if len(steps) == 0 {
+			return Mistake{}
+		}
+		return otherConstant(s, e, steps[0], number{value: to(s.m.List.Config, e.Program.Steps[steps[0]].Value)}, s.placesOf(e, steps)...)
+	}
+}
+
+// just gives the same number for every old number, and ofConfig gives a number of the configuration.
+func just(x float64) func(*order.Config, float64) float64 {
+	return func(*order.Config, float64) float64 { return x }
+}
+
+func ofConfig(of func(c *order.Config) float64) func(*order.Config, float64) float64 {
+	return func(c *order.Config, _ float64) float64 { return of(c) }
+}
+
+func squared(_ *order.Config, old float64) float64 { return old * old }
+
+// roundedScale is the constant of a scale, rounded to bfloat16 in float32, and in 16 bits not rounded.
+func roundedScale(s *subject, e *Entry) Mistake {
+	steps := stepsOf(e, "constant", program.Number)
+	if len(steps) == 0 {
+		return Mistake{}
+	}
+	n := number{value: e.Program.Steps[steps[0]].Value}
+	if e.Call.DType == hooks.F32 {
+		n = number{value: floats.Round(hooks.BF16, n.value), rounded: hooks.BF16}
+	}
+	m := otherConstant(s, e, steps[0], n, s.placesOf(e, steps)...)
+	if n.rounded == 0 {
+		m.Kind, m.Called, m.X, m.For, m.DType = "number.not-rounded", "", Number{}, literal(n.value), e.Call.DType
+	}
+	return m
+}
+
+// twoSided is the quantile of both sides in place of that of one.
+func twoSided(s *subject, e *Entry) Mistake {
+	steps := stepsOf(e, "multiplier", program.Number)
+	if len(steps) == 0 {
+		return Mistake{}
+	}
+	return Mistake{Kind: "number.two-sided-quantile", Place: s.site(e, steps[0]), Of: s.numberWords(e.Program, steps[0]), Edit: placed(s.placesOf(e, steps)...)}
+}
+
+// insertedIs multiplies the result by a number, or caps it, where the model does not. It is no mistake if the entry gives no number.
+func insertedIs(kind Kind, x func(s *subject, e *Entry) (float64, bool)) usually {
+	return func(s *subject, e *Entry) Mistake {
+		by, ok := x(s, e)
+		if !ok {
+			return Mistake{}
+		}
+		return Mistake{Kind: kind, Of: theResult, X: some(by), Edit: placed(program.Place{Arg: result})}
+	}
+}
+
+func byNumber(x float64) func(*subject, *Entry) (float64, bool) {
+	return func(*subject, *Entry) (float64, bool) { return x, true }
+}
+
+func byRootWidth(s *subject, _ *Entry) (float64, bool) { return rootWidth(s.m.List.Config), true }
+
+// Masks, softmaxes and activations.
+
+// maskIs has a wrong window in the masks that an operation makes.
+func maskIs(kind Kind, window func(c *order.Config, old float64) float64) usually {
+	return func(s *subject, e *Entry) Mistake {
+		all := e.Program.Of(program.Mask)
+		if len(all) == 0 {
+			return Mistake{}
+		}
+		old := e.Program.Steps[all[0]].Value
+		x := window(s.m.List.Config, old)
+		if kind == "mask.window-added" {
+			return Mistake{Kind: kind, Place: maskSite, By: literal(x)}
+		}
+		return Mistake{Kind: kind, Place: maskSite, X: some(x), Right: some(old)}
+	}
+}
+
+func wider(by float64) func(*order.Config, float64) float64 {
+	return func(_ *order.Config, old float64) float64 { return old + by }
+}
+
+// softmaxIs is a mistake of an operation that has a softmax, and tanhIs is one of an operation that has a tanh. Both have the place of the first step.
+func softmaxIs(m Mistake, axis int) usually {
+	return atFirst(m, (*program.Program).Softmaxes, program.Map{Axis: axis})
+}
+
+func tanhIs(kind Kind) usually {
+	return atFirst(Mistake{Kind: kind}, func(p *program.Program) []int { return p.Of(program.Tanh) }, program.Map{})
+}
+
+func atFirst(m Mistake, of func(p *program.Program) []int, to program.Map) usually {
+	return func(s *subject, e *Entry) Mistake {
+		all := of(e.Program)
+		if len(all) == 0 {
+			return Mistake{}
+		}
+		m := m
+		m.Place, m.Edit = s.site(e, all[0]), program.Edit{At: s.placesOf(e, all[:1]), Map: to}.Text()
+		return m
+	}
+}
+
+// activationIs is another activation, or none for "".
+func activationIs(name string) usually {
+	return func(s *subject, e *Entry) Mistake {
+		for _, own := range activationsOf {
+			all := pieces(e.Program, own.Kind())
+			switch m := (Mistake{Kind: "activation.other", For: function(own.Kind()), By: function(name)}); {
+			case len(all) == 0 || own.Kind() == name:
+			case name == "":
+				return Mistake{Kind: "activation.left-out", Place: s.site(e, all[0].last), For: m.For}
+			default:
+				m.Place = s.site(e, all[0].last)
+				return m
+			}
+		}
+		return Mistake{}
+	}
+}

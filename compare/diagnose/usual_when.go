@@ -1,0 +1,117 @@
+package diagnose
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// usuals are the usual mistakes, in the order of docs/mistakes.md. A mistake that no field of a configuration rules out is one in every model whose order has such
+// entries.
+var usuals = slices.Concat(usualEmbeddings, usualNorms, usualProjections, usualRotary, usualAttention, usualCaches, usualLayers, only(isGemma3n, usualGemma3n), usualWeights, usualHeads)
+
+// only has these mistakes in models that are so: others may have entries with the same names.
+func only(is func(*order.Config) bool, all []Usual) []Usual {
+	all = slices.Clone(all)
+	for i := range all {
+		also := all[i].when
+		all[i].when = func(c *order.Config) bool { return is(c) && (also == nil || also(c)) }
+	}
+	return all
+}
+
+// What a model has.
+
+func isGemma3n(c *order.Config) bool { return c.Gemma3n != nil }
+
+func not(is func(c *order.Config) bool) func(*order.Config) bool {
+	return func(c *order.Config) bool { return !is(c) }
+}
+
+// hasPostNorms: what attention and MLP give is normed before it is added.
+func hasPostNorms(c *order.Config) bool {
+	return !slices.Contains([]string{"llama", "qwen2", "qwen3", "gemma"}, c.ModelType)
+}
+
+func hasHeadNorms(c *order.Config) bool {
+	return c.Gemma3n != nil || c.ModelType == "gemma3_text" || c.ModelType == "qwen3"
+}
+
+func epsilonIsNot(x float64) func(*order.Config) bool {
+	return func(c *order.Config) bool { return c.RMSNormEps != x }
+}
+
+func manyHeads(c *order.Config) bool     { return c.NumHeads > 1 }
+func manyLayers(c *order.Config) bool    { return c.NumLayers > 1 }
+func manyChannels(c *order.Config) bool  { return c.HeadDim > 2 }
+func isGrouped(c *order.Config) bool     { return c.NumHeads > c.NumKVHeads }
+func isCapped(c *order.Config) bool      { return c.AttnSoftcap > 0 }
+func isFinalCapped(c *order.Config) bool { return c.FinalSoftcap > 0 }
+
+func hasSquare(c *order.Config) bool {
+	return c.NumHeads*c.HeadDim == c.HiddenSize || c.NumKVHeads*c.HeadDim == c.HiddenSize
+}
+
+func slidesInPart(c *order.Config) bool {
+	return slices.Contains(c.LayerTypes, order.Sliding) && slices.Contains(c.LayerTypes, order.Full)
+}
+
+// anyRope reports whether a rotary embedding of a model is of a kind.
+func anyRope(is func(r order.Rope) bool) func(*order.Config) bool {
+	return func(c *order.Config) bool {
+		for _, t := range c.Types() {
+			if is(c.Rope[t]) {
+				return true
+			}
+		}
+		return is(c.Rope[order.Full]) && c.Rope[order.Full].Theta > 0
+	}
+}
+
+func isScaledRope(r order.Rope) bool { return r.Theta > 0 && r.Type != "default" }
+func isLlama3Rope(r order.Rope) bool { return r.Type == "llama3" }
+func isUnusualRope(r order.Rope) bool {
+	return r.Theta > 0 && r.Theta != 1e4
+}
+
+func twoRopes(c *order.Config) bool {
+	a, b := c.Rope[order.Sliding], c.Rope[order.Full]
+	return a.Theta > 0 && b.Theta > 0
+}
+
+// Numbers of a configuration.
+
+func byHead(c *order.Config) float64      { return 1 / math.Sqrt(float64(c.HeadDim)) }
+func byWidth(c *order.Config) float64     { return 1 / math.Sqrt(float64(c.HiddenSize)) }
+func rootWidth(c *order.Config) float64   { return math.Sqrt(float64(c.HiddenSize)) }
+func finalCap(c *order.Config) float64    { return c.FinalSoftcap }
+func slidingSize(c *order.Config) float64 { return float64(c.SlidingWindow) }
+func fullTheta(c *order.Config) float64   { return c.Rope[order.Full].Theta }
+
+// scaleOfScores is that of scores.
+func scaleOfScores(c *order.Config) float64 {
+	switch {
+	case c.Gemma3n != nil:
+		return 1
+	case c.QueryPreAttnScalar > 0:
+		return 1 / math.Sqrt(c.QueryPreAttnScalar)
+	}
+	return byHead(c)
+}
+
+// pairs reads neighbours as halves: in three axes the heads are in one, and in the result they are not.
+func pairs(c *order.Config, axes int) program.Map {
+	m := program.Map{Kind: program.Weave, Axis: axes - 1, N: 2}
+	if axes == 3 {
+		m.By = c.HeadDim
+	}
+	return m
+}
+
+func rolled(axis int) func(*order.Config) program.Map {
+	return func(*order.Config) program.Map { return program.Map{Kind: program.Roll, Axis: axis, By: 1} }
+}
+
+func firstHead(*order.Config, int) program.Map { return program.Map{Kind: program.First, Axis: 1} }
