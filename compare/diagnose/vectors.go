@@ -120,7 +120,7 @@ func timesVector(s *subject, e *Entry, m Mistake) *program.Edited {
 func addedVectors(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
-		for _, w := range vectorsUnread(s) {
+		for _, w := range vectorsUnread(s.subject, s.first) {
 			for _, i := range t.Firsts() {
 				if st := &t.Steps[i]; perHead(st.Shape, w.Shape[0]) == nil || !st.Prim.Computes() && st.Prim != program.Input {
 					continue
@@ -141,19 +141,19 @@ func addedVectors(s *search) iter.Seq[Mistake] {
 
 // withVector adds a vector of the entry's layer to the value of a place, which is stored in the model's type first or not.
 func withVector(s *subject, e *Entry, m Mistake) *program.Edited {
-	w, ok := s.weightOf(s.here(m.Source, e))
-	steps := e.signed(s.m).Copies(s.place(m))
-	if !ok || len(w.Shape) != 1 || len(steps) == 0 {
+	all, steps := vectorsUnread(s, e), e.signed(s.m).Copies(s.place(m))
+	k := slices.IndexFunc(all, func(w order.Weight) bool { return Role(w.Name) == Role(m.Source) })
+	if k < 0 || len(steps) == 0 {
 		return nil
 	}
-	rows, err := s.m.Weights(w)
+	rows, err := s.m.Weights(all[k])
 	if s.failed(err) {
 		return nil
 	}
 	ed := e.Program.Edit()
 	v := ed.OtherRows(rows)
 	for _, i := range steps {
-		shape := perHead(e.Program.Steps[i].Shape, w.Shape[0])
+		shape := perHead(e.Program.Steps[i].Shape, all[k].Shape[0])
 		if shape == nil {
 			return nil
 		}
@@ -179,13 +179,20 @@ func perHead(shape []int, n int) []int {
 	return nil
 }
 
-// vectorsUnread are the vectors of the first entry's layer that the entry's program does not read.
-func vectorsUnread(s *search) (all []order.Weight) {
-	own, _ := layerOf(s.m.List.Entries[s.first.Node.Entry].Name)
-	for _, w := range s.m.List.Weights() {
-		read := slices.ContainsFunc(s.first.Weights, func(o order.Weight) bool { return o.Name == w.Name })
-		if layer, in := layerOf(w.Name); in && layer == own && len(w.Shape) == 1 && !read {
-			all = append(all, w)
+// vectorsUnread are the vectors that operations in an entry's layer read, and its own program does not. A recorded model calls the layer of a weight by a longer name than that
+// of an entry, so that the operations tell which weights are the layer's.
+func vectorsUnread(s *subject, e *Entry) (all []order.Weight) {
+	own, _ := layerOf(s.m.List.At(e.Node).Name)
+	for k := range s.m.List.Entries {
+		other := &s.m.List.Entries[k]
+		if layer, in := layerOf(other.Name); !in || layer != own {
+			continue
+		}
+		for _, w := range other.Weights {
+			same := func(o order.Weight) bool { return o.Name == w.Name }
+			if len(w.Shape) == 1 && !slices.ContainsFunc(e.Weights, same) && !slices.ContainsFunc(all, same) {
+				all = append(all, w)
+			}
 		}
 	}
 	return all

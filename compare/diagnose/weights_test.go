@@ -274,3 +274,28 @@ func channels(y []float64, f func(row []float64)) []float64 {
 	}
 	return y
 }
+
+// The weights of a recorded model have longer names than its entries. A vector of the entry's layer is found that is added, and no vector of another layer.
+func TestVectorOfTheLayerOfARecordedModelIsAdded(t *testing.T) {
+	m := weighted(t)
+	for k := range m.List.Entries {
+		e := &m.List.Entries[k]
+		e.Weights = slices.Clone(e.Weights)
+		for i := range e.Weights {
+			e.Weights[i].Name = "model." + e.Weights[i].Name
+		}
+	}
+	e := rightEntry(t, m, query)
+	added := gridOf(order.Weight{Name: "model.layers.1.post_attention_layernorm.weight", Shape: []int{24}})[0]
+	want := linear(e.Call.In[0].Data, gridOf(e.Weights[0]), gridOf(e.Weights[1])[0])
+	for i := range want {
+		want[i] = f32(f32(want[i]) + added[i%24])
+	}
+	mistake := found(t, m, e, want)
+	if mistake.Kind != "vector.added" || mistake.Of.Name != "model.layers.*.post_attention_layernorm.weight" {
+		t.Errorf("found %s", mistake.Key())
+	}
+	if mistake.Kind != "" && !alike(appliedTo(t, m, e, mistake), want) {
+		t.Error("the mistake that was found gives other numbers")
+	}
+}
