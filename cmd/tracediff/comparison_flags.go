@@ -27,7 +27,7 @@ func isolationFlags() []cli.Flag {
 		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "which `ROUNDING` is correct: strict (only that of transformers), auto (also an engine's own, if all entries of one kind of operation have it)"},
 		&cli.StringFlag{Name: "bound", Category: catCompare, Value: "probabilistic", Usage: "`BOUND` on the rounding of sums: probabilistic, or rigorous for any order of summation"},
 		memoryFlag(catCompare),
-		&cli.StringFlag{Name: "search-work", Category: catCompare, Value: "1x", Usage: "`TIMES` the work that a search for a mistake or an arithmetic may take by itself, some ten seconds: 30x goes on with one that stopped at its limit"},
+		&cli.StringFlag{Name: "search-work", Category: catCompare, Value: "1x", Usage: "`TIMES` the work that a search for a mistake or an arithmetic may take by itself, 13 to 20 seconds at most: 30x goes on with one that stopped at its limit"},
 	}
 }
 

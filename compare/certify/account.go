@@ -11,8 +11,8 @@ import (
 
 const (
 	// arithmeticWork is what one search for the arithmetic of a form may take, and mistakeWork one for a mistake in the form.
-	arithmeticWork = diagnose.DefaultWork / 3
-	mistakeWork    = diagnose.DefaultWork / 4
+	arithmeticWork = diagnose.DefaultWork / 4
+	mistakeWork    = diagnose.DefaultWork / 5
 	// formWork and formPasses are the limit of all searches of a form: formWork, and the work of evaluating minEntries entries formPasses times. In a long
 	// prompt one evaluation of so many entries may take as much as formWork.
 	formWork   = 2 * arithmeticWork
