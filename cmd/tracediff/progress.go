@@ -32,7 +32,7 @@ type progress struct {
 	notes   io.Writer    // for lines where nothing is drawn
 
 	at, steps atomic.Int64
-	end       context.CancelFunc // of the lines where nothing is drawn; nil where there are none
+	end       context.CancelFunc // ends the lines that are written if nothing is drawn; nil if none are written
 	lines     sync.WaitGroup
 }
 

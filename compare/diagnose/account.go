@@ -9,7 +9,7 @@ import (
 // The searches for one finding draw on one account of work. An element of a step counts 1, and so do eight products of a sum; what is made and
 // laid out for an evaluation counts, too: see [program.Kept]. The account is not kept by the clock, so that a search finds the same on any machine.
 const (
-	// DefaultWork is what the searches for one finding may take: 13 to 20 seconds of one core, which has a unit done in 6 to 10 ns.
+	// DefaultWork is what the searches for one finding may take: 13 to 20 seconds of one core, at 6 to 10 ns for a unit.
 	DefaultWork = 1 << 31
 	// HypothesisWork is what it takes to make the program of a hypothesis.
 	HypothesisWork = 1 << 17

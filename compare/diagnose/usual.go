@@ -19,8 +19,8 @@ type Usual struct {
 
 	// at are patterns of the entries whose operations have the mistake, each with what the form of the operation begins with after "=", if that matters.
 	at []string
-	// seen is the pattern of the entries in which it shows; empty for those that have it. What these are computed from by
-	// positions alone is then computed too: one entry reads another table than its neighbours.
+	// seen is the pattern of the entries that may show the mistake. It is empty if these are the entries that have it. If it is set, a sight computes tables and masks, which follow
+	// from positions, inside of the cut: one entry reads another table than its neighbours.
 	seen  string
 	when  func(c *order.Config) bool // whether it is a mistake in a model; nil for always
 	needs need                       // what a run has to have to show it; nil for nothing
@@ -54,10 +54,10 @@ func (u *Usual) Edits(e *order.Entry) bool {
 	return e.Op != nil && slices.ContainsFunc(u.at, func(p string) bool { return matches(p, e) })
 }
 
-// Opens reports whether what follows from positions alone has to be computed to see it.
+// Opens reports whether a sight has to compute tables and masks, which follow from positions, to see the mistake.
 func (u *Usual) Opens() bool { return u.seen != "" }
 
-// ShownBy reports whether an entry may show it, whose cut has an entry that has it.
+// ShownBy reports whether an entry may show the mistake of an entry in its cut.
 func (u *Usual) ShownBy(e *order.Entry) bool { return u.seen == "" || hooks.Match(u.seen, e.Name) }
 
 // matches reports whether an entry has a pattern.

@@ -12,7 +12,7 @@ import (
 // entries.
 var usuals = slices.Concat(usualEmbeddings, usualNorms, usualProjections, usualRotary, usualAttention, usualCaches, usualLayers, only(isGemma3n, usualGemma3n), usualWeights, usualHeads)
 
-// only has these mistakes in models that are so: others may have entries with the same names.
+// only limits mistakes to models of which a condition holds: other models may have entries with the same names.
 func only(is func(*order.Config) bool, all []Usual) []Usual {
 	all = slices.Clone(all)
 	for i := range all {
