@@ -225,9 +225,9 @@ func TestDifference(t *testing.T) {
 
 // A name in other words keeps the verdict of the words before. That of another mistake has none.
 func TestVerdictsGoWithMistakes(t *testing.T) {
-	was, is := changed(t, withoutNumber, func(_ *result, n *named) { n.Finding.What = "the " + n.Finding.What })
+	was, is := changed(t, withoutNumber, func(_ *result, n *named) { n.Finding.What, n.Finding.Mistake.Kind = "the "+n.Finding.What, "axis.both" })
 	d := differenceOf(was, is)
-	if len(d.carried) != 1 || d.carried[0].verdict != right || d.carried[0].fault != "norm-over-all-heads" || !strings.HasPrefix(d.carried[0].key, "axis.two(") {
+	if len(d.carried) != 1 || d.carried[0].verdict != right || d.carried[0].fault != "norm-over-all-heads" || !strings.HasPrefix(d.carried[0].key, "axis.both(") {
 		t.Errorf("carried: %q", d.carried)
 	}
 	if d.is.named != d.was.named || d.is.unread != d.was.unread || d.is.asked != d.was.asked {
@@ -245,7 +245,9 @@ func TestVerdictsGoWithMistakes(t *testing.T) {
 			t.Errorf("%s is %s", l, v)
 		}
 	}
-	d = differenceOf(changed(t, withoutNumber, func(_ *result, n *named) { n.Finding.What, n.Finding.Class = "the "+n.Finding.What, "inserted" }))
+	d = differenceOf(changed(t, withoutNumber, func(_ *result, n *named) {
+		n.Finding.What, n.Finding.Mistake.Kind, n.Finding.Class = "the "+n.Finding.What, "axis.both", "inserted"
+	}))
 	if len(d.carried) > 0 || d.is.unread != d.was.unread+1 || d.is.named != d.was.named-1 {
 		t.Errorf("carried: %q", d.carried)
 	}
