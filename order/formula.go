@@ -26,7 +26,7 @@ type Part struct {
 	Out      program.Var // rounded, but for that of the last part
 	From, To int         // its steps
 	Inputs   []Node      // by the number of the input
-	Items    []*int      // which index of its first axis an input is; nil for all of it
+	Items    []*int      // by the number of the input: the index on its first axis that the operation reads; nil if the operation reads the whole tensor
 }
 
 // Parts is [Plan.FormulaOf] with what each entry of the cut has of it, in their order. The program is not shared. Additions are in

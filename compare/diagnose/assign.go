@@ -24,7 +24,7 @@ next:
 // origins are what units, such as rows, may come from, by unit: each source fits all entries that were looked at, and the first is the most plausible.
 type origins[U comparable, S any] map[U][]S
 
-// narrow keeps the sources that fit one entry more. A unit that is new has all sources that fit. It reports whether each unit has one.
+// narrow removes the sources that do not fit one more entry. A new unit gets all sources that fit. The result is whether each unit has a source left.
 func (o origins[U, S]) narrow(units []U, all iter.Seq[S], fits func(U, S) bool) bool {
 	keep := func(u U, from iter.Seq[S]) bool {
 		var left []S

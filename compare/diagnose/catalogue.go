@@ -39,7 +39,7 @@ type Row struct {
 	// Field is what the right number of a mistake is, for the fields of the configuration that have the number; empty where they are not said. It is AName where the
 	// field is called as [Mistake.Of].
 	Field TermKind
-	// Alike gives mistakes that differ in roundings only the same text: one name stands for all of them. It is nil if such mistakes have one key.
+	// Alike is a text that is the same for mistakes which differ in roundings only: these mistakes have one name. It is nil if such mistakes have one key.
 	Alike func(m Mistake) string
 	// Solved counts the numbers of a mistake that are solved from the elements; nil for none.
 	Solved func(m Mistake) int

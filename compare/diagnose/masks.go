@@ -72,7 +72,7 @@ func (s *search) window() (window float64, ok bool) {
 	return window, size > 0
 }
 
-// otherWindow has masks of another window. A mask that hides nothing, such as that of one token within its window, is a constant.
+// otherWindow makes masks with another window. A mask that hides nothing, such as the mask of one token within its window, is a constant in the program.
 func otherWindow(s *subject, e *Entry, m Mistake) *program.Edited {
 	window := m.X.Value
 	switch m.Kind {

@@ -111,10 +111,10 @@ func planted(t *testing.T, m *diagnose.Model, name string, pass int, wrong func(
 	return e
 }
 
-// listOf is the order of qwen3-tiny.
-func listOf(t *testing.T) *order.List {
+// listOf is the order of a fixture.
+func listOf(t *testing.T, fixture string) *order.List {
 	t.Helper()
-	data, err := os.ReadFile("../../fixtures/qwen3-tiny/config.json")
+	data, err := os.ReadFile("../../fixtures/" + fixture + "/config.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func listOf(t *testing.T) *order.List {
 // model is qwen3-tiny with tensors and weights that are the same in every run.
 func model(t *testing.T) *diagnose.Model {
 	t.Helper()
-	list := listOf(t)
+	list := listOf(t, "qwen3-tiny")
 	passes := []order.Pass{{Tokens: tokens}, {Tokens: tokens, Past: tokens}}
 	return &diagnose.Model{
 		List: list, Passes: passes, Has: func(order.Node) bool { return false },
@@ -363,7 +363,7 @@ func TestANameHasAMistakeOrARelation(t *testing.T) {
 // A relation is read off the port's own tensor and makes no edit: it says nothing about another entry.
 func TestARelationSaysNothingOfAnotherEntry(t *testing.T) {
 	right := func(in, w [][]float64) []float64 { return normed(in[0], w[0], 1e-6) }
-	width := listOf(t).Config.HiddenSize
+	width := listOf(t, "qwen3-tiny").Config.HiddenSize
 	for kind, wrong := range map[diagnose.Kind]func(y []float64){
 		"elements.infinite": func(y []float64) { copy(y[width:], slices.Repeat([]float64{math.Inf(1)}, width)) },
 		"rows.zeros":        func(y []float64) { clear(y[width : 2*width]) },

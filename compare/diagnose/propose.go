@@ -60,7 +60,7 @@ type hypothesis struct {
 	weak      bool // see [Row.Weak]
 	exact     bool // see [Row.Exact]
 	addend    bool // it is 0 in the place of a number, which an edit leaves out of a sum
-	// of is the same for hypotheses that differ in roundings alone: one name for all.
+	// of is a text that is the same for hypotheses which differ in roundings only: these hypotheses have one name.
 	of string
 }
 

@@ -81,7 +81,7 @@ func productsOf(in [][]float64, round func(x []float64) []float64) []float64 {
 // and pass.
 func TestMistakesOfResultsAndPrecisionAreApplied(t *testing.T) {
 	const norm, logits, eps = "layers.*.input_layernorm", "logits", 1e-6
-	width := listOf(t).Config.HiddenSize
+	width := listOf(t, "qwen3-tiny").Config.HiddenSize
 	right := func(in, w [][]float64) []float64 { return normed(in[0], w[0], eps) }
 	of := func(f func(v float64) float64) func(in, w [][]float64) []float64 {
 		return func(in, w [][]float64) []float64 { return each(right(in, w), f) }

@@ -55,7 +55,7 @@ func (v vector) Row(dst []float64, _ int) error {
 // norm is the first norm of a model, of which every element is left.
 func norm(t *testing.T, all bool, weights func(order.Weight) (program.Rows, error)) (*diagnose.Model, *diagnose.Entry) {
 	t.Helper()
-	list := listOf(t)
+	list := listOf(t, "qwen3-tiny")
 	at := list.Index("layers.0.input_layernorm")
 	entry := &list.Entries[at]
 	width := entry.Weights[0].Shape[0]

@@ -32,9 +32,9 @@ type search struct {
 	tried    int      // hypotheses, of all searches of the model
 	found    []survivor
 	thin     []survivor // steps taken twice that give everything, and show too little by themselves
-	little   []survivor // those that give everything, and too few elements of which rule the right operation out
+	little   []survivor // hypotheses that give all elements, too few of which rule the right operation out
 	stopped  bool
-	unended  []stage // where the search has stopped: the stage at which it did, and those that it has not begun
+	unended  []stage // if the search has stopped: the stage in which it stopped, and the stages that it has not begun
 	cautious bool    // what is found decides whether something is wrong
 	looked   map[program.Class]bool
 	nearest  near

@@ -71,7 +71,7 @@ func keysOfAnother(s *subject, e *Entry) Mistake {
 	return m
 }
 
-// otherSource is the first wrong layer from which a layer could take its keys: it has keys and the same type. It is −1 if there is none.
+// otherSource is the first layer of the same type that computes keys and is not the layer whose keys a layer shares. It is −1 if no layer is so.
 func otherSource(c *order.Config, sharing int) int {
 	for i := range c.FirstShared() {
 		if sharing >= 0 && sharing < c.NumLayers && c.LayerTypes[i] == c.LayerTypes[sharing] && i != c.KVSource(sharing) {
@@ -122,7 +122,7 @@ func weightOfNextLayer(s *subject, e *Entry) Mistake {
 	return ofAnotherLayer(weightTerm(own), (s.m.List.At(e.Node).Layer+1)%s.m.List.Config.NumLayers, Module(own))
 }
 
-// notLoaded is a gain whose memory has the numbers that it was made with, so that the factor is 1.
+// notLoaded is a gain that was not loaded: its memory has the initial numbers, with which the factor is 1.
 func notLoaded(_ *order.Config, e *Entry, _ order.Weight) Mistake {
 	if len(stepsOf(e, "1+w")) > 0 {
 		return Mistake{Kind: "weight.zero"}

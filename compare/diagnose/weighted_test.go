@@ -2,7 +2,6 @@ package diagnose_test
 
 import (
 	"math"
-	"os"
 	"slices"
 	"testing"
 
@@ -65,24 +64,13 @@ func gridOf(w order.Weight) grid {
 // weighted is a model of two layers or more whose operations are right, for mistakes to be applied to.
 func weighted(t *testing.T) *diagnose.Model {
 	t.Helper()
-	data, err := os.ReadFile("../../fixtures/qwen2-tiny/config.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := order.ReadConfig(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := order.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := listOf(t, "qwen2-tiny")
 	passes := []order.Pass{{Tokens: tokens}}
 	return &diagnose.Model{
 		List: list, Passes: passes, Has: func(order.Node) bool { return false },
 		Weights: func(w order.Weight) (program.Rows, error) { return gridOf(w), nil },
 		Read: func(n order.Node) (program.Value, error) {
-			v := program.Value{Shape: list.Entries[n.Entry].Size(passes[n.Pass], config.SlidingWindow)}
+			v := program.Value{Shape: list.Entries[n.Entry].Size(passes[n.Pass], list.Config.SlidingWindow)}
 			size := 1
 			for _, d := range v.Shape {
 				size *= d

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// weightsElsewhere yields for each weight others of its shape, and those of its role in other layers.
+// weightsElsewhere yields, for each weight that the entry reads, other weights of the same shape, and the weights of the same role in other layers.
 func weightsElsewhere(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, w := range weightsRead(s, program.Weight, program.Matrix) {
@@ -129,7 +129,8 @@ func changedWeight(_ *subject, e *Entry, m Mistake) *program.Edited {
 	return reweighted(e, func(_ int, w program.Rows) program.Rows { return weightChanges[m.Kind](w, m, e.Call.DType) }, m.Place)
 }
 
-// reweighted has other weights in the place of those of some roles. The function gives one for a whole weight, by its number in the entry; nil where there is none.
+// reweighted replaces the weights of some roles. Of gets a whole weight and its number in the entry, and returns the weight that the port reads, or nil if the mistake does not go with
+// the weight.
 func reweighted(e *Entry, of func(k int, w program.Rows) program.Rows, roles ...string) *program.Edited {
 	ed, some := e.Program.Edit(), false
 	for i := range e.Program.Steps {

@@ -29,9 +29,9 @@ type Kept struct {
 // StepTime is the fixed cost of a step, in units of [Program.Time].
 const StepTime = 1 << 8
 
-// What an evaluation of a few rows takes beside the elements that it computes, in units of [Program.Time], measured.
+// The measured costs of an evaluation of a few rows, in units of [Program.Time], besides the elements that it computes.
 const (
-	madeTime = 8 // an element of a value that an edit brings, such as a mask: somebody made it for this evaluation
+	madeTime = 8 // an element of a value that an edit brings, such as a mask: it is made for this evaluation
 	laidTime = 3 // an element of the rows of a [Dot] that are laid out for the few rows which multiply them
 )
 
