@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -297,5 +298,41 @@ func TestVectorOfTheLayerOfARecordedModelIsAdded(t *testing.T) {
 	}
 	if mistake.Kind != "" && !alike(appliedTo(t, m, e, mistake), want) {
 		t.Error("the mistake that was found gives other numbers")
+	}
+}
+
+// A vector is added to what an operation computes, before that is rounded, or to what the operation has stored.
+func TestAddedVectorIsAddedBeforeOrAfterStoring(t *testing.T) {
+	m := weighted(t)
+	e := rightEntry(t, m, query)
+	vector := "layers.1.post_attention_layernorm.weight"
+	added := gridOf(order.Weight{Name: vector, Shape: []int{24}})[0]
+	right := linear(e.Call.In[0].Data, gridOf(e.Weights[0]), gridOf(e.Weights[1])[0])
+	bf16 := func(x float64) float64 { return floats.Round(hooks.BF16, x) }
+	unstored, stored := make([]float64, len(right)), make([]float64, len(right))
+	for i, x := range right {
+		unstored[i], stored[i] = bf16(x+added[i%24]), bf16(bf16(x)+added[i%24])
+	}
+	exact := make([]float64, len(right))
+	for i, x := range right {
+		exact[i] = f32(f32(x) + added[i%24])
+	}
+	mistake := found(t, m, e, exact)
+	if mistake.Kind != "vector.added" {
+		t.Fatalf("found %s", mistake.Key())
+	}
+	if slices.Equal(unstored, stored) {
+		t.Fatal("the numbers do not tell one from the other")
+	}
+	for _, c := range []struct {
+		rounding diagnose.Rounding
+		want     []float64
+	}{{diagnose.Unstored, unstored}, {"", stored}} {
+		e = rightEntry(t, m, query)
+		e.Call.DType, mistake.Rounding = hooks.BF16, c.rounding
+		got := appliedTo(t, m, e, mistake)
+		if !alike(got, c.want) {
+			t.Errorf("rounding %q: %v, want %v", c.rounding, got[:4], c.want[:4])
+		}
 	}
 }
