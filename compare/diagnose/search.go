@@ -102,6 +102,7 @@ func (s *search) try(h hypothesis) error {
 		return nil
 	}
 	s.tried++
+	s.hears(h)
 	s.looked[h.class] = true
 	for k, e := range s.entries {
 		may, err := s.may(h, e.Small())
