@@ -16,8 +16,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// draws is in how many rooms each kind is made. The wide run, of all rooms, takes an hour: go test ./compare/diagnose -run Sound -draws 1000.
-var draws = flag.Int("draws", 4, "in how many roles of the random models each kind of mistakes is made")
+// draws is in how many rooms each kind is made. The wide run, of all rooms, takes an hour: go test ./compare/diagnose -run AllKinds -draws 1000 -timeout 2h.
+var draws = flag.Int("draws", 3, "in how many roles of the random models each kind of mistakes is made")
 
 // room is a role of a model with the entries in which mistakes are made.
 type room struct {
@@ -164,8 +164,9 @@ func noise(e *Entry, rng *rand.Rand) program.Value {
 	return x
 }
 
-// make makes the tensors of the room's entries what a mistake makes of them. It returns the entries that are wrong then, and how many of their elements and rows.
-func (r *room) make(is Mistake) (wrong []*Entry, shown, rows int) {
+// make makes the tensors of the room's entries what a mistake makes of them. It reports whether the mistake goes with an entry, and returns the entries that are wrong then, and
+// how many of their elements and rows.
+func (r *room) make(is Mistake) (goes bool, wrong []*Entry, shown, rows int) {
 	for _, e := range r.entries {
 		j := e.Judge.(*port)
 		j.hold(j.right) // what is found in the tensors of a port is not made from them
@@ -178,13 +179,14 @@ func (r *room) make(is Mistake) (wrong []*Entry, shown, rows int) {
 		if err != nil || x.Bound == nil {
 			continue
 		}
+		goes = true
 		if j.hold(x); len(e.Left) > 0 {
 			wrong = append(wrong, e)
 		}
 		n, m := j.differs(x)
 		shown, rows = shown+n, rows+m
 	}
-	return wrong, shown, rows
+	return goes, wrong, shown, rows
 }
 
 // plant is a mistake in a room, and what came of it.
@@ -210,24 +212,14 @@ const (
 // look searches for what is planted.
 func (p *plant) look(t *testing.T) {
 	t.Helper()
-	wrong, _, _ := p.make(p.is)
+	_, wrong, _, _ := p.make(p.is)
 	s := p.search(t, wrong)
 	f, err := s.find(stages())
 	if err != nil {
 		t.Errorf("%s: %s: %v", p.name, p.is.Key(), err)
 		return
 	}
-	own := survivor{hypothesis: s.hypothesis(p.is)}
-	equals := func(o survivor) bool {
-		if o.statement != nil {
-			return false
-		}
-		equal, err := s.equal(own, o)
-		if err != nil {
-			t.Errorf("%s: %s: %v", p.name, p.is.Key(), err)
-		}
-		return equal
-	}
+	equals := func(o survivor) bool { return o.statement == nil && p.equal(t, s, o) }
 	p.found, p.as = f.Name.Key(), cmp.Or(f.Mistake.Kind, f.Relation.Kind)
 	switch {
 	case f.Named() && f.Relation.Kind != "":
@@ -246,6 +238,29 @@ func (p *plant) look(t *testing.T) {
 	default:
 		p.outcome, p.found = unnamed, f.Text()
 	}
+}
+
+// equal reports whether a hypothesis has the values of what is planted in the entries of a search.
+func (p *plant) equal(t *testing.T, s *search, o survivor) bool {
+	t.Helper()
+	equal, err := s.equal(survivor{hypothesis: s.hypothesis(p.is)}, o)
+	if err != nil {
+		t.Errorf("%s: %s: %v", p.name, p.is.Key(), err)
+	}
+	return equal
+}
+
+// equals reports whether another mistake has the values of what is planted.
+func (p *plant) equals(t *testing.T, other Mistake) bool {
+	t.Helper()
+	_, wrong, _, _ := p.make(p.is)
+	s := p.search(t, wrong)
+	for _, e := range wrong {
+		if s.apply(other, e) == nil {
+			return false
+		}
+	}
+	return p.equal(t, s, survivor{hypothesis: s.hypothesis(other)})
 }
 
 // inDrawOrder are candidates for a kind in the order in which they are drawn: by a digest of their names, so that another mistake changes none of the others.
