@@ -1,14 +1,17 @@
 package diagnose
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // sayTheSame are kinds that may have the name of another kind, or of their own kind at another place, where the values are equal. Kinds are by their beginnings.
 var sayTheSame = []struct{ kinds, as, why string }{
 	{"activation.", "activation. operation.left-out factor. number. step. steps. product. minus.", "a step of an activation that is another is an edit of that step too, and two changes of a formula may be one"},
-	{"cache.newest- cache.slot", "cache.decode-", "with one step the newest slot is the slot that steps write"},
+	{"cache.newest- cache.slot-", "cache.decode-", "with one step the newest slot is the slot that steps write"},
 	{"cache.oldest-kept", "index.oldest", "the slots that a cache keeps are those that its slice has"},
 	{"cache.rounded", "tensor.rounded", "a cache is a tensor, and one scale is one scale"},
-	{"elements. memory. operand.transposed", "elements. memory. operand.transposed rope.interleaved heads.tiled cache.order", "an order of two values may be two orders, and steps that take each element by itself have it before and after them"},
+	{"elements. memory. operand.transposed", "elements. memory. operand.transposed rope.interleaved heads.tiled-keys heads.tiled-operand cache.order", "an order of two values may be two orders, and steps that take each element by itself have it before and after them"},
 	{"elements.one-index heads.one", "addend.left-out elements.one-index", "one index of an axis is all of it, or a part that is not added"},
 	{"heads.tiled-operand", "heads.tiled-keys", "the operand is the keys"},
 	{"epsilon.least-value order. number. step.left-out", "number. addend.twice step. epsilon.after-inverse", "an edit that makes a number another one is that number, the more plausible of both"},
@@ -30,18 +33,45 @@ var sayTheSame = []struct{ kinds, as, why string }{
 	{"weight.", "weight. channels. step.exchanged addend.twice", "the rows of a matrix are the channels of its product, and a vector is a factor or a term"},
 }
 
+// lineOf is the line of a list that a kind is in; -1 for none.
+func lineOf(list []struct{ kinds, why string }, kind Kind) int {
+	return slices.IndexFunc(list, func(c struct{ kinds, why string }) bool { return beginsWith(kind, c.kinds) })
+}
+
 // changeNothing are kinds of which some mistakes change nothing in the entries that they go with. No search says them there, since they show no element.
 var changeNothing = []struct{ kinds, why string }{
-	{"elements. rope.interleaved heads.tiled inputs.exchanged operands.exchanged", "an order of equal elements, or of the terms of a sum"},
-	{"operand. operation. order.", "an operation of one of its values may be that of another: it is taken twice, or its operands are one tensor"},
+	{"heads.tiled-keys input.apart row.maximum-subtracted steps.run-left-out channels.first-alone", "what is read in the place of another is equal to it, or is 0, in a role"},
+	{"mask.", "a key or a block beyond those that there are, or a number that hides as the right one does"},
+	{"epsilon.added floor.left-out", "a floor below all that is there"},
+	{"ids.last-row", "no id is beyond the table"},
+	{"number.not-rounded position.rounded precision.narrow-operands tensor.rounded weight.", "the numbers are those of the narrower type, or positive"},
 }
 
 // notReached are kinds that no plant of this test is, and why. A test that plants them by hand is named where there is one.
 var notReached = []struct{ kinds, why string }{
-	{"addend.inserted channels.many-others channels.others channels.reordered dropout.left-on result.clamped result.clipped- lookup.other-rows weight.rows-many-others weight.bit-flipped weight.one-number weight.scales-of-blocks rope.scaling-of-some", "solved from the tensors of a port: TestMistakesOfWeightsAreApplied, TestMistakesOfResultsAndPrecisionAreApplied, TestRotaryMistakesAreApplied plant them"},
+	{"described.", "how a tensor differs, and no mistake"},
+	{"rows. elements.nan elements.nan-or-infinite elements.infinite elements.minus-infinity", "a relation, and no mistake: TestARelationSaysNothingOfAnotherEntry, TestMinusInfinityIsMasked"},
+	{"cache.order cache.other-slots cache.ring cache.slots-of-another cache.written-elsewhere", "the slots are found in the cache of a port: TestSlotsAreApplied"},
+	{"addend.inserted result.clamped result.clipped-above result.clipped-below dropout.left-on logits.", "a number is solved from the tensors of a port: TestMistakesOfResultsAndPrecisionAreApplied"},
+	{"channels.many-others channels.others channels.reordered lookup.other-rows weight.rows-many-others weight.bit-flipped weight.one-number weight.scales-of-blocks", "the rows and numbers are found in the tensors of a port: TestMistakesOfWeightsAreApplied"},
+	{"instance.another layer.other-kind rope.scaling-of-some rope.frequencies-multiplied-not-divided", "what is read is found in the tensors of a port: TestOtherInputsAreApplied, TestRotaryMistakesAreApplied"},
+	{"elements.as-halves elements.as-parts elements.by-turns-not-parts elements.blocks-by-turns elements.parts-crossed index.part part.all-unnamed", "the operations of these families have no parts by turns, and none of which one is read"},
+	{"heads.tiled precision.operation-to", "an entry of these orders is one operation"},
+	{"input.pass-before mask.step-sees-prompt-alone", "they need two steps, and the prompt and one step are looked at"},
+	{"mask.anti-causal mask.both-sides mask.causal mask.none", "queries of these families see no later token: TestMasksAreApplied"},
+	{"rope.exponents-of-part rope.larger-part rope.whole-head", "these families turn all of a head: TestRotaryMistakesAreApplied"},
+	{"rope.theta-exchanged rope.theta-of-kinds", "a role is of one kind of layers here: TestBasesOfKindsOfLayers"},
+	{"router.softmax-over-all router.softmax-over-chosen softmax.joined-left-out", "these families have no experts and no scores beside those of keys: TestSoftmaxesAreApplied"},
+	{"number.not-rounded position.rounded", "float32 has these numbers, and bfloat16 these positions: TestRotaryMistakesOfAnglesAreApplied"},
+	{"weight.rounded-mxfp4", "its blocks have 32 numbers, and these matrices rows of 24"},
 }
 
-// begins reports whether a kind has one of some beginnings.
+// notNamed are kinds that a search may leave without a name, and why.
+var notNamed = []struct{ kinds, why string }{
+	{"channels.first-alone", "keys are counted as channels, and a step has more of them than the prompt"},
+}
+
+// beginsWith reports whether a kind has one of some beginnings.
 func beginsWith(kind Kind, beginnings string) bool {
 	for _, b := range strings.Fields(beginnings) {
 		if string(kind) == b || strings.HasPrefix(string(kind), b) && strings.ContainsAny(b[len(b)-1:], ".-") {

@@ -133,6 +133,9 @@ func (r *room) yield(t *testing.T) {
 		s := r.search(t, entries)
 		hears := func(is Mistake) {
 			is = spelled(s, is)
+			if is.Tokens.Some { // which tokens are wrong is found in the tensors of a port
+				return
+			}
 			if key := is.Key() + string(is.Rounding) + is.Source; !seen[key] {
 				seen[key], r.all = true, append(r.all, is)
 			}
