@@ -99,6 +99,11 @@ func TestMistakesOfAllKindsAreFound(t *testing.T) {
 		}
 	}
 	neighbours(t, all)
+	for kind, back := range comeBack(all) {
+		if out := lineOf(notBack, kind) >= 0; back == out {
+			t.Errorf("%s comes back with its numbers: %t; it is listed as one that does not: %t", kind, back, out)
+		}
+	}
 	for k, same := range sayTheSame {
 		if !used[k] {
 			t.Errorf("no %s is said to be %s", same.kinds, same.as)
@@ -152,6 +157,32 @@ func neighbours(t *testing.T, all []*plant) {
 			}
 		}
 	}
+}
+
+// comeBack reports for each kind whether two neighbours in a role have both their own names, or one plant has, where no role has two.
+func comeBack(all []*plant) map[Kind]bool {
+	type place struct {
+		in   *room
+		kind Kind
+	}
+	keys, own, most := map[place]map[string]bool{}, map[place]int{}, map[Kind]int{}
+	for _, p := range all {
+		at := place{p.room, p.is.Kind}
+		if keys[at] == nil {
+			keys[at] = map[string]bool{}
+		}
+		if key := p.is.Key(); !keys[at][key] {
+			if keys[at][key] = true; p.outcome == itself {
+				own[at]++
+			}
+		}
+		most[at.kind] = max(most[at.kind], len(keys[at]))
+	}
+	back := map[Kind]bool{}
+	for at := range keys {
+		back[at.kind] = back[at.kind] || own[at] == most[at.kind]
+	}
+	return back
 }
 
 // write writes what came of each plant, one a line.

@@ -40,6 +40,8 @@ func lineOf(list []struct{ kinds, why string }, kind Kind) int {
 
 // changeNothing are kinds of which some mistakes change nothing in the entries that they go with. No search says them there, since they show no element.
 var changeNothing = []struct{ kinds, why string }{
+	{"elements. rope.interleaved inputs.exchanged", "an order that is put back after steps that take each element by itself, or of the terms of a sum"},
+	{"operand. operation. order.", "what an operation is taken of in the place of another is the same value, and a product may be taken earlier or later"},
 	{"heads.tiled-keys input.apart row.maximum-subtracted steps.run-left-out channels.first-alone", "what is read in the place of another is equal to it, or is 0, in a role"},
 	{"mask.", "a key or a block beyond those that there are, or a number that hides as the right one does"},
 	{"epsilon.added floor.left-out", "a floor below all that is there"},
@@ -69,6 +71,21 @@ var notReached = []struct{ kinds, why string }{
 // notNamed are kinds that a search may leave without a name, and why.
 var notNamed = []struct{ kinds, why string }{
 	{"channels.first-alone", "keys are counted as channels, and a step has more of them than the prompt"},
+}
+
+// notBack are kinds of which no two neighbours in a role have both their own names, and why; or no plant has, of a kind that each role has one of.
+var notBack = []struct{ kinds, why string }{
+	{"activation.number activation.operand-alone activation.other-operand-alone activation.other-rounded activation.step-as activation.step-left-out", "the edit of the step says more, or the rounding of steps is not seen in float32"},
+	{"cache.newest-stale cache.newest-unwritten cache.oldest-kept", "in one step the newest slot is what steps write, and what is kept is a slice"},
+	{"elements.by-turns elements.neighbours-exchanged-and-back elements.reversed elements.reversed-and-back elements.rolled", "the order of another operand says the same"},
+	{"epsilon.least-value norm.rmsnorm number.doubled number.inverted number.negated number.squared number.two-sided-quantile step.left-out", "a step that is taken twice, exchanged or left out, or the number itself, says the same"},
+	{"input.layer-before instance.of-another-layer", "the name has a list of layers, and what is planted has none"},
+	{"mask.first-keys-seen mask.layers-exchanged mask.own-key-alone mask.window-of-first-query mask.window-whole-block", "another window lets queries see the same keys in a prompt of nine tokens"},
+	{"position.ahead position.behind position.from-zero", "one step does not show by which rule its position is wrong"},
+	{"precision.each-step precision.from-step-on precision.narrow", "an operation of few steps is narrow as a whole"},
+	{"rope.bands-exchanged rope.bands-without-2pi rope.setting", "few frequencies are between the bands, so that another setting makes the same"},
+	{"operand.other-part tensor.taken-off value.unused", "a term or factor that is left out says the same"},
+	{"weight.rows-others weight.rows-reordered-in-blocks weight.stored-plus-one", "the channels of a product are the rows of its matrix, and 1 is added where it is read or stored"},
 }
 
 // beginsWith reports whether a kind has one of some beginnings.
