@@ -1,0 +1,71 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracediff/tracediff/compare/diagnose"
+)
+
+// inPlainLoops are the tests that make mistakes by hand or in plain loops.
+var inPlainLoops = []string{
+	"cached_test.go", "inputs_test.go", "masks_test.go", "results_test.go", "rotary_test.go", "softmaxes_test.go", "weights_test.go", "../planted_rows_test.go",
+}
+
+// plainLoops says of each kind which of these tests make it, or that the machine test alone does.
+const plainLoops = "testdata/plain-loops.txt"
+
+// Each kind of mistakes is made in plain loops, or it is known that it is not: the machine test alone makes it then, by the function that is tested.
+func TestKindsThatAreMadeInPlainLoops(t *testing.T) {
+	in := map[string][]string{}
+	for _, name := range inPlainLoops {
+		tree, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(tree, func(n ast.Node) bool {
+			if text, ok := literal(n); ok {
+				kind, _, _ := strings.Cut(text, "(")
+				if !slices.Contains(in[kind], name) {
+					in[kind] = append(in[kind], name)
+				}
+			}
+			return true
+		})
+	}
+	kinds := map[string]string{}
+	for _, row := range diagnose.Catalogue() {
+		if kind := string(row.Kind); !strings.HasPrefix(kind, "described.") {
+			kinds[kind] = fmt.Sprintf("%s: %s\n", kind, strings.Join(in[kind], ", "))
+			if in[kind] == nil {
+				kinds[kind] = kind + ": machine\n"
+			}
+		}
+	}
+	var text strings.Builder
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		text.WriteString(kinds[kind])
+	}
+	if *update {
+		if err := os.WriteFile(plainLoops, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(plainLoops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text.String()); diff != "" {
+		t.Errorf("kinds in plain loops (-known +found); go test -update writes them:\n%s", diff)
+	}
+}
