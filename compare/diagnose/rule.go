@@ -12,11 +12,11 @@ import (
 // finding puts what was found together: the name is the most plausible match, and other matches with the same values are its aliases. If a match has other values, the data do
 // not tell which one it is: then all are listed, and none is the name.
 func (s *search) finding() (*Finding, error) {
-	f := s.counted()
+	f := tallied(s)
 	if len(s.found) == 0 {
 		return f, sayNearest(s, f)
 	}
-	if err := s.order(); err != nil {
+	if err := sortFound(s); err != nil {
 		return nil, err
 	}
 	best := s.found[0]
@@ -25,7 +25,7 @@ func (s *search) finding() (*Finding, error) {
 		return nil, err
 	}
 	f.Name, f.Class, f.Shown = ofAllLayers(s, name), best.class.String(), best.shown
-	o, err := s.otherNames(best, f.Name)
+	o, err := otherNames(s, best, f.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +60,8 @@ func (s *search) finding() (*Finding, error) {
 	return f, nil
 }
 
-// counted is a finding without a name: what was tried in which entries.
-func (s *search) counted() *Finding {
+// tallied is a finding without a name: what was tried in which entries.
+func tallied(s *search) *Finding {
 	f := &Finding{Entries: len(s.entries), Tried: s.tried, Stopped: s.stopped, Times: s.m.times(), Looked: classesTried(s)}
 	for _, stage := range s.unended {
 		f.stoppedIn(stage.what)
@@ -72,8 +72,8 @@ func (s *search) counted() *Finding {
 	return f
 }
 
-// order sorts what was found, the most plausible match first.
-func (s *search) order() error {
+// sortFound sorts what was found, the most plausible match first.
+func sortFound(s *search) error {
 	// A number that is added, as an epsilon is, and is left out is 0: one of the values that it may have.
 	for k, o := range s.found {
 		if at, ok := addendLeftOut(s, o); ok {
@@ -90,7 +90,7 @@ func (s *search) order() error {
 		}
 	}
 	doubt(s)
-	slices.SortStableFunc(s.found, func(a, b survivor) int { return cmp.Compare(a.place(), b.place()) })
+	slices.SortStableFunc(s.found, survivor.compare)
 	return nil
 }
 
@@ -101,7 +101,7 @@ type others struct {
 }
 
 // otherNames sorts the matches beside the best, whose name is given.
-func (s *search) otherNames(best survivor, name Name) (all others, err error) {
+func otherNames(s *search, best survivor, name Name) (all others, err error) {
 	said := []Name{name}
 	for _, o := range s.found[1:] {
 		if o.class == program.Constant && best.class == program.Constant && o.at == best.at {
@@ -235,15 +235,26 @@ func (e *Entry) unrounded(edits ...*program.Edited) (all [2][]float64, err error
 	return all, nil
 }
 
-// place is where a name comes among others: those of its class that are weak come last, and a solved number counts half a class. An addend that is left out
-// comes after the numbers that it may be. Of two names in one place the one that was tried first comes first.
+// compare has the more plausible of two matches first. Matches of one generator that are as plausible come in the order in which the generator yields them.
+func (s survivor) compare(o survivor) int {
+	return cmp.Or(cmp.Compare(s.place(), o.place()), cmp.Compare(s.is.Kind.depth(), o.is.Kind.depth()))
+}
+
+// place is where a name comes among others, by what it needs: a mistake without solved numbers, one with some, or a relation, which predicts nothing; then by its class, whose weak
+// names come last. An addend that is left out comes after the numbers that it may be.
 func (s survivor) place() int {
-	n := 8*int(s.class) + 4*min(s.solved, 1)
+	n := 4 * plausible(s.class, s.is.Kind)
 	if s.weak {
 		n += 2
 	}
 	if s.addend {
 		n++
+	}
+	switch most := 4 * len(byPlausibility); {
+	case s.statement != nil:
+		n += 2 * most
+	case s.solved > 0:
+		n += most
 	}
 	return n
 }
