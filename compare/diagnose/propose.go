@@ -69,7 +69,7 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 	h := hypothesis{is: m, of: m.Key()}
 	d, edits := s.edit(m)
 	if edits && m.Kind == "" {
-		h.class, h.edit, h.weak = d.Class, &d, d.Class == program.Order && (d.Prim == program.Max || d.Prim == program.Add)
+		h.class, h.edit, h.weak = d.Class, &d, weakEdit(&d)
 	}
 	if edits {
 		h.at, h.number = d.At[0], d.Value
@@ -97,6 +97,18 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 		h.class = program.Leaf
 	}
 	return h
+}
+
+// weakEdit reports whether an edit of steps is said only where nothing else of its class gives the same elements: an order that is put back in the result is the order of
+// another operand.
+func weakEdit(d *program.Edit) bool {
+	switch d.Class {
+	case program.Order:
+		return d.Prim == program.Max || d.Prim == program.Add
+	case program.Mapped:
+		return d.Back && d.Map.Kind != program.Weave // interleaved parts have names of their own
+	}
+	return false
 }
 
 // edited is the program of an entry as a hypothesis has it; nil where the hypothesis does not go with the entry.

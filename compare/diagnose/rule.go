@@ -89,6 +89,9 @@ func sortFound(s *search) error {
 			s.found = append(s.found, o)
 		}
 	}
+	if err := withoutMirrored(s); err != nil {
+		return nil, err
+	}
 	doubt(s)
 	slices.SortStableFunc(s.found, survivor.compare)
 	return nil
@@ -145,7 +148,7 @@ const sameValue = 1. / 32
 
 // equal reports whether two hypotheses have the same values in all entries. Both give what the trace has, so that a difference is one
 // that the last rounding hides: no element may have one beyond the bounds of the two programs, or without any rounding beyond
-// [sameValue].
+// [sameValue]. Two infinities of one sign are the same value, and so are two elements that are NaN.
 func (s *search) equal(a, b survivor) (bool, error) {
 	for _, e := range s.entries {
 		k, err := s.m.values(e)
@@ -169,7 +172,7 @@ func (s *search) equal(a, b survivor) (bool, error) {
 			if bound-bound != 0 { // it says nothing
 				bound = 0
 			}
-			if math.Abs(v-y.Data[i]) <= bound {
+			if math.Abs(v-y.Data[i]) <= bound || v == y.Data[i] || v != v && y.Data[i] != y.Data[i] {
 				continue
 			}
 			if exact[0] == nil {
@@ -263,6 +266,28 @@ func (s survivor) place() int {
 // is as if those between were left out.
 func rewords(c program.Class) bool {
 	return c == program.Operand || c == program.Swapped || c == program.Exchanged || c == program.Axis || c == program.Mapped
+}
+
+// withoutMirrored drops a number with the sign that the right number has not, where the same number with the other sign gives the same values: a soft cap of −1 is one of 1.
+func withoutMirrored(s *search) error {
+	var kept []survivor
+	for _, o := range s.found {
+		mirrored := false
+		for _, p := range s.found {
+			if o.class != program.Constant || p.class != program.Constant || p.at != o.at || o.number != -p.number || o.number*o.is.Right.Value >= 0 || mirrored {
+				continue
+			}
+			var err error
+			if mirrored, err = s.equal(o, p); err != nil {
+				return err
+			}
+		}
+		if !mirrored {
+			kept = append(kept, o)
+		}
+	}
+	s.found = kept
+	return nil
 }
 
 // doubt makes numbers weak for which others do as well in their place: a number that the data tell is more.

@@ -118,6 +118,7 @@ func (s *search) try(h hypothesis) error {
 		return nil
 	}
 	s.tried++
+	s.hears(h)
 	s.looked[h.class] = true
 	may, err := mayGiveAll(s, h)
 	if !may || err != nil {

@@ -18,6 +18,8 @@ type Study struct {
 	Drawn uint64
 	// Looked hears of each search of a name that ended.
 	Looked func(Effort)
+	// Tried hears of each mistake before the mistake is judged. A mistake without a kind is an edit of steps.
+	Tried func(Mistake)
 }
 
 // Effort is what a search took.
@@ -58,6 +60,13 @@ func declined(s *search, h hypothesis) bool {
 		class = program.Constant
 	}
 	return class.String() == s.m.Without
+}
+
+// hears tells whoever measures the search that a hypothesis is tried.
+func (s *search) hears(h hypothesis) {
+	if s.m.Study.Tried != nil && h.statement == nil {
+		s.m.Study.Tried(h.is)
+	}
 }
 
 // begun is called where a search begins, and what it returns where it ends.
