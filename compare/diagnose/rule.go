@@ -90,7 +90,7 @@ func sortFound(s *search) error {
 		}
 	}
 	if err := withoutMirrored(s); err != nil {
-		return nil, err
+		return err
 	}
 	doubt(s)
 	slices.SortStableFunc(s.found, survivor.compare)

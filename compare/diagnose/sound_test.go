@@ -234,7 +234,7 @@ func (p *plant) look(t *testing.T) {
 			p.outcome = aliased
 		}
 	case len(f.Undecided) > 0:
-		p.found = fmt.Sprintf("%q", f.Undecided)
+		p.found = textOf(f.Undecided, "; or ")
 		if p.outcome = notAmong; slices.ContainsFunc(s.found, equals) {
 			p.outcome = among
 		}
