@@ -21,7 +21,7 @@ func maskRows() []Row {
 		{Kind: "mask.own-key-alone", Words: "a query sees its own key alone", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known, Weak: true},
 		{Kind: "mask.reversed", Words: "the mask is the wrong way round: a query sees its own key and those ahead alone", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known, Weak: true},
 		{Kind: "mask.top-left", Words: "the mask starts at the first query, not at the last key: each row sees the keys up to its own number", Apply: otherSight, Class: program.Known, After: []Kind{"mask.window-left-out"}},
-		{Kind: "mask.prefix", Words: "the first {n} tokens see each other: this prefix is not causal", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known},
+		{Kind: "mask.prefix", Words: "the first {n} tokens see each other: this prefix is not causal", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: otherSight, Class: program.Known, After: []Kind{"mask.not-causal"}},
 		{Kind: "mask.chunks", Words: "tokens of a chunk of {n} see each other: the mask is causal between chunks alone", Apply: otherSight, Class: program.Known, Weak: true},
 		{Kind: "mask.key-masked", Words: "key {n} is masked for every query", Apply: otherSight, Class: program.Known},
 		{Kind: "mask.key-masked-but-own", Words: "key {n} is masked for every query but its own", Apply: otherSight, Class: program.Known},

@@ -243,6 +243,22 @@ func (p *plant) look(t *testing.T) {
 	}
 }
 
+// lookInAnotherOrder searches again, with all stages of a reach in an order that a seed draws. The name is the same.
+func (p *plant) lookInAnotherOrder(t *testing.T, seed uint64) {
+	t.Helper()
+	_, wrong, _, _ := p.make(p.is)
+	s := p.search(t, wrong)
+	s.m.Drawn = seed
+	f, err := s.find(stages())
+	if err != nil {
+		t.Errorf("%s: %s: %v", p.name, p.is.Key(), err)
+		return
+	}
+	if found := f.Name.Key(); f.Named() != (p.as != "") || f.Named() && found != p.found {
+		t.Errorf("%s: %s is planted, and is %s; in an order of stages that %d draws it is %q, or %s", p.name, p.is.Key(), p.found, seed, found, textOf(f.Undecided, "; or "))
+	}
+}
+
 // equal reports whether a hypothesis has the values of what is planted in the entries of a search.
 func (p *plant) equal(t *testing.T, s *search, o survivor) bool {
 	t.Helper()
