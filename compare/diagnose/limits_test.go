@@ -71,7 +71,7 @@ func TestNumbersPastWhichNothingChanges(t *testing.T) {
 		})
 		m.Without = program.LeftOut.String() // the name that it has else
 		if f := named(t, m, e); f.What != c.want {
-			t.Errorf("a soft cap of %g: %q, %q", c.cap, f.What, f.Undecided)
+			t.Errorf("a soft cap of %g: %q, %v", c.cap, f.What, f.Undecided)
 		}
 	}
 }
