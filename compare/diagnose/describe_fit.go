@@ -2,6 +2,9 @@ package diagnose
 
 import "math"
 
+// anyNumber is by how much an element may be off that says nothing.
+var anyNumber = math.Inf(1)
+
 // fit is a factor, or a term, of each group of elements: the numbers with which what a value should be is what it would have to be.
 type fit struct {
 	kind  Kind
@@ -44,14 +47,17 @@ func (f *fit) of(all []observed, axes []axis, set []int) {
 				g = &group{low: math.Inf(-1), high: math.Inf(1)}
 				f.groups[key] = g
 			}
-			g.low, g.high, g.n = max(g.low, low), min(g.high, high), g.n+1
+			g.low, g.high, g.n = max(g.low, low), min(g.high, high), g.n+max(o.each, 1)
 		}
 	}
 	for n := range all {
 		for i := range all[n].value {
-			f.elements++
+			if silent(&all[n], i) {
+				continue
+			}
+			f.elements += max(all[n].each, 1)
 			if g := f.groups[keys[n][i]]; g != nil && g.low <= g.high && f.gives(&all[n], i, g.middle()) {
-				f.explained++
+				f.explained += max(all[n].each, 1)
 			}
 		}
 	}
@@ -65,6 +71,11 @@ func (f *fit) of(all []observed, axes []axis, set []int) {
 
 // off is by how much an element may be off: twice what roundings may do, since what is computed on the way rounds as well.
 func off(o *observed, i int) float64 { return 2 * (o.half[i] + o.off[i]) }
+
+// silent reports whether an element says nothing: any number would do there, or both are as low as what is hidden.
+func silent(o *observed, i int) bool {
+	return math.IsInf(o.half[i], 0) || o.want[i] < -hides && o.value[i] < -hides
+}
 
 // interval is where the number of an element lies; ok is false for an element that says little.
 func (f *fit) interval(o *observed, i int) (low, high float64, ok bool) {
