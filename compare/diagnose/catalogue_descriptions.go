@@ -19,10 +19,15 @@ func descriptionRows() []Row {
 		{Kind: "described.operand", Words: "another {of} gives the elements: what the product reads is wrong, not its weight, nor what is done to the result"},
 		{Kind: "described.no-operand", Words: "no operand of the product gives the elements: {of} is wrong, or what is done to the result"},
 		{Kind: "described.another", Words: "{like} in place of {of} gives the elements"},
-		{Kind: "described.bits", Words: "the wrong elements of {of} have {values} significant bits or fewer: they are kept in a narrower type"},
+		{Kind: "described.bits", Words: "the wrong elements of {of} have {values} significant bits or fewer: numbers of a narrower type, or products of such"},
 		{Kind: "described.keys", Words: "queries see other keys: {cases}"},
 		{Kind: "described.rows", Words: "{explained} of {elements} wrong rows of {of} are other rows: {cases}"},
 		{Kind: "described.layer", Words: "the weights of {like}, all of them, give the elements"},
+		{Kind: "described.heads", Words: "products are of other heads: {cases}"},
+		{Kind: "described.rotated", Words: "pairs of channels of {of} are turned further, by the same angle for each position: {values}"},
+		{Kind: "described.rotated-more", Words: "pairs of channels of {of} are turned further, by an angle that grows with the position: {values} for each"},
+		{Kind: "described.inputs", Words: "each input of {like} has a factor of its own, the same for all outputs: {values}: {of} should have it and has not, or the other way round"},
+		{Kind: "described.blocks", Words: "{like} has a factor of its own for each block of {called}: {values}"},
 		{Kind: "described.rank", Words: "what is added to {of} is a product of two matrices of rank {values}, as where an adapter is merged into the weight, or left out of it"},
 		{Kind: "described.mixed", Words: "each {by} of {of} is made of {by}s of {like}: {cases}"},
 		{Kind: "described.formula", Words: "{of} would have to be {cases}"},
@@ -69,6 +74,9 @@ func (d *Description) String() string {
 	if d.Where != "" {
 		text += "; it differs " + d.Where
 	}
+	if d.Only != "" {
+		text += "; it differs only " + d.Only
+	}
 	return text
 }
 
@@ -82,6 +90,7 @@ func (d *Description) cases() string {
 }
 
 const (
+	blockWords   = "%d by %d"
 	layerAxis    = "layer"
 	distanceWord = "distance from query to key"
 	rowWord      = "row"
@@ -220,6 +229,27 @@ func formulaWords(function string, one Term, sign string, other Term) string {
 	}
 	return text + " " + sign + " " + other.String()
 }
+
+// conditionWords say on which side of a number a value is where something differs.
+func conditionWords(of Term, absolute, above bool, at float64) string {
+	side := "below"
+	if above {
+		side = "above"
+	}
+	text := of.String()
+	if absolute {
+		text = "the size of " + text
+	}
+	return "where " + text + " is " + side + " " + short(at)
+}
+
+// headWords say which heads of the operands of a product a head is the product of.
+func headWords(head, first, second int, one, other Term) string {
+	return fmt.Sprintf("head %d is that of head %d of %s and head %d of %s", head, first, one, second, other)
+}
+
+// zeroWords say of a row that it is 0.
+func zeroWords(at string) string { return at + " is 0" }
 
 // pointWords are a function at a point.
 func pointWords(p point) string {

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/tracediff/tracediff/order/program"
@@ -32,6 +33,8 @@ type Description struct {
 	Cases []string `json:"cases,omitempty"`
 	// Where are the indexes of the axes at which alone something differs, in words; empty for all.
 	Where string `json:"where,omitempty"`
+	// Only is the condition on a value under which alone something differs, in words; empty for none.
+	Only string `json:"only,omitempty"`
 	// Zeros counts elements that are 0 and should not be, which the numbers leave out; ZerosAt says where they are.
 	Zeros   int    `json:"zeros,omitempty"`
 	ZerosAt string `json:"zeros_at,omitempty"`
@@ -44,7 +47,18 @@ func (d *Description) like(other *Description) bool {
 	if d == nil || other == nil {
 		return d == other
 	}
-	return d.Kind == other.Kind && d.Of == other.Of && d.By == other.By && d.Same == other.Same && d.Like == other.Like
+	return d.Kind == other.Kind && d.Of == other.Of && d.By == other.By && d.Same == other.Same && d.Like == other.Like && slices.Equal(d.Cases, other.Cases)
+}
+
+// vague are the kinds that say where something differs, and not how.
+var vague = []Kind{"described.zeros", "described.data", "described.somewhere", "described.no-operand", "described.operand"}
+
+// or is the description, or another one of the same entries that says how they differ where this one does not. Either may be nil.
+func (d *Description) or(other *Description) *Description {
+	if d == nil || other != nil && slices.Contains(vague, d.Kind) && !slices.Contains(vague, other.Kind) {
+		return other
+	}
+	return d
 }
 
 const (
@@ -59,6 +73,7 @@ type observed struct {
 	value, off []float64 // what it should be, and by how much that may be off
 	want, half []float64 // what it would have to be, and by how much that may be off
 	shape      []int
+	wrong      []bool // of a result: the elements that the arithmetic does not give; nil for a value within
 	each       int    // elements of the result that one of the value was read off; 0 for one
 	axes       string // what the axes count, by their letters; as many as axes, or none
 	e          *Entry
@@ -75,8 +90,8 @@ type difference struct {
 // analyses are the ways to describe a difference: what says most comes first. Each is nil where its way does not hold.
 func analyses() []func(x *difference) *Description {
 	return []func(x *difference) *Description{
-		otherKeys, wholeInputs, otherLayersWeights, rowsFromElsewhere, resultOnGrid, inFewBits, inwards, slopes, turnedPairs, angledOtherwise, mixtures, restOfZeros, lowRank, ofTwoValues, ofOneValue,
-		describeOperand, zeroedResults, ofItsData, somewhere,
+		otherKeys, wholeInputs, otherLayersWeights, rowsFromElsewhere, resultOnGrid, inFewBits, inwards, slopes, turnedPairs, angledOtherwise, mixtures, restOfZeros, otherHeads, turnedFurther, lowRank, ofTwoValues,
+		describeOperand, factorsOfInputs, ofOneValue, zeroedResults, ofItsData, somewhere,
 	}
 }
 
@@ -89,17 +104,24 @@ func describe(s *search) (*Description, error) {
 	x := &difference{search: s, results: results}
 	x.inners = sync.OnceValue(func() []inner { return requiredValues(s, results) })
 	x.bases = sync.OnceValue(func() []base { return s.basesOf(results) })
+	var vaguest *Description // of those that say where something differs, the first
 	for _, analysis := range analyses() {
 		d := analysis(x)
 		if s.err != nil {
 			return nil, s.err
 		}
-		if d != nil {
-			d.Where = d.place(s, results)
-			return d, nil
+		if vaguest = vaguest.or(d); vaguest != nil && !slices.Contains(vague, vaguest.Kind) {
+			break
 		}
 	}
-	return nil, nil
+	if vaguest == nil {
+		return nil, nil
+	}
+	vaguest.Where = vaguest.place(s, results)
+	if vaguest.Numbers == 0 {
+		vaguest.Only = x.condition()
+	}
+	return vaguest, s.err
 }
 
 // resultOnGrid is [onGrid] of the result.
@@ -135,6 +157,16 @@ func results(s *search) (all []observed, err error) {
 		}
 		o := observed{value: x.Data, off: make([]float64, len(y)), want: y, half: half, shape: x.Shape, e: e}
 		copy(o.off, x.Bound)
+		o.wrong = make([]bool, len(y))
+		left := e.Left
+		if e.Few != nil && len(e.Few.Left) > 0 {
+			left = e.Few.Left
+		}
+		for _, i := range left {
+			if i < len(y) {
+				o.wrong[i] = true
+			}
+		}
 		if axes := s.m.List.Entries[e.Node.Entry].Axes; len(axes) == len(x.Shape) {
 			o.axes = axes
 		}

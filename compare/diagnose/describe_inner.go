@@ -127,6 +127,7 @@ func backAlong(s *search, o *observed, path []program.Place) (observed, bool) {
 		return observed{}, false
 	}
 	now := *o
+	now.wrong = nil
 	now.want, now.half = slices.Clone(o.want), slices.Clone(o.half)
 	for i := range now.half { // what is computed behind the value rounds, too
 		now.half[i] += o.off[i]

@@ -58,23 +58,9 @@ type affine struct {
 
 // affineOf is the product that ends the program of an entry. It is nil if the matrix has too few rows to tell the operand, or is too large.
 func affineOf(s *search, e *Entry) *affine {
-	end := &e.Program.Steps[e.Program.Source(e.Program.Out)]
-	if e.Few != nil || end.Prim != program.Affine {
+	a := wideOf(s, e)
+	if a == nil || a.cols > mostOperand || float64(a.rows) < tall*float64(a.cols) || len(a.x)/a.cols*a.rows != product(e.Program.Out.Shape()) {
 		return nil
-	}
-	a := &affine{w: e.Call.W[e.Program.Steps[e.Program.Source(end.Args[1])].Index]}
-	a.rows, a.cols = a.w.Size()
-	a.bias = make([]float64, a.rows)
-	x, ok := s.valueAt(e, end.Args[0])
-	if a.x = x; !ok || a.cols > mostOperand || float64(a.rows) < tall*float64(a.cols) || len(x)%a.cols != 0 || len(x)/a.cols*a.rows != product(e.Program.Out.Shape()) {
-		return nil
-	}
-	if len(end.Args) > 2 {
-		b, ok := s.valueAt(e, end.Args[2])
-		if !ok || len(b) < a.rows {
-			return nil
-		}
-		copy(a.bias, b)
 	}
 	return a
 }

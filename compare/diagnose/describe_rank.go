@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 const (
@@ -15,7 +16,10 @@ const (
 // lowRank describes results that differ by a matrix of low rank, tokens by channels: as where the weights have an adapter merged that they should not have. It is nil where the right
 // result has a low rank as well.
 func lowRank(x *difference) *Description {
-	results := x.results
+	results, p := x.results, x.first.Program
+	if p.Steps[p.Source(p.Out)].Prim != program.Affine {
+		return nil
+	}
 	d := &Description{Kind: "described.rank", Of: theResult}
 	for n := range results {
 		o := &results[n]

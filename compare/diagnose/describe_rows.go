@@ -73,15 +73,18 @@ func rowsAmong(s *search, all []observed, of Term, among func(o *observed) []row
 				continue
 			}
 			d.Elements++
+			if o.zeroRow(r*width, width) {
+				d.Explained++
+				d.Cases = oneMore(d.Cases, zeroWords(s.rowAt(o, r)))
+				continue
+			}
 			k := slices.IndexFunc(from, func(f rowFrom) bool { return o.isRow(r*width, width, f.x) })
 			if k < 0 {
 				continue
 			}
 			d.Explained++
 			strong = strong || d.Explained*width >= leastOfRows
-			if text := rowWords(s.rowAt(o, r), from[k], o.e.Node.Pass); len(d.Cases) < mostValues && !slices.Contains(d.Cases, text) {
-				d.Cases = append(d.Cases, text)
-			}
+			d.Cases = oneMore(d.Cases, rowWords(s.rowAt(o, r), from[k], o.e.Node.Pass))
 		}
 	}
 	if !strong || 2*d.Explained < d.Elements {
@@ -103,6 +106,19 @@ func (o *observed) wrongRow(at, width int) bool {
 		}
 	}
 	return 2*n >= width
+}
+
+// zeroRow reports whether all of a row is 0.
+func (o *observed) zeroRow(at, width int) bool {
+	return !slices.ContainsFunc(o.want[at:at+width], func(x float64) bool { return x != 0 })
+}
+
+// oneMore adds a case that is not among the cases, as long as these are few.
+func oneMore(cases []string, text string) []string {
+	if len(cases) < mostValues && !slices.Contains(cases, text) {
+		return append(cases, text)
+	}
+	return cases
 }
 
 // isRow reports whether a row is another one. A row of one number, such as zeros, is no row.

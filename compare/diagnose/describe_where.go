@@ -10,6 +10,9 @@ import (
 
 // wrongElement reports whether an element is not what it should be.
 func wrongElement(o *observed, i int) bool {
+	if o.wrong != nil {
+		return o.wrong[i]
+	}
 	return !silent(o, i) && !(math.Abs(o.want[i]-o.value[i]) <= off(o, i))
 }
 
@@ -152,7 +155,7 @@ func somewhere(x *difference) *Description {
 		}
 	}
 	d.Values = []float64{math.Sqrt(far / size)}
-	if d.Explained == 0 || !(far > 0 && size > 0) {
+	if !(far > 0 && size > 0) {
 		return nil
 	}
 	return d
