@@ -82,11 +82,10 @@ func (d *Description) String() string {
 
 // cases are single cases in a sentence.
 func (d *Description) cases() string {
-	text := strings.Join(d.Cases, "; ")
-	if d.Wrong > len(d.Cases) {
-		text += "; ..."
+	if len(d.Cases) > mostValues {
+		return strings.Join(d.Cases[:mostValues], "; ") + "; ..."
 	}
-	return text
+	return strings.Join(d.Cases, "; ")
 }
 
 const (

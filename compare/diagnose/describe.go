@@ -29,7 +29,7 @@ type Description struct {
 	Numbers   int `json:"numbers,omitempty"`
 	// Wrong counts the numbers that are not those of a right value. Values are the first of these.
 	Wrong int `json:"wrong_numbers,omitempty"`
-	// Cases are the first single cases, in words: rows, queries, pairs of channels.
+	// Cases are the first single cases, in words: rows, queries, pairs of channels. There are more than six where the sentence ends with dots.
 	Cases []string `json:"cases,omitempty"`
 	// Where are the indexes of the axes at which alone something differs, in words; empty for all.
 	Where string `json:"where,omitempty"`

@@ -33,7 +33,7 @@ func angledOtherwise(x *difference) *Description {
 		if d.Elements++; math.Abs(now-right) <= 1e-6*math.Abs(right) {
 			continue
 		}
-		if d.Wrong++; len(d.Cases) < mostValues {
+		if d.Wrong++; len(d.Cases) <= mostValues {
 			d.Cases = append(d.Cases, angleWords(c, now, right))
 		}
 	}

@@ -40,7 +40,7 @@ func otherKeys(x *difference) *Description {
 			}
 			if text := queryWords(past+row/keys%o.shape[query], lost, gained); text != "" && !slices.Contains(d.Cases, text) {
 				d.Numbers++
-				if len(d.Cases) < mostValues {
+				if len(d.Cases) <= mostValues {
 					d.Cases = append(d.Cases, text)
 				}
 			}

@@ -219,7 +219,7 @@ func (x *mixture) description(results []observed, values [][]float64) *Descripti
 		if isUnit(row, j) && x.of == theResult {
 			continue
 		}
-		if d.Wrong++; len(d.Cases) < mostValues {
+		if d.Wrong++; len(d.Cases) <= mostValues {
 			d.Cases = append(d.Cases, sumWords(d.By, j, row))
 		}
 	}

@@ -115,7 +115,7 @@ func (o *observed) zeroRow(at, width int) bool {
 
 // oneMore adds a case that is not among the cases, as long as these are few.
 func oneMore(cases []string, text string) []string {
-	if len(cases) < mostValues && !slices.Contains(cases, text) {
+	if len(cases) <= mostValues && !slices.Contains(cases, text) {
 		return append(cases, text)
 	}
 	return cases

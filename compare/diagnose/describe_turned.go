@@ -61,7 +61,7 @@ func (p *pairing) description(of Term) *Description {
 			continue
 		}
 		d.Explained++
-		if other++; now > a && len(d.Cases) < mostValues {
+		if other++; now > a && len(d.Cases) <= mostValues {
 			d.Cases = append(d.Cases, pairWords(a/size, a%size, now/size, now%size, heads > 1))
 		}
 	}
