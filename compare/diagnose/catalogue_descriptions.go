@@ -36,6 +36,7 @@ func descriptionRows() []Row {
 		{Kind: "described.slopes", Words: "what is added to {of} grows with each {called}, by a number of its own for each {by}[, the same for each {same}]: {values}"},
 		{Kind: "described.turned", Words: "other channels of {of} turn together: {cases}"},
 		{Kind: "described.angles", Words: "the angle by position is another one: {cases}"},
+		{Kind: "described.channels", Words: "{explained} of {elements} wrong channels of {of} are other channels of the right result: {cases}"},
 		{Kind: "described.data", Words: "{explained} of {elements} elements differ, and the same operation is right in {right}: look at what the wrong ones have of their own[, such as {like}]"},
 		{Kind: "described.somewhere", Words: "{explained} of {elements} elements of {of} differ, together by {values} of its size"},
 		{Kind: "described.zeros", Words: "{explained} of {elements} wrong elements of {of} are 0"},
@@ -246,6 +247,9 @@ func conditionWords(of Term, absolute, above bool, at float64) string {
 func headWords(head, first, second int, one, other Term) string {
 	return fmt.Sprintf("head %d is that of head %d of %s and head %d of %s", head, first, one, second, other)
 }
+
+// channelWords say which channel of the right result a channel is.
+func channelWords(c, k int) string { return fmt.Sprintf("channel %d is %d", c, k) }
 
 // zeroWords say of a row that it is 0.
 func zeroWords(at string) string { return at + " is 0" }

@@ -90,7 +90,7 @@ type difference struct {
 // analyses are the ways to describe a difference: what says most comes first. Each is nil where its way does not hold.
 func analyses() []func(x *difference) *Description {
 	return []func(x *difference) *Description{
-		otherKeys, wholeInputs, otherLayersWeights, rowsFromElsewhere, resultOnGrid, inFewBits, inwards, slopes, turnedPairs, angledOtherwise, mixtures, restOfZeros, otherHeads, turnedFurther, lowRank, ofTwoValues,
+		otherKeys, wholeInputs, otherLayersWeights, rowsFromElsewhere, resultOnGrid, channelsFromElsewhere, inwards, slopes, turnedPairs, angledOtherwise, mixtures, restOfZeros, otherHeads, turnedFurther, lowRank, ofTwoValues, inFewBits,
 		describeOperand, factorsOfInputs, ofOneValue, zeroedResults, ofItsData, somewhere,
 	}
 }
@@ -117,7 +117,9 @@ func describe(s *search) (*Description, error) {
 	if vaguest == nil {
 		return nil, nil
 	}
-	vaguest.Where = vaguest.place(s, results)
+	if len(vaguest.Cases) == 0 { // cases say it themselves
+		vaguest.Where = vaguest.place(s, results)
+	}
 	if vaguest.Numbers == 0 {
 		vaguest.Only = x.condition()
 	}

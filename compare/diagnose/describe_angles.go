@@ -8,6 +8,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
+// mostAngleOff is the part of an angle by which it may be off: the cosine of a small one tells little.
+const mostAngleOff = 0.01
+
 // leastPositions is how many positions beyond the first tell an angle.
 const leastPositions = 3
 
@@ -25,12 +28,12 @@ func angledOtherwise(x *difference) *Description {
 	}
 	d := &Description{Kind: "described.angles", Of: theResult}
 	for c := range results[0].shape[len(results[0].shape)-1] {
-		right, ok := angleOf(s, results, c, of, back, func(o *observed, i int) float64 { return o.value[i] })
-		now, has := angleOf(s, results, c, of, back, func(o *observed, i int) float64 { return o.want[i] })
+		right, may, ok := angleOf(s, results, c, of, back, func(o *observed, i int) float64 { return o.value[i] })
+		now, e, has := angleOf(s, results, c, of, back, func(o *observed, i int) float64 { return o.want[i] })
 		if !ok || !has {
 			return nil
 		}
-		if d.Elements++; math.Abs(now-right) <= 1e-6*math.Abs(right) {
+		if d.Elements++; math.Abs(now-right) <= 4*(e+may) || e > mostAngleOff*now || may > mostAngleOff*right {
 			continue
 		}
 		if d.Wrong++; len(d.Cases) <= mostValues {
@@ -44,8 +47,8 @@ func angledOtherwise(x *difference) *Description {
 	return d
 }
 
-// angleOf is the angle by position of a channel, below π, whose function the channel is at all positions.
-func angleOf(s *search, results []observed, c int, of, back func(x float64) float64, y func(o *observed, i int) float64) (angle float64, ok bool) {
+// angleOf is the angle by position of a channel, below π, whose function the channel is at all positions, and by how much it may be off.
+func angleOf(s *search, results []observed, c int, of, back func(x float64) float64, y func(o *observed, i int) float64) (angle, slack float64, ok bool) {
 	type element struct{ at, y, e float64 }
 	var all []element
 	for n := range results {
@@ -53,7 +56,7 @@ func angleOf(s *search, results []observed, c int, of, back func(x float64) floa
 		width := o.shape[len(o.shape)-1]
 		tokens := slices.Index([]byte(o.axes), order.AxisToken)
 		if tokens < 0 || c >= width {
-			return 0, false
+			return 0, 0, false
 		}
 		for i := c; i < len(o.want); i += width {
 			at := float64(firstIndex(s, o, order.AxisToken) + i/product(o.shape[tokens+1:])%o.shape[tokens])
@@ -62,11 +65,11 @@ func angleOf(s *search, results []observed, c int, of, back func(x float64) floa
 	}
 	slices.SortStableFunc(all, func(a, b element) int { return int(a.at - b.at) })
 	if len(all) < leastPositions+1 || all[0].at > 1 || all[len(all)-1].at < leastPositions {
-		return 0, false
+		return 0, 0, false
 	}
 	begin := slices.IndexFunc(all, func(x element) bool { return x.at == 1 })
 	if begin < 0 || !(math.Abs(all[begin].y) <= 1+all[begin].e) {
-		return 0, false
+		return 0, 0, false
 	}
 	principal := back(max(-1, min(1, all[begin].y)))
 	for _, may := range []float64{principal, math.Pi - principal} { // the sine does not tell the two apart
@@ -92,8 +95,14 @@ func angleOf(s *search, results []observed, c int, of, back func(x float64) floa
 			good = good && math.Abs(of(angle*x.at)-x.y) <= x.e+0x1p-18*(1+x.at*angle)
 		}
 		if good {
-			return angle, true
+			e := math.Inf(1)
+			for _, x := range all[begin:] {
+				if steep := math.Sqrt(max(0, 1-x.y*x.y)); steep > 0 {
+					e = min(e, x.e/(steep*x.at))
+				}
+			}
+			return angle, e, true
 		}
 	}
-	return 0, false
+	return 0, 0, false
 }

@@ -71,49 +71,48 @@ func (x *difference) furtherBy(at int, halves, grows bool) *Description {
 
 // turnOf is the angle by which a pair is turned further, and how many pairs of elements say it. It is not ok where a length differs, or angles do.
 func (x *difference) turnOf(at, a, b int, grows bool) (angle float64, n int, ok bool) {
+	first := true // an angle that grows is that of position 1, and another is that of any position
 	tokens := map[int]bool{}
-	for r := range x.results {
-		o := &x.results[r]
-		size := o.shape[len(o.shape)-1]
-		for row := 0; row < len(o.want); row += size {
-			i, k := row+a, row+b
-			u, v, p, q := o.value[i], o.value[k], o.want[i], o.want[k]
-			e := off(o, i) + off(o, k)
-			right, now := math.Hypot(u, v), math.Hypot(p, q)
-			if math.Abs(now-right) > 2*e {
-				return 0, 0, false
-			}
-			if right <= 32*e { // too short to tell an angle
-				continue
-			}
-			position := float64(firstIndex(x.search, o, o.axes[at]) + row/product(o.shape[at+1:])%o.shape[at])
-			by := math.Atan2(u*q-v*p, u*p+v*q)
-			slack := 4*e/right + sameTurn*math.Abs(angle)
-			switch {
-			case !grows && n == 0:
-				angle = by
-			case !grows:
-				if math.Abs(math.Remainder(by-angle, 2*math.Pi)) > slack {
-					return 0, 0, false
+	each := func(use func(position int, by, slack float64) bool) bool {
+		for r := range x.results {
+			o := &x.results[r]
+			size := o.shape[len(o.shape)-1]
+			for row := 0; row < len(o.want); row += size {
+				position := firstIndex(x.search, o, o.axes[at]) + row/product(o.shape[at+1:])%o.shape[at]
+				u, v, p, q := o.value[row+a], o.value[row+b], o.want[row+a], o.want[row+b]
+				e := off(o, row+a) + off(o, row+b)
+				right := math.Hypot(u, v)
+				if math.Abs(math.Hypot(p, q)-right) > 2*e {
+					return false
 				}
-			case position == 0:
-				if math.Abs(by) > slack {
-					return 0, 0, false
+				if right <= 32*e { // too short to tell an angle
+					continue
 				}
-				continue
-			case len(tokens) == 0:
-				if position != 1 {
-					return 0, 0, false
-				}
-				angle = by
-			default:
-				if math.Abs(math.Remainder(by-angle*position, 2*math.Pi)) > slack*position {
-					return 0, 0, false
+				if !use(position, math.Atan2(u*q-v*p, u*p+v*q), 4*e/right) {
+					return false
 				}
 			}
-			n++
-			tokens[int(position)] = true
 		}
+		return true
 	}
-	return angle, n, len(tokens) >= leastTurned || n == 0
+	ok = each(func(position int, by, _ float64) bool {
+		if first && (!grows || position == 1) {
+			angle, first = by, false
+		}
+		return true
+	})
+	if !ok || first {
+		return 0, 0, ok && !grows
+	}
+	ok = each(func(position int, by, slack float64) bool {
+		want, turns := angle, 1.0
+		if grows {
+			turns = float64(position)
+			want *= turns
+		}
+		n++
+		tokens[position] = true
+		return math.Abs(math.Remainder(by-want, 2*math.Pi)) <= slack+turns*(slack+sameTurn/10*math.Abs(angle))
+	})
+	return angle, n, ok && len(tokens) >= leastTurned
 }
