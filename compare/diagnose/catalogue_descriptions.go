@@ -34,6 +34,7 @@ func descriptionRows() []Row {
 		{Kind: "described.function", Words: "{of} is another function of {like}: {cases}"},
 		{Kind: "described.slope", Words: "what is added to {of} grows by {values} with each {called}"},
 		{Kind: "described.slopes", Words: "what is added to {of} grows with each {called}, by a number of its own for each {by}[, the same for each {same}]: {values}"},
+		{Kind: "described.function-added", Words: "what is added to {of} is a function of {like}: {cases}"},
 		{Kind: "described.turned", Words: "other channels of {of} turn together: {cases}"},
 		{Kind: "described.angles", Words: "the angle by position is another one: {cases}"},
 		{Kind: "described.channels", Words: "{explained} of {elements} wrong channels of {of} are other channels of the right result: {cases}"},
@@ -255,7 +256,10 @@ func channelWords(c, k int) string { return fmt.Sprintf("channel %d is %d", c, k
 func zeroWords(at string) string { return at + " is 0" }
 
 // pointWords are a function at a point.
-func pointWords(p point) string {
+func pointWords(p point, whole bool) string {
+	if !whole {
+		return fmt.Sprintf("at %s: %s", short(p.x), short(p.want-p.right))
+	}
 	return fmt.Sprintf("at %s: %s (right: %s)", short(p.x), short(p.want), short(p.right))
 }
 

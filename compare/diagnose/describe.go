@@ -90,7 +90,7 @@ type difference struct {
 // analyses are the ways to describe a difference: what says most comes first. Each is nil where its way does not hold.
 func analyses() []func(x *difference) *Description {
 	return []func(x *difference) *Description{
-		otherKeys, wholeInputs, otherLayersWeights, rowsFromElsewhere, resultOnGrid, channelsFromElsewhere, inwards, slopes, turnedPairs, angledOtherwise, mixtures, restOfZeros, otherHeads, turnedFurther, lowRank, ofTwoValues, inFewBits,
+		otherKeys, wholeInputs, otherLayersWeights, captiveResult, rowsFromElsewhere, resultOnGrid, channelsFromElsewhere, inwards, slopes, turnedPairs, angledOtherwise, mixtures, restOfZeros, otherHeads, turnedFurther, lowRank, ofTwoValues, inFewBits,
 		describeOperand, factorsOfInputs, ofOneValue, zeroedResults, ofItsData, somewhere,
 	}
 }
@@ -125,6 +125,9 @@ func describe(s *search) (*Description, error) {
 	}
 	return vaguest, s.err
 }
+
+// captiveResult is [captive] of the result.
+func captiveResult(x *difference) *Description { return captive(x.search, x.results, theResult) }
 
 // resultOnGrid is [onGrid] of the result.
 func resultOnGrid(x *difference) *Description { return onGrid(x.search, x.results, theResult) }

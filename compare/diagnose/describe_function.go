@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	leastPoints = 48  // wrong elements that tell a function
-	shownPoints = 7   // at which a function is listed
-	mostRough   = 0.1 // of the difference that two neighbours may say wrongly of the element between them
-	shareSmooth = 0.9 // of elements of which they do not
+	leastPoints = 48         // wrong elements that tell a function
+	shownPoints = mostValues // at which a function is listed
+	mostRough   = 0.1        // of the difference that two neighbours may say wrongly of the element between them
+	shareSmooth = 0.9        // of elements of which they do not
 )
 
 // point is an element: a value that it may be a function of, and what it would have to be and should be.
@@ -21,15 +21,18 @@ func ofOneValue(x *difference) *Description {
 	results := x.results
 	for _, b := range x.bases()[1:] {
 		points, n := pointsOf(results, b.values)
-		if n < leastPoints || !smooth(points) {
+		if n < leastPoints || !smooth(points, func(p point) float64 { return p.want - p.right }) {
 			continue
 		}
 		d := &Description{Kind: "described.function", Of: theResult, Like: b.of, Explained: n, Elements: len(points)}
-		for k := range shownPoints {
-			p := points[(2*k+1)*len(points)/(2*shownPoints)]
-			d.Cases = append(d.Cases, pointWords(p))
+		whole := smooth(points, func(p point) float64 { return p.want })
+		if !whole {
+			d.Kind = "described.function-added"
 		}
-		d.Wrong = len(d.Cases)
+		for k := range shownPoints {
+			d.Cases = append(d.Cases, pointWords(points[(2*k+1)*len(points)/(2*shownPoints)], whole))
+		}
+		d.Cases = d.Cases[:mostValues]
 		return d
 	}
 	return nil
@@ -54,11 +57,11 @@ func pointsOf(results []observed, values [][]float64) (points []point, wrong int
 	return points, wrong
 }
 
-// smooth reports whether the differences of sorted elements are what their neighbours say.
-func smooth(points []point) bool {
+// smooth reports whether a number of sorted elements is what their neighbours say.
+func smooth(points []point, of func(p point) float64) bool {
 	size, near, n := 0.0, 0, 0
 	for _, p := range points {
-		size += (p.want - p.right) * (p.want - p.right)
+		size += of(p) * of(p)
 	}
 	size = math.Sqrt(size / float64(len(points)))
 	for k := 1; k+1 < len(points); k++ {
@@ -67,8 +70,8 @@ func smooth(points []point) bool {
 			continue
 		}
 		t := (p.x - a.x) / (b.x - a.x)
-		said := (a.want-a.right)*(1-t) + (b.want-b.right)*t
-		if n++; math.Abs(p.want-p.right-said) <= mostRough*size {
+		said := of(a)*(1-t) + of(b)*t
+		if n++; math.Abs(of(p)-said) <= mostRough*size {
 			near++
 		}
 	}

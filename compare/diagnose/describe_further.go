@@ -43,25 +43,32 @@ func (x *difference) furtherBy(at int, halves, grows bool) *Description {
 	if grows {
 		d.Kind = "described.rotated-more"
 	}
-	turned := 0
+	turned, left := 0, 0 // left are wrong pairs of elements that tell no angle
 	for pair := range size / 2 {
 		a, b := 2*pair, 2*pair+1
 		if halves {
 			a, b = pair, pair+size/2
 		}
-		angle, n, ok := x.turnOf(at, a, b, grows)
+		angle, told, n, ok := x.turnOf(at, a, b, grows)
 		if !ok {
 			return nil
 		}
-		if n == 0 || math.Abs(angle) < leastTurn {
+		if math.Abs(angle) < leastTurn || 4*told < n {
 			angle = 0
-		} else {
-			turned += n
+			for r := range x.results {
+				o := &x.results[r]
+				for row := 0; row < len(o.want); row += size {
+					if wrongElement(o, row+a) || wrongElement(o, row+b) {
+						left++
+					}
+				}
+			}
 		}
+		turned += told
 		d.Elements += n
 		d.Values = append(d.Values, angle)
 	}
-	if turned < leastOfFormula || !slices.ContainsFunc(d.Values, func(v float64) bool { return v != 0 }) {
+	if turned < leastOfFormula || left > turned || !slices.ContainsFunc(d.Values, func(v float64) bool { return v != 0 }) {
 		return nil
 	}
 	d.Explained, d.Numbers, d.Wrong = d.Elements, len(d.Values), len(d.Values)
@@ -69,8 +76,8 @@ func (x *difference) furtherBy(at int, halves, grows bool) *Description {
 	return d
 }
 
-// turnOf is the angle by which a pair is turned further, and how many pairs of elements say it. It is not ok where a length differs, or angles do.
-func (x *difference) turnOf(at, a, b int, grows bool) (angle float64, n int, ok bool) {
+// turnOf is the angle by which a pair is turned further, how many pairs of elements tell it from none, and of how many. It is not ok where a length differs, or angles do.
+func (x *difference) turnOf(at, a, b int, grows bool) (angle float64, told, n int, ok bool) {
 	first := true // an angle that grows is that of position 1, and another is that of any position
 	tokens := map[int]bool{}
 	each := func(use func(position int, by, slack float64) bool) bool {
@@ -102,7 +109,7 @@ func (x *difference) turnOf(at, a, b int, grows bool) (angle float64, n int, ok 
 		return true
 	})
 	if !ok || first {
-		return 0, 0, ok && !grows
+		return 0, 0, 0, ok && !grows
 	}
 	ok = each(func(position int, by, slack float64) bool {
 		want, turns := angle, 1.0
@@ -112,7 +119,10 @@ func (x *difference) turnOf(at, a, b int, grows bool) (angle float64, n int, ok 
 		}
 		n++
 		tokens[position] = true
+		if math.Abs(by) > 2*slack {
+			told++
+		}
 		return math.Abs(math.Remainder(by-want, 2*math.Pi)) <= slack+turns*(slack+sameTurn/10*math.Abs(angle))
 	})
-	return angle, n, ok && len(tokens) >= leastTurned
+	return angle, told, n, ok && len(tokens) >= leastTurned
 }

@@ -46,6 +46,9 @@ func describeOperand(x *difference) *Description {
 	if d := byAxes(s, all, of); d != nil {
 		return d
 	}
+	if d := channelsAmong(all, of); d != nil {
+		return d
+	}
 	return &whole
 }
 

@@ -75,6 +75,7 @@ func rowsAmong(s *search, all []observed, of Term, among func(o *observed) []row
 			d.Elements++
 			if o.zeroRow(r*width, width) {
 				d.Explained++
+				strong = strong || d.Explained*width >= leastOfRows
 				d.Cases = oneMore(d.Cases, zeroWords(s.rowAt(o, r)))
 				continue
 			}
@@ -176,7 +177,7 @@ func (s *search) rowsBeside(o *observed) (all []rowFrom) {
 	}
 	add(o.value, theResult, o.e.Node.Pass, o.axes, o.shape, firstIndex(s, o, order.AxisToken))
 	for pass := o.e.Node.Pass - 1; pass >= 0; pass-- {
-		if n := (order.Node{Entry: o.e.Node.Entry, Pass: pass}); s.m.Has(n) {
+		if n := (order.Node{Entry: o.e.Node.Entry, Pass: pass}); s.m.Has(n) && !slices.ContainsFunc(s.entries, func(e *Entry) bool { return e.Node == n }) {
 			v, err := s.m.Read(n)
 			if s.failed(err) {
 				return nil

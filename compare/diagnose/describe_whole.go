@@ -75,6 +75,9 @@ func wholeAt(s *subject, e *Entry, places []program.Place, whole func(float64) f
 			for k := range x {
 				v.Data[k] = whole(x[k])
 			}
+			if !slices.ContainsFunc(v.Data, func(x float64) bool { return x != 0 }) { // it is a tensor that is 0, whatever made it so
+				return nil
+			}
 			ed.OtherInput(i, v)
 		}
 	}
