@@ -194,6 +194,12 @@ func invert(p program.Prim, arg int, y, e, other float64) (x, off float64) {
 		if arg == 0 {
 			return y * other, e * math.Abs(other)
 		}
+		if math.Abs(y) <= 4*e { // no number gives 0, and any large one nearly does
+			if math.Abs(other) <= 4*e {
+				return y, math.Inf(1)
+			}
+			return math.NaN(), e
+		}
 		return of(func(y float64) float64 { return other / y })
 	case program.Neg:
 		return -y, e

@@ -58,7 +58,10 @@ func shared(want, half []float64, from, to []int) (x, e []float64) {
 		if k < 0 || k >= n {
 			return nil, nil
 		}
-		if e := half[i]; e-e == 0 { // others say nothing
+		switch e := half[i]; {
+		case y-y != 0 && !math.IsInf(e, 1): // nothing gives the element
+			low[k], high[k] = math.MaxFloat64, -math.MaxFloat64
+		case e-e == 0: // others say nothing
 			low[k], high[k] = max(low[k], y-2*e), min(high[k], y+2*e)
 		}
 	}
