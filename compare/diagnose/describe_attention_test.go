@@ -136,6 +136,21 @@ func TestDescriptionsByOtherHeads(t *testing.T) {
 	}
 }
 
+// Each head that is a sum of heads is said to be that, and heads with a factor that is no whole number are not.
+func TestDescriptionsByMixtures(t *testing.T) {
+	o := rotation()
+	for factor, want := range map[float64]string{1: "each head of the result is made of heads of the result: head 0 is head 0 + head 1", 0.75: "each head of the result is made of"} {
+		got := o.described(t, func(_ [][]float64, y []float64) {
+			for i := range 64 {
+				y[i] += factor * y[64+i]
+			}
+		})
+		if has := strings.HasPrefix(got, want); has != (factor == 1) {
+			t.Errorf("%g: %q, want %q", factor, got, want)
+		}
+	}
+}
+
 // Where exactly the elements beyond a number differ, the description says so.
 func TestDescriptionsByACondition(t *testing.T) {
 	for limit, want := range map[float64]bool{0.75: true, 0: false} {

@@ -63,84 +63,108 @@ func blockings(cols int) (all []blocking) {
 	return all
 }
 
+// blocks are the terms of a product, a block of inputs each.
+type blocks struct {
+	*affine
+	blocking
+	tokens int
+	row    []float64
+	terms  []float64 // of one output: a sum for each block of inputs
+}
+
+// visit visits the outputs of some rows of the matrix, with their terms. It is not ok where the matrix cannot be read.
+func (b *blocks) visit(x *difference, from, rows int, use func(i int)) bool {
+	for r := from; r < from+rows; r++ {
+		if x.failed(b.w.Row(b.row, r)) {
+			return false
+		}
+		for t := range b.tokens {
+			clear(b.terms)
+			for c, w := range b.row {
+				b.terms[c/b.blocking.cols] += w * b.x[t*b.affine.cols+c]
+			}
+			use(t*b.affine.rows + r)
+		}
+	}
+	return true
+}
+
+// factors are those of some rows, by least squares; nil where the elements do not tell them.
+func (b *blocks) factors(x *difference, o *observed, from, rows int) []float64 {
+	n := len(b.terms)
+	gram, right := make([]float64, n*n), make([]float64, n*n)
+	each, k := max(1, b.tokens*rows/(mostRowsEach*n)), 0
+	ok := b.visit(x, from, rows, func(i int) {
+		if k++; k%each != 0 {
+			return
+		}
+		x.m.work += n
+		for u, v := range b.terms {
+			for w, z := range b.terms {
+				gram[u*n+w] += v * z
+			}
+			right[u*n] += v * (o.want[i] - b.bias[i%b.affine.rows])
+		}
+	})
+	if !ok || !eliminated(gram, right, n) {
+		return nil
+	}
+	factors := make([]float64, n)
+	for u := range factors {
+		factors[u] = right[u*n]
+	}
+	return factors
+}
+
+// given counts the outputs of some rows, and those that factors give.
+func (b *blocks) given(x *difference, o *observed, from, rows int, factors []float64) (given, all int) {
+	ok := b.visit(x, from, rows, func(i int) {
+		sum, size := b.bias[i%b.affine.rows], 0.0
+		for u, v := range b.terms {
+			sum += v * factors[u]
+			size += math.Abs(v * factors[u])
+		}
+		if all++; math.Abs(sum-o.want[i]) <= off(o, i)+0x1p-20*size {
+			given++
+		}
+	})
+	if !ok {
+		return 0, all
+	}
+	return given, all
+}
+
 // blockFactors solves the factors of an entry, and counts the elements that they give. It is not ok where the elements do not tell them, and where they do not give these.
-func (x *difference) blockFactors(d *Description, o *observed, b blocking) bool {
+func (x *difference) blockFactors(d *Description, o *observed, of blocking) bool {
 	a := wideOf(x.search, o.e)
 	if a == nil || len(o.want) != len(a.x)/a.cols*a.rows {
 		return false
 	}
-	group := b.rows
-	if group == 0 {
-		group = a.rows
+	if of.rows == 0 {
+		of.rows = a.rows
 	}
-	unknowns, tokens := a.cols/b.cols, len(a.x)/a.cols
-	if tokens < 2 && group == 1 || tokens*min(group, a.rows) < perUnknown*unknowns {
-		if tokens == 1 { // a step of decoding says too little, and the prompt says it
-			return true
-		}
-		return false
+	b := &blocks{affine: a, blocking: of, tokens: len(a.x) / a.cols, row: make([]float64, a.cols), terms: make([]float64, a.cols/of.cols)}
+	if b.tokens*min(of.rows, a.rows) < perUnknown*len(b.terms) {
+		return b.tokens == 1 // a step of decoding says too little, and the prompt says it
 	}
-	terms, row := make([]float64, unknowns), make([]float64, a.cols)
-	for from := 0; from < a.rows; from += group {
-		gram, right := make([]float64, unknowns*unknowns), make([]float64, unknowns*unknowns)
-		rows := min(group, a.rows-from)
-		each := max(1, tokens*rows/(mostRowsEach*unknowns))
-		visit := func(use func(i int)) bool {
-			for r := from; r < from+rows; r++ {
-				if x.failed(a.w.Row(row, r)) {
-					return false
-				}
-				for t := range tokens {
-					clear(terms)
-					for c, w := range row {
-						terms[c/b.cols] += w * a.x[t*a.cols+c]
-					}
-					use(t*a.rows + r)
-				}
-			}
-			return true
-		}
-		k := 0
-		ok := visit(func(i int) {
-			if k++; k%each != 0 {
-				return
-			}
-			x.m.work += unknowns
-			for u, v := range terms {
-				for w, z := range terms {
-					gram[u*unknowns+w] += v * z
-				}
-				right[u*unknowns] += v * (o.want[i] - a.bias[i%a.rows])
-			}
-		})
-		if !ok || !eliminated(gram, right, unknowns) {
+	for from := 0; from < a.rows; from += of.rows {
+		rows := min(of.rows, a.rows-from)
+		factors := b.factors(x, o, from, rows)
+		if factors == nil {
 			return false
 		}
-		left := 0
-		ok = visit(func(i int) {
-			sum, size := a.bias[i%a.rows], 0.0
-			for u, v := range terms {
-				sum += v * right[u*unknowns]
-				size += math.Abs(v * right[u*unknowns])
-			}
-			if d.Elements++; math.Abs(sum-o.want[i]) <= off(o, i)+0x1p-20*size {
-				d.Explained++
-			} else {
-				left++
-			}
-		})
-		if !ok || float64(left) > (1-leastShare)*float64(tokens*rows) {
+		given, all := b.given(x, o, from, rows, factors)
+		if d.Explained, d.Elements = d.Explained+given, d.Elements+all; float64(given) < leastShare*float64(all) {
 			return false
 		}
-		for u := range unknowns {
-			f := right[u*unknowns]
+		for _, f := range factors {
+			if math.Abs(f) > mostFactor {
+				return false
+			}
 			if d.Numbers++; math.Abs(f-1) > nearWhole {
 				if d.Wrong++; len(d.Values) < mostValues {
 					d.Values = append(d.Values, f)
 				}
-			}
-			if math.Abs(f) > mostFactor {
-				return false
 			}
 		}
 	}

@@ -164,8 +164,8 @@ func eliminated(a, b []float64, n int) bool {
 	return true
 }
 
-// description says the coefficients where they are whole numbers and give the elements. It is nil where they are those of the right result.
-func (x *mixture) description(results []observed, values [][]float64) *Description {
+// whole rounds the coefficients to whole numbers. It is not ok where they are none, or too many.
+func (x *mixture) whole() bool {
 	n := x.n
 	for j := range n {
 		terms := 0
@@ -173,18 +173,26 @@ func (x *mixture) description(results []observed, values [][]float64) *Descripti
 			c := &x.coefs[j*n+i]
 			w := math.Round(*c)
 			if math.Abs(*c-w) > nearWhole || math.Abs(w) > mostWholes {
-				return nil
+				return false
 			}
 			if *c = w; w != 0 {
 				terms++
 			}
 		}
 		if terms > mostTerms {
-			return nil
+			return false
 		}
 	}
-	axis := results[0].axes[x.at]
-	d := &Description{Kind: "described.mixed", Of: theResult, By: oneOf(axis), Like: x.of}
+	return true
+}
+
+// description says the coefficients where they are whole numbers and give the elements. It is nil where they are those of the right result.
+func (x *mixture) description(results []observed, values [][]float64) *Description {
+	n := x.n
+	if !x.whole() {
+		return nil
+	}
+	d := &Description{Kind: "described.mixed", Of: theResult, By: oneOf(results[0].axes[x.at]), Like: x.of}
 	wrong, given := 0, 0
 	for r := range results {
 		o := &results[r]
@@ -215,12 +223,9 @@ func (x *mixture) description(results []observed, values [][]float64) *Descripti
 		return nil
 	}
 	for j := range n {
-		row := x.coefs[j*n : (j+1)*n]
-		if isUnit(row, j) && x.of == theResult {
-			continue
-		}
-		if d.Wrong++; len(d.Cases) <= mostValues {
-			d.Cases = append(d.Cases, sumWords(d.By, j, row))
+		if row := x.coefs[j*n : (j+1)*n]; !isUnit(row, j) || x.of != theResult {
+			d.Wrong++
+			d.Cases = oneMore(d.Cases, sumWords(d.By, j, row))
 		}
 	}
 	if d.Wrong == 0 {
