@@ -1,14 +1,17 @@
 package diagnose
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // descriptionRows are the kinds of descriptions.
 func descriptionRows() []Row {
 	return []Row{
-		{Kind: "described.factor", Words: "{of} is {values} times what it should be[ ({called})][; {like}]"},
-		{Kind: "described.factors", Words: "each {by} of {of} has a factor of its own[, the same for each {same}]: {values}[; these are the numbers of {like}]"},
-		{Kind: "described.addend", Words: "{values} is added to {of}[ ({called})]"},
-		{Kind: "described.addends", Words: "each {by} of {of} has a number of its own added[, the same for each {same}]: {values}[; these are the numbers of {like}]"},
+		{Kind: "described.factor", Words: "{of} is {values} times what it should be[ ({called})][; {like}][; {zeros} other elements are 0][, {zeros-at}]"},
+		{Kind: "described.factors", Words: "each {by} of {of} has a factor of its own[, the same for each {same}]: {values}[; these are the numbers of {like}][; {zeros} other elements are 0][, {zeros-at}]"},
+		{Kind: "described.addend", Words: "{values} is added to {of}[ ({called})][; {zeros} other elements are 0][, {zeros-at}]"},
+		{Kind: "described.addends", Words: "each {by} of {of} has a number of its own added[, the same for each {same}]: {values}[; these are the numbers of {like}][; {zeros} other elements are 0][, {zeros-at}]"},
 		{Kind: "described.grid", Words: "{of} has values that are whole multiples of {values}: it is kept in few bits"},
 		{Kind: "described.grids", Words: "each {by} of {of} has values that are whole multiples of a step of its own: {values}: it is kept in few bits"},
 		{Kind: "described.whole", Words: "the operation gives the elements of whole numbers: of {of}, rounded without a scale or with one that is never below 1"},
@@ -16,13 +19,34 @@ func descriptionRows() []Row {
 		{Kind: "described.operand", Words: "another {of} gives the elements: what the product reads is wrong, not its weight, nor what is done to the result"},
 		{Kind: "described.no-operand", Words: "no operand of the product gives the elements: {of} is wrong, or what is done to the result"},
 		{Kind: "described.another", Words: "{like} in place of {of} gives the elements"},
+		{Kind: "described.bits", Words: "the wrong elements of {of} have {values} significant bits or fewer: numbers of a narrower type, or products of such"},
+		{Kind: "described.keys", Words: "queries see other keys: {cases}"},
+		{Kind: "described.rows", Words: "{explained} of {elements} wrong rows of {of} are other rows: {cases}"},
+		{Kind: "described.layer", Words: "the weights of {like}, all of them, give the elements"},
+		{Kind: "described.heads", Words: "products are of other heads: {cases}"},
+		{Kind: "described.rotated", Words: "pairs of channels of {of} are turned further, by the same angle for each position: {values}"},
+		{Kind: "described.rotated-more", Words: "pairs of channels of {of} are turned further, by an angle that grows with the position: {values} for each"},
+		{Kind: "described.inputs", Words: "each input of {like} has a factor of its own, the same for all outputs: {values}: {of} should have it and has not, or the other way round"},
+		{Kind: "described.blocks", Words: "{like} has a factor of its own for each block of {called}: {values}"},
+		{Kind: "described.rank", Words: "what is added to {of} is a product of two matrices of rank {values}, as where an adapter is merged into the weight, or left out of it"},
+		{Kind: "described.mixed", Words: "each {by} of {of} is made of {by}s of {like}: {cases}"},
+		{Kind: "described.formula", Words: "{of} would have to be {cases}"},
+		{Kind: "described.function", Words: "{of} is another function of {like}: {cases}"},
+		{Kind: "described.slope", Words: "what is added to {of} grows by {values} with each {called}"},
+		{Kind: "described.slopes", Words: "what is added to {of} grows with each {called}, by a number of its own for each {by}[, the same for each {same}]: {values}"},
+		{Kind: "described.function-added", Words: "what is added to {of} is a function of {like}: {cases}"},
+		{Kind: "described.turned", Words: "other channels of {of} turn together: {cases}"},
+		{Kind: "described.angles", Words: "the angle by position is another one: {cases}"},
+		{Kind: "described.channels", Words: "{explained} of {elements} wrong channels of {of} are other channels of the right result: {cases}"},
+		{Kind: "described.data", Words: "{explained} of {elements} elements differ, and the same operation is right in {right}: look at what the wrong ones have of their own[, such as {like}]"},
+		{Kind: "described.somewhere", Words: "{explained} of {elements} elements of {of} differ, together by {values} of its size"},
 		{Kind: "described.zeros", Words: "{explained} of {elements} wrong elements of {of} are 0"},
 	}
 }
 
 // String is the description as a sentence.
 func (d *Description) String() string {
-	return say(d.Kind, func(name string) (words string, has bool) {
+	text := say(d.Kind, func(name string) (words string, has bool) {
 		switch name {
 		case "by":
 			return strings.ReplaceAll(d.By, ", ", " and each "), d.By != ""
@@ -38,9 +62,111 @@ func (d *Description) String() string {
 			return short(float64(d.Explained)), true
 		case "elements":
 			return short(float64(d.Elements)), true
+		case "cases":
+			return d.cases(), true
+		case "right":
+			return d.Right, d.Right != ""
+		case "zeros":
+			return short(float64(d.Zeros)), d.Zeros > 0
+		case "zeros-at":
+			return d.ZerosAt, d.ZerosAt != ""
 		}
 		return d.Of.String(), true
 	})
+	if d.Where != "" {
+		text += "; it differs " + d.Where
+	}
+	if d.Only != "" {
+		text += "; it differs only " + d.Only
+	}
+	return text
+}
+
+// cases are single cases in a sentence.
+func (d *Description) cases() string {
+	if len(d.Cases) > mostValues {
+		return strings.Join(d.Cases[:mostValues], "; ") + "; ..."
+	}
+	return strings.Join(d.Cases, "; ")
+}
+
+const (
+	blockWords   = "%d by %d"
+	layerAxis    = "layer"
+	distanceWord = "distance from query to key"
+	rowWord      = "row"
+)
+
+// oneOf is what an axis counts, in the singular.
+func oneOf(axis byte) string { return strings.TrimSuffix(axisWords(axis), "s") }
+
+// ordinal is one index of an axis.
+func ordinal(word string, i int) string { return fmt.Sprintf("%s %d", word, i) }
+
+// mostRanges is how many ranges of indexes are listed.
+const mostRanges = 6
+
+// indexWords lists sorted indexes: "0, 3 to 5".
+func indexWords(all []int) string {
+	var parts []string
+	for k := 0; k < len(all); {
+		end := k
+		for end+1 < len(all) && all[end+1] == all[end]+1 {
+			end++
+		}
+		switch {
+		case len(parts) == mostRanges:
+			return strings.Join(parts, ", ") + ", ..."
+		case end > k+1:
+			parts = append(parts, fmt.Sprintf("%d to %d", all[k], all[end]))
+		case end > k:
+			parts = append(parts, fmt.Sprint(all[k]), fmt.Sprint(all[end]))
+		default:
+			parts = append(parts, fmt.Sprint(all[k]))
+		}
+		k = end + 1
+	}
+	return strings.Join(parts, ", ")
+}
+
+// indexPlace says at which indexes of an axis something is, by those or by the others, whichever are fewer.
+func indexPlace(counts string, in, out []int) string {
+	named := func(all []int) string {
+		if len(all) > 1 {
+			return counts + "s " + indexWords(all)
+		}
+		return counts + " " + indexWords(all)
+	}
+	if len(out) < len(in) {
+		return "not at " + named(out)
+	}
+	return "at " + named(in) + " alone"
+}
+
+// queryWords say which keys a query sees wrongly; empty where it sees the right ones.
+func queryWords(query int, lost, gained []int) string {
+	switch {
+	case len(lost) == 0 && len(gained) == 0:
+		return ""
+	case len(lost) == 0:
+		return fmt.Sprintf("query %d sees keys %s and should not", query, indexWords(gained))
+	case len(gained) == 0:
+		return fmt.Sprintf("query %d should see keys %s and does not", query, indexWords(lost))
+	}
+	return fmt.Sprintf("query %d sees keys %s, and should see %s", query, indexWords(gained), indexWords(lost))
+}
+
+// rowWords say what row a row is.
+func rowWords(at string, is rowFrom, pass int) string {
+	of := is.of.String()
+	if is.of == theResult {
+		of = "the right result"
+	}
+	text := fmt.Sprintf("%s is %s of %s", at, is.at, of)
+	if is.pass != pass {
+		text += fmt.Sprintf(" in pass %d", is.pass)
+	}
+	return text
 }
 
 // likeWords say what has the numbers.
@@ -65,4 +191,87 @@ func (d *Description) values() string {
 		text += ", ..."
 	}
 	return text
+}
+
+// sumWords say what an element is the sum of.
+func sumWords(by string, j int, row []float64) string {
+	var terms []string
+	for i, c := range row {
+		switch {
+		case c == 1:
+			terms = append(terms, ordinal(by, i))
+		case c != 0:
+			terms = append(terms, short(c)+" times "+ordinal(by, i))
+		}
+	}
+	if len(terms) == 0 {
+		terms = []string{"0"}
+	}
+	return ordinal(by, j) + " is " + strings.Join(terms, " + ")
+}
+
+// formulaWords are a function of one value or two.
+func formulaWords(function string, one Term, sign string, other Term) string {
+	text := one.String()
+	switch function {
+	case "":
+	case "1+":
+		text = "(1 + " + text + ")"
+	case "1-":
+		text = "(1 - " + text + ")"
+	default:
+		text = "the " + function + " of " + text
+	}
+	switch sign {
+	case "":
+		return text
+	case "max", "min":
+		return sign + "(" + text + ", " + other.String() + ")"
+	}
+	return text + " " + sign + " " + other.String()
+}
+
+// conditionWords say on which side of a number a value is where something differs.
+func conditionWords(of Term, absolute, above bool, at float64) string {
+	side := "below"
+	if above {
+		side = "above"
+	}
+	text := of.String()
+	if absolute {
+		text = "the size of " + text
+	}
+	return "where " + text + " is " + side + " " + short(at)
+}
+
+// headWords say which heads of the operands of a product a head is the product of.
+func headWords(head, first, second int, one, other Term) string {
+	return fmt.Sprintf("head %d is that of head %d of %s and head %d of %s", head, first, one, second, other)
+}
+
+// channelWords say which channel of the right result a channel is.
+func channelWords(c, k int) string { return fmt.Sprintf("channel %d is %d", c, k) }
+
+// zeroWords say of a row that it is 0.
+func zeroWords(at string) string { return at + " is 0" }
+
+// pointWords are a function at a point.
+func pointWords(p point, whole bool) string {
+	if !whole {
+		return fmt.Sprintf("at %s: %s", short(p.x), short(p.want-p.right))
+	}
+	return fmt.Sprintf("at %s: %s (right: %s)", short(p.x), short(p.want), short(p.right))
+}
+
+// pairWords are two channels that turn together.
+func pairWords(headA, a, headB, b int, heads bool) string {
+	if !heads {
+		return fmt.Sprintf("channels %d and %d", a, b)
+	}
+	return fmt.Sprintf("channel %d of head %d and channel %d of head %d", a, headA, b, headB)
+}
+
+// angleWords are an angle by position.
+func angleWords(channel int, now, right float64) string {
+	return fmt.Sprintf("channel %d: %s times the right one (%s for %s)", channel, short(now/right), short(now), short(right))
 }

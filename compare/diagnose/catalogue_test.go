@@ -36,6 +36,7 @@ func sentence(row diagnose.Row) string {
 	d := diagnose.Description{
 		Kind: row.Kind, Of: diagnose.Term{Kind: diagnose.Tensor, Name: "layers.*.self_attn.q_proj"}, By: "channel, layer", Same: "token", Values: []float64{1.5, 2, 0.25}, Numbers: 16, Wrong: 12,
 		Called: "1/√head_dim", Like: diagnose.Term{Kind: diagnose.Weight, Name: "layers.*.input_layernorm.weight"}, Explained: 960, Elements: 1024,
+		Cases: []string{"head 0 is head 1"}, Right: "layers.0",
 	}
 	return d.String()
 }

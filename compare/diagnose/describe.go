@@ -1,12 +1,10 @@
 package diagnose
 
 import (
-	"cmp"
 	"math"
 	"slices"
-	"strings"
+	"sync"
 
-	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -31,6 +29,17 @@ type Description struct {
 	Numbers   int `json:"numbers,omitempty"`
 	// Wrong counts the numbers that are not those of a right value. Values are the first of these.
 	Wrong int `json:"wrong_numbers,omitempty"`
+	// Cases are the first single cases, in words: rows, queries, pairs of channels. There are more than six where the sentence ends with dots.
+	Cases []string `json:"cases,omitempty"`
+	// Where are the indexes of the axes at which alone something differs, in words; empty for all.
+	Where string `json:"where,omitempty"`
+	// Only is the condition on a value under which alone something differs, in words; empty for none.
+	Only string `json:"only,omitempty"`
+	// Zeros counts elements that are 0 and should not be, which the numbers leave out; ZerosAt says where they are.
+	Zeros   int    `json:"zeros,omitempty"`
+	ZerosAt string `json:"zeros_at,omitempty"`
+	// Right are the layers and passes in which the same operation is right.
+	Right string `json:"right_in,omitempty"`
 }
 
 // like reports whether two descriptions are of one kind of difference, be its numbers others. Either may be nil.
@@ -38,7 +47,18 @@ func (d *Description) like(other *Description) bool {
 	if d == nil || other == nil {
 		return d == other
 	}
-	return d.Kind == other.Kind && d.Of == other.Of && d.By == other.By && d.Same == other.Same && d.Like == other.Like
+	return d.Kind == other.Kind && d.Of == other.Of && d.By == other.By && d.Same == other.Same && d.Like == other.Like && slices.Equal(d.Cases, other.Cases)
+}
+
+// vague are the kinds that say where something differs, and not how.
+var vague = []Kind{"described.zeros", "described.data", "described.somewhere", "described.no-operand", "described.operand"}
+
+// or is the description, or another one of the same entries that says how they differ where this one does not. Either may be nil.
+func (d *Description) or(other *Description) *Description {
+	if d == nil || other != nil && slices.Contains(vague, d.Kind) && !slices.Contains(vague, other.Kind) {
+		return other
+	}
+	return d
 }
 
 const (
@@ -53,8 +73,26 @@ type observed struct {
 	value, off []float64 // what it should be, and by how much that may be off
 	want, half []float64 // what it would have to be, and by how much that may be off
 	shape      []int
+	wrong      []bool // of a result: the elements that the arithmetic does not give; nil for a value within
+	each       int    // elements of the result that one of the value was read off; 0 for one
 	axes       string // what the axes count, by their letters; as many as axes, or none
 	e          *Entry
+}
+
+// difference is what is described: the results of the entries of a search, and what is read off them once.
+type difference struct {
+	*search
+	results []observed
+	inners  func() []inner // see requiredValues
+	bases   func() []base  // see basesOf; the first are the right results
+}
+
+// analyses are the ways to describe a difference: what says most comes first. Each is nil where its way does not hold.
+func analyses() []func(x *difference) *Description {
+	return []func(x *difference) *Description{
+		otherKeys, wholeInputs, otherLayersWeights, captiveResult, rowsFromElsewhere, resultOnGrid, channelsFromElsewhere, inwards, slopes, turnedPairs, angledOtherwise, mixtures, restOfZeros, otherHeads, turnedFurther, lowRank, ofTwoValues, inFewBits,
+		describeOperand, factorsOfInputs, ofOneValue, zeroedResults, ofItsData, somewhere,
+	}
 }
 
 // describe describes the entries of a search that has found no name. It is nil where nothing simple holds.
@@ -63,32 +101,50 @@ func describe(s *search) (*Description, error) {
 	if err != nil || len(results) == 0 {
 		return nil, err
 	}
-	if d, err := wholeInputs(s); d != nil || err != nil {
-		return d, err
-	}
-	if d := zeroedResults(results); d != nil {
-		return d, nil
-	}
-	if d := onGrid(s, results, theResult); d != nil {
-		return d, nil
-	}
-	best := byAxes(s, results, theResult)
-	for _, inner := range requiredValues(s, results) {
-		if d := captive(s, inner.all, inner.of); d != nil || s.err != nil {
-			return d, s.err
-		}
-		d := byAxes(s, inner.all, inner.of)
+	x := &difference{search: s, results: results}
+	x.inners = sync.OnceValue(func() []inner { return requiredValues(s, results) })
+	x.bases = sync.OnceValue(func() []base { return s.basesOf(results) })
+	var vaguest *Description // of those that say where something differs, the first
+	for _, analysis := range analyses() {
+		d := analysis(x)
 		if s.err != nil {
 			return nil, s.err
 		}
-		if d != nil && (best == nil || d.Numbers < best.Numbers) {
-			best = d
+		if vaguest = vaguest.or(d); vaguest != nil && !slices.Contains(vague, vaguest.Kind) {
+			break
 		}
 	}
-	if best != nil {
-		return best, nil
+	if vaguest == nil {
+		return nil, nil
 	}
-	return describeOperand(s, results)
+	if len(vaguest.Cases) == 0 { // cases say it themselves
+		vaguest.Where = vaguest.place(s, results)
+	}
+	if vaguest.Numbers == 0 {
+		vaguest.Only = x.condition()
+	}
+	return vaguest, s.err
+}
+
+// captiveResult is [captive] of the result.
+func captiveResult(x *difference) *Description { return captive(x.search, x.results, theResult) }
+
+// resultOnGrid is [onGrid] of the result.
+func resultOnGrid(x *difference) *Description { return onGrid(x.search, x.results, theResult) }
+
+// inwards describes the result, or the value within the operation that takes the fewest numbers, of several the one with the fewest elements.
+func inwards(x *difference) *Description {
+	best, size := byAxes(x.search, x.results, theResult), len(x.results[0].want)
+	for _, inner := range x.inners() {
+		if d := captive(x.search, inner.all, inner.of); d != nil || x.err != nil {
+			return d
+		}
+		n := len(inner.all[0].want)
+		if d := byAxes(x.search, inner.all, inner.of); d != nil && (best == nil || d.Numbers < best.Numbers || d.Numbers == best.Numbers && n < size) {
+			best, size = d, n
+		}
+	}
+	return best
 }
 
 // results are the results of the entries, the small ones first, up to [mostDescribed] elements.
@@ -106,6 +162,16 @@ func results(s *search) (all []observed, err error) {
 		}
 		o := observed{value: x.Data, off: make([]float64, len(y)), want: y, half: half, shape: x.Shape, e: e}
 		copy(o.off, x.Bound)
+		o.wrong = make([]bool, len(y))
+		left := e.Left
+		if e.Few != nil && len(e.Few.Left) > 0 {
+			left = e.Few.Left
+		}
+		for _, i := range left {
+			if i < len(y) {
+				o.wrong[i] = true
+			}
+		}
 		if axes := s.m.List.Entries[e.Node.Entry].Axes; len(axes) == len(x.Shape) {
 			o.axes = axes
 		}
@@ -129,9 +195,9 @@ func (e *Entry) own() (x program.Value, y, half []float64, err error) {
 }
 
 // zeroedResults describes entries a quarter of whose wrong elements or more are 0, where they should not be.
-func zeroedResults(all []observed) *Description {
+func zeroedResults(x *difference) *Description {
 	d := &Description{Kind: "described.zeros", Of: theResult}
-	for _, o := range all {
+	for _, o := range x.results {
 		for i, y := range o.want {
 			if math.Abs(y-o.value[i]) <= o.half[i]+o.off[i] {
 				continue
@@ -145,189 +211,4 @@ func zeroedResults(all []observed) *Description {
 		return nil
 	}
 	return d
-}
-
-// axis is one along which numbers may differ.
-type axis struct {
-	counts string
-	index  func(o *observed, i int) int // of an element
-	size   int
-}
-
-// axesIn are the axes of some values with more than one index, and that of the layers of their entries. Tokens are told apart over passes, too.
-func axesIn(s *search, all []observed) []axis {
-	var axes []axis
-	first := &all[0]
-	for k := range first.axes {
-		letter, most := first.axes[k], 0
-		for n := range all {
-			o := &all[n]
-			if o.axes != first.axes {
-				return nil
-			}
-			most = max(most, firstIndex(s, o, letter)+o.shape[k])
-		}
-		if most > 1 {
-			axes = append(axes, axis{strings.TrimSuffix(axisWords(letter), "s"), func(o *observed, i int) int {
-				return firstIndex(s, o, letter) + i/product(o.shape[k+1:])%o.shape[k]
-			}, most})
-		}
-	}
-	axes = append(axes, headsIn(s, first, axes)...)
-	var names []string
-	for n := range all {
-		if name := s.m.List.Entries[all[n].e.Node.Entry].Name; !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	if len(names) > 1 {
-		axes = append(axes, axis{"layer", func(o *observed, _ int) int { return slices.Index(names, s.m.List.Entries[o.e.Node.Entry].Name) }, len(names)})
-	}
-	return axes
-}
-
-// headsIn is the axis of heads, where the channels of several heads stand one behind the other; none where the heads have an axis, and where there is one head.
-func headsIn(s *search, first *observed, axes []axis) []axis {
-	last, c := len(first.axes)-1, s.m.List.Config
-	size := c.HeadDim
-	if last < 0 || size < 2 || first.axes[last] != order.AxisChannel || strings.IndexByte(first.axes, order.AxisHead) >= 0 {
-		return nil
-	}
-	if n := first.shape[last] / size; first.shape[last]%size != 0 || n < 2 || n != c.NumHeads && n != c.NumKVHeads {
-		return nil
-	}
-	channel := axes[len(axes)-1]
-	return []axis{{"head", func(o *observed, i int) int { return channel.index(o, i) / size }, first.shape[last] / size}}
-}
-
-// firstIndex is what the indexes of an axis begin with in a pass: those of tokens with the position of the first.
-func firstIndex(s *search, o *observed, letter byte) int {
-	if letter != order.AxisToken {
-		return 0
-	}
-	return s.m.Passes[o.e.Node.Pass].Past
-}
-
-// byAxes describes values by factors or terms: one number, one for each index of an axis, or one for each pair of indexes of two axes. It takes the fewest numbers that explain the
-// values, and is nil if none do.
-func byAxes(s *search, all []observed, of Term) *Description {
-	axes := axesIn(s, all)
-	sets := [][]int{nil}
-	for a := range axes {
-		sets = append(sets, []int{a})
-	}
-	for a := range axes {
-		for b := range a {
-			sets = append(sets, []int{b, a})
-		}
-	}
-	var best *Description
-	for _, set := range sets {
-		for _, f := range []fit{{kind: "described.factor", right: 1}, {kind: "described.addend", right: 0}} {
-			f.of(all, axes, set)
-			if n := len(f.groups); f.explains() && (best == nil || n < best.Numbers) {
-				best = descriptionOf(s, &f, axes, set, of)
-			}
-		}
-	}
-	return best
-}
-
-// descriptionOf is the description of numbers that were fitted along some axes.
-func descriptionOf(s *search, f *fit, axes []axis, set []int, of Term) *Description {
-	d := &Description{Kind: f.kind, Of: of, Explained: f.explained, Elements: f.elements, Numbers: len(f.groups), Wrong: f.apartGroups}
-	var by, same []string
-	for a, x := range axes {
-		if slices.Contains(set, a) {
-			by = append(by, x.counts)
-		} else {
-			same = append(same, x.counts)
-		}
-	}
-	d.By, d.Same = listed(by), listed(same)
-	for _, key := range f.keys() { // those that are not right say most
-		if g := f.groups[key]; len(d.Values) < mostValues && !g.has(f.right) {
-			d.Values = append(d.Values, g.middle())
-		}
-	}
-	if len(set) > 0 {
-		d.Kind += "s"
-		if len(set) == 1 && axes[set[0]].size == len(f.groups) {
-			d.Like = weightLike(s, f)
-		}
-		return d
-	}
-	g := f.groups[0]
-	if n := s.candidates(g.middle(), g.low, g.high)[0]; n.value >= g.low && n.value <= g.high {
-		d.Values, d.Called = []float64{n.value}, n.words
-	}
-	if x, of := ofFormula(s, f); of.Kind != "" {
-		d.Values, d.Called, d.Like = []float64{x}, "", of
-	}
-	return d
-}
-
-// mostOfFormula is how far apart the ends are, for each unit of its size, between which a factor lies that is said to be of a number of the formula: between others any number may be.
-const mostOfFormula = 0.01
-
-// ofFormula is the factor of a fit that is a number of the formula or its reciprocal, with the number: as where its step is left out, or taken twice. The term is empty where no number,
-// or more than one, is it.
-func ofFormula(s *search, f *fit) (x float64, of Term) {
-	g := f.groups[0]
-	if f.right == 0 || g.high-g.low > mostOfFormula*math.Abs(g.middle()) {
-		return 0, Term{}
-	}
-	t := s.first.signed(s.m)
-	for _, i := range t.Numbers() {
-		c := t.Steps[i].Value
-		for _, is := range []Term{{Kind: Constant, X: c}, {Kind: ItsReciprocal, X: 1 / c}} {
-			if v := is.X; !(v >= g.low && v <= g.high) || v == 1 || of.Kind != "" && v == x {
-				continue
-			} else if of.Kind != "" {
-				return 0, Term{}
-			}
-			x, of = is.X, Term{Kind: is.Kind, Name: s.numberWords(t.Program, i).String(), X: c}
-		}
-	}
-	return x, of
-}
-
-// weightLike is a vector of the layer of the first entry, or of none, that has the numbers of a fit, or one more than they, or their reciprocals.
-func weightLike(s *search, f *fit) Term {
-	keys := f.keys()
-	own := s.m.List.Entries[s.first.Node.Entry].Name
-	seen := map[string]bool{}
-	for k := range s.m.List.Entries {
-		for _, w := range s.m.List.Entries[k].Weights {
-			a, in := layerOf(w.Name)
-			if b, _ := layerOf(own); seen[w.Name] || len(w.Shape) != 1 || w.Shape[0] != len(keys) || in && a != b {
-				continue
-			}
-			seen[w.Name] = true
-			x, ok := vectorOf(s.subject, s.first, w.Name)
-			if !ok {
-				continue
-			}
-			if f.has(keys, x) {
-				return weightTerm(w.Name)
-			}
-			for i := range x {
-				x[i]++
-			}
-			if f.has(keys, x) {
-				return Term{Kind: OnePlus, Name: Role(w.Name)}
-			}
-		}
-	}
-	return Term{}
-}
-
-// keys are the indexes of the groups, in order.
-func (f *fit) keys() []int {
-	var all []int
-	for key := range f.groups {
-		all = append(all, key)
-	}
-	slices.SortFunc(all, cmp.Compare[int])
-	return all
 }

@@ -1,6 +1,13 @@
 package diagnose
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// anyNumber is by how much an element may be off that says nothing.
+var anyNumber = math.Inf(1)
 
 // fit is a factor, or a term, of each group of elements: the numbers with which what a value should be is what it would have to be.
 type fit struct {
@@ -17,6 +24,9 @@ type fit struct {
 type group struct {
 	low, high float64
 	n         int
+	settled   bool // some elements contradict the number
+	given     int  // elements that a settled number gives
+	right     int  // and the right number
 }
 
 func (g *group) middle() float64    { return g.low/2 + g.high/2 }
@@ -44,14 +54,26 @@ func (f *fit) of(all []observed, axes []axis, set []int) {
 				g = &group{low: math.Inf(-1), high: math.Inf(1)}
 				f.groups[key] = g
 			}
-			g.low, g.high, g.n = max(g.low, low), min(g.high, high), g.n+1
+			g.low, g.high, g.n = max(g.low, low), min(g.high, high), g.n+max(o.each, 1)
 		}
 	}
+	f.settle(all, keys)
 	for n := range all {
 		for i := range all[n].value {
-			f.elements++
-			if g := f.groups[keys[n][i]]; g != nil && g.low <= g.high && f.gives(&all[n], i, g.middle()) {
-				f.explained++
+			if silent(&all[n], i) {
+				continue
+			}
+			f.elements += max(all[n].each, 1)
+			g := f.groups[keys[n][i]]
+			if g == nil || g.low > g.high {
+				continue
+			}
+			if f.gives(&all[n], i, g.middle()) {
+				f.explained += max(all[n].each, 1)
+				g.given += max(all[n].each, 1)
+			}
+			if g.settled && f.gives(&all[n], i, f.right) {
+				g.right += max(all[n].each, 1)
 			}
 		}
 	}
@@ -63,8 +85,45 @@ func (f *fit) of(all []observed, axes []axis, set []int) {
 	}
 }
 
+// settle gives the groups a number that some of their elements contradict: what most of them say, weighted by how exactly they say it.
+func (f *fit) settle(all []observed, keys [][]int) {
+	type said struct{ x, width float64 }
+	contrary := map[int][]said{}
+	for key, g := range f.groups {
+		if g.low > g.high && g.n >= leastEachSide {
+			contrary[key] = nil
+		}
+	}
+	if len(contrary) == 0 {
+		return
+	}
+	for n := range all {
+		for i, key := range keys[n] {
+			if of, ok := contrary[key]; ok {
+				if low, high, ok := f.interval(&all[n], i); ok {
+					contrary[key] = append(of, said{low/2 + high/2, high - low})
+				}
+			}
+		}
+	}
+	for key, of := range contrary {
+		slices.SortFunc(of, func(a, b said) int { return cmp.Compare(a.width, b.width) })
+		of = of[:max(len(of)/4, 1)] // those that say it most exactly
+		width := of[len(of)-1].width
+		slices.SortFunc(of, func(a, b said) int { return cmp.Compare(a.x, b.x) })
+		x := of[len(of)/2].x
+		g := f.groups[key]
+		g.low, g.high, g.settled = x-width/2, x+width/2, true
+	}
+}
+
 // off is by how much an element may be off: twice what roundings may do, since what is computed on the way rounds as well.
 func off(o *observed, i int) float64 { return 2 * (o.half[i] + o.off[i]) }
+
+// silent reports whether an element says nothing: any number would do there, or both are as low as what is hidden.
+func silent(o *observed, i int) bool {
+	return math.IsInf(o.half[i], 0) || o.want[i] < -hides && o.value[i] < -hides
+}
 
 // interval is where the number of an element lies; ok is false for an element that says little.
 func (f *fit) interval(o *observed, i int) (low, high float64, ok bool) {
@@ -100,7 +159,7 @@ func (f *fit) explains() bool {
 	}
 	told := 0
 	for _, g := range f.groups {
-		if g.low > g.high {
+		if g.low > g.high || g.settled && (float64(g.given) < leastShare*float64(g.n) || float64(g.right) > mostAlike*float64(g.n)) {
 			return false
 		}
 		if far := math.Abs(g.middle() - f.right); !g.has(f.right) && g.high-g.low <= far/2 {

@@ -7,7 +7,7 @@ import (
 
 const (
 	mostSteps    = 255 // of a grid: what 8 bits count
-	leastOnGrid  = 16  // elements of a group that tell a grid
+	leastOnGrid  = 8   // elements of a group that tell a grid
 	leastApart   = 4   // different multiples of a step in each group
 	mostByChance = 0.5 // of the right values that may lie on the grid of the wrong ones
 )
@@ -16,7 +16,11 @@ const (
 // the right values lie on the same grid.
 func onGrid(s *search, all []observed, of Term) *Description {
 	axes := axesIn(s, all)
-	for _, set := range append([][]int{nil}, single(len(axes))...) {
+	sets := append([][]int{nil}, single(len(axes))...)
+	if rows := rowsIn(axes); len(rows) > 1 {
+		sets = append(sets, rows)
+	}
+	for _, set := range sets {
 		groups := map[int]*grid{}
 		total := 0
 		for n := range all {
@@ -24,7 +28,7 @@ func onGrid(s *search, all []observed, of Term) *Description {
 			for i := range o.want {
 				key := 0
 				for _, a := range set {
-					key = axes[a].index(o, i)
+					key = key*axes[a].size + axes[a].index(o, i)
 				}
 				if groups[key] == nil {
 					groups[key] = &grid{}
@@ -40,6 +44,10 @@ func onGrid(s *search, all []observed, of Term) *Description {
 		}
 		slices.Sort(keys)
 		for _, key := range keys {
+			if len(set) > 1 && groups[key].wrong == 0 { // a row that is right
+				d.Explained, d.Numbers, d.Wrong = d.Explained-len(groups[key].want), d.Numbers-1, d.Wrong-1
+				continue
+			}
 			step, ok := groups[key].step()
 			if !ok {
 				d = nil
@@ -49,11 +57,15 @@ func onGrid(s *search, all []observed, of Term) *Description {
 				d.Values = append(d.Values, step)
 			}
 		}
-		if d == nil {
+		if d == nil || len(d.Values) == 0 {
 			continue
 		}
 		if len(set) > 0 {
-			d.Kind, d.By = "described.grids", axes[set[0]].counts
+			var by []string
+			for _, a := range set {
+				by = append(by, axes[a].counts)
+			}
+			d.Kind, d.By = "described.grids", listed(by)
 		}
 		return d
 	}
@@ -71,9 +83,13 @@ func single(n int) (all [][]int) {
 // grid are the sizes of some values that should be others.
 type grid struct {
 	want, right, off []float64
+	wrong            int
 }
 
 func (g *grid) add(o *observed, i int) {
+	if wrongElement(o, i) {
+		g.wrong++
+	}
 	g.want, g.right, g.off = append(g.want, math.Abs(o.want[i])), append(g.right, math.Abs(o.value[i])), append(g.off, o.half[i])
 }
 

@@ -98,11 +98,14 @@ func inversions(s *search) (all [][]program.Place) {
 			continue
 		}
 		for a, v := range st.Args {
-			if prim := t.Steps[t.Source(v)].Prim; prim == program.Number || !v.Same(t.Result(t.Source(v))) || !slices.Equal(v.Shape(), st.Shape) || slices.ContainsFunc(st.Args[:a], v.Same) {
+			if slices.ContainsFunc(st.Args[:a], v.Same) {
 				continue
 			}
 			next := append(slices.Clone(way), program.Place{Step: t.Of(i).Step, Arg: a})
-			all, ways = append(all, next), append(ways, next)
+			all = append(all, next)
+			if v.Same(t.Result(t.Source(v))) && t.Steps[t.Source(v)].Prim != program.Number { // behind a view stand other elements
+				ways = append(ways, next)
+			}
 		}
 	}
 	return all
@@ -111,7 +114,7 @@ func inversions(s *search) (all [][]program.Place) {
 // invertible reports whether the operands of a step follow from its result and the other operand.
 func invertible(p program.Prim) bool {
 	switch p {
-	case program.Add, program.Sub, program.Mul, program.Div, program.Neg, program.Round, program.Copy, program.Tanh, program.Exp, program.Log, program.Sqrt, program.Rsqrt:
+	case program.Add, program.Sub, program.Mul, program.Div, program.Neg, program.Max, program.Round, program.Copy, program.Tanh, program.Exp, program.Log, program.Sqrt, program.Rsqrt:
 		return true
 	}
 	return false
@@ -124,6 +127,7 @@ func backAlong(s *search, o *observed, path []program.Place) (observed, bool) {
 		return observed{}, false
 	}
 	now := *o
+	now.wrong = nil
 	now.want, now.half = slices.Clone(o.want), slices.Clone(o.half)
 	for i := range now.half { // what is computed behind the value rounds, too
 		now.half[i] += o.off[i]
@@ -137,7 +141,10 @@ func backAlong(s *search, o *observed, path []program.Place) (observed, bool) {
 		var other []float64
 		if len(st.Args) == 2 {
 			var ok bool
-			if other, ok = s.valueAt(o.e, st.Args[1-at.Arg]); !ok || len(other) != len(now.want) {
+			if other, ok = s.valueAt(o.e, st.Args[1-at.Arg]); ok {
+				other = stretched(other, st.Args[1-at.Arg].Shape(), st.Shape)
+			}
+			if !ok || len(other) != len(now.want) {
 				return now, false
 			}
 		}
@@ -149,10 +156,16 @@ func backAlong(s *search, o *observed, path []program.Place) (observed, bool) {
 			now.want[i], now.half[i] = invert(st.Prim, at.Arg, now.want[i], now.half[i], x)
 		}
 		v, ok := s.valueAt(o.e, st.Args[at.Arg])
-		if !ok || len(v) != len(now.want) {
+		if !ok {
 			return now, false
 		}
 		now.value, now.shape = v, st.Args[at.Arg].Shape()
+		if n := product(now.shape); n > 0 {
+			now.each = max(now.each, 1) * max(len(now.want)/n, 1)
+		}
+		if now.want, now.half = shared(now.want, now.half, st.Shape, now.shape); len(v) != len(now.want) {
+			return now, false
+		}
 	}
 	now.off = make([]float64, len(now.value))
 	if len(now.shape) != len(now.axes) {
@@ -181,9 +194,20 @@ func invert(p program.Prim, arg int, y, e, other float64) (x, off float64) {
 		if arg == 0 {
 			return y * other, e * math.Abs(other)
 		}
+		if math.Abs(y) <= 4*e { // no number gives 0, and any large one nearly does
+			if math.Abs(other) <= 4*e {
+				return y, math.Inf(1)
+			}
+			return math.NaN(), e
+		}
 		return of(func(y float64) float64 { return other / y })
 	case program.Neg:
 		return -y, e
+	case program.Max:
+		if math.Abs(y-other) <= e {
+			return y, math.Inf(1) // any number that is not larger
+		}
+		return y, e
 	case program.Tanh:
 		return of(math.Atanh)
 	case program.Exp:

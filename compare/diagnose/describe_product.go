@@ -17,19 +17,20 @@ const (
 
 // describeOperand describes entries that are products with a matrix which has more rows than columns: by the operand with which the product would be the trace's tensor, or by that
 // there is none, which leaves the matrix and the result to be wrong. It is nil for other entries.
-func describeOperand(s *search, results []observed) (*Description, error) {
+func describeOperand(x *difference) *Description {
+	s, results := x.search, x.results
 	t := s.first.signed(s.m)
 	end := &t.Steps[t.Source(t.Out)]
 	if end.Prim != program.Affine || t.Steps[t.Source(end.Args[1])].Prim != program.Matrix {
-		return nil, nil
+		return nil
 	}
 	of := s.value(s.first, end.Args[0])
 	whole := Description{Kind: "described.operand", Of: of}
 	var all []observed
 	for n := range results {
 		o, d, err := operandOf(s, &results[n])
-		if o == nil || err != nil {
-			return nil, err
+		if s.failed(err) || o == nil {
+			return nil
 		}
 		whole.Explained, whole.Elements = whole.Explained+d.Explained, whole.Elements+d.Elements
 		all = append(all, *o)
@@ -38,14 +39,17 @@ func describeOperand(s *search, results []observed) (*Description, error) {
 	switch {
 	case share < 1-leastShare:
 		whole.Kind, whole.Of = "described.no-operand", weightTerm(s.first.Weights[t.Steps[t.Source(end.Args[1])].Index].Name)
-		return &whole, nil
+		return &whole
 	case share < leastShare:
-		return nil, nil
+		return nil
 	}
 	if d := byAxes(s, all, of); d != nil {
-		return d, s.err
+		return d
 	}
-	return &whole, s.err
+	if d := channelsAmong(all, of); d != nil {
+		return d
+	}
+	return &whole
 }
 
 // affine is a product of an entry: an operand by tokens, a matrix, and the term that is added to each row.
@@ -57,23 +61,9 @@ type affine struct {
 
 // affineOf is the product that ends the program of an entry. It is nil if the matrix has too few rows to tell the operand, or is too large.
 func affineOf(s *search, e *Entry) *affine {
-	end := &e.Program.Steps[e.Program.Source(e.Program.Out)]
-	if e.Few != nil || end.Prim != program.Affine {
+	a := wideOf(s, e)
+	if a == nil || a.cols > mostOperand || float64(a.rows) < tall*float64(a.cols) || len(a.x)/a.cols*a.rows != product(e.Program.Out.Shape()) {
 		return nil
-	}
-	a := &affine{w: e.Call.W[e.Program.Steps[e.Program.Source(end.Args[1])].Index]}
-	a.rows, a.cols = a.w.Size()
-	a.bias = make([]float64, a.rows)
-	x, ok := s.valueAt(e, end.Args[0])
-	if a.x = x; !ok || a.cols > mostOperand || float64(a.rows) < tall*float64(a.cols) || len(x)%a.cols != 0 || len(x)/a.cols*a.rows != product(e.Program.Out.Shape()) {
-		return nil
-	}
-	if len(end.Args) > 2 {
-		b, ok := s.valueAt(e, end.Args[2])
-		if !ok || len(b) < a.rows {
-			return nil
-		}
-		copy(a.bias, b)
 	}
 	return a
 }

@@ -33,7 +33,7 @@ func TestDescriptions(t *testing.T) {
 			step := rounded(0.0371 * own(k))
 			return rounded(math.Floor(y[i]/step+0.3) * step)
 		}, "each token of the result has values that are whole multiples of a step of its own: 0.04"},
-		{"noise", func(y []float64, i int) float64 { return rounded(y[i] * (1 + math.Sin(float64(i*i))/3)) }, ""},
+		{"noise", func(y []float64, i int) float64 { return rounded(y[i] * (1 + math.Sin(float64(i*i))/3)) }, "94 of 96 elements of the result differ, together by 0.222"},
 		{"a part of it is 0", func(y []float64, i int) float64 {
 			if math.Sin(float64(i*i)) > 0 {
 				return 0
@@ -170,7 +170,7 @@ func TestDescriptionsByHead(t *testing.T) {
 		}
 		return y
 	})
-	const want = "each head of the result has a factor of its own, the same for each token and channel: 1.37"
+	const want = "each head of the result has a factor of its own, the same for each token and channel: 1.37; it differs at head 1 alone"
 	if f := named(t, m, e); f.Description == nil || f.Description.String() != want {
 		t.Errorf("%q, %v, want %q", f.What, f.Description, want)
 	}

@@ -14,7 +14,8 @@ const mostWhole = 4
 
 // wholeInputs describes entries that the right operation gives if some of its inputs are rounded or truncated to whole numbers. Single inputs are tried first, then several
 // together. The result is nil if no inputs do.
-func wholeInputs(s *search) (*Description, error) {
+func wholeInputs(x *difference) *Description {
+	s := x.search
 	t := s.first.signed(s.m)
 	var at []program.Place
 	var names []string
@@ -25,7 +26,7 @@ func wholeInputs(s *search) (*Description, error) {
 		}
 	}
 	if len(at) == 0 || len(at) > mostWhole {
-		return nil, nil
+		return nil
 	}
 	var sets []int
 	for set := 1; set < 1<<len(at); set++ {
@@ -45,16 +46,16 @@ func wholeInputs(s *search) (*Description, error) {
 			whole func(float64) float64
 		}{{"described.whole", math.RoundToEven}, {"described.truncated", math.Trunc}} {
 			d, err := givenBy(s, func(e *Entry) *program.Edited { return wholeAt(s.subject, e, places, way.whole) })
-			if err != nil {
-				return nil, err
+			if s.failed(err) {
+				return nil
 			}
 			if d != nil {
 				d.Kind, d.Of = way.kind, listTerm(Operations, slices.Compact(of))
-				return d, nil
+				return d
 			}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // wholeAt has whole numbers in place of inputs.
@@ -73,6 +74,9 @@ func wholeAt(s *subject, e *Entry, places []program.Place, whole func(float64) f
 			v := program.Value{Shape: t.Steps[i].Shape, Data: make([]float64, len(x))}
 			for k := range x {
 				v.Data[k] = whole(x[k])
+			}
+			if !slices.ContainsFunc(v.Data, func(x float64) bool { return x != 0 }) { // it is a tensor that is 0, whatever made it so
+				return nil
 			}
 			ed.OtherInput(i, v)
 		}

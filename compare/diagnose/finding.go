@@ -141,7 +141,7 @@ func (f *Finding) With(before *Finding) *Finding {
 		}
 	}
 	all.Nearest, all.Left = nearer(before, f)
-	all.Description = cmp.Or(before.Description, f.Description)
+	all.Description = before.Description.or(f.Description)
 	if all.Undecided == nil {
 		all.Undecided = before.Undecided
 	}

@@ -58,6 +58,7 @@ var knowing = []string{
 	// Inputs of the model, where masks and rotary tables are opened.
 	"compare/certify/opened.go given: op.Given",
 	"compare/diagnose/solve.go places: op.Given",
+	`compare/diagnose/describe_values.go var: "gelu", "silu", "tanh"`,
 	"compare/diagnose/describe_whole.go wholeInputs: op.Given",
 	// Roles with the same operation of the same inputs, such as cosines and sines.
 	"compare/certify/name.go together: .Kind()",

@@ -1,0 +1,108 @@
+package diagnose
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// mostAngleOff is the part of an angle by which it may be off: the cosine of a small one tells little.
+const mostAngleOff = 0.01
+
+// leastPositions is how many positions beyond the first tell an angle.
+const leastPositions = 3
+
+// angledOtherwise describes tables of cosines and sines by the angle by position that each channel would have to have. It is nil where one angle by position does not give a channel.
+func angledOtherwise(x *difference) *Description {
+	s, results := x.search, x.results
+	t := s.first.Program
+	isSin := slices.ContainsFunc(t.Steps, func(st program.Step) bool { return st.Prim == program.Sin })
+	if isSin == slices.ContainsFunc(t.Steps, func(st program.Step) bool { return st.Prim == program.Cos }) || !slices.ContainsFunc(t.Steps, func(st program.Step) bool { return st.Prim == program.Angle }) {
+		return nil
+	}
+	of, back := math.Cos, math.Acos
+	if isSin {
+		of, back = math.Sin, math.Asin
+	}
+	d := &Description{Kind: "described.angles", Of: theResult}
+	for c := range results[0].shape[len(results[0].shape)-1] {
+		right, may, ok := angleOf(s, results, c, of, back, func(o *observed, i int) float64 { return o.value[i] })
+		now, e, has := angleOf(s, results, c, of, back, func(o *observed, i int) float64 { return o.want[i] })
+		if !ok || !has {
+			return nil
+		}
+		if d.Elements++; math.Abs(now-right) <= 4*(e+may) || e > mostAngleOff*now || may > mostAngleOff*right {
+			continue
+		}
+		if d.Wrong++; len(d.Cases) <= mostValues {
+			d.Cases = append(d.Cases, angleWords(c, now, right))
+		}
+	}
+	d.Explained = d.Wrong
+	if d.Wrong == 0 {
+		return nil
+	}
+	return d
+}
+
+// angleOf is the angle by position of a channel, below π, whose function the channel is at all positions, and by how much it may be off.
+func angleOf(s *search, results []observed, c int, of, back func(x float64) float64, y func(o *observed, i int) float64) (angle, slack float64, ok bool) {
+	type element struct{ at, y, e float64 }
+	var all []element
+	for n := range results {
+		o := &results[n]
+		width := o.shape[len(o.shape)-1]
+		tokens := slices.Index([]byte(o.axes), order.AxisToken)
+		if tokens < 0 || c >= width {
+			return 0, 0, false
+		}
+		for i := c; i < len(o.want); i += width {
+			at := float64(firstIndex(s, o, order.AxisToken) + i/product(o.shape[tokens+1:])%o.shape[tokens])
+			all = append(all, element{at, y(o, i), off(o, i) + 0x1p-22*(1+at)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b element) int { return int(a.at - b.at) })
+	if len(all) < leastPositions+1 || all[0].at > 1 || all[len(all)-1].at < leastPositions {
+		return 0, 0, false
+	}
+	begin := slices.IndexFunc(all, func(x element) bool { return x.at == 1 })
+	if begin < 0 || !(math.Abs(all[begin].y) <= 1+all[begin].e) {
+		return 0, 0, false
+	}
+	principal := back(max(-1, min(1, all[begin].y)))
+	for _, may := range []float64{principal, math.Pi - principal} { // the sine does not tell the two apart
+		angle := may
+		good := true
+		for _, x := range all[begin:] {
+			// The angle gets more exact with each position.
+			turned := math.Round((angle*x.at-back(max(-1, min(1, x.y))))/(2*math.Pi))*2*math.Pi + back(max(-1, min(1, x.y)))
+			for _, other := range []float64{-back(max(-1, min(1, x.y))), math.Pi - back(max(-1, min(1, x.y)))} {
+				if next := math.Round((angle*x.at-other)/(2*math.Pi))*2*math.Pi + other; math.Abs(of(next)-x.y) <= x.e && math.Abs(next-angle*x.at) < math.Abs(turned-angle*x.at) {
+					turned = next
+				}
+			}
+			if !(math.Abs(of(angle*x.at)-x.y) <= 4*x.e+0.01) {
+				good = false
+				break
+			}
+			if math.Abs(math.Abs(x.y)-1) > 0.01 || of(0) == 0 && math.Abs(x.y) < 0.9 {
+				angle = turned / x.at
+			}
+		}
+		for _, x := range all {
+			good = good && math.Abs(of(angle*x.at)-x.y) <= x.e+0x1p-18*(1+x.at*angle)
+		}
+		if good {
+			e := math.Inf(1)
+			for _, x := range all[begin:] {
+				if steep := math.Sqrt(max(0, 1-x.y*x.y)); steep > 0 {
+					e = min(e, x.e/(steep*x.at))
+				}
+			}
+			return angle, e, true
+		}
+	}
+	return 0, 0, false
+}

@@ -1,0 +1,195 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+const (
+	mostUnknowns = 128     // factors that are solved at a time
+	perUnknown   = 2       // elements for each factor, at least
+	mostRowsEach = 8       // elements for each factor that they are solved from
+	mostFactor   = 1 << 10 // a factor that is said
+)
+
+// blocking are the blocks of a matrix that have one factor each: so many rows by so many columns. No rows are all rows.
+type blocking struct{ rows, cols int }
+
+// factorsOfInputs describes products with a matrix that has a factor of its own for each input, the same for all outputs, or for each block: as where a scale is folded into the one
+// side alone, or scales of blocks are those of other blocks. It takes the fewest factors that give the elements.
+func factorsOfInputs(x *difference) *Description {
+	p := x.first.Program
+	end := &p.Steps[p.Source(p.Out)]
+	if end.Prim != program.Affine || p.Steps[p.Source(end.Args[1])].Prim != program.Matrix {
+		return nil
+	}
+	_, cols := x.first.Call.W[p.Steps[p.Source(end.Args[1])].Index].Size()
+	weight := weightTerm(x.first.Weights[p.Steps[p.Source(end.Args[1])].Index].Name)
+	for _, b := range blockings(cols) {
+		d := &Description{Kind: "described.blocks", Of: x.value(x.first, end.Args[0]), Like: weight}
+		if d.Called = fmt.Sprintf(blockWords, b.rows, b.cols); b.rows == 0 {
+			d.Kind, d.Called = "described.inputs", ""
+		}
+		good := true
+		for n := range x.results {
+			if good = x.blockFactors(d, &x.results[n], b); !good || x.err != nil {
+				break
+			}
+		}
+		if good && x.err == nil && d.Wrong > 0 && float64(d.Explained) >= leastShare*float64(d.Elements) {
+			return d
+		}
+	}
+	return nil
+}
+
+// blockings are the blocks that are tried: the fewest first.
+func blockings(cols int) (all []blocking) {
+	if cols <= mostUnknowns {
+		all = append(all, blocking{0, 1})
+	}
+	for size := 128; size > 1; size /= 2 {
+		if cols%size == 0 && cols > size {
+			all = append(all, blocking{size, size})
+		}
+	}
+	for size := 128; size > 1; size /= 2 {
+		if cols%size == 0 && cols > size {
+			all = append(all, blocking{1, size})
+		}
+	}
+	return all
+}
+
+// blocks are the terms of a product, a block of inputs each.
+type blocks struct {
+	*affine
+	blocking
+	tokens int
+	row    []float64
+	terms  []float64 // of one output: a sum for each block of inputs
+}
+
+// visit visits the outputs of some rows of the matrix, with their terms. It is not ok where the matrix cannot be read.
+func (b *blocks) visit(x *difference, from, rows int, use func(i int)) bool {
+	for r := from; r < from+rows; r++ {
+		if x.failed(b.w.Row(b.row, r)) {
+			return false
+		}
+		for t := range b.tokens {
+			clear(b.terms)
+			for c, w := range b.row {
+				b.terms[c/b.blocking.cols] += w * b.x[t*b.affine.cols+c]
+			}
+			use(t*b.affine.rows + r)
+		}
+	}
+	return true
+}
+
+// factors are those of some rows, by least squares; nil where the elements do not tell them.
+func (b *blocks) factors(x *difference, o *observed, from, rows int) []float64 {
+	n := len(b.terms)
+	gram, right := make([]float64, n*n), make([]float64, n*n)
+	each, k := max(1, b.tokens*rows/(mostRowsEach*n)), 0
+	ok := b.visit(x, from, rows, func(i int) {
+		if k++; k%each != 0 {
+			return
+		}
+		x.m.work += n
+		for u, v := range b.terms {
+			for w, z := range b.terms {
+				gram[u*n+w] += v * z
+			}
+			right[u*n] += v * (o.want[i] - b.bias[i%b.affine.rows])
+		}
+	})
+	if !ok || !eliminated(gram, right, n) {
+		return nil
+	}
+	factors := make([]float64, n)
+	for u := range factors {
+		factors[u] = right[u*n]
+	}
+	return factors
+}
+
+// given counts the outputs of some rows, and those that factors give.
+func (b *blocks) given(x *difference, o *observed, from, rows int, factors []float64) (given, all int) {
+	ok := b.visit(x, from, rows, func(i int) {
+		sum, size := b.bias[i%b.affine.rows], 0.0
+		for u, v := range b.terms {
+			sum += v * factors[u]
+			size += math.Abs(v * factors[u])
+		}
+		if all++; math.Abs(sum-o.want[i]) <= off(o, i)+0x1p-20*size {
+			given++
+		}
+	})
+	if !ok {
+		return 0, all
+	}
+	return given, all
+}
+
+// blockFactors solves the factors of an entry, and counts the elements that they give. It is not ok where the elements do not tell them, and where they do not give these.
+func (x *difference) blockFactors(d *Description, o *observed, of blocking) bool {
+	a := wideOf(x.search, o.e)
+	if a == nil || len(o.want) != len(a.x)/a.cols*a.rows {
+		return false
+	}
+	if of.rows == 0 {
+		of.rows = a.rows
+	}
+	b := &blocks{affine: a, blocking: of, tokens: len(a.x) / a.cols, row: make([]float64, a.cols), terms: make([]float64, a.cols/of.cols)}
+	if b.tokens*min(of.rows, a.rows) < perUnknown*len(b.terms) {
+		return b.tokens == 1 // a step of decoding says too little, and the prompt says it
+	}
+	for from := 0; from < a.rows; from += of.rows {
+		rows := min(of.rows, a.rows-from)
+		factors := b.factors(x, o, from, rows)
+		if factors == nil {
+			return false
+		}
+		given, all := b.given(x, o, from, rows, factors)
+		if d.Explained, d.Elements = d.Explained+given, d.Elements+all; float64(given) < leastShare*float64(all) {
+			return false
+		}
+		for _, f := range factors {
+			if math.Abs(f) > mostFactor {
+				return false
+			}
+			if d.Numbers++; math.Abs(f-1) > nearWhole {
+				if d.Wrong++; len(d.Values) < mostValues {
+					d.Values = append(d.Values, f)
+				}
+			}
+		}
+	}
+	return true
+}
+
+// wideOf is the product that ends the program of an entry, of any shape; nil where there is none.
+func wideOf(s *search, e *Entry) *affine {
+	end := &e.Program.Steps[e.Program.Source(e.Program.Out)]
+	if e.Few != nil || end.Prim != program.Affine {
+		return nil
+	}
+	a := &affine{w: e.Call.W[e.Program.Steps[e.Program.Source(end.Args[1])].Index]}
+	a.rows, a.cols = a.w.Size()
+	a.bias = make([]float64, a.rows)
+	x, ok := s.valueAt(e, end.Args[0])
+	if a.x = x; !ok || len(x)%a.cols != 0 {
+		return nil
+	}
+	if len(end.Args) > 2 {
+		b, ok := s.valueAt(e, end.Args[2])
+		if !ok || len(b) < a.rows {
+			return nil
+		}
+		copy(a.bias, b)
+	}
+	return a
+}

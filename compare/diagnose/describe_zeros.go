@@ -1,0 +1,34 @@
+package diagnose
+
+import (
+	"math"
+	"slices"
+)
+
+// restOfZeros describes results with zeros where there should be none by what the other elements have: a softmax that some keys are left out of has a factor a row.
+func restOfZeros(x *difference) *Description {
+	s, results := x.search, x.results
+	zero := func(o *observed, i int) bool { return o.want[i] == 0 && wrongElement(o, i) }
+	zeros := 0
+	rest := make([]observed, len(results))
+	for n := range results {
+		o := results[n]
+		o.half = slices.Clone(o.half)
+		for i := range o.want {
+			if zero(&results[n], i) {
+				zeros++
+				o.half[i] = math.Inf(1)
+			}
+		}
+		rest[n] = o
+	}
+	if zeros < shownElements {
+		return nil
+	}
+	d := byAxes(s, rest, theResult)
+	if d == nil {
+		return nil
+	}
+	d.Zeros, d.ZerosAt = zeros, within(axesIn(s, results), results, zero)
+	return d
+}
