@@ -38,7 +38,7 @@ func (d *Description) like(other *Description) bool {
 	if d == nil || other == nil {
 		return d == other
 	}
-	return d.Kind == other.Kind && d.Of == other.Of && d.By == other.By && d.Same == other.Same && d.Like == other.Like
+	return d.Kind == other.Kind && d.Of.same(other.Of) && d.By == other.By && d.Same == other.Same && d.Like == other.Like
 }
 
 const (
