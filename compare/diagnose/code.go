@@ -115,6 +115,12 @@ func (s *subject) withCode(e *Entry, m Mistake) Mistake {
 	return m
 }
 
+// unnamed reports whether a tensor is a step of a recorded program that the model has no name for.
+func (s *subject) unnamed(name string) bool {
+	at := s.m.List.Index(name)
+	return at >= 0 && s.m.List.Entries[at].Level == recorded.Unnamed
+}
+
 // same reports whether two terms are one to whoever reads their keys: the operations that make them may stand at other places in the source.
 func (t Term) same(other Term) bool {
 	t.Code, other.Code = Code{}, Code{}
