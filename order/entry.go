@@ -23,7 +23,7 @@ type Entry struct {
 	Compare Rule
 	HF      Source // where transformers shows it
 	Line    string // of a recorded program: the line of source that computed it, "transformers/models/qwen3/modeling_qwen3.py:213"
-	// Expression is that on the line: "hidden_states * scale". It is empty where it is not known.
+	// Expression is the code on the line: "hidden_states * scale". It is empty if the program does not have it.
 	Expression string
 }
 

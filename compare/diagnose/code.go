@@ -13,7 +13,7 @@ import (
 type Code struct {
 	// Operation is torch's name for what the place calls: "softmax".
 	Operation string `json:"operation,omitempty"`
-	// Line is the line of source, and Expression is what stands there: "hidden_states * scale". They are empty where they are not known.
+	// Line is the line of source, and Expression is the code there: "hidden_states * scale". Each is empty if it is not known.
 	Line       string `json:"line,omitempty"`
 	Expression string `json:"expression,omitempty"`
 	// Within is the step of the operation that is meant, in words: "the division". It is empty for the result of the operation.
@@ -49,7 +49,7 @@ func (s *subject) codeOf(e *Entry, step int) Code {
 	return c
 }
 
-// newSourced looks at the operations of an entry's cut. It has none where one of them was not recorded.
+// newSourced lists the operations of an entry's cut. The list is empty if the model was not recorded.
 func newSourced(m *Model, e *Entry) *sourced {
 	c := &sourced{}
 	cut, err := m.List.Cut(func(n order.Node) bool { return slices.Contains(e.Inputs, n) }, e.Node)
@@ -82,8 +82,8 @@ func newSourced(m *Model, e *Entry) *sourced {
 	return c
 }
 
-// withCode is a mistake with the place of its step in the source of a recorded model. The mistake stays as it is where the place is none of a step, or where the
-// model was not recorded.
+// withCode adds the place in the source of a recorded model to a mistake that has a step for its place. If several steps have that name and the edit does not tell
+// which one is meant, the place is the operation alone.
 func (s *subject) withCode(e *Entry, m Mistake) Mistake {
 	if !strings.Contains(m.Place, ".") {
 		return m

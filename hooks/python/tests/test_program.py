@@ -184,7 +184,8 @@ class Expressions(TestCase):
         path.write_text(source)
         linecache.checkcache(str(path))
         code = compile(source, path, "exec")
-        return [places.expression(code, i.offset) for i in dis.get_instructions(code) if i.opname in ("CALL", "BINARY_OP")]
+        calls = [i.offset for i in dis.get_instructions(code) if i.opname in ("CALL", "BINARY_OP")]
+        return [places.expression(code, at) for at in calls]
 
     def test_text(self):
         long = "f(" + "1 + " * 40 + "x)"
@@ -204,7 +205,8 @@ class Expressions(TestCase):
         many = "a = f(" + "\n" * 100 + "b)"
         self.assertEqual(self.of(many)[-1], "")
         bare = self.folder / "bare.py"
-        bare.write_text("import sys; sys.path[:0] = sys.argv[1:]\nfrom tracediff import places\nprint(places.place())\n")
+        lines = "import sys; sys.path[:0] = sys.argv[1:]", "from tracediff import places", "print(places.place())"
+        bare.write_text("\n".join(lines))
         for flags, want in ((), "('bare.py:3', 'places.place()')"), (("-X", "no_debug_ranges"), "('bare.py:3', '')"):
             done = subprocess.run(
                 [sys.executable, *flags, bare, ROOT / "hooks" / "python"], capture_output=True, text=True, check=True

@@ -13,9 +13,10 @@ MAX_ROWS = 32  # lines of source that an expression is read from
 
 _HERE = __file__.rsplit("/", 1)[0]
 _TORCH = torch.__file__.rsplit("/", 1)[0]
-_FILES: dict[str, str] = {}  # source files by path, as lines name them; "" of torch's and this package's
-# Expressions by the identity of their code, which hashes slowly by itself, and the offset in it. The code is kept, so that no
-# other one has its identity.
+# Source files by path, as lines name them; "" of those of torch and of this package.
+_FILES: dict[str, str] = {}
+# Expressions by the identity of their code, which hashes slowly by itself, and the offset in it. The code is kept, so that
+# no other one has its identity.
 _EXPRESSIONS: dict[tuple[int, int], tuple[CodeType, str]] = {}
 
 
@@ -69,7 +70,8 @@ def expression(code: CodeType, at: int) -> str:
     if not 0 < first <= last < first + MAX_ROWS:  # type: ignore[operator]
         return ""
     # Columns count bytes of UTF-8.
-    rows = [linecache.getline(code.co_filename, n).encode() for n in range(first, last + 1)]  # type: ignore[arg-type, operator]
+    numbers = range(first, last + 1)  # type: ignore[arg-type, operator]
+    rows = [linecache.getline(code.co_filename, n).encode() for n in numbers]
     rows[-1] = rows[-1][:end]
     rows[0] = rows[0][start:]
     text = " ".join(b" ".join(rows).decode(errors="replace").split())

@@ -22,7 +22,7 @@ NOTHING: frozenset[str] = frozenset()
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Step:
-    """One operation: operands, attributes by name, the values that it wrote, and the place in the source that called it."""
+    """One operation: operands, attributes by name, the values that it wrote, and what called it in the source."""
 
     op: str
     operands: list[Any]  # Operand, a Python number, or None for what was left out
