@@ -15,8 +15,8 @@ _HERE = __file__.rsplit("/", 1)[0]
 _TORCH = torch.__file__.rsplit("/", 1)[0]
 # Source files by path, as lines name them; "" of those of torch and of this package.
 _FILES: dict[str, str] = {}
-# Expressions by the identity of their code, which hashes slowly by itself, and the offset in it. The code is kept, so that
-# no other one has its identity.
+# Expressions by the identity of their code, which hashes slowly by itself, and the offset in it. The code is kept, so
+# that no other one has its identity.
 _EXPRESSIONS: dict[tuple[int, int], tuple[CodeType, str]] = {}
 
 
