@@ -201,6 +201,9 @@ func hintOperation(e *order.Entry, add func(string, ...any)) {
 		if e.Line != "" {
 			at = ", at " + e.Line
 		}
+		if e.Expression != "" {
+			at += ": `" + e.Expression + "`"
+		}
 		add("the recorded model computes it as %s%s", o.Call(), at)
 	case recorded.Seen, recorded.Constants, recorded.Unknown:
 	default:

@@ -23,6 +23,8 @@ type Entry struct {
 	Compare Rule
 	HF      Source // where transformers shows it
 	Line    string // of a recorded program: the line of source that computed it, "transformers/models/qwen3/modeling_qwen3.py:213"
+	// Expression is the code on the line: "hidden_states * scale". It is empty if the program does not have it.
+	Expression string
 }
 
 // The roles of axes, as letters of Entry.Axes.
@@ -190,19 +192,20 @@ func (e *Entry) Size(p Pass, window int) []int {
 // MarshalJSON writes an entry as one object; see [List.MarshalJSON].
 func (e Entry) MarshalJSON() ([]byte, error) {
 	out := struct {
-		Name    string          `json:"name"`
-		Layer   int             `json:"layer"`
-		Level   int             `json:"level"`
-		Op      json.RawMessage `json:"op,omitempty"`
-		Inputs  []Ref           `json:"inputs,omitempty"`
-		Weights []Weight        `json:"weights,omitempty"`
-		Shape   []Dim           `json:"shape"`
-		Axes    string          `json:"axes"`
-		DType   string          `json:"dtype,omitempty"`
-		Compare Rule            `json:"compare,omitempty"`
-		HF      *Source         `json:"hf,omitempty"`
-		Line    string          `json:"line,omitempty"`
-	}{e.Name, e.Layer, e.Level, nil, e.Inputs, e.Weights, e.Shape, e.Axes, e.DType, e.Compare, &e.HF, e.Line}
+		Name       string          `json:"name"`
+		Layer      int             `json:"layer"`
+		Level      int             `json:"level"`
+		Op         json.RawMessage `json:"op,omitempty"`
+		Inputs     []Ref           `json:"inputs,omitempty"`
+		Weights    []Weight        `json:"weights,omitempty"`
+		Shape      []Dim           `json:"shape"`
+		Axes       string          `json:"axes"`
+		DType      string          `json:"dtype,omitempty"`
+		Compare    Rule            `json:"compare,omitempty"`
+		HF         *Source         `json:"hf,omitempty"`
+		Line       string          `json:"line,omitempty"`
+		Expression string          `json:"expression,omitempty"`
+	}{e.Name, e.Layer, e.Level, nil, e.Inputs, e.Weights, e.Shape, e.Axes, e.DType, e.Compare, &e.HF, e.Line, e.Expression}
 	if e.Op == nil { // names only: nothing else is known
 		out.HF = nil
 		return json.Marshal(out)

@@ -105,6 +105,7 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 			o = other(o)
 		}
 		part.In, part.W, part.From = in, w, b.Len()
+		b.Part = i + 1
 		out = b.Apply(o, op.Form(o), p.list.Size(n, passes), in, w)
 		part.To = b.Len()
 		if i < last {
@@ -116,6 +117,7 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 				out = b.RoundTo(out, r)
 			}
 		}
+		b.Part = 0
 		results[n] = out
 		part.Out = out
 		f.parts = append(f.parts, part)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracediff/tracediff/internal/fuzztest"
 	"github.com/tracediff/tracediff/order"
 )

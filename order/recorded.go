@@ -183,7 +183,7 @@ func (m *merger) sort(passes [][]recorded.Entry) {
 
 // entryOf is an entry of a pass.
 func entryOf(r *recorded.Entry, p recorded.Pass) *Entry {
-	e := &Entry{Name: r.Name, Layer: r.Layer, Level: r.Level, Op: r.Op, DType: r.DType, Line: r.Source}
+	e := &Entry{Name: r.Name, Layer: r.Layer, Level: r.Level, Op: r.Op, DType: r.DType, Line: r.Source.Line, Expression: r.Source.Expression}
 	for _, n := range r.Shape {
 		e.Shape = append(e.Shape, Dim(n))
 	}

@@ -169,6 +169,7 @@ func fill(text string, field func(name string) (words string, has bool)) (filled
 //	x, right          a number with six digits; +x has its sign
 //	times             how many times the right number the port's is
 //	n, m, k           a size, or a sum of sizes and whole numbers (n+k-1); +n has its sign
+//	place, place step the step at the place of the mistake, and the same where a sentence begins with it
 //	axis, other       what an axis counts
 //	dtype, called     as they are
 //	coding, storage   how a weight is kept in few bits, and how a result is
@@ -211,7 +212,9 @@ func (m Mistake) field(name string) (words string, has bool) {
 	case name == "right":
 		return short(m.Right.Value), m.Right.Has
 	case name == "place":
-		return m.Place, m.Place != ""
+		return cmp.Or(m.Code.String(), m.Place), m.Place != ""
+	case name == "place step":
+		return Term{Kind: Step, Name: m.Place, Code: m.Code}.String(), m.Place != ""
 	case name == "axis":
 		return m.Axis, m.Axis != ""
 	case name == "other":
@@ -267,6 +270,9 @@ var parts = regexp.MustCompile(`[a-z]+|\d+|.`)
 // String is the term in a sentence.
 func (t Term) String() string {
 	text := termWords[t.Kind]
+	if coded := codedWords[t.Kind]; coded != "" && t.Code != (Code{}) {
+		text = strings.ReplaceAll(coded, "{code}", t.Code.String())
+	}
 	if t.Kind == Primitive {
 		text = cmp.Or(primWords[t.Name], t.Name)
 	}
@@ -302,6 +308,9 @@ var termWords = map[TermKind]string{
 	Constant: "{name}, {x}", ItsSquare: "{x}, its square", ItsRoot: "{x}, its root", ItsReciprocal: "{x}, its reciprocal", TwiceIt: "{x}, twice it", HalfOfIt: "{x}, half of it",
 	ItsNegative: "{x}, its negative", OnePlus: "1+{name}", TheMinus: "the minus",
 }
+
+// codedWords are the terms that have a place in the source of a recorded model.
+var codedWords = map[TermKind]string{Step: "{code}", TheNamed: "the addend of {code}", AName: "{code}"}
 
 // termLists are the terms whose names are lists, with what stands between two names in a sentence.
 var termLists = map[TermKind]*strings.Replacer{

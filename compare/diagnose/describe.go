@@ -47,7 +47,7 @@ func (d *Description) like(other *Description) bool {
 	if d == nil || other == nil {
 		return d == other
 	}
-	return d.Kind == other.Kind && d.Of == other.Of && d.By == other.By && d.Same == other.Same && d.Like == other.Like && slices.Equal(d.Cases, other.Cases)
+	return d.Kind == other.Kind && d.Of.same(other.Of) && d.By == other.By && d.Same == other.Same && d.Like.same(other.Like) && slices.Equal(d.Cases, other.Cases)
 }
 
 // vague are the kinds that say where something differs, and not how.

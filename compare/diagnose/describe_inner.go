@@ -37,7 +37,7 @@ func requiredValues(s *search, results []observed) []inner {
 		t := s.first.signed(s.m)
 		if i := t.Copies(path[len(path)-1])[0]; len(t.Copies(path[len(path)-1])) == 1 {
 			next.of = s.value(s.first, t.Steps[i].Args[path[len(path)-1].Arg])
-			if name := uncaptured(s); name != "" && len(path) == 1 && next.of.Kind == Step {
+			if name := uncaptured(s); name != "" && len(path) == 1 && next.of.Kind == Step && !s.unnamed(name) {
 				next.of = tensorTerm(name)
 			}
 			all = append(all, next)

@@ -22,11 +22,12 @@ type Entry struct {
 	Few     *Few           // what a hypothesis has to give first; nil for a small entry
 	Judge
 
-	parts  *program.Parts
-	kept   *program.Kept
-	begun  bool   // its values were kept before
-	worked int    // the work of its own values, and of hypotheses before its values were dropped
-	tokens []bool // those that have something left; see leftTokens
+	parts   *program.Parts
+	sourced *sourced // nil until it is asked for
+	kept    *program.Kept
+	begun   bool   // its values were kept before
+	worked  int    // the work of its own values, and of hypotheses before its values were dropped
+	tokens  []bool // those that have something left; see leftTokens
 	// What is known of the constants that positions are multiplied by.
 	frequencies []*frequencies
 }

@@ -51,6 +51,8 @@ type Mistake struct {
 	Edit string `json:"edit,omitempty"`
 	// Rounding is how the port rounds what it has in the place of the right thing, where it may do so in several ways; empty for the way of the formula.
 	Rounding Rounding `json:"rounding,omitempty"`
+	// Code is Place in the source of a recorded model, and is no part of [Mistake.Key].
+	Code Code `json:"code,omitzero"`
 }
 
 // Rounding is a way to round.
@@ -128,6 +130,8 @@ type Term struct {
 	Before bool `json:"before,omitempty"`
 	// Sum is set for the sum with the term.
 	Sum bool `json:"sum,omitempty"`
+	// Code is a step, or a number of one, in the source of a recorded model. It is no part of a key.
+	Code Code `json:"code,omitzero"`
 }
 
 // TermKind is what a term is.

@@ -144,6 +144,7 @@ func (s *search) name(h hypothesis) Name {
 		spelled.Edit, spelled.Tokens = m.Edit, m.Tokens
 		m = spelled
 	}
+	m = s.withCode(s.first, m)
 	n := m.name()
 	row := catalogue()[m.Kind]
 	if row == nil || row.Field == "" || row.Field == OfItself && !slices.Contains(numberKinds, m.Of.Kind) {

@@ -92,7 +92,7 @@ func otherSoftmax(s *subject, e *Entry, m Mistake) *program.Edited {
 	case "router.softmax-over-chosen":
 		return p.SoftmaxOfChosen()
 	case "softmax.joined-left-out":
-		part := slices.IndexFunc(p.Joined(), func(v program.Var) bool { return s.value(e, v) == m.Of })
+		part := slices.IndexFunc(p.Joined(), func(v program.Var) bool { return s.value(e, v).same(m.Of) })
 		if part >= 0 {
 			return p.SoftmaxWithout(part, e.Call.Arith.Lowest())
 		}

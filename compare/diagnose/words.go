@@ -44,7 +44,7 @@ func mistakeAt(s *subject, e *Entry, t *program.Parts, step int, d program.Edit)
 		return overAxis(s, e, t, step, d)
 	case program.Operand:
 		now, right := s.value(e, t.At(d.From)), s.value(e, t.Steps[step].Args[at.Arg])
-		if now == right {
+		if now.same(right) {
 			return Mistake{Kind: "operand.other-part", Of: s.step(e, step), By: now}
 		}
 		return Mistake{Kind: "operand.other", Of: s.step(e, step), By: now, For: right}
@@ -155,7 +155,14 @@ func (s *subject) step(e *Entry, step int) Term {
 	if who, ok := operator(s, e, step); ok {
 		return who
 	}
-	return stepTerm(s.site(e, step))
+	return s.stepTerm(e, step)
+}
+
+// stepTerm is the term of a step by its operation and name, with its place in the source.
+func (s *subject) stepTerm(e *Entry, step int) Term {
+	t := stepTerm(s.site(e, step))
+	t.Code = s.codeOf(e, step)
+	return t
 }
 
 // value is the term of what a variable shows.
@@ -182,7 +189,7 @@ func (s *subject) value(e *Entry, v program.Var) Term {
 			return literal(st.Value)
 		}
 	}
-	return stepTerm(s.site(e, step))
+	return s.stepTerm(e, step)
 }
 
 // operator is the term of a step by its second operand: the factor, the weight, the divisor.
@@ -219,7 +226,7 @@ func operator(s *subject, e *Entry, step int) (Term, bool) {
 	case program.Add:
 		if x, ok := number(); ok {
 			if number := other(1); number.Prim == program.Number && number.Site != "" {
-				return Term{Kind: TheNamed, Name: number.Site}, true
+				return Term{Kind: TheNamed, Name: number.Site, Code: s.codeOf(e, step)}, true
 			}
 			return Term{Kind: TheAddend, X: x}, true
 		}
@@ -326,7 +333,7 @@ func operators(s *subject, e *Entry, steps []int, source int) []Term {
 		if !ok {
 			who, ok = addendOf(s, e, i, source)
 		}
-		if ok && !slices.Contains(all, who) {
+		if ok && !slices.ContainsFunc(all, who.same) {
 			all = append(all, who)
 		}
 	}

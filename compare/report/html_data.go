@@ -75,6 +75,7 @@ type htmlNumber struct {
 // htmlFinding is what was tried to explain an entry that is wrong by itself.
 type htmlFinding struct {
 	Text      string   `json:"text"`
+	At        string   `json:"at,omitempty"` // in the source of the recorded model
 	Proof     string   `json:"proof,omitempty"`
 	Aliases   []string `json:"aliases,omitempty"`
 	Undecided []string `json:"undecided,omitempty"`
@@ -276,7 +277,7 @@ func (h *htmlRun) certificate(row *htmlRow, r *compare.Row) {
 		Nearest: clean(f.Nearest), Stopped: f.Stopped, Page: f.Page,
 	}
 	if f.Named() {
-		row.Bug.Proof = proof(f)
+		row.Bug.At, row.Bug.Proof = clean(sourceOf(f)), proof(f)
 		return
 	}
 	if f.Description != nil {

@@ -203,6 +203,9 @@ func (p *printer) name(d *compare.Divergence, searched bool) {
 	for _, a := range f.Aliases {
 		p.field("", "the same here: %s", a.Text())
 	}
+	if text := sourceOf(f); text != "" {
+		p.field("at", "%s", text)
+	}
 	p.field("proof", "%s", proof(f))
 	if f.Page != "" {
 		p.field("see", "%s", f.Page)
@@ -256,6 +259,14 @@ func bugText(d *compare.Divergence) string {
 		text = "if the map is right, " + text
 	}
 	return text + f.Text()
+}
+
+// sourceOf is the place of a mistake in the source of the recorded model. It is empty where the sentence has it, and for a model that was not recorded.
+func sourceOf(f *diagnose.Finding) string {
+	if text := f.Mistake.Code.String(); !strings.Contains(f.Text(), text) {
+		return text
+	}
+	return ""
 }
 
 // proof is why a name is believed, and where the same step is right. Elements that the mistake gives, too, but for which its rounding leaves more than one number, are no

@@ -94,7 +94,7 @@ func (s *side) source(n *recorded.Name) string {
 		return ""
 	}
 	if at := s.steps[n.Of.Index].step.Source; at >= 0 {
-		return s.p.Sources[at]
+		return s.p.Sources[at].Line
 	}
 	return ""
 }

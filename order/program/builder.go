@@ -15,6 +15,8 @@ type Builder struct {
 	Shape []int
 	// Rewrites are the formulas in another order that are built in place of the reference's.
 	Rewrites Rewrite
+	// Part is the number of the operation whose steps are being added, from 1, in a program of several operations.
+	Part int
 
 	steps []Step
 	names map[string]int
@@ -108,6 +110,7 @@ func (b *Builder) add(s Step) Var {
 	if b.err != nil {
 		return Var{shape: s.Shape, stride: contiguous(s.Shape)}
 	}
+	s.Part = b.Part
 	if s.Form = b.form; s.Name != "" {
 		s.Site = s.Name
 		key := b.form + "/" + s.Name

@@ -15,9 +15,11 @@ type Op interface {
 
 // Step is one primitive on views of earlier results.
 type Step struct {
-	Name  string // unique in its program; "square#2" where the formula takes the step again, for another stream or tensor
-	Site  string // what all copies of a step have in common, the name without the number
-	Form  string // what the operation whose step it is has in common with others that are rounded alike
+	Name string // unique in its program; "square#2" where the formula takes the step again, for another stream or tensor
+	Site string // what all copies of a step have in common, the name without the number
+	Form string // what the operation whose step it is has in common with others that are rounded alike
+	// Part is the number of the operation whose step it is, from 1, in a program of several operations; 0 where that is not known.
+	Part  int
 	Prim  Prim
 	Args  []Var
 	Shape []int

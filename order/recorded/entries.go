@@ -19,7 +19,7 @@ type Entry struct {
 	Weights      []Tensor
 	Shape        []int
 	DType        string // empty for the model's
-	Source       string // the line of source that computed it
+	Source       Source // that computed it
 }
 
 // Unnamed is the level of a step without a name: more than any capture asks for.

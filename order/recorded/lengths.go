@@ -164,7 +164,7 @@ func (p *Program) what(l *Line) string {
 	case l.Name != nil:
 		return l.Name.Name
 	case l.Step.Source >= 0:
-		return l.Step.Op + " at " + p.Sources[l.Step.Source]
+		return l.Step.Op + " at " + p.Sources[l.Step.Source].Line
 	}
 	return l.Step.Op
 }

@@ -168,7 +168,7 @@ func TestStridesOfSquares(t *testing.T) {
 // Where passes of other lengths have other operations, the error names the line of source with which that begins: of a loop over
 // chunks, what the longer one does more.
 func TestWherePassesPart(t *testing.T) {
-	p := &Program{Sources: []string{"net.py:1", "net.py:2", "net.py:3"}}
+	p := &Program{Sources: []Source{{Line: "net.py:1"}, {Line: "net.py:2"}, {Line: "net.py:3"}}}
 	lines := func(steps ...int) *Pass {
 		var all []Line
 		for _, n := range steps {

@@ -23,6 +23,7 @@ const (
 	maxRank        = 16       // axes
 	maxNumbers     = 17 << 19 // of all constants together: two masks of 2,048 tokens
 	maxOperands    = 1 << 12  // of one step
+	maxExpression  = 1 << 9   // bytes: recorders cut expressions at 80 characters
 	maxFormulas    = 1 << 16  // steps of the formulas of all operations that are not alike
 	maxFormed      = 1 << 23  // numbers that these formulas have, beside those of constants
 	maxOwn         = 1 << 22  // of one of them
@@ -39,11 +40,17 @@ type Program struct {
 	Passes    []Pass
 	Weights   map[string]*Weight // by the parameter's name
 	Constants []*Constant
-	Sources   []string // lines of source, such as "transformers/models/qwen3/modeling_qwen3.py:213"
+	Sources   []Source
 
 	values []Value // the results of all steps, by number
 	others *others // the model on prompts of other lengths
 	alone  string  // why there are none
+}
+
+// Source is a place in the source of a model.
+type Source struct {
+	Line       string // "transformers/models/qwen3/modeling_qwen3.py:213"
+	Expression string // that computes it there: "hidden_states * scale"; empty where it is not known
 }
 
 // OfPrompt is why the program is of one prompt alone: some of its numbers depend on the token ids and are not they, or on another
@@ -92,7 +99,7 @@ type Step struct {
 	Out    []Value
 	First  int // the number of its first result; the others follow
 	Attr   map[string]any
-	Source int // of the program's lines of source
+	Source int // of the program's sources; −1 where it is not known
 }
 
 // Value is what a step wrote: memory of as many elements as its shape has, seen through strides.

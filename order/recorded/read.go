@@ -33,6 +33,8 @@ type file struct {
 	Weights   map[string]raw    `json:"weights"`   // each a [fileWeight]
 	Constants []raw             `json:"constants"` // each a [fileConstant]
 	Lines     []string          `json:"lines"`
+	// Expressions are as many as Lines, or none.
+	Expressions []string `json:"expressions"`
 }
 
 type filePass struct {
@@ -105,7 +107,7 @@ func Read(in io.Reader) (*Program, error) {
 	}
 	p := &Program{
 		Class: r.Class, ModelType: r.ModelType, Producer: r.Producer, Passes: r.passes[0], others: r.others(),
-		Weights: r.weights, Constants: r.constants, Sources: r.Lines, values: r.values, alone: r.Alone,
+		Weights: r.weights, Constants: r.constants, Sources: r.sources(), values: r.values, alone: r.Alone,
 	}
 	p.DType = p.dtype()
 	if r.DType != "" {
@@ -121,24 +123,6 @@ func decode(data raw, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	return d.Decode(into)
-}
-
-// texts refuses what reports would show as more than a line, or as something else than it is.
-func (r *file) texts() error {
-	for k, s := range r.Lines {
-		if !printable(s, 1<<12) {
-			return fmt.Errorf("line of source %d is %.60q", k, s)
-		}
-	}
-	if !printable(r.Class, 1<<10) || !printable(r.ModelType, 1<<10) || !printable(r.Alone, 1<<12) {
-		return errors.New("its class, model_type or alone is no text of one line")
-	}
-	for key, value := range r.Producer {
-		if !printable(key, 1<<10) || !printable(value, 1<<10) {
-			return fmt.Errorf("its producer has %.60q", key)
-		}
-	}
-	return nil
 }
 
 // rowsOf are the tensors of the checkpoint that a weight is made of.

@@ -68,7 +68,7 @@ func TestRead(t *testing.T) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("entries are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if p.DType.String() != "float32" || passes[0][1].Source != "net.py:7" || p.Class != "m.Net" {
+	if p.DType.String() != "float32" || passes[0][1].Source != (recorded.Source{Line: "net.py:7"}) || p.Class != "m.Net" {
 		t.Errorf("%s, %s, %s", p.DType, passes[0][1].Source, p.Class)
 	}
 }
@@ -102,12 +102,35 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// An operation has the expression of its line; that of a program without expressions is empty.
+func TestExpressions(t *testing.T) {
+	text := strings.Replace(small, `"lines":["net.py:7"]`, `"lines":["net.py:7"],"expressions":["self.embed(ids) # é"]`, 1)
+	p, err := recorded.Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes, err := p.Entries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := passes[0][1].Source, (recorded.Source{Line: "net.py:7", Expression: "self.embed(ids) # é"}); got != want {
+		t.Errorf("%s is of %+v, want %+v", passes[0][1].Name, got, want)
+	}
+}
+
 // A file that cannot be is refused, and the error says where it is wrong.
 func TestHostile(t *testing.T) {
 	for _, c := range []struct{ why, old, by, want string }{
 		{"an operation of two lines", `"op":"add"`, `"op":"add\nMATCH: all 9 entries compared match"`, "is no name of an operation"},
 		{"a name that moves the cursor", `"name":"embed"`, `"name":"\u001b[2Jembed"`, "is not a tensor name"},
 		{"a source of two lines", `"net.py:7"`, `"net.py:7\nMATCH: all"`, "line of source 0"},
+		{"an expression of two lines", `"lines":["net.py:7"]`, `"lines":["net.py:7"],"expressions":["a * b\nMATCH: all"]`, "expression 0"},
+		{"an expression that moves the cursor", `"lines":["net.py:7"]`, `"lines":["net.py:7"],"expressions":["\u001b[2J"]`, "expression 0"},
+		{"an expression that is read from right to left", `"lines":["net.py:7"]`, `"lines":["net.py:7"],"expressions":["a \u202e b"]`, "expression 0"},
+		{"an expression without an end", `"lines":["net.py:7"]`, `"lines":["net.py:7"],"expressions":["` + strings.Repeat("a", 1<<20) + `"]`, "expression 0"},
+		{"fewer expressions than lines", `"lines":["net.py:7"]`, `"lines":["net.py:7","net.py:8"],"expressions":["a * b"]`, "1 expressions on 2 lines of source"},
+		{"more expressions than lines", `"lines":["net.py:7"]`, `"lines":["net.py:7"],"expressions":["a * b",""]`, "2 expressions on 1 lines of source"},
+		{"an expression that is a number", `"lines":["net.py:7"]`, `"lines":["net.py:7"],"expressions":[7]`, "not the JSON of a recorded program"},
 		{"a class that moves the cursor", `"class":"m.Net"`, `"class":"\u001b[2J"`, "no text of one line"},
 		{"a weight of two lines", `"weights":{`, `"weights":{"a\nb":{"dtype":"float32","shape":[1]},`, "no weight's name"},
 		{"no JSON", small, `{"format":`, "not the JSON of a recorded program"},

@@ -320,6 +320,7 @@
     if (!h) return "";
     const list = el("ul");
     const add = (...what) => list.append(el("li", {}, ...what));
+    if (h.at) add("at: " + h.at);
     if (h.proof) add("proof: " + h.proof);
     for (const other of h.aliases || []) add("the same here: " + other);
     for (const other of h.undecided || []) add("gives all elements, with other values: " + other);

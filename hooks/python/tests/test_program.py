@@ -1,10 +1,14 @@
 """Recorded programs: every name of the hand-written orders, the numbers of the trace, and nothing changed or kept."""
 
+import dis
 import functools
 import gc
 import hashlib
 import json
+import linecache
 import pathlib
+import subprocess
+import sys
 import tempfile
 import unittest
 import weakref
@@ -16,7 +20,7 @@ from torch import nn
 import evaluate
 from common import ROOT, TestCase, loaded, order_of, tensors
 import tracediff
-from tracediff import capture, hf, trace, tracing
+from tracediff import capture, hf, places, trace, tracing
 from tracediff import session as sessions
 from tracediff.program import Recording
 
@@ -169,6 +173,45 @@ class Unchanged(TestCase):
 
 def first(out):
     return out if isinstance(out, torch.Tensor) else next(iter(out.values() if hasattr(out, "values") else out))
+
+
+class Expressions(TestCase):
+    """The text of the expression that called torch."""
+
+    def of(self, source):
+        """Return the expressions of a function's calls, whose source is a file or, where it is None, is not there."""
+        path = self.folder / "net.py"
+        path.write_text(source)
+        linecache.checkcache(str(path))
+        code = compile(source, path, "exec")
+        calls = [i.offset for i in dis.get_instructions(code) if i.opname in ("CALL", "BINARY_OP")]
+        return [places.expression(code, at) for at in calls]
+
+    def test_text(self):
+        long = "f(" + "1 + " * 40 + "x)"
+        for source, want in (
+            ("a = b * c", "b * c"),
+            ("σ = 'ä'; a = σ * f(b)  # columns count bytes", "σ * f(b)"),
+            ("a = f(\n    b,\n\tc=1,\n)", "f( b, c=1, )"),
+            (f"a = {long}", long[:79].rstrip() + "…"),
+            ("a = f('\x07 \U0001f600')", "f('? ?')"),
+        ):
+            with self.subTest(source):
+                self.assertEqual(self.of(source)[-1], want)
+
+    def test_what_is_not_known(self):
+        code = compile("a = b * c", str(self.folder / "gone.py"), "exec")
+        self.assertEqual({places.expression(code, i.offset) for i in dis.get_instructions(code)}, {""})
+        many = "a = f(" + "\n" * 100 + "b)"
+        self.assertEqual(self.of(many)[-1], "")
+        bare = self.folder / "bare.py"
+        lines = "import sys; sys.path[:0] = sys.argv[1:]", "from tracediff import places", "print(places.place())"
+        bare.write_text("\n".join(lines))
+        for flags, want in ((), "('bare.py:3', 'places.place()')"), (("-X", "no_debug_ranges"), "('bare.py:3', '')"):
+            done = subprocess.run(
+                [sys.executable, *flags, bare, ROOT / "hooks" / "python"], capture_output=True, text=True, check=True
+            )
+            self.assertEqual(done.stdout.strip(), want)
 
 
 class InPlace(nn.Module):
@@ -356,6 +399,11 @@ class AnyModel(TestCase):
             self.assert_same(made[key], out, key)
         program = json.loads((self.folder / "own.program.json").read_text())
         self.assertTrue(any(line.startswith("test_program.py:") for line in program["lines"]), program["lines"])
+        self.assertEqual(len(program["expressions"]), len(program["lines"]))
+        text = pathlib.Path(__file__).read_text().splitlines()
+        for expression in ("x[..., :3] *= self.scale[:3]", "keys.sum(1, keepdim=True)", "keys.sum(1, keepdim=True) + x"):
+            line = program["lines"][program["expressions"].index(expression)]
+            self.assertIn(expression, text[int(line.rpartition(":")[2]) - 1])
 
     def test_a_run_that_fails(self):
         with self.assertRaises(IndexError), tracediff.recording(InPlace(), self.folder / "own.safetensors"):

@@ -7,13 +7,13 @@ changes nothing that the model computes, and keeps no tensor alive.
 
 import contextlib
 import dataclasses
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tracediff import places
 from tracediff.memory import EMPTY, Memory, Operand, Value, dense, dtype_name, plain, row_major, same_place
 from tracediff.overloads import Overload, among, tensors
 
@@ -22,13 +22,14 @@ NOTHING: frozenset[str] = frozenset()
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Step:
-    """One operation: operands, attributes by name, the values that it wrote, and the line of source that called it."""
+    """One operation: operands, attributes by name, the values that it wrote, and what called it in the source."""
 
     op: str
     operands: list[Any]  # Operand, a Python number, or None for what was left out
     attrs: dict[str, Any]
     outs: list[Value]
     line: str
+    expression: str  # on that line; "" where it is not known
     index: int
     scope: str  # the path of the module that called it
 
@@ -93,7 +94,7 @@ class Recording(TorchDispatchMode):
             origin |= {EMPTY}
         elif written or fresh:
             origin -= {EMPTY}
-        line = _line() if fresh or written else ""
+        line = places.line() if fresh or written else ""
         for t in (*fresh, *written):
             self.memory.made(t, origin, line)
         if form.lifts:
@@ -201,7 +202,7 @@ class Recording(TorchDispatchMode):
         return made
 
     def _add(self, op: str, operands: Any, attrs: Any, outs: list[Value]) -> None:
-        step = Step(op, operands, attrs, outs, _line(), len(self.steps), self.scope)
+        step = Step(op, operands, attrs, outs, *places.place(), len(self.steps), self.scope)
         for value in outs:
             value.step = step.index
         self.steps.append(step)
@@ -244,32 +245,3 @@ def _value(tensor: Any, whole: bool) -> Value:
     if not whole or plain(shape, stride):
         stride = row_major(shape)
     return Value(dtype_name(tensor.dtype), tensor.numel(), shape, stride)
-
-
-_HERE = __file__.rsplit("/", 1)[0]
-_TORCH = torch.__file__.rsplit("/", 1)[0]
-
-
-_FILES: dict[str, str] = {}  # source files by path, as lines name them; "" of torch's and this package's
-
-
-def _line() -> str:
-    """Return the line of source that called torch: the nearest that is neither torch's nor this package's."""
-    frame: Any = sys._getframe(2)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        short = _FILES.get(name)
-        if short is None:
-            short = _FILES[name] = "" if name.startswith((_TORCH, _HERE, "<")) else _short(name)
-        if short:
-            return f"{short}:{frame.f_lineno}"
-        frame = frame.f_back
-    return ""
-
-
-def _short(path: str) -> str:
-    """Return a source file's path below the folder that packages are installed in, else below the working folder."""
-    for mark in ("/site-packages/", "/dist-packages/"):
-        if mark in path:
-            return path.rsplit(mark, 1)[1]
-    return path.rsplit("/", 1)[1]

@@ -57,7 +57,7 @@ class Writer:
         self.passes: list[set[int]] = []  # in which each constant stands
         self._pass = -1
         self.leaves: dict[str, Leaf] = {}
-        self._lines: dict[str, int] = {}
+        self._places: dict[tuple[str, str], int] = {}  # lines of source with the expressions there
 
     def blocks(self, one: Pass) -> list[Block]:
         """Return the steps and names of a pass, cut where the layer changes.
@@ -100,7 +100,7 @@ class Writer:
         line["out"] = [self._out(v) for v in step.outs]
         if step.attrs:
             line["attr"] = {k: _plain(v) for k, v in step.attrs.items()}
-        line["at"] = self._lines.setdefault(step.line, len(self._lines))
+        line["at"] = self._places.setdefault((step.line, step.expression), len(self._places))
         for value in step.outs:
             block.values[id(value)] = len(block.values)
             self._values[id(value)] = len(self._values)
@@ -145,7 +145,12 @@ class Writer:
     @property
     def lines(self) -> list[str]:
         """Return the lines of source, by number."""
-        return list(self._lines)
+        return [line for line, _ in self._places]
+
+    @property
+    def expressions(self) -> list[str]:
+        """Return the expressions on the lines of source, by number; "" where one is not known."""
+        return [expression for _, expression in self._places]
 
 
 def _same(shape: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> bool:

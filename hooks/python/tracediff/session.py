@@ -157,6 +157,8 @@ class Session:
         with _disable_current_modes():
             weights, constants = self._weights(writer), self._constants(writer, passes)
         tables = {"weights": weights, "constants": constants, "lines": writer.lines}
+        if any(writer.expressions):
+            tables["expressions"] = writer.expressions
         return program_file.render(head, passes[: ends[0]], runs, templates, tables)
 
     def _beyond(self, writer: Writer, templates: list[list[str]]) -> str:
