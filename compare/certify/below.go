@@ -90,7 +90,7 @@ func (i *Isolator) belowIn(ctx context.Context, name string, nodes []order.Node)
 		if k >= minBelow && elements >= belowElements {
 			break
 		}
-		t, err := i.unread(ctx, n, i.has)
+		t, err := i.unread(n, i.has)
 		if lacking(err) {
 			continue
 		} else if err != nil {
@@ -106,7 +106,7 @@ func (i *Isolator) belowIn(ctx context.Context, name string, nodes []order.Node)
 			return nil, nil
 		}
 		p := pooling{sums: sums, seen: seen, bounds: len(nodes) >= belowEntries}
-		if right, err := p.entry(t, name); err != nil {
+		if right, err := p.entry(ctx, t, name); err != nil {
 			return nil, err
 		} else if right {
 			elements += size(i.list.Size(n, t.passes()))
@@ -130,16 +130,16 @@ type pooling struct {
 }
 
 // entry adds an entry, and reports whether it is right: a large one some tokens at a time.
-func (p *pooling) entry(t *trial, form string) (right bool, err error) {
+func (p *pooling) entry(ctx context.Context, t *trial, form string) (right bool, err error) {
 	var begins []int
 	for _, s := range p.sums {
 		begins = append(begins, len(s.ds))
 	}
 	if t.pieces() > 0 {
-		right, err = p.blocks(t)
+		right, err = p.blocks(ctx, t)
 	}
 	if !right && err == nil {
-		right, err = p.whole(t, form)
+		right, err = p.whole(ctx, t, form)
 	}
 	for k, s := range p.sums {
 		at := 0
@@ -154,28 +154,28 @@ func (p *pooling) entry(t *trial, form string) (right bool, err error) {
 }
 
 // blocks adds an entry that transformers' arithmetic gives. All of it is looked at before the first of it is added.
-func (p *pooling) blocks(t *trial) (right bool, err error) {
-	right, err = t.eachBlock(true, func(part *trial, j *judged) (bool, error) {
+func (p *pooling) blocks(ctx context.Context, t *trial) (right bool, err error) {
+	right, err = t.eachBlock(ctx, true, func(part *trial, j *judged) (bool, error) {
 		return part.own() && len(j.outside()) == 0, nil
 	})
 	if !right || err != nil {
 		return false, err
 	}
-	return t.eachBlock(false, func(part *trial, j *judged) (bool, error) { return true, p.add(part, j) })
+	return t.eachBlock(ctx, false, func(part *trial, j *judged) (bool, error) { return true, p.add(part, j) })
 }
 
 // own reports whether an entry was captured in the dtype that the order has it in.
 func (t *trial) own() bool { return t.d == t.entry.DTypeOf(t.i.env.DType) }
 
 // whole adds an entry that the arithmetic of its form gives.
-func (p *pooling) whole(t *trial, form string) (right bool, err error) {
+func (p *pooling) whole(ctx context.Context, t *trial, form string) (right bool, err error) {
 	if err := t.readAll(); err != nil || !t.own() {
 		return false, err
 	}
-	if err := t.prepare(); err != nil {
+	if err := t.prepare(ctx); err != nil {
 		return false, err
 	}
-	j, err := t.i.rightIn(t.ctx, t, form)
+	j, err := t.i.rightIn(ctx, t, form)
 	if j == nil || err != nil {
 		return false, err
 	}
@@ -184,7 +184,7 @@ func (p *pooling) whole(t *trial, form string) (right bool, err error) {
 
 // rightIn is the entry's value in the arithmetic that gives all of it; nil for one that is not right.
 func (i *Isolator) rightIn(ctx context.Context, t *trial, form string) (*judged, error) {
-	j, err := t.in(evaluated{arithmetic: &arithmetic{}})
+	j, err := t.in(ctx, evaluated{arithmetic: &arithmetic{}})
 	if err != nil {
 		return nil, err
 	}
@@ -196,14 +196,14 @@ func (i *Isolator) rightIn(ctx context.Context, t *trial, form string) (*judged,
 	if err != nil || f.own != nil && f.own.rewrites.Kernel() > 0 && f.second == nil { // of a kernel nothing is estimated
 		return nil, err
 	}
-	if left, _, err := t.explained(j, &arithmetic{}, off); err != nil || len(left) == 0 {
+	if left, _, err := t.explained(ctx, j, &arithmetic{}, off); err != nil || len(left) == 0 {
 		return j, err
 	}
 	for _, a := range []*arithmetic{f.own, f.second} {
 		if a == nil || a.rewrites != 0 {
 			continue
 		}
-		if j, left, _, err := t.strict(a); err != nil || len(left) == 0 {
+		if j, left, _, err := t.strict(ctx, a); err != nil || len(left) == 0 {
 			return j, err
 		}
 	}

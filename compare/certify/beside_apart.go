@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -13,22 +14,22 @@ import (
 
 // mostIn makes a kernel that explains most entries the arithmetic of the form. What the kernel leaves of the other entries is suspect, unless a
 // second arithmetic explains it.
-func (f *form) mostIn(own *arithmetic, others []*evidence) error {
+func (f *form) mostIn(ctx context.Context, own *arithmetic, others []*evidence) error {
 	f.own = own
 	if len(others) == 0 {
 		return nil
 	}
 	var err error
-	if f.second, err = apartFrom(own, others); f.second != nil || err != nil {
+	if f.second, err = apartFrom(ctx, own, others); f.second != nil || err != nil {
 		return err
 	}
 	f.suspects = true
 	held := len(f.entries) - len(others)
-	if others, err = leftUnder(others, own); err != nil {
+	if others, err = leftUnder(ctx, others, own); err != nil {
 		return err
 	}
 	if held < proofElements*len(others) {
-		f.thin, err = own.thin(others)
+		f.thin, err = own.thin(ctx, others)
 	}
 	return err
 }
@@ -36,7 +37,7 @@ func (f *form) mostIn(own *arithmetic, others []*evidence) error {
 // apartFrom looks for the second arithmetic of a form in a known kernel: float32 inside some operations in front of the kernel, where queries and keys
 // have sites of their own. It has to explain all of some entries, and to show as much beside the form's own as beside transformers'. The result is nil
 // if there is none.
-func apartFrom(own *arithmetic, others []*evidence) (*arithmetic, error) {
+func apartFrom(ctx context.Context, own *arithmetic, others []*evidence) (*arithmetic, error) {
 	kernel := own
 	if own.beside != nil {
 		kernel = own.beside
@@ -51,9 +52,9 @@ func apartFrom(own *arithmetic, others []*evidence) (*arithmetic, error) {
 	}
 	apart := *kernel
 	apart.rewrites |= program.ReadApart
-	return eachInFront(s, []*arithmetic{&apart}, func(a *arithmetic) (bool, error) {
+	return eachInFront(ctx, s, []*arithmetic{&apart}, func(a *arithmetic) (bool, error) {
 		a.beside = own
-		return a.proven(left)
+		return a.proven(ctx, left)
 	})
 }
 

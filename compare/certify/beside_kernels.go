@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"iter"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ const maxInFront = 6
 // besideKernels looks for a kernel with such operations that explains all entries of a form, or else more than half of them and two at least. The
 // operations have to show as much as any arithmetic has to, compared with the kernel without them. The result is nil if no kernel does; rest are the
 // entries that it does not explain.
-func besideKernels(f *form, left []*evidence, kernels []*arithmetic) (own *arithmetic, rest []*evidence, err error) {
+func besideKernels(ctx context.Context, f *form, left []*evidence, kernels []*arithmetic) (own *arithmetic, rest []*evidence, err error) {
 	s := newSearch(left, f.entries)
 	if s.dtype == hooks.F32 {
 		return nil, nil, nil
@@ -30,15 +31,15 @@ func besideKernels(f *form, left []*evidence, kernels []*arithmetic) (own *arith
 			searches = append(searches, searchOf(e, left, f.entries))
 		}
 	}
-	shown := func(a *arithmetic) (bool, error) { return a.proven(a.showIn(f.entries, left)) }
+	shown := func(a *arithmetic) (bool, error) { return a.proven(ctx, a.showIn(f.entries, left)) }
 	var given []ranked
 	for _, s := range searches {
-		if found, err := eachInFront(s, kernels, shown); found != nil || err != nil {
+		if found, err := eachInFront(ctx, s, kernels, shown); found != nil || err != nil {
 			return found, nil, err
 		}
 		given = append(given, s.given...)
 	}
-	own, rest, err = most(f.entries, left, given)
+	own, rest, err = most(ctx, f.entries, left, given)
 	if held := len(f.entries) - len(rest); err != nil || own.strict() || held < 2 || 2*held <= len(f.entries) {
 		return nil, nil, err
 	}
@@ -47,9 +48,9 @@ func besideKernels(f *form, left []*evidence, kernels []*arithmetic) (own *arith
 
 // eachInFront tries float32 in front of each of some kernels. It returns the first that explains all entries and is shown by them; nil for none. Such a
 // kernel is known to the bit, and an order of summation says nothing of it: on the panel of a search other orders are tried of the nearest alone.
-func eachInFront(s *search, kernels []*arithmetic, shown func(*arithmetic) (bool, error)) (*arithmetic, error) {
+func eachInFront(ctx context.Context, s *search, kernels []*arithmetic, shown func(*arithmetic) (bool, error)) (*arithmetic, error) {
 	first := func(some iter.Seq[*arithmetic]) (*arithmetic, error) {
-		found, err := s.each(some)
+		found, err := s.each(ctx, some)
 		if found == nil || err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -157,7 +158,7 @@ func (t *trial) readRows(keep []int) error {
 }
 
 // inBlocks certifies an entry of which nothing was read, and which has blocks: nil for one that has to be looked at whole. A second call for the same entry returns nil at once.
-func (t *trial) inBlocks() (*Certificate, error) {
+func (t *trial) inBlocks(ctx context.Context) (*Certificate, error) {
 	t.i.mu.Lock()
 	unsettled := t.i.unsettled[t.node]
 	t.i.mu.Unlock()
@@ -165,7 +166,7 @@ func (t *trial) inBlocks() (*Certificate, error) {
 		return nil, nil
 	}
 	some := *t // the whole is prepared otherwise
-	c, err := some.fromBlocks()
+	c, err := some.fromBlocks(ctx)
 	if c == nil && err == nil {
 		t.i.mu.Lock()
 		t.i.unsettled[t.node] = true
@@ -176,10 +177,10 @@ func (t *trial) inBlocks() (*Certificate, error) {
 }
 
 // fromBlocks is inBlocks of a trial that is not used any more. Attention that has a known kernel is computed in it.
-func (t *trial) fromBlocks() (_ *Certificate, err error) {
+func (t *trial) fromBlocks(ctx context.Context) (_ *Certificate, err error) {
 	own := &arithmetic{}
 	if t.block() == 0 {
-		own, err = t.usual()
+		own, err = t.usual(ctx)
 	} else if t.formula, err = t.cut.Formula(t.i.env.Passes, t.i.env.DType); err != nil { // it comes again
 		return nil, nil
 	}
@@ -188,7 +189,7 @@ func (t *trial) fromBlocks() (_ *Certificate, err error) {
 	}
 	for _, held := range []bool{true, false} { // see [trial.first]
 		b := blocks{looked: looked{weighed: newWeighed()}}
-		if right, err := t.eachBlockIn(own, held, b.add); !right || err != nil {
+		if right, err := t.eachBlockIn(ctx, own, held, b.add); !right || err != nil {
 			return nil, err
 		}
 		c := b.certificate(t)
@@ -212,12 +213,12 @@ func (t *trial) fromBlocks() (_ *Certificate, err error) {
 }
 
 // usual is the fused kernel of the form of attention, where one is known; else transformers' arithmetic.
-func (t *trial) usual() (*arithmetic, error) {
-	if err := t.prepare(); err != nil || t.formula == nil {
+func (t *trial) usual(ctx context.Context) (*arithmetic, error) {
+	if err := t.prepare(ctx); err != nil || t.formula == nil {
 		return &arithmetic{}, err
 	}
 	if t.i.o.Arithmetic == Auto && t.formula.Fuses() {
-		if own, err := kernelOf(t.ctx, t.i, t.i.formOf(t.cut, t.node)); own != nil || err != nil {
+		if own, err := kernelOf(ctx, t.i, t.i.formOf(t.cut, t.node)); own != nil || err != nil {
 			return own, err
 		}
 	}
@@ -226,16 +227,16 @@ func (t *trial) usual() (*arithmetic, error) {
 
 // eachBlock evaluates an entry in transformers' arithmetic some tokens at a time, and ends where do reports false. Held: with bounds where they
 // decide something.
-func (t *trial) eachBlock(held bool, do func(part *trial, j *judged) (bool, error)) (all bool, err error) {
-	return t.eachBlockIn(&arithmetic{}, held, do)
+func (t *trial) eachBlock(ctx context.Context, held bool, do func(part *trial, j *judged) (bool, error)) (all bool, err error) {
+	return t.eachBlockIn(ctx, &arithmetic{}, held, do)
 }
 
 // eachBlockIn is eachBlock in another arithmetic.
-func (t *trial) eachBlockIn(a *arithmetic, held bool, do func(part *trial, j *judged) (bool, error)) (all bool, err error) {
+func (t *trial) eachBlockIn(ctx context.Context, a *arithmetic, held bool, do func(part *trial, j *judged) (bool, error)) (all bool, err error) {
 	n, tokens := t.pieces(), t.i.env.Passes[t.node.Pass].Tokens
 	if t.block() == 0 { // all queries read the same operands
 		some := *t
-		if t = &some; t.prepare() != nil || t.formula == nil { // an error comes again
+		if t = &some; t.prepare(ctx) != nil || t.formula == nil { // an error comes again
 			return false, nil
 		}
 	}
@@ -244,7 +245,7 @@ func (t *trial) eachBlockIn(a *arithmetic, held bool, do func(part *trial, j *ju
 		if err != nil {
 			return false, err
 		}
-		j, err := part.in(evaluated{arithmetic: a, held: held})
+		j, err := part.in(ctx, evaluated{arithmetic: a, held: held})
 		if err != nil {
 			return false, err
 		}
@@ -256,11 +257,11 @@ func (t *trial) eachBlockIn(a *arithmetic, held bool, do func(part *trial, j *ju
 }
 
 // rightInQueries reports whether transformers' arithmetic gives all of attention that is computed some queries at a time.
-func (t *trial) rightInQueries() (bool, error) {
+func (t *trial) rightInQueries(ctx context.Context) (bool, error) {
 	if t.queries() == 0 {
 		return false, nil
 	}
-	return t.eachBlock(false, func(_ *trial, j *judged) (bool, error) { return len(j.outside()) == 0, nil })
+	return t.eachBlock(ctx, false, func(_ *trial, j *judged) (bool, error) { return len(j.outside()) == 0, nil })
 }
 
 // blocks sums up what is said of an entry whose rows are looked at some at a time.

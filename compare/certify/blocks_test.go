@@ -2,6 +2,7 @@ package certify
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io/fs"
@@ -24,12 +25,13 @@ import (
 // What is said of an entry does not depend on how many tokens of it are looked at at one time: its certificate, the numbers that are
 // estimated from it, and which mistakes it would have shown. The entries of a golden are small, so all that have rows are made large here.
 func TestBlocksGiveTheSameBits(t *testing.T) {
+	ctx := t.Context()
 	for _, golden := range []string{"gemma3n-tiny/decode.float32", "gemma3n-tiny/decode.bfloat16", "gemma3-tiny/decode.bfloat16"} {
 		t.Run(golden, func(t *testing.T) {
 			trace := openGolden(t, golden)
-			whole := isolated(t, trace, blockElements)
+			whole := isolated(ctx, t, trace, blockElements)
 			for _, block := range []int{1, 300} { // a token at a time, and several
-				got := isolated(t, trace, block)
+				got := isolated(ctx, t, trace, block)
 				if got.blocks == 0 {
 					t.Fatalf("no entry has blocks of %d elements", block)
 				}
@@ -204,7 +206,7 @@ func rounded(text string) string {
 	})
 }
 
-func isolated(t *testing.T, trace *capture.Trace, block int) (s seen) {
+func isolated(ctx context.Context, t *testing.T, trace *capture.Trace, block int) (s seen) {
 	t.Helper()
 	i := isolatorOf(t, trace)
 	i.block = block
@@ -214,7 +216,7 @@ func isolated(t *testing.T, trace *capture.Trace, block int) (s seen) {
 		if n.Entry < 0 || !i.has(n) {
 			continue
 		}
-		of, err := i.unread(t.Context(), n, i.has)
+		of, err := i.unread(n, i.has)
 		if lacking(err) {
 			continue
 		} else if err != nil {
@@ -226,7 +228,7 @@ func isolated(t *testing.T, trace *capture.Trace, block int) (s seen) {
 			} else {
 				s.queries++
 			}
-			if c, err := of.inBlocks(); c == nil || err != nil {
+			if c, err := of.inBlocks(ctx); c == nil || err != nil {
 				t.Errorf("%s is not certified in blocks of %d elements: %v", r.Key, block, err)
 			}
 		}

@@ -23,7 +23,7 @@ func pastCaches(ctx context.Context, i *Isolator, n order.Node) (*Certificate, *
 		}
 		return true
 	}
-	t, err := i.unread(ctx, n, has)
+	t, err := i.unread(n, has)
 	if err == nil && through > 0 {
 		err = t.readAll()
 	}
@@ -33,9 +33,9 @@ func pastCaches(ctx context.Context, i *Isolator, n order.Node) (*Certificate, *
 	if err != nil {
 		return nil, nil, err
 	}
-	_, left, _, err := t.strict(&arithmetic{})
+	_, left, _, err := t.strict(ctx, &arithmetic{})
 	if len(left) > 0 || err != nil {
 		return nil, nil, err
 	}
-	return t.certified()
+	return t.certified(ctx)
 }

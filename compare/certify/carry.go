@@ -13,7 +13,7 @@ import (
 // the cuts that have the operation among others, beside what is said of these others.
 
 // carrier lists the arithmetics that smaller forms prove of the operations of a form.
-type carrier func() ([]*arithmetic, error)
+type carrier func(context.Context) ([]*arithmetic, error)
 
 // carry is the carrier of a form: first what all smaller forms prove together, then each by itself; those of the form's own passes,
 // of a single token or of more, come first.
@@ -68,11 +68,11 @@ func (a *arithmetic) overlaid(by *arithmetic) *arithmetic {
 
 // carried tries what smaller forms prove, by itself, beside each preset, and with float32 between any two steps. What no choice of
 // roundings gives, they do not give either.
-func (s *search) carried([]*arithmetic) (*arithmetic, error) {
+func (s *search) carried(ctx context.Context, _ []*arithmetic) (*arithmetic, error) {
 	if s.carry == nil || s.descents < descents {
 		return nil, nil
 	}
-	proved, err := s.carry()
+	proved, err := s.carry(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *search) carried([]*arithmetic) (*arithmetic, error) {
 			a.rewrites, a.beside = own.rewrites.InOrder(k+1), own
 			all = append(all, &a)
 		}
-		if found, err := s.all(all); found != nil || err != nil {
+		if found, err := s.all(ctx, all); found != nil || err != nil {
 			return found, err
 		}
 		if s.dtype == hooks.F32 {
@@ -102,7 +102,7 @@ func (s *search) carried([]*arithmetic) (*arithmetic, error) {
 		}
 		more := *own
 		more.beside = own
-		if found, err := s.each(b.between(&more, true)); found != nil || err != nil {
+		if found, err := s.each(ctx, b.between(&more, true)); found != nil || err != nil {
 			return found, err
 		}
 	}

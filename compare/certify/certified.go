@@ -78,32 +78,32 @@ type reproduced struct {
 }
 
 func (i *Isolator) reproduces(ctx context.Context, r capture.Record) reproduced {
-	t, err := i.trialOf(ctx, r.Name, r.Pass)
+	t, err := i.trialOf(r.Name, r.Pass)
 	if err != nil {
 		return reproduced{err: err}
 	}
-	left, err := t.unreproduced()
+	left, err := t.unreproduced(ctx)
 	return reproduced{t.cut.Steps, len(left) == 0, err}
 }
 
 // unreproduced are the elements that transformers' arithmetic does not give. Nearly all of them are what it gives to the bit, so that bounds are
 // computed only of those that are not, where that can be, and else of an entry that has some.
-func (t *trial) unreproduced() ([]int, error) {
-	if same, err := t.same(); same || err != nil {
+func (t *trial) unreproduced(ctx context.Context) ([]int, error) {
+	if same, err := t.same(ctx); same || err != nil {
 		return nil, err
 	}
-	_, left, _, err := t.strict(&arithmetic{})
+	_, left, _, err := t.strict(ctx, &arithmetic{})
 	return left, err
 }
 
 // same reports whether the entry is right by values alone, or by the bounds of the few elements that are others; false also where that is
 // not asked: of a choice, and where few elements are the same to the bit.
-func (t *trial) same() (bool, error) {
+func (t *trial) same(ctx context.Context) (bool, error) {
 	const digits = 11 // of float16 and bfloat16, in which nearly all are
 	if t.held() == nil || t.chooses() || floats.Precision(t.d) > digits {
 		return false, nil
 	}
-	j, err := t.in(evaluated{arithmetic: &arithmetic{}, held: true, alone: true})
+	j, err := t.in(ctx, evaluated{arithmetic: &arithmetic{}, held: true, alone: true})
 	if err != nil {
 		return false, err
 	}
@@ -120,21 +120,21 @@ func (t *trial) same() (bool, error) {
 
 // Reproduces reports whether transformers' own arithmetic gives every element of an entry, from what the trace has for its inputs.
 func (i *Isolator) Reproduces(ctx context.Context, name string, pass int) (bool, error) {
-	t, err := i.trialOf(ctx, name, pass)
+	t, err := i.trialOf(name, pass)
 	if err != nil {
 		return false, err
 	}
-	left, err := t.unreproduced()
+	left, err := t.unreproduced(ctx)
 	return err == nil && len(left) == 0, err
 }
 
 // Differences are how far an entry is from what transformers' arithmetic makes of its own inputs, element by element, and what that is.
 func (i *Isolator) Differences(ctx context.Context, name string, pass int) (off, want []float64, err error) {
-	t, err := i.trialOf(ctx, name, pass)
+	t, err := i.trialOf(name, pass)
 	if err != nil {
 		return nil, nil, err
 	}
-	j, err := t.in(evaluated{arithmetic: &arithmetic{}})
+	j, err := t.in(ctx, evaluated{arithmetic: &arithmetic{}})
 	if err != nil {
 		return nil, nil, err
 	}

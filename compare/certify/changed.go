@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"slices"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
@@ -13,17 +14,17 @@ const proofOfChange = proofElements + 10
 
 // changedAttention looks for a change under transformers' own arithmetic to an operation with an attention in it, where no arithmetic is shown
 // by the entries. A softmax over large scores has bounds, and a hull, that hold nearly everything.
-func changedAttention(left, of []*evidence) (*diagnose.Finding, error) {
+func changedAttention(ctx context.Context, left, of []*evidence) (*diagnose.Finding, error) {
 	if !left[0].formula.Fuses() {
 		return nil, nil
 	}
-	return changedIn(left, of, []*arithmetic{{}})
+	return changedIn(ctx, left, of, []*arithmetic{{}})
 }
 
 // changedIn looks for a change to the operation: with it one of some arithmetics gives every element of all entries of a form. The finding is nil where
 // no change does. Transformers' own arithmetic and that of torch's kernel are known to the bit, so that no rounding explains what the change does. The
 // search is one for the arithmetic of a form, and has the work of such a search.
-func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Finding, error) {
+func changedIn(ctx context.Context, left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Finding, error) {
 	if elements, rows := counted(left); elements < proofOfChange || rows < proofRows {
 		return nil, nil
 	}
@@ -31,19 +32,19 @@ func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Findi
 	if len(arithmetics) == 0 {
 		return nil, nil
 	}
-	first, err := suspectsOf(of, arithmetics[0])
+	first, err := suspectsOf(ctx, of, arithmetics[0])
 	if err != nil {
 		return nil, err
 	}
 	others := func(yield func([]*diagnose.Entry, error) bool) {
 		for _, a := range arithmetics[1:] {
-			if !yield(suspectsOf(of, a)) {
+			if !yield(suspectsOf(ctx, of, a)) {
 				return
 			}
 		}
 	}
 	found, err := onAccount(left[0], mistakeWork, func(model *diagnose.Model) (*diagnose.Finding, error) {
-		return diagnose.FindStepsIn(left[0].ctx, model, first, others)
+		return diagnose.FindStepsIn(ctx, model, first, others)
 	})
 	if !found.Explains() || err != nil {
 		return nil, err
@@ -52,10 +53,10 @@ func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Findi
 }
 
 // suspectsOf prepares some entries for a search.
-func suspectsOf(of []*evidence, a *arithmetic) ([]*diagnose.Entry, error) {
+func suspectsOf(ctx context.Context, of []*evidence, a *arithmetic) ([]*diagnose.Entry, error) {
 	var entries []*diagnose.Entry
 	for _, e := range of {
-		s, err := suspectOf(e, a)
+		s, err := suspectOf(ctx, e, a)
 		if err != nil {
 			return nil, err
 		}

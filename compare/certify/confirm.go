@@ -36,7 +36,7 @@ func (i *Isolator) Confirms(ctx context.Context, name string, pass int) ([]strin
 	if i.narrow {
 		return i.confirmsRows(ctx, n)
 	}
-	t, err := i.trialFrom(ctx, n, func(n order.Node) bool {
+	t, err := i.trialFrom(n, func(n order.Node) bool {
 		_, given := i.list.At(n).Op.(op.Given)
 		return given || i.has(n)
 	})
@@ -56,7 +56,7 @@ func (i *Isolator) Confirms(ctx context.Context, name string, pass int) ([]strin
 		}
 	}
 	t.read = i.orArgument
-	j, err := t.in(evaluated{arithmetic: &arithmetic{}})
+	j, err := t.in(ctx, evaluated{arithmetic: &arithmetic{}})
 	if errors.Is(err, ErrNoWeights) {
 		return nil, nil
 	}

@@ -2,6 +2,7 @@ package certify
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -9,59 +10,59 @@ import (
 
 // decide finds the arithmetic of the form: one that explains every entry, else what most entries and the others have, else
 // what is wrong with all of them.
-func (f *form) decide() error {
+func (f *form) decide(ctx context.Context) error {
 	left := f.left()
 	if len(left) == 0 {
 		f.own = &arithmetic{}
 		return nil
 	}
-	if has, err := f.mistaken(); has || err != nil {
+	if has, err := f.mistaken(ctx); has || err != nil {
 		return err
 	}
-	if err := f.maskedFirst(); f.wrong != nil || err != nil {
+	if err := f.maskedFirst(ctx); f.wrong != nil || err != nil {
 		return err
 	}
-	if done, err := f.inKernels(left); done || err != nil {
+	if done, err := f.inKernels(ctx, left); done || err != nil {
 		return err
 	}
 	s := newSearch(left, f.entries)
 	s.carry = f.carry
-	all, err := s.find()
+	all, err := s.find(ctx)
 	f.stopped = s.stopped
 	if err != nil {
 		return err
 	}
 	if all != nil {
-		shown, err := all.proven(all.showIn(f.entries, left))
+		shown, err := all.proven(ctx, all.showIn(f.entries, left))
 		if shown {
 			f.own = all
 		}
 		if err != nil || shown {
 			return err
 		}
-		if maybe, err := all.maybeTables(left); err != nil {
+		if maybe, err := all.maybeTables(ctx, left); err != nil {
 			return err
 		} else if maybe {
 			f.unproven = all
 		}
 		// In float32 there is one choice at a site, double precision or a fused product, and it is no choice of a site alone.
 		if s.dtype != hooks.F32 || all.habit != "" {
-			f.wrong, err = changedAttention(left, f.entries)
+			f.wrong, err = changedAttention(ctx, left, f.entries)
 			return err
 		}
 	}
-	if err := f.majority(left, s.given); err != nil || f.own != nil {
+	if err := f.majority(ctx, left, s.given); err != nil || f.own != nil {
 		return err
 	}
 	// What lies outside of the hull is wrong, whatever it is called. Of the others some arithmetic may be right.
 	for _, e := range left {
-		inside, err := e.inHull()
+		inside, err := e.inHull(ctx)
 		if err != nil {
 			return err
 		}
 		if inside {
-			if f.wrong, err = number(left, f.entries); f.wrong == nil && err == nil {
-				f.wrong, err = changedAttention(left, f.entries)
+			if f.wrong, err = number(ctx, left, f.entries); f.wrong == nil && err == nil {
+				f.wrong, err = changedAttention(ctx, left, f.entries)
 			}
 			return err
 		}
@@ -71,20 +72,20 @@ func (f *form) decide() error {
 
 // majority finds the arithmetic of most entries, where none explains all: it is the form's if they are more than half of them and
 // two at least. given is what was tried.
-func (f *form) majority(left []*evidence, given []ranked) error {
+func (f *form) majority(ctx context.Context, left []*evidence, given []ranked) error {
 	for _, e := range samples(left) {
 		if len(f.entries) == 1 { // it was what was looked at
 			break
 		}
 		one := searchOf(e, left, f.entries)
 		one.carry = f.carry
-		if _, err := one.find(); err != nil {
+		if _, err := one.find(ctx); err != nil {
 			return err
 		}
 		f.stopped = f.stopped || one.stopped
 		given = append(given, one.given...)
 	}
-	own, others, err := most(f.entries, left, given)
+	own, others, err := most(ctx, f.entries, left, given)
 	if err != nil {
 		return err
 	}
@@ -99,61 +100,61 @@ func (f *form) majority(left []*evidence, given []ranked) error {
 		return nil
 	}
 	// Two arithmetics that are both shown explain all of it, also where each has half of the entries.
-	if f.second, err = f.secondOf(own, suspects); f.second != nil || err != nil {
+	if f.second, err = f.secondOf(ctx, own, suspects); f.second != nil || err != nil {
 		f.own = own
 		return err
 	}
 	if 2*held == len(f.entries) {
 		// Half of them is no majority. But where one change to the operation gives all others, that is what is wrong with these.
-		if f.wrong, err = number(suspects, suspects); f.wrong != nil {
+		if f.wrong, err = number(ctx, suspects, suspects); f.wrong != nil {
 			f.own = own
 		}
 		return err
 	}
 	f.own, f.suspects = own, true
 	if held < proofElements*len(suspects) { // else it is too well shown to doubt it
-		f.thin, err = own.thin(suspects)
+		f.thin, err = own.thin(ctx, suspects)
 	}
 	return err
 }
 
 // secondOf finds the arithmetic of the entries that the form's own does not give; nil for none. It has to show as much beside that as
 // beside transformers': some arithmetic gives a row of a mistake.
-func (f *form) secondOf(own *arithmetic, suspects []*evidence) (*arithmetic, error) {
-	if apart, err := apartFrom(own, suspects); apart != nil || err != nil {
+func (f *form) secondOf(ctx context.Context, own *arithmetic, suspects []*evidence) (*arithmetic, error) {
+	if apart, err := apartFrom(ctx, own, suspects); apart != nil || err != nil {
 		return apart, err
 	}
 	s := newSearch(suspects, suspects)
 	s.carry = f.carry
-	other, err := s.find()
+	other, err := s.find(ctx)
 	if other == nil || err != nil {
 		return nil, err
 	}
-	if shown, err := other.proven(suspects); !shown || err != nil {
+	if shown, err := other.proven(ctx, suspects); !shown || err != nil {
 		return nil, err
 	}
-	if little, err := own.little(suspects, other); little || err != nil {
+	if little, err := own.little(ctx, suspects, other); little || err != nil {
 		return nil, err
 	}
 	return other, nil
 }
 
 // most is the arithmetic that explains most entries, transformers' or another that they prove, and those that it does not explain.
-func most(entries, left []*evidence, given []ranked) (*arithmetic, []*evidence, error) {
+func most(ctx context.Context, entries, left []*evidence, given []ranked) (*arithmetic, []*evidence, error) {
 	own, suspects := &arithmetic{}, left
 	slices.SortStableFunc(given, func(a, b ranked) int { return len(b.holds) - len(a.holds) })
 	for _, g := range given {
 		if len(entries)-len(g.holds) >= len(suspects) {
 			break
 		}
-		shown, err := g.proven(g.holds)
+		shown, err := g.proven(ctx, g.holds)
 		if err != nil {
 			return nil, nil, err
 		}
 		if !shown {
 			continue
 		}
-		if own, err = newSearch(g.holds, g.holds).plainest(g.arithmetic); err != nil {
+		if own, err = newSearch(g.holds, g.holds).plainest(ctx, g.arithmetic); err != nil {
 			return nil, nil, err
 		}
 		suspects = nil

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"slices"
 
 	"github.com/tracediff/tracediff/internal/floats"
@@ -18,7 +19,7 @@ const maxChosen = 2
 // readOperands decides for an entry how the engine read the operands that the trace has in more digits than the order gives them: as captured, or
 // rounded to the order's dtype. They are rounded where transformers' arithmetic gives every element of the entry then, and not before. The
 // error is that of evaluating the entry.
-func readOperands(t *trial) error {
+func readOperands(ctx context.Context, t *trial) error {
 	captured, rounded, wide := t.call.In, slices.Clone(t.call.In), []int(nil)
 	for k := range min(len(captured), len(t.formula.Inputs)) {
 		if v, ok := roundedOperand(t, k); ok {
@@ -37,7 +38,7 @@ func readOperands(t *trial) error {
 			t.readings = append(t.readings, in)
 		}
 		t.call.In = in
-		if _, left, _, err := t.strict(&arithmetic{}); len(left) == 0 || err != nil {
+		if _, left, _, err := t.strict(ctx, &arithmetic{}); len(left) == 0 || err != nil {
 			t.readings = nil
 			return err
 		}
@@ -48,15 +49,15 @@ func readOperands(t *trial) error {
 
 // strictRead is [trial.strict] with the other readings of operands too, for an arithmetic that the entry's form is known to have: the first
 // that gives every element stays.
-func strictRead(t *trial, a *arithmetic) (j *judged, left []int, order string, err error) {
-	j, left, order, err = t.strict(a)
+func strictRead(ctx context.Context, t *trial, a *arithmetic) (j *judged, left []int, order string, err error) {
+	j, left, order, err = t.strict(ctx, a)
 	captured := t.call.In
 	for _, in := range t.readings {
 		if len(left) == 0 || err != nil {
 			break
 		}
 		t.call.In = in
-		k, rest, by, err := t.strict(a)
+		k, rest, by, err := t.strict(ctx, a)
 		if err != nil {
 			return nil, nil, "", err
 		}
@@ -103,12 +104,12 @@ func roundedOperand(t *trial, k int) (v program.Value, ok bool) {
 
 // keepsDigits judges an entry that the trace has in more digits than the order gives it. It reports whether every element is transformers' own
 // value before the last rounding; the certificate then says so.
-func keepsDigits(t *trial, c *Certificate) (j *judged, all bool, err error) {
+func keepsDigits(ctx context.Context, t *trial, c *Certificate) (j *judged, all bool, err error) {
 	if !t.wider() {
 		return nil, false, nil
 	}
 	a := &arithmetic{open: true}
-	j, left, order, err := t.strict(a)
+	j, left, order, err := t.strict(ctx, a)
 	if err != nil || len(left) > 0 {
 		return nil, false, err
 	}

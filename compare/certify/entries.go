@@ -55,17 +55,17 @@ func (i *Isolator) capturedForms() *captured {
 func (i *Isolator) evidence(ctx context.Context, n order.Node) (*evidence, error) {
 	t, err := i.partOf(ctx, n)
 	if t == nil && err == nil {
-		t, err = i.trial(ctx, n)
+		t, err = i.trial(n)
 	}
 	if lacking(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	if right, err := t.rightInQueries(); right || err != nil {
-		return &evidence{t, nil}, errors.Join(err, t.prepare())
+	if right, err := t.rightInQueries(ctx); right || err != nil {
+		return &evidence{t, nil}, errors.Join(err, t.prepare(ctx))
 	}
-	_, left, _, err := t.strict(&arithmetic{})
+	_, left, _, err := t.strict(ctx, &arithmetic{})
 	if err != nil || t.formula == nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (i *Isolator) beyondSample(ctx context.Context, known verdict, name string)
 		var suspects []*evidence
 		if suspects, f.beyondErr = i.suspectsBeyond(ctx, known.own, f.others); len(suspects) > 0 && f.beyondErr == nil {
 			drawOn(&account{}, suspects)
-			f.beyond.second, f.beyondErr = f.secondOf(known.own, suspects)
+			f.beyond.second, f.beyondErr = f.secondOf(ctx, known.own, suspects)
 		}
 	})
 	return f.beyond, f.beyondErr
@@ -147,7 +147,7 @@ func (i *Isolator) suspectsBeyond(ctx context.Context, own *arithmetic, others [
 		if e == nil || len(e.left) == 0 {
 			continue
 		}
-		if _, rest, _, err := e.strict(own); err != nil {
+		if _, rest, _, err := e.strict(ctx, own); err != nil {
 			return nil, err
 		} else if len(rest) > 0 {
 			suspects = append(suspects, e)

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -29,20 +30,20 @@ func (t *trial) rowsIn(at []int) int {
 }
 
 // inHull reports whether some choice of roundings gives each element, in one of the orders of steps.
-func (e *evidence) inHull() (bool, error) {
-	_, left, err := e.hull(e.left)
+func (e *evidence) inHull(ctx context.Context) (bool, error) {
+	_, left, err := e.hull(ctx, e.left)
 	return len(left) == 0, err
 }
 
 // hull takes out of some elements what some choice of roundings gives, in one of the orders of steps, and judges by the last of
 // these.
-func (t *trial) hull(left []int) (j *judged, rest []int, err error) {
+func (t *trial) hull(ctx context.Context, left []int) (j *judged, rest []int, err error) {
 	all, err := t.rewrites()
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, r := range all {
-		if j, err = t.in(evaluated{arithmetic: &arithmetic{rewrites: r}, hull: true}); err != nil {
+		if j, err = t.in(ctx, evaluated{arithmetic: &arithmetic{rewrites: r}, hull: true}); err != nil {
 			return nil, nil, err
 		}
 		left = slices.DeleteFunc(slices.Clone(left), func(i int) bool { return j.consistent(i) })
@@ -77,23 +78,23 @@ func counted(of []*evidence) (elements, rows int) {
 // proven reports whether an arithmetic that explains some entries shows enough in them: all of it, what it has beside what other forms
 // prove, and each choice that a descent made. Of these so many are tried that one or the other happens to give what is left of a
 // mistake, beside what the engine's own arithmetic gives.
-func (a *arithmetic) proven(of []*evidence) (bool, error) {
-	if tables, err := a.provenByTables(of); tables || err != nil {
+func (a *arithmetic) proven(ctx context.Context, of []*evidence) (bool, error) {
+	if tables, err := a.provenByTables(ctx, of); tables || err != nil {
 		return tables, err
 	}
-	shown, err := a.shown(of)
+	shown, err := a.shown(ctx, of)
 	if !shown || err != nil {
 		return false, err
 	}
 	if a.beside != nil {
-		if little, err := a.beside.little(of, a); little || err != nil {
+		if little, err := a.beside.little(ctx, of, a); little || err != nil {
 			return false, err
 		}
 	}
 	for at, before := range a.flips {
 		now, ok := a.at[at]
 		if b := a.with(at, before); ok && now != before {
-			if little, err := b.little(of, a); little || err != nil {
+			if little, err := b.little(ctx, of, a); little || err != nil {
 				return false, err
 			}
 		}
@@ -103,7 +104,7 @@ func (a *arithmetic) proven(of []*evidence) (bool, error) {
 
 // shown reports whether an arithmetic shows enough that transformers' does not give. An element that it leaves a choice, since a
 // rounding point before it lies at a midpoint, shows nothing.
-func (a *arithmetic) shown(of []*evidence) (bool, error) {
+func (a *arithmetic) shown(ctx context.Context, of []*evidence) (bool, error) {
 	own := &arithmetic{open: a.open}
 	byRow, err := a.byRow(of, own)
 	if err != nil {
@@ -114,11 +115,11 @@ func (a *arithmetic) shown(of []*evidence) (bool, error) {
 		if len(e.left) == 0 && a.rewrites.Order() == 0 {
 			continue
 		}
-		j, err := e.in(evaluated{arithmetic: a})
+		j, err := e.in(ctx, evaluated{arithmetic: a})
 		if err != nil {
 			return false, err
 		}
-		k, err := e.in(evaluated{arithmetic: own})
+		k, err := e.in(ctx, evaluated{arithmetic: own})
 		if err != nil {
 			return false, err
 		}
@@ -192,15 +193,15 @@ func (j *judged) definite(i int) bool {
 
 // thin reports whether what an arithmetic other than transformers' leaves of some entries is too little to accuse them of: it was
 // found by what it gives, and another that gives as much may give these, too.
-func (a *arithmetic) thin(of []*evidence) (bool, error) {
+func (a *arithmetic) thin(ctx context.Context, of []*evidence) (bool, error) {
 	if a.strict() {
 		return false, nil
 	}
-	return a.little(of, nil)
+	return a.little(ctx, of, nil)
 }
 
 // little reports whether what an arithmetic leaves of some entries is less than what proves another, nil for any.
-func (a *arithmetic) little(of []*evidence, other *arithmetic) (bool, error) {
+func (a *arithmetic) little(ctx context.Context, of []*evidence, other *arithmetic) (bool, error) {
 	byRow := false
 	if other != nil {
 		var err error
@@ -210,7 +211,7 @@ func (a *arithmetic) little(of []*evidence, other *arithmetic) (bool, error) {
 	}
 	elements, rows := 0, 0
 	for _, e := range of {
-		_, rest, _, err := e.strict(a)
+		_, rest, _, err := e.strict(ctx, a)
 		if err != nil {
 			return false, err
 		}

@@ -18,25 +18,25 @@ const spreadTokens = 8
 
 // maskedIn looks for another mask under an arithmetic that gives all elements of more than half of the tokens of each of some entries. The finding is nil
 // if the arithmetic does not, if no mask explains all of these entries, and if they show too little. With a finding the arithmetic is that of the form.
-func (f *form) maskedIn(of []*evidence, a *arithmetic) (*diagnose.Finding, error) {
+func (f *form) maskedIn(ctx context.Context, of []*evidence, a *arithmetic) (*diagnose.Finding, error) {
 	if !of[0].formula.Fuses() {
 		return nil, nil
 	}
 	if !a.strict() {
 		var err error
-		if of, err = leftUnder(of, a); err != nil {
+		if of, err = leftUnder(ctx, of, a); err != nil {
 			return nil, err
 		}
 	}
 	if elements, rows := counted(of); elements < proofOfChange || rows < proofRows || slices.ContainsFunc(of, func(e *evidence) bool { return !e.inFewTokens() }) {
 		return nil, nil
 	}
-	entries, err := suspectsOf(of, a)
+	entries, err := suspectsOf(ctx, of, a)
 	if err != nil {
 		return nil, err
 	}
 	found, err := onAccount(of[0], mistakeWork, func(model *diagnose.Model) (*diagnose.Finding, error) {
-		return diagnose.FindMask(of[0].ctx, model, entries)
+		return diagnose.FindMask(ctx, model, entries)
 	})
 	if !found.Explains() || err != nil {
 		return nil, err
@@ -46,26 +46,26 @@ func (f *form) maskedIn(of []*evidence, a *arithmetic) (*diagnose.Finding, error
 }
 
 // maskedFirst tries other masks under transformers' arithmetic. Large entries have to be right in a few tokens that are spread over each of them.
-func (f *form) maskedFirst() (err error) {
+func (f *form) maskedFirst(ctx context.Context) (err error) {
 	for _, e := range f.entries {
 		if few := e.spread(); few != nil && len(few.left) > 0 {
 			return nil
 		}
 	}
-	f.wrong, err = f.maskedIn(f.entries, &arithmetic{})
+	f.wrong, err = f.maskedIn(ctx, f.entries, &arithmetic{})
 	return err
 }
 
 // maskedUnder looks for another mask under transformers' arithmetic, or under some known kernels, also with float32 in front of them, in more than half of
 // the entries. Large entries are asked under the one arithmetic that gives most of a few tokens which are spread over them. The other entries may have the
 // second arithmetic of the form.
-func (f *form) maskedUnder(left []*evidence, kernels []*arithmetic) error {
+func (f *form) maskedUnder(ctx context.Context, left []*evidence, kernels []*arithmetic) error {
 	var some []*evidence
 	of := samples(left)
 	for _, e := range of {
 		few := e.spread()
 		if few == nil {
-			return f.maskedInAny(kernels)
+			return f.maskedInAny(ctx, kernels)
 		}
 		some = append(some, few)
 	}
@@ -73,7 +73,7 @@ func (f *form) maskedUnder(left []*evidence, kernels []*arithmetic) error {
 	if err != nil {
 		return err
 	}
-	a, err := nearestInRows(some, of[0], slices.Concat([]*arithmetic{{}}, kernels, all))
+	a, err := nearestInRows(ctx, some, of[0], slices.Concat([]*arithmetic{{}}, kernels, all))
 	if a == nil || err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (f *form) maskedUnder(left []*evidence, kernels []*arithmetic) error {
 		if few == nil {
 			return nil
 		}
-		rows, err := few.rowsLeft(a)
+		rows, err := few.rowsLeft(ctx, a)
 		if err != nil {
 			return err
 		}
@@ -97,20 +97,20 @@ func (f *form) maskedUnder(left []*evidence, kernels []*arithmetic) error {
 		return nil
 	}
 	if a.beside != nil {
-		if proven, err := a.proven(shown); !proven || err != nil {
+		if proven, err := a.proven(ctx, shown); !proven || err != nil {
 			return err
 		}
 	}
-	if f.wrong, err = f.maskedIn(held, a); f.wrong == nil || err != nil {
+	if f.wrong, err = f.maskedIn(ctx, held, a); f.wrong == nil || err != nil {
 		return err
 	}
-	return f.mostIn(a, rest)
+	return f.mostIn(ctx, a, rest)
 }
 
 // maskedInAny tries other masks under each of some kernels, until a mask explains all entries.
-func (f *form) maskedInAny(kernels []*arithmetic) (err error) {
+func (f *form) maskedInAny(ctx context.Context, kernels []*arithmetic) (err error) {
 	for _, a := range kernels {
-		if f.wrong, err = f.maskedIn(f.entries, a); f.wrong != nil || err != nil {
+		if f.wrong, err = f.maskedIn(ctx, f.entries, a); f.wrong != nil || err != nil {
 			return err
 		}
 	}
@@ -120,10 +120,10 @@ func (f *form) maskedInAny(kernels []*arithmetic) (err error) {
 // nearestInRows is the arithmetic that gives all elements of more than half of the rows in most of some entries, and of these the arithmetic that leaves
 // something of fewest rows: of the few tokens of the first entry, then of the few tokens of all, then of the first entry whole. It is nil if no arithmetic
 // gives so many rows of more than half of the entries, or if the account of the form ends.
-func nearestInRows(few []*evidence, whole *evidence, all []*arithmetic) (*arithmetic, error) {
+func nearestInRows(ctx context.Context, few []*evidence, whole *evidence, all []*arithmetic) (*arithmetic, error) {
 	for _, of := range [][]*evidence{few[:1], few, {whole}} {
 		var err error
-		if all, err = nearestIn(of, all); len(all) == 0 || err != nil {
+		if all, err = nearestIn(ctx, of, all); len(all) == 0 || err != nil {
 			return nil, err
 		}
 	}
@@ -131,7 +131,7 @@ func nearestInRows(few []*evidence, whole *evidence, all []*arithmetic) (*arithm
 }
 
 // nearestIn lists, of the arithmetics that give more than half of the rows of more than half of some entries, those that leave something of fewest rows.
-func nearestIn(of []*evidence, all []*arithmetic) (nearest []*arithmetic, err error) {
+func nearestIn(ctx context.Context, of []*evidence, all []*arithmetic) (nearest []*arithmetic, err error) {
 	fewest := math.MaxInt
 	for _, a := range all {
 		if of[0].account.spent() {
@@ -139,7 +139,7 @@ func nearestIn(of []*evidence, all []*arithmetic) (nearest []*arithmetic, err er
 		}
 		held, rows := 0, 0
 		for _, e := range of {
-			n, err := e.rowsLeft(a)
+			n, err := e.rowsLeft(ctx, a)
 			if err != nil {
 				return nil, err
 			}
@@ -159,8 +159,8 @@ func nearestIn(of []*evidence, all []*arithmetic) (nearest []*arithmetic, err er
 }
 
 // rowsLeft counts the rows in which an arithmetic leaves an element. Orders of summation are not tried.
-func (e *evidence) rowsLeft(a *arithmetic) (int, error) {
-	j, err := e.in(evaluated{arithmetic: a})
+func (e *evidence) rowsLeft(ctx context.Context, a *arithmetic) (int, error) {
+	j, err := e.in(ctx, evaluated{arithmetic: a})
 	if err != nil {
 		return 0, err
 	}
@@ -168,18 +168,18 @@ func (e *evidence) rowsLeft(a *arithmetic) (int, error) {
 }
 
 // mistaken takes the verdict of the prompt's passes, if they have a named mistake, and if with the mistake their arithmetics explain all entries of this form.
-func (f *form) mistaken() (bool, error) {
+func (f *form) mistaken(ctx context.Context) (bool, error) {
 	if f.several == nil {
 		return false, nil
 	}
-	g, err := f.several()
+	g, err := f.several(ctx)
 	if err != nil || g.wrong == nil || g.made == nil {
 		return false, err
 	}
 	for _, e := range f.entries {
-		explained, err := (&form{entries: []*evidence{e}}).explainedBy(g.own, g.second)
+		explained, err := (&form{entries: []*evidence{e}}).explainedBy(ctx, g.own, g.second)
 		if err == nil && !explained {
-			explained, err = g.hasMistake(e.trial)
+			explained, err = g.hasMistake(ctx, e.trial)
 		}
 		if !explained || err != nil {
 			return false, err

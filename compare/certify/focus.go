@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"iter"
 	"slices"
 
@@ -79,8 +80,8 @@ func (e *evidence) fewQueries(most int) *evidence {
 }
 
 // firstQueries is a trial of the first tokens of an entry, computed from all inputs. It is nil if someQueries keeps all tokens.
-func (t *trial) firstQueries(most int) (*trial, error) {
-	if err := t.prepare(); err != nil || t.formula == nil {
+func (t *trial) firstQueries(ctx context.Context, most int) (*trial, error) {
+	if err := t.prepare(ctx); err != nil || t.formula == nil {
 		return nil, err
 	}
 	if f := (&evidence{t, nil}).fewQueries(most).trial; f.call.Some != nil {

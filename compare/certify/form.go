@@ -28,7 +28,7 @@ const (
 // form is what the entries of one form have in common.
 type form struct {
 	// several returns the same form in the prompt's passes. It is nil in a form of the prompt's passes.
-	several func() (*form, error)
+	several func(context.Context) (*form, error)
 	carry   carrier
 	account account
 	once    sync.Once
@@ -114,7 +114,7 @@ func (f *form) left() []*evidence {
 }
 
 // explainedBy reports whether one of some arithmetics explains each entry; nil is none.
-func (f *form) explainedBy(some ...*arithmetic) (bool, error) {
+func (f *form) explainedBy(ctx context.Context, some ...*arithmetic) (bool, error) {
 	for _, e := range f.entries {
 		explained := false
 		for _, a := range some {
@@ -122,7 +122,7 @@ func (f *form) explainedBy(some ...*arithmetic) (bool, error) {
 				continue
 			}
 			var err error
-			if explained, err = e.givenBy(a); err != nil {
+			if explained, err = e.givenBy(ctx, a); err != nil {
 				return false, err
 			}
 		}
@@ -151,9 +151,9 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 	i.mu.Lock()
 	f := i.forms[name]
 	if f == nil {
-		f = &form{carry: func() ([]*arithmetic, error) { return i.carry(ctx, name) }}
+		f = &form{carry: func(ctx context.Context) ([]*arithmetic, error) { return i.carry(ctx, name) }}
 		if several, found := strings.CutSuffix(name, oneToken); found {
-			f.several = func() (*form, error) { return i.alone(ctx, several) }
+			f.several = func(ctx context.Context) (*form, error) { return i.alone(ctx, several) }
 		}
 		i.forms[name] = f
 	}
@@ -162,7 +162,7 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 		i.tellSearch("the arithmetic of", name)
 		if f.entries, f.others, f.err = i.entriesOf(ctx, name); f.err == nil {
 			drawOn(&f.account, f.entries)
-			f.err = f.decide()
+			f.err = f.decide(ctx)
 		}
 		if f.err == nil && f.wrong == nil && (f.own == nil || f.suspects) {
 			if f.reread, f.err = reread(ctx, i, f.entries); f.reread != nil {
@@ -180,14 +180,14 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 
 // otherwise judges an entry that transformers' arithmetic does not explain in the arithmetic of its form. Identified is
 // false for one that no arithmetic is known to explain, and that some choice of roundings may: nothing is left of it then.
-func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged, left []int, identified bool, err error) {
+func (t *trial) otherwise(ctx context.Context, c *Certificate, strict *judged, off []int) (j *judged, left []int, identified bool, err error) {
 	name := t.i.formOf(t.cut, t.node)
-	f, err := t.i.form(t.ctx, name)
+	f, err := t.i.form(ctx, name)
 	if err != nil {
 		return nil, nil, false, err
 	}
 	try := func(a *arithmetic) (bool, error) {
-		k, rest, order, err := strictRead(t, a)
+		k, rest, order, err := strictRead(ctx, t, a)
 		if err != nil {
 			return false, err
 		}
@@ -215,11 +215,11 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 		}
 	}
 	if f.reread != nil {
-		reread, err := f.reread.of(t)
+		reread, err := f.reread.of(ctx, t)
 		if err != nil {
 			return nil, nil, false, err
 		}
-		_, k, rest, order, err := reread.judge(t)
+		_, k, rest, order, err := reread.judge(ctx, t)
 		if err != nil {
 			return nil, nil, false, err
 		}
@@ -236,7 +236,7 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 			}
 		}
 	}
-	if has, err := f.hasMistake(t); err != nil {
+	if has, err := f.hasMistake(ctx, t); err != nil {
 		return nil, nil, false, err
 	} else if has {
 		if c.Finding = f.wrong; f.wrong.Named() {
@@ -247,14 +247,14 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 		}
 		return j, left, true, nil
 	}
-	if wide, err := t.i.computedWider(t.ctx); err != nil {
+	if wide, err := t.i.computedWider(ctx); err != nil {
 		return nil, nil, false, err
 	} else if wide {
 		if done, err := try(&arithmetic{wide: true}); done || err != nil {
 			return j, left, true, err
 		}
 	}
-	if beyond, err := t.i.beyondSample(t.ctx, f, name); err != nil {
+	if beyond, err := t.i.beyondSample(ctx, f, name); err != nil {
 		return nil, nil, false, err
 	} else if beyond.second != nil && beyond.second != f.second {
 		if done, err := try(beyond.second); done || err != nil {
@@ -265,31 +265,31 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 		return j, left, true, nil
 	}
 	if f.unproven != nil {
-		if k, rest, _, err := t.strict(f.unproven); len(rest) == 0 || err != nil {
+		if k, rest, _, err := t.strict(ctx, f.unproven); len(rest) == 0 || err != nil {
 			c.Arithmetic = "not known"
 			return k, nil, false, err
 		}
 	}
-	return t.within(f, c, strict, off)
+	return t.within(ctx, f, c, strict, off)
 }
 
 // hasMistake reports whether an entry has the change that explains the entries of its form which were looked at.
-func (f *verdict) hasMistake(t *trial) (bool, error) {
+func (f *verdict) hasMistake(ctx context.Context, t *trial) (bool, error) {
 	if f.wrong == nil || f.made == nil {
 		return f.wrong != nil, nil
 	}
-	j, err := givenWith(t, f.own, f.made)
+	j, err := givenWith(ctx, t, f.own, f.made)
 	return j != nil, err
 }
 
 // within reports whether some choice of roundings gives each element. Of a large entry few elements are asked first: what no choice gives needs no more.
-func (t *trial) within(f verdict, c *Certificate, strict *judged, off []int) (j *judged, left []int, identified bool, err error) {
+func (t *trial) within(ctx context.Context, f verdict, c *Certificate, strict *judged, off []int) (j *judged, left []int, identified bool, err error) {
 	if few := (&evidence{t, off}).few(); few != nil {
-		if _, left, err = few.hull(few.left); err != nil || len(left) > 0 {
+		if _, left, err = few.hull(ctx, few.left); err != nil || len(left) > 0 {
 			return strict, off, true, err
 		}
 	}
-	j, left, err = t.hull(off)
+	j, left, err = t.hull(ctx, off)
 	if err != nil || len(left) > 0 {
 		return strict, off, true, err
 	}

@@ -78,7 +78,7 @@ func fusedPreset(p *program.Program, r program.Rewrite, way uint8) *arithmetic {
 }
 
 // inUnknownKernel tries the fused kernel that is not known.
-func inUnknownKernel(s *search) (*arithmetic, error) {
+func inUnknownKernel(ctx context.Context, s *search) (*arithmetic, error) {
 	own, err := s.of(0)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func inUnknownKernel(s *search) (*arithmetic, error) {
 	for _, a := range all {
 		a.open = s.open
 	}
-	return s.all(all)
+	return s.all(ctx, all)
 }
 
 // kernels are the known fused kernels that the entries of a form may have.
@@ -105,7 +105,7 @@ func (f *form) kernels() ([]*arithmetic, error) {
 
 // heldBy splits the entries of a form into the entries that an arithmetic explains and the rest. Parts of large entries are judged first. If the arithmetic
 // fails in half of the entries, or if the account of the form ends, the arithmetic decides nothing, and no entry is held.
-func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
+func (f *form) heldBy(ctx context.Context, a *arithmetic) (held, rest []*evidence, err error) {
 	for _, whole := range []bool{false, true} {
 		asked := f.entries
 		if whole {
@@ -120,7 +120,7 @@ func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
 			if !whole {
 				of = e.focus()
 			}
-			_, left, _, err := of.strict(a)
+			_, left, _, err := of.strict(ctx, a)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -135,9 +135,9 @@ func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
 }
 
 // givenBy reports whether an arithmetic gives every element of an entry: first of a part, if the entry is large.
-func (e *evidence) givenBy(a *arithmetic) (bool, error) {
+func (e *evidence) givenBy(ctx context.Context, a *arithmetic) (bool, error) {
 	for _, of := range []*evidence{e.focus(), e} {
-		if _, left, _, err := of.strict(a); len(left) > 0 || err != nil {
+		if _, left, _, err := of.strict(ctx, a); len(left) > 0 || err != nil {
 			return false, err
 		}
 		if of.trial == e.trial {
@@ -148,10 +148,10 @@ func (e *evidence) givenBy(a *arithmetic) (bool, error) {
 }
 
 // leftUnder are some entries with what an arithmetic leaves of them.
-func leftUnder(some []*evidence, a *arithmetic) ([]*evidence, error) {
+func leftUnder(ctx context.Context, some []*evidence, a *arithmetic) ([]*evidence, error) {
 	var all []*evidence
 	for _, e := range some {
-		_, left, _, err := e.strict(a)
+		_, left, _, err := e.strict(ctx, a)
 		if err != nil {
 			return nil, err
 		}
@@ -163,8 +163,8 @@ func leftUnder(some []*evidence, a *arithmetic) ([]*evidence, error) {
 // inKernels decides the form by the known fused kernels. A kernel decides if it explains all entries, or more than half of them and two at least,
 // and shows what transformers' arithmetic does not give. Else a kernel with another mask may explain all entries, a kernel with float32 in front of
 // it, or a kernel with a change to the operation. Done is false if none of these decides.
-func (f *form) inKernels(left []*evidence) (done bool, err error) {
-	if proved, err := f.provedKernel(); proved || err != nil {
+func (f *form) inKernels(ctx context.Context, left []*evidence) (done bool, err error) {
+	if proved, err := f.provedKernel(ctx); proved || err != nil {
 		return proved, err
 	}
 	all, err := f.kernels()
@@ -174,14 +174,14 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	// Kernels that are known to the bit come first. A search for a wrong mask under these kernels costs less than all other kernels do.
 	known, others := split(all, (*arithmetic).toTheBit)
 	var best heldMost
-	if err := best.among(f, left, known); err != nil {
+	if err := best.among(ctx, f, left, known); err != nil {
 		return false, err
 	}
 	if !best.whole {
-		if err := f.maskedUnder(left, known); f.wrong != nil || err != nil {
+		if err := f.maskedUnder(ctx, left, known); f.wrong != nil || err != nil {
 			return f.wrong != nil, err
 		}
-		if err := best.among(f, left, others); err != nil {
+		if err := best.among(ctx, f, left, others); err != nil {
 			return false, err
 		}
 	}
@@ -190,22 +190,22 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 		f.own = best.own
 		return true, nil
 	case best.own != nil && len(best.held) >= 2 && 2*len(best.held) > len(f.entries):
-		return true, f.mostIn(best.own, best.rest)
+		return true, f.mostIn(ctx, best.own, best.rest)
 	}
 	if all = known; best.whole || len(all) == 0 { // if roundings explain all entries, no mistake is looked for
 		return false, nil
 	}
-	own, suspects, err := besideKernels(f, left, all)
+	own, suspects, err := besideKernels(ctx, f, left, all)
 	if err != nil {
 		return false, err
 	} else if own != nil {
-		return true, f.mostIn(own, suspects)
+		return true, f.mostIn(ctx, own, suspects)
 	}
 	fused, err := inFront(newSearch(left, f.entries), all)
 	if err != nil {
 		return false, err
 	}
-	f.wrong, err = changedIn(left, f.entries, append(all, fused...))
+	f.wrong, err = changedIn(ctx, left, f.entries, append(all, fused...))
 	return f.wrong != nil, err
 }
 
@@ -217,9 +217,9 @@ type heldMost struct {
 }
 
 // among looks at some kernels, until one that is shown explains all entries.
-func (h *heldMost) among(f *form, left []*evidence, kernels []*arithmetic) error {
+func (h *heldMost) among(ctx context.Context, f *form, left []*evidence, kernels []*arithmetic) error {
 	for _, a := range kernels {
-		held, rest, err := f.heldBy(a)
+		held, rest, err := f.heldBy(ctx, a)
 		if err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func (h *heldMost) among(f *form, left []*evidence, kernels []*arithmetic) error
 		if len(held) <= len(h.held) {
 			continue
 		}
-		if shown, err := a.shownByKernel(shownIn(held, left)); err != nil {
+		if shown, err := a.shownByKernel(ctx, shownIn(held, left)); err != nil {
 			return err
 		} else if shown {
 			h.own, h.held, h.rest = a, held, rest
@@ -253,16 +253,16 @@ func split[T any](all []T, fits func(T) bool) (some, rest []T) {
 
 // provedKernel gives the form the kernel that the prompt's passes prove, and the second arithmetic if they have one, and reports whether these explain
 // all entries of this form. Passes of one token show too few elements to prove a kernel.
-func (f *form) provedKernel() (bool, error) {
+func (f *form) provedKernel(ctx context.Context) (bool, error) {
 	if f.several == nil {
 		return false, nil
 	}
-	g, err := f.several()
+	g, err := f.several(ctx)
 	if err != nil || g.own == nil || g.own.rewrites.Kernel() == 0 {
 		return false, err
 	}
 	for _, second := range []*arithmetic{nil, g.second} {
-		if all, err := f.explainedBy(g.own, second); all || err != nil {
+		if all, err := f.explainedBy(ctx, g.own, second); all || err != nil {
 			f.own, f.second = g.own, second
 			return all, err
 		}
@@ -277,17 +277,17 @@ func (f *form) provedKernel() (bool, error) {
 // long products in float16 hold several numbers for every element, and such an element proves nothing in that way. There the kernel is proven by
 // elements for which the intervals of the kernel and of transformers' arithmetic do not overlap. The number of an engine without this kernel
 // lies on the kernel's side with a chance of a half, so there have to be as many elements as for a change.
-func (a *arithmetic) shownByKernel(of []*evidence) (bool, error) {
-	if shown, err := a.proven(of); shown || err != nil {
+func (a *arithmetic) shownByKernel(ctx context.Context, of []*evidence) (bool, error) {
+	if shown, err := a.proven(ctx, of); shown || err != nil {
 		return shown, err
 	}
 	elements, rows := 0, 0
 	for _, e := range of {
-		j, err := e.in(evaluated{arithmetic: a})
+		j, err := e.in(ctx, evaluated{arithmetic: a})
 		if err != nil {
 			return false, err
 		}
-		own, err := e.in(evaluated{arithmetic: &arithmetic{open: a.open}})
+		own, err := e.in(ctx, evaluated{arithmetic: &arithmetic{open: a.open}})
 		if err != nil {
 			return false, err
 		}
@@ -345,18 +345,18 @@ type kernel struct {
 }
 
 // inKernel certifies an entry in the fused kernel of its form. The certificate is nil where no kernel is known, or it leaves an element.
-func (t *trial) inKernel() (*Certificate, error) {
-	if err := t.prepare(); err != nil {
+func (t *trial) inKernel(ctx context.Context) (*Certificate, error) {
+	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
 	if t.i.o.Arithmetic != Auto || t.formula == nil || t.chooses() || !t.formula.Fuses() {
 		return nil, nil
 	}
-	own, err := kernelOf(t.ctx, t.i, t.i.formOf(t.cut, t.node))
+	own, err := kernelOf(ctx, t.i, t.i.formOf(t.cut, t.node))
 	if own == nil || err != nil {
 		return nil, err
 	}
-	j, left, order, err := t.strict(own)
+	j, left, order, err := t.strict(ctx, own)
 	if err != nil || len(left) > 0 {
 		return nil, err
 	}

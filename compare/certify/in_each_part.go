@@ -1,6 +1,10 @@
 package certify
 
-import "github.com/tracediff/tracediff/compare/diagnose"
+import (
+	"context"
+
+	"github.com/tracediff/tracediff/compare/diagnose"
+)
 
 // A product with a large vocabulary takes longer than a search. If the first tokens of an entry are wrong, the search for the mistake begins at once. Each later
 // part then multiplies once: the right program and the program with the mistake share the product.
@@ -15,17 +19,17 @@ type inEachPart struct {
 
 // newInEachPart looks for the mistake of an entry whose first part is a BUG with a certificate. The result is nil if no mistake gives the first part, and if the
 // arithmetic of the entry is not transformers'.
-func newInEachPart(first *trial, c *Certificate) (*inEachPart, error) {
+func newInEachPart(ctx context.Context, first *trial, c *Certificate) (*inEachPart, error) {
 	i := first.i
-	f, err := i.nameInFew(first.ctx, diagnose.Role(first.entry.Name))
+	f, err := i.nameInFew(ctx, diagnose.Role(first.entry.Name))
 	if err != nil || f.edit == nil || first.formula == nil || first.wider() {
 		return nil, err
 	}
-	e, err := i.evidence(first.ctx, first.node)
+	e, err := i.evidence(ctx, first.node)
 	if err != nil || e == nil {
 		return nil, err
 	}
-	tries, err := i.tries(first.ctx, e)
+	tries, err := i.tries(ctx, e)
 	if err != nil || len(tries) == 0 || tries[0] == nil || !tries[0].strict() {
 		return nil, err
 	}
@@ -33,7 +37,7 @@ func newInEachPart(first *trial, c *Certificate) (*inEachPart, error) {
 	if c.Sampled > 0 {
 		m.columns = first.y.Shape[len(first.y.Shape)-1]
 	}
-	j, err := givenWith(first, m.a, f.edit)
+	j, err := givenWith(ctx, first, m.a, f.edit)
 	if j == nil || err != nil {
 		return nil, err
 	}
@@ -42,14 +46,14 @@ func newInEachPart(first *trial, c *Certificate) (*inEachPart, error) {
 }
 
 // look computes a part, gives the trial its value, and judges the part with the mistake. It does nothing on nil, and after a part that the mistake does not give.
-func (m *inEachPart) look(part *trial) error {
+func (m *inEachPart) look(ctx context.Context, part *trial) error {
 	if m == nil || !m.given {
 		return nil
 	}
-	if err := part.prepare(); err != nil {
+	if err := part.prepare(ctx); err != nil {
 		return err
 	}
-	s, err := suspectIn(&evidence{part, nil}, m.a)
+	s, err := suspectIn(ctx, &evidence{part, nil}, m.a)
 	if err != nil {
 		return err
 	}
@@ -84,7 +88,8 @@ func (m *inEachPart) look(part *trial) error {
 	if len(j.outside()) == 0 && !j.guesses() {
 		return nil
 	}
-	whole, err := s.given(d.Whole(s.entry.Call)) // also in orders of summation
+	p, edited := d.Whole(s.entry.Call)
+	whole, err := s.given(ctx, p, edited) // also in orders of summation
 	m.given = whole != nil
 	return err
 }

@@ -264,7 +264,7 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int, right boo
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := i.unread(ctx, n, i.has)
+	t, err := i.unread(n, i.has)
 	if bad := (*misfit)(nil); errors.As(err, &bad) {
 		if c, cut, err := pastCaches(ctx, i, n); c != nil || err != nil {
 			return c, cut, err
@@ -279,7 +279,7 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int, right boo
 	t.right = right
 	i.tell(n, "")
 	if t.pieces() > 0 {
-		c, err := t.inBlocks()
+		c, err := t.inBlocks(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -287,7 +287,7 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int, right boo
 			return nil, nil, nil
 		}
 		if c == nil && t.block() > 0 {
-			if c, err = ofParts(t); err != nil {
+			if c, err = ofParts(ctx, t); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -300,12 +300,12 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int, right boo
 	if err := t.readAll(); err != nil {
 		return nil, nil, err
 	}
-	return t.certified()
+	return t.certified(ctx)
 }
 
 // certified is the certificate of a trial, and the cut that it is of; nil where it was left for later.
-func (t *trial) certified() (*Certificate, *order.Plan, error) {
-	c, err := t.certify()
+func (t *trial) certified(ctx context.Context) (*Certificate, *order.Plan, error) {
+	c, err := t.certify(ctx)
 	if c == nil || err != nil {
 		return nil, nil, err
 	}
@@ -345,12 +345,12 @@ func (i *Isolator) tellSearch(what, of string) {
 }
 
 // trialOf is the trial of an entry by its name.
-func (i *Isolator) trialOf(ctx context.Context, name string, pass int) (*trial, error) {
+func (i *Isolator) trialOf(name string, pass int) (*trial, error) {
 	n, err := i.node(name, pass)
 	if err != nil {
 		return nil, err
 	}
-	return i.trial(ctx, n)
+	return i.trial(n)
 }
 
 // node is an entry by its name.

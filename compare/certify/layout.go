@@ -25,7 +25,6 @@ type Layout struct {
 // by itself, responds to other numbers, and is within its limit; else no part of the layout is one.
 type layouts struct {
 	*Chain
-	ctx    context.Context
 	nodes  map[order.Node]*changed
 	todo   []*changed // whose readers were not looked at
 	byKey  map[string]*changed
@@ -99,15 +98,14 @@ func (c *Chain) Layout(ctx context.Context, key string) (known bool, err error) 
 		c.layouts = &layouts{Chain: c, nodes: map[order.Node]*changed{}, byKey: map[string]*changed{}, reader: c.i.readers()}
 	}
 	l := c.layouts
-	l.ctx = ctx
-	first, err := l.look(n)
+	first, err := l.look(ctx, n)
 	if err != nil {
 		return false, err
 	}
 	for len(l.todo) > 0 {
 		next := l.todo[0]
 		l.todo = l.todo[1:]
-		if err := l.follow(next); err != nil {
+		if err := l.follow(ctx, next); err != nil {
 			return false, err
 		}
 	}
@@ -192,19 +190,19 @@ func (l *layouts) of(key string) *Layout {
 }
 
 // look finds out what a node is, after those that it was computed from.
-func (l *layouts) look(n order.Node) (*changed, error) {
+func (l *layouts) look(ctx context.Context, n order.Node) (*changed, error) {
 	if got := l.nodes[n]; got != nil {
 		return got, nil
 	}
 	name := l.i.list.Entries[n.Entry].Name
 	c := &changed{Node: n, key: capture.Key(n.Pass, name, 0)}
 	l.nodes[n] = c
-	link, err := l.At(l.ctx, name, n.Pass)
+	link, err := l.At(ctx, name, n.Pass)
 	if err != nil || link.made.cut == nil {
 		return c, err
 	}
 	for _, leaf := range link.made.cut.Leaves {
-		from, err := l.look(leaf)
+		from, err := l.look(ctx, leaf)
 		if err != nil {
 			return nil, err
 		}
@@ -212,11 +210,11 @@ func (l *layouts) look(n order.Node) (*changed, error) {
 			c.from = append(c.from, from)
 		}
 	}
-	return c, l.compute(c, link)
+	return c, l.compute(ctx, c, link)
 }
 
 // compute decides what a node is by its values in exact arithmetic.
-func (l *layouts) compute(c *changed, link *Link) error {
+func (l *layouts) compute(ctx context.Context, c *changed, link *Link) error {
 	cert := link.Cert
 	if len(c.from) == 0 && (cert == nil || cert.Outcome != Bug || len(l.next(c.Node)) == 0) { // what nothing reads cancels nowhere
 		return nil
@@ -236,7 +234,7 @@ func (l *layouts) compute(c *changed, link *Link) error {
 	var edit *edit
 	if cert.Outcome == Bug {
 		var err error
-		if edit, err = l.i.editOf(l.ctx, c.Node); err != nil {
+		if edit, err = l.i.editOf(ctx, c.Node); err != nil {
 			return err
 		}
 		if edit == nil && len(c.from) == 0 {
@@ -251,7 +249,7 @@ func (l *layouts) compute(c *changed, link *Link) error {
 		c.fail("%s is %s", c.key, cert.Outcome)
 		return nil
 	}
-	ok, err := l.values(c, edit)
+	ok, err := l.values(ctx, c, edit)
 	switch {
 	case err != nil:
 		return err
@@ -282,7 +280,7 @@ func (l *layouts) compute(c *changed, link *Link) error {
 }
 
 // follow looks at all captured entries that read a changed one.
-func (l *layouts) follow(c *changed) error {
+func (l *layouts) follow(ctx context.Context, c *changed) error {
 	if c.set().why != "" {
 		return nil
 	}
@@ -303,7 +301,7 @@ func (l *layouts) follow(c *changed) error {
 				continue
 			}
 			some = true
-			read, err := l.look(to)
+			read, err := l.look(ctx, to)
 			if err != nil {
 				return err
 			}

@@ -106,7 +106,7 @@ func (i *Isolator) editOf(ctx context.Context, n order.Node) (*edit, error) {
 		if a == nil {
 			continue
 		}
-		if j, err := givenWith(e.trial, a, made); err != nil {
+		if j, err := givenWith(ctx, e.trial, a, made); err != nil {
 			return nil, err
 		} else if j != nil {
 			return &edit{found, made, a, e.left, found.Positions()}, nil

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ const (
 
 // values computes a node in exact arithmetic from what it is computed from: without edits, with them, and with what was changed at
 // random. It reports false for an operation that is not made of steps, and an edit that does not go with it.
-func (l *layouts) values(c *changed, e *edit) (bool, error) {
+func (l *layouts) values(ctx context.Context, c *changed, e *edit) (bool, error) {
 	for k := range c.own {
 		if k == 2 && len(c.from) == 0 {
 			break
@@ -32,7 +33,7 @@ func (l *layouts) values(c *changed, e *edit) (bool, error) {
 		if k != 1 {
 			with = nil
 		}
-		v, ok, err := l.value(c.Node, k, with)
+		v, ok, err := l.value(ctx, c.Node, k, with)
 		if !ok || err != nil {
 			return false, err
 		}
@@ -42,8 +43,8 @@ func (l *layouts) values(c *changed, e *edit) (bool, error) {
 }
 
 // value is one of these.
-func (l *layouts) value(n order.Node, k int, e *edit) (program.Value, bool, error) {
-	t, err := l.i.trial(l.ctx, n)
+func (l *layouts) value(ctx context.Context, n order.Node, k int, e *edit) (program.Value, bool, error) {
+	t, err := l.i.trial(n)
 	if err != nil {
 		return program.Value{}, false, err
 	}
@@ -53,12 +54,12 @@ func (l *layouts) value(n order.Node, k int, e *edit) (program.Value, bool, erro
 		}
 		return l.i.env.Read(at)
 	}
-	if err := t.prepare(); err != nil || t.formula == nil {
+	if err := t.prepare(ctx); err != nil || t.formula == nil {
 		return program.Value{}, false, err
 	}
 	p, call := t.formula.Program, t.call
 	if e != nil {
-		s, err := suspectOf(&evidence{t, e.left}, e.a)
+		s, err := suspectOf(ctx, &evidence{t, e.left}, e.a)
 		if err != nil {
 			return program.Value{}, false, err
 		}

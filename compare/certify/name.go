@@ -39,7 +39,7 @@ func under(left, entries []*evidence) ([]*arithmetic, error) {
 // number returns the number or the activation that is another one in all of some entries of a form, for which no arithmetic is known, if
 // one of a few arithmetics gives every element then; nil where there is none, and where the entries show too little. left are those of
 // which transformers' arithmetic leaves something.
-func number(left, of []*evidence) (*diagnose.Finding, error) {
+func number(ctx context.Context, left, of []*evidence) (*diagnose.Finding, error) {
 	if !proven(left) {
 		return nil, nil
 	}
@@ -49,11 +49,11 @@ func number(left, of []*evidence) (*diagnose.Finding, error) {
 	}
 	return onAccount(left[0], diagnose.DefaultWork, func(model *diagnose.Model) (*diagnose.Finding, error) {
 		for _, a := range all {
-			entries, err := suspectsOf(of, a)
+			entries, err := suspectsOf(ctx, of, a)
 			if err != nil {
 				return nil, err
 			}
-			if found, err := diagnose.FindNumber(left[0].ctx, model, entries); found.Explains() || err != nil {
+			if found, err := diagnose.FindNumber(ctx, model, entries); found.Explains() || err != nil {
 				return found, err
 			}
 		}
@@ -172,7 +172,7 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 
 // nameOpened looks for what is wrong with some entries between them and less than was captured; nil where that is no other program.
 func (i *Isolator) nameOpened(ctx context.Context, model *diagnose.Model, left []*evidence, own []*arithmetic, right []order.Node, has func(e *evidence) func(order.Node) bool) (*diagnose.Finding, error) {
-	opened, err := i.opened(left, has)
+	opened, err := i.opened(ctx, left, has)
 	if opened == nil || err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (i *Isolator) nameOpened(ctx context.Context, model *diagnose.Model, left [
 		if e == nil || err != nil {
 			return nil, err
 		}
-		all, err := i.opened([]*evidence{e}, has)
+		all, err := i.opened(ctx, []*evidence{e}, has)
 		if all == nil || err != nil {
 			return nil, err
 		}
@@ -247,7 +247,7 @@ func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*ev
 		}
 		var entries, given []*diagnose.Entry
 		model.Unread = max(len(right)-mostRight, 0)
-		model.Rest = func() ([]*diagnose.Entry, error) { return restOf(given, read, right) }
+		model.Rest = func() ([]*diagnose.Entry, error) { return restOf(ctx, given, read, right) }
 		for k, e := range left {
 			a := own[k]
 			if a == nil {
@@ -255,11 +255,11 @@ func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*ev
 			}
 			rest := e.left
 			if !a.strict() || e.read != nil { // e.left says nothing of another arithmetic, nor of other leaves
-				if _, rest, _, err = e.strict(a); err != nil {
+				if _, rest, _, err = e.strict(ctx, a); err != nil {
 					return nil, err
 				}
 			}
-			s, err := suspectOf(&evidence{e.trial, rest}, a)
+			s, err := suspectOf(ctx, &evidence{e.trial, rest}, a)
 			if err != nil {
 				return nil, err
 			}
@@ -282,7 +282,7 @@ func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*ev
 const mostRight = 64
 
 // restOf adds to some right entries those of nodes of which transformers' arithmetic leaves nothing.
-func restOf(all []*diagnose.Entry, read func(order.Node) (*evidence, error), right []order.Node) ([]*diagnose.Entry, error) {
+func restOf(ctx context.Context, all []*diagnose.Entry, read func(order.Node) (*evidence, error), right []order.Node) ([]*diagnose.Entry, error) {
 	for _, n := range right[:min(len(right), mostRight)] {
 		e, err := read(n)
 		if err != nil {
@@ -290,7 +290,7 @@ func restOf(all []*diagnose.Entry, read func(order.Node) (*evidence, error), rig
 		} else if e == nil {
 			continue
 		}
-		s, err := suspectOf(e, &arithmetic{})
+		s, err := suspectOf(ctx, e, &arithmetic{})
 		if err != nil {
 			return nil, err
 		}
@@ -324,7 +324,7 @@ func (i *Isolator) leftOf(ctx context.Context, role string) (left []*evidence, o
 			}
 			a := f.own
 			if f.reread != nil {
-				again, _, rest, _, err := f.reread.judge(e.trial)
+				again, _, rest, _, err := f.reread.judge(ctx, e.trial)
 				if err != nil {
 					return nil, nil, nil, err
 				}
@@ -335,7 +335,7 @@ func (i *Isolator) leftOf(ctx context.Context, role string) (left []*evidence, o
 				}
 			}
 			if a != nil && f.second != nil {
-				if _, rest, _, err := e.strict(f.second); err != nil {
+				if _, rest, _, err := e.strict(ctx, f.second); err != nil {
 					return nil, nil, nil, err
 				} else if len(rest) == 0 {
 					continue

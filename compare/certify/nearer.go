@@ -32,15 +32,15 @@ func (i *Isolator) withMistake(ctx context.Context, n order.Node, cut *order.Pla
 	if err != nil || f.wrong == nil || f.made == nil {
 		return c, err
 	}
-	t, err := i.trial(ctx, n)
+	t, err := i.trial(n)
 	if err != nil || t.block() > 0 { // so much is not in memory at one time
 		return c, err
 	}
-	with, err := givenWith(t, f.own, f.made)
+	with, err := givenWith(ctx, t, f.own, f.made)
 	if with == nil || err != nil {
 		return c, err
 	}
-	without, err := t.in(evaluated{arithmetic: f.own})
+	without, err := t.in(ctx, evaluated{arithmetic: f.own})
 	if err != nil {
 		return nil, err
 	}

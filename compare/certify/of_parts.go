@@ -12,7 +12,7 @@ import (
 // ofParts certifies a large entry that transformers' arithmetic does not explain: some tokens at a time, each part in the arithmetic of the form. Nothing
 // of the entry was read. The certificate is nil if the parts are right in several arithmetics, which no engine has: then the entry has to be
 // read whole.
-func ofParts(t *trial) (*Certificate, error) {
+func ofParts(ctx context.Context, t *trial) (*Certificate, error) {
 	whole, err := t.cut.Formula(t.i.env.Passes, t.i.env.DType)
 	if err != nil { // it comes again
 		return nil, nil
@@ -26,16 +26,16 @@ func ofParts(t *trial) (*Certificate, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := mistake.look(part); err != nil {
+		if err := mistake.look(ctx, part); err != nil {
 			return nil, err
 		}
-		c, err := part.certify()
+		c, err := part.certify(ctx)
 		if c == nil || err != nil {
 			return nil, err
 		}
 		p.add(part, c, from, size(shape)/tokens)
 		if from == 0 && tokens > n && c.Outcome == Bug {
-			if mistake, err = newInEachPart(part, c); err != nil {
+			if mistake, err = newInEachPart(ctx, part, c); err != nil {
 				return nil, err
 			}
 		}
@@ -107,7 +107,7 @@ func (p *partial) certificate(t *trial) *Certificate {
 // partOf is a trial of a few tokens of a large entry, for a search: those with the most elements left in the first parts with something left. It is nil
 // for an entry that is not large.
 func (i *Isolator) partOf(ctx context.Context, n order.Node) (*trial, error) {
-	t, err := i.unread(ctx, n, i.has)
+	t, err := i.unread(n, i.has)
 	if err != nil || t.block() == 0 {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (i *Isolator) partOf(ctx context.Context, n order.Node) (*trial, error) {
 	if keep != nil {
 		return t.of(keep)
 	}
-	_, err = t.eachBlock(true, func(part *trial, j *judged) (bool, error) {
+	_, err = t.eachBlock(ctx, true, func(part *trial, j *judged) (bool, error) {
 		if left := j.outside(); len(left) > 0 {
 			for _, k := range mostLeft(left, part.y.Shape, tokenAxis(t.entry), focusTokens-len(keep)) {
 				keep = append(keep, part.kept[k])
@@ -153,7 +153,7 @@ func (i *Isolator) inAllParts(ctx context.Context, role string, f *named) (bool,
 		if given {
 			continue
 		}
-		t, err := i.unread(ctx, n, i.has)
+		t, err := i.unread(n, i.has)
 		if err != nil || t.block() == 0 {
 			continue
 		}
@@ -186,7 +186,7 @@ func (i *Isolator) givenInParts(ctx context.Context, t *trial, e *evidence, made
 			if err != nil {
 				return false, err
 			}
-			j, err := givenWith(part, a, made)
+			j, err := givenWith(ctx, part, a, made)
 			if err != nil {
 				return false, err
 			}
@@ -200,11 +200,11 @@ func (i *Isolator) givenInParts(ctx context.Context, t *trial, e *evidence, made
 }
 
 // givenWith judges an entry with an edit in an arithmetic. The entry is computed once, with the edit. The judgement is nil if the edit leaves an element.
-func givenWith(t *trial, a *arithmetic, made *diagnose.Mistake) (*judged, error) {
-	if err := t.prepare(); err != nil {
+func givenWith(ctx context.Context, t *trial, a *arithmetic, made *diagnose.Mistake) (*judged, error) {
+	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	s, err := suspectIn(&evidence{t, nil}, a)
+	s, err := suspectIn(ctx, &evidence{t, nil}, a)
 	if err != nil {
 		return nil, err
 	}
@@ -212,5 +212,6 @@ func givenWith(t *trial, a *arithmetic, made *diagnose.Mistake) (*judged, error)
 	if d == nil || err != nil {
 		return nil, err
 	}
-	return s.given(d.Whole(s.entry.Call))
+	p, call := d.Whole(s.entry.Call)
+	return s.given(ctx, p, call)
 }

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"slices"
 
 	"github.com/tracediff/tracediff/order"
@@ -10,7 +11,7 @@ import (
 // opens reports whether the program of an entry changes if only the nodes that has accepts count as captured.
 func (i *Isolator) opens(left []*evidence, has func(e *evidence) func(order.Node) bool) (bool, error) {
 	for _, e := range left {
-		t, err := i.unread(e.ctx, e.node, has(e))
+		t, err := i.unread(e.node, has(e))
 		if err == nil && len(t.cut.Steps) != len(e.cut.Steps) {
 			return true, nil
 		} else if err != nil && !lacking(err) {
@@ -21,10 +22,10 @@ func (i *Isolator) opens(left []*evidence, has func(e *evidence) func(order.Node
 }
 
 // opened returns the entries with programs that begin with the nodes that has accepts. It returns nil if the program of no entry changes.
-func (i *Isolator) opened(left []*evidence, has func(e *evidence) func(order.Node) bool) ([]*evidence, error) {
+func (i *Isolator) opened(ctx context.Context, left []*evidence, has func(e *evidence) func(order.Node) bool) ([]*evidence, error) {
 	all, some := slices.Clone(left), false
 	for k, e := range left {
-		t, err := i.unread(e.ctx, e.node, has(e))
+		t, err := i.unread(e.node, has(e))
 		if lacking(err) || err == nil && (len(t.cut.Steps) == len(e.cut.Steps) || e.kept != nil && !t.inParts()) {
 			continue
 		} else if err != nil {
@@ -39,7 +40,7 @@ func (i *Isolator) opened(left []*evidence, has func(e *evidence) func(order.Nod
 			return nil, err
 		}
 		t.read = i.orArgument
-		if err := t.prepare(); err != nil {
+		if err := t.prepare(ctx); err != nil {
 			return nil, err
 		} else if t.formula == nil {
 			continue

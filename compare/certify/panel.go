@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"slices"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
@@ -45,9 +46,9 @@ func (s *search) cost() int {
 
 // leaves counts what an arithmetic leaves of the panel, and how far it is from explaining it: what it leaves, and what it gives
 // only because a rounding point has a choice. Who rounds often has many of these, and would be nearest to anything.
-func (s *search) leaves(a *arithmetic) (left, far int, err error) {
+func (s *search) leaves(ctx context.Context, a *arithmetic) (left, far int, err error) {
 	for _, m := range s.panel {
-		n, vague, err := m.leaves(a, s.inOrder)
+		n, vague, err := m.leaves(ctx, a, s.inOrder)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -62,7 +63,7 @@ func (s *search) leaves(a *arithmetic) (left, far int, err error) {
 
 // leaves counts the elements of one entry that an arithmetic does not give, and the elements for which the arithmetic has a choice. With inOrder, other
 // orders of summation give no element.
-func (m *member) leaves(a *arithmetic, inOrder bool) (left, vague int, err error) {
+func (m *member) leaves(ctx context.Context, a *arithmetic, inOrder bool) (left, vague int, err error) {
 	engine, err := m.engine(a.rewrites)
 	if err != nil {
 		return 0, 0, err
@@ -88,7 +89,7 @@ func (m *member) leaves(a *arithmetic, inOrder bool) (left, vague int, err error
 	}
 	off := j.outside()
 	if n := len(off); n > 0 && 8*n < len(m.left) && !inOrder { // perhaps only an order of summation
-		if off, _, err = m.replay(j, a, off); err != nil {
+		if off, _, err = m.replay(ctx, j, a, off); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -102,7 +103,7 @@ func (m *member) leaves(a *arithmetic, inOrder bool) (left, vague int, err error
 
 // holds lists the entries that an arithmetic explains. It ends once the arithmetic has failed in more than half of the
 // entries: such an arithmetic decides nothing.
-func (s *search) holds(a *arithmetic) (held []*evidence, err error) {
+func (s *search) holds(ctx context.Context, a *arithmetic) (held []*evidence, err error) {
 	for k, e := range s.entries {
 		if failed := k - len(held); 2*failed > len(s.entries) {
 			break
@@ -111,7 +112,7 @@ func (s *search) holds(a *arithmetic) (held []*evidence, err error) {
 			held = append(held, e)
 			continue
 		}
-		_, rest, _, err := e.strict(a)
+		_, rest, _, err := e.strict(ctx, a)
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,7 @@ func (c *Chain) Prepare(ctx context.Context, entries map[int][]string, right boo
 	}
 	together, costs := make([]int, len(all)), make([]int, len(all))
 	for n := range all {
-		together[n], costs[n] = c.i.atOnce(ctx, all[n]), all[n].cost
+		together[n], costs[n] = c.i.atOnce(all[n]), all[n].cost
 	}
 	results := make([][]result, len(all))
 	inTurns(together, costs, c.i.mostLarge(), func(n int) {
@@ -68,11 +68,11 @@ func (c *Chain) Prepare(ctx context.Context, entries map[int][]string, right boo
 }
 
 // atOnce is how many elements of an entry are certified at one time: see [trial.block].
-func (i *Isolator) atOnce(ctx context.Context, p prepared) int {
+func (i *Isolator) atOnce(p prepared) int {
 	if p.elements <= i.block || len(p.passes) > 1 {
 		return p.elements
 	}
-	t, err := i.unread(ctx, order.Node{Entry: i.list.Index(p.name), Pass: p.passes[0]}, i.has)
+	t, err := i.unread(order.Node{Entry: i.list.Index(p.name), Pass: p.passes[0]}, i.has)
 	if err != nil {
 		return p.elements
 	}
@@ -201,7 +201,7 @@ func (i *Isolator) results(ctx context.Context, name string, passes []int, right
 	for k, pass := range passes {
 		n, err := i.node(name, pass)
 		if err == nil {
-			trials[k], err = i.unread(ctx, n, i.has)
+			trials[k], err = i.unread(n, i.has)
 		}
 		if all[k].err = err; err != nil {
 			continue
@@ -214,7 +214,7 @@ func (i *Isolator) results(ctx context.Context, name string, passes []int, right
 			continue
 		}
 		trials[k].right = right
-		if all[k].err = trials[k].prepare(); all[k].err == nil && trials[k].product() {
+		if all[k].err = trials[k].prepare(ctx); all[k].err == nil && trials[k].product() {
 			some = append(some, trials[k])
 		}
 	}
@@ -226,7 +226,7 @@ func (i *Isolator) results(ctx context.Context, name string, passes []int, right
 			continue
 		}
 		var err error
-		if all[k].cert, all[k].cut, err = t.certified(); err != nil {
+		if all[k].cert, all[k].cut, err = t.certified(ctx); err != nil {
 			all[k] = result{err: err}
 		}
 		trials[k] = nil

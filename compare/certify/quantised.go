@@ -181,7 +181,7 @@ func (i *Isolator) looksQuantised(ctx context.Context, products []order.Node) (s
 // coded is the relative L2 error of an entry that differs from the product with the original's weights as one with codes does; 0 where it
 // differs otherwise or not at all, −1 where it cannot be computed.
 func (i *Isolator) coded(ctx context.Context, n order.Node) (float64, error) {
-	whole, err := i.unread(ctx, n, i.has)
+	whole, err := i.unread(n, i.has)
 	if lacking(err) {
 		return -1, nil
 	} else if err != nil {
@@ -197,7 +197,7 @@ func (i *Isolator) coded(ctx context.Context, n order.Node) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if j, err = t.in(evaluated{arithmetic: &arithmetic{}}); err != nil || float64(len(j.outside())) < least*float64(len(j.y.Data)) {
+		if j, err = t.in(ctx, evaluated{arithmetic: &arithmetic{}}); err != nil || float64(len(j.outside())) < least*float64(len(j.y.Data)) {
 			return 0, err
 		}
 	}

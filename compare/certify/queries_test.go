@@ -12,6 +12,7 @@ import (
 
 // What is said of attention in one kernel does not depend on how many queries are computed at one time: in pieces, too, it is certified in its kernel.
 func TestFusedAttentionSomeQueriesAtATime(t *testing.T) {
+	ctx := t.Context()
 	trace, err := capture.Open(filepath.FromSlash("../../fixtures/foreign/fused/declared.safetensors"))
 	if err != nil {
 		t.Fatal(err)
@@ -25,13 +26,13 @@ func TestFusedAttentionSomeQueriesAtATime(t *testing.T) {
 			if !strings.HasSuffix(r.Name, ".self_attn.context") {
 				continue
 			}
-			of, err := i.unread(t.Context(), order.Node{Entry: i.list.Index(r.Name), Pass: r.Pass}, i.has)
+			of, err := i.unread(order.Node{Entry: i.list.Index(r.Name), Pass: r.Pass}, i.has)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if of.pieces() > 0 {
 				pieces++
-				if c, err := of.inBlocks(); c == nil || err != nil {
+				if c, err := of.inBlocks(ctx); c == nil || err != nil {
 					t.Errorf("%s is not certified some queries at a time: %v", r.Key, err)
 				}
 			}

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"slices"
 
 	"github.com/tracediff/tracediff/internal/floats"
@@ -10,20 +11,20 @@ import (
 // replay computes what is left in the orders of summation that engines use, and returns what none of them explains and the
 // name of what explained the rest. An element that lies within what these give is rounding. Nothing is tried for an
 // element that no order of summation can explain.
-func (t *trial) replay(j *judged, a *arithmetic, left []int) ([]int, string, error) {
+func (t *trial) replay(ctx context.Context, j *judged, a *arithmetic, left []int) ([]int, string, error) {
 	some := &evidence{t, left}
 	if t.formula != nil && !t.edited && len(left) > 1 {
 		if len(left) > manyLeft { // a count of all of them takes as long as a product
-			if none, err := (&evidence{t, left[:manyLeft]}).focus().unexplained(t, a); none || err != nil {
+			if none, err := (&evidence{t, left[:manyLeft]}).focus().unexplained(ctx, t, a); none || err != nil {
 				return left, "", err
 			}
 		}
 		some = some.focus()
 	}
-	if none, err := some.unexplained(t, a); none || err != nil {
+	if none, err := some.unexplained(ctx, t, a); none || err != nil {
 		return left, "", err
 	}
-	all, err := t.in(evaluated{arithmetic: a, rigorous: true})
+	all, err := t.in(ctx, evaluated{arithmetic: a, rigorous: true})
 	if err != nil {
 		return nil, "", err
 	}
@@ -33,13 +34,13 @@ func (t *trial) replay(j *judged, a *arithmetic, left []int) ([]int, string, err
 		}
 	}
 	if some.trial != t {
-		if part, err := some.in(evaluated{arithmetic: a}); err != nil {
+		if part, err := some.in(ctx, evaluated{arithmetic: a}); err != nil {
 			return nil, "", err
-		} else if rest, _, err := some.orders(part, a, some.left); err != nil || len(rest) > 0 {
+		} else if rest, _, err := some.orders(ctx, part, a, some.left); err != nil || len(rest) > 0 {
 			return left, "", err
 		}
 	}
-	return t.only(j, a, left)
+	return t.only(ctx, j, a, left)
 }
 
 // manyLeft is how many elements are looked at first where more are left.
@@ -47,11 +48,11 @@ const manyLeft = 1 << 12
 
 // unexplained reports whether this part of an entry has an element that no order of summation explains: what no order explains of a part, none explains of all.
 // It is false where the part is the entry.
-func (e *evidence) unexplained(t *trial, a *arithmetic) (bool, error) {
+func (e *evidence) unexplained(ctx context.Context, t *trial, a *arithmetic) (bool, error) {
 	if e.trial == t {
 		return false, nil
 	}
-	j, err := e.in(evaluated{arithmetic: a, rigorous: true})
+	j, err := e.in(ctx, evaluated{arithmetic: a, rigorous: true})
 	return err == nil && slices.ContainsFunc(e.left, func(i int) bool { return !j.consistent(i) }), err
 }
 
@@ -59,19 +60,19 @@ func (e *evidence) unexplained(t *trial, a *arithmetic) (bool, error) {
 const replayWork = 1 << 16
 
 // only is orders of the rows and columns that the elements are in, where these can be computed by themselves.
-func (t *trial) only(j *judged, a *arithmetic, left []int) ([]int, string, error) {
+func (t *trial) only(ctx context.Context, j *judged, a *arithmetic, left []int) ([]int, string, error) {
 	if t.formula == nil || t.edited {
-		return t.orders(j, a, left)
+		return t.orders(ctx, j, a, left)
 	}
 	some := (&evidence{t, left}).focusAbove(replayWork, len(left), len(left), true)
 	if some.trial == t || len(some.left) != len(left) {
-		return t.orders(j, a, left)
+		return t.orders(ctx, j, a, left)
 	}
-	part, err := some.in(evaluated{arithmetic: a})
+	part, err := some.in(ctx, evaluated{arithmetic: a})
 	if err != nil {
 		return nil, "", err
 	}
-	rest, order, err := some.orders(part, a, some.left)
+	rest, order, err := some.orders(ctx, part, a, some.left)
 	for k, i := range rest {
 		rest[k] = left[slices.Index(some.left, i)]
 	}
@@ -79,11 +80,11 @@ func (t *trial) only(j *judged, a *arithmetic, left []int) ([]int, string, error
 }
 
 // orders takes out what the orders of summation give, each by itself or together.
-func (t *trial) orders(j *judged, a *arithmetic, left []int) ([]int, string, error) {
+func (t *trial) orders(ctx context.Context, j *judged, a *arithmetic, left []int) ([]int, string, error) {
 	first, best, most := left, "", given{}
 	lo, hi := slices.Clone(j.x.Data), slices.Clone(j.x.Data)
 	for _, s := range program.Summations() {
-		k, err := t.in(evaluated{arithmetic: a, sum: &s})
+		k, err := t.in(ctx, evaluated{arithmetic: a, sum: &s})
 		if err != nil {
 			return nil, "", err
 		}

@@ -69,7 +69,7 @@ func reread(ctx context.Context, i *Isolator, entries []*evidence) (*rereading, 
 // rereadBy looks for the readers of an operand that read it before it is rounded: all of them, or some. again are the entries with programs that compute
 // the operand again.
 func rereadBy(ctx context.Context, entries, again []*evidence, operand operand) (*rereading, error) {
-	if r, err := unrounded(again, operand, nil); r != nil || err != nil {
+	if r, err := unrounded(ctx, again, operand, nil); r != nil || err != nil {
 		return r, err
 	}
 	changes, err := computing(again, operand).readers(operand.role)
@@ -80,7 +80,7 @@ func rereadBy(ctx context.Context, entries, again []*evidence, operand operand) 
 		if again, err = recomputing(ctx, entries, operand, some); err != nil {
 			return nil, err
 		}
-		if r, err := unrounded(again, operand, some); r != nil || err != nil {
+		if r, err := unrounded(ctx, again, operand, some); r != nil || err != nil {
 			return r, err
 		}
 	}
@@ -168,17 +168,17 @@ func (t *trial) recompute(ctx context.Context, operand operand, rounded *partly)
 		}
 		without = append(without, inner)
 	}
-	again, err := t.i.unread(ctx, t.node, func(n order.Node) bool { return !slices.Contains(without, n) && t.i.has(n) })
+	again, err := t.i.unread(t.node, func(n order.Node) bool { return !slices.Contains(without, n) && t.i.has(n) })
 	if err == nil {
 		again.change, again.edited, again.account = rounded, rounded != nil, t.account
-		err = again.readAs(t)
+		err = again.readAs(ctx, t)
 	}
 	if lacking(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	if err := again.prepare(); err != nil || again.formula == nil {
+	if err := again.prepare(ctx); err != nil || again.formula == nil {
 		return nil, err
 	}
 	return again, nil
@@ -186,7 +186,7 @@ func (t *trial) recompute(ctx context.Context, operand operand, rounded *partly)
 
 // readAs reads the tokens of the entry that another trial of the same entry has. If a row is computed from other rows too, such as the rows of attention, the
 // program computes some rows from all rows of its inputs.
-func (t *trial) readAs(of *trial) error {
+func (t *trial) readAs(ctx context.Context, of *trial) error {
 	keep := of.kept
 	if of.call.Some != nil {
 		keep = of.call.Some.Keep
@@ -197,7 +197,7 @@ func (t *trial) readAs(of *trial) error {
 	case t.inParts():
 		t.kept, t.tokens = keep, len(keep)
 	default:
-		if err := t.prepare(); err != nil {
+		if err := t.prepare(ctx); err != nil {
 			return err
 		}
 		t.call.Some = &program.Some{Axis: tokenAxis(t.entry), Keep: keep}
@@ -208,7 +208,7 @@ func (t *trial) readAs(of *trial) error {
 // unrounded looks for the arithmetic of programs that compute an operand again and do not round it: the presets, with one site less. The
 // arithmetic is the form's if it explains more than half of the entries, two at least, and shows enough in them; the entries that it does not
 // explain are suspect. Without such an arithmetic the result is nil.
-func unrounded(entries []*evidence, operand operand, rounded *partly) (*rereading, error) {
+func unrounded(ctx context.Context, entries []*evidence, operand operand, rounded *partly) (*rereading, error) {
 	left := (&form{entries: entries}).left()
 	one := computing(left, operand)
 	s, err := one.stepOf(operand.role)
@@ -232,7 +232,7 @@ func unrounded(entries []*evidence, operand operand, rounded *partly) (*rereadin
 			a = unroundedAt(&partly{form: s.Form, name: s.Name}, one.trial, a)
 			starts[k] = rounded.with(a)
 		}
-		all, err := of.all(starts)
+		all, err := of.all(ctx, starts)
 		if err != nil {
 			return nil, err
 		}
@@ -240,14 +240,14 @@ func unrounded(entries []*evidence, operand operand, rounded *partly) (*rereadin
 			break
 		}
 	}
-	own, suspects, err := most(entries, left, given)
+	own, suspects, err := most(ctx, entries, left, given)
 	held := len(entries) - len(suspects)
 	if err != nil || own.strict() || len(suspects) > 0 && (held < 2 || 2*held <= len(entries)) {
 		return nil, err
 	}
 	r := &rereading{operand: operand, rounded: rounded, own: own}
 	if len(suspects) > 0 && held < proofElements*len(suspects) {
-		r.thin, err = own.thin(suspects)
+		r.thin, err = own.thin(ctx, suspects)
 	}
 	return r, err
 }
@@ -270,11 +270,11 @@ func (t *trial) stepOf(operand string) (*program.Step, error) {
 
 // judge judges an entry in the arithmetic that reads the operand before it is rounded. It returns the trial that computes the operand again, nil if
 // that cannot be computed, and the elements of the entry that the arithmetic leaves.
-func (r *rereading) judge(t *trial) (again *trial, j *judged, left []int, order string, err error) {
-	if again, err = t.recompute(t.ctx, r.operand, r.rounded); again == nil || err != nil {
+func (r *rereading) judge(ctx context.Context, t *trial) (again *trial, j *judged, left []int, order string, err error) {
+	if again, err = t.recompute(ctx, r.operand, r.rounded); again == nil || err != nil {
 		return nil, nil, nil, "", err
 	}
-	j, left, order, err = again.strict(r.own)
+	j, left, order, err = again.strict(ctx, r.own)
 	return again, j, left, order, err
 }
 

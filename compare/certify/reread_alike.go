@@ -1,6 +1,8 @@
 package certify
 
 import (
+	"context"
+
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -9,7 +11,7 @@ import (
 
 // of is the rereading of an entry: that of the form, or if the entry does not have the operand, and one other leaf alone may be read so, the same
 // reading of that leaf.
-func (r *rereading) of(t *trial) (*rereading, error) {
+func (r *rereading) of(ctx context.Context, t *trial) (*rereading, error) {
 	if t.leaf(r.operand.role) >= 0 || t.computes(r.operand.role) {
 		return r, nil
 	}
@@ -18,7 +20,7 @@ func (r *rereading) of(t *trial) (*rereading, error) {
 		return r, nil
 	}
 	alike := &rereading{operand: operand{role: roles[0]}, alike: true}
-	again, err := t.recompute(t.ctx, alike.operand, nil)
+	again, err := t.recompute(ctx, alike.operand, nil)
 	if again == nil || err != nil {
 		return r, err
 	}

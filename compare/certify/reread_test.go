@@ -27,7 +27,7 @@ func TestRereadSomeTokensAtATime(t *testing.T) {
 			fused, bugs := 0, 0
 			for layer := range i.list.Config.NumLayers {
 				name := fmt.Sprintf("layers.%d.mlp.gated", layer)
-				of, err := i.unread(t.Context(), order.Node{Entry: i.list.Index(name)}, i.has)
+				of, err := i.unread(order.Node{Entry: i.list.Index(name)}, i.has)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -71,6 +71,7 @@ func TestRereadSomeTokensAtATime(t *testing.T) {
 
 // An operand that is computed from other tokens too, as the context of attention, is computed again from all of them for the tokens that are looked at.
 func TestRereadContextOfSomeTokens(t *testing.T) {
+	ctx := t.Context()
 	trace := openGolden(t, "qwen3-tiny/decode.bfloat16")
 	n, again := order.Node{}, [2]*judged{}
 	var kept []int
@@ -88,7 +89,7 @@ func TestRereadContextOfSomeTokens(t *testing.T) {
 		if err != nil || of == nil {
 			t.Fatalf("it is not computed again: %v", err)
 		}
-		if again[k], err = of.in(evaluated{arithmetic: &arithmetic{}}); err != nil {
+		if again[k], err = of.in(ctx, evaluated{arithmetic: &arithmetic{}}); err != nil {
 			t.Fatal(err)
 		}
 	}

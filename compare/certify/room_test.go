@@ -11,6 +11,7 @@ import (
 // A search takes as much of its account with little room as with much, and so comes to its end at the same mistake: values that are computed once more, since
 // there was no room to keep them, are not counted once more.
 func TestSearchesDoNotDependOnRoom(t *testing.T) {
+	ctx := t.Context()
 	trace := openGolden(t, "gemma3-tiny/decode.float32")
 	find := func(room int64) (tried, taken int) {
 		i := isolatorOf(t, trace)
@@ -20,11 +21,11 @@ func TestSearchesDoNotDependOnRoom(t *testing.T) {
 			if diagnose.Role(i.list.Entries[e].Name) != diagnose.Role("layers.0.self_attn.context") || !i.has(n) {
 				continue
 			}
-			of, err := i.trial(t.Context(), n)
+			of, err := i.trial(n)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := of.prepare(); err != nil {
+			if err := of.prepare(ctx); err != nil {
 				t.Fatal(err)
 			}
 			wrong = append(wrong, &evidence{of, upTo(0, len(of.y.Data))})
@@ -36,7 +37,7 @@ func TestSearchesDoNotDependOnRoom(t *testing.T) {
 		}
 		model := i.model()
 		model.Room, model.Work = room, 1<<26
-		entries, err := suspectsOf(wrong, &arithmetic{})
+		entries, err := suspectsOf(ctx, wrong, &arithmetic{})
 		if err != nil {
 			t.Fatal(err)
 		}

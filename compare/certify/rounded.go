@@ -129,13 +129,13 @@ func (i *Isolator) roundedProducts(ctx context.Context, wide *Isolator) (bool, e
 
 // gives reports whether inputs that had more digits than were captured give an entry.
 func (i *Isolator) gives(ctx context.Context, n order.Node) (bool, error) {
-	t, err := i.trial(ctx, n)
+	t, err := i.trial(n)
 	if lacking(err) {
 		return false, nil
 	} else if err != nil {
 		return false, err
 	}
-	_, rest, _, err := t.strict(&arithmetic{wide: true})
+	_, rest, _, err := t.strict(ctx, &arithmetic{wide: true})
 	return len(rest) == 0, err
 }
 

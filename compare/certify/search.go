@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"iter"
 	"math"
 	"slices"
@@ -101,16 +102,16 @@ func (s *search) starts() ([]*arithmetic, error) {
 }
 
 // between tries transformers' arithmetic with float32 between any two steps.
-func (s *search) between(starts []*arithmetic) (*arithmetic, error) {
-	return s.wider(starts, true, func(a *arithmetic) bool { return len(a.at) == 0 })
+func (s *search) between(ctx context.Context, starts []*arithmetic) (*arithmetic, error) {
+	return s.wider(ctx, starts, true, func(a *arithmetic) bool { return len(a.at) == 0 })
 }
 
 // from tries what the search began with, in float32 from some step on.
-func (s *search) from(starts []*arithmetic) (*arithmetic, error) {
-	return s.wider(starts, false, func(*arithmetic) bool { return true })
+func (s *search) from(ctx context.Context, starts []*arithmetic) (*arithmetic, error) {
+	return s.wider(ctx, starts, false, func(*arithmetic) bool { return true })
 }
 
-func (s *search) wider(starts []*arithmetic, toAny bool, which func(*arithmetic) bool) (*arithmetic, error) {
+func (s *search) wider(ctx context.Context, starts []*arithmetic, toAny bool, which func(*arithmetic) bool) (*arithmetic, error) {
 	if s.dtype == hooks.F32 || s.descents < descents {
 		return nil, nil
 	}
@@ -122,7 +123,7 @@ func (s *search) wider(starts []*arithmetic, toAny bool, which func(*arithmetic)
 		if err != nil {
 			return nil, err
 		}
-		if found, err := s.each(newPresetter(p, from.rewrites).between(from, toAny)); found != nil || err != nil {
+		if found, err := s.each(ctx, newPresetter(p, from.rewrites).between(from, toAny)); found != nil || err != nil {
 			return found, err
 		}
 	}
@@ -131,7 +132,7 @@ func (s *search) wider(starts []*arithmetic, toAny bool, which func(*arithmetic)
 
 // habits are the presets that explain all entries, by name. Presets that do the same in this program are different habits:
 // another form tells them apart.
-func (s *search) habits() (map[string]*arithmetic, error) {
+func (s *search) habits(ctx context.Context) (map[string]*arithmetic, error) {
 	rewrites, err := s.panel[0].rewrites()
 	if err != nil {
 		return nil, err
@@ -153,7 +154,7 @@ func (s *search) habits() (map[string]*arithmetic, error) {
 			key := a.key(p)
 			holds, known := tried[key]
 			if !known {
-				if holds, err = s.explains(a); err != nil {
+				if holds, err = s.explains(ctx, a); err != nil {
 					return nil, err
 				}
 				tried[key] = holds
@@ -167,12 +168,12 @@ func (s *search) habits() (map[string]*arithmetic, error) {
 }
 
 // explains reports whether an arithmetic leaves nothing of any entry.
-func (s *search) explains(a *arithmetic) (bool, error) {
-	left, _, err := s.leaves(a)
+func (s *search) explains(ctx context.Context, a *arithmetic) (bool, error) {
+	left, _, err := s.leaves(ctx, a)
 	if left > 0 || err != nil {
 		return false, err
 	}
-	held, err := s.holds(a)
+	held, err := s.holds(ctx, a)
 	return len(held) == len(s.entries), err
 }
 
@@ -186,7 +187,7 @@ func (s *search) spent() bool {
 func (s *search) account() *account { return s.panel[0].account }
 
 // find returns an arithmetic that leaves nothing of any entry, said in as few words as it can be; nil for none.
-func (s *search) find() (*arithmetic, error) {
+func (s *search) find(ctx context.Context) (*arithmetic, error) {
 	starts, err := s.starts()
 	if err != nil {
 		return nil, err
@@ -194,7 +195,7 @@ func (s *search) find() (*arithmetic, error) {
 	// What lies outside of the hull, no choice of roundings gives: only what the hull does not have is tried on.
 	s.descents = descents
 	for _, m := range s.panel {
-		inside, err := m.inHull()
+		inside, err := m.inHull(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -205,24 +206,24 @@ func (s *search) find() (*arithmetic, error) {
 			break
 		}
 	}
-	for _, step := range []func([]*arithmetic) (*arithmetic, error){s.all, s.between, s.carried, s.from, s.descend} {
-		if found, err := step(starts); found != nil || err != nil {
+	for _, step := range []func(context.Context, []*arithmetic) (*arithmetic, error){s.all, s.between, s.carried, s.from, s.descend} {
+		if found, err := step(ctx, starts); found != nil || err != nil {
 			if err == nil {
-				found, err = s.plainest(found)
+				found, err = s.plainest(ctx, found)
 			}
 			return found, err
 		}
 	}
-	return inUnknownKernel(s)
+	return inUnknownKernel(ctx, s)
 }
 
 // of is the program of the first of the panel in an order of steps.
 func (s *search) of(r program.Rewrite) (*program.Program, error) { return s.panel[0].rewritten(r) }
 
 // each tries some arithmetics, and returns the first that explains all entries.
-func (s *search) each(some iter.Seq[*arithmetic]) (*arithmetic, error) {
+func (s *search) each(ctx context.Context, some iter.Seq[*arithmetic]) (*arithmetic, error) {
 	for a := range some {
-		if done, err := s.try(a); done || err != nil {
+		if done, err := s.try(ctx, a); done || err != nil {
 			return a, err
 		}
 		if s.stopped { // to make the others is work, too
@@ -233,10 +234,12 @@ func (s *search) each(some iter.Seq[*arithmetic]) (*arithmetic, error) {
 }
 
 // all is each of a list.
-func (s *search) all(list []*arithmetic) (*arithmetic, error) { return s.each(slices.Values(list)) }
+func (s *search) all(ctx context.Context, list []*arithmetic) (*arithmetic, error) {
+	return s.each(ctx, slices.Values(list))
+}
 
 // try reports whether an arithmetic explains all entries: the panel first.
-func (s *search) try(a *arithmetic) (bool, error) {
+func (s *search) try(ctx context.Context, a *arithmetic) (bool, error) {
 	p, err := s.of(a.rewrites)
 	if err != nil {
 		return false, err
@@ -249,7 +252,7 @@ func (s *search) try(a *arithmetic) (bool, error) {
 	cost := s.cost()
 	s.work += cost
 	s.account().add(cost)
-	left, far, err := s.leaves(a)
+	left, far, err := s.leaves(ctx, a)
 	if err != nil {
 		return false, err
 	}
@@ -260,7 +263,7 @@ func (s *search) try(a *arithmetic) (bool, error) {
 		}
 		return false, nil
 	}
-	held, err := s.holds(a)
+	held, err := s.holds(ctx, a)
 	if err != nil {
 		return false, err
 	}
@@ -274,15 +277,15 @@ func (s *search) try(a *arithmetic) (bool, error) {
 			break
 		}
 	}
-	return false, s.again(a)
+	return false, s.again(ctx, a)
 }
 
 // again ranks anew what was tried, for a panel that has grown.
-func (s *search) again(last *arithmetic) error {
+func (s *search) again(ctx context.Context, last *arithmetic) error {
 	old := append(s.best, ranked{arithmetic: last})
 	s.best = nil
 	for _, r := range old {
-		_, far, err := s.leaves(r.arithmetic)
+		_, far, err := s.leaves(ctx, r.arithmetic)
 		if err != nil {
 			return err
 		}
@@ -304,7 +307,7 @@ func (s *search) rank(r ranked) {
 
 // descend goes on from the arithmetics that left least of the panel, and from transformers', one site at a time, as long as
 // that leaves less.
-func (s *search) descend(starts []*arithmetic) (*arithmetic, error) {
+func (s *search) descend(ctx context.Context, starts []*arithmetic) (*arithmetic, error) {
 	done := map[*arithmetic]bool{}
 	for k := range s.descents {
 		at := slices.IndexFunc(s.best, func(r ranked) bool { return !done[r.arithmetic] })
@@ -322,7 +325,7 @@ func (s *search) descend(starts []*arithmetic) (*arithmetic, error) {
 				return nil, err
 			}
 			s.bar, s.nearest = from.far, nil
-			found, err := s.all(near)
+			found, err := s.all(ctx, near)
 			if found != nil || err != nil {
 				return found, err
 			}
@@ -336,7 +339,7 @@ func (s *search) descend(starts []*arithmetic) (*arithmetic, error) {
 }
 
 // plainest takes back each choice without which an arithmetic explains the entries as well: what is said is what shows.
-func (s *search) plainest(a *arithmetic) (*arithmetic, error) {
+func (s *search) plainest(ctx context.Context, a *arithmetic) (*arithmetic, error) {
 	p, err := s.of(a.rewrites)
 	if err != nil {
 		return nil, err
@@ -347,7 +350,7 @@ func (s *search) plainest(a *arithmetic) (*arithmetic, error) {
 			continue
 		}
 		b := a.without(sites...)
-		holds, err := s.explains(b)
+		holds, err := s.explains(ctx, b)
 		if err != nil {
 			return nil, err
 		}
@@ -356,5 +359,5 @@ func (s *search) plainest(a *arithmetic) (*arithmetic, error) {
 			a = b
 		}
 	}
-	return nearestTables(s, a, tables)
+	return nearestTables(ctx, s, a, tables)
 }

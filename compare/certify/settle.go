@@ -18,7 +18,7 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 	if err != nil {
 		return verdict{}, err
 	}
-	if all, err := f.explainedBy(g.own, g.second); all || err != nil {
+	if all, err := f.explainedBy(ctx, g.own, g.second); all || err != nil {
 		return verdict{own: g.own, second: g.second}, err
 	}
 	// What each shows too little of may be enough together.
@@ -27,7 +27,7 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 		return verdict{}, err
 	}
 	if together != nil {
-		if all, err := f.explainedBy(together.own, together.second); all || err != nil {
+		if all, err := f.explainedBy(ctx, together.own, together.second); all || err != nil {
 			return verdict{own: together.own, second: together.second}, err
 		}
 		if together.wrong != nil && f.own == nil {
@@ -49,7 +49,7 @@ func bothKinds(ctx context.Context, i *Isolator, several string) (*form, error) 
 	i.mu.Lock()
 	f := i.bothForms[several]
 	if f == nil {
-		f = &form{carry: func() ([]*arithmetic, error) { return i.carry(ctx, several) }}
+		f = &form{carry: func(ctx context.Context) ([]*arithmetic, error) { return i.carry(ctx, several) }}
 		i.bothForms[several] = f
 	}
 	i.mu.Unlock()
@@ -63,7 +63,7 @@ func bothKinds(ctx context.Context, i *Isolator, several string) (*form, error) 
 			f.entries = append(f.entries, of...)
 		}
 		drawOn(&f.account, f.entries)
-		f.decided, f.err = true, f.decide()
+		f.decided, f.err = true, f.decide(ctx)
 		f.entries = nil // tensors are not kept
 	})
 	if !f.decided {
@@ -74,7 +74,7 @@ func bothKinds(ctx context.Context, i *Isolator, several string) (*form, error) 
 
 // habitual looks for a habit of the engine, which other forms prove and which explains all entries of this one.
 func (i *Isolator) habitual(ctx context.Context, f *form, name string) (verdict, error) {
-	own, err := newSearch(f.left(), f.entries).habits()
+	own, err := newSearch(f.left(), f.entries).habits(ctx)
 	if err != nil || len(own) == 0 {
 		return f.verdict, err
 	}
@@ -108,7 +108,7 @@ func (i *Isolator) habits(ctx context.Context, name string) (map[string]*arithme
 		}
 		g := &form{entries: entries}
 		if left := g.left(); proven(left) {
-			f.habits, f.habitsErr = newSearch(left, entries).habits()
+			f.habits, f.habitsErr = newSearch(left, entries).habits(ctx)
 		}
 	})
 	return f.habits, f.habitsErr

@@ -138,7 +138,6 @@ type sighted struct {
 // sight is the search.
 type sight struct {
 	i     *Isolator
-	ctx   context.Context
 	all   []*sighted
 	work  int
 	most  int
@@ -171,7 +170,7 @@ func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pas
 
 // look looks for what the trace would have shown.
 func (i *Isolator) look(ctx context.Context, work int, of func(name string, pass int) bool) (*Sight, error) {
-	s := &sight{i: i, ctx: ctx, most: work, of: of}
+	s := &sight{i: i, most: work, of: of}
 	for _, k := range diagnose.Usuals(i.list) {
 		m := &sighted{Usual: k}
 		for e := range i.list.Entries {
@@ -180,20 +179,20 @@ func (i *Isolator) look(ctx context.Context, work int, of func(name string, pass
 		}
 		s.all = append(s.all, m)
 	}
-	if err := s.run(); err != nil {
+	if err := s.run(ctx); err != nil {
 		return nil, err
 	}
 	if i.o.Arithmetic == Auto {
-		if err := s.nearly(); err != nil {
+		if err := s.nearly(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return s.found()
+	return s.found(ctx)
 }
 
 // run looks at the captured entries: one of each form, then the next of each, until every mistake was seen. Entries of fewer steps come first: attention takes
 // most.
-func (s *sight) run() error {
+func (s *sight) run(ctx context.Context) error {
 	forms := s.i.capturedForms()
 	var turns [][]order.Node
 	names := slices.Clone(forms.names)
@@ -211,10 +210,10 @@ func (s *sight) run() error {
 		if s.of != nil && !s.of(s.i.list.Entries[n.Entry].Name, n.Pass) {
 			continue
 		}
-		if err := s.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.node(n); err != nil {
+		if err := s.node(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -231,7 +230,7 @@ func (s *sight) steps(n order.Node) int {
 }
 
 // node looks at one entry.
-func (s *sight) node(n order.Node) error {
+func (s *sight) node(ctx context.Context, n order.Node) error {
 	for _, opened := range []bool{false, true} {
 		if !slices.ContainsFunc(s.all, func(k *sighted) bool { return !k.seen && k.shows[n.Entry] && k.Opens() == opened }) {
 			continue
@@ -254,7 +253,7 @@ func (s *sight) node(n order.Node) error {
 		if len(open) == 0 {
 			continue
 		}
-		if err := s.look(n, has, opened, open); err != nil {
+		if err := s.look(ctx, n, has, opened, open); err != nil {
 			return err
 		}
 	}
@@ -262,12 +261,12 @@ func (s *sight) node(n order.Node) error {
 }
 
 // look makes mistakes in one entry.
-func (s *sight) look(n order.Node, has func(order.Node) bool, opened bool, open []*sighted) error {
+func (s *sight) look(ctx context.Context, n order.Node, has func(order.Node) bool, opened bool, open []*sighted) error {
 	s.short, s.large = s.work >= s.most, false
 	var r *right
 	var err error
 	if !s.short {
-		r, err = s.right(n, has, opened)
+		r, err = s.right(ctx, n, has, opened)
 	}
 	if r == nil || err != nil {
 		for _, k := range open {
@@ -275,11 +274,11 @@ func (s *sight) look(n order.Node, has func(order.Node) bool, opened bool, open 
 		}
 		return err
 	}
-	return s.made(r, n, opened, open...)
+	return s.made(ctx, r, n, opened, open...)
 }
 
 // made makes mistakes in what is right.
-func (s *sight) made(r *right, n order.Node, opened bool, open ...*sighted) error {
+func (s *sight) made(ctx context.Context, r *right, n order.Node, opened bool, open ...*sighted) error {
 	r.most = s.most - s.work
 	for _, k := range open {
 		k.looked = true
@@ -291,7 +290,7 @@ func (s *sight) made(r *right, n order.Node, opened bool, open ...*sighted) erro
 			continue
 		}
 		was := k.rounds
-		if k.seen, err = r.shows(wrong, k); err != nil {
+		if k.seen, err = r.shows(ctx, wrong, k); err != nil {
 			return err
 		}
 		if s.i.env.DType != hooks.F32 && !k.seen && !k.moved {
@@ -308,7 +307,7 @@ func (s *sight) made(r *right, n order.Node, opened bool, open ...*sighted) erro
 }
 
 // found sums up.
-func (s *sight) found() (*Sight, error) {
+func (s *sight) found(ctx context.Context) (*Sight, error) {
 	f := &Sight{Known: len(s.all), Seen: []string{}}
 	ids, err := s.i.trace.IDs()
 	if err != nil {
@@ -326,7 +325,7 @@ func (s *sight) found() (*Sight, error) {
 		}
 		u := Unseen{Name: k.Name, Mistake: k.What, Page: k.Page, Rounding: k.rounds, ShownBy: k.Needs(s.i.list.Config).Lacks(run)}
 		if u.ShownBy == "" {
-			if err := s.shownBy(k, &u); err != nil {
+			if err := s.shownBy(ctx, k, &u); err != nil {
 				return nil, err
 			}
 			if k.ended && u.ShownBy != byLevel && len(u.Capture) == 0 { // nobody knows
@@ -340,8 +339,8 @@ func (s *sight) found() (*Sight, error) {
 }
 
 // shownBy says what would show a mistake that a run of these ids can show.
-func (s *sight) shownBy(k *sighted, u *Unseen) error {
-	names, single, err := s.reveals(k)
+func (s *sight) shownBy(ctx context.Context, k *sighted, u *Unseen) error {
+	names, single, err := s.reveals(ctx, k)
 	if err != nil {
 		return err
 	}

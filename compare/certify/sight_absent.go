@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ type absent struct {
 
 // reveals returns the names of the tensors that would show a mistake, with "*" for the layer; none where capturing more shows nothing.
 // single: the model has to be computed in float32, too. Where that cannot be worked out, the names are of those that would have to be there.
-func (s *sight) reveals(k *sighted) (names []string, single bool, err error) {
+func (s *sight) reveals(ctx context.Context, k *sighted) (names []string, single bool, err error) {
 	own := *s
 	own.work = s.revealed // as much work again as all mistakes together
 	defer func() { s.revealed = own.work }()
@@ -34,7 +35,7 @@ func (s *sight) reveals(k *sighted) (names []string, single bool, err error) {
 		n := nodes[at]
 		virtual := &sighted{Usual: k.Usual}
 		a.asked = nil
-		known, err := a.try(n, virtual)
+		known, err := a.try(ctx, n, virtual)
 		if err != nil {
 			return nil, false, err
 		}
@@ -84,34 +85,35 @@ func (a *absent) has(opened bool) func(order.Node) bool {
 }
 
 // try makes a mistake in one entry. known is false where the entry cannot be computed, or not with the work that is left.
-func (a *absent) try(n order.Node, k *sighted) (known bool, err error) {
+func (a *absent) try(ctx context.Context, n order.Node, k *sighted) (known bool, err error) {
 	cut, err := a.i.list.Cut(a.has(k.Opens()), n)
 	if err != nil {
 		return false, nil
 	}
 	a.asked = append(a.asked, n)
 	for _, leaf := range cut.Leaves {
-		if v, err := a.value(leaf); v.Shape == nil || err != nil {
+		if v, err := a.value(ctx, leaf); v.Shape == nil || err != nil {
 			return false, err
 		}
 	}
-	y, err := a.value(n)
+	y, err := a.value(ctx, n)
 	if y.Shape == nil || err != nil {
 		return false, err
 	}
 	e := a.i.list.At(n)
-	t := &trial{ctx: a.ctx, i: a.i, node: n, cut: cut, entry: e, y: y, d: e.DTypeOf(a.i.env.DType), read: a.value}
-	r, err := a.prepared(t)
+	read := func(n order.Node) (program.Value, error) { return a.value(ctx, n) }
+	t := &trial{i: a.i, node: n, cut: cut, entry: e, y: y, d: e.DTypeOf(a.i.env.DType), read: read}
+	r, err := a.prepared(ctx, t)
 	if r == nil || err != nil {
 		return false, err
 	}
-	a.read = a.value
-	return true, a.made(r, n, false, k)
+	a.read = read
+	return true, a.made(ctx, r, n, false, k)
 }
 
 // value is an entry as it was captured, or as the captured ones give it; without a shape where they do not, or where there is no work
 // left for it.
-func (a *absent) value(n order.Node) (program.Value, error) {
+func (a *absent) value(ctx context.Context, n order.Node) (program.Value, error) {
 	if !slices.Contains(a.asked, n) {
 		a.asked = append(a.asked, n)
 	}
@@ -125,7 +127,7 @@ func (a *absent) value(n order.Node) (program.Value, error) {
 	if a.i.given(n) && a.i.misfit(n) == nil {
 		return a.i.argument(n)
 	}
-	v, err := a.computed(n)
+	v, err := a.computed(ctx, n)
 	if v.Shape != nil && err == nil {
 		a.values[n] = v
 	}
@@ -134,7 +136,7 @@ func (a *absent) value(n order.Node) (program.Value, error) {
 
 // computed is an entry, computed from the captured entries. The value has no shape if the entry cannot be computed, for example if the positions of its pass have
 // the wrong shape.
-func (a *absent) computed(n order.Node) (program.Value, error) {
+func (a *absent) computed(ctx context.Context, n order.Node) (program.Value, error) {
 	cut, err := a.i.list.Cut(func(n order.Node) bool {
 		_, ok := a.values[n]
 		return ok || (a.i.given(n) || a.i.has(n)) && a.i.misfit(n) == nil
@@ -159,7 +161,7 @@ func (a *absent) computed(n order.Node) (program.Value, error) {
 		}
 		return a.i.orArgument(n)
 	}
-	v, err := cut.Value(a.ctx, env)
+	v, err := cut.Value(ctx, env)
 	if err != nil {
 		return program.Value{}, err
 	}

@@ -1,12 +1,13 @@
 package certify
 
 import (
+	"context"
 	"errors"
 	"strings"
 )
 
 // nearly looks at the mistakes that move elements by no more than roundings may, several at once: each has its share of the work.
-func (s *sight) nearly() error {
+func (s *sight) nearly(ctx context.Context) error {
 	var near []*sighted
 	for _, k := range s.all {
 		if !k.seen && len(k.near) > 0 {
@@ -17,14 +18,14 @@ func (s *sight) nearly() error {
 	onAllCores(len(near), func(n int) {
 		own := *s
 		own.work, own.most = 0, s.most/len(near)
-		errs[n] = own.named(near[n])
+		errs[n] = own.named(ctx, near[n])
 	})
 	return errors.Join(errs...)
 }
 
 // named looks at a mistake that moves elements by no more than roundings may. It is a BUG all the same where the form's entries together
 // show that it is that and no rounding, see [diagnose.FindNumber].
-func (s *sight) named(k *sighted) error {
+func (s *sight) named(ctx context.Context, k *sighted) error {
 	for _, name := range k.near {
 		other, found := strings.CutSuffix(name, oneToken)
 		if !found {
@@ -32,7 +33,7 @@ func (s *sight) named(k *sighted) error {
 		}
 		var together []*evidence
 		for _, of := range []string{name, other} {
-			entries, err := s.wrongOf(of, k)
+			entries, err := s.wrongOf(ctx, of, k)
 			if err != nil {
 				return err
 			}
@@ -41,13 +42,13 @@ func (s *sight) named(k *sighted) error {
 				continue
 			}
 			together = append(together, entries...)
-			f := &form{entries: together, carry: func() ([]*arithmetic, error) { return s.i.carry(s.ctx, name) }}
-			if found, err := number(f.left(), f.entries); err != nil {
+			f := &form{entries: together, carry: func(ctx context.Context) ([]*arithmetic, error) { return s.i.carry(ctx, name) }}
+			if found, err := number(ctx, f.left(), f.entries); err != nil {
 				return err
 			} else if found == nil {
 				continue
 			}
-			if err := f.decide(); err != nil { // no arithmetic gives it, too
+			if err := f.decide(ctx); err != nil { // no arithmetic gives it, too
 				return err
 			}
 			if k.seen = f.wrong != nil; k.seen {
@@ -66,7 +67,7 @@ const (
 )
 
 // wrongOf are the entries of a form as a port with a mistake would have them; nil where there is no work left for a search among them.
-func (s *sight) wrongOf(name string, k *sighted) ([]*evidence, error) {
+func (s *sight) wrongOf(ctx context.Context, name string, k *sighted) ([]*evidence, error) {
 	nodes := s.i.capturedForms().nodes[name]
 	var all []*evidence
 	elements := 0
@@ -74,7 +75,7 @@ func (s *sight) wrongOf(name string, k *sighted) ([]*evidence, error) {
 		if len(all) >= nearEntries || len(all) >= minEntries && elements >= formElements {
 			break
 		}
-		r, err := s.right(n, s.i.has, false)
+		r, err := s.right(ctx, n, s.i.has, false)
 		if r == nil || err != nil {
 			return nil, err
 		}
@@ -89,7 +90,7 @@ func (s *sight) wrongOf(name string, k *sighted) ([]*evidence, error) {
 			s.short = true
 			return nil, nil
 		}
-		_, left, _, err := t.strict(&arithmetic{})
+		_, left, _, err := t.strict(ctx, &arithmetic{})
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -16,9 +17,9 @@ import (
 
 // right is an entry as it should be, of which some tokens do where it is large; nil where nothing can be said of it, or where there is
 // no work left for it.
-func (s *sight) right(n order.Node, has func(order.Node) bool, opened bool) (*right, error) {
+func (s *sight) right(ctx context.Context, n order.Node, has func(order.Node) bool, opened bool) (*right, error) {
 	s.short, s.large = false, false
-	t, err := s.i.unread(s.ctx, n, has)
+	t, err := s.i.unread(n, has)
 	if lacking(err) {
 		return nil, nil
 	} else if err != nil {
@@ -27,19 +28,19 @@ func (s *sight) right(n order.Node, has func(order.Node) bool, opened bool) (*ri
 	if opened {
 		t.read = s.i.orArgument
 	}
-	if e, err := t.someRows(); err != nil {
+	if e, err := t.someRows(ctx); err != nil {
 		return nil, err
 	} else if e != nil {
-		return s.computed(e.focusAbove(sightFocus, sightTokens, sightColumns, false).trial)
+		return s.computed(ctx, e.focusAbove(sightFocus, sightTokens, sightColumns, false).trial)
 	}
 	if err := t.readAll(); err != nil {
 		return nil, err
 	}
-	return s.prepared(t)
+	return s.prepared(ctx, t)
 }
 
 // someRows is a large entry with the rows of the tokens that are looked at; nil for one of which all are read.
-func (t *trial) someRows() (*evidence, error) {
+func (t *trial) someRows(ctx context.Context) (*evidence, error) {
 	if t.block() == 0 {
 		return nil, nil
 	}
@@ -50,36 +51,36 @@ func (t *trial) someRows() (*evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := part.prepare(); err != nil || part.formula == nil || streams(part) || len(keep) == rec.Shape[at] {
+	if err := part.prepare(ctx); err != nil || part.formula == nil || streams(part) || len(keep) == rec.Shape[at] {
 		return nil, err
 	}
 	return &evidence{part, kept(all, rec.Shape, at, keep)}, nil
 }
 
 // prepared computes what an entry should be.
-func (s *sight) prepared(t *trial) (*right, error) {
-	if err := t.prepare(); err != nil || t.formula == nil {
+func (s *sight) prepared(ctx context.Context, t *trial) (*right, error) {
+	if err := t.prepare(ctx); err != nil || t.formula == nil {
 		return nil, err
 	}
 	if streams(t) {
-		return s.computed(t)
+		return s.computed(ctx, t)
 	}
 	e := (&evidence{t, spread(t.entry, t.y.Shape)}).focusAbove(sightFocus, sightTokens, sightColumns, false)
 	if e.formula.Work() > focusWork {
 		e = e.fewQueries(sightTokens)
 	}
-	return s.computed(e.trial)
+	return s.computed(ctx, e.trial)
 }
 
 // computed is prepared of what is looked at.
-func (s *sight) computed(t *trial) (*right, error) {
+func (s *sight) computed(ctx context.Context, t *trial) (*right, error) {
 	r := &right{trial: t, time: timeOf(t.formula.Program, t.call), products: partOf(t.formula.Work(), t.formula.Program, t.call.Some)}
 	if s.short = s.work+r.time > s.most; s.short {
 		return nil, nil
 	}
 	s.work += 2 * r.time
 	var err error
-	if r.a, err = s.arithmetic(t); r.a == nil || err != nil {
+	if r.a, err = s.arithmetic(ctx, t); r.a == nil || err != nil {
 		return nil, err
 	}
 	if r.whole, r.parts, err = t.cut.Parts(t.passes(), s.i.env.DType, r.a.rewrites); errors.Is(err, order.ErrOwn) {
@@ -130,15 +131,15 @@ func copied(x program.Value) program.Value {
 }
 
 // arithmetic is that in which an entry is right: transformers', or that of its form; nil where none is known to be.
-func (s *sight) arithmetic(t *trial) (*arithmetic, error) {
-	_, left, _, err := t.strict(&arithmetic{})
+func (s *sight) arithmetic(ctx context.Context, t *trial) (*arithmetic, error) {
+	_, left, _, err := t.strict(ctx, &arithmetic{})
 	if err != nil || len(left) == 0 {
 		return &arithmetic{}, err
 	}
 	if s.i.o.Arithmetic != Auto {
 		return nil, nil
 	}
-	v, err := s.i.form(s.ctx, s.i.formOf(t.cut, t.node))
+	v, err := s.i.form(ctx, s.i.formOf(t.cut, t.node))
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +147,7 @@ func (s *sight) arithmetic(t *trial) (*arithmetic, error) {
 		if a == nil || a.wide {
 			continue
 		}
-		if _, left, _, err := t.strict(a); err != nil || len(left) == 0 {
+		if _, left, _, err := t.strict(ctx, a); err != nil || len(left) == 0 {
 			return a, err
 		}
 	}
@@ -257,7 +258,7 @@ func (r *right) inOrder(f *order.Formula) (in []program.Value, w []program.Rows,
 
 // shows reports whether a mistake gives an element that no choice of roundings gives, and one that no order of summation gives. That
 // is a BUG whatever the engine's arithmetic is, and whatever the other entries have.
-func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
+func (r *right) shows(ctx context.Context, wrong *judged, k *sighted) (bool, error) {
 	off := r.own.apartFrom(wrong, nil)
 	if len(off) == 0 {
 		return false, nil
@@ -266,7 +267,7 @@ func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
 	var err error
 	if r.rigorous == nil {
 		r.work += r.time
-		if r.rigorous, err = r.in(evaluated{arithmetic: r.a, rigorous: true}); err != nil {
+		if r.rigorous, err = r.in(ctx, evaluated{arithmetic: r.a, rigorous: true}); err != nil {
 			return false, err
 		}
 	}
@@ -278,7 +279,7 @@ func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
 		}
 		r.work += work
 		t := r.with(wrong)
-		_, left, _, err := t.strict(r.a)
+		_, left, _, err := t.strict(ctx, r.a)
 		if err != nil {
 			return false, err
 		}
@@ -295,7 +296,7 @@ func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
 	for at, w := range r.rewritten {
 		if at == len(r.hulls) {
 			r.work += r.time
-			j, err := r.in(evaluated{arithmetic: &arithmetic{rewrites: w}, hull: true})
+			j, err := r.in(ctx, evaluated{arithmetic: &arithmetic{rewrites: w}, hull: true})
 			if err != nil {
 				return false, err
 			}

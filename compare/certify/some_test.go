@@ -13,6 +13,7 @@ import (
 // Some tokens of a program's result are to the bit what they are in all of it, with their bounds: attention over all keys of a few queries, norms,
 // products and rotations, in all ways in which a search evaluates programs. They take less work.
 func TestSomeTokensAreThoseOfAll(t *testing.T) {
+	ctx := t.Context()
 	looked, less := 0, 0
 	for _, golden := range []string{"gemma3n-tiny/decode.bfloat16", "gemma3-tiny/decode.float32", "llama-tiny/decode.float32", "gemma2-tiny/decode.bfloat16"} {
 		trace := openGolden(t, golden)
@@ -31,13 +32,13 @@ func TestSomeTokensAreThoseOfAll(t *testing.T) {
 				continue
 			}
 			for _, has := range []func(order.Node) bool{i.has, far} {
-				of, err := i.trialFrom(t.Context(), n, has)
+				of, err := i.trialFrom(n, has)
 				if lacking(err) {
 					continue
 				} else if err != nil {
 					t.Fatal(err)
 				}
-				if err := of.prepare(); err != nil && !errors.Is(err, order.ErrOwn) {
+				if err := of.prepare(ctx); err != nil && !errors.Is(err, order.ErrOwn) {
 					t.Fatal(err)
 				}
 				at, tokens := tokenAxis(of.entry), i.env.Passes[n.Pass].Tokens

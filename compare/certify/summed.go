@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -51,12 +52,12 @@ func (i *Isolator) summed(n order.Node) ([]float64, error) {
 // together judges again what is left of an entry whose formula adds something to the sum of the results of ranks, such as a residual. A rank
 // may add that to its own result before all results are added, so that the terms of both are added in any order; see [program.Terms].
 // Where that explains some of it, the entry is judged so from here on.
-func (t *trial) together(a *arithmetic, left []int) ([]int, string, error) {
+func (t *trial) together(ctx context.Context, a *arithmetic, left []int) ([]int, string, error) {
 	if t.mixed || !slices.ContainsFunc(t.call.In, func(v program.Value) bool { return v.Terms != nil }) {
 		return left, "", nil
 	}
 	t.mixed = true
-	j, err := t.in(evaluated{arithmetic: a})
+	j, err := t.in(ctx, evaluated{arithmetic: a})
 	if err != nil {
 		return nil, "", err
 	}

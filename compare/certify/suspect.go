@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -18,33 +19,35 @@ type suspect struct {
 	small     *diagnose.Entry
 	few       *suspect // of few tokens; nil for a small entry
 	own       *judged
+	// interrupted is the error of the search for which the entry was prepared; nil while the search goes on.
+	interrupted func() error
 }
 
 // suspectOf prepares an entry for a search.
-func suspectOf(e *evidence, a *arithmetic) (*diagnose.Entry, error) {
-	s, err := suspectIn(e, a)
+func suspectOf(ctx context.Context, e *evidence, a *arithmetic) (*diagnose.Entry, error) {
+	s, err := suspectIn(ctx, e, a)
 	if err != nil {
 		return nil, err
 	}
 	if some := e.focusAbove(focusWork, focusTokens, focusColumns, false); some.trial != e.trial {
-		if s.small, err = suspectOf(some, a); err != nil {
+		if s.small, err = suspectOf(ctx, some, a); err != nil {
 			return nil, err
 		}
 	}
 	if few := e.few(); few != nil {
-		s.few = &suspect{evidence: few, a: a}
+		s.few = &suspect{evidence: few, a: a, interrupted: ctx.Err}
 		s.entry.Few = &diagnose.Few{Some: *few.call.Some, Left: few.left, Leaves: s.few.Leaves, Far: s.few.Far, Target: s.few.Target}
 	}
 	return s.entry, nil
 }
 
 // suspectIn is an entry in an arithmetic. A judgement of it looks at all elements.
-func suspectIn(e *evidence, a *arithmetic) (*suspect, error) {
+func suspectIn(ctx context.Context, e *evidence, a *arithmetic) (*suspect, error) {
 	p, err := e.rewritten(a.rewrites)
 	if err != nil {
 		return nil, err
 	}
-	s := &suspect{evidence: e, a: a}
+	s := &suspect{evidence: e, a: a, interrupted: ctx.Err}
 	call := e.call
 	call.Arith = e.i.env.Arith
 	if a.wide {
@@ -122,22 +125,25 @@ func (j *judged) outsideOf(some []int, limit int) []int {
 
 // Refuses judges another program than the entry's own in few tokens, also in orders of summation.
 func (s *suspect) Refuses(p *program.Program, c program.Call) (bool, error) {
-	if s.few == nil {
-		return false, nil
+	if err := s.interrupted(); s.few == nil || err != nil {
+		return false, err
 	}
 	c.Some = s.few.call.Some
-	j, err := s.few.given(p, c)
+	j, err := s.few.given(context.Background(), p, c)
 	return j == nil, err
 }
 
 // Explains judges another program than the entry's own, also in orders of summation.
 func (s *suspect) Explains(p *program.Program, c program.Call) (all bool, shown, rows int, err error) {
+	if err := s.interrupted(); err != nil {
+		return false, 0, 0, err
+	}
 	if s.own == nil && s.i.env.DType == hooks.F32 { // else it is not asked
-		if s.own, err = s.in(evaluated{arithmetic: s.a}); err != nil {
+		if s.own, err = s.in(context.Background(), evaluated{arithmetic: s.a}); err != nil {
 			return false, 0, 0, err
 		}
 	}
-	j, err := s.given(p, c)
+	j, err := s.given(context.Background(), p, c)
 	if j == nil || err != nil {
 		return false, 0, 0, err
 	}
@@ -169,12 +175,12 @@ func (s *suspect) toTheBit(j *judged) (bits []int, proof int) {
 }
 
 // given judges another program than the entry's own, also in orders of summation. It returns nil if the program leaves an element, or if an element is guessed.
-func (s *suspect) given(p *program.Program, c program.Call) (*judged, error) {
+func (s *suspect) given(ctx context.Context, p *program.Program, c program.Call) (*judged, error) {
 	g := *s.trial
 	g.edited, g.call = true, c
 	g.formula = &order.Formula{Program: p, Inputs: s.formula.Inputs, Weights: s.formula.Weights}
 	g.other = map[program.Rewrite]*order.Formula{s.a.rewrites: g.formula}
-	j, rest, _, err := g.strict(s.a)
+	j, rest, _, err := g.strict(ctx, s.a)
 	if err != nil || len(rest) > 0 || j.guesses() {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -101,11 +102,11 @@ func (a *arithmetic) withTables(sites []program.Site, way uint8) *arithmetic {
 // transformers' way. The nearer way gives more elements of a row to the bit. Two ways that are equally near win half of the rows each. Chance does not
 // give either way surelyNearer standard deviations more. Where attention is between the tables and the trace, and transformers' way leaves too few elements, which
 // a small mistake in attention may have moved as well, the other way has to be the nearer one.
-func (a *arithmetic) provenByTables(of []*evidence) (bool, error) {
+func (a *arithmetic) provenByTables(ctx context.Context, of []*evidence) (bool, error) {
 	if only, err := a.tablesAlone(of); !only || err != nil {
 		return false, err
 	}
-	way, own, err := a.nearerRows(of)
+	way, own, err := a.nearerRows(ctx, of)
 	if err != nil {
 		return false, err
 	}
@@ -116,23 +117,23 @@ func (a *arithmetic) provenByTables(of []*evidence) (bool, error) {
 }
 
 // maybeTables reports whether some entries show too little of another way of making tables to tell it from a mistake.
-func (a *arithmetic) maybeTables(of []*evidence) (bool, error) {
+func (a *arithmetic) maybeTables(ctx context.Context, of []*evidence) (bool, error) {
 	only, err := a.tablesAlone(of)
 	if elements, rows := counted(of); !only || err != nil || enough(elements, rows, false) {
 		return false, err
 	}
-	way, own, err := a.nearerRows(of)
+	way, own, err := a.nearerRows(ctx, of)
 	return err == nil && !surely(own, way), err
 }
 
 // nearerRows counts the rows in which an arithmetic gives more elements to the bit than transformers' arithmetic does, and the rows in which it gives fewer.
-func (a *arithmetic) nearerRows(of []*evidence) (more, fewer int, err error) {
+func (a *arithmetic) nearerRows(ctx context.Context, of []*evidence) (more, fewer int, err error) {
 	for _, e := range of {
-		j, err := e.in(evaluated{arithmetic: a})
+		j, err := e.in(ctx, evaluated{arithmetic: a})
 		if err != nil {
 			return 0, 0, err
 		}
-		k, err := e.in(evaluated{arithmetic: &arithmetic{}})
+		k, err := e.in(ctx, evaluated{arithmetic: &arithmetic{}})
 		if err != nil {
 			return 0, 0, err
 		}
@@ -196,7 +197,7 @@ func (a *arithmetic) tablesAlone(of []*evidence) (bool, error) {
 
 // nearestTables gives an arithmetic the way of making tables that the report names: the nearest to the elements. Every way that it
 // chooses from explains all entries. The report also names the ways that are about as near.
-func nearestTables(s *search, a *arithmetic, tables []program.Site) (*arithmetic, error) {
+func nearestTables(ctx context.Context, s *search, a *arithmetic, tables []program.Site) (*arithmetic, error) {
 	if len(tables) == 0 {
 		return a, nil
 	}
@@ -204,7 +205,7 @@ func nearestTables(s *search, a *arithmetic, tables []program.Site) (*arithmetic
 	if !ok || now.Way == program.WayInverse {
 		return a, nil
 	}
-	off, err := distance(s.left, a)
+	off, err := distance(ctx, s.left, a)
 	if err != nil {
 		return nil, err
 	}
@@ -213,12 +214,12 @@ func nearestTables(s *search, a *arithmetic, tables []program.Site) (*arithmetic
 		b := a.withTables(tables, way)
 		if way == now.Way {
 			continue
-		} else if holds, err := s.explains(b); err != nil {
+		} else if holds, err := s.explains(ctx, b); err != nil {
 			return nil, err
 		} else if !holds {
 			continue
 		}
-		if far[way], err = distance(s.left, b); err != nil {
+		if far[way], err = distance(ctx, s.left, b); err != nil {
 			return nil, err
 		}
 		if far[way] < far[best.at[tables[0]].Way] {
@@ -242,9 +243,9 @@ const asNear = 1.25
 
 // distance is how far some entries are from an arithmetic: the sum of the squares of what their elements are off by, in units of their last
 // place.
-func distance(of []*evidence, a *arithmetic) (far float64, err error) {
+func distance(ctx context.Context, of []*evidence, a *arithmetic) (far float64, err error) {
 	for _, e := range of {
-		j, err := e.in(evaluated{arithmetic: a})
+		j, err := e.in(ctx, evaluated{arithmetic: a})
 		if err != nil {
 			return 0, err
 		}

@@ -16,13 +16,13 @@ import (
 
 // trial prepares what an entry is certified from. The error is a [*misfit] where the entry or what it is computed from is no
 // tensor to be certified, or a [*order.BareError].
-func (i *Isolator) trial(ctx context.Context, n order.Node) (*trial, error) {
-	return i.trialFrom(ctx, n, i.has)
+func (i *Isolator) trial(n order.Node) (*trial, error) {
+	return i.trialFrom(n, i.has)
 }
 
 // trialFrom is trial with a choice of the captured entries that may be computed from.
-func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.Node) bool) (*trial, error) {
-	t, err := i.unread(ctx, n, has)
+func (i *Isolator) trialFrom(n order.Node, has func(order.Node) bool) (*trial, error) {
+	t, err := i.unread(n, has)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.N
 }
 
 // unread is trialFrom before anything of the entry is read.
-func (i *Isolator) unread(ctx context.Context, n order.Node, has func(order.Node) bool) (*trial, error) {
+func (i *Isolator) unread(n order.Node, has func(order.Node) bool) (*trial, error) {
 	e := i.list.At(n)
 	if _, ok := i.trace.Lookup(n.Pass, e.Name); !ok {
 		return nil, fmt.Errorf("the trace has no %s", capture.Key(n.Pass, e.Name, 0))
@@ -48,7 +48,7 @@ func (i *Isolator) unread(ctx context.Context, n order.Node, has func(order.Node
 	if bad := i.opaque(cut); bad != nil {
 		return nil, bad
 	}
-	t := &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e}
+	t := &trial{i: i, node: n, cut: cut, entry: e}
 	if t.last = last; last {
 		t.tokens = 1
 	}
@@ -75,7 +75,6 @@ func (i *Isolator) heldTo(d hooks.DType) hooks.DType {
 
 // trial is one entry being certified.
 type trial struct {
-	ctx     context.Context
 	i       *Isolator
 	node    order.Node
 	cut     *order.Plan
@@ -106,7 +105,7 @@ type trial struct {
 }
 
 // prepare reads what the entry is computed from.
-func (t *trial) prepare() error {
+func (t *trial) prepare(ctx context.Context) error {
 	if t.made {
 		return nil
 	}
@@ -125,7 +124,7 @@ func (t *trial) prepare() error {
 	if t.call, err = f.Call(t.i.list, env); err != nil {
 		return err
 	}
-	return readOperands(t)
+	return readOperands(ctx, t)
 }
 
 // env is what the entry is computed in.
@@ -191,11 +190,11 @@ type evaluated struct {
 
 // in evaluates the cut in an arithmetic. The last rounding of the reference is to the entry's dtype; what an engine wrote in
 // a wider one is held to that, unless its arithmetic is open.
-func (t *trial) in(e evaluated) (*judged, error) {
-	if err := t.ctx.Err(); err != nil {
+func (t *trial) in(ctx context.Context, e evaluated) (*judged, error) {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := t.prepare(); err != nil {
+	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
 	a := t.i.env.Arith
@@ -235,7 +234,7 @@ func (t *trial) in(e evaluated) (*judged, error) {
 	} else {
 		env := t.env()
 		env.Arith = a
-		x, err = t.cut.Value(t.ctx, env)
+		x, err = t.cut.Value(ctx, env)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("computing %s of pass %d: %w", t.entry.Name, t.node.Pass, err)
@@ -316,23 +315,23 @@ func (t *trial) widened() []program.Value {
 
 // strict judges the entry in transformers' arithmetic, also with sums in the orders in which engines add, and returns the
 // elements that nothing of it explains.
-func (t *trial) strict(a *arithmetic) (j *judged, left []int, order string, err error) {
-	if j, err = t.in(evaluated{arithmetic: a}); err != nil {
+func (t *trial) strict(ctx context.Context, a *arithmetic) (j *judged, left []int, order string, err error) {
+	if j, err = t.in(ctx, evaluated{arithmetic: a}); err != nil {
 		return nil, nil, "", err
 	}
-	left, order, err = t.explained(j, a, j.outside())
+	left, order, err = t.explained(ctx, j, a, j.outside())
 	return j, left, order, err
 }
 
 // explained takes out of what is outside in an arithmetic what an order of summation gives.
-func (t *trial) explained(j *judged, a *arithmetic, left []int) (_ []int, order string, err error) {
+func (t *trial) explained(ctx context.Context, j *judged, a *arithmetic, left []int) (_ []int, order string, err error) {
 	if len(left) == 0 {
 		return left, "", nil
 	}
-	if left, order, err = t.replay(j, a, left); len(left) == 0 || err != nil {
+	if left, order, err = t.replay(ctx, j, a, left); len(left) == 0 || err != nil {
 		return left, order, err
 	}
-	if rest, all, err := t.together(a, left); err != nil || all != "" {
+	if rest, all, err := t.together(ctx, a, left); err != nil || all != "" {
 		return rest, all, err
 	}
 	return left, order, nil
@@ -341,9 +340,9 @@ func (t *trial) explained(j *judged, a *arithmetic, left []int) (_ []int, order 
 // first judges the entry in transformers' arithmetic with bounds where they decide something, and with all of them where that does not settle
 // it: an element is without a bound, or ceilings and sample do not both show that bounds reach no further than any limit. Which elements are outside
 // is the same either way.
-func (t *trial) first() (j *judged, l *looked, err error) {
+func (t *trial) first(ctx context.Context) (j *judged, l *looked, err error) {
 	for _, held := range []bool{true, false} {
-		if j, err = t.in(evaluated{arithmetic: &arithmetic{}, held: held}); err != nil {
+		if j, err = t.in(ctx, evaluated{arithmetic: &arithmetic{}, held: held}); err != nil {
 			return nil, nil, err
 		}
 		l = look(j)

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"context"
 	"maps"
 	"math"
 	"slices"
@@ -12,17 +13,17 @@ import (
 )
 
 // certify judges the entry in transformers' arithmetic, then in that of its form. It is nil where that has to be searched for, and is not to be.
-func (t *trial) certify() (*Certificate, error) {
-	if c, err := t.inKernel(); c != nil || err != nil {
+func (t *trial) certify(ctx context.Context) (*Certificate, error) {
+	if c, err := t.inKernel(ctx); c != nil || err != nil {
 		return c, err
 	}
-	strict, l, err := t.first()
+	strict, l, err := t.first(ctx)
 	if err != nil {
 		return nil, err
 	}
 	j, c := strict, l.ofAll()
 	t.strictly = l
-	left, order, err := t.explained(j, &arithmetic{}, l.outside)
+	left, order, err := t.explained(ctx, j, &arithmetic{}, l.outside)
 	if err != nil {
 		return nil, err
 	}
@@ -35,19 +36,19 @@ func (t *trial) certify() (*Certificate, error) {
 	switch {
 	case len(left) == 0 || t.i.o.Arithmetic != Auto || t.formula == nil:
 	case t.chooses(): // a choice has no arithmetic, and a wrong choice has no name
-		if _, rest, err := t.hull(left); err != nil {
+		if _, rest, err := t.hull(ctx, left); err != nil {
 			return nil, err
 		} else if len(rest) == 0 {
 			left, identified = nil, false
 		}
 	default:
-		k, kept, err := keepsDigits(t, c)
+		k, kept, err := keepsDigits(ctx, t, c)
 		if err != nil {
 			return nil, err
 		}
 		if kept {
 			j, left = k, nil
-		} else if j, left, identified, err = t.otherwise(c, j, left); err != nil {
+		} else if j, left, identified, err = t.otherwise(ctx, c, j, left); err != nil {
 			return nil, err
 		}
 	}

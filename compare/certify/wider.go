@@ -92,17 +92,17 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 // not explain the first tokens, givenWider does not look at other tokens. Attention of a long prompt is computed some queries at a time, and givenWider returns
 // it with some queries.
 func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, gives bool, err error) {
-	whole, err := i.unread(ctx, n, i.has)
+	whole, err := i.unread(n, i.has)
 	if lacking(err) || err == nil && whole.tooLarge() {
 		return nil, false, nil
 	} else if err != nil {
 		return nil, false, err
 	}
-	if e, err = whole.firstTokens(); e != nil && err == nil {
+	if e, err = whole.firstTokens(ctx); e != nil && err == nil {
 		if len(e.left) == 0 || !e.readsFloats() {
 			return nil, false, nil
 		}
-		if _, rest, _, err := e.strict(&arithmetic{wide: true}); len(rest) > 0 || err != nil {
+		if _, rest, _, err := e.strict(ctx, &arithmetic{wide: true}); len(rest) > 0 || err != nil {
 			return e, false, err
 		}
 	}
@@ -110,12 +110,12 @@ func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, g
 		return nil, false, err
 	}
 	if whole.queries() > 0 {
-		return whole.inQueriesWider()
+		return whole.inQueriesWider(ctx)
 	}
 	if e, err = i.evidence(ctx, n); e == nil || err != nil || len(e.left) == 0 || e.formula != nil && !e.readsFloats() {
 		return nil, false, err
 	}
-	_, rest, _, err := e.strict(&arithmetic{wide: true})
+	_, rest, _, err := e.strict(ctx, &arithmetic{wide: true})
 	return e, len(rest) == 0, err
 }
 
@@ -127,17 +127,17 @@ func (t *trial) tooLarge() bool {
 
 // firstTokens are the first tokens of an entry of more, as evidence: each has rows of its own, or is a query of an attention. It is nil for any other
 // entry.
-func (t *trial) firstTokens() (*evidence, error) {
+func (t *trial) firstTokens(ctx context.Context) (*evidence, error) {
 	first, err := t.beginning(focusTokens)
 	if err != nil {
 		return nil, err
 	}
 	if first.kept == nil {
-		if first, err = first.firstQueries(focusTokens); first == nil || err != nil {
+		if first, err = first.firstQueries(ctx, focusTokens); first == nil || err != nil {
 			return nil, err
 		}
 	}
-	_, left, _, err := first.strict(&arithmetic{})
+	_, left, _, err := first.strict(ctx, &arithmetic{})
 	if first.formula == nil || err != nil {
 		return nil, err
 	}
@@ -146,9 +146,9 @@ func (t *trial) firstTokens() (*evidence, error) {
 
 // inQueriesWider is givenWider for attention that is computed some queries at a time. It returns the first queries that transformers' arithmetic does not
 // explain.
-func (t *trial) inQueriesWider() (e *evidence, gives bool, err error) {
-	gives, err = t.eachBlock(false, func(part *trial, j *judged) (bool, error) {
-		left, _, err := part.explained(j, &arithmetic{}, j.outside())
+func (t *trial) inQueriesWider(ctx context.Context) (e *evidence, gives bool, err error) {
+	gives, err = t.eachBlock(ctx, false, func(part *trial, j *judged) (bool, error) {
+		left, _, err := part.explained(ctx, j, &arithmetic{}, j.outside())
 		if len(left) == 0 || err != nil {
 			return true, err
 		}
@@ -158,7 +158,7 @@ func (t *trial) inQueriesWider() (e *evidence, gives bool, err error) {
 		if !part.readsFloats() {
 			return false, nil
 		}
-		_, rest, _, err := part.strict(&arithmetic{wide: true})
+		_, rest, _, err := part.strict(ctx, &arithmetic{wide: true})
 		return len(rest) == 0, err
 	})
 	if e == nil || err != nil || !e.readsFloats() {

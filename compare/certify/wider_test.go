@@ -25,7 +25,7 @@ func TestComputedWiderInPieces(t *testing.T) {
 		}
 		for _, name := range []string{"layers.1.self_attn.scores_masked", "layers.1.out"} {
 			n := order.Node{Entry: i.list.Index(name)}
-			of, err := i.unread(t.Context(), n, i.has)
+			of, err := i.unread(n, i.has)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,19 +40,20 @@ func TestComputedWiderInPieces(t *testing.T) {
 // Attention of which inputs with more digits give what transformers' arithmetic leaves is known as that, and a wrong query of it too, however many queries are
 // computed at one time. No more queries are looked at together.
 func TestAttentionGivenWiderSomeQueriesAtATime(t *testing.T) {
+	ctx := t.Context()
 	const name = "layers.1.self_attn.context"
 	exact := inDoublePrecision(t, "gemma3-tiny", func(name string) bool { return !strings.Contains(name, "scores") && !strings.Contains(name, "probs") })
 	i := isolatorIn(t, exact, "gemma3-tiny")
 	n := order.Node{Entry: i.list.Index(name)}
-	of, err := i.trial(t.Context(), n)
+	of, err := i.trial(n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	strict, err := of.in(evaluated{arithmetic: &arithmetic{}})
+	strict, err := of.in(ctx, evaluated{arithmetic: &arithmetic{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wide, err := of.in(evaluated{arithmetic: &arithmetic{wide: true}})
+	wide, err := of.in(ctx, evaluated{arithmetic: &arithmetic{wide: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func TestAttentionGivenWiderSomeQueriesAtATime(t *testing.T) {
 		for _, block := range []int{blockElements, 150} {
 			i := isolatorIn(t, trace, "gemma3-tiny")
 			i.block = block
-			of, err := i.unread(t.Context(), n, i.has)
+			of, err := i.unread(n, i.has)
 			if err != nil {
 				t.Fatal(err)
 			}
