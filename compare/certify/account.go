@@ -1,18 +1,19 @@
 package certify
 
 import (
-	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// The searches for the arithmetic of a form have a limit of work together, in the units of [diagnose.DefaultWork]. The searches for a mistake in the form have
+// The searches for the arithmetic of a form have a limit of work together, in the units of searchWork. The searches for a mistake in the form have
 // the same limit again, so that a mistake is looked for even if the first limit is reached. Each search also has a limit of its own, which leaves work for the
 // other searches. Every evaluation of an entry counts, also the evaluations in other orders of summation.
 
 const (
+	// searchWork is what the searches for one mistake may take by themselves, in the units of [program.Program.Time]: 13 to 20 seconds of one core.
+	searchWork = 1 << 31
 	// arithmeticWork is what one search for the arithmetic of a form may take, and mistakeWork one for a mistake in the form.
-	arithmeticWork = diagnose.DefaultWork / 4
-	mistakeWork    = diagnose.DefaultWork / 5
+	arithmeticWork = searchWork / 4
+	mistakeWork    = searchWork / 5
 	// formWork and formPasses are the limit of all searches of a form: formWork, and the work of evaluating minEntries entries formPasses times. In a long
 	// prompt one evaluation of so many entries may take as much as formWork.
 	formWork   = 2 * arithmeticWork
@@ -60,19 +61,18 @@ func (a *account) ended() bool { return a.spent() || a != nil && a.named >= a.mo
 
 // onAccount runs a search for a mistake in the entries of a form. The search may take `most`, and no more than the account has left; it does not run if nothing
 // is left.
-func onAccount(e *evidence, most int, find func(*diagnose.Model) (*diagnose.Finding, error)) (*diagnose.Finding, error) {
-	model, a := e.i.model(), e.account
-	model.Work = most * e.i.times()
+func onAccount(e *evidence, most int, find func(work int) (found mistake, taken int, err error)) (mistake, error) {
+	a, work := e.account, most*e.i.times()
 	if a == nil {
-		return find(model)
+		found, _, err := find(work)
+		return found, err
 	}
 	if a.named >= a.most { // [account.ended] tells it
 		return nil, nil
 	}
-	model.Work = min(model.Work, a.most-a.named)
 	a.naming = true
-	found, err := find(model)
-	a.add(model.Taken())
+	found, taken, err := find(min(work, a.most-a.named))
+	a.add(taken)
 	a.naming = false
 	return found, err
 }

@@ -20,9 +20,8 @@ type arithmetic struct {
 	// open: its result is not rounded to the entry's dtype where the trace has it wider.
 	open bool
 	// wide: what it computes from had more digits than were captured.
-	wide bool
-	// habit names a preset: what says one thing for all operations.
-	habit string
+	wide   bool
+	preset preset
 	// others are ways of making rotary tables. Each explains all entries too, and is about as near to their elements.
 	others []uint8
 	// beside is what other forms prove, which this has something beside; nil for nothing.
@@ -36,13 +35,13 @@ func (a *arithmetic) strict() bool { return len(a.at) == 0 && a.rewrites == 0 &&
 
 // beyondHull reports whether an arithmetic rounds where the hull does not allow it: parts of a sum, or to float16.
 func (a *arithmetic) beyondHull() bool {
-	return strings.HasPrefix(a.habit, "split") || a.habit == "table" || a.habit == "half"
+	return a.preset.kind == presetSplit || a.preset.kind == presetTable || a.preset.kind == presetHalf
 }
 
 // with is the arithmetic with another choice at a site.
 func (a *arithmetic) with(s program.Site, c program.Choice) *arithmetic {
 	b := *a
-	b.habit = ""
+	b.preset = preset{}
 	if b.at = maps.Clone(a.at); b.at == nil {
 		b.at = map[program.Site]program.Choice{}
 	}
@@ -69,7 +68,7 @@ func (a *arithmetic) flip(s program.Site, c, own program.Choice) *arithmetic {
 // without is the arithmetic with transformers' choice at some sites.
 func (a *arithmetic) without(sites ...program.Site) *arithmetic {
 	b := *a
-	b.habit = ""
+	b.preset = preset{}
 	b.at = maps.Clone(a.at)
 	for _, s := range sites {
 		delete(b.at, s)

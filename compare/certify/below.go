@@ -83,7 +83,7 @@ type pooled struct {
 }
 
 // belowIn pools the entries of a form.
-func (i *Isolator) belowIn(ctx context.Context, name string, nodes []order.Node) ([]Estimate, error) {
+func (i *Isolator) belowIn(ctx context.Context, name formKey, nodes []order.Node) ([]Estimate, error) {
 	var sums []*pooled
 	elements, seen := 0, map[uint64]bool{} // rows that were met
 	for k, n := range permuted(nodes, scattered(len(nodes))) {
@@ -130,7 +130,7 @@ type pooling struct {
 }
 
 // entry adds an entry, and reports whether it is right: a large one some tokens at a time.
-func (p *pooling) entry(ctx context.Context, t *trial, form string) (right bool, err error) {
+func (p *pooling) entry(ctx context.Context, t *trial, form formKey) (right bool, err error) {
 	var begins []int
 	for _, s := range p.sums {
 		begins = append(begins, len(s.ds))
@@ -168,14 +168,14 @@ func (p *pooling) blocks(ctx context.Context, t *trial) (right bool, err error) 
 func (t *trial) own() bool { return t.d == t.entry.DTypeOf(t.i.env.DType) }
 
 // whole adds an entry that the arithmetic of its form gives.
-func (p *pooling) whole(ctx context.Context, t *trial, form string) (right bool, err error) {
+func (p *pooling) whole(ctx context.Context, t *trial, form formKey) (right bool, err error) {
 	if err := t.readAll(); err != nil || !t.own() {
 		return false, err
 	}
 	if err := t.prepare(ctx); err != nil {
 		return false, err
 	}
-	j, err := t.i.rightIn(ctx, t, form)
+	j, err := t.i.forms.rightIn(ctx, t, form)
 	if j == nil || err != nil {
 		return false, err
 	}
@@ -183,7 +183,7 @@ func (p *pooling) whole(ctx context.Context, t *trial, form string) (right bool,
 }
 
 // rightIn is the entry's value in the arithmetic that gives all of it; nil for one that is not right.
-func (i *Isolator) rightIn(ctx context.Context, t *trial, form string) (*judged, error) {
+func (k *forms) rightIn(ctx context.Context, t *trial, form formKey) (*judged, error) {
 	j, err := t.in(ctx, evaluated{arithmetic: &arithmetic{}})
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (i *Isolator) rightIn(ctx context.Context, t *trial, form string) (*judged,
 	if len(off) == 0 {
 		return j, nil
 	}
-	f, err := i.form(ctx, form)
+	f, err := k.verdictOf(ctx, form)
 	if err != nil || f.own != nil && f.own.rewrites.Kernel() > 0 && f.second == nil { // of a kernel nothing is estimated
 		return nil, err
 	}

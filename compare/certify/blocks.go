@@ -217,8 +217,8 @@ func (t *trial) usual(ctx context.Context) (*arithmetic, error) {
 	if err := t.prepare(ctx); err != nil || t.formula == nil {
 		return &arithmetic{}, err
 	}
-	if t.i.o.Arithmetic == Auto && t.formula.Fuses() {
-		if own, err := kernelOf(ctx, t.i, t.i.formOf(t.cut, t.node)); own != nil || err != nil {
+	if t.i.engine != nil && t.formula.Fuses() {
+		if own, err := t.i.engine.kernelOf(ctx, t.i.formOf(t.cut, t.node)); own != nil || err != nil {
 			return own, err
 		}
 	}

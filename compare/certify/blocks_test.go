@@ -110,7 +110,7 @@ func TestNamesHoldInAllParts(t *testing.T) {
 				}
 				// Where an entry has parts, its certificate has judged them with the mistake, and no product is taken again.
 				at := order.Node{Entry: i.list.Index("logits")}
-				if judged := i.named["logits"].parts[at]; judged != (certified && block == 64 && wrong == tokens) {
+				if judged := i.names.parts[at]; judged != (certified && block == 64 && wrong == tokens) {
 					t.Errorf("%d of %d tokens are wrong, in blocks of %d elements, certified before %v: judged with the mistake %v", wrong, tokens, block, certified, judged)
 				}
 				if f.Named() != (wrong == tokens) {

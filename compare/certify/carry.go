@@ -3,7 +3,6 @@ package certify
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
@@ -17,22 +16,22 @@ type carrier func(context.Context) ([]*arithmetic, error)
 
 // carry is the carrier of a form: first what all smaller forms prove together, then each by itself; those of the form's own passes,
 // of a single token or of more, come first.
-func (i *Isolator) carry(ctx context.Context, name string) ([]*arithmetic, error) {
-	parts := partsOf(name)
+func (k *forms) carry(ctx context.Context, name formKey) ([]*arithmetic, error) {
+	parts := name.operations()
 	var same, other []*arithmetic
-	for _, from := range i.capturedForms().names {
-		of := partsOf(from)
+	for _, from := range k.i.capturedForms().names {
+		of := from.operations()
 		if len(of) >= len(parts) || !slices.ContainsFunc(of, func(p string) bool { return slices.Contains(parts, p) }) {
 			continue
 		}
-		f, err := i.alone(ctx, from)
+		f, err := k.alone(ctx, from)
 		if err != nil {
 			return nil, err
 		}
 		for _, a := range []*arithmetic{f.own, f.second} {
 			switch {
 			case a == nil || len(a.at) == 0 && a.rewrites.Steps() == 0: // an order of additions is that of one form
-			case strings.HasSuffix(from, oneToken) == strings.HasSuffix(name, oneToken):
+			case from.oneToken == name.oneToken:
 				same = append(same, a)
 			default:
 				other = append(other, a)
@@ -48,11 +47,6 @@ func (i *Isolator) carry(ctx context.Context, name string) ([]*arithmetic, error
 		all = append([]*arithmetic{together}, all...)
 	}
 	return all, nil
-}
-
-// partsOf are the operations of a form.
-func partsOf(name string) []string {
-	return strings.Split(strings.TrimSuffix(name, oneToken), madeOf)
 }
 
 // overlaid is an arithmetic with the choices of another where that makes one.

@@ -159,7 +159,7 @@ func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *o
 	if why := c.untested(cert, key); why != "" {
 		return &Link{Why: why + c.takes(cut)}, cut, nil
 	}
-	if cert, err = c.i.withMistake(ctx, order.Node{Entry: c.i.list.Index(name), Pass: pass}, cut, cert); err != nil {
+	if cert, err = c.i.forms.withMistake(ctx, order.Node{Entry: c.i.list.Index(name), Pass: pass}, cut, cert); err != nil {
 		return nil, nil, err
 	}
 	got := &Link{Cert: cert, Layout: c.layouts.of(key), made: ready}

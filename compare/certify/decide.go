@@ -46,8 +46,8 @@ func (f *form) decide(ctx context.Context) error {
 			f.unproven = all
 		}
 		// In float32 there is one choice at a site, double precision or a fused product, and it is no choice of a site alone.
-		if s.dtype != hooks.F32 || all.habit != "" {
-			f.wrong, err = changedAttention(ctx, left, f.entries)
+		if s.dtype != hooks.F32 || all.preset != (preset{}) {
+			f.wrong, err = f.changedAttention(ctx, left)
 			return err
 		}
 	}
@@ -61,8 +61,8 @@ func (f *form) decide(ctx context.Context) error {
 			return err
 		}
 		if inside {
-			if f.wrong, err = number(ctx, left, f.entries); f.wrong == nil && err == nil {
-				f.wrong, err = changedAttention(ctx, left, f.entries)
+			if f.wrong, err = f.number(ctx, left, f.entries); f.wrong == nil && err == nil {
+				f.wrong, err = f.changedAttention(ctx, left)
 			}
 			return err
 		}
@@ -106,7 +106,7 @@ func (f *form) majority(ctx context.Context, left []*evidence, given []ranked) e
 	}
 	if 2*held == len(f.entries) {
 		// Half of them is no majority. But where one change to the operation gives all others, that is what is wrong with these.
-		if f.wrong, err = number(ctx, suspects, suspects); f.wrong != nil {
+		if f.wrong, err = f.number(ctx, suspects, suspects); f.wrong != nil {
 			f.own = own
 		}
 		return err

@@ -13,13 +13,13 @@ import (
 // captured are the entries of a trace that can be computed from others of it, by their forms.
 type captured struct {
 	once  sync.Once
-	names []string // of the forms, in the order of the trace
-	nodes map[string][]order.Node
+	names []formKey // of the forms, in the order of the trace
+	nodes map[formKey][]order.Node
 }
 
 // Entries of a form are looked at until there are maxEntries, or formElements elements of minEntries, spread over the trace:
 // what a search costs does not grow with the trace. Before another entry is accused, a second arithmetic is looked for in those that
-// were not looked at: see [Isolator.beyondSample].
+// were not looked at: see beyondSample.
 const (
 	maxEntries   = 256
 	minEntries   = 4
@@ -30,7 +30,7 @@ const (
 func (i *Isolator) capturedForms() *captured {
 	c := &i.captured
 	c.once.Do(func() {
-		c.nodes = map[string][]order.Node{}
+		c.nodes = map[formKey][]order.Node{}
 		for _, r := range i.trace.Records() {
 			n := order.Node{Entry: i.list.Index(r.Name), Pass: r.Pass}
 			if n.Entry < 0 || r.Firing != 0 || n.Pass >= len(i.env.Passes) || !i.has(n) {
@@ -86,15 +86,15 @@ func lacking(err error) bool {
 }
 
 // entriesOf are the captured entries of a form, as many as are looked at, and the nodes that are not.
-func (i *Isolator) entriesOf(ctx context.Context, name string) (all []*evidence, others []order.Node, err error) {
-	nodes := i.capturedForms().nodes[name]
+func (k *forms) entriesOf(ctx context.Context, name formKey) (all []*evidence, others []order.Node, err error) {
+	nodes := k.i.capturedForms().nodes[name]
 	nodes = permuted(nodes, scattered(len(nodes)))
 	elements := 0
-	for k, n := range nodes {
+	for at, n := range nodes {
 		if len(all) >= maxEntries || len(all) >= minEntries && elements >= formElements {
-			return all, nodes[k:], nil
+			return all, nodes[at:], nil
 		}
-		e, err := i.evidence(ctx, n)
+		e, err := k.i.evidence(ctx, n)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -117,30 +117,30 @@ func permuted(nodes []order.Node, at []int) []order.Node {
 
 // beyondSample is what is known of a form with entries beside those that were looked at: of a kernel that some layers have, these
 // may have shown nothing. What the form's arithmetics leave of some others has to be given by a second one.
-func (i *Isolator) beyondSample(ctx context.Context, known verdict, name string) (verdict, error) {
-	f, err := i.alone(ctx, name)
+func (k *forms) beyondSample(ctx context.Context, known verdict, name formKey) (verdict, error) {
+	f, err := k.alone(ctx, name)
 	if err != nil || len(f.others) == 0 || known.own == nil || known.second != nil {
 		return known, err
 	}
-	f.beyondOnce.Do(func() {
-		f.beyond = known
-		var suspects []*evidence
-		if suspects, f.beyondErr = i.suspectsBeyond(ctx, known.own, f.others); len(suspects) > 0 && f.beyondErr == nil {
+	return k.sampled.Get(ctx, name, func(ctx context.Context) (verdict, error) {
+		beyond := known
+		suspects, err := k.suspectsBeyond(ctx, known.own, f.others)
+		if len(suspects) > 0 && err == nil {
 			drawOn(&account{}, suspects)
-			f.beyond.second, f.beyondErr = f.secondOf(ctx, known.own, suspects)
+			beyond.second, err = f.secondOf(ctx, known.own, suspects)
 		}
+		return beyond, err
 	})
-	return f.beyond, f.beyondErr
 }
 
 // suspectsBeyond are a few of the entries that were not looked at, which an arithmetic does not give.
-func (i *Isolator) suspectsBeyond(ctx context.Context, own *arithmetic, others []order.Node) ([]*evidence, error) {
+func (k *forms) suspectsBeyond(ctx context.Context, own *arithmetic, others []order.Node) ([]*evidence, error) {
 	var suspects []*evidence
 	for _, n := range others {
 		if len(suspects) == minEntries {
 			break
 		}
-		e, err := i.evidence(ctx, n)
+		e, err := k.i.evidence(ctx, n)
 		if err != nil {
 			return nil, err
 		}

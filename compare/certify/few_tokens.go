@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tracediff/tracediff/compare/diagnose"
-	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -18,8 +16,8 @@ const spreadTokens = 8
 
 // maskedIn looks for another mask under an arithmetic that gives all elements of more than half of the tokens of each of some entries. The finding is nil
 // if the arithmetic does not, if no mask explains all of these entries, and if they show too little. With a finding the arithmetic is that of the form.
-func (f *form) maskedIn(ctx context.Context, of []*evidence, a *arithmetic) (*diagnose.Finding, error) {
-	if !of[0].formula.Fuses() {
+func (f *form) maskedIn(ctx context.Context, of []*evidence, a *arithmetic) (mistake, error) {
+	if f.mistakes == nil || !of[0].formula.Fuses() {
 		return nil, nil
 	}
 	if !a.strict() {
@@ -31,17 +29,11 @@ func (f *form) maskedIn(ctx context.Context, of []*evidence, a *arithmetic) (*di
 	if elements, rows := counted(of); elements < proofOfChange || rows < proofRows || slices.ContainsFunc(of, func(e *evidence) bool { return !e.inFewTokens() }) {
 		return nil, nil
 	}
-	entries, err := suspectsOf(ctx, of, a)
-	if err != nil {
+	found, err := onAccount(of[0], mistakeWork, func(work int) (mistake, int, error) { return f.mistakes.Mask(ctx, of, a, work) })
+	if found == nil || err != nil {
 		return nil, err
 	}
-	found, err := onAccount(of[0], mistakeWork, func(model *diagnose.Model) (*diagnose.Finding, error) {
-		return diagnose.FindMask(ctx, model, entries)
-	})
-	if !found.Explains() || err != nil {
-		return nil, err
-	}
-	f.own, f.made = a, found.Edit()
+	f.own, f.definite = a, found.Named()
 	return found, nil
 }
 
@@ -173,7 +165,7 @@ func (f *form) mistaken(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	g, err := f.several(ctx)
-	if err != nil || g.wrong == nil || g.made == nil {
+	if err != nil || g.wrong == nil || !g.definite {
 		return false, err
 	}
 	for _, e := range f.entries {
@@ -187,28 +179,6 @@ func (f *form) mistaken(ctx context.Context) (bool, error) {
 	}
 	f.verdict = g.verdict
 	return true, nil
-}
-
-// mistakeOfForms is the mistake that the forms of a role have, with its edit. Forms whose arithmetic was not looked for are left out. It is nil if two forms have
-// different mistakes, and if a form without a mistake has entries that its arithmetics do not explain.
-func (i *Isolator) mistakeOfForms(ctx context.Context, role string) (found *diagnose.Finding, made *diagnose.Mistake, err error) {
-	c := i.capturedForms()
-	for _, name := range c.names {
-		of := func(n order.Node) bool { return diagnose.Role(i.list.Entries[n.Entry].Name) == role }
-		if !slices.ContainsFunc(c.nodes[name], of) || !i.decided(name) {
-			continue
-		}
-		f, err := i.form(ctx, name)
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case f.wrong.Named() && f.made != nil && (found == nil || found.Same(f.wrong)):
-			found, made = f.wrong, f.made
-		case f.wrong != nil || f.own == nil || f.suspects:
-			return nil, nil, nil
-		}
-	}
-	return found, made, nil
 }
 
 // inFewTokens reports whether the elements that are left lie in less than half of the tokens of several.

@@ -2,9 +2,7 @@ package certify
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
@@ -61,7 +59,7 @@ func fusedPresets(own *program.Program, of func(program.Rewrite) (*program.Progr
 
 // fusedPreset is a kernel with a function; it multiplies with the reciprocal of the sum.
 func fusedPreset(p *program.Program, r program.Rewrite, way uint8) *arithmetic {
-	a := &arithmetic{rewrites: r, at: map[program.Site]program.Choice{}, habit: fmt.Sprintf("fused %d, %d", r.Kernel(), way)}
+	a := &arithmetic{rewrites: r, at: map[program.Site]program.Choice{}, preset: preset{presetKernel, r.Kernel(), int(way)}}
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if s.Form != program.FusedForm {
@@ -205,7 +203,7 @@ func (f *form) inKernels(ctx context.Context, left []*evidence) (done bool, err 
 	if err != nil {
 		return false, err
 	}
-	f.wrong, err = changedIn(ctx, left, f.entries, append(all, fused...))
+	f.wrong, err = f.changed(ctx, left, append(all, fused...))
 	return f.wrong != nil, err
 }
 
@@ -307,41 +305,26 @@ func shownIn(some, left []*evidence) []*evidence {
 
 // kernelOf is the fused kernel of a form; nil for no kernel. It is asked for before transformers' arithmetic is tried on an entry, so that each is
 // computed once where a kernel gives all of them; where transformers' gives a few that are spread over the trace, there is nothing to ask for.
-func kernelOf(ctx context.Context, i *Isolator, name string) (*arithmetic, error) {
-	i.mu.Lock()
-	k := i.kernels[name]
-	if k == nil {
-		k = &kernel{}
-		i.kernels[name] = k
-	}
-	i.mu.Unlock()
-	k.once.Do(func() {
-		nodes := i.capturedForms().nodes[name]
+func (k *forms) kernelOf(ctx context.Context, name formKey) (*arithmetic, error) {
+	return k.kernels.Get(ctx, name, func(ctx context.Context) (*arithmetic, error) {
+		nodes := k.i.capturedForms().nodes[name]
 		nodes = permuted(nodes, scattered(len(nodes)))
 		for _, n := range nodes[:min(len(nodes), minEntries)] {
-			e, err := i.evidence(ctx, n)
+			e, err := k.i.evidence(ctx, n)
 			if err != nil {
-				k.err = err
-				return
+				return nil, err
 			}
 			if e == nil || len(e.left) == 0 {
 				continue
 			}
-			f, err := i.form(ctx, name)
-			if k.err = err; err == nil && f.own != nil && f.own.rewrites.Kernel() > 0 {
-				k.own = f.own
+			f, err := k.verdictOf(ctx, name)
+			if err == nil && f.own != nil && f.own.rewrites.Kernel() > 0 {
+				return f.own, nil
 			}
-			return
+			return nil, err
 		}
+		return nil, nil
 	})
-	return k.own, k.err
-}
-
-// kernel is the fused kernel of a form, worked out once.
-type kernel struct {
-	once sync.Once
-	own  *arithmetic
-	err  error
 }
 
 // inKernel certifies an entry in the fused kernel of its form. The certificate is nil where no kernel is known, or it leaves an element.
@@ -349,10 +332,10 @@ func (t *trial) inKernel(ctx context.Context) (*Certificate, error) {
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if t.i.o.Arithmetic != Auto || t.formula == nil || t.chooses() || !t.formula.Fuses() {
+	if t.i.engine == nil || t.formula == nil || t.chooses() || !t.formula.Fuses() {
 		return nil, nil
 	}
-	own, err := kernelOf(ctx, t.i, t.i.formOf(t.cut, t.node))
+	own, err := t.i.engine.kernelOf(ctx, t.i.formOf(t.cut, t.node))
 	if own == nil || err != nil {
 		return nil, err
 	}

@@ -11,7 +11,8 @@ import (
 
 // inEachPart follows a mistake through the parts of an entry.
 type inEachPart struct {
-	named   *named
+	names   *names
+	edit    *diagnose.Mistake
 	a       *arithmetic
 	columns int  // of the parts, whose bounds are sampled; 0 where they are not, see [program.Value.Columns]
 	given   bool // every part so far
@@ -19,9 +20,9 @@ type inEachPart struct {
 
 // newInEachPart looks for the mistake of an entry whose first part is a BUG with a certificate. The result is nil if no mistake gives the first part, and if the
 // arithmetic of the entry is not transformers'.
-func newInEachPart(ctx context.Context, first *trial, c *Certificate) (*inEachPart, error) {
+func (k *names) newInEachPart(ctx context.Context, first *trial, c *Certificate) (*inEachPart, error) {
 	i := first.i
-	f, err := i.nameInFew(ctx, diagnose.Role(first.entry.Name))
+	f, err := k.nameInFew(ctx, diagnose.Role(first.entry.Name))
 	if err != nil || f.edit == nil || first.formula == nil || first.wider() {
 		return nil, err
 	}
@@ -29,11 +30,11 @@ func newInEachPart(ctx context.Context, first *trial, c *Certificate) (*inEachPa
 	if err != nil || e == nil {
 		return nil, err
 	}
-	tries, err := i.tries(ctx, e)
+	tries, err := k.forms.tries(ctx, e)
 	if err != nil || len(tries) == 0 || tries[0] == nil || !tries[0].strict() {
 		return nil, err
 	}
-	m := &inEachPart{named: f, a: tries[0]}
+	m := &inEachPart{names: k, edit: f.edit, a: tries[0]}
 	if c.Sampled > 0 {
 		m.columns = first.y.Shape[len(first.y.Shape)-1]
 	}
@@ -57,7 +58,7 @@ func (m *inEachPart) look(ctx context.Context, part *trial) error {
 	if err != nil {
 		return err
 	}
-	d, err := part.i.model().Apply(*m.named.edit, s.entry)
+	d, err := part.i.model().Apply(*m.edit, s.entry)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (m *inEachPart) end(t *trial) {
 	if m == nil || !m.given {
 		return
 	}
-	t.i.mu.Lock()
-	m.named.parts[t.node] = true
-	t.i.mu.Unlock()
+	m.names.mu.Lock()
+	m.names.parts[t.node] = true
+	m.names.mu.Unlock()
 }

@@ -74,18 +74,16 @@ type Isolator struct {
 	layout  *keyorder.Layout // of cached keys and values
 	narrow  bool             // the trace has some rows only: see [NewConfirmer]
 	doing   func(string)     // see Tell
+	// engine decides what transformers' arithmetic does not; nil: nothing does.
+	engine engine
+	forms  *forms
+	names  *names
 
 	mu        sync.Mutex
 	few       map[order.Node][]int // tokens of large entries that searches look at; see partOf
 	follows   map[order.Node]bool  // captured entries that something follows from: see sound
 	unsettled map[order.Node]bool  // large entries that blocks do not certify: see inBlocks
-	forms     map[string]*form     // by name
-	bothForms map[string]*form     // forms by their entries in passes of several tokens and of one token, by the name of the former
-	kernels   map[string]*kernel   // by the name of the form
-	wider     wider
 	captured  captured
-	quantised quantised
-	named     map[string]*named // by role
 	// positioned: the trace says where its tokens stand.
 	positioned bool
 	worked     atomic.Int64 // the [program.Program.Time] of the entries that were certified
@@ -135,7 +133,7 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	if o.Arithmetic == "" {
 		o.Arithmetic = Auto
 	}
-	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, block: blockElements, layout: keyorder.New(t, list), forms: map[string]*form{}, bothForms: map[string]*form{}, kernels: map[string]*kernel{}, named: map[string]*named{}, follows: map[order.Node]bool{}, unsettled: map[order.Node]bool{}, few: map[order.Node][]int{}}
+	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, block: blockElements, layout: keyorder.New(t, list), follows: map[order.Node]bool{}, unsettled: map[order.Node]bool{}, few: map[order.Node][]int{}}
 	for _, name := range m.Derived { // what a trace claims beyond the order excuses it from nothing
 		if e, ok := list.Lookup(name); ok && e.Derived() {
 			i.derived[name] = true
@@ -151,6 +149,12 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 		},
 	}
 	i.memory = remembers(i)
+	i.names = newNames(i)
+	i.forms = newForms(i, i.names)
+	i.names.forms = i.forms
+	if o.Arithmetic == Auto {
+		i.engine = engineOf{i.forms, i.names}
+	}
 	return i, nil
 }
 

@@ -234,7 +234,7 @@ func (l *layouts) compute(ctx context.Context, c *changed, link *Link) error {
 	var edit *edit
 	if cert.Outcome == Bug {
 		var err error
-		if edit, err = l.i.editOf(ctx, c.Node); err != nil {
+		if edit, err = l.i.names.editOf(ctx, c.Node); err != nil {
 			return err
 		}
 		if edit == nil && len(c.from) == 0 {

@@ -1,10 +1,7 @@
 package certify
 
 import (
-	"context"
-
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -73,56 +70,4 @@ func (l *layouts) next(n order.Node) []order.Node {
 		}
 	}
 	return all
-}
-
-// edit is what gives an entry that is wrong by itself.
-type edit struct {
-	*diagnose.Finding
-	made  *diagnose.Mistake
-	a     *arithmetic
-	left  []int
-	turns bool // it turns the pairs of rotary tables: positions are others
-}
-
-// editOf is the edit that gives an entry that is a BUG, in the arithmetic of its form; nil where none is known.
-func (i *Isolator) editOf(ctx context.Context, n order.Node) (*edit, error) {
-	name := i.list.Entries[n.Entry].Name
-	found, err := i.Name(ctx, name)
-	if err != nil || !found.Named() {
-		return nil, err
-	}
-	i.mu.Lock()
-	made := i.named[diagnose.Role(name)].made
-	i.mu.Unlock()
-	e, err := i.evidence(ctx, n)
-	if err != nil || e == nil || made == nil {
-		return nil, err
-	}
-	tries, err := i.tries(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range tries {
-		if a == nil {
-			continue
-		}
-		if j, err := givenWith(ctx, e.trial, a, made); err != nil {
-			return nil, err
-		} else if j != nil {
-			return &edit{found, made, a, e.left, found.Positions()}, nil
-		}
-	}
-	return nil, nil
-}
-
-// tries are the arithmetics in which an entry may have a mistake: those of its form, or a few if the form has none. Some may be nil.
-func (i *Isolator) tries(ctx context.Context, e *evidence) ([]*arithmetic, error) {
-	f, err := i.form(ctx, i.formOf(e.cut, e.node))
-	if err != nil {
-		return nil, err
-	}
-	if f.own == nil {
-		return under([]*evidence{e}, []*evidence{e})
-	}
-	return []*arithmetic{f.own, f.second}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/internal/memo"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -24,144 +25,131 @@ func (i *Isolator) model() *diagnose.Model {
 // times is how often searches have the work that they have by themselves.
 func (i *Isolator) times() int { return max(i.o.SearchWork, 1) }
 
-// underMistakes are the arithmetics under which a mistake is looked for where that of the form is not known: a port that is wrong may
-// round in its way, too.
-var underMistakes = append([]string{"", "wide", "every 0", "every 1", "strict 4", "double"}, tableHabits()...)
+// names knows what is wrong with the entries of a trace that are a BUG, role by role. It searches for changes to their operations, also for the arithmetic of a
+// form. Several goroutines may ask.
+type names struct {
+	i     *Isolator
+	forms *forms
 
-// under are these arithmetics.
-func under(left, entries []*evidence) ([]*arithmetic, error) {
-	starts, err := newSearch(left, entries).starts()
-	return slices.DeleteFunc(starts, func(a *arithmetic) bool {
-		return a.rewrites != 0 || !slices.Contains(underMistakes, a.habit) || a.habit == "" && len(a.at) > 0
-	}), err
+	quantised memo.Map[struct{}, *quantised]
+	few       memo.Map[string, *named]    // by role: by a few tokens of large entries
+	whole     memo.Map[string, wholeName] // by role
+
+	mu    sync.Mutex
+	parts map[order.Node]bool // whether the mistake of its role gives all tokens of a large entry, where that was seen when the entry was certified
 }
 
-// number returns the number or the activation that is another one in all of some entries of a form, for which no arithmetic is known, if
-// one of a few arithmetics gives every element then; nil where there is none, and where the entries show too little. left are those of
-// which transformers' arithmetic leaves something.
-func number(ctx context.Context, left, of []*evidence) (*diagnose.Finding, error) {
-	if !proven(left) {
-		return nil, nil
-	}
-	all, err := under(left, of)
-	if err != nil {
-		return nil, err
-	}
-	return onAccount(left[0], diagnose.DefaultWork, func(model *diagnose.Model) (*diagnose.Finding, error) {
-		for _, a := range all {
-			entries, err := suspectsOf(ctx, of, a)
-			if err != nil {
-				return nil, err
-			}
-			if found, err := diagnose.FindNumber(ctx, model, entries); found.Explains() || err != nil {
-				return found, err
-			}
-		}
-		return nil, nil
-	})
-}
-
-// named is what is wrong with the entries of a role, worked out once: in a few tokens of large entries, and then in all of them.
+// named is what is wrong with the entries of a role, by a few tokens of large entries.
 type named struct {
-	once sync.Once
-	few  *diagnose.Finding // of the search, which looks at a few tokens of a large entry
-	edit *diagnose.Mistake // what its edits are made of; nil where it has no name
-	err  error
-
-	whole   sync.Once
+	role    string
 	finding *diagnose.Finding
-	made    *diagnose.Mistake // the same, whose edits give all tokens
+	edit    *diagnose.Mistake // what its edits are made of; nil where it has no name
+}
 
-	parts map[order.Node]bool // whether the edit gives all tokens of a large entry, where that was seen when the entry was certified
+// wholeName is what is wrong with the entries of a role, by all of their tokens.
+type wholeName struct {
+	finding *diagnose.Finding
+	edit    *diagnose.Mistake
+}
+
+func newNames(i *Isolator) *names {
+	n := &names{i: i, parts: map[order.Node]bool{}}
+	at := func(stage int) func(string) memo.Place {
+		return func(string) memo.Place { return memo.Place{int(stageNames) + stage} }
+	}
+	n.quantised.Place = func(struct{}) memo.Place { return at(0)("") }
+	n.quantised.Name = func(struct{}) string { return "the look of the products" }
+	n.few.Place, n.few.Name = at(1), func(role string) string { return "the mistake in a few tokens of " + role }
+	n.whole.Place, n.whole.Name = at(2), func(role string) string { return "the mistake in " + role }
+	return n
 }
 
 // Name returns what is wrong with an entry that is a BUG: the edit of its operation that gives every element of every entry that is
 // left of its role, in all passes. Where there is none, the finding says what was tried; it is nil where nothing is left of the role.
 // The error is that of reading the trace or the weights.
 func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, error) {
-	role := diagnose.Role(name)
-	f, err := i.nameInFew(ctx, role)
+	f, err := i.names.nameOf(ctx, diagnose.Role(name))
+	return f.finding, err
+}
+
+// nameOf is what is wrong with the entries of a role, in all of their tokens.
+func (k *names) nameOf(ctx context.Context, role string) (wholeName, error) {
+	f, err := k.nameInFew(ctx, role)
 	if err != nil {
-		return f.few, err
+		return wholeName{}, err
 	}
-	f.whole.Do(func() {
-		if f.finding, f.made = f.few, f.edit; f.edit == nil {
-			return
+	return k.whole.Get(ctx, role, func(ctx context.Context) (wholeName, error) {
+		if f.edit == nil {
+			return wholeName{f.finding, nil}, nil
 		}
-		var all bool
-		if all, f.err = i.inAllParts(ctx, role, f); !all {
-			f.finding, f.made = f.few.Unnamed(), nil
+		all, err := k.inAllParts(ctx, f)
+		if !all {
+			return wholeName{f.finding.Unnamed(), nil}, err
 		}
+		return wholeName{f.finding, f.edit}, err
 	})
-	return f.finding, f.err
 }
 
 // nameInFew is what is wrong with the entries of a role, by a few tokens of those that are large.
-func (i *Isolator) nameInFew(ctx context.Context, role string) (*named, error) {
-	i.mu.Lock()
-	f := i.named[role]
-	if f == nil {
-		f = &named{parts: map[order.Node]bool{}}
-		i.named[role] = f
-	}
-	i.mu.Unlock()
-	f.once.Do(func() {
-		i.tellSearch("what is wrong with", role)
-		var likely string
-		if likely, f.err = i.likely(ctx, role); likely != "" || f.err != nil {
-			f.few = &diagnose.Finding{Likely: likely, Page: diagnose.QuantisedPage}
-			return
+func (k *names) nameInFew(ctx context.Context, role string) (*named, error) {
+	return k.few.Get(ctx, role, func(ctx context.Context) (*named, error) {
+		k.i.tellSearch("what is wrong with", role)
+		f := &named{role: role}
+		likely, err := k.likely(ctx, role)
+		if likely != "" || err != nil {
+			f.finding = &diagnose.Finding{Likely: likely, Page: diagnose.QuantisedPage}
+			return f, err
 		}
-		if f.few, f.edit, f.err = i.mistakeOfForms(ctx, role); f.few == nil && f.err == nil {
-			f.few, f.err = i.name(ctx, role)
-			f.edit = f.few.Edit()
+		if f.finding, f.edit, err = k.mistakeOfForms(ctx, role); f.finding == nil && err == nil {
+			f.finding, err = k.name(ctx, role)
+			f.edit = f.finding.Edit()
 		}
+		return f, err
 	})
-	return f, f.err
 }
 
 // name looks for what is wrong with the entries of a role, in the arithmetic of the form of each; where that is not known, in a few.
 // Where nothing is found between an entry and what it was computed from, masks and rotary tables, which follow from the positions
 // alone, are computed too: a layer may have another one. So are caches: what a pass shows of one may not be what the next finds. All of
 // these searches share the budget of one finding.
-func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, error) {
-	left, own, right, err := i.leftOf(ctx, role)
+func (k *names) name(ctx context.Context, role string) (*diagnose.Finding, error) {
+	left, own, right, err := k.leftOf(ctx, role)
 	if err != nil || len(left) == 0 {
 		return nil, err
 	}
 	var others []func(e *evidence) func(order.Node) bool
-	for _, has := range []func(e *evidence) func(order.Node) bool{i.fromArguments, i.fromTokens, i.fromProducts} {
-		if opens, err := i.opens(left, has); err != nil {
+	for _, has := range []func(e *evidence) func(order.Node) bool{k.i.fromArguments, k.i.fromTokens, k.i.fromProducts} {
+		if opens, err := k.i.opens(left, has); err != nil {
 			return nil, err
 		} else if opens {
 			others = append(others, has)
 		}
 	}
-	together, err := i.together(ctx, role, left, own, right)
+	together, err := k.together(ctx, role, left, own, right)
 	if err != nil {
 		return nil, err
 	}
-	model, searches := i.model(), 1+len(others)
+	model, searches := k.i.model(), 1+len(others)
 	if together != nil {
 		searches++
 	}
 	model.Share(searches)
-	read := func(n order.Node) (*evidence, error) { return i.evidence(ctx, n) }
-	found, err := i.nameIn(ctx, model, left, own, read, right)
+	read := func(n order.Node) (*evidence, error) { return k.i.evidence(ctx, n) }
+	found, err := k.nameIn(ctx, model, left, own, read, right)
 	if found.Named() || err != nil {
 		return found, err
 	}
 	if together != nil {
 		searches--
 		model.Share(searches)
-		if more, err := i.nameIn(ctx, model, together.left, together.own, read, together.right); more.Named() || err != nil {
+		if more, err := k.nameIn(ctx, model, together.left, together.own, read, together.right); more.Named() || err != nil {
 			return more, err
 		}
 	}
 	for _, without := range others {
 		searches--
 		model.Share(searches)
-		more, err := i.nameOpened(ctx, model, left, own, right, without)
+		more, err := k.nameOpened(ctx, model, left, own, right, without)
 		if more.Named() || err != nil {
 			return more, err
 		}
@@ -171,17 +159,17 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 }
 
 // nameOpened looks for what is wrong with some entries between them and less than was captured; nil where that is no other program.
-func (i *Isolator) nameOpened(ctx context.Context, model *diagnose.Model, left []*evidence, own []*arithmetic, right []order.Node, has func(e *evidence) func(order.Node) bool) (*diagnose.Finding, error) {
-	opened, err := i.opened(ctx, left, has)
+func (k *names) nameOpened(ctx context.Context, model *diagnose.Model, left []*evidence, own []*arithmetic, right []order.Node, has func(e *evidence) func(order.Node) bool) (*diagnose.Finding, error) {
+	opened, err := k.i.opened(ctx, left, has)
 	if opened == nil || err != nil {
 		return nil, err
 	}
-	return i.nameIn(ctx, model, opened, own, func(n order.Node) (*evidence, error) {
-		e, err := i.evidence(ctx, n)
+	return k.nameIn(ctx, model, opened, own, func(n order.Node) (*evidence, error) {
+		e, err := k.i.evidence(ctx, n)
 		if e == nil || err != nil {
 			return nil, err
 		}
-		all, err := i.opened(ctx, []*evidence{e}, has)
+		all, err := k.i.opened(ctx, []*evidence{e}, has)
 		if all == nil || err != nil {
 			return nil, err
 		}
@@ -198,22 +186,22 @@ type roles struct {
 
 // together are the entries of several roles that may have one mistake: those of one kind of operation that read the same, such as cosines
 // and sines; nil where there is one role alone.
-func (i *Isolator) together(ctx context.Context, role string, left []*evidence, own []*arithmetic, right []order.Node) (*roles, error) {
-	e := i.list.At(left[0].node)
+func (k *names) together(ctx context.Context, role string, left []*evidence, own []*arithmetic, right []order.Node) (*roles, error) {
+	e := k.i.list.At(left[0].node)
 	if e.Op == nil || len(e.Weights) > 0 {
 		return nil, nil
 	}
 	seen := map[string]bool{role: true}
 	left, own, right = slices.Clone(left), slices.Clone(own), slices.Clone(right)
-	for k := range i.list.Entries {
-		o := &i.list.Entries[k]
+	for at := range k.i.list.Entries {
+		o := &k.i.list.Entries[at]
 		other := diagnose.Role(o.Name)
-		if seen[other] || o.Op == nil || o.Op.Kind() != e.Op.Kind() || len(o.Weights) > 0 || !i.fixed(k) || o.Level != e.Level || o.Layer != e.Layer ||
+		if seen[other] || o.Op == nil || o.Op.Kind() != e.Op.Kind() || len(o.Weights) > 0 || !k.i.fixed(at) || o.Level != e.Level || o.Layer != e.Layer ||
 			!slices.EqualFunc(o.Inputs, e.Inputs, func(a, b order.Ref) bool { return a.Name == b.Name }) {
 			continue
 		}
 		seen[other] = true
-		more, arithmetics, healthy, err := i.leftOf(ctx, other)
+		more, arithmetics, healthy, err := k.leftOf(ctx, other)
 		if err != nil {
 			return nil, err
 		}
@@ -227,7 +215,7 @@ func (i *Isolator) together(ctx context.Context, role string, left []*evidence, 
 
 // nameIn looks for what is wrong with some entries, each in its own arithmetic, or where that is not known in each of a few. Right are
 // others of the role, which are read when there is a name.
-func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*evidence, own []*arithmetic, read func(order.Node) (*evidence, error), right []order.Node) (*diagnose.Finding, error) {
+func (k *names) nameIn(ctx context.Context, model *diagnose.Model, left []*evidence, own []*arithmetic, read func(order.Node) (*evidence, error), right []order.Node) (*diagnose.Finding, error) {
 	var none *diagnose.Finding
 	tries, err := under(left, left)
 	if err != nil {
@@ -248,8 +236,8 @@ func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*ev
 		var entries, given []*diagnose.Entry
 		model.Unread = max(len(right)-mostRight, 0)
 		model.Rest = func() ([]*diagnose.Entry, error) { return restOf(ctx, given, read, right) }
-		for k, e := range left {
-			a := own[k]
+		for at, e := range left {
+			a := own[at]
 			if a == nil {
 				a = try
 			}
@@ -301,14 +289,14 @@ func restOf(ctx context.Context, all []*diagnose.Entry, read func(order.Node) (*
 
 // leftOf are the entries of a role that the arithmetics of their forms leave something of, with the arithmetic that leaves least; nil
 // where none is known. Right are those of which nothing is left by transformers' arithmetic.
-func (i *Isolator) leftOf(ctx context.Context, role string) (left []*evidence, own []*arithmetic, right []order.Node, err error) {
-	c := i.capturedForms()
+func (k *names) leftOf(ctx context.Context, role string) (left []*evidence, own []*arithmetic, right []order.Node, err error) {
+	c := k.i.capturedForms()
 	for _, form := range c.names {
 		for _, n := range c.nodes[form] {
-			if diagnose.Role(i.list.Entries[n.Entry].Name) != role || len(left) >= maxEntries {
+			if diagnose.Role(k.i.list.Entries[n.Entry].Name) != role || len(left) >= maxEntries {
 				continue
 			}
-			e, err := i.evidence(ctx, n)
+			e, err := k.i.evidence(ctx, n)
 			if err != nil {
 				return nil, nil, nil, err
 			}
@@ -318,7 +306,7 @@ func (i *Isolator) leftOf(ctx context.Context, role string) (left []*evidence, o
 				right = append(right, n)
 				continue
 			}
-			f, err := i.form(ctx, form)
+			f, err := k.forms.verdictOf(ctx, form)
 			if err != nil {
 				return nil, nil, nil, err
 			}
@@ -345,4 +333,27 @@ func (i *Isolator) leftOf(ctx context.Context, role string) (left []*evidence, o
 		}
 	}
 	return left, own, right, nil
+}
+
+// mistakeOfForms is the mistake that the forms of a role have, with its edit. Forms whose arithmetic was not looked for are left out. It is nil if two forms have
+// different mistakes, and if a form without a mistake has entries that its arithmetics do not explain.
+func (k *names) mistakeOfForms(ctx context.Context, role string) (found *diagnose.Finding, made *diagnose.Mistake, err error) {
+	c := k.i.capturedForms()
+	for _, name := range c.names {
+		of := func(n order.Node) bool { return diagnose.Role(k.i.list.Entries[n.Entry].Name) == role }
+		if !slices.ContainsFunc(c.nodes[name], of) || !k.forms.asked(name) {
+			continue
+		}
+		f, err := k.forms.verdictOf(ctx, name)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case f.wrong != nil && f.definite && (found == nil || found.Same(f.wrong.(*searched).Finding)):
+			found = f.wrong.(*searched).Finding
+			made = found.Edit()
+		case f.wrong != nil || f.own == nil || f.suspects:
+			return nil, nil, nil
+		}
+	}
+	return found, made, nil
 }

@@ -20,23 +20,23 @@ type Nearer struct {
 
 // withMistake is the certificate of an entry that is right by its bounds, if other entries of its form have a mistake. It is a BUG if the mistake gives
 // every element, and surely more of them to the bit. The search for the mistake is not begun here.
-func (i *Isolator) withMistake(ctx context.Context, n order.Node, cut *order.Plan, c *Certificate) (*Certificate, error) {
+func (k *forms) withMistake(ctx context.Context, n order.Node, cut *order.Plan, c *Certificate) (*Certificate, error) {
 	if !c.Good() || c.Unequal == 0 {
 		return c, nil
 	}
-	name := i.formOf(cut, n)
-	if !i.decided(name) {
+	name := k.i.formOf(cut, n)
+	if !k.asked(name) {
 		return c, nil
 	}
-	f, err := i.form(ctx, name)
-	if err != nil || f.wrong == nil || f.made == nil {
+	f, err := k.verdictOf(ctx, name)
+	if err != nil || f.wrong == nil || !f.definite {
 		return c, err
 	}
-	t, err := i.trial(n)
+	t, err := k.i.trial(n)
 	if err != nil || t.block() > 0 { // so much is not in memory at one time
 		return c, err
 	}
-	with, err := givenWith(ctx, t, f.own, f.made)
+	with, err := f.wrong.Judge(ctx, t, f.own)
 	if with == nil || err != nil {
 		return c, err
 	}
@@ -55,19 +55,10 @@ func (i *Isolator) withMistake(ctx context.Context, n order.Node, cut *order.Pla
 		}
 	}
 	bug := *c
-	bug.Outcome, bug.Nearer, bug.Finding = Bug, &rows, f.wrong
+	bug.Outcome, bug.Nearer = Bug, &rows
 	bug.Set, bug.FirstToken = whereOutside(changed, t.y.Shape, t.entry.Axes), firstToken(changed, t.y.Shape, t.entry)
-	if f.wrong.Named() {
-		bug.Mistake = f.wrong.Text()
-	}
+	f.wrong.Describe(&bug)
 	return &bug, t.verify(&bug)
-}
-
-// decided reports whether the arithmetic of a form was looked for.
-func (i *Isolator) decided(name string) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.forms[name] != nil
 }
 
 // words say why an entry is wrong although no element is outside of its bounds.

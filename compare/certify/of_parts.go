@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -19,7 +18,7 @@ func ofParts(ctx context.Context, t *trial) (*Certificate, error) {
 	}
 	shape, tokens, n := t.i.list.Size(t.node, t.i.env.Passes), t.i.env.Passes[t.node.Pass].Tokens, t.block()
 	p := partial{set: newOutsiders(shape), strictly: looked{weighed: newWeighed()}, said: looked{weighed: newWeighed()}, first: -1}
-	var mistake *inEachPart
+	var mistake partFollower = noFollower{}
 	for from := 0; from < tokens; from += n {
 		t.i.tell(t.node, ", token %d of %d", from, tokens)
 		part, err := t.of(upTo(from, min(from+n, tokens)))
@@ -34,8 +33,8 @@ func ofParts(ctx context.Context, t *trial) (*Certificate, error) {
 			return nil, err
 		}
 		p.add(part, c, from, size(shape)/tokens)
-		if from == 0 && tokens > n && c.Outcome == Bug {
-			if mistake, err = newInEachPart(ctx, part, c); err != nil {
+		if from == 0 && tokens > n && c.Outcome == Bug && t.i.engine != nil {
+			if mistake, err = t.i.engine.follow(ctx, part, c); err != nil {
 				return nil, err
 			}
 		}
@@ -135,83 +134,4 @@ func (i *Isolator) partOf(ctx context.Context, n order.Node) (*trial, error) {
 	i.few[n] = keep
 	i.mu.Unlock()
 	return t.of(keep)
-}
-
-// inAllParts reports whether the edit of a name gives every element of the large entries of a role: the search has looked at a few tokens only.
-func (i *Isolator) inAllParts(ctx context.Context, role string, f *named) (bool, error) {
-	var nodes []order.Node
-	for _, form := range i.capturedForms().names {
-		nodes = append(nodes, i.capturedForms().nodes[form]...)
-	}
-	for _, n := range nodes {
-		if diagnose.Role(i.list.At(n).Name) != role {
-			continue
-		}
-		i.mu.Lock()
-		given := f.parts[n]
-		i.mu.Unlock()
-		if given {
-			continue
-		}
-		t, err := i.unread(n, i.has)
-		if err != nil || t.block() == 0 {
-			continue
-		}
-		e, err := i.evidence(ctx, n)
-		if err != nil {
-			return false, err
-		}
-		if e == nil || len(e.left) == 0 {
-			continue
-		}
-		if given, err := i.givenInParts(ctx, t, e, f.edit); !given || err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// givenInParts reports whether an edit gives every part of a large entry, in one of the arithmetics of the form.
-func (i *Isolator) givenInParts(ctx context.Context, t *trial, e *evidence, made *diagnose.Mistake) (bool, error) {
-	tries, err := i.tries(ctx, e)
-	if err != nil {
-		return false, err
-	}
-	tokens, n := i.env.Passes[t.node.Pass].Tokens, t.block()
-	for _, a := range tries {
-		given := a != nil
-		for from := 0; given && from < tokens; from += n {
-			i.tell(t.node, ", token %d of %d, with the mistake", from, tokens)
-			part, err := t.of(upTo(from, min(from+n, tokens)))
-			if err != nil {
-				return false, err
-			}
-			j, err := givenWith(ctx, part, a, made)
-			if err != nil {
-				return false, err
-			}
-			given = j != nil
-		}
-		if given {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// givenWith judges an entry with an edit in an arithmetic. The entry is computed once, with the edit. The judgement is nil if the edit leaves an element.
-func givenWith(ctx context.Context, t *trial, a *arithmetic, made *diagnose.Mistake) (*judged, error) {
-	if err := t.prepare(ctx); err != nil {
-		return nil, err
-	}
-	s, err := suspectIn(ctx, &evidence{t, nil}, a)
-	if err != nil {
-		return nil, err
-	}
-	d, err := t.i.model().Apply(*made, s.entry)
-	if d == nil || err != nil {
-		return nil, err
-	}
-	p, call := d.Whole(s.entry.Call)
-	return s.given(ctx, p, call)
 }

@@ -1,7 +1,7 @@
 package certify
 
 import (
-	"fmt"
+	"context"
 	"iter"
 	"slices"
 
@@ -20,41 +20,38 @@ func newPresetter(p *program.Program, rewrites program.Rewrite) *presetter {
 func (b *presetter) plain(d hooks.DType) []*arithmetic {
 	tables := b.tables()
 	all := append([]*arithmetic{{rewrites: b.rewrites}}, tables...)
-	add := func(habit string, choose func(s *program.Step) program.Choice) {
+	add := func(of preset, choose func(s *program.Step) program.Choice) {
 		a := b.preset(choose)
-		a.habit = habit
+		a.preset = of
 		all = append(all, a)
 	}
 	if d != hooks.F32 {
-		add("wide", b.wide)
-		add("wide, constants too", b.uncast)
-		for mask := range 1 << len(habits) {
-			add(fmt.Sprint("every ", mask), func(s *program.Step) program.Choice { return b.habit(s, b.every(s), mask) })
+		add(preset{kind: presetWide}, b.wide)
+		add(preset{kind: presetWideConstants}, b.uncast)
+		for mask := range allHabits + 1 {
+			add(preset{kind: presetEvery, n: mask}, func(s *program.Step) program.Choice { return b.habit(s, b.every(s), mask) })
 		}
 	}
-	for mask := 1; mask < 1<<len(habits); mask++ {
-		add(fmt.Sprint("strict ", mask), func(s *program.Step) program.Choice { return b.habit(s, program.Choice{Round: s.Round}, mask) })
+	for mask := 1; mask <= allHabits; mask++ {
+		add(preset{kind: presetStrict, n: mask}, func(s *program.Step) program.Choice { return b.habit(s, program.Choice{Round: s.Round}, mask) })
 	}
 	if d != hooks.F32 {
-		add("functions", b.functions)
+		add(preset{kind: presetFunctions}, b.functions)
 	}
-	add("reciprocals", b.reciprocals)
-	add("double", b.double)
-	add("fused", b.fused)
-	add("bias after", b.afterBias(program.WayBiasAfter))
-	add("rounded, then bias", b.afterBias(program.WayBiasAfterRounding))
-	add("table", b.table)
-	add("half", b.half)
+	add(preset{kind: presetReciprocals}, b.reciprocals)
+	add(preset{kind: presetDouble}, b.double)
+	add(preset{kind: presetFused}, b.fused)
+	add(preset{kind: presetBiasAfter}, b.afterBias(program.WayBiasAfter))
+	add(preset{kind: presetBiasAfterRound}, b.afterBias(program.WayBiasAfterRounding))
+	add(preset{kind: presetTable}, b.table)
+	add(preset{kind: presetHalf}, b.half)
 	if d != hooks.F32 {
 		for way := uint8(1); int(way) < program.WaysOfSum; way++ {
-			add(fmt.Sprint("split ", way), b.split(way))
+			add(preset{kind: presetSplit, n: int(way)}, b.split(way))
 		}
 	}
 	return append(all, besideTables(tables, all[1+len(tables):])...)
 }
-
-// besideOrder are the presets that are tried with additions in another order: what an engine does to every sum.
-var besideOrder = []string{"", "wide", "wide, constants too", "every 0", "double"}
 
 // presets are the plain ones, of which few are tried where additions are in another order.
 func (b *presetter) presets(d hooks.DType) []*arithmetic {
@@ -62,7 +59,7 @@ func (b *presetter) presets(d hooks.DType) []*arithmetic {
 	if b.rewrites.Order() == 0 {
 		return all
 	}
-	return slices.DeleteFunc(all, func(a *arithmetic) bool { return !slices.Contains(besideOrder, a.habit) })
+	return slices.DeleteFunc(all, func(a *arithmetic) bool { return !slices.Contains(besideOrder, a.preset) })
 }
 
 // key is the same for arithmetics that make the same choices in a program.
@@ -162,45 +159,26 @@ func (b *presetter) every(s *program.Step) program.Choice {
 	return program.Choice{Round: program.Model}
 }
 
-// habits are what engines do beside that, each or not.
-var habits = [...]func(b *presetter, s *program.Step, c *program.Choice){
-	func(_ *presetter, s *program.Step, c *program.Choice) { // constants are tensors of the dtype
-		if s.Prim == program.Number && s.Round != program.Model {
-			c.Round = program.Model
-		}
-	},
-	func(_ *presetter, s *program.Step, c *program.Choice) { // sums are steps of their own
-		if s.Prim == program.Sum {
-			c.Round = program.Model
-		}
-	},
-	func(b *presetter, s *program.Step, c *program.Choice) { // a number that divides is a reciprocal that multiplies
-		if s.Prim == program.Div && b.p.Steps[b.p.Source(s.Args[1])].Prim == program.Number {
-			c.Way = program.WayRoundedReciprocal
-		}
-	},
-	func(_ *presetter, s *program.Step, c *program.Choice) { // a reciprocal root is two steps
-		if s.Prim == program.Rsqrt {
-			c.Way = program.WayRoundedRoot
-		}
-	},
-	func(_ *presetter, s *program.Step, c *program.Choice) { // what is multiplied by the reciprocal of a number is divided by it
-		if s.Prim == program.Mul && s.Ways() > 1 {
-			c.Way = program.WayQuotientByRounded
-		}
-	},
-	func(b *presetter, s *program.Step, c *program.Choice) { // a cube is a power: its square is no step
-		if b.p.Squares(s) {
-			c.Round = program.None
-		}
-	},
-}
-
-func (b *presetter) habit(s *program.Step, c program.Choice, mask int) program.Choice {
-	for k, h := range habits {
-		if mask>>k&1 == 1 {
-			h(b, s, &c)
-		}
+// habit is a choice with some habits.
+func (b *presetter) habit(s *program.Step, c program.Choice, set int) program.Choice {
+	has := func(habit int) bool { return set&habit != 0 }
+	if has(castConstants) && s.Prim == program.Number && s.Round != program.Model {
+		c.Round = program.Model
+	}
+	if has(roundedSums) && s.Prim == program.Sum {
+		c.Round = program.Model
+	}
+	if has(reciprocals) && s.Prim == program.Div && b.p.Steps[b.p.Source(s.Args[1])].Prim == program.Number {
+		c.Way = program.WayRoundedReciprocal
+	}
+	if has(rootInTwoSteps) && s.Prim == program.Rsqrt {
+		c.Way = program.WayRoundedRoot
+	}
+	if has(quotients) && s.Prim == program.Mul && s.Ways() > 1 {
+		c.Way = program.WayQuotientByRounded
+	}
+	if has(powers) && b.p.Squares(s) {
+		c.Round = program.None
 	}
 	return c
 }
@@ -264,4 +242,24 @@ func (b *presetter) split(sum uint8) func(s *program.Step) program.Choice {
 		way, _ := s.Split(sum)
 		return program.Choice{Way: way, Round: s.Round}
 	}
+}
+
+// under are the arithmetics under which a mistake is looked for where that of the form is not known.
+func under(left, entries []*evidence) ([]*arithmetic, error) {
+	starts, err := newSearch(left, entries).starts()
+	return slices.DeleteFunc(starts, func(a *arithmetic) bool {
+		return a.rewrites != 0 || !underMistakes(a.preset) || a.preset == (preset{}) && len(a.at) > 0
+	}), err
+}
+
+// tries are the arithmetics in which an entry may have a mistake: those of its form, or a few if the form has none. Some may be nil.
+func (k *forms) tries(ctx context.Context, e *evidence) ([]*arithmetic, error) {
+	f, err := k.verdictOf(ctx, k.i.formOf(e.cut, e.node))
+	if err != nil {
+		return nil, err
+	}
+	if f.own == nil {
+		return under([]*evidence{e}, []*evidence{e})
+	}
+	return []*arithmetic{f.own, f.second}, nil
 }

@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
-	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
@@ -34,47 +32,11 @@ const (
 	parts, mostApart = 8, 5.0
 )
 
-// mostOfRole is how many products of a role are looked at, of which the first that is not like the others speaks for it.
-const mostOfRole = 4
-
-// quantised is what the products of a trace look like, worked out once.
+// quantised is what the products of a trace look like.
 type quantised struct {
-	once     sync.Once
 	products []order.Node
 	text     string             // empty: not like those of quantised weights
 	levels   map[string]float64 // by role: the largest error of those that are like them
-	err      error
-}
-
-// likely says what an entry that is wrong by itself is one of, where most products of the trace are wrong in the same way: empty where that
-// is not so, or where the entry is wrong in another way.
-func (i *Isolator) likely(ctx context.Context, role string) (string, error) {
-	if i.o.Own {
-		return "", nil
-	}
-	q := &i.quantised
-	q.once.Do(func() {
-		q.products = i.products()
-		q.text, q.err = i.looksQuantised(ctx, q.products)
-	})
-	if q.text == "" || q.err != nil {
-		return "", q.err
-	}
-	looked := 0
-	for _, n := range q.products {
-		if diagnose.Role(i.list.At(n).Name) != role || looked == mostOfRole {
-			continue
-		}
-		error, err := i.coded(ctx, n)
-		if error <= 0 || err != nil || q.above(role, error) {
-			return "", err
-		}
-		looked++
-	}
-	if looked == 0 {
-		return "", nil
-	}
-	return q.text, nil
 }
 
 // above reports whether the products of a role are much further off than those of every other role.
@@ -86,14 +48,6 @@ func (q *quantised) above(role string, error float64) bool {
 		}
 	}
 	return most > 0 && error > mostAbove*most
-}
-
-// Beyond says of an entry whose role is like quantised weights, and which is further off than codes are, that it is not; empty for any other.
-func Beyond(c *Certificate, f *diagnose.Finding) string {
-	if f == nil || f.Likely == "" || !(float64(c.RelL2) > mostCodes) {
-		return ""
-	}
-	return fmt.Sprintf("unexplained: off by %.2g%%, more than a quantised weight explains; --weights FILE verifies it", 100*float64(c.RelL2))
 }
 
 // products are the captured entries that are made with a matrix of weights, and nothing else before them that is. Of passes of one kind one is
@@ -141,41 +95,41 @@ func Spread(nodes []order.Node, most int) []order.Node {
 }
 
 // looksQuantised says what the products of the trace look like.
-func (i *Isolator) looksQuantised(ctx context.Context, products []order.Node) (string, error) {
+func (i *Isolator) looksQuantised(ctx context.Context, products []order.Node) (*quantised, error) {
 	type off struct {
 		role  string
 		error float64
 	}
 	var like []off
 	names, looked := map[string]bool{}, 0
-	q := &i.quantised
-	q.levels = map[string]float64{}
+	q := &quantised{products: products, levels: map[string]float64{}}
 	some := Spread(products, mostLooked)
 	for k, n := range some {
 		if left := len(some) - k; float64(len(like)+left) < leastShare*float64(looked+left) { // though all that are left were
-			return "", nil
+			return q, nil
 		}
 		error, err := i.coded(ctx, n)
 		switch {
 		case err != nil:
-			return "", err
+			return nil, err
 		case error < 0: // it cannot be computed
 			continue
 		}
 		if looked++; error > 0 {
 			name := i.list.At(n).Name
-			role := diagnose.Role(name)
+			role := roleInLayers(name)
 			like, names[name] = append(like, off{role, error}), true
 			q.levels[role] = max(q.levels[role], error)
 		}
 	}
 	if len(names) < leastLooked || float64(len(like)) < leastShare*float64(looked) {
-		return "", nil
+		return q, nil
 	}
 	like = slices.DeleteFunc(like, func(o off) bool { return q.above(o.role, q.levels[o.role]) })
 	by := func(a, b off) int { return cmp.Compare(a.error, b.error) }
-	return fmt.Sprintf("quantised weights: nearly every product with a weight is off, by %.2g%% to %.2g%%, as if the weights were quantised",
-		100*slices.MinFunc(like, by).error, 100*slices.MaxFunc(like, by).error), nil
+	q.text = fmt.Sprintf("quantised weights: nearly every product with a weight is off, by %.2g%% to %.2g%%, as if the weights were quantised",
+		100*slices.MinFunc(like, by).error, 100*slices.MaxFunc(like, by).error)
+	return q, nil
 }
 
 // coded is the relative L2 error of an entry that differs from the product with the original's weights as one with codes does; 0 where it

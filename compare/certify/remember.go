@@ -200,8 +200,10 @@ func (m *memory) digest(t *capture.Trace, r capture.Record) (Key, error) {
 	return sum, nil
 }
 
-// sightOf is [Isolator.Sight] of a trace for which it was found before, with the same work and the same entries; else find's.
-func (m *memory) sightOf(ctx context.Context, i *Isolator, work int, of func(name string, pass int) bool, find func() (*Sight, error)) (*Sight, error) {
+// recalled is what find finds of a whole trace, or what was found before of the same trace with the same words, which say all else that the result depends on. What was
+// found is kept, as JSON.
+func recalled[T any](ctx context.Context, i *Isolator, words func(w io.Writer), find func() (*T, error)) (*T, error) {
+	m := i.memory
 	if m == nil {
 		return find()
 	}
@@ -209,14 +211,10 @@ func (m *memory) sightOf(ctx context.Context, i *Isolator, work int, of func(nam
 	if err != nil {
 		return find()
 	}
-	h := m.hash("sight %x %d\n", whole, work)
-	for _, r := range i.trace.Records() {
-		if of != nil && r.Firing == 0 && i.list.Index(r.Name) >= 0 {
-			fmt.Fprintf(h, "%q %d %v\n", r.Name, r.Pass, of(r.Name, r.Pass))
-		}
-	}
+	h := m.hash("of all %x\n", whole)
+	words(h)
 	k := Key(h.Sum(nil))
-	var got *Sight
+	var got *T
 	if m.Load(k, &got) && got != nil {
 		return got, ctx.Err()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -122,6 +123,12 @@ func computing(of []*evidence, operand operand) *evidence {
 func roleOf(e *order.Entry) string {
 	return strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer))
 }
+
+// numbered is a number of a layer, or of an expert, in a name.
+var numbered = regexp.MustCompile(`(^|\.)\d+(\.|$)`)
+
+// roleInLayers is an entry's name without numbers: that of the same entry in every layer.
+func roleInLayers(name string) string { return numbered.ReplaceAllString(name, "${1}*${2}") }
 
 // recomputing returns entries with programs that compute an operand again; rounded says which readers get the operand rounded. It returns fewer entries
 // if the inputs of an operand were not captured.

@@ -58,5 +58,5 @@ func (i *Isolator) operandOf(n order.Node, role string) (order.Node, bool) {
 
 // fewStarts are the presets that say one thing for all sites of a program, with the program's own order of steps and of additions.
 func fewStarts(starts []*arithmetic) []*arithmetic {
-	return slices.DeleteFunc(starts, func(a *arithmetic) bool { return a.rewrites != 0 || !slices.Contains(besideOrder, a.habit) })
+	return slices.DeleteFunc(starts, func(a *arithmetic) bool { return a.rewrites != 0 || !slices.Contains(besideOrder, a.preset) })
 }

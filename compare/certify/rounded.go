@@ -24,6 +24,12 @@ const roundedSteps = 2
 // in float32, give roundedOf times as many of these as they do not give, which are wrong in any arithmetic, and as many elements and rows as any
 // arithmetic has to show, in two places of a layer; and where no arithmetic of 16 bits is that of such a form.
 func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
+	return i.forms.rounded(ctx, wide)
+}
+
+// rounded is Rounded.
+func (k *forms) rounded(ctx context.Context, wide *Isolator) (bool, error) {
+	i := k.i
 	if i.env.DType == hooks.F32 {
 		return false, nil
 	}
@@ -50,7 +56,7 @@ func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
 			}
 		}
 		if len(w.given) > before {
-			if f, err := i.form(ctx, name); err != nil || f.own != nil {
+			if f, err := k.verdictOf(ctx, name); err != nil || f.own != nil {
 				return false, err
 			}
 		}
@@ -58,7 +64,7 @@ func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
 	if !w.tell() || kinds(w.given) >= widerKinds {
 		return w.tell(), nil
 	}
-	return i.roundedProducts(ctx, wide)
+	return k.roundedProducts(ctx, wide)
 }
 
 // witnesses are entries that were asked whether their inputs had more digits than were captured.
@@ -93,9 +99,10 @@ func (w *witnesses) tell() bool {
 // products that are looked at have something that is not that of the dtype's arithmetic, and inputs within half a unit give all of it, in widerKinds
 // places; and they do not look like those of quantised weights, of which half a unit can hide the error. A product that has an arithmetic of 16
 // bits says nothing.
-func (i *Isolator) roundedProducts(ctx context.Context, wide *Isolator) (bool, error) {
+func (k *forms) roundedProducts(ctx context.Context, wide *Isolator) (bool, error) {
+	i := k.i
 	products := i.products()
-	if text, err := i.looksQuantised(ctx, products); text != "" || err != nil {
+	if q, err := i.looksQuantised(ctx, products); err != nil || q.text != "" {
 		return false, err
 	}
 	products = slices.DeleteFunc(products, func(n order.Node) bool {
@@ -115,7 +122,7 @@ func (i *Isolator) roundedProducts(ctx context.Context, wide *Isolator) (bool, e
 		if err != nil {
 			return false, err
 		}
-		if f, err := i.form(ctx, i.formOf(cut, n)); err != nil {
+		if f, err := k.verdictOf(ctx, i.formOf(cut, n)); err != nil {
 			return false, err
 		} else if f.own != nil {
 			continue // it has an arithmetic of 16 bits, or its cut hides where it was rounded

@@ -132,12 +132,12 @@ func (s *search) wider(ctx context.Context, starts []*arithmetic, toAny bool, wh
 
 // habits are the presets that explain all entries, by name. Presets that do the same in this program are different habits:
 // another form tells them apart.
-func (s *search) habits(ctx context.Context) (map[string]*arithmetic, error) {
+func (s *search) habits(ctx context.Context) (map[preset]*arithmetic, error) {
 	rewrites, err := s.panel[0].rewrites()
 	if err != nil {
 		return nil, err
 	}
-	all, tried := map[string]*arithmetic{}, map[string]bool{}
+	all, tried := map[preset]*arithmetic{}, map[string]bool{}
 	for _, r := range rewrites {
 		if r.Order() != 0 { // an order is that of one chain of additions, and no habit
 			continue
@@ -147,7 +147,7 @@ func (s *search) habits(ctx context.Context) (map[string]*arithmetic, error) {
 			return nil, err
 		}
 		for _, a := range newPresetter(p, r).plain(s.dtype) {
-			if a.habit == "" || all[a.habit] != nil {
+			if a.preset == (preset{}) || all[a.preset] != nil {
 				continue
 			}
 			a.open = s.open
@@ -160,7 +160,7 @@ func (s *search) habits(ctx context.Context) (map[string]*arithmetic, error) {
 				tried[key] = holds
 			}
 			if holds {
-				all[a.habit] = a
+				all[a.preset] = a
 			}
 		}
 	}
@@ -355,7 +355,7 @@ func (s *search) plainest(ctx context.Context, a *arithmetic) (*arithmetic, erro
 			return nil, err
 		}
 		if holds {
-			b.habit = a.habit
+			b.preset = a.preset
 			a = b
 		}
 	}

@@ -2,6 +2,8 @@ package certify
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"slices"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
@@ -127,12 +129,12 @@ type sighted struct {
 	edits           []bool // by entry
 	shows           []bool // by entry
 	seen            bool
-	touched, looked bool     // some captured entry is computed by what is edited; it was looked at
-	moved           bool     // float32 would show it
-	rounds          bool     // an element changed
-	near            []string // forms of entries in which it does no more than roundings may
-	ended           bool     // work or memory ended before all edited entries were computed, or before the search for a name
-	large           bool     // memory ended, and work never did
+	touched, looked bool      // some captured entry is computed by what is edited; it was looked at
+	moved           bool      // float32 would show it
+	rounds          bool      // an element changed
+	near            []formKey // forms of entries in which it does no more than roundings may
+	ended           bool      // work or memory ended before all edited entries were computed, or before the search for a name
+	large           bool      // memory ended, and work never did
 }
 
 // sight is the search.
@@ -159,7 +161,15 @@ func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pas
 		times = i.times()
 		work = times * max(sightWork, int(i.worked.Load())/sightShare)
 	}
-	return i.memory.sightOf(ctx, i, work, of, func() (*Sight, error) {
+	words := func(w io.Writer) {
+		fmt.Fprintf(w, "sight %d\n", work)
+		for _, r := range i.trace.Records() {
+			if of != nil && r.Firing == 0 && i.list.Index(r.Name) >= 0 {
+				fmt.Fprintf(w, "%q %d %v\n", r.Name, r.Pass, of(r.Name, r.Pass))
+			}
+		}
+	}
+	return recalled(ctx, i, words, func() (*Sight, error) {
 		found, err := i.look(ctx, work, of)
 		if found != nil {
 			found.Times = times
@@ -196,7 +206,7 @@ func (s *sight) run(ctx context.Context) error {
 	forms := s.i.capturedForms()
 	var turns [][]order.Node
 	names := slices.Clone(forms.names)
-	slices.SortStableFunc(names, func(a, b string) int { return s.steps(forms.nodes[a][0]) - s.steps(forms.nodes[b][0]) })
+	slices.SortStableFunc(names, func(a, b formKey) int { return s.steps(forms.nodes[a][0]) - s.steps(forms.nodes[b][0]) })
 	for _, name := range names {
 		nodes := forms.nodes[name]
 		for turn, n := range permuted(nodes, scattered(len(nodes))) {

@@ -3,7 +3,6 @@ package certify
 import (
 	"context"
 	"errors"
-	"strings"
 )
 
 // nearly looks at the mistakes that move elements by no more than roundings may, several at once: each has its share of the work.
@@ -27,12 +26,8 @@ func (s *sight) nearly(ctx context.Context) error {
 // show that it is that and no rounding, see [diagnose.FindNumber].
 func (s *sight) named(ctx context.Context, k *sighted) error {
 	for _, name := range k.near {
-		other, found := strings.CutSuffix(name, oneToken)
-		if !found {
-			other = name + oneToken
-		}
 		var together []*evidence
-		for _, of := range []string{name, other} {
+		for _, of := range []formKey{name, name.others()} {
 			entries, err := s.wrongOf(ctx, of, k)
 			if err != nil {
 				return err
@@ -42,8 +37,9 @@ func (s *sight) named(ctx context.Context, k *sighted) error {
 				continue
 			}
 			together = append(together, entries...)
-			f := &form{entries: together, carry: func(ctx context.Context) ([]*arithmetic, error) { return s.i.carry(ctx, name) }}
-			if found, err := number(ctx, f.left(), f.entries); err != nil {
+			f := s.i.forms.newForm(name)
+			f.entries = together
+			if found, err := f.number(ctx, f.left(), f.entries); err != nil {
 				return err
 			} else if found == nil {
 				continue
@@ -67,7 +63,7 @@ const (
 )
 
 // wrongOf are the entries of a form as a port with a mistake would have them; nil where there is no work left for a search among them.
-func (s *sight) wrongOf(ctx context.Context, name string, k *sighted) ([]*evidence, error) {
+func (s *sight) wrongOf(ctx context.Context, name formKey, k *sighted) ([]*evidence, error) {
 	nodes := s.i.capturedForms().nodes[name]
 	var all []*evidence
 	elements := 0

@@ -139,7 +139,7 @@ func (s *sight) arithmetic(ctx context.Context, t *trial) (*arithmetic, error) {
 	if s.i.o.Arithmetic != Auto {
 		return nil, nil
 	}
-	v, err := s.i.form(ctx, s.i.formOf(t.cut, t.node))
+	v, err := s.i.forms.verdictOf(ctx, s.i.formOf(t.cut, t.node))
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package certify
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -16,18 +15,6 @@ import (
 // roundings, at the configuration's base and scaling. Nothing is fitted to the trace, and the candidates are as few as the ways. So a way that gives every
 // element of every entry of a form needs no further proof. But transformers' way must not be nearer to the trace. Far from the first token the
 // bounds of a way hold small mistakes, too. An engine that makes its tables as transformers does, and has such a mistake, is nearer to transformers' way.
-
-// tableHabit names the preset of a way.
-func tableHabit(way uint8) string { return fmt.Sprint("tables ", way) }
-
-// tableHabits are the names of all of them.
-func tableHabits() []string {
-	var all []string
-	for way := program.WayInverse + 1; way < program.WaysOfAngles; way++ {
-		all = append(all, tableHabit(way))
-	}
-	return all
-}
 
 // tableSites are the sites of a program at which a rotary table may be made another way.
 func tableSites(p *program.Program) []program.Site {
@@ -65,7 +52,7 @@ func (b *presetter) tables() []*arithmetic {
 	var all []*arithmetic
 	for way := program.WayInverse + 1; way < program.WaysOfAngles; way++ {
 		a := (&arithmetic{rewrites: b.rewrites}).withTables(sites, way)
-		a.habit = tableHabit(way)
+		a.preset = tablePreset(way)
 		all = append(all, a)
 	}
 	return all
@@ -75,10 +62,10 @@ func (b *presetter) tables() []*arithmetic {
 func besideTables(tables, presets []*arithmetic) []*arithmetic {
 	var all []*arithmetic
 	for _, way := range tables {
-		for _, preset := range presets {
-			a := *preset
-			a.habit, a.beside = "", way
-			a.at = maps.Clone(preset.at)
+		for _, plain := range presets {
+			a := *plain
+			a.preset, a.beside = preset{}, way
+			a.at = maps.Clone(plain.at)
 			maps.Copy(a.at, way.at)
 			all = append(all, &a)
 		}
@@ -227,8 +214,8 @@ func nearestTables(ctx context.Context, s *search, a *arithmetic, tables []progr
 		}
 	}
 	own := best.at[tables[0]].Way
-	if best != a && slices.Contains(tableHabits(), a.habit) {
-		best.habit = tableHabit(own)
+	if best != a && a.preset.kind == presetTables {
+		best.preset = tablePreset(own)
 	}
 	for way := range program.WaysOfAngles {
 		if off, ok := far[way]; ok && way != own && off < asNear*far[own] {

@@ -27,14 +27,14 @@ func (t *trial) certify(ctx context.Context) (*Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(left) > 0 && t.right && !t.i.searched(t.i.formOf(t.cut, t.node)) {
+	if len(left) > 0 && t.right && t.i.engine != nil && !t.i.engine.searched(t.i.formOf(t.cut, t.node)) {
 		return nil, nil
 	}
 	c.Unequal += int64(j.x.Followed)
 	c.Form, c.Arithmetic, c.Summation = op.Form(t.entry.Op), string(Strict), order
 	identified := true
 	switch {
-	case len(left) == 0 || t.i.o.Arithmetic != Auto || t.formula == nil:
+	case len(left) == 0 || t.i.engine == nil || t.formula == nil:
 	case t.chooses(): // a choice has no arithmetic, and a wrong choice has no name
 		if _, rest, err := t.hull(ctx, left); err != nil {
 			return nil, err
@@ -48,7 +48,7 @@ func (t *trial) certify(ctx context.Context) (*Certificate, error) {
 		}
 		if kept {
 			j, left = k, nil
-		} else if j, left, identified, err = t.otherwise(ctx, c, j, left); err != nil {
+		} else if j, left, identified, err = t.i.engine.otherwise(ctx, t, c, j, left); err != nil {
 			return nil, err
 		}
 	}

@@ -4,18 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
-
-// wider is whether a trace was computed in more digits than it was stored in.
-type wider struct {
-	once sync.Once
-	is   bool
-	err  error
-}
 
 // The trace's entries are looked at until widerEntries are left by transformers' arithmetic, or widerLooked have been looked at. If
 // these show too little, entries of a single step are, until they show enough: they cost least.
@@ -33,13 +25,11 @@ const (
 // inputs do not give; and where they give as many elements and rows as any arithmetic has to show of entries that are a single
 // step, such as a sum of two tensors, in two places of a layer: these have nothing else to be computed from. It is a property of the
 // whole trace, never of an entry. In 16 bits half a unit hides mistakes, and nothing is asked.
-func (i *Isolator) computedWider(ctx context.Context) (bool, error) {
-	if i.env.DType != hooks.F32 {
+func (k *forms) computedWider(ctx context.Context) (bool, error) {
+	if k.i.env.DType != hooks.F32 {
 		return false, nil
 	}
-	w := &i.wider
-	w.once.Do(func() { w.is, w.err = i.lookWider(ctx) })
-	return w.is, w.err
+	return k.wide.Get(ctx, struct{}{}, k.i.lookWider)
 }
 
 func (i *Isolator) lookWider(ctx context.Context) (bool, error) {

@@ -20,7 +20,7 @@ func TestComputedWiderInPieces(t *testing.T) {
 	for _, block := range []int{blockElements, 40} {
 		i := isolatorIn(t, trace, "gemma3-tiny")
 		i.block = block
-		if wide, err := i.computedWider(t.Context()); !wide || err != nil {
+		if wide, err := i.forms.computedWider(t.Context()); !wide || err != nil {
 			t.Errorf("in blocks of %d elements it is no run in double precision: %v", block, err)
 		}
 		for _, name := range []string{"layers.1.self_attn.scores_masked", "layers.1.out"} {
