@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -147,7 +147,7 @@ func (p shippedPort) hold(t *testing.T, r *compare.Result) {
 		}
 		wrong := matches(p.wrong, row.Name)
 		switch {
-		case z.Outcome == certify.Bug && wrong:
+		case z.Outcome == isolate.Bug && wrong:
 			found++
 		case !z.Good() && !wrong, z.Good() && wrong && !matches(p.hidden, row.Key()):
 			t.Errorf("%s: %s", row.Key(), charge(z))

@@ -1,0 +1,87 @@
+package arithmetic
+
+import (
+	"context"
+
+	"github.com/tracediff/tracediff/compare/isolate"
+)
+
+// Where no arithmetic explains the entries of a form, a change to their operation may: a mistake of the port. Which changes there are is not known here.
+
+// mistakeSearch looks for a change to an operation, with which one of some arithmetics gives every element of some entries. A search may take some work; taken is
+// what it took. The result is nil if no change gives all elements.
+type Mistakes interface {
+	// Number looks for another number or activation.
+	Number(ctx context.Context, of []*isolate.Evidence, under []*isolate.Arithmetic, work int) (found Mistake, taken int, err error)
+	// Steps looks for any change to the steps of the operation.
+	Steps(ctx context.Context, of []*isolate.Evidence, under []*isolate.Arithmetic, work int) (found Mistake, taken int, err error)
+	// Mask looks for another mask under one arithmetic.
+	Mask(ctx context.Context, of []*isolate.Evidence, under *isolate.Arithmetic, work int) (found Mistake, taken int, err error)
+	// GoesOn says how a search goes on that stopped at a number of times its usual work.
+	GoesOn(times int) string
+}
+
+// mistake is a change to an operation that explains entries, or several of which nothing tells which it is.
+type Mistake interface {
+	// Named reports whether it is known which change it is.
+	Named() bool
+	// Describe says it in the certificate of an entry.
+	Describe(c *isolate.Certificate)
+	// Judge judges an entry with the change in an arithmetic; nil if the change leaves an element of the entry.
+	Judge(ctx context.Context, t *isolate.Trial, a *isolate.Arithmetic) (*isolate.Judgement, error)
+}
+
+// proofOfChange is how many elements a change has to show that rules roundings out. An element has two neighbours that it may be rounded to, so that
+// a change which is not the engine's gives each with a chance of a half. An arithmetic has to give proofElements; of changes a thousand are
+// tried, and each doubling of the tries asks for one more.
+const proofOfChange = proofElements + 10
+
+// number looks for the number or the activation that is another one in all of some entries of a form, for which no arithmetic is known, if
+// one of a few arithmetics gives every element then; nil where there is none, and where the entries show too little. left are those of
+// which transformers' arithmetic leaves something.
+func (f *Form) Number(ctx context.Context, left, of []*isolate.Evidence) (Mistake, error) {
+	if f.mistakes == nil || !proven(left) {
+		return nil, nil
+	}
+	all, err := Under(left, of)
+	if err != nil {
+		return nil, err
+	}
+	return onAccount(left[0], searchWork, func(work int) (Mistake, int, error) { return f.mistakes.Number(ctx, of, all, work) })
+}
+
+// changedAttention looks for a change under transformers' own arithmetic to an operation with an attention in it, where no arithmetic is shown
+// by the entries. A softmax over large scores has bounds, and a hull, that hold nearly everything.
+func (f *Form) changedAttention(ctx context.Context, left []*isolate.Evidence) (Mistake, error) {
+	if !left[0].Formula.Fuses() {
+		return nil, nil
+	}
+	return f.changed(ctx, left, []*isolate.Arithmetic{{}})
+}
+
+// changed looks for a change to the operation: with it one of some arithmetics gives every element of all entries of a form. The result is nil where
+// no change does. Transformers' own arithmetic and that of torch's kernel are known to the bit, so that no rounding explains what the change does. The
+// search is one for the arithmetic of a form, and has the work of such a search.
+func (f *Form) changed(ctx context.Context, left []*isolate.Evidence, arithmetics []*isolate.Arithmetic) (Mistake, error) {
+	if elements, rows := counted(left); f.mistakes == nil || elements < proofOfChange || rows < proofRows {
+		return nil, nil
+	}
+	var known []*isolate.Arithmetic
+	for _, a := range arithmetics {
+		if a.Strict() || toTheBit(a) {
+			known = append(known, a)
+		}
+	}
+	if len(known) == 0 {
+		return nil, nil
+	}
+	return onAccount(left[0], mistakeWork, func(work int) (Mistake, int, error) { return f.mistakes.Steps(ctx, f.Entries, known, work) })
+}
+
+// goesOn says how the search for an arithmetic goes on.
+func (k *Forms) goesOn() string {
+	if k.mistakes == nil {
+		return ""
+	}
+	return k.mistakes.GoesOn(k.I.Times())
+}

@@ -1,0 +1,80 @@
+package compare
+
+import (
+	"context"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/arithmetic"
+	"github.com/tracediff/tracediff/compare/chain"
+	"github.com/tracediff/tracediff/compare/detectable"
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/compare/naming"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// Isolator is all that a comparison knows of one trace by itself: its entries, the arithmetic of its engine, and its mistakes. Several goroutines may use it.
+type Isolator struct {
+	*isolate.Isolator
+	Forms *arithmetic.Forms // the arithmetic of its engine
+	Names *naming.Names     // its mistakes
+}
+
+// NewIsolator prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
+// trace lacks: token ids, whole rows, a dtype.
+func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error), o isolate.Options) (*Isolator, error) {
+	i, err := isolate.New(t, list, weights, o)
+	if err != nil {
+		return nil, err
+	}
+	names := naming.New(i)
+	forms := arithmetic.New(i, names)
+	names.Forms = forms
+	if i.Options().Arithmetic == isolate.Auto {
+		i.SetEngine(engineOf{forms, names})
+	}
+	return &Isolator{i, forms, names}, nil
+}
+
+// engineOf is the engine of the arithmetics and of the mistakes of a trace.
+type engineOf struct {
+	*arithmetic.Forms
+	names *naming.Names
+}
+
+// Follow follows a mistake through the parts of a large entry.
+func (e engineOf) Follow(ctx context.Context, first *isolate.Trial, c *isolate.Certificate) (isolate.Follower, error) {
+	return e.names.Follow(ctx, first, c)
+}
+
+// Name returns what is wrong with an entry that is a BUG: the edit of its operation that gives every element of every entry that is
+// left of its role, in all passes. Where there is none, the finding says what was tried; it is nil where nothing is left of the role.
+// The error is that of reading the trace or the weights.
+func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, error) {
+	return i.Names.Of(ctx, name)
+}
+
+// Sight returns which of the usual mistakes the trace would have shown; see [detectable.Find].
+func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pass int) bool) (*detectable.Sight, error) {
+	return detectable.Find(ctx, i.Forms, work, of)
+}
+
+// Below estimates the numbers of all formulas from the entries that are right; see [arithmetic.Estimate].
+func (i *Isolator) Below(ctx context.Context) ([]arithmetic.Estimate, error) {
+	return i.Forms.Estimates(ctx)
+}
+
+// Rounded reports whether a trace of 16 bits was computed in float32 and rounded as it was written. wide is an isolator of the same trace for float32, of which
+// this dtype is what it is [isolate.Options].Stored in.
+func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
+	return i.Forms.Rounded(ctx, wide.Isolator)
+}
+
+// NewChain returns the chain of an isolator's trace; nil without one.
+func NewChain(i *Isolator, w chain.Walk) *chain.Chain {
+	if i == nil {
+		return nil
+	}
+	return chain.New(i.Forms, i.Names, w)
+}
