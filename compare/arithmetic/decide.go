@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// decide finds the arithmetic of the form: one that explains every entry, else what most entries and the others have, else
+// Decide finds the arithmetic of the form: one that explains every entry, else what most entries and the others have, else
 // what is wrong with all of them.
 func (f *Form) Decide(ctx context.Context) error {
 	left := f.Left()

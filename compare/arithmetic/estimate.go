@@ -53,7 +53,7 @@ const (
 	belowStep     = 1. / 16 // relative change of a number for its derivative
 )
 
-// estimates estimates the numbers of all formulas from the entries that are right, form by form, in the order of the trace. The error is that
+// Estimates estimates the numbers of all formulas from the entries that are right, form by form, in the order of the trace. The error is that
 // of reading the trace or the weights.
 func (k *Forms) Estimates(ctx context.Context) ([]Estimate, error) {
 	var all []Estimate

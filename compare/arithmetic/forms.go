@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// forms knows the arithmetic of the engine of a trace, form by form. Several goroutines may ask. Each question is answered once; the order in which answers may
+// Forms knows the arithmetic of the engine of a trace, form by form. Several goroutines may ask. Each question is answered once; the order in which answers may
 // ask for other answers is that of [stage].
 type Forms struct {
 	I        *isolate.Isolator
@@ -74,7 +74,7 @@ func New(i *isolate.Isolator, mistakes Mistakes) *Forms {
 	}
 }
 
-// verdictOf is what the entries of a form have in common: by themselves, and where they show too little of an
+// Verdict is what the entries of a form have in common: by themselves, and where they show too little of an
 // arithmetic, by that of the same form in the other passes. What is proven of an engine there needs no proof of its own here,
 // if it gives all entries.
 func (k *Forms) Verdict(ctx context.Context, name isolate.FormKey) (Verdict, error) {
@@ -94,13 +94,13 @@ func (k *Forms) Verdict(ctx context.Context, name isolate.FormKey) (Verdict, err
 	})
 }
 
-// searched reports whether the arithmetic of a form has been found already.
+// Searched reports whether the arithmetic of a form has been found already.
 func (k *Forms) Searched(name isolate.FormKey) bool {
 	f, known := k.own.Known(name)
 	return known && f.Own != nil && !f.Suspects
 }
 
-// asked reports whether the arithmetic of a form was looked for.
+// Asked reports whether the arithmetic of a form was looked for.
 func (k *Forms) Asked(name isolate.FormKey) bool { return k.own.Asked(name) }
 
 // alone is a form by its own entries.
@@ -134,12 +134,12 @@ func (k *Forms) alone(ctx context.Context, name isolate.FormKey) (*Form, error) 
 	})
 }
 
-// newForm is a form before its entries are looked at.
+// NewForm is a form before its entries are looked at.
 func (k *Forms) NewForm(name isolate.FormKey) *Form {
 	return &Form{mistakes: k.mistakes, carry: func(ctx context.Context) ([]*isolate.Arithmetic, error) { return k.carry(ctx, name) }}
 }
 
-// form is what the entries of one form have in common.
+// Form is what the entries of one form have in common.
 type Form struct {
 	// several returns the same form in the prompt's passes. It is nil in a form of the prompt's passes.
 	several  func(context.Context) (*Form, error)
@@ -151,7 +151,7 @@ type Form struct {
 	Verdict
 }
 
-// left are the entries of which transformers' arithmetic leaves something.
+// Left are the entries of which transformers' arithmetic leaves something.
 func (f *Form) Left() []*isolate.Evidence { return withRest(f.Entries) }
 
 // withRest are those of some entries of which transformers' arithmetic leaves something.

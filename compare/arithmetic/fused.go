@@ -303,7 +303,7 @@ func shownIn(some, left []*isolate.Evidence) []*isolate.Evidence {
 	return slices.DeleteFunc(slices.Clone(some), func(e *isolate.Evidence) bool { return !slices.Contains(left, e) })
 }
 
-// kernelOf is the fused kernel of a form; nil for no kernel. It is asked for before transformers' arithmetic is tried on an entry, so that each is
+// Kernel is the fused kernel of a form; nil for no kernel. It is asked for before transformers' arithmetic is tried on an entry, so that each is
 // computed once where a kernel gives all of them; where transformers' gives a few that are spread over the trace, there is nothing to ask for.
 func (k *Forms) Kernel(ctx context.Context, name isolate.FormKey) (*isolate.Arithmetic, error) {
 	return k.kernels.Get(ctx, name, func(ctx context.Context) (*isolate.Arithmetic, error) {

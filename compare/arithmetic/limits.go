@@ -40,7 +40,7 @@ func onAccount(e *isolate.Evidence, most int, find func(work int) (found Mistake
 		found, _, err := find(work)
 		return found, err
 	}
-	if a.Named >= a.Most { // [account.ended] tells it
+	if a.Named >= a.Most { // Account.Ended tells it
 		return nil, nil
 	}
 	a.Naming = true

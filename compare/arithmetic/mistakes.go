@@ -8,7 +8,7 @@ import (
 
 // Where no arithmetic explains the entries of a form, a change to their operation may: a mistake of the port. Which changes there are is not known here.
 
-// mistakeSearch looks for a change to an operation, with which one of some arithmetics gives every element of some entries. A search may take some work; taken is
+// Mistakes looks for a change to an operation, with which one of some arithmetics gives every element of some entries. A search may take some work; taken is
 // what it took. The result is nil if no change gives all elements.
 type Mistakes interface {
 	// Number looks for another number or activation.
@@ -21,7 +21,7 @@ type Mistakes interface {
 	GoesOn(times int) string
 }
 
-// mistake is a change to an operation that explains entries, or several of which nothing tells which it is.
+// Mistake is a change to an operation that explains entries, or several of which nothing tells which it is.
 type Mistake interface {
 	// Named reports whether it is known which change it is.
 	Named() bool
@@ -36,7 +36,7 @@ type Mistake interface {
 // tried, and each doubling of the tries asks for one more.
 const proofOfChange = proofElements + 10
 
-// number looks for the number or the activation that is another one in all of some entries of a form, for which no arithmetic is known, if
+// Number looks for the number or the activation that is another one in all of some entries of a form, for which no arithmetic is known, if
 // one of a few arithmetics gives every element then; nil where there is none, and where the entries show too little. left are those of
 // which transformers' arithmetic leaves something.
 func (f *Form) Number(ctx context.Context, left, of []*isolate.Evidence) (Mistake, error) {

@@ -11,7 +11,7 @@ import (
 // by one unit. Where the other entries of the form prove the mistake, two hypotheses are left for such an entry, the mistake and the right operation, and
 // the bits of the entry decide between them.
 
-// withMistake is the certificate of an entry that is right by its bounds, if other entries of its form have a mistake. It is a BUG if the mistake gives
+// WithMistake is the certificate of an entry that is right by its bounds, if other entries of its form have a mistake. It is a BUG if the mistake gives
 // every element, and surely more of them to the bit. The search for the mistake is not begun here.
 func (k *Forms) WithMistake(ctx context.Context, n order.Node, cut *order.Plan, c *isolate.Certificate) (*isolate.Certificate, error) {
 	if !c.Good() || c.Unequal == 0 {

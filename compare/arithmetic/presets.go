@@ -246,7 +246,7 @@ func (b *presetter) split(sum uint8) func(s *program.Step) program.Choice {
 	}
 }
 
-// under are the arithmetics under which a mistake is looked for where that of the form is not known.
+// Under are the arithmetics under which a mistake is looked for where that of the form is not known.
 func Under(left, entries []*isolate.Evidence) ([]*isolate.Arithmetic, error) {
 	starts, err := newSearch(left, entries).starts()
 	return slices.DeleteFunc(starts, func(a *isolate.Arithmetic) bool {
@@ -254,7 +254,7 @@ func Under(left, entries []*isolate.Evidence) ([]*isolate.Arithmetic, error) {
 	}), err
 }
 
-// tries are the arithmetics in which an entry may have a mistake: those of its form, or a few if the form has none. Some may be nil.
+// Tries are the arithmetics in which an entry may have a mistake: those of its form, or a few if the form has none. Some may be nil.
 func (k *Forms) Tries(ctx context.Context, e *isolate.Evidence) ([]*isolate.Arithmetic, error) {
 	f, err := k.Verdict(ctx, k.I.FormOf(e.Cut, e.Node))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// enough reports whether elements in so many rows prove something. What acts on a whole row by one number, such as a rounded root of
+// Enough reports whether elements in so many rows prove something. What acts on a whole row by one number, such as a rounded root of
 // a norm, is one draw a row: then the rows count.
 func Enough(elements, rows int, byRow bool) bool {
 	if byRow {

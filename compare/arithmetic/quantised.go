@@ -33,14 +33,14 @@ const (
 	parts, mostApart = 8, 5.0
 )
 
-// quantised is what the products of a trace look like.
+// Quantised is what the products of a trace look like.
 type Quantised struct {
 	Products []order.Node
 	Text     string             // empty: not like those of quantised weights
 	levels   map[string]float64 // by role: the largest error of those that are like them
 }
 
-// above reports whether the products of a role are much further off than those of every other role.
+// Above reports whether the products of a role are much further off than those of every other role.
 func (q *Quantised) Above(role string, error float64) bool {
 	most := 0.0
 	for other, level := range q.levels {
@@ -95,7 +95,7 @@ func Spread(nodes []order.Node, most int) []order.Node {
 	return some
 }
 
-// looksQuantised says what the products of the trace look like.
+// LooksQuantised says what the products of the trace look like.
 func LooksQuantised(ctx context.Context, i *isolate.Isolator, products []order.Node) (*Quantised, error) {
 	type off struct {
 		role  string
@@ -133,7 +133,7 @@ func LooksQuantised(ctx context.Context, i *isolate.Isolator, products []order.N
 	return q, nil
 }
 
-// coded is the relative L2 error of an entry that differs from the product with the original's weights as one with codes does; 0 where it
+// Coded is the relative L2 error of an entry that differs from the product with the original's weights as one with codes does; 0 where it
 // differs otherwise or not at all, −1 where it cannot be computed.
 func Coded(ctx context.Context, i *isolate.Isolator, n order.Node) (float64, error) {
 	whole, err := i.Unread(n, i.Has)

@@ -23,7 +23,7 @@ import (
 type rereading struct {
 	operand isolate.Operand
 	rounded *isolate.PartlyRounded // the steps that read the operand as it was captured; nil for none
-	// own is the arithmetic of programs that compute the operand again, in most entries of the form at least.
+	// Own is the arithmetic of programs that compute the operand again, in most entries of the form at least.
 	Own *isolate.Arithmetic
 	// thin: own leaves too few elements of the other entries to accuse them.
 	thin bool
@@ -182,7 +182,7 @@ func unrounded(ctx context.Context, entries []*isolate.Evidence, operand isolate
 	return r, err
 }
 
-// judge judges an entry in the arithmetic that reads the operand before it is rounded. It returns the trial that computes the operand again, nil if
+// Judge judges an entry in the arithmetic that reads the operand before it is rounded. It returns the trial that computes the operand again, nil if
 // that cannot be computed, and the elements of the entry that the arithmetic leaves.
 func (r *rereading) Judge(ctx context.Context, t *isolate.Trial) (again *isolate.Trial, j *isolate.Judgement, left []int, order string, err error) {
 	if again, err = t.Recompute(ctx, r.operand, r.rounded); again == nil || err != nil {

@@ -17,7 +17,7 @@ const roundedOf = 2
 // the search for an arithmetic takes seconds.
 const roundedSteps = 2
 
-// rounded reports whether a trace of 16 bits was computed in float32 and rounded as it was written, so that no operation of it can be computed
+// Rounded reports whether a trace of 16 bits was computed in float32 and rounded as it was written, so that no operation of it can be computed
 // from its tensors. wide is an isolator of the same trace for float32, of which this dtype is what it is [IsolateOptions].Stored in.
 //
 // What tells it are entries that are computed without weights from what was captured, such as a residual sum: no wrong weight explains them.

@@ -19,21 +19,21 @@ const (
 	proofRows     = 2
 )
 
-// verdict is what is known of a form's arithmetic.
+// Verdict is what is known of a form's arithmetic.
 type Verdict struct {
-	// own is the arithmetic of the form, transformers' or another; nil where none holds for most entries. second is that of the
+	// Own is the arithmetic of the form, transformers' or another; nil where none holds for most entries. second is that of the
 	// others, where there is one.
 	Own, Second *isolate.Arithmetic
 	// unproven is a way of making tables that explains all entries, but the entries show too few elements to tell the way from a mistake. What the way explains
 	// is neither right nor wrong.
 	unproven *isolate.Arithmetic
-	// wrong is the change to the operation that explains all entries, where no arithmetic does.
+	// Wrong is the change to the operation that explains all entries, where no arithmetic does.
 	Wrong Mistake
-	// definite: the change is one under own, and an entry may be held to it. Else the change may be under another arithmetic.
+	// Definite: the change is one under own, and an entry may be held to it. Else the change may be under another arithmetic.
 	Definite bool
-	// reread is the operand that the engine reads before it is rounded, where no arithmetic on captured operands holds.
+	// Reread is the operand that the engine reads before it is rounded, where no arithmetic on captured operands holds.
 	Reread *rereading
-	// suspects: own leaves something of entries, and second does not explain it. thin: it is too little to accuse them of.
+	// Suspects: own leaves something of entries, and second does not explain it. thin: it is too little to accuse them of.
 	Suspects, thin bool
 	stopped        bool // a search for the arithmetic stopped at its limit
 }
@@ -58,7 +58,7 @@ func (f *Form) explainedBy(ctx context.Context, some ...*isolate.Arithmetic) (bo
 	return true, nil
 }
 
-// otherwise judges an entry that transformers' arithmetic does not explain in the arithmetic of its form. Identified is
+// Otherwise judges an entry that transformers' arithmetic does not explain in the arithmetic of its form. Identified is
 // false for one that no arithmetic is known to explain, and that some choice of roundings may: nothing is left of it then.
 func (k *Forms) Otherwise(ctx context.Context, t *isolate.Trial, c *isolate.Certificate, strict *isolate.Judgement, off []int) (j *isolate.Judgement, left []int, identified bool, err error) {
 	name := t.Isolator.FormOf(t.Cut, t.Node)

@@ -21,7 +21,7 @@ const (
 	widerKinds = 2
 )
 
-// computedWider reports whether a float32 trace was computed in double precision and stored as float32. That is so where
+// ComputedWider reports whether a float32 trace was computed in double precision and stored as float32. That is so where
 // inputs within half a unit of what was captured, in transformers' arithmetic, give most of the entries that the captured
 // inputs do not give; and where they give as many elements and rows as any arithmetic has to show of entries that are a single
 // step, such as a sum of two tensors, in two places of a layer: these have nothing else to be computed from. It is a property of the
@@ -78,7 +78,7 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 	return 2*explained > left && proven(given) && kinds(given) >= widerKinds, nil
 }
 
-// givenWider returns an entry that transformers' arithmetic does not explain, and whether wider inputs explain the entry. For any other entry it returns nil.
+// GivenWider returns an entry that transformers' arithmetic does not explain, and whether wider inputs explain the entry. For any other entry it returns nil.
 // It returns nil for an entry without inputs of floats, for an entry that is too large, and for an entry whose first tokens are explained. If wider inputs do
 // not explain the first tokens, givenWider does not look at other tokens. Attention of a long prompt is computed some queries at a time, and givenWider returns
 // it with some queries.
@@ -110,7 +110,7 @@ func GivenWider(ctx context.Context, i *isolate.Isolator, n order.Node) (e *isol
 	return e, len(rest) == 0, err
 }
 
-// tooLarge reports whether an entry has more than blockElements elements and cannot be computed in pieces, such as masked scores of a long prompt. The other
+// TooLarge reports whether an entry has more than blockElements elements and cannot be computed in pieces, such as masked scores of a long prompt. The other
 // entries of a trace show as much.
 func TooLarge(t *isolate.Trial) bool {
 	return isolate.Size(t.Isolator.List().Size(t.Node, t.Isolator.Env().Passes)) > t.Isolator.Block && t.Pieces() == 0

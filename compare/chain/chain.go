@@ -67,7 +67,7 @@ func (g *Gap) String() string {
 	return g.Key + ": " + g.Why
 }
 
-// newChain returns the chain of a trace.
+// New returns the chain of a trace.
 func New(k *arithmetic.Forms, names *naming.Names, w Walk) *Chain {
 	return &Chain{i: k.I, forms: k, names: names, walk: w, certs: map[string]*Link{}, ready: map[string]isolate.Result{}}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Layout is the same model in other numbers: channels in another order, a factor that is taken elsewhere, positions that are all
+// Reparametrisation is the same model in other numbers: channels in another order, a factor that is taken elsewhere, positions that are all
 // shifted. Its entries are wrong by themselves or computed from one that is, and what they do otherwise cancels.
 type Reparametrisation struct {
 	What    []string // its changes, in words: the names of its entries that are wrong by themselves
 	Cancels []string // keys of the entries in which they cancel
 }
 
-// layouts are the layouts of one trace.
+// reparametrisations are the layouts of one trace.
 //
 // An entry is changed where an edit gives it that moves, scales or turns its elements, and where it was computed from a changed one and
 // its elements are moved, scaled or turned, in exact arithmetic, beside what they are without any edit. One that was computed from
@@ -33,7 +33,7 @@ type reparametrisations struct {
 	reader map[int][]order.Ref // by entry: what reads it, by name
 }
 
-// changed is what is known of a node.
+// node is what is known of a node.
 type node struct {
 	order.Node
 	key    string

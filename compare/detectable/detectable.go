@@ -125,7 +125,7 @@ func Unite(runs []*Sight) *Sight {
 	return all
 }
 
-// sighted is a mistake that is being looked for.
+// candidate is a mistake that is being looked for.
 type candidate struct {
 	*diagnose.Usual
 	edits           []bool // by entry
@@ -139,7 +139,7 @@ type candidate struct {
 	large           bool              // memory ended, and work never did
 }
 
-// sight is the search.
+// search is the search.
 type search struct {
 	i     *isolate.Isolator
 	forms *arithmetic.Forms
@@ -154,7 +154,7 @@ type search struct {
 	read     func(order.Node) (program.Value, error) // what was not captured; nil: nothing
 }
 
-// findSight returns which of the usual mistakes the trace would have shown. Work bounds it, as [program.Program.Time] has it;
+// Find returns which of the usual mistakes the trace would have shown. Work bounds it, as [program.Program.Time] has it;
 // 0 for a quarter of a second, or a tenth of the time that certifying took so far, as often as SearchWork has it. The error is that of ctx, or of reading the trace or
 // the weights. Of says which entries count; nil for all. Whether their operations may accuse is not asked, since that takes longer than
 // all the rest: one that may not has reproduced the trace where nothing is wrong, and no longer does so with a mistake.

@@ -16,7 +16,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// right is an entry as it should be, of which some tokens do where it is large; nil where nothing can be said of it, or where there is
+// prepareHealthy is an entry as it should be, of which some tokens do where it is large; nil where nothing can be said of it, or where there is
 // no work left for it.
 func (s *search) prepareHealthy(ctx context.Context, n order.Node, has func(order.Node) bool, opened bool) (*healthyEntry, error) {
 	s.short, s.large = false, false
@@ -155,7 +155,7 @@ func (s *search) arithmetic(ctx context.Context, t *isolate.Trial) (*isolate.Ari
 	return nil, nil
 }
 
-// right is what an entry may be.
+// healthyEntry is what an entry may be.
 type healthyEntry struct {
 	*isolate.Trial
 	whole *order.Formula // of the cut, with what each entry has of it

@@ -26,7 +26,7 @@ func (s *search) nearly(ctx context.Context) error {
 }
 
 // named looks at a mistake that moves elements by no more than roundings may. It is a BUG all the same where the form's entries together
-// show that it is that and no rounding, see [diagnose.FindNumber].
+// show that it is that and no rounding.
 func (s *search) named(ctx context.Context, k *candidate) error {
 	for _, name := range k.near {
 		var together []*isolate.Evidence

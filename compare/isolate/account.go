@@ -4,7 +4,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// account counts the work of the searches of one form. The searches run one after the other.
+// Account counts the work of the searches of one form. The searches run one after the other.
 type Account struct {
 	work   int  // of the searches for the arithmetic
 	Named  int  // of the searches for a mistake
@@ -12,7 +12,7 @@ type Account struct {
 	Naming bool // a search for a mistake is running
 }
 
-// add counts work for the search that is running. On a nil account it does nothing.
+// Add counts work for the search that is running. On a nil account it does nothing.
 func (a *Account) Add(work int) {
 	switch {
 	case a == nil:
@@ -23,18 +23,18 @@ func (a *Account) Add(work int) {
 	}
 }
 
-// spent reports whether the searches for the arithmetic have reached their limit.
+// Spent reports whether the searches for the arithmetic have reached their limit.
 func (a *Account) Spent() bool { return a != nil && a.work >= a.Most }
 
-// ended reports whether the searches for the arithmetic or those for a mistake have reached their limit.
+// Ended reports whether the searches for the arithmetic or those for a mistake have reached their limit.
 func (a *Account) Ended() bool { return a.Spent() || a != nil && a.Named >= a.Most }
 
-// timeOf is about how long one evaluation of a program takes; with call.Some, of some tokens.
+// TimeOf is about how long one evaluation of a program takes; with call.Some, of some tokens.
 func TimeOf(p *program.Program, call program.Call) int {
 	return PartOf(p.Time()+program.StepTime*len(p.Steps), p, call.Some)
 }
 
-// partOf is the part of a program's work that some of its tokens take.
+// PartOf is the part of a program's work that some of its tokens take.
 func PartOf(work int, p *program.Program, some *program.Some) int {
 	if some == nil {
 		return work

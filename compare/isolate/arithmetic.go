@@ -12,33 +12,33 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// arithmetic is a definite arithmetic of an engine: what it does at the sites at which it does not do what transformers does.
+// Arithmetic is a definite arithmetic of an engine: what it does at the sites at which it does not do what transformers does.
 type Arithmetic struct {
 	At map[program.Site]program.Choice
-	// rewrites are the formulas that it computes in another order.
+	// Rewrites are the formulas that it computes in another order.
 	Rewrites program.Rewrite
-	// open: its result is not rounded to the entry's dtype where the trace has it wider.
+	// Open: its result is not rounded to the entry's dtype where the trace has it wider.
 	Open bool
-	// wide: what it computes from had more digits than were captured.
+	// Wide: what it computes from had more digits than were captured.
 	Wide   bool
 	Preset Preset
-	// others are ways of making rotary tables. Each explains all entries too, and is about as near to their elements.
+	// Others are ways of making rotary tables. Each explains all entries too, and is about as near to their elements.
 	Others []uint8
-	// beside is what other forms prove, which this has something beside; nil for nothing.
+	// Beside is what other forms prove, which this has something beside; nil for nothing.
 	Beside *Arithmetic
-	// flips are the choices that a descent changed, one step after the other, as they were before.
+	// Flips are the choices that a descent changed, one step after the other, as they were before.
 	Flips map[program.Site]program.Choice
 }
 
-// strict is transformers' own.
+// Strict is transformers' own.
 func (a *Arithmetic) Strict() bool { return len(a.At) == 0 && a.Rewrites == 0 && !a.Open && !a.Wide }
 
-// beyondHull reports whether an arithmetic rounds where the hull does not allow it: parts of a sum, or to float16.
+// BeyondHull reports whether an arithmetic rounds where the hull does not allow it: parts of a sum, or to float16.
 func BeyondHull(a *Arithmetic) bool {
 	return a.Preset.Kind == PresetSplit || a.Preset.Kind == PresetTable || a.Preset.Kind == PresetHalf
 }
 
-// with is the arithmetic with another choice at a site.
+// With is the arithmetic with another choice at a site.
 func (a *Arithmetic) With(s program.Site, c program.Choice) *Arithmetic {
 	b := *a
 	b.Preset = Preset{}
@@ -49,7 +49,7 @@ func (a *Arithmetic) With(s program.Site, c program.Choice) *Arithmetic {
 	return &b
 }
 
-// flip is with, for a descent. The step's own choice is what the arithmetic has where it says nothing.
+// Flip is with, for a descent. The step's own choice is what the arithmetic has where it says nothing.
 func (a *Arithmetic) Flip(s program.Site, c, own program.Choice) *Arithmetic {
 	b := a.With(s, c)
 	if b.Flips = maps.Clone(a.Flips); b.Flips == nil {
@@ -65,7 +65,7 @@ func (a *Arithmetic) Flip(s program.Site, c, own program.Choice) *Arithmetic {
 	return b
 }
 
-// without is the arithmetic with transformers' choice at some sites.
+// Without is the arithmetic with transformers' choice at some sites.
 func (a *Arithmetic) Without(sites ...program.Site) *Arithmetic {
 	b := *a
 	b.Preset = Preset{}
@@ -76,7 +76,7 @@ func (a *Arithmetic) Without(sites ...program.Site) *Arithmetic {
 	return &b
 }
 
-// choices are those of a program; sites that it has not do not count. nil are the program's own.
+// Choices are those of a program; sites that it has not do not count. nil are the program's own.
 func (a *Arithmetic) Choices(p *program.Program) []program.Choice {
 	if len(a.At) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func (a *Arithmetic) Choices(p *program.Program) []program.Choice {
 // maxSaid is how many sites are named; an arithmetic that differs in more is said by their number.
 const maxSaid = 4
 
-// words say what an engine of this arithmetic does otherwise than transformers, for a note such as "linear: rounds ...".
+// Words say what an engine of this arithmetic does otherwise than transformers, for a note such as "linear: rounds ...".
 func (a *Arithmetic) Words(p *program.Program, d hooks.DType) string {
 	if a.Strict() {
 		return string(Strict)
@@ -163,7 +163,7 @@ func (a *Arithmetic) differences(p *program.Program, d hooks.DType) iter.Seq2[pr
 	}
 }
 
-// where says where an arithmetic differs from transformers', if that is not in the operation of the entry itself but on the way to it: the
+// Where says where an arithmetic differs from transformers', if that is not in the operation of the entry itself but on the way to it: the
 // operation, if it is one, and the path of the module that has all of it, without the layer, if there is one.
 func (a *Arithmetic) Where(p *program.Program, t *Trial) string {
 	kinds := a.kinds(p, t.Isolator.env.DType)

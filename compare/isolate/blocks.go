@@ -15,10 +15,10 @@ import (
 // same numbers in the same order as among all, and what is said of all is summed up in their order, so that the certificate is the same to
 // the bit. An entry of which something is left is looked at whole.
 
-// blockElements is how many elements of an entry are certified at one time, where that can be: those of one token at least.
+// BlockElements is how many elements of an entry are certified at one time, where that can be: those of one token at least.
 const BlockElements = 1 << 22
 
-// block is how many tokens of an entry are certified at one time; 0 for all of them.
+// Block is how many tokens of an entry are certified at one time; 0 for all of them.
 func (t *Trial) Block() int {
 	i, tokens := t.Isolator, t.Isolator.env.Passes[t.Node.Pass].Tokens
 	elements := Size(i.list.Size(t.Node, i.env.Passes))
@@ -28,7 +28,7 @@ func (t *Trial) Block() int {
 	return min(max(i.Block/(elements/tokens), 1), tokens)
 }
 
-// queries is how many tokens of attention are computed at one time, from all of its operands, where the largest of its steps has more than blockElements elements:
+// Queries is how many tokens of attention are computed at one time, from all of its operands, where the largest of its steps has more than blockElements elements:
 // scores of a long prompt. It is 0 for all of them, and for an entry that has no row a token or nothing of keys.
 func (t *Trial) Queries() int {
 	i, tokens, most, keys := t.Isolator, t.Isolator.env.Passes[t.Node.Pass].Tokens, 0, false
@@ -45,7 +45,7 @@ func (t *Trial) Queries() int {
 	return max(i.Block/(most/tokens), 1)
 }
 
-// pieces is how many tokens of an entry are certified at one time: of a block, or of queries; 0 for all of them.
+// Pieces is how many tokens of an entry are certified at one time: of a block, or of queries; 0 for all of them.
 func (t *Trial) Pieces() int {
 	if n := t.Block(); n > 0 {
 		return n
@@ -53,7 +53,7 @@ func (t *Trial) Pieces() int {
 	return t.Queries()
 }
 
-// inParts reports whether the rows of some of several tokens can be certified without the others. The rows of tokens then follow each other in the trace.
+// InParts reports whether the rows of some of several tokens can be certified without the others. The rows of tokens then follow each other in the trace.
 func (t *Trial) InParts() bool {
 	i := t.Isolator
 	if i.env.Passes[t.Node.Pass].Tokens < 2 || t.last || t.Chooses() || !i.byRows(t.Node, t.Cut) || !i.RowAfterRow(t.Node) {
@@ -71,7 +71,7 @@ func (t *Trial) InParts() bool {
 	})
 }
 
-// beginning is a trial of the first tokens of an entry of which nothing was read, so many at most. It is one of all tokens if most is 0, and if the
+// Beginning is a trial of the first tokens of an entry of which nothing was read, so many at most. It is one of all tokens if most is 0, and if the
 // tokens have no rows of their own.
 func (t *Trial) Beginning(most int) (*Trial, error) {
 	if tokens := t.Isolator.env.Passes[t.Node.Pass].Tokens; most <= 0 || most >= tokens || !t.InParts() {
@@ -81,7 +81,7 @@ func (t *Trial) Beginning(most int) (*Trial, error) {
 	return t.Of(UpTo(0, most))
 }
 
-// rowAfterRow reports whether the rows of a captured entry's tokens follow each other, as they are in the trace.
+// RowAfterRow reports whether the rows of a captured entry's tokens follow each other, as they are in the trace.
 func (i *Isolator) RowAfterRow(n order.Node) bool {
 	e := i.list.At(n)
 	rec, ok := i.trace.Lookup(n.Pass, e.Name)
@@ -138,7 +138,7 @@ func (t *Trial) keptRows(read func(order.Node) (program.Value, error)) func(orde
 	}
 }
 
-// of is the trial of some tokens' rows alone, of one that nothing was read of.
+// Of is the trial of some tokens' rows alone, of one that nothing was read of.
 func (t *Trial) Of(keep []int) (*Trial, error) {
 	part := *t
 	if t.Block() > 0 || t.Queries() == 0 {
@@ -157,7 +157,7 @@ func (t *Trial) readRows(keep []int) error {
 	return err
 }
 
-// inBlocks certifies an entry of which nothing was read, and which has blocks: nil for one that has to be looked at whole. A second call for the same entry returns nil at once.
+// InBlocks certifies an entry of which nothing was read, and which has blocks: nil for one that has to be looked at whole. A second call for the same entry returns nil at once.
 func (t *Trial) InBlocks(ctx context.Context) (*Certificate, error) {
 	t.Isolator.mu.Lock()
 	unsettled := t.Isolator.unsettled[t.Node]
@@ -187,7 +187,7 @@ func (t *Trial) fromBlocks(ctx context.Context) (_ *Certificate, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, held := range []bool{true, false} { // see [trial.first]
+	for _, held := range []bool{true, false} { // see first
 		b := blocks{Looked: Looked{weighed: newWeighed()}}
 		if right, err := t.eachBlockIn(ctx, own, held, b.add); !right || err != nil {
 			return nil, err
@@ -203,7 +203,7 @@ func (t *Trial) fromBlocks(ctx context.Context) (_ *Certificate, err error) {
 				return nil, err
 			}
 			c.Arithmetic, c.Where = own.Words(p, t.Isolator.env.DType), own.Where(p, t)
-			if c.Outcome == Exact { // see [Certificate.settle]
+			if c.Outcome == Exact { // see settle
 				c.Outcome = Rounding
 			}
 		}
@@ -225,7 +225,7 @@ func (t *Trial) usual(ctx context.Context) (*Arithmetic, error) {
 	return &Arithmetic{}, nil
 }
 
-// eachBlock evaluates an entry in transformers' arithmetic some tokens at a time, and ends where do reports false. Held: with bounds where they
+// EachBlock evaluates an entry in transformers' arithmetic some tokens at a time, and ends where do reports false. Held: with bounds where they
 // decide something.
 func (t *Trial) EachBlock(ctx context.Context, held bool, do func(part *Trial, j *Judgement) (bool, error)) (all bool, err error) {
 	return t.eachBlockIn(ctx, &Arithmetic{}, held, do)

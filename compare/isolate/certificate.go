@@ -65,7 +65,7 @@ type Certificate struct {
 	// Power is the smallest error of scale that would have been outside here: for y = R(x·(1+ε)) with |ε| that large, at
 	// least one element is. NaN where no scale is seen: a tensor of zeros, or of infinities.
 	Power measure.Number `json:"power"`
-	// Scale is the s for which s·R(x) comes nearest to y, and ScaleError its standard error; see [fit]. NaN where no element
+	// Scale is the s for which s·R(x) comes nearest to y, and ScaleError its standard error; see scaleFit. NaN where no element
 	// has a scale.
 	Scale      measure.Number `json:"scale"`
 	ScaleError measure.Number `json:"scale_error"`
@@ -108,23 +108,23 @@ func (c *Certificate) MistakeKey() string {
 // Good reports whether the entry is right by itself.
 func (c *Certificate) Good() bool { return c.Outcome == Exact || c.Outcome == Rounding }
 
-// judged is a trace's tensor against an expected value with its bounds.
+// Judgement is a trace's tensor against an expected value with its bounds.
 type Judgement struct {
 	X, Y  program.Value
 	DType hooks.DType // of y
 	saved hooks.DType // that y was saved in, where it lost digits; else 0
 	Model hooks.DType
 	Rule  order.Rule
-	run   int // how many elements a token has, see [runOf]
+	run   int // how many elements a token has, see runOf
 }
 
-// masked reports whether element i is masked on both sides: which number says so, every engine chooses for itself.
+// Masked reports whether element i is masked on both sides: which number says so, every engine chooses for itself.
 func (j *Judgement) Masked(i int) bool {
 	limit := measure.MaskLimit(j.DType, j.Model)
 	return j.Rule != order.All && j.Y.Data[i] < limit && floats.Round(j.DType, j.X.Data[i]) < limit
 }
 
-// round is what y has of a number.
+// Round is what y has of a number.
 func (j *Judgement) Round(x float64) float64 {
 	r := floats.Round(j.DType, x)
 	if j.saved != 0 {
@@ -133,7 +133,7 @@ func (j *Judgement) Round(x float64) float64 {
 	return r
 }
 
-// consistent reports whether element i may be what correct arithmetic makes of the inputs.
+// Consistent reports whether element i may be what correct arithmetic makes of the inputs.
 func (j *Judgement) Consistent(i int) bool { return j.holds(i, j.Round(j.X.Data[i])) || j.Masked(i) }
 
 // holds is consistent for an element that is not masked. Want is R(x).
@@ -160,7 +160,7 @@ func (j *Judgement) guessed(i int) bool {
 	return math.IsInf(j.X.Bound[i], 1) && y != j.Round(x) && (y == y || x == x) && !j.Masked(i)
 }
 
-// guesses reports whether an element is guessed.
+// Guesses reports whether an element is guessed.
 func (j *Judgement) Guesses() bool {
 	for i := range j.Y.Data {
 		if j.guessed(i) {
@@ -170,7 +170,7 @@ func (j *Judgement) Guesses() bool {
 	return false
 }
 
-// without is the outcome of an entry of which nothing is outside. Guessed: what one of its elements may be is not bounded; see [looked].
+// without is the outcome of an entry of which nothing is outside. Guessed: what one of its elements may be is not bounded; see Looked.
 func (c *Certificate) without(guessed bool) Outcome {
 	switch {
 	case guessed:
@@ -239,7 +239,7 @@ func (p *power) number() measure.Number {
 	return measure.Nan
 }
 
-// lastPlace is the distance of d's numbers at x: at 0 the smallest subnormal, and 0 at those that are not finite.
+// LastPlace is the distance of d's numbers at x: at 0 the smallest subnormal, and 0 at those that are not finite.
 func LastPlace(d hooks.DType, x float64) float64 {
 	const bias, digits = 1023, 52 // of a float64
 	exponent := int(math.Float64bits(x) >> digits & (2*bias + 1))

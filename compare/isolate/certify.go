@@ -64,10 +64,10 @@ func (t *Trial) certify(ctx context.Context) (*Certificate, error) {
 	return c, t.Verify(c)
 }
 
-// chooses reports whether the entry is a choice: whole numbers, or flags.
+// Chooses reports whether the entry is a choice: whole numbers, or flags.
 func (t *Trial) Chooses() bool { return !t.Entry.DTypeOf(t.Isolator.env.DType).Float() }
 
-// verify takes the outcome back if an operation on the way may not accuse.
+// Verify takes the outcome back if an operation on the way may not accuse.
 func (t *Trial) Verify(c *Certificate) error {
 	if t.Isolator.o.Certified == nil || c.Good() && !t.Isolator.o.Thorough {
 		return nil

@@ -148,7 +148,7 @@ func (i *Isolator) confirmsRows(ctx context.Context, n order.Node) ([]string, er
 // forward pass.
 const maxConfirmed = 128
 
-// orArgument reads a captured entry, or an argument of the model that was not captured.
+// OrArgument reads a captured entry, or an argument of the model that was not captured.
 func (i *Isolator) OrArgument(n order.Node) (program.Value, error) {
 	if !i.Has(n) {
 		return i.Argument(n)
@@ -157,7 +157,7 @@ func (i *Isolator) OrArgument(n order.Node) (program.Value, error) {
 	return v, err
 }
 
-// argument is an argument of the model as the token ids of a trace give it.
+// Argument is an argument of the model as the token ids of a trace give it.
 func (i *Isolator) Argument(n order.Node) (program.Value, error) {
 	p := i.env.Passes[n.Pass]
 	if i.list.At(n).Name == order.InputIDs {

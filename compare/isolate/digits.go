@@ -47,7 +47,7 @@ func readOperands(ctx context.Context, t *Trial) error {
 	return nil
 }
 
-// strictRead is [trial.strict] with the other readings of operands too, for an arithmetic that the entry's form is known to have: the first
+// StrictRead is [Trial.Judge] with the other readings of operands too, for an arithmetic that the entry's form is known to have: the first
 // that gives every element stays.
 func StrictRead(ctx context.Context, t *Trial, a *Arithmetic) (j *Judgement, left []int, order string, err error) {
 	j, left, order, err = t.Judge(ctx, a)

@@ -17,7 +17,7 @@ type captured struct {
 	Nodes map[FormKey][]order.Node
 }
 
-// capturedForms are the captured entries, worked out once.
+// CapturedForms are the captured entries, worked out once.
 func (i *Isolator) CapturedForms() *captured {
 	c := &i.captured
 	c.once.Do(func() {
@@ -41,8 +41,8 @@ func (i *Isolator) CapturedForms() *captured {
 	return c
 }
 
-// evidence is an entry with what transformers' arithmetic leaves of it; nil for one that no formula gives from what was captured. Of a large entry it is
-// a few tokens: see [Isolator.partOf].
+// Evidence is an entry with what transformers' arithmetic leaves of it; nil for one that no formula gives from what was captured. Of a large entry it is
+// a few tokens: see partOf.
 func (i *Isolator) Evidence(ctx context.Context, n order.Node) (*Evidence, error) {
 	t, err := i.partOf(ctx, n)
 	if t == nil && err == nil {
@@ -63,20 +63,20 @@ func (i *Isolator) Evidence(ctx context.Context, n order.Node) (*Evidence, error
 	return &Evidence{t, left}, nil
 }
 
-// shows reports whether an entry has a finite element, or one that transformers' arithmetic leaves. NaN is NaN in every arithmetic: an entry of NaN would only take
+// Shows reports whether an entry has a finite element, or one that transformers' arithmetic leaves. NaN is NaN in every arithmetic: an entry of NaN would only take
 // the place of an entry that shows something, and few entries of a form are looked at.
 func (e *Evidence) Shows() bool {
 	return len(e.Left) > 0 || slices.ContainsFunc(e.Y.Data, func(y float64) bool { return !math.IsNaN(y) && !math.IsInf(y, 0) })
 }
 
-// lacking reports whether an error says that an entry cannot be computed from what was captured.
+// Lacking reports whether an error says that an entry cannot be computed from what was captured.
 func Lacking(err error) bool {
 	var bare *order.BareError
 	var bad *Misfit
 	return errors.As(err, &bare) || errors.As(err, &bad)
 }
 
-// permuted are nodes in another order.
+// Permuted are nodes in another order.
 func Permuted(nodes []order.Node, at []int) []order.Node {
 	all := make([]order.Node, len(nodes))
 	for k, i := range at {
@@ -85,7 +85,7 @@ func Permuted(nodes []order.Node, at []int) []order.Node {
 	return all
 }
 
-// scattered lists 0 to n−1 in an order whose beginnings are spread over all: by steps of about the golden section of n that
+// Scattered lists 0 to n−1 in an order whose beginnings are spread over all: by steps of about the golden section of n that
 // have no common divisor with it.
 func Scattered(n int) []int {
 	step := max(int(float64(n)*(math.Sqrt(5)-1)/2), 1)

@@ -8,13 +8,13 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// evidence is one entry of a form.
+// Evidence is one entry of a form.
 type Evidence struct {
 	*Trial
 	Left []int // what transformers' arithmetic does not explain
 }
 
-// rowsIn counts the rows in which some elements, which ascend, lie.
+// RowsIn counts the rows in which some elements, which ascend, lie.
 func (t *Trial) RowsIn(at []int) int {
 	width := 1
 	if n := len(t.Y.Shape); n > 0 {
@@ -29,13 +29,13 @@ func (t *Trial) RowsIn(at []int) int {
 	return n
 }
 
-// inHull reports whether some choice of roundings gives each element, in one of the orders of steps.
+// InHull reports whether some choice of roundings gives each element, in one of the orders of steps.
 func (e *Evidence) InHull(ctx context.Context) (bool, error) {
 	_, left, err := e.Hull(ctx, e.Left)
 	return len(left) == 0, err
 }
 
-// hull takes out of some elements what some choice of roundings gives, in one of the orders of steps, and judges by the last of
+// Hull takes out of some elements what some choice of roundings gives, in one of the orders of steps, and judges by the last of
 // these.
 func (t *Trial) Hull(ctx context.Context, left []int) (j *Judgement, rest []int, err error) {
 	all, err := t.Rewrites()
@@ -51,7 +51,7 @@ func (t *Trial) Hull(ctx context.Context, left []int) (j *Judgement, rest []int,
 	return j, left, nil
 }
 
-// only lists the elements that additions in one order give to the bit, without any bound, and those in another order do not.
+// Only lists the elements that additions in one order give to the bit, without any bound, and those in another order do not.
 func (j *Judgement) Only(k *Judgement) (at []int) {
 	for i, y := range j.Y.Data {
 		if j.X.Bound[i] == 0 && y == j.Round(j.X.Data[i]) && y != k.Round(k.X.Data[i]) {
@@ -61,7 +61,7 @@ func (j *Judgement) Only(k *Judgement) (at []int) {
 	return at
 }
 
-// definite reports whether an element is known to a quarter of a unit of the model's dtype. In float32 nothing is rounded to
+// Definite reports whether an element is known to a quarter of a unit of the model's dtype. In float32 nothing is rounded to
 // less than what bounds are made of.
 func (j *Judgement) Definite(i int) bool {
 	if x := j.X.Data[i]; x-x != 0 {
@@ -72,7 +72,7 @@ func (j *Judgement) Definite(i int) bool {
 	return j.X.Bound[i] <= LastPlace(j.Model, j.X.Data[i])/4
 }
 
-// apart reports whether two arithmetics give an element no number in common. Where their bounds overlap, what one explains and the
+// Apart reports whether two arithmetics give an element no number in common. Where their bounds overlap, what one explains and the
 // other does not is a matter of the bounds. In 16 bits a number is an interval of what it was rounded from, and bounds are narrow.
 func (j *Judgement) Apart(own *Judgement, i int) bool {
 	if x := j.X.Data[i]; j.Model != hooks.F32 || x-x != 0 && own.X.Data[i]-own.X.Data[i] == 0 {
@@ -81,7 +81,7 @@ func (j *Judgement) Apart(own *Judgement, i int) bool {
 	return j.Disjoint(own, i)
 }
 
-// disjoint reports whether the intervals that two arithmetics give an element do not overlap, their ends rounded.
+// Disjoint reports whether the intervals that two arithmetics give an element do not overlap, their ends rounded.
 func (j *Judgement) Disjoint(own *Judgement, i int) bool {
 	to := func(k *Judgement, sign float64) float64 { return k.Round(k.X.Data[i] + sign*k.X.Bound[i]) }
 	return to(j, 1) < to(own, -1) || to(j, -1) > to(own, 1)

@@ -18,10 +18,10 @@ const (
 	FocusColumns = 32
 )
 
-// focus is the entry with fewer tokens and columns, where it is large; else the entry.
+// Focus is the entry with fewer tokens and columns, where it is large; else the entry.
 func (e *Evidence) Focus() *Evidence { return e.FocusAbove(FocusWork, FocusTokens, FocusColumns, true) }
 
-// focusAbove is focus for an entry that takes more than some work, with so many tokens and columns. asIs tells that the formula is not edited. Then attention has
+// FocusAbove is focus for an entry that takes more than some work, with so many tokens and columns. asIs tells that the formula is not edited. Then attention has
 // fewer queries, too, and a linear operation has fewer columns if other steps follow it. An edit may move columns.
 func (e *Evidence) FocusAbove(work, tokens, columns int, asIs bool) *Evidence {
 	if e.focused || e.Formula.Work() <= work {
@@ -71,7 +71,7 @@ func (e *Evidence) someQueries(most int) {
 	e.take(at, t.Call.Some.Keep)
 }
 
-// fewQueries is the entry with some tokens, computed from all of the inputs; the entry where someQueries keeps all tokens.
+// FewQueries is the entry with some tokens, computed from all of the inputs; the entry where someQueries keeps all tokens.
 func (e *Evidence) FewQueries(most int) *Evidence {
 	t := *e.Trial
 	f := &Evidence{&t, e.Left}
@@ -79,7 +79,7 @@ func (e *Evidence) FewQueries(most int) *Evidence {
 	return f
 }
 
-// firstQueries is a trial of the first tokens of an entry, computed from all inputs. It is nil if someQueries keeps all tokens.
+// FirstQueries is a trial of the first tokens of an entry, computed from all inputs. It is nil if someQueries keeps all tokens.
 func (t *Trial) FirstQueries(ctx context.Context, most int) (*Trial, error) {
 	if err := t.Prepare(ctx); err != nil || t.Formula == nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (t *Trial) FirstQueries(ctx context.Context, most int) (*Trial, error) {
 // fewColumns is how many columns a search looks at first of an entry whose rows are longer than manyColumns: logits of a large vocabulary.
 const fewColumns, manyColumns = 256, 1 << 14
 
-// few is the entry with fewer queries, and fewer columns of long rows, where it is large; nil for another one.
+// Few is the entry with fewer queries, and fewer columns of long rows, where it is large; nil for another one.
 func (e *Evidence) Few() *Evidence {
 	if e.Formula.Work() <= FocusWork || e.Chooses() || e.Y.Terms != nil {
 		return nil
@@ -193,7 +193,7 @@ func (e *Evidence) take(axis int, keep []int) {
 	e.Y, e.Left = rowsOf(e.Y, axis, keep), Kept(e.Left, e.Y.Shape, axis, keep)
 }
 
-// kept are those of some elements of a shape that are left where some indexes of an axis are kept, as they are numbered then.
+// Kept are those of some elements of a shape that are left where some indexes of an axis are kept, as they are numbered then.
 func Kept(left, shape []int, axis int, keep []int) []int {
 	place := make([]int, shape[axis]) // 0 for one that is not kept
 	for at, k := range keep {
@@ -210,7 +210,7 @@ func Kept(left, shape []int, axis int, keep []int) []int {
 	return some
 }
 
-// mostLeft are the indexes of an axis with most of what is left, in their order.
+// MostLeft are the indexes of an axis with most of what is left, in their order.
 func MostLeft(left, shape []int, axis, n int) []int {
 	count := make([]int, shape[axis])
 	for at, run := range runsOf(left, shape, axis) {
@@ -301,7 +301,7 @@ func (w someElements) Row(dst []float64, _ int) error {
 	return err
 }
 
-// passes are those of the trace, or with fewer tokens in the entry's own.
+// Passes are those of the trace, or with fewer tokens in the entry's own.
 func (t *Trial) Passes() []order.Pass {
 	if t.Tokens == 0 {
 		return t.Isolator.env.Passes
@@ -311,7 +311,7 @@ func (t *Trial) Passes() []order.Pass {
 	return passes
 }
 
-// queriesOf is the entry with some tokens, indexes of an axis, computed from all of the inputs.
+// QueriesOf is the entry with some tokens, indexes of an axis, computed from all of the inputs.
 func (e *Evidence) QueriesOf(axis int, keep []int) *Evidence {
 	t := *e.Trial
 	t.Call.Some = &program.Some{Axis: axis, Keep: keep}

@@ -8,11 +8,11 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// formKey names a form. The programs of the entries of one form are the same but for numbers: an engine has one arithmetic for all of them.
+// FormKey names a form. The programs of the entries of one form are the same but for numbers: an engine has one arithmetic for all of them.
 type FormKey struct {
 	// made are the operations from captured entries to an entry, its own first, with madeOf between them.
 	made string
-	// oneToken: the entries are those of passes of a single token, for which engines have kernels of their own.
+	// OneToken: the entries are those of passes of a single token, for which engines have kernels of their own.
 	OneToken bool
 }
 
@@ -27,16 +27,16 @@ func (f FormKey) String() string {
 	return f.made
 }
 
-// operations are those of the form.
+// Operations are those of the form.
 func (f FormKey) Operations() []string { return strings.Split(f.made, madeOf) }
 
-// others is the same form in the passes of the other kind.
+// Others is the same form in the passes of the other kind.
 func (f FormKey) Others() FormKey { return FormKey{f.made, !f.OneToken} }
 
-// severalTokens is the same form in the prompt's passes.
+// SeveralTokens is the same form in the prompt's passes.
 func (f FormKey) SeveralTokens() FormKey { return FormKey{f.made, false} }
 
-// formOf is the form of an entry: its operation, those that are computed on the way, and whether the pass is of a single token.
+// FormOf is the form of an entry: its operation, those that are computed on the way, and whether the pass is of a single token.
 func (i *Isolator) FormOf(cut *order.Plan, n order.Node) FormKey {
 	forms := []string{op.Form(i.list.At(n).Op)}
 	for k := len(cut.Steps) - 1; k >= 0; k-- {

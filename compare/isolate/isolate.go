@@ -19,7 +19,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Arithmetic is which engines an isolated entry may come from.
+// Engines is which engines an isolated entry may come from.
 type Engines string
 
 // The arithmetics.
@@ -29,7 +29,7 @@ const (
 	Strict Engines = "strict" // every rounding point of transformers and no other
 )
 
-// IsolateOptions say how entries are isolated. The zero value is auto arithmetic with probabilistic bounds, in which every
+// Options say how entries are isolated. The zero value is auto arithmetic with probabilistic bounds, in which every
 // operation may accuse.
 type Options struct {
 	Arithmetic Engines
@@ -40,7 +40,7 @@ type Options struct {
 	Certified func() (Certified, error)
 	// DType is the dtype that the model computed in, for a trace that does not say; see [ModelDType].
 	DType hooks.DType
-	// Stored is the dtype to which all of the trace is taken to be rounded, for [Isolator.Rounded]; 0: what was captured is what was computed.
+	// Stored is the dtype to which all of the trace is taken to be rounded, for a trace that was rounded as it was written; 0: what was captured is what was computed.
 	Stored hooks.DType
 	// Given: the trace is a file that a person made; see [Needs].
 	Given bool
@@ -64,7 +64,7 @@ type Options struct {
 	Study diagnose.Study
 }
 
-// core computes entries of one trace from that trace's own captured ancestors and a checkpoint's weights. It may be
+// Isolator computes entries of one trace from that trace's own captured ancestors and a checkpoint's weights. It may be
 // used from several goroutines.
 type Isolator struct {
 	trace   *capture.Trace
@@ -86,12 +86,12 @@ type Isolator struct {
 	// positioned: the trace says where its tokens stand.
 	positioned bool
 	worked     atomic.Int64 // the [program.Program.Time] of the entries that were certified
-	Block      int          // elements of an entry that are certified at one time; see [blockElements]
+	Block      int          // elements of an entry that are certified at one time; see blockElements
 	memory     *memory      // nil: nothing is remembered
 	large      sync.Mutex   // held for an entry that is looked at whole and is certified in blocks where it is right
 }
 
-// newCore prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
+// New prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
 // trace lacks: token ids, whole rows, a dtype.
 func New(t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error), o Options) (*Isolator, error) {
 	if t.SomeRows() {
@@ -166,7 +166,7 @@ func (i *Isolator) Env() order.Env { return i.env }
 // Layout is the order in which the trace has its cached keys.
 func (i *Isolator) Layout() *keyorder.Layout { return i.layout }
 
-// setEngine names what decides on entries that transformers' arithmetic does not give, before anything is certified. Without an engine nothing does.
+// SetEngine names what decides on entries that transformers' arithmetic does not give, before anything is certified. Without an engine nothing does.
 func (i *Isolator) SetEngine(e Engine) { i.engine = e }
 
 // Own is the arithmetic that was asked for, in words.
@@ -184,7 +184,7 @@ func (i *Isolator) Lift(name string, pass int) (*order.Entry, bool) {
 // Recomputed reports whether the capturing side recomputed an entry, so that it says nothing about the engine.
 func (i *Isolator) Recomputed(name string) bool { return i.derived[name] }
 
-// recomputes reports whether the capturing side recomputed an entry of some name.
+// Recomputes reports whether the capturing side recomputed an entry of some name.
 func (i *Isolator) Recomputes(is func(name string) bool) bool {
 	for name := range i.derived {
 		if is(name) {
@@ -197,7 +197,7 @@ func (i *Isolator) Recomputes(is func(name string) bool) bool {
 // Worked is the [program.Program.Time] of the entries that were certified.
 func (i *Isolator) Worked() int64 { return i.worked.Load() }
 
-// value reads an entry of the trace, its keys from the oldest to the newest, and says of which dtype its elements are. A mask
+// Value reads an entry of the trace, its keys from the oldest to the newest, and says of which dtype its elements are. A mask
 // of booleans, true where a key is seen, becomes one that is added, where the order has one that is.
 func (i *Isolator) Value(n order.Node) (program.Value, hooks.DType, error) {
 	e := i.list.At(n)
@@ -217,7 +217,7 @@ func (i *Isolator) Value(n order.Node) (program.Value, hooks.DType, error) {
 	return v, i.env.DType, nil
 }
 
-// maxExpected bounds the entries beside one a pass from which [Isolator.expected] computes one: more than attention has.
+// maxExpected bounds the entries beside one a pass from which expected computes one: more than attention has.
 const maxExpected = 16
 
 // expected computes a node without any tensor whose keys may lie in another order; nothing where what it is computed from
@@ -234,7 +234,7 @@ func (i *Isolator) expected(n order.Node) (program.Value, error) {
 	return cut.Value(context.Background(), env)
 }
 
-// has reports whether a node was captured, or is known without.
+// Has reports whether a node was captured, or is known without.
 func (i *Isolator) Has(n order.Node) bool {
 	name := i.list.At(n).Name
 	_, ok := i.trace.Lookup(n.Pass, name)
@@ -349,14 +349,14 @@ func (t *Trial) finished(c *Certificate) *Certificate {
 // before anything is certified.
 func (i *Isolator) Tell(doing func(what string)) { i.doing = doing }
 
-// tell passes the key of an entry on, and what is done with the entry.
+// Says passes the key of an entry on, and what is done with the entry.
 func (i *Isolator) Says(n order.Node, format string, of ...any) {
 	if i.doing != nil {
 		i.doing(capture.Key(n.Pass, i.list.At(n).Name, 0) + fmt.Sprintf(format, of...))
 	}
 }
 
-// tellSearch passes on what a search looks for.
+// SaysSearch passes on what a search looks for.
 func (i *Isolator) SaysSearch(what, of string) {
 	if i.doing != nil {
 		i.doing("looking for " + what + " " + of)
@@ -384,13 +384,13 @@ func (i *Isolator) node(name string, pass int) (order.Node, error) {
 	return order.Node{Entry: at, Pass: pass}, nil
 }
 
-// given reports whether a node is an argument of the model.
+// Given reports whether a node is an argument of the model.
 func (i *Isolator) Given(n order.Node) bool {
 	_, given := i.list.At(n).Op.(op.Given)
 	return given
 }
 
-// fixed reports whether an entry is the same in every model of its settings: it follows from positions, without any weight.
+// Fixed reports whether an entry is the same in every model of its settings: it follows from positions, without any weight.
 func (i *Isolator) Fixed(entry int) bool {
 	e := &i.list.Entries[entry]
 	if e.Op == nil || len(e.Weights) > 0 || len(e.Inputs) == 0 {
@@ -402,5 +402,5 @@ func (i *Isolator) Fixed(entry int) bool {
 	})
 }
 
-// times is how often searches have the work that they have by themselves.
+// Times is how often searches have the work that they have by themselves.
 func (i *Isolator) Times() int { return max(i.o.SearchWork, 1) }

@@ -14,7 +14,7 @@ func (i *Isolator) lastRow(n order.Node) bool {
 	return ok && rec.LastRow
 }
 
-// tokenAxis is the axis of an entry's tokens; −1 where it has none.
+// TokenAxis is the axis of an entry's tokens; −1 where it has none.
 func TokenAxis(e *order.Entry) int {
 	return strings.IndexRune(strings.ReplaceAll(e.Axes, " ", ""), order.AxisToken)
 }

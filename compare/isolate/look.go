@@ -26,7 +26,7 @@ const (
 // within takes from a bound more than the rounding of a difference in float64 can be.
 const within = 1 - 0x1p-50
 
-// looked is what a certificate says of elements: the sums of one part after the other.
+// Looked is what a certificate says of elements: the sums of one part after the other.
 type Looked struct {
 	measured
 	weighed
@@ -34,14 +34,14 @@ type Looked struct {
 	outside []int // the elements that are not consistent, by their place in their part
 }
 
-// look looks at all elements.
+// Look looks at all elements.
 func Look(j *Judgement) *Looked {
 	l := &Looked{weighed: newWeighed()}
 	l.add(j)
 	return l
 }
 
-// ofAll is the certificate before anything is said of its outcome.
+// Certificate is the certificate before anything is said of its outcome.
 func (l *Looked) Certificate() *Certificate {
 	c, _ := l.certificate()
 	return c
@@ -173,7 +173,7 @@ func (j *Judgement) differs(s *Looked, i int, want float64) {
 	}
 }
 
-// outside lists the elements that are not consistent.
+// Outside lists the elements that are not consistent.
 func (j *Judgement) Outside() []int {
 	var all []int
 	each(j, func() *[]int { return new([]int) }, func(at *[]int, from, to int) {
@@ -186,7 +186,7 @@ func (j *Judgement) Outside() []int {
 	return all
 }
 
-// outsideOf lists elements that are guessed or not consistent among some, nil for all, up to a limit.
+// OutsideOf lists elements that are guessed or not consistent among some, nil for all, up to a limit.
 func (j *Judgement) OutsideOf(some []int, limit int) []int {
 	var at []int
 	n := len(some)

@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// misfit is a tensor that is not of the kind that the order says: nothing is computed from it, and there is nothing to hold
+// Misfit is a tensor that is not of the kind that the order says: nothing is computed from it, and there is nothing to hold
 // it to. What the engine itself went on with, the trace does not show, so that an entry computed from it is not isolated
 // either: it would be accused of what is wrong here.
 type Misfit struct {
@@ -23,7 +23,7 @@ type Misfit struct {
 
 func (m *Misfit) Error() string { return m.Key + " " + m.Is }
 
-// misfit says what keeps a captured node from being computed with; nil where nothing does.
+// Misfit says what keeps a captured node from being computed with; nil where nothing does.
 func (i *Isolator) Misfit(n order.Node) *Misfit { return i.misfitIn(n, false) }
 
 // misfitIn is misfit for a computation of all rows, or of that of the last token alone.

@@ -44,7 +44,7 @@ func ofParts(ctx context.Context, t *Trial) (*Certificate, error) {
 	return p.certificate(t), nil
 }
 
-// upTo lists the numbers from one to another, without that.
+// UpTo lists the numbers from one to another, without that.
 func UpTo(from, to int) []int {
 	var all []int
 	for k := from; k < to; k++ {

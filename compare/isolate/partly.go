@@ -10,14 +10,14 @@ import (
 // mostReaders is up to how many readers of an operand every subset of the readers is tried.
 const mostReaders = 4
 
-// partly is a change to a program: some readers of one step get its result rounded to the model's dtype. The other readers get it in float32.
+// PartlyRounded is a change to a program: some readers of one step get its result rounded to the model's dtype. The other readers get it in float32.
 type PartlyRounded struct {
 	Form, Name string   // of the step
 	Readers    []string // the sites of those that get it rounded
 	through    bool     // they get it through steps that all readers share
 }
 
-// readers lists the changes by which some readers of an operand get it rounded, for every subset of the readers but the empty and the full one.
+// Readers lists the changes by which some readers of an operand get it rounded, for every subset of the readers but the empty and the full one.
 func (t *Trial) Readers(operand string) ([]*PartlyRounded, error) {
 	s, err := t.StepOf(operand)
 	if s == nil || err != nil {
@@ -51,7 +51,7 @@ func (t *Trial) Readers(operand string) ([]*PartlyRounded, error) {
 	return all, nil
 }
 
-// handed lists the step in a program and the steps that pass its result on unchanged, such as the input of the next layer. A program without the step
+// Handed lists the step in a program and the steps that pass its result on unchanged, such as the input of the next layer. A program without the step
 // has an empty list.
 func (p *PartlyRounded) Handed(of *program.Program) []int {
 	var all []int
@@ -103,7 +103,7 @@ func (p *PartlyRounded) of(f *order.Formula) (*order.Formula, error) {
 	return &changed, nil
 }
 
-// with returns an arithmetic that rounds what the readers get.
+// With returns an arithmetic that rounds what the readers get.
 func (p *PartlyRounded) With(a *Arithmetic) *Arithmetic {
 	if p == nil {
 		return a

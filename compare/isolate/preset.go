@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// preset names an arithmetic that says one thing for all sites of a program: another form may have the same one. The zero value is none.
+// Preset names an arithmetic that says one thing for all sites of a program: another form may have the same one. The zero value is none.
 type Preset struct {
 	Kind presetKind
 	N    int // of presetTables and presetSplit the way; of presetEvery and presetStrict a set of habits, as bits; of presetKernel the kernel
@@ -56,7 +56,7 @@ func (p Preset) String() string {
 	return presetNames[p.Kind]
 }
 
-// sortedPresets are the presets of a map in one order.
+// SortedPresets are the presets of a map in one order.
 func SortedPresets[V any](of map[Preset]V) []Preset {
 	return slices.SortedFunc(maps.Keys(of), func(a, b Preset) int { return cmp.Compare(a.String(), b.String()) })
 }
@@ -72,13 +72,13 @@ const (
 	AllHabits      = 1<<iota - 1
 )
 
-// tablePreset is the preset of a way of making rotary tables.
+// TablePreset is the preset of a way of making rotary tables.
 func TablePreset(way uint8) Preset { return Preset{Kind: PresetTables, N: int(way)} }
 
-// besideOrder are the presets that are tried with additions in another order: what an engine does to every sum.
+// BesideOrder are the presets that are tried with additions in another order: what an engine does to every sum.
 var BesideOrder = []Preset{{}, {Kind: PresetWide}, {Kind: PresetWideConstants}, {Kind: PresetEvery}, {Kind: PresetDouble}}
 
-// underMistakes are the presets under which a mistake is looked for where the arithmetic of the form is not known: a port that is wrong may
+// UnderMistakes are the presets under which a mistake is looked for where the arithmetic of the form is not known: a port that is wrong may
 // round in its way, too.
 func UnderMistakes(p Preset) bool {
 	return slices.Contains([]Preset{{}, {Kind: PresetWide}, {Kind: PresetEvery}, {Kind: PresetEvery, N: CastConstants}, {Kind: PresetStrict, N: Reciprocals}, {Kind: PresetDouble}}, p) ||

@@ -14,14 +14,14 @@ import (
 // An operand of an entry may have been captured and still be computed again, from its own inputs: a kernel that fuses two operations reads the result of the
 // first before it is rounded.
 
-// operand is what a rereading computes again.
+// Operand is what a rereading computes again.
 type Operand struct {
 	Role string // the entry's name without its layer, "mlp.act_fn"
-	// inner is the role of a captured operand of that entry, which is computed again too; empty for none.
+	// Inner is the role of a captured operand of that entry, which is computed again too; empty for none.
 	Inner string
 }
 
-// recompute returns the trial of an entry whose program computes an operand again; rounded says which readers get the operand rounded. It has the tokens that t
+// Recompute returns the trial of an entry whose program computes an operand again; rounded says which readers get the operand rounded. It has the tokens that t
 // has: of a large entry a part. It is nil if the entry has no such operand, or if the inputs of the operand were not captured.
 func (t *Trial) Recompute(ctx context.Context, operand Operand, rounded *PartlyRounded) (*Trial, error) {
 	at := t.Leaf(operand.Role)
@@ -73,17 +73,17 @@ func (t *Trial) readAs(ctx context.Context, of *Trial) error {
 	return t.readRows(keep)
 }
 
-// computes reports whether an operand is a step of the cut.
+// Computes reports whether an operand is a step of the cut.
 func (t *Trial) Computes(operand string) bool {
 	return slices.ContainsFunc(t.Cut.Steps, func(n order.Node) bool { return n.Pass == t.Node.Pass && RoleOf(t.Isolator.list.At(n)) == operand })
 }
 
-// leaf is which leaf of the cut an operand is; −1 for none.
+// Leaf is which leaf of the cut an operand is; −1 for none.
 func (t *Trial) Leaf(operand string) int {
 	return slices.IndexFunc(t.Cut.Leaves, func(n order.Node) bool { return n.Pass == t.Node.Pass && RoleOf(t.Isolator.list.At(n)) == operand })
 }
 
-// stepOf is the step by which the program of an entry computes an operand; nil where the operand is no step of it.
+// StepOf is the step by which the program of an entry computes an operand; nil where the operand is no step of it.
 func (t *Trial) StepOf(operand string) (*program.Step, error) {
 	f, parts, err := t.Cut.Parts(t.Passes(), t.Isolator.env.DType, 0)
 	if errors.Is(err, order.ErrOwn) {
@@ -113,7 +113,7 @@ func (i *Isolator) operandOf(n order.Node, role string) (order.Node, bool) {
 	return cut.Leaves[at], true
 }
 
-// roleOf is an entry's name without its layer.
+// RoleOf is an entry's name without its layer.
 func RoleOf(e *order.Entry) string {
 	return strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer))
 }

@@ -32,7 +32,7 @@ type Memory interface {
 // remembered is an entry that was found to be right.
 type remembered struct {
 	Certificate *Certificate `json:"certificate"`
-	Work        int          `json:"work"` // elements and products, see [Isolator.Sight]
+	Work        int          `json:"work"` // elements and products, for what is bounded by them
 }
 
 // memory is what an isolator remembers, with the digests of the tensors of its trace.
@@ -200,7 +200,7 @@ func (m *memory) digest(t *capture.Trace, r capture.Record) (Key, error) {
 	return sum, nil
 }
 
-// recalled is what find finds of a whole trace, or what was found before of the same trace with the same words, which say all else that the result depends on. What was
+// Recalled is what find finds of a whole trace, or what was found before of the same trace with the same words, which say all else that the result depends on. What was
 // found is kept, as JSON.
 func Recalled[T any](ctx context.Context, i *Isolator, words func(w io.Writer), find func() (*T, error)) (*T, error) {
 	m := i.memory

@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// replay computes what is left in the orders of summation that engines use, and returns what none of them explains and the
+// Replay computes what is left in the orders of summation that engines use, and returns what none of them explains and the
 // name of what explained the rest. An element that lies within what these give is rounding. Nothing is tried for an
 // element that no order of summation can explain.
 func (t *Trial) Replay(ctx context.Context, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// atOnce is how many elements of an entry are certified at one time: see [trial.block].
+// AtOnce is how many elements of an entry are certified at one time: see block.
 func (i *Isolator) AtOnce(name string, passes []int, elements int) int {
 	if elements <= i.Block || len(passes) > 1 {
 		return elements
@@ -28,7 +28,7 @@ func (i *Isolator) AtOnce(name string, passes []int, elements int) int {
 	return elements
 }
 
-// costs are how many elements an entry has in a pass, about what they cost, and whether it may be computed with itself in other passes: a
+// Costs are how many elements an entry has in a pass, about what they cost, and whether it may be computed with itself in other passes: a
 // product with a weight that all passes read alike.
 func (i *Isolator) Costs(name string, pass int) (elements, cost int, joins bool) {
 	n := order.Node{Entry: i.list.Index(name), Pass: pass}
@@ -57,10 +57,10 @@ const (
 	DefaultMemory = 1 << 30
 )
 
-// mostLarge bounds the elements of large entries that are certified at one time. An entry with more is certified without another large one.
+// MostLarge bounds the elements of large entries that are certified at one time. An entry with more is certified without another large one.
 func (i *Isolator) MostLarge() int { return int(cmp.Or(i.o.Room, DefaultMemory) / perElement) }
 
-// inTurns calls do with the numbers of entries on all cores, the most costly entry first. elements says how many elements of each entry are in memory at one
+// InTurns calls do with the numbers of entries on all cores, the most costly entry first. elements says how many elements of each entry are in memory at one
 // time; large entries have no more than most together.
 func InTurns(elements, costs []int, most int, do func(n int)) {
 	order := make([]int, len(costs))
@@ -135,7 +135,7 @@ func (q *queue) done(elements int) {
 	q.freed.Broadcast()
 }
 
-// results certifies one entry in several passes; see [Chain.Prepare] for right.
+// Results certifies one entry in several passes; right: a certificate that needs a search for an arithmetic is left out.
 func (i *Isolator) Results(ctx context.Context, name string, passes []int, right bool) []Result {
 	all := make([]Result, len(passes))
 	if len(passes) == 1 {
@@ -207,7 +207,7 @@ func together(some []*Trial) {
 	}
 }
 
-// onAllCores calls do with the numbers below n, several at once.
+// OnAllCores calls do with the numbers below n, several at once.
 func OnAllCores(n int, do func(int)) {
 	var next atomic.Int64
 	var wait sync.WaitGroup
@@ -221,7 +221,7 @@ func OnAllCores(n int, do func(int)) {
 	wait.Wait()
 }
 
-// result is a certificate and the captured entries that it stands on, or an error; neither where it was left for later.
+// Result is a certificate and the captured entries that it stands on, or an error; neither where it was left for later.
 type Result struct {
 	Cert *Certificate
 	Cut  *order.Plan

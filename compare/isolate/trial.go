@@ -14,13 +14,13 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// trial prepares what an entry is certified from. The error is a [*misfit] where the entry or what it is computed from is no
+// Trial prepares what an entry is certified from. The error is a [*misfit] where the entry or what it is computed from is no
 // tensor to be certified, or a [*order.BareError].
 func (i *Isolator) Trial(n order.Node) (*Trial, error) {
 	return i.TrialFrom(n, i.Has)
 }
 
-// trialFrom is trial with a choice of the captured entries that may be computed from.
+// TrialFrom is trial with a choice of the captured entries that may be computed from.
 func (i *Isolator) TrialFrom(n order.Node, has func(order.Node) bool) (*Trial, error) {
 	t, err := i.Unread(n, has)
 	if err != nil {
@@ -29,7 +29,7 @@ func (i *Isolator) TrialFrom(n order.Node, has func(order.Node) bool) (*Trial, e
 	return t, t.ReadAll()
 }
 
-// unread is trialFrom before anything of the entry is read.
+// Unread is trialFrom before anything of the entry is read.
 func (i *Isolator) Unread(n order.Node, has func(order.Node) bool) (*Trial, error) {
 	e := i.list.At(n)
 	if _, ok := i.trace.Lookup(n.Pass, e.Name); !ok {
@@ -55,7 +55,7 @@ func (i *Isolator) Unread(n order.Node, has func(order.Node) bool) (*Trial, erro
 	return t, nil
 }
 
-// readAll reads the entry.
+// ReadAll reads the entry.
 func (t *Trial) ReadAll() error {
 	y, dtype, err := t.Isolator.Value(t.Node)
 	if y.Bound != nil && err == nil {
@@ -73,7 +73,7 @@ func (i *Isolator) heldTo(d hooks.DType) hooks.DType {
 	return i.stored(d)
 }
 
-// trial is one entry being certified.
+// Trial is one entry being certified.
 type Trial struct {
 	Isolator *Isolator
 	Node     order.Node
@@ -88,7 +88,7 @@ type Trial struct {
 	made     bool
 	other    map[program.Rewrite]*order.Formula // the formula in other orders of steps
 	Tokens   int                                // how many were kept; 0 for all
-	focused  bool                               // some tokens or columns alone, see [evidence.focus]
+	focused  bool                               // some tokens or columns alone, see Focus
 	last     bool                               // y is the row of the last token alone
 	Rows     []int                              // the tokens whose rows y has; nil for all, or for the last alone
 	edited   bool                               // the formula is not that of the cut
@@ -98,13 +98,13 @@ type Trial struct {
 	readings  [][]program.Value
 	Account   *Account // of the form that it is evaluated for; nil where nothing is counted
 	mixed     bool     // results of ranks are added with what the formula adds to them; see together
-	right     bool     // no arithmetic is searched for; see [Chain.Prepare]
+	right     bool     // no arithmetic is searched for
 	strictly  *Looked  // after certify: the elements against transformers' arithmetic
 	said      *Looked  // after certify: the elements against the arithmetic of the certificate
 	remaining []int    // after certify: the elements that no arithmetic gives
 }
 
-// prepare reads what the entry is computed from.
+// Prepare reads what the entry is computed from.
 func (t *Trial) Prepare(ctx context.Context) error {
 	if t.made {
 		return nil
@@ -145,7 +145,7 @@ func (t *Trial) env() order.Env {
 	return env
 }
 
-// rewritten is the formula in another order of steps.
+// Rewritten is the formula in another order of steps.
 func (t *Trial) Rewritten(r program.Rewrite) (*program.Program, error) {
 	if f := t.other[r]; f != nil {
 		return f.Program, nil
@@ -158,7 +158,7 @@ func (t *Trial) Rewritten(r program.Rewrite) (*program.Program, error) {
 	return f.Program, nil
 }
 
-// rewrites are those that change the formula, those with additions in another order last.
+// Rewrites are those that change the formula, those with additions in another order last.
 func (t *Trial) Rewrites() ([]program.Rewrite, error) {
 	var all, ordered []program.Rewrite
 	seen := map[string]bool{}
@@ -178,17 +178,17 @@ func (t *Trial) Rewrites() ([]program.Rewrite, error) {
 	return append(all, ordered...), nil
 }
 
-// evaluated is how a trial is evaluated.
+// Evaluation is how a trial is evaluated.
 type Evaluation struct {
 	*Arithmetic
 	Sum      *program.Summation
 	Rigorous bool
 	Hull     bool
-	// held: bounds are computed where they decide something, see [program.Held]; alone: where an element is not what the engine has.
+	// Held: bounds are computed where they decide something, see [program.Held]; alone: where an element is not what the engine has.
 	Held, Alone bool
 }
 
-// in evaluates the cut in an arithmetic. The last rounding of the reference is to the entry's dtype; what an engine wrote in
+// Evaluate evaluates the cut in an arithmetic. The last rounding of the reference is to the entry's dtype; what an engine wrote in
 // a wider one is held to that, unless its arithmetic is open.
 func (t *Trial) Evaluate(ctx context.Context, e Evaluation) (*Judgement, error) {
 	if err := ctx.Err(); err != nil {
@@ -250,7 +250,7 @@ func (t *Trial) held() *program.Held {
 	return &program.Held{Data: t.Y.Data, DType: t.DType}
 }
 
-// judge holds the trace's tensor to a value before its last rounding.
+// Hold holds the trace's tensor to a value before its last rounding.
 func (t *Trial) Hold(x program.Value, a *Arithmetic, hull bool) (*Judgement, error) {
 	if Size(x.Shape) != len(t.Y.Data) {
 		return nil, fmt.Errorf("%s has shape %v, not %v", t.Entry.Name, t.Y.Shape, x.Shape)
@@ -283,13 +283,13 @@ func Size(shape []int) int {
 	return n
 }
 
-// wider reports whether the trace has more digits of the entry than the order gives it.
+// Wider reports whether the trace has more digits of the entry than the order gives it.
 func (t *Trial) Wider() bool {
 	own := t.Entry.DTypeOf(t.Isolator.env.DType)
 	return own.Float() && floats.Precision(own) < floats.Precision(t.DType)
 }
 
-// widened are the inputs as numbers of which only the stored dtype was captured: each lies within half a unit of it.
+// Widened are the inputs as numbers of which only the stored dtype was captured: each lies within half a unit of it.
 func (t *Trial) Widened() []program.Value {
 	var in []program.Value
 	for k, v := range t.Call.In {
@@ -313,7 +313,7 @@ func (t *Trial) Widened() []program.Value {
 	return in
 }
 
-// strict judges the entry in transformers' arithmetic, also with sums in the orders in which engines add, and returns the
+// Judge judges the entry in transformers' arithmetic, also with sums in the orders in which engines add, and returns the
 // elements that nothing of it explains.
 func (t *Trial) Judge(ctx context.Context, a *Arithmetic) (j *Judgement, left []int, order string, err error) {
 	if j, err = t.Evaluate(ctx, Evaluation{Arithmetic: a}); err != nil {
@@ -323,7 +323,7 @@ func (t *Trial) Judge(ctx context.Context, a *Arithmetic) (j *Judgement, left []
 	return j, left, order, err
 }
 
-// explained takes out of what is outside in an arithmetic what an order of summation gives.
+// Unexplained takes out of what is outside in an arithmetic what an order of summation gives.
 func (t *Trial) Unexplained(ctx context.Context, j *Judgement, a *Arithmetic, left []int) (_ []int, order string, err error) {
 	if len(left) == 0 {
 		return left, "", nil
@@ -366,7 +366,7 @@ func (i *Isolator) stored(d hooks.DType) hooks.DType {
 	return d
 }
 
-// withProgram judges the entry by another program than its own in an arithmetic, also in orders of summation. It returns nil if the program leaves an element, or
+// WithProgram judges the entry by another program than its own in an arithmetic, also in orders of summation. It returns nil if the program leaves an element, or
 // if an element is guessed.
 func (t *Trial) WithProgram(ctx context.Context, p *program.Program, c program.Call, a *Arithmetic) (*Judgement, error) {
 	g := *t
@@ -380,7 +380,7 @@ func (t *Trial) WithProgram(ctx context.Context, p *program.Program, c program.C
 	return j, nil
 }
 
-// holding is the trial of the entry with other values, before their last rounding: those of a port with a mistake.
+// Holding is the trial of the entry with other values, before their last rounding: those of a port with a mistake.
 func (t *Trial) Holding(values []float64) *Trial {
 	other := *t
 	other.Y.Data = make([]float64, len(values))
@@ -390,7 +390,7 @@ func (t *Trial) Holding(values []float64) *Trial {
 	return &other
 }
 
-// supposed is the trial of an entry with values that were not captured, in the dtype that the order gives it. Read reads what the entry is computed from.
+// Supposed is the trial of an entry with values that were not captured, in the dtype that the order gives it. Read reads what the entry is computed from.
 func (i *Isolator) Supposed(n order.Node, cut *order.Plan, y program.Value, read func(order.Node) (program.Value, error)) *Trial {
 	e := i.list.At(n)
 	return &Trial{Isolator: i, Node: n, Cut: cut, Entry: e, Y: y, DType: e.DTypeOf(i.env.DType), Read: read}

@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// whereOutside describes a set of elements by what it is confined to on each axis with more than one index. A set that
+// WhereOutside describes a set of elements by what it is confined to on each axis with more than one index. A set that
 // fills less than half of what the phrases describe says so: a few elements here and there are no column.
 func WhereOutside(at []int, shape []int, axes string) []string {
 	o := newOutsiders(shape)
@@ -57,7 +57,7 @@ func (o *outsiders) add(at []int, from int) {
 	}
 }
 
-// words describes the set; see [whereOutside].
+// words describes the set; see whereOutside.
 func (o *outsiders) words(axes string) []string {
 	if o.count == 0 {
 		return nil
@@ -142,7 +142,7 @@ func nouns(axis string) (one, many string) {
 	return axis, axis + "s"
 }
 
-// firstToken is the first token that has an element of a set; −1 for an empty set and for an entry without tokens.
+// FirstToken is the first token that has an element of a set; −1 for an empty set and for an entry without tokens.
 func FirstToken(at []int, shape []int, e *order.Entry) int {
 	axis, first := TokenAxis(e), -1
 	if axis < 0 || axis >= len(shape) {

@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// edit is what gives an entry that is wrong by itself.
+// Edit is what gives an entry that is wrong by itself.
 type Edit struct {
 	*diagnose.Finding
 	Made  *diagnose.Mistake
@@ -17,7 +17,7 @@ type Edit struct {
 	Turns bool // it turns the pairs of rotary tables: positions are others
 }
 
-// editOf is the edit that gives an entry that is a BUG, in the arithmetic of its form; nil where none is known.
+// EditOf is the edit that gives an entry that is a BUG, in the arithmetic of its form; nil where none is known.
 func (k *Names) EditOf(ctx context.Context, n order.Node) (*Edit, error) {
 	name := k.i.List().Entries[n.Entry].Name
 	named, err := k.nameOf(ctx, diagnose.Role(name))

@@ -19,7 +19,7 @@ type inEachPart struct {
 	given   bool // every part so far
 }
 
-// follow follows the mistake of an entry whose first part is a BUG with a certificate.
+// Follow follows the mistake of an entry whose first part is a BUG with a certificate.
 func (k *Names) Follow(ctx context.Context, first *isolate.Trial, c *isolate.Certificate) (isolate.Follower, error) {
 	m, err := k.newInEachPart(ctx, first, c)
 	if m == nil {
@@ -56,7 +56,7 @@ func (k *Names) newInEachPart(ctx context.Context, first *isolate.Trial, c *isol
 	return m, nil
 }
 
-// look computes a part, gives the trial its value, and judges the part with the mistake. It does nothing on nil, and after a part that the mistake does not give.
+// Look computes a part, gives the trial its value, and judges the part with the mistake. It does nothing on nil, and after a part that the mistake does not give.
 func (m *inEachPart) Look(ctx context.Context, part *isolate.Trial) error {
 	if m == nil || !m.given {
 		return nil
@@ -105,7 +105,7 @@ func (m *inEachPart) Look(ctx context.Context, part *isolate.Trial) error {
 	return err
 }
 
-// end notes whether the mistake gives all parts. It does nothing on nil.
+// End notes whether the mistake gives all parts. It does nothing on nil.
 func (m *inEachPart) End(t *isolate.Trial) {
 	if m == nil || !m.given {
 		return

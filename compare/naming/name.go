@@ -24,7 +24,7 @@ func ModelOf(i *isolate.Isolator) *diagnose.Model {
 	}
 }
 
-// names knows what is wrong with the entries of a trace that are a BUG, role by role. It searches for changes to their operations, also for the arithmetic of a
+// Names knows what is wrong with the entries of a trace that are a BUG, role by role. It searches for changes to their operations, also for the arithmetic of a
 // form. Several goroutines may ask.
 type Names struct {
 	i     *isolate.Isolator

@@ -84,7 +84,7 @@ func (k *Names) Mask(ctx context.Context, of []*isolate.Evidence, under *isolate
 // GoesOn says how a search goes on that stopped at a number of times its usual work.
 func (k *Names) GoesOn(times int) string { return diagnose.GoesOn(times) }
 
-// suspectsOf prepares some entries for a search.
+// SuspectsOf prepares some entries for a search.
 func SuspectsOf(ctx context.Context, of []*isolate.Evidence, a *isolate.Arithmetic) ([]*diagnose.Entry, error) {
 	var entries []*diagnose.Entry
 	for _, e := range of {

@@ -24,7 +24,7 @@ type suspect struct {
 	interrupted func() error
 }
 
-// suspectOf prepares an entry for a search.
+// SuspectOf prepares an entry for a search.
 func SuspectOf(ctx context.Context, e *isolate.Evidence, a *isolate.Arithmetic) (*diagnose.Entry, error) {
 	s, err := suspectIn(ctx, e, a)
 	if err != nil {
