@@ -123,7 +123,7 @@ func firstTokens(ctx context.Context, t *isolate.Trial) (*isolate.Evidence, erro
 	if err != nil {
 		return nil, err
 	}
-	if first.Rows == nil {
+	if first.Rows() == nil {
 		if first, err = first.FirstQueries(ctx, isolate.FocusTokens); first == nil || err != nil {
 			return nil, err
 		}

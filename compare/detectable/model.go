@@ -22,7 +22,7 @@ func (s *search) reader(r *healthyEntry, n order.Node) func() (program.Value, er
 	if k := slices.Index(r.whole.Inputs, n); k >= 0 {
 		return func() (program.Value, error) { return r.given.In[k], nil }
 	}
-	if r.Tokens > 0 {
+	if !r.Whole() {
 		return nil
 	}
 	if s.read != nil {

@@ -38,7 +38,7 @@ func (t *Trial) Queries() int {
 	}
 	rec, _ := i.trace.Lookup(t.Node.Pass, t.Entry.Name)
 	at := TokenAxis(t.Entry)
-	if most <= i.Block || !keys || tokens < 2 || t.last || t.Chooses() || t.Entry.Compare != order.All || at < 0 || at >= len(rec.Shape)-1 || rec.Shape[at] != tokens ||
+	if most <= i.Block || !keys || tokens < 2 || t.part.last || t.Chooses() || t.Entry.Compare != order.All || at < 0 || at >= len(rec.Shape)-1 || rec.Shape[at] != tokens ||
 		rec.LastRow || rec.Sums() || i.assumed(t.Node) {
 		return 0
 	}
@@ -56,7 +56,7 @@ func (t *Trial) Pieces() int {
 // InParts reports whether the rows of some of several tokens can be certified without the others. The rows of tokens then follow each other in the trace.
 func (t *Trial) InParts() bool {
 	i := t.Isolator
-	if i.env.Passes[t.Node.Pass].Tokens < 2 || t.last || t.Chooses() || !i.byRows(t.Node, t.Cut) || !i.RowAfterRow(t.Node) {
+	if i.env.Passes[t.Node.Pass].Tokens < 2 || t.part.last || t.Chooses() || !i.byRows(t.Node, t.Cut) || !i.RowAfterRow(t.Node) {
 		return false
 	}
 	one := slices.Clone(i.env.Passes)
@@ -123,26 +123,11 @@ func (i *Isolator) rows(n order.Node, keep []int) (program.Value, error) {
 	return v, nil
 }
 
-// keptRows reads the rows of what a trial of some tokens is computed from.
-func (t *Trial) keptRows(read func(order.Node) (program.Value, error)) func(order.Node) (program.Value, error) {
-	return func(n order.Node) (program.Value, error) {
-		if t.Isolator.Has(n) {
-			v, err := t.Isolator.rows(n, t.Rows)
-			return t.Isolator.withLost(n, v), err
-		}
-		v, err := read(n)
-		if err != nil {
-			return v, err
-		}
-		return rowsOf(v, TokenAxis(t.Isolator.list.At(n)), t.Rows), nil
-	}
-}
-
 // Of is the trial of some tokens' rows alone, of one that nothing was read of.
 func (t *Trial) Of(keep []int) (*Trial, error) {
 	part := *t
 	if t.Block() > 0 || t.Queries() == 0 {
-		part.Rows, part.Tokens = keep, len(keep)
+		part.part.rows = keep
 	} else {
 		part.Call.Some = &program.Some{Axis: TokenAxis(t.Entry), Keep: keep}
 	}

@@ -24,18 +24,18 @@ func (e *Evidence) Focus() *Evidence { return e.FocusAbove(FocusWork, FocusToken
 // FocusAbove is focus for an entry that takes more than some work, with so many tokens and columns. asIs tells that the formula is not edited. Then attention has
 // fewer queries, too, and a linear operation has fewer columns if other steps follow it. An edit may move columns.
 func (e *Evidence) FocusAbove(work, tokens, columns int, asIs bool) *Evidence {
-	if e.focused || e.Formula.Work() <= work {
+	if e.part.focused || e.Formula.Work() <= work {
 		return e
 	}
 	t := *e.Trial
-	t.focused = true
+	t.part.focused = true
 	t.other, t.Call.In, t.Call.W = map[program.Rewrite]*order.Formula{}, slices.Clone(t.Call.In), slices.Clone(t.Call.W)
 	f := &Evidence{&t, e.Left}
 	f.someTokens(tokens)
 	if under := t.fromLinear(); asIs || len(under) == 1 {
 		f.someColumns(columns, under)
 	}
-	if asIs && t.Tokens == 0 {
+	if asIs && t.part.whole() {
 		f.someQueries(tokens)
 	}
 	formula, err := t.formulaOf(0)
@@ -51,7 +51,7 @@ func (e *Evidence) FocusAbove(work, tokens, columns int, asIs bool) *Evidence {
 func (e *Evidence) someTokens(most int) {
 	t := e.Trial
 	n := t.Isolator.env.Passes[t.Node.Pass].Tokens
-	if n <= most || t.Tokens > 0 || t.Y.Shape == nil || t.Isolator.list.IsRecorded() || !t.Isolator.byRows(t.Node, t.Cut) {
+	if n <= most || !t.part.whole() || t.Y.Shape == nil || t.Isolator.list.IsRecorded() || !t.Isolator.byRows(t.Node, t.Cut) {
 		return
 	}
 	at := TokenAxis(t.Entry)
@@ -130,6 +130,7 @@ func (e *Evidence) someColumns(most int, under []order.Node) {
 	shape := t.Y.Shape
 	t.Y.Shape = []int{len(t.Y.Data) / rows, rows}
 	keep := MostLeft(e.Left, t.Y.Shape, 1, most)
+	t.part.columns = keep
 	e.take(1, keep)
 	if last := len(shape) - 1; shape[last] == rows {
 		t.Y.Shape = append(slices.Clone(shape[:last]), len(keep))
@@ -299,16 +300,6 @@ func (w someElements) Row(dst []float64, _ int) error {
 		dst[at] = all[k]
 	}
 	return err
-}
-
-// Passes are those of the trace, or with fewer tokens in the entry's own.
-func (t *Trial) Passes() []order.Pass {
-	if t.Tokens == 0 {
-		return t.Isolator.env.Passes
-	}
-	passes := slices.Clone(t.Isolator.env.Passes)
-	passes[t.Node.Pass].Tokens = t.Tokens
-	return passes
 }
 
 // QueriesOf is the entry with some tokens, indexes of an axis, computed from all of the inputs.

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/program"
 )
 
 // lastRow reports whether the trace has the row of the last token alone of a node.
@@ -26,28 +25,4 @@ func (i *Isolator) byRows(n order.Node, cut *order.Plan) bool {
 		axes := i.list.At(of).Axes
 		return of.Pass != n.Pass || strings.Count(axes, string(order.AxisToken)) != 1 || strings.ContainsRune(axes, order.AxisKey)
 	})
-}
-
-// keepRows leaves some rows of what a trial is computed from.
-func (t *Trial) keepRows(keep []int) {
-	for k, node := range t.Formula.Inputs {
-		e := t.Isolator.list.At(node)
-		axis := TokenAxis(e)
-		if len(t.Call.In[k].Shape) != len(e.Shape) {
-			axis-- // one stream of a stack
-		}
-		t.Call.In[k] = rowsOf(t.Call.In[k], axis, keep)
-	}
-	t.Tokens = len(keep)
-}
-
-// lastRows reads what a trial of the last row is computed from.
-func (t *Trial) lastRows(read func(order.Node) (program.Value, error)) func(order.Node) (program.Value, error) {
-	return func(n order.Node) (program.Value, error) {
-		v, err := read(n)
-		if err != nil || t.Isolator.lastRow(n) {
-			return v, err
-		}
-		return rowsOf(v, TokenAxis(t.Isolator.list.At(n)), []int{t.Isolator.env.Passes[n.Pass].Tokens - 1}), nil
-	}
 }

@@ -119,7 +119,7 @@ func (i *Isolator) partOf(ctx context.Context, n order.Node) (*Trial, error) {
 	_, err = t.EachBlock(ctx, true, func(part *Trial, j *Judgement) (bool, error) {
 		if left := j.Outside(); len(left) > 0 {
 			for _, k := range MostLeft(left, part.Y.Shape, TokenAxis(t.Entry), FocusTokens-len(keep)) {
-				keep = append(keep, part.Rows[k])
+				keep = append(keep, part.part.rows[k])
 			}
 		}
 		return len(keep) < FocusTokens, nil

@@ -55,7 +55,7 @@ func (t *Trial) Recompute(ctx context.Context, operand Operand, rounded *PartlyR
 // readAs reads the tokens of the entry that another trial of the same entry has. If a row is computed from other rows too, such as the rows of attention, the
 // program computes some rows from all rows of its inputs.
 func (t *Trial) readAs(ctx context.Context, of *Trial) error {
-	keep := of.Rows
+	keep := of.Rows()
 	if of.Call.Some != nil {
 		keep = of.Call.Some.Keep
 	}
@@ -63,7 +63,7 @@ func (t *Trial) readAs(ctx context.Context, of *Trial) error {
 	case keep == nil:
 		return t.ReadAll()
 	case t.InParts():
-		t.Rows, t.Tokens = keep, len(keep)
+		t.part.rows = keep
 	default:
 		if err := t.Prepare(ctx); err != nil {
 			return err

@@ -84,7 +84,7 @@ func TestRereadContextOfSomeTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		if k == 0 {
-			kept = e.Rows
+			kept = e.Rows()
 		}
 		of, err := e.Recompute(t.Context(), isolate.Operand{Role: "self_attn.context"}, nil)
 		if err != nil || of == nil {

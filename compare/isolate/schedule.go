@@ -182,7 +182,7 @@ func (i *Isolator) Results(ctx context.Context, name string, passes []int, right
 
 // product reports whether a trial is one operation on captured tensors as they are, that is evaluated first as itself alone.
 func (t *Trial) product() bool {
-	return t.Formula != nil && len(t.Cut.Steps) == 1 && !t.last && !t.mixed && len(t.Formula.Weights) == 1
+	return t.Formula != nil && len(t.Cut.Steps) == 1 && !t.part.last && !t.mixed && len(t.Formula.Weights) == 1
 }
 
 // together evaluates trials of one entry for the first time, where that can be done with its weight being read once. Where it cannot, each

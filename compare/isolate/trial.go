@@ -49,8 +49,8 @@ func (i *Isolator) Unread(n order.Node, has func(order.Node) bool) (*Trial, erro
 		return nil, bad
 	}
 	t := &Trial{Isolator: i, Node: n, Cut: cut, Entry: e}
-	if t.last = last; last {
-		t.Tokens = 1
+	if last {
+		t.part = region{rows: []int{i.env.Passes[n.Pass].Tokens - 1}, last: true}
 	}
 	return t, nil
 }
@@ -73,35 +73,48 @@ func (i *Isolator) heldTo(d hooks.DType) hooks.DType {
 	return i.stored(d)
 }
 
-// Trial is one entry being certified.
+// Trial is one entry, or a part of it, that is computed and judged.
 type Trial struct {
 	Isolator *Isolator
 	Node     order.Node
-	Cut      *order.Plan
 	Entry    *order.Entry
-	Y        program.Value
-	DType    hooks.DType                             // of y; float64 where it has no fractions
-	saved    hooks.DType                             // that y was saved in, where it lost digits; else 0
-	Read     func(order.Node) (program.Value, error) // reads the leaves; nil: as the isolator does
-	Formula  *order.Formula                          // nil for an operation that computes itself
-	Call     program.Call                            // of the formula
-	made     bool
-	other    map[program.Rewrite]*order.Formula // the formula in other orders of steps
-	Tokens   int                                // how many were kept; 0 for all
-	focused  bool                               // some tokens or columns alone, see Focus
-	last     bool                               // y is the row of the last token alone
-	Rows     []int                              // the tokens whose rows y has; nil for all, or for the last alone
-	edited   bool                               // the formula is not that of the cut
-	change   *PartlyRounded                     // of the formula; nil for none
-	Value    *program.Value                     // what the first evaluation gives, where it was made with those of other passes
+	Cut      *order.Plan // what the entry is computed by, and from
+
+	part    region
+	Account *Account // of the form that it is evaluated for; nil where nothing is counted
+	right   bool     // no arithmetic is searched for
+	Target
+	Prepared
+	certification
+}
+
+// Target is the trace's tensor, or the rows of it that a trial computes.
+type Target struct {
+	Y     program.Value
+	DType hooks.DType // of Y; float64 where it has no fractions
+	saved hooks.DType // that Y was saved in, where it lost digits; else 0
+}
+
+// Prepared is what a trial is computed with, after [Trial.Prepare].
+type Prepared struct {
+	Read    func(order.Node) (program.Value, error) // reads the leaves of the cut; nil: as the isolator does
+	Formula *order.Formula                          // nil for an operation that computes itself
+	Call    program.Call                            // of the formula
+	Value   *program.Value                          // what the first evaluation gives, where it was made with those of other passes
+	made    bool                                    // it was prepared
+	other   map[program.Rewrite]*order.Formula      // the formula in other orders of steps
+	edited  bool                                    // the formula is not that of the cut
+	change  *PartlyRounded                          // of the formula; nil for none
 	// readings are the operands of the call as the engine may have read them otherwise than captured; see readOperands.
-	readings  [][]program.Value
-	Account   *Account // of the form that it is evaluated for; nil where nothing is counted
-	mixed     bool     // results of ranks are added with what the formula adds to them; see together
-	right     bool     // no arithmetic is searched for
-	strictly  *Looked  // after certify: the elements against transformers' arithmetic
-	said      *Looked  // after certify: the elements against the arithmetic of the certificate
-	remaining []int    // after certify: the elements that no arithmetic gives
+	readings [][]program.Value
+	mixed    bool // results of ranks are added with what the formula adds to them; see together
+}
+
+// certification is what certifying a trial has shown of its elements.
+type certification struct {
+	strictly  *Looked // against transformers' arithmetic
+	said      *Looked // against the arithmetic of the certificate
+	remaining []int   // those that no arithmetic gives
 }
 
 // Prepare reads what the entry is computed from.
@@ -136,11 +149,8 @@ func (t *Trial) env() order.Env {
 	if t.Read != nil {
 		env.Read = t.Read
 	}
-	if t.last {
-		env.Passes, env.Read = t.Passes(), t.lastRows(env.Read)
-	}
-	if t.Rows != nil {
-		env.Passes, env.Read = t.Passes(), t.keptRows(env.Read)
+	if !t.Whole() {
+		env.Passes, env.Read = t.Passes(), t.readPart(env.Read)
 	}
 	return env
 }
@@ -393,5 +403,5 @@ func (t *Trial) Holding(values []float64) *Trial {
 // Supposed is the trial of an entry with values that were not captured, in the dtype that the order gives it. Read reads what the entry is computed from.
 func (i *Isolator) Supposed(n order.Node, cut *order.Plan, y program.Value, read func(order.Node) (program.Value, error)) *Trial {
 	e := i.list.At(n)
-	return &Trial{Isolator: i, Node: n, Cut: cut, Entry: e, Y: y, DType: e.DTypeOf(i.env.DType), Read: read}
+	return &Trial{Isolator: i, Node: n, Cut: cut, Entry: e, Target: Target{Y: y, DType: e.DTypeOf(i.env.DType)}, Prepared: Prepared{Read: read}}
 }

@@ -26,13 +26,13 @@ func openedEntries(ctx context.Context, i *isolate.Isolator, left []*isolate.Evi
 	all, some := slices.Clone(left), false
 	for k, e := range left {
 		t, err := i.Unread(e.Node, has(e))
-		if isolate.Lacking(err) || err == nil && (len(t.Cut.Steps) == len(e.Cut.Steps) || e.Rows != nil && !t.InParts()) {
+		if isolate.Lacking(err) || err == nil && (len(t.Cut.Steps) == len(e.Cut.Steps) || e.Rows() != nil && !t.InParts()) {
 			continue
 		} else if err != nil {
 			return nil, err
 		}
-		if e.Rows != nil { // it is some tokens
-			t, err = t.Of(e.Rows)
+		if e.Rows() != nil { // it is some tokens
+			t, err = t.Of(e.Rows())
 		} else {
 			err = t.ReadAll()
 		}
