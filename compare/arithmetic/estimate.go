@@ -157,13 +157,13 @@ func (p *pooling) entry(ctx context.Context, t *isolate.Trial, form isolate.Form
 
 // blocks adds an entry that transformers' arithmetic gives. All of it is looked at before the first of it is added.
 func (p *pooling) blocks(ctx context.Context, t *isolate.Trial) (right bool, err error) {
-	right, err = t.EachBlock(ctx, true, func(part *isolate.Trial, j *isolate.Judgement) (bool, error) {
+	right, err = isolate.EachBlock(ctx, t, true, func(part *isolate.Trial, j *isolate.Judgement) (bool, error) {
 		return ownDType(part) && len(j.Outside()) == 0, nil
 	})
 	if !right || err != nil {
 		return false, err
 	}
-	return t.EachBlock(ctx, false, func(part *isolate.Trial, j *isolate.Judgement) (bool, error) { return true, p.add(part, j) })
+	return isolate.EachBlock(ctx, t, false, func(part *isolate.Trial, j *isolate.Judgement) (bool, error) { return true, p.add(part, j) })
 }
 
 // own reports whether an entry was captured in the dtype that the order has it in.

@@ -156,7 +156,7 @@ func rowsLeft(ctx context.Context, e *isolate.Evidence, a *isolate.Arithmetic) (
 	if err != nil {
 		return 0, err
 	}
-	return e.RowsIn(j.OutsideOf(nil, len(e.Y.Data))), nil
+	return isolate.RowsIn(e.Trial, j.OutsideOf(nil, len(e.Y.Data))), nil
 }
 
 // mistaken takes the verdict of the prompt's passes, if they have a named mistake, and if with the mistake their arithmetics explain all entries of this form.

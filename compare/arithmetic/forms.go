@@ -106,7 +106,7 @@ func (k *Forms) Asked(name isolate.FormKey) bool { return k.own.Asked(name) }
 // alone is a form by its own entries.
 func (k *Forms) alone(ctx context.Context, name isolate.FormKey) (*Form, error) {
 	return k.own.Get(ctx, name, func(ctx context.Context) (*Form, error) {
-		k.I.SaysSearch("the arithmetic of", name.String())
+		isolate.SaysSearch(k.I, "the arithmetic of", name.String())
 		f := k.NewForm(name)
 		if name.OneToken {
 			f.several = func(ctx context.Context) (*Form, error) { return k.alone(ctx, name.SeveralTokens()) }

@@ -290,7 +290,7 @@ func shownByKernel(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evi
 			return false, err
 		}
 		shown := slices.DeleteFunc(slices.Clone(e.Left), func(i int) bool { return !j.Disjoint(own, i) })
-		elements, rows = elements+len(shown), rows+e.RowsIn(shown)
+		elements, rows = elements+len(shown), rows+isolate.RowsIn(e.Trial, shown)
 		if elements >= proofOfChange && rows >= proofRows {
 			return true, nil
 		}

@@ -90,7 +90,7 @@ func (m *member) leaves(ctx context.Context, a *isolate.Arithmetic, inOrder bool
 	}
 	off := j.Outside()
 	if n := len(off); n > 0 && 8*n < len(m.Left) && !inOrder { // perhaps only an order of summation
-		if off, _, err = m.Replay(ctx, j, a, off); err != nil {
+		if off, _, err = isolate.Replay(ctx, m.Evidence.Trial, j, a, off); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -27,7 +27,7 @@ func proven(of []*isolate.Evidence) bool {
 func counted(of []*isolate.Evidence) (elements, rows int) {
 	for _, e := range of {
 		elements += len(e.Left)
-		rows += e.RowsIn(e.Left)
+		rows += isolate.RowsIn(e.Trial, e.Left)
 	}
 	return elements, rows
 }
@@ -85,7 +85,7 @@ func shownBy(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence)
 			shown = j.Only(k)
 		}
 		elements += len(shown)
-		rows += e.RowsIn(shown)
+		rows += isolate.RowsIn(e.Trial, shown)
 		if Enough(elements, rows, byRow) {
 			return true, nil
 		}
@@ -151,7 +151,7 @@ func leavesLittle(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evid
 		if err != nil {
 			return false, err
 		}
-		elements, rows = elements+len(rest), rows+e.RowsIn(rest)
+		elements, rows = elements+len(rest), rows+isolate.RowsIn(e.Trial, rest)
 	}
 	return !Enough(elements, rows, byRow), nil
 }

@@ -148,7 +148,7 @@ func Coded(ctx context.Context, i *isolate.Isolator, n order.Node) (float64, err
 	}
 	var j *isolate.Judgement
 	for _, most := range []int{isolate.FocusTokens, whole.Block()} { // a few tokens show what is not quantised
-		t, err := whole.Beginning(most)
+		t, err := isolate.Beginning(whole, most)
 		if err != nil {
 			return 0, err
 		}

@@ -63,7 +63,7 @@ func rereadBy(ctx context.Context, entries, again []*isolate.Evidence, operand i
 	if r, err := unrounded(ctx, again, operand, nil); r != nil || err != nil {
 		return r, err
 	}
-	changes, err := computing(again, operand).Readers(operand.Role)
+	changes, err := isolate.Readers(computing(again, operand).Trial, operand.Role)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,9 @@ func rereadable(entries []*isolate.Evidence) []string {
 
 // computing is the first of some entries that computes an operand. Most of them do.
 func computing(of []*isolate.Evidence, operand isolate.Operand) *isolate.Evidence {
-	return of[max(slices.IndexFunc(of, func(e *isolate.Evidence) bool { return e.Leaf(operand.Role) < 0 && e.Computes(operand.Role) }), 0)]
+	return of[max(slices.IndexFunc(of, func(e *isolate.Evidence) bool {
+		return isolate.Leaf(e.Trial, operand.Role) < 0 && isolate.Computes(e.Trial, operand.Role)
+	}), 0)]
 }
 
 // numbered is a number of a layer, or of an expert, in a name.
@@ -120,13 +122,13 @@ func roleInLayers(name string) string { return numbered.ReplaceAllString(name, "
 func recomputing(ctx context.Context, entries []*isolate.Evidence, operand isolate.Operand, rounded *isolate.PartlyRounded) ([]*isolate.Evidence, error) {
 	var all []*isolate.Evidence
 	for _, e := range entries {
-		t, err := e.Recompute(ctx, operand, rounded)
+		t, err := isolate.Recompute(ctx, e.Trial, operand, rounded)
 		switch {
 		case err != nil:
 			return nil, err
 		case t != nil:
 			all = append(all, &isolate.Evidence{Trial: t, Left: e.Left})
-		case e.Leaf(operand.Role) < 0:
+		case isolate.Leaf(e.Trial, operand.Role) < 0:
 			all = append(all, e)
 		default:
 			return all, nil
@@ -141,7 +143,7 @@ func recomputing(ctx context.Context, entries []*isolate.Evidence, operand isola
 func unrounded(ctx context.Context, entries []*isolate.Evidence, operand isolate.Operand, rounded *isolate.PartlyRounded) (*rereading, error) {
 	left := (&Form{Entries: entries}).Left()
 	one := computing(left, operand)
-	s, err := one.StepOf(operand.Role)
+	s, err := isolate.StepOf(one.Trial, operand.Role)
 	if err != nil || s == nil {
 		return nil, err
 	}
@@ -185,7 +187,7 @@ func unrounded(ctx context.Context, entries []*isolate.Evidence, operand isolate
 // Judge judges an entry in the arithmetic that reads the operand before it is rounded. It returns the trial that computes the operand again, nil if
 // that cannot be computed, and the elements of the entry that the arithmetic leaves.
 func (r *rereading) Judge(ctx context.Context, t *isolate.Trial) (again *isolate.Trial, j *isolate.Judgement, left []int, order string, err error) {
-	if again, err = t.Recompute(ctx, r.operand, r.rounded); again == nil || err != nil {
+	if again, err = isolate.Recompute(ctx, t, r.operand, r.rounded); again == nil || err != nil {
 		return nil, nil, nil, "", err
 	}
 	j, left, order, err = again.Judge(ctx, r.Own)

@@ -13,7 +13,7 @@ import (
 // of is the rereading of an entry: that of the form, or if the entry does not have the operand, and one other leaf alone may be read so, the same
 // reading of that leaf.
 func (r *rereading) of(ctx context.Context, t *isolate.Trial) (*rereading, error) {
-	if t.Leaf(r.operand.Role) >= 0 || t.Computes(r.operand.Role) {
+	if isolate.Leaf(t, r.operand.Role) >= 0 || isolate.Computes(t, r.operand.Role) {
 		return r, nil
 	}
 	roles := rereadable([]*isolate.Evidence{{Trial: t, Left: nil}})
@@ -21,11 +21,11 @@ func (r *rereading) of(ctx context.Context, t *isolate.Trial) (*rereading, error
 		return r, nil
 	}
 	alike := &rereading{operand: isolate.Operand{Role: roles[0]}, alike: true}
-	again, err := t.Recompute(ctx, alike.operand, nil)
+	again, err := isolate.Recompute(ctx, t, alike.operand, nil)
 	if again == nil || err != nil {
 		return r, err
 	}
-	s, err := again.StepOf(alike.operand.Role)
+	s, err := isolate.StepOf(again, alike.operand.Role)
 	if s == nil || err != nil {
 		return r, err
 	}

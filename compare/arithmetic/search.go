@@ -63,7 +63,7 @@ func newSearch(left, entries []*isolate.Evidence) *search {
 		}
 		s.join(e)
 		elements += len(e.Y.Data)
-		shown = shown || len(e.Left) >= proofElements && e.RowsIn(e.Left) >= proofRows
+		shown = shown || len(e.Left) >= proofElements && isolate.RowsIn(e.Trial, e.Left) >= proofRows
 	}
 	s.begin()
 	return s

@@ -163,11 +163,11 @@ func (f *Verdict) hasMistake(ctx context.Context, t *isolate.Trial) (bool, error
 // within reports whether some choice of roundings gives each element. Of a large entry few elements are asked first: what no choice gives needs no more.
 func (k *Forms) within(ctx context.Context, t *isolate.Trial, f Verdict, c *isolate.Certificate, strict *isolate.Judgement, off []int) (j *isolate.Judgement, left []int, identified bool, err error) {
 	if few := (&isolate.Evidence{Trial: t, Left: off}).Few(); few != nil {
-		if _, left, err = few.Hull(ctx, few.Left); err != nil || len(left) > 0 {
+		if _, left, err = isolate.Hull(ctx, few.Trial, few.Left); err != nil || len(left) > 0 {
 			return strict, off, true, err
 		}
 	}
-	j, left, err = t.Hull(ctx, off)
+	j, left, err = isolate.Hull(ctx, t, off)
 	if err != nil || len(left) > 0 {
 		return strict, off, true, err
 	}

@@ -119,12 +119,12 @@ func TooLarge(t *isolate.Trial) bool {
 // firstTokens are the first tokens of an entry of more, as evidence: each has rows of its own, or is a query of an attention. It is nil for any other
 // entry.
 func firstTokens(ctx context.Context, t *isolate.Trial) (*isolate.Evidence, error) {
-	first, err := t.Beginning(isolate.FocusTokens)
+	first, err := isolate.Beginning(t, isolate.FocusTokens)
 	if err != nil {
 		return nil, err
 	}
 	if first.Rows() == nil {
-		if first, err = first.FirstQueries(ctx, isolate.FocusTokens); first == nil || err != nil {
+		if first, err = isolate.FirstQueries(ctx, first, isolate.FocusTokens); first == nil || err != nil {
 			return nil, err
 		}
 	}
@@ -138,7 +138,7 @@ func firstTokens(ctx context.Context, t *isolate.Trial) (*isolate.Evidence, erro
 // inQueriesWider is givenWider for attention that is computed some queries at a time. It returns the first queries that transformers' arithmetic does not
 // explain.
 func inQueriesWider(ctx context.Context, t *isolate.Trial) (e *isolate.Evidence, gives bool, err error) {
-	gives, err = t.EachBlock(ctx, false, func(part *isolate.Trial, j *isolate.Judgement) (bool, error) {
+	gives, err = isolate.EachBlock(ctx, t, false, func(part *isolate.Trial, j *isolate.Judgement) (bool, error) {
 		left, _, err := part.Unexplained(ctx, j, &isolate.Arithmetic{}, j.Outside())
 		if len(left) == 0 || err != nil {
 			return true, err

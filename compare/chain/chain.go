@@ -121,7 +121,7 @@ func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *o
 	var bad *isolate.Misfit
 	ready, ok := c.ready[key]
 	if delete(c.ready, key); !ok {
-		ready = c.i.Result(ctx, name, pass, false)
+		ready = isolate.ResultOf(ctx, c.i, name, pass, false)
 	}
 	cert, cut, err := ready.Cert, ready.Cut, ready.Err
 	switch {

@@ -31,7 +31,7 @@ func (c *Chain) Prepare(ctx context.Context, entries map[int][]string, right boo
 			if pass >= len(c.i.Env().Passes) {
 				continue
 			}
-			elements, cost, joins := c.i.Costs(name, pass)
+			elements, cost, joins := isolate.Costs(c.i, name, pass)
 			if at, ok := open[name]; ok && joins && all[at].elements+elements <= maxTogether {
 				p := &all[at]
 				p.passes, p.elements, p.cost = append(p.passes, pass), p.elements+elements, p.cost+cost
@@ -44,12 +44,12 @@ func (c *Chain) Prepare(ctx context.Context, entries map[int][]string, right boo
 	}
 	together, costs := make([]int, len(all)), make([]int, len(all))
 	for n := range all {
-		together[n], costs[n] = c.i.AtOnce(all[n].name, all[n].passes, all[n].elements), all[n].cost
+		together[n], costs[n] = isolate.AtOnce(c.i, all[n].name, all[n].passes, all[n].elements), all[n].cost
 	}
 	results := make([][]isolate.Result, len(all))
-	isolate.InTurns(together, costs, c.i.MostLarge(), func(n int) {
+	isolate.InTurns(together, costs, isolate.MostLarge(c.i), func(n int) {
 		if ctx.Err() == nil {
-			results[n] = c.i.Results(ctx, all[n].name, all[n].passes, right)
+			results[n] = isolate.Results(ctx, c.i, all[n].name, all[n].passes, right)
 		}
 	})
 	for n, of := range results {

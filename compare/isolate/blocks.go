@@ -22,7 +22,7 @@ const BlockElements = 1 << 22
 func (t *Trial) Block() int {
 	i, tokens := t.Isolator, t.Isolator.env.Passes[t.Node.Pass].Tokens
 	elements := Size(i.list.Size(t.Node, i.env.Passes))
-	if elements <= i.Block || !t.InParts() {
+	if elements <= i.Block || !InParts(t) {
 		return 0
 	}
 	return min(max(i.Block/(elements/tokens), 1), tokens)
@@ -54,9 +54,9 @@ func (t *Trial) Pieces() int {
 }
 
 // InParts reports whether the rows of some of several tokens can be certified without the others. The rows of tokens then follow each other in the trace.
-func (t *Trial) InParts() bool {
+func InParts(t *Trial) bool {
 	i := t.Isolator
-	if i.env.Passes[t.Node.Pass].Tokens < 2 || t.part.last || t.Chooses() || !i.byRows(t.Node, t.Cut) || !i.RowAfterRow(t.Node) {
+	if i.env.Passes[t.Node.Pass].Tokens < 2 || t.part.last || t.Chooses() || !byRows(i, t.Node, t.Cut) || !RowAfterRow(i, t.Node) {
 		return false
 	}
 	one := slices.Clone(i.env.Passes)
@@ -73,8 +73,8 @@ func (t *Trial) InParts() bool {
 
 // Beginning is a trial of the first tokens of an entry of which nothing was read, so many at most. It is one of all tokens if most is 0, and if the
 // tokens have no rows of their own.
-func (t *Trial) Beginning(most int) (*Trial, error) {
-	if tokens := t.Isolator.env.Passes[t.Node.Pass].Tokens; most <= 0 || most >= tokens || !t.InParts() {
+func Beginning(t *Trial, most int) (*Trial, error) {
+	if tokens := t.Isolator.env.Passes[t.Node.Pass].Tokens; most <= 0 || most >= tokens || !InParts(t) {
 		whole := *t
 		return &whole, whole.ReadAll()
 	}
@@ -82,7 +82,7 @@ func (t *Trial) Beginning(most int) (*Trial, error) {
 }
 
 // RowAfterRow reports whether the rows of a captured entry's tokens follow each other, as they are in the trace.
-func (i *Isolator) RowAfterRow(n order.Node) bool {
+func RowAfterRow(i *Isolator, n order.Node) bool {
 	e := i.list.At(n)
 	rec, ok := i.trace.Lookup(n.Pass, e.Name)
 	at := TokenAxis(e)
@@ -90,10 +90,10 @@ func (i *Isolator) RowAfterRow(n order.Node) bool {
 }
 
 // rows reads some tokens' rows of a captured entry.
-func (i *Isolator) rows(n order.Node, keep []int) (program.Value, error) {
+func readRowsOf(i *Isolator, n order.Node, keep []int) (program.Value, error) {
 	e := i.list.At(n)
 	at := TokenAxis(e)
-	if !i.RowAfterRow(n) || i.assumed(n) {
+	if !RowAfterRow(i, n) || i.assumed(n) {
 		v, _, err := i.Value(n)
 		if err != nil {
 			return v, err
@@ -131,19 +131,19 @@ func (t *Trial) Of(keep []int) (*Trial, error) {
 	} else {
 		part.Call.Some = &program.Some{Axis: TokenAxis(t.Entry), Keep: keep}
 	}
-	return &part, part.readRows(keep)
+	return &part, readRows(&part, keep)
 }
 
 // readRows reads some tokens' rows of the entry.
-func (t *Trial) readRows(keep []int) error {
+func readRows(t *Trial, keep []int) error {
 	rec, _ := t.Isolator.trace.Lookup(t.Node.Pass, t.Entry.Name)
-	y, err := t.Isolator.rows(t.Node, keep)
-	t.hold(y, rec.DType)
+	y, err := readRowsOf(t.Isolator, t.Node, keep)
+	holdTo(t, y, rec.DType)
 	return err
 }
 
 // InBlocks certifies an entry of which nothing was read, and which has blocks: nil for one that has to be looked at whole. A second call for the same entry returns nil at once.
-func (t *Trial) InBlocks(ctx context.Context) (*Certificate, error) {
+func InBlocks(ctx context.Context, t *Trial) (*Certificate, error) {
 	t.Isolator.mu.Lock()
 	unsettled := t.Isolator.unsettled[t.Node]
 	t.Isolator.mu.Unlock()
@@ -151,7 +151,7 @@ func (t *Trial) InBlocks(ctx context.Context) (*Certificate, error) {
 		return nil, nil
 	}
 	some := *t // the whole is prepared otherwise
-	c, err := some.fromBlocks(ctx)
+	c, err := fromBlocks(ctx, &some)
 	if c == nil && err == nil {
 		t.Isolator.mu.Lock()
 		t.Isolator.unsettled[t.Node] = true
@@ -162,10 +162,10 @@ func (t *Trial) InBlocks(ctx context.Context) (*Certificate, error) {
 }
 
 // fromBlocks is inBlocks of a trial that is not used any more. Attention that has a known kernel is computed in it.
-func (t *Trial) fromBlocks(ctx context.Context) (_ *Certificate, err error) {
+func fromBlocks(ctx context.Context, t *Trial) (_ *Certificate, err error) {
 	own := &Arithmetic{}
 	if t.Block() == 0 {
-		own, err = t.usual(ctx)
+		own, err = usualArithmetic(ctx, t)
 	} else if t.Formula, err = t.Cut.Formula(t.Isolator.env.Passes, t.Isolator.env.DType); err != nil { // it comes again
 		return nil, nil
 	}
@@ -174,7 +174,7 @@ func (t *Trial) fromBlocks(ctx context.Context) (_ *Certificate, err error) {
 	}
 	for _, held := range []bool{true, false} { // see first
 		b := blocks{Looked: Looked{weighed: newWeighed()}}
-		if right, err := t.eachBlockIn(ctx, own, held, b.add); !right || err != nil {
+		if right, err := eachBlockIn(ctx, t, own, held, b.add); !right || err != nil {
 			return nil, err
 		}
 		c := b.certificate(t)
@@ -192,13 +192,13 @@ func (t *Trial) fromBlocks(ctx context.Context) (_ *Certificate, err error) {
 				c.Outcome = Rounding
 			}
 		}
-		return c, t.Verify(c)
+		return c, Verify(t, c)
 	}
 	return nil, nil
 }
 
 // usual is the fused kernel of the form of attention, where one is known; else transformers' arithmetic.
-func (t *Trial) usual(ctx context.Context) (*Arithmetic, error) {
+func usualArithmetic(ctx context.Context, t *Trial) (*Arithmetic, error) {
 	if err := t.Prepare(ctx); err != nil || t.Formula == nil {
 		return &Arithmetic{}, err
 	}
@@ -212,12 +212,12 @@ func (t *Trial) usual(ctx context.Context) (*Arithmetic, error) {
 
 // EachBlock evaluates an entry in transformers' arithmetic some tokens at a time, and ends where do reports false. Held: with bounds where they
 // decide something.
-func (t *Trial) EachBlock(ctx context.Context, held bool, do func(part *Trial, j *Judgement) (bool, error)) (all bool, err error) {
-	return t.eachBlockIn(ctx, &Arithmetic{}, held, do)
+func EachBlock(ctx context.Context, t *Trial, held bool, do func(part *Trial, j *Judgement) (bool, error)) (all bool, err error) {
+	return eachBlockIn(ctx, t, &Arithmetic{}, held, do)
 }
 
 // eachBlockIn is eachBlock in another arithmetic.
-func (t *Trial) eachBlockIn(ctx context.Context, a *Arithmetic, held bool, do func(part *Trial, j *Judgement) (bool, error)) (all bool, err error) {
+func eachBlockIn(ctx context.Context, t *Trial, a *Arithmetic, held bool, do func(part *Trial, j *Judgement) (bool, error)) (all bool, err error) {
 	n, tokens := t.Pieces(), t.Isolator.env.Passes[t.Node.Pass].Tokens
 	if t.Block() == 0 { // all queries read the same operands
 		some := *t
@@ -242,11 +242,11 @@ func (t *Trial) eachBlockIn(ctx context.Context, a *Arithmetic, held bool, do fu
 }
 
 // rightInQueries reports whether transformers' arithmetic gives all of attention that is computed some queries at a time.
-func (t *Trial) rightInQueries(ctx context.Context) (bool, error) {
+func rightInQueries(ctx context.Context, t *Trial) (bool, error) {
 	if t.Queries() == 0 {
 		return false, nil
 	}
-	return t.EachBlock(ctx, false, func(_ *Trial, j *Judgement) (bool, error) { return len(j.Outside()) == 0, nil })
+	return EachBlock(ctx, t, false, func(_ *Trial, j *Judgement) (bool, error) { return len(j.Outside()) == 0, nil })
 }
 
 // blocks sums up what is said of an entry whose rows are looked at some at a time.

@@ -234,7 +234,7 @@ func isolated(ctx context.Context, t *testing.T, trace *capture.Trace, block int
 			} else {
 				s.queries++
 			}
-			if c, err := of.InBlocks(ctx); c == nil || err != nil {
+			if c, err := isolate.InBlocks(ctx, of); c == nil || err != nil {
 				t.Errorf("%s is not certified in blocks of %d elements: %v", r.Key, block, err)
 			}
 		}
@@ -243,7 +243,7 @@ func isolated(ctx context.Context, t *testing.T, trace *capture.Trace, block int
 			t.Fatal(err)
 		}
 		s.certificates[r.Key] = fmt.Sprintf("%+v", *c)
-		if !i.RowAfterRow(n) { // rows of a token are summed up head by head, or token by token
+		if !isolate.RowAfterRow(i.Isolator, n) { // rows of a token are summed up head by head, or token by token
 			s.certificates[r.Key] = rounded(s.certificates[r.Key])
 		}
 	}

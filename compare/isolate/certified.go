@@ -47,12 +47,12 @@ func (c Certified) AddRun(ctx context.Context, t *capture.Trace, list *order.Lis
 	}
 	elements, costs := make([]int, len(keys)), make([]int, len(keys))
 	for n, r := range keys {
-		elements[n], costs[n], _ = i.Costs(r.Name, r.Pass)
+		elements[n], costs[n], _ = Costs(i, r.Name, r.Pass)
 	}
 	results := make([]reproduced, len(keys))
-	InTurns(elements, costs, i.MostLarge(), func(n int) {
+	InTurns(elements, costs, MostLarge(i), func(n int) {
 		if results[n].err = ctx.Err(); results[n].err == nil {
-			results[n] = i.reproduces(ctx, keys[n])
+			results[n] = reproduces(ctx, i, keys[n])
 		}
 	})
 	for n, r := range results {
@@ -77,19 +77,19 @@ type reproduced struct {
 	err   error
 }
 
-func (i *Isolator) reproduces(ctx context.Context, r capture.Record) reproduced {
-	t, err := i.trialOf(r.Name, r.Pass)
+func reproduces(ctx context.Context, i *Isolator, r capture.Record) reproduced {
+	t, err := trialOf(i, r.Name, r.Pass)
 	if err != nil {
 		return reproduced{err: err}
 	}
-	left, err := t.unreproduced(ctx)
+	left, err := unreproduced(ctx, t)
 	return reproduced{t.Cut.Steps, len(left) == 0, err}
 }
 
 // unreproduced are the elements that transformers' arithmetic does not give. Nearly all of them are what it gives to the bit, so that bounds are
 // computed only of those that are not, where that can be, and else of an entry that has some.
-func (t *Trial) unreproduced(ctx context.Context) ([]int, error) {
-	if same, err := t.same(ctx); same || err != nil {
+func unreproduced(ctx context.Context, t *Trial) ([]int, error) {
+	if same, err := sameBits(ctx, t); same || err != nil {
 		return nil, err
 	}
 	_, left, _, err := t.Judge(ctx, &Arithmetic{})
@@ -98,7 +98,7 @@ func (t *Trial) unreproduced(ctx context.Context) ([]int, error) {
 
 // same reports whether the entry is right by values alone, or by the bounds of the few elements that are others; false also where that is
 // not asked: of a choice, and where few elements are the same to the bit.
-func (t *Trial) same(ctx context.Context) (bool, error) {
+func sameBits(ctx context.Context, t *Trial) (bool, error) {
 	const digits = 11 // of float16 and bfloat16, in which nearly all are
 	if t.held() == nil || t.Chooses() || floats.Precision(t.DType) > digits {
 		return false, nil
@@ -120,17 +120,17 @@ func (t *Trial) same(ctx context.Context) (bool, error) {
 
 // Reproduces reports whether transformers' own arithmetic gives every element of an entry, from what the trace has for its inputs.
 func (i *Isolator) Reproduces(ctx context.Context, name string, pass int) (bool, error) {
-	t, err := i.trialOf(name, pass)
+	t, err := trialOf(i, name, pass)
 	if err != nil {
 		return false, err
 	}
-	left, err := t.unreproduced(ctx)
+	left, err := unreproduced(ctx, t)
 	return err == nil && len(left) == 0, err
 }
 
 // Differences are how far an entry is from what transformers' arithmetic makes of its own inputs, element by element, and what that is.
 func (i *Isolator) Differences(ctx context.Context, name string, pass int) (off, want []float64, err error) {
-	t, err := i.trialOf(name, pass)
+	t, err := trialOf(i, name, pass)
 	if err != nil {
 		return nil, nil, err
 	}

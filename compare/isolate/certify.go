@@ -13,11 +13,11 @@ import (
 )
 
 // certify judges the entry in transformers' arithmetic, then in that of its form. It is nil where that has to be searched for, and is not to be.
-func (t *Trial) certify(ctx context.Context) (*Certificate, error) {
-	if c, err := t.inKernel(ctx); c != nil || err != nil {
+func certifyTrial(ctx context.Context, t *Trial) (*Certificate, error) {
+	if c, err := certifyInKernel(ctx, t); c != nil || err != nil {
 		return c, err
 	}
-	strict, l, err := t.first(ctx)
+	strict, l, err := judgeFirst(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (t *Trial) certify(ctx context.Context) (*Certificate, error) {
 	switch {
 	case len(left) == 0 || t.Isolator.engine == nil || t.Formula == nil:
 	case t.Chooses(): // a choice has no arithmetic, and a wrong choice has no name
-		if _, rest, err := t.Hull(ctx, left); err != nil {
+		if _, rest, err := Hull(ctx, t, left); err != nil {
 			return nil, err
 		} else if len(rest) == 0 {
 			left, identified = nil, false
@@ -61,14 +61,14 @@ func (t *Trial) certify(ctx context.Context) (*Certificate, error) {
 	if !identified && len(left) == 0 {
 		c.Outcome = Unidentified
 	}
-	return c, t.Verify(c)
+	return c, Verify(t, c)
 }
 
 // Chooses reports whether the entry is a choice: whole numbers, or flags.
 func (t *Trial) Chooses() bool { return !t.Entry.DTypeOf(t.Isolator.env.DType).Float() }
 
 // Verify takes the outcome back if an operation on the way may not accuse.
-func (t *Trial) Verify(c *Certificate) error {
+func Verify(t *Trial, c *Certificate) error {
 	if t.Isolator.o.Certified == nil || c.Good() && !t.Isolator.o.Thorough {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (c *Certificate) settle(j *Judgement, left []int, e *order.Entry, guessed b
 }
 
 // inKernel certifies an entry in the fused kernel of its form. The certificate is nil where no kernel is known, or it leaves an element.
-func (t *Trial) inKernel(ctx context.Context) (*Certificate, error) {
+func certifyInKernel(ctx context.Context, t *Trial) (*Certificate, error) {
 	if err := t.Prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -172,5 +172,5 @@ func (t *Trial) inKernel(ctx context.Context) (*Certificate, error) {
 	c.Arithmetic, c.Where, c.Summation = own.Words(p, t.Isolator.env.DType), own.Where(p, t), order
 	l.say(c)
 	c.settle(j, nil, t.Entry, l.guessed)
-	return c, t.Verify(c)
+	return c, Verify(t, c)
 }

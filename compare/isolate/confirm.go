@@ -63,7 +63,7 @@ func (i *Isolator) Confirms(ctx context.Context, name string, pass int) ([]strin
 	if err != nil || !i.confirms(j) {
 		return nil, err
 	}
-	return i.keys(t.Cut.Leaves), nil
+	return keysOf(i, t.Cut.Leaves), nil
 }
 
 // sound reports whether something follows from a captured entry, or an argument: it varies, or is a constant that the order gives
@@ -101,7 +101,7 @@ func (i *Isolator) confirms(j *Judgement) bool {
 	return len(l.outside) == 0 && (c.Unequal == 0 || float64(c.Reach) <= gate.TableLimit(i.env.DType))
 }
 
-func (i *Isolator) keys(nodes []order.Node) []string {
+func keysOf(i *Isolator, nodes []order.Node) []string {
 	keys := []string{}
 	for _, n := range nodes {
 		keys = append(keys, capture.Key(n.Pass, i.list.At(n).Name, 0))
@@ -141,34 +141,12 @@ func (i *Isolator) confirmsRows(ctx context.Context, n order.Node) ([]string, er
 	if !rec.DType.Float() || !i.confirms(&Judgement{X: x, Y: y, DType: rec.DType, Model: i.env.DType, Rule: e.Compare, run: runOf(e, y.Shape)}) {
 		return nil, nil
 	}
-	return i.keys(cut.Leaves), nil
+	return keysOf(i, cut.Leaves), nil
 }
 
 // maxConfirmed bounds the entries that are computed to confirm one: about two layers, so that a few captured tensors do not cost a
 // forward pass.
 const maxConfirmed = 128
-
-// OrArgument reads a captured entry, or an argument of the model that was not captured.
-func (i *Isolator) OrArgument(n order.Node) (program.Value, error) {
-	if !i.Has(n) {
-		return i.Argument(n)
-	}
-	v, _, err := i.Value(n)
-	return v, err
-}
-
-// Argument is an argument of the model as the token ids of a trace give it.
-func (i *Isolator) Argument(n order.Node) (program.Value, error) {
-	p := i.env.Passes[n.Pass]
-	if i.list.At(n).Name == order.InputIDs {
-		return i.trace.Value(n.Pass, order.InputIDs)
-	}
-	v := program.Value{Shape: []int{1, p.Tokens}, Data: make([]float64, p.Tokens)}
-	for k := range v.Data {
-		v.Data[k] = float64(p.Past + k)
-	}
-	return v, nil
-}
 
 // rowsOf takes some indexes of an axis of a value and its bounds.
 func rowsOf(v program.Value, axis int, rows []int) program.Value {

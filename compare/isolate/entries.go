@@ -44,7 +44,7 @@ func (i *Isolator) CapturedForms() *captured {
 // Evidence is an entry with what transformers' arithmetic leaves of it; nil for one that no formula gives from what was captured. Of a large entry it is
 // a few tokens: see partOf.
 func (i *Isolator) Evidence(ctx context.Context, n order.Node) (*Evidence, error) {
-	t, err := i.partOf(ctx, n)
+	t, err := partOf(ctx, i, n)
 	if t == nil && err == nil {
 		t, err = i.Trial(n)
 	}
@@ -53,7 +53,7 @@ func (i *Isolator) Evidence(ctx context.Context, n order.Node) (*Evidence, error
 	} else if err != nil {
 		return nil, err
 	}
-	if right, err := t.rightInQueries(ctx); right || err != nil {
+	if right, err := rightInQueries(ctx, t); right || err != nil {
 		return &Evidence{t, nil}, errors.Join(err, t.Prepare(ctx))
 	}
 	_, left, _, err := t.Judge(ctx, &Arithmetic{})

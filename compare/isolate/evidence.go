@@ -15,7 +15,7 @@ type Evidence struct {
 }
 
 // RowsIn counts the rows in which some elements, which ascend, lie.
-func (t *Trial) RowsIn(at []int) int {
+func RowsIn(t *Trial, at []int) int {
 	width := 1
 	if n := len(t.Y.Shape); n > 0 {
 		width = max(t.Y.Shape[n-1], 1)
@@ -31,13 +31,13 @@ func (t *Trial) RowsIn(at []int) int {
 
 // InHull reports whether some choice of roundings gives each element, in one of the orders of steps.
 func (e *Evidence) InHull(ctx context.Context) (bool, error) {
-	_, left, err := e.Hull(ctx, e.Left)
+	_, left, err := Hull(ctx, e.Trial, e.Left)
 	return len(left) == 0, err
 }
 
 // Hull takes out of some elements what some choice of roundings gives, in one of the orders of steps, and judges by the last of
 // these.
-func (t *Trial) Hull(ctx context.Context, left []int) (j *Judgement, rest []int, err error) {
+func Hull(ctx context.Context, t *Trial, left []int) (j *Judgement, rest []int, err error) {
 	all, err := t.Rewrites()
 	if err != nil {
 		return nil, nil, err

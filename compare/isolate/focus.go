@@ -32,7 +32,7 @@ func (e *Evidence) FocusAbove(work, tokens, columns int, asIs bool) *Evidence {
 	t.other, t.Call.In, t.Call.W = map[program.Rewrite]*order.Formula{}, slices.Clone(t.Call.In), slices.Clone(t.Call.W)
 	f := &Evidence{&t, e.Left}
 	f.someTokens(tokens)
-	if under := t.fromLinear(); asIs || len(under) == 1 {
+	if under := stepsFromLinear(&t); asIs || len(under) == 1 {
 		f.someColumns(columns, under)
 	}
 	if asIs && t.part.whole() {
@@ -51,12 +51,12 @@ func (e *Evidence) FocusAbove(work, tokens, columns int, asIs bool) *Evidence {
 func (e *Evidence) someTokens(most int) {
 	t := e.Trial
 	n := t.Isolator.env.Passes[t.Node.Pass].Tokens
-	if n <= most || !t.part.whole() || t.Y.Shape == nil || t.Isolator.list.IsRecorded() || !t.Isolator.byRows(t.Node, t.Cut) {
+	if n <= most || !t.part.whole() || t.Y.Shape == nil || t.Isolator.list.IsRecorded() || !byRows(t.Isolator, t.Node, t.Cut) {
 		return
 	}
 	at := TokenAxis(t.Entry)
 	keep := MostLeft(e.Left, t.Y.Shape, at, most)
-	t.keepRows(keep)
+	keepRows(t, keep)
 	e.take(at, keep)
 }
 
@@ -80,7 +80,7 @@ func (e *Evidence) FewQueries(most int) *Evidence {
 }
 
 // FirstQueries is a trial of the first tokens of an entry, computed from all inputs. It is nil if someQueries keeps all tokens.
-func (t *Trial) FirstQueries(ctx context.Context, most int) (*Trial, error) {
+func FirstQueries(ctx context.Context, t *Trial, most int) (*Trial, error) {
 	if err := t.Prepare(ctx); err != nil || t.Formula == nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (e *Evidence) someColumns(most int, under []order.Node) {
 
 // fromLinear lists the steps from a linear operation with a weight to the entry, where each of them reads the one before and nothing else, and computes each
 // element from one. It is empty if the entry has no such steps.
-func (t *Trial) fromLinear() []order.Node {
+func stepsFromLinear(t *Trial) []order.Node {
 	for first := len(t.Cut.Steps) - 1; first >= 0; first-- {
 		e := t.Isolator.list.At(t.Cut.Steps[first])
 		if o, linear := e.Op.(op.Linear); linear {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,7 +14,6 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -67,14 +65,10 @@ type Options struct {
 // Isolator computes entries of one trace from that trace's own captured ancestors and a checkpoint's weights. It may be
 // used from several goroutines.
 type Isolator struct {
-	trace   *capture.Trace
-	list    *order.List
-	env     order.Env
-	derived map[string]bool // recomputed by the capturing side, where the order has it so: says nothing about the engine
-	o       Options
-	layout  *keyorder.Layout // of cached keys and values
-	narrow  bool             // the trace has some rows only: see [NewConfirmer]
-	doing   func(string)     // see Tell
+	Tensors
+	o      Options
+	narrow bool         // the trace has some rows only: see [NewConfirmer]
+	doing  func(string) // see Tell
 	// engine decides what transformers' arithmetic does not; nil: nothing does.
 	engine Engine
 
@@ -83,12 +77,10 @@ type Isolator struct {
 	follows   map[order.Node]bool  // captured entries that something follows from: see sound
 	unsettled map[order.Node]bool  // large entries that blocks do not certify: see inBlocks
 	captured  captured
-	// positioned: the trace says where its tokens stand.
-	positioned bool
-	worked     atomic.Int64 // the [program.Program.Time] of the entries that were certified
-	Block      int          // elements of an entry that are certified at one time; see blockElements
-	memory     *memory      // nil: nothing is remembered
-	large      sync.Mutex   // held for an entry that is looked at whole and is certified in blocks where it is right
+	worked    atomic.Int64 // the [program.Program.Time] of the entries that were certified
+	Block     int          // elements of an entry that are certified at one time; see blockElements
+	memory    *memory      // nil: nothing is remembered
+	large     sync.Mutex   // held for an entry that is looked at whole and is certified in blocks where it is right
 }
 
 // New prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
@@ -132,19 +124,19 @@ func prepareTrace(t *capture.Trace, list *order.List, weights func(order.Weight)
 	if o.Arithmetic == "" {
 		o.Arithmetic = Auto
 	}
-	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, Block: BlockElements, layout: keyorder.New(t, list), follows: map[order.Node]bool{}, unsettled: map[order.Node]bool{}, few: map[order.Node][]int{}}
+	i := &Isolator{Tensors: Tensors{trace: t, list: list, derived: map[string]bool{}, layout: keyorder.New(t, list)}, o: o, narrow: narrow, Block: BlockElements, follows: map[order.Node]bool{}, unsettled: map[order.Node]bool{}, few: map[order.Node][]int{}}
 	for _, name := range m.Derived { // what a trace claims beyond the order excuses it from nothing
 		if e, ok := list.Lookup(name); ok && e.Derived() {
 			i.derived[name] = true
 		}
 	}
 	i.positioned = slices.ContainsFunc(t.Records(), func(r capture.Record) bool { return r.Name == order.PositionIDs })
-	i.layout.Expect = i.expected
+	i.layout.Expect = func(n order.Node) (program.Value, error) { return expectedValue(i, n) }
 	i.env = order.Env{
 		Arith: program.Arith{DType: dtype, Emulated: true, Bounds: true, Rigorous: o.Rigorous}, Passes: order.Passes(tokens), Weights: weights,
 		Read: func(n order.Node) (program.Value, error) {
 			v, _, err := i.Value(n)
-			return i.withLost(n, v), err
+			return withLost(i, n, v), err
 		},
 	}
 	i.memory = remembers(i)
@@ -154,75 +146,21 @@ func prepareTrace(t *capture.Trace, list *order.List, weights func(order.Weight)
 // Options are those that the isolator was made with, with every default resolved.
 func (i *Isolator) Options() Options { return i.o }
 
-// Trace is the trace whose entries are computed.
-func (i *Isolator) Trace() *capture.Trace { return i.trace }
-
-// List is the order of the model.
-func (i *Isolator) List() *order.List { return i.list }
-
-// Env is what entries are computed in. Its Read reads captured entries.
-func (i *Isolator) Env() order.Env { return i.env }
-
-// Layout is the order in which the trace has its cached keys.
-func (i *Isolator) Layout() *keyorder.Layout { return i.layout }
-
 // SetEngine names what decides on entries that transformers' arithmetic does not give, before anything is certified. Without an engine nothing does.
 func (i *Isolator) SetEngine(e Engine) { i.engine = e }
 
 // Own is the arithmetic that was asked for, in words.
 func (i *Isolator) Own() string { return string(Strict) }
 
-// Lift is an entry of a recorded program as one known operation; see [order.List.Lift].
-func (i *Isolator) Lift(name string, pass int) (*order.Entry, bool) {
-	at := i.list.Index(name)
-	if at < 0 {
-		return nil, false
-	}
-	return i.list.Lift(order.Node{Entry: at, Pass: pass})
-}
-
-// Recomputed reports whether the capturing side recomputed an entry, so that it says nothing about the engine.
-func (i *Isolator) Recomputed(name string) bool { return i.derived[name] }
-
-// Recomputes reports whether the capturing side recomputed an entry of some name.
-func (i *Isolator) Recomputes(is func(name string) bool) bool {
-	for name := range i.derived {
-		if is(name) {
-			return true
-		}
-	}
-	return false
-}
-
 // Worked is the [program.Program.Time] of the entries that were certified.
 func (i *Isolator) Worked() int64 { return i.worked.Load() }
-
-// Value reads an entry of the trace, its keys from the oldest to the newest, and says of which dtype its elements are. A mask
-// of booleans, true where a key is seen, becomes one that is added, where the order has one that is.
-func (i *Isolator) Value(n order.Node) (program.Value, hooks.DType, error) {
-	e := i.list.At(n)
-	if i.assumed(n) {
-		return i.positions(n.Pass), hooks.I64, nil
-	}
-	v, err := i.layout.Value(n)
-	rec, ok := i.trace.Lookup(n.Pass, e.Name)
-	if err != nil || !ok || e.Compare != order.Pattern || rec.DType.Float() || !e.DTypeOf(i.env.DType).Float() {
-		return v, rec.DType, err
-	}
-	for k, seen := range v.Data {
-		if v.Data[k] = 0; seen == 0 {
-			v.Data[k] = math.Inf(-1)
-		}
-	}
-	return v, i.env.DType, nil
-}
 
 // maxExpected bounds the entries beside one a pass from which expected computes one: more than attention has.
 const maxExpected = 16
 
 // expected computes a node without any tensor whose keys may lie in another order; nothing where what it is computed from
 // is far away.
-func (i *Isolator) expected(n order.Node) (program.Value, error) {
+func expectedValue(i *Isolator, n order.Node) (program.Value, error) {
 	cut, err := i.list.Cut(func(n order.Node) bool {
 		return keyorder.KeyAxis(i.list.At(n)) < 0 && i.Has(n) && i.Misfit(n) == nil
 	}, n)
@@ -234,52 +172,16 @@ func (i *Isolator) expected(n order.Node) (program.Value, error) {
 	return cut.Value(context.Background(), env)
 }
 
-// Has reports whether a node was captured, or is known without.
-func (i *Isolator) Has(n order.Node) bool {
-	name := i.list.At(n).Name
-	_, ok := i.trace.Lookup(n.Pass, name)
-	return ok && !i.derived[name] || i.assumed(n)
-}
-
-// AssumedPositions are where the tokens of a pass are taken to stand in a trace that does not say so: the first is at 0, and each pass goes
-// on where the one before has ended. ok is false of a trace that does.
-func (i *Isolator) AssumedPositions(pass int) (positions []int64, ok bool) {
-	at := i.list.Index(order.PositionIDs)
-	if at < 0 || !i.assumed(order.Node{Entry: at, Pass: pass}) {
-		return nil, false
-	}
-	p := i.env.Passes[pass]
-	for k := range p.Tokens {
-		positions = append(positions, int64(p.Past+k))
-	}
-	return positions, true
-}
-
-// assumed reports whether a node is the positions of a trace that has none.
-func (i *Isolator) assumed(n order.Node) bool {
-	return !i.positioned && n.Pass < len(i.env.Passes) && i.list.At(n).Name == order.PositionIDs
-}
-
-// positions are those that are assumed, as a tensor: [1, T].
-func (i *Isolator) positions(pass int) program.Value {
-	all, _ := i.AssumedPositions(pass)
-	v := program.Value{Shape: []int{1, len(all)}}
-	for _, p := range all {
-		v.Data = append(v.Data, float64(p))
-	}
-	return v
-}
-
 // Certify isolates one entry of one pass. The error is an [*order.BareError] when what it is made of was not captured, says
 // which tensor is not what the order calls so, or is that of reading the trace or the weights.
 func (i *Isolator) Certify(ctx context.Context, name string, pass int) (*Certificate, error) {
-	c, _, err := i.certify(ctx, name, pass, false)
+	c, _, err := certifyEntry(ctx, i, name, pass, false)
 	return c, err
 }
 
 // certify is Certify, with the cut that the certificate is of. Right: the certificate is nil where an arithmetic has to be searched for.
-func (i *Isolator) certify(ctx context.Context, name string, pass int, right bool) (*Certificate, *order.Plan, error) {
-	n, err := i.node(name, pass)
+func certifyEntry(ctx context.Context, i *Isolator, name string, pass int, right bool) (*Certificate, *order.Plan, error) {
+	n, err := nodeOf(i, name, pass)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -298,7 +200,7 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int, right boo
 	t.right = right
 	i.Says(n, "")
 	if t.Pieces() > 0 {
-		c, err := t.InBlocks(ctx)
+		c, err := InBlocks(ctx, t)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -311,7 +213,7 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int, right boo
 			}
 		}
 		if c != nil {
-			return t.finished(c), t.Cut, nil
+			return finish(t, c), t.Cut, nil
 		}
 		i.large.Lock() // one at a time is in memory
 		defer i.large.Unlock()
@@ -319,20 +221,20 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int, right boo
 	if err := t.ReadAll(); err != nil {
 		return nil, nil, err
 	}
-	return t.certified(ctx)
+	return certifiedTrial(ctx, t)
 }
 
 // certified is the certificate of a trial, and the cut that it is of; nil where it was left for later.
-func (t *Trial) certified(ctx context.Context) (*Certificate, *order.Plan, error) {
-	c, err := t.certify(ctx)
+func certifiedTrial(ctx context.Context, t *Trial) (*Certificate, *order.Plan, error) {
+	c, err := certifyTrial(ctx, t)
 	if c == nil || err != nil {
 		return nil, nil, err
 	}
-	return t.finished(c), t.Cut, nil
+	return finish(t, c), t.Cut, nil
 }
 
 // finished counts what a certificate took, and says what it was computed from.
-func (t *Trial) finished(c *Certificate) *Certificate {
+func finish(t *Trial, c *Certificate) *Certificate {
 	work := 0
 	if t.Formula != nil {
 		work = t.Formula.Time()
@@ -357,15 +259,15 @@ func (i *Isolator) Says(n order.Node, format string, of ...any) {
 }
 
 // SaysSearch passes on what a search looks for.
-func (i *Isolator) SaysSearch(what, of string) {
+func SaysSearch(i *Isolator, what, of string) {
 	if i.doing != nil {
 		i.doing("looking for " + what + " " + of)
 	}
 }
 
 // trialOf is the trial of an entry by its name.
-func (i *Isolator) trialOf(name string, pass int) (*Trial, error) {
-	n, err := i.node(name, pass)
+func trialOf(i *Isolator, name string, pass int) (*Trial, error) {
+	n, err := nodeOf(i, name, pass)
 	if err != nil {
 		return nil, err
 	}
@@ -373,7 +275,7 @@ func (i *Isolator) trialOf(name string, pass int) (*Trial, error) {
 }
 
 // node is an entry by its name.
-func (i *Isolator) node(name string, pass int) (order.Node, error) {
+func nodeOf(i *Isolator, name string, pass int) (order.Node, error) {
 	at := i.list.Index(name)
 	if at < 0 {
 		return order.Node{}, fmt.Errorf("the order has no %s", name)
@@ -382,24 +284,6 @@ func (i *Isolator) node(name string, pass int) (order.Node, error) {
 		return order.Node{}, &order.BareError{Name: order.InputIDs, Pass: len(i.env.Passes)}
 	}
 	return order.Node{Entry: at, Pass: pass}, nil
-}
-
-// Given reports whether a node is an argument of the model.
-func (i *Isolator) Given(n order.Node) bool {
-	_, given := i.list.At(n).Op.(op.Given)
-	return given
-}
-
-// Fixed reports whether an entry is the same in every model of its settings: it follows from positions, without any weight.
-func (i *Isolator) Fixed(entry int) bool {
-	e := &i.list.Entries[entry]
-	if e.Op == nil || len(e.Weights) > 0 || len(e.Inputs) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(e.Inputs, func(r order.Ref) bool {
-		at := i.list.Index(r.Name)
-		return r.Prev || !i.Given(order.Node{Entry: at}) && !i.Fixed(at)
-	})
 }
 
 // Times is how often searches have the work that they have by themselves.

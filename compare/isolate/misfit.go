@@ -24,10 +24,10 @@ type Misfit struct {
 func (m *Misfit) Error() string { return m.Key + " " + m.Is }
 
 // Misfit says what keeps a captured node from being computed with; nil where nothing does.
-func (i *Isolator) Misfit(n order.Node) *Misfit { return i.misfitIn(n, false) }
+func (i *Isolator) Misfit(n order.Node) *Misfit { return misfitIn(i, n, false) }
 
 // misfitIn is misfit for a computation of all rows, or of that of the last token alone.
-func (i *Isolator) misfitIn(n order.Node, last bool) *Misfit {
+func misfitIn(i *Isolator, n order.Node, last bool) *Misfit {
 	e := i.list.At(n)
 	rec, ok := i.trace.Lookup(n.Pass, e.Name)
 	if !ok || n.Pass >= len(i.env.Passes) { // without token ids, nothing says which shape it should have
@@ -62,7 +62,7 @@ func (i *Isolator) misfitIn(n order.Node, last bool) *Misfit {
 }
 
 // opaque is the weight of a cut of whose products it is not known how the engine computes them; nil where there is none.
-func (i *Isolator) opaque(cut *order.Plan) *Misfit {
+func opaqueWeight(i *Isolator, cut *order.Plan) *Misfit {
 	if i.o.Opaque == nil {
 		return nil
 	}

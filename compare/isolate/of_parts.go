@@ -28,7 +28,7 @@ func ofParts(ctx context.Context, t *Trial) (*Certificate, error) {
 		if err := mistake.Look(ctx, part); err != nil {
 			return nil, err
 		}
-		c, err := part.certify(ctx)
+		c, err := certifyTrial(ctx, part)
 		if c == nil || err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (p *partial) certificate(t *Trial) *Certificate {
 
 // partOf is a trial of a few tokens of a large entry, for a search: those with the most elements left in the first parts with something left. It is nil
 // for an entry that is not large.
-func (i *Isolator) partOf(ctx context.Context, n order.Node) (*Trial, error) {
+func partOf(ctx context.Context, i *Isolator, n order.Node) (*Trial, error) {
 	t, err := i.Unread(n, i.Has)
 	if err != nil || t.Block() == 0 {
 		return nil, err
@@ -116,7 +116,7 @@ func (i *Isolator) partOf(ctx context.Context, n order.Node) (*Trial, error) {
 	if keep != nil {
 		return t.Of(keep)
 	}
-	_, err = t.EachBlock(ctx, true, func(part *Trial, j *Judgement) (bool, error) {
+	_, err = EachBlock(ctx, t, true, func(part *Trial, j *Judgement) (bool, error) {
 		if left := j.Outside(); len(left) > 0 {
 			for _, k := range MostLeft(left, part.Y.Shape, TokenAxis(t.Entry), FocusTokens-len(keep)) {
 				keep = append(keep, part.part.rows[k])

@@ -18,8 +18,8 @@ type PartlyRounded struct {
 }
 
 // Readers lists the changes by which some readers of an operand get it rounded, for every subset of the readers but the empty and the full one.
-func (t *Trial) Readers(operand string) ([]*PartlyRounded, error) {
-	s, err := t.StepOf(operand)
+func Readers(t *Trial, operand string) ([]*PartlyRounded, error) {
+	s, err := StepOf(t, operand)
 	if s == nil || err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func TestFusedAttentionSomeQueriesAtATime(t *testing.T) {
 			}
 			if of.Pieces() > 0 {
 				pieces++
-				if c, err := of.InBlocks(ctx); c == nil || err != nil {
+				if c, err := isolate.InBlocks(ctx, of); c == nil || err != nil {
 					t.Errorf("%s is not certified some queries at a time: %v", r.Key, err)
 				}
 			}

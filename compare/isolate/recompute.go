@@ -23,14 +23,14 @@ type Operand struct {
 
 // Recompute returns the trial of an entry whose program computes an operand again; rounded says which readers get the operand rounded. It has the tokens that t
 // has: of a large entry a part. It is nil if the entry has no such operand, or if the inputs of the operand were not captured.
-func (t *Trial) Recompute(ctx context.Context, operand Operand, rounded *PartlyRounded) (*Trial, error) {
-	at := t.Leaf(operand.Role)
+func Recompute(ctx context.Context, t *Trial, operand Operand, rounded *PartlyRounded) (*Trial, error) {
+	at := Leaf(t, operand.Role)
 	if at < 0 {
 		return nil, nil
 	}
 	without := []order.Node{t.Cut.Leaves[at]}
 	if operand.Inner != "" {
-		inner, ok := t.Isolator.operandOf(without[0], operand.Inner)
+		inner, ok := operandOf(t.Isolator, without[0], operand.Inner)
 		if !ok {
 			return nil, nil
 		}
@@ -39,7 +39,7 @@ func (t *Trial) Recompute(ctx context.Context, operand Operand, rounded *PartlyR
 	again, err := t.Isolator.Unread(t.Node, func(n order.Node) bool { return !slices.Contains(without, n) && t.Isolator.Has(n) })
 	if err == nil {
 		again.change, again.edited, again.Account = rounded, rounded != nil, t.Account
-		err = again.readAs(ctx, t)
+		err = readAs(ctx, again, t)
 	}
 	if Lacking(err) {
 		return nil, nil
@@ -54,7 +54,7 @@ func (t *Trial) Recompute(ctx context.Context, operand Operand, rounded *PartlyR
 
 // readAs reads the tokens of the entry that another trial of the same entry has. If a row is computed from other rows too, such as the rows of attention, the
 // program computes some rows from all rows of its inputs.
-func (t *Trial) readAs(ctx context.Context, of *Trial) error {
+func readAs(ctx context.Context, t *Trial, of *Trial) error {
 	keep := of.Rows()
 	if of.Call.Some != nil {
 		keep = of.Call.Some.Keep
@@ -62,7 +62,7 @@ func (t *Trial) readAs(ctx context.Context, of *Trial) error {
 	switch {
 	case keep == nil:
 		return t.ReadAll()
-	case t.InParts():
+	case InParts(t):
 		t.part.rows = keep
 	default:
 		if err := t.Prepare(ctx); err != nil {
@@ -70,21 +70,21 @@ func (t *Trial) readAs(ctx context.Context, of *Trial) error {
 		}
 		t.Call.Some = &program.Some{Axis: TokenAxis(t.Entry), Keep: keep}
 	}
-	return t.readRows(keep)
+	return readRows(t, keep)
 }
 
 // Computes reports whether an operand is a step of the cut.
-func (t *Trial) Computes(operand string) bool {
+func Computes(t *Trial, operand string) bool {
 	return slices.ContainsFunc(t.Cut.Steps, func(n order.Node) bool { return n.Pass == t.Node.Pass && RoleOf(t.Isolator.list.At(n)) == operand })
 }
 
 // Leaf is which leaf of the cut an operand is; −1 for none.
-func (t *Trial) Leaf(operand string) int {
+func Leaf(t *Trial, operand string) int {
 	return slices.IndexFunc(t.Cut.Leaves, func(n order.Node) bool { return n.Pass == t.Node.Pass && RoleOf(t.Isolator.list.At(n)) == operand })
 }
 
 // StepOf is the step by which the program of an entry computes an operand; nil where the operand is no step of it.
-func (t *Trial) StepOf(operand string) (*program.Step, error) {
+func StepOf(t *Trial, operand string) (*program.Step, error) {
 	f, parts, err := t.Cut.Parts(t.Passes(), t.Isolator.env.DType, 0)
 	if errors.Is(err, order.ErrOwn) {
 		return nil, nil
@@ -101,7 +101,7 @@ func (t *Trial) StepOf(operand string) (*program.Step, error) {
 
 // operandOf is the captured operand of an entry that has a role in the same pass. ok is false if the entry has none, or cannot be computed from what was
 // captured.
-func (i *Isolator) operandOf(n order.Node, role string) (order.Node, bool) {
+func operandOf(i *Isolator, n order.Node, role string) (order.Node, bool) {
 	cut, err := i.list.Cut(i.Has, n)
 	if err != nil {
 		return order.Node{}, false

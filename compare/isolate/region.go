@@ -52,8 +52,8 @@ func (t *Trial) readPart(read func(order.Node) (program.Value, error)) func(orde
 	i := t.Isolator
 	return func(n order.Node) (program.Value, error) {
 		if !t.part.last && i.Has(n) {
-			v, err := i.rows(n, t.part.rows)
-			return i.withLost(n, v), err
+			v, err := readRowsOf(i, n, t.part.rows)
+			return withLost(i, n, v), err
 		}
 		v, err := read(n)
 		if err != nil || t.part.last && i.lastRow(n) {
@@ -64,7 +64,7 @@ func (t *Trial) readPart(read func(order.Node) (program.Value, error)) func(orde
 }
 
 // keepRows leaves some rows of what a prepared trial is computed from.
-func (t *Trial) keepRows(keep []int) {
+func keepRows(t *Trial, keep []int) {
 	for k, node := range t.Formula.Inputs {
 		e := t.Isolator.list.At(node)
 		axis := TokenAxis(e)

@@ -11,7 +11,7 @@ import (
 // Replay computes what is left in the orders of summation that engines use, and returns what none of them explains and the
 // name of what explained the rest. An element that lies within what these give is rounding. Nothing is tried for an
 // element that no order of summation can explain.
-func (t *Trial) Replay(ctx context.Context, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
+func Replay(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
 	some := &Evidence{t, left}
 	if t.Formula != nil && !t.edited && len(left) > 1 {
 		if len(left) > manyLeft { // a count of all of them takes as long as a product
@@ -36,11 +36,11 @@ func (t *Trial) Replay(ctx context.Context, j *Judgement, a *Arithmetic, left []
 	if some.Trial != t {
 		if part, err := some.Evaluate(ctx, Evaluation{Arithmetic: a}); err != nil {
 			return nil, "", err
-		} else if rest, _, err := some.orders(ctx, part, a, some.Left); err != nil || len(rest) > 0 {
+		} else if rest, _, err := inOrders(ctx, some.Trial, part, a, some.Left); err != nil || len(rest) > 0 {
 			return left, "", err
 		}
 	}
-	return t.only(ctx, j, a, left)
+	return replayRowsOf(ctx, t, j, a, left)
 }
 
 // manyLeft is how many elements are looked at first where more are left.
@@ -60,19 +60,19 @@ func (e *Evidence) unexplained(ctx context.Context, t *Trial, a *Arithmetic) (bo
 const replayWork = 1 << 16
 
 // only is orders of the rows and columns that the elements are in, where these can be computed by themselves.
-func (t *Trial) only(ctx context.Context, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
+func replayRowsOf(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
 	if t.Formula == nil || t.edited {
-		return t.orders(ctx, j, a, left)
+		return inOrders(ctx, t, j, a, left)
 	}
 	some := (&Evidence{t, left}).FocusAbove(replayWork, len(left), len(left), true)
 	if some.Trial == t || len(some.Left) != len(left) {
-		return t.orders(ctx, j, a, left)
+		return inOrders(ctx, t, j, a, left)
 	}
 	part, err := some.Evaluate(ctx, Evaluation{Arithmetic: a})
 	if err != nil {
 		return nil, "", err
 	}
-	rest, order, err := some.orders(ctx, part, a, some.Left)
+	rest, order, err := inOrders(ctx, some.Trial, part, a, some.Left)
 	for k, i := range rest {
 		rest[k] = left[slices.Index(some.Left, i)]
 	}
@@ -80,7 +80,7 @@ func (t *Trial) only(ctx context.Context, j *Judgement, a *Arithmetic, left []in
 }
 
 // orders takes out what the orders of summation give, each by itself or together.
-func (t *Trial) orders(ctx context.Context, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
+func inOrders(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
 	first, best, most := left, "", given{}
 	lo, hi := slices.Clone(j.X.Data), slices.Clone(j.X.Data)
 	for _, s := range program.Summations() {

@@ -55,7 +55,7 @@ func TestRereadSomeTokensAtATime(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				again, err := e.Recompute(t.Context(), isolate.Operand{Role: "mlp.act_fn"}, nil)
+				again, err := isolate.Recompute(t.Context(), e.Trial, isolate.Operand{Role: "mlp.act_fn"}, nil)
 				if err != nil || again == nil {
 					t.Fatalf("%s is not computed again: %v", name, err)
 				}
@@ -86,7 +86,7 @@ func TestRereadContextOfSomeTokens(t *testing.T) {
 		if k == 0 {
 			kept = e.Rows()
 		}
-		of, err := e.Recompute(t.Context(), isolate.Operand{Role: "self_attn.context"}, nil)
+		of, err := isolate.Recompute(t.Context(), e.Trial, isolate.Operand{Role: "self_attn.context"}, nil)
 		if err != nil || of == nil {
 			t.Fatalf("it is not computed again: %v", err)
 		}

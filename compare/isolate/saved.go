@@ -11,8 +11,8 @@ import (
 
 // hold takes a tensor that was captured in a dtype. If every number of it is one of the order's narrower dtype, the engine has rounded to that dtype,
 // and the tensor was saved in a wider one. Numbers of bfloat16 below the normal numbers of float16 lose digits where they are saved in float16.
-func (t *Trial) hold(y program.Value, dtype hooks.DType) {
-	t.Y, t.DType, t.saved = y, t.Isolator.heldTo(dtype), 0
+func holdTo(t *Trial, y program.Value, dtype hooks.DType) {
+	t.Y, t.DType, t.saved = y, heldTo(t.Isolator, dtype), 0
 	own := t.Entry.DTypeOf(t.Isolator.env.DType)
 	if !t.Wider() {
 		return
@@ -44,7 +44,7 @@ func losesDigits(own, saved hooks.DType, x float64) bool {
 }
 
 // withLost gives a bound to the numbers of a captured tensor that lost digits when the tensor was saved: half a unit of the dtype in which it was saved.
-func (i *Isolator) withLost(n order.Node, v program.Value) program.Value {
+func withLost(i *Isolator, n order.Node, v program.Value) program.Value {
 	rec, ok := i.trace.Lookup(n.Pass, i.list.At(n).Name)
 	own := i.list.At(n).DTypeOf(i.env.DType)
 	if !ok || !rec.DType.Float() || v.Bound != nil || !own.Float() || floats.MinExponent(own) >= floats.MinExponent(rec.DType) || floats.Precision(own) >= floats.Precision(rec.DType) {

@@ -14,7 +14,7 @@ import (
 )
 
 // AtOnce is how many elements of an entry are certified at one time: see block.
-func (i *Isolator) AtOnce(name string, passes []int, elements int) int {
+func AtOnce(i *Isolator, name string, passes []int, elements int) int {
 	if elements <= i.Block || len(passes) > 1 {
 		return elements
 	}
@@ -30,7 +30,7 @@ func (i *Isolator) AtOnce(name string, passes []int, elements int) int {
 
 // Costs are how many elements an entry has in a pass, about what they cost, and whether it may be computed with itself in other passes: a
 // product with a weight that all passes read alike.
-func (i *Isolator) Costs(name string, pass int) (elements, cost int, joins bool) {
+func Costs(i *Isolator, name string, pass int) (elements, cost int, joins bool) {
 	n := order.Node{Entry: i.list.Index(name), Pass: pass}
 	if n.Entry < 0 || !i.list.In(n) {
 		return 0, 0, false
@@ -58,7 +58,7 @@ const (
 )
 
 // MostLarge bounds the elements of large entries that are certified at one time. An entry with more is certified without another large one.
-func (i *Isolator) MostLarge() int { return int(cmp.Or(i.o.Room, DefaultMemory) / perElement) }
+func MostLarge(i *Isolator) int { return int(cmp.Or(i.o.Room, DefaultMemory) / perElement) }
 
 // InTurns calls do with the numbers of entries on all cores, the most costly entry first. elements says how many elements of each entry are in memory at one
 // time; large entries have no more than most together.
@@ -136,16 +136,16 @@ func (q *queue) done(elements int) {
 }
 
 // Results certifies one entry in several passes; right: a certificate that needs a search for an arithmetic is left out.
-func (i *Isolator) Results(ctx context.Context, name string, passes []int, right bool) []Result {
+func Results(ctx context.Context, i *Isolator, name string, passes []int, right bool) []Result {
 	all := make([]Result, len(passes))
 	if len(passes) == 1 {
-		all[0] = i.Result(ctx, name, passes[0], right)
+		all[0] = ResultOf(ctx, i, name, passes[0], right)
 		return all
 	}
 	trials := make([]*Trial, len(passes))
 	var some []*Trial
 	for k, pass := range passes {
-		n, err := i.node(name, pass)
+		n, err := nodeOf(i, name, pass)
 		if err == nil {
 			trials[k], err = i.Unread(n, i.Has)
 		}
@@ -160,7 +160,7 @@ func (i *Isolator) Results(ctx context.Context, name string, passes []int, right
 			continue
 		}
 		trials[k].right = right
-		if all[k].Err = trials[k].Prepare(ctx); all[k].Err == nil && trials[k].product() {
+		if all[k].Err = trials[k].Prepare(ctx); all[k].Err == nil && isProduct(trials[k]) {
 			some = append(some, trials[k])
 		}
 	}
@@ -172,7 +172,7 @@ func (i *Isolator) Results(ctx context.Context, name string, passes []int, right
 			continue
 		}
 		var err error
-		if all[k].Cert, all[k].Cut, err = t.certified(ctx); err != nil {
+		if all[k].Cert, all[k].Cut, err = certifiedTrial(ctx, t); err != nil {
 			all[k] = Result{Err: err}
 		}
 		trials[k] = nil
@@ -181,7 +181,7 @@ func (i *Isolator) Results(ctx context.Context, name string, passes []int, right
 }
 
 // product reports whether a trial is one operation on captured tensors as they are, that is evaluated first as itself alone.
-func (t *Trial) product() bool {
+func isProduct(t *Trial) bool {
 	return t.Formula != nil && len(t.Cut.Steps) == 1 && !t.part.last && !t.mixed && len(t.Formula.Weights) == 1
 }
 
@@ -228,8 +228,8 @@ type Result struct {
 	Err  error
 }
 
-func (i *Isolator) Result(ctx context.Context, name string, pass int, right bool) Result {
-	cert, cut, err := i.certify(ctx, name, pass, right)
+func ResultOf(ctx context.Context, i *Isolator, name string, pass int, right bool) Result {
+	cert, cut, err := certifyEntry(ctx, i, name, pass, right)
 	if err != nil {
 		return Result{Err: err}
 	}

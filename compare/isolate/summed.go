@@ -17,7 +17,7 @@ import (
 //   - Each p is rounded: u·Σ|p|, and more where it is subnormal; see [capture.Sum].
 //   - Of a linear operation with a bias b, one rank adds the bias to a product that was rounded before, which is |p|+|b| at most; so does
 //     the computation at once, whose product is Σ|p|+|b| at most: u·(2·Σ|p| + 2·|b|).
-func (i *Isolator) summed(n order.Node) ([]float64, error) {
+func summedBound(i *Isolator, n order.Node) ([]float64, error) {
 	e := i.list.At(n)
 	rec, _ := i.trace.Lookup(n.Pass, e.Name)
 	s, err := i.trace.Summed(rec)
@@ -52,7 +52,7 @@ func (i *Isolator) summed(n order.Node) ([]float64, error) {
 // together judges again what is left of an entry whose formula adds something to the sum of the results of ranks, such as a residual. A rank
 // may add that to its own result before all results are added, so that the terms of both are added in any order; see [program.Terms].
 // Where that explains some of it, the entry is judged so from here on.
-func (t *Trial) together(ctx context.Context, a *Arithmetic, left []int) ([]int, string, error) {
+func withRanks(ctx context.Context, t *Trial, a *Arithmetic, left []int) ([]int, string, error) {
 	if t.mixed || !slices.ContainsFunc(t.Call.In, func(v program.Value) bool { return v.Terms != nil }) {
 		return left, "", nil
 	}

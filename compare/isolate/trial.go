@@ -39,13 +39,13 @@ func (i *Isolator) Unread(n order.Node, has func(order.Node) bool) (*Trial, erro
 	if err != nil {
 		return nil, err
 	}
-	last := i.lastRow(n) && i.byRows(n, cut)
+	last := i.lastRow(n) && byRows(i, n, cut)
 	for _, used := range append([]order.Node{n}, cut.Leaves...) {
-		if bad := i.misfitIn(used, last); bad != nil {
+		if bad := misfitIn(i, used, last); bad != nil {
 			return nil, bad
 		}
 	}
-	if bad := i.opaque(cut); bad != nil {
+	if bad := opaqueWeight(i, cut); bad != nil {
 		return nil, bad
 	}
 	t := &Trial{Isolator: i, Node: n, Cut: cut, Entry: e}
@@ -59,14 +59,14 @@ func (i *Isolator) Unread(n order.Node, has func(order.Node) bool) (*Trial, erro
 func (t *Trial) ReadAll() error {
 	y, dtype, err := t.Isolator.Value(t.Node)
 	if y.Bound != nil && err == nil {
-		y.Bound, err = t.Isolator.summed(t.Node)
+		y.Bound, err = summedBound(t.Isolator, t.Node)
 	}
-	t.hold(y, dtype)
+	holdTo(t, y, dtype)
 	return err
 }
 
 // heldTo is the dtype that an entry is held to: whole numbers and flags are compared as they are.
-func (i *Isolator) heldTo(d hooks.DType) hooks.DType {
+func heldTo(i *Isolator, d hooks.DType) hooks.DType {
 	if !d.Float() {
 		return hooks.F64
 	}
@@ -338,10 +338,10 @@ func (t *Trial) Unexplained(ctx context.Context, j *Judgement, a *Arithmetic, le
 	if len(left) == 0 {
 		return left, "", nil
 	}
-	if left, order, err = t.Replay(ctx, j, a, left); len(left) == 0 || err != nil {
+	if left, order, err = Replay(ctx, t, j, a, left); len(left) == 0 || err != nil {
 		return left, order, err
 	}
-	if rest, all, err := t.together(ctx, a, left); err != nil || all != "" {
+	if rest, all, err := withRanks(ctx, t, a, left); err != nil || all != "" {
 		return rest, all, err
 	}
 	return left, order, nil
@@ -350,7 +350,7 @@ func (t *Trial) Unexplained(ctx context.Context, j *Judgement, a *Arithmetic, le
 // first judges the entry in transformers' arithmetic with bounds where they decide something, and with all of them where that does not settle
 // it: an element is without a bound, or ceilings and sample do not both show that bounds reach no further than any limit. Which elements are outside
 // is the same either way.
-func (t *Trial) first(ctx context.Context) (j *Judgement, l *Looked, err error) {
+func judgeFirst(ctx context.Context, t *Trial) (j *Judgement, l *Looked, err error) {
 	for _, held := range []bool{true, false} {
 		if j, err = t.Evaluate(ctx, Evaluation{Arithmetic: &Arithmetic{}, Held: held}); err != nil {
 			return nil, nil, err

@@ -92,7 +92,7 @@ func (k *Names) nameOf(ctx context.Context, role string) (wholeName, error) {
 // nameInFew is what is wrong with the entries of a role, by a few tokens of those that are large.
 func (k *Names) nameInFew(ctx context.Context, role string) (*named, error) {
 	return k.few.Get(ctx, role, func(ctx context.Context) (*named, error) {
-		k.i.SaysSearch("what is wrong with", role)
+		isolate.SaysSearch(k.i, "what is wrong with", role)
 		f := &named{role: role}
 		likely, err := k.likely(ctx, role)
 		if likely != "" || err != nil {

@@ -26,7 +26,7 @@ func openedEntries(ctx context.Context, i *isolate.Isolator, left []*isolate.Evi
 	all, some := slices.Clone(left), false
 	for k, e := range left {
 		t, err := i.Unread(e.Node, has(e))
-		if isolate.Lacking(err) || err == nil && (len(t.Cut.Steps) == len(e.Cut.Steps) || e.Rows() != nil && !t.InParts()) {
+		if isolate.Lacking(err) || err == nil && (len(t.Cut.Steps) == len(e.Cut.Steps) || e.Rows() != nil && !isolate.InParts(t)) {
 			continue
 		} else if err != nil {
 			return nil, err

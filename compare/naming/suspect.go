@@ -130,9 +130,9 @@ func (s *suspect) Explains(p *program.Program, c program.Call) (all bool, shown,
 		return false, 0, 0, err
 	}
 	apart := slices.DeleteFunc(slices.Clone(s.Left), func(i int) bool { return !j.Consistent(i) || !j.Definite(i) || !j.Apart(s.own, i) })
-	rows = s.RowsIn(apart)
+	rows = isolate.RowsIn(s.Evidence.Trial, apart)
 	if bits, proof := suspectBits(s, j); !arithmetic.Enough(len(apart), rows, false) && proof > len(apart) {
-		return true, proof, s.RowsIn(bits), nil
+		return true, proof, isolate.RowsIn(s.Evidence.Trial, bits), nil
 	}
 	return true, len(apart), rows, nil
 }
