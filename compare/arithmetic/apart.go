@@ -28,7 +28,7 @@ func (f *Form) mostIn(ctx context.Context, own *isolate.Arithmetic, others []*is
 	if others, err = leftUnder(ctx, others, own); err != nil {
 		return err
 	}
-	if held < proofElements*len(others) {
+	if held < thresholds.Proof.Elements*len(others) {
 		f.thin, err = tooThin(ctx, own, others)
 	}
 	return err

@@ -37,16 +37,16 @@ func newCoding(e *order.Entry, x, y program.Value) *coding {
 // plausible reports whether codes in place of the weight may make the difference: by its size, which is much the same in every part of the
 // channels, and because it is no factor.
 func (c *coding) plausible() bool {
-	slope := min(mostSlope, max(leastSlope, slopes/math.Sqrt(float64(c.free))))
-	if !(c.error >= leastCodes && c.error <= MostCodes) || math.Abs(c.slope) > slope*c.error+c.error*c.error {
+	slope := min(thresholds.Codes.Slope.Most, max(thresholds.Codes.Slope.Least, thresholds.Codes.Slope.Deviations/math.Sqrt(float64(c.free))))
+	if !(c.error >= thresholds.Codes.Least && c.error <= thresholds.Codes.Most) || math.Abs(c.slope) > slope*c.error+c.error*c.error {
 		return false
 	}
-	if c.channels < parts*parts { // a part of so few is left to chance
+	if c.channels < thresholds.Codes.Parts*thresholds.Codes.Parts { // a part of so few is left to chance
 		return true
 	}
 	var each []float64
-	for p := range parts {
-		from, to := p*c.channels/parts, (p+1)*c.channels/parts
+	for p := range thresholds.Codes.Parts {
+		from, to := p*c.channels/thresholds.Codes.Parts, (p+1)*c.channels/thresholds.Codes.Parts
 		wrong, whole := 0.0, 0.0
 		for row := 0; row+c.channels <= len(c.x); row += c.channels {
 			for k := row + from; k < row+to; k++ {
@@ -57,7 +57,7 @@ func (c *coding) plausible() bool {
 		each = append(each, math.Sqrt(wrong/whole))
 	}
 	slices.Sort(each)
-	return !(each[parts-1] > mostApart*each[parts/2-1])
+	return !(each[thresholds.Codes.Parts-1] > thresholds.Codes.Apart*each[thresholds.Codes.Parts/2-1])
 }
 
 // asInputs reports whether the difference of a product is no more alike in all tokens than its inputs are, as that of another weight is: what is
@@ -66,7 +66,7 @@ func (c *coding) plausible() bool {
 // Null hypothesis: the errors of the weight are independent. Over m channels the cosine of two tokens' differences is then that of their
 // inputs, give or take 1/√m, and so is the mean over all P pairs, give or take 1/√(m·P). That is so where the errors are as large in every
 // column. A few columns of large inputs, whose weights may be small and have small errors, count with all of their size or as any other
-// column: the cosine lies between, or above by less than mostAlike. An engine that rounds the inputs, too, makes it smaller.
+// column: the cosine lies between, or above by less than Thresholds.Codes.Alike. An engine that rounds the inputs, too, makes it smaller.
 func asInputs(i *isolate.Isolator, n order.Node, c *coding) (bool, error) {
 	e := i.List().At(n)
 	if _, product := e.Op.(op.Linear); !product || len(e.Inputs) != 1 {
@@ -85,7 +85,7 @@ func asInputs(i *isolate.Isolator, n order.Node, c *coding) (bool, error) {
 		return true, nil
 	}
 	width := len(v.Data) / all
-	tokens = min(tokens, mostTokens)
+	tokens = min(tokens, thresholds.Codes.Tokens)
 	even := evened(v.Data[:tokens*width], width)
 	more, pairs := 0.0, 0
 	for a := range tokens {
@@ -96,7 +96,7 @@ func asInputs(i *isolate.Isolator, n order.Node, c *coding) (bool, error) {
 			pairs++
 		}
 	}
-	return more/float64(pairs) <= mostAlike+slopes/math.Sqrt(float64(c.channels*pairs)), nil
+	return more/float64(pairs) <= thresholds.Codes.Alike+thresholds.Codes.Slope.Deviations/math.Sqrt(float64(c.channels*pairs)), nil
 }
 
 func rowOf(x []float64, n, at int) []float64 { return x[at*n : (at+1)*n] }
@@ -115,9 +115,6 @@ func evened(x []float64, width int) []float64 {
 	}
 	return out
 }
-
-// mostTokens are looked at for asInputs, in pairs.
-const mostTokens, mostAlike = 16, 0.2
 
 func cosine(a, b []float64) float64 {
 	aa, bb, ab := 0.0, 0.0, 0.0

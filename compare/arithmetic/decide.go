@@ -113,7 +113,7 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 		return err
 	}
 	f.Own, f.Suspects = own, true
-	if held < proofElements*len(suspects) { // else it is too well shown to doubt it
+	if held < thresholds.Proof.Elements*len(suspects) { // else it is too well shown to doubt it
 		f.thin, err = tooThin(ctx, own, suspects)
 	}
 	return err

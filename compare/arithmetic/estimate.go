@@ -44,10 +44,6 @@ type Estimate struct {
 }
 
 const (
-	belowErrors   = 5       // standard errors from which an estimate is remarkable
-	belowEntries  = 8       // in which it has to show
-	belowEffect   = 0x1p-22 // relative effect of what correct arithmetic in float32 may do to all elements alike: four roundings,
-	belowReach    = 1. / 8  // and as part of the median bound
 	belowElements = 1 << 18 // of a form that are looked at, in minBelow entries or more
 	minBelow      = 32
 	belowStep     = 1. / 16 // relative change of a number for its derivative
@@ -106,7 +102,7 @@ func (k *Forms) belowIn(ctx context.Context, name isolate.FormKey, nodes []order
 		if len(numbersIn(f.Program)) == 0 || t.Entry.Compare == order.Pattern {
 			return nil, nil
 		}
-		p := pooling{forms: k, sums: sums, seen: seen, bounds: len(nodes) >= belowEntries}
+		p := pooling{forms: k, sums: sums, seen: seen, bounds: len(nodes) >= thresholds.Estimate.Entries}
 		if right, err := p.entry(ctx, t, name); err != nil {
 			return nil, err
 		} else if right {
@@ -344,8 +340,8 @@ func (s *pooled) estimate() (Estimate, bool) {
 		Form: kindOf(s.site.Form), Site: s.site.Name, Value: s.value, Off: measure.Number(off), Error: measure.Number(math.Sqrt(max(byRow, byEntry)) / dd),
 		Effect: measure.Number(math.Abs(off) * math.Sqrt(s.moved/s.norm)), Entries: len(s.entries), Rows: len(s.ds), First: s.first,
 	}
-	e.Remarkable = e.Entries >= belowEntries && math.Abs(off) > belowErrors*float64(e.Error) && e.Effect > belowEffect &&
-		float64(e.Effect) > belowReach*s.reach() && !e.rounded()
+	e.Remarkable = e.Entries >= thresholds.Estimate.Entries && math.Abs(off) > thresholds.Estimate.Errors*float64(e.Error) && float64(e.Effect) > thresholds.Estimate.Effect &&
+		float64(e.Effect) > thresholds.Estimate.Reach*s.reach() && !e.rounded()
 	return e, true
 }
 
@@ -358,7 +354,7 @@ func (s *pooled) reach() float64 {
 // rounded reports whether the number may be the right one, rounded to a narrower dtype.
 func (e *Estimate) rounded() bool {
 	for _, d := range []hooks.DType{hooks.F32, hooks.BF16, hooks.F16} {
-		if by := floats.Round(d, e.Value)/e.Value - 1; math.Abs(by-float64(e.Off)) <= belowErrors*float64(e.Error) {
+		if by := floats.Round(d, e.Value)/e.Value - 1; math.Abs(by-float64(e.Off)) <= thresholds.Estimate.Errors*float64(e.Error) {
 			return true
 		}
 	}

@@ -26,7 +26,7 @@ func (f *Form) maskedIn(ctx context.Context, of []*isolate.Evidence, a *isolate.
 			return nil, err
 		}
 	}
-	if elements, rows := counted(of); elements < proofOfChange || rows < proofRows || slices.ContainsFunc(of, func(e *isolate.Evidence) bool { return !inFewTokens(e) }) {
+	if elements, rows := counted(of); elements < thresholds.Proof.Change || rows < thresholds.Proof.Rows || slices.ContainsFunc(of, func(e *isolate.Evidence) bool { return !inFewTokens(e) }) {
 		return nil, nil
 	}
 	found, err := onAccount(of[0], mistakeWork, func(work int) (Mistake, int, error) { return f.mistakes.Mask(ctx, of, a, work) })

@@ -291,7 +291,7 @@ func shownByKernel(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evi
 		}
 		shown := slices.DeleteFunc(slices.Clone(e.Left), func(i int) bool { return !j.Disjoint(own, i) })
 		elements, rows = elements+len(shown), rows+isolate.RowsIn(e.Trial, shown)
-		if elements >= proofOfChange && rows >= proofRows {
+		if elements >= thresholds.Proof.Change && rows >= thresholds.Proof.Rows {
 			return true, nil
 		}
 	}

@@ -9,6 +9,8 @@ import "github.com/tracediff/tracediff/compare/isolate"
 const (
 	// searchWork is what the searches for one mistake may take by themselves, in the units of [program.Program.Time]: 13 to 20 seconds of one core.
 	searchWork = 1 << 31
+	// hypothesisWork is what it takes to make the program of an arithmetic.
+	hypothesisWork = 1 << 17
 	// arithmeticWork is what one search for the arithmetic of a form may take, and mistakeWork one for a mistake in the form.
 	arithmeticWork = searchWork / 4
 	mistakeWork    = searchWork / 5

@@ -31,11 +31,6 @@ type Mistake interface {
 	Judge(ctx context.Context, t *isolate.Trial, a *isolate.Arithmetic) (*isolate.Judgement, error)
 }
 
-// proofOfChange is how many elements a change has to show that rules roundings out. An element has two neighbours that it may be rounded to, so that
-// a change which is not the engine's gives each with a chance of a half. An arithmetic has to give proofElements; of changes a thousand are
-// tried, and each doubling of the tries asks for one more.
-const proofOfChange = proofElements + 10
-
 // Number looks for the number or the activation that is another one in all of some entries of a form, for which no arithmetic is known, if
 // one of a few arithmetics gives every element then; nil where there is none, and where the entries show too little. left are those of
 // which transformers' arithmetic leaves something.
@@ -63,7 +58,7 @@ func (f *Form) changedAttention(ctx context.Context, left []*isolate.Evidence) (
 // no change does. Transformers' own arithmetic and that of torch's kernel are known to the bit, so that no rounding explains what the change does. The
 // search is one for the arithmetic of a form, and has the work of such a search.
 func (f *Form) changed(ctx context.Context, left []*isolate.Evidence, arithmetics []*isolate.Arithmetic) (Mistake, error) {
-	if elements, rows := counted(left); f.mistakes == nil || elements < proofOfChange || rows < proofRows {
+	if elements, rows := counted(left); f.mistakes == nil || elements < thresholds.Proof.Change || rows < thresholds.Proof.Rows {
 		return nil, nil
 	}
 	var known []*isolate.Arithmetic

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -38,7 +37,7 @@ func (s *search) join(e *isolate.Evidence) {
 
 // cost is about how long an arithmetic takes, as the account of a search for a mistake has it.
 func (s *search) cost() int {
-	n := diagnose.HypothesisWork
+	n := hypothesisWork
 	for _, m := range s.panel {
 		n += m.Formula.Time() + program.StepTime*len(m.Formula.Steps)
 	}

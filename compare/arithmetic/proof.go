@@ -12,9 +12,9 @@ import (
 // a norm, is one draw a row: then the rows count.
 func Enough(elements, rows int, byRow bool) bool {
 	if byRow {
-		return rows >= proofElements
+		return rows >= thresholds.Proof.Elements
 	}
-	return elements >= proofElements && rows >= proofRows
+	return elements >= thresholds.Proof.Elements && rows >= thresholds.Proof.Rows
 }
 
 // proven reports whether some entries together show enough that transformers' arithmetic does not give.

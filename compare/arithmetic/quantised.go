@@ -14,24 +14,9 @@ import (
 // A port whose weights are quantised differs from the original in every product, by no mistake that a product has. That is one thing, and it
 // is said once, where most products of the trace show it: nearly every element is off, in all directions, by as much as codes of 8 to 2
 // bits are. It is what the products look like together. It is no proof, and no name: the entries stay wrong.
-const (
-	mostLooked    = 16   // products of a trace that are looked at, spread over the model
-	leastLooked   = 3    // and of as many weights at least
-	leastShare    = 0.75 // so many of these have to show it
-	leastElements = 0.9  // so many elements of each have to differ
-	leastCoarse   = 0.25 // in bfloat16, whose numbers are as far apart as codes of 8 bits
-	leastCodes    = 3e-3 // relative L2 error of codes of 8 bits in blocks of 32: 5e-3; of bfloat16: 1.6e-3 at most
-	MostCodes     = 0.35 // of codes of 2 bits: 0.3
-	// How far the products may be too large or too small on average, of that error: codes err in both directions, so that of n elements the
-	// slope is off by 1/√n of the error. A factor makes all of it.
-	mostSlope, leastSlope, slopes = 0.9, 0.2, 4.0
-	// A file has several formats, and the coarsest is that of several matrices of a layer. One place in the layers that is so many times as far off
-	// as every other has more than codes.
-	mostAbove = 3.0
-	// Codes are as good in every part of a weight: the channels of a result, in so many parts, are about as far off as each other. One part that is
-	// so many times as far off as the parts are at the median has more than codes, such as a head with a factor.
-	parts, mostApart = 8, 5.0
-)
+
+// mostLooked is how many products of a trace are looked at, spread over the model.
+const mostLooked = 16
 
 // Quantised is what the products of a trace look like.
 type Quantised struct {
@@ -48,7 +33,7 @@ func (q *Quantised) Above(role string, error float64) bool {
 			most = max(most, level)
 		}
 	}
-	return most > 0 && error > mostAbove*most
+	return most > 0 && error > thresholds.Codes.Above*most
 }
 
 // products are the captured entries that are made with a matrix of weights, and nothing else before them that is. Of passes of one kind one is
@@ -106,7 +91,7 @@ func LooksQuantised(ctx context.Context, i *isolate.Isolator, products []order.N
 	q := &Quantised{Products: products, levels: map[string]float64{}}
 	some := Spread(products, mostLooked)
 	for k, n := range some {
-		if left := len(some) - k; float64(len(like)+left) < leastShare*float64(looked+left) { // though all that are left were
+		if left := len(some) - k; float64(len(like)+left) < thresholds.Codes.Share*float64(looked+left) { // though all that are left were
 			return q, nil
 		}
 		error, err := Coded(ctx, i, n)
@@ -123,7 +108,7 @@ func LooksQuantised(ctx context.Context, i *isolate.Isolator, products []order.N
 			q.levels[role] = max(q.levels[role], error)
 		}
 	}
-	if len(names) < leastLooked || float64(len(like)) < leastShare*float64(looked) {
+	if len(names) < thresholds.Codes.Weights || float64(len(like)) < thresholds.Codes.Share*float64(looked) {
 		return q, nil
 	}
 	like = slices.DeleteFunc(like, func(o off) bool { return q.Above(o.role, q.levels[o.role]) })
@@ -142,9 +127,9 @@ func Coded(ctx context.Context, i *isolate.Isolator, n order.Node) (float64, err
 	} else if err != nil {
 		return 0, err
 	}
-	least := leastElements
+	least := thresholds.Codes.Elements
 	if i.Env().DType == hooks.BF16 {
-		least = leastCoarse
+		least = thresholds.Codes.Coarse
 	}
 	var j *isolate.Judgement
 	for _, most := range []int{isolate.FocusTokens, whole.Block()} { // a few tokens show what is not quantised

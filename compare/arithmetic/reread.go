@@ -178,7 +178,7 @@ func unrounded(ctx context.Context, entries []*isolate.Evidence, operand isolate
 		return nil, err
 	}
 	r := &rereading{operand: operand, rounded: rounded, Own: own}
-	if len(suspects) > 0 && held < proofElements*len(suspects) {
+	if len(suspects) > 0 && held < thresholds.Proof.Elements*len(suspects) {
 		r.thin, err = tooThin(ctx, own, suspects)
 	}
 	return r, err

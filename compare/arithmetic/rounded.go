@@ -10,9 +10,6 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// roundedOf is how many entries half a unit has to give for one that it does not.
-const roundedOf = 2
-
 // roundedSteps is of how many operations a product may be that is asked whether a trace was rounded: a norm and the product. Of a whole attention
 // the search for an arithmetic takes seconds.
 const roundedSteps = 2
@@ -22,7 +19,7 @@ const roundedSteps = 2
 //
 // What tells it are entries that are computed without weights from what was captured, such as a residual sum: no wrong weight explains them.
 // It is so where the dtype's own arithmetic leaves something of more than half of them; where inputs within half a unit of what was captured,
-// in float32, give roundedOf times as many of these as they do not give, which are wrong in any arithmetic, and as many elements and rows as any
+// in float32, give Thresholds.Wider.Rounded times as many of these as they do not give, which are wrong in any arithmetic, and as many elements and rows as any
 // arithmetic has to show, in two places of a layer; and where no arithmetic of 16 bits is that of such a form.
 func (k *Forms) Rounded(ctx context.Context, wide *isolate.Isolator) (bool, error) {
 	i := k.I
@@ -57,7 +54,7 @@ func (k *Forms) Rounded(ctx context.Context, wide *isolate.Isolator) (bool, erro
 			}
 		}
 	}
-	if !w.tell() || kinds(w.given) >= widerKinds {
+	if !w.tell() || kinds(w.given) >= thresholds.Wider.Places {
 		return w.tell(), nil
 	}
 	return k.roundedProducts(ctx, wide)
@@ -84,15 +81,15 @@ func (w *witnesses) ask(ctx context.Context, wide *isolate.Isolator, e *isolate.
 	return err
 }
 
-// tell reports whether most entries say so: more than half are not of the dtype's arithmetic, roundedOf times as many are given as wrong, and they
+// tell reports whether most entries say so: more than half are not of the dtype's arithmetic, Thresholds.Wider.Rounded times as many are given as wrong, and they
 // have as many elements and rows as any arithmetic has to show.
 func (w *witnesses) tell() bool {
-	return 2*(len(w.given)+w.wrong) > w.looked && len(w.given) >= roundedOf*w.wrong && proven(w.given)
+	return 2*(len(w.given)+w.wrong) > w.looked && len(w.given) >= thresholds.Wider.Rounded*w.wrong && proven(w.given)
 }
 
 // roundedProducts reports whether the products with weights show that a trace was rounded as it was written, where one place of a layer shows it
 // without weights. Null hypothesis: the port computes in 16 bits, with a mistake of a unit in that place and mistakes in its weights. Most
-// products that are looked at have something that is not that of the dtype's arithmetic, and inputs within half a unit give all of it, in widerKinds
+// products that are looked at have something that is not that of the dtype's arithmetic, and inputs within half a unit give all of it, in Thresholds.Wider.Places
 // places; and they do not look like those of quantised weights, of which half a unit can hide the error. A product that has an arithmetic of 16
 // bits says nothing.
 func (k *Forms) roundedProducts(ctx context.Context, wide *isolate.Isolator) (bool, error) {
@@ -127,7 +124,7 @@ func (k *Forms) roundedProducts(ctx context.Context, wide *isolate.Isolator) (bo
 			return false, err
 		}
 	}
-	return w.tell() && kinds(w.given) >= widerKinds, nil
+	return w.tell() && kinds(w.given) >= thresholds.Wider.Places, nil
 }
 
 // gives reports whether inputs that had more digits than were captured give an entry.

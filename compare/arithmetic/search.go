@@ -63,7 +63,7 @@ func newSearch(left, entries []*isolate.Evidence) *search {
 		}
 		s.join(e)
 		elements += len(e.Y.Data)
-		shown = shown || len(e.Left) >= proofElements && isolate.RowsIn(e.Trial, e.Left) >= proofRows
+		shown = shown || len(e.Left) >= thresholds.Proof.Elements && isolate.RowsIn(e.Trial, e.Left) >= thresholds.Proof.Rows
 	}
 	s.begin()
 	return s

@@ -87,7 +87,7 @@ func makingTables(a *isolate.Arithmetic, sites []program.Site, way uint8) *isola
 
 // provenByTables reports whether an arithmetic makes tables in another way, does everything else as transformers does, and is not further from the trace than
 // transformers' way. The nearer way gives more elements of a row to the bit. Two ways that are equally near win half of the rows each. Chance does not
-// give either way surelyNearer standard deviations more. Where attention is between the tables and the trace, and transformers' way leaves too few elements, which
+// give either way Thresholds.Nearer.Deviations standard deviations more. Where attention is between the tables and the trace, and transformers' way leaves too few elements, which
 // a small mistake in attention may have moved as well, the other way has to be the nearer one.
 func provenByTables(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence) (bool, error) {
 	if only, err := onlyTables(a, of); !only || err != nil {
@@ -132,11 +132,8 @@ func nearerRows(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Eviden
 
 // surely reports whether one of two counts is larger than chance makes it where each row is counted by either with the same chance.
 func surely(more, fewer int) bool {
-	return float64(more-fewer) > surelyNearer*math.Sqrt(float64(more+fewer))
+	return float64(more-fewer) > thresholds.Nearer.Deviations*math.Sqrt(float64(more+fewer))
 }
-
-// surelyNearer is a distance from the mean, in standard deviations, that a count does not reach by chance.
-const surelyNearer = 4
 
 // nearerIn compares two judgements of a tensor row by row, and counts the rows in which each gives more elements to the bit than the other.
 func nearerIn(j, k *isolate.Judgement) (first, second int) {
@@ -218,15 +215,12 @@ func nearestTables(ctx context.Context, s *search, a *isolate.Arithmetic, tables
 		best.Preset = isolate.TablePreset(own)
 	}
 	for way := range program.WaysOfAngles {
-		if off, ok := far[way]; ok && way != own && off < asNear*far[own] {
+		if off, ok := far[way]; ok && way != own && off < thresholds.Nearer.Alike*far[own] {
 			best.Others = append(best.Others, way)
 		}
 	}
 	return best, nil
 }
-
-// asNear is how many times the nearest distance another way may have that the report names too. Other roundings add to both distances.
-const asNear = 1.25
 
 // distance is how far some entries are from an arithmetic: the sum of the squares of what their elements are off by, in units of their last
 // place.

@@ -9,16 +9,6 @@ import (
 // An engine has one arithmetic for all entries of a form: their cuts' programs are the same but for numbers. So what an
 // entry is explained by, when transformers' own arithmetic does not, is asked of all of them.
 
-const (
-	// An arithmetic other than transformers' has to give proofElements elements in proofRows rows that transformers' does not.
-	// Null hypothesis: a mistake, for which some of the arithmetics that are tried happens to give these elements too.
-	// Elements that are off by a unit have two neighbours, so that one arithmetic that is not the engine's gives all eight
-	// with a chance of about 2⁻⁸ for each that it changes, and changes no other: docs/arithmetic.md has the rate that was
-	// measured. One row may be off by a factor that it shares.
-	proofElements = 8
-	proofRows     = 2
-)
-
 // Verdict is what is known of a form's arithmetic.
 type Verdict struct {
 	// Own is the arithmetic of the form, transformers' or another; nil where none holds for most entries. second is that of the

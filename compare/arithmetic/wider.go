@@ -15,10 +15,6 @@ import (
 const (
 	widerEntries = 32
 	widerLooked  = 256
-
-	// Entries of a single step have to show it in widerKinds places of a layer. Null hypothesis: a mistake of a unit in one of them,
-	// in one layer or in all.
-	widerKinds = 2
 )
 
 // ComputedWider reports whether a float32 trace was computed in double precision and stored as float32. That is so where
@@ -63,7 +59,7 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 		}
 	}
 	for _, n := range nodes[some:] {
-		if 2*explained <= left || proven(given) && kinds(given) >= widerKinds {
+		if 2*explained <= left || proven(given) && kinds(given) >= thresholds.Wider.Places {
 			break
 		}
 		if single, err := isSingle(i, n); err != nil {
@@ -75,7 +71,7 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 			return false, err
 		}
 	}
-	return 2*explained > left && proven(given) && kinds(given) >= widerKinds, nil
+	return 2*explained > left && proven(given) && kinds(given) >= thresholds.Wider.Places, nil
 }
 
 // GivenWider returns an entry that transformers' arithmetic does not explain, and whether wider inputs explain the entry. For any other entry it returns nil.

@@ -43,7 +43,7 @@ func (k *Names) likely(ctx context.Context, role string) (string, error) {
 
 // Beyond says of an entry whose role is like quantised weights, and which is further off than codes are, that it is not; empty for any other.
 func Beyond(c *isolate.Certificate, f *diagnose.Finding) string {
-	if f == nil || f.Likely == "" || !(float64(c.RelL2) > arithmetic.MostCodes) {
+	if f == nil || f.Likely == "" || !(float64(c.RelL2) > arithmetic.DefaultThresholds().Codes.Most) {
 		return ""
 	}
 	return fmt.Sprintf("unexplained: off by %.2g%%, more than a quantised weight explains; --weights FILE verifies it", 100*float64(c.RelL2))
