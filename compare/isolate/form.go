@@ -16,6 +16,11 @@ type FormKey struct {
 	OneToken bool
 }
 
+// NewFormKey is the form of some operations, that of the entries first.
+func NewFormKey(operations []string, oneToken bool) FormKey {
+	return FormKey{strings.Join(operations, madeOf), oneToken}
+}
+
 // madeOf stands between the operations of a form.
 const madeOf = " < "
 
@@ -45,5 +50,5 @@ func (i *Isolator) FormOf(cut *order.Plan, n order.Node) FormKey {
 		}
 	}
 	slices.Sort(forms[1:])
-	return FormKey{strings.Join(forms, madeOf), i.env.Passes[n.Pass].Tokens == 1 || i.lastRow(n)}
+	return NewFormKey(forms, i.env.Passes[n.Pass].Tokens == 1 || i.lastRow(n))
 }
