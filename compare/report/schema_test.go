@@ -155,7 +155,7 @@ func (m *maker) object(t reflect.Type) map[string]any {
 // comments reads what the packages whose types are written say about them.
 func comments(t *testing.T) map[string]said {
 	all := map[string]said{}
-	for _, dir := range []string{".", "..", "../measure", "../gate", "../weights", "../keyorder", "../certify", "../diagnose", "../inspect", "../redflag", "../../capture", "../../order"} {
+	for _, dir := range []string{".", "..", "../measure", "../gate", "../weights", "../keyorder", "../isolate", "../arithmetic", "../chain", "../detectable", "../diagnose", "../inspect", "../redflag", "../../capture", "../../order"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
