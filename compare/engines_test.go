@@ -124,14 +124,14 @@ func (h *engineTally) add(r *compare.Result, different []apart) (wrong []string)
 			h.mismatches++
 			wrong = append(wrong, fmt.Sprintf("%s: %s %s: %s; %s", row.Key(), row.Verdict, row.Class, row.Detail, row.Gap))
 		case z != nil && z.Outcome == isolate.Bug:
-			wrong = append(wrong, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z)))
+			wrong = append(wrong, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z.Certificate)))
 		}
 		if row.Isolated != nil {
 			form := fmt.Sprint(row.Isolated.Form, " ", tokens[row.Pass] > 1)
 			if forms[form] == nil {
 				forms[form] = &evidence{}
 			}
-			h.entry(row.Isolated, at[row.Key()], forms[form])
+			h.entry(row.Isolated.Certificate, at[row.Key()], forms[form])
 		}
 	}
 	h.pairs++

@@ -78,3 +78,29 @@ func NewChain(i *Isolator, w chain.Walk) *chain.Chain {
 	}
 	return chain.New(i.Forms, i.Names, w)
 }
+
+// Isolated is what isolation says of a row: the certificate of its entry, and what is wrong.
+type Isolated struct {
+	*isolate.Certificate
+	// Finding is what is wrong: the one edit of the operation that gives all entries left of its role; nil where none is known.
+	Finding *diagnose.Finding `json:"finding,omitempty"`
+}
+
+// isolatedBy is what a certificate says; nil without one.
+func isolatedBy(c *isolate.Certificate) *Isolated {
+	if c == nil {
+		return nil
+	}
+	return &Isolated{c, naming.FindingOf(c)}
+}
+
+// MistakeKey is the key of the finding; empty for a finding without a name.
+func (c *Isolated) MistakeKey() string {
+	if !c.Finding.Named() {
+		return ""
+	}
+	return c.Finding.Key()
+}
+
+// Study gives the search of names what a measurement of it asks for, before anything is certified.
+func (i *Isolator) Study(s diagnose.Study) { i.Names.Study = s }

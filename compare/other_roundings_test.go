@@ -87,7 +87,7 @@ func falseBugs(t *testing.T, c ordertest.Case, local *capture.Trace) (bugs []str
 	r := run(t, local, local, compare.Options{Order: c.List, All: true, Isolator: i, Alone: true})
 	for _, row := range r.Rows {
 		if z := row.Isolated; z != nil && z.Outcome == isolate.Bug {
-			bugs = append(bugs, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z)))
+			bugs = append(bugs, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z.Certificate)))
 		}
 	}
 	if r.ExitCode() != 0 && len(bugs) == 0 && r.Isolation.Unidentified == 0 {

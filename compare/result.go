@@ -6,7 +6,6 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/gate"
-	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 )
@@ -157,8 +156,8 @@ type Row struct {
 	Stats    *measure.Stats `json:"stats,omitempty"` // of a trace alone: the numbers of its tensor
 	// Isolated is the entry by itself; nil where it is not isolated, and NotIsolated says why if there is more to say
 	// than that nobody asked.
-	Isolated    *isolate.Certificate `json:"isolated,omitempty"`
-	NotIsolated string               `json:"not_isolated,omitempty"`
+	Isolated    *Isolated `json:"isolated,omitempty"`
+	NotIsolated string    `json:"not_isolated,omitempty"`
 	// Gap says of a mismatch that is past its limit, and not wrong by itself, where the chain of right operations back to the token
 	// ids is broken, or why nothing is known of it. Unbroken, it would be a drift and no mismatch.
 	Gap   string `json:"gap,omitempty"`

@@ -46,7 +46,7 @@ func (w *walker) isolate(p *pair) error {
 	if r.Derived && (got.Cert == nil || got.Cert.Outcome != isolate.Bug && got.Cert.Outcome != isolate.Unidentified) && !misfit {
 		return nil // the reference's is no tensor of an engine, so that there is nothing else to hold it to
 	}
-	r.Derived, r.Isolated, r.NotIsolated = false, got.Cert, got.Why
+	r.Derived, r.Isolated, r.NotIsolated = false, isolatedBy(got.Cert), got.Why
 	switch c := got.Cert; {
 	case misfit && got.Misfit.Class == gate.Shape:
 		p.see(SeenShape, "it %s", got.Misfit.Is)
@@ -60,7 +60,7 @@ func (w *walker) isolate(p *pair) error {
 		return w.inLayout(r, got)
 	case w.accuses(p, got):
 		p.standing = StandingWrong
-		return w.named(p, c)
+		return w.named(p)
 	case c != nil && c.Outcome == isolate.NotCertified:
 		r.NotIsolated = "op unverified: the walk's " + c.Unverified + " has not reproduced transformers, so it certifies nothing"
 		p.remark(OpUnverified, "%s", r.NotIsolated)
@@ -99,22 +99,23 @@ func (w *walker) inLayout(r *Row, got *chain.Link) error {
 	if got.Cert.Outcome == isolate.OtherLayout {
 		w.cancels[r.Key()] = places(got.Layout.Cancels)
 		if f, err := w.o.Isolator.Name(w.ctx, r.Name); f.Named() || err != nil {
-			got.Cert.Finding = f
+			r.Isolated.Finding = f
 			return err
 		}
-		got.Cert.Finding = nil
+		r.Isolated.Finding = nil
 	}
 	return nil
 }
 
 // named names what is wrong with an entry that is wrong by itself, where an edit of its operation explains it. Of one that
 // roundings could explain, too, a number is known by which it was found to be wrong; another edit may give the same.
-func (w *walker) named(p *pair, c *isolate.Certificate) error {
+func (w *walker) named(p *pair) error {
+	c := p.row.Isolated
 	if c == nil || c.Outcome != isolate.Bug {
 		return nil
 	}
 	f, err := w.o.Isolator.Name(w.ctx, p.row.Name)
-	if more := naming.Beyond(c, f); more != "" {
+	if more := naming.Beyond(c.Certificate, f); more != "" {
 		f = &diagnose.Finding{Likely: more}
 	}
 	if f.Named() || c.Finding == nil {

@@ -65,7 +65,7 @@ func wildEngine(t *testing.T, name string, local *capture.Trace) {
 			continue
 		}
 		if n := wildDifference(name, row.Name); n < 0 {
-			t.Errorf("%s, %s: %s", row.Key(), z.Form, charge(z))
+			t.Errorf("%s, %s: %s", row.Key(), z.Form, charge(z.Certificate))
 		} else {
 			found[n] = true
 		}

@@ -23,10 +23,7 @@ type Mistakes interface {
 
 // Mistake is a change to an operation that explains entries, or several of which nothing tells which it is.
 type Mistake interface {
-	// Named reports whether it is known which change it is.
-	Named() bool
-	// Describe says it in the certificate of an entry.
-	Describe(c *isolate.Certificate)
+	isolate.Mistake
 	// Judge judges an entry with the change in an arithmetic; nil if the change leaves an element of the entry.
 	Judge(ctx context.Context, t *isolate.Trial, a *isolate.Arithmetic) (*isolate.Judgement, error)
 }

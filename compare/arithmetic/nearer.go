@@ -50,6 +50,6 @@ func (k *Forms) WithMistake(ctx context.Context, n order.Node, cut *order.Plan, 
 	bug := *c
 	bug.Outcome, bug.Nearer = isolate.Bug, &rows
 	bug.Set, bug.FirstToken = isolate.WhereOutside(changed, t.Y.Shape, t.Entry.Axes), isolate.FirstToken(changed, t.Y.Shape, t.Entry)
-	f.Wrong.Describe(&bug)
+	bug.Describe(f.Wrong)
 	return &bug, isolate.Verify(t, &bug)
 }

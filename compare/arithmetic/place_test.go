@@ -18,11 +18,11 @@ func key(oneToken bool, operations ...string) isolate.FormKey {
 func TestQuestionsAreInOrder(t *testing.T) {
 	small, large := key(false, "linear"), key(false, "linear", "rms_norm")
 	for _, c := range []struct {
-		why         string
-		asking      stage
-		of          isolate.FormKey
-		asked       stage
-		askedOf     isolate.FormKey
+		why     string
+		asking  stage
+		of      isolate.FormKey
+		asked   stage
+		askedOf isolate.FormKey
 	}{
 		{"smaller forms carry what they prove", stageAlone, large, stageAlone, small},
 		{"and those of one token do", stageAlone, large, stageAlone, key(true, "linear")},

@@ -109,7 +109,7 @@ func (k *Forms) Otherwise(ctx context.Context, t *isolate.Trial, c *isolate.Cert
 	if has, err := f.hasMistake(ctx, t); err != nil {
 		return nil, nil, false, err
 	} else if has {
-		f.Wrong.Describe(c)
+		c.Describe(f.Wrong)
 		if !f.Definite {
 			j, left = strict, off
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/tracediff/tracediff/compare/arithmetic"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/compare/naming"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Walk is what a chain asks of the comparison that it is a part of. Keys are those of a trace.
@@ -26,12 +26,28 @@ type Walk interface {
 	Within(pass int, name string) (compared, within bool, err error)
 }
 
+// Edits are what is known of entries that are wrong by themselves. Package naming has them.
+type Edits interface {
+	// EditOf is the edit that gives an entry that is a BUG, in the arithmetic of its form; nil where none is known.
+	EditOf(ctx context.Context, n order.Node) (Edit, error)
+}
+
+// Edit is what gives an entry that is wrong by itself.
+type Edit interface {
+	// Text is the name of what is wrong.
+	Text() string
+	// Turns reports whether it turns the pairs of rotary tables: positions are others.
+	Turns() bool
+	// Program is that of the entry with the edit; ok is false where the edit does not go with it.
+	Program(ctx context.Context, t *isolate.Trial) (p *program.Program, c program.Call, ok bool, err error)
+}
+
 // Chain knows which entries stand on an unbroken chain: right by themselves, and so are all captured entries that they were
 // computed from, back to the token ids.
 type Chain struct {
 	i     *isolate.Isolator
 	forms *arithmetic.Forms
-	names *naming.Names
+	edits Edits
 	walk  Walk
 	certs map[string]*Link          // by key
 	ready map[string]isolate.Result // certificates made ahead, see [Chain.Prepare]
@@ -68,8 +84,8 @@ func (g *Gap) String() string {
 }
 
 // New returns the chain of a trace.
-func New(k *arithmetic.Forms, names *naming.Names, w Walk) *Chain {
-	return &Chain{i: k.I, forms: k, names: names, walk: w, certs: map[string]*Link{}, ready: map[string]isolate.Result{}}
+func New(k *arithmetic.Forms, edits Edits, w Walk) *Chain {
+	return &Chain{i: k.I, forms: k, edits: edits, walk: w, certs: map[string]*Link{}, ready: map[string]isolate.Result{}}
 }
 
 // At certifies an entry and all that it was computed from. An argument needs no certificate: the comparison has seen

@@ -5,5 +5,5 @@
 // of: limits, known divergences and arguments.
 //
 // A [Reparametrisation] is the same model in other numbers: channels in another order, a factor that is taken elsewhere, positions that are all shifted. Its entries are wrong
-// by themselves or are computed from one that is, and what they do otherwise cancels in a later entry that is right.
+// by themselves or are computed from one that is, and what they do otherwise cancels in a later entry that is right. [Edits] say with which change an entry is given.
 package chain

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/compare/naming"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -233,10 +232,10 @@ func (l *reparametrisations) compute(ctx context.Context, c *node, link *Link) e
 		c.fail("%s is not certified: %s", c.key, link.Why)
 		return nil
 	}
-	var edit *naming.Edit
+	var edit Edit
 	if cert.Outcome == isolate.Bug {
 		var err error
-		if edit, err = l.names.EditOf(ctx, c.Node); err != nil {
+		if edit, err = l.edits.EditOf(ctx, c.Node); err != nil {
 			return err
 		}
 		if edit == nil && len(c.from) == 0 {
@@ -264,11 +263,11 @@ func (l *reparametrisations) compute(ctx context.Context, c *node, link *Link) e
 	case len(c.from) == 0 && near(c.own[0].Data, c.own[1].Data, 1):
 		return nil // what is otherwise is a rounding, and a rounding is no other layout
 	case len(c.from) == 0:
-		c.turned = edit.Turns
+		c.turned = edit.Turns()
 		c.own[2] = stirred(c.own[0])
 	}
 	if edit != nil {
-		c.what = edit.Name.Text()
+		c.what = edit.Text()
 	}
 	switch moves := l.moved(c); {
 	case moves:

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/compare/naming"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -26,7 +25,7 @@ const (
 
 // values computes a node in exact arithmetic from what it is computed from: without edits, with them, and with what was changed at
 // random. It reports false for an operation that is not made of steps, and an edit that does not go with it.
-func (l *reparametrisations) values(ctx context.Context, c *node, e *naming.Edit) (bool, error) {
+func (l *reparametrisations) values(ctx context.Context, c *node, e Edit) (bool, error) {
 	for k := range c.own {
 		if k == 2 && len(c.from) == 0 {
 			break
@@ -45,7 +44,7 @@ func (l *reparametrisations) values(ctx context.Context, c *node, e *naming.Edit
 }
 
 // value is one of these.
-func (l *reparametrisations) value(ctx context.Context, n order.Node, k int, e *naming.Edit) (program.Value, bool, error) {
+func (l *reparametrisations) value(ctx context.Context, n order.Node, k int, e Edit) (program.Value, bool, error) {
 	t, err := l.i.Trial(n)
 	if err != nil {
 		return program.Value{}, false, err
@@ -61,15 +60,10 @@ func (l *reparametrisations) value(ctx context.Context, n order.Node, k int, e *
 	}
 	p, call := t.Formula.Program, t.Call
 	if e != nil {
-		s, err := naming.SuspectOf(ctx, &isolate.Evidence{Trial: t, Left: e.Left}, e.A)
-		if err != nil {
+		var ok bool
+		if p, call, ok, err = e.Program(ctx, t); !ok || err != nil {
 			return program.Value{}, false, err
 		}
-		d, err := naming.ModelOf(l.i).Apply(*e.Made, s)
-		if d == nil || err != nil {
-			return program.Value{}, false, err
-		}
-		p, call = d.Whole(s.Call)
 	}
 	call.Arith = program.Arith{DType: l.i.Env().DType}
 	v, err := p.Eval(call)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -28,6 +27,21 @@ const (
 	// NotCertified: an operation on the way has not reproduced transformers, so it may not accuse; see [Certified].
 	NotCertified Outcome = "UNVERIFIED"
 )
+
+// Mistake is what a search found to be wrong with the entries of a form.
+type Mistake interface {
+	// Named reports whether it is known which change to the operation it is.
+	Named() bool
+	// Text is the mistake in a sentence.
+	Text() string
+}
+
+// Describe says in the certificate what is wrong with the entry.
+func (c *Certificate) Describe(m Mistake) {
+	if c.Found = m; m.Named() {
+		c.Mistake = m.Text()
+	}
+}
 
 // Certificate is the verdict on one entry by itself: computed again from the trace's own inputs and compared, element by
 // element, with what correct arithmetic can give. x is the exact value of an element on these inputs, δ the bound on what
@@ -56,8 +70,8 @@ type Certificate struct {
 	Where string `json:"where,omitempty"`
 	// Mistake is the name of what is wrong, in a sentence.
 	Mistake string `json:"mistake,omitempty"`
-	// Finding is what is wrong: the one edit of the operation that gives all entries left of its role; nil where none is known.
-	Finding *diagnose.Finding `json:"finding,omitempty"`
+	// Found is what is wrong, as the arithmetic of the entry's form knows it; nil where it knows nothing.
+	Found Mistake `json:"-"`
 	// Summation is the order in which sums explain most of the elements that no bound does, or "several orders together";
 	// empty where there are none.
 	Summation string `json:"summation,omitempty"`
@@ -95,14 +109,6 @@ func (c *Certificate) Unidentified() string {
 		return NotIdentified
 	}
 	return NotIdentified + "; the search for one stopped at its limit, " + c.Stopped
-}
-
-// MistakeKey is the key of the finding; empty for a finding without a name.
-func (c *Certificate) MistakeKey() string {
-	if !c.Finding.Named() {
-		return ""
-	}
-	return c.Finding.Key()
 }
 
 // Good reports whether the entry is right by itself.

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/keyorder"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
@@ -58,8 +57,6 @@ type Options struct {
 	// these options: the program, the processor, the order and the weights. Nothing is kept where it is empty.
 	Memory Memory
 	Of     string
-	// Study is for a measurement of the search of names.
-	Study diagnose.Study
 }
 
 // Isolator computes entries of one trace from that trace's own captured ancestors and a checkpoint's weights. It may be

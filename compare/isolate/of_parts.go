@@ -95,7 +95,7 @@ func (p *partial) certificate(t *Trial) *Certificate {
 	c := p.strictly.Certificate()
 	p.said.say(c)
 	c.Outcome, c.Arithmetic, c.Where, c.Summation = p.worst.Outcome, p.worst.Arithmetic, p.worst.Where, p.most.Summation
-	c.Mistake, c.Finding, c.Unverified = p.worst.Mistake, p.worst.Finding, p.worst.Unverified
+	c.Mistake, c.Found, c.Unverified = p.worst.Mistake, p.worst.Found, p.worst.Unverified
 	c.Unequal, c.Outside, c.Worst, c.Form = p.unequal, int64(p.set.count), p.most.Worst, op.Form(t.Entry.Op)
 	if c.Set = p.set.words(t.Entry.Axes); c.Outcome == Bug {
 		c.FirstToken = p.first

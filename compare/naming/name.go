@@ -16,7 +16,7 @@ import (
 // model is what a search knows beside the entries.
 func ModelOf(i *isolate.Isolator) *diagnose.Model {
 	return &diagnose.Model{
-		List: i.List(), Passes: i.Env().Passes, Weights: i.Env().Weights, Read: i.Env().Read, Study: i.Options().Study, Room: cmp.Or(i.Options().Room, isolate.DefaultMemory), Work: diagnose.DefaultWork * i.Times(),
+		List: i.List(), Passes: i.Env().Passes, Weights: i.Env().Weights, Read: i.Env().Read, Room: cmp.Or(i.Options().Room, isolate.DefaultMemory), Work: diagnose.DefaultWork * i.Times(),
 		Has: func(n order.Node) bool {
 			rec, ok := i.Trace().Lookup(n.Pass, i.List().Entries[n.Entry].Name)
 			return ok && rec.Firing == 0 && i.Misfit(n) == nil
@@ -29,6 +29,7 @@ func ModelOf(i *isolate.Isolator) *diagnose.Model {
 type Names struct {
 	i     *isolate.Isolator
 	Forms *arithmetic.Forms
+	Study diagnose.Study // for a measurement of the search
 
 	quantised memo.Map[struct{}, *arithmetic.Quantised]
 	few       memo.Map[string, *named]    // by role: by a few tokens of large entries
@@ -130,6 +131,7 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 		return nil, err
 	}
 	model, searches := ModelOf(k.i), 1+len(others)
+	model.Study = k.Study
 	if together != nil {
 		searches++
 	}
@@ -247,7 +249,7 @@ func (k *Names) nameIn(ctx context.Context, model *diagnose.Model, left []*isola
 					return nil, err
 				}
 			}
-			s, err := SuspectOf(ctx, &isolate.Evidence{Trial: e.Trial, Left: rest}, a)
+			s, err := suspectOf(ctx, &isolate.Evidence{Trial: e.Trial, Left: rest}, a)
 			if err != nil {
 				return nil, err
 			}
@@ -278,7 +280,7 @@ func restOf(ctx context.Context, all []*diagnose.Entry, read func(order.Node) (*
 		} else if e == nil {
 			continue
 		}
-		s, err := SuspectOf(ctx, e, &isolate.Arithmetic{})
+		s, err := suspectOf(ctx, e, &isolate.Arithmetic{})
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,14 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 )
 
+// FindingOf is the finding of a certificate whose entry's form has a mistake; nil for any other.
+func FindingOf(c *isolate.Certificate) *diagnose.Finding {
+	if s, ok := c.Found.(*searched); ok {
+		return s.Finding
+	}
+	return nil
+}
+
 // searched is the finding of a search, as the arithmetic of a form has it.
 type searched struct{ *diagnose.Finding }
 
@@ -19,13 +27,6 @@ func found(f *diagnose.Finding, model *diagnose.Model, err error) (arithmetic.Mi
 	return &searched{f}, model.Taken(), nil
 }
 
-// Describe says the finding in a certificate.
-func (s *searched) Describe(c *isolate.Certificate) {
-	if c.Finding = s.Finding; s.Named() {
-		c.Mistake = s.Text()
-	}
-}
-
 // Judge judges an entry with the mistake in an arithmetic; nil if the mistake leaves an element of the entry.
 func (s *searched) Judge(ctx context.Context, t *isolate.Trial, a *isolate.Arithmetic) (*isolate.Judgement, error) {
 	return givenWith(ctx, t, a, s.Edit())
@@ -34,6 +35,7 @@ func (s *searched) Judge(ctx context.Context, t *isolate.Trial, a *isolate.Arith
 // search is the model of a search that may take some work.
 func (k *Names) search(work int) *diagnose.Model {
 	model := ModelOf(k.i)
+	model.Study = k.Study
 	model.Work = work
 	return model
 }
@@ -88,7 +90,7 @@ func (k *Names) GoesOn(times int) string { return diagnose.GoesOn(times) }
 func SuspectsOf(ctx context.Context, of []*isolate.Evidence, a *isolate.Arithmetic) ([]*diagnose.Entry, error) {
 	var entries []*diagnose.Entry
 	for _, e := range of {
-		s, err := SuspectOf(ctx, e, a)
+		s, err := suspectOf(ctx, e, a)
 		if err != nil {
 			return nil, err
 		}

@@ -24,14 +24,14 @@ type suspect struct {
 	interrupted func() error
 }
 
-// SuspectOf prepares an entry for a search.
-func SuspectOf(ctx context.Context, e *isolate.Evidence, a *isolate.Arithmetic) (*diagnose.Entry, error) {
+// suspectOf prepares an entry for a search.
+func suspectOf(ctx context.Context, e *isolate.Evidence, a *isolate.Arithmetic) (*diagnose.Entry, error) {
 	s, err := suspectIn(ctx, e, a)
 	if err != nil {
 		return nil, err
 	}
 	if some := e.FocusAbove(isolate.FocusWork, isolate.FocusTokens, isolate.FocusColumns, false); some.Trial != e.Trial {
-		if s.small, err = SuspectOf(ctx, some, a); err != nil {
+		if s.small, err = suspectOf(ctx, some, a); err != nil {
 			return nil, err
 		}
 	}

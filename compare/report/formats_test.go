@@ -268,6 +268,7 @@ func TestNothingUnwrittenIsPrinted(t *testing.T) {
 		"compare.KnownLine.line":         "judging a row by the baseline",
 		"compare.Finding.roles":          "collecting findings",
 		"isolate.Certificate.Unverified": "judging a row",
+		"isolate.Certificate.Found":      "telling a row its finding, which is written",
 		"isolate.Certificate.FirstToken": "telling padding from a wrong row, before anything is reported",
 		"measure.AxisError.Elements":     "limits",
 		"measure.Metrics.OneRow":         "limits",

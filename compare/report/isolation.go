@@ -165,11 +165,11 @@ func (p *printer) certificate(r *compare.Row) {
 		if c.RelL2 == 0 { // which leaves out what is masked or not finite
 			size = "of another mask or not finite; the others are equal"
 		}
-		p.field("isolated", "%s: %d of %d elements outside the rounding bound, %s%s", c.Outcome, c.Outside, c.Elements, size, power(c))
+		p.field("isolated", "%s: %d of %d elements outside the rounding bound, %s%s", c.Outcome, c.Outside, c.Elements, size, power(c.Certificate))
 	case c.Outcome == isolate.Unidentified:
 		p.field("isolated", "%s, relative L2 %s: %s", c.Outcome, number(c.RelL2), r.NotIsolated)
 	default:
-		p.field("isolated", "%s, relative L2 %s%s", c.Outcome, number(c.RelL2), power(c))
+		p.field("isolated", "%s, relative L2 %s%s", c.Outcome, number(c.RelL2), power(c.Certificate))
 	}
 }
 

@@ -126,8 +126,12 @@ func (m *maker) object(t reflect.Type) map[string]any {
 			continue
 		}
 		if f.Anonymous && name == "" { // its fields are written as those of t
-			m.of(f.Type)
-			inner := m.defs[f.Type.String()].(map[string]any)
+			embedded := f.Type
+			if embedded.Kind() == reflect.Pointer {
+				embedded = embedded.Elem()
+			}
+			m.of(embedded)
+			inner := m.defs[embedded.String()].(map[string]any)
 			maps.Copy(properties, inner["properties"].(map[string]any))
 			if also, ok := inner["required"].([]any); ok {
 				required = append(required, also...)

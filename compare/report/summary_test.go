@@ -41,7 +41,7 @@ func drawn(t *rapid.T) *compare.Result {
 					res.Divergence = &compare.Divergence{Row: r}
 				}
 			case 1:
-				r.Isolated = &isolate.Certificate{Outcome: isolate.Unidentified}
+				r.Isolated = &compare.Isolated{Certificate: &isolate.Certificate{Outcome: isolate.Unidentified}}
 			case 2:
 				r.Verdict, r.Tested = compare.Unverified, false
 			case 3:
@@ -265,7 +265,7 @@ func TestDownstreamOfAWrongOperation(t *testing.T) {
 	} {
 		row := compare.Row{Name: "x", Layer: -1, Verdict: compare.Mismatch, Class: gate.Value, Detail: "it is wrong"}
 		if c.wrong {
-			row.Isolated = &isolate.Certificate{Outcome: isolate.Bug}
+			row.Isolated = &compare.Isolated{Certificate: &isolate.Certificate{Outcome: isolate.Bug}}
 		}
 		res := &compare.Result{Mismatches: 1, Rows: []compare.Row{row}, Divergence: &compare.Divergence{Row: row, Downstream: &c.down}}
 		for _, style := range []report.Style{report.NewStyle(false), report.NewStyle(false).WithView(report.Evidence)} {

@@ -120,7 +120,7 @@ func (p *printer) cells(r *compare.Row) []string {
 }
 
 // powers are how small an error of scale would have shown in an entry, and how far the scale that fits it is from 1.
-func powers(c *isolate.Certificate) (power, scale string) {
+func powers(c *compare.Isolated) (power, scale string) {
 	power, scale = "-", "-"
 	if c == nil {
 		return power, scale

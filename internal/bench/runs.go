@@ -219,7 +219,11 @@ func (s subject) look(ctx context.Context, t, ref *capture.Trace) (*sight, error
 		v.efforts[e.Role] = both(v.efforts[e.Role], e)
 	}
 	isolator := func(t *capture.Trace) (*compare.Isolator, error) {
-		return compare.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), isolate.Options{Study: diagnose.Study{Looked: looked}})
+		i, err := compare.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), isolate.Options{})
+		if err == nil {
+			i.Study(diagnose.Study{Looked: looked})
+		}
+		return i, err
 	}
 	o := compare.Options{Order: s.list, All: true, Workers: 1}
 	var err error
@@ -307,10 +311,11 @@ func (s subject) without(ctx context.Context, t *capture.Trace, name, class stri
 		effort = both(effort, e)
 	}
 	study := diagnose.Study{Without: class, Looked: looked}
-	i, err := compare.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), isolate.Options{Study: study})
+	i, err := compare.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), isolate.Options{})
 	if err != nil {
 		return nil, effort, err
 	}
+	i.Study(study)
 	f, err = i.Name(ctx, name)
 	return f, effort, err
 }
