@@ -21,16 +21,25 @@ type search struct {
 	inOrder bool                // no other order of summation is tried on the panel
 	open    bool                // results have more digits than the order gives them
 	dtype   hooks.DType
-	work    int // what was tried has taken
-	stopped bool
-	seen    map[string]bool
-	best    []ranked
-	bar     int     // what a step of a descent has to go below
-	nearest *ranked // the one that does most
+	carry   carrier // asked for what other forms prove, if presets do not do
+	tried
+	descent
+}
 
-	descents int
-	given    []ranked // arithmetics that explain the panel, with the entries that they explain
-	carry    carrier  // asked for what other forms prove, if presets do not do
+// tried is what a search has tried.
+type tried struct {
+	seen    map[string]bool // by what arithmetics do in the program, see keyOf
+	best    []ranked        // those that leave least of the panel
+	given   []ranked        // those that explain the panel, with the entries that they explain
+	work    int             // what they have taken
+	stopped bool            // the search has used all of its work
+}
+
+// descent is the state of descents, which change one site at a time.
+type descent struct {
+	descents int     // how many are made
+	bar      int     // what a step has to go below
+	nearest  *ranked // the step that goes furthest
 }
 
 // ranked is an arithmetic with how far it is from explaining the panel, or, of those that explain it, what it explains of all.
@@ -52,7 +61,7 @@ const (
 )
 
 func newSearch(left, entries []*isolate.Evidence) *search {
-	s := &search{left: left, entries: entries, seen: map[string]bool{}}
+	s := &search{left: left, entries: entries, tried: tried{seen: map[string]bool{}}}
 	// Small entries that show something come first: they cost least.
 	ordered := slices.Clone(left)
 	slices.SortStableFunc(ordered, func(a, b *isolate.Evidence) int { return len(a.Y.Data) - len(b.Y.Data) })
@@ -71,7 +80,7 @@ func newSearch(left, entries []*isolate.Evidence) *search {
 
 // searchOf looks for what explains one entry, and as many others as it happens to.
 func searchOf(one *isolate.Evidence, left, entries []*isolate.Evidence) *search {
-	s := &search{left: left, entries: entries, seen: map[string]bool{}, fixed: true}
+	s := &search{left: left, entries: entries, tried: tried{seen: map[string]bool{}}, fixed: true}
 	s.join(one)
 	s.begin()
 	return s

@@ -232,23 +232,9 @@ func (l *reparametrisations) compute(ctx context.Context, c *node, link *Link) e
 		c.fail("%s is not certified: %s", c.key, link.Why)
 		return nil
 	}
-	var edit Edit
-	if cert.Outcome == isolate.Bug {
-		var err error
-		if edit, err = l.edits.EditOf(ctx, c.Node); err != nil {
-			return err
-		}
-		if edit == nil && len(c.from) == 0 {
-			return nil
-		}
-		if edit == nil {
-			c.fail("%s is wrong by itself", c.key)
-			return nil
-		}
-	}
-	if edit == nil && !cert.Good() {
-		c.fail("%s is %s", c.key, cert.Outcome)
-		return nil
+	edit, failed, err := l.editOf(ctx, c, cert)
+	if err != nil || failed {
+		return err
 	}
 	ok, err := l.values(ctx, c, edit)
 	switch {
@@ -278,6 +264,23 @@ func (l *reparametrisations) compute(ctx context.Context, c *node, link *Link) e
 		c.fail("%s differs from what it would be without the changes before it", c.key)
 	}
 	return nil
+}
+
+// editOf is the edit of a node that is wrong by itself; nil for a node that is right. failed is true for any other node.
+func (l *reparametrisations) editOf(ctx context.Context, c *node, cert *isolate.Certificate) (edit Edit, failed bool, err error) {
+	if cert.Outcome != isolate.Bug {
+		if !cert.Good() {
+			c.fail("%s is %s", c.key, cert.Outcome)
+		}
+		return nil, !cert.Good(), nil
+	}
+	if edit, err = l.edits.EditOf(ctx, c.Node); err != nil || edit != nil {
+		return edit, false, err
+	}
+	if len(c.from) > 0 {
+		c.fail("%s is wrong by itself", c.key)
+	}
+	return nil, true, nil
 }
 
 // follow looks at all captured entries that read a changed one.

@@ -75,7 +75,7 @@ func (s *search) prepared(ctx context.Context, t *isolate.Trial) (*healthyEntry,
 
 // computed is prepared of what is looked at.
 func (s *search) computed(ctx context.Context, t *isolate.Trial) (*healthyEntry, error) {
-	r := &healthyEntry{Trial: t, time: isolate.TimeOf(t.Formula.Program, t.Call), products: isolate.PartOf(t.Formula.Work(), t.Formula.Program, t.Call.Some)}
+	r := &healthyEntry{Trial: t, costs: costs{time: isolate.TimeOf(t.Formula.Program, t.Call), products: isolate.PartOf(t.Formula.Work(), t.Formula.Program, t.Call.Some)}}
 	if s.short = s.work+r.time > s.most; s.short {
 		return nil, nil
 	}
@@ -155,7 +155,7 @@ func (s *search) arithmetic(ctx context.Context, t *isolate.Trial) (*isolate.Ari
 	return nil, nil
 }
 
-// healthyEntry is what an entry may be.
+// healthyEntry is an entry in the arithmetic that gives it, in which mistakes are made.
 type healthyEntry struct {
 	*isolate.Trial
 	whole *order.Formula // of the cut, with what each entry has of it
@@ -166,14 +166,19 @@ type healthyEntry struct {
 	model     *evaluation // in the model's dtype
 	float     *evaluation // in float32
 	a         *isolate.Arithmetic
-	own       *isolate.Judgement
-	rigorous  *isolate.Judgement
-	hulls     []*isolate.Judgement
-	rewritten []program.Rewrite
-	time      int // of one evaluation, as [program.Program.Time] has it
-	products  int // of one evaluation, as [program.Program.Work] has it
-	work      int
-	most      int // of work, for all mistakes
+	own       *isolate.Judgement   // without mistakes
+	rigorous  *isolate.Judgement   // the same with bounds for any order of summation
+	hulls     []*isolate.Judgement // in every choice of roundings, by the order of steps
+	rewritten []program.Rewrite    // these orders
+	costs
+}
+
+// costs are what an entry takes, and what was used.
+type costs struct {
+	time     int // of one evaluation, as [program.Program.Time] has it
+	products int // of one evaluation, as [program.Program.Work] has it
+	work     int // that was used
+	most     int // of work, for all mistakes
 }
 
 // evaluation is the formula in a dtype, with and without mistakes.

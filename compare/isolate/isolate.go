@@ -69,15 +69,20 @@ type Isolator struct {
 	// engine decides what transformers' arithmetic does not; nil: nothing does.
 	engine Engine
 
+	seen
+	captured captured
+	worked   atomic.Int64 // the [program.Program.Time] of the entries that were certified
+	Block    int          // elements of an entry that are certified at one time; see BlockElements
+	memory   *memory      // nil: nothing is remembered
+	large    sync.Mutex   // held for an entry that is looked at whole and is certified in blocks where it is right
+}
+
+// seen is what was seen of captured entries.
+type seen struct {
 	mu        sync.Mutex
 	few       map[order.Node][]int // tokens of large entries that searches look at; see partOf
 	follows   map[order.Node]bool  // captured entries that something follows from: see sound
-	unsettled map[order.Node]bool  // large entries that blocks do not certify: see inBlocks
-	captured  captured
-	worked    atomic.Int64 // the [program.Program.Time] of the entries that were certified
-	Block     int          // elements of an entry that are certified at one time; see blockElements
-	memory    *memory      // nil: nothing is remembered
-	large     sync.Mutex   // held for an entry that is looked at whole and is certified in blocks where it is right
+	unsettled map[order.Node]bool  // large entries that blocks do not certify: see InBlocks
 }
 
 // New prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
@@ -121,7 +126,7 @@ func prepareTrace(t *capture.Trace, list *order.List, weights func(order.Weight)
 	if o.Arithmetic == "" {
 		o.Arithmetic = Auto
 	}
-	i := &Isolator{Tensors: Tensors{trace: t, list: list, derived: map[string]bool{}, layout: keyorder.New(t, list)}, o: o, narrow: narrow, Block: BlockElements, follows: map[order.Node]bool{}, unsettled: map[order.Node]bool{}, few: map[order.Node][]int{}}
+	i := &Isolator{Tensors: Tensors{trace: t, list: list, derived: map[string]bool{}, layout: keyorder.New(t, list)}, o: o, narrow: narrow, Block: BlockElements, seen: seen{follows: map[order.Node]bool{}, unsettled: map[order.Node]bool{}, few: map[order.Node][]int{}}}
 	for _, name := range m.Derived { // what a trace claims beyond the order excuses it from nothing
 		if e, ok := list.Lookup(name); ok && e.Derived() {
 			i.derived[name] = true

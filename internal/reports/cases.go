@@ -128,7 +128,8 @@ func (l *lister) bench(dir string, most int) error {
 	runs := slices.DeleteFunc(made.Runs, func(r struct {
 		Name, Checkpoint, Program, Reference string
 		Half                                 int
-	}) bool {
+	},
+	) bool {
 		return r.Half > lastHalf || r.Program != ""
 	})
 	// The golden section spreads each beginning of the sample over the list, so that a smaller sample is a part of a larger one.
