@@ -29,11 +29,11 @@ func (b *presetter) plain(d hooks.DType) []*isolate.Arithmetic {
 	if d != hooks.F32 {
 		add(isolate.Preset{Kind: isolate.PresetWide}, b.wide)
 		add(isolate.Preset{Kind: isolate.PresetWideConstants}, b.uncast)
-		for mask := range isolate.AllHabits + 1 {
+		for mask := range allHabits + 1 {
 			add(isolate.Preset{Kind: isolate.PresetEvery, N: mask}, func(s *program.Step) program.Choice { return b.habit(s, b.every(s), mask) })
 		}
 	}
-	for mask := 1; mask <= isolate.AllHabits; mask++ {
+	for mask := 1; mask <= allHabits; mask++ {
 		add(isolate.Preset{Kind: isolate.PresetStrict, N: mask}, func(s *program.Step) program.Choice { return b.habit(s, program.Choice{Round: s.Round}, mask) })
 	}
 	if d != hooks.F32 {
@@ -60,7 +60,7 @@ func (b *presetter) presets(d hooks.DType) []*isolate.Arithmetic {
 	if b.rewrites.Order() == 0 {
 		return all
 	}
-	return slices.DeleteFunc(all, func(a *isolate.Arithmetic) bool { return !slices.Contains(isolate.BesideOrder, a.Preset) })
+	return slices.DeleteFunc(all, func(a *isolate.Arithmetic) bool { return !slices.Contains(besideOrder, a.Preset) })
 }
 
 // key is the same for arithmetics that make the same choices in a program.
@@ -163,22 +163,22 @@ func (b *presetter) every(s *program.Step) program.Choice {
 // habit is a choice with some habits.
 func (b *presetter) habit(s *program.Step, c program.Choice, set int) program.Choice {
 	has := func(habit int) bool { return set&habit != 0 }
-	if has(isolate.CastConstants) && s.Prim == program.Number && s.Round != program.Model {
+	if has(castConstants) && s.Prim == program.Number && s.Round != program.Model {
 		c.Round = program.Model
 	}
-	if has(isolate.RoundedSums) && s.Prim == program.Sum {
+	if has(roundedSums) && s.Prim == program.Sum {
 		c.Round = program.Model
 	}
-	if has(isolate.Reciprocals) && s.Prim == program.Div && b.p.Steps[b.p.Source(s.Args[1])].Prim == program.Number {
+	if has(reciprocals) && s.Prim == program.Div && b.p.Steps[b.p.Source(s.Args[1])].Prim == program.Number {
 		c.Way = program.WayRoundedReciprocal
 	}
-	if has(isolate.RootInTwoSteps) && s.Prim == program.Rsqrt {
+	if has(rootInTwoSteps) && s.Prim == program.Rsqrt {
 		c.Way = program.WayRoundedRoot
 	}
-	if has(isolate.Quotients) && s.Prim == program.Mul && s.Ways() > 1 {
+	if has(quotients) && s.Prim == program.Mul && s.Ways() > 1 {
 		c.Way = program.WayQuotientByRounded
 	}
-	if has(isolate.Powers) && b.p.Squares(s) {
+	if has(powers) && b.p.Squares(s) {
 		c.Round = program.None
 	}
 	return c
@@ -250,7 +250,7 @@ func (b *presetter) split(sum uint8) func(s *program.Step) program.Choice {
 func Under(left, entries []*isolate.Evidence) ([]*isolate.Arithmetic, error) {
 	starts, err := newSearch(left, entries).starts()
 	return slices.DeleteFunc(starts, func(a *isolate.Arithmetic) bool {
-		return a.Rewrites != 0 || !isolate.UnderMistakes(a.Preset) || a.Preset == (isolate.Preset{}) && len(a.At) > 0
+		return a.Rewrites != 0 || !underMistakes(a.Preset) || a.Preset == (isolate.Preset{}) && len(a.At) > 0
 	}), err
 }
 

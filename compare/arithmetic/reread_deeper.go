@@ -45,6 +45,6 @@ func rereadDeeper(ctx context.Context, entries []*isolate.Evidence, roles []stri
 // fewStarts are the presets that say one thing for all sites of a program, with the program's own order of steps and of additions.
 func fewStarts(starts []*isolate.Arithmetic) []*isolate.Arithmetic {
 	return slices.DeleteFunc(starts, func(a *isolate.Arithmetic) bool {
-		return a.Rewrites != 0 || !slices.Contains(isolate.BesideOrder, a.Preset)
+		return a.Rewrites != 0 || !slices.Contains(besideOrder, a.Preset)
 	})
 }

@@ -211,7 +211,7 @@ func (s *search) find(ctx context.Context) (*isolate.Arithmetic, error) {
 		}
 		if !inside {
 			own := starts[0]
-			starts = slices.DeleteFunc(starts, func(a *isolate.Arithmetic) bool { return !isolate.BeyondHull(a) })
+			starts = slices.DeleteFunc(starts, func(a *isolate.Arithmetic) bool { return !beyondHull(a) })
 			starts, s.descents = append([]*isolate.Arithmetic{own}, starts...), 1
 			break
 		}

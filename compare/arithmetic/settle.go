@@ -70,7 +70,7 @@ func (k *Forms) habitual(ctx context.Context, f *Form, name isolate.FormKey) (Ve
 		if err != nil {
 			return Verdict{}, err
 		}
-		for _, habit := range isolate.SortedPresets(own) {
+		for _, habit := range sortedPresets(own) {
 			if proved[habit] != nil {
 				return Verdict{Own: own[habit]}, nil
 			}

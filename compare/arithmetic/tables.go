@@ -52,7 +52,7 @@ func (b *presetter) tables() []*isolate.Arithmetic {
 	var all []*isolate.Arithmetic
 	for way := program.WayInverse + 1; way < program.WaysOfAngles; way++ {
 		a := makingTables((&isolate.Arithmetic{Rewrites: b.rewrites}), sites, way)
-		a.Preset = isolate.TablePreset(way)
+		a.Preset = tablePreset(way)
 		all = append(all, a)
 	}
 	return all
@@ -212,7 +212,7 @@ func nearestTables(ctx context.Context, s *search, a *isolate.Arithmetic, tables
 	}
 	own := best.At[tables[0]].Way
 	if best != a && a.Preset.Kind == isolate.PresetTables {
-		best.Preset = isolate.TablePreset(own)
+		best.Preset = tablePreset(own)
 	}
 	for way := range program.WaysOfAngles {
 		if off, ok := far[way]; ok && way != own && off < thresholds.Nearer.Alike*far[own] {

@@ -33,11 +33,6 @@ type Arithmetic struct {
 // Strict is transformers' own.
 func (a *Arithmetic) Strict() bool { return len(a.At) == 0 && a.Rewrites == 0 && !a.Open && !a.Wide }
 
-// BeyondHull reports whether an arithmetic rounds where the hull does not allow it: parts of a sum, or to float16.
-func BeyondHull(a *Arithmetic) bool {
-	return a.Preset.Kind == PresetSplit || a.Preset.Kind == PresetTable || a.Preset.Kind == PresetHalf
-}
-
 // With is the arithmetic with another choice at a site.
 func (a *Arithmetic) With(s program.Site, c program.Choice) *Arithmetic {
 	b := *a

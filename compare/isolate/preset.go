@@ -1,26 +1,22 @@
 package isolate
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
-
-	"github.com/tracediff/tracediff/order/program"
 )
 
 // Preset names an arithmetic that says one thing for all sites of a program: another form may have the same one. The zero value is none.
 type Preset struct {
-	Kind presetKind
-	N    int // of presetTables and presetSplit the way; of presetEvery and presetStrict a set of habits, as bits; of presetKernel the kernel
-	Way  int // of presetKernel that of its exponential
+	Kind PresetKind
+	N    int // of PresetTables and PresetSplit the way; of PresetEvery and PresetStrict a set of habits, as bits; of PresetKernel the kernel
+	Way  int // of PresetKernel that of its exponential
 }
 
-// presetKind is the kind of a preset.
-type presetKind int
+// PresetKind is the kind of a preset.
+type PresetKind int
 
+// The kinds of presets.
 const (
-	NoPreset             presetKind = iota
+	NoPreset             PresetKind = iota
 	PresetTables                    // rotary tables are made another way
 	PresetWide                      // float32 everywhere inside
 	PresetWideConstants             // and no constant in the model's dtype either
@@ -39,7 +35,7 @@ const (
 )
 
 // presetNames are the kinds in words, with what follows.
-var presetNames = map[presetKind]string{
+var presetNames = map[PresetKind]string{
 	PresetTables: "tables %d", PresetWide: "wide", PresetWideConstants: "wide, constants too", PresetEvery: "every %d", PresetStrict: "strict %d",
 	PresetFunctions: "functions", PresetReciprocals: "reciprocals", PresetDouble: "double", PresetFused: "fused", PresetBiasAfter: "bias after",
 	PresetBiasAfterRound: "rounded, then bias", PresetTable: "table", PresetHalf: "half", PresetSplit: "split %d", PresetKernel: "fused %d, %d",
@@ -54,33 +50,4 @@ func (p Preset) String() string {
 		return fmt.Sprintf(presetNames[p.Kind], p.N, p.Way)
 	}
 	return presetNames[p.Kind]
-}
-
-// SortedPresets are the presets of a map in one order.
-func SortedPresets[V any](of map[Preset]V) []Preset {
-	return slices.SortedFunc(maps.Keys(of), func(a, b Preset) int { return cmp.Compare(a.String(), b.String()) })
-}
-
-// A port may have these habits beside its presets, each or not; a set of them is a number, with a bit for each.
-const (
-	CastConstants  = 1 << iota // constants are tensors of the dtype
-	RoundedSums                // sums are steps of their own
-	Reciprocals                // a number that divides is a reciprocal that multiplies
-	RootInTwoSteps             // a reciprocal root is two steps
-	Quotients                  // what is multiplied by the reciprocal of a number is divided by it
-	Powers                     // a cube is a power: its square is no step
-	AllHabits      = 1<<iota - 1
-)
-
-// TablePreset is the preset of a way of making rotary tables.
-func TablePreset(way uint8) Preset { return Preset{Kind: PresetTables, N: int(way)} }
-
-// BesideOrder are the presets that are tried with additions in another order: what an engine does to every sum.
-var BesideOrder = []Preset{{}, {Kind: PresetWide}, {Kind: PresetWideConstants}, {Kind: PresetEvery}, {Kind: PresetDouble}}
-
-// UnderMistakes are the presets under which a mistake is looked for where the arithmetic of the form is not known: a port that is wrong may
-// round in its way, too.
-func UnderMistakes(p Preset) bool {
-	return slices.Contains([]Preset{{}, {Kind: PresetWide}, {Kind: PresetEvery}, {Kind: PresetEvery, N: CastConstants}, {Kind: PresetStrict, N: Reciprocals}, {Kind: PresetDouble}}, p) ||
-		p.Kind == PresetTables && p.N > int(program.WayInverse) && p.N < int(program.WaysOfAngles)
 }
