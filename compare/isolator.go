@@ -14,7 +14,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Isolator is all that a comparison knows of one trace by itself: its entries, the arithmetic of its engine, and its mistakes. Several goroutines may use it.
+// Isolator isolates the entries of one trace, and knows the arithmetic of its engine and its mistakes. Several goroutines may use it.
 type Isolator struct {
 	*isolate.Isolator
 	Forms *arithmetic.Forms // the arithmetic of its engine
@@ -48,9 +48,7 @@ func (e engineOf) Follow(ctx context.Context, first *isolate.Trial, c *isolate.C
 	return e.names.Follow(ctx, first, c)
 }
 
-// Name returns what is wrong with an entry that is a BUG: the edit of its operation that gives every element of every entry that is
-// left of its role, in all passes. Where there is none, the finding says what was tried; it is nil where nothing is left of the role.
-// The error is that of reading the trace or the weights.
+// Name returns the mistake of an entry that is a BUG: see [naming.Names.Of].
 func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, error) {
 	return i.Names.Of(ctx, name)
 }
@@ -79,10 +77,10 @@ func NewChain(i *Isolator, w chain.Walk) *chain.Chain {
 	return chain.New(i.Forms, i.Names, w)
 }
 
-// Isolated is what isolation says of a row: the certificate of its entry, and what is wrong.
+// Isolated is the certificate of a row, with the mistake that a search found.
 type Isolated struct {
 	*isolate.Certificate
-	// Finding is what is wrong: the one edit of the operation that gives all entries left of its role; nil where none is known.
+	// Finding is the edit of the operation that gives all wrong entries of its role, or a record of what was tried; nil if nothing was searched.
 	Finding *diagnose.Finding `json:"finding,omitempty"`
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// Decide finds the arithmetic of the form: one that explains every entry, else what most entries and the others have, else
-// what is wrong with all of them.
+// Decide finds the arithmetic of the form: one that explains every entry; or one for most entries and a second for the rest; or a
+// mistake in all of them.
 func (f *Form) Decide(ctx context.Context) error {
 	left := f.Left()
 	if len(left) == 0 {

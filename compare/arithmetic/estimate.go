@@ -162,7 +162,7 @@ func (p *pooling) blocks(ctx context.Context, t *isolate.Trial) (right bool, err
 	return isolate.EachBlock(ctx, t, false, func(part *isolate.Trial, j *isolate.Judgement) (bool, error) { return true, p.add(part, j) })
 }
 
-// own reports whether an entry was captured in the dtype that the order has it in.
+// ownDType reports whether an entry was captured in the dtype that the order has it in.
 func ownDType(t *isolate.Trial) bool { return t.DType == t.Entry.DTypeOf(t.Isolator.Env().DType) }
 
 // whole adds an entry that the arithmetic of its form gives.
@@ -239,7 +239,7 @@ func (p *pooling) add(t *isolate.Trial, j *isolate.Judgement) error {
 	return nil
 }
 
-// fresh are the rows of an entry that were not met before.
+// freshRows are the rows of an entry that were not met before.
 func freshRows(t *isolate.Trial, j *isolate.Judgement, seen map[uint64]bool) (rows [][2]int) {
 	width := len(j.X.Data)
 	if n := len(j.Y.Shape); n > 0 {
@@ -263,7 +263,7 @@ func freshRows(t *isolate.Trial, j *isolate.Judgement, seen map[uint64]bool) (ro
 
 var belowSeed = maphash.MakeSeed()
 
-// derivative is that of the entry's value by the logarithm of a number, in exact arithmetic.
+// derivativeOf is that of the entry's value by the logarithm of a number, in exact arithmetic.
 func derivativeOf(t *isolate.Trial, at []int) ([]float64, error) {
 	var sides [2][]float64
 	for k, by := range []float64{1 + belowStep, 1 - belowStep} {

@@ -21,16 +21,16 @@ type Mistakes interface {
 	GoesOn(times int) string
 }
 
-// Mistake is a change to an operation that explains entries, or several of which nothing tells which it is.
+// Mistake is a change to an operation that explains entries. An undecided search has found several, and this is all of them.
 type Mistake interface {
 	isolate.Mistake
 	// Judge judges an entry with the change in an arithmetic; nil if the change leaves an element of the entry.
 	Judge(ctx context.Context, t *isolate.Trial, a *isolate.Arithmetic) (*isolate.Judgement, error)
 }
 
-// Number looks for the number or the activation that is another one in all of some entries of a form, for which no arithmetic is known, if
-// one of a few arithmetics gives every element then; nil where there is none, and where the entries show too little. left are those of
-// which transformers' arithmetic leaves something.
+// Number looks for a wrong number or activation in all entries of a form without a known arithmetic: with it, one of a few arithmetics
+// gives every element. It returns nil if the search fails, or if the entries show too little. left are the entries of which transformers'
+// arithmetic leaves elements.
 func (f *Form) Number(ctx context.Context, left, of []*isolate.Evidence) (Mistake, error) {
 	if f.mistakes == nil || !proven(left) {
 		return nil, nil

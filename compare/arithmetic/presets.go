@@ -63,7 +63,7 @@ func (b *presetter) presets(d hooks.DType) []*isolate.Arithmetic {
 	return slices.DeleteFunc(all, func(a *isolate.Arithmetic) bool { return !slices.Contains(besideOrder, a.Preset) })
 }
 
-// key is the same for arithmetics that make the same choices in a program.
+// keyOf is the same for arithmetics that make the same choices in a program.
 func keyOf(a *isolate.Arithmetic, p *program.Program) string {
 	k := []byte{0, byte(a.Rewrites.Steps()), byte(a.Rewrites.Order()), byte(a.Rewrites.Kernel())}
 	if a.Open {

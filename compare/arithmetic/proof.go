@@ -32,9 +32,9 @@ func counted(of []*isolate.Evidence) (elements, rows int) {
 	return elements, rows
 }
 
-// proven reports whether an arithmetic that explains some entries shows enough in them: all of it, what it has beside what other forms
-// prove, and each choice that a descent made. Of these so many are tried that one or the other happens to give what is left of a
-// mistake, beside what the engine's own arithmetic gives.
+// provenBy reports whether entries prove the arithmetic that explains them: the arithmetic as a whole, its part beyond what smaller forms
+// prove, and each choice of a descent. A search tries so many choices that one may give the remaining elements of a mistake by chance, on top of
+// the engine's own arithmetic.
 func provenBy(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence) (bool, error) {
 	if tables, err := provenByTables(ctx, a, of); tables || err != nil {
 		return tables, err
@@ -59,7 +59,7 @@ func provenBy(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence
 	return true, nil
 }
 
-// shown reports whether an arithmetic shows enough that transformers' does not give. An element that it leaves a choice, since a
+// shownBy reports whether an arithmetic shows enough that transformers' does not give. An element that it leaves a choice, since a
 // rounding point before it lies at a midpoint, shows nothing.
 func shownBy(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence) (bool, error) {
 	own := &isolate.Arithmetic{Open: a.Open}
@@ -102,7 +102,7 @@ func showIn(a *isolate.Arithmetic, entries, left []*isolate.Evidence) []*isolate
 	return left
 }
 
-// byRow reports whether all that two arithmetics do otherwise acts on a row of some entries' result by one number.
+// actsByRow reports whether all that two arithmetics do otherwise acts on a row of some entries' result by one number.
 func actsByRow(a *isolate.Arithmetic, of []*isolate.Evidence, b *isolate.Arithmetic) (bool, error) {
 	if len(of) == 0 || a.Rewrites != b.Rewrites {
 		return false, nil
@@ -127,8 +127,8 @@ func actsByRow(a *isolate.Arithmetic, of []*isolate.Evidence, b *isolate.Arithme
 	return true, nil
 }
 
-// thin reports whether what an arithmetic other than transformers' leaves of some entries is too little to accuse them of: it was
-// found by what it gives, and another that gives as much may give these, too.
+// tooThin reports whether an arithmetic other than transformers' leaves too few elements of some entries to accuse them. The search chose the
+// arithmetic by the elements that it gives; a different arithmetic that gives as many may give these elements too.
 func tooThin(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence) (bool, error) {
 	if a.Strict() {
 		return false, nil
@@ -136,7 +136,7 @@ func tooThin(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence)
 	return leavesLittle(ctx, a, of, nil)
 }
 
-// little reports whether what an arithmetic leaves of some entries is less than what proves another, nil for any.
+// leavesLittle reports whether what an arithmetic leaves of some entries is less than what proves another, nil for any.
 func leavesLittle(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence, other *isolate.Arithmetic) (bool, error) {
 	byRow := false
 	if other != nil {

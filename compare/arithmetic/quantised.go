@@ -36,7 +36,7 @@ func (q *Quantised) Above(role string, error float64) bool {
 	return most > 0 && error > thresholds.Codes.Above*most
 }
 
-// products are the captured entries that are made with a matrix of weights, and nothing else before them that is. Of passes of one kind one is
+// ProductsOf are the captured entries that are made with a matrix of weights, and nothing else before them that is. Of passes of one kind one is
 // enough.
 func ProductsOf(i *isolate.Isolator) []order.Node {
 	var all []order.Node

@@ -127,7 +127,7 @@ func (k *Forms) roundedProducts(ctx context.Context, wide *isolate.Isolator) (bo
 	return w.tell() && kinds(w.given) >= thresholds.Wider.Places, nil
 }
 
-// gives reports whether inputs that had more digits than were captured give an entry.
+// widerGives reports whether inputs that had more digits than were captured give an entry.
 func widerGives(ctx context.Context, i *isolate.Isolator, n order.Node) (bool, error) {
 	t, err := i.Trial(n)
 	if isolate.Lacking(err) {
@@ -145,7 +145,7 @@ func weightless(i *isolate.Isolator, n order.Node) bool {
 	return err == nil && !slices.ContainsFunc(cut.Steps, func(n order.Node) bool { return len(i.List().At(n).Weights) > 0 })
 }
 
-// computes reports whether something on the way from what was captured to an entry computes.
+// computesAnything reports whether something on the way from what was captured to an entry computes.
 func computesAnything(i *isolate.Isolator, n order.Node) bool {
 	cut, err := i.List().Cut(i.Has, n)
 	if err != nil {

@@ -28,8 +28,8 @@ func (k *Forms) entriesOf(ctx context.Context, name isolate.FormKey) (all []*iso
 	return all, nil, nil
 }
 
-// beyondSample is what is known of a form with entries beside those that were looked at: of a kernel that some layers have, these
-// may have shown nothing. What the form's arithmetics leave of some others has to be given by a second one.
+// beyondSample adds a second arithmetic to the verdict on a form with more entries than the sample: a kernel of some layers may be missing from the
+// sample. The second arithmetic has to give what the form's own arithmetic leaves of a few entries outside the sample.
 func (k *Forms) beyondSample(ctx context.Context, known Verdict, name isolate.FormKey) (Verdict, error) {
 	f, err := k.alone(ctx, name)
 	if err != nil || len(f.others) == 0 || known.Own == nil || known.Second != nil {

@@ -56,7 +56,7 @@ func (k *Forms) bothKinds(ctx context.Context, several isolate.FormKey) (*Form, 
 	})
 }
 
-// habitual looks for a habit of the engine, which other forms prove and which explains all entries of this one.
+// habitual looks for a preset that other forms prove and that explains all entries of the form.
 func (k *Forms) habitual(ctx context.Context, f *Form, name isolate.FormKey) (Verdict, error) {
 	own, err := newSearch(f.Left(), f.Entries).habits(ctx)
 	if err != nil || len(own) == 0 {

@@ -73,7 +73,7 @@ func besideTables(tables, presets []*isolate.Arithmetic) []*isolate.Arithmetic {
 	return all
 }
 
-// withTables is an arithmetic with tables by a way.
+// makingTables is an arithmetic with tables by a way.
 func makingTables(a *isolate.Arithmetic, sites []program.Site, way uint8) *isolate.Arithmetic {
 	b := *a
 	if b.At = maps.Clone(a.At); b.At == nil {
@@ -161,7 +161,7 @@ func nearerIn(j, k *isolate.Judgement) (first, second int) {
 	return first, second
 }
 
-// tablesAlone reports whether an arithmetic differs from transformers in the way of making tables and in nothing else.
+// onlyTables reports whether an arithmetic differs from transformers in the way of making tables and in nothing else.
 func onlyTables(a *isolate.Arithmetic, of []*isolate.Evidence) (bool, error) {
 	if len(a.At) == 0 || len(of) == 0 || a.Rewrites != 0 || a.Open || a.Wide {
 		return false, nil

@@ -1,6 +1,6 @@
 package arithmetic
 
-// Thresholds are the numbers on which the verdicts of this package rest. A limit of work or of memory is none of them.
+// Thresholds are the numbers on which the verdicts of this package rest, without the limits of work and memory.
 type Thresholds struct {
 	Proof    ProofThresholds
 	Nearer   NearerThresholds
@@ -44,7 +44,7 @@ type WiderThresholds struct {
 	// Statistic: the places of entries that inputs within half a unit give, and the captured inputs do not.
 	// Rate: that of two such mistakes in one port.
 	Places int
-	// Rounded is how many entries half a unit has to give for one that it does not, of a trace that was rounded as it was written.
+	// Rounded: a trace was rounded on writing if inputs within half a unit give so many entries for each entry that they fail.
 	// Null hypothesis: mistakes, of which half a unit hides some.
 	Rounded int
 }
@@ -57,7 +57,7 @@ type CodeThresholds struct {
 	Elements    float64 // so many elements of each have to differ
 	Coarse      float64 // the same in bfloat16, whose numbers are as far apart as codes of 8 bits
 	Least, Most float64 // relative L2 error: codes of 8 bits in blocks of 32 have 5e-3, bfloat16 has 1.6e-3 at most, codes of 2 bits have 0.3
-	Above       float64 // a role that is so many times as far off as every other has more than codes: a file has several formats
+	Above       float64 // a role with so many times the error of every other role has more than codes: a file has several formats
 	Parts       int     // codes are as good in every part of a weight: the channels of a result in so many parts
 	Apart       float64 // a part that is so many times as far off as the parts are at the median has more than codes, such as a head with a factor
 	Tokens      int     // tokens that are compared in pairs

@@ -163,7 +163,7 @@ func kinds(of []*isolate.Evidence) int {
 	return len(names)
 }
 
-// single reports whether an entry is computed in one step.
+// isSingle reports whether an entry is computed in one step.
 func isSingle(i *isolate.Isolator, n order.Node) (bool, error) {
 	cut, err := i.List().Cut(i.Has, n)
 	if err != nil {

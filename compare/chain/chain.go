@@ -64,9 +64,9 @@ type Link struct {
 	Cert   *isolate.Certificate
 	Why    string             // why Cert is nil
 	Gap    *Gap               // where the chain breaks; nil where it is unbroken
-	From   string             // key of a known divergence that it was computed from, and at which its chain begins; empty where there is none
-	Wrong  string             // key of a captured entry that it was computed from and that is wrong by itself
-	Misfit *isolate.Misfit    // the entry itself as no tensor that the order knows; nil where it is one
+	From   string             // key of a known divergence among its ancestors, at which its chain begins; empty for a chain from the token ids
+	Wrong  string             // key of a captured ancestor with a BUG
+	Misfit *isolate.Misfit    // why the tensor is not of the kind that the order says; nil if it is
 	Layout *Reparametrisation // of which the entry is a part; nil for none
 
 	made isolate.Result

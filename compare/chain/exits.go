@@ -18,7 +18,7 @@ func (l *reparametrisations) check(c *node, link *Link) error {
 	return l.responding(c)
 }
 
-// responding holds an entry in which a layout cancels to its limit, and to that it depends on what is changed.
+// responding checks an entry in which a reparametrisation cancels: it is within its limit, and it depends on the changed entries.
 func (l *reparametrisations) responding(c *node) error {
 	if !responds(c.own[0], c.own[2]) {
 		c.fail("%s is nearly the same whatever it is computed from", c.key)

@@ -11,8 +11,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Reparametrisation is the same model in other numbers: channels in another order, a factor that is taken elsewhere, positions that are all
-// shifted. Its entries are wrong by themselves or computed from one that is, and what they do otherwise cancels.
+// Reparametrisation is the same model in other numbers: permuted channels, a factor that is applied elsewhere, or shifted positions. Each of its entries
+// is a BUG or is computed from one, and the differences cancel in a later entry.
 type Reparametrisation struct {
 	What    []string // its changes, in words: the names of its entries that are wrong by themselves
 	Cancels []string // keys of the entries in which they cancel
@@ -125,7 +125,7 @@ func (c *Chain) node(key string) (order.Node, bool) {
 	return order.Node{}, false
 }
 
-// readers are the entries that read each, by the number of its entry.
+// readersOf are the entries that read each, by the number of its entry.
 func readersOf(i *isolate.Isolator) map[int][]order.Ref {
 	all := map[int][]order.Ref{}
 	for k := range i.List().Entries {

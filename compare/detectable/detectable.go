@@ -181,7 +181,7 @@ func Find(ctx context.Context, forms *arithmetic.Forms, work int, of func(name s
 	})
 }
 
-// look looks for what the trace would have shown.
+// lookFor looks for what the trace would have shown.
 func lookFor(ctx context.Context, forms *arithmetic.Forms, work int, of func(name string, pass int) bool) (*Sight, error) {
 	i := forms.I
 	s := &search{i: i, forms: forms, most: work, of: of}

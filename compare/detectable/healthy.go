@@ -16,8 +16,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// prepareHealthy is an entry as it should be, of which some tokens do where it is large; nil where nothing can be said of it, or where there is
-// no work left for it.
+// prepareHealthy evaluates an entry without mistakes; of a large entry, some tokens. It returns nil if the entry cannot be computed or if the work is used up.
 func (s *search) prepareHealthy(ctx context.Context, n order.Node, has func(order.Node) bool, opened bool) (*healthyEntry, error) {
 	s.short, s.large = false, false
 	t, err := s.i.Unread(n, has)
@@ -40,7 +39,7 @@ func (s *search) prepareHealthy(ctx context.Context, n order.Node, has func(orde
 	return s.prepared(ctx, t)
 }
 
-// someRows is a large entry with the rows of the tokens that are looked at; nil for one of which all are read.
+// rowsToLookAt is a large entry with the rows of the tokens that are looked at; nil for one of which all are read.
 func rowsToLookAt(ctx context.Context, t *isolate.Trial) (*isolate.Evidence, error) {
 	if t.Block() == 0 {
 		return nil, nil

@@ -24,9 +24,9 @@ type Arithmetic struct {
 	Preset Preset
 	// Others are ways of making rotary tables. Each explains all entries too, and is about as near to their elements.
 	Others []uint8
-	// Beside is what other forms prove, which this has something beside; nil for nothing.
+	// Beside is the arithmetic that smaller forms prove and that this one extends; nil for none.
 	Beside *Arithmetic
-	// Flips are the choices that a descent changed, one step after the other, as they were before.
+	// Flips maps each site that a descent changed to the choice before the descent.
 	Flips map[program.Site]program.Choice
 }
 

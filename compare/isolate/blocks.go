@@ -89,7 +89,7 @@ func RowAfterRow(i *Isolator, n order.Node) bool {
 	return ok && !rec.LastRow && !rec.Sums() && e.Compare == order.All && at >= 0 && at < len(rec.Shape) && Size(rec.Shape[:at]) == 1
 }
 
-// rows reads some tokens' rows of a captured entry.
+// readRowsOf reads some tokens' rows of a captured entry.
 func readRowsOf(i *Isolator, n order.Node, keep []int) (program.Value, error) {
 	e := i.list.At(n)
 	at := TokenAxis(e)
@@ -197,7 +197,7 @@ func fromBlocks(ctx context.Context, t *Trial) (_ *Certificate, err error) {
 	return nil, nil
 }
 
-// usual is the fused kernel of the form of attention, where one is known; else transformers' arithmetic.
+// usualArithmetic is the fused kernel of the form of attention, where one is known; else transformers' arithmetic.
 func usualArithmetic(ctx context.Context, t *Trial) (*Arithmetic, error) {
 	if err := t.Prepare(ctx); err != nil || t.Formula == nil {
 		return &Arithmetic{}, err
@@ -266,7 +266,7 @@ func (b *blocks) add(_ *Trial, j *Judgement) (bool, error) {
 	return true, nil
 }
 
-// certificate is that of all of it; nil where all bounds have to be computed.
+// certificate sums up the blocks. It returns nil if the certificate needs the bounds of all elements.
 func (b *blocks) certificate(t *Trial) *Certificate {
 	c, ceiling := b.Looked.certificate()
 	if b.parts && (b.whole || !c.settled(ceiling, t)) {

@@ -96,7 +96,7 @@ func unreproduced(ctx context.Context, t *Trial) ([]int, error) {
 	return left, err
 }
 
-// same reports whether the entry is right by values alone, or by the bounds of the few elements that are others; false also where that is
+// sameBits reports whether the entry is right by values alone, or by the bounds of the few elements that are others; false also where that is
 // not asked: of a choice, and where few elements are the same to the bit.
 func sameBits(ctx context.Context, t *Trial) (bool, error) {
 	const digits = 11 // of float16 and bfloat16, in which nearly all are

@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// certify judges the entry in transformers' arithmetic, then in that of its form. It is nil where that has to be searched for, and is not to be.
+// certifyTrial judges the entry in transformers' arithmetic, then in that of its form. It is nil where that has to be searched for, and is not to be.
 func certifyTrial(ctx context.Context, t *Trial) (*Certificate, error) {
 	if c, err := certifyInKernel(ctx, t); c != nil || err != nil {
 		return c, err
@@ -146,7 +146,7 @@ func (c *Certificate) settle(j *Judgement, left []int, e *order.Entry, guessed b
 	}
 }
 
-// inKernel certifies an entry in the fused kernel of its form. The certificate is nil where no kernel is known, or it leaves an element.
+// certifyInKernel certifies an entry in the fused kernel of its form. The certificate is nil where no kernel is known, or it leaves an element.
 func certifyInKernel(ctx context.Context, t *Trial) (*Certificate, error) {
 	if err := t.Prepare(ctx); err != nil {
 		return nil, err

@@ -148,7 +148,7 @@ func (e *Evidence) someColumns(most int, under []order.Node) {
 	}
 }
 
-// fromLinear lists the steps from a linear operation with a weight to the entry, where each of them reads the one before and nothing else, and computes each
+// stepsFromLinear lists the steps from a linear operation with a weight to the entry, where each of them reads the one before and nothing else, and computes each
 // element from one. It is empty if the entry has no such steps.
 func stepsFromLinear(t *Trial) []order.Node {
 	for first := len(t.Cut.Steps) - 1; first >= 0; first-- {

@@ -157,11 +157,11 @@ func (i *Isolator) Own() string { return string(Strict) }
 // Worked is the [program.Program.Time] of the entries that were certified.
 func (i *Isolator) Worked() int64 { return i.worked.Load() }
 
-// maxExpected bounds the entries beside one a pass from which expected computes one: more than attention has.
+// maxExpected bounds the entries of a computation by expectedValue, in addition to one entry a pass. Attention has fewer.
 const maxExpected = 16
 
-// expected computes a node without any tensor whose keys may lie in another order; nothing where what it is computed from
-// is far away.
+// expectedValue computes a node without tensors that may have their keys in another order. The value has no shape if the computation needs more than
+// maxExpected entries.
 func expectedValue(i *Isolator, n order.Node) (program.Value, error) {
 	cut, err := i.list.Cut(func(n order.Node) bool {
 		return keyorder.KeyAxis(i.list.At(n)) < 0 && i.Has(n) && i.Misfit(n) == nil
@@ -181,7 +181,7 @@ func (i *Isolator) Certify(ctx context.Context, name string, pass int) (*Certifi
 	return c, err
 }
 
-// certify is Certify, with the cut that the certificate is of. Right: the certificate is nil where an arithmetic has to be searched for.
+// certifyEntry is Certify, with the cut that the certificate is of. Right: the certificate is nil where an arithmetic has to be searched for.
 func certifyEntry(ctx context.Context, i *Isolator, name string, pass int, right bool) (*Certificate, *order.Plan, error) {
 	n, err := nodeOf(i, name, pass)
 	if err != nil {
@@ -226,7 +226,7 @@ func certifyEntry(ctx context.Context, i *Isolator, name string, pass int, right
 	return certifiedTrial(ctx, t)
 }
 
-// certified is the certificate of a trial, and the cut that it is of; nil where it was left for later.
+// certifiedTrial is the certificate of a trial, and the cut that it is of; nil where it was left for later.
 func certifiedTrial(ctx context.Context, t *Trial) (*Certificate, *order.Plan, error) {
 	c, err := certifyTrial(ctx, t)
 	if c == nil || err != nil {
@@ -235,7 +235,7 @@ func certifiedTrial(ctx context.Context, t *Trial) (*Certificate, *order.Plan, e
 	return finish(t, c), t.Cut, nil
 }
 
-// finished counts what a certificate took, and says what it was computed from.
+// finish counts what a certificate took, and says what it was computed from.
 func finish(t *Trial, c *Certificate) *Certificate {
 	work := 0
 	if t.Formula != nil {
@@ -276,7 +276,7 @@ func trialOf(i *Isolator, name string, pass int) (*Trial, error) {
 	return i.Trial(n)
 }
 
-// node is an entry by its name.
+// nodeOf is an entry by its name.
 func nodeOf(i *Isolator, name string, pass int) (order.Node, error) {
 	at := i.list.Index(name)
 	if at < 0 {

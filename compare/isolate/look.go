@@ -26,7 +26,7 @@ const (
 // within takes from a bound more than the rounding of a difference in float64 can be.
 const within = 1 - 0x1p-50
 
-// Looked is what a certificate says of elements: the sums of one part after the other.
+// Looked has the sums over elements for a certificate; parts are added one after the other.
 type Looked struct {
 	measured
 	weighed

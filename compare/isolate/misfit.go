@@ -61,7 +61,7 @@ func misfitIn(i *Isolator, n order.Node, last bool) *Misfit {
 	return nil
 }
 
-// opaque is the weight of a cut of whose products it is not known how the engine computes them; nil where there is none.
+// opaqueWeight is the weight of a cut of whose products it is not known how the engine computes them; nil where there is none.
 func opaqueWeight(i *Isolator, cut *order.Plan) *Misfit {
 	if i.o.Opaque == nil {
 		return nil

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Preset names an arithmetic that says one thing for all sites of a program: another form may have the same one. The zero value is none.
+// Preset names an arithmetic with one rule for all sites of a program, so that several forms may have the same preset. The zero value is no preset.
 type Preset struct {
 	Kind PresetKind
 	N    int // of PresetTables and PresetSplit the way; of PresetEvery and PresetStrict a set of habits, as bits; of PresetKernel the kernel

@@ -8,9 +8,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Replay computes what is left in the orders of summation that engines use, and returns what none of them explains and the
-// name of what explained the rest. An element that lies within what these give is rounding. Nothing is tried for an
-// element that no order of summation can explain.
+// Replay computes elements in the orders of summation that engines use. It returns the elements outside the range of these orders, and the name
+// of the order that explains the other elements. It tries no order for an element outside the rigorous bounds.
 func Replay(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
 	some := &Evidence{t, left}
 	if t.Formula != nil && !t.edited && len(left) > 1 {
@@ -59,7 +58,7 @@ func (e *Evidence) unexplained(ctx context.Context, t *Trial, a *Arithmetic) (bo
 // replayWork is how many elements, or products, an entry takes at least of which only the rows and columns of some elements are replayed.
 const replayWork = 1 << 16
 
-// only is orders of the rows and columns that the elements are in, where these can be computed by themselves.
+// replayRowsOf is orders of the rows and columns that the elements are in, where these can be computed by themselves.
 func replayRowsOf(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
 	if t.Formula == nil || t.edited {
 		return inOrders(ctx, t, j, a, left)
@@ -79,7 +78,7 @@ func replayRowsOf(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, le
 	return rest, order, err
 }
 
-// orders takes out what the orders of summation give, each by itself or together.
+// inOrders takes out what the orders of summation give, each by itself or together.
 func inOrders(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
 	first, best, most := left, "", given{}
 	lo, hi := slices.Clone(j.X.Data), slices.Clone(j.X.Data)

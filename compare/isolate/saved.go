@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// hold takes a tensor that was captured in a dtype. If every number of it is one of the order's narrower dtype, the engine has rounded to that dtype,
+// holdTo takes a tensor that was captured in a dtype. If every number of it is one of the order's narrower dtype, the engine has rounded to that dtype,
 // and the tensor was saved in a wider one. Numbers of bfloat16 below the normal numbers of float16 lose digits where they are saved in float16.
 func holdTo(t *Trial, y program.Value, dtype hooks.DType) {
 	t.Y, t.DType, t.saved = y, heldTo(t.Isolator, dtype), 0

@@ -180,7 +180,7 @@ func Results(ctx context.Context, i *Isolator, name string, passes []int, right 
 	return all
 }
 
-// product reports whether a trial is one operation on captured tensors as they are, that is evaluated first as itself alone.
+// isProduct reports whether a trial is one operation on captured tensors as they are, that is evaluated first as itself alone.
 func isProduct(t *Trial) bool {
 	return t.Formula != nil && len(t.Cut.Steps) == 1 && !t.part.last && !t.mixed && len(t.Formula.Weights) == 1
 }

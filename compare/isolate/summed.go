@@ -11,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// summed bounds how far an entry that is the sum of the results of ranks may be from one that is computed at once, beside what rounds
+// summedBound bounds how far an entry that is the sum of the results of ranks may be from one that is computed at once, beside what rounds
 // there. With p the results, n of them, u half a unit of their dtype and the order of the sum as [capture.Sum] has it:
 //
 //   - Each p is rounded: u·Σ|p|, and more where it is subnormal; see [capture.Sum].
@@ -49,7 +49,7 @@ func summedBound(i *Isolator, n order.Node) ([]float64, error) {
 	return bound, nil
 }
 
-// together judges again what is left of an entry whose formula adds something to the sum of the results of ranks, such as a residual. A rank
+// withRanks judges again what is left of an entry whose formula adds something to the sum of the results of ranks, such as a residual. A rank
 // may add that to its own result before all results are added, so that the terms of both are added in any order; see [program.Terms].
 // Where that explains some of it, the entry is judged so from here on.
 func withRanks(ctx context.Context, t *Trial, a *Arithmetic, left []int) ([]int, string, error) {

@@ -23,8 +23,8 @@ type Tensors struct {
 	positioned bool
 }
 
-// Value reads an entry of the trace, its keys from the oldest to the newest, and says of which dtype its elements are. A mask
-// of booleans, true where a key is seen, becomes one that is added, where the order has one that is.
+// Value reads a captured entry, with cached keys from the oldest to the newest, and returns the dtype of its elements. A boolean mask (true: a key is seen)
+// becomes an additive mask if the order has an additive mask there.
 func (t *Tensors) Value(n order.Node) (program.Value, hooks.DType, error) {
 	e := t.list.At(n)
 	if t.assumed(n) {

@@ -100,7 +100,7 @@ type Prepared struct {
 	Read    func(order.Node) (program.Value, error) // reads the leaves of the cut; nil: as the isolator does
 	Formula *order.Formula                          // nil for an operation that computes itself
 	Call    program.Call                            // of the formula
-	Value   *program.Value                          // what the first evaluation gives, where it was made with those of other passes
+	Value   *program.Value                          // the value of the first evaluation, if several passes were evaluated together
 	made    bool                                    // it was prepared
 	other   map[program.Rewrite]*order.Formula      // the formula in other orders of steps
 	edited  bool                                    // the formula is not that of the cut
@@ -168,7 +168,7 @@ func (t *Trial) Rewritten(r program.Rewrite) (*program.Program, error) {
 	return f.Program, nil
 }
 
-// Rewrites are those that change the formula, those with additions in another order last.
+// Rewrites lists the rewrites that change the formula; additions in another order come last.
 func (t *Trial) Rewrites() ([]program.Rewrite, error) {
 	var all, ordered []program.Rewrite
 	seen := map[string]bool{}
@@ -347,7 +347,7 @@ func (t *Trial) Unexplained(ctx context.Context, j *Judgement, a *Arithmetic, le
 	return left, order, nil
 }
 
-// first judges the entry in transformers' arithmetic with bounds where they decide something, and with all of them where that does not settle
+// judgeFirst judges the entry in transformers' arithmetic with bounds where they decide something, and with all of them where that does not settle
 // it: an element is without a bound, or ceilings and sample do not both show that bounds reach no further than any limit. Which elements are outside
 // is the same either way.
 func judgeFirst(ctx context.Context, t *Trial) (j *Judgement, l *Looked, err error) {

@@ -41,7 +41,8 @@ func (k *Names) likely(ctx context.Context, role string) (string, error) {
 	return q.Text, nil
 }
 
-// Beyond says of an entry whose role is like quantised weights, and which is further off than codes are, that it is not; empty for any other.
+// Beyond returns a sentence for an entry that is further off than quantised weights explain, if its role looks like quantised weights; else an
+// empty string.
 func Beyond(c *isolate.Certificate, f *diagnose.Finding) string {
 	if f == nil || f.Likely == "" || !(float64(c.RelL2) > arithmetic.DefaultThresholds().Codes.Most) {
 		return ""

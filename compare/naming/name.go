@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// model is what a search knows beside the entries.
+// ModelOf is what a search knows beside the entries.
 func ModelOf(i *isolate.Isolator) *diagnose.Model {
 	return &diagnose.Model{
 		List: i.List(), Passes: i.Env().Passes, Weights: i.Env().Weights, Read: i.Env().Read, Room: cmp.Or(i.Options().Room, isolate.DefaultMemory), Work: diagnose.DefaultWork * i.Times(),
@@ -64,9 +64,8 @@ func New(i *isolate.Isolator) *Names {
 	return n
 }
 
-// Of returns what is wrong with an entry that is a BUG: the edit of its operation that gives every element of every entry that is
-// left of its role, in all passes. Where there is none, the finding says what was tried; it is nil where nothing is left of the role.
-// The error is that of reading the trace or the weights.
+// Of returns the mistake of an entry that is a BUG: the edit that gives every element of every wrong entry of its role, in all passes. A finding
+// without a name says what was tried. The finding is nil if the role has no wrong entry. The error is that of reading the trace or the weights.
 func (k *Names) Of(ctx context.Context, name string) (*diagnose.Finding, error) {
 	f, err := k.nameOf(ctx, diagnose.Role(name))
 	return f.finding, err
@@ -108,10 +107,9 @@ func (k *Names) nameInFew(ctx context.Context, role string) (*named, error) {
 	})
 }
 
-// name looks for what is wrong with the entries of a role, in the arithmetic of the form of each; where that is not known, in a few.
-// Where nothing is found between an entry and what it was computed from, masks and rotary tables, which follow from the positions
-// alone, are computed too: a layer may have another one. So are caches: what a pass shows of one may not be what the next finds. All of
-// these searches share the budget of one finding.
+// name looks for the mistake of a role, in the arithmetic of each entry's form, or in a few arithmetics if the form has none. It searches the
+// programs between captured entries first. Then it opens masks and rotary tables, which follow from positions, and caches of earlier passes. All
+// searches share the budget of one finding.
 func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error) {
 	left, own, right, err := k.leftOf(ctx, role)
 	if err != nil || len(left) == 0 {
@@ -186,8 +184,8 @@ type roles struct {
 	right []order.Node // of these roles
 }
 
-// together are the entries of several roles that may have one mistake: those of one kind of operation that read the same, such as cosines
-// and sines; nil where there is one role alone.
+// together adds the entries of other roles that may have the same mistake: operations of one kind with the same inputs, such as cosines
+// and sines. It returns nil for a role without such others.
 func (k *Names) together(ctx context.Context, role string, left []*isolate.Evidence, own []*isolate.Arithmetic, right []order.Node) (*roles, error) {
 	e := k.i.List().At(left[0].Node)
 	if e.Op == nil || len(e.Weights) > 0 {

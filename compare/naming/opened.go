@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// opens reports whether the program of an entry changes if only the nodes that has accepts count as captured.
+// opensProgram reports whether the program of an entry changes if only the nodes that has accepts count as captured.
 func opensProgram(i *isolate.Isolator, left []*isolate.Evidence, has func(e *isolate.Evidence) func(order.Node) bool) (bool, error) {
 	for _, e := range left {
 		t, err := i.Unread(e.Node, has(e))
@@ -21,7 +21,7 @@ func opensProgram(i *isolate.Isolator, left []*isolate.Evidence, has func(e *iso
 	return false, nil
 }
 
-// opened returns the entries with programs that begin with the nodes that has accepts. It returns nil if the program of no entry changes.
+// openedEntries returns the entries with programs that begin with the nodes that has accepts. It returns nil if the program of no entry changes.
 func openedEntries(ctx context.Context, i *isolate.Isolator, left []*isolate.Evidence, has func(e *isolate.Evidence) func(order.Node) bool) ([]*isolate.Evidence, error) {
 	all, some := slices.Clone(left), false
 	for k, e := range left {
@@ -80,7 +80,7 @@ func fromProducts(i *isolate.Isolator, e *isolate.Evidence) func(order.Node) boo
 	}
 }
 
-// cached reports whether an entry goes on with itself of the pass before.
+// isCache reports whether an entry goes on with itself of the pass before.
 func isCache(i *isolate.Isolator, entry int) bool {
 	e := &i.List().Entries[entry]
 	return slices.ContainsFunc(e.Inputs, func(r order.Ref) bool { return r.Prev && r.Name == e.Name })

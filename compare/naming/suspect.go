@@ -142,7 +142,7 @@ func (s *suspect) Explains(p *program.Program, c program.Call) (all bool, shown,
 // bits away.
 const againstABit = 4
 
-// toTheBit lists the remaining elements that a program gives to the bit. proof is the number of definite elements that would prove as much. In 16 bits a
+// suspectBits lists the remaining elements that a program gives to the bit. proof is the number of definite elements that would prove as much. In 16 bits a
 // rounding point near the midpoint of two numbers leaves every element of the row a choice, so that no element of the row is definite.
 func suspectBits(s *suspect, j *isolate.Judgement) (bits []int, proof int) {
 	if j.Model == hooks.F32 {

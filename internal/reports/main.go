@@ -112,7 +112,7 @@ func (r *runner) run(ctx context.Context, cases []reportCase) error {
 	return errors.Join(errs...)
 }
 
-// one writes the report of a case. A comparison has a cache folder of its own, so that nothing is remembered of another one.
+// one writes the report of a case. Each comparison has its own cache folder, so that it remembers no other comparison.
 func (r *runner) one(ctx context.Context, c reportCase, room string) error {
 	if err := os.MkdirAll(room, 0o777); err != nil {
 		return err
