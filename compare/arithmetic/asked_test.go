@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
@@ -152,5 +153,38 @@ func TestInterruptedFormsAreAskedForAgain(t *testing.T) {
 		if got[key] != want[key] {
 			t.Errorf("%s: after interrupts it is %s, and would be %s", key, got[key], want[key])
 		}
+	}
+}
+
+// A comparison that follows an interrupted one in the same process, with the same isolator, has the result of a first one: as when a watched file changes while it
+// is compared.
+func TestAComparisonAfterAnInterruptedOne(t *testing.T) {
+	const name = "mlx/gemma-tiny.bfloat16"
+	run := func(ctx context.Context, trace *capture.Trace, i *compare.Isolator) (string, error) {
+		r, err := compare.Run(ctx, trace, trace, compare.Options{Order: i.List(), Isolator: i, Alone: true, All: true})
+		if err != nil {
+			return "", err
+		}
+		data, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data), nil
+	}
+	trace, i := opened(t, name)
+	want, err := run(t.Context(), trace, i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, i = opened(t, name)
+	for _, after := range []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		if _, err := run(ctx, trace, i); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("interrupted after %s: %v", after, err)
+		}
+		cancel()
+	}
+	if got, err := run(t.Context(), trace, i); err != nil || got != want {
+		t.Errorf("after interrupts the result is another one: %v\n%s\nwant\n%s", err, got, want)
 	}
 }
