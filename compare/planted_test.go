@@ -31,6 +31,10 @@ var portModels = map[string]struct {
 		"rope_type": "llama3", "rope_theta": 1e4, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64,
 	}}},
 	"gelu": {"llama", map[string]any{"hidden_act": "gelu_pytorch_tanh"}},
+	"gemma2": {"gemma2", map[string]any{
+		"hidden_activation": "gelu_pytorch_tanh", "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0, "query_pre_attn_scalar": 7,
+		"layer_types": []string{order.Sliding, order.Full}, "sliding_window": 4,
+	}},
 	"window": {"qwen3", map[string]any{
 		"use_sliding_window": true, "layer_types": []string{order.Sliding, order.Sliding}, "sliding_window": 4,
 	}},

@@ -30,6 +30,8 @@ type Row struct {
 	Apply apply
 	// Class says how plausible the kind is beside others that give the same elements. The class of an edit of steps is that of the edit.
 	Class program.Class
+	// After are kinds that are said before this one where both give the same elements.
+	After []Kind
 	// Weak is set for a kind that is said only where nothing else of its class gives the same elements.
 	Weak bool
 	// Exact is set for a kind that moves values without computing. One row is enough to show it, since no number was fitted.
@@ -61,6 +63,35 @@ type Page struct {
 func catalogue() map[Kind]*Row {
 	rows.once.Do(func() { rows.all = allRows() })
 	return rows.all
+}
+
+// byPlausibility are the classes of mistakes, the most plausible first: what a formula does, what is known of masks, positions, norms and caches, and then what an operation reads.
+var byPlausibility = [...]program.Class{
+	program.LeftOut, program.Exchanged, program.Swapped, program.Twice, program.Count, program.Constant, program.Axis, program.Index, program.Order, program.Operand, program.Whole,
+	program.Known, program.Leaf, program.InputOf, program.Mapped, program.Inserted,
+}
+
+// plausible is the place of a mistake's class among all classes, from 0. A kind that comes after others is as plausible as these at most.
+func plausible(c program.Class, k Kind) int {
+	n := slices.Index(byPlausibility[:], c)
+	if row := catalogue()[k]; row != nil {
+		for _, before := range row.After {
+			n = max(n, plausible(catalogue()[before].Class, before))
+		}
+	}
+	return n
+}
+
+// depth counts the kinds, one behind the other, that are said before a kind.
+func (k Kind) depth() int {
+	row, n := catalogue()[k], 0
+	if row == nil {
+		return 0
+	}
+	for _, before := range row.After {
+		n = max(n, before.depth()+1)
+	}
+	return n
 }
 
 // rows is the catalogue once it was asked for. It has no initial value: rows have functions that ask for rows.

@@ -38,7 +38,7 @@ func cacheRows() []Row {
 		{Kind: "cache.operation-taken-again-before", Words: "{of} is taken of {by} a second time, when it is read: of the passes before alone", Pages: pagesWithNames(nil, nil), Apply: takenOfCached, Class: program.Inserted},
 
 		// Few bits.
-		{Kind: "cache.rounded", Words: "{of} is rounded to {n} bits, with {by}", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: program.Inserted},
+		{Kind: "cache.rounded", Words: "{of} is rounded to {n} bits, with {by}", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: program.Inserted, After: []Kind{"tensor.rounded"}},
 		{Kind: "cache.rounded-between", Words: "{of} is rounded to {n} bits, with {by} between the least and the greatest number", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: program.Inserted},
 		{Kind: "cache.rounded-as-the-newest", Words: "{of} is rounded to {n} bits, with {by}, that of the newest token: larger numbers are clipped", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: program.Inserted},
 		{Kind: "cache.rounded-as-the-first", Words: "{of} is rounded to {n} bits, with {by}, that of the first token: larger numbers are clipped", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: program.Inserted},

@@ -40,7 +40,7 @@ func (f *Finding) Text() string {
 	case f.Likely != "":
 		return f.Likely
 	case len(f.Undecided) > 0:
-		return "undecided: several mistakes reproduce all elements and differ elsewhere: " + strings.Join(f.Undecided, "; or ")
+		return "undecided: several mistakes reproduce all elements and differ elsewhere: " + textOf(f.Undecided, "; or ")
 	}
 	text := "unexplained: no mistake that was tried reproduces all elements"
 	if f.Left != nil && f.Left.Of > 0 && f.Left.Gives == f.Left.Of {
@@ -50,6 +50,22 @@ func (f *Finding) Text() string {
 		text += "; the search stopped at its limit before every mistake was tried, " + GoesOn(max(f.Times, 1))
 	}
 	return text
+}
+
+// textOf lists the words of names.
+func textOf(names []OtherName, between string) string {
+	var all []string
+	for _, n := range names {
+		all = append(all, n.Text())
+	}
+	return strings.Join(all, between)
+}
+
+// inLayer has a name that speaks of any layer speak of the one layer that has the mistake.
+func (n *Name) inLayer(where string) {
+	if oneLayer.MatchString(where) && strings.Contains(n.What, anyLayer) {
+		n.Where = where
+	}
 }
 
 // Searched counts the mistakes that were tried and lists their kinds. It is empty if no mistake was tried.
@@ -67,7 +83,7 @@ func (f *Finding) String() string {
 		return text
 	}
 	if len(f.Aliases) > 0 {
-		text += " (the same here: " + strings.Join(f.Aliases, "; ") + ")"
+		text += " (the same here: " + textOf(f.Aliases, "; ") + ")"
 	}
 	return fmt.Sprintf("%s; it gives all %d elements of %d entries, %d of which the right operation does not give", text, f.Elements, f.Entries, f.Shown)
 }

@@ -5,9 +5,9 @@ import "github.com/tracediff/tracediff/order/program"
 // precisionRows are mistakes in the types that are computed in or stored.
 func precisionRows() []Row {
 	return []Row{
-		{Kind: "precision.narrow", Words: "it is computed in {by}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: ofNarrowOperands, Class: program.Inserted, Alike: computedAs},
-		{Kind: "precision.narrow-operands", Words: "it is computed in {by}, with a result in float32", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: ofNarrowOperands, Class: program.Inserted, Alike: computedAs},
-		{Kind: "precision.each-step", Words: "it is computed in {dtype}, each step rounded", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedUpTo, Class: program.Inserted, Alike: computedAs},
+		{Kind: "precision.narrow", Words: "it is computed in {by}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: ofNarrowOperands, Class: program.Inserted, After: []Kind{"tensor.rounded-dtype"}, Alike: computedAs},
+		{Kind: "precision.narrow-operands", Words: "it is computed in {by}, with a result in float32", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: ofNarrowOperands, Class: program.Inserted, After: []Kind{"tensor.rounded-dtype"}, Alike: computedAs},
+		{Kind: "precision.each-step", Words: "it is computed in {dtype}, each step rounded", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedUpTo, Class: program.Inserted, After: []Kind{"precision.narrow"}, Alike: computedAs},
 		{Kind: "precision.up-to", Words: "it is computed in {dtype} up to {of}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedUpTo, Class: program.Inserted, Alike: computedAs},
 		{Kind: "precision.from-step-on", Words: "it is computed in {dtype} from {of} on", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedPart, Class: program.Inserted, Weak: true, Alike: computedAs},
 		{Kind: "precision.one-step", Words: "{of} is computed in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedPart, Class: program.Inserted, Weak: true, Alike: computedAs},

@@ -2,53 +2,53 @@ package diagnose
 
 // The stages that stand alone in a search.
 var (
-	inSteps  = stage{"steps, masks, positions and numbers", (*search).steps}
-	inMasks  = stage{"masks", tried(windows, sights)}
-	cautious = stage{"counts, activations, numbers and weights that were not loaded", cautiousSteps}
+	inSteps  = stage{"steps, masks, positions and numbers", inFormula, (*search).steps}
+	inMasks  = stage{"masks", inFormula, tried(windows, sights)}
+	cautious = stage{"counts, activations, numbers and weights that were not loaded", inFormula, cautiousSteps}
 )
 
 // underOthers are the nearest edits in the other arithmetics.
 const underOthers = "the nearest mistakes in other arithmetics"
 
-// stages are those of [Find].
+// stages are those of [Find], by reach. Within a reach what costs least comes first.
 func stages() []stage {
 	return []stage{
-		{"numbers that are not finite", notFinite},
-		{"masks of few tokens", fewTokens},
+		{"numbers that are not finite", inTensor, notFinite},
+		{"masks of few tokens", inTensor, fewTokens},
 		inSteps,
-		{"weights, inputs and the last slots of caches", tried(
+		{"weights, inputs and the last slots of caches", inReads, tried(
 			exchanged, changedWeights, weightsElsewhere, packedMatrices, cutMatrices, otherRows, damaged, inputs, lastSlots,
 		)},
-		{"one scale of all elements", ofOneScale},
-		{"orders of elements", tried(orders)},
-		{"other channels", tried(otherChannels)},
-		{"rows of matrices from elsewhere", tried(rowsElsewhere)},
-		{"steps of earlier or later values", tried(shiftedSteps)},
-		{"activations by other formulas", tried(activationVariants)},
-		{"clipped values", tried(clippings)},
-		{"rows of zeros", zeroRows},
-		{"dropout", tried(dropout)},
-		{"moved rows", movedRows},
-		{"vectors that multiply", tried(multipliedVectors)},
-		{"logarithms", tried(logarithms)},
-		{"penalties of logits", tried(penalised)},
-		{"vectors that are added", tried(addedVectors)},
-		{"operations of other layers", tried(asOtherLayers)},
-		{"fewer bits", tried(inFewerBits, narrowOperands)},
-		{"caches in fewer bits", tried(cachedBits)},
-		{"steps in fewer bits", tried(narrowSteps)},
-		{"operations on what a cache has", tried(appliedToCached)},
-		{"operations on some channels", tried(partly)},
-		{"numbers solved from the elements", withSolved(solved)},
-		{"relations of rows", relatedRows},
-		{"functions of rows", tried(byRow)},
-		{"tensors made before", tried(chained)},
-		{"inputs of one step of several", tried(apartInputs)},
-		{"parts in fewer bits", tried(narrowParts)},
-		{"tensors that are computed later", tried(laterInputs)},
-		{"tensors that are added", tried(addends)},
-		{"other values of the formula", tried(operands)},
-		{"operations in other places", tried(applied)},
-		{"steps and numbers in some tokens", tried(inPart)},
+		{"one scale of all elements", inReads, ofOneScale},
+		{"orders of elements", inReads, tried(orders)},
+		{"other channels", besides, tried(otherChannels)},
+		{"rows of matrices from elsewhere", besides, tried(rowsElsewhere)},
+		{"steps of earlier or later values", besides, tried(shiftedSteps)},
+		{"activations by other formulas", besides, tried(activationVariants)},
+		{"clipped values", besides, tried(clippings)},
+		{"rows of zeros", besides, zeroRows},
+		{"dropout", besides, tried(dropout)},
+		{"moved rows", besides, movedRows},
+		{"vectors that multiply", besides, tried(multipliedVectors)},
+		{"logarithms", besides, tried(logarithms)},
+		{"penalties of logits", besides, tried(penalised)},
+		{"vectors that are added", besides, tried(addedVectors)},
+		{"operations of other layers", besides, tried(asOtherLayers)},
+		{"fewer bits", inPrecision, tried(inFewerBits, narrowOperands)},
+		{"caches in fewer bits", inPrecision, tried(cachedBits)},
+		{"steps in fewer bits", inPrecision, tried(narrowSteps)},
+		{"operations on what a cache has", inParts, tried(appliedToCached)},
+		{"operations on some channels", inParts, tried(partly)},
+		{"numbers solved from the elements", inParts, withSolved(solved)},
+		{"relations of rows", inParts, relatedRows},
+		{"functions of rows", inParts, tried(byRow)},
+		{"tensors made before", inParts, tried(chained)},
+		{"inputs of one step of several", inParts, tried(apartInputs)},
+		{"parts in fewer bits", inParts, tried(narrowParts)},
+		{"tensors that are computed later", inParts, tried(laterInputs)},
+		{"tensors that are added", inParts, tried(addends)},
+		{"other values of the formula", inParts, tried(operands)},
+		{"operations in other places", inParts, tried(applied)},
+		{"steps and numbers in some tokens", inParts, tried(inPart)},
 	}
 }

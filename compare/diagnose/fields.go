@@ -22,9 +22,12 @@ type number struct {
 	rounded, unit hooks.DType
 }
 
+// numbers are those of a configuration.
+type numbers []number
+
 // numbersOf lists the numbers of a configuration. Widths come with their roots, their reciprocals and the reciprocals of their roots.
-func numbersOf(c *order.Config) []number {
-	var all []number
+func numbersOf(c *order.Config) numbers {
+	var all numbers
 	fields := Fields(c)
 	if c.NumHeads > 0 && c.HiddenSize/c.NumHeads != c.HeadDim { // the size of a head, where there is no other
 		fields = append(fields, Field{widthOfHeads, float64(c.HiddenSize / c.NumHeads)})
@@ -88,9 +91,9 @@ func Fields(c *order.Config) []Field {
 // called says which field of the configuration a number is, or is a function of, for a sentence; empty where it may be a coincidence: a
 // number that people type, or that several fields have, is that of a field only if the field is the right number's, one of its kind, or
 // one of which the number is what the right one is of its own.
-func (s *subject) called(v, right float64, what TermKind) string {
+func (of numbers) called(v, right float64, what TermKind) string {
 	var own, kind, all []number
-	for _, n := range s.numbers {
+	for _, n := range of {
 		if !same(n.value, v) {
 			continue
 		}
@@ -98,10 +101,10 @@ func (s *subject) called(v, right float64, what TermKind) string {
 		alike := func(o number) bool {
 			return !n.plain && !o.plain && same(o.value, right) && o.function() == n.function()
 		}
-		if w := fieldWords[what]; n.plain && w != "" && strings.Contains(n.field, w) || slices.ContainsFunc(s.numbers, alike) {
+		if w := fieldWords[what]; n.plain && w != "" && strings.Contains(n.field, w) || slices.ContainsFunc(of, alike) {
 			kind = append(kind, n)
 		}
-		if slices.ContainsFunc(s.numbers, func(o number) bool { return o.field == n.field && same(o.value, right) }) {
+		if slices.ContainsFunc(of, func(o number) bool { return o.field == n.field && same(o.value, right) }) {
 			own = append(own, n)
 		}
 	}
@@ -146,8 +149,8 @@ func field(path string) string { return path[strings.LastIndexByte(path, '.')+1:
 var fieldWords = map[TermKind]string{Epsilon: "eps", SoftCap: "softcap", Window: "window", Theta: "theta", Scaling: ".factor"}
 
 // having are the fields of the configuration that have a number.
-func (s *subject) having(v float64) (all []Field) {
-	for _, f := range s.numbers {
+func (of numbers) having(v float64) (all []Field) {
+	for _, f := range of {
 		if f.plain && same(f.value, v) {
 			all = append(all, Field{f.field, f.value})
 		}
@@ -157,9 +160,9 @@ func (s *subject) having(v float64) (all []Field) {
 
 // fields lists the fields of the configuration that have a number. Fields whose names say what the number is come alone. A number that people often type gets no other fields:
 // another field has it by chance.
-func (s *subject) fields(v float64, what TermKind) []Field {
+func (of numbers) fields(v float64, what TermKind) []Field {
 	var called []Field
-	all := s.having(v)
+	all := of.having(v)
 	for _, f := range all {
 		if w := fieldWords[what]; w != "" && strings.Contains(f.Name, w) {
 			called = append(called, f)
@@ -173,12 +176,12 @@ func (s *subject) fields(v float64, what TermKind) []Field {
 	return all
 }
 
-// fieldsOf are the fields of the configuration that have a number, or the function of a field that is the number.
-func fieldsOf(s *subject, right float64, what TermKind) []Field {
-	if all := s.fields(right, what); len(all) > 0 {
+// fieldsOrFunctions are the fields of the configuration that have a number, or the function of a field that is the number.
+func (of numbers) fieldsOrFunctions(right float64, what TermKind) []Field {
+	if all := of.fields(right, what); len(all) > 0 {
 		return all
 	}
-	for _, f := range s.numbers {
+	for _, f := range of {
 		if !f.plain && same(f.value, right) {
 			return []Field{{f.words, right}}
 		}

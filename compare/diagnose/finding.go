@@ -38,6 +38,18 @@ const anyLayer = "layers.*."
 // oneLayer is where a mistake is that one layer alone has.
 var oneLayer = regexp.MustCompile(`^layers\.\d+$`)
 
+// OtherName is a name beside that of a finding. A document has its words.
+type OtherName struct{ Name }
+
+// MarshalText is the name in words.
+func (n OtherName) MarshalText() ([]byte, error) { return []byte(n.Text()), nil }
+
+// UnmarshalText makes a name of its words. The name has no mistake.
+func (n *OtherName) UnmarshalText(text []byte) error {
+	*n = OtherName{Name{What: string(text)}}
+	return nil
+}
+
 // Finding is the edit with which the programs of some entries give every element of them: what is wrong, where there is one. Where
 // there is none it says what was tried.
 type Finding struct {
@@ -54,14 +66,14 @@ type Finding struct {
 	// where no entry of the role shows it.
 	RightIn string `json:"right_in,omitempty"`
 	// Aliases are other names of the same values.
-	Aliases []string `json:"aliases,omitempty"`
+	Aliases []OtherName `json:"aliases,omitempty"`
 	// Undecided are names that give every element with different values: none of them is the name.
-	Undecided []string `json:"undecided,omitempty"`
-	Tried     int      `json:"tried"`                    // edits
-	Looked    []string `json:"looked,omitempty"`         // kinds of edits that were tried
-	Nearest   string   `json:"nearest,omitempty"`        // the edit that comes nearest, where none gives all
-	Left      *Left    `json:"nearest_leaves,omitempty"` // what the nearest edit leaves; nil where that was not measured
-	Stopped   bool     `json:"stopped,omitempty"`        // the search came to its end before its last edit
+	Undecided []OtherName `json:"undecided,omitempty"`
+	Tried     int         `json:"tried"`                    // edits
+	Looked    []string    `json:"looked,omitempty"`         // kinds of edits that were tried
+	Nearest   string      `json:"nearest,omitempty"`        // the edit that comes nearest, where none gives all
+	Left      *Left       `json:"nearest_leaves,omitempty"` // what the nearest edit leaves; nil where that was not measured
+	Stopped   bool        `json:"stopped,omitempty"`        // the search came to its end before its last edit
 	// NotReached are the kinds of edits that a search which came to its end has not begun, or not ended; the first is where it stopped.
 	NotReached []string `json:"not_reached,omitempty"`
 	// Description is how the entries differ, where no edit gives all elements and something simple is true of the difference.
@@ -88,7 +100,7 @@ func (f *Finding) Same(other *Finding) bool {
 	if f.Named() {
 		return f.Where == other.Where && f.reads(other.Name)
 	}
-	return f.Likely == other.Likely && slices.Equal(f.Undecided, other.Undecided) && f.Stopped == other.Stopped && f.Description.like(other.Description)
+	return f.Likely == other.Likely && slices.EqualFunc(f.Undecided, other.Undecided, func(a, b OtherName) bool { return a.reads(b.Name) }) && f.Stopped == other.Stopped && f.Description.like(other.Description)
 }
 
 // reads reports whether two names are one to whoever reads them: the same step may stand in a formula twice.

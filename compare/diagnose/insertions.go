@@ -25,7 +25,7 @@ func insertions(s *search, t *program.Parts, step int) []family {
 		m.Of, m.Edit = s.placeTerm(t, step), placed(placeOf(t, step))
 		return func(n number) Mistake {
 			if m.X = some(n.value); m.Kind != "addend.inserted" {
-				m.Called = s.called(n.value, 1, "")
+				m.Called = s.numbers.called(n.value, 1, "")
 			}
 			return m
 		}

@@ -43,7 +43,7 @@ func (d *distant) take(h hypothesis, far float64) {
 // the smallest error in the first entry is taken, if its error is much smaller than the error of the right operation. The error is that of an evaluation.
 func sayNearest(s *search, f *Finding) (err error) {
 	if len(s.little) > 0 {
-		best := slices.MinFunc(s.little, func(a, b survivor) int { return cmp.Compare(a.place(), b.place()) })
+		best := slices.MinFunc(s.little, survivor.compare)
 		s.nearest = near{best.hypothesis, len(s.entries)}
 	}
 	if s.nearest.entries > 0 {

@@ -61,6 +61,7 @@ func TestNumbersPastWhichNothingChanges(t *testing.T) {
 		{0, "the soft cap is left out"},
 		{1e7, "the soft cap is left out"},
 		{8, "the soft cap is 8"},
+		{1, "the soft cap is 1"}, // and one of -1 has the same values
 	} {
 		m, e := computed(t, op.Softcap{Cap: 3}, func(x float64) float64 {
 			if c.cap == 0 {
@@ -70,7 +71,7 @@ func TestNumbersPastWhichNothingChanges(t *testing.T) {
 		})
 		m.Without = program.LeftOut.String() // the name that it has else
 		if f := named(t, m, e); f.What != c.want {
-			t.Errorf("a soft cap of %g: %q, %q", c.cap, f.What, f.Undecided)
+			t.Errorf("a soft cap of %g: %q, %v", c.cap, f.What, f.Undecided)
 		}
 	}
 }

@@ -139,7 +139,7 @@ func sights(s *search) iter.Seq[Mistake] {
 			return
 		}
 		mask := &s.first.Program.Steps[all[0]]
-		most := min(mask.Shape[len(mask.Shape)-1], mostMasked)
+		most := min(mostKeys(s), mostMasked)
 		more := func(kind Kind, n int) bool { return yield(Mistake{Kind: kind, Place: maskSite, N: n}) }
 		if !more("mask.top-left", 0) || mask.Prim == program.Vector && !sightsOfBoth(most, more) {
 			return
@@ -172,6 +172,18 @@ func sights(s *search) iter.Seq[Mistake] {
 			sightsApart(s, mask.Value, most, yield)
 		}
 	}
+}
+
+// mostKeys is the largest number of keys of the masks of all entries: a decode step of a layer with a window has few.
+func mostKeys(s *search) (most int) {
+	for _, e := range s.entries {
+		e = e.Small()
+		for _, i := range masksOf(e) {
+			shape := e.Program.Steps[i].Shape
+			most = max(most, shape[len(shape)-1])
+		}
+	}
+	return most
 }
 
 // sightsOfBoth yields masks for a model whose queries see later tokens.

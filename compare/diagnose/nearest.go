@@ -29,7 +29,7 @@ func FindStepsIn(ctx context.Context, m *Model, entries []*Entry, others iter.Se
 			break
 		}
 		again := newSearch(ctx, m, entries)
-		more, err := again.find([]stage{{underOthers, func(again *search) error { return tryEach(again, s.close.all) }}})
+		more, err := again.find([]stage{{underOthers, inFormula, func(again *search) error { return tryEach(again, s.close.all) }}})
 		if more.Explains() || err != nil {
 			return more, err
 		}

@@ -20,7 +20,7 @@ func tried(all ...generator) func(*search) error {
 // withSolved is the stage of generators that solve a number from the elements.
 func withSolved(all ...generator) func(*search) error {
 	return func(s *search) error {
-		for _, g := range all {
+		for _, g := range inDrawnOrder(s.m, all) {
 			for m := range g(s) {
 				h := s.hypothesis(m)
 				h.solved++
@@ -35,7 +35,7 @@ func withSolved(all ...generator) func(*search) error {
 
 // from tries what generators yield.
 func (s *search) from(all ...generator) error {
-	for _, g := range all {
+	for _, g := range inDrawnOrder(s.m, all) {
 		for m := range g(s) {
 			if err := s.try(s.hypothesis(m)); err != nil {
 				return err
@@ -69,7 +69,7 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 	h := hypothesis{is: m, of: m.Key()}
 	d, edits := s.edit(m)
 	if edits && m.Kind == "" {
-		h.class, h.edit, h.weak = d.Class, &d, d.Class == program.Order && (d.Prim == program.Max || d.Prim == program.Add)
+		h.class, h.edit, h.weak = d.Class, &d, weakEdit(&d)
 	}
 	if edits {
 		h.at, h.number = d.At[0], d.Value
@@ -97,6 +97,18 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 		h.class = program.Leaf
 	}
 	return h
+}
+
+// weakEdit reports whether an edit of steps is said only where nothing else of its class gives the same elements: an order that is put back in the result is the order of
+// another operand.
+func weakEdit(d *program.Edit) bool {
+	switch d.Class {
+	case program.Order:
+		return d.Prim == program.Max || d.Prim == program.Add
+	case program.Mapped:
+		return d.Back && d.Map.Kind != program.Weave // interleaved parts have names of their own
+	}
+	return false
 }
 
 // edited is the program of an entry as a hypothesis has it; nil where the hypothesis does not go with the entry.
@@ -140,14 +152,14 @@ func (s *search) name(h hypothesis) Name {
 	switch {
 	case !m.Right.Has:
 	case row.Field == AName:
-		n.Fields = slices.DeleteFunc(s.having(m.Right.Value), func(f Field) bool { return field(f.Name) != m.Of.Name })
+		n.Fields = slices.DeleteFunc(s.numbers.having(m.Right.Value), func(f Field) bool { return field(f.Name) != m.Of.Name })
 	case row.Field == OfItself:
-		n.Fields = fieldsOf(s.subject, m.Right.Value, m.Of.Kind)
+		n.Fields = s.numbers.fieldsOrFunctions(m.Right.Value, m.Of.Kind)
 	default:
-		n.Fields = s.fields(m.Right.Value, row.Field)
+		n.Fields = s.numbers.fields(m.Right.Value, row.Field)
 	}
 	if m.Called != "" {
-		n.Equal = slices.DeleteFunc(s.having(m.X.Value), func(f Field) bool { return !slices.Contains(fieldNames(m.Called), f.Name) })
+		n.Equal = slices.DeleteFunc(s.numbers.having(m.X.Value), func(f Field) bool { return !slices.Contains(fieldNames(m.Called), f.Name) })
 	}
 	return n
 }

@@ -97,7 +97,7 @@ func bases(s *search, f *frequencies) (all []Mistake) {
 
 // baseOf is a mistake of the base with what the base is called, and with the right one.
 func baseOf(s *search, f *frequencies, m Mistake) Mistake {
-	if called := s.called(m.X.Value, f.base, Theta); called != "" {
+	if called := s.numbers.called(m.X.Value, f.base, Theta); called != "" {
 		m = Mistake{Kind: "rope.theta", Place: m.Place, X: m.X, Called: called}
 	}
 	if m.Right = some(f.base); !f.pure {
@@ -377,7 +377,7 @@ func settings(s *search, f *frequencies) (all []Mistake) {
 					continue
 				}
 				tried = append(tried, x)
-				all = append(all, Mistake{Kind: "rope.setting", Of: Term{Kind: AName, Name: name}, X: some(x), Right: some(old), Called: s.called(x, old, TermKind(name))})
+				all = append(all, Mistake{Kind: "rope.setting", Of: Term{Kind: AName, Name: name}, X: some(x), Right: some(old), Called: s.numbers.called(x, old, TermKind(name))})
 			}
 		}
 	}

@@ -19,6 +19,8 @@ func otherRows(s *search) iter.Seq[Mistake] {
 		if len(all) != 1 || lookedUp(p) != all[0] {
 			return
 		}
+		table := tableOf(s.first)
+		rows, cols := table.Size()
 		wanted := map[int][]float64{} // by id: the row that the trace has
 		for _, e := range s.entries {
 			ids, ok := idsLookedUp(s.subject, e)
@@ -26,17 +28,14 @@ func otherRows(s *search) iter.Seq[Mistake] {
 				return
 			}
 			y, _ := e.Target()
-			width := e.Program.Out.Last()
-			for _, r := range leftRows(e) {
-				row, id := y[r*width:][:width], int(ids[r])
+			for _, i := range e.Left { // a row of the table may be several rows of the result, one for each layer
+				row, id := y[i/cols*cols:][:cols], int(ids[i/cols])
 				if old := wanted[id]; old != nil && !slices.Equal(old, row) {
 					return
 				}
 				wanted[id] = row
 			}
 		}
-		table := tableOf(s.first)
-		rows, cols := table.Size()
 		if len(wanted) > mostIDs || rows*cols > mostLooked {
 			return
 		}

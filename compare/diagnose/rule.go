@@ -5,14 +5,63 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// finding puts what was found together: the name of the first class, and the others as its aliases. Where one of them has other
-// values, nothing tells which it is: they are all listed, and none is the name.
+// finding puts what was found together: the name is the most plausible match, and other matches with the same values are its aliases. If a match has other values, the data do
+// not tell which one it is: then all are listed, and none is the name.
 func (s *search) finding() (*Finding, error) {
+	f := tallied(s)
+	if len(s.found) == 0 {
+		return f, sayNearest(s, f)
+	}
+	if err := sortFound(s); err != nil {
+		return nil, err
+	}
+	best := s.found[0]
+	name, err := ofLayer(s, s.name(best.hypothesis))
+	if err != nil {
+		return nil, err
+	}
+	f.Name, f.Class, f.Shown = ofAllLayers(s, name), best.class.String(), best.shown
+	o, err := otherNames(s, best, f.Name)
+	if err != nil {
+		return nil, err
+	}
+	f.Aliases = o.aliases
+	beyond, err := limitless(s, best, o.numbers)
+	switch {
+	case err != nil:
+		return nil, err
+	case beyond.What != "" && len(o.differ) == 0:
+		f.Name, f.Class, f.Aliases = beyond, program.LeftOut.String(), nil
+	case undetermined(best.number, o.numbers): // the data do not say which
+		for _, v := range o.numbers {
+			m := f.Mistake
+			m.X = some(v)
+			o.differ = append(o.differ, OtherName{m.name()})
+		}
+	default:
+		f.values(best.number, o.numbers)
+	}
+	if len(o.differ) > 0 {
+		f.Undecided = append([]OtherName{{f.Name}}, o.differ[:min(len(o.differ), maxAliases)]...)
+		f.Name, f.Class, f.Aliases = Name{}, "", nil
+		return f, nil
+	}
+	f.Page = pageOf(s, f.Name)
+	if f.Where, f.RightIn, err = s.where(best); err != nil {
+		return nil, err
+	}
+	for k := range f.Aliases {
+		f.Aliases[k].inLayer(f.Where)
+	}
+	return f, nil
+}
+
+// tallied is a finding without a name: what was tried in which entries.
+func tallied(s *search) *Finding {
 	f := &Finding{Entries: len(s.entries), Tried: s.tried, Stopped: s.stopped, Times: s.m.times(), Looked: classesTried(s)}
 	for _, stage := range s.unended {
 		f.stoppedIn(stage.what)
@@ -20,9 +69,11 @@ func (s *search) finding() (*Finding, error) {
 	for _, e := range s.entries {
 		f.Elements += e.elements()
 	}
-	if len(s.found) == 0 {
-		return f, sayNearest(s, f)
-	}
+	return f
+}
+
+// sortFound sorts what was found, the most plausible match first.
+func sortFound(s *search) error {
 	// A number that is added, as an epsilon is, and is left out is 0: one of the values that it may have.
 	for k, o := range s.found {
 		if at, ok := addendLeftOut(s, o); ok {
@@ -32,74 +83,52 @@ func (s *search) finding() (*Finding, error) {
 	// What has the values of a hypothesis that shows enough is a name of it, if its own bounds are too wide to show as much.
 	for _, o := range s.thin {
 		if same, err := s.equal(s.found[0], o); err != nil {
-			return nil, err
+			return err
 		} else if same {
 			o.shown = s.found[0].shown
 			s.found = append(s.found, o)
 		}
 	}
-	doubt(s)
-	slices.SortStableFunc(s.found, func(a, b survivor) int { return cmp.Compare(a.place(), b.place()) })
-	best := s.found[0]
-	name, err := ofLayer(s, s.name(best.hypothesis))
-	if err != nil {
-		return nil, err
+	if err := withoutMirrored(s); err != nil {
+		return err
 	}
-	f.Name, f.Class, f.Shown = ofAllLayers(s, name), best.class.String(), best.shown
-	said := []Name{f.Name}
-	var less []float64
-	var others []string
+	doubt(s)
+	slices.SortStableFunc(s.found, survivor.compare)
+	return nil
+}
+
+// others are the matches beside the best: other numbers in its place, and names of the same values and of other values.
+type others struct {
+	numbers         []float64
+	aliases, differ []OtherName
+}
+
+// otherNames sorts the matches beside the best, whose name is given.
+func otherNames(s *search, best survivor, name Name) (all others, err error) {
+	said := []Name{name}
 	for _, o := range s.found[1:] {
 		if o.class == program.Constant && best.class == program.Constant && o.at == best.at {
-			less = append(less, o.number)
+			all.numbers = append(all.numbers, o.number)
 			continue
 		}
 		name := s.name(o.hypothesis)
 		if o.of == "" || o.of != best.of {
 			if same, err := s.equal(best, o); err != nil {
-				return nil, err
+				return all, err
 			} else if !same {
-				others = append(others, name.Text())
+				all.differ = append(all.differ, OtherName{name})
 				continue
 			}
 		}
 		if o.class > best.class && (rewords(o.class) || o.class == program.Constant) || o.weak && !best.weak {
 			continue
 		}
-		if !slices.ContainsFunc(said, name.reads) && len(f.Aliases) < maxAliases {
+		if !slices.ContainsFunc(said, name.reads) && len(all.aliases) < maxAliases {
 			said = append(said, name)
-			f.Aliases = append(f.Aliases, name.Text())
+			all.aliases = append(all.aliases, OtherName{name})
 		}
 	}
-	if name, err := limitless(s, best, less); err != nil {
-		return nil, err
-	} else if name.What != "" && len(others) == 0 {
-		f.Name, f.Class, f.Aliases = name, program.LeftOut.String(), nil
-	} else if undetermined(best.number, less) { // the data do not say which
-		for _, v := range less {
-			others = append(others, short(v))
-		}
-	} else {
-		f.values(best.number, less)
-	}
-	f.Page = pageOf(s, f.Name)
-	if len(others) == 0 {
-		where, rightIn, err := s.where(best)
-		if err != nil {
-			return nil, err
-		}
-		f.Where, f.RightIn = where, rightIn
-		if oneLayer.MatchString(where) {
-			for k, alias := range f.Aliases {
-				f.Aliases[k] = strings.ReplaceAll(alias, anyLayer, where+".")
-			}
-		}
-	} else {
-		f.Undecided = append([]string{f.Text()}, others[:min(len(others), maxAliases)]...)
-		f.Name, f.Class, f.Aliases, f.Page = Name{}, "", nil, ""
-		return f, nil
-	}
-	return f, nil
+	return all, nil
 }
 
 // classesTried are the kinds of edits that were tried, in words.
@@ -119,7 +148,7 @@ const sameValue = 1. / 32
 
 // equal reports whether two hypotheses have the same values in all entries. Both give what the trace has, so that a difference is one
 // that the last rounding hides: no element may have one beyond the bounds of the two programs, or without any rounding beyond
-// [sameValue].
+// [sameValue]. Two infinities of one sign are the same value, and so are two elements that are NaN.
 func (s *search) equal(a, b survivor) (bool, error) {
 	for _, e := range s.entries {
 		k, err := s.m.values(e)
@@ -143,7 +172,7 @@ func (s *search) equal(a, b survivor) (bool, error) {
 			if bound-bound != 0 { // it says nothing
 				bound = 0
 			}
-			if math.Abs(v-y.Data[i]) <= bound {
+			if math.Abs(v-y.Data[i]) <= bound || v == y.Data[i] || v != v && y.Data[i] != y.Data[i] {
 				continue
 			}
 			if exact[0] == nil {
@@ -209,15 +238,26 @@ func (e *Entry) unrounded(edits ...*program.Edited) (all [2][]float64, err error
 	return all, nil
 }
 
-// place is where a name comes among others: those of its class that are weak come last, and a solved number counts half a class. An addend that is left out
-// comes after the numbers that it may be. Of two names in one place the one that was tried first comes first.
+// compare has the more plausible of two matches first. Matches of one generator that are as plausible come in the order in which the generator yields them.
+func (s survivor) compare(o survivor) int {
+	return cmp.Or(cmp.Compare(s.place(), o.place()), cmp.Compare(s.is.Kind.depth(), o.is.Kind.depth()))
+}
+
+// place is where a name comes among others, by what it needs: a mistake without solved numbers, one with some, or a relation, which predicts nothing; then by its class, whose weak
+// names come last. An addend that is left out comes after the numbers that it may be.
 func (s survivor) place() int {
-	n := 8*int(s.class) + 4*min(s.solved, 1)
+	n := 4 * plausible(s.class, s.is.Kind)
 	if s.weak {
 		n += 2
 	}
 	if s.addend {
 		n++
+	}
+	switch most := 4 * len(byPlausibility); {
+	case s.statement != nil:
+		n += 2 * most
+	case s.solved > 0:
+		n += most
 	}
 	return n
 }
@@ -226,6 +266,28 @@ func (s survivor) place() int {
 // is as if those between were left out.
 func rewords(c program.Class) bool {
 	return c == program.Operand || c == program.Swapped || c == program.Exchanged || c == program.Axis || c == program.Mapped
+}
+
+// withoutMirrored drops a number with the sign that the right number has not, where the same number with the other sign gives the same values: a soft cap of −1 is one of 1.
+func withoutMirrored(s *search) error {
+	var kept []survivor
+	for _, o := range s.found {
+		mirrored := false
+		for _, p := range s.found {
+			if o.class != program.Constant || p.class != program.Constant || p.at != o.at || o.number != -p.number || o.number*o.is.Right.Value >= 0 || mirrored {
+				continue
+			}
+			var err error
+			if mirrored, err = s.equal(o, p); err != nil {
+				return err
+			}
+		}
+		if !mirrored {
+			kept = append(kept, o)
+		}
+	}
+	s.found = kept
+	return nil
 }
 
 // doubt makes numbers weak for which others do as well in their place: a number that the data tell is more.

@@ -95,8 +95,8 @@ func TestEditsOfDifferentValuesAreNoName(t *testing.T) {
 	if f.Named() || f.What != "" || f.Page != "" || len(f.Undecided) < 2 || !f.Explains() {
 		t.Errorf("%+v", f)
 	}
-	if text := f.Text(); !strings.Contains(text, f.Undecided[0]) || !strings.Contains(text, f.Undecided[1]) {
-		t.Errorf("%q does not say what it may be: %q", text, f.Undecided)
+	if text := f.Text(); !strings.Contains(text, f.Undecided[0].Text()) || !strings.Contains(text, f.Undecided[1].Text()) {
+		t.Errorf("%q does not say what it may be: %v", text, f.Undecided)
 	}
 }
 

@@ -51,9 +51,23 @@ type near struct {
 
 // stage is a step of the search: kinds of mistakes that are looked at together.
 type stage struct {
-	what string // the kinds, in words
-	look func(s *search) error
+	what  string // the kinds, in words
+	reach reach
+	look  func(s *search) error
 }
+
+// A reach says how far from the formula of an operation a mistake lies. A search ends with the nearest reach that has a match: a nearer mistake is the simpler explanation. Within a reach
+// the order of the stages is that of their cost. It decides how long a search takes, and no name.
+type reach int
+
+const (
+	inTensor    reach = iota // what the tensor itself shows
+	inFormula                // the steps, numbers, masks and positions of the formula
+	inReads                  // what the operation reads: weights, inputs, caches, their scale and their order
+	besides                  // channels and rows from elsewhere, steps that the formula does not have, values and formulas of other operations
+	inPrecision              // results and inputs in fewer bits
+	inParts                  // some channels, rows or inputs; numbers that are solved from the elements; two edits at once
+)
 
 func newSearch(ctx context.Context, m *Model, entries []*Entry) *search {
 	s := &search{subject: newSubject(m), ctx: ctx, entries: slices.Clone(entries), tried: m.tried, looked: map[program.Class]bool{}}
@@ -75,14 +89,16 @@ func newSearch(ctx context.Context, m *Model, entries []*Entry) *search {
 func (s *search) find(stages []stage) (*Finding, error) {
 	m := s.m
 	defer s.begun()()
+	stages = drawnStages(m, stages)
 	for k, stage := range stages {
 		if err := cmp.Or(stage.look(s), s.err); err != nil {
 			return nil, err
 		}
 		if s.stopped {
 			s.unended = stages[k:]
+			break
 		}
-		if len(s.found) > 0 || s.stopped {
+		if len(s.found) > 0 && (m.Drawn == 0 || k+1 == len(stages) || stages[k+1].reach != stage.reach) {
 			break
 		}
 	}
@@ -102,49 +118,74 @@ func (s *search) try(h hypothesis) error {
 		return nil
 	}
 	s.tried++
+	s.hears(h)
 	s.looked[h.class] = true
+	may, err := mayGiveAll(s, h)
+	if !may || err != nil {
+		return err
+	}
+	given, shown, rows, err := gives(s, h)
+	if !given || err != nil {
+		return outside(err)
+	}
+	s.take(h, shown, rows)
+	return nil
+}
+
+// mayGiveAll reports whether a hypothesis gives a few tokens of all entries, or nearly.
+func mayGiveAll(s *search, h hypothesis) (bool, error) {
 	for k, e := range s.entries {
 		may, err := s.may(h, e.Small())
 		if err := cmp.Or(err, s.err); err != nil {
-			return err
+			return false, err
 		}
 		if k == 0 {
 			s.closer.take(h, s.far)
 		}
-		if !may {
-			if s.nearly(h, k); k == 0 {
-				s.close.add(h, s.far)
-			}
-			return nil
+		if may {
+			continue
 		}
+		if s.nearly(h, k); k == 0 {
+			s.close.add(h, s.far)
+		}
+		return false, nil
 	}
+	return true, nil
+}
+
+// gives reports whether a hypothesis gives every element of all entries, and how many elements in how many rows the right operation does not give.
+func gives(s *search, h hypothesis) (all bool, shown, rows int, err error) {
 	programs, calls := make([]*program.Program, len(s.entries)), make([]program.Call, len(s.entries))
 	for k, e := range s.entries { // few tokens of all entries cost less than all tokens of one
 		d := s.edited(h, e)
 		if d == nil {
-			return nil
+			return false, 0, 0, nil
 		}
 		programs[k], calls[k] = d.Whole(e.Call)
 		if refused, err := e.Refuses(programs[k], calls[k]); err != nil {
-			return outside(err)
+			return false, 0, 0, err
 		} else if refused {
 			s.nearly(h, k)
-			return nil
+			return false, 0, 0, nil
 		}
 	}
-	shown, rows := 0, 0
 	for k, e := range s.entries {
 		s.whole(programs[k])
 		all, n, r, err := e.Explains(programs[k], calls[k])
 		if err != nil {
-			return outside(err)
+			return false, 0, 0, err
 		}
 		if !all {
 			s.nearly(h, len(s.entries)-1)
-			return nil
+			return false, 0, 0, nil
 		}
 		shown, rows = shown+n, rows+r
 	}
+	return true, shown, rows, nil
+}
+
+// take takes in a hypothesis that gives every element. It is a match if the right operation misses enough of them.
+func (s *search) take(h hypothesis, shown, rows int) {
 	need := shownElements
 	if s.first.exact() {
 		need /= 2
@@ -152,17 +193,17 @@ func (s *search) try(h hypothesis) error {
 	if h.exact {
 		rows = max(rows, min(shown, shownRows))
 	}
+	o := survivor{h, shown, rows}
 	if shown >= need+h.solved && rows >= min(shownRows, need) {
-		s.found = append(s.found, survivor{h, shown, rows})
-		return nil
+		s.found = append(s.found, o)
+		return
 	}
 	if h.class == program.Twice {
-		s.thin = append(s.thin, survivor{h, shown, rows})
+		s.thin = append(s.thin, o)
 	}
 	if shown > 0 {
-		s.little = append(s.little, survivor{h, shown, rows})
+		s.little = append(s.little, o)
 	}
-	return nil
 }
 
 // outside is the error of an evaluation, but for that of an index that an edit takes out of a table: then it explains nothing.

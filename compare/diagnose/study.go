@@ -1,6 +1,9 @@
 package diagnose
 
 import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/tracediff/tracediff/order/program"
@@ -10,8 +13,13 @@ import (
 type Study struct {
 	// Without is a class of edits that are not tried, by its name.
 	Without string
+	// Drawn is the seed of another order of the stages within each reach, and of the generators of a stage. All stages of a reach are then tried. 0 leaves the order and ends a search
+	// with the first stage that has a match. The names are the same.
+	Drawn uint64
 	// Looked hears of each search of a name that ended.
 	Looked func(Effort)
+	// Tried hears of each mistake before the mistake is judged. A mistake without a kind is an edit of steps.
+	Tried func(Mistake)
 }
 
 // Effort is what a search took.
@@ -20,6 +28,26 @@ type Effort struct {
 	Tried   int    // hypotheses
 	Stopped bool   // it came to its end before its last hypothesis
 	Took    time.Duration
+}
+
+// drawnStages are stages in the order in which they are looked at.
+func drawnStages(m *Model, stages []stage) []stage {
+	if m.Drawn == 0 {
+		return stages
+	}
+	stages = inDrawnOrder(m, stages)
+	slices.SortStableFunc(stages, func(a, b stage) int { return cmp.Compare(a.reach, b.reach) })
+	return stages
+}
+
+// inDrawnOrder is a list in the order that the seed of a study draws.
+func inDrawnOrder[T any](m *Model, list []T) []T {
+	if m.Drawn == 0 {
+		return list
+	}
+	list = slices.Clone(list)
+	rand.New(rand.NewPCG(m.Drawn, 0)).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
 }
 
 // declined reports whether a hypothesis is of a class that is not tried. A number that is left out of a sum is said to be 0.
@@ -32,6 +60,13 @@ func declined(s *search, h hypothesis) bool {
 		class = program.Constant
 	}
 	return class.String() == s.m.Without
+}
+
+// hears tells whoever measures the search that a hypothesis is tried.
+func (s *search) hears(h hypothesis) {
+	if s.m.Study.Tried != nil && h.statement == nil {
+		s.m.Study.Tried(h.is)
+	}
 }
 
 // begun is called where a search begins, and what it returns where it ends.

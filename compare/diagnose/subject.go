@@ -8,7 +8,7 @@ import (
 // reading.
 type subject struct {
 	m       *Model
-	numbers []number // of the configuration
+	numbers numbers // of the configuration
 	// measured is set where the distance of each hypothesis from the trace is wanted, of those too that a few elements refuse.
 	measured bool
 	err      error

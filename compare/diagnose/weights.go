@@ -106,7 +106,7 @@ func weightMistakes(s *subject) (all []Mistake) {
 		Mistake{Kind: "weight.bytes-swapped", DType: hooks.BF16}, Mistake{Kind: "weight.bytes-swapped", DType: hooks.F16}, Mistake{Kind: "weight.cut-off", DType: hooks.BF16},
 	)
 	for _, by := range factorsOf(s) {
-		all = append(all, Mistake{Kind: "weight.multiplied", By: literal(by), Called: s.called(by, 1, "")})
+		all = append(all, Mistake{Kind: "weight.multiplied", By: literal(by), Called: s.numbers.called(by, 1, "")})
 	}
 	return all
 }

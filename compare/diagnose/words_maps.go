@@ -122,10 +122,11 @@ func mappedElements(s *subject, e *Entry, t *program.Parts, d program.Edit) Mist
 			return Mistake{Kind: "heads.tiled-operand", Of: what}
 		}
 	case program.Flip:
-		m.Kind, m.N, m.Axis = "elements.each-block-reversed", o.By, axis(o.Axis)
+		m.N, m.Axis = o.By, axis(o.Axis)
 		if o.By == 2 {
-			m.Kind = "elements.neighbours-exchanged"
+			return back("elements.neighbours-exchanged")
 		}
+		return back("elements.each-block-reversed")
 	case program.Turn:
 		m.N = o.N
 		m.Kind = turnKinds[o.By == 1][o.N > 2]

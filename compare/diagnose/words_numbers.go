@@ -30,7 +30,7 @@ func twiceTaken(s *subject, e *Entry, step int) Mistake {
 		default:
 			return m
 		}
-		m.By, m.Called = literal(x), s.called(x, o.Value, "")
+		m.By, m.Called = literal(x), s.numbers.called(x, o.Value, "")
 		return m
 	}
 	return m
@@ -42,7 +42,7 @@ func otherConstant(s *subject, e *Entry, step int, v number, at ...program.Place
 	what := s.numberWords(e.Program, step)
 	m := Mistake{Kind: "number.value", Place: s.site(e, step), Of: what, X: some(value), Right: some(right)}
 	m.Edit = program.Edit{Class: program.Constant, At: at, Value: value}.Text()
-	called := s.called(value, right, what.Kind)
+	called := s.numbers.called(value, right, what.Kind)
 	switch {
 	case value == 0 && what.Kind != Epsilon:
 		m.Kind = "number.zero"

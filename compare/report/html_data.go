@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
@@ -271,7 +272,7 @@ func (h *htmlRun) certificate(row *htmlRow, r *compare.Row) {
 		return
 	}
 	row.Bug = &htmlFinding{
-		Text: clean(f.Text()), Aliases: cleaned(f.Aliases), Undecided: cleaned(f.Undecided), Tried: f.Tried, Looked: cleaned(f.Looked),
+		Text: clean(f.Text()), Aliases: cleaned(texts(f.Aliases)), Undecided: cleaned(texts(f.Undecided)), Tried: f.Tried, Looked: cleaned(f.Looked),
 		Nearest: clean(f.Nearest), Stopped: f.Stopped, Page: f.Page,
 	}
 	if f.Named() {
@@ -284,6 +285,14 @@ func (h *htmlRun) certificate(row *htmlRow, r *compare.Row) {
 	if f.Nearest != "" {
 		row.Bug.Leaves = leaves(f)
 	}
+}
+
+// texts are names in words.
+func texts(names []diagnose.OtherName) (all []string) {
+	for _, n := range names {
+		all = append(all, n.Text())
+	}
+	return all
 }
 
 func cleaned(list []string) []string {

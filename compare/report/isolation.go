@@ -202,7 +202,7 @@ func (p *printer) name(d *compare.Divergence, searched bool) {
 		return
 	}
 	for _, a := range f.Aliases {
-		p.field("", "the same here: %s", a)
+		p.field("", "the same here: %s", a.Text())
 	}
 	p.field("proof", "%s", proof(f))
 	if f.Page != "" {

@@ -208,7 +208,7 @@ func (l *line) found(f *diagnose.Finding, wrong int, effort diagnose.Effort, v v
 	}
 	words := []string{f.Text()}
 	for _, alias := range f.Aliases {
-		words = append(words, "the same here: "+alias)
+		words = append(words, "the same here: "+alias.Text())
 	}
 	if f.Nearest != "" {
 		words = append(words, "nearest: "+f.Nearest)

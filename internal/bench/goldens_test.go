@@ -188,13 +188,17 @@ func TestDifference(t *testing.T) {
 		{"fewer entries", func(_ *result, n *named) { n.Finding.Entries-- }, []string{"proof"}, 0},
 		{"an entry that is a match", func(_ *result, n *named) { n.Wrong-- }, []string{"proof"}, 0},
 		{"no name", func(_ *result, n *named) { n.Finding = &diagnose.Finding{Tried: 7} }, []string{"class", "config", "numbers", "proof", "status", "step"}, 1},
-		{"several names", func(_ *result, n *named) { n.Finding.What, n.Finding.Undecided = "", []string{"one", "two"} }, []string{"numbers", "status"}, 1},
+		{"several names", func(_ *result, n *named) {
+			n.Finding.What, n.Finding.Undecided = "", []diagnose.OtherName{{Name: diagnose.Name{What: "one"}}, {Name: diagnose.Name{What: "two"}}}
+		}, []string{"numbers", "status"}, 1},
 		{"a role less", func(r *result, _ *named) { r.Names = r.Names[1:] }, []string{"proof", "status"}, 0},
 		{"a role more", func(r *result, n *named) { r.Names = append(r.Names, named{Role: "logits"}) }, []string{"status"}, 0},
 		{"not located", func(r *result, _ *named) { r.Located = false }, []string{"status"}, 0},
 		{"a healthy entry accused", func(r *result, _ *named) { r.Accused = append(r.Accused, "logits") }, []string{"proof", "status"}, 0},
 		{"the sentence", func(_ *result, n *named) { n.Finding.What = "the " + n.Finding.What }, nil, 1},
-		{"another name of the same values", func(_ *result, n *named) { n.Finding.Aliases = []string{"another"} }, nil, 1},
+		{"another name of the same values", func(_ *result, n *named) {
+			n.Finding.Aliases = []diagnose.OtherName{{Name: diagnose.Name{What: "another"}}}
+		}, nil, 1},
 		{"time", func(r *result, n *named) { r.Took, n.Effort.Took = 100*r.Took, 100*n.Effort.Took }, nil, 0},
 	} {
 		d := differenceOf(changed(t, withNumber, c.change))

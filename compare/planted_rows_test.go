@@ -1,0 +1,102 @@
+package compare_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/compare/diagnose"
+)
+
+// plantedRow is a mistake of a kind that a port makes in plain loops, and what it is said to be.
+type plantedRow struct {
+	kind  diagnose.Kind
+	model string
+	at    string // the ends of the names of the entries that have it, by a comma
+	wrong func(p *wrongPort) []float64
+	key   string // of the name, without its kind
+	// neighbour is a mistake that is nearly the same and does not get its name.
+	neighbour func(p *wrongPort) []float64
+}
+
+const (
+	tables  = "rotary.cos,rotary.sin"
+	rotated = "q_rope,k_rope"
+	norms   = "layernorm"
+)
+
+// plantedRows are the mistakes that ports make most, one of each kind.
+var plantedRows = []plantedRow{
+	{"mask.window", "window", "mask.sliding", sees(func(q, k float64) bool { return k <= q && q-k < 5 }), "(place=mask,x=5)", sees(func(q, k float64) bool { return k <= q && q-k < 6 })},
+	{"mask.window-left-out", "window", "mask.sliding", sees(func(q, k float64) bool { return k <= q }), "(place=mask,x=0)", sees(func(q, k float64) bool { return k <= q && q-k < 3 })},
+	{"mask.not-causal", "llama", "mask.full", sees(func(_, _ float64) bool { return true }), "(place=mask)", sees(func(q, k float64) bool { return k <= q+1 })},
+	{"mask.own-key-masked", "llama", "mask.full", sees(func(q, k float64) bool { return k < q }), "(place=mask)", sees(func(q, k float64) bool { return k <= q && k != 2 })},
+	{"mask.key-ahead", "llama", "mask.full", sees(func(q, k float64) bool { return k <= q+1 }), "(place=mask)", sees(func(q, k float64) bool { return k <= q+2 })},
+
+	{"rope.interleaved", "llama", rotated, pairOf(neighbourOf, evenMinus, ofPair), "(place=input)", pairOf(neighbourOf, evenPlus, ofPair)},
+	{"step.exchanged", "llama", rotated, pairOf(halfOf, firstPlus, itself), "(place=rope.sum,of=step:rope.sum,by=primitive:sub,for=primitive:add)", pairOf(halfOf, func(int, int) float64 { return 1 }, itself)},
+	{"minus.left-out", "llama", rotated, pairOf(halfOf, func(int, int) float64 { return 1 }, itself), "(place=rope.neg,of=tensor:layers.*.self_attn.q_proj)", pairOf(halfOf, firstPlus, itself)},
+	{"rope.theta", "llama", tables, byBase(5e3, 1, 0), "(place=inv_freq,x=5000)", byBase(6e3, 1, 0)},
+	{"rope.factor-left-out", "linear", tables, byBase(1e4, 1, 0), "(place=inv_freq,by=number:4)", byBase(1e4, 1./3, 0)},
+	{"position.first-at", "llama", tables, byBase(1e4, 1, 1), "(place=positions,n=1)", byBase(1e4, 1, 2)},
+	{"rope.smaller-part", "llama", tables, firstPairs(2), "(place=inv_freq,n=4,k=2)", firstPairs(3)},
+
+	{"number.value", "llama", norms, rmsOf(1e-3, 0, plainWeight), "(place=rms_norm.eps,of=epsilon,x=0.001)", rmsOf(1e-4, 0, plainWeight)},
+	{"weight.plus-one", "llama", norms, rmsOf(1e-2, 0, onePlus), "(place=layers.*.input_layernorm.weight,of=weight:layers.*.input_layernorm.weight)", rmsOf(1e-2, 0, func(w float64) float64 { return w + 2 })},
+	{"step.left-out", "gemma2", norms, rmsOf(1e-2, 0, plainWeight), "(place=rms_norm.1+w,of=addend:1)", rmsOf(1e-2, 0, func(w float64) float64 { return w + 2 })},
+	{"norm.layernorm", "llama", norms, rmsOf(1e-2, 1, plainWeight), "(place=rms_norm.square)", rmsOf(1e-2, 0.5, plainWeight)},
+	{"weight.left-out", "llama", norms, rmsOf(1e-2, 0, noWeight), "(place=rms_norm.weight,of=product-weight:input_layernorm.weight)", rmsOf(1e-2, 0, zeroWeight)},
+
+	{"activation.other", "llama", "act_fn", ofEach(erfGELU), "(place=silu.quotient,by=function:gelu,for=function:silu)", ofEach(tanhGELU)},
+	{"activation.other", "gelu", "act_fn", ofEach(erfGELU), "(place=gelu_tanh.product,by=function:gelu,for=function:gelu_tanh)", ofEach(quickGELU)},
+	{"number.value", "gemma2", "scores_softcap", capped(5), "(place=softcap.cap,of=soft-cap,x=5)", capped(7)},
+	{"step.left-out", "gemma2", "scores_softcap", multipliedBy(1), "(place=softcap.tanh,of=function:tanh)", multipliedBy(0.5)},
+
+	{"weight.transposed", "llama", "o_proj", byMatrix(turnedWeight), "(place=layers.*.self_attn.o_proj.weight,of=weight:layers.*.self_attn.o_proj.weight)", byMatrix(reversedWeight)},
+	{"weight.other", "llama", "gate_proj", byMatrix(ofWeight("layers.*.mlp.up_proj.weight")), "(place=layers.*.mlp.gate_proj.weight,by=weight:layers.*.mlp.up_proj.weight,for=weight:layers.*.mlp.gate_proj.weight)", byMatrix(func(p *wrongPort, row, column int) float64 {
+		return -ofWeight("layers.*.mlp.up_proj.weight")(p, row, column)
+	})},
+	{"instance.of-another-layer", "llama", "1.mlp.gate_proj", byMatrix(ofWeight("layers.0.mlp.gate_proj.weight")), "(place=layers.*.mlp.gate_proj.weight,of=weight:layers.*.mlp.gate_proj.weight,by=others:layers.1.mlp.gate_proj=layers.0.mlp.gate_proj.weight)", byMatrix(ofWeight("layers.0.mlp.up_proj.weight"))},
+
+	{"cache.order", "llama", "self_attn.keys", slots(func(s, n int) int { return (s + 1) % n }), "(place=cache,of=the-cache)", slots(func(s, n int) int { return max(s-1, 0) })},
+	{"cache.slot-repeated", "llama", "self_attn.keys", slots(func(s, n int) int { return min(s, n-2) }), "(place=cache,of=the-cache,runs=9=8)", slots(func(s, n int) int { return min(s, n-3) })},
+	{"cache.slot-unwritten", "llama", "self_attn.keys", slots(func(s, n int) int {
+		if s == n-1 {
+			return -1
+		}
+		return s
+	}), "(place=cache,of=the-cache,runs=9=-)", slots(func(s, n int) int {
+		if s == n-2 {
+			return -1
+		}
+		return s
+	})},
+
+	{"rows.operations-left-out", "llama", "self_attn.keys", keptOf("k_proj"), "(place=layers.*.self_attn.k_proj,of=operations:rope,by=rows-of:layers.*.self_attn.k_proj,n=44,m=168)", keptOf("v_proj")},
+
+	{"heads.tiled-operand", "llama", "context", heldBy(func(h, _, keyHeads int) int { return h % keyHeads }), "(place=context.context,of=tensor:layers.*.self_attn.values)", heldBy(func(_, _, _ int) int { return 0 })},
+	{"addend.left-out", "llama", "attn_residual", addedOf(0, 1), "(place=add.sum,of=tensor:layers.*.in)", addedOf(2, 1)},
+	{"step.left-out", "gemma2", "embed_tokens", multipliedBy(1), "(place=scale.product,of=factor:5.65685)", multipliedBy(math.Sqrt2)},
+}
+
+// Each mistake of a port in plain loops is found with its kind, its place and its numbers. Its neighbour is none or another.
+func TestMistakesInPlainLoopsAreNamed(t *testing.T) {
+	for _, c := range plantedRows {
+		t.Run(strings.Join([]string{string(c.kind), c.model}, " "), func(t *testing.T) {
+			find := func(wrong func(p *wrongPort) []float64) *diagnose.Finding {
+				return plantedName{model: c.model, at: c.at, wrong: wrong}.named(t)
+			}
+			f := find(c.wrong)
+			key := ""
+			if f != nil {
+				key = f.Name.Key()
+			}
+			if key != string(c.kind)+c.key {
+				t.Errorf("it is %s, %v; not %s", key, f, string(c.kind)+c.key)
+			}
+			if other := find(c.neighbour); other != nil && other.Name.Key() == key {
+				t.Errorf("its neighbour has its name, %s", key)
+			}
+		})
+	}
+}
