@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
@@ -179,8 +180,8 @@ func TestABCertifiesNothing(t *testing.T) {
 		events = append(events, ev)
 	}
 	wrong := build(t, right.Manifest(), events...)
-	isolator := func(tr *capture.Trace) *certify.Isolator {
-		i, err := certify.NewIsolator(tr, list, reference.Weights(ck, hooks.F32), certify.IsolateOptions{})
+	isolator := func(tr *capture.Trace) *compare.Isolator {
+		i, err := compare.NewIsolator(tr, list, reference.Weights(ck, hooks.F32), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
@@ -78,7 +79,7 @@ const additionLayers = 3
 
 // summed are layers that add terms in a model's order, of which a trace has the terms and their sum, and no sum on the way. The engine
 // adds in its own order; wrong changes what it has of a layer.
-func summed(t testing.TB, known *order.List, d hooks.DType, shape []int, terms int, model, engine additions, seed uint64, wrong func(layer int, out array, terms []array)) []*certify.Certificate {
+func summed(t testing.TB, known *order.List, d hooks.DType, shape []int, terms int, model, engine additions, seed uint64, wrong func(layer int, out array, terms []array)) []*isolate.Certificate {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 41))
 	input, _ := known.Lookup(order.InputIDs)
@@ -119,12 +120,12 @@ func summed(t testing.TB, known *order.List, d hooks.DType, shape []int, terms i
 		events = append(events, out.event(name(model, true), d))
 	}
 	trace := build(t, manifest("local", d), events...)
-	none := func(order.Weight) (program.Rows, error) { return nil, certify.ErrNoWeights }
-	i, err := certify.NewIsolator(trace, known.Keep(entries), none, certify.IsolateOptions{})
+	none := func(order.Weight) (program.Rows, error) { return nil, isolate.ErrNoWeights }
+	i, err := compare.NewIsolator(trace, known.Keep(entries), none, isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []*certify.Certificate
+	var all []*isolate.Certificate
 	for layer := range additionLayers {
 		c, err := i.Certify(context.Background(), fmt.Sprintf("layers.%d.out", layer), 0)
 		if err != nil {
@@ -174,9 +175,9 @@ func TestOrderOfAdditionsIsNoBug(t *testing.T) {
 		want := said(n, model, engine)
 		for layer, c := range summed(t, known, d, []int{1, 6, 16}, n, model, engine, seed, nil) {
 			switch {
-			case c.Outcome != certify.Exact && c.Outcome != certify.Rounding:
+			case c.Outcome != isolate.Exact && c.Outcome != isolate.Rounding:
 				t.Errorf("%d, layer %d: %s, %d outside", seed, layer, c.Outcome, c.Outside)
-			case want == "" && c.Arithmetic != string(certify.Strict), c.Outside == 0 && c.Arithmetic != want && c.Arithmetic != string(certify.Strict):
+			case want == "" && c.Arithmetic != string(isolate.Strict), c.Outside == 0 && c.Arithmetic != want && c.Arithmetic != string(isolate.Strict):
 				t.Errorf("%d, layer %d: said to be %q, not %q", seed, layer, c.Arithmetic, want)
 			}
 		}
@@ -196,7 +197,7 @@ func TestOrderOfAdditionsIsNoBug(t *testing.T) {
 				}
 			}
 		}) {
-			if (c.Outcome == certify.Bug) != (layer == bad) || layer == bad && c.Arithmetic != string(certify.Strict) && c.Arithmetic != want {
+			if (c.Outcome == isolate.Bug) != (layer == bad) || layer == bad && c.Arithmetic != string(isolate.Strict) && c.Arithmetic != want {
 				t.Errorf("%d, layer %d, %s in layer %d: %s, %q", seed, layer, what, bad, c.Outcome, c.Arithmetic)
 			}
 		}
@@ -213,7 +214,7 @@ func TestOrderOfAdditionsShowsInFewElements(t *testing.T) {
 	for seed := range uint64(12) {
 		outside := 0
 		for _, c := range summed(t, known, hooks.F32, []int{1, 3, 16}, 3, model, engine, seed, nil) {
-			if c.Outcome != certify.Exact && c.Outcome != certify.Rounding {
+			if c.Outcome != isolate.Exact && c.Outcome != isolate.Rounding {
 				t.Errorf("seed %d: %s, %d outside", seed, c.Outcome, c.Outside)
 			}
 			if c.Arithmetic == said(3, model, engine) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/op"
@@ -34,9 +34,9 @@ func TestQueriesAndKeysReadATableApart(t *testing.T) {
 		for layer, name := range []string{"layers.0.self_attn.o_proj", "layers.1.self_attn.o_proj", "layers.2.self_attn.o_proj"} {
 			z := of(name)
 			switch wrong := strings.Contains(c.bad, name[7:8]); {
-			case wrong != (z.Outcome == certify.Bug):
+			case wrong != (z.Outcome == isolate.Bug):
 				t.Errorf("%s: %s: %s, %d outside: %s", c.what, name, z.Outcome, z.Outside, z.Arithmetic)
-			case !wrong && z.Outcome != certify.Rounding:
+			case !wrong && z.Outcome != isolate.Rounding:
 				t.Errorf("%s: %s: %s: %s", c.what, name, z.Outcome, z.Arithmetic)
 			case !wrong && strings.Contains(z.Arithmetic, said) != (layer == 2):
 				t.Errorf("%s: %s: %s", c.what, name, z.Arithmetic)
@@ -50,7 +50,7 @@ func TestQueriesAndKeysReadATableApart(t *testing.T) {
 func TestMistakesUnderAttentionThatACompilerFused(t *testing.T) {
 	of := certifier(t, "qwen3-tiny", attention{result: 1, alike: true, scaled: 2}.trace(t, "qwen3-tiny"))
 	for _, name := range []string{"layers.0.self_attn.o_proj", "layers.1.self_attn.o_proj", "layers.2.self_attn.o_proj"} {
-		if z := of(name); z.Outcome != certify.Bug || !strings.Contains(z.Mistake, "the factor 0.288675 is applied twice") {
+		if z := of(name); z.Outcome != isolate.Bug || !strings.Contains(z.Mistake, "the factor 0.288675 is applied twice") {
 			t.Errorf("%s: %s, %q: %s", name, z.Outcome, z.Mistake, z.Arithmetic)
 		}
 	}
@@ -66,7 +66,7 @@ func TestMasksUnderFusedAttention(t *testing.T) {
 	} {
 		of, want := certifier(t, "qwen3-tiny", a.trace(t, "qwen3-tiny")), fmt.Sprintf("the mask has blocks of %d tokens", a.block)
 		for _, name := range []string{"layers.0.self_attn.o_proj", "layers.1.self_attn.o_proj", "layers.2.self_attn.o_proj"} {
-			if z := of(name); z.Outcome != certify.Bug || !strings.Contains(z.Mistake, want) {
+			if z := of(name); z.Outcome != isolate.Bug || !strings.Contains(z.Mistake, want) {
 				t.Errorf("%s: %s, %q: %s", name, z.Outcome, z.Mistake, z.Arithmetic)
 			}
 		}
@@ -77,7 +77,7 @@ func TestMasksUnderFusedAttention(t *testing.T) {
 // names the flag with which it goes on.
 func TestASearchThatStoppedNamesTheFlag(t *testing.T) {
 	of := certifier(t, "qwen3-tiny", attention{result: 1, alike: true, rounded: true, off: 0.004}.trace(t, "qwen3-tiny"))
-	if z := of("layers.1.self_attn.o_proj"); z.Outcome != certify.Unidentified || z.Stopped != "--search-work 30x goes on" || !strings.Contains(z.Unidentified(), z.Stopped) {
+	if z := of("layers.1.self_attn.o_proj"); z.Outcome != isolate.Unidentified || z.Stopped != "--search-work 30x goes on" || !strings.Contains(z.Unidentified(), z.Stopped) {
 		t.Errorf("%s: %s, stopped %q", z.Outcome, z.Unidentified(), z.Stopped)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"strconv"
 
 	"github.com/tracediff/tracediff/compare/baseline"
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
@@ -120,7 +120,7 @@ func (r *Row) Shown() baseline.Shown {
 			s.Elements = m.Unequal
 		}
 	}
-	if c := r.Isolated; c != nil && c.Outcome == certify.Bug {
+	if c := r.Isolated; c != nil && c.Outcome == isolate.Bug {
 		s.Own, s.Cause, s.Mistake = c.RelL2, c.Mistake, c.MistakeKey()
 	}
 	switch r.Class {

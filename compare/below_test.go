@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -67,7 +68,7 @@ func TestScaleBelowTheBoundIsNoted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none := func(order.Weight) (program.Rows, error) { return nil, certify.ErrNoWeights }
+	none := func(order.Weight) (program.Rows, error) { return nil, isolate.ErrNoWeights }
 	for _, tt := range []struct {
 		off  float64
 		note bool
@@ -101,7 +102,7 @@ func TestScaleBelowTheBoundIsNoted(t *testing.T) {
 				fire(at("scores"), hooks.BF16, []int{1, heads, tokens, tokens}, scores...))
 		}
 		trace := build(t, manifest("local", hooks.BF16), events...)
-		i, err := certify.NewIsolator(trace, list, none, certify.IsolateOptions{})
+		i, err := compare.NewIsolator(trace, list, none, isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

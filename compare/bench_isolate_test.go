@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
@@ -55,7 +55,7 @@ func benchmarkIsolate(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpo
 	entries := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{})
+		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), isolate.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func benchmarkSight(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpoin
 	var certified, asked time.Duration
 	skipped := 0
 	for b.Loop() {
-		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{})
+		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), isolate.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -136,11 +136,11 @@ func BenchmarkSearch(b *testing.B) {
 }
 
 func benchmarkSearch(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpoint, list *order.List) {
-	for _, arithmetic := range []certify.Arithmetic{certify.Auto, certify.Strict} {
+	for _, arithmetic := range []isolate.Engines{isolate.Auto, isolate.Strict} {
 		b.Run(string(arithmetic), func(b *testing.B) {
 			bugs := 0
 			for b.Loop() {
-				i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{Arithmetic: arithmetic})
+				i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), isolate.Options{Arithmetic: arithmetic})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -153,11 +153,11 @@ func benchmarkSearch(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpoi
 					} else if err != nil {
 						b.Fatal(err)
 					}
-					if z.Outcome == certify.Bug {
+					if z.Outcome == isolate.Bug {
 						bugs++
 					}
 				}
-				if (bugs > 0) == (arithmetic == certify.Auto) {
+				if (bugs > 0) == (arithmetic == isolate.Auto) {
 					b.Fatalf("%d bugs", bugs)
 				}
 			}

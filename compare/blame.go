@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -57,7 +57,7 @@ func (w *walker) blame(r *Row) {
 		r.Growth = r.Metrics.RelL2 / most
 	}
 	switch c := r.Isolated; {
-	case c != nil && c.Outcome == certify.Bug:
+	case c != nil && c.Outcome == isolate.Bug:
 		r.Blame = Root
 	case c != nil && c.Good():
 		r.Blame = Inherited
@@ -81,13 +81,13 @@ func (w *walker) blame(r *Row) {
 type ancestry struct {
 	parents []Parent
 	between []string      // ancestors on the way that were not compared
-	needs   certify.Needs // what kept those from being compared
+	needs   isolate.Needs // what kept those from being compared
 	bare    bool          // an argument of the model among them: nothing stands between the entry and the input
 }
 
 // nearest collects the nearest compared ancestors of an entry, and what lies between.
 func (w *walker) nearest(e *order.Entry, pass int) ancestry {
-	a := ancestry{needs: certify.Needs{Given: w.o.Given}}
+	a := ancestry{needs: isolate.Needs{Given: w.o.Given}}
 	w.ancestors(&a, e, pass, map[string]bool{})
 	return a
 }

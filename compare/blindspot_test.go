@@ -11,7 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -281,8 +281,8 @@ func (s blindSet) trial(t *testing.T, seed, set uint64) [][]bool {
 		}
 		found = append(found, row)
 	}
-	for f, c := range certifyAll(t, hooks.BF16, certify.IsolateOptions{}, s.isolated(rng, port)) {
-		found[f] = append(found[f], c.Outcome == certify.Bug)
+	for f, c := range certifyAll(t, hooks.BF16, isolate.Options{}, s.isolated(rng, port)) {
+		found[f] = append(found[f], c.Outcome == isolate.Bug)
 	}
 	for f, stopped := range s.together(t, rng, ref, port, floor) {
 		found[f] = append(found[f], stopped)
@@ -341,7 +341,7 @@ func (s blindSet) together(t *testing.T, rng *rand.Rand, ref, port, floor []floa
 }
 
 // blindModel is an order of two entries, an embedding and its norm, with what makes traces of it and isolators.
-func blindModel(t *testing.T, norm op.Op) (*order.List, func(side string, x, y array) *capture.Trace, func(*capture.Trace, array) *certify.Isolator) {
+func blindModel(t *testing.T, norm op.Op) (*order.List, func(side string, x, y array) *capture.Trace, func(*capture.Trace, array) *compare.Isolator) {
 	known := tiny(t)
 	input, _ := known.Lookup(order.InputIDs)
 	shape := array{shape: []int{1, certifiedTokens, blindChannels}}
@@ -358,9 +358,9 @@ func blindModel(t *testing.T, norm op.Op) (*order.List, func(side string, x, y a
 	trace := func(side string, x, y array) *capture.Trace {
 		return build(t, manifest(side, hooks.BF16), ids(tokens...), x.event(embedded.Name, hooks.BF16), y.event(normed.Name, hooks.BF16))
 	}
-	isolator := func(of *capture.Trace, x array) *certify.Isolator {
+	isolator := func(of *capture.Trace, x array) *compare.Isolator {
 		table := array{[]int{certifiedTokens, blindChannels}, x.data}
-		i, err := certify.NewIsolator(of, list, func(order.Weight) (program.Rows, error) { return table, nil }, certify.IsolateOptions{})
+		i, err := compare.NewIsolator(of, list, func(order.Weight) (program.Rows, error) { return table, nil }, isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

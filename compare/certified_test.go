@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -23,7 +23,7 @@ import (
 )
 
 // reproduces adds the goldens of one checkpoint, isolated by the operations of list.
-func reproduces(t *testing.T, into certify.Certified, dir string, dtype hooks.DType, list *order.List, ck *checkpoint.Checkpoint) {
+func reproduces(t *testing.T, into isolate.Certified, dir string, dtype hooks.DType, list *order.List, ck *checkpoint.Checkpoint) {
 	t.Helper()
 	names, err := fs.Glob(fixtures.Files, "golden/"+dir+"/*."+dtype.String()+".safetensors")
 	if err != nil || len(names) == 0 {
@@ -133,7 +133,7 @@ func TestWrongOperationIsFoundOutAndAccusesNobody(t *testing.T) {
 	const dir = "gemma3n-tiny"
 	ck, right := openModel(t, dir)
 	healthy := openGolden(t, "golden/"+dir+"/window.bfloat16.safetensors")
-	good := certify.Certified{}
+	good := isolate.Certified{}
 	reproduces(t, good, dir, hooks.BF16, right, ck)
 	for form, ok := range good {
 		if !ok {
@@ -146,7 +146,7 @@ func TestWrongOperationIsFoundOutAndAccusesNobody(t *testing.T) {
 			for i := range list.Entries {
 				list.Entries[i].Op = wrong(list.Entries[i].Op, kind)
 			}
-			bad := certify.Certified{}
+			bad := isolate.Certified{}
 			reproduces(t, bad, dir, hooks.BF16, list, ck)
 			var out []string
 			for _, form := range slices.Sorted(maps.Keys(bad)) {
@@ -174,7 +174,7 @@ func TestWrongOperationIsFoundOutAndAccusesNobody(t *testing.T) {
 func TestCertifiedWalkJudges(t *testing.T) {
 	const dir = "gemma3n-tiny"
 	ck, list := openModel(t, dir)
-	certified := certify.Certified{}
+	certified := isolate.Certified{}
 	reproduces(t, certified, dir, hooks.BF16, list, ck)
 	healthy := openGolden(t, "golden/"+dir+"/hello.bfloat16.safetensors")
 	walk := walkTrace(t, ck, list, healthy)
@@ -229,9 +229,9 @@ func TestAssumedPositionsBreakNoChain(t *testing.T) {
 	ck, list := openModel(t, dir)
 	drifted := func(local, ref *capture.Trace) (drift, past int) {
 		o := compare.Options{Order: list, All: true, Limits: limits(t, "[[tolerance]]\ntensors = \"*\"\nrtol = 2e-3")}
-		for of, into := range map[*capture.Trace]**certify.Isolator{local: &o.Isolator, ref: &o.ReferenceIsolator} {
+		for of, into := range map[*capture.Trace]**compare.Isolator{local: &o.Isolator, ref: &o.ReferenceIsolator} {
 			var err error
-			if *into, err = certify.NewIsolator(of, list, reference.Weights(ck, of.Manifest().DType), certify.IsolateOptions{}); err != nil {
+			if *into, err = compare.NewIsolator(of, list, reference.Weights(ck, of.Manifest().DType), isolate.Options{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -6,8 +6,9 @@ import (
 	"strconv"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/chain"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/keyorder"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
@@ -40,28 +41,28 @@ type Options struct {
 
 	// Certified, when it is not nil, says that the reference is the walk, and which of its operations may accuse. An entry
 	// that any other has a part in is not judged. A nil one is for a reference that needs none, such as transformers.
-	Certified certify.Certified
+	Certified isolate.Certified
 
 	// Isolator certifies every entry that is visited, from the local trace's own inputs. nil: nothing is certified, and
 	// NotIsolated says why, for the report.
-	Isolator    *certify.Isolator
+	Isolator    *Isolator
 	NotIsolated string
 	Certifying  Certifying // whether that was asked for
 	// Stored is the dtype in which a local dump is stored whose port computes wider; 0: the dump has what was computed.
 	Stored hooks.DType
 	// Confirmer says of a constant tensor of the local trace whether the order gives that constant: the Isolator where it is nil.
 	// Confirming accuses nobody, so it is done where nothing is certified, too. Without either, what is constant was not tested.
-	Confirmer *certify.Isolator
+	Confirmer *isolate.Isolator
 	// ReferenceIsolator certifies the reference from its own inputs, where an error that accumulated is to be excused: both
 	// sides have to be right by themselves. nil: nothing is excused.
-	ReferenceIsolator *certify.Isolator
+	ReferenceIsolator *Isolator
 	// Alone says that both traces are one and the same, so that nothing but its certificates is tested. An entry without
 	// one then makes the comparison incomplete.
 	Alone bool
 
 	// Baseline has the known divergences. They do not fail the comparison, and the walk goes on behind them. nil: none is known.
 	Baseline *KnownDivergences
-	// Numbers asks for estimates of the numbers of all formulas: see [certify.Estimate]. They take about as long as certifying the
+	// Numbers asks for estimates of the numbers of all formulas: see [arithmetic.Estimate]. They take about as long as certifying the
 	// operations that have numbers; a walk that stops at a divergence has none.
 	Numbers bool
 
@@ -151,7 +152,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 		verdicts: map[string]Verdict{}, different: map[string]bool{}, errors: map[string]measure.Number{}, limits: map[string]*gate.Gate{},
 		noise: gate.NewFloors(o.Noise), cancels: map[string]string{},
 	}
-	w.chain, w.refChain = certify.NewChain(o.Isolator, w), certify.NewChain(o.ReferenceIsolator, w)
+	w.chain, w.refChain = NewChain(o.Isolator, w), NewChain(o.ReferenceIsolator, w)
 	w.accept()
 	if w.plan, err = newPlan(&w.sides, o); err != nil {
 		return nil, err
@@ -239,8 +240,8 @@ type walker struct {
 
 	layouts    [2]*keyorder.Layout       // of cached keys
 	unverified map[string]string         // names that are not judged, and the form that is why
-	chain      *certify.Chain            // what is right by itself back to the token ids; nil without an isolator
-	refChain   *certify.Chain            // and in the reference, as far as it was asked
+	chain      *chain.Chain              // what is right by itself back to the token ids; nil without an isolator
+	refChain   *chain.Chain              // and in the reference, as far as it was asked
 	noise      *gate.Floors              // nil without a noise floor
 	errors     map[string]measure.Number // relative L2 of rows, by key
 	limits     map[string]*gate.Gate     // of rows, by key

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 )
 
 // Contradiction reports a result whose counts are not those of its rows: one that was changed or put together by hand. nil for every
@@ -17,7 +17,7 @@ func (r *Result) Contradiction() error {
 		if row.Tested && row.Allowed == "" {
 			tested++
 		}
-		if row.Isolated != nil && row.Isolated.Outcome == certify.Bug {
+		if row.Isolated != nil && row.Isolated.Outcome == isolate.Bug {
 			bugs++
 		}
 		compared[capture.Key(row.Pass, row.Name, 0)] = true

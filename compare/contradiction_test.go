@@ -12,8 +12,8 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
@@ -107,8 +107,8 @@ func TestTracesThatContradictThemselves(t *testing.T) {
 func TestScopeBreaksNoChain(t *testing.T) {
 	const dir = "gemma3n-tiny"
 	ck, list := openModel(t, dir)
-	isolatorOf := func(tr *capture.Trace) *certify.Isolator {
-		i, err := certify.NewIsolator(tr, list, reference.Weights(ck, tr.Manifest().DType), certify.IsolateOptions{})
+	isolatorOf := func(tr *capture.Trace) *compare.Isolator {
+		i, err := compare.NewIsolator(tr, list, reference.Weights(ck, tr.Manifest().DType), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,7 @@ package compare
 import (
 	"fmt"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -83,7 +83,7 @@ func (r *Result) noneWrong() string {
 // decidedBy is the sentence on a mismatch.
 func (w *walker) decidedBy(r *Row) string {
 	wrong := "the operation is wrong on its own inputs"
-	if r.Isolated == nil || r.Isolated.Outcome != certify.Bug {
+	if r.Isolated == nil || r.Isolated.Outcome != isolate.Bug {
 		wrong = "something that it was computed from, and that was not compared, is wrong"
 	}
 	differs := seenWords[r.Facts.Seen]
@@ -115,7 +115,7 @@ func (w *walker) other(r *Row) string {
 	switch c := r.Isolated; {
 	case c != nil && c.Good():
 		return "the operation is right on its own inputs"
-	case c != nil && c.Outcome == certify.Unidentified:
+	case c != nil && c.Outcome == isolate.Unidentified:
 		return "isolation neither finds the operation wrong nor verifies it"
 	case w.chain == nil:
 		return "nothing was certified"

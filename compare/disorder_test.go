@@ -12,20 +12,20 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // certificatesOf certifies the entries of a trace that can be isolated, all or some.
-func certificatesOf(t *testing.T, tr *capture.Trace, c ordertest.Case, d hooks.DType, only func(string) bool) map[string]*certify.Certificate {
+func certificatesOf(t *testing.T, tr *capture.Trace, c ordertest.Case, d hooks.DType, only func(string) bool) map[string]*isolate.Certificate {
 	t.Helper()
-	i, err := certify.NewIsolator(tr, c.List, reference.Weights(c.Checkpoint, d), certify.IsolateOptions{DType: d})
+	i, err := compare.NewIsolator(tr, c.List, reference.Weights(c.Checkpoint, d), isolate.Options{DType: d})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]*certify.Certificate{}
+	all := map[string]*isolate.Certificate{}
 	for _, r := range tr.Records() {
 		if c.List.Index(r.Name) < 0 || only != nil && !only(capture.Key(r.Pass, r.Name, 0)) {
 			continue
@@ -115,7 +115,7 @@ func TestHostileNumbersAreJudged(t *testing.T) {
 			}
 			bugs := 0
 			for _, z := range judged {
-				if z.Outcome == certify.Bug {
+				if z.Outcome == isolate.Bug {
 					bugs++
 				}
 			}
@@ -145,7 +145,7 @@ func TestNaNIsTheReason(t *testing.T) {
 		}
 	}
 	trace := build(t, r.manifest(), r.events...)
-	i, err := certify.NewIsolator(trace, c.List, reference.Weights(c.Checkpoint, c.dtype), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(trace, c.List, reference.Weights(c.Checkpoint, c.dtype), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,10 +180,10 @@ func TestSpoiltCacheThatBegins(t *testing.T) {
 				}
 			}
 			z := certificatesOf(t, build(t, r.manifest(), r.events...), c.Case, c.dtype, func(key string) bool { return key == spoilt })
-			if z[spoilt] == nil || z[spoilt].Outcome != certify.Bug {
+			if z[spoilt] == nil || z[spoilt].Outcome != isolate.Bug {
 				t.Fatalf("%s is %+v", spoilt, z[spoilt])
 			}
-			i, err := certify.NewIsolator(build(t, r.manifest(), r.events...), c.List, reference.Weights(c.Checkpoint, c.dtype), certify.IsolateOptions{})
+			i, err := compare.NewIsolator(build(t, r.manifest(), r.events...), c.List, reference.Weights(c.Checkpoint, c.dtype), isolate.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -171,7 +171,7 @@ func (w *walker) hints(d *Divergence) []string {
 			add("the two sides have opposite signs")
 		}
 	}
-	if c := r.Isolated; c != nil && c.Outcome == certify.Unidentified && len(d.Between) == 0 { // else what is between tells more
+	if c := r.Isolated; c != nil && c.Outcome == isolate.Unidentified && len(d.Between) == 0 { // else what is between tells more
 		finer := " or --dtype float32"
 		if w.o.Given || r.Local.DType == hooks.F32.String() {
 			finer = ""
@@ -331,11 +331,11 @@ func (w *walker) hintBetween(d *Divergence, add func(string, ...any)) {
 	}
 	for _, first := range [][]string{layers, blocks} {
 		if len(first) > 0 {
-			add(where+"dump %s%s first", certify.Some(first), both)
+			add(where+"dump %s%s first", isolate.Some(first), both)
 			return
 		}
 	}
-	add(where+"dump %s%s", certify.Some(d.Between), both)
+	add(where+"dump %s%s", isolate.Some(d.Between), both)
 }
 
 // inReference reports whether the reference has an entry.

@@ -15,5 +15,5 @@
 //
 // The limits are of errors accumulated from the input on: a person's own, multiples of the noise floor that the walk measures
 // for the prompt, or a table by dtype. They tell a bug from noise only roughly, since noise that a long model amplifies can
-// pass a limit, and a bug smaller than the noise stays below it. What tells them apart is the certificate of an certify.Isolator.
+// pass a limit, and a bug smaller than the noise stays below it. What tells them apart is the certificate of an [Isolator].
 package compare

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
@@ -161,7 +161,7 @@ func passing(t *testing.T, f32, drop bool, cases ...int) {
 				}
 				z := certificatesOf(t, tr, c, d, func(k string) bool { return guilty[k] > 0 })
 				for k, x := range z {
-					if (x.Outcome == certify.Rounding || x.Outcome == certify.Exact) && x.Arithmetic != "strict" {
+					if (x.Outcome == isolate.Rounding || x.Outcome == isolate.Exact) && x.Arithmetic != "strict" {
 						t.Errorf("PASSES n=%d %s %s %s: %q at %s (%d of %d elements differ, %d unequal; at %d entries of %v): %s [%s] reach %.2g rel %.2g power %.2g", n, c.Family, name, d, m.name, k, guilty[k], x.Elements, x.Unequal, len(dm.at), len(c.Passes[0]), x.Arithmetic, x.Form, float64(x.Reach), float64(x.RelL2), float64(x.Power))
 					}
 				}
@@ -231,12 +231,12 @@ func accused(t *testing.T, cases ...int) {
 			for k, x := range z {
 				total++
 				switch x.Outcome {
-				case certify.Bug:
+				case isolate.Bug:
 					bugs++
 					if shown++; shown < 40 {
 						t.Errorf("BUG n=%d %s %s how %d, tokens %d passes %d: %s %s outside %d of %d, arithmetic %q mistake %q (sites %v; cast %v inverse %v queries %v power %v root %v; %v)", n, c.Family, d, how, len(c.Passes[0]), len(c.Passes), k, x.Form, x.Outside, x.Elements, x.Arithmetic, x.Mistake, other.sites, other.cast, other.inverse, other.queries, other.power, other.root, kinds)
 					}
-				case certify.Unidentified:
+				case isolate.Unidentified:
 					un++
 				}
 			}
@@ -246,7 +246,7 @@ func accused(t *testing.T, cases ...int) {
 }
 
 // normsOf is a trace of input norms alone, of random inputs, each by the arithmetic of its layer.
-func normsOf(t *testing.T, layers, hidden, tokens int, of func(layer int) string) (ordertest.Case, map[string]*certify.Certificate) {
+func normsOf(t *testing.T, layers, hidden, tokens int, of func(layer int) string) (ordertest.Case, map[string]*isolate.Certificate) {
 	t.Helper()
 	c := ordertest.DrawWith(t, "gemma2", 3, func(config map[string]any) {
 		ordertest.Acceptable(config)

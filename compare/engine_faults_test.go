@@ -11,7 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -101,7 +101,7 @@ func (h *faultTally) add(p planted, r *compare.Result) string {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		z := row.Isolated
-		wrong := z != nil && z.Outcome == certify.Bug || z == nil && row.Verdict == compare.Mismatch && !row.Derived
+		wrong := z != nil && z.Outcome == isolate.Bug || z == nil && row.Verdict == compare.Mismatch && !row.Derived
 		if wrong && first == nil {
 			first = row
 		}
@@ -110,7 +110,7 @@ func (h *faultTally) add(p planted, r *compare.Result) string {
 			continue
 		}
 		switch {
-		case z.Outcome == certify.Rounding && z.Arithmetic != "strict" && spoilt >= fewestChanged:
+		case z.Outcome == isolate.Rounding && z.Arithmetic != "strict" && spoilt >= fewestChanged:
 			explained = append(explained, fmt.Sprintf("%s is called %s", row.Key(), z.Arithmetic))
 		case z.Outcome == unidentified:
 			open = append(open, row.Key())
@@ -158,7 +158,7 @@ func TestHardFaultsAreNoArithmetic(t *testing.T) {
 		spoilt, open := 0, 0
 		for _, row := range c.judge(t, p.trace, nil).Rows {
 			if z := row.Isolated; z != nil && p.guilty[row.Key()] > 0 {
-				if spoilt++; z.Outcome == unidentified || z.Outcome == certify.Bug {
+				if spoilt++; z.Outcome == unidentified || z.Outcome == isolate.Bug {
 					open++
 				}
 			}
@@ -189,7 +189,7 @@ var namesOf = map[string][]string{
 // nameOf is the name of the first entry that is wrong; empty where it has none.
 func nameOf(r *compare.Result) string {
 	for i := range r.Rows {
-		if z := r.Rows[i].Isolated; z != nil && z.Outcome == certify.Bug {
+		if z := r.Rows[i].Isolated; z != nil && z.Outcome == isolate.Bug {
 			if !z.Finding.Named() {
 				return ""
 			}

@@ -10,7 +10,8 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -47,13 +48,13 @@ func (c engineCase) longOf(tokens, first int) engineCase {
 }
 
 // outcomes are those of all entries of a trace, each by itself, by key.
-func (c engineCase) outcomes(t *testing.T, local *capture.Trace) map[string]*certify.Certificate {
+func (c engineCase) outcomes(t *testing.T, local *capture.Trace) map[string]*isolate.Certificate {
 	t.Helper()
-	i, err := certify.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, c.dtype), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, c.dtype), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]*certify.Certificate{}
+	all := map[string]*isolate.Certificate{}
 	for pass := range c.Passes {
 		for k := range c.List.Entries {
 			e := &c.List.Entries[k]
@@ -121,7 +122,7 @@ func TestEnginesWithOtherLibraries(t *testing.T) {
 		c = c.otherLibraries(k).longOf(scene.tokens, scene.first)
 		t.Run(fmt.Sprintf("%d %s, %s, %s, %d tokens from %d", k, c.name, c.dtype, turners[k%len(turners)].name, scene.tokens, scene.first), func(t *testing.T) {
 			for key, z := range c.outcomes(t, c.start(t, c.Case, c.choose, nil).run()) {
-				if z.Outcome == certify.Bug {
+				if z.Outcome == isolate.Bug {
 					t.Errorf("healthy: %s: %s", key, charge(z))
 				}
 			}
@@ -143,7 +144,7 @@ func TestEnginesWithOtherLibraries(t *testing.T) {
 			}
 			found := false
 			for key, z := range c.outcomes(t, wrong) {
-				if z.Outcome != certify.Bug {
+				if z.Outcome != isolate.Bug {
 					continue
 				}
 				found = true

@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
@@ -79,8 +79,8 @@ func (c engineCase) judge(t *testing.T, local, ref *capture.Trace) *compare.Resu
 	}
 	o := compare.Options{Order: c.List, All: true, Noise: floor}
 	var err error
-	for of, into := range map[*capture.Trace]**certify.Isolator{local: &o.Isolator, ref: &o.ReferenceIsolator} {
-		if *into, err = certify.NewIsolator(of, c.List, reference.Weights(c.Checkpoint, c.dtype), certify.IsolateOptions{}); err != nil {
+	for of, into := range map[*capture.Trace]**compare.Isolator{local: &o.Isolator, ref: &o.ReferenceIsolator} {
+		if *into, err = compare.NewIsolator(of, c.List, reference.Weights(c.Checkpoint, c.dtype), isolate.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +88,7 @@ func (c engineCase) judge(t *testing.T, local, ref *capture.Trace) *compare.Resu
 }
 
 // unidentified is the outcome of an entry of which no definite arithmetic is known, and which is within what any rounding does.
-const unidentified certify.Outcome = "UNIDENTIFIED"
+const unidentified isolate.Outcome = "UNIDENTIFIED"
 
 // engineTally adds up what an engine's pairs showed.
 type engineTally struct {
@@ -123,15 +123,15 @@ func (h *engineTally) add(r *compare.Result, different []apart) (wrong []string)
 		case row.Verdict != compare.Match && !row.Derived: // those are shown and not gated
 			h.mismatches++
 			wrong = append(wrong, fmt.Sprintf("%s: %s %s: %s; %s", row.Key(), row.Verdict, row.Class, row.Detail, row.Gap))
-		case z != nil && z.Outcome == certify.Bug:
-			wrong = append(wrong, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z)))
+		case z != nil && z.Outcome == isolate.Bug:
+			wrong = append(wrong, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z.Certificate)))
 		}
 		if row.Isolated != nil {
 			form := fmt.Sprint(row.Isolated.Form, " ", tokens[row.Pass] > 1)
 			if forms[form] == nil {
 				forms[form] = &evidence{}
 			}
-			h.entry(row.Isolated, at[row.Key()], forms[form])
+			h.entry(row.Isolated.Certificate, at[row.Key()], forms[form])
 		}
 	}
 	h.pairs++
@@ -148,17 +148,17 @@ func (h *engineTally) add(r *compare.Result, different []apart) (wrong []string)
 }
 
 // entry counts a certificate.
-func (h *engineTally) entry(z *certify.Certificate, a apart, f *evidence) {
+func (h *engineTally) entry(z *isolate.Certificate, a apart, f *evidence) {
 	h.entries++
 	f.elements, f.rows = f.elements+a.elements, f.rows+a.rows
 	switch {
 	case z.Outcome == unidentified:
 		h.unidentified++
 		f.unidentified++
-	case z.Outcome == certify.Bug:
+	case z.Outcome == isolate.Bug:
 		h.bugs++
 		f.accused++
-	case z.Outcome == certify.Rounding && z.Unequal > 0 && z.Arithmetic != "" && z.Arithmetic != "strict":
+	case z.Outcome == isolate.Rounding && z.Unequal > 0 && z.Arithmetic != "" && z.Arithmetic != "strict":
 		h.identified++
 		f.named++
 		h.words[z.Arithmetic]++

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -43,11 +43,11 @@ func TestTooLittleEvidenceProvesNothing(t *testing.T) {
 		for _, a := range engine.apart {
 			elements, rows = elements+a.elements, rows+a.rows
 		}
-		i, err := certify.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, hooks.BF16), certify.IsolateOptions{})
+		i, err := compare.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, hooks.BF16), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := certify.Rounding
+		want := isolate.Rounding
 		switch {
 		case elements == 0:
 			continue

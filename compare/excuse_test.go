@@ -5,8 +5,8 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -44,8 +44,8 @@ func TestOtherKeysAreNoDrift(t *testing.T) {
 		return build(t, manifest(name, hooks.F32), ids(2), array{[]int{1, 1, width}, table.data[:width]}.event("x", hooks.F32),
 			fire("scores", hooks.F32, []int{1, 1, keys}, first, 128, 192, 256))
 	}
-	isolator := func(trace *capture.Trace) *certify.Isolator {
-		i, err := certify.NewIsolator(trace, list, weights, certify.IsolateOptions{})
+	isolator := func(trace *capture.Trace) *compare.Isolator {
+		i, err := compare.NewIsolator(trace, list, weights, isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,8 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -37,7 +38,7 @@ func TestAWindowIsNoWayOfMakingTables(t *testing.T) {
 				continue
 			}
 			changed++
-			if z.Outcome != certify.Bug || !strings.Contains(z.Mistake, "the window is 63") {
+			if z.Outcome != isolate.Bug || !strings.Contains(z.Mistake, "the window is 63") {
 				t.Errorf("seed %d, pass %d, %s: %s, %q: %s", seed, a.pass, a.name, z.Outcome, z.Mistake, z.Arithmetic)
 			}
 		}
@@ -53,11 +54,11 @@ func TestBitsTellAMistakeWithinTheBounds(t *testing.T) {
 	for _, spared := range []bool{false, true} {
 		ck, list := openModel(t, "qwen3-tiny")
 		trace := attention{result: 1, alike: true, rounded: true, f32: true, block: 30, tokens: 48, faint: 16, spared: spared}.trace(t, "qwen3-tiny")
-		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, hooks.F32), certify.IsolateOptions{})
+		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.F32), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		chain := certify.NewChain(i, sameInputs{})
+		chain := compare.NewChain(i, sameInputs{})
 		for _, name := range []string{"layers.2.self_attn.o_proj", "layers.0.self_attn.o_proj"} {
 			l, err := chain.At(t.Context(), name, 0)
 			if err != nil || l.Cert == nil {
@@ -66,10 +67,10 @@ func TestBitsTellAMistakeWithinTheBounds(t *testing.T) {
 			z, first := l.Cert, name[7] == '0'
 			switch named := strings.Contains(z.Mistake, "the mask has blocks of 30 tokens"); {
 			case first && spared:
-				if z.Outcome != certify.Rounding || z.Outside > 0 {
+				if z.Outcome != isolate.Rounding || z.Outside > 0 {
 					t.Errorf("%s has all keys: %s, %d outside: %s", name, z.Outcome, z.Outside, z.Detail())
 				}
-			case z.Outcome != certify.Bug || !named:
+			case z.Outcome != isolate.Bug || !named:
 				t.Errorf("%s: %s, %q", name, z.Outcome, z.Mistake)
 			case first && (z.Outside > 0 || z.Nearer == nil || z.FirstToken != 30 || !strings.Contains(z.Detail(), "more elements to the bit in 18 rows, and fewer in 0")):
 				t.Errorf("%s: %d outside, first token %d: %s", name, z.Outside, z.FirstToken, z.Detail())

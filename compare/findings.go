@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/arithmetic"
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
@@ -27,16 +28,16 @@ type Isolation struct {
 	Drift        int `json:"drift,omitempty"`
 	// Reasons are why rows are UNIDENTIFIED, UNVERIFIED or not isolated, those of most rows first.
 	Reasons []Reason `json:"reasons,omitempty"`
-	// Sampled rows have the reach, the power and the scale of a sample of their elements: see Sampled of [certify.Certificate].
+	// Sampled rows have the reach, the power and the scale of a sample of their elements: see Sampled of [isolate.Certificate].
 	Sampled int `json:"sampled,omitempty"`
-	// Arithmetic and Bound are what was asked for; see certify.IsolateOptions.
-	Arithmetic certify.Arithmetic `json:"arithmetic"`
-	Bound      string             `json:"bound"` // "probabilistic" or "rigorous"
+	// Arithmetic and Bound are what was asked for; see isolate.Options.
+	Arithmetic isolate.Engines `json:"arithmetic"`
+	Bound      string          `json:"bound"` // "probabilistic" or "rigorous"
 	// Findings says of each kind of operation how the engine rounds or adds otherwise than transformers, and what is wrong with it
 	// where that has a name.
 	Findings []Finding `json:"findings,omitempty"`
 	// Numbers are estimates of the numbers of formulas, where they were asked for.
-	Numbers []certify.Estimate `json:"numbers,omitempty"`
+	Numbers []arithmetic.Estimate `json:"numbers,omitempty"`
 	// Weakest is the key of the certified row with the largest Power: the smallest error of scale that would show
 	// everywhere is WeakestPower.
 	Weakest      string         `json:"weakest,omitempty"`
@@ -50,7 +51,7 @@ type Reason struct {
 	Rows  int    `json:"rows"`
 	First string `json:"first"` // key
 	// Outcome is the outcome of the rows' certificates. It is empty for rows without a certificate, which could not be recomputed.
-	Outcome certify.Outcome `json:"outcome,omitempty"`
+	Outcome isolate.Outcome `json:"outcome,omitempty"`
 	Roles   []RoleCount     `json:"roles,omitempty"` // which entries they are, those of most rows first
 }
 
@@ -64,7 +65,7 @@ type RoleCount struct {
 type Finding struct {
 	Kind  FindingKind `json:"kind"`
 	Form  string      `json:"form"`            // of the first row
-	Place string      `json:"where,omitempty"` // of arithmetic: see Where of [certify.Certificate]
+	Place string      `json:"where,omitempty"` // of arithmetic: see Where of [isolate.Certificate]
 	What  string      `json:"what"`
 	Rows  int         `json:"rows"`
 	First string      `json:"first"` // key
@@ -129,20 +130,20 @@ func (w *walker) isolation() {
 			s.Sampled++
 		}
 		switch c.Outcome {
-		case certify.Exact:
+		case isolate.Exact:
 			s.Exact++
-		case certify.Rounding:
+		case isolate.Rounding:
 			s.Rounding++
-		case certify.Bug:
+		case isolate.Bug:
 			s.Bugs++
 			s.bug(r, NamedBug, "")
-		case certify.OtherLayout:
+		case isolate.OtherLayout:
 			s.Layout++
 			s.bug(r, LayoutFound, w.cancels[r.Key()])
-		case certify.NotCertified:
+		case isolate.NotCertified:
 			s.Unverified++
 			s.reason(r)
-		case certify.Unidentified:
+		case isolate.Unidentified:
 			s.Unidentified++
 			s.reason(r)
 		}
@@ -264,9 +265,9 @@ func (f *Finding) Where() string {
 
 // reason counts a row that is neither right nor wrong by itself.
 func (s *Isolation) reason(r *Row) {
-	form, outcome := "", certify.Outcome("")
+	form, outcome := "", isolate.Outcome("")
 	if c := r.Isolated; c != nil {
-		if outcome = c.Outcome; outcome == certify.Unidentified {
+		if outcome = c.Outcome; outcome == isolate.Unidentified {
 			form = c.Form
 		}
 	}

@@ -5,8 +5,9 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -27,10 +28,11 @@ func TestAnEditThatGivesNoBoundIsNoName(t *testing.T) {
 	trace, list := localRun(t, dir, golden, &reg)
 	ck, _ := openModel(t, dir)
 	for _, without := range []string{"", "recognised"} {
-		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, hooks.BF16), certify.IsolateOptions{Study: diagnose.Study{Without: without}})
+		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.BF16), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		i.Study(diagnose.Study{Without: without})
 		found, err := i.Name(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
@@ -27,8 +27,8 @@ func TestLargeProductsAreSampled(t *testing.T) {
 	const name = "layers.0.mlp.gate_proj"
 	passes := [][]int{{1, 5, 7}}
 	right := walked(t, c.Checkpoint, c.List, hooks.BF16, passes, false)
-	certificate := func(trace *capture.Trace) *certify.Certificate {
-		i, err := certify.NewIsolator(trace, c.List, reference.Weights(c.Checkpoint, hooks.BF16), certify.IsolateOptions{})
+	certificate := func(trace *capture.Trace) *isolate.Certificate {
+		i, err := compare.NewIsolator(trace, c.List, reference.Weights(c.Checkpoint, hooks.BF16), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestLargeProductsAreSampled(t *testing.T) {
 		}
 		return got
 	}
-	i, err := certify.NewIsolator(right, c.List, reference.Weights(c.Checkpoint, hooks.BF16), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(right, c.List, reference.Weights(c.Checkpoint, hooks.BF16), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +58,10 @@ func TestLargeProductsAreSampled(t *testing.T) {
 		})
 	}
 	exact := certificate(right)
-	if exact.Outcome != certify.Exact || exact.Sampled == 0 || exact.Sampled > exact.Elements/7 || !(exact.Power > 0) || !(exact.Reach > 0 && exact.Reach < 1e-3) {
+	if exact.Outcome != isolate.Exact || exact.Sampled == 0 || exact.Sampled > exact.Elements/7 || !(exact.Power > 0) || !(exact.Reach > 0 && exact.Reach < 1e-3) {
 		t.Errorf("the walk's own: %+v", exact)
 	}
-	if wrong := certificate(changed(1)); wrong.Outcome != certify.Bug || wrong.Outside != 1 || wrong.Sampled != exact.Sampled || wrong.Worst != 1 {
+	if wrong := certificate(changed(1)); wrong.Outcome != isolate.Bug || wrong.Outside != 1 || wrong.Sampled != exact.Sampled || wrong.Worst != 1 {
 		t.Errorf("one element is the next number: %+v", wrong)
 	}
 }
@@ -78,7 +78,7 @@ func TestSamplesThatDecideNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate := func(weights []checkpointtest.Tensor, change func(data []float64)) *certify.Certificate {
+	certificate := func(weights []checkpointtest.Tensor, change func(data []float64)) *isolate.Certificate {
 		t.Helper()
 		ck, err := checkpoint.OpenFS("random", fstest.MapFS{"config.json": {Data: c.Config}, "model.safetensors": {Data: checkpointtest.File(weights)}})
 		if err != nil {
@@ -91,7 +91,7 @@ func TestSamplesThatDecideNothing(t *testing.T) {
 			change(data)
 			return data, hooks.BF16
 		})
-		i, err := certify.NewIsolator(trace, c.List, reference.Weights(ck, hooks.BF16), certify.IsolateOptions{})
+		i, err := compare.NewIsolator(trace, c.List, reference.Weights(ck, hooks.BF16), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestSamplesThatDecideNothing(t *testing.T) {
 		return 0
 	})
 	near := certificate(cancels, func(data []float64) { data[changed] = 0x1p-40 })
-	if near.Outcome != certify.Rounding || near.Sampled != 0 || !(near.Reach > 0 && near.Reach < 1e-3) {
+	if near.Outcome != isolate.Rounding || near.Sampled != 0 || !(near.Reach > 0 && near.Reach < 1e-3) {
 		t.Errorf("a sample of channels that are zero: %+v", near)
 	}
 	infinite := certificate(with(func(row, column int, w float64) float64 {
@@ -141,7 +141,7 @@ func TestSamplesThatDecideNothing(t *testing.T) {
 		}
 		return w
 	}), nil)
-	if infinite.Outcome != certify.Exact || infinite.Unbounded != 1 { // its own
+	if infinite.Outcome != isolate.Exact || infinite.Unbounded != 1 { // its own
 		t.Errorf("beside a channel of infinities: %+v", infinite)
 	}
 }

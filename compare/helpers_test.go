@@ -11,7 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
@@ -19,9 +19,9 @@ import (
 )
 
 // confirmer says which constants of a trace the order gives, without a checkpoint; nil for a trace without token ids.
-func confirmer(l *capture.Trace, list *order.List) *certify.Isolator {
-	none := func(order.Weight) (program.Rows, error) { return nil, certify.ErrNoWeights }
-	if i, err := certify.NewConfirmer(l, list, none, hooks.F32); err == nil {
+func confirmer(l *capture.Trace, list *order.List) *isolate.Isolator {
+	none := func(order.Weight) (program.Rows, error) { return nil, isolate.ErrNoWeights }
+	if i, err := isolate.NewConfirmer(l, list, none, hooks.F32); err == nil {
 		return i
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -234,7 +234,7 @@ func TestHonesty(t *testing.T) {
 			g := drawing{rng, drawEngine(rng, d), kinds[rng.IntN(len(kinds))], kinds[rng.IntN(len(kinds))]}
 			all = append(all, g.healthy())
 		}
-		for k, c := range certifyAll(t, d, certify.IsolateOptions{}, all) {
+		for k, c := range certifyAll(t, d, isolate.Options{}, all) {
 			kind, _, _ := strings.Cut(c.Form, "(")
 			outcomes[fmt.Sprintf("%s %s %s", d, kind, c.Outcome)]++
 			if c.Summation != "" {
@@ -263,7 +263,7 @@ func TestAdversarialCancellation(t *testing.T) {
 			all = append(all, adversarial(rng, n, adder{block: 1, lanes: 1, fused: k%2 == 0}))
 		}
 		for _, rigorous := range []bool{false, true} {
-			for k, c := range certifyAll(t, hooks.F32, certify.IsolateOptions{Rigorous: rigorous}, all) {
+			for k, c := range certifyAll(t, hooks.F32, isolate.Options{Rigorous: rigorous}, all) {
 				if c.Good() {
 					continue
 				}

@@ -14,7 +14,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
@@ -40,7 +40,7 @@ func TestTransformersIsolated(t *testing.T) {
 			dir := path.Base(path.Dir(name))
 			ck, list := openModel(t, dir)
 			trace := openGolden(t, name)
-			i, err := certify.NewIsolator(trace, list, reference.Weights(ck, dtype), certify.IsolateOptions{Arithmetic: certify.Strict})
+			i, err := compare.NewIsolator(trace, list, reference.Weights(ck, dtype), isolate.Options{Arithmetic: isolate.Strict})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestTransformersIsolated(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if c.Outcome == certify.Bug {
+				if c.Outcome == isolate.Bug {
 					t.Errorf("%s: %s in pass %d: %d elements beyond rounding, by %.3g of the bound", name, r.Name, r.Pass, c.Outside, float64(c.Worst))
 				}
 				if !strings.HasSuffix(r.Name, "probs_f32") {
@@ -87,7 +87,7 @@ func TestIsolateAlone(t *testing.T) {
 	ck, list := openModel(t, dir)
 	healthy := openGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
 	alone := func(trace *capture.Trace) *compare.Result {
-		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, hooks.BF16), certify.IsolateOptions{})
+		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.BF16), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestMasksOfOtherEnginesAreNoBug(t *testing.T) {
 				}
 				return out, hooks.F32
 			})
-			i, err := certify.NewIsolator(local, list, reference.Weights(ck, hooks.F32), certify.IsolateOptions{})
+			i, err := compare.NewIsolator(local, list, reference.Weights(ck, hooks.F32), isolate.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,8 +197,8 @@ func TestMasksOfOtherEnginesAreNoBug(t *testing.T) {
 func TestDriftIsExcusedByBothSides(t *testing.T) {
 	const dir = "gemma3n-tiny"
 	ck, list := openModel(t, dir)
-	isolator := func(trace *capture.Trace) *certify.Isolator {
-		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{})
+	isolator := func(trace *capture.Trace) *compare.Isolator {
+		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,24 +247,24 @@ func TestUncertifiedOperationsIsolateNothing(t *testing.T) {
 		}
 		return out, hooks.F32
 	})
-	all := certify.Certified{}
+	all := isolate.Certified{}
 	reproduces(t, all, dir, hooks.F32, list, ck)
 	for _, c := range []struct {
 		name     string
 		may      bool
-		outcome  certify.Outcome
+		outcome  isolate.Outcome
 		verdict  compare.Verdict
 		thorough bool
 	}{
-		{"certified", true, certify.Bug, compare.Mismatch, false},
-		{"not certified", false, certify.NotCertified, compare.Match, false},
-		{"not certified, alone", false, certify.NotCertified, compare.Unverified, true},
+		{"certified", true, isolate.Bug, compare.Mismatch, false},
+		{"not certified", false, isolate.NotCertified, compare.Match, false},
+		{"not certified, alone", false, isolate.NotCertified, compare.Unverified, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			may := maps.Clone(all)
 			may["gelu_tanh"] = c.may
-			o := certify.IsolateOptions{Thorough: c.thorough, Certified: func() (certify.Certified, error) { return may, nil }}
-			i, err := certify.NewIsolator(faulty, list, reference.Weights(ck, hooks.F32), o)
+			o := isolate.Options{Thorough: c.thorough, Certified: func() (isolate.Certified, error) { return may, nil }}
+			i, err := compare.NewIsolator(faulty, list, reference.Weights(ck, hooks.F32), o)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
@@ -75,7 +75,7 @@ func (g relaying) compare(t *testing.T, alone bool, change func(name string, pas
 // held compares a copy.
 func (g relaying) held(t *testing.T, alone bool, local *capture.Trace) *compare.Result {
 	t.Helper()
-	i, err := certify.NewIsolator(local, g.list, reference.Weights(g.ck, hooks.F32), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(local, g.list, reference.Weights(g.ck, hooks.F32), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestMistakeBehindALayoutIsFound(t *testing.T) {
 		t.Fatalf("exit %d, divergence %+v, layouts %q", r.ExitCode(), r.Divergence, r.Layouts)
 	}
 	for i := range r.Rows {
-		if row := &r.Rows[i]; row.Isolated != nil && row.Isolated.Outcome == certify.Bug && row.Name != wrong && !strings.HasPrefix(row.Name, "layers.1.") {
+		if row := &r.Rows[i]; row.Isolated != nil && row.Isolated.Outcome == isolate.Bug && row.Name != wrong && !strings.HasPrefix(row.Name, "layers.1.") {
 			t.Errorf("%s is a BUG", row.Key())
 		}
 	}
@@ -301,12 +301,12 @@ func TestRoundingIsNoLayout(t *testing.T) {
 		}
 		return data, r.DType
 	})
-	i, err := certify.NewIsolator(local, list, reference.Weights(ck, hooks.BF16), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(local, list, reference.Weights(ck, hooks.BF16), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := run(t, local, local, compare.Options{Order: list, Isolator: i, All: true, Alone: true})
-	if row := rowOfKey(t, r, "embed_tokens"); row.Isolated == nil || row.Isolated.Outcome != certify.Bug || len(r.Layouts) > 0 {
+	if row := rowOfKey(t, r, "embed_tokens"); row.Isolated == nil || row.Isolated.Outcome != isolate.Bug || len(r.Layouts) > 0 {
 		t.Errorf("%+v, layouts %q", row.Isolated, r.Layouts)
 	}
 }

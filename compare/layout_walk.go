@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/chain"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/keyorder"
 	"github.com/tracediff/tracediff/compare/measure"
@@ -93,7 +93,7 @@ func (w *walker) Within(pass int, name string) (compared, within bool, err error
 }
 
 // layoutOf says what is in other numbers and where that cancels.
-func layoutOf(l *certify.Layout) string {
+func layoutOf(l *chain.Reparametrisation) string {
 	return strings.Join(l.What, "; ") + "; this cancels in " + places(l.Cancels)
 }
 

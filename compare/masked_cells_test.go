@@ -10,8 +10,8 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	dumps "github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
@@ -351,7 +351,7 @@ func TestProbabilityOfAMaskedCellIsTheBug(t *testing.T) {
 				t.Errorf("%s, alone %t: exit %d, %+v", c.what, ref == nil, res.ExitCode(), d)
 			}
 			for _, row := range res.Rows {
-				if row.Isolated != nil && row.Isolated.Outcome == certify.Bug {
+				if row.Isolated != nil && row.Isolated.Outcome == isolate.Bug {
 					t.Errorf("%s, alone %t: %s is a BUG", c.what, ref == nil, row.Key())
 				}
 			}

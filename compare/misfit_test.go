@@ -10,8 +10,8 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 )
@@ -67,8 +67,8 @@ func isolated(t testing.TB, dir string, local, ref *capture.Trace) *compare.Resu
 	t.Helper()
 	ck, list := openModel(t, dir)
 	o := compare.Options{Order: list, All: true, Alone: ref == nil}
-	make := func(trace *capture.Trace) *certify.Isolator {
-		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{})
+	make := func(trace *capture.Trace) *compare.Isolator {
+		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

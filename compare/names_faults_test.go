@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/compare/isolate"
 )
 
 // faultNames has the mistakes that the faults of fixtures/faults.py are named by, a line for each role of guilty entries: each was held to the
@@ -43,7 +45,7 @@ func TestFaultsInTransformersAreNamed(t *testing.T) {
 		}
 		m := models.open(t, f.Checkpoint)
 		trace := open(t, filepath.Join(dir, f.File))
-		i, err := certify.NewIsolator(trace, m.list, reference.Weights(m.ck, trace.Manifest().DType), certify.IsolateOptions{})
+		i, err := compare.NewIsolator(trace, m.list, reference.Weights(m.ck, trace.Manifest().DType), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/keyorder"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
@@ -68,7 +68,7 @@ func (w *walker) paddedAsFound() error {
 	switch f := c.Finding; {
 	case front > 1 && f.FirstKeysMasked(front):
 		return padded(w.names[local].Trace, fmt.Sprintf("it begins with %d tokens of id %d, and they are masked for every query", front, ids[0]))
-	case back > 1 && c.Outcome == certify.Bug && readsKeys(w.o.Order, d.Row.Name) && c.FirstToken >= 0 && behind > 1 && (behind == back || behind == back-1):
+	case back > 1 && c.Outcome == isolate.Bug && readsKeys(w.o.Order, d.Row.Name) && c.FirstToken >= 0 && behind > 1 && (behind == back || behind == back-1):
 		return padded(w.names[local].Trace, fmt.Sprintf("it ends with %d tokens of id %d, and %s is another operation for these alone", behind, ids[n-1], d.Row.Key()))
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	dumps "github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
@@ -180,7 +180,7 @@ func TestPaddingWithoutAMaskIsRefused(t *testing.T) {
 		}
 		walked := walk(t, ck, list, fed)
 		local := modulesAlone(t, walked, list, c.sees)
-		i, err := certify.NewIsolator(local, list, reference.Weights(ck, hooks.F32), certify.IsolateOptions{})
+		i, err := compare.NewIsolator(local, list, reference.Weights(ck, hooks.F32), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

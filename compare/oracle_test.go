@@ -11,12 +11,13 @@ import (
 	"sort"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
-	"pgregory.net/rapid"
 )
 
 // floatTypes are the types that have a tolerance, with the largest finite number of each.

@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -80,14 +80,14 @@ func roundingsRow(t *testing.T, ports int, name, row string) {
 // falseBugs certifies every entry of a port's trace by itself, and returns those that are called wrong.
 func falseBugs(t *testing.T, c ordertest.Case, local *capture.Trace) (bugs []string, entries int) {
 	t.Helper()
-	i, err := certify.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, local.Manifest().DType), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, local.Manifest().DType), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := run(t, local, local, compare.Options{Order: c.List, All: true, Isolator: i, Alone: true})
 	for _, row := range r.Rows {
-		if z := row.Isolated; z != nil && z.Outcome == certify.Bug {
-			bugs = append(bugs, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z)))
+		if z := row.Isolated; z != nil && z.Outcome == isolate.Bug {
+			bugs = append(bugs, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z.Certificate)))
 		}
 	}
 	if r.ExitCode() != 0 && len(bugs) == 0 && r.Isolation.Unidentified == 0 {
@@ -100,7 +100,7 @@ func falseBugs(t *testing.T, c ordertest.Case, local *capture.Trace) (bugs []str
 }
 
 // charge is what a certificate has against an entry.
-func charge(c *certify.Certificate) string {
+func charge(c *isolate.Certificate) string {
 	return fmt.Sprintf("%s, %d of %d outside by %.3g, scale %.9g ± %.2g, %s", c.Outcome, c.Outside, c.Elements,
 		float64(c.Worst), float64(c.Scale), float64(c.ScaleError), c.Arithmetic)
 }
@@ -210,8 +210,8 @@ func TestAlikeRowsOfOtherRoundingsAreNoBug(t *testing.T) {
 			for _, o := range alikeOps {
 				var wrong []string
 				all := p.alikeTrace(d, o, alikeRows[what])
-				for _, c := range certifyAll(t, hooks.BF16, certify.IsolateOptions{}, all) {
-					if c.Outcome == certify.Bug {
+				for _, c := range certifyAll(t, hooks.BF16, isolate.Options{}, all) {
+					if c.Outcome == isolate.Bug {
 						wrong = append(wrong, charge(c))
 					}
 				}

@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
@@ -40,8 +40,8 @@ func (h *healthy) judge(t *testing.T, c ordertest.Case, local *capture.Trace) {
 	floor, ref := floorOf(t, c.Checkpoint, c.List, dtype, c.Passes)
 	o := compare.Options{Order: c.List, All: true, Noise: floor}
 	var err error
-	for of, into := range map[*capture.Trace]**certify.Isolator{local: &o.Isolator, ref: &o.ReferenceIsolator} {
-		if *into, err = certify.NewIsolator(of, c.List, reference.Weights(c.Checkpoint, dtype), certify.IsolateOptions{}); err != nil {
+	for of, into := range map[*capture.Trace]**compare.Isolator{local: &o.Isolator, ref: &o.ReferenceIsolator} {
+		if *into, err = compare.NewIsolator(of, c.List, reference.Weights(c.Checkpoint, dtype), isolate.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}

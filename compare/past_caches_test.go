@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -47,7 +47,7 @@ func TestCachesBehindAMisfit(t *testing.T) {
 		return hooks.Tensor{DType: x.DType, Shape: x.Shape[1:], Data: x.Data}
 	})
 	res := isolated(t, "gemma3-tiny", local, golden)
-	if r := rowOfKey(t, res, behind); r.Isolated == nil || r.Isolated.Outcome != certify.Exact || !slices.Contains(r.Isolated.From, "pass1/layers.1.self_attn.k_rope") {
+	if r := rowOfKey(t, res, behind); r.Isolated == nil || r.Isolated.Outcome != isolate.Exact || !slices.Contains(r.Isolated.From, "pass1/layers.1.self_attn.k_rope") {
 		t.Errorf("%s: %+v, not isolated: %q", behind, r.Isolated, r.NotIsolated)
 	}
 	if r := rowOfKey(t, res, reader); r.Isolated != nil || !strings.Contains(r.NotIsolated, "computed from "+misfit) {

@@ -9,8 +9,9 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -92,7 +93,7 @@ func (p *wrongPort) tensor(role string) dense {
 }
 
 // portRun computes a model in a port of which some entries are wrong: those whose names end so.
-func portRun(t *testing.T, c ordertest.Case, d hooks.DType, at []string, wrong func(p *wrongPort) []float64) *certify.Isolator {
+func portRun(t *testing.T, c ordertest.Case, d hooks.DType, at []string, wrong func(p *wrongPort) []float64) *compare.Isolator {
 	t.Helper()
 	a := style("strict", engine{adder: adder{block: 1, lanes: 1}, dtype: d}, nil)
 	g := &namedEngine{name: "port", dtype: d, choose: func(*order.Entry, int) arith { return a }}
@@ -113,7 +114,7 @@ func portRun(t *testing.T, c ordertest.Case, d hooks.DType, at []string, wrong f
 		}
 		past += len(ids)
 	}
-	i, err := certify.NewIsolator(build(t, r.manifest(), r.events...), c.List, reference.Weights(c.Checkpoint, d), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(build(t, r.manifest(), r.events...), c.List, reference.Weights(c.Checkpoint, d), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

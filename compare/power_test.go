@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -58,14 +58,14 @@ func (p powerOf) write(y []float32) []float32 {
 }
 
 // certified reports whether the certificate of an arithmetic stops all of these.
-func (p powerOf) certified(arithmetic certify.Arithmetic, ys ...[]float32) bool {
+func (p powerOf) certified(arithmetic isolate.Engines, ys ...[]float32) bool {
 	var all []single
 	for _, y := range ys {
 		s := p.m.single
 		s.out = s.out.replaced(p.write(y))
 		all = append(all, s)
 	}
-	for _, c := range certifyAll(p.t, p.dtype, certify.IsolateOptions{Arithmetic: arithmetic}, all) {
+	for _, c := range certifyAll(p.t, p.dtype, isolate.Options{Arithmetic: arithmetic}, all) {
 		if c.Good() {
 			return false
 		}
@@ -134,7 +134,7 @@ func (l lines) swapped(y []float32, at int) []float32 {
 const singles = 8
 
 // certificate is the first cell of the line of each table: what the certificate finds in an arithmetic.
-func (p powerOf) certificate(arithmetic certify.Arithmetic) (cells [5]string) {
+func (p powerOf) certificate(arithmetic isolate.Engines) (cells [5]string) {
 	y := p.m.compute(p.m.w)
 	if p.certified(arithmetic, y) {
 		p.t.Errorf("a healthy %s is stopped", p.m.about)
@@ -303,10 +303,10 @@ func section(t *testing.T, w width, d hooks.DType) string {
 		fmt.Fprintf(&tables[i], "\n%s, %s, %s:\n\n| %s |\n|%s\n", title, w.name, d, strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	}
 	for _, p := range powers(t, w, d) {
-		auto, others := p.certificate(certify.Auto), p.gateRows()
+		auto, others := p.certificate(isolate.Auto), p.gateRows()
 		strict := auto // there is no other arithmetic in float32
 		if d != hooks.F32 {
-			strict = p.certificate(certify.Strict)
+			strict = p.certificate(isolate.Strict)
 		}
 		for k := range titles {
 			if auto[k] != "" {
@@ -341,7 +341,7 @@ func TestPower(t *testing.T) {
 			if !slices.Contains(sampled, p.m.about) {
 				continue
 			}
-			for k, cell := range p.certificate(certify.Auto) {
+			for k, cell := range p.certificate(isolate.Auto) {
 				_, table, _ := strings.Cut(docs, titles[k])
 				if line := fmt.Sprintf("\n| %s | %s |", p.m.about, cell); cell != "" && !strings.Contains(strings.SplitN(table, "\n\n", 3)[1], line) {
 					t.Errorf("%s, %s: %s is found at %s, which is not what docs/power.md says", p.m.about, d, titles[k], cell)

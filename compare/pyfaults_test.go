@@ -11,10 +11,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
 )
@@ -137,25 +138,25 @@ func (m faultModels) open(t *testing.T, name string) faultModel {
 func locate(t *testing.T, dir string, f pyFault, m faultModel) found {
 	t.Helper()
 	faulty, healthy := open(t, filepath.Join(dir, f.File)), open(t, filepath.Join(dir, f.Reference))
-	isolator := func(a certify.Arithmetic) *certify.Isolator {
-		i, err := certify.NewIsolator(faulty, m.list, reference.Weights(m.ck, faulty.Manifest().DType), certify.IsolateOptions{Arithmetic: a})
+	isolator := func(a isolate.Engines) *compare.Isolator {
+		i, err := compare.NewIsolator(faulty, m.list, reference.Weights(m.ck, faulty.Manifest().DType), isolate.Options{Arithmetic: a})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return i
 	}
-	auto := isolator(certify.Auto)
+	auto := isolator(isolate.Auto)
 	var out found
 	out.walk = stop(run(t, faulty, healthy, compare.Options{Order: m.list}))
 	out.both = stop(run(t, faulty, healthy, compare.Options{Order: m.list, Isolator: auto}))
 	out.auto, _, out.layout = wrongAlone(t, faulty, m.list, auto)
-	out.strict, out.notes, _ = wrongAlone(t, faulty, m.list, isolator(certify.Strict))
+	out.strict, out.notes, _ = wrongAlone(t, faulty, m.list, isolator(isolate.Strict))
 	return out
 }
 
 // wrongAlone isolates a whole trace by itself and returns the keys of what is wrong, in words how, and of what is
 // wrong in a layout.
-func wrongAlone(t *testing.T, trace *capture.Trace, list *order.List, i *certify.Isolator) (keys, notes, layout []string) {
+func wrongAlone(t *testing.T, trace *capture.Trace, list *order.List, i *compare.Isolator) (keys, notes, layout []string) {
 	t.Helper()
 	r := run(t, trace, trace, compare.Options{Order: list, Isolator: i, All: true, Alone: true})
 	if r.Isolation.Certified == 0 {
@@ -169,7 +170,7 @@ func wrongAlone(t *testing.T, trace *capture.Trace, list *order.List, i *certify
 			keys = append(keys, row.Key())
 			notes = append(notes, row.Key()+": "+row.Detail)
 		}
-		if row.Isolated != nil && row.Isolated.Outcome == certify.OtherLayout {
+		if row.Isolated != nil && row.Isolated.Outcome == isolate.OtherLayout {
 			layout = append(layout, row.Key())
 		}
 	}
@@ -180,7 +181,7 @@ func wrongAlone(t *testing.T, trace *capture.Trace, list *order.List, i *certify
 func nothingWrong(t *testing.T, path string, m faultModel) {
 	t.Helper()
 	trace := open(t, path)
-	i, err := certify.NewIsolator(trace, m.list, reference.Weights(m.ck, trace.Manifest().DType), certify.IsolateOptions{Arithmetic: certify.Strict})
+	i, err := compare.NewIsolator(trace, m.list, reference.Weights(m.ck, trace.Manifest().DType), isolate.Options{Arithmetic: isolate.Strict})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/tracediff/tracediff/capture/mapping/mappingtest"
 	"github.com/tracediff/tracediff/capture/mapping/propose"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -73,7 +73,7 @@ func FuzzRecordedModels(f *testing.F) {
 			}
 		}
 		o := compare.Options{Order: m.List, All: r.IntN(2) == 0, Sight: true}
-		if o.Isolator, err = certify.NewIsolator(fitted, m.List, m.Weights, certify.IsolateOptions{}); err != nil {
+		if o.Isolator, err = compare.NewIsolator(fitted, m.List, m.Weights, isolate.Options{}); err != nil {
 			o.Isolator = nil
 		}
 		res, err := compare.Run(ctx, fitted, ref, o)

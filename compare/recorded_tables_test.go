@@ -13,7 +13,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -84,7 +85,7 @@ func TestWaysOfRecordedTables(t *testing.T) {
 		}},
 	} {
 		list := recordedRope(t, c.right)
-		certs := func(k turner, l library, r rope, last int) (all []*certify.Certificate) {
+		certs := func(k turner, l library, r rope, last int) (all []*isolate.Certificate) {
 			places := placesTo(last, tokens)
 			var ids, at []float64
 			for i, p := range places {
@@ -99,7 +100,7 @@ func TestWaysOfRecordedTables(t *testing.T) {
 			}
 			trace := build(t, manifest("local", hooks.F32), fire("input_ids", hooks.I64, []int{1, tokens}, ids...), fire("position_ids", hooks.I64, []int{1, tokens}, at...),
 				event("rotary.cos", false), event("rotary.sin", true))
-			i, err := certify.NewIsolator(trace, list, func(order.Weight) (program.Rows, error) { return nil, certify.ErrNoWeights }, certify.IsolateOptions{})
+			i, err := compare.NewIsolator(trace, list, func(order.Weight) (program.Rows, error) { return nil, isolate.ErrNoWeights }, isolate.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +124,7 @@ func TestWaysOfRecordedTables(t *testing.T) {
 					}
 				}
 				for name, r := range c.wrong {
-					if sin := certs(k, libraries[1], r, last)[1]; sin.Outcome != certify.Bug {
+					if sin := certs(k, libraries[1], r, last)[1]; sin.Outcome != isolate.Bug {
 						t.Errorf("%s, but %s: %s, %s", about, name, sin.Outcome, sin.Arithmetic)
 					}
 				}

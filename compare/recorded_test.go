@@ -11,7 +11,8 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/recorded"
@@ -37,14 +38,14 @@ func recordedList(t testing.TB, path string) *order.List {
 }
 
 // outcomes certifies every entry of a trace in transformers' own arithmetic.
-func outcomes(t *testing.T, trace *capture.Trace, list *order.List, model string) (of map[string]certify.Outcome, outside int64) {
+func outcomes(t *testing.T, trace *capture.Trace, list *order.List, model string) (of map[string]isolate.Outcome, outside int64) {
 	t.Helper()
 	ck, _ := openModel(t, model)
-	i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{Arithmetic: certify.Strict})
+	i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), isolate.Options{Arithmetic: isolate.Strict})
 	if err != nil {
 		t.Fatal(err)
 	}
-	of = map[string]certify.Outcome{}
+	of = map[string]isolate.Outcome{}
 	for _, r := range trace.Records() {
 		e, ok := list.Lookup(r.Name)
 		if !ok {
@@ -90,10 +91,10 @@ func TestRecordedProgramsSayWhatTheOrdersSay(t *testing.T) {
 			want, _ := outcomes(t, trace, written, model)
 			bugs := 0
 			for key, o := range want {
-				if g := got[key]; (g == certify.Bug) != (o == certify.Bug) || g == "" {
+				if g := got[key]; (g == isolate.Bug) != (o == isolate.Bug) || g == "" {
 					t.Errorf("%s: %s is %s by the program, and %s by the order", file, key, g, o)
 				}
-				if o == certify.Bug {
+				if o == isolate.Bug {
 					bugs++
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/notebook"
@@ -24,7 +24,7 @@ import (
 func TestWhatIsTheSameIsNotComputedAgain(t *testing.T) {
 	for _, golden := range []string{"gemma3n-tiny/decode.bfloat16", "gemma3n-tiny/decode.float32", "llama-tiny/decode.bfloat16"} {
 		t.Run(golden, func(t *testing.T) {
-			p := remembering{t: t, of: "model", memory: &kept{found: map[certify.Key][]byte{}}}
+			p := remembering{t: t, of: "model", memory: &kept{found: map[isolate.Key][]byte{}}}
 			p.ck, p.list = openModel(t, filepath.Dir(golden))
 			trace := openGolden(t, "golden/"+golden+".safetensors")
 			first := p.report(trace, reference.Weights(p.ck, trace.Manifest().DType))
@@ -34,7 +34,7 @@ func TestWhatIsTheSameIsNotComputedAgain(t *testing.T) {
 			for name, change := range map[string]func(*remembering){
 				"another model":        func(p *remembering) { p.of = "another" },
 				"no model":             func(p *remembering) { p.of = "" },
-				"another arithmetic":   func(p *remembering) { p.o.Arithmetic = certify.Strict },
+				"another arithmetic":   func(p *remembering) { p.o.Arithmetic = isolate.Strict },
 				"rigorous bounds":      func(p *remembering) { p.o.Rigorous = true },
 				"what may accuse, too": func(p *remembering) { p.o.Thorough = true },
 				"the port's weights":   func(p *remembering) { p.o.Own = true },
@@ -52,7 +52,7 @@ func TestWhatIsTheSameIsNotComputedAgain(t *testing.T) {
 // A trace with another element in one tensor has the report that it has where nothing is remembered: whatever the tensor is, what was found of the
 // healthy trace hides nothing. What is wrong is not remembered.
 func TestWhatIsRememberedHidesNothing(t *testing.T) {
-	p := remembering{t: t, of: "model", memory: &kept{found: map[certify.Key][]byte{}}}
+	p := remembering{t: t, of: "model", memory: &kept{found: map[isolate.Key][]byte{}}}
 	p.ck, p.list = openModel(t, "gemma3n-tiny")
 	healthy := openGolden(t, "golden/gemma3n-tiny/decode.bfloat16.safetensors")
 	weights := reference.Weights(p.ck, hooks.BF16)
@@ -129,8 +129,8 @@ func unread(order.Weight) (program.Rows, error) { return nil, errUnread }
 type remembering struct {
 	t      *testing.T
 	of     string
-	memory certify.Memory
-	o      certify.IsolateOptions
+	memory isolate.Memory
+	o      isolate.Options
 	list   *order.List
 	ck     *checkpoint.Checkpoint
 }
@@ -139,7 +139,7 @@ func (p *remembering) run(trace *capture.Trace, weights func(order.Weight) (prog
 	p.t.Helper()
 	o := p.o
 	o.Memory, o.Of = p.memory, p.of
-	i, err := certify.NewIsolator(trace, p.list, weights, o)
+	i, err := compare.NewIsolator(trace, p.list, weights, o)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -163,16 +163,16 @@ func (p *remembering) report(trace *capture.Trace, weights func(order.Weight) (p
 // kept is a memory as JSON.
 type kept struct {
 	mu    sync.Mutex
-	found map[certify.Key][]byte
+	found map[isolate.Key][]byte
 }
 
-func (m *kept) Load(k certify.Key, into any) bool {
+func (m *kept) Load(k isolate.Key, into any) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.found[k] != nil && json.Unmarshal(m.found[k], into) == nil
 }
 
-func (m *kept) Keep(k certify.Key, found any) {
+func (m *kept) Keep(k isolate.Key, found any) {
 	text, err := json.Marshal(found)
 	if err != nil {
 		panic(err)
@@ -184,5 +184,5 @@ func (m *kept) Keep(k certify.Key, found any) {
 
 type inFile struct{ *notebook.Store }
 
-func (m inFile) Load(k certify.Key, into any) bool { return m.Store.Load(k, into) }
-func (m inFile) Keep(k certify.Key, found any)     { m.Store.Keep(k, found) }
+func (m inFile) Load(k isolate.Key, into any) bool { return m.Store.Load(k, into) }
+func (m inFile) Keep(k isolate.Key, found any)     { m.Store.Keep(k, found) }

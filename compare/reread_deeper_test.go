@@ -7,7 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 )
@@ -44,7 +44,7 @@ func TestNormsThatReadAFusedSum(t *testing.T) {
 					continue
 				}
 				switch wrong := strings.Contains(c.bad, layer); {
-				case wrong != (z.Outcome == certify.Bug):
+				case wrong != (z.Outcome == isolate.Bug):
 					t.Errorf("%s: %s: %s, %d outside", c.what, key, z.Outcome, z.Outside)
 				case !wrong && z.Arithmetic != said && (c.bad == "" || z.Arithmetic != "not known"):
 					t.Errorf("%s: %s: %q", c.what, key, z.Arithmetic)

@@ -8,7 +8,8 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
@@ -62,7 +63,7 @@ func judgeLayers(t *testing.T, what string, trace *capture.Trace, entry, said, b
 		key := "layers." + layer + "." + entry
 		z := of(key)
 		switch wrong := strings.Contains(bad, layer); {
-		case wrong != (z.Outcome == certify.Bug):
+		case wrong != (z.Outcome == isolate.Bug):
 			t.Errorf("%s: %s: %s, %d outside", what, key, z.Outcome, z.Outside)
 		case !wrong && z.Arithmetic != "strict" && z.Arithmetic != said, layer == "2" && bad == "" && z.Arithmetic != said:
 			t.Errorf("%s: %s: %q", what, key, z.Arithmetic)
@@ -71,14 +72,14 @@ func judgeLayers(t *testing.T, what string, trace *capture.Trace, entry, said, b
 }
 
 // certifier certifies entries of the first pass of a trace, each by itself.
-func certifier(t *testing.T, dir string, trace *capture.Trace) func(name string) *certify.Certificate {
+func certifier(t *testing.T, dir string, trace *capture.Trace) func(name string) *isolate.Certificate {
 	t.Helper()
 	ck, list := openModel(t, dir)
-	i, err := certify.NewIsolator(trace, list, reference.Weights(ck, hooks.BF16), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.BF16), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(name string) *certify.Certificate {
+	return func(name string) *isolate.Certificate {
 		t.Helper()
 		c, err := i.Certify(context.Background(), name, 0)
 		if err != nil {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
@@ -55,14 +55,14 @@ type Result struct {
 	Isolation *Isolation `json:"isolation,omitempty"` // what certifying found; nil where nothing was certified
 	// Sight is which of the usual mistakes this run would have shown; nil where nobody asked, nothing was
 	// certified, or something is wrong.
-	Sight      *certify.Sight `json:"sight,omitempty"`
-	Unverified []string       `json:"unverified,omitempty"` // keys of rows that were not judged
-	Untested   []string       `json:"untested,omitempty"`   // keys of rows that match and test nothing: see Vacuous
-	Layouts    []string       `json:"layouts,omitempty"`    // other layouts, which are no mistakes, a sentence each
-	Expected   []Expectation  `json:"expected,omitempty"`   // what Options.Different came to
-	Notes      []string       `json:"notes,omitempty"`      // oddities that decide nothing
-	Same       string         `json:"same,omitempty"`       // why the two sides are no two: one file, or one a copy of the other; empty where they are
-	Coverage   Coverage       `json:"coverage"`
+	Sight      *detectable.Sight `json:"sight,omitempty"`
+	Unverified []string          `json:"unverified,omitempty"` // keys of rows that were not judged
+	Untested   []string          `json:"untested,omitempty"`   // keys of rows that match and test nothing: see Vacuous
+	Layouts    []string          `json:"layouts,omitempty"`    // other layouts, which are no mistakes, a sentence each
+	Expected   []Expectation     `json:"expected,omitempty"`   // what Options.Different came to
+	Notes      []string          `json:"notes,omitempty"`      // oddities that decide nothing
+	Same       string            `json:"same,omitempty"`       // why the two sides are no two: one file, or one a copy of the other; empty where they are
+	Coverage   Coverage          `json:"coverage"`
 }
 
 // ExitCode is 0 when everything in scope was compared and matches, else 1: a divergence, a missing tensor, an incomplete
@@ -156,8 +156,8 @@ type Row struct {
 	Stats    *measure.Stats `json:"stats,omitempty"` // of a trace alone: the numbers of its tensor
 	// Isolated is the entry by itself; nil where it is not isolated, and NotIsolated says why if there is more to say
 	// than that nobody asked.
-	Isolated    *certify.Certificate `json:"isolated,omitempty"`
-	NotIsolated string               `json:"not_isolated,omitempty"`
+	Isolated    *Isolated `json:"isolated,omitempty"`
+	NotIsolated string    `json:"not_isolated,omitempty"`
 	// Gap says of a mismatch that is past its limit, and not wrong by itself, where the chain of right operations back to the token
 	// ids is broken, or why nothing is known of it. Unbroken, it would be a drift and no mismatch.
 	Gap   string `json:"gap,omitempty"`
@@ -212,7 +212,7 @@ const (
 	LongAxis NoteKind = "axis"
 	// Drift: past the accumulated limit, and every operation from the token ids to here is right by itself.
 	Drift NoteKind = "drift"
-	// OtherLayout: the same in other numbers, or with keys in another order, which is no mistake; see [certify.Layout].
+	// OtherLayout: the same in other numbers, or with keys in another order, which is no mistake; see [chain.Reparametrisation].
 	OtherLayout NoteKind = "layout"
 	// Expected: the row differs, and was expected to; see [Expectation].
 	Expected NoteKind = "expected"

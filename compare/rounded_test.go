@@ -9,7 +9,8 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 )
@@ -53,14 +54,14 @@ func storedIn(t *testing.T, from *capture.Trace, d hooks.DType) *capture.Trace {
 func roundedAlone(t *testing.T, dir string, trace *capture.Trace, d hooks.DType) bool {
 	t.Helper()
 	ck, list := openModel(t, dir)
-	made := func(o certify.IsolateOptions) *certify.Isolator {
-		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, o.DType), o)
+	made := func(o isolate.Options) *compare.Isolator {
+		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, o.DType), o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return i
 	}
-	is, err := made(certify.IsolateOptions{DType: d}).Rounded(t.Context(), made(certify.IsolateOptions{DType: hooks.F32, Stored: d}))
+	is, err := made(isolate.Options{DType: d}).Rounded(t.Context(), made(isolate.Options{DType: hooks.F32, Stored: d}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,8 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 )
@@ -30,7 +31,7 @@ func TestBfloat16SavedAsFloat16(t *testing.T) {
 			}
 			return []hooks.Event{{Name: e.Name, Pass: e.Pass, Tensor: fire(e.Name, hooks.F16, e.Tensor.Shape, x...).Tensor}}
 		})
-		i, err := certify.NewIsolator(saved, list, reference.Weights(ck, hooks.BF16), certify.IsolateOptions{})
+		i, err := compare.NewIsolator(saved, list, reference.Weights(ck, hooks.BF16), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +42,7 @@ func TestBfloat16SavedAsFloat16(t *testing.T) {
 			z, err := i.Certify(t.Context(), r.Name, r.Pass)
 			if err != nil {
 				t.Errorf("%s: %s: %v", dir, r.Key, err)
-			} else if z.Outcome == certify.Bug {
+			} else if z.Outcome == isolate.Bug {
 				t.Errorf("%s: %s: %s", dir, r.Key, z.Detail())
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -115,7 +115,7 @@ func TestShippedPorts(t *testing.T) {
 			r := alone(t, local, ck, port.order(t, ck))
 			for _, row := range r.Rows {
 				if z := row.Isolated; z != nil && !z.Good() {
-					t.Errorf("%s, as keras-hub computes it: %s", row.Key(), charge(z))
+					t.Errorf("%s, as keras-hub computes it: %s", row.Key(), charge(z.Certificate))
 				}
 			}
 			if certified := r.Isolation.Certified; certified < 200 {
@@ -147,12 +147,12 @@ func (p shippedPort) hold(t *testing.T, r *compare.Result) {
 		}
 		wrong := matches(p.wrong, row.Name)
 		switch {
-		case z.Outcome == certify.Bug && wrong:
+		case z.Outcome == isolate.Bug && wrong:
 			found++
 		case !z.Good() && !wrong, z.Good() && wrong && !matches(p.hidden, row.Key()):
-			t.Errorf("%s: %s", row.Key(), charge(z))
+			t.Errorf("%s: %s", row.Key(), charge(z.Certificate))
 		case !z.Good() && !matches(p.unsure, row.Name):
-			t.Errorf("%s is wrong, and it is only %s", row.Key(), charge(z))
+			t.Errorf("%s is wrong, and it is only %s", row.Key(), charge(z.Certificate))
 		}
 	}
 	if found < p.found {

@@ -9,7 +9,9 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/detectable"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -35,14 +37,14 @@ func TestSightNamesTensors(t *testing.T) {
 			whole := openGolden(t, "golden/"+c.golden+".safetensors")
 			dir, _, _ := strings.Cut(c.golden, "/")
 			ck, list := openModel(t, dir)
-			sight := func(has []string) *certify.Sight {
+			sight := func(has []string) *detectable.Sight {
 				some := rewritten(t, whole, func(m *capture.Manifest) { m.Entries, m.Scope = nil, capture.Scope{} }, func(_ string, e hooks.Event) []hooks.Event {
 					if strings.HasSuffix(e.Name, "_ids") || slices.Contains(has, numbers.ReplaceAllString(e.Name, "layers.*")) {
 						return []hooks.Event{e}
 					}
 					return nil
 				})
-				i, err := certify.NewIsolator(some, list, reference.Weights(ck, some.Manifest().DType), certify.IsolateOptions{Given: c.given})
+				i, err := compare.NewIsolator(some, list, reference.Weights(ck, some.Manifest().DType), isolate.Options{Given: c.given})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -57,7 +59,7 @@ func TestSightNamesTensors(t *testing.T) {
 			n := 0
 			for _, u := range few.Unseen {
 				if len(u.Capture) == 0 {
-					if slices.Contains(all.Seen, u.Name) && u.ShownBy == certify.ByNumbers {
+					if slices.Contains(all.Seen, u.Name) && u.ShownBy == detectable.ByNumbers {
 						t.Errorf("%s is seen where everything is captured, and is said to need %s", u.Name, u.ShownBy)
 					}
 					continue

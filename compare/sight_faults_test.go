@@ -8,7 +8,9 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/detectable"
+	"github.com/tracediff/tracediff/compare/isolate"
 )
 
 // usual are the faults of fixtures/faults.py that are one of the usual mistakes as the table has it, by the mistake's name. Others
@@ -67,9 +69,9 @@ func TestSightOfFaultsInTransformers(t *testing.T) {
 		t.Skipf("needs %s: the folder that python fixtures/faults.py makes", faultsVariable)
 	}
 	models := faultModels{}
-	sights := map[string]*certify.Sight{}
-	isolator := func(trace *capture.Trace, m faultModel) *certify.Isolator {
-		i, err := certify.NewIsolator(trace, m.list, reference.Weights(m.ck, trace.Manifest().DType), certify.IsolateOptions{})
+	sights := map[string]*detectable.Sight{}
+	isolator := func(trace *capture.Trace, m faultModel) *compare.Isolator {
+		i, err := compare.NewIsolator(trace, m.list, reference.Weights(m.ck, trace.Manifest().DType), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +102,7 @@ func TestSightOfFaultsInTransformers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			bug = bug || c.Outcome == certify.Bug
+			bug = bug || c.Outcome == isolate.Bug
 		}
 		seen := slices.Contains(s.Seen, mistake)
 		if bug {

@@ -8,8 +8,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/detectable"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
@@ -27,17 +30,17 @@ var sightGoldens = []string{
 	"gemma2-tiny/decode.bfloat16", "gemma3n-tiny/hello.bfloat16", "llama-tiny/decode.bfloat16", "qwen3-tiny/decode.bfloat16",
 }
 
-func sightOf(t *testing.T, golden string, work int, of func(name string, pass int) bool) *certify.Sight {
+func sightOf(t *testing.T, golden string, work int, of func(name string, pass int) bool) *detectable.Sight {
 	t.Helper()
 	return sightWith(t, golden, work, 1, of)
 }
 
 // sightWith is sightOf with so many times the work that searches have by themselves.
-func sightWith(t *testing.T, golden string, work, times int, of func(name string, pass int) bool) *certify.Sight {
+func sightWith(t *testing.T, golden string, work, times int, of func(name string, pass int) bool) *detectable.Sight {
 	t.Helper()
 	ck, list := openModel(t, path.Dir(golden))
 	trace := openGolden(t, "golden/"+golden+".safetensors")
-	i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{SearchWork: times})
+	i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), isolate.Options{SearchWork: times})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +57,7 @@ func sightWith(t *testing.T, golden string, work, times int, of func(name string
 // What each golden would not have shown is what was read. What is said to show it does: float32 does, where the same prompt is there in
 // float32; and what needs a longer prompt or a decode step is shown by the checkpoint's goldens together, which have these.
 func TestSightOfGoldens(t *testing.T) {
-	all := map[string]*certify.Sight{}
+	all := map[string]*detectable.Sight{}
 	var text strings.Builder
 	for _, golden := range sightGoldens {
 		s := sightOf(t, golden, 0, nil)
@@ -75,13 +78,13 @@ func TestSightOfGoldens(t *testing.T) {
 	byDType, byPrompt := 0, 0
 	for golden, s := range all {
 		prompt, dtype, _ := strings.Cut(path.Base(golden), ".")
-		var siblings []*certify.Sight
+		var siblings []*detectable.Sight
 		for _, other := range sightGoldens {
 			if path.Dir(other) == path.Dir(golden) && strings.HasSuffix(other, "."+dtype) {
 				siblings = append(siblings, all[other])
 			}
 		}
-		together := certify.Unite(siblings)
+		together := detectable.Unite(siblings)
 		for _, u := range s.Unseen {
 			single := all[path.Dir(golden)+"/"+prompt+".float32"]
 			switch {
@@ -127,11 +130,11 @@ func TestSightEnds(t *testing.T) {
 				t.Errorf("%s with %d: %d seen, %d skipped", golden, work, len(s.Seen), len(s.Skipped))
 			}
 			for k, u := range s.Untried { // as many as are skipped
-				if u.Name != s.Skipped[k] || u.Mistake == "" || u.Page == "" || u.Why != certify.UntriedWork {
+				if u.Name != s.Skipped[k] || u.Mistake == "" || u.Page == "" || u.Why != detectable.UntriedWork {
 					t.Errorf("%s with %d: %+v", golden, work, u)
 				}
 			}
-			if together := certify.Unite([]*certify.Sight{s, s}); !slices.Equal(together.Untried, s.Untried) || !slices.Equal(together.Skipped, s.Skipped) {
+			if together := detectable.Unite([]*detectable.Sight{s, s}); !slices.Equal(together.Untried, s.Untried) || !slices.Equal(together.Skipped, s.Skipped) {
 				t.Errorf("%s with %d: together %+v", golden, work, together.Untried)
 			}
 			for _, name := range s.Seen {
@@ -158,21 +161,21 @@ func TestSightOfSomeEntries(t *testing.T) {
 			t.Errorf("%s is seen without attention", name)
 		}
 	}
-	if !slices.Contains(s.Seen, "silu-is-gelu") || slices.ContainsFunc(s.Unseen, func(u certify.Unseen) bool { return u.Name == "neighbours" && u.ShownBy == "" }) {
+	if !slices.Contains(s.Seen, "silu-is-gelu") || slices.ContainsFunc(s.Unseen, func(u detectable.Unseen) bool { return u.Name == "neighbours" && u.ShownBy == "" }) {
 		t.Errorf("seen: %v; unseen: %v", s.Seen, s.Unseen)
 	}
 }
 
 // What several runs show together is what any of them shows.
 func TestUnite(t *testing.T) {
-	a := &certify.Sight{Known: 4, Seen: []string{"w", "x"}, Unseen: []certify.Unseen{{Name: "y", ShownBy: "float32"}}, Skipped: []string{"z"}}
-	b := &certify.Sight{Known: 5, Seen: []string{"y"}, Unseen: []certify.Unseen{{Name: "x", ShownBy: "a decode step"}, {Name: "v", ShownBy: "a decode step"}, {Name: "z"}}, Skipped: []string{"w"}}
-	got := certify.Unite([]*certify.Sight{b, nil, a})
-	want := &certify.Sight{Known: 5, Seen: []string{"w", "x", "y"}, Skipped: []string{"z"}, Unseen: []certify.Unseen{{Name: "v", ShownBy: "a decode step"}}}
+	a := &detectable.Sight{Known: 4, Seen: []string{"w", "x"}, Unseen: []detectable.Unseen{{Name: "y", ShownBy: "float32"}}, Skipped: []string{"z"}}
+	b := &detectable.Sight{Known: 5, Seen: []string{"y"}, Unseen: []detectable.Unseen{{Name: "x", ShownBy: "a decode step"}, {Name: "v", ShownBy: "a decode step"}, {Name: "z"}}, Skipped: []string{"w"}}
+	got := detectable.Unite([]*detectable.Sight{b, nil, a})
+	want := &detectable.Sight{Known: 5, Seen: []string{"w", "x", "y"}, Skipped: []string{"z"}, Unseen: []detectable.Unseen{{Name: "v", ShownBy: "a decode step"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if certify.Unite([]*certify.Sight{nil, nil}) != nil {
+	if detectable.Unite([]*detectable.Sight{nil, nil}) != nil {
 		t.Error("no run shows something")
 	}
 }
@@ -199,7 +202,7 @@ func TestSightOfALongPrompt(t *testing.T) {
 		}
 		return []hooks.Event{e}
 	})
-	i, err := certify.NewIsolator(fused, c.List, reference.Weights(c.Checkpoint, hooks.F32), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(fused, c.List, reference.Weights(c.Checkpoint, hooks.F32), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -64,7 +65,7 @@ func (a array) entry(name string, o op.Op, axes string) *order.Entry {
 }
 
 // certifyAll isolates operations as entries of one trace.
-func certifyAll(t testing.TB, d hooks.DType, o certify.IsolateOptions, all []single) []*certify.Certificate {
+func certifyAll(t testing.TB, d hooks.DType, o isolate.Options, all []single) []*isolate.Certificate {
 	t.Helper()
 	known := tiny(t)
 	input, _ := known.Lookup(order.InputIDs)
@@ -88,11 +89,11 @@ func certifyAll(t testing.TB, d hooks.DType, o certify.IsolateOptions, all []sin
 		entries, events = append(entries, e), append(events, s.out.event(e.Name, dtype))
 	}
 	trace := build(t, manifest("local", d), events...)
-	i, err := certify.NewIsolator(trace, known.Keep(entries), func(w order.Weight) (program.Rows, error) { return weights[w.Name], nil }, o)
+	i, err := compare.NewIsolator(trace, known.Keep(entries), func(w order.Weight) (program.Rows, error) { return weights[w.Name], nil }, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	certs := make([]*certify.Certificate, len(all))
+	certs := make([]*isolate.Certificate, len(all))
 	for k := range all {
 		if certs[k], err = i.Certify(context.Background(), fmt.Sprintf("single.%d", k), 0); err != nil {
 			t.Fatalf("%s: %v", all[k].about, err)

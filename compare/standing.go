@@ -4,9 +4,11 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/chain"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/compare/naming"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -41,10 +43,10 @@ func (w *walker) isolate(p *pair) error {
 		return err
 	}
 	misfit := w.o.Alone && got.Misfit != nil && got.Misfit.Class != "" // there is no other side to differ from
-	if r.Derived && (got.Cert == nil || got.Cert.Outcome != certify.Bug && got.Cert.Outcome != certify.Unidentified) && !misfit {
+	if r.Derived && (got.Cert == nil || got.Cert.Outcome != isolate.Bug && got.Cert.Outcome != isolate.Unidentified) && !misfit {
 		return nil // the reference's is no tensor of an engine, so that there is nothing else to hold it to
 	}
-	r.Derived, r.Isolated, r.NotIsolated = false, got.Cert, got.Why
+	r.Derived, r.Isolated, r.NotIsolated = false, isolatedBy(got.Cert), got.Why
 	switch c := got.Cert; {
 	case misfit && got.Misfit.Class == gate.Shape:
 		p.see(SeenShape, "it %s", got.Misfit.Is)
@@ -58,11 +60,11 @@ func (w *walker) isolate(p *pair) error {
 		return w.inLayout(r, got)
 	case w.accuses(p, got):
 		p.standing = StandingWrong
-		return w.named(p, c)
-	case c != nil && c.Outcome == certify.NotCertified:
+		return w.named(p)
+	case c != nil && c.Outcome == isolate.NotCertified:
 		r.NotIsolated = "op unverified: the walk's " + c.Unverified + " has not reproduced transformers, so it certifies nothing"
 		p.remark(OpUnverified, "%s", r.NotIsolated)
-	case c != nil && c.Outcome == certify.Unidentified:
+	case c != nil && c.Outcome == isolate.Unidentified:
 		r.NotIsolated = c.Unidentified()
 	case c != nil && c.Good():
 		return w.chained(p, got)
@@ -74,13 +76,13 @@ func (w *walker) isolate(p *pair) error {
 }
 
 // link is the certificate of a row's entry. What is wrong by itself may be part of a layout.
-func (w *walker) link(r *Row) (*certify.Link, error) {
+func (w *walker) link(r *Row) (*chain.Link, error) {
 	got, err := w.chain.At(w.ctx, r.Name, r.Pass)
 	if err != nil {
 		return nil, err
 	}
 	wrong := got.Wrong
-	if got.Cert != nil && got.Cert.Outcome == certify.Bug {
+	if got.Cert != nil && got.Cert.Outcome == isolate.Bug {
 		wrong = r.Key()
 	} else if wrong == "" || w.Compared(wrong) {
 		return got, nil
@@ -93,26 +95,27 @@ func (w *walker) link(r *Row) (*certify.Link, error) {
 }
 
 // inLayout names what is done otherwise in a layout.
-func (w *walker) inLayout(r *Row, got *certify.Link) error {
-	if got.Cert.Outcome == certify.OtherLayout {
+func (w *walker) inLayout(r *Row, got *chain.Link) error {
+	if got.Cert.Outcome == isolate.OtherLayout {
 		w.cancels[r.Key()] = places(got.Layout.Cancels)
 		if f, err := w.o.Isolator.Name(w.ctx, r.Name); f.Named() || err != nil {
-			got.Cert.Finding = f
+			r.Isolated.Finding = f
 			return err
 		}
-		got.Cert.Finding = nil
+		r.Isolated.Finding = nil
 	}
 	return nil
 }
 
 // named names what is wrong with an entry that is wrong by itself, where an edit of its operation explains it. Of one that
 // roundings could explain, too, a number is known by which it was found to be wrong; another edit may give the same.
-func (w *walker) named(p *pair, c *certify.Certificate) error {
-	if c == nil || c.Outcome != certify.Bug {
+func (w *walker) named(p *pair) error {
+	c := p.row.Isolated
+	if c == nil || c.Outcome != isolate.Bug {
 		return nil
 	}
 	f, err := w.o.Isolator.Name(w.ctx, p.row.Name)
-	if more := certify.Beyond(c, f); more != "" {
+	if more := naming.Beyond(c.Certificate, f); more != "" {
 		f = &diagnose.Finding{Likely: more}
 	}
 	if f.Named() || c.Finding == nil {
@@ -125,9 +128,9 @@ func (w *walker) named(p *pair, c *certify.Certificate) error {
 }
 
 // accuses notes what isolation accuses, if anything: the operation itself, or one before it that no row stands for.
-func (w *walker) accuses(p *pair, got *certify.Link) bool {
+func (w *walker) accuses(p *pair, got *chain.Link) bool {
 	switch c := got.Cert; {
-	case c != nil && c.Outcome == certify.Bug:
+	case c != nil && c.Outcome == isolate.Bug:
 		p.wrong = c.Detail()
 	case got.Wrong != "" && !w.Compared(got.Wrong):
 		p.wrong = got.Wrong + ", which it was computed from and which was not compared, is " + w.chain.Bug(got.Wrong).Detail()
@@ -138,7 +141,7 @@ func (w *walker) accuses(p *pair, got *certify.Link) bool {
 // chained finds out, where it matters, whether the chain back to the token ids is unbroken on both sides. Then both computed
 // the same model from the same tokens, and only rounding is between them. A reference that is not right by itself has other
 // weights or settings, is damaged, or is of a transformers that this order does not describe.
-func (w *walker) chained(p *pair, got *certify.Link) error {
+func (w *walker) chained(p *pair, got *chain.Link) error {
 	p.standing = StandingRight
 	if p.seen != SeenPast && p.seen != SeenNumbers {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -36,8 +36,8 @@ func TestOrderOfSummationIsNamed(t *testing.T) {
 			y[k] = a.dot(0, x, w[k*n:][:n])
 		}
 		s := single{op: op.Linear{}, in: []array{{[]int{1, 1, n}, x}}, w: []array{{[]int{rows, n}, w}}, out: array{[]int{1, 1, rows}, y}, about: want}
-		c := certifyAll(t, hooks.F32, certify.IsolateOptions{}, []single{s})[0]
-		if c.Outcome != certify.Rounding || c.Summation != want {
+		c := certifyAll(t, hooks.F32, isolate.Options{}, []single{s})[0]
+		if c.Outcome != isolate.Rounding || c.Summation != want {
 			t.Errorf("%s: %s, said to add %q; %d outside", want, c.Outcome, c.Summation, c.Outside)
 		}
 	}
@@ -61,16 +61,16 @@ func TestFewElementsAreReplayed(t *testing.T) {
 	for k := range y {
 		y[k] = adder{block: 1, lanes: 1}.dot(0, x[k/columns*n:][:n], w[k%columns*n:][:n])
 	}
-	of := func(y []float32) *certify.Certificate {
+	of := func(y []float32) *isolate.Certificate {
 		s := single{op: op.Linear{}, in: []array{{[]int{2, n}, x}}, w: []array{{[]int{columns, n}, w}}, out: array{[]int{2, columns}, y}, letter: "tc"}
-		return certifyAll(t, hooks.F32, certify.IsolateOptions{}, []single{s})[0]
+		return certifyAll(t, hooks.F32, isolate.Options{}, []single{s})[0]
 	}
-	if c := of(y); c.Outcome != certify.Rounding || c.Summation != "sequential" {
+	if c := of(y); c.Outcome != isolate.Rounding || c.Summation != "sequential" {
 		t.Errorf("%s, said to add %q; %d outside, %v", c.Outcome, c.Summation, c.Outside, c.Set)
 	}
 	wrong := slices.Clone(y)
 	wrong[columns+17] *= 1.0005 // what a bound of every order allows, and none of these gives
-	if c := of(wrong); c.Outcome != certify.Bug || c.Outside != 1 || !slices.ContainsFunc(c.Set, func(s string) bool { return strings.Contains(s, "17") }) {
+	if c := of(wrong); c.Outcome != isolate.Bug || c.Outside != 1 || !slices.ContainsFunc(c.Set, func(s string) bool { return strings.Contains(s, "17") }) {
 		t.Errorf("one is wrong: %s, said to add %q; %d outside, %v", c.Outcome, c.Summation, c.Outside, c.Set)
 	}
 }

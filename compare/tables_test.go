@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -204,7 +205,7 @@ func TestWaysOfTables(t *testing.T) {
 					}
 				}
 				for i, c := range eachAlone(t, wrong) {
-					if c.Outcome != certify.Bug {
+					if c.Outcome != isolate.Bug {
 						t.Errorf("theta %s: %s, %s", names[i], c.Outcome, c.Arithmetic)
 					}
 				}
@@ -231,10 +232,10 @@ func TestAWrongRowIsNoWayOfMakingTables(t *testing.T) {
 }
 
 // eachAlone certifies tables of float32, each in a trace of its own: they are no entries of one engine.
-func eachAlone(t *testing.T, all []single) []*certify.Certificate {
-	var certs []*certify.Certificate
+func eachAlone(t *testing.T, all []single) []*isolate.Certificate {
+	var certs []*isolate.Certificate
 	for _, s := range all {
-		certs = append(certs, certifyAll(t, hooks.F32, certify.IsolateOptions{}, []single{s})...)
+		certs = append(certs, certifyAll(t, hooks.F32, isolate.Options{}, []single{s})...)
 	}
 	return certs
 }
@@ -265,7 +266,7 @@ func TestSmallestErrorOfTheta(t *testing.T) {
 						r.theta *= 1 + sign*size
 						for _, l := range libraries[:2] {
 							s := tableOf(k, l, r, model.op, placesTo(last, 12))
-							if certifyAll(t, hooks.F32, certify.IsolateOptions{}, []single{s})[0].Outcome != certify.Bug {
+							if certifyAll(t, hooks.F32, isolate.Options{}, []single{s})[0].Outcome != isolate.Bug {
 								return false
 							}
 						}
@@ -304,7 +305,7 @@ func TestSmallestErrorOfTheta(t *testing.T) {
 func TestFewElementsAreNoWayOfMakingTables(t *testing.T) {
 	ck, list := openModel(t, "qwen3-tiny")
 	trace := attention{result: 1, alike: true, rounded: true, f32: true, tokens: 24, off: 9e-5}.trace(t, "qwen3-tiny")
-	i, err := certify.NewIsolator(trace, list, reference.Weights(ck, hooks.F32), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.F32), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +315,7 @@ func TestFewElementsAreNoWayOfMakingTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if z.Good() && z.Arithmetic != string(certify.Strict) {
+		if z.Good() && z.Arithmetic != string(isolate.Strict) {
 			t.Errorf("%s: %s: %s", name, z.Outcome, z.Arithmetic)
 		}
 		if !z.Good() {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 )
 
 // Certifying is what somebody said about certificates.
@@ -46,7 +46,7 @@ func (w *walker) required() {
 	for i := range w.res.Rows {
 		r := &w.res.Rows[i]
 		c := r.Isolated
-		if r.Derived || r.Allowed != "" || r.Facts.Standing == StandingGiven || r.Facts.Standing == StandingLayout || c != nil && (c.Good() || c.Outcome == certify.Bug) {
+		if r.Derived || r.Allowed != "" || r.Facts.Standing == StandingGiven || r.Facts.Standing == StandingLayout || c != nil && (c.Good() || c.Outcome == isolate.Bug) {
 			continue
 		}
 		if n++; n == 1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -55,13 +55,13 @@ func TestMatchWithoutCertificates(t *testing.T) {
 		}
 		return nil
 	})
-	i, err := certify.NewIsolator(bare, list, reference.Weights(ck, hooks.F32), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(bare, list, reference.Weights(ck, hooks.F32), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		what       string
-		i          *certify.Isolator
+		i          *compare.Isolator
 		why        string
 		certifying compare.Certifying
 		exit       int
@@ -136,7 +136,7 @@ func TestAttentionOverLargeScoresIsCertifiedByItsError(t *testing.T) {
 		})
 	}
 	judge := func(local *capture.Trace) *compare.Result {
-		i, err := certify.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, hooks.F32), certify.IsolateOptions{})
+		i, err := compare.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, hooks.F32), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,13 +182,13 @@ func TestMistakeInAttentionOverLargeScoresIsNamed(t *testing.T) {
 		}
 		return []hooks.Event{e}
 	})
-	i, err := certify.NewIsolator(local, right.List, reference.Weights(right.Checkpoint, hooks.BF16), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(local, right.List, reference.Weights(right.Checkpoint, hooks.BF16), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	res := run(t, local, local, compare.Options{Order: right.List, All: true, Isolator: i, Alone: true})
 	row := rowOfKey(t, res, "layers.0.self_attn.o_proj")
-	if row.Isolated == nil || row.Isolated.Outcome != certify.Bug || !strings.HasPrefix(row.Isolated.Mistake, "theta is 1000;") {
+	if row.Isolated == nil || row.Isolated.Outcome != isolate.Bug || !strings.HasPrefix(row.Isolated.Mistake, "theta is 1000;") {
 		t.Errorf("%+v, %q", row.Isolated, row.NotIsolated)
 	}
 }

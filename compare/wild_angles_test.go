@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -43,9 +44,9 @@ func TestTablesOfLlamaCpp(t *testing.T) {
 			"scaled": func(c *order.Config) { rope(c, func(r *order.Rope) { r.Type, r.Factor = "linear", 8 }) },
 		}},
 	} {
-		certs := func(change func(c *order.Config)) (all []*certify.Certificate) {
+		certs := func(change func(c *order.Config)) (all []*isolate.Certificate) {
 			trace, list := cutTrace(t, model.name, change)
-			i, err := certify.NewIsolator(trace, list, func(order.Weight) (program.Rows, error) { return nil, errors.New("no weights are there") }, certify.IsolateOptions{DType: hooks.F32})
+			i, err := compare.NewIsolator(trace, list, func(order.Weight) (program.Rows, error) { return nil, errors.New("no weights are there") }, isolate.Options{DType: hooks.F32})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +61,7 @@ func TestTablesOfLlamaCpp(t *testing.T) {
 		}
 		running := false
 		for k, z := range certs(nil) {
-			if z.Outcome != certify.Rounding && z.Outcome != certify.Exact {
+			if z.Outcome != isolate.Rounding && z.Outcome != isolate.Exact {
 				t.Errorf("%s: %s is %s: %s", model.name, model.entries[k], z.Outcome, charge(z))
 			}
 			running = running || strings.Contains(z.Arithmetic, "running product")
@@ -69,7 +70,7 @@ func TestTablesOfLlamaCpp(t *testing.T) {
 			t.Errorf("%s: no entry has tables of a running product", model.name)
 		}
 		for what, change := range model.wrong {
-			if !slices.ContainsFunc(certs(change), func(z *certify.Certificate) bool { return z.Outcome == certify.Bug }) {
+			if !slices.ContainsFunc(certs(change), func(z *isolate.Certificate) bool { return z.Outcome == isolate.Bug }) {
 				t.Errorf("%s: %s: nothing is accused", model.name, what)
 			}
 		}

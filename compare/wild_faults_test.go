@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 )
 
 // wildFaultsVariable names the folder that fixtures/wild/faults.py has written.
@@ -64,7 +64,7 @@ func TestFaultsInWildEnginesAreLocated(t *testing.T) {
 func isolatedBugs(t *testing.T, path string, m faultModel) (keys []string) {
 	t.Helper()
 	local := open(t, path)
-	i, err := certify.NewIsolator(local, m.list, reference.Weights(m.ck, local.Manifest().DType), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(local, m.list, reference.Weights(m.ck, local.Manifest().DType), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

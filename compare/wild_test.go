@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
 )
@@ -65,7 +65,7 @@ func wildEngine(t *testing.T, name string, local *capture.Trace) {
 			continue
 		}
 		if n := wildDifference(name, row.Name); n < 0 {
-			t.Errorf("%s, %s: %s", row.Key(), z.Form, charge(z))
+			t.Errorf("%s, %s: %s", row.Key(), z.Form, charge(z.Certificate))
 		} else {
 			found[n] = true
 		}
@@ -89,9 +89,9 @@ func alone(t *testing.T, local *capture.Trace, ck *checkpoint.Checkpoint, list *
 	return run(t, local, local, compare.Options{Order: list, All: true, Isolator: isolator(t, local, ck, list), Alone: true})
 }
 
-func isolator(t *testing.T, local *capture.Trace, ck *checkpoint.Checkpoint, list *order.List) *certify.Isolator {
+func isolator(t *testing.T, local *capture.Trace, ck *checkpoint.Checkpoint, list *order.List) *compare.Isolator {
 	t.Helper()
-	i, err := certify.NewIsolator(local, list, reference.Weights(ck, local.Manifest().DType), certify.IsolateOptions{})
+	i, err := compare.NewIsolator(local, list, reference.Weights(ck, local.Manifest().DType), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

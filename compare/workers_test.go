@@ -13,10 +13,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/lanes"
 	rule "github.com/tracediff/tracediff/order"
@@ -135,8 +136,8 @@ func TestWorkersDoNotMatterToCertificates(t *testing.T) {
 	other := drawRoundingPort(12, hooks.BF16).run(t, ordertest.Case{Checkpoint: ck, List: list, Passes: passes})
 	exact := openGolden(t, "golden/"+dir+"/hello.float32.safetensors")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	isolator := func(of *capture.Trace) *certify.Isolator {
-		i, err := certify.NewIsolator(of, list, reference.Weights(ck, of.Manifest().DType), certify.IsolateOptions{})
+	isolator := func(of *capture.Trace) *compare.Isolator {
+		i, err := compare.NewIsolator(of, list, reference.Weights(ck, of.Manifest().DType), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

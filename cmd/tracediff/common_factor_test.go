@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
@@ -49,7 +49,7 @@ func TestCommonFactorIsNoArithmetic(t *testing.T) {
 			local := (&otherEngine{list: list, dtype: hooks.BF16, model: true, level: tt.level, spoil: spoil}).run(t, ck, passes)
 			for _, args := range [][]string{{local, golden}, {"--isolate", local}} {
 				code, report, rows := compareOther(t, args...)
-				said := strings.Contains(report, " 0 BUG, ") && strings.Contains(report, string(certify.Unidentified)+": ") && strings.Contains(report, "(the first is "+tt.first+")")
+				said := strings.Contains(report, " 0 BUG, ") && strings.Contains(report, string(isolate.Unidentified)+": ") && strings.Contains(report, "(the first is "+tt.first+")")
 				if tt.wrong {
 					said = len(rows) > 0 && strings.HasSuffix(rows[0], tt.first)
 				}

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 
 	"github.com/urfave/cli/v2"
 
@@ -54,9 +54,9 @@ func keepToMemory(c *cli.Context) (int64, error) {
 }
 
 // isolateOptions reads the flags, and keeps to the memory that is asked for.
-func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
-	switch o.Arithmetic = certify.Arithmetic(c.String("arithmetic")); o.Arithmetic {
-	case certify.Auto, certify.Strict:
+func isolateOptions(c *cli.Context) (o isolate.Options, err error) {
+	switch o.Arithmetic = isolate.Engines(c.String("arithmetic")); o.Arithmetic {
+	case isolate.Auto, isolate.Strict:
 	case "free", "float16":
 		return o, hint.Add(fmt.Errorf("--arithmetic %s is no longer there", o.Arithmetic), "leave it out: auto finds how an engine rounds, float16 tables and stores too")
 	default:

@@ -57,12 +57,12 @@ var knowing = []string{
 	// What rows were handed on past, in words.
 	"compare/diagnose/relations.go operationsSince: .Kind()",
 	// Inputs of the model, where masks and rotary tables are opened.
-	"compare/certify/opened.go given: op.Given",
+	"compare/isolate/tensors.go Given: op.Given",
 	"compare/diagnose/solve.go places: op.Given",
 	`compare/diagnose/describe_values.go var: "gelu", "silu", "tanh"`,
 	"compare/diagnose/describe_whole.go wholeInputs: op.Given",
 	// Roles with the same operation of the same inputs, such as cosines and sines.
-	"compare/certify/name.go together: .Kind()",
+	"compare/naming/name.go together: .Kind()",
 	// A class of edits, and no operation.
 	"order/program/edit.go var: \"part\"",
 	// Signatures: the same step of the same operation in other layers.
@@ -130,7 +130,7 @@ func sources(t *testing.T, patterns ...string) (all []source) {
 // searched are the files of the search, of its words and of edits.
 func searched(t *testing.T) []source {
 	t.Helper()
-	files := []string{"*.go", "../certify/name.go", "../certify/opened.go"}
+	files := []string{"*.go", "../naming/name.go", "../isolate/tensors.go"}
 	for _, name := range []string{"edit", "editor", "edits", "map", "parts", "search"} {
 		files = append(files, "../../order/program/"+name+".go")
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 )
 
 const (
@@ -92,5 +92,5 @@ func right(r *compare.Row) bool {
 		return false
 	}
 	c := r.Isolated
-	return c == nil || c.Outcome == certify.Exact || c.Outcome == certify.Rounding
+	return c == nil || c.Outcome == isolate.Exact || c.Outcome == isolate.Rounding
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
@@ -63,7 +63,7 @@ func (p *printer) divergence(r *compare.Result) {
 // both says it where a wrong operation has the same numbers on both sides.
 func (p *printer) both(r *compare.Result, row *compare.Row) {
 	c, m := row.Isolated, row.Metrics
-	if r.Alone || c == nil || c.Outcome != certify.Bug || m == nil || m.Unequal+m.NonFinite > 0 || m.Elements == 0 {
+	if r.Alone || c == nil || c.Outcome != isolate.Bug || m == nil || m.Unequal+m.NonFinite > 0 || m.Elements == 0 {
 		return
 	}
 	if m.Pattern != nil && m.Pattern.Gained+m.Pattern.Lost > 0 { // of a mask no element is counted
@@ -227,7 +227,7 @@ func within(d *compare.Downstream) string {
 // wrongOperation reports whether the operation of a divergence, or one before it that was not compared, is wrong on its own inputs.
 func wrongOperation(d *compare.Divergence) bool {
 	c := d.Row.Isolated
-	return d.Fault != nil || c != nil && c.Outcome == certify.Bug
+	return d.Fault != nil || c != nil && c.Outcome == isolate.Bug
 }
 
 // maxSteps bounds the steps that the block shows.

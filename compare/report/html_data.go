@@ -8,9 +8,9 @@ import (
 	"strconv"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/picture"
 )
@@ -262,7 +262,7 @@ func (h *htmlRun) certificate(row *htmlRow, r *compare.Row) {
 		return
 	}
 	row.Alone = h.word(string(c.Outcome))
-	if c.Outcome == certify.Bug || c.Outcome == certify.Unidentified {
+	if c.Outcome == isolate.Bug || c.Outcome == isolate.Unidentified {
 		row.Reach, row.Outside = numberOf(c.Reach), []int64{c.Outside, c.Elements}
 	}
 	if c.Arithmetic != "" && c.Arithmetic != "strict" {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 )
 
 // maxHTMLPasses is how many passes a page draws as maps: the first ones, and those in which something does not match.
@@ -253,11 +253,11 @@ func aloneClass(r *compare.Row) (class, mark string) {
 		return "ni", ""
 	}
 	switch c.Outcome {
-	case certify.Exact:
+	case isolate.Exact:
 		return "e0", ""
-	case certify.Rounding:
+	case isolate.Rounding:
 		return "e2", ""
-	case certify.Bug:
+	case isolate.Bug:
 		return "e6", "×"
 	}
 	return "un", "?"

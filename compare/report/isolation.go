@@ -9,8 +9,9 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/arithmetic"
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
@@ -35,7 +36,7 @@ func (p *printer) isolation(r *compare.Result) {
 		}
 	}
 	p.line("%s", text)
-	if s.Arithmetic != certify.Auto || s.Bound != "probabilistic" {
+	if s.Arithmetic != isolate.Auto || s.Bound != "probabilistic" {
 		p.line("as asked for: %s arithmetic, %s bounds", s.Arithmetic, s.Bound)
 	}
 	p.reasons(s)
@@ -51,17 +52,17 @@ func (p *printer) isolation(r *compare.Result) {
 
 // numbers are the estimates of the numbers of formulas, those that are off by most standard errors first; those that are not off are
 // counted.
-func (p *printer) numbers(all []certify.Estimate) {
-	far := func(e certify.Estimate) float64 {
+func (p *printer) numbers(all []arithmetic.Estimate) {
+	far := func(e arithmetic.Estimate) float64 {
 		if e.Error > 0 {
 			return math.Abs(float64(e.Off / e.Error))
 		}
 		return 0
 	}
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b certify.Estimate) int { return cmp.Compare(far(b), far(a)) })
+	slices.SortStableFunc(all, func(a, b arithmetic.Estimate) int { return cmp.Compare(far(b), far(a)) })
 	whole := len(all)
-	all = slices.DeleteFunc(all, func(e certify.Estimate) bool { return e.Off == 0 })
+	all = slices.DeleteFunc(all, func(e arithmetic.Estimate) bool { return e.Off == 0 })
 	if same := whole - len(all); same > 0 {
 		p.line("number: %s of the formulas %s exactly what the order has for %s", count(same, "constant", "constants"), either(same == 1, "is", "are"), either(same == 1, "it", "them"))
 	}
@@ -143,7 +144,7 @@ func (p *printer) reasons(s *compare.Isolation) {
 		}
 		what := cmp.Or(string(r.Outcome), "not isolated") + ": "
 		if r.Form != "" {
-			what = string(certify.Unidentified) + ": " + operation(r.Form) + ": "
+			what = string(isolate.Unidentified) + ": " + operation(r.Form) + ": "
 		}
 		which := ""
 		if r.Rows > 1 && len(r.Roles) > 0 {
@@ -159,16 +160,16 @@ func (p *printer) certificate(r *compare.Row) {
 	case c == nil && r.NotIsolated != "":
 		p.field("isolated", "%s", r.NotIsolated)
 	case c == nil:
-	case c.Outcome == certify.Bug:
+	case c.Outcome == isolate.Bug:
 		size := "relative L2 " + number(c.RelL2)
 		if c.RelL2 == 0 { // which leaves out what is masked or not finite
 			size = "of another mask or not finite; the others are equal"
 		}
-		p.field("isolated", "%s: %d of %d elements outside the rounding bound, %s%s", c.Outcome, c.Outside, c.Elements, size, power(c))
-	case c.Outcome == certify.Unidentified:
+		p.field("isolated", "%s: %d of %d elements outside the rounding bound, %s%s", c.Outcome, c.Outside, c.Elements, size, power(c.Certificate))
+	case c.Outcome == isolate.Unidentified:
 		p.field("isolated", "%s, relative L2 %s: %s", c.Outcome, number(c.RelL2), r.NotIsolated)
 	default:
-		p.field("isolated", "%s, relative L2 %s%s", c.Outcome, number(c.RelL2), power(c))
+		p.field("isolated", "%s, relative L2 %s%s", c.Outcome, number(c.RelL2), power(c.Certificate))
 	}
 }
 
@@ -297,7 +298,7 @@ func (p *printer) gap(r *compare.Row) {
 }
 
 // power says how small an error of scale would show, where there is a scale to be seen: not in a mask.
-func power(c *certify.Certificate) string {
+func power(c *isolate.Certificate) string {
 	switch {
 	case math.IsNaN(float64(c.Power)):
 		return ""

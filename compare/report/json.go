@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/picture"
 	"github.com/tracediff/tracediff/compare/weights"
 )
@@ -25,7 +25,7 @@ type Document struct {
 	Exit   int    `json:"exit"`   // the exit status of the command: the largest of its runs
 	Runs   []Run  `json:"runs"`   // in the order in which they ran
 	// Sight is which of the usual mistakes several runs would have shown together.
-	Sight *certify.Sight `json:"sight,omitempty"`
+	Sight *detectable.Sight `json:"sight,omitempty"`
 	// Weights is the port's checkpoint against the original, where tracediff.toml names it: what is wrong there is wrong in every run.
 	Weights *weights.Result `json:"weights,omitempty"`
 	// Shard says which part of a gate this is; nil where it is the whole, also of one that was merged.
@@ -62,14 +62,14 @@ func NewDocument(version string, runs ...Run) *Document {
 	for _, r := range runs {
 		d.Exit = max(d.Exit, r.Exit)
 	}
-	var sights []*certify.Sight
+	var sights []*detectable.Sight
 	for _, r := range runs {
 		if r.Result != nil {
 			sights = append(sights, r.Result.Sight)
 		}
 	}
 	if len(runs) > 1 && d.Exit == 0 {
-		d.Sight = certify.Unite(sights)
+		d.Sight = detectable.Unite(sights)
 	}
 	return d
 }

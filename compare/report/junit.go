@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 )
 
 // The elements of JUnit's XML that every CI reads. There are no times: a comparison is not timed by entry.
@@ -136,7 +136,7 @@ func rowCase(res *compare.Result, r *compare.Row) junitCase {
 	case r.Verdict == compare.Mismatch:
 		c.Failure = &junitOutcome{Message: r.Detail, Type: string(r.Class), Text: detail(res, r)}
 	}
-	if z := r.Isolated; z != nil && z.Outcome == certify.Unidentified && c.Skipped == nil && c.Failure == nil {
+	if z := r.Isolated; z != nil && z.Outcome == isolate.Unidentified && c.Skipped == nil && c.Failure == nil {
 		c.Said = string(z.Outcome) + ": " + r.NotIsolated
 	}
 	return c
@@ -184,7 +184,7 @@ func coverageCase(r *compare.Result) junitCase {
 	case r.Uncertified != "":
 		c.Said = "none was certified: " + r.Uncertified
 	case s != nil && s.Unidentified > 0:
-		c.Said = fmt.Sprintf("%s %s", count(s.Unidentified, "entry is", "entries are"), certify.Unidentified)
+		c.Said = fmt.Sprintf("%s %s", count(s.Unidentified, "entry is", "entries are"), isolate.Unidentified)
 	}
 	switch {
 	case len(r.Incomplete) > 0:

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/report"
 )
@@ -23,10 +23,10 @@ func TestPowerInWords(t *testing.T) {
 		{0, "; any scale error might be detected here: an element lies between two numbers of its dtype", "any"},
 		{measure.Number(math.NaN()), "", "-"},
 	} {
-		row := compare.Row{Name: "x", Verdict: compare.Mismatch, Class: gate.Value, Isolated: &certify.Certificate{
-			Outcome: certify.Rounding, Power: c.power, Scale: 1, ScaleError: 1e-9, RelL2: 1e-7,
-		}}
-		res := &compare.Result{Rows: []compare.Row{row}, Divergence: &compare.Divergence{Row: row}, Isolation: &compare.Isolation{Arithmetic: certify.Auto, Bound: "probabilistic"}}
+		row := compare.Row{Name: "x", Verdict: compare.Mismatch, Class: gate.Value, Isolated: &compare.Isolated{Certificate: &isolate.Certificate{
+			Outcome: isolate.Rounding, Power: c.power, Scale: 1, ScaleError: 1e-9, RelL2: 1e-7,
+		}}}
+		res := &compare.Result{Rows: []compare.Row{row}, Divergence: &compare.Divergence{Row: row}, Isolation: &compare.Isolation{Arithmetic: isolate.Auto, Bound: "probabilistic"}}
 		var b strings.Builder
 		if err := report.Text(&b, res, report.Style{}.WithPower().WithView(report.Everything)); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/detectable"
 )
 
 // PromptsSchema names the format of [PromptsDocument]; docs/schema has it as JSON Schema. Its number is raised as that of [Schema] is.
@@ -21,11 +21,11 @@ type PromptsDocument struct {
 
 // Prompts are a few prompts that together show as many of the usual mistakes as all that were tried.
 type Prompts struct {
-	Model   string         `json:"model"`
-	DType   string         `json:"dtype"`
-	Tried   int            `json:"tried"` // prompts
-	Prompts []Prompt       `json:"prompts"`
-	Sight   *certify.Sight `json:"sight"` // of all of them together
+	Model   string            `json:"model"`
+	DType   string            `json:"dtype"`
+	Tried   int               `json:"tried"` // prompts
+	Prompts []Prompt          `json:"prompts"`
+	Sight   *detectable.Sight `json:"sight"` // of all of them together
 }
 
 // Prompt is one of them.

@@ -126,8 +126,12 @@ func (m *maker) object(t reflect.Type) map[string]any {
 			continue
 		}
 		if f.Anonymous && name == "" { // its fields are written as those of t
-			m.of(f.Type)
-			inner := m.defs[f.Type.String()].(map[string]any)
+			embedded := f.Type
+			if embedded.Kind() == reflect.Pointer {
+				embedded = embedded.Elem()
+			}
+			m.of(embedded)
+			inner := m.defs[embedded.String()].(map[string]any)
 			maps.Copy(properties, inner["properties"].(map[string]any))
 			if also, ok := inner["required"].([]any); ok {
 				required = append(required, also...)
@@ -155,7 +159,7 @@ func (m *maker) object(t reflect.Type) map[string]any {
 // comments reads what the packages whose types are written say about them.
 func comments(t *testing.T) map[string]said {
 	all := map[string]said{}
-	for _, dir := range []string{".", "..", "../measure", "../gate", "../weights", "../keyorder", "../certify", "../diagnose", "../inspect", "../redflag", "../../capture", "../../order"} {
+	for _, dir := range []string{".", "..", "../measure", "../gate", "../weights", "../keyorder", "../isolate", "../arithmetic", "../chain", "../detectable", "../diagnose", "../inspect", "../redflag", "../../capture", "../../order"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/order"
 )
@@ -225,7 +225,7 @@ func (p *printer) checked(r *compare.Result) {
 		for _, c := range []struct {
 			n    int
 			what string
-		}{{s.Bugs, "BUG"}, {s.Layout, string(certify.OtherLayout)}, {s.Unidentified, string(certify.Unidentified)}, {s.Unverified, string(certify.NotCertified)}} {
+		}{{s.Bugs, "BUG"}, {s.Layout, string(isolate.OtherLayout)}, {s.Unidentified, string(isolate.Unidentified)}, {s.Unverified, string(isolate.NotCertified)}} {
 			if c.n > 0 {
 				text += fmt.Sprintf(", %d %s", c.n, c.what)
 			}
@@ -235,7 +235,7 @@ func (p *printer) checked(r *compare.Result) {
 		}
 		p.line("%s", text)
 		p.notRecomputed(s)
-		if s.Arithmetic != certify.Auto || s.Bound != "probabilistic" {
+		if s.Arithmetic != isolate.Auto || s.Bound != "probabilistic" {
 			p.line("as asked for: %s arithmetic, %s bounds", s.Arithmetic, s.Bound)
 		}
 		p.bugs(s)

@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/detectable"
+	"github.com/tracediff/tracediff/compare/isolate"
 )
 
 // Sight writes which of the usual mistakes runs would have shown; nothing for nil. The error is that of w.
-func Sight(w io.Writer, s *certify.Sight, style Style) error {
+func Sight(w io.Writer, s *detectable.Sight, style Style) error {
 	p := &printer{style: style, width: pageWidth}
 	p.sight(s)
 	_, err := io.WriteString(w, p.String())
@@ -19,7 +20,7 @@ func Sight(w io.Writer, s *certify.Sight, style Style) error {
 
 // sight counts the usual mistakes that a run would have shown, and says what would show the others; each of these by name where
 // everything is said.
-func (p *printer) sight(s *certify.Sight) {
+func (p *printer) sight(s *detectable.Sight) {
 	if s == nil || s.Known == 0 {
 		return
 	}
@@ -64,7 +65,7 @@ func (p *printer) sight(s *certify.Sight) {
 
 // untried says what was not tried, why, and how to try it: some mistakes by name, where everything is said all. No verdict rests on it, which has to be said where
 // most is not tried.
-func (p *printer) untried(s *certify.Sight) {
+func (p *printer) untried(s *detectable.Sight) {
 	var order []string
 	by := map[string][]string{}
 	for _, u := range s.Untried {
@@ -81,7 +82,7 @@ func (p *printer) untried(s *certify.Sight) {
 			list, such = list[:maxNamed], "such as "
 		}
 		text := fmt.Sprintf("  %s not tried (%s%s): %s", count(n, "was", "were"), such, strings.Join(list, "; "), why)
-		if more := s.More(); why == certify.UntriedWork && more != "" {
+		if more := s.More(); why == detectable.UntriedWork && more != "" {
 			text += ", --search-work " + more + " goes on"
 		}
 		p.broken(4, text)
@@ -98,7 +99,7 @@ func (p *printer) untried(s *certify.Sight) {
 const maxNamed = 2
 
 // oneCapture draws the mistakes together that other tensors would show: their names are said once, those first that the most need.
-func oneCapture(s *certify.Sight, order []string, by map[string][]string) ([]string, map[string][]string) {
+func oneCapture(s *detectable.Sight, order []string, by map[string][]string) ([]string, map[string][]string) {
 	times := map[string]int{}
 	var names []string
 	all := map[string][]string{}
@@ -124,7 +125,7 @@ func oneCapture(s *certify.Sight, order []string, by map[string][]string) ([]str
 		return order, by
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return times[b] - times[a] })
-	what := either(dumped, "a dump of ", "a capture of ") + certify.Some(names)
+	what := either(dumped, "a dump of ", "a capture of ") + isolate.Some(names)
 	all[what] = mistakes
 	return append(kept, what), all
 }

@@ -7,8 +7,9 @@ import (
 	"strings"
 
 	"github.com/olekukonko/tablewriter/tw"
+
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
@@ -30,7 +31,7 @@ type group struct {
 	unequal    int // rows of which the two sides are not equal to the bit
 	unjudged   int
 	worst      *compare.Row // of all rows the first that does not match, else the one nearest to its limit
-	certified  map[certify.Outcome]int
+	certified  map[isolate.Outcome]int
 	remarks    map[string]int // what is no plain match, counted
 }
 
@@ -125,7 +126,7 @@ func put(all []*group, g *group) []*group {
 	if find(all, g) >= 0 {
 		return all
 	}
-	g.certified, g.remarks = map[certify.Outcome]int{}, map[string]int{}
+	g.certified, g.remarks = map[isolate.Outcome]int{}, map[string]int{}
 	return append(all, g)
 }
 
@@ -161,8 +162,8 @@ func (g *group) add(row *compare.Row) {
 	}
 	if c := row.Isolated; c != nil {
 		g.certified[c.Outcome]++
-		if c.Outcome == certify.Unidentified {
-			g.remarks[string(certify.Unidentified)]++
+		if c.Outcome == isolate.Unidentified {
+			g.remarks[string(isolate.Unidentified)]++
 		}
 	}
 	g.lead(row)
@@ -319,7 +320,7 @@ func (p *printer) outcome(g *group) string {
 // outcomes counts certificates.
 func (g *group) outcomes() string {
 	var parts []string
-	for _, o := range []certify.Outcome{certify.Exact, certify.Rounding, certify.Unidentified, certify.NotCertified, certify.OtherLayout, certify.Bug} {
+	for _, o := range []isolate.Outcome{isolate.Exact, isolate.Rounding, isolate.Unidentified, isolate.NotCertified, isolate.OtherLayout, isolate.Bug} {
 		if n := g.certified[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o))
 		}
@@ -339,7 +340,7 @@ func (g *group) remarked(certified bool) string {
 		add(g.mismatches, "mismatches")
 	}
 	add(g.unjudged, string(compare.Unverified))
-	for _, what := range []string{string(certify.Unidentified), "drift", "layout", "untested", "accepted", "inherited", "allowed to differ", "expected to differ"} {
+	for _, what := range []string{string(isolate.Unidentified), "drift", "layout", "untested", "accepted", "inherited", "allowed to differ", "expected to differ"} {
 		add(g.remarks[what], what)
 	}
 	return strings.Join(parts, ", ")

@@ -10,8 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/report"
 )
@@ -20,7 +21,7 @@ import (
 func drawn(t *rapid.T) *compare.Result {
 	layers := rapid.IntRange(0, 60).Draw(t, "layers")
 	odd := rapid.SampledFrom([]int{0, 1, 3, 30}).Draw(t, "percent of rows that are no plain match")
-	res := &compare.Result{Coverage: compare.Coverage{Layers: layers, Passes: 1}, Isolation: &compare.Isolation{Arithmetic: certify.Auto, Bound: "probabilistic"}}
+	res := &compare.Result{Coverage: compare.Coverage{Layers: layers, Passes: 1}, Isolation: &compare.Isolation{Arithmetic: isolate.Auto, Bound: "probabilistic"}}
 	add := func(name string, layer int) {
 		r := compare.Row{
 			Name: name, Layer: layer, Verdict: compare.Match, Tested: true,
@@ -40,7 +41,7 @@ func drawn(t *rapid.T) *compare.Result {
 					res.Divergence = &compare.Divergence{Row: r}
 				}
 			case 1:
-				r.Isolated = &certify.Certificate{Outcome: certify.Unidentified}
+				r.Isolated = &compare.Isolated{Certificate: &isolate.Certificate{Outcome: isolate.Unidentified}}
 			case 2:
 				r.Verdict, r.Tested = compare.Unverified, false
 			case 3:
@@ -183,7 +184,7 @@ func TestPageSaysWhatDecidesNothing(t *testing.T) {
 // Mistakes that other tensors would show are one line: the tensors that most of them need, once. What was not tried is not counted among those that would have been seen or
 // not: the lines say which mistakes these are, why, how to try them, and that no verdict rests on them.
 func TestSightSaysTensors(t *testing.T) {
-	s := &certify.Sight{Known: 9, Seen: []string{"a"}, Unseen: []certify.Unseen{
+	s := &detectable.Sight{Known: 9, Seen: []string{"a"}, Unseen: []detectable.Unseen{
 		{Name: "b", Mistake: "b", ShownBy: "a capture of layers.*.q_proj, layers.*.q_norm", Capture: []string{"layers.*.q_proj", "layers.*.q_norm"}},
 		{Name: "c", Mistake: "c", ShownBy: "a decode step"},
 		{Name: "d", Mistake: "d", ShownBy: "a capture of layers.*.q_norm", Capture: []string{"layers.*.q_norm"}},
@@ -198,13 +199,13 @@ func TestSightSaysTensors(t *testing.T) {
 	others := "  the others need a capture of layers.*.q_norm, layers.*.q_proj (2); a decode\n    step (1)\n"
 	const seen = "usual mistakes: 1 of 4%s would have been seen here\n"
 	untried := func(name, why string) {
-		s.Skipped, s.Untried = append(s.Skipped, name), append(s.Untried, certify.Untried{Name: name, Mistake: "mistake " + name, Why: why})
+		s.Skipped, s.Untried = append(s.Skipped, name), append(s.Untried, detectable.Untried{Name: name, Mistake: "mistake " + name, Why: why})
 	}
 	for _, name := range []string{"e", "f", "g"} {
-		untried(name, certify.UntriedWork)
+		untried(name, detectable.UntriedWork)
 	}
-	untried("h", certify.UntriedRoom)
-	untried("i", certify.UntriedForm)
+	untried("h", detectable.UntriedRoom)
+	untried("i", detectable.UntriedForm)
 	const stopped = "  3 were not tried (such as mistake e; mistake f): the search stopped at its\n    limit of work"
 	const rest = "  1 was not tried (mistake h): it takes more memory than the search may have\n" +
 		"  1 was not tried (mistake i): the operation in which it would show was not\n    recomputed\n" +
@@ -230,12 +231,12 @@ func TestPageSaysWhatCouldNotBeRecomputed(t *testing.T) {
 	}
 	const context, act = "layers.*.self_attn.context", "layers.*.mlp.act_fn"
 	res := &compare.Result{Coverage: compare.Coverage{Compared: 1, Entries: 1, Tested: 1, Passes: 1}, Isolation: &compare.Isolation{
-		Certified: 9, Exact: 9, NotIsolated: 43, Arithmetic: certify.Auto, Bound: "probabilistic", Reasons: []compare.Reason{
+		Certified: 9, Exact: 9, NotIsolated: 43, Arithmetic: isolate.Auto, Bound: "probabilistic", Reasons: []compare.Reason{
 			reason(context, 0, "computed from layers.0.self_attn.v_proj, which is float16, not float32", 18),
 			reason(context, 1, "computed from layers.1.self_attn.v_proj, which is float16, not float32", 12),
 			reason(act, 3, "computed from layers.3.mlp.gate_proj, which is float16, not float32", 2),
 			reason("norm", 0, "the capturing side recomputed it; add a hook that fires it", 11),
-			{Why: "no known arithmetic", Form: "softmax", Rows: 5, First: "layers.0.self_attn.probs", Outcome: certify.Unidentified},
+			{Why: "no known arithmetic", Form: "softmax", Rows: 5, First: "layers.0.self_attn.probs", Outcome: isolate.Unidentified},
 		},
 	}}
 	var text strings.Builder
@@ -264,7 +265,7 @@ func TestDownstreamOfAWrongOperation(t *testing.T) {
 	} {
 		row := compare.Row{Name: "x", Layer: -1, Verdict: compare.Mismatch, Class: gate.Value, Detail: "it is wrong"}
 		if c.wrong {
-			row.Isolated = &certify.Certificate{Outcome: certify.Bug}
+			row.Isolated = &compare.Isolated{Certificate: &isolate.Certificate{Outcome: isolate.Bug}}
 		}
 		res := &compare.Result{Mismatches: 1, Rows: []compare.Row{row}, Divergence: &compare.Divergence{Row: row, Downstream: &c.down}}
 		for _, style := range []report.Style{report.NewStyle(false), report.NewStyle(false).WithView(report.Evidence)} {

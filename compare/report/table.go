@@ -10,8 +10,9 @@ import (
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
+
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
@@ -119,7 +120,7 @@ func (p *printer) cells(r *compare.Row) []string {
 }
 
 // powers are how small an error of scale would have shown in an entry, and how far the scale that fits it is from 1.
-func powers(c *certify.Certificate) (power, scale string) {
+func powers(c *compare.Isolated) (power, scale string) {
 	power, scale = "-", "-"
 	if c == nil {
 		return power, scale
@@ -143,7 +144,7 @@ func (p *printer) isolated(r *compare.Row) string {
 	if c.RelL2 > 0 {
 		text += " " + number(c.RelL2)
 	}
-	if c.Outcome == certify.Bug {
+	if c.Outcome == isolate.Bug {
 		return paint(p.style.bad, text)
 	}
 	return text

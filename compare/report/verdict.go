@@ -8,7 +8,7 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 )
 
 // since writes how the first divergence moved since the last comparison, where that is known.
@@ -162,7 +162,7 @@ func (v verdict) line() string {
 // none says that nothing was found wrong, and whether everything was looked at.
 func none(r *compare.Result) string {
 	if s := r.Isolation; s != nil && s.Unidentified > 0 {
-		return fmt.Sprintf("none wrong, %d %s", s.Unidentified, certify.Unidentified)
+		return fmt.Sprintf("none wrong, %d %s", s.Unidentified, isolate.Unidentified)
 	}
 	return "none wrong"
 }
@@ -239,7 +239,7 @@ func but(r *compare.Result) string {
 	if s := r.Isolation; s != nil {
 		add(s.Drift, "by drift")
 		add(inLayouts(r), "in another layout")
-		add(s.Unidentified, string(certify.Unidentified))
+		add(s.Unidentified, string(isolate.Unidentified))
 	}
 	add(accepted(r), "allowed to differ")
 	if len(r.Expected) > 0 {

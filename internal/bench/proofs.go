@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 )
 
 // proof says of an entry in which a fault shows that roundings of the right operation give every element of it, from what the run
@@ -26,7 +27,7 @@ type proof struct {
 
 // proofs are those of all entries in which a fault shows, but for entries whose every bit is right. They are nil where one lacks a
 // proof, and where every bit of all is right: a fault that changed something else is not shown to be rounding.
-func (s subject) proofs(ctx context.Context, t *capture.Trace, isolator *certify.Isolator, allowed map[string]bool) ([]proof, error) {
+func (s subject) proofs(ctx context.Context, t *capture.Trace, isolator *compare.Isolator, allowed map[string]bool) ([]proof, error) {
 	var all []proof
 	derived := t.Manifest().Derived
 	for _, rec := range t.Records() {
@@ -53,18 +54,18 @@ func (s subject) proofs(ctx context.Context, t *capture.Trace, isolator *certify
 const mostPower = 0.1
 
 // proofOf is what a certificate proves of an entry, if it proves that roundings give it.
-func proofOf(key string, c *certify.Certificate) (p proof, proven bool) {
+func proofOf(key string, c *isolate.Certificate) (p proof, proven bool) {
 	p = proof{Entry: key, Elements: c.Elements, Unequal: c.Unequal}
 	switch c.Outcome {
-	case certify.Exact:
+	case isolate.Exact:
 		return p, true
-	case certify.Rounding:
+	case isolate.Rounding:
 		p.Arithmetic = c.Arithmetic
 		if c.Where != "" {
 			p.Arithmetic += " (" + c.Where + ")"
 		}
 		return p, c.Arithmetic != ""
-	case certify.Unidentified:
+	case isolate.Unidentified:
 		p.Change, p.Power = float64(c.RelL2), float64(c.Power)
 		return p, c.Unbounded == 0 && p.Change < p.Power && p.Power <= mostPower // false for NaN: no scale is seen there
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	numbers "github.com/tracediff/tracediff/compare/measure"
 )
 
@@ -14,19 +14,19 @@ func TestProofs(t *testing.T) {
 	const known = "keeps product in float32, which transformers rounds"
 	for _, c := range []struct {
 		name   string
-		c      certify.Certificate
+		c      isolate.Certificate
 		proven bool
 	}{
-		{"every bit is right", certify.Certificate{Outcome: certify.Exact}, true},
-		{"an arithmetic gives it", certify.Certificate{Outcome: certify.Rounding, Unequal: 3, Arithmetic: known}, true},
-		{"an arithmetic without a name", certify.Certificate{Outcome: certify.Rounding, Unequal: 3}, false},
-		{"below what is seen", certify.Certificate{Outcome: certify.Unidentified, Unequal: 3, RelL2: 0.007, Power: 0.08}, true},
-		{"as much as is seen", certify.Certificate{Outcome: certify.Unidentified, Unequal: 3, RelL2: 0.08, Power: 0.08}, false},
-		{"no scale is seen", certify.Certificate{Outcome: certify.Unidentified, Unequal: 3, Power: numbers.Number(math.NaN())}, false},
-		{"nothing bounds it", certify.Certificate{Outcome: certify.Unidentified, Unequal: 3, Unbounded: 1, RelL2: 0.007, Power: 0.08}, false},
-		{"a bug", certify.Certificate{Outcome: certify.Bug, Unequal: 3, Arithmetic: known, RelL2: 0.007, Power: 0.08}, false},
-		{"may not accuse", certify.Certificate{Outcome: certify.NotCertified, Unequal: 3, Arithmetic: known, RelL2: 0.007, Power: 0.08}, false},
-		{"another layout", certify.Certificate{Outcome: certify.OtherLayout, Unequal: 3, Arithmetic: known, RelL2: 0.007, Power: 0.08}, false},
+		{"every bit is right", isolate.Certificate{Outcome: isolate.Exact}, true},
+		{"an arithmetic gives it", isolate.Certificate{Outcome: isolate.Rounding, Unequal: 3, Arithmetic: known}, true},
+		{"an arithmetic without a name", isolate.Certificate{Outcome: isolate.Rounding, Unequal: 3}, false},
+		{"below what is seen", isolate.Certificate{Outcome: isolate.Unidentified, Unequal: 3, RelL2: 0.007, Power: 0.08}, true},
+		{"as much as is seen", isolate.Certificate{Outcome: isolate.Unidentified, Unequal: 3, RelL2: 0.08, Power: 0.08}, false},
+		{"no scale is seen", isolate.Certificate{Outcome: isolate.Unidentified, Unequal: 3, Power: numbers.Number(math.NaN())}, false},
+		{"nothing bounds it", isolate.Certificate{Outcome: isolate.Unidentified, Unequal: 3, Unbounded: 1, RelL2: 0.007, Power: 0.08}, false},
+		{"a bug", isolate.Certificate{Outcome: isolate.Bug, Unequal: 3, Arithmetic: known, RelL2: 0.007, Power: 0.08}, false},
+		{"may not accuse", isolate.Certificate{Outcome: isolate.NotCertified, Unequal: 3, Arithmetic: known, RelL2: 0.007, Power: 0.08}, false},
+		{"another layout", isolate.Certificate{Outcome: isolate.OtherLayout, Unequal: 3, Arithmetic: known, RelL2: 0.007, Power: 0.08}, false},
 	} {
 		if _, got := proofOf("layers.0.mlp.act_fn", &c.c); got != c.proven {
 			t.Errorf("%s: %t, want %t", c.name, got, c.proven)

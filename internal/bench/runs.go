@@ -15,9 +15,9 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -202,7 +202,7 @@ func (s subject) at(level int, path, dir string) (*capture.Trace, error) {
 
 // sight is what looking at one trace has shown.
 type sight struct {
-	isolator *certify.Isolator
+	isolator *compare.Isolator
 	wrong    []compare.Row // rows that do not match
 	findings map[string]*diagnose.Finding
 	efforts  map[string]diagnose.Effort // by role
@@ -218,8 +218,12 @@ func (s subject) look(ctx context.Context, t, ref *capture.Trace) (*sight, error
 		defer mu.Unlock()
 		v.efforts[e.Role] = both(v.efforts[e.Role], e)
 	}
-	isolator := func(t *capture.Trace) (*certify.Isolator, error) {
-		return certify.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), certify.IsolateOptions{Study: diagnose.Study{Looked: looked}})
+	isolator := func(t *capture.Trace) (*compare.Isolator, error) {
+		i, err := compare.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), isolate.Options{})
+		if err == nil {
+			i.Study(diagnose.Study{Looked: looked})
+		}
+		return i, err
 	}
 	o := compare.Options{Order: s.list, All: true, Workers: 1}
 	var err error
@@ -307,10 +311,11 @@ func (s subject) without(ctx context.Context, t *capture.Trace, name, class stri
 		effort = both(effort, e)
 	}
 	study := diagnose.Study{Without: class, Looked: looked}
-	i, err := certify.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), certify.IsolateOptions{Study: study})
+	i, err := compare.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), isolate.Options{})
 	if err != nil {
 		return nil, effort, err
 	}
+	i.Study(study)
 	f, err = i.Name(ctx, name)
 	return f, effort, err
 }

@@ -11,7 +11,7 @@ import (
 // floors from the lowest to the highest. A package may import those of its own floor and of lower ones.
 var floors = []string{
 	"hooks", "internal", "order/program", "order/op", "order", "capture", "capture/mapping", "capture/foreign", "capture/gemma", "capture/reference",
-	"compare/measure", "compare/weights", "compare/gate", "compare/baseline", "compare/keyorder", "compare/diagnose", "compare/certify", "compare", "compare/picture", "compare/report", "internal/session", "internal/bench", "cmd",
+	"compare/measure", "compare/weights", "compare/gate", "compare/baseline", "compare/keyorder", "compare/isolate", "compare/arithmetic", "compare/chain", "compare/diagnose", "compare/naming", "compare/detectable", "compare", "compare/picture", "compare/report", "internal/session", "internal/bench", "cmd",
 }
 
 // leaves import nothing of the project, and stand beside the floors.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/baseline"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/files"
@@ -120,7 +120,7 @@ func fails(r *compare.Row) bool {
 // inherits reports whether a row is right on its own inputs and has its error from them: it passes once they are accepted.
 func inherits(r *compare.Row) bool {
 	c := r.Isolated
-	return r.Blame == compare.Inherited && r.Facts.Seen == compare.SeenPast && c != nil && (c.Outcome == certify.Exact || c.Outcome == certify.Rounding)
+	return r.Blame == compare.Inherited && r.Facts.Seen == compare.SeenPast && c != nil && (c.Outcome == isolate.Exact || c.Outcome == isolate.Rounding)
 }
 
 // reportRun is what is read of a run of a report.

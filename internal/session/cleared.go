@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/cpu"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/plain"
@@ -87,15 +87,15 @@ func largeTrace(path string, ck *checkpoint.Checkpoint) string {
 	return sum
 }
 
-// cleared is what a reference certifies of a list: all of it, where that is remembered, and else what isolate finds. before is what
+// cleared is what a reference certifies of a list: all of it, where that is remembered, and else what certify finds. before is what
 // largeTrace gave before the trace was opened.
-func cleared(ctx context.Context, e *Env, of, before string, list *order.List, t *capture.Trace, ck *checkpoint.Checkpoint, isolate func() (certify.Certified, error)) (certify.Certified, error) {
+func cleared(ctx context.Context, e *Env, of, before string, list *order.List, t *capture.Trace, ck *checkpoint.Checkpoint, certify func() (isolate.Certified, error)) (isolate.Certified, error) {
 	c := clearanceOf(ctx, e, of, before, t, ck)
 	if c != nil && c.load()[c.trace] == c.sum {
 		e.detail("%s has cleared every operation before: %s", plain.Text(t.Path()), plain.Text(c.file))
-		return certify.Cleared(list), nil
+		return isolate.Cleared(list), nil
 	}
-	own, err := isolate()
+	own, err := certify()
 	if err != nil || c == nil || !own.Clears(list) {
 		return own, err
 	}

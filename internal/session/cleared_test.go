@@ -11,7 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -60,10 +60,10 @@ func TestStoredTracesAreKept(t *testing.T) {
 	_, err = store.Keep(path, w, key)
 	must(t, err)
 
-	by := func(list *order.List) (certify.Certified, string) {
+	by := func(list *order.List) (isolate.Certified, string) {
 		t.Helper()
 		var said strings.Builder
-		into := certify.Certified{}
+		into := isolate.Certified{}
 		must(t, certifyByStored(context.Background(), &Env{Dir: dir, Verbose: true, Errors: &said}, into, list, ck, hooks.BF16))
 		return into, said.String()
 	}

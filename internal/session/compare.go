@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/picture"
 
 	"github.com/tracediff/tracediff/capture"
@@ -23,11 +23,11 @@ import (
 // Asked is what a comparison is asked for, beside its two sides.
 type Asked struct {
 	Limits      *gate.Limits
-	Isolate     certify.IsolateOptions // the arithmetic and the bound
-	Demanded    bool                   // every entry is to be certified: that none can be is an error
-	Required    bool                   // every entry that counts is to be EXACT or ROUNDING: else the comparison is incomplete
-	Declined    bool                   // nothing is to be certified
-	All         bool                   // do not stop at the first divergence
+	Isolate     isolate.Options // the arithmetic and the bound
+	Demanded    bool            // every entry is to be certified: that none can be is an error
+	Required    bool            // every entry that counts is to be EXACT or ROUNDING: else the comparison is incomplete
+	Declined    bool            // nothing is to be certified
+	All         bool            // do not stop at the first divergence
 	StrictDType bool
 	Fused       []string // modules of the local side whose attention is one kernel, or patterns of them
 	Numbers     bool     // estimate the numbers of formulas
@@ -122,7 +122,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (_ *compare.Resu
 	if local, err = unrounded(ctx, local, ref.Trace, j.list, j.ck, &o); err != nil {
 		return nil, err
 	}
-	if err := isolate(ctx, e, a, &o, local, ref.Trace, j.list, j.ck); err != nil {
+	if err := addIsolators(ctx, e, a, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return nil, err
 	}
 	if err := limit(ctx, e, a, &o, local, ref.Trace, ref.entry, j.list, j.ck); err != nil {
@@ -268,12 +268,12 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	}
 	a.declared(&o, local, ref, model)
 	if o.AB {
-		dtype, err := certify.ModelDType(whole, local, ref)
+		dtype, err := isolate.ModelDType(whole, local, ref)
 		if err != nil {
 			return nil, err
 		}
 		o.Confirmer = confirmer(local, whole, ck, dtype)
-	} else if err := isolate(ctx, e, a, &o, local, ref, whole, ck); err != nil {
+	} else if err := addIsolators(ctx, e, a, &o, local, ref, whole, ck); err != nil {
 		return nil, err
 	}
 	if err := limit(ctx, e, a, &o, local, ref, nil, whole, ck); err != nil {

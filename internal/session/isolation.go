@@ -11,11 +11,12 @@ import (
 	"path"
 	"sync"
 
+	"github.com/tracediff/tracediff/compare/isolate"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -25,9 +26,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// isolate adds to the options of a comparison what certifies the local trace, or why nothing does. list is the model's
+// addIsolators adds to the options of a comparison what certifies the local trace, or why nothing does. list is the model's
 // whole order, ck its checkpoint, which may be nil when it is not known.
-func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) error {
+func addIsolators(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) error {
 	var err error
 	io := a.Isolate
 	io.Thorough, io.Given = o.Alone, o.Given
@@ -46,11 +47,11 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 	}
 	var dtype hooks.DType // of the local side
 	if list != nil && list.Config != nil {
-		if dtype, err = certify.ModelDType(list, local, ref); err != nil {
+		if dtype, err = isolate.ModelDType(list, local, ref); err != nil {
 			return err
 		}
 		io.DType = dtype
-		io.Certified = sync.OnceValues(func() (certify.Certified, error) {
+		io.Certified = sync.OnceValues(func() (isolate.Certified, error) {
 			if a.program != nil {
 				return a.program.certified(ctx, e, ck)
 			}
@@ -103,7 +104,7 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 	if a.file() == nil {
 		remember(ctx, e, &io, local, list, ck)
 	}
-	if o.Isolator, err = certify.NewIsolator(local, list, weights, io); err != nil {
+	if o.Isolator, err = compare.NewIsolator(local, list, weights, io); err != nil {
 		o.Isolator = nil
 		return unable(err.Error(), isolable(err, local.Manifest()))
 	}
@@ -118,10 +119,10 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 	}
 	io.Single, io.Opaque, io.Own, io.Memory = nil, nil, false, nil
 	// What keeps the reference from being isolated is said only where something is to be excused by it.
-	if io.DType, err = certify.ModelDType(list, ref, local); err != nil {
+	if io.DType, err = isolate.ModelDType(list, ref, local); err != nil {
 		return err
 	}
-	if o.ReferenceIsolator, err = certify.NewIsolator(ref, list, reference.Weights(theirs, io.DType), io); err != nil {
+	if o.ReferenceIsolator, err = compare.NewIsolator(ref, list, reference.Weights(theirs, io.DType), io); err != nil {
 		o.ReferenceIsolator = nil
 	}
 	return nil
@@ -129,15 +130,15 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 
 // confirmer says which constants of the local trace the order gives. It accuses nobody, so that a checkpoint which may not be the
 // right one, or none, does for it: what needs its weights is then not confirmed. nil where nothing can be computed.
-func confirmer(local *capture.Trace, list *order.List, ck *checkpoint.Checkpoint, dtype hooks.DType) *certify.Isolator {
+func confirmer(local *capture.Trace, list *order.List, ck *checkpoint.Checkpoint, dtype hooks.DType) *isolate.Isolator {
 	if list == nil || list.Config == nil {
 		return nil
 	}
-	weights := func(order.Weight) (program.Rows, error) { return nil, certify.ErrNoWeights }
+	weights := func(order.Weight) (program.Rows, error) { return nil, isolate.ErrNoWeights }
 	if ck != nil {
 		weights = reference.Weights(ck, dtype)
 	}
-	i, err := certify.NewConfirmer(local, list, weights, dtype)
+	i, err := isolate.NewConfirmer(local, list, weights, dtype)
 	if err != nil { // a trace that cannot be isolated: nothing constant in it is confirmed, and that is incomplete
 		return nil
 	}
@@ -163,7 +164,7 @@ func isolable(err error, m capture.Manifest) string {
 // certified isolates the goldens of a model's family: every form of an operation that reproduces them may accuse. A form
 // that the family's goldens do not have, such as a scaling of the rotary embedding, is what it is in any family: those of the
 // others decide. Goldens are those of the dtype; for one that has none, all.
-func certified(ctx context.Context, list *order.List, dtype hooks.DType) (certify.Certified, error) {
+func certified(ctx context.Context, list *order.List, dtype hooks.DType) (isolate.Certified, error) {
 	own, others, err := goldensOf(list, "*."+dtype.String())
 	if err == nil && len(own) == 0 {
 		own, others, err = goldensOf(list, "*")
@@ -171,7 +172,7 @@ func certified(ctx context.Context, list *order.List, dtype hooks.DType) (certif
 	if err != nil {
 		return nil, err
 	}
-	into, elsewhere := certify.Certified{}, certify.Certified{}
+	into, elsewhere := isolate.Certified{}, isolate.Certified{}
 	for _, name := range own {
 		if err := certifyBy(ctx, into, name); err != nil {
 			return nil, fmt.Errorf("certifying the operations of the walk: %w", err)
@@ -195,7 +196,7 @@ func certified(ctx context.Context, list *order.List, dtype hooks.DType) (certif
 
 // certifyByStored isolates the traces of transformers that are stored of this very model, in this dtype: they have the last
 // word on every form that they show, and the only one on forms that no golden has.
-func certifyByStored(ctx context.Context, e *Env, into certify.Certified, list *order.List, ck *checkpoint.Checkpoint, dtype hooks.DType) error {
+func certifyByStored(ctx context.Context, e *Env, into isolate.Certified, list *order.List, ck *checkpoint.Checkpoint, dtype hooks.DType) error {
 	entries, err := reference.NewStore(e.Dir).List()
 	if err != nil {
 		return err
@@ -205,7 +206,7 @@ func certifyByStored(ctx context.Context, e *Env, into certify.Certified, list *
 		return err
 	}
 	of := fmt.Sprintf("order %x %s", sha256.Sum256(text), dtype)
-	own := certify.Certified{}
+	own := isolate.Certified{}
 	for i := range entries {
 		stored := &entries[i]
 		if stored.Key.Name != reference.Transformers || stored.Key.DType != dtype.String() || stored.Intact() != nil {
@@ -218,9 +219,9 @@ func certifyByStored(ctx context.Context, e *Env, into certify.Certified, list *
 		}
 		m := t.Manifest()
 		if m.Config != nil && order.SameConfig(m.Config, list.Config.Canonical()) && notOf(ck, m) == "" {
-			var its certify.Certified
-			its, err = cleared(ctx, e, of, before, list, t, ck, func() (certify.Certified, error) {
-				its := certify.Certified{}
+			var its isolate.Certified
+			its, err = cleared(ctx, e, of, before, list, t, ck, func() (isolate.Certified, error) {
+				its := isolate.Certified{}
 				return its, its.Add(ctx, t, list, reference.Weights(ck, dtype))
 			})
 			own.Also(its)
@@ -261,9 +262,9 @@ func goldensOf(list *order.List, pattern string) (own, others []string, err erro
 var certifiedBy sync.Map
 
 // certifyBy isolates one golden.
-func certifyBy(ctx context.Context, into certify.Certified, name string) error {
+func certifyBy(ctx context.Context, into isolate.Certified, name string) error {
 	if known, ok := certifiedBy.Load(name); ok {
-		into.Also(known.(certify.Certified))
+		into.Also(known.(isolate.Certified))
 		return nil
 	}
 	dir := path.Base(path.Dir(name))
@@ -291,7 +292,7 @@ func certifyBy(ctx context.Context, into certify.Certified, name string) error {
 	if err != nil {
 		return err
 	}
-	own := certify.Certified{}
+	own := isolate.Certified{}
 	if err := own.Add(ctx, t, list, reference.Weights(ck, t.Manifest().DType)); err != nil {
 		return err
 	}

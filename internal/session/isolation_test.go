@@ -11,7 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -52,7 +52,7 @@ func TestStoredTracesCertify(t *testing.T) {
 	_, err = store.Keep(path, w, key)
 	must(t, err)
 
-	into := certify.Certified{"tanh": true, "gelu_tanh": false}
+	into := isolate.Certified{"tanh": true, "gelu_tanh": false}
 	must(t, certifyByStored(context.Background(), &Env{Dir: traces}, into, list, ck, hooks.BF16))
 	if !into["gelu_tanh"] || !into["tanh"] || !into.Knows(list) {
 		t.Errorf("certified: %v", into)

@@ -11,8 +11,8 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/files"
@@ -120,11 +120,11 @@ func storedTrace(e *Env, path string) (*reference.Entry, error) {
 
 // coarser is the dtype whose rounding limits how near the traces can be; false where it is not one that the walk knows.
 func coarser(list *order.List, local, ref *capture.Trace) (d hooks.DType, ok bool, err error) {
-	d, err = certify.ModelDType(list, local, ref)
+	d, err = isolate.ModelDType(list, local, ref)
 	if err != nil {
 		return 0, false, err
 	}
-	r, err := certify.ModelDType(list, ref, local)
+	r, err := isolate.ModelDType(list, ref, local)
 	if err != nil {
 		return 0, false, err
 	}

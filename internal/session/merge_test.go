@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/report"
 	_ "github.com/tracediff/tracediff/internal/seeds"
 	"github.com/tracediff/tracediff/internal/session"
@@ -26,14 +26,14 @@ func drawRun(t *rapid.T, name string) report.Run {
 	case 1:
 		result.Mismatches, result.Rows[0].Verdict = 1, compare.Mismatch
 	default:
-		s := &certify.Sight{Known: 6, Seen: []string{}}
+		s := &detectable.Sight{Known: 6, Seen: []string{}}
 		for i := range s.Known {
 			mistake := fmt.Sprintf("mistake %d", i)
 			switch rapid.IntRange(0, 2).Draw(t, mistake) {
 			case 0:
 				s.Seen = append(s.Seen, mistake)
 			case 1:
-				s.Unseen = append(s.Unseen, certify.Unseen{Name: mistake, ShownBy: name})
+				s.Unseen = append(s.Unseen, detectable.Unseen{Name: mistake, ShownBy: name})
 			default:
 				s.Skipped = append(s.Skipped, mistake)
 			}

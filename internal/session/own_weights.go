@@ -8,7 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
@@ -39,7 +39,7 @@ func (a *Asked) ownWeights(ctx context.Context, e *Env, s *Settings, ck *checkpo
 		err := fmt.Errorf("%s was made of other weights than those of %s and of %s", local.Path(), ck.Name(), p.path)
 		return nil, hint.Also(hint.Add(err, "--weights names the file of the port that made the trace, as it was then"), p.Close())
 	}
-	if dtype, err := certify.ModelDType(list, local, ref); err == nil && p.same(dtype) {
+	if dtype, err := isolate.ModelDType(list, local, ref); err == nil && p.same(dtype) {
 		a.kernels = p
 		a.weighed(o)
 		return p, nil

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
@@ -220,8 +220,8 @@ func plural(n int, what string) string {
 
 // certified isolates the trace that the run which recorded the program has written beside it: every form of an operation that
 // reproduces it may accuse. Without that trace none may. A walk by the program is no such run: it is the program itself.
-func (p *recordedProgram) certified(ctx context.Context, e *Env, ck *checkpoint.Checkpoint) (certify.Certified, error) {
-	into := certify.Certified{}
+func (p *recordedProgram) certified(ctx context.Context, e *Env, ck *checkpoint.Checkpoint) (isolate.Certified, error) {
+	into := isolate.Certified{}
 	path := p.trace()
 	if _, err := os.Stat(path); err != nil || path == p.path || ck == nil {
 		return into, nil
@@ -233,8 +233,8 @@ func (p *recordedProgram) certified(ctx context.Context, e *Env, ck *checkpoint.
 	}
 	m := t.Manifest()
 	if m.Program != "" && m.Producer.Name != reference.WalkName && othersThan(ck, t) == "" {
-		into, err = cleared(ctx, e, p.declared(), before, p.base, t, ck, func() (certify.Certified, error) {
-			own := certify.Certified{}
+		into, err = cleared(ctx, e, p.declared(), before, p.base, t, ck, func() (isolate.Certified, error) {
+			own := isolate.Certified{}
 			return own, own.AddRun(ctx, t, p.base, reference.Weights(ck, m.DType))
 		})
 	}

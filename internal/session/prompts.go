@@ -14,8 +14,10 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
@@ -33,7 +35,7 @@ const (
 // candidate is a prompt with what it shows.
 type candidate struct {
 	passes [][]int
-	sight  *certify.Sight
+	sight  *detectable.Sight
 }
 
 // Prompts proposes a few prompts of at most so many tokens that together show all of the usual mistakes that any prompt that was tried
@@ -109,7 +111,7 @@ func (j *Job) candidates(ctx context.Context, e *Env, most int) ([]*candidate, e
 		}
 	}
 	for seed := range uint64(otherDraws) {
-		if !slices.ContainsFunc(united(all).Unseen, func(u certify.Unseen) bool { return u.ShownBy == certify.ByNumbers || u.Rounding }) {
+		if !slices.ContainsFunc(united(all).Unseen, func(u detectable.Unseen) bool { return u.ShownBy == detectable.ByNumbers || u.Rounding }) {
 			break
 		}
 		if err := try(lengths[min(1, len(lengths)-1)], 100+seed); err != nil {
@@ -163,7 +165,7 @@ func (j *Job) look(ctx context.Context, e *Env, c *candidate) (err error) {
 		return err
 	}
 	defer func() { err = hint.Also(err, t.Close()) }()
-	i, err := certify.NewIsolator(t, j.list, reference.Weights(j.ck, j.dtype), certify.IsolateOptions{DType: j.dtype})
+	i, err := compare.NewIsolator(t, j.list, reference.Weights(j.ck, j.dtype), isolate.Options{DType: j.dtype})
 	if err != nil {
 		return err
 	}
@@ -171,12 +173,12 @@ func (j *Job) look(ctx context.Context, e *Env, c *candidate) (err error) {
 	return err
 }
 
-func united(all []*candidate) *certify.Sight {
-	var of []*certify.Sight
+func united(all []*candidate) *detectable.Sight {
+	var of []*detectable.Sight
 	for _, c := range all {
 		of = append(of, c.sight)
 	}
-	return certify.Unite(of)
+	return detectable.Unite(of)
 }
 
 func (c *candidate) tokens() int {

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/detectable"
 )
 
 // A cover shows all that any of the prompts shows, and without any one of its prompts less.
@@ -15,12 +15,12 @@ func TestCover(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []*candidate
 		for n := range rapid.IntRange(1, 8).Draw(t, "prompts") {
-			c := &candidate{passes: [][]int{make([]int, 1+rapid.IntRange(0, 9).Draw(t, "tokens"))}, sight: &certify.Sight{}}
+			c := &candidate{passes: [][]int{make([]int, 1+rapid.IntRange(0, 9).Draw(t, "tokens"))}, sight: &detectable.Sight{}}
 			for m := range 12 {
 				if name := fmt.Sprint(m); rapid.IntRange(0, 2).Draw(t, "seen") == 0 {
 					c.sight.Seen = append(c.sight.Seen, name)
 				} else {
-					c.sight.Unseen = append(c.sight.Unseen, certify.Unseen{Name: name, ShownBy: fmt.Sprint(n)})
+					c.sight.Unseen = append(c.sight.Unseen, detectable.Unseen{Name: name, ShownBy: fmt.Sprint(n)})
 				}
 			}
 			all = append(all, c)

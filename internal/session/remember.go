@@ -12,7 +12,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/notebook"
 	"github.com/tracediff/tracediff/order"
@@ -23,7 +23,7 @@ const certificatesFolder = "certificates"
 
 // remember gives the isolator of a large trace a memory, which identifies certificates by the bits of tensors, weights, order, program and processor. The
 // next run certifies again the entries for which one of these has changed. There is no memory if a digest cannot be had.
-func remember(ctx context.Context, e *Env, io *certify.IsolateOptions, local *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) {
+func remember(ctx context.Context, e *Env, io *isolate.Options, local *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) {
 	size := ck.Size()
 	for _, r := range local.Records() {
 		size += r.Size
@@ -51,8 +51,8 @@ func remember(ctx context.Context, e *Env, io *certify.IsolateOptions, local *ca
 // memory is a store as isolators use one.
 type memory struct{ *notebook.Store }
 
-func (m memory) Load(k certify.Key, into any) bool { return m.Store.Load(k, into) }
-func (m memory) Keep(k certify.Key, found any)     { m.Store.Keep(k, found) }
+func (m memory) Load(k isolate.Key, into any) bool { return m.Store.Load(k, into) }
+func (m memory) Keep(k isolate.Key, found any)     { m.Store.Keep(k, found) }
 
 // keep writes the memory of a comparison. A memory that cannot be written is no error: the next run certifies the entries again.
 func keep(e *Env, o compare.Options) {

@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
@@ -27,11 +27,11 @@ func unrounded(ctx context.Context, local, ref *capture.Trace, list *order.List,
 	if local == ref || o.AB || foreign.Printed(local) || list == nil || list.Config == nil || local.Manifest().DType != 0 {
 		return local, nil
 	}
-	stored, err := certify.ModelDType(list, local, local)
+	stored, err := isolate.ModelDType(list, local, local)
 	if err != nil || stored != hooks.BF16 && stored != hooks.F16 {
 		return local, err
 	}
-	of, err := certify.ModelDType(list, ref, ref)
+	of, err := isolate.ModelDType(list, ref, ref)
 	if err != nil {
 		return local, err
 	}
@@ -42,8 +42,8 @@ func unrounded(ctx context.Context, local, ref *capture.Trace, list *order.List,
 		}
 	}
 	if !rounded && ck != nil {
-		io := certify.IsolateOptions{DType: stored}
-		i, err := certify.NewIsolator(local, list, reference.Weights(ck, stored), io)
+		io := isolate.Options{DType: stored}
+		i, err := compare.NewIsolator(local, list, reference.Weights(ck, stored), io)
 		if err != nil {
 			return local, nil //nolint:nilerr // it cannot be isolated, and what keeps it from that is said where it is tried
 		}
@@ -108,12 +108,12 @@ func computesWider(stored hooks.DType) string {
 }
 
 // roundedAlone reports whether a dump of 16 bits, which does not say its dtype, was rounded when it was written, by the dump alone.
-func roundedAlone(ctx context.Context, i *certify.Isolator, t *capture.Trace, list *order.List, ck *checkpoint.Checkpoint, o certify.IsolateOptions) (bool, error) {
+func roundedAlone(ctx context.Context, i *compare.Isolator, t *capture.Trace, list *order.List, ck *checkpoint.Checkpoint, o isolate.Options) (bool, error) {
 	if t.Manifest().DType != 0 || o.DType == hooks.F32 {
 		return false, nil
 	}
 	o.DType, o.Stored = hooks.F32, o.DType
-	wide, err := certify.NewIsolator(t, list, reference.Weights(ck, hooks.F32), o)
+	wide, err := compare.NewIsolator(t, list, reference.Weights(ck, hooks.F32), o)
 	if err != nil {
 		return false, err
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/quant"
 	"github.com/tracediff/tracediff/order"
@@ -76,7 +76,7 @@ func (w *ways) reader(of func(format string) way) func(order.Weight) (program.Ro
 }
 
 // read reads the port's weights, and says of which products nothing is known.
-func (w *ways) read(io *certify.IsolateOptions) func(order.Weight) (program.Rows, error) {
+func (w *ways) read(io *isolate.Options) func(order.Weight) (program.Rows, error) {
 	of := func(kind int) func(order.Weight) (program.Rows, error) {
 		return w.reader(func(format string) way { return w.of[kind][format] })
 	}

@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/arithmetic"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/quant"
 	"github.com/tracediff/tracediff/order"
@@ -234,7 +236,7 @@ func (f *finder) find(nodes []order.Node, uses []use) error {
 	rows := f.lookups(uses)
 	var given []order.Node // by the best
 	others := map[order.Node]bool{}
-	some := certify.Spread(nodes, mostProbed)
+	some := arithmetic.Spread(nodes, mostProbed)
 	looked := len(some)
 	for _, try := range f.tries(uses) {
 		good, of, err := f.right(some, uses, try)
@@ -362,7 +364,7 @@ func (f *finder) right(nodes []order.Node, uses []use, try way) (good []order.No
 }
 
 // isolator computes with a way of some uses; nil where it cannot: what the trace lacks is said where it is isolated.
-func (f *finder) isolator(uses []use, try way) *certify.Isolator {
+func (f *finder) isolator(uses []use, try way) *compare.Isolator {
 	of := func(kind int) func(string) way {
 		return func(format string) way {
 			if slices.Contains(uses, use{kind, format}) {
@@ -371,7 +373,7 @@ func (f *finder) isolator(uses []use, try way) *certify.Isolator {
 			return f.of[kind][format]
 		}
 	}
-	i, err := certify.NewIsolator(f.trace, f.list, f.reader(of(0)), certify.IsolateOptions{Arithmetic: certify.Strict, DType: f.plain, Single: f.reader(of(1))})
+	i, err := compare.NewIsolator(f.trace, f.list, f.reader(of(0)), isolate.Options{Arithmetic: isolate.Strict, DType: f.plain, Single: f.reader(of(1))})
 	if err != nil {
 		return nil
 	}

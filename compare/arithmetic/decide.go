@@ -1,0 +1,185 @@
+package arithmetic
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// Decide finds the arithmetic of the form: one that explains every entry; or one for most entries and a second for the rest; or a
+// mistake in all of them.
+func (f *Form) Decide(ctx context.Context) error {
+	left := f.Left()
+	if len(left) == 0 {
+		f.Own = &isolate.Arithmetic{}
+		return nil
+	}
+	if has, err := f.mistaken(ctx); has || err != nil {
+		return err
+	}
+	if err := f.maskedFirst(ctx); f.Wrong != nil || err != nil {
+		return err
+	}
+	if done, err := f.inKernels(ctx, left); done || err != nil {
+		return err
+	}
+	s := newSearch(left, f.Entries)
+	s.carry = f.carry
+	all, err := s.find(ctx)
+	f.stopped = s.stopped
+	if err != nil {
+		return err
+	}
+	if all != nil {
+		shown, err := provenBy(ctx, all, showIn(all, f.Entries, left))
+		if shown {
+			f.Own = all
+		}
+		if err != nil || shown {
+			return err
+		}
+		if maybe, err := maybeTables(ctx, all, left); err != nil {
+			return err
+		} else if maybe {
+			f.unproven = all
+		}
+		// In float32 there is one choice at a site, double precision or a fused product, and it is no choice of a site alone.
+		if s.dtype != hooks.F32 || all.Preset != (isolate.Preset{}) {
+			f.Wrong, err = f.changedAttention(ctx, left)
+			return err
+		}
+	}
+	if err := f.majority(ctx, left, s.given); err != nil || f.Own != nil {
+		return err
+	}
+	// What lies outside of the hull is wrong, whatever it is called. Of the others some arithmetic may be right.
+	for _, e := range left {
+		inside, err := e.InHull(ctx)
+		if err != nil {
+			return err
+		}
+		if inside {
+			if f.Wrong, err = f.Number(ctx, left, f.Entries); f.Wrong == nil && err == nil {
+				f.Wrong, err = f.changedAttention(ctx, left)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// majority finds the arithmetic of most entries, where none explains all: it is the form's if they are more than half of them and
+// two at least. given is what was tried.
+func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []ranked) error {
+	for _, e := range samples(left) {
+		if len(f.Entries) == 1 { // it was what was looked at
+			break
+		}
+		one := searchOf(e, left, f.Entries)
+		one.carry = f.carry
+		if _, err := one.find(ctx); err != nil {
+			return err
+		}
+		f.stopped = f.stopped || one.stopped
+		given = append(given, one.given...)
+	}
+	own, others, err := most(ctx, f.Entries, left, given)
+	if err != nil {
+		return err
+	}
+	held := len(f.Entries) - len(others)
+	// What transformers' arithmetic gives is right, whatever the others of its form have.
+	suspects := slices.DeleteFunc(slices.Clone(others), func(e *isolate.Evidence) bool { return len(e.Left) == 0 })
+	switch {
+	case len(others) > 0 && (held < 2 || 2*held < len(f.Entries)):
+		return nil
+	case len(suspects) == 0:
+		f.Own = own
+		return nil
+	}
+	// Two arithmetics that are both shown explain all of it, also where each has half of the entries.
+	if f.Second, err = f.secondOf(ctx, own, suspects); f.Second != nil || err != nil {
+		f.Own = own
+		return err
+	}
+	if 2*held == len(f.Entries) {
+		// Half of them is no majority. But where one change to the operation gives all others, that is what is wrong with these.
+		if f.Wrong, err = f.Number(ctx, suspects, suspects); f.Wrong != nil {
+			f.Own = own
+		}
+		return err
+	}
+	f.Own, f.Suspects = own, true
+	if held < thresholds.Proof.Elements*len(suspects) { // else it is too well shown to doubt it
+		f.thin, err = tooThin(ctx, own, suspects)
+	}
+	return err
+}
+
+// secondOf finds the arithmetic of the entries that the form's own does not give; nil for none. It has to show as much beside that as
+// beside transformers': some arithmetic gives a row of a mistake.
+func (f *Form) secondOf(ctx context.Context, own *isolate.Arithmetic, suspects []*isolate.Evidence) (*isolate.Arithmetic, error) {
+	if apart, err := apartFrom(ctx, own, suspects); apart != nil || err != nil {
+		return apart, err
+	}
+	s := newSearch(suspects, suspects)
+	s.carry = f.carry
+	other, err := s.find(ctx)
+	if other == nil || err != nil {
+		return nil, err
+	}
+	if shown, err := provenBy(ctx, other, suspects); !shown || err != nil {
+		return nil, err
+	}
+	if little, err := leavesLittle(ctx, own, suspects, other); little || err != nil {
+		return nil, err
+	}
+	return other, nil
+}
+
+// most is the arithmetic that explains most entries, transformers' or another that they prove, and those that it does not explain.
+func most(ctx context.Context, entries, left []*isolate.Evidence, given []ranked) (*isolate.Arithmetic, []*isolate.Evidence, error) {
+	own, suspects := &isolate.Arithmetic{}, left
+	slices.SortStableFunc(given, func(a, b ranked) int { return len(b.holds) - len(a.holds) })
+	for _, g := range given {
+		if len(entries)-len(g.holds) >= len(suspects) {
+			break
+		}
+		shown, err := provenBy(ctx, g.Arithmetic, g.holds)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !shown {
+			continue
+		}
+		if own, err = newSearch(g.holds, g.holds).plainest(ctx, g.Arithmetic); err != nil {
+			return nil, nil, err
+		}
+		suspects = nil
+		for _, e := range entries {
+			if !slices.Contains(g.holds, e) {
+				suspects = append(suspects, e)
+			}
+		}
+		break
+	}
+	return own, suspects, nil
+}
+
+// samples are entries from which alone an arithmetic is looked for that explains most: they lie in the middle, by the
+// share of their elements that transformers' does not explain, since what is wrong is seldom there.
+func samples(left []*isolate.Evidence) []*isolate.Evidence {
+	of := slices.Clone(left)
+	share := func(e *isolate.Evidence) float64 { return float64(len(e.Left)) / float64(len(e.Y.Data)) }
+	slices.SortStableFunc(of, func(a, b *isolate.Evidence) int { return cmp.Compare(share(a), share(b)) })
+	var some []*isolate.Evidence
+	for _, at := range []int{len(of) / 2, len(of) / 4, len(of) * 3 / 4} {
+		if !slices.Contains(some, of[at]) {
+			some = append(some, of[at])
+		}
+	}
+	return some
+}

@@ -1,0 +1,166 @@
+package arithmetic
+
+import (
+	"context"
+
+	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/internal/memo"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Forms knows the arithmetic of the engine of a trace, form by form. Several goroutines may ask. Each question is answered once; the order in which answers may
+// ask for other answers is that of [stage].
+type Forms struct {
+	I        *isolate.Isolator
+	mistakes Mistakes // nil: no mistake is looked for
+
+	wide    memo.Map[struct{}, bool]                                          // see computedWider
+	own     memo.Map[isolate.FormKey, *Form]                                  // by its own entries, see alone
+	joined  memo.Map[isolate.FormKey, *Form]                                  // by the entries of passes of both kinds, see bothKinds
+	proved  memo.Map[isolate.FormKey, map[isolate.Preset]*isolate.Arithmetic] // see habits
+	final   memo.Map[isolate.FormKey, Verdict]                                // see verdictOf
+	sampled memo.Map[isolate.FormKey, Verdict]                                // see beyondSample
+	kernels memo.Map[isolate.FormKey, *isolate.Arithmetic]                    // see kernelOf
+}
+
+// stage is what is asked of a form. An answer asks for answers of earlier stages only, and an answer of stageAlone for those of smaller forms too: see place.
+type stage int
+
+const (
+	// stageWider: whether the trace was computed in more digits than it was stored in. It asks for nothing.
+	stageWider stage = iota
+	// stageAlone: what the entries of a form show by themselves. It asks for the same of forms of fewer operations, and of passes of one token for the same of the
+	// prompt's passes.
+	stageAlone
+	// stageBoth: what the entries of passes of both kinds show together.
+	stageBoth
+	// stageHabits: the presets that explain the entries of a form which proves an arithmetic.
+	stageHabits
+	// stageFinal: the verdict on a form, with what other passes and other forms show.
+	stageFinal
+	// stageSampled: the verdict with what is shown by entries that were not looked at.
+	stageSampled
+	// stageKernel: the fused kernel of a form.
+	stageKernel
+	// StageNames is the first stage of what others ask who use verdicts.
+	StageNames
+)
+
+// place is that of a question in the order. Of forms at one stage, those of fewer operations come first, and the prompt's passes before those of one token.
+func place(s stage, f isolate.FormKey) memo.Place {
+	one := 0
+	if f.OneToken {
+		one = 1
+	}
+	return memo.Place{int(s), len(f.Operations()), one}
+}
+
+func questions[V any](s stage, what string) memo.Map[isolate.FormKey, V] {
+	return memo.Map[isolate.FormKey, V]{
+		Place: func(f isolate.FormKey) memo.Place { return place(s, f) }, Name: func(f isolate.FormKey) string { return what + " of " + f.String() },
+	}
+}
+
+func New(i *isolate.Isolator, mistakes Mistakes) *Forms {
+	return &Forms{
+		I: i, mistakes: mistakes,
+		wide:    memo.Map[struct{}, bool]{Place: func(struct{}) memo.Place { return memo.Place{int(stageWider)} }, Name: func(struct{}) string { return "the digits of the trace" }},
+		own:     questions[*Form](stageAlone, "the arithmetic"),
+		joined:  questions[*Form](stageBoth, "the arithmetic of all passes"),
+		proved:  questions[map[isolate.Preset]*isolate.Arithmetic](stageHabits, "the habits"),
+		final:   questions[Verdict](stageFinal, "the verdict"),
+		sampled: questions[Verdict](stageSampled, "the verdict on all entries"),
+		kernels: questions[*isolate.Arithmetic](stageKernel, "the kernel"),
+	}
+}
+
+// Verdict is what the entries of a form have in common: by themselves, and where they show too little of an
+// arithmetic, by that of the same form in the other passes. What is proven of an engine there needs no proof of its own here,
+// if it gives all entries.
+func (k *Forms) Verdict(ctx context.Context, name isolate.FormKey) (Verdict, error) {
+	f, err := k.alone(ctx, name)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if f.Own != nil && !f.Suspects || f.Wrong != nil || f.Reread != nil {
+		return f.Verdict, nil
+	}
+	return k.final.Get(ctx, name, func(ctx context.Context) (Verdict, error) {
+		v, err := k.settle(ctx, f, name)
+		if err == nil {
+			f.Entries = nil // tensors are not kept
+		}
+		return v, err
+	})
+}
+
+// Searched reports whether the arithmetic of a form has been found already.
+func (k *Forms) Searched(name isolate.FormKey) bool {
+	f, known := k.own.Known(name)
+	return known && f.Own != nil && !f.Suspects
+}
+
+// Asked reports whether the arithmetic of a form was looked for.
+func (k *Forms) Asked(name isolate.FormKey) bool { return k.own.Asked(name) }
+
+// alone is a form by its own entries.
+func (k *Forms) alone(ctx context.Context, name isolate.FormKey) (*Form, error) {
+	return k.own.Get(ctx, name, func(ctx context.Context) (*Form, error) {
+		isolate.SaysSearch(k.I, "the arithmetic of", name.String())
+		f := k.NewForm(name)
+		if name.OneToken {
+			f.several = func(ctx context.Context) (*Form, error) { return k.alone(ctx, name.SeveralTokens()) }
+		}
+		var err error
+		if f.Entries, f.others, err = k.entriesOf(ctx, name); err != nil {
+			return nil, err
+		}
+		drawOn(&f.account, f.Entries)
+		if err := f.Decide(ctx); err != nil {
+			return nil, err
+		}
+		if f.Wrong == nil && (f.Own == nil || f.Suspects) {
+			if f.Reread, err = reread(ctx, k.I, f.Entries); err != nil {
+				return nil, err
+			} else if f.Reread != nil {
+				f.Verdict = Verdict{Reread: f.Reread}
+			}
+		}
+		if f.Reread != nil || f.Own != nil && !f.Suspects || f.Wrong != nil { // tensors are not kept
+			f.Entries = nil
+		}
+		f.stopped = f.stopped || f.account.Ended()
+		return f, nil
+	})
+}
+
+// NewForm is a form before its entries are looked at.
+func (k *Forms) NewForm(name isolate.FormKey) *Form {
+	return &Form{mistakes: k.mistakes, carry: func(ctx context.Context) ([]*isolate.Arithmetic, error) { return k.carry(ctx, name) }}
+}
+
+// Form is what the entries of one form have in common.
+type Form struct {
+	// several returns the same form in the prompt's passes. It is nil in a form of the prompt's passes.
+	several  func(context.Context) (*Form, error)
+	carry    carrier
+	mistakes Mistakes
+	account  isolate.Account
+	Entries  []*isolate.Evidence
+	others   []order.Node // entries that were not looked at
+	Verdict
+}
+
+// Left are the entries of which transformers' arithmetic leaves something.
+func (f *Form) Left() []*isolate.Evidence { return withRest(f.Entries) }
+
+// withRest are those of some entries of which transformers' arithmetic leaves something.
+func withRest(entries []*isolate.Evidence) []*isolate.Evidence {
+	var left []*isolate.Evidence
+	for _, e := range entries {
+		if len(e.Left) > 0 {
+			left = append(left, e)
+		}
+	}
+	return left
+}

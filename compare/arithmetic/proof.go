@@ -1,0 +1,157 @@
+package arithmetic
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// Enough reports whether elements in so many rows prove something. What acts on a whole row by one number, such as a rounded root of
+// a norm, is one draw a row: then the rows count.
+func Enough(elements, rows int, byRow bool) bool {
+	if byRow {
+		return rows >= thresholds.Proof.Elements
+	}
+	return elements >= thresholds.Proof.Elements && rows >= thresholds.Proof.Rows
+}
+
+// proven reports whether some entries together show enough that transformers' arithmetic does not give.
+func proven(of []*isolate.Evidence) bool {
+	elements, rows := counted(of)
+	return Enough(elements, rows, false)
+}
+
+// counted counts the elements that are left of some entries, and the rows of these elements.
+func counted(of []*isolate.Evidence) (elements, rows int) {
+	for _, e := range of {
+		elements += len(e.Left)
+		rows += isolate.RowsIn(e.Trial, e.Left)
+	}
+	return elements, rows
+}
+
+// provenBy reports whether entries prove the arithmetic that explains them: the arithmetic as a whole, its part beyond what smaller forms
+// prove, and each choice of a descent. A search tries so many choices that one may give the remaining elements of a mistake by chance, on top of
+// the engine's own arithmetic.
+func provenBy(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence) (bool, error) {
+	if tables, err := provenByTables(ctx, a, of); tables || err != nil {
+		return tables, err
+	}
+	shown, err := shownBy(ctx, a, of)
+	if !shown || err != nil {
+		return false, err
+	}
+	if a.Beside != nil {
+		if little, err := leavesLittle(ctx, a.Beside, of, a); little || err != nil {
+			return false, err
+		}
+	}
+	for at, before := range a.Flips {
+		now, ok := a.At[at]
+		if b := a.With(at, before); ok && now != before {
+			if little, err := leavesLittle(ctx, b, of, a); little || err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// shownBy reports whether an arithmetic shows enough that transformers' does not give. An element that it leaves a choice, since a
+// rounding point before it lies at a midpoint, shows nothing.
+func shownBy(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence) (bool, error) {
+	own := &isolate.Arithmetic{Open: a.Open}
+	byRow, err := actsByRow(a, of, own)
+	if err != nil {
+		return false, err
+	}
+	elements, rows := 0, 0
+	for _, e := range of {
+		if len(e.Left) == 0 && a.Rewrites.Order() == 0 {
+			continue
+		}
+		j, err := e.Evaluate(ctx, isolate.Evaluation{Arithmetic: a})
+		if err != nil {
+			return false, err
+		}
+		k, err := e.Evaluate(ctx, isolate.Evaluation{Arithmetic: own})
+		if err != nil {
+			return false, err
+		}
+		shown := slices.DeleteFunc(slices.Clone(e.Left), func(i int) bool { return !j.Definite(i) || !j.Apart(k, i) })
+		if a.Rewrites.Order() != 0 && j.Model == hooks.F32 {
+			shown = j.Only(k)
+		}
+		elements += len(shown)
+		rows += isolate.RowsIn(e.Trial, shown)
+		if Enough(elements, rows, byRow) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// showIn are the entries in which an arithmetic shows: those of which transformers' leaves something. An order of additions shows in the
+// bits of the others, too.
+func showIn(a *isolate.Arithmetic, entries, left []*isolate.Evidence) []*isolate.Evidence {
+	if a.Rewrites.Order() != 0 {
+		return entries
+	}
+	return left
+}
+
+// actsByRow reports whether all that two arithmetics do otherwise acts on a row of some entries' result by one number.
+func actsByRow(a *isolate.Arithmetic, of []*isolate.Evidence, b *isolate.Arithmetic) (bool, error) {
+	if len(of) == 0 || a.Rewrites != b.Rewrites {
+		return false, nil
+	}
+	p, err := of[0].Rewritten(a.Rewrites)
+	if err != nil {
+		return false, err
+	}
+	x, y := a.Choices(p), b.Choices(p)
+	own := p.Own()
+	if x == nil {
+		x = own
+	}
+	if y == nil {
+		y = own
+	}
+	for i := range own {
+		if x[i] != y[i] && !p.ByRow(i) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// tooThin reports whether an arithmetic other than transformers' leaves too few elements of some entries to accuse them. The search chose the
+// arithmetic by the elements that it gives; a different arithmetic that gives as many may give these elements too.
+func tooThin(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence) (bool, error) {
+	if a.Strict() {
+		return false, nil
+	}
+	return leavesLittle(ctx, a, of, nil)
+}
+
+// leavesLittle reports whether what an arithmetic leaves of some entries is less than what proves another, nil for any.
+func leavesLittle(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence, other *isolate.Arithmetic) (bool, error) {
+	byRow := false
+	if other != nil {
+		var err error
+		if byRow, err = actsByRow(a, of, other); err != nil {
+			return false, err
+		}
+	}
+	elements, rows := 0, 0
+	for _, e := range of {
+		_, rest, _, err := e.Judge(ctx, a)
+		if err != nil {
+			return false, err
+		}
+		elements, rows = elements+len(rest), rows+isolate.RowsIn(e.Trial, rest)
+	}
+	return !Enough(elements, rows, byRow), nil
+}

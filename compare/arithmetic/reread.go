@@ -1,0 +1,207 @@
+package arithmetic
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// A kernel that fuses two operations reads the result of the first before it is rounded to 16 bits, and a hook still shows the rounded
+// tensor: inductor multiplies silu(gate) by up in float32, while the activation's hook gets bfloat16. So a captured operand may have been
+// read with more digits than the trace has. Its value with these digits is known where the operand's own inputs were captured: the
+// operand is computed again from them, without its last rounding.
+
+// A kernel with two loops over a row may read the operand in one of them from what it has just computed, and in the other from the tensor that it
+// has written: inductor takes the mean of squares of a norm from the sum in float32, and multiplies the rounded sum.
+
+// rereading is an arithmetic of a form whose engine reads one captured operand of the form's operation before that operand is rounded.
+type rereading struct {
+	operand isolate.Operand
+	rounded *isolate.PartlyRounded // the steps that read the operand as it was captured; nil for none
+	// Own is the arithmetic of programs that compute the operand again, in most entries of the form at least.
+	Own *isolate.Arithmetic
+	// thin: own leaves too few elements of the other entries to accuse them.
+	thin bool
+	// alike marks the rereading of one entry that reads another operand than the entries of the form do. Such a rereading has to give every element.
+	alike bool
+}
+
+// reread looks for such an operand of the entries of a form, and returns nil if no operand is one. In float32 no rounding is left out.
+func reread(ctx context.Context, i *isolate.Isolator, entries []*isolate.Evidence) (*rereading, error) {
+	left := (&Form{Entries: entries}).Left()
+	if i.Env().DType == hooks.F32 || len(left) == 0 {
+		return nil, nil
+	}
+	roles := rereadable(left)
+	for _, role := range roles {
+		if left[0].Account.Spent() {
+			return nil, nil
+		}
+		operand := isolate.Operand{Role: role}
+		again, err := recomputing(ctx, entries, operand, nil)
+		if err != nil {
+			return nil, err
+		}
+		if len(again) != len(entries) {
+			continue
+		}
+		if r, err := rereadBy(ctx, entries, again, operand); r != nil || err != nil {
+			return r, err
+		}
+	}
+	return rereadDeeper(ctx, entries, roles)
+}
+
+// rereadBy looks for the readers of an operand that read it before it is rounded: all of them, or some. again are the entries with programs that compute
+// the operand again.
+func rereadBy(ctx context.Context, entries, again []*isolate.Evidence, operand isolate.Operand) (*rereading, error) {
+	if r, err := unrounded(ctx, again, operand, nil); r != nil || err != nil {
+		return r, err
+	}
+	changes, err := isolate.Readers(computing(again, operand).Trial, operand.Role)
+	if err != nil {
+		return nil, err
+	}
+	for _, some := range changes {
+		if again, err = recomputing(ctx, entries, operand, some); err != nil {
+			return nil, err
+		}
+		if r, err := unrounded(ctx, again, operand, some); r != nil || err != nil {
+			return r, err
+		}
+	}
+	return nil, nil
+}
+
+// rereadable lists the operands that more than half of the entries have. The first layer may read another tensor than the other layers. Products with
+// a matrix are left out, unless a bias is added to them, since no other kernel computes such a product.
+func rereadable(entries []*isolate.Evidence) []string {
+	var all []string
+	count := map[string]int{}
+	for _, e := range entries {
+		own := map[string]bool{}
+		for _, n := range e.Cut.Leaves {
+			leaf := e.Isolator.List().At(n)
+			linear, product := leaf.Op.(op.Linear)
+			if _, given := leaf.Op.(op.Given); leaf.Op == nil || given || product && !linear.Bias || leaf.DTypeOf(e.Isolator.Env().DType) != e.Isolator.Env().DType || n.Pass != e.Node.Pass {
+				continue
+			}
+			role := isolate.RoleOf(leaf)
+			if own[role] {
+				continue
+			}
+			own[role] = true
+			if count[role]++; count[role] == 1 {
+				all = append(all, role)
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(role string) bool { return 2*count[role] <= len(entries) })
+}
+
+// computing is the first of some entries that computes an operand. Most of them do.
+func computing(of []*isolate.Evidence, operand isolate.Operand) *isolate.Evidence {
+	return of[max(slices.IndexFunc(of, func(e *isolate.Evidence) bool {
+		return isolate.Leaf(e.Trial, operand.Role) < 0 && isolate.Computes(e.Trial, operand.Role)
+	}), 0)]
+}
+
+// numbered is a number of a layer, or of an expert, in a name.
+var numbered = regexp.MustCompile(`(^|\.)\d+(\.|$)`)
+
+// roleInLayers is an entry's name without numbers: that of the same entry in every layer.
+func roleInLayers(name string) string { return numbered.ReplaceAllString(name, "${1}*${2}") }
+
+// recomputing returns entries with programs that compute an operand again; rounded says which readers get the operand rounded. It returns fewer entries
+// if the inputs of an operand were not captured.
+func recomputing(ctx context.Context, entries []*isolate.Evidence, operand isolate.Operand, rounded *isolate.PartlyRounded) ([]*isolate.Evidence, error) {
+	var all []*isolate.Evidence
+	for _, e := range entries {
+		t, err := isolate.Recompute(ctx, e.Trial, operand, rounded)
+		switch {
+		case err != nil:
+			return nil, err
+		case t != nil:
+			all = append(all, &isolate.Evidence{Trial: t, Left: e.Left})
+		case isolate.Leaf(e.Trial, operand.Role) < 0:
+			all = append(all, e)
+		default:
+			return all, nil
+		}
+	}
+	return all, nil
+}
+
+// unrounded looks for the arithmetic of programs that compute an operand again and do not round it: the presets, with one site less. The
+// arithmetic is the form's if it explains more than half of the entries, two at least, and shows enough in them; the entries that it does not
+// explain are suspect. Without such an arithmetic the result is nil.
+func unrounded(ctx context.Context, entries []*isolate.Evidence, operand isolate.Operand, rounded *isolate.PartlyRounded) (*rereading, error) {
+	left := (&Form{Entries: entries}).Left()
+	one := computing(left, operand)
+	s, err := isolate.StepOf(one.Trial, operand.Role)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	searches := []*search{newSearch(left, entries)}
+	for _, e := range samples(left) {
+		searches = append(searches, searchOf(e, left, entries))
+	}
+	var given []ranked
+	for _, of := range searches {
+		starts, err := of.starts()
+		if err != nil {
+			return nil, err
+		}
+		if operand.Inner != "" {
+			starts = fewStarts(starts)
+		}
+		for k, a := range starts {
+			a = unroundedAt(&isolate.PartlyRounded{Form: s.Form, Name: s.Name}, one.Trial, a)
+			starts[k] = rounded.With(a)
+		}
+		all, err := of.all(ctx, starts)
+		if err != nil {
+			return nil, err
+		}
+		if given = append(given, of.given...); all != nil {
+			break
+		}
+	}
+	own, suspects, err := most(ctx, entries, left, given)
+	held := len(entries) - len(suspects)
+	if err != nil || own.Strict() || len(suspects) > 0 && (held < 2 || 2*held <= len(entries)) {
+		return nil, err
+	}
+	r := &rereading{operand: operand, rounded: rounded, Own: own}
+	if len(suspects) > 0 && held < thresholds.Proof.Elements*len(suspects) {
+		r.thin, err = tooThin(ctx, own, suspects)
+	}
+	return r, err
+}
+
+// Judge judges an entry in the arithmetic that reads the operand before it is rounded. It returns the trial that computes the operand again, nil if
+// that cannot be computed, and the elements of the entry that the arithmetic leaves.
+func (r *rereading) Judge(ctx context.Context, t *isolate.Trial) (again *isolate.Trial, j *isolate.Judgement, left []int, order string, err error) {
+	if again, err = isolate.Recompute(ctx, t, r.operand, r.rounded); again == nil || err != nil {
+		return nil, nil, nil, "", err
+	}
+	j, left, order, err = again.Judge(ctx, r.Own)
+	return again, j, left, order, err
+}
+
+// words say what an engine does that reads an operand so.
+func (r *rereading) words() string {
+	words := "reads " + r.operand.Role + " before it is rounded"
+	if r.operand.Inner != "" {
+		words = "reads " + r.operand.Role + ", and " + r.operand.Inner + " for that, before they are rounded"
+	}
+	if r.rounded != nil {
+		words += ", but at " + strings.Join(r.rounded.Readers, ", ")
+	}
+	return words + ", as a kernel does that fuses the two"
+}

@@ -1,0 +1,156 @@
+package arithmetic
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// roundedSteps is of how many operations a product may be that is asked whether a trace was rounded: a norm and the product. Of a whole attention
+// the search for an arithmetic takes seconds.
+const roundedSteps = 2
+
+// Rounded reports whether a trace of 16 bits was computed in float32 and rounded as it was written, so that no operation of it can be computed
+// from its tensors. wide is an isolator of the same trace for float32, of which this dtype is what it is [IsolateOptions].Stored in.
+//
+// What tells it are entries that are computed without weights from what was captured, such as a residual sum: no wrong weight explains them.
+// It is so where the dtype's own arithmetic leaves something of more than half of them; where inputs within half a unit of what was captured,
+// in float32, give Thresholds.Wider.Rounded times as many of these as they do not give, which are wrong in any arithmetic, and as many elements and rows as any
+// arithmetic has to show, in two places of a layer; and where no arithmetic of 16 bits is that of such a form.
+func (k *Forms) Rounded(ctx context.Context, wide *isolate.Isolator) (bool, error) {
+	i := k.I
+	if i.Env().DType == hooks.F32 {
+		return false, nil
+	}
+	forms := i.CapturedForms()
+	var w witnesses
+	for _, name := range forms.Names {
+		before := len(w.given)
+		for _, n := range forms.Nodes[name] {
+			if w.looked == widerLooked || !weightless(i, n) {
+				break
+			}
+			if !computesAnything(i, n) {
+				continue // it was moved, and nothing else
+			}
+			e, err := i.Evidence(ctx, n)
+			if err != nil {
+				return false, err
+			}
+			if e == nil {
+				continue
+			}
+			if err := w.ask(ctx, wide, e); err != nil {
+				return false, err
+			}
+		}
+		if len(w.given) > before {
+			if f, err := k.Verdict(ctx, name); err != nil || f.Own != nil {
+				return false, err
+			}
+		}
+	}
+	if !w.tell() || kinds(w.given) >= thresholds.Wider.Places {
+		return w.tell(), nil
+	}
+	return k.roundedProducts(ctx, wide)
+}
+
+// witnesses are entries that were asked whether their inputs had more digits than were captured.
+type witnesses struct {
+	looked int
+	given  []*isolate.Evidence // the dtype's own arithmetic leaves something, and such inputs give all of it
+	wrong  int                 // neither gives them
+}
+
+// ask asks an entry; wide is the isolator of inputs with more digits.
+func (w *witnesses) ask(ctx context.Context, wide *isolate.Isolator, e *isolate.Evidence) error {
+	if w.looked++; len(e.Left) == 0 {
+		return nil
+	}
+	gives, err := widerGives(ctx, wide, e.Node)
+	if gives {
+		w.given = append(w.given, e)
+	} else if err == nil {
+		w.wrong++
+	}
+	return err
+}
+
+// tell reports whether most entries say so: more than half are not of the dtype's arithmetic, Thresholds.Wider.Rounded times as many are given as wrong, and they
+// have as many elements and rows as any arithmetic has to show.
+func (w *witnesses) tell() bool {
+	return 2*(len(w.given)+w.wrong) > w.looked && len(w.given) >= thresholds.Wider.Rounded*w.wrong && proven(w.given)
+}
+
+// roundedProducts reports whether the products with weights show that a trace was rounded as it was written, where one place of a layer shows it
+// without weights. Null hypothesis: the port computes in 16 bits, with a mistake of a unit in that place and mistakes in its weights. Most
+// products that are looked at have something that is not that of the dtype's arithmetic, and inputs within half a unit give all of it, in Thresholds.Wider.Places
+// places; and they do not look like those of quantised weights, of which half a unit can hide the error. A product that has an arithmetic of 16
+// bits says nothing.
+func (k *Forms) roundedProducts(ctx context.Context, wide *isolate.Isolator) (bool, error) {
+	i := k.I
+	products := ProductsOf(i)
+	if q, err := LooksQuantised(ctx, i, products); err != nil || q.Text != "" {
+		return false, err
+	}
+	products = slices.DeleteFunc(products, func(n order.Node) bool {
+		cut, err := i.List().Cut(i.Has, n)
+		return err != nil || len(cut.Steps) > roundedSteps
+	})
+	var w witnesses
+	for _, n := range Spread(products, mostLooked) {
+		e, err := i.Evidence(ctx, n)
+		if err != nil {
+			return false, err
+		}
+		if e == nil {
+			continue
+		}
+		cut, err := i.List().Cut(i.Has, n)
+		if err != nil {
+			return false, err
+		}
+		if f, err := k.Verdict(ctx, i.FormOf(cut, n)); err != nil {
+			return false, err
+		} else if f.Own != nil {
+			continue // it has an arithmetic of 16 bits, or its cut hides where it was rounded
+		}
+		if err := w.ask(ctx, wide, e); err != nil {
+			return false, err
+		}
+	}
+	return w.tell() && kinds(w.given) >= thresholds.Wider.Places, nil
+}
+
+// widerGives reports whether inputs that had more digits than were captured give an entry.
+func widerGives(ctx context.Context, i *isolate.Isolator, n order.Node) (bool, error) {
+	t, err := i.Trial(n)
+	if isolate.Lacking(err) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	_, rest, _, err := t.Judge(ctx, &isolate.Arithmetic{Wide: true})
+	return len(rest) == 0, err
+}
+
+// weightless reports whether nothing on the way from what was captured to an entry has weights.
+func weightless(i *isolate.Isolator, n order.Node) bool {
+	cut, err := i.List().Cut(i.Has, n)
+	return err == nil && !slices.ContainsFunc(cut.Steps, func(n order.Node) bool { return len(i.List().At(n).Weights) > 0 })
+}
+
+// computesAnything reports whether something on the way from what was captured to an entry computes.
+func computesAnything(i *isolate.Isolator, n order.Node) bool {
+	cut, err := i.List().Cut(i.Has, n)
+	if err != nil {
+		return false
+	}
+	f, err := cut.Formula(i.Env().Passes, i.Env().DType)
+	return err == nil && slices.ContainsFunc(f.Steps, func(s program.Step) bool { return s.Prim.Computes() })
+}

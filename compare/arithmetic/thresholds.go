@@ -1,0 +1,93 @@
+package arithmetic
+
+// Thresholds are the numbers on which the verdicts of this package rest, without the limits of work and memory.
+type Thresholds struct {
+	Proof    ProofThresholds
+	Nearer   NearerThresholds
+	Wider    WiderThresholds
+	Codes    CodeThresholds
+	Estimate EstimateThresholds
+}
+
+// ProofThresholds say when entries prove an arithmetic, or a change to the operation.
+type ProofThresholds struct {
+	// An arithmetic other than transformers' has to give Elements elements in Rows rows that transformers' does not.
+	// Null hypothesis: a mistake, for which some of the arithmetics that are tried happens to give these elements too.
+	// Statistic: the count of elements, or of rows where the arithmetic acts on a row by one number.
+	// Rate: elements that are off by a unit have two neighbours, so that one arithmetic that is not the engine's gives all eight
+	// with a chance of about 2⁻⁸ for each that it changes, and changes no other: docs/arithmetic.md has the rate that was
+	// measured. One row may be off by a factor that it shares.
+	Elements, Rows int
+	// Change is how many elements a change to the operation has to show.
+	// Null hypothesis: roundings, of which a change that is not the engine's gives each element with a chance of a half.
+	// Statistic: the count of elements that transformers' arithmetic leaves and the change gives.
+	// Rate: 2⁻¹⁸ for a change. An arithmetic has to give Elements; of changes a thousand are tried, and each doubling of the tries asks for one more.
+	Change int
+}
+
+// NearerThresholds say when one of two arithmetics is nearer to a trace.
+type NearerThresholds struct {
+	// Deviations is how many standard deviations of a count the rows have to be apart in which either gives more elements to the bit.
+	// Null hypothesis: both are as near, and each row is won by either with a chance of a half.
+	// Statistic: (rows of one − rows of the other) / √(rows of both).
+	// Rate: 3·10⁻⁵.
+	Deviations float64
+	// Alike is how many times the nearest distance another way of making tables may have that the report names too: other roundings add to
+	// both distances. Nothing is decided by it.
+	Alike float64
+}
+
+// WiderThresholds say when a trace was computed in more digits than it was stored in.
+type WiderThresholds struct {
+	// Places is in how many places of a layer entries have to show it.
+	// Null hypothesis: a mistake of a unit in one place, in one layer or in all.
+	// Statistic: the places of entries that inputs within half a unit give, and the captured inputs do not.
+	// Rate: that of two such mistakes in one port.
+	Places int
+	// Rounded: a trace was rounded on writing if inputs within half a unit give so many entries for each entry that they fail.
+	// Null hypothesis: mistakes, of which half a unit hides some.
+	Rounded int
+}
+
+// CodeThresholds say when the products of a trace look like products with quantised weights. Null hypothesis: the weights are the original's, and products
+// are off by mistakes. No verdict rests on it: the entries stay wrong, and no rate was measured.
+type CodeThresholds struct {
+	Weights     int     // so many products of different weights have to show it at least
+	Share       float64 // so many of the products have to show it
+	Elements    float64 // so many elements of each have to differ
+	Coarse      float64 // the same in bfloat16, whose numbers are as far apart as codes of 8 bits
+	Least, Most float64 // relative L2 error: codes of 8 bits in blocks of 32 have 5e-3, bfloat16 has 1.6e-3 at most, codes of 2 bits have 0.3
+	Above       float64 // a role with so many times the error of every other role has more than codes: a file has several formats
+	Parts       int     // codes are as good in every part of a weight: the channels of a result in so many parts
+	Apart       float64 // a part that is so many times as far off as the parts are at the median has more than codes, such as a head with a factor
+	Tokens      int     // tokens that are compared in pairs
+	Alike       float64 // how much more alike the differences of tokens may be than their inputs
+	Slope       Slope
+}
+
+// Slope is how far the products may be too large or too small on average, in parts of their error: codes err in both directions, so that of n elements
+// the slope is off by 1/√n of the error. A factor makes all of it.
+type Slope struct{ Most, Least, Deviations float64 }
+
+// EstimateThresholds say when the estimate of a number is remarkable: a note, and never a mismatch. [Estimate] has the null hypothesis and the statistic.
+type EstimateThresholds struct {
+	Errors  float64 // standard errors; for an error of a normal distribution a rate of 6·10⁻⁷
+	Entries int     // in which it has to show
+	Effect  float64 // relative effect of what correct arithmetic in float32 may do to all elements alike: four roundings,
+	Reach   float64 // and as part of the median bound
+}
+
+// thresholds are those that are used.
+var thresholds = Thresholds{
+	Proof:  ProofThresholds{Elements: 8, Rows: 2, Change: 18},
+	Nearer: NearerThresholds{Deviations: 4, Alike: 1.25},
+	Wider:  WiderThresholds{Places: 2, Rounded: 2},
+	Codes: CodeThresholds{
+		Weights: 3, Share: 0.75, Elements: 0.9, Coarse: 0.25, Least: 3e-3, Most: 0.35, Above: 3, Parts: 8, Apart: 5, Tokens: 16, Alike: 0.2,
+		Slope: Slope{Most: 0.9, Least: 0.2, Deviations: 4},
+	},
+	Estimate: EstimateThresholds{Errors: 5, Entries: 8, Effect: 0x1p-22, Reach: 1. / 8},
+}
+
+// DefaultThresholds are the thresholds of every search.
+func DefaultThresholds() Thresholds { return thresholds }

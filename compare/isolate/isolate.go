@@ -1,0 +1,292 @@
+package isolate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/keyorder"
+	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// Engines is which engines an isolated entry may come from.
+type Engines string
+
+// The arithmetics.
+const (
+	// Auto is transformers', and where that fails the one that the entries of the same form have in common.
+	Auto   Engines = "auto"
+	Strict Engines = "strict" // every rounding point of transformers and no other
+)
+
+// Options say how entries are isolated. The zero value is auto arithmetic with probabilistic bounds, in which every
+// operation may accuse.
+type Options struct {
+	Arithmetic Engines
+	// Rigorous takes bounds that hold for any order of summation, in place of those that hold for nearly every.
+	Rigorous bool
+	// Certified says which operations may accuse; nil for all. It is asked when something is to be accused or excused, and
+	// may take its time.
+	Certified func() (Certified, error)
+	// DType is the dtype that the model computed in, for a trace that does not say; see [ModelDType].
+	DType hooks.DType
+	// Stored is the dtype to which all of the trace is taken to be rounded, for a trace that was rounded as it was written; 0: what was captured is what was computed.
+	Stored hooks.DType
+	// Given: the trace is a file that a person made; see [Needs].
+	Given bool
+	// Thorough asks it for every entry, also for those that are right: where nothing else is tested.
+	Thorough bool
+	// Single reads weights for passes of one token, for which engines have kernels of their own; nil: as for other passes.
+	Single func(order.Weight) (program.Rows, error)
+	// Own: the weights are the port's own, and not those of the original.
+	Own bool
+	// Opaque says why a product with a weight shows nothing, which no verdict may then rest on; empty: it does. nil: every product does.
+	Opaque func(w order.Weight, pass int) string
+	// Room is how many bytes of memory what is computed at one time keeps to, beside files; 0 for DefaultMemory. No result depends on it.
+	Room int64
+	// SearchWork multiplies the work that a search for a mistake or an arithmetic may use; 0 is 1.
+	SearchWork int
+	// Memory keeps what was found of entries that are right; nil: nothing is kept. Of identifies all that this depends on beside the trace and
+	// these options: the program, the processor, the order and the weights. Nothing is kept where it is empty.
+	Memory Memory
+	Of     string
+}
+
+// Isolator computes entries of one trace from that trace's own captured ancestors and a checkpoint's weights. It may be
+// used from several goroutines.
+type Isolator struct {
+	Tensors
+	o      Options
+	narrow bool         // the trace has some rows only: see [NewConfirmer]
+	doing  func(string) // see Tell
+	// engine decides what transformers' arithmetic does not; nil: nothing does.
+	engine Engine
+
+	seen
+	captured captured
+	worked   atomic.Int64 // the [program.Program.Time] of the entries that were certified
+	Block    int          // elements of an entry that are certified at one time; see BlockElements
+	memory   *memory      // nil: nothing is remembered
+	large    sync.Mutex   // held for an entry that is looked at whole and is certified in blocks where it is right
+}
+
+// seen is what was seen of captured entries.
+type seen struct {
+	mu        sync.Mutex
+	few       map[order.Node][]int // tokens of large entries that searches look at; see partOf
+	follows   map[order.Node]bool  // captured entries that something follows from: see sound
+	unsettled map[order.Node]bool  // large entries that blocks do not certify: see InBlocks
+}
+
+// New prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
+// trace lacks: token ids, whole rows, a dtype.
+func New(t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error), o Options) (*Isolator, error) {
+	if t.SomeRows() {
+		return nil, errors.New("the trace has some positions only: operations need all rows")
+	}
+	return prepareTrace(t, list, weights, o, false)
+}
+
+func prepareTrace(t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error), o Options, narrow bool) (*Isolator, error) {
+	t = t.Called(func(name string) bool { return list.Index(name) >= 0 })
+	m := t.Manifest()
+	dtype := m.DType
+	if dtype == 0 {
+		dtype = o.DType
+	}
+	switch {
+	case list.Config == nil:
+		return nil, errors.New("an order of names alone has no operations")
+	case dtype == 0:
+		return nil, errors.New("nothing says in which dtype the trace was computed")
+	case !measure.Computes(dtype):
+		return nil, fmt.Errorf("the trace was computed in %s, and operations in float64, float32, bfloat16 and float16 alone are described", dtype)
+	}
+	passes, err := t.IDs()
+	if err != nil && len(m.Scope.Passes) > 0 {
+		return nil, fmt.Errorf("the trace has some passes only, and what was computed before them is not known (%w)", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var tokens []int
+	for pass, ids := range passes {
+		if len(ids) == 0 {
+			return nil, fmt.Errorf("pass %d of the trace has no tokens", pass)
+		}
+		tokens = append(tokens, len(ids))
+	}
+	if o.Arithmetic == "" {
+		o.Arithmetic = Auto
+	}
+	i := &Isolator{Tensors: Tensors{trace: t, list: list, derived: map[string]bool{}, layout: keyorder.New(t, list)}, o: o, narrow: narrow, Block: BlockElements, seen: seen{follows: map[order.Node]bool{}, unsettled: map[order.Node]bool{}, few: map[order.Node][]int{}}}
+	for _, name := range m.Derived { // what a trace claims beyond the order excuses it from nothing
+		if e, ok := list.Lookup(name); ok && e.Derived() {
+			i.derived[name] = true
+		}
+	}
+	i.positioned = slices.ContainsFunc(t.Records(), func(r capture.Record) bool { return r.Name == order.PositionIDs })
+	i.layout.Expect = func(n order.Node) (program.Value, error) { return expectedValue(i, n) }
+	i.env = order.Env{
+		Arith: program.Arith{DType: dtype, Emulated: true, Bounds: true, Rigorous: o.Rigorous}, Passes: order.Passes(tokens), Weights: weights,
+		Read: func(n order.Node) (program.Value, error) {
+			v, _, err := i.Value(n)
+			return withLost(i, n, v), err
+		},
+	}
+	i.memory = remembers(i)
+	return i, nil
+}
+
+// Options are those that the isolator was made with, with every default resolved.
+func (i *Isolator) Options() Options { return i.o }
+
+// SetEngine names what decides on entries that transformers' arithmetic does not give, before anything is certified. Without an engine nothing does.
+func (i *Isolator) SetEngine(e Engine) { i.engine = e }
+
+// Own is the arithmetic that was asked for, in words.
+func (i *Isolator) Own() string { return string(Strict) }
+
+// Worked is the [program.Program.Time] of the entries that were certified.
+func (i *Isolator) Worked() int64 { return i.worked.Load() }
+
+// maxExpected bounds the entries of a computation by expectedValue, in addition to one entry a pass. Attention has fewer.
+const maxExpected = 16
+
+// expectedValue computes a node without tensors that may have their keys in another order. The value has no shape if the computation needs more than
+// maxExpected entries.
+func expectedValue(i *Isolator, n order.Node) (program.Value, error) {
+	cut, err := i.list.Cut(func(n order.Node) bool {
+		return keyorder.KeyAxis(i.list.At(n)) < 0 && i.Has(n) && i.Misfit(n) == nil
+	}, n)
+	if err != nil || len(cut.Steps) > n.Pass+maxExpected {
+		return program.Value{}, nil
+	}
+	env := i.env
+	env.Bounds = false
+	return cut.Value(context.Background(), env)
+}
+
+// Certify isolates one entry of one pass. The error is an [*order.BareError] when what it is made of was not captured, says
+// which tensor is not what the order calls so, or is that of reading the trace or the weights.
+func (i *Isolator) Certify(ctx context.Context, name string, pass int) (*Certificate, error) {
+	c, _, err := certifyEntry(ctx, i, name, pass, false)
+	return c, err
+}
+
+// certifyEntry is Certify, with the cut that the certificate is of. Right: the certificate is nil where an arithmetic has to be searched for.
+func certifyEntry(ctx context.Context, i *Isolator, name string, pass int, right bool) (*Certificate, *order.Plan, error) {
+	n, err := nodeOf(i, name, pass)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := i.Unread(n, i.Has)
+	if bad := (*Misfit)(nil); errors.As(err, &bad) {
+		if c, cut, err := pastCaches(ctx, i, n); c != nil || err != nil {
+			return c, cut, err
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if c := i.memory.known(t); c != nil {
+		return c, t.Cut, nil
+	}
+	t.right = right
+	i.Says(n, "")
+	if t.Pieces() > 0 {
+		c, err := InBlocks(ctx, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		if c == nil && right {
+			return nil, nil, nil
+		}
+		if c == nil && t.Block() > 0 {
+			if c, err = ofParts(ctx, t); err != nil {
+				return nil, nil, err
+			}
+		}
+		if c != nil {
+			return finish(t, c), t.Cut, nil
+		}
+		i.large.Lock() // one at a time is in memory
+		defer i.large.Unlock()
+	}
+	if err := t.ReadAll(); err != nil {
+		return nil, nil, err
+	}
+	return certifiedTrial(ctx, t)
+}
+
+// certifiedTrial is the certificate of a trial, and the cut that it is of; nil where it was left for later.
+func certifiedTrial(ctx context.Context, t *Trial) (*Certificate, *order.Plan, error) {
+	c, err := certifyTrial(ctx, t)
+	if c == nil || err != nil {
+		return nil, nil, err
+	}
+	return finish(t, c), t.Cut, nil
+}
+
+// finish counts what a certificate took, and says what it was computed from.
+func finish(t *Trial, c *Certificate) *Certificate {
+	work := 0
+	if t.Formula != nil {
+		work = t.Formula.Time()
+	}
+	t.Isolator.worked.Add(int64(work))
+	for _, n := range t.Cut.Leaves {
+		c.From = append(c.From, capture.Key(n.Pass, t.Isolator.list.At(n).Name, 0))
+	}
+	t.Isolator.memory.keep(t, c, work)
+	return c
+}
+
+// Tell names a function that is told what the isolator computes: an entry that it verifies, or a search. Several goroutines call the function. Tell is called
+// before anything is certified.
+func (i *Isolator) Tell(doing func(what string)) { i.doing = doing }
+
+// Says passes the key of an entry on, and what is done with the entry.
+func (i *Isolator) Says(n order.Node, format string, of ...any) {
+	if i.doing != nil {
+		i.doing(capture.Key(n.Pass, i.list.At(n).Name, 0) + fmt.Sprintf(format, of...))
+	}
+}
+
+// SaysSearch passes on what a search looks for.
+func SaysSearch(i *Isolator, what, of string) {
+	if i.doing != nil {
+		i.doing("looking for " + what + " " + of)
+	}
+}
+
+// trialOf is the trial of an entry by its name.
+func trialOf(i *Isolator, name string, pass int) (*Trial, error) {
+	n, err := nodeOf(i, name, pass)
+	if err != nil {
+		return nil, err
+	}
+	return i.Trial(n)
+}
+
+// nodeOf is an entry by its name.
+func nodeOf(i *Isolator, name string, pass int) (order.Node, error) {
+	at := i.list.Index(name)
+	if at < 0 {
+		return order.Node{}, fmt.Errorf("the order has no %s", name)
+	}
+	if pass >= len(i.env.Passes) { // nor is known how many tokens the passes before had
+		return order.Node{}, &order.BareError{Name: order.InputIDs, Pass: len(i.env.Passes)}
+	}
+	return order.Node{Entry: at, Pass: pass}, nil
+}
+
+// Times is how often searches have the work that they have by themselves.
+func (i *Isolator) Times() int { return max(i.o.SearchWork, 1) }

@@ -1,0 +1,88 @@
+package isolate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// Misfit is a tensor that is not of the kind that the order says: nothing is computed from it, and there is nothing to hold
+// it to. What the engine itself went on with, the trace does not show, so that an entry computed from it is not isolated
+// either: it would be accused of what is wrong here.
+type Misfit struct {
+	Key   string
+	Class gate.Class // empty where the tensor is right in what it has
+	Is    string     // "is int32, not float32"
+}
+
+func (m *Misfit) Error() string { return m.Key + " " + m.Is }
+
+// Misfit says what keeps a captured node from being computed with; nil where nothing does.
+func (i *Isolator) Misfit(n order.Node) *Misfit { return misfitIn(i, n, false) }
+
+// misfitIn is misfit for a computation of all rows, or of that of the last token alone.
+func misfitIn(i *Isolator, n order.Node, last bool) *Misfit {
+	e := i.list.At(n)
+	rec, ok := i.trace.Lookup(n.Pass, e.Name)
+	if !ok || n.Pass >= len(i.env.Passes) { // without token ids, nothing says which shape it should have
+		return nil
+	}
+	bad := &Misfit{Key: capture.Key(n.Pass, e.Name, 0)}
+	if rec.LastRow && !last {
+		bad.Is = "has the row of the last token alone"
+		return bad
+	}
+	want := e.Size(i.env.Passes[n.Pass], i.list.Config.SlidingWindow)
+	if at := TokenAxis(e); rec.LastRow && at >= 0 {
+		want[at] = 1
+	}
+	if !slices.Equal(rec.Shape, want) {
+		bad.Class, bad.Is = gate.Shape, fmt.Sprintf("has shape %v, not %v", rec.Shape, want)
+		return bad
+	}
+	switch out, err := i.layout.Outside(n); {
+	case err != nil:
+		bad.Is = "cannot be read: " + err.Error()
+		return bad
+	case out != nil:
+		bad.Is = "shows a query what no query may see: " + out.What
+		return bad
+	}
+	if want := e.DTypeOf(i.env.DType); rec.DType != i.o.Stored && otherNumbers(e, rec.DType, want) {
+		bad.Class, bad.Is = gate.DType, fmt.Sprintf("is %s, not %s", rec.DType, want)
+		return bad
+	}
+	return nil
+}
+
+// opaqueWeight is the weight of a cut of whose products it is not known how the engine computes them; nil where there is none.
+func opaqueWeight(i *Isolator, cut *order.Plan) *Misfit {
+	if i.o.Opaque == nil {
+		return nil
+	}
+	for _, n := range cut.Steps {
+		e := i.list.At(n)
+		if _, product := e.Op.(op.Linear); !product || len(e.Weights) == 0 {
+			continue
+		}
+		if why := i.o.Opaque(e.Weights[0], n.Pass); why != "" {
+			return &Misfit{Key: "the weight " + e.Weights[0].Name, Is: why}
+		}
+	}
+	return nil
+}
+
+// otherNumbers reports whether a dtype cannot hold what an entry is: it has whole numbers for fractions, or fewer digits than
+// the order computes it with, in which an engine's mistakes are rounded away. A mask may be written in any.
+func otherNumbers(e *order.Entry, d, want hooks.DType) bool {
+	if e.Compare == order.Pattern {
+		return false
+	}
+	return d.Float() != want.Float() || d.Float() && floats.Precision(d) < floats.Precision(want)
+}

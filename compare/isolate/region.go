@@ -1,0 +1,77 @@
+package isolate
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// region is the part of an entry that a trial computes. A part is computed from the same numbers in the same order as in the whole, so that its elements have
+// the same bits. A few queries of attention, which are computed from all keys, are no region: [program.Some] has them.
+type region struct {
+	// rows are the tokens whose rows are computed, from the same rows of all that the entry is computed from; nil for all tokens.
+	rows []int
+	// columns are those that are computed of the linear operation at the end of the cut; nil for all.
+	columns []int
+	// last: the trace has the row of the last token alone, and rows is that token.
+	last bool
+	// focused: a search looks at the rows and columns in which most is left.
+	focused bool
+}
+
+// whole reports whether all tokens are computed.
+func (r region) whole() bool { return r.rows == nil }
+
+// passes are those of a trace, with the tokens of the region in one of them.
+func (r region) passes(all []order.Pass, in int) []order.Pass {
+	if r.whole() {
+		return all
+	}
+	passes := slices.Clone(all)
+	passes[in].Tokens = len(r.rows)
+	return passes
+}
+
+// Whole reports whether the trial computes all tokens of its entry.
+func (t *Trial) Whole() bool { return t.part.whole() }
+
+// Rows are the tokens that a trial of some tokens computes; nil for a trial of all tokens, or of all that the trace has.
+func (t *Trial) Rows() []int {
+	if t.part.last {
+		return nil
+	}
+	return t.part.rows
+}
+
+// Passes are those of the trace, with the tokens of the region in the entry's own.
+func (t *Trial) Passes() []order.Pass { return t.part.passes(t.Isolator.env.Passes, t.Node.Pass) }
+
+// readPart reads the rows of the region of what the entry is computed from. Read reads what was not captured, and all of a trial of the last row.
+func (t *Trial) readPart(read func(order.Node) (program.Value, error)) func(order.Node) (program.Value, error) {
+	i := t.Isolator
+	return func(n order.Node) (program.Value, error) {
+		if !t.part.last && i.Has(n) {
+			v, err := readRowsOf(i, n, t.part.rows)
+			return withLost(i, n, v), err
+		}
+		v, err := read(n)
+		if err != nil || t.part.last && i.lastRow(n) {
+			return v, err
+		}
+		return rowsOf(v, TokenAxis(i.list.At(n)), t.part.rows), nil
+	}
+}
+
+// keepRows leaves some rows of what a prepared trial is computed from.
+func keepRows(t *Trial, keep []int) {
+	for k, node := range t.Formula.Inputs {
+		e := t.Isolator.list.At(node)
+		axis := TokenAxis(e)
+		if len(t.Call.In[k].Shape) != len(e.Shape) {
+			axis-- // one stream of a stack
+		}
+		t.Call.In[k] = rowsOf(t.Call.In[k], axis, keep)
+	}
+	t.part.rows = keep
+}

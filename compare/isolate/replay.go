@@ -1,0 +1,136 @@
+package isolate
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// Replay computes elements in the orders of summation that engines use. It returns the elements outside the range of these orders, and the name
+// of the order that explains the other elements. It tries no order for an element outside the rigorous bounds.
+func Replay(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
+	some := &Evidence{t, left}
+	if t.Formula != nil && !t.edited && len(left) > 1 {
+		if len(left) > manyLeft { // a count of all of them takes as long as a product
+			if none, err := (&Evidence{t, left[:manyLeft]}).Focus().unexplained(ctx, t, a); none || err != nil {
+				return left, "", err
+			}
+		}
+		some = some.Focus()
+	}
+	if none, err := some.unexplained(ctx, t, a); none || err != nil {
+		return left, "", err
+	}
+	all, err := t.Evaluate(ctx, Evaluation{Arithmetic: a, Rigorous: true})
+	if err != nil {
+		return nil, "", err
+	}
+	for _, i := range left {
+		if !all.Consistent(i) {
+			return left, "", nil
+		}
+	}
+	if some.Trial != t {
+		if part, err := some.Evaluate(ctx, Evaluation{Arithmetic: a}); err != nil {
+			return nil, "", err
+		} else if rest, _, err := inOrders(ctx, some.Trial, part, a, some.Left); err != nil || len(rest) > 0 {
+			return left, "", err
+		}
+	}
+	return replayRowsOf(ctx, t, j, a, left)
+}
+
+// manyLeft is how many elements are looked at first where more are left.
+const manyLeft = 1 << 12
+
+// unexplained reports whether this part of an entry has an element that no order of summation explains: what no order explains of a part, none explains of all.
+// It is false where the part is the entry.
+func (e *Evidence) unexplained(ctx context.Context, t *Trial, a *Arithmetic) (bool, error) {
+	if e.Trial == t {
+		return false, nil
+	}
+	j, err := e.Evaluate(ctx, Evaluation{Arithmetic: a, Rigorous: true})
+	return err == nil && slices.ContainsFunc(e.Left, func(i int) bool { return !j.Consistent(i) }), err
+}
+
+// replayWork is how many elements, or products, an entry takes at least of which only the rows and columns of some elements are replayed.
+const replayWork = 1 << 16
+
+// replayRowsOf is orders of the rows and columns that the elements are in, where these can be computed by themselves.
+func replayRowsOf(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
+	if t.Formula == nil || t.edited {
+		return inOrders(ctx, t, j, a, left)
+	}
+	some := (&Evidence{t, left}).FocusAbove(replayWork, len(left), len(left), true)
+	if some.Trial == t || len(some.Left) != len(left) {
+		return inOrders(ctx, t, j, a, left)
+	}
+	part, err := some.Evaluate(ctx, Evaluation{Arithmetic: a})
+	if err != nil {
+		return nil, "", err
+	}
+	rest, order, err := inOrders(ctx, some.Trial, part, a, some.Left)
+	for k, i := range rest {
+		rest[k] = left[slices.Index(some.Left, i)]
+	}
+	return rest, order, err
+}
+
+// inOrders takes out what the orders of summation give, each by itself or together.
+func inOrders(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
+	first, best, most := left, "", given{}
+	lo, hi := slices.Clone(j.X.Data), slices.Clone(j.X.Data)
+	for _, s := range program.Summations() {
+		k, err := t.Evaluate(ctx, Evaluation{Arithmetic: a, Sum: &s})
+		if err != nil {
+			return nil, "", err
+		}
+		if g := k.gives(first); g.more(most) {
+			best, most = s.String(), g
+		}
+		var rest []int
+		for _, i := range left {
+			lo[i], hi[i] = min(lo[i], k.X.Data[i]-k.X.Bound[i]), max(hi[i], k.X.Data[i]+k.X.Bound[i])
+			if y := t.Y.Data[i]; !(y >= floats.Round(t.DType, lo[i]) && y <= floats.Round(t.DType, hi[i])) {
+				rest = append(rest, i)
+			}
+		}
+		if left = rest; most.equal == len(first) {
+			break
+		}
+	}
+	return left, inOrder(best, most.within, len(first)-len(left)), nil
+}
+
+// given counts elements that an order gives by itself: within its bounds, and to the bit.
+type given struct{ within, equal int }
+
+func (g given) more(than given) bool {
+	return g.within > than.within || g.within == than.within && g.equal > than.equal
+}
+
+// gives counts among some elements.
+func (j *Judgement) gives(of []int) (g given) {
+	for _, i := range of {
+		if j.Consistent(i) {
+			g.within++
+		}
+		if j.Y.Data[i] == j.Round(j.X.Data[i]) {
+			g.equal++
+		}
+	}
+	return g
+}
+
+// inOrder names the order of summation that explains some elements: one that gives most of them by itself, if there is one.
+func inOrder(best string, alone, explained int) string {
+	switch {
+	case explained == 0:
+		return ""
+	case 2*alone > explained:
+		return best
+	}
+	return "several orders together"
+}

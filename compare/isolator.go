@@ -1,0 +1,104 @@
+package compare
+
+import (
+	"context"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/arithmetic"
+	"github.com/tracediff/tracediff/compare/chain"
+	"github.com/tracediff/tracediff/compare/detectable"
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/compare/naming"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// Isolator isolates the entries of one trace, and knows the arithmetic of its engine and its mistakes. Several goroutines may use it.
+type Isolator struct {
+	*isolate.Isolator
+	Forms *arithmetic.Forms // the arithmetic of its engine
+	Names *naming.Names     // its mistakes
+}
+
+// NewIsolator prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
+// trace lacks: token ids, whole rows, a dtype.
+func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error), o isolate.Options) (*Isolator, error) {
+	i, err := isolate.New(t, list, weights, o)
+	if err != nil {
+		return nil, err
+	}
+	names := naming.New(i)
+	forms := arithmetic.New(i, names)
+	names.Forms = forms
+	if i.Options().Arithmetic == isolate.Auto {
+		i.SetEngine(engineOf{forms, names})
+	}
+	return &Isolator{i, forms, names}, nil
+}
+
+// engineOf is the engine of the arithmetics and of the mistakes of a trace.
+type engineOf struct {
+	*arithmetic.Forms
+	names *naming.Names
+}
+
+// Follow follows a mistake through the parts of a large entry.
+func (e engineOf) Follow(ctx context.Context, first *isolate.Trial, c *isolate.Certificate) (isolate.Follower, error) {
+	return e.names.Follow(ctx, first, c)
+}
+
+// Name returns the mistake of an entry that is a BUG: see [naming.Names.Of].
+func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, error) {
+	return i.Names.Of(ctx, name)
+}
+
+// Sight returns which of the usual mistakes the trace would have shown; see [detectable.Find].
+func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pass int) bool) (*detectable.Sight, error) {
+	return detectable.Find(ctx, i.Forms, work, of)
+}
+
+// Below estimates the numbers of all formulas from the entries that are right; see [arithmetic.Estimate].
+func (i *Isolator) Below(ctx context.Context) ([]arithmetic.Estimate, error) {
+	return i.Forms.Estimates(ctx)
+}
+
+// Rounded reports whether a trace of 16 bits was computed in float32 and rounded as it was written. wide is an isolator of the same trace for float32, of which
+// this dtype is what it is [isolate.Options].Stored in.
+func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
+	return i.Forms.Rounded(ctx, wide.Isolator)
+}
+
+// NewChain returns the chain of an isolator's trace; nil without one.
+func NewChain(i *Isolator, w chain.Walk) *chain.Chain {
+	if i == nil {
+		return nil
+	}
+	return chain.New(i.Forms, i.Names, w)
+}
+
+// Isolated is the certificate of a row, with the mistake that a search found.
+type Isolated struct {
+	*isolate.Certificate
+	// Finding is the edit of the operation that gives all wrong entries of its role, or a record of what was tried; nil if nothing was searched.
+	Finding *diagnose.Finding `json:"finding,omitempty"`
+}
+
+// isolatedBy is what a certificate says; nil without one.
+func isolatedBy(c *isolate.Certificate) *Isolated {
+	if c == nil {
+		return nil
+	}
+	return &Isolated{c, naming.FindingOf(c)}
+}
+
+// MistakeKey is the key of the finding; empty for a finding without a name.
+func (c *Isolated) MistakeKey() string {
+	if !c.Finding.Named() {
+		return ""
+	}
+	return c.Finding.Key()
+}
+
+// Study gives the search of names what a measurement of it asks for, before anything is certified.
+func (i *Isolator) Study(s diagnose.Study) { i.Names.Study = s }

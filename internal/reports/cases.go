@@ -1,0 +1,159 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// reportCase is a comparison, with the name of its report.
+type reportCase struct {
+	name string
+	args []string
+}
+
+// allCases lists the comparisons. bench and models are folders, or empty.
+func allCases(bench string, sample int, models string) ([]reportCase, error) {
+	if _, err := os.Stat("fixtures/golden"); err != nil {
+		return nil, fmt.Errorf("it runs in the root of the repository: %w", err)
+	}
+	var l lister
+	for _, path := range l.find("fixtures/golden/*/*.safetensors") {
+		l.alone(path, "--model", "fixtures/"+filepath.Base(filepath.Dir(path)))
+	}
+	for _, folder := range []string{"keras", "keras-preset", "llamacpp/traces", "mlx", "onnx", "onnx-planted", "onnx-torchscript"} {
+		for _, path := range l.find("fixtures/wild/" + folder + "/*.safetensors") {
+			l.wild(folder, path)
+		}
+	}
+	l.recorded("fixtures/programs")
+	if models != "" {
+		l.recorded(models)
+	}
+	if bench != "" && l.err == nil {
+		l.err = l.bench(bench, sample)
+	}
+	return l.all, l.err
+}
+
+// lister makes the list. err is the first error.
+type lister struct {
+	all []reportCase
+	err error
+}
+
+// find lists files. A pattern without a file is an error: nothing would be compared, and nobody would know.
+func (l *lister) find(pattern string) []string {
+	paths, err := filepath.Glob(pattern)
+	if err == nil && len(paths) == 0 {
+		err = fmt.Errorf("no files are %s", pattern)
+	}
+	if l.err == nil {
+		l.err = err
+	}
+	return paths
+}
+
+// add adds a comparison, named by its trace.
+func (l *lister) add(path, way string, args ...string) {
+	name := strings.NewReplacer("/", "-", "+", "-").Replace(strings.TrimSuffix(strings.TrimPrefix(path, "fixtures/"), ".safetensors"))
+	l.all = append(l.all, reportCase{strings.Trim(name, "-.") + "." + way, args})
+}
+
+// alone adds the comparison of a trace by itself.
+func (l *lister) alone(path string, args ...string) {
+	l.add(path, "alone", append([]string{"--isolate", path}, args...)...)
+}
+
+// wild adds the comparisons of a trace of another engine: by itself, and against transformers.
+func (l *lister) wild(folder, path string) {
+	model, rest, _ := strings.Cut(filepath.Base(path), ".")
+	dtype, _, _ := strings.Cut(rest, ".")
+	var mapped []string
+	switch {
+	case strings.HasPrefix(folder, "llamacpp"):
+		mapped = []string{"--map", "fixtures/wild/llamacpp/llamacpp.toml"}
+		dtype = "float32" // of what the engine computes in, whatever its cache is
+	case folder == "onnx-torchscript":
+		mapped = []string{"--map", "fixtures/wild/onnx-torchscript/" + model + ".toml"}
+	case strings.HasPrefix(folder, "onnx"):
+		mapped = []string{"--map", "fixtures/wild/onnx/" + model + ".toml"}
+	}
+	l.alone(path, append([]string{"--model", "fixtures/" + model}, mapped...)...)
+	reference := fmt.Sprintf("fixtures/golden/%s/decode.%s.safetensors", model, dtype)
+	if of := fmt.Sprintf("fixtures/wild/reference/%s.%s.safetensors", model, dtype); exists(of) {
+		reference = of
+	}
+	l.add(path, "transformers", append([]string{path, reference, "--all"}, mapped...)...)
+}
+
+// recorded adds the traces of recorded programs, each by itself: those of folders with a checkpoint.
+func (l *lister) recorded(dir string) {
+	for _, program := range l.find(filepath.Join(dir, "*", "*.program.json")) {
+		folder, dtype := filepath.Dir(program), strings.TrimSuffix(filepath.Base(program), ".program.json")
+		model := filepath.Join(folder, "model")
+		if !exists(model) {
+			continue
+		}
+		for _, pattern := range []string{dtype + "*.safetensors", "*." + dtype + ".safetensors"} {
+			paths, _ := filepath.Glob(filepath.Join(folder, pattern))
+			for _, path := range paths {
+				l.alone(path, "--model", model, "--program", program)
+			}
+		}
+	}
+}
+
+// lastHalf is the last half of the faults of the bench that is read: the names of later ones are measured blind.
+const lastHalf = 5
+
+// bench adds a sample of the runs of the bench, spread over their list: each by itself, and every fourth against its reference.
+func (l *lister) bench(dir string, most int) error {
+	data, err := os.ReadFile(filepath.Join(dir, "runs.json"))
+	if err != nil {
+		return err
+	}
+	var made struct {
+		Runs []struct {
+			Name, Checkpoint, Program, Reference string
+			Half                                 int
+		}
+	}
+	if err := json.Unmarshal(data, &made); err != nil {
+		return err
+	}
+	runs := slices.DeleteFunc(made.Runs, func(r struct {
+		Name, Checkpoint, Program, Reference string
+		Half                                 int
+	},
+	) bool {
+		return r.Half > lastHalf || r.Program != ""
+	})
+	// The golden section spreads each beginning of the sample over the list, so that a smaller sample is a part of a larger one.
+	const golden = 0.6180339887498949
+	taken := map[int]bool{}
+	for k := range min(most, len(runs)) {
+		at := int(float64(len(runs)) * fraction(float64(k+1)*golden))
+		if taken[at] {
+			continue
+		}
+		taken[at] = true
+		r := runs[at]
+		path := filepath.Join(dir, r.Name+".safetensors")
+		l.all = append(l.all, reportCase{"bench-" + r.Name + ".alone", []string{"--isolate", path, "--model", "fixtures/" + r.Checkpoint}})
+		if k%4 == 0 && r.Reference != "" {
+			l.all = append(l.all, reportCase{"bench-" + r.Name + ".transformers", []string{path, filepath.Join(dir, r.Reference+".safetensors"), "--all"}})
+		}
+	}
+	return nil
+}
+
+func fraction(x float64) float64 { return x - float64(int(x)) }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

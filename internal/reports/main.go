@@ -1,0 +1,143 @@
+// Command reports compares the reports of two versions of tracediff, field by field: run it before and after a change that is to change none.
+//
+//	go run ./internal/reports -out BEFORE [-bench OUT] [-models DIR]                  # at the commit before
+//	go run ./internal/reports -out AFTER -against BEFORE [-bench OUT] [-models DIR]   # after each step
+//
+// It runs in the root of the repository. It builds the program, compares the traces of fixtures with it, each by itself and those of other engines
+// against transformers too, and writes the JSON report, the exit status and what was printed of each comparison into a folder. With -against it
+// says which fields of the reports are others, and its exit status is 1 if one is. Reports of the same names are compared, so that BEFORE may have
+// more of them.
+//
+// -bench adds a sample of the runs of the bug bench that internal/bench made in OUT, spread over halves 1 to 5, dtypes and engines; -models adds the
+// recorded architectures with planted bugs that fixtures/recorded_faults.py made in DIR. -cores sets the cores of each comparison: a report that is
+// written on one core and read against one of two cores holds results to any number of cores.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+func main() {
+	flags := flag.NewFlagSet("reports", flag.ExitOnError)
+	var r runner
+	var bench, models, against string
+	sample := 60
+	flags.StringVar(&r.out, "out", "", "the `FOLDER` that reports are written into")
+	flags.StringVar(&against, "against", "", "a `FOLDER` of reports to compare with")
+	flags.StringVar(&bench, "bench", "", "the `FOLDER` of the runs of the bug bench")
+	flags.IntVar(&sample, "sample", sample, "how many `RUNS` of the bench")
+	flags.StringVar(&models, "models", "", "the `FOLDER` of recorded architectures")
+	flags.StringVar(&r.program, "program", "", "a `FILE` to run instead of building the program")
+	flags.IntVar(&r.cores, "cores", 2, "the `CORES` of a comparison")
+	_ = flags.Parse(os.Args[1:]) // it exits by itself
+	if r.out == "" || flags.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "usage: go run ./internal/reports -out FOLDER [-against FOLDER] [-bench OUT] [-models DIR] [-cores N]")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	cases, err := allCases(bench, sample, models)
+	if err == nil {
+		err = r.run(ctx, cases)
+	}
+	if err == nil && against != "" {
+		err = compareFolders(os.Stdout, against, r.out, cases)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "reports:", err)
+		os.Exit(1)
+	}
+}
+
+// report is what a comparison leaves behind.
+type report struct {
+	Args   []string        `json:"args"`
+	Exit   int             `json:"exit"`
+	Output []string        `json:"output"` // by line
+	JSON   json.RawMessage `json:"json"`
+}
+
+// runner runs comparisons.
+type runner struct {
+	program, out string
+	cores        int
+}
+
+// run writes the report of each case.
+func (r *runner) run(ctx context.Context, cases []reportCase) error {
+	if err := os.MkdirAll(r.out, 0o777); err != nil {
+		return err
+	}
+	room, err := os.MkdirTemp("", "reports")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(room)
+	if r.program == "" {
+		r.program = filepath.Join(room, "tracediff")
+		if out, err := exec.CommandContext(ctx, "go", "build", "-o", r.program, "./cmd/tracediff").CombinedOutput(); err != nil {
+			return fmt.Errorf("go build: %w\n%s", err, out)
+		}
+	}
+	start := time.Now()
+	errs := make([]error, len(cases))
+	next := make(chan int)
+	var wait sync.WaitGroup
+	for range max(1, 2/r.cores) {
+		wait.Go(func() {
+			for k := range next {
+				errs[k] = r.one(ctx, cases[k], filepath.Join(room, fmt.Sprint(k)))
+			}
+		})
+	}
+	for k := range cases {
+		next <- k
+	}
+	close(next)
+	wait.Wait()
+	fmt.Fprintf(os.Stderr, "%d reports in %s, %d cores each\n", len(cases), time.Since(start).Round(time.Second), r.cores)
+	return errors.Join(errs...)
+}
+
+// one writes the report of a case. Each comparison has its own cache folder, so that it remembers no other comparison.
+func (r *runner) one(ctx context.Context, c reportCase, room string) error {
+	if err := os.MkdirAll(room, 0o777); err != nil {
+		return err
+	}
+	defer os.RemoveAll(room)
+	path := filepath.Join(room, "report.json")
+	cmd := exec.CommandContext(ctx, r.program, append([]string{"compare", "--report", "json=" + path}, c.args...)...)
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(room, "cache"), "NO_COLOR=1", fmt.Sprintf("GOMAXPROCS=%d", r.cores))
+	var printed, failed bytes.Buffer // standard error has progress, which depends on time
+	cmd.Stdout, cmd.Stderr = &printed, &failed
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && (!errors.As(err, &exit) || ctx.Err() != nil) {
+		return errors.Join(err, ctx.Err())
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if text == nil { // it was not compared
+		printed, text = failed, []byte("null")
+	}
+	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(printed.String(), room, "ROOM"), "\n"), "\n")
+	data, err := json.MarshalIndent(report{c.args, cmd.ProcessState.ExitCode(), lines, text}, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(r.out, c.name+".json"), data, 0o666)
+}
