@@ -169,12 +169,12 @@ func upTo(t *capture.Trace, list *order.List, level int) (*capture.Trace, error)
 // A program gives the trace of the run that recorded it, whatever was captured: with a router that chooses experts, and with a state
 // that a convolution and a scan hand on. No entry is wrong or unknown, in prefill and in decode steps.
 func TestRecordedModels(t *testing.T) {
-	folders, err := filepath.Glob("../../fixtures/programs/*/model")
-	if err != nil || len(folders) < 2 {
+	programs, err := filepath.Glob("../../fixtures/programs/*/bfloat16.program.json")
+	if err != nil || len(programs) < 2 {
 		t.Fatal("no models", err)
 	}
-	for _, model := range folders {
-		folder := filepath.Dir(model)
+	for _, program := range programs {
+		folder := filepath.Dir(program)
 		for _, dtype := range []string{"bfloat16", "float32"} {
 			entries := 0
 			for level := 3; level >= 1; level-- {

@@ -38,7 +38,7 @@ func TestSearchesDoNotDependOnRoom(t *testing.T) {
 			last[k] *= 1 + 0.01*math.Sin(float64(k))
 		}
 		model := naming.ModelOf(i.Isolator)
-		model.Room, model.Work = room, 1<<26
+		model.Room, model.Work = room, 1<<23
 		entries, err := naming.SuspectsOf(ctx, wrong, &isolate.Arithmetic{})
 		if err != nil {
 			t.Fatal(err)
