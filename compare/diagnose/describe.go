@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -147,7 +148,8 @@ func inwards(x *difference) *Description {
 	return best
 }
 
-// results are the results of the entries, the small ones first, up to [mostDescribed] elements.
+// results are the results of the entries that have the axes and sizes of the first, but for tokens and keys: the small ones first, up to [mostDescribed] elements. Entries of another shape,
+// such as those of layers with fewer heads, are not described.
 func results(s *search) (all []observed, err error) {
 	n := 0
 	for _, e := range s.entries {
@@ -157,7 +159,10 @@ func results(s *search) (all []observed, err error) {
 		if err != nil {
 			return nil, outside(err)
 		}
-		if n += len(y); n > mostDescribed && len(all) > 0 || len(x.Data) != len(y) {
+		if len(x.Data) != len(y) || len(y) != product(x.Shape) {
+			break
+		}
+		if n += len(y); n > mostDescribed && len(all) > 0 {
 			break
 		}
 		o := observed{value: x.Data, off: make([]float64, len(y)), want: y, half: half, shape: x.Shape, e: e}
@@ -175,9 +180,26 @@ func results(s *search) (all []observed, err error) {
 		if axes := s.m.List.Entries[e.Node.Entry].Axes; len(axes) == len(x.Shape) {
 			o.axes = axes
 		}
+		if len(all) > 0 && !all[0].alike(&o) {
+			continue
+		}
 		all = append(all, o)
 	}
 	return all, nil
+}
+
+// alike reports whether two values have the same axes, of the same sizes but for tokens and keys.
+func (o *observed) alike(other *observed) bool {
+	if o.axes != other.axes || len(o.shape) != len(other.shape) {
+		return false
+	}
+	for k, n := range o.shape {
+		counted := o.axes != "" && (o.axes[k] == order.AxisToken || o.axes[k] == order.AxisKey)
+		if n != other.shape[k] && !counted {
+			return false
+		}
+	}
+	return true
 }
 
 // own is the result of the entry's own program beside the trace's tensor, with half the distance between two numbers of its dtype: of the few tokens that a search looks at

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
@@ -165,5 +166,29 @@ func TestDescriptionsByACondition(t *testing.T) {
 		if has := strings.Contains(got, "it differs only where the size of "); has != want {
 			t.Errorf("%g: %q, want a condition: %t", limit, got, want)
 		}
+	}
+}
+
+// Layers may have other numbers of heads. Those of the first layer are described.
+func TestDescriptionsOfLayersOfTwoShapes(t *testing.T) {
+	m := model(t)
+	m.Passes = []order.Pass{{Tokens: 8}}
+	small := rotation()
+	small.name, small.shape = "layers.1.self_attn.q_rope", []int{1, 1, 8, 8}
+	small.in = append([]program.Value{{Shape: []int{1, 8, 8}, Data: wave(64, 3)}}, small.in[1:]...)
+	further := func(_ [][]float64, y []float64) {
+		turnPairs(y, func(_, pair int) float64 { return math.Pow(0.5, float64(pair)) })
+	}
+	few := func(_ [][]float64, y []float64) { // the search looks at this layer last
+		for i := range 4 {
+			y[i]++
+		}
+	}
+	d, err := diagnose.Described(m, rotation().made(t, m, further), small.made(t, m, few))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "pairs of channels of the result are turned further"; d == nil || !strings.HasPrefix(d.String(), want) {
+		t.Errorf("%v, not %q", d, want)
 	}
 }

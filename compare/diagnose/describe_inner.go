@@ -25,7 +25,7 @@ func requiredValues(s *search, results []observed) []inner {
 		next := inner{}
 		for n := range results {
 			o, ok := backAlong(s, &results[n], path)
-			if !ok {
+			if !ok || len(next.all) > 0 && !next.all[0].alike(&o) {
 				next.all = nil
 				break
 			}

@@ -61,6 +61,19 @@ func (o operation) described(t *testing.T, wrong func(in [][]float64, y []float6
 	if o.configure != nil {
 		o.configure(m.List.Config)
 	}
+	d, err := diagnose.Described(m, o.made(t, m, wrong))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d == nil {
+		return ""
+	}
+	return d.String()
+}
+
+// made is the entry of an operation with such a tensor.
+func (o operation) made(t *testing.T, m *diagnose.Model, wrong func(in [][]float64, y []float64)) *diagnose.Entry {
+	t.Helper()
 	at := m.List.Index(o.name)
 	entry := &m.List.Entries[at]
 	entry.Op, entry.Axes, entry.Inputs = o.op, o.axes, entry.Inputs[:min(len(entry.Inputs), len(o.in))]
@@ -96,14 +109,7 @@ func (o operation) described(t *testing.T, wrong func(in [][]float64, y []float6
 	}
 	e.Judge = h
 	e.Left, _ = h.Leaves(right, len(h.y))
-	d, err := diagnose.Described(m, e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d == nil {
-		return ""
-	}
-	return d.String()
+	return e
 }
 
 // noisy changes elements in no way that has a description.
