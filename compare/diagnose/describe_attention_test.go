@@ -192,3 +192,27 @@ func TestDescriptionsOfLayersOfTwoShapes(t *testing.T) {
 		t.Errorf("%v, not %q", d, want)
 	}
 }
+
+// Passes have other numbers of keys.
+func TestDescriptionsOfPassesWithOtherKeys(t *testing.T) {
+	m := model(t)
+	m.Passes = []order.Pass{{Tokens: 8}}
+	of := func(name string, tokens, keys int) operation {
+		x := program.Value{Shape: []int{1, 2, tokens, keys}, Data: wave(2*tokens*keys, 1)}
+		for i := range x.Data {
+			if i%keys > 2 { // probabilities of 0 keep their lengths
+				x.Data[i] = -1e9
+			}
+		}
+		return operation{name, op.Softmax{}, "bhts", x.Shape, []program.Value{x}, nil, nil}
+	}
+	step := of("layers.0.self_attn.probs_f32", 4, 9).made(t, m, noisy)
+	prompt := of("layers.1.self_attn.probs_f32", 8, 8).made(t, m, noisy)
+	d, err := diagnose.Described(m, step, prompt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d == nil || d.Elements == 0 {
+		t.Errorf("%+v", d)
+	}
+}

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -21,7 +22,7 @@ func turnedPairs(x *difference) *Description {
 		return nil
 	}
 	head, token := slices.Index([]byte(results[0].axes), order.AxisHead), slices.Index([]byte(results[0].axes), order.AxisToken)
-	if token < 0 || head < 0 {
+	if token < 0 || head < 0 || !strings.HasSuffix(results[0].axes, string(order.AxisChannel)) {
 		return nil
 	}
 	for _, b := range x.bases()[1:] {

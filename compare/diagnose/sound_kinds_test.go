@@ -77,6 +77,7 @@ func lookAll(t *testing.T, all []*plant) {
 					if p.look(t); k%inAnotherOrder == 0 {
 						p.lookInAnotherOrder(t, uint64(k)+1)
 					}
+					p.describe(t)
 				}
 			})
 		}

@@ -144,6 +144,7 @@ func (r *room) yield(t *testing.T) {
 		if _, err := s.find(stages()); err != nil {
 			t.Fatal(err)
 		}
+		r.describe(t)
 		for _, u := range Usuals(r.m.List) {
 			if u.is != nil && u.Edits(r.m.List.At(s.first.Node)) {
 				if is := u.is(s.subject, s.first); is != (Mistake{}) {
@@ -151,6 +152,23 @@ func (r *room) yield(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// describe describes what the room's entries hold, those of all passes and layers together: whatever it is, there is an end of it.
+func (r *room) describe(t *testing.T) {
+	t.Helper()
+	var wrong []*Entry
+	for _, e := range r.entries {
+		if len(e.Left) > 0 {
+			wrong = append(wrong, e)
+		}
+	}
+	if len(wrong) == 0 {
+		return
+	}
+	if _, err := describe(r.search(t, wrong)); err != nil {
+		t.Fatalf("%s: %v", r.name, err)
 	}
 }
 
