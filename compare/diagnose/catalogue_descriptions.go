@@ -16,7 +16,7 @@ func descriptionRows() []Row {
 		{Kind: "described.grids", Words: "each {by} of {of} has values that are whole multiples of a step of its own: {values}: it is kept in few bits"},
 		{Kind: "described.whole", Words: "the operation gives the elements of whole numbers: of {of}, rounded without a scale or with one that is never below 1"},
 		{Kind: "described.truncated", Words: "the operation gives the elements of whole numbers: of {of} without what stands behind the point"},
-		{Kind: "described.operand", Words: "another {of} gives the elements: what the product reads is wrong, not its weight, nor what is done to the result"},
+		{Kind: "described.operand", Words: "another {of} would give all elements: the product reads another input, or other columns of its weight; what is done to the result is right"},
 		{Kind: "described.no-operand", Words: "no operand of the product gives the elements: {of} is wrong, or what is done to the result"},
 		{Kind: "described.another", Words: "{like} in place of {of} gives the elements"},
 		{Kind: "described.bits", Words: "the wrong elements of {of} have {values} significant bits or fewer: numbers of a narrower type, or products of such"},

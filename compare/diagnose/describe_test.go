@@ -107,7 +107,7 @@ func TestDescriptionsOfProducts(t *testing.T) {
 				x[i] = float64(float32(x[i] + math.Sin(float64(i*i))))
 			}
 			return product(x, w)
-		}, "another layers.*.post_attention_layernorm gives the elements"},
+		}, "another layers.*.post_attention_layernorm would give all elements"},
 		{"another matrix", func(x []float64) []float64 {
 			other := make(matrix, rows)
 			for r := range w {
