@@ -101,8 +101,8 @@ type section struct {
 
 func (s section) ReadAt(p []byte, off int64) (int, error) { return s.t.ReadAt(s.r, p, off) }
 
-// readSource is ReadAt for a tensor of an assembled trace.
-func (t *Trace) readSource(r Record, p []byte, off int64) (int, error) {
+// readSource is [Trace.ReadAt] for a tensor of an assembled trace, whose name is in the error.
+func (r Record) readSource(trace string, p []byte, off int64) (int, error) {
 	n, err := r.data.ReadAt(p, off)
 	if n == len(p) {
 		return n, nil
@@ -110,5 +110,5 @@ func (t *Trace) readSource(r Record, p []byte, off int64) (int, error) {
 	if err == nil || errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return n, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
+	return n, fmt.Errorf("trace %s: read tensor %s: %w", trace, quote(r.Key), err)
 }

@@ -17,7 +17,7 @@ func (t *Trace) Called(known func(name string) bool) *Trace {
 		return t
 	}
 	c := &Trace{
-		path: t.path, file: t.file, closer: t, size: t.size, manifest: t.manifest, ours: t.ours, look: t.look, sequence: t.sequence,
+		path: t.path, file: t.file, closer: t, size: t.size, manifest: t.manifest, sequence: t.sequence,
 		records: slices.Clone(t.records), index: make(map[firing]int, len(t.records)), notes: t.notes, unread: t.unread, lacks: t.lacks,
 	}
 	for i, r := range c.records {

@@ -12,9 +12,16 @@ import (
 	"github.com/tracediff/tracediff/internal/safetensors"
 )
 
+// opening is a trace whose header is being read.
+type opening struct {
+	*Trace
+	look bool // see [Look]
+	ours bool // it has a trace's version, so its keys mean something
+}
+
 // open reads the header, decides whose file it is, and builds the records.
-func (t *Trace) open() error {
-	text, err := safetensors.Text(t.file, t.size)
+func (o *opening) open() error {
+	text, err := safetensors.Text(o.file, o.size)
 	if err != nil {
 		return err
 	}
@@ -25,50 +32,50 @@ func (t *Trace) open() error {
 	}
 	mendStatus(text)
 	header, parseErr := safetensors.Parse(text)
-	if err := t.readMetadata(header.Metadata); err != nil {
+	if err := o.readMetadata(header.Metadata); err != nil {
 		return err
 	}
 	if parseErr != nil {
-		if !t.unfinished() || !errors.Is(parseErr, io.ErrUnexpectedEOF) {
+		if !o.manifest.Status.unfinished() || !errors.Is(parseErr, io.ErrUnexpectedEOF) {
 			return parseErr
 		}
-		t.note("the header is cut off behind tensor %d: the run stopped while it wrote the next one", len(header.Tensors))
+		o.note("the header is cut off behind tensor %d: the run stopped while it wrote the next one", len(header.Tensors))
 	}
 	ordered := inOrder(header.Tensors)
 	end, err := header.Layout()
 	if err != nil {
 		return err
 	}
-	if t.sequence && !ordered {
+	if o.sequence && !ordered {
 		return errors.New("the header lists the tensors in another order than their data have")
 	}
 	start := 8 + int64(len(text))
-	tensors, err := t.fit(header.Tensors, end, t.size-start)
+	tensors, err := o.fit(header.Tensors, end, o.size-start)
 	if err != nil {
 		return err
 	}
-	if tensors, err = t.readable(tensors); err != nil {
+	if tensors, err = o.readable(tensors); err != nil {
 		return err
 	}
-	if err := t.list(tensors, start); err != nil {
+	if err := o.list(tensors, start); err != nil {
 		return err
 	}
-	if err := t.contradiction(); err != nil {
-		if !t.look {
+	if err := o.contradiction(); err != nil {
+		if !o.look {
 			return err
 		}
-		t.note("%v", err)
+		o.note("%v", err)
 	}
 	return nil
 }
 
 // contradiction says which tensors a manifest contradicts.
-func (t *Trace) contradiction() error {
-	m := &t.manifest
-	if n := len(t.records); m.Entries != nil && len(m.Entries) == 0 && n > 0 {
+func (o *opening) contradiction() error {
+	m := &o.manifest
+	if n := len(o.records); m.Entries != nil && len(m.Entries) == 0 && n > 0 {
 		return fmt.Errorf("metadata %sentries lists no names, and the file has %d tensors", keyPrefix, n)
 	}
-	for _, r := range t.records {
+	for _, r := range o.records {
 		if m.Passes > 0 && r.Pass >= m.Passes {
 			return fmt.Errorf("metadata %spasses is %d, and tensor %s is of pass %d, counted from 0", keyPrefix, m.Passes, quote(r.Key), r.Pass)
 		}
@@ -80,17 +87,17 @@ func (t *Trace) contradiction() error {
 }
 
 // readable refuses tensors of an unknown dtype or, where the file is only looked into, leaves them out.
-func (t *Trace) readable(tensors []safetensors.Tensor) ([]safetensors.Tensor, error) {
+func (o *opening) readable(tensors []safetensors.Tensor) ([]safetensors.Tensor, error) {
 	known := tensors[:0]
 	for _, s := range tensors {
 		switch err := s.Readable(); {
 		case err == nil:
 			known = append(known, s)
-		case t.ours || !t.look:
+		case o.ours || !o.look:
 			return nil, err
 		default:
-			t.unread = append(t.unread, s.Unknown)
-			t.note("tensor %s left out: shape %v, %d bytes of dtype %s, which is not read", quote(s.Name), s.Shape, s.End-s.Begin, quote(s.Unknown))
+			o.unread = append(o.unread, s.Unknown)
+			o.note("tensor %s left out: shape %v, %d bytes of dtype %s, which is not read", quote(s.Name), s.Shape, s.End-s.Begin, quote(s.Unknown))
 		}
 	}
 	return known, nil
@@ -109,32 +116,32 @@ func inOrder(tensors []safetensors.Tensor) bool {
 }
 
 // readMetadata fills the manifest, if the file is a trace.
-func (t *Trace) readMetadata(metadata map[string]string) (err error) {
-	if _, t.ours = metadata[versionKey]; !t.ours {
+func (o *opening) readMetadata(metadata map[string]string) (err error) {
+	if _, o.ours = metadata[versionKey]; !o.ours {
 		return foreign(metadata)
 	}
-	if t.manifest, err = parseManifest(metadata); err != nil {
+	if o.manifest, err = parseManifest(metadata); err != nil {
 		return err
 	}
 	switch s := metadata[sequenceKey]; s {
 	case "", execution:
-		t.sequence = s == execution
+		o.sequence = s == execution
 	default:
 		return fmt.Errorf("metadata %s is %s, want %q", sequenceKey, quote(s), execution)
 	}
 	status, declared := metadata[statusKey]
 	if !declared {
-		t.lacks = fmt.Sprintf("it has %s and no %s, so it is not known whether the run ended", versionKey, statusKey)
-		t.note("%s: read as %q", t.lacks, StatusOpen)
-		t.manifest.Status = StatusOpen
+		o.lacks = fmt.Sprintf("it has %s and no %s, so it is not known whether the run ended", versionKey, statusKey)
+		o.note("%s: read as %q", o.lacks, StatusOpen)
+		o.manifest.Status = StatusOpen
 		return nil
 	}
-	t.manifest.Status = Status(strings.TrimRight(status, " "))
-	_, isFailed := t.manifest.Status.Failure()
-	if !isFailed && t.manifest.Status != StatusOpen && t.manifest.Status != StatusComplete {
-		t.lacks = fmt.Sprintf("its status %s is not one that a run leaves behind, unless it stopped while it wrote the status", quote(string(t.manifest.Status)))
-		t.note("%s: read as %q", t.lacks, StatusOpen)
-		t.manifest.Status = StatusOpen
+	o.manifest.Status = Status(strings.TrimRight(status, " "))
+	_, isFailed := o.manifest.Status.Failure()
+	if !isFailed && o.manifest.Status != StatusOpen && o.manifest.Status != StatusComplete {
+		o.lacks = fmt.Sprintf("its status %s is not one that a run leaves behind, unless it stopped while it wrote the status", quote(string(o.manifest.Status)))
+		o.note("%s: read as %q", o.lacks, StatusOpen)
+		o.manifest.Status = StatusOpen
 	}
 	return nil
 }
@@ -150,20 +157,15 @@ func foreign(metadata map[string]string) error {
 	return nil
 }
 
-// unfinished reports whether the file is a trace whose writer says, or was kept from saying, that more was to come.
-func (t *Trace) unfinished() bool {
-	return t.manifest.Status != "" && t.manifest.Status != StatusComplete
-}
-
 // fit compares the data that the header lists, end bytes, with what the file has. It returns the tensors whose
 // data are there: all of them, or the first ones of an unfinished trace.
-func (t *Trace) fit(tensors []safetensors.Tensor, end, have int64) ([]safetensors.Tensor, error) {
+func (o *opening) fit(tensors []safetensors.Tensor, end, have int64) ([]safetensors.Tensor, error) {
 	switch {
 	case have == end:
 		return tensors, nil
-	case !t.unfinished() && have > end:
+	case !o.manifest.Status.unfinished() && have > end:
 		return nil, fmt.Errorf("%d bytes after the last tensor belong to no tensor", have-end)
-	case !t.unfinished():
+	case !o.manifest.Status.unfinished():
 		return nil, fmt.Errorf("%d of %d bytes of data are missing at its end", end-have, end)
 	}
 	listed := len(tensors)
@@ -171,39 +173,39 @@ func (t *Trace) fit(tensors []safetensors.Tensor, end, have int64) ([]safetensor
 		tensors = tensors[:len(tensors)-1]
 	}
 	if lost := listed - len(tensors); lost > 0 {
-		t.note("%d tensors left out: their data lie beyond the end of the file", lost)
+		o.note("%d tensors left out: their data lie beyond the end of the file", lost)
 	} else {
-		t.note("%d bytes after the last tensor left out: the run stopped before it listed them", have-end)
+		o.note("%d bytes after the last tensor left out: the run stopped before it listed them", have-end)
 	}
 	return tensors, nil
 }
 
 // list makes the records and their index. In a trace every key has to say what it is the key of.
-func (t *Trace) list(tensors []safetensors.Tensor, start int64) error {
-	t.records = make([]Record, len(tensors))
-	t.index = make(map[firing]int, len(tensors))
+func (o *opening) list(tensors []safetensors.Tensor, start int64) error {
+	o.records = make([]Record, len(tensors))
+	o.index = make(map[firing]int, len(tensors))
 	for i, s := range tensors {
 		r := Record{Key: s.Name, Name: s.Name, DType: s.DType, Shape: s.Shape, Size: s.End - s.Begin, offset: start + s.Begin}
-		if t.ours {
+		if o.ours {
 			var err error
 			if r.Pass, r.Name, r.Firing, err = parseKey(s.Name); err != nil {
 				return err
 			}
 		}
-		if t.sequence {
-			if i > 0 && r.Pass < t.records[i-1].Pass {
-				return writtenAgain(tensors, fmt.Errorf("tensor %s of pass %d stands after pass %d", quote(r.Key), r.Pass, t.records[i-1].Pass))
+		if o.sequence {
+			if i > 0 && r.Pass < o.records[i-1].Pass {
+				return writtenAgain(tensors, fmt.Errorf("tensor %s of pass %d stands after pass %d", quote(r.Key), r.Pass, o.records[i-1].Pass))
 			}
-			if _, before := t.LookupFiring(r.Pass, r.Name, r.Firing-1); r.Firing > 0 && !before {
+			if _, before := o.LookupFiring(r.Pass, r.Name, r.Firing-1); r.Firing > 0 && !before {
 				return fmt.Errorf("tensor %s stands before firing %d of its name", quote(r.Key), r.Firing-1)
 			}
 		}
-		t.records[i] = r
-		t.index[firing{r.Pass, r.Name, r.Firing}] = i
+		o.records[i] = r
+		o.index[firing{r.Pass, r.Name, r.Firing}] = i
 	}
 	return nil
 }
 
-func (t *Trace) note(format string, args ...any) {
-	t.notes = append(t.notes, fmt.Sprintf(format, args...))
+func (o *opening) note(format string, args ...any) {
+	o.notes = append(o.notes, fmt.Sprintf(format, args...))
 }

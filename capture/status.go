@@ -24,6 +24,9 @@ func (s Status) Failure() (why string, ok bool) {
 	return strings.CutPrefix(string(s), failed)
 }
 
+// unfinished reports whether the file is a trace whose writer says, or was kept from saying, that more was to come.
+func (s Status) unfinished() bool { return s != "" && s != StatusComplete }
+
 // statusStart is how the header of every trace starts. The status stands at a fixed place behind it.
 const statusStart = `{"__metadata__":{"tracediff.version":"` + version + `","tracediff.status":"`
 

@@ -24,8 +24,6 @@ type Trace struct {
 	closer   io.Closer // nil if the caller brought the reader
 	size     int64     // of the file, when it was opened
 	manifest Manifest
-	ours     bool // has a trace's version, so its keys mean something
-	look     bool // opened by Look
 	sequence bool
 	records  []Record
 	index    map[firing]int
@@ -94,16 +92,17 @@ func openFile(path string, f *os.File, look bool) (*Trace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
 	}
-	return openReader(&Trace{path: path, file: f, closer: f, size: info.Size(), look: look})
+	return openReader(&Trace{path: path, file: f, closer: f, size: info.Size()}, look)
 }
 
 // OpenReader is Open for a trace of size bytes in r. The name stands in errors and is the trace's Path.
 func OpenReader(name string, r io.ReaderAt, size int64) (*Trace, error) {
-	return openReader(&Trace{path: name, file: r, size: size})
+	return openReader(&Trace{path: name, file: r, size: size}, false)
 }
 
-func openReader(t *Trace) (*Trace, error) {
-	if err := t.open(); err != nil {
+func openReader(t *Trace, look bool) (*Trace, error) {
+	o := opening{Trace: t, look: look}
+	if err := o.open(); err != nil {
 		return nil, fmt.Errorf("trace %s: %w", t.path, err)
 	}
 	return t, nil
@@ -132,7 +131,7 @@ func (t *Trace) Unfinished() string {
 	switch {
 	case t.lacks != "":
 		return t.lacks
-	case t.unfinished():
+	case t.manifest.Status.unfinished():
 		return fmt.Sprintf("its status is %q", t.manifest.Status)
 	}
 	return ""
@@ -170,7 +169,7 @@ func (t *Trace) Read(r Record) (hooks.Tensor, error) {
 	if r.Size > MaxRead {
 		return hooks.Tensor{}, fmt.Errorf("trace %s: tensor %s has %d bytes, more than the %d that are read at once", t.path, quote(r.Key), r.Size, int64(MaxRead))
 	}
-	if err := t.holds(r); err != nil {
+	if err := r.in(t); err != nil {
 		return hooks.Tensor{}, err
 	}
 	data := make([]byte, r.Size)
@@ -184,7 +183,7 @@ func (t *Trace) Read(r Record) (hooks.Tensor, error) {
 // error, which is io.EOF at the end of the tensor. A file that has become shorter since it was opened is an error
 // that wraps io.ErrUnexpectedEOF.
 func (t *Trace) ReadAt(r Record, p []byte, off int64) (int, error) {
-	if err := t.holds(r); err != nil {
+	if err := r.in(t); err != nil {
 		return 0, err
 	}
 	if off < 0 || off > r.Size {
@@ -195,7 +194,7 @@ func (t *Trace) ReadAt(r Record, p []byte, off int64) (int, error) {
 		p, end = p[:rest], io.EOF
 	}
 	if r.data != nil {
-		n, err := t.readSource(r, p, off)
+		n, err := r.readSource(t.path, p, off)
 		if err == nil {
 			err = end
 		}
@@ -216,8 +215,8 @@ func (t *Trace) ReadAt(r Record, p []byte, off int64) (int, error) {
 // others read.
 func (t *Trace) BytesRead() int64 { return t.read.Load() }
 
-// holds refuses a record that is not of this trace, where its place is no place here.
-func (t *Trace) holds(r Record) error {
+// in refuses a record that is not of a trace, where its place is no place there.
+func (r Record) in(t *Trace) error {
 	if r.data != nil {
 		if own, ok := t.LookupFiring(r.Pass, r.Name, r.Firing); ok && own.Size == r.Size {
 			return nil

@@ -14,7 +14,9 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // scaled changes the entries of these names by a factor.
@@ -52,7 +54,7 @@ func TestExpectations(t *testing.T) {
 	}
 	for _, tt := range tests {
 		a, b := model{list: list, change: tt.change}.trace(t, "local"), model{list: list}.trace(t, "reference")
-		res := run(t, a, b, compare.Options{Order: list, AB: true, Different: tt.expect})
+		res := runAB(t, a, b, compare.Options{Order: list, Judging: compare.Judging{Different: tt.expect}})
 		first := ""
 		if res.Divergence != nil {
 			first = res.Divergence.Row.Name
@@ -79,7 +81,7 @@ func TestDifferenceBehindAnExpectedOne(t *testing.T) {
 	const gated, down = "layers.2.mlp.gated", "layers.2.mlp.down_proj"
 	list := tiny(t)
 	a, b := model{list: list, change: scaled(2, gated, down)}.trace(t, "local"), model{list: list}.trace(t, "reference")
-	d := run(t, a, b, compare.Options{Order: list, AB: true, Different: []string{gated}}).Divergence
+	d := runAB(t, a, b, compare.Options{Order: list, Judging: compare.Judging{Different: []string{gated}}}).Divergence
 	if d == nil || d.Row.Name != down || d.Row.Blame != compare.Inherited || !strings.Contains(strings.Join(d.Hints, "\n"), gated+", which was expected to differ") {
 		t.Errorf("%+v", d)
 	}
@@ -88,7 +90,7 @@ func TestDifferenceBehindAnExpectedOne(t *testing.T) {
 func TestPatternsThatExpectNothing(t *testing.T) {
 	tr := build(t, manifest("local", hooks.F32), ids(2, 3), fire("x", hooks.F32, []int{2}, 1, 2))
 	for pattern, says := range map[string]string{"y*": "no entry of the order", "[": "syntax error", "": "no entry of the order", "input_ids": "no entry of the order"} {
-		_, err := compare.Run(context.Background(), tr, tr, compare.Options{Order: names(t, "input_ids", "x"), AB: true, Different: []string{pattern}})
+		_, err := compare.AB(context.Background(), tr, tr, compare.Options{Order: names(t, "input_ids", "x"), Judging: compare.Judging{Different: []string{pattern}}})
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v", pattern, err)
 		}
@@ -107,7 +109,7 @@ func TestWhatNoExpectationExcuses(t *testing.T) {
 		"an infinity": build(t, manifest("local", hooks.F32), ids(2, 3), fire("x", hooks.F32, []int{4}, inf, 2, 3, 4), y),
 		"missing":     build(t, manifest("local", hooks.F32), ids(2, 3), y),
 	} {
-		res := run(t, a, b, compare.Options{Order: list, AB: true, Different: []string{"*"}, All: true})
+		res := runAB(t, a, b, compare.Options{Order: list, Judging: compare.Judging{Different: []string{"*"}}, All: true})
 		if res.ExitCode() != 1 || res.Expected[0].Differ > 0 {
 			t.Errorf("%s: exit code %d, %+v", why, res.ExitCode(), res.Expected)
 		}
@@ -118,7 +120,7 @@ func TestWhatNoExpectationExcuses(t *testing.T) {
 		m.Derived = []string{"x"}
 		return build(t, m, ids(2, 3), fire("x", hooks.F32, []int{2}, by, 2), y)
 	}
-	res := run(t, derived("local", 5), derived("reference", 1), compare.Options{Order: list, AB: true, Different: []string{"x"}})
+	res := runAB(t, derived("local", 5), derived("reference", 1), compare.Options{Order: list, Judging: compare.Judging{Different: []string{"x"}}})
 	if e := res.Expected[0]; res.ExitCode() != 1 || e.Compared != 0 || !e.Unmet {
 		t.Errorf("derived: exit code %d, %+v", res.ExitCode(), e)
 	}
@@ -134,7 +136,7 @@ func TestDifferencesOfAAndB(t *testing.T) {
 		m.Entries[3], m.Entries[4] = m.Entries[4], m.Entries[3]
 	}
 	a, b := model{list: list, edit: windowed}.trace(t, "local"), model{list: list, edit: other}.trace(t, "reference")
-	res := run(t, a, b, compare.Options{Order: list, AB: true})
+	res := runAB(t, a, b, compare.Options{Order: list})
 	want := []string{
 		"config: window: A 4, B 8",
 		`order: number 2 of the common names: A "embed_tokens", B "embed_tokens_per_layer.lookup"`,
@@ -151,13 +153,13 @@ func TestDifferencesOfAAndB(t *testing.T) {
 	m := manifest("local", hooks.F32)
 	windowed(&m)
 	a = build(t, m, append(extra, fire("layers.7.new", hooks.F32, []int{2}, 1, 2))...)
-	if res := run(t, a, b, compare.Options{Order: list, AB: true}); res.ExitCode() != 1 || !strings.Contains(strings.Join(res.Incomplete, "\n"), "1 tensor of trace A") {
+	if res := runAB(t, a, b, compare.Options{Order: list}); res.ExitCode() != 1 || !strings.Contains(strings.Join(res.Incomplete, "\n"), "1 tensor of trace A") {
 		t.Errorf("a tensor that only A has: exit code %d, %v", res.ExitCode(), res.Incomplete)
 	}
 
 	weights := func(sum string) func(*capture.Manifest) { return func(m *capture.Manifest) { m.Weights = sum } }
 	a, b = model{list: list, edit: weights("sha256:aa")}.trace(t, "local"), model{list: list, edit: weights("sha256:bb")}.trace(t, "reference")
-	if _, err := compare.Run(context.Background(), a, b, compare.Options{Order: list, AB: true}); err == nil || !strings.Contains(err.Error(), `A "sha256:aa", B "sha256:bb"`) {
+	if _, err := compare.AB(context.Background(), a, b, compare.Options{Order: list}); err == nil || !strings.Contains(err.Error(), `A "sha256:aa", B "sha256:bb"`) {
 		t.Errorf("other weights: %v", err)
 	}
 }
@@ -165,8 +167,8 @@ func TestDifferencesOfAAndB(t *testing.T) {
 // A certificate of A says nothing of B: none is made, whatever is given, so that none excuses or accuses.
 func TestABCertifiesNothing(t *testing.T) {
 	const broken = "layers.2.self_attn.o_proj"
-	ck, list := openModel(t, "gemma3n-tiny")
-	right := openGolden(t, "golden/gemma3n-tiny/window.float32.safetensors")
+	ck, list := ordertest.Embedded(t, "gemma3n-tiny")
+	right := testengine.OpenGolden(t, "golden/gemma3n-tiny/window.float32.safetensors")
 	var events []hooks.Event
 	for _, r := range right.Records() {
 		data := make([]byte, r.Size)
@@ -188,15 +190,14 @@ func TestABCertifiesNothing(t *testing.T) {
 		return i
 	}
 	// The same bug on both sides: they agree, which is what was asked.
-	o := compare.Options{Order: list, Isolator: isolator(wrong), ReferenceIsolator: isolator(wrong)}
+	o := compare.Options{Order: list, Certification: compare.Certification{Isolator: isolator(wrong), ReferenceIsolator: isolator(wrong)}}
 	if res := run(t, wrong, wrong, o); res.Divergence == nil || res.Divergence.Row.Name != broken {
 		t.Fatal("a certificate should find the bug, or what follows shows nothing")
 	}
-	o.AB = true
-	if res := run(t, wrong, wrong, o); res.ExitCode() != 0 || res.Isolation != nil {
+	if res := runAB(t, wrong, wrong, o); res.ExitCode() != 0 || res.Isolation != nil {
 		t.Errorf("A equals B: exit code %d, %+v", res.ExitCode(), res.Isolation)
 	}
-	if res := run(t, right, wrong, o); res.Divergence == nil || res.Divergence.Row.Name != broken {
+	if res := runAB(t, right, wrong, o); res.Divergence == nil || res.Divergence.Row.Name != broken {
 		t.Errorf("B is wrong: %+v", res.Divergence)
 	}
 }

@@ -1,6 +1,11 @@
 package compare
 
-import "github.com/tracediff/tracediff/order/op"
+import (
+	"context"
+
+	"github.com/tracediff/tracediff/compare/chain"
+	"github.com/tracediff/tracediff/compare/plan"
+)
 
 // fewAhead is how many entries are certified ahead of the walk at first, mostAhead at most: about those of two layers.
 const fewAhead, mostAhead = 8, 64
@@ -8,22 +13,25 @@ const fewAhead, mostAhead = 8, 64
 // lookahead is how far entries are certified ahead of the walk, on all cores. The distance grows as the walk goes on, so that a walk that ends at an
 // early divergence has certified few entries after the divergence.
 type lookahead struct {
+	plan  *plan.Plan
+	chain *chain.Chain // nil: nothing is certified
+	all   bool         // the walk goes on after the first divergence
+
 	first   int         // the pass that the walk begins with
 	from    map[int]int // the first entry of a pass that was not certified ahead
 	entries int         // how many are next
 	passes  int         // how many passes are next, of those whose entries are certified together
 }
 
-// certifyAhead certifies the next entries of the walk, from entry i on, and the same entries of the next passes, as long as these have no more tokens
+// certify certifies the next entries of the walk, from entry i on, and the same entries of the next passes, as long as these have no more tokens
 // together than this pass: a product reads its weight once for several passes. Later passes are certified whole, twice as many each time.
-func (w *walker) certifyAhead(i int, passes []int) {
-	a := &w.ahead
-	if w.chain == nil || i < a.from[passes[0]] {
+func (a *lookahead) certify(ctx context.Context, i int, passes []int) {
+	if a.chain == nil || i < a.from[passes[0]] {
 		return
 	}
-	some, n := passes[:w.plan.shorter(passes)], a.entries
+	some, n := passes[:a.plan.Tokens.Shorter(passes)], a.entries
 	if passes[0] != a.first {
-		some, n = passes[:min(a.passes, len(passes))], len(w.plan.entries)
+		some, n = passes[:min(a.passes, len(passes))], len(a.plan.Entries)
 		a.passes *= 2
 	} else {
 		a.entries = min(2*n, mostAhead)
@@ -31,65 +39,48 @@ func (w *walker) certifyAhead(i int, passes []int) {
 	all := map[int][]string{}
 	for _, pass := range some {
 		from := max(i, a.from[pass])
-		if all[pass] = w.plan.isolable(pass, from, i+n); len(all[pass]) == 0 {
+		if all[pass] = a.plan.Isolable(pass, from, i+n); len(all[pass]) == 0 {
 			delete(all, pass)
 		}
 		a.from[pass] = max(from, i+n)
 	}
-	w.chain.Prepare(w.ctx, all, !w.o.All)
+	a.chain.Prepare(ctx, all, !a.all)
 }
 
-// isolable are the names of the entries of a pass from one to another that both sides have and that have an operation.
-func (p *plan) isolable(pass, from, to int) []string {
-	var names []string
-	for i := from; i < min(to, len(p.entries)); i++ {
-		e := &p.entries[i]
-		_, argument := e.Op.(op.Given)
-		if e.Op == nil || argument || !p.covered(i) || p.rowless(i, pass) {
-			continue
-		}
-		_, hasL := p.sides[local].trace.Lookup(pass, e.Name)
-		if _, hasR := p.sides[reference].trace.Lookup(pass, e.Name); hasL && hasR {
-			names = append(names, e.Name)
-		}
+// newLookahead prepares a walk through some passes.
+func newLookahead(pl *plan.Plan, c *chain.Chain, all bool, passes []int) *lookahead {
+	a := &lookahead{plan: pl, chain: c, all: all, from: map[int]int{}, entries: fewAhead, passes: 1}
+	if len(passes) > 0 {
+		a.first = passes[0]
 	}
-	return names
+	return a
 }
 
-// shorter is how many of some passes, the first among them, have no more tokens behind the first than it has.
-func (p *plan) shorter(passes []int) int {
-	tokens := 0
-	for n, pass := range passes[1:] {
-		if pass >= len(p.tokens) || passes[0] >= len(p.tokens) {
-			return n + 1
-		}
-		if tokens += p.tokens[pass]; tokens > p.tokens[passes[0]] {
-			return n + 1
-		}
-	}
-	return len(passes)
-}
-
-// logits is the entry of which the most likely tokens are compared too.
+// logits is the entry whose most likely tokens are also compared.
 const logits = "logits"
 
-// readAhead has the tensors measured that the walk comes to after entry i of a pass, until enough are on their way. Those
-// that it will not measure, because their shapes differ, are left out. An error is left to the walk, which meets it where
-// it matters.
-func (w *walker) readAhead(i, pass int) {
-	for w.next = max(w.next, i+1); w.next < len(w.plan.entries) && !w.meter.Full(); w.next++ {
-		if !w.plan.covered(w.next) || w.plan.rowless(w.next, pass) {
+// readahead measures the tensors of a pass ahead of the walk.
+type readahead struct {
+	*measurer
+	next int // the entry that is to be measured ahead next
+}
+
+// measure starts measuring the tensors after entry i of a pass, until enough measurements are in progress. Tensors
+// of different shapes are skipped, since the walk does not measure them. Errors are ignored here: the walk meets
+// them again.
+func (a *readahead) measure(i, pass int) {
+	for a.next = max(a.next, i+1); a.next < len(a.plan.Entries) && !a.meter.Full(); a.next++ {
+		if !a.plan.Walked(a.next, pass) {
 			continue
 		}
-		e := &w.plan.entries[w.next]
-		l, hasL := w.sides[local].trace.Lookup(pass, e.Name)
-		r, hasR := w.sides[reference].trace.Lookup(pass, e.Name)
-		if !hasL || !hasR {
+		e := &a.plan.Entries[a.next]
+		l, r, both := a.plan.Lookup(pass, e.Name)
+		if !both {
 			continue
 		}
-		p, err := w.pair(w.next, pass, l, r)
-		if err == nil && p.seen == SeenWithin {
-			w.meter.Prepare(p.l, p.r, e.Compare, e.Name == logits)
+		p, err := a.pair(a.next, pass, l, r)
+		if err == nil && p.seen.what == SeenWithin {
+			a.meter.Prepare(p.l, p.r, e.Compare, e.Name == logits)
 		}
 	}
 }

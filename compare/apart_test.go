@@ -13,7 +13,9 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // A compiler rotates queries and keys in float32 in front of a fused attention. Two layers read the rounded cosines, and the last layer reads them
@@ -108,8 +110,8 @@ func (a attention) dtype() hooks.DType {
 // trace is a run of some layers of which queries, keys, values and the output were captured.
 func (a attention) trace(t *testing.T, dir string) *capture.Trace {
 	t.Helper()
-	ck, list := openModel(t, dir)
-	golden := openGolden(t, "golden/"+dir+"/prefill."+a.dtype().String()+".safetensors")
+	ck, list := ordertest.Embedded(t, dir)
+	golden := testengine.OpenGolden(t, "golden/"+dir+"/prefill."+a.dtype().String()+".safetensors")
 	rng := rand.New(rand.NewPCG(7, 7))
 	entry, _ := list.Lookup("rotary.cos")
 	turns := op.Frequencies(entry.Op.(op.Rotary))

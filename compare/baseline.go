@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/compare/plan"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -26,8 +27,8 @@ type KnownDivergences struct {
 type Baseline struct {
 	File  string      `json:"file"`
 	Lines []KnownLine `json:"lines"`
-	// Accepted counts the rows that a line covers, and Inherited those that have their error from such a row: past their limit, and
-	// right on their own inputs as all is between them.
+	// Accepted counts the rows covered by a line. Inherited counts the rows over their limit only because of such a
+	// row: every operation after it is right on its own inputs.
 	Accepted  int `json:"accepted"`
 	Inherited int `json:"inherited"`
 }
@@ -40,7 +41,8 @@ type KnownLine struct {
 	Until  string     `json:"until"` // the last day on which it holds, in UTC
 	State  KnownState `json:"state"`
 	Why    string     `json:"why,omitempty"` // a sentence, unless it is accepted
-	// Error is the relative L2 of the tensor when it was accepted, and Now the one of this comparison; NaN where there is none.
+	// Error is the relative L2 of the tensor at acceptance, and Now the relative L2 in this comparison; NaN if not
+	// measured.
 	Error measure.Number `json:"error"`
 	Now   measure.Number `json:"now"`
 
@@ -75,40 +77,42 @@ func (b *Baseline) Failing() []KnownLine {
 // Fails reports whether a line fails the comparison.
 func (l KnownLine) Fails() bool { return l.State != KnownAccepted && l.State != KnownUnchecked }
 
-// newBaseline prepares the account of the baseline; nil without one.
-func (w *walker) newBaseline() *Baseline {
-	known := w.o.Baseline
+// knownLines tracks the known divergences of a baseline during a comparison. Without a baseline it is empty.
+type knownLines struct {
+	account *Baseline // nil without a baseline
+	today   string
+	byKey   map[string]*KnownLine
+}
+
+// newKnownLines starts the account of a baseline; known is nil without a baseline.
+func newKnownLines(known *KnownDivergences) *knownLines {
 	if known == nil {
-		return nil
+		return &knownLines{}
 	}
 	b := &Baseline{File: known.File, Lines: make([]KnownLine, len(known.Lines))}
-	w.lines = map[string]*KnownLine{}
+	k := &knownLines{account: b, today: known.Today, byKey: map[string]*KnownLine{}}
 	for i := range known.Lines {
 		l := &known.Lines[i]
 		b.Lines[i] = KnownLine{Key: l.Key, Class: l.Class, Reason: l.Reason, Until: l.Until, Error: l.Error, Now: measure.Nan, line: l}
-		w.lines[l.Key] = &b.Lines[i]
+		k.byKey[l.Key] = &b.Lines[i]
 	}
-	return b
+	return k
 }
 
-// accept tells the chain of the local side which rows it may begin at. That of the reference begins at the token ids.
-func (w *walker) accept() {
-	if w.chain != nil && w.o.Baseline != nil {
-		w.chain.Accepted = func(key string) bool {
-			l := w.lines[key]
-			return l != nil && l.State == KnownAccepted
-		}
-	}
+// accepts reports whether a row is a known divergence, as far as the walk has come: a chain of the local side may begin there.
+func (k *knownLines) accepts(key string) bool {
+	l := k.byKey[key]
+	return l != nil && l.State == KnownAccepted
 }
 
-// Shown is what a row that does not match shows, as a baseline records it. Class and Facts of the row have to be known.
+// Shown returns what a baseline records of a mismatch. It needs the row's Class and Facts.
 func (r *Row) Shown() baseline.Shown {
 	s := baseline.Shown{Key: r.Key(), Class: r.Class, Seen: string(r.Facts.Seen), Error: measure.Nan, Own: measure.Nan}
 	if r.Gate != nil {
 		s.Error, s.Slices = pastLimit(r.Gate)
 	}
 	if m := r.Metrics; m != nil {
-		if math.IsInf(float64(s.Error), 1) { // over a reference of zero: only its own units say how large it is
+		if math.IsInf(float64(s.Error), 1) { // the reference is zero, so only absolute units show the size
 			s.Slices[gate.LargestElement] = m.MaxAbs
 		}
 		switch r.Facts.Seen {
@@ -132,8 +136,8 @@ func (r *Row) Shown() baseline.Shown {
 	return s
 }
 
-// pastLimit are the errors that are past their limits: of the tensor, NaN where it is not, and of the worst index of an axis. What is
-// within its limit is no more than what roundings make, and grows and shrinks with them.
+// pastLimit returns the errors over their limits: of the whole tensor (or NaN), and of the worst index of each
+// axis. Errors within their limits are left out, because they vary with rounding.
 func pastLimit(g *gate.Gate) (whole measure.Number, slices map[string]measure.Number) {
 	whole, slices = measure.Nan, map[string]measure.Number{}
 	for _, c := range g.Checks {
@@ -148,11 +152,10 @@ func pastLimit(g *gate.Gate) (whole measure.Number, slices map[string]measure.Nu
 	return whole, slices
 }
 
-// known reports whether a line of the baseline covers a row, given the verdict that it has without one, and notes what became of
-// the line.
-func (w *walker) known(p *pair, j Judgement) bool {
-	r := p.row
-	l := w.lines[r.Key()]
+// cover reports whether a line of the baseline covers a row, given the row's verdict without a baseline, and sets
+// the state of the line.
+func (k *knownLines) cover(r *Row, j Judgement) bool {
+	l := k.byKey[r.Key()]
 	if l == nil || j.Verdict != Mismatch || r.Derived || r.Name == order.InputIDs {
 		return false
 	}
@@ -161,7 +164,7 @@ func (w *walker) known(p *pair, j Judgement) bool {
 	now := row.Shown()
 	l.Now = now.Error
 	switch why := l.line.Uncovered(&now); {
-	case l.line.Expired(w.o.Baseline.Today):
+	case l.line.Expired(k.today):
 		l.State, l.Why = KnownExpired, "its last day was "+l.Until
 	case why != "":
 		l.State, l.Why = KnownWorse, why
@@ -172,44 +175,44 @@ func (w *walker) known(p *pair, j Judgement) bool {
 }
 
 // excuse says in words why the baseline does not let a row fail the comparison; empty where it does.
-func (w *walker) excuse(p *pair) string {
+func (k *knownLines) excuse(p *pair) string {
 	switch p.row.Excused {
 	case Accepted:
-		l := w.lines[p.row.Key()]
-		w.res.Baseline.Accepted++
+		l := k.byKey[p.row.Key()]
+		k.account.Accepted++
 		return fmt.Sprintf("known divergence, until %s: %s", l.Until, l.Reason)
 	case Passed:
-		w.res.Baseline.Inherited++
-		return "inherited from " + p.from + ", a known divergence; right on its own inputs"
+		k.account.Inherited++
+		return "inherited from " + p.isolated.from + ", a known divergence; right on its own inputs"
 	}
 	return ""
 }
 
-// baseline says of the lines of which no mismatch was found what that means.
-func (w *walker) baseline() {
-	if w.res.Baseline == nil {
+// finish sets the state of every line without a mismatch. stopped says that the walk ended at a divergence.
+func (k *knownLines) finish(pl *plan.Plan, all []Row, stopped bool) {
+	if k.account == nil {
 		return
 	}
 	rows := map[string]*Row{}
-	for i := range w.res.Rows {
-		rows[w.res.Rows[i].Key()] = &w.res.Rows[i]
+	for i := range all {
+		rows[all[i].Key()] = &all[i]
 	}
-	for i := range w.res.Baseline.Lines {
-		l := &w.res.Baseline.Lines[i]
+	for i := range k.account.Lines {
+		l := &k.account.Lines[i]
 		switch {
 		case l.State != "":
-		case l.line.Expired(w.o.Baseline.Today):
+		case l.line.Expired(k.today):
 			l.State, l.Why = KnownExpired, "its last day was "+l.Until
 		case rows[l.Key] != nil:
-			l.State, l.Why = w.unseen(l, rows[l.Key])
+			l.State, l.Why = unseen(l, rows[l.Key])
 		default:
-			l.State, l.Why = w.absent(l.Key)
+			l.State, l.Why = absent(pl, l.Key, stopped)
 		}
 	}
 }
 
 // unseen is what became of a line whose row is no mismatch.
-func (w *walker) unseen(l *KnownLine, r *Row) (KnownState, string) {
+func unseen(l *KnownLine, r *Row) (KnownState, string) {
 	switch {
 	case r.Verdict == Unverified:
 		return KnownGone, "it was not judged: " + r.Detail
@@ -225,19 +228,19 @@ func (w *walker) unseen(l *KnownLine, r *Row) (KnownState, string) {
 var keyParts = regexp.MustCompile(`^(?:pass(\d+)/)?(.+?)(?:#\d+)?$`)
 
 // absent is what became of a line that has no row.
-func (w *walker) absent(key string) (KnownState, string) {
+func absent(pl *plan.Plan, key string, stopped bool) (KnownState, string) {
 	parts := keyParts.FindStringSubmatch(key)
 	if parts == nil {
 		return KnownGone, noSuchEntry
 	}
-	i := slices.IndexFunc(w.plan.entries, func(e order.Entry) bool { return e.Name == parts[2] })
+	i := pl.Index(parts[2])
 	pass, err := strconv.Atoi(cmp.Or(parts[1], "0"))
 	switch {
 	case i < 0 || err != nil:
 		return KnownGone, noSuchEntry
-	case !slices.Contains(w.plan.common(), pass), !w.plan.covered(i), w.plan.derived(i), w.plan.rowless(i, pass):
+	case !slices.Contains(pl.Common(), pass), pl.Derived(i), !pl.Walked(i, pass):
 		return KnownUnchecked, "out of scope"
-	case w.stopped:
+	case stopped:
 		return KnownUnchecked, "the comparison stopped before it"
 	}
 	return KnownGone, "it was not compared"

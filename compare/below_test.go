@@ -15,7 +15,9 @@ import (
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -23,7 +25,7 @@ import (
 func TestNumbersOfHealthyEnginesAreRight(t *testing.T) {
 	numbers := 0
 	right := func(name, model string, trace *capture.Trace) {
-		ck, list := openModel(t, model)
+		ck, list := ordertest.Embedded(t, model)
 		all, err := isolator(t, trace, ck, list).Below(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +42,7 @@ func TestNumbersOfHealthyEnginesAreRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range golden {
-		right(name, path.Base(path.Dir(name)), openGolden(t, name))
+		right(name, path.Base(path.Dir(name)), testengine.OpenGolden(t, name))
 	}
 	wild, err := filepath.Glob(filepath.Join(wildFolder, "*", "*.float32.safetensors"))
 	if err != nil || len(golden) < 8 || len(wild) < 4 {

@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
@@ -24,8 +25,8 @@ import (
 // tokens, if TRACEDIFF_E2B names a checkpoint of full size that fixtures/e2b.py made.
 func BenchmarkIsolate(b *testing.B) {
 	b.Run("tiny", func(b *testing.B) {
-		ck, list := openModel(b, "gemma3n-tiny")
-		benchmarkIsolate(b, openGolden(b, "golden/gemma3n-tiny/decode.bfloat16.safetensors"), ck, list)
+		ck, list := ordertest.Embedded(b, "gemma3n-tiny")
+		benchmarkIsolate(b, testengine.OpenGolden(b, "golden/gemma3n-tiny/decode.bfloat16.safetensors"), ck, list)
 		if each := b.Elapsed() / time.Duration(b.N); each > time.Second {
 			b.Errorf("%v for a trace of the tiny model", each)
 		}
@@ -59,7 +60,7 @@ func benchmarkIsolate(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpo
 		if err != nil {
 			b.Fatal(err)
 		}
-		r := run(b, trace, trace, compare.Options{Order: list, All: true, Isolator: i, Alone: true})
+		r := run(b, trace, nil, compare.Options{Order: list, All: true, Certification: compare.Certification{Isolator: i}})
 		if entries = r.Isolation.Certified; r.ExitCode() != 0 {
 			b.Fatalf("%d bugs, %v", r.Isolation.Bugs, r.Incomplete)
 		}
@@ -72,8 +73,8 @@ func benchmarkIsolate(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpo
 func BenchmarkSight(b *testing.B) {
 	for _, golden := range []string{"gemma3n-tiny/decode.float32", "gemma3n-tiny/decode.bfloat16", "gemma3n-variant/decode.bfloat16", "gemma3n-odd/decode.bfloat16"} {
 		b.Run(golden, func(b *testing.B) {
-			ck, list := openModel(b, filepath.Dir(golden))
-			benchmarkSight(b, openGolden(b, "golden/"+golden+".safetensors"), ck, list)
+			ck, list := ordertest.Embedded(b, filepath.Dir(golden))
+			benchmarkSight(b, testengine.OpenGolden(b, "golden/"+golden+".safetensors"), ck, list)
 		})
 	}
 	b.Run("E2B", func(b *testing.B) {
@@ -92,7 +93,7 @@ func benchmarkSight(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpoin
 			b.Fatal(err)
 		}
 		start := time.Now()
-		run(b, trace, trace, compare.Options{Order: list, All: true, Isolator: i, Alone: true, Workers: 1})
+		run(b, trace, nil, compare.Options{Order: list, All: true, Certification: compare.Certification{Isolator: i}, Workers: 1})
 		certified += time.Since(start)
 		start = time.Now()
 		s, err := i.Sight(b.Context(), 0, nil)
@@ -112,7 +113,7 @@ func benchmarkSight(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpoin
 // down_proj, and every step of the activation is rounded. The search is the difference.
 func BenchmarkSearch(b *testing.B) {
 	b.Run("tiny", func(b *testing.B) {
-		ck, list := openModel(b, "gemma3n-tiny")
+		ck, list := ordertest.Embedded(b, "gemma3n-tiny")
 		benchmarkSearch(b, open(b, "../fixtures/wild/keras/gemma3n-tiny.bfloat16.safetensors"), ck, list)
 	})
 	b.Run("wide", func(b *testing.B) {
@@ -128,10 +129,10 @@ func BenchmarkSearch(b *testing.B) {
 			c.Passes[0][k] = k * k % c.List.Config.VocabSize
 		}
 		rng := rand.New(rand.NewPCG(1, 1))
-		own := style("keras", drawEngine(rng, hooks.BF16), rng)
-		own.reciprocal = false
-		g := &namedEngine{name: "wide", dtype: hooks.BF16, drop: []string{"act_fn", "mlp.gated"}, choose: func(*order.Entry, int) arith { return own }}
-		benchmarkSearch(b, g.start(b, c, g.choose, nil).run(), c.Checkpoint, c.List)
+		own := testengine.Style("keras", testengine.DrawKernels(rng, hooks.BF16), rng)
+		own.Reciprocal = false
+		g := &testengine.Engine{Name: "wide", DType: hooks.BF16, Drop: []string{"act_fn", "mlp.gated"}, Choose: func(*order.Entry, int) testengine.Arithmetic { return own }}
+		benchmarkSearch(b, g.Start(b, c, g.Choose, nil).Trace(), c.Checkpoint, c.List)
 	})
 }
 

@@ -38,7 +38,7 @@ func BenchmarkRun(b *testing.B) {
 				b.SetBytes(total)
 				b.ReportAllocs()
 				for b.Loop() {
-					res, err := compare.Run(context.Background(), l, r, compare.Options{Order: order})
+					res, err := compare.Traces(context.Background(), l, r, compare.Options{Order: order})
 					if err != nil || res.Coverage.Compared != len(list) || res.Mismatches > 0 {
 						b.Fatal(err, res)
 					}

@@ -6,6 +6,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/compare/plan"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -15,41 +16,42 @@ type Blame string
 
 // The blames.
 const (
-	// Root: the entry's own operation, or one that was not captured between it and ancestors that match. Certified: it is
-	// wrong on its own inputs.
+	// Root: the entry's own operation, or an uncaptured operation between the entry and its matching ancestors.
+	// Certified: the entry is wrong on its own inputs.
 	Root Blame = "ROOT"
-	// Inherited: an ancestor's. Certified: right on its own inputs. Not certified: an ancestor does not match, or all do and
-	// the error, past its limit, is less than ownGrowth times theirs.
+	// Inherited: the error comes from an ancestor. Certified: the entry is right on its own inputs. Not certified:
+	// an ancestor does not match, or all ancestors match and the entry's error, over its limit, is less than
+	// ownGrowth times theirs.
 	Inherited Blame = "INHERITED"
-	// Unknown: the ancestors reach past what was captured, so nobody can say.
+	// Unknown: too few ancestors were captured to decide.
 	Unknown Blame = "UNKNOWN"
 )
 
-// ownGrowth is how many times the error of its inputs an entry's has to be for its own operation to be blamed where they
-// all match: noise that passes a limit has grown by a little at each of many entries, and the one where it does so is no
-// more wrong than those before.
+// ownGrowth is the factor between the error of an entry and the largest error of its matching inputs from which the
+// entry's own operation is blamed. Noise grows a little at each of many entries, and the first entry over a limit
+// is no more wrong than the entries before it.
 const ownGrowth = 2
 
-// blame decides by the certificate where there is one, else by the nearest captured ancestors, and measures how much the
-// error grew.
-func (w *walker) blame(r *Row) {
+// blame sets the blame of a row from its certificate or, without one, from its nearest captured ancestors. It also
+// sets the growth of the error.
+func (a *ancestors) blame(r *Row) {
 	r.Growth = measure.Nan
 	if r.Verdict != Mismatch || r.Derived || r.has(Expected) {
 		r.Growth = 0
 		return
 	}
-	e, ok := w.entryOf(r.Name)
+	e, ok := a.plan.Entry(r.Name)
 	if !ok || e.Op == nil || r.Name == order.InputIDs { // nothing is known of it, or it is given and nobody's computation
 		return
 	}
-	a := w.nearest(e, r.Pass)
+	found := a.nearest(e, r.Pass)
 	var most measure.Number
 	matching := 0
-	for _, p := range a.parents {
+	for _, p := range found.parents {
 		if p.Verdict != Mismatch {
 			matching++
 		}
-		if err := w.errors[p.Key]; !math.IsNaN(float64(err)) {
+		if err := a.decided.errors[p.Key]; !math.IsNaN(float64(err)) {
 			most = max(most, err)
 		}
 	}
@@ -61,23 +63,20 @@ func (w *walker) blame(r *Row) {
 		r.Blame = Root
 	case c != nil && c.Good():
 		r.Blame = Inherited
-	case matching < len(a.parents):
+	case matching < len(found.parents):
 		r.Blame = Inherited
 	case r.Op == (op.Argument{}).Kind(): // positions: the token ids, which they follow from, match
 		r.Blame = Root
 	case c == nil && r.Facts.Seen == SeenPast && r.Growth > 0 && r.Growth < ownGrowth: // of other keys, integers or dtypes an error says nothing
 		r.Blame = Inherited
-	case a.bare || len(a.parents) == 0:
-		r.Blame, r.Needs = Unknown, a.needs.String()
+	case found.bare || len(found.parents) == 0:
+		r.Blame, r.Needs = Unknown, found.needs.String()
 	default:
 		r.Blame = Root
 	}
-	if r.Blame == Root && r.Allowed == "" {
-		w.res.Roots = append(w.res.Roots, r.Key())
-	}
 }
 
-// ancestry is what an entry was computed from, as far as it was compared.
+// ancestry holds the nearest compared ancestors of an entry.
 type ancestry struct {
 	parents []Parent
 	between []string      // ancestors on the way that were not compared
@@ -85,14 +84,21 @@ type ancestry struct {
 	bare    bool          // an argument of the model among them: nothing stands between the entry and the input
 }
 
-// nearest collects the nearest compared ancestors of an entry, and what lies between.
-func (w *walker) nearest(e *order.Entry, pass int) ancestry {
-	a := ancestry{needs: isolate.Needs{Given: w.o.Given}}
-	w.ancestors(&a, e, pass, map[string]bool{})
-	return a
+// ancestors finds what entries were computed from, as far as it was compared.
+type ancestors struct {
+	plan    *plan.Plan
+	decided *decided
+	given   bool // the local trace is a file that a person made
 }
 
-func (w *walker) ancestors(a *ancestry, e *order.Entry, pass int, seen map[string]bool) {
+// nearest collects the nearest compared ancestors of an entry, and what lies between.
+func (a *ancestors) nearest(e *order.Entry, pass int) ancestry {
+	found := ancestry{needs: isolate.Needs{Given: a.given}}
+	a.collect(&found, e, pass, map[string]bool{})
+	return found
+}
+
+func (a *ancestors) collect(found *ancestry, e *order.Entry, pass int, seen map[string]bool) {
 	for _, ref := range e.Inputs {
 		at := pass
 		if ref.Prev {
@@ -103,19 +109,19 @@ func (w *walker) ancestors(a *ancestry, e *order.Entry, pass int, seen map[strin
 			continue
 		}
 		seen[key] = true
-		if v, compared := w.verdicts[key]; compared {
-			a.parents = append(a.parents, Parent{key, ref.Index, v})
+		if v, compared := a.decided.verdicts[key]; compared {
+			found.parents = append(found.parents, Parent{key, ref.Index, v})
 			continue
 		}
-		a.between = append(a.between, key)
-		parent, ok := w.o.Order.Lookup(ref.Name)
+		found.between = append(found.between, key)
+		parent, ok := a.plan.List.Lookup(ref.Name)
 		if ok {
-			a.needs.Of(parent, at, w.plan.scopes[:]...)
+			found.needs.Of(parent, at, a.plan.Scopes.Of[:]...)
 		}
 		if !ok || len(parent.Inputs) == 0 {
-			a.bare = true
+			found.bare = true
 			continue
 		}
-		w.ancestors(a, parent, at, seen)
+		a.collect(found, parent, at, seen)
 	}
 }

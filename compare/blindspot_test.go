@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
@@ -295,14 +296,14 @@ const certifiedTokens = 16
 
 // isolated is a norm of the port's tensor by the port itself, with every fault in turn in what comes out.
 func (s blindSet) isolated(rng *rand.Rand, port []float32) []single {
-	g := drawing{rng, engine{adder: adder{block: 1, lanes: 16, fused: true, tree: true}, dtype: hooks.BF16}, "", ""}
-	x := array{[]int{1, certifiedTokens, blindChannels}, g.rounded(append([]float32{}, port[:certifiedTokens*blindChannels]...))}
-	y := rows(x, func(row []float32) []float32 { return g.norm(row, nil, 1e-6, "none") })
+	g := drawing{rng, testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 16, Fused: true, Tree: true}, DType: hooks.BF16}, "", ""}
+	x := array{[]int{1, certifiedTokens, blindChannels}, g.Rounded(append([]float32{}, port[:certifiedTokens*blindChannels]...))}
+	y := rows(x, func(row []float32) []float32 { return g.Norm(row, nil, 1e-6, "none") })
 	var all []single
 	for f := range blindFaults {
 		out := array{y.shape, append([]float32{}, y.data...)}
 		blindFaults[f].plant(rng, out.data)
-		g.rounded(out.data)
+		g.Rounded(out.data)
 		all = append(all, single{op: op.RMSNorm{Eps: 1e-6, Gain: op.NoScale}, in: []array{x}, out: out, about: blindFaults[f].name})
 	}
 	return all
@@ -312,13 +313,13 @@ func (s blindSet) isolated(rng *rand.Rand, port []float32) []single {
 // the error of everything before in its input. That input is a row of a table for each token, so that it is
 // certified on either side, as a healthy operation is.
 func (s blindSet) together(t *testing.T, rng *rand.Rand, ref, port, floor []float32) []bool {
-	g := drawing{rng, engine{adder: adder{block: 1, lanes: 16, fused: true, tree: true}, dtype: hooks.BF16}, "", ""}
+	g := drawing{rng, testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 16, Fused: true, Tree: true}, DType: hooks.BF16}, "", ""}
 	norm := op.RMSNorm{Eps: 1e-6, Gain: op.NoScale}
 	x := func(of []float32) array {
-		return array{[]int{1, certifiedTokens, blindChannels}, g.rounded(slices.Clone(of[:certifiedTokens*blindChannels]))}
+		return array{[]int{1, certifiedTokens, blindChannels}, g.Rounded(slices.Clone(of[:certifiedTokens*blindChannels]))}
 	}
 	y := func(x array) array {
-		return rows(x, func(row []float32) []float32 { return g.rounded(g.norm(row, nil, float32(norm.Eps), "none")) })
+		return rows(x, func(row []float32) []float32 { return g.Rounded(g.Norm(row, nil, float32(norm.Eps), "none")) })
 	}
 	list, trace, isolator := blindModel(t, norm)
 	reference := trace("reference", x(ref), y(x(ref)))
@@ -330,10 +331,13 @@ func (s blindSet) together(t *testing.T, rng *rand.Rand, ref, port, floor []floa
 	for f := range blindFaults {
 		out := y(x(port))
 		blindFaults[f].plant(rng, out.data)
-		g.rounded(out.data)
+		g.Rounded(out.data)
 		local := trace("local", x(port), out)
 		r := run(t, local, reference, compare.Options{
-			Order: list, All: true, Noise: noise, Isolator: isolator(local, x(port)), ReferenceIsolator: isolator(reference, x(ref)),
+			Order:         list,
+			All:           true,
+			Judging:       compare.Judging{Noise: noise},
+			Certification: compare.Certification{Isolator: isolator(local, x(port)), ReferenceIsolator: isolator(reference, x(ref))},
 		})
 		stopped = append(stopped, r.ExitCode() != 0)
 	}

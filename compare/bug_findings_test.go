@@ -13,11 +13,12 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // One setting that is wrong in several roles is one finding, with its numbers, its field of the configuration, its proof and its page.
 func TestOneSettingIsOneFinding(t *testing.T) {
-	ck, list := openModel(t, "qwen3-tiny")
+	ck, list := ordertest.Embedded(t, "qwen3-tiny")
 	r := alone(t, open(t, filepath.Join(wildFolder, shippedFolder, "qwen3-tiny.float32.safetensors")), ck, list)
 	var bugs []compare.Finding
 	for _, f := range r.Isolation.Findings {
@@ -46,7 +47,7 @@ func TestOneSettingIsOneFinding(t *testing.T) {
 
 // A tensor of noise is a bug without a name: the finding says that nothing explains it, and what was tried.
 func TestNoiseIsUnexplained(t *testing.T) {
-	ck, list := openModel(t, "qwen3-tiny")
+	ck, list := ordertest.Embedded(t, "qwen3-tiny")
 	const key = "layers.1.mlp.down_proj"
 	golden := open(t, "../fixtures/golden/qwen3-tiny/decode.float32.safetensors")
 	noise := rand.New(rand.NewPCG(1, 2))
@@ -72,7 +73,7 @@ func TestNoiseIsUnexplained(t *testing.T) {
 
 // A tensor that is zero throughout is called that, and no number or difference that happens to give zeros.
 func TestZerosAreCalledZeros(t *testing.T) {
-	ck, list := openModel(t, "qwen3-tiny")
+	ck, list := ordertest.Embedded(t, "qwen3-tiny")
 	golden := open(t, "../fixtures/golden/qwen3-tiny/decode.float32.safetensors")
 	for _, role := range []string{"self_attn.k_rope", "self_attn.probs", "mlp.act_fn"} {
 		local := tamper(t, golden, func(k string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
@@ -92,7 +93,7 @@ func TestZerosAreCalledZeros(t *testing.T) {
 
 // One element that is not finite is no end of the search for a name.
 func TestInfinityEndsNoSearch(t *testing.T) {
-	ck, list := openModel(t, "llama-tiny")
+	ck, list := ordertest.Embedded(t, "llama-tiny")
 	golden := open(t, "../fixtures/golden/llama-tiny/prefill.float32.safetensors")
 	for _, role := range []string{"self_attn.q_proj", "mlp.up_proj", "mlp.act_fn"} {
 		local := tamper(t, golden, func(k string, _ capture.Record, data []float64) ([]float64, hooks.DType) {

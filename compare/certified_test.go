@@ -1,7 +1,6 @@
 package compare_test
 
 import (
-	"bytes"
 	"context"
 	"io/fs"
 	"maps"
@@ -17,8 +16,10 @@ import (
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/ordertest"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -30,37 +31,10 @@ func reproduces(t *testing.T, into isolate.Certified, dir string, dtype hooks.DT
 		t.Fatalf("no goldens of %s: %v", dir, err)
 	}
 	for _, name := range names {
-		if err := into.Add(context.Background(), openGolden(t, name), list, reference.Weights(ck, dtype)); err != nil {
+		if err := into.Add(context.Background(), testengine.OpenGolden(t, name), list, reference.Weights(ck, dtype)); err != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-// openGolden opens a trace that transformers made.
-func openGolden(t testing.TB, name string) *capture.Trace {
-	t.Helper()
-	data, err := fs.ReadFile(fixtures.Files, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr, err := capture.OpenReader(name, bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
-}
-
-func openModel(t testing.TB, dir string) (*checkpoint.Checkpoint, *order.List) {
-	t.Helper()
-	sub, err := fs.Sub(fixtures.Files, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ck, err := checkpoint.OpenFS(dir, sub)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ck, orderOf(t, ck)
 }
 
 func orderOf(t testing.TB, ck *checkpoint.Checkpoint) *order.List {
@@ -131,8 +105,8 @@ func wrong(o op.Op, kind string) op.Op {
 // before.
 func TestWrongOperationIsFoundOutAndAccusesNobody(t *testing.T) {
 	const dir = "gemma3n-tiny"
-	ck, right := openModel(t, dir)
-	healthy := openGolden(t, "golden/"+dir+"/window.bfloat16.safetensors")
+	ck, right := ordertest.Embedded(t, dir)
+	healthy := testengine.OpenGolden(t, "golden/"+dir+"/window.bfloat16.safetensors")
 	good := isolate.Certified{}
 	reproduces(t, good, dir, hooks.BF16, right, ck)
 	for form, ok := range good {
@@ -142,7 +116,7 @@ func TestWrongOperationIsFoundOutAndAccusesNobody(t *testing.T) {
 	}
 	for _, kind := range []string{"rms_norm", "gelu_tanh", "std", "softcap"} {
 		t.Run(kind, func(t *testing.T) {
-			_, list := openModel(t, dir)
+			_, list := ordertest.Embedded(t, dir)
 			for i := range list.Entries {
 				list.Entries[i].Op = wrong(list.Entries[i].Op, kind)
 			}
@@ -162,7 +136,7 @@ func TestWrongOperationIsFoundOutAndAccusesNobody(t *testing.T) {
 			if unchecked.Mismatches == 0 {
 				t.Fatal("the wrong operation changes nothing: this shows nothing")
 			}
-			checked := run(t, healthy, walk, compare.Options{Order: right, All: true, Certified: bad})
+			checked := run(t, healthy, walk, compare.Options{Order: right, All: true, Certification: compare.Certification{Certified: bad}})
 			if checked.Mismatches != 0 || len(checked.Unverified) == 0 || checked.ExitCode() != 1 {
 				t.Errorf("%d mismatches, %d not judged, exit %d; want none, some, 1", checked.Mismatches, len(checked.Unverified), checked.ExitCode())
 			}
@@ -173,16 +147,16 @@ func TestWrongOperationIsFoundOutAndAccusesNobody(t *testing.T) {
 // A walk whose operations are certified judges: a healthy trace matches it, a faulty one does not.
 func TestCertifiedWalkJudges(t *testing.T) {
 	const dir = "gemma3n-tiny"
-	ck, list := openModel(t, dir)
+	ck, list := ordertest.Embedded(t, dir)
 	certified := isolate.Certified{}
 	reproduces(t, certified, dir, hooks.BF16, list, ck)
-	healthy := openGolden(t, "golden/"+dir+"/hello.bfloat16.safetensors")
+	healthy := testengine.OpenGolden(t, "golden/"+dir+"/hello.bfloat16.safetensors")
 	walk := walkTrace(t, ck, list, healthy)
-	if r := run(t, healthy, walk, compare.Options{Order: list, Certified: certified}); r.ExitCode() != 0 || len(r.Unverified) > 0 {
+	if r := run(t, healthy, walk, compare.Options{Order: list, Certification: compare.Certification{Certified: certified}}); r.ExitCode() != 0 || len(r.Unverified) > 0 {
 		t.Errorf("transformers against the walk: exit %d, %v, %v", r.ExitCode(), r.Incomplete, r.Unverified)
 	}
 	delete(certified, "softcap(cap)")
-	r := run(t, healthy, walk, compare.Options{Order: list, Certified: certified})
+	r := run(t, healthy, walk, compare.Options{Order: list, Certification: compare.Certification{Certified: certified}})
 	if want := []string{"logits"}; r.ExitCode() != 1 || !slices.Equal(r.Unverified, want) {
 		t.Errorf("without a certified softcap: exit %d, not judged %v, want %v", r.ExitCode(), r.Unverified, want)
 	}
@@ -213,7 +187,7 @@ func walkTrace(t *testing.T, ck *checkpoint.Checkpoint, list *order.List, of *ca
 // these are compared with what the other side says.
 func TestAssumedPositionsBreakNoChain(t *testing.T) {
 	const dir = "gemma3-tiny"
-	narrow, wide := openGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors"), openGolden(t, "golden/"+dir+"/decode.float32.safetensors")
+	narrow, wide := testengine.OpenGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors"), testengine.OpenGolden(t, "golden/"+dir+"/decode.float32.safetensors")
 	silent := rewritten(t, narrow, func(m *capture.Manifest) { m.Entries, m.Scope = nil, capture.Scope{} }, func(_ string, e hooks.Event) []hooks.Event {
 		if e.Name == order.PositionIDs {
 			return nil
@@ -226,9 +200,9 @@ func TestAssumedPositionsBreakNoChain(t *testing.T) {
 		}
 		return []hooks.Event{e}
 	})
-	ck, list := openModel(t, dir)
+	ck, list := ordertest.Embedded(t, dir)
 	drifted := func(local, ref *capture.Trace) (drift, past int) {
-		o := compare.Options{Order: list, All: true, Limits: limits(t, "[[tolerance]]\ntensors = \"*\"\nrtol = 2e-3")}
+		o := compare.Options{Order: list, All: true, Judging: compare.Judging{Limits: limits(t, "[[tolerance]]\ntensors = \"*\"\nrtol = 2e-3")}}
 		for of, into := range map[*capture.Trace]**compare.Isolator{local: &o.Isolator, ref: &o.ReferenceIsolator} {
 			var err error
 			if *into, err = compare.NewIsolator(of, list, reference.Weights(ck, of.Manifest().DType), isolate.Options{}); err != nil {

@@ -15,7 +15,9 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // Letters of axes that the order does not know hide no shape.
@@ -93,8 +95,8 @@ func TestTracesThatContradictThemselves(t *testing.T) {
 		return true
 	}}
 	for what, m := range map[string]model{"scope": narrow, "no tokens": empty, "the id -1": negative} {
-		for _, ab := range []bool{false, true} {
-			_, err := compare.Run(context.Background(), right.trace(t, "local"), m.trace(t, "reference"), compare.Options{Order: list, AB: ab})
+		for ab, compared := range map[bool]func(context.Context, *capture.Trace, *capture.Trace, compare.Options) (*compare.Result, error){false: compare.Traces, true: compare.AB} {
+			_, err := compared(context.Background(), right.trace(t, "local"), m.trace(t, "reference"), compare.Options{Order: list})
 			var unsuitable *compare.UnsuitableError
 			if !errors.As(err, &unsuitable) || unsuitable.What != "manifest" || !strings.Contains(err.Error(), what) {
 				t.Errorf("%s, A/B %t: error %v", what, ab, err)
@@ -106,7 +108,7 @@ func TestTracesThatContradictThemselves(t *testing.T) {
 // What is out of scope is no gap in a chain: the arguments are compared where they have no row.
 func TestScopeBreaksNoChain(t *testing.T) {
 	const dir = "gemma3n-tiny"
-	ck, list := openModel(t, dir)
+	ck, list := ordertest.Embedded(t, dir)
 	isolatorOf := func(tr *capture.Trace) *compare.Isolator {
 		i, err := compare.NewIsolator(tr, list, reference.Weights(ck, tr.Manifest().DType), isolate.Options{})
 		if err != nil {
@@ -114,9 +116,9 @@ func TestScopeBreaksNoChain(t *testing.T) {
 		}
 		return i
 	}
-	local, ref := openGolden(t, fmt.Sprintf("golden/%s/decode.float32.safetensors", dir)), openGolden(t, fmt.Sprintf("golden/%s/decode.bfloat16.safetensors", dir))
+	local, ref := testengine.OpenGolden(t, fmt.Sprintf("golden/%s/decode.float32.safetensors", dir)), testengine.OpenGolden(t, fmt.Sprintf("golden/%s/decode.bfloat16.safetensors", dir))
 	for _, scope := range []capture.Scope{{Level: 1}, {Level: 3, Tensors: []string{"logits"}}, {Level: 3, Passes: ranges(t, "1-3")}} {
-		o := compare.Options{Order: list, All: true, Scope: scope, Isolator: isolatorOf(local), ReferenceIsolator: isolatorOf(ref)}
+		o := compare.Options{Order: list, All: true, Scope: scope, Certification: compare.Certification{Isolator: isolatorOf(local), ReferenceIsolator: isolatorOf(ref)}}
 		if res := run(t, local, ref, o); res.Mismatches != 0 || res.Isolation.Drift == 0 {
 			t.Errorf("%+v: %d mismatches, %d drifted: %+v", scope, res.Mismatches, res.Isolation.Drift, res.Divergence)
 		}
@@ -126,8 +128,8 @@ func TestScopeBreaksNoChain(t *testing.T) {
 // The only entries that a trace has may be constant, as the probabilities of one token are: they follow from what was not
 // captured, too.
 func TestConstantsFollowFromTheIDs(t *testing.T) {
-	golden := openGolden(t, "golden/gemma3n-tiny/what.float32.safetensors")
-	_, list := openModel(t, "gemma3n-tiny")
+	golden := testengine.OpenGolden(t, "golden/gemma3n-tiny/what.float32.safetensors")
+	_, list := ordertest.Embedded(t, "gemma3n-tiny")
 	few := rewritten(t, golden, func(m *capture.Manifest) { m.Entries, m.Scope = nil, capture.Scope{} }, func(key string, e hooks.Event) []hooks.Event {
 		if key != order.InputIDs && !strings.Contains(key, "rotary") {
 			return nil
@@ -142,8 +144,8 @@ func TestConstantsFollowFromTheIDs(t *testing.T) {
 
 // Inputs of the model may stand anywhere in a file that promises the order of execution, and in what a manifest lists. What is computed may not.
 func TestInputsStandAnywhere(t *testing.T) {
-	golden := openGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
-	_, list := openModel(t, "gemma3-tiny")
+	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
+	_, list := ordertest.Embedded(t, "gemma3-tiny")
 	for _, c := range []struct {
 		name  string
 		moved func(name string) bool
@@ -175,7 +177,7 @@ func TestInputsStandAnywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := compare.Run(t.Context(), moved, golden, compare.Options{Order: list})
+		res, err := compare.Traces(t.Context(), moved, golden, compare.Options{Order: list})
 		var unsuitable *compare.UnsuitableError
 		switch {
 		case !c.right && !errors.As(err, &unsuitable):

@@ -1,124 +1,127 @@
 package compare
 
 import (
-	"fmt"
-
-	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/measure"
 )
 
-// Decider is which of the two verdicts made a row a mismatch.
-type Decider string
-
-// The deciders. Only what the limit alone decides would a wider limit have let pass.
-const (
-	ByLimit     Decider = "limit"     // the accumulated error is past its limit; isolation does not accuse
-	ByIsolation Decider = "isolation" // wrong on its own inputs, or computed from something wrong; the comparison finds nothing
-	ByBoth      Decider = "both"      // wrong on its own inputs, and the comparison finds it too
-	// ByEquality: what has no tolerance differs: a shape, a dtype, where NaN is, which keys are masked, integers. Isolation
-	// does not accuse.
-	ByEquality Decider = "equality"
-)
-
-// seenWords say what differs.
-var seenWords = map[Seen]string{
-	SeenShape: "the shapes differ", SeenNonFinite: "NaN or infinity is on one side alone", SeenKeys: "the two sides see different keys",
-	SeenNumbers: "integers or booleans differ", SeenDType: "the dtypes differ", SeenWider: "the dtypes differ",
-	SeenPast: "the accumulated error is over its limit",
-}
-
-// decided says in words which of the two verdicts the outcome rests on.
-func (w *walker) decided() string {
-	r := w.res
+// settle decides the verdict of a row and its sentence. Later steps do not change the verdict. form names an
+// operation before the row that has not reproduced transformers, so the row is not judged; it is empty otherwise.
+// known are the divergences accepted by a baseline.
+func settle(p *pair, form string, known *knownLines) {
+	r := p.row
+	r.Facts = Facts{p.seen.what, p.isolated.standing, p.shows.content, Policy{Unverified: form != "" && !r.Derived, Derived: r.Derived, Alone: p.names.Alone(), Printed: p.printed() != nil}}
+	r.Facts.Policy.Accepted = known.cover(r, Judge(r.Facts))
+	j := Judge(r.Facts)
+	r.Verdict, r.Class, r.Decided, r.Excused, r.Tested = j.Verdict, j.Class, j.By, j.Excused, j.Tested
+	r.Allowed = known.excuse(p)
+	if j.By == ByLimit {
+		r.Gap = p.isolated.gap
+	}
 	switch {
-	case r.Divergence != nil:
-		return w.decidedBy(&r.Divergence.Row)
-	case len(r.Missing) > 0:
-		return "what is missing: " + r.noneWrong()
-	case r.unmetExpectation():
-		return "what was expected to differ and does not"
-	case len(r.Baseline.Failing()) > 0:
-		l := r.Baseline.Failing()[0]
-		return "the baseline: " + l.Key + ": " + l.Why
-	case r.ExitCode() != 0:
-		return "the coverage: " + r.noneWrong() + ", but that is not enough"
+	case j.Verdict == Mismatch:
+		r.Detail = mismatch(p)
+	case j.Drift && p.seen.what == SeenNumbers:
+		p.remark(Drift, "every operation from the token ids to here is right on both sides, and rounding leaves this choice open: %s", p.seen.detail)
+	case j.Drift:
+		p.remark(Drift, "every operation from the token ids to here is right on the local side's own inputs, and on the reference's; accumulated, %s", p.seen.detail)
+	case j.Verdict == Unverified && r.Facts.Policy.Unverified:
+		if r.Detail = "op unverified: the walk's " + form + " has not reproduced transformers"; p.seen.detail != "" {
+			r.Detail += "; it differs: " + p.seen.detail
+		}
+		p.remark(OpUnverified, "%s", r.Detail)
+	case j.Verdict == Unverified && r.Facts.Policy.Printed:
+		r.Detail = "the printed numbers agree, which does not show that the tensor is right"
+	case j.Verdict == Unverified:
+		r.Detail = r.NotIsolated
+	case j.Verdict == Match && p.shows.content == Untested:
+		p.remark(Vacuous, "%s", p.shows.why)
 	}
-	if b := r.Baseline; b != nil && b.Accepted > 0 {
-		return fmt.Sprintf("the baseline for %s; for all others, %s", countOf(b.Accepted, "known divergence", "known divergences"), r.decidedWell(b.Accepted))
-	}
-	return r.decidedWell(0)
 }
 
-// decidedWell is the sentence on a comparison of which all is right but for so many known divergences.
-func (r *Result) decidedWell(accepted int) string {
-	s := r.Isolation
-	switch {
-	case r.Alone:
-		return "isolation alone: there is nothing to compare with"
-	case s == nil || s.Exact+s.Rounding+s.Layout+s.Bugs == 0:
-		return "the comparison alone: nothing was certified"
+// mismatch is what is wrong with a row, in words.
+func mismatch(p *pair) string {
+	wrong := p.isolated.wrong
+	if p.names.Alone() && p.shows.content == NotFinite {
+		wrong = "NaN or infinite where it should not be; " + wrong
 	}
-	text := "both verdicts: all errors within limits, "
-	if s.Drift > 0 {
-		text = fmt.Sprintf("isolation where an error is over its limit, in %s: every operation from the token ids to there is right; else both verdicts: all errors within limits, ",
-			countOf(s.Drift, "entry", "entries"))
-	}
-	if s.Layout > 0 {
-		text = "both verdicts: all errors within limits but for other layouts, which cancel, "
-	}
-	if n, all := s.Exact+s.Rounding+s.Layout, s.Certified+s.NotIsolated; n+min(accepted, s.Bugs) < all {
-		return text + fmt.Sprintf("and %d of %s right on their own inputs, the others are not certified", n, countOf(all-min(accepted, s.Bugs), "entry is", "entries are"))
-	}
-	return text + "and every operation verified"
-}
-
-// noneWrong says that nothing is accused, and what is not known.
-func (r *Result) noneWrong() string {
-	if s := r.Isolation; s != nil && s.Unidentified > 0 {
-		return "nothing that was compared was found wrong, but the arithmetic of " + countOf(s.Unidentified, "entry is", "entries are") + " not known"
-	}
-	return "nothing that was compared is wrong"
-}
-
-// decidedBy is the sentence on a mismatch.
-func (w *walker) decidedBy(r *Row) string {
-	wrong := "the operation is wrong on its own inputs"
-	if r.Isolated == nil || r.Isolated.Outcome != isolate.Bug {
-		wrong = "something that it was computed from, and that was not compared, is wrong"
-	}
-	differs := seenWords[r.Facts.Seen]
-	if r.Name == order.PositionIDs && r.Facts.Seen == SeenNumbers {
-		differs = "the positions differ"
-	}
-	switch r.Decided {
+	switch p.row.Decided {
 	case ByIsolation:
-		switch {
-		case w.o.Alone:
-			return "isolation: " + wrong
-		case !r.Gate.Tolerant():
-			return "isolation: " + wrong + "; the comparison finds nothing"
-		}
-		return "isolation: " + wrong + "; the accumulated error is within its limit"
+		return wrong
 	case ByBoth:
-		return "both verdicts: " + wrong + ", and " + differs
-	case ByEquality:
-		if w.o.Alone {
-			return "the order, which has another value there: nothing was computed"
-		}
-		return "the comparison: " + differs + ", for which there is no tolerance; " + w.other(r)
+		return p.seen.detail + "; " + wrong
 	}
-	return "the accumulated error: it is over its limit; " + w.other(r)
+	return p.seen.detail
 }
 
-// other says what isolation has to say of a row that it does not accuse.
-func (w *walker) other(r *Row) string {
-	switch c := r.Isolated; {
-	case c != nil && c.Good():
-		return "the operation is right on its own inputs"
-	case c != nil && c.Outcome == isolate.Unidentified:
-		return "isolation neither finds the operation wrong nor verifies it"
-	case w.chain == nil:
-		return "nothing was certified"
+// decided holds the decided rows of the walk, by key.
+type decided struct {
+	verdicts map[string]Verdict
+	errors   map[string]measure.Number // relative L2
+	limits   map[string]*gate.Gate     // of the rows that are certified, before they are decided
+	// different are the keys of rows that differ and were expected to.
+	different map[string]bool
+
+	lastMatch string   // key of the last row that matched and gates
+	untested  string   // why the first of Result.Untested shows nothing
+	nanBoth   []string // keys of rows that are NaN on both sides
+}
+
+func newDecided() *decided {
+	return &decided{verdicts: map[string]Verdict{}, errors: map[string]measure.Number{}, limits: map[string]*gate.Gate{}, different: map[string]bool{}}
+}
+
+// Compared reports whether there is a row with this key.
+func (d *decided) Compared(key string) bool {
+	_, compared := d.verdicts[key]
+	return compared
+}
+
+// Limit returns the limit on a row's whole tensor, or 0 for an unknown row and for a row without a limit.
+func (d *decided) Limit(key string) float64 {
+	if g := d.limits[key]; g.Tolerant() {
+		return float64(g.Checks[0].Limit)
 	}
-	return "isolation does not decide it"
+	return 0
+}
+
+// add adds a row to the result. why is the reason for an untested row, or "". It reports whether the row fails the
+// comparison.
+func (d *decided) add(res *Result, row *Row, why string) (fails bool) {
+	key := row.Key()
+	if row.Facts.Policy.Unverified && row.Verdict == Unverified {
+		res.Unverified = append(res.Unverified, key)
+	}
+	if row.Metrics != nil {
+		d.errors[key] = row.Metrics.RelL2
+	}
+	if row.Blame == Root && row.Allowed == "" {
+		res.Roots = append(res.Roots, key)
+	}
+	res.Rows = append(res.Rows, *row)
+	d.verdicts[key] = row.Verdict
+	if row.Derived {
+		return false
+	}
+	if row.Verdict == Match && row.Facts.Content == Untested {
+		if d.untested == "" {
+			d.untested = why
+		}
+		res.Untested = append(res.Untested, key)
+	}
+	if row.Facts.Content == NotFinite {
+		d.nanBoth = append(d.nanBoth, key)
+	}
+	if row.has(Expected) {
+		d.different[key] = true
+		return false
+	}
+	if row.Verdict == Match {
+		d.lastMatch = key
+	}
+	if row.Verdict == Match || row.Verdict == Unverified || row.Allowed != "" {
+		return false
+	}
+	res.Mismatches++
+	return true
 }

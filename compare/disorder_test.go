@@ -14,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
@@ -41,17 +42,17 @@ func certificatesOf(t *testing.T, tr *capture.Trace, c ordertest.Case, d hooks.D
 
 // The certificates of a trace do not depend on the order in which a pass fired its tensors.
 func TestOrderOfEventsDoesNotMatter(t *testing.T) {
-	for n := range len(engineNames) {
-		c := engineCaseOf(t, n)
-		t.Run(fmt.Sprint(n, c.name), func(t *testing.T) {
-			r := c.start(t, c.Case, c.strict, nil)
-			local := r.run()
-			a := certificatesOf(t, local, c.Case, c.dtype, nil)
+	for n := range len(testengine.Names) {
+		c := testengine.CaseOf(t, n)
+		t.Run(fmt.Sprint(n, c.Name), func(t *testing.T) {
+			r := c.Start(t, c.Case, c.Strict, nil)
+			local := r.Trace()
+			a := certificatesOf(t, local, c.Case, c.DType, nil)
 			rng := rand.New(rand.NewPCG(1, uint64(n)))
-			ev := slices.Clone(r.events)
+			ev := slices.Clone(r.Events)
 			rng.Shuffle(len(ev), func(i, j int) { ev[i], ev[j] = ev[j], ev[i] })
 			slices.SortStableFunc(ev, func(a, b hooks.Event) int { return a.Pass - b.Pass })
-			b := certificatesOf(t, build(t, r.manifest(), ev...), c.Case, c.dtype, nil)
+			b := certificatesOf(t, build(t, r.Manifest(), ev...), c.Case, c.DType, nil)
 			for k, x := range a {
 				if y := b[k]; y == nil || x.Outcome != y.Outcome || x.Arithmetic != y.Arithmetic || x.Outside != y.Outside {
 					t.Fatalf("%s: %s %s %q, in another order %+v", k, x.Form, x.Outcome, x.Arithmetic, y)
@@ -63,15 +64,15 @@ func TestOrderOfEventsDoesNotMatter(t *testing.T) {
 
 // Numbers that no engine writes, and tensors that are missing, are judged: without a panic, and in little time.
 func TestHostileNumbersAreJudged(t *testing.T) {
-	for n := range len(engineNames) {
-		c := engineCaseOf(t, n)
-		t.Run(fmt.Sprint(n, c.name), func(t *testing.T) {
-			r := c.start(t, c.Case, c.strict, nil)
-			r.forward()
+	for n := range len(testengine.Names) {
+		c := testengine.CaseOf(t, n)
+		t.Run(fmt.Sprint(n, c.Name), func(t *testing.T) {
+			r := c.Start(t, c.Case, c.Strict, nil)
+			r.Forward()
 			rng := rand.New(rand.NewPCG(2, uint64(n)))
 			var ev []hooks.Event
 			mode := n % 6 // of spoiling
-			for _, e := range r.events {
+			for _, e := range r.Events {
 				if e.Tensor.DType == hooks.I64 {
 					ev = append(ev, e)
 					continue
@@ -109,7 +110,7 @@ func TestHostileNumbersAreJudged(t *testing.T) {
 				e.Tensor = x
 				ev = append(ev, e)
 			}
-			judged := certificatesOf(t, build(t, r.manifest(), ev...), c.Case, c.dtype, nil)
+			judged := certificatesOf(t, build(t, r.Manifest(), ev...), c.Case, c.DType, nil)
 			if len(judged) == 0 {
 				t.Error("no entry is judged")
 			}
@@ -131,12 +132,12 @@ func sizeOf(shape []int) int { n, _ := hooks.Elements(shape); return n }
 // What is computed from NaN is not isolated, and the reason is that, not what was not captured.
 func TestNaNIsTheReason(t *testing.T) {
 	const name = "layers.0.input_layernorm"
-	c := engineCaseOf(t, 0)
-	r := c.start(t, c.Case, c.strict, nil)
-	r.forward()
+	c := testengine.CaseOf(t, 0)
+	r := c.Start(t, c.Case, c.Strict, nil)
+	r.Forward()
 	e, _ := c.List.Lookup(name)
 	from := e.Inputs[0].Name
-	for _, ev := range r.events {
+	for _, ev := range r.Events {
 		if ev.Pass == 0 && (ev.Name == name || ev.Name == from) {
 			nan := appendValue(nil, ev.Tensor.DType, math.NaN())
 			for i := 0; i < len(ev.Tensor.Data); i += len(nan) {
@@ -144,12 +145,12 @@ func TestNaNIsTheReason(t *testing.T) {
 			}
 		}
 	}
-	trace := build(t, r.manifest(), r.events...)
-	i, err := compare.NewIsolator(trace, c.List, reference.Weights(c.Checkpoint, c.dtype), isolate.Options{})
+	trace := build(t, r.Manifest(), r.Events...)
+	i, err := compare.NewIsolator(trace, c.List, reference.Weights(c.Checkpoint, c.DType), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range run(t, trace, trace, compare.Options{Order: c.List, All: true, Isolator: i, Alone: true}).Rows {
+	for _, row := range run(t, trace, nil, compare.Options{Order: c.List, All: true, Certification: compare.Certification{Isolator: i}}).Rows {
 		if row.Key() == name {
 			if want := "they were computed from " + from + ", which has NaN or infinity"; !strings.Contains(row.NotIsolated, want) {
 				t.Errorf("%s: %q says not %q", name, row.NotIsolated, want)
@@ -162,16 +163,16 @@ func TestNaNIsTheReason(t *testing.T) {
 
 // What is wrong with a cache that begins is looked for, too: it is joined from one tensor, whose heads it exchanges with its tokens.
 func TestSpoiltCacheThatBegins(t *testing.T) {
-	for n := range len(engineNames) {
-		c := engineCaseOf(t, n)
-		if c.drop != nil { // its caches are not captured
+	for n := range len(testengine.Names) {
+		c := testengine.CaseOf(t, n)
+		if c.Drop != nil { // its caches are not captured
 			continue
 		}
 		t.Run(fmt.Sprint(c.Family, " ", n), func(t *testing.T) {
-			r := c.start(t, c.Case, c.strict, nil)
-			r.forward()
+			r := c.Start(t, c.Case, c.Strict, nil)
+			r.Forward()
 			spoilt := ""
-			for _, ev := range r.events {
+			for _, ev := range r.Events {
 				if e, ok := c.List.Lookup(ev.Name); ok && ev.Pass == 0 && spoilt == "" {
 					if _, cache := e.Op.(op.Cache); cache {
 						spoilt = ev.Name
@@ -179,11 +180,11 @@ func TestSpoiltCacheThatBegins(t *testing.T) {
 					}
 				}
 			}
-			z := certificatesOf(t, build(t, r.manifest(), r.events...), c.Case, c.dtype, func(key string) bool { return key == spoilt })
+			z := certificatesOf(t, build(t, r.Manifest(), r.Events...), c.Case, c.DType, func(key string) bool { return key == spoilt })
 			if z[spoilt] == nil || z[spoilt].Outcome != isolate.Bug {
 				t.Fatalf("%s is %+v", spoilt, z[spoilt])
 			}
-			i, err := compare.NewIsolator(build(t, r.manifest(), r.events...), c.List, reference.Weights(c.Checkpoint, c.dtype), isolate.Options{})
+			i, err := compare.NewIsolator(build(t, r.Manifest(), r.Events...), c.List, reference.Weights(c.Checkpoint, c.DType), isolate.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

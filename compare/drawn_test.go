@@ -2,7 +2,6 @@ package compare_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,85 +11,10 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
-
-var smallMistakes = []mistake{
-	{"truncated", computes, func(c calc) []float64 {
-		y := c.eval()
-		for i := range y {
-			b := math.Float32bits(float32(y[i]))
-			switch c.dtype {
-			case hooks.BF16:
-				b &^= 0xffff
-			case hooks.F16:
-				b &^= 0x1fff
-			}
-			y[i] = float64(math.Float32frombits(b))
-		}
-		return y
-	}},
-	{"eps x10", kindOf[op.RMSNorm](nil), another(func(o op.RMSNorm, _ *calc) op.Op { return op.RMSNorm{Eps: o.Eps * 10, Gain: o.Gain} })},
-	{"eps x100", kindOf[op.RMSNorm](nil), another(func(o op.RMSNorm, _ *calc) op.Op { return op.RMSNorm{Eps: o.Eps * 100, Gain: o.Gain} })},
-	{"eps 0", kindOf[op.RMSNorm](nil), another(func(o op.RMSNorm, _ *calc) op.Op { return op.RMSNorm{Eps: 0, Gain: o.Gain} })},
-	{"n-1", normMistakes[4].fits, normMistakes[4].compute},
-	{"times 1.001", computes, after(func(c calc, y []float64) {
-		for i := range y {
-			y[i] = c.f(y[i] * 1.001)
-		}
-	})},
-	{"times 1.002", computes, after(func(c calc, y []float64) {
-		for i := range y {
-			y[i] = c.f(y[i] * 1.002)
-		}
-	})},
-	{"times 0.999", computes, after(func(c calc, y []float64) {
-		for i := range y {
-			y[i] = c.f(y[i] * 0.999)
-		}
-	})},
-	{"times 1.004", computes, after(func(c calc, y []float64) {
-		for i := range y {
-			y[i] = c.f(y[i] * 1.004)
-		}
-	})},
-	{"scale a little", kindOf[op.Scores](nil), another(func(o op.Scores, _ *calc) op.Op { return op.Scores{Scale: o.Scale * 1.003} })},
-	{"const 0.044", kindOf[op.GELUTanh](nil), another(func(op.GELUTanh, *calc) op.Op { return op.GELU{} })},
-	{"const 0.044", kindOf[op.GELU](nil), another(func(op.GELU, *calc) op.Op { return op.GELUTanh{} })},
-	{"a row off", computes, after(func(c calc, y []float64) {
-		n := c.shape[len(c.shape)-1]
-		for i := range y {
-			if i/n%2 == 0 {
-				y[i] = c.f(y[i] * 1.003)
-			}
-		}
-	})},
-}
-
-func timesEach(f float64, every int) mistake {
-	return mistake{fmt.Sprint("times ", f, " each ", every), computes, after(func(c calc, y []float64) {
-		for i := range y {
-			if i%every == 0 {
-				y[i] = c.f(y[i] * f)
-			}
-		}
-	})}
-}
-
-var tinyMistakes = []mistake{
-	timesEach(1+3e-7, 1), timesEach(1+1e-6, 1), timesEach(1-1e-6, 3), timesEach(1+2e-7, 2), timesEach(1+1e-5, 1), timesEach(1+6e-8, 1),
-	{"eps x1.1", kindOf[op.RMSNorm](nil), another(func(o op.RMSNorm, _ *calc) op.Op { return op.RMSNorm{Eps: o.Eps * 1.1, Gain: o.Gain} })},
-	{"eps x2", kindOf[op.RMSNorm](nil), another(func(o op.RMSNorm, _ *calc) op.Op { return op.RMSNorm{Eps: o.Eps * 2, Gain: o.Gain} })},
-	{"truncated", computes, func(c calc) []float64 {
-		y := c.eval()
-		for i := range y {
-			y[i] = float64(math.Float32frombits(math.Float32bits(float32(y[i])) &^ 7))
-		}
-		return y
-	}},
-}
 
 // mistakesEach is how many mistakes are planted into an engine.
 const mistakesEach = 6
@@ -123,19 +47,19 @@ func passing(t *testing.T, f32, drop bool, cases ...int) {
 			if d == hooks.F32 {
 				name = []string{"strict", "fma", "double", "double-trace", "double-trace", "f16gelu"}[rng.IntN(6)]
 			}
-			g := drawNamed(name, d, c.List, rng)
+			g := testengine.Draw(name, d, c.List, rng)
 			if drop && rng.IntN(2) == 0 {
-				g.drop = []string{"self_attn.probs", "self_attn.context", "act_fn", "mlp.gate_sparse", "mlp.gated", "per_layer_gated"}
+				g.Drop = []string{"self_attn.probs", "self_attn.context", "act_fn", "mlp.gate_sparse", "mlp.gated", "per_layer_gated"}
 			}
-			list := slices.Concat(smallMistakes, smallMistakes, mistakesOf)
+			list := slices.Concat(testengine.SmallMistakes, testengine.SmallMistakes, testengine.Mistakes)
 			if f32 {
-				list = slices.Concat(tinyMistakes, tinyMistakes, smallMistakes)
+				list = slices.Concat(testengine.TinyMistakes, testengine.TinyMistakes, testengine.SmallMistakes)
 			}
 			for range mistakesEach {
 				m := list[rng.IntN(len(list))]
 				var fit []*order.Entry
 				for i := range c.List.Entries {
-					if e := &c.List.Entries[i]; m.fits(e) {
+					if e := &c.List.Entries[i]; m.Fits(e) {
 						fit = append(fit, e)
 					}
 				}
@@ -143,26 +67,26 @@ func passing(t *testing.T, f32, drop bool, cases ...int) {
 					continue
 				}
 				e := fit[rng.IntN(len(fit))]
-				dm := &damage{m, map[string]bool{e.Name: true}}
+				dm := &testengine.Damage{Mistake: m, At: map[string]bool{e.Name: true}}
 				if how := rng.IntN(3); how > 0 && e.Layer >= 0 {
 					for _, o := range fit {
-						if o.Layer >= 0 && inLayer(o) == inLayer(e) && (how == 1 || rng.IntN(2) == 0) {
-							dm.at[o.Name] = true
+						if o.Layer >= 0 && testengine.InLayer(o) == testengine.InLayer(e) && (how == 1 || rng.IntN(2) == 0) {
+							dm.At[o.Name] = true
 						}
 					}
 				}
-				r := g.start(t, c, g.choose, dm)
-				tr := r.run()
+				r := g.Start(t, c, g.Choose, dm)
+				tr := r.Trace()
 				guilty := map[string]int{}
-				for _, a := range r.apart {
-					if a.elements >= 8 {
-						guilty[capture.Key(a.pass, a.name, 0)] = a.elements
+				for _, a := range r.Differences {
+					if a.Elements >= 8 {
+						guilty[capture.Key(a.Pass, a.Name, 0)] = a.Elements
 					}
 				}
 				z := certificatesOf(t, tr, c, d, func(k string) bool { return guilty[k] > 0 })
 				for k, x := range z {
 					if (x.Outcome == isolate.Rounding || x.Outcome == isolate.Exact) && x.Arithmetic != "strict" {
-						t.Errorf("PASSES n=%d %s %s %s: %q at %s (%d of %d elements differ, %d unequal; at %d entries of %v): %s [%s] reach %.2g rel %.2g power %.2g", n, c.Family, name, d, m.name, k, guilty[k], x.Elements, x.Unequal, len(dm.at), len(c.Passes[0]), x.Arithmetic, x.Form, float64(x.Reach), float64(x.RelL2), float64(x.Power))
+						t.Errorf("PASSES n=%d %s %s %s: %q at %s (%d of %d elements differ, %d unequal; at %d entries of %v): %s [%s] reach %.2g rel %.2g power %.2g", n, c.Family, name, d, m.Name, k, guilty[k], x.Elements, x.Unequal, len(dm.At), len(c.Passes[0]), x.Arithmetic, x.Form, float64(x.Reach), float64(x.RelL2), float64(x.Power))
 					}
 				}
 			}
@@ -192,21 +116,13 @@ func accused(t *testing.T, cases ...int) {
 				}
 				c.Passes = append(c.Passes, ids)
 			}
-			g := drawNamed("strict", d, c.List, rng)
-			base := style("strict", drawEngine(rng, d), rng)
-			base.reciprocal = false
-			steps := []string{"rms_norm.square", "rms_norm.mean", "rms_norm.eps", "rms_norm.rsqrt", "rms_norm.product", "rms_norm.gain", "rms_norm.after", "gelu_tanh.*", "gelu.*", "silu.exp", "silu.*", "softmax.*", "linear.product", "scores.product", "rope.cos", "rope.sin", "softcap.quotient", "softcap.tanh", "add_scale.sum", "altup_predict.mixed", "altup_correct.product", "altup_correct.coefficient", "cutoff.product", "magnitude.square", "magnitude.mean", "std.*", "mean.*"}
-			other := base
-			other.sites = nil
-			for _, s := range steps {
-				if rng.IntN(2) == 0 {
-					other.sites = append(other.sites, s)
-				}
-			}
-			other.cast, other.inverse, other.queries, other.power, other.root, other.absolute, other.sigmoid, other.divides, other.ratio = rng.IntN(3) == 0, rng.IntN(4) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0
+			g := testengine.Draw("strict", d, c.List, rng)
+			base := testengine.Style("strict", testengine.DrawKernels(rng, d), rng)
+			base.Reciprocal = false
+			other := testengine.DrawHabits(base, rng)
 			how := rng.IntN(4)
 			kinds := c.List.Config.LayerTypes
-			g.choose = func(e *order.Entry, tokens int) arith {
+			g.Choose = func(e *order.Entry, tokens int) testengine.Arithmetic {
 				switch how {
 				case 0, 1:
 					return other
@@ -222,10 +138,10 @@ func accused(t *testing.T, cases ...int) {
 				return base
 			}
 			if rng.IntN(2) == 0 {
-				g.drop = []string{"self_attn.probs", "self_attn.context", "act_fn", "mlp.gate_sparse", "mlp.gated", "per_layer_gated"}
+				g.Drop = []string{"self_attn.probs", "self_attn.context", "act_fn", "mlp.gate_sparse", "mlp.gated", "per_layer_gated"}
 			}
-			r := g.start(t, c, always(base), nil)
-			tr := r.run()
+			r := g.Start(t, c, testengine.Always(base), nil)
+			tr := r.Trace()
 			z := certificatesOf(t, tr, c, d, nil)
 			shown := 0
 			for k, x := range z {
@@ -234,7 +150,7 @@ func accused(t *testing.T, cases ...int) {
 				case isolate.Bug:
 					bugs++
 					if shown++; shown < 40 {
-						t.Errorf("BUG n=%d %s %s how %d, tokens %d passes %d: %s %s outside %d of %d, arithmetic %q mistake %q (sites %v; cast %v inverse %v queries %v power %v root %v; %v)", n, c.Family, d, how, len(c.Passes[0]), len(c.Passes), k, x.Form, x.Outside, x.Elements, x.Arithmetic, x.Mistake, other.sites, other.cast, other.inverse, other.queries, other.power, other.root, kinds)
+						t.Errorf("BUG n=%d %s %s how %d, tokens %d passes %d: %s %s outside %d of %d, arithmetic %q mistake %q (%s; %v)", n, c.Family, d, how, len(c.Passes[0]), len(c.Passes), k, x.Form, x.Outside, x.Elements, x.Arithmetic, x.Mistake, other.Habits(), kinds)
 					}
 				case isolate.Unidentified:
 					un++
@@ -265,20 +181,20 @@ func normsOf(t *testing.T, layers, hidden, tokens int, of func(layer int) string
 	m := manifest("local", hooks.BF16)
 	m.Config = c.List.Config.Canonical()
 	events := []hooks.Event{ids(prompt...)}
-	g := engine{adder: adder{block: 1, lanes: 8}, dtype: hooks.BF16}
-	r := &engineRun{namedEngine: &namedEngine{dtype: hooks.BF16}, t: t, c: c, weight: map[string]dense{}}
+	g := testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 8}, DType: hooks.BF16}
+	r := (&testengine.Engine{DType: hooks.BF16}).Start(t, c, nil, nil)
 	for i := range c.List.Entries {
 		e := &c.List.Entries[i]
 		if !strings.HasSuffix(e.Name, "input_layernorm") {
 			continue
 		}
 		shape := []int{1, tokens, hidden}
-		x := dense{shape, make([]float64, tokens*hidden)}
-		for k := range x.data {
-			x.data[k] = floats.Round(hooks.BF16, rng.NormFloat64())
+		x := testengine.Tensor{Shape: shape, Data: make([]float64, tokens*hidden)}
+		for k := range x.Data {
+			x.Data[k] = floats.Round(hooks.BF16, rng.NormFloat64())
 		}
-		y := r.compute(e, style(of(e.Layer), g, rng), shape, map[string]dense{e.Inputs[0].Name: x}, nil, nil)
-		events = append(events, fire(e.Inputs[0].Name, hooks.BF16, shape, x.data...), fire(e.Name, hooks.BF16, shape, y.data...))
+		y := r.ComputeFrom(e, testengine.Style(of(e.Layer), g, rng), shape, map[string]testengine.Tensor{e.Inputs[0].Name: x})
+		events = append(events, fire(e.Inputs[0].Name, hooks.BF16, shape, x.Data...), fire(e.Name, hooks.BF16, shape, y.Data...))
 	}
 	tr := build(t, m, events...)
 	return c, certificatesOf(t, tr, c, hooks.BF16, func(k string) bool { return strings.HasSuffix(k, "input_layernorm") })

@@ -3,98 +3,21 @@ package compare_test
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
-
-// planted is a run of an engine with a mistake in it that shows.
-type planted struct {
-	*damage
-	trace  *capture.Trace
-	guilty map[string]int // elements that are not what they would be without it, by key
-	names  map[string]bool
-}
-
-// fewestChanged is how many elements a mistake has to change to be one that can be seen.
-const fewestChanged = 8
-
-// plantTries is how many cases, and entries in each, are tried for one mistake.
-const plantTries, plantEntries = 2 * 7, 2
-
-// faultOf plants fault n: engine and mistake are given by n, and the model is the first in which the mistake shows. Where none does,
-// as of a mistake that the engine's models cannot have, it is the next one.
-func faultOf(t *testing.T, n int) (engineCase, planted) {
-	t.Helper()
-	for next := range mistakesOf {
-		m := mistakesOf[(n+4*(n/len(engineNames))+next)%len(mistakesOf)] // 16 an engine: any number but 13 brings all
-		for k := range plantTries {
-			c := engineCaseOf(t, n+k*len(engineNames))
-			if p, ok := c.plant(t, n, m); ok {
-				return c, p
-			}
-		}
-	}
-	t.Fatal("no mistake shows")
-	return engineCase{}, planted{}
-}
-
-// plant puts a mistake into one entry, or into an entry of every layer, and reports whether it shows.
-func (c engineCase) plant(t *testing.T, n int, m mistake) (planted, bool) {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(uint64(n), 53))
-	var fit []*order.Entry
-	for i := range c.List.Entries {
-		if e := &c.List.Entries[i]; m.fits(e) {
-			fit = append(fit, e)
-		}
-	}
-	for range min(len(fit), plantEntries) {
-		e := fit[rng.IntN(len(fit))]
-		d := &damage{m, map[string]bool{e.Name: true}}
-		if rng.IntN(2) == 0 && e.Layer >= 0 {
-			for _, other := range fit {
-				if other.Layer >= 0 && inLayer(other) == inLayer(e) {
-					d.at[other.Name] = true
-				}
-			}
-		}
-		r := c.start(t, c.Case, c.choose, d)
-		p := planted{d, r.run(), map[string]int{}, map[string]bool{}}
-		changed := 0
-		for _, a := range r.apart {
-			p.guilty[capture.Key(a.pass, a.name, 0)], p.names[a.name] = a.elements, true
-			changed += a.elements
-		}
-		if changed >= fewestChanged {
-			return p, true
-		}
-	}
-	return planted{}, false
-}
-
-// inLayer is the name of an entry below its layer.
-func inLayer(e *order.Entry) string {
-	return strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer))
-}
-
-func (p planted) String() string {
-	return fmt.Sprintf("%s at %s", p.mistake.name, strings.Join(slices.Sorted(maps.Keys(p.at)), ", "))
-}
 
 // faultTally counts what became of an engine's faults.
 type faultTally struct{ planted, found, elsewhere, explained, unidentified, missed int }
 
 // add judges a comparison of a run with a fault, and says what is wrong with it. A fault is found where the first entry that is
 // wrong by itself, or has no certificate and does not match, is one that it spoils.
-func (h *faultTally) add(p planted, r *compare.Result) string {
+func (h *faultTally) add(p testengine.Planted, r *compare.Result) string {
 	h.planted++
 	var first *compare.Row
 	var explained, open []string
@@ -105,19 +28,19 @@ func (h *faultTally) add(p planted, r *compare.Result) string {
 		if wrong && first == nil {
 			first = row
 		}
-		spoilt := p.guilty[row.Key()]
+		spoilt := p.Guilty[row.Key()]
 		if z == nil || spoilt == 0 {
 			continue
 		}
 		switch {
-		case z.Outcome == isolate.Rounding && z.Arithmetic != "strict" && spoilt >= fewestChanged:
+		case z.Outcome == isolate.Rounding && z.Arithmetic != "strict" && spoilt >= testengine.FewestChanged:
 			explained = append(explained, fmt.Sprintf("%s is called %s", row.Key(), z.Arithmetic))
 		case z.Outcome == unidentified:
 			open = append(open, row.Key())
 		}
 	}
 	switch {
-	case first != nil && !p.names[first.Name]:
+	case first != nil && !p.Names[first.Name]:
 		h.elsewhere++
 		return fmt.Sprintf("%s is accused", first.Key())
 	case len(explained) > 0:
@@ -154,17 +77,17 @@ var hardFaults = []int{98}
 
 func TestHardFaultsAreNoArithmetic(t *testing.T) {
 	for _, k := range hardFaults {
-		c, p := faultOf(t, k)
+		c, p := testengine.Plant(t, k)
 		spoilt, open := 0, 0
-		for _, row := range c.judge(t, p.trace, nil).Rows {
-			if z := row.Isolated; z != nil && p.guilty[row.Key()] > 0 {
+		for _, row := range judged(t, c, p.Trace, nil).Rows {
+			if z := row.Isolated; z != nil && p.Guilty[row.Key()] > 0 {
 				if spoilt++; z.Outcome == unidentified || z.Outcome == isolate.Bug {
 					open++
 				}
 			}
 		}
 		if spoilt == 0 || 2*open < spoilt {
-			t.Errorf("%s %d in %s, %s: of %d spoilt entries %d are UNIDENTIFIED or BUG", c.Family, c.Seed, c.dtype, p, spoilt, open)
+			t.Errorf("%s %d in %s, %s: of %d spoilt entries %d are UNIDENTIFIED or BUG", c.Family, c.Seed, c.DType, p, spoilt, open)
 		}
 	}
 }
@@ -207,7 +130,7 @@ var halfFaults = []int{
 // A mistake inside an engine that has an arithmetic of its own is found where it is, and is not taken for an arithmetic.
 // TRACEDIFF_ENGINE_FAULTS is how many are planted.
 func TestFaultsInsideOtherEnginesAreFound(t *testing.T) {
-	n := samples(t, "TRACEDIFF_ENGINE_FAULTS", 2*len(engineNames))
+	n := samples(t, "TRACEDIFF_ENGINE_FAULTS", 2*len(testengine.Names))
 	all, used, named := map[string]*faultTally{}, map[string]bool{}, 0
 	var cases []int
 	for k := range n {
@@ -219,28 +142,28 @@ func TestFaultsInsideOtherEnginesAreFound(t *testing.T) {
 		}
 	}
 	for _, k := range cases {
-		t.Run(fmt.Sprint(k, " ", engineNames[k%len(engineNames)]), func(t *testing.T) {
-			c, p := faultOf(t, k)
-			used[p.mistake.name] = true
-			if all[c.name] == nil {
-				all[c.name] = &faultTally{}
+		t.Run(fmt.Sprint(k, " ", testengine.Names[k%len(testengine.Names)]), func(t *testing.T) {
+			c, p := testengine.Plant(t, k)
+			used[p.Mistake.Name] = true
+			if all[c.Name] == nil {
+				all[c.Name] = &faultTally{}
 			}
-			r := c.judge(t, p.trace, nil)
-			if wrong := all[c.name].add(p, r); wrong != "" {
-				t.Errorf("%s %d in %s, %s: %s", c.Family, c.Seed, c.dtype, p, wrong)
+			r := judged(t, c, p.Trace, nil)
+			if wrong := all[c.Name].add(p, r); wrong != "" {
+				t.Errorf("%s %d in %s, %s: %s", c.Family, c.Seed, c.DType, p, wrong)
 			}
 			name := nameOf(r)
 			t.Logf("%s: %s", p, cmp.Or(name, "unnamed"))
 			if name == "" {
 				return
 			}
-			if named++; !slices.ContainsFunc(namesOf[p.mistake.name], func(words string) bool { return strings.Contains(name, words) }) {
-				t.Errorf("%s %d in %s, %s: it is called %q", c.Family, c.Seed, c.dtype, p, name)
+			if named++; !slices.ContainsFunc(namesOf[p.Mistake.Name], func(words string) bool { return strings.Contains(name, words) }) {
+				t.Errorf("%s %d in %s, %s: it is called %q", c.Family, c.Seed, c.DType, p, name)
 			}
 		})
 	}
 	table, sum := faultsHead, &faultTally{}
-	for _, name := range engineNames {
+	for _, name := range testengine.Names {
 		if h := all[name]; h != nil {
 			table += h.row(name)
 			sum.merge(h)
@@ -250,10 +173,10 @@ func TestFaultsInsideOtherEnginesAreFound(t *testing.T) {
 	if 2*named < sum.found {
 		t.Errorf("%d of %d are named", named, sum.found)
 	}
-	if sum.planted == len(cases) && n >= 5*len(mistakesOf) && len(used) < len(mistakesOf) {
-		for _, m := range mistakesOf {
-			if !used[m.name] {
-				t.Errorf("no engine has the mistake: %s", m.name)
+	if sum.planted == len(cases) && n >= 5*len(testengine.Mistakes) && len(used) < len(testengine.Mistakes) {
+		for _, m := range testengine.Mistakes {
+			if !used[m.Name] {
+				t.Errorf("no engine has the mistake: %s", m.Name)
 			}
 		}
 	}

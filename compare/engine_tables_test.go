@@ -3,8 +3,6 @@ package compare_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,45 +10,14 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// otherLibraries gives an engine the functions of another library, off by as much as they may be, and another way of making tables.
-func (c engineCase) otherLibraries(number int) engineCase {
-	g := *c.namedEngine
-	choose := g.choose
-	other, turner := library{1, uint64(number)}, turners[number%len(turners)]
-	g.choose = func(e *order.Entry, tokens int) arith {
-		a := choose(e, tokens)
-		a.other, a.turner = &other, &turner
-		return a
-	}
-	c.namedEngine = &g
-	return c
-}
-
-// longOf is a case with a prompt of some tokens whose first has some position. Of a long one what has a row a key is not captured.
-func (c engineCase) longOf(tokens, first int) engineCase {
-	rng := rand.New(rand.NewPCG(uint64(tokens), 3))
-	ids := make([]int, tokens)
-	for i := range ids {
-		ids[i] = rng.IntN(c.List.Config.VocabSize)
-	}
-	c.Passes = [][]int{ids, {ids[0]}}
-	g := *c.namedEngine
-	g.first = first
-	if tokens > 100 {
-		g.drop = append(slices.Clone(g.drop), "scores", "scores_masked", "scores_softcap", "probs", "probs_f32", "mask.full", "mask.sliding", "self_attn.keys", "self_attn.values")
-	}
-	c.namedEngine = &g
-	return c
-}
-
-// outcomes are those of all entries of a trace, each by itself, by key.
-func (c engineCase) outcomes(t *testing.T, local *capture.Trace) map[string]*isolate.Certificate {
+// certificatesOfAll are those of all entries of a trace, each by itself, by key.
+func certificatesOfAll(t *testing.T, c testengine.Case, local *capture.Trace) map[string]*isolate.Certificate {
 	t.Helper()
-	i, err := compare.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, c.dtype), isolate.Options{})
+	i, err := compare.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, c.DType), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +25,7 @@ func (c engineCase) outcomes(t *testing.T, local *capture.Trace) map[string]*iso
 	for pass := range c.Passes {
 		for k := range c.List.Entries {
 			e := &c.List.Entries[k]
-			if _, given := e.Op.(op.Given); given || !c.captured(e) {
+			if _, given := e.Op.(op.Given); given || !c.Captured(e) {
 				continue
 			}
 			if _, ok := local.Lookup(pass, e.Name); !ok {
@@ -103,7 +70,7 @@ var rotaryFaults = []struct {
 // Engines with the functions of other libraries have no bug, also in prompts of 600 tokens and at positions from 30,000 on, and mistakes in
 // their tables are found. TRACEDIFF_TABLES is how many cases are drawn.
 func TestEnginesWithOtherLibraries(t *testing.T) {
-	n := samples(t, "TRACEDIFF_TABLES", len(engineNames))
+	n := samples(t, "TRACEDIFF_TABLES", len(testengine.Names))
 	cases := []int{doubleCase}
 	for k := range n {
 		if k != doubleCase {
@@ -112,38 +79,39 @@ func TestEnginesWithOtherLibraries(t *testing.T) {
 	}
 	for _, k := range cases {
 		scene := scenes[(k+k/len(scenes))%len(scenes)]
-		if scene.tokens > 100 && n == len(engineNames) && k != longCase {
+		if scene.tokens > 100 && n == len(testengine.Names) && k != longCase {
 			scene = scenes[0]
 		}
-		c := engineCaseOf(t, k)
-		if c.small() {
+		c := testengine.CaseOf(t, k)
+		if c.Small() {
 			continue
 		}
-		c = c.otherLibraries(k).longOf(scene.tokens, scene.first)
-		t.Run(fmt.Sprintf("%d %s, %s, %s, %d tokens from %d", k, c.name, c.dtype, turners[k%len(turners)].name, scene.tokens, scene.first), func(t *testing.T) {
-			for key, z := range c.outcomes(t, c.start(t, c.Case, c.choose, nil).run()) {
+		c = c.WithOtherLibraries(k).WithPrompt(scene.tokens, scene.first)
+		t.Run(fmt.Sprintf("%d %s, %s, %s, %d tokens from %d", k, c.Name, c.DType, testengine.Turners[k%len(testengine.Turners)].Name, scene.tokens, scene.first), func(t *testing.T) {
+			for key, z := range certificatesOfAll(t, c, c.Start(t, c.Case, c.Choose, nil).Trace()) {
 				if z.Outcome == isolate.Bug {
 					t.Errorf("healthy: %s: %s", key, charge(z))
 				}
 			}
 			f := rotaryFaults[k%len(rotaryFaults)]
-			d := &damage{mistake{f.name, kindOf[op.Rotary](nil), another(func(o op.Rotary, _ *calc) op.Op { return f.of(o) })}, map[string]bool{}}
+			m := testengine.Mistake{Name: f.name, Fits: testengine.KindOf[op.Rotary](nil), Compute: testengine.Another(func(o op.Rotary, _ *testengine.Call) op.Op { return f.of(o) })}
+			d := &testengine.Damage{Mistake: m, At: map[string]bool{}}
 			for _, e := range c.List.Entries {
 				if _, rotary := e.Op.(op.Rotary); rotary {
-					d.at[e.Name] = true
+					d.At[e.Name] = true
 				}
 			}
-			r := c.start(t, c.Case, c.choose, d)
-			wrong := r.run()
+			r := c.Start(t, c.Case, c.Choose, d)
+			wrong := r.Trace()
 			changed, tables := 0, 0
-			for _, a := range r.apart {
-				if strings.Contains(a.name, "rotary") {
-					tables += a.elements
+			for _, a := range r.Differences {
+				if strings.Contains(a.Name, "rotary") {
+					tables += a.Elements
 				}
-				changed += a.elements
+				changed += a.Elements
 			}
 			found := false
-			for key, z := range c.outcomes(t, wrong) {
+			for key, z := range certificatesOfAll(t, c, wrong) {
 				if z.Outcome != isolate.Bug {
 					continue
 				}
@@ -152,7 +120,7 @@ func TestEnginesWithOtherLibraries(t *testing.T) {
 					t.Errorf("%s: %s is accused: %s", f.name, key, charge(z))
 				}
 			}
-			if changed >= fewestChanged && !found {
+			if changed >= testengine.FewestChanged && !found {
 				t.Errorf("%s: %d elements are others, %d of tables, and nothing is accused", f.name, changed, tables)
 			}
 		})

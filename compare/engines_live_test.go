@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // liveReferences runs transformers on the models of n cases, in one process, and returns the traces; nil without
@@ -23,7 +24,7 @@ func liveReferences(t *testing.T, n int) []string {
 	var traces []string
 	var runs [][]string
 	for k := range n {
-		c := engineCaseOf(t, k)
+		c := testengine.CaseOf(t, k)
 		dir := filepath.Join(root, fmt.Sprint(k))
 		if err := os.Mkdir(dir, 0o777); err != nil {
 			t.Fatal(err)
@@ -36,7 +37,7 @@ func liveReferences(t *testing.T, n int) []string {
 		file, trace := filepath.Join(dir, "order.json"), filepath.Join(dir, "trace.safetensors")
 		writeText(t, file, string(list))
 		traces = append(traces, trace)
-		runs = append(runs, []string{"--model", dir, "--order", file, "--dtype", c.dtype.String(), "--tokens", reference.FormatTokens(c.Passes), "--out", trace})
+		runs = append(runs, []string{"--model", dir, "--order", file, "--dtype", c.DType.String(), "--tokens", reference.FormatTokens(c.Passes), "--out", trace})
 	}
 	runTransformers(t, interpreter, root, runs)
 	return traces

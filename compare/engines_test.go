@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,74 +12,21 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
-// engineCase is a model, what to feed it, and the engine that runs it.
-type engineCase struct {
-	ordertest.Case
-	*namedEngine
-	number int
-}
-
-const enginePasses = 5 // a prompt and four steps
-
-// engineCaseOf is case n: numbers of engines and of families have no common factor, so that each engine meets each family.
-func engineCaseOf(t *testing.T, n int) engineCase {
+// judged compares an engine's trace with a reference, entry by entry and each by itself.
+func judged(t *testing.T, c testengine.Case, local, ref *capture.Trace) *compare.Result {
 	t.Helper()
-	families := slices.Concat(ordertest.Gemma, ordertest.Plain)
-	name := engineNames[n%len(engineNames)]
-	dtypes := engineDTypes[name]
-	d := dtypes[n/len(engineNames)%len(dtypes)]
-	rng := rand.New(rand.NewPCG(uint64(n), 51))
-	edit := func(config map[string]any) {
-		ordertest.Acceptable(config)
-		if name != "f16gelu" {
-			return
-		}
-		for _, key := range []string{"hidden_act", "hidden_activation"} { // the table is of this one
-			if config[key] != nil {
-				config[key] = "gelu_pytorch_tanh"
-			}
-		}
-	}
-	seed := n
-	c := ordertest.DrawWith(t, families[n%len(families)], seed, edit)
-	for name == "two" && c.List.Config.NumLayers < 4 {
-		seed += 10_000
-		c = ordertest.DrawWith(t, families[n%len(families)], seed, edit)
-	}
-	c.Passes = nil
-	for pass := range enginePasses {
-		ids := make([]int, 1)
-		if pass == 0 {
-			ids = make([]int, 2+rng.IntN(10))
-		}
-		for i := range ids {
-			ids[i] = rng.IntN(c.List.Config.VocabSize)
-		}
-		c.Passes = append(c.Passes, ids)
-	}
-	return engineCase{c, drawNamed(name, d, c.List, rng), n}
-}
-
-// strict is transformers' arithmetic with the engine's sums and library.
-func (c engineCase) strict(e *order.Entry, tokens int) arith {
-	return style("strict", c.choose(e, tokens).engine, nil)
-}
-
-// judge compares an engine's trace with a reference, entry by entry and each by itself.
-func (c engineCase) judge(t *testing.T, local, ref *capture.Trace) *compare.Result {
-	t.Helper()
-	floor, walk := floorOf(t, c.Checkpoint, c.List, c.dtype, c.Passes)
+	floor, walk := floorOf(t, c.Checkpoint, c.List, c.DType, c.Passes)
 	if ref == nil {
 		ref = walk
 	}
-	o := compare.Options{Order: c.List, All: true, Noise: floor}
+	o := compare.Options{Order: c.List, All: true, Judging: compare.Judging{Noise: floor}}
 	var err error
 	for of, into := range map[*capture.Trace]**compare.Isolator{local: &o.Isolator, ref: &o.ReferenceIsolator} {
-		if *into, err = compare.NewIsolator(of, c.List, reference.Weights(c.Checkpoint, c.dtype), isolate.Options{}); err != nil {
+		if *into, err = compare.NewIsolator(of, c.List, reference.Weights(c.Checkpoint, c.DType), isolate.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,10 +55,10 @@ type evidence struct {
 const enoughElements, enoughRows = 8, 2
 
 // add counts a comparison, and returns what is wrong with it. different is where the engine is not strict.
-func (h *engineTally) add(r *compare.Result, different []apart) (wrong []string) {
-	forms, at, tokens := map[string]*evidence{}, map[string]apart{}, map[int]int{}
+func (h *engineTally) add(r *compare.Result, different []testengine.Difference) (wrong []string) {
+	forms, at, tokens := map[string]*evidence{}, map[string]testengine.Difference{}, map[int]int{}
 	for _, a := range different {
-		at[capture.Key(a.pass, a.name, 0)] = a
+		at[capture.Key(a.Pass, a.Name, 0)] = a
 	}
 	for _, in := range r.Inputs {
 		tokens[in.Pass] = len(in.Local)
@@ -148,9 +94,9 @@ func (h *engineTally) add(r *compare.Result, different []apart) (wrong []string)
 }
 
 // entry counts a certificate.
-func (h *engineTally) entry(z *isolate.Certificate, a apart, f *evidence) {
+func (h *engineTally) entry(z *isolate.Certificate, a testengine.Difference, f *evidence) {
 	h.entries++
-	f.elements, f.rows = f.elements+a.elements, f.rows+a.rows
+	f.elements, f.rows = f.elements+a.Elements, f.rows+a.Rows
 	switch {
 	case z.Outcome == unidentified:
 		h.unidentified++
@@ -221,14 +167,6 @@ func (h *engineTally) merge(o *engineTally) {
 // leastShare is the share of the forms in which an engine shows that it is not strict whose arithmetic has to be found.
 const leastShare = 0.95
 
-// fewChannels: a form of a model with fewer channels than this shows too little of an arithmetic, and limits decide. No model that is
-// used has so few. Such pairs are drawn too, and counted by themselves.
-const fewChannels = 4
-
-func (c engineCase) small() bool {
-	return min(c.List.Config.HiddenSize, slices.Min(c.List.Config.IntermediateSize)) < fewChannels
-}
-
 // mostLimited is how many of n pairs of few channels may be past a limit behind an entry of which no arithmetic is known, and mostAccused
 // how many may have an entry that is called a bug: of 385 that were drawn, 5 and 4 were.
 func mostLimited(n int) int { return max(1, n/64) }
@@ -237,7 +175,7 @@ func mostAccused(n int) int { return n / 96 }
 
 // engineCasesOf are the first cases, of which n have no fewer channels, and of each family by each engine one in a hundred of that; and
 // the hard ones.
-func engineCasesOf(t *testing.T, n int) (drawn, large int, all []engineCase) {
+func engineCasesOf(t *testing.T, n int) (drawn, large int, all []testengine.Case) {
 	cells := map[string]int{}
 	full := func() bool {
 		if large < n || n < 100 {
@@ -250,15 +188,15 @@ func engineCasesOf(t *testing.T, n int) (drawn, large int, all []engineCase) {
 		return least >= n/100
 	}
 	for ; !full(); drawn++ {
-		c := engineCaseOf(t, drawn)
-		if all = append(all, c); !c.small() {
+		c := testengine.CaseOf(t, drawn)
+		if all = append(all, c); !c.Small() {
 			large++
-			cells[c.Family+" "+c.name]++
+			cells[c.Family+" "+c.Name]++
 		}
 	}
 	for _, k := range hardCases {
 		if k >= drawn {
-			all = append(all, engineCaseOf(t, k))
+			all = append(all, testengine.CaseOf(t, k))
 		}
 	}
 	return drawn, large, all
@@ -281,25 +219,25 @@ var hardCases = []int{
 // TRACEDIFF_ENGINES is how many pairs are drawn, beside those of few channels and the hard cases. The reference of these is transformers
 // with TRACEDIFF_PYTHON, else the walk.
 func TestOtherEnginesAreNoBug(t *testing.T) {
-	n := samples(t, "TRACEDIFF_ENGINES", 3*len(engineNames))
+	n := samples(t, "TRACEDIFF_ENGINES", 3*len(testengine.Names))
 	drawn, large, cases := engineCasesOf(t, n)
 	references := liveReferences(t, drawn)
 	all, few, cells, excused := map[string]*engineTally{}, newEngineTally(), map[string]bool{}, map[excuse]int{}
 	for k, c := range cases {
-		cells[c.Family+" "+c.name] = true
-		t.Run(fmt.Sprint(c.number, " ", c.name), func(t *testing.T) { // its traces are gone when it is done
+		cells[c.Family+" "+c.Name] = true
+		t.Run(fmt.Sprint(c.Number, " ", c.Name), func(t *testing.T) { // its traces are gone when it is done
 			var ref *capture.Trace
 			if k < len(references) {
 				ref = open(t, references[k])
 			}
-			if all[c.name] == nil {
-				all[c.name] = newEngineTally()
+			if all[c.Name] == nil {
+				all[c.Name] = newEngineTally()
 			}
-			h := all[c.name]
-			if c.small() {
+			h := all[c.Name]
+			if c.Small() {
 				h = few
 			}
-			excused[c.silent(t, ref, h)]++
+			excused[silent(t, c, ref, h)]++
 		})
 	}
 	small := len(cases) - large
@@ -307,7 +245,7 @@ func TestOtherEnginesAreNoBug(t *testing.T) {
 		t.Errorf("of %d pairs of few channels %d are past a limit and %d have a bug", small, excused[isLimited], excused[isAccused])
 	}
 	table, words, sum := engineHead, "", newEngineTally()
-	for _, name := range engineNames {
+	for _, name := range testengine.Names {
 		if h := all[name]; h != nil {
 			table, words = table+h.row(name), words+fmt.Sprintf("%s: %s\n", name, h.found())
 			sum.merge(h)
@@ -318,7 +256,7 @@ func TestOtherEnginesAreNoBug(t *testing.T) {
 	if whole && (sum.entries < 100*n || sum.forms < n) {
 		t.Errorf("%d entries and %d forms are no sample of what is to be tested", sum.entries, sum.forms)
 	}
-	if most := len(engineNames) * (len(ordertest.Gemma) + len(ordertest.Plain)); len(cells) < min(n, most) {
+	if most := len(testengine.Names) * (len(ordertest.Gemma) + len(ordertest.Plain)); len(cells) < min(n, most) {
 		t.Errorf("%d pairs are of %d families by engines, of %d", n, len(cells), most)
 	}
 	if whole && sum.share() < leastShare {
@@ -336,12 +274,12 @@ const (
 )
 
 // silent runs and judges a case, which must have no bug. One of few channels, which is not a hard one, is excused.
-func (c engineCase) silent(t *testing.T, ref *capture.Trace, h *engineTally) excuse {
+func silent(t *testing.T, c testengine.Case, ref *capture.Trace, h *engineTally) excuse {
 	t.Helper()
-	hard := slices.Contains(hardCases, c.number)
-	r := c.start(t, c.Case, c.strict, nil)
+	hard := slices.Contains(hardCases, c.Number)
+	r := c.Start(t, c.Case, c.Strict, nil)
 	unknown, bugs := h.unidentified, h.bugs
-	wrong := h.add(c.judge(t, r.run(), ref), r.apart)
+	wrong := h.add(judged(t, c, r.Trace(), ref), r.Differences)
 	unknown, bugs = h.unidentified-unknown, h.bugs-bugs
 	if hard && unknown > 0 {
 		t.Errorf("%d entries are UNIDENTIFIED", unknown)
@@ -350,7 +288,7 @@ func (c engineCase) silent(t *testing.T, ref *capture.Trace, h *engineTally) exc
 		return noExcuse
 	}
 	report, excused := t.Errorf, noExcuse
-	if c.small() && !hard {
+	if c.Small() && !hard {
 		switch {
 		case bugs > 0:
 			report, excused = t.Logf, isAccused
@@ -358,6 +296,6 @@ func (c engineCase) silent(t *testing.T, ref *capture.Trace, h *engineTally) exc
 			report, excused = t.Logf, isLimited
 		}
 	}
-	report("%s %d in %s: %d accusations\n%s", c.Family, c.Seed, c.dtype, len(wrong), strings.Join(wrong[:min(fewBugs, len(wrong))], "\n"))
+	report("%s %d in %s: %d accusations\n%s", c.Family, c.Seed, c.DType, len(wrong), strings.Join(wrong[:min(fewBugs, len(wrong))], "\n"))
 	return excused
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -36,15 +37,15 @@ func TestNamedEnginesAreTheRealOnes(t *testing.T) {
 		for _, path := range paths {
 			checkpoint, _, _ := strings.Cut(filepath.Base(path), ".")
 			t.Run(name+" "+checkpoint, func(t *testing.T) {
-				ck, list := openModel(t, checkpoint)
-				g := engine{adder: adder{block: 1, lanes: 1}, dtype: hooks.BF16}
+				ck, list := ordertest.Embedded(t, checkpoint)
+				g := testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 1}, DType: hooks.BF16}
 				rng := rand.New(rand.NewPCG(1, 1))
-				e := &namedEngine{name: name, dtype: hooks.BF16, choose: always(style(name, g, rng))}
+				e := &testengine.Engine{Name: name, DType: hooks.BF16, Choose: testengine.Always(testengine.Style(name, g, rng))}
 				if name == "keras" {
-					e.choose = kerasOf(list, g, rng)
+					e.Choose = testengine.KerasOf(list, g, rng)
 				}
-				r := e.start(t, ordertest.Case{Checkpoint: ck, List: list}, e.choose, nil)
-				if n := r.replay(open(t, path), wildMistakes[name+" "+checkpoint]); n < 1000 {
+				r := e.Start(t, ordertest.Case{Checkpoint: ck, List: list}, e.Choose, nil)
+				if n := replayed(t, r, open(t, path), wildMistakes[name+" "+checkpoint]); n < 1000 {
 					t.Errorf("%d elements are no sample", n)
 				}
 			})
@@ -52,55 +53,37 @@ func TestNamedEnginesAreTheRealOnes(t *testing.T) {
 	}
 }
 
-// replay computes a trace again from its own tensors, and returns how many elements were the same.
-func (r *engineRun) replay(tr *capture.Trace, mistakes []string) (same int) {
-	r.t.Helper()
-	passes, err := tr.IDs()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	past := 0
-	for pass, ids := range passes {
-		r.old, r.now = r.now, map[string]dense{}
-		for i := range r.c.List.Entries {
-			e := &r.c.List.Entries[i]
-			shape := e.Size(order.Pass{Past: past, Tokens: len(ids)}, r.c.List.Config.SlidingWindow)
-			if y, given := arguments(e, shape, past, ids); given {
-				r.now[e.Name] = y
-				continue
-			}
-			y := r.compute(e, r.choose(e, len(ids)), shape, r.now, r.old, nil)
-			if rec, ok := tr.Lookup(pass, e.Name); ok && rec.DType.Float() && slices.Equal(rec.Shape, shape) {
-				same += r.hold(tr, rec, e, y, mistakes)
-			}
-			r.now[e.Name] = y
-		}
-		past += len(ids)
-	}
+// replayed computes a trace again from its own tensors, and returns how many elements were the same.
+func replayed(t *testing.T, r *testengine.Run, tr *capture.Trace, mistakes []string) (same int) {
+	t.Helper()
+	r.Replay(tr, func(rec capture.Record, e *order.Entry, y testengine.Tensor) {
+		same += held(t, tr, rec, e, y, mistakes)
+	})
 	return same
 }
 
-// hold compares a tensor of the trace with what was computed in its place, which it takes.
-func (r *engineRun) hold(tr *capture.Trace, rec capture.Record, e *order.Entry, y dense, mistakes []string) (same int) {
-	r.t.Helper()
+// held compares a tensor of the trace with what was computed in its place, which it takes.
+func held(t *testing.T, tr *capture.Trace, rec capture.Record, e *order.Entry, y testengine.Tensor, mistakes []string) (same int) {
+	t.Helper()
+	const d = hooks.BF16 // of the engines
 	stored, err := tr.Read(rec)
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	values := valuesOf(stored)
 	unequal := 0
 	for i, v := range values {
-		if v != y.data[i] && !(v < lowest(r.dtype)/2 && y.data[i] < lowest(r.dtype)/2) { // masked, either way
+		if v != y.Data[i] && !(v < testengine.Lowest(d)/2 && y.Data[i] < testengine.Lowest(d)/2) { // masked, either way
 			unequal++
 		}
 	}
-	copy(y.data, values)
+	copy(y.Data, values)
 	_, cache := e.Op.(op.Cache)
-	if cache || rec.DType != r.dtype || slices.ContainsFunc(mistakes, func(end string) bool { return strings.HasSuffix(e.Name, end) }) {
+	if cache || rec.DType != d || slices.ContainsFunc(mistakes, func(end string) bool { return strings.HasSuffix(e.Name, end) }) {
 		return 0
 	}
 	if unequal > 0 {
-		r.t.Errorf("%s of pass %d: %d of %d elements are not the engine's", e.Name, rec.Pass, unequal, len(values))
+		t.Errorf("%s of pass %d: %d of %d elements are not the engine's", e.Name, rec.Pass, unequal, len(values))
 	}
 	return len(values) - unequal
 }

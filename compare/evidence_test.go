@@ -2,13 +2,13 @@ package compare_test
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -32,16 +32,15 @@ func TestTooLittleEvidenceProvesNothing(t *testing.T) {
 			prompt[i] = rng.IntN(c.List.Config.VocabSize)
 		}
 		c.Passes = [][]int{prompt}
-		strict := style("strict", drawEngine(rng, hooks.BF16), rng)
-		strict.reciprocal = false
-		own := strict
-		own.sites = append(slices.Clone(strictSites), "gelu_tanh.*")
-		g := &namedEngine{name: "activation", dtype: hooks.BF16, choose: func(*order.Entry, int) arith { return own }}
-		engine := g.start(t, c, func(*order.Entry, int) arith { return strict }, nil)
-		local := engine.run()
+		strict := testengine.Style("strict", testengine.DrawKernels(rng, hooks.BF16), rng)
+		strict.Reciprocal = false
+		own := strict.With("gelu_tanh.*")
+		g := &testengine.Engine{Name: "activation", DType: hooks.BF16, Choose: func(*order.Entry, int) testengine.Arithmetic { return own }}
+		engine := g.Start(t, c, func(*order.Entry, int) testengine.Arithmetic { return strict }, nil)
+		local := engine.Trace()
 		elements, rows := 0, 0
-		for _, a := range engine.apart {
-			elements, rows = elements+a.elements, rows+a.rows
+		for _, a := range engine.Differences {
+			elements, rows = elements+a.Elements, rows+a.Rows
 		}
 		i, err := compare.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, hooks.BF16), isolate.Options{})
 		if err != nil {
@@ -57,7 +56,7 @@ func TestTooLittleEvidenceProvesNothing(t *testing.T) {
 		default:
 			enough++
 		}
-		for _, row := range run(t, local, local, compare.Options{Order: c.List, All: true, Isolator: i, Alone: true}).Rows {
+		for _, row := range run(t, local, nil, compare.Options{Order: c.List, All: true, Certification: compare.Certification{Isolator: i}}).Rows {
 			e, _ := c.List.Lookup(row.Name)
 			if _, ok := e.Op.(op.GELUTanh); ok && row.Isolated.Outcome != want {
 				t.Errorf("seed %d: %d elements in %d rows: %s is %s, not %s", seed, elements, rows, row.Key(), row.Isolated.Outcome, want)

@@ -52,7 +52,7 @@ func TestOtherKeysAreNoDrift(t *testing.T) {
 		return i
 	}
 	local, ref := side("local", limit-16), side("reference", limit+8)
-	res := run(t, local, ref, compare.Options{Order: list, All: true, Isolator: isolator(local), ReferenceIsolator: isolator(ref)})
+	res := run(t, local, ref, compare.Options{Order: list, All: true, Certification: compare.Certification{Isolator: isolator(local), ReferenceIsolator: isolator(ref)}})
 	r := rowOfKey(t, res, "scores")
 	if r.Isolated == nil || !r.Isolated.Good() || r.Metrics.Pattern.Lost != 1 {
 		t.Fatalf("isolated %+v, pattern %+v", r.Isolated, r.Metrics.Pattern)

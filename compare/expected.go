@@ -7,58 +7,59 @@ import (
 
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/compare/plan"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
 
-// Expectation is one pattern of Options.Different and what came of it. Entries that it matches may differ, and one of them
-// has to, in some pass: a feature that was switched on and changes nothing where it should is as wrong as one that
-// changes something else. To differ is to be a mismatch; a difference within the limits is what noise makes, too.
+// Expectation is one pattern of Options.Different and its result. Matching entries may differ, and at least one has
+// to differ in some pass: a new feature without an effect where one is expected is as wrong as a feature with
+// unexpected effects. To differ means to be a mismatch, since noise also causes differences within the limits.
 //
-// Nothing excuses different token ids, a NaN or an infinity on one side alone, or an entry that one side does not have.
+// Different token ids, a NaN or an infinity on only one side, and a missing entry are never excused.
 type Expectation struct {
 	Pattern  string `json:"pattern"`
 	Entries  int    `json:"entries"`         // that it matches, of the order
 	Compared int    `json:"compared"`        // rows of them
 	Differ   int    `json:"differ"`          // of those rows
 	First    string `json:"first,omitempty"` // key of the first that differs
-	// Largest is the largest relative L2 of the rows that do not differ, NaN where there is none: so near to nothing is
-	// what the pattern was to show.
+	// Largest is the largest relative L2 of the matching rows that do not differ, or NaN without such rows. It
+	// shows how close the pattern came to a difference.
 	Largest measure.Number `json:"largest"`
 	// Unmet: the walk went to its end, and no row differs. The comparison fails.
 	Unmet bool `json:"unmet,omitempty"`
 }
 
-// expect prepares the patterns. One that is malformed or that no entry matches is an error: a name misspelled would expect
-// nothing.
-func (w *walker) expect() error {
-	for _, pattern := range w.o.Different {
+// expectations prepares the patterns. A malformed pattern is an error, and so is a pattern without a matching
+// entry: a misspelled name would expect nothing.
+func expectations(pl *plan.Plan, patterns []string) (list []Expectation, err error) {
+	for _, pattern := range patterns {
 		if err := hooks.CheckPattern(pattern); err != nil {
-			return fmt.Errorf("expected to differ: %w", err)
+			return nil, fmt.Errorf("expected to differ: %w", err)
 		}
 		e := Expectation{Pattern: pattern, Largest: measure.Nan}
-		for i := range w.plan.entries {
-			if name := w.plan.entries[i].Name; name != order.InputIDs && hooks.Match(pattern, name) {
+		for i := range pl.Entries {
+			if name := pl.Entries[i].Name; name != order.InputIDs && hooks.Match(pattern, name) {
 				e.Entries++
 			}
 		}
 		if e.Entries == 0 {
-			return fmt.Errorf("expected to differ: %w: %q", errNoEntry, pattern)
+			return nil, fmt.Errorf("expected to differ: %w: %q", errNoEntry, pattern)
 		}
-		w.res.Expected = append(w.res.Expected, e)
+		list = append(list, e)
 	}
-	return nil
+	return list, nil
 }
 
 var errNoEntry = errors.New("no entry of the order matches the pattern")
 
-// expected notes a decided row with the patterns that match it, and marks a mismatch that they expect.
-func (w *walker) expected(r *Row) {
+// expected counts a decided row under every matching pattern, and marks an expected mismatch.
+func expected(list []Expectation, r *Row) {
 	if r.Derived || r.Name == order.InputIDs || r.Verdict == Unverified || r.Class == gate.NonFinite {
 		return
 	}
-	for i := range w.res.Expected {
-		e := &w.res.Expected[i]
+	for i := range list {
+		e := &list[i]
 		if !hooks.Match(e.Pattern, r.Name) {
 			continue
 		}
@@ -79,11 +80,11 @@ func (w *walker) expected(r *Row) {
 	}
 }
 
-// unmet decides, when the walk went to its end, which expectations were not borne out.
-func (w *walker) unmet() {
-	for i := range w.res.Expected {
-		e := &w.res.Expected[i]
-		e.Unmet = !w.stopped && e.Differ == 0
+// unmet marks the expectations without a mismatch, after a complete walk.
+func unmet(list []Expectation) {
+	for i := range list {
+		e := &list[i]
+		e.Unmet = e.Differ == 0
 	}
 }
 

@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
@@ -23,23 +25,23 @@ func TestAWindowIsNoWayOfMakingTables(t *testing.T) {
 			config["sliding_window"] = 64
 			config["max_position_embeddings"] = 1 << 20
 		})
-		c := engineCase{drawn, drawNamed("strict", hooks.BF16, drawn.List, rand.New(rand.NewPCG(uint64(seed), 51))), seed}.longOf(84, 3_000)
-		c.drop = append(c.drop, "scores", "scores_masked", "scores_softcap", "probs", "probs_f32", "mask.full", "mask.sliding", "cos", "sin", "q_rope", "k_rope", "context")
-		short := another(func(o op.Mask, _ *calc) op.Op { o.Window--; return o })
-		r := c.start(t, c.Case, c.strict, &damage{mistake{"window too narrow", nil, short}, map[string]bool{"mask.sliding": true}})
-		all := c.outcomes(t, r.run())
+		c := testengine.Case{Case: drawn, Engine: testengine.Draw("strict", hooks.BF16, drawn.List, rand.New(rand.NewPCG(uint64(seed), 51))), Number: seed}.WithPrompt(84, 3_000)
+		c.Drop = append(c.Drop, "scores", "scores_masked", "scores_softcap", "probs", "probs_f32", "mask.full", "mask.sliding", "cos", "sin", "q_rope", "k_rope", "context")
+		short := testengine.Another(func(o op.Mask, _ *testengine.Call) op.Op { o.Window--; return o })
+		r := c.Start(t, c.Case, c.Strict, &testengine.Damage{Mistake: testengine.Mistake{Name: "window too narrow", Compute: short}, At: map[string]bool{"mask.sliding": true}})
+		all := certificatesOfAll(t, c, r.Trace())
 		changed := 0
-		for _, a := range r.apart {
-			if !strings.HasSuffix(a.name, "o_proj") {
+		for _, a := range r.Differences {
+			if !strings.HasSuffix(a.Name, "o_proj") {
 				continue
 			}
-			z := all[capture.Key(a.pass, a.name, 0)]
-			if a.tokens == 1 && z.Good() { // one row may be within its bounds
+			z := all[capture.Key(a.Pass, a.Name, 0)]
+			if a.Tokens == 1 && z.Good() { // one row may be within its bounds
 				continue
 			}
 			changed++
 			if z.Outcome != isolate.Bug || !strings.Contains(z.Mistake, "the window is 63") {
-				t.Errorf("seed %d, pass %d, %s: %s, %q: %s", seed, a.pass, a.name, z.Outcome, z.Mistake, z.Arithmetic)
+				t.Errorf("seed %d, pass %d, %s: %s, %q: %s", seed, a.Pass, a.Name, z.Outcome, z.Mistake, z.Arithmetic)
 			}
 		}
 		if changed == 0 {
@@ -52,7 +54,7 @@ func TestAWindowIsNoWayOfMakingTables(t *testing.T) {
 // bits tell which of the two it has.
 func TestBitsTellAMistakeWithinTheBounds(t *testing.T) {
 	for _, spared := range []bool{false, true} {
-		ck, list := openModel(t, "qwen3-tiny")
+		ck, list := ordertest.Embedded(t, "qwen3-tiny")
 		trace := attention{result: 1, alike: true, rounded: true, f32: true, block: 30, tokens: 48, faint: 16, spared: spared}.trace(t, "qwen3-tiny")
 		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.F32), isolate.Options{})
 		if err != nil {
@@ -82,7 +84,7 @@ func TestBitsTellAMistakeWithinTheBounds(t *testing.T) {
 // sameInputs is a walk over a trace that was given what the reference was given.
 type sameInputs struct{}
 
-func (sameInputs) Given(string, int) (bool, error)        { return true, nil }
-func (sameInputs) Compared(string) bool                   { return true }
-func (sameInputs) Limit(string) float64                   { return 0 }
-func (sameInputs) Within(int, string) (bool, bool, error) { return true, true, nil }
+func (sameInputs) Given(string, int) (bool, error)                         { return true, nil }
+func (sameInputs) Compared(string) bool                                    { return true }
+func (sameInputs) Limit(string) float64                                    { return 0 }
+func (sameInputs) Within(context.Context, int, string) (bool, bool, error) { return true, true, nil }

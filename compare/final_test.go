@@ -110,7 +110,7 @@ func TestCandidates(t *testing.T) {
 	}
 	local := []float64{9, 8, notANum, 6, 5, 4, 3, -inf, 10}
 	ref := []float64{8, 8, 7, 6, 5, 4, 3, 2, notANum}
-	got := logits(t, local, ref, []int{1, 1, 9}, compare.Options{TokenTexts: texts}).Passes[0].Last
+	got := logits(t, local, ref, []int{1, 1, 9}, compare.Options{Reporting: compare.Reporting{TokenTexts: texts}}).Passes[0].Last
 	token := func(id, rankR, rankL int) compare.Token {
 		s := fmt.Sprint("t", id)
 		return compare.Token{ID: id, Text: &s, ReferenceRank: rankR, LocalRank: rankL, Reference: measure.Number(ref[id]), Local: measure.Number(local[id])}
@@ -153,7 +153,7 @@ func TestTieInUnitsOfTheNoise(t *testing.T) {
 	for _, tt := range tests {
 		r := []float64{rms + tt.apart, rms, -rms, -rms}
 		l := []float64{rms, rms + tt.apart, -rms, -rms}
-		f := logits(t, l, r, []int{1, 1, 4}, compare.Options{Noise: tt.noise}).Passes[0]
+		f := logits(t, l, r, []int{1, 1, 4}, compare.Options{Judging: compare.Judging{Noise: tt.noise}}).Passes[0]
 		n := f.Last
 		if n.Agree || n.Tie != tt.tie || f.Flipped != 1 || f.FlipGap != n.Gap || f.Warning != "" {
 			t.Errorf("%s: %+v", tt.why, f)

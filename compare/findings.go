@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare/arithmetic"
+	"github.com/tracediff/tracediff/compare/chain"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/order"
 )
 
 // Isolation is what certifying found over all rows.
@@ -17,12 +19,13 @@ type Isolation struct {
 	Exact     int `json:"exact"`
 	Rounding  int `json:"rounding"`
 	Bugs      int `json:"bugs"`
-	// Layout counts the rows that are wrong by themselves, and no mistake: what they do otherwise cancels.
+	// Layout counts the rows that are wrong on their own inputs without a mistake: the difference cancels further
+	// on.
 	Layout int `json:"layout,omitempty"`
-	// Unverified rows have an operation on the way that may not accuse; NotIsolated ones cannot be computed from what was
-	// captured.
+	// Unverified rows depend on an operation that may not produce a BUG. NotIsolated rows cannot be computed from
+	// the captured tensors.
 	Unverified int `json:"unverified,omitempty"`
-	// Unidentified rows may be rounding, of an arithmetic that is not known: they are neither right nor wrong.
+	// Unidentified rows may be rounding of an unknown arithmetic: neither right nor wrong.
 	Unidentified int `json:"unidentified,omitempty"`
 	NotIsolated  int `json:"not_isolated,omitempty"`
 	Drift        int `json:"drift,omitempty"`
@@ -33,8 +36,8 @@ type Isolation struct {
 	// Arithmetic and Bound are what was asked for; see isolate.Options.
 	Arithmetic isolate.Engines `json:"arithmetic"`
 	Bound      string          `json:"bound"` // "probabilistic" or "rigorous"
-	// Findings says of each kind of operation how the engine rounds or adds otherwise than transformers, and what is wrong with it
-	// where that has a name.
+	// Findings lists, for each kind of operation, the engine's differences from transformers in rounding and
+	// summation, and the named bugs.
 	Findings []Finding `json:"findings,omitempty"`
 	// Numbers are estimates of the numbers of formulas, where they were asked for.
 	Numbers []arithmetic.Estimate `json:"numbers,omitempty"`
@@ -61,7 +64,7 @@ type RoleCount struct {
 	Rows int    `json:"rows"`
 }
 
-// Finding is a way of an engine, or a bug: one cause and all rows that it explains.
+// Finding is one cause, either an engine's arithmetic or a bug, and every row explained by this cause.
 type Finding struct {
 	Kind  FindingKind `json:"kind"`
 	Form  string      `json:"form"`            // of the first row
@@ -69,13 +72,13 @@ type Finding struct {
 	What  string      `json:"what"`
 	Rows  int         `json:"rows"`
 	First string      `json:"first"` // key
-	// Names are those of the rows of a bug, each once, and Layers the layers that they are in.
+	// Names are the names of a bug's rows, without duplicates, and Layers their layers.
 	Names  []string `json:"names,omitempty"`
 	Layers []int    `json:"layers,omitempty"`
 	// Cancels are the entries in which a layout cancels.
 	Cancels string `json:"cancels,omitempty"`
-	// Bug is the name of a bug with its numbers, its fields of the configuration, its proof and its page. What the entries of several
-	// roles show is added up.
+	// Bug is the name of a bug with its numbers, fields of the configuration, proof and page. The evidence of
+	// several roles is added up.
 	Bug *diagnose.Finding `json:"bug,omitempty"`
 
 	roles []string
@@ -84,7 +87,8 @@ type Finding struct {
 // FindingKind is what an engine does in its own way, or wrongly.
 type FindingKind string
 
-// The kinds of findings. Keys in another order are a note of the result: that is no matter of one operation.
+// The kinds of findings. A permutation of cached keys is a note of the result instead, since it concerns more than
+// one operation.
 const (
 	OtherArithmetic FindingKind = "arithmetic"  // it rounds elsewhere
 	OtherSummation  FindingKind = "summation"   // it adds in an order that usual bounds do not cover
@@ -93,17 +97,13 @@ const (
 	Unexplained     FindingKind = "unexplained" // it computes something else, and no edit that was tried gives it
 )
 
-// isolation sums up.
-func (w *walker) isolation() {
-	if w.chain == nil {
-		return
-	}
-	s := &Isolation{Arithmetic: w.o.Isolator.Options().Arithmetic, Bound: "probabilistic"}
-	if w.o.Isolator.Options().Rigorous {
+// isolationOf sums up what certifying found over all rows. cancels says where a layout cancels, by the keys of rows that are wrong by themselves.
+func isolationOf(rows []Row, by *Isolator, cancels map[string]string) *Isolation {
+	s := &Isolation{Arithmetic: by.Options().Arithmetic, Bound: "probabilistic"}
+	if by.Options().Rigorous {
 		s.Bound = "rigorous"
 	}
-	w.res.Isolation = s
-	own := w.o.Isolator.Own() // of the arithmetic that was asked for: no finding
+	own := by.Own() // of the arithmetic that was asked for: no finding
 	note := func(f Finding) {
 		at := slices.IndexFunc(s.Findings, func(g Finding) bool { return g.Form == f.Form && g.Place == f.Place && g.What == f.What })
 		if at < 0 {
@@ -112,8 +112,8 @@ func (w *walker) isolation() {
 		}
 		s.Findings[at].Rows++
 	}
-	for i := range w.res.Rows {
-		r := &w.res.Rows[i]
+	for i := range rows {
+		r := &rows[i]
 		if r.has(Drift) {
 			s.Drift++
 		}
@@ -139,7 +139,7 @@ func (w *walker) isolation() {
 			s.bug(r, NamedBug, "")
 		case isolate.OtherLayout:
 			s.Layout++
-			s.bug(r, LayoutFound, w.cancels[r.Key()])
+			s.bug(r, LayoutFound, cancels[r.Key()])
 		case isolate.NotCertified:
 			s.Unverified++
 			s.reason(r)
@@ -161,10 +161,10 @@ func (w *walker) isolation() {
 	for i := range s.Reasons {
 		slices.SortStableFunc(s.Reasons[i].Roles, func(a, b RoleCount) int { return b.Rows - a.Rows })
 	}
-	w.res.Layouts = append(w.res.Layouts, s.layouts()...)
+	return s
 }
 
-// layouts has a sentence for each layout: what is otherwise in it, and where that cancels.
+// layouts returns a sentence for each layout: the change, and the entries in which it cancels.
 func (s *Isolation) layouts() []string {
 	var all, cancels []string
 	for _, f := range s.Findings {
@@ -184,13 +184,13 @@ func (s *Isolation) layouts() []string {
 	return all
 }
 
-// bug counts a row that is wrong by itself. Roles of one name are one finding: what is one setting changes them together.
+// bug adds a row with a BUG to the findings. Roles changed by one setting form one finding.
 func (s *Isolation) bug(r *Row, kind FindingKind, cancels string) {
 	bug := r.Isolated.Finding
 	if bug == nil {
 		return
 	}
-	role := diagnose.Role(r.Name)
+	role := order.NameOf(r.Name).Role()
 	if !bug.Named() {
 		kind = Unexplained
 	}
@@ -225,7 +225,7 @@ func (s *Isolation) bug(r *Row, kind FindingKind, cancels string) {
 func (f *Finding) Where() string {
 	var names []string
 	for _, n := range f.Names {
-		if n = diagnose.Module(n); !slices.Contains(names, n) {
+		if n = order.NameOf(n).Module(); !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}
@@ -263,7 +263,7 @@ func (f *Finding) Where() string {
 	return text + ", layers " + runs[0]
 }
 
-// reason counts a row that is neither right nor wrong by itself.
+// reason counts a row without a verdict of isolation under its reason.
 func (s *Isolation) reason(r *Row) {
 	form, outcome := "", isolate.Outcome("")
 	if c := r.Isolated; c != nil {
@@ -277,7 +277,7 @@ func (s *Isolation) reason(r *Row) {
 		s.Reasons = append(s.Reasons, Reason{Why: r.NotIsolated, Form: form, Outcome: outcome, First: r.Key()})
 	}
 	s.Reasons[at].Rows++
-	s.Reasons[at].Roles = CountRole(s.Reasons[at].Roles, diagnose.Role(r.Name), 1)
+	s.Reasons[at].Roles = CountRole(s.Reasons[at].Roles, order.NameOf(r.Name).Role(), 1)
 }
 
 // CountRole adds rows of a role to a list.
@@ -288,4 +288,23 @@ func CountRole(list []RoleCount, role string, rows int) []RoleCount {
 	}
 	list[at].Rows += rows
 	return list
+}
+
+// layoutOf says what is in other numbers and where that cancels.
+func layoutOf(l *chain.Reparametrisation) string {
+	return strings.Join(l.What, "; ") + "; this cancels in " + places(l.Cancels)
+}
+
+// places are the modules of some keys, each once.
+func places(keys []string) string {
+	var names []string
+	for _, k := range keys {
+		if _, name, ok := strings.Cut(k, "/"); ok {
+			k = name
+		}
+		if k = order.NameOf(k).Module(); !slices.Contains(names, k) {
+			names = append(names, k)
+		}
+	}
+	return strings.Join(names, ", ")
 }

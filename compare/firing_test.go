@@ -7,12 +7,13 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // What is fired a second time in a pass has nothing to be computed from: the order has one. Alone, it makes the result
 // incomplete, whatever it holds; with a reference that has it too it is compared, and never certified.
 func TestSecondFiringsAreNotCertified(t *testing.T) {
-	golden := openGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
 	twice := func(by float64) *capture.Trace {
 		return rewritten(t, golden, nil, func(key string, e hooks.Event) []hooks.Event {
 			if key != "logits" {

@@ -8,12 +8,14 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // A side that declares every entry, and whose attention is one kernel in some modules, misses nothing that the kernel keeps to itself.
 // It misses what other modules do not show, and whatever stands outside of attention.
 func TestFusedAttentionDeclaresNothingInside(t *testing.T) {
-	golden := openGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
 	for _, c := range []struct {
 		what    string
 		fused   []string
@@ -37,8 +39,8 @@ func TestFusedAttentionDeclaresNothingInside(t *testing.T) {
 			}
 			return []hooks.Event{e}
 		})
-		_, list := openModel(t, "gemma3-tiny")
-		res := run(t, local, golden, compare.Options{Order: list, Fused: c.typed})
+		_, list := ordertest.Embedded(t, "gemma3-tiny")
+		res := run(t, local, golden, compare.Options{Order: list, Sides: compare.Sides{Fused: c.typed}})
 		if len(res.Missing) != c.missing || res.ExitCode() != c.exit {
 			t.Errorf("%s: exit %d, %d missing, want %d and %d: %v", c.what, res.ExitCode(), len(res.Missing), c.exit, c.missing, res.Missing)
 		}

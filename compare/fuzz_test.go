@@ -42,11 +42,11 @@ func FuzzRun(f *testing.F) {
 		}
 		for _, other := range []*capture.Trace{l, r} {
 			for _, o := range []compare.Options{
-				{Order: list, All: true, Partial: true},
+				{Order: list, All: true, Sides: compare.Sides{Partial: true}},
 				{Order: few, Scope: capture.Scope{Positions: capture.Ranges{{From: 1, To: 2}}}},
-				{Partial: true, All: true},
+				{Sides: compare.Sides{Partial: true}, All: true},
 			} {
-				res, err := compare.Run(context.Background(), l, other, o)
+				res, err := compare.Traces(context.Background(), l, other, o)
 				if err != nil {
 					continue
 				}

@@ -7,12 +7,13 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // The positions of each pass follow from the token ids. Wrong ones move the rotation of queries and keys alike, so that
 // everything behind them is right given them.
 func TestPositionsAloneGoOnFromTheTokens(t *testing.T) {
-	golden := openGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
 	moved := func(key string, by float64, d hooks.DType) *compare.Result {
 		return isolated(t, "gemma3-tiny", replaced(t, golden, []string{key}, func(x hooks.Tensor) hooks.Tensor {
 			out := hooks.Tensor{DType: d, Shape: x.Shape}

@@ -14,29 +14,15 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // localRun captures the local model on the ids of a golden, with what reg puts into its way.
 func localRun(t testing.TB, name string, ref *capture.Trace, reg *hooks.Registry) (*capture.Trace, *order.List) {
 	t.Helper()
-	dir, err := fs.Sub(fixtures.Files, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ck, err := checkpoint.OpenFS(name, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := order.ReadConfig(ck.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := order.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ck, list := ordertest.Embedded(t, name)
 	passes, err := ref.IDs()
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +45,7 @@ func TestHealthyPortsMatch(t *testing.T) {
 		t.Fatal(paths, err)
 	}
 	for _, path := range paths {
-		ref := openGolden(t, path)
+		ref := testengine.OpenGolden(t, path)
 		l, list := localRun(t, strings.Split(path, "/")[1], ref, nil)
 		res := run(t, l, ref, compare.Options{Order: list, All: true})
 		if res.ExitCode() != 0 {
@@ -141,7 +127,7 @@ func (f fault) replacer() hooks.Replacer {
 // dtypes: the walk stops at exactly its entry, and with fewer tensors at the first of those that follow from it.
 func TestFaultsAreFoundWhereTheyAre(t *testing.T) {
 	for _, dtype := range []string{"float32", "bfloat16"} {
-		ref := openGolden(t, fmt.Sprintf("golden/gemma3n-tiny/decode.%s.safetensors", dtype))
+		ref := testengine.OpenGolden(t, fmt.Sprintf("golden/gemma3n-tiny/decode.%s.safetensors", dtype))
 		for _, f := range faults {
 			var reg hooks.Registry
 			if err := reg.Replace(f.name, f.replacer()); err != nil {

@@ -9,13 +9,15 @@ import (
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // A mask row has the lowest number of bfloat16 in it, whose square is infinite in float32. An edit that divides by the length of the row so has no bound for
 // what it gives: any number is consistent with it, and it explains nothing. The window is one key too long here, and the edits of masks are not tried.
 func TestAnEditThatGivesNoBoundIsNoName(t *testing.T) {
 	const dir, name = "gemma3n-tiny", "mask.sliding"
-	golden := openGolden(t, "golden/"+dir+"/window.bfloat16.safetensors")
+	golden := testengine.OpenGolden(t, "golden/"+dir+"/window.bfloat16.safetensors")
 	var reg hooks.Registry
 	if err := reg.Replace(name, fault{name, 0, func(at []int, v float64) float64 {
 		if at[2]-at[3] == 4 {
@@ -26,7 +28,7 @@ func TestAnEditThatGivesNoBoundIsNoName(t *testing.T) {
 		t.Fatal(err)
 	}
 	trace, list := localRun(t, dir, golden, &reg)
-	ck, _ := openModel(t, dir)
+	ck, _ := ordertest.Embedded(t, dir)
 	for _, without := range []string{"", "recognised"} {
 		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.BF16), isolate.Options{})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // A dump that ends with lm_head reaches the output where the logits are the same numbers, and not where a soft cap stands between the two.
@@ -19,7 +20,7 @@ func TestDumpThatEndsWithTheHead(t *testing.T) {
 		{"llama-tiny", []string{"input_ids", "embed_tokens", "out", "norm"}, 1},
 		{"llama-tiny", []string{"embed_tokens", "out", "norm", "lm_head"}, 1},
 	} {
-		_, list := openModel(t, tt.model)
+		_, list := ordertest.Embedded(t, tt.model)
 		golden := open(t, "../fixtures/golden/"+tt.model+"/prefill.float32.safetensors")
 		res := run(t, only(t, golden, tt.ends), golden, compare.Options{Order: list})
 		if res.ExitCode() != tt.exit || (len(res.Incomplete) > 0) != (tt.exit > 0) || res.Divergence != nil {

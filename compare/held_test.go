@@ -42,7 +42,7 @@ func TestLargeProductsAreSampled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := run(t, right, right, compare.Options{Order: c.List, All: true, Isolator: i, Alone: true})
+	whole := run(t, right, nil, compare.Options{Order: c.List, All: true, Certification: compare.Certification{Isolator: i}})
 	if n := whole.Isolation.Sampled; n != 3 { // gate_proj, up_proj, down_proj
 		t.Errorf("%d rows are sampled, want 3", n)
 	}

@@ -2,8 +2,6 @@ package compare_test
 
 import (
 	"context"
-	"encoding/binary"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -27,76 +25,26 @@ func confirmer(l *capture.Trace, list *order.List) *isolate.Isolator {
 	return nil
 }
 
-// fire is one firing in pass 0 of a tensor with these values, of which the last is repeated until the shape is full.
+// The traces of these tests are written as those of the independent engine are.
+
 func fire(name string, d hooks.DType, shape []int, values ...float64) hooks.Event {
-	n, ok := hooks.Elements(shape)
-	if !ok {
-		panic(name)
-	}
-	var data []byte
-	for i := range n {
-		data = appendValue(data, d, values[min(i, len(values)-1)])
-	}
-	return hooks.Event{Name: name, Tensor: hooks.Tensor{DType: d, Shape: shape, Data: data}}
+	return testengine.Fire(name, d, shape, values...)
 }
 
-// in moves an event to another pass.
-func in(pass int, e hooks.Event) hooks.Event {
-	e.Pass = pass
-	return e
-}
+func in(pass int, e hooks.Event) hooks.Event { return testengine.InPass(pass, e) }
 
-func appendValue(b []byte, d hooks.DType, v float64) []byte {
-	le := binary.LittleEndian
-	switch d {
-	case hooks.F64:
-		return le.AppendUint64(b, math.Float64bits(v))
-	case hooks.F32:
-		return le.AppendUint32(b, math.Float32bits(float32(v)))
-	case hooks.F16:
-		return le.AppendUint16(b, floats.F16(float32(v)))
-	case hooks.BF16:
-		return le.AppendUint16(b, floats.BF16(float32(v)))
-	case hooks.F8E4M3:
-		return append(b, floats.F8E4M3(float32(v)))
-	case hooks.I64:
-		return le.AppendUint64(b, uint64(int64(v)))
-	case hooks.U64:
-		return le.AppendUint64(b, uint64(v))
-	case hooks.I32:
-		return le.AppendUint32(b, uint32(int32(v)))
-	case hooks.Bool:
-		return append(b, byte(v))
-	}
-	panic(d.String())
-}
+func appendValue(b []byte, d hooks.DType, v float64) []byte { return testengine.AppendValue(b, d, v) }
 
-// manifest is that of a complete trace whose scope is everything.
-func manifest(side string, d hooks.DType) capture.Manifest {
-	return capture.Manifest{
-		Side: side, Producer: capture.Producer{Name: side + "-engine", Version: "1.2"}, DType: d,
-		Scope: capture.Scope{Level: 3}, Passes: 1, Weights: "unknown",
-	}
-}
+func manifest(side string, d hooks.DType) capture.Manifest { return testengine.Manifest(side, d) }
 
-// build writes a complete trace and opens it.
 func build(t testing.TB, m capture.Manifest, events ...hooks.Event) *capture.Trace {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), m.Side+".safetensors")
-	w, err := capture.Create(path, m, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range events {
-		m.Passes = max(m.Passes, e.Pass+1)
-		if err := w.Observe(e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return open(t, path)
+	return testengine.Build(t, m, events...)
+}
+
+func open(t testing.TB, path string) *capture.Trace {
+	t.Helper()
+	return testengine.Open(t, path)
 }
 
 // unfinished writes a trace whose run failed.
@@ -123,16 +71,6 @@ type testError string
 func (e testError) Error() string { return string(e) }
 
 const errTest = testError("the model stopped")
-
-func open(t testing.TB, path string) *capture.Trace {
-	t.Helper()
-	tr, err := capture.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tr.Close() })
-	return tr
-}
 
 // names is an order of names alone.
 func names(t testing.TB, list ...string) *order.List {
@@ -162,13 +100,35 @@ func tiny(t testing.TB) *order.List {
 	return list
 }
 
-// run compares or fails.
+// run compares, or tests a trace alone where there is no reference, or fails.
 func run(t testing.TB, l, r *capture.Trace, o compare.Options) *compare.Result {
+	t.Helper()
+	return made(t, l, o, func(o compare.Options) (*compare.Result, error) { return traces(l, r, o) })
+}
+
+// traces compares, or tests a trace alone where there is no reference.
+func traces(l, r *capture.Trace, o compare.Options) (*compare.Result, error) {
+	if r == nil {
+		return compare.Alone(context.Background(), l, o)
+	}
+	return compare.Traces(context.Background(), l, r, o)
+}
+
+// runAB compares two traces of which neither is right, or fails.
+func runAB(t testing.TB, a, b *capture.Trace, o compare.Options) *compare.Result {
+	t.Helper()
+	return made(t, a, o, func(o compare.Options) (*compare.Result, error) {
+		return compare.AB(context.Background(), a, b, o)
+	})
+}
+
+// made makes a comparison, or fails.
+func made(t testing.TB, l *capture.Trace, o compare.Options, of func(o compare.Options) (*compare.Result, error)) *compare.Result {
 	t.Helper()
 	if o.Confirmer == nil && o.Isolator == nil && o.Order != nil && o.Order.Config != nil {
 		o.Confirmer = confirmer(l, o.Order)
 	}
-	res, err := compare.Run(context.Background(), l, r, o)
+	res, err := of(o)
 	if err != nil {
 		t.Fatal(err)
 	}

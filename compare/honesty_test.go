@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/op"
 )
 
@@ -42,24 +43,16 @@ func draw(rng *rand.Rand, kind string, n int, size float64) []float32 {
 	return x
 }
 
-// rounded rounds to the engine's dtype, in place.
-func (g engine) rounded(x []float32) []float32 {
-	for i, v := range x {
-		x[i] = g.round(v)
-	}
-	return x
-}
-
 // drawing is what a healthy operation is drawn from.
 type drawing struct {
 	*rand.Rand
-	engine
+	testengine.Kernels
 	kind, weights string // of data
 }
 
 func (d drawing) array(kind string, size float64, shape ...int) array {
 	n, _ := hooks.Elements(shape)
-	return array{shape, d.rounded(draw(d.Rand, kind, n, size))}
+	return array{shape, d.Rounded(draw(d.Rand, kind, n, size))}
 }
 
 // length is log-uniform: short and long sums are as usual.
@@ -119,18 +112,18 @@ func (d drawing) healthy() single {
 			s.w = []array{d.array(d.weights, 1, n)}
 			w = s.w[0].data
 		}
-		s.out = rows(x, func(row []float32) []float32 { return d.norm(row, w, 1e-6, string(gain)) })
+		s.out = rows(x, func(row []float32) []float32 { return d.Norm(row, w, 1e-6, string(gain)) })
 	case 7:
-		s = single{op: op.Softmax{}, in: []array{x}, out: rows(x, d.softmax), wide: true}
+		s = single{op: op.Softmax{}, in: []array{x}, out: rows(x, d.Softmax), wide: true}
 	case 8:
 		s = d.statistic(x)
 	case 9:
 		s = d.activation(x)
 	}
 	if !s.wide {
-		s.out.data = d.rounded(s.out.data)
+		s.out.data = d.Rounded(s.out.data)
 	}
-	s.about = fmt.Sprintf("%s of %v, %s data, %s weights, %s, %s", op.Form(s.op), shapes(s.in), d.kind, d.weights, d.dtype, d.adder)
+	s.about = fmt.Sprintf("%s of %v, %s data, %s weights, %s, %s", op.Form(s.op), shapes(s.in), d.kind, d.weights, d.DType, d.Adder)
 	return s
 }
 
@@ -150,7 +143,7 @@ func (d drawing) linear(x array) single {
 		s.w = append(s.w, d.array(d.kind, 1, out))
 		b = s.w[1].data
 	}
-	s.out = rows(x, func(row []float32) []float32 { return d.engine.linear(row, s.w[0].data, b) })
+	s.out = rows(x, func(row []float32) []float32 { return d.Kernels.Linear(row, s.w[0].data, b) })
 	return s
 }
 
@@ -161,9 +154,9 @@ func (d drawing) scores() single {
 	scale := float32(1 / math.Sqrt(float64(n)))
 	s := single{op: op.Scores{Scale: float64(scale)}, in: []array{q, k}}
 	s.out = rows(q, func(row []float32) []float32 {
-		y := d.engine.linear(row, k.data, nil)
+		y := d.Kernels.Linear(row, k.data, nil)
 		for i := range y {
-			y[i] = d.round(y[i]) * scale
+			y[i] = d.Round(y[i]) * scale
 		}
 		return y
 	})
@@ -173,13 +166,13 @@ func (d drawing) scores() single {
 // context of probabilities that are rounded, as the reference hands them on.
 func (d drawing) context() single {
 	tokens, keys, n := 1+d.IntN(4), d.length(longest), 1+d.IntN(16)
-	p, v := rows(d.array(d.weights, 1, 1, 1, tokens, keys), d.softmax), d.array(d.kind, 1, 1, 1, keys, n)
-	d.rounded(p.data)
+	p, v := rows(d.array(d.weights, 1, 1, 1, tokens, keys), d.Softmax), d.array(d.kind, 1, 1, 1, keys, n)
+	d.Rounded(p.data)
 	columns := make([]float32, len(v.data))
 	for i, value := range v.data {
 		columns[i%n*keys+i/n] = value
 	}
-	out := rows(p, func(row []float32) []float32 { return d.engine.linear(row, columns, nil) })
+	out := rows(p, func(row []float32) []float32 { return d.Kernels.Linear(row, columns, nil) })
 	out.shape = []int{1, tokens, n}
 	return single{op: op.Context{}, in: []array{p, v}, out: out}
 }
@@ -187,21 +180,21 @@ func (d drawing) context() single {
 func (d drawing) statistic(x array) single {
 	switch d.IntN(3) {
 	case 0:
-		return single{op: op.Mean{}, in: []array{x}, out: rows(x, one(d.mean))}
+		return single{op: op.Mean{}, in: []array{x}, out: rows(x, one(d.Mean))}
 	case 1:
-		return single{op: op.Std{}, in: []array{x}, out: rows(x, one(d.deviation))}
+		return single{op: op.Std{}, in: []array{x}, out: rows(x, one(d.Deviation))}
 	}
-	return single{op: op.Magnitude{}, in: []array{x}, out: rows(x, one(d.magnitude))}
+	return single{op: op.Magnitude{}, in: []array{x}, out: rows(x, one(d.Magnitude))}
 }
 
 func (d drawing) activation(x array) single {
 	switch d.IntN(3) {
 	case 0:
-		return single{op: op.GELUTanh{}, in: []array{x}, out: rows(x, each(d.geluTanh))}
+		return single{op: op.GELUTanh{}, in: []array{x}, out: rows(x, each(d.GELUTanh))}
 	case 1:
-		return single{op: op.SiLU{}, in: []array{x}, out: rows(x, each(d.silu))}
+		return single{op: op.SiLU{}, in: []array{x}, out: rows(x, each(d.SiLU))}
 	}
-	return single{op: op.Softcap{Cap: 30}, in: []array{x}, out: rows(x, each(func(v float32) float32 { return d.softcap(v, 30) }))}
+	return single{op: op.Softcap{Cap: 30}, in: []array{x}, out: rows(x, each(func(v float32) float32 { return d.Softcap(v, 30) }))}
 }
 
 // samples is how many random samples a test takes: few by default, as many as an environment variable says.
@@ -231,7 +224,7 @@ func TestHonesty(t *testing.T) {
 		d := []hooks.DType{hooks.F32, hooks.BF16}[from/batch%2]
 		var all []single
 		for range min(batch, n-from) {
-			g := drawing{rng, drawEngine(rng, d), kinds[rng.IntN(len(kinds))], kinds[rng.IntN(len(kinds))]}
+			g := drawing{rng, testengine.DrawKernels(rng, d), kinds[rng.IntN(len(kinds))], kinds[rng.IntN(len(kinds))]}
 			all = append(all, g.healthy())
 		}
 		for k, c := range certifyAll(t, d, isolate.Options{}, all) {
@@ -260,7 +253,7 @@ func TestAdversarialCancellation(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(n), 5))
 		var all []single
 		for k := range sums {
-			all = append(all, adversarial(rng, n, adder{block: 1, lanes: 1, fused: k%2 == 0}))
+			all = append(all, adversarial(rng, n, testengine.Adder{Block: 1, Lanes: 1, Fused: k%2 == 0}))
 		}
 		for _, rigorous := range []bool{false, true} {
 			for k, c := range certifyAll(t, hooks.F32, isolate.Options{Rigorous: rigorous}, all) {
@@ -282,13 +275,13 @@ func TestAdversarialCancellation(t *testing.T) {
 
 // adversarial is one sum of n products. Added in the engine's order, all roundings go up: to 1 comes, time after time, a
 // little more than half a unit in the last place, and at the end −1. The operation lists its terms in another order.
-func adversarial(rng *rand.Rand, n int, a adder) single {
+func adversarial(rng *rand.Rand, n int, a testengine.Adder) single {
 	x, w := make([]float32, n), make([]float32, n)
 	for i := range x {
 		x[i], w[i] = 0x1p-12, float32(0x1.000002p-12*(1+rng.Float64()/4))
 	}
 	x[0], w[0], x[n-1], w[n-1] = 1, 1, -1, 1
-	out := a.dot(0, x, w)
+	out := a.Dot(0, x, w)
 	rng.Shuffle(n, func(i, j int) {
 		x[i], x[j] = x[j], x[i]
 		w[i], w[j] = w[j], w[i]

@@ -19,7 +19,9 @@ import (
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // Every entry of every golden, computed from transformers' own inputs: in 16 bits nearly all elements are equal bit for
@@ -38,8 +40,8 @@ func TestTransformersIsolated(t *testing.T) {
 		worst, worstAt := measure.Number(0), ""
 		for _, name := range names {
 			dir := path.Base(path.Dir(name))
-			ck, list := openModel(t, dir)
-			trace := openGolden(t, name)
+			ck, list := ordertest.Embedded(t, dir)
+			trace := testengine.OpenGolden(t, name)
 			i, err := compare.NewIsolator(trace, list, reference.Weights(ck, dtype), isolate.Options{Arithmetic: isolate.Strict})
 			if err != nil {
 				t.Fatal(err)
@@ -84,14 +86,14 @@ func TestTransformersIsolated(t *testing.T) {
 // are wrong, however far apart.
 func TestIsolateAlone(t *testing.T) {
 	const dir = "gemma3n-tiny"
-	ck, list := openModel(t, dir)
-	healthy := openGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
+	ck, list := ordertest.Embedded(t, dir)
+	healthy := testengine.OpenGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
 	alone := func(trace *capture.Trace) *compare.Result {
 		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.BF16), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return run(t, trace, trace, compare.Options{Order: list, All: true, Isolator: i, Alone: true})
+		return run(t, trace, nil, compare.Options{Order: list, All: true, Certification: compare.Certification{Isolator: i}})
 	}
 	if r := alone(healthy); r.ExitCode() != 0 || r.Isolation.Bugs != 0 || r.Isolation.Certified < 2500 {
 		t.Errorf("a healthy trace: exit %d, %d bugs, %d certified, %v", r.ExitCode(), r.Isolation.Bugs, r.Isolation.Certified, r.Incomplete)
@@ -154,8 +156,8 @@ func tensorOf(d hooks.DType, shape []int, data []float64) hooks.Tensor {
 
 // How an engine writes its masks is its own: minus infinity, or booleans.
 func TestMasksOfOtherEnginesAreNoBug(t *testing.T) {
-	ck, list := openModel(t, "gemma3-tiny")
-	ref := openGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
+	ck, list := ordertest.Embedded(t, "gemma3-tiny")
+	ref := testengine.OpenGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
 	for name, bools := range map[string]bool{"minus infinity": false, "booleans": true} {
 		t.Run(name, func(t *testing.T) {
 			local := tamper(t, ref, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
@@ -184,7 +186,7 @@ func TestMasksOfOtherEnginesAreNoBug(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := run(t, local, ref, compare.Options{Order: list, All: true, Isolator: i})
+			r := run(t, local, ref, compare.Options{Order: list, All: true, Certification: compare.Certification{Isolator: i}})
 			if r.ExitCode() != 0 || r.Isolation.Bugs != 0 {
 				t.Errorf("exit %d, %d bugs, first divergence %+v", r.ExitCode(), r.Isolation.Bugs, r.Divergence)
 			}
@@ -196,7 +198,7 @@ func TestMasksOfOtherEnginesAreNoBug(t *testing.T) {
 // is of another model then, or damaged.
 func TestDriftIsExcusedByBothSides(t *testing.T) {
 	const dir = "gemma3n-tiny"
-	ck, list := openModel(t, dir)
+	ck, list := ordertest.Embedded(t, dir)
 	isolator := func(trace *capture.Trace) *compare.Isolator {
 		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), isolate.Options{})
 		if err != nil {
@@ -205,8 +207,8 @@ func TestDriftIsExcusedByBothSides(t *testing.T) {
 		return i
 	}
 	// bfloat16 against float32 goes past the table's limit, with nothing wrong on the way.
-	local, ref := openGolden(t, "golden/"+dir+"/hello.bfloat16.safetensors"), openGolden(t, "golden/"+dir+"/hello.float32.safetensors")
-	o := compare.Options{Order: list, All: true, Isolator: isolator(local)}
+	local, ref := testengine.OpenGolden(t, "golden/"+dir+"/hello.bfloat16.safetensors"), testengine.OpenGolden(t, "golden/"+dir+"/hello.float32.safetensors")
+	o := compare.Options{Order: list, All: true, Certification: compare.Certification{Isolator: isolator(local)}}
 	if r := run(t, local, ref, o); r.ExitCode() != 1 || r.Isolation.Drift != 0 {
 		t.Errorf("a reference that was not held to its inputs: exit %d, %d excused", r.ExitCode(), r.Isolation.Drift)
 	}
@@ -235,8 +237,8 @@ func TestDriftIsExcusedByBothSides(t *testing.T) {
 // An operation that has not reproduced transformers accuses nobody when it certifies either, and alone it passes nothing.
 func TestUncertifiedOperationsIsolateNothing(t *testing.T) {
 	const dir = "gemma3n-tiny"
-	ck, list := openModel(t, dir)
-	golden := openGolden(t, "golden/"+dir+"/hello.float32.safetensors")
+	ck, list := ordertest.Embedded(t, dir)
+	golden := testengine.OpenGolden(t, "golden/"+dir+"/hello.float32.safetensors")
 	faulty := tamper(t, golden, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
 		if key != "layers.2.mlp.act_fn" {
 			return nil, 0
@@ -270,9 +272,9 @@ func TestUncertifiedOperationsIsolateNothing(t *testing.T) {
 			}
 			ref := golden
 			if c.thorough {
-				ref = faulty
+				ref = nil
 			}
-			r := run(t, faulty, ref, compare.Options{Order: list, All: true, Isolator: i, Alone: c.thorough})
+			r := run(t, faulty, ref, compare.Options{Order: list, All: true, Certification: compare.Certification{Isolator: i}})
 			for _, row := range r.Rows {
 				if row.Name == "layers.2.mlp.act_fn" && (row.Isolated == nil || row.Isolated.Outcome != c.outcome || row.Verdict != c.verdict) {
 					t.Errorf("%s, isolated %+v; want %s, %s", row.Verdict, row.Isolated, c.verdict, c.outcome)

@@ -14,7 +14,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Isolator isolates the entries of one trace, and knows the arithmetic of its engine and its mistakes. Several goroutines may use it.
+// Isolator isolates the entries of one trace, and infers the engine's arithmetic and its mistakes. It is safe for
+// concurrent use.
 type Isolator struct {
 	*isolate.Isolator
 	Forms *arithmetic.Forms // the arithmetic of its engine
@@ -63,8 +64,8 @@ func (i *Isolator) Below(ctx context.Context) ([]arithmetic.Estimate, error) {
 	return i.Forms.Estimates(ctx)
 }
 
-// Rounded reports whether a trace of 16 bits was computed in float32 and rounded as it was written. wide is an isolator of the same trace for float32, of which
-// this dtype is what it is [isolate.Options].Stored in.
+// Rounded reports whether a trace of 16 bits was computed in float32 and rounded at writing time. wide is an
+// isolator of the same trace for float32, with this dtype as [isolate.Options].Stored.
 func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
 	return i.Forms.Rounded(ctx, wide.Isolator)
 }
@@ -80,7 +81,8 @@ func NewChain(i *Isolator, w chain.Walk) *chain.Chain {
 // Isolated is the certificate of a row, with the mistake that a search found.
 type Isolated struct {
 	*isolate.Certificate
-	// Finding is the edit of the operation that gives all wrong entries of its role, or a record of what was tried; nil if nothing was searched.
+	// Finding is the edit that explains all wrong entries of the row's role, or a record of the tries; nil without
+	// a search.
 	Finding *diagnose.Finding `json:"finding,omitempty"`
 }
 

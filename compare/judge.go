@@ -2,7 +2,8 @@ package compare
 
 import "github.com/tracediff/tracediff/compare/gate"
 
-// Facts are all that the verdict on a row depends on. Each is found by itself; [Judge] alone puts them together.
+// Facts are the complete input of the verdict on a row. The facts are independent of each other; [Judge] combines
+// them.
 type Facts struct {
 	Seen     Seen     `json:"seen"`
 	Standing Standing `json:"standing"`
@@ -10,8 +11,8 @@ type Facts struct {
 	Policy   Policy   `json:"policy,omitzero"`
 }
 
-// Seen is what two tensors show side by side: the first of these that is so, in this order. Of a trace alone it is what its
-// tensor shows beside the order.
+// Seen is the first visible difference between two tensors, in the order of the constants. For a single trace it is
+// the difference between the tensor and the order.
 type Seen string
 
 // What may be seen.
@@ -26,7 +27,7 @@ const (
 	SeenWithin    Seen = "within"    // none of these
 )
 
-// Standing is what isolation says of the local tensor and of all that it was computed from.
+// Standing is the result of isolation for the local tensor and all of its ancestors.
 type Standing string
 
 // The standings.
@@ -35,7 +36,8 @@ const (
 	StandingGiven    Standing = "given"    // an argument of the model: nobody computes it
 	StandingRight    Standing = "right"    // right by itself, and the chain back to the token ids is broken on one side at least
 	StandingUnbroken Standing = "unbroken" // right by itself on an unbroken chain, on both sides
-	// StandingInherited is unbroken but for divergences that a baseline accepts, the tensors of which are taken as they are.
+	// StandingInherited is an unbroken chain after the divergences accepted by a baseline; the accepted tensors
+	// count as given.
 	StandingInherited Standing = "inherited"
 	StandingLayout    Standing = "layout" // the same model in other numbers: wrong, or computed from what is, and all of it cancels further on
 	StandingWrong     Standing = "wrong"  // wrong by itself, or computed from what is, and for which no row stands
@@ -58,7 +60,7 @@ type Policy struct {
 	Unverified bool `json:"unverified,omitempty"`
 	Derived    bool `json:"derived,omitempty"` // recomputed by a capturing side
 	Alone      bool `json:"alone,omitempty"`   // there is one trace
-	// Printed: of one side there is a text alone, with some elements and these rounded. What agrees shows nothing.
+	// Printed: one side is a text with some elements of each tensor, and those rounded. Agreement proves nothing.
 	Printed bool `json:"printed,omitempty"`
 	// Accepted: a line of the baseline covers what the row shows; see [Baseline].
 	Accepted bool `json:"accepted,omitempty"`
@@ -79,14 +81,14 @@ type Judgement struct {
 	Verdict Verdict
 	Class   gate.Class // of a mismatch
 	By      Decider    // of a mismatch
-	Drift   bool       // a match in spite of an accumulated error past its limit, or of another choice that rounding leaves open
+	Drift   bool       // a match despite an accumulated error over its limit, or despite a different choice (argmax, top-k) within rounding
 	Excused Excuse     // of a mismatch that does not fail the comparison
 	Layout  bool       // a match in other numbers, whatever its accumulated error
 	Tested  bool       // the row counts as one that was tested
 }
 
-// Judge makes the verdict of a row from its facts. docs/verdict.md prints the table that it is, and a test holds every cell
-// of that table to it.
+// Judge returns the verdict of a row. The table in docs/verdict.md lists every combination of facts, and a test
+// checks each cell.
 func Judge(f Facts) Judgement {
 	j := verdict(f)
 	if f.Policy.Printed && j.Verdict == Match {
@@ -143,7 +145,7 @@ func excuse(f Facts, j Judgement) Excuse {
 	return ""
 }
 
-// right reports whether the operation is right by itself.
+// right reports whether the operation is right on its own inputs.
 func (f Facts) right() bool {
 	return f.Standing == StandingRight || f.Standing == StandingUnbroken || f.Standing == StandingInherited
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // lastRows is a trace whose logits have one row in each pass, that of the token which is back places before the last, times a
@@ -43,7 +45,7 @@ func lastRows(t *testing.T, from *capture.Trace, back int, factor float64) *capt
 // and an error in it, or another token's row, is a mismatch of the logits. The row is certified by itself.
 func TestLogitsOfTheLastTokenAlone(t *testing.T) {
 	const dir = "gemma3-tiny"
-	golden := openGolden(t, "golden/"+dir+"/decode.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.float32.safetensors")
 	right := lastRows(t, golden, 0, 1)
 	for _, c := range []struct {
 		what       string
@@ -73,15 +75,15 @@ func TestLogitsOfTheLastTokenAlone(t *testing.T) {
 // whole, with the entries between them, is worked out of all rows.
 func TestSightOfTheLastTokenAlone(t *testing.T) {
 	const dir = "llama-tiny"
-	golden := openGolden(t, "golden/"+dir+"/prefill.bfloat16.safetensors")
+	golden := testengine.OpenGolden(t, "golden/"+dir+"/prefill.bfloat16.safetensors")
 	right := lastRows(t, golden, 0, 1)
 	sources := slices.DeleteFunc(right.Sources(), func(s capture.Source) bool { return s.Name == "lm_head" || s.Name == "norm.in" || s.Name == "norm" })
 	local, err := capture.Assemble("last rows", sources, capture.Manifest{DType: hooks.BF16}, right.Sequence(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ck, list := openModel(t, dir)
-	res := run(t, local, golden, compare.Options{Order: list, All: true, Sight: true, Isolator: isolator(t, local, ck, list), ReferenceIsolator: isolator(t, golden, ck, list)})
+	ck, list := ordertest.Embedded(t, dir)
+	res := run(t, local, golden, compare.Options{Order: list, All: true, Certification: compare.Certification{Sight: true, Isolator: isolator(t, local, ck, list), ReferenceIsolator: isolator(t, golden, ck, list)}})
 	if res.Mismatches > 0 || res.Sight == nil || res.Sight.Known == 0 || len(res.Sight.Seen) == 0 {
 		t.Fatalf("%d mismatches, incomplete %v, sight %+v", res.Mismatches, res.Incomplete, res.Sight)
 	}

@@ -15,7 +15,9 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // relaying is a golden of llama-tiny in float32, of which copies are made in other numbers.
@@ -27,8 +29,8 @@ type relaying struct {
 
 func newRelaying(t *testing.T) relaying {
 	t.Helper()
-	ck, list := openModel(t, "llama-tiny")
-	return relaying{ck, list, openGolden(t, "golden/llama-tiny/decode.float32.safetensors")}
+	ck, list := ordertest.Embedded(t, "llama-tiny")
+	return relaying{ck, list, testengine.OpenGolden(t, "golden/llama-tiny/decode.float32.safetensors")}
 }
 
 // products are the scores of layer 1 in a pass, computed from its queries and keys with both in other numbers: [h,T,S].
@@ -81,9 +83,9 @@ func (g relaying) held(t *testing.T, alone bool, local *capture.Trace) *compare.
 	}
 	ref := g.golden
 	if alone {
-		ref = local
+		ref = nil
 	}
-	return run(t, local, ref, compare.Options{Order: g.list, Isolator: i, All: true, Alone: alone})
+	return run(t, local, ref, compare.Options{Order: g.list, Certification: compare.Certification{Isolator: i}, All: true})
 }
 
 const (
@@ -286,8 +288,8 @@ func TestDrawnOrdersCancelWhereTheyAreEqual(t *testing.T) {
 // A constant that is not rounded as the model rounds it is the same in exact arithmetic, and no layout: it changes results and cancels
 // nowhere.
 func TestRoundingIsNoLayout(t *testing.T) {
-	ck, list := openModel(t, "gemma3n-tiny")
-	golden := openGolden(t, "golden/gemma3n-tiny/window.bfloat16.safetensors")
+	ck, list := ordertest.Embedded(t, "gemma3n-tiny")
+	golden := testengine.OpenGolden(t, "golden/gemma3n-tiny/window.bfloat16.safetensors")
 	rows, err := golden.Value(0, "embed_tokens.lookup")
 	if err != nil {
 		t.Fatal(err)
@@ -305,7 +307,7 @@ func TestRoundingIsNoLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, local, local, compare.Options{Order: list, Isolator: i, All: true, Alone: true})
+	r := run(t, local, nil, compare.Options{Order: list, Certification: compare.Certification{Isolator: i}, All: true})
 	if row := rowOfKey(t, r, "embed_tokens"); row.Isolated == nil || row.Isolated.Outcome != isolate.Bug || len(r.Layouts) > 0 {
 		t.Errorf("%+v, layouts %q", row.Isolated, r.Layouts)
 	}

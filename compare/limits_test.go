@@ -29,7 +29,7 @@ func under(t *testing.T, l *gate.Limits, local, ref []float64) compare.Row {
 	t.Helper()
 	shape := []int{1, 2, len(ref) / 2}
 	res := run(t, build(t, manifest("local", hooks.F32), fire("x", hooks.F32, shape, local...)),
-		build(t, manifest("reference", hooks.F32), fire("x", hooks.F32, shape, ref...)), compare.Options{Order: names(t, "x"), Limits: l})
+		build(t, manifest("reference", hooks.F32), fire("x", hooks.F32, shape, ref...)), compare.Options{Order: names(t, "x"), Judging: compare.Judging{Limits: l}})
 	return res.Rows[0]
 }
 
@@ -78,7 +78,7 @@ func TestOwnToleranceOfASlice(t *testing.T) {
 		"rtol = 0.1\ntoken = 0.21":                 0,
 		"rtol = 0.1\ntoken = 0.21\nchannel = 0.05": 1,
 	} {
-		res := run(t, l, r, compare.Options{Order: list, Limits: limits(t, "[[tolerance]]\ntensors = \"*\"\n"+text)})
+		res := run(t, l, r, compare.Options{Order: list, Judging: compare.Judging{Limits: limits(t, "[[tolerance]]\ntensors = \"*\"\n"+text)}})
 		if res.ExitCode() != exit {
 			t.Errorf("%q: exit code %d, want %d", text, res.ExitCode(), exit)
 		}
@@ -109,18 +109,18 @@ func TestEveryEntryNeedsATolerance(t *testing.T) {
 	list := tiny(t)
 	l, r := model{list: list}.trace(t, "local"), model{list: list}.trace(t, "reference")
 	own := limits(t, "[[tolerance]]\ntensors = \"layers.*\"\nrtol = 0.1\n")
-	_, err := compare.Run(t.Context(), l, r, compare.Options{Order: list, Limits: own})
+	_, err := compare.Traces(t.Context(), l, r, compare.Options{Order: list, Judging: compare.Judging{Limits: own}})
 	var unsuitable *compare.UnsuitableError
 	if !errors.As(err, &unsuitable) || unsuitable.What != "tolerances" || !strings.Contains(err.Error(), `"embed_tokens`) {
 		t.Errorf("entries without a tolerance: %v", err)
 	}
 	own.Default = &gate.Tolerance{RTol: 0.1}
-	if res := run(t, l, r, compare.Options{Order: list, Limits: own}); res.ExitCode() != 0 {
+	if res := run(t, l, r, compare.Options{Order: list, Judging: compare.Judging{Limits: own}}); res.ExitCode() != 0 {
 		t.Errorf("with a limit for the rest: %+v", res.Divergence)
 	}
 	// Token ids, positions and masks have no tolerance and need none.
 	own = limits(t, "[[tolerance]]\ntensors = \"layers.*\"\nrtol = 0.1\n")
-	run(t, l, r, compare.Options{Order: names(t, "input_ids", "position_ids", "layers.0.in"), Limits: own})
+	run(t, l, r, compare.Options{Order: names(t, "input_ids", "position_ids", "layers.0.in"), Judging: compare.Judging{Limits: own}})
 }
 
 const allowUp = "[[allow]]\ntensors = \"layers.3.mlp.up_proj\"\nreason = \"known: the weight is quantized\"\n"
@@ -150,7 +150,7 @@ func TestAllowedMismatch(t *testing.T) {
 		{"unless it says so", allowUp + "classes = [\"MISSING\"]\n", without(name), 0, 1},
 		{"nothing to allow", allowUp, nil, 0, 0},
 	} {
-		res := run(t, model{list: list, change: tt.change}.trace(t, "local"), r, compare.Options{Order: list, Limits: limits(t, tt.text)})
+		res := run(t, model{list: list, change: tt.change}.trace(t, "local"), r, compare.Options{Order: list, Judging: compare.Judging{Limits: limits(t, tt.text)}})
 		if res.ExitCode() != tt.exit || len(res.Allowed) != 1 || len(res.Allowed[0].Keys) != tt.keys {
 			t.Errorf("%s: exit code %d, allowed %+v, divergence %+v", tt.why, res.ExitCode(), res.Allowed, res.Divergence)
 		}
@@ -173,11 +173,11 @@ func TestAllowingEverythingIsNoSuccess(t *testing.T) {
 		return true
 	}
 	r := model{list: list}.trace(t, "reference")
-	if res := run(t, model{list: list, change: off}.trace(t, "local"), r, compare.Options{Order: list, Limits: all}); res.Mismatches == 0 && res.Coverage.Tested > 40 {
+	if res := run(t, model{list: list, change: off}.trace(t, "local"), r, compare.Options{Order: list, Judging: compare.Judging{Limits: all}}); res.Mismatches == 0 && res.Coverage.Tested > 40 {
 		t.Errorf("%d entries count as tested", res.Coverage.Tested)
 	}
 	other := model{list: list, passes: [][]float64{{2, 500, 501, 502, 503, 505}}}.trace(t, "local")
-	if res := run(t, other, r, compare.Options{Order: list, Limits: all}); res.ExitCode() != 1 || res.Divergence == nil {
+	if res := run(t, other, r, compare.Options{Order: list, Judging: compare.Judging{Limits: all}}); res.ExitCode() != 1 || res.Divergence == nil {
 		t.Error("different token ids are allowed")
 	}
 }
@@ -243,7 +243,7 @@ func floored(t *testing.T, f *gate.NoiseFloor, off float64) compare.Row {
 	}
 	shape := []int{1, 64, 64}
 	res := run(t, build(t, manifest("local", hooks.F32), fire("layers.4.x", hooks.F32, shape, l...)),
-		build(t, manifest("reference", hooks.F32), fire("layers.4.x", hooks.F32, shape, r...)), compare.Options{Order: names(t, "layers.4.x"), Noise: f})
+		build(t, manifest("reference", hooks.F32), fire("layers.4.x", hooks.F32, shape, r...)), compare.Options{Order: names(t, "layers.4.x"), Judging: compare.Judging{Noise: f}})
 	return res.Rows[0]
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // The lowest finite numbers of the dtypes, which transformers adds as a mask.
@@ -152,7 +153,7 @@ func TestMaskedScoresWithoutARule(t *testing.T) {
 // Whatever an engine masks with, and in which dtype it stores that, its softmax is the same to the bit: nothing of it is a
 // mistake. One key too many or too few still is.
 func TestMasksOfAnySizeAreCertified(t *testing.T) {
-	golden := openGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
 	masked := func(r hooks.Event) bool {
 		return strings.HasPrefix(r.Name, "mask.") || strings.HasSuffix(r.Name, "scores_masked")
 	}

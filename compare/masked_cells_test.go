@@ -13,7 +13,9 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // keeper is an engine that keeps keys which transformers drops, and masks them: a golden of gemma3-tiny, of whose tensors plain loops make
@@ -58,8 +60,8 @@ func usedAgain(sliding bool, total int) []int {
 
 func newKeeper(t *testing.T) *keeper {
 	t.Helper()
-	_, list := openModel(t, "gemma3-tiny")
-	return &keeper{golden: openGolden(t, "golden/gemma3-tiny/decode.float32.safetensors"), list: list, cells: all(0)}
+	_, list := ordertest.Embedded(t, "gemma3-tiny")
+	return &keeper{golden: testengine.OpenGolden(t, "golden/gemma3-tiny/decode.float32.safetensors"), list: list, cells: all(0)}
 }
 
 // local is what the engine dumps, as compare reads it.
@@ -301,7 +303,7 @@ func TestProbabilityThatUnderflowsIsData(t *testing.T) {
 			return cells
 		}
 	}
-	_, list := openModel(t, "gemma3-tiny")
+	_, list := ordertest.Embedded(t, "gemma3-tiny")
 	for _, c := range []struct {
 		p    float64
 		want compare.Verdict

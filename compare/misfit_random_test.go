@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // Up to three tensors of a trace are of any shape and dtype: the comparison comes to its end, alone and with a reference,
@@ -17,7 +18,7 @@ func TestTensorsOfAnyKindAreJudged(t *testing.T) {
 	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		dir := []string{"gemma3n-tiny", "gemma3-tiny"}[rng.IntN(2)]
-		golden := openGolden(t, "golden/"+dir+"/decode.float32.safetensors")
+		golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.float32.safetensors")
 		var keys, said []string
 		for range 1 + rng.IntN(3) {
 			if r := golden.Records()[rng.IntN(len(golden.Records()))]; r.Name != "input_ids" {

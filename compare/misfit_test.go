@@ -14,6 +14,8 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // rewritten copies a trace. change may alter the manifest; each gets every event in turn and returns what is fired in its
@@ -65,8 +67,8 @@ func replaced(t testing.TB, from *capture.Trace, keys []string, by func(hooks.Te
 // isolated compares with a reference, all entries of both certified; without one, ref nil, the trace is alone.
 func isolated(t testing.TB, dir string, local, ref *capture.Trace) *compare.Result {
 	t.Helper()
-	ck, list := openModel(t, dir)
-	o := compare.Options{Order: list, All: true, Alone: ref == nil}
+	ck, list := ordertest.Embedded(t, dir)
+	o := compare.Options{Order: list, All: true}
 	make := func(trace *capture.Trace) *compare.Isolator {
 		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), isolate.Options{})
 		if err != nil {
@@ -75,9 +77,7 @@ func isolated(t testing.TB, dir string, local, ref *capture.Trace) *compare.Resu
 		return i
 	}
 	o.Isolator = make(local)
-	if ref == nil {
-		ref = local
-	} else {
+	if ref != nil {
 		o.ReferenceIsolator = make(ref)
 	}
 	return run(t, local, ref, o)
@@ -110,7 +110,7 @@ func as(d hooks.DType) func(hooks.Tensor) hooks.Tensor {
 // is certified, and what was computed from it is not either. A fault elsewhere is found all the same.
 func TestIntegersAreNoFractions(t *testing.T) {
 	const dir, entry, behind, elsewhere = "gemma3-tiny", "layers.1.mlp.gate_proj", "layers.1.mlp.act_fn", "layers.2.mlp.up_proj"
-	golden := openGolden(t, "golden/"+dir+"/prefill.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/"+dir+"/prefill.float32.safetensors")
 	for _, d := range []hooks.DType{hooks.I32, hooks.I64, hooks.Bool} {
 		for _, alone := range []bool{true, false} {
 			local := replaced(t, replaced(t, golden, []string{elsewhere}, byFactor(1.01)), []string{entry}, as(d))
@@ -139,7 +139,7 @@ func TestIntegersAreNoFractions(t *testing.T) {
 // A tensor of another shape than the order gives it, be it as many elements or more or fewer, is a mismatch of its own and
 // keeps nothing but what was computed from it from being certified.
 func TestOtherShapesAreOneMismatch(t *testing.T) {
-	golden := openGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
 	shapes := []struct {
 		what string
 		of   func([]int) []int
@@ -165,7 +165,7 @@ func TestOtherShapesAreOneMismatch(t *testing.T) {
 // A cache with one key too many is one mistake: where the next pass finds its keys is not looked for in it.
 func TestOneKeyTooManyIsNoLayout(t *testing.T) {
 	const key = "pass1/layers.2.self_attn.keys"
-	golden := openGolden(t, "golden/gemma3n-tiny/decode.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/gemma3n-tiny/decode.float32.safetensors")
 	local := replaced(t, golden, []string{key}, func(x hooks.Tensor) hooks.Tensor {
 		heads, keys, width := x.Shape[1], x.Shape[2], x.Shape[3]*x.DType.Size()
 		out := hooks.Tensor{DType: x.DType, Shape: []int{1, heads, keys + 1, x.Shape[3]}}
@@ -182,7 +182,7 @@ func TestOneKeyTooManyIsNoLayout(t *testing.T) {
 
 // Keys of other heads than the order has, be they shared with other layers or from others, are one mismatch and no layout.
 func TestSharedKeysOfOtherHeads(t *testing.T) {
-	golden := openGolden(t, "golden/gemma3n-tiny/decode.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/gemma3n-tiny/decode.float32.safetensors")
 	for layer := range 7 {
 		key, heads := fmt.Sprintf("pass1/layers.%d.self_attn.keys", layer), []int{0, 1, 4}[layer%3]
 		local := replaced(t, golden, []string{key}, func(x hooks.Tensor) hooks.Tensor {
@@ -200,7 +200,7 @@ func TestSharedKeysOfOtherHeads(t *testing.T) {
 // A trace with some passes has tensors of passes of which the token ids before are not known, and so not the sizes: they
 // are compared, and not isolated.
 func TestPassesWithoutIDsBeforeThem(t *testing.T) {
-	golden := openGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
 	some := capture.Ranges{{From: 0, To: 0}, {From: 2, To: capture.NoEnd}}
 	local := rewritten(t, golden, func(m *capture.Manifest) { m.Scope.Passes = some }, func(_ string, e hooks.Event) []hooks.Event {
 		if !some.Has(e.Pass) {
@@ -259,7 +259,7 @@ func TestFewerDigitsAreNotExact(t *testing.T) {
 		{"prefill.bfloat16", "layers.1.mlp.down_proj", hooks.F8E4M3},
 		{"prefill.bfloat16", "layers.0.self_attn.probs_f32", hooks.BF16},
 	} {
-		golden := openGolden(t, "golden/gemma3-tiny/"+c.golden+".safetensors")
+		golden := testengine.OpenGolden(t, "golden/gemma3-tiny/"+c.golden+".safetensors")
 		local := replaced(t, golden, []string{c.key}, as(c.as))
 		for _, ref := range []*capture.Trace{nil, golden} {
 			res := isolated(t, "gemma3-tiny", local, ref)
@@ -272,7 +272,7 @@ func TestFewerDigitsAreNotExact(t *testing.T) {
 		}
 	}
 	// More digits than the order's are an engine's own arithmetic.
-	golden := openGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
 	if res := isolated(t, "gemma3-tiny", replaced(t, golden, []string{"layers.1.mlp.down_proj"}, as(hooks.F64)), nil); res.ExitCode() != 0 {
 		t.Errorf("float64 in a float32 trace: exit %d, %+v", res.ExitCode(), res.Divergence)
 	}

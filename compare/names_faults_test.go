@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/order"
 )
 
 // faultNames has the mistakes that the faults of fixtures/faults.py are named by, a line for each role of guilty entries: each was held to the
@@ -51,7 +54,7 @@ func TestFaultsInTransformersAreNamed(t *testing.T) {
 		}
 		var roles []string
 		for _, e := range f.Guilty {
-			role := diagnose.Role(e.Name)
+			role := order.NameOf(e.Name).Role()
 			if slices.Contains(roles, role) {
 				continue
 			}
@@ -84,7 +87,44 @@ func TestFaultsInTransformersAreNamed(t *testing.T) {
 		writeText(t, faultNames, text)
 		return
 	}
-	if diff := cmp.Diff(readText(t, faultNames), text); diff != "" {
+	want := readText(t, faultNames)
+	if diff := cmp.Diff(want, withCountsOf(text, want)); diff != "" {
 		t.Errorf("names (-read +now):\n%s", diff)
+	}
+}
+
+// shownOf is how many elements of how many show a name.
+var shownOf = regexp.MustCompile(`(\d+) of (\d+) elements in`)
+
+// mostOtherCount is by how many elements a count was another on another processor, where transformers' functions have other last bits.
+const mostOtherCount = 2
+
+// withCountsOf is a list of names with the counts of another list, where all else of a line is the same and the counts are nearly so.
+func withCountsOf(text, other string) string {
+	lines, others := strings.Split(text, "\n"), strings.Split(other, "\n")
+	for k := range min(len(lines), len(others)) {
+		a, b := shownOf.FindStringSubmatch(lines[k]), shownOf.FindStringSubmatch(others[k])
+		if a == nil || b == nil || a[2] != b[2] || shownOf.ReplaceAllString(lines[k], "") != shownOf.ReplaceAllString(others[k], "") {
+			continue
+		}
+		n, _ := strconv.Atoi(a[1])
+		m, _ := strconv.Atoi(b[1])
+		if max(n-m, m-n) <= mostOtherCount {
+			lines[k] = others[k]
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A count that is off by two elements is that of another processor. A count that is off by three, and another name, are not.
+func TestCountsOfAnotherProcessor(t *testing.T) {
+	const want = "a: k(x=1), in all, 1609 of 1728 elements in 9 entries\n"
+	for text, same := range map[string]bool{
+		want: true, "a: k(x=1), in all, 1607 of 1728 elements in 9 entries\n": true,
+		"a: k(x=1), in all, 1606 of 1728 elements in 9 entries\n": false, "a: k(x=2), in all, 1607 of 1728 elements in 9 entries\n": false, "a: k(x=1), in all, 1607 of 1720 elements in 9 entries\n": false,
+	} {
+		if got := withCountsOf(text, want) == want; got != same {
+			t.Errorf("%q is the same: %t", text, got)
+		}
 	}
 }

@@ -20,8 +20,10 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // walked is the walk over passes.
@@ -100,7 +102,7 @@ var rateSteps = [5]float64{1, 2, 4, 8, 16}
 
 func (r *rates) add(t *testing.T, where string, l, ref *capture.Trace, list *order.List, floor *gate.NoiseFloor) {
 	t.Helper()
-	res := run(t, l, ref, compare.Options{Order: list, All: true, Noise: floor})
+	res := run(t, l, ref, compare.Options{Order: list, All: true, Judging: compare.Judging{Noise: floor}})
 	before := r.past
 	for i := range res.Rows {
 		row := &res.Rows[i]
@@ -189,7 +191,7 @@ func TestNoiseRate(t *testing.T) {
 		all[pair] = map[hooks.DType]*rates{hooks.F32: {}, hooks.BF16: {}, hooks.F16: {}}
 	}
 	for n, dir := range []string{"gemma3n-tiny", "gemma3n-odd", "gemma3n-variant", "gemma3-tiny", "gemma2-tiny", "gemma-tiny"} {
-		ck, list := openModel(t, dir)
+		ck, list := ordertest.Embedded(t, dir)
 		for _, d := range noiseDTypes {
 			rng := rand.New(rand.NewPCG(uint64(n), uint64(d)))
 			for i := range prompts {
@@ -208,7 +210,7 @@ func TestNoiseRate(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, name := range names {
-				ref := openGolden(t, name)
+				ref := testengine.OpenGolden(t, name)
 				passes, err := ref.IDs()
 				if err != nil {
 					t.Fatal(err)

@@ -52,7 +52,7 @@ func TestChannelsOfOneRowHaveNoLimit(t *testing.T) {
 		}
 		l := build(t, manifest("local", hooks.BF16), side("local", of.massive, of.next)...)
 		r := build(t, manifest("reference", hooks.BF16), side("reference", 4096, 1)...)
-		res := run(t, l, r, compare.Options{Order: list, Limits: of.limits, All: true})
+		res := run(t, l, r, compare.Options{Order: list, Judging: compare.Judging{Limits: of.limits}, All: true})
 		got := rowOfKey(t, res, name)
 		if of.mismatch == "" && got.Verdict != compare.Match || of.mismatch != "" && (got.Verdict != compare.Mismatch || !strings.Contains(got.Detail, of.mismatch)) {
 			t.Errorf("%s: %s (%s), want %q", of.what, got.Verdict, got.Detail, of.mismatch)

@@ -16,13 +16,15 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
-// refused compares, and returns why that is refused and what to do; empty where it is not.
+// refused compares, or tests a trace alone where there is no reference, and returns why that is refused and what to do; empty where it is not.
 func refused(t *testing.T, l, r *capture.Trace, o compare.Options) (why, what string) {
 	t.Helper()
-	_, err := compare.Run(context.Background(), l, r, o)
+	_, err := traces(l, r, o)
 	var bad *compare.UnsuitableError
 	if !errors.As(err, &bad) {
 		if err != nil {
@@ -88,23 +90,16 @@ func TestRowsThatAreNotOneSequenceAreRefused(t *testing.T) {
 	} {
 		local := build(t, manifest("local", 0), c.events...)
 		ref := build(t, manifest("reference", 0), row(5, 6, 7))
-		for side, o := range map[string]compare.Options{"local": {Order: list}, "reference": {Order: list}, "alone": {Order: list, Alone: true}} {
-			l, r := local, ref
-			switch side {
-			case "reference":
-				l, r = ref, local
-			case "alone":
-				r = local
-			}
-			why, next := refused(t, l, r, o)
+		for side, of := range map[string][2]*capture.Trace{"local": {local, ref}, "reference": {ref, local}, "alone": {local, nil}} {
+			why, next := refused(t, of[0], of[1], compare.Options{Order: list})
 			if !strings.Contains(why, c.why) || (why == "") != (c.why == "") || !strings.Contains(next, c.next) {
 				t.Errorf("%s, %s: %q, %q", c.what, side, why, next)
 			}
 		}
 	}
 	two := build(t, manifest("local", 0), ints("input_ids", []int{2, 3}, 5, 6, 7, 8, 9, 3))
-	if why, _ := refused(t, two, two, compare.Options{Order: list, AB: true}); why != "" {
-		t.Errorf("two runs of one batch: %s", why)
+	if _, err := compare.AB(context.Background(), two, two, compare.Options{Order: list}); err != nil {
+		t.Errorf("two runs of one batch: %v", err)
 	}
 }
 
@@ -155,8 +150,8 @@ func TestOtherLengthWithoutIDs(t *testing.T) {
 
 // A dump of modules shows no mask. Where its row begins or ends with padding, what that does is no mistake with a name.
 func TestPaddingWithoutAMaskIsRefused(t *testing.T) {
-	ck, list := openModel(t, "llama-tiny")
-	golden := openGolden(t, "golden/llama-tiny/prefill.float32.safetensors")
+	ck, list := ordertest.Embedded(t, "llama-tiny")
+	golden := testengine.OpenGolden(t, "golden/llama-tiny/prefill.float32.safetensors")
 	ids, err := golden.IDs()
 	if err != nil {
 		t.Fatal(err)
@@ -187,9 +182,9 @@ func TestPaddingWithoutAMaskIsRefused(t *testing.T) {
 		for _, alone := range []bool{false, true} {
 			ref := walked
 			if alone {
-				ref = local
+				ref = nil
 			}
-			why, _ := refused(t, local, ref, compare.Options{Order: list, Isolator: i, All: true, Alone: alone})
+			why, _ := refused(t, local, ref, compare.Options{Order: list, Certification: compare.Certification{Isolator: i}, All: true})
 			if !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
 				t.Errorf("%s, alone %t: %q", c.what, alone, why)
 			}
@@ -200,8 +195,8 @@ func TestPaddingWithoutAMaskIsRefused(t *testing.T) {
 // Recordings of transformers with a static cache, with one that keeps all keys and inside generate() are what the golden is:
 // fixtures/wild/transformers has how they were made.
 func TestRecordingsOfCachesAreRight(t *testing.T) {
-	golden := openGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
-	_, list := openModel(t, "gemma3-tiny")
+	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
+	_, list := ordertest.Embedded(t, "gemma3-tiny")
 	for _, name := range []string{"static", "full", "generate", "generate-static"} {
 		made, err := dumps.Open("../fixtures/wild/transformers/traces/" + name + ".safetensors")
 		if err != nil {
@@ -293,7 +288,7 @@ func modulesAlone(t *testing.T, walked *capture.Trace, list *order.List, sees fu
 
 // Token ids that were saved as numbers with fractions are another dtype, and no other tokens.
 func TestTokenIDsWithFractions(t *testing.T) {
-	_, list := openModel(t, "gemma3-tiny")
+	_, list := ordertest.Embedded(t, "gemma3-tiny")
 	local := build(t, manifest("local", 0), fire("input_ids", hooks.F32, []int{1, 3}, 5, 6, 7))
 	ref := build(t, manifest("reference", 0), fire("input_ids", hooks.I64, []int{1, 3}, 5, 6, 7))
 	d := run(t, local, ref, compare.Options{Order: list}).Divergence

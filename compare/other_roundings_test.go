@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
@@ -30,7 +31,7 @@ func modelOf(t *testing.T, n int) ordertest.Case {
 		return ordertest.Draw(t, families[n/2%len(families)], n/2/len(families))
 	}
 	dir := tinyModels[n/2%len(tinyModels)]
-	ck, list := openModel(t, dir)
+	ck, list := ordertest.Embedded(t, dir)
 	c := ordertest.Case{Family: dir, Seed: n, Checkpoint: ck, List: list}
 	rng := rand.New(rand.NewPCG(uint64(n), 8))
 	for pass := range 1 + rng.IntN(4) {
@@ -51,7 +52,7 @@ func (p *roundingPort) run(t *testing.T, c ordertest.Case) *capture.Trace {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "local.safetensors")
 	_, err := reference.Walk(context.Background(), reference.Job{
-		Checkpoint: c.Checkpoint, List: p.model(c.List), DType: p.dtype, Passes: c.Passes, Path: path,
+		Checkpoint: c.Checkpoint, List: p.model(c.List), DType: p.DType, Passes: c.Passes, Path: path,
 		Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
 	})
 	if err != nil {
@@ -84,7 +85,7 @@ func falseBugs(t *testing.T, c ordertest.Case, local *capture.Trace) (bugs []str
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, local, local, compare.Options{Order: c.List, All: true, Isolator: i, Alone: true})
+	r := run(t, local, nil, compare.Options{Order: c.List, All: true, Certification: compare.Certification{Isolator: i}})
 	for _, row := range r.Rows {
 		if z := row.Isolated; z != nil && z.Outcome == isolate.Bug {
 			bugs = append(bugs, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z.Certificate)))
@@ -136,10 +137,10 @@ func TestOtherRoundingsAreNoBug(t *testing.T) {
 
 // compute is a single operation of the port on these inputs.
 func (p *roundingPort) compute(s single) single {
-	run := call32{engine: p.engine, at: p.steps(op.Form(s.op)), in: s.in, w: s.w, shape: s.out.shape}
+	run := call32{Kernels: p.Kernels, at: p.steps(op.Form(s.op)), in: s.in, w: s.w, shape: s.out.shape}
 	s.out.data = arithmetics[s.op.Kind()](run, s.op)
 	if !s.wide {
-		s.out.data = p.rounded(s.out.data)
+		s.out.data = p.Rounded(s.out.data)
 	}
 	return s
 }
@@ -148,7 +149,7 @@ func (p *roundingPort) compute(s single) single {
 // of one number, and rows of which one element is all.
 var alikeRows = map[string]func(d drawing, n int) []float32{
 	"just normed": func(d drawing, n int) []float32 {
-		x := d.norm(draw(d.Rand, "Gaussian", n, 1), nil, 1e-6, "none")
+		x := d.Norm(draw(d.Rand, "Gaussian", n, 1), nil, 1e-6, "none")
 		for i := range x {
 			x[i] *= 1.31
 		}
@@ -181,7 +182,7 @@ func (p *roundingPort) alikeTrace(d drawing, o op.Op, row func(d drawing, n int)
 	for range alikeEntries {
 		x := array{shape: []int{1, tokens, width}}
 		for range tokens {
-			x.data = append(x.data, d.rounded(row(d, width))...)
+			x.data = append(x.data, d.Rounded(row(d, width))...)
 		}
 		s := single{op: o, in: []array{x}, out: array{shape: []int{1, tokens, width}}}
 		switch o.(type) {
@@ -205,7 +206,7 @@ func TestAlikeRowsOfOtherRoundingsAreNoBug(t *testing.T) {
 	bugs, traces, accused := 0, 0, 0
 	for k := range few {
 		p := drawRoundingPort(uint64(k), hooks.BF16)
-		d := drawing{rand.New(rand.NewPCG(uint64(k), 9)), p.engine, "", ""}
+		d := drawing{rand.New(rand.NewPCG(uint64(k), 9)), p.Kernels, "", ""}
 		for _, what := range slices.Sorted(maps.Keys(alikeRows)) {
 			for _, o := range alikeOps {
 				var wrong []string
@@ -224,4 +225,11 @@ func TestAlikeRowsOfOtherRoundingsAreNoBug(t *testing.T) {
 		}
 	}
 	roundingsRow(t, n, "rows that are alike", fmt.Sprintf("| %d ports, %d traces | %d | %d | %d |\n", few, traces, alikeEntries*traces, bugs, accused))
+}
+
+// The port has every operation with inner steps that the independent engine rounds in.
+func TestRoundingPortsHaveEveryKind(t *testing.T) {
+	if have := slices.Sorted(maps.Keys(arithmetics)); !slices.Equal(have, testengine.Kinds) {
+		t.Errorf("the port has %v, the engine %v", have, testengine.Kinds)
+	}
 }

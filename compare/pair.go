@@ -6,130 +6,66 @@ import (
 	"math"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/compare/sides"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
 )
 
-// pair is two tensors being compared into a row.
+// pair is two tensors being compared into a row. Each step of the walk adds one fact; settle decides the row's
+// verdict from all facts.
 type pair struct {
 	row   *Row
 	entry *order.Entry
-	pass  int
-	axes  string       // letters, empty when unknown
-	cut   *measure.Cut // of the reference; nil for all of it
-	early bool         // the order has it before the layers
-	names sideNames
-	l, r  measure.View
+	early bool // the order has it before the layers
+	names sides.Names
 
-	seen   Seen   // the first thing that was seen
-	detail string // in words
+	axes string       // letters, empty when unknown
+	cut  *measure.Cut // of the reference; nil for all of it
+	l, r measure.View
 
+	arithmetic hooks.DType // the coarsest float dtype used in computing either tensor, according to the traces
+	seen       observation
+	isolated   isolation
+	shows      evidence
+}
+
+// observation is the first visible difference between two tensors, and a sentence about it.
+type observation struct {
+	what   Seen
+	detail string
+}
+
+// isolation is the result of certifying a pair's entry.
+type isolation struct {
 	standing Standing
 	wrong    string // what isolation accuses, in words
-	gap      string // where the chain breaks, or why nothing is known of it; of what is past its limit
-	from     string // key of the known divergence at which the chain begins; of what is past its limit
+	gap      string // for an entry over its limit: where the chain breaks, or why this is unknown
+	from     string // for an entry over its limit: key of the known divergence at the start of the chain
+}
 
-	wider bool // the local tensor has more digits than the order gives it
-
-	content  Content
-	untested string // why it shows nothing
-
-	arithmetic hooks.DType // the coarsest float type that took part in making either tensor, as far as the traces say
+// evidence is whether the tensors of a pair can show anything.
+type evidence struct {
+	content Content
+	why     string // why it shows nothing
 }
 
 // see notes what a pair shows, unless something was seen before.
 func (p *pair) see(what Seen, format string, args ...any) {
-	if p.seen == SeenWithin {
-		p.seen, p.detail = what, fmt.Sprintf(format, args...)
+	if p.seen.what == SeenWithin {
+		p.seen = observation{what, fmt.Sprintf(format, args...)}
 	}
 }
 
-// compare measures a pair, and looks at logits as a choice of tokens.
-func (w *walker) compare(p *pair) error {
-	s, err := w.beside(p)
-	if err != nil {
-		return err
-	}
-	p.note(s)
-	if p.printed() != nil {
-		return nil // what is not printed is the other side's, the most likely token too
-	}
-	if s.Top != nil && s.Top.Flipped > 0 && p.row.Gate.Tolerant() {
-		w.noteTop(p, s)
-	}
-	return w.final(p, s)
-}
+// agrees reports whether nothing was seen that differs.
+func (p *pair) agrees() bool { return p.seen.what == SeenWithin || p.seen.what == SeenWider }
 
-// beside measures a pair and sees what it shows.
-func (w *walker) beside(p *pair) (*measure.Sums, error) {
-	s, err := w.meter.Measure(p.l, p.r, p.entry.Compare, p.entry.Name == logits)
-	if err != nil {
-		return nil, err
-	}
-	var f *measure.Floor
-	if !s.Exact {
-		if f, err = w.floorOf(p.entry, p.pass, p.r, p.cut, s.Scale); err != nil {
-			return nil, err
-		}
-	}
-	p.row.Metrics = s.Metrics(f, p.r.Place)
-	if err := w.nameAxes(p); err != nil {
-		return nil, err
-	}
-	if p.printed() != nil {
-		p.row.Metrics.Axes = nil // the nearest tensor bounds the error of the whole from below, not that of each of its parts
-	}
-	p.arithmetic = s.Coarser
-	for _, side := range w.sides {
-		if d := side.m.DType; measure.Computes(d) && s.Coarser.Float() {
-			p.arithmetic = floats.Coarser(p.arithmetic, d)
-		}
-	}
-	p.row.Gate = w.gateOf(p, s.Exact)
-	if p.row.Overflow, err = p.overflowOf(cmp.Or(w.o.Stored, p.l.Rec.DType)); err != nil {
-		return nil, err
-	}
-	if err := w.lookOutside(p); err != nil {
-		return nil, err
-	}
-	p.look(s)
-	if err := w.lookAtDType(p); err != nil {
-		return nil, err
-	}
-	if !p.row.Gate.Passed() {
-		p.see(SeenPast, "%s", p.row.Gate.Worst())
-	}
-	if p.wider {
-		p.see(SeenWider, "%s has %s where the order has %s (%s)", p.names[local].Trace, p.l.Rec.DType, w.ordered(p, local),
-			p.names.pair(p.l.Rec.DType.String(), p.r.Rec.DType.String()))
-	}
-	return s, nil
-}
-
-// nameAxes gives the axes their roles, and worst indexes their place in the whole tensor and in the sequence.
-func (w *walker) nameAxes(p *pair) error {
-	p.row.Metrics.OneRow = p.oneRow()
-	for i := range p.row.Metrics.Axes {
-		a := &p.row.Metrics.Axes[i]
-		a.Axis = measure.AxisName(p.axes, a.Number)
-		if p.cut != nil && p.cut.Axis == a.Number {
-			a.Worst = p.cut.Rows[a.Worst]
-		}
-		if p.axes == "" || rune(p.axes[a.Number]) != order.AxisToken {
-			continue
-		}
-		positions, err := w.rowPositions(reference, p.pass, p.r.Rec, p.r.Rec.Shape[a.Number])
-		if err != nil {
-			return err
-		}
-		if positions != nil {
-			at := int(positions[a.Worst])
-			a.Position = &at
-		}
-	}
-	return nil
+func (p *pair) remark(kind NoteKind, format string, args ...any) {
+	p.row.Notes = append(p.row.Notes, Note{kind, fmt.Sprintf(format, args...)})
 }
 
 // oneRow reports whether the compared tensors have the row of one token: their axis of tokens has one index.
@@ -138,8 +74,8 @@ func (p *pair) oneRow() bool {
 	return at >= 0 && at < len(p.l.Shape) && p.l.Shape[at] == 1
 }
 
-// place says what the indexes of an element of the reference's tensor count, of the axes with more than one index: "token 4, key 0". Where
-// the role of one is not known it is the indexes alone.
+// place describes the indexes of an element of the reference's tensor, for the axes with more than one index:
+// "token 4, key 0". If the role of an axis is unknown, it returns the plain indexes.
 func (p *pair) place(at []int) string {
 	var of []string
 	for k, n := range p.r.Rec.Shape {
@@ -169,11 +105,11 @@ func (p *pair) look(s *measure.Sums) {
 		}
 	}
 	if o := p.row.Overflow; o != nil {
-		p.see(SeenNonFinite, "%s overflowed in %s, the first at %s: %s has up to %.3g there, and %s ends at %g", o.DType, count(int(o.Elements), "element"),
+		p.see(SeenNonFinite, "%s overflowed in %s, the first at %s: %s has up to %.3g there, and %s ends at %g", o.DType, sides.Count(int(o.Elements), "element"),
 			p.place(m.NonFiniteAt), p.names[reference].Side, float64(o.Largest), o.DType, float64(o.End))
 	}
 	if m.NonFinite > 0 {
-		p.see(SeenNonFinite, "NaN or infinite on one side alone in %s, the first at %s", count(int(m.NonFinite), "element"), p.place(m.NonFiniteAt))
+		p.see(SeenNonFinite, "NaN or infinite on one side alone in %s, the first at %s", sides.Count(int(m.NonFinite), "element"), p.place(m.NonFiniteAt))
 	}
 	if masked && m.Pattern.Gained+m.Pattern.Lost > 0 {
 		p.see(SeenKeys, "%s %s, first at %s", p.names[local].Side, attends(m.Pattern), p.place(m.Pattern.Examples[0]))
@@ -203,103 +139,129 @@ func plural(n int64, thing string) string {
 	return thing + "s"
 }
 
-// note adds what is remarkable about a row beside its verdict, and finds out whether there is anything to be tested.
+// note adds remarks about a row, and finds out whether its tensors can test anything.
 func (p *pair) note(s *measure.Sums) {
 	m := p.row.Metrics
-	if p.content, p.untested = p.contentOf(s); p.content == NotFinite {
-		p.remark(BothNaN, "%s", p.untested)
+	if p.shows.content, p.shows.why = p.contentOf(s); p.shows.content == NotFinite {
+		p.remark(BothNaN, "%s", p.shows.why)
 	}
 	if s.TooLong {
 		p.remark(LongAxis, "an axis has more than %d indexes, which were not measured one by one", measure.MaxSlices)
 	}
-	if m.Floor > 2*m.Norm && !p.names.alone() { // less is what terms that point in different directions do
+	if m.Floor > 2*m.Norm && !p.names.Alone() { // less is what terms that point in different directions do
 		p.remark(Floored, "errors are relative to %.3g, %s, not to the %.3g of %s", float64(m.Floor), m.FloorFrom, float64(m.Norm), p.names[reference].Side)
 	}
 	p.notePrinted()
 	if dl, dr := p.l.Rec.DType, p.r.Rec.DType; dl != dr && !s.Exact {
-		p.remark(MixedDType, "%s: compared as %s", p.names.pair(dl.String(), dr.String()), s.Coarser)
+		p.remark(MixedDType, "%s: compared as %s", p.names.Pair(dl.String(), dr.String()), s.Coarser)
 	}
 }
 
-func (p *pair) remark(kind NoteKind, format string, args ...any) {
-	p.row.Notes = append(p.row.Notes, Note{kind, fmt.Sprintf(format, args...)})
+// contentOf says whether the tensors of a pair can show anything, and where they cannot, why: both are constant, zero or empty. A
+// single number is constant and yet a test, but for 0. What is constant may be confirmed later.
+func (p *pair) contentOf(s *measure.Sums) (c Content, why string) {
+	m := p.row.Metrics
+	constant := func(of *measure.Stats) bool { return of.Min == of.Max && (m.Compared > 1 || of.Min == 0) }
+	switch _, given := p.entry.Op.(op.Given); {
+	case m.Elements == 0:
+		why = "empty"
+	case m.NaNBoth > 0:
+		return NotFinite, fmt.Sprintf("%d of %d elements are NaN or overflowed%s", m.NaNBoth, m.Elements, p.names.Both())
+	case p.entry.Op != nil && p.entry.Compare == order.All && m.Masked+min(m.Local.NInf, m.Reference.NInf) > 0:
+		return NotFinite, fmt.Sprintf("some of %d elements are as low as masked values%s, and the order has no mask here", m.Elements, p.names.Both())
+	case p.entry.Name == order.InputIDs || given:
+	case p.entry.Compare == order.Pattern:
+		if s.Pattern.Masked == 0 && s.Pattern.Shown > 0 {
+			why = "nothing is masked"
+		} else if s.Pattern.Shown == 0 {
+			why = "everything is masked"
+		}
+	case m.Compared == 0:
+		why = "no element is compared"
+	case !constant(&m.Local) || !constant(&m.Reference):
+	case m.Reference.Min == 0:
+		why = p.names[reference].Side + " is zero"
+	default:
+		why = fmt.Sprintf("%s is %g everywhere", p.names[reference].Side, float64(m.Reference.Min))
+	}
+	if why != "" {
+		return Untested, why
+	}
+	return Tested, ""
 }
 
-// noteTop tells a flip of the most likely token that noise explains from one that it does not.
-func (w *walker) noteTop(p *pair, s *measure.Sums) {
-	_, allowed, from := w.tokenNoise(p, float64(p.row.Metrics.Norm)/math.Sqrt(float64(max(s.Compared, 1))))
-	kind, relation := Tie, "within"
-	if !(measure.Number(s.Top.Gap) <= allowed) {
-		kind, relation = Greedy, "beyond"
-	}
-	p.row.Notes = append(p.row.Notes, Note{kind, fmt.Sprintf("the most likely token differs in %d of %d rows; %s has the two %.3g apart at most, %s the %.3g that the %s allows",
-		s.Top.Flipped, s.Top.Rows, w.names[reference].Side, s.Top.Gap, relation, float64(allowed), from)})
-}
-
-// lookAtDType sees a difference of dtypes: any with Options.StrictDType; else, on either side, a dtype that cannot hold what the
-// order gives the entry in a model like the trace's own, or that has digits beyond it. The local side may have more, as an
-// engine that keeps float32 where transformers rounds: that is seen last. What is only stored in a wider dtype is none.
-func (w *walker) lookAtDType(p *pair) error {
-	dl, dr := p.l.Rec.DType, p.r.Rec.DType
-	if w.o.StrictDType && dl != dr {
-		p.see(SeenDType, "%s", p.names.pair(dl.String(), dr.String()))
-	}
-	for i, v := range []measure.View{p.l, p.r}[:len(w.traces())] {
-		d, want := v.Rec.DType, w.ordered(p, i)
-		if i == local && d == w.o.Stored { // which says nothing of what was computed
-			continue
+// printed returns the facts about a side parsed from a text of rounded numbers, see [capture.Printed]; nil if both
+// sides are tensors. The reader of such a text fills in the closest tensor to the other side's with the same
+// printed form. A mismatch is then a mismatch of the printed numbers. A match proves nothing, and [Judge] never
+// lets such a row match.
+func (p *pair) printed() *capture.Printed {
+	for _, v := range []capture.Record{p.l.Rec, p.r.Rec} {
+		if v.Printed != nil {
+			return v.Printed
 		}
-		if want == 0 || want == d || !want.Float() && !d.Float() {
-			continue
-		}
-		if digits(d, want) {
-			if w.o.AB && dl == dr { // neither is transformers
-				continue
-			}
-			holds, err := measure.Holds(w.sides[i].trace, v.Rec, want)
-			if err != nil {
-				return err
-			}
-			if p.wider = p.wider || !holds && i == local; holds || i == local {
-				continue
-			}
-		}
-		p.see(SeenDType, "%s has %s where the order has %s (%s)", p.names[i].Trace, d, want, p.names.pair(dl.String(), dr.String()))
 	}
 	return nil
 }
 
-// digits reports whether a float type has more of them than another.
-func digits(d, than hooks.DType) bool {
-	return d.Float() && than.Float() && floats.Precision(d) > floats.Precision(than)
+// notePrinted says how much of a tensor a text has.
+func (p *pair) notePrinted() {
+	if t := p.printed(); t != nil {
+		p.remark(NotePrinted, "the text has %d of %d elements, rounded to %g: the error is at least this", t.Elements, t.All, 2*t.Half)
+	}
 }
 
-// ordered is the dtype that the order gives an entry in one side's trace; 0 where it is not known. A list of names does not
-// know dtypes, and a mask may be written in any.
-func (w *walker) ordered(p *pair, side int) hooks.DType {
-	if p.entry.Op == nil || p.entry.Compare == order.Pattern {
-		return 0
-	}
-	return expected(w.inPass(p.entry, p.l.Rec.Pass), w.sides[side].m.DType)
+// Overflow says that elements of the local tensor are infinite because its dtype cannot hold the reference's
+// numbers. The operation itself may be right: in a wider dtype these elements would be finite.
+type Overflow struct {
+	DType    string         `json:"dtype"`
+	Elements int64          `json:"elements"` // infinite on the local side
+	Largest  measure.Number `json:"largest"`  // magnitude that the reference has in them
+	End      measure.Number `json:"end"`      // the largest number of the dtype
 }
 
-// inPass is an entry as a pass has it: a recorded program may compute it in another dtype there.
-func (w *walker) inPass(e *order.Entry, pass int) *order.Entry {
-	if w.o.Order == nil || !w.o.Order.IsRecorded() {
-		return e
-	}
-	n := order.Node{Entry: w.o.Order.Index(e.Name), Pass: pass}
-	if n.Entry < 0 || !w.o.Order.In(n) {
-		return e
-	}
-	return w.o.Order.At(n)
+// Overflowed reports whether a row is a mismatch since its local dtype ends too early, and is not wrong on its own inputs.
+func (r *Row) Overflowed() bool {
+	return r.Overflow != nil && r.Decided != ByIsolation && r.Decided != ByBoth
 }
 
-// none reports whether the order is a recorded program that has no such tensor in a pass.
-func (w *walker) none(name string, pass int) bool {
-	if w.o.Order == nil || !w.o.Order.IsRecorded() {
-		return false
+// overflowOf examines a pair with elements that are finite on only one side. It returns nil unless every such
+// element is an overflow of dtype d and the remaining elements are within their limit.
+func (p *pair) overflowOf(d hooks.DType) (*Overflow, error) {
+	m := p.row.Metrics
+	if m == nil || m.NonFinite == 0 || !d.Float() || !p.l.Rec.DType.Float() || p.entry.Compare != order.All || !p.row.Gate.Passed() {
+		return nil, nil
 	}
-	at := w.o.Order.Index(name)
-	return at >= 0 && !w.o.Order.In(order.Node{Entry: at, Pass: pass})
+	return overflow(p.l, p.r, d, gate.TableLimit(d))
 }
+
+// overflow looks at the elements of two views of one shape. An infinity is an overflow of d where the reference has the same sign and is no
+// less than the largest number of d, less a relative error that it may have.
+func overflow(l, r measure.View, d hooks.DType, limit float64) (*Overflow, error) {
+	end := floats.Largest(d)
+	o := &Overflow{DType: d.String(), End: measure.Number(end)}
+	n := measure.Elements(l.Shape)
+	x, y := make([]float64, min(n, overflowChunk)), make([]float64, min(n, overflowChunk))
+	for at := 0; at < n; at += len(x) {
+		x, y = x[:min(len(x), n-at)], y[:min(len(y), n-at)]
+		if err := l.Values(x, at); err != nil {
+			return nil, err
+		}
+		if err := r.Values(y, at); err != nil {
+			return nil, err
+		}
+		for i, v := range x {
+			switch w := y[i]; {
+			case measure.Finite(v) == measure.Finite(w):
+			case !math.IsInf(v, 0) || !measure.Finite(w) || v > 0 != (w > 0) || math.Abs(w)*(1+limit) < end:
+				return nil, nil
+			default:
+				o.Elements++
+				o.Largest = max(o.Largest, measure.Number(math.Abs(w)))
+			}
+		}
+	}
+	return o, nil
+}
+
+// overflowChunk is how many elements are looked at at a time.
+const overflowChunk = 1 << 16

@@ -38,7 +38,7 @@ func (h *healthy) judge(t *testing.T, c ordertest.Case, local *capture.Trace) {
 	t.Helper()
 	dtype := local.Manifest().DType
 	floor, ref := floorOf(t, c.Checkpoint, c.List, dtype, c.Passes)
-	o := compare.Options{Order: c.List, All: true, Noise: floor}
+	o := compare.Options{Order: c.List, All: true, Judging: compare.Judging{Noise: floor}}
 	var err error
 	for of, into := range map[*capture.Trace]**compare.Isolator{local: &o.Isolator, ref: &o.ReferenceIsolator} {
 		if *into, err = compare.NewIsolator(of, c.List, reference.Weights(c.Checkpoint, dtype), isolate.Options{}); err != nil {

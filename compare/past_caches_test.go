@@ -8,12 +8,13 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // comparedWithout compares a golden with itself, the local side without the attention tensors of some names.
 func comparedWithout(t *testing.T, from string, words ...string) *compare.Result {
 	t.Helper()
-	golden := openGolden(t, from)
+	golden := testengine.OpenGolden(t, from)
 	local := rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
 		if slices.ContainsFunc(words, func(word string) bool { return strings.HasSuffix(e.Name, "self_attn."+word) }) {
 			return nil
@@ -42,7 +43,7 @@ func TestCachesAreComputedFromNewKeys(t *testing.T) {
 // new keys of all passes give them, and where these do not they are not accused.
 func TestCachesBehindAMisfit(t *testing.T) {
 	const misfit, behind, reader = "pass1/layers.1.self_attn.keys", "pass2/layers.1.self_attn.keys", "pass1/layers.1.self_attn.scores"
-	golden := openGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
 	local := replaced(t, golden, []string{misfit}, func(x hooks.Tensor) hooks.Tensor {
 		return hooks.Tensor{DType: x.DType, Shape: x.Shape[1:], Data: x.Data}
 	})

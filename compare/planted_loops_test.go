@@ -12,7 +12,7 @@ import (
 func gives(f func(p *wrongPort, i int) float64) func(p *wrongPort) []float64 {
 	return func(p *wrongPort) []float64 {
 		n := 1
-		for _, d := range p.shape {
+		for _, d := range p.Shape {
 			n *= d
 		}
 		y := make([]float64, n)
@@ -26,7 +26,7 @@ func gives(f func(p *wrongPort, i int) float64) func(p *wrongPort) []float64 {
 // sees is a mask of which query sees which key, by their positions.
 func sees(rule func(q, k float64) bool) func(p *wrongPort) []float64 {
 	return gives(func(p *wrongPort, i int) float64 {
-		positions, keys := p.in[0].data, p.shape[len(p.shape)-1]
+		positions, keys := p.In[0].Data, p.Shape[len(p.Shape)-1]
 		last := positions[len(positions)-1]
 		if rule(positions[i/keys], last+1-float64(keys)+float64(i%keys)) {
 			return 0
@@ -38,11 +38,11 @@ func sees(rule func(q, k float64) bool) func(p *wrongPort) []float64 {
 // pairOf computes one channel of a rotated head from its tokens and tables: of channel j of a row of d.
 func pairOf(other func(j, d int) int, sign func(j, d int) float64, column func(j, d int) int) func(p *wrongPort) []float64 {
 	return gives(func(p *wrongPort, i int) float64 {
-		heads, tokens, d := p.shape[1], p.shape[2], p.shape[3]
+		heads, tokens, d := p.Shape[1], p.Shape[2], p.Shape[3]
 		h, t, j := i/d/tokens, i/d%tokens, i%d
-		x := p.in[0].data[(t*heads+h)*d:][:d]
+		x := p.In[0].Data[(t*heads+h)*d:][:d]
 		at := t*d + column(j, d)
-		return x[j]*p.in[1].data[at] + sign(j, d)*x[other(j, d)]*p.in[2].data[at]
+		return x[j]*p.In[1].Data[at] + sign(j, d)*x[other(j, d)]*p.In[2].Data[at]
 	})
 }
 
@@ -64,9 +64,9 @@ func evenPlus(j, _ int) float64  { return -evenMinus(j, 0) }
 // turns is a table of cosines or sines of angles: of the position and the pair of each.
 func turns(angle func(position float64, pair, pairs int) float64) func(p *wrongPort) []float64 {
 	return gives(func(p *wrongPort, i int) float64 {
-		d := p.shape[len(p.shape)-1]
-		a := angle(p.in[0].data[i/d], i%d%(d/2), d/2)
-		if p.entry.Name[len(p.entry.Name)-3:] == "sin" {
+		d := p.Shape[len(p.Shape)-1]
+		a := angle(p.In[0].Data[i/d], i%d%(d/2), d/2)
+		if p.Entry.Name[len(p.Entry.Name)-3:] == "sin" {
 			return math.Sin(a)
 		}
 		return math.Cos(a)
@@ -93,15 +93,15 @@ func firstPairs(n int) func(p *wrongPort) []float64 {
 // rmsOf is an RMS norm of rows, of numbers less so much of their mean, with a function of each weight.
 func rmsOf(eps, mean float64, weight func(w float64) float64) func(p *wrongPort) []float64 {
 	return gives(func(p *wrongPort, i int) float64 {
-		n := p.in[0].last()
-		row, sum, squares := p.in[0].data[i/n*n:][:n], 0.0, 0.0
+		n := p.In[0].Last()
+		row, sum, squares := p.In[0].Data[i/n*n:][:n], 0.0, 0.0
 		for _, x := range row {
 			sum += x
 		}
 		for _, x := range row {
 			squares += (x - mean*sum/float64(n)) * (x - mean*sum/float64(n))
 		}
-		return (row[i%n] - mean*sum/float64(n)) / math.Sqrt(squares/float64(n)+eps) * weight(p.w[0].data[i%n])
+		return (row[i%n] - mean*sum/float64(n)) / math.Sqrt(squares/float64(n)+eps) * weight(p.W[0].Data[i%n])
 	})
 }
 
@@ -112,7 +112,7 @@ func zeroWeight(float64) float64    { return 0 }
 
 // ofEach is a function of each element of the first tensor that is read.
 func ofEach(f func(x float64) float64) func(p *wrongPort) []float64 {
-	return gives(func(p *wrongPort, i int) float64 { return f(p.in[0].data[i]) })
+	return gives(func(p *wrongPort, i int) float64 { return f(p.In[0].Data[i]) })
 }
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
@@ -134,19 +134,19 @@ func multipliedBy(by float64) func(p *wrongPort) []float64 {
 
 // addedOf is one tensor times a number and another one.
 func addedOf(a, b float64) func(p *wrongPort) []float64 {
-	return gives(func(p *wrongPort, i int) float64 { return a*p.in[0].data[i] + b*p.in[1].data[i] })
+	return gives(func(p *wrongPort, i int) float64 { return a*p.In[0].Data[i] + b*p.In[1].Data[i] })
 }
 
 // byMatrix is a product with another matrix than the entry's: of its row and column, and of the port.
 func byMatrix(w func(p *wrongPort, row, column int) float64) func(p *wrongPort) []float64 {
 	return gives(func(p *wrongPort, i int) float64 {
-		n, sum := p.in[0].last(), 0.0
-		rows := p.shape[len(p.shape)-1]
+		n, sum := p.In[0].Last(), 0.0
+		rows := p.Shape[len(p.Shape)-1]
 		for j := range n {
-			sum += p.in[0].data[i/rows*n+j] * w(p, i%rows, j)
+			sum += p.In[0].Data[i/rows*n+j] * w(p, i%rows, j)
 		}
-		if len(p.w) > 1 {
-			sum += p.w[1].data[i%rows]
+		if len(p.W) > 1 {
+			sum += p.W[1].Data[i%rows]
 		}
 		return sum
 	})
@@ -154,23 +154,23 @@ func byMatrix(w func(p *wrongPort, row, column int) float64) func(p *wrongPort) 
 
 // ofWeight is another weight of a layer.
 func ofWeight(role string) func(p *wrongPort, row, column int) float64 {
-	return func(p *wrongPort, row, column int) float64 { return p.tensor(role).row(row)[column] }
+	return func(p *wrongPort, row, column int) float64 { return p.tensor(role).Row(row)[column] }
 }
 
 // turnedWeight is the entry's own matrix transposed.
-func turnedWeight(p *wrongPort, row, column int) float64 { return p.w[0].row(column)[row] }
+func turnedWeight(p *wrongPort, row, column int) float64 { return p.W[0].Row(column)[row] }
 
 // reversedWeight has the rows of the entry's matrix from the last to the first.
 func reversedWeight(p *wrongPort, row, column int) float64 {
-	return p.w[0].row(p.w[0].shape[0] - 1 - row)[column]
+	return p.W[0].Row(p.W[0].Shape[0] - 1 - row)[column]
 }
 
 // slots is a cache that has other slots than it should: of each slot, −1 for zeros, from what was there and what is new.
 func slots(of func(slot, slots int) int) func(p *wrongPort) []float64 {
 	return func(p *wrongPort) []float64 {
-		y := p.eval()
-		heads, n, d := p.shape[1], p.shape[2], p.shape[3]
-		if p.pass == 0 {
+		y := p.Eval()
+		heads, n, d := p.Shape[1], p.Shape[2], p.Shape[3]
+		if p.Pass == 0 {
 			return y
 		}
 		right := slices.Clone(y)
@@ -190,14 +190,14 @@ func slots(of func(slot, slots int) int) func(p *wrongPort) []float64 {
 // keptOf is a cache of keys that takes in a tensor of the layer as it is, without the rotation.
 func keptOf(module string) func(p *wrongPort) []float64 {
 	return gives(func(p *wrongPort, i int) float64 {
-		heads, n, d := p.shape[1], p.shape[2], p.shape[3]
+		heads, n, d := p.Shape[1], p.Shape[2], p.Shape[3]
 		h, s, j := i/d/n, i/d%n, i%d
-		now := p.now[fmt.Sprintf("layers.%d.self_attn.%s", p.entry.Layer, module)].data
+		now := p.run.Tensor(fmt.Sprintf("layers.%d.self_attn.%s", p.Entry.Layer, module)).Data
 		tokens := len(now) / heads / d
 		if t := s - (n - tokens); t >= 0 {
 			return now[(t*heads+h)*d+j]
 		}
-		before := p.in[1].data
+		before := p.In[1].Data
 		return before[(h*(n-tokens)+s)*d+j]
 	})
 }
@@ -205,11 +205,11 @@ func keptOf(module string) func(p *wrongPort) []float64 {
 // heldBy has attention in which each query head has another key head.
 func heldBy(head func(h, heads, keyHeads int) int) func(p *wrongPort) []float64 {
 	return gives(func(p *wrongPort, i int) float64 {
-		probs, values := p.in[0], p.in[1]
-		heads, tokens, keys, d := probs.shape[1], probs.shape[2], probs.shape[3], values.last()
+		probs, values := p.In[0], p.In[1]
+		heads, tokens, keys, d := probs.Shape[1], probs.Shape[2], probs.Shape[3], values.Last()
 		t, h, j, sum := i/d/heads, i/d%heads, i%d, 0.0
 		for s := range keys {
-			sum += probs.data[(h*tokens+t)*keys+s] * values.data[(head(h, heads, values.shape[1])*keys+s)*d+j]
+			sum += probs.Data[(h*tokens+t)*keys+s] * values.Data[(head(h, heads, values.Shape[1])*keys+s)*d+j]
 		}
 		return sum
 	})

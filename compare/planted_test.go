@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
@@ -72,49 +73,40 @@ func portCase(t *testing.T, name string) ordertest.Case {
 	return c
 }
 
-// wrongPort is what a mistake may look at: the run so far, and the entry that is computed.
+// wrongPort is what a mistake may look at: the entry that is computed, and the run so far.
 type wrongPort struct {
-	*engineRun
-	calc
-	entry *order.Entry
-	pass  int
+	testengine.Call
+	t   *testing.T
+	c   ordertest.Case
+	run *testengine.Run
 }
 
 // tensor is another weight of the entry's layer.
-func (p *wrongPort) tensor(role string) dense {
-	name := strings.ReplaceAll(role, "*", fmt.Sprint(p.entry.Layer))
+func (p *wrongPort) tensor(role string) testengine.Tensor {
+	name := strings.ReplaceAll(role, "*", fmt.Sprint(p.Entry.Layer))
 	for _, w := range p.c.List.Weights() {
 		if w.Name == name {
-			return p.weights(w)
+			return p.run.Weight(w)
 		}
 	}
 	p.t.Fatalf("no weight %s", name)
-	return dense{}
+	return testengine.Tensor{}
 }
 
 // portRun computes a model in a port of which some entries are wrong: those whose names end so.
 func portRun(t *testing.T, c ordertest.Case, d hooks.DType, at []string, wrong func(p *wrongPort) []float64) *compare.Isolator {
 	t.Helper()
-	a := style("strict", engine{adder: adder{block: 1, lanes: 1}, dtype: d}, nil)
-	g := &namedEngine{name: "port", dtype: d, choose: func(*order.Entry, int) arith { return a }}
-	r := g.start(t, c, g.choose, nil)
-	past := 0
-	for pass, ids := range c.Passes {
-		r.old, r.gone = r.now, r.dark
-		r.now, r.dark = map[string]dense{}, map[string]dense{}
-		for i := range c.List.Entries {
-			e := &c.List.Entries[i]
-			r.damage = nil
-			for _, end := range at {
-				if strings.HasSuffix(e.Name, end) {
-					r.damage = &damage{mistake{compute: func(calc calc) []float64 { return wrong(&wrongPort{r, calc, e, pass}) }}, map[string]bool{e.Name: true}}
-				}
-			}
-			r.entry(e, pass, past, ids)
+	a := testengine.Style("strict", testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 1}, DType: d}, nil)
+	g := &testengine.Engine{Name: "port", DType: d, Choose: func(*order.Entry, int) testengine.Arithmetic { return a }}
+	var r *testengine.Run
+	planted := &testengine.Damage{Mistake: testengine.Mistake{Compute: func(calc testengine.Call) []float64 { return wrong(&wrongPort{calc, t, c, r}) }}, At: map[string]bool{}}
+	for _, e := range c.List.Entries {
+		for _, end := range at {
+			planted.At[e.Name] = planted.At[e.Name] || strings.HasSuffix(e.Name, end)
 		}
-		past += len(ids)
 	}
-	i, err := compare.NewIsolator(build(t, r.manifest(), r.events...), c.List, reference.Weights(c.Checkpoint, d), isolate.Options{})
+	r = g.Start(t, c, g.Choose, planted)
+	i, err := compare.NewIsolator(r.Trace(), c.List, reference.Weights(c.Checkpoint, d), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,9 +162,6 @@ func holdNames(t *testing.T, all []plantedName) {
 		})
 	}
 }
-
-// row is the k-th row of a matrix.
-func (d dense) row(k int) []float64 { return d.data[k*d.last():][:d.last()] }
 
 // in32 rounds to float32.
 func in32(x float64) float64 { return float64(float32(x)) }

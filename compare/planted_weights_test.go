@@ -6,21 +6,22 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // stored is a linear operation whose matrix is another one.
-func stored(change func(p *wrongPort, w dense)) func(p *wrongPort) []float64 {
+func stored(change func(p *wrongPort, w testengine.Tensor)) func(p *wrongPort) []float64 {
 	return func(p *wrongPort) []float64 {
-		return weight(0, func(w dense) { change(p, w) })(p.calc)
+		return testengine.WithWeight(0, func(w testengine.Tensor) { change(p, w) })(p.Call)
 	}
 }
 
 // coded is a matrix in whole numbers of a step, up to most, in groups of a row or in all.
-func coded(most, read float64, group func(w dense) int, code func(x float64) float64) func(p *wrongPort) []float64 {
-	return stored(func(_ *wrongPort, w dense) {
+func coded(most, read float64, group func(w testengine.Tensor) int, code func(x float64) float64) func(p *wrongPort) []float64 {
+	return stored(func(_ *wrongPort, w testengine.Tensor) {
 		n := group(w)
-		for at := 0; at < len(w.data); at += n {
-			g := w.data[at:][:n]
+		for at := 0; at < len(w.Data); at += n {
+			g := w.Data[at:][:n]
 			step := in32(largest(g) / most)
 			for i, x := range g {
 				g[i] = in32(code(in32(x/step)) * in32(step*read))
@@ -29,13 +30,13 @@ func coded(most, read float64, group func(w dense) int, code func(x float64) flo
 	})
 }
 
-func ofRow(w dense) int    { return w.last() }
-func ofTensor(w dense) int { return len(w.data) }
+func ofRow(w testengine.Tensor) int    { return w.Last() }
+func ofTensor(w testengine.Tensor) int { return len(w.Data) }
 
 func eachNumber(f func(x float64) float64) func(p *wrongPort) []float64 {
-	return stored(func(_ *wrongPort, w dense) {
-		for i, x := range w.data {
-			w.data[i] = in32(f(x))
+	return stored(func(_ *wrongPort, w testengine.Tensor) {
+		for i, x := range w.Data {
+			w.Data[i] = in32(f(x))
 		}
 	})
 }
@@ -50,15 +51,15 @@ func TestNamesOfStoredWeights(t *testing.T) {
 	holdNames(t, []plantedName{
 		{"one scale", "llama", 0, gate, coded(127, 1, ofTensor, signed(127)), "layers.*.mlp.gate_proj.weight is rounded to 8 bits with one scale"},
 		{"one scale of 4 bits", "llama", 0, gate, coded(7, 1, ofTensor, signed(7)), "layers.*.mlp.gate_proj.weight is rounded to 4 bits with one scale"},
-		{"by column", "llama", 0, gate, stored(func(_ *wrongPort, w dense) {
-			for c := range w.last() {
+		{"by column", "llama", 0, gate, stored(func(_ *wrongPort, w testengine.Tensor) {
+			for c := range w.Last() {
 				var column []float64
-				for i := c; i < len(w.data); i += w.last() {
-					column = append(column, w.data[i])
+				for i := c; i < len(w.Data); i += w.Last() {
+					column = append(column, w.Data[i])
 				}
 				step := in32(largest(column) / 127)
-				for i := c; i < len(w.data); i += w.last() {
-					w.data[i] = in32(math.RoundToEven(in32(w.data[i]/step)) * step)
+				for i := c; i < len(w.Data); i += w.Last() {
+					w.Data[i] = in32(math.RoundToEven(in32(w.Data[i]/step)) * step)
 				}
 			}
 		}), "layers.*.mlp.gate_proj.weight is rounded to 8 bits by column"},
@@ -73,54 +74,54 @@ func TestNamesOfStoredWeights(t *testing.T) {
 		{"cut off", "llama", 0, gate, eachNumber(func(x float64) float64 {
 			return float64(math.Float32frombits(math.Float32bits(float32(x)) >> 16 << 16))
 		}), "layers.*.mlp.gate_proj.weight is cut off to bfloat16, not rounded"},
-		{"cut off, but one number", "llama", 0, gate, stored(func(_ *wrongPort, w dense) {
-			for i, x := range w.data {
-				w.data[i] = float64(math.Float32frombits(math.Float32bits(float32(x)) >> 16 << 16))
+		{"cut off, but one number", "llama", 0, gate, stored(func(_ *wrongPort, w testengine.Tensor) {
+			for i, x := range w.Data {
+				w.Data[i] = float64(math.Float32frombits(math.Float32bits(float32(x)) >> 16 << 16))
 			}
-			w.data[40] += 0.01
+			w.Data[40] += 0.01
 		}), ""},
-		{"of another weight, transposed", "llama", 0, gate, stored(func(p *wrongPort, w dense) {
+		{"of another weight, transposed", "llama", 0, gate, stored(func(p *wrongPort, w testengine.Tensor) {
 			down := p.tensor("layers.*.mlp.down_proj.weight")
-			for i := range w.data {
-				w.data[i] = down.row(i % w.last())[i/w.last()]
+			for i := range w.Data {
+				w.Data[i] = down.Row(i % w.Last())[i/w.Last()]
 			}
 		}), "layers.*.mlp.down_proj.weight, transposed, is used, not layers.*.mlp.gate_proj.weight"},
-		{"rows of another matrix", "linear", 0, "self_attn.k_proj", stored(func(p *wrongPort, w dense) {
+		{"rows of another matrix", "linear", 0, "self_attn.k_proj", stored(func(p *wrongPort, w testengine.Tensor) {
 			v := p.tensor("layers.*.self_attn.v_proj.weight")
 			for k := range 4 {
-				copy(w.row(12+k), v.row(k))
+				copy(w.Row(12+k), v.Row(k))
 			}
 		}), "layers.*.self_attn.k_proj.weight: rows 12 to 15 are rows 0 to 3 of layers.*.self_attn.v_proj.weight: one matrix of several is cut at another place, or has padding"},
-		{"rows of another matrix, under its own bias", "llama", 0, "self_attn.k_proj", stored(func(p *wrongPort, w dense) {
+		{"rows of another matrix, under its own bias", "llama", 0, "self_attn.k_proj", stored(func(p *wrongPort, w testengine.Tensor) {
 			v := p.tensor("layers.*.self_attn.v_proj.weight")
 			for k := range 4 {
-				copy(w.row(12+k), v.row(k))
+				copy(w.Row(12+k), v.Row(k))
 			}
 		}), "layers.*.self_attn.k_proj.weight: rows 12 to 15 are rows 0 to 3 of layers.*.self_attn.v_proj.weight"},
 		{"rows and biases of another matrix", "llama", 0, "self_attn.k_proj", func(p *wrongPort) []float64 {
 			v, b := p.tensor("layers.*.self_attn.v_proj.weight"), p.tensor("layers.*.self_attn.v_proj.bias")
-			c := p.calc
-			c.w = []dense{{c.w[0].shape, slices.Clone(c.w[0].data)}, {c.w[1].shape, slices.Clone(c.w[1].data)}}
-			copy(c.w[0].data[12*c.w[0].last():], v.data[:4*v.last()])
-			copy(c.w[1].data[12:], b.data[:4])
-			return c.eval()
+			c := p.Call
+			c.W = []testengine.Tensor{{Shape: c.W[0].Shape, Data: slices.Clone(c.W[0].Data)}, {Shape: c.W[1].Shape, Data: slices.Clone(c.W[1].Data)}}
+			copy(c.W[0].Data[12*c.W[0].Last():], v.Data[:4*v.Last()])
+			copy(c.W[1].Data[12:], b.Data[:4])
+			return c.Eval()
 		}, "layers.*.self_attn.k_proj.weight: rows 12 to 15 are rows 0 to 3 of layers.*.self_attn.v_proj.weight"},
-		{"padding", "llama", 0, q, stored(func(_ *wrongPort, w dense) {
-			clear(w.row(5))
-			copy(w.data[6*w.last():12*w.last()], slices.Clone(w.data[5*w.last():11*w.last()]))
+		{"padding", "llama", 0, q, stored(func(_ *wrongPort, w testengine.Tensor) {
+			clear(w.Row(5))
+			copy(w.Data[6*w.Last():12*w.Last()], slices.Clone(w.Data[5*w.Last():11*w.Last()]))
 		}), "layers.*.self_attn.q_proj.weight: rows 5 to 6 are 0; rows 7 to 11 are rows 6 to 10: one matrix of several is cut at another place, or has padding"},
-		{"rows in another order", "llama", 0, q, stored(func(_ *wrongPort, w dense) {
-			old := dense{w.shape, slices.Clone(w.data)}
-			for k := range w.shape[0] {
-				copy(w.row(k), old.row(k/4*4+[]int{2, 0, 1, 3}[k%4]))
+		{"rows in another order", "llama", 0, q, stored(func(_ *wrongPort, w testengine.Tensor) {
+			old := testengine.Tensor{Shape: w.Shape, Data: slices.Clone(w.Data)}
+			for k := range w.Shape[0] {
+				copy(w.Row(k), old.Row(k/4*4+[]int{2, 0, 1, 3}[k%4]))
 			}
 		}), "layers.*.self_attn.q_proj.weight: of each 4 rows the order is 2, 0, 1, 3"},
-		{"rows of another matrix, one of them off", "linear", 0, "self_attn.k_proj", stored(func(p *wrongPort, w dense) {
+		{"rows of another matrix, one of them off", "linear", 0, "self_attn.k_proj", stored(func(p *wrongPort, w testengine.Tensor) {
 			v := p.tensor("layers.*.self_attn.v_proj.weight")
 			for k := range 4 {
-				copy(w.row(12+k), v.row(k))
+				copy(w.Row(12+k), v.Row(k))
 			}
-			w.row(13)[2] += 0.1
+			w.Row(13)[2] += 0.1
 		}), ""},
 	})
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // Positions of one decode step do not tell a rule: the name is the position that was taken, and the pass that has it. Two steps do.
 func TestNamesOfPositionsSayNoMoreThanTheirStepsShow(t *testing.T) {
-	ck, list := openModel(t, "qwen3-tiny")
+	ck, list := ordertest.Embedded(t, "qwen3-tiny")
 	golden := open(t, "../fixtures/golden/qwen3-tiny/decode.float32.safetensors") // of 5 tokens and 4 decode steps
 	for _, c := range []struct {
 		taken map[int]float64 // the position that is taken, by pass
@@ -56,7 +57,7 @@ func TestNamesOfPositionsSayNoMoreThanTheirStepsShow(t *testing.T) {
 // A name says in which layers and passes the same step is right, where the mistake would show too: of a wrong window those that have
 // one, and of another layer's weight those that have their own.
 func TestNamesSayWhereTheStepIsRight(t *testing.T) {
-	ck, list := openModel(t, "qwen3-tiny")
+	ck, list := ordertest.Embedded(t, "qwen3-tiny")
 	golden := open(t, "../fixtures/golden/qwen3-tiny/decode.float32.safetensors")
 	for _, c := range []struct {
 		role  string

@@ -29,7 +29,7 @@ func (d drawing) measuredPredict(w width) measured {
 			values[k] = x.data[k*size+j]
 		}
 		coefs := c.data[j/w.hidden*w.stream*w.stream+to*w.stream:][:w.stream]
-		y[i] = d.round(d.dot(0, values, coefs)) + x.data[i]
+		y[i] = d.Round(d.Dot(0, values, coefs)) + x.data[i]
 	}
 	return streamed(op.AltUpPredict{Streams: w.stream}, w.stream, w.hidden, y, c, x)
 }
@@ -40,8 +40,8 @@ func (d drawing) measuredCorrect(w width) measured {
 	y := make([]float32, len(p.data))
 	for i := range y {
 		to, j := i/size, i%size
-		by := d.round(c.data[j/w.hidden*w.stream+to] + 1)
-		y[i] = d.round(innovation.data[j]*by) + p.data[i]
+		by := d.Round(c.data[j/w.hidden*w.stream+to] + 1)
+		y[i] = d.Round(innovation.data[j]*by) + p.data[i]
 	}
 	return streamed(op.AltUpCorrect{Streams: w.stream}, w.stream, w.hidden, y, innovation, c, p)
 }
@@ -63,7 +63,7 @@ func (d drawing) perToken() array {
 func (d drawing) rescaled(x, target, own array, n int) []float32 {
 	y := make([]float32, len(x.data))
 	for i, v := range x.data {
-		y[i] = d.divide(d.round(v*target.data[i/n]), own.data[i/n])
+		y[i] = d.Divide(d.Round(v*target.data[i/n]), own.data[i/n])
 	}
 	return y
 }
@@ -104,11 +104,11 @@ func (d drawing) measuredReLU(w width) measured {
 const sparsityMultiplier = 1.6448534
 
 func (d drawing) measuredCutoff() measured {
-	by := d.round(sparsityMultiplier)
+	by := d.Round(sparsityMultiplier)
 	mean, std := d.perToken(), d.perToken()
 	y := make([]float32, tokens)
 	for i := range y {
-		y[i] = mean.data[i] + d.round(std.data[i]*by)
+		y[i] = mean.data[i] + d.Round(std.data[i]*by)
 	}
 	return measured{
 		single{op: op.Cutoff{Multiplier: op.Const{Value: sparsityMultiplier, Cast: true}}, in: []array{mean, std}, out: array{mean.shape, y}, letter: "btc"},
@@ -132,33 +132,29 @@ func (d drawing) measuredOps(w width) (names []string, all []measured) {
 	add("linear bias", d.measuredLinear(w.hidden, w.out, true))
 	add("rope", d.measuredRoPE(w))
 	add("scores", d.measuredScores(w))
-	add("softcap", d.unary(op.Softcap{Cap: 30}, d.array("Gaussian", 20, 1, tokens, w.hidden), each(func(x float32) float32 { return d.softcap(x, 30) })))
+	add("softcap", d.unary(op.Softcap{Cap: 30}, d.array("Gaussian", 20, 1, tokens, w.hidden), each(func(x float32) float32 { return d.Softcap(x, 30) })))
 	add("softmax", d.measuredSoftmax(w))
 	add("context", d.measuredContext(w))
 	add("add", d.pointwise(op.Add{}, w.hidden, 2, func(v []float32) float32 { return v[0] + v[1] }))
 	add("sub", d.pointwise(op.Sub{}, w.hidden, 2, func(v []float32) float32 { return v[0] - v[1] }))
-	add("add_scale", d.pointwise(op.AddScale{By: op.Const{Value: math.Sqrt2}, Divide: true}, w.hidden, 2, func(v []float32) float32 { return d.divide(d.round(v[0]+v[1]), root2) }))
+	add("add_scale", d.pointwise(op.AddScale{By: op.Const{Value: math.Sqrt2}, Divide: true}, w.hidden, 2, func(v []float32) float32 { return d.Divide(d.Round(v[0]+v[1]), root2) }))
 	add("mul", d.pointwise(op.Mul{}, w.wide, 2, func(v []float32) float32 { return v[0] * v[1] }))
-	add("gelu_tanh", d.unary(op.GELUTanh{}, d.hidden(w.wide), each(d.geluTanh)))
-	add("gelu", d.unary(op.GELU{}, d.hidden(w.wide), each(d.gelu)))
-	add("silu", d.unary(op.SiLU{}, d.hidden(w.wide), each(d.silu)))
-	add("tanh", d.unary(op.Tanh{}, d.hidden(w.stream), each(func(x float32) float32 { return d.function(math.Tanh, x) })))
-	add("mean", d.unary(op.Mean{}, d.hidden(w.wide), one(d.mean)))
-	add("std", d.unary(op.Std{}, d.hidden(w.wide), one(d.deviation)))
+	add("gelu_tanh", d.unary(op.GELUTanh{}, d.hidden(w.wide), each(d.GELUTanh)))
+	add("gelu", d.unary(op.GELU{}, d.hidden(w.wide), each(d.GELU)))
+	add("silu", d.unary(op.SiLU{}, d.hidden(w.wide), each(d.SiLU)))
+	add("tanh", d.unary(op.Tanh{}, d.hidden(w.stream), each(func(x float32) float32 { return d.Function(math.Tanh, x) })))
+	add("mean", d.unary(op.Mean{}, d.hidden(w.wide), one(d.Mean)))
+	add("std", d.unary(op.Std{}, d.hidden(w.wide), one(d.Deviation)))
 	add("cutoff", d.measuredCutoff())
 	add("shifted_relu", d.measuredReLU(w))
-	add("magnitude", d.unary(op.Magnitude{}, d.hidden(w.hidden), one(d.magnitude)))
+	add("magnitude", d.unary(op.Magnitude{}, d.hidden(w.hidden), one(d.Magnitude)))
 	add("rescale", d.measuredRescale(w))
 	add("altup_init", d.measuredInit(w))
 	add("altup_predict", d.measuredPredict(w))
 	add("altup_correct", d.measuredCorrect(w))
 	add("add_to_others", d.measuredOthers(w))
 	add("scale_channels", d.measuredChannels(w.hidden))
-	add("stream_mean", d.pointwise(op.StreamMean{}, w.hidden, w.stream, func(v []float32) float32 { return d.mean(v) }))
+	add("stream_mean", d.pointwise(op.StreamMean{}, w.hidden, w.stream, func(v []float32) float32 { return d.Mean(v) }))
 	add("copies", d.unary(op.Identity{}, d.hidden(w.hidden), each(func(x float32) float32 { return x })))
 	return names, all
-}
-
-func (g engine) gelu(x float32) float32 {
-	return 0.5 * x * (1 + g.function(math.Erf, x*float32(math.Sqrt2/2)))
 }

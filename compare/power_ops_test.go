@@ -66,7 +66,7 @@ func (d drawing) measuredLinear(n, out int, bias bool) measured {
 		if bias {
 			b = w[1].data
 		}
-		return rows(x, func(row []float32) []float32 { return d.engine.linear(row, w[0].data, b) }).data
+		return rows(x, func(row []float32) []float32 { return d.Kernels.Linear(row, w[0].data, b) }).data
 	}, 0}
 }
 
@@ -81,7 +81,7 @@ func (d drawing) measuredNorm(n int, gain op.Gain) measured {
 		if gain != op.NoScale {
 			gains = w[0].data
 		}
-		return rows(x, func(row []float32) []float32 { return d.norm(row, gains, 1e-6, string(gain)) }).data
+		return rows(x, func(row []float32) []float32 { return d.Norm(row, gains, 1e-6, string(gain)) }).data
 	}, 0}
 }
 
@@ -107,8 +107,8 @@ func (d drawing) measuredScores(w width) measured {
 	for h := range w.heads {
 		keys := k.data[h*w.kv/w.heads*tokens*w.head:][:tokens*w.head]
 		for t := range tokens {
-			for _, v := range d.engine.linear(q.data[(h*tokens+t)*w.head:][:w.head], keys, nil) {
-				y = append(y, d.round(v)*scale)
+			for _, v := range d.Kernels.Linear(q.data[(h*tokens+t)*w.head:][:w.head], keys, nil) {
+				y = append(y, d.Round(v)*scale)
 			}
 		}
 	}
@@ -120,14 +120,14 @@ func (d drawing) measuredScores(w width) measured {
 
 func (d drawing) measuredSoftmax(w width) measured {
 	x := d.array("Gaussian", 1, 1, w.heads, tokens, tokens)
-	m := d.unary(op.Softmax{}, x, d.softmax)
+	m := d.unary(op.Softmax{}, x, d.Softmax)
 	m.wide, m.letter = true, "bhts"
 	return m
 }
 
 func (d drawing) measuredContext(w width) measured {
-	p := rows(d.array("Gaussian", 1, 1, w.heads, tokens, tokens), d.softmax)
-	d.rounded(p.data)
+	p := rows(d.array("Gaussian", 1, 1, w.heads, tokens, tokens), d.Softmax)
+	d.Rounded(p.data)
 	v := d.array("Gaussian", 1, 1, w.kv, tokens, w.head)
 	y := make([]float32, tokens*w.heads*w.head)
 	column := make([]float32, tokens)
@@ -137,7 +137,7 @@ func (d drawing) measuredContext(w width) measured {
 				column[s] = v.data[(h*w.kv/w.heads*tokens+s)*w.head+j]
 			}
 			for t := range tokens {
-				y[(t*w.heads+h)*w.head+j] = d.dot(0, p.data[(h*tokens+t)*tokens:][:tokens], column)
+				y[(t*w.heads+h)*w.head+j] = d.Dot(0, p.data[(h*tokens+t)*tokens:][:tokens], column)
 			}
 		}
 	}
@@ -157,8 +157,8 @@ func (d drawing) measuredRoPE(w width) measured {
 			cos.data, sin.data = append(cos.data, float32(math.Cos(angle))), append(sin.data, float32(math.Sin(angle)))
 		}
 	}
-	d.rounded(cos.data)
-	d.rounded(sin.data)
+	d.Rounded(cos.data)
+	d.Rounded(sin.data)
 	var y []float32
 	for h := range w.heads {
 		for t := range tokens {
@@ -168,7 +168,7 @@ func (d drawing) measuredRoPE(w width) measured {
 				if j < half {
 					other = -other
 				}
-				y = append(y, d.round(v*cos.data[t*w.head+j])+d.round(other*sin.data[t*w.head+j]))
+				y = append(y, d.Round(v*cos.data[t*w.head+j])+d.Round(other*sin.data[t*w.head+j]))
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/power.md that this run made")
@@ -54,7 +55,7 @@ func (p powerOf) write(y []float32) []float32 {
 	if p.m.wide {
 		return y
 	}
-	return p.rounded(y)
+	return p.Rounded(y)
 }
 
 // certified reports whether the certificate of an arithmetic stops all of these.
@@ -65,7 +66,7 @@ func (p powerOf) certified(arithmetic isolate.Engines, ys ...[]float32) bool {
 		s.out = s.out.replaced(p.write(y))
 		all = append(all, s)
 	}
-	for _, c := range certifyAll(p.t, p.dtype, isolate.Options{Arithmetic: arithmetic}, all) {
+	for _, c := range certifyAll(p.t, p.DType, isolate.Options{Arithmetic: arithmetic}, all) {
 		if c.Good() {
 			return false
 		}
@@ -183,7 +184,7 @@ func (p powerOf) gateRows() [5][]string {
 	noisy := func(y []float32) []float32 {
 		out := make([]float32, len(y))
 		for i, v := range y {
-			out[i] = float32(float64(v) * (1 + accumulatedNoise[p.dtype]*p.NormFloat64()))
+			out[i] = float32(float64(v) * (1 + accumulatedNoise[p.DType]*p.NormFloat64()))
 		}
 		return out
 	}
@@ -192,7 +193,7 @@ func (p powerOf) gateRows() [5][]string {
 	floor := exact.errors(p.t, healthy)
 	stopped := func(port []float32) []bool {
 		port = noisy(port)
-		row := pairing{shape, y, port, healthy, p.dtype}.caught()
+		row := pairing{shape, y, port, healthy, p.DType}.caught()
 		off := above(exact.errors(p.t, port), floor)
 		var own []bool
 		for _, k := range blindK {
@@ -280,7 +281,7 @@ var titles = []string{"A wrong scale", "Noise on every weight", "One wrong row",
 // powers are the operations of one width and dtype.
 func powers(t *testing.T, w width, d hooks.DType) (all []powerOf) {
 	rng := rand.New(rand.NewPCG(uint64(w.hidden), uint64(d)))
-	g := drawing{rng, engine{adder: adder{block: 1, lanes: 16, fused: true, tree: true}, dtype: d}, "", ""}
+	g := drawing{rng, testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 16, Fused: true, Tree: true}, DType: d}, "", ""}
 	names, ops := g.measuredOps(w)
 	for i, m := range ops {
 		m.about = names[i]

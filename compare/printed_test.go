@@ -65,7 +65,7 @@ func TestTextWithAnOutlier(t *testing.T) {
 		outlier float64
 		want    compare.Verdict
 	}{{100, compare.Unverified}, {100.5, compare.Unverified}, {200, compare.Mismatch}} {
-		res := run(t, text(t, r, channel(c.outlier)), r, compare.Options{Order: names(t, "x"), NotIsolated: "text"})
+		res := run(t, text(t, r, channel(c.outlier)), r, compare.Options{Order: names(t, "x"), Certification: compare.Certification{NotIsolated: "text"}})
 		if row := res.Rows[0]; row.Verdict != c.want || row.Tested != (c.want == compare.Mismatch) {
 			t.Errorf("an outlier of %g: %s, tested %t: %s; want %s", c.outlier, row.Verdict, row.Tested, row.Detail, c.want)
 		}

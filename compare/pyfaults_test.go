@@ -18,6 +18,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // faultsVariable names the folder that fixtures/faults.py has written. Without it there is nothing to look at: the runs
@@ -129,7 +130,7 @@ type faultModel struct {
 func (m faultModels) open(t *testing.T, name string) faultModel {
 	t.Helper()
 	if _, ok := m[name]; !ok {
-		ck, list := openModel(t, name)
+		ck, list := ordertest.Embedded(t, name)
 		m[name] = faultModel{ck, list}
 	}
 	return m[name]
@@ -148,7 +149,7 @@ func locate(t *testing.T, dir string, f pyFault, m faultModel) found {
 	auto := isolator(isolate.Auto)
 	var out found
 	out.walk = stop(run(t, faulty, healthy, compare.Options{Order: m.list}))
-	out.both = stop(run(t, faulty, healthy, compare.Options{Order: m.list, Isolator: auto}))
+	out.both = stop(run(t, faulty, healthy, compare.Options{Order: m.list, Certification: compare.Certification{Isolator: auto}}))
 	out.auto, _, out.layout = wrongAlone(t, faulty, m.list, auto)
 	out.strict, out.notes, _ = wrongAlone(t, faulty, m.list, isolator(isolate.Strict))
 	return out
@@ -158,7 +159,7 @@ func locate(t *testing.T, dir string, f pyFault, m faultModel) found {
 // wrong in a layout.
 func wrongAlone(t *testing.T, trace *capture.Trace, list *order.List, i *compare.Isolator) (keys, notes, layout []string) {
 	t.Helper()
-	r := run(t, trace, trace, compare.Options{Order: list, Isolator: i, All: true, Alone: true})
+	r := run(t, trace, nil, compare.Options{Order: list, Certification: compare.Certification{Isolator: i}, All: true})
 	if r.Isolation.Certified == 0 {
 		t.Error("no entry is certified")
 	}

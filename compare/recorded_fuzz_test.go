@@ -72,11 +72,11 @@ func FuzzRecordedModels(f *testing.F) {
 				return
 			}
 		}
-		o := compare.Options{Order: m.List, All: r.IntN(2) == 0, Sight: true}
+		o := compare.Options{Order: m.List, All: r.IntN(2) == 0, Certification: compare.Certification{Sight: true}}
 		if o.Isolator, err = compare.NewIsolator(fitted, m.List, m.Weights, isolate.Options{}); err != nil {
 			o.Isolator = nil
 		}
-		res, err := compare.Run(ctx, fitted, ref, o)
+		res, err := compare.Traces(ctx, fitted, ref, o)
 		if err != nil {
 			return
 		}

@@ -16,13 +16,14 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
 // recordedRope is a recorded program whose frequencies are those of a rotary embedding, with what else a recording has left out of sight.
-func recordedRope(t *testing.T, r rope) *order.List {
+func recordedRope(t *testing.T, r testengine.Rope) *order.List {
 	t.Helper()
 	text, err := os.ReadFile("../fixtures/programs/qwen3-tiny.float32.program.json")
 	if err != nil {
@@ -33,9 +34,9 @@ func recordedRope(t *testing.T, r rope) *order.List {
 		t.Fatal(err)
 	}
 	var data []byte
-	for j := range r.dim / 2 { // as torch makes them: a power, and its reciprocal
-		inv := single32(1 / single32(math.Pow(r.theta, single32(float64(2*j)/float64(r.dim)))))
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(r.scaled(inv))))
+	for j := range r.Dim / 2 { // as torch makes them: a power, and its reciprocal
+		inv := in32(1 / in32(math.Pow(r.Theta, in32(float64(2*j)/float64(r.Dim)))))
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(r.Scaled(inv))))
 	}
 	sum := sha256.Sum256(data)
 	buffer := all["weights"].(map[string]any)["model.rotary_emb.inv_freq"].(map[string]any)
@@ -63,8 +64,8 @@ func yarnOf(theta float64, dim int, factor, length float64) func(float64) float6
 	low, high := max(math.Floor(pair(32)), 0), min(math.Ceil(pair(1)), float64(dim-1))
 	return func(inv float64) float64 {
 		j := math.Round(-math.Log(inv) * float64(dim) / (2 * math.Log(theta)))
-		slow := single32(min(max((j-low)/(high-low), 0), 1))
-		return single32(single32(single32(inv/factor)*slow) + single32(inv*single32(1-slow)))
+		slow := in32(min(max((j-low)/(high-low), 0), 1))
+		return in32(in32(in32(inv/factor)*slow) + in32(inv*in32(1-slow)))
 	}
 }
 
@@ -72,20 +73,20 @@ func yarnOf(theta float64, dim int, factor, length float64) func(float64) float6
 // whichever way an engine made it; one of other frequencies has.
 func TestWaysOfRecordedTables(t *testing.T) {
 	const dim, tokens = 12, 10
-	yarn := rope{1e4, dim, yarnOf(1e4, dim, 4, 4096)}
+	yarn := ropeOf(1e4, dim, yarnOf(1e4, dim, 4, 4096))
 	for _, c := range []struct {
 		name  string
-		right rope
-		wrong map[string]rope
+		right testengine.Rope
+		wrong map[string]testengine.Rope
 	}{
-		{"no scaling", rope{1e4, dim, nil}, map[string]rope{"off by 1e-3": {10010, dim, nil}, "linear": {1e4, dim, linearOf(4)}}},
-		{"linear", rope{1e4, dim, linearOf(4)}, map[string]rope{"no scaling": {1e4, dim, nil}, "another factor": {1e4, dim, linearOf(8)}}},
-		{"YaRN", yarn, map[string]rope{
-			"off by 1e-3": {10010, dim, yarn.scaling}, "no scaling": {1e4, dim, nil}, "linear": {1e4, dim, linearOf(4)}, "another factor": {1e4, dim, yarnOf(1e4, dim, 8, 4096)},
+		{"no scaling", ropeOf(1e4, dim, nil), map[string]testengine.Rope{"off by 1e-3": ropeOf(10010, dim, nil), "linear": ropeOf(1e4, dim, testengine.LinearScaling(4))}},
+		{"linear", ropeOf(1e4, dim, testengine.LinearScaling(4)), map[string]testengine.Rope{"no scaling": ropeOf(1e4, dim, nil), "another factor": ropeOf(1e4, dim, testengine.LinearScaling(8))}},
+		{"YaRN", yarn, map[string]testengine.Rope{
+			"off by 1e-3": ropeOf(10010, dim, yarn.Scaling), "no scaling": ropeOf(1e4, dim, nil), "linear": ropeOf(1e4, dim, testengine.LinearScaling(4)), "another factor": ropeOf(1e4, dim, yarnOf(1e4, dim, 8, 4096)),
 		}},
 	} {
 		list := recordedRope(t, c.right)
-		certs := func(k turner, l library, r rope, last int) (all []*isolate.Certificate) {
+		certs := func(k testengine.Turner, l testengine.Library, r testengine.Rope, last int) (all []*isolate.Certificate) {
 			places := placesTo(last, tokens)
 			var ids, at []float64
 			for i, p := range places {
@@ -93,7 +94,7 @@ func TestWaysOfRecordedTables(t *testing.T) {
 			}
 			event := func(name string, sin bool) hooks.Event {
 				var values []float64
-				for _, x := range k.table(l, r, places, sin) {
+				for _, x := range k.Table(l, r, places, sin) {
 					values = append(values, float64(x))
 				}
 				return fire(name, hooks.F32, []int{1, tokens, dim}, values...)
@@ -113,9 +114,9 @@ func TestWaysOfRecordedTables(t *testing.T) {
 			}
 			return all
 		}
-		for _, k := range turners {
+		for _, k := range testengine.Turners {
 			for _, last := range []int{tokens - 1, 600, 30_000} {
-				about := fmt.Sprintf("%s, %s, to position %d", c.name, k.name, last)
+				about := fmt.Sprintf("%s, %s, to position %d", c.name, k.Name, last)
 				for _, l := range libraries {
 					for _, cert := range certs(k, l, c.right, last) {
 						if !cert.Good() {

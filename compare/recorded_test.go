@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/ordertest"
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
@@ -40,7 +41,7 @@ func recordedList(t testing.TB, path string) *order.List {
 // outcomes certifies every entry of a trace in transformers' own arithmetic.
 func outcomes(t *testing.T, trace *capture.Trace, list *order.List, model string) (of map[string]isolate.Outcome, outside int64) {
 	t.Helper()
-	ck, _ := openModel(t, model)
+	ck, _ := ordertest.Embedded(t, model)
 	i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), isolate.Options{Arithmetic: isolate.Strict})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +78,7 @@ func TestRecordedProgramsSayWhatTheOrdersSay(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".program.json")
 		model, dtype, _ := strings.Cut(name, ".")
 		list := recordedList(t, path)
-		_, written := openModel(t, model)
+		_, written := ordertest.Embedded(t, model)
 		traces, err := filepath.Glob(fmt.Sprintf("../fixtures/bench/*.%s.transformers.safetensors", dtype))
 		if err != nil {
 			t.Fatal(err)

@@ -15,7 +15,9 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/notebook"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -25,8 +27,8 @@ func TestWhatIsTheSameIsNotComputedAgain(t *testing.T) {
 	for _, golden := range []string{"gemma3n-tiny/decode.bfloat16", "gemma3n-tiny/decode.float32", "llama-tiny/decode.bfloat16"} {
 		t.Run(golden, func(t *testing.T) {
 			p := remembering{t: t, of: "model", memory: &kept{found: map[isolate.Key][]byte{}}}
-			p.ck, p.list = openModel(t, filepath.Dir(golden))
-			trace := openGolden(t, "golden/"+golden+".safetensors")
+			p.ck, p.list = ordertest.Embedded(t, filepath.Dir(golden))
+			trace := testengine.OpenGolden(t, "golden/"+golden+".safetensors")
 			first := p.report(trace, reference.Weights(p.ck, trace.Manifest().DType))
 			if got := p.report(trace, unread); got != first {
 				t.Errorf("the second report is\n%.2000s\nwant\n%.2000s", got, first)
@@ -53,8 +55,8 @@ func TestWhatIsTheSameIsNotComputedAgain(t *testing.T) {
 // healthy trace hides nothing. What is wrong is not remembered.
 func TestWhatIsRememberedHidesNothing(t *testing.T) {
 	p := remembering{t: t, of: "model", memory: &kept{found: map[isolate.Key][]byte{}}}
-	p.ck, p.list = openModel(t, "gemma3n-tiny")
-	healthy := openGolden(t, "golden/gemma3n-tiny/decode.bfloat16.safetensors")
+	p.ck, p.list = ordertest.Embedded(t, "gemma3n-tiny")
+	healthy := testengine.OpenGolden(t, "golden/gemma3n-tiny/decode.bfloat16.safetensors")
 	weights := reference.Weights(p.ck, hooks.BF16)
 	p.report(healthy, weights)
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -102,8 +104,8 @@ func TestWhatIsRememberedHidesNothing(t *testing.T) {
 func TestNotebook(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "certificates")
 	p := remembering{t: t, of: "model"}
-	p.ck, p.list = openModel(t, "llama-tiny")
-	trace := openGolden(t, "golden/llama-tiny/decode.bfloat16.safetensors")
+	p.ck, p.list = ordertest.Embedded(t, "llama-tiny")
+	trace := testengine.OpenGolden(t, "golden/llama-tiny/decode.bfloat16.safetensors")
 	open := func() *notebook.Store {
 		s := notebook.Open(dir, "model")
 		p.memory = inFile{s}
@@ -143,7 +145,7 @@ func (p *remembering) run(trace *capture.Trace, weights func(order.Weight) (prog
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return compare.Run(p.t.Context(), trace, trace, compare.Options{Order: p.list, All: true, Isolator: i, Sight: true})
+	return compare.Traces(p.t.Context(), trace, trace, compare.Options{Order: p.list, All: true, Certification: compare.Certification{Isolator: i, Sight: true}})
 }
 
 // report is the result as JSON.

@@ -10,6 +10,8 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // In a layer with norms behind attention and behind the feed-forward layer, a compiler fuses the last norm, the sum behind it and the norm of the next layer:
@@ -57,8 +59,8 @@ func TestNormsThatReadAFusedSum(t *testing.T) {
 // fusedSums is the residual stream of a golden with norms on both sides, as such an engine computes it from the golden's projections.
 func fusedSums(t *testing.T, dir string, eps, scale float64) *capture.Trace {
 	t.Helper()
-	ck, list := openModel(t, dir)
-	golden := openGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
+	ck, list := ordertest.Embedded(t, dir)
+	golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
 	round := func(x float64) float64 { return floats.Round(hooks.BF16, x) }
 	gain := func(name string) []float64 {
 		entry, _ := list.Lookup(name)

@@ -12,6 +12,8 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order/ordertest"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -74,7 +76,7 @@ func judgeLayers(t *testing.T, what string, trace *capture.Trace, entry, said, b
 // certifier certifies entries of the first pass of a trace, each by itself.
 func certifier(t *testing.T, dir string, trace *capture.Trace) func(name string) *isolate.Certificate {
 	t.Helper()
-	ck, list := openModel(t, dir)
+	ck, list := ordertest.Embedded(t, dir)
 	i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.BF16), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -93,8 +95,8 @@ func certifier(t *testing.T, dir string, trace *capture.Trace) func(name string)
 // it is rounded.
 func fusedNorm(t *testing.T, dir string, eps, scale float64) *capture.Trace {
 	t.Helper()
-	ck, list := openModel(t, dir)
-	golden := openGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
+	ck, list := ordertest.Embedded(t, dir)
+	golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
 	last := map[string][]float64{}
 	return rewritten(t, golden, func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }, func(_ string, e hooks.Event) []hooks.Event {
 		layer, name, _ := strings.Cut(strings.TrimPrefix(e.Name, "layers."), ".")
@@ -137,8 +139,8 @@ func fusedNorm(t *testing.T, dir string, eps, scale float64) *capture.Trace {
 // fusedActivation is a golden's feed-forward layers, of which down_proj is bf16(Σ w·bf16(act(gate)·up)): act is not rounded.
 func fusedActivation(t *testing.T, dir string, act func(x float64) float64, scale float64) *capture.Trace {
 	t.Helper()
-	ck, list := openModel(t, dir)
-	golden := openGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
+	ck, list := ordertest.Embedded(t, dir)
+	golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
 	last := map[string][]float64{}
 	return rewritten(t, golden, func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }, func(_ string, e hooks.Event) []hooks.Event {
 		layer, name, found := strings.Cut(e.Name, ".mlp.")

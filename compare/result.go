@@ -1,17 +1,19 @@
 package compare
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/gate"
-	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/compare/sides"
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// Result is what a comparison found, as data: everything that a report says is here, and nothing of how it looks. The
-// value marshals to JSON.
+// Result is the outcome of a comparison as data: the complete content of a report, without its layout. It marshals
+// to JSON.
 type Result struct {
 	Reference Side `json:"reference,omitzero"` // of a trace alone there is none
 	Local     Side `json:"local"`
@@ -21,22 +23,23 @@ type Result struct {
 
 	// Map is what gave the tensors of the local side their names and layouts.
 	Map *Map `json:"map,omitempty"`
-	// Differences says in what A and B were declared to differ, a line each; see Options.AB.
+	// Differences says in what A and B were declared to differ, a line each; see [AB].
 	Differences []string `json:"differences,omitempty"`
 
-	// Demo is the model that is embedded in the program, where the sides ran it since no other was named; else empty.
+	// Demo is the embedded model, if the sides ran it because no model was named; else empty.
 	Demo string `json:"demo,omitempty"`
 	// NotIsolated says why nothing was certified; empty where it was.
 	NotIsolated string `json:"not_isolated,omitempty"`
-	// Uncertified says why nothing was certified though nobody declined it: what matches is within its limits, and nothing
-	// more is known of it.
+	// Uncertified says why nothing was certified although nobody declined it: a match then only means an error
+	// within its limit.
 	Uncertified string `json:"uncertified,omitempty"`
 
 	Typed  capture.Scope `json:"typed"`  // the scope asked for at the comparison; Level 0 is no limit
 	Inputs []Input       `json:"inputs"` // the token ids of every pass that was walked
 	Rows   []Row         `json:"rows"`   // in the order of the walk
 
-	// Decided says in words which of the two verdicts the outcome rests on: of the first divergence, or of there being none.
+	// Decided says in words which of the two verdicts decided the outcome, for the first divergence or for a
+	// comparison without one.
 	Decided string `json:"decided"`
 	Stopped bool   `json:"stopped,omitempty"` // the walk ended at the first divergence: what lies behind was not compared
 
@@ -46,8 +49,8 @@ type Result struct {
 	Allowed    []Allowed   `json:"allowed,omitempty"`    // the allow-list, line by line, and what each accepted
 	Baseline   *Baseline   `json:"baseline,omitempty"`   // the known divergences, and what became of each; nil without a baseline
 	Incomplete []string    `json:"incomplete,omitempty"` // why this is no complete comparison, a sentence each
-	// CommonPasses are the passes that both sides have, as --passes takes them. It is empty where both sides have the same passes, the
-	// scope leaves the others out, or nothing was compared.
+	// CommonPasses are the passes common to both sides, in the syntax of --passes. It is empty if both sides have
+	// the same passes, if the scope excludes the other passes, or if nothing was compared.
 	CommonPasses string `json:"common_passes,omitempty"`
 
 	Roots     []string   `json:"roots,omitempty"`     // keys of mismatches that are the fault of their own operation
@@ -73,6 +76,15 @@ func (r *Result) ExitCode() int {
 		return 1
 	}
 	return 0
+}
+
+// Name is the name of one side of a comparison, in every form the sentences of a report use. Renderers choose no
+// words of their own.
+type Name struct {
+	Label  string `json:"label"`  // "local", "reference"; "A", "B"
+	Side   string `json:"side"`   // in a sentence: "the local side", "the reference", "A"
+	Trace  string `json:"trace"`  // its trace in a sentence: "the local trace", "trace A"
+	Tensor string `json:"tensor"` // one of its tensors in a sentence: "the local tensor", "A"
 }
 
 // Side is one of the two traces.
@@ -105,7 +117,7 @@ type Map struct {
 	Unproven map[string]string `json:"unproven,omitempty"`
 }
 
-// Input is the token ids of one pass, as far as they are in scope.
+// Input is the token ids of one pass, restricted to the scope.
 type Input struct {
 	Pass      int      `json:"pass"`
 	Local     []int64  `json:"local"`
@@ -115,117 +127,8 @@ type Input struct {
 	Edits     []Edit   `json:"edits,omitempty"` // how to get from Reference to Local, where they differ
 }
 
-// Verdict is the outcome for one entry.
-type Verdict string
-
-// The verdicts.
-const (
-	Match    Verdict = "MATCH"
-	Mismatch Verdict = "MISMATCH"
-	// Unverified: the reference is the walk, and an operation that leads to the entry has not reproduced transformers.
-	// Whatever differs, it accuses nobody; and what agrees shows nothing. Or one side is a text of rounded numbers: it agrees
-	// as far as they say, which shows nothing.
-	Unverified Verdict = "UNVERIFIED"
-	// Recomputed: of a trace alone, what the capturing side recomputed. Nothing was computed again or compared.
-	Recomputed Verdict = "DERIVED"
-)
-
-// Row is one entry of one pass.
-type Row struct {
-	Name    string           `json:"name"`
-	Pass    int              `json:"pass"`
-	Firing  int              `json:"firing,omitempty"`
-	Layer   int              `json:"layer"`            // −1 outside the layers
-	Behind  bool             `json:"behind,omitempty"` // behind the last layer of the order
-	Op      string           `json:"op,omitempty"`
-	Derived bool             `json:"derived,omitempty"` // recomputed by a capturing side: shown, never gated
-	Verdict Verdict          `json:"verdict"`
-	Class   gate.Class       `json:"class,omitempty"`
-	Detail  string           `json:"detail,omitempty"`  // a mismatch in words
-	Decided Decider          `json:"decided,omitempty"` // which of the two verdicts made it a mismatch
-	Facts   Facts            `json:"facts"`             // what the verdict was made from; see [Judge]
-	Tested  bool             `json:"tested,omitempty"`  // it counts as tested
-	Excused Excuse           `json:"excused,omitempty"` // why a mismatch does not fail the comparison, by the baseline
-	Allowed string           `json:"allowed,omitempty"` // why a mismatch is accepted, in words; empty: it is not
-	Local   Tensor           `json:"local"`
-	Ref     Tensor           `json:"reference,omitzero"`
-	Metrics *measure.Metrics `json:"metrics,omitempty"` // nil where the shapes differ, and of a trace alone
-	Gate    *gate.Gate       `json:"gate,omitempty"`
-	// Overflow says that the local dtype cannot hold what the reference has; nil where other elements differ, too.
-	Overflow *Overflow      `json:"overflow,omitempty"`
-	Stats    *measure.Stats `json:"stats,omitempty"` // of a trace alone: the numbers of its tensor
-	// Isolated is the entry by itself; nil where it is not isolated, and NotIsolated says why if there is more to say
-	// than that nobody asked.
-	Isolated    *Isolated `json:"isolated,omitempty"`
-	NotIsolated string    `json:"not_isolated,omitempty"`
-	// Gap says of a mismatch that is past its limit, and not wrong by itself, where the chain of right operations back to the token
-	// ids is broken, or why nothing is known of it. Unbroken, it would be a drift and no mismatch.
-	Gap   string `json:"gap,omitempty"`
-	Blame Blame  `json:"blame,omitempty"` // of a mismatch
-	// Needs says what would have captured what was between it and the input; of a mismatch whose Blame is Unknown.
-	Needs  string         `json:"needs,omitempty"`
-	Growth measure.Number `json:"growth,omitempty"` // of a mismatch: its relative L2 over the largest of its compared ancestors'
-	Notes  []Note         `json:"notes,omitempty"`
-}
-
-// Key is the row's key in both traces.
-func (r *Row) Key() string { return capture.Key(r.Pass, r.Name, r.Firing) }
-
-func (r *Row) has(kind NoteKind) bool {
-	return slices.ContainsFunc(r.Notes, func(n Note) bool { return n.Kind == kind })
-}
-
-// Tensor is one side of a row.
-type Tensor struct {
-	DType string `json:"dtype"`
-	Shape []int  `json:"shape"`
-}
-
-func describe(r capture.Record) Tensor { return Tensor{r.DType.String(), r.Shape} }
-
-// Note is a remark on a row, no verdict.
-type Note struct {
-	Kind NoteKind `json:"kind"`
-	Text string   `json:"text"`
-}
-
-// NoteKind is what a note is about.
-type NoteKind string
-
-// The kinds of notes.
-const (
-	// Vacuous: the sides agree, but are constant, zero or empty, and nothing says that they have to be. Such rows are listed in
-	// Result.Untested, and the comparison is incomplete.
-	Vacuous NoteKind = "vacuous"
-	// NoteConfirmed: the tensor is constant, and the order gives that constant from what is not.
-	NoteConfirmed NoteKind = "confirmed"
-	// BothNaN: both sides are NaN, or overflowed to +Inf, in the same places. Nothing was tested there, and the comparison
-	// is incomplete. −Inf on both sides is a mask.
-	BothNaN NoteKind = "nan"
-	// Tie: the most likely token differs, by less than the limit allows the logits to be off.
-	Tie NoteKind = "tie"
-	// Greedy: the most likely token differs by more than that.
-	Greedy NoteKind = "greedy"
-	// MixedDType: the sides have different dtypes and were compared in the coarser.
-	MixedDType NoteKind = "dtype"
-	// LongAxis: an axis has more indexes than are measured one by one.
-	LongAxis NoteKind = "axis"
-	// Drift: past the accumulated limit, and every operation from the token ids to here is right by itself.
-	Drift NoteKind = "drift"
-	// OtherLayout: the same in other numbers, or with keys in another order, which is no mistake; see [chain.Reparametrisation].
-	OtherLayout NoteKind = "layout"
-	// Expected: the row differs, and was expected to; see [Expectation].
-	Expected NoteKind = "expected"
-	// OpUnverified: the row was not judged, see [Unverified].
-	OpUnverified NoteKind = "op unverified"
-	// NotePrinted: of one side there is a text alone; how much of the tensor it has.
-	NotePrinted NoteKind = "printed"
-	// Floored: the reference is so much smaller than its operands that the error is relative to these.
-	Floored NoteKind = "floor"
-)
-
-// Allowed is a line of the allow-list, and the mismatches that it accepted in this comparison; none: it is not needed, as
-// far as the walk came.
+// Allowed is a line of the allow-list with the mismatches it accepted in this comparison. A line without mismatches
+// was not needed, up to the end of the walk.
 type Allowed struct {
 	Tensors string       `json:"tensors"`
 	Passes  string       `json:"passes,omitempty"`
@@ -256,15 +159,15 @@ type Coverage struct {
 
 // The two sides, as indexes.
 const (
-	local = iota
-	reference
+	local     = sides.Local
+	reference = sides.Reference
 )
 
-func newSide(t *capture.Trace, name Name, label string) Side {
+func newSide(t *capture.Trace, name sides.Name, label string) Side {
 	m := t.Manifest()
 	s := Side{
-		Name: name, Path: t.Path(), Label: label, Producer: m.Producer, Model: m.Model, Device: m.Device, Weights: m.Weights,
-		Status: m.Status, Passes: Passes(t), Scope: m.Scope,
+		Name: Name(name), Path: t.Path(), Label: label, Producer: m.Producer, Model: m.Model, Device: m.Device, Weights: m.Weights,
+		Status: m.Status, Passes: sides.Passes(t), Scope: m.Scope,
 	}
 	if m.DType != hooks.DType(0) {
 		s.DType = m.DType.String()
@@ -272,11 +175,65 @@ func newSide(t *capture.Trace, name Name, label string) Side {
 	return s
 }
 
-// Passes is how many forward calls a trace has: what it declares, or what it holds if that is more.
-func Passes(t *capture.Trace) int {
-	n := max(t.Manifest().Passes, 1)
-	for _, r := range t.Records() {
-		n = max(n, r.Pass+1)
+// A single trace is walked as both sides, because the walk finds, reads and counts entries in pairs. The
+// measurements between the trace and itself mean nothing, and no report shows them.
+
+// strip removes the results about two sides from the result of a single trace. Each row keeps the statistics of its
+// tensor.
+func (r *Result) strip() {
+	if !r.Alone {
+		return
 	}
-	return n
+	r.Reference = Side{}
+	for i := range r.Inputs {
+		r.Inputs[i].Reference = nil
+	}
+	for i := range r.Rows {
+		r.Rows[i].strip()
+	}
+	if r.Divergence != nil {
+		r.Divergence.Row.strip()
+	}
+}
+
+// Contradiction returns an error for a result with counts in contradiction to its rows, as in an edited or
+// hand-made report. It returns nil for every result of a comparison.
+func (r *Result) Contradiction() error {
+	compared, tested, failing, bugs := map[string]bool{}, 0, 0, 0
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Tested && row.Allowed == "" {
+			tested++
+		}
+		if row.Isolated != nil && row.Isolated.Outcome == isolate.Bug {
+			bugs++
+		}
+		compared[capture.Key(row.Pass, row.Name, 0)] = true
+		if row.Verdict == Mismatch && !row.Derived && row.Allowed == "" && row.Excused == "" && !row.has(Expected) {
+			failing++
+		}
+	}
+	certified := 0
+	if r.Isolation != nil {
+		certified = r.Isolation.Bugs
+	}
+	for _, in := range r.Inputs {
+		if bothSay := len(in.Local) > 0 && len(in.Reference) > 0; bothSay && (!in.Match || !slices.Equal(in.Local, in.Reference)) && r.Mismatches == 0 {
+			return fmt.Errorf("the token ids of pass %d differ, and no mismatch is counted", in.Pass)
+		}
+	}
+	for _, c := range []struct {
+		what       string
+		says, rows int
+	}{
+		{"mismatches", r.Mismatches, failing},
+		{"compared entries", r.Coverage.Compared + r.Coverage.Derived, len(compared)},
+		{"tested entries", r.Coverage.Tested, tested},
+		{"bugs", certified, bugs},
+	} {
+		if c.says != c.rows {
+			return fmt.Errorf("it counts %d %s, and its rows have %d", c.says, c.what, c.rows)
+		}
+	}
+	return nil
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // again is a trace as another program saves it: sorted as the safetensors library sorts, in this dtype where it is not 0, and with the manifest.
@@ -46,8 +48,8 @@ func again(t *testing.T, from *capture.Trace, sorted bool, d hooks.DType) *captu
 // A trace that another program wrote again says of itself what is no longer so: the error says what happened, and what to do.
 func TestTracesThatWereWrittenAgainAreRefused(t *testing.T) {
 	const dir = "llama-tiny"
-	golden := openGolden(t, "golden/"+dir+"/prefill.float32.safetensors")
-	_, list := openModel(t, dir)
+	golden := testengine.OpenGolden(t, "golden/"+dir+"/prefill.float32.safetensors")
+	_, list := ordertest.Embedded(t, dir)
 	for _, c := range []struct {
 		what   string
 		sorted bool
@@ -62,14 +64,14 @@ func TestTracesThatWereWrittenAgainAreRefused(t *testing.T) {
 		{"in float64, which has all digits", false, hooks.F64, ""},
 	} {
 		for _, side := range []string{"local", "reference", "alone"} {
-			l, r, o := again(t, golden, c.sorted, c.dtype), golden, compare.Options{Order: list}
+			l, r := again(t, golden, c.sorted, c.dtype), golden
 			switch side {
 			case "reference":
 				l, r = r, l
 			case "alone":
-				r, o.Alone = l, true
+				r = nil
 			}
-			_, err := compare.Run(context.Background(), l, r, o)
+			_, err := traces(l, r, compare.Options{Order: list})
 			var bad *compare.UnsuitableError
 			switch {
 			case c.why == "" && err != nil:
@@ -85,8 +87,8 @@ func TestTracesThatWereWrittenAgainAreRefused(t *testing.T) {
 // file of the safetensors library.
 func TestOtherContradictionsAreNoSecondWriting(t *testing.T) {
 	const dir = "llama-tiny"
-	golden := openGolden(t, "golden/"+dir+"/prefill.float32.safetensors")
-	_, list := openModel(t, dir)
+	golden := testengine.OpenGolden(t, "golden/"+dir+"/prefill.float32.safetensors")
+	_, list := ordertest.Embedded(t, dir)
 	sources := golden.Sources()
 	at := slices.IndexFunc(sources, func(s capture.Source) bool { return s.Name == "layers.0.mlp.down_proj" })
 	sources[at], sources[at-1] = sources[at-1], sources[at]
@@ -94,7 +96,7 @@ func TestOtherContradictionsAreNoSecondWriting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := compare.Run(context.Background(), trace, golden, compare.Options{Order: list}); err == nil || !strings.Contains(err.Error(), "stands before") {
+	if _, err := compare.Traces(context.Background(), trace, golden, compare.Options{Order: list}); err == nil || !strings.Contains(err.Error(), "stands before") {
 		t.Errorf("exchanged: %v", err)
 	}
 	half := again(t, golden, false, hooks.F16).Sources()
@@ -106,7 +108,7 @@ func TestOtherContradictionsAreNoSecondWriting(t *testing.T) {
 	if trace, err = capture.Assemble("mixed", half, golden.Manifest(), true, nil, golden); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := compare.Run(context.Background(), trace, golden, compare.Options{Order: list}); err != nil {
+	if _, err := compare.Traces(context.Background(), trace, golden, compare.Options{Order: list}); err != nil {
 		t.Errorf("mixed: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // storedIn is a trace whose tensors of float32 were rounded as they were written.
@@ -53,7 +54,7 @@ func storedIn(t *testing.T, from *capture.Trace, d hooks.DType) *capture.Trace {
 // roundedAlone asks of a trace alone whether it was rounded as it was written.
 func roundedAlone(t *testing.T, dir string, trace *capture.Trace, d hooks.DType) bool {
 	t.Helper()
-	ck, list := openModel(t, dir)
+	ck, list := ordertest.Embedded(t, dir)
 	made := func(o isolate.Options) *compare.Isolator {
 		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, o.DType), o)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
@@ -17,7 +18,7 @@ import (
 // of operation, the same steps in all entries of the form. Which steps these are is drawn, and so is which forms keep
 // their result in float32. What is between the roundings is float32, in an order of summation of its own.
 type roundingPort struct {
-	engine
+	testengine.Kernels
 	seed  uint64
 	share float64 // of the steps at which it rounds
 }
@@ -25,7 +26,7 @@ type roundingPort struct {
 // drawRoundingPort takes an arithmetic at random.
 func drawRoundingPort(seed uint64, d hooks.DType) *roundingPort {
 	rng := rand.New(rand.NewPCG(seed, 31))
-	return &roundingPort{drawEngine(rng, d), seed, []float64{0.15, 0.5, 0.85}[rng.IntN(3)]}
+	return &roundingPort{testengine.DrawKernels(rng, d), seed, []float64{0.15, 0.5, 0.85}[rng.IntN(3)]}
 }
 
 // chance is a number in [0, 1) that a form and a step always have in this port.
@@ -39,7 +40,7 @@ func (p *roundingPort) chance(form, step string) float64 {
 func (p *roundingPort) steps(form string) func(step string) func(float32) float32 {
 	return func(step string) func(float32) float32 {
 		if p.chance(form, step) < p.share {
-			return p.round
+			return p.Round
 		}
 		return func(x float32) float32 { return x }
 	}
@@ -74,9 +75,9 @@ type own32 struct {
 
 // Eval computes in float32; the last rounding is the caller's.
 func (o own32) Eval(c program.Call) (program.Value, error) {
-	run := call32{engine: o.port.engine, at: o.port.steps(o.form), shape: c.Shape}
+	run := call32{Kernels: o.port.Kernels, at: o.port.steps(o.form), shape: c.Shape}
 	for _, v := range c.In {
-		run.in = append(run.in, array{v.Shape, narrowed(v.Data)})
+		run.in = append(run.in, array{v.Shape, testengine.Narrowed(v.Data)})
 	}
 	for _, w := range c.W {
 		rows, cols := w.Size()
@@ -86,7 +87,7 @@ func (o own32) Eval(c program.Call) (program.Value, error) {
 				return program.Value{}, err
 			}
 		}
-		run.w = append(run.w, array{[]int{rows, cols}, narrowed(data)})
+		run.w = append(run.w, array{[]int{rows, cols}, testengine.Narrowed(data)})
 	}
 	out := program.Value{Shape: c.Shape}
 	for _, y := range arithmetics[o.Kind()](run, o.Op) {
@@ -95,17 +96,9 @@ func (o own32) Eval(c program.Call) (program.Value, error) {
 	return out, nil
 }
 
-func narrowed(x []float64) []float32 {
-	y := make([]float32, len(x))
-	for i, v := range x {
-		y[i] = float32(v)
-	}
-	return y
-}
-
 // call32 is one evaluation by the port.
 type call32 struct {
-	engine
+	testengine.Kernels
 	at    func(step string) func(float32) float32
 	in, w []array
 	shape []int
@@ -126,7 +119,7 @@ func (c call32) perRow(f func(x []float32) []float32) []float32 { return rows(c.
 
 // meanOf is r(Σ) / n of terms that have been rounded.
 func (c call32) meanOf(terms []float32) float32 {
-	return c.divide(c.at("sum")(c.dot(0, terms, nil)), float32(len(terms)))
+	return c.Divide(c.at("sum")(c.Dot(0, terms, nil)), float32(len(terms)))
 }
 
 // squares are rounded after they are taken.
@@ -145,7 +138,7 @@ var arithmetics = map[string]func(call32, op.Op) []float32{
 	"mean": func(c call32, _ op.Op) []float32 { return c.perRow(one(c.meanOf)) },
 	"std":  func(c call32, _ op.Op) []float32 { return c.perRow(one(c.deviationOf)) },
 	"magnitude": func(c call32, o op.Op) []float32 {
-		floor := c.round(float32(o.(op.Magnitude).Floor))
+		floor := c.Round(float32(o.(op.Magnitude).Floor))
 		return c.perRow(one(func(x []float32) float32 {
 			return float32(math.Sqrt(float64(max(c.at("mean")(c.meanOf(c.squares(x))), floor))))
 		}))
@@ -159,7 +152,7 @@ var arithmetics = map[string]func(call32, op.Op) []float32{
 	"silu":      func(c call32, _ op.Op) []float32 { return c.perRow(each(c.siluOf())) },
 	"softcap": func(c call32, o op.Op) []float32 {
 		limit, quotient, tanh := float32(o.(op.Softcap).Cap), c.at("quotient"), c.at("tanh")
-		return c.perRow(each(func(x float32) float32 { return tanh(c.function(math.Tanh, quotient(c.divide(x, limit)))) * limit }))
+		return c.perRow(each(func(x float32) float32 { return tanh(c.Function(math.Tanh, quotient(c.Divide(x, limit)))) * limit }))
 	},
 	"cutoff": func(c call32, o op.Op) []float32 {
 		by := c.constant(o.(op.Cutoff).Multiplier)
@@ -191,7 +184,7 @@ var arithmetics = map[string]func(call32, op.Op) []float32{
 // constant is part of the model: its rounding is nobody's choice.
 func (c call32) constant(k op.Const) float32 {
 	if k.Cast {
-		return c.round(float32(k.Value))
+		return c.Round(float32(k.Value))
 	}
 	return float32(k.Value)
 }
@@ -221,11 +214,11 @@ func softmaxed(c call32, _ op.Op) []float32 {
 	return c.perRow(func(x []float32) []float32 {
 		top, y := slices.Max(x), make([]float32, len(x))
 		for i, v := range x {
-			y[i] = exp(c.function(math.Exp, difference(v-top)))
+			y[i] = exp(c.Function(math.Exp, difference(v-top)))
 		}
-		total := sum(c.dot(0, y, nil))
+		total := sum(c.Dot(0, y, nil))
 		for i := range y {
-			y[i] = c.divide(y[i], total)
+			y[i] = c.Divide(y[i], total)
 		}
 		return y
 	})
@@ -236,12 +229,12 @@ func multiplied(c call32, o op.Op) []float32 {
 	if o.(op.Linear).Bias {
 		bias = c.w[1].data
 	}
-	if bias == nil || c.biasFirst {
-		return c.perRow(func(x []float32) []float32 { return c.engine.linear(x, c.w[0].data, bias) })
+	if bias == nil || c.BiasFirst {
+		return c.perRow(func(x []float32) []float32 { return c.Kernels.Linear(x, c.w[0].data, bias) })
 	}
 	product := c.at("product")
 	return c.perRow(func(x []float32) []float32 {
-		y := c.engine.linear(x, c.w[0].data, nil)
+		y := c.Kernels.Linear(x, c.w[0].data, nil)
 		for i := range y {
 			y[i] = product(y[i]) + bias[i]
 		}
@@ -270,7 +263,7 @@ func scored(c call32, o op.Op) []float32 {
 	group := heads / k.shape[1]
 	return c.each(func(i int) float32 {
 		h, t, s := i/keys/tokens, i/keys%tokens, i%keys
-		return product(c.dot(0, q.data[(h*tokens+t)*d:][:d], k.data[(h/group*keys+s)*d:][:d])) * scale
+		return product(c.Dot(0, q.data[(h*tokens+t)*d:][:d], k.data[(h/group*keys+s)*d:][:d])) * scale
 	})
 }
 
@@ -283,7 +276,7 @@ func weighted(c call32, _ op.Op) []float32 {
 		for s := range keys {
 			column[s] = v.data[(h*v.shape[1]/heads*keys+s)*d+j]
 		}
-		return c.dot(0, p.data[(h*tokens+t)*keys:][:keys], column)
+		return c.Dot(0, p.data[(h*tokens+t)*keys:][:keys], column)
 	})
 }
 
@@ -296,7 +289,7 @@ func predicted(c call32, o op.Op) []float32 {
 		for k := range streams {
 			column[k] = x.data[k*size+j]
 		}
-		return mixed(c.dot(0, column, coefs[j/n*streams*streams+to*streams:][:streams])) + x.data[i]
+		return mixed(c.Dot(0, column, coefs[j/n*streams*streams+to*streams:][:streams])) + x.data[i]
 	})
 }
 
@@ -342,14 +335,14 @@ func (c call32) geluTanhOf() func(float32) float32 {
 	k := float32(math.Sqrt(2 / math.Pi))
 	return func(x float32) float32 {
 		y := inner(k * sum(x+cubic(0.044715*cube(square(x*x)*x))))
-		return half(0.5*x) * one(1+tanh(c.function(math.Tanh, y)))
+		return half(0.5*x) * one(1+tanh(c.Function(math.Tanh, y)))
 	}
 }
 
 func (c call32) geluOf() func(float32) float32 {
 	inner, erf, one, half := c.at("inner"), c.at("erf"), c.at("one"), c.at("half")
 	return func(x float32) float32 {
-		return half(0.5*x) * one(1+erf(c.function(math.Erf, inner(x*float32(math.Sqrt2/2)))))
+		return half(0.5*x) * one(1+erf(c.Function(math.Erf, inner(x*float32(math.Sqrt2/2)))))
 	}
 }
 
@@ -357,7 +350,7 @@ func (c call32) siluOf() func(float32) float32 {
 	exp, below, sigmoid := c.at("exp"), c.at("below"), c.at("sigmoid")
 	product := c.at("formula")(1.0001) == 1 // as good as any other draw
 	return func(x float32) float32 {
-		d := below(1 + exp(c.function(math.Exp, -x)))
+		d := below(1 + exp(c.Function(math.Exp, -x)))
 		if product { // the other formula
 			return x * sigmoid(1/d)
 		}

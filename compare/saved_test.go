@@ -9,6 +9,8 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // numpy has no bfloat16, so that a port may save its tensors in float16. Numbers below 2⁻¹⁴ lose digits there: no entry is wrong for that, neither the tensor
@@ -16,8 +18,8 @@ import (
 func TestBfloat16SavedAsFloat16(t *testing.T) {
 	changed := 0
 	for _, dir := range []string{"qwen3-tiny", "llama-tiny", "gemma3-tiny", "gemma2-tiny"} {
-		ck, list := openModel(t, dir)
-		golden := openGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
+		ck, list := ordertest.Embedded(t, dir)
+		golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
 		saved := rewritten(t, golden, func(m *capture.Manifest) { m.Derived = nil }, func(_ string, e hooks.Event) []hooks.Event {
 			if e.Tensor.DType != hooks.BF16 {
 				return []hooks.Event{e}

@@ -116,7 +116,7 @@ func TestNamesThatWereAskedForAreMissed(t *testing.T) {
 	}
 	l, r = build(t, undeclared, ids(2, 3), x("embed_tokens"), x("logits")), build(t, undeclared, ids(2, 3), x("embed_tokens"), x("norm"), x("logits"))
 	for _, named := range []bool{true, false} {
-		res := run(t, l, r, compare.Options{Order: known, Named: named})
+		res := run(t, l, r, compare.Options{Order: known, Sides: compare.Sides{Named: named}})
 		if got := len(res.Missing); got != btoi(named) || res.ExitCode() != btoi(named) {
 			t.Errorf("asked for by name %t: %d missing, exit code %d", named, got, res.ExitCode())
 		}

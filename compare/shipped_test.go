@@ -13,8 +13,10 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // shippedFolder has traces of keras-hub as its own from_preset loads the checkpoints; fixtures/wild/README.md says what is wrong.
@@ -97,10 +99,10 @@ func TestShippedPorts(t *testing.T) {
 		port := shippedPorts[name]
 		model, dtype, _ := strings.Cut(name, ".")
 		local := open(t, filepath.Join(wildFolder, shippedFolder, name+".safetensors"))
-		ck, list := openModel(t, model)
+		ck, list := ordertest.Embedded(t, model)
 		t.Run(name+"/against transformers", func(t *testing.T) {
-			ref := openGolden(t, fmt.Sprintf("golden/%s/decode.%s.safetensors", model, dtype))
-			r := run(t, local, ref, compare.Options{Order: list, All: true, Isolator: isolator(t, local, ck, list)})
+			ref := testengine.OpenGolden(t, fmt.Sprintf("golden/%s/decode.%s.safetensors", model, dtype))
+			r := run(t, local, ref, compare.Options{Order: list, All: true, Certification: compare.Certification{Isolator: isolator(t, local, ck, list)}})
 			if got := divergenceOf(r); got != port.first {
 				t.Errorf("the first divergence is %q, want %q", got, port.first)
 			}

@@ -13,6 +13,8 @@ import (
 	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 var numbers = regexp.MustCompile(`^layers\.\d+`)
@@ -34,9 +36,9 @@ func TestSightNamesTensors(t *testing.T) {
 		}, true, 16},
 	} {
 		t.Run(c.golden, func(t *testing.T) {
-			whole := openGolden(t, "golden/"+c.golden+".safetensors")
+			whole := testengine.OpenGolden(t, "golden/"+c.golden+".safetensors")
 			dir, _, _ := strings.Cut(c.golden, "/")
-			ck, list := openModel(t, dir)
+			ck, list := ordertest.Embedded(t, dir)
 			sight := func(has []string) *detectable.Sight {
 				some := rewritten(t, whole, func(m *capture.Manifest) { m.Entries, m.Scope = nil, capture.Scope{} }, func(_ string, e hooks.Event) []hooks.Event {
 					if strings.HasSuffix(e.Name, "_ids") || slices.Contains(has, numbers.ReplaceAllString(e.Name, "layers.*")) {

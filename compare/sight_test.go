@@ -14,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
@@ -38,8 +39,8 @@ func sightOf(t *testing.T, golden string, work int, of func(name string, pass in
 // sightWith is sightOf with so many times the work that searches have by themselves.
 func sightWith(t *testing.T, golden string, work, times int, of func(name string, pass int) bool) *detectable.Sight {
 	t.Helper()
-	ck, list := openModel(t, path.Dir(golden))
-	trace := openGolden(t, "golden/"+golden+".safetensors")
+	ck, list := ordertest.Embedded(t, path.Dir(golden))
+	trace := testengine.OpenGolden(t, "golden/"+golden+".safetensors")
 	i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), isolate.Options{SearchWork: times})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/op"
 )
 
@@ -25,15 +26,15 @@ func TestOrderOfSummationIsNamed(t *testing.T) {
 			w[i] *= 1.7
 		}
 	}
-	for want, a := range map[string]adder{
-		"sequential": {block: 1, lanes: 1},
-		"reversed":   {block: 1, lanes: 1, reversed: true},
-		"4 lanes":    {block: 1, lanes: 4, tree: true},
-		"8 lanes":    {block: 1, lanes: 8, tree: true},
+	for want, a := range map[string]testengine.Adder{
+		"sequential": {Block: 1, Lanes: 1},
+		"reversed":   {Block: 1, Lanes: 1, Reversed: true},
+		"4 lanes":    {Block: 1, Lanes: 4, Tree: true},
+		"8 lanes":    {Block: 1, Lanes: 8, Tree: true},
 	} {
 		y := make([]float32, rows)
 		for k := range y {
-			y[k] = a.dot(0, x, w[k*n:][:n])
+			y[k] = a.Dot(0, x, w[k*n:][:n])
 		}
 		s := single{op: op.Linear{}, in: []array{{[]int{1, 1, n}, x}}, w: []array{{[]int{rows, n}, w}}, out: array{[]int{1, 1, rows}, y}, about: want}
 		c := certifyAll(t, hooks.F32, isolate.Options{}, []single{s})[0]
@@ -59,7 +60,7 @@ func TestFewElementsAreReplayed(t *testing.T) {
 	}
 	y := make([]float32, 2*columns)
 	for k := range y {
-		y[k] = adder{block: 1, lanes: 1}.dot(0, x[k/columns*n:][:n], w[k%columns*n:][:n])
+		y[k] = testengine.Adder{Block: 1, Lanes: 1}.Dot(0, x[k/columns*n:][:n], w[k%columns*n:][:n])
 	}
 	of := func(y []float32) *isolate.Certificate {
 		s := single{op: op.Linear{}, in: []array{{[]int{2, n}, x}}, w: []array{{[]int{columns, n}, w}}, out: array{[]int{2, columns}, y}, letter: "tc"}

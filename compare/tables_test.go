@@ -11,116 +11,10 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
-
-// turner makes the angles of a rotary embedding as one kind of engine does, in plain loops of float32 with functions of a library that
-// is off by as much as docs/arithmetic.md allows.
-type turner struct {
-	name string
-	// angles are those of all frequencies at a position.
-	angles func(l library, r rope, position float64) []float64
-}
-
-// rope are the numbers of a rotary embedding.
-type rope struct {
-	theta   float64
-	dim     int
-	scaling func(inv float64) float64 // of a frequency; nil for none
-}
-
-func (r rope) scaled(inv float64) float64 {
-	if r.scaling == nil {
-		return inv
-	}
-	return r.scaling(inv)
-}
-
-// library is a library of functions, each off by a share of what it may be, by its argument.
-type library struct {
-	share float64 // 0 for one that rounds correctly
-	seed  uint64
-}
-
-// of is a function of a number, off by at most some units of float32, of which its rounding is one.
-func (l library) of(units float64, f func(x float64) float64, x float64) float64 {
-	y := f(x)
-	if x == 0 { // every library has the power of 0, its exponential and its cosine exactly
-		return single32(y)
-	}
-	h := (math.Float64bits(x) + l.seed) * 0x9e3779b97f4a7c15
-	h ^= h >> 29
-	h *= 0xbf58476d1ce4e5b9
-	off := float64(h>>11)/0x1p52 - 1
-	return single32(y * (1 + off*l.share*(units-1)*0x1p-24))
-}
-
-func single32(x float64) float64 { return float64(float32(x)) }
-
-// byFrequency multiplies frequencies with a position.
-func byFrequency(inv func(l library, r rope, j int) float64) func(l library, r rope, p float64) []float64 {
-	return func(l library, r rope, p float64) []float64 {
-		all := make([]float64, r.dim/2)
-		for j := range all {
-			all[j] = single32(r.scaled(inv(l, r, j)) * p)
-		}
-		return all
-	}
-}
-
-// factorOf is base^(−2/D).
-func factorOf(l library, r rope) float64 {
-	return l.of(2, func(x float64) float64 { return math.Pow(single32(r.theta), x) }, single32(-2/float64(r.dim)))
-}
-
-var turners = []turner{
-	{"power and reciprocal", byFrequency(func(l library, r rope, j int) float64 {
-		power := l.of(2, func(x float64) float64 { return math.Pow(single32(r.theta), x) }, single32(float64(2*j)/float64(r.dim)))
-		return single32(1 / power)
-	})},
-	{"float64, rounded once", byFrequency(func(_ library, r rope, j int) float64 {
-		return single32(math.Pow(r.theta, -float64(2*j)/float64(r.dim)))
-	})},
-	{"one power, on a GPU", byFrequency(func(l library, r rope, j int) float64 {
-		return l.of(8, func(x float64) float64 { return math.Pow(single32(r.theta), x) }, single32(-float64(2*j)/float64(r.dim)))
-	})},
-	{"exponential of a product", byFrequency(func(l library, r rope, j int) float64 {
-		by := single32(l.of(2, math.Log, single32(r.theta)) / float64(r.dim/2))
-		return l.of(4, math.Exp, single32(-float64(j)*by))
-	})},
-	{"running product", func(l library, r rope, p float64) []float64 {
-		all, theta := make([]float64, r.dim/2), p
-		for j := range all {
-			scale := 1.0
-			if exact := math.Pow(r.theta, -float64(2*j)/float64(r.dim)); r.scaling != nil {
-				scale = single32(r.scaling(exact) / exact)
-			}
-			all[j] = single32(theta * scale)
-			theta = single32(theta * factorOf(l, r))
-		}
-		return all
-	}},
-	{"powers of a factor", byFrequency(func(l library, r rope, j int) float64 {
-		return l.of(8, func(x float64) float64 { return math.Pow(factorOf(l, r), x) }, float64(j))
-	})},
-}
-
-// table is one of the two tables at some positions, dim/2 frequencies twice in a row.
-func (k turner) table(l library, r rope, positions []float32, sin bool) []float32 {
-	function := math.Cos
-	if sin {
-		function = math.Sin
-	}
-	var all []float32
-	for _, p := range positions {
-		var row []float32
-		for _, angle := range k.angles(l, r, float64(p)) {
-			row = append(row, float32(l.of(4, function, angle)))
-		}
-		all = append(append(all, row...), row...)
-	}
-	return all
-}
 
 // placesTo are the last of some positions.
 func placesTo(last, n int) []float32 {
@@ -132,55 +26,48 @@ func placesTo(last, n int) []float32 {
 }
 
 // tableOf is a table that an engine made with some numbers, as an entry that the order makes with others.
-func tableOf(k turner, l library, r rope, o op.Rotary, positions []float32) single {
+func tableOf(k testengine.Turner, l testengine.Library, r testengine.Rope, o op.Rotary, positions []float32) single {
 	return single{
-		op: o, in: []array{{[]int{1, len(positions)}, positions}}, letter: "btd", about: k.name,
-		out: array{[]int{1, len(positions), o.Dim}, k.table(l, r, positions, o.Sin)},
+		op: o, in: []array{{[]int{1, len(positions)}, positions}}, letter: "btd", about: k.Name,
+		out: array{[]int{1, len(positions), o.Dim}, k.Table(l, r, positions, o.Sin)},
 	}
 }
 
-// llama3Of is the scaling of Llama 3 in float64.
-func llama3Of(factor, low, high, length float64) func(float64) float64 {
-	return func(inv float64) float64 {
-		smooth := min(max((length*inv/(2*math.Pi)-low)/(high-low), 0), 1)
-		return single32(inv * ((1-smooth)/factor + smooth))
-	}
-}
-
-func linearOf(factor float64) func(float64) float64 {
-	return func(inv float64) float64 { return single32(inv / factor) }
+// ropeOf are the numbers of a rotary embedding.
+func ropeOf(theta float64, dim int, scaling func(inv float64) float64) testengine.Rope {
+	return testengine.Rope{Theta: theta, Dim: dim, Scaling: scaling}
 }
 
 // rotaries are the numbers of models, and of what a port takes them for.
 var rotaries = []struct {
 	name  string
 	op    op.Rotary
-	right rope
-	wrong map[string]rope
+	right testengine.Rope
+	wrong map[string]testengine.Rope
 }{
-	{"SmolLM2", op.Rotary{Theta: 1e5, Dim: 64, Scaling: "default"}, rope{1e5, 64, nil}, map[string]rope{
-		"off by 1e-4": {100010, 64, nil}, "10000": {1e4, 64, nil}, "1000000": {1e6, 64, nil}, "linear scaling": {1e5, 64, linearOf(2)}, "another size": {1e5, 128, nil},
+	{"SmolLM2", op.Rotary{Theta: 1e5, Dim: 64, Scaling: "default"}, ropeOf(1e5, 64, nil), map[string]testengine.Rope{
+		"off by 1e-4": ropeOf(100010, 64, nil), "10000": ropeOf(1e4, 64, nil), "1000000": ropeOf(1e6, 64, nil), "linear scaling": ropeOf(1e5, 64, testengine.LinearScaling(2)), "another size": ropeOf(1e5, 128, nil),
 	}},
-	{"Gemma 3, sliding", op.Rotary{Theta: 1e4, Dim: 256, Scaling: "default"}, rope{1e4, 256, nil}, map[string]rope{
-		"off by 1e-4": {10001, 256, nil}, "1000": {1e3, 256, nil}, "that of full layers": {1e6, 256, nil},
+	{"Gemma 3, sliding", op.Rotary{Theta: 1e4, Dim: 256, Scaling: "default"}, ropeOf(1e4, 256, nil), map[string]testengine.Rope{
+		"off by 1e-4": ropeOf(10001, 256, nil), "1000": ropeOf(1e3, 256, nil), "that of full layers": ropeOf(1e6, 256, nil),
 	}},
-	{"Gemma 3, full", op.Rotary{Theta: 1e6, Dim: 256, Scaling: "linear", Factor: 8}, rope{1e6, 256, linearOf(8)}, map[string]rope{
-		"off by 1e-4": {1000100, 256, linearOf(8)}, "that of sliding layers": {1e4, 256, linearOf(8)}, "no scaling": {1e6, 256, nil}, "another factor": {1e6, 256, linearOf(4)},
+	{"Gemma 3, full", op.Rotary{Theta: 1e6, Dim: 256, Scaling: "linear", Factor: 8}, ropeOf(1e6, 256, testengine.LinearScaling(8)), map[string]testengine.Rope{
+		"off by 1e-4": ropeOf(1000100, 256, testengine.LinearScaling(8)), "that of sliding layers": ropeOf(1e4, 256, testengine.LinearScaling(8)), "no scaling": ropeOf(1e6, 256, nil), "another factor": ropeOf(1e6, 256, testengine.LinearScaling(4)),
 	}},
-	{"Llama 3", op.Rotary{Theta: 5e5, Dim: 128, Scaling: "llama3", Factor: 32, LowFreq: 1, HighFreq: 4, Positions: 8192}, rope{5e5, 128, llama3Of(32, 1, 4, 8192)}, map[string]rope{
-		"off by 1e-4": {500050, 128, llama3Of(32, 1, 4, 8192)}, "100000": {1e5, 128, llama3Of(32, 1, 4, 8192)}, "no scaling": {5e5, 128, nil}, "linear": {5e5, 128, linearOf(32)}, "another factor": {5e5, 128, llama3Of(8, 1, 4, 8192)},
+	{"Llama 3", op.Rotary{Theta: 5e5, Dim: 128, Scaling: "llama3", Factor: 32, LowFreq: 1, HighFreq: 4, Positions: 8192}, ropeOf(5e5, 128, testengine.Llama3Scaling(32, 1, 4, 8192)), map[string]testengine.Rope{
+		"off by 1e-4": ropeOf(500050, 128, testengine.Llama3Scaling(32, 1, 4, 8192)), "100000": ropeOf(1e5, 128, testengine.Llama3Scaling(32, 1, 4, 8192)), "no scaling": ropeOf(5e5, 128, nil), "linear": ropeOf(5e5, 128, testengine.LinearScaling(32)), "another factor": ropeOf(5e5, 128, testengine.Llama3Scaling(8, 1, 4, 8192)),
 	}},
-	{"a head of 80", op.Rotary{Theta: 1e4, Dim: 80, Scaling: "default"}, rope{1e4, 80, nil}, map[string]rope{"off by 1e-4": {10001, 80, nil}, "100000": {1e5, 80, nil}}},
+	{"a head of 80", op.Rotary{Theta: 1e4, Dim: 80, Scaling: "default"}, ropeOf(1e4, 80, nil), map[string]testengine.Rope{"off by 1e-4": ropeOf(10001, 80, nil), "100000": ropeOf(1e5, 80, nil)}},
 }
 
 // libraries are one that rounds correctly, and some that are off by all that is allowed.
-var libraries = []library{{0, 0}, {1, 1}, {1, 2}}
+var libraries = []testengine.Library{{}, {Share: 1, Seed: 1}, {Share: 1, Seed: 2}}
 
 // A table that is right has no mistake, in whichever way an engine made it; one of another base or scaling has.
 func TestWaysOfTables(t *testing.T) {
 	for _, model := range rotaries {
-		for _, k := range turners {
-			t.Run(model.name+"/"+k.name, func(t *testing.T) {
+		for _, k := range testengine.Turners {
+			t.Run(model.name+"/"+k.Name, func(t *testing.T) {
 				var right, wrong []single
 				var names []string
 				for _, last := range []int{11, 600, 30_000} {
@@ -192,8 +79,8 @@ func TestWaysOfTables(t *testing.T) {
 							if n != 1 || last == 11 && name == "no scaling" && o.Scaling == "llama3" { // the first 12 positions of long waves are alike
 								continue
 							}
-							if r.dim != o.Dim { // the exponents of another size
-								r = rope{math.Pow(r.theta, float64(o.Dim)/float64(r.dim)), o.Dim, r.scaling}
+							if r.Dim != o.Dim { // the exponents of another size
+								r = ropeOf(math.Pow(r.Theta, float64(o.Dim)/float64(r.Dim)), o.Dim, r.Scaling)
 							}
 							wrong, names = append(wrong, tableOf(k, l, r, o, placesTo(last, 12))), append(names, fmt.Sprint(name, " at ", last))
 						}
@@ -218,11 +105,11 @@ func TestWaysOfTables(t *testing.T) {
 // that no other way of making tables explains the row.
 func TestAWrongRowIsNoWayOfMakingTables(t *testing.T) {
 	model, places := rotaries[0], placesTo(30_000, 64)
-	table := tableOf(turners[0], libraries[0], model.right, model.op, places)
+	table := tableOf(testengine.Turners[0], libraries[0], model.right, model.op, places)
 	const frequency = 20
 	half := model.op.Dim / 2
 	last := len(table.out.data) - model.op.Dim
-	angle := turners[0].angles(libraries[0], model.right, float64(places[len(places)-1]))[frequency] * (1 + 60*0x1p-24)
+	angle := testengine.Turners[0].Angles(libraries[0], model.right, float64(places[len(places)-1]))[frequency] * (1 + 60*0x1p-24)
 	for _, at := range []int{frequency, frequency + half} {
 		table.out.data[last+at] = float32(math.Cos(angle))
 	}
@@ -256,14 +143,14 @@ func TestSmallestErrorOfTheta(t *testing.T) {
 		fmt.Fprintf(&b, " position %d |", p)
 	}
 	b.WriteString("\n|---|---|---|---|---|\n")
-	for _, k := range turners {
+	for _, k := range testengine.Turners {
 		for _, model := range rotaries[:2] {
-			fmt.Fprintf(&b, "| %s | theta %.0f, %d in a head |", k.name, model.op.Theta, model.op.Dim)
+			fmt.Fprintf(&b, "| %s | theta %.0f, %d in a head |", k.Name, model.op.Theta, model.op.Dim)
 			for _, last := range places {
 				least := smallestBelow(2e-4, func(size float64) bool {
 					for _, sign := range []float64{1, -1} {
 						r := model.right
-						r.theta *= 1 + sign*size
+						r.Theta *= 1 + sign*size
 						for _, l := range libraries[:2] {
 							s := tableOf(k, l, r, model.op, placesTo(last, 12))
 							if certifyAll(t, hooks.F32, isolate.Options{}, []single{s})[0].Outcome != isolate.Bug {
@@ -274,7 +161,7 @@ func TestSmallestErrorOfTheta(t *testing.T) {
 					return true
 				})
 				if least > 1e-4 {
-					t.Errorf("%s, %s: at position %d an error of %g is the smallest that is found", model.name, k.name, last, least)
+					t.Errorf("%s, %s: at position %d an error of %g is the smallest that is found", model.name, k.Name, last, least)
 				}
 				fmt.Fprintf(&b, " %.0e |", least)
 			}
@@ -303,7 +190,7 @@ func TestSmallestErrorOfTheta(t *testing.T) {
 // A scale of attention that is off by 0.00009 moves few elements beyond the bounds of float32. The bounds of another way to make rotary tables hold
 // these elements, but so few of them tell nothing of tables: the entries are neither right nor wrong.
 func TestFewElementsAreNoWayOfMakingTables(t *testing.T) {
-	ck, list := openModel(t, "qwen3-tiny")
+	ck, list := ordertest.Embedded(t, "qwen3-tiny")
 	trace := attention{result: 1, alike: true, rounded: true, f32: true, tokens: 24, off: 9e-5}.trace(t, "qwen3-tiny")
 	i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.F32), isolate.Options{})
 	if err != nil {

@@ -1,11 +1,5 @@
 package compare
 
-import (
-	"slices"
-
-	"github.com/tracediff/tracediff/order"
-)
-
 // Edit is a step from the reference's token ids to the local side's: ids that both have, that only the reference has or
 // that only the local side has.
 type Edit struct {
@@ -28,9 +22,9 @@ const (
 // and ints. Prompts that differ by more are not two versions of one prompt.
 const maxEdits = 512
 
-// edits returns a script that turns a into b: the shortest one if it needs no more than maxEdits insertions and
-// deletions, else one that replaces all between the common start and the common end. Of several shortest ones deletions
-// come first.
+// edits returns an edit script from a to b: the shortest if it needs at most maxEdits insertions and deletions, and
+// otherwise a replacement of everything between the common start and the common end. Among shortest scripts,
+// deletions come first.
 func edits(a, b []int64) []Edit {
 	start := 0
 	for start < len(a) && start < len(b) && a[start] == b[start] {
@@ -142,44 +136,26 @@ func backtrack(history [][]int, d, k, x int) []EditOp {
 	return ops
 }
 
-// inputs records the token ids of a pass and, where they differ, how.
-func (w *walker) inputs(pass int) error {
-	l, okL, err := integers(w.sides[local].trace, pass, order.InputIDs)
-	if err != nil {
-		return err
-	}
-	r, okR, err := integers(w.sides[reference].trace, pass, order.InputIDs)
-	if err != nil || !okL && !okR {
-		return err
-	}
-	in := Input{Pass: pass, Local: l, Reference: r, Match: okL && okR && slices.Equal(l, r)}
-	if okL && okR && !in.Match && w.batched(pass, order.InputIDs) == "" {
-		in.Edits = edits(r, l)
-	}
-	w.res.Inputs = append(w.res.Inputs, in)
-	return nil
-}
-
-// spell gives the ids of the result their texts.
-func (w *walker) spell() error {
-	if w.o.TokenTexts == nil {
+// spell gives the ids of the result their texts, as [Reporting].TokenTexts says.
+func (r *Result) spell(texts func() (func(id int) string, error)) error {
+	if texts == nil {
 		return nil
 	}
-	text, err := w.o.TokenTexts()
+	text, err := texts()
 	if text == nil || err != nil {
 		return err
 	}
-	for i := range w.res.Inputs {
-		in := &w.res.Inputs[i]
-		in.Texts = texts(in.Local, text)
+	for i := range r.Inputs {
+		in := &r.Inputs[i]
+		in.Texts = textsOf(in.Local, text)
 		for k := range in.Edits {
-			in.Edits[k].Texts = texts(in.Edits[k].IDs, text)
+			in.Edits[k].Texts = textsOf(in.Edits[k].IDs, text)
 		}
 	}
-	if w.res.Final == nil {
+	if r.Final == nil {
 		return nil
 	}
-	for _, pass := range w.res.Final.Passes {
+	for _, pass := range r.Final.Passes {
 		for i := range pass.Last.Top {
 			t := &pass.Last.Top[i]
 			s := text(t.ID)
@@ -189,7 +165,7 @@ func (w *walker) spell() error {
 	return nil
 }
 
-func texts(ids []int64, text func(id int) string) []string {
+func textsOf(ids []int64, text func(id int) string) []string {
 	out := make([]string, len(ids))
 	for i, id := range ids {
 		out[i] = text(int(id))

@@ -23,7 +23,7 @@ func script(t testing.TB, ref, loc []float64) (*compare.Result, []compare.Edit) 
 	texts := func() (func(id int) string, error) {
 		return func(id int) string { return fmt.Sprintf("<%d>", id) }, nil
 	}
-	res := run(t, l, r, compare.Options{Order: names(t, "x", "input_ids"), All: true, TokenTexts: texts})
+	res := run(t, l, r, compare.Options{Order: names(t, "x", "input_ids"), All: true, Reporting: compare.Reporting{TokenTexts: texts}})
 	return res, res.Inputs[0].Edits
 }
 

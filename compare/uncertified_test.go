@@ -11,13 +11,14 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // A trace that calls its own tensors recomputed is excused from nothing but what the order has recomputed.
 func TestClaimsOfDerivationExcuseNothing(t *testing.T) {
-	golden := openGolden(t, "golden/gemma3n-tiny/hello.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/gemma3n-tiny/hello.float32.safetensors")
 	const fault = "layers.2.mlp.down_proj"
 	claims := func(m *capture.Manifest) { m.Derived = m.Entries }
 	local := rewritten(t, golden, claims, func(key string, e hooks.Event) []hooks.Event {
@@ -45,8 +46,8 @@ func TestClaimsOfDerivationExcuseNothing(t *testing.T) {
 // it is none.
 func TestMatchWithoutCertificates(t *testing.T) {
 	const dir = "gemma3-tiny"
-	golden := openGolden(t, "golden/"+dir+"/decode.float32.safetensors")
-	ck, list := openModel(t, dir)
+	golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.float32.safetensors")
+	ck, list := ordertest.Embedded(t, dir)
 	tensors := []string{"input_ids", "layers.0.attn_residual"}
 	bare := rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
 		// That the later passes say where their tokens stand, and the first does not, leaves open where its tokens do.
@@ -75,8 +76,10 @@ func TestMatchWithoutCertificates(t *testing.T) {
 		{"no isolator, and each was required", nil, "the checkpoint is not known", compare.Required, 1, "the checkpoint is not known"},
 	} {
 		o := compare.Options{
-			Order: list, All: true, Isolator: c.i, NotIsolated: c.why, Certifying: c.certifying,
-			Scope: capture.Scope{Level: 3, Tensors: tensors},
+			Order:         list,
+			All:           true,
+			Certification: compare.Certification{Isolator: c.i, NotIsolated: c.why, Certifying: c.certifying},
+			Scope:         capture.Scope{Level: 3, Tensors: tensors},
 		}
 		res := run(t, bare, bare, o)
 		if res.ExitCode() != c.exit || (res.Uncertified == "") != (c.says == "") || !strings.Contains(res.Uncertified, c.says) {
@@ -92,7 +95,7 @@ func TestMatchWithoutCertificates(t *testing.T) {
 // right, alone or beside a reference.
 func TestBoundsAsWideAsTheTensorCertifyNothing(t *testing.T) {
 	for _, dir := range []string{"gemma3n-tiny", "gemma2-tiny"} {
-		golden := openGolden(t, "golden/"+dir+"/decode.float32.safetensors")
+		golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.float32.safetensors")
 		local := rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
 			switch e.Name {
 			case "input_ids", "position_ids":
@@ -140,7 +143,7 @@ func TestAttentionOverLargeScoresIsCertifiedByItsError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return run(t, local, whole, compare.Options{Order: c.List, All: true, Isolator: i})
+		return run(t, local, whole, compare.Options{Order: c.List, All: true, Certification: compare.Certification{Isolator: i}})
 	}
 	wide := 0
 	res := judge(shown(1 + 1e-7)) // a unit of float32: what an engine of other sums makes
@@ -186,7 +189,7 @@ func TestMistakeInAttentionOverLargeScoresIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res := run(t, local, local, compare.Options{Order: right.List, All: true, Isolator: i, Alone: true})
+	res := run(t, local, nil, compare.Options{Order: right.List, All: true, Certification: compare.Certification{Isolator: i}})
 	row := rowOfKey(t, res, "layers.0.self_attn.o_proj")
 	if row.Isolated == nil || row.Isolated.Outcome != isolate.Bug || !strings.HasPrefix(row.Isolated.Mistake, "theta is 1000;") {
 		t.Errorf("%+v, %q", row.Isolated, row.NotIsolated)

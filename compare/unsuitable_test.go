@@ -53,7 +53,7 @@ func TestUnsuitable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		l, r := model{list: list, edit: tt.l}.trace(t, "local"), model{list: list, edit: tt.r}.trace(t, "reference")
-		_, err := compare.Run(context.Background(), l, r, compare.Options{Order: list})
+		_, err := compare.Traces(context.Background(), l, r, compare.Options{Order: list})
 		var u *compare.UnsuitableError
 		switch {
 		case tt.what == "" && err != nil:
@@ -79,7 +79,7 @@ func TestManyDifferencesAreCut(t *testing.T) {
 	}
 	list := tiny(t)
 	l, r := model{list: list, edit: big(1)}.trace(t, "local"), model{list: list, edit: big(2)}.trace(t, "reference")
-	_, err := compare.Run(context.Background(), l, r, compare.Options{Order: list})
+	_, err := compare.Traces(context.Background(), l, r, compare.Options{Order: list})
 	if err == nil || !strings.Contains(err.Error(), ": a: local 1, reference 2; b: ") || !strings.Contains(err.Error(), "and 18 more") || len(err.Error()) > 500 {
 		t.Errorf("error %v", err)
 	}
@@ -92,17 +92,17 @@ func TestUnfinishedTrace(t *testing.T) {
 	m := manifest("local", 0)
 	m.Entries = []string{"a", "b"}
 	cut := unfinished(t, m, a)
-	_, err := compare.Run(context.Background(), cut, full, compare.Options{Order: list})
+	_, err := compare.Traces(context.Background(), cut, full, compare.Options{Order: list})
 	var u *compare.UnsuitableError
 	if !errors.As(err, &u) || u.What != "status" || !strings.Contains(err.Error(), string(errTest)) || !strings.Contains(u.Hint, "--partial") {
 		t.Errorf("without Partial: %v", err)
 	}
-	res := run(t, cut, full, compare.Options{Order: list, Partial: true})
+	res := run(t, cut, full, compare.Options{Order: list, Sides: compare.Sides{Partial: true}})
 	if res.ExitCode() != 1 || res.Coverage.Compared != 1 || len(res.Missing) != 1 || res.Missing[0].Name != "b" {
 		t.Errorf("with Partial: exit code %d, coverage %+v, missing %v", res.ExitCode(), res.Coverage, res.Missing)
 	}
 	// Even where all that is asked for is there, half a trace is no success.
-	res = run(t, cut, full, compare.Options{Order: names(t, "a"), Partial: true})
+	res = run(t, cut, full, compare.Options{Order: names(t, "a"), Sides: compare.Sides{Partial: true}})
 	if res.ExitCode() != 1 || len(res.Incomplete) == 0 || !strings.Contains(res.Incomplete[0], "not complete") {
 		t.Errorf("exit code %d, incomplete %q", res.ExitCode(), res.Incomplete)
 	}
@@ -132,7 +132,7 @@ func foreign(t testing.TB, names ...string) *capture.Trace {
 
 func TestForeignFilesNeedAnOrder(t *testing.T) {
 	l, r := foreign(t, "b", "a"), foreign(t, "b", "a")
-	_, err := compare.Run(context.Background(), l, r, compare.Options{})
+	_, err := compare.Traces(context.Background(), l, r, compare.Options{})
 	var u *compare.UnsuitableError
 	if !errors.As(err, &u) || u.What != "sequence" || !strings.Contains(u.Hint, "--order") {
 		t.Errorf("without an order: %v", err)
@@ -172,7 +172,7 @@ func TestFileThatShrinksIsAnError(t *testing.T) {
 	s.left = 0
 	r := foreign(t, "x")
 	for _, sides := range [][2]*capture.Trace{{l, r}, {r, l}} {
-		if _, err := compare.Run(context.Background(), sides[0], sides[1], compare.Options{Order: names(t, "x")}); !errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, err := compare.Traces(context.Background(), sides[0], sides[1], compare.Options{Order: names(t, "x")}); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("error %v", err)
 		}
 	}
@@ -183,7 +183,7 @@ func TestHostilePassesAreBounded(t *testing.T) {
 	r := build(t, manifest("reference", 0), fire("x", hooks.F32, []int{8}, some...))
 	m.Passes = 1 << 15
 	l := build(t, m, fire("x", hooks.F32, []int{8}, some...))
-	if _, err := compare.Run(context.Background(), l, r, compare.Options{Order: tiny(t)}); err == nil || !strings.Contains(err.Error(), "passes") {
+	if _, err := compare.Traces(context.Background(), l, r, compare.Options{Order: tiny(t)}); err == nil || !strings.Contains(err.Error(), "passes") {
 		t.Errorf("%d passes: error %v", m.Passes, err)
 	}
 	header := `{"__metadata__":{"tracediff.version":"1","tracediff.status":"complete","tracediff.passes":"1099511627776"}}`
@@ -197,7 +197,7 @@ func TestACancelledComparisonEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	x := build(t, manifest("local", 0), fire("x", hooks.F32, []int{8}, some...))
-	if _, err := compare.Run(ctx, x, x, compare.Options{Order: names(t, "x")}); !errors.Is(err, context.Canceled) {
+	if _, err := compare.Traces(ctx, x, x, compare.Options{Order: names(t, "x")}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -173,7 +173,7 @@ func TestDTypeMismatch(t *testing.T) {
 		other := fire("layers.0.input_layernorm", hooks.F32, shape, some...)
 		l := build(t, manifest("local", tt.models[0]), other, fire(tt.name, tt.dtypes[0], shape, values...))
 		r := build(t, manifest("reference", tt.models[1]), other, fire(tt.name, tt.dtypes[1], shape, values...))
-		res := run(t, l, r, compare.Options{Order: list, StrictDType: tt.strict})
+		res := run(t, l, r, compare.Options{Order: list, Judging: compare.Judging{StrictDType: tt.strict}})
 		if row := rowOfKey(t, res, tt.name); row.Class != tt.want {
 			t.Errorf("%s: got %+v, want class %q", tt.why, row, tt.want)
 		}

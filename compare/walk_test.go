@@ -260,7 +260,7 @@ func TestATraceExcusesNothing(t *testing.T) {
 func TestADeclaredDTypeHasToBeHeld(t *testing.T) {
 	list := tiny(t)
 	local := model{list: list, dtype: hooks.F32, edit: func(m *capture.Manifest) { m.DType = hooks.BF16 }}
-	_, err := compare.Run(context.Background(), local.trace(t, "local"), model{list: list, dtype: hooks.F32}.trace(t, "reference"), compare.Options{Order: list})
+	_, err := compare.Traces(context.Background(), local.trace(t, "local"), model{list: list, dtype: hooks.F32}.trace(t, "reference"), compare.Options{Order: list})
 	var unsuitable *compare.UnsuitableError
 	if !errors.As(err, &unsuitable) || unsuitable.What != "manifest" || !strings.Contains(err.Error(), "bfloat16") {
 		t.Errorf("error %v", err)

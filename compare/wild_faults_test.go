@@ -68,7 +68,7 @@ func isolatedBugs(t *testing.T, path string, m faultModel) (keys []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, local, local, compare.Options{Order: m.list, All: true, Isolator: i, Alone: true})
+	r := run(t, local, nil, compare.Options{Order: m.list, All: true, Certification: compare.Certification{Isolator: i}})
 	for _, row := range r.Rows {
 		if z := row.Isolated; z != nil && !z.Good() {
 			keys = append(keys, capture.Key(row.Pass, row.Name, 0))

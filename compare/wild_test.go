@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // wildFolder has traces of other engines; its README.md says how they were made, and what the engines round.
@@ -52,7 +53,7 @@ func TestWildEnginesHaveNoBug(t *testing.T) {
 // wildEngine certifies every entry of one trace by itself, and fails for those that are called wrong and are not.
 func wildEngine(t *testing.T, name string, local *capture.Trace) {
 	model, _, _ := strings.Cut(filepath.Base(name), ".")
-	ck, list := openModel(t, model)
+	ck, list := ordertest.Embedded(t, model)
 	r := alone(t, local, ck, list)
 	forms, found := map[string]int{}, make([]bool, len(wildDifferences))
 	for _, row := range r.Rows {
@@ -86,7 +87,7 @@ func wildEngine(t *testing.T, name string, local *capture.Trace) {
 // alone certifies every entry of a trace by itself.
 func alone(t *testing.T, local *capture.Trace, ck *checkpoint.Checkpoint, list *order.List) *compare.Result {
 	t.Helper()
-	return run(t, local, local, compare.Options{Order: list, All: true, Isolator: isolator(t, local, ck, list), Alone: true})
+	return run(t, local, nil, compare.Options{Order: list, All: true, Certification: compare.Certification{Isolator: isolator(t, local, ck, list)}})
 }
 
 func isolator(t *testing.T, local *capture.Trace, ck *checkpoint.Checkpoint, list *order.List) *compare.Isolator {

@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -42,3 +43,59 @@ func TestTheWorkedExampleIsInTheCode(t *testing.T) {
 
 // oneSpace has each run of spaces as one: columns of a table are aligned.
 func oneSpace(text string) string { return regexp.MustCompile(` +`).ReplaceAllString(text, " ") }
+
+// Each package has a sentence in the contributor's page: a row of a table begins with its path.
+func TestEveryPackageHasASentence(t *testing.T) {
+	page, err := os.ReadFile("architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const module = "github.com/tracediff/tracediff/"
+	out, err := exec.Command("go", "list", module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, path := range strings.Fields(string(out)) {
+		path = strings.TrimPrefix(path, module)
+		listed[path] = true
+		if !strings.Contains(string(page), "`"+path+"`") {
+			t.Errorf("%s has no sentence", path)
+		}
+	}
+	_, tables, _ := strings.Cut(string(page), "| floor | package |")
+	tables, _, _ = strings.Cut(tables, "\n## ")
+	for _, m := range regexp.MustCompile("(?m)^\\|[^|]*\\| `([^`]+)`").FindAllStringSubmatch(tables, -1) {
+		if !listed[m[1]] {
+			t.Errorf("there is no package %s", m[1])
+		}
+	}
+	if len(listed) < 10 {
+		t.Errorf("go list names %d packages", len(listed))
+	}
+}
+
+// Each link of a page to a file of the project leads to a file.
+func TestLinksLeadToFiles(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	links := 0
+	for _, name := range append(pages, "../README.md") {
+		page, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)\s]*)?\)`).FindAllStringSubmatch(code.ReplaceAllString(string(page), ""), -1) {
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+				t.Errorf("%s: %s is not there", name, m[1])
+			}
+		}
+	}
+	if links < 100 {
+		t.Errorf("%d links", links)
+	}
+}

@@ -34,31 +34,31 @@ func (b *builder) attend(i int, from string, a attention) {
 		b.add(3, "self_attn.values", cached, b.attn("value"), op.Cache{Window: b.Window(t), Transpose: true},
 			ref(v), Ref{Name: "self_attn.values", Prev: true})
 	} else {
-		b.add(3, "self_attn.keys", cached, b.attn("key"), op.Identity{}, ref("/"+layerPath(source)+".self_attn.keys"))
-		b.add(3, "self_attn.values", cached, b.attn("value"), op.Identity{}, ref("/"+layerPath(source)+".self_attn.values"))
+		b.add(3, "self_attn.keys", cached, b.attn("key"), op.Identity{}, ref("/"+InLayer(source, "self_attn.keys").String()))
+		b.add(3, "self_attn.values", cached, b.attn("value"), op.Identity{}, ref("/"+InLayer(source, "self_attn.values").String()))
 	}
 	b.scores(t, a.scale)
 	width := b.NumHeads * b.HeadDim
 	b.add(2, "self_attn.context", flat(width), b.inLinear("self_attn.o_proj"), op.Context{}, ref("self_attn.probs"), ref("self_attn.values"))
-	b.linear(1, "self_attn.o_proj", b.hidden, b.HiddenSize, width, b.AttentionBias && !a.plainOutput, ref("self_attn.context"))
+	b.linear(1, "self_attn.o_proj", b.hidden, width, b.AttentionBias && !a.plainOutput, ref("self_attn.context"))
 }
 
 // attn is what the eager attention function of the current layer has in a role.
-func (b *builder) attn(role string) Source {
-	return Source{Kind: Attention, Module: b.prefix + "self_attn", Name: role}
+func (p *place) attn(role string) Source {
+	return Source{Kind: Attention, Module: p.prefix + "self_attn", Name: role}
 }
 
-// heads is [1,T,n,D].
-func (b *builder) heads(n int) layout { return shape("bthc", 1, T, n, b.HeadDim) }
+// perHead is [1,T,n,D].
+func perHead(n, dim int) layout { return shape("bthc", 1, T, n, dim) }
 
 // turned lists queries or keys, which is "q" or "k": projected, normed where the family does, and turned by position.
 // hf is where the turned ones are seen.
 func (b *builder) turned(which string, heads int, from, layerType string, a attention, hf Source) {
 	name, width := "self_attn."+which, heads*b.HeadDim
-	b.linear(2, name+"_proj", flat(width), width, b.HiddenSize, b.AttentionBias, ref(from))
+	b.linear(2, name+"_proj", flat(width), b.HiddenSize, b.AttentionBias, ref(from))
 	last := name + "_proj"
 	if a.headNorms {
-		b.rms(2, name+"_norm", b.heads(heads), last).HF.HeadsFirst = a.headsFirst
+		b.rms(2, name+"_norm", perHead(heads, b.HeadDim), last).HF.HeadsFirst = a.headsFirst
 		last = name + "_norm"
 	}
 	cos, sin := b.tables(layerType)
@@ -68,11 +68,11 @@ func (b *builder) turned(which string, heads int, from, layerType string, a atte
 // values lists this pass's values and returns the name of the last entry: the projection, or its norm.
 func (b *builder) values(from string, a attention) string {
 	width := b.NumKVHeads * b.HeadDim
-	b.linear(2, "self_attn.v_proj", flat(width), width, b.HiddenSize, b.AttentionBias, ref(from))
+	b.linear(2, "self_attn.v_proj", flat(width), b.HiddenSize, b.AttentionBias, ref(from))
 	if !a.valueNorm {
 		return "self_attn.v_proj"
 	}
-	b.add(2, "self_attn.v_norm", b.heads(b.NumKVHeads), b.out("self_attn.v_norm"),
+	b.add(2, "self_attn.v_norm", perHead(b.NumKVHeads, b.HeadDim), b.out("self_attn.v_norm"),
 		op.RMSNorm{Eps: b.RMSNormEps, Gain: op.NoScale}, ref("self_attn.v_proj"))
 	return "self_attn.v_norm"
 }

@@ -1,7 +1,6 @@
 package order
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/tracediff/tracediff/order/op"
@@ -11,28 +10,29 @@ import (
 // and norm modules with their weights, and where transformers shows them.
 type builder struct {
 	*Config
+	place
 	norm      op.RMSNorm // of every norm that has a weight
 	normInput string     // what the family's norm modules call their input
 	entries   []Entry
-	prefix    string // of the layer being listed
-	index     int    // that layer, −1 outside
+	hidden    layout // [1,T,H]
+}
 
-	hidden layout // [1,T,H]
+// place is the layer that is being listed. Names of entries, weights and modules are relative to it.
+type place struct {
+	prefix string // of its names
+	index  int    // −1 outside of layers
 }
 
 func newBuilder(c *Config, gain op.Gain, normInput string) *builder {
 	return &builder{
-		Config: c, norm: op.RMSNorm{Eps: c.RMSNormEps, Gain: gain}, normInput: normInput, index: -1,
+		Config: c, norm: op.RMSNorm{Eps: c.RMSNormEps, Gain: gain}, normInput: normInput, place: place{index: -1},
 		hidden: shape("btc", 1, T, c.HiddenSize),
 	}
 }
 
 // enter makes names relative to layer i, leave to the text model again.
-func (b *builder) enter(i int) { b.prefix, b.index = layerPath(i)+".", i }
-func (b *builder) leave()      { b.prefix, b.index = "", -1 }
-
-// layerPath is the module path of layer i.
-func layerPath(i int) string { return fmt.Sprintf("layers.%d", i) }
+func (p *place) enter(i int) { p.prefix, p.index = InLayer(i, "").String(), i }
+func (p *place) leave()      { p.prefix, p.index = "", -1 }
 
 // layout is a shape with the roles of its axes.
 type layout struct {
@@ -57,6 +57,15 @@ func shape(axes string, sizes ...any) layout {
 // flat is [1,T,n].
 func flat(n int) layout { return shape("btc", 1, T, n) }
 
+// channels is how many numbers l, which is [1,T,..], has for a token.
+func (l layout) channels() int {
+	n := 1
+	for _, d := range l.dims[2:] {
+		n *= int(d)
+	}
+	return n
+}
+
 // add appends an entry; name, inputs and weights are relative to the current layer. An input that starts with "/" is
 // not.
 func (b *builder) add(level int, name string, l layout, hf Source, o op.Op, inputs ...Ref) *Entry {
@@ -69,19 +78,20 @@ func (b *builder) add(level int, name string, l layout, hf Source, o op.Op, inpu
 	return &b.entries[len(b.entries)-1]
 }
 
-func (b *builder) path(name string) string {
+func (p *place) path(name string) string {
 	if name[0] == '/' {
 		return name[1:]
 	}
-	return b.prefix + name
+	return p.prefix + name
 }
 
-func (b *builder) weight(name string, shape ...int) Weight {
-	return Weight{Name: b.path(name), Shape: shape}
+func (p *place) weight(name string, shape ...int) Weight {
+	return Weight{Name: p.path(name), Shape: shape}
 }
 
-// linear appends a Linear shown as a module's output.
-func (b *builder) linear(level int, name string, l layout, out, in int, bias bool, from Ref) {
+// linear appends a Linear from so many channels, shown as a module's output.
+func (b *builder) linear(level int, name string, l layout, in int, bias bool, from Ref) {
+	out := l.channels()
 	e := b.add(level, name, l, b.out(name), op.Linear{Bias: bias}, from)
 	e.Weights = []Weight{b.weight(name+".weight", out, in)}
 	if bias {
@@ -100,25 +110,25 @@ func ref(name string) Ref { return Ref{Name: name} }
 
 var derived = Source{Kind: Derived}
 
-func (b *builder) out(module string) Source { return Source{Kind: Out, Module: b.prefix + module} }
+func (p *place) out(module string) Source { return Source{Kind: Out, Module: p.prefix + module} }
 
-func (b *builder) in(module, parameter string) Source {
-	return Source{Kind: In, Module: b.prefix + module, Name: parameter}
+func (p *place) in(module, parameter string) Source {
+	return Source{Kind: In, Module: p.prefix + module, Name: parameter}
 }
 
 // inLinear is the input of a torch Linear, whose parameter is called input.
-func (b *builder) inLinear(module string) Source { return b.in(module, "input") }
+func (p *place) inLinear(module string) Source { return p.in(module, "input") }
 
 // inNorm is the input of one of the family's norms.
 func (b *builder) inNorm(module string) Source { return b.in(module, b.normInput) }
 
 // inLayer is an argument of the current layer.
-func (b *builder) inLayer(parameter string) Source {
-	return Source{Kind: In, Module: layerPath(b.index), Name: parameter}
+func (p *place) inLayer(parameter string) Source {
+	return Source{Kind: In, Module: LayerPath(p.index), Name: parameter}
 }
 
 // outLayer is the output of the current layer.
-func (b *builder) outLayer() Source { return Source{Kind: Out, Module: layerPath(b.index)} }
+func (p *place) outLayer() Source { return Source{Kind: Out, Module: LayerPath(p.index)} }
 
 func cast(v float64) op.Const   { return op.Const{Value: v, Cast: true} }
 func scalar(v float64) op.Const { return op.Const{Value: v} }
@@ -126,7 +136,7 @@ func scalar(v float64) op.Const { return op.Const{Value: v} }
 // arguments lists what the caller gives.
 func (b *builder) arguments() {
 	b.add(1, InputIDs, shape("bt", 1, T), Source{Kind: Input, Name: InputIDs}, op.Argument{}).DType = "int64"
-	b.add(2, PositionIDs, shape("bt", 1, T), b.in(layerPath(0), "position_ids"), op.Argument{}).DType = "int64"
+	b.add(2, PositionIDs, shape("bt", 1, T), b.in(LayerPath(0), "position_ids"), op.Argument{}).DType = "int64"
 }
 
 // lookup lists the rows of the embedding, before any scale.
@@ -151,7 +161,7 @@ func (b *builder) masks() {
 		for b.LayerTypes[first] != t {
 			first++
 		}
-		e := b.add(3, mask(t), shape("bhts", 1, 1, T, keys(t)), b.in(layerPath(first), "attention_mask"),
+		e := b.add(3, mask(t), shape("bhts", 1, 1, T, keys(t)), b.in(LayerPath(first), "attention_mask"),
 			op.Mask{Window: b.Window(t)}, ref("position_ids"))
 		e.Compare = Pattern
 	}
@@ -216,9 +226,9 @@ func (c *Config) Frequencies(layerType string) (scaled, unscaled []float64) {
 }
 
 // tables are the cos and sin that layers of a type turn by.
-func (b *builder) tables(layerType string) (cos, sin Ref) {
+func (c *Config) tables(layerType string) (cos, sin Ref) {
 	name := "/rotary"
-	if !b.singleRope() {
+	if !c.singleRope() {
 		name += "." + short(layerType)
 	}
 	return ref(name + ".cos"), ref(name + ".sin")

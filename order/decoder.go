@@ -30,7 +30,7 @@ func (d decoder) list(c *Config) *List {
 	last := "embed_tokens"
 	for i := range c.NumLayers {
 		d.layer(b, i, last)
-		last = layerPath(i) + ".out"
+		last = InLayer(i, "out").String()
 	}
 	b.add(1, "norm.in", b.hidden, b.inNorm("norm"), op.Identity{}, ref(last))
 	b.rms(1, "norm", b.hidden, "norm.in")

@@ -12,15 +12,15 @@ type family struct {
 // families by model_type. A multimodal file names the outer model; its text settings have a type of their own, which
 // files may leave out.
 var families = map[string]family{
-	"gemma3n":      {readGemma3n, gemma3n, true, false},
-	"gemma3n_text": {readGemma3n, gemma3n, true, false},
-	"gemma3":       {readGemma3, gemma3, true, true},
-	"gemma3_text":  {readGemma3, gemma3, true, true},
-	"gemma2":       {readGemma2, gemma2, false, true},
-	"gemma":        {readGemma, gemma, false, false},
-	"llama":        {readLlama, llama, false, false},
-	"qwen2":        {readQwen2, qwen2, false, false},
-	"qwen3":        {readQwen3, qwen3, false, false},
+	"gemma3n":      {read: readGemma3n, list: gemma3n, localRope: true},
+	"gemma3n_text": {read: readGemma3n, list: gemma3n, localRope: true},
+	"gemma3":       {read: readGemma3, list: gemma3, localRope: true, scalar: true},
+	"gemma3_text":  {read: readGemma3, list: gemma3, localRope: true, scalar: true},
+	"gemma2":       {read: readGemma2, list: gemma2, scalar: true},
+	"gemma":        {read: readGemma, list: gemma},
+	"llama":        {read: readLlama, list: llama},
+	"qwen2":        {read: readQwen2, list: qwen2},
+	"qwen3":        {read: readQwen3, list: qwen3},
 }
 
 // sizes are the class defaults that all families have.

@@ -10,10 +10,11 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // modelTypes are all that a configuration can be of.
-var modelTypes = []string{"gemma3n_text", "gemma3_text", "gemma2", "gemma", "llama", "qwen2", "qwen3"}
+var modelTypes = slices.Concat(ordertest.Gemma, ordertest.Plain)
 
 // drawConfig draws a configuration of a family that transformers could run.
 func drawConfig(t *rapid.T, modelType string) map[string]any {
@@ -50,6 +51,9 @@ func drawConfig(t *rapid.T, modelType string) map[string]any {
 			c["use_sliding_window"] = true
 		}
 		c["hidden_act"] = activation.Draw(t, "activation")
+	case "gemma":
+	default:
+		t.Fatalf("nothing says what a configuration of %s has", modelType)
 	}
 	return c
 }
@@ -165,6 +169,9 @@ func TestNumberOfEntries(t *testing.T) {
 		c := l.Config
 		layer, plain := perLayer[c.ModelType]
 		if !plain {
+			if c.Gemma3n == nil {
+				t.Errorf("nothing says how many entries a layer of %s has", c.ModelType)
+			}
 			return
 		}
 		if c.AttnSoftcap > 0 {

@@ -58,7 +58,7 @@ func gemma3n(c *Config) *List {
 	in := "altup.init"
 	for i := range c.NumLayers {
 		b.layer(i, in)
-		in = layerPath(i) + ".out"
+		in = InLayer(i, "out").String()
 	}
 	b.output(in)
 	return newList(c, b.entries)
@@ -92,7 +92,7 @@ func (b *gemma3nList) perLayerInputs() {
 	b.add(2, "embed_tokens_per_layer", l, b.out("embed_tokens_per_layer"),
 		op.Scale{By: cast(math.Sqrt(float64(b.g.PerLayerWidth)))}, ref("embed_tokens_per_layer.lookup"))
 	b.add(2, "inputs_embeds", b.hidden, b.call("", "project_per_layer_inputs", "inputs_embeds"), op.Identity{}, ref("embed_tokens"))
-	b.linear(2, "per_layer_model_projection", l, width, b.HiddenSize, false, ref("inputs_embeds"))
+	b.linear(2, "per_layer_model_projection", l, b.HiddenSize, false, ref("inputs_embeds"))
 	b.add(3, "per_layer_model_projection.scaled", l, b.inNorm("per_layer_projection_norm"),
 		op.Scale{By: cast(1 / math.Sqrt(float64(b.HiddenSize)))}, ref("per_layer_model_projection"))
 	b.rms(2, "per_layer_projection_norm", l, "per_layer_model_projection.scaled")
@@ -106,11 +106,11 @@ func (b *gemma3nList) expand() {
 	inputs := []Ref{ref("inputs_embeds"), ref("altup.init.target_magnitude")}
 	for k := 1; k < b.g.AltUpStreams; k++ {
 		projection, magnitude := fmt.Sprintf("altup_projections.%d", k-1), fmt.Sprintf("altup.init.magnitude.%d", k)
-		b.linear(2, projection, b.hidden, b.HiddenSize, b.HiddenSize, false, ref("inputs_embeds"))
+		b.linear(2, projection, b.hidden, b.HiddenSize, false, ref("inputs_embeds"))
 		b.add(3, magnitude, b.scalar, derived, op.Magnitude{Floor: magnitudeFloor}, ref(projection))
 		inputs = append(inputs, ref(projection), ref(magnitude))
 	}
-	b.add(1, "altup.init", b.streams, b.in(layerPath(0), "hidden_states"), op.AltUpInit{}, inputs...)
+	b.add(1, "altup.init", b.streams, b.in(LayerPath(0), "hidden_states"), op.AltUpInit{}, inputs...)
 }
 
 // layer lists decoder layer i, whose streams come from the entry in.
@@ -123,7 +123,7 @@ func (b *gemma3nList) layer(i int, in string) {
 		op.Select{Axis: 2, Index: i}, ref("/per_layer_inputs"))
 	b.router("altup.predict", 0, stream("in", active))
 	coefs := b.g.AltUpStreams * b.g.AltUpStreams
-	b.linear(2, "altup.prediction_coefs", flat(coefs), coefs, b.g.AltUpStreams, false, ref("altup.predict.modalities"))
+	b.linear(2, "altup.prediction_coefs", flat(coefs), b.g.AltUpStreams, false, ref("altup.predict.modalities"))
 	b.add(1, "altup.predict", b.streams, b.call("altup", "predict", ""), op.AltUpPredict{Streams: b.g.AltUpStreams},
 		ref("altup.prediction_coefs"), ref("in"))
 	b.add(2, "active_prediction", b.hidden, b.inNorm("input_layernorm"), op.Identity{}, stream("altup.predict", active))
@@ -164,8 +164,8 @@ func (b *gemma3nList) router(of string, call int, from Ref) {
 
 func (b *gemma3nList) laurel() {
 	rank := b.g.LaurelRank
-	b.linear(2, "laurel.linear_left", flat(rank), rank, b.HiddenSize, false, ref("input_layernorm"))
-	b.linear(2, "laurel.linear_right", b.hidden, b.HiddenSize, rank, false, ref("laurel.linear_left"))
+	b.linear(2, "laurel.linear_left", flat(rank), b.HiddenSize, false, ref("input_layernorm"))
+	b.linear(2, "laurel.linear_right", b.hidden, rank, false, ref("laurel.linear_left"))
 	b.rms(2, "laurel.post_laurel_norm", b.hidden, "laurel.linear_right")
 	b.add(1, "laurel", b.hidden, b.out("laurel"), op.Add{}, ref("input_layernorm"), ref("laurel.post_laurel_norm"))
 }
@@ -195,7 +195,7 @@ func normalQuantile(p float64) float64 {
 func (b *gemma3nList) correct(active int) {
 	a := b.g.AltUpStreams
 	b.router("altup.correct", 1, ref("attn_ffw_laurel_gated"))
-	b.linear(2, "altup.correction_coefs", flat(a), a, a, false, ref("altup.correct.modalities"))
+	b.linear(2, "altup.correction_coefs", flat(a), a, false, ref("altup.correct.modalities"))
 	b.add(3, "altup.correct.innovation", b.hidden, derived, op.Sub{}, ref("attn_ffw_laurel_gated"), stream("altup.predict", active))
 	b.add(1, "altup.correct", b.streams, b.call("altup", "correct", ""), op.AltUpCorrect{Streams: a},
 		ref("altup.correct.innovation"), ref("altup.correction_coefs"), ref("altup.predict"))
@@ -209,10 +209,10 @@ func (b *gemma3nList) perLayer(active int) {
 		scaled.Op = op.ScaleChannels{}
 		scaled.Weights = []Weight{b.weight("altup.correct_output_scale", b.HiddenSize)}
 	}
-	b.linear(2, "per_layer_input_gate", narrow, b.g.PerLayerWidth, b.HiddenSize, false, ref("altup.scale_corrected_output"))
+	b.linear(2, "per_layer_input_gate", narrow, b.HiddenSize, false, ref("altup.scale_corrected_output"))
 	b.add(2, "act_fn", narrow, b.out("act_fn"), op.GELUTanh{}, ref("per_layer_input_gate"))
 	b.add(2, "per_layer_gated", narrow, b.inLinear("per_layer_projection"), op.Mul{}, ref("act_fn"), ref("per_layer_input"))
-	b.linear(2, "per_layer_projection", b.hidden, b.HiddenSize, b.g.PerLayerWidth, false, ref("per_layer_gated"))
+	b.linear(2, "per_layer_projection", b.hidden, b.g.PerLayerWidth, false, ref("per_layer_gated"))
 	b.rms(2, "post_per_layer_input_norm", b.hidden, "per_layer_projection")
 }
 
@@ -223,7 +223,7 @@ func (b *gemma3nList) output(in string) {
 	for k := 1; k < b.g.AltUpStreams; k++ {
 		projection := fmt.Sprintf("altup_unembed_projections.%d", k-1)
 		magnitude, rescaled := fmt.Sprintf("altup.final.magnitude.%d", k), fmt.Sprintf("altup.final.stream.%d", k)
-		b.linear(2, projection, b.hidden, b.HiddenSize, b.HiddenSize, false, stream(in, k))
+		b.linear(2, projection, b.hidden, b.HiddenSize, false, stream(in, k))
 		b.add(3, magnitude, b.scalar, derived, op.Magnitude{Floor: magnitudeFloor}, ref(projection))
 		b.add(3, rescaled, b.hidden, derived, op.Rescale{}, ref(projection), ref("altup.final.target_magnitude"), ref(magnitude))
 		mean = append(mean, ref(rescaled))

@@ -26,13 +26,13 @@ const (
 // which rounds elsewhere is another, and in float64; of one that adds in another order, see [op.OtherOrder], in float64 alone. The steps are what is judged by; the operation is for people. ok is false where
 // none is known.
 func (l *List) Lift(n Node) (e *Entry, ok bool) {
-	if l.passes == nil || !l.In(n) || l.unnamed(n.Entry) {
+	if l.passes == nil || !l.In(n) || l.Entries[n.Entry].unnamed() {
 		return nil, false
 	}
 	if e, ok := l.liftMask(n); ok {
 		return e, true
 	}
-	cut, err := l.Cut(func(m Node) bool { return !l.unnamed(m.Entry) }, n)
+	cut, err := l.Cut(func(m Node) bool { return !l.Entries[m.Entry].unnamed() }, n)
 	if err != nil {
 		return nil, false
 	}
@@ -44,7 +44,7 @@ func (l *List) Lift(n Node) (e *Entry, ok bool) {
 	if err != nil || f.Work() > maxLifted || len(f.Inputs)+len(f.Weights) == 0 {
 		return nil, false
 	}
-	t := &lifting{list: l, f: f, entry: l.At(n), model: model, groups: l.groups(f.Inputs), left: maxTried}
+	t := &lifting{list: l, f: f, entry: l.At(n), model: model, groups: groupsOf(f.Inputs), left: maxTried}
 	if len(t.groups) > maxGroups || t.entry.DTypeOf(model) == hooks.Bool || !t.draw() {
 		return nil, false
 	}
@@ -71,8 +71,8 @@ func (l *List) Lift(n Node) (e *Entry, ok bool) {
 // maxGroups is of how many entries an operation is looked for.
 const maxGroups = 5
 
-// groups are inputs by their entry, those of several passes together, the earliest first.
-func (l *List) groups(inputs []Node) [][]int {
+// groupsOf are inputs by their entry, those of several passes together, the earliest first.
+func groupsOf(inputs []Node) [][]int {
 	var all [][]int
 	at := map[int]int{}
 	for k, in := range inputs {

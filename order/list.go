@@ -150,7 +150,7 @@ func ReadNames(r io.Reader) (*List, error) {
 			return nil, fmt.Errorf("line %d: more than %d names", n, maxNames)
 		}
 		seen[name] = n
-		entries = append(entries, Entry{Name: name, Layer: layerOf(name), Level: 1})
+		entries = append(entries, Entry{Name: name, Layer: listedLayer(name), Level: 1})
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("line %d: %w", len(seen)+1, err)
@@ -202,22 +202,11 @@ func (l *List) Pick(names *List) *List {
 	return newList(l.Config, entries)
 }
 
-// layerOf reads the layer from a name such as "layers.3.mlp", −1 where there is none.
-func layerOf(name string) int {
-	rest, ok := strings.CutPrefix(name, "layers.")
-	if !ok {
+// listedLayer is the number of the layer in a name that a user lists. It is −1 for a name without a layer, and for a number that is too large for any model.
+func listedLayer(name string) int {
+	layer := NameOf(name).Layer()
+	if layer/10 > maxLayers {
 		return -1
 	}
-	digits, _, _ := strings.Cut(rest, ".")
-	n := 0
-	for _, c := range digits {
-		if c < '0' || c > '9' || n > maxLayers {
-			return -1
-		}
-		n = n*10 + int(c-'0')
-	}
-	if digits == "" {
-		return -1
-	}
-	return n
+	return layer
 }

@@ -44,7 +44,7 @@ func (l *List) Plan(have func(Node) bool, targets []Node) (*Plan, error) {
 		if o, unknown := e.Op.(recorded.Unknown); unknown {
 			return nil, &BareError{Name: e.Name, Pass: n.Pass, Why: o.Name + ": " + o.Why}
 		}
-		if !l.computable(e) {
+		if !computable(e, l.IsRecorded()) {
 			return nil, &BareError{Name: e.Name, Pass: n.Pass}
 		}
 		for _, in := range l.parents(n) {
@@ -73,9 +73,9 @@ func inOrder(a, b Node) int {
 }
 
 // computable reports whether an entry has an operation that computes it. That of a recorded program may compute it from nothing.
-func (l *List) computable(e *Entry) bool {
+func computable(e *Entry, ofRecorded bool) bool {
 	_, argument := e.Op.(op.Given)
-	return e.Op != nil && !argument && (len(e.Inputs) > 0 || l.passes != nil)
+	return e.Op != nil && !argument && (len(e.Inputs) > 0 || ofRecorded)
 }
 
 // parents are the inputs of a node: those of the pass before are absent in pass 0.

@@ -95,12 +95,12 @@ func listOf(p *recorded.Program, passes [][]recorded.Entry, sorted bool) (*List,
 		l.passes = append(l.passes, pass)
 	}
 	for i := range l.Entries {
-		l.Entries[i] = l.inAll(i, p.Passes)
+		l.Entries[i] = inAll(l.passes, i, p.Passes)
 	}
-	if err := l.ordered(); err != nil {
+	if err := ordered(l); err != nil {
 		return nil, err
 	}
-	if err := l.readable(); err != nil {
+	if err := readable(l); err != nil {
 		return nil, err
 	}
 	l.Config = configOf(p, l)
@@ -245,11 +245,11 @@ func axesOf(r *recorded.Entry, last string, p recorded.Pass) string {
 }
 
 // inAll is entry i as far as all passes agree on it: a size that is the number of tokens of each pass, or of keys, is that.
-func (l *List) inAll(i int, passes []recorded.Pass) Entry {
+func inAll(entries [][]*Entry, i int, passes []recorded.Pass) Entry {
 	var e Entry
 	have := 0
-	for k := range l.passes {
-		own := l.passes[k][i]
+	for k := range entries {
+		own := entries[k][i]
 		if own == nil {
 			continue
 		}
@@ -260,8 +260,8 @@ func (l *List) inAll(i int, passes []recorded.Pass) Entry {
 	}
 	for a, d := range e.Shape {
 		tokens, keys, same := true, true, true
-		for k := range l.passes {
-			if own := l.passes[k][i]; own != nil && a < len(own.Shape) {
+		for k := range entries {
+			if own := entries[k][i]; own != nil && a < len(own.Shape) {
 				n, p := own.Shape[a], passes[k]
 				tokens, keys, same = tokens && int(n) == p.Tokens, keys && int(n) == p.Past+p.Tokens, same && n == d
 			}
@@ -282,7 +282,7 @@ func (l *List) inAll(i int, passes []recorded.Pass) Entry {
 var errCrossed = errors.New("another pass has these in the other order")
 
 // ordered reports an entry that is computed from one that the list has behind it.
-func (l *List) ordered() error {
+func ordered(l *List) error {
 	for pass := range l.passes {
 		for i, e := range l.passes[pass] {
 			if e == nil {
@@ -306,13 +306,13 @@ func (l *List) ordered() error {
 const maxBetween = 1 << 21
 
 // readable reports a program whose names stand behind so many steps without names that nobody could look at each name's own.
-func (l *List) readable() error {
+func readable(l *List) error {
 	seen := make([]int32, len(l.passes)*len(l.Entries)) // by node, the name that has seen it last
 	total, name := 0, int32(0)
 	var open []Node
 	for pass := range l.passes {
 		for i, e := range l.passes[pass] {
-			if e == nil || l.unnamed(i) {
+			if e == nil || l.Entries[i].unnamed() {
 				continue
 			}
 			name++
@@ -321,7 +321,7 @@ func (l *List) readable() error {
 				n := open[len(open)-1]
 				open = open[:len(open)-1]
 				for _, at := range l.parents(n) {
-					if place := at.Pass*len(l.Entries) + at.Entry; l.unnamed(at.Entry) && seen[place] != name {
+					if place := at.Pass*len(l.Entries) + at.Entry; l.Entries[at.Entry].unnamed() && seen[place] != name {
 						seen[place] = name
 						open = append(open, at)
 						total++
@@ -358,7 +358,7 @@ func (l *List) IsRecorded() bool { return l.passes != nil }
 func (l *List) Named() *List {
 	var kept []*Entry
 	for i := range l.Entries {
-		if !l.unnamed(i) {
+		if !l.Entries[i].unnamed() {
 			kept = append(kept, &l.Entries[i])
 		}
 	}
@@ -373,14 +373,14 @@ func (l *List) Named() *List {
 	return n
 }
 
-func (l *List) unnamed(i int) bool { return l.Entries[i].Level == recorded.Unnamed }
+func (e *Entry) unnamed() bool { return e.Level == recorded.Unnamed }
 
 // namedInputs adds to some refs of a pass the nearest entries with names from which a node is computed.
 func (l *List) namedInputs(refs []Ref, pass int, n Node, seen map[Node]bool) []Ref {
 	for _, at := range l.parents(n) {
 		switch back := pass - at.Pass; {
 		case seen[at]:
-		case l.unnamed(at.Entry):
+		case l.Entries[at.Entry].unnamed():
 			seen[at] = true
 			refs = l.namedInputs(refs, pass, at, seen)
 		default:

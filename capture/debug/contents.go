@@ -15,30 +15,30 @@ func (d *Log) ids(t hooks.Tensor) {
 		return
 	}
 	p, n := &d.pass, len(t.Data)/t.DType.Size()
-	p.batch, p.tokens = 1, n
+	p.batch = batch{sequences: 1, tokens: n}
 	if len(t.Shape) > 1 {
-		p.tokens = t.Shape[len(t.Shape)-1]
-		p.batch = n / p.tokens
+		p.batch.tokens = t.Shape[len(t.Shape)-1]
+		p.batch.sequences = n / p.batch.tokens
 	}
 	if !p.full {
 		return
 	}
 	listed := 0
-	for b := range min(p.batch, Sequences) {
+	for b := range min(p.batch.sequences, Sequences) {
 		shown := 0
-		for i := range p.tokens {
+		for i := range p.batch.tokens {
 			at := d.start() + i
 			if !d.o.Positions.Has(at) || len(d.o.Positions) == 0 && shown == Tokens {
 				continue
 			}
 			shown++
-			id := int(binary.LittleEndian.Uint64(t.Data[8*(b*p.tokens+i):]))
+			id := int(binary.LittleEndian.Uint64(t.Data[8*(b*p.batch.tokens+i):]))
 			d.line.begin("token")
 			d.line.int("pass", int64(p.number))
 			d.line.int("position", int64(at))
 			d.line.int("id", int64(id))
 			d.tokenText(id)
-			if p.batch > 1 {
+			if p.batch.sequences > 1 {
 				d.line.int("sequence", int64(b))
 			}
 			d.line.end()
@@ -74,7 +74,7 @@ func (d *Log) logits(t hooks.Tensor) {
 		return
 	}
 	rows := len(t.Data) / t.DType.Size() / width
-	batch := d.sequences(t, rows)
+	batch := d.pass.sequences(t, rows)
 	for b := range batch {
 		if b >= Sequences && b < batch-1 {
 			continue
@@ -86,26 +86,11 @@ func (d *Log) logits(t hooks.Tensor) {
 	}
 }
 
-// sequences is how many sequences the rows of logits are of: those of the ids, or else the axes before the last two.
-func (d *Log) sequences(t hooks.Tensor, rows int) int {
-	batch := d.pass.batch
-	if batch == 0 {
-		batch = 1
-		for i := range len(t.Shape) - 2 {
-			batch *= t.Shape[i]
-		}
-	}
-	if rows%batch != 0 {
-		return 1
-	}
-	return batch
-}
-
 // likely lists the most likely tokens by the last row of a sequence.
 func (d *Log) likely(t hooks.Tensor, sequence, batch int) {
 	rows := len(t.Data) / t.DType.Size() / lastAxis(t) / batch
 	at := (sequence+1)*rows - 1
-	tokens := d.pass.tokens
+	tokens := d.pass.batch.tokens
 	if tokens == 0 {
 		tokens = rows
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/lanes"
 )
 
 // line is output while it is made: whole lines and the one that is being written. Its methods append a key and a value
@@ -107,22 +106,21 @@ func (l *line) shape(shape []int) {
 	*l = append(*l, ']')
 }
 
-// counts are of elements that are no finite numbers. The two infinities are told apart: a mask has one of them in any sound
-// model.
-func (l *line) counts(nan, posInf, negInf int64) {
-	l.int("nan", nan)
-	l.int("inf", posInf)
-	l.int("neg_inf", negInf)
+// counts tells the two infinities apart: a mask has one of them in any sound model.
+func (l *line) counts(of counts) {
+	l.int("nan", of.nan)
+	l.int("inf", of.posInf)
+	l.int("neg_inf", of.negInf)
 }
 
 // tensor writes the line that every hook has. Where masked elements were left out of the statistics it says how many.
-func (d *Log) tensor(name string, t hooks.Tensor, m *lanes.Moments, masked int64, elapsed time.Duration) {
-	l, s := &d.line, m.Summary(1)
+func (l *line) tensor(pass int, name string, t hooks.Tensor, of *statistics, elapsed time.Duration) {
+	s := of.Summary(1)
 	if math.IsInf(s.Std, 0) { // float64 does not hold the sum of squares
 		s.Std = math.NaN()
 	}
 	l.begin("tensor")
-	l.int("pass", int64(d.pass.number))
+	l.int("pass", int64(pass))
 	l.word("name", name)
 	l.shape(t.Shape)
 	l.word("dtype", t.DType.String())
@@ -130,10 +128,10 @@ func (d *Log) tensor(name string, t hooks.Tensor, m *lanes.Moments, masked int64
 	l.number("max", s.Max)
 	l.number("mean", s.Mean)
 	l.number("std", s.Std)
-	l.counts(m.NaN, m.PosInf, m.NegInf)
+	l.counts(countsOf(&of.Moments))
 	l.ms("ms", elapsed)
-	if masked > 0 {
-		l.int("masked", masked)
+	if of.masked > 0 {
+		l.int("masked", of.masked)
 	}
 	l.end()
 }

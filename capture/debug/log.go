@@ -47,37 +47,19 @@ type Options struct {
 
 // Log prints the lines of one run. A nil Log prints nothing and costs nothing. It is for one goroutine, as a forward pass is.
 type Log struct {
-	w    io.Writer
-	o    Options
-	now  func() time.Time
-	line line
+	w     io.Writer
+	o     Options
+	line  line
+	watch stopwatch
 
-	begun  bool
-	left   time.Time     // when the hook before was done with
-	hidden time.Duration // of the model, up to hooks that were not shown
-	pass   passed
-	fired  map[string]int // in this pass
-	steps  steps
-	seen   int // tokens of a sequence before this pass, where the options do not say
-	noted  bool
-	brief  bool // it was said that later layers are a line each
-	total  totals
-}
-
-// passed is what is known of the pass that is running.
-type passed struct {
-	number, tensors      int
-	full                 bool
-	nan, posInf, negInf  int64
-	firstNaN             string
-	top                  line // the most likely next token
-	loss                 float64
-	hasLoss              bool
-	elapsed              time.Duration
-	batch, tokens        int // sequences, and the tokens of each; 0 before the ids
-	section, slowest     string
-	inSection            int // tensors
-	sectionTime, longest time.Duration
+	begun bool
+	pass  passed
+	fired map[string]int // in this pass
+	steps steps
+	seen  int // tokens of a sequence before this pass, where the options do not say
+	noted bool
+	brief bool // it was said that later layers are a line each
+	total totals
 }
 
 // New returns a log that writes to w as hooks fire. What cannot be written is lost without a word: a run is not to fail
@@ -89,7 +71,7 @@ func New(w io.Writer, o Options) *Log {
 	if o.Layers <= 0 {
 		o.Layers = Layers
 	}
-	return &Log{w: w, o: o, now: time.Now, fired: map[string]int{}, total: totals{sections: map[string]time.Duration{}}}
+	return &Log{w: w, o: o, watch: stopwatch{now: time.Now}, fired: map[string]int{}, total: totals{sections: map[string]time.Duration{}}}
 }
 
 // Around returns an observer that shows an event and then hands it to write, such as a [capture.Writer]'s Observe. The time
@@ -103,31 +85,28 @@ func (d *Log) Around(write hooks.Observer) hooks.Observer {
 			return err
 		}
 		err := write(e)
-		now := d.now()
-		d.total.hooks += now.Sub(d.left) // the writer's, since the hook was left
-		d.left = now
+		d.watch.leave(d.watch.left) // the writer's time, since the hook was left
 		return err
 	}
 }
 
 // Observe shows an event: it is a [hooks.Observer]. The error is that of a tensor that is not well-formed.
 func (d *Log) Observe(e hooks.Event) error {
-	arrived := d.now()
-	elapsed := arrived.Sub(d.left) + d.hidden
+	arrived, elapsed := d.watch.arrive()
 	if d.o.Only != nil {
 		var ok bool
 		if e, ok = d.o.Only(e); !ok {
-			d.hidden = elapsed
-			d.leave(arrived)
+			d.watch.hidden = elapsed
+			d.watch.leave(arrived)
 			return nil
 		}
 	}
-	d.hidden = 0
+	d.watch.hidden = 0
 	if !d.begun {
 		d.begin()
 		elapsed = 0 // what was before the first hook was no step of a forward
 	}
-	m, masked, err := moments(e.Name, e.Tensor)
+	m, err := statisticsOf(e.Name, e.Tensor)
 	if err != nil {
 		return err
 	}
@@ -138,20 +117,14 @@ func (d *Log) Observe(e hooks.Event) error {
 	d.enter(Section(e.Name), elapsed)
 	name := capture.Key(0, e.Name, d.fired[e.Name])
 	d.fired[e.Name]++
-	began := d.count(name, &m)
+	began := d.pass.count(name, &m.Moments)
 	if d.pass.full && (!d.short() || began) {
-		d.tensor(name, e.Tensor, &m, masked, elapsed)
+		d.line.tensor(d.pass.number, name, e.Tensor, &m, elapsed)
 	}
-	d.contents(e, &m, elapsed)
+	d.contents(e, &m.Moments, elapsed)
 	d.flush()
-	d.leave(arrived)
+	d.watch.leave(arrived)
 	return nil
-}
-
-// leave lets the model go on.
-func (d *Log) leave(arrived time.Time) {
-	d.left = d.now()
-	d.total.hooks += d.left.Sub(arrived)
 }
 
 // End prints the summary. It is called once, whether the run ended well or not. On a nil Log it does nothing.
@@ -163,7 +136,7 @@ func (d *Log) End() {
 		d.begin()
 	}
 	d.endPass()
-	d.summary()
+	d.total.summary(&d.line, d.watch.hooks)
 	d.flush()
 }
 
@@ -210,18 +183,19 @@ func (d *Log) note(text string) {
 
 // enter counts time to a section, and ends the one before if this is another.
 func (d *Log) enter(section string, elapsed time.Duration) {
-	if section != d.pass.section {
+	p := &d.pass
+	if section != p.section.name {
 		d.endSection()
-		d.pass.section = section
+		p.section.name = section
 	}
-	d.pass.inSection++
-	d.pass.sectionTime += elapsed
-	d.pass.elapsed += elapsed
+	p.section.tensors++
+	p.section.elapsed += elapsed
+	p.elapsed += elapsed
 }
 
 // short reports whether the tensors of the section are not listed: those of a later layer. The first time it says so.
 func (d *Log) short() bool {
-	number, ok := strings.CutPrefix(d.pass.section, "layer.")
+	number, ok := strings.CutPrefix(d.pass.section.name, "layer.")
 	if n, err := strconv.Atoi(number); !ok || err != nil || n < d.o.Layers {
 		return false
 	}
@@ -229,20 +203,6 @@ func (d *Log) short() bool {
 		d.brief = true
 		d.note(fmt.Sprintf("from layer %d on one line a layer; --layers or TRACEDIFF_DEBUG_LAYERS show more of them in full", d.o.Layers))
 	}
-	return true
-}
-
-// count adds a tensor to its pass, and reports whether it is the first of it that has NaN.
-func (d *Log) count(name string, m *lanes.Moments) (first bool) {
-	p := &d.pass
-	p.tensors++
-	p.nan += m.NaN
-	p.posInf += m.PosInf
-	p.negInf += m.NegInf
-	if m.NaN == 0 || p.firstNaN != "" {
-		return false
-	}
-	p.firstNaN = name
 	return true
 }
 
@@ -263,22 +223,23 @@ func (d *Log) contents(e hooks.Event, m *lanes.Moments, elapsed time.Duration) {
 
 func (d *Log) endSection() {
 	p := &d.pass
-	if p.section == "" {
+	s := p.section
+	if s.name == "" {
 		return
 	}
 	if p.full {
 		d.line.begin("section")
 		d.line.int("pass", int64(p.number))
-		d.line.word("section", p.section)
-		d.line.int("tensors", int64(p.inSection))
-		d.line.ms("ms", p.sectionTime)
+		d.line.word("section", s.name)
+		d.line.int("tensors", int64(s.tensors))
+		d.line.ms("ms", s.elapsed)
 		d.line.end()
 	}
-	if p.slowest == "" || p.sectionTime > p.longest {
-		p.slowest, p.longest = p.section, p.sectionTime
+	if p.slowest.name == "" || s.elapsed > p.slowest.elapsed {
+		p.slowest = s
 	}
-	d.total.sections[p.section] += p.sectionTime
-	p.section, p.inSection, p.sectionTime = "", 0, 0
+	d.total.sections[s.name] += s.elapsed
+	p.section = timed{}
 }
 
 func (d *Log) endPass() {
@@ -291,10 +252,10 @@ func (d *Log) endPass() {
 	d.line.begin("pass")
 	d.line.int("pass", int64(p.number))
 	d.line.int("tensors", int64(p.tensors))
-	d.line.counts(p.nan, p.posInf, p.negInf)
+	d.line.counts(p.bad)
 	d.line.word("first_nan", p.firstNaN)
-	d.line.word("slowest", p.slowest)
-	d.line.ms("slowest_ms", p.longest)
+	d.line.word("slowest", p.slowest.name)
+	d.line.ms("slowest_ms", p.slowest.elapsed)
 	d.line.ms("ms", p.elapsed)
 	d.line = append(d.line, p.top...)
 	if p.hasLoss {
@@ -302,5 +263,5 @@ func (d *Log) endPass() {
 	}
 	d.line.end()
 	d.total.add(p)
-	d.seen += p.tokens
+	d.seen += p.batch.tokens
 }

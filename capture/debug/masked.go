@@ -23,36 +23,41 @@ func floor(name string, d hooks.DType) float64 {
 	return max(leastScore, -floats.Largest(d)/2)
 }
 
-// moments are the statistics of a tensor without its masked elements, and how many of those are finite numbers. Minus infinity
-// has a count of its own. The error is that of a tensor that is not well-formed.
-func moments(name string, t hooks.Tensor) (m lanes.Moments, masked int64, err error) {
+// statistics are those of a tensor without its masked elements.
+type statistics struct {
+	lanes.Moments
+	masked int64 // how many of the masked elements are finite numbers; minus infinity has a count of its own
+}
+
+// statisticsOf takes the statistics of a tensor. The error is that of a tensor that is not well-formed.
+func statisticsOf(name string, t hooks.Tensor) (m statistics, err error) {
 	least := floor(name, t.DType)
 	if math.IsInf(least, -1) {
 		err = m.Tensor(t)
-		return m, 0, err
+		return m, err
 	}
 	if err := t.Check(); err != nil {
-		return m, 0, err
+		return m, err
 	}
 	var strip [lanes.Strip]float64
 	size := t.DType.Size()
 	for data := t.Data; len(data) > 0; {
 		x := strip[:min(lanes.Strip, len(data)/size)]
 		if err := floats.Decode(x, t.DType, data); err != nil {
-			return m, 0, err
+			return m, err
 		}
 		data = data[len(x)*size:]
 		kept := x[:0]
 		for _, y := range x {
 			if y <= least && !math.IsInf(y, -1) {
-				masked++
+				m.masked++
 			} else {
 				kept = append(kept, y)
 			}
 		}
 		m.Add(kept)
 	}
-	return m, masked, nil
+	return m, nil
 }
 
 // certain is the mean of a tensor of finite numbers, NaN of any other.

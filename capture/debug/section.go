@@ -3,6 +3,8 @@ package debug
 import (
 	"cmp"
 	"strings"
+
+	"github.com/tracediff/tracediff/order"
 )
 
 // sections name the steps of a forward pass that are no layers, by what the names of their tensors begin with.
@@ -33,11 +35,8 @@ func Section(name string) string {
 	if i := strings.LastIndex(name, stepMark); i > 0 && digits(name[i+len(stepMark):]) {
 		return name[i+1:]
 	}
-	if rest, ok := strings.CutPrefix(name, "layers."); ok {
-		layer, _, _ := strings.Cut(rest, ".")
-		if digits(layer) {
-			return "layer." + layer
-		}
+	if layer := order.NameOf(name).Label(); digits(layer) {
+		return "layer." + layer
 	}
 	for _, s := range sections {
 		if strings.HasPrefix(name, s.prefix) {

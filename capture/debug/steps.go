@@ -187,7 +187,7 @@ func (d *Log) endOne(s *series) {
 	if companion(s.name) {
 		return
 	}
-	sure, lost := d.aside(s, confidence), d.aside(s, loss)
+	sure, lost := d.steps.aside(s, confidence), d.steps.aside(s, loss)
 	if sure.n == 0 {
 		sure = d.steps.of(s.name, s.chunk) // of logits
 	}
@@ -211,8 +211,8 @@ func (d *Log) endOne(s *series) {
 }
 
 // aside is what the model recorded beside a series, under the same name but for the last part.
-func (d *Log) aside(s *series, part string) *mean {
-	return d.steps.of(strings.TrimSuffix(s.name, lastPart(s.name))+part, s.chunk)
+func (s *steps) aside(of *series, part string) *mean {
+	return s.of(strings.TrimSuffix(of.name, lastPart(of.name))+part, of.chunk)
 }
 
 // compared returns how alike two steps are, and how much the later changed: the cosine and ‖b − a‖ / ‖b‖; of whole numbers,

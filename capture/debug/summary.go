@@ -13,12 +13,27 @@ const slowestShown = 5
 // totals are what is known of the whole run.
 type totals struct {
 	passes, short, tensors int
-	nan, posInf, negInf    int64
-	elapsed, hooks         time.Duration // between the hooks; in them, for the trace, the statistics and the lines
+	bad                    counts
+	elapsed                time.Duration // between the hooks
 	sections               map[string]time.Duration
 	averages               []*average
-	losses                 mean
-	firstLoss, lowestLoss  float64
+	losses                 losses
+}
+
+// losses are those of the passes. NaN is none.
+type losses struct {
+	mean
+	first, lowest float64
+}
+
+func (l *losses) add(x float64) {
+	if x == x {
+		if l.n == 0 {
+			l.first, l.lowest = x, x
+		}
+		l.lowest = min(l.lowest, x)
+	}
+	l.mean.add(x)
 }
 
 // average is of a series, over all its chunks: how often it was run, and what its steps recorded.
@@ -66,25 +81,16 @@ func (a *average) line(l *line) {
 
 func (t *totals) add(p *passed) {
 	t.tensors += p.tensors
-	t.nan += p.nan
-	t.posInf += p.posInf
-	t.negInf += p.negInf
+	t.bad.add(p.bad)
 	t.elapsed += p.elapsed
-	if !p.hasLoss {
-		return
+	if p.hasLoss {
+		t.losses.add(p.loss)
 	}
-	if p.loss == p.loss {
-		if t.losses.n == 0 {
-			t.firstLoss, t.lowestLoss = p.loss, p.loss
-		}
-		t.lowestLoss = min(t.lowestLoss, p.loss)
-	}
-	t.losses.add(p.loss)
 }
 
-// summary writes the sections that took longest over all passes, the averages of the series, the losses, and the closing line.
-func (d *Log) summary() {
-	t, l := &d.total, &d.line
+// summary writes the sections that took longest over all passes, the averages of the series, the losses, and the closing line. hooks is the time that was not
+// the model's.
+func (t *totals) summary(l *line, hooks time.Duration) {
 	names := slices.SortedFunc(maps.Keys(t.sections), func(a, b string) int {
 		return cmp.Or(cmp.Compare(t.sections[b], t.sections[a]), cmp.Compare(a, b))
 	})
@@ -101,18 +107,18 @@ func (d *Log) summary() {
 	if t.losses.n > 0 {
 		l.begin("losses")
 		l.int("passes", int64(t.losses.n))
-		l.number("first", t.firstLoss)
+		l.number("first", t.losses.first)
 		l.number("last", t.losses.last)
-		l.number("lowest", t.lowestLoss)
-		l.number("mean", t.losses.mean())
+		l.number("lowest", t.losses.lowest)
+		l.number("mean", t.losses.mean.mean())
 		l.end()
 	}
 	l.begin("end")
 	l.int("passes", int64(t.passes))
 	l.int("short", int64(t.short))
 	l.int("tensors", int64(t.tensors))
-	l.counts(t.nan, t.posInf, t.negInf)
+	l.counts(t.bad)
 	l.ms("ms", t.elapsed)
-	l.ms("hooks_ms", t.hooks)
+	l.ms("hooks_ms", hooks)
 	l.end()
 }

@@ -9,15 +9,13 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/cells"
 	"github.com/tracediff/tracediff/internal/container"
+	"github.com/tracediff/tracediff/internal/spelling"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// prefixes are those that frameworks put before the names of a text model. The longest that fits counts.
-var prefixes = []string{
-	"model.language_model.model.", "model.language_model.", "language_model.model.", "model.text_model.", "text_model.model.", "language_model.",
-	"text_model.", "model.model.", "model.",
-}
+// prefixes are those that frameworks put before the names of a text model, and none. The longest that fits counts.
+var prefixes = append(spelling.Prefixes(spelling.Activation), "")
 
 // Fit reads a dump as the order of its model has it, where one reading alone is possible and no number changes:
 //
@@ -99,7 +97,7 @@ func (f *fitter) prefix() {
 	for _, s := range f.sources {
 		taken[capture.Key(s.Pass, s.Name, s.Firing)] = true
 	}
-	for _, p := range append(slices.Clone(prefixes), "") {
+	for _, p := range prefixes {
 		to, wanted := map[int]string{}, map[string]bool{}
 		clash, modules := false, 0
 		for i, s := range f.sources {

@@ -6,11 +6,12 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/spelling"
 	"github.com/tracediff/tracediff/order"
 )
 
-// idNames are other names of the token ids.
-var idNames = []string{"ids", "token_ids", "tokens", "input_tokens", "inp_tokens"}
+// idNames are names of the token ids: that of the order, and others.
+var idNames = spelling.Endings(spelling.Activation, spelling.Words, order.InputIDs)
 
 // ids gives the token ids their name and their two axes.
 func (f *fitter) ids() {
@@ -88,7 +89,7 @@ type element struct {
 // first element has no ids; why says so if the ids are no integers.
 func fedElements(sources []capture.Source, found []element, first int) (of int, steps bool, why string) {
 	sequences, fed := 1, map[int]bool{}
-	named := func(i int) bool { return found[i].name == order.InputIDs || slices.Contains(idNames, found[i].name) }
+	named := func(i int) bool { return slices.Contains(idNames, found[i].name) }
 	is := func(i int) bool { return named(i) && (isIDs(sources[i]) || isBatch(sources[i])) }
 	for i, s := range sources {
 		if named(i) && s.DType.Float() {

@@ -14,6 +14,8 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/spelling"
+	"github.com/tracediff/tracediff/order"
 )
 
 // schemes are the folders of tools. Each reports whether a folder is one of its, and then has listed its tensors in the folder's
@@ -126,13 +128,8 @@ func sglangPasses(d *dump.Dir) (bool, error) {
 // sglangName is the name in the order of a module of SGLang, as far as it has one: a norm that adds the residual returns
 // the normed and the sum.
 func sglangName(name string) string {
-	switch name {
-	case "model.forward_batch_info.input_ids":
-		return "input_ids"
-	case "model.forward_batch_info.positions", "positions":
-		return "position_ids"
-	case "logits_processor":
-		return "logits"
+	if roles := spelling.Roles(spelling.SGLang, spelling.Activation, name); len(roles) > 0 {
+		return roles[0]
 	}
 	if base, ok := strings.CutSuffix(name, ".0"); ok && strings.HasSuffix(base, "norm") {
 		return base
@@ -213,7 +210,7 @@ func dumperName(tags map[string]string) string {
 		name = strings.TrimSuffix(strings.TrimSuffix(module, ".0"), ".output")
 	}
 	if layer := tags["layer_id"]; layer != "" && !strings.Contains(name, "layers.") {
-		name = "layers." + layer + "." + name
+		name = order.NameIn(layer, name).String()
 	}
 	return sglangName(name)
 }

@@ -14,9 +14,13 @@ type AltUp struct {
 	ModalityRouter     Linear
 	RouterNorm         *RMSNorm
 
-	streams, active                                     int
-	before, after                                       routerPoints
-	predictOut, innovation, correctOut, scaledCorrected point
+	streams, active int
+	points          altUpPoints
+}
+
+type altUpPoints struct {
+	before, after                                 routerPoints
+	predict, innovation, correct, scaledCorrected point
 }
 
 // routerPoints are those of one of the router's two calls.
@@ -30,9 +34,12 @@ func (b *builder) altUp() AltUp {
 	a := AltUp{
 		CorrectionCoefs: b.linear("altup.correction_coefs"), PredictionCoefs: b.linear("altup.prediction_coefs"),
 		ModalityRouter: b.linearAt("altup.modality_router", point{}), RouterNorm: b.normAt("altup.router_norm", point{}),
-		streams: c.AltUpStreams, active: c.AltUpActive, before: router("altup.predict"), after: router("altup.correct"),
-		predictOut: b.point("altup.predict"), innovation: b.point("altup.correct.innovation"),
-		correctOut: b.point("altup.correct"), scaledCorrected: b.point("altup.scale_corrected_output"),
+		streams: c.AltUpStreams, active: c.AltUpActive,
+		points: altUpPoints{
+			before: router("altup.predict"), after: router("altup.correct"),
+			predict: b.point("altup.predict"), innovation: b.point("altup.correct.innovation"),
+			correct: b.point("altup.correct"), scaledCorrected: b.point("altup.scale_corrected_output"),
+		},
 	}
 	if c.AltUpCorrectScale {
 		a.CorrectOutputScale = b.vector("altup.correct_output_scale")
@@ -51,7 +58,7 @@ func (a *AltUp) router(p *pass, z []float32, at routerPoints) []float32 {
 
 // predict returns Pred_o = R(R(Σ_k X_k·c[A·o+k]) + X_o): [A, T, H].
 func (a *AltUp) predict(p *pass, x []float32) []float32 {
-	m := a.router(p, p.stream(x, a.active), a.before)
+	m := a.router(p, p.stream(x, a.active), a.points.before)
 	c := a.PredictionCoefs.forward(p, m)
 	pred := p.take(len(x))
 	for o := range a.streams {
@@ -68,14 +75,14 @@ func (a *AltUp) predict(p *pass, x []float32) []float32 {
 		}
 		p.Add(p.stream(pred, o), p.stream(pred, o), p.stream(x, o))
 	}
-	return p.see(a.predictOut, pred)
+	return p.see(a.points.predict, pred)
 }
 
 // correct returns C_o = R(R((act2 − active)·R(c[o]+1)) + Pred_o): [A, T, H].
 func (a *AltUp) correct(p *pass, act2, active, pred []float32) []float32 {
-	m := a.router(p, act2, a.after)
+	m := a.router(p, act2, a.points.after)
 	coefs := a.CorrectionCoefs.forward(p, m)
-	inn := p.see(a.innovation, p.sub(act2, active))
+	inn := p.see(a.points.innovation, p.sub(act2, active))
 	c := p.take(len(pred))
 	for o := range a.streams {
 		for t := range p.ids {
@@ -84,7 +91,7 @@ func (a *AltUp) correct(p *pass, act2, active, pred []float32) []float32 {
 			p.Add(row, row, p.row(pred, o, t))
 		}
 	}
-	return p.see(a.correctOut, c)
+	return p.see(a.points.correct, c)
 }
 
 func (a *AltUp) scaleCorrectedOutput(p *pass, z []float32) []float32 {
@@ -92,7 +99,7 @@ func (a *AltUp) scaleCorrectedOutput(p *pass, z []float32) []float32 {
 	if a.CorrectOutputScale != nil {
 		p.MulRows(z, z, a.CorrectOutputScale)
 	}
-	return p.see(a.scaledCorrected, z)
+	return p.see(a.points.scaledCorrected, z)
 }
 
 // Laurel is a low-rank residual block.

@@ -5,8 +5,8 @@ import "github.com/tracediff/tracediff/internal/kernel"
 // Attention is grouped-query attention over a cache, sliding or full. A shared layer has queries of its own and the
 // keys and values of source.
 type Attention struct {
-	QProj, KProj, VProj, OProj Linear
-	QNorm, KNorm, VNorm        *RMSNorm // of each head by itself; nil where the family has none
+	Projections
+	QNorm, KNorm, VNorm *RMSNorm // of each head by itself; nil where the family has none
 
 	*settings
 	scale     float32 // of the scores
@@ -14,9 +14,16 @@ type Attention struct {
 	layerType string
 	source    *Attention // itself, unless the layer is shared
 	points    attentionPoints
+	cache
+}
 
-	keys, values []float32 // [Hkv, S, D] of the last pass, the cache of the next
-	s            int       // S of the last pass
+// Projections make queries, keys and values of the input of an attention, and its output of what the heads give.
+type Projections struct{ QProj, KProj, VProj, OProj Linear }
+
+// cache is what the last pass has left to the next one.
+type cache struct {
+	keys, values []float32 // [Hkv, S, D]
+	s            int       // S
 }
 
 type attentionPoints struct {
@@ -34,7 +41,7 @@ type attentionKind struct {
 func (b *builder) attention(i int, kind attentionKind) *Attention {
 	a := &Attention{
 		settings: b.settings, scale: float32(kind.scale), softcap: b.config.AttnSoftcap, layerType: b.config.LayerTypes[i],
-		QProj: b.linear("self_attn.q_proj"), OProj: b.linear("self_attn.o_proj"),
+		Projections: Projections{QProj: b.linear("self_attn.q_proj"), OProj: b.linear("self_attn.o_proj")},
 		points: attentionPoints{
 			qRope: b.point("self_attn.q_rope"), keys: b.point("self_attn.keys"), values: b.point("self_attn.values"),
 			scores: b.point("self_attn.scores"), masked: b.point("self_attn.scores_masked"), probsF32: b.point("self_attn.probs_f32"),
@@ -64,13 +71,13 @@ func (b *builder) attention(i int, kind attentionKind) *Attention {
 
 // forward attends from x [T, H] and returns [T, H].
 func (a *Attention) forward(p *pass, x []float32) []float32 {
-	cos, sin := p.cos[a.layerType], p.sin[a.layerType]
+	tables := p.rotary[a.layerType]
 	q := a.QNorm.forward(p, a.QProj.forward(p, x))
-	q = p.see(a.points.qRope, p.rotate(q, cos, sin, a.heads, a.headDim))
+	q = p.see(a.points.qRope, p.rotate(q, tables, a.heads, a.headDim))
 
 	if a.source == a {
 		k := a.KNorm.forward(p, a.KProj.forward(p, x))
-		k = p.see(a.points.kRope, p.rotate(k, cos, sin, a.kvHeads, a.headDim))
+		k = p.see(a.points.kRope, p.rotate(k, tables, a.kvHeads, a.headDim))
 		v := a.VNorm.forward(p, a.VProj.forward(p, x))
 		a.extend(p, k, p.headsFirst(v, a.kvHeads, a.headDim))
 	}
@@ -82,15 +89,20 @@ func (a *Attention) forward(p *pass, x []float32) []float32 {
 
 	probs := a.probabilities(p, q, keys)
 	context := p.take(len(q))
-	p.Context(context, probs, values, a.heads, a.kvHeads, len(p.ids), a.source.s, a.headDim)
+	p.Context(context, probs, values, a.sizes(p))
 	return a.OProj.forward(p, p.see(a.points.context, context))
+}
+
+// sizes are those of the pass, whose keys are there.
+func (a *Attention) sizes(p *pass) kernel.Attention {
+	return kernel.Attention{Heads: a.heads, KV: a.kvHeads, Tokens: len(p.ids), Keys: a.source.s, Dim: a.headDim}
 }
 
 // probabilities is R(softmax(R(R(R(q·kᵀ)·scale), capped where the family caps, + mask))): [Hq, T, S].
 func (a *Attention) probabilities(p *pass, q, keys []float32) []float32 {
 	tokens, s := len(p.ids), a.source.s
 	scores := p.take(a.heads * tokens * s)
-	p.Scores(scores, q, keys, a.heads, a.kvHeads, tokens, s, a.headDim)
+	p.Scores(scores, q, keys, a.sizes(p))
 	p.Scale(scores, scores, a.scale)
 	scores = p.see(a.points.scores, scores)
 	if a.softcap > 0 {
@@ -117,18 +129,18 @@ func (a *Attention) extend(p *pass, k, v []float32) {
 	if w := a.config.Window(a.layerType); w > 0 {
 		kept = min(kept, w-1)
 	}
-	s := kept + len(p.ids)
-	a.keys = join(a.keys, k, a.kvHeads, a.s, kept, len(p.ids), a.headDim)
-	a.values = join(a.values, v, a.kvHeads, a.s, kept, len(p.ids), a.headDim)
-	a.s = s
+	a.keys, a.values = a.join(a.keys, k, kept), a.join(a.values, v, kept)
+	a.s = kept + len(p.ids)
 }
 
-// join returns, per head, the last kept of old [heads, n, d] and then all of new [heads, t, d].
-func join(old, new []float32, heads, n, kept, t, d int) []float32 {
-	out := make([]float32, 0, heads*(kept+t)*d)
-	for h := range heads {
-		out = append(out, old[(h*n+n-kept)*d:(h*n+n)*d]...)
-		out = append(out, new[h*t*d:(h+1)*t*d]...)
+// join returns, per head, the last kept of what was cached [Hkv, S, D] and then all of this pass [Hkv, T, D].
+func (a *Attention) join(cached, x []float32, kept int) []float32 {
+	old, new := a.s*a.headDim, len(x)/a.kvHeads // elements of a head
+	from := old - kept*a.headDim
+	out := make([]float32, 0, len(x)+a.kvHeads*(old-from))
+	for h := range a.kvHeads {
+		out = append(out, cached[h*old+from:(h+1)*old]...)
+		out = append(out, x[h*new:(h+1)*new]...)
 	}
 	return out
 }

@@ -93,14 +93,14 @@ func (b *builder) model(lastLayer int) *Model {
 	m.stack = families[b.config.ModelType](b, lastLayer)
 	m.attentions = b.attentions
 	m.EmbedTokens = b.embedding("embed_tokens", b.hidden, false)
-	m.inputIDs, m.positionIDs, m.logits = b.point("input_ids"), b.point("position_ids"), b.point("logits")
+	m.points = modelPoints{b.point("input_ids"), b.point("position_ids"), b.point("logits")}
 	m.Norm = b.norm("norm")
 	m.LMHead = b.linear("lm_head")
 	return m
 }
 
 // enter makes names relative to layer i, leave to the text model again.
-func (b *builder) enter(i int) { b.prefix = fmt.Sprintf("layers.%d.", i) }
+func (b *builder) enter(i int) { b.prefix = order.InLayer(i, "").String() }
 func (b *builder) leave()      { b.prefix = "" }
 
 // point resolves a name of the order. A name that the order does not have is a mistake in this package.

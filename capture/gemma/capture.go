@@ -134,7 +134,7 @@ func CheckSelected(l *order.List, selected []*order.Entry) error {
 func lastLayer(l *order.List, selected []*order.Entry) int {
 	last := -1
 	for _, e := range selected {
-		if e.Layer < 0 && l.Index(e.Name) > l.Index("layers.0.in") {
+		if e.Layer < 0 && l.Index(e.Name) > l.Index(order.InLayer(0, "in").String()) {
 			return All
 		}
 		last = max(last, e.Layer)

@@ -116,12 +116,18 @@ type Gemma3nLayer struct {
 	PostAttentionLayernorm   *RMSNorm
 	PreFeedforwardLayernorm  *RMSNorm
 	PostFeedforwardLayernorm *RMSNorm
-	PerLayerInputGate        Linear
-	PerLayerProjection       Linear
-	PostPerLayerInputNorm    *RMSNorm
+	PerLayerInput
 
-	index, perLayerWidth, active, streams int
-	points                                gemma3nLayerPoints
+	points gemma3nLayerPoints
+}
+
+// PerLayerInput adds a layer's own input to its streams.
+type PerLayerInput struct {
+	PerLayerInputGate     Linear
+	PerLayerProjection    Linear
+	PostPerLayerInputNorm *RMSNorm
+
+	index, perLayerWidth int // where it stands among those of all layers, and its channels
 }
 
 type gemma3nLayerPoints struct {
@@ -132,17 +138,16 @@ type gemma3nLayerPoints struct {
 func (b *builder) gemma3nLayer(i int) *Gemma3nLayer {
 	b.enter(i)
 	defer b.leave()
-	c := b.config.Gemma3n
 	l := &Gemma3nLayer{
 		AltUp: b.altUp(), Laurel: b.laurel(), SelfAttn: b.attention(i, attentionKind{headNorms: true, valueNorm: true, scale: 1}), MLP: b.mlp(),
 		InputLayernorm:           b.norm("input_layernorm"),
 		PostAttentionLayernorm:   b.norm("post_attention_layernorm"),
 		PreFeedforwardLayernorm:  b.norm("pre_feedforward_layernorm"),
 		PostFeedforwardLayernorm: b.norm("post_feedforward_layernorm"),
-		PerLayerInputGate:        b.linear("per_layer_input_gate"),
-		PerLayerProjection:       b.linear("per_layer_projection"),
-		PostPerLayerInputNorm:    b.norm("post_per_layer_input_norm"),
-		index:                    i, perLayerWidth: c.PerLayerWidth, active: c.AltUpActive, streams: c.AltUpStreams,
+		PerLayerInput: PerLayerInput{
+			PerLayerInputGate: b.linear("per_layer_input_gate"), PerLayerProjection: b.linear("per_layer_projection"),
+			PostPerLayerInputNorm: b.norm("post_per_layer_input_norm"), index: i, perLayerWidth: b.config.Gemma3n.PerLayerWidth,
+		},
 		points: gemma3nLayerPoints{
 			in: b.point("in"), perLayerInput: b.point("per_layer_input"), activePrediction: b.point("active_prediction"),
 			attnGated: b.point("attn_gated"), attnLaurel: b.point("attn_laurel"), attnFfwLaurelGated: b.point("attn_ffw_laurel_gated"),
@@ -162,7 +167,7 @@ func (l *Gemma3nLayer) forward(p *pass, x, ple []float32) []float32 {
 	x = p.see(l.points.in, p.own(l.points.in, x))
 	ple = p.see(l.points.perLayerInput, p.block(ple, l.index, p.layers, l.perLayerWidth))
 	pred := l.AltUp.predict(p, x)
-	act := p.see(l.points.activePrediction, p.copyOf(p.stream(pred, l.active)))
+	act := p.see(l.points.activePrediction, p.copyOf(p.stream(pred, l.AltUp.active)))
 	nrm := l.InputLayernorm.forward(p, act)
 	lau := l.Laurel.forward(p, nrm)
 
@@ -175,14 +180,14 @@ func (l *Gemma3nLayer) forward(p *pass, x, ple []float32) []float32 {
 	act2 := p.see(l.points.attnFfwLaurelGated, p.add(al, ffw))
 	c := l.AltUp.correct(p, act2, act, pred)
 
-	z := l.AltUp.scaleCorrectedOutput(p, p.stream(c, l.active))
+	z := l.AltUp.scaleCorrectedOutput(p, p.stream(c, l.AltUp.active))
 	z = l.PerLayerInputGate.forward(p, z)
 	z = p.see(l.points.actFn, p.gelu(z))
 	z = p.see(l.points.perLayerGated, p.mul(z, ple))
 	z = l.PostPerLayerInputNorm.forward(p, l.PerLayerProjection.forward(p, z))
 
 	copy(p.stream(out, 0), p.stream(c, 0))
-	for o := 1; o < l.streams; o++ {
+	for o := 1; o < l.AltUp.streams; o++ {
 		p.Add(p.stream(out, o), p.stream(c, o), z)
 	}
 	return p.see(l.points.out, out)

@@ -1,7 +1,6 @@
 package gemma_test
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -19,8 +18,10 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // model is an embedded checkpoint with its order.
@@ -31,23 +32,8 @@ type model struct {
 
 func openModel(t testing.TB, name string) model {
 	t.Helper()
-	dir, err := fs.Sub(fixtures.Files, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ck, err := checkpoint.OpenFS(name, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := order.ReadConfig(ck.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := order.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return model{ck, l}
+	ck, list := ordertest.Embedded(t, name)
+	return model{ck, list}
 }
 
 // run feeds passes to a fresh model that fires into reg.
@@ -82,14 +68,7 @@ func goldens(t testing.TB, dtype hooks.DType) []goldenTrace {
 	}
 	var all []goldenTrace
 	for _, name := range names {
-		data, err := fs.ReadFile(fixtures.Files, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr, err := capture.OpenReader(name, bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := testengine.OpenGolden(t, name)
 		ids, err := tr.IDs()
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package gemma
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 
 	"github.com/tracediff/tracediff/internal/kernel"
@@ -18,15 +19,17 @@ type Model struct {
 
 	stack
 	*settings
-	softcap                       float64 // of the logits; 0 for none
-	arith                         kernel.Arith
-	attentions                    []*Attention // by layer: the cache
-	inputIDs, positionIDs, logits point
-	arena                         arena
+	softcap    float64 // of the logits; 0 for none
+	arith      kernel.Arith
+	attentions []*Attention // by layer: the cache
+	points     modelPoints
+	arena      arena
 
 	progress func(pass, layer int) // told before each layer; nil for nobody
 	past     int                   // tokens of the passes so far
 }
+
+type modelPoints struct{ inputIDs, positionIDs, logits point }
 
 // stack is what a family has between the embedding and the last norm. What flows from layer to layer is its own affair.
 type stack interface {
@@ -41,16 +44,16 @@ type stack interface {
 
 // forward runs one pass over ids, which follow the tokens of the passes before, and returns the logits [T, V]; nil when
 // the pass stopped after the last layer needed.
-func (m *Model) forward(p *pass) []float32 {
-	p.seeInts(m.inputIDs, p.ids)
-	p.seeInts(m.positionIDs, p.positions)
+func (m *Model) forward(ctx context.Context, p *pass) []float32 {
+	p.seeInts(m.points.inputIDs, p.ids)
+	p.seeInts(m.points.positionIDs, p.positions)
 	if p.err = cmp.Or(p.err, CheckPasses(m.config, [][]int{p.ids}, 0)); p.err != nil { // a replacer may have put anything there
 		return nil
 	}
 	x := m.begin(p, m.EmbedTokens.forward(p))
 	for i := range m.attentions {
 		if p.err == nil {
-			p.err = p.ctx.Err()
+			p.err = ctx.Err()
 		}
 		if i > p.lastLayer || p.err != nil {
 			return nil
@@ -67,7 +70,7 @@ func (m *Model) forward(p *pass) []float32 {
 	if m.softcap > 0 {
 		logits = p.softcap(logits, m.softcap)
 	}
-	return p.see(m.logits, logits)
+	return p.see(m.points.logits, logits)
 }
 
 // CheckPasses reports the first pass without tokens, the first id outside the vocabulary, and more tokens than the model

@@ -1,7 +1,6 @@
 package gemma
 
 import (
-	"context"
 	"encoding/binary"
 	"math"
 
@@ -23,14 +22,14 @@ type pass struct {
 	kernel.Arith
 	*settings
 	*arena
-	ids, positions  []int
-	past            int
-	masks, cos, sin map[string][]float32 // by layer type
-	lastLayer       int                  // the last layer to run; the number of layers for all and the output
-	bytes           []byte               // scratch of the hooks
-	ctx             context.Context
-	number          int   // of this pass in its run
-	err             error // the first of a hook, or that of ctx
+	ids, positions []int
+	past           int
+	masks          map[string][]float32     // by layer type
+	rotary         map[string]kernel.Tables // by layer type
+	lastLayer      int                      // the last layer to run; the number of layers for all and the output
+	bytes          scratch                  // of the hooks
+	number         int                      // of this pass in its run
+	err            error                    // the first of a hook, or that of the run's context
 }
 
 // R rounds a constant to float32 and then to the dtype, as a tensor made of a Python number is.
@@ -49,7 +48,7 @@ func (p *pass) seeAs(dtype hooks.DType, at point, x []float32) []float32 {
 	if at.Point == nil || p.err != nil {
 		return x
 	}
-	b := p.scratch(len(x) * dtype.Size())
+	b := p.bytes.take(len(x) * dtype.Size())
 	for i, v := range x {
 		switch dtype {
 		case hooks.BF16:
@@ -81,7 +80,7 @@ func (p *pass) seeInts(at point, x []int) {
 	if at.Point == nil || p.err != nil {
 		return
 	}
-	b := p.scratch(8 * len(x))
+	b := p.bytes.take(8 * len(x))
 	for i, v := range x {
 		binary.LittleEndian.PutUint64(b[8*i:], uint64(v))
 	}
@@ -98,11 +97,15 @@ func (p *pass) fire(dtype hooks.DType, at point, data []byte) {
 	p.err = at.Fire(hooks.Tensor{DType: dtype, Shape: shape, Data: data})
 }
 
-func (p *pass) scratch(n int) []byte {
-	if cap(p.bytes) < n {
-		p.bytes = make([]byte, n)
+// scratch is memory that is used again.
+type scratch []byte
+
+// take returns n bytes with any content.
+func (s *scratch) take(n int) []byte {
+	if cap(*s) < n {
+		*s = make([]byte, n)
 	}
-	return p.bytes[:n]
+	return (*s)[:n]
 }
 
 // own returns x, or a copy of it where a replacer would otherwise write into somebody else's tensor.
@@ -176,10 +179,10 @@ func (p *pass) softcap(x []float32, limit float64) []float32 {
 	return z
 }
 
-// rotate turns x [T, heads, D] by the tables: [heads, T, D].
-func (p *pass) rotate(x, cos, sin []float32, heads, d int) []float32 {
+// rotate turns x [T, heads, D] by tables: [heads, T, D].
+func (p *pass) rotate(x []float32, by kernel.Tables, heads, d int) []float32 {
 	z := p.take(len(x))
-	p.Rotate(z, x, cos, sin, len(p.ids), heads, d)
+	p.Rotate(z, x, by, len(p.ids), heads, d)
 	return z
 }
 

@@ -80,15 +80,15 @@ func (ps *positional) keys(p *pass, t string) (first, n int) {
 	return p.past - kept, kept + len(p.ids)
 }
 
-// turn fills the tables cos and sin [T, D] of each layer type.
+// turn fills the tables [T, D] of each layer type.
 func (ps *positional) turn(p *pass) {
-	p.cos, p.sin = map[string][]float32{}, map[string][]float32{}
+	p.rotary = map[string]kernel.Tables{}
 	for _, r := range ps.rotary {
-		cos, sin := p.take(len(p.ids)*ps.headDim), p.take(len(p.ids)*ps.headDim)
-		p.RotaryTables(cos, sin, r.inv, p.positions)
-		cos, sin = p.see(r.cos, cos), p.see(r.sin, sin)
+		tables := kernel.Tables{Cos: p.take(len(p.ids) * ps.headDim), Sin: p.take(len(p.ids) * ps.headDim)}
+		p.RotaryTables(tables, r.inv, p.positions)
+		tables.Cos, tables.Sin = p.see(r.cos, tables.Cos), p.see(r.sin, tables.Sin)
 		for _, t := range r.types {
-			p.cos[t], p.sin[t] = cos, sin
+			p.rotary[t] = tables
 		}
 	}
 }

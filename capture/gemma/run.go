@@ -60,7 +60,7 @@ func (m *Model) Run(ctx context.Context, reg *hooks.Registry, in Input) (Output,
 func (m *Model) reset() {
 	m.past = 0
 	for _, a := range m.attentions {
-		a.keys, a.values, a.s = nil, nil, 0
+		a.cache = cache{}
 	}
 }
 
@@ -68,13 +68,13 @@ func (m *Model) reset() {
 func (m *Model) pass(ctx context.Context, number int, ids []int, lastLayer int) ([]float32, error) {
 	m.arena.release(arena{})
 	p := &pass{
-		Arith: m.arith, settings: m.settings, arena: &m.arena, ctx: ctx, number: number, ids: append([]int(nil), ids...), past: m.past,
+		Arith: m.arith, settings: m.settings, arena: &m.arena, number: number, ids: append([]int(nil), ids...), past: m.past,
 		lastLayer: min(lastLayer, m.layers),
 	}
 	for i := range ids {
 		p.positions = append(p.positions, m.past+i)
 	}
-	logits := m.forward(p)
+	logits := m.forward(ctx, p)
 	if p.err != nil {
 		return nil, p.err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // benchFolder names a checkpoint to walk through beside the two that the benchmark has: fixtures/e2b.py makes one of full
@@ -33,7 +34,7 @@ func BenchmarkWalk(b *testing.B) {
 		open func(testing.TB) *checkpoint.Checkpoint
 	}
 	models := []model{
-		{"tiny", func(t testing.TB) *checkpoint.Checkpoint { ck, _ := openModel(t, "gemma3n-tiny"); return ck }},
+		{"tiny", func(t testing.TB) *checkpoint.Checkpoint { ck, _ := ordertest.Embedded(t, "gemma3n-tiny"); return ck }},
 		{"two-wide-layers", randomModel},
 		{"E2B", largeModel},
 	}
@@ -60,11 +61,11 @@ func benchmarkWalk(b *testing.B, ck *checkpoint.Checkpoint, tokens, level int) {
 	job := reference.Job{
 		Checkpoint: ck, List: list, DType: hooks.BF16, Passes: [][]int{ids}, Path: filepath.Join(b.TempDir(), "walk.safetensors"),
 		Manifest: capture.Manifest{Scope: capture.Scope{Level: level}},
-		Progress: func(int, int, int, int) {
+		Watch: reference.Watch{Progress: func(int, int, int, int) {
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			peak = max(peak, m.HeapInuse)
-		},
+		}},
 	}
 	runtime.GC() // what other benchmarks left is not this one's
 	b.ReportAllocs()

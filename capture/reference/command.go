@@ -26,22 +26,32 @@ import (
 // place in a line, are in the environment: TRACEDIFF_SIDE, _PROMPT (unset without one), _TOKENS, _MAX_NEW_TOKENS, _MODEL,
 // _ORDER, _OUT, _DTYPE, _LEVEL, _LAYERS, _SCOPE, _DEBUG and _DEBUG_PASSES.
 type Command struct {
-	Line        string
-	Folder      string        // where it runs; empty for the current folder
-	Side        string        // "local" or "reference"
-	Prompt      string        // the text of the first pass
-	NoPrompt    string        // why there is no text; empty when there is
-	Tokens      string        // ids of every pass: "2,513,88;17;29"
-	NewTokens   int           // passes to decode after those, one token each
-	Model       string        // a directory with config.json, weights and tokenizer
-	Order       string        // TENSOR_ORDER as JSON
-	DType       hooks.DType   // to compute in
-	Scope       capture.Scope // what will be compared; a command may capture more
-	Out         string        // where the trace, or a dump, has to be afterwards; nothing is there before
-	Debug       bool          // show hooks as they fire, if the command's recorder can
-	DebugFull   int           // passes that are shown in full then
-	DebugLayers int           // and layers of each
-	Show        io.Writer     // what the command prints on either output, as it comes
+	Line   string
+	Folder string // where it runs; empty for the current folder
+	Side   string // "local" or "reference"
+	Input
+	Model string        // a directory with config.json, weights and tokenizer
+	Order string        // TENSOR_ORDER as JSON
+	DType hooks.DType   // to compute in
+	Scope capture.Scope // what will be compared; a command may capture more
+	Out   string        // where the trace, or a dump, has to be afterwards; nothing is there before
+	Debug Debug         // which hooks are shown, if the command's recorder can
+	Show  io.Writer     // what the command prints on either output, as it comes
+}
+
+// Input is what a command is to feed its model.
+type Input struct {
+	Prompt    string // the text of the first pass
+	NoPrompt  string // why there is no text; empty when there is
+	Tokens    string // ids of every pass: "2,513,88;17;29"
+	NewTokens int    // passes to decode after those, one token each
+}
+
+// Debug is which hooks a run shows as they fire.
+type Debug struct {
+	On     bool // else none
+	Passes int  // that are shown in full
+	Layers int  // of each of these passes
 }
 
 // placeholder is what is replaced: a doubled brace, or a name in braces. The shell's ${HOME} and { list; } are none.
@@ -188,7 +198,7 @@ func (c *Command) environment() ([]string, error) {
 	values := map[string]string{
 		"SIDE": c.Side, "TOKENS": c.Tokens, "MAX_NEW_TOKENS": fmt.Sprint(c.NewTokens), "MODEL": c.Model, "ORDER": c.Order, "OUT": c.Out,
 		"DTYPE": c.DType.String(), "LEVEL": fmt.Sprint(c.Scope.Level), "LAYERS": c.Scope.Layers.String(), "SCOPE": string(scope),
-		"DEBUG": onOff(c.Debug), "DEBUG_PASSES": fmt.Sprint(c.DebugFull), "DEBUG_LAYERS": fmt.Sprint(c.DebugLayers),
+		"DEBUG": onOff(c.Debug.On), "DEBUG_PASSES": fmt.Sprint(c.Debug.Passes), "DEBUG_LAYERS": fmt.Sprint(c.Debug.Layers),
 	}
 	if c.NoPrompt == "" {
 		values["PROMPT"] = c.Prompt

@@ -27,7 +27,7 @@ import (
 func TestValuesReachTheProgram(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.ReplaceAll(rapid.String().Draw(t, "text"), "\x00", "")
-		c := reference.Command{Line: "printf %s {prompt}", Prompt: text}
+		c := reference.Command{Line: "printf %s {prompt}", Input: reference.Input{Prompt: text}}
 		line, err := c.Expand()
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func TestValuesReachTheProgram(t *testing.T) {
 }
 
 func TestExpand(t *testing.T) {
-	c := reference.Command{Tokens: "2,5;7", Out: "/tmp/it's", NoPrompt: "there is none"}
+	c := reference.Command{Input: reference.Input{Tokens: "2,5;7", NoPrompt: "there is none"}, Out: "/tmp/it's"}
 	for _, test := range []struct{ why, line, want, err string }{
 		{"no placeholder", "make run", "make run", ""},
 		{"values are quoted", "port {tokens} {out}", `port '2,5;7' '/tmp/it'\''s'`, ""},

@@ -19,20 +19,18 @@ import (
 // attention, its cache in use. A weight that the checkpoint does not have is a failure. Versions of the packages, and what
 // else the numbers depend on, are in the trace's manifest.
 type HF struct {
-	Python      string // the interpreter, a path or a name in PATH
-	Model       string // a directory; it and the next two are absolute
-	Order       string // TENSOR_ORDER as JSON; empty: the run is recorded, and NAME.program.json is left beside the trace
-	Out         string // where the trace goes; nothing is there
-	Tokens      string // ids of every pass
-	NewTokens   int    // passes to decode after those
-	DType       hooks.DType
-	Level       int
-	Layers      capture.Ranges
-	Debug       bool      // show hooks as they fire
-	DebugFull   int       // passes that are shown in full then
-	DebugLayers int       // and layers of each
-	DebugOnly   *Shown    // and what is shown of what is recorded; nil for all
-	Show        io.Writer // what the runner says while it works, a line each
+	Python    string // the interpreter, a path or a name in PATH
+	Model     string // a directory; it and the next two are absolute
+	Order     string // TENSOR_ORDER as JSON; empty: the run is recorded, and NAME.program.json is left beside the trace
+	Out       string // where the trace goes; nothing is there
+	Tokens    string // ids of every pass
+	NewTokens int    // passes to decode after those
+	DType     hooks.DType
+	Level     int
+	Layers    capture.Ranges
+	Debug     Debug
+	DebugOnly *Shown    // what debug mode shows of what is recorded; nil for all
+	Show      io.Writer // what the runner says while it works, a line each
 }
 
 // Shown is what debug mode shows of a run that records more.
@@ -75,7 +73,7 @@ func (h *HF) Run(ctx context.Context) error {
 	defer os.RemoveAll(folder)
 	// -m looks into the current folder first, and there nobody else has put a torch.py.
 	args := h.arguments()
-	if h.Debug && h.DebugOnly != nil && h.Order != "" {
+	if h.Debug.On && h.DebugOnly != nil && h.Order != "" {
 		only := filepath.Join(folder, "only.json") // a file, since thousands of names are no argument
 		text, err := json.Marshal(h.DebugOnly)
 		if err == nil {
@@ -89,7 +87,7 @@ func (h *HF) Run(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, p.Path, args...)
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+prependPath(folder, os.Getenv("PYTHONPATH")), "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
-		"TRACEDIFF_DEBUG="+onOff(h.Debug), fmt.Sprint("TRACEDIFF_DEBUG_PASSES=", h.DebugFull), fmt.Sprint("TRACEDIFF_DEBUG_LAYERS=", h.DebugLayers))
+		"TRACEDIFF_DEBUG="+onOff(h.Debug.On), fmt.Sprint("TRACEDIFF_DEBUG_PASSES=", h.Debug.Passes), fmt.Sprint("TRACEDIFF_DEBUG_LAYERS=", h.Debug.Layers))
 	var said ending
 	cmd.Stderr = io.MultiWriter(&said, h.Show)
 	err = runTo(ctx, cmd, h.Out)

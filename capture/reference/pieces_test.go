@@ -14,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // A walk whose large tensors are computed and written some rows at a time writes the same file, byte by byte, and chooses the same tokens.
@@ -96,7 +97,7 @@ func (g transformersTrace) inPieces(t *testing.T, scope capture.Scope, exact boo
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "walk.safetensors")
 	out, err := reference.Walk(t.Context(), reference.Job{
-		Checkpoint: g.ck, List: g.list, DType: hooks.BF16, Exact: exact, Passes: g.passes, NewTokens: 2, Path: path, Memory: memory, Registry: reg,
+		Checkpoint: g.ck, List: g.list, DType: hooks.BF16, Exact: exact, Passes: g.passes, NewTokens: 2, Path: path, Memory: memory, Watch: reference.Watch{Registry: reg},
 		Manifest: capture.Manifest{Scope: scope},
 	})
 	if err != nil {
@@ -112,7 +113,7 @@ func (g transformersTrace) inPieces(t *testing.T, scope capture.Scope, exact boo
 // written or not. Each of them takes more here than the walk may.
 func TestWalkKeepsToItsMemory(t *testing.T) {
 	const tokens, memory, most = 1200, 64 << 20, 8 << 20
-	ck, list := openModel(t, "gemma3-tiny")
+	ck, list := ordertest.Embedded(t, "gemma3-tiny")
 	mask, _ := list.Lookup("mask.full")
 	scores, _ := list.Lookup("layers.0.self_attn.scores")
 	for _, e := range []*order.Entry{mask, scores} {
@@ -136,12 +137,12 @@ func TestWalkKeepsToItsMemory(t *testing.T) {
 		job := reference.Job{
 			Checkpoint: ck, List: list, DType: hooks.BF16, Passes: [][]int{ids}, Path: filepath.Join(t.TempDir(), "walk.safetensors"), Memory: memory,
 			Manifest: capture.Manifest{Scope: capture.Scope{Level: level}},
-			Progress: func(_, _, entry, _ int) { // an entry is there, or its last piece
+			Watch: reference.Watch{Progress: func(_, _, entry, _ int) { // an entry is there, or its last piece
 				runtime.GC()
 				if runtime.ReadMemStats(&now); now.HeapAlloc > peak {
 					peak, at = now.HeapAlloc, entry
 				}
-			},
+			}},
 		}
 		if _, err := reference.Walk(t.Context(), job); err != nil {
 			t.Fatal(err)
@@ -160,11 +161,11 @@ func TestWalkInPiecesEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "walk.safetensors")
 	job := reference.Job{
 		Checkpoint: g.ck, List: g.list, DType: hooks.BF16, Passes: g.passes[:1], Path: path, Memory: 16000, Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
-		Progress: func(_, _, entry, entries int) {
+		Watch: reference.Watch{Progress: func(_, _, entry, entries int) {
 			if entry == entries-2 { // of the head only lm_head and logits are left
 				cancel()
 			}
-		},
+		}},
 	}
 	if _, err := reference.Walk(ctx, job); !errors.Is(err, context.Canceled) {
 		t.Fatalf("the walk ended with %v", err)

@@ -43,7 +43,7 @@ func (r randomCase) walk(t *testing.T, dtype hooks.DType) map[firing]hooks.Tenso
 		t.Fatal(err)
 	}
 	must(reference.Walk(context.Background(), reference.Job{
-		Checkpoint: r.Checkpoint, List: r.List, DType: dtype, Passes: r.Passes, Registry: &reg,
+		Checkpoint: r.Checkpoint, List: r.List, DType: dtype, Passes: r.Passes, Watch: reference.Watch{Registry: &reg},
 		Path: filepath.Join(t.TempDir(), "walk.safetensors"), Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
 	}))(t)
 	return seen

@@ -1,7 +1,6 @@
 package reference_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"io/fs"
 	"path/filepath"
@@ -13,20 +12,8 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
-
-func golden(t *testing.T, name string) *capture.Trace {
-	t.Helper()
-	data, err := fs.ReadFile(fixtures.Files, "golden/gemma3n-tiny/"+name+".safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr, err := capture.OpenReader(name, bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
-}
 
 // wanted describes a golden itself: everything fits.
 func wanted(t *testing.T, tr *capture.Trace) reference.Wanted {
@@ -42,7 +29,7 @@ func wanted(t *testing.T, tr *capture.Trace) reference.Wanted {
 // Every golden is found by what it is of, and by its prompt and number of steps.
 func TestGoldenIsFound(t *testing.T) {
 	for _, name := range []string{"what.float32", "hello.bfloat16", "window.float32", "decode.bfloat16", "control.float32"} {
-		w := wanted(t, golden(t, name))
+		w := wanted(t, testengine.OpenGolden(t, "golden/gemma3n-tiny/"+name+".safetensors"))
 		found, passes, err := reference.Golden(fixtures.Files, w)
 		if err != nil || found == nil || !strings.HasSuffix(found.Path(), name+".safetensors") || len(passes) != len(w.Passes) {
 			t.Errorf("%s: found %v, %d passes, %v", name, found, len(passes), err)
@@ -52,7 +39,7 @@ func TestGoldenIsFound(t *testing.T) {
 			t.Errorf("%s with unknown weights: %v, %v", name, found, err)
 		}
 	}
-	w := wanted(t, golden(t, "decode.float32"))
+	w := wanted(t, testengine.OpenGolden(t, "golden/gemma3n-tiny/decode.float32.safetensors"))
 	steps := w.Passes
 	w.Passes, w.NewTokens = steps[:1], 3
 	_, passes, err := reference.Golden(fixtures.Files, w)
@@ -63,7 +50,7 @@ func TestGoldenIsFound(t *testing.T) {
 
 // What does not fit is refused with the reason.
 func TestFitsRefuses(t *testing.T) {
-	tr := golden(t, "hello.float32")
+	tr := testengine.OpenGolden(t, "golden/gemma3n-tiny/hello.float32.safetensors")
 	for want, change := range map[string]func(*reference.Wanted){
 		"another configuration": func(w *reference.Wanted) {
 			w.Config = json.RawMessage(strings.Replace(string(w.Config), `"sliding_window":4`, `"sliding_window":5`, 1))
@@ -93,7 +80,7 @@ func TestFitsRefuses(t *testing.T) {
 
 // A trace that was not finished, that does not say of what it is, or that was narrowed is no reference.
 func TestFitsRefusesPoorTraces(t *testing.T) {
-	full := golden(t, "hello.float32")
+	full := testengine.OpenGolden(t, "golden/gemma3n-tiny/hello.float32.safetensors")
 	w := wanted(t, full)
 	write := func(m capture.Manifest, finish bool) *capture.Trace {
 		path := filepath.Join(t.TempDir(), "t.safetensors")

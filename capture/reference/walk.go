@@ -36,10 +36,15 @@ type Job struct {
 	NewTokens  int // greedy passes after those
 	Path       string
 	Manifest   capture.Manifest // what the caller knows; Walk fills in the rest
-	Registry   *hooks.Registry  // may hold observers and replacers of the caller's; nil for none
-	Debug      *debug.Log       // shows what is recorded; nil for nothing
 	Memory     int64            // how many bytes a walk may take beside files; 0 for DefaultMemory. The trace does not depend on it
-	Progress   func(pass, passes, entry, entries int)
+	Watch
+}
+
+// Watch is who sees a walk while it runs.
+type Watch struct {
+	Registry *hooks.Registry // may hold observers and replacers of the caller's; nil for none
+	Debug    *debug.Log      // shows what is recorded; nil for nothing
+	Progress func(pass, passes, entry, entries int)
 }
 
 // Output is what a walk fed and would have gone on with.

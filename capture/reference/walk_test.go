@@ -1,7 +1,6 @@
 package reference_test
 
 import (
-	"bytes"
 	"context"
 	"io/fs"
 	"math"
@@ -15,7 +14,9 @@ import (
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // transformersTrace is a trace of transformers with the checkpoint and the order that it is of.
@@ -35,19 +36,12 @@ func goldens(t testing.TB, dtype hooks.DType) []transformersTrace {
 	}
 	var all []transformersTrace
 	for _, name := range names {
-		data := must(fs.ReadFile(fixtures.Files, name))(t)
-		g := transformersTrace{Trace: must(capture.OpenReader(name, bytes.NewReader(data), int64(len(data))))(t)}
-		g.ck, g.list = openModel(t, strings.Split(name, "/")[1])
+		g := transformersTrace{Trace: testengine.OpenGolden(t, name)}
+		g.ck, g.list = ordertest.Embedded(t, strings.Split(name, "/")[1])
 		g.passes = must(g.IDs())(t)
 		all = append(all, g)
 	}
 	return all
-}
-
-func openModel(t testing.TB, name string) (*checkpoint.Checkpoint, *order.List) {
-	t.Helper()
-	ck := must(checkpoint.OpenFS(name, must(fs.Sub(fixtures.Files, name))(t)))(t)
-	return ck, must(order.New(must(order.ReadConfig(ck.Config()))(t)))(t)
 }
 
 // must returns v, or ends the test.

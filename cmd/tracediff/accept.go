@@ -8,9 +8,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/ci"
+	"github.com/tracediff/tracediff/internal/gatefile"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
-	"github.com/tracediff/tracediff/internal/session"
 )
 
 func acceptCommand() *cli.Command {
@@ -36,7 +37,7 @@ Examples:
 			&cli.StringFlag{Name: "reason", Category: catCompare, Usage: "`TEXT` that says why the divergences are known; every report prints it"},
 			&cli.StringFlag{Name: "until", Category: catCompare, Usage: "`DATE` of the last day on which they may be there, in UTC: 2027-01-31"},
 			&cli.StringSliceFlag{Name: "entries", Category: catCompare, Usage: "only entries whose names match `PATTERN` (repeatable; default: all but inherited ones)"},
-			&cli.StringFlag{Name: "baseline", Category: catFiles, Value: session.BaselineName, Usage: "the `FILE` that is written or extended"},
+			&cli.StringFlag{Name: "baseline", Category: catFiles, Value: gatefile.BaselineName, Usage: "the `FILE` that is written or extended"},
 		}, talkFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := checkTalk(c); err != nil {
@@ -47,9 +48,9 @@ Examples:
 			}
 			path := c.String("baseline")
 			if path == "" {
-				return hint.Add(errors.New("--baseline is empty"), "leave the flag out for "+session.BaselineName)
+				return hint.Add(errors.New("--baseline is empty"), "leave the flag out for "+gatefile.BaselineName)
 			}
-			got, err := session.Accept(session.Acceptance{
+			got, err := ci.Accept(ci.Acceptance{
 				Report: c.Args().First(), Patterns: c.StringSlice("entries"), Reason: c.String("reason"), Until: c.String("until"),
 			}, time.Now())
 			if err != nil {
@@ -68,7 +69,7 @@ Examples:
 const maxAccepted = 20
 
 // printAccepted lists what was written.
-func printAccepted(c *cli.Context, path string, got *session.Accepted, added int) error {
+func printAccepted(c *cli.Context, path string, got *ci.Accepted, added int) error {
 	if !c.Bool("quiet") {
 		for i, l := range got.Lines {
 			if i == maxAccepted && !c.Bool("verbose") {

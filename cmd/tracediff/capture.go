@@ -11,6 +11,9 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/session/choice"
+	"github.com/tracediff/tracediff/internal/settings"
+	"github.com/tracediff/tracediff/internal/tracefolder"
 )
 
 func captureCommand() *cli.Command {
@@ -36,7 +39,7 @@ Examples:
 			if err := noArguments(c); err != nil {
 				return err
 			}
-			s, err := readFlags(c, session.Defaults())
+			s, err := readFlags(c, settings.Defaults())
 			if err != nil {
 				return err
 			}
@@ -56,7 +59,7 @@ func noArguments(c *cli.Context) error {
 	return nil
 }
 
-func captureSides(c *cli.Context, s session.Settings, side string, memory int64) error {
+func captureSides(c *cli.Context, s settings.Settings, side string, memory int64) error {
 	if side != "both" && side != "local" && side != "reference" {
 		return fmt.Errorf("--side is %q, want local, reference or both", side)
 	}
@@ -78,14 +81,14 @@ func captureSides(c *cli.Context, s session.Settings, side string, memory int64)
 		}
 	}
 	if ref == nil {
-		session.RemoveLeft(e, s)
+		tracefolder.RemoveLeft(e, s)
 		return nil
 	}
-	path, err := j.Keep(c.Context, e, ref)
+	path, err := choice.Keep(c.Context, e, j, ref)
 	if err != nil {
 		return err
 	}
-	session.RemoveLeft(e, s)
+	tracefolder.RemoveLeft(e, s)
 	j.ShowProgram(c.App.Writer)
 	fmt.Fprintf(c.App.Writer, "reference: %s (%s), %s -> %s\n", plain.Text(session.Describe(ref.Trace)), ref.Label, amount.Of(len(ref.Records()), "tensor"), plain.Text(path))
 	return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/session/orders"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -142,9 +142,9 @@ func kindNames() string {
 
 // checkedOrder is the order of a trace's model, or of that of --model; nil where neither is known.
 func checkedOrder(c *cli.Context, t *capture.Trace) (*order.List, error) {
-	list, err := session.TraceOrder(t, t)
+	list, err := orders.OfTraces(t, t)
 	if err == nil && list == nil && c.IsSet("model") {
-		return session.ModelOrder(c.String("model"), "")
+		return orders.OfModel(c.String("model"), "")
 	}
 	return list, nil // of a configuration that cannot be used the report says it
 }

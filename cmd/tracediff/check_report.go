@@ -12,8 +12,8 @@ import (
 	"github.com/tracediff/tracediff/compare/picture"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/session"
 )
 
 // checkFormats write the red flags of a trace to a file.
@@ -50,7 +50,7 @@ func (o *outputs) publishCheck(c *cli.Context, t *capture.Trace, r *redflag.Resu
 			err = o.write(f, b.Bytes())
 		}
 		if err != nil {
-			return hint.Add(fmt.Errorf("writing the report: %w", session.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?")
+			return hint.Add(fmt.Errorf("writing the report: %w", advice.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?")
 		}
 	}
 	return nil

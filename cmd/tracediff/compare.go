@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/mattn/go-isatty"
+	"github.com/urfave/cli/v2"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
@@ -14,7 +16,8 @@ import (
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
-	"github.com/urfave/cli/v2"
+	"github.com/tracediff/tracediff/internal/settings"
+	"github.com/tracediff/tracediff/internal/tracefolder"
 )
 
 func compareCommand() *cli.Command {
@@ -107,22 +110,22 @@ func compareAgain(c *cli.Context, out *outputs, pictures *picture.Set) (*compare
 	}
 	a.Keep, a.Pictures = true, pictures
 	e := env(c, out)
-	r, err := session.Compare(c.Context, e, s, a)
+	r, err := session.Compare(c.Context, e, s, *a)
 	if err != nil {
 		return r, err
 	}
 	out.remember(c, s.Local, r)
-	session.RemoveLeft(e, s)
+	tracefolder.RemoveLeft(e, s)
 	return r, nil
 }
 
 // remember says how the first divergence moved since the last comparison of the same sides by the same input. What keeps it from that is a note: the
 // comparison is what it is.
-func (o *outputs) remember(c *cli.Context, local session.Source, r *compare.Result) {
+func (o *outputs) remember(c *cli.Context, local settings.Source, r *compare.Result) {
 	if r == nil {
 		return
 	}
-	since, err := session.Since(c.String("dir"), local, r)
+	since, err := tracefolder.Since(c.String("dir"), local, r)
 	if err != nil {
 		detail(c, "%s", err)
 	}
@@ -140,8 +143,8 @@ func compareFiles(c *cli.Context, out *outputs, pictures *picture.Set, localFile
 		return nil, err
 	}
 	a.Pictures = pictures
-	r, err := session.CompareFiles(c.Context, env(c, out), s, a, localFile, referenceFile)
-	out.remember(c, session.Source{Kind: session.KindFile, Text: localFile}, r)
+	r, err := session.CompareFiles(c.Context, env(c, out), s, *a, localFile, referenceFile)
+	out.remember(c, settings.Source{Kind: settings.KindFile, Text: localFile}, r)
 	return r, err
 }
 
@@ -162,7 +165,7 @@ func isolateFile(c *cli.Context, out *outputs, pictures *picture.Set, file strin
 		return nil, err
 	}
 	a.Pictures = pictures
-	return session.Alone(c.Context, env(c, out), s, a, file)
+	return session.Alone(c.Context, env(c, out), s, *a, file)
 }
 
 // checkAlone reports what has no meaning for one trace by itself: there is nothing that errors accumulate against, or that a
@@ -181,8 +184,8 @@ func checkAlone(c *cli.Context, limits *gate.Limits) error {
 }
 
 // fileSettings reads the flags that have a meaning where traces are given.
-func fileSettings(c *cli.Context, next string) (session.Settings, error) {
-	s, err := readFlags(c, session.Settings{DType: "auto", Scope: capture.Scope{Level: 3}})
+func fileSettings(c *cli.Context, next string) (settings.Settings, error) {
+	s, err := readFlags(c, settings.Settings{DType: "auto", Scope: capture.Scope{Level: 3}})
 	if err != nil {
 		return s, err
 	}

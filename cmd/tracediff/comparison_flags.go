@@ -12,10 +12,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/gatefile"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
 // isolationFlags say how entries are certified.
@@ -113,7 +116,7 @@ func baselineFlag() cli.Flag {
 }
 
 // readBaseline reads the file that the flag names, before anything runs; nil without one.
-func readBaseline(c *cli.Context) (*session.Baseline, error) {
+func readBaseline(c *cli.Context) (*gatefile.Baseline, error) {
 	path := c.String("baseline")
 	if path == "" {
 		if c.IsSet("baseline") {
@@ -121,7 +124,7 @@ func readBaseline(c *cli.Context) (*session.Baseline, error) {
 		}
 		return nil, nil
 	}
-	b, err := session.OpenBaseline(path, path)
+	b, err := gatefile.OpenBaseline(path, path)
 	if err != nil {
 		return nil, fmt.Errorf("--baseline %w", err)
 	}
@@ -134,7 +137,7 @@ func readLimits(c *cli.Context) (*gate.Limits, error) {
 	if path := c.String("tolerances"); path != "" {
 		var err error
 		if l, err = openLimits(path); err != nil {
-			return nil, hint.Add(fmt.Errorf("--tolerances %w", session.OnPath(path, err)), "tracediff compare --help and docs/tolerance.md say what the file may hold")
+			return nil, hint.Add(fmt.Errorf("--tolerances %w", advice.OnPath(path, err)), "tracediff compare --help and docs/tolerance.md say what the file may hold")
 		}
 	} else if c.IsSet("tolerances") {
 		return nil, hint.Add(errors.New("--tolerances is empty"), "leave the flag out for limits by the noise floor")
@@ -174,20 +177,26 @@ func readAsked(c *cli.Context) (*session.Asked, error) {
 	if c.Bool("fused-attention") {
 		fused = []string{"*"}
 	}
+	var ab *session.AB
+	if asksAB(c) {
+		ab = &session.AB{Different: c.StringSlice("expect-different")}
+	}
 	return &session.Asked{
-		Baseline: known, Fused: fused,
-		Limits: limits, Isolate: isolation, Demanded: c.Bool("isolate"), Required: c.Bool("require-certified"), Declined: c.Bool("no-isolate"),
+		Limits:        limits,
+		Certification: session.Certification{Isolate: isolation, Demanded: c.Bool("isolate"), Required: c.Bool("require-certified"), Declined: c.Bool("no-isolate")},
+		Known:         session.Known{Baseline: known},
+		AB:            ab, Fused: fused,
 		All: c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: c.IsSet("level"),
 		Numbers: c.Bool("verbose") || writesData(c),
-		AB:      asksAB(c), Different: c.StringSlice("expect-different"),
 	}, nil
 }
 
 // env says a session where it takes place. out has the reports that it must not write over; nil where there are none.
-func env(c *cli.Context, out *outputs) *session.Env {
-	e := &session.Env{
-		Dir: c.String("dir"), Version: version(), Gate: gated(c), Partial: c.Bool("partial"),
-		Notes: notes(c), Errors: c.App.ErrWriter, Quiet: c.Bool("quiet"), Verbose: c.Bool("verbose"), Debug: debugs(c),
+func env(c *cli.Context, out *outputs) *settings.Env {
+	e := &settings.Env{
+		Process: thisProcess,
+		Dir:     c.String("dir"), Version: version(), Gate: gated(c), Partial: c.Bool("partial"),
+		Notes: notes(c), Errors: c.App.ErrWriter, Volume: settings.Volume{Quiet: c.Bool("quiet"), Verbose: c.Bool("verbose"), Debug: debugs(c)},
 		Progress: drawn(c),
 	}
 	if out != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/docs"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 const completionHint = "want bash, zsh or fish, as in: source <(tracediff completion bash)"
@@ -116,12 +116,12 @@ _tracediff() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then`)
-	fmt.Fprintf(w, "\t\tCOMPREPLY=($(compgen -W %s -- \"$cur\"))\n\t\treturn\n\tfi\n\tcase \"${COMP_WORDS[1]} $prev\" in\n", session.QuoteShell(strings.Join(names(commands), " ")))
+	fmt.Fprintf(w, "\t\tCOMPREPLY=($(compgen -W %s -- \"$cur\"))\n\t\treturn\n\tfi\n\tcase \"${COMP_WORDS[1]} $prev\" in\n", plain.QuoteShell(strings.Join(names(commands), " ")))
 	for _, c := range commands {
 		for _, f := range c.flags {
 			switch {
 			case f.values != nil:
-				fmt.Fprintf(w, "\t'%s --%s') words=%s ;;\n", c.name, f.name, session.QuoteShell(strings.Join(f.values, " ")))
+				fmt.Fprintf(w, "\t'%s --%s') words=%s ;;\n", c.name, f.name, plain.QuoteShell(strings.Join(f.values, " ")))
 			case f.takes:
 				fmt.Fprintf(w, "\t'%s --%s') COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", c.name, f.name)
 			}
@@ -133,7 +133,7 @@ _tracediff() {
 		for _, f := range c.flags {
 			words = append(words, "--"+f.name)
 		}
-		fmt.Fprintf(w, "\t\t%s) words=%s ;;\n", c.name, session.QuoteShell(strings.Join(words, " ")))
+		fmt.Fprintf(w, "\t\t%s) words=%s ;;\n", c.name, plain.QuoteShell(strings.Join(words, " ")))
 	}
 	fmt.Fprintln(w, `		esac
 	fi

@@ -13,7 +13,10 @@ import (
 	"github.com/tracediff/tracediff/docs"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/origin"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
+	"github.com/tracediff/tracediff/internal/tracefolder"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -63,12 +66,14 @@ func demo(c *cli.Context, out *outputs) (err error) {
 		return err
 	}
 	defer func() { err = hint.Also(err, os.RemoveAll(e.Dir)) }()
-	s, prompt := session.Defaults(), demoPrompt
+	s, prompt := settings.Defaults(), demoPrompt
 	s.Prompt = &prompt
 	pictures := out.pictures()
 	var right float64
-	asked := &session.Asked{Limits: &gate.Limits{}, Pictures: pictures, Numbers: c.Bool("verbose") || writesData(c)}
-	asked.Mistake = func(config *order.Config) { right, config.RMSNormEps = config.RMSNormEps, demoEpsilon }
+	asked := session.Asked{
+		Limits: &gate.Limits{}, Pictures: pictures, Numbers: c.Bool("verbose") || writesData(c),
+		Mistake: func(config *order.Config) { right, config.RMSNormEps = config.RMSNormEps, demoEpsilon },
+	}
 	result, err := session.Compare(c.Context, e, s, asked)
 	one := newRun("", result, err)
 	one.Pictures = pictures
@@ -76,7 +81,7 @@ func demo(c *cli.Context, out *outputs) (err error) {
 	explained := err == nil && out.format == "text" && !out.style.Terse()
 	if explained {
 		fmt.Fprintf(c.App.Writer, "The model %s, which is embedded in the program, reads %q. It runs with a mistake:\n"+
-			"its norms have an epsilon of %g, and config.json says %g. The comparison is not told.\n\n", session.Embedded, prompt, demoEpsilon, right)
+			"its norms have an epsilon of %g, and config.json says %g. The comparison is not told.\n\n", origin.Embedded, prompt, demoEpsilon, right)
 	}
 	switch err := out.publish(c, d, err); {
 	case err == nil: // a match: the mistake was not found
@@ -111,11 +116,11 @@ func mistakePage(r *compare.Result) string {
 // readComparison reads the settings and the flags of a comparison that captures the local side again. The settings are those of the last capture in
 // the folder of traces, or the defaults where the command line names its input. Without a capture and without an input the demo model would run, and
 // its match would say nothing about a port: that is an error, and so is any run of the demo model with CI=true.
-func readComparison(c *cli.Context) (session.Settings, *session.Asked, error) {
+func readComparison(c *cli.Context) (settings.Settings, *session.Asked, error) {
 	dir := c.String("dir")
-	s, captured, err := session.Defaults(), false, error(nil)
+	s, captured, err := settings.Defaults(), false, error(nil)
 	if !namesInput(c) {
-		if s, captured, err = session.LastSettings(dir); err != nil {
+		if s, captured, err = settings.LastSettings(dir); err != nil {
 			return s, nil, err
 		}
 	}
@@ -128,7 +133,7 @@ func readComparison(c *cli.Context) (session.Settings, *session.Asked, error) {
 	}
 	switch {
 	case !captured && !namesInput(c) && s.InputFile() == "":
-		if err := session.CheckDir(dir); err != nil {
+		if err := tracefolder.CheckDir(dir); err != nil {
 			return s, nil, err
 		}
 		return s, nil, hint.Add(fmt.Errorf("nothing was captured in %s, and the command names no input: there is nothing to compare", dir),

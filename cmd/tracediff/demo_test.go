@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -66,10 +67,10 @@ func TestDemoIsARealRun(t *testing.T) {
 		"another function": {func(c *order.Config) { c.Activation = "silu" }, "activation is silu"},
 		"no cap":           {func(c *order.Config) { c.FinalSoftcap = 0 }, "the result is lm_head"},
 	} {
-		prompt, s := demoPrompt, session.Defaults()
+		prompt, s := demoPrompt, settings.Defaults()
 		s.Prompt = &prompt
-		e := &session.Env{Dir: t.TempDir(), Version: version(), Notes: io.Discard, Errors: io.Discard}
-		r, err := session.Compare(context.Background(), e, s, &session.Asked{Limits: &gate.Limits{}, Mistake: c.mistake})
+		e := &settings.Env{Process: thisProcess, Dir: t.TempDir(), Version: version(), Notes: io.Discard, Errors: io.Discard}
+		r, err := session.Compare(context.Background(), e, s, session.Asked{Limits: &gate.Limits{}, Mistake: c.mistake})
 		must(t, err)
 		if c.want == "" {
 			if r.ExitCode() != exitMatch {

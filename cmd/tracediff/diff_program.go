@@ -11,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare/stepdiff"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/session/orders"
 )
 
 func diffProgramCommand() *cli.Command {
@@ -43,7 +43,7 @@ Example:
 			if format != "text" && format != "json" {
 				return fmt.Errorf("--format is %q, want text or json", format)
 			}
-			r, err := session.DiffPrograms(c.Args().Get(0), c.Args().Get(1), c.String("map"))
+			r, err := orders.DiffPrograms(c.Args().Get(0), c.Args().Get(1), c.String("map"))
 			if err != nil {
 				return err
 			}

@@ -16,8 +16,10 @@ import (
 
 	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session/doctor"
+	"github.com/tracediff/tracediff/internal/session/job"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
 func doctorCommand() *cli.Command {
@@ -50,7 +52,7 @@ Examples:
 			&cli.BoolFlag{Name: "chat", Category: catInput, Usage: "put the prompt into the model's turn template"},
 			&cli.IntFlag{Name: "max-new-tokens", Category: catInput, Usage: "decode `N` tokens, each a pass of its own"},
 			&cli.IntFlag{Name: "level", Category: catScope, Value: 2, Usage: "how much would be captured: `N` is 1 for block boundaries, 2 for module outputs, 3 for internals"},
-			&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},
+			&cli.StringFlag{Name: "dir", Category: catFiles, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept"},
 			&cli.BoolFlag{Name: "clean", Category: catFiles, Usage: "remove traces, what failed runs have left and all else that tracediff has put into DIR, but for the stored references"},
 			&cli.BoolFlag{Name: "full", Category: catFiles, Usage: "look at every value of every weight, show every id, and run the model however long it takes"},
 			&cli.StringFlag{Name: "python", Category: catMachine, Value: "python3", Usage: "the Python to ask: a `PATH` or a name"},
@@ -101,9 +103,9 @@ func examine(c *cli.Context) error {
 
 // newPatient reads the flags. What was typed wrongly is an error of usage, not a line.
 func newPatient(c *cli.Context) (*doctor.Patient, error) {
-	s, err := session.SettingsFor(c.String("dir"), namesInput(c))
+	s, err := settings.SettingsFor(c.String("dir"), namesInput(c))
 	if err != nil {
-		s = session.Defaults() // what cannot be read of them is a line
+		s = settings.Defaults() // what cannot be read of them is a line
 	}
 	if s, err = readFlags(c, s); err != nil {
 		return nil, err
@@ -112,13 +114,13 @@ func newPatient(c *cli.Context) (*doctor.Patient, error) {
 		return nil, fmt.Errorf("--timeout is %v, want a time such as 60s", c.Duration("timeout"))
 	}
 	if s.Tokens != "" {
-		if _, err := session.ParseTokens(s.Tokens); err != nil {
+		if _, err := job.ParseTokens(s.Tokens); err != nil {
 			return nil, err
 		}
 	}
 	p := &doctor.Patient{Settings: s, Dir: c.String("dir"), Port: c.String("weights"), Full: c.Bool("full"), Version: version(), Example: runExample}
 	p.Python = health.Interpreter{Path: cmp.Or(s.Python, c.String("python")), Typed: s.Python != "", Timeout: c.Duration("timeout")}
-	p.Python.Command = session.QuoteShell(p.Python.Path)
+	p.Python.Command = plain.QuoteShell(p.Python.Path)
 	p.Python.Pins, err = doctor.Pins()
 	return p, err
 }

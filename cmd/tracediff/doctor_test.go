@@ -25,8 +25,10 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/internal/safetensors"
-	"github.com/tracediff/tracediff/internal/session"
 	"github.com/tracediff/tracediff/internal/session/doctor"
+	"github.com/tracediff/tracediff/internal/session/job"
+	"github.com/tracediff/tracediff/internal/settings"
+	"github.com/tracediff/tracediff/internal/tracefolder"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -213,11 +215,11 @@ func TestEstimate(t *testing.T) {
 		}
 		info, err := os.Stat(filepath.Join(".tracediff", "local.safetensors"))
 		must(t, err)
-		passes, err := session.ParseTokens(c.tokens)
+		passes, err := job.ParseTokens(c.tokens)
 		must(t, err)
 		dtype, err := hooks.ParseDType(c.dtype)
 		must(t, err)
-		got := doctor.TraceBytes(list, capture.Scope{Level: c.level}, dtype, session.TokensOf(passes, c.further))
+		got := doctor.TraceBytes(list, capture.Scope{Level: c.level}, dtype, (&job.Input{Passes: passes, Further: c.further}).Lengths())
 		if ratio := float64(got) / float64(info.Size()); ratio < 0.9 || ratio > 1.1 {
 			t.Errorf("%+v: estimated %d, it takes %d (%.2f)", c, got, info.Size(), ratio)
 		}
@@ -237,9 +239,9 @@ func TestEstimateSaturates(t *testing.T) {
 // What a run is writing is not taken away from under it.
 func TestCleanWhileCapturing(t *testing.T) {
 	t.Chdir(t.TempDir())
-	must(t, os.Mkdir(session.DefaultDir, 0o777))
-	must(t, os.WriteFile(filepath.Join(session.DefaultDir, "order.json"), nil, 0o666))
-	w, err := capture.Create(session.TracePath(session.DefaultDir, "local"), capture.Manifest{}, 0)
+	must(t, os.Mkdir(settings.DefaultDir, 0o777))
+	must(t, os.WriteFile(filepath.Join(settings.DefaultDir, "order.json"), nil, 0o666))
+	w, err := capture.Create(tracefolder.TracePath(settings.DefaultDir, "local"), capture.Manifest{}, 0)
 	must(t, err)
 	var out bytes.Buffer
 	if code := run([]string{"tracediff", "doctor", "--clean"}, nil, &out, io.Discard); code != exitMismatch || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), "nothing was removed: a run is writing local.safetensors") {
@@ -267,7 +269,7 @@ func TestKnownGoodThatIsNot(t *testing.T) {
 		"{":            command + ": reading the report: ",
 		`{"runs": []}`: command + ": the report has 0 runs",
 	} {
-		p := &doctor.Patient{Settings: session.Defaults(), Dir: t.TempDir(), Example: func(context.Context, ...string) ([]byte, error) { return []byte(report), nil }}
+		p := &doctor.Patient{Settings: settings.Defaults(), Dir: t.TempDir(), Example: func(context.Context, ...string) ([]byte, error) { return []byte(report), nil }}
 		checks := slices.DeleteFunc(p.Checks(), func(c health.Check) bool { return c.Section == "python" })
 		lines, err := health.Run(context.Background(), checks, nil)
 		must(t, err)

@@ -6,12 +6,12 @@ import (
 
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/checkpoint"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/origin"
 	"github.com/tracediff/tracediff/order"
 )
 
 const (
-	embedded    = session.Embedded
+	embedded    = origin.Embedded
 	digestLimit = checkpoint.Large
 )
 

@@ -8,14 +8,14 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
-	"github.com/tracediff/tracediff/internal/session"
 )
 
 // printError prints an error in two lines: what and why, and what to do.
 func printError(w io.Writer, err error) {
-	fmt.Fprintf(w, "tracediff: %s\nhint: %s\n", plain.Text(oneLine(err.Error())), plain.Text(oneLine(session.Hint(err)))) //nolint:errcheck // there is no other place to say it
+	fmt.Fprintf(w, "tracediff: %s\nhint: %s\n", plain.Text(oneLine(err.Error())), plain.Text(oneLine(advice.Hint(err)))) //nolint:errcheck // there is no other place to say it
 }
 
 var (

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/fixtures"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
 // failing are the ways in which a command line cannot be used, each with what is said first and what is to be done. The
@@ -180,7 +180,7 @@ func prepareErrors(t *testing.T) {
 		"notes.txt": []byte("no trace\n"), "empty.toml": nil, "limits.toml": []byte("[[tolerance]]\ntensors = '*'\nrtol = 0.1\n"), "required.toml": []byte("require_certified = true\n[[prompt]]\nname = 'a'\ntokens = '2'\n"), "gate.toml": []byte("[[prompt]]\nname = 'a'\ntokens = '2'\n"),
 		"level.toml": []byte("level = 4\n[[prompt]]\nname = 'a'\ntokens = '2'\n"), "layers.toml": []byte("layers = '5-90'\n[[prompt]]\nname = 'a'\ntokens = '2'\n"),
 		"dtype.toml": []byte("dtype = 'int8'\n[[prompt]]\nname = 'a'\ntokens = '2'\n"),
-		filepath.Join("broken", session.SettingsFile): []byte(`{"tokenz": "2"}`),
+		filepath.Join("broken", settings.SettingsFile): []byte(`{"tokenz": "2"}`),
 	}
 	for name, golden := range map[string]string{
 		"hello.safetensors": "golden/gemma3n-tiny/hello.bfloat16.safetensors", "odd.safetensors": "golden/gemma3n-odd/prefill.bfloat16.safetensors",

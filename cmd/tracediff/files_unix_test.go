@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/fixtures"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/session/job"
 )
 
 // filesFolder makes a folder with what a command can be given: two traces, a model, links, a pipe that nobody writes to,
@@ -36,7 +36,7 @@ func filesFolder(t *testing.T) string {
 	must(t, os.WriteFile(at("names.txt"), []byte("logits\n"), 0o666))
 	must(t, os.WriteFile(at("limits.toml"), []byte("[[tolerance]]\ntensors = '*'\nrtol = 0.1\n"), 0o666))
 	must(t, os.WriteFile(at("gate.toml"), []byte("model = 'model'\norder = 'names.txt'\n[[prompt]]\nname = 'a'\ntext = 'Hello world'\n"), 0o666))
-	must(t, session.WriteEmbedded(dir))
+	must(t, job.WriteEmbedded(dir))
 	must(t, os.Rename(at("model"), at("models")))
 	must(t, os.Rename(at("models/"+embedded), at("model")))
 	must(t, os.Mkdir(at("folder"), 0o777))

@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
 const (
@@ -43,8 +43,8 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "program", Category: catScope, Usage: "a recorded program `FILE` in place of TENSOR_ORDER, or of the one that was recorded with the reference"},
 		&cli.StringFlag{Name: "map", Category: catScope, Usage: "a `FILE` that says how the names and layouts of the local dump become those of the order: tracediff map proposes one"},
 		&cli.StringFlag{Name: "weights", Aliases: []string{"weights-from"}, Category: catInput, Usage: "the port's own checkpoint, a `FILE` or a folder, quantised or not: the reference is run, and operations are verified, with these weights"},
-		&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},
-		&cli.StringFlag{Name: "local", Category: catSides, Value: session.KindGo, Usage: "`RUNNER` of the local side: go, a trace FILE as it is, or exec:COMMAND with {prompt}, {tokens}, {model}, {order}, {out} filled in"},
+		&cli.StringFlag{Name: "dir", Category: catFiles, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept"},
+		&cli.StringFlag{Name: "local", Category: catSides, Value: settings.KindGo, Usage: "`RUNNER` of the local side: go, a trace FILE as it is, or exec:COMMAND with {prompt}, {tokens}, {model}, {order}, {out} filled in"},
 		&cli.StringFlag{Name: "reference", Category: catSides, Value: "auto", Usage: "`RUNNER` of the reference: a trace FILE as it is, exec:COMMAND, go for the float64 walk, hf for transformers, or auto for the best there is"},
 		&cli.StringFlag{Name: "python", Category: catSides, Value: "python3", Usage: "Python `INTERPRETER` that has torch and transformers, for --reference hf"},
 		&cli.BoolFlag{Name: "gate", Category: catSides, Usage: "the reference has to be transformers: the float64 walk is refused unless --reference go asks for it (implied by CI=true; --gate=false is none)"},
@@ -75,7 +75,7 @@ func namesInput(c *cli.Context) bool {
 }
 
 // readFlags lays the flags that were typed over s.
-func readFlags(c *cli.Context, s session.Settings) (session.Settings, error) {
+func readFlags(c *cli.Context, s settings.Settings) (settings.Settings, error) {
 	var errs []error
 	ranges := func(name string, into *capture.Ranges) {
 		if !c.IsSet(name) {
@@ -146,16 +146,16 @@ func checkPython(c *cli.Context) error {
 }
 
 // readSources lays --local and --reference over s. The token ids of a file are the input where no other is named.
-func readSources(c *cli.Context, s *session.Settings) error {
-	for name, into := range map[string]*session.Source{"local": &s.Local, "reference": &s.Reference} {
+func readSources(c *cli.Context, s *settings.Settings) error {
+	for name, into := range map[string]*settings.Source{"local": &s.Local, "reference": &s.Reference} {
 		if !c.IsSet(name) {
 			continue
 		}
 		var err error
-		if *into, err = session.ParseSource(name, c.String(name)); err != nil {
+		if *into, err = settings.ParseSource(name, c.String(name)); err != nil {
 			return err
 		}
-		if into.Kind == session.KindFile && !c.IsSet("prompt") && !c.IsSet("tokens") {
+		if into.Kind == settings.KindFile && !c.IsSet("prompt") && !c.IsSet("tokens") {
 			s.Prompt, s.Tokens, s.Chat, s.NewTokens = nil, "", false, 0
 		}
 	}

@@ -12,8 +12,12 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report"
 	compared "github.com/tracediff/tracediff/compare/weights"
+	"github.com/tracediff/tracediff/internal/ci"
+	"github.com/tracediff/tracediff/internal/gatefile"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
+	"github.com/tracediff/tracediff/internal/tracefolder"
 )
 
 // gateName is the name of the command for which only transformers is a reference.
@@ -40,8 +44,8 @@ Examples:
   tracediff gate --shard 0/4 --report json=shard-0.json
   tracediff gate --report github`,
 		Flags: slices.Concat([]cli.Flag{
-			&cli.StringFlag{Name: "config", Category: catFiles, Value: session.ConfigName, Usage: "the `FILE` that says what is compared"},
-			&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},
+			&cli.StringFlag{Name: "config", Category: catFiles, Value: gatefile.ConfigName, Usage: "the `FILE` that says what is compared"},
+			&cli.StringFlag{Name: "dir", Category: catFiles, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept"},
 			&cli.StringFlag{Name: "shard", Category: catCompare, Usage: "run the prompts of shard I of N, from 0: `I/N`; tracediff merge makes one report of all"},
 			&cli.StringFlag{Name: "python", Category: catSides, Usage: "Python `INTERPRETER` in place of the file's"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
@@ -56,15 +60,15 @@ Examples:
 			if err != nil {
 				return err
 			}
-			if err := session.CheckDir(c.String("dir")); err != nil { // once, and not at every prompt
+			if err := tracefolder.CheckDir(c.String("dir")); err != nil { // once, and not at every prompt
 				return err
 			}
-			all, limits, err := session.OpenConfig(c.String("config"))
+			all, limits, err := gatefile.OpenConfig(c.String("config"))
 			if err != nil {
 				return err
 			}
 			for _, n := range all { // before the first of them runs
-				if err := out.spare(n.Files(c.String("dir"))...); err != nil {
+				if err := out.spare(tracefolder.FilesOf(&n.Settings, c.String("dir"))...); err != nil {
 					return err
 				}
 			}
@@ -86,7 +90,7 @@ Examples:
 }
 
 // gateBaseline reads the known divergences of a gate: those of --baseline, else those that the file names; nil without any.
-func gateBaseline(c *cli.Context, out *outputs, all []session.Named) (*session.Baseline, error) {
+func gateBaseline(c *cli.Context, out *outputs, all []gatefile.Named) (*gatefile.Baseline, error) {
 	known, err := readBaseline(c)
 	if err != nil {
 		return nil, err
@@ -95,7 +99,7 @@ func gateBaseline(c *cli.Context, out *outputs, all []session.Named) (*session.B
 		if err := out.spare(path); err != nil {
 			return nil, err
 		}
-		if known, err = session.OpenBaseline(path, all[0].BaselineName); err != nil {
+		if known, err = gatefile.OpenBaseline(path, all[0].BaselineName); err != nil {
 			return nil, fmt.Errorf("baseline: %w", err)
 		}
 	}
@@ -110,7 +114,7 @@ func gateBaseline(c *cli.Context, out *outputs, all []session.Named) (*session.B
 }
 
 // chosen are the prompts that were named, in the order of the file; all where none was.
-func chosen(all []session.Named, names []string) ([]session.Named, error) {
+func chosen(all []gatefile.Named, names []string) ([]gatefile.Named, error) {
 	if len(names) == 0 {
 		return all, nil
 	}
@@ -123,15 +127,15 @@ func chosen(all []session.Named, names []string) ([]session.Named, error) {
 			return nil, hint.Add(fmt.Errorf("there is no prompt %q", name), "the file has "+strings.Join(known, ", "))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(n session.Named) bool { return !slices.Contains(names, n.Name) }), nil
+	return slices.DeleteFunc(slices.Clone(all), func(n gatefile.Named) bool { return !slices.Contains(names, n.Name) }), nil
 }
 
 // divided are the prompts that --shard leaves, and the shard; nil without the flag.
-func divided(c *cli.Context, all []session.Named, limits *gate.Limits, known *session.Baseline) (*report.Shard, []session.Named, error) {
+func divided(c *cli.Context, all []gatefile.Named, limits *gate.Limits, known *gatefile.Baseline) (*report.Shard, []gatefile.Named, error) {
 	if !c.IsSet("shard") {
 		return nil, all, nil
 	}
-	s, err := session.ParseShard(c.String("shard"))
+	s, err := ci.ParseShard(c.String("shard"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,22 +150,23 @@ func divided(c *cli.Context, all []session.Named, limits *gate.Limits, known *se
 		}
 		flags["baseline"] = string(text)
 	}
-	own, err := session.Divide(s, c.String("config"), all, limits, flags)
+	own, err := ci.Divide(s, c.String("config"), all, limits, flags)
 	return s, own, err
 }
 
 // runGate compares the prompts one after the other. One that cannot be compared does not keep the others from it; an interrupt
 // does.
-func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Limits, known *session.Baseline, shard *report.Shard) error {
+func runGate(c *cli.Context, out *outputs, all []gatefile.Named, limits *gate.Limits, known *gatefile.Baseline, shard *report.Shard) error {
 	isolation, err := isolateOptions(c)
 	if err != nil {
 		return err
 	}
-	a := &session.Asked{
-		Limits: limits, Baseline: known, Isolate: isolation, Demanded: c.Bool("isolate"), Declined: c.Bool("no-isolate"),
-		All: c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: true,
+	common := session.Asked{
+		Limits: limits, Known: session.Known{Baseline: known},
+		Certification: session.Certification{Isolate: isolation, Demanded: c.Bool("isolate"), Declined: c.Bool("no-isolate")},
+		All:           c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: true,
 	}
-	if a.Declined && slices.ContainsFunc(all, func(n session.Named) bool { return n.RequireCertified }) {
+	if common.Certification.Declined && slices.ContainsFunc(all, func(n gatefile.Named) bool { return n.RequireCertified }) {
 		return hint.Add(fmt.Errorf("--no-isolate certifies nothing, and %s has require_certified = true", c.String("config")), "leave one of them out")
 	}
 	e := env(c, out)
@@ -179,9 +184,10 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 		if c.IsSet("python") {
 			s.Python = c.String("python")
 		}
-		a.Required, a.Run = n.RequireCertified, n.Name
+		a := common
+		a.Certification.Required, a.Known.Run = n.RequireCertified, n.Name
 		if c.IsSet("require-certified") {
-			a.Required = c.Bool("require-certified")
+			a.Certification.Required = c.Bool("require-certified")
 		}
 		detail(c, "prompt %s", n.Name)
 		a.Pictures = out.pictures()
@@ -189,8 +195,8 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 		if c.Context.Err() != nil {
 			return cmp.Or(err, c.Context.Err())
 		}
-		err = session.InKeys(err)
-		one := session.Portable(newRun(n.Name, result, err), c.String("dir"))
+		err = gatefile.InKeys(err)
+		one := ci.Portable(newRun(n.Name, result, err), c.String("dir"))
 		one.Pictures = a.Pictures
 		runs = append(runs, one)
 		if err != nil {
@@ -199,7 +205,7 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 		}
 	}
 	if failed == nil {
-		session.RemoveLeft(e, all[0].Settings)
+		tracefolder.RemoveLeft(e, all[0].Settings)
 	}
 	d := report.NewDocument(version(), runs...).WithWeights(checked)
 	d.Shard = shard
@@ -207,13 +213,13 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 }
 
 // gateWeights compares the weights that tracediff.toml names, before any tensor of a run; nil where it names none.
-func gateWeights(c *cli.Context, n session.Named) (*compared.Result, error) {
+func gateWeights(c *cli.Context, n gatefile.Named) (*compared.Result, error) {
 	if n.Weights == nil {
 		return nil, nil
 	}
 	r, err := weightsOf(c, *n.Weights)
 	if err != nil {
-		return nil, fmt.Errorf("weights: %w", session.InKeys(err))
+		return nil, fmt.Errorf("weights: %w", gatefile.InKeys(err))
 	}
 	return r, nil
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/session"
 )
 
 const (
@@ -103,7 +103,7 @@ func (o *outputs) writeSummary(write func(w io.Writer, room int) error) error {
 			err = appendSummary(f.to, write)
 		}
 		if err != nil {
-			return hint.Add(fmt.Errorf("writing the summary: %w", session.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?")
+			return hint.Add(fmt.Errorf("writing the summary: %w", advice.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?")
 		}
 	}
 	return nil

@@ -10,9 +10,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/gatefile"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
 // example is a tracediff.toml that works as it is, on the embedded checkpoint, and explains every key.
@@ -34,9 +37,9 @@ Examples:
   tracediff init
   tracediff init ci/tracediff.toml
   tracediff init --dir /tmp/traces`,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept: that of the last capture"}},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "dir", Category: catFiles, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept: that of the last capture"}},
 		Action: func(c *cli.Context) error {
-			path := session.ConfigName
+			path := gatefile.ConfigName
 			switch c.NArg() {
 			case 0:
 			case 1:
@@ -45,7 +48,7 @@ Examples:
 				return hint.Add(fmt.Errorf("init takes one file, not %d arguments", c.NArg()), "tracediff init FILE")
 			}
 			if path == "" {
-				return hint.Add(errors.New("the name of the file is empty"), "tracediff init FILE, or without a name for "+session.ConfigName)
+				return hint.Add(errors.New("the name of the file is empty"), "tracediff init FILE, or without a name for "+gatefile.ConfigName)
 			}
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 				if err == nil {
@@ -57,16 +60,16 @@ Examples:
 			if err != nil {
 				return err
 			}
-			if err := session.WriteWhole(path, text); err != nil {
+			if err := files.WriteWhole(path, text); err != nil {
 				return hint.Add(err, "can files be created in that folder?")
 			}
 			next := "tracediff gate"
-			if path != session.ConfigName {
-				next += " --config " + session.QuoteShell(path)
+			if path != gatefile.ConfigName {
+				next += " --config " + plain.QuoteShell(path)
 			}
 			fmt.Fprintf(c.App.Writer, "wrote %s; the next step: %s\n", path, next)
 			if taken != nil {
-				fmt.Fprintf(c.App.Writer, "from the last capture, %s:\n", filepath.Join(c.String("dir"), session.SettingsFile))
+				fmt.Fprintf(c.App.Writer, "from the last capture, %s:\n", filepath.Join(c.String("dir"), settings.SettingsFile))
 			}
 			for _, t := range taken {
 				fmt.Fprintf(c.App.Writer, "  %s = %s\n", t.Key, plain.Text(t.Value))

@@ -18,6 +18,7 @@ import (
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/session/orders"
 )
 
 const inspectHint = "tracediff inspect FILE [NAME], or two files and a NAME"
@@ -104,7 +105,7 @@ func inspectFiles(c *cli.Context) error {
 // inspectTraces looks into one trace, or two.
 func inspectTraces(c *cli.Context, traces []*capture.Trace, o inspect.Options) (*inspect.Result, error) {
 	first, last := traces[0], traces[len(traces)-1]
-	list, err := session.TraceOrder(first, last)
+	list, err := orders.OfTraces(first, last)
 	if err != nil { // a configuration that is not understood leaves axes without names, and no more
 		fmt.Fprintf(notes(c), "note: no order: %v\n", err)
 	}
@@ -113,7 +114,7 @@ func inspectTraces(c *cli.Context, traces []*capture.Trace, o inspect.Options) (
 		return nil, err
 	}
 	if dir := c.String("model"); c.IsSet("model") {
-		named, err := session.ModelOrder(dir, "")
+		named, err := orders.OfModel(dir, "")
 		if err != nil && (o.TokenText == nil || errors.As(err, new(*files.Error))) {
 			return nil, err
 		}

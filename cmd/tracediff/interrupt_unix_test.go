@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
 // An interrupt while either side is written leaves what was captured so far where the hint says, and inspect lists it. The next compare uses the
@@ -35,7 +35,7 @@ func TestInterruptLeavesWhatWasCaptured(t *testing.T) {
 			if status := run([]string{"tracediff", "inspect", named[1], "--header"}, nil, &out, &said); status != exitMatch || !strings.Contains(out.String(), "embed_tokens") {
 				t.Errorf("inspect: exit status %d\n%s%s", status, out.String(), said.String())
 			}
-			if s, kept, err := session.LastSettings(dir); err != nil || !kept || s.Prompt == nil || *s.Prompt != "Hello world" || s.NewTokens != 124 || s.Scope.Level != 3 {
+			if s, kept, err := settings.LastSettings(dir); err != nil || !kept || s.Prompt == nil || *s.Prompt != "Hello world" || s.NewTokens != 124 || s.Scope.Level != 3 {
 				t.Errorf("settings %+v, kept is %v, %v", s, kept, err)
 			}
 		})

@@ -11,12 +11,14 @@ import (
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/session/job"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
 // captureLocal makes the local side's trace and says what it left.
-func captureLocal(c *cli.Context, e *session.Env, j *session.Job) error {
+func captureLocal(c *cli.Context, e *settings.Env, j *job.Job) error {
 	started := time.Now()
-	t, greedy, err := j.Capture(c.Context, e)
+	t, greedy, err := session.Capture(c.Context, e, j)
 	if err != nil {
 		return err
 	}
@@ -31,7 +33,7 @@ func captureLocal(c *cli.Context, e *session.Env, j *session.Job) error {
 	}
 	for n, id := range greedy {
 		if id >= 0 {
-			fmt.Fprintf(c.App.Writer, "next token after pass %d: %d %q\n", n, id, j.Text(id))
+			fmt.Fprintf(c.App.Writer, "next token after pass %d: %d %q\n", n, id, j.Input.Text(id))
 		}
 	}
 	if f, ok := c.App.ErrWriter.(*os.File); !ok || !isatty.IsTerminal(f.Fd()) {

@@ -42,6 +42,7 @@ import (
 
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
 // Exit codes.
@@ -52,6 +53,9 @@ const (
 
 	exitInterrupted = 130 // 128 and the number of SIGINT, as shells have it
 )
+
+// thisProcess is known from its beginning to its end.
+var thisProcess = settings.NewProcess()
 
 func main() {
 	os.Exit(run(os.Args, os.Stdin, os.Stdout, os.Stderr))

@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
 func mapCommand() *cli.Command {
@@ -37,7 +38,9 @@ Examples:
 			if err := checkTalk(c); err != nil {
 				return err
 			}
-			p, err := session.ProposeMap(c.Context, &session.Env{Progress: drawn(c)}, plain.Writer(c.App.Writer), c.String("model"), c.String("program"), c.Args().Get(0), c.Args().Get(1))
+			p, err := session.ProposeMap(c.Context, &settings.Env{Progress: drawn(c)}, plain.Writer(c.App.Writer), session.Unmapped{
+				Local: c.Args().Get(0), Reference: c.Args().Get(1), Model: c.String("model"), Program: c.String("program"),
+			})
 			if err != nil {
 				return err
 			}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/tracediff/tracediff/internal/ci"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/session"
 )
 
 // mergeName is the name of the command whose arguments are reports.
@@ -44,7 +44,7 @@ Examples:
 				return err
 			}
 			defer out.close()
-			d, config, err := session.Merge(c.Args().Slice())
+			d, config, err := ci.Merge(c.Args().Slice())
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,8 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/session/orders"
+	"github.com/tracediff/tracediff/internal/settings"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -43,7 +45,7 @@ Examples:
 			&cli.BoolFlag{Name: "chat", Category: catRecord, Usage: "put the prompt into the model's turn template"},
 			&cli.IntFlag{Name: "max-new-tokens", Category: catRecord, Usage: "decode `N` tokens greedily, each a pass of its own"},
 			&cli.StringFlag{Name: "dtype", Category: catRecord, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},
-			&cli.StringFlag{Name: "dir", Category: catRecord, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},
+			&cli.StringFlag{Name: "dir", Category: catRecord, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept"},
 			&cli.StringFlag{Name: "python", Category: catRecord, Value: "python3", Usage: "Python `INTERPRETER` that has torch and transformers"},
 			&cli.BoolFlag{Name: "steps", Usage: "print each operation's steps, with where transformers rounds"},
 		},
@@ -76,12 +78,12 @@ func printOrder(c *cli.Context) error {
 			return hint.Add(fmt.Errorf("--%s does not apply without --record", name), "tracediff order --help says what each flag wants")
 		}
 	}
-	list, err := session.ModelOrder(c.String("model"), c.String("order"))
+	list, err := orders.OfModel(c.String("model"), c.String("order"))
 	if err != nil {
 		return err
 	}
 	scope := capture.Scope{Level: level, Layers: layers}
-	if err := session.CheckScope(scope, list); err != nil {
+	if err := orders.CheckScope(scope, list); err != nil {
 		return err
 	}
 	list = list.Keep(scope.Select(list))
@@ -103,7 +105,7 @@ func recordProgram(c *cli.Context, level int, layers capture.Ranges) error {
 			return hint.Add(fmt.Errorf("--%s does not apply with --record", name), "leave one of them out")
 		}
 	}
-	s := session.Defaults()
+	s := settings.Defaults()
 	s.Model, s.Tokens, s.Chat, s.DType, s.NewTokens, s.Python = c.String("model"), c.String("tokens"), c.Bool("chat"), c.String("dtype"), c.Int("max-new-tokens"), c.String("python")
 	if c.IsSet("prompt") {
 		text := c.String("prompt")
@@ -127,7 +129,7 @@ func printProgram(c *cli.Context, level int, layers capture.Ranges) error {
 			return hint.Add(fmt.Errorf("--%s does not apply with --program", name), "leave one of them out")
 		}
 	}
-	list, err := session.ReadProgram(c.String("program"))
+	list, err := orders.OfProgram(c.String("program"))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/advice"
 )
 
 // inPlace puts a pipe, or a folder with a file in it, where a file was.
@@ -235,7 +235,7 @@ func TestHintsFit(t *testing.T) {
 // A limit of the shell on the size of files is answered with how it is raised.
 func TestTooLargeAFileHasAHint(t *testing.T) {
 	t.Setenv("CI", "") // the walk is reference enough
-	if hint := session.Hint(&os.PathError{Op: "write", Path: "x", Err: syscall.EFBIG}); !strings.Contains(hint, "ulimit -f") {
+	if hint := advice.Hint(&os.PathError{Op: "write", Path: "x", Err: syscall.EFBIG}); !strings.Contains(hint, "ulimit -f") {
 		t.Errorf("no word of the limit: %s", hint)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/plain"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
 // progress shows how far a run is: on a terminal what runs, the bytes that are written or read, and their rate; elsewhere, such as in the log of a CI job, a line
@@ -62,8 +62,10 @@ func newProgress(c *cli.Context, what, unit string, bytes func() int64) *progres
 }
 
 // drawn is newProgress for what takes its time in a session.
-func drawn(c *cli.Context) func(what, unit string, bytes func() int64) session.Progress {
-	return func(what, unit string, bytes func() int64) session.Progress { return newProgress(c, what, unit, bytes) }
+func drawn(c *cli.Context) func(what, unit string, bytes func() int64) settings.Progress {
+	return func(what, unit string, bytes func() int64) settings.Progress {
+		return newProgress(c, what, unit, bytes)
+	}
 }
 
 // Step is told before each step of each pass.

@@ -6,8 +6,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/ci"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
 // mostTokens is how long the prompts are that are tried, unless somebody says.
@@ -55,9 +56,9 @@ func printPrompts(c *cli.Context) error {
 	case c.IsSet("model") && c.String("model") == "":
 		return hint.Add(fmt.Errorf("--model is empty"), "leave the flag out for the default")
 	}
-	s := session.Defaults()
+	s := settings.Defaults()
 	s.Model, s.DType = c.String("model"), c.String("dtype")
-	p, err := session.Prompts(c.Context, env(c, nil), s, most)
+	p, err := ci.Prompts(c.Context, env(c, nil), s, most)
 	if err != nil {
 		return err
 	}

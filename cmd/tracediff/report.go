@@ -14,11 +14,11 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/picture"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
-	"github.com/tracediff/tracediff/internal/session"
 )
 
 // reportFlags say how and where a result is written.
@@ -183,7 +183,7 @@ func (o *outputs) writeFiles(c *cli.Context, d *report.Document) (unwritten erro
 			err = o.write(f, b.Bytes())
 		}
 		if err != nil {
-			unwritten = hint.Also(unwritten, hint.Add(fmt.Errorf("writing the report: %w", session.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?"))
+			unwritten = hint.Also(unwritten, hint.Add(fmt.Errorf("writing the report: %w", advice.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?"))
 			continue
 		}
 		detail(c, "report %s, %s", f.path, amount.Bytes(int64(b.Len())))
@@ -263,7 +263,7 @@ func texts(w io.Writer, d *report.Document, style report.Style) error {
 // newRun is a comparison as reports have it.
 func newRun(name string, result *compare.Result, err error) report.Run {
 	if err != nil {
-		return report.Run{Name: name, Exit: exitUnusable, Error: oneLine(err.Error()), Hint: oneLine(session.Hint(err))}
+		return report.Run{Name: name, Exit: exitUnusable, Error: oneLine(err.Error()), Hint: oneLine(advice.Hint(err))}
 	}
 	return report.Run{Name: name, Exit: result.ExitCode(), Result: result}
 }

@@ -11,9 +11,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
+	"github.com/tracediff/tracediff/internal/tracefolder"
 )
 
 // ownStreams are the paths that name a stream of this process. They are written as that stream is: what is opened by such a
@@ -69,13 +71,13 @@ func (o *outputs) open(c *cli.Context) error {
 	}
 	for _, name := range []string{"order", "map", "tolerances", "baseline", "config", "local", "reference", "python"} {
 		path := c.String(name)
-		if command, ok := strings.CutPrefix(path, session.ExecPrefix); ok {
-			named = append(named, session.CommandFiles(command, ".")...)
+		if command, ok := strings.CutPrefix(path, settings.ExecPrefix); ok {
+			named = append(named, tracefolder.CommandFiles(command, ".")...)
 		} else if path != "" {
 			named = append(named, path)
 		}
 	}
-	named = append(named, session.ModelFiles(c.String("model"))...)
+	named = append(named, tracefolder.ModelFiles(c.String("model"))...)
 	if err := o.spare(append(named, c.String("dir"))...); err != nil {
 		return err
 	}
@@ -143,20 +145,20 @@ func sparingFolder(to *files.Target, folder string) error {
 		return hint.Add(fmt.Errorf("--report: %s is %s tracediff keeps there", to.Path, what), ownFile)
 	}
 	if name, ok := to.Below(folder); ok {
-		if session.Kept(name) {
+		if tracefolder.Kept(name) {
 			return refused(name)
 		}
 	}
 	seen := 0
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if seen++; seen > session.MaxFolder {
+		if seen++; seen > tracefolder.MaxFolder {
 			return fs.SkipAll
 		}
 		if err != nil || d.IsDir() {
 			return nil // what cannot be listed is not read either
 		}
 		name, err := filepath.Rel(folder, path)
-		if err == nil && session.Kept(filepath.ToSlash(name)) && to.Is(path) {
+		if err == nil && tracefolder.Kept(filepath.ToSlash(name)) && to.Is(path) {
 			return refused(name)
 		}
 		return nil
@@ -197,5 +199,5 @@ func (o *outputs) close() {
 
 // reportError is the error of a report's path.
 func reportError(path string, err error) error {
-	return hint.Add(fmt.Errorf("--report: %w", session.OnPath(path, err)), "want FORMAT=FILE with a FILE in a folder that is there")
+	return hint.Add(fmt.Errorf("--report: %w", advice.OnPath(path, err)), "want FORMAT=FILE with a FILE in a folder that is there")
 }

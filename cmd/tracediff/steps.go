@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/session/orders"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
@@ -20,7 +20,7 @@ import (
 // printSteps prints the program of each entry of a list. The list may lack what its entries read: programs are those of the
 // model's whole order.
 func printSteps(c *cli.Context, list *order.List) error {
-	full, err := session.ModelOrder(c.String("model"), "")
+	full, err := orders.OfModel(c.String("model"), "")
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +13,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/gatefile"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
 	"github.com/tracediff/tracediff/internal/watch"
 )
 
@@ -44,7 +45,7 @@ Examples:
 		Flags: append(slices.Concat(jobFlags(), isolationFlags(), limitFlags(), reportFlags()),
 			baselineFlag(),
 			&cli.StringSliceFlag{Name: "watch", Category: catFiles, Usage: "a `PATH` that is watched, a folder with all in it or a file (repeatable)"},
-			&cli.StringFlag{Name: "config", Category: catFiles, Value: session.ConfigName, Usage: "the `FILE` that says what is compared, if it is there"},
+			&cli.StringFlag{Name: "config", Category: catFiles, Value: gatefile.ConfigName, Usage: "the `FILE` that says what is compared, if it is there"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			fusedFlag(),
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"}),
@@ -63,7 +64,7 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return w.loop()
+			return w.loop(c.Context)
 		},
 	}
 }
@@ -71,7 +72,6 @@ Examples:
 // watching is what a watch repeats.
 type watching struct {
 	c       *cli.Context
-	ctx     context.Context // of the loop
 	out     *outputs
 	watcher *watch.Watcher
 	shown   string   // what is watched, in words
@@ -86,7 +86,7 @@ func newWatching(c *cli.Context, out *outputs) (*watching, error) {
 	if len(w.words) > 0 && w.words[0] == "" {
 		return nil, hint.Add(errors.New("the command is empty"), "tracediff watch -- COMMAND, such as make port")
 	}
-	file, err := session.OpenWatch(c.String("config"))
+	file, err := gatefile.OpenWatch(c.String("config"))
 	if err != nil {
 		return nil, err
 	}
@@ -109,15 +109,15 @@ func newWatching(c *cli.Context, out *outputs) (*watching, error) {
 	}
 	switch kind := s.Local.Kind; {
 	case err != nil || named: // it is not there yet, and COMMAND makes it; or somebody knows what to watch
-	case kind == "" || kind == session.KindGo:
+	case kind == "" || kind == settings.KindGo:
 		return nil, hint.Add(errors.New("the local side is tracediff's own model, which your sources do not change"), "--local 'exec:COMMAND' runs your port; --watch PATH watches all the same")
-	case kind == session.KindFile && len(w.words) == 0 && (file == nil || file.Build == ""):
+	case kind == settings.KindFile && len(w.words) == 0 && (file == nil || file.Build == ""):
 		paths = append(paths, s.Local.Text)
 	}
 	w.shown = strings.Join(relative(paths), ", ")
 	w.watcher, err = watch.New(paths, ignored, ownFiles(c)...)
 	if many := (*watch.TooManyError)(nil); errors.As(err, &many) {
-		return nil, hint.Add(err, "--watch PATH names the folder of the sources alone; or [watch] in "+session.ConfigName+" has paths and ignore")
+		return nil, hint.Add(err, "--watch PATH names the folder of the sources alone; or [watch] in "+gatefile.ConfigName+" has paths and ignore")
 	}
 	if err != nil {
 		return nil, hint.Add(err, "--watch PATH names a file or a folder that is there; the system limits how many are watched (fs.inotify.max_user_watches on Linux)")
@@ -151,7 +151,7 @@ func (w *watching) made(local string) bool {
 }
 
 // asked are the settings of a comparison: those of the file, else of the last capture, and the flags over them.
-func (w *watching) asked(file *session.Watched) (s session.Settings, a *session.Asked, err error) {
+func (w *watching) asked(file *gatefile.Watched) (s settings.Settings, a *session.Asked, err error) {
 	if file != nil {
 		s = file.Settings
 		if namesInput(w.c) { // in place of the file's
@@ -171,16 +171,16 @@ func (w *watching) asked(file *session.Watched) (s session.Settings, a *session.
 		return s, a, nil
 	}
 	a.LevelTyped = true
-	a.Required = a.Required || file.RequireCertified && !a.Declined
+	a.Certification.Required = a.Certification.Required || file.RequireCertified && !a.Certification.Declined
 	if !w.c.IsSet("tolerances") {
 		own := a.Limits.Default
 		a.Limits = file.Limits
 		a.Limits.Default = cmp.Or(own, a.Limits.Default)
 	}
-	if a.Baseline == nil && file.Baseline != "" {
-		a.Baseline, err = session.OpenBaseline(file.Baseline, file.BaselineName)
+	if a.Known.Baseline == nil && file.Baseline != "" {
+		a.Known.Baseline, err = gatefile.OpenBaseline(file.Baseline, file.BaselineName)
 	}
-	a.Run = file.Name
+	a.Known.Run = file.Name
 	return s, a, err
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/vbauerster/mpb/v8/cwriter"
 
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/plain"
-	"github.com/tracediff/tracediff/internal/session"
 )
 
 // display shows how a watch goes on. Its methods may be called at the same time.
@@ -70,7 +70,7 @@ func (l *linesDisplay) result(p *pass) {
 	}
 	fmt.Fprintln(&b, p.verdict(l.style))
 	if p.err != nil && p.built == "" {
-		fmt.Fprintf(&b, "hint: %s\n", plain.Text(oneLine(session.Hint(p.err))))
+		fmt.Fprintf(&b, "hint: %s\n", plain.Text(oneLine(advice.Hint(p.err))))
 	}
 	fmt.Fprint(l.to, b.String())
 }
@@ -181,7 +181,7 @@ func (s *screen) lines(columns, rows int) []string {
 	}
 	var hint []string
 	if p.built == "" {
-		hint = []string{"hint: " + plain.Text(oneLine(session.Hint(p.err)))}
+		hint = []string{"hint: " + plain.Text(oneLine(advice.Hint(p.err)))}
 	}
 	room := rows - height(lines, columns)
 	if height(hint, columns) >= room { // what was printed says more

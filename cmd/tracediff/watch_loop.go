@@ -16,8 +16,10 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/gatefile"
 	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/tracefolder"
 )
 
 // ended is the error of a watch that a person has ended: nothing is wrong, and the exit status says that it did not end by itself.
@@ -44,18 +46,17 @@ type pass struct {
 }
 
 // loop runs, waits for a change, and runs again, until the context is done.
-func (w *watching) loop() error {
-	w.ctx = w.c.Context
+func (w *watching) loop(ctx context.Context) error {
 	w.show = newDisplay(w)
 	defer w.show.close()
 	defer func() { _ = w.watcher.Close() }() // nothing is waited for any more
 	stopped := map[string]int{}              // by the file, how many runs in a row it has stopped
 	var changed []string
 	for n := 1; ; n++ {
-		ctx, stop := context.WithCancel(w.ctx)
+		own, stop := context.WithCancel(ctx)
 		done := make(chan *pass, 1)
-		go func() { done <- w.run(ctx, n, changed) }()
-		again, p := w.await(done, stopped)
+		go func() { done <- w.run(own, n, changed) }()
+		again, p := w.await(ctx, done, stopped)
 		stop()
 		if p == nil {
 			if again == nil {
@@ -74,7 +75,7 @@ func (w *watching) loop() error {
 		w.show.result(p)
 		select {
 		case changed = <-w.watcher.Changes:
-		case <-w.ctx.Done():
+		case <-ctx.Done():
 			w.show.close()
 			return ended{}
 		}
@@ -83,12 +84,12 @@ func (w *watching) loop() error {
 
 // await waits for the end of a run, which it returns, or for what stops it: the files that changed, or nothing where the watch is
 // ended.
-func (w *watching) await(done <-chan *pass, stopped map[string]int) (changed []string, p *pass) {
+func (w *watching) await(ctx context.Context, done <-chan *pass, stopped map[string]int) (changed []string, p *pass) {
 	var late []string
 	for {
 		select {
 		case p = <-done:
-			if w.ctx.Err() != nil {
+			if ctx.Err() != nil {
 				return nil, nil
 			}
 			p.late = relative(late)
@@ -104,7 +105,7 @@ func (w *watching) await(done <-chan *pass, stopped map[string]int) (changed []s
 			if changed != nil {
 				return union(changed, late), nil
 			}
-		case <-w.ctx.Done():
+		case <-ctx.Done():
 			return nil, nil
 		}
 	}
@@ -131,7 +132,7 @@ func (w *watching) run(ctx context.Context, n int, changed []string) *pass {
 }
 
 func (w *watching) once(ctx context.Context, p *pass, said *spoken) error {
-	file, err := session.OpenWatch(w.c.String("config"))
+	file, err := gatefile.OpenWatch(w.c.String("config"))
 	if err != nil {
 		return err
 	}
@@ -156,13 +157,13 @@ func (w *watching) once(ctx context.Context, p *pass, said *spoken) error {
 	}
 	e := env(w.c, w.out)
 	e.Notes, e.Errors, e.Quiet, e.Progress = said, said, false, nil
-	r, err := session.Compare(ctx, e, s, a)
+	r, err := session.Compare(ctx, e, s, *a)
 	if err != nil {
 		return err
 	}
-	session.RemoveLeft(e, s)
-	if p.since, err = session.Since(w.c.String("dir"), s.Local, r); err != nil || p.since == "" || w.before != nil {
-		p.since, err = session.Moved(s.Local, w.before, r)
+	tracefolder.RemoveLeft(e, s)
+	if p.since, err = tracefolder.Since(w.c.String("dir"), s.Local, r); err != nil || p.since == "" || w.before != nil {
+		p.since, err = tracefolder.Moved(s.Local, w.before, r)
 	}
 	if err != nil {
 		return err

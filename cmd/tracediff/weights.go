@@ -9,8 +9,11 @@ import (
 
 	"github.com/tracediff/tracediff/compare/report"
 	compared "github.com/tracediff/tracediff/compare/weights"
+	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/portweights"
+	"github.com/tracediff/tracediff/internal/settings"
+	"github.com/tracediff/tracediff/internal/tracefolder"
 )
 
 func weightsCommand() *cli.Command {
@@ -83,14 +86,14 @@ func compareWeights(c *cli.Context) error {
 	if out.github {
 		return hint.Add(fmt.Errorf("--report is %q", githubFormat), weightFormatHint)
 	}
-	if err := out.spare(session.ModelFiles(c.Args().First())...); err != nil {
+	if err := out.spare(tracefolder.ModelFiles(c.Args().First())...); err != nil {
 		return err
 	}
 	if err := out.open(c); err != nil {
 		return err
 	}
 	defer out.close()
-	r, err := weightsOf(c, session.AskedWeights{Local: c.Args().First(), Model: c.String("model"), Map: c.String("map")})
+	r, err := weightsOf(c, settings.AskedWeights{Local: c.Args().First(), Model: c.String("model"), Map: c.String("map")})
 	if err != nil {
 		return err
 	}
@@ -102,7 +105,7 @@ func compareWeights(c *cli.Context) error {
 			err = out.write(f, b.Bytes())
 		}
 		if err != nil {
-			return hint.Add(fmt.Errorf("writing the report: %w", session.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?")
+			return hint.Add(fmt.Errorf("writing the report: %w", advice.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?")
 		}
 	}
 	if err := write(c.App.Writer, r, style); err != nil {
@@ -115,10 +118,10 @@ func compareWeights(c *cli.Context) error {
 }
 
 // weightsOf compares weights, and shows how far it is.
-func weightsOf(c *cli.Context, a session.AskedWeights) (*compared.Result, error) {
+func weightsOf(c *cli.Context, a settings.AskedWeights) (*compared.Result, error) {
 	const mega = 1e6
 	p := newProgress(c, "comparing the weights", "MB", nil)
 	defer p.Done()
 	a.Progress = func(done, all int64) { p.Step(0, 1, int(done/mega), max(1, int(all/mega))) }
-	return session.Weights(c.Context, a)
+	return portweights.Compare(c.Context, a)
 }

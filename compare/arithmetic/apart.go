@@ -12,8 +12,8 @@ import (
 // table for the queries only, since another kernel has written the rounded table. So entries that the form's arithmetic does not explain may have a
 // second arithmetic under a known kernel, in which queries and keys have sites of their own.
 
-// mostIn makes a kernel that explains most entries the arithmetic of the form. What the kernel leaves of the other entries is suspect, unless a
-// second arithmetic explains it.
+// mostIn makes a kernel that explains most entries the arithmetic of the form. Unexplained elements of the other
+// entries are suspect, unless a second arithmetic explains them.
 func (f *Form) mostIn(ctx context.Context, own *isolate.Arithmetic, others []*isolate.Evidence) error {
 	f.Own = own
 	if len(others) == 0 {
@@ -34,9 +34,9 @@ func (f *Form) mostIn(ctx context.Context, own *isolate.Arithmetic, others []*is
 	return err
 }
 
-// apartFrom looks for the second arithmetic of a form in a known kernel: float32 inside some operations in front of the kernel, where queries and keys
-// have sites of their own. It has to explain all of some entries, and to show as much beside the form's own as beside transformers'. The result is nil
-// if there is none.
+// apartFrom looks for the second arithmetic of a form with a known kernel: float32 inside some operations before
+// the kernel, with separate sites for queries and keys. It has to explain some entries completely, with as much
+// evidence against the form's own arithmetic as against transformers'. apartFrom returns nil if the search fails.
 func apartFrom(ctx context.Context, own *isolate.Arithmetic, others []*isolate.Evidence) (*isolate.Arithmetic, error) {
 	kernel := own
 	if own.Beside != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -15,9 +14,7 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/fixtures"
-	"github.com/tracediff/tracediff/internal/checkpoint"
-	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // engines are traces whose forms have arithmetics other than transformers', kernels, or several arithmetics.
@@ -32,22 +29,7 @@ func opened(t *testing.T, name string) (*capture.Trace, *compare.Isolator) {
 	}
 	t.Cleanup(func() { trace.Close() })
 	model, _, _ := strings.Cut(filepath.Base(name), ".")
-	sub, err := fs.Sub(fixtures.Files, model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ck, err := checkpoint.OpenFS(model, sub)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := order.ReadConfig(ck.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := order.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ck, list := ordertest.Embedded(t, model)
 	dtype, err := isolate.ModelDType(list, trace, trace)
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +143,7 @@ func TestInterruptedFormsAreAskedForAgain(t *testing.T) {
 func TestAComparisonAfterAnInterruptedOne(t *testing.T) {
 	const name = "mlx/gemma-tiny.bfloat16"
 	run := func(ctx context.Context, trace *capture.Trace, i *compare.Isolator) (string, error) {
-		r, err := compare.Run(ctx, trace, trace, compare.Options{Order: i.List(), Isolator: i, Alone: true, All: true})
+		r, err := compare.Alone(ctx, trace, compare.Options{Order: i.List(), Certification: compare.Certification{Isolator: i}, All: true})
 		if err != nil {
 			return "", err
 		}

@@ -15,12 +15,13 @@ import (
 // float32, and rounds the rotated tensors for the attention. Which rotary tables inductor rounds depends on the hooks. So a known kernel is
 // also tried with float32 inside any of the operations in front of the kernel.
 
-// maxInFront bounds the operations of which every combination is tried: two norms, two tables, the rotation and the mask.
+// maxInFront bounds the operations before a kernel whose combinations are all tried: two norms, two tables, the
+// rotation and the mask.
 const maxInFront = 6
 
-// besideKernels looks for a kernel with such operations that explains all entries of a form, or else more than half of them and two at least. The
-// operations have to show as much as any arithmetic has to, compared with the kernel without them. The result is nil if no kernel does; rest are the
-// entries that it does not explain.
+// besideKernels looks for a kernel with float32 operations before it that explains all entries of a form, or else
+// more than half of them and at least two. The operations need as much evidence as any arithmetic, against the
+// kernel without them. rest are the unexplained entries. The arithmetic is nil if the search fails.
 func besideKernels(ctx context.Context, f *Form, left []*isolate.Evidence, kernels []*isolate.Arithmetic) (own *isolate.Arithmetic, rest []*isolate.Evidence, err error) {
 	s := newSearch(left, f.Entries)
 	if s.dtype == hooks.F32 {
@@ -47,8 +48,9 @@ func besideKernels(ctx context.Context, f *Form, left []*isolate.Evidence, kerne
 	return own, rest, nil
 }
 
-// eachInFront tries float32 in front of each of some kernels. It returns the first that explains all entries and is shown by them; nil for none. Such a
-// kernel is known to the bit, and an order of summation says nothing of it: on the panel of a search other orders are tried of the nearest alone.
+// eachInFront tries float32 before each of some kernels. It returns the first proven arithmetic that explains all
+// entries, or nil. Such kernels are known to the bit, so orders of summation carry no information: on the panel of
+// a search, other orders are tried only for the nearest arithmetic.
 func eachInFront(ctx context.Context, s *search, kernels []*isolate.Arithmetic, shown func(*isolate.Arithmetic) (bool, error)) (*isolate.Arithmetic, error) {
 	first := func(some iter.Seq[*isolate.Arithmetic]) (*isolate.Arithmetic, error) {
 		found, err := s.each(ctx, some)

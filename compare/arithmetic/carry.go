@@ -9,14 +9,15 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// An engine has one kernel for an operation, whatever it is captured with. So what the entries of an operation prove is tried on
-// the cuts that have the operation among others, beside what is said of these others.
+// An engine uses one kernel for an operation, whatever was captured around it. So an arithmetic proven by a form
+// with few operations is also tried for forms with more operations, combined with presets for the additional
+// operations.
 
-// carrier lists the arithmetics that smaller forms prove of the operations of a form.
+// carrier lists the arithmetics proven by smaller forms for the operations of a form.
 type carrier func(context.Context) ([]*isolate.Arithmetic, error)
 
-// carry is the carrier of a form: first what all smaller forms prove together, then each by itself; those of the form's own passes,
-// of a single token or of more, come first.
+// carry is the carrier of a form: first all proofs of smaller forms together, then each proof separately. Proofs
+// from passes of the same kind, of a single token or of more, come first.
 func (k *Forms) carry(ctx context.Context, name isolate.FormKey) ([]*isolate.Arithmetic, error) {
 	parts := name.Operations()
 	var same, other []*isolate.Arithmetic
@@ -61,8 +62,8 @@ func overlaid(a *isolate.Arithmetic, by *isolate.Arithmetic) *isolate.Arithmetic
 	return b
 }
 
-// carried tries what smaller forms prove, by itself, beside each preset, and with float32 between any two steps. What no choice of
-// roundings gives, they do not give either.
+// carried tries the proofs of smaller forms: unchanged, combined with each preset, and with float32 between any two
+// steps. Elements outside the hull rule all of these out.
 func (s *search) carried(ctx context.Context, _ []*isolate.Arithmetic) (*isolate.Arithmetic, error) {
 	if s.carry == nil || s.descents < descents {
 		return nil, nil
@@ -104,7 +105,7 @@ func (s *search) carried(ctx context.Context, _ []*isolate.Arithmetic) (*isolate
 	return nil, nil
 }
 
-// known is an arithmetic at the sites of the program alone.
+// known restricts an arithmetic to the sites of the program.
 func (b *presetter) known(a *isolate.Arithmetic) *isolate.Arithmetic {
 	of := &isolate.Arithmetic{At: map[program.Site]program.Choice{}, Rewrites: a.Rewrites.Steps()}
 	for _, at := range b.sites {

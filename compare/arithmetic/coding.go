@@ -10,7 +10,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// coding is how a product differs from the one with the original's weight: what is left after the subtraction, by its last axis.
+// coding is the difference between a product and the product with the original's weight: the residue after
+// subtraction, by last axis.
 type coding struct {
 	x, rest  []float64
 	channels int     // that a token has

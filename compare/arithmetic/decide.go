@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// Decide finds the arithmetic of the form: one that explains every entry; or one for most entries and a second for the rest; or a
-// mistake in all of them.
+// Decide finds the arithmetic of the form: an arithmetic for every entry; or an arithmetic for most entries and a
+// second for the rest; or a mistake in all entries.
 func (f *Form) Decide(ctx context.Context) error {
 	left := f.Left()
 	if len(left) == 0 {
@@ -46,7 +46,8 @@ func (f *Form) Decide(ctx context.Context) error {
 		} else if maybe {
 			f.unproven = all
 		}
-		// In float32 there is one choice at a site, double precision or a fused product, and it is no choice of a site alone.
+		// In float32 a site has only the choices of double precision and of a fused product, and an engine makes
+		// these at more than one site.
 		if s.dtype != hooks.F32 || all.Preset != (isolate.Preset{}) {
 			f.Wrong, err = f.changedAttention(ctx, left)
 			return err
@@ -55,7 +56,8 @@ func (f *Form) Decide(ctx context.Context) error {
 	if err := f.majority(ctx, left, s.given); err != nil || f.Own != nil {
 		return err
 	}
-	// What lies outside of the hull is wrong, whatever it is called. Of the others some arithmetic may be right.
+	// Elements outside the hull are wrong in every arithmetic. The other elements may be right in an unknown
+	// arithmetic.
 	for _, e := range left {
 		inside, err := e.InHull(ctx)
 		if err != nil {
@@ -71,8 +73,8 @@ func (f *Form) Decide(ctx context.Context) error {
 	return nil
 }
 
-// majority finds the arithmetic of most entries, where none explains all: it is the form's if they are more than half of them and
-// two at least. given is what was tried.
+// majority finds the arithmetic of most entries, if no arithmetic explains all. It belongs to the form if it
+// explains more than half of the entries, and at least two. given are the arithmetics tried before.
 func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []ranked) error {
 	for _, e := range samples(left) {
 		if len(f.Entries) == 1 { // it was what was looked at
@@ -100,13 +102,14 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 		f.Own = own
 		return nil
 	}
-	// Two arithmetics that are both shown explain all of it, also where each has half of the entries.
+	// Two proven arithmetics explain the form even if each has only half of the entries.
 	if f.Second, err = f.secondOf(ctx, own, suspects); f.Second != nil || err != nil {
 		f.Own = own
 		return err
 	}
 	if 2*held == len(f.Entries) {
-		// Half of them is no majority. But where one change to the operation gives all others, that is what is wrong with these.
+		// Exactly half is not a majority, but a single change that explains the other half is the mistake of the
+		// other half.
 		if f.Wrong, err = f.Number(ctx, suspects, suspects); f.Wrong != nil {
 			f.Own = own
 		}
@@ -119,8 +122,9 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 	return err
 }
 
-// secondOf finds the arithmetic of the entries that the form's own does not give; nil for none. It has to show as much beside that as
-// beside transformers': some arithmetic gives a row of a mistake.
+// secondOf finds the arithmetic of the entries not given by the form's own, or nil. It needs as much evidence
+// against the form's own arithmetic as against transformers', because some arithmetic always gives a row of a
+// mistake.
 func (f *Form) secondOf(ctx context.Context, own *isolate.Arithmetic, suspects []*isolate.Evidence) (*isolate.Arithmetic, error) {
 	if apart, err := apartFrom(ctx, own, suspects); apart != nil || err != nil {
 		return apart, err
@@ -140,7 +144,8 @@ func (f *Form) secondOf(ctx context.Context, own *isolate.Arithmetic, suspects [
 	return other, nil
 }
 
-// most is the arithmetic that explains most entries, transformers' or another that they prove, and those that it does not explain.
+// most returns the proven arithmetic, or transformers', that explains the largest number of entries, and the
+// unexplained entries.
 func most(ctx context.Context, entries, left []*isolate.Evidence, given []ranked) (*isolate.Arithmetic, []*isolate.Evidence, error) {
 	own, suspects := &isolate.Arithmetic{}, left
 	slices.SortStableFunc(given, func(a, b ranked) int { return len(b.holds) - len(a.holds) })
@@ -169,8 +174,8 @@ func most(ctx context.Context, entries, left []*isolate.Evidence, given []ranked
 	return own, suspects, nil
 }
 
-// samples are entries from which alone an arithmetic is looked for that explains most: they lie in the middle, by the
-// share of their elements that transformers' does not explain, since what is wrong is seldom there.
+// samples returns single entries to search an arithmetic of the majority in. They are in the middle by their share
+// of elements unexplained by transformers' arithmetic, since wrong entries are usually at the ends.
 func samples(left []*isolate.Evidence) []*isolate.Evidence {
 	of := slices.Clone(left)
 	share := func(e *isolate.Evidence) float64 { return float64(len(e.Left)) / float64(len(e.Y.Data)) }

@@ -1,19 +1,27 @@
-// Package arithmetic finds out which arithmetic the engine of a trace has: where it rounds, with which functions, and in which order it adds. It knows no
-// mistakes: it asks for them through [Mistakes], where no arithmetic explains what is left.
+// Package arithmetic infers the arithmetic of a trace's engine: its rounding points, its functions, and its order of
+// addition. It knows no mistakes: for elements without an explaining arithmetic it asks [Mistakes].
 //
-// An engine has one arithmetic for all entries of a form, so a form is decided as a whole. The pipeline, in the order of Form.decide:
+// An engine has one arithmetic for all entries of a form, so a form is decided as a whole. The pipeline, in the order
+// of Form.Decide:
 //
-//  1. Evidence. As many entries of a form as decide it, spread over the trace, each with the elements that transformers' arithmetic leaves.
-//  2. Kernels. A fused kernel that is known is tried before anything that an engine may do at any step, also with float32 in front of it.
-//  3. Panel. Candidates are tried on few entries and few of their rows first: they decide which candidate is nearer.
-//  4. Presets. A preset says one thing for all sites of a program: float32 everywhere inside, every step rounded, tables made another way.
-//  5. What smaller forms prove, beside each preset; float32 between any two steps; and a descent that changes one site at a time.
-//  6. Proof. What explains all entries has to show enough of what transformers' arithmetic does not give, see [Thresholds]. What explains most entries is the form's,
-//     and the others are suspect or have a second arithmetic.
-//  7. Verdict. What a form's own entries only hint at is looked for in the passes of the other kind, in both together, and in the habits that other forms prove.
+//  1. Evidence. Entries of the form, spread over the trace and enough to decide, each with the elements unexplained
+//     by transformers' arithmetic.
+//  2. Kernels. Known fused kernels are tried before general choices at each step, also with float32 before the kernel.
+//  3. Panel. Candidates are tried on a panel of few entries and few rows first; the panel ranks the candidates.
+//  4. Presets. A preset makes one choice for all sites of a program: float32 everywhere inside, every step rounded,
+//     tables made another way.
+//  5. Search. The proofs of smaller forms, combined with each preset; float32 between any two steps; and a descent
+//     with one changed site at a time.
+//  6. Proof. An arithmetic that explains all entries needs enough elements unexplained by transformers' arithmetic,
+//     see [Thresholds]. An arithmetic that explains most entries belongs to the form, and the other entries are
+//     suspect or have a second arithmetic.
+//  7. Verdict. If the form's own entries are too little evidence, the passes of the other kind, both kinds together,
+//     and the habits proven by other forms decide.
 //
-// An engine may also read an operand before it is rounded, see rereading, or have computed in more digits than were stored, see [Forms.Rounded].
+// An engine may also read an operand before rounding, see rereading, or have computed in more digits than it stored,
+// see [Forms.Rounded].
 //
-// Forms ask each other: a form asks smaller ones what they prove, and the passes of one token ask the prompt's. The order in which they may is that of stage and
-// place, and [memo.OrderError] is the error of a question that breaks it. Each question is answered once, and an interrupted one is asked again.
+// Forms ask each other: a form asks smaller forms for their proofs, and the passes of one token ask the prompt's
+// passes. A stage and a place order the questions, and [memo.OrderError] is the error of a question out of order. Each
+// question is answered once, and an interrupted question is asked again.
 package arithmetic

@@ -38,8 +38,8 @@ type Estimate struct {
 	Entries int    `json:"entries"`
 	Rows    int    `json:"rows"`
 	First   string `json:"first"` // key
-	// Remarkable: it is more than chance, than what correct arithmetic does to all elements alike, and than a constant that was rounded. It
-	// is a note and never a mismatch.
+	// Remarkable: the estimate exceeds chance, the common effect of correct arithmetic on all elements, and the
+	// rounding of a constant. It is reported as a note and never as a mismatch.
 	Remarkable bool `json:"remarkable,omitempty"`
 }
 
@@ -151,7 +151,7 @@ func (p *pooling) entry(ctx context.Context, t *isolate.Trial, form isolate.Form
 	return right, err
 }
 
-// blocks adds an entry that transformers' arithmetic gives. All of it is looked at before the first of it is added.
+// blocks adds an entry given by transformers' arithmetic. Every block is checked before the first is added.
 func (p *pooling) blocks(ctx context.Context, t *isolate.Trial) (right bool, err error) {
 	right, err = isolate.EachBlock(ctx, t, true, func(part *isolate.Trial, j *isolate.Judgement) (bool, error) {
 		return ownDType(part) && len(j.Outside()) == 0, nil
@@ -180,7 +180,8 @@ func (p *pooling) whole(ctx context.Context, t *isolate.Trial, form isolate.Form
 	return true, p.add(t, j)
 }
 
-// rightIn is the entry's value in the arithmetic that gives all of it; nil for one that is not right.
+// rightIn evaluates an entry in the arithmetic that gives every element. It returns nil if no known arithmetic
+// does.
 func (k *Forms) rightIn(ctx context.Context, t *isolate.Trial, form isolate.FormKey) (*isolate.Judgement, error) {
 	j, err := t.Evaluate(ctx, isolate.Evaluation{Arithmetic: &isolate.Arithmetic{}})
 	if err != nil {

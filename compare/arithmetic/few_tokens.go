@@ -194,7 +194,7 @@ func inFewTokens(e *isolate.Evidence) bool {
 	return 2*len(tokens) < e.Y.Shape[at]
 }
 
-// spreadOver is the entry with a few tokens that are spread over it; nil where it has no more tokens.
+// spreadOver returns the entry with a few tokens spread over the pass; nil if the pass has no further tokens.
 func spreadOver(e *isolate.Evidence) *isolate.Evidence {
 	at := isolate.TokenAxis(e.Entry)
 	if at < 0 || at >= len(e.Y.Shape)-1 || e.Chooses() || e.Y.Terms != nil || e.Call.Some != nil || e.Y.Shape[at] <= spreadTokens {

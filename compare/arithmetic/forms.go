@@ -36,17 +36,18 @@ const (
 	stageBoth
 	// stageHabits: the presets that explain the entries of a form which proves an arithmetic.
 	stageHabits
-	// stageFinal: the verdict on a form, with what other passes and other forms show.
+	// stageFinal: the verdict on a form, including the evidence of other passes and other forms.
 	stageFinal
-	// stageSampled: the verdict with what is shown by entries that were not looked at.
+	// stageSampled: the verdict, including the evidence of entries outside the sample.
 	stageSampled
 	// stageKernel: the fused kernel of a form.
 	stageKernel
-	// StageNames is the first stage of what others ask who use verdicts.
+	// StageNames is the first stage for questions from users of the verdicts.
 	StageNames
 )
 
-// place is that of a question in the order. Of forms at one stage, those of fewer operations come first, and the prompt's passes before those of one token.
+// place is the place of a question in the order. At one stage, forms with fewer operations come first, and the
+// prompt's passes before passes of one token.
 func place(s stage, f isolate.FormKey) memo.Place {
 	one := 0
 	if f.OneToken {
@@ -61,6 +62,7 @@ func questions[V any](s stage, what string) memo.Map[isolate.FormKey, V] {
 	}
 }
 
+// New has the forms of the traces of an isolator. Nothing is computed before a form is asked for. Mistakes are looked for where no arithmetic explains the entries of a form.
 func New(i *isolate.Isolator, mistakes Mistakes) *Forms {
 	return &Forms{
 		I: i, mistakes: mistakes,
@@ -74,9 +76,9 @@ func New(i *isolate.Isolator, mistakes Mistakes) *Forms {
 	}
 }
 
-// Verdict is what the entries of a form have in common: by themselves, and where they show too little of an
-// arithmetic, by that of the same form in the other passes. What is proven of an engine there needs no proof of its own here,
-// if it gives all entries.
+// Verdict returns the common verdict on the entries of a form. It is decided by these entries or, if they are too
+// little evidence, by the same form in the passes of the other kind: an arithmetic proven there needs no second
+// proof here, if it gives all entries.
 func (k *Forms) Verdict(ctx context.Context, name isolate.FormKey) (Verdict, error) {
 	f, err := k.alone(ctx, name)
 	if err != nil {
@@ -103,7 +105,7 @@ func (k *Forms) Searched(name isolate.FormKey) bool {
 // Asked reports whether the arithmetic of a form was looked for.
 func (k *Forms) Asked(name isolate.FormKey) bool { return k.own.Asked(name) }
 
-// alone is a form by its own entries.
+// alone decides a form by its own entries.
 func (k *Forms) alone(ctx context.Context, name isolate.FormKey) (*Form, error) {
 	return k.own.Get(ctx, name, func(ctx context.Context) (*Form, error) {
 		isolate.SaysSearch(k.I, "the arithmetic of", name.String())
@@ -151,10 +153,10 @@ type Form struct {
 	Verdict
 }
 
-// Left are the entries of which transformers' arithmetic leaves something.
+// Left returns the entries with elements unexplained by transformers' arithmetic.
 func (f *Form) Left() []*isolate.Evidence { return withRest(f.Entries) }
 
-// withRest are those of some entries of which transformers' arithmetic leaves something.
+// withRest returns the entries with elements unexplained by transformers' arithmetic.
 func withRest(entries []*isolate.Evidence) []*isolate.Evidence {
 	var left []*isolate.Evidence
 	for _, e := range entries {

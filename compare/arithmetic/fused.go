@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// A fused kernel shows nothing between queries, keys and values, and what it makes of them. It has a form of its own, see [program.Fused]: what one
-// is known to do is tried before what any engine may do at any step.
+// A fused kernel hides every tensor between queries, keys, values and its result. It has its own form, see
+// [program.Fused]. Known kernels are tried before the general choices at each step.
 
 // expWays are the functions that a kernel may take for its exponential, the likeliest first.
 func expWays(k program.Fused) []uint8 {
@@ -169,7 +169,8 @@ func (f *Form) inKernels(ctx context.Context, left []*isolate.Evidence) (done bo
 	if err != nil || len(all) == 0 {
 		return false, err
 	}
-	// Kernels that are known to the bit come first. A search for a wrong mask under these kernels costs less than all other kernels do.
+	// Kernels known to the bit come first. A search for a wrong mask under these costs less than trying all other
+	// kernels.
 	known, others := split(all, toTheBit)
 	var best heldMost
 	if err := best.among(ctx, f, left, known); err != nil {
@@ -249,8 +250,8 @@ func split[T any](all []T, fits func(T) bool) (some, rest []T) {
 	return some, rest
 }
 
-// provedKernel gives the form the kernel that the prompt's passes prove, and the second arithmetic if they have one, and reports whether these explain
-// all entries of this form. Passes of one token show too few elements to prove a kernel.
+// provedKernel gives the form the kernel proven by the prompt's passes, with its second arithmetic, and reports
+// whether the two explain every entry of the form. Passes of one token have too few elements to prove a kernel.
 func (f *Form) provedKernel(ctx context.Context) (bool, error) {
 	if f.several == nil {
 		return false, nil

@@ -21,16 +21,17 @@ type Mistakes interface {
 	GoesOn(times int) string
 }
 
-// Mistake is a change to an operation that explains entries. An undecided search has found several, and this is all of them.
+// Mistake is a change to an operation that explains entries. The Mistake of an undecided search stands for all
+// changes found.
 type Mistake interface {
 	isolate.Mistake
 	// Judge judges an entry with the change in an arithmetic; nil if the change leaves an element of the entry.
 	Judge(ctx context.Context, t *isolate.Trial, a *isolate.Arithmetic) (*isolate.Judgement, error)
 }
 
-// Number looks for a wrong number or activation in all entries of a form without a known arithmetic: with it, one of a few arithmetics
-// gives every element. It returns nil if the search fails, or if the entries show too little. left are the entries of which transformers'
-// arithmetic leaves elements.
+// Number looks for a wrong number or activation in all entries of a form of unknown arithmetic. The change has to
+// give every element in one of a few arithmetics. Number returns nil if the search fails, or if the evidence is too
+// small. left are the entries with elements unexplained by transformers' arithmetic.
 func (f *Form) Number(ctx context.Context, left, of []*isolate.Evidence) (Mistake, error) {
 	if f.mistakes == nil || !proven(left) {
 		return nil, nil

@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 )
 
-// Otherwise judges an entry that transformers' arithmetic does not explain in the arithmetic of its form. Identified is
-// false for one that no arithmetic is known to explain, and that some choice of roundings may: nothing is left of it then.
+// Otherwise judges an entry not given by transformers' arithmetic in the arithmetic of its form. identified is
+// false if no known arithmetic explains the entry, but some choice of roundings may; then left is empty.
 func (k *Forms) Otherwise(ctx context.Context, t *isolate.Trial, c *isolate.Certificate, strict *isolate.Judgement, off []int) (j *isolate.Judgement, left []int, identified bool, err error) {
 	e := &explanation{forms: k, Trial: t, name: t.Isolator.FormOf(t.Cut, t.Node), c: c, strict: strict, off: off}
 	if e.form, err = k.Verdict(ctx, e.name); err != nil {
@@ -28,7 +28,7 @@ func (k *Forms) Otherwise(ctx context.Context, t *isolate.Trial, c *isolate.Cert
 	return e.j, e.left, !open, err
 }
 
-// explanation is what explains an entry, of which transformers' arithmetic leaves some elements.
+// explanation explains an entry with elements unexplained by transformers' arithmetic.
 type explanation struct {
 	*isolate.Trial
 	forms  *Forms

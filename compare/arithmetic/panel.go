@@ -44,8 +44,9 @@ func (s *search) cost() int {
 	return n
 }
 
-// leaves counts what an arithmetic leaves of the panel, and how far it is from explaining it: what it leaves, and what it gives
-// only because a rounding point has a choice. Who rounds often has many of these, and would be nearest to anything.
+// leaves counts the elements of the panel unexplained by an arithmetic (left), and its distance from explaining the
+// panel (far): left plus the elements explained only by an open choice at a rounding point. Without the second
+// term, an arithmetic with many rounding points would be near to everything.
 func (s *search) leaves(ctx context.Context, a *isolate.Arithmetic) (left, far int, err error) {
 	for _, m := range s.panel {
 		n, vague, err := m.leaves(ctx, a, s.inOrder)
@@ -53,7 +54,7 @@ func (s *search) leaves(ctx context.Context, a *isolate.Arithmetic) (left, far i
 			return 0, 0, err
 		}
 		left, far = left+n, far+n+vague
-		// It is not among the nearest, nor nearer than what it was made of.
+		// The arithmetic is already farther than the nearest ones and than its origin.
 		if left > 0 && len(s.best) == ranks && far > s.best[ranks-1].far && far >= s.bar {
 			break
 		}

@@ -14,7 +14,7 @@ func sortedPresets[V any](of map[isolate.Preset]V) []isolate.Preset {
 	return slices.SortedFunc(maps.Keys(of), func(a, b isolate.Preset) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// A port may have these habits beside its presets, each or not; a set of them is a number, with a bit for each.
+// Habits of a port, on top of a preset. A set of habits is a bit mask.
 const (
 	castConstants  = 1 << iota // constants are tensors of the dtype
 	roundedSums                // sums are steps of their own
@@ -30,11 +30,11 @@ func tablePreset(way uint8) isolate.Preset {
 	return isolate.Preset{Kind: isolate.PresetTables, N: int(way)}
 }
 
-// besideOrder are the presets that are tried with additions in another order: what an engine does to every sum.
+// besideOrder are the presets to combine with other orders of addition, which an engine applies to every sum.
 var besideOrder = []isolate.Preset{{}, {Kind: isolate.PresetWide}, {Kind: isolate.PresetWideConstants}, {Kind: isolate.PresetEvery}, {Kind: isolate.PresetDouble}}
 
-// underMistakes are the presets under which a mistake is looked for where the arithmetic of the form is not known: a port that is wrong may
-// round in its way, too.
+// underMistakes are the presets for a search for a mistake in a form of unknown arithmetic, since a wrong port may
+// also round differently.
 func underMistakes(p isolate.Preset) bool {
 	return slices.Contains([]isolate.Preset{{}, {Kind: isolate.PresetWide}, {Kind: isolate.PresetEvery}, {Kind: isolate.PresetEvery, N: castConstants}, {Kind: isolate.PresetStrict, N: reciprocals}, {Kind: isolate.PresetDouble}}, p) ||
 		p.Kind == isolate.PresetTables && p.N > int(program.WayInverse) && p.N < int(program.WaysOfAngles)

@@ -16,8 +16,8 @@ func newPresetter(p *program.Program, rewrites program.Rewrite) *presetter {
 	return b
 }
 
-// plain are transformers' arithmetic and those that engines are known to have, the plainest first: each says one thing for all
-// sites of a program, and has a name. From these a search goes on.
+// plain returns transformers' arithmetic and the known arithmetics of engines, the simplest first. Each makes one
+// choice for all sites of a program, and has a name. They are the starting points of a search.
 func (b *presetter) plain(d hooks.DType) []*isolate.Arithmetic {
 	tables := b.tables()
 	all := append([]*isolate.Arithmetic{{Rewrites: b.rewrites}}, tables...)
@@ -54,7 +54,7 @@ func (b *presetter) plain(d hooks.DType) []*isolate.Arithmetic {
 	return append(all, besideTables(tables, all[1+len(tables):])...)
 }
 
-// presets are the plain ones, of which few are tried where additions are in another order.
+// presets returns the plain presets, and only a few of them if the order of additions is not the usual order.
 func (b *presetter) presets(d hooks.DType) []*isolate.Arithmetic {
 	all := b.plain(d)
 	if b.rewrites.Order() == 0 {
@@ -93,7 +93,7 @@ type presetter struct {
 	rewrites program.Rewrite
 }
 
-// preset makes a choice for each site by its step, which says nothing where it is the step's own.
+// preset chooses for each site by its step, and records only choices different from the step's own.
 func (b *presetter) preset(choose func(s *program.Step) program.Choice) *isolate.Arithmetic {
 	a := &isolate.Arithmetic{At: map[program.Site]program.Choice{}, Rewrites: b.rewrites}
 	for _, at := range b.sites {
@@ -151,7 +151,8 @@ func (b *presetter) uncast(s *program.Step) program.Choice {
 	return b.wide(s)
 }
 
-// every rounds after every step that an engine of one kernel a step has: the sum of a mean is not one of these.
+// every rounds after every step, as an engine with one kernel per step does. The sum in a mean is not a separate
+// step of such an engine.
 func (b *presetter) every(s *program.Step) program.Choice {
 	switch s.Prim {
 	case program.Number, program.Copy, program.Sum, program.Angle:

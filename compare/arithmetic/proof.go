@@ -8,8 +8,8 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// Enough reports whether elements in so many rows prove something. What acts on a whole row by one number, such as a rounded root of
-// a norm, is one draw a row: then the rows count.
+// Enough reports whether elements in some number of rows are a proof. If the arithmetic acts on a whole row by one
+// number, such as the rounded root in a norm, each row is only one random draw, so the rows count instead.
 func Enough(elements, rows int, byRow bool) bool {
 	if byRow {
 		return rows >= thresholds.Proof.Elements
@@ -32,9 +32,9 @@ func counted(of []*isolate.Evidence) (elements, rows int) {
 	return elements, rows
 }
 
-// provenBy reports whether entries prove the arithmetic that explains them: the arithmetic as a whole, its part beyond what smaller forms
-// prove, and each choice of a descent. A search tries so many choices that one may give the remaining elements of a mistake by chance, on top of
-// the engine's own arithmetic.
+// provenBy reports whether entries prove the arithmetic explaining them: as a whole, in the part beyond the proofs
+// of smaller forms, and in each choice of a descent. With so many tries, one choice may explain the remaining
+// elements of a mistake by chance, on top of the engine's own arithmetic.
 func provenBy(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence) (bool, error) {
 	if tables, err := provenByTables(ctx, a, of); tables || err != nil {
 		return tables, err
@@ -93,8 +93,8 @@ func shownBy(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence)
 	return false, nil
 }
 
-// showIn are the entries in which an arithmetic shows: those of which transformers' leaves something. An order of additions shows in the
-// bits of the others, too.
+// showIn returns the entries in which an arithmetic can show: the entries with elements unexplained by
+// transformers', or, for an order of additions, all entries, since an order changes bits everywhere.
 func showIn(a *isolate.Arithmetic, entries, left []*isolate.Evidence) []*isolate.Evidence {
 	if a.Rewrites.Order() != 0 {
 		return entries
@@ -102,7 +102,7 @@ func showIn(a *isolate.Arithmetic, entries, left []*isolate.Evidence) []*isolate
 	return left
 }
 
-// actsByRow reports whether all that two arithmetics do otherwise acts on a row of some entries' result by one number.
+// actsByRow reports whether every difference between two arithmetics acts on a row of the result by one number.
 func actsByRow(a *isolate.Arithmetic, of []*isolate.Evidence, b *isolate.Arithmetic) (bool, error) {
 	if len(of) == 0 || a.Rewrites != b.Rewrites {
 		return false, nil
@@ -127,8 +127,9 @@ func actsByRow(a *isolate.Arithmetic, of []*isolate.Evidence, b *isolate.Arithme
 	return true, nil
 }
 
-// tooThin reports whether an arithmetic other than transformers' leaves too few elements of some entries to accuse them. The search chose the
-// arithmetic by the elements that it gives; a different arithmetic that gives as many may give these elements too.
+// tooThin reports whether an arithmetic other than transformers' leaves too few elements of some entries to call
+// these entries wrong. The search chose the arithmetic by the number of explained elements; a different arithmetic
+// with as many may explain the elements left.
 func tooThin(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence) (bool, error) {
 	if a.Strict() {
 		return false, nil
@@ -136,7 +137,8 @@ func tooThin(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence)
 	return leavesLittle(ctx, a, of, nil)
 }
 
-// leavesLittle reports whether what an arithmetic leaves of some entries is less than what proves another, nil for any.
+// leavesLittle reports whether an arithmetic leaves fewer elements of some entries than a proof of other needs. If
+// other is nil, the fewest elements of any proof count.
 func leavesLittle(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence, other *isolate.Arithmetic) (bool, error) {
 	byRow := false
 	if other != nil {

@@ -11,11 +11,12 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// A port whose weights are quantised differs from the original in every product, by no mistake that a product has. That is one thing, and it
-// is said once, where most products of the trace show it: nearly every element is off, in all directions, by as much as codes of 8 to 2
-// bits are. It is what the products look like together. It is no proof, and no name: the entries stay wrong.
+// A port with quantised weights differs from the original in every product, without a mistake in any product. This
+// is reported once, if most products of the trace look like it: nearly every element is off, in all directions, by
+// the error of codes of 8 to 2 bits. The evidence is the common look of the products. It is neither a proof nor the
+// name of a bug: the entries stay wrong.
 
-// mostLooked is how many products of a trace are looked at, spread over the model.
+// mostLooked is the number of products examined, spread over the model.
 const mostLooked = 16
 
 // Quantised is what the products of a trace look like.
@@ -25,7 +26,7 @@ type Quantised struct {
 	levels   map[string]float64 // by role: the largest error of those that are like them
 }
 
-// Above reports whether the products of a role are much further off than those of every other role.
+// Above reports whether the products of a role have a much larger error than the products of every other role.
 func (q *Quantised) Above(role string, error float64) bool {
 	most := 0.0
 	for other, level := range q.levels {
@@ -36,8 +37,8 @@ func (q *Quantised) Above(role string, error float64) bool {
 	return most > 0 && error > thresholds.Codes.Above*most
 }
 
-// ProductsOf are the captured entries that are made with a matrix of weights, and nothing else before them that is. Of passes of one kind one is
-// enough.
+// ProductsOf returns the captured entries with exactly one matrix of weights between the entry and its captured
+// inputs, in one pass of each kind.
 func ProductsOf(i *isolate.Isolator) []order.Node {
 	var all []order.Node
 	for pass := range min(len(i.Env().Passes), 2) {
@@ -66,8 +67,8 @@ func ProductsOf(i *isolate.Isolator) []order.Node {
 	return all
 }
 
-// Spread are so many of some nodes, at least two, from the first to the last: from all over the model and the run. They are all where there are no
-// more.
+// Spread returns most of the nodes (at least two), evenly spaced from the first to the last, or all nodes if there
+// are fewer.
 func Spread(nodes []order.Node, most int) []order.Node {
 	n := len(nodes)
 	if n <= most {
@@ -103,7 +104,7 @@ func LooksQuantised(ctx context.Context, i *isolate.Isolator, products []order.N
 		}
 		if looked++; error > 0 {
 			name := i.List().At(n).Name
-			role := roleInLayers(name)
+			role := order.NameOf(name).Role()
 			like, names[name] = append(like, off{role, error}), true
 			q.levels[role] = max(q.levels[role], error)
 		}
@@ -118,8 +119,8 @@ func LooksQuantised(ctx context.Context, i *isolate.Isolator, products []order.N
 	return q, nil
 }
 
-// Coded is the relative L2 error of an entry that differs from the product with the original's weights as one with codes does; 0 where it
-// differs otherwise or not at all, −1 where it cannot be computed.
+// Coded returns the relative L2 error of an entry whose difference from the product with the original's weights
+// looks like quantisation. It returns 0 for any other difference, and −1 for an entry that cannot be computed.
 func Coded(ctx context.Context, i *isolate.Isolator, n order.Node) (float64, error) {
 	whole, err := i.Unread(n, i.Has)
 	if isolate.Lacking(err) {

@@ -2,7 +2,6 @@ package arithmetic
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -57,8 +56,8 @@ func reread(ctx context.Context, i *isolate.Isolator, entries []*isolate.Evidenc
 	return rereadDeeper(ctx, entries, roles)
 }
 
-// rereadBy looks for the readers of an operand that read it before it is rounded: all of them, or some. again are the entries with programs that compute
-// the operand again.
+// rereadBy finds the steps that read an operand before rounding: all readers of the operand, or some. again are the
+// entries with programs that recompute the operand.
 func rereadBy(ctx context.Context, entries, again []*isolate.Evidence, operand isolate.Operand) (*rereading, error) {
 	if r, err := unrounded(ctx, again, operand, nil); r != nil || err != nil {
 		return r, err
@@ -110,12 +109,6 @@ func computing(of []*isolate.Evidence, operand isolate.Operand) *isolate.Evidenc
 		return isolate.Leaf(e.Trial, operand.Role) < 0 && isolate.Computes(e.Trial, operand.Role)
 	}), 0)]
 }
-
-// numbered is a number of a layer, or of an expert, in a name.
-var numbered = regexp.MustCompile(`(^|\.)\d+(\.|$)`)
-
-// roleInLayers is an entry's name without numbers: that of the same entry in every layer.
-func roleInLayers(name string) string { return numbered.ReplaceAllString(name, "${1}*${2}") }
 
 // recomputing returns entries with programs that compute an operand again; rounded says which readers get the operand rounded. It returns fewer entries
 // if the inputs of an operand were not captured.
@@ -184,8 +177,8 @@ func unrounded(ctx context.Context, entries []*isolate.Evidence, operand isolate
 	return r, err
 }
 
-// Judge judges an entry in the arithmetic that reads the operand before it is rounded. It returns the trial that computes the operand again, nil if
-// that cannot be computed, and the elements of the entry that the arithmetic leaves.
+// Judge judges an entry in the arithmetic of an operand read before rounding. It returns the trial that recomputes
+// the operand, or nil if this is impossible, and the elements left by the arithmetic.
 func (r *rereading) Judge(ctx context.Context, t *isolate.Trial) (again *isolate.Trial, j *isolate.Judgement, left []int, order string, err error) {
 	if again, err = isolate.Recompute(ctx, t, r.operand, r.rounded); again == nil || err != nil {
 		return nil, nil, nil, "", err

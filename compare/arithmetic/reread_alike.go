@@ -10,8 +10,8 @@ import (
 // The first layer reads another tensor than the other layers do: the embeddings, where others read the sum at the end of the layer before. A compiler
 // makes the same kernel of it.
 
-// of is the rereading of an entry: that of the form, or if the entry does not have the operand, and one other leaf alone may be read so, the same
-// reading of that leaf.
+// of returns the rereading of an entry: the form's, or, if the entry lacks the operand and has exactly one other
+// rereadable leaf, the same reading of this leaf.
 func (r *rereading) of(ctx context.Context, t *isolate.Trial) (*rereading, error) {
 	if isolate.Leaf(t, r.operand.Role) >= 0 || isolate.Computes(t, r.operand.Role) {
 		return r, nil
@@ -38,7 +38,8 @@ func (r *rereading) of(ctx context.Context, t *isolate.Trial) (*rereading, error
 	return alike, nil
 }
 
-// unroundedAt is an arithmetic that does not round a step, nor what passes its result on, in the program of a trial.
+// unroundedAt returns an arithmetic without rounding at a step and at the steps passing its result on, in the
+// program of a trial.
 func unroundedAt(step *isolate.PartlyRounded, t *isolate.Trial, a *isolate.Arithmetic) *isolate.Arithmetic {
 	for _, at := range step.Handed(t.Formula.Program) {
 		s := &t.Formula.Steps[at]

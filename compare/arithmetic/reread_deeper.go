@@ -7,12 +7,13 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 )
 
-// A kernel that computes an operand again computes it as it was computed before. If the kernel of the operand itself read one of its captured operands
-// before that was rounded, so does this one: of Gemma 3, compiled by inductor, the sum at the end of a layer takes the last norm of the layer in
-// float32, and the mean of squares of the next norm is that of the same sum. The two are one kernel.
+// A kernel that recomputes an operand repeats the operand's own kernel. If that kernel read a captured tensor
+// before rounding, so does the repetition. An example is Gemma 3 compiled by inductor: the sum at the end of a
+// layer reads the last norm of the layer in float32, and the mean of squares in the next norm recomputes this sum.
+// Sum and norm are one kernel.
 
-// rereadDeeper looks for an operand of entries that is computed again together with a captured operand of its own. Only the plainest arithmetics are
-// tried: such a kernel is float32 throughout.
+// rereadDeeper looks for an operand recomputed together with one of its own captured operands. Only the simplest
+// arithmetics are tried, since such a kernel is float32 throughout.
 func rereadDeeper(ctx context.Context, entries []*isolate.Evidence, roles []string) (*rereading, error) {
 	for _, role := range roles {
 		again, err := recomputing(ctx, entries, isolate.Operand{Role: role}, nil)

@@ -14,13 +14,16 @@ import (
 // the search for an arithmetic takes seconds.
 const roundedSteps = 2
 
-// Rounded reports whether a trace of 16 bits was computed in float32 and rounded as it was written, so that no operation of it can be computed
-// from its tensors. wide is an isolator of the same trace for float32, of which this dtype is what it is [IsolateOptions].Stored in.
+// Rounded reports whether a trace of 16 bits was computed in float32 and rounded at writing time. No operation can
+// be recomputed from such a trace. wide is an isolator of the same trace for float32, with this dtype as
+// [IsolateOptions].Stored.
 //
-// What tells it are entries that are computed without weights from what was captured, such as a residual sum: no wrong weight explains them.
-// It is so where the dtype's own arithmetic leaves something of more than half of them; where inputs within half a unit of what was captured,
-// in float32, give Thresholds.Wider.Rounded times as many of these as they do not give, which are wrong in any arithmetic, and as many elements and rows as any
-// arithmetic has to show, in two places of a layer; and where no arithmetic of 16 bits is that of such a form.
+// The witnesses are entries computed without weights from captured tensors, such as a residual sum, because a wrong
+// weight cannot explain them. Rounded requires three observations. The dtype's own arithmetic leaves elements in
+// more than half of the witnesses. In float32, inputs within half a unit of the captured values give
+// Thresholds.Wider.Rounded times as many witnesses as they fail (the failures are wrong in any arithmetic), with as
+// many elements and rows as the proof of an arithmetic needs, in two places of a layer. And no arithmetic of 16
+// bits explains the form.
 func (k *Forms) Rounded(ctx context.Context, wide *isolate.Isolator) (bool, error) {
 	i := k.I
 	if i.Env().DType == hooks.F32 {
@@ -81,17 +84,19 @@ func (w *witnesses) ask(ctx context.Context, wide *isolate.Isolator, e *isolate.
 	return err
 }
 
-// tell reports whether most entries say so: more than half are not of the dtype's arithmetic, Thresholds.Wider.Rounded times as many are given as wrong, and they
-// have as many elements and rows as any arithmetic has to show.
+// tell reports whether the witnesses suffice: more than half have elements left by the dtype's arithmetic,
+// Thresholds.Wider.Rounded times as many are explained as are wrong, and the explained witnesses have the elements
+// and rows of a proof.
 func (w *witnesses) tell() bool {
 	return 2*(len(w.given)+w.wrong) > w.looked && len(w.given) >= thresholds.Wider.Rounded*w.wrong && proven(w.given)
 }
 
-// roundedProducts reports whether the products with weights show that a trace was rounded as it was written, where one place of a layer shows it
-// without weights. Null hypothesis: the port computes in 16 bits, with a mistake of a unit in that place and mistakes in its weights. Most
-// products that are looked at have something that is not that of the dtype's arithmetic, and inputs within half a unit give all of it, in Thresholds.Wider.Places
-// places; and they do not look like those of quantised weights, of which half a unit can hide the error. A product that has an arithmetic of 16
-// bits says nothing.
+// roundedProducts reports whether the products with weights show rounding at writing time, if only one place of a
+// layer shows it without weights. Null hypothesis: the port computes in 16 bits, with an error of a unit in this
+// place and mistakes in its weights. Statistic: most examined products have elements unexplained by the dtype's
+// arithmetic, and inputs within half a unit explain all elements, in Thresholds.Wider.Places places. The products
+// must not look quantised, since half a unit can hide the error of quantisation. A product with an arithmetic of 16
+// bits does not count.
 func (k *Forms) roundedProducts(ctx context.Context, wide *isolate.Isolator) (bool, error) {
 	i := k.I
 	products := ProductsOf(i)
@@ -118,7 +123,7 @@ func (k *Forms) roundedProducts(ctx context.Context, wide *isolate.Isolator) (bo
 		if f, err := k.Verdict(ctx, i.FormOf(cut, n)); err != nil {
 			return false, err
 		} else if f.Own != nil {
-			continue // it has an arithmetic of 16 bits, or its cut hides where it was rounded
+			continue // the product has an arithmetic of 16 bits, or its cut hides the place of the rounding
 		}
 		if err := w.ask(ctx, wide, e); err != nil {
 			return false, err

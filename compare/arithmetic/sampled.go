@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// entriesOf are the captured entries of a form, as many as are looked at, and the nodes that are not.
+// entriesOf returns a sample of a form's captured entries, and the nodes outside the sample.
 func (k *Forms) entriesOf(ctx context.Context, name isolate.FormKey) (all []*isolate.Evidence, others []order.Node, err error) {
 	nodes := k.I.CapturedForms().Nodes[name]
 	nodes = isolate.Permuted(nodes, isolate.Scattered(len(nodes)))

@@ -11,8 +11,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// search looks for the definite arithmetic of some entries. What it tries follows from their programs and their elements
-// alone, so that the same entries have the same arithmetic, whoever asks.
+// search looks for the definite arithmetic of some entries. The candidates depend only on the entries' programs and
+// elements, so the result does not depend on the caller.
 type search struct {
 	left    []*isolate.Evidence // entries that transformers' arithmetic leaves something of
 	entries []*isolate.Evidence // all that are to be explained
@@ -42,7 +42,8 @@ type descent struct {
 	nearest  *ranked // the step that goes furthest
 }
 
-// ranked is an arithmetic with how far it is from explaining the panel, or, of those that explain it, what it explains of all.
+// ranked is an arithmetic and its score: the distance from explaining the panel or, for an arithmetic that explains
+// the panel, the explained entries.
 type ranked struct {
 	*isolate.Arithmetic
 	far   int
@@ -54,8 +55,8 @@ const (
 	maxDescent = 8
 	descents   = 6
 	ranks      = 2 * descents
-	// A panel begins with entries of panelElements elements, of which at least one shows enough, and takes in what an
-	// arithmetic that explains it does not explain, up to maxPanel entries.
+	// A panel starts with entries of panelElements elements, at least one of them sufficient evidence. It grows by
+	// entries unexplained by an arithmetic that explains the panel, up to maxPanel entries.
 	panelElements = 600
 	maxPanel      = 24
 )
@@ -78,7 +79,7 @@ func newSearch(left, entries []*isolate.Evidence) *search {
 	return s
 }
 
-// searchOf looks for what explains one entry, and as many others as it happens to.
+// searchOf prepares a search in a single entry. Other entries may match by luck.
 func searchOf(one *isolate.Evidence, left, entries []*isolate.Evidence) *search {
 	s := &search{left: left, entries: entries, tried: tried{seen: map[string]bool{}}, fixed: true}
 	s.join(one)
@@ -140,8 +141,8 @@ func (s *search) wider(ctx context.Context, starts []*isolate.Arithmetic, toAny 
 	return nil, nil
 }
 
-// habits are the presets that explain all entries, by name. Presets that do the same in this program are different habits:
-// another form tells them apart.
+// habits returns the presets that explain every entry, by name. Presets with the same effect in this program are
+// different habits, since some other form may distinguish them.
 func (s *search) habits(ctx context.Context) (map[isolate.Preset]*isolate.Arithmetic, error) {
 	rewrites, err := s.panel[0].Rewrites()
 	if err != nil {
@@ -187,7 +188,7 @@ func (s *search) explains(ctx context.Context, a *isolate.Arithmetic) (bool, err
 	return len(held) == len(s.entries), err
 }
 
-// spent reports whether the search has used all of the work that it may use. The search is then stopped.
+// spent reports whether the search has used up its work, and then stops the search.
 func (s *search) spent() bool {
 	s.stopped = s.stopped || s.work >= arithmeticWork*s.panel[0].Isolator.Times() || s.account().Spent()
 	return s.stopped
@@ -196,7 +197,7 @@ func (s *search) spent() bool {
 // account is that of the form.
 func (s *search) account() *isolate.Account { return s.panel[0].Account }
 
-// find returns an arithmetic that leaves nothing of any entry, said in as few words as it can be; nil for none.
+// find returns an arithmetic that explains every entry, in its shortest form, or nil.
 func (s *search) find(ctx context.Context) (*isolate.Arithmetic, error) {
 	starts, err := s.starts()
 	if err != nil {
@@ -315,8 +316,8 @@ func (s *search) rank(r ranked) {
 	}
 }
 
-// descend goes on from the arithmetics that left least of the panel, and from transformers', one site at a time, as long as
-// that leaves less.
+// descend improves the arithmetics nearest to the panel, and transformers', by changing one site at a time, as long
+// as fewer elements are left.
 func (s *search) descend(ctx context.Context, starts []*isolate.Arithmetic) (*isolate.Arithmetic, error) {
 	done := map[*isolate.Arithmetic]bool{}
 	for k := range s.descents {
@@ -348,7 +349,7 @@ func (s *search) descend(ctx context.Context, starts []*isolate.Arithmetic) (*is
 	return nil, nil
 }
 
-// plainest takes back each choice without which an arithmetic explains the entries as well: what is said is what shows.
+// plainest undoes every choice not needed to explain the entries, so the report describes only visible choices.
 func (s *search) plainest(ctx context.Context, a *isolate.Arithmetic) (*isolate.Arithmetic, error) {
 	p, err := s.of(a.Rewrites)
 	if err != nil {

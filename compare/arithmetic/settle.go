@@ -38,7 +38,8 @@ func (k *Forms) settle(ctx context.Context, f *Form, name isolate.FormKey) (Verd
 	return k.habitual(ctx, f, name)
 }
 
-// bothKinds decides a form by its entries in passes of several tokens and of one token together. It is nil if passes of one kind have no entries.
+// bothKinds decides a form by its entries in both kinds of passes, of several tokens and of one. It returns nil if
+// one kind has no entries.
 func (k *Forms) bothKinds(ctx context.Context, several isolate.FormKey) (*Form, error) {
 	return k.joined.Get(ctx, several, func(ctx context.Context) (*Form, error) {
 		f := k.NewForm(several)
@@ -56,7 +57,7 @@ func (k *Forms) bothKinds(ctx context.Context, several isolate.FormKey) (*Form, 
 	})
 }
 
-// habitual looks for a preset that other forms prove and that explains all entries of the form.
+// habitual looks for a preset that explains every entry of the form and is proven by a different form.
 func (k *Forms) habitual(ctx context.Context, f *Form, name isolate.FormKey) (Verdict, error) {
 	own, err := newSearch(f.Left(), f.Entries).habits(ctx)
 	if err != nil || len(own) == 0 {
@@ -79,7 +80,7 @@ func (k *Forms) habitual(ctx context.Context, f *Form, name isolate.FormKey) (Ve
 	return f.Verdict, nil
 }
 
-// habits are the presets that explain all entries of a form which proves an arithmetic.
+// habits returns the presets that explain all entries of a form with a proven arithmetic.
 func (k *Forms) habits(ctx context.Context, name isolate.FormKey) (map[isolate.Preset]*isolate.Arithmetic, error) {
 	f, err := k.alone(ctx, name)
 	if err != nil || f.Own == nil || f.Own.Strict() || f.Second != nil {

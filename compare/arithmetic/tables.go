@@ -28,7 +28,8 @@ func tableSites(p *program.Program) []program.Site {
 	return all
 }
 
-// choicesOf groups the sites of a program by choice: a site is a choice by itself, and the sites of all tables are one choice.
+// choicesOf groups the sites of a program into choices: the sites of all tables are a single choice, and every
+// other site is a choice of its own.
 func choicesOf(p *program.Program, tables []program.Site) [][]program.Site {
 	var all [][]program.Site
 	sites, _ := p.Sites()
@@ -43,7 +44,8 @@ func choicesOf(p *program.Program, tables []program.Site) [][]program.Site {
 	return all
 }
 
-// tables are the presets that make tables another way, and are transformers' own elsewhere; none where a program makes no table.
+// tables returns the presets with another way of making tables, and transformers' own arithmetic elsewhere; none
+// for a program without tables.
 func (b *presetter) tables() []*isolate.Arithmetic {
 	sites := tableSites(b.p)
 	if len(sites) == 0 {
@@ -179,8 +181,8 @@ func onlyTables(a *isolate.Arithmetic, of []*isolate.Evidence) (bool, error) {
 	return true, nil
 }
 
-// nearestTables gives an arithmetic the way of making tables that the report names: the nearest to the elements. Every way that it
-// chooses from explains all entries. The report also names the ways that are about as near.
+// nearestTables sets the way of making tables named in the report: the nearest to the elements, among the ways that
+// explain all entries. The report also names the ways at about the same distance.
 func nearestTables(ctx context.Context, s *search, a *isolate.Arithmetic, tables []program.Site) (*isolate.Arithmetic, error) {
 	if len(tables) == 0 {
 		return a, nil

@@ -11,17 +11,18 @@ type Thresholds struct {
 
 // ProofThresholds say when entries prove an arithmetic, or a change to the operation.
 type ProofThresholds struct {
-	// An arithmetic other than transformers' has to give Elements elements in Rows rows that transformers' does not.
-	// Null hypothesis: a mistake, for which some of the arithmetics that are tried happens to give these elements too.
-	// Statistic: the count of elements, or of rows where the arithmetic acts on a row by one number.
-	// Rate: elements that are off by a unit have two neighbours, so that one arithmetic that is not the engine's gives all eight
-	// with a chance of about 2⁻⁸ for each that it changes, and changes no other: docs/arithmetic.md has the rate that was
-	// measured. One row may be off by a factor that it shares.
+	// An arithmetic other than transformers' has to give Elements elements in Rows rows that transformers' does not give.
+	// Null hypothesis: a mistake, with an arithmetic among the candidates that happens to give these elements.
+	// Statistic: the number of elements, or of rows if the arithmetic acts on a row by one number.
+	// Rate: an element off by a unit has two neighbours, so an arithmetic different from the engine's gives all eight
+	// with a chance of about 2⁻⁸ for each candidate that changes these elements and no others: docs/arithmetic.md has
+	// the measured rate. A single row may be off by a common factor.
 	Elements, Rows int
-	// Change is how many elements a change to the operation has to show.
-	// Null hypothesis: roundings, of which a change that is not the engine's gives each element with a chance of a half.
-	// Statistic: the count of elements that transformers' arithmetic leaves and the change gives.
-	// Rate: 2⁻¹⁸ for a change. An arithmetic has to give Elements; of changes a thousand are tried, and each doubling of the tries asks for one more.
+	// Change is the number of elements a change to the operation has to explain.
+	// Null hypothesis: roundings; a wrong change then gives each element with a chance of a half.
+	// Statistic: the number of elements left by transformers' arithmetic and given by the change.
+	// Rate: 2⁻¹⁸ for a change. For an arithmetic Elements are enough; but a thousand changes are tried, and each doubling
+	// of the tries asks for one more element.
 	Change int
 }
 
@@ -39,13 +40,13 @@ type NearerThresholds struct {
 
 // WiderThresholds say when a trace was computed in more digits than it was stored in.
 type WiderThresholds struct {
-	// Places is in how many places of a layer entries have to show it.
+	// Places is the number of places in a layer with evidence for rounding on writing.
 	// Null hypothesis: a mistake of a unit in one place, in one layer or in all.
-	// Statistic: the places of entries that inputs within half a unit give, and the captured inputs do not.
-	// Rate: that of two such mistakes in one port.
+	// Statistic: the places of entries given by inputs within half a unit, and not by the captured inputs.
+	// Rate: the rate of two such mistakes in one port.
 	Places int
-	// Rounded: a trace was rounded on writing if inputs within half a unit give so many entries for each entry that they fail.
-	// Null hypothesis: mistakes, of which half a unit hides some.
+	// Rounded: a trace was rounded on writing if inputs within half a unit give this many entries for each entry they fail.
+	// Null hypothesis: mistakes, some of them smaller than half a unit.
 	Rounded int
 }
 
@@ -55,11 +56,11 @@ type CodeThresholds struct {
 	Weights     int     // so many products of different weights have to show it at least
 	Share       float64 // so many of the products have to show it
 	Elements    float64 // so many elements of each have to differ
-	Coarse      float64 // the same in bfloat16, whose numbers are as far apart as codes of 8 bits
+	Coarse      float64 // the same for bfloat16, with a spacing as coarse as codes of 8 bits
 	Least, Most float64 // relative L2 error: codes of 8 bits in blocks of 32 have 5e-3, bfloat16 has 1.6e-3 at most, codes of 2 bits have 0.3
 	Above       float64 // a role with so many times the error of every other role has more than codes: a file has several formats
 	Parts       int     // codes are as good in every part of a weight: the channels of a result in so many parts
-	Apart       float64 // a part that is so many times as far off as the parts are at the median has more than codes, such as a head with a factor
+	Apart       float64 // a part with an error this many times the median of the parts is wrong by more than codes, such as a head with a factor
 	Tokens      int     // tokens that are compared in pairs
 	Alike       float64 // how much more alike the differences of tokens may be than their inputs
 	Slope       Slope

@@ -6,13 +6,14 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 )
 
-// An engine has one arithmetic for all entries of a form: their cuts' programs are the same but for numbers. So what an
-// entry is explained by, when transformers' own arithmetic does not, is asked of all of them.
+// An engine has one arithmetic for all entries of a form, because the programs of their cuts are equal except for
+// numbers. So an explanation of one entry, other than transformers' own arithmetic, is tested on all entries of the
+// form.
 
 // Verdict is what is known of a form's arithmetic.
 type Verdict struct {
-	// Own is the arithmetic of the form, transformers' or another; nil where none holds for most entries. second is that of the
-	// others, where there is one.
+	// Own is the arithmetic of the form, transformers' or another; nil if no arithmetic holds for most entries.
+	// Second is the arithmetic of the remaining entries, or nil.
 	Own, Second *isolate.Arithmetic
 	// unproven is a way of making tables that explains all entries, but the entries show too few elements to tell the way from a mistake. What the way explains
 	// is neither right nor wrong.
@@ -28,7 +29,7 @@ type Verdict struct {
 	stopped        bool // a search for the arithmetic stopped at its limit
 }
 
-// explainedBy reports whether one of some arithmetics explains each entry; nil is none.
+// explainedBy reports whether each entry is explained by one of some arithmetics; nil arithmetics are skipped.
 func (f *Form) explainedBy(ctx context.Context, some ...*isolate.Arithmetic) (bool, error) {
 	for _, e := range f.Entries {
 		explained := false
@@ -48,7 +49,7 @@ func (f *Form) explainedBy(ctx context.Context, some ...*isolate.Arithmetic) (bo
 	return true, nil
 }
 
-// hasMistake reports whether an entry has the change that explains the entries of its form which were looked at.
+// hasMistake reports whether the change found in the examined entries of the form also explains this entry.
 func (f *Verdict) hasMistake(ctx context.Context, t *isolate.Trial) (bool, error) {
 	if f.Wrong == nil || !f.Definite {
 		return f.Wrong != nil, nil

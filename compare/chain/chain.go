@@ -17,33 +17,34 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Walk is what a chain asks of the comparison that it is a part of. Keys are those of a trace.
+// Walk answers the questions of a chain about the comparison around it. Keys are the keys of a trace.
 type Walk interface {
 	Given(name string, pass int) (same bool, err error) // an argument of the model is the reference's
 	Compared(key string) bool                           // there is a row for an entry
-	Limit(key string) float64                           // on the relative L2 of a row's accumulated error; 0 where there is none, and the table's holds
-	// Within reports whether both sides have an entry, and differ by no more than its limit. So it is of a trace alone.
-	Within(pass int, name string) (compared, within bool, err error)
+	Limit(key string) float64                           // the limit on a row's accumulated relative L2; 0: the limit of the table applies
+	// Within reports whether both sides have an entry, and differ by at most its limit. For a single trace it is
+	// always true.
+	Within(ctx context.Context, pass int, name string) (compared, within bool, err error)
 }
 
-// Edits are what is known of entries that are wrong by themselves. Package naming has them.
+// Edits knows the mistakes in entries that are wrong on their own inputs. Package naming implements it.
 type Edits interface {
-	// EditOf is the edit that gives an entry that is a BUG, in the arithmetic of its form; nil where none is known.
+	// EditOf returns the edit that explains an entry with a BUG, in the arithmetic of its form; nil if unknown.
 	EditOf(ctx context.Context, n order.Node) (Edit, error)
 }
 
-// Edit is what gives an entry that is wrong by itself.
+// Edit is a change to an operation that explains an entry with a BUG.
 type Edit interface {
 	// Text is the name of what is wrong.
 	Text() string
-	// Turns reports whether it turns the pairs of rotary tables: positions are others.
+	// Turns reports whether the edit rotates the pairs of rotary tables, as other positions do.
 	Turns() bool
 	// Program is that of the entry with the edit; ok is false where the edit does not go with it.
 	Program(ctx context.Context, t *isolate.Trial) (p *program.Program, c program.Call, ok bool, err error)
 }
 
-// Chain knows which entries stand on an unbroken chain: right by themselves, and so are all captured entries that they were
-// computed from, back to the token ids.
+// Chain finds the entries on an unbroken chain: the entry and all of its captured ancestors, back to the token ids,
+// are right on their own inputs.
 type Chain struct {
 	i     *isolate.Isolator
 	forms *arithmetic.Forms
@@ -52,8 +53,8 @@ type Chain struct {
 	certs map[string]*Link          // by key
 	ready map[string]isolate.Result // certificates made ahead, see [Chain.Prepare]
 
-	// Accepted reports whether a row is a known divergence. Its tensor is taken as it is: what is before it and what is wrong in it
-	// breaks no chain that goes through it. nil: none is.
+	// Accepted reports whether a row is a known divergence. The row's tensor then counts as given: neither a fault
+	// in the tensor nor an earlier fault breaks a chain through the row. Accepted may be nil.
 	Accepted func(key string) bool
 
 	layouts *reparametrisations
@@ -64,10 +65,10 @@ type Link struct {
 	Cert   *isolate.Certificate
 	Why    string             // why Cert is nil
 	Gap    *Gap               // where the chain breaks; nil where it is unbroken
-	From   string             // key of a known divergence among its ancestors, at which its chain begins; empty for a chain from the token ids
+	From   string             // key of the known divergence at the start of the entry's chain; empty for a chain from the token ids
 	Wrong  string             // key of a captured ancestor with a BUG
-	Misfit *isolate.Misfit    // why the tensor is not of the kind that the order says; nil if it is
-	Layout *Reparametrisation // of which the entry is a part; nil for none
+	Misfit *isolate.Misfit    // why the tensor is unlike the order's entry; nil for a tensor like it
+	Layout *Reparametrisation // the layout of the entry; nil outside of every layout
 
 	made isolate.Result
 }
@@ -88,8 +89,8 @@ func New(k *arithmetic.Forms, edits Edits, w Walk) *Chain {
 	return &Chain{i: k.I, forms: k, edits: edits, walk: w, certs: map[string]*Link{}, ready: map[string]isolate.Result{}}
 }
 
-// At certifies an entry and all that it was computed from. An argument needs no certificate: the comparison has seen
-// whether it is the reference's.
+// At certifies an entry and all of its ancestors. An argument of the model needs no certificate: the comparison
+// checks it against the reference.
 func (c *Chain) At(ctx context.Context, name string, pass int) (*Link, error) {
 	key := capture.Key(pass, name, 0)
 	if got, ok := c.certs[key]; ok {
@@ -128,7 +129,7 @@ func (c *Chain) At(ctx context.Context, name string, pass int) (*Link, error) {
 	return got, c.leaves(ctx, got, key, cut)
 }
 
-// link is the certificate of an entry by itself, with what it was computed from; nil where it has none.
+// link certifies an entry, and returns the certificate with the entry's cut; the cut is nil without a certificate.
 func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *order.Plan, error) {
 	if c.i.Recomputed(name) {
 		return &Link{Why: "the capturing side recomputed it; add a hook that fires it"}, nil, nil
@@ -205,7 +206,7 @@ func (c *Chain) again() {
 	clear(c.certs)
 }
 
-// notFinite is the first tensor that a cut begins with and that has NaN or infinity, but for that of a mask; empty where none has.
+// notFinite returns the first tensor with NaN or infinity among the inputs of a cut, other than masks, or "".
 func notFinite(i *isolate.Isolator, cut *order.Plan) (string, error) {
 	for _, n := range cut.Leaves {
 		e := i.List().At(n)
@@ -223,8 +224,8 @@ func notFinite(i *isolate.Isolator, cut *order.Plan) (string, error) {
 	return "", nil
 }
 
-// leaves takes in what an entry was computed from. What is wrong there is told on through entries that were not compared, as
-// no row does.
+// leaves adds the results of an entry's captured inputs. A BUG in an uncompared entry is passed on to its
+// descendants, because no row shows it.
 func (c *Chain) leaves(ctx context.Context, got *Link, key string, cut *order.Plan) error {
 	for _, n := range cut.Leaves {
 		parent, err := c.At(ctx, c.i.List().At(n).Name, n.Pass)
@@ -282,7 +283,7 @@ func (c *Chain) takes(cut *order.Plan) string {
 	return "; " + n.String()
 }
 
-// lacking says what an entry cannot do without, and what would have captured it.
+// lacking names the missing input of an entry, and how to capture it.
 func (c *Chain) lacking(bare *order.BareError) string {
 	e, ok := c.i.List().Lookup(bare.Name)
 	if !ok || bare.Why != "" {

@@ -1,12 +1,14 @@
 package chain
 
 import (
+	"context"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
 )
 
-// check holds an entry in which a layout cancels to what it has to be: right by itself, on an unbroken chain.
-func (l *reparametrisations) check(c *node, link *Link) error {
+// check checks an exit: the entry has to be right on its own inputs, and on an unbroken chain.
+func (l *reparametrisations) check(ctx context.Context, c *node, link *Link) error {
 	if !link.Cert.Good() {
 		c.fail("%s is wrong by itself", c.key)
 		return nil
@@ -15,23 +17,24 @@ func (l *reparametrisations) check(c *node, link *Link) error {
 		c.fail("%s: %s", c.key, why)
 		return nil
 	}
-	return l.responding(c)
+	return l.responding(ctx, c)
 }
 
-// responding checks an entry in which a reparametrisation cancels: it is within its limit, and it depends on the changed entries.
-func (l *reparametrisations) responding(c *node) error {
+// responding checks an entry in which a reparametrisation cancels: the entry depends on the changed entries, and is
+// within its limit.
+func (l *reparametrisations) responding(ctx context.Context, c *node) error {
 	if !responds(c.own[0], c.own[2]) {
 		c.fail("%s is nearly the same whatever it is computed from", c.key)
 		return nil
 	}
-	return l.within(c, c.Node, map[order.Node]bool{})
+	return l.within(ctx, c, c.Node, map[order.Node]bool{})
 }
 
-// within asks whether both sides have an entry in which a layout cancels within its limit; where it was not compared, all that are
-// computed from it next.
-func (l *reparametrisations) within(c *node, n order.Node, seen map[order.Node]bool) error {
+// within checks that an exit is within its limit. If the exit was not compared, its next descendants have to be
+// within theirs.
+func (l *reparametrisations) within(ctx context.Context, c *node, n order.Node, seen map[order.Node]bool) error {
 	key := capture.Key(n.Pass, l.i.List().Entries[n.Entry].Name, 0)
-	compared, within, err := l.walk.Within(n.Pass, l.i.List().Entries[n.Entry].Name)
+	compared, within, err := l.walk.Within(ctx, n.Pass, l.i.List().Entries[n.Entry].Name)
 	switch {
 	case err != nil:
 		return err
@@ -50,7 +53,7 @@ func (l *reparametrisations) within(c *node, n order.Node, seen map[order.Node]b
 			continue
 		}
 		seen[to] = true
-		if err := l.within(c, to, seen); err != nil {
+		if err := l.within(ctx, c, to, seen); err != nil {
 			return err
 		}
 	}

@@ -9,10 +9,11 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 )
 
-// maxTogether bounds the elements of products of several passes that are computed together: they are in memory at one time.
+// maxTogether bounds the elements of products computed together over several passes, since all of them are in
+// memory at one time.
 const maxTogether = 1 << 22
 
-// prepared is one entry in some passes: in several where a product with a weight is, which is then read once.
+// prepared is one entry in some passes. A product with a weight has several passes, so the weight is read once.
 type prepared struct {
 	name     string
 	passes   []int
@@ -20,9 +21,10 @@ type prepared struct {
 	cost     int
 }
 
-// Prepare certifies entries, given by pass, on all cores, the most costly entry first. No certificate depends on the order: an entry is computed without
-// the other entries, or together with the same entry of other passes. Right: Prepare leaves out the entries that need a search for an
-// arithmetic, so that a comparison that ends before them has not searched in vain; [Chain.At] certifies them.
+// Prepare certifies entries, given by pass, on all cores, the most costly entry first. No certificate depends on
+// the order: an entry is computed without other entries, or together with the same entry of other passes. If right
+// is set, Prepare leaves out the entries with a need for a search for an arithmetic, so a comparison ending earlier
+// has not searched in vain; [Chain.At] certifies these entries.
 func (c *Chain) Prepare(ctx context.Context, entries map[int][]string, right bool) {
 	var all []prepared
 	open := map[string]int{} // the last of an entry

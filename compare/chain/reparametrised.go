@@ -14,16 +14,17 @@ import (
 // Reparametrisation is the same model in other numbers: permuted channels, a factor that is applied elsewhere, or shifted positions. Each of its entries
 // is a BUG or is computed from one, and the differences cancel in a later entry.
 type Reparametrisation struct {
-	What    []string // its changes, in words: the names of its entries that are wrong by themselves
+	What    []string // the changes: the names of the mistakes in its entries
 	Cancels []string // keys of the entries in which they cancel
 }
 
 // reparametrisations are the layouts of one trace.
 //
-// An entry is changed where an edit gives it that moves, scales or turns its elements, and where it was computed from a changed one and
-// its elements are moved, scaled or turned, in exact arithmetic, beside what they are without any edit. One that was computed from
-// changed entries and is the same is where they cancel. All that is captured after a change has to lead to such an entry, which is right
-// by itself, responds to other numbers, and is within its limit; else no part of the layout is one.
+// An entry is changed in two cases: a named edit permutes, scales or rotates its elements; or it is computed from a
+// changed entry, and differs in exact arithmetic from its unedited value by a permutation, scale or rotation. A
+// descendant without a difference is an exit, where the change cancels. Every captured descendant of a change has
+// to lead to an exit. An exit has to be right on its own inputs, respond to other inputs, and be within its limit.
+// If one condition fails, no part of the set is a layout.
 type reparametrisations struct {
 	*Chain
 	nodes  map[order.Node]*node
@@ -85,8 +86,9 @@ func (n *node) fail(format string, args ...any) {
 	}
 }
 
-// Layout finds out whether an entry that is wrong by itself is part of a layout. Where it is, what [Chain.At] says of its entries is
-// another thing from then on: known is true. The error is that of reading the trace or the weights.
+// Layout decides whether an entry that is wrong on its own inputs is part of a layout. If so, known is true, and
+// from then on [Chain.At] returns changed links for the layout's entries. The error comes from reading the trace or
+// the weights.
 func (c *Chain) Layout(ctx context.Context, key string) (known bool, err error) {
 	n, ok := c.node(key)
 	if !ok || c.certs[key] == nil || c.certs[key].Cert == nil || c.certs[key].Cert.Outcome != isolate.Bug {
@@ -182,7 +184,7 @@ func (l *reparametrisations) inOrder() []*node {
 	return all
 }
 
-// of is the layout that an entry is part of; nil for none. Where it cancels it is right by itself, and part of none.
+// of returns the layout of an entry, or nil. An exit is right on its own inputs, and belongs to no layout.
 func (l *reparametrisations) of(key string) *Reparametrisation {
 	if l == nil || l.byKey[key] == nil {
 		return nil
@@ -190,7 +192,7 @@ func (l *reparametrisations) of(key string) *Reparametrisation {
 	return l.byKey[key].set().done
 }
 
-// look finds out what a node is, after those that it was computed from.
+// look classifies a node, after the nodes it is computed from.
 func (l *reparametrisations) look(ctx context.Context, n order.Node) (*node, error) {
 	if got := l.nodes[n]; got != nil {
 		return got, nil
@@ -245,7 +247,7 @@ func (l *reparametrisations) compute(ctx context.Context, c *node, link *Link) e
 		return nil
 	case len(c.from) > 0 && l.same(c):
 		c.is = exit
-		return l.check(c, link)
+		return l.check(ctx, c, link)
 	case len(c.from) == 0 && near(c.own[0].Data, c.own[1].Data, 1):
 		return nil // what is otherwise is a rounding, and a rounding is no other layout
 	case len(c.from) == 0:
@@ -266,7 +268,7 @@ func (l *reparametrisations) compute(ctx context.Context, c *node, link *Link) e
 	return nil
 }
 
-// editOf is the edit of a node that is wrong by itself; nil for a node that is right. failed is true for any other node.
+// editOf returns the edit of a wrong node, or nil for a right node. failed is true for every other node.
 func (l *reparametrisations) editOf(ctx context.Context, c *node, cert *isolate.Certificate) (edit Edit, failed bool, err error) {
 	if cert.Outcome != isolate.Bug {
 		if !cert.Good() {

@@ -17,14 +17,15 @@ const (
 	exactlyLeast = 1e-14
 	// turned is the same for angles, which are float32 in every arithmetic: of an angle of one radian. Relative to the norm.
 	turnedAngle = 0x1p-20
-	// stir is by how much elements are changed at random to see whether something depends on them, and it does where it moves by a
-	// hundredth of that.
+	// stir is the relative size of the random change made to inputs, to test whether an entry depends on them. It
+	// does if it moves by more than stirBack.
 	stir     = 0x1p-7
 	stirBack = stir / 100
 )
 
-// values computes a node in exact arithmetic from what it is computed from: without edits, with them, and with what was changed at
-// random. It reports false for an operation that is not made of steps, and an edit that does not go with it.
+// values computes a node in exact arithmetic from its inputs, three times: without edits, with the edits, and with
+// random values in the changed inputs. It returns false for an operation without steps, and for an edit that does
+// not apply to the operation.
 func (l *reparametrisations) values(ctx context.Context, c *node, e Edit) (bool, error) {
 	for k := range c.own {
 		if k == 2 && len(c.from) == 0 {
@@ -82,7 +83,7 @@ func (l *reparametrisations) same(c *node) bool {
 	return near(x, y, 1)
 }
 
-// angle is how far rotary tables may turn a vector by other positions that cancel, relative to it.
+// angle bounds the rotation of a vector by rotary tables of other, cancelling positions, relative to the vector.
 func (l *reparametrisations) angle() float64 {
 	last := l.i.Env().Passes[len(l.i.Env().Passes)-1]
 	return turnedAngle * float64(1+last.Past+last.Tokens)
@@ -96,7 +97,7 @@ func (l *reparametrisations) moved(c *node) bool {
 	return len(c.from) == 0 || turned(c.own[0], c.own[1], l.angle())
 }
 
-// turned reports whether every row of y is as long as that of x.
+// turned reports whether every row of y has the length of the same row of x.
 func turned(x, y program.Value, most float64) bool {
 	n := x.Shape[len(x.Shape)-1]
 	for at := 0; at+n <= len(x.Data); at += n {
@@ -158,8 +159,8 @@ func stirred(x program.Value) program.Value {
 	return out
 }
 
-// moved reports whether y has the elements of x, all scaled by one factor, or the slices of one axis in another order and scaled. The
-// axes of tokens and keys are not looked at: those are other tokens.
+// moved reports whether y has the elements of x scaled by a common factor, or the slices of one axis permuted and
+// scaled. The axes of tokens and keys are skipped, since a permutation of tokens is not a reparametrisation.
 func moved(x, y program.Value, axes string) bool {
 	s := math.Sqrt(square(y.Data) / square(x.Data))
 	if len(x.Data) != len(y.Data) || s-s != 0 || s == 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
@@ -12,11 +11,11 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// maxAbsent bounds the entries in which one mistake is looked for as if they had been captured.
+// maxAbsent bounds the uncaptured entries examined for one mistake.
 const maxAbsent = 6
 
-// absent looks for mistakes in entries that were not captured, or not with all that they are computed from: as if they had been. Their
-// values are those that the captured ones give.
+// absent looks for mistakes in entries without a captured tensor, or without captured inputs, as if these had been
+// captured. Their values are computed from the captured tensors.
 type absent struct {
 	*search
 	values map[order.Node]program.Value
@@ -75,7 +74,7 @@ func (a *absent) candidates(k *candidate) []order.Node {
 	return all
 }
 
-// has is what would be there: everything but what follows from positions alone.
+// has accepts every entry as captured, except entries that depend only on positions.
 func (a *absent) has(opened bool) func(order.Node) bool {
 	return func(n order.Node) bool {
 		if a.i.Fixed(n.Entry) {
@@ -111,8 +110,8 @@ func (a *absent) try(ctx context.Context, n order.Node, k *candidate) (known boo
 	return true, a.made(ctx, r, n, false, k)
 }
 
-// value is an entry as it was captured, or as the captured ones give it; without a shape where they do not, or where there is no work
-// left for it.
+// value returns an entry's captured tensor, or its value computed from captured tensors. The value has no shape if
+// it cannot be computed, or if the work budget is spent.
 func (a *absent) value(ctx context.Context, n order.Node) (program.Value, error) {
 	if !slices.Contains(a.asked, n) {
 		a.asked = append(a.asked, n)
@@ -178,17 +177,10 @@ func (a *absent) workedOut(names []string) bool {
 
 // names are those of what was read and not captured, without the layers.
 func (a *absent) names(n order.Node) []string {
-	layers := func(name string) string {
-		rest, in := strings.CutPrefix(name, "layers.")
-		if _, rest, found := strings.Cut(rest, "."); in && found {
-			return "layers.*." + rest
-		}
-		return name
-	}
 	var all []string
 	for _, at := range append(slices.Clone(a.asked), n) {
 		e := a.i.List().At(at)
-		if name := layers(e.Name); !(a.i.Has(at) && a.i.Misfit(at) == nil) && !a.i.Given(at) && !slices.Contains(all, name) {
+		if name := order.NameOf(e.Name).Beside(order.NameOf(order.AnyLayer)).String(); !(a.i.Has(at) && a.i.Misfit(at) == nil) && !a.i.Given(at) && !slices.Contains(all, name) {
 			all = append(all, name)
 		}
 	}

@@ -35,7 +35,8 @@ type Unseen struct {
 	ShownBy string `json:"shown_by"`
 	// Rounding: elements would change, by no more than some choice of roundings may.
 	Rounding bool `json:"rounding,omitempty"`
-	// Capture are the tensors that would show it, had they been captured too; "*" stands for any layer. ShownBy has the first of them.
+	// Capture lists the uncaptured tensors that would show the mistake; "*" stands for any layer. ShownBy names the
+	// first.
 	Capture []string `json:"capture,omitempty"`
 }
 
@@ -62,8 +63,8 @@ const (
 	sightRoom = 1 << 24
 )
 
-// Unite is what several runs would have shown together: a mistake that one shows is shown. nil runs count for nothing; it is nil where
-// all are.
+// Unite returns the union of several runs: a mistake counts as seen if one run shows it. Nil runs are skipped; the
+// result is nil if every run is nil.
 func Unite(runs []*Sight) *Sight {
 	var all *Sight
 	state := map[string]int{} // 1 unseen, 2 skipped, 3 seen
@@ -154,10 +155,11 @@ type search struct {
 	read     func(order.Node) (program.Value, error) // what was not captured; nil: nothing
 }
 
-// Find returns which of the usual mistakes the trace would have shown. Work bounds it, as [program.Program.Time] has it;
-// 0 for a quarter of a second, or a tenth of the time that certifying took so far, as often as SearchWork has it. The error is that of ctx, or of reading the trace or
-// the weights. Of says which entries count; nil for all. Whether their operations may accuse is not asked, since that takes longer than
-// all the rest: one that may not has reproduced the trace where nothing is wrong, and no longer does so with a mistake.
+// Find returns the usual mistakes detectable by this trace. work bounds the search, in units of
+// [program.Program.Time]; 0 is a quarter of a second or a tenth of the time spent on certificates, times
+// SearchWork. of selects the entries to use; nil uses all. Find ignores whether an operation may produce a BUG,
+// because deciding this takes longer than the search: an uncertified operation that reproduces the trace stops
+// reproducing it with a mistake. The error is the error of ctx, or of reading the trace or the weights.
 func Find(ctx context.Context, forms *arithmetic.Forms, work int, of func(name string, pass int) bool) (*Sight, error) {
 	i, times := forms.I, 0
 	if work == 0 {
@@ -234,7 +236,8 @@ func (s *search) run(ctx context.Context) error {
 	return nil
 }
 
-// steps counts the operations from captured entries to an entry. It is 0 for an entry that cannot be computed from these.
+// steps counts the operations between captured entries and an entry. It is 0 for an entry that cannot be computed
+// from captured entries.
 func (s *search) steps(n order.Node) int {
 	cut, err := s.i.List().Cut(s.i.Has, n)
 	if err != nil {
@@ -352,7 +355,7 @@ func (s *search) found(ctx context.Context) (*Sight, error) {
 	return f, nil
 }
 
-// shownBy says what would show a mistake that a run of these ids can show.
+// shownBy describes how to detect a mistake that this run cannot show, with the same ids.
 func (s *search) shownBy(ctx context.Context, k *candidate, u *Unseen) error {
 	names, single, err := s.reveals(ctx, k)
 	if err != nil {

@@ -39,7 +39,7 @@ func (s *search) prepareHealthy(ctx context.Context, n order.Node, has func(orde
 	return s.prepared(ctx, t)
 }
 
-// rowsToLookAt is a large entry with the rows of the tokens that are looked at; nil for one of which all are read.
+// rowsToLookAt returns the sampled tokens' rows of a large entry, or nil for an entry read as a whole.
 func rowsToLookAt(ctx context.Context, t *isolate.Trial) (*isolate.Evidence, error) {
 	if t.Block() == 0 {
 		return nil, nil
@@ -104,7 +104,8 @@ func (s *search) computed(ctx context.Context, t *isolate.Trial) (*healthyEntry,
 	return r, err
 }
 
-// wrong is an entry with a mistake; nil where the mistake is none in it, or gives no numbers.
+// wrong evaluates an entry with a mistake. It returns nil if the mistake does not apply to the entry, or gives no
+// numbers.
 func (s *search) wrong(r *healthyEntry, k *candidate) (*isolate.Judgement, *program.Edited, error) {
 	if r.healthy == nil {
 		r.healthy = s.model(r).Healthy(r.whole, r.parts, r.given, r.a.Choices)
@@ -130,7 +131,8 @@ func copied(x program.Value) program.Value {
 	return program.Value{Shape: x.Shape, Data: slices.Clone(x.Data), Bound: slices.Clone(x.Bound)}
 }
 
-// arithmetic is that in which an entry is right: transformers', or that of its form; nil where none is known to be.
+// arithmetic returns the arithmetic that explains an entry: transformers', or the arithmetic of its form; nil if
+// unknown.
 func (s *search) arithmetic(ctx context.Context, t *isolate.Trial) (*isolate.Arithmetic, error) {
 	_, left, _, err := t.Judge(ctx, &isolate.Arithmetic{})
 	if err != nil || len(left) == 0 {
@@ -154,22 +156,27 @@ func (s *search) arithmetic(ctx context.Context, t *isolate.Trial) (*isolate.Ari
 	return nil, nil
 }
 
-// healthyEntry is an entry in the arithmetic that gives it, in which mistakes are made.
+// healthyEntry is a right entry in its arithmetic, for planting mistakes.
 type healthyEntry struct {
 	*isolate.Trial
 	whole *order.Formula // of the cut, with what each entry has of it
 	parts []order.Part
 	given program.Call // also of which tokens
 	// healthy is what mistakes are made in; nil where none was.
-	healthy   *diagnose.Healthy
-	model     *evaluation // in the model's dtype
-	float     *evaluation // in float32
-	a         *isolate.Arithmetic
-	own       *isolate.Judgement   // without mistakes
+	healthy *diagnose.Healthy
+	model   *evaluation // in the model's dtype
+	float   *evaluation // in float32
+	a       *isolate.Arithmetic
+	judged
+	costs
+}
+
+// judged is the entry without mistakes, in which a mistake is looked for. All but own are nil until they are asked for.
+type judged struct {
+	own       *isolate.Judgement   // in the arithmetic that gives the entry
 	rigorous  *isolate.Judgement   // the same with bounds for any order of summation
 	hulls     []*isolate.Judgement // in every choice of roundings, by the order of steps
 	rewritten []program.Rewrite    // these orders
-	costs
 }
 
 // costs are what an entry takes, and what was used.
@@ -205,7 +212,7 @@ func (e *evaluation) with(d *program.Edited) (program.Value, error) {
 	return e.kept.EvalSome(d, e.some)
 }
 
-// spread are elements all over an entry of some shape: what is looked at of it where it is large.
+// spread returns a sample of elements from all parts of a large entry.
 func spread(e *order.Entry, shape []int) []int {
 	tokens := strings.IndexRune(e.Axes, order.AxisToken)
 	if tokens < 0 || len(shape) <= tokens {
@@ -261,8 +268,8 @@ func (r *healthyEntry) inOrder(f *order.Formula) (in []program.Value, w []progra
 	return in, w, nil
 }
 
-// shows reports whether a mistake gives an element that no choice of roundings gives, and one that no order of summation gives. That
-// is a BUG whatever the engine's arithmetic is, and whatever the other entries have.
+// shows reports whether a mistake changes an element beyond every choice of roundings and every order of summation.
+// Such an element is a BUG whatever the engine's arithmetic, and whatever the other entries have.
 func (r *healthyEntry) shows(ctx context.Context, wrong *isolate.Judgement, k *candidate) (bool, error) {
 	off := elementsApart(r.own, wrong, nil)
 	if len(off) == 0 {
@@ -335,8 +342,9 @@ func (r *healthyEntry) inFloat32(d *program.Edited) (bool, error) {
 	return len(elementsApart(own, wrong, nil)) > 0, nil
 }
 
-// elementsApart lists elements, of some or of all for nil, of which two values have no number in common. A port with the mistake has errors
-// of its own: where only its numbers without any are outside, nothing is promised.
+// elementsApart lists the elements with disjoint intervals of values in j and k; some restricts the elements, and
+// nil means all. A port with the mistake also has errors of its own, so an exact value outside the other interval
+// promises nothing.
 func elementsApart(j *isolate.Judgement, k *isolate.Judgement, some []int) []int {
 	var at []int
 	n := len(some)

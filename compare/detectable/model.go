@@ -16,8 +16,8 @@ func (s *search) model(r *healthyEntry) *diagnose.Model {
 	}
 }
 
-// reader reads a tensor that a mistake may read in the place of the right one. It is nil for a tensor that was not captured. Where the entry has some of its tokens alone, it is nil
-// for all tensors that the entry does not read.
+// reader returns a function to read a tensor that a mistake may use instead of the right tensor. It returns nil for
+// an uncaptured tensor and, if the entry covers only some tokens, for every tensor other than the entry's inputs.
 func (s *search) reader(r *healthyEntry, n order.Node) func() (program.Value, error) {
 	if k := slices.Index(r.whole.Inputs, n); k >= 0 {
 		return func() (program.Value, error) { return r.given.In[k], nil }

@@ -25,8 +25,8 @@ func (s *search) nearly(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// named looks at a mistake that moves elements by no more than roundings may. It is a BUG all the same where the form's entries together
-// show that it is that and no rounding.
+// named examines a mistake with an effect within the bounds of rounding. The mistake is still a BUG if the form's
+// entries together prove it instead of a rounding.
 func (s *search) named(ctx context.Context, k *candidate) error {
 	for _, name := range k.near {
 		var together []*isolate.Evidence
@@ -61,11 +61,12 @@ func (s *search) named(ctx context.Context, k *candidate) error {
 const (
 	// searches is about how many evaluations of its entries a search for the arithmetic of a form takes.
 	searches = 64
-	// nearEntries are as many entries as a search is made among: they show as much as all, and cost less.
+	// nearEntries is the number of entries in a search. A sample proves as much as the whole form, at lower cost.
 	nearEntries = 24
 )
 
-// wrongOf are the entries of a form as a port with a mistake would have them; nil where there is no work left for a search among them.
+// wrongOf returns the entries of a form as computed by a port with a mistake. It returns nil if the remaining work
+// budget is too small for a search among them.
 func (s *search) wrongOf(ctx context.Context, name isolate.FormKey, k *candidate) ([]*isolate.Evidence, error) {
 	nodes := s.i.CapturedForms().Nodes[name]
 	var all []*isolate.Evidence
@@ -84,7 +85,7 @@ func (s *search) wrongOf(ctx context.Context, name isolate.FormKey, k *candidate
 		} else if wrong != nil {
 			t = r.with(wrong)
 		}
-		steps := len(t.Cut.Steps) // the search is over the sites of each, at each of which every site is computed
+		steps := len(t.Cut.Steps) // the search covers the sites of each step, and evaluates every site for each
 		if s.work += searches * steps * t.Formula.Time(); steps > 1 && s.work > s.most {
 			s.short = true
 			return nil, nil

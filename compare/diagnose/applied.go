@@ -23,14 +23,14 @@ func applied(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	for k := range s.m.List.Entries {
 		other := &s.m.List.Entries[k]
-		role := Role(other.Name)
-		a, in := layerOf(other.Name)
-		if b, _ := layerOf(own); seen[role] || in && a != b && (s.m.List.Index(beside(other.Name, own)) >= 0 || len(other.Weights) > 0) || !insertable(s.subject, other, s.first.Node.Pass) {
+		name := order.NameOf(other.Name)
+		role, target := name.Role(), order.NameOf(own)
+		if seen[role] || name.Within() && !name.SameLayer(target) && (s.m.List.Index(name.Beside(target).String()) >= 0 || len(other.Weights) > 0) || !insertable(s.subject, other, s.first.Node.Pass) {
 			continue
 		}
 		seen[role] = true
 		m := Mistake{Kind: "operation.taken-of-result", Place: role, Of: operationTerm(other), For: tensorTerm(role), Source: other.Name, Edit: placed(program.Place{Arg: result})}
-		if role != Role(own) {
+		if role != order.NameOf(own).Role() {
 			all = append(all, m)
 		}
 		for _, at := range places {
@@ -69,7 +69,7 @@ func again(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	for _, at := range []int{result, unrounded} {
 		if insertable(s.subject, own, s.first.Node.Pass) {
-			all = append(all, Mistake{Kind: "operation.twice", Place: Role(own.Name), Of: operationTerm(own), Source: own.Name, Edit: placed(program.Place{Arg: at})})
+			all = append(all, Mistake{Kind: "operation.twice", Place: order.NameOf(own.Name).Role(), Of: operationTerm(own), Source: own.Name, Edit: placed(program.Place{Arg: at})})
 		}
 	}
 	return slices.Values(all)
@@ -110,7 +110,7 @@ func inserted(s *subject, e *Entry, m Mistake) *program.Edited {
 	n := s.m.List.Index(s.here(m.Source, e))
 	for _, in := range e.Inputs { // other layers alone have it: that of which something is read first
 		if n < 0 {
-			n = s.m.List.Index(beside(m.Source, s.m.List.Entries[in.Entry].Name))
+			n = s.m.List.Index(order.NameOf(m.Source).Beside(order.NameOf(s.m.List.Entries[in.Entry].Name)).String())
 		}
 	}
 	if n < 0 {
@@ -119,17 +119,17 @@ func inserted(s *subject, e *Entry, m Mistake) *program.Edited {
 	if n < 0 {
 		return nil
 	}
-	o, ok := s.operation(e, &s.m.List.Entries[n], e.Node.Pass)
+	o, ok := operationFor(s, e, &s.m.List.Entries[n], e.Node.Pass)
 	if !ok {
 		return nil
 	}
 	if o.unstored, o.inner = m.Rounding == Unstored, m.N; m.Kind == "operand.overwritten" {
 		o.inner = 1
 	}
-	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var { return s.take(ed, o, v) })
+	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var { return taken(s, ed, o, v) })
 }
 
-// operation is one of the order with what it reads in a pass, but for its first input.
+// operationFor is one of the order with what it reads in a pass, but for its first input.
 type operation struct {
 	entry   *order.Entry
 	pass    int
@@ -140,8 +140,8 @@ type operation struct {
 	inner    int  // so many of its last steps are left out
 }
 
-// operation reads what an operation reads; ok is false where it was not captured.
-func (s *subject) operation(e *Entry, other *order.Entry, pass int) (o operation, ok bool) {
+// operationFor reads what an operation reads; ok is false where it was not captured.
+func operationFor(s *subject, e *Entry, other *order.Entry, pass int) (o operation, ok bool) {
 	o = operation{entry: other, pass: pass}
 	for _, r := range other.Inputs[1:] {
 		v, ok := s.tensor(e, source{name: r.Name, item: r.Index, pass: pass - e.Node.Pass})
@@ -164,8 +164,8 @@ func (s *subject) operation(e *Entry, other *order.Entry, pass int) (o operation
 	return o, true
 }
 
-// take has an operation taken of a value of as many elements as its first input, in the value's shape.
-func (s *subject) take(ed *program.Editor, o operation, v program.Var) program.Var {
+// taken has an operation taken of a value of as many elements as its first input, in the value's shape.
+func taken(s *subject, ed *program.Editor, o operation, v program.Var) program.Var {
 	x, ok := ed.As(v, s.shapeOf(o.entry.Inputs[0], o.pass))
 	if !ok {
 		return ed.Fail("shapes")

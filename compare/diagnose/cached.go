@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -35,7 +36,7 @@ func cachedRoles(s *subject, e *Entry) []string {
 // cachedRole is the role of what a step joins over passes.
 func cachedRole(s *subject, e *Entry, step int) string {
 	leaf, _ := e.signed(s.m).Moved(step)
-	return Role(s.m.List.Entries[e.Inputs[e.Program.Steps[leaf].Index].Entry].Name)
+	return order.NameOf(s.m.List.Entries[e.Inputs[e.Program.Steps[leaf].Index].Entry].Name).Role()
 }
 
 // cachesOf are the steps that join what is kept of a role with what is new, the last of each: of any role for "".
@@ -109,7 +110,7 @@ func solvedSlots(m Mistake) int {
 // do.
 func inCaches(s *subject, e *Entry, role string, change func(ed *program.Editor, step int) (program.Var, bool)) *program.Edited {
 	ed, some, all := e.Program.Edit(), false, cachesOf(s, e, role)
-	if step, _, ok := cache(e.Program); ok && Role(s.m.List.At(e.Node).Name) == role && len(e.Program.Steps[step].Args) == 2 { // the entry is the cache
+	if step, _, ok := cache(e.Program); ok && order.NameOf(s.m.List.At(e.Node).Name).Role() == role && len(e.Program.Steps[step].Args) == 2 { // the entry is the cache
 		all = []int{step}
 	}
 	for _, i := range all {
@@ -239,9 +240,9 @@ func appliedToCached(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	for k := range s.m.List.Entries {
 		other := &s.m.List.Entries[k]
-		kind := Role(other.Name)
-		a, in := layerOf(other.Name)
-		if b, _ := layerOf(own); seen[kind] || in && a != b || !insertable(s.subject, other, s.first.Node.Pass) {
+		name := order.NameOf(other.Name)
+		kind := name.Role()
+		if seen[kind] || name.Within() && !name.SameLayer(order.NameOf(own)) || !insertable(s.subject, other, s.first.Node.Pass) {
 			continue
 		}
 		seen[kind] = true
@@ -267,19 +268,19 @@ func takenOfCached(s *subject, e *Entry, m Mistake) *program.Edited {
 	ed, some := e.Program.Edit(), false
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
-		if st.Prim != program.Input || st.Index >= len(e.Inputs) || Role(s.m.List.Entries[e.Inputs[st.Index].Entry].Name) != m.By.Name {
+		if st.Prim != program.Input || st.Index >= len(e.Inputs) || order.NameOf(s.m.List.Entries[e.Inputs[st.Index].Entry].Name).Role() != m.By.Name {
 			continue
 		}
 		from := e.Inputs[st.Index]
 		if from.Pass == e.Node.Pass && strings.HasSuffix(string(m.Kind), beforeAlone) {
 			continue
 		}
-		o, ok := s.operation(e, &s.m.List.Entries[n], from.Pass)
+		o, ok := operationFor(s, e, &s.m.List.Entries[n], from.Pass)
 		if !ok || product(st.Shape) != product(s.shapeOf(o.entry.Inputs[0], from.Pass)) {
 			return nil
 		}
 		some = true
-		ed.Pass(i, s.take(ed, o, ed.Move(i)))
+		ed.Pass(i, taken(s, ed, o, ed.Move(i)))
 	}
 	if !some {
 		return nil

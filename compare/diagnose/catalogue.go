@@ -225,6 +225,11 @@ func (m Mistake) field(name string) (words string, has bool) {
 		return m.Coding.String(), m.Coding != Coding{}
 	case name == "storage":
 		return m.Coding.ofResult(), m.Coding != Coding{}
+	case name == "formula":
+		function, sign, _ := signOf(m.Other)
+		return formulaWords(function, m.By, sign, m.For), m.By != Term{}
+	case name == "numbers":
+		return m.numbers(), m.Numbers != ""
 	case name == "called":
 		return m.Called, m.Called != ""
 	case name == "scalings":

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -29,6 +30,14 @@ func descriptionRows() []Row {
 		{Kind: "described.inputs", Words: "each input of {like} has a factor of its own, the same for all outputs: {values}: {of} should have it and has not, or the other way round"},
 		{Kind: "described.blocks", Words: "{like} has a factor of its own for each block of {called}: {values}"},
 		{Kind: "described.rank", Words: "what is added to {of} is a product of two matrices of rank {values}, as where an adapter is merged into the weight, or left out of it"},
+		{Kind: "described.index", Words: "all {by} of {of} have what should stand at index {values} alone"},
+		{Kind: "described.last-index", Words: "all {by} of {of} have what should stand at the last index alone"},
+		{Kind: "described.by-position", Words: "{of} is multiplied by {values} times {called}, of the position p of the token"},
+		{Kind: "described.ranked", Words: "{of} is in each row of {like} the element of one rank, from 1 for the largest: {values}"},
+		{Kind: "described.sum", Words: "{of} goes over squares of what the mean is taken off"},
+		{Kind: "described.terms", Words: "the terms of {of} are counted as often as this: {values}"},
+		{Kind: "described.shift", Words: "{values} is added to all weights of {of}"},
+		{Kind: "described.shifts", Words: "all weights of {of} that give one {by} have a number of its own added[, the same for each {same}]: {values}"},
 		{Kind: "described.mixed", Words: "each {by} of {of} is made of {by}s of {like}: {cases}"},
 		{Kind: "described.formula", Words: "{of} would have to be {cases}"},
 		{Kind: "described.function", Words: "{of} is another function of {like}: {cases}"},
@@ -36,6 +45,7 @@ func descriptionRows() []Row {
 		{Kind: "described.slopes", Words: "what is added to {of} grows with each {called}, by a number of its own for each {by}[, the same for each {same}]: {values}"},
 		{Kind: "described.function-added", Words: "what is added to {of} is a function of {like}: {cases}"},
 		{Kind: "described.turned", Words: "other channels of {of} turn together: {cases}"},
+		{Kind: "described.positions", Words: "tokens stand at other positions: {cases}"},
 		{Kind: "described.angles", Words: "the angle by position is another one: {cases}"},
 		{Kind: "described.channels", Words: "{explained} of {elements} wrong channels of {of} are other channels of the right result: {cases}"},
 		{Kind: "described.data", Words: "{explained} of {elements} elements differ, and the same operation is right in {right}: look at what the wrong ones have of their own[, such as {like}]"},
@@ -82,6 +92,19 @@ func (d *Description) String() string {
 	return text
 }
 
+// indexList lists indexes in their order.
+func indexList(all []float64) string {
+	var parts []string
+	for k, x := range all {
+		if k == mostListed {
+			parts = append(parts, "...")
+			break
+		}
+		parts = append(parts, short(x))
+	}
+	return listed(parts)
+}
+
 // cases are single cases in a sentence.
 func (d *Description) cases() string {
 	if len(d.Cases) > mostValues {
@@ -99,6 +122,12 @@ const (
 
 // oneOf is what an axis counts, in the singular.
 func oneOf(axis byte) string { return strings.TrimSuffix(axisWords(axis), "s") }
+
+// logWords are 1 over a logarithm.
+func logWords(of float64) string { return fmt.Sprintf("1/log(%g)", of) }
+
+// positionWords say which position a token has.
+func positionWords(at, is int) string { return fmt.Sprintf("the token at %d has position %d", at, is) }
 
 // ordinal is one index of an axis.
 func ordinal(word string, i int) string { return fmt.Sprintf("%s %d", word, i) }
@@ -210,6 +239,12 @@ func sumWords(by string, j int, row []float64) string {
 	return ordinal(by, j) + " is " + strings.Join(terms, " + ")
 }
 
+// withSign is a function with the sign between two values, if any: "tanh *". A product of two values has no function: " *".
+func withSign(function, sign string) string { return strings.TrimSuffix(function+" "+sign, " ") }
+
+// signOf reads what withSign has written; two reports whether there is a sign.
+func signOf(text string) (function, sign string, two bool) { return strings.Cut(text, " ") }
+
 // formulaWords are a function of one value or two.
 func formulaWords(function string, one Term, sign string, other Term) string {
 	text := one.String()
@@ -274,4 +309,80 @@ func pairWords(headA, a, headB, b int, heads bool) string {
 // angleWords are an angle by position.
 func angleWords(channel int, now, right float64) string {
 	return fmt.Sprintf("channel %d: %s times the right one (%s for %s)", channel, short(now/right), short(now), short(right))
+}
+
+// numbers lists the numbers of a mistake that change something, with their indexes: "0.5 at heads 2, 3; 2 at head 5". A mistake without an axis has one number: "0.5". More than [mostSpelled] different
+// numbers, and numbers along several axes, are counted: "a number for each channel and layer: 1.53, 0.61, ... (48 different ones, from 0.53 to 1.53)".
+func (m Mistake) numbers() string {
+	all, noun := m.Numbers.list(), strings.TrimSuffix(m.Axis, "s")
+	switch {
+	case len(all) == 0:
+		return ""
+	case m.Kind == "weight.input-factors":
+		noun = "input"
+	case m.Kind == "weight.factors":
+		noun = "block"
+	case m.Kind == "heads.others":
+		return indexList(all)
+	case m.Axis == "":
+		return short(all[0])
+	}
+	axes := singular(m.Axis, noun)
+	if strings.HasPrefix(string(m.Kind), "weight.") && m.Axis == layersAxis {
+		axes = singular(layersAxis+axisSeparator+noun, noun)
+	}
+	if n, _, _ := differentNumbers(all); n > mostSpelled || axes != noun {
+		return manyNumbers(axes, all, m.rightNumber())
+	}
+	var seen []float64
+	at := map[float64][]int{}
+	for i, x := range all {
+		if x == m.rightNumber() || math.IsNaN(x) {
+			continue
+		}
+		if at[x] == nil {
+			seen = append(seen, x)
+		}
+		at[x] = append(at[x], i)
+	}
+	var parts []string
+	for k, x := range seen {
+		if k == mostValues {
+			parts = append(parts, "...")
+			break
+		}
+		of := noun
+		if len(at[x]) > 1 {
+			of += "s"
+		}
+		parts = append(parts, short(x)+" at "+of+" "+indexWords(at[x]))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// axisSeparator stands between two axes of [Mistake.Axis].
+const axisSeparator = ", "
+
+// singular is what some axes count, each in the singular: "channel and layer". Of one axis it is the noun.
+func singular(axes, noun string) string {
+	if !strings.Contains(axes, axisSeparator) {
+		return noun
+	}
+	var all []string
+	for name := range strings.SplitSeq(axes, axisSeparator) {
+		all = append(all, strings.TrimSuffix(name, "s"))
+	}
+	return strings.Join(all, " and ")
+}
+
+// manyNumbers says that each index of something has a number: the first numbers that are not right, how many different ones there are, and between which they lie.
+func manyNumbers(of string, all []float64, right float64) string {
+	var parts []string
+	for _, x := range all {
+		if x != right && !math.IsNaN(x) && len(parts) < mostValues {
+			parts = append(parts, short(x))
+		}
+	}
+	n, low, high := differentNumbers(all)
+	return fmt.Sprintf("a number for each %s: %s, ... (%d different ones, from %s to %s)", of, listed(parts), n, short(low), short(high))
 }

@@ -3,9 +3,9 @@ package diagnose
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -17,8 +17,8 @@ func (n Name) Text() string {
 	}
 	switch {
 	case n.Where == "":
-	case oneLayer.MatchString(n.Where) && strings.Contains(text, anyLayer):
-		text = strings.ReplaceAll(text, anyLayer, n.Where+".")
+	case isLayer(n.Where) && strings.Contains(text, order.AnyLayer):
+		text = strings.ReplaceAll(text, order.AnyLayer, order.NameOf(n.Where).Here("").String())
 	default:
 		text += ", in " + n.Where + " only"
 	}
@@ -63,9 +63,15 @@ func textOf(names []OtherName, between string) string {
 
 // inLayer has a name that speaks of any layer speak of the one layer that has the mistake.
 func (n *Name) inLayer(where string) {
-	if oneLayer.MatchString(where) && strings.Contains(n.What, anyLayer) {
+	if isLayer(where) && strings.Contains(n.What, order.AnyLayer) {
 		n.Where = where
 	}
+}
+
+// isLayer reports whether a mistake is where one layer alone has it.
+func isLayer(where string) bool {
+	name := order.NameOf(where)
+	return name.Layer() >= 0 && !name.Within()
 }
 
 // Searched counts the mistakes that were tried and lists their kinds. It is empty if no mistake was tried.
@@ -115,8 +121,8 @@ func layerWords(s *search, entries []*Entry) string {
 	var names, ranges []string
 	var numbers []int
 	for _, l := range layersOf(s, entries) {
-		if n, err := strconv.Atoi(strings.TrimPrefix(l, "layers.")); err == nil {
-			numbers = append(numbers, n)
+		if isLayer(l) {
+			numbers = append(numbers, order.NameOf(l).Layer())
 		} else {
 			names = append(names, l)
 		}

@@ -60,6 +60,8 @@ func maskRows() []Row {
 		{Kind: "softmax.axis", Words: "the softmax is taken over the {axis}, not the keys", Pages: pagesOf("softmax-axis", "probs"), Apply: otherSoftmax, Class: program.Known},
 		{Kind: "softmax.base", Words: "the softmax takes powers of {x}, not of e: the scores are multiplied by {by}", Pages: basePages, Apply: otherSoftmax, Class: program.Known},
 		{Kind: "softmax.slots-unwritten", Words: "{x} slots more, with scores of 0, take part in the softmax", Pages: pagesOf("unwritten-cache-slots", "probs"), Apply: otherSoftmax, Class: program.Known, Solved: oneNumber},
+		{Kind: "softmax.slots-to-block", Words: "keys are filled up to a multiple of {n}, by scores of 0 that take part in the softmax", Pages: pagesOf("unwritten-cache-slots", "probs"), Apply: otherSoftmax, Class: program.Known, Solved: oneNumber},
+		{Kind: "softmax.whole-blocks", Words: "keys behind the last whole block of {n} take no part in the softmax", Apply: otherSoftmax, Class: program.Known, Solved: oneNumber},
 		{Kind: "softmax.joined-left-out", Words: "{of} takes no part in the softmax: it is left out", Pages: joinedLeftOut, Apply: otherSoftmax, Class: program.Known},
 		{Kind: "softmax.parts-averaged", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each has a softmax of its own, and they are averaged", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: program.Known},
 		{Kind: "softmax.parts-added", Words: "the softmax is taken in[ {n} parts][ blocks of {m}] of the keys: each has a softmax of its own, and they are added: sums are not shared", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: program.Known},
@@ -72,6 +74,8 @@ func maskRows() []Row {
 		// Norms and gates.
 		{Kind: "norm.layernorm", Words: "the mean is taken off the norm's input: LayerNorm, not RMSNorm", Pages: pagesOf("layernorm", norms), Apply: otherNorm, Class: program.Known},
 		{Kind: "norm.rmsnorm", Words: "the mean is not taken off the norm's input: RMSNorm, not LayerNorm", Pages: pagesOf("layernorm", norms), Apply: otherNorm, Class: program.Known},
+		{Kind: "norm.about-mean", Words: "the norm divides by the standard deviation, not the root mean square: the mean is taken off where squares are summed, and not off the input", Pages: pagesOf("layernorm", norms), Apply: aboutMeans, Class: program.Known},
+		{Kind: "sum.terms", Words: "the terms of {of} are multiplied by {numbers}", Apply: countedTerms, Class: program.Known, Solved: fittedOf},
 		{Kind: "norm.of-parts", Words: "each part of {n} channels, such as a head, has a norm of its own: the mean is not over all {m}", Apply: otherNorm, Class: program.Known},
 		{Kind: "sparsity.not-shifted", Words: "what passes the cutoff is not shifted by it", Pages: pagesOf("activation-sparsity", "act_fn"), Apply: otherNorm, Class: program.Known},
 

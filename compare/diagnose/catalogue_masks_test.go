@@ -62,6 +62,8 @@ var maskSentences = []struct {
 	{Mistake{Kind: "softmax.axis", Axis: "tokens"}, "the softmax is taken over the tokens, not the keys", "layers.*.self_attn.probs", "softmax-axis"},
 	{Mistake{Kind: "softmax.base", X: some(2), By: literal(math.Ln2)}, "the softmax takes powers of 2, not of e: the scores are multiplied by 0.693147", "layers.*.self_attn.probs", ""},
 	{Mistake{Kind: "softmax.slots-unwritten", X: some(3)}, "3 slots more, with scores of 0, take part in the softmax", "layers.*.self_attn.probs", "unwritten-cache-slots"},
+	{Mistake{Kind: "softmax.slots-to-block", N: 64}, "keys are filled up to a multiple of 64, by scores of 0 that take part in the softmax", "layers.*.self_attn.probs", "unwritten-cache-slots"},
+	{Mistake{Kind: "softmax.whole-blocks", N: 32}, "keys behind the last whole block of 32 take no part in the softmax", "layers.*.self_attn.probs", ""},
 	{Mistake{Kind: "softmax.joined-left-out", Of: tensorTerm("layers.3.self_attn.sinks")}, "layers.*.self_attn.sinks takes no part in the softmax: it is left out", "layers.*.self_attn.probs", ""},
 	{Mistake{Kind: "softmax.parts-averaged", N: 2}, "the softmax is taken in 2 parts of the keys: each has a softmax of its own, and they are averaged", "layers.*.self_attn.probs", "softmax-axis"},
 	{Mistake{Kind: "softmax.parts-averaged", M: 16}, "the softmax is taken in blocks of 16 of the keys: each has a softmax of its own, and they are averaged", "layers.*.self_attn.probs", "softmax-axis"},
@@ -74,6 +76,8 @@ var maskSentences = []struct {
 
 	{Mistake{Kind: "norm.layernorm"}, "the mean is taken off the norm's input: LayerNorm, not RMSNorm", "layers.*.input_layernorm", "layernorm"},
 	{Mistake{Kind: "norm.rmsnorm"}, "the mean is not taken off the norm's input: RMSNorm, not LayerNorm", "layers.*.input_layernorm", "layernorm"},
+	{Mistake{Kind: "norm.about-mean"}, "the norm divides by the standard deviation, not the root mean square: the mean is taken off where squares are summed, and not off the input", "layers.*.input_layernorm", "layernorm"},
+	{Mistake{Kind: "sum.terms", Of: stepTerm("rms_norm.sum of mean"), Axis: "channels", Numbers: "1*3,0"}, "the terms of step rms_norm.sum of mean are multiplied by 0 at channel 3", "layers.*.input_layernorm", ""},
 	{Mistake{Kind: "norm.of-parts", N: 16, M: 64}, "each part of 16 channels, such as a head, has a norm of its own: the mean is not over all 64", "layers.*.input_layernorm", ""},
 	{Mistake{Kind: "sparsity.not-shifted"}, "what passes the cutoff is not shifted by it", "layers.*.mlp.act_fn", "activation-sparsity"},
 

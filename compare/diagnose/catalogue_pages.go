@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/tracediff/tracediff/order"
 )
 
 // mistakesPage is where the usual mistakes are explained.
@@ -21,7 +23,7 @@ func (f *Finding) Quantised() bool {
 
 // pageOf is where a name is explained; empty where it is not one of the usual mistakes.
 func pageOf(s *search, n Name) string {
-	role := Role(s.m.List.Entries[s.first.Node.Entry].Name)
+	role := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name).Role()
 	if n.Relation.Kind != "" {
 		return n.Relation.Page(role)
 	}

@@ -11,6 +11,7 @@ func precisionRows() []Row {
 		{Kind: "precision.up-to", Words: "it is computed in {dtype} up to {of}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedUpTo, Class: program.Inserted, Alike: computedAs},
 		{Kind: "precision.from-step-on", Words: "it is computed in {dtype} from {of} on", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedPart, Class: program.Inserted, Weak: true, Alike: computedAs},
 		{Kind: "precision.one-step", Words: "{of} is computed in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedPart, Class: program.Inserted, Weak: true, Alike: computedAs},
+		{Kind: "precision.step-stored", Words: "the result of {of} is kept in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: storedStep, Class: program.Inserted, Weak: true},
 		{Kind: "precision.operation-to", Words: "the operation up to {of} is computed in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedPart, Class: program.Inserted, Weak: true, Alike: computedAs},
 		{Kind: "precision.products", Words: "its sums of products are computed in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: ofNarrowProducts, Class: program.Inserted},
 		{Kind: "tensor.rounded-dtype", Words: "{of} is rounded to {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic", If: of(TheResult)}, {Anchor: "rounded-embedding-scale", Roles: embeddings}}, Apply: storedInFewerBits, Class: program.Inserted},

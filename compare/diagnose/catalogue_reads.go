@@ -3,6 +3,7 @@ package diagnose
 import (
 	"strings"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -100,7 +101,7 @@ func isNext(m Mistake) bool { return m.N == 1 }
 
 // readsLayer reports whether a mistake of no single step reads a tensor of a layer, and not a stream of it.
 func readsLayer(m Mistake) bool {
-	return m.Of == Term{} && strings.HasPrefix(m.By.Name, "layers") && !m.By.Item.Has
+	return m.Of == Term{} && order.NameOf(m.By.Name).Label() != "" && !m.By.Item.Has
 }
 
 // ofChannels reports whether rows are those of some channels.

@@ -128,6 +128,8 @@ var scalingWords = map[string]string{
 	"by-wavelength":            "between the bands by its wavelength, not by its frequency",
 	"by-wavelength-everywhere": "blended by its wavelength, and beyond the bands",
 	"by-frequency-everywhere":  "blended beyond the bands",
+	"waves":                    "between the bands with its wavelength blended, not its frequency",
+	"waves-ends-exchanged":     "between the bands with its wavelength blended, not its frequency, from the wrong end (1-smooth for smooth)",
 }
 
 // scalings lists the frequencies of each wrong way, of N frequencies: "0, 1 of 8 is not scaled; 5 of 8 is divided by 4".

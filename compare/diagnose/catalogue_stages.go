@@ -44,11 +44,13 @@ func stages() []stage {
 		{"functions of rows", inParts, tried(byRow)},
 		{"tensors made before", inParts, tried(chained)},
 		{"inputs of one step of several", inParts, tried(apartInputs)},
-		{"parts in fewer bits", inParts, tried(narrowParts)},
+		{"parts in fewer bits", inParts, tried(narrowParts, storedSteps)},
 		{"tensors that are computed later", inParts, tried(laterInputs)},
 		{"tensors that are added", inParts, tried(addends)},
 		{"other values of the formula", inParts, tried(operands)},
 		{"operations in other places", inParts, tried(applied)},
 		{"steps and numbers in some tokens", inParts, tried(inPart)},
+		{"numbers of layers", inNumbers, numbersOfLayers},
+		{"what a description proposes", inNumbers, proposed},
 	}
 }

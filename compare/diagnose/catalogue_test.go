@@ -60,8 +60,14 @@ func example(row diagnose.Row) diagnose.Mistake {
 			m.Times = diagnose.Number{Value: 2, Has: true}
 		case "place":
 			m.Place = "rms_norm.eps"
+		case "formula":
+			m.By, m.Other = diagnose.Term{Kind: diagnose.Tensor, Name: "layers.*.mlp.up_proj"}, "root"
+		case "numbers":
+			m.Numbers, m.Axis = "1,0.5,2,0.5", "heads" // in whatever order the holes are
 		case "axis":
-			m.Axis = "its heads"
+			if m.Axis == "" {
+				m.Axis = "its heads"
+			}
 		case "other":
 			m.Other = "its tokens"
 		case "dtype":

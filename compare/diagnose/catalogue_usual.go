@@ -153,7 +153,7 @@ var usualWeights = []Usual{
 		when: hasSquare, is: weightIs(Mistake{Kind: "weight.transposed"}),
 	},
 	{
-		Name: "next-layer", Page: "another-layers-weight", What: "projections have the weight of the next layer", at: []string{"layers.*.self_attn.q_proj"},
+		Name: "next-layer", Page: "another-layers-weight", What: "projections have the weight of the next layer", at: []string{order.AnyLayer + "self_attn.q_proj"},
 		when: manyLayers, is: weightOfNextLayer,
 	},
 	{Name: "norm-weight-one", Page: "weight-not-loaded", What: "the weight of the last norm is not loaded", at: []string{"norm"}, is: weightHas(notLoaded)},

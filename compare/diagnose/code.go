@@ -27,7 +27,7 @@ type sourced struct {
 }
 
 // codeOf is the place of a step of an entry's program in the source of a recorded model.
-func (s *subject) codeOf(e *Entry, step int) Code {
+func codeOf(s *subject, e *Entry, step int) Code {
 	if e.sourced == nil {
 		e.sourced = newSourced(s.m, e)
 	}
@@ -84,7 +84,7 @@ func newSourced(m *Model, e *Entry) *sourced {
 
 // withCode adds the place in the source of a recorded model to a mistake that has a step for its place. If several steps have that name and the edit does not tell
 // which one is meant, the place is the operation alone.
-func (s *subject) withCode(e *Entry, m Mistake) Mistake {
+func withCode(s *subject, e *Entry, m Mistake) Mistake {
 	if !strings.Contains(m.Place, ".") {
 		return m
 	}
@@ -103,7 +103,7 @@ func (s *subject) withCode(e *Entry, m Mistake) Mistake {
 		}
 	}
 	for k, i := range steps {
-		c := s.codeOf(e, i)
+		c := codeOf(s, e, i)
 		if k > 0 && c != m.Code { // which of several is meant is not known
 			c = Code{Operation: c.Operation}
 		}
@@ -115,8 +115,8 @@ func (s *subject) withCode(e *Entry, m Mistake) Mistake {
 	return m
 }
 
-// unnamed reports whether a tensor is a step of a recorded program that the model has no name for.
-func (s *subject) unnamed(name string) bool {
+// isUnnamed reports whether a tensor is a step of a recorded program that the model has no name for.
+func isUnnamed(s *subject, name string) bool {
 	at := s.m.List.Index(name)
 	return at >= 0 && s.m.List.Entries[at].Level == recorded.Unnamed
 }

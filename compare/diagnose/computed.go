@@ -67,7 +67,7 @@ func ofNarrowOperands(s *subject, e *Entry, m Mistake) *program.Edited {
 		return edited
 	}
 	w := stored{dtype: d}
-	if s.refused(e, func(some *program.Some) (program.Value, error) {
+	if refused(s, e, func(some *program.Some) (program.Value, error) {
 		k, err := s.m.values(e)
 		if err != nil {
 			return program.Value{}, err
@@ -172,6 +172,44 @@ func narrowParts(s *search) iter.Seq[Mistake] {
 	}
 }
 
+// storedSteps yields, in float32, results of steps that are kept in a narrower type, and are computed as before.
+func storedSteps(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		if s.first.Call.DType != hooks.F32 {
+			return
+		}
+		t := s.first.signed(s.m)
+		for _, d := range narrowTypes {
+			for _, i := range t.Firsts() {
+				if rounds(t, i) && i != t.Source(t.Out) && !yield(Mistake{Kind: "precision.step-stored", Of: s.step(s.first, i), DType: d, Edit: placed(t.Of(i))}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// storedStep has the result of a step in a narrower type.
+func storedStep(s *subject, e *Entry, m Mistake) *program.Edited {
+	t, ed := e.signed(s.m), e.Program.Edit()
+	copies := t.Copies(s.place(m))
+	for _, i := range copies {
+		one, err := e.Program.Edit().Only(t.Result(i))
+		if err != nil || !e.known(one.Program) {
+			return nil
+		}
+		v, ok := s.valueOf(e, one)
+		if !ok || len(v.Shape) == 0 || !(stored{dtype: m.DType}).store(v, v.Shape[len(v.Shape)-1], e.Call.DType) {
+			return nil
+		}
+		ed.Pass(i, ed.Other(v))
+	}
+	if len(copies) == 0 {
+		return nil
+	}
+	return ended(ed)
+}
+
 // rounds reports whether a step computes something that it rounds.
 func rounds(t *program.Parts, step int) bool {
 	return t.Steps[step].Prim.Computes() && !isSumOfMean(t.Program, step)
@@ -250,7 +288,7 @@ func computedUpTo(s *subject, e *Entry, m Mistake) *program.Edited {
 		}
 	}
 	edited := ended(ed)
-	if edited == nil || s.refused(e, func(some *program.Some) (program.Value, error) { return evalAs(e, edited, m.DType, some) }) {
+	if edited == nil || refused(s, e, func(some *program.Some) (program.Value, error) { return evalAs(e, edited, m.DType, some) }) {
 		return nil
 	}
 	v, err := evalAs(e, edited, m.DType, nil)

@@ -17,7 +17,7 @@ func damaged(s *search) iter.Seq[Mistake] {
 			k := slices.IndexFunc(s.first.Weights, func(o order.Weight) bool { return o.Name == w.Name })
 			for _, of := range []func(s *search, k int) iter.Seq[Mistake]{cutColumns, oneOtherNumber, blockScales} {
 				for m := range of(s, k) {
-					m.Of, m.Place = weightTerm(w.Name), Role(w.Name)
+					m.Of, m.Place = weightTerm(w.Name), order.NameOf(w.Name).Role()
 					if !yield(m) {
 						return
 					}

@@ -77,6 +77,7 @@ type observed struct {
 	wrong      []bool // of a result: the elements that the arithmetic does not give; nil for a value within
 	each       int    // elements of the result that one of the value was read off; 0 for one
 	axes       string // what the axes count, by their letters; as many as axes, or none
+	counted    []int  // the numbers of tokens and keys of the entry, which differ from pass to pass
 	e          *Entry
 }
 
@@ -86,17 +87,52 @@ type difference struct {
 	results []observed
 	inners  func() []inner // see requiredValues
 	bases   func() []base  // see basesOf; the first are the right results
+	offered func() []string
 }
 
-// analyses are the ways to describe a difference: what says most comes first. Each is nil where its way does not hold.
-func analyses() []func(x *difference) *Description {
-	return []func(x *difference) *Description{
-		otherKeys, wholeInputs, otherLayersWeights, captiveResult, rowsFromElsewhere, resultOnGrid, channelsFromElsewhere, inwards, slopes, turnedPairs, angledOtherwise, mixtures, restOfZeros, otherHeads, turnedFurther, lowRank, ofTwoValues, inFewBits,
-		describeOperand, factorsOfInputs, ofOneValue, zeroedResults, ofItsData, somewhere,
+// analysis is a way to describe a difference. It returns nil where the way does not hold.
+type analysis struct {
+	of       func(x *difference) *Description
+	proposes bool // mistakes, of what it describes
+}
+
+// analyses are the ways to describe a difference: what says most comes first.
+func analyses() []analysis {
+	return []analysis{
+		{of: otherKeys},
+		{wholeInputs, true},
+		{otherLayersWeights, true},
+		{captiveResult, true},
+		{of: rowsFromElsewhere},
+		{of: resultOnGrid},
+		{of: channelsFromElsewhere},
+		{oneIndexed, true},
+		{otherSums, true},
+		{rankedRows, true},
+		{byPosition, true},
+		{inwards, true},
+		{slopes, true},
+		{of: turnedPairs},
+		{movedPositions, true},
+		{of: angledOtherwise},
+		{of: mixtures},
+		{of: restOfZeros},
+		{otherHeads, true},
+		{of: turnedFurther},
+		{shiftedWeights, true},
+		{of: lowRank},
+		{ofTwoValues, true},
+		{of: inFewBits},
+		{describeOperand, true},
+		{factorsOfInputs, true},
+		{of: ofOneValue},
+		{of: zeroedResults},
+		{of: ofItsData},
+		{of: somewhere},
 	}
 }
 
-// describe describes the entries of a search that has found no name. It is nil where nothing simple holds.
+// describe describes the entries of a search that has found no name. It is nil where nothing simple holds, and where a mistake that a description proposes is found.
 func describe(s *search) (*Description, error) {
 	results, err := results(s)
 	if err != nil || len(results) == 0 {
@@ -104,44 +140,57 @@ func describe(s *search) (*Description, error) {
 	}
 	x := &difference{search: s, results: results}
 	x.inners = sync.OnceValue(func() []inner { return requiredValues(s, results) })
-	x.bases = sync.OnceValue(func() []base { return s.basesOf(results) })
-	var vaguest *Description // of those that say where something differs, the first
-	for _, analysis := range analyses() {
-		d := analysis(x)
+	x.bases = sync.OnceValue(func() []base { return basesOf(s, results) })
+	x.offered = sync.OnceValue(func() []string { return offeredTensors(s) })
+	var best *Description // of those that only say where something differs, the first
+	for _, a := range analyses() {
+		said := best != nil && !slices.Contains(vague, best.Kind)
+		if said && !(s.proposing && a.proposes) {
+			continue
+		}
+		d := a.of(x)
 		if s.err != nil {
 			return nil, s.err
 		}
-		if vaguest = vaguest.or(d); vaguest != nil && !slices.Contains(vague, vaguest.Kind) {
-			break
+		if d != nil && s.proposing && confirm(s, d) || s.err != nil {
+			return nil, s.err
+		}
+		if !said {
+			best = best.or(d)
 		}
 	}
-	if vaguest == nil {
+	if best == nil {
 		return nil, nil
 	}
-	if len(vaguest.Cases) == 0 { // cases say it themselves
-		vaguest.Where = vaguest.place(s, results)
+	if len(best.Cases) == 0 { // cases say it themselves
+		best.Where = best.place(s, results)
 	}
-	if vaguest.Numbers == 0 {
-		vaguest.Only = x.condition()
+	if best.Numbers == 0 {
+		best.Only = x.condition()
 	}
-	return vaguest, s.err
+	return best, s.err
 }
 
 // captiveResult is [captive] of the result.
-func captiveResult(x *difference) *Description { return captive(x.search, x.results, theResult) }
+func captiveResult(x *difference) *Description {
+	return x.captive(x.results, theResult, program.Place{Arg: result})
+}
 
 // resultOnGrid is [onGrid] of the result.
 func resultOnGrid(x *difference) *Description { return onGrid(x.search, x.results, theResult) }
 
 // inwards describes the result, or the value within the operation that takes the fewest numbers, of several the one with the fewest elements.
 func inwards(x *difference) *Description {
-	best, size := byAxes(x.search, x.results, theResult), len(x.results[0].want)
+	best, size := byAxes(x.search, x.results, theResult, program.Place{Arg: result}), len(x.results[0].want)
 	for _, inner := range x.inners() {
-		if d := captive(x.search, inner.all, inner.of); d != nil || x.err != nil {
+		if d := x.captive(inner.all, inner.of, inner.at); d != nil || x.err != nil {
 			return d
 		}
+		if inner.number {
+			continue
+		}
 		n := len(inner.all[0].want)
-		if d := byAxes(x.search, inner.all, inner.of); d != nil && (best == nil || d.Numbers < best.Numbers || d.Numbers == best.Numbers && n < size) {
+		if d := byAxes(x.search, inner.all, inner.of, inner.at); d != nil && (best == nil || d.Numbers < best.Numbers || d.Numbers == best.Numbers && n < size && !inner.repeated) {
 			best, size = d, n
 		}
 	}
@@ -179,6 +228,11 @@ func results(s *search) (all []observed, err error) {
 		}
 		if axes := s.m.List.Entries[e.Node.Entry].Axes; len(axes) == len(x.Shape) {
 			o.axes = axes
+			for k := range axes {
+				if countsOfPass(axes[k]) {
+					o.counted = append(o.counted, x.Shape[k])
+				}
+			}
 		}
 		if len(all) > 0 && !all[0].alike(&o) {
 			continue
@@ -188,19 +242,24 @@ func results(s *search) (all []observed, err error) {
 	return all, nil
 }
 
-// alike reports whether two values have the same axes, of the same sizes but for tokens and keys.
+// alike reports whether two values have the same axes, of the same sizes but for tokens and keys. An axis whose meaning is not known may count these.
 func (o *observed) alike(other *observed) bool {
-	if o.axes != other.axes || len(o.shape) != len(other.shape) {
+	if o.axes != other.axes || len(o.shape) != len(other.shape) || len(o.counted) != len(other.counted) {
 		return false
 	}
 	for k, n := range o.shape {
-		counted := o.axes != "" && (o.axes[k] == order.AxisToken || o.axes[k] == order.AxisKey)
-		if n != other.shape[k] && !counted {
+		if n == other.shape[k] || o.axes != "" && countsOfPass(o.axes[k]) {
+			continue
+		}
+		if o.axes != "" || !slices.ContainsFunc(single(len(o.counted)), func(c []int) bool { return o.counted[c[0]] == n && other.counted[c[0]] == other.shape[k] }) {
 			return false
 		}
 	}
 	return true
 }
+
+// countsOfPass reports whether an axis has another size in another pass: it counts tokens or keys.
+func countsOfPass(axis byte) bool { return axis == order.AxisToken || axis == order.AxisKey }
 
 // own is the result of the entry's own program beside the trace's tensor, with half the distance between two numbers of its dtype: of the few tokens that a search looks at
 // first, where the entry is large.

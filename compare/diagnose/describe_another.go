@@ -5,22 +5,46 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 )
 
-// offered are captured tensors that are not computed from the entries, in any layer: a name stands for the tensor of that name in the layer of each entry.
-func (s *search) offered() []string {
+// offeredTensors are captured tensors that are not computed from the entries, in any layer, and that the program does not compute itself: a name stands for the tensor of that name in the layer of each entry.
+func offeredTensors(s *search) []string {
 	target := s.first.Node.Entry
 	from := map[int]bool{target: true}
 	for k := target + 1; k < len(s.m.List.Entries); k++ {
 		from[k] = slices.ContainsFunc(s.m.List.Entries[k].Inputs, func(r order.Ref) bool { return !r.Prev && from[s.m.List.Index(r.Name)] })
 	}
-	return slices.DeleteFunc(s.captured(""), func(name string) bool { return from[s.m.List.Index(s.here(name, s.first))] })
+	inside := insideOf(s)
+	return slices.DeleteFunc(capturedLike(s, ""), func(name string) bool {
+		k := s.m.List.Index(s.here(name, s.first))
+		return from[k] || inside[k]
+	})
+}
+
+// insideOf are the entries that the program of the first entry computes on the way from its inputs.
+func insideOf(s *search) map[int]bool {
+	all := map[int]bool{}
+	next := []int{s.first.Node.Entry}
+	for len(next) > 0 {
+		k := next[0]
+		next = next[1:]
+		for _, r := range s.m.List.Entries[k].Inputs {
+			at := s.m.List.Index(r.Name)
+			if at >= 0 && !r.Prev && !all[at] && !slices.ContainsFunc(s.first.Inputs, func(n order.Node) bool { return n.Entry == at }) {
+				all[at] = true
+				next = append(next, at)
+			}
+		}
+	}
+	return all
 }
 
 // captive describes a value within the operation that would have to be a captured tensor of the layer for the entries to be the trace's tensors. It is nil where none is it, and
 // where a tensor is the right value as well.
-func captive(s *search, all []observed, of Term) *Description {
-	for _, name := range s.offered() {
+func (x *difference) captive(all []observed, of Term, at program.Place) *Description {
+	s := x.search
+	for _, name := range offeredTensors(x.search) {
 		d := &Description{Kind: "described.another", Of: of, Like: tensorTerm(name)}
 		wrong, given := 0, 0
 		for n := range all {
@@ -30,10 +54,10 @@ func captive(s *search, all []observed, of Term) *Description {
 				d = nil
 				break
 			}
-			for i, x := range v.Data {
+			for i, y := range v.Data {
 				e := off(o, i)
 				d.Elements++
-				has := math.Abs(o.want[i]-x) <= e
+				has := math.Abs(o.want[i]-y) <= e
 				if has {
 					d.Explained++
 				}
@@ -51,6 +75,7 @@ func captive(s *search, all []observed, of Term) *Description {
 			return nil
 		}
 		if d != nil && wrong >= shownElements && float64(given) >= leastShare*float64(wrong) && float64(d.Explained) >= leastShare*float64(d.Elements) {
+			s.draft(d).proposes = []Mistake{{Kind: "value.other", Place: d.Like.Name, Of: of, By: d.Like, Source: name, Edit: placed(at)}}
 			return d
 		}
 	}

@@ -1,18 +1,19 @@
 package diagnose
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // axis is one along which numbers may differ.
 type axis struct {
 	counts string
-	index  func(o *observed, i int) int // of an element
+	letter byte                              // of what it counts; 0 for layers and distances
+	index  func(o *observed) func(i int) int // of an element of a value
 	size   int
 	last   bool // it is the last one of the value
 	made   bool // it is read off other axes
@@ -32,8 +33,9 @@ func axesIn(s *search, all []observed) []axis {
 			most = max(most, firstIndex(s, o, letter)+o.shape[k])
 		}
 		if most > 1 {
-			axes = append(axes, axis{counts: oneOf(letter), size: most, last: k == len(first.axes)-1, index: func(o *observed, i int) int {
-				return firstIndex(s, o, letter) + i/product(o.shape[k+1:])%o.shape[k]
+			axes = append(axes, axis{counts: oneOf(letter), letter: letter, size: most, last: k == len(first.axes)-1, index: func(o *observed) func(i int) int {
+				first, along := firstIndex(s, o, letter), o.along(k)
+				return func(i int) int { return first + along(i) }
 			}})
 		}
 	}
@@ -47,10 +49,52 @@ func axesIn(s *search, all []observed) []axis {
 	if d, ok := distanceAxis(s, all); ok {
 		axes = append(axes, d)
 	}
-	if len(names) > 1 {
-		axes = append(axes, axis{counts: layerAxis, size: len(names), index: func(o *observed, _ int) int { return slices.Index(names, s.m.List.Entries[o.e.Node.Entry].Name) }})
+	if layers := s.m.List.Config.NumLayers; len(names) > 1 && !slices.ContainsFunc(all, func(o observed) bool { return layerOf(s.subject, &o) < 0 || layerOf(s.subject, &o) >= layers }) {
+		axes = append(axes, axis{counts: layerAxis, size: layers, index: func(o *observed) func(i int) int {
+			n := layerOf(s.subject, o)
+			return func(int) int { return n }
+		}})
 	}
 	return axes
+}
+
+// layerOf is the layer of a value's entry, from 0; below 0 for an entry outside of layers.
+func layerOf(s *subject, o *observed) int { return s.m.List.Entries[o.e.Node.Entry].Layer }
+
+// along is the index of an element along an axis of the value.
+func (o *observed) along(axis int) func(i int) int {
+	stride, size := product(o.shape[axis+1:]), o.shape[axis]
+	return func(i int) int { return i / stride % size }
+}
+
+// grouping is a partition of elements: of each value the group of each element. Groups are numbered in the order of their indexes along the axes; some numbers may be of no element.
+type grouping struct {
+	of    [][]int
+	count int // of numbers
+}
+
+// mostGroups is how many numbers groups may have: four for each element that is looked at.
+const mostGroups = 4 * mostDescribed
+
+// groupsBy has in one group the elements with the same indexes along some axes. It is not ok for more than [mostGroups].
+func groupsBy(axes []axis, set []int, all []observed) (g grouping, ok bool) {
+	g.count = 1
+	for _, a := range set {
+		if g.count *= axes[a].size; g.count > mostGroups {
+			return grouping{}, false
+		}
+	}
+	g.of = make([][]int, len(all))
+	for n := range all {
+		g.of[n] = make([]int, len(all[n].want))
+		for _, a := range set {
+			index := axes[a].index(&all[n])
+			for i, key := range g.of[n] {
+				g.of[n][i] = key*axes[a].size + index(i)
+			}
+		}
+	}
+	return g, true
 }
 
 // headsIn is the axis of heads, where the channels of several heads stand one behind the other; none where the heads have an axis, and where there is one head.
@@ -64,7 +108,10 @@ func headsIn(s *search, first *observed, axes []axis) []axis {
 		return nil
 	}
 	channel := axes[len(axes)-1]
-	return []axis{{counts: oneOf(order.AxisHead), size: first.shape[last] / size, made: true, index: func(o *observed, i int) int { return channel.index(o, i) / size }}}
+	return []axis{{counts: oneOf(order.AxisHead), letter: order.AxisHead, size: first.shape[last] / size, made: true, index: func(o *observed) func(i int) int {
+		of := channel.index(o)
+		return func(i int) int { return of(i) / size }
+	}}}
 }
 
 // firstIndex is what the indexes of an axis begin with in a pass: those of tokens with the position of the first.
@@ -77,7 +124,7 @@ func firstIndex(s *search, o *observed, letter byte) int {
 
 // byAxes describes values by factors or terms: one number, one for each index of an axis, or one for each pair of indexes of two axes. It takes the fewest numbers that explain the
 // values, and is nil if none do.
-func byAxes(s *search, all []observed, of Term) *Description {
+func byAxes(s *search, all []observed, of Term, at program.Place) *Description {
 	axes := axesIn(s, all)
 	sets := [][]int{nil}
 	for a := range axes {
@@ -93,10 +140,14 @@ func byAxes(s *search, all []observed, of Term) *Description {
 	}
 	var best *Description
 	for _, set := range sets {
+		groups, ok := groupsBy(axes, set, all)
+		if !ok {
+			continue
+		}
 		for _, f := range []fit{{kind: "described.factor", right: 1}, {kind: "described.addend", right: 0}} {
-			f.of(all, axes, set)
-			if n := len(f.groups); f.explains() && (best == nil || n < best.Numbers) {
+			if f.of(all, groups); f.explains() && (best == nil || f.numbers < best.Numbers) {
 				best = descriptionOf(s, &f, axes, set, of)
+				s.draft(best).proposes = f.proposals(s, axes, set, best, at)
 			}
 		}
 	}
@@ -115,7 +166,7 @@ func rowsIn(axes []axis) (set []int) {
 
 // descriptionOf is the description of numbers that were fitted along some axes.
 func descriptionOf(s *search, f *fit, axes []axis, set []int, of Term) *Description {
-	d := &Description{Kind: f.kind, Of: of, Explained: f.explained, Elements: f.elements, Numbers: len(f.groups), Wrong: f.apartGroups}
+	d := &Description{Kind: f.kind, Of: of, Explained: f.explained, Elements: f.elements, Numbers: f.numbers, Wrong: f.apartGroups}
 	var by, same []string
 	for a, x := range axes {
 		if slices.Contains(set, a) {
@@ -125,19 +176,19 @@ func descriptionOf(s *search, f *fit, axes []axis, set []int, of Term) *Descript
 		}
 	}
 	d.By, d.Same = listed(by), listed(same)
-	for _, key := range f.keys() { // those that are not right say most
-		if g := f.groups[key]; len(d.Values) < mostValues && !g.has(f.right) {
+	for k := range f.groups { // those that are not right say most
+		if g := &f.groups[k]; g.n > 0 && len(d.Values) < mostValues && !g.has(f.right) {
 			d.Values = append(d.Values, g.middle())
 		}
 	}
 	if len(set) > 0 {
 		d.Kind += "s"
-		if len(set) == 1 && axes[set[0]].size == len(f.groups) {
-			d.Like = weightLike(s, f)
+		if len(set) == 1 && axes[set[0]].letter != 0 && axes[set[0]].size == f.numbers {
+			d.Like, s.draft(d).weight = weightLike(s, f)
 		}
 		return d
 	}
-	g := f.groups[0]
+	g := &f.groups[0]
 	if n := s.candidates(g.middle(), g.low, g.high)[0]; n.value >= g.low && n.value <= g.high {
 		d.Values, d.Called = []float64{n.value}, n.words
 	}
@@ -153,7 +204,7 @@ const mostOfFormula = 0.01
 // ofFormula is the factor of a fit that is a number of the formula or its reciprocal, with the number: as where its step is left out, or taken twice. The term is empty where no number,
 // or more than one, is it.
 func ofFormula(s *search, f *fit) (x float64, of Term) {
-	g := f.groups[0]
+	g := &f.groups[0]
 	if f.right == 0 || g.high-g.low > mostOfFormula*math.Abs(g.middle()) {
 		return 0, Term{}
 	}
@@ -166,21 +217,20 @@ func ofFormula(s *search, f *fit) (x float64, of Term) {
 			} else if of.Kind != "" {
 				return 0, Term{}
 			}
-			x, of = is.X, Term{Kind: is.Kind, Name: s.numberWords(t.Program, i).String(), X: c}
+			x, of = is.X, Term{Kind: is.Kind, Name: numberTerm(s.subject, t.Program, i).String(), X: c}
 		}
 	}
 	return x, of
 }
 
 // weightLike is a vector of the layer of the first entry, or of none, that has the numbers of a fit, or one more than they, or their reciprocals.
-func weightLike(s *search, f *fit) Term {
-	keys := f.keys()
-	own := s.m.List.Entries[s.first.Node.Entry].Name
+func weightLike(s *search, f *fit) (like Term, name string) {
+	own := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name)
 	seen := map[string]bool{}
 	for k := range s.m.List.Entries {
 		for _, w := range s.m.List.Entries[k].Weights {
-			a, in := layerOf(w.Name)
-			if b, _ := layerOf(own); seen[w.Name] || len(w.Shape) != 1 || w.Shape[0] != len(keys) || in && a != b {
+			weight := order.NameOf(w.Name)
+			if seen[w.Name] || len(w.Shape) != 1 || w.Shape[0] != len(f.groups) || weight.Within() && !weight.SameLayer(own) {
 				continue
 			}
 			seen[w.Name] = true
@@ -188,26 +238,16 @@ func weightLike(s *search, f *fit) Term {
 			if !ok {
 				continue
 			}
-			if f.has(keys, x) {
-				return weightTerm(w.Name)
+			if f.has(x) {
+				return weightTerm(w.Name), w.Name
 			}
 			for i := range x {
 				x[i]++
 			}
-			if f.has(keys, x) {
-				return Term{Kind: OnePlus, Name: Role(w.Name)}
+			if f.has(x) {
+				return Term{Kind: OnePlus, Name: weight.Role()}, w.Name
 			}
 		}
 	}
-	return Term{}
-}
-
-// keys are the indexes of the groups, in order.
-func (f *fit) keys() []int {
-	var all []int
-	for key := range f.groups {
-		all = append(all, key)
-	}
-	slices.SortFunc(all, cmp.Compare[int])
-	return all
+	return Term{}, ""
 }

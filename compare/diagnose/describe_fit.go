@@ -14,7 +14,8 @@ type fit struct {
 	kind  Kind
 	right float64 // the number of a right value
 
-	groups              map[int]*group // by the index of the group
+	groups              []group // by their numbers
+	numbers             int     // of groups that have one
 	elements, explained int
 	apart               int // elements of groups whose number is not the right one
 	apartGroups         int
@@ -23,7 +24,7 @@ type fit struct {
 // group is where the number of a group lies by each of its elements, and how many these are.
 type group struct {
 	low, high float64
-	n         int
+	n         int  // 0 for a group without a number
 	settled   bool // some elements contradict the number
 	given     int  // elements that a settled number gives
 	right     int  // and the right number
@@ -32,40 +33,33 @@ type group struct {
 func (g *group) middle() float64    { return g.low/2 + g.high/2 }
 func (g *group) has(x float64) bool { return x >= g.low && x <= g.high }
 
-// of fits the number of each group: the elements that have the same indexes along some axes.
-func (f *fit) of(all []observed, axes []axis, set []int) {
-	f.groups = map[int]*group{}
-	keys := make([][]int, len(all))
+// of fits the number of each group.
+func (f *fit) of(all []observed, by grouping) {
+	f.groups = make([]group, by.count)
 	for n := range all {
 		o := &all[n]
-		keys[n] = make([]int, len(o.value))
-		for i := range o.value {
-			key := 0
-			for _, a := range set {
-				key = key*axes[a].size + axes[a].index(o, i)
-			}
-			keys[n][i] = key
+		for i, key := range by.of[n] {
 			low, high, ok := f.interval(o, i)
 			if !ok {
 				continue
 			}
-			g := f.groups[key]
-			if g == nil {
-				g = &group{low: math.Inf(-1), high: math.Inf(1)}
-				f.groups[key] = g
+			g := &f.groups[key]
+			if g.n == 0 {
+				g.low, g.high = low, high
+				f.numbers++
 			}
 			g.low, g.high, g.n = max(g.low, low), min(g.high, high), g.n+max(o.each, 1)
 		}
 	}
-	f.settle(all, keys)
+	f.settle(all, by)
 	for n := range all {
 		for i := range all[n].value {
 			if silent(&all[n], i) {
 				continue
 			}
 			f.elements += max(all[n].each, 1)
-			g := f.groups[keys[n][i]]
-			if g == nil || g.low > g.high {
+			g := &f.groups[by.of[n][i]]
+			if g.n == 0 || g.low > g.high {
 				continue
 			}
 			if f.gives(&all[n], i, g.middle()) {
@@ -77,8 +71,8 @@ func (f *fit) of(all []observed, axes []axis, set []int) {
 			}
 		}
 	}
-	for _, g := range f.groups {
-		if !g.has(f.right) && g.low <= g.high {
+	for k := range f.groups {
+		if g := &f.groups[k]; g.n > 0 && !g.has(f.right) && g.low <= g.high {
 			f.apart += g.n
 			f.apartGroups++
 		}
@@ -86,11 +80,11 @@ func (f *fit) of(all []observed, axes []axis, set []int) {
 }
 
 // settle gives the groups a number that some of their elements contradict: what most of them say, weighted by how exactly they say it.
-func (f *fit) settle(all []observed, keys [][]int) {
+func (f *fit) settle(all []observed, by grouping) {
 	type said struct{ x, width float64 }
 	contrary := map[int][]said{}
-	for key, g := range f.groups {
-		if g.low > g.high && g.n >= leastEachSide {
+	for key := range f.groups {
+		if g := &f.groups[key]; g.low > g.high && g.n >= leastEachSide {
 			contrary[key] = nil
 		}
 	}
@@ -98,7 +92,7 @@ func (f *fit) settle(all []observed, keys [][]int) {
 		return
 	}
 	for n := range all {
-		for i, key := range keys[n] {
+		for i, key := range by.of[n] {
 			if of, ok := contrary[key]; ok {
 				if low, high, ok := f.interval(&all[n], i); ok {
 					contrary[key] = append(of, said{low/2 + high/2, high - low})
@@ -112,7 +106,7 @@ func (f *fit) settle(all []observed, keys [][]int) {
 		width := of[len(of)-1].width
 		slices.SortFunc(of, func(a, b said) int { return cmp.Compare(a.x, b.x) })
 		x := of[len(of)/2].x
-		g := f.groups[key]
+		g := &f.groups[key]
 		g.low, g.high, g.settled = x-width/2, x+width/2, true
 	}
 }
@@ -154,11 +148,15 @@ func (f *fit) gives(o *observed, i int, x float64) bool {
 // explains reports whether the numbers explain nearly all elements and say something: there are several elements for each number, and those of the groups that are
 // not right tell how far they are off.
 func (f *fit) explains() bool {
-	if float64(f.explained) < leastShare*float64(f.elements) || f.apart < shownElements || f.elements < leastAGroup*len(f.groups) || f.apart < leastAGroup*f.apartGroups {
+	if float64(f.explained) < leastShare*float64(f.elements) || f.apart < shownElements || f.elements < leastAGroup*f.numbers || f.apart < leastAGroup*f.apartGroups {
 		return false
 	}
 	told := 0
-	for _, g := range f.groups {
+	for k := range f.groups {
+		g := &f.groups[k]
+		if g.n == 0 {
+			continue
+		}
 		if g.low > g.high || g.settled && (float64(g.given) < leastShare*float64(g.n) || float64(g.right) > mostAlike*float64(g.n)) {
 			return false
 		}
@@ -170,11 +168,11 @@ func (f *fit) explains() bool {
 }
 
 // has reports whether a vector has the numbers of all groups.
-func (f *fit) has(keys []int, x []float64) bool {
-	for k, key := range keys {
-		if !f.groups[key].has(x[k]) {
+func (f *fit) has(x []float64) bool {
+	for k := range f.groups {
+		if g := &f.groups[k]; g.n == 0 || !g.has(x[k]) {
 			return false
 		}
 	}
-	return len(keys) == len(x)
+	return len(f.groups) == len(x)
 }

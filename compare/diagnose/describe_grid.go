@@ -21,34 +21,15 @@ func onGrid(s *search, all []observed, of Term) *Description {
 		sets = append(sets, rows)
 	}
 	for _, set := range sets {
-		groups := map[int]*grid{}
-		total := 0
-		for n := range all {
-			o := &all[n]
-			for i := range o.want {
-				key := 0
-				for _, a := range set {
-					key = key*axes[a].size + axes[a].index(o, i)
-				}
-				if groups[key] == nil {
-					groups[key] = &grid{}
-				}
-				groups[key].add(o, i)
-				total++
-			}
-		}
+		groups, total := gridsBy(axes, set, all)
 		d := &Description{Kind: "described.grid", Of: of, Explained: total, Elements: total, Numbers: len(groups), Wrong: len(groups)}
-		var keys []int
-		for key := range groups {
-			keys = append(keys, key)
-		}
-		slices.Sort(keys)
-		for _, key := range keys {
-			if len(set) > 1 && groups[key].wrong == 0 { // a row that is right
-				d.Explained, d.Numbers, d.Wrong = d.Explained-len(groups[key].want), d.Numbers-1, d.Wrong-1
+		for k := range groups {
+			g := &groups[k]
+			if len(set) > 1 && g.wrong == 0 { // a row that is right
+				d.Explained, d.Numbers, d.Wrong = d.Explained-len(g.want), d.Numbers-1, d.Wrong-1
 				continue
 			}
-			step, ok := groups[key].step()
+			step, ok := g.step()
 			if !ok {
 				d = nil
 				break
@@ -70,6 +51,22 @@ func onGrid(s *search, all []observed, of Term) *Description {
 		return d
 	}
 	return nil
+}
+
+// gridsBy has the values of each group of elements, and how many values there are.
+func gridsBy(axes []axis, set []int, all []observed) (groups []grid, total int) {
+	by, ok := groupsBy(axes, set, all)
+	if !ok {
+		return nil, 0
+	}
+	groups = make([]grid, by.count)
+	for n, of := range by.of {
+		for i, key := range of {
+			groups[key].add(&all[n], i)
+			total++
+		}
+	}
+	return slices.DeleteFunc(groups, func(g grid) bool { return len(g.want) == 0 }), total
 }
 
 // single are sets of one of n axes.

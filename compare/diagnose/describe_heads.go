@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -35,19 +36,72 @@ func headsOf(x *difference, all []observed, of Term) *Description {
 			continue
 		}
 		d := &Description{Kind: "described.heads", Of: of}
-		for n := range all {
-			p := all[n].e.signed(x.m)
-			copies := p.Copies(t.Of(i))
-			if len(copies) != 1 || all[n].e.Few != nil || !x.productHeads(d, &all[n], &p.Steps[copies[0]]) {
-				return nil
-			}
+		if !x.productHeads(d, t.Of(i), all) {
+			return nil
 		}
 		if d.Explained > 0 && d.Explained == d.Elements {
 			d.Wrong = d.Explained
+			x.draft(d).proposes = x.headMistakes(d, t, i)
 			return d
 		}
 	}
 	return nil
+}
+
+// headMistakes propose that the product reads other heads of its first operand, or of its second.
+func (x *difference) headMistakes(d *Description, t *program.Parts, step int) (all []Mistake) {
+	for k, v := range t.Steps[step].Args {
+		m := Mistake{Kind: "heads.others", Of: d.Of, By: x.value(x.first, v), N: k, Edit: placed(t.Of(step))}
+		h, _ := headsAt(x.search, &t.Steps[step])
+		each := h.heads / x.m.List.Config.NumKVHeads
+		var numbers []float64
+		other := false
+		for head, from := range x.draft(d).heads {
+			is := from[k]
+			if other = other || from[1-k] != head; !h.byQuery[k] { // a head of keys
+				is /= each
+			}
+			numbers = append(numbers, float64(is))
+		}
+		if m.Numbers = makeNumbers(numbers); !other {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// ofOtherHeads is a product that reads other heads of one operand: Numbers has the head for each head of the result.
+func ofOtherHeads(s *subject, e *Entry, m Mistake) *program.Edited {
+	t := e.signed(s.m)
+	all := t.Copies(s.place(m))
+	if len(all) != 1 || m.N < 0 || m.N >= len(t.Steps[all[0]].Args) {
+		return nil
+	}
+	st := &t.Steps[all[0]]
+	axis := headsAxisOf(s.m.List.Config, st)
+	from := m.Numbers.list()
+	if axis < 0 || len(from) != st.Shape[axis]*st.Shape[axis+1] {
+		return nil
+	}
+	ed := e.Program.Edit()
+	v := st.Args[m.N]
+	each := v.Shape()[axis+1]
+	var groups []program.Var
+	for g := range st.Shape[axis] {
+		var heads []program.Var
+		for h := range st.Shape[axis+1] {
+			is := int(from[g*st.Shape[axis+1]+h])
+			if is < 0 || is >= v.Shape()[axis]*each {
+				return nil
+			}
+			heads = append(heads, ed.Slice(ed.Slice(v, axis, is/each, is/each+1), axis+1, is%each, is%each+1))
+		}
+		groups = append(groups, ed.Cat(axis+1, heads...))
+	}
+	args := slices.Clone(st.Args)
+	args[m.N] = ed.Cat(axis, groups...)
+	ed.Pass(all[0], ed.MoveWith(all[0], args...))
+	return ended(ed)
 }
 
 // onlyHandsOn reports whether the result of a program is that of a step, rounded.
@@ -60,50 +114,71 @@ func onlyHandsOn(t *program.Parts, step int) bool {
 }
 
 // headed is how the elements of a product lie: so many of each head, for each index of the axes before the heads.
-type headed struct{ before, heads, each, width int }
+type headed struct {
+	before, heads, each, width int
+	byQuery                    [2]bool // an operand has heads of its own for the queries of a group
+}
 
 // headsAt are the axes of a product's result by which heads are told apart: those of the heads of keys, and of the queries of each. It is not ok for other products.
 func headsAt(s *search, st *program.Step) (h headed, ok bool) {
-	c := s.m.List.Config
-	for k := 0; k+1 < len(st.Shape) && c.NumKVHeads > 0; k++ {
-		if n := st.Shape[k] * st.Shape[k+1]; len(st.Shape) == 5 && st.Shape[k] == c.NumKVHeads && n == c.NumHeads && n > 1 && n <= mostHeads {
-			return headed{product(st.Shape[:k]), n, product(st.Shape[k+2:]), st.Args[0].Last()}, true
+	k := headsAxisOf(s.m.List.Config, st)
+	if k < 0 {
+		return h, false
+	}
+	h = headed{before: product(st.Shape[:k]), heads: st.Shape[k] * st.Shape[k+1], each: product(st.Shape[k+2:]), width: st.Args[0].Last()}
+	for a := range h.byQuery {
+		if shape := st.Args[a].Shape(); len(shape) > k+1 {
+			h.byQuery[a] = shape[k+1] > 1 || st.Shape[k+1] == 1
 		}
 	}
-	return h, false
+	return h, true
 }
 
-// productHeads counts the wrong heads of an entry, and those that are products of other heads. It is not ok where there are no heads to tell.
-func (x *difference) productHeads(d *Description, o *observed, st *program.Step) bool {
-	h, ok := headsAt(x.search, st)
-	if !ok || len(o.want) != product(st.Shape) {
-		return false
-	}
-	var operands [2][]float64
-	for k := range operands {
-		v, ok := x.valueAt(o.e, st.Args[k])
-		if operands[k] = nil; ok {
-			operands[k] = stretched(v, st.Args[k].Shape(), append(slices.Clone(st.Shape), h.width))
+// headsAxisOf is the axis that counts the heads of keys in the result of a product. The next axis counts the heads of queries for each of these. It is -1 for other products.
+func headsAxisOf(c *order.Config, st *program.Step) int {
+	for k := 0; k+1 < len(st.Shape) && c.NumKVHeads > 0; k++ {
+		if n := st.Shape[k] * st.Shape[k+1]; len(st.Shape) == 5 && st.Shape[k] == c.NumKVHeads && n == c.NumHeads && n > 1 && n <= mostHeads {
+			return k
 		}
-		if operands[k] == nil {
+	}
+	return -1
+}
+
+// headProduct is the product of an entry with its operands, as large as the product's terms.
+type headProduct struct {
+	*observed
+	headed
+	operands [2][]float64
+}
+
+// productHeads counts the heads of a product that are wrong in some entries, and those that are the product of two other heads in all of these. It is not ok where there are no heads to tell.
+func (x *difference) productHeads(d *Description, at program.Place, results []observed) bool {
+	var all []headProduct
+	for n := range results {
+		m, ok := x.multipliedAt(&results[n], at)
+		if !ok || len(all) > 0 && m.heads != all[0].heads {
 			return false
 		}
+		all = append(all, m)
 	}
-	for head := range h.heads {
+	draft, heads := x.draft(d), all[0].heads
+	for head := range heads {
+		draft.heads = append(draft.heads, [2]int{head, head})
 		wrong := 0
-		for n := range h.before * h.each {
-			if i := h.element(head, n); math.Abs(o.want[i]-o.value[i]) > 4*off(o, i) {
-				wrong++
-			}
+		for k := range all {
+			wrong += all[k].wrongIn(head)
 		}
 		if wrong < shownElements {
 			continue
 		}
 		d.Elements++
-		for pair := range h.heads * h.heads {
-			if a, b := pair/h.heads, pair%h.heads; o.isProduct(operands, h, head, a, b) {
+		for pair := range heads * heads {
+			if a, b := pair/heads, pair%heads; areProducts(all, head, a, b) {
 				d.Explained++
-				d.Cases = oneMore(d.Cases, headWords(head, a, b, x.value(o.e, st.Args[0]), x.value(o.e, st.Args[1])))
+				draft.heads[head] = [2]int{a, b}
+				st := x.first.signed(x.m).Copies(at)[0]
+				args := x.first.Program.Steps[st].Args
+				d.Cases = oneMore(d.Cases, headWords(head, a, b, x.value(x.first, args[0]), x.value(x.first, args[1])))
 				break
 			}
 		}
@@ -111,26 +186,76 @@ func (x *difference) productHeads(d *Description, o *observed, st *program.Step)
 	return true
 }
 
+// multipliedAt is the product at a place in an entry.
+func (x *difference) multipliedAt(o *observed, at program.Place) (m headProduct, ok bool) {
+	p := o.e.signed(x.m)
+	copies := p.Copies(at)
+	if len(copies) != 1 || o.e.Few != nil {
+		return m, false
+	}
+	st := &p.Steps[copies[0]]
+	h, ok := headsAt(x.search, st)
+	if !ok || len(o.want) != product(st.Shape) {
+		return m, false
+	}
+	m = headProduct{observed: o, headed: h}
+	for k := range m.operands {
+		v, ok := x.valueAt(o.e, st.Args[k])
+		if ok {
+			m.operands[k] = stretched(v, st.Args[k].Shape(), append(slices.Clone(st.Shape), h.width))
+		}
+		if m.operands[k] == nil {
+			return m, false
+		}
+	}
+	return m, true
+}
+
+// wrongIn counts the wrong elements of a head.
+func (m *headProduct) wrongIn(head int) (n int) {
+	for k := range m.before * m.headed.each {
+		if i := m.element(head, k); math.Abs(m.want[i]-m.value[i]) > 4*off(m.observed, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// areProducts reports whether a head is the product of two other heads in each entry in which the head is wrong.
+func areProducts(all []headProduct, head, a, b int) bool {
+	told := 0
+	for k := range all {
+		if all[k].wrongIn(head) == 0 {
+			continue
+		}
+		n, is := all[k].isProduct(head, a, b)
+		if !is {
+			return false
+		}
+		told += n
+	}
+	return told >= shownElements
+}
+
 // element is the n-th element of a head.
 func (h headed) element(head, n int) int { return (n/h.each*h.heads+head)*h.each + n%h.each }
 
-// isProduct reports whether a head is the product of two other heads.
-func (o *observed) isProduct(operands [2][]float64, h headed, head, a, b int) bool {
-	told := 0
-	for n := range h.before * h.each {
-		k := h.element(head, n)
-		if silent(o, k) {
+// isProduct reports whether a head is the product of two other heads, and how many elements say so.
+func (m *headProduct) isProduct(head, a, b int) (told int, is bool) {
+	for n := range m.before * m.headed.each {
+		k := m.element(head, n)
+		if silent(m.observed, k) {
 			continue
 		}
 		sum, size := 0.0, 0.0
-		for c := range h.width {
-			d := operands[0][h.element(a, n)*h.width+c] * operands[1][h.element(b, n)*h.width+c]
+		for c := range m.width {
+			d := m.operands[0][m.element(a, n)*m.width+c] * m.operands[1][m.element(b, n)*m.width+c]
 			sum, size = sum+d, size+math.Abs(d)
 		}
-		if !(math.Abs(sum-o.want[k]) <= off(o, k)+0x1p-20*size) {
-			return false
+		if !(math.Abs(sum-m.want[k]) <= off(m.observed, k)+0x1p-20*size) {
+			return told, false
 		}
 		told++
 	}
-	return told >= shownElements
+	return told, true
 }

@@ -11,7 +11,11 @@ import (
 // inner is a value within the operation, in each entry.
 type inner struct {
 	of  Term
+	at  program.Place // the operand that is the value
 	all []observed
+	// repeated is set for a value behind one whose elements are repeated along an axis: it has a number for a whole row.
+	repeated bool
+	number   bool // a number of the formula: another one in its place is solved, and has no factor
 }
 
 // mostInverted is how many steps are inverted one behind the other.
@@ -22,26 +26,36 @@ const mostInverted = 8
 func requiredValues(s *search, results []observed) []inner {
 	var all []inner
 	for _, path := range inversions(s) {
-		next := inner{}
-		for n := range results {
-			o, ok := backAlong(s, &results[n], path)
-			if !ok || len(next.all) > 0 && !next.all[0].alike(&o) {
-				next.all = nil
-				break
-			}
-			next.all = append(next.all, o)
-		}
-		if len(next.all) == 0 {
+		t := s.first.signed(s.m)
+		at := path[len(path)-1]
+		if len(t.Copies(at)) != 1 {
 			continue
 		}
-		t := s.first.signed(s.m)
-		if i := t.Copies(path[len(path)-1])[0]; len(t.Copies(path[len(path)-1])) == 1 {
-			next.of = s.value(s.first, t.Steps[i].Args[path[len(path)-1].Arg])
-			if name := uncaptured(s); name != "" && len(path) == 1 && next.of.Kind == Step && !s.unnamed(name) {
-				next.of = tensorTerm(name)
-			}
-			all = append(all, next)
+		v := t.Steps[t.Copies(at)[0]].Args[at.Arg]
+		next := inner{of: s.value(s.first, v), at: at, repeated: repeatedOn(t, path), number: t.Steps[t.Source(v)].Prim == program.Number}
+		if name := uncaptured(s); name != "" && len(path) == 1 && next.of.Kind == Step && !isUnnamed(s.subject, name) {
+			next.of = tensorTerm(name)
 		}
+		for _, apart := range []bool{true, false} { // each element by itself, and then one for all that the step repeats
+			if !apart && v.Same(t.Result(t.Source(v))) {
+				continue
+			}
+			if next.all = s.required(results, path, apart); next.all != nil {
+				all = append(all, next)
+			}
+		}
+	}
+	return all
+}
+
+// required is what a value would have to be in each entry; nil where it does not follow.
+func (s *search) required(results []observed, path []program.Place, apart bool) (all []observed) {
+	for n := range results {
+		o, ok := backAlong(s, &results[n], path, apart)
+		if !ok || len(all) > 0 && !all[0].alike(&o) {
+			return nil
+		}
+		all = append(all, o)
 	}
 	return all
 }
@@ -103,12 +117,33 @@ func inversions(s *search) (all [][]program.Place) {
 			}
 			next := append(slices.Clone(way), program.Place{Step: t.Of(i).Step, Arg: a})
 			all = append(all, next)
-			if v.Same(t.Result(t.Source(v))) && t.Steps[t.Source(v)].Prim != program.Number { // behind a view stand other elements
+			if spreads(t, v) && t.Steps[t.Source(v)].Prim != program.Number { // behind a view stand other elements
 				ways = append(ways, next)
 			}
 		}
 	}
 	return all
+}
+
+// repeatedOn reports whether a way goes through a value whose elements are repeated.
+func repeatedOn(t *program.Parts, path []program.Place) bool {
+	for _, at := range path {
+		if v := t.Steps[t.Copies(at)[0]].Args[at.Arg]; !v.Same(t.Result(t.Source(v))) {
+			return true
+		}
+	}
+	return false
+}
+
+// spreads reports whether a value is the result of a step, or the result with its elements repeated along axes of size 1.
+func spreads(t *program.Parts, v program.Var) bool {
+	own := t.Result(t.Source(v))
+	if v.Same(own) {
+		return true
+	}
+	ed := t.Edit()
+	all := ed.Expand(own, v.Shape())
+	return ed.Err() == nil && all.Same(v)
 }
 
 // invertible reports whether the operands of a step follow from its result and the other operand.
@@ -120,8 +155,9 @@ func invertible(p program.Prim) bool {
 	return false
 }
 
-// backAlong is what a value would have to be in an entry, by the steps between it and the result.
-func backAlong(s *search, o *observed, path []program.Place) (observed, bool) {
+// backAlong is what a value would have to be in an entry, by the steps between it and the result. Apart, each element that the last step reads is one of its own; otherwise the elements that are one,
+// repeated, are one.
+func backAlong(s *search, o *observed, path []program.Place, apart bool) (observed, bool) {
 	t := o.e.signed(s.m)
 	if o.e.Few != nil {
 		return observed{}, false
@@ -132,7 +168,7 @@ func backAlong(s *search, o *observed, path []program.Place) (observed, bool) {
 	for i := range now.half { // what is computed behind the value rounds, too
 		now.half[i] += o.off[i]
 	}
-	for _, at := range path {
+	for k, at := range path {
 		all := t.Copies(at)
 		if len(all) != 1 {
 			return now, false
@@ -155,11 +191,15 @@ func backAlong(s *search, o *observed, path []program.Place) (observed, bool) {
 			}
 			now.want[i], now.half[i] = invert(st.Prim, at.Arg, now.want[i], now.half[i], x)
 		}
-		v, ok := s.valueAt(o.e, st.Args[at.Arg])
+		arg := st.Args[at.Arg]
+		if spreads(t, arg) && (!apart || k < len(path)-1) {
+			arg = t.Result(t.Source(arg))
+		}
+		v, ok := s.valueAt(o.e, arg)
 		if !ok {
 			return now, false
 		}
-		now.value, now.shape = v, st.Args[at.Arg].Shape()
+		now.value, now.shape = v, arg.Shape()
 		if n := product(now.shape); n > 0 {
 			now.each = max(now.each, 1) * max(len(now.want)/n, 1)
 		}

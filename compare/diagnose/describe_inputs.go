@@ -2,8 +2,11 @@ package diagnose
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -25,24 +28,87 @@ func factorsOfInputs(x *difference) *Description {
 	if end.Prim != program.Affine || p.Steps[p.Source(end.Args[1])].Prim != program.Matrix {
 		return nil
 	}
-	_, cols := x.first.Call.W[p.Steps[p.Source(end.Args[1])].Index].Size()
+	rows, cols := x.first.Call.W[p.Steps[p.Source(end.Args[1])].Index].Size()
 	weight := weightTerm(x.first.Weights[p.Steps[p.Source(end.Args[1])].Index].Name)
 	for _, b := range blockings(cols) {
 		d := &Description{Kind: "described.blocks", Of: x.value(x.first, end.Args[0]), Like: weight}
 		if d.Called = fmt.Sprintf(blockWords, b.rows, b.cols); b.rows == 0 {
 			d.Kind, d.Called = "described.inputs", ""
 		}
-		good := true
+		good, name := true, x.first.Weights[p.Steps[p.Source(end.Args[1])].Index].Name
+		of := layered{} // the first entry of a layer tells them
 		for n := range x.results {
-			if good = x.blockFactors(d, &x.results[n], b); !good || x.err != nil {
+			factors, ok := x.blockFactors(d, &x.results[n], b)
+			if good = ok; !good || x.err != nil {
 				break
 			}
+			of.add(layerOf(x.subject, &x.results[n]), factors)
 		}
 		if good && x.err == nil && d.Wrong > 0 && float64(d.Explained) >= leastShare*float64(d.Elements) {
+			x.draft(d).proposes = blockMistakes(d, of, name, b, rows, x.m.List.Config.NumLayers)
 			return d
 		}
 	}
 	return nil
+}
+
+// layered are numbers of layers. Those of all layers are as many.
+type layered map[int][]float64
+
+// add takes the numbers of a layer that has none.
+func (l layered) add(layer int, numbers []float64) {
+	if len(numbers) > 0 && l[layer] == nil {
+		l[layer] = numbers
+	}
+}
+
+// one are the numbers of one layer, for all of them.
+func (l layered) one() []float64 {
+	for _, layer := range slices.Sorted(maps.Keys(l)) {
+		return l[layer]
+	}
+	return nil
+}
+
+// all are the numbers of all layers, one layer behind the other. A layer that has none has as many right numbers. It is empty for numbers outside of layers, and of one layer.
+func (l layered) all(layers int, right float64) (all []float64) {
+	if len(l) < 2 {
+		return nil
+	}
+	for layer := range layers {
+		numbers := l[layer]
+		if numbers == nil {
+			numbers = slices.Repeat([]float64{right}, len(l.one()))
+		}
+		all = append(all, numbers...)
+	}
+	return all
+}
+
+// blockMistakes are the mistakes of factors of a matrix, the same in all layers or others in each, with short numbers and with those that were solved.
+func blockMistakes(d *Description, factors layered, name string, of blocking, rows, layers int) (all []Mistake) {
+	if of.rows == 0 {
+		of.rows = rows
+	}
+	m := Mistake{Kind: "weight.factors", Place: order.NameOf(name).Role(), Of: d.Like, M: of.rows, K: of.cols}
+	if d.Kind == "described.inputs" {
+		m.Kind = "weight.input-factors"
+	}
+	for _, solved := range [][]float64{factors.one(), factors.all(layers, 1)} {
+		short, numbers := make([]float64, len(solved)), make([]float64, len(solved))
+		for k, x := range solved {
+			if short[k], numbers[k] = shortest(x-nearWhole*math.Abs(x), x+nearWhole*math.Abs(x)), x; short[k] == 1 {
+				numbers[k] = 1
+			}
+		}
+		for _, numbers := range [][]float64{short, numbers} {
+			if m.Numbers = makeNumbers(numbers); len(numbers) > 0 && fewNumbers(numbers, 1) {
+				all = append(all, m)
+			}
+		}
+		m.Axis = layersAxis
+	}
+	return all
 }
 
 // blockings are the blocks that are tried: the fewest first.
@@ -135,32 +201,33 @@ func (b *blocks) given(x *difference, o *observed, from, rows int, factors []flo
 }
 
 // blockFactors solves the factors of an entry, and counts the elements that they give. It is not ok where the elements do not tell them, and where they do not give these.
-func (x *difference) blockFactors(d *Description, o *observed, of blocking) bool {
+func (x *difference) blockFactors(d *Description, o *observed, of blocking) (all []float64, ok bool) {
 	a := wideOf(x.search, o.e)
 	if a == nil || len(o.want) != len(a.x)/a.cols*a.rows {
-		return false
+		return nil, false
 	}
 	if of.rows == 0 {
 		of.rows = a.rows
 	}
 	b := &blocks{affine: a, blocking: of, tokens: len(a.x) / a.cols, row: make([]float64, a.cols), terms: make([]float64, a.cols/of.cols)}
 	if b.tokens*min(of.rows, a.rows) < perUnknown*len(b.terms) {
-		return b.tokens == 1 // a step of decoding says too little, and the prompt says it
+		return nil, b.tokens == 1 // a step of decoding says too little, and the prompt says it
 	}
 	for from := 0; from < a.rows; from += of.rows {
 		rows := min(of.rows, a.rows-from)
 		factors := b.factors(x, o, from, rows)
 		if factors == nil {
-			return false
+			return nil, false
 		}
-		given, all := b.given(x, o, from, rows, factors)
-		if d.Explained, d.Elements = d.Explained+given, d.Elements+all; float64(given) < leastShare*float64(all) {
-			return false
+		given, elements := b.given(x, o, from, rows, factors)
+		if d.Explained, d.Elements = d.Explained+given, d.Elements+elements; float64(given) < leastShare*float64(elements) {
+			return nil, false
 		}
 		for _, f := range factors {
 			if math.Abs(f) > mostFactor {
-				return false
+				return nil, false
 			}
+			all = append(all, f)
 			if d.Numbers++; math.Abs(f-1) > nearWhole {
 				if d.Wrong++; len(d.Values) < mostValues {
 					d.Values = append(d.Values, f)
@@ -168,7 +235,7 @@ func (x *difference) blockFactors(d *Description, o *observed, of blocking) bool
 			}
 		}
 	}
-	return true
+	return all, true
 }
 
 // wideOf is the product that ends the program of an entry, of any shape; nil where there is none.

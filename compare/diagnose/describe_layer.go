@@ -2,8 +2,8 @@ package diagnose
 
 import (
 	"slices"
-	"strings"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -13,40 +13,40 @@ const mostOtherLayers = 8
 // otherLayersWeights describes entries of one layer that all weights of another layer give, the bias and the matrix at once.
 func otherLayersWeights(x *difference) *Description {
 	s := x.search
-	own, in := layerOf(s.m.List.Entries[s.first.Node.Entry].Name)
-	if !in || len(s.first.Weights) < 2 || len(layersOf(s, s.entries)) > 1 {
+	own := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name)
+	if !own.Within() || len(s.first.Weights) < 2 || len(layersOf(s, s.entries)) > 1 {
 		return nil
 	}
 	var others []string
 	for k := range s.m.List.Entries {
-		name := s.m.List.Entries[k].Name
-		layer, ok := layerOf(name)
-		if ok && layer != own && Role(name) == Role(s.m.List.Entries[s.first.Node.Entry].Name) && !slices.Contains(others, layer) {
-			others = append(others, layer)
+		name := order.NameOf(s.m.List.Entries[k].Name)
+		if name.Within() && !name.SameLayer(own) && name.Role() == own.Role() && !slices.Contains(others, name.Path()) {
+			others = append(others, name.Path())
 		}
 	}
 	for _, layer := range others[:min(len(others), mostOtherLayers)] {
-		d, err := givenBy(s, func(e *Entry) *program.Edited { return s.weightsOf(e, layer) })
+		d, err := givenBy(s, func(e *Entry) *program.Edited { return layerWeights(s.subject, e, layer) })
 		if s.failed(err) {
 			return nil
 		}
 		if d != nil {
-			d.Kind, d.Of, d.Like = "described.layer", theResult, Term{Kind: ALayer, Name: strings.TrimSuffix(layer, ".")}
+			d.Kind, d.Of, d.Like = "described.layer", theResult, Term{Kind: ALayer, Name: layer}
+			s.draft(d).proposes = []Mistake{{Kind: "weights.of-another-layer", By: d.Like}}
 			return d
 		}
 	}
 	return nil
 }
 
-// weightsOf is an entry's program with the weights of another layer; nil where it has not all of them.
-func (s *subject) weightsOf(e *Entry, layer string) *program.Edited {
+// layerWeights is an entry's program with the weights of another layer, by its path; nil where it has not all of them.
+func layerWeights(s *subject, e *Entry, layer string) *program.Edited {
 	ed := e.Program.Edit()
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
 		if st.Prim != program.Weight && st.Prim != program.Matrix && st.Prim != program.Dense {
 			continue
 		}
-		w, ok := s.weightOf(beside(e.Weights[st.Index].Name, layer+"x"))
+		w, ok := s.weightOf(order.NameOf(e.Weights[st.Index].Name).Beside(order.NameOf(layer).Here("")).String())
 		if !ok || w.Name == e.Weights[st.Index].Name {
 			return nil
 		}

@@ -37,11 +37,13 @@ func mixtures(d *difference) *Description {
 // base is a value of the shape of the result, in each entry.
 type base struct {
 	of     Term
+	at     program.Place // the operand that it is
+	source string        // the captured tensor that it is, empty for an operand
 	values [][]float64
 }
 
 // basesOf are the right results, and the values of their shape that the program reads at its steps.
-func (s *search) basesOf(results []observed) []base {
+func basesOf(s *search, results []observed) []base {
 	right := base{of: theResult}
 	for n := range results {
 		right.values = append(right.values, results[n].value)
@@ -55,7 +57,7 @@ func (s *search) basesOf(results []observed) []base {
 				continue
 			}
 			seen = append(seen, v)
-			b := base{of: s.value(s.first, v)}
+			b := base{of: s.value(s.first, v), at: program.Place{Step: t.Of(i).Step, Arg: a}}
 			for n := range results {
 				e := results[n].e
 				p := e.signed(s.m)

@@ -43,7 +43,7 @@ func describeOperand(x *difference) *Description {
 	case share < leastShare:
 		return nil
 	}
-	if d := byAxes(s, all, of); d != nil {
+	if d := byAxes(s, all, of, program.Place{Step: t.Of(t.Source(t.Out)).Step, Arg: 0}); d != nil {
 		return d
 	}
 	if d := channelsAmong(all, of); d != nil {

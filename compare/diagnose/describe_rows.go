@@ -25,7 +25,7 @@ type rowFrom struct {
 // rowsFromElsewhere describes results whose wrong rows are other rows of the right result, of a tensor that the operation reads, of an earlier pass, or of the table that it reads.
 func rowsFromElsewhere(x *difference) *Description {
 	s, results := x.search, x.results
-	if d := rowsAmong(s, results, theResult, func(o *observed) []rowFrom { return s.rowsBeside(o) }); d != nil || s.err != nil {
+	if d := rowsAmong(s, results, theResult, func(o *observed) []rowFrom { return rowsBeside(s, o) }); d != nil || s.err != nil {
 		return d
 	}
 	look := s.first.Program.Of(program.Lookup)
@@ -41,7 +41,7 @@ func rowsFromElsewhere(x *difference) *Description {
 		return nil
 	}
 	weight := s.first.Program.Steps[table].Index
-	among := func(o *observed) []rowFrom { return s.rowsOfTable(o, weight) }
+	among := func(o *observed) []rowFrom { return rowsOfTable(s, o, weight) }
 	if d := rowsAmong(s, results, theResult, among); d != nil || s.err != nil {
 		return d
 	}
@@ -76,7 +76,7 @@ func rowsAmong(s *search, all []observed, of Term, among func(o *observed) []row
 			if o.zeroRow(r*width, width) {
 				d.Explained++
 				strong = strong || d.Explained*width >= leastOfRows
-				d.Cases = oneMore(d.Cases, zeroWords(s.rowAt(o, r)))
+				d.Cases = oneMore(d.Cases, zeroWords(rowAt(s, o, r)))
 				continue
 			}
 			k := slices.IndexFunc(from, func(f rowFrom) bool { return o.isRow(r*width, width, f.x) })
@@ -85,7 +85,7 @@ func rowsAmong(s *search, all []observed, of Term, among func(o *observed) []row
 			}
 			d.Explained++
 			strong = strong || d.Explained*width >= leastOfRows
-			d.Cases = oneMore(d.Cases, rowWords(s.rowAt(o, r), from[k], o.e.Node.Pass))
+			d.Cases = oneMore(d.Cases, rowWords(rowAt(s, o, r), from[k], o.e.Node.Pass))
 		}
 	}
 	if !strong || 2*d.Explained < d.Elements {
@@ -135,12 +135,12 @@ func (o *observed) isRow(at, width int, x []float64) bool {
 }
 
 // rowAt names a row by the indexes of its axes.
-func (s *search) rowAt(o *observed, r int) string {
-	return s.rowOfShape(o.axes, o.shape, r, firstIndex(s, o, order.AxisToken))
+func rowAt(s *search, o *observed, r int) string {
+	return rowOfShape(s, o.axes, o.shape, r, firstIndex(s, o, order.AxisToken))
 }
 
 // rowOfShape names a row of a tensor by the indexes of its axes. First is the index of its first token.
-func (s *search) rowOfShape(axes string, shape []int, r, first int) string {
+func rowOfShape(s *search, axes string, shape []int, r, first int) string {
 	var all []string
 	for k := len(shape) - 2; k >= 0; k-- {
 		i := r % max(shape[k], 1)
@@ -161,7 +161,7 @@ func (s *search) rowOfShape(axes string, shape []int, r, first int) string {
 }
 
 // rowsBeside are the rows of the right result, of what the operation reads, and of its result in the passes before.
-func (s *search) rowsBeside(o *observed) (all []rowFrom) {
+func rowsBeside(s *search, o *observed) (all []rowFrom) {
 	width := o.shape[len(o.shape)-1]
 	add := func(x []float64, of Term, pass int, axes string, shape []int, first int) {
 		if len(shape) == 0 || shape[len(shape)-1]%width != 0 {
@@ -172,7 +172,7 @@ func (s *search) rowsBeside(o *observed) (all []rowFrom) {
 			axes = splitAxes(axes)
 		}
 		for r := range len(x) / width {
-			all = append(all, rowFrom{x: x[r*width:][:width], of: of, pass: pass, at: s.rowOfShape(axes, shape, r, first)})
+			all = append(all, rowFrom{x: x[r*width:][:width], of: of, pass: pass, at: rowOfShape(s, axes, shape, r, first)})
 		}
 	}
 	add(o.value, theResult, o.e.Node.Pass, o.axes, o.shape, firstIndex(s, o, order.AxisToken))
@@ -208,7 +208,7 @@ func splitAxes(axes string) string {
 }
 
 // rowsOfTable are the rows of a matrix of an entry.
-func (s *search) rowsOfTable(o *observed, weight int) (all []rowFrom) {
+func rowsOfTable(s *search, o *observed, weight int) (all []rowFrom) {
 	w := o.e.Call.W[weight]
 	rows, cols := w.Size()
 	if rows*cols > mostOfMatrices || cols != o.shape[len(o.shape)-1] {

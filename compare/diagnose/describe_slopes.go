@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // leastAlong is the size of an axis along which a slope is told.
@@ -30,14 +31,74 @@ func slopes(x *difference) *Description {
 		axes := slices.DeleteFunc(axesIn(x.search, steps), func(a axis) bool { return a.made || a.counts == oneOf(letter) })
 		for _, set := range append([][]int{nil}, append(single(len(axes)), pairsOf(len(axes))...)...) {
 			f := fit{kind: "described.slope"}
-			if f.of(steps, axes, set); f.explains() {
+			groups, ok := groupsBy(axes, set, steps)
+			if !ok {
+				continue
+			}
+			if f.of(steps, groups); f.explains() {
 				d := descriptionOf(x.search, &f, axes, set, theResult)
 				d.Called, d.Like = oneOf(letter), Term{}
+				x.draft(d).proposes = slopeMistakes(x.search, &f, axes, set, letter)
 				return d
 			}
 		}
 	}
 	return nil
+}
+
+// slopeMistakes propose that a slope was added to the result, or to a term of the sum that the result is: times the index of the token or key, or times the distance of a key from the query.
+func slopeMistakes(s *search, f *fit, axes []axis, set []int, letter byte) (all []Mistake) {
+	m := Mistake{Kind: "slopes.inserted", Other: axisWords(letter)}
+	if len(set) > 0 && !modelAxes(axes, set) {
+		return nil
+	}
+	m.Axis = axesWords(axes, set)
+	for _, numbers := range f.numbersOf() {
+		if !fewNumbers(numbers, 0) {
+			continue
+		}
+		m.Numbers = makeNumbers(numbers)
+		for _, term := range termsOfResult(s) {
+			m.Of, m.Edit = term.of, placed(term.at)
+			for _, m.N = range []int{fromFirst, fromQuery, fromLast} {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// valuePlace is a value and the place at which it is read.
+type valuePlace struct {
+	of Term
+	at program.Place
+}
+
+// mostAddedTo is how many terms of a sum are looked at.
+const mostAddedTo = 4
+
+// termsOfResult are the result, and the terms of the sum that it is, of its size.
+func termsOfResult(s *search) []valuePlace {
+	t := s.first.signed(s.m)
+	all := []valuePlace{{theResult, program.Place{Arg: result}}}
+	for steps := []int{t.Source(t.Out)}; len(steps) > 0; steps = steps[1:] {
+		st := &t.Steps[steps[0]]
+		switch st.Prim {
+		case program.Add, program.Sub, program.Round, program.Copy:
+		default:
+			continue
+		}
+		for a, v := range st.Args {
+			if product(v.Shape()) != product(t.Out.Shape()) || len(all) > mostAddedTo {
+				continue
+			}
+			if st.Prim == program.Add || st.Prim == program.Sub {
+				all = append(all, valuePlace{s.value(s.first, v), program.Place{Step: t.Of(steps[0]).Step, Arg: a}})
+			}
+			steps = append(steps, t.Source(v))
+		}
+	}
+	return all
 }
 
 // pairsOf are sets of two of n axes.

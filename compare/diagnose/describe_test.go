@@ -24,8 +24,8 @@ func TestDescriptions(t *testing.T) {
 		wrong func(y []float64, i int) float64
 		want  string
 	}{
-		{"a factor a channel", func(y []float64, i int) float64 { _, k := at(i); return rounded(y[i] * own(k)) }, "each channel of the result has a factor of its own, the same for each token and layer: 1.1"},
-		{"a term a channel", func(y []float64, i int) float64 { _, k := at(i); return rounded(y[i] + own(k)) }, "each channel of the result has a number of its own added, the same for each token and layer: 1.1"},
+		{"a factor a channel", func(y []float64, i int) float64 { _, k := at(i); return rounded(y[i] * own(k)) }, "the result is multiplied by a number for each channel: 1.1, 1.12016, 1.06008, 1.15887, 1.02335, 1.1929, ... (16 different ones, from "},
+		{"a term a channel", func(y []float64, i int) float64 { _, k := at(i); return rounded(y[i] + own(k)) }, "to the result is added a number for each channel: 1.1, 1.12016, 1.06008, 1.15887, 1.02335, 1.1929, ... (16 different ones, from "},
 		{"a factor a token", func(y []float64, i int) float64 { k, _ := at(i); return rounded(y[i] * own(k)) }, "each token of the result has a factor of its own, the same for each channel and layer: 1.1, 1.12016, 1.06"},
 		{"multiples of a step", func(y []float64, i int) float64 { return rounded(math.Floor(y[i]/0.0371+0.3) * 0.0371) }, "the result has values that are whole multiples of 0.0371: it is kept in few bits"},
 		{"multiples of a step a token", func(y []float64, i int) float64 {
@@ -51,13 +51,12 @@ func TestDescriptions(t *testing.T) {
 			return out
 		}
 		f := named(t, m, planted(t, m, first, 0, wrong), planted(t, m, second, 0, wrong))
-		switch {
-		case f.Named():
-			t.Errorf("%s has the name %q", c.name, f.What)
-		case c.want == "" && f.Description != nil:
-			t.Errorf("%s is described: %s", c.name, f.Description)
-		case c.want != "" && (f.Description == nil || !strings.HasPrefix(f.Description.String(), c.want)):
-			t.Errorf("%s: %v, want %q", c.name, f.Description, c.want)
+		said := f.What // a description with all its numbers is a name
+		if f.Description != nil {
+			said = f.Description.String()
+		}
+		if !strings.HasPrefix(said, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, said, c.want)
 		}
 	}
 }
@@ -101,7 +100,7 @@ func TestDescriptionsOfProducts(t *testing.T) {
 				x[i] = float64(float32(x[i] * (1.1 + math.Sin(float64(3*(i%width)))/7)))
 			}
 			return product(x, w)
-		}, "each channel of layers.*.post_attention_layernorm has a factor of its own, the same for each token: 1.1"},
+		}, "layers.*.post_attention_layernorm is multiplied by a number for each channel: 1.1, "},
 		{"another operand", func(x []float64) []float64 {
 			for i := range x {
 				x[i] = float64(float32(x[i] + math.Sin(float64(i*i))))
@@ -119,8 +118,13 @@ func TestDescriptionsOfProducts(t *testing.T) {
 		}, "no operand of the product gives the elements: layers.*.mlp.gate_proj.weight is wrong"},
 	} {
 		m, e := multiplied(t, name, w, c.wrong)
-		if f := named(t, m, e); f.Named() || f.Description == nil || !strings.HasPrefix(f.Description.String(), c.want) {
-			t.Errorf("%s: %q, %v, want %q", c.name, f.What, f.Description, c.want)
+		f := named(t, m, e)
+		said := f.What
+		if f.Description != nil {
+			said = f.Description.String()
+		}
+		if !strings.HasPrefix(said, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, said, c.want)
 		}
 	}
 }
@@ -170,8 +174,8 @@ func TestDescriptionsByHead(t *testing.T) {
 		}
 		return y
 	})
-	const want = "each head of the result has a factor of its own, the same for each token and channel: 1.37; it differs at head 1 alone"
-	if f := named(t, m, e); f.Description == nil || f.Description.String() != want {
+	const want = "the result is multiplied by 1.37 at head 1"
+	if f := named(t, m, e); f.What != want {
 		t.Errorf("%q, %v, want %q", f.What, f.Description, want)
 	}
 }

@@ -3,6 +3,9 @@ package diagnose
 import (
 	"math"
 	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // term of two values, or of one: what a value would have to be.
@@ -12,11 +15,20 @@ type formula struct {
 	binary int // of functionsOfTwo; −1 for the first alone
 }
 
-// named functions of one number. The first hands the number on.
-var functionsOfOne = []struct {
+// functionOfOne is a function of one number.
+type functionOfOne struct {
 	name string
 	of   func(x float64) float64
-}{
+}
+
+// functionOfTwo is a function of two numbers.
+type functionOfTwo struct {
+	sign string
+	of   func(x, y float64) float64
+}
+
+// functionsOfOne has functions with a name. The first hands the number on.
+var functionsOfOne = []functionOfOne{
 	{"", func(x float64) float64 { return x }},
 	{"negative", func(x float64) float64 { return -x }},
 	{"absolute", math.Abs},
@@ -37,10 +49,7 @@ var functionsOfOne = []struct {
 	{"1-", func(x float64) float64 { return 1 - x }},
 }
 
-var functionsOfTwo = []struct {
-	sign string
-	of   func(x, y float64) float64
-}{
+var functionsOfTwo = []functionOfTwo{
 	{"+", func(x, y float64) float64 { return x + y }},
 	{"-", func(x, y float64) float64 { return x - y }},
 	{"*", func(x, y float64) float64 { return x * y }},
@@ -58,22 +67,22 @@ const (
 func ofTwoValues(x *difference) *Description {
 	s, results := x.search, x.results
 	bases := slices.Clone(x.bases()[1:])
-	for _, name := range s.offered() {
-		if b, ok := s.capturedBase(name, results); ok && len(bases) < mostTermsOf {
+	for _, name := range offeredTensors(x.search) {
+		if b, ok := capturedBase(s, name, results); ok && len(bases) < mostTermsOf {
 			bases = append(bases, b)
 		}
 	}
 	if s.err != nil || len(bases) > mostTermsOf {
 		return nil
 	}
-	if d := formulaOf(results, theResult, bases); d != nil {
+	if d := formulaOf(s, results, theResult, program.Place{Arg: result}, bases); d != nil {
 		return d
 	}
 	for _, inner := range x.inners() {
 		if len(inner.all[0].want) != len(results[0].want) {
 			continue
 		}
-		if d := formulaOf(inner.all, inner.of, bases); d != nil {
+		if d := formulaOf(s, inner.all, inner.of, inner.at, bases); d != nil {
 			return d
 		}
 	}
@@ -81,8 +90,8 @@ func ofTwoValues(x *difference) *Description {
 }
 
 // capturedBase is a captured tensor of the layer of each entry, that has as many elements.
-func (s *search) capturedBase(name string, results []observed) (b base, ok bool) {
-	b.of = tensorTerm(name)
+func capturedBase(s *search, name string, results []observed) (b base, ok bool) {
+	b.of, b.source = tensorTerm(name), name
 	for n := range results {
 		o := &results[n]
 		v, ok := s.tensor(o.e, source{name: s.here(name, o.e)})
@@ -95,24 +104,24 @@ func (s *search) capturedBase(name string, results []observed) (b base, ok bool)
 }
 
 // formulaOf is the simplest function of bases that gives the values.
-func formulaOf(all []observed, of Term, bases []base) *Description {
+func formulaOf(s *search, all []observed, of Term, at program.Place, bases []base) *Description {
 	for binary := -1; binary < len(functionsOfTwo); binary++ {
 		for f := range bases {
 			for unary := range functionsOfOne {
 				if binary < 0 && unary == 0 { // a value by itself is a captured tensor or a step left out
-					if d := (formula{f, f, 0, -1}).explains(all, of, bases); d != nil {
+					if d := (formula{f, f, 0, -1}).explains(s, all, of, at, bases); d != nil {
 						return d
 					}
 					continue
 				}
 				if binary < 0 {
-					if d := (formula{f, f, unary, -1}).explains(all, of, bases); d != nil {
+					if d := (formula{f, f, unary, -1}).explains(s, all, of, at, bases); d != nil {
 						return d
 					}
 					continue
 				}
 				for g := range bases {
-					if d := (formula{f, g, unary, binary}).explains(all, of, bases); d != nil {
+					if d := (formula{f, g, unary, binary}).explains(s, all, of, at, bases); d != nil {
 						return d
 					}
 				}
@@ -123,7 +132,7 @@ func formulaOf(all []observed, of Term, bases []base) *Description {
 }
 
 // explains is the description of a formula that gives nearly all elements, and nearly all wrong ones.
-func (x formula) explains(all []observed, of Term, bases []base) *Description {
+func (x formula) explains(s *search, all []observed, of Term, at program.Place, bases []base) *Description {
 	one := functionsOfOne[x.unary].of
 	wrong, given, total, explained := 0, 0, 0, 0
 	for n := range all {
@@ -163,5 +172,60 @@ func (x formula) explains(all []observed, of Term, bases []base) *Description {
 		sign = functionsOfTwo[x.binary].sign
 	}
 	d.Cases = []string{formulaWords(functionsOfOne[x.unary].name, bases[x.f].of, sign, bases[x.g].of)}
+	s.draft(d).proposes = []Mistake{x.mistake(of, sign, at, bases)}
 	return d
+}
+
+// mistake is that a value is the formula.
+func (x formula) mistake(of Term, sign string, at program.Place, bases []base) Mistake {
+	f, g := &bases[x.f], &bases[x.g]
+	m := Mistake{Kind: "value.formula", Of: of, By: f.of, Other: withSign(functionsOfOne[x.unary].name, sign), Source: f.source + "," + g.source, Edit: placed(at, f.at, g.at)}
+	if sign != "" {
+		m.For = g.of
+	}
+	return m
+}
+
+// byFormula has a function of one or two values in place of a value: of operands of steps, and of captured tensors.
+func byFormula(s *subject, e *Entry, m Mistake) *program.Edited {
+	d, ok := s.edit(m)
+	name, sign, two := signOf(m.Other)
+	unary := slices.IndexFunc(functionsOfOne, func(f functionOfOne) bool { return f.name == name })
+	binary := slices.IndexFunc(functionsOfTwo, func(f functionOfTwo) bool { return f.sign == sign })
+	if !ok || len(d.At) != 3 || unary < 0 || binary < 0 && two {
+		return nil
+	}
+	var values [2][]float64
+	names := strings.SplitN(m.Source, ",", 2)
+	for k := range values {
+		if values[k], ok = operandAt(s, e, d.At[k+1], names[k]); !ok {
+			return nil
+		}
+	}
+	y := make([]float64, len(values[0]))
+	for i, v := range values[0] {
+		if y[i] = functionsOfOne[unary].of(v); binary >= 0 && i < len(values[1]) {
+			y[i] = functionsOfTwo[binary].of(y[i], values[1][i])
+		}
+	}
+	return s.at(e, d.At[0], func(ed *program.Editor, v program.Var) program.Var {
+		if product(v.Shape()) != len(y) || len(values[1]) != len(y) {
+			return ed.Fail("shapes")
+		}
+		return ed.R(ed.Other(program.Value{Shape: v.Shape(), Data: y}))
+	})
+}
+
+// operandAt is the value of an operand of a step, or the captured tensor of a name in the entry's layer.
+func operandAt(s *subject, e *Entry, at program.Place, name string) ([]float64, bool) {
+	if name != "" {
+		v, ok := s.tensor(e, source{name: s.here(name, e)})
+		return v.Data, ok
+	}
+	t := e.signed(s.m)
+	all := t.Copies(at)
+	if len(all) != 1 || at.Arg < 0 || at.Arg >= len(t.Steps[all[0]].Args) {
+		return nil, false
+	}
+	return s.valueAt(e, t.Steps[all[0]].Args[at.Arg])
 }

@@ -35,11 +35,12 @@ func within(axes []axis, all []observed, is func(o *observed, i int) bool) strin
 		has, wrong := make([]int, x.size), make([]int, x.size)
 		for n := range all {
 			o := &all[n]
+			index := x.index(o)
 			for i := range o.want {
 				if silent(o, i) {
 					continue
 				}
-				k := x.index(o, i)
+				k := index(i)
 				if has[k]++; is(o, i) {
 					wrong[k]++
 				}
@@ -76,13 +77,10 @@ func distanceAxis(s *search, all []observed) (axis, bool) {
 		o := &all[n]
 		queries, keys = max(queries, firstIndex(s, o, order.AxisToken)+o.shape[query]), max(keys, o.shape[key])
 	}
-	return axis{counts: distanceWord, size: queries + keys, made: true, index: func(o *observed, i int) int { return distance(s, o, i, query, key) + keys }}, true
-}
-
-// distance is by how many positions the key of an element stands before its query.
-func distance(s *search, o *observed, i, query, key int) int {
-	at := func(k int) int { return i / product(o.shape[k+1:]) % o.shape[k] }
-	return firstIndex(s, o, order.AxisToken) + at(query) - at(key)
+	return axis{counts: distanceWord, size: queries + keys, made: true, index: func(o *observed) func(i int) int {
+		first, ofQuery, ofKey := firstIndex(s, o, order.AxisToken), o.along(query), o.along(key)
+		return func(i int) int { return first + ofQuery(i) - ofKey(i) + keys }
+	}}, true
 }
 
 // ofItsData describes entries whose operation is right in other layers or passes: what they have of their own is wrong.
@@ -108,7 +106,7 @@ func ofItsData(x *difference) *Description {
 	for _, w := range s.first.Weights {
 		d.Like = weightTerm(w.Name)
 	}
-	if len(s.first.Weights) != 1 || s.onlyPasses(right) {
+	if len(s.first.Weights) != 1 || onlyPasses(s, right) {
 		d.Like = Term{}
 	}
 	d.count(x.results)
@@ -116,7 +114,7 @@ func ofItsData(x *difference) *Description {
 }
 
 // onlyPasses reports whether entries that are right are other passes of layers that are wrong.
-func (s *search) onlyPasses(right []*Entry) bool {
+func onlyPasses(s *search, right []*Entry) bool {
 	layers := layersOf(s, s.entries)
 	return slices.ContainsFunc(layersOf(s, right), func(l string) bool { return slices.Contains(layers, l) })
 }

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -22,7 +23,7 @@ func wholeInputs(x *difference) *Description {
 	for _, i := range leafSteps(t, program.Input) {
 		entry := &s.m.List.Entries[s.first.Inputs[t.Steps[i].Index].Entry]
 		if _, given := entry.Op.(op.Given); !given { // ids and positions are whole numbers
-			at, names = append(at, t.Of(i)), append(names, Role(entry.Name))
+			at, names = append(at, t.Of(i)), append(names, order.NameOf(entry.Name).Role())
 		}
 	}
 	if len(at) == 0 || len(at) > mostWhole {
@@ -42,15 +43,16 @@ func wholeInputs(x *difference) *Description {
 			}
 		}
 		for _, way := range []struct {
-			kind  Kind
-			whole func(float64) float64
-		}{{"described.whole", math.RoundToEven}, {"described.truncated", math.Trunc}} {
+			kind, mistake Kind
+			whole         func(float64) float64
+		}{{"described.whole", "input.whole", math.RoundToEven}, {"described.truncated", "input.truncated", math.Trunc}} {
 			d, err := givenBy(s, func(e *Entry) *program.Edited { return wholeAt(s.subject, e, places, way.whole) })
 			if s.failed(err) {
 				return nil
 			}
 			if d != nil {
 				d.Kind, d.Of = way.kind, listTerm(Operations, slices.Compact(of))
+				s.draft(d).proposes = []Mistake{{Kind: way.mistake, Of: d.Of}}
 				return d
 			}
 		}

@@ -3,6 +3,8 @@ package diagnose
 import (
 	"math"
 	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // restOfZeros describes results with zeros where there should be none by what the other elements have: a softmax that some keys are left out of has a factor a row.
@@ -25,10 +27,11 @@ func restOfZeros(x *difference) *Description {
 	if zeros < shownElements {
 		return nil
 	}
-	d := byAxes(s, rest, theResult)
+	d := byAxes(s, rest, theResult, program.Place{Arg: result})
 	if d == nil {
 		return nil
 	}
+	s.draft(d).proposes = nil // zeros are left out
 	d.Zeros, d.ZerosAt = zeros, within(axesIn(s, results), results, zero)
 	return d
 }

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -22,6 +21,11 @@ type Entry struct {
 	Few     *Few           // what a hypothesis has to give first; nil for a small entry
 	Judge
 
+	remembered
+}
+
+// remembered is what a search keeps of an entry.
+type remembered struct {
 	parts   *program.Parts
 	sourced *sourced // nil until it is asked for
 	kept    *program.Kept
@@ -86,29 +90,17 @@ type Model struct {
 	Work   int   // what the searches for one finding may take; 0 for DefaultWork
 
 	kept []*Entry // whose values are kept, last those that were asked for last
+	spent
+}
 
-	tried, work int // of all searches
+// spent is what all searches of a model took.
+type spent struct {
+	tried, work int
 	most        int // work that the next searches may come to; 0 for all of the account
 }
 
-// layerNumber is a number in a name: of a layer, or of a stream.
-var layerNumber = regexp.MustCompile(`(^|\.)\d+(\.|$)`)
-
 // layerKind is what a tensor of all layers of one kind is called by: tables and masks of layers with a window, and without.
 var layerKind = regexp.MustCompile(`\.(sliding|full)(\.|$)`)
-
-// Role is what an entry is in its layer: its name without numbers.
-func Role(name string) string { return layerNumber.ReplaceAllString(name, "${1}*${2}") }
-
-// Module is an entry's place in its layer: "self_attn.q_norm".
-func Module(name string) string {
-	if rest, ok := strings.CutPrefix(name, "layers."); ok {
-		if _, rest, ok = strings.Cut(rest, "."); ok {
-			return rest
-		}
-	}
-	return name
-}
 
 // signed are the steps of the entry's program by signature: a step is the same in layers with a window and without.
 func (e *Entry) signed(m *Model) *program.Parts {
@@ -116,13 +108,13 @@ func (e *Entry) signed(m *Model) *program.Parts {
 		e.parts = e.Program.Parts(func(p program.Prim, k int) string {
 			if p == program.Input {
 				n := e.Inputs[k]
-				role := layerKind.ReplaceAllString(Role(m.handedOn(e, n.Entry)), ".*$2")
+				role := layerKind.ReplaceAllString(order.NameOf(m.handedOn(e, n.Entry)).Role(), ".*$2")
 				if n.Pass != e.Node.Pass {
 					role += program.Before
 				}
 				return role
 			}
-			return Role(e.Weights[k].Name)
+			return order.NameOf(e.Weights[k].Name).Role()
 		})
 	}
 	return e.parts
@@ -132,13 +124,13 @@ func (e *Entry) signed(m *Model) *program.Parts {
 // input has thus the same signature in all layers. If the layer has no name for the tensor, handedOn returns the tensor's own name.
 func (m *Model) handedOn(e *Entry, tensor int) string {
 	own := m.List.Entries[tensor].Name
-	layer, in := layerOf(m.List.Entries[e.Node.Entry].Name)
-	if other, _ := layerOf(own); !in || other == layer {
+	layer := order.NameOf(m.List.Entries[e.Node.Entry].Name)
+	if !layer.Within() || layer.SameLayer(order.NameOf(own)) {
 		return own
 	}
 	for k := range m.List.Entries {
 		o := &m.List.Entries[k]
-		if strings.HasPrefix(o.Name, layer) && o.Op != nil && len(o.Inputs) == 1 && len(o.Weights) == 0 && o.Inputs[0].Name == own && !o.Inputs[0].Prev && o.Inputs[0].Index == nil && m.handsOn(o, e.Node.Pass) {
+		if layer.SameLayer(order.NameOf(o.Name)) && o.Op != nil && len(o.Inputs) == 1 && len(o.Weights) == 0 && o.Inputs[0].Name == own && !o.Inputs[0].Prev && o.Inputs[0].Index == nil && m.handsOn(o, e.Node.Pass) {
 			return o.Name
 		}
 	}

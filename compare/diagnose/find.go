@@ -14,7 +14,9 @@ func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	s := newSearch(ctx, m, entries)
 	f, err := s.find(stages())
 	if err == nil && !f.Explains() {
-		f.Description, err = describe(s)
+		if f.Description = s.description; !s.described {
+			f.Description, err = describe(s)
+		}
 	}
 	return f, err
 }
@@ -40,7 +42,7 @@ func FindMask(ctx context.Context, m *Model, entries []*Entry) (*Finding, error)
 // any other step shows in all tokens.
 func fewTokens(s *search) error {
 	for _, e := range s.entries {
-		at := s.tokenAxis(e)
+		at := tokenAxis(s.subject, e)
 		if e.Few == nil || at < 0 {
 			return nil
 		}

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 )
 
@@ -31,12 +30,6 @@ type Name struct {
 	// Where are the layers and passes that have it, where others of the role are right: "layers.2, pass 1".
 	Where string `json:"where,omitempty"`
 }
-
-// anyLayer begins the names of what every layer has.
-const anyLayer = "layers.*."
-
-// oneLayer is where a mistake is that one layer alone has.
-var oneLayer = regexp.MustCompile(`^layers\.\d+$`)
 
 // OtherName is a name beside that of a finding. A document has its words.
 type OtherName struct{ Name }

@@ -141,7 +141,7 @@ func otherScalings(f *frequencies, m Mistake) []float64 {
 }
 
 // scalingWays are the ways in which one frequency may be scaled.
-var scalingWays = []string{"unscaled", "scaled", "ends-exchanged", "by-wavelength", "by-wavelength-everywhere", "by-frequency-everywhere"}
+var scalingWays = []string{"unscaled", "scaled", "ends-exchanged", "by-wavelength", "by-wavelength-everywhere", "by-frequency-everywhere", "waves", "waves-ends-exchanged"}
 
 // scaled is a frequency in one of the scalingWays: the right one is own, that without a scaling is whole.
 func (f *frequencies) scaled(way string, own, whole, factor float64) float64 {
@@ -161,10 +161,26 @@ func (f *frequencies) scaled(way string, own, whole, factor float64) float64 {
 		return f.blended(own, whole, factor, true)
 	case "by-wavelength-everywhere":
 		return f.blended(own, whole, factor, true)
+	case "waves", "waves-ends-exchanged":
+		low, high := f.waves()
+		share := (2*math.Pi/whole - high) / (low - high) // 1 at the longest wave
+		if !(share > 0 && share < 1) {
+			return own
+		}
+		if way == "waves" {
+			share = 1 - share
+		}
+		return float64(float32(whole / (share + (1-share)*factor)))
 	case "by-frequency-everywhere":
 		return f.blended(own, whole, factor, false)
 	}
 	return own
+}
+
+// waves are the wavelengths between which Llama 3's scaling blends: the longest and the shortest. They are infinite without bands.
+func (f *frequencies) waves() (low, high float64) {
+	length := f.setting("original_max_position_embeddings")
+	return length / f.setting("low_freq_factor"), length / f.setting("high_freq_factor")
 }
 
 // blended returns a frequency that is blended as between Llama 3's bands. Its share goes by the frequency, or by the wavelength. Without bands it returns the

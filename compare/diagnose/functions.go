@@ -44,7 +44,7 @@ func functionsOfNumbers(s *search) iter.Seq[Mistake] {
 				continue
 			}
 			right := t.Steps[i].Value
-			m := Mistake{Place: s.site(s.first, i), Of: s.numberWords(t.Program, i), For: literal(right), Edit: placed(at)}
+			m := Mistake{Place: s.site(s.first, i), Of: numberTerm(s.subject, t.Program, i), For: literal(right), Edit: placed(at)}
 			for _, f := range numberFunctions {
 				if m.Kind, m.By = f.kind, literal(float64(float32(f.of(right)))); !yield(m) {
 					return

@@ -8,15 +8,24 @@ import (
 // rowOf is a row of one of some matrices; matrix −1 is for zeros.
 type rowOf struct{ matrix, row int }
 
-// gathered has the rows of a matrix from several, the numbers of its bias from their biases, or both. Own is the name of the matrix.
-func gathered(s *subject, e *Entry, own string, names []string, from []rowOf, matrix, bias bool) *program.Edited {
+// gathering says where the rows of a matrix, and the numbers of its bias, come from.
+type gathering struct {
+	own          string   // the matrix
+	names        []string // the matrices that rows come from
+	from         []rowOf  // of each row
+	matrix, bias bool     // which of the two are changed
+}
+
+// gathered has the rows of a matrix from several, the numbers of its bias from their biases, or both.
+func gathered(s *subject, e *Entry, g gathering) *program.Edited {
 	var roles []string
+	own := g.own
 	ownBias, has := biasOf(s, own)
-	if matrix {
-		roles = append(roles, Role(own))
+	if g.matrix {
+		roles = append(roles, order.NameOf(own).Role())
 	}
-	if has && bias {
-		roles = append(roles, Role(ownBias))
+	if has && g.bias {
+		roles = append(roles, order.NameOf(ownBias).Role())
 	}
 	return reweighted(e, func(k int, w program.Rows) program.Rows {
 		ofBias := e.Weights[k].Name == ownBias
@@ -24,7 +33,7 @@ func gathered(s *subject, e *Entry, own string, names []string, from []rowOf, ma
 			return nil
 		}
 		var all []program.Rows
-		for _, name := range names {
+		for _, name := range g.names {
 			has := true
 			if ofBias {
 				name, has = biasOf(s, name)
@@ -41,7 +50,7 @@ func gathered(s *subject, e *Entry, own string, names []string, from []rowOf, ma
 			all = append(all, rows)
 		}
 		_, width := w.Size()
-		return gather(all, from, width, ofBias)
+		return gather(all, g.from, width, ofBias)
 	}, roles...)
 }
 
@@ -101,7 +110,7 @@ func biasOf(s *subject, matrix string) (name string, ok bool) {
 // weightIn is the weight of a role that an entry reads; it has no name where the entry reads none.
 func weightIn(e *Entry, role string) order.Weight {
 	for _, w := range e.Weights {
-		if Role(w.Name) == role {
+		if order.NameOf(w.Name).Role() == role {
 			return w
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func inPart(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, e := range s.entries {
-			axis := s.tokenAxis(e)
+			axis := tokenAxis(s.subject, e)
 			if axis < 0 {
 				return
 			}
@@ -34,7 +34,7 @@ func inPart(s *search) iter.Seq[Mistake] {
 }
 
 // tokenAxis is the axis of the result that counts tokens; −1 where there is none.
-func (x *subject) tokenAxis(e *Entry) int {
+func tokenAxis(x *subject, e *Entry) int {
 	axes := x.m.List.Entries[e.Node.Entry].Axes
 	if len(axes) != len(e.Program.Out.Shape()) {
 		return -1
@@ -60,9 +60,9 @@ func (e *Entry) leftTokens(axis int) (has []bool, n int) {
 	return e.tokens, n
 }
 
-// inTokens has the result of an edited program in the tokens that have something left, and the entry's own in the others. It is nil if the edit is.
-func (x *subject) inTokens(e *Entry, d *program.Edited) *program.Edited {
-	axis := x.tokenAxis(e)
+// onlyInTokens has the result of an edited program in the tokens that have something left, and the entry's own in the others. It is nil if the edit is.
+func onlyInTokens(x *subject, e *Entry, d *program.Edited) *program.Edited {
+	axis := tokenAxis(x, e)
 	if d == nil || axis < 0 {
 		return nil
 	}
@@ -88,7 +88,7 @@ func someTokens(s *search) Tokens {
 	var left, right []float64
 	for _, e := range s.entries {
 		n := order.Node{Entry: s.m.List.Index(order.InputIDs), Pass: e.Node.Pass}
-		axis := s.tokenAxis(e)
+		axis := tokenAxis(s.subject, e)
 		if n.Entry < 0 || axis < 0 || !s.m.Has(n) {
 			return Tokens{Some: true}
 		}

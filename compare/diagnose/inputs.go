@@ -17,13 +17,13 @@ func inputs(s *search) iter.Seq[Mistake] {
 			own, at := s.m.List.Entries[n.Entry].Name, placed(t.Of(i))
 			var same []string
 			for k := range s.m.List.Entries {
-				if e := &s.m.List.Entries[k]; Role(e.Name) == Role(own) {
+				if e := &s.m.List.Entries[k]; order.NameOf(e.Name).Role() == order.NameOf(own).Role() {
 					same = append(same, e.Name)
 				}
 			}
 			others := []iter.Seq[Mistake]{slices.Values(otherInputs(s, i)), instances(s, Mistake{Of: tensorTerm(own), Edit: at}, same)}
 			if n.Pass != s.first.Node.Pass {
-				others = append(others, instances(s, Mistake{Of: Term{Kind: TheKept, Name: Role(own)}, Edit: at}, same))
+				others = append(others, instances(s, Mistake{Of: Term{Kind: TheKept, Name: order.NameOf(own).Role()}, Edit: at}, same))
 			}
 			for _, all := range others {
 				for m := range all {
@@ -45,7 +45,7 @@ func otherInputs(s *search, step int) (all []Mistake) {
 	at, n, item := t.Of(step), s.first.Inputs[t.Steps[step].Index], s.first.Items[t.Steps[step].Index]
 	own := s.m.List.Entries[n.Entry].Name
 	add := func(from string, m Mistake, at ...program.Place) {
-		m.Place, m.Source, m.Edit = Role(from), from, placed(at...)
+		m.Place, m.Source, m.Edit = order.NameOf(from).Role(), from, placed(at...)
 		all = append(all, m)
 	}
 	if item != nil {
@@ -61,7 +61,7 @@ func otherInputs(s *search, step int) (all []Mistake) {
 	} else {
 		kept = readInPasses(s, own)
 	}
-	for _, other := range s.captured(own) {
+	for _, other := range capturedLike(s, own) {
 		m := Mistake{Kind: kind, By: tensorTerm(other), For: tensorTerm(own)}
 		if add(other, m, at); kept {
 			add(other, m, at, program.Place{Arg: keptToo})
@@ -89,20 +89,26 @@ func otherInput(s *subject, e *Entry, m Mistake) *program.Edited {
 	case "input.pass-before":
 		from.pass = -1
 	case "input.layer-before":
-		from.name = neighbour(from.name, -1)
+		from.name = before(from.name)
 	case "input.chained":
-		from.name = neighbour(own, -1)
+		from.name = before(own)
 	case "input.own-stream":
-		item := numbered(own) + m.N
+		item := order.NameOf(own).Number() + m.N
 		from.item = &item
 	}
 	return reads(s, e, d.At[0], from)
 }
 
+// before is the name of the same in the layer, or stream, before; empty where there is none.
+func before(name string) string {
+	other, _ := order.NameOf(name).Next(-1)
+	return other.String()
+}
+
 // streams lists the streams of captured stacks of tensors of some elements: of one stack of each role.
 func streams(s *search, elements int) []source {
 	var all []source
-	for _, name := range s.captured("") {
+	for _, name := range capturedLike(s, "") {
 		at := s.m.List.Index(name)
 		shape := s.m.List.Entries[at].Size(s.m.Passes[s.first.Node.Pass], s.m.List.Config.SlidingWindow)
 		if len(shape) > 2 && stacked(s.subject, at) && product(shape[1:]) == elements {
@@ -178,7 +184,7 @@ func readInPasses(s *search, name string) bool {
 	return slices.ContainsFunc(s.entries, func(e *Entry) bool {
 		n := 0
 		for _, in := range e.Inputs {
-			if Role(s.m.List.Entries[in.Entry].Name) == Role(name) {
+			if order.NameOf(s.m.List.Entries[in.Entry].Name).Role() == order.NameOf(name).Role() {
 				n++
 			}
 		}
@@ -186,24 +192,23 @@ func readInPasses(s *search, name string) bool {
 	})
 }
 
-// captured lists tensors that could be read in place of one: one of each other role. What is computed from the entry is none; else it
+// capturedLike lists tensors that could be read in place of one: one of each other role. What is computed from the entry is none; else it
 // may come later in the order.
-func (s *search) captured(own string) []string {
+func capturedLike(s *search, own string) []string {
 	var all []string
-	seen := map[string]bool{Role(own): true}
+	seen := map[string]bool{order.NameOf(own).Role(): true}
 	target := s.first.Node.Entry
 	from := map[int]bool{target: true} // what is computed from the entry
 	for k := range s.m.List.Entries {
 		e := &s.m.List.Entries[k]
 		if k > target {
 			from[k] = slices.ContainsFunc(e.Inputs, func(r order.Ref) bool { return !r.Prev && from[s.m.List.Index(r.Name)] })
-			a, ok := layerOf(e.Name)
-			if b, has := layerOf(s.m.List.Entries[target].Name); from[k] || !ok || !has || a != b {
+			if from[k] || !order.NameOf(e.Name).SameLayer(order.NameOf(s.m.List.Entries[target].Name)) {
 				continue
 			}
 		}
-		if k != target && !seen[Role(e.Name)] && s.m.Has(order.Node{Entry: k, Pass: s.first.Node.Pass}) {
-			seen[Role(e.Name)] = true
+		if k != target && !seen[order.NameOf(e.Name).Role()] && s.m.Has(order.Node{Entry: k, Pass: s.first.Node.Pass}) {
+			seen[order.NameOf(e.Name).Role()] = true
 			all = append(all, e.Name)
 		}
 	}

@@ -2,42 +2,11 @@ package diagnose
 
 import (
 	"iter"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
-
-// lastNumber is that of a layer, or of a stream, in a name.
-var lastNumber = regexp.MustCompile(`(^|\.)(\d+)(\.|$)`)
-
-// neighbour is the name with another layer or stream, some further on; empty where it has none.
-func neighbour(name string, by int) string {
-	at := lastNumber.FindStringSubmatchIndex(name)
-	if at == nil {
-		return ""
-	}
-	n, err := strconv.Atoi(name[at[4]:at[5]])
-	if err != nil || n+by < 0 {
-		return ""
-	}
-	return name[:at[4]] + strconv.Itoa(n+by) + name[at[5]:]
-}
-
-// numbered is the number of a layer, or of a stream, in a name; −1 where it has none.
-func numbered(name string) int {
-	at := lastNumber.FindStringSubmatch(name)
-	if at == nil {
-		return -1
-	}
-	n, err := strconv.Atoi(at[2])
-	if err != nil {
-		return -1
-	}
-	return n
-}
 
 // chained yields what the same operation made before in place of an input, as where each of several projections should read one tensor and reads what the last
 // of them gave; and tensors of the layer before.
@@ -52,15 +21,15 @@ func chained(s *search) iter.Seq[Mistake] {
 			continue
 		}
 		add := func(kind Kind, name string) {
-			all = append(all, Mistake{Kind: kind, Place: Role(name), By: tensorTerm(name), For: tensorTerm(own), Source: name, Edit: placed(t.Of(i))})
+			all = append(all, Mistake{Kind: kind, Place: order.NameOf(name).Role(), By: tensorTerm(name), For: tensorTerm(own), Source: name, Edit: placed(t.Of(i))})
 		}
 		add("input.chained", target)
-		if _, ok := layerOf(target); !ok {
+		if !order.NameOf(target).Within() {
 			all = append(all, ownStreams(s, i)...)
 			continue
 		}
-		for _, other := range append([]string{own}, s.captured(own)...) {
-			if _, ok := layerOf(other); ok {
+		for _, other := range append([]string{own}, capturedLike(s, own)...) {
+			if order.NameOf(other).Within() {
 				add("input.layer-before", other)
 			}
 		}
@@ -71,7 +40,7 @@ func chained(s *search) iter.Seq[Mistake] {
 // ownStreams are the mistakes of a stack of streams in the place of an input, where each entry of a role reads the stream with the entry's number, or the
 // stream before or after it.
 func ownStreams(s *search, step int) (all []Mistake) {
-	if numbered(s.m.List.Entries[s.first.Node.Entry].Name) < 0 {
+	if order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name).Number() < 0 {
 		return nil
 	}
 	t := s.first.signed(s.m)
@@ -79,11 +48,11 @@ func ownStreams(s *search, step int) (all []Mistake) {
 	for k := range s.m.List.Entries {
 		other := &s.m.List.Entries[k]
 		shape := other.Size(s.m.Passes[s.first.Node.Pass], s.m.List.Config.SlidingWindow)
-		if seen[Role(other.Name)] || !stacked(s.subject, k) || len(shape) < 3 || product(shape[1:]) != product(t.Steps[step].Shape) {
+		if seen[order.NameOf(other.Name).Role()] || !stacked(s.subject, k) || len(shape) < 3 || product(shape[1:]) != product(t.Steps[step].Shape) {
 			continue
 		}
-		seen[Role(other.Name)] = true
-		m := Mistake{Kind: "input.own-stream", Place: Role(other.Name), By: tensorTerm(other.Name), For: s.value(s.first, t.Result(step)), Source: other.Name, Edit: placed(t.Of(step))}
+		seen[order.NameOf(other.Name).Role()] = true
+		m := Mistake{Kind: "input.own-stream", Place: order.NameOf(other.Name).Role(), By: tensorTerm(other.Name), For: s.value(s.first, t.Result(step)), Source: other.Name, Edit: placed(t.Of(step))}
 		for m.N = -1; m.N <= 1; m.N++ {
 			all = append(all, m)
 		}
@@ -117,7 +86,7 @@ func apartInputs(s *search) iter.Seq[Mistake] {
 			at.Arg = a
 			for _, other := range sourcesOf(s, own, product(v.Shape())) {
 				all = append(all, Mistake{
-					Kind: "input.apart", Place: Role(other.name), Of: s.step(s.first, i), By: other.term(), For: s.value(s.first, v), Source: other.name, Edit: placed(at),
+					Kind: "input.apart", Place: order.NameOf(other.name).Role(), Of: s.step(s.first, i), By: other.term(), For: s.value(s.first, v), Source: other.name, Edit: placed(at),
 				})
 			}
 		}
@@ -128,7 +97,7 @@ func apartInputs(s *search) iter.Seq[Mistake] {
 // sourcesOf are captured tensors of some elements, and streams of stacks, beside one that is read.
 func sourcesOf(s *search, own string, elements int) []source {
 	var all []source
-	for _, name := range s.captured(own) {
+	for _, name := range capturedLike(s, own) {
 		if product(s.shapeOf(order.Ref{Name: name}, s.first.Node.Pass)) == elements {
 			all = append(all, source{name: name})
 		}

@@ -166,13 +166,12 @@ func TestOperationsAreApplied(t *testing.T) {
 
 	m = tiny(t, "gemma3n-tiny")
 	dense := slices.IndexFunc(m.List.Entries, func(e order.Entry) bool {
-		return Module(e.Name) == "mlp.act_fn" && m.List.Index(beside("layers.0.mlp.gate_sparse", e.Name)) < 0
+		return order.NameOf(e.Name).Module() == "mlp.act_fn" && m.List.Index(order.NameOf("layers.0.mlp.gate_sparse").Beside(order.NameOf(e.Name)).String()) < 0
 	})
-	layer, _ := layerOf(m.List.Entries[dense].Name)
 	want := read(t, m, "layers.0.mlp.gate_proj", 1)
 	for i, v := range want {
 		want[i] = v / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(v+0.044715*v*v*v)))
 	}
 	sparse := operationOf(t, m, "layers.0.mlp.act_fn", 1)
-	makes(t, m, sparse, Mistake{Kind: "layer.other-kind", By: Term{Kind: ALayer, Name: layer[:len(layer)-1]}}, want)
+	makes(t, m, sparse, Mistake{Kind: "layer.other-kind", By: Term{Kind: ALayer, Name: order.NameOf(m.List.Entries[dense].Name).Path()}}, want)
 }

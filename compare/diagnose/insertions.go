@@ -6,7 +6,7 @@ import (
 )
 
 // placeTerm is the term of a place of [places]: the value of a step, or the result.
-func (s *search) placeTerm(t *program.Parts, step int) Term {
+func placeTerm(s *search, t *program.Parts, step int) Term {
 	if step < 0 {
 		return theResult
 	}
@@ -22,7 +22,7 @@ func insertions(s *search, t *program.Parts, step int) []family {
 		return all
 	}
 	of := func(m Mistake) func(n number) Mistake {
-		m.Of, m.Edit = s.placeTerm(t, step), placed(placeOf(t, step))
+		m.Of, m.Edit = placeTerm(s, t, step), placed(placeOf(t, step))
 		return func(n number) Mistake {
 			if m.X = some(n.value); m.Kind != "addend.inserted" {
 				m.Called = s.numbers.called(n.value, 1, "")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -25,7 +26,7 @@ func instances(s *search, m Mistake, others []string) iter.Seq[Mistake] {
 			byName[name] = append(byName[name], e)
 		}
 		m.Kind, m.Place = "instance.of-another-layer", m.Of.String()
-		if _, ok := layerOf(names[0]); !ok {
+		if !order.NameOf(names[0]).Within() {
 			m.Kind = "instance.another"
 		}
 		read, ok := assign(len(names), func(int) iter.Seq[string] { return slices.Values(others) }, func(k int, other string) bool {

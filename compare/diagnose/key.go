@@ -39,6 +39,7 @@ func (m Mistake) Key() string {
 		add("coding", fmt.Sprintf("%s:%d", m.Coding.Numbers, m.Coding.Scales))
 	}
 	add("runs", string(m.Runs))
+	add("numbers", m.Numbers.key())
 	if m.Tokens.Some {
 		add("tokens", "some"+m.Tokens.From.key())
 	}

@@ -51,7 +51,7 @@ var knowing = []string{
 	"compare/diagnose/usual.go matches: .Form, op.Form",
 	"compare/diagnose/usual_steps.go activationIs: .Kind()",
 	// An operation of the order, whichever it is, that is applied where it does not belong: its name is said.
-	"compare/diagnose/applied.go take: .Kind()",
+	"compare/diagnose/applied.go taken: .Kind()",
 	"compare/diagnose/applied.go partOf: .Kind()",
 	"compare/diagnose/mistake.go operationTerm: .Kind()",
 	// What rows were handed on past, in words.

@@ -20,7 +20,7 @@ func laterInputs(s *search) iter.Seq[Mistake] {
 				continue
 			}
 			for _, later := range computedLater(s) {
-				m := Mistake{Kind: "input.other", Place: Role(later), By: tensorTerm(later), For: tensorTerm(s.m.List.Entries[n.Entry].Name), Source: later, Edit: placed(t.Of(i))}
+				m := Mistake{Kind: "input.other", Place: order.NameOf(later).Role(), By: tensorTerm(later), For: tensorTerm(s.m.List.Entries[n.Entry].Name), Source: later, Edit: placed(t.Of(i))}
 				if !yield(m) {
 					return
 				}
@@ -32,12 +32,12 @@ func laterInputs(s *search) iter.Seq[Mistake] {
 // computedLater lists the captured tensors of the layer that are computed from the entry.
 func computedLater(s *search) (all []string) {
 	target := s.first.Node.Entry
-	layer, in := layerOf(s.m.List.Entries[target].Name)
+	layer := order.NameOf(s.m.List.Entries[target].Name)
 	from := map[int]bool{target: true}
-	for k := target + 1; k < len(s.m.List.Entries) && in; k++ {
+	for k := target + 1; k < len(s.m.List.Entries) && layer.Within(); k++ {
 		e := &s.m.List.Entries[k]
 		from[k] = slices.ContainsFunc(e.Inputs, func(r order.Ref) bool { return !r.Prev && from[s.m.List.Index(r.Name)] })
-		if other, _ := layerOf(e.Name); from[k] && other == layer && s.m.Has(order.Node{Entry: k, Pass: s.first.Node.Pass}) {
+		if from[k] && layer.SameLayer(order.NameOf(e.Name)) && s.m.Has(order.Node{Entry: k, Pass: s.first.Node.Pass}) {
 			all = append(all, e.Name)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func TestOperationsInTheOtherOrder(t *testing.T) {
 	const later = "layers.*.attn_residual"
 	m := model(t)
-	m.Has = func(n order.Node) bool { return diagnose.Role(m.List.Entries[n.Entry].Name) == later }
+	m.Has = func(n order.Node) bool { return order.NameOf(m.List.Entries[n.Entry].Name).Role() == later }
 	var entries []*diagnose.Entry
 	for _, layer := range []string{"layers.0.", "layers.2."} {
 		x, err := m.Read(order.Node{Entry: m.List.Index(layer + "attn_residual")})
@@ -54,7 +54,7 @@ func TestOperationsThatUndoThemselvesSayNothing(t *testing.T) {
 func TestTheFirstLayerReadsWhatTheOthersRead(t *testing.T) {
 	m := model(t)
 	m.Has = func(n order.Node) bool {
-		return diagnose.Role(m.List.Entries[n.Entry].Name) == "layers.*.input_layernorm"
+		return order.NameOf(m.List.Entries[n.Entry].Name).Role() == "layers.*.input_layernorm"
 	}
 	var entries []*diagnose.Entry
 	for _, c := range [][2]string{{"layers.0.", "embed_tokens"}, {"layers.2.", "layers.1.out"}} {
@@ -91,7 +91,7 @@ func TestRowsOfAnotherLayer(t *testing.T) {
 	} {
 		m := model(t)
 		m.Has = func(n order.Node) bool {
-			return diagnose.Role(m.List.Entries[n.Entry].Name) == "layers.*.input_layernorm"
+			return order.NameOf(m.List.Entries[n.Entry].Name).Role() == "layers.*.input_layernorm"
 		}
 		var entries []*diagnose.Entry
 		for layer, from := range c.from {

@@ -82,9 +82,11 @@ func shaped(s *subject, w order.Weight, shape []int) []string {
 	if shape == nil {
 		return nil
 	}
-	key := Role
-	if _, ok := layerOf(w.Name); !ok {
-		key = func(name string) string { return name }
+	key := func(name string) string {
+		if !order.NameOf(w.Name).Within() {
+			return name
+		}
+		return order.NameOf(name).Role()
 	}
 	seen := map[string]bool{key(w.Name): true}
 	for _, o := range s.m.List.Weights() {
@@ -100,29 +102,14 @@ func shaped(s *subject, w order.Weight, shape []int) []string {
 func sameRole(s *subject, name string) []string {
 	var all []string
 	for _, o := range s.m.List.Weights() {
-		if Role(o.Name) == Role(name) {
+		if order.NameOf(o.Name).Role() == order.NameOf(name).Role() {
 			all = append(all, o.Name)
 		}
 	}
 	return all
 }
 
-// beside is a name in the layer of another.
-func beside(name, own string) string {
-	layer, ok := layerOf(own)
-	if _, has := layerOf(name); !ok || !has {
-		return name
-	}
-	return layer + Module(name)
-}
-
 // here is a name in the layer of an entry.
 func (s *subject) here(name string, e *Entry) string {
-	return beside(name, s.m.List.Entries[e.Node.Entry].Name)
-}
-
-// layerOf is the beginning of a name in a layer: "layers.3.".
-func layerOf(name string) (string, bool) {
-	m := Module(name)
-	return strings.TrimSuffix(name, m), m != name
+	return order.NameOf(name).Beside(order.NameOf(s.m.List.Entries[e.Node.Entry].Name)).String()
 }

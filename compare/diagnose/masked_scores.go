@@ -130,7 +130,7 @@ func maskedLate(s *search) iter.Seq[Mistake] {
 			return
 		}
 		own := s.m.List.Entries[s.first.Inputs[p.Steps[inputs[0]].Index].Entry].Name
-		for _, m.Source = range s.captured(own) {
+		for _, m.Source = range capturedLike(s, own) {
 			if !yield(m) {
 				return
 			}

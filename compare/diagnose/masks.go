@@ -22,7 +22,7 @@ const (
 // windows yields other windows, and none, and masks that are not causal.
 func windows(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
-		right, ok := s.window()
+		right, ok := windowOf(s)
 		if !ok {
 			return
 		}
@@ -59,8 +59,8 @@ func windows(s *search) iter.Seq[Mistake] {
 // maskValues are what masked scores may be lowered by, in place of the largest number.
 var maskValues = []float64{1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 1000, 1024}
 
-// window is the window of the largest mask, 0 for no window. It is not ok if there are no masks.
-func (s *search) window() (window float64, ok bool) {
+// windowOf is the window of the largest mask, 0 for no window. It is not ok if there are no masks.
+func windowOf(s *search) (window float64, ok bool) {
 	size := 0
 	for _, e := range s.entries {
 		for _, i := range e.Program.Of(program.Mask) {
@@ -84,7 +84,7 @@ func otherWindow(s *subject, e *Entry, m Mistake) *program.Edited {
 	if len(e.Program.Of(program.Mask)) > 0 || len(e.Program.Steps) > 1 {
 		return e.Program.Windows(window)
 	}
-	return s.masking(e, func(v view) bool { return window < 0 || v.k <= v.q && (window == 0 || v.k > v.q-window) })
+	return masking(s, e, func(v view) bool { return window < 0 || v.k <= v.q && (window == 0 || v.k > v.q-window) })
 }
 
 // otherLayersWindow has the window of the other kind of layers: a mask with a window loses it, and a mask without one gets the window of the configuration.
@@ -281,11 +281,11 @@ const hides = 1e30
 // otherSight has masks by whose rule queries see other keys.
 func otherSight(s *subject, e *Entry, m Mistake) *program.Edited {
 	rule := maskRules[m.Kind]
-	return s.masking(e, func(v view) bool { v.Mistake = m; return rule(v) })
+	return masking(s, e, func(v view) bool { v.Mistake = m; return rule(v) })
 }
 
 // masking has other masks: sees reports whether a query sees a key.
-func (s *subject) masking(e *Entry, sees func(v view) bool) *program.Edited {
+func masking(s *subject, e *Entry, sees func(v view) bool) *program.Edited {
 	ed := e.Program.Edit()
 	for _, i := range masksOf(e) {
 		st := &e.Program.Steps[i]

@@ -28,7 +28,7 @@ type Mistake struct {
 	N int `json:"n,omitempty"`
 	M int `json:"m,omitempty"`
 	K int `json:"k,omitempty"`
-	// Axis is the wrong axis, by what the axis counts ("tokens"), and Other is the right axis.
+	// Axis is the wrong axis, by what the axis counts ("tokens"), and Other is the right axis. Numbers may differ along several axes, with a comma between them ("channels, layers"). Of a value that is a function, Other is the function and the sign between two values: "tanh *".
 	Axis  string `json:"axis,omitempty"`
 	Other string `json:"other_axis,omitempty"`
 	// DType is a type that the port computes in or stores, the zero value for none.
@@ -41,6 +41,8 @@ type Mistake struct {
 	Runs Runs `json:"runs,omitempty"`
 	// Tokens are those that have the mistake, where others have not.
 	Tokens Tokens `json:"tokens,omitzero"`
+	// Numbers are those of each index of Axis, or of each block of a matrix, in their order: of several axes the last one varies fastest, and an axis of layers has all layers of the model.
+	Numbers Numbers `json:"numbers,omitempty"`
 	// Others are other values that X may have.
 	Others OtherValues `json:"others,omitzero"`
 	// Picked counts elements that the port chose by chance: the elements that dropout has made 0.
@@ -213,10 +215,10 @@ func operationTerm(e *order.Entry) Term { return Term{Kind: Operation, Name: e.O
 func stepTerm(site string) Term { return Term{Kind: Step, Name: site} }
 
 // tensorTerm is the term of a tensor by its name.
-func tensorTerm(name string) Term { return Term{Kind: Tensor, Name: Role(name)} }
+func tensorTerm(name string) Term { return Term{Kind: Tensor, Name: order.NameOf(name).Role()} }
 
 // weightTerm is the term of a weight by its name.
-func weightTerm(name string) Term { return Term{Kind: Weight, Name: Role(name)} }
+func weightTerm(name string) Term { return Term{Kind: Weight, Name: order.NameOf(name).Role()} }
 
 // dtypeTerm is the term of a type.
 func dtypeTerm(d hooks.DType) Term { return Term{Kind: AName, Name: d.String()} }

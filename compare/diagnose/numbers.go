@@ -68,8 +68,8 @@ func othersFor(s *search, t *program.Parts, old float64, what TermKind) []number
 // said reports whether something is known of a number beside its value.
 func (n number) said() bool { return n.words != "" || n.rounded != 0 || n.unit != 0 }
 
-// near reports whether a number is another one that was rounded: no mistake by itself in 16 bits, see the package's rule.
-func (s *search) near(old, v float64) bool {
+// nearNumber reports whether a number is another one that was rounded: no mistake by itself in 16 bits, see the package's rule.
+func nearNumber(s *search, old, v float64) bool {
 	if old == 0 {
 		return false
 	}
@@ -87,7 +87,7 @@ func otherNumbers(s *search) iter.Seq[Mistake] {
 		numbers := t.Numbers()
 		var others [][]number
 		for _, i := range numbers {
-			others = append(others, othersFor(s, t, t.Steps[i].Value, s.numberWords(t.Program, i).Kind))
+			others = append(others, othersFor(s, t, t.Steps[i].Value, numberTerm(s.subject, t.Program, i).Kind))
 		}
 		for more, rank := true, 0; more; rank++ {
 			more = false
@@ -126,7 +126,7 @@ func equalNumbers(t *program.Parts, numbers []int, i int) [][]program.Place {
 // numberAt yields a number in place of that of a step: where the step's is a tensor of the model's dtype, rounded, and where that gives nothing not rounded.
 func numberAt(s *search, t *program.Parts, i int, at []program.Place, n number, yield func(Mistake) bool) bool {
 	st, dtype := &t.Steps[i], s.first.Call.DType
-	if s.near(st.Value, n.value) || s.cautious && (st.Round == program.Model || !powerOfTen(n.value/st.Value)) {
+	if nearNumber(s, st.Value, n.value) || s.cautious && (st.Round == program.Model || !powerOfTen(n.value/st.Value)) {
 		return true
 	}
 	m, before := otherConstant(s.subject, s.first, i, n, at...), len(s.found)
@@ -169,7 +169,7 @@ func unroundedNumbers(s *search) iter.Seq[Mistake] {
 				continue
 			}
 			if !yield(Mistake{
-				Kind: "number.not-rounded", Of: s.numberWords(t.Program, i), For: literal(st.Value), DType: s.first.Call.DType, Place: s.site(s.first, i),
+				Kind: "number.not-rounded", Of: numberTerm(s.subject, t.Program, i), For: literal(st.Value), DType: s.first.Call.DType, Place: s.site(s.first, i),
 				Edit: program.Edit{Class: program.Constant, At: []program.Place{t.Of(i)}, Value: st.Value}.Text(),
 			}) {
 				return

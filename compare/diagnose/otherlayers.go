@@ -17,21 +17,20 @@ const mostOfOther = 12
 func asOtherLayers(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	entry := &s.m.List.Entries[s.first.Node.Entry]
-	if _, in := layerOf(entry.Name); !in {
+	if !order.NameOf(entry.Name).Within() {
 		return slices.Values(all)
 	}
 	seen := []string{readsOf(entry)}
 	for k := range s.m.List.Entries {
 		other := &s.m.List.Entries[k]
 		shared := slices.ContainsFunc(entry.Inputs, func(r order.Ref) bool { return r.Name == other.Name })
-		if Role(other.Name) != Role(entry.Name) || readsOf(other) == readsOf(entry) || slices.Contains(seen, readsOf(other)) && !shared {
+		if order.NameOf(other.Name).Role() != order.NameOf(entry.Name).Role() || readsOf(other) == readsOf(entry) || slices.Contains(seen, readsOf(other)) && !shared {
 			continue
 		}
 		seen = append(seen, readsOf(other))
 		if through := throughLayer(s.subject, k, entry.Name); len(through) > 0 {
-			layer, _ := layerOf(other.Name)
 			all = append(all, Mistake{
-				Kind: "layer.other-kind", Place: Role(entry.Name), Of: tensorTerm(entry.Name), By: Term{Kind: ALayer, Name: strings.TrimSuffix(layer, ".")}, For: listTerm(Modules, through),
+				Kind: "layer.other-kind", Place: order.NameOf(entry.Name).Role(), Of: tensorTerm(entry.Name), By: Term{Kind: ALayer, Name: order.NameOf(other.Name).Path()}, For: listTerm(Modules, through),
 			})
 		}
 	}
@@ -40,7 +39,7 @@ func asOtherLayers(s *search) iter.Seq[Mistake] {
 
 // asOtherLayer has what another layer computes in the entry's place.
 func asOtherLayer(s *subject, e *Entry, m Mistake) *program.Edited {
-	k := s.m.List.Index(m.By.Name + "." + Module(s.m.List.Entries[e.Node.Entry].Name))
+	k := s.m.List.Index(order.NameOf(m.By.Name).Here(order.NameOf(s.m.List.Entries[e.Node.Entry].Name).Module()).String())
 	if k < 0 {
 		return nil
 	}
@@ -57,7 +56,7 @@ func asOtherLayer(s *subject, e *Entry, m Mistake) *program.Edited {
 func readsOf(e *order.Entry) string {
 	var all []string
 	for _, r := range e.Inputs {
-		all = append(all, Role(r.Name))
+		all = append(all, order.NameOf(r.Name).Role())
 	}
 	return strings.Join(all, ",")
 }
@@ -69,11 +68,12 @@ func throughLayer(s *subject, entry int, own string) []string {
 	for next := []int{entry}; len(next) > 0; next = next[1:] {
 		for _, r := range s.m.List.Entries[next[0]].Inputs {
 			at := s.m.List.Index(r.Name)
-			if _, in := layerOf(r.Name); !in || r.Prev || seen[at] || s.m.List.Index(beside(r.Name, own)) >= 0 {
+			name := order.NameOf(r.Name)
+			if !name.Within() || r.Prev || seen[at] || s.m.List.Index(name.Beside(order.NameOf(own)).String()) >= 0 {
 				continue
 			}
 			seen[at] = true
-			all, next = append(all, Module(r.Name)), append(next, at)
+			all, next = append(all, name.Module()), append(next, at)
 		}
 	}
 	slices.Reverse(all)

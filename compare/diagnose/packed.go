@@ -85,10 +85,10 @@ func packedMatrices(s *search) iter.Seq[Mistake] {
 		for w, p := range joints(s) {
 			var names []string
 			for _, e := range p.parts {
-				names = append(names, Module(e.Weights[0].Name))
+				names = append(names, order.NameOf(e.Weights[0].Name).Module())
 			}
 			for _, n := range groupsOf(s.subject, p) {
-				m := Mistake{Kind: "weight.packed-read-as-groups", Of: Term{Kind: AName, Name: listed(names)}, N: n, Place: Role(w.Name)}
+				m := Mistake{Kind: "weight.packed-read-as-groups", Of: Term{Kind: AName, Name: listed(names)}, N: n, Place: order.NameOf(w.Name).Role()}
 				split := m
 				split.Kind = splitKind
 				if !yield(m) || !yield(split) {
@@ -139,7 +139,7 @@ func regrouped(s *subject, e *Entry, m Mistake) *program.Edited {
 		r := p.at(inside, m.N)
 		from[i] = rowOf{r.matrix, group*p.rows(r.matrix)/m.N + r.row}
 	}
-	return gathered(s, e, w.Name, p.matrices(), from, true, true)
+	return gathered(s, e, gathering{w.Name, p.matrices(), from, true, true})
 }
 
 // matrices are the names of the weights.
@@ -175,7 +175,7 @@ func cutMatrices(s *search) iter.Seq[Mistake] {
 			rows := p.rows(p.own)
 			seen := map[Mistake]bool{}
 			cut := func(sequence []int, start int, kind Kind) bool {
-				m := Mistake{Kind: kind, Of: moduleTerm(w.Name), Runs: p.pieces(sequence, start, rows), Place: Role(w.Name)}
+				m := Mistake{Kind: kind, Of: moduleTerm(w.Name), Runs: p.pieces(sequence, start, rows), Place: order.NameOf(w.Name).Role()}
 				if seen[m] || start == before && slices.Equal(sequence[:p.own+1], right[:p.own+1]) {
 					return true
 				}
@@ -203,7 +203,7 @@ func cutMatrices(s *search) iter.Seq[Mistake] {
 
 // moduleTerm is the term of the module of a weight.
 func moduleTerm(weight string) Term {
-	return Term{Kind: AName, Name: strings.TrimSuffix(Role(weight), ".weight")}
+	return Term{Kind: AName, Name: strings.TrimSuffix(order.NameOf(weight).Role(), ".weight")}
 }
 
 // pieces lists the parts that have some rows of a matrix. The matrix has its parts in a wrong sequence.
@@ -263,5 +263,5 @@ func recut(s *subject, e *Entry, m Mistake) *program.Edited {
 			from = append(from, rowOf{k, i})
 		}
 	}
-	return gathered(s, e, w.Name, p.matrices(), from, m.Kind != biasCut, m.Kind != weightCut)
+	return gathered(s, e, gathering{w.Name, p.matrices(), from, m.Kind != biasCut, m.Kind != weightCut})
 }

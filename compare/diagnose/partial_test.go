@@ -67,7 +67,7 @@ func TestNamesOfParts(t *testing.T) {
 			x := otherRotation(w[0], 8)
 			x[3] *= 1.01
 			return normed(in[0], x, 1e-6)
-		}, ""},
+		}, "the result is multiplied by a number for each channel: "},
 	} {
 		m := model(t)
 		m.List.Config.HeadDim = 8 // two heads in a row

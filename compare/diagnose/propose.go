@@ -89,7 +89,7 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 	if m.Tokens.Some {
 		h.edit, h.at = nil, program.Place{}
 		for _, e := range s.entries {
-			_, n := e.leftTokens(s.tokenAxis(e))
+			_, n := e.leftTokens(tokenAxis(s.subject, e))
 			h.solved += n
 		}
 	}
@@ -144,7 +144,7 @@ func (s *search) name(h hypothesis) Name {
 		spelled.Edit, spelled.Tokens = m.Edit, m.Tokens
 		m = spelled
 	}
-	m = s.withCode(s.first, m)
+	m = withCode(s.subject, s.first, m)
 	n := m.name()
 	row := catalogue()[m.Kind]
 	if row == nil || row.Field == "" || row.Field == OfItself && !slices.Contains(numberKinds, m.Of.Kind) {

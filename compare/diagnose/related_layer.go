@@ -21,7 +21,7 @@ func ofLayer(s *search, name Name) (Name, error) {
 			return name, err
 		}
 		own := s.m.List.Entries[e.Node.Entry].Name
-		by := numbered(own) - numbered(source)
+		by := order.NameOf(own).Number() - order.NameOf(source).Number()
 		if n > 0 && by != before {
 			before = 0
 		} else {
@@ -48,7 +48,7 @@ func ofAllLayers(s *search, name Name) Name {
 	if m.For.Kind != Tensor || at < 0 || len(layersOf(s, s.entries)) < 2 {
 		return name
 	}
-	if m.For.Name = Role(s.m.handedOn(s.first, at)); m == name.Mistake {
+	if m.For.Name = order.NameOf(s.m.handedOn(s.first, at)).Role(); m == name.Mistake {
 		return name
 	}
 	all := m.name()
@@ -65,12 +65,11 @@ func layerWithRows(s *search, e *Entry, of Term) (source string, err error) {
 	}
 	y, _ := e.Target()
 	width := e.Program.Out.Last()
-	own, _ := layerOf(s.m.List.Entries[e.Node.Entry].Name)
+	own := order.NameOf(s.m.List.Entries[e.Node.Entry].Name)
 	for k := range s.m.List.Entries {
-		other := s.m.List.Entries[k].Name
-		layer, in := layerOf(other)
+		other := order.NameOf(s.m.List.Entries[k].Name)
 		n := order.Node{Entry: k, Pass: pass}
-		if !in || Role(other) != of.Name || n == e.Node || !of.Before && k > e.Node.Entry || !s.m.Has(n) {
+		if !other.Within() || other.Role() != of.Name || n == e.Node || !of.Before && k > e.Node.Entry || !s.m.Has(n) {
 			continue
 		}
 		v, err := s.m.Read(n)
@@ -89,10 +88,10 @@ func layerWithRows(s *search, e *Entry, of Term) (source string, err error) {
 		if slices.ContainsFunc(leftRows(e), func(r int) bool { return !has(r) }) {
 			continue
 		}
-		if layer == own {
+		if other.SameLayer(own) {
 			return "", nil
 		}
-		source = other
+		source = other.String()
 	}
 	return source, nil
 }

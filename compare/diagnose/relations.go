@@ -52,7 +52,7 @@ func notFinite(s *search) error {
 		}
 		of = append(of, e, e.Small())
 	}
-	r := Relation{Kind: "elements.infinite", At: makeSpots(s.spots(s.first.Program.Out.Shape(), s.first.Left)...)}
+	r := Relation{Kind: "elements.infinite", At: makeSpots(spotsOf(s, s.first.Program.Out.Shape(), s.first.Left)...)}
 	switch {
 	case nan && (up || down):
 		r.Kind = "elements.nan-or-infinite"
@@ -136,7 +136,7 @@ type relative struct {
 
 // relatives are the roles in which rows are looked for: the entry itself first, then its inputs, its role, and all others.
 func relatives(s *search) []relative {
-	own := Role(s.m.List.Entries[s.first.Node.Entry].Name)
+	own := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name).Role()
 	all := []relative{{role: own, own: true}, {role: zeroRole}}
 	add := func(role string, pass int) {
 		if r := (relative{role: role, pass: pass}); !slices.Contains(all, r) {
@@ -144,15 +144,15 @@ func relatives(s *search) []relative {
 		}
 	}
 	for _, n := range s.first.Inputs {
-		add(Role(s.m.List.Entries[n.Entry].Name), n.Pass-s.first.Node.Pass)
+		add(order.NameOf(s.m.List.Entries[n.Entry].Name).Role(), n.Pass-s.first.Node.Pass)
 	}
 	add(own, 0)
 	add(own, -1)
 	for k := range s.m.List.Entries {
-		add(Role(s.m.List.Entries[k].Name), 0)
+		add(order.NameOf(s.m.List.Entries[k].Name).Role(), 0)
 	}
 	for k := range s.m.List.Entries {
-		add(Role(s.m.List.Entries[k].Name), -1)
+		add(order.NameOf(s.m.List.Entries[k].Name).Role(), -1)
 	}
 	return all
 }
@@ -206,7 +206,7 @@ func rowsAre(s *subject, e *Entry, rows []int, from relative, looked *int) bool 
 	pass := e.Node.Pass + from.pass
 	for k := range s.m.List.Entries {
 		n := order.Node{Entry: k, Pass: pass}
-		if pass < 0 || Role(s.m.List.Entries[k].Name) != from.role || n == e.Node || from.pass == 0 && k > e.Node.Entry || !s.m.Has(n) {
+		if pass < 0 || order.NameOf(s.m.List.Entries[k].Name).Role() != from.role || n == e.Node || from.pass == 0 && k > e.Node.Entry || !s.m.Has(n) {
 			continue
 		}
 		v, err := s.m.Read(n)
@@ -256,7 +256,7 @@ func operationsSince(s *search, role string) []string {
 		seen[w.entry] = true
 		kinds := append([]string{e.Op.Kind()}, w.kinds...)
 		for _, r := range e.Inputs {
-			if Role(r.Name) == role {
+			if order.NameOf(r.Name).Role() == role {
 				return kinds
 			}
 			ways = append(ways, way{s.m.List.Index(r.Name), kinds})
@@ -293,7 +293,7 @@ func relationOf(s *search, from relative, rows map[*Entry][]int) Relation {
 	}
 	own := s.m.List.Entries[s.first.Node.Entry].Name
 	shape := s.first.Program.Out.Shape()
-	spots := s.spots(shape[:len(shape)-1], rows[s.first])
+	spots := spotsOf(s, shape[:len(shape)-1], rows[s.first])
 	r.At = makeSpots(spots...)
 	axis, index := -1, -1 // the only index of the only axis that tells them apart
 	if len(spots) == 1 && len(spots[0].at) == 1 {
@@ -308,7 +308,7 @@ func relationOf(s *search, from relative, rows map[*Entry][]int) Relation {
 		r.Kind, r.By = "rows.of-itself", Term{Kind: OwnRows}
 	case from.role == zeroRole:
 		r.Kind, r.By = "rows.zeros", Term{Kind: Zeros}
-	case from.pass == 0 && movesOnly(s) && slices.ContainsFunc(s.first.Inputs, func(n order.Node) bool { return Role(s.m.List.Entries[n.Entry].Name) == from.role }):
+	case from.pass == 0 && movesOnly(s) && slices.ContainsFunc(s.first.Inputs, func(n order.Node) bool { return order.NameOf(s.m.List.Entries[n.Entry].Name).Role() == from.role }):
 		r.By.Kind = OtherRowsOf // nothing is computed here that could have been left out
 	case len(kinds) == 1 && from.pass == 0 && len(spots) == 1:
 		return Relation{Kind: "rows.left-as-they-are", Place: from.role, By: tensorTerm(from.role), At: r.At}

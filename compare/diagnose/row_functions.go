@@ -38,7 +38,7 @@ func byRow(s *search) iter.Seq[Mistake] {
 		for _, at := range append([]int{result}, places...) {
 			for _, kind := range []Kind{"row.maximum-subtracted", "row.mean-subtracted", "row.over-length", "row.over-sum", "row.over-root-mean-square"} {
 				for _, way := range ways {
-					if !yield(Mistake{Kind: kind, Of: s.placeTerm(t, at), Edit: placed(placeOf(t, at)), Rounding: way}) {
+					if !yield(Mistake{Kind: kind, Of: placeTerm(s, t, at), Edit: placed(placeOf(t, at)), Rounding: way}) {
 						return
 					}
 				}

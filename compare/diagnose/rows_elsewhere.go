@@ -34,7 +34,7 @@ func rowsElsewhere(s *search) iter.Seq[Mistake] {
 			if m.Kind == "" {
 				continue
 			}
-			m.Of, m.Place = weightTerm(own.Name), Role(own.Name)
+			m.Of, m.Place = weightTerm(own.Name), order.NameOf(own.Name).Role()
 			if moves {
 				m.Edit = placed(s.first.signed(s.m).Of(p.Source(end.Args[2])))
 			}
@@ -51,8 +51,7 @@ func matricesOf(s *subject, own order.Weight) []string {
 	all := []string{own.Name}
 	held := product(own.Shape)
 	add := func(w order.Weight) {
-		a, _ := layerOf(own.Name)
-		if b, _ := layerOf(w.Name); a == b && len(w.Shape) == 2 && w.Shape[1] == own.Shape[1] && !slices.Contains(all, w.Name) && held+product(w.Shape) <= mostOfMatrices {
+		if order.NameOf(own.Name).Path() == order.NameOf(w.Name).Path() && len(w.Shape) == 2 && w.Shape[1] == own.Shape[1] && !slices.Contains(all, w.Name) && held+product(w.Shape) <= mostOfMatrices {
 			all, held = append(all, w.Name), held+product(w.Shape)
 		}
 	}
@@ -87,7 +86,7 @@ func rowsOf(s *search, k int, names []string, moves bool) []rowOf {
 		var biases [][]float64
 		if len(end.Args) > 2 {
 			for _, name := range names {
-				bias, _ := biasOf(s.subject, beside(name, e.Weights[k].Name))
+				bias, _ := biasOf(s.subject, order.NameOf(name).Beside(order.NameOf(e.Weights[k].Name)).String())
 				x, _ := vectorOf(s.subject, e, bias)
 				biases = append(biases, x)
 			}
@@ -144,7 +143,7 @@ func wrongChannels(e *Entry) []int {
 func matricesBeside(s *subject, e *Entry, k int, names []string) []program.Rows {
 	all := []program.Rows{e.Call.W[k]}
 	for _, name := range names[1:] {
-		w, ok := s.weightOf(beside(name, e.Weights[k].Name))
+		w, ok := s.weightOf(order.NameOf(name).Beside(order.NameOf(e.Weights[k].Name)).String())
 		if !ok {
 			return nil
 		}
@@ -221,7 +220,7 @@ func otherRowsOf(s *subject, e *Entry, m Mistake) *program.Edited {
 		from[i].row = i
 	}
 	for _, run := range m.Runs.list() {
-		matrix := max(slices.IndexFunc(names, func(name string) bool { return Role(name) == run.Of }), 0)
+		matrix := max(slices.IndexFunc(names, func(name string) bool { return order.NameOf(name).Role() == run.Of }), 0)
 		if run.To > len(from) || run.Of != "" && matrix == 0 {
 			return nil
 		}
@@ -236,7 +235,7 @@ func otherRowsOf(s *subject, e *Entry, m Mistake) *program.Edited {
 			from[i].row = from[i-m.N].row + m.N
 		}
 	}
-	return gathered(s, e, own.Name, names, from, true, m.Edit != "")
+	return gathered(s, e, gathering{own.Name, names, from, true, m.Edit != ""})
 }
 
 // blocksKind is the mistake of rows that have one order in all blocks.
@@ -255,7 +254,7 @@ func rowMistake(from []rowOf, names []string) Mistake {
 			if r.matrix < 0 {
 				run.Is = isZero
 			} else if r.matrix > 0 {
-				run.Of = Role(names[r.matrix])
+				run.Of = order.NameOf(names[r.matrix]).Role()
 			}
 			runs = append(runs, run)
 		}

@@ -24,29 +24,18 @@ type survivor struct {
 	shown, rows int
 }
 
+// search is one call of [Find].
 type search struct {
 	*subject
-	ctx      context.Context
-	entries  []*Entry // the first are looked at first
-	first    *Entry   // what edits are made from, small
-	tried    int      // hypotheses, of all searches of the model
-	found    []survivor
-	thin     []survivor // steps taken twice that give everything, and show too little by themselves
-	little   []survivor // hypotheses that give all elements, too few of which rule the right operation out
-	stopped  bool
-	unended  []stage // if the search has stopped: the stage in which it stopped, and the stages that it has not begun
-	cautious bool    // what is found decides whether something is wrong
+	ctx      context.Context // of the call: generators are functions of the search alone, and each mistake that they yield asks it
+	entries  []*Entry        // the first are looked at first
+	first    *Entry          // what edits are made from, small
+	cautious bool            // what is found decides whether something is wrong
 	looked   map[program.Class]bool
-	nearest  near
-	closer   distant  // the hypothesis that comes nearest to the first entry
-	close    *closest // nil: nobody asks for them
-	far      float64  // how far from the trace the last hypothesis was
-}
-
-// near is a hypothesis that gives some entries, or nearly.
-type near struct {
-	hypothesis
-	entries int
+	survivors
+	progress
+	approach
+	describing
 }
 
 // stage is a step of the search: kinds of mistakes that are looked at together.
@@ -56,8 +45,9 @@ type stage struct {
 	look  func(s *search) error
 }
 
-// A reach says how far from the formula of an operation a mistake lies. A search ends with the nearest reach that has a match: a nearer mistake is the simpler explanation. Within a reach
-// the order of the stages is that of their cost. It decides how long a search takes, and no name.
+// A reach says how far from the formula of an operation a mistake lies: a nearer mistake is the simpler explanation. Within a reach the stages come in the order of their cost. A search
+// ends with the first stage that has a match, so that a match of a later stage in the same reach is not seen. TestMistakesOfAllKindsAreFound looks whether another order gives another
+// name, see [Study.Drawn].
 type reach int
 
 const (
@@ -67,10 +57,11 @@ const (
 	besides                  // channels and rows from elsewhere, steps that the formula does not have, values and formulas of other operations
 	inPrecision              // results and inputs in fewer bits
 	inParts                  // some channels, rows or inputs; numbers that are solved from the elements; two edits at once
+	inNumbers                // what a description of the difference proposes
 )
 
 func newSearch(ctx context.Context, m *Model, entries []*Entry) *search {
-	s := &search{subject: newSubject(m), ctx: ctx, entries: slices.Clone(entries), tried: m.tried, looked: map[program.Class]bool{}}
+	s := &search{subject: newSubject(m), ctx: ctx, entries: slices.Clone(entries), progress: progress{tried: m.tried}, looked: map[program.Class]bool{}}
 	// What shows enough by itself and is small comes first: it costs least, and refuses most.
 	slices.SortStableFunc(s.entries, func(a, b *Entry) int {
 		if x, y := len(a.Left) >= shownElements, len(b.Left) >= shownElements; x != y {
@@ -85,7 +76,7 @@ func newSearch(ctx context.Context, m *Model, entries []*Entry) *search {
 	return s
 }
 
-// find looks at stages, until one of them finds something.
+// find looks at stages until one of them has a match. A search in a drawn order looks at all stages of the reach of the first match.
 func (s *search) find(stages []stage) (*Finding, error) {
 	m := s.m
 	defer s.begun()()
@@ -259,7 +250,7 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 
 // refused reports whether the few elements of a large entry refuse a hypothesis. The function computes the value of these elements, before all elements are
 // computed to make the edit.
-func (x *subject) refused(e *Entry, of func(*program.Some) (program.Value, error)) bool {
+func refused(x *subject, e *Entry, of func(*program.Some) (program.Value, error)) bool {
 	f := e.Few
 	if f == nil || len(f.Left) == 0 || x.measured {
 		return false

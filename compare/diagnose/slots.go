@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -267,11 +268,10 @@ func lastSlots(s *search) iter.Seq[Mistake] {
 		own := s.m.List.Entries[s.first.Node.Entry].Name
 		for k := range s.m.List.Entries {
 			name := s.m.List.Entries[k].Name
-			a, ok := layerOf(name)
-			if b, has := layerOf(own); !ok || !has || a != b {
+			if !order.NameOf(name).SameLayer(order.NameOf(own)) {
 				continue
 			}
-			m := Mistake{Kind: "result.last-slot", Place: Role(name), Of: tensorTerm(name), Source: name}
+			m := Mistake{Kind: "result.last-slot", Place: order.NameOf(name).Role(), Of: tensorTerm(name), Source: name}
 			if m.Of.Before = true; !yield(m) {
 				return
 			}

@@ -52,6 +52,13 @@ func softmaxVariants(s *search) iter.Seq[Mistake] {
 		m.X = some(n)
 		all = append(all, m)
 	}
+	for _, kind := range []Kind{"softmax.slots-to-block", "softmax.whole-blocks"} {
+		for _, n := range blocksOfKeys {
+			m := softmaxOf(s, kind)
+			m.N = n
+			all = append(all, m)
+		}
+	}
 	return slices.Values(all)
 }
 
@@ -85,6 +92,13 @@ func otherSoftmax(s *subject, e *Entry, m Mistake) *program.Edited {
 		return p.SoftmaxOfScaled(math.Log(m.X.Value))
 	case "softmax.slots-unwritten":
 		return p.SoftmaxWith(m.X.Value)
+	case "softmax.slots-to-block":
+		if all := p.Softmaxes(); len(all) > 0 && m.N > 0 {
+			keys := p.Result(all[0]).Last()
+			return p.SoftmaxWith(float64((m.N - keys%m.N) % m.N))
+		}
+	case "softmax.whole-blocks":
+		return p.SoftmaxOfBlocks(m.N)
 	case "router.sigmoid":
 		return p.SoftmaxBy(func(ed *program.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) })
 	case "router.softmax-over-all":

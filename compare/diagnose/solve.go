@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -36,7 +37,7 @@ func solved(s *search) iter.Seq[Mistake] {
 			}
 		}
 		for _, i := range s.places(t) {
-			if before := len(s.found); i >= 0 && (!yield(Mistake{Kind: "value.unused", Of: s.placeTerm(t, i), Edit: placed(placeOf(t, i))}) || len(s.found) > before) {
+			if before := len(s.found); i >= 0 && (!yield(Mistake{Kind: "value.unused", Of: placeTerm(s, t, i), Edit: placed(placeOf(t, i))}) || len(s.found) > before) {
 				return
 			}
 			for _, f := range insertions(s, t, i) {
@@ -58,7 +59,9 @@ func ofOneScale(s *search) error {
 	}
 	f, o := fit{kind: "described.factor", right: 1}, observed{value: x.Data, off: make([]float64, len(y)), want: y, half: half, shape: x.Shape, e: e}
 	copy(o.off, x.Bound)
-	if f.of([]observed{o}, nil, nil); !f.explains() {
+	all := []observed{o}
+	one, _ := groupsBy(nil, nil, all)
+	if f.of(all, one); !f.explains() {
 		return nil
 	}
 	return withSolved(solved)(s)
@@ -107,7 +110,7 @@ func placeOf(t *program.Parts, step int) program.Place {
 	return t.Of(step)
 }
 
-// at changes the value of a place of [placeOf] for each step that reads the value.
+// at changes the value of a place of [placeOf] for each step that reads the value. The value of an operand is changed for its own step.
 func (s *subject) at(e *Entry, at program.Place, change func(ed *program.Editor, v program.Var) program.Var) *program.Edited {
 	t := e.signed(s.m)
 	ed := e.Program.Edit()
@@ -116,6 +119,10 @@ func (s *subject) at(e *Entry, at program.Place, change func(ed *program.Editor,
 		ed.Return(change(ed, t.Out))
 	case at == program.Place{Arg: result}:
 		ed.Return(change(ed, ed.Rounded(t.Out)))
+	case at.Arg >= 0:
+		for _, i := range t.Copies(at) {
+			ed.Read(i, at.Arg, change(ed, t.Steps[i].Args[at.Arg]))
+		}
 	default:
 		for _, i := range t.Copies(at) {
 			ed.Pass(i, change(ed, ed.Move(i)))
@@ -139,8 +146,12 @@ func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 		if s.failed(err) {
 			return false
 		}
-		for _, n := range append(overRoots(x, f.old), s.candidates(x, low, high)...) {
-			if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || s.near(f.old, n.value)) {
+		of := append(overRoots(x, f.old), s.candidates(x, low, high)...)
+		if math.Abs(x) < negligible*math.Abs(f.old) {
+			of = append([]number{{}}, of...)
+		}
+		for _, n := range of {
+			if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || nearNumber(s, f.old, n.value)) {
 				continue
 			}
 			m := f.of(n)
@@ -156,6 +167,9 @@ func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 	}
 	return true
 }
+
+// negligible is the part of the right number that a number is which is tried as 0, first.
+const negligible = 1e-6
 
 // overRoots returns 1/√n if a solved number is that, for a whole number n, and if the right number is 1/√m for another whole number m. Scales of attention are such numbers.
 func overRoots(x, old float64) []number {
@@ -177,6 +191,9 @@ func editWith(s *search, f family, e *Entry, x float64) *program.Edited {
 // candidates are the numbers that one which was solved may be: of the configuration, then with more and more digits.
 func (s *search) candidates(x, low, high float64) []number {
 	var all []number
+	if low <= 0 && high >= 0 {
+		all = append(all, number{})
+	}
 	if low <= high {
 		for _, n := range s.numbers {
 			if n.value >= low && n.value <= high {
@@ -350,13 +367,13 @@ func addends(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
 		own := s.m.List.Entries[s.first.Node.Entry].Name
-		for _, other := range s.captured(own) {
+		for _, other := range capturedLike(s, own) {
 			for _, i := range s.places(t) {
 				for _, rounding := range []Rounding{"", Unstored} {
 					if rounding != "" && (i < 0 || s.first.Call.DType == hooks.F32) {
 						continue
 					}
-					m := Mistake{Kind: "tensor.added", Place: Role(other), Of: s.placeTerm(t, i), By: tensorTerm(other), Source: other, Rounding: rounding, Edit: placed(placeOf(t, i))}
+					m := Mistake{Kind: "tensor.added", Place: order.NameOf(other).Role(), Of: placeTerm(s, t, i), By: tensorTerm(other), Source: other, Rounding: rounding, Edit: placed(placeOf(t, i))}
 					if !yield(m) {
 						return
 					}

@@ -26,6 +26,7 @@ var sayTheSame = []struct{ kinds, as, why string }{
 	{"precision.", "precision. tensor.rounded-dtype", "a formula of few steps that round is narrow as a whole, and a result that is rounded again is rounded once"},
 	{"row.mean-subtracted", "row.mean-subtracted", "a table that is read by rows is the result"},
 	{"rope.", "rope.", "few frequencies of a small head do not show which setting made them"},
+	{"softmax.slots-to-block softmax.whole-blocks", "softmax.slots-to-block softmax.whole-blocks softmax.slots-unwritten mask.", "of few keys two sizes of blocks leave as many"},
 	{"step.twice tensor.rounded", "elements.minus-infinity", "a mask of the lowest number is minus infinity in twice its size or in fewer bits"},
 	{"tanh.clip", "step.left-out", "scores within a clip are not clipped"},
 	{"tensor.rounded", "soft-cap.inserted", "the largest number of a type is the only number of a mask"},
@@ -52,6 +53,8 @@ var changeNothing = []struct{ kinds, why string }{
 // notReached are kinds that no plant of this test is, and why. A test that plants them by hand is named where there is one.
 var notReached = []struct{ kinds, why string }{
 	{"described.", "how a tensor differs, and no mistake"},
+	{"addends.inserted factors.inserted heads.others input.truncated input.whole slopes.inserted value.formula value.other weight.factors weight.input-factors weight.shifted weights.of-another-layer", "a description of a port's tensors proposes them: TestDescriptionsAreConfirmed"},
+	{"factor.by-late-position factor.by-position norm.about-mean number.of-layers sum.terms value.of-last-index value.of-one-index value.of-rank", "a description of a port's tensors proposes them: TestSumsAndRowsAreNamed, TestSumsAndRowsAreApplied"},
 	{"rows. elements.nan elements.nan-or-infinite elements.infinite elements.minus-infinity", "a relation, and no mistake: TestARelationSaysNothingOfAnotherEntry, TestMinusInfinityIsMasked"},
 	{"cache.order cache.other-slots cache.ring cache.slots-of-another cache.written-elsewhere", "the slots are found in the cache of a port: TestSlotsAreApplied"},
 	{"addend.inserted result.clamped result.clipped-above result.clipped-below dropout.left-on logits.", "a number is solved from the tensors of a port: TestMistakesOfResultsAndPrecisionAreApplied"},
@@ -83,6 +86,7 @@ var notBack = []struct{ kinds, why string }{
 	{"mask.first-keys-seen mask.layers-exchanged mask.own-key-alone mask.window-of-first-query mask.window-whole-block", "another window lets queries see the same keys in a prompt of nine tokens"},
 	{"position.ahead position.behind position.from-zero", "one step does not show by which rule its position is wrong"},
 	{"precision.each-step precision.from-step-on precision.narrow", "an operation of few steps is narrow as a whole"},
+	{"softmax.whole-blocks", "of few keys two sizes of blocks leave as many"},
 	{"rope.bands-exchanged rope.bands-without-2pi rope.setting", "few frequencies are between the bands, so that another setting makes the same"},
 	{"operand.other-part tensor.taken-off value.unused", "a term or factor that is left out says the same"},
 	{"weight.rows-others weight.rows-reordered-in-blocks weight.stored-plus-one", "the channels of a product are the rows of its matrix, and 1 is added where it is read or stored"},

@@ -55,7 +55,7 @@ func roomsOf(t *testing.T, m *Model, name string) (all []*room) {
 			if _, given := e.Op.(op.Given); given {
 				continue
 			}
-			role := Role(e.Name)
+			role := order.NameOf(e.Name).Role()
 			if nodes[role] == nil {
 				roles = append(roles, role)
 			}

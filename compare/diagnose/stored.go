@@ -66,7 +66,7 @@ func inFewerBits(s *search) iter.Seq[Mistake] {
 		t := s.first.signed(s.m)
 		for _, at := range append([]int{result}, leafSteps(t, program.Input)...) {
 			for _, m := range narrower(s.first.Call.DType) {
-				m.Of, m.Edit = s.placeTerm(t, at), placed(placeOf(t, at))
+				m.Of, m.Edit = placeTerm(s, t, at), placed(placeOf(t, at))
 				if !yield(m) {
 					return
 				}

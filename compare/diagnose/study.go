@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -14,7 +15,7 @@ type Study struct {
 	// Without is a class of edits that are not tried, by its name.
 	Without string
 	// Drawn is the seed of another order of the stages within each reach, and of the generators of a stage. All stages of a reach are then tried. 0 leaves the order and ends a search
-	// with the first stage that has a match. The names are the same.
+	// with the first stage that has a match.
 	Drawn uint64
 	// Looked hears of each search of a name that ended.
 	Looked func(Effort)
@@ -32,9 +33,6 @@ type Effort struct {
 
 // drawnStages are stages in the order in which they are looked at.
 func drawnStages(m *Model, stages []stage) []stage {
-	if m.Drawn == 0 {
-		return stages
-	}
 	stages = inDrawnOrder(m, stages)
 	slices.SortStableFunc(stages, func(a, b stage) int { return cmp.Compare(a.reach, b.reach) })
 	return stages
@@ -74,7 +72,7 @@ func (s *search) begun() (ended func()) {
 	start, before := time.Now(), s.tried
 	return func() {
 		if s.m.Looked != nil {
-			s.m.Looked(Effort{Role(s.m.List.Entries[s.first.Node.Entry].Name), s.tried - before, s.stopped, time.Since(start)})
+			s.m.Looked(Effort{order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name).Role(), s.tried - before, s.stopped, time.Since(start)})
 		}
 	}
 }

@@ -28,7 +28,7 @@ func (m *Model) Apply(mistake Mistake, e *Entry) (*program.Edited, error) {
 func (s *subject) apply(m Mistake, e *Entry) *program.Edited {
 	if m.Tokens.Some {
 		m.Tokens = Tokens{}
-		return s.inTokens(e, s.apply(m, e))
+		return onlyInTokens(s, e, s.apply(m, e))
 	}
 	if m == (Mistake{}) {
 		return nil

@@ -104,7 +104,7 @@ func (o *Healthy) With(u *Usual) *program.Edited {
 			continue
 		}
 		o.s.err = nil // what cannot be read cannot be what is read by mistake
-		if d := o.s.usual(u, e); d != nil && ed.Put(o.inner[k], d) {
+		if d := usualEdit(o.s, u, e); d != nil && ed.Put(o.inner[k], d) {
 			some = true
 		}
 	}
@@ -114,8 +114,8 @@ func (o *Healthy) With(u *Usual) *program.Edited {
 	return ended(ed)
 }
 
-// usual is the edit of a usual mistake in the program of an operation.
-func (s *subject) usual(u *Usual, e *Entry) *program.Edited {
+// usualEdit is the edit of a usual mistake in the program of an operation.
+func usualEdit(s *subject, u *Usual, e *Entry) *program.Edited {
 	if u.is == nil {
 		return u.edit(s, e)
 	}

@@ -35,20 +35,20 @@ func coefficientsClipped(s *subject, e *Entry) *program.Edited {
 	most := s.m.List.Config.Gemma3n.AltUpCoefClip
 	return reweighted(e, func(_ int, w program.Rows) program.Rows {
 		return each(func(x float64) float64 { return max(-most, min(most, x)) })(w, Mistake{}, e.Call.DType)
-	}, Role(e.Weights[0].Name))
+	}, order.NameOf(e.Weights[0].Name).Role())
 }
 
 // cachedUnturned has the keys of the pass before as they were before the rotation.
 func cachedUnturned(s *subject, e *Entry) *program.Edited {
 	shape := e.Program.Out.Shape()
-	layer, ok := layerOf(s.m.List.At(e.Node).Name)
-	if !ok || e.Node.Pass != 1 || len(shape) != 4 {
+	own := order.NameOf(s.m.List.At(e.Node).Name)
+	if !own.Within() || e.Node.Pass != 1 || len(shape) != 4 {
 		return nil
 	}
 	tokens, now := s.m.Passes[0].Tokens, s.m.Passes[1].Tokens
 	var v program.Value
 	for _, module := range []string{"self_attn.k_norm", "self_attn.k_proj"} {
-		n := order.Node{Entry: s.m.List.Index(layer + module)}
+		n := order.Node{Entry: s.m.List.Index(own.Here(module).String())}
 		if n.Entry < 0 || !s.m.Has(n) {
 			continue
 		}

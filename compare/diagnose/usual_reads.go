@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -14,7 +13,7 @@ func takenTwice(s *subject, e *Entry) Mistake {
 	if !insertable(s, own, e.Node.Pass) {
 		return Mistake{}
 	}
-	return Mistake{Kind: "operation.twice", Place: Role(own.Name), Of: operationTerm(own), Source: own.Name, Edit: placed(program.Place{Arg: result})}
+	return Mistake{Kind: "operation.twice", Place: order.NameOf(own.Name).Role(), Of: operationTerm(own), Source: own.Name, Edit: placed(program.Place{Arg: result})}
 }
 
 // firstHalf leaves the second half of the channels as it is.
@@ -30,12 +29,12 @@ func firstHalf(s *subject, e *Entry) Mistake {
 // inputIs reads a wrong tensor of the layer for an input, or adds it to the input. The tensor is the first of some names that the layer has.
 func inputIs(kind Kind, input int, modules ...string) usually {
 	return func(s *subject, e *Entry) Mistake {
-		layer, ok := layerOf(s.m.List.At(e.Node).Name)
+		layer := order.NameOf(s.m.List.At(e.Node).Name)
 		steps := inputOf(e, input)
 		for _, module := range modules {
-			if name := layer + module; ok && len(steps) > 0 && s.m.List.Index(name) >= 0 {
+			if name := layer.Here(module).String(); layer.Within() && len(steps) > 0 && s.m.List.Index(name) >= 0 {
 				own := s.value(e, e.Program.Result(steps[0]))
-				return Mistake{Kind: kind, Place: Role(name), Of: own, By: tensorTerm(name), For: own, Source: name, Edit: placed(s.placesOf(e, steps)...)}
+				return Mistake{Kind: kind, Place: order.NameOf(name).Role(), Of: own, By: tensorTerm(name), For: own, Source: name, Edit: placed(editPlaces(s, e, steps)...)}
 			}
 		}
 		return Mistake{}
@@ -50,13 +49,13 @@ func streamIs(n int) usually {
 			return Mistake{}
 		}
 		name := s.m.List.At(e.Inputs[0]).Name
-		return Mistake{Kind: "input.stream", Place: Role(name), Of: tensorTerm(name), N: n, M: *e.Items[0], Source: name, Edit: placed(s.placesOf(e, steps)...)}
+		return Mistake{Kind: "input.stream", Place: order.NameOf(name).Role(), Of: tensorTerm(name), N: n, M: *e.Items[0], Source: name, Edit: placed(editPlaces(s, e, steps)...)}
 	}
 }
 
 // ofAnotherLayer is a tensor or weight of another layer.
 func ofAnotherLayer(of Term, layer int, module string) Mistake {
-	return inAll(Mistake{Kind: "instance.of-another-layer", Place: of.Name, Of: of}, "layers."+strconv.Itoa(layer)+"."+module)
+	return inAll(Mistake{Kind: "instance.of-another-layer", Place: of.Name, Of: of}, order.InLayer(layer, module).String())
 }
 
 // keysOfAnother is the keys or values of another layer of the same kind than that with which a layer shares.
@@ -66,8 +65,8 @@ func keysOfAnother(s *subject, e *Entry) Mistake {
 	if len(steps) == 0 || from < 0 {
 		return Mistake{}
 	}
-	m := ofAnotherLayer(tensorTerm(s.m.List.At(e.Inputs[0]).Name), from, Module(own.Name))
-	m.Edit = placed(s.placesOf(e, steps)...)
+	m := ofAnotherLayer(tensorTerm(s.m.List.At(e.Inputs[0]).Name), from, order.NameOf(own.Name).Module())
+	m.Edit = placed(editPlaces(s, e, steps)...)
 	return m
 }
 
@@ -91,7 +90,7 @@ func weightHas(of func(c *order.Config, e *Entry, w order.Weight) Mistake) usual
 		}
 		w := e.Weights[0]
 		m := of(s.m.List.Config, e, w)
-		m.Of, m.Place = weightTerm(w.Name), Role(w.Name)
+		m.Of, m.Place = weightTerm(w.Name), order.NameOf(w.Name).Role()
 		return m
 	}
 }
@@ -107,9 +106,8 @@ func weightOf(module string) usually {
 		if len(e.Weights) == 0 {
 			return Mistake{}
 		}
-		layer, _ := layerOf(s.m.List.At(e.Node).Name)
-		own, other := e.Weights[0].Name, layer+module+".weight"
-		return Mistake{Kind: "weight.other", Place: Role(own), By: weightTerm(other), For: weightTerm(own), Source: other}
+		own, other := e.Weights[0].Name, order.NameOf(s.m.List.At(e.Node).Name).Here(module+".weight").String()
+		return Mistake{Kind: "weight.other", Place: order.NameOf(own).Role(), By: weightTerm(other), For: weightTerm(own), Source: other}
 	}
 }
 
@@ -119,7 +117,7 @@ func weightOfNextLayer(s *subject, e *Entry) Mistake {
 		return Mistake{}
 	}
 	own := e.Weights[0].Name
-	return ofAnotherLayer(weightTerm(own), (s.m.List.At(e.Node).Layer+1)%s.m.List.Config.NumLayers, Module(own))
+	return ofAnotherLayer(weightTerm(own), (s.m.List.At(e.Node).Layer+1)%s.m.List.Config.NumLayers, order.NameOf(own).Module())
 }
 
 // notLoaded is a gain that was not loaded: its memory has the initial numbers, with which the factor is 1.
@@ -251,7 +249,7 @@ func slotsAre(m Mistake, runs func(n, now int) (Run, bool)) usually {
 			return Mistake{}
 		}
 		m := m
-		m.Place, m.Of = cacheSite, cachedTerm(Role(s.m.List.At(e.Node).Name))
+		m.Place, m.Of = cacheSite, cachedTerm(order.NameOf(s.m.List.At(e.Node).Name).Role())
 		if runs != nil {
 			run, ok := runs(e.Program.Steps[step].Shape[axis], e.Program.Steps[step].Args[1].Shape()[axis])
 			if !ok {

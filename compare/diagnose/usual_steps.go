@@ -45,8 +45,8 @@ func inputOf(e *Entry, input int) []int {
 	return nil
 }
 
-// placesOf are the places of steps, each once.
-func (s *subject) placesOf(e *Entry, steps []int) (all []program.Place) {
+// editPlaces are the places of steps, each once.
+func editPlaces(s *subject, e *Entry, steps []int) (all []program.Place) {
 	for _, i := range steps {
 		if at := e.signed(s.m).Of(i); !slices.Contains(all, at) {
 			all = append(all, at)
@@ -55,8 +55,8 @@ func (s *subject) placesOf(e *Entry, steps []int) (all []program.Place) {
 	return all
 }
 
-// said is the mistake of an edit of steps, as a search says it; none of an edit without a place.
-func (s *subject) said(e *Entry, d program.Edit) Mistake {
+// saidOf is the mistake of an edit of steps, as a search says it; none of an edit without a place.
+func saidOf(s *subject, e *Entry, d program.Edit) Mistake {
 	if len(d.At) == 0 {
 		return Mistake{}
 	}
@@ -71,7 +71,7 @@ func editOf(of func(t *program.Parts) []program.Edit, meant func(t *program.Part
 		t := e.signed(s.m)
 		all := of(t)
 		if k := slices.IndexFunc(all, func(d program.Edit) bool { return meant(t, d) }); k >= 0 {
-			return s.said(e, all[k])
+			return saidOf(s, e, all[k])
 		}
 		return Mistake{}
 	}
@@ -121,8 +121,8 @@ func stepLeftOut(site string, arg int) usually {
 		if len(steps) == 0 || arg >= len(e.Program.Steps[steps[0]].Args) {
 			return Mistake{}
 		}
-		at := s.placesOf(e, steps[:1])
-		return s.said(e, program.Edit{Class: program.LeftOut, At: at, From: program.Place{Step: at[0].Step, Arg: arg}})
+		at := editPlaces(s, e, steps[:1])
+		return saidOf(s, e, program.Edit{Class: program.LeftOut, At: at, From: program.Place{Step: at[0].Step, Arg: arg}})
 	}
 }
 
@@ -133,13 +133,13 @@ func stepIs(site string, own, prim program.Prim) usually {
 		if site != "" {
 			steps = stepsOf(e, site, own)
 		}
-		return s.said(e, program.Edit{Class: program.Exchanged, At: s.placesOf(e, steps), Prim: prim})
+		return saidOf(s, e, program.Edit{Class: program.Exchanged, At: editPlaces(s, e, steps), Prim: prim})
 	}
 }
 
 // sampled is a deviation that divides by n−1.
 func sampled(s *subject, e *Entry) Mistake {
-	return s.said(e, program.Edit{Class: program.Count, At: s.placesOf(e, stepsOf(e, "variance")), Value: -1})
+	return saidOf(s, e, program.Edit{Class: program.Count, At: editPlaces(s, e, stepsOf(e, "variance")), Value: -1})
 }
 
 // inputMapped has the elements of an input in another order, and those of the result back.
@@ -154,7 +154,7 @@ func inputMapped(input int, back bool, of func(c *order.Config, axes int) progra
 		if max(m.Axis, m.Other) >= axes {
 			return Mistake{}
 		}
-		return s.said(e, program.Edit{Class: program.Mapped, At: s.placesOf(e, steps), Map: m, Back: back})
+		return saidOf(s, e, program.Edit{Class: program.Mapped, At: editPlaces(s, e, steps), Map: m, Back: back})
 	}
 }
 
@@ -165,7 +165,7 @@ func resultMapped(of func(c *order.Config) program.Map) usually {
 		if max(m.Axis, m.Other) >= len(t.Out.Shape()) {
 			return Mistake{}
 		}
-		return s.said(e, program.Edit{Class: program.Mapped, At: []program.Place{{Step: t.Of(t.Source(t.Out)).Step, Arg: program.Returned}}, Map: m})
+		return saidOf(s, e, program.Edit{Class: program.Mapped, At: []program.Place{{Step: t.Of(t.Source(t.Out)).Step, Arg: program.Returned}}, Map: m})
 	}
 }
 
@@ -176,7 +176,7 @@ func nextSlice(axis int) usually {
 		if len(steps) == 0 || own < 0 || axis >= len(e.Program.Steps[steps[0]].Shape) {
 			return Mistake{}
 		}
-		return s.said(e, program.Edit{Class: program.Index, At: s.placesOf(e, steps), Map: program.Map{Axis: axis, N: own, By: (own + 1) % s.m.List.Config.NumLayers, Other: 1}})
+		return saidOf(s, e, program.Edit{Class: program.Index, At: editPlaces(s, e, steps), Map: program.Map{Axis: axis, N: own, By: (own + 1) % s.m.List.Config.NumLayers, Other: 1}})
 	}
 }
 
@@ -189,7 +189,7 @@ func numberIs(site string, to func(c *order.Config, old float64) float64) usuall
 		if len(steps) == 0 {
 			return Mistake{}
 		}
-		return otherConstant(s, e, steps[0], number{value: to(s.m.List.Config, e.Program.Steps[steps[0]].Value)}, s.placesOf(e, steps)...)
+		return otherConstant(s, e, steps[0], number{value: to(s.m.List.Config, e.Program.Steps[steps[0]].Value)}, editPlaces(s, e, steps)...)
 	}
 }
 
@@ -214,7 +214,7 @@ func roundedScale(s *subject, e *Entry) Mistake {
 	if e.Call.DType == hooks.F32 {
 		n = number{value: floats.Round(hooks.BF16, n.value), rounded: hooks.BF16}
 	}
-	m := otherConstant(s, e, steps[0], n, s.placesOf(e, steps)...)
+	m := otherConstant(s, e, steps[0], n, editPlaces(s, e, steps)...)
 	if n.rounded == 0 {
 		m.Kind, m.Called, m.X, m.For, m.DType = "number.not-rounded", "", Number{}, literal(n.value), e.Call.DType
 	}
@@ -227,7 +227,7 @@ func twoSided(s *subject, e *Entry) Mistake {
 	if len(steps) == 0 {
 		return Mistake{}
 	}
-	return Mistake{Kind: "number.two-sided-quantile", Place: s.site(e, steps[0]), Of: s.numberWords(e.Program, steps[0]), Edit: placed(s.placesOf(e, steps)...)}
+	return Mistake{Kind: "number.two-sided-quantile", Place: s.site(e, steps[0]), Of: numberTerm(s, e.Program, steps[0]), Edit: placed(editPlaces(s, e, steps)...)}
 }
 
 // insertedIs multiplies the result by a number, or caps it, where the model does not. It is no mistake if the entry gives no number.
@@ -285,7 +285,7 @@ func atFirst(m Mistake, of func(p *program.Program) []int, to program.Map) usual
 			return Mistake{}
 		}
 		m := m
-		m.Place, m.Edit = s.site(e, all[0]), program.Edit{At: s.placesOf(e, all[:1]), Map: to}.Text()
+		m.Place, m.Edit = s.site(e, all[0]), program.Edit{At: editPlaces(s, e, all[:1]), Map: to}.Text()
 		return m
 	}
 }

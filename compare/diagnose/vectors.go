@@ -17,12 +17,12 @@ func multipliedVectors(s *search) iter.Seq[Mistake] {
 		t := s.first.signed(s.m)
 		for _, w := range vectorsOf(s) {
 			for _, kind := range []TermKind{Weight, OnePlus} {
-				by := Term{Kind: kind, Name: Role(w.Name)}
+				by := Term{Kind: kind, Name: order.NameOf(w.Name).Role()}
 				for _, of := range weightsRead(s, program.Matrix) {
 					if len(of.Shape) != 2 || of.Shape[1] != w.Shape[0] {
 						continue
 					}
-					if !yield(Mistake{Kind: "weight.folded", Place: Role(of.Name), Of: weightTerm(of.Name), By: by, Source: w.Name}) {
+					if !yield(Mistake{Kind: "weight.folded", Place: order.NameOf(of.Name).Role(), Of: weightTerm(of.Name), By: by, Source: w.Name}) {
 						return
 					}
 				}
@@ -34,7 +34,7 @@ func multipliedVectors(s *search) iter.Seq[Mistake] {
 					if shape[len(shape)-1] != w.Shape[0] {
 						continue
 					}
-					if !yield(Mistake{Kind: "vector.inserted", Place: Role(w.Name), Of: s.placeTerm(t, at), By: by, Source: w.Name, Edit: placed(placeOf(t, at))}) {
+					if !yield(Mistake{Kind: "vector.inserted", Place: order.NameOf(w.Name).Role(), Of: placeTerm(s, t, at), By: by, Source: w.Name, Edit: placed(placeOf(t, at))}) {
 						return
 					}
 				}
@@ -45,11 +45,12 @@ func multipliedVectors(s *search) iter.Seq[Mistake] {
 
 // vectorsOf are the vectors of the layer of the first entry, and those of no layer: one of each role.
 func vectorsOf(s *search) (all []order.Weight) {
-	a, _ := layerOf(s.m.List.Entries[s.first.Node.Entry].Name)
+	own := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name)
 	seen := map[string]bool{}
 	for _, w := range s.m.List.Weights() {
-		if b, in := layerOf(w.Name); !seen[Role(w.Name)] && len(w.Shape) == 1 && (!in || a == b) {
-			seen[Role(w.Name)] = true
+		name := order.NameOf(w.Name)
+		if role := name.Role(); !seen[role] && len(w.Shape) == 1 && (!name.Within() || name.SameLayer(own)) {
+			seen[role] = true
 			all = append(all, w)
 		}
 	}
@@ -125,7 +126,7 @@ func addedVectors(s *search) iter.Seq[Mistake] {
 				if st := &t.Steps[i]; perHead(st.Shape, w.Shape[0]) == nil || !st.Prim.Computes() && st.Prim != program.Input {
 					continue
 				}
-				m := Mistake{Kind: "vector.added", Place: Role(w.Name), Of: weightTerm(w.Name), By: s.value(s.first, t.Result(i)), Source: w.Name, Edit: placed(t.Of(i)), Rounding: Unstored}
+				m := Mistake{Kind: "vector.added", Place: order.NameOf(w.Name).Role(), Of: weightTerm(w.Name), By: s.value(s.first, t.Result(i)), Source: w.Name, Edit: placed(t.Of(i)), Rounding: Unstored}
 				if i == t.Source(t.Out) {
 					m.By = theResult
 				}
@@ -142,7 +143,7 @@ func addedVectors(s *search) iter.Seq[Mistake] {
 // withVector adds a vector of the entry's layer to the value of a place, which is stored in the model's type first or not.
 func withVector(s *subject, e *Entry, m Mistake) *program.Edited {
 	all, steps := vectorsUnread(s, e), e.signed(s.m).Copies(s.place(m))
-	k := slices.IndexFunc(all, func(w order.Weight) bool { return Role(w.Name) == Role(m.Source) })
+	k := slices.IndexFunc(all, func(w order.Weight) bool { return order.NameOf(w.Name).Role() == order.NameOf(m.Source).Role() })
 	if k < 0 || len(steps) == 0 {
 		return nil
 	}
@@ -182,10 +183,10 @@ func perHead(shape []int, n int) []int {
 // vectorsUnread are the vectors that operations in an entry's layer read, and its own program does not. A recorded model calls the layer of a weight by a longer name than that
 // of an entry, so that the operations tell which weights are the layer's.
 func vectorsUnread(s *subject, e *Entry) (all []order.Weight) {
-	own, _ := layerOf(s.m.List.At(e.Node).Name)
+	own := order.NameOf(s.m.List.At(e.Node).Name)
 	for k := range s.m.List.Entries {
 		other := &s.m.List.Entries[k]
-		if layer, in := layerOf(other.Name); !in || layer != own {
+		if !own.SameLayer(order.NameOf(other.Name)) {
 			continue
 		}
 		for _, w := range other.Weights {

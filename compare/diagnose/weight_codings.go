@@ -133,6 +133,9 @@ func readCodes(m Mistake, model hooks.DType) func(group []float64, largest float
 		most++
 	case "weight.cut-to-codes":
 		code = math.Trunc
+	case "weight.codes-with-offset", "weight.codes-unsigned", "weight.codes-without-sign":
+		misread := misreadings[m.Kind]
+		read = func(code, step float64) float64 { return misread(code, most+1) * step }
 	case "weight.rounded-with-narrow-scales":
 		step = func(largest float64) float64 {
 			return floats.Round(m.DType, float64(float32(math.Abs(largest)/most)))
@@ -160,6 +163,23 @@ func readCodes(m Mistake, model hooks.DType) func(group []float64, largest float
 			group[i] = floats.Round(model, float64(float32(read(code(float64(float32(x/by))), by))))
 		}
 	}
+}
+
+// misreadings are codes as a port reads them that takes their bits for those of another coding: of whole numbers from −half to half − 1.
+var misreadings = map[Kind]func(code, half float64) float64{
+	"weight.codes-with-offset": func(code, half float64) float64 {
+		if code < 0 {
+			return code + half
+		}
+		return code - half
+	},
+	"weight.codes-unsigned": func(code, half float64) float64 {
+		if code < 0 {
+			return code + 2*half
+		}
+		return code
+	},
+	"weight.codes-without-sign": func(code, _ float64) float64 { return math.Abs(code) },
 }
 
 // betweenEnds rounds a group to steps between its least and its greatest number, with a zero point that is off by some steps.
@@ -220,6 +240,11 @@ func roundedOtherwise() (all []Mistake) {
 			more.Kind, more.N = "weight.rounded-with-one-step-more", most+1
 			cut.Kind, narrow.Kind = "weight.cut-to-codes", "weight.rounded-with-narrow-scales"
 			all = append(all, more, cut)
+			for _, kind := range []Kind{"weight.codes-with-offset", "weight.codes-unsigned", "weight.codes-without-sign"} {
+				m := rounded(numbers, g)
+				m.Kind = kind
+				all = append(all, m)
+			}
 			for _, narrow.DType = range []hooks.DType{hooks.F16, hooks.BF16} {
 				all = append(all, narrow)
 			}

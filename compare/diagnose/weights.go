@@ -51,7 +51,7 @@ func ofWeights(s *search, all []Mistake, prims ...program.Prim) iter.Seq[Mistake
 		for _, m := range all {
 			kind := m.Kind
 			for _, w := range weights {
-				m.Kind, m.Of, m.Place = kind, weightTerm(w.Name), Role(w.Name)
+				m.Kind, m.Of, m.Place = kind, weightTerm(w.Name), order.NameOf(w.Name).Role()
 				if kind == "weight.rope-rows" && headless(s.subject, w.Name) {
 					m.Kind = interleavedKind
 				}
@@ -135,7 +135,7 @@ func reweighted(e *Entry, of func(k int, w program.Rows) program.Rows, roles ...
 	ed, some := e.Program.Edit(), false
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
-		if st.Prim != program.Weight && st.Prim != program.Matrix || !slices.Contains(roles, Role(e.Weights[st.Index].Name)) {
+		if st.Prim != program.Weight && st.Prim != program.Matrix || !slices.Contains(roles, order.NameOf(e.Weights[st.Index].Name).Role()) {
 			continue
 		}
 		own := e.Call.W[st.Index]
@@ -183,8 +183,8 @@ func otherWeights(w order.Weight) generator {
 					shape = reversed(shape)
 				}
 				for _, other := range shaped(s.subject, own, shape) {
-					m := Mistake{Kind: kind, Place: Role(own.Name), By: weightTerm(other), For: weightTerm(own.Name), Source: other}
-					if _, ok := layerOf(own.Name); !ok { // which layer it is of
+					m := Mistake{Kind: kind, Place: order.NameOf(own.Name).Role(), By: weightTerm(other), For: weightTerm(own.Name), Source: other}
+					if !order.NameOf(own.Name).Within() { // which layer it is of
 						m.By.Name, m.For.Name = other, own.Name
 					}
 					if !yield(m) {
@@ -201,7 +201,7 @@ const transposedKind Kind = "weight.other-transposed"
 
 // otherWeight has the weight of another role.
 func otherWeight(s *subject, e *Entry, m Mistake) *program.Edited {
-	return weightInstead(s, e, m.Place, func(own string) string { return beside(m.Source, own) }, m.Kind == transposedKind)
+	return weightInstead(s, e, m.Place, func(own string) string { return order.NameOf(m.Source).Beside(order.NameOf(own)).String() }, m.Kind == transposedKind)
 }
 
 // weightInstead has another weight in the place of one of a role, transposed or not: named gives its name.

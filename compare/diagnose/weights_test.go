@@ -71,6 +71,15 @@ var wrongWeights = []struct {
 		})
 	})},
 	{diagnose.Mistake{Kind: "weight.cut-to-codes", Coding: diagnose.Coding{Numbers: diagnose.Int4}}, inGroups(24, func(g []float64, top float64) { steps(g, top/7, math.Trunc) })},
+	{diagnose.Mistake{Kind: "weight.codes-with-offset", Coding: diagnose.Coding{Numbers: diagnose.Int4}}, inGroups(24, func(g []float64, top float64) {
+		steps(g, top/7, func(x float64) float64 { return math.Mod(math.RoundToEven(x)+16, 16) - 8 })
+	})},
+	{diagnose.Mistake{Kind: "weight.codes-unsigned", Coding: diagnose.Coding{Numbers: diagnose.Int8}}, inGroups(24, func(g []float64, top float64) {
+		steps(g, top/127, func(x float64) float64 { return math.Mod(math.RoundToEven(x)+256, 256) })
+	})},
+	{diagnose.Mistake{Kind: "weight.codes-without-sign", Coding: diagnose.Coding{Numbers: diagnose.Int4}}, inGroups(24, func(g []float64, top float64) {
+		steps(g, top/7, func(x float64) float64 { return math.Abs(math.RoundToEven(x)) })
+	})},
 	{diagnose.Mistake{Kind: "weight.rounded-with-one-step-more", Coding: diagnose.Coding{Numbers: diagnose.Int4}}, inGroups(24, func(g []float64, top float64) {
 		steps(g, top/8, func(x float64) float64 { return min(math.RoundToEven(x), 7) })
 	})},

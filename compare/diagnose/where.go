@@ -1,11 +1,10 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -128,16 +127,16 @@ func layersOf(s *search, entries []*Entry) []string {
 	var named []string
 	for _, e := range entries {
 		entry := &s.m.List.Entries[e.Node.Entry]
-		if layer, ok := layerOf(entry.Name); !ok {
+		if name := order.NameOf(entry.Name); !name.Within() {
 			named = append(named, entry.Name)
-		} else if n, err := strconv.Atoi(strings.Trim(strings.TrimPrefix(layer, "layers"), ".")); err == nil {
+		} else if n := name.Layer(); n >= 0 {
 			all = append(all, n)
 		}
 	}
 	slices.Sort(all)
 	slices.Sort(named)
 	for _, n := range slices.Compact(all) {
-		named = append(named, fmt.Sprintf("layers.%d", n))
+		named = append(named, order.LayerPath(n))
 	}
 	return slices.Compact(named)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -130,7 +131,7 @@ func counted(t *program.Parts, step int, d program.Edit) Mistake {
 func numberBelow(s *subject, t *program.Parts, step int) Term {
 	for _, a := range t.Steps[step].Args {
 		if n := t.Source(a); t.Steps[n].Prim == program.Number {
-			return s.numberWords(t.Program, n)
+			return numberTerm(s, t.Program, n)
 		}
 	}
 	return Term{Kind: SomeValue}
@@ -161,7 +162,7 @@ func (s *subject) step(e *Entry, step int) Term {
 // stepTerm is the term of a step by its operation and name, with its place in the source.
 func (s *subject) stepTerm(e *Entry, step int) Term {
 	t := stepTerm(s.site(e, step))
-	t.Code = s.codeOf(e, step)
+	t.Code = codeOf(s, e, step)
 	return t
 }
 
@@ -211,7 +212,7 @@ func operator(s *subject, e *Entry, step int) (Term, bool) {
 		}
 		for k := range st.Args {
 			if o := other(k); o.Prim == program.Weight {
-				return Term{Kind: TheWeight, Name: Module(e.Weights[o.Index].Name)}, true
+				return Term{Kind: TheWeight, Name: order.NameOf(e.Weights[o.Index].Name).Module()}, true
 			}
 		}
 		for k := range st.Args {
@@ -226,7 +227,7 @@ func operator(s *subject, e *Entry, step int) (Term, bool) {
 	case program.Add:
 		if x, ok := number(); ok {
 			if number := other(1); number.Prim == program.Number && number.Site != "" {
-				return Term{Kind: TheNamed, Name: number.Site, Code: s.codeOf(e, step)}, true
+				return Term{Kind: TheNamed, Name: number.Site, Code: codeOf(s, e, step)}, true
 			}
 			return Term{Kind: TheAddend, X: x}, true
 		}
@@ -245,7 +246,7 @@ func weightBelow(s *subject, e *Entry, step int) (name string, ok bool) {
 		case program.Input:
 			return "", false
 		case program.Weight:
-			name, ok = Module(e.Weights[st.Index].Name), true
+			name, ok = order.NameOf(e.Weights[st.Index].Name).Module(), true
 		}
 	}
 	return name, ok
@@ -263,7 +264,7 @@ func leftOutMistake(s *subject, e *Entry, step int, from program.Var) Mistake {
 	case st.Prim == program.Max && len(dropped) == 0:
 		for _, a := range st.Args {
 			if n := p.Source(a); p.Steps[n].Prim == program.Number {
-				return Mistake{Kind: "floor.left-out", Of: s.numberWords(p, n), For: literal(p.Steps[n].Value)}
+				return Mistake{Kind: "floor.left-out", Of: numberTerm(s, p, n), For: literal(p.Steps[n].Value)}
 			}
 		}
 	case st.Prim == program.Neg && len(dropped) == 0:

@@ -39,7 +39,7 @@ func twiceTaken(s *subject, e *Entry, step int) Mistake {
 // otherConstant is the mistake of another number, at places that have the number of a step.
 func otherConstant(s *subject, e *Entry, step int, v number, at ...program.Place) Mistake {
 	right, value := e.Program.Steps[step].Value, v.value
-	what := s.numberWords(e.Program, step)
+	what := numberTerm(s, e.Program, step)
 	m := Mistake{Kind: "number.value", Place: s.site(e, step), Of: what, X: some(value), Right: some(right)}
 	m.Edit = program.Edit{Class: program.Constant, At: at, Value: value}.Text()
 	called := s.numbers.called(value, right, what.Kind)
@@ -61,8 +61,8 @@ func otherConstant(s *subject, e *Entry, step int, v number, at ...program.Place
 // same reports whether two numbers are one that was rounded to float32.
 func same(a, b float64) bool { return float32(a) == float32(b) }
 
-// numberWords is what a number is, by what stands around it.
-func (s *subject) numberWords(p *program.Program, step int) Term {
+// numberTerm is what a number is, by what stands around it.
+func numberTerm(s *subject, p *program.Program, step int) Term {
 	readers := readersOf(p, step)
 	has := func(test func(i int) bool) bool { return slices.ContainsFunc(readers, test) }
 	after := func(i int, prims ...program.Prim) bool {

@@ -1,20 +1,19 @@
 package inspect_test
 
 import (
-	"bytes"
 	"context"
-	"io/fs"
 	"math"
 	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/inspect"
 	"github.com/tracediff/tracediff/compare/measure"
-	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -56,22 +55,9 @@ func TestNoDifferenceOfTwoShapes(t *testing.T) {
 	}
 }
 
-func golden(t *testing.T, name string) *capture.Trace {
-	t.Helper()
-	data, err := fs.ReadFile(fixtures.Files, "golden/"+name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr, err := capture.OpenReader(name, bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
-}
-
 // The numbers of a pair are those that a comparison of the traces has, for every entry without a rule of its own.
 func TestNumbersAreThoseOfAComparison(t *testing.T) {
-	a, b := golden(t, "gemma3-tiny/prefill.float32.safetensors"), golden(t, "gemma3-tiny/prefill.bfloat16.safetensors")
+	a, b := testengine.OpenGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors"), testengine.OpenGolden(t, "golden/gemma3-tiny/prefill.bfloat16.safetensors")
 	config, err := order.ParseCanonical(a.Manifest().Config)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +66,7 @@ func TestNumbersAreThoseOfAComparison(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := compare.Run(context.Background(), a, b, compare.Options{Order: list, AB: true, All: true})
+	all, err := compare.AB(context.Background(), a, b, compare.Options{Order: list, All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +100,7 @@ func unexported(p cmp.Path) bool {
 
 // Heads, streams and tokens are found in a golden by what its config says.
 func TestGoldenInFull(t *testing.T) {
-	tr := golden(t, "gemma3n-tiny/decode.bfloat16.safetensors")
+	tr := testengine.OpenGolden(t, "golden/gemma3n-tiny/decode.bfloat16.safetensors")
 	config, err := order.ParseCanonical(tr.Manifest().Config)
 	if err != nil {
 		t.Fatal(err)

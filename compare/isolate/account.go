@@ -4,7 +4,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Account counts the work of the searches of one form. The searches run one after the other.
+// Account counts the work of the searches for one form. Only one search runs at a time.
 type Account struct {
 	work   int  // of the searches for the arithmetic
 	Named  int  // of the searches for a mistake
@@ -34,7 +34,7 @@ func TimeOf(p *program.Program, call program.Call) int {
 	return PartOf(p.Time()+program.StepTime*len(p.Steps), p, call.Some)
 }
 
-// PartOf is the part of a program's work that some of its tokens take.
+// PartOf returns the share of a program's work for some of its tokens.
 func PartOf(work int, p *program.Program, some *program.Some) int {
 	if some == nil {
 		return work

@@ -12,7 +12,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Arithmetic is a definite arithmetic of an engine: what it does at the sites at which it does not do what transformers does.
+// Arithmetic is the definite arithmetic of an engine: for each site with a deviation from transformers, the
+// engine's choice.
 type Arithmetic struct {
 	At map[program.Site]program.Choice
 	// Rewrites are the formulas that it computes in another order.
@@ -24,7 +25,7 @@ type Arithmetic struct {
 	Preset Preset
 	// Others are ways of making rotary tables. Each explains all entries too, and is about as near to their elements.
 	Others []uint8
-	// Beside is the arithmetic that smaller forms prove and that this one extends; nil for none.
+	// Beside is the arithmetic proven by smaller forms and extended by this arithmetic; nil for none.
 	Beside *Arithmetic
 	// Flips maps each site that a descent changed to the choice before the descent.
 	Flips map[program.Site]program.Choice
@@ -71,7 +72,8 @@ func (a *Arithmetic) Without(sites ...program.Site) *Arithmetic {
 	return &b
 }
 
-// Choices are those of a program; sites that it has not do not count. nil are the program's own.
+// Choices returns the choices at the sites of a program, ignoring sites of other programs. nil means the program's
+// own choices.
 func (a *Arithmetic) Choices(p *program.Program) []program.Choice {
 	if len(a.At) == 0 {
 		return nil
@@ -89,7 +91,8 @@ func (a *Arithmetic) Choices(p *program.Program) []program.Choice {
 // maxSaid is how many sites are named; an arithmetic that differs in more is said by their number.
 const maxSaid = 4
 
-// Words say what an engine of this arithmetic does otherwise than transformers, for a note such as "linear: rounds ...".
+// Words describes the differences between an engine of this arithmetic and transformers, for a note such as
+// "linear: rounds ...".
 func (a *Arithmetic) Words(p *program.Program, d hooks.DType) string {
 	if a.Strict() {
 		return string(Strict)
@@ -133,7 +136,8 @@ func (a *Arithmetic) Words(p *program.Program, d hooks.DType) string {
 	return strings.Join(parts, "; ")
 }
 
-// differences are the sites of a program at which the arithmetic does not do what transformers does, each with what it does there.
+// differences yields the sites of a program with a deviation from transformers, each with a description of the
+// deviation.
 func (a *Arithmetic) differences(p *program.Program, d hooks.DType) iter.Seq2[program.Site, string] {
 	return func(yield func(program.Site, string) bool) {
 		sites, steps := p.Sites()
@@ -158,8 +162,9 @@ func (a *Arithmetic) differences(p *program.Program, d hooks.DType) iter.Seq2[pr
 	}
 }
 
-// Where says where an arithmetic differs from transformers', if that is not in the operation of the entry itself but on the way to it: the
-// operation, if it is one, and the path of the module that has all of it, without the layer, if there is one.
+// Where names the place of the differences from transformers, if they lie on the way to the entry instead of in its
+// own operation. The place is the operation, if there is only one, and the common module path without the layer, if
+// there is one.
 func (a *Arithmetic) Where(p *program.Program, t *Trial) string {
 	kinds := a.kinds(p, t.Isolator.env.DType)
 	var module []string
@@ -170,7 +175,7 @@ func (a *Arithmetic) Where(p *program.Program, t *Trial) string {
 		}
 		for _, n := range t.Cut.Steps {
 			if e := t.Isolator.list.At(n); op.Form(e.Op) == site.Form {
-				path := strings.Split(strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer)), ".")
+				path := strings.Split(RoleOf(e), ".")
 				if path = path[:len(path)-1]; first {
 					module, first = path, false
 				}

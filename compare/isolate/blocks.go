@@ -10,15 +10,17 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// The logits of a long prompt are hundreds of millions of numbers, each of which takes some 40 bytes where an entry is certified whole. Their
-// rows have nothing to do with each other. So a large entry of rows is certified some tokens at a time: each element is computed from the
-// same numbers in the same order as among all, and what is said of all is summed up in their order, so that the certificate is the same to
-// the bit. An entry of which something is left is looked at whole.
+// The logits of a long prompt are hundreds of millions of numbers, and certifying a whole entry takes some 40 bytes
+// a number. The rows of the logits are independent. So a large entry with independent rows is certified a few
+// tokens at a time: each element is computed from the same numbers in the same order as in the whole, and sums over
+// all elements are taken in the same order, so the certificate is equal to the bit. An entry with unexplained
+// elements is certified as a whole.
 
-// BlockElements is how many elements of an entry are certified at one time, where that can be: those of one token at least.
+// BlockElements is the number of elements in a block of an entry certified in blocks; a block has at least one
+// token.
 const BlockElements = 1 << 22
 
-// Block is how many tokens of an entry are certified at one time; 0 for all of them.
+// Block returns the number of tokens in a block of the entry, or 0 if the entry is certified as a whole.
 func (t *Trial) Block() int {
 	i, tokens := t.Isolator, t.Isolator.env.Passes[t.Node.Pass].Tokens
 	elements := Size(i.list.Size(t.Node, i.env.Passes))
@@ -28,8 +30,9 @@ func (t *Trial) Block() int {
 	return min(max(i.Block/(elements/tokens), 1), tokens)
 }
 
-// Queries is how many tokens of attention are computed at one time, from all of its operands, where the largest of its steps has more than blockElements elements:
-// scores of a long prompt. It is 0 for all of them, and for an entry that has no row a token or nothing of keys.
+// Queries returns the number of attention queries to compute at one time, from all keys, if the largest step has
+// more than Block elements, such as the scores of a long prompt. It is 0 for all queries at once, and for an entry
+// without rows per token or without keys.
 func (t *Trial) Queries() int {
 	i, tokens, most, keys := t.Isolator, t.Isolator.env.Passes[t.Node.Pass].Tokens, 0, false
 	for _, n := range t.Cut.Steps {
@@ -71,8 +74,8 @@ func InParts(t *Trial) bool {
 	})
 }
 
-// Beginning is a trial of the first tokens of an entry of which nothing was read, so many at most. It is one of all tokens if most is 0, and if the
-// tokens have no rows of their own.
+// Beginning returns a trial of an entry's first tokens, at most most. t must not have read its tensors. The trial
+// covers all tokens if most is 0, or if the tokens do not have independent rows.
 func Beginning(t *Trial, most int) (*Trial, error) {
 	if tokens := t.Isolator.env.Passes[t.Node.Pass].Tokens; most <= 0 || most >= tokens || !InParts(t) {
 		whole := *t
@@ -81,7 +84,7 @@ func Beginning(t *Trial, most int) (*Trial, error) {
 	return t.Of(UpTo(0, most))
 }
 
-// RowAfterRow reports whether the rows of a captured entry's tokens follow each other, as they are in the trace.
+// RowAfterRow reports whether the trace stores the rows of a captured entry's tokens one after another.
 func RowAfterRow(i *Isolator, n order.Node) bool {
 	e := i.list.At(n)
 	rec, ok := i.trace.Lookup(n.Pass, e.Name)
@@ -123,7 +126,7 @@ func readRowsOf(i *Isolator, n order.Node, keep []int) (program.Value, error) {
 	return v, nil
 }
 
-// Of is the trial of some tokens' rows alone, of one that nothing was read of.
+// Of returns a trial of some tokens' rows. t must not have read its tensors.
 func (t *Trial) Of(keep []int) (*Trial, error) {
 	part := *t
 	if t.Block() > 0 || t.Queries() == 0 {
@@ -142,7 +145,8 @@ func readRows(t *Trial, keep []int) error {
 	return err
 }
 
-// InBlocks certifies an entry of which nothing was read, and which has blocks: nil for one that has to be looked at whole. A second call for the same entry returns nil at once.
+// InBlocks certifies an entry in blocks. t must have blocks, and must not have read its tensors. InBlocks returns
+// nil if the entry needs to be certified as a whole; a second call for the same entry then returns nil at once.
 func InBlocks(ctx context.Context, t *Trial) (*Certificate, error) {
 	t.Isolator.mu.Lock()
 	unsettled := t.Isolator.unsettled[t.Node]
@@ -161,7 +165,7 @@ func InBlocks(ctx context.Context, t *Trial) (*Certificate, error) {
 	return c, err
 }
 
-// fromBlocks is inBlocks of a trial that is not used any more. Attention that has a known kernel is computed in it.
+// fromBlocks implements InBlocks. It modifies the trial. Attention with a known kernel is computed in the kernel.
 func fromBlocks(ctx context.Context, t *Trial) (_ *Certificate, err error) {
 	own := &Arithmetic{}
 	if t.Block() == 0 {

@@ -1,11 +1,9 @@
 package isolate_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io/fs"
 	"math"
 	"path"
 	"path/filepath"
@@ -18,10 +16,10 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -31,7 +29,7 @@ func TestBlocksGiveTheSameBits(t *testing.T) {
 	ctx := t.Context()
 	for _, golden := range []string{"gemma3n-tiny/decode.float32", "gemma3n-tiny/decode.bfloat16", "gemma3-tiny/decode.bfloat16"} {
 		t.Run(golden, func(t *testing.T) {
-			trace := openGolden(t, golden)
+			trace := testengine.OpenGolden(t, "golden/"+golden+".safetensors")
 			whole := isolated(ctx, t, trace, isolate.BlockElements)
 			for _, block := range []int{1, 300} { // a token at a time, and several
 				got := isolated(ctx, t, trace, block)
@@ -63,10 +61,10 @@ func TestBlocksGiveTheSameBits(t *testing.T) {
 // An entry of which something is left in one block is judged whole: the elements of two rows of the head's weight are outside for each token.
 func TestBlocksWithSomethingWrong(t *testing.T) {
 	const golden = "gemma3n-tiny/decode.bfloat16"
-	trace := openGolden(t, golden)
+	trace := testengine.OpenGolden(t, "golden/"+golden+".safetensors")
 	var want string
 	for _, block := range []int{isolate.BlockElements, 300} {
-		ck, list := embedded(t, path.Dir(golden))
+		ck, list := ordertest.Embedded(t, path.Dir(golden))
 		weights := reference.Weights(ck, trace.Manifest().DType)
 		i, err := compare.NewIsolator(trace, list, func(w order.Weight) (program.Rows, error) {
 			rows, err := weights(w)
@@ -93,7 +91,7 @@ func TestBlocksWithSomethingWrong(t *testing.T) {
 // certified or while it is.
 func TestNamesHoldInAllParts(t *testing.T) {
 	const golden, factor = "gemma3n-tiny/decode.float32", 1.5
-	healthy := openGolden(t, golden)
+	healthy := testengine.OpenGolden(t, "golden/"+golden+".safetensors")
 	tokens := isolatorOf(t, healthy).Env().Passes[0].Tokens
 	for _, wrong := range []int{isolate.FocusTokens, tokens} { // the first tokens, and all
 		trace := withOther(t, healthy, "logits", func(x []float64) {
@@ -164,20 +162,6 @@ func withOther(t *testing.T, from *capture.Trace, name string, change func(x []f
 	}
 	t.Cleanup(func() { out.Close() })
 	return out
-}
-
-// openGolden opens an embedded golden.
-func openGolden(t *testing.T, golden string) *capture.Trace {
-	t.Helper()
-	data, err := fs.ReadFile(fixtures.Files, "golden/"+golden+".safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
-	trace, err := capture.OpenReader(golden, bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return trace
 }
 
 // otherRows is a weight with other numbers in rows 3 and 7.
@@ -262,35 +246,13 @@ func isolated(ctx context.Context, t *testing.T, trace *capture.Trace, block int
 // isolatorOf opens the embedded checkpoint that a golden was made of.
 func isolatorOf(t *testing.T, trace *capture.Trace) *compare.Isolator {
 	t.Helper()
-	return isolatorIn(t, trace, path.Dir(trace.Path()))
-}
-
-// embedded opens an embedded checkpoint and its order.
-func embedded(t *testing.T, model string) (*checkpoint.Checkpoint, *order.List) {
-	t.Helper()
-	sub, err := fs.Sub(fixtures.Files, model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ck, err := checkpoint.OpenFS(model, sub)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := order.ReadConfig(ck.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := order.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ck, list
+	return isolatorIn(t, trace, path.Base(path.Dir(trace.Path())))
 }
 
 // isolatorIn isolates a trace of an embedded checkpoint.
 func isolatorIn(t *testing.T, trace *capture.Trace, model string) *compare.Isolator {
 	t.Helper()
-	ck, list := embedded(t, model)
+	ck, list := ordertest.Embedded(t, model)
 	i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -11,18 +11,19 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Outcome is what isolation says of one entry.
+// Outcome is the verdict of isolation on one entry.
 type Outcome string
 
 // The outcomes.
 const (
 	Exact    Outcome = "EXACT"    // every element is the rounded exact value
 	Rounding Outcome = "ROUNDING" // every element is what correct arithmetic may make of the inputs
-	// Unidentified: transformers' arithmetic does not give every element, no definite one is known to, and each may be given by
-	// some choice of roundings; or nothing bounds an element, and it is another one. Neither right nor wrong.
+	// Unidentified: transformers' arithmetic does not give every element, and neither does a known definite
+	// arithmetic, but some choice of roundings can give each element; or an unequal element has an infinite bound.
+	// Neither right nor wrong.
 	Unidentified Outcome = "UNIDENTIFIED"
 	Bug          Outcome = "BUG" // some element is not
-	// OtherLayout: some element is not, and what is done otherwise cancels further on; see [Layout].
+	// OtherLayout: some element is not, and the difference cancels further on; see [Layout].
 	OtherLayout Outcome = "LAYOUT"
 	// NotCertified: an operation on the way has not reproduced transformers, so it may not accuse; see [Certified].
 	NotCertified Outcome = "UNVERIFIED"
@@ -43,16 +44,17 @@ func (c *Certificate) Describe(m Mistake) {
 	}
 }
 
-// Certificate is the verdict on one entry by itself: computed again from the trace's own inputs and compared, element by
-// element, with what correct arithmetic can give. x is the exact value of an element on these inputs, δ the bound on what
-// correct arithmetic may add before the last rounding R, y the element of the trace.
+// Certificate is the verdict on one entry, isolated from the rest of the trace: the entry is recomputed from the
+// trace's own inputs and compared, element by element, with the possible results of correct arithmetic. x is the
+// exact value of an element on these inputs, δ the bound on the error of correct arithmetic before the last
+// rounding R, y the element of the trace.
 type Certificate struct {
 	Outcome  Outcome `json:"outcome"`
 	Elements int64   `json:"elements"`
 	Unequal  int64   `json:"unequal"` // elements that are not R(x)
 	Outside  int64   `json:"outside"` // elements y outside R([x − δ, x + δ]), in the arithmetic below
-	// Unbounded counts elements with an infinite δ, of which nothing is known: too much of what they were computed from was
-	// not captured, or it is not finite.
+	// Unbounded counts elements with an infinite δ, and hence without a verdict: too many of their inputs were not
+	// captured, or an input is not finite.
 	Unbounded int64 `json:"unbounded,omitempty"`
 	// Reach is ‖δ‖ / ‖R(x)‖, without the last rounding: how far off, as relative L2, an operation may be and pass. 0 where every
 	// bound is 0; infinite for bounds around a tensor of zeros that is not equal to them.
@@ -70,10 +72,10 @@ type Certificate struct {
 	Where string `json:"where,omitempty"`
 	// Mistake is the name of what is wrong, in a sentence.
 	Mistake string `json:"mistake,omitempty"`
-	// Found is what is wrong, as the arithmetic of the entry's form knows it; nil where it knows nothing.
+	// Found is the mistake, in the terms of the engine's form; nil if unknown.
 	Found Mistake `json:"-"`
-	// Summation is the order in which sums explain most of the elements that no bound does, or "several orders together";
-	// empty where there are none.
+	// Summation is the order of summation that explains most of the elements outside every bound, or "several
+	// orders together"; empty if no such element exists.
 	Summation string `json:"summation,omitempty"`
 
 	// Power is the smallest error of scale that would have been outside here: for y = R(x·(1+ε)) with |ε| that large, at
@@ -111,7 +113,7 @@ func (c *Certificate) Unidentified() string {
 	return NotIdentified + "; the search for one stopped at its limit, " + c.Stopped
 }
 
-// Good reports whether the entry is right by itself.
+// Good reports whether the entry is right on its own inputs.
 func (c *Certificate) Good() bool { return c.Outcome == Exact || c.Outcome == Rounding }
 
 // Judgement is a trace's tensor against an expected value with its bounds.
@@ -176,7 +178,8 @@ func (j *Judgement) Guesses() bool {
 	return false
 }
 
-// without is the outcome of an entry of which nothing is outside. Guessed: what one of its elements may be is not bounded; see Looked.
+// without returns the outcome of an entry without an element outside. guessed: an element has no finite bound; see
+// Looked.
 func (c *Certificate) without(guessed bool) Outcome {
 	switch {
 	case guessed:
@@ -187,14 +190,14 @@ func (c *Certificate) without(guessed bool) Outcome {
 	return Exact
 }
 
-// measured sums up what a certificate says of an entry against x in strict arithmetic: everything but the verdict.
+// measured holds the sums of a certificate against x in strict arithmetic, without the verdict.
 type measured struct {
 	Certificate
 	sampled                        bool // the bounds of some elements are ceilings
 	dd, rr, ee, sampledR, sampledE float64
 }
 
-// certificate is what was summed up, and a ceiling that the reach of all elements is not above.
+// certificate returns the certificate of the sums, and an upper bound on the reach of all elements.
 func (m *measured) certificate() (c *Certificate, ceiling float64) {
 	all := m.Certificate
 	c = &all
@@ -252,7 +255,7 @@ func LastPlace(d hooks.DType, x float64) float64 {
 	if exponent > 2*bias {
 		return 0
 	}
-	// No two numbers of a dtype are as close as the smallest normal float64 is to 0, so the distance is one of these.
+	// The distance between two numbers of any dtype is a normal float64.
 	at := max(exponent-bias, floats.MinExponent(d)) - floats.Precision(d) + 1
 	return math.Float64frombits(uint64(at+bias) << digits)
 }

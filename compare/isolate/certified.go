@@ -17,9 +17,9 @@ import (
 // at, from transformers' own inputs, no element beyond what rounding explains. A form that is not in it may not accuse.
 type Certified map[string]bool
 
-// Add isolates every entry of a trace of transformers and notes the forms that reproduce it. One that fails once stays out,
-// whatever other traces say. Entries that the trace recomputed itself or that cannot be isolated show nothing. The error
-// is that of reading the trace or the weights.
+// Add isolates every entry of a trace of transformers and notes the forms reproduced. A form with one failure stays
+// out, whatever other traces show. Entries recomputed by the recorder, and entries that cannot be isolated, count
+// neither way. The error comes from reading the trace or the weights.
 func (c Certified) Add(ctx context.Context, t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error)) error {
 	if name := t.Manifest().Producer.Name; name != "transformers" {
 		return fmt.Errorf("%s is a trace of %q: only transformers certifies", t.Path(), name)
@@ -27,8 +27,8 @@ func (c Certified) Add(ctx context.Context, t *capture.Trace, list *order.List, 
 	return c.AddRun(ctx, t, list, weights)
 }
 
-// AddRun is [Certified.Add] of the trace that was written by the very run that recorded the order's program: whatever model that
-// was, the program is what it is held to. What is computed from an operation without a formula shows nothing.
+// AddRun is [Certified.Add] for the trace of the very run that recorded the order's program. The model may be any:
+// the program is the specification. Entries computed from an operation without a formula count neither way.
 func (c Certified) AddRun(ctx context.Context, t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error)) error {
 	i, err := New(t, list, weights, Options{Arithmetic: Strict})
 	if err != nil {
@@ -62,7 +62,7 @@ func (c Certified) AddRun(ctx context.Context, t *capture.Trace, list *order.Lis
 		if r.err != nil {
 			return fmt.Errorf("%s: isolating %s: %w", t.Path(), keys[n].Name, r.err)
 		}
-		// What was not captured on the way is shown, or not, by what it leads to.
+		// A test of an entry also tests the uncaptured steps on the way to it.
 		for _, n := range r.steps {
 			c.note(op.Form(list.At(n).Op), r.good)
 		}
@@ -86,8 +86,9 @@ func reproduces(ctx context.Context, i *Isolator, r capture.Record) reproduced {
 	return reproduced{t.Cut.Steps, len(left) == 0, err}
 }
 
-// unreproduced are the elements that transformers' arithmetic does not give. Nearly all of them are what it gives to the bit, so that bounds are
-// computed only of those that are not, where that can be, and else of an entry that has some.
+// unreproduced returns the elements not given by transformers' arithmetic. Nearly all elements are equal to the
+// bit, so if possible bounds are computed only for the unequal elements, and otherwise only for an entry with
+// unequal elements.
 func unreproduced(ctx context.Context, t *Trial) ([]int, error) {
 	if same, err := sameBits(ctx, t); same || err != nil {
 		return nil, err
@@ -96,8 +97,8 @@ func unreproduced(ctx context.Context, t *Trial) ([]int, error) {
 	return left, err
 }
 
-// sameBits reports whether the entry is right by values alone, or by the bounds of the few elements that are others; false also where that is
-// not asked: of a choice, and where few elements are the same to the bit.
+// sameBits reports whether the entry is right, by equal values and by bounds for the few unequal elements. It
+// returns false without an evaluation for a choice (argmax, top-k), and for dtypes with few equal elements.
 func sameBits(ctx context.Context, t *Trial) (bool, error) {
 	const digits = 11 // of float16 and bfloat16, in which nearly all are
 	if t.held() == nil || t.Chooses() || floats.Precision(t.DType) > digits {
@@ -128,7 +129,8 @@ func (i *Isolator) Reproduces(ctx context.Context, name string, pass int) (bool,
 	return err == nil && len(left) == 0, err
 }
 
-// Differences are how far an entry is from what transformers' arithmetic makes of its own inputs, element by element, and what that is.
+// Differences returns, element by element, the distance of an entry from transformers' result on its own inputs,
+// and this result.
 func (i *Isolator) Differences(ctx context.Context, name string, pass int) (off, want []float64, err error) {
 	t, err := trialOf(i, name, pass)
 	if err != nil {
@@ -187,8 +189,9 @@ func Cleared(list *order.List) Certified {
 	return c
 }
 
-// Unverified returns, by name, the form for which an entry of the walk may not accuse: its own, or that of an ancestor,
-// whose fault it would show too. It is empty when all forms are certified.
+// Unverified returns, by entry name, the form that keeps the walk from calling the entry a BUG: the entry's own
+// form, or an ancestor's, since a fault of an ancestor would show in the entry too. The map is empty if all forms
+// are certified.
 func (c Certified) Unverified(list *order.List) map[string]string {
 	found := map[string]string{}
 	for changed := true; changed; { // the cache reaches back to the pass before, and so to entries further down

@@ -12,7 +12,8 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// certifyTrial judges the entry in transformers' arithmetic, then in that of its form. It is nil where that has to be searched for, and is not to be.
+// certifyTrial judges the entry in transformers' arithmetic, then in the arithmetic of its form. It returns nil if
+// the arithmetic needs a search and the caller does not want one.
 func certifyTrial(ctx context.Context, t *Trial) (*Certificate, error) {
 	if c, err := certifyInKernel(ctx, t); c != nil || err != nil {
 		return c, err
@@ -133,7 +134,8 @@ func (j *Judgement) unitless(i int, want float64) bool {
 	return max(math.Abs(want), j.X.Bound[i]) < floats.SmallestNormal(j.DType)
 }
 
-// settle gives the certificate its outcome by the elements that nothing explains. Guessed: another element differs and has no bound.
+// settle sets the outcome of the certificate from the unexplained elements. guessed: some unequal element has no
+// bound.
 func (c *Certificate) settle(j *Judgement, left []int, e *order.Entry, guessed bool) {
 	c.Outside = int64(len(left))
 	c.Worst = max(c.Worst, j.worst(left, e.DTypeOf(j.Model).Float()))

@@ -15,19 +15,20 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// ErrNoWeights is the error of weights that are not known. What needs them is not confirmed.
+// ErrNoWeights is the error for unknown weights. An entry with such weights is not confirmed.
 var ErrNoWeights = errors.New("the checkpoint is not known")
 
-// NewConfirmer prepares a trace of which constants are to be confirmed. The trace may hold only some rows of its tensors. Then only
-// what follows from the arguments is confirmed. The error says what else it lacks; see [NewIsolator].
+// NewConfirmer prepares a trace for confirming its constants. The trace may hold only some rows of its tensors;
+// then only constants derived from the model's arguments are confirmed. For other defects of the trace NewConfirmer
+// returns the errors of [NewIsolator].
 func NewConfirmer(t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error), d hooks.DType) (*Isolator, error) {
 	return prepareTrace(t, list, weights, Options{Arithmetic: Strict, DType: d}, t.SomeRows())
 }
 
-// Confirms reports whether the order gives a constant tensor of the trace as that constant, and returns the keys of what it
-// was computed from: arguments of the model, weights, and captured entries that are not constant themselves, since a zero that
-// follows from a zero shows nothing. It returns none where that cannot be computed, or gives something else. The error is that of
-// reading the trace or the weights.
+// Confirms reports whether a constant tensor of the trace is the constant of the order. It returns the keys of the
+// inputs used: arguments of the model, weights, and captured entries that are not constant, since a zero computed
+// from a zero proves nothing. It returns no keys if the constant cannot be computed, or differs. The error comes
+// from reading the trace or the weights.
 func (i *Isolator) Confirms(ctx context.Context, name string, pass int) ([]string, error) {
 	n := order.Node{Entry: i.list.Index(name), Pass: pass}
 	if n.Entry < 0 || pass >= len(i.env.Passes) || !i.Has(n) {
@@ -94,7 +95,7 @@ func (i *Isolator) sound(ctx context.Context, n order.Node) (bool, error) {
 	return sound, nil
 }
 
-// confirms reports whether a tensor is what was computed, as exactly as a limit would ask for.
+// confirms reports whether a tensor is the computed value, within the reach that a limit would ask for.
 func (i *Isolator) confirms(j *Judgement) bool {
 	l := Look(j)
 	c := l.Certificate()
@@ -109,8 +110,8 @@ func keysOf(i *Isolator, nodes []order.Node) []string {
 	return keys
 }
 
-// confirmsRows is Confirms for a trace of some rows of its tensors. What follows from the arguments alone is computed for all
-// rows, and those of the trace are looked at.
+// confirmsRows is Confirms for a trace with only some rows of its tensors. Values derived only from the arguments
+// are computed for all rows, and compared at the rows of the trace.
 func (i *Isolator) confirmsRows(ctx context.Context, n order.Node) ([]string, error) {
 	e := i.list.At(n)
 	cut, err := i.list.Cut(func(n order.Node) bool {
@@ -144,8 +145,8 @@ func (i *Isolator) confirmsRows(ctx context.Context, n order.Node) ([]string, er
 	return keysOf(i, cut.Leaves), nil
 }
 
-// maxConfirmed bounds the entries that are computed to confirm one: about two layers, so that a few captured tensors do not cost a
-// forward pass.
+// maxConfirmed bounds the entries computed to confirm one entry: about two layers, so a trace with few tensors does
+// not cost a forward pass.
 const maxConfirmed = 128
 
 // rowsOf takes some indexes of an axis of a value and its bounds.

@@ -9,11 +9,13 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// A trace may have a tensor in more digits than the order gives it: float32 probabilities of a softmax in a model of bfloat16. The engine may have
-// computed with these digits. Or the hook saw the tensor before the engine rounded it, as transformers does. So there are two readings of such an
-// operand, and an entry is right if one of them gives all of its elements.
+// A trace may hold a tensor in more digits than the order's dtype: float32 probabilities of a softmax in a bfloat16
+// model. Either the engine computed with these digits, or the hook saw the tensor before the engine rounded it, as
+// transformers does. So such an operand has two readings, and an entry is right if one reading explains every
+// element.
 
-// maxChosen is how many operands with more digits are read in every combination. Of more operands all are read as captured, or all rounded.
+// maxChosen bounds the operands with more digits whose readings are tried in every combination. With more operands,
+// all are read as captured, or all rounded.
 const maxChosen = 2
 
 // readOperands decides for an entry how the engine read the operands that the trace has in more digits than the order gives them: as captured, or
@@ -80,7 +82,7 @@ func readings(wide []int) [][]int {
 	return all
 }
 
-// roundedOperand is an operand of a trial, by its number, in the order's dtype; ok is false for one that the trace has in no more digits than that.
+// roundedOperand returns operand k of a trial in the order's dtype; ok is false if the trace has no further digits.
 func roundedOperand(t *Trial, k int) (v program.Value, ok bool) {
 	n := t.Formula.Inputs[k]
 	e := t.Isolator.list.At(n)

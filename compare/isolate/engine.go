@@ -2,16 +2,18 @@ package isolate
 
 import "context"
 
-// Engine knows the engine of a trace, beyond transformers' arithmetic. [Isolator.Certify] asks it about entries that this arithmetic does not give.
+// Engine knows the engine of a trace, beyond transformers' arithmetic. [Isolator.Certify] asks it about entries not
+// given by transformers' arithmetic.
 type Engine interface {
 	// Kernel is the fused kernel of a form, nil if no kernel is known. It is asked before transformers' arithmetic is.
 	Kernel(ctx context.Context, of FormKey) (*Arithmetic, error)
 	// Searched reports whether the arithmetic of a form has been found already.
 	Searched(of FormKey) bool
-	// Otherwise judges an entry that transformers' arithmetic does not give, which leaves the elements off. Identified is
-	// false for one that no arithmetic is known to explain, and that some choice of roundings may: nothing is left of it then.
+	// Otherwise judges an entry not given by transformers' arithmetic; off are the elements outside. identified is
+	// false if no known arithmetic explains the entry, but some choice of roundings may; then left is empty.
 	Otherwise(ctx context.Context, t *Trial, c *Certificate, strict *Judgement, off []int) (j *Judgement, left []int, identified bool, err error)
-	// Follow follows a mistake through the parts of a large entry, of which the first is a BUG with a certificate.
+	// Follow starts following a mistake through the parts of a large entry. first is a part with a BUG, and c its
+	// certificate.
 	Follow(ctx context.Context, first *Trial, c *Certificate) (Follower, error)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// captured are the entries of a trace that can be computed from others of it, by their forms.
+// captured lists the entries of a trace that can be computed from other entries, by form.
 type captured struct {
 	once  sync.Once
 	Names []FormKey // of the forms, in the order of the trace
@@ -41,8 +41,8 @@ func (i *Isolator) CapturedForms() *captured {
 	return c
 }
 
-// Evidence is an entry with what transformers' arithmetic leaves of it; nil for one that no formula gives from what was captured. Of a large entry it is
-// a few tokens: see partOf.
+// Evidence returns an entry and its elements unexplained by transformers' arithmetic. It returns nil for an entry
+// without a formula from captured tensors. For a large entry the evidence covers a few tokens: see partOf.
 func (i *Isolator) Evidence(ctx context.Context, n order.Node) (*Evidence, error) {
 	t, err := partOf(ctx, i, n)
 	if t == nil && err == nil {
@@ -85,8 +85,8 @@ func Permuted(nodes []order.Node, at []int) []order.Node {
 	return all
 }
 
-// Scattered lists 0 to n−1 in an order whose beginnings are spread over all: by steps of about the golden section of n that
-// have no common divisor with it.
+// Scattered lists 0 to n−1 in an order whose beginnings are spread over the whole range. The step is about the
+// golden section of n, and coprime to n.
 func Scattered(n int) []int {
 	step := max(int(float64(n)*(math.Sqrt(5)-1)/2), 1)
 	for divisor(step, n) != 1 {

@@ -51,7 +51,8 @@ func Hull(ctx context.Context, t *Trial, left []int) (j *Judgement, rest []int, 
 	return j, left, nil
 }
 
-// Only lists the elements that additions in one order give to the bit, without any bound, and those in another order do not.
+// Only lists the elements equal to the bit in one order of additions (j) and unequal in the order of k, for
+// elements with a bound of 0 in j.
 func (j *Judgement) Only(k *Judgement) (at []int) {
 	for i, y := range j.Y.Data {
 		if j.X.Bound[i] == 0 && y == j.Round(j.X.Data[i]) && y != k.Round(k.X.Data[i]) {

@@ -50,7 +50,7 @@ func (f *fitting) fit() fit {
 	return fit{1 + d, math.Sqrt(max(f.mm-float64(2*d*f.mq)+float64(d*d*f.qq), 0)) / f.weight}
 }
 
-// weighed is what the judgement of an entry is worth: its power, and its scale. No scale is seen of what is masked.
+// weighed accumulates the power and the scale of an entry. Masked elements contribute nothing.
 type weighed struct {
 	power
 	fitting
@@ -58,7 +58,7 @@ type weighed struct {
 
 func newWeighed() weighed { return weighed{power: newPower()} }
 
-// say sets what a certificate says of it.
+// say sets the power and the scale of a certificate.
 func (w *weighed) say(c *Certificate) {
 	f := w.fit()
 	c.Power, c.Scale, c.ScaleError = w.number(), measure.Number(f.scale), measure.Number(f.err)

@@ -10,8 +10,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// A search computes an entry hundreds of times. Of a large one some tokens, and some columns of a last linear operation, show
-// as much: those with elements that transformers' arithmetic leaves. Whatever explains them is then asked of all.
+// A search computes an entry hundreds of times. In a large entry, a few tokens and a few columns of a final linear
+// operation are enough: the ones with elements unexplained by transformers' arithmetic. An explanation is then
+// tested on all tokens and columns.
 const (
 	FocusWork    = 1 << 21 // elements, or products, that one evaluation may compute before it is worth it
 	FocusTokens  = 4
@@ -46,8 +47,8 @@ func (e *Evidence) FocusAbove(work, tokens, columns int, asIs bool) *Evidence {
 	return f
 }
 
-// someTokens keeps the tokens with most of what is left, if every tensor of the cut has a row a token and no key. A recorded program is
-// of as many tokens as it was recorded with.
+// someTokens keeps the tokens with the most unexplained elements, if every tensor of the cut has one row per token
+// and no key axis. A recorded program keeps all tokens, since it holds for a fixed number.
 func (e *Evidence) someTokens(most int) {
 	t := e.Trial
 	n := t.Isolator.env.Passes[t.Node.Pass].Tokens
@@ -60,7 +61,8 @@ func (e *Evidence) someTokens(most int) {
 	e.take(at, keep)
 }
 
-// someQueries keeps the tokens with most of what is left, computed from all of the inputs, as attention of a few queries is from all keys.
+// someQueries keeps the tokens with the most unexplained elements. Unlike someTokens it keeps all inputs: attention
+// of a few queries reads all keys.
 func (e *Evidence) someQueries(most int) {
 	t := e.Trial
 	n, at := t.Isolator.env.Passes[t.Node.Pass].Tokens, TokenAxis(t.Entry)
@@ -93,7 +95,8 @@ func FirstQueries(ctx context.Context, t *Trial, most int) (*Trial, error) {
 // fewColumns is how many columns a search looks at first of an entry whose rows are longer than manyColumns: logits of a large vocabulary.
 const fewColumns, manyColumns = 256, 1 << 14
 
-// Few is the entry with fewer queries, and fewer columns of long rows, where it is large; nil for another one.
+// Few returns evidence with fewer queries, and fewer columns of long rows, for a large entry. It returns nil for
+// every other entry.
 func (e *Evidence) Few() *Evidence {
 	if e.Formula.Work() <= FocusWork || e.Chooses() || e.Y.Terms != nil {
 		return nil
@@ -194,7 +197,7 @@ func (e *Evidence) take(axis int, keep []int) {
 	e.Y, e.Left = rowsOf(e.Y, axis, keep), Kept(e.Left, e.Y.Shape, axis, keep)
 }
 
-// Kept are those of some elements of a shape that are left where some indexes of an axis are kept, as they are numbered then.
+// Kept returns the elements of left in the kept indexes of an axis, renumbered for the smaller shape.
 func Kept(left, shape []int, axis int, keep []int) []int {
 	place := make([]int, shape[axis]) // 0 for one that is not kept
 	for at, k := range keep {
@@ -211,7 +214,7 @@ func Kept(left, shape []int, axis int, keep []int) []int {
 	return some
 }
 
-// MostLeft are the indexes of an axis with most of what is left, in their order.
+// MostLeft returns, in ascending order, the n indexes of an axis with the most unexplained elements.
 func MostLeft(left, shape []int, axis, n int) []int {
 	count := make([]int, shape[axis])
 	for at, run := range runsOf(left, shape, axis) {

@@ -8,7 +8,8 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// FormKey names a form. The programs of the entries of one form are the same but for numbers: an engine has one arithmetic for all of them.
+// FormKey names a form. The entries of a form have the same program except for numbers, and an engine has one
+// arithmetic for all of them.
 type FormKey struct {
 	// made are the operations from captured entries to an entry, its own first, with madeOf between them.
 	made string

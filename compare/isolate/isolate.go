@@ -37,26 +37,35 @@ type Options struct {
 	Certified func() (Certified, error)
 	// DType is the dtype that the model computed in, for a trace that does not say; see [ModelDType].
 	DType hooks.DType
-	// Stored is the dtype to which all of the trace is taken to be rounded, for a trace that was rounded as it was written; 0: what was captured is what was computed.
+	// Stored is the dtype of a trace computed in float32 and rounded at writing time; 0: the captured values are
+	// the computed values.
 	Stored hooks.DType
 	// Given: the trace is a file that a person made; see [Needs].
 	Given bool
-	// Thorough asks it for every entry, also for those that are right: where nothing else is tested.
+	// Thorough also asks the Engine about right entries, for a run with no other test.
 	Thorough bool
-	// Single reads weights for passes of one token, for which engines have kernels of their own; nil: as for other passes.
+	PortWeights
+	// Room is the memory, in bytes, for values computed at one time, apart from files; 0 for DefaultMemory. No
+	// result depends on it.
+	Room int64
+	// SearchWork multiplies the work that a search for a mistake or an arithmetic may use; 0 is 1.
+	SearchWork int
+	// Memory keeps the certificates of right entries between runs; it may be nil. Of identifies the other
+	// dependencies of a certificate, besides the trace and these options: the program, the processor, the order and
+	// the weights. If Of is empty, no certificate is kept.
+	Memory Memory
+	Of     string
+}
+
+// PortWeights say what is to be known of weights that may be a port's own.
+type PortWeights struct {
+	// Single reads weights for passes of one token, because engines have separate kernels for such passes. If it is
+	// nil, the reader of the other passes is used.
 	Single func(order.Weight) (program.Rows, error)
 	// Own: the weights are the port's own, and not those of the original.
 	Own bool
 	// Opaque says why a product with a weight shows nothing, which no verdict may then rest on; empty: it does. nil: every product does.
 	Opaque func(w order.Weight, pass int) string
-	// Room is how many bytes of memory what is computed at one time keeps to, beside files; 0 for DefaultMemory. No result depends on it.
-	Room int64
-	// SearchWork multiplies the work that a search for a mistake or an arithmetic may use; 0 is 1.
-	SearchWork int
-	// Memory keeps what was found of entries that are right; nil: nothing is kept. Of identifies all that this depends on beside the trace and
-	// these options: the program, the processor, the order and the weights. Nothing is kept where it is empty.
-	Memory Memory
-	Of     string
 }
 
 // Isolator computes entries of one trace from that trace's own captured ancestors and a checkpoint's weights. It may be
@@ -174,8 +183,8 @@ func expectedValue(i *Isolator, n order.Node) (program.Value, error) {
 	return cut.Value(context.Background(), env)
 }
 
-// Certify isolates one entry of one pass. The error is an [*order.BareError] when what it is made of was not captured, says
-// which tensor is not what the order calls so, or is that of reading the trace or the weights.
+// Certify isolates one entry of one pass. The error is an [*order.BareError] if the inputs were not captured, a
+// [*Misfit] if a captured tensor differs in kind from the order, or an error of reading the trace or the weights.
 func (i *Isolator) Certify(ctx context.Context, name string, pass int) (*Certificate, error) {
 	c, _, err := certifyEntry(ctx, i, name, pass, false)
 	return c, err
@@ -226,7 +235,7 @@ func certifyEntry(ctx context.Context, i *Isolator, name string, pass int, right
 	return certifiedTrial(ctx, t)
 }
 
-// certifiedTrial is the certificate of a trial, and the cut that it is of; nil where it was left for later.
+// certifiedTrial returns the certificate of a trial and the trial's cut; nil if the entry is left for later.
 func certifiedTrial(ctx context.Context, t *Trial) (*Certificate, *order.Plan, error) {
 	c, err := certifyTrial(ctx, t)
 	if c == nil || err != nil {

@@ -12,21 +12,22 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// Misfit is a tensor that is not of the kind that the order says: nothing is computed from it, and there is nothing to hold
-// it to. What the engine itself went on with, the trace does not show, so that an entry computed from it is not isolated
-// either: it would be accused of what is wrong here.
+// Misfit is a captured tensor with another shape, dtype or extent than the order's entry. The tensor is compared
+// with nothing, and nothing is computed from it. Entries computed from it are not isolated either: the trace does
+// not show their real input, and they would be blamed for this tensor's fault.
 type Misfit struct {
 	Key   string
 	Class gate.Class // empty where the tensor is right in what it has
 	Is    string     // "is int32, not float32"
 }
 
+// Error is the tensor or weight and how it is: "layers.0.in is int32, not float32".
 func (m *Misfit) Error() string { return m.Key + " " + m.Is }
 
 // Misfit says what keeps a captured node from being computed with; nil where nothing does.
 func (i *Isolator) Misfit(n order.Node) *Misfit { return misfitIn(i, n, false) }
 
-// misfitIn is misfit for a computation of all rows, or of that of the last token alone.
+// misfitIn is Misfit for a computation of all rows, or of only the last token's row.
 func misfitIn(i *Isolator, n order.Node, last bool) *Misfit {
 	e := i.list.At(n)
 	rec, ok := i.trace.Lookup(n.Pass, e.Name)
@@ -61,7 +62,7 @@ func misfitIn(i *Isolator, n order.Node, last bool) *Misfit {
 	return nil
 }
 
-// opaqueWeight is the weight of a cut of whose products it is not known how the engine computes them; nil where there is none.
+// opaqueWeight returns the first weight of a cut with an unknown arithmetic of its products, or nil.
 func opaqueWeight(i *Isolator, cut *order.Plan) *Misfit {
 	if i.o.Opaque == nil {
 		return nil

@@ -32,8 +32,8 @@ func ModelDType(list *order.List, t, other *capture.Trace) (hooks.DType, error) 
 // maxShown bounds what is read to find a dtype out, in bytes: tensors that are bfloat16 written as float32 have to be read whole.
 const maxShown = 64 << 20
 
-// shownDTypes counts the tensors of a trace that the order has in the model's dtype. It counts copies apart, such as rows of the embedding: their
-// dtype may be that of the weights.
+// shownDTypes counts the tensors of a trace in entries of the model's dtype. It counts copies separately, such as
+// rows of the embedding, because they may have the dtype of the weights.
 func shownDTypes(list *order.List, t *capture.Trace) (computed, copied tensorDTypes, err error) {
 	read := int64(0)
 	for _, r := range t.Records() {
@@ -84,8 +84,8 @@ func (c *tensorDTypes) add(t *capture.Trace, r capture.Record) error {
 	return nil
 }
 
-// most is the narrowest dtype that holds more than half of the tensors; of bfloat16 and float16 the one that holds more of them, and
-// bfloat16 where both hold as many; float64 where none of these does. ok is false without tensors.
+// most returns the narrowest dtype able to hold more than half of the tensors, or float64. Between bfloat16 and
+// float16 the dtype of more tensors wins, and bfloat16 if equal. ok is false without tensors.
 func (c *tensorDTypes) most() (d hooks.DType, ok bool) {
 	switch half := max(c.bf16, c.f16); {
 	case 2*half > c.tensors && c.bf16 == half:

@@ -9,12 +9,13 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 )
 
 // A port whose tensors are NaN from some layer on computes in the dtype of those that are not.
 func TestNaNIsOfNoDType(t *testing.T) {
-	golden := openGolden(t, "gemma3-tiny/prefill.float32")
+	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
 	config, err := order.ParseCanonical(golden.Manifest().Config)
 	if err != nil {
 		t.Fatal(err)

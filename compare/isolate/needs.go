@@ -19,7 +19,7 @@ type Needs struct {
 	Entries                 int
 }
 
-// Of adds an entry of a pass that is not there, as far as these scopes are why.
+// Of adds a missing entry of a pass, and finds out whether one of these scopes excludes the entry.
 func (n *Needs) Of(e *order.Entry, pass int, scopes ...capture.Scope) {
 	n.Entries++
 	n.names = append(n.names, capture.Key(pass, e.Name, 0))
@@ -46,8 +46,8 @@ func (n *Needs) Of(e *order.Entry, pass int, scopes ...capture.Scope) {
 	}
 }
 
-// String says what would have captured all of it, as a command to a person: with and without which flags, or which hook is the
-// first that is missing; empty when nothing is.
+// String describes how to capture the missing entries: flags to add or remove, or the first missing hook. It is
+// empty if no entry is missing.
 func (n *Needs) String() string {
 	if n.Given && len(n.names) > 0 {
 		text := "dump " + Some(n.names) + " to have it"

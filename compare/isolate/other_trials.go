@@ -32,7 +32,8 @@ func (t *Trial) Holding(values []float64) *Trial {
 	return &other
 }
 
-// Supposed is the trial of an entry with values that were not captured, in the dtype that the order gives it. Read reads what the entry is computed from.
+// Supposed returns a trial of an uncaptured entry with assumed values, in the order's dtype. read reads the inputs
+// of the entry.
 func (i *Isolator) Supposed(n order.Node, cut *order.Plan, y program.Value, read func(order.Node) (program.Value, error)) *Trial {
 	e := i.list.At(n)
 	return &Trial{Isolator: i, Node: n, Cut: cut, Entry: e, Target: Target{Y: y, DType: e.DTypeOf(i.env.DType)}, Prepared: Prepared{Read: read}}

@@ -10,7 +10,8 @@ import (
 // mostReaders is up to how many readers of an operand every subset of the readers is tried.
 const mostReaders = 4
 
-// PartlyRounded is a change to a program: some readers of one step get its result rounded to the model's dtype. The other readers get it in float32.
+// PartlyRounded is a change to a program: some readers of a step receive its result rounded to the model's dtype,
+// and the others in float32.
 type PartlyRounded struct {
 	Form, Name string   // of the step
 	Readers    []string // the sites of those that get it rounded

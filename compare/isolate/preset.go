@@ -4,7 +4,8 @@ import (
 	"fmt"
 )
 
-// Preset names an arithmetic with one rule for all sites of a program, so that several forms may have the same preset. The zero value is no preset.
+// Preset names an arithmetic with one rule for all sites of a program, so forms can share a preset. The zero value
+// is no preset.
 type Preset struct {
 	Kind PresetKind
 	N    int // of PresetTables and PresetSplit the way; of PresetEvery and PresetStrict a set of habits, as bits; of PresetKernel the kernel

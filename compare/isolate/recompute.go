@@ -3,9 +3,7 @@ package isolate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -52,8 +50,8 @@ func Recompute(ctx context.Context, t *Trial, operand Operand, rounded *PartlyRo
 	return again, nil
 }
 
-// readAs reads the tokens of the entry that another trial of the same entry has. If a row is computed from other rows too, such as the rows of attention, the
-// program computes some rows from all rows of its inputs.
+// readAs reads the same tokens of the entry as another trial has. If a row depends on further rows, like a row of
+// attention, the program computes some rows from all rows of its inputs.
 func readAs(ctx context.Context, t *Trial, of *Trial) error {
 	keep := of.Rows()
 	if of.Call.Some != nil {
@@ -115,5 +113,8 @@ func operandOf(i *Isolator, n order.Node, role string) (order.Node, bool) {
 
 // RoleOf is an entry's name without its layer.
 func RoleOf(e *order.Entry) string {
-	return strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer))
+	if name := order.NameOf(e.Name); e.Layer >= 0 && name.Layer() == e.Layer {
+		return name.Module()
+	}
+	return e.Name
 }

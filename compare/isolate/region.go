@@ -7,14 +7,15 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// region is the part of an entry that a trial computes. A part is computed from the same numbers in the same order as in the whole, so that its elements have
-// the same bits. A few queries of attention, which are computed from all keys, are no region: [program.Some] has them.
+// region is the part of an entry computed by a trial. A part is computed from the same numbers in the same order as
+// the whole, with the same bits. A few attention queries need all keys, so they are not a region: see
+// [program.Some].
 type region struct {
-	// rows are the tokens whose rows are computed, from the same rows of all that the entry is computed from; nil for all tokens.
+	// rows are the computed tokens, with the same rows of all inputs; nil for all tokens.
 	rows []int
 	// columns are those that are computed of the linear operation at the end of the cut; nil for all.
 	columns []int
-	// last: the trace has the row of the last token alone, and rows is that token.
+	// last: the trace has only the last token's row, and rows is this token.
 	last bool
 	// focused: a search looks at the rows and columns in which most is left.
 	focused bool
@@ -23,7 +24,7 @@ type region struct {
 // whole reports whether all tokens are computed.
 func (r region) whole() bool { return r.rows == nil }
 
-// passes are those of a trace, with the tokens of the region in one of them.
+// passes returns the passes of a trace, with pass in reduced to the tokens of the region.
 func (r region) passes(all []order.Pass, in int) []order.Pass {
 	if r.whole() {
 		return all
@@ -36,7 +37,7 @@ func (r region) passes(all []order.Pass, in int) []order.Pass {
 // Whole reports whether the trial computes all tokens of its entry.
 func (t *Trial) Whole() bool { return t.part.whole() }
 
-// Rows are the tokens that a trial of some tokens computes; nil for a trial of all tokens, or of all that the trace has.
+// Rows returns the tokens computed by a trial; nil for all tokens of the pass or of the trace.
 func (t *Trial) Rows() []int {
 	if t.part.last {
 		return nil

@@ -200,8 +200,8 @@ func (m *memory) digest(t *capture.Trace, r capture.Record) (Key, error) {
 	return sum, nil
 }
 
-// Recalled is what find finds of a whole trace, or what was found before of the same trace with the same words, which say all else that the result depends on. What was
-// found is kept, as JSON.
+// Recalled returns the result of find for a whole trace, or an earlier result for the same trace and words. words
+// writes every other dependency of the result. The result is kept as JSON.
 func Recalled[T any](ctx context.Context, i *Isolator, words func(w io.Writer), find func() (*T, error)) (*T, error) {
 	m := i.memory
 	if m == nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Replay computes elements in the orders of summation that engines use. It returns the elements outside the range of these orders, and the name
-// of the order that explains the other elements. It tries no order for an element outside the rigorous bounds.
+// Replay recomputes elements in engines' usual orders of summation. It returns the elements outside the range of
+// these orders, and the name of the order explaining the others. Elements outside the rigorous bounds are not
+// replayed.
 func Replay(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
 	some := &Evidence{t, left}
 	if t.Formula != nil && !t.edited && len(left) > 1 {
@@ -45,8 +46,8 @@ func Replay(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, left []i
 // manyLeft is how many elements are looked at first where more are left.
 const manyLeft = 1 << 12
 
-// unexplained reports whether this part of an entry has an element that no order of summation explains: what no order explains of a part, none explains of all.
-// It is false where the part is the entry.
+// unexplained reports whether a part of an entry has an element outside every order of summation; then the whole
+// entry has such an element. It returns false if the part is the whole entry.
 func (e *Evidence) unexplained(ctx context.Context, t *Trial, a *Arithmetic) (bool, error) {
 	if e.Trial == t {
 		return false, nil
@@ -55,7 +56,8 @@ func (e *Evidence) unexplained(ctx context.Context, t *Trial, a *Arithmetic) (bo
 	return err == nil && slices.ContainsFunc(e.Left, func(i int) bool { return !j.Consistent(i) }), err
 }
 
-// replayWork is how many elements, or products, an entry takes at least of which only the rows and columns of some elements are replayed.
+// replayWork is the number of elements, or products, from which an entry is replayed only in the rows and columns
+// of the elements left.
 const replayWork = 1 << 16
 
 // replayRowsOf is orders of the rows and columns that the elements are in, where these can be computed by themselves.
@@ -78,7 +80,7 @@ func replayRowsOf(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, le
 	return rest, order, err
 }
 
-// inOrders takes out what the orders of summation give, each by itself or together.
+// inOrders removes the elements explained by orders of summation, each order on its own or several together.
 func inOrders(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, left []int) ([]int, string, error) {
 	first, best, most := left, "", given{}
 	lo, hi := slices.Clone(j.X.Data), slices.Clone(j.X.Data)
@@ -104,7 +106,7 @@ func inOrders(ctx context.Context, t *Trial, j *Judgement, a *Arithmetic, left [
 	return left, inOrder(best, most.within, len(first)-len(left)), nil
 }
 
-// given counts elements that an order gives by itself: within its bounds, and to the bit.
+// given counts the elements explained by one order: within its bounds, and equal to the bit.
 type given struct{ within, equal int }
 
 func (g given) more(than given) bool {
@@ -124,7 +126,8 @@ func (j *Judgement) gives(of []int) (g given) {
 	return g
 }
 
-// inOrder names the order of summation that explains some elements: one that gives most of them by itself, if there is one.
+// inOrder names the order of summation for the explained elements: the best order, if it explains most of them on
+// its own.
 func inOrder(best string, alone, explained int) string {
 	switch {
 	case explained == 0:

@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -73,7 +74,7 @@ func TestRereadSomeTokensAtATime(t *testing.T) {
 // An operand that is computed from other tokens too, as the context of attention, is computed again from all of them for the tokens that are looked at.
 func TestRereadContextOfSomeTokens(t *testing.T) {
 	ctx := t.Context()
-	trace := openGolden(t, "qwen3-tiny/decode.bfloat16")
+	trace := testengine.OpenGolden(t, "golden/qwen3-tiny/decode.bfloat16.safetensors")
 	n, again := order.Node{}, [2]*isolate.Judgement{}
 	var kept []int
 	for k, block := range []int{1, isolate.BlockElements} {
@@ -113,7 +114,7 @@ func TestRereadContextOfSomeTokens(t *testing.T) {
 // one layer.
 func fusedProducts(t *testing.T, golden string, wrong bool) *capture.Trace {
 	t.Helper()
-	from := openGolden(t, golden)
+	from := testengine.OpenGolden(t, "golden/"+golden+".safetensors")
 	m := from.Manifest()
 	m.Scope, m.Entries = capture.Scope{}, nil
 	path := filepath.Join(t.TempDir(), "fused.safetensors")

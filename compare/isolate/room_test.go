@@ -7,6 +7,7 @@ import (
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/naming"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -14,13 +15,13 @@ import (
 // there was no room to keep them, are not counted once more.
 func TestSearchesDoNotDependOnRoom(t *testing.T) {
 	ctx := t.Context()
-	trace := openGolden(t, "gemma3-tiny/decode.float32")
+	trace := testengine.OpenGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
 	find := func(room int64) (tried, taken int) {
 		i := isolatorOf(t, trace)
 		var wrong []*isolate.Evidence
 		for e := range i.List().Entries {
 			n := order.Node{Entry: e}
-			if diagnose.Role(i.List().Entries[e].Name) != diagnose.Role("layers.0.self_attn.context") || !i.Has(n) {
+			if order.NameOf(i.List().Entries[e].Name).Role() != order.NameOf("layers.0.self_attn.context").Role() || !i.Has(n) {
 				continue
 			}
 			of, err := i.Trial(n)

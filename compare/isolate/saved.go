@@ -37,8 +37,8 @@ func holdTo(t *Trial, y program.Value, dtype hooks.DType) {
 	t.DType = own
 }
 
-// losesDigits reports whether a number of a dtype may have lost digits when it was saved in another dtype: it is below the normal numbers of that dtype, and
-// the own dtype has smaller ones.
+// losesDigits reports whether a number may have lost digits when saved in another dtype: it is subnormal there, and
+// its own dtype has smaller normal numbers.
 func losesDigits(own, saved hooks.DType, x float64) bool {
 	return floats.MinExponent(own) < floats.MinExponent(saved) && math.Abs(x) < math.Ldexp(1, floats.MinExponent(saved))
 }

@@ -28,8 +28,9 @@ func AtOnce(i *Isolator, name string, passes []int, elements int) int {
 	return elements
 }
 
-// Costs are how many elements an entry has in a pass, about what they cost, and whether it may be computed with itself in other passes: a
-// product with a weight that all passes read alike.
+// Costs returns the number of elements of an entry in a pass, its approximate cost, and whether the entry can be
+// computed together with the same entry of other passes: a product with a weight read in the same way by all
+// passes.
 func Costs(i *Isolator, name string, pass int) (elements, cost int, joins bool) {
 	n := order.Node{Entry: i.list.Index(name), Pass: pass}
 	if n.Entry < 0 || !i.list.In(n) {
@@ -49,7 +50,7 @@ func Costs(i *Isolator, name string, pass int) (elements, cost int, joins bool) 
 }
 
 const (
-	// largeElements is how many elements a large entry has. Entries that are not large are certified beside any other.
+	// largeElements is the size of a large entry. Smaller entries are certified concurrently with any other entry.
 	largeElements = 1 << 22
 	// perElement is how many bytes the certification of an element takes: the element, its value, its bound, the inputs, and garbage of the same size.
 	perElement = 80
@@ -57,7 +58,8 @@ const (
 	DefaultMemory = 1 << 30
 )
 
-// MostLarge bounds the elements of large entries that are certified at one time. An entry with more is certified without another large one.
+// MostLarge bounds the total elements of large entries certified at one time. A larger entry is certified without
+// other large entries.
 func MostLarge(i *Isolator) int { return int(cmp.Or(i.o.Room, DefaultMemory) / perElement) }
 
 // InTurns calls do with the numbers of entries on all cores, the most costly entry first. elements says how many elements of each entry are in memory at one
@@ -85,7 +87,7 @@ func InTurns(elements, costs []int, most int, do func(n int)) {
 	wait.Wait()
 }
 
-// queue hands out entries in their order, but for large ones that have to wait for others to be done.
+// queue hands out entries in order. A large entry may have to wait until other entries are done.
 type queue struct {
 	mu      sync.Mutex
 	freed   sync.Cond
@@ -180,13 +182,14 @@ func Results(ctx context.Context, i *Isolator, name string, passes []int, right 
 	return all
 }
 
-// isProduct reports whether a trial is one operation on captured tensors as they are, that is evaluated first as itself alone.
+// isProduct reports whether a trial is a single product of captured tensors with one weight, and so can be
+// evaluated by together.
 func isProduct(t *Trial) bool {
 	return t.Formula != nil && len(t.Cut.Steps) == 1 && !t.part.last && !t.mixed && len(t.Formula.Weights) == 1
 }
 
-// together evaluates trials of one entry for the first time, where that can be done with its weight being read once. Where it cannot, each
-// is evaluated when it is certified.
+// together evaluates trials of one entry, reading the common weight once. If the trials cannot be joined, each
+// trial is evaluated at its certification.
 func together(some []*Trial) {
 	var programs []*program.Program
 	var calls []program.Call
@@ -221,13 +224,16 @@ func OnAllCores(n int, do func(int)) {
 	wait.Wait()
 }
 
-// Result is a certificate and the captured entries that it stands on, or an error; neither where it was left for later.
+// Result is a certificate and the cut used for it, or an error. It is empty if the entry was left for later.
 type Result struct {
 	Cert *Certificate
 	Cut  *order.Plan
 	Err  error
 }
 
+// ResultOf certifies an entry of a pass. If right is set and the entry needs a search for an arithmetic, the result
+// is empty and the entry is left for later. An error of reading or an interrupt is only in the result, and ends
+// nothing else.
 func ResultOf(ctx context.Context, i *Isolator, name string, pass int, right bool) Result {
 	cert, cut, err := certifyEntry(ctx, i, name, pass, right)
 	if err != nil {

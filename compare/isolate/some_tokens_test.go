@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -17,7 +18,7 @@ func TestSomeTokensAreThoseOfAll(t *testing.T) {
 	ctx := t.Context()
 	looked, less := 0, 0
 	for _, golden := range []string{"gemma3n-tiny/decode.bfloat16", "gemma3-tiny/decode.float32", "llama-tiny/decode.float32", "gemma2-tiny/decode.bfloat16"} {
-		trace := openGolden(t, golden)
+		trace := testengine.OpenGolden(t, "golden/"+golden+".safetensors")
 		i := isolatorOf(t, trace)
 		// Between the tokens and these entries lies as much as can be: what is captured of attention, and tables, is not used.
 		far := func(n order.Node) bool {

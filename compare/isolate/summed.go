@@ -11,12 +11,13 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// summedBound bounds how far an entry that is the sum of the results of ranks may be from one that is computed at once, beside what rounds
-// there. With p the results, n of them, u half a unit of their dtype and the order of the sum as [capture.Sum] has it:
+// summedBound bounds the distance between an entry summed from the results of ranks and the same entry computed at
+// once, apart from the rounding of the latter. With the n results p, half a unit u of their dtype, and the order of
+// the sum as in [capture.Sum]:
 //
-//   - Each p is rounded: u·Σ|p|, and more where it is subnormal; see [capture.Sum].
-//   - Of a linear operation with a bias b, one rank adds the bias to a product that was rounded before, which is |p|+|b| at most; so does
-//     the computation at once, whose product is Σ|p|+|b| at most: u·(2·Σ|p| + 2·|b|).
+//   - Each p is rounded: u·Σ|p|, and more for subnormal p; see [capture.Sum].
+//   - In a linear operation with a bias b, one rank adds the bias to a rounded product of at most |p|+|b|; the computation at once adds it to
+//     a product of at most Σ|p|+|b|: u·(2·Σ|p| + 2·|b|).
 func summedBound(i *Isolator, n order.Node) ([]float64, error) {
 	e := i.list.At(n)
 	rec, _ := i.trace.Lookup(n.Pass, e.Name)
@@ -49,9 +50,10 @@ func summedBound(i *Isolator, n order.Node) ([]float64, error) {
 	return bound, nil
 }
 
-// withRanks judges again what is left of an entry whose formula adds something to the sum of the results of ranks, such as a residual. A rank
-// may add that to its own result before all results are added, so that the terms of both are added in any order; see [program.Terms].
-// Where that explains some of it, the entry is judged so from here on.
+// withRanks judges the unexplained elements again, for a formula with an addition to the sum of the ranks' results,
+// such as a residual. A rank may add the residual to its own result before the sum over ranks, so the terms of both
+// sums may be added in any order; see [program.Terms]. If this explains some element, later judgements of the entry
+// use it too.
 func withRanks(ctx context.Context, t *Trial, a *Arithmetic, left []int) ([]int, string, error) {
 	if t.mixed || !slices.ContainsFunc(t.Call.In, func(v program.Value) bool { return v.Terms != nil }) {
 		return left, "", nil

@@ -64,7 +64,7 @@ func (t *Tensors) AssumedPositions(pass int) (positions []int64, ok bool) {
 	return positions, true
 }
 
-// assumed reports whether a node is the positions of a trace that has none.
+// assumed reports whether a node is position_ids, and the trace has no positions.
 func (t *Tensors) assumed(n order.Node) bool {
 	return !t.positioned && n.Pass < len(t.env.Passes) && t.list.At(n).Name == order.PositionIDs
 }
@@ -79,7 +79,7 @@ func (t *Tensors) positions(pass int) program.Value {
 	return v
 }
 
-// lastRow reports whether the trace has the row of the last token alone of a node.
+// lastRow reports whether the trace has only the last token's row of a node.
 func (t *Tensors) lastRow(n order.Node) bool {
 	rec, ok := t.trace.Lookup(n.Pass, t.list.Entries[n.Entry].Name)
 	return ok && rec.LastRow
@@ -103,7 +103,7 @@ func (t *Tensors) Fixed(entry int) bool {
 	})
 }
 
-// Recomputed reports whether the capturing side recomputed an entry, so that it says nothing about the engine.
+// Recomputed reports whether the recorder recomputed an entry; such an entry is no evidence about the engine.
 func (t *Tensors) Recomputed(name string) bool { return t.derived[name] }
 
 // Recomputes reports whether the capturing side recomputed an entry of some name.

@@ -65,7 +65,7 @@ func (t *Trial) ReadAll() error {
 	return err
 }
 
-// heldTo is the dtype that an entry is held to: whole numbers and flags are compared as they are.
+// heldTo returns the dtype for comparing an entry: integers and booleans are compared exactly.
 func heldTo(i *Isolator, d hooks.DType) hooks.DType {
 	if !d.Float() {
 		return hooks.F64
@@ -73,7 +73,7 @@ func heldTo(i *Isolator, d hooks.DType) hooks.DType {
 	return i.stored(d)
 }
 
-// Trial is one entry, or a part of it, that is computed and judged.
+// Trial is the computation and judgement of one entry, or of a part of one.
 type Trial struct {
 	Isolator *Isolator
 	Node     order.Node
@@ -194,7 +194,8 @@ type Evaluation struct {
 	Sum      *program.Summation
 	Rigorous bool
 	Hull     bool
-	// Held: bounds are computed where they decide something, see [program.Held]; alone: where an element is not what the engine has.
+	// Held: compute bounds only where they decide something, see [program.Held]. Alone: only for elements unequal
+	// to the engine's.
 	Held, Alone bool
 }
 
@@ -221,8 +222,9 @@ func (t *Trial) Evaluate(ctx context.Context, e Evaluation) (*Judgement, error) 
 		call := t.Call
 		call.Arith = a
 		call.Choices = e.Choices(p)
-		// A choice that bounds allow for is the engine's own. One that was not captured is open, but to an arithmetic that has to explain
-		// what transformers' does not: it makes it.
+		// Where bounds allow several choices, the engine's choice is taken. An uncaptured choice stays open in the
+		// hull and in strict arithmetic; any other arithmetic has to explain more than strict does, and so makes
+		// the choice.
 		call.Open = e.Hull || e.Arithmetic.Strict()
 		if t.Chooses() {
 			call.Own = t.Y.Data
@@ -252,7 +254,8 @@ func (t *Trial) Evaluate(ctx context.Context, e Evaluation) (*Judgement, error) 
 	return t.Hold(x, e.Arithmetic, e.Hull)
 }
 
-// held is what the engine has of the entry, for bounds where they decide something; nil where more than that is asked of them.
+// held returns the engine's values, for computing bounds only where they decide something. It returns nil if all
+// bounds are needed.
 func (t *Trial) held() *program.Held {
 	if t.Wider() || t.Y.Bound != nil {
 		return nil
@@ -285,6 +288,7 @@ func runOf(e *order.Entry, shape []int) int {
 	return Size(shape)
 }
 
+// Size is the number of elements of a shape.
 func Size(shape []int) int {
 	n := 1
 	for _, d := range shape {
@@ -299,7 +303,8 @@ func (t *Trial) Wider() bool {
 	return own.Float() && floats.Precision(own) < floats.Precision(t.DType)
 }
 
-// Widened are the inputs as numbers of which only the stored dtype was captured: each lies within half a unit of it.
+// Widened returns the inputs with a bound of half a unit of their stored dtype, as if they had been computed in a
+// wider dtype.
 func (t *Trial) Widened() []program.Value {
 	var in []program.Value
 	for k, v := range t.Call.In {

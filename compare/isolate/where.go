@@ -9,15 +9,15 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// WhereOutside describes a set of elements by what it is confined to on each axis with more than one index. A set that
-// fills less than half of what the phrases describe says so: a few elements here and there are no column.
+// WhereOutside describes a set of elements by the indexes it occupies on each axis with more than one index. If the
+// set fills less than half of the described region, a phrase says so, since scattered elements are not a column.
 func WhereOutside(at []int, shape []int, axes string) []string {
 	o := newOutsiders(shape)
 	o.add(at, 0)
 	return o.words(axes)
 }
 
-// outsiders is a set of elements of a tensor: how many they are, and which indexes of each axis they have.
+// outsiders is a set of elements of a tensor: their number, and the indexes occupied on each axis.
 type outsiders struct {
 	shape []int
 	count int
@@ -96,8 +96,8 @@ func (o *outsiders) words(axes string) []string {
 // maxIndexes is how many indexes are listed one by one.
 const maxIndexes = 4
 
-// indexes puts a set of indexes of an axis into words, and counts them; no words when it is all of them. What follows the
-// noun is an index, what comes before it is a number of them: "channels 3, 7 (of 64)", "44 of 64 channels".
+// indexes describes a set of indexes of an axis, and counts them. The phrase is empty for all indexes. A list of
+// indexes follows the noun, and a number precedes it: "channels 3, 7 (of 64)", "44 of 64 channels".
 func indexes(axis string, hit []bool) (phrase string, n int) {
 	var list []string
 	first, last := -1, -1

@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // A run in double precision that was stored as float32 is known as one, however many elements are looked at together. An entry of more elements, whose tokens
@@ -93,7 +94,7 @@ func TestAttentionGivenWiderSomeQueriesAtATime(t *testing.T) {
 // inDoublePrecision is what a model computes without rounding, stored as float32, of the tensors that are captured.
 func inDoublePrecision(t *testing.T, model string, captured func(name string) bool) *capture.Trace {
 	t.Helper()
-	ck, list := embedded(t, model)
+	ck, list := ordertest.Embedded(t, model)
 	path := filepath.Join(t.TempDir(), "exact.safetensors")
 	if _, err := reference.Walk(t.Context(), reference.Job{
 		Checkpoint: ck, List: list, DType: hooks.F32, Exact: true, Passes: [][]int{{2, 5, 9, 40, 33, 7, 8}}, Path: path, Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},

@@ -13,8 +13,9 @@ import (
 // another error comes to on average. A wrong gain or a noisy weight scatter far more about their best factor than that.
 const clearFit = 50
 
-// Factor reports whether the entry is wrong by a factor that all its elements have in common, Scale: a factor that is clearly neither 1 nor 0, beside which the
-// elements have less error than the factor makes. The standard error of a scale is the error of one element, for each unit of its size, over the root of their number.
+// Factor reports whether all elements of the entry are wrong by a common factor, Scale: a factor clearly different
+// from 1 and 0, with a larger effect on the elements than their remaining error. The standard error of a scale is
+// the error of one element, per unit of its size, divided by the root of the number of elements.
 func (c *Certificate) Factor() bool {
 	scale, e := float64(c.Scale), float64(c.ScaleError)
 	off := math.Abs(scale - 1)

@@ -9,19 +9,32 @@ import (
 // another: its buffers, 3 MiB at most, are all the memory that measuring takes beside the slices of the axes.
 type block struct {
 	tally
-	first, n int // its elements, of the view
-	col      int // the place of the first one in its row
-
+	stretch
 	rows, cols sliceSums // of the part of each row, and of each column or, where rows are longer than a block, of each element
 	tops       []pick    // of the part of each row
 
-	raw    [2][]byte
-	values [2][lanes.Strip]float64
-	holes  []int // buffer of strip.holes
-
+	buffers
 	fused    lanes.Fused
-	farther  float64 // a difference larger than maxAbs, if there is one whose place is not known yet
-	farthest strip   // where it is
+	farthest farthest
+}
+
+// stretch is which elements of the view a block has.
+type stretch struct {
+	first, n int
+	col      int // the place of the first one in its row
+}
+
+// buffers are of what is measured.
+type buffers struct {
+	raw    [2][]byte // a block
+	values [2][lanes.Strip]float64
+	holes  []int // of strip.holes
+}
+
+// farthest is a difference larger than the largest of the tally, if there is one whose place is not known yet.
+type farthest struct {
+	by    float64
+	strip strip // it is in
 }
 
 // sliceSums are Σ(l−r)² and Σr² of some slices.
@@ -39,8 +52,8 @@ func (s *sliceSums) reset(n int) {
 
 // begin makes the block the k-th of a measurement, with nothing measured yet.
 func (b *block) begin(m *measurement, k int) {
-	b.tally, b.first, b.farther = empty, k*lanes.Block, 0
-	b.n, b.col = min(lanes.Block, m.elements-b.first), b.first%m.last
+	first := k * lanes.Block
+	b.tally, b.stretch, b.farthest.by = empty, stretch{first, min(lanes.Block, m.elements-first), first % m.last}, 0
 	rows := (b.col + b.n + m.last - 1) / m.last
 	b.rows.reset(0)
 	b.cols.reset(0)

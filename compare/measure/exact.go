@@ -108,7 +108,7 @@ func (b *block) exactly(m *measurement, s *strip) {
 			if d != d {
 				d = 0 // NaN differs, but by no amount: any other difference is larger
 			}
-			b.differ(d, int64(b.first+s.at+i), x, s.r[i])
+			b.differ(difference{d, int64(b.first + s.at + i), x, s.r[i]})
 		}
 	}
 	for side, x := range [][]float64{s.l, s.r} {

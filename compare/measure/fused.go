@@ -55,8 +55,8 @@ func (b *block) fuse(m *measurement, s *strip) bool {
 	b.unequal += seen.Unequal
 	b.maxULP = max(b.maxULP, seen.Steps)
 	b.fusedRuns(m, s)
-	if d := f.Largest(); !s.same && d > max(b.maxAbs, b.farther) {
-		b.farther, b.farthest = d, *s
+	if d := f.Largest(); !s.same && d > max(b.most.by, b.farthest.by) {
+		b.farthest = farthest{d, *s}
 		if !seen.Plain || count < s.n {
 			b.locate(m) // while it is known what counts
 		}
@@ -71,7 +71,7 @@ func (b *block) fuse(m *measurement, s *strip) bool {
 func (b *block) sort(m *measurement, s *strip) {
 	sorted := b.fused.Classify()
 	b.Masked += sorted.Masked
-	b.nanBoth += sorted.NaN
+	b.specials.both += sorted.NaN
 	for side := range b.Side {
 		b.Side[side].NaN += sorted.NaN
 		b.Side[side].NegInf += sorted.Low
@@ -82,7 +82,7 @@ func (b *block) sort(m *measurement, s *strip) {
 		if l = r; !s.same {
 			_ = floats.Decode(l[:], m.coarser, s.raw[local][i*m.coarser.Size():])
 		}
-		if b.counts(m.rule, m.huge, l[0], r[0], int64(b.first+s.at+i)) {
+		if b.counts(&m.masking, l[0], r[0], int64(b.first+s.at+i)) {
 			b.fused.Count(i)
 		}
 	}
@@ -107,16 +107,17 @@ func (b *block) fusedRuns(m *measurement, s *strip) {
 // locate finds where the largest difference of a strip is that was larger than any before. One that is not larger than those of the
 // blocks before this one is nobody's worst, and its place is not looked for.
 func (b *block) locate(m *measurement) {
-	if b.farther <= b.maxAbs || b.farther <= math.Float64frombits(m.far.Load()) {
+	by := b.farthest.by
+	if by <= b.most.by || by <= math.Float64frombits(m.far.Load()) {
 		return
 	}
-	s := &b.farthest
+	s := &b.farthest.strip
 	s.l, s.r = b.values[local][:s.n], b.values[reference][:s.n]
 	_ = floats.Decode(s.l, m.coarser, s.raw[local]) // as above
 	_ = floats.Decode(s.r, m.coarser, s.raw[reference])
 	for i, x := range s.l {
-		if math.Abs(x-s.r[i]) == b.farther && b.fused.Counts(i) {
-			b.differ(b.farther, int64(b.first+s.at+i), x, s.r[i])
+		if math.Abs(x-s.r[i]) == by && b.fused.Counts(i) {
+			b.differ(difference{by, int64(b.first + s.at + i), x, s.r[i]})
 			return
 		}
 	}

@@ -29,17 +29,26 @@ const (
 type measurement struct {
 	kind    kind
 	views   [2]View
-	alone   bool // one tensor, the reference, as if it were both sides
-	rule    order.Rule
+	alone   bool        // one tensor, the reference, as if it were both sides
 	tokens  bool        // logits: see topTokens
-	huge    [2]float64  // per side: what is below its negative is a mask value
 	scale   float64     // power of two by which the sums' elements are multiplied: see sums.rescale
 	coarser hooks.DType // of two floats
-	masks   [2]func(x float64) bool
+	masking
+	extent
 
 	fused *lanes.Limits  // nil: strips are decoded
 	far   *atomic.Uint64 // bits of the largest difference of the blocks that are merged, which lie before those that are measured
+}
 
+// masking says which elements take no part, each side by its own.
+type masking struct {
+	rule  order.Rule
+	huge  [2]float64 // what is below its negative is a mask value
+	masks [2]func(x float64) bool
+}
+
+// extent is how large the view is, and which sums are by its rows and by its columns.
+type extent struct {
 	elements, last  int // of the view, and of its last axis
 	byRow, byColumn bool
 }
@@ -48,8 +57,8 @@ type measurement struct {
 func newMeasurement(l, r View, rule order.Rule, tokens bool) measurement {
 	dl, dr := l.Rec.DType, r.Rec.DType
 	m := measurement{
-		views: [2]View{l, r}, scale: 1, rule: rule, elements: Elements(r.Shape), last: 1,
-		huge: [2]float64{HalfLargest(dl), HalfLargest(dr)},
+		views: [2]View{l, r}, scale: 1, extent: extent{elements: Elements(r.Shape), last: 1},
+		masking: masking{rule: rule, huge: [2]float64{HalfLargest(dl), HalfLargest(dr)}},
 	}
 	for side, v := range m.views {
 		stored, model := v.Rec.DType, v.trace.Manifest().DType

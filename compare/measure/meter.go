@@ -26,7 +26,6 @@ const readers = 2
 // Tensors are measured ahead of the walk, but no more than some blocks of them: what is read beyond the first divergence is
 // bounded.
 type Meter struct {
-	ctx     context.Context
 	compute chan struct{} // has a place for each worker that measures
 
 	prepared map[string]*job // by key in the reference trace: started, and not asked for yet
@@ -55,11 +54,11 @@ type job struct {
 }
 
 // NewMeter starts workers: as many as there are processors where workers is 0.
-func NewMeter(ctx context.Context, workers int) *Meter {
+func NewMeter(workers int) *Meter {
 	if workers <= 0 {
 		workers = min(runtime.GOMAXPROCS(0), maxWorkers)
 	}
-	m := &Meter{ctx: ctx, compute: make(chan struct{}, workers), maxAhead: 2 * (workers + readers), prepared: map[string]*job{}}
+	m := &Meter{compute: make(chan struct{}, workers), maxAhead: 2 * (workers + readers), prepared: map[string]*job{}}
 	m.changed.L = &m.mu
 	for range workers + readers {
 		m.running.Go(m.work)
@@ -78,7 +77,7 @@ func (m *Meter) Close() {
 
 // Measure measures two views of one shape by a rule. The error is that of the first block that cannot be read, or that of
 // the context.
-func (m *Meter) Measure(l, r View, rule order.Rule, tokens bool) (*Sums, error) {
+func (m *Meter) Measure(ctx context.Context, l, r View, rule order.Rule, tokens bool) (*Sums, error) {
 	j, ok := m.prepared[r.Rec.Key]
 	if ok {
 		delete(m.prepared, r.Rec.Key)
@@ -86,23 +85,23 @@ func (m *Meter) Measure(l, r View, rule order.Rule, tokens bool) (*Sums, error) 
 	} else {
 		j = m.start(newMeasurement(l, r, rule, tokens))
 	}
-	p, err := m.wait(j)
+	p, err := m.wait(ctx, j)
 	if err != nil {
 		return nil, err
 	}
 	if scale := p.rescale(); scale != 1 {
 		what := newMeasurement(l, r, rule, tokens)
 		what.scale = scale
-		return m.wait(m.start(what))
+		return m.wait(ctx, m.start(what))
 	}
 	return p, nil
 }
 
 // Alone measures one view as if it were both sides: its squares, of its elements times scale, and those of every slice.
-func (m *Meter) Alone(v View, scale float64) (*Sums, error) {
+func (m *Meter) Alone(ctx context.Context, v View, scale float64) (*Sums, error) {
 	what := newMeasurement(v, v, order.All, false)
 	what.alone, what.scale = true, scale
-	return m.wait(m.start(what))
+	return m.wait(ctx, m.start(what))
 }
 
 // Prepare starts what [Meter.Measure] will be asked for with the same arguments, once for each tensor of the reference.
@@ -132,7 +131,7 @@ func (m *Meter) start(what measurement) *job {
 }
 
 // wait has the workers do a job before any other, and returns what came of it.
-func (m *Meter) wait(j *job) (*Sums, error) {
+func (m *Meter) wait(ctx context.Context, j *job) (*Sums, error) {
 	m.mu.Lock()
 	j.asked = true
 	m.ahead -= j.taken
@@ -141,8 +140,8 @@ func (m *Meter) wait(j *job) (*Sums, error) {
 	select {
 	case <-j.finished:
 		return j.sums, j.err
-	case <-m.ctx.Done():
-		return nil, m.ctx.Err()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
@@ -209,7 +208,7 @@ func (m *Meter) merge(j *job, k int, b *block, err error) {
 	default:
 		m.mu.Unlock() // until merged is raised the sums are this worker's alone
 		j.sums.merge(b, j.last)
-		j.far.Store(math.Float64bits(j.sums.maxAbs))
+		j.far.Store(math.Float64bits(j.sums.most.by))
 		m.mu.Lock()
 	}
 	if j.merged++; j.merged == j.blocks {

@@ -113,15 +113,15 @@ func (m *Metrics) Spell(at []int) string {
 // reference's tensor.
 func (p *Sums) Metrics(floor *Floor, place func(int64) []int) *Metrics {
 	m := &Metrics{
-		Elements: int64(Elements(p.shape)), Compared: p.Compared, Masked: p.Masked, MaxAbs: Number(p.maxAbs),
+		Elements: int64(Elements(p.shape)), Compared: p.Compared, Masked: p.Masked, MaxAbs: Number(p.most.by),
 		RMS: Nan, Cosine: Nan, Scale: Nan, Norm: Number(math.Sqrt(p.sum.Ref) / p.Scale), Unequal: p.unequal, MaxULP: p.maxULP,
-		NonFinite: p.nonFinite, NaNBoth: p.nanBoth, Local: StatsOf(&p.Side[0], p.Scale), Reference: StatsOf(&p.Side[1], p.Scale),
+		NonFinite: p.specials.one, NaNBoth: p.specials.both, Local: StatsOf(&p.Side[0], p.Scale), Reference: StatsOf(&p.Side[1], p.Scale),
 	}
-	if p.maxAt >= 0 {
-		m.Worst, m.LocalAt, m.ReferenceAt = place(p.maxAt), Number(p.maxL), Number(p.maxR)
+	if d := p.most; d.at >= 0 {
+		m.Worst, m.LocalAt, m.ReferenceAt = place(d.at), Number(d.l), Number(d.r)
 	}
-	if p.nonFiniteAt >= 0 {
-		m.NonFiniteAt = place(p.nonFiniteAt)
+	if at := p.specials.at; at >= 0 {
+		m.NonFiniteAt = place(at)
 	}
 	if p.Exact {
 		m.RelL2, m.Norm = Nan, Nan

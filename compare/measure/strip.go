@@ -60,7 +60,7 @@ func (b *block) exclude(m *measurement, s *strip) (surveys [2]lanes.Survey) {
 	b.holes = b.holes[:0]
 	for i, x := range s.l {
 		y := s.r[i]
-		if math.Abs(x) < m.huge[local] && math.Abs(y) < m.huge[reference] || b.counts(m.rule, m.huge, x, y, int64(b.first+s.at+i)) {
+		if math.Abs(x) < m.huge[local] && math.Abs(y) < m.huge[reference] || b.counts(&m.masking, x, y, int64(b.first+s.at+i)) {
 			surveys[local].Add(x)
 			surveys[reference].Add(y)
 		} else {
@@ -103,12 +103,12 @@ func (b *block) differences(m *measurement, s *strip) {
 	b.unequal += unequal
 	b.maxULP = max(b.maxULP, most)
 	// Two numbers of different dtypes may differ and be equal in the coarser.
-	if d := lanes.Largest(s.l, s.r); d > b.maxAbs {
+	if d := lanes.Largest(s.l, s.r); d > b.most.by {
 		i := 0
 		for math.Abs(s.l[i]-s.r[i]) != d {
 			i++
 		}
-		b.differ(d, int64(b.first+s.at+i), s.l[i], s.r[i])
+		b.differ(difference{d, int64(b.first + s.at + i), s.l[i], s.r[i]})
 	}
 }
 

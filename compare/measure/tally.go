@@ -15,17 +15,28 @@ type tally struct {
 
 	Compared, Masked, unequal int64
 	maxULP                    uint64
-	maxAbs                    float64
-	maxAt                     int64 // −1: no two elements differ
-	maxL, maxR                float64
+	most                      difference
 	Side                      [2]lanes.Moments
-	nanBoth, nonFinite        int64
-	nonFiniteAt               int64 // −1: there is none
+	specials                  specials
 	Pattern                   Pattern
 }
 
+// difference is that of two elements.
+type difference struct {
+	by   float64
+	at   int64 // −1: no two elements differ
+	l, r float64
+}
+
+// specials are the elements that are NaN or infinite.
+type specials struct {
+	both int64 // that are NaN, or +Inf, on both sides
+	one  int64 // of which the other side is not so
+	at   int64 // the first of those; −1: there is none
+}
+
 // empty is the tally of nothing.
-var empty = tally{maxAt: -1, nonFiniteAt: -1}
+var empty = tally{most: difference{at: -1}, specials: specials{at: -1}}
 
 // merge takes in the tally of the block that comes next.
 func (t *tally) merge(o *tally) {
@@ -34,31 +45,31 @@ func (t *tally) merge(o *tally) {
 	t.Masked += o.Masked
 	t.unequal += o.unequal
 	t.maxULP = max(t.maxULP, o.maxULP)
-	if o.maxAt >= 0 {
-		t.differ(o.maxAbs, o.maxAt, o.maxL, o.maxR)
+	if o.most.at >= 0 {
+		t.differ(o.most)
 	}
 	for i := range t.Side {
 		t.Side[i].Merge(&o.Side[i])
 	}
-	t.nanBoth += o.nanBoth
-	t.nonFinite += o.nonFinite
-	if t.nonFiniteAt < 0 {
-		t.nonFiniteAt = o.nonFiniteAt
+	t.specials.both += o.specials.both
+	t.specials.one += o.specials.one
+	if t.specials.at < 0 {
+		t.specials.at = o.specials.at
 	}
 	t.Pattern.merge(&o.Pattern)
 }
 
 // differ notes a difference, if it is the first or the largest.
-func (t *tally) differ(d float64, at int64, l, r float64) {
-	if t.maxAt < 0 || d > t.maxAbs {
-		t.maxAbs, t.maxAt, t.maxL, t.maxR = d, at, l, r
+func (t *tally) differ(d difference) {
+	if t.most.at < 0 || d.by > t.most.by {
+		t.most = d
 	}
 }
 
 // counts looks at a pair of which one is NaN, infinite or as large as huge, and reports whether it takes part in the sums.
-func (t *tally) counts(rule order.Rule, huge [2]float64, a, b float64, at int64) bool {
-	maskA, maskB := a < -huge[0], b < -huge[1]
-	if rule == order.Allowed && (maskA || maskB) {
+func (t *tally) counts(by *masking, a, b float64, at int64) bool {
+	maskA, maskB := a < -by.huge[local], b < -by.huge[reference]
+	if by.rule == order.Allowed && (maskA || maskB) {
 		if maskA != maskB {
 			t.Pattern.add(maskA, at)
 		} else {
@@ -84,11 +95,11 @@ func (t *tally) special(a, b float64, at int64) {
 	t.Side[1].Special(b)
 	switch {
 	case a != a && b != b, a == b && a > 0: // −Inf on both sides is how some engines mask
-		t.nanBoth++
+		t.specials.both++
 	case a != b:
-		t.nonFinite++
-		if t.nonFiniteAt < 0 {
-			t.nonFiniteAt = at
+		t.specials.one++
+		if t.specials.at < 0 {
+			t.specials.at = at
 		}
 	}
 }

@@ -1,12 +1,16 @@
-// Package naming says what is wrong with the entries of a trace that are a BUG. It prepares isolated entries for the search of package diagnose, which knows programs
-// and values and no traces, and it is what the arithmetic of a form asks for mistakes.
+// Package naming names the mistakes in a trace's entries with a BUG. It prepares isolated entries for the search of
+// package diagnose, which works on programs and values instead of traces. Package arithmetic asks it for the mistakes
+// of a form.
 //
 // The pipeline of the entries of one role, in the order of [Names.Of]:
 //
-//  1. Quantised weights make every product wrong, by no mistake of a product: where most products look so, that is said and nothing is searched.
-//  2. A mistake that the arithmetic of a form has found already is that of the role.
-//  3. Suspects. The entries that the arithmetics of their forms leave something of are prepared in that arithmetic, or in a few where it is not known.
-//  4. Cuts. The mistake is looked for between an entry and what was captured; then without masks and rotary tables, which follow from positions; without the caches of
-//     earlier passes; and from products alone. All of these searches share one budget.
-//  5. A name is that of all tokens: it was found by a few tokens of large entries, and is asked of all.
+//  1. Quantised weights make every product wrong, without a mistake in any product: if most products look quantised,
+//     the finding says so, and no search is made.
+//  2. A mistake found earlier for the arithmetic of a form is also the mistake of the role.
+//  3. Suspects. The entries with elements unexplained by the arithmetics of their forms are prepared in this
+//     arithmetic, or in a few arithmetics if it is unknown.
+//  4. Cuts. The search looks between an entry and its captured ancestors; then without captured masks and rotary
+//     tables, which follow from positions; without the caches of earlier passes; and from captured products only. All
+//     of these searches share one budget.
+//  5. A name found in a few tokens of large entries is checked in all tokens.
 package naming

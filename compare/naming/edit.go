@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// edit is what gives an entry that is wrong by itself.
+// edit is a change that explains an entry with a BUG.
 type edit struct {
 	finding *diagnose.Finding
 	mistake *diagnose.Mistake
@@ -21,10 +21,10 @@ type edit struct {
 // Text is the name of what is wrong.
 func (e *edit) Text() string { return e.finding.Name.Text() }
 
-// Turns reports whether it turns the pairs of rotary tables: positions are others.
+// Turns reports whether the edit rotates the pairs of rotary tables, as other positions do.
 func (e *edit) Turns() bool { return e.finding.Positions() }
 
-// Program is that of the entry with the edit; ok is false where the edit does not go with it.
+// Program returns the entry's program with the edit; ok is false if the edit does not apply to the program.
 func (e *edit) Program(ctx context.Context, t *isolate.Trial) (p *program.Program, c program.Call, ok bool, err error) {
 	s, err := suspectOf(ctx, &isolate.Evidence{Trial: t, Left: e.left}, e.a)
 	if err != nil {
@@ -38,10 +38,10 @@ func (e *edit) Program(ctx context.Context, t *isolate.Trial) (p *program.Progra
 	return p, c, true, nil
 }
 
-// EditOf is the edit that gives an entry that is a BUG, in the arithmetic of its form; nil where none is known.
+// EditOf returns the edit that explains an entry with a BUG, in the arithmetic of its form; nil if unknown.
 func (k *Names) EditOf(ctx context.Context, n order.Node) (chain.Edit, error) {
 	name := k.i.List().Entries[n.Entry].Name
-	named, err := k.nameOf(ctx, diagnose.Role(name))
+	named, err := k.nameOf(ctx, order.NameOf(name).Role())
 	found, made := named.finding, named.edit
 	if err != nil || !found.Named() {
 		return nil, err

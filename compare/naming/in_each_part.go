@@ -5,6 +5,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/order"
 )
 
 // A product with a large vocabulary takes longer than a search. If the first tokens of an entry are wrong, the search for the mistake begins at once. Each later
@@ -15,7 +16,7 @@ type inEachPart struct {
 	names   *Names
 	edit    *diagnose.Mistake
 	a       *isolate.Arithmetic
-	columns int  // of the parts, whose bounds are sampled; 0 where they are not, see [program.Value.Columns]
+	columns int  // the columns of parts with sampled bounds; 0 for complete bounds, see [program.Value.Columns]
 	given   bool // every part so far
 }
 
@@ -32,7 +33,7 @@ func (k *Names) Follow(ctx context.Context, first *isolate.Trial, c *isolate.Cer
 // arithmetic of the entry is not transformers'.
 func (k *Names) newInEachPart(ctx context.Context, first *isolate.Trial, c *isolate.Certificate) (*inEachPart, error) {
 	i := first.Isolator
-	f, err := k.nameInFew(ctx, diagnose.Role(first.Entry.Name))
+	f, err := k.nameInFew(ctx, order.NameOf(first.Entry.Name).Role())
 	if err != nil || f.edit == nil || first.Formula == nil || first.Wider() {
 		return nil, err
 	}

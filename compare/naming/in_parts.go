@@ -15,7 +15,7 @@ func (k *Names) inAllParts(ctx context.Context, f *named) (bool, error) {
 		nodes = append(nodes, k.i.CapturedForms().Nodes[form]...)
 	}
 	for _, n := range nodes {
-		if diagnose.Role(k.i.List().At(n).Name) != f.role {
+		if order.NameOf(k.i.List().At(n).Name).Role() != f.role {
 			continue
 		}
 		k.mu.Lock()

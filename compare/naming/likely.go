@@ -7,13 +7,15 @@ import (
 	"github.com/tracediff/tracediff/compare/arithmetic"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/order"
 )
 
-// mostOfRole is how many products of a role are looked at, of which the first that is not like the others speaks for it.
+// mostOfRole is the number of products examined for a role. The first product unlike the others of the trace
+// decides.
 const mostOfRole = 4
 
-// likely says what an entry that is wrong by itself is one of, where most products of the trace are wrong in the same way: empty where that
-// is not so, or where the entry is wrong in another way.
+// likely returns a sentence if most products of the trace are wrong in the same way, as quantised weights are, and
+// the products of the role are too. Otherwise it returns "".
 func (k *Names) likely(ctx context.Context, role string) (string, error) {
 	if k.i.Options().Own {
 		return "", nil
@@ -26,7 +28,7 @@ func (k *Names) likely(ctx context.Context, role string) (string, error) {
 	}
 	looked := 0
 	for _, n := range q.Products {
-		if diagnose.Role(k.i.List().At(n).Name) != role || looked == mostOfRole {
+		if order.NameOf(k.i.List().At(n).Name).Role() != role || looked == mostOfRole {
 			continue
 		}
 		error, err := arithmetic.Coded(ctx, k.i, n)

@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// ModelOf is what a search knows beside the entries.
+// ModelOf returns the context of a search: the model, the passes and the trace.
 func ModelOf(i *isolate.Isolator) *diagnose.Model {
 	return &diagnose.Model{
 		List: i.List(), Passes: i.Env().Passes, Weights: i.Env().Weights, Read: i.Env().Read, Room: cmp.Or(i.Options().Room, isolate.DefaultMemory), Work: diagnose.DefaultWork * i.Times(),
@@ -36,7 +36,7 @@ type Names struct {
 	whole     memo.Map[string, wholeName] // by role
 
 	mu    sync.Mutex
-	Parts map[order.Node]bool // whether the mistake of its role gives all tokens of a large entry, where that was seen when the entry was certified
+	Parts map[order.Node]bool // whether the mistake of the role explains all tokens of a large entry, for entries checked during certification
 }
 
 // named is what is wrong with the entries of a role, by a few tokens of large entries.
@@ -52,6 +52,7 @@ type wholeName struct {
 	edit    *diagnose.Mistake
 }
 
+// New has the names of the bugs in an isolator's traces. Nothing is looked for before an entry is asked for.
 func New(i *isolate.Isolator) *Names {
 	n := &Names{i: i, Parts: map[order.Node]bool{}}
 	at := func(stage int) func(string) memo.Place {
@@ -67,7 +68,7 @@ func New(i *isolate.Isolator) *Names {
 // Of returns the mistake of an entry that is a BUG: the edit that gives every element of every wrong entry of its role, in all passes. A finding
 // without a name says what was tried. The finding is nil if the role has no wrong entry. The error is that of reading the trace or the weights.
 func (k *Names) Of(ctx context.Context, name string) (*diagnose.Finding, error) {
-	f, err := k.nameOf(ctx, diagnose.Role(name))
+	f, err := k.nameOf(ctx, order.NameOf(name).Role())
 	return f.finding, err
 }
 
@@ -89,7 +90,7 @@ func (k *Names) nameOf(ctx context.Context, role string) (wholeName, error) {
 	})
 }
 
-// nameInFew is what is wrong with the entries of a role, by a few tokens of those that are large.
+// nameInFew finds the mistake of a role in a few tokens of each large entry.
 func (k *Names) nameInFew(ctx context.Context, role string) (*named, error) {
 	return k.few.Get(ctx, role, func(ctx context.Context) (*named, error) {
 		isolate.SaysSearch(k.i, "what is wrong with", role)
@@ -158,7 +159,8 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 	return found, nil
 }
 
-// nameOpened looks for what is wrong with some entries between them and less than was captured; nil where that is no other program.
+// nameOpened looks for the mistake between some entries and a smaller set of captured tensors. It returns nil if
+// the programs do not change.
 func (k *Names) nameOpened(ctx context.Context, model *diagnose.Model, left []*isolate.Evidence, own []*isolate.Arithmetic, right []order.Node, has func(e *isolate.Evidence) func(order.Node) bool) (*diagnose.Finding, error) {
 	opened, err := openedEntries(ctx, k.i, left, has)
 	if opened == nil || err != nil {
@@ -177,15 +179,15 @@ func (k *Names) nameOpened(ctx context.Context, model *diagnose.Model, left []*i
 	}, right)
 }
 
-// roles are the entries that are left of several roles, each with its arithmetic.
+// roles are the wrong entries of several roles, each with its arithmetic.
 type roles struct {
 	left  []*isolate.Evidence
 	own   []*isolate.Arithmetic
 	right []order.Node // of these roles
 }
 
-// together adds the entries of other roles that may have the same mistake: operations of one kind with the same inputs, such as cosines
-// and sines. It returns nil for a role without such others.
+// together adds the entries of further roles that may have the same mistake: operations of one kind with the same
+// inputs, such as cosines and sines. It returns nil if no further role is found.
 func (k *Names) together(ctx context.Context, role string, left []*isolate.Evidence, own []*isolate.Arithmetic, right []order.Node) (*roles, error) {
 	e := k.i.List().At(left[0].Node)
 	if e.Op == nil || len(e.Weights) > 0 {
@@ -195,7 +197,7 @@ func (k *Names) together(ctx context.Context, role string, left []*isolate.Evide
 	left, own, right = slices.Clone(left), slices.Clone(own), slices.Clone(right)
 	for at := range k.i.List().Entries {
 		o := &k.i.List().Entries[at]
-		other := diagnose.Role(o.Name)
+		other := order.NameOf(o.Name).Role()
 		if seen[other] || o.Op == nil || o.Op.Kind() != e.Op.Kind() || len(o.Weights) > 0 || !k.i.Fixed(at) || o.Level != e.Level || o.Layer != e.Layer ||
 			!slices.EqualFunc(o.Inputs, e.Inputs, func(a, b order.Ref) bool { return a.Name == b.Name }) {
 			continue
@@ -213,8 +215,8 @@ func (k *Names) together(ctx context.Context, role string, left []*isolate.Evide
 	return &roles{left, own, right}, nil
 }
 
-// nameIn looks for what is wrong with some entries, each in its own arithmetic, or where that is not known in each of a few. Right are
-// others of the role, which are read when there is a name.
+// nameIn looks for the mistake in some entries, each in its own arithmetic or, if unknown, in each of a few
+// arithmetics. right are right entries of the role, read only to check a name.
 func (k *Names) nameIn(ctx context.Context, model *diagnose.Model, left []*isolate.Evidence, own []*isolate.Arithmetic, read func(order.Node) (*isolate.Evidence, error), right []order.Node) (*diagnose.Finding, error) {
 	var none *diagnose.Finding
 	tries, err := arithmetic.Under(left, left)
@@ -269,7 +271,7 @@ func (k *Names) nameIn(ctx context.Context, model *diagnose.Model, left []*isola
 // mostRight is how many right entries a name is held to, to say where it is.
 const mostRight = 64
 
-// restOf adds to some right entries those of nodes of which transformers' arithmetic leaves nothing.
+// restOf adds the entries of some nodes without elements unexplained by transformers' arithmetic.
 func restOf(ctx context.Context, all []*diagnose.Entry, read func(order.Node) (*isolate.Evidence, error), right []order.Node) ([]*diagnose.Entry, error) {
 	for _, n := range right[:min(len(right), mostRight)] {
 		e, err := read(n)
@@ -287,13 +289,14 @@ func restOf(ctx context.Context, all []*diagnose.Entry, read func(order.Node) (*
 	return all, nil
 }
 
-// leftOf are the entries of a role that the arithmetics of their forms leave something of, with the arithmetic that leaves least; nil
-// where none is known. Right are those of which nothing is left by transformers' arithmetic.
+// leftOf returns the entries of a role with elements unexplained by the arithmetics of their forms, each with the
+// arithmetic that leaves the fewest; nil for an unknown arithmetic. right are the entries explained by
+// transformers' arithmetic.
 func (k *Names) leftOf(ctx context.Context, role string) (left []*isolate.Evidence, own []*isolate.Arithmetic, right []order.Node, err error) {
 	c := k.i.CapturedForms()
 	for _, form := range c.Names {
 		for _, n := range c.Nodes[form] {
-			if diagnose.Role(k.i.List().Entries[n.Entry].Name) != role || len(left) >= arithmetic.MaxEntries {
+			if order.NameOf(k.i.List().Entries[n.Entry].Name).Role() != role || len(left) >= arithmetic.MaxEntries {
 				continue
 			}
 			e, err := k.i.Evidence(ctx, n)
@@ -340,7 +343,7 @@ func (k *Names) leftOf(ctx context.Context, role string) (left []*isolate.Eviden
 func (k *Names) mistakeOfForms(ctx context.Context, role string) (found *diagnose.Finding, made *diagnose.Mistake, err error) {
 	c := k.i.CapturedForms()
 	for _, name := range c.Names {
-		of := func(n order.Node) bool { return diagnose.Role(k.i.List().Entries[n.Entry].Name) == role }
+		of := func(n order.Node) bool { return order.NameOf(k.i.List().Entries[n.Entry].Name).Role() == role }
 		if !slices.ContainsFunc(c.Nodes[name], of) || !k.Forms.Asked(name) {
 			continue
 		}

@@ -53,20 +53,20 @@ func openedEntries(ctx context.Context, i *isolate.Isolator, left []*isolate.Evi
 	return all, nil
 }
 
-// fromArguments are what was captured without masks and rotary tables, which are computed too.
+// fromArguments accepts the captured tensors except masks and rotary tables, which are computed too.
 func fromArguments(i *isolate.Isolator, _ *isolate.Evidence) func(order.Node) bool {
 	return func(n order.Node) bool { return i.Given(n) || i.Has(n) && !i.Fixed(n.Entry) }
 }
 
-// fromTokens are what was captured without the caches of the passes before, which may not be what was kept: a cache is then computed
-// from what each pass has put into it.
+// fromTokens accepts the captured tensors except the caches of earlier passes, which may differ from the cache in
+// use: a cache is then computed from the values added by each pass.
 func fromTokens(i *isolate.Isolator, e *isolate.Evidence) func(order.Node) bool {
 	return func(n order.Node) bool {
 		return i.Has(n) && (n.Pass == e.Node.Pass || e.Node.Pass > mostPasses || !isCache(i, n.Entry))
 	}
 }
 
-// mostPasses is the last pass whose cache is computed from what each earlier pass has put into it.
+// mostPasses is the last pass with a cache computed from the values added by each earlier pass.
 const mostPasses = 16
 
 // fromProducts accepts, in earlier passes, the captured products with matrices and nothing else: a tensor that was made from the products may not be the

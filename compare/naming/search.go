@@ -16,10 +16,10 @@ func FindingOf(c *isolate.Certificate) *diagnose.Finding {
 	return nil
 }
 
-// searched is the finding of a search, as the arithmetic of a form has it.
+// searched adapts the finding of a search to the interface of package arithmetic.
 type searched struct{ *diagnose.Finding }
 
-// found is a finding that explains all entries of a search; nil for any other.
+// found returns the finding of a search as a mistake if the finding explains every entry, and nil otherwise.
 func found(f *diagnose.Finding, model *diagnose.Model, err error) (arithmetic.Mistake, int, error) {
 	if !f.Explains() || err != nil {
 		return nil, model.Taken(), err

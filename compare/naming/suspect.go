@@ -12,9 +12,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// suspect is an entry that an arithmetic leaves something of, for a search of what is wrong with it.
+// suspect is an entry with unexplained elements, prepared for a search for its mistake.
 type suspect struct {
-	*isolate.Evidence // what is left is left by the arithmetic
+	*isolate.Evidence // Left has the elements unexplained by a
 	a                 *isolate.Arithmetic
 	entry             *diagnose.Entry
 	small             *diagnose.Entry
@@ -42,7 +42,7 @@ func suspectOf(ctx context.Context, e *isolate.Evidence, a *isolate.Arithmetic) 
 	return s.entry, nil
 }
 
-// suspectIn is an entry in an arithmetic. A judgement of it looks at all elements.
+// suspectIn prepares an entry in an arithmetic. Its judgement covers all elements.
 func suspectIn(ctx context.Context, e *isolate.Evidence, a *isolate.Arithmetic) (*suspect, error) {
 	p, err := e.Rewritten(a.Rewrites)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *suspect) Target() (y, half []float64) {
 	return s.Y.Data, half
 }
 
-// Leaves lists elements that a value does not give, up to a limit: first of those that are left.
+// Leaves lists elements not explained by a value, at most limit, beginning with the elements of Left.
 func (s *suspect) Leaves(x program.Value, limit int) ([]int, error) {
 	if !s.a.Open && s.Wider() { // what is shared is not written to
 		x = program.Value{Shape: x.Shape, Data: slices.Clone(x.Data), Bound: slices.Clone(x.Bound)}

@@ -18,21 +18,97 @@ const (
 
 // drawing is a picture that is being made.
 type drawing struct {
-	l        *layout
-	alone    bool
-	unit     float64 // of the histogram
-	masks    [2]float64
-	errors   []float64 // by cell; −1 where no element counts
-	worst    worst
+	l         *layout
+	alone     bool
+	masks     [2]float64
+	errors    []float64 // by cell; −1 where no element counts
+	worst     worst
+	histogram histogram
+	heads     []head
+	scatter   *scatter // nil for none
+}
+
+// histogram counts errors by their size.
+type histogram struct {
+	unit     float64
 	bins     [highestBin - lowestBin + 1]int64
 	equal    int64
 	infinite int64
-	diff     []float64 // by head, Σ(l−r)²
-	ref      []float64 // and Σr²
-	count    []int64
-	low      float64
-	high     float64
-	density  []int64
+}
+
+func (h *histogram) add(err float64) {
+	switch {
+	case err == 0:
+		h.equal++
+	case math.IsInf(err, 0):
+		h.infinite++
+	default:
+		bin := min(max(math.Floor(2*math.Log10(err/h.unit)), lowestBin), highestBin)
+		h.bins[int(bin)-lowestBin]++
+	}
+}
+
+// into leaves the empty bins at both ends out.
+func (h *histogram) into(t *Tensor) {
+	t.Equal, t.Infinite = h.equal, h.infinite
+	from, to := 0, len(h.bins)
+	for from < to && h.bins[from] == 0 {
+		from++
+	}
+	for to > from && h.bins[to-1] == 0 {
+		to--
+	}
+	if from < to {
+		t.From, t.Histogram = from+lowestBin, h.bins[from:to]
+	}
+}
+
+// head is the sums of one head.
+type head struct {
+	diff, ref float64 // Σ(l−r)² and Σr²
+	count     int64
+}
+
+func (h *head) add(y, err float64) {
+	h.diff += float64(err * err)
+	h.ref += float64(y * y)
+	h.count++
+}
+
+// code is the error of a head: ‖l − r‖ / ‖r‖, and of a tensor alone the root mean square.
+func (h *head) code(alone bool) byte {
+	switch {
+	case h.count == 0:
+		return 0
+	case alone:
+		return decades(math.Sqrt(h.ref / float64(h.count)))
+	case math.IsInf(h.diff, 0) || h.diff != h.diff:
+		return nonFinite
+	}
+	return decades(measure.Ratio(math.Sqrt(h.diff), math.Sqrt(h.ref)))
+}
+
+// scatter counts the elements by their values on both sides.
+type scatter struct {
+	low, high float64
+	density   []int64
+}
+
+func (s *scatter) add(x, y float64) {
+	span := s.high - s.low
+	col := min(int((y-s.low)/span*largeSide), largeSide-1)
+	row := largeSide - 1 - min(int((x-s.low)/span*largeSide), largeSide-1)
+	if col >= 0 && row >= 0 && row < largeSide {
+		s.density[row*largeSide+col]++
+	}
+}
+
+func (s *scatter) finished() *Scatter {
+	codes := make([]byte, len(s.density))
+	for i, n := range s.density {
+		codes[i] = counted(n)
+	}
+	return &Scatter{Low: measure.Number(s.low), High: measure.Number(s.high), Side: largeSide, Code: letters(codes)}
 }
 
 // Draw makes the picture of a pair. The error is that of reading.
@@ -41,12 +117,11 @@ func Draw(p compare.Pair) (*Tensor, error) {
 	d := newDrawing(p.Reference.Shape, p.Axes)
 	d.masks, d.alone = p.Masks, p.Alone
 	if m.Norm > 0 && m.Compared > 0 {
-		d.unit = float64(m.Norm) / math.Sqrt(float64(m.Compared))
+		d.histogram.unit = float64(m.Norm) / math.Sqrt(float64(m.Compared))
 	}
 	low, high := min(m.Local.Min, m.Reference.Min), max(m.Local.Max, m.Reference.Max)
 	if low < high && !d.alone { // NaN where no element counts
-		d.low, d.high = float64(low), float64(high)
-		d.density = make([]int64, largeSide*largeSide)
+		d.scatter = &scatter{low: float64(low), high: float64(high), density: make([]int64, largeSide*largeSide)}
 	}
 	if err := d.read(p.Local, p.Reference); err != nil {
 		return nil, err
@@ -60,7 +135,7 @@ func Alone(v measure.View, axes string, masked, rms float64) (*Tensor, error) {
 	d := newDrawing(v.Shape, axes)
 	d.alone, d.masks[0] = true, masked
 	if rms > 0 && measure.Finite(rms) {
-		d.unit = rms
+		d.histogram.unit = rms
 	}
 	if err := d.read(v, v); err != nil {
 		return nil, err
@@ -69,12 +144,12 @@ func Alone(v measure.View, axes string, masked, rms float64) (*Tensor, error) {
 }
 
 func newDrawing(shape []int, axes string) *drawing {
-	d := &drawing{l: newLayout(shape, axes), unit: 1, masks: [2]float64{math.Inf(-1), math.Inf(-1)}}
+	d := &drawing{l: newLayout(shape, axes), histogram: histogram{unit: 1}, masks: [2]float64{math.Inf(-1), math.Inf(-1)}}
 	d.errors = make([]float64, d.l.rows*d.l.columns)
 	for i := range d.errors {
 		d.errors[i] = -1
 	}
-	d.diff, d.ref, d.count = make([]float64, d.l.heads), make([]float64, d.l.heads), make([]int64, d.l.heads)
+	d.heads = make([]head, d.l.heads)
 	return d
 }
 
@@ -151,33 +226,18 @@ func (d *drawing) add(at int64, head int, x, y, err float64) {
 	if err != 0 {
 		d.worst.add(ranked{at, err, x, y})
 	}
-	switch {
-	case err == 0:
-		d.equal++
-	case math.IsInf(err, 0):
-		d.infinite++
-	default:
-		bin := min(max(math.Floor(2*math.Log10(err/d.unit)), lowestBin), highestBin)
-		d.bins[int(bin)-lowestBin]++
+	d.histogram.add(err)
+	if len(d.heads) > 0 {
+		d.heads[head].add(y, err)
 	}
-	if d.l.heads > 0 {
-		d.diff[head] += float64(err * err)
-		d.ref[head] += float64(y * y)
-		d.count[head]++
-	}
-	if d.density != nil && !math.IsInf(err, 0) {
-		span := d.high - d.low
-		col := min(int((y-d.low)/span*largeSide), largeSide-1)
-		row := largeSide - 1 - min(int((x-d.low)/span*largeSide), largeSide-1)
-		if col >= 0 && row >= 0 && row < largeSide {
-			d.density[row*largeSide+col]++
-		}
+	if d.scatter != nil && !math.IsInf(err, 0) {
+		d.scatter.add(x, y)
 	}
 }
 
 // tensor is the finished picture.
 func (d *drawing) tensor(reference measure.View) *Tensor {
-	t := &Tensor{Equal: d.equal, Infinite: d.infinite, Map: Map{
+	t := &Tensor{Map: Map{
 		Down: d.l.downName, Across: d.l.acrossName, Size: [2]int{d.l.down, d.l.across}, Cells: [2]int{d.l.rows, d.l.columns},
 	}}
 	top := 0.0
@@ -193,50 +253,19 @@ func (d *drawing) tensor(reference measure.View) *Tensor {
 		}
 	}
 	t.Map.Top, t.Map.Codes = measure.Number(top), letters(codes)
-	if d.l.heads > 0 {
-		t.Heads = d.heads()
-	}
-	if d.density != nil {
-		codes := make([]byte, len(d.density))
-		for i, n := range d.density {
-			codes[i] = counted(n)
+	if len(d.heads) > 0 {
+		codes := make([]byte, len(d.heads))
+		for i := range d.heads {
+			codes[i] = d.heads[i].code(d.alone)
 		}
-		t.Scatter = &Scatter{Low: measure.Number(d.low), High: measure.Number(d.high), Side: largeSide, Code: letters(codes)}
+		t.Heads = letters(codes)
 	}
-	d.histogram(t)
+	if d.scatter != nil {
+		t.Scatter = d.scatter.finished()
+	}
+	d.histogram.into(t)
 	for _, e := range d.worst {
 		t.Worst = append(t.Worst, Element{reference.Place(e.at), measure.Number(e.local), measure.Number(e.refValue)})
 	}
 	return t
-}
-
-// heads are the errors of the heads: ‖l − r‖ / ‖r‖, and of a tensor alone the root mean squares.
-func (d *drawing) heads() string {
-	codes := make([]byte, d.l.heads)
-	for h := range codes {
-		switch {
-		case d.count[h] == 0:
-		case d.alone:
-			codes[h] = decades(math.Sqrt(d.ref[h] / float64(d.count[h])))
-		case math.IsInf(d.diff[h], 0) || d.diff[h] != d.diff[h]:
-			codes[h] = nonFinite
-		default:
-			codes[h] = decades(measure.Ratio(math.Sqrt(d.diff[h]), math.Sqrt(d.ref[h])))
-		}
-	}
-	return letters(codes)
-}
-
-// histogram leaves the empty bins at both ends out.
-func (d *drawing) histogram(t *Tensor) {
-	from, to := 0, len(d.bins)
-	for from < to && d.bins[from] == 0 {
-		from++
-	}
-	for to > from && d.bins[to-1] == 0 {
-		to--
-	}
-	if from < to {
-		t.From, t.Histogram = from+lowestBin, d.bins[from:to]
-	}
 }

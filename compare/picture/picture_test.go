@@ -54,7 +54,7 @@ func drawn(t interface {
 		}
 	}
 	var set picture.Set
-	res, err := compare.Run(context.Background(), traces[0], traces[1], compare.Options{All: true, Observe: set.See})
+	res, err := compare.Traces(context.Background(), traces[0], traces[1], compare.Options{All: true, Observe: set.See})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
@@ -74,11 +73,8 @@ func (s *Set) Trace(ctx context.Context, t *capture.Trace, list *order.List, odd
 
 // layerOf is the layer that a name says; −1 where it says none.
 func layerOf(name string) int {
-	if rest, ok := strings.CutPrefix(name, "layers."); ok {
-		digits, _, _ := strings.Cut(rest, ".")
-		if n, err := strconv.Atoi(digits); err == nil && n >= 0 && n < 1<<16 {
-			return n
-		}
+	if n := order.NameOf(name).Layer(); n < 1<<16 {
+		return n
 	}
 	return -1
 }

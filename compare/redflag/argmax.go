@@ -1,24 +1,25 @@
 package redflag
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 )
 
 // argmax looks at what the passes predict. Of logits before and after a cap those after it are enough.
-func (v *view) argmax() error {
+func argmax(ctx context.Context, v *view, f *found) error {
 	name := ""
 	for i := range v.subjects {
-		if s := &v.subjects[i]; s.role.logits && s.role.number && s.elements() > 0 && s.dim(1) > 1 && s.dim(1) <= maxRow && (name == "" || strings.HasSuffix(s.name, "logits")) {
+		if s := &v.subjects[i]; s.is(roleLogits) && s.DType.Float() && s.elements() > 0 && s.dim(1) > 1 && s.dim(1) <= maxRow && (name == "" || strings.HasSuffix(s.name, "logits")) {
 			name = s.name
 		}
 	}
-	if name == "" || !v.look(ArgmaxSame) {
+	if name == "" || !f.look(ArgmaxSame) {
 		return nil
 	}
-	for _, look := range []func(string) (bool, error){v.sameArgmax, v.sameLogits, v.sameNext} {
-		if same, err := look(name); err != nil || same {
+	for _, look := range []func(context.Context, *view, *found, string) (bool, error){sameArgmax, sameLogits, sameNext} {
+		if same, err := look(ctx, v, f, name); err != nil || same {
 			return err
 		}
 	}
@@ -27,7 +28,7 @@ func (v *view) argmax() error {
 
 // sameArgmax looks for one token that is the most likely after every token of every pass. A model may well repeat one token
 // when it is fed that one, so there have to be several in its input.
-func (v *view) sameArgmax(name string) (bool, error) {
+func sameArgmax(ctx context.Context, v *view, f *found, name string) (bool, error) {
 	var first *subject
 	rows, best, same := int64(0), -1, true
 	ids := map[int]bool{}
@@ -40,14 +41,14 @@ func (v *view) sameArgmax(name string) (bool, error) {
 			first = s
 		}
 		tokens := s.dim(2)
-		err := v.rows(s, func(i int64, x []float64) (bool, error) {
+		err := v.rows(ctx, s, func(i int64, x []float64) (bool, error) {
 			rows++
 			at := largestOf(x)
 			same = at >= 0 && (best < 0 || at == best)
 			best = at
-			if id, ok := v.fedTo(pass, int(i%int64(max(tokens, 1))), tokens); ok {
+			if id, ok := v.fed.behind(pass, int(i%int64(max(tokens, 1))), tokens); ok {
 				ids[id] = true
-			} else if len(v.ids) == 0 && tokens > 1 { // a prompt: nearly never the same token again and again
+			} else if len(v.fed.ids) == 0 && tokens > 1 { // a prompt: nearly never the same token again and again
 				ids[-1-int(i)] = true
 			}
 			return same, nil
@@ -59,21 +60,13 @@ func (v *view) sameArgmax(name string) (bool, error) {
 	if !same || rows < argmaxRows || len(ids) < argmaxIDs {
 		return false, nil
 	}
-	v.raise(ArgmaxSame, first, []Number{number("rows", float64(rows)), number("tokens_fed", float64(len(ids))), number("argmax", float64(best))},
+	f.raise(ArgmaxSame, first, []Number{number("rows", float64(rows)), number("tokens_fed", float64(len(ids))), number("argmax", float64(best))},
 		"all %d rows, behind %d different tokens, have their maximum at token %d", rows, len(ids), best)
 	return true, nil
 }
 
-// fedTo returns the id that a row of logits stands behind. One row of a pass of several tokens is the last one's.
-func (v *view) fedTo(pass, row, rows int) (id int, known bool) {
-	if pass < len(v.ids) && rows == 1 && len(v.ids[pass]) > 1 && len(v.t.Manifest().Scope.Positions) == 0 {
-		return v.ids[pass][len(v.ids[pass])-1], true
-	}
-	return v.tokenID(pass, row, rows)
-}
-
 // sameNext looks for passes that all choose the same next token: a few that were fed different ones, or many.
-func (v *view) sameNext(name string) (bool, error) {
+func sameNext(ctx context.Context, v *view, f *found, name string) (bool, error) {
 	var first *subject
 	best, passes := -1, 0
 	ids := map[int]bool{}
@@ -82,7 +75,7 @@ func (v *view) sameNext(name string) (bool, error) {
 		if s == nil || s.dim(1) > maxRow || s.elements() == 0 {
 			break
 		}
-		x, err := v.row(s, s.elements()-int64(s.dim(1)), s.dim(1))
+		x, err := v.row(ctx, s, s.elements()-int64(s.dim(1)), s.dim(1))
 		if err != nil {
 			return false, err
 		}
@@ -94,7 +87,7 @@ func (v *view) sameNext(name string) (bool, error) {
 			first = s
 		}
 		best = at
-		if id, ok := v.fedTo(passes, s.dim(2)-1, s.dim(2)); ok {
+		if id, ok := v.fed.behind(passes, s.dim(2)-1, s.dim(2)); ok {
 			ids[id] = true
 		}
 	}
@@ -106,7 +99,7 @@ func (v *view) sameNext(name string) (bool, error) {
 	if len(ids) > 0 {
 		fed = fmt.Sprintf(", behind %d different tokens", len(ids))
 	}
-	v.raise(ArgmaxSame, first, []Number{number("passes", float64(passes)), number("tokens_fed", float64(len(ids))), number("argmax", float64(best))},
+	f.raise(ArgmaxSame, first, []Number{number("passes", float64(passes)), number("tokens_fed", float64(len(ids))), number("argmax", float64(best))},
 		"all %d passes choose token %d next%s", passes, best, fed)
 	return true, nil
 }
@@ -126,7 +119,7 @@ func largestOf(x []float64) int {
 }
 
 // sameLogits looks for passes that all end with the same numbers, although they were not fed the same token.
-func (v *view) sameLogits(name string) (bool, error) {
+func sameLogits(ctx context.Context, v *view, f *found, name string) (bool, error) {
 	var first *subject
 	var last, x []float64
 	ids := map[int]bool{}
@@ -139,7 +132,7 @@ func (v *view) sameLogits(name string) (bool, error) {
 		if len(x) != s.dim(1) {
 			x = make([]float64, s.dim(1))
 		}
-		if err := v.read(s, s.elements()-int64(s.dim(1)), x); err != nil {
+		if err := v.read(ctx, s, s.elements()-int64(s.dim(1)), x); err != nil {
 			return false, err
 		}
 		if first == nil {
@@ -148,14 +141,14 @@ func (v *view) sameLogits(name string) (bool, error) {
 			return false, nil
 		}
 		last = append(last[:0], x...)
-		if passes < len(v.ids) && len(v.ids[passes]) > 0 {
-			ids[v.ids[passes][len(v.ids[passes])-1]] = true
+		if fed := v.fed.of(passes); len(fed) > 0 {
+			ids[fed[len(fed)-1]] = true
 		}
 	}
-	if passes < unchangedPasses || v.ids != nil && len(ids) < 2 {
+	if passes < unchangedPasses || v.fed.ids != nil && len(ids) < 2 {
 		return false, nil
 	}
-	v.raise(ArgmaxSame, first, []Number{number("passes", float64(passes)), number("argmax", float64(largestOf(last)))},
+	f.raise(ArgmaxSame, first, []Number{number("passes", float64(passes)), number("argmax", float64(largestOf(last)))},
 		"all %d passes end with the same numbers, to the bit; the maximum is at token %d", passes, largestOf(last))
 	return true, nil
 }

@@ -1,61 +1,74 @@
 package redflag
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 )
 
-// attention looks at the probabilities of every layer: row by row, then across the passes.
-func (v *view) attention() error {
-	stuck := map[string]*onOne{}
-	var order []string
+// attention looks at the probabilities of every layer: row by row, then across the passes, then by head.
+func attention(ctx context.Context, v *view, f *found) error {
+	ones, heads := map[string]*onOne{}, map[string]*headed{}
+	var names []string // in the order of the trace
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		if !s.role.probs || !s.role.number || len(s.Shape) < 3 || s.dim(1) > maxRow || s.elements() == 0 {
+		if !s.is(roleProbs) || !s.DType.Float() || len(s.Shape) < 3 || s.dim(1) > maxRow || s.elements() == 0 {
 			continue
 		}
-		p, err := v.probabilities(s)
+		p, err := probabilitiesOf(ctx, v, s)
 		if err != nil {
 			return err
 		}
-		v.sums(s, p)
-		v.spread(s, p)
-		if stuck[s.name] == nil {
-			stuck[s.name] = &onOne{}
-			order = append(order, s.name)
+		sumToOne(f, s, &p.sums)
+		evenOrAlone(v, f, s, p)
+		if ones[s.name] == nil {
+			ones[s.name], heads[s.name] = &onOne{}, newHeaded(s)
+			names = append(names, s.name)
 		}
-		stuck[s.name].add(s, p.onKey, p.queries, p.keys)
-		v.headed(s).add(s, p)
+		ones[s.name].add(s, p.onKey, p.queries, p.keys)
+		heads[s.name].add(s, p)
 	}
-	for _, name := range order {
-		v.stuck(stuck[name])
-		if err := v.repetition(name); err != nil {
+	var layers []*headed
+	for _, name := range names {
+		layers = append(layers, heads[name])
+		stuck(v, f, ones[name])
+		if err := repetition(ctx, v, f, name); err != nil {
 			return err
 		}
 	}
-	v.heads()
+	byHead(v, f, layers)
 	return nil
 }
 
 // probabilities are what the rows of one tensor [.., heads, queries, keys] have.
 type probabilities struct {
-	limits        *limits
-	tolerance     float64 // of a sum
-	rows          int64
-	wrong         int64   // rows that do not sum to 1, or have a negative number
-	worst         int64   // of them the one whose sum is farthest from 1
-	sum           float64 // of that row
-	least         float64 // of all
-	wide, uniform int64   // rows that see enough keys; of them those with equal weights
-	spread        float64 // the least of the rows that are wide
+	limits        *attentionLimits
+	queries, keys int
+	sums          sums
+	even          even    // spread is the least of the rows that are wide
 	alone         int64   // of the rows with an earlier key those that give it nothing
 	before        float64 // the most that a row gives to earlier keys
 	reach         int     // how far before its token a row sees a key, at most
 	onKey                 // of all heads
-	queries, keys int
 	heads         []headRows
 	uniformRows   map[int]int // by row that sees enough keys, in how many heads the weights are equal
+}
+
+// sums are those of some rows.
+type sums struct {
+	tolerance float64
+	rows      int64
+	wrong     int64   // rows that do not sum to 1, or have a negative number
+	worst     int64   // of them the one whose sum is farthest from 1
+	sum       float64 // of that row
+	least     float64 // of all numbers
+}
+
+// even is whether some rows weigh all keys that they see the same.
+type even struct {
+	wide, uniform int64   // rows that see enough keys; of them those with equal weights
+	spread        float64 // how far weights are from the mean of their row, of that mean
 }
 
 // onKey is whether each of some rows looks at one key alone, and whether it is the same one.
@@ -63,7 +76,7 @@ type onKey struct {
 	later   int64   // rows with an earlier key
 	key     int     // on which the first of them puts nearly everything
 	parted  bool    // others do so on another one
-	spread  bool    // some row does not look at one key alone
+	shared  bool    // some row does not look at one key alone
 	weight  float64 // the least on that key
 	back    int     // how far before its token the key of a row stands, where it is not the first slot; 0 without such a row
 	unlike  bool    // not all stand that far before it
@@ -72,28 +85,29 @@ type onKey struct {
 
 // headRows are the rows of one head.
 type headRows struct {
-	wide, uniform int64
-	spread        float64 // the largest of those that are uniform
+	even // spread is the largest of the rows that are uniform
 	onKey
 }
 
-// probabilities reads the rows of a tensor. Token t of T stands at key S − T + t, as in the order.
-func (v *view) probabilities(s *subject) (*probabilities, error) {
-	p := &probabilities{limits: &v.limits, queries: s.dim(2), keys: s.dim(1), sum: 1, onKey: onKey{key: -1, weight: 1}, spread: math.Inf(1), uniformRows: map[int]int{}}
+// probabilitiesOf reads the rows of a tensor. Token t of T stands at key S − T + t, as in the order.
+func probabilitiesOf(ctx context.Context, v *view, s *subject) (*probabilities, error) {
+	p := &probabilities{
+		limits: &v.limits.attention, queries: s.dim(2), keys: s.dim(1), onKey: onKey{key: -1, weight: 1},
+		even: even{spread: math.Inf(1)}, uniformRows: map[int]int{},
+	}
 	p.heads = make([]headRows, min(s.dim(3), maxHeads))
 	for i := range p.heads {
 		p.heads[i].onKey = p.onKey
 	}
-	p.tolerance = v.limits.sum * sumTolerance(s.DType, p.keys)
-	err := v.rows(s, func(i int64, x []float64) (bool, error) {
+	p.sums = sums{sum: 1, tolerance: v.limits.attention.sum * sumTolerance(s.DType, p.keys)}
+	err := v.rows(ctx, s, func(i int64, x []float64) (bool, error) {
 		if p.queries == 0 {
 			return false, nil
 		}
-		p.rows++
-		p.total(i, x)
+		p.sums.add(i, x)
 		query := int(i % int64(p.queries))
 		head := &p.heads[int(i/int64(p.queries))%len(p.heads)]
-		token, tokens, known := v.token(s.pass, query, p.queries)
+		token, tokens, known := v.fed.token(s.pass, query, p.queries)
 		own := p.keys - tokens + token
 		if !known {
 			return true, nil
@@ -109,18 +123,19 @@ func (v *view) probabilities(s *subject) (*probabilities, error) {
 	return p, err
 }
 
-// total takes in the sum of a row. A row with NaN or infinities is none: it has a flag of its own.
-func (p *probabilities) total(i int64, x []float64) {
+// add takes in a row. One with NaN or infinities has no sum: it has a flag of its own.
+func (n *sums) add(i int64, x []float64) {
+	n.rows++
 	sum := 0.
 	for _, y := range x {
 		sum += y
 	}
 	least := slices.Min(x)
-	p.least = min(p.least, least)
-	if far := math.Abs(sum - 1); far > p.tolerance && far <= math.MaxFloat64 || least < 0 {
-		p.wrong++
-		if p.wrong == 1 || far > math.Abs(p.sum-1) {
-			p.worst, p.sum = i, sum
+	n.least = min(n.least, least)
+	if far := math.Abs(sum - 1); far > n.tolerance && far <= math.MaxFloat64 || least < 0 {
+		n.wrong++
+		if n.wrong == 1 || far > math.Abs(n.sum-1) {
+			n.worst, n.sum = i, sum
 		}
 	}
 }
@@ -128,7 +143,7 @@ func (p *probabilities) total(i int64, x []float64) {
 // flat takes in a row that sees enough keys to say whether its weights are equal. A row that is masked everywhere weighs the
 // keys to come as well, and says nothing of its token.
 func (p *probabilities) flat(head *headRows, query int, x []float64, own int) {
-	p.wide++
+	p.even.wide++
 	head.wide++
 	causal := own < len(x) && (own == len(x)-1 || slices.Max(x[own+1:]) == 0)
 	if causal && query < maxQueries {
@@ -148,9 +163,9 @@ func (p *probabilities) flat(head *headRows, query int, x []float64, own int) {
 	}
 	mean := sum / float64(seen)
 	spread := max(most-mean, mean-least) / mean
-	p.spread = min(p.spread, spread)
+	p.even.spread = min(p.even.spread, spread)
 	if spread <= p.limits.uniform {
-		p.uniform++
+		p.even.uniform++
 		head.uniform++
 		head.spread = max(head.spread, spread)
 		if causal && query < maxQueries {
@@ -190,7 +205,7 @@ func (k *onKey) add(key, own int, weight float64, alone bool) {
 		k.key = key
 	}
 	k.parted = k.parted || key != k.key
-	k.spread = k.spread || !alone
+	k.shared = k.shared || !alone
 	k.weight = min(k.weight, weight)
 	switch {
 	case key == 0:
@@ -202,23 +217,25 @@ func (k *onKey) add(key, own int, weight float64, alone bool) {
 	}
 }
 
-func (v *view) sums(s *subject, p *probabilities) {
-	if !v.look(ProbabilitySum) || p.wrong == 0 {
+// sumToOne looks for rows that do not sum to 1.
+func sumToOne(f *found, s *subject, n *sums) {
+	if !f.look(ProbabilitySum) || n.wrong == 0 {
 		return
 	}
 	shape := s.Shape[:len(s.Shape)-1]
-	v.raise(ProbabilitySum, s, []Number{
-		number("rows", float64(p.rows)), number("rows_wrong", float64(p.wrong)), number("sum", p.sum), number("tolerance", p.tolerance), number("least", p.least),
-	}, "%d of %d rows are wrong: row %s sums to %.6g, want 1 ± %.1e; the least number is %.3g", p.wrong, p.rows, coordinates(shape, p.worst), p.sum, p.tolerance, p.least)
+	f.raise(ProbabilitySum, s, []Number{
+		number("rows", float64(n.rows)), number("rows_wrong", float64(n.wrong)), number("sum", n.sum), number("tolerance", n.tolerance), number("least", n.least),
+	}, "%d of %d rows are wrong: row %s sums to %.6g, want 1 ± %.1e; the least number is %.3g", n.wrong, n.rows, coordinates(shape, n.worst), n.sum, n.tolerance, n.least)
 }
 
-func (v *view) spread(s *subject, p *probabilities) {
-	if p.wide > 0 && v.look(AttentionUniform) && p.uniform == p.wide {
-		v.raise(AttentionUniform, s, []Number{number("rows", float64(p.wide)), number("spread", p.spread), number("limit", v.limits.uniform)},
-			"all %d rows of %d keys or more weigh them the same, within %.2g of the mean", p.wide, uniformKeys, v.limits.uniform)
+// evenOrAlone looks for rows that weigh all keys the same, and for those that give earlier keys nothing.
+func evenOrAlone(v *view, f *found, s *subject, p *probabilities) {
+	if n := &p.even; n.wide > 0 && f.look(AttentionUniform) && n.uniform == n.wide {
+		f.raise(AttentionUniform, s, []Number{number("rows", float64(n.wide)), number("spread", n.spread), number("limit", v.limits.attention.uniform)},
+			"all %d rows of %d keys or more weigh them the same, within %.2g of the mean", n.wide, uniformKeys, v.limits.attention.uniform)
 	}
-	if p.later > 0 && v.look(ContextIgnored) && p.alone == p.later {
-		v.raise(ContextIgnored, s, []Number{number("rows", float64(p.later)), number("weight", p.before), number("limit", v.limits.ignored)},
+	if p.later > 0 && f.look(ContextIgnored) && p.alone == p.later {
+		f.raise(ContextIgnored, s, []Number{number("rows", float64(p.later)), number("weight", p.before), number("limit", v.limits.attention.ignored)},
 			"the earlier positions weigh %.3g together in the row that sees them most, of %d rows in %d heads", p.before, p.later, max(p.later/int64(max(p.queries, 1)), 1))
 	}
 }
@@ -258,7 +275,7 @@ func (o *onOne) add(s *subject, k onKey, queries, keys int) {
 func (o *onOne) judged() bool { return o.first != nil && o.rows >= stuckRows }
 
 func (o *onOne) holds() bool {
-	return o.judged() && !o.window.spread && (!o.within && !(o.moved && o.parted) || o.window.oldest())
+	return o.judged() && !o.window.shared && (!o.within && !(o.moved && o.parted) || o.window.oldest())
 }
 
 // where names the key.
@@ -271,7 +288,7 @@ func (o *onOne) where() string {
 
 // together takes in the rows of another pass, whose slots are others.
 func (k *onKey) together(o onKey) {
-	k.spread, k.unlike = k.spread || o.spread, k.unlike || o.unlike || k.back > 0 && o.back > 0 && k.back != o.back
+	k.shared, k.unlike = k.shared || o.shared, k.unlike || o.unlike || k.back > 0 && o.back > 0 && k.back != o.back
 	k.back, k.atFirst = max(k.back, o.back), max(k.atFirst, o.atFirst)
 }
 
@@ -279,37 +296,38 @@ func (k *onKey) together(o onKey) {
 // may look at the token before its own.
 func (k *onKey) oldest() bool { return k.back > 1 && !k.unlike && k.atFirst <= k.back }
 
-func (v *view) stuck(o *onOne) {
-	if !o.judged() || !v.look(AttentionStuck) || !o.holds() {
+// stuck looks for a layer whose rows put everything on one key.
+func stuck(v *view, f *found, o *onOne) {
+	if !o.judged() || !f.look(AttentionStuck) || !o.holds() {
 		return
 	}
-	v.raise(AttentionStuck, o.first, []Number{number("rows", float64(o.rows)), number("key", float64(o.slot)), number("weight", o.weight), number("limit", v.limits.stuck)},
+	f.raise(AttentionStuck, o.first, []Number{number("rows", float64(o.rows)), number("key", float64(o.slot)), number("weight", o.weight), number("limit", v.limits.attention.stuck)},
 		"all %d rows of all heads and passes put at least %.4g on %s", o.rows, o.weight, o.where())
 }
 
 // repetition looks for a layer whose weights are those of the pass before, in every decode pass.
-func (v *view) repetition(name string) error {
-	steps := v.decodes(name)
-	if len(steps) <= repeatedPairs || !v.varied(steps) || !v.look(AttentionRepeated) {
+func repetition(ctx context.Context, v *view, f *found, name string) error {
+	steps := decodes(v, name)
+	if len(steps) <= repeatedPairs || !varied(v, steps) || !f.look(AttentionRepeated) {
 		return nil
 	}
 	most := 0.
 	for i, s := range steps[1:] {
-		far, err := v.apart(steps[i], s)
+		far, err := apart(ctx, v, steps[i], s)
 		if err != nil {
 			return err
 		}
-		if most = max(most, far); !(most <= v.limits.repeated) {
+		if most = max(most, far); !(most <= v.limits.attention.repeated) {
 			return nil
 		}
 	}
-	v.raise(AttentionRepeated, steps[1], []Number{number("passes", float64(len(steps))), number("difference", most), number("limit", v.limits.repeated)},
+	f.raise(AttentionRepeated, steps[1], []Number{number("passes", float64(len(steps))), number("difference", most), number("limit", v.limits.attention.repeated)},
 		"%d decode passes in a row have the same weights, within %.3g", len(steps), most)
 	return nil
 }
 
 // decodes are the tensors of a name in the decode passes, from pass 1 on, each of one query and two keys or more.
-func (v *view) decodes(name string) []*subject {
+func decodes(v *view, name string) []*subject {
 	var steps []*subject
 	for pass := 1; pass < v.passes; pass++ {
 		s := v.find(pass, name)
@@ -323,10 +341,10 @@ func (v *view) decodes(name string) []*subject {
 
 // varied reports whether decode passes are fed several tokens, or tokens that are not known. Of one token that comes again
 // and again a first layer with a window gives the same weights, by right.
-func (v *view) varied(steps []*subject) bool {
-	first, known := v.tokenID(steps[0].pass, 0, 1)
+func varied(v *view, steps []*subject) bool {
+	first, known := v.fed.id(steps[0].pass, 0, 1)
 	for _, s := range steps {
-		if id, _ := v.tokenID(s.pass, 0, 1); known && id != first {
+		if id, _ := v.fed.id(s.pass, 0, 1); known && id != first {
 			return true
 		}
 	}
@@ -334,15 +352,15 @@ func (v *view) varied(steps []*subject) bool {
 }
 
 // apart is the largest difference of two tensors of decode passes [.., heads, 1, keys], of the keys that both have.
-func (v *view) apart(a, b *subject) (float64, error) {
+func apart(ctx context.Context, v *view, a, b *subject) (float64, error) {
 	common := min(a.dim(1), b.dim(1))
 	x, y := make([]float64, common), make([]float64, common)
 	most := 0.
 	for head := range int64(a.dim(3)) {
-		if err := v.read(a, head*int64(a.dim(1)), x); err != nil {
+		if err := v.read(ctx, a, head*int64(a.dim(1)), x); err != nil {
 			return 0, err
 		}
-		if err := v.read(b, head*int64(b.dim(1)), y); err != nil {
+		if err := v.read(ctx, b, head*int64(b.dim(1)), y); err != nil {
 			return 0, err
 		}
 		for j := range x {

@@ -1,18 +1,20 @@
 package redflag
 
-import "github.com/tracediff/tracediff/order"
+import (
+	"context"
+)
 
 // cache looks at keys and values, [.., heads, S, D], for positions that hold nothing. A cache that is allocated for more
 // tokens than were fed is zero behind them, and may be.
-func (v *view) cache() error {
+func cache(ctx context.Context, v *view, f *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		if !s.role.cached || !s.role.number || len(s.Shape) < 3 || s.dim(2) == 0 || s.elements() == 0 || s.dim(1) > maxRow || !v.look(CacheZero) {
+		if !s.is(roleCached) || !s.DType.Float() || len(s.Shape) < 3 || s.dim(2) == 0 || s.elements() == 0 || s.dim(1) > maxRow || !f.look(CacheZero) {
 			continue
 		}
 		var due, spare zeros // the slots of the tokens fed so far, and those behind them
-		fed := v.fed(s.pass)
-		err := v.rows(s, func(i int64, x []float64) (bool, error) {
+		fed := v.fed.upTo(s.pass)
+		err := v.rows(ctx, s, func(i int64, x []float64) (bool, error) {
 			if fed > 0 && i%int64(s.dim(2)) >= fed {
 				spare.add(i, x)
 			} else {
@@ -31,7 +33,7 @@ func (v *view) cache() error {
 			found.rows, found.zero = found.rows+spare.rows, found.zero+spare.zero
 		}
 		if found.zero > 0 {
-			v.raise(CacheZero, s, []Number{number("vectors", float64(found.rows)), number("zero", float64(found.zero)), number("position", float64(found.first%int64(s.dim(2))))},
+			f.raise(CacheZero, s, []Number{number("vectors", float64(found.rows)), number("zero", float64(found.zero)), number("position", float64(found.first%int64(s.dim(2))))},
 				"%d of %d vectors are all zero, the first at %s: position %d of %d", found.zero, found.rows, coordinates(s.Shape[:len(s.Shape)-1], found.first), found.first%int64(s.dim(2)), s.dim(2))
 		}
 	}
@@ -52,15 +54,4 @@ func (z *zeros) add(i int64, x []float64) {
 		z.first = i
 	}
 	z.zero++
-}
-
-// fed is how many tokens a sequence has up to the end of a pass; 0 where that is not known.
-func (v *view) fed(pass int) (tokens int64) {
-	if pass >= len(v.ids) {
-		return 0
-	}
-	for p := range pass + 1 {
-		tokens += int64(v.find(p, order.InputIDs).dim(1))
-	}
-	return tokens
 }

@@ -1,6 +1,7 @@
 package redflag
 
 import (
+	"context"
 	"math"
 	"strings"
 
@@ -10,33 +11,27 @@ import (
 // causal looks at tensors with minus infinity, or the lowest numbers of their dtype, for those that are scores or masks under
 // a name of their own: [.., queries, keys], of which exactly the keys to come are hidden, and perhaps the first ones, by a
 // window or by padding. They are then read as masked scores are.
-func (v *view) causal() error {
+func causal(ctx context.Context, v *view, _ *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
 		m := &s.seen.moments
 		hidden := m.NegInf > 0 || m.N > 0 && m.Min < -floats.Largest(s.DType)/2
-		if !s.role.number || s.role.mask || s.role.masked || s.role.gradient || !hidden || m.NaN+m.PosInf > 0 || len(s.Shape) < 2 {
+		if !s.DType.Float() || s.is(roleMask|roleMasked|roleGradient) || !hidden || m.NaN+m.PosInf > 0 || len(s.Shape) < 2 {
 			continue
 		}
-		is, err := v.hidesWhatComes(s)
+		is, err := hidesWhatComes(ctx, v, s)
 		if err != nil {
 			return err
 		}
 		if !is {
 			continue
 		}
-		s.role.masked = true
-		if err := v.surveyed(s); err != nil {
+		s.role |= roleMasked
+		if err := surveyed(ctx, v, s); err != nil {
 			return err
 		}
-		s.role.mask = s.seen.largest == 0
-		if v.bad == s {
-			v.bad = nil
-		}
-	}
-	for i := range v.subjects {
-		if s := &v.subjects[i]; v.bad == nil && s.role.number && s.seen.bad() {
-			v.bad = s
+		if s.seen.largest == 0 {
+			s.role |= roleMask
 		}
 	}
 	return nil
@@ -44,7 +39,7 @@ func (v *view) causal() error {
 
 // hidesWhatComes reports whether every row hides all keys behind its own, shows its own, and hides no other key but the first
 // ones. One query alone has no keys to come: then the name has to say what it is.
-func (v *view) hidesWhatComes(s *subject) (bool, error) {
+func hidesWhatComes(ctx context.Context, v *view, s *subject) (bool, error) {
 	queries, keys := int64(s.dim(2)), s.dim(1)
 	last := strings.ToLower(s.name[strings.LastIndexByte(s.name, '.')+1:])
 	said := strings.Contains(last, "score") || strings.Contains(last, "mask")
@@ -53,7 +48,7 @@ func (v *view) hidesWhatComes(s *subject) (bool, error) {
 	}
 	least := -floats.Largest(s.DType) / 2
 	is := true
-	err := v.rows(s, func(i int64, x []float64) (bool, error) {
+	err := v.rows(ctx, s, func(i int64, x []float64) (bool, error) {
 		own := keys - int(queries) + int(i%queries)
 		shown := false
 		for j, y := range x {

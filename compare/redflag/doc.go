@@ -10,6 +10,8 @@
 // docs/check.md), so any safetensors file with such names can be checked. Where a trace says its configuration the order
 // says more: what an entry is computed from, and so where a fault began, and which dtype it is to have.
 //
+// Each check is a function of the trace as it was read, in one table with what it looks at and which kinds it raises.
+//
 // Everything is read in strips, once for the numbers and again by the checks that compare tensors with each other. Memory
 // grows with the header, and with the longest row that is looked at, which is bounded.
 package redflag

@@ -1,6 +1,7 @@
 package redflag
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -14,13 +15,13 @@ const (
 )
 
 // dtypes looks at what the tensors are stored as, beside their neighbours and beside their numbers.
-func (v *view) dtypes() error {
-	body := v.body()
+func dtypes(_ context.Context, v *view, f *found) error {
+	body := bodyOf(v)
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		if s.role.number && !s.role.mask && !s.role.table && s.elements() > 0 {
-			v.change(s, body)
-			v.narrow(s)
+		if s.DType.Float() && !s.is(roleMask|roleTable) && s.elements() > 0 {
+			otherDType(v, f, s, body)
+			narrowed(v, f, s)
 		}
 	}
 	return nil
@@ -29,12 +30,11 @@ func (v *view) dtypes() error {
 // free reports whether a tensor may have a dtype of its own: what is float32 by design, and what is no part of the forward
 // pass.
 func (s *subject) free() bool {
-	r := &s.role
-	return !r.number || r.mask || r.table || r.gradient || r.loss || r.parameter || r.wide || s.entry != nil && s.entry.DType != ""
+	return !s.DType.Float() || s.is(roleMask|roleTable|roleGradient|roleLoss|roleParameter|roleWide) || s.entry != nil && s.entry.DType != ""
 }
 
-// body is the dtype of most of the tensors that have the model's; 0 without any. Of equally many the first has it.
-func (v *view) body() hooks.DType {
+// bodyOf is the dtype of most of the tensors that have the model's; 0 without any. Of equally many the first has it.
+func bodyOf(v *view) hooks.DType {
 	count := map[hooks.DType]int{}
 	var most hooks.DType
 	for i := range v.subjects {
@@ -48,8 +48,8 @@ func (v *view) body() hooks.DType {
 	return most
 }
 
-// change looks for a tensor of another dtype than it is to have.
-func (v *view) change(s *subject, body hooks.DType) {
+// otherDType looks for a tensor of another dtype than it is to have.
+func otherDType(v *view, f *found, s *subject, body hooks.DType) {
 	want, why := body, "most of the model is "+body.String()
 	switch {
 	case s.entry != nil && s.entry.DType != "":
@@ -58,24 +58,24 @@ func (v *view) change(s *subject, body hooks.DType) {
 			return
 		}
 		want, why = declared, "the order has "+declared.String()+" here"
-	case s.free(), (s.role.interior || s.dim(1) <= fewNumbers) && floats.Precision(s.DType) > floats.Precision(body):
+	case s.free(), (s.is(roleInterior) || s.dim(1) <= fewNumbers) && floats.Precision(s.DType) > floats.Precision(body):
 		return
 	}
-	if !v.look(DTypeChange) || s.DType == want {
+	if !f.look(DTypeChange) || s.DType == want {
 		return
 	}
 	near := ""
-	if from := v.neighbour(s); from != nil {
+	if from := neighbour(v, s); from != nil {
 		near = fmt.Sprintf(", %s before it is %s", from.name, from.DType)
 	}
-	v.raise(DTypeChange, s, []Number{number("bits", float64(8*s.DType.Size())), number("bits_wanted", float64(8*want.Size()))},
+	f.raise(DTypeChange, s, []Number{number("bits", float64(8*s.DType.Size())), number("bits_wanted", float64(8*want.Size()))},
 		"it is %s%s: %s", s.DType, near, why)
 }
 
 // weights looks at the dtype of matrices beside that of the activations. Vectors, such as those of norms, are often wider by
 // design, and 8-bit weights are narrower by design.
-func (v *view) weights() error {
-	body := v.body()
+func weights(_ context.Context, v *view, f *found) error {
+	body := bodyOf(v)
 	size := map[hooks.DType]int64{}
 	first := map[hooks.DType]*subject{}
 	var most hooks.DType
@@ -87,7 +87,7 @@ func (v *view) weights() error {
 	}
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		if activations == 0 || !s.role.parameter || !s.role.number || s.role.gradient || len(s.Shape) < 2 || s.DType.Size() < 2 || body == 0 || !v.look(WeightDType) {
+		if activations == 0 || !s.is(roleParameter) || !s.DType.Float() || s.is(roleGradient) || len(s.Shape) < 2 || s.DType.Size() < 2 || body == 0 || !f.look(WeightDType) {
 			continue
 		}
 		matrices++
@@ -102,8 +102,8 @@ func (v *view) weights() error {
 		return nil
 	}
 	for i := range v.subjects {
-		if s := &v.subjects[i]; s.role.parameter && !s.role.gradient && len(s.Shape) >= 2 && s.DType == most {
-			v.raise(WeightDType, s, []Number{number("bits", float64(8*most.Size())), number("bits_of_model", float64(8*body.Size())), number("weights", float64(matrices))},
+		if s := &v.subjects[i]; s.is(roleParameter) && !s.is(roleGradient) && len(s.Shape) >= 2 && s.DType == most {
+			f.raise(WeightDType, s, []Number{number("bits", float64(8*most.Size())), number("bits_of_model", float64(8*body.Size())), number("weights", float64(matrices))},
 				"it is %s, as most of the %d weights are, and most of the model is %s", most, matrices, body)
 		}
 	}
@@ -111,9 +111,9 @@ func (v *view) weights() error {
 }
 
 // neighbour is the nearest tensor of floats before another: one that it is computed from, or the one before it in the file.
-func (v *view) neighbour(s *subject) *subject {
+func neighbour(v *view, s *subject) *subject {
 	for _, p := range v.parents(s) {
-		if from := v.find(p.pass, p.name); from.role.number && !from.free() {
+		if from := v.find(p.pass, p.name); from.DType.Float() && !from.free() {
 			return from
 		}
 	}
@@ -128,17 +128,17 @@ func (v *view) neighbour(s *subject) *subject {
 	return nil
 }
 
-// narrow looks for a tensor whose numbers all are of a narrower type.
-func (v *view) narrow(s *subject) {
+// narrowed looks for a tensor whose numbers all are of a narrower type.
+func narrowed(v *view, f *found, s *subject) {
 	n := &s.seen
-	few := len(n.narrow) > 0 && float64(len(n.plain)) < v.limits.plain // of a tensor that fits no other type there is no count
-	if s.role.copied || s.role.parameter || narrower(s.DType) == nil || few || !v.look(NarrowValues) || len(n.narrow) == 0 {
+	few := len(n.narrow) > 0 && float64(len(n.plain)) < v.limits.values.plain // of a tensor that fits no other type there is no count
+	if s.is(roleCopied|roleParameter) || narrower(s.DType) == nil || few || !f.look(NarrowValues) || len(n.narrow) == 0 {
 		return
 	}
 	var types []string
 	for _, d := range n.narrow {
 		types = append(types, d.String())
 	}
-	v.raise(NarrowValues, s, []Number{number("elements", float64(s.elements())), number("different", float64(len(n.plain))), number("bits", float64(8*s.DType.Size())), number("bits_needed", float64(8*n.narrow[0].Size()))},
+	f.raise(NarrowValues, s, []Number{number("elements", float64(s.elements())), number("different", float64(len(n.plain))), number("bits", float64(8*s.DType.Size())), number("bits_needed", float64(8*n.narrow[0].Size()))},
 		"it is %s, and each of its %d elements is a number of %s; %d different ones or more are neither 0 nor ±1", s.DType, s.elements(), strings.Join(types, " and of "), len(n.plain))
 }

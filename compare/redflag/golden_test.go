@@ -1,9 +1,9 @@
 package redflag_test
 
 import (
-	"bytes"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,20 +12,8 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
-
-func openGolden(t *testing.T, name string) *capture.Trace {
-	t.Helper()
-	data, err := fs.ReadFile(fixtures.Files, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	trace, err := capture.OpenReader(name, bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return trace
-}
 
 func check(t *testing.T, trace *capture.Trace, o redflag.Options) *redflag.Result {
 	t.Helper()
@@ -50,7 +38,7 @@ func goldens(t *testing.T) []string {
 func TestNoFlagOnAnyGolden(t *testing.T) {
 	looked := map[redflag.Kind]int{}
 	for _, name := range goldens(t) {
-		r := check(t, openGolden(t, name), redflag.Options{})
+		r := check(t, testengine.OpenGolden(t, name), redflag.Options{})
 		for _, f := range r.Flags {
 			t.Errorf("%s: %s of %s in pass %d: %s", name, f.Kind, f.Entry, f.Pass, f.What)
 		}
@@ -62,6 +50,16 @@ func TestNoFlagOnAnyGolden(t *testing.T) {
 		training := strings.HasPrefix(string(a.Kind), "gradient") || strings.HasPrefix(string(a.Kind), "loss") || a.Kind == redflag.WeightDType // which no golden has
 		if (looked[a.Kind] == 0) != training {
 			t.Errorf("%s looked at %d tensors of the goldens", a.Kind, looked[a.Kind])
+		}
+	}
+}
+
+// Each check has a name of its own and a sentence, and each kind a check that raises it.
+func TestEveryKindHasACheck(t *testing.T) {
+	raised := slices.Concat(slices.Collect(maps.Values(redflag.Checks()))...)
+	for _, a := range redflag.Kinds {
+		if !slices.Contains(raised, a.Kind) {
+			t.Errorf("no check raises %s", a.Kind)
 		}
 	}
 }
@@ -82,7 +80,7 @@ func TestMargins(t *testing.T) {
 	}
 	raised := map[string]bool{}
 	for _, name := range goldens(t) {
-		trace := openGolden(t, name)
+		trace := testengine.OpenGolden(t, name)
 		for _, f := range check(t, trace, redflag.At(false, redflag.Margins...)).Flags {
 			t.Errorf("%s: %s of %s in pass %d: %s", name, f.Kind, f.Entry, f.Pass, f.What)
 		}

@@ -1,11 +1,13 @@
 package redflag
 
 import (
+	"context"
 	"math"
 	"regexp"
 	"strconv"
 
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/spelling"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -23,12 +25,11 @@ type token struct{ pass, row int }
 
 // headOf is one head.
 type headOf struct {
-	wide, uniform int64   // rows that see enough keys; of them those with equal weights
-	spread        float64 // the largest of those
-	stuck         onOne
+	even  // spread is the largest of the rows that are uniform
+	stuck onOne
 }
 
-var layerOf = regexp.MustCompile(`(?:^|\.)(?:layers|h|blocks|blk)\.([0-9]{1,6})\.`)
+var layerOf = regexp.MustCompile(`(?:^|\.)(?:` + spelling.LayerLists + `)\.([0-9]{1,6})\.`)
 
 // layerIn is the number of the layer that a name is in, −1 for none.
 func layerIn(name string) int {
@@ -39,15 +40,9 @@ func layerIn(name string) int {
 	return -1
 }
 
-// headed returns what is known of a layer, by the name of its probabilities.
-func (v *view) headed(s *subject) *headed {
-	h := v.byHead[s.name]
-	if h == nil {
-		h = &headed{first: s, layer: layerIn(s.name), heads: make([]headOf, min(s.dim(3), maxHeads)), rows: map[token]bool{}}
-		v.byHead[s.name] = h
-		v.headNames = append(v.headNames, s.name)
-	}
-	return h
+// newHeaded is nothing yet of the layer whose probabilities begin with a tensor.
+func newHeaded(s *subject) *headed {
+	return &headed{first: s, layer: layerIn(s.name), heads: make([]headOf, min(s.dim(3), maxHeads)), rows: map[token]bool{}}
 }
 
 // add takes in the probabilities of one pass. Tensors with more than one sequence, and those of another number of heads, are
@@ -70,48 +65,48 @@ func (h *headed) add(s *subject, p *probabilities) {
 	}
 }
 
-// heads looks for one head that does the same wrong thing in every layer. In one layer alone a trained head may nearly do so.
-func (v *view) heads() {
+// byHead looks for one head that does the same wrong thing in every layer. In one layer alone a trained head may nearly do so.
+func byHead(v *view, f *found, layers []*headed) {
 	stacks := map[string][]*headed{} // by the name without the layer's number
 	var order []string
-	for _, name := range v.headNames {
-		if h, stack := v.byHead[name], layerless(name); h.heads != nil && h.layer >= 0 {
+	for _, h := range layers {
+		if stack := layerless(h.first.name); h.heads != nil && h.layer >= 0 {
 			if stacks[stack] == nil {
 				order = append(order, stack)
 			}
 			stacks[stack] = append(stacks[stack], h)
 		}
 	}
-	for _, stack := range order {
-		if len(stacks[stack]) >= headLayers {
-			v.stack(stacks[stack])
+	for _, name := range order {
+		if len(stacks[name]) >= headLayers {
+			stack(v, f, stacks[name])
 		}
 	}
 }
 
 // stack looks at the layers of one stack.
-func (v *view) stack(layers []*headed) {
+func stack(v *view, f *found, layers []*headed) {
 	count, fromFirst := math.MaxInt, false
 	for _, h := range layers {
 		count = min(count, len(h.heads))
 		fromFirst = fromFirst || h.layer == 0
 	}
 	for i := range count {
-		v.uniformHead(layers, i)
-		if (len(layers) >= stuckLater || fromFirst && len(layers) >= stuckLayers) && v.stuckHead(kindOf{"layers", layers}, i, 0) {
+		uniformHead(v, f, layers, i)
+		if (len(layers) >= stuckLater || fromFirst && len(layers) >= stuckLayers) && stuckHead(v, f, kindOf{"layers", layers}, i, 0) {
 			continue
 		}
-		for _, kind := range v.byReach(layers) {
+		for _, kind := range byReach(v, layers) {
 			if len(kind.layers) >= stuckLayers {
-				v.stuckHead(kind, i, v.limits.fully)
+				stuckHead(v, f, kind, i, v.limits.attention.fully)
 			}
 		}
 	}
-	v.uniformRow(layers)
+	uniformRow(v, f, layers)
 }
 
 // uniformHead looks at one head for rows that weigh all keys the same.
-func (v *view) uniformHead(layers []*headed, i int) {
+func uniformHead(v *view, f *found, layers []*headed, i int) {
 	rows, spread, all := int64(0), 0., true
 	for _, h := range layers {
 		one := &h.heads[i]
@@ -127,13 +122,13 @@ func (v *view) uniformHead(layers []*headed, i int) {
 	if all { // the whole of it has a flag
 		return
 	}
-	v.raiseIn(AttentionUniform, layers, []Number{number("head", float64(i)), number("layers", float64(len(layers))), number("rows", float64(rows)), number("spread", spread), number("limit", v.limits.uniform)},
-		"head %d of each of %d layers: all %d rows of %d keys or more weigh them the same, within %.2g of the mean", i, len(layers), rows, uniformKeys, v.limits.uniform)
+	f.raiseIn(AttentionUniform, layers, []Number{number("head", float64(i)), number("layers", float64(len(layers))), number("rows", float64(rows)), number("spread", spread), number("limit", v.limits.attention.uniform)},
+		"head %d of each of %d layers: all %d rows of %d keys or more weigh them the same, within %.2g of the mean", i, len(layers), rows, uniformKeys, v.limits.attention.uniform)
 }
 
 // byReach divides layers into those with a window and those without, where there are both. The configuration says which they are, or
 // else how far they see.
-func (v *view) byReach(layers []*headed) (kinds []kindOf) {
+func byReach(v *view, layers []*headed) (kinds []kindOf) {
 	farthest := 0
 	for _, h := range layers {
 		farthest = max(farthest, h.reach)
@@ -163,7 +158,7 @@ type kindOf struct {
 }
 
 // stuckHead looks at one head for rows that look at one key alone, with some weight at least, and reports whether all do.
-func (v *view) stuckHead(of kindOf, i int, least float64) bool {
+func stuckHead(v *view, f *found, of kindOf, i int, least float64) bool {
 	layers := of.layers
 	rows, weight, all := int64(0), 1., true
 	for _, h := range layers {
@@ -181,13 +176,13 @@ func (v *view) stuckHead(of kindOf, i int, least float64) bool {
 		return true
 	}
 	first := &layers[0].heads[i].stuck
-	v.raiseIn(AttentionStuck, layers, []Number{number("head", float64(i)), number("layers", float64(len(layers))), number("rows", float64(rows)), number("key", float64(first.slot)), number("weight", weight), number("limit", v.limits.stuck)},
+	f.raiseIn(AttentionStuck, layers, []Number{number("head", float64(i)), number("layers", float64(len(layers))), number("rows", float64(rows)), number("key", float64(first.slot)), number("weight", weight), number("limit", v.limits.attention.stuck)},
 		"head %d of each of %d %s: all %d rows put at least %.4g on one key, in the first of the layers on %s", i, len(layers), of.name, rows, weight, first.where())
 	return true
 }
 
 // uniformRow looks for a token that weighs all keys the same, in every head of every layer.
-func (v *view) uniformRow(layers []*headed) {
+func uniformRow(v *view, f *found, layers []*headed) {
 	judged, found := 0, []token{}
 	for at := range layers[0].rows {
 		judged++
@@ -208,28 +203,20 @@ func (v *view) uniformRow(layers []*headed) {
 			first = at
 		}
 	}
-	v.raiseIn(AttentionUniform, layers, []Number{number("layers", float64(len(layers))), number("rows", float64(judged)), number("rows_wrong", float64(len(found))), number("limit", v.limits.uniform)},
-		"in every head of each of %d layers %d of %d tokens weigh all keys the same, within %.2g of the mean, the first at row %d of pass %d", len(layers), len(found), judged, v.limits.uniform, first.row, first.pass)
-}
-
-// raiseIn raises one flag about the same thing in several layers.
-func (v *view) raiseIn(k Kind, layers []*headed, numbers []Number, format string, args ...any) {
-	v.raise(k, layers[0].first, numbers, format, args...)
-	for _, h := range layers[1:] {
-		v.raise(k, h.first, numbers, format, args...)
-	}
+	f.raiseIn(AttentionUniform, layers, []Number{number("layers", float64(len(layers))), number("rows", float64(judged)), number("rows_wrong", float64(len(found))), number("limit", v.limits.attention.uniform)},
+		"in every head of each of %d layers %d of %d tokens weigh all keys the same, within %.2g of the mean, the first at row %d of pass %d", len(layers), len(found), judged, v.limits.attention.uniform, first.row, first.pass)
 }
 
 // scores looks at the scores of every head for one that was not written.
-func (v *view) scores() error {
+func scores(ctx context.Context, v *view, f *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		if !s.role.scores || !s.role.number || s.seen.bad() || s.dim(3) < 2 || s.dim(1) > maxRow || int64(s.dim(2))*int64(s.dim(1)) < uniformKeys ||
+		if !s.is(roleScores) || !s.DType.Float() || s.seen.bad() || s.dim(3) < 2 || s.dim(1) > maxRow || int64(s.dim(2))*int64(s.dim(1)) < uniformKeys ||
 			s.elements() != int64(s.dim(3))*int64(s.dim(2))*int64(s.dim(1)) || s.dim(3) > maxHeads || s.seen.largest == 0 {
 			continue
 		}
 		written := make([]bool, s.dim(3))
-		err := v.rows(s, func(at int64, x []float64) (bool, error) {
+		err := v.rows(ctx, s, func(at int64, x []float64) (bool, error) {
 			for _, y := range x {
 				if y != 0 && y > -floats.Largest(s.DType)/2 {
 					written[at/int64(s.dim(2))] = true
@@ -243,7 +230,7 @@ func (v *view) scores() error {
 		}
 		for head, yes := range written {
 			if !yes {
-				v.raise(Zero, s, []Number{number("head", float64(head)), number("elements", float64(s.dim(2)*s.dim(1)))}, "all %d elements of head %d of %d are 0", s.dim(2)*s.dim(1), head, s.dim(3))
+				f.raise(Zero, s, []Number{number("head", float64(head)), number("elements", float64(s.dim(2)*s.dim(1)))}, "all %d elements of head %d of %d are 0", s.dim(2)*s.dim(1), head, s.dim(3))
 			}
 		}
 	}

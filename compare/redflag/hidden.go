@@ -1,6 +1,7 @@
 package redflag
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -8,14 +9,14 @@ import (
 )
 
 // hidden looks at what a layer makes of the state before it.
-func (v *view) hidden() error {
+func hidden(ctx context.Context, v *view, f *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		from := v.stateBefore(s)
-		if from == nil || from.DType != s.DType || !slices.Equal(from.Shape, s.Shape) || s.elements() == 0 || s.dim(2) > maxRow || s.dim(1) > maxRow || !v.look(HiddenStatic) {
+		from := stateBefore(v, s)
+		if from == nil || from.DType != s.DType || !slices.Equal(from.Shape, s.Shape) || s.elements() == 0 || s.dim(2) > maxRow || s.dim(1) > maxRow || !f.look(HiddenStatic) {
 			continue
 		}
-		if err := v.evolves(from, s); err != nil {
+		if err := evolves(ctx, v, f, from, s); err != nil {
 			return err
 		}
 	}
@@ -23,8 +24,8 @@ func (v *view) hidden() error {
 }
 
 // stateBefore is the state that a layer starts from: its input, or the output of the layer before.
-func (v *view) stateBefore(s *subject) *subject {
-	if s.role.layer < 0 || !s.role.number {
+func stateBefore(v *view, s *subject) *subject {
+	if s.layer < 0 || !s.DType.Float() {
 		return nil
 	}
 	if base, ok := strings.CutSuffix(s.name, ".out"); ok {
@@ -32,7 +33,7 @@ func (v *view) stateBefore(s *subject) *subject {
 			return from
 		}
 	}
-	old, last := fmt.Sprintf(".%d", s.role.layer), fmt.Sprintf(".%d", s.role.layer-1)
+	old, last := fmt.Sprintf(".%d", s.layer), fmt.Sprintf(".%d", s.layer-1)
 	at := strings.LastIndex(s.name, old)
 	if at < 0 {
 		return nil
@@ -41,12 +42,12 @@ func (v *view) stateBefore(s *subject) *subject {
 }
 
 // evolves measures how far each token's state moves, its streams together.
-func (v *view) evolves(from, s *subject) error {
+func evolves(ctx context.Context, v *view, f *found, from, s *subject) error {
 	tokens := s.dim(2)
 	diff, length := make([]float64, tokens), make([]float64, tokens)
 	width := int64(s.dim(1))
 	at := int64(0)
-	err := v.pairs(from, s, func(x, y []float64) {
+	err := v.pairs(ctx, from, s, func(x, y []float64) {
 		for j := range x {
 			t := int((at + int64(j)) / width % int64(tokens))
 			diff[t] += (x[j] - y[j]) * (x[j] - y[j])
@@ -63,21 +64,21 @@ func (v *view) evolves(from, s *subject) error {
 			most = change
 		}
 	}
-	if slices.Max(length) > 0 && most <= v.limits.static {
-		v.raise(HiddenStatic, s, []Number{number("tokens", float64(tokens)), number("change", most), number("limit", v.limits.static)},
+	if slices.Max(length) > 0 && most <= v.limits.states.static {
+		f.raise(HiddenStatic, s, []Number{number("tokens", float64(tokens)), number("change", most), number("limit", v.limits.states.static)},
 			"the state is that of %s: of %d tokens none changes by more than %.3g of its length", from.name, tokens, most)
 	}
 	return nil
 }
 
 // tokens looks for states that are the same for every token.
-func (v *view) tokens() error {
+func tokens(ctx context.Context, v *view, f *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		if !v.hasTokens(s) || s.dim(1) > maxRow || s.dim(1) < 2 || s.elements() == 0 || !v.differ(s) || !v.look(TokensIdentical) {
+		if !hasTokens(s) || s.dim(1) > maxRow || s.dim(1) < 2 || s.elements() == 0 || !differ(v, s) || !f.look(TokensIdentical) {
 			continue
 		}
-		if err := v.sameRows(s); err != nil {
+		if err := sameRows(ctx, v, f, s); err != nil {
 			return err
 		}
 	}
@@ -85,21 +86,21 @@ func (v *view) tokens() error {
 }
 
 // hasTokens reports whether a tensor is [.., T, channels] by its name.
-func (v *view) hasTokens(s *subject) bool {
-	state := s.role.layer >= 0 || s.role.embedding || s.role.logits || s.name == "norm" || strings.HasSuffix(s.name, ".norm")
+func hasTokens(s *subject) bool {
+	state := s.layer >= 0 || s.is(roleEmbedding|roleLogits) || s.name == "norm" || strings.HasSuffix(s.name, ".norm")
 	// Of tables by layer, [1,T,L,c], the last but one is another axis.
-	return state && s.role.number && len(s.Shape) >= 2 && s.dim(2) >= 2 && !strings.Contains(s.name, "per_layer")
+	return state && s.DType.Float() && len(s.Shape) >= 2 && s.dim(2) >= 2 && !strings.Contains(s.name, "per_layer")
 }
 
 // judged is the first token that is looked at: without the first, which often stands for the start, where there are enough.
 func judged(tokens int) int { return min(1, tokens-2) }
 
 // differ reports whether the tokens are known to be, or may be, different ones.
-func (v *view) differ(s *subject) bool {
+func differ(v *view, s *subject) bool {
 	tokens := s.dim(2)
-	first, known := v.tokenID(s.pass, judged(tokens), tokens)
+	first, known := v.fed.id(s.pass, judged(tokens), tokens)
 	for t := judged(tokens); known && t < tokens; t++ {
-		if id, _ := v.tokenID(s.pass, t, tokens); id != first {
+		if id, _ := v.fed.id(s.pass, t, tokens); id != first {
 			return true
 		}
 	}
@@ -107,17 +108,17 @@ func (v *view) differ(s *subject) bool {
 }
 
 // sameRows compares every token with the last one, stream by stream, until one is different.
-func (v *view) sameRows(s *subject) error {
+func sameRows(ctx context.Context, v *view, f *found, s *subject) error {
 	tokens, width := int64(s.dim(2)), s.dim(1)
 	streams := s.elements() / (tokens * int64(width))
 	most, positive := 0., false
 	want, x := make([]float64, width), make([]float64, width)
 	for a := range streams {
-		if err := v.read(s, ((a+1)*tokens-1)*int64(width), want); err != nil {
+		if err := v.read(ctx, s, ((a+1)*tokens-1)*int64(width), want); err != nil {
 			return err
 		}
 		for t := int64(judged(int(tokens))); t < tokens-1; t++ {
-			if err := v.read(s, (a*tokens+t)*int64(width), x); err != nil {
+			if err := v.read(ctx, s, (a*tokens+t)*int64(width), x); err != nil {
 				return err
 			}
 			diff, length := 0., 0.
@@ -126,7 +127,7 @@ func (v *view) sameRows(s *subject) error {
 				length += want[j] * want[j]
 			}
 			positive = positive || length > 0
-			if far := math.Sqrt(diff / length); !(far <= v.limits.identical) && (diff > 0 || length > 0) {
+			if far := math.Sqrt(diff / length); !(far <= v.limits.states.identical) && (diff > 0 || length > 0) {
 				return nil
 			} else if length > 0 {
 				most = max(most, far)
@@ -134,7 +135,7 @@ func (v *view) sameRows(s *subject) error {
 		}
 	}
 	if positive {
-		v.raise(TokensIdentical, s, []Number{number("tokens", float64(tokens)), number("difference", most), number("limit", v.limits.identical)},
+		f.raise(TokensIdentical, s, []Number{number("tokens", float64(tokens)), number("difference", most), number("limit", v.limits.states.identical)},
 			"tokens %d to %d have the same state, within %.3g of its length", judged(int(tokens)), tokens-1, most)
 	}
 	return nil

@@ -13,36 +13,67 @@ const DefaultMagnitude = 1000
 // limits are what raises a flag. A test tightens each towards what the goldens, which are healthy, have; docs/check.md has
 // the margins.
 type limits struct {
+	values    valueLimits
+	attention attentionLimits
+	rotation  rotationLimits
+	states    stateLimits
+	losses    lossLimits
+	gradients gradientLimits
+}
+
+// valueLimits are those of the numbers of a tensor by itself.
+type valueLimits struct {
 	magnitude float64
 	overflow  float64 // share of the largest number of a dtype: an eighth is three doublings of headroom
 	plain     float64 // different numbers, neither 0 nor ±1, of which none fits a narrower type by chance
-	sum       float64 // of the tolerance of sumTolerance
-	uniform   float64 // how far a weight is from the mean of its row, of that mean
-	stuck     float64 // the least weight on the one key
-	fully     float64 // that of one head in the layers of one kind alone
-	spike     float64 // how many median steps the last loss is above those before it
-	jump      float64 // the same, of the median loss
-	repeated  float64 // the largest difference of two weights
-	ignored   float64 // the largest weight of all earlier keys together
+}
+
+// attentionLimits are those of probabilities.
+type attentionLimits struct {
+	sum      float64 // of the tolerance of sumTolerance
+	uniform  float64 // how far a weight is from the mean of its row, of that mean
+	stuck    float64 // the least weight on the one key
+	fully    float64 // that of one head in the layers of one kind alone
+	repeated float64 // the largest difference of two weights
+	ignored  float64 // the largest weight of all earlier keys together
+}
+
+// rotationLimits are those of queries, keys and tables.
+type rotationLimits struct {
 	unturned  float64 // the relative change of a vector by its rotation
 	angle     float64 // the largest difference of two cosines or sines
 	backwards float64 // radians that the first angle goes back, beyond what bfloat16 tables are wrong by
+}
+
+// stateLimits are those of hidden states.
+type stateLimits struct {
 	static    float64 // the relative change of a state by a layer
 	identical float64 // the relative difference of two tokens' states
-	plateau   float64 // the share by which the best loss is to fall
-	shaking   float64 // the median step between two losses, of the median loss
-	turning   float64 // share of the losses that are turning points
-	rising    float64 // how many median steps the median loss rises
-	apart     float64 // the smallest norm of a group's gradients, of the largest
-	growing   float64 // the norm of a group's gradients, of all gradients at the start
+}
+
+// lossLimits are those of the losses of a run.
+type lossLimits struct {
+	plateau float64 // the share by which the best loss is to fall
+	shaking float64 // the median step between two losses, of the median loss
+	turning float64 // share of the losses that are turning points
+	rising  float64 // how many median steps the median loss rises
+	spike   float64 // how many median steps the last loss is above those before it
+	jump    float64 // the same, of the median loss
+}
+
+// gradientLimits are those of the norms of gradients.
+type gradientLimits struct {
+	apart   float64 // the smallest norm of a group's gradients, of the largest
+	growing float64 // the norm of a group's gradients, of all gradients at the start
 }
 
 var defaults = limits{
-	magnitude: DefaultMagnitude, overflow: 1. / 8, plain: plainNumbers,
-	sum: 1, uniform: 0.01, stuck: 0.99, fully: 1 - 1e-6, repeated: 1e-6, ignored: 1e-6,
-	unturned: 1e-3, angle: 1e-6, backwards: 0.05,
-	static: 1e-5, identical: 1e-5,
-	plateau: 1e-3, shaking: 0.1, turning: 0.9, rising: 2, spike: 10, jump: 0.5, apart: 1e-6, growing: 1000,
+	values:    valueLimits{magnitude: DefaultMagnitude, overflow: 1. / 8, plain: plainNumbers},
+	attention: attentionLimits{sum: 1, uniform: 0.01, stuck: 0.99, fully: 1 - 1e-6, repeated: 1e-6, ignored: 1e-6},
+	rotation:  rotationLimits{unturned: 1e-3, angle: 1e-6, backwards: 0.05},
+	states:    stateLimits{static: 1e-5, identical: 1e-5},
+	losses:    lossLimits{plateau: 1e-3, shaking: 0.1, turning: 0.9, rising: 2, spike: 10, jump: 0.5},
+	gradients: gradientLimits{apart: 1e-6, growing: 1000},
 }
 
 // How much there has to be before it can be judged.

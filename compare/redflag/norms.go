@@ -1,6 +1,7 @@
 package redflag
 
 import (
+	"context"
 	"math"
 	"regexp"
 	"slices"
@@ -33,8 +34,8 @@ func groupOf(gradient string) string {
 
 // norms looks at the norms of gradients, group by group: beside each other in every step, and beside those of the first steps.
 // Zeros, and what is not finite, have flags of their own.
-func (v *view) norms() error {
-	steps, names := v.steps()
+func norms(_ context.Context, v *view, f *found) error {
+	steps, names := stepsOf(v)
 	var groups []*group
 	at := map[string]*group{}
 	for _, name := range names {
@@ -44,7 +45,7 @@ func (v *view) norms() error {
 		}
 		for i, step := range steps {
 			s := v.find(step, name)
-			if s == nil || !s.role.number || s.elements() == 0 {
+			if s == nil || !s.DType.Float() || s.elements() == 0 {
 				continue
 			}
 			if g.first == nil {
@@ -59,7 +60,7 @@ func (v *view) norms() error {
 		if at[g.name] == nil && g.first != nil {
 			at[g.name] = g
 			groups = append(groups, g)
-			v.look(GradientVanishing, GradientExploding)
+			f.look(GradientVanishing, GradientExploding)
 		}
 	}
 	finite := len(steps) // those before NaN or an infinity; behind it no norm says anything
@@ -71,8 +72,8 @@ func (v *view) norms() error {
 	for _, g := range groups {
 		g.norm = g.norm[:finite]
 	}
-	v.spreadApart(groups, finite)
-	v.growing(groups, finite)
+	spreadApart(v, f, groups, finite)
+	growing(v, f, groups, finite)
 	return nil
 }
 
@@ -84,9 +85,9 @@ func hypot(x, y float64) float64 {
 	return math.Hypot(x, y)
 }
 
-// apart looks for groups whose norms are far from each other in every step in which both have one. Which of the two is wrong
+// spreadApart looks for groups whose norms are far from each other in every step in which both have one. Which of the two is wrong
 // says their product: a norm is near 1 by nature.
-func (v *view) spreadApart(groups []*group, steps int) {
+func spreadApart(v *view, f *found, groups []*group, steps int) {
 	smallest, largest := make([]float64, steps), make([]float64, steps)
 	for i := range steps {
 		smallest[i] = math.Inf(1)
@@ -105,8 +106,8 @@ func (v *view) spreadApart(groups []*group, steps int) {
 			judged++
 			last = i
 			low := smallest[i]*largest[i] <= 1
-			vanishes = vanishes && low && x <= v.limits.apart*largest[i]
-			explodes = explodes && !low && x*v.limits.apart >= smallest[i]
+			vanishes = vanishes && low && x <= v.limits.gradients.apart*largest[i]
+			explodes = explodes && !low && x*v.limits.gradients.apart >= smallest[i]
 		}
 		if judged == 0 || !vanishes && !explodes {
 			continue
@@ -115,13 +116,13 @@ func (v *view) spreadApart(groups []*group, steps int) {
 		if explodes {
 			kind, other, which = GradientExploding, smallest[last], "smallest"
 		}
-		v.raise(kind, g.first, []Number{number("norm", g.norm[last]), number(which, other), number("steps", float64(judged)), number("limit", v.limits.apart)},
+		f.raise(kind, g.first, []Number{number("norm", g.norm[last]), number(which, other), number("steps", float64(judged)), number("limit", v.limits.gradients.apart)},
 			"the norm of the gradients of %s is %.3g, and the %s of all layers and modules is %.3g; it is so in each of %d steps", g.name, g.norm[last], which, other, judged)
 	}
 }
 
 // growing looks for groups whose norm outgrows that of all gradients in the first quarter of the steps.
-func (v *view) growing(groups []*group, steps int) {
+func growing(v *view, f *found, groups []*group, steps int) {
 	start := 0.
 	for i := range (steps + 3) / 4 {
 		total := 0.
@@ -135,8 +136,8 @@ func (v *view) growing(groups []*group, steps int) {
 	}
 	for _, g := range groups {
 		for i := (steps + 3) / 4; i < steps; i++ {
-			if x := g.norm[i]; x > v.limits.growing*start {
-				v.raise(GradientExploding, g.first, []Number{number("norm", x), number("start", start), number("step", float64(i)), number("limit", v.limits.growing)},
+			if x := g.norm[i]; x > v.limits.gradients.growing*start {
+				f.raise(GradientExploding, g.first, []Number{number("norm", x), number("start", start), number("step", float64(i)), number("limit", v.limits.gradients.growing)},
 					"the norm of the gradients of %s grows to %.3g at step %d; that of all gradients was at most %.3g in the first %d steps", g.name, x, i, start, (steps+3)/4)
 				break
 			}

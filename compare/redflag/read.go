@@ -1,6 +1,7 @@
 package redflag
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -8,8 +9,8 @@ import (
 )
 
 // read fills x with elements from one on.
-func (v *view) read(s *subject, from int64, x []float64) error {
-	if err := v.ctx.Err(); err != nil {
+func (v *view) read(ctx context.Context, s *subject, from int64, x []float64) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	size := s.DType.Size()
@@ -24,9 +25,9 @@ func (v *view) read(s *subject, from int64, x []float64) error {
 }
 
 // row reads n elements from one on into new memory. Callers bound n by maxRow.
-func (v *view) row(s *subject, from int64, n int) ([]float64, error) {
+func (v *view) row(ctx context.Context, s *subject, from int64, n int) ([]float64, error) {
 	x := make([]float64, n)
-	return x, v.read(s, from, x)
+	return x, v.read(ctx, s, from, x)
 }
 
 // batch is how many elements are read at a time, where a row is not longer.
@@ -34,7 +35,7 @@ const batch = 1 << 14
 
 // rows hands out the rows along the last axis, one after the other, until do says that it has seen enough; the next row
 // overwrites the one before. A tensor with longer rows than are held in memory has none.
-func (v *view) rows(s *subject, do func(i int64, x []float64) (more bool, err error)) error {
+func (v *view) rows(ctx context.Context, s *subject, do func(i int64, x []float64) (more bool, err error)) error {
 	width := s.dim(1)
 	if width == 0 || width > maxRow || s.elements() == 0 {
 		return nil
@@ -44,7 +45,7 @@ func (v *view) rows(s *subject, do func(i int64, x []float64) (more bool, err er
 	x := make([]float64, int(some)*width)
 	for at := int64(0); at < count; at += some {
 		n := min(some, count-at)
-		if err := v.read(s, at*int64(width), x[:int(n)*width]); err != nil {
+		if err := v.read(ctx, s, at*int64(width), x[:int(n)*width]); err != nil {
 			return err
 		}
 		for i := range int(n) {
@@ -58,15 +59,15 @@ func (v *view) rows(s *subject, do func(i int64, x []float64) (more bool, err er
 }
 
 // pairs hands out the elements of two tensors of the same size beside each other.
-func (v *view) pairs(a, b *subject, do func(x, y []float64)) error {
+func (v *view) pairs(ctx context.Context, a, b *subject, do func(x, y []float64)) error {
 	n := a.elements()
 	x, y := make([]float64, min(batch, n)), make([]float64, min(batch, n))
 	for at := int64(0); at < n; at += batch {
 		count := min(batch, n-at)
-		if err := v.read(a, at, x[:count]); err != nil {
+		if err := v.read(ctx, a, at, x[:count]); err != nil {
 			return err
 		}
-		if err := v.read(b, at, y[:count]); err != nil {
+		if err := v.read(ctx, b, at, y[:count]); err != nil {
 			return err
 		}
 		do(x[:count], y[:count])

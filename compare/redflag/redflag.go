@@ -3,9 +3,7 @@ package redflag
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/measure"
@@ -63,92 +61,29 @@ func Check(ctx context.Context, t *capture.Trace, o Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("checking %s: %w", t.Path(), err)
 	}
-	looks := []func(*view) error{
-		(*view).survey, (*view).causal,
-		(*view).values, (*view).scores, (*view).dtypes, (*view).weights, (*view).attention, (*view).rope, (*view).rotary, (*view).cache,
-		(*view).hidden, (*view).tokens, (*view).argmax, (*view).gradients, (*view).norms, (*view).loss,
-	}
-	for i, look := range looks {
+	f := newFound(v, o.Skip)
+	for i, c := range checks {
 		if o.Progress != nil {
-			o.Progress(i, len(looks))
+			o.Progress(i, len(checks))
 		}
-		if err := look(v); err != nil {
+		if err := c.run(ctx, v, f); err != nil {
 			return nil, fmt.Errorf("checking %s: %w", t.Path(), err)
 		}
 	}
-	return v.result(), nil
+	return f.result(), nil
 }
 
-func (v *view) result() *Result {
+func (f *found) result() *Result {
+	v := f.in
 	r := &Result{Trace: v.t.Path(), Tensors: len(v.subjects), Passes: v.passes, Flags: []Flag{}, Notes: v.notes}
 	for i := range Kinds {
 		k := Kinds[i].Kind
-		for _, f := range v.flags {
-			if f.Kind == k {
-				r.Flags = append(r.Flags, *f)
+		for _, flag := range f.flags {
+			if flag.Kind == k {
+				r.Flags = append(r.Flags, *flag)
 			}
 		}
-		r.Looked = append(r.Looked, Looked{Kind: k, Tensors: v.looked[k], Skipped: slices.Contains(v.o.Skip, k)})
+		r.Looked = append(r.Looked, Looked{Kind: k, Tensors: f.looked[k], Skipped: slices.Contains(f.skip, k)})
 	}
 	return r
 }
-
-// raise adds a flag about a subject, unless the same was said of what it is computed from, or of the same tensor of another
-// layer: then it is one more tensor of that flag.
-func (v *view) raise(k Kind, s *subject, numbers []Number, format string, args ...any) {
-	if slices.Contains(v.o.Skip, k) {
-		return
-	}
-	if v.raised[k] == nil {
-		v.raised[k], v.alike[k] = map[place]*Flag{}, map[string]*Flag{}
-	}
-	f := v.before(k, s)
-	if f != nil {
-		f.Also = append(f.Also, s.Key)
-	} else {
-		a := about(k)
-		f = &Flag{Kind: k, Entry: s.name, Pass: s.pass, What: fmt.Sprintf(format, args...), Numbers: numbers, Means: a.Means, Try: a.Try}
-		if s.Firing > 0 {
-			f.Entry += "#" + strconv.Itoa(s.Firing)
-		}
-		v.flags = append(v.flags, f)
-		v.alike[k][layerless(s.name)] = f
-		if v.first[k] == nil {
-			v.first[k] = f
-		}
-	}
-	v.raised[k][s.place()] = f
-}
-
-// before is the flag of the same kind to which another tensor belongs: of kinds that pass on, the one of what it is computed
-// from, which only the order knows; of others the first.
-func (v *view) before(k Kind, s *subject) *Flag {
-	if !about(k).follows || v.list == nil || v.list.Index(s.name) < 0 {
-		return v.first[k]
-	}
-	for _, from := range append(v.parents(s), place{s.pass - 1, s.name}) {
-		if f := v.raised[k][from]; f != nil {
-			return f
-		}
-	}
-	return v.alike[k][layerless(s.name)]
-}
-
-var layerNumber = regexp.MustCompile(`\.[0-9]+\.`)
-
-// layerless is a name without its numbers.
-func layerless(name string) string { return layerNumber.ReplaceAllString(name, ".*.") }
-
-// look counts a subject as looked at for some kinds, and reports whether any of them is wanted.
-func (v *view) look(kinds ...Kind) bool {
-	wanted := false
-	for _, k := range kinds {
-		if !slices.Contains(v.o.Skip, k) {
-			v.looked[k]++
-			wanted = true
-		}
-	}
-	return wanted
-}
-
-func number(name string, x float64) Number { return Number{name, measure.Number(x)} }

@@ -20,6 +20,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // tensor makes a tensor of a dtype, each number rounded to it.
@@ -187,7 +188,7 @@ func TestOptions(t *testing.T) {
 
 // The keys of a file of another writer are read as those of a trace.
 func TestKeysOfOtherWriters(t *testing.T) {
-	golden := openGolden(t, "golden/gemma3n-tiny/decode.float32.safetensors")
+	golden := testengine.OpenGolden(t, "golden/gemma3n-tiny/decode.float32.safetensors")
 	tensors := map[string]hooks.Tensor{}
 	for _, r := range golden.Records() {
 		if strings.Contains(r.Name, "layers.2.") || r.Name == "input_ids" {

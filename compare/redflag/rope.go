@@ -1,17 +1,18 @@
 package redflag
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
 )
 
 // rope looks at queries and keys before and behind their rotation: [.., T, h, D] or [.., T, h·D], and [.., h, T, D].
-func (v *view) rope() error {
+func rope(ctx context.Context, v *view, f *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
 		base, ok := strings.CutSuffix(s.name, "_rope")
-		if !ok || !s.role.number || len(s.Shape) < 3 || s.elements() == 0 || s.dim(1) > maxRow {
+		if !ok || !s.DType.Float() || len(s.Shape) < 3 || s.elements() == 0 || s.dim(1) > maxRow {
 			continue
 		}
 		plain := v.find(s.pass, base+"_norm")
@@ -21,7 +22,7 @@ func (v *view) rope() error {
 		if plain == nil || plain.elements() != s.elements() || plain.DType != s.DType {
 			continue
 		}
-		if err := v.turned(plain, s); err != nil {
+		if err := turned(ctx, v, f, plain, s); err != nil {
 			return err
 		}
 	}
@@ -29,13 +30,13 @@ func (v *view) rope() error {
 }
 
 // turned compares each token's vectors before and after.
-func (v *view) turned(plain, s *subject) error {
+func turned(ctx context.Context, v *view, f *found, plain, s *subject) error {
 	heads, tokens, width := s.dim(3), s.dim(2), s.dim(1)
 	if int64(heads)*int64(tokens)*int64(width) != s.elements() {
 		return nil // more than one sequence
 	}
-	at := v.above(s.pass, tokens)
-	if len(at) == 0 || !v.look(RopeUnchanged) {
+	at := above(v, s.pass, tokens)
+	if len(at) == 0 || !f.look(RopeUnchanged) {
 		return nil
 	}
 	still, first, least := 0, -1, math.Inf(1)
@@ -44,10 +45,10 @@ func (v *view) turned(plain, s *subject) error {
 	for _, t := range at {
 		diff, length := 0., 0.
 		for h := range heads {
-			if err := v.read(plain, (int64(t)*int64(heads)+int64(h))*int64(width), x); err != nil {
+			if err := v.read(ctx, plain, (int64(t)*int64(heads)+int64(h))*int64(width), x); err != nil {
 				return err
 			}
-			if err := v.read(s, (int64(h)*int64(tokens)+int64(t))*int64(width), y); err != nil {
+			if err := v.read(ctx, s, (int64(h)*int64(tokens)+int64(t))*int64(width), y); err != nil {
 				return err
 			}
 			here, long := 0., 0.
@@ -65,26 +66,26 @@ func (v *view) turned(plain, s *subject) error {
 		}
 		change := math.Sqrt(diff / length)
 		least = min(least, change)
-		if change <= v.limits.unturned {
+		if change <= v.limits.rotation.unturned {
 			if still++; first < 0 {
 				first = t
 			}
 		}
 	}
 	if still == 0 {
-		v.turnedByHead(plain, s, len(at), most)
+		turnedByHead(v, f, plain, s, len(at), most)
 		return nil
 	}
-	v.raise(RopeUnchanged, s, []Number{number("tokens", float64(len(at))), number("unchanged", float64(still)), number("change", least), number("limit", v.limits.unturned)},
+	f.raise(RopeUnchanged, s, []Number{number("tokens", float64(len(at))), number("unchanged", float64(still)), number("change", least), number("limit", v.limits.rotation.unturned)},
 		"%d of the %d tokens looked at, the first at index %d, are what %s has: the relative change is %.3g", still, len(at), first, plain.name, least)
 	return nil
 }
 
 // turnedByHead looks for a head that is turned at no token, beside others that are.
-func (v *view) turnedByHead(plain, s *subject, tokens int, most []float64) {
+func turnedByHead(v *view, f *found, plain, s *subject, tokens int, most []float64) {
 	for h, change := range most {
-		if change <= v.limits.unturned {
-			v.raise(RopeUnchanged, s, []Number{number("head", float64(h)), number("heads", float64(s.dim(3))), number("tokens", float64(tokens)), number("change", change), number("limit", v.limits.unturned)},
+		if change <= v.limits.rotation.unturned {
+			f.raise(RopeUnchanged, s, []Number{number("head", float64(h)), number("heads", float64(s.dim(3))), number("tokens", float64(tokens)), number("change", change), number("limit", v.limits.rotation.unturned)},
 				"head %d of %d is what %s has, at all %d tokens looked at: the relative change is at most %.3g", h, s.dim(3), plain.name, tokens, change)
 			return
 		}
@@ -92,9 +93,9 @@ func (v *view) turnedByHead(plain, s *subject, tokens int, most []float64) {
 }
 
 // above are up to turnedTokens rows of a pass whose tokens stand above position 0, evenly, with the first and the last.
-func (v *view) above(pass, rows int) []int {
+func above(v *view, pass, rows int) []int {
 	from := 0
-	if index, _, known := v.token(pass, 0, rows); pass == 0 && (index == 0 || !known) {
+	if index, _, known := v.fed.token(pass, 0, rows); pass == 0 && (index == 0 || !known) {
 		from = 1
 	}
 	n := rows - from
@@ -113,88 +114,94 @@ func (v *view) above(pass, rows int) []int {
 }
 
 // rotary looks at the tables of cosines and sines, [.., T, D].
-func (v *view) rotary() error {
+func rotary(ctx context.Context, v *view, f *found) error {
 	for i := range v.subjects {
 		sin := &v.subjects[i]
 		base, ok := strings.CutSuffix(sin.name, "sin")
-		if !ok || !sin.role.table || !sin.role.number || sin.elements() == 0 {
+		if !ok || !sin.is(roleTable) || !sin.DType.Float() || sin.elements() == 0 {
 			continue
 		}
 		cos := v.find(sin.pass, base+"cos")
 		if cos == nil || !slices.Equal(cos.Shape, sin.Shape) || len(sin.Shape) < 2 || sin.dim(1) > maxRow {
 			continue
 		}
-		if err := v.angles(cos, sin); err != nil {
+		if err := compareAngles(ctx, v, f, cos, sin); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// angles walks a pair of tables token by token, from the last token of the pass before.
-func (v *view) angles(cos, sin *subject) error {
+// angles are the rows of a token in a pair of tables.
+type angles struct{ cos, sin []float64 }
+
+func newAngles(width int) angles { return angles{make([]float64, width), make([]float64, width)} }
+
+// compareAngles walks a pair of tables token by token, from the last token of the pass before.
+func compareAngles(ctx context.Context, v *view, f *found, cos, sin *subject) error {
 	width, tokens := sin.dim(1), sin.dim(2)
 	if sin.elements() != int64(width)*int64(tokens) {
 		return nil // a table for each of several sequences
 	}
-	wanted := v.look(RotaryFrozen)
-	if v.zeroAngles(sin) || !wanted { // of angles that are zero, that they do not grow is no news
+	wanted := f.look(RotaryFrozen)
+	if zeroAngles(v, f, sin) || !wanted { // of angles that are zero, that they do not grow is no news
 		return nil
 	}
-	c, s, err := v.lastAngles(cos, sin)
+	before, err := lastAngles(ctx, v, cos, sin)
 	if err != nil {
 		return err
 	}
-	known := c != nil
+	known := before.cos != nil
 	if !known {
-		c, s = make([]float64, width), make([]float64, width)
+		before = newAngles(width)
 	}
-	cosines, sines := make([]float64, width), make([]float64, width)
+	here := newAngles(width)
 	for t := range tokens {
-		if err := v.read(cos, int64(t)*int64(width), cosines); err != nil {
+		if err := v.read(ctx, cos, int64(t)*int64(width), here.cos); err != nil {
 			return err
 		}
-		if err := v.read(sin, int64(t)*int64(width), sines); err != nil {
+		if err := v.read(ctx, sin, int64(t)*int64(width), here.sin); err != nil {
 			return err
 		}
-		if known && v.frozen(sin, t, c, s, cosines, sines) {
+		if known && frozen(v, f, sin, t, before, here) {
 			return nil
 		}
-		c, s, cosines, sines, known = cosines, sines, c, s, true
+		before, here, known = here, before, true
 	}
 	return nil
 }
 
 // zeroAngles looks for a table whose angles are all zero; one of position 0 alone has nothing to say.
-func (v *view) zeroAngles(sin *subject) bool {
+func zeroAngles(v *view, f *found, sin *subject) bool {
 	if sin.pass == 0 && sin.dim(2) == 1 {
 		return false
 	}
 	m := &sin.seen.moments
-	if !v.look(RotaryZero) || sin.seen.bad() || max(m.Max, -m.Min) > v.limits.angle {
+	if !f.look(RotaryZero) || sin.seen.bad() || max(m.Max, -m.Min) > v.limits.rotation.angle {
 		return false
 	}
-	v.raise(RotaryZero, sin, []Number{number("largest", sin.seen.largest), number("limit", v.limits.angle)}, "the sines of all %d tokens are at most %.3g", sin.dim(2), sin.seen.largest)
+	f.raise(RotaryZero, sin, []Number{number("largest", sin.seen.largest), number("limit", v.limits.rotation.angle)}, "the sines of all %d tokens are at most %.3g", sin.dim(2), sin.seen.largest)
 	return true
 }
 
-// lastAngles are the rows of the last token of the pass before; nil where they are not in the trace.
-func (v *view) lastAngles(cos, sin *subject) (c, s []float64, err error) {
+// lastAngles are the rows of the last token of the pass before; none where they are not in the trace.
+func lastAngles(ctx context.Context, v *view, cos, sin *subject) (last angles, err error) {
 	a, b := v.find(sin.pass-1, cos.name), v.find(sin.pass-1, sin.name)
 	width := sin.dim(1)
 	if a == nil || b == nil || !slices.Equal(a.Shape, b.Shape) || b.dim(1) != width || b.dim(2) == 0 || b.elements() != int64(width)*int64(b.dim(2)) {
-		return nil, nil, nil
+		return angles{}, nil
 	}
 	from := b.elements() - int64(width)
-	if c, err = v.row(a, from, width); err != nil {
-		return nil, nil, err
+	if last.cos, err = v.row(ctx, a, from, width); err != nil {
+		return angles{}, err
 	}
-	s, err = v.row(b, from, width)
-	return c, s, err
+	last.sin, err = v.row(ctx, b, from, width)
+	return last, err
 }
 
 // frozen compares the angles of a token with those of the token before it.
-func (v *view) frozen(sin *subject, t int, c0, s0, c, s []float64) bool {
+func frozen(v *view, f *found, sin *subject, t int, before, here angles) bool {
+	c0, s0, c, s := before.cos, before.sin, here.cos, here.sin
 	most := 0.
 	for j := range c {
 		for _, far := range []float64{math.Abs(c[j] - c0[j]), math.Abs(s[j] - s0[j])} {
@@ -203,15 +210,15 @@ func (v *view) frozen(sin *subject, t int, c0, s0, c, s []float64) bool {
 			}
 		}
 	}
-	if most <= v.limits.angle {
-		v.raise(RotaryFrozen, sin, []Number{number("token", float64(t)), number("difference", most), number("limit", v.limits.angle)},
+	if most <= v.limits.rotation.angle {
+		f.raise(RotaryFrozen, sin, []Number{number("token", float64(t)), number("difference", most), number("limit", v.limits.rotation.angle)},
 			"token %d has the angles of the token before it, within %.3g", t, most)
 		return true
 	}
 	// The first frequency is the highest, at most 1 in a step; in a part of the positions a step may be any.
 	turn := math.Atan2(s[0]*c0[0]-c[0]*s0[0], c[0]*c0[0]+s[0]*s0[0])
-	if len(v.t.Manifest().Scope.Positions) == 0 && turn < -v.limits.backwards {
-		v.raise(RotaryFrozen, sin, []Number{number("token", float64(t)), number("turn", turn), number("limit", -v.limits.backwards)},
+	if !v.fed.partial() && turn < -v.limits.rotation.backwards {
+		f.raise(RotaryFrozen, sin, []Number{number("token", float64(t)), number("turn", turn), number("limit", -v.limits.rotation.backwards)},
 			"the first angle of token %d is %.3g radians behind that of the token before it", t, -turn)
 		return true
 	}

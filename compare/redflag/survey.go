@@ -1,6 +1,7 @@
 package redflag
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -37,30 +38,27 @@ func narrower(d hooks.DType) []hooks.DType {
 }
 
 // survey takes the numbers of every tensor of floats: the one reading of the whole file.
-func (v *view) survey() error {
+func survey(ctx context.Context, v *view, _ *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		if !s.role.number {
+		if !s.DType.Float() {
 			continue
 		}
-		if err := v.surveyed(s); err != nil {
+		if err := surveyed(ctx, v, s); err != nil {
 			return err
-		}
-		if v.bad == nil && s.seen.bad() {
-			v.bad = s
 		}
 	}
 	return nil
 }
 
 // surveyed takes the numbers of one tensor.
-func (v *view) surveyed(s *subject) error {
-	if err := v.ctx.Err(); err != nil {
+func surveyed(ctx context.Context, v *view, s *subject) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	s.seen = seen{narrow: narrower(s.DType)}
 	return v.t.Each(s.Record, func(at int64, x []float64) error {
-		s.strip(at, x, v.limits.magnitude)
+		s.strip(at, x, v.limits.values.magnitude)
 		return nil
 	})
 }
@@ -68,7 +66,7 @@ func (v *view) surveyed(s *subject) error {
 // strip takes in the elements from at on, and counts those beyond a limit. It overwrites them.
 func (s *subject) strip(at int64, x []float64, limit float64) {
 	n := &s.seen
-	if s.role.mask || s.role.masked { // minus infinity is what they are for
+	if s.is(roleMask | roleMasked) { // minus infinity is what they are for
 		for i, y := range x {
 			if y < -floats.Largest(s.DType)/2 {
 				x[i] = 0

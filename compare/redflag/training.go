@@ -1,6 +1,7 @@
 package redflag
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -10,19 +11,19 @@ import (
 )
 
 // gradients looks at what training steps left under grad/: a pass is a step.
-func (v *view) gradients() error {
-	steps, names := v.steps()
+func gradients(_ context.Context, v *view, f *found) error {
+	steps, names := stepsOf(v)
 	if len(names) == 0 {
 		return nil
 	}
 	for _, name := range names {
-		v.look(GradientMissing, GradientZero, GradientNonFinite)
+		f.look(GradientMissing, GradientZero, GradientNonFinite)
 		var last *subject
 		since := -1 // the step from which on it is zero
 		for _, pass := range steps {
 			s := v.find(pass, name)
 			if s == nil {
-				v.missing(pass, name)
+				missing(v, f, pass, name)
 				continue
 			}
 			last = s
@@ -34,19 +35,19 @@ func (v *view) gradients() error {
 			} else {
 				since = -1
 			}
-			v.badGradient(s)
+			badGradient(f, s)
 		}
 		if since >= 0 {
-			v.raise(GradientZero, last, []Number{number("elements", float64(last.elements())), number("since_step", float64(since))},
+			f.raise(GradientZero, last, []Number{number("elements", float64(last.elements())), number("since_step", float64(since))},
 				"all %d elements are 0, from step %d on", last.elements(), since)
 		}
 	}
 	return nil
 }
 
-// steps are the passes that belong to a training run, and the gradients that they are to have: those that any of them has,
+// stepsOf are the passes that belong to a training run, and the gradients that they are to have: those that any of them has,
 // and those that the trace lists. The last step of a run that was stopped is not judged: it may have come to nothing more.
-func (v *view) steps() (steps []int, names []string) {
+func stepsOf(v *view) (steps []int, names []string) {
 	trains := map[int]bool{}
 	known := map[string]bool{}
 	add := func(name string) {
@@ -62,10 +63,10 @@ func (v *view) steps() (steps []int, names []string) {
 	}
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		if s.role.gradient && s.role.number {
+		if s.is(roleGradient) && s.DType.Float() {
 			add(s.name)
 		}
-		if s.role.gradient || s.role.loss {
+		if s.is(roleGradient | roleLoss) {
 			trains[s.pass] = true
 		}
 	}
@@ -80,37 +81,37 @@ func (v *view) steps() (steps []int, names []string) {
 }
 
 // missing raises a flag about a gradient that is not there, by the name that it would have.
-func (v *view) missing(pass int, name string) {
+func missing(v *view, f *found, pass int, name string) {
 	why := "other steps have it"
 	if slices.Contains(v.t.Manifest().Entries, name) {
 		why = "the trace lists it"
 	}
 	absent := &subject{Record: capture.Record{Key: capture.Key(pass, name, 0)}, pass: pass, name: name}
-	v.raise(GradientMissing, absent, []Number{number("step", float64(pass))}, "step %d has no gradient of %s; %s", pass, strings.TrimPrefix(name, capture.Gradient), why)
+	f.raise(GradientMissing, absent, []Number{number("step", float64(pass))}, "step %d has no gradient of %s; %s", pass, strings.TrimPrefix(name, capture.Gradient), why)
 }
 
-func (v *view) badGradient(s *subject) {
+func badGradient(f *found, s *subject) {
 	if m := &s.seen.moments; s.seen.bad() {
-		v.raise(GradientNonFinite, s, []Number{
+		f.raise(GradientNonFinite, s, []Number{
 			number("nan", float64(m.NaN)), number("inf", float64(m.PosInf+m.NegInf)), number("elements", float64(s.elements())),
 		}, "%d of %d elements are not finite (%d NaN, %d infinite), the first at %s", m.NaN+m.PosInf+m.NegInf, s.elements(), m.NaN, m.PosInf+m.NegInf, coordinates(s.Shape, s.seen.firstBad))
 	}
 }
 
 // loss looks at whether the losses of the steps go down. Of a loss with several elements the mean counts.
-func (v *view) loss() error {
+func loss(_ context.Context, v *view, f *found) error {
 	var steps []*subject
 	var losses []float64
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		if mean := s.seen.moments.Summary(1).Mean; s.role.loss && s.role.number && math.Abs(mean) <= math.MaxFloat64 { // NaN of no number
+		if mean := s.seen.moments.Summary(1).Mean; s.is(roleLoss) && s.DType.Float() && math.Abs(mean) <= math.MaxFloat64 { // NaN of no number
 			steps, losses = append(steps, s), append(losses, mean)
 		}
 	}
-	if len(losses) < plateauLosses || !v.look(LossRising, LossOscillating, LossPlateau) {
+	if len(losses) < plateauLosses || !f.look(LossRising, LossOscillating, LossPlateau) {
 		return nil
 	}
-	c, half := v.courseOf(losses), len(losses)/2
+	c, half := courseOf(losses, &v.limits.losses), len(losses)/2
 	numbers := []Number{
 		number("steps", float64(len(losses))), number("best_before", c.best[0]), number("best_after", c.best[1]),
 		number("median_before", c.median[0]), number("median_after", c.median[1]), number("step", c.step),
@@ -121,14 +122,14 @@ func (v *view) loss() error {
 	last := len(losses) - 1
 	switch {
 	case c.spikes && !c.oscillates:
-		v.raise(LossRising, steps[last], append(numbers, number("last", losses[last]), number("largest_before", c.largest)),
+		f.raise(LossRising, steps[last], append(numbers, number("last", losses[last]), number("largest_before", c.largest)),
 			"the last loss is %.6g, and the largest of the %d before it is %.6g: it is up by %.3g, and from one step to the next the loss moves by %.3g", losses[last], last-half, c.largest, losses[last]-c.largest, c.step)
 	case c.rises:
-		v.raise(LossRising, steps[half], numbers, "%s", middle)
+		f.raise(LossRising, steps[half], numbers, "%s", middle)
 	case c.oscillates:
-		v.raise(LossOscillating, steps[half], numbers, "from one step to the next the loss moves by %.3g, its median is %.3g and it turns back at %d of %d steps; %s", c.step, c.middle, c.turns, len(losses)-2, best)
+		f.raise(LossOscillating, steps[half], numbers, "from one step to the next the loss moves by %.3g, its median is %.3g and it turns back at %d of %d steps; %s", c.step, c.middle, c.turns, len(losses)-2, best)
 	case c.flat:
-		v.raise(LossPlateau, steps[half], append(numbers, number("gain_wanted", v.limits.plateau)), "%s", best)
+		f.raise(LossPlateau, steps[half], append(numbers, number("gain_wanted", v.limits.losses.plateau)), "%s", best)
 	}
 	return nil
 }
@@ -149,8 +150,8 @@ type course struct {
 //
 // courseOf tells noise from a trend by the median step between two losses: of losses that only scatter around one number the
 // medians of the halves differ by less than two steps in all but a few percent of runs of 8, and of fewer still in longer ones.
-func (v *view) courseOf(losses []float64) course {
-	half, l := len(losses)/2, &v.limits
+func courseOf(losses []float64, l *lossLimits) course {
+	half := len(losses) / 2
 	c := course{
 		best:   [2]float64{slices.Min(losses[:half]), slices.Min(losses[half:])},
 		median: [2]float64{median(losses[:half]), median(losses[half:])},

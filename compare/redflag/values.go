@@ -1,6 +1,7 @@
 package redflag
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -8,43 +9,53 @@ import (
 )
 
 // values looks at the numbers of every tensor by itself.
-func (v *view) values() error {
+func values(_ context.Context, v *view, f *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		if !s.role.number || s.elements() == 0 || s.role.gradient { // see gradients
+		if !s.DType.Float() || s.elements() == 0 || s.is(roleGradient) { // see gradients
 			continue
 		}
-		v.nonFinite(s)
-		v.same(s)
-		v.size(s)
+		nonFinite(v, f, s)
+		oneNumber(f, s)
+		tooLarge(v, f, s)
 	}
 	return nil
 }
 
 // nonFinite raises a flag where NaN and infinities began. What is computed from such a tensor is part of its flag.
-func (v *view) nonFinite(s *subject) {
-	if !v.look(NonFinite) || !s.seen.bad() {
+func nonFinite(v *view, f *found, s *subject) {
+	if !f.look(NonFinite) || !s.seen.bad() {
 		return
 	}
 	m := &s.seen.moments
-	v.raise(NonFinite, s, []Number{
+	f.raise(NonFinite, s, []Number{
 		number("nan", float64(m.NaN)), number("inf", float64(m.PosInf)), number("neg_inf", float64(m.NegInf)), number("elements", float64(s.elements())),
 	}, "%d of %d elements are not finite (%d NaN, %d +Inf, %d -Inf), the first at %s%s",
-		m.NaN+m.PosInf+m.NegInf, s.elements(), m.NaN, m.PosInf, m.NegInf, coordinates(s.Shape, s.seen.firstBad), v.began(s))
+		m.NaN+m.PosInf+m.NegInf, s.elements(), m.NaN, m.PosInf, m.NegInf, coordinates(s.Shape, s.seen.firstBad), began(v, s))
 }
 
 // began says of a tensor with NaN whether they began there.
-func (v *view) began(s *subject) string {
+func began(v *view, s *subject) string {
 	if parents := v.parents(s); len(parents) > 0 {
 		return fmt.Sprintf("; it began here: what it is computed from is finite (%s)", names(parents))
 	}
 	if !v.t.Sequence() {
 		return ""
 	}
-	if v.bad != s {
-		return fmt.Sprintf("; the first in the trace that has any is %s, pass %d", v.bad.name, v.bad.pass)
+	if first := v.firstBad(); first != s {
+		return fmt.Sprintf("; the first in the trace that has any is %s, pass %d", first.name, first.pass)
 	}
 	return "; no tensor before it in the trace has any"
+}
+
+// firstBad is the first tensor that has NaN or infinities, nil for none.
+func (v *view) firstBad() *subject {
+	for i := range v.subjects {
+		if s := &v.subjects[i]; s.DType.Float() && s.seen.bad() {
+			return s
+		}
+	}
+	return nil
 }
 
 // names are some places in words.
@@ -62,19 +73,19 @@ func names(places []place) string {
 	return text
 }
 
-// same looks for tensors of one number.
-func (v *view) same(s *subject) {
-	if s.role.mask || s.role.masked || s.role.table || s.role.bias || s.role.loss || s.elements() < minZero {
+// oneNumber looks for tensors of one number.
+func oneNumber(f *found, s *subject) {
+	if s.is(roleMask|roleMasked|roleTable|roleBias|roleLoss) || s.elements() < minZero {
 		return
 	}
 	// The weights on the only key are 1, by right.
-	one := s.role.probs && s.dim(1) == 1
+	one := s.is(roleProbs) && s.dim(1) == 1
 	few := s.elements() < minConstant || s.dim(1) == 1
 	kinds := []Kind{Zero}
-	if !few && !one && !s.role.parameter {
+	if !few && !one && !s.is(roleParameter) {
 		kinds = append(kinds, Constant)
 	}
-	if !v.look(kinds...) || s.seen.bad() {
+	if !f.look(kinds...) || s.seen.bad() {
 		return
 	}
 	m := &s.seen.moments
@@ -82,15 +93,15 @@ func (v *view) same(s *subject) {
 	switch {
 	case m.Min != m.Max:
 	case m.Min == 0:
-		v.raise(Zero, s, size, "all %d elements are 0", s.elements())
+		f.raise(Zero, s, size, "all %d elements are 0", s.elements())
 	case len(kinds) > 1:
-		v.raise(Constant, s, append(size, number("value", m.Min)), "all %d elements are %.6g", s.elements(), m.Min)
+		f.raise(Constant, s, append(size, number("value", m.Min)), "all %d elements are %.6g", s.elements(), m.Min)
 	}
 }
 
-// size looks for numbers that are too large.
-func (v *view) size(s *subject) {
-	if s.role.mask || s.role.masked || s.role.table || !v.look(Magnitude, Overflow) {
+// tooLarge looks for numbers that are too large.
+func tooLarge(v *view, f *found, s *subject) {
+	if s.is(roleMask|roleMasked|roleTable) || !f.look(Magnitude, Overflow) {
 		return
 	}
 	n := &s.seen
@@ -105,10 +116,10 @@ func (v *view) size(s *subject) {
 		if half := floats.Largest(f16); n.largest > half && s.DType != f16 {
 			beyond = fmt.Sprintf("; float16 ends at %.0f", half)
 		}
-		v.raise(Magnitude, s, append(numbers, number("limit", v.limits.magnitude)), "%d of %d elements are beyond ±%g, |x| reaches %.6g at %s%s%s",
-			n.beyond, s.elements(), v.limits.magnitude, n.largest, at, std, beyond)
+		f.raise(Magnitude, s, append(numbers, number("limit", v.limits.values.magnitude)), "%d of %d elements are beyond ±%g, |x| reaches %.6g at %s%s%s",
+			n.beyond, s.elements(), v.limits.values.magnitude, n.largest, at, std, beyond)
 	}
-	if most := floats.Largest(s.DType); n.largest > most*v.limits.overflow {
-		v.raise(Overflow, s, append(numbers, number("limit", most)), "|x| reaches %.6g at %s, and %s ends at %.6g", n.largest, at, s.DType, most)
+	if most := floats.Largest(s.DType); n.largest > most*v.limits.values.overflow {
+		f.raise(Overflow, s, append(numbers, number("limit", most)), "|x| reaches %.6g at %s, and %s ends at %.6g", n.largest, at, s.DType, most)
 	}
 }

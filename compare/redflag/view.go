@@ -12,30 +12,18 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// view is a trace as the checks see it: its tensors with what their names say, and what was found so far.
+// view is a trace as the checks see it: its tensors, with what their names say.
 type view struct {
-	ctx      context.Context
 	t        *capture.Trace
-	o        Options
 	limits   limits
 	list     *order.List // nil without a configuration
 	subjects []subject
 	index    map[place]int
 	passes   int
-	ids      [][]int       // by pass; nil where the trace has none
-	shown    map[int][]int // by pass, which of its tokens a capture of some positions shows
+	fed      fed
+	notes    []string
 
-	raw    []byte // scratch of reading
-	looked map[Kind]int
-	flags  []*Flag
-	bad    *subject // the first that has NaN or infinities, nil for none
-	first  map[Kind]*Flag
-	raised map[Kind]map[place]*Flag
-	alike  map[Kind]map[string]*Flag // by name, without the number of the layer
-	notes  []string
-
-	byHead    map[string]*headed // by the name of the probabilities
-	headNames []string           // those, in the order of the trace
+	raw []byte // scratch of reading
 }
 
 // place is where a name was fired, for the first time in its pass.
@@ -49,10 +37,14 @@ type subject struct {
 	capture.Record
 	pass  int
 	name  string
+	layer int // whose output it is, or −1
 	role  role
 	entry *order.Entry // nil outside the order
 	seen  seen         // its numbers
 }
+
+// is reports whether a tensor has one of some roles.
+func (s *subject) is(some role) bool { return s.role&some != 0 }
 
 func (s *subject) place() place { return place{s.pass, s.name} }
 
@@ -68,18 +60,15 @@ func (s *subject) dim(fromLast int) int {
 }
 
 func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
-	v := &view{
-		ctx: ctx, t: t, o: o, limits: defaults, index: map[place]int{}, shown: map[int][]int{}, looked: map[Kind]int{}, first: map[Kind]*Flag{},
-		raised: map[Kind]map[place]*Flag{}, alike: map[Kind]map[string]*Flag{}, byHead: map[string]*headed{},
-	}
+	v := &view{t: t, limits: defaults, index: map[place]int{}}
 	if o.limits != nil {
 		v.limits = *o.limits
 	}
 	if o.Magnitude > 0 {
-		v.limits.magnitude = o.Magnitude
+		v.limits.values.magnitude = o.Magnitude
 	}
 	v.notes = append(v.notes, t.Notes()...)
-	v.readOrder()
+	v.readOrder(o.Order)
 	for _, r := range v.records() {
 		s := subject{Record: r, pass: r.Pass, name: r.Name}
 		if r.Name == r.Key { // of a file of another writer, whose keys may have been made by the same rule
@@ -88,7 +77,7 @@ func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
 				s.name = r.Key // pass0/x beside x: which of them is meant cannot be known, so x alone is read
 			}
 		}
-		s.role = roleOf(s.name, r.DType)
+		s.role, s.layer = roleOf(s.name), layerOut(s.name)
 		if v.list != nil {
 			s.entry, _ = v.list.Lookup(s.name)
 		}
@@ -106,14 +95,16 @@ func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
 	if status := t.Status(); status != "" && status != capture.StatusComplete {
 		v.notes = append(v.notes, fmt.Sprintf("the trace is not complete (%s): what is missing was not looked at", status))
 	}
-	return v, v.readIDs()
+	var err error
+	v.fed, err = v.readFed(ctx)
+	return v, err
 }
 
-// readOrder makes the order of the trace's configuration.
-func (v *view) readOrder() {
+// readOrder makes the order of the trace's configuration; given is that of a trace without one, or nil.
+func (v *view) readOrder(given *order.List) {
 	config := v.t.Manifest().Config
-	if config == nil && v.o.Order != nil {
-		v.list = v.o.Order
+	if config == nil && given != nil {
+		v.list = given
 	} else if config == nil {
 		v.notes = append(v.notes, "no configuration in the trace: what a tensor is follows from its name, and what it is computed from is not known")
 	} else if c, err := order.ParseCanonical(config); err != nil {
@@ -151,28 +142,6 @@ func splitPass(key string) (pass int, name string) {
 	return pass, m[2]
 }
 
-// readIDs reads the token ids of every pass that has them. Ids of another form are none.
-func (v *view) readIDs() error {
-	v.ids = make([][]int, 0)
-	for pass := range v.passes {
-		s := v.find(pass, order.InputIDs)
-		if s == nil || s.DType.Float() || s.elements() > maxRow {
-			v.ids = nil
-			return nil
-		}
-		row, err := v.row(s, 0, int(s.elements()))
-		if err != nil {
-			return err
-		}
-		ids := make([]int, len(row))
-		for i, x := range row {
-			ids[i] = int(x)
-		}
-		v.ids = append(v.ids, ids)
-	}
-	return nil
-}
-
 // has reports whether a name was fired in a pass.
 func (v *view) has(at place) bool {
 	_, there := v.index[at]
@@ -185,39 +154,6 @@ func (v *view) find(pass int, name string) *subject {
 		return &v.subjects[i]
 	}
 	return nil
-}
-
-// token says which token of its pass a row of a tensor is, of how many; a capture of some positions has some rows. It
-// reports false where that is not known.
-func (v *view) token(pass, row, rows int) (index, tokens int, known bool) {
-	scope := v.t.Manifest().Scope
-	if len(scope.Positions) == 0 {
-		return row, rows, true
-	}
-	if pass >= len(v.ids) {
-		return 0, 0, false
-	}
-	if _, there := v.shown[pass]; !there {
-		past := 0
-		for _, ids := range v.ids[:pass] {
-			past += len(ids)
-		}
-		v.shown[pass] = scope.Rows(past, len(v.ids[pass]))
-	}
-	shown := v.shown[pass]
-	if len(shown) != rows || row >= rows {
-		return 0, 0, false
-	}
-	return shown[row], len(v.ids[pass]), true
-}
-
-// tokenID returns the id at a row of a tensor of a pass, and whether it is known.
-func (v *view) tokenID(pass, row, rows int) (int, bool) {
-	index, tokens, known := v.token(pass, row, rows)
-	if !known || pass >= len(v.ids) || len(v.ids[pass]) != tokens {
-		return 0, false
-	}
-	return v.ids[pass][index], true
 }
 
 // parents returns what a subject is computed from, as far as it was captured: of an input that was not, its own inputs.

@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/picture"
 	"github.com/tracediff/tracediff/compare/redflag"
+	"github.com/tracediff/tracediff/order"
 )
 
 // htmlFlag is a red flag of a check.
@@ -140,8 +141,7 @@ func valuePasses(tensors []picture.Values, flagged map[string][]string, run *htm
 		for j := range tensors {
 			if t := &tensors[j]; t.Pass == pass {
 				size, flag := valueCells(t, flagged[t.Key], run)
-				_, name := layerOf(t.Name)
-				g.put(t.Layer, either(t.Layer < 0, t.Name, name), size, flag)
+				g.put(t.Layer, either(t.Layer < 0, t.Name, order.NameOf(t.Name).Module()), size, flag)
 			}
 		}
 		drawn = append(drawn, g.pass())

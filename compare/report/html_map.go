@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/order"
 )
 
 // maxHTMLPasses is how many passes a page draws as maps: the first ones, and those in which something does not match.
@@ -107,8 +107,11 @@ func newPass(res *compare.Result, data *htmlRun, run, pass int) htmlPass {
 	}
 	for _, m := range res.Missing {
 		if m.Pass == pass {
-			layer, name := layerOf(m.Name)
-			g.put(layer, name, absentCell, missingCell)
+			if name := order.NameOf(m.Name); name.Within() && name.Layer() >= 0 {
+				g.put(name.Layer(), name.Module(), absentCell, missingCell)
+			} else {
+				g.put(-1, m.Name, absentCell, missingCell)
+			}
 		}
 	}
 	return g.pass()
@@ -180,21 +183,9 @@ func (g *grid) pass() htmlPass {
 	return g.htmlPass
 }
 
-// layerOf splits a name into its layer, −1 outside of them, and the rest.
-func layerOf(name string) (layer int, rest string) {
-	if rest, ok := strings.CutPrefix(name, "layers."); ok {
-		if digits, rest, ok := strings.Cut(rest, "."); ok {
-			if layer, err := strconv.Atoi(digits); err == nil && layer >= 0 {
-				return layer, rest
-			}
-		}
-	}
-	return -1, name
-}
-
 // layerless is the name of a row without its layer.
 func layerless(r *compare.Row) string {
-	return strings.Replace(capturedName(r), fmt.Sprintf("layers.%d.", r.Layer), "", 1)
+	return strings.Replace(capturedName(r), order.InLayer(r.Layer, "").String(), "", 1)
 }
 
 // cells are the two of a row: its accumulated error, and what it is on its own inputs.

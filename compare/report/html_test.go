@@ -176,7 +176,7 @@ func TestHTMLOfManyPasses(t *testing.T) {
 	lm, rm := localManifest(), referenceManifest()
 	many(&lm)
 	many(&rm)
-	res, err := compare.Run(context.Background(), trace(t, lm, events(2)...), trace(t, rm, events(1)...), compare.Options{Order: names(t, list...), All: true, Observe: set.See})
+	res, err := compare.Traces(context.Background(), trace(t, lm, events(2)...), trace(t, rm, events(1)...), compare.Options{Order: names(t, list...), All: true, Observe: set.See})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package report_test
 import (
 	"bytes"
 	"context"
-	"io/fs"
 	"math"
 	"strings"
 	"testing"
@@ -12,22 +11,15 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/inspect"
 	"github.com/tracediff/tracediff/compare/report"
-	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 )
 
 func inspectGolden(t *testing.T, name string) (*capture.Trace, *order.List) {
 	t.Helper()
-	data, err := fs.ReadFile(fixtures.Files, "golden/"+name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr, err := capture.OpenReader(name, bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := testengine.OpenGolden(t, "golden/"+name)
 	config, err := order.ParseCanonical(tr.Manifest().Config)
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
@@ -133,6 +134,7 @@ type result struct {
 	lm   func(*capture.Manifest)
 	rm   func(*capture.Manifest)
 	o    compare.Options
+	ab   bool
 }
 
 func (c result) run(t *testing.T) *compare.Result {
@@ -144,7 +146,11 @@ func (c result) run(t *testing.T) *compare.Result {
 	if c.rm != nil {
 		c.rm(&rm)
 	}
-	res, err := compare.Run(context.Background(), trace(t, lm, c.l...), trace(t, rm, c.r...), c.o)
+	compared := compare.Traces
+	if c.ab {
+		compared = compare.AB
+	}
+	res, err := compared(context.Background(), trace(t, lm, c.l...), trace(t, rm, c.r...), c.o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,16 +188,16 @@ func cases(t *testing.T) map[string]result {
 		return func(m *capture.Manifest) { m.Scope, m.Config = capture.Scope{}, json.RawMessage(`{"window":`+size+`}`) }
 	}
 	return map[string]result{
-		"match": {l: mlp(1)[:2], r: mlp(1)[:2], o: compare.Options{Order: names(t, "input_ids", "embed_tokens"), ReferenceLabel: "golden", TokenTexts: texts}},
+		"match": {l: mlp(1)[:2], r: mlp(1)[:2], o: compare.Options{Order: names(t, "input_ids", "embed_tokens"), Reporting: compare.Reporting{ReferenceLabel: "golden", TokenTexts: texts}}},
 		"divergence": {
 			l: mlp(2), r: mlp(1), lm: undeclared, rm: undeclared,
-			o: compare.Options{Order: tiny(t), ReferenceLabel: "golden", TokenTexts: texts},
+			o: compare.Options{Order: tiny(t), Reporting: compare.Reporting{ReferenceLabel: "golden", TokenTexts: texts}},
 		},
 		"tokens": {
 			l: []hooks.Event{tensor(0, "input_ids", []int{1, 3}, 500, 501, 9)}, r: []hooks.Event{ids},
-			o: compare.Options{Order: names(t, "input_ids", "x"), TokenTexts: texts},
+			o: compare.Options{Order: names(t, "input_ids", "x"), Reporting: compare.Reporting{TokenTexts: texts}},
 		},
-		"uncertified": {l: mlp(1)[:2], r: mlp(1)[:2], o: compare.Options{Order: names(t, "input_ids", "embed_tokens"), NotIsolated: "the order has names and no operations"}},
+		"uncertified": {l: mlp(1)[:2], r: mlp(1)[:2], o: compare.Options{Order: names(t, "input_ids", "embed_tokens"), Certification: compare.Certification{NotIsolated: "the order has names and no operations"}}},
 		"missing":     {l: mlp(1)[:2], r: mlp(1), o: compare.Options{Order: names(t, "input_ids", "embed_tokens", "layers.0.mlp.gated", "layers.0.mlp.down_proj")}},
 		"decode":      {l: decode(10.5), r: decode(10), lm: two, rm: two, o: compare.Options{Order: names(t, "input_ids", "logits"), All: true}},
 		"mask": {
@@ -204,20 +210,28 @@ func cases(t *testing.T) map[string]result {
 		"tie": {
 			l: vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 2, 1, 2, 8.001, 4, 8, -9),
 			r: vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 1, 1, 2, 8, 4, 8.001, -9),
-			o: compare.Options{Order: names(t, "input_ids", "position_ids", "logits"), TokenTexts: texts, Noise: &gate.NoiseFloor{
-				DType: "float32", Entries: map[string]gate.Noise{"logits": {RelL2: 1e-4}},
-			}, All: true},
+			o: compare.Options{
+				Order:     names(t, "input_ids", "position_ids", "logits"),
+				Reporting: compare.Reporting{TokenTexts: texts},
+				Judging: compare.Judging{Noise: &gate.NoiseFloor{
+					DType: "float32", Entries: map[string]gate.Noise{"logits": {RelL2: 1e-4}},
+				}},
+				All: true,
+			},
 		},
 		"ab": {
 			l: mlp(2), r: mlp(1), lm: window("4"), rm: window("8"),
-			o: compare.Options{Order: tiny(t), AB: true, LocalLabel: "off.safetensors", ReferenceLabel: "on.safetensors", TokenTexts: texts},
+			ab: true,
+			o:  compare.Options{Order: tiny(t), Reporting: compare.Reporting{LocalLabel: "off.safetensors", ReferenceLabel: "on.safetensors", TokenTexts: texts}},
 		},
 		"expected": {
-			l: append(mlp(2), vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 2, 1, 2, 8, 4, 7, -9)[2]),
-			r: append(mlp(1), vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 2, 1, 2, 8, 4, 7, -9)[2]),
+			l:  append(mlp(2), vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 2, 1, 2, 8, 4, 7, -9)[2]),
+			r:  append(mlp(1), vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 2, 1, 2, 8, 4, 7, -9)[2]),
+			ab: true,
 			o: compare.Options{
-				Order: names(t, "input_ids", "embed_tokens", "layers.0.mlp.gated", "layers.0.mlp.down_proj", "logits"),
-				AB:    true, Different: []string{"*.down_proj", "*.gated"}, TokenTexts: texts,
+				Order:     names(t, "input_ids", "embed_tokens", "layers.0.mlp.gated", "layers.0.mlp.down_proj", "logits"),
+				Judging:   compare.Judging{Different: []string{"*.down_proj", "*.gated"}},
+				Reporting: compare.Reporting{TokenTexts: texts},
 			},
 		},
 		"notes": {
@@ -288,7 +302,7 @@ func TestFirstAndLastLine(t *testing.T) {
 		for _, v := range []report.View{report.Short, report.Evidence, report.Everything} {
 			lines := strings.Split(strings.TrimSuffix(written(t, res, report.NewStyle(false).WithView(v)), "\n"), "\n")
 			want := "reference: transformers 5.23.0, float32"
-			if c.o.AB {
+			if c.ab {
 				want = "A:         tracediff 0.1.0, float32"
 			}
 			if !strings.HasPrefix(lines[0], want) {
@@ -310,7 +324,7 @@ func TestFirstAndLastLine(t *testing.T) {
 func TestABHasNoReference(t *testing.T) {
 	word := regexp.MustCompile(`(?i)\b(local|reference)\b`)
 	for name, c := range cases(t) {
-		c.o.AB, c.o.ReferenceLabel = true, ""
+		c.ab, c.o.ReferenceLabel = true, ""
 		res := c.run(t)
 		for _, v := range views {
 			text := written(t, res, report.Style{}.WithView(v))
@@ -368,9 +382,12 @@ func TestHostileNames(t *testing.T) {
 	}
 	list := names(t, "input_ids")
 	list.Entries[0].Name = evil
-	c.o = compare.Options{Order: list, TokenTexts: func() (func(int) string, error) {
-		return func(int) string { return evil }, nil
-	}}
+	c.o = compare.Options{
+		Order: list,
+		Reporting: compare.Reporting{TokenTexts: func() (func(int) string, error) {
+			return func(int) string { return evil }, nil
+		}},
+	}
 	res := c.run(t)
 	for _, v := range []report.View{report.Short, report.Evidence, report.Everything, report.VerdictOnly} {
 		got := written(t, res, report.Style{}.WithView(v).WithSince(evil))

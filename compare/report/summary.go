@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/order"
 )
 
 const (
@@ -285,7 +286,7 @@ func (g *group) at() string {
 		name = capturedName(g.worst)
 	}
 	if g.part == "layer" {
-		name = strings.Replace(name, fmt.Sprintf("layers.%d.", g.worst.Layer), "", 1)
+		name = strings.Replace(name, order.InLayer(g.worst.Layer, "").String(), "", 1)
 		if g.first < g.last {
 			name += fmt.Sprintf(" (%d)", g.worst.Layer)
 		}

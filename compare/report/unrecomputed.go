@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/order"
 )
 
 // maxRoles is how many kinds of entries a line of the page names.
@@ -64,7 +64,7 @@ func kinds(r compare.Reason) string {
 			left += c.Rows
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%d %s", c.Rows, diagnose.Module(c.Role)))
+		parts = append(parts, fmt.Sprintf("%d %s", c.Rows, order.NameOf(c.Role).Module()))
 	}
 	if left > 0 {
 		parts = append(parts, fmt.Sprintf("%d of other kinds", left))

@@ -147,7 +147,7 @@ func (p *Programs) All() *Report {
 	return r
 }
 
-// aLayer is the layer in a name.
+// aLayer is the layer in a name, by the lists of layers that modules of PyTorch have.
 var aLayer = regexp.MustCompile(`\b(layers|h|blocks)\.\d+\b`)
 
 // group adds a difference to those that are alike but for the layer and the pass.

@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"math"
 	"regexp"
 	"slices"
@@ -9,7 +10,7 @@ import (
 // unknownLayers looks at norms that differ in layers of which it is not known what their norms are multiplied with, or in which a norm may be by
 // 1+w: where the columns of some matrix of codes of the layer have the norm's factors, AWQ may have made both, and nothing shows that it did.
 // Known are the tensors of the other layers.
-func (c *comparison) unknownLayers(r *reader, jobs []*job, known map[*job]bool, at map[*job]*Row) error {
+func (c *comparison) unknownLayers(ctx context.Context, r *reader, jobs []*job, known map[*job]bool, at map[*job]*Row) error {
 	matrices := map[string][]*job{} // by layer
 	prefix := func(j *job) string {
 		if j.local == nil || j.original == nil || j.local.check() != nil || j.original.check() != nil || !slices.Equal(j.local.Shape, j.original.Shape) {
@@ -30,7 +31,7 @@ func (c *comparison) unknownLayers(r *reader, jobs []*job, known map[*job]bool, 
 			if known[j] || at[j].Class != Quantised {
 				continue
 			}
-			of, _, err := c.measure(r, j.local, view{t: j.original})
+			of, _, err := c.measure(ctx, r, j.local, view{t: j.original})
 			if err != nil {
 				return err
 			}
@@ -47,7 +48,7 @@ func (c *comparison) unknownLayers(r *reader, jobs []*job, known map[*job]bool, 
 	}
 	for _, j := range jobs {
 		if p := prefix(j); p != "" && at[j].Class == Different && normName.MatchString(j.original.Name) {
-			if err := c.suspectNorm(r, j, matrices[p], known[j], at[j]); err != nil {
+			if err := c.suspectNorm(ctx, r, j, matrices[p], known[j], at[j]); err != nil {
 				return err
 			}
 		}
@@ -61,12 +62,12 @@ var ofGGUF = regexp.MustCompile(`^I?Q[0-9]`)
 var normName = regexp.MustCompile(`norm\.weight$`)
 
 // suspectNorm says of a norm that it is UNIDENTIFIED where the columns of one of some matrices have its factors, as w or as 1+w.
-func (c *comparison) suspectNorm(r *reader, norm *job, matrices []*job, known bool, row *Row) error {
+func (c *comparison) suspectNorm(ctx context.Context, r *reader, norm *job, matrices []*job, known bool, row *Row) error {
 	for _, more := range []float64{0, 1} {
 		if known && more == 0 {
 			continue
 		}
-		scales, err := c.quotients(r, norm, more)
+		scales, err := c.quotients(ctx, r, norm, more)
 		if err != nil {
 			return err
 		}
@@ -74,7 +75,7 @@ func (c *comparison) suspectNorm(r *reader, norm *job, matrices []*job, known bo
 			if scales == nil || j.local.Shape[1] != len(scales) {
 				continue
 			}
-			is, err := c.cancel(r, &measured{scales, make([]float64, len(scales))}, []*job{j}, nil)
+			is, err := c.cancel(ctx, r, &measured{scales, make([]float64, len(scales))}, []*job{j}, nil)
 			if err != nil {
 				return err
 			}
@@ -88,7 +89,7 @@ func (c *comparison) suspectNorm(r *reader, norm *job, matrices []*job, known bo
 }
 
 // alone looks for factors of columns behind a norm that has none: all matrices that it is multiplied with have them.
-func (s *rescaling) alone(x scaling, at map[*job]*Row) error {
+func (s *rescaling) alone(ctx context.Context, x scaling, at map[*job]*Row) error {
 	var sum, weight []float64
 	for _, name := range x.into {
 		j := s.job(name)
@@ -99,7 +100,7 @@ func (s *rescaling) alone(x scaling, at map[*job]*Row) error {
 		if known := s.found[j]; known != nil {
 			f.rows = known.rows
 		}
-		of, _, err := s.measure(s.r, j.local, view{t: f.of(j.original)})
+		of, _, err := s.measure(ctx, s.r, j.local, view{t: f.of(j.original)})
 		if err != nil {
 			return err
 		}

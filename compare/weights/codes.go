@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"math"
 
 	"github.com/tracediff/tracediff/internal/quant"
@@ -40,10 +41,10 @@ func newCoder(r *reader, local *Tensor, v view) *coder {
 }
 
 // units hands out the units of a tensor, each row from its first to its last.
-func (c *coder) units(visit func(u *unit) bool) error {
+func (c *coder) units(ctx context.Context, visit func(u *unit) bool) error {
 	_, columns := c.local.flat()
 	for p := range c.view.parts {
-		if err := c.r.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		x := room(&c.r.original, p.size())
@@ -109,7 +110,7 @@ func (u *unit) numbers(g int) []float64 {
 // quickCodes is pass for codes, as far as nearly all are the nearest to the original's numbers. Every unit is held to what
 // [rule.run] asks: at once where all codes are the nearest and the error is not larger than that rule allows, else by that rule. It is not
 // right where a unit is not, or where the tensor's format has to be judged by other rules.
-func (c *comparison) quickCodes(r *reader, local *Tensor, v view) (t *tally, right bool, err error) {
+func (c *comparison) quickCodes(ctx context.Context, r *reader, local *Tensor, v view) (t *tally, right bool, err error) {
 	coder := newCoder(r, local, v)
 	if coder == nil || local.Grid.Moves || local.Grid.Shared {
 		return nil, false, nil
@@ -118,7 +119,7 @@ func (c *comparison) quickCodes(r *reader, local *Tensor, v view) (t *tally, rig
 	q := plainRule(0, rounding{})
 	right = true
 	var one *reader
-	err = coder.units(func(u *unit) bool {
+	err = coder.units(ctx, func(u *unit) bool {
 		e := u.errors()
 		t.elements += len(u.x)
 		t.wrong, t.whole = t.wrong+e.Error2, t.whole+e.X2
@@ -127,9 +128,9 @@ func (c *comparison) quickCodes(r *reader, local *Tensor, v view) (t *tally, rig
 		small := run.sum < 11*worstRun*worstRun*rounding // the bound is 12 times: no root is needed
 		if !e.Nearest || !(e.Beyond2 <= lost*e.X2) && e.Error2 > 0 || !small && !(run.times() <= worstRun*math.Sqrt(12)) {
 			if one == nil {
-				one = &reader{ctx: r.ctx, done: r.done}
+				one = &reader{done: r.done}
 			}
-			if run, err = q.unit(one, local, v, u); err != nil || run.n == 0 {
+			if run, err = q.unit(ctx, one, local, v, u); err != nil || run.n == 0 {
 				right = false
 				return false
 			}
@@ -144,8 +145,8 @@ func (c *comparison) quickCodes(r *reader, local *Tensor, v view) (t *tally, rig
 }
 
 // unit judges a unit by its elements, one by one. The errors have no element where it is wrong.
-func (q *rule) unit(r *reader, local *Tensor, v view, u *unit) (codeErrors, error) {
-	b, err := r.read(local, v, part{u.row, u.row + 1, u.column, u.column + len(u.x)})
+func (q *rule) unit(ctx context.Context, r *reader, local *Tensor, v view, u *unit) (codeErrors, error) {
+	b, err := r.read(ctx, local, v, part{u.row, u.row + 1, u.column, u.column + len(u.x)})
 	if err != nil {
 		return codeErrors{}, err
 	}

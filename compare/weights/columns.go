@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -28,10 +29,10 @@ func (k *column) cosine() float64 {
 }
 
 // columns holds the columns of a tensor to the original's, of a format that moves errors and whose groups are right.
-func (c *comparison) columns(r *reader, row *Row, local, original *Tensor) error {
+func (c *comparison) columns(ctx context.Context, r *reader, row *Row, local, original *Tensor) error {
 	mine, theirs := matrices(local), matrices(original)
 	for i := range min(len(mine), len(theirs)) {
-		if named, err := c.columnsOf(r, row, mine[i], theirs[i], nil); err != nil || named {
+		if named, err := c.columnsOf(ctx, r, row, mine[i], theirs[i], nil); err != nil || named {
 			return err
 		}
 	}
@@ -40,14 +41,14 @@ func (c *comparison) columns(r *reader, row *Row, local, original *Tensor) error
 
 // columnsOf looks for columns that are others of the original, and reports whether it has found some. explained says whether that explains what
 // is known to be wrong; where nothing is, it is nil, and columns that are none of the original's are accused.
-func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor, explained func(from map[int]int) (bool, error)) (bool, error) {
+func (c *comparison) columnsOf(ctx context.Context, r *reader, row *Row, local, original *Tensor, explained func(from map[int]int) (bool, error)) (bool, error) {
 	rows, n := local.flat()
 	accuse := explained == nil
 	if rows < minColumn {
 		return false, nil
 	}
 	sums := make([]column, n)
-	err := c.beside(r, local, original, func(b *block, i, at int) {
+	err := c.beside(ctx, r, local, original, func(b *block, i, at int) {
 		l, x := b.local[i], b.original[i]
 		k := &sums[at]
 		k.own, k.given, k.both = k.own+l*l, k.given+x*x, k.both+l*x
@@ -75,7 +76,7 @@ func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor, exp
 	if len(far) == 0 {
 		return false, nil
 	}
-	from, err := c.columnsElsewhere(r, local, original, far[:min(len(far), maxColumns)], sums)
+	from, err := c.columnsElsewhere(ctx, r, local, original, far[:min(len(far), maxColumns)], sums)
 	if err != nil {
 		return false, err
 	}
@@ -97,7 +98,7 @@ func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor, exp
 		first = far[0]
 		row.wrong(Different, Values, "%s not the original's: the cosine of column %d is %.2f over %d rows", count(wrong, "column is", "columns are"), first, sums[first].cosine(), rows)
 	}
-	b, err := r.read(local, view{t: original}, part{0, 1, first, first + 1})
+	b, err := r.read(ctx, local, view{t: original}, part{0, 1, first, first + 1})
 	if err != nil {
 		return false, err
 	}
@@ -106,9 +107,9 @@ func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor, exp
 }
 
 // beside visits every element of both, with its column.
-func (c *comparison) beside(r *reader, local, original *Tensor, visit func(b *block, i, column int)) error {
+func (c *comparison) beside(ctx context.Context, r *reader, local, original *Tensor, visit func(b *block, i, column int)) error {
 	for p := range (view{t: original}).parts {
-		b, err := r.read(local, view{t: original}, p)
+		b, err := r.read(ctx, local, view{t: original}, p)
 		if err != nil {
 			return err
 		}
@@ -122,12 +123,12 @@ func (c *comparison) beside(r *reader, local, original *Tensor, visit func(b *bl
 // columnsElsewhere says which of some columns are another one of them in the original: with the squared error that a relation of a format
 // that moves errors has to have; or, of [minSpread] rows or more, with a cosine that unrelated columns do not have, where the codes alone have
 // changed places and not their scales.
-func (c *comparison) columnsElsewhere(r *reader, local, original *Tensor, far []int, sums []column) (map[int]int, error) {
+func (c *comparison) columnsElsewhere(ctx context.Context, r *reader, local, original *Tensor, far []int, sums []column) (map[int]int, error) {
 	rows, _ := local.flat()
 	apart := make([]float64, len(far)*len(far)) // squared distances of columns of the port from those of the original
 	theirs := make([]float64, len(far))
 	for p := range (view{t: original}).parts {
-		b, err := r.read(local, view{t: original}, p)
+		b, err := r.read(ctx, local, view{t: original}, p)
 		if err != nil {
 			return nil, err
 		}

@@ -161,9 +161,9 @@ func (c *comparison) run(ctx context.Context, jobs []*job) error {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			r := &reader{ctx: ctx, done: new(atomic.Int64)}
+			r := &reader{done: new(atomic.Int64)}
 			for j := range next {
-				row, err := c.pair(r, j.local, j.original)
+				row, err := c.pair(ctx, r, j.local, j.original)
 				once.Lock()
 				j.row = row
 				if j.name != "" {
@@ -215,7 +215,7 @@ func (c *comparison) resemble(ctx context.Context, jobs []*job, rows []Row) erro
 			found = append(found, i)
 		}
 	}
-	r := &reader{ctx: ctx, done: new(atomic.Int64)}
+	r := &reader{done: new(atomic.Int64)}
 	for _, e := range found {
 		local := jobs[e].local
 		if local.check() != nil {
@@ -227,7 +227,7 @@ func (c *comparison) resemble(ctx context.Context, jobs []*job, rows []Row) erro
 				continue
 			}
 			a := &attempt{comparison: c, r: r, local: local, original: o}
-			is, _, err := a.is(view{t: o}, func(x rounding) rule { return plainRule(local.Add, x) })
+			is, _, err := a.is(ctx, view{t: o}, func(x rounding) rule { return plainRule(local.Add, x) })
 			if err != nil {
 				return err
 			}

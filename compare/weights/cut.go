@@ -1,19 +1,22 @@
 package weights
 
-import "math"
+import (
+	"context"
+	"math"
+)
 
 // minCut is how many codes that are not the nearest show that all of them were cut off. Of codes that are the nearest half lie further from
 // zero than their numbers, so that fewer would do.
 const minCut = 32
 
 // cutOff looks for codes of which each is the next one toward zero, or the next lower one, where the nearest is meant.
-func (a *attempt) cutOff() (bool, error) {
+func (a *attempt) cutOff(ctx context.Context) (bool, error) {
 	if g := a.local.Grid; g == nil || g.Moves {
 		return false, nil
 	}
 	inward, downward, beside, n := true, true, 0, 0
 	for p := range (view{t: a.original}).parts {
-		b, err := a.r.read(a.local, view{t: a.original}, p)
+		b, err := a.r.read(ctx, a.local, view{t: a.original}, p)
 		if err != nil {
 			return false, err
 		}

@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"math"
 	"slices"
 )
@@ -54,14 +55,14 @@ func (e *evidence) enough() bool {
 
 // needed reports whether a view of the original that explains a tensor of codes is needed for it: the tensor might be as right, but for a
 // few codes, where it stands.
-func (a *attempt) needed(v view, q rule) (bool, error) {
+func (a *attempt) needed(ctx context.Context, v view, q rule) (bool, error) {
 	const most = 1 << 16 // elements that are looked at
 	var e evidence
 	_, columns := a.local.flat()
 	bad := make([]bool, columns)
 	for _, r := range a.t.badRows() {
 		p := part{r, r + 1, 0, columns}
-		b, err := a.r.read(a.local, view{t: a.original}, p)
+		b, err := a.r.read(ctx, a.local, view{t: a.original}, p)
 		if err != nil {
 			return false, err
 		}
@@ -85,7 +86,7 @@ func (a *attempt) needed(v view, q rule) (bool, error) {
 // second is a reader beside the attempt's, for what is compared with a block of it.
 func (a *attempt) second() *reader {
 	if a.two == nil {
-		a.two = &reader{ctx: a.r.ctx, done: a.r.done}
+		a.two = &reader{done: a.r.done}
 	}
 	return a.two
 }

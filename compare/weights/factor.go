@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -12,7 +13,7 @@ import (
 const minScaled = 8
 
 // scaled looks for one factor.
-func (a *attempt) scaled() (bool, error) {
+func (a *attempt) scaled(ctx context.Context) (bool, error) {
 	if !a.local.DType.Float() || !a.original.DType.Float() || a.local.Add != 0 {
 		return false, nil
 	}
@@ -35,7 +36,7 @@ func (a *attempt) scaled() (bool, error) {
 		return false, nil
 	}
 	factor := a.factorNear(both / whole)
-	ok, _, err := a.is(view{t: a.original}, func(x rounding) rule {
+	ok, _, err := a.is(ctx, view{t: a.original}, func(x rounding) rule {
 		return rule{scale: factor, round: x}.nearly(a.local, 1)
 	})
 	if math.Abs(factor-1) <= a.unit() { // codes hide it: what differs is something else

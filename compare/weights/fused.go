@@ -92,7 +92,7 @@ func joined(parts []*Tensor) *Tensor {
 
 // refuse looks at tensors that are fused of several and of which a part is wrong: what is wrong may be the order of the parts.
 func (c *comparison) refuse(ctx context.Context, jobs []*job, rows []Row) error {
-	r := &reader{ctx: ctx, done: new(atomic.Int64)}
+	r := &reader{done: new(atomic.Int64)}
 	for _, f := range c.fused {
 		var wrong []*Row
 		for i, j := range jobs {
@@ -103,7 +103,7 @@ func (c *comparison) refuse(ctx context.Context, jobs []*job, rows []Row) error 
 		if len(wrong) == 0 {
 			continue
 		}
-		kind, what, err := c.howFused(r, f)
+		kind, what, err := c.howFused(ctx, r, f)
 		if err != nil {
 			return err
 		}
@@ -128,34 +128,32 @@ func (c *comparison) refuse(ctx context.Context, jobs []*job, rows []Row) error 
 const turnedParts = " is transposed: element [i, j] is the [j, i] of its parts behind each other"
 
 // howFused says how a tensor has its parts, where that explains all of it and is not as they are meant.
-func (c *comparison) howFused(r *reader, f fused) (Kind, string, error) {
+func (c *comparison) howFused(ctx context.Context, r *reader, f fused) (Kind, string, error) {
 	o := joined(f.parts)
 	if o == nil {
 		return "", "", nil
 	}
 	a := &attempt{comparison: c, r: r, row: &Row{}, local: f.whole, original: o, q: plainRule(f.whole.Add, rounding{})}
 	if f.turned() {
-		if ok, err := a.transposed(); ok || err != nil {
+		if ok, err := a.transposed(ctx); ok || err != nil {
 			return Transposed, f.whole.key() + turnedParts, err
 		}
 	}
 	if !slices.Equal(f.whole.Shape, o.Shape) {
 		return "", "", nil
 	}
-	t, q, err := c.agrees(r, f.whole, view{t: o})
+	t, q, err := c.agrees(ctx, r, f.whole, view{t: o})
 	if err != nil || t.bad == 0 {
 		return "", "", err
 	}
 	a.t, a.q = t, q
-	if _, err := a.spotted(); err != nil {
-		return "", "", err
-	}
+	a.spotted()
 	for _, x := range f.orders() {
 		v := view{t: o, rows: x.order}
 		if len(o.Shape) == 1 {
 			v = view{t: o, columns: x.order}
 		}
-		ok, _, err := a.is(v, func(by rounding) rule { return plainRule(f.whole.Add, by) })
+		ok, _, err := a.is(ctx, v, func(by rounding) rule { return plainRule(f.whole.Add, by) })
 		if err != nil {
 			return "", "", err
 		}

@@ -1,19 +1,20 @@
 package weights
 
 import (
+	"context"
 	"math"
 	"slices"
 )
 
 // byColumn looks for a factor for each column: a norm, or a scale of channels, that was multiplied into the weight.
-func (a *attempt) byColumn() (bool, error) {
+func (a *attempt) byColumn(ctx context.Context) (bool, error) {
 	rows, columns := a.local.flat()
 	if rows < 4 || a.local.Grid != nil || !a.local.DType.Float() || a.q.add != 0 {
 		return false, nil
 	}
 	both, whole := make([]float64, columns), make([]float64, columns)
 	for p := range (view{t: a.local}).parts {
-		b, err := a.r.read(a.local, view{t: a.original}, p)
+		b, err := a.r.read(ctx, a.local, view{t: a.original}, p)
 		if err != nil {
 			return false, err
 		}
@@ -32,7 +33,7 @@ func (a *attempt) byColumn() (bool, error) {
 		}
 	}
 	for p := range (view{t: a.local}).parts {
-		b, err := a.r.read(a.local, view{t: a.original}, p)
+		b, err := a.r.read(ctx, a.local, view{t: a.original}, p)
 		if err != nil {
 			return false, err
 		}
@@ -51,12 +52,12 @@ func (a *attempt) byColumn() (bool, error) {
 const maxMove = 64
 
 // moved looks for elements that stand some places on, as where the data were read from a wrong byte.
-func (a *attempt) moved() (bool, error) {
+func (a *attempt) moved(ctx context.Context) (bool, error) {
 	if a.t.elements < 4*maxMove || a.local.Add != 0 {
 		return false, nil
 	}
 	if a.local.Grid != nil {
-		return a.movedCodes()
+		return a.movedCodes(ctx)
 	}
 	n := a.t.elements
 	l, o := *a.local, *a.original
@@ -133,7 +134,7 @@ func (a *attempt) saysMoved(by int) {
 }
 
 // movedCodes is moved for codes: by some elements, or by some groups.
-func (a *attempt) movedCodes() (bool, error) {
+func (a *attempt) movedCodes(ctx context.Context) (bool, error) {
 	const groups = 8
 	n, group := a.t.elements, max(1, a.local.Grid.Group)
 	_, columns := a.local.flat()
@@ -153,12 +154,12 @@ func (a *attempt) movedCodes() (bool, error) {
 			}
 		}
 		for _, by := range []int{size, -size} {
-			if ok, _, err := a.movedGroup(&l, &o, probe, by); err != nil {
+			if ok, _, err := a.movedGroup(ctx, &l, &o, probe, by); err != nil {
 				return false, err
 			} else if !ok {
 				continue
 			}
-			if ok, err := a.codesMovedBy(&l, &o, group, by); ok || err != nil {
+			if ok, err := a.codesMovedBy(ctx, &l, &o, group, by); ok || err != nil {
 				return ok, err
 			}
 		}
@@ -167,13 +168,13 @@ func (a *attempt) movedCodes() (bool, error) {
 }
 
 // codesMovedBy checks it over the whole tensor. Groups that have elements from outside of it are said to be others.
-func (a *attempt) codesMovedBy(l, o *Tensor, group, by int) (bool, error) {
+func (a *attempt) codesMovedBy(ctx context.Context, l, o *Tensor, group, by int) (bool, error) {
 	n := l.elements()
 	size := max(group, chunk/group*group)
 	from, to := (max(0, -by)+group-1)/group*group, (n-max(0, by))/group*group
 	var all evidence
 	for at := from; at < to; at += size {
-		ok, e, err := a.movedGroup(l, o, part{0, 1, at, min(at+size, to)}, by)
+		ok, e, err := a.movedGroup(ctx, l, o, part{0, 1, at, min(at+size, to)}, by)
 		if !ok || err != nil {
 			return false, err
 		}
@@ -188,12 +189,12 @@ func (a *attempt) codesMovedBy(l, o *Tensor, group, by int) (bool, error) {
 }
 
 // movedGroup reports whether some groups of a flat tensor are right for the numbers so many places on, and what tells that from their own.
-func (a *attempt) movedGroup(l, o *Tensor, p part, by int) (bool, evidence, error) {
+func (a *attempt) movedGroup(ctx context.Context, l, o *Tensor, p part, by int) (bool, evidence, error) {
 	var e evidence
 	if p.c0+by < 0 || p.c1+by > o.elements() {
 		return false, e, nil
 	}
-	b, err := a.r.read(l, view{t: o}, p)
+	b, err := a.r.read(ctx, l, view{t: o}, p)
 	if err != nil {
 		return false, e, err
 	}

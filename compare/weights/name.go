@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -26,11 +27,15 @@ type attempt struct {
 }
 
 // name finds what explains every element of a tensor that is not the original's. The first relation that does gives the name.
-func (c *comparison) name(r *reader, row Row, local, original *Tensor, q rule, t *tally) (Row, error) {
-	a := &attempt{comparison: c, r: r, row: &row, local: local, original: original, q: q, t: t}
-	row.at(t, local, original)
-	for _, try := range []func() (bool, error){a.sampled, a.spotted, a.cutOff, a.zeroPoints, a.added, a.misread, a.scaled, a.constant, a.transposed, a.others, a.ordered, a.otherColumns, a.moved, a.inParts, a.byColumn} {
-		if named, err := try(); named || err != nil {
+func (a *attempt) name(ctx context.Context, row Row) (Row, error) {
+	a.row = &row
+	row.at(a.t, a.local, a.original)
+	if err := a.sampled(ctx); err != nil {
+		return row, err
+	}
+	a.spotted()
+	for _, try := range []func(context.Context) (bool, error){a.cutOff, a.zeroPoints, a.added, a.misread, a.scaled, a.constant, a.transposed, a.others, a.ordered, a.otherColumns, a.moved, a.inParts, a.byColumn} {
+		if named, err := try(ctx); named || err != nil {
 			return row, err
 		}
 	}
@@ -38,22 +43,22 @@ func (c *comparison) name(r *reader, row Row, local, original *Tensor, q rule, t
 	return row, nil
 }
 
-// sampled reads the sample. It names nothing.
-func (a *attempt) sampled() (bool, error) {
+// sampled reads the sample.
+func (a *attempt) sampled(ctx context.Context) error {
 	for _, p := range samplesOf(a.local) {
-		b, err := a.r.read(a.local, view{t: a.original}, p)
+		b, err := a.r.read(ctx, a.local, view{t: a.original}, p)
 		if err != nil {
-			return false, err
+			return err
 		}
 		b.local, b.original = slices.Clone(b.local), slices.Clone(b.original)
 		b.step, b.low, b.high, b.slack = slices.Clone(b.step), slices.Clone(b.low), slices.Clone(b.high), slices.Clone(b.slack)
 		a.sample = append(a.sample, b)
 	}
-	return false, nil
+	return nil
 }
 
-// spotted takes the first wrong elements of the first and of the last wrong row, with those that share their steps. It names nothing.
-func (a *attempt) spotted() (bool, error) {
+// spotted takes the first wrong elements of the first and of the last wrong row, with those that share their steps.
+func (a *attempt) spotted() {
 	_, columns := a.local.flat()
 	wide := 1
 	if g := a.local.Grid; g != nil {
@@ -64,35 +69,34 @@ func (a *attempt) spotted() (bool, error) {
 		c := int(a.t.left[r]) / wide * wide
 		a.spots = append(a.spots, part{r, r + 1, c, min(c+wide, columns)})
 	}
-	return false, nil
 }
 
 // explains reports whether a relation gives every element: those that are known to be wrong first, which most relations do not give.
-func (a *attempt) explains(r *reader, local *Tensor, v view, q rule) (bool, error) {
+func (a *attempt) explains(ctx context.Context, r *reader, local *Tensor, v view, q rule) (bool, error) {
 	if slices.Equal(local.Shape, a.local.Shape) && local.Grid == a.local.Grid {
 		if a.moves() && a.t != nil {
-			return a.fits(r, local, v, q)
+			return a.fits(ctx, r, local, v, q)
 		}
 		lr, lc := local.flat()
 		if rows, columns := v.size(); lr != rows || lc != columns {
 			return false, nil
 		}
-		if ok, err := a.every(r, local, v, q, slices.Values(a.spots)); !ok {
+		if ok, err := a.every(ctx, r, local, v, q, slices.Values(a.spots)); !ok {
 			return false, err
 		}
-		if ok, err := a.comparison.explains(r, local, v, q); !ok || err != nil || local.Grid == nil || a.t == nil || !v.moves(a.original) { // another shape tells by itself
+		if ok, err := a.comparison.explains(ctx, r, local, v, q); !ok || err != nil || local.Grid == nil || a.t == nil || !v.moves(a.original) { // another shape tells by itself
 			return ok, err
 		}
-		return a.needed(v, q)
+		return a.needed(ctx, v, q)
 	}
-	return a.comparison.explains(r, local, v, q)
+	return a.comparison.explains(ctx, r, local, v, q)
 }
 
 // is reports whether a relation explains the tensor, with any of the roundings that can lie between the two.
-func (a *attempt) is(v view, make func(rounding) rule) (bool, rule, error) {
+func (a *attempt) is(ctx context.Context, v view, make func(rounding) rule) (bool, rule, error) {
 	for _, x := range roundingsOf(a.local, v.t) {
 		q := make(x)
-		ok, err := a.explains(a.r, a.local, v, q)
+		ok, err := a.explains(ctx, a.r, a.local, v, q)
 		if ok || err != nil {
 			return ok, q, err
 		}
@@ -101,7 +105,7 @@ func (a *attempt) is(v view, make func(rounding) rule) (bool, rule, error) {
 }
 
 // added looks for the 1 of the weights of norms, and for other signs.
-func (a *attempt) added() (bool, error) {
+func (a *attempt) added(ctx context.Context) (bool, error) {
 	if !a.local.DType.Float() {
 		return false, nil
 	}
@@ -126,7 +130,7 @@ func (a *attempt) added() (bool, error) {
 		}
 		for _, x := range roundings(original.DType, a.local.DType) {
 			q := rule{scale: try.scale, add: try.add, round: x}
-			ok, err := a.explains(a.r, a.local, view{t: a.original}, q)
+			ok, err := a.explains(ctx, a.r, a.local, view{t: a.original}, q)
 			if err != nil {
 				return false, err
 			}
@@ -143,7 +147,7 @@ func (a *attempt) added() (bool, error) {
 }
 
 // misread looks for bits of another format, and for numbers that were rounded more than once.
-func (a *attempt) misread() (bool, error) {
+func (a *attempt) misread(ctx context.Context) (bool, error) {
 	if a.local.Grid != nil || !a.local.DType.Float() || !a.original.DType.Float() {
 		return false, nil
 	}
@@ -151,7 +155,7 @@ func (a *attempt) misread() (bool, error) {
 		if a.original.DType != m.written {
 			continue
 		}
-		ok, _, err := a.is(view{t: a.original}, func(x rounding) rule { return rule{scale: 1, misread: m, round: x} })
+		ok, _, err := a.is(ctx, view{t: a.original}, func(x rounding) rule { return rule{scale: 1, misread: m, round: x} })
 		if err != nil {
 			return false, err
 		}
@@ -161,7 +165,7 @@ func (a *attempt) misread() (bool, error) {
 		}
 	}
 	if a.local.DType.Float() {
-		ok, q, err := a.is(view{t: a.original}, func(x rounding) rule { return plainRule(a.local.Add, x).nearly(a.local, 1) })
+		ok, q, err := a.is(ctx, view{t: a.original}, func(x rounding) rule { return plainRule(a.local.Add, x).nearly(a.local, 1) })
 		if err != nil {
 			return false, err
 		}
@@ -175,12 +179,12 @@ func (a *attempt) misread() (bool, error) {
 }
 
 // constant looks for a tensor that is one number.
-func (a *attempt) constant() (bool, error) {
+func (a *attempt) constant(ctx context.Context) (bool, error) {
 	value := a.t.first.local
 	if value != value || a.t.elements < 2 {
 		return false, nil
 	}
-	ok, err := a.explains(a.r, a.local, view{t: a.original}, rule{scale: 0, add: value})
+	ok, err := a.explains(ctx, a.r, a.local, view{t: a.original}, rule{scale: 0, add: value})
 	if !ok || err != nil {
 		return false, err
 	}
@@ -217,7 +221,7 @@ func matrices(t *Tensor) []*Tensor {
 }
 
 // transposed looks for rows that are columns, in the two last axes. A shape that is the original's does not tell.
-func (a *attempt) transposed() (bool, error) {
+func (a *attempt) transposed(ctx context.Context) (bool, error) {
 	mine, theirs := matrices(a.local), matrices(a.original)
 	if len(mine) == 0 || len(mine) != len(theirs) {
 		return false, nil
@@ -228,7 +232,7 @@ func (a *attempt) transposed() (bool, error) {
 		}
 		found := false
 		for _, x := range roundingsOf(a.local, a.original) {
-			ok, err := a.explains(a.r, mine[i], view{t: theirs[i], transposed: true}, plainRule(a.local.Add, x))
+			ok, err := a.explains(ctx, a.r, mine[i], view{t: theirs[i], transposed: true}, plainRule(a.local.Add, x))
 			if err != nil {
 				return false, err
 			}

@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/bits"
@@ -26,10 +27,10 @@ func mix(h uint64, x float64) uint64 {
 }
 
 // hashed reads a tensor whole. made is what becomes of its numbers.
-func (r *reader) hashed(t *Tensor, made func(float64) float64) (*hashes, error) {
+func (r *reader) hashed(ctx context.Context, t *Tensor, made func(float64) float64) (*hashes, error) {
 	rows, columns := t.flat()
 	h := &hashes{make([]uint64, rows), make([]uint64, columns)}
-	err := r.whole(t, func(p part, values []float64) {
+	err := r.whole(ctx, t, func(p part, values []float64) {
 		for i, x := range values {
 			x = made(x)
 			row, column := p.r0+i/p.columns(), p.c0+i%p.columns()
@@ -40,9 +41,9 @@ func (r *reader) hashed(t *Tensor, made func(float64) float64) (*hashes, error) 
 }
 
 // whole reads a tensor part by part. The numbers are those of the next part after visit.
-func (r *reader) whole(t *Tensor, visit func(p part, values []float64)) error {
+func (r *reader) whole(ctx context.Context, t *Tensor, visit func(p part, values []float64)) error {
 	for p := range (view{t: t}).parts {
-		if err := r.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		values := room(&r.local, p.size())
@@ -101,20 +102,20 @@ func (a *attempt) heads(n int) []int {
 }
 
 // ordered looks for rows, and then for columns, that stand in another order.
-func (a *attempt) ordered() (bool, error) {
+func (a *attempt) ordered(ctx context.Context) (bool, error) {
 	if a.local.Grid != nil {
-		return a.orderedCodes()
+		return a.orderedCodes(ctx)
 	}
 	if !a.local.DType.Float() && a.local.DType != a.original.DType || a.single() {
 		return false, nil
 	}
-	mine, err := a.r.hashed(a.local, func(x float64) float64 { return x })
+	mine, err := a.r.hashed(ctx, a.local, func(x float64) float64 { return x })
 	if err != nil {
 		return false, err
 	}
 	for _, x := range roundingsOf(a.local, a.original) {
 		q := plainRule(a.local.Add, x)
-		theirs, err := a.r.hashed(a.original, func(x float64) float64 {
+		theirs, err := a.r.hashed(ctx, a.original, func(x float64) float64 {
 			if q.add != 0 {
 				x = float64(float32(x + q.add))
 			}
@@ -135,7 +136,7 @@ func (a *attempt) ordered() (bool, error) {
 			if side.word == "column" {
 				v = view{t: a.original, columns: order}
 			}
-			ok, err := a.explains(a.r, a.local, v, q)
+			ok, err := a.explains(ctx, a.r, a.local, v, q)
 			if err != nil {
 				return false, err
 			}

@@ -1,9 +1,12 @@
 package weights
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // orderedCodes tries the orders that mistakes make on a tensor of codes, whose numbers are not the original's.
-func (a *attempt) orderedCodes() (bool, error) {
+func (a *attempt) orderedCodes(ctx context.Context) (bool, error) {
 	rows, columns := a.local.flat()
 	q := plainRule(a.local.Add, rounding{})
 	try := func(x ordering, n int, word string) (bool, error) {
@@ -15,7 +18,7 @@ func (a *attempt) orderedCodes() (bool, error) {
 		if word == "column" {
 			v = view{t: a.original, columns: order}
 		}
-		ok, err := a.explains(a.r, a.local, v, q)
+		ok, err := a.explains(ctx, a.r, a.local, v, q)
 		if ok {
 			a.permuted(word, x.kind, x.what)
 		}
@@ -31,47 +34,47 @@ func (a *attempt) orderedCodes() (bool, error) {
 			}
 		}
 	}
-	return a.searched()
+	return a.searched(ctx)
 }
 
 // minPrint is how many numbers the print of a row or column has at least.
 const minPrint = 8
 
 // searched looks for an order of the rows, and then of the columns, of codes by their prints.
-func (a *attempt) searched() (bool, error) {
+func (a *attempt) searched(ctx context.Context) (bool, error) {
 	rows, columns := a.local.flat()
 	if rows < minPrint || columns < minPrint {
 		return false, nil
 	}
-	from, err := a.rowsFrom()
+	from, err := a.rowsFrom(ctx)
 	if err != nil {
 		return false, err
 	}
 	if from != nil {
-		if ok, err := a.orderFrom(from, "row"); ok || err != nil {
+		if ok, err := a.orderFrom(ctx, from, "row"); ok || err != nil {
 			return ok, err
 		}
 	}
-	if from, err = a.columnsFrom(); from == nil || err != nil {
+	if from, err = a.columnsFrom(ctx); from == nil || err != nil {
 		return false, err
 	}
-	return a.orderFrom(from, "column")
+	return a.orderFrom(ctx, from, "column")
 }
 
 // rowsFrom says for each row which one of the original it is: its own place where its codes are right there. nil where one is none, or
 // may be several.
-func (a *attempt) rowsFrom() ([]int32, error) {
+func (a *attempt) rowsFrom(ctx context.Context) ([]int32, error) {
 	rows, columns := a.local.flat()
 	from := make([]int32, rows)
 	for i := range from {
 		from[i] = int32(i)
 	}
 	for _, r := range a.t.badRows() {
-		b, err := a.r.read(a.local, view{t: a.original}, part{r, r + 1, 0, columns})
+		b, err := a.r.read(ctx, a.local, view{t: a.original}, part{r, r + 1, 0, columns})
 		if err != nil {
 			return nil, err
 		}
-		at, err := a.rowElsewhere(&b)
+		at, err := a.rowElsewhere(ctx, &b)
 		if at < 0 || err != nil {
 			return nil, err
 		}
@@ -81,12 +84,12 @@ func (a *attempt) rowsFrom() ([]int32, error) {
 }
 
 // columnsFrom says for each column which one of the original its print is nearest to, its own place first; nil where no other is.
-func (a *attempt) columnsFrom() ([]int32, error) {
-	theirs, err := a.r.prints(a.original, true)
+func (a *attempt) columnsFrom(ctx context.Context) ([]int32, error) {
+	theirs, err := a.r.prints(ctx, a.original, true)
 	if err != nil {
 		return nil, err
 	}
-	mine, err := a.r.prints(a.local, true)
+	mine, err := a.r.prints(ctx, a.local, true)
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +109,8 @@ func (a *attempt) columnsFrom() ([]int32, error) {
 }
 
 // orderFrom names an order of rows or columns where it is one, and gives every code.
-func (a *attempt) orderFrom(from []int32, word string) (bool, error) {
-	h, err := a.r.hashed(a.original, func(x float64) float64 { return x })
+func (a *attempt) orderFrom(ctx context.Context, from []int32, word string) (bool, error) {
+	h, err := a.r.hashed(ctx, a.original, func(x float64) float64 { return x })
 	if err != nil {
 		return false, err
 	}
@@ -127,7 +130,7 @@ func (a *attempt) orderFrom(from []int32, word string) (bool, error) {
 	if word == "column" {
 		v = view{t: a.original, columns: order}
 	}
-	ok, err := a.explains(a.r, a.local, v, plainRule(a.local.Add, rounding{}))
+	ok, err := a.explains(ctx, a.r, a.local, v, plainRule(a.local.Add, rounding{}))
 	if ok && err == nil {
 		a.permuted(word, kind, what)
 	}

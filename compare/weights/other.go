@@ -1,17 +1,20 @@
 package weights
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tracediff/tracediff/internal/spelling"
 )
 
 // others looks for an original with these values under another name. It reads the tensor in the layout of its own name first, and then in the layout of the
 // other name.
-func (a *attempt) others() (bool, error) {
+func (a *attempt) others(ctx context.Context) (bool, error) {
 	for _, o := range a.originals {
-		if is, err := a.isOther(o); is || err != nil {
+		if is, err := a.isOther(ctx, o); is || err != nil {
 			return is, err
 		}
 	}
@@ -27,7 +30,7 @@ func (a *attempt) others() (bool, error) {
 		b, known := made[t]
 		if !known {
 			var err error
-			if b, err = a.instead(t); err != nil {
+			if b, err = a.instead(ctx, t); err != nil {
 				return false, err
 			}
 			made[t] = b
@@ -35,7 +38,7 @@ func (a *attempt) others() (bool, error) {
 		if b == nil {
 			continue
 		}
-		if is, err := b.isOther(o); is || err != nil {
+		if is, err := b.isOther(ctx, o); is || err != nil {
 			return is, err
 		}
 	}
@@ -44,27 +47,27 @@ func (a *attempt) others() (bool, error) {
 
 // instead makes an attempt at the tensor in another layout, for the same row of the result. It is nil if the tensor then has the values of its own name: that is
 // an order of rows.
-func (a *attempt) instead(local *Tensor) (*attempt, error) {
+func (a *attempt) instead(ctx context.Context, local *Tensor) (*attempt, error) {
 	if !slices.Equal(local.Shape, a.original.Shape) {
 		return nil, nil
 	}
 	if a.moves() && local.Grid != nil && !local.Grid.Moves {
 		local = asMoved(local)
 	}
-	t, q, err := a.agrees(a.r, local, view{t: a.original})
+	t, q, err := a.agrees(ctx, a.r, local, view{t: a.original})
 	if err != nil || t.bad == 0 {
 		return nil, err
 	}
 	b := &attempt{comparison: a.comparison, r: a.r, row: a.row, local: local, original: a.original, q: q, t: t}
-	if _, err := b.sampled(); err != nil {
+	if err := b.sampled(ctx); err != nil {
 		return nil, err
 	}
-	_, err = b.spotted()
-	return b, err
+	b.spotted()
+	return b, nil
 }
 
 // isOther names the tensor if it has the values of o.
-func (a *attempt) isOther(o *Tensor) (bool, error) {
+func (a *attempt) isOther(ctx context.Context, o *Tensor) (bool, error) {
 	rows, columns := a.local.flat()
 	if r, c := o.flat(); o == a.original || r != rows || c != columns || o.check() != nil {
 		return false, nil
@@ -78,7 +81,7 @@ func (a *attempt) isOther(o *Tensor) (bool, error) {
 		if !ok {
 			continue
 		}
-		if ok, err = a.explains(a.r, a.local, view{t: o}, q); err != nil {
+		if ok, err = a.explains(ctx, a.r, a.local, view{t: o}, q); err != nil {
 			return false, err
 		}
 		if ok {
@@ -125,7 +128,7 @@ func (a *attempt) like(o *Tensor, q rule) (bool, error) {
 	return true, nil
 }
 
-var layerNumber = regexp.MustCompile(`(^|\.)(layers|blocks|h|blk)\.([0-9]+)\.`)
+var layerNumber = regexp.MustCompile(`(^|\.)(` + spelling.LayerLists + `)\.([0-9]+)\.`)
 
 // layerOf is the layer in a name, and the name without its number; −1 for none.
 func layerOf(name string) (layer int, rest string) {

@@ -2,6 +2,7 @@ package weights
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -21,7 +22,7 @@ type comparison struct {
 }
 
 // pair compares a tensor of the port with the one of the original that it is called like.
-func (c *comparison) pair(r *reader, local, original *Tensor) (Row, error) {
+func (c *comparison) pair(ctx context.Context, r *reader, local, original *Tensor) (Row, error) {
 	row := newRow(local, original)
 	for _, side := range []*Tensor{original, local} {
 		if err := side.check(); err != nil {
@@ -31,7 +32,7 @@ func (c *comparison) pair(r *reader, local, original *Tensor) (Row, error) {
 	}
 	if !slices.Equal(local.Shape, original.Shape) {
 		if !slices.Equal(squeezed(local.Shape), squeezed(original.Shape)) {
-			return c.misshapen(r, row, local, original)
+			return c.misshapen(ctx, r, row, local, original)
 		}
 		turned := *local
 		turned.Shape = original.Shape
@@ -42,28 +43,28 @@ func (c *comparison) pair(r *reader, local, original *Tensor) (Row, error) {
 		row.Class = Equal
 		return row, nil
 	}
-	if is, err := c.identical(r, local, original); err != nil || is {
+	if is, err := c.identical(ctx, r, local, original); err != nil || is {
 		row.Class = Equal
 		return row, err
 	}
-	if t, right, err := c.quickCodes(r, local, view{t: original}); err != nil {
+	if t, right, err := c.quickCodes(ctx, r, local, view{t: original}); err != nil {
 		return row, err
 	} else if right {
 		if row := c.right(row, local, plainRule(0, rounding{}), t); row.Class.Right() {
 			if t.doubts.any() {
-				err = c.cost(r, &row, local, view{t: original})
+				err = c.cost(ctx, r, &row, local, view{t: original})
 			}
 			return row, err
 		}
 	}
-	found, q, err := c.agrees(r, local, view{t: original})
+	found, q, err := c.agrees(ctx, r, local, view{t: original})
 	if err != nil {
 		return row, err
 	}
 	if g := local.Grid; g != nil && g.Mixed && !g.Moves && (found.bad > 0 || found.codes.beside*worstBeside > found.codes.n) && found.spreads() {
 		local = asMoved(local)
 		row.note("the codes are not the nearest to the numbers in nearly every row: the writer moved errors between them, as GPTQ and AWQ do")
-		if found, q, err = c.agrees(r, local, view{t: original}); err != nil {
+		if found, q, err = c.agrees(ctx, r, local, view{t: original}); err != nil {
 			return row, err
 		}
 	}
@@ -72,29 +73,31 @@ func (c *comparison) pair(r *reader, local, original *Tensor) (Row, error) {
 		switch {
 		case row.Class != Quantised:
 		case local.Grid.Moves:
-			err = c.columns(r, &row, local, original)
+			err = c.columns(ctx, r, &row, local, original)
 		case newCoder(r, local, view{t: original}) != nil:
-			err = c.cost(r, &row, local, view{t: original})
+			err = c.cost(ctx, r, &row, local, view{t: original})
 		}
 		return row, err
 	}
 	given := row
-	row, err = c.name(r, row, local, original, q, found)
+	a := &attempt{comparison: c, r: r, local: local, original: original, q: q, t: found}
+	row, err = a.name(ctx, row)
 	if g := local.Grid; err != nil || g == nil || !g.Mixed || g.Moves || row.Class != Different {
 		return row, err
 	}
 	moved := asMoved(local) // by the rules of the nearest codes no relation gives every code of a writer that moves errors
-	if found, q, err = c.agrees(r, moved, view{t: original}); err != nil || found.bad == 0 {
+	if found, q, err = c.agrees(ctx, r, moved, view{t: original}); err != nil || found.bad == 0 {
 		return row, err
 	}
-	if named, err := c.name(r, given, moved, original, q, found); err != nil || named.Class == Mistake {
+	a = &attempt{comparison: c, r: r, local: moved, original: original, q: q, t: found}
+	if named, err := a.name(ctx, given); err != nil || named.Class == Mistake {
 		return named, err
 	}
 	return row, nil
 }
 
 // identical reports whether both have the same bytes of the same dtype.
-func (c *comparison) identical(r *reader, local, original *Tensor) (bool, error) {
+func (c *comparison) identical(ctx context.Context, r *reader, local, original *Tensor) (bool, error) {
 	if local.DType != original.DType || local.Grid != nil || local.Add != 0 {
 		return false, nil
 	}
@@ -103,7 +106,7 @@ func (c *comparison) identical(r *reader, local, original *Tensor) (bool, error)
 	a, b := make([]byte, min(size, most)), make([]byte, min(size, most))
 	for at := int64(0); at < size; at += most {
 		n := min(most, size-at)
-		if err := r.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return false, err
 		}
 		for _, side := range []struct {
@@ -125,8 +128,8 @@ func (c *comparison) identical(r *reader, local, original *Tensor) (bool, error)
 // agrees goes over the whole tensor with each rounding that all elements of a sample allow, until one leaves no element. Where none
 // does, it counts by that one of those which most of the sample allows that leaves the fewest: float16 has most numbers of a bfloat16
 // tensor as they are, so that a sample of them may not tell it from no rounding.
-func (c *comparison) agrees(r *reader, local *Tensor, v view) (*tally, rule, error) {
-	list, err := c.voted(r, local, v)
+func (c *comparison) agrees(ctx context.Context, r *reader, local *Tensor, v view) (*tally, rule, error) {
+	list, err := c.voted(ctx, r, local, v)
 	if err != nil {
 		return nil, rule{}, err
 	}
@@ -136,12 +139,12 @@ func (c *comparison) agrees(r *reader, local *Tensor, v view) (*tally, rule, err
 			break
 		}
 		q := plainRule(local.Add, x.round)
-		if ok, err := c.every(r, local, v, q, slices.Values(wrong)); err != nil {
+		if ok, err := c.every(ctx, r, local, v, q, slices.Values(wrong)); err != nil {
 			return nil, q, err
 		} else if !ok {
 			continue
 		}
-		t, bad, err := c.quick(r, local, v, x.round)
+		t, bad, err := c.quick(ctx, r, local, v, x.round)
 		if bad == nil || err != nil {
 			return t, q, err
 		}
@@ -154,7 +157,7 @@ func (c *comparison) agrees(r *reader, local *Tensor, v view) (*tally, rule, err
 			break
 		}
 		q := plainRule(local.Add, x.round)
-		t, err := c.pass(r, local, v, q)
+		t, err := c.pass(ctx, r, local, v, q)
 		if err != nil {
 			return nil, q, err
 		}
@@ -176,14 +179,14 @@ type vote struct {
 }
 
 // voted sorts the roundings by a sample: those that give most of it first.
-func (c *comparison) voted(r *reader, local *Tensor, v view) ([]vote, error) {
+func (c *comparison) voted(ctx context.Context, r *reader, local *Tensor, v view) ([]vote, error) {
 	list := roundingsOf(local, v.t)
 	votes := make([]vote, len(list))
 	for i := range list {
 		votes[i] = vote{round: list[i], all: true}
 	}
 	for _, p := range samplesOf(local) {
-		b, err := r.read(local, v, p)
+		b, err := r.read(ctx, local, v, p)
 		if err != nil {
 			return nil, err
 		}
@@ -216,11 +219,11 @@ func roundingsOf(local, original *Tensor) []rounding {
 }
 
 // pass goes over the whole tensor.
-func (c *comparison) pass(r *reader, local *Tensor, v view, q rule) (*tally, error) {
+func (c *comparison) pass(ctx context.Context, r *reader, local *Tensor, v view, q rule) (*tally, error) {
 	t := newTally(local.flat())
 	var bad []bool
 	for p := range v.parts {
-		b, err := r.read(local, v, p)
+		b, err := r.read(ctx, local, v, p)
 		if err != nil {
 			return nil, err
 		}
@@ -234,22 +237,22 @@ func (c *comparison) pass(r *reader, local *Tensor, v view, q rule) (*tally, err
 }
 
 // explains reports whether a relation gives every element, after a look at a sample.
-func (c *comparison) explains(r *reader, local *Tensor, v view, q rule) (bool, error) {
+func (c *comparison) explains(ctx context.Context, r *reader, local *Tensor, v view, q rule) (bool, error) {
 	rows, columns := v.size()
 	if lr, lc := local.flat(); lr != rows || lc != columns {
 		return false, nil
 	}
-	if ok, err := c.every(r, local, v, q, slices.Values(samplesOf(local))); !ok {
+	if ok, err := c.every(ctx, r, local, v, q, slices.Values(samplesOf(local))); !ok {
 		return false, err
 	}
-	return c.every(r, local, v, q, v.parts)
+	return c.every(ctx, r, local, v, q, v.parts)
 }
 
 // every reports whether a rule gives every element of some rectangles.
-func (c *comparison) every(r *reader, local *Tensor, v view, q rule, parts func(func(part) bool)) (bool, error) {
+func (c *comparison) every(ctx context.Context, r *reader, local *Tensor, v view, q rule, parts func(func(part) bool)) (bool, error) {
 	var bad []bool
 	for p := range parts {
-		b, err := r.read(local, v, p)
+		b, err := r.read(ctx, local, v, p)
 		if err != nil {
 			return false, err
 		}

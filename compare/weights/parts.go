@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -30,12 +31,12 @@ type run struct {
 }
 
 // inParts looks at each row that has a wrong element by itself.
-func (a *attempt) inParts() (bool, error) {
+func (a *attempt) inParts(ctx context.Context) (bool, error) {
 	rows, columns := a.local.flat()
 	var mine, theirs []uint64
 	if !a.single() { // a row that is another one has more of it
 		var err error
-		if mine, theirs, err = a.rowHashes(); err != nil {
+		if mine, theirs, err = a.rowHashes(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -49,7 +50,7 @@ func (a *attempt) inParts() (bool, error) {
 	found := make([]finding, len(bad))
 	var left []*piece
 	for i, r := range bad {
-		b, err := a.r.read(a.local, view{t: a.original}, part{r, r + 1, 0, columns})
+		b, err := a.r.read(ctx, a.local, view{t: a.original}, part{r, r + 1, 0, columns})
 		if err != nil {
 			return false, err
 		}
@@ -71,7 +72,7 @@ func (a *attempt) inParts() (bool, error) {
 			}
 		}
 		if f.kind == Values && a.local.Grid != nil && len(left) <= mostPieces {
-			at, err := a.rowElsewhere(&b)
+			at, err := a.rowElsewhere(ctx, &b)
 			if err != nil {
 				return false, err
 			}
@@ -87,7 +88,7 @@ func (a *attempt) inParts() (bool, error) {
 		}
 	}
 	if len(left) > 0 && len(left) <= mostPieces {
-		if err := a.piecesElsewhere(left); err != nil {
+		if err := a.piecesElsewhere(ctx, left); err != nil {
 			return false, err
 		}
 	}
@@ -101,15 +102,15 @@ func (a *attempt) inParts() (bool, error) {
 func abs(x int) int { return max(x, -x) }
 
 // rowHashes are those of all rows of both sides by the rule; nil for codes, whose rows are never the original's, and for one row.
-func (a *attempt) rowHashes() (mine, theirs []uint64, err error) {
+func (a *attempt) rowHashes(ctx context.Context) (mine, theirs []uint64, err error) {
 	if rows, _ := a.local.flat(); a.local.Grid != nil || rows < 2 {
 		return nil, nil, nil
 	}
-	l, err := a.r.hashed(a.local, func(x float64) float64 { return x })
+	l, err := a.r.hashed(ctx, a.local, func(x float64) float64 { return x })
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := a.r.hashed(a.original, func(x float64) float64 {
+	o, err := a.r.hashed(ctx, a.original, func(x float64) float64 {
 		if a.q.add != 0 {
 			x = float64(float32(x + a.q.add))
 		}

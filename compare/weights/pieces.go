@@ -1,22 +1,23 @@
 package weights
 
 import (
+	"context"
 	"math"
 	"slices"
 )
 
 // rowElsewhere is the row of the original that a row of codes is; −1 for none, and where it may be one of several that are not equal.
-func (a *attempt) rowElsewhere(b *block) (int, error) {
+func (a *attempt) rowElsewhere(ctx context.Context, b *block) (int, error) {
 	rows, columns := a.local.flat()
 	if rows < 2 {
 		return -1, nil
 	}
 	if a.rows == nil {
-		theirs, err := a.second().prints(a.original, false)
+		theirs, err := a.second().prints(ctx, a.original, false)
 		if err != nil {
 			return -1, err
 		}
-		if a.mine, err = a.second().prints(a.local, false); err != nil {
+		if a.mine, err = a.second().prints(ctx, a.local, false); err != nil {
 			return -1, err
 		}
 		a.rows = newCatalogue(theirs)
@@ -124,10 +125,10 @@ func (p *piece) may(q *rule, x []float64) bool {
 
 // piecesElsewhere looks for parts of rows in all of the original: at their own columns, and at every multiple of their width or of the
 // groups of codes.
-func (a *attempt) piecesElsewhere(left []*piece) error {
+func (a *attempt) piecesElsewhere(ctx context.Context, left []*piece) error {
 	_, columns := a.local.flat()
 	for p := range (view{t: a.original}).parts {
-		if err := a.r.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		x := room(&a.far, p.size())

@@ -2,6 +2,7 @@ package weights
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 )
@@ -27,14 +28,14 @@ var signs = func() (all [256][8]float64) {
 func signsOf(i int) *[8]float64 { return &signs[mix(0, float64(i+1))>>56] }
 
 // prints reads a tensor whole, for the prints of its rows or of its columns. Numbers that are not finite count as zero.
-func (r *reader) prints(t *Tensor, byColumns bool) ([]print, error) {
+func (r *reader) prints(ctx context.Context, t *Tensor, byColumns bool) ([]print, error) {
 	rows, columns := t.flat()
 	n := rows
 	if byColumns {
 		n = columns
 	}
 	sums := make([][8]float64, n)
-	err := r.whole(t, func(p part, values []float64) {
+	err := r.whole(ctx, t, func(p part, values []float64) {
 		for i, x := range values {
 			at, other := p.r0+i/p.columns(), p.c0+i%p.columns()
 			if byColumns {

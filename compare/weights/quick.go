@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"encoding/binary"
 	"math"
 	"sync"
@@ -11,7 +12,7 @@ import (
 
 // quick is pass for a rounding alone, as far as every element is right: it keeps no account of rows. bad is the first one that is not; nil
 // where all are right.
-func (c *comparison) quick(r *reader, local *Tensor, v view, round rounding) (t *tally, bad *part, err error) {
+func (c *comparison) quick(ctx context.Context, r *reader, local *Tensor, v view, round rounding) (t *tally, bad *part, err error) {
 	t = &tally{}
 	round32 := single(round, v.t.DType)
 	most := math.Inf(1)
@@ -23,7 +24,7 @@ func (c *comparison) quick(r *reader, local *Tensor, v view, round rounding) (t 
 	var rounded []float64
 	for p := range v.parts {
 		if bits && p.columns() == columns && t.values.varies && t.given.varies {
-			x, l, err := r.raw(local, v.t, p)
+			x, l, err := r.raw(ctx, local, v.t, p)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -33,7 +34,7 @@ func (c *comparison) quick(r *reader, local *Tensor, v view, round rounding) (t 
 			}
 			continue
 		}
-		b, err := r.read(local, v, p)
+		b, err := r.read(ctx, local, v, p)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -94,12 +95,12 @@ var exactF16 = sync.OnceValue(func() *[1 << 16]uint32 {
 })
 
 // raw reads whole rows of both sides as they are stored, from one place of memory.
-func (r *reader) raw(local, original *Tensor, p part) (x, l []byte, err error) {
+func (r *reader) raw(ctx context.Context, local, original *Tensor, p part) (x, l []byte, err error) {
 	_, columns := local.flat()
 	size := p.size() * original.DType.Size()
 	both := room(&r.bits, size+p.size()*local.DType.Size())
 	x, l = both[:size], both[size:]
-	if err := r.ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
 	at := int64(p.r0) * int64(columns)

@@ -1,21 +1,25 @@
 package weights
 
 import (
+	"context"
 	"regexp"
 	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/internal/spelling"
 )
 
 // misshapen says what a tensor of another shape is.
-func (c *comparison) misshapen(r *reader, row Row, local, original *Tensor) (Row, error) {
+func (c *comparison) misshapen(ctx context.Context, r *reader, row Row, local, original *Tensor) (Row, error) {
 	a := &attempt{comparison: c, r: r, row: &row, local: local, original: original, q: plainRule(local.Add, rounding{})}
-	if is, err := a.transposed(); is || err != nil {
+	if is, err := a.transposed(ctx); is || err != nil {
 		row.Unequal = row.Elements
 		return row, err
 	}
 	if local.elements() == original.elements() && local.elements() > 0 {
 		turned := *local
 		turned.Shape = original.Shape
-		t, q, err := c.agrees(r, &turned, view{t: original})
+		t, q, err := c.agrees(ctx, r, &turned, view{t: original})
 		if err != nil {
 			return row, err
 		}
@@ -24,7 +28,7 @@ func (c *comparison) misshapen(r *reader, row Row, local, original *Tensor) (Row
 			return row, nil
 		}
 	}
-	if err := a.longer(); err != nil || row.Class != "" {
+	if err := a.longer(ctx); err != nil || row.Class != "" {
 		return row, err
 	}
 	row.wrong(Different, Shape, "shape %v, and the original's is %v", local.Shape, original.Shape)
@@ -33,7 +37,7 @@ func (c *comparison) misshapen(r *reader, row Row, local, original *Tensor) (Row
 }
 
 // vocabulary are the tensors that have a row for each token, and may have more.
-var vocabulary = regexp.MustCompile(`(?:^|\.)(?:embed_tokens|embed_tokens_per_layer|embed_in|embed_out|lm_head|wte|word_embeddings|tok_embeddings|shared|output)\.weight$`)
+var vocabulary = regexp.MustCompile(`(?:^|\.)(?:` + strings.Join(spelling.Endings(spelling.Weight, spelling.Words, "embed_tokens", "embed_tokens_per_layer", "lm_head"), "|") + `)\.weight$`)
 
 // padded marks an embedding and a head that have as many rows in the original, and not in the port.
 func (c *comparison) padded(rows []Row) {
@@ -59,14 +63,14 @@ func (c *comparison) padded(rows []Row) {
 }
 
 // longer looks for rows that are missing at the end, or that were added: padding of a vocabulary is right where it is zero.
-func (a *attempt) longer() error {
+func (a *attempt) longer(ctx context.Context) error {
 	l, o := a.local, a.original
 	if len(l.Shape) < 2 || len(l.Shape) != len(o.Shape) || !slices.Equal(l.Shape[1:], o.Shape[1:]) || l.elements() == 0 || o.elements() == 0 {
 		return nil
 	}
 	n := min(l.Shape[0], o.Shape[0])
 	mine, theirs := rowsOf(l, l.Name, 0, n), rowsOf(o, o.Name, 0, n)
-	t, q, err := a.agrees(a.r, mine, view{t: theirs})
+	t, q, err := a.agrees(ctx, a.r, mine, view{t: theirs})
 	if err != nil || t.bad > 0 {
 		return err
 	}
@@ -79,7 +83,7 @@ func (a *attempt) longer() error {
 		return nil
 	}
 	rest := rowsOf(l, l.Name, n, l.Shape[0]-n)
-	zero, err := a.explains(a.r, rest, view{t: rest}, rule{})
+	zero, err := a.explains(ctx, a.r, rest, view{t: rest}, rule{})
 	if err != nil {
 		return err
 	}

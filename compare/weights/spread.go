@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"math"
 	"slices"
 )
@@ -22,7 +23,7 @@ const (
 func (a *attempt) moves() bool { return a.local.Grid != nil && a.local.Grid.Moves }
 
 // fits reports whether a relation explains a tensor of a format that moves errors.
-func (a *attempt) fits(r *reader, local *Tensor, v view, q rule) (bool, error) {
+func (a *attempt) fits(ctx context.Context, r *reader, local *Tensor, v view, q rule) (bool, error) {
 	rows, columns := local.flat()
 	if vr, vc := v.size(); vr != rows || vc != columns {
 		return false, nil
@@ -30,7 +31,7 @@ func (a *attempt) fits(r *reader, local *Tensor, v view, q rule) (bool, error) {
 	own, other := make([]float64, rows), make([]float64, rows)
 	moved := make([]bool, rows)
 	look := func(p part) error {
-		b, err := r.read(local, v, p)
+		b, err := r.read(ctx, local, v, p)
 		if err != nil {
 			return err
 		}
@@ -137,14 +138,14 @@ func (a *attempt) likeSpread(values [][]float64, q rule) bool {
 }
 
 // otherColumns looks for columns that stand elsewhere.
-func (a *attempt) otherColumns() (bool, error) {
+func (a *attempt) otherColumns(ctx context.Context) (bool, error) {
 	if !a.moves() {
 		return false, nil
 	}
 	mine, theirs := matrices(a.local), matrices(a.original)
 	for i := range min(len(mine), len(theirs)) {
-		explained := func(from map[int]int) (bool, error) { return a.rowsRight(mine[i], theirs[i], i, from) }
-		if named, err := a.columnsOf(a.r, a.row, mine[i], theirs[i], explained); named || err != nil {
+		explained := func(from map[int]int) (bool, error) { return a.rowsRight(ctx, mine[i], theirs[i], i, from) }
+		if named, err := a.columnsOf(ctx, a.r, a.row, mine[i], theirs[i], explained); named || err != nil {
 			return named, err
 		}
 	}
@@ -152,7 +153,7 @@ func (a *attempt) otherColumns() (bool, error) {
 }
 
 // rowsRight reports whether each row of a matrix that is wrong is right with columns from elsewhere; at is the number of the matrix in the tensor.
-func (a *attempt) rowsRight(local, original *Tensor, at int, from map[int]int) (bool, error) {
+func (a *attempt) rowsRight(ctx context.Context, local, original *Tensor, at int, from map[int]int) (bool, error) {
 	rows, columns := local.flat()
 	order := make([]int32, columns)
 	for i := range order {
@@ -166,7 +167,7 @@ func (a *attempt) rowsRight(local, original *Tensor, at int, from map[int]int) (
 		if r/rows != at {
 			continue
 		}
-		b, err := a.r.read(local, view{t: original, columns: order}, part{r % rows, r%rows + 1, 0, columns})
+		b, err := a.r.read(ctx, local, view{t: original, columns: order}, part{r % rows, r%rows + 1, 0, columns})
 		if err != nil {
 			return false, err
 		}
@@ -180,7 +181,7 @@ func (a *attempt) rowsRight(local, original *Tensor, at int, from map[int]int) (
 // zeroPoints looks for codes that are all some whole steps too large or too small, as where zero points are stored less one and read as they
 // are, or the other way round. The errors of a row have a mean of zero, whatever moved them: each of 16 rows or more has to have one that is nearer
 // to the number of steps.
-func (a *attempt) zeroPoints() (bool, error) {
+func (a *attempt) zeroPoints(ctx context.Context) (bool, error) {
 	const least, near = 16, 0.25
 	rows, columns := a.local.flat()
 	mean := a.t.codes.signed / float64(max(a.t.codes.n, 1))
@@ -189,7 +190,7 @@ func (a *attempt) zeroPoints() (bool, error) {
 		return false, nil
 	}
 	for r := range rows {
-		b, err := a.r.read(a.local, view{t: a.original}, part{r, r + 1, 0, columns})
+		b, err := a.r.read(ctx, a.local, view{t: a.original}, part{r, r + 1, 0, columns})
 		if err != nil {
 			return false, err
 		}

@@ -61,7 +61,6 @@ func (v view) parts(yield func(part) bool) {
 
 // reader reads views and tensors into memory that is used again. It belongs to one goroutine.
 type reader struct {
-	ctx  context.Context
 	done *atomic.Int64 // bytes that were read
 	buf  buffer
 	bits []byte
@@ -155,9 +154,9 @@ type block struct {
 }
 
 // read reads a rectangle of a port's tensor, and of what it may be.
-func (r *reader) read(local *Tensor, v view, p part) (block, error) {
+func (r *reader) read(ctx context.Context, local *Tensor, v view, p part) (block, error) {
 	b := block{part: p, grid: local.Grid, local: room(&r.local, p.size()), original: room(&r.original, p.size())}
-	if err := r.ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return b, err
 	}
 	if err := r.values(b.local, local, p); err != nil {

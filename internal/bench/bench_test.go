@@ -191,14 +191,14 @@ func TestNamesAreRead(t *testing.T) {
 
 var definition = regexp.MustCompile(`(?m)^@fault\((?s:.*?)^def (\w+)\(`)
 
-// frozen is the commit of fixtures/third.py to seventh.py at which the edits were frozen for their half.
+// frozen is the commit of fixtures/third.py to eighth.py at which the edits were frozen for their half.
 var frozen = regexp.MustCompile(`(?m)^FROZEN = "(\w*)"$`)
 
-// plantedFaults are the faults that are defined in fixtures: those of halves 3 to 7 where the edits are frozen, or where all are asked for.
+// plantedFaults are the faults that are defined in fixtures: those of halves 3 to 8 where the edits are frozen, or where all are asked for.
 func plantedFaults(t *testing.T, all bool) map[string]bool {
 	t.Helper()
 	patterns := []string{"mistakes_*.py", "second_*.py"}
-	for _, half := range []string{"third", "fourth", "fifth", "sixth", "seventh"} {
+	for _, half := range []string{"third", "fourth", "fifth", "sixth", "seventh", "eighth"} {
 		data, err := os.ReadFile("../../fixtures/" + half + ".py")
 		if err != nil {
 			t.Fatal(err)
@@ -246,7 +246,7 @@ func TestHeadingsOfFaults(t *testing.T) {
 		headings[strings.NewReplacer(" ", "-", "'", "", ",", "").Replace(strings.ToLower(string(m[1])))] = true
 	}
 	found := 0
-	for _, pattern := range []string{"second_*.py", "third_*.py", "fourth_*.py", "fifth_*.py", "sixth_*.py"} {
+	for _, pattern := range []string{"second_*.py", "third_*.py", "fourth_*.py", "fifth_*.py", "sixth_*.py", "seventh_*.py", "eighth_*.py"} {
 		files, err := filepath.Glob("../../fixtures/" + pattern)
 		if err != nil {
 			t.Fatal(err)

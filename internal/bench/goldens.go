@@ -28,8 +28,8 @@ const goldensPath = "internal/bench/testdata/goldens.txt.gz"
 // maxGoldens is the most bytes that are read of goldens.
 const maxGoldens = 64 << 20
 
-// lastGolden is the last half that goldens have. Nobody looks at the faults of a later half one by one.
-const lastGolden = 5
+// lastGolden is the last half that goldens have.
+const lastGolden = 8
 
 // line is what is found of the entries of a role, or without a role of a run, at a level. Its cells are text, and are compared as such.
 type line struct {

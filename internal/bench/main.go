@@ -9,7 +9,7 @@
 // added to internal/bench/names.txt as "unread": whoever runs the bench says of each whether it is right. With -again the page is
 // written from what was found before, by the names as they are read now.
 //
-// With -goldens no page is written. What is found of the runs of halves 1 to 5 is compared with the goldens, which have what was found
+// With -goldens no page is written. What is found of all runs is compared with the goldens, which have what was found
 // before: internal/bench/testdata/goldens.txt.gz. This takes 18 minutes of two cores. -sample takes a sample of the runs, three minutes: a
 // seed draws them, and every class of edits and every status is among them.
 //

@@ -231,9 +231,9 @@ func (s subject) look(ctx context.Context, t, ref *capture.Trace) (*sight, error
 		return nil, err
 	}
 	v.isolator = o.Isolator
-	if ref == nil {
-		ref, o.Alone = t, true
-	} else {
+	compared := func() (*compare.Result, error) { return compare.Alone(ctx, t, o) }
+	if ref != nil {
+		compared = func() (*compare.Result, error) { return compare.Traces(ctx, t, ref, o) }
 		if o.ReferenceIsolator, err = isolator(ref); err != nil {
 			return nil, err
 		}
@@ -241,7 +241,7 @@ func (s subject) look(ctx context.Context, t, ref *capture.Trace) (*sight, error
 			return nil, err
 		}
 	}
-	r, err := compare.Run(ctx, t, ref, o)
+	r, err := compared()
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +253,7 @@ func (s subject) look(ctx context.Context, t, ref *capture.Trace) (*sight, error
 			continue
 		}
 		v.wrong = append(v.wrong, row)
-		role := diagnose.Role(row.Name)
+		role := order.NameOf(row.Name).Role()
 		if _, seen := v.findings[role]; !seen || v.findings[role] == nil && row.Isolated != nil {
 			v.findings[role] = nil
 			if row.Isolated != nil {
@@ -295,7 +295,7 @@ func (s subject) floor(ctx context.Context, t *capture.Trace) (*gate.NoiseFloor,
 		}
 		defer walks[k].Close()
 	}
-	r, err := compare.Run(ctx, walks[0], walks[1], compare.Options{Order: s.list, All: true, Workers: 1})
+	r, err := compare.Traces(ctx, walks[0], walks[1], compare.Options{Order: s.list, All: true, Workers: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/order"
 )
 
 // named is what a search says of the entries of a role.
@@ -245,7 +246,7 @@ func (s subject) found(ctx context.Context, out *result, local *capture.Trace, s
 			continue
 		}
 		out.Located = true
-		role := diagnose.Role(row.Name)
+		role := order.NameOf(row.Name).Role()
 		if k := slices.Index(roles, role); k >= 0 {
 			out.Names[k].Wrong++
 			continue

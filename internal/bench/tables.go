@@ -8,8 +8,18 @@ import (
 
 // tally counts runs with one fault.
 type tally struct {
-	runs, excused, invisible, located, proven, named, words, wrong, unread, numbers, recovered, accused, roles, namedRoles int
+	traces
+	verdicts
+	accused            int // healthy entries
+	roles, namedRoles  int // those of entries that have a fault
+	numbers, recovered int // those of faults that have one
 }
+
+// traces counts runs by what their traces show of the fault.
+type traces struct{ runs, excused, invisible, located, proven int }
+
+// verdicts counts runs by what the names say.
+type verdicts struct{ named, words, wrong, unread int }
 
 func (t *tally) add(r *result) {
 	if r.Invisible {

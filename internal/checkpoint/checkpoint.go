@@ -24,6 +24,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/files"
 	header "github.com/tracediff/tracediff/internal/safetensors"
+	"github.com/tracediff/tracediff/internal/spelling"
 )
 
 // The files of a model directory.
@@ -241,8 +242,8 @@ func (c *Checkpoint) add(s shard, where map[string]string) error {
 	return nil
 }
 
-// prefixes of the text model's tensors, in the order in which they are tried.
-var prefixes = []string{"model.language_model.", "language_model.model.", "model.", ""}
+// prefixes of the text model's tensors, in the order in which they are tried; the last is none.
+var prefixes = append(spelling.Prefixes(spelling.Weight), "")
 
 func findPrefix(tensors map[string]hooks.Tensor) string {
 	for _, p := range prefixes {

@@ -1,5 +1,5 @@
 // Package dump opens files of tensors, whoever wrote them, by their content: safetensors, numpy's .npy and .npz, what torch.save
-// writes, pickles of numpy arrays, the text of llama.cpp's eval-callback. What is not one of them is named for what it looks like, with the next step.
+// writes, pickles of numpy arrays, results of Polygraphy, the text of llama.cpp's eval-callback. What is not one of them is named for what it looks like, with the next step.
 package dump
 
 import (
@@ -116,7 +116,8 @@ func readSafetensors(r io.ReaderAt, size int64, f *container.File) error {
 	return nil
 }
 
-// extensions are those that are no part of a name.
+// extensions are those of dumps: they are no part of a name, and a file of a folder that has one and cannot be read is an error, where any other
+// file is left out with a note.
 var extensions = []string{".npy", ".npz", ".pt", ".pth", ".bin", ".safetensors", ".pkl", ".pickle"}
 
 // Stem is the name of a file without its folder and without the extension of a dump.

@@ -35,7 +35,7 @@ func FuzzSafetensors(f *testing.F) { fuzz(f, "safetensors", "official.safetensor
 // FuzzOther begins with files of no format that is read.
 func FuzzOther(f *testing.F) { fuzz(f, "") }
 
-// formats are those that have a target, by the first words of their files' names in the corpus.
+// formats are those that have a target, by the first words of their files' names in the corpus: a name that begins another one comes after it.
 var formats = []string{"npy", "npz", "torch, legacy", "torch", "pickle", "polygraphy", "ggml text", "safetensors"}
 
 // formatOf is the format of a file of the corpus; "" for none that is read.
@@ -56,6 +56,9 @@ func TestFormatsHaveACorpus(t *testing.T) {
 		} else {
 			refused[formatOf(c.Name)]++
 		}
+	}
+	if n := read[""]; n > 0 {
+		t.Errorf("%d files are read and of no format in the list: it lacks the beginning of their names", n)
 	}
 	for _, format := range formats {
 		// Legacy files and pickles that are read are those that torch and Python wrote: see fixtures/foreign.

@@ -255,3 +255,24 @@ func (t *Target) Close() error {
 	t.through = nil
 	return f.Close()
 }
+
+// WriteWhole writes a small file, which appears whole or not at all, and makes its folder.
+func WriteWhole(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return Write(path, data)
+}
+
+// Copy copies a file, which appears whole or not at all.
+func Copy(from, to string) error {
+	in, _, err := Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return Replace(to, func(w io.Writer) error {
+		_, err := io.Copy(w, in)
+		return err
+	})
+}

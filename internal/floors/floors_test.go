@@ -10,8 +10,8 @@ import (
 
 // floors from the lowest to the highest. A package may import those of its own floor and of lower ones.
 var floors = []string{
-	"hooks", "internal", "order/program", "order/op", "order", "capture", "capture/mapping", "capture/foreign", "capture/gemma", "capture/reference",
-	"compare/measure", "compare/weights", "compare/gate", "compare/baseline", "compare/keyorder", "compare/isolate", "compare/arithmetic", "compare/chain", "compare/diagnose", "compare/naming", "compare/detectable", "compare", "compare/picture", "compare/report", "internal/session", "internal/bench", "cmd",
+	"hooks", "internal", "order/program", "order/op", "order", "capture", "capture/mapping", "capture/foreign", "capture/gemma", "capture/reference", "internal/testengine",
+	"compare/measure", "compare/weights", "compare/gate", "compare/baseline", "compare/keyorder", "compare/isolate", "compare/arithmetic", "compare/chain", "compare/diagnose", "compare/naming", "compare/detectable", "compare/sides", "compare/suitable", "compare/plan", "compare", "compare/picture", "compare/report", "internal/settings", "internal/advice", "internal/gatefile", "internal/tracefolder", "internal/origin", "internal/ci", "internal/portweights", "internal/proven", "internal/session/orders", "internal/session/job", "internal/session/noise", "internal/session/choice", "internal/session", "internal/bench", "cmd",
 }
 
 // leaves import nothing of the project, and stand beside the floors.
@@ -46,6 +46,14 @@ func apart(pkg, imported string) bool {
 		slices.Contains(walk, pkg) && slices.Contains(local, imported)
 }
 
+// forTests are packages that no program has in it: only tests import them, and each other.
+var forTests = []string{"internal/testengine", "internal/fuzztest", "order/ordertest", "internal/checkpoint/checkpointtest"}
+
+// independent reports an import by which the engine of tests would compute with what it is there to test.
+func independent(pkg, imported string) bool {
+	return pkg != "internal/testengine" || imported != "order/program" && !strings.HasPrefix(imported+"/", "compare/")
+}
+
 func TestImportsPointDown(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", module+"/...").Output()
 	if err != nil {
@@ -69,6 +77,10 @@ func TestImportsPointDown(t *testing.T) {
 				t.Errorf("%s imports %s: it is to be embedded and imports nothing", pkg, rel)
 			case !isLeaf(rel) && floor(rel) > floor(pkg):
 				t.Errorf("%s imports %s, which is above it", pkg, rel)
+			case slices.Contains(forTests, rel) && !slices.Contains(forTests, pkg):
+				t.Errorf("%s imports %s, which is for tests alone", pkg, rel)
+			case !independent(pkg, rel):
+				t.Errorf("%s imports %s: the engine of tests shares no arithmetic with what it tests", pkg, rel)
 			case apart(pkg, rel):
 				t.Errorf("%s imports %s: the local model and the walk check each other and share no arithmetic", pkg, rel)
 			case (pkg == "compare" || strings.HasPrefix(pkg, "compare/")) && strings.HasPrefix(rel, "capture/"):

@@ -2,12 +2,32 @@ package kernel
 
 import "math"
 
-// Rotate turns the pairs (j, j+D/2) of each head of x [tokens, heads, D] by the tables cos and sin [tokens, D], three
-// roundings an element, and writes [heads, tokens, D].
-func (a Arith) Rotate(dst, x, cos, sin []float32, tokens, heads, d int) {
+// Attention is the sizes of one layer's attention.
+type Attention struct {
+	Heads  int // of the queries
+	KV     int // heads of the keys and of the values: query head h reads ⌊h·KV/Heads⌋
+	Tokens int // of this pass: T
+	Keys   int // that the tokens see: S
+	Dim    int // of a head: D
+}
+
+// work is how many multiplications its products are.
+func (n Attention) work() int { return n.Heads * n.Tokens * n.Keys * n.Dim }
+
+// group is the keys, or the values, of x [KV, S, D] that a query head reads: [S, D].
+func (n Attention) group(x []float32, head int) []float32 {
+	return x[head*n.KV/n.Heads*n.Keys*n.Dim:][:n.Keys*n.Dim]
+}
+
+// Tables are the cosines and the sines [tokens, D] that queries and keys are turned by.
+type Tables struct{ Cos, Sin []float32 }
+
+// Rotate turns the pairs (j, j+D/2) of each head of x [tokens, heads, D] by tables, three roundings an element, and writes
+// [heads, tokens, D].
+func (a Arith) Rotate(dst, x []float32, by Tables, tokens, heads, d int) {
 	half := d / 2
 	for t := range tokens {
-		c, s := cos[t*d:(t+1)*d], sin[t*d:(t+1)*d]
+		c, s := by.Cos[t*d:(t+1)*d], by.Sin[t*d:(t+1)*d]
 		for h := range heads {
 			in, out := x[(t*heads+h)*d:][:d], dst[(h*tokens+t)*d:][:d]
 			for j := range half {
@@ -18,11 +38,12 @@ func (a Arith) Rotate(dst, x, cos, sin []float32, tokens, heads, d int) {
 	}
 }
 
-// Scores is R(q·kᵀ) for q [heads, tokens, D] and keys [kv, s, D]: [heads, tokens, s]. Head h reads keys ⌊h·kv/heads⌋.
-func (a Arith) Scores(dst, q, keys []float32, heads, kv, tokens, s, d int) {
-	parallel(heads, heads*tokens*s*d, func(lo, hi int) {
+// Scores is R(q·kᵀ) for q [heads, tokens, D] and keys [KV, S, D]: [heads, tokens, S].
+func (a Arith) Scores(dst, q, keys []float32, n Attention) {
+	parallel(n.Heads, n.work(), func(lo, hi int) {
+		tokens, s, d := n.Tokens, n.Keys, n.Dim
 		for h := lo; h < hi; h++ {
-			group := keys[h*kv/heads*s*d:][:s*d]
+			group := n.group(keys, h)
 			for t := range tokens {
 				row, query := dst[(h*tokens+t)*s:][:s], q[(h*tokens+t)*d:][:d]
 				for j := range row {
@@ -42,12 +63,13 @@ func dot(x, y []float32) float64 {
 	return sum
 }
 
-// Context is R(probs·v) for probs [heads, tokens, s] and values [kv, s, D], heads merged: [tokens, heads·D].
-func (a Arith) Context(dst, probs, values []float32, heads, kv, tokens, s, d int) {
-	parallel(heads, heads*tokens*s*d, func(lo, hi int) {
+// Context is R(probs·v) for probs [heads, tokens, S] and values [KV, S, D], heads merged: [tokens, heads·D].
+func (a Arith) Context(dst, probs, values []float32, n Attention) {
+	parallel(n.Heads, n.work(), func(lo, hi int) {
+		tokens, s, d := n.Tokens, n.Keys, n.Dim
 		sum := make([]float64, d)
 		for h := lo; h < hi; h++ {
-			group := values[h*kv/heads*s*d:][:s*d]
+			group := n.group(values, h)
 			for t := range tokens {
 				clear(sum)
 				for j, p := range probs[(h*tokens+t)*s:][:s] {
@@ -55,7 +77,7 @@ func (a Arith) Context(dst, probs, values []float32, heads, kv, tokens, s, d int
 						sum[k] += float64(p) * float64(v)
 					}
 				}
-				out := dst[(t*heads+h)*d:][:d]
+				out := dst[(t*n.Heads+h)*d:][:d]
 				for k, v := range sum {
 					out[k] = a.R(float32(v))
 				}
@@ -101,12 +123,11 @@ func ScaleLlama3(inv []float32, factor, low, high float64, positions int) {
 	}
 }
 
-// RotaryTables writes cos and sin [positions, D] of the angles f32(inv[j]·position), each half twice, rounded to the
-// dtype.
-func (a Arith) RotaryTables(cos, sin, inv []float32, positions []int) {
+// RotaryTables writes the tables of positions, of the angles f32(inv[j]·position), each half twice, rounded to the dtype.
+func (a Arith) RotaryTables(dst Tables, inv []float32, positions []int) {
 	half := len(inv)
 	for t, p := range positions {
-		c, s := cos[t*2*half:][:2*half], sin[t*2*half:][:2*half]
+		c, s := dst.Cos[t*2*half:][:2*half], dst.Sin[t*2*half:][:2*half]
 		for j, f := range inv {
 			angle := float64(f * float32(p))
 			c[j], s[j] = a.R(float32(math.Cos(angle))), a.R(float32(math.Sin(angle)))

@@ -266,3 +266,34 @@ func BenchmarkMul(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkAttention is one layer of E2B: a short prompt, a step of decoding, and a longer prompt.
+func BenchmarkAttention(b *testing.B) {
+	const heads, kv, d = 8, 2, 256
+	a := kernel.Arith{DType: hooks.BF16}
+	for _, c := range []struct{ tokens, keys int }{{4, 4}, {1, 512}, {64, 64}} {
+		q, k, v := make([]float32, heads*c.tokens*d), make([]float32, kv*c.keys*d), make([]float32, kv*c.keys*d)
+		tables := kernel.Tables{Cos: make([]float32, c.tokens*d), Sin: make([]float32, c.tokens*d)}
+		n := kernel.Attention{Heads: heads, KV: kv, Tokens: c.tokens, Keys: c.keys, Dim: d}
+		turned, scores, context := make([]float32, len(q)), make([]float32, heads*c.tokens*c.keys), make([]float32, len(q))
+		size := fmt.Sprintf("T=%d,S=%d", c.tokens, c.keys)
+		b.Run("Rotate/"+size, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				a.Rotate(turned, q, tables, c.tokens, heads, d)
+			}
+		})
+		b.Run("Scores/"+size, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				a.Scores(scores, q, k, n)
+			}
+		})
+		b.Run("Context/"+size, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				a.Context(context, scores, v, n)
+			}
+		})
+	}
+}

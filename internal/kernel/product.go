@@ -26,8 +26,9 @@ func (m *Matrix) Mul(dst, x []float32, tokens int, bias []float32) error {
 		from = m.Rows - m.Rows%v.count
 		laid := widePool.get(groupsRoom(tokens, m.Cols))
 		groups := v.groups(x, tokens, m.Cols, laid)
+		to := output{dst: dst, rows: m.Rows, bias: bias, arith: m.arith}
 		parallel(from/v.count, from*m.Cols*tokens, func(lo, hi int) {
-			failed.set(v.multiply(m, dst, groups, lo*v.count, hi*v.count, bias))
+			failed.set(v.multiply(to, m, groups, lo*v.count, hi*v.count))
 		})
 		widePool.put(laid)
 	}

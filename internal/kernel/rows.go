@@ -77,8 +77,27 @@ func groupsRoom(tokens, cols int) int { return (tokens + most - 1) / most * most
 // piece is how many bytes of weights are read from a file at once: a share of a second-level cache.
 const piece = 1 << 18
 
+// output is where the sums of a product go.
+type output struct {
+	dst   []float32 // [tokens, rows]
+	rows  int
+	bias  []float32 // of each row; nil for none
+	arith Arith
+}
+
+// set writes the sums of a token from one row on.
+func (o *output) set(token, row int, sums []float64) {
+	out := o.dst[token*o.rows+row:][:len(sums)]
+	for r, sum := range sums {
+		if o.bias != nil {
+			sum += float64(o.bias[row+r])
+		}
+		out[r] = o.arith.R(float32(sum))
+	}
+}
+
 // multiply computes the outputs of rows [from, to) for the tokens of all groups.
-func (v *rows) multiply(m *Matrix, dst []float32, groups []group, from, to int, bias []float32) error {
+func (v *rows) multiply(dst output, m *Matrix, groups []group, from, to int) error {
 	stride := m.Cols * m.format.Size()
 	at := max(piece/stride/v.count, 1) * v.count // rows at once
 	var buffer []byte
@@ -100,7 +119,7 @@ func (v *rows) multiply(m *Matrix, dst []float32, groups []group, from, to int, 
 			}
 		}
 		for row := 0; row < n; row += v.count {
-			v.tile(m, data[row*stride:][:v.count*stride], dst, groups, from+row, bias, s)
+			v.tile(&dst, m, data[row*stride:][:v.count*stride], groups, from+row, s)
 		}
 	}
 	return nil
@@ -108,19 +127,13 @@ func (v *rows) multiply(m *Matrix, dst []float32, groups []group, from, to int, 
 
 // tile computes the outputs of count rows, whose first is row, for the tokens of all groups. Scratch has room for two sums and for a row of
 // weights of depth columns.
-func (v *rows) tile(m *Matrix, data []byte, dst []float32, groups []group, row int, bias []float32, scratch []float64) {
+func (v *rows) tile(dst *output, m *Matrix, data []byte, groups []group, row int, scratch []float64) {
 	for i := range groups {
 		g := &groups[i]
 		acc := scratch[:g.size*v.count]
 		v.sum(m, g, data, acc, scratch[sumsRoom:])
 		for t := range g.tokens {
-			out := dst[(g.first+t)*m.Rows+row:][:v.count]
-			for r, sum := range acc[t*v.count:][:v.count] {
-				if bias != nil {
-					sum += float64(bias[row+r])
-				}
-				out[r] = m.arith.R(float32(sum))
-			}
+			dst.set(g.first+t, row, acc[t*v.count:][:v.count])
 		}
 	}
 }

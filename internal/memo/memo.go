@@ -27,6 +27,7 @@ type OrderError struct {
 	Asked, By string // the questions, as their maps name them
 }
 
+// Error names the question and the one that it was asked by.
 func (e *OrderError) Error() string {
 	return fmt.Sprintf("%s asks for %s, which does not come before it", e.By, e.Asked)
 }

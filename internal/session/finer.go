@@ -15,26 +15,27 @@ import (
 
 // finer says how to make a reference in float32, where a port that computes in float32 is compared with one in bfloat16 and that has a part in the outcome; empty
 // where it has none: where every operation is right on its own inputs, or a person gave the limits.
-func finer(r *compare.Result, o *compare.Options, local, ref *capture.Trace) (string, error) {
-	if o.AB || o.Alone {
+func (in *inputs) finer(r *compare.Result) (string, error) {
+	if in.asked.AB != nil || in.alone {
 		return "", nil
 	}
 	var rows []*compare.Row
 	for i := range r.Rows {
-		if row := &r.Rows[i]; byCoarseLimit(row, o.Limits) {
+		if row := &r.Rows[i]; byCoarseLimit(row, in.o.Limits) {
 			rows = append(rows, row)
 		}
 	}
 	if len(rows) == 0 {
 		return "", nil
 	}
-	if is, err := madeInFloat32(local, rows); !is || err != nil {
+	if is, err := madeInFloat32(in.local, rows); !is || err != nil {
 		return "", err
 	}
-	return "the port computes in float32 and the reference in bfloat16; with a reference in float32 limits are narrower, and no rounding of bfloat16 is a difference: " + float32Reference(r, ref), nil
+	return "the port computes in float32 and the reference in bfloat16; with a reference in float32 limits are narrower, and no rounding of bfloat16 is a difference: " + float32Reference(r, in.ref), nil
 }
 
-// byCoarseLimit reports a row that has float32 in the port and bfloat16 in the reference, and that is a mismatch, or matches by the limits of bfloat16 alone.
+// byCoarseLimit reports whether a row holds float32 in the port and bfloat16 in the reference, and is a mismatch or
+// matches only by the limits of bfloat16.
 func byCoarseLimit(r *compare.Row, limits *gate.Limits) bool {
 	if r.Derived || r.Local.DType != hooks.F32.String() || r.Ref.DType != hooks.BF16.String() || r.Gate == nil || len(r.Gate.Checks) == 0 {
 		return false
@@ -79,7 +80,7 @@ func float32Reference(r *compare.Result, ref *capture.Trace) string {
 		words = append(words, "--reference go")
 	}
 	if m.Model != "" {
-		words = append(words, "--model "+QuoteShell(plain.Text(m.Model)))
+		words = append(words, "--model "+plain.QuoteShell(plain.Text(m.Model)))
 	}
 	var passes []string
 	n := 0
@@ -95,7 +96,7 @@ func float32Reference(r *compare.Result, ref *capture.Trace) string {
 	case n > most:
 		words = append(words, "--tokens IDS")
 	case n > 0 && !slices.Contains(passes, ""):
-		words = append(words, "--tokens "+QuoteShell(strings.Join(passes, ";")))
+		words = append(words, "--tokens "+plain.QuoteShell(strings.Join(passes, ";")))
 	}
 	return strings.Join(words, " ")
 }

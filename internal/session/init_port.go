@@ -12,24 +12,28 @@ import (
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/session/orders"
+	"github.com/tracediff/tracediff/internal/settings"
+	"github.com/tracediff/tracediff/internal/tracefolder"
 	"github.com/tracediff/tracediff/order"
 )
 
 // The gate of a port asks for the names that the port dumped at the last capture. So the first gate of a port that matched passes, and a name that disappears later
 // fails.
 
-// shown lists patterns of the names that the port of the last capture dumped, and the level that has them. The level is 0 for another local side, and for a model that
-// no order describes. The error is that of the trace, or of the map that does not fit it.
-func (s *Settings) shown(dir string) (patterns []string, level int, err error) {
-	if s.Local.Kind != KindExec && s.Local.Kind != KindFile || s.Program != "" {
+// shown returns patterns for the tensor names in the port's last dump, and the capture level with these names. The
+// level is 0 if the local side is not a port, or if the model has no order. The error comes from opening the trace,
+// or from a map without a fit.
+func shown(s *settings.Settings, dir string) (patterns []string, level int, err error) {
+	if s.Local.Kind != settings.KindExec && s.Local.Kind != settings.KindFile || s.Program != "" {
 		return nil, 0, nil
 	}
-	list, err := ModelOrder(s.Model, s.Order)
+	list, err := orders.OfModel(s.Model, s.Order)
 	if err != nil {
 		return nil, 0, nil
 	}
-	file := TracePath(dir, "local")
-	if s.Local.Kind == KindFile {
+	file := tracefolder.TracePath(dir, "local")
+	if s.Local.Kind == settings.KindFile {
 		file = s.Local.Text
 	}
 	t, err := foreign.Open(file)
@@ -37,7 +41,7 @@ func (s *Settings) shown(dir string) (patterns []string, level int, err error) {
 		return nil, 0, err
 	}
 	defer t.Close()
-	fitted, err := s.fit(t, list)
+	fitted, err := fit(s, t, list)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -81,7 +85,7 @@ func patternsOf(t *capture.Trace, list *order.List) (patterns []string, level in
 }
 
 // mapText is the map of the last capture as a table of tracediff.toml; empty without a map.
-func (s *Settings) mapText() (string, error) {
+func mapText(s *settings.Settings) (string, error) {
 	if s.Map == "" {
 		return "", nil
 	}

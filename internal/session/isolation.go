@@ -1,135 +1,150 @@
 package session
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
-	"io/fs"
-	"maps"
-	"path"
 	"sync"
-
-	"github.com/tracediff/tracediff/compare/isolate"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/plain"
+	"github.com/tracediff/tracediff/internal/origin"
+	"github.com/tracediff/tracediff/internal/proven"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// addIsolators adds to the options of a comparison what certifies the local trace, or why nothing does. list is the model's
-// whole order, ck its checkpoint, which may be nil when it is not known.
-func addIsolators(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) error {
-	var err error
-	io := a.Isolate
-	io.Thorough, io.Given = o.Alone, o.Given
-	switch {
-	case a.Required:
-		o.Certifying = compare.Required
-	case a.Demanded:
-		o.Certifying = compare.Demanded
-	}
-	o.All = o.All || a.Demanded
-	unable := func(why, next string) error {
-		if o.NotIsolated = why; a.Demanded {
-			return hint.Add(fmt.Errorf("no operation can be verified: %s", why), next)
-		}
-		return nil
-	}
-	var dtype hooks.DType // of the local side
-	if list != nil && list.Config != nil {
-		if dtype, err = isolate.ModelDType(list, local, ref); err != nil {
-			return err
-		}
-		io.DType = dtype
-		io.Certified = sync.OnceValues(func() (isolate.Certified, error) {
-			if a.program != nil {
-				return a.program.certified(ctx, e, ck)
-			}
-			into, err := certified(ctx, list, dtype)
-			if err != nil || ck == nil {
-				return into, err
-			}
-			return into, certifyByStored(ctx, e, into, list, ck, dtype)
-		})
-		if ref.Manifest().Producer.Name == reference.WalkName && !o.Alone {
-			if o.Certified, err = io.Certified(); err != nil {
-				return err
-			}
-		}
-	}
-	if foreign.Printed(local) {
-		return unable("the local trace is a text of rounded numbers: nothing can be computed from them", "record the tensors themselves: docs/in-the-wild.md shows how, for llama.cpp")
-	}
-	o.Confirmer = confirmer(local, list, a.own(ck), dtype)
-	switch {
-	case o.NotIsolated != "":
-		return unable(o.NotIsolated, "dump float32")
-	case a.Declined:
-		o.NotIsolated, o.Certifying = "as asked for (--no-isolate)", compare.Declined
-		return nil
-	case list == nil || list.Config == nil:
-		return unable("the order has names and no operations", "--model DIR names the checkpoint whose configuration gives the operations")
-	case ck == nil:
-		const next = "--model DIR names the checkpoint that the local trace was made of"
-		err = unable("the checkpoint of the local trace is not known", next)
-		o.NotIsolated += "; " + next
-		return err
-	}
-	theirs := ck
-	if a.port != nil {
-		theirs = a.port.of(ref)
-	} else if why := othersThan(ck, ref); why != "" && !o.Alone {
-		return unable(why, "--model DIR names the checkpoint that both were made of")
-	}
-	weights := reference.Weights(ck, dtype)
-	if file := a.file(); file != nil {
-		ways, err := file.waysOf(ctx, local, list, dtype)
+// certify adds to the options of the comparison what certifies the local trace, or why nothing does.
+func (in *inputs) certify(ctx context.Context) error {
+	if in.asked.AB != nil {
+		dtype, err := isolate.ModelDType(in.order.list, in.local, in.ref)
 		if err != nil {
 			return err
 		}
-		weights = ways.read(&io)
-		o.Remarks = append(o.Remarks, ways.remarks()...)
-		o.Flaws = append(o.Flaws, ways.flaws()...)
+		in.o.Confirmer = confirmer(in.local, in.order.list, in.model.ck, dtype)
+		return nil
 	}
-	if a.file() == nil {
-		remember(ctx, e, &io, local, list, ck)
+	how, dtype, err := in.isolation(ctx)
+	if err != nil {
+		return err
 	}
-	if o.Isolator, err = compare.NewIsolator(local, list, weights, io); err != nil {
-		o.Isolator = nil
-		return unable(err.Error(), isolable(err, local.Manifest()))
+	if foreign.Printed(in.local) {
+		return in.unable("the local trace is a text of rounded numbers: nothing can be computed from them", "record the tensors themselves: docs/in-the-wild.md shows how, for llama.cpp")
 	}
-	if o.Alone {
-		if rounded, err := roundedAlone(ctx, o.Isolator, local, list, ck, io); err != nil || !rounded {
+	in.o.Confirmer = confirmer(in.local, in.order.list, in.model.own(), dtype)
+	switch {
+	case in.o.NotIsolated != "":
+		return in.unable(in.o.NotIsolated, "dump float32")
+	case in.asked.Certification.Declined:
+		in.o.NotIsolated, in.o.Certifying = "as asked for (--no-isolate)", compare.Declined
+		return nil
+	case in.order.list == nil || in.order.list.Config == nil:
+		return in.unable("the order has names and no operations", "--model DIR names the checkpoint whose configuration gives the operations")
+	case in.model.ck == nil:
+		const next = "--model DIR names the checkpoint that the local trace was made of"
+		err = in.unable("the checkpoint of the local trace is not known", next)
+		in.o.NotIsolated += "; " + next
+		return err
+	}
+	theirs := in.model.ck
+	if in.model.port != nil {
+		theirs = in.model.port.Of(in.ref)
+	} else if why := origin.OthersThan(in.model.ck, in.ref); why != "" && !in.alone {
+		return in.unable(why, "--model DIR names the checkpoint that both were made of")
+	}
+	return in.isolate(ctx, how, dtype, theirs)
+}
+
+// unable notes why no entry is certified. This is an error if certificates were demanded.
+func (in *inputs) unable(why, next string) error {
+	if in.o.NotIsolated = why; in.asked.Certification.Demanded {
+		return hint.Add(fmt.Errorf("no operation can be verified: %s", why), next)
+	}
+	return nil
+}
+
+// isolation is how entries are isolated, and in which dtype the local side computes; 0 where that is not known.
+func (in *inputs) isolation(ctx context.Context) (how isolate.Options, dtype hooks.DType, err error) {
+	o, list, ck := &in.o, in.order.list, in.model.ck
+	how = in.asked.Certification.Isolate
+	how.Thorough, how.Given = in.alone, o.Given
+	switch {
+	case in.asked.Certification.Required:
+		o.Certifying = compare.Required
+	case in.asked.Certification.Demanded:
+		o.Certifying = compare.Demanded
+	}
+	o.All = o.All || in.asked.Certification.Demanded
+	if list == nil || list.Config == nil {
+		return how, 0, nil
+	}
+	if dtype, err = isolate.ModelDType(list, in.local, in.ref); err != nil {
+		return how, 0, err
+	}
+	how.DType = dtype
+	how.Certified = sync.OnceValues(func() (isolate.Certified, error) {
+		if in.order.program != nil {
+			return in.order.program.Certified(ctx, in.env, ck)
+		}
+		into, err := proven.ByGoldens(ctx, in.env, list, dtype)
+		if err != nil || ck == nil {
+			return into, err
+		}
+		return into, proven.ByStored(ctx, in.env, into, list, ck, dtype)
+	})
+	if in.ref.Manifest().Producer.Name == reference.WalkName && !in.alone {
+		o.Certified, err = how.Certified()
+	}
+	return how, dtype, err
+}
+
+// isolate opens both traces for isolation. theirs is the checkpoint of the reference; nil where it is not known.
+func (in *inputs) isolate(ctx context.Context, how isolate.Options, dtype hooks.DType, theirs *checkpoint.Checkpoint) (err error) {
+	o, local, list, ck := &in.o, in.local, in.order.list, in.model.ck
+	weights := reference.Weights(ck, dtype)
+	if file := in.model.file(); file != nil {
+		ways, err := file.Ways(ctx, local, list, dtype)
+		if err != nil {
 			return err
 		}
-		return unable(computesWider(dtype), "dump float32")
+		weights = ways.Read(&how)
+		o.Remarks = append(o.Remarks, ways.Remarks()...)
+		o.Flaws = append(o.Flaws, ways.Flaws()...)
+	} else {
+		proven.Remember(ctx, in.env, &how, local, list, ck)
+	}
+	if o.Isolator, err = compare.NewIsolator(local, list, weights, how); err != nil {
+		o.Isolator = nil
+		return in.unable(err.Error(), isolable(err, local.Manifest()))
+	}
+	if in.alone {
+		if rounded, err := roundedAlone(ctx, o.Isolator, local, list, ck, how); err != nil || !rounded {
+			return err
+		}
+		return in.unable(computesWider(dtype), "dump float32")
 	}
 	if theirs == nil {
 		return nil
 	}
-	io.Single, io.Opaque, io.Own, io.Memory = nil, nil, false, nil
+	how.Single, how.Opaque, how.Own, how.Memory = nil, nil, false, nil
 	// What keeps the reference from being isolated is said only where something is to be excused by it.
-	if io.DType, err = isolate.ModelDType(list, ref, local); err != nil {
+	if how.DType, err = isolate.ModelDType(list, in.ref, local); err != nil {
 		return err
 	}
-	if o.ReferenceIsolator, err = compare.NewIsolator(ref, list, reference.Weights(theirs, io.DType), io); err != nil {
+	if o.ReferenceIsolator, err = compare.NewIsolator(in.ref, list, reference.Weights(theirs, how.DType), how); err != nil {
 		o.ReferenceIsolator = nil
 	}
 	return nil
 }
 
-// confirmer says which constants of the local trace the order gives. It accuses nobody, so that a checkpoint which may not be the
-// right one, or none, does for it: what needs its weights is then not confirmed. nil where nothing can be computed.
+// confirmer returns an isolator for the constants of the local trace. A confirmer never produces a BUG, so the
+// checkpoint may be wrong or absent: entries with unavailable weights are left unconfirmed. confirmer returns nil
+// if no entry can be computed.
 func confirmer(local *capture.Trace, list *order.List, ck *checkpoint.Checkpoint, dtype hooks.DType) *isolate.Isolator {
 	if list == nil || list.Config == nil {
 		return nil
@@ -139,7 +154,7 @@ func confirmer(local *capture.Trace, list *order.List, ck *checkpoint.Checkpoint
 		weights = reference.Weights(ck, dtype)
 	}
 	i, err := isolate.NewConfirmer(local, list, weights, dtype)
-	if err != nil { // a trace that cannot be isolated: nothing constant in it is confirmed, and that is incomplete
+	if err != nil { // without isolation no constant is confirmed, and the comparison is incomplete
 		return nil
 	}
 	return i
@@ -159,240 +174,4 @@ func isolable(err error, m capture.Manifest) string {
 		return "the trace has to say its dtype, as tracediff.dtype of its metadata"
 	}
 	return "the trace has to have the input_ids of every pass"
-}
-
-// certified isolates the goldens of a model's family: every form of an operation that reproduces them may accuse. A form
-// that the family's goldens do not have, such as a scaling of the rotary embedding, is what it is in any family: those of the
-// others decide. Goldens are those of the dtype; for one that has none, all.
-func certified(ctx context.Context, list *order.List, dtype hooks.DType) (isolate.Certified, error) {
-	own, others, err := goldensOf(list, "*."+dtype.String())
-	if err == nil && len(own) == 0 {
-		own, others, err = goldensOf(list, "*")
-	}
-	if err != nil {
-		return nil, err
-	}
-	into, elsewhere := isolate.Certified{}, isolate.Certified{}
-	for _, name := range own {
-		if err := certifyBy(ctx, into, name); err != nil {
-			return nil, fmt.Errorf("certifying the operations of the walk: %w", err)
-		}
-	}
-	for _, name := range others {
-		if into.Knows(list) {
-			return into, nil
-		}
-		if err := certifyBy(ctx, elsewhere, name); err != nil {
-			return nil, fmt.Errorf("certifying the operations of the walk: %w", err)
-		}
-	}
-	for form, good := range elsewhere {
-		if _, seen := into[form]; !seen {
-			into[form] = good
-		}
-	}
-	return into, nil
-}
-
-// certifyByStored isolates the traces of transformers that are stored of this very model, in this dtype: they have the last
-// word on every form that they show, and the only one on forms that no golden has.
-func certifyByStored(ctx context.Context, e *Env, into isolate.Certified, list *order.List, ck *checkpoint.Checkpoint, dtype hooks.DType) error {
-	entries, err := reference.NewStore(e.Dir).List()
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
-	of := fmt.Sprintf("order %x %s", sha256.Sum256(text), dtype)
-	own := isolate.Certified{}
-	for i := range entries {
-		stored := &entries[i]
-		if stored.Key.Name != reference.Transformers || stored.Key.DType != dtype.String() || stored.Intact() != nil {
-			continue
-		}
-		before := largeTrace(stored.Path, ck)
-		t, err := capture.Open(stored.Path)
-		if err != nil {
-			return err
-		}
-		m := t.Manifest()
-		if m.Config != nil && order.SameConfig(m.Config, list.Config.Canonical()) && notOf(ck, m) == "" {
-			var its isolate.Certified
-			its, err = cleared(ctx, e, of, before, list, t, ck, func() (isolate.Certified, error) {
-				its := isolate.Certified{}
-				return its, its.Add(ctx, t, list, reference.Weights(ck, dtype))
-			})
-			own.Also(its)
-		}
-		if err = hint.Also(err, t.Close()); err != nil {
-			return fmt.Errorf("certifying the operations of the walk: %w", err)
-		}
-	}
-	maps.Copy(into, own)
-	return nil
-}
-
-// goldensOf lists the goldens whose names match: those of checkpoints of the list's family, and the others.
-func goldensOf(list *order.List, pattern string) (own, others []string, err error) {
-	all, err := fs.Glob(fixtures.Files, "golden/*/"+pattern+".safetensors")
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, name := range all {
-		data, err := fs.ReadFile(fixtures.Files, path.Base(path.Dir(name))+"/"+checkpoint.ConfigFile)
-		if err != nil {
-			return nil, nil, err
-		}
-		config, err := order.ReadConfig(data)
-		if err != nil {
-			return nil, nil, err
-		}
-		if config.ModelType == list.Config.ModelType {
-			own = append(own, name)
-		} else {
-			others = append(others, name)
-		}
-	}
-	return own, others, nil
-}
-
-// certifiedBy has what each golden certifies, by its name: they are a part of the program, so that once is enough.
-var certifiedBy sync.Map
-
-// certifyBy isolates one golden.
-func certifyBy(ctx context.Context, into isolate.Certified, name string) error {
-	if known, ok := certifiedBy.Load(name); ok {
-		into.Also(known.(isolate.Certified))
-		return nil
-	}
-	dir := path.Base(path.Dir(name))
-	files, err := fs.Sub(fixtures.Files, dir)
-	if err != nil {
-		return err
-	}
-	ck, err := checkpoint.OpenFS(dir, files)
-	if err != nil {
-		return err
-	}
-	config, err := order.ReadConfig(ck.Config())
-	if err != nil {
-		return err
-	}
-	list, err := order.New(config)
-	if err != nil {
-		return err
-	}
-	data, err := fs.ReadFile(fixtures.Files, name)
-	if err != nil {
-		return err
-	}
-	t, err := capture.OpenReader(name, bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return err
-	}
-	own := isolate.Certified{}
-	if err := own.Add(ctx, t, list, reference.Weights(ck, t.Manifest().DType)); err != nil {
-		return err
-	}
-	certifiedBy.Store(name, own)
-	into.Also(own)
-	return nil
-}
-
-// traceCheckpoint opens the checkpoint that a trace was made of: the one that was named, an embedded one with the same
-// weights, or the directory that the trace names, if it still is what it was. It is nil when none of these is there. Of a trace with other
-// weights than those of dir, the port's file may be the one: weights names it, empty for none.
-func traceCheckpoint(ctx context.Context, e *Env, dir, weights string, t *capture.Trace) (*checkpoint.Checkpoint, error) {
-	m := t.Manifest()
-	if dir != "" {
-		ck, err := checkpoint.Open(dir)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", dir, err)
-		}
-		if err := hashed(ctx, e, ck, m); err != nil {
-			return nil, hint.Also(err, ck.Close())
-		}
-		why := notOf(ck, m)
-		if why == "" || why == itsWeights && weights != "" {
-			return ck, nil
-		}
-		next := "--model names the checkpoint that the local trace was made of"
-		if why == itsWeights && m.Port.File != "" {
-			next = "it was made with the weights of a port: --weights " + QuoteShell(plain.Text(m.Port.File)) + " names them, beside --model"
-		}
-		return nil, hint.Also(hint.Add(fmt.Errorf("%s is not the checkpoint of %s: %s", dir, t.Path(), why), next), ck.Close())
-	}
-	if ck, err := embeddedCheckpoint(m); ck != nil || err != nil {
-		return ck, err
-	}
-	ck, err := checkpoint.Open(m.Model)
-	if err != nil { // a name, or a directory that is gone: nobody asked for it
-		return nil, nil
-	}
-	if err := hashed(ctx, e, ck, m); err != nil {
-		return nil, hint.Also(err, ck.Close())
-	}
-	if m.Config == nil && !knownDigest(m.Weights) || notOf(ck, m) != "" { // a recorder that runs inside the engine knows no configuration
-		return nil, ck.Close()
-	}
-	return ck, nil
-}
-
-// embeddedCheckpoint opens the embedded checkpoint with the configuration and the weights of a trace, nil where none has both. Of the
-// others no more than the configuration is read.
-func embeddedCheckpoint(m capture.Manifest) (*checkpoint.Checkpoint, error) {
-	if m.Config == nil || !knownDigest(m.Weights) {
-		return nil, nil
-	}
-	configs, err := fs.Glob(fixtures.Files, "*/"+checkpoint.ConfigFile)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range configs {
-		files, err := fs.Sub(fixtures.Files, path.Dir(name))
-		if err != nil {
-			return nil, err
-		}
-		text, err := checkpoint.ReadConfig(files)
-		if err != nil {
-			return nil, err
-		}
-		if config, err := order.ReadConfig(text); err != nil || !order.SameConfig(m.Config, config.Canonical()) {
-			continue
-		}
-		ck, err := checkpoint.OpenFS("fixtures/"+path.Dir(name), files)
-		if err != nil || notOf(ck, m) == "" {
-			return ck, err
-		}
-		if err := ck.Close(); err != nil {
-			return nil, err
-		}
-	}
-	return nil, nil
-}
-
-// commonCheckpoint opens the checkpoint that both traces are compared by: the local trace's, and where that one is not
-// known or is not of the reference's weights, the reference's, unless the local trace says that it is of another. Only the
-// local trace's own certifies it alone. It is nil when there is none.
-func commonCheckpoint(ctx context.Context, e *Env, dir, weights string, local, ref *capture.Trace) (*checkpoint.Checkpoint, error) {
-	ck, err := traceCheckpoint(ctx, e, dir, weights, local)
-	if err != nil || local == ref || ck != nil && (dir != "" || othersThan(ck, ref) == "") {
-		return ck, err
-	}
-	of, err := traceCheckpoint(ctx, e, "", "", ref)
-	if err != nil || of == nil {
-		return ck, err
-	}
-	if isPort(of) && local.Manifest().Weights != ref.Manifest().Weights { // of a port the local trace says nothing
-		return ck, of.Close()
-	}
-	if notOf(of, local.Manifest()) != "" {
-		return ck, of.Close()
-	}
-	if ck != nil {
-		err = ck.Close()
-	}
-	return of, err
 }

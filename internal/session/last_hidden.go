@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/session/noise"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -43,7 +44,8 @@ func lastHidden(ctx context.Context, t, other *capture.Trace, list *order.List) 
 	return renamed(t, from, to)
 }
 
-// lastOfLayers is the entry of the last layer that is the last in the order: what the layer returns. It is −1 where there are no layers.
+// lastOfLayers returns the index of the last layer's output, the last entry in the order with the highest layer
+// number. It returns −1 if the list has no layers.
 func lastOfLayers(list *order.List) int {
 	last := -1
 	for i := range list.Entries {
@@ -61,7 +63,7 @@ func behindLayers(ctx context.Context, t, other *capture.Trace, r capture.Record
 	if err != nil || own <= gate.TableLimit(hooks.F32) {
 		return "", err
 	}
-	dtype, ok, err := coarser(list, t, other)
+	dtype, ok, err := noise.Coarser(list, t, other)
 	if !ok || err != nil || own <= gate.TableLimit(dtype) {
 		return "", err
 	}

@@ -10,76 +10,93 @@ import (
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session/choice"
+	"github.com/tracediff/tracediff/internal/session/job"
+	"github.com/tracediff/tracediff/internal/settings"
+	"github.com/tracediff/tracediff/internal/tracefolder"
+	"github.com/tracediff/tracediff/order"
 )
 
-// local makes the local side's trace, if it is not a file that is given, and opens it. greedy has the token that the Go
-// model would have gone on with after each pass, −1 where it stopped early.
-func (j *Job) Capture(ctx context.Context, e *Env) (_ *capture.Trace, greedy []int, err error) {
+// Capture makes the local side's trace, or opens the given file. greedy has the Go model's next token after each
+// pass, or −1 for a pass stopped early.
+func Capture(ctx context.Context, e *settings.Env, j *job.Job) (_ *capture.Trace, greedy []int, err error) {
+	return captureLocal(ctx, e, j, nil)
+}
+
+// captureLocal implements [Capture]. If computes is not nil, the Go model runs with computes instead of the
+// configuration of its list.
+func captureLocal(ctx context.Context, e *settings.Env, j *job.Job, computes *order.Config) (_ *capture.Trace, greedy []int, err error) {
 	started := time.Now()
-	if j.Local.Kind == KindFile {
-		e.detail("local side %s, as it is", j.Local.Text)
-		t, err := openTrace(j.Local.Text)
+	if j.Settings.Local.Kind == settings.KindFile {
+		e.Detail("local side %s, as it is", j.Settings.Local.Text)
+		t, err := job.OpenTrace(j.Settings.Local.Text)
 		return t, nil, err
 	}
-	// Until the trace is open: another run's would be taken for it. What is open stays, whatever takes its place.
-	release, err := j.lockSide("local")
+	// The lock is held until the trace is open, or another run could replace the file first. An open trace survives
+	// a replacement.
+	release, err := tracefolder.LockSide(j.Dir, "local")
 	if err != nil {
 		return nil, nil, err
 	}
 	defer release()
-	switch j.Local.Kind {
-	case KindExec:
-		err = j.runCommand(ctx, e, j.Local, "local", j.path("local"))
+	switch j.Settings.Local.Kind {
+	case settings.KindExec:
+		err = localCommand(j).Run(ctx, e, j.Path("local"))
 	default:
 		var out gemma.Output
-		out, err = j.runModel(ctx, e)
+		out, err = runModel(ctx, e, j, computes)
 		greedy = out.Greedy
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := openTrace(j.path("local"))
-	e.detail("local side %s after %s", j.path("local"), amount.Since(started))
+	t, err := job.OpenTrace(j.Path("local"))
+	e.Detail("local side %s after %s", j.Path("local"), amount.Since(started))
 	return t, greedy, err
 }
 
+// localCommand is the command that was named as the local side.
+func localCommand(j *job.Job) job.Command {
+	return job.Command{Job: j, Source: j.Settings.Local, Side: "local"}
+}
+
 // checkLocal reports, before anything runs, what would keep the local side from being run or compared.
-func (j *Job) checkLocal(ctx context.Context, e *Env) error {
-	switch j.Local.Kind {
-	case KindFile:
-		t, err := openTrace(j.Local.Text)
+func checkLocal(ctx context.Context, e *settings.Env, j *job.Job) error {
+	switch j.Settings.Local.Kind {
+	case settings.KindFile:
+		t, err := job.OpenTrace(j.Settings.Local.Text)
 		if err != nil {
 			return err
 		}
 		defer t.Close()
-		return j.suitable(ctx, e, t, "local side", e.Partial)
-	case KindExec:
-		return j.checkCommand(j.Local, "local")
+		return choice.Suitable(ctx, e, j, t)
+	case settings.KindExec:
+		return localCommand(j).Check()
 	}
-	if j.undescribed {
-		return hint.Add(fmt.Errorf("a model of type %q has no local model; give a trace or a command with --local", j.config.ModelType), "compare a port of it: --local 'exec:COMMAND' or --local FILE; or capture the reference alone with --side reference")
+	if j.Model.Undescribed {
+		return hint.Add(fmt.Errorf("a model of type %q has no local model; give a trace or a command with --local", j.Model.Config.ModelType), "compare a port of it: --local 'exec:COMMAND' or --local FILE; or capture the reference alone with --side reference")
 	}
-	return hint.Add(gemma.CheckFamily(j.list), "compare a port of it: --local 'exec:COMMAND' or --local FILE; or capture the reference alone with --side reference")
+	return hint.Add(gemma.CheckFamily(j.Order.List), "compare a port of it: --local 'exec:COMMAND' or --local FILE; or capture the reference alone with --side reference")
 }
 
 // runModel captures the Go model to the local side's place.
-func (j *Job) runModel(ctx context.Context, e *Env) (gemma.Output, error) {
+func runModel(ctx context.Context, e *settings.Env, j *job.Job, computes *order.Config) (gemma.Output, error) {
 	m := capture.Manifest{
-		Producer: capture.Producer{Name: "tracediff", Version: e.Version}, Model: j.ck.Name(), Weights: j.weights, Port: j.port.told(), Scope: j.Scope,
+		Producer: capture.Producer{Name: "tracediff", Version: e.Version}, Model: j.Model.Checkpoint.Name(), Weights: j.Model.Digest, Port: j.Model.Port.ForManifest(), Scope: j.Settings.Scope,
 	}
-	if j.Prompt != nil {
-		m.Prompt = *j.Prompt
+	if j.Settings.Prompt != nil {
+		m.Prompt = *j.Settings.Prompt
 	}
-	p := e.progress("capturing the local model", "layer", growing(j.path("local")))
+	p := e.Begin("capturing the local model", "layer", settings.Growing(j.Path("local")))
 	defer p.Done()
-	log := j.debugLog(e, "local", j.Scope)
+	log := j.DebugLog(e, "local", j.Settings.Scope)
 	defer log.End()
 	out, err := gemma.Capture(ctx, gemma.Job{
-		Checkpoint: j.ck, List: j.list, Computes: j.mistaken, Record: j.record, DType: j.dtype, Passes: j.passes, NewTokens: j.further,
-		Path: j.path("local"), Manifest: m, Progress: p.Step, Debug: log,
+		Checkpoint: j.Model.Checkpoint, List: j.Order.List, Computes: computes, Record: j.Order.Record, DType: j.Model.DType, Passes: j.Input.Passes, NewTokens: j.Input.Further,
+		Path: j.Path("local"), Manifest: m, Progress: p.Step, Debug: log,
 	})
 	if errors.Is(err, context.Canceled) {
-		return out, hint.Add(errors.New("interrupted"), "what was captured so far is in "+j.path("local")+capture.Suffix)
+		return out, hint.Add(errors.New("interrupted"), "what was captured so far is in "+j.Path("local")+capture.Suffix)
 	}
 	return out, err
 }

@@ -9,23 +9,29 @@ import (
 	"sync"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/fixtures"
-	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/files"
-	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/origin"
 	"github.com/tracediff/tracediff/internal/plain"
+	"github.com/tracediff/tracediff/internal/settings"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 	"github.com/tracediff/tracediff/order"
 )
 
-// openTrace opens a trace or a dump.
-func openTrace(path string) (*capture.Trace, error) {
-	t, err := foreign.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hint.Add(err, "compare takes two trace files, or none to capture the local side again")
+// Describe names who made a trace: "transformers 5.23.0, float32".
+func Describe(t *capture.Trace) string {
+	m := t.Manifest()
+	name := m.Producer.Name
+	if name == "" {
+		name = "unknown producer"
 	}
-	return t, hint.Default(err, dump.Next)
+	if m.Producer.Version != "" {
+		name += " " + m.Producer.Version
+	}
+	if m.DType.Valid() {
+		name += ", " + m.DType.String()
+	}
+	return name
 }
 
 // tokenizerPlace is a folder with the tokenizer of traces.
@@ -41,8 +47,8 @@ func placeOfTokenizer(dir string, traces []*capture.Trace) *tokenizerPlace {
 	if dir != "" {
 		return &tokenizerPlace{os.DirFS(dir), dir, true}
 	}
-	sub, err := fs.Sub(fixtures.Files, Embedded)
-	config, err2 := readModelConfig("")
+	sub, err := fs.Sub(fixtures.Files, origin.Embedded)
+	config, err2 := origin.ReadConfig("")
 	of := func(config *order.Config) bool {
 		return !slices.ContainsFunc(traces, func(t *capture.Trace) bool {
 			return t.Manifest().Config == nil || !order.SameConfig(t.Manifest().Config, config.Canonical())
@@ -57,7 +63,7 @@ func placeOfTokenizer(dir string, traces []*capture.Trace) *tokenizerPlace {
 			continue // a name, or a folder of another machine
 		}
 		if m.Config != nil {
-			c, err := readModelConfig(m.Model)
+			c, err := origin.ReadConfig(m.Model)
 			if err == nil && !order.SameConfig(m.Config, c.Canonical()) || err != nil && !order.Undescribed(err) {
 				continue
 			}
@@ -91,7 +97,7 @@ func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) 
 }
 
 // textsBeside is [TraceTexts], read while something else is done. A file that must not be read is said at once, and another failure with what --verbose shows.
-func textsBeside(e *Env, dir string, traces ...*capture.Trace) (func() (func(int) string, error), error) {
+func textsBeside(e *settings.Env, dir string, traces ...*capture.Trace) (func() (func(int) string, error), error) {
 	place := placeOfTokenizer(dir, traces)
 	if place != nil && place.asked {
 		if err := tokenizer.Check(place.folder); errors.As(err, new(*files.Error)) {
@@ -110,7 +116,7 @@ func textsBeside(e *Env, dir string, traces ...*capture.Trace) (func() (func(int
 	return func() (func(int) string, error) {
 		<-done
 		if why != "" && err == nil {
-			once.Do(func() { e.detail("%s", why) })
+			once.Do(func() { e.Detail("%s", why) })
 		}
 		return texts, err
 	}, nil

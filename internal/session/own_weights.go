@@ -1,98 +1,91 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/origin"
 	"github.com/tracediff/tracediff/internal/plain"
-	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/internal/portweights"
 )
 
-// own is the checkpoint that certifies the local trace: the port's weights where they were named, else that of the model.
-func (a *Asked) own(ck *checkpoint.Checkpoint) *checkpoint.Checkpoint {
-	if a.port != nil {
-		return a.port.ck
+// openPort opens the port's checkpoint from the settings, for existing traces.
+func (in *inputs) openPort(ctx context.Context) error {
+	if in.captured || in.asked.AB != nil || in.settings.Weights == "" {
+		return nil
 	}
-	return ck
-}
-
-// file is the port's file that was named, nil for none.
-func (a *Asked) file() *port { return cmp.Or(a.port, a.kernels) }
-
-// ownWeights opens the port's weights that the settings name, for traces that are there already. The caller closes them.
-func (a *Asked) ownWeights(ctx context.Context, e *Env, s *Settings, ck *checkpoint.Checkpoint, list *order.List, o *compare.Options, local, ref *capture.Trace) (*port, error) {
-	if ck == nil {
-		return nil, hint.Add(errors.New("--weights: the model that they are for is not known"), "--model DIR names the checkpoint that the port was converted from")
+	if in.model.ck == nil {
+		return hint.Add(errors.New("--weights: the model that they are for is not known"), "--model DIR names the checkpoint that the port was converted from")
 	}
-	p, err := openPort(ctx, e, s, e.Dir, ck)
+	p, err := portweights.Open(ctx, in.env, &in.settings, in.env.Dir, in.model.ck)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if p.of(local) == nil {
-		err := fmt.Errorf("%s was made of other weights than those of %s and of %s", local.Path(), ck.Name(), p.path)
-		return nil, hint.Also(hint.Add(err, "--weights names the file of the port that made the trace, as it was then"), p.Close())
+	if p.Of(in.local) == nil {
+		err := fmt.Errorf("%s was made of other weights than those of %s and of %s", in.local.Path(), in.model.ck.Name(), p.Path)
+		return hint.Also(hint.Add(err, "--weights names the file of the port that made the trace, as it was then"), p.Close())
 	}
-	if dtype, err := isolate.ModelDType(list, local, ref); err == nil && p.same(dtype) {
-		a.kernels = p
-		a.weighed(o)
-		return p, nil
+	in.model.opened = append(in.model.opened, p)
+	if dtype, err := isolate.ModelDType(in.order.list, in.local, in.ref); err == nil && p.Same(dtype) {
+		in.model.kernels = p
+		return in.weigh(ctx)
 	}
-	a.port = p
-	a.weighed(o)
-	o.ReferenceLabel = p.labelled(o.ReferenceLabel, ref)
-	return p, nil
+	in.model.port = p
+	in.o.ReferenceLabel = p.Labelled(in.o.ReferenceLabel, in.ref)
+	return in.weigh(ctx)
 }
 
-// weighed says in a report with which weights the port was verified, and what keeps them from being right.
-func (a *Asked) weighed(o *compare.Options) {
-	file := a.file()
+// weigh adds to the report the name of the port's checkpoint, and any reason to distrust its weights.
+func (in *inputs) weigh(context.Context) error {
+	file := in.model.file()
 	if file == nil {
-		return
+		return nil
 	}
-	o.Remarks = append(o.Remarks, file.remark())
-	if flaw := file.flaw(); flaw != "" {
-		o.Flaws = append(o.Flaws, flaw)
+	in.o.Remarks = append(in.o.Remarks, file.Remark())
+	if flaw := file.Flaw(); flaw != "" {
+		in.o.Flaws = append(in.o.Flaws, flaw)
 	}
+	return nil
 }
 
-// declared says of traces that were made with the weights of a port's file what they declare of these. A reference whose weights are known to
-// be neither those of the model that was named nor the port's shows nothing of that model, however near it is.
-func (a *Asked) declared(o *compare.Options, local, ref *capture.Trace, named *checkpoint.Checkpoint) {
-	if o.AB {
-		return
+// declare reports the port's checkpoint in the manifests of traces made with a port's own weights. A reference with
+// known weights of neither the named model nor the port is no evidence about the model, even if every tensor is
+// close.
+func (in *inputs) declare(context.Context) error {
+	o, local, ref, named := &in.o, in.local, in.ref, in.model.claimed
+	if in.asked.AB != nil {
+		return nil
 	}
-	if file := ref.Manifest().Port.File; file != "" && !o.Alone && (a.port == nil || a.port.of(ref) != a.port.ck) {
+	if file := ref.Manifest().Port.File; file != "" && !in.alone && (in.model.port == nil || in.model.port.Of(ref) != in.model.port.Checkpoint) {
 		o.ReferenceLabel += ", with the weights of " + plain.Text(file)
 	}
 	sides := map[*capture.Trace]string{ref: "reference", local: "local trace"} // of one trace alone: the second
 	for _, t := range []*capture.Trace{local, ref} {
 		of := t.Manifest().Port
-		if of.Wrong == "" || sides[t] == "" || a.port != nil && a.port.of(t) == a.port.ck { // of the port's own, its flaw is said
+		if of.Wrong == "" || sides[t] == "" || in.model.port != nil && in.model.port.Of(t) == in.model.port.Checkpoint { // of the port's own, its flaw is said
 			continue
 		}
 		o.Flaws = append(o.Flaws, fmt.Sprintf("the %s was made with the weights of %s, which are not the model's: %s", sides[t], plain.Text(of.File), plain.Text(of.Wrong)))
 		delete(sides, t)
 	}
-	if named != nil && !o.Alone {
-		if other := configuredOtherwise(named, ref); other != "" {
+	if named != nil && !in.alone {
+		if other := origin.ConfiguredOtherwise(named, ref); other != "" {
 			o.Flaws = append(o.Flaws, other)
 		}
 	}
 	switch {
-	case named == nil || o.Alone || sides[ref] == "":
-	case a.port == nil && othersThan(named, ref) != "":
-		o.Flaws = append(o.Flaws, othersThan(named, ref)+"; "+referenceOf)
-	case a.port != nil && a.port.of(ref) == nil:
-		o.Flaws = append(o.Flaws, fmt.Sprintf("the reference was made of other weights than those of %s and of %s; %s", a.port.original.Name(), a.port.path, referenceOf))
+	case named == nil || in.alone || sides[ref] == "":
+	case in.model.port == nil && origin.OthersThan(named, ref) != "":
+		o.Flaws = append(o.Flaws, origin.OthersThan(named, ref)+"; "+referenceOf)
+	case in.model.port != nil && in.model.port.Of(ref) == nil:
+		o.Flaws = append(o.Flaws, fmt.Sprintf("the reference was made of other weights than those of %s and of %s; %s", in.model.port.Original.Name(), in.model.port.Path, referenceOf))
 	}
+	return nil
 }
 
-// referenceOf is what to do about a reference that shows nothing of the model that was named.
+// referenceOf is the hint for a reference made with the weights of a different model.
 const referenceOf = "capture the reference from the model, or with --weights-from the port's file"

@@ -6,11 +6,13 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
-// nearest fills the local trace in where it is a text of rounded numbers, as [foreign.Nearest] does, and says that nothing can be shown
-// to be right by it. Such a text has names of its own, one of which the order has for something else ("norm"), so that it needs a map.
-func nearest(s *Settings, local, ref *capture.Trace) (*capture.Trace, []string, error) {
+// nearest fills in the local trace if it was parsed from printed, rounded numbers ([foreign.Nearest]), and reports
+// that such a trace cannot prove any operation right. The printed names collide with names of the order ("norm"),
+// so a map is required.
+func nearest(s *settings.Settings, local, ref *capture.Trace) (*capture.Trace, []string, error) {
 	record := "record the tensors themselves: docs/in-the-wild.md shows how, for llama.cpp"
 	switch isLocal, isRef := foreign.Printed(local), foreign.Printed(ref); {
 	case isLocal && local == ref:
@@ -19,8 +21,8 @@ func nearest(s *Settings, local, ref *capture.Trace) (*capture.Trace, []string, 
 		return nil, nil, hint.Add(fmt.Errorf("%s: a text of rounded numbers, and not all of them, is no reference", ref.Path()), "name it first, and a trace of transformers second")
 	case !isLocal:
 		return local, nil, nil
-	case s.Map == "" && s.table == nil:
-		return nil, nil, hint.Add(fmt.Errorf("%s: the text of llama.cpp's eval-callback has names of its own: want --map FILE", local.Path()), mapHint)
+	case s.Map == "" && s.Table == nil:
+		return nil, nil, hint.Add(fmt.Errorf("%s: the text of llama.cpp's eval-callback has names of its own: want --map FILE", local.Path()), settings.MapHint)
 	}
 	filled, err := foreign.Nearest(local, ref, len(s.Scope.Positions) == 0)
 	return filled, []string{"the local trace is a text of rounded numbers, and not all of them: it can show a mismatch, never a match"}, err

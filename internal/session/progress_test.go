@@ -5,10 +5,10 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
 // told is a Progress that keeps what it is told.
@@ -44,17 +44,17 @@ func (p *told) Done() { p.done++ }
 // noise floor, the local model, and the comparison, also of a trace alone.
 func TestWhatTakesLongShowsHowFarItIs(t *testing.T) {
 	var all []*told
-	e := &Env{Dir: t.TempDir(), Notes: io.Discard, Errors: io.Discard, Progress: func(what, _ string, bytes func() int64) Progress {
+	e := &settings.Env{Dir: t.TempDir(), Notes: io.Discard, Errors: io.Discard, Progress: func(what, _ string, bytes func() int64) settings.Progress {
 		all = append(all, &told{what: what, bytes: bytes})
 		return all[len(all)-1]
 	}}
-	s := Defaults()
+	s := settings.Defaults()
 	s.Scope.Level = 1
-	s.Tokens, s.Reference = "2", Source{Kind: KindGo}
-	if _, err := Compare(context.Background(), e, s, &Asked{Limits: &gate.Limits{}, All: true}); err != nil {
+	s.Tokens, s.Reference = "2", settings.Source{Kind: settings.KindGo}
+	if _, err := Compare(context.Background(), e, s, Asked{Limits: &gate.Limits{}, All: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Alone(context.Background(), e, Defaults(), &Asked{Limits: &gate.Limits{}}, e.Dir+"/local.safetensors"); err != nil {
+	if _, err := Alone(context.Background(), e, settings.Defaults(), Asked{Limits: &gate.Limits{}}, e.Dir+"/local.safetensors"); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -77,35 +77,5 @@ func TestWhatTakesLongShowsHowFarItIs(t *testing.T) {
 	}
 	if len(all) != len(want) {
 		t.Errorf("%d of %d", len(all), len(want))
-	}
-}
-
-// What another process writes is followed by its bytes, to the end and not beyond it.
-func TestFollow(t *testing.T) {
-	var bytes atomic.Int64
-	p := &told{bytes: bytes.Load}
-	began := make(chan struct{}, 1)
-	stop := follow(p, func() int64 {
-		n := bytes.Load()
-		select {
-		case began <- struct{}{}:
-		default:
-		}
-		return n
-	}, 10e6)
-	<-began // nothing was written until then
-	bytes.Store(7e6)
-	stop()
-	if p.steps != 7 || p.all != 10 || p.most != 7e6 {
-		t.Errorf("at %d of %d", p.steps, p.all)
-	}
-	bytes.Store(90e6) // more than was estimated
-	follow(p, bytes.Load, 10e6)()
-	if p.steps != 10 || p.all != 10 {
-		t.Errorf("at %d of %d", p.steps, p.all)
-	}
-	follow(p, bytes.Load, 0)()
-	if p.steps != 1 || p.all != 1 {
-		t.Errorf("of nothing: at %d of %d", p.steps, p.all)
 	}
 }

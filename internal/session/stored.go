@@ -15,56 +15,61 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// roundedFirst is how many tensors have to show that a dump was rounded when it was written: the first in the order that come of a matrix, which
-// what is wrong further on has not reached. More than query and key, rotated or not, of which a large bias may hide what was rounded.
+// roundedFirst is the number of tensors required as evidence of rounding at writing time: the first results of
+// matrix products in the order, since a later mistake has not reached them. It exceeds query and key, with and
+// without rotation, because a large bias in these can hide the rounding.
 const roundedFirst = 5
 
-// unrounded takes the rounding of a dump away that was computed in float32 and is stored in bfloat16 or float16: no operation of it can be
-// computed from such tensors, and its own limits are those of float32. That is so where the dump does not say its dtype, and either the reference
-// shows it ([roundedLike]) or the dump alone does ([roundedAlone]). Against a reference of 16 bits the dump stays as it is, and the limits of that
-// dtype decide. What the report says of it goes into the options. ck may be nil.
-func unrounded(ctx context.Context, local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint, o *compare.Options) (*capture.Trace, error) {
-	if local == ref || o.AB || foreign.Printed(local) || list == nil || list.Config == nil || local.Manifest().DType != 0 {
-		return local, nil
+// unround treats a dump as float32 if it was computed in float32 and stored in bfloat16 or float16. Operations
+// cannot be recomputed from the rounded tensors, and the right limits are the limits of float32. A dump without a
+// declared dtype qualifies if the reference shows the rounding ([roundedLike]), or the dump does without a
+// reference ([roundedAlone]). Against a reference of 16 bits the dump stays unchanged, and the limits of the stored
+// dtype decide. The options receive the sentences for the report.
+func (in *inputs) unround(ctx context.Context) error {
+	local, ref, list, ck, o := in.local, in.ref, in.order.list, in.model.ck, &in.o
+	if local == ref || in.asked.AB != nil || foreign.Printed(local) || list == nil || list.Config == nil || local.Manifest().DType != 0 {
+		return nil
 	}
 	stored, err := isolate.ModelDType(list, local, local)
 	if err != nil || stored != hooks.BF16 && stored != hooks.F16 {
-		return local, err
+		return err
 	}
 	of, err := isolate.ModelDType(list, ref, ref)
 	if err != nil {
-		return local, err
+		return err
 	}
 	rounded := false
 	if of == hooks.F32 {
 		if rounded, err = roundedLike(local, ref, list, stored); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if !rounded && ck != nil {
 		io := isolate.Options{DType: stored}
 		i, err := compare.NewIsolator(local, list, reference.Weights(ck, stored), io)
 		if err != nil {
-			return local, nil //nolint:nilerr // it cannot be isolated, and what keeps it from that is said where it is tried
+			return nil //nolint:nilerr // the isolation of the comparison reports the reason
 		}
 		if rounded, err = roundedAlone(ctx, i, local, list, ck, io); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if !rounded {
-		return local, nil
+		return nil
 	}
 	o.NotIsolated, o.Stored = computesWider(stored), stored
 	if of != hooks.F32 {
 		o.Remarks = append(o.Remarks, fmt.Sprintf("the dump is stored in %s, and the port computes wider: compare it with a float32 reference to see errors below that rounding; dump float32 to have operations verified", stored))
-		return local, nil
+		return nil
 	}
 	o.Remarks = append(o.Remarks, fmt.Sprintf("the dump is stored in %s, and the port computes wider: errors are those beyond that rounding; dump float32 to have operations verified", stored))
-	return foreign.Unrounded(local, ref, stored)
+	in.local, err = foreign.Unrounded(local, ref, stored)
+	return err
 }
 
-// roundedLike reports whether the first tensors of a dump that come of a matrix, roundedFirst of them or all that there are, have what those of a
-// float32 reference round to. One that is wrong in any arithmetic says nothing, and neither does what is computed from it.
+// roundedLike reports whether the first roundedFirst results of matrix products in a dump, or all if there are
+// fewer, equal the rounded values of a float32 reference. A tensor with wrong values counts neither way, and the
+// same holds for everything computed from it.
 func roundedLike(local, ref *capture.Trace, list *order.List, stored hooks.DType) (bool, error) {
 	rounded, computed, wrong := 0, map[string]bool{}, map[string]bool{}
 	for i := range list.Entries {
@@ -107,7 +112,8 @@ func computesWider(stored hooks.DType) string {
 	return fmt.Sprintf("the dump is stored in %s, and the port computes wider: what operations were given is not known", stored)
 }
 
-// roundedAlone reports whether a dump of 16 bits, which does not say its dtype, was rounded when it was written, by the dump alone.
+// roundedAlone reports whether a dump of 16 bits without a declared dtype was rounded at writing time. The dump is
+// the only evidence.
 func roundedAlone(ctx context.Context, i *compare.Isolator, t *capture.Trace, list *order.List, ck *checkpoint.Checkpoint, o isolate.Options) (bool, error) {
 	if t.Manifest().DType != 0 || o.DType == hooks.F32 {
 		return false, nil

@@ -57,10 +57,11 @@ func (d drawer) config(family string) map[string]any {
 		"intermediate_size": times(layers, func() int { return d.between(1, 37) }), "rms_norm_eps": pick(d, 1e-6, 1e-5, 1e-2),
 		"max_position_embeddings": 64, "tie_word_embeddings": d.bool(), "attention_bias": d.bool(),
 	}
-	switch family {
-	case "llama", "qwen2", "qwen3":
+	if slices.Contains(Plain, family) {
 		d.plain(c, family, layers)
 		return c
+	}
+	switch family {
 	case "gemma":
 		c["hidden_act"] = pick(d, "gelu_pytorch_tanh", "gelu", "silu")
 		c["rope_parameters"] = d.rope()
@@ -68,7 +69,7 @@ func (d drawer) config(family string) map[string]any {
 	case "gemma2":
 		c["rope_parameters"] = d.rope()
 		c["attn_logit_softcapping"] = pick[any](d, nil, 0.5, 50.0)
-	default:
+	case "gemma3_text", "gemma3n_text":
 		c["rope_parameters"] = map[string]any{order.Sliding: d.rope(), order.Full: d.rope()}
 	}
 	types := times(layers, func() string { return pick(d, order.Sliding, order.Full) })
@@ -90,13 +91,14 @@ func (d drawer) plain(c map[string]any, family string, layers int) {
 	c["intermediate_size"] = d.between(1, 37)
 	c["hidden_act"] = pick(d, "gelu_pytorch_tanh", "gelu", "silu")
 	c["rope_parameters"] = d.rope()
-	if family == "llama" {
+	switch family {
+	case "llama":
 		c["mlp_bias"] = d.bool()
-		return
-	}
-	if c["use_sliding_window"] = d.IntN(4) > 0; c["use_sliding_window"].(bool) {
-		c["layer_types"] = times(layers, func() string { return pick(d, order.Sliding, order.Full) })
-		c["sliding_window"] = pick(d, 2, 3, 5, 40)
+	case "qwen2", "qwen3":
+		if c["use_sliding_window"] = d.IntN(4) > 0; c["use_sliding_window"].(bool) {
+			c["layer_types"] = times(layers, func() string { return pick(d, order.Sliding, order.Full) })
+			c["sliding_window"] = pick(d, 2, 3, 5, 40)
+		}
 	}
 }
 

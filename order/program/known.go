@@ -189,6 +189,26 @@ func (p *Program) SoftmaxWith(n float64) *Edited {
 	return e.ended(len(all) > 0)
 }
 
+// SoftmaxOfBlocks takes all softmaxes over whole blocks of n elements alone: what is behind the last one has no probability. It is nil for rows without a whole block.
+func (p *Program) SoftmaxOfBlocks(n int) *Edited {
+	e := p.Edit()
+	all := p.Softmaxes()
+	for _, i := range all {
+		x, _ := p.SoftmaxOf(i)
+		last, width := len(x.shape)-1, x.Last()
+		if n < 1 || width < n {
+			return nil
+		}
+		whole := width / n * n
+		part := e.softmax(e.Slice(x, last, 0, whole))
+		if whole < width {
+			part = e.Cat(last, part, e.Mul("", e.Slice(x, last, whole, width), e.Literal(0)))
+		}
+		e.Pass(i, part)
+	}
+	return e.ended(len(all) > 0)
+}
+
 // Means are the operands whose squares are summed, where the mean is not taken off before.
 func (p *Program) Means() []int {
 	var all []int

@@ -123,7 +123,7 @@ func root(x, xe float64) (v, e float64) {
 }
 
 // function is a monotone function of a library: its bound is its change over [x−e, x+e], and the error of the library without
-// the rounding of the result.
+// the rounding of the result. Both are exact to the rounding of float64, of the ends x ± e and of the values there.
 func function(f library, x, xe float64) (v, e float64) {
 	if v = f.of(x); math.IsInf(v, 0) && f.of(x-xe) == v && f.of(x+xe) == v {
 		return v, 0

@@ -23,7 +23,7 @@ func ranks(m *maker) program.Var {
 			return m.extreme(x)
 		}
 	}
-	axis := m.axis(m.integer("dim", -1), x.Shape())
+	axis := axisOf(m.b, m.integer("dim", -1), x.Shape())
 	there, back := lastAxis(len(x.Shape()), axis)
 	rows := m.b.Permute(x, there...)
 	if m.o.Out == 0 && len(m.s.operands) == 2 {
@@ -71,7 +71,7 @@ func (m *maker) extreme(rows program.Var) program.Var {
 func outermost(m *maker) program.Var {
 	m.only("dim", "keepdim")
 	axes, _ := m.integers("dim")
-	rows, _ := m.rows(m.operand(0), axes)
+	rows, _ := rowsOver(m.b, m.operand(0), axes)
 	return m.extreme(rows)
 }
 
@@ -80,7 +80,7 @@ func outermost(m *maker) program.Var {
 func scatter(m *maker) program.Var {
 	m.only("dim")
 	x, index := m.operand(0), m.operand(1)
-	axis := m.axis(m.integer("dim", 0), x.Shape())
+	axis := axisOf(m.b, m.integer("dim", 0), x.Shape())
 	y := m.cast(2)
 	if m.s.operands[2].source == fromNumber || m.s.operands[2].scalar {
 		y = m.b.Expand(y, index.Shape())
@@ -107,32 +107,32 @@ func scatter(m *maker) program.Var {
 func indexed(m *maker) program.Var {
 	m.only("dim", "alpha")
 	x, y := m.operand(0), m.operand(2)
-	axis := m.axis(m.integer("dim", 0), x.Shape())
+	axis := axisOf(m.b, m.integer("dim", 0), x.Shape())
 	index := m.indexes(1, x.Shape()[axis])
 	if m.o.Name == "index_copy" {
-		return m.scattered(axis, x, index, y, false)
+		return scattered(m.b, axis, x, index, y, false)
 	}
 	if alpha := m.real("alpha", 1); alpha != 1 {
 		y = m.b.Mul("scaled", y, m.b.Scalar("alpha", alpha))
 	}
-	return m.scattered(axis, x, index, y, true)
+	return scattered(m.b, axis, x, index, y, true)
 }
 
 // scattered writes or adds slices along an axis.
-func (m *maker) scattered(axis int, x, index, y program.Var, add bool) program.Var {
-	if index = m.b.Reshape(m.b.Plain(index), -1); len(y.Shape()) != len(x.Shape()) {
-		return m.b.Fail("slices of %v in %v", y.Shape(), x.Shape())
+func scattered(b *program.Builder, axis int, x, index, y program.Var, add bool) program.Var {
+	if index = b.Reshape(b.Plain(index), -1); len(y.Shape()) != len(x.Shape()) {
+		return b.Fail("slices of %v in %v", y.Shape(), x.Shape())
 	}
 	axes := make([]int, len(x.Shape()))
 	for a := range axes {
 		axes[a] = -1
 	}
 	axes[axis] = 0
-	wide := m.b.Expand(m.b.Permute(index, axes...), y.Shape())
+	wide := b.Expand(b.Permute(index, axes...), y.Shape())
 	if add {
-		return m.b.Collect("sum", axis, x, wide, y)
+		return b.Collect("sum", axis, x, wide, y)
 	}
-	return m.b.Scatter(axis, x, wide, y)
+	return b.Scatter(axis, x, wide, y)
 }
 
 // indexPut writes elements where indexes say; with accumulate it adds them one after the other, and rounds after each in 16 bits.
@@ -154,7 +154,7 @@ func indexPut(m *maker) program.Var {
 	flat := slices.Concat(x.Shape()[:axis], []int{n}, x.Shape()[axis+axes:])
 	y = m.b.Reshape(m.b.Plain(m.b.Expand(y, shape)), slices.Concat(x.Shape()[:axis], []int{elements(index.Shape())}, x.Shape()[axis+axes:])...)
 	add := m.flag("accumulate", false)
-	out := m.scattered(axis, m.b.Reshape(m.b.Plain(x), flat...), index, y, add)
+	out := scattered(m.b, axis, m.b.Reshape(m.b.Plain(x), flat...), index, y, add)
 	if add {
 		out = m.narrow(out)
 	}

@@ -17,9 +17,9 @@ var formulas map[string]func(m *maker) program.Var
 
 func init() {
 	formulas = map[string]func(m *maker) program.Var{
-		"to": move, "zeros_like": func(m *maker) program.Var { return m.expand(m.b.Literal(0), m.s.shape) },
-		"ones_like": func(m *maker) program.Var { return m.expand(m.b.Literal(1), m.s.shape) },
-		"fill":      func(m *maker) program.Var { return m.expand(m.cast(0), m.s.shape) },
+		"to": move, "zeros_like": func(m *maker) program.Var { return m.b.Expand(m.b.Literal(0), m.s.shape) },
+		"ones_like": func(m *maker) program.Var { return m.b.Expand(m.b.Literal(1), m.s.shape) },
+		"fill":      func(m *maker) program.Var { return m.b.Expand(m.cast(0), m.s.shape) },
 		"neg":       func(m *maker) program.Var { return m.b.Neg(m.operand(0)) },
 		"abs":       func(m *maker) program.Var { return m.b.Max(m.operand(0), m.b.Neg(m.operand(0))) },
 		"relu": func(m *maker) program.Var {
@@ -65,11 +65,6 @@ func init() {
 // Operations are the names of those that have a formula.
 func Operations() []string { return slices.Sorted(maps.Keys(formulas)) }
 
-// expand is a view repeated to a shape, as torch's expand does.
-func (m *maker) expand(v program.Var, shape []int) program.Var {
-	return m.b.Expand(v, shape)
-}
-
 // move is a copy, or a conversion: the rounding is the result's. A flag is whether a number is not 0.
 func move(m *maker) program.Var {
 	x := m.operand(0)
@@ -80,7 +75,7 @@ func move(m *maker) program.Var {
 	case from.Float():
 		return m.unknown("a whole number of one with a fraction")
 	}
-	return m.expand(x, m.s.shape)
+	return m.b.Expand(x, m.s.shape)
 }
 
 // function is one function of the first operand, computed in float32.
@@ -180,11 +175,11 @@ func softplus(m *maker) program.Var {
 	if m.real("beta", 1) != 1 || m.real("threshold", 20) < 20 {
 		return m.unknown("its beta and threshold")
 	}
-	return m.softplus(m.operand(0))
+	return softplusOf(m.b, m.operand(0))
 }
 
-func (m *maker) softplus(x program.Var) program.Var {
-	b := m.b
+// softplusOf is log(1 + eˣ), see [softplus].
+func softplusOf(b *program.Builder, x program.Var) program.Var {
 	small := b.Neg(b.Max(x, b.Neg(x)))
 	return b.Add("sum", b.Max(x, b.Literal(0)), b.Log1p("log", b.Exp("exp", small)))
 }
@@ -194,7 +189,7 @@ func logSigmoid(m *maker) program.Var {
 	if m.o.Out != 0 {
 		return m.unknown("its second result")
 	}
-	return m.b.Neg(m.softplus(m.b.Neg(m.operand(0))))
+	return m.b.Neg(softplusOf(m.b, m.b.Neg(m.operand(0))))
 }
 
 func gelu(m *maker) program.Var {
@@ -210,8 +205,8 @@ func gelu(m *maker) program.Var {
 
 func silu(m *maker) program.Var { return op.SiLU{}.Steps(m.b, []program.Var{m.operand(0)}, nil) }
 
-// rows is a tensor with some axes put last and made one, and the shape that a sum over these axes has.
-func (m *maker) rows(v program.Var, axes []int) (rows program.Var, kept []int) {
+// rowsOver is a tensor with some axes put last and made one, and the shape that a sum over these axes has.
+func rowsOver(b *program.Builder, v program.Var, axes []int) (rows program.Var, kept []int) {
 	shape := v.Shape()
 	gone := make([]bool, len(shape))
 	if len(axes) == 0 {
@@ -221,7 +216,7 @@ func (m *maker) rows(v program.Var, axes []int) (rows program.Var, kept []int) {
 	}
 	n := 1
 	for _, a := range axes {
-		a = m.axis(a, shape)
+		a = axisOf(b, a, shape)
 		if !gone[a] {
 			n *= shape[a]
 		}
@@ -240,17 +235,17 @@ func (m *maker) rows(v program.Var, axes []int) (rows program.Var, kept []int) {
 		return v, kept
 	}
 	if len(last) > 1 {
-		v = m.b.Plain(m.b.Permute(v, slices.Concat(first, last)...))
-		return m.b.Reshape(v, slices.Concat(kept, []int{n})...), kept
+		v = b.Plain(b.Permute(v, slices.Concat(first, last)...))
+		return b.Reshape(v, slices.Concat(kept, []int{n})...), kept
 	}
-	return m.b.Permute(v, slices.Concat(first, last)...), kept
+	return b.Permute(v, slices.Concat(first, last)...), kept
 }
 
 // total is the sum or the mean over some axes, all where none is named; it is accumulated in float32.
 func total(m *maker) program.Var {
 	m.only("dim", "keepdim", "dtype")
 	axes, _ := m.integers("dim")
-	rows, _ := m.rows(m.operand(0), axes)
+	rows, _ := rowsOver(m.b, m.operand(0), axes)
 	if m.o.Name == "mean" {
 		return m.b.Mean("mean", rows)
 	}
@@ -261,7 +256,7 @@ func total(m *maker) program.Var {
 func cumulative(m *maker) program.Var {
 	m.only("dim")
 	v := m.operand(0)
-	a := m.axis(m.integer("dim", 0), v.Shape())
+	a := axisOf(m.b, m.integer("dim", 0), v.Shape())
 	n := v.Shape()[a]
 	if n > maxTriangle {
 		return m.unknown("%d elements of it", n)
@@ -304,7 +299,7 @@ func length(m *maker) program.Var {
 		return m.unknown("its order")
 	}
 	axes, _ := m.integers("dim")
-	rows, _ := m.rows(m.operand(0), axes)
+	rows, _ := rowsOver(m.b, m.operand(0), axes)
 	return m.b.Sqrt("root", m.b.Sum("sum", m.b.Mul("square", rows, rows)))
 }
 
@@ -312,7 +307,7 @@ func length(m *maker) program.Var {
 func deviation(m *maker) program.Var {
 	m.only("dim", "keepdim", "correction", "unbiased")
 	axes, _ := m.integers("dim")
-	rows, _ := m.rows(m.operand(0), axes)
+	rows, _ := rowsOver(m.b, m.operand(0), axes)
 	n, correction := float64(rows.Last()), m.real("correction", 1)
 	if unbiased, ok := m.s.attr["unbiased"].(bool); ok && !unbiased {
 		correction = 0
@@ -347,7 +342,7 @@ func logSoftmax(m *maker) program.Var {
 func (m *maker) along(f func(rows program.Var) program.Var) program.Var {
 	m.only("dim")
 	v := m.operand(0)
-	moved, back := lastAxis(len(v.Shape()), m.axis(m.integer("dim", -1), v.Shape()))
+	moved, back := lastAxis(len(v.Shape()), axisOf(m.b, m.integer("dim", -1), v.Shape()))
 	return m.b.Permute(f(m.b.Permute(v, moved...)), back...)
 }
 
@@ -355,7 +350,7 @@ func (m *maker) along(f func(rows program.Var) program.Var) program.Var {
 func logSumExp(m *maker) program.Var {
 	m.only("dim", "keepdim")
 	axes, _ := m.integers("dim")
-	rows, _ := m.rows(m.operand(0), axes)
+	rows, _ := rowsOver(m.b, m.operand(0), axes)
 	top := m.b.RowMax(rows)
 	exp := m.narrow(m.b.Exp("exp", m.narrow(m.b.Sub("difference", rows, top))))
 	return m.b.Add("result", m.narrow(m.b.Log("log", m.narrow(m.b.Sum("sum", exp)))), top)

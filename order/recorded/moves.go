@@ -19,7 +19,7 @@ func (m *maker) all() []program.Var {
 // cat joins tensors along an axis. What has no elements at all is left out, whatever its axes.
 func cat(m *maker) program.Var {
 	m.only("dim")
-	axis := m.axis(m.integer("dim", 0), m.s.shape)
+	axis := axisOf(m.b, m.integer("dim", 0), m.s.shape)
 	all := slices.DeleteFunc(m.all(), func(v program.Var) bool { return len(v.Shape()) == 1 && v.Shape()[0] == 0 && len(m.s.shape) > 1 })
 	if len(all) == 0 {
 		return m.b.Fail("nothing is joined")
@@ -30,7 +30,7 @@ func cat(m *maker) program.Var {
 // stack joins tensors along a new axis.
 func stack(m *maker) program.Var {
 	m.only("dim")
-	axis := m.axis(m.integer("dim", 0), m.s.shape)
+	axis := axisOf(m.b, m.integer("dim", 0), m.s.shape)
 	var all []program.Var
 	for k, v := range m.all() {
 		axes := make([]int, len(v.Shape()))
@@ -168,7 +168,7 @@ func flip(m *maker) program.Var {
 	v := m.operand(0)
 	dims, _ := m.integers("dims")
 	for _, a := range dims {
-		v = m.b.Reverse(v, m.axis(a, v.Shape()))
+		v = m.b.Reverse(v, axisOf(m.b, a, v.Shape()))
 	}
 	return m.b.Cat(0, v)
 }
@@ -183,35 +183,35 @@ func embedding(m *maker) program.Var {
 			return m.b.Lookup(ids, w, s[0], false)
 		}
 	}
-	return m.take(m.operand(0), 0, ids)
+	return take(m.b, m.operand(0), 0, ids)
 }
 
 // take is numpy's take: elements along an axis, which becomes the axes of the index.
-func (m *maker) take(v program.Var, axis int, index program.Var) program.Var {
+func take(b *program.Builder, v program.Var, axis int, index program.Var) program.Var {
 	shape := v.Shape()
 	n := elements(index.Shape())
-	flat := m.b.Reshape(m.b.Plain(index), n)
+	flat := b.Reshape(b.Plain(index), n)
 	axes := make([]int, len(shape))
 	wide := slices.Clone(shape)
 	for a := range axes {
 		axes[a] = -1
 	}
 	axes[axis], wide[axis] = 0, n
-	taken := m.b.Gather(axis, v, m.b.Expand(m.b.Permute(flat, axes...), wide))
-	return m.b.Reshape(taken, slices.Concat(shape[:axis], index.Shape(), shape[axis+1:])...)
+	taken := b.Gather(axis, v, b.Expand(b.Permute(flat, axes...), wide))
+	return b.Reshape(taken, slices.Concat(shape[:axis], index.Shape(), shape[axis+1:])...)
 }
 
 func indexSelect(m *maker) program.Var {
 	m.only("dim")
 	v := m.operand(0)
-	return m.take(v, m.axis(m.integer("dim", 0), v.Shape()), m.operand(1))
+	return take(m.b, v, axisOf(m.b, m.integer("dim", 0), v.Shape()), m.operand(1))
 }
 
 // gather takes elements by indexes of the result's shape.
 func gather(m *maker) program.Var {
 	m.only("dim", "sparse_grad")
 	v, index := m.operand(0), m.operand(1)
-	axis := m.axis(m.integer("dim", 0), v.Shape())
+	axis := axisOf(m.b, m.integer("dim", 0), v.Shape())
 	if len(index.Shape()) != len(v.Shape()) {
 		return m.b.Fail("indexes of %v in %v", index.Shape(), v.Shape())
 	}
@@ -234,7 +234,7 @@ func index(m *maker) program.Var {
 	if axes > 1 {
 		v = m.b.Reshape(m.b.Plain(v), slices.Concat(v.Shape()[:axis], []int{-1}, v.Shape()[axis+axes:])...)
 	}
-	return m.take(v, axis, index)
+	return take(m.b, v, axis, index)
 }
 
 // indexes is an operand that counts n elements, from the end where it is below zero: of one that is computed that is not known.

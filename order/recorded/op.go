@@ -368,13 +368,13 @@ func (m *maker) integers(name string) (all []int, ok bool) {
 	return nil, false
 }
 
-// axis is an axis of a shape, counted from the end where it is below zero.
-func (m *maker) axis(a int, shape []int) int {
+// axisOf is an axis of a shape, counted from the end where it is below zero.
+func axisOf(b *program.Builder, a int, shape []int) int {
 	if a < 0 {
 		a += len(shape)
 	}
 	if a < 0 || a >= len(shape) {
-		m.b.Fail("axis %d of %v", a, shape)
+		b.Fail("axis %d of %v", a, shape)
 		return 0
 	}
 	return a

@@ -17,35 +17,42 @@ func (t *template) passOf(x *spelled) int {
 	return x.r.Pass
 }
 
+// traces are what a proposal is made from.
+type traces struct {
+	trace, fitted *capture.Trace // the dump, and the dump with what needs no map already read
+	ref           *capture.Trace // nil: there is none
+	past          int            // the tokens before the first pass
+}
+
 // fromFirst numbers the passes of a dump that lacks the first from 0 on, those of the reference alike, and says how many tokens were before. A
 // dump that has the first, and one without a reference, stays as it is.
-func fromFirst(t, fitted, ref *capture.Trace) (t0, fitted0, ref0 *capture.Trace, past int, err error) {
+func fromFirst(d traces) (traces, error) {
 	first := -1
-	for _, r := range t.Records() {
+	for _, r := range d.trace.Records() {
 		if first < 0 || r.Pass < first {
 			first = r.Pass
 		}
 	}
-	if ref == nil || first <= 0 {
-		return t, fitted, ref, 0, nil
+	if d.ref == nil || first <= 0 {
+		return d, nil
 	}
-	ids, err := ref.IDs()
+	ids, err := d.ref.IDs()
 	if err != nil || first >= len(ids) {
-		return t, fitted, ref, 0, nil
+		return d, nil
 	}
 	for _, pass := range ids[:first] {
-		past += len(pass)
+		d.past += len(pass)
 	}
-	for _, to := range []**capture.Trace{&t, &fitted, &ref} {
+	for _, to := range []**capture.Trace{&d.trace, &d.fitted, &d.ref} {
 		sources := slices.DeleteFunc((*to).Sources(), func(s capture.Source) bool { return s.Pass < first })
 		for i := range sources {
 			sources[i].Pass -= first
 		}
 		if *to, err = capture.Assemble((*to).Path(), sources, (*to).Manifest(), false, nil, nil); err != nil {
-			return nil, nil, nil, 0, err
+			return traces{}, err
 		}
 	}
-	return t, fitted, ref, past, nil
+	return d, nil
 }
 
 // fitsLater reports whether the tensors of the passes behind the first are as large as an entry is there: cached keys have the values of new

@@ -68,22 +68,30 @@ func (p *proposer) take(t *template, f *form, roles []*role, l Line) error {
 // leaveOut adds a line for each tensor whose name is that of an entry for which another tensor has been found. Without the line the two would have the same name.
 func (p *proposer) leaveOut() {
 	for _, pair := range p.pairs {
-		r := pair.r
-		for _, h := range r.held {
-			if h.by.settled || !pair.t.inPass(h.pass) {
+		for _, h := range pair.r.held {
+			if !pair.t.inPass(h.pass) {
 				continue
 			}
-			text, _, _ := strings.Cut(h.by.text, "#")
-			alike := slices.DeleteFunc(slices.Clone(p.open), func(t *template) bool { return t.text != text && !strings.HasPrefix(t.text, text+"#") })
-			if slices.ContainsFunc(alike, func(t *template) bool { return t.settled }) {
-				text, alike = h.by.text, []*template{h.by}
+			for _, t := range p.open {
+				if (t == h.by || t.of == h.by) && !t.settled {
+					p.leaveOutAll(t, pair)
+				}
 			}
-			for _, t := range alike {
-				t.settled = true
-			}
-			p.out.Lines = append(p.out.Lines, Line{From: text, Why: "left out: " + pair.t.text + " is " + r.text, at: r.at})
 		}
 	}
+}
+
+// leaveOutAll leaves out a tensor in favor of the one that has become the entry: with all of its firings, #0, #1, ..., by one line, unless one of them has a line of its own.
+func (p *proposer) leaveOutAll(t *template, instead pairing) {
+	text, _, _ := strings.Cut(t.text, "#")
+	alike := slices.DeleteFunc(slices.Clone(p.open), func(t *template) bool { return t.text != text && !strings.HasPrefix(t.text, text+"#") })
+	if slices.ContainsFunc(alike, func(t *template) bool { return t.settled }) {
+		text, alike = t.text, []*template{t}
+	}
+	for _, t := range alike {
+		t.settled = true
+	}
+	p.out.Lines = append(p.out.Lines, Line{From: text, Why: "left out: " + instead.t.text + " is " + instead.r.text, at: instead.r.at})
 }
 
 // choose leaves what a tensor is to a person.

@@ -183,3 +183,24 @@ func TestProposedNamesAreFree(t *testing.T) {
 		}
 	}
 }
+
+// A tensor that has become an entry of one layer keeps its line, whatever it is called: another tensor has become the entry of
+// that name, and the map has one line for each.
+func TestANameOfAnotherEntryIsOneLine(t *testing.T) {
+	trace, list := mappingtest.Golden(t, "gemma3-tiny/prefill.float32")
+	dump := mappingtest.Assembled(t, copied(t, trace, order.InputIDs, order.InputIDs, 0),
+		copied(t, trace, "logits", "layers.0.input_layernorm", 0), copied(t, trace, "rank0/head", "logits", 0))
+	_, text := proposed(t, dump, list, trace)
+	for _, line := range []string{`"logits" = "layers.0.input_layernorm"`, `"rank0/head" = "logits"`} {
+		if strings.Count(text, line) != 1 {
+			t.Errorf("no line %s in\n%s", line, text)
+		}
+	}
+	m, err := mapping.Parse("map.toml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Apply(dump, list); err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+}

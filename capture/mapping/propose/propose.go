@@ -74,15 +74,15 @@ type Options struct {
 // stages. fitted is the dump with what needs no map already read; its tensors stand in the same order. ref may be nil. The error is that of
 // ctx or of reading, or [ErrNoTokens].
 func Map(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, o Options) (*Proposal, error) {
-	t, fitted, ref, past, err := fromFirst(t, fitted, ref)
+	d, err := fromFirst(traces{trace: t, fitted: fitted, ref: ref})
 	if err != nil {
 		return nil, err
 	}
-	p, err := proposed(ctx, t, fitted, list, ref, o, past, false)
-	if err != nil || !inList(t) || p.provenLayers() {
+	p, err := proposed(ctx, d, list, o, false)
+	if err != nil || !inList(d.trace) || p.provenLayers() {
 		return p, err
 	}
-	other, err := proposed(ctx, t, fitted, list, ref, o, past, true)
+	other, err := proposed(ctx, d, list, o, true)
 	if errors.Is(err, ErrNoTokens) {
 		return p, nil
 	}
@@ -92,26 +92,27 @@ func Map(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *c
 	if len(other.Lines)+len(other.Choices) == 0 {
 		return p, nil
 	}
-	if sure, err := other.provenPasses(t, ref); sure || err != nil {
+	if sure, err := other.provenPasses(d.trace, d.ref); sure || err != nil {
 		return other, err
 	}
 	return p.orPasses(other), nil
 }
 
-// proposed is Map for one reading of a dump that is a list: its elements are passes, or not. past are the tokens before the first pass.
-func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, o Options, past int, passes bool) (*Proposal, error) {
-	p := &proposer{inPasses: passes, list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: mapping.SizesOf(list), named: map[string]bool{}, valued: map[string]float64{}, tried: map[string]bool{}, contents: map[int]content{}}
-	if len(p.passes) == 0 && ref != nil {
-		p.passes = passesOf(ref)
+// proposed is Map for one reading of a dump that is a list: its elements are passes, or not.
+func proposed(ctx context.Context, d traces, list *order.List, o Options, passes bool) (*Proposal, error) {
+	fitted := d.fitted
+	p := &proposer{inPasses: passes, list: list, trace: d.trace, ref: d.ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: d.past, sizes: mapping.SizesOf(list), named: map[string]bool{}, valued: map[string]float64{}, tried: map[string]bool{}, contents: map[int]content{}}
+	if len(p.passes) == 0 && d.ref != nil {
+		p.passes = passesOf(d.ref)
 	}
 	for i := range p.passes {
-		p.passes[i].Past += past
+		p.passes[i].Past += d.past
 	}
 	if len(p.passes) > 0 {
 		p.tokens = p.passes[0].Tokens
 	}
 	known := func(i int) bool { return p.known(fitted.Records()[i]) }
-	all, err := templates(ctx, t, list.Config.NumLayers, known, passes)
+	all, err := templates(ctx, d.trace, list.Config.NumLayers, known, passes)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ var (
 	stepText   = regexp.MustCompile(`(?i)^(.*?)\b(step|iter|iteration|round|decode|pass)([-_=.]?)([0-9]{1,9})([-_./])`)
 	stepEnd    = regexp.MustCompile(`(?i)^(.+)([-_./](?:step|iter|iteration|round|decode|pass)[-_=.]?)([0-9]{1,9})$`)
 	numberText = regexp.MustCompile(`[0-9]+`)
-	layerText  = regexp.MustCompile(`(?i)(?:layers?|blocks?|blk)[-_./]?$`) // what stands before the number of a layer
+	layerText  = regexp.MustCompile(`(?i)(?:layers?|blocks?|blk)[-_./]?$`) // what stands before the number of a layer, in words of any writer: block_3
 )
 
 // escape makes a name a pattern that matches it alone.

@@ -7,7 +7,8 @@ import (
 	"unicode"
 )
 
-// meanings lists, by the words of tensor names, the words of this package. "qn" is the norm of the queries. A letter that counts norms has no meaning.
+// meanings lists, by the words of tensor names, the words of this package: they say how alike two names are. Whole names that are known stand in
+// [spelling]. "qn" is the norm of the queries. A letter that counts norms has no meaning.
 var meanings = meaningsOf(map[string]string{
 	"q": "q query queries wq qcur", "k": "k key keys wk kcur", "v": "v value values val wv vcur", "o": "o wo dense",
 	"gate": "g gate gating gated w1", "up": "u up w3", "down": "down w2", "norm": "norm normed normalized normalised ln layernorm rms rmsnorm",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io/fs"
 	"math"
 	"path"
 	"regexp"
@@ -16,10 +15,9 @@ import (
 	"github.com/tracediff/tracediff/capture/mapping/mappingtest"
 	"github.com/tracediff/tracediff/capture/mapping/propose"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -109,15 +107,7 @@ func valuesWith(t *testing.T, weights propose.Weights, golden *capture.Trace, li
 // weightsOf are those of a checkpoint of fixtures.
 func weightsOf(t *testing.T, model string) propose.Weights {
 	t.Helper()
-	folder, err := fs.Sub(fixtures.Files, model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ck, err := checkpoint.OpenFS(model, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ck.Close() })
+	ck, _ := ordertest.Embedded(t, model)
 	return reference.Weights(ck, hooks.F32)
 }
 

@@ -25,7 +25,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/portweights"
+	"github.com/tracediff/tracediff/internal/settings"
 )
 
 func main() {
@@ -173,7 +174,7 @@ func profiled(dir string, formats []string, path string) (err error) {
 	defer pprof.StopCPUProfile()
 	for _, format := range formats {
 		started := time.Now()
-		r, err := session.Weights(context.Background(), session.AskedWeights{Local: port(dir, format), Model: original(dir)})
+		r, err := portweights.Compare(context.Background(), settings.AskedWeights{Local: port(dir, format), Model: original(dir)})
 		if err != nil {
 			return err
 		}

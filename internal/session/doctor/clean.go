@@ -20,7 +20,8 @@ import (
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/settings"
+	"github.com/tracediff/tracediff/internal/tracefolder"
 )
 
 // storedFile is a file of a folder of traces.
@@ -50,12 +51,12 @@ func scanFolder(root *os.Root) (files []storedFile, folders []string, err error)
 		case err != nil:
 			return err
 		case d.IsDir():
-			if session.InRunFolder(name) {
+			if tracefolder.InRunFolder(name) {
 				folders = append(folders, name)
 			}
 			return nil
-		case len(files) == session.MaxFolder:
-			return fmt.Errorf("more than %d files", session.MaxFolder)
+		case len(files) == tracefolder.MaxFolder:
+			return fmt.Errorf("more than %d files", tracefolder.MaxFolder)
 		}
 		info, err := d.Info()
 		if errors.Is(err, fs.ErrNotExist) { // a capture that runs has just renamed it
@@ -64,8 +65,8 @@ func scanFolder(root *os.Root) (files []storedFile, folders []string, err error)
 		if err != nil {
 			return err
 		}
-		f := storedFile{name, session.FileForeign, info.Size(), info.ModTime()}
-		if info.Mode().IsRegular() || session.InRunFolder(name) {
+		f := storedFile{name, tracefolder.FileForeign, info.Size(), info.ModTime()}
+		if info.Mode().IsRegular() || tracefolder.InRunFolder(name) {
 			f.kind = kindOf(root, name, info.Size())
 		}
 		files = append(files, f)
@@ -76,20 +77,20 @@ func scanFolder(root *os.Root) (files []storedFile, folders []string, err error)
 
 // kindOf tells tracediff's files by their names, and the written-out embedded checkpoint by its bytes.
 func kindOf(root *os.Root, name string, size int64) string {
-	if kind := session.FileKind(name); kind != session.FileForeign {
+	if kind := tracefolder.FileKind(name); kind != tracefolder.FileForeign {
 		return kind
 	}
 	if from, ok := strings.CutPrefix(name, "model/"); ok {
 		there, err := root.Open(name)
 		if err != nil {
-			return session.FileForeign
+			return tracefolder.FileForeign
 		}
 		defer there.Close()
 		if want, err := fs.ReadFile(fixtures.Files, from); err == nil && int64(len(want)) == size && sameBytes(there, want) {
-			return session.FileHanded
+			return tracefolder.FileHanded
 		}
 	}
-	return session.FileForeign
+	return tracefolder.FileForeign
 }
 
 func sameBytes(f *os.File, want []byte) bool {
@@ -110,7 +111,7 @@ func (p *Patient) Clean(ctx context.Context, s *health.Section) {
 		return
 	}
 	defer root.Close()
-	useless, err := p.useless() // before the scan, as digests may be written
+	keys, err := uselessKeys(p.Dir) // before the scan, as digests may be written
 	var files []storedFile
 	var folders []string
 	if err == nil {
@@ -118,27 +119,27 @@ func (p *Patient) Clean(ctx context.Context, s *health.Section) {
 	}
 	for i := range files {
 		key, _, _ := strings.Cut(strings.TrimPrefix(files[i].path, "references/"), ".")
-		if files[i].kind == session.FileStored && useless[key] {
-			files[i].kind = session.FileLeft
+		if files[i].kind == tracefolder.FileStored && keys[key] {
+			files[i].kind = tracefolder.FileLeft
 		}
 	}
 	if err == nil {
-		err = p.removable(files)
+		err = removable(p.Dir, files)
 	}
 	if err != nil {
 		s.Fail(Hint(err), "%s: nothing was removed: %v", p.Dir, err)
 		return
 	}
-	for _, kind := range session.FileKinds {
-		if ctx.Err() == nil && kind != session.FileStored {
+	for _, kind := range tracefolder.FileKinds {
+		if ctx.Err() == nil && kind != tracefolder.FileStored {
 			removeKind(s, root, kind, files)
 		}
 	}
 	removeEmpty(root, files, folders)
-	if kept := ofKind(files, session.FileStored); len(kept) > 0 {
-		s.OK("kept %s, %s: %s", amount.Of(len(kept), session.FileStored), amount.Bytes(sizeOf(kept)), someOf(kept))
+	if kept := ofKind(files, tracefolder.FileStored); len(kept) > 0 {
+		s.OK("kept %s, %s: %s", amount.Of(len(kept), tracefolder.FileStored), amount.Bytes(sizeOf(kept)), someOf(kept))
 	}
-	others := slices.DeleteFunc(files, func(f storedFile) bool { return f.kind != session.FileForeign })
+	others := slices.DeleteFunc(files, func(f storedFile) bool { return f.kind != tracefolder.FileForeign })
 	if len(others) > 0 {
 		s.OK("%s not written by tracediff, left alone: %s", amount.Of(len(others), "file"), someOf(others))
 		return
@@ -148,9 +149,9 @@ func (p *Patient) Clean(ctx context.Context, s *health.Section) {
 	}
 }
 
-// useless are the keys of stored references that nobody can use.
-func (p *Patient) useless() (map[string]bool, error) {
-	entries, err := reference.NewStore(p.Dir).List()
+// uselessKeys are the keys of stored references that nobody can use.
+func uselessKeys(dir string) (map[string]bool, error) {
+	entries, err := reference.NewStore(dir).List()
 	keys := map[string]bool{}
 	for i := range entries {
 		if e := &entries[i]; e.Intact() != nil {
@@ -160,18 +161,19 @@ func (p *Patient) useless() (map[string]bool, error) {
 	return keys, err
 }
 
-// removable reports why a folder is not to be cleaned: nothing says that it is one of traces, or a run is writing there.
-func (p *Patient) removable(files []storedFile) error {
-	_, known, err := session.LastSettings(p.Dir)
+// removable returns an error if a folder must not be cleaned: it does not look like a folder of traces, or a run is
+// writing in it.
+func removable(dir string, files []storedFile) error {
+	_, known, err := settings.LastSettings(dir)
 	known = err == nil && known || slices.ContainsFunc(files, func(f storedFile) bool {
-		return f.kind == session.FileStored && strings.HasSuffix(f.path, ".safetensors")
+		return f.kind == tracefolder.FileStored && strings.HasSuffix(f.path, ".safetensors")
 	})
-	if filepath.Base(filepath.Clean(p.Dir)) != session.DefaultDir && !known && len(files) > 0 {
-		return hint.Add(errors.New("nothing says that this is a folder of traces: it is not called "+session.DefaultDir+" and has no settings of a capture and no reference"),
+	if filepath.Base(filepath.Clean(dir)) != settings.DefaultDir && !known && len(files) > 0 {
+		return hint.Add(errors.New("nothing says that this is a folder of traces: it is not called "+settings.DefaultDir+" and has no settings of a capture and no reference"),
 			"remove by hand what you no longer want")
 	}
 	for _, f := range files {
-		if trace, ok := strings.CutSuffix(f.path, ".lock"); ok && f.kind == session.FileLeft && capture.Busy(filepath.Join(p.Dir, filepath.FromSlash(trace))) {
+		if trace, ok := strings.CutSuffix(f.path, ".lock"); ok && f.kind == tracefolder.FileLeft && capture.Busy(filepath.Join(dir, filepath.FromSlash(trace))) {
 			return hint.Add(fmt.Errorf("a run is writing %s", trace), "wait for it to end, or end it")
 		}
 	}
@@ -208,7 +210,7 @@ func sizeOf(files []storedFile) (total int64) {
 func removeEmpty(root *os.Root, files []storedFile, folders []string) {
 	emptied := map[string]bool{}
 	for _, f := range files {
-		if f.kind != session.FileForeign {
+		if f.kind != tracefolder.FileForeign {
 			folders = append(folders, path.Dir(f.path))
 		}
 	}

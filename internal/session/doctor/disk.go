@@ -10,11 +10,10 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/health"
-	"github.com/tracediff/tracediff/internal/session"
 	"github.com/tracediff/tracediff/order"
 )
 
-// checkDisk estimates the traces of the input and compares them with the room that there is.
+// checkDisk compares the estimated size of the input's traces with the free space.
 func (p *Patient) checkDisk(_ context.Context, s *health.Section) {
 	disk, err := health.DiskOf(p.Dir)
 	if err != nil {
@@ -25,23 +24,23 @@ func (p *Patient) checkDisk(_ context.Context, s *health.Section) {
 	if disk.Free >= 0 {
 		free = amount.Bytes(disk.Free) + " free"
 	}
-	if p.list == nil || p.passes == nil {
+	if p.model.list == nil || p.input.Passes == nil {
 		s.OK("%s at %s; what a trace takes depends on the model", free, disk.Folder)
 		return
 	}
-	dtype, err := p.ComputedIn(p.config.DType)
+	dtype, err := p.ComputedIn(p.model.config.DType)
 	if err != nil {
 		return // said of the model
 	}
-	// Where all of a reference is too large to be kept, its capture has the scope that was asked for.
-	tokens := session.TokensOf(p.passes, p.further)
+	// If a complete reference would be too large to keep, its capture has the requested scope.
+	tokens := p.input.Lengths()
 	limit := amount.Bytes(reference.MaxStored)
 	all, why := capture.Scope{Level: 3}, ", which is kept up to "+limit
-	if capture.DataBytes(p.list, all, dtype, tokens) > reference.MaxStored {
+	if capture.DataBytes(p.model.list, all, dtype, tokens) > reference.MaxStored {
 		all, why = p.Scope, ", since level 3 takes more than "+limit
 	}
-	local := TraceBytes(p.list, p.Scope, dtype, tokens)
-	stored := TraceBytes(p.list, all, dtype, tokens)
+	local := TraceBytes(p.model.list, p.Scope, dtype, tokens)
+	stored := TraceBytes(p.model.list, all, dtype, tokens)
 	what := fmt.Sprintf("about %s for the local trace (level %d, %s) and %s for a stored reference (level %d%s); %s at %s",
 		amount.Bytes(local), p.Scope.Level, dtype, amount.Bytes(stored), all.Level, why, free, disk.Folder)
 	need := saturate(float64(local) + float64(stored))

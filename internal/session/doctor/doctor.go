@@ -1,17 +1,17 @@
-// Package doctor is check the input, the weights, the settings and the machine, before the arithmetic
+// Package doctor checks the input, the weights, the settings and the machine: what a person should look at before the arithmetic.
 // Its checks add lines, each with a next step; what is printed of them, and how, is for who runs them.
 package doctor
 
 import (
 	"context"
-	"io/fs"
 	"slices"
 
 	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/health"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/session/job"
+	"github.com/tracediff/tracediff/internal/settings"
 	"github.com/tracediff/tracediff/internal/tokenizer"
-	"github.com/tracediff/tracediff/order"
 )
 
 // general is for errors that say themselves what is wrong: the general hint sends people here.
@@ -19,36 +19,29 @@ const general = "the line says what is wrong; tracediff doctor --help says what 
 
 // Hint is the next step of an error that the checklist has met.
 func Hint(err error) string {
-	if h := session.Hint(err); h != session.GeneralHint {
+	if h := advice.Hint(err); h != advice.GeneralHint {
 		return h
 	}
 	return general
 }
 
-// Patient is what the checks look at. They run in order, and each may use what those before it have found.
+// Patient is the setup under examination. The checks run in order, and each check may use the findings of earlier
+// checks.
 type Patient struct {
-	session.Settings
+	settings.Settings
 	Dir     string // of traces
 	Python  health.Interpreter
 	Port    string // the port's checkpoint; empty: it is not named
 	Full    bool   // look at everything, however long it takes
 	Version string // of the program
 
-	// Example runs the program itself with these words and returns what it prints; a mismatch is no error.
+	// Example runs this program with the given arguments and returns its output; a mismatch is not an error.
 	Example func(ctx context.Context, words ...string) ([]byte, error)
 
-	folder fs.FS // the model directory
-	config *order.Config
-	list   *order.List // nil: the model is not described, or cannot be read
-	// undescribed: no order describes the model, whose operations are recorded; config then is what any config.json says.
-	undescribed bool
-	recorded    *order.List // the program that was named for such a model; nil where none is
-	byRunner    bool        // its token ids are made by transformers
-	spread      float64     // of weights before training
-	failed      bool        // there is an error in the model or in the input
-	tok         *tokenizer.Tokenizer
-	passes      [][]int // the ids; nil when they are not known
-	further     int     // tokens to decode after them
+	model  model
+	input  job.Input // no passes when the ids are not known
+	tok    *tokenizer.Tokenizer
+	failed bool // there is an error in the model or in the input
 }
 
 // Checks is the list that grows: a check is a name and a function that adds lines. It is the order in which a person

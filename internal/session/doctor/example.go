@@ -18,10 +18,11 @@ import (
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/health"
+	"github.com/tracediff/tracediff/internal/tokenizer"
 )
 
-// An example is a run whose end is known, or at least what it may not be. The first is the program's own: when the embedded
-// model does not come out as transformers had it, nothing else that is printed here or elsewhere can be believed.
+// checkExample runs two examples with a known or partly known result. The first is the program's own: if the
+// embedded model does not reproduce transformers, no other output of the program is trustworthy.
 func (p *Patient) checkExample(ctx context.Context, s *health.Section) {
 	if p.failed {
 		s.Skip("fix them, then run the command again", "not run: the errors above come first")
@@ -35,16 +36,16 @@ func (p *Patient) checkExample(ctx context.Context, s *health.Section) {
 	}
 }
 
-// knownPrompt is the first command of the README, for which there is a golden.
+// knownPrompt is the first command of the README. The binary contains its golden.
 const knownPrompt = `tracediff compare --prompt "Hello world"`
 
-// known is what its report says.
+// known holds the facts of the command's report.
 type known struct {
 	Exit      int
 	Error     string
 	reference string
 	Compared  int // tensors
-	Equal     int // of those, the ones without an unequal element; the others are rounded otherwise on this machine
+	Equal     int // of the Compared tensors; the others differ only because this machine rounds differently
 	Certified int // EXACT or ROUNDING from their own inputs
 }
 
@@ -62,7 +63,7 @@ func (k *known) say(s *health.Section, err error, took time.Duration) {
 	}
 }
 
-// knownGood runs the command as a person would, in a folder that is gone afterwards, and reads its report.
+// knownGood runs the comparison of the embedded example in a temporary folder and reads its report.
 func (p *Patient) knownGood(ctx context.Context) (known, error) {
 	dir, err := files.MkdirTemp("tracediff-doctor-")
 	if err != nil {
@@ -117,32 +118,33 @@ func readKnown(data []byte) (known, error) {
 	return k, nil
 }
 
-// What is run of a model without being asked for it, so that the whole checklist takes seconds: a short input, and weights
-// that memory holds. The walk computes in float64 an operation at a time, which takes some thirty times as long.
+// Bounds of the unrequested example run, which keep the checklist within seconds: a short input, and weights small
+// enough for memory. The walk computes one operation at a time in float64, about thirty times slower than the
+// model.
 const (
 	exampleTokens = 16
 	exampleWalk   = 1 << 30  // bytes of weights
 	exampleModel  = 16 << 30 // bytes of weights
 )
 
-// runModel runs one forward call of the model that was named, and says how it goes on.
+// runModel runs one forward call of the named model, and reports the next token.
 func (p *Patient) runModel(ctx context.Context, s *health.Section) {
-	if p.undescribed {
-		s.Skip("tracediff capture --side reference --reference hf runs it in transformers", "not run: nothing here runs a model of type %q", p.config.ModelType)
+	if p.model.undescribed {
+		s.Skip("tracediff capture --side reference --reference hf runs it in transformers", "not run: nothing here runs a model of type %q", p.model.config.ModelType)
 		return
 	}
-	ck, err := p.open()
+	ck, err := p.model.open()
 	if err != nil {
 		return // said of the weights
 	}
 	defer ck.Close()
-	dtype, err := p.ComputedIn(p.config.DType)
+	dtype, err := p.ComputedIn(p.model.config.DType)
 	if err != nil {
 		return // said of the model
 	}
-	name, run, most := "the local model", p.forward, int64(exampleModel)
-	if gemma.CheckFamily(p.list) != nil {
-		name, run, most = "the float64 walk", p.walk, exampleWalk
+	name, run, most := "the local model", p.model.forward, int64(exampleModel)
+	if gemma.CheckFamily(p.model.list) != nil {
+		name, run, most = "the float64 walk", p.model.walk, exampleWalk
 	}
 	if memory := health.Memory().Available; memory > 0 {
 		most = min(most, memory)
@@ -163,15 +165,16 @@ func (p *Patient) runModel(ctx context.Context, s *health.Section) {
 		s.Fail(Hint(err), "%s, %s: %v", name, which, err)
 		return
 	}
-	p.sayNext(s, &logits, fmt.Sprintf("%s in %s, %s (%s)", name, dtype, which, amount.Since(started)))
+	sayNext(s, &logits, p.tok, fmt.Sprintf("%s in %s, %s (%s)", name, dtype, which, amount.Since(started)))
 }
 
-// exampleIDs are the ids to run and what they are: the first forward call of the input, or a token where there is none.
+// exampleIDs returns the ids to run and a description: the first forward call of the input, or a single token
+// without an input.
 func (p *Patient) exampleIDs() (ids []int, which string) {
-	if len(p.passes) == 0 {
-		return []int{max(p.config.Tokens.BOS, 0)}, "a single token"
+	if len(p.input.Passes) == 0 {
+		return []int{max(p.model.config.Tokens.BOS, 0)}, "a single token"
 	}
-	ids = p.passes[0]
+	ids = p.input.Passes[0]
 	if n := len(ids); n > exampleTokens && !p.Full {
 		return ids[:exampleTokens], fmt.Sprintf("the first %d of %d tokens", exampleTokens, n)
 	}
@@ -182,7 +185,7 @@ func (p *Patient) exampleIDs() (ids []int, which string) {
 }
 
 // sayNext says how the model goes on, or that it cannot.
-func (p *Patient) sayNext(s *health.Section, w *watch, what string) {
+func sayNext(s *health.Section, w *watch, tok *tokenizer.Tokenizer, what string) {
 	switch {
 	case w.broken != "":
 		s.Fail("tracediff capture and compare say which operation it is; float16 overflows at 65504: try --dtype float32", "%s: NaN or Inf, first in %s", what, w.broken)
@@ -206,31 +209,31 @@ func (p *Patient) sayNext(s *health.Section, w *watch, what string) {
 		sum += math.Exp(v - w.logits[next])
 	}
 	text := fmt.Sprint(next)
-	if p.tok != nil {
-		text += fmt.Sprintf(" %q", p.tok.Text(next))
+	if tok != nil {
+		text += fmt.Sprintf(" %q", tok.Text(next))
 	}
 	s.OK("%s: all logits finite; next token %s (greedy, probability %.2g)", what, text, 1/sum)
 }
 
 // forward runs the local model.
-func (p *Patient) forward(ctx context.Context, ck *checkpoint.Checkpoint, dtype hooks.DType, ids []int, reg *hooks.Registry) error {
-	m, err := gemma.New(ck, p.list, dtype, reg, gemma.All)
+func (m *model) forward(ctx context.Context, ck *checkpoint.Checkpoint, dtype hooks.DType, ids []int, reg *hooks.Registry) error {
+	local, err := gemma.New(ck, m.list, dtype, reg, gemma.All)
 	if err != nil {
 		return err
 	}
-	_, err = m.Run(ctx, reg, gemma.Input{Passes: [][]int{ids}, LastLayer: gemma.All})
+	_, err = local.Run(ctx, reg, gemma.Input{Passes: [][]int{ids}, LastLayer: gemma.All})
 	return err
 }
 
 // walk runs the float64 walk, for families without a local model. It leaves a trace, which is gone afterwards.
-func (p *Patient) walk(ctx context.Context, ck *checkpoint.Checkpoint, dtype hooks.DType, ids []int, reg *hooks.Registry) error {
+func (m *model) walk(ctx context.Context, ck *checkpoint.Checkpoint, dtype hooks.DType, ids []int, reg *hooks.Registry) error {
 	dir, err := files.MkdirTemp("tracediff-doctor-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	_, err = reference.Walk(ctx, reference.Job{
-		Checkpoint: ck, List: p.list, DType: dtype, Passes: [][]int{ids}, Registry: reg,
+		Checkpoint: ck, List: m.list, DType: dtype, Passes: [][]int{ids}, Watch: reference.Watch{Registry: reg},
 		Path: filepath.Join(dir, "walk.safetensors"), Manifest: capture.Manifest{Scope: capture.Scope{Level: 1}},
 	})
 	return err

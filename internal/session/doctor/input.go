@@ -9,30 +9,32 @@ import (
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/health"
-	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/portweights"
+	"github.com/tracediff/tracediff/internal/session/job"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 )
 
-// checkInput finds the ids as a run does, shows them beside their texts, and says whether the model was trained on such.
+// checkInput finds the ids as a run does, shows the ids with their texts, and warns about ids unlike the model's
+// training data.
 func (p *Patient) checkInput(_ context.Context, s *health.Section) {
-	if p.config == nil {
+	if p.model.config == nil {
 		return
 	}
-	v := p.vocabulary()
-	if _, err := tokenizer.Open(p.folder); err != nil && p.undescribed && health.HasTokenizer(p.folder) {
+	v, byRunner := p.model.vocabulary(), false
+	if _, err := tokenizer.Open(p.model.folder); err != nil && p.model.undescribed && health.HasTokenizer(p.model.folder) {
 		s.Warn("--prompt works where --python names an interpreter that has transformers; --tokens 2,513,88 needs none", "token ids are made by transformers: %v", err)
-		p.byRunner = true
+		byRunner = true
 	} else {
-		p.tok = health.Tokenizer(s, p.folder, v)
+		p.tok = health.Tokenizer(s, p.model.folder, v)
 	}
 	if p.tok != nil && p.tok.Unchecked() != "" {
 		s.Warn("compare them with those of transformers, once: python -m tracediff.ids --model DIR < prompt.txt", "ids: by tracediff, unchecked kind: %s", p.tok.Unchecked())
 	}
 	p.comparePortTokenizer(s)
-	template := health.Template(s, p.folder)
+	template := health.Template(s, p.model.folder)
 	if p.tok == nil && p.Tokens == "" && p.InputFile() == "" {
 		const hint = "give the ids themselves: --tokens 2,513,88"
-		if p.byRunner {
+		if byRunner {
 			s.OK("the ids of a prompt are known once it is captured")
 			return
 		}
@@ -43,45 +45,45 @@ func (p *Patient) checkInput(_ context.Context, s *health.Section) {
 		s.Warn(hint, "no input: there is no tokenizer, and no ids were given")
 		return
 	}
-	input, err := session.ReadInput(p.Settings, p.folder)
+	input, err := job.ReadInput(p.Settings, &job.Model{Folder: p.model.folder})
 	if err != nil {
 		s.Fail(Hint(err), "%v", err)
 		return
 	}
 	health.Tokens(s, health.Input{
-		Passes: input.Passes, Tokenizer: p.tok, Vocabulary: v, WantsBOS: !p.undescribed && wantsBOS(p.config.ModelType),
+		Passes: input.Passes, Tokenizer: p.tok, Vocabulary: v, WantsBOS: !p.model.undescribed && wantsBOS(p.model.config.ModelType),
 		Prompt: p.Prompt != nil, Default: input.Default, Template: template, All: p.Full,
 	})
-	if err := gemma.CheckPasses(p.config, input.Passes, input.Further); err != nil {
+	if err := gemma.CheckPasses(p.model.config, input.Passes, input.Further); err != nil {
 		s.Fail(Hint(err), "%v", err)
 		return
 	}
-	p.passes, p.further = input.Passes, input.Further
+	p.input = input
 	p.countTokens(s)
 }
 
 // wantsBOS reports whether a family was trained with a BOS before every text: all but Qwen.
 func wantsBOS(modelType string) bool { return !strings.HasPrefix(modelType, "qwen") }
 
-// countTokens says how much there is to run, and that all of it is in the model's tables.
+// countTokens reports the number of tokens to run, and whether all ids are within the model's tables.
 func (p *Patient) countTokens(s *health.Section) {
 	tokens, outside := 0, 0
-	for _, ids := range p.passes {
+	for _, ids := range p.input.Passes {
 		tokens += len(ids)
 		for _, id := range ids {
-			if g := p.config.Gemma3n; g != nil && id >= g.PerLayerVocab {
+			if g := p.model.config.Gemma3n; g != nil && id >= g.PerLayerVocab {
 				outside++
 			}
 		}
 	}
 	further := ""
-	if p.further > 0 {
-		further = ", then " + amount.Of(p.further, "decode step")
+	if p.input.Further > 0 {
+		further = ", then " + amount.Of(p.input.Further, "decode step")
 	}
-	s.OK("%s in %s%s, all within the vocabulary of %d", amount.Of(tokens, "token"), amount.Of(len(p.passes), "forward call"), further, p.config.VocabSize)
+	s.OK("%s in %s%s, all within the vocabulary of %d", amount.Of(tokens, "token"), amount.Of(len(p.input.Passes), "forward call"), further, p.model.config.VocabSize)
 	if outside > 0 {
 		s.Warn("such ids are the places of images and sound; in a text there should be none",
-			"%s outside the per-layer table of %d rows: row 0 is read there, as in transformers", amount.Of(outside, "id"), p.config.Gemma3n.PerLayerVocab)
+			"%s outside the per-layer table of %d rows: row 0 is read there, as in transformers", amount.Of(outside, "id"), p.model.config.Gemma3n.PerLayerVocab)
 	}
 }
 
@@ -91,7 +93,7 @@ func (p *Patient) comparePortTokenizer(s *health.Section) {
 	if p.Port == "" || p.tok == nil {
 		return
 	}
-	theirs, is, err := session.PortTokenizer(p.Port)
+	theirs, is, err := portweights.PortTokenizer(p.Port)
 	switch {
 	case !is || errors.Is(err, tokenizer.ErrNoTokenizer):
 		return

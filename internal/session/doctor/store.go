@@ -15,6 +15,10 @@ import (
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/session/choice"
+	"github.com/tracediff/tracediff/internal/session/job"
+	"github.com/tracediff/tracediff/internal/settings"
+	"github.com/tracediff/tracediff/internal/tracefolder"
 )
 
 const hintClean = "tracediff doctor --clean removes all but the references that can be used"
@@ -36,31 +40,31 @@ func (p *Patient) checkStore(_ context.Context, s *health.Section) {
 		s.Fail("choose another folder with --dir", "%s: %v", p.Dir, err)
 		return
 	}
-	if _, _, err := session.LastSettings(p.Dir); err != nil {
+	if _, _, err := settings.LastSettings(p.Dir); err != nil {
 		s.Warn(Hint(err), "%v", err)
 	}
-	p.localTrace(s)
+	localTrace(s, p.Dir)
 	p.references(s)
 	sums, counts := map[string]int64{}, map[string]int{}
 	var total int64
 	for _, f := range files {
 		sums[f.kind] += f.size
 		counts[f.kind]++
-		if f.kind != session.FileForeign {
+		if f.kind != tracefolder.FileForeign {
 			total += f.size
 		}
 	}
-	if n := counts[session.FileLeft]; n > 0 {
-		s.Warn("unless a run is going on: "+hintClean, "%s, %s: %s", amount.Of(n, session.FileLeft), amount.Bytes(sums[session.FileLeft]), someOf(ofKind(files, session.FileLeft)))
+	if n := counts[tracefolder.FileLeft]; n > 0 {
+		s.Warn("unless a run is going on: "+hintClean, "%s, %s: %s", amount.Of(n, tracefolder.FileLeft), amount.Bytes(sums[tracefolder.FileLeft]), someOf(ofKind(files, tracefolder.FileLeft)))
 	}
-	if n := counts[session.FileForeign]; n > 0 {
-		s.OK("%s not written by tracediff: %s", amount.Of(n, "file"), someOf(ofKind(files, session.FileForeign)))
+	if n := counts[tracefolder.FileForeign]; n > 0 {
+		s.OK("%s not written by tracediff: %s", amount.Of(n, "file"), someOf(ofKind(files, tracefolder.FileForeign)))
 	}
 	clean := "--clean removes them"
-	if counts[session.FileStored] > 0 {
-		clean += " and keeps the references, " + amount.Bytes(sums[session.FileStored])
+	if counts[tracefolder.FileStored] > 0 {
+		clean += " and keeps the references, " + amount.Bytes(sums[tracefolder.FileStored])
 	}
-	s.OK("%s takes %s in %s; %s", p.Dir, amount.Bytes(total), amount.Of(len(files)-counts[session.FileForeign], "file"), clean)
+	s.OK("%s takes %s in %s; %s", p.Dir, amount.Bytes(total), amount.Of(len(files)-counts[tracefolder.FileForeign], "file"), clean)
 }
 
 func ofKind(files []storedFile, kind string) []storedFile {
@@ -74,8 +78,8 @@ func ofKind(files []storedFile, kind string) []storedFile {
 }
 
 // localTrace describes the trace that compare makes again each time.
-func (p *Patient) localTrace(s *health.Section) {
-	path := session.TracePath(p.Dir, "local")
+func localTrace(s *health.Section, dir string) {
+	path := tracefolder.TracePath(dir, "local")
 	info, err := os.Stat(path)
 	if err != nil {
 		return // there need not be one
@@ -90,7 +94,7 @@ func (p *Patient) localTrace(s *health.Section) {
 		filepath.Base(path), session.Describe(t), t.Manifest().Scope.Level, amount.Of(len(t.Records()), "tensor"), amount.Bytes(info.Size()), age(info.ModTime()))
 }
 
-// references describes each stored reference, and whether it would be used for this input.
+// references describes each stored reference, and whether a run on this input would use it.
 func (p *Patient) references(s *health.Section) {
 	entries, err := reference.NewStore(p.Dir).List()
 	if err != nil {
@@ -100,7 +104,7 @@ func (p *Patient) references(s *health.Section) {
 	if len(entries) == 0 {
 		return
 	}
-	j, whyNot := session.Open(context.Background(), nil, p.Settings, p.Dir)
+	j, whyNot := job.Open(context.Background(), nil, p.Settings, p.Dir)
 	if whyNot == nil {
 		defer j.Close()
 	}
@@ -116,7 +120,7 @@ func (p *Patient) references(s *health.Section) {
 		}
 		use := "not known whether it fits this input, since the model cannot be opened"
 		if whyNot == nil {
-			use = j.Use(&e)
+			use = choice.Use(j, &e)
 		}
 		s.OK("%s: %s: %s", name, describeEntry(&e), use)
 	}

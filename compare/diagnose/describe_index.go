@@ -1,0 +1,104 @@
+package diagnose
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+const (
+	mostAtOnce = 64 // of an axis that are tried
+	lastIndex  = -1
+)
+
+// oneIndexed describes values within the operation that have at all indexes of an axis what one index should have alone, as a scale that is kept from one token, or a coefficient that is
+// read at the first stream for all.
+func oneIndexed(x *difference) *Description {
+	for _, inner := range x.inners() {
+		first := &inner.all[0]
+		for a := range first.shape {
+			for _, index := range indexesOf(inner.all, a) {
+				if !hasOneIndex(inner.all, a, index) {
+					continue
+				}
+				d := &Description{Kind: "described.index", Of: inner.of, By: axisNumber(a)}
+				for n := range inner.all {
+					d.Elements += len(inner.all[n].want)
+				}
+				d.Explained = d.Elements
+				if len(first.axes) == len(first.shape) {
+					d.By = axisWords(first.axes[a])
+				}
+				m := Mistake{Kind: "value.of-one-index", Of: inner.of, Axis: d.By, N: index, M: a, Edit: placed(inner.at)}
+				if d.Values = []float64{float64(index)}; index == lastIndex {
+					d.Kind, d.Values, m.Kind, m.N = "described.last-index", nil, "value.of-last-index", 0
+				}
+				x.draft(d).proposes = []Mistake{m}
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// indexesOf are the indexes of an axis that all values have, and the last one.
+func indexesOf(all []observed, axis int) (indexes []int) {
+	least := math.MaxInt
+	for n := range all {
+		least = min(least, all[n].shape[axis])
+	}
+	most := slices.MaxFunc(all, func(a, b observed) int { return a.shape[axis] - b.shape[axis] }).shape[axis]
+	if most < 2 {
+		return nil
+	}
+	indexes = []int{lastIndex}
+	for i := range min(least, mostAtOnce) {
+		indexes = append(indexes, i)
+	}
+	return indexes
+}
+
+// hasOneIndex reports whether values have at all indexes of an axis what stands at one of them, and should not.
+func hasOneIndex(all []observed, axis, index int) bool {
+	wrong := 0
+	for n := range all {
+		o := &all[n]
+		stride, size := product(o.shape[axis+1:]), o.shape[axis]
+		at := index
+		if index == lastIndex {
+			at = size - 1
+		}
+		for i, want := range o.want {
+			from := i + (at-i/stride%size)*stride
+			if silent(o, i) {
+				continue
+			}
+			if !(math.Abs(want-o.value[from]) <= off(o, i)+0x1p-21*math.Abs(want)) {
+				return false
+			}
+			if math.Abs(want-o.value[i]) > 4*off(o, i)+0x1p-20*math.Abs(want) {
+				wrong++
+			}
+		}
+	}
+	return wrong >= shownElements/2
+}
+
+// ofOneIndex has at all indexes of an axis what a value has at one of them.
+func ofOneIndex(s *subject, e *Entry, m Mistake) *program.Edited {
+	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var {
+		shape := v.Shape()
+		if m.M < 0 || m.M >= len(shape) {
+			return ed.Fail("shapes")
+		}
+		at := m.N
+		if m.Kind == "value.of-last-index" {
+			at = shape[m.M] - 1
+		}
+		if at < 0 || at >= shape[m.M] {
+			return ed.Fail("shapes")
+		}
+		return ed.Expand(ed.Slice(v, m.M, at, at+1), shape)
+	})
+}

@@ -1,0 +1,263 @@
+package diagnose
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+const (
+	mostSolvedTerms = 64   // terms of a sum whose counts are solved from its rows
+	nearCount       = 1e-3 // of a whole number that a solved count may be
+	mostCounts      = 3    // different counts of the terms of a sum: of more the rows tell nothing
+)
+
+// summed are the rows that a sum within the operation goes over, in each entry, and what the sums would have to be.
+type summed struct {
+	inner
+	step  int         // the sum, in the program of the first entry
+	terms [][]float64 // of each entry, row by row
+	n     int         // terms of a row
+}
+
+// otherSums describes sums that go over other terms: over the first or the last of a row alone, over some of them more than once, or over squares of what the mean is taken off.
+func otherSums(x *difference) *Description {
+	for _, inner := range x.inners() {
+		s, ok := x.summedAt(inner)
+		if !ok || !s.isWrong() {
+			continue
+		}
+		d := &Description{Kind: "described.sum", Of: x.step(x.first, s.step), Numbers: s.n}
+		if x.aboutMean(&s) {
+			x.draft(d).proposes = []Mistake{{Kind: "norm.about-mean", Place: x.site(x.first, s.step)}}
+			return s.described(d)
+		}
+		x.m.work += s.n * s.n
+		counts := s.ofEnds()
+		if counts == nil {
+			counts = s.solved()
+		}
+		if counts == nil {
+			continue
+		}
+		d.Kind, d.Values = "described.terms", counts[:min(len(counts), mostValues)]
+		x.draft(d).proposes = []Mistake{{Kind: "sum.terms", Place: x.site(x.first, s.step), Of: d.Of, Axis: axisWords(0), Numbers: makeNumbers(counts), Edit: placed(x.first.signed(x.m).Of(s.step))}}
+		return s.described(d)
+	}
+	return nil
+}
+
+// described counts what a description explains.
+func (s *summed) described(d *Description) *Description {
+	for n := range s.all {
+		d.Elements += len(s.all[n].want)
+	}
+	d.Explained = d.Elements
+	return d
+}
+
+// summedAt is a sum whose result is a value within the operation.
+func (x *difference) summedAt(inner inner) (s summed, ok bool) {
+	s.inner = inner
+	for n := range inner.all {
+		t := inner.all[n].e.signed(x.m)
+		copies := t.Copies(inner.at)
+		if len(copies) != 1 {
+			return s, false
+		}
+		i := t.Source(t.Steps[copies[0]].Args[inner.at.Arg])
+		st := &t.Steps[i]
+		if st.Prim != program.Sum || product(st.Shape) != len(inner.all[n].want) {
+			return s, false
+		}
+		terms, has := x.valueAt(inner.all[n].e, st.Args[0])
+		width := st.Args[0].Last()
+		if !has || len(terms) != len(inner.all[n].want)*width || n > 0 && width != s.n {
+			return s, false
+		}
+		if s.terms, s.n = append(s.terms, terms), width; n == 0 {
+			s.step = i
+		}
+	}
+	return s, s.n > 1
+}
+
+// isWrong reports whether sums of enough rows are not those of their terms.
+func (s *summed) isWrong() bool {
+	wrong := 0
+	for n := range s.all {
+		o := &s.all[n]
+		for i := range o.want {
+			if !silent(o, i) && math.Abs(o.want[i]-o.value[i]) > 2*s.slack(n, i) {
+				wrong++
+			}
+		}
+	}
+	return wrong >= shownElements/2
+}
+
+// slack is by how much the sum of a row may be off.
+func (s *summed) slack(n, i int) float64 {
+	size := 0.0
+	for _, v := range s.terms[n][i*s.n:][:s.n] {
+		size += math.Abs(v)
+	}
+	return off(&s.all[n], i) + 0x1p-21*size
+}
+
+// rows reports whether a test holds for the sum of each row of all entries.
+func (s *summed) rows(is func(row []float64, want, slack float64) bool) bool {
+	some := false
+	for n := range s.all {
+		o := &s.all[n]
+		for i, want := range o.want {
+			if silent(o, i) || want-want != 0 {
+				continue
+			}
+			if some = true; !is(s.terms[n][i*s.n:][:s.n], want, s.slack(n, i)) {
+				return false
+			}
+		}
+	}
+	return some
+}
+
+// ofEnds are the counts of the terms where the sum goes over the first of a row alone, or over the last, and is divided by the number of all terms or by that of its own; nil where it does not.
+func (s *summed) ofEnds() []float64 {
+	for k := s.n - 1; k > 0; k-- {
+		for _, each := range []float64{1, float64(s.n) / float64(k)} {
+			for _, from := range []int{0, s.n - k} {
+				if s.rows(func(row []float64, want, slack float64) bool {
+					sum := 0.0
+					for _, v := range row[from : from+k] {
+						sum += v
+					}
+					return math.Abs(sum*each-want) <= slack*each
+				}) {
+					counts := make([]float64, s.n)
+					for c := range k {
+						counts[from+c] = each
+					}
+					return counts
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// solved are the counts of the terms that the rows tell, by least squares: one number, and 0, or whole numbers. It is nil where there are too few rows, and where the counts do not give the sums.
+func (s *summed) solved() []float64 {
+	rows := 0
+	for n := range s.all {
+		rows += len(s.all[n].want)
+	}
+	if s.n > mostSolvedTerms || rows < s.n+shownElements {
+		return nil
+	}
+	gram, right := make([]float64, s.n*s.n), make([]float64, s.n*s.n)
+	s.rows(func(row []float64, want, _ float64) bool {
+		for i, a := range row {
+			for j, b := range row {
+				gram[i*s.n+j] += a * b
+			}
+			right[i*s.n] += a * want
+		}
+		return true
+	})
+	if !eliminated(gram, right, s.n) {
+		return nil
+	}
+	counts := make([]float64, s.n)
+	for c := range counts {
+		counts[c] = right[c*s.n]
+		for _, whole := range []float64{1, float64(s.n)} { // a count, or one of a part of n
+			if w := math.Round(counts[c] * whole); math.Abs(counts[c]*whole-w) <= nearCount*max(1, math.Abs(w)) {
+				counts[c] = w / whole
+				break
+			}
+		}
+	}
+	given := s.rows(func(row []float64, want, slack float64) bool {
+		sum := 0.0
+		for c, v := range row {
+			sum += counts[c] * v
+		}
+		return math.Abs(sum-want) <= 2*slack
+	})
+	if n, _, _ := differentNumbers(counts); !given || n > mostCounts {
+		return nil
+	}
+	return counts
+}
+
+// aboutMean reports whether squares are summed, and would have to be those of what the mean is taken off.
+func (x *difference) aboutMean(s *summed) bool {
+	t := x.first.signed(x.m)
+	sq := &t.Steps[t.Source(t.Steps[s.step].Args[0])]
+	if sq.Prim != program.Mul || !sq.Args[0].Same(sq.Args[1]) {
+		return false
+	}
+	at := program.Place{Step: t.Of(t.Source(t.Steps[s.step].Args[0])).Step, Arg: 0}
+	for n := range s.all {
+		p := s.all[n].e.signed(x.m)
+		copies := p.Copies(at)
+		if len(copies) != 1 {
+			return false
+		}
+		v, ok := x.valueAt(s.all[n].e, p.Steps[copies[0]].Args[0])
+		if !ok || len(v) != len(s.terms[n]) {
+			return false
+		}
+		for i, want := range s.all[n].want {
+			row := v[i*s.n:][:s.n]
+			mean, sum := 0.0, 0.0
+			for _, y := range row {
+				mean += y / float64(s.n)
+			}
+			for _, y := range row {
+				sum += (y - mean) * (y - mean)
+			}
+			if o := &s.all[n]; !silent(o, i) && !(math.Abs(sum-want) <= s.slack(n, i)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// countedTerms has the terms of a sum multiplied by numbers.
+func countedTerms(s *subject, e *Entry, m Mistake) *program.Edited {
+	t, ed := e.signed(s.m), e.Program.Edit()
+	copies := t.Copies(s.place(m))
+	numbers := m.Numbers.list()
+	for _, i := range copies {
+		x := t.Steps[i].Args[0]
+		if t.Steps[i].Prim != program.Sum || x.Last() != len(numbers) {
+			return nil
+		}
+		shape := slices.Repeat([]int{1}, len(x.Shape()))
+		shape[len(shape)-1] = len(numbers)
+		ed.Pass(i, ed.Sum("", ed.Mul("", x, ed.Other(program.Value{Shape: shape, Data: numbers}))))
+	}
+	if len(copies) == 0 {
+		return nil
+	}
+	return ended(ed)
+}
+
+// aboutMeans has squares of what the mean is taken off summed, and the mean kept otherwise.
+func aboutMeans(_ *subject, e *Entry, _ Mistake) *program.Edited {
+	ed := e.Program.Edit()
+	all := e.Program.Means()
+	for _, sq := range all {
+		x := e.Program.Steps[sq].Args[0]
+		y := ed.Sub("", x, ed.Mean("", x))
+		ed.Pass(sq, ed.Mul("", y, y))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return ended(ed)
+}

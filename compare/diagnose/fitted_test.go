@@ -1,0 +1,163 @@
+package diagnose_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// rounded are numbers in float32.
+func rounded(x []float64) {
+	for i, v := range x {
+		x[i] = float64(float32(v))
+	}
+}
+
+// scoresOf4 are products of 4 heads of queries with 2 of keys.
+func scoresOf4() operation {
+	o := operation{"layers.0.self_attn.scores", op.Scores{}, "bhts", []int{1, 4, 8, 8}, []program.Value{{Shape: []int{1, 4, 8, 8}, Data: wave(256, 1)}, {Shape: []int{1, 2, 8, 8}, Data: wave(128, 7)}}, nil, nil}
+	o.configure = func(c *order.Config) { c.NumHeads, c.NumKVHeads = 4, 2 }
+	return o
+}
+
+// What a description says with all its numbers is a mistake if the program gives the elements with it. Noise, and numbers that differ from token to token, are none.
+func TestDescriptionsAreConfirmed(t *testing.T) {
+	scores := operation{"layers.0.self_attn.scores", op.Scores{Scale: 0.25}, "bhts", []int{1, 2, 8, 8}, []program.Value{{Shape: []int{1, 2, 8, 8}, Data: wave(128, 1)}, {Shape: []int{1, 1, 8, 8}, Data: wave(64, 7)}}, nil, nil}
+	for _, c := range []struct {
+		of    operation
+		wrong func(in [][]float64, y []float64)
+		kind  diagnose.Kind
+		says  string
+	}{
+		{squareOf16(), func(_ [][]float64, y []float64) {
+			for i := range y {
+				y[i] *= []float64{1, 1.25, 1, 0.8, 1.25}[i%16%5]
+			}
+		}, "factors.inserted", "the result is multiplied by 1.25 at channels 1, 4, 6, 9, 11, 14; 0.8 at channels 3, 8, 13"},
+		{scores, func(_ [][]float64, y []float64) {
+			for i := range y {
+				y[i] *= []float64{1, 1.37}[i/64]
+			}
+		}, "factors.inserted", "the result is multiplied by 1.37 at head 1"},
+		{scores, func(_ [][]float64, y []float64) {
+			for i := range y {
+				y[i] += []float64{0.3, 0}[i/64]
+			}
+		}, "addends.inserted", "to the result is added 0.3 at head 0"},
+		{scores, func(_ [][]float64, y []float64) {
+			for i := range y {
+				y[i] += []float64{0.5, 0.25}[i/64] * float64(i%8)
+			}
+		}, "slopes.inserted", "what is added to the result grows along the keys, by another number for each of the heads: 0.5 at head 0; 0.25 at head 1 from one to the next"},
+		{scores, func(_ [][]float64, y []float64) {
+			for i := range y {
+				y[i] += []float64{0.5, 0.25}[i/64] * float64(i%8-i/8%8)
+			}
+		}, "slopes.inserted", "what is added to the result grows along the keys, by another number for each of the heads: 0.5 at head 0; 0.25 at head 1 from one to the next"},
+		{sumOf8(), func(in [][]float64, y []float64) {
+			for i := range y {
+				y[i] = math.RoundToEven(in[0][i]) + in[1][i]
+			}
+		}, "input.whole", "layers.*.in is read as whole numbers: it is rounded without a scale, or with one that is never below 1"},
+		{squareOf16(), func(in [][]float64, y []float64) {
+			for i := range y {
+				y[i] = 0
+				for c, w := range squareOf16().matrix[i%16] {
+					y[i] += []float64{1, 1, 1.5, 1}[c/4] * w * in[0][i/16*16+c]
+				}
+			}
+		}, "weight.input-factors", "the inputs of layers.*.self_attn.o_proj.weight are multiplied by numbers of their own: 1.5 at inputs 8 to 11"},
+		{squareOf16(), func(in [][]float64, y []float64) {
+			for i := range y {
+				y[i] = 0
+				for c, w := range squareOf16().matrix[i%16] {
+					y[i] += [][]float64{{1, 0.75}, {2, 1}}[i%16/8][c/8] * w * in[0][i/16*16+c]
+				}
+			}
+		}, "weight.factors", "blocks of 8 by 8 of layers.*.self_attn.o_proj.weight are multiplied by numbers of their own: 0.75 at block 1; 2 at block 2"},
+		{squareOf16(), func(in [][]float64, y []float64) {
+			for i := range y {
+				for c := range 16 {
+					y[i] += []float64{0.5, -0.25}[i%16/8] * in[0][i/16*16+c]
+				}
+			}
+		}, "weight.shifted", "to the weights of layers.*.self_attn.o_proj.weight is added 0.5 at channels 0 to 7; -0.25 at channels 8 to 15, the same to all that are multiplied for one output"},
+		{squareOf16(), func(in [][]float64, y []float64) {
+			for i := range y {
+				for c := range 16 {
+					y[i] += 0.125 * in[0][i/16*16+c]
+				}
+			}
+		}, "weight.shifted", "to the weights of layers.*.self_attn.o_proj.weight is added 0.125, the same to all that are multiplied for one output"},
+		{scores, func(_ [][]float64, y []float64) {
+			for i := range y {
+				y[i] += []float64{0.5, 0.25}[i/64] * float64(i%8-7)
+			}
+		}, "slopes.inserted", "what is added to the result grows along the keys, by another number for each of the heads: 0.5 at head 0; 0.25 at head 1 from one to the next"},
+		{sumOf8(), func(in [][]float64, y []float64) {
+			for i := range y {
+				y[i] = in[0][i] + math.Trunc(in[1][i])
+			}
+		}, "input.truncated", "layers.*.self_attn.o_proj is read as whole numbers: what stands behind the point is cut off"},
+		{sumOf8(), func(in [][]float64, y []float64) {
+			for i := range y {
+				y[i] = math.Tanh(in[0][i]) * in[1][i]
+			}
+		}, "value.formula", "the result is the tanh of layers.*.in * layers.*.self_attn.o_proj"},
+		{scoresOf4(), func(in [][]float64, y []float64) {
+			for i := range y {
+				y[i] = 0
+				for c := range 8 { // the second head reads the key head of the next group
+					y[i] += in[0][i/8*8+c] * in[1][([]int{0, 1, 1, 1}[i/64]*8+i%8)*8+c]
+				}
+			}
+		}, "heads.others", "the heads of the result read heads 0, 1, 1, 1 of layers.*.self_attn.keys, one after the other"},
+	} {
+		m := model(t)
+		if c.of.configure != nil {
+			c.of.configure(m.List.Config)
+		}
+		m.Passes[0].Tokens = 8
+		e := c.of.made(t, m, func(in [][]float64, y []float64) { c.wrong(in, y); rounded(y) })
+		f := named(t, m, e)
+		if f.Mistake.Kind != c.kind || f.What != c.says {
+			t.Errorf("%s: %q %v, want %s: %q", f.Key(), f.What, f.Description, c.kind, c.says)
+		}
+		other := c.of.made(t, m, noisy)
+		if f := named(t, m, other); f.Named() {
+			t.Errorf("noise is %s", f.What)
+		}
+		byToken := c.of.made(t, m, func(_ [][]float64, y []float64) {
+			for i := range y {
+				y[i] *= 1 + float64(i/c.of.shape[len(c.of.shape)-1]%8)/7
+			}
+			rounded(y)
+		})
+		if f := named(t, m, byToken); slices.Contains([]diagnose.Kind{"factors.inserted", "addends.inserted", "slopes.inserted"}, f.Mistake.Kind) {
+			t.Errorf("a factor a token is %s", f.What)
+		}
+	}
+}
+
+// A port that reads the matrix and the bias of another layer is told from one that reads the other matrix alone.
+func TestAllWeightsOfAnotherLayer(t *testing.T) {
+	m := weighted(t)
+	e := rightEntry(t, m, query)
+	of := func(layer string) (grid, []float64) {
+		return gridOf(order.Weight{Name: layer + wq[len("layers.*"):], Shape: []int{24, 24}}), gridOf(order.Weight{Name: layer + ".self_attn.q_proj.bias", Shape: []int{24}})[0]
+	}
+	x := e.Call.In[0].Data
+	w, bias := of("layers.0")
+	_, own := of("layers.1")
+	if mistake := found(t, m, e, linear(x, w, bias)); mistake.Kind != "weights.of-another-layer" || mistake.By.Name != "layers.0" {
+		t.Errorf("found %s", mistake.Key())
+	}
+	if mistake := found(t, m, e, linear(x, w, own)); mistake.Kind == "weights.of-another-layer" || mistake.Kind == "" {
+		t.Errorf("the matrix alone is found as %q", mistake.Key())
+	}
+}

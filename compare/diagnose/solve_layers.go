@@ -1,0 +1,91 @@
+package diagnose
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// A configuration may have a number for each layer, such as the sparsity of each. Where the port has the numbers of other layers, or makes another number of each, every layer is off by a number of its
+// own.
+
+// numbersOfLayers tries a number of the formula that is another one in each layer: it is solved in each layer by itself, and then tried in all of them.
+func numbersOfLayers(s *search) error {
+	layers := map[int][]*Entry{}
+	for _, e := range s.entries {
+		layer := s.m.List.Entries[e.Node.Entry].Layer
+		layers[layer] = append(layers[layer], e)
+	}
+	if len(layers) < 2 || layers[-1] != nil {
+		return s.err
+	}
+	of := map[string]map[int]float64{} // of each place, the numbers by layer
+	mistakes := map[string]Mistake{}
+	for k, layer := range slices.Sorted(maps.Keys(layers)) {
+		for _, m := range inLayer(s, layers[layer]) {
+			place := placed(m.place)
+			if of[place] == nil && k == 0 {
+				of[place], mistakes[place] = map[int]float64{}, m.is
+			}
+			if of[place] != nil {
+				of[place][layer] = m.is.X.Value
+			}
+		}
+		if s.err != nil || s.spent() {
+			return s.err
+		}
+	}
+	for _, place := range slices.Sorted(maps.Keys(of)) {
+		numbers := slices.Repeat([]float64{math.NaN()}, s.m.List.Config.NumLayers)
+		for layer, x := range of[place] {
+			numbers[layer] = x
+		}
+		if len(of[place]) < len(layers) {
+			continue
+		}
+		m := Mistake{Kind: "number.of-layers", Place: mistakes[place].Place, Of: mistakes[place].Of, Axis: layersAxis, Numbers: makeNumbers(numbers), Edit: place}
+		if err := s.try(s.hypothesis(m)); err != nil {
+			return err
+		}
+	}
+	return s.err
+}
+
+// ofPlace is a mistake with another number, and the place of the number.
+type ofPlace struct {
+	is    Mistake
+	place program.Place
+}
+
+// inLayer are the other numbers that give all entries of a layer.
+func inLayer(s *search, entries []*Entry) (all []ofPlace) {
+	sub := newSearch(s.ctx, s.m, entries)
+	sub.subject, sub.tried = s.subject, s.tried
+	t := sub.first.signed(sub.m)
+	for _, i := range t.Numbers() {
+		old, at := t.Steps[i].Value, t.Of(i)
+		before := len(sub.found)
+		f := family{starts: []float64{old, 2 * old, old / 2, -old}, old: old, of: func(n number) Mistake { return otherConstant(sub.subject, sub.first, i, n, at) }}
+		solveFamily(sub, f, func(m Mistake) bool {
+			h := sub.hypothesis(m)
+			h.solved = 1
+			return !s.failed(sub.try(h))
+		})
+		if len(sub.found) > before {
+			all = append(all, ofPlace{sub.found[before].is, at})
+		}
+	}
+	s.tried, s.stopped = sub.tried, s.stopped || sub.stopped
+	return all
+}
+
+// numberOfLayer has another number in a formula: that of the entry's own layer.
+func numberOfLayer(s *subject, e *Entry, m Mistake) *program.Edited {
+	x := ownNumbers(s, e, m)
+	if len(x) != 1 || math.IsNaN(x[0]) {
+		return nil
+	}
+	return program.Edit{Class: program.Constant, At: []program.Place{s.place(m)}, Value: x[0]}.Apply(e.signed(s.m))
+}

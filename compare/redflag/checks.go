@@ -1,0 +1,35 @@
+package redflag
+
+import "context"
+
+// check is one look at a trace. It raises the flags of what it finds.
+type check struct {
+	name   string
+	looks  string // at what, or for what
+	raises []Kind // the flags that it may raise
+	run    func(ctx context.Context, v *view, f *found) error
+}
+
+// checks are all looks, in their order. The first two find out what the others look at.
+var checks = []check{
+	{"survey", "takes the numbers of every tensor of floats", nil, survey},
+	{"causal", "finds the scores and the masks that have a name of their own", nil, causal},
+	{"values", "the numbers of every tensor by itself", []Kind{NonFinite, Zero, Constant, Magnitude, Overflow}, values},
+	{"scores", "the scores of every head, for one that was not written", []Kind{Zero}, scores},
+	{"dtypes", "what tensors are stored as, beside their neighbours and their numbers", []Kind{DTypeChange, NarrowValues}, dtypes},
+	{"weights", "the dtype of matrices beside that of the activations", []Kind{WeightDType}, weights},
+	{
+		"attention", "the probabilities, by row, by head, by layer and from pass to pass",
+		[]Kind{ProbabilitySum, AttentionUniform, AttentionStuck, AttentionRepeated, ContextIgnored},
+		attention,
+	},
+	{"rope", "queries and keys before and behind their rotation", []Kind{RopeUnchanged}, rope},
+	{"rotary", "the tables of cosines and sines, from position to position", []Kind{RotaryZero, RotaryFrozen}, rotary},
+	{"cache", "cached keys and values, for positions that hold nothing", []Kind{CacheZero}, cache},
+	{"hidden", "what a layer makes of the state before it", []Kind{HiddenStatic}, hidden},
+	{"tokens", "states that are the same for every token", []Kind{TokensIdentical}, tokens},
+	{"argmax", "what the passes predict", []Kind{ArgmaxSame}, argmax},
+	{"gradients", "the gradients of training steps", []Kind{GradientMissing, GradientZero, GradientNonFinite}, gradients},
+	{"norms", "the norms of gradients, by layer or module", []Kind{GradientVanishing, GradientExploding}, norms},
+	{"loss", "whether the losses of training steps go down", []Kind{LossRising, LossOscillating, LossPlateau}, loss},
+}

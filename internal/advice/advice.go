@@ -1,0 +1,90 @@
+// Package advice has the next step of a person who meets an error, whatever the error is of.
+package advice
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Hint returns the next step for an error: the hint attached to the error, or a hint for the usual cause of this
+// kind of error.
+func Hint(err error) string {
+	next, attached := hint.Of(err)
+	var own interface{ Hint() string }
+	var file *checkpoint.FileError
+	var unsuitable *compare.UnsuitableError
+	var unusable *files.Error
+	switch {
+	case errors.As(err, &unusable) && unusable.Next != "":
+		return unusable.Next
+	case systemHint(err) != "":
+		return systemHint(err)
+	case attached && next != "":
+		return next
+	case errors.As(err, &own) && own.Hint() != "":
+		return own.Hint()
+	case errors.As(err, &unsuitable) && unsuitable.Hint != "":
+		return unsuitable.Hint
+	case errors.As(err, &file):
+		return "the file may have been cut short on its way (compare its size with the original's), or hold types that are not read; float32, bfloat16 and float16 are"
+	case order.Undescribed(err):
+		return "Gemma 1, 2, 3 and 3n, Llama, Qwen2 and Qwen3 have an order of their own; " + RecordHint
+	case errors.Is(err, fs.ErrNotExist):
+		return "check the path; --model wants a directory with config.json and model.safetensors"
+	}
+	return GeneralHint
+}
+
+// systemHint returns the next step for an error of the operating system. It returns "" if the error says enough.
+func systemHint(err error) string {
+	for _, s := range []struct {
+		is   error
+		next string
+	}{
+		{syscall.ENOSPC, "the disk is full: make room on it, or name a place on another one (tracediff doctor says how much traces take)"},
+		{syscall.EDQUOT, "your disk quota is used up: make room, or name a place on another disk"},
+		{syscall.EFBIG, "the file is larger than the system lets it be: raise the limit of the shell (ulimit -f unlimited), or name a place on another file system"},
+		{syscall.EROFS, "the file system can only be read: name a place on another one"},
+		{syscall.ENOTDIR, "a part of the path is a file and not a folder: check the path"},
+		{syscall.EISDIR, "it is a folder: name a file in it"},
+		{syscall.EMFILE, "too many files are open: raise the limit of the shell, ulimit -n"},
+		{syscall.EIO, "the disk, or the network behind it, fails: name a place on another one"},
+		{syscall.EPIPE, "what reads from it has ended: let it read to the end"},
+		{syscall.ELOOP, "the links form a loop: name the file itself"},
+		{syscall.ENAMETOOLONG, "the name is longer than the file system allows: choose a shorter one"},
+		{os.ErrDeadlineExceeded, "reading it does not come to an end: write what it has to a file, and name that"},
+		{fs.ErrPermission, "the user who runs tracediff is not allowed to: check the permissions (ls -l), or name another place"},
+	} {
+		if errors.Is(err, s.is) {
+			return s.next
+		}
+	}
+	return ""
+}
+
+// GeneralHint is for errors that say themselves what is wanted.
+const GeneralHint = "tracediff COMMAND --help says what each flag wants, with examples; tracediff doctor looks at the machine and the model"
+
+// OnPath puts the path before an error that does not begin with it.
+func OnPath(path string, err error) error {
+	var own *files.Error
+	if errors.As(err, &own) && own.Path == path {
+		return err
+	}
+	if system, ok := err.(*fs.PathError); ok && system.Path == path { // whose path stands inside
+		err = system.Err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// RecordHint is how a model that no order describes gets one.
+const RecordHint = "its operations are recorded as transformers runs it: tracediff capture --side reference --reference hf --model DIR"

@@ -1,0 +1,100 @@
+package testengine
+
+import (
+	"encoding/binary"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// Fire returns an event in pass 0 with these values. The last value is repeated to fill the shape.
+func Fire(name string, d hooks.DType, shape []int, values ...float64) hooks.Event {
+	n, ok := hooks.Elements(shape)
+	if !ok {
+		panic(name)
+	}
+	var data []byte
+	for i := range n {
+		data = AppendValue(data, d, values[min(i, len(values)-1)])
+	}
+	return hooks.Event{Name: name, Tensor: hooks.Tensor{DType: d, Shape: shape, Data: data}}
+}
+
+// InPass moves an event to another pass.
+func InPass(pass int, e hooks.Event) hooks.Event {
+	e.Pass = pass
+	return e
+}
+
+// AppendValue appends a number as a tensor of a dtype holds it.
+func AppendValue(b []byte, d hooks.DType, v float64) []byte {
+	le := binary.LittleEndian
+	switch d {
+	case hooks.F64:
+		return le.AppendUint64(b, math.Float64bits(v))
+	case hooks.F32:
+		return le.AppendUint32(b, math.Float32bits(float32(v)))
+	case hooks.F16:
+		return le.AppendUint16(b, floats.F16(float32(v)))
+	case hooks.BF16:
+		return le.AppendUint16(b, floats.BF16(float32(v)))
+	case hooks.F8E4M3:
+		return append(b, floats.F8E4M3(float32(v)))
+	case hooks.F8E5M2:
+		return append(b, floats.F8E5M2(float32(v)))
+	case hooks.I64:
+		return le.AppendUint64(b, uint64(int64(v)))
+	case hooks.U64:
+		return le.AppendUint64(b, uint64(v))
+	case hooks.I32, hooks.U32:
+		return le.AppendUint32(b, uint32(int64(v)))
+	case hooks.I16, hooks.U16:
+		return le.AppendUint16(b, uint16(int64(v)))
+	case hooks.I8, hooks.U8, hooks.Bool:
+		return append(b, byte(int64(v)))
+	}
+	panic(d.String())
+}
+
+// Manifest is that of a complete trace whose scope is everything.
+func Manifest(side string, d hooks.DType) capture.Manifest {
+	return capture.Manifest{
+		Side: side, Producer: capture.Producer{Name: side + "-engine", Version: "1.2"}, DType: d,
+		Scope: capture.Scope{Level: 3}, Passes: 1, Weights: "unknown",
+	}
+}
+
+// Build writes a complete trace and opens it.
+func Build(t testing.TB, m capture.Manifest, events ...hooks.Event) *capture.Trace {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), m.Side+".safetensors")
+	w, err := capture.Create(path, m, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		m.Passes = max(m.Passes, e.Pass+1)
+		if err := w.Observe(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return Open(t, path)
+}
+
+// Open opens a trace until the test ends.
+func Open(t testing.TB, path string) *capture.Trace {
+	t.Helper()
+	tr, err := capture.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tr.Close() })
+	return tr
+}
