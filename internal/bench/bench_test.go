@@ -338,25 +338,6 @@ right | eps+swap | elements.reversed(place=add)
 	}
 }
 
-// A line with a sentence is written anew with the key of the mistake that has the sentence; a line whose sentence nothing has stays.
-func TestSentencesBecomeKeys(t *testing.T) {
-	old := "# read\nright | eps | constant | rms_norm.eps | epsilon is 1e-05\nright | eps | constant | rms_norm.eps | epsilon is 2e-05\nwords | eps | k(n=1)\n"
-	m := diagnose.Mistake{Kind: "number.value", Place: "rms_norm.eps", Of: diagnose.Term{Kind: diagnose.Epsilon}, X: diagnose.Number{Value: 1e-5, Has: true}}
-	f := &diagnose.Finding{Name: diagnose.Name{Mistake: m, What: m.String(), Site: m.Place, Where: "layers.2"}, Class: "constant"}
-	results := []result{{run: run{Faults: []fault{{Name: "eps"}}}, Names: []named{{Finding: f}, {Finding: f}}}}
-	want := "# read\nright | eps | number.value(place=rms_norm.eps,of=epsilon,x=1e-05)\nright | eps | constant | rms_norm.eps | epsilon is 2e-05\nwords | eps | k(n=1)\n"
-	if diff := cmp.Diff(want, rekeyed(old, results)); diff != "" {
-		t.Error(diff)
-	}
-	read, err := parseReadings(old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := read.judge(results[0].Faults, f); v != right {
-		t.Errorf("the sentence is %s", v)
-	}
-}
-
 // What nobody has read is added once, and what was read stays.
 func TestListing(t *testing.T) {
 	old := "# read\nright | a | one\n"
