@@ -6,18 +6,18 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/order"
 )
 
 // The estimate of a capture is the size of its data to the byte, decode steps and rings included.
 func TestDataBytesIsWhatIsWritten(t *testing.T) {
-	names, err := fs.Glob(fixtures.Files, "golden/*/*.safetensors")
+	names, err := fs.Glob(ondisk.Files(), "golden/*/*.safetensors")
 	if err != nil || len(names) < 15 {
 		t.Fatal(names, err)
 	}
 	for _, name := range names {
-		data, err := fs.ReadFile(fixtures.Files, name)
+		data, err := fs.ReadFile(ondisk.Files(), name)
 		if err != nil {
 			t.Fatal(err)
 		}

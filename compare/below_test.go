@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/testengine"
@@ -37,7 +37,7 @@ func TestNumbersOfHealthyEnginesAreRight(t *testing.T) {
 			}
 		}
 	}
-	golden, err := fs.Glob(fixtures.Files, "golden/*/decode.float32.safetensors")
+	golden, err := fs.Glob(ondisk.Files(), "golden/*/decode.float32.safetensors")
 	if err != nil {
 		t.Fatal(err)
 	}

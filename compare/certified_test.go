@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/testengine"
@@ -26,7 +26,7 @@ import (
 // reproduces adds the goldens of one checkpoint, isolated by the operations of list.
 func reproduces(t *testing.T, into isolate.Certified, dir string, dtype hooks.DType, list *order.List, ck *checkpoint.Checkpoint) {
 	t.Helper()
-	names, err := fs.Glob(fixtures.Files, "golden/"+dir+"/*."+dtype.String()+".safetensors")
+	names, err := fs.Glob(ondisk.Files(), "golden/"+dir+"/*."+dtype.String()+".safetensors")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no goldens of %s: %v", dir, err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 )
 
 // FuzzRun compares whatever opens as a trace with itself and with a golden, by several orders: no file makes the walk
@@ -24,7 +24,7 @@ func FuzzRun(f *testing.F) {
 	seed(`{"layers.0.mlp.act_fn":{"dtype":"BF16","shape":[1,2,2],"data_offsets":[0,8]},"logits":{"dtype":"I8","shape":[99999999,0],"data_offsets":[8,8]}}`, 8)
 	seed(`{"__metadata__":{"tracediff.version":"1","tracediff.status":"complete","tracediff.sequence":"execution","tracediff.scope":"{\"level\":3,\"positions\":\"1-\"}","tracediff.axes":"{\"x\":\"b t\"}"},`+
 		`"input_ids":{"dtype":"I64","shape":[1,3],"data_offsets":[0,24]},"x":{"dtype":"F16","shape":[1,2],"data_offsets":[24,28]},"pass9/x#0":{"dtype":"F16","shape":[],"data_offsets":[28,30]}}`, 30)
-	golden, err := fs.ReadFile(fixtures.Files, "golden/gemma3n-tiny/what.bfloat16.safetensors")
+	golden, err := fs.ReadFile(ondisk.Files(), "golden/gemma3n-tiny/what.bfloat16.safetensors")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
@@ -40,7 +40,7 @@ func localRun(t testing.TB, name string, ref *capture.Trace, reg *hooks.Registry
 
 // TestHealthyPortsMatch compares the local model with transformers on every golden.
 func TestHealthyPortsMatch(t *testing.T) {
-	paths, err := fs.Glob(fixtures.Files, "golden/gemma*/*.safetensors")
+	paths, err := fs.Glob(ondisk.Files(), "golden/gemma*/*.safetensors")
 	if err != nil || len(paths) == 0 {
 		t.Fatal(paths, err)
 	}

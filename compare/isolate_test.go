@@ -16,7 +16,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/testengine"
@@ -32,7 +32,7 @@ func TestTransformersIsolated(t *testing.T) {
 		hooks.F32: {0, 2e-6}, hooks.BF16: {0.9999, 1e-3}, hooks.F16: {0.9999, 1e-3},
 	}
 	for dtype, limit := range limits {
-		names, err := fs.Glob(fixtures.Files, "golden/*/*."+dtype.String()+".safetensors")
+		names, err := fs.Glob(ondisk.Files(), "golden/*/*."+dtype.String()+".safetensors")
 		if err != nil || len(names) == 0 {
 			t.Fatalf("no goldens in %s: %v", dtype, err)
 		}

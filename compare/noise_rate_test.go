@@ -16,7 +16,7 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -205,7 +205,7 @@ func TestNoiseRate(t *testing.T) {
 			if prompts > 1 {
 				goldens = "*"
 			}
-			names, err := fs.Glob(fixtures.Files, "golden/"+dir+"/"+goldens+"."+d.String()+".safetensors")
+			names, err := fs.Glob(ondisk.Files(), "golden/"+dir+"/"+goldens+"."+d.String()+".safetensors")
 			if err != nil {
 				t.Fatal(err)
 			}

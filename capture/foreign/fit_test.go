@@ -3,13 +3,14 @@ package foreign_test
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
@@ -17,7 +18,7 @@ import (
 // tiny is the order of a checkpoint of the fixtures.
 func tiny(t *testing.T, dir string) *order.List {
 	t.Helper()
-	text, err := fixtures.Files.ReadFile(dir + "/config.json")
+	text, err := fs.ReadFile(ondisk.Files(), dir+"/config.json")
 	if err != nil {
 		t.Fatal(err)
 	}

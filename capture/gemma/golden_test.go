@@ -14,7 +14,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -62,7 +62,7 @@ type goldenTrace struct {
 
 func goldens(t testing.TB, dtype hooks.DType) []goldenTrace {
 	t.Helper()
-	names, err := fs.Glob(fixtures.Files, "golden/gemma*/*."+dtype.String()+".safetensors")
+	names, err := fs.Glob(ondisk.Files(), "golden/gemma*/*."+dtype.String()+".safetensors")
 	if want := map[hooks.DType]int{hooks.F32: 19, hooks.BF16: 19, hooks.F16: 3}[dtype]; err != nil || len(names) != want {
 		t.Fatalf("%d goldens in %s, %v; want %d", len(names), dtype, err, want)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
@@ -59,7 +59,7 @@ func openDir(t *testing.T, dir string) model {
 // level, mapped from disk or embedded.
 func TestLayoutsGiveTheSameLogits(t *testing.T) {
 	m := openModel(t, "gemma3n-tiny")
-	flat, err := fs.ReadFile(fixtures.Files, "gemma3n-tiny/config.json")
+	flat, err := fs.ReadFile(ondisk.Files(), "gemma3n-tiny/config.json")
 	must(t, err)
 	nested, err := json.Marshal(map[string]any{"model_type": "gemma3n", "text_config": json.RawMessage(flat)})
 	must(t, err)

@@ -132,10 +132,10 @@ func (w Wanted) covered(m capture.Manifest) error {
 
 func known(digest string) bool { return digest != "" && digest != "unknown" }
 
-// Golden looks for a golden that fits among the traces golden/*/*.safetensors of fsys. It returns nil when none does.
-// The error is that of a golden that cannot be read.
-func Golden(fsys fs.FS, w Wanted) (*capture.Trace, [][]int, error) {
-	names, err := fs.Glob(fsys, "golden/*/*.safetensors")
+// Golden looks for a golden that fits among the traces golden/CHECKPOINT/*.safetensors of fsys, where checkpoint is a
+// name or a pattern. It returns nil when none does. The error is that of a golden that cannot be read.
+func Golden(fsys fs.FS, checkpoint string, w Wanted) (*capture.Trace, [][]int, error) {
+	names, err := fs.Glob(fsys, "golden/"+checkpoint+"/*.safetensors")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
 )
@@ -30,19 +30,19 @@ func wanted(t *testing.T, tr *capture.Trace) reference.Wanted {
 func TestGoldenIsFound(t *testing.T) {
 	for _, name := range []string{"what.float32", "hello.bfloat16", "window.float32", "decode.bfloat16", "control.float32"} {
 		w := wanted(t, testengine.OpenGolden(t, "golden/gemma3n-tiny/"+name+".safetensors"))
-		found, passes, err := reference.Golden(fixtures.Files, w)
+		found, passes, err := reference.Golden(ondisk.Files(), "*", w)
 		if err != nil || found == nil || !strings.HasSuffix(found.Path(), name+".safetensors") || len(passes) != len(w.Passes) {
 			t.Errorf("%s: found %v, %d passes, %v", name, found, len(passes), err)
 		}
 		w.Weights = "unknown" // never gates
-		if found, _, err := reference.Golden(fixtures.Files, w); err != nil || found == nil {
+		if found, _, err := reference.Golden(ondisk.Files(), "*", w); err != nil || found == nil {
 			t.Errorf("%s with unknown weights: %v, %v", name, found, err)
 		}
 	}
 	w := wanted(t, testengine.OpenGolden(t, "golden/gemma3n-tiny/decode.float32.safetensors"))
 	steps := w.Passes
 	w.Passes, w.NewTokens = steps[:1], 3
-	_, passes, err := reference.Golden(fixtures.Files, w)
+	_, passes, err := reference.Golden(ondisk.Files(), "*", w)
 	if err != nil || len(passes) != 4 || passes[3][0] != steps[3][0] {
 		t.Errorf("the prompt and 3 tokens: passes %v, %v; want the first 4 of %v", passes, err, steps)
 	}
@@ -72,7 +72,7 @@ func TestFitsRefuses(t *testing.T) {
 		if _, err := w.Fits(tr); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want a refusal with %q", err, want)
 		}
-		if found, _, err := reference.Golden(fixtures.Files, w); err != nil || found != nil && want != "in float32, not in" {
+		if found, _, err := reference.Golden(ondisk.Files(), "*", w); err != nil || found != nil && want != "in float32, not in" {
 			t.Errorf("%s: a golden was found all the same: %v, %v", want, found, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/fuzztest"
 )
@@ -21,7 +22,7 @@ import (
 // hello is a golden that a store holds, and what a reference has to be to be it.
 func hello(t *testing.T) (data []byte, w reference.Wanted) {
 	t.Helper()
-	data, err := fixtures.Files.ReadFile("golden/gemma3n-tiny/hello.bfloat16.safetensors")
+	data, err := fs.ReadFile(ondisk.Files(), "golden/gemma3n-tiny/hello.bfloat16.safetensors")
 	if err != nil {
 		t.Fatal(err)
 	}

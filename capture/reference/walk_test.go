@@ -11,7 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/testengine"
@@ -30,7 +30,7 @@ type transformersTrace struct {
 // goldens opens the embedded traces of a dtype.
 func goldens(t testing.TB, dtype hooks.DType) []transformersTrace {
 	t.Helper()
-	names, err := fs.Glob(fixtures.Files, "golden/*/*."+dtype.String()+".safetensors")
+	names, err := fs.Glob(ondisk.Files(), "golden/*/*."+dtype.String()+".safetensors")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no goldens in %s: %v", dtype, err)
 	}

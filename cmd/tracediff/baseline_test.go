@@ -2,11 +2,12 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 )
 
 // An accepted divergence hides no other one: not one behind it, in a tensor that is computed from it, not one of the reference, and not a
@@ -14,7 +15,7 @@ import (
 func TestBaselineHidesNothingElse(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must(t, os.Mkdir(".tracediff", 0o777)) // where the noise floor is kept
-	data, err := fixtures.Files.ReadFile("golden/gemma3n-tiny/hello.float32.safetensors")
+	data, err := fs.ReadFile(ondisk.Files(), "golden/gemma3n-tiny/hello.float32.safetensors")
 	must(t, err)
 	must(t, os.WriteFile("ref.st", data, 0o666))
 	trace := func(path string, by map[string]func([]float32)) {

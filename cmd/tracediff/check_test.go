@@ -18,7 +18,7 @@ import (
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 )
@@ -30,7 +30,7 @@ func (f *flaw) run(t *testing.T, healthy bool) (path string) {
 	if dtype == "" {
 		dtype = "float32"
 	}
-	data, err := fs.ReadFile(fixtures.Files, "golden/gemma3n-tiny/"+f.golden+".float32.safetensors")
+	data, err := fs.ReadFile(ondisk.Files(), "golden/gemma3n-tiny/"+f.golden+".float32.safetensors")
 	must(t, err)
 	golden, err := capture.OpenReader(f.golden, bytes.NewReader(data), int64(len(data)))
 	must(t, err)

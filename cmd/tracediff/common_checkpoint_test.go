@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
 )
@@ -143,7 +143,7 @@ func TestHarmlessWaysAreCertified(t *testing.T) {
 func otherWeights(t *testing.T, name, weight string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "model")
-	from, err := fs.Sub(fixtures.Files, name)
+	from, err := fs.Sub(ondisk.Files(), name)
 	must(t, err)
 	must(t, os.CopyFS(dir, from))
 	path := filepath.Join(dir, "model.safetensors")
@@ -215,7 +215,7 @@ func TestCertificatesAreOfTheReferencesWeights(t *testing.T) {
 func TestANamedModelHasTheReferencesConfiguration(t *testing.T) {
 	t.Parallel()
 	golden, _, _, _ := goldenFile(t, "llama-tiny", "decode.float32")
-	from, err := fs.Sub(fixtures.Files, "llama-tiny")
+	from, err := fs.Sub(ondisk.Files(), "llama-tiny")
 	must(t, err)
 	dir := filepath.Join(t.TempDir(), "m2")
 	must(t, os.CopyFS(dir, from))

@@ -44,7 +44,9 @@ Examples:
 	}
 }
 
-// completed is what a shell has to know of a command.
+// completed is what a shell has to know of a command. The scripts of urfave/cli would run the program at every tab, and
+// they complete commands and flags only: not the values of --dtype, --format and other flags, and not the headings that
+// `explain` takes. In zsh they have no descriptions of flags, and in bash they need the package bash-completion.
 type completed struct {
 	name, usage string
 	flags       []completedFlag

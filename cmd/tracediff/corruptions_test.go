@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 )
 
 // sided says which of the two files is corrupted.
@@ -89,7 +89,7 @@ func (c *corruption) String() string {
 // goldenOf reads a golden and takes it apart.
 func goldenOf(t *testing.T, dir, name string) (data []byte, f *stFile) {
 	t.Helper()
-	data, err := fs.ReadFile(fixtures.Files, "golden/"+dir+"/"+name)
+	data, err := fs.ReadFile(ondisk.Files(), "golden/"+dir+"/"+name)
 	must(t, err)
 	return data, readST(t, data)
 }
@@ -143,7 +143,7 @@ func (c *corruption) run(dir string, golden, corrupted []byte) error {
 func goldenFiles(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	paths, err := fs.Glob(fixtures.Files, "golden/*/*.safetensors")
+	paths, err := fs.Glob(ondisk.Files(), "golden/*/*.safetensors")
 	must(t, err)
 	for _, path := range paths {
 		dir := filepath.Base(filepath.Dir(path))

@@ -44,16 +44,6 @@ var meanings = []meaning{
 	{regexp.MustCompile(`^(MATCH|MISMATCH|INCOMPLETE): `), "last line", "the verdict; the exit status of compare is 0 for MATCH and 1 for all others"},
 }
 
-// meaningOf is the first meaning of a line; -1 for a line that has none.
-func meaningOf(line string) int {
-	for i := range meanings {
-		if meanings[i].lines.MatchString(line) {
-			return i
-		}
-	}
-	return -1
-}
-
 // labelColumns is the column at which the text of a label begins.
 const labelColumns = 20
 

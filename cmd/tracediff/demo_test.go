@@ -116,3 +116,13 @@ func TestDemoEndsWithCommands(t *testing.T) {
 		t.Errorf("%d commands", shown)
 	}
 }
+
+// meaningOf is the first meaning of a line; -1 for a line that has none.
+func meaningOf(line string) int {
+	for i := range meanings {
+		if meanings[i].lines.MatchString(line) {
+			return i
+		}
+	}
+	return -1
+}

@@ -19,7 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -189,7 +189,7 @@ func TestPins(t *testing.T) {
 // The estimate is what a capture then takes: not less, and not much more.
 func TestEstimate(t *testing.T) {
 	t.Chdir(t.TempDir())
-	files, err := fs.Sub(fixtures.Files, embedded)
+	files, err := fs.Sub(ondisk.Files(), embedded)
 	must(t, err)
 	data, err := fs.ReadFile(files, "config.json")
 	must(t, err)

@@ -4,7 +4,7 @@ import (
 	"io/fs"
 	"testing"
 
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/origin"
 	"github.com/tracediff/tracediff/order"
@@ -18,7 +18,7 @@ const (
 // openEmbedded opens the checkpoint that runs when no model is named.
 func openEmbedded(t *testing.T) (*checkpoint.Checkpoint, *order.List) {
 	t.Helper()
-	folder, err := fs.Sub(fixtures.Files, embedded)
+	folder, err := fs.Sub(ondisk.Files(), embedded)
 	must(t, err)
 	ck, err := checkpoint.OpenFS("fixtures/"+embedded, folder)
 	must(t, err)

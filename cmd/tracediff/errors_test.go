@@ -2,13 +2,14 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/internal/settings"
 )
 
@@ -185,7 +186,7 @@ func prepareErrors(t *testing.T) {
 	for name, golden := range map[string]string{
 		"hello.safetensors": "golden/gemma3n-tiny/hello.bfloat16.safetensors", "odd.safetensors": "golden/gemma3n-odd/prefill.bfloat16.safetensors",
 	} {
-		data, err := fixtures.Files.ReadFile(golden)
+		data, err := fs.ReadFile(ondisk.Files(), golden)
 		must(t, err)
 		files[name] = data
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -158,7 +158,7 @@ func (f fault) plant(t *testing.T, dir string) (local, reference string) {
 func plant(t *testing.T, dir string, dtype hooks.DType, level int, all ...fault) (local, reference string) {
 	t.Helper()
 	local, reference = filepath.Join(dir, "local.safetensors"), filepath.Join(dir, "reference.safetensors")
-	data, err := fs.ReadFile(fixtures.Files, "golden/gemma3n-tiny/"+all[0].golden+"."+dtype.String()+".safetensors")
+	data, err := fs.ReadFile(ondisk.Files(), "golden/gemma3n-tiny/"+all[0].golden+"."+dtype.String()+".safetensors")
 	must(t, err)
 	must(t, os.WriteFile(reference, data, 0o666))
 	golden, err := capture.OpenReader(all[0].golden, bytes.NewReader(data), int64(len(data)))
@@ -273,7 +273,7 @@ func TestWithoutFaultsEverythingMatches(t *testing.T) {
 		for _, dtype := range []string{"float32", "bfloat16"} {
 			dir := t.TempDir()
 			reference := filepath.Join(dir, "reference.safetensors")
-			data, err := fs.ReadFile(fixtures.Files, "golden/gemma3n-tiny/"+name+"."+dtype+".safetensors")
+			data, err := fs.ReadFile(ondisk.Files(), "golden/gemma3n-tiny/"+name+"."+dtype+".safetensors")
 			must(t, err)
 			must(t, os.WriteFile(reference, data, 0o666))
 			var out, errOut bytes.Buffer

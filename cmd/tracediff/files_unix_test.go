@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/internal/session/job"
 )
 
@@ -26,7 +27,7 @@ func filesFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	golden, err := fixtures.Files.ReadFile("golden/gemma3n-tiny/hello.bfloat16.safetensors")
+	golden, err := fs.ReadFile(ondisk.Files(), "golden/gemma3n-tiny/hello.bfloat16.safetensors")
 	must(t, err)
 	for _, name := range []string{"local.safetensors", "reference.safetensors"} {
 		must(t, os.WriteFile(at(name), golden, 0o666))

@@ -11,14 +11,14 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 )
 
 // goldens writes every golden into a folder and returns their paths.
 func goldens(t *testing.T) []string {
 	t.Helper()
 	folder := t.TempDir()
-	must(t, os.CopyFS(folder, fixtures.Files))
+	must(t, ondisk.Copy(folder))
 	paths, err := fs.Glob(os.DirFS(folder), "golden/*/*.safetensors")
 	must(t, err)
 	if len(paths) < 40 {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 )
@@ -53,11 +53,11 @@ func TestLiveTransformers(t *testing.T) {
 	t.Setenv("ATEN_CPU_CAPABILITY", "avx2")
 	t.Setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
 	folder := t.TempDir()
-	must(t, os.CopyFS(folder, fixtures.Files))
+	must(t, ondisk.Copy(folder))
 	for _, g := range liveGoldens {
 		t.Run(fmt.Sprint(g), func(t *testing.T) {
 			path := "golden/" + g.checkpoint + "/" + g.name + "." + g.dtype + ".safetensors"
-			data, err := fs.ReadFile(fixtures.Files, path)
+			data, err := fs.ReadFile(ondisk.Files(), path)
 			must(t, err)
 			want, err := capture.OpenReader(path, bytes.NewReader(data), int64(len(data)))
 			must(t, err)

@@ -35,7 +35,8 @@ func roff(text string) string {
 	return text
 }
 
-// manPage writes the manual page in the language of man(7).
+// manPage writes the manual page in the language of man(7). App.ToMan of urfave/cli would leave out every command's
+// description, which has the examples, and the exit status: its template reads Usage, UsageText and flags only.
 func manPage(w io.Writer, app *cli.App) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

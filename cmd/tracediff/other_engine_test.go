@@ -14,7 +14,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -337,7 +337,7 @@ func decoded(x hooks.Tensor) []float32 {
 // goldenFile copies a golden and opens what it was made of.
 func goldenFile(t *testing.T, dir, name string) (path string, passes [][]int, ck *checkpoint.Checkpoint, list *order.List) {
 	t.Helper()
-	data, err := fs.ReadFile(fixtures.Files, "golden/"+dir+"/"+name+".safetensors")
+	data, err := fs.ReadFile(ondisk.Files(), "golden/"+dir+"/"+name+".safetensors")
 	must(t, err)
 	path = filepath.Join(t.TempDir(), "golden.safetensors")
 	must(t, os.WriteFile(path, data, 0o666))
@@ -346,7 +346,7 @@ func goldenFile(t *testing.T, dir, name string) (path string, passes [][]int, ck
 	defer golden.Close()
 	passes, err = golden.IDs()
 	must(t, err)
-	files, err := fs.Sub(fixtures.Files, dir)
+	files, err := fs.Sub(ondisk.Files(), dir)
 	must(t, err)
 	ck, err = checkpoint.OpenFS(dir, files)
 	must(t, err)

@@ -6,8 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The files of docs/ci do what they say, run as their schedulers would. $DOCS is the folder of the documentation. It takes some fifteen
-// runs of the program, and so is a matter of the gate.
+// The workflows of docs/ci do what they say, run as GitHub Actions would. $DOCS is the folder of the documentation. It takes some
+// ten runs of the program, and so is a matter of the gate. The files for Slurm run on a cluster of one node, in .ci/slurm.
 func TestSchedulers(t *testing.T) {
 	if os.Getenv("TRACEDIFF_SCHEDULERS") == "" {
 		t.Skip("needs TRACEDIFF_SCHEDULERS: that it is asked for")
@@ -28,7 +26,7 @@ func TestSchedulers(t *testing.T) {
 			e.Setenv("DOCS", filepath.Join(sources(t), "docs"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"workflow": workflowJob, "pods": pods},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"workflow": workflowJob},
 	})
 }
 
@@ -145,64 +143,5 @@ func useAction(ts *testscript.TestScript, place string, step workflowStep, expre
 		}
 	default:
 		ts.Fatalf("%s: what does it do?", step.Uses)
-	}
-}
-
-// kubernetesJob is what of a Job is run here. Its schema is checked elsewhere.
-type kubernetesJob struct {
-	Spec struct {
-		CompletionMode string `yaml:"completionMode"`
-		Completions    int    `yaml:"completions"`
-		Template       struct {
-			Spec struct {
-				Containers []struct {
-					Env     []struct{ Name, Value string } `yaml:"env"`
-					Command []string                       `yaml:"command"`
-					Mounts  []struct {
-						Path string `yaml:"mountPath"`
-					} `yaml:"volumeMounts"`
-				} `yaml:"containers"`
-			} `yaml:"spec"`
-		} `yaml:"template"`
-	} `yaml:"spec"`
-}
-
-// pods FILE runs the container of a Job once for each index, in copies of the folder checkout. The volume is the folder volume.
-func pods(ts *testscript.TestScript, neg bool, args []string) {
-	var job kubernetesJob
-	text, err := os.ReadFile(args[0])
-	ts.Check(err)
-	ts.Check(yaml.Unmarshal(text, &job))
-	c := job.Spec.Template.Spec.Containers[0]
-	ts.Check(os.MkdirAll(ts.MkAbs("volume"), 0o777))
-	var log bytes.Buffer
-	failed := false
-	for i := range max(job.Spec.Completions, 1) {
-		place := ts.MkAbs("pod" + strconv.Itoa(i))
-		ts.Check(os.RemoveAll(place))
-		ts.Check(os.CopyFS(place, os.DirFS(ts.MkAbs("checkout"))))
-		words := slices.Clone(c.Command)
-		for k := range words {
-			words[k] = regexp.MustCompile(`\B`+c.Mounts[0].Path+`\b`).ReplaceAllString(words[k], ts.MkAbs("volume"))
-		}
-		cmd := exec.Command(words[0], words[1:]...)
-		cmd.Dir = place
-		cmd.Env = append(os.Environ(), "PATH="+ts.Getenv("PATH"))
-		if job.Spec.CompletionMode == "Indexed" {
-			cmd.Env = append(cmd.Env, "JOB_COMPLETION_INDEX="+strconv.Itoa(i))
-		}
-		for _, e := range c.Env {
-			cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
-			if e.Name == "SHARDS" && e.Value != strconv.Itoa(job.Spec.Completions) {
-				ts.Fatalf("%s shards and %d completions", e.Value, job.Spec.Completions)
-			}
-		}
-		out, err := cmd.CombinedOutput()
-		log.Write(out)
-		failed = failed || err != nil
-	}
-	ts.Check(os.WriteFile(ts.MkAbs("pods.log"), log.Bytes(), 0o666))
-	if failed != neg {
-		ts.Fatalf("failed: %v\n%s", failed, log.String())
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
 )
 
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, fixtures.Files); err != nil {
+	if err := ondisk.Copy(folder); err != nil {
 		t.Fatal(err)
 	}
 	bugs, err := filepath.Abs("../../fixtures/bugs")
@@ -128,7 +128,7 @@ func bare(ts *testscript.TestScript, _ bool, args []string) {
 
 // model DIR [NAME] copies an embedded checkpoint, the tiny one by default, to a folder, to be spoiled.
 func modelDir(ts *testscript.TestScript, _ bool, args []string) {
-	from, err := fs.Sub(fixtures.Files, append(args, embedded)[1])
+	from, err := fs.Sub(ondisk.Files(), append(args, embedded)[1])
 	ts.Check(err)
 	ts.Check(os.CopyFS(ts.MkAbs(args[0]), from))
 	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(path string, _ fs.DirEntry, err error) error {

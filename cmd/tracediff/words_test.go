@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
@@ -85,7 +86,7 @@ func (s says) check(t *testing.T) string {
 	t.Chdir(t.TempDir())
 	if s.local.golden != "" {
 		s.local.write(t, "local.st")
-		data, err := fixtures.Files.ReadFile(filepath.Join("golden/gemma3n-tiny", s.local.golden+".safetensors"))
+		data, err := fs.ReadFile(ondisk.Files(), filepath.Join("golden/gemma3n-tiny", s.local.golden+".safetensors"))
 		must(t, err)
 		must(t, os.WriteFile("ref.st", data, 0o666))
 	}

@@ -113,16 +113,6 @@ func allRows() map[Kind]*Row {
 	return all
 }
 
-// Catalogue lists all rows, by kind.
-func Catalogue() []Row {
-	var all []Row
-	for _, row := range catalogue() {
-		all = append(all, *row)
-	}
-	slices.SortFunc(all, func(a, b Row) int { return strings.Compare(string(a.Kind), string(b.Kind)) })
-	return all
-}
-
 // String is the mistake as a sentence: "epsilon is 1e-05". The words of a kind that the catalogue does not have are the kind itself.
 func (m Mistake) String() string {
 	return say(m.Kind, m.field) + m.Tokens.String() + m.Others.String()

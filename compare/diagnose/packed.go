@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/internal/permute"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -191,7 +192,7 @@ func cutMatrices(s *search) iter.Seq[Mistake] {
 						return
 					}
 				}
-				for _, sequence := range permutations(right) {
+				for sequence := range permute.All(len(right)) {
 					if !cut(sequence, before, kind) {
 						return
 					}
@@ -223,26 +224,6 @@ func (p joint) pieces(sequence []int, start, rows int) Runs {
 		at += n
 	}
 	return makeRuns(all...)
-}
-
-// permutations are the other orders of a few numbers.
-func permutations(of []int) (all [][]int) {
-	var walk func(begun []int)
-	walk = func(begun []int) {
-		if len(begun) == len(of) {
-			if !slices.Equal(begun, of) {
-				all = append(all, slices.Clone(begun))
-			}
-			return
-		}
-		for _, k := range of {
-			if !slices.Contains(begun, k) {
-				walk(append(begun, k))
-			}
-		}
-	}
-	walk(nil)
-	return all
 }
 
 // recut has the rows of a linear operation, the numbers of its bias, or both, from another place of the matrix of several.

@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -31,7 +32,7 @@ type byAxis struct {
 }
 
 func newByAxis(s source, number int, role string) *byAxis {
-	b := &byAxis{Axis: Axis{Axis: role, Number: number}, stride: product(s.shape[number+1:]), size: s.shape[number], mask: s.mask}
+	b := &byAxis{Axis: Axis{Axis: role, Number: number}, stride: measure.Elements(s.shape[number+1:]), size: s.shape[number], mask: s.mask}
 	b.tallies, b.buffers = make([]tally, b.size), make([][]float64, b.size)
 	return b
 }

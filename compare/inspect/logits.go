@@ -36,7 +36,7 @@ const maxVocabulary = 1 << 20
 // isLogits reports whether the last axis is that of a vocabulary: by its role, or by the name where that is not known.
 func (x *looker) isLogits() bool {
 	last := len(x.rec.Shape) - 1
-	if last < 0 || !x.rec.DType.Float() || x.rec.Shape[last] < 2 || x.rec.Shape[last] > maxVocabulary || product(x.rec.Shape) == 0 {
+	if last < 0 || !x.rec.DType.Float() || x.rec.Shape[last] < 2 || x.rec.Shape[last] > maxVocabulary || measure.Elements(x.rec.Shape) == 0 {
 		return false
 	}
 	if role := x.role(last); role != 0 {
@@ -55,7 +55,7 @@ func (x *looker) logits() (*Logits, error) {
 		return nil, nil
 	}
 	last := len(x.rec.Shape) - 1
-	rows := product(x.rec.Shape[:last])
+	rows := measure.Elements(x.rec.Shape[:last])
 	at := rows - 1
 	if x.o.Row != nil {
 		if at = *x.o.Row; at < 0 {

@@ -126,7 +126,7 @@ type measured struct {
 // survey reads a source once for the statistics and the first digits of the percentiles, then for their further digits, then
 // for the histogram. beside sees the elements of the first round.
 func survey(s source, integers bool, beside func(at int64, x []float64)) (m measured, err error) {
-	sum, ranks := newSummary(s), newSelector(product(s.shape), s.bits)
+	sum, ranks := newSummary(s), newSelector(measure.Elements(s.shape), s.bits)
 	err = s.each(func(at int64, x []float64) error {
 		ranks.count(x, s.mask)
 		beside(at, x)

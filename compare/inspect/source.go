@@ -93,9 +93,3 @@ func unravel(at int64, shape []int) []int {
 	}
 	return index
 }
-
-// product is the number of elements of a part of a shape out of a file, where it was checked against the file's size.
-func product(shape []int) int {
-	n, _ := hooks.Elements(shape)
-	return n
-}

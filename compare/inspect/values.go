@@ -30,7 +30,7 @@ const maxTexts = 256
 
 // sliceWanted is the slice that was asked for, or all of a tensor of few elements; nil for none.
 func (x *looker) sliceWanted() (*slice, error) {
-	n := product(x.rec.Shape)
+	n := measure.Elements(x.rec.Shape)
 	if x.o.Slice == "" {
 		if n == 0 || n > few && !(x.isIDs() && n <= maxTexts) {
 			return nil, nil

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/redflag"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/internal/testengine"
 )
 
@@ -27,7 +27,7 @@ func check(t *testing.T, trace *capture.Trace, o redflag.Options) *redflag.Resul
 // goldens are the names of all golden traces.
 func goldens(t *testing.T) []string {
 	t.Helper()
-	names, err := fs.Glob(fixtures.Files, "golden/*/*.safetensors")
+	names, err := fs.Glob(ondisk.Files(), "golden/*/*.safetensors")
 	if err != nil || len(names) < 40 {
 		t.Fatalf("%d goldens: %v", len(names), err)
 	}

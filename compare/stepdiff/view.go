@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
@@ -47,15 +48,7 @@ func sameView(a, b recorded.Ref) bool {
 
 // covers reports whether a name shows all elements of a value.
 func covers(r recorded.Ref, v recorded.Value) bool {
-	return r.Off == 0 && size(r.Shape) == size(v.Shape) && dense(r.Shape, r.Stride)
-}
-
-func size(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
+	return r.Off == 0 && measure.Elements(r.Shape) == measure.Elements(v.Shape) && dense(r.Shape, r.Stride)
 }
 
 // dense reports whether strides are those of the axes in some order, without gaps.
@@ -82,10 +75,10 @@ func dense(shape, stride []int) bool {
 // own elements lie by a shape and strides.
 func elements(r recorded.Ref, shape, stride []int) string {
 	shown := fmt.Sprint(without1(r.Shape))
-	if size(r.Shape) > maxElements || size(shape) > maxElements || !dense(shape, stride) {
+	if measure.Elements(r.Shape) > maxElements || measure.Elements(shape) > maxElements || !dense(shape, stride) {
 		return fmt.Sprint(shown, " by ", squeezed(r.Shape, r.Stride), r.Off, " of ", squeezed(shape, stride))
 	}
-	at := make([]int, size(shape)) // by place in memory, the number of the element
+	at := make([]int, measure.Elements(shape)) // by place in memory, the number of the element
 	i := 0
 	walk(shape, stride, 0, func(place int) {
 		at[place] = i

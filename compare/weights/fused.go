@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/permute"
 )
 
 // fused is a tensor of the port that the original has as several.
@@ -183,7 +184,7 @@ func (f *fused) orders() []fusedOrder {
 		names[i] = lastWord(p.key())
 	}
 	meant := strings.Join(names, ", ")
-	for _, perm := range permutations(len(f.parts)) {
+	for perm := range permute.All(len(f.parts)) {
 		for pieces := 1; pieces <= least; pieces++ {
 			if slices.ContainsFunc(f.parts, func(p *Tensor) bool { return p.Shape[0]%pieces != 0 }) || pieces == 1 && slices.IsSorted(perm) {
 				continue
@@ -216,19 +217,4 @@ func (f *fused) orders() []fusedOrder {
 func lastWord(name string) string {
 	words := strings.Split(name, ".")
 	return words[max(0, len(words)-2)]
-}
-
-// permutations are those of n things, the sorted one first.
-func permutations(n int) [][]int {
-	if n == 0 {
-		return [][]int{{}}
-	}
-	var all [][]int
-	for _, p := range permutations(n - 1) {
-		for at := range n {
-			all = append(all, slices.Insert(slices.Clone(p), at, n-1))
-		}
-	}
-	slices.SortFunc(all, slices.Compare)
-	return all
 }

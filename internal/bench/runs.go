@@ -18,7 +18,7 @@ import (
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
@@ -128,7 +128,7 @@ func openRecorded(dir string, r run) (s subject, err error) {
 }
 
 func openSubject(name string) (s subject, err error) {
-	sub, err := fs.Sub(fixtures.Files, name)
+	sub, err := fs.Sub(ondisk.Files(), name)
 	if err != nil {
 		return s, err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/safetensors"
 )
@@ -42,7 +43,7 @@ func WeightFiles(s *Section, fsys fs.FS) (names []string, sound bool) {
 		f, err := openWeights(fsys, file)
 		if err != nil {
 			if listed > 0 {
-				err = fmt.Errorf("%w; the index puts %s into it", err, count(listed, "tensor"))
+				err = fmt.Errorf("%w; the index puts %s into it", err, amount.Of(listed, "tensor"))
 			}
 			s.Fail(hintOf(err), "%s: %v", file, err)
 			sound = false
@@ -59,7 +60,7 @@ func WeightFiles(s *Section, fsys fs.FS) (names []string, sound bool) {
 	}
 	stray(s, fsys, files)
 	if sound {
-		s.OK("%s, %s, %s", count(len(files), "weight file"), count(len(names), "tensor"), Bytes(total))
+		s.OK("%s, %s, %s", amount.Of(len(files), "weight file"), amount.Of(len(names), "tensor"), Bytes(total))
 	}
 	slices.Sort(names)
 	return names, sound
@@ -78,11 +79,11 @@ func (s *Section) indexed(file string, has []string, index map[string]string, li
 	}
 	if len(unlisted) > 0 {
 		s.Warn("the index may be of another version of the files", "%s: the index does not list %s of it, so they are not read: %s",
-			file, count(len(unlisted), "tensor"), few(unlisted))
+			file, amount.Of(len(unlisted), "tensor"), few(unlisted))
 	}
 	if missing := listed - len(kept); missing > 0 {
 		s.Fail("the index and the files are of different versions: download both again", "%s: the index puts %s into it that it does not hold: %s",
-			file, count(missing, "tensor"), few(absent(file, kept, index)))
+			file, amount.Of(missing, "tensor"), few(absent(file, kept, index)))
 		return kept, false
 	}
 	return kept, true
@@ -229,7 +230,7 @@ func stray(s *Section, fsys fs.FS, used []string) {
 	}
 	if len(names) > 0 {
 		s.Warn("move them away: the transformers runner takes them into the digest of the weights, and its traces will be refused as of other weights",
-			"%s that the model does not read: %s", count(len(names), "weight file"), few(names))
+			"%s that the model does not read: %s", amount.Of(len(names), "weight file"), few(names))
 	}
 }
 

@@ -1,6 +1,10 @@
 package health
 
-import "math"
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/internal/amount"
+)
 
 // A loader that does not find a weight often leaves what was there before: what a model is born with, or whatever the
 // memory held. Nobody can prove from numbers that they were never trained. But the two ways in which torch and transformers
@@ -103,7 +107,7 @@ func fresh(s *Section, weights []Weight, found []stats, spread float64) {
 	}
 	const hint = "transformers says at loading which weights are newly initialized, and save_pretrained then writes those: compare the names and values with the original's"
 	if len(wildest) > 0 {
-		s.Warn("memory that was never written looks like this: compare it with the original's", "%s beyond ±%g: %s", count(len(wildest), "weight"), wild, few(wildest))
+		s.Warn("memory that was never written looks like this: compare it with the original's", "%s beyond ±%g: %s", amount.Of(len(wildest), "weight"), wild, few(wildest))
 	}
 	seen := map[drawn]string{normal: "transformers', normal with mean 0 and deviation initializer_range", uniform: "torch's, even in ±1/√inputs"}
 	for _, how := range []drawn{normal, uniform} {
@@ -112,11 +116,11 @@ func fresh(s *Section, weights []Weight, found []stats, spread float64) {
 		case n == told:
 			s.Warn("is it a model that nobody has trained?", "every matrix that is large enough to tell looks as it does before training (%s): %d", seen[how], n)
 		default:
-			s.Warn(hint, "%s of %d, as before training (%s): %s", count(n, "weight"), told, seen[how], few(names[how]))
+			s.Warn(hint, "%s of %d, as before training (%s): %s", amount.Of(n, "weight"), told, seen[how], few(names[how]))
 		}
 	}
 	if len(idle) > 0 && len(idle) < norms { // all of them are said elsewhere
-		s.Warn(hint, "%s of %d at the initial value in every element: %s", count(len(idle), "norm weight"), norms, few(idle))
+		s.Warn(hint, "%s of %d at the initial value in every element: %s", amount.Of(len(idle), "norm weight"), norms, few(idle))
 	}
 }
 

@@ -137,14 +137,6 @@ func quote(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// count is "1 tensor", "2 tensors".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // Bytes is a count of bytes for people, in powers of 1024.
 func Bytes(n int64) string {
 	const unit = 1024

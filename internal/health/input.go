@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 )
 
@@ -160,9 +161,9 @@ func (s *Section) textless(in Input, ids []int) {
 		}
 	}
 	if unknown > 0 {
-		s.Warn("the vocabulary has no piece for some of the text: is the tokenizer the model's?", "%s unknown, %s: what was written there is lost", count(unknown, "token"), in.show(id))
+		s.Warn("the vocabulary has no piece for some of the text: is the tokenizer the model's?", "%s unknown, %s: what was written there is lost", amount.Of(unknown, "token"), in.show(id))
 	}
 	if without > 0 {
-		s.Warn("the last rows of a vocabulary are there to make its size round, or belong to images", "%s without a text: the tokenizer has %d ids", count(without, "token"), in.Tokenizer.Size())
+		s.Warn("the last rows of a vocabulary are there to make its size round, or belong to images", "%s without a text: the tokenizer has %d ids", amount.Of(without, "token"), in.Tokenizer.Size())
 	}
 }

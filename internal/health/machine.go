@@ -8,12 +8,14 @@ import (
 	"strings"
 
 	"golang.org/x/sys/cpu"
+
+	"github.com/tracediff/tracediff/internal/amount"
 )
 
 // Machine adds what Go sees of the machine: cores, memory, instruction sets. build names the program and its version.
 func Machine(s *Section, build string) {
 	s.OK("%s, %s, %s/%s", build, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	s.OK("%s, %d used (GOMAXPROCS)", count(runtime.NumCPU(), "core"), runtime.GOMAXPROCS(0))
+	s.OK("%s, %d used (GOMAXPROCS)", amount.Of(runtime.NumCPU(), "core"), runtime.GOMAXPROCS(0))
 	if m := Memory(); m.Total > 0 {
 		text := Bytes(m.Total)
 		if m.Available > 0 {

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tracediff/tracediff/internal/amount"
 )
 
 // probe prints what a Python has. It is given as text, so that nothing has to be installed or unpacked.
@@ -120,9 +122,9 @@ func torch(s *Section, p Interpreter, a answer, err error) {
 		}
 		s.Warn("try it by hand: "+p.Command+` -c "import torch"; --timeout gives it longer`, "importing torch failed: %v", err)
 	case len(a.Accelerators) == 0:
-		s.OK("torch sees no accelerator and uses %s of the CPU", count(a.Threads, "thread"))
+		s.OK("torch sees no accelerator and uses %s of the CPU", amount.Of(a.Threads, "thread"))
 	default:
-		s.OK("torch sees %s, and %s of the CPU", few(a.Accelerators), count(a.Threads, "thread"))
+		s.OK("torch sees %s, and %s of the CPU", few(a.Accelerators), amount.Of(a.Threads, "thread"))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
@@ -137,10 +138,10 @@ func Values(ctx context.Context, s *Section, weights []Weight, spread float64, a
 		}
 	}
 	if len(broken) > 0 {
-		s.Fail("the file is damaged, or was written by a run that had already diverged", "%s not finite: %s", count(len(broken), "weight"), few(broken))
+		s.Fail("the file is damaged, or was written by a run that had already diverged", "%s not finite: %s", amount.Of(len(broken), "weight"), few(broken))
 	}
 	if len(zero) > 0 {
-		s.Warn("a weight that was never loaded or never trained is zero: compare it with the original's", "%s all zero: %s", count(len(zero), "weight"), few(zero))
+		s.Warn("a weight that was never loaded or never trained is zero: compare it with the original's", "%s all zero: %s", amount.Of(len(zero), "weight"), few(zero))
 	}
 	fresh(s, weights, found, spread)
 	gains(s, weights, found)
@@ -183,12 +184,12 @@ func gains(s *Section, weights []Weight, found []stats) {
 		switch mean := sum / float64(n); {
 		case n == 0:
 		case lowest == initial && highest == initial:
-			s.Warn("an untrained model looks like this: was a trained checkpoint loaded before this one was saved?", "%s, all at the initial value %g", count(n, "norm weight"), initial)
+			s.Warn("an untrained model looks like this: was a trained checkpoint loaded before this one was saved?", "%s, all at the initial value %g", amount.Of(n, "norm weight"), initial)
 		case role == OneGain && lowest >= 0 && mean > 0.5:
 			// As saved many of these are below zero, wherever a channel is damped. With 1 added that is a sign change of the
 			// channel, which training hardly ever finds.
 			s.Warn("converters to GGUF add 1 to them, and this family adds 1 again: take the norm weights of the original",
-				"nothing in the %s is below zero (least %.2g, mean %.2f): 1 may have been added already", count(n, "norm weight"), lowest, mean)
+				"nothing in the %s is below zero (least %.2g, mean %.2f): 1 may have been added already", amount.Of(n, "norm weight"), lowest, mean)
 		}
 	}
 }
@@ -208,7 +209,7 @@ func DTypes(s *Section, weights []Weight) {
 	switch len(parts) {
 	case 0:
 	case 1:
-		s.OK("%s, all %s", count(len(weights), "weight"), weights[0].DType)
+		s.OK("%s, all %s", amount.Of(len(weights), "weight"), weights[0].DType)
 	default:
 		s.Warn("each weight is rounded to the type that is computed in; published checkpoints have one type", "the weights have several types: %s", few(parts))
 	}

@@ -29,6 +29,10 @@ import (
 // isolating the port. The cache holds a single digest of every dependency, so it can only clear a whole order. A
 // reference with less is isolated again each time, and so is a reference with an unknown dependency.
 //
+// What it saves: a port of SmolLM2-135M that is wrong in layer 10 of 30, with a trace of 127 MiB, is compared in 11.9 s
+// of processor time in place of 17.8 s; with the certificates of [Remember] too, in 8.8 s. What it costs: a digest of the
+// program in each such run, 0.2 s, and a file of some hundred bytes a reference. Digests of traces and weights are kept.
+//
 // The file is unprotected against anybody with write access to the user's cache folder, like the cached digests of
 // weights. The possible damage is limited: a forged file never excuses an operation. At worst, an operation may
 // produce a BUG, or be called right, without having reproduced the reference.

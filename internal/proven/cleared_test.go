@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
@@ -29,7 +29,7 @@ func TestStoredTracesAreKept(t *testing.T) {
 		t.Setenv(name, dir)
 	}
 	model := filepath.Join(dir, "gemma3-tiny")
-	files, err := fs.Sub(fixtures.Files, "gemma3-tiny")
+	files, err := fs.Sub(ondisk.Files(), "gemma3-tiny")
 	must(t, err)
 	must(t, os.CopyFS(model, files))
 	checkpointtest.Enlarge(t, filepath.Join(model, "model.safetensors"))
@@ -40,7 +40,7 @@ func TestStoredTracesAreKept(t *testing.T) {
 	must(t, err)
 	list, err := order.New(config)
 	must(t, err)
-	data, err := fs.ReadFile(fixtures.Files, "golden/gemma3-tiny/prefill.bfloat16.safetensors")
+	data, err := fs.ReadFile(ondisk.Files(), "golden/gemma3-tiny/prefill.bfloat16.safetensors")
 	must(t, err)
 	golden, err := capture.OpenReader("golden", bytes.NewReader(data), int64(len(data)))
 	must(t, err)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/settings"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -58,7 +57,6 @@ func formsOf(t *testing.T, family string) *order.List {
 // Every form of an operation that an order can have reproduces transformers in the goldens. A form that none of them shows
 // accuses nobody and excuses no drift: healthy models that have it would not match.
 func TestGoldensCertifyEveryForm(t *testing.T) {
-	e := &settings.Env{Process: settings.NewProcess()}
 	for _, family := range slices.Concat(ordertest.Gemma, ordertest.Plain) {
 		t.Run(family, func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +65,7 @@ func TestGoldensCertifyEveryForm(t *testing.T) {
 				t.Errorf("the orders have %d forms: too few", len(list.Entries))
 			}
 			for _, dtype := range []hooks.DType{hooks.F32, hooks.BF16} {
-				good, err := ByGoldens(t.Context(), e, list, dtype)
+				good, err := ByGoldens(list, dtype)
 				must(t, err)
 				for i := range list.Entries {
 					o := list.Entries[i].Op

@@ -4,19 +4,16 @@
 package proven
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
-	"path"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/hint"
@@ -25,30 +22,33 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// ByGoldens isolates the goldens of a model's family: every form of an operation reproduced there may produce a
-// BUG. For a form absent from the family's goldens, such as a scaling of the rotary embedding, the goldens of other
-// families decide. Only goldens of the given dtype are used, or all goldens if the dtype has none of its own.
-func ByGoldens(ctx context.Context, e *settings.Env, list *order.List, dtype hooks.DType) (isolate.Certified, error) {
-	own, others, err := goldensOf(list, "*."+dtype.String())
-	if err == nil && len(own) == 0 {
-		own, others, err = goldensOf(list, "*")
-	}
-	if err != nil {
-		return nil, err
+//go:embed goldens.json
+var goldens []byte
+
+// ByGoldens returns what the goldens of a model's family have shown of the walk: every form of an operation reproduced
+// there may produce a BUG. For a form absent from the family's goldens, such as a scaling of the rotary embedding, the
+// goldens of other families decide. Only goldens of the given dtype count, or all goldens if the dtype has none of its
+// own in the family. The answers are a table of the program; TestTableIsOfTheGoldens isolates every golden and compares.
+func ByGoldens(list *order.List, dtype hooks.DType) (isolate.Certified, error) {
+	var table map[string]map[string]isolate.Certified // family, dtype
+	if err := json.Unmarshal(goldens, &table); err != nil {
+		return nil, fmt.Errorf("the table of goldens: %w", err)
 	}
 	into, elsewhere := isolate.Certified{}, isolate.Certified{}
-	for _, name := range own {
-		if err := certifyBy(ctx, e, into, name); err != nil {
-			return nil, fmt.Errorf("certifying the operations of the walk: %w", err)
+	_, has := table[list.Config.ModelType][dtype.String()]
+	for family, dtypes := range table {
+		for of, forms := range dtypes {
+			switch {
+			case has && of != dtype.String():
+			case family == list.Config.ModelType:
+				into.Also(forms)
+			default:
+				elsewhere.Also(forms)
+			}
 		}
 	}
-	for _, name := range others {
-		if into.Knows(list) {
-			return into, nil
-		}
-		if err := certifyBy(ctx, e, elsewhere, name); err != nil {
-			return nil, fmt.Errorf("certifying the operations of the walk: %w", err)
-		}
+	if into.Knows(list) {
+		return into, nil
 	}
 	for form, good := range elsewhere {
 		if _, seen := into[form]; !seen {
@@ -97,70 +97,4 @@ func ByStored(ctx context.Context, e *settings.Env, into isolate.Certified, list
 	}
 	maps.Copy(into, own)
 	return nil
-}
-
-// goldensOf lists the goldens with a matching name: own has the goldens of the list's family, others the rest.
-func goldensOf(list *order.List, pattern string) (own, others []string, err error) {
-	all, err := fs.Glob(fixtures.Files, "golden/*/"+pattern+".safetensors")
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, name := range all {
-		data, err := fs.ReadFile(fixtures.Files, path.Base(path.Dir(name))+"/"+checkpoint.ConfigFile)
-		if err != nil {
-			return nil, nil, err
-		}
-		config, err := order.ReadConfig(data)
-		if err != nil {
-			return nil, nil, err
-		}
-		if config.ModelType == list.Config.ModelType {
-			own = append(own, name)
-		} else {
-			others = append(others, name)
-		}
-	}
-	return own, others, nil
-}
-
-// certifyBy adds the operations certified by a golden. Goldens are embedded in the program, so the result is
-// computed once per process.
-func certifyBy(ctx context.Context, e *settings.Env, into isolate.Certified, name string) error {
-	own, err := settings.Once(e.Process, name, func() (isolate.Certified, error) { return certifiedBy(ctx, name) })
-	if err != nil {
-		return err
-	}
-	into.Also(own)
-	return nil
-}
-
-// certifiedBy isolates one golden.
-func certifiedBy(ctx context.Context, name string) (isolate.Certified, error) {
-	dir := path.Base(path.Dir(name))
-	files, err := fs.Sub(fixtures.Files, dir)
-	if err != nil {
-		return nil, err
-	}
-	ck, err := checkpoint.OpenFS(dir, files)
-	if err != nil {
-		return nil, err
-	}
-	config, err := order.ReadConfig(ck.Config())
-	if err != nil {
-		return nil, err
-	}
-	list, err := order.New(config)
-	if err != nil {
-		return nil, err
-	}
-	data, err := fs.ReadFile(fixtures.Files, name)
-	if err != nil {
-		return nil, err
-	}
-	t, err := capture.OpenReader(name, bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return nil, err
-	}
-	own := isolate.Certified{}
-	return own, own.Add(ctx, t, list, reference.Weights(ck, t.Manifest().DType))
 }

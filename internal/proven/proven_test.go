@@ -11,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/settings"
 	"github.com/tracediff/tracediff/order/op"
@@ -23,7 +23,7 @@ import (
 func TestStoredTracesCertify(t *testing.T) {
 	const dir = "gemma3-tiny"
 	ck, list := ordertest.Embedded(t, dir)
-	data, err := fs.ReadFile(fixtures.Files, "golden/"+dir+"/prefill.bfloat16.safetensors")
+	data, err := fs.ReadFile(ondisk.Files(), "golden/"+dir+"/prefill.bfloat16.safetensors")
 	must(t, err)
 	golden, err := capture.OpenReader("golden", bytes.NewReader(data), int64(len(data)))
 	must(t, err)

@@ -91,7 +91,7 @@ func (in *inputs) isolation(ctx context.Context) (how isolate.Options, dtype hoo
 		if in.order.program != nil {
 			return in.order.program.Certified(ctx, in.env, ck)
 		}
-		into, err := proven.ByGoldens(ctx, in.env, list, dtype)
+		into, err := proven.ByGoldens(list, dtype)
 		if err != nil || ck == nil {
 			return into, err
 		}

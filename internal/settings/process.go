@@ -8,17 +8,14 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"sync"
 
 	"github.com/tracediff/tracediff/internal/files"
 )
 
-// Process is the running program, shared by all of its sessions: the executable file, and a cache of earlier
-// sessions' results.
+// Process is the running program, shared by all of its sessions.
 type Process struct {
 	started fs.FileInfo // the program's file when it began to run
 	err     error       // of looking at it
-	found   sync.Map
 }
 
 // NewProcess looks at the program that runs, which has just begun to.
@@ -62,18 +59,4 @@ func (p *Process) Sum() (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
-}
-
-// Once finds what has a name, or gives what was found by that name before. An error is not kept, and without a process nothing is.
-func Once[T any](p *Process, name string, find func() (T, error)) (T, error) {
-	if p != nil {
-		if known, ok := p.found.Load(name); ok {
-			return known.(T), nil
-		}
-	}
-	found, err := find()
-	if err == nil && p != nil {
-		p.found.Store(name, found)
-	}
-	return found, err
 }

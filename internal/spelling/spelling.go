@@ -55,16 +55,6 @@ type Row struct {
 	Spelled []Spelling
 }
 
-// Table is a copy of all rows, in the order of the forward pass. A spelling may stand in several: then the first role that a model has is
-// meant.
-func Table() []Row {
-	all := slices.Clone(rows)
-	for i := range all {
-		all[i].Spelled = slices.Clone(all[i].Spelled)
-	}
-	return all
-}
-
 // names are what some engines call a role.
 func (r Row) names(of Kind, engines ...Engine) (all []string) {
 	for _, s := range r.Spelled {

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 )
 
 // OpenGolden opens an embedded trace that transformers made: golden/CHECKPOINT/PROMPT.DTYPE.safetensors.
 func OpenGolden(t testing.TB, name string) *capture.Trace {
 	t.Helper()
-	data, err := fs.ReadFile(fixtures.Files, name)
+	data, err := fs.ReadFile(ondisk.Files(), name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 )
 
 // Both files of the fixture mark the same ids, as far as they have them: SentencePiece knows turns as plain symbols.
 func TestSpecialAndUnknown(t *testing.T) {
 	for _, name := range []string{"tokenizer.json", "tokenizer.model"} {
-		data, err := fs.ReadFile(fixtures.Files, "gemma3n-tiny/"+name)
+		data, err := fs.ReadFile(ondisk.Files(), "gemma3n-tiny/"+name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,7 @@ import (
 	"io/fs"
 	"testing"
 
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
 )
@@ -12,7 +12,7 @@ import (
 // Embedded opens a checkpoint that is embedded in the program, by the name of its folder in fixtures, with the order of its model. An error ends the test.
 func Embedded(t testing.TB, model string) (*checkpoint.Checkpoint, *order.List) {
 	t.Helper()
-	files, err := fs.Sub(fixtures.Files, model)
+	files, err := fs.Sub(ondisk.Files(), model)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
@@ -48,7 +48,7 @@ func Assembled(t TB, sources ...capture.Source) *capture.Trace {
 // Golden is a trace of transformers, and the order of its model.
 func Golden(t TB, name string) (*capture.Trace, *order.List) {
 	t.Helper()
-	data, err := fs.ReadFile(fixtures.Files, "golden/"+name+".safetensors")
+	data, err := fs.ReadFile(ondisk.Files(), "golden/"+name+".safetensors")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tracediff/tracediff/internal/permute"
 )
 
 // atom is an axis of an entry that a dump may have in another place: a letter and a size.
@@ -109,7 +111,7 @@ func arranged(have []int, groups [][]atom, pairs bool, parts cut, sizes map[stri
 		return nil
 	}
 	var list []arrangement
-	permutations(len(atoms), func(order []int) {
+	for order := range permute.All(len(atoms)) {
 		var mine []atom
 		for _, i := range order {
 			mine = append(mine, atoms[i])
@@ -117,12 +119,12 @@ func arranged(have []int, groups [][]atom, pairs bool, parts cut, sizes map[stri
 		if pairs { // neighbours: p and then r, of the last axis, wherever that is
 			p := slices.IndexFunc(mine, func(a atom) bool { return a.name == "p" })
 			if p+1 >= len(mine) || mine[p+1].name != "r" {
-				return
+				continue
 			}
 		}
 		left, ok := merged(have, mine, parts, sizes)
 		if !ok {
-			return
+			continue
 		}
 		whole, _ := merged(have, mine, cut{}, sizes)
 		right := " -> " + spellGroups(groups)
@@ -133,7 +135,7 @@ func arranged(have []int, groups [][]atom, pairs bool, parts cut, sizes map[stri
 		}
 		a.odd = !a.same && strings.Contains(a.axes, ":1 ")
 		list = append(list, a)
-	})
+	}
 	return list
 }
 
@@ -151,29 +153,6 @@ func same(have []int, groups [][]atom) bool {
 		want = append(want, n)
 	}
 	return len(have) <= len(want) && slices.Equal(have, want[len(want)-len(have):]) && elementsOf(want[:len(want)-len(have)]) == 1
-}
-
-// permutations hands out the orders of n numbers, the sorted one first.
-func permutations(n int, each func([]int)) {
-	order := make([]int, 0, n)
-	used := make([]bool, n)
-	var step func()
-	step = func() {
-		if len(order) == n {
-			each(order)
-			return
-		}
-		for i := range n {
-			if !used[i] {
-				used[i] = true
-				order = append(order, i)
-				step()
-				order = order[:len(order)-1]
-				used[i] = false
-			}
-		}
-	}
-	step()
 }
 
 // merged spells the axes of a shape as atoms in their order; ok is false where they do not fit.

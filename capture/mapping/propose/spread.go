@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tracediff/tracediff/internal/permute"
 )
 
 // maxSpread bounds the layouts of a fused tensor that are tried.
@@ -26,7 +28,7 @@ func (p *proposer) spread(shape []int, group []string, widths []int) (list []Lin
 		for _, n := range split {
 			parts = append(parts, fmt.Sprint(n))
 		}
-		permutations(len(atoms), func(order []int) {
+		for order := range permute.All(len(atoms)) {
 			var mine []atom
 			for _, i := range order {
 				mine = append(mine, atoms[i])
@@ -37,7 +39,7 @@ func (p *proposer) spread(shape []int, group []string, widths []int) (list []Lin
 					list = append(list, l)
 				}
 			}
-		})
+		}
 	}
 	n, ones := len(widths), []int{}
 	for range widths {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/session/orders"
 	"github.com/tracediff/tracediff/internal/tracefolder"
@@ -20,9 +19,9 @@ func (c chooser) putBeside(f *Found) (string, error) {
 	}
 	defer release()
 	switch {
-	case f.Label == "golden":
+	case f.files != nil:
 		var data []byte
-		if data, err = fs.ReadFile(fixtures.Files, f.Path()); err == nil {
+		if data, err = fs.ReadFile(f.files, f.Path()); err == nil {
 			err = files.WriteWhole(to, data)
 		}
 	case f.Entry == nil:

@@ -6,11 +6,11 @@ package choice
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session/job"
@@ -23,6 +23,7 @@ type Found struct {
 	Label  string           // "golden", "stored", "given", "exec", or "captured" just now: for the report's first line
 	Passes [][]int          // the ids to feed the local side, pass by pass
 	Entry  *reference.Entry // the place in the store; nil for a golden and for a file used as it is
+	files  fs.FS            // where a golden lies; nil for others
 }
 
 // Find returns the reference trace for a job: from the named runner, or otherwise the best available. again runs a
@@ -98,12 +99,8 @@ func (c chooser) best(ctx context.Context) (*Found, error) {
 	if f != nil || err != nil {
 		return f, err
 	}
-	t, passes, err := reference.Golden(fixtures.Files, c.job.Wanted(reference.Transformers))
-	if err != nil {
-		return nil, err
-	}
-	if t != nil {
-		return &Found{t, "golden", passes, nil}, nil
+	if f, err := c.golden(); f != nil || err != nil {
+		return f, err
 	}
 	if c.env.Gate {
 		return nil, c.gateError()
@@ -132,7 +129,7 @@ func (c chooser) stored(r reference.Runner) (*Found, error) {
 		return nil, err
 	}
 	if f != nil {
-		return &Found{f.Trace, "stored", f.Passes, &f.Entry}, nil
+		return &Found{Trace: f.Trace, Label: "stored", Passes: f.Passes, Entry: &f.Entry}, nil
 	}
 	for i, p := range passed {
 		if i == maxPassed && !c.env.Verbose {

@@ -33,7 +33,7 @@ func (c chooser) given(ctx context.Context, path string, partial bool) (*Found, 
 	if err != nil {
 		return nil, hint.Also(err, t.Close())
 	}
-	f := &Found{t, "given", c.job.Input.Passes, nil}
+	f := &Found{Trace: t, Label: "given", Passes: c.job.Input.Passes}
 	if passes, err := c.job.Wanted("").Match(ids); err == nil {
 		f.Passes = passes
 	}

@@ -56,7 +56,7 @@ func (c chooser) make(ctx context.Context, r reference.Runner) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Found{kept.Trace, "captured", kept.Passes, &kept.Entry}
+	f := &Found{Trace: kept.Trace, Label: "captured", Passes: kept.Passes, Entry: &kept.Entry}
 	return f, c.measureFloor(ctx, f)
 }
 
