@@ -155,7 +155,7 @@ func (s *rescaling) of(name string) *factors {
 func (s *rescaling) may(x scaling, at map[*job]*Row) bool {
 	from := s.job(x.from)
 	for _, name := range x.into {
-		if j := s.job(name); j == nil || j.local.Grid == nil || !j.local.Grid.Moves && !j.local.Grid.Mixed {
+		if j := s.job(name); j == nil || j.local.Coding == nil || !j.local.Coding.Moves && !j.local.Coding.Mixed {
 			return false
 		}
 	}
@@ -165,7 +165,7 @@ func (s *rescaling) may(x scaling, at map[*job]*Row) bool {
 	case !x.rows:
 		return !at[from].Class.Right()
 	}
-	return from.local.Grid != nil && from.local.Shape[0] == s.job(x.into[0]).local.Shape[1] && s.l[x.from+".bias"] == nil
+	return from.local.Coding != nil && from.local.Shape[0] == s.job(x.into[0]).local.Shape[1] && s.l[x.from+".bias"] == nil
 }
 
 // rescaleLayer looks for the factors of a layer. Those of norms are known; with them those of rows are measured; and without these, those of the
@@ -253,8 +253,8 @@ func (c *comparison) judgeRescaled(ctx context.Context, r *reader, found map[*jo
 			continue
 		}
 		local := j.local
-		if !local.Grid.Moves {
-			local = asMoved(local) // the factors are measured, and AWQ clips
+		if !local.Coding.Moves {
+			local = moving(local) // the factors are measured, and AWQ clips
 		}
 		row, err := c.pair(ctx, r, local, f.of(j.original))
 		if err != nil {

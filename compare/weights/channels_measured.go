@@ -48,7 +48,7 @@ func (c *comparison) measure(ctx context.Context, r *reader, local *Tensor, v vi
 		}
 		for i, l := range b.local {
 			x := b.original[i]
-			if b.grid != nil && b.high[i] > b.low[i] && (l <= b.low[i] || l >= b.high[i]) {
+			if b.coding != nil && b.Last(i, l) {
 				continue
 			}
 			for _, to := range []struct {
@@ -148,7 +148,7 @@ func (c *comparison) cancel(ctx context.Context, r *reader, given *measured, int
 // quotients are the original's vector over the port's, both with so much more; nil where they are none.
 func (c *comparison) quotients(ctx context.Context, r *reader, j *job, more float64) ([]float64, error) {
 	n := j.local.elements()
-	if len(j.local.Shape) != 1 || j.local.Grid != nil {
+	if len(j.local.Shape) != 1 || j.local.Coding != nil {
 		return nil, nil
 	}
 	b, err := r.read(ctx, j.local, view{t: j.original}, part{0, 1, 0, n})

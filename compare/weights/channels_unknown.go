@@ -22,7 +22,7 @@ func (c *comparison) unknownLayers(ctx context.Context, r *reader, jobs []*job, 
 		return ""
 	}
 	for _, j := range jobs {
-		if p := prefix(j); p != "" && len(j.local.Shape) == 2 && j.local.Grid != nil && (j.local.Grid.Moves || j.local.Grid.Mixed) && !ofGGUF.MatchString(j.local.Format) {
+		if p := prefix(j); p != "" && len(j.local.Shape) == 2 && j.local.Coding != nil && (j.local.Coding.Moves || j.local.Coding.Mixed) && !ofGGUF.MatchString(j.local.Format) {
 			matrices[p] = append(matrices[p], j)
 		}
 	}
@@ -93,7 +93,7 @@ func (s *rescaling) alone(ctx context.Context, x scaling, at map[*job]*Row) erro
 	var sum, weight []float64
 	for _, name := range x.into {
 		j := s.job(name)
-		if j == nil || j.local.Grid == nil || !j.local.Grid.Moves && !j.local.Grid.Mixed || at[j].Class != Quantised {
+		if j == nil || j.local.Coding == nil || !j.local.Coding.Moves && !j.local.Coding.Mixed || at[j].Class != Quantised {
 			return nil
 		}
 		f := factors{}

@@ -29,12 +29,12 @@ type unit struct {
 
 // newCoder returns a reader of a tensor's codes; nil where they do not lie in rows as they are compared.
 func newCoder(r *reader, local *Tensor, v view) *coder {
-	g := local.Grid
+	g := local.Coding
 	if g == nil || g.Codes == nil || local.Add != 0 || v.rows != nil || v.columns != nil || v.transposed {
 		return nil
 	}
 	_, columns := local.flat()
-	if size := g.Codes.Unit; size != max(1, g.Group) || columns%size != 0 || columns > chunk && chunk%size != 0 || g.First%int64(columns) != 0 {
+	if size := g.Codes.Unit; size != groupOf(g) || columns%size != 0 || columns > chunk && chunk%size != 0 || g.First%int64(columns) != 0 {
 		return nil
 	}
 	return &coder{r: r, local: local, view: v, codes: g.Codes.Reader()}
@@ -53,10 +53,10 @@ func (c *coder) units(ctx context.Context, visit func(u *unit) bool) error {
 		}
 		for row := p.r0; row < p.r1; {
 			n := p.r1 - row // rows that are read at once
-			if c.local.Grid.Row != nil {
+			if c.local.Coding.Row != nil {
 				n = 1
 			}
-			if err := c.codes.Codes(&c.piece, c.local.Grid.element(row, columns)+int64(p.c0), n*p.columns()); err != nil {
+			if err := c.codes.Codes(&c.piece, c.local.Coding.Element(row, columns)+int64(p.c0), n*p.columns()); err != nil {
 				return inTensor(c.local, err)
 			}
 			c.r.done.Add(int64(n * p.columns()))
@@ -71,7 +71,7 @@ func (c *coder) units(ctx context.Context, visit func(u *unit) bool) error {
 
 // each hands out the units of what was read: whole rows of a part, from one on.
 func (c *coder) each(p part, row int, x []float64, visit func(u *unit) bool) bool {
-	size := c.local.Grid.Codes.Unit
+	size := c.local.Coding.Codes.Unit
 	groups := size / c.piece.Group
 	u := &c.unit
 	u.codes = &c.piece
@@ -112,7 +112,7 @@ func (u *unit) numbers(g int) []float64 {
 // right where a unit is not, or where the tensor's format has to be judged by other rules.
 func (c *comparison) quickCodes(ctx context.Context, r *reader, local *Tensor, v view) (t *tally, right bool, err error) {
 	coder := newCoder(r, local, v)
-	if coder == nil || local.Grid.Moves || local.Grid.Shared {
+	if coder == nil || local.Coding.Moves || local.Coding.Shared {
 		return nil, false, nil
 	}
 	t = &tally{}
@@ -138,7 +138,7 @@ func (c *comparison) quickCodes(ctx context.Context, r *reader, local *Tensor, v
 		}
 		t.rounded += rounding
 		t.codes.merge(&run)
-		t.doubt(local.Grid.Codes, u)
+		t.doubt(local.Coding.Codes, u)
 		return true
 	})
 	return t, right && err == nil, err
@@ -159,7 +159,7 @@ func (q *rule) unit(ctx context.Context, r *reader, local *Tensor, v view, u *un
 		if bad[i] {
 			return codeErrors{}, nil
 		}
-		e.add(&b, i, x, b.slack[i]+quant.Taken(x))
+		e.add(&b, i, x, b.Slack[i]+quant.Taken(x))
 	}
 	return e, nil
 }

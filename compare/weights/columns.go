@@ -52,7 +52,7 @@ func (c *comparison) columnsOf(ctx context.Context, r *reader, row *Row, local, 
 		l, x := b.local[i], b.original[i]
 		k := &sums[at]
 		k.own, k.given, k.both = k.own+l*l, k.given+x*x, k.both+l*x
-		if s := x / b.step[i]; s-s == 0 {
+		if s := x / b.Step[i]; s-s == 0 {
 			k.steps += s * s
 		}
 	})

@@ -91,7 +91,7 @@ func (c *comparison) cost(ctx context.Context, r *reader, row *Row, local *Tenso
 		e := u.errors()
 		all, squares, size = all+e.Error2, squares+e.X2, u.codes.Group
 		groups += len(u.groups)
-		if !d.usualOf(local.Grid.Codes, u) {
+		if !d.usualOf(local.Coding.Codes, u) {
 			return false
 		}
 		for g, e := range u.groups {

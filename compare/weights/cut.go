@@ -11,7 +11,7 @@ const minCut = 32
 
 // cutOff looks for codes of which each is the next one toward zero, or the next lower one, where the nearest is meant.
 func (a *attempt) cutOff(ctx context.Context) (bool, error) {
-	if g := a.local.Grid; g == nil || g.Moves {
+	if g := a.local.Coding; g == nil || g.Moves {
 		return false, nil
 	}
 	inward, downward, beside, n := true, true, 0, 0
@@ -22,8 +22,8 @@ func (a *attempt) cutOff(ctx context.Context) (bool, error) {
 		}
 		for i, l := range b.local {
 			x := a.q.makes(b.original[i])
-			x = min(max(x, b.low[i]), b.high[i])
-			d, most, step := x-l, b.slack[i]+0x1p-12*b.step[i], b.step[i]
+			x = b.Within(i, x)
+			d, most, step := x-l, b.Slack[i]+0x1p-12*b.Step[i], b.Step[i]
 			if !(math.Abs(d) <= step+most) {
 				return false, nil
 			}

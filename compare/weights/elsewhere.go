@@ -24,19 +24,19 @@ type evidence struct {
 
 // add counts the elements from one to another of a block, with the numbers that the relation by has for them.
 func (e *evidence) add(q *rule, b *block, by *rule, other []float64, from, to int) {
-	e.moves = b.grid != nil && b.grid.Moves
+	e.moves = b.moves()
 	for i := from; i < to; i++ {
 		x, l := q.makes(b.original[i]), b.local[i]
 		e.elements++
 		switch {
 		case l-l != 0:
-		case b.grid == nil:
+		case b.coding == nil:
 			if !q.holds(l, b.original[i]) {
 				e.outside++
 			}
 		default:
-			within := min(max(x, b.low[i]), b.high[i])
-			if math.Abs(within-l) > 1.5*b.step[i]+b.slack[i] || b.step[i] == 0 && math.Abs(x-l) > b.slack[i] {
+			within := b.Within(i, x)
+			if math.Abs(within-l) > 1.5*b.Step[i]+b.Slack[i] || b.Step[i] == 0 && math.Abs(x-l) > b.Slack[i] {
 				e.outside++
 			}
 			own, d := x-l, by.makes(other[i])-l
@@ -127,9 +127,5 @@ func (b *block) throughout(q *rule, x []float64) bool {
 
 // some are the elements of one row of a block from one to another.
 func (b *block) some(from, to int) block {
-	s := block{part: part{b.r0, b.r0 + 1, b.c0 + from, b.c0 + to}, local: b.local[from:to], original: b.original[from:to], grid: b.grid}
-	if b.grid != nil {
-		s.step, s.low, s.high, s.slack = b.step[from:to], b.low[from:to], b.high[from:to], b.slack[from:to]
-	}
-	return s
+	return block{part{b.r0, b.r0 + 1, b.c0 + from, b.c0 + to}, b.local[from:to], b.original[from:to], b.coding, b.Bounds.Slice(from, to)}
 }

@@ -63,7 +63,7 @@ func (a *attempt) unit() float64 {
 	switch {
 	case a.moves():
 		return 0.06
-	case a.local.Grid != nil:
+	case a.local.Coding != nil:
 		return 0.02
 	}
 	return floats.Unit(a.local.DType) / 2

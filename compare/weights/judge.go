@@ -42,7 +42,7 @@ const (
 const SizeAlone = ", by the size of its errors"
 
 // coded is the row of a tensor of codes of which none is wrong by itself: it is right where they are right as a whole.
-func (row *Row) coded(g *Grid, format string, t *tally) {
+func (row *Row) coded(g *quant.Coding, format string, t *tally) {
 	e, times, worst := &t.codes, t.codes.times(), worstTensor
 	switch {
 	case e.n < minTensor:
@@ -82,14 +82,14 @@ func (row *Row) coded(g *Grid, format string, t *tally) {
 // each run of a group, what lies beyond the last codes is at most the lost part of the original's sum of squares; the error is not larger
 // than worstRun; and half of the codes at least are the nearest. Formats that move errors are held to the size and the mean of all errors.
 func (q *rule) judge(b *block, bad []bool) {
-	if b.grid == nil {
+	if b.coding == nil {
 		for i, l := range b.local {
 			bad[i] = !q.holds(l, b.original[i])
 		}
 		return
 	}
 	for from, to := range b.runs {
-		if b.grid.Apart {
+		if b.coding.Apart {
 			q.apart(b, bad, from, to)
 		} else if !q.run(b, bad, from, to) {
 			for i := from; i < to; i++ {
@@ -102,7 +102,7 @@ func (q *rule) judge(b *block, bad []bool) {
 // runs hands out the elements of each group of a block of codes, from the first to the one behind the last.
 func (b *block) runs(yield func(from, to int) bool) {
 	columns := b.columns()
-	group := min(max(1, b.grid.Group), columns)
+	group := min(b.group(), columns)
 	for at := 0; at < len(b.local); at += columns {
 		for c := 0; c < columns; c += group {
 			if !yield(at+c, at+min(c+group, columns)) {
@@ -119,17 +119,17 @@ func (q *rule) run(b *block, bad []bool, from, to int) bool {
 	inside := 0
 	for i := from; i < to; i++ {
 		x, l := q.makes(b.original[i]), b.local[i]
-		slack := b.slack[i] + quant.Taken(x)
-		within := min(max(x, b.low[i]), b.high[i])
+		slack := b.Slack[i] + quant.Taken(x)
+		within := b.Within(i, x)
 		beyond := math.Abs(x - within)
-		if b.grid.Moves {
+		if b.coding.Moves {
 			bad[i], beyond = l-l != 0, math.Abs(x-l)
-			if x == within && b.step[i] > 0 {
-				mean += (x - l) / b.step[i]
+			if x == within && b.Step[i] > 0 {
+				mean += (x - l) / b.Step[i]
 				inside++
 			}
 		} else {
-			bad[i] = l-l != 0 || !(math.Abs(within-l) <= 1.5*b.step[i]+slack) || b.step[i] == 0 && !(math.Abs(x-l) <= slack)
+			bad[i] = l-l != 0 || !b.Allows(i, l, x, slack)
 		}
 		if bad[i] { // by itself: the others are judged without it
 			continue
@@ -141,12 +141,12 @@ func (q *rule) run(b *block, bad []bool, from, to int) bool {
 		e.add(b, i, x, slack)
 	}
 	switch {
-	case b.grid.Moves:
+	case b.coding.Moves:
 		return off <= movedLost*whole && (inside < minMean || math.Abs(mean) <= worstMean*float64(inside) && math.Abs(both-whole) <= movedFactor*whole) &&
-			(b.grid.Shared || e.times() <= movedRun*math.Sqrt(12))
+			(b.coding.Shared || e.times() <= movedRun*math.Sqrt(12))
 	case !(off <= lost*whole):
 		return false
-	case b.grid.Shared: // a run need not fill the codes: the tensor is judged as a whole
+	case b.coding.Shared: // a run need not fill the codes: the tensor is judged as a whole
 		return true
 	case e.n >= minBeside && 2*e.beside > e.n:
 		return false
@@ -169,7 +169,7 @@ type codeErrors struct {
 // add counts element i of a block, whose number is x.
 func (e *codeErrors) add(b *block, i int, x, slack float64) {
 	e.n++
-	l, step := b.local[i], b.step[i]
+	l, step := b.local[i], b.Step[i]
 	if d := math.Abs(x-l) - slack; d > 0 {
 		e.sum += d * d
 	}
@@ -179,10 +179,10 @@ func (e *codeErrors) add(b *block, i int, x, slack float64) {
 	if !(step > 0) {
 		return
 	}
-	if n := math.Round((b.high[i] - b.low[i]) / step); n > e.codes {
+	if n := math.Round((b.High[i] - b.Low[i]) / step); n > e.codes {
 		e.codes = n
 	}
-	d := l - min(max(x, b.low[i]), b.high[i])
+	d := l - b.Within(i, x)
 	if s := math.Abs(d) / step; s > e.furthest {
 		e.furthest, e.row, e.column = s, b.r0+i/b.columns(), b.c0+i%b.columns()
 	}

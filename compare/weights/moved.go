@@ -9,7 +9,7 @@ import (
 // byColumn looks for a factor for each column: a norm, or a scale of channels, that was multiplied into the weight.
 func (a *attempt) byColumn(ctx context.Context) (bool, error) {
 	rows, columns := a.local.flat()
-	if rows < 4 || a.local.Grid != nil || !a.local.DType.Float() || a.q.add != 0 {
+	if rows < 4 || a.local.Coding != nil || !a.local.DType.Float() || a.q.add != 0 {
 		return false, nil
 	}
 	both, whole := make([]float64, columns), make([]float64, columns)
@@ -56,7 +56,7 @@ func (a *attempt) moved(ctx context.Context) (bool, error) {
 	if a.t.elements < 4*maxMove || a.local.Add != 0 {
 		return false, nil
 	}
-	if a.local.Grid != nil {
+	if a.local.Coding != nil {
 		return a.movedCodes(ctx)
 	}
 	n := a.t.elements
@@ -136,14 +136,14 @@ func (a *attempt) saysMoved(by int) {
 // movedCodes is moved for codes: by some elements, or by some groups.
 func (a *attempt) movedCodes(ctx context.Context) (bool, error) {
 	const groups = 8
-	n, group := a.t.elements, max(1, a.local.Grid.Group)
+	n, group := a.t.elements, max(1, a.local.Coding.Group)
 	_, columns := a.local.flat()
 	if columns%group != 0 || n < 4*group {
 		return false, nil
 	}
 	l, o := *a.local, *a.original
 	l.Shape, o.Shape = []int{n}, []int{n}
-	l.Grid = a.local.Grid
+	l.Coding = a.local.Coding
 	at := n / 2 / group * group
 	probe := part{0, 1, at, at + group}
 	for s := 1; s <= maxMove+groups; s++ {

@@ -50,9 +50,7 @@ func (a *attempt) sampled(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.local, b.original = slices.Clone(b.local), slices.Clone(b.original)
-		b.step, b.low, b.high, b.slack = slices.Clone(b.step), slices.Clone(b.low), slices.Clone(b.high), slices.Clone(b.slack)
-		a.sample = append(a.sample, b)
+		a.sample = append(a.sample, b.clone())
 	}
 	return nil
 }
@@ -60,10 +58,7 @@ func (a *attempt) sampled(ctx context.Context) error {
 // spotted takes the first wrong elements of the first and of the last wrong row, with those that share their steps.
 func (a *attempt) spotted() {
 	_, columns := a.local.flat()
-	wide := 1
-	if g := a.local.Grid; g != nil {
-		wide = max(1, g.Group)
-	}
+	wide := groupOf(a.local.Coding)
 	rows := a.t.badRows()
 	for _, r := range []int{rows[0], rows[len(rows)-1]} {
 		c := int(a.t.left[r]) / wide * wide
@@ -73,7 +68,7 @@ func (a *attempt) spotted() {
 
 // explains reports whether a relation gives every element: those that are known to be wrong first, which most relations do not give.
 func (a *attempt) explains(ctx context.Context, r *reader, local *Tensor, v view, q rule) (bool, error) {
-	if slices.Equal(local.Shape, a.local.Shape) && local.Grid == a.local.Grid {
+	if slices.Equal(local.Shape, a.local.Shape) && local.Coding == a.local.Coding {
 		if a.moves() && a.t != nil {
 			return a.fits(ctx, r, local, v, q)
 		}
@@ -84,7 +79,7 @@ func (a *attempt) explains(ctx context.Context, r *reader, local *Tensor, v view
 		if ok, err := a.every(ctx, r, local, v, q, slices.Values(a.spots)); !ok {
 			return false, err
 		}
-		if ok, err := a.comparison.explains(ctx, r, local, v, q); !ok || err != nil || local.Grid == nil || a.t == nil || !v.moves(a.original) { // another shape tells by itself
+		if ok, err := a.comparison.explains(ctx, r, local, v, q); !ok || err != nil || local.Coding == nil || a.t == nil || !v.moves(a.original) { // another shape tells by itself
 			return ok, err
 		}
 		return a.needed(ctx, v, q)
@@ -138,7 +133,7 @@ func (a *attempt) added(ctx context.Context) (bool, error) {
 				a.row.wrong(Mistake, try.kind, "%s", try.what)
 				return true, nil
 			}
-			if a.local.Grid != nil {
+			if a.local.Coding != nil {
 				break
 			}
 		}
@@ -148,7 +143,7 @@ func (a *attempt) added(ctx context.Context) (bool, error) {
 
 // misread looks for bits of another format, and for numbers that were rounded more than once.
 func (a *attempt) misread(ctx context.Context) (bool, error) {
-	if a.local.Grid != nil || !a.local.DType.Float() || !a.original.DType.Float() {
+	if a.local.Coding != nil || !a.local.DType.Float() || !a.original.DType.Float() {
 		return false, nil
 	}
 	for _, m := range misreadings {
@@ -211,9 +206,8 @@ func matrices(t *Tensor) []*Tensor {
 		part := *t
 		part.Shape, part.Data, part.of, part.first = shape, sectionOf(t.Data, int64(at*t.DType.Size())), t, at
 		part.Instead = nil
-		if t.Grid != nil {
-			g := t.Grid
-			part.Grid = g.from(int64(at))
+		if t.Coding != nil {
+			part.Coding = t.Coding.From(int64(at), sectionOf)
 		}
 		list = append(list, &part)
 	}

@@ -103,7 +103,7 @@ func (a *attempt) heads(n int) []int {
 
 // ordered looks for rows, and then for columns, that stand in another order.
 func (a *attempt) ordered(ctx context.Context) (bool, error) {
-	if a.local.Grid != nil {
+	if a.local.Coding != nil {
 		return a.orderedCodes(ctx)
 	}
 	if !a.local.DType.Float() && a.local.DType != a.original.DType || a.single() {

@@ -51,8 +51,8 @@ func (a *attempt) instead(ctx context.Context, local *Tensor) (*attempt, error) 
 	if !slices.Equal(local.Shape, a.original.Shape) {
 		return nil, nil
 	}
-	if a.moves() && local.Grid != nil && !local.Grid.Moves {
-		local = asMoved(local)
+	if a.moves() && local.Coding != nil && !local.Coding.Moves {
+		local = moving(local)
 	}
 	t, q, err := a.agrees(ctx, a.r, local, view{t: a.original})
 	if err != nil || t.bad == 0 {
@@ -99,8 +99,8 @@ func (a *attempt) like(o *Tensor, q rule) (bool, error) {
 		group int
 	}
 	key := of{o, 0}
-	if a.local.Grid != nil {
-		key.group = a.local.Grid.Group
+	if a.local.Coding != nil {
+		key.group = a.local.Coding.Group
 	}
 	held, ok := a.samples.Load(key)
 	if !ok {

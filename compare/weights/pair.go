@@ -61,8 +61,8 @@ func (c *comparison) pair(ctx context.Context, r *reader, local, original *Tenso
 	if err != nil {
 		return row, err
 	}
-	if g := local.Grid; g != nil && g.Mixed && !g.Moves && (found.bad > 0 || found.codes.beside*worstBeside > found.codes.n) && found.spreads() {
-		local = asMoved(local)
+	if g := local.Coding; g != nil && g.Mixed && !g.Moves && (found.bad > 0 || found.codes.beside*worstBeside > found.codes.n) && found.spreads() {
+		local = moving(local)
 		row.note("the codes are not the nearest to the numbers in nearly every row: the writer moved errors between them, as GPTQ and AWQ do")
 		if found, q, err = c.agrees(ctx, r, local, view{t: original}); err != nil {
 			return row, err
@@ -72,7 +72,7 @@ func (c *comparison) pair(ctx context.Context, r *reader, local, original *Tenso
 		row = c.right(row, local, q, found)
 		switch {
 		case row.Class != Quantised:
-		case local.Grid.Moves:
+		case local.Coding.Moves:
 			err = c.columns(ctx, r, &row, local, original)
 		case newCoder(r, local, view{t: original}) != nil:
 			err = c.cost(ctx, r, &row, local, view{t: original})
@@ -82,10 +82,10 @@ func (c *comparison) pair(ctx context.Context, r *reader, local, original *Tenso
 	given := row
 	a := &attempt{comparison: c, r: r, local: local, original: original, q: q, t: found}
 	row, err = a.name(ctx, row)
-	if g := local.Grid; err != nil || g == nil || !g.Mixed || g.Moves || row.Class != Different {
+	if g := local.Coding; err != nil || g == nil || !g.Mixed || g.Moves || row.Class != Different {
 		return row, err
 	}
-	moved := asMoved(local) // by the rules of the nearest codes no relation gives every code of a writer that moves errors
+	moved := moving(local) // by the rules of the nearest codes no relation gives every code of a writer that moves errors
 	if found, q, err = c.agrees(ctx, r, moved, view{t: original}); err != nil || found.bad == 0 {
 		return row, err
 	}
@@ -98,7 +98,7 @@ func (c *comparison) pair(ctx context.Context, r *reader, local, original *Tenso
 
 // identical reports whether both have the same bytes of the same dtype.
 func (c *comparison) identical(ctx context.Context, r *reader, local, original *Tensor) (bool, error) {
-	if local.DType != original.DType || local.Grid != nil || local.Add != 0 {
+	if local.DType != original.DType || local.Coding != nil || local.Add != 0 {
 		return false, nil
 	}
 	const most = 1 << 20
@@ -135,7 +135,7 @@ func (c *comparison) agrees(ctx context.Context, r *reader, local *Tensor, v vie
 	}
 	var wrong []part // an element that each of those that were tried does not give
 	for _, x := range list {
-		if !x.all || local.Grid != nil || local.Add != 0 {
+		if !x.all || local.Coding != nil || local.Add != 0 {
 			break
 		}
 		q := plainRule(local.Add, x.round)
@@ -210,7 +210,7 @@ func (c *comparison) voted(ctx context.Context, r *reader, local *Tensor, v view
 // roundingsOf are the roundings that can lie between two tensors. What was added to is a number of no format.
 func roundingsOf(local, original *Tensor) []rounding {
 	switch {
-	case local.Grid != nil:
+	case local.Coding != nil:
 		return []rounding{{}}
 	case local.Add != 0:
 		return roundings(hooks.F64, local.DType)
@@ -274,8 +274,8 @@ const sampleParts = 24
 func samplesOf(t *Tensor) []part {
 	rows, columns := t.flat()
 	wide := 16
-	if t.Grid != nil {
-		wide = max(wide, t.Grid.Group)
+	if t.Coding != nil {
+		wide = max(wide, t.Coding.Group)
 	}
 	wide = min(wide, columns)
 	n := sampleParts
@@ -308,8 +308,8 @@ func (c *comparison) right(row Row, local *Tensor, q rule, t *tally) Row {
 		row.note("the file has %s+w", number(local.Add))
 	}
 	switch {
-	case local.Grid != nil:
-		row.coded(local.Grid, local.Format, t)
+	case local.Coding != nil:
+		row.coded(local.Coding, local.Format, t)
 		if slope := t.both / t.whole; row.Class.Right() && t.both != 0 && t.elements >= minSlope && math.Abs(slope-1) > slopeNote+3*t.relative()/math.Sqrt(float64(t.elements)) {
 			row.note("its numbers are %s times the original's on average: its scales are not the best", number(slope))
 		}

@@ -55,7 +55,7 @@ func (a *attempt) inParts(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		from, to := int(a.t.left[r]), int(a.t.right[r])
-		if g := a.local.Grid; g != nil { // a mistake is one of whole groups, and some of their codes may be right
+		if g := a.local.Coding; g != nil { // a mistake is one of whole groups, and some of their codes may be right
 			group := max(1, g.Group)
 			from, to = from/group*group, min((to/group+1)*group, columns)-1
 		}
@@ -71,7 +71,7 @@ func (a *attempt) inParts(ctx context.Context) (bool, error) {
 				f = finding{kind: ShiftedRows, shift: near - r, from: 0, to: columns - 1}
 			}
 		}
-		if f.kind == Values && a.local.Grid != nil && len(left) <= mostPieces {
+		if f.kind == Values && a.local.Coding != nil && len(left) <= mostPieces {
 			at, err := a.rowElsewhere(ctx, &b)
 			if err != nil {
 				return false, err
@@ -103,7 +103,7 @@ func abs(x int) int { return max(x, -x) }
 
 // rowHashes are those of all rows of both sides by the rule; nil for codes, whose rows are never the original's, and for one row.
 func (a *attempt) rowHashes(ctx context.Context) (mine, theirs []uint64, err error) {
-	if rows, _ := a.local.flat(); a.local.Grid != nil || rows < 2 {
+	if rows, _ := a.local.flat(); a.local.Coding != nil || rows < 2 {
 		return nil, nil, nil
 	}
 	l, err := a.r.hashed(ctx, a.local, func(x float64) float64 { return x })
@@ -137,7 +137,7 @@ func (a *attempt) ofRow(b *block, from, to int) finding {
 		constant = constant && l == b.local[from]
 		if l-l != 0 {
 			odd++
-		} else if !a.q.holds(l, b.original[c]) && b.grid == nil {
+		} else if !a.q.holds(l, b.original[c]) && b.coding == nil {
 			others = true
 		}
 		if p := l * x; x != 0 && p-p == 0 {
@@ -169,7 +169,7 @@ func (a *attempt) ofRow(b *block, from, to int) finding {
 	if slices.Contains(bad, true) {
 		return f
 	}
-	if some.grid != nil && some.grid.Moves {
+	if some.coding != nil && some.coding.Moves {
 		var e evidence
 		if e.add(&a.q, &some, &q, some.original, 0, len(bad)); len(bad) < minMean || !e.enough() { // larger errors alone are no factor
 			return f
@@ -237,7 +237,7 @@ func (a *attempt) say(runs []run, rows, columns int) bool {
 
 // elsewhere says of what is not wrong that it is right, as far as it was checked.
 func (a *attempt) elsewhere(right string) string {
-	if a.local.Grid != nil && a.local.Grid.Moves {
+	if a.local.Coding != nil && a.local.Coding.Moves {
 		return "of the others the size of the errors is right"
 	}
 	return right

@@ -89,12 +89,10 @@ func different(x []float64, least int) bool {
 
 func newPiece(b *block, f finding, into *finding) *piece {
 	s := b.some(f.from, f.to+1)
-	p := &piece{b: s, into: into}
-	p.b.local, p.b.original = slices.Clone(s.local), slices.Clone(s.original)
-	p.b.step, p.b.low, p.b.high, p.b.slack = slices.Clone(s.step), slices.Clone(s.low), slices.Clone(s.high), slices.Clone(s.slack)
-	for i, step := range p.b.step { // squared errors that rounding to codes may make
-		most := 1.5*step + p.b.slack[i]
-		if p.b.grid.Moves {
+	p := &piece{b: s.clone(), into: into}
+	for i, step := range p.b.Step { // squared errors that rounding to codes may make
+		most := 1.5*step + p.b.Slack[i]
+		if p.b.coding.Moves {
 			most = math.Abs(p.b.local[i]-p.b.original[i]) / math.Sqrt(clearly)
 		}
 		p.limit += float64(most * most)
@@ -106,14 +104,14 @@ func newPiece(b *block, f finding, into *finding) *piece {
 func (p *piece) may(q *rule, x []float64) bool {
 	sum := 0.0
 	for i, l := range p.b.local {
-		if p.b.grid == nil {
+		if p.b.coding == nil {
 			if !q.holds(l, x[i]) {
 				return false
 			}
 			continue
 		}
 		d := q.makes(x[i]) - l
-		if p.b.high[i] > p.b.low[i] && (l == p.b.low[i] || l == p.b.high[i]) { // the last code stands for what lies beyond it
+		if p.b.Last(i, l) { // the last code stands for what lies beyond it
 			continue
 		}
 		if sum += d * d; !(sum <= p.limit) {
@@ -154,8 +152,8 @@ func (a *attempt) piecesElsewhere(ctx context.Context, left []*piece) error {
 func (p *piece) search(q *rule, row []float64, r, first, columns int) {
 	n := len(p.b.local)
 	unit := n
-	if p.b.grid != nil {
-		unit = max(1, p.b.grid.Group)
+	if p.b.coding != nil {
+		unit = max(1, p.b.coding.Group)
 	}
 	try := func(c int) {
 		if at := c - first; at >= 0 && at+n <= len(row) && (r != p.b.r0 || c != p.b.c0) && p.may(q, row[at:at+n]) && different(row[at:at+n], minPiece) && p.b.is(q, row[at:at+n], 0, n) {
@@ -188,12 +186,12 @@ func (a *attempt) shiftedRow(b *block, f finding) finding {
 			} else {
 				x[c] = nearest(&a.q, l, b.original[(at+columns)%columns], b.original[c])
 			}
-			if b.grid == nil && !a.q.holds(l, x[c]) && (l != 0 || at >= 0 && at < columns) {
+			if b.coding == nil && !a.q.holds(l, x[c]) && (l != 0 || at >= 0 && at < columns) {
 				ok = false
 				break
 			}
 		}
-		if ok && (b.grid == nil || b.is(&a.q, x, 0, columns)) {
+		if ok && (b.coding == nil || b.is(&a.q, x, 0, columns)) {
 			return finding{kind: Shifted, shift: s, from: 0, to: columns - 1}
 		}
 	}

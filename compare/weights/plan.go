@@ -182,8 +182,8 @@ func rowsOf(t *Tensor, name string, from, n int) *Tensor {
 	part.Key = fmt.Sprintf("%s[%d:%d]", t.key(), from, from+n)
 	part.Shape = append([]int{n}, t.Shape[1:]...)
 	part.Data = sectionOf(t.Data, int64(from)*width*int64(t.DType.Size()))
-	if g := t.Grid; g != nil {
-		part.Grid = g.from(int64(from) * width)
+	if t.Coding != nil {
+		part.Coding = t.Coding.From(int64(from)*width, sectionOf)
 	}
 	return &part
 }

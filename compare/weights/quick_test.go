@@ -54,9 +54,9 @@ func TestGroupsAreJudgedAsElementsAre(t *testing.T) {
 	class := func(t *rapid.T, q *quant.Tensor, quick bool) weights.Class {
 		p := q.Planes()
 		local := &weights.Tensor{Name: "w", Shape: []int{rows, columns}, DType: q.Dense().DType, Data: p.Values, Format: q.Scheme.Name}
-		local.Grid = &weights.Grid{Step: p.Step, Low: p.Low, High: p.High, Slack: p.Slack, Group: q.Group()}
+		local.Coding = &quant.Coding{Planes: p, Group: q.Group()}
 		if quick {
-			local.Grid.Codes = q
+			local.Coding.Codes = q
 		}
 		r, err := weights.Compare(context.Background(), weights.Side{Tensors: []*weights.Tensor{local}}, original, weights.Options{Workers: 1})
 		if err != nil {

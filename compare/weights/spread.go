@@ -20,7 +20,7 @@ const (
 )
 
 // moves reports codes of a format that moves errors.
-func (a *attempt) moves() bool { return a.local.Grid != nil && a.local.Grid.Moves }
+func (a *attempt) moves() bool { return a.local.Coding != nil && a.local.Coding.Moves }
 
 // fits reports whether a relation explains a tensor of a format that moves errors.
 func (a *attempt) fits(ctx context.Context, r *reader, local *Tensor, v view, q rule) (bool, error) {
@@ -101,7 +101,7 @@ func (q *rule) apart(b *block, bad []bool, from, to int) {
 	at := map[group]int{}
 	var places [][]int
 	for i := from; i < to; i++ {
-		g := group{b.step[i], b.low[i]}
+		g := group{b.Step[i], b.Low[i]}
 		n, known := at[g]
 		if !known {
 			n = len(places)
@@ -111,11 +111,10 @@ func (q *rule) apart(b *block, bad []bool, from, to int) {
 		places[n] = append(places[n], i)
 	}
 	for _, list := range places {
-		one := block{part: part{b.r0, b.r0 + 1, 0, len(list)}, grid: b.grid}
+		one := block{part: part{b.r0, b.r0 + 1, 0, len(list)}, coding: b.coding}
 		for _, i := range list {
 			one.local, one.original = append(one.local, b.local[i]), append(one.original, b.original[i])
-			one.step, one.low = append(one.step, b.step[i]), append(one.low, b.low[i])
-			one.high, one.slack = append(one.high, b.high[i]), append(one.slack, b.slack[i])
+			one.Bounds.Add(&b.Bounds, i)
 		}
 		wrong := make([]bool, len(list))
 		right := q.run(&one, wrong, 0, len(list))
@@ -196,7 +195,7 @@ func (a *attempt) zeroPoints(ctx context.Context) (bool, error) {
 		}
 		sum, n := 0.0, 0
 		for i, l := range b.local {
-			if d := (l - a.q.makes(b.original[i])) / b.step[i]; d-d == 0 {
+			if d := (l - a.q.makes(b.original[i])) / b.Step[i]; d-d == 0 {
 				sum, n = sum+d, n+1
 			}
 		}
@@ -212,7 +211,7 @@ func (a *attempt) zeroPoints(ctx context.Context) (bool, error) {
 func (a *attempt) unidentified() {
 	groups, first := 0, -1
 	_, columns := a.local.flat()
-	group := min(max(1, a.local.Grid.Group), max(columns, 1))
+	group := min(max(1, a.local.Coding.Group), max(columns, 1))
 	for r, n := range a.t.inRow {
 		if n > 0 {
 			groups += (int(n) + group - 1) / group
@@ -247,11 +246,9 @@ func (t *tally) spreads() bool {
 	return 4*rows >= 3*len(t.besideIn)
 }
 
-// asMoved is a tensor of codes held to what a format that moves errors makes.
-func asMoved(t *Tensor) *Tensor {
-	g := *t.Grid
-	g.Moves = true
+// moving is a tensor of codes held to what a format that moves errors makes.
+func moving(t *Tensor) *Tensor {
 	moved := *t
-	moved.Grid = &g
+	moved.Coding = t.Coding.Moving()
 	return &moved
 }

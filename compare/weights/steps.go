@@ -9,7 +9,7 @@ import (
 // formats store the two apart. Code 0 stands for the least number of a group, or for the largest where the step is negative.
 func (a *attempt) stepOff(b *block, from, to int) (finding, bool) {
 	f := finding{kind: Values, from: from, to: to}
-	if b.grid == nil || a.q.add != 0 {
+	if b.coding == nil || a.q.add != 0 {
 		return f, false
 	}
 	some := b.some(from, to+1)
@@ -20,7 +20,7 @@ func (a *attempt) stepOff(b *block, from, to int) (finding, bool) {
 	}
 	for k := 1; k <= 4; k++ {
 		for _, factor := range []float64{math.Ldexp(1, k), math.Ldexp(1, -k)} {
-			for _, zero := range [][]float64{some.low, some.high} {
+			for _, zero := range [][]float64{some.Low, some.High} {
 				for _, kind := range []Kind{ScaledStep, ScaledOffset} {
 					if a.mended(&some, zero, kind, factor) {
 						f.kind, f.factor = kind, factor
@@ -35,10 +35,9 @@ func (a *attempt) stepOff(b *block, from, to int) (finding, bool) {
 
 // mended reports whether codes are right when a factor is taken from their steps, or from what code 0 stands for.
 func (a *attempt) mended(b *block, zero []float64, kind Kind, factor float64) bool {
-	m := *b
-	m.local, m.step, m.low, m.high, m.slack = slices.Clone(b.local), slices.Clone(b.step), slices.Clone(b.low), slices.Clone(b.high), slices.Clone(b.slack)
+	m := b.clone()
 	for i, z := range zero {
-		for _, x := range [][]float64{m.local, m.low, m.high} {
+		for _, x := range [][]float64{m.local, m.Low, m.High} {
 			if kind == ScaledStep {
 				x[i] = z + (x[i]-z)/factor
 			} else {
@@ -46,12 +45,12 @@ func (a *attempt) mended(b *block, zero []float64, kind Kind, factor float64) bo
 			}
 		}
 		if kind == ScaledStep {
-			m.step[i], m.slack[i] = m.step[i]/factor, m.slack[i]/factor
+			m.Step[i], m.Slack[i] = m.Step[i]/factor, m.Slack[i]/factor
 		}
 	}
 	bad := make([]bool, len(zero))
 	a.q.judge(&m, bad)
-	if b.grid.Moves {
+	if b.coding.Moves {
 		var e evidence
 		for i, x := range b.original {
 			d, r := a.q.makes(x)-b.local[i], a.q.makes(x)-m.local[i]

@@ -56,7 +56,7 @@ func (t *tally) add(b *block, q *rule, bad []bool) {
 	columns := b.columns()
 	t.values.add(b.local)
 	t.given.add(b.original)
-	if b.grid != nil {
+	if b.coding != nil {
 		t.addCodes(b, q)
 	}
 	for i, l := range b.local {
@@ -102,7 +102,7 @@ func (t *tally) addCodes(b *block, q *rule) {
 		var e codeErrors
 		for i := from; i < to; i++ {
 			x := q.makes(b.original[i])
-			e.add(b, i, x, b.slack[i]+quant.Taken(x))
+			e.add(b, i, x, b.Slack[i]+quant.Taken(x))
 		}
 		t.rounded += e.rounding()
 		t.codes.merge(&e)

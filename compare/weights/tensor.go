@@ -20,8 +20,8 @@ type Tensor struct {
 	Unknown string      // a format that is not read, by its name; else empty
 	Data    io.ReaderAt // the elements of DType, row-major, little-endian
 
-	Format string // of a tensor of codes, such as "Q8_0"; else empty
-	Grid   *Grid  // of a tensor of codes; else nil
+	Format string        // of a tensor of codes, such as "Q8_0"; else empty
+	Coding *quant.Coding // of a tensor of codes; else nil
 
 	// Add is what the file has more than the original by its own rules, as 1 where it has 1+w for the weight w of a norm.
 	Add float64
@@ -50,52 +50,6 @@ func (t *Tensor) spot(element int) Spot {
 	}
 	_, columns := t.flat()
 	return Spot{t.key(), element / columns, element % columns}
-}
-
-// Grid has, for each element of a tensor of codes, the numbers that its code could have stood for: Low, Low+Step, ... up to High. Each
-// reader has float32 elements in the tensor's shape.
-type Grid struct {
-	Step, Low, High io.ReaderAt
-	// Slack is how far a number may be from its code beside that: a writer chose the code before it rounded the scale. nil: not at all.
-	Slack io.ReaderAt
-	// Unit and Offset are those of each code, as a kernel may need them: nothing is compared by them. nil: not known.
-	Unit, Offset io.ReaderAt
-
-	Group  int  // so many elements of a row share a step, or a step of steps
-	Apart  bool // the elements of a group may stand apart, in a row of Group elements: those of one step and one lowest number are one
-	Shared bool // one step is that of all elements: a group need not fill its codes
-	Moves  bool // the format moves errors from code to code (GPTQ, AWQ): no value alone is wrong
-	Mixed  bool // some writers of the format move errors, and others take the nearest codes
-
-	// Codes are those of the whole tensor of the file, from whose element First on the rows of this one lie: row i is the file's row
-	// Row(i), of the whole tensor; Row may be nil where it is row i. nil where the elements do not lie in the file's rows.
-	Codes *quant.Tensor
-	First int64
-	Row   func(i int) int
-}
-
-// element is the number of the first element of a row in Codes.
-func (g *Grid) element(row, columns int) int64 {
-	row += int(g.First / int64(columns))
-	if g.Row != nil {
-		row = g.Row(row)
-	}
-	return int64(row) * int64(columns)
-}
-
-// from is the grid from some element on.
-func (g *Grid) from(element int64) *Grid {
-	const size = 4
-	part := *g
-	part.First += element
-	part.Step, part.Low, part.High = sectionOf(g.Step, element*size), sectionOf(g.Low, element*size), sectionOf(g.High, element*size)
-	if g.Slack != nil {
-		part.Slack = sectionOf(g.Slack, element*size)
-	}
-	if g.Unit != nil && g.Offset != nil {
-		part.Unit, part.Offset = sectionOf(g.Unit, element*size), sectionOf(g.Offset, element*size)
-	}
-	return &part
 }
 
 // key is what people know the tensor by.
@@ -176,11 +130,6 @@ func fill(raw []byte, data io.ReaderAt, at int64) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-// float32s is buffer.read for a plane of a grid.
-func (b *buffer) float32s(dst []float64, data io.ReaderAt, from int) error {
-	return b.read(dst, data, hooks.F32, from)
 }
 
 // squeezed is a shape without its axes of 1.

@@ -2,7 +2,12 @@ package weights
 
 import (
 	"context"
+	"io"
+	"slices"
 	"sync/atomic"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/quant"
 )
 
 // view is a tensor of the original in the places that a relation gives its elements: row r is row rows[r] of the tensor, column c is
@@ -67,8 +72,7 @@ type reader struct {
 	row  []float64 // of a view whose elements change places
 
 	local, original []float64
-	step, low, high []float64
-	slack           []float64
+	bounds          quant.Bounds
 }
 
 func room[T any](p *[]T, n int) []T {
@@ -144,18 +148,35 @@ func (r *reader) view(dst []float64, v view, p part) error {
 	return nil
 }
 
-// block is a rectangle of both sides. Where the port has codes, step, low and high are what its elements could be.
+// block is a rectangle of both sides. Where the port has codes, the bounds are what its elements could be.
 type block struct {
 	part
 	local, original []float64
-	grid            *Grid
-	step, low, high []float64
-	slack           []float64
+	coding          *quant.Coding
+	quant.Bounds
+}
+
+// clone is a copy that stays when the next block is read.
+func (b *block) clone() block {
+	return block{b.part, slices.Clone(b.local), slices.Clone(b.original), b.coding, b.Bounds.Clone()}
+}
+
+// group is how many elements of a row share what the coding has; 1 for numbers.
+func (b *block) group() int { return groupOf(b.coding) }
+
+// moves reports codes of a format that moves errors.
+func (b *block) moves() bool { return b.coding != nil && b.coding.Moves }
+
+func groupOf(c *quant.Coding) int {
+	if c == nil {
+		return 1
+	}
+	return max(1, c.Group)
 }
 
 // read reads a rectangle of a port's tensor, and of what it may be.
 func (r *reader) read(ctx context.Context, local *Tensor, v view, p part) (block, error) {
-	b := block{part: p, grid: local.Grid, local: room(&r.local, p.size()), original: room(&r.original, p.size())}
+	b := block{part: p, coding: local.Coding, local: room(&r.local, p.size()), original: room(&r.original, p.size())}
 	if err := ctx.Err(); err != nil {
 		return b, err
 	}
@@ -165,25 +186,12 @@ func (r *reader) read(ctx context.Context, local *Tensor, v view, p part) (block
 	if err := r.view(b.original, v, p); err != nil {
 		return b, inTensor(v.t, err)
 	}
-	if g := local.Grid; g != nil {
-		b.step, b.low, b.high, b.slack = room(&r.step, p.size()), room(&r.low, p.size()), room(&r.high, p.size()), room(&r.slack, p.size())
-		for _, plane := range []struct {
-			into []float64
-			from func([]float64, int) error
-		}{
-			{b.step, func(dst []float64, from int) error { return r.buf.float32s(dst, g.Step, from) }},
-			{b.low, func(dst []float64, from int) error { return r.buf.float32s(dst, g.Low, from) }},
-			{b.high, func(dst []float64, from int) error { return r.buf.float32s(dst, g.High, from) }},
-			{b.slack, func(dst []float64, from int) error {
-				if clear(dst); g.Slack == nil {
-					return nil
-				}
-				return r.buf.float32s(dst, g.Slack, from)
-			}},
-		} {
-			if err := r.plane(plane.into, local, p, plane.from); err != nil {
-				return b, inTensor(local, err)
-			}
+	if c := local.Coding; c != nil {
+		err := r.bounds.Read(c, p.size(), func(dst []float64, plane io.ReaderAt) error {
+			return r.plane(dst, local, p, func(dst []float64, from int) error { return r.buf.read(dst, plane, hooks.F32, from) })
+		})
+		if b.Bounds = r.bounds; err != nil {
+			return b, inTensor(local, err)
 		}
 	}
 	return b, nil
