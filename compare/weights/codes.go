@@ -9,9 +9,7 @@ import (
 
 // coder reads the codes of a tensor, group by group, and the numbers of the original beside them.
 type coder struct {
-	r     *reader
-	local *Tensor
-	view  view // of the original
+	*sides
 	codes *quant.Reader
 	piece quant.Codes
 	unit  unit
@@ -27,17 +25,17 @@ type unit struct {
 	all         quant.Errors   // of several groups together
 }
 
-// newCoder returns a reader of a tensor's codes; nil where they do not lie in rows as they are compared.
-func newCoder(r *reader, local *Tensor, v view) *coder {
-	g := local.Coding
-	if g == nil || g.Codes == nil || local.Add != 0 || v.rows != nil || v.columns != nil || v.transposed {
+// coder returns a reader of a tensor's codes; nil where they do not lie in rows as they are compared.
+func (s *sides) coder() *coder {
+	g := s.local.Coding
+	if g == nil || g.Codes == nil || s.local.Add != 0 || s.view.moves(s.view.t) {
 		return nil
 	}
-	_, columns := local.flat()
+	_, columns := s.local.flat()
 	if size := g.Codes.Unit; size != groupOf(g) || columns%size != 0 || columns > chunk && chunk%size != 0 || g.First%int64(columns) != 0 {
 		return nil
 	}
-	return &coder{r: r, local: local, view: v, codes: g.Codes.Reader()}
+	return &coder{sides: s, codes: g.Codes.Reader()}
 }
 
 // units hands out the units of a tensor, each row from its first to its last.
@@ -110,15 +108,15 @@ func (u *unit) numbers(g int) []float64 {
 // quickCodes is pass for codes, as far as nearly all are the nearest to the original's numbers. Every unit is held to what
 // [rule.run] asks: at once where all codes are the nearest and the error is not larger than that rule allows, else by that rule. It is not
 // right where a unit is not, or where the tensor's format has to be judged by other rules.
-func (c *comparison) quickCodes(ctx context.Context, r *reader, local *Tensor, v view) (t *tally, right bool, err error) {
-	coder := newCoder(r, local, v)
-	if coder == nil || local.Coding.Moves || local.Coding.Shared {
+func (s *sides) quickCodes(ctx context.Context) (t *tally, right bool, err error) {
+	coder := s.coder()
+	if coder == nil || s.local.Coding.Moves || s.local.Coding.Shared {
 		return nil, false, nil
 	}
 	t = &tally{}
 	q := plainRule(0, rounding{})
 	right = true
-	var one *reader
+	var one *sides
 	err = coder.units(ctx, func(u *unit) bool {
 		e := u.errors()
 		t.elements += len(u.x)
@@ -128,9 +126,9 @@ func (c *comparison) quickCodes(ctx context.Context, r *reader, local *Tensor, v
 		small := run.sum < 11*worstRun*worstRun*rounding // the bound is 12 times: no root is needed
 		if !e.Nearest || !(e.Beyond2 <= lost*e.X2) && e.Error2 > 0 || !small && !(run.times() <= worstRun*math.Sqrt(12)) {
 			if one == nil {
-				one = &reader{done: r.done}
+				one = &sides{&reader{done: s.r.done}, s.local, s.view}
 			}
-			if run, err = q.unit(ctx, one, local, v, u); err != nil || run.n == 0 {
+			if run, err = one.unit(ctx, q, u); err != nil || run.n == 0 {
 				right = false
 				return false
 			}
@@ -138,15 +136,15 @@ func (c *comparison) quickCodes(ctx context.Context, r *reader, local *Tensor, v
 		}
 		t.rounded += rounding
 		t.codes.merge(&run)
-		t.doubt(local.Coding.Codes, u)
+		t.doubt(s.local.Coding.Codes, u)
 		return true
 	})
 	return t, right && err == nil, err
 }
 
 // unit judges a unit by its elements, one by one. The errors have no element where it is wrong.
-func (q *rule) unit(ctx context.Context, r *reader, local *Tensor, v view, u *unit) (codeErrors, error) {
-	b, err := r.read(ctx, local, v, part{u.row, u.row + 1, u.column, u.column + len(u.x)})
+func (s *sides) unit(ctx context.Context, q rule, u *unit) (codeErrors, error) {
+	b, err := s.read(ctx, part{u.row, u.row + 1, u.column, u.column + len(u.x)})
 	if err != nil {
 		return codeErrors{}, err
 	}

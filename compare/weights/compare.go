@@ -74,6 +74,16 @@ func (r *Result) Right() bool {
 	return r.Counts.Wrong+r.Counts.Unidentified == 0 && r.Counts.Equal+r.Counts.Cast+r.Counts.Quantised > 0
 }
 
+// comparison is one run over two checkpoints.
+type comparison struct {
+	o         *Options
+	originals []*Tensor
+	byName    map[string]*Tensor
+	samples   sync.Map // of originals, by tensor
+	fused     []fused
+	ownHead   string // of the port, where the original has one tensor for the head and the embedding
+}
+
 // job is a pair that is to be compared, or a row that needs no reading.
 type job struct {
 	local, original *Tensor
@@ -226,8 +236,8 @@ func (c *comparison) resemble(ctx context.Context, jobs []*job, rows []Row) erro
 			if !slices.Equal(local.Shape, o.Shape) || o.check() != nil || local.elements() < 4 {
 				continue
 			}
-			a := &attempt{comparison: c, r: r, local: local, original: o}
-			is, _, err := a.is(ctx, view{t: o}, func(x rounding) rule { return plainRule(local.Add, x) })
+			a := newPair(c, besides(r, local, o), rule{}, nil)
+			is, _, err := a.is(ctx, reading{view: a.view, rule: plainRule(local.Add, rounding{})})
 			if err != nil {
 				return err
 			}

@@ -82,16 +82,16 @@ func worse(own, best float64, n int) bool {
 }
 
 // cost says in a note what scales that are not the best add to the error of a tensor whose codes are right.
-func (c *comparison) cost(ctx context.Context, r *reader, row *Row, local *Tensor, v view) error {
+func (s *sides) cost(ctx context.Context, row *Row) error {
 	var d doubts
 	var all, squares, others, best float64 // squared errors: of all, of groups with other scales, and of these by the usual writer
 	groups, other, size := 0, 0, 1
 	far, place := 0.0, ""
-	err := newCoder(r, local, v).units(ctx, func(u *unit) bool {
+	err := s.coder().units(ctx, func(u *unit) bool {
 		e := u.errors()
 		all, squares, size = all+e.Error2, squares+e.X2, u.codes.Group
 		groups += len(u.groups)
-		if !d.usualOf(local.Coding.Codes, u) {
+		if !d.usualOf(s.local.Coding.Codes, u) {
 			return false
 		}
 		for g, e := range u.groups {

@@ -1,7 +1,6 @@
 package weights
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -12,61 +11,10 @@ import (
 // minScaled is how many elements have to agree on a factor.
 const minScaled = 8
 
-// scaled looks for one factor.
-func (a *attempt) scaled(ctx context.Context) (bool, error) {
-	if !a.local.DType.Float() || !a.original.DType.Float() || a.local.Add != 0 {
-		return false, nil
-	}
-	var both, whole float64
-	n, first, varied := 0, 0.0, false
-	for _, b := range a.sample {
-		for i, x := range b.original {
-			if p := x * b.local[i]; x == 0 || p-p != 0 {
-				continue
-			}
-			if n++; n == 1 {
-				first = x
-			}
-			varied = varied || x != first
-			both += x * b.local[i]
-			whole += x * x
-		}
-	}
-	if n < minScaled || !varied || whole == 0 || both == 0 {
-		return false, nil
-	}
-	factor := a.factorNear(both / whole)
-	ok, _, err := a.is(ctx, view{t: a.original}, func(x rounding) rule {
-		return rule{scale: factor, round: x}.nearly(a.local, 1)
-	})
-	if math.Abs(factor-1) <= a.unit() { // codes hide it: what differs is something else
-		return false, nil
-	}
-	if ok && err == nil {
-		a.row.wrong(Mistake, Scaled, "%s times the original, in every element", a.factorName(factor))
-	}
-	return ok && err == nil, err
-}
-
-// factorNear is a usual factor where a measured one is as good as that.
-func (a *attempt) factorNear(x float64) float64 {
-	for _, f := range a.factors() {
-		if math.Abs(x-f.value) <= a.unit()*math.Abs(f.value) {
-			return f.value
-		}
-	}
-	return x
-}
-
-// unit is how far a measured factor may be from the true one, as a part of it.
-func (a *attempt) unit() float64 {
-	switch {
-	case a.moves():
-		return 0.06
-	case a.local.Coding != nil:
-		return 0.02
-	}
-	return floats.Unit(a.local.DType) / 2
+// factors are those that mistakes have: the sizes of the model, and powers of two.
+type factors struct {
+	list []factor
+	unit float64 // how far a measured factor may be from the true one, as a part of it
 }
 
 type factor struct {
@@ -74,14 +22,19 @@ type factor struct {
 	name  string
 }
 
-// factors are those that mistakes have: the sizes of the model, and powers of two.
-func (a *attempt) factors() []factor {
-	var all []factor
-	add := func(value float64, name string) { all = append(all, factor{value, number(value) + name}) }
+func (a *pair) factors() factors {
+	all := factors{unit: floats.Unit(a.local.DType) / 2}
+	switch {
+	case a.moves():
+		all.unit = 0.06
+	case a.coded():
+		all.unit = 0.02
+	}
+	add := func(value float64, name string) { all.list = append(all.list, factor{value, number(value) + name}) }
 	for _, size := range []struct {
 		n    int
 		name string
-	}{{a.o.Hidden, "hidden_size"}, {a.o.HeadDim, "head_dim"}, {2, "2"}} {
+	}{{a.c.o.Hidden, "hidden_size"}, {a.c.o.HeadDim, "head_dim"}, {2, "2"}} {
 		if size.n < 2 {
 			continue
 		}
@@ -101,9 +54,19 @@ func (a *attempt) factors() []factor {
 	return all
 }
 
-// factorName is a factor for people: a number, and what of the model is as large.
-func (a *attempt) factorName(x float64) string {
-	for _, f := range a.factors() {
+// near is a usual factor where a measured one is as good as that.
+func (all *factors) near(x float64) float64 {
+	for _, f := range all.list {
+		if math.Abs(x-f.value) <= all.unit*math.Abs(f.value) {
+			return f.value
+		}
+	}
+	return x
+}
+
+// called is a factor for people: a number, and what of the model is as large.
+func (all *factors) called(x float64) string {
+	for _, f := range all.list {
 		if f.value == x {
 			return f.name
 		}

@@ -133,32 +133,30 @@ func (c *comparison) howFused(ctx context.Context, r *reader, f fused) (Kind, st
 	if o == nil {
 		return "", "", nil
 	}
-	a := &attempt{comparison: c, r: r, row: &Row{}, local: f.whole, original: o, q: plainRule(f.whole.Add, rounding{})}
+	s := besides(r, f.whole, o)
 	if f.turned() {
-		if ok, err := a.transposed(ctx); ok || err != nil {
+		if ok, err := transposed(ctx, newPair(c, s, plainRule(f.whole.Add, rounding{}), nil)); ok || err != nil {
 			return Transposed, f.whole.key() + turnedParts, err
 		}
 	}
 	if !slices.Equal(f.whole.Shape, o.Shape) {
 		return "", "", nil
 	}
-	t, q, err := c.agrees(ctx, r, f.whole, view{t: o})
+	t, q, err := s.agrees(ctx)
 	if err != nil || t.bad == 0 {
 		return "", "", err
 	}
-	a.t, a.q = t, q
-	a.spotted()
+	a := newPair(c, s, q, t)
+	if err := a.sampled(ctx); err != nil {
+		return "", "", err
+	}
 	for _, x := range f.orders() {
 		v := view{t: o, rows: x.order}
 		if len(o.Shape) == 1 {
 			v = view{t: o, columns: x.order}
 		}
-		ok, _, err := a.is(ctx, v, func(by rounding) rule { return plainRule(f.whole.Add, by) })
-		if err != nil {
-			return "", "", err
-		}
-		if ok {
-			return FusedOrder, x.what, nil
+		if ok, _, err := a.is(ctx, reading{view: v, rule: plainRule(f.whole.Add, rounding{})}); ok || err != nil {
+			return FusedOrder, x.what, err
 		}
 	}
 	return "", "", nil

@@ -3,6 +3,7 @@ package weights
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"math/bits"
 	"slices"
@@ -63,9 +64,9 @@ type ordering struct {
 }
 
 // orderings are those of n rows. {row} stands for what they are.
-func (a *attempt) orderings(n int) []ordering {
+func (h heads) orderings(n int) []ordering {
 	var all []ordering
-	for _, d := range a.heads(n) {
+	for _, d := range h.widths(n) {
 		half := d / 2
 		of := fmt.Sprintf("in each head of %d", d)
 		if d == n {
@@ -87,10 +88,13 @@ func (a *attempt) orderings(n int) []ordering {
 	return all
 }
 
-// heads are the widths that a head can have in a tensor of n rows: the model's first.
-func (a *attempt) heads(n int) []int {
+// heads is the width of a head of the model; 0: not known.
+type heads int
+
+// widths are those that a head can have in a tensor of n rows: the model's first.
+func (h heads) widths(n int) []int {
 	var list []int
-	if d := a.o.HeadDim; d > 2 && d%2 == 0 && n%d == 0 {
+	if d := int(h); d > 2 && d%2 == 0 && n%d == 0 {
 		list = append(list, d)
 	}
 	for d := 4; d <= n; d += 2 {
@@ -101,62 +105,164 @@ func (a *attempt) heads(n int) []int {
 	return list
 }
 
-// ordered looks for rows, and then for columns, that stand in another order.
-func (a *attempt) ordered(ctx context.Context) (bool, error) {
-	if a.local.Coding != nil {
-		return a.orderedCodes(ctx)
-	}
-	if !a.local.DType.Float() && a.local.DType != a.original.DType || a.single() {
-		return false, nil
-	}
-	mine, err := a.r.hashed(ctx, a.local, func(x float64) float64 { return x })
-	if err != nil {
-		return false, err
-	}
-	for _, x := range roundingsOf(a.local, a.original) {
-		q := plainRule(a.local.Add, x)
-		theirs, err := a.r.hashed(ctx, a.original, func(x float64) float64 {
-			if q.add != 0 {
-				x = float64(float32(x + q.add))
-			}
-			return q.round.of(x)
-		})
+// orders are those of rows, and then of columns, in which the numbers of both sides are the same.
+func orders(ctx context.Context, a *pair) iter.Seq2[reading, error] {
+	return func(yield func(reading, error) bool) {
+		mine, err := a.r.hashed(ctx, a.local, func(x float64) float64 { return x })
 		if err != nil {
-			return false, err
+			yield(reading{}, err)
+			return
 		}
-		for _, side := range []struct {
-			word string
-			l, o []uint64
-		}{{"row", mine.rows, theirs.rows}, {"column", mine.columns, theirs.columns}} {
-			order, kind, what := a.order(side.l, side.o)
-			if order == nil {
+		for _, x := range roundingsOf(a.local, a.original) {
+			theirs, err := a.r.hashed(ctx, a.original, plainRule(a.local.Add, x).rounds)
+			if err != nil {
+				yield(reading{}, err)
+				return
+			}
+			for _, by := range bySides {
+				if x := a.order(by, mine.of(by), theirs.of(by)); x != nil && !yield(*x, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ordersOfCodes are the orders that mistakes make: numbers of codes are not the original's.
+func ordersOfCodes(_ context.Context, a *pair) iter.Seq2[reading, error] {
+	rows, columns := a.local.flat()
+	return func(yield func(reading, error) bool) {
+		for i, n := range []int{rows, columns} {
+			for _, x := range a.heads().orderings(n) {
+				order := make([]int32, n)
+				for i := range n {
+					order[i] = int32(x.from(i))
+				}
+				if !yield(a.inOrder(bySides[i], order, x.kind, x.what), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// minPrint is how many numbers the print of a row or column has at least.
+const minPrint = 8
+
+// ordersByPrints are an order of the rows, and then of the columns, that the prints of codes show.
+func ordersByPrints(ctx context.Context, a *pair) iter.Seq2[reading, error] {
+	rows, columns := a.local.flat()
+	if rows < minPrint || columns < minPrint {
+		return readingsOf()
+	}
+	return func(yield func(reading, error) bool) {
+		for i, look := range []func(context.Context) ([]int32, error){a.rowsFrom, a.columnsFrom} {
+			from, err := look(ctx)
+			var h *hashes
+			if err == nil && from != nil {
+				h, err = a.r.hashed(ctx, a.original, func(x float64) float64 { return x })
+			}
+			if err != nil {
+				yield(reading{}, err)
+				return
+			}
+			if from == nil {
 				continue
 			}
-			v := view{t: a.original, rows: order}
-			if side.word == "column" {
-				v = view{t: a.original, columns: order}
+			theirs := h.of(bySides[i])
+			mine := make([]uint64, len(from))
+			for i, at := range from {
+				mine[i] = theirs[at]
 			}
-			ok, err := a.explains(ctx, a.r, a.local, v, q)
-			if err != nil {
-				return false, err
-			}
-			if ok {
-				a.permuted(side.word, kind, what)
-				return true, nil
+			if x := a.order(bySides[i], mine, theirs); x != nil && !yield(*x, nil) {
+				return
 			}
 		}
 	}
-	return false, nil
 }
 
-// single reports that every wrong element is in one row, and in one column: an order moves two of either.
-func (a *attempt) single() bool {
-	rows := a.t.badRows()
-	return len(rows) == 1 && a.t.left[rows[0]] == a.t.right[rows[0]]
+// bySides are what an order is of.
+var bySides = []string{"row", "column"}
+
+func (h *hashes) of(word string) []uint64 {
+	if word == "column" {
+		return h.columns
+	}
+	return h.rows
 }
 
-// permuted names an order of rows or columns. A vector has columns alone, which people call elements.
-func (a *attempt) permuted(word string, kind Kind, what string) {
+func (a *pair) heads() heads { return heads(a.c.o.HeadDim) }
+
+// order is the reading in which the hashes of the original are those of the port; nil where there is none.
+func (a *pair) order(word string, mine, theirs []uint64) *reading {
+	order, kind, what := a.heads().order(mine, theirs)
+	if order == nil {
+		return nil
+	}
+	x := a.inOrder(word, order, kind, what)
+	return &x
+}
+
+// inOrder is the original with its rows or columns in an order. A vector has columns alone, which people call elements.
+func (a *pair) inOrder(word string, order []int32, kind Kind, what string) reading {
+	v := view{t: a.original, rows: order}
+	if word == "column" {
+		v = view{t: a.original, columns: order}
+	}
+	return reading{view: v, rule: plainRule(a.local.Add, rounding{}), say: func(row *Row, _ rule) {
+		a.permuted(row, word, kind, what)
+	}}
+}
+
+// rowsFrom says for each row which one of the original it is: its own place where its codes are right there. nil where one is none, or
+// may be several.
+func (a *pair) rowsFrom(ctx context.Context) ([]int32, error) {
+	rows, columns := a.local.flat()
+	from := make([]int32, rows)
+	for i := range from {
+		from[i] = int32(i)
+	}
+	for _, r := range a.t.badRows() {
+		b, err := a.read(ctx, part{r, r + 1, 0, columns})
+		if err != nil {
+			return nil, err
+		}
+		at, err := a.rowElsewhere(ctx, &b)
+		if at < 0 || err != nil {
+			return nil, err
+		}
+		from[r] = int32(at)
+	}
+	return from, nil
+}
+
+// columnsFrom says for each column which one of the original its print is nearest to, its own place first; nil where no other is.
+func (a *pair) columnsFrom(ctx context.Context) ([]int32, error) {
+	theirs, err := a.r.prints(ctx, a.original, true)
+	if err != nil {
+		return nil, err
+	}
+	mine, err := a.r.prints(ctx, a.local, true)
+	if err != nil {
+		return nil, err
+	}
+	c := newCatalogue(theirs)
+	from := make([]int32, len(mine))
+	moved := false
+	for i := range mine {
+		near := c.near(&mine[i])
+		if from[i] = int32(i); !slices.Contains(near, int32(i)) {
+			from[i], moved = near[0], true
+		}
+	}
+	if !moved {
+		return nil, nil
+	}
+	return from, nil
+}
+
+// permuted names an order of rows or columns.
+func (a *pair) permuted(row *Row, word string, kind Kind, what string) {
 	if kind == "" {
 		kind = RowOrder
 		if word == "column" {
@@ -174,11 +280,11 @@ func (a *attempt) permuted(word string, kind Kind, what string) {
 	if word == "column" {
 		text = "in its columns, " + text
 	}
-	a.row.wrong(Mistake, kind, "%s", text)
+	row.wrong(Mistake, kind, "%s", text)
 }
 
 // order finds the order in which the hashes o are those of l, all of them. The kind and the words say which.
-func (a *attempt) order(l, o []uint64) (order []int32, kind Kind, what string) {
+func (h heads) order(l, o []uint64) (order []int32, kind Kind, what string) {
 	n := len(l)
 	if n < 2 || slices.Equal(l, o) || !sameElements(l, o) {
 		return nil, "", ""
@@ -194,12 +300,12 @@ func (a *attempt) order(l, o []uint64) (order []int32, kind Kind, what string) {
 		}
 		return order
 	}
-	for _, x := range a.orderings(n) {
+	for _, x := range h.orderings(n) {
 		if order := take(x.from); order != nil {
 			return order, x.kind, x.what
 		}
 	}
-	for _, d := range a.blocks(n) {
+	for _, d := range h.blocks(n) {
 		if at := blockOrder(l, o, d); at != nil {
 			moved := firstMoved(at)
 			return take(func(i int) int { return int(at[i/d])*d + i%d }), HeadOrder,
@@ -221,14 +327,14 @@ func (a *attempt) order(l, o []uint64) (order []int32, kind Kind, what string) {
 }
 
 // blocks are the sizes of blocks that are looked for: a head first.
-func (a *attempt) blocks(n int) []int {
+func (h heads) blocks(n int) []int {
 	var list []int
 	for d := n / 2; d >= 2; d-- {
-		if n%d == 0 && (d == a.o.HeadDim || n/d <= 256) {
+		if n%d == 0 && (d == int(h) || n/d <= 256) {
 			list = append(list, d)
 		}
 	}
-	slices.SortStableFunc(list, func(x, y int) int { return order01(y == a.o.HeadDim) - order01(x == a.o.HeadDim) })
+	slices.SortStableFunc(list, func(x, y int) int { return order01(y == int(h)) - order01(x == int(h)) })
 	return list
 }
 

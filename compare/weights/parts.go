@@ -31,7 +31,7 @@ type run struct {
 }
 
 // inParts looks at each row that has a wrong element by itself.
-func (a *attempt) inParts(ctx context.Context) (bool, error) {
+func inParts(ctx context.Context, a *pair) (bool, error) {
 	rows, columns := a.local.flat()
 	var mine, theirs []uint64
 	if !a.single() { // a row that is another one has more of it
@@ -50,13 +50,13 @@ func (a *attempt) inParts(ctx context.Context) (bool, error) {
 	found := make([]finding, len(bad))
 	var left []*piece
 	for i, r := range bad {
-		b, err := a.r.read(ctx, a.local, view{t: a.original}, part{r, r + 1, 0, columns})
+		b, err := a.read(ctx, part{r, r + 1, 0, columns})
 		if err != nil {
 			return false, err
 		}
 		from, to := int(a.t.left[r]), int(a.t.right[r])
 		if g := a.local.Coding; g != nil { // a mistake is one of whole groups, and some of their codes may be right
-			group := max(1, g.Group)
+			group := groupOf(g)
 			from, to = from/group*group, min((to/group+1)*group, columns)-1
 		}
 		f := a.ofRow(&b, from, to)
@@ -102,7 +102,7 @@ func (a *attempt) inParts(ctx context.Context) (bool, error) {
 func abs(x int) int { return max(x, -x) }
 
 // rowHashes are those of all rows of both sides by the rule; nil for codes, whose rows are never the original's, and for one row.
-func (a *attempt) rowHashes(ctx context.Context) (mine, theirs []uint64, err error) {
+func (a *pair) rowHashes(ctx context.Context) (mine, theirs []uint64, err error) {
 	if rows, _ := a.local.flat(); a.local.Coding != nil || rows < 2 {
 		return nil, nil, nil
 	}
@@ -110,12 +110,7 @@ func (a *attempt) rowHashes(ctx context.Context) (mine, theirs []uint64, err err
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := a.r.hashed(ctx, a.original, func(x float64) float64 {
-		if a.q.add != 0 {
-			x = float64(float32(x + a.q.add))
-		}
-		return a.q.round.of(x)
-	})
+	o, err := a.r.hashed(ctx, a.original, a.q.rounds)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,7 +121,7 @@ func (a *attempt) rowHashes(ctx context.Context) (mine, theirs []uint64, err err
 const minFactor = 4
 
 // ofRow says what the columns from and to of a row are, by themselves: zero, one number, not finite, or the original times a factor.
-func (a *attempt) ofRow(b *block, from, to int) finding {
+func (a *pair) ofRow(b *block, from, to int) finding {
 	f := finding{kind: Values, from: from, to: to}
 	zero, constant, odd, others := true, true, 0, false
 	var both, whole float64
@@ -161,7 +156,8 @@ func (a *attempt) ofRow(b *block, from, to int) finding {
 	case n < minFactor || both == 0 || a.q.add != 0:
 		return f
 	}
-	factor := a.factorNear(both / whole)
+	factors := a.factors()
+	factor := factors.near(both / whole)
 	q := rule{scale: factor, round: a.q.round}.nearly(a.local, 1)
 	some := b.some(from, to+1)
 	bad := make([]bool, to-from+1)
@@ -169,7 +165,7 @@ func (a *attempt) ofRow(b *block, from, to int) finding {
 	if slices.Contains(bad, true) {
 		return f
 	}
-	if some.coding != nil && some.coding.Moves {
+	if some.moves() {
 		var e evidence
 		if e.add(&a.q, &some, &q, some.original, 0, len(bad)); len(bad) < minMean || !e.enough() { // larger errors alone are no factor
 			return f
@@ -204,7 +200,7 @@ func joinRun(runs []run, f finding, r int) []run {
 }
 
 // say makes a sentence of the runs. It names a kind where all rows are explained.
-func (a *attempt) say(runs []run, rows, columns int) bool {
+func (a *pair) say(runs []run, rows, columns int) bool {
 	if len(runs) == 0 {
 		return false
 	}
@@ -236,15 +232,15 @@ func (a *attempt) say(runs []run, rows, columns int) bool {
 }
 
 // elsewhere says of what is not wrong that it is right, as far as it was checked.
-func (a *attempt) elsewhere(right string) string {
-	if a.local.Coding != nil && a.local.Coding.Moves {
+func (a *pair) elsewhere(right string) string {
+	if a.moves() {
 		return "of the others the size of the errors is right"
 	}
 	return right
 }
 
 // kindOf is the kind of a tensor whose runs are all of one.
-func (a *attempt) kindOf(r run, columns int) Kind {
+func (a *pair) kindOf(r run, columns int) Kind {
 	whole := r.from == 0 && r.to == columns-1
 	switch {
 	case r.kind == Zero && whole:
@@ -266,7 +262,7 @@ func rowWords(first, last int) string {
 }
 
 // at is where a run is: its rows, and its columns where these are not all.
-func (a *attempt) at(r run, columns int) string {
+func (a *pair) at(r run, columns int) string {
 	text := rowWords(r.first, r.last)
 	cut := r.from > 0 || r.to < columns-1
 	between := fmt.Sprintf("columns %d to %d", r.from, r.to)
@@ -285,7 +281,7 @@ func (a *attempt) at(r run, columns int) string {
 }
 
 // ofRun says what a run is.
-func (a *attempt) ofRun(r run, rows, columns int) string {
+func (a *pair) ofRun(r run, rows, columns int) string {
 	at := a.at(r, columns)
 	one := r.first == r.last && !strings.HasPrefix(at, "elements")
 	is, has := "are", "have"
@@ -330,7 +326,7 @@ func (a *attempt) ofRun(r run, rows, columns int) string {
 }
 
 // block says where the wrong elements are when they are not everywhere. Nothing explains them.
-func (a *attempt) block(runs []run, rows, columns int) bool {
+func (a *pair) block(runs []run, rows, columns int) bool {
 	box := run{finding: finding{kind: Values, from: columns, to: -1}, first: runs[0].first, last: runs[len(runs)-1].last}
 	bad := 0
 	for _, r := range a.t.badRows() {

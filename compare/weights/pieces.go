@@ -7,7 +7,7 @@ import (
 )
 
 // rowElsewhere is the row of the original that a row of codes is; −1 for none, and where it may be one of several that are not equal.
-func (a *attempt) rowElsewhere(ctx context.Context, b *block) (int, error) {
+func (a *pair) rowElsewhere(ctx context.Context, b *block) (int, error) {
 	rows, columns := a.local.flat()
 	if rows < 2 {
 		return -1, nil
@@ -123,7 +123,7 @@ func (p *piece) may(q *rule, x []float64) bool {
 
 // piecesElsewhere looks for parts of rows in all of the original: at their own columns, and at every multiple of their width or of the
 // groups of codes.
-func (a *attempt) piecesElsewhere(ctx context.Context, left []*piece) error {
+func (a *pair) piecesElsewhere(ctx context.Context, left []*piece) error {
 	_, columns := a.local.flat()
 	for p := range (view{t: a.original}).parts {
 		if err := ctx.Err(); err != nil {
@@ -171,7 +171,7 @@ func (p *piece) search(q *rule, row []float64, r, first, columns int) {
 
 // shiftedRow looks for a row whose elements stand some places on. What comes in at the end may be anything that a shift brings: the
 // other end of the row, zeros, or what was there.
-func (a *attempt) shiftedRow(b *block, f finding) finding {
+func (a *pair) shiftedRow(b *block, f finding) finding {
 	columns := b.columns()
 	if columns < 8 {
 		return f

@@ -11,19 +11,19 @@ import (
 
 // misshapen says what a tensor of another shape is.
 func (c *comparison) misshapen(ctx context.Context, r *reader, row Row, local, original *Tensor) (Row, error) {
-	a := &attempt{comparison: c, r: r, row: &row, local: local, original: original, q: plainRule(local.Add, rounding{})}
-	if is, err := a.transposed(ctx); is || err != nil {
+	a := newPair(c, besides(r, local, original), plainRule(local.Add, rounding{}), nil)
+	a.row = &row
+	if is, err := transposed(ctx, a); is || err != nil {
 		row.Unequal = row.Elements
 		return row, err
 	}
 	if local.elements() == original.elements() && local.elements() > 0 {
-		turned := *local
-		turned.Shape = original.Shape
-		t, q, err := c.agrees(ctx, r, &turned, view{t: original})
+		turned := shaped(local, original.Shape)
+		t, q, err := besides(r, turned, original).agrees(ctx)
 		if err != nil {
 			return row, err
 		}
-		if t.bad == 0 && c.right(row, &turned, q, t).Class.Right() {
+		if t.bad == 0 && right(row, turned, q, t).Class.Right() {
 			row.wrong(Mistake, Shape, "shape %v, and the original's is %v; the elements are the same, row by row", local.Shape, original.Shape)
 			return row, nil
 		}
@@ -63,18 +63,18 @@ func (c *comparison) padded(rows []Row) {
 }
 
 // longer looks for rows that are missing at the end, or that were added: padding of a vocabulary is right where it is zero.
-func (a *attempt) longer(ctx context.Context) error {
+func (a *pair) longer(ctx context.Context) error {
 	l, o := a.local, a.original
 	if len(l.Shape) < 2 || len(l.Shape) != len(o.Shape) || !slices.Equal(l.Shape[1:], o.Shape[1:]) || l.elements() == 0 || o.elements() == 0 {
 		return nil
 	}
 	n := min(l.Shape[0], o.Shape[0])
 	mine, theirs := rowsOf(l, l.Name, 0, n), rowsOf(o, o.Name, 0, n)
-	t, q, err := a.agrees(ctx, a.r, mine, view{t: theirs})
+	t, q, err := besides(a.r, mine, theirs).agrees(ctx)
 	if err != nil || t.bad > 0 {
 		return err
 	}
-	whole := a.right(*a.row, mine, q, t)
+	whole := right(*a.row, mine, q, t)
 	if !whole.Class.Right() {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (a *attempt) longer(ctx context.Context) error {
 		return nil
 	}
 	rest := rowsOf(l, l.Name, n, l.Shape[0]-n)
-	zero, err := a.explains(ctx, a.r, rest, view{t: rest}, rule{})
+	zero, err := besides(a.r, rest, rest).explains(ctx, rule{})
 	if err != nil {
 		return err
 	}

@@ -1,13 +1,76 @@
 package weights
 
 import (
+	"context"
 	"math"
 	"slices"
 )
 
+// minCut is how many codes that are not the nearest show that all of them were cut off. Of codes that are the nearest half lie further from
+// zero than their numbers, so that fewer would do.
+const minCut = 32
+
+// cutOff looks for codes of which each is the next one toward zero, or the next lower one, where the nearest is meant.
+func cutOff(ctx context.Context, a *pair) (bool, error) {
+	inward, downward, beside, n := true, true, 0, 0
+	err := a.blocks(ctx, func(b *block) bool {
+		for i, l := range b.local {
+			x := b.Within(i, a.q.makes(b.original[i]))
+			d, most, step := x-l, b.Slack[i]+0x1p-12*b.Step[i], b.Step[i]
+			within := math.Abs(d) <= step+most
+			downward = downward && within && d >= -most
+			inward = inward && within && (math.Abs(d) <= most || math.Signbit(d) == math.Signbit(x))
+			if n++; math.Abs(d) > 0.5*step+most {
+				beside++
+			}
+		}
+		return inward || downward
+	})
+	if err != nil || !inward && !downward {
+		return false, err
+	}
+	if beside < minCut || beside*worstBeside <= n {
+		return false, nil
+	}
+	where := either(inward, "toward zero", "down")
+	a.row.wrong(Mistake, CutOff, "codes are rounded %s: %d of %d are not the nearest, and each is the next one on that side", where, beside, n)
+	a.row.Unequal = beside
+	return true, nil
+}
+
+// zeroPoints looks for codes that are all some whole steps too large or too small, as where zero points are stored less one and read as they
+// are, or the other way round. The errors of a row have a mean of zero, whatever moved them: each of 16 rows or more has to have one that is nearer
+// to the number of steps.
+func zeroPoints(ctx context.Context, a *pair) (bool, error) {
+	const least, near = 16, 0.25
+	rows, columns := a.local.flat()
+	mean := a.t.codes.signed / float64(max(a.t.codes.n, 1))
+	steps := math.Round(mean)
+	if rows < least || columns < minMean || steps == 0 || !(math.Abs(mean-steps) <= near) {
+		return false, nil
+	}
+	for r := range rows {
+		b, err := a.read(ctx, part{r, r + 1, 0, columns})
+		if err != nil {
+			return false, err
+		}
+		sum, n := 0.0, 0
+		for i, l := range b.local {
+			if d := (l - a.q.makes(b.original[i])) / b.Step[i]; d-d == 0 {
+				sum, n = sum+d, n+1
+			}
+		}
+		if !(math.Abs(sum/float64(n)-steps) < math.Abs(sum/float64(n))) {
+			return false, nil
+		}
+	}
+	a.row.wrong(Mistake, ZeroPoint, "every zero point is %s too %s", number(math.Abs(steps)), either(steps > 0, "low", "high"))
+	return true, nil
+}
+
 // stepOff looks for codes whose step, or the number that code 0 stands for, is the right one times a power of two, while the other is right:
 // formats store the two apart. Code 0 stands for the least number of a group, or for the largest where the step is negative.
-func (a *attempt) stepOff(b *block, from, to int) (finding, bool) {
+func (a *pair) stepOff(b *block, from, to int) (finding, bool) {
 	f := finding{kind: Values, from: from, to: to}
 	if b.coding == nil || a.q.add != 0 {
 		return f, false
@@ -34,7 +97,7 @@ func (a *attempt) stepOff(b *block, from, to int) (finding, bool) {
 }
 
 // mended reports whether codes are right when a factor is taken from their steps, or from what code 0 stands for.
-func (a *attempt) mended(b *block, zero []float64, kind Kind, factor float64) bool {
+func (a *pair) mended(b *block, zero []float64, kind Kind, factor float64) bool {
 	m := b.clone()
 	for i, z := range zero {
 		for _, x := range [][]float64{m.local, m.Low, m.High} {

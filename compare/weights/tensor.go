@@ -89,6 +89,36 @@ func (t *Tensor) flat() (rows, columns int) {
 	return t.elements() / columns, columns
 }
 
+// shaped is a tensor in another shape, of as many elements.
+func shaped(t *Tensor, shape []int) *Tensor {
+	turned := *t
+	turned.Shape = shape
+	return &turned
+}
+
+// matrices are the two last axes of a tensor of three axes or more.
+func matrices(t *Tensor) []*Tensor {
+	if len(t.Shape) < 2 {
+		return nil
+	}
+	if len(t.Shape) == 2 {
+		return []*Tensor{t}
+	}
+	shape := t.Shape[len(t.Shape)-2:]
+	size := shape[0] * shape[1]
+	var list []*Tensor
+	for at := 0; at < t.elements(); at += size {
+		part := *t
+		part.Shape, part.Data, part.of, part.first = shape, sectionOf(t.Data, int64(at*t.DType.Size())), t, at
+		part.Instead = nil
+		if t.Coding != nil {
+			part.Coding = t.Coding.From(int64(at), sectionOf)
+		}
+		list = append(list, &part)
+	}
+	return list
+}
+
 // check reports what keeps a tensor from being read.
 func (t *Tensor) check() error {
 	n, ok := hooks.Elements(t.Shape)
