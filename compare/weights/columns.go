@@ -2,7 +2,6 @@ package weights
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -166,17 +165,17 @@ func movedColumns(from map[int]int, n int) int {
 }
 
 // columnsMoved says it in words; more: not all that may have moved were looked at.
-func columnsMoved(from map[int]int, first, n int, more bool) string {
+func columnsMoved(from map[int]int, first, n int, more bool) phrase {
 	other := from[first]
 	switch {
 	case more:
-		return fmt.Sprintf("in its columns, %d of %d columns or more stand in another order: the first is %d, which is the original's %d", len(from), n, first, other)
+		return say("in its columns, %d of %d columns or more stand in another order: the first is %d, which is the original's %d", len(from), n, first, other)
 	case len(from) == 2 && from[other] == first:
-		return fmt.Sprintf("in its columns, columns %d and %d have changed places", first, other)
+		return say("in its columns, columns %d and %d have changed places", first, other)
 	case len(from) == 1:
-		return fmt.Sprintf("column %d is the original's column %d", first, other)
+		return say("column %d is the original's column %d", first, other)
 	}
-	return fmt.Sprintf("in its columns, %d of %d columns stand in another order: the first is %d, which is the original's %d", len(from), n, first, other)
+	return say("in its columns, %d of %d columns stand in another order: the first is %d, which is the original's %d", len(from), n, first, other)
 }
 
 // otherColumns looks for columns that stand elsewhere.

@@ -2,7 +2,6 @@ package weights
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -245,9 +244,9 @@ func (c *comparison) resemble(ctx context.Context, jobs []*job, rows []Row) erro
 				continue
 			}
 			rows[e].Other = o.key()
-			rows[e].What = fmt.Sprintf("the original has no such name; the values are those of its %s", o.key())
+			rows[e].tell("the original has no such name; the values are those of its %s", o.key())
 			rows[m].Other = local.key()
-			rows[m].What = fmt.Sprintf("the port has no such name; its %s has the values", local.key())
+			rows[m].tell("the port has no such name; its %s has the values", local.key())
 			break
 		}
 	}

@@ -1,9 +1,7 @@
 package weights
 
 import (
-	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/tracediff/tracediff/internal/floats"
 )
@@ -19,7 +17,7 @@ type factors struct {
 
 type factor struct {
 	value float64
-	name  string
+	name  phrase
 }
 
 func (a *pair) factors() factors {
@@ -30,7 +28,9 @@ func (a *pair) factors() factors {
 	case a.coded():
 		all.unit = 0.02
 	}
-	add := func(value float64, name string) { all.list = append(all.list, factor{value, number(value) + name}) }
+	add := func(value float64, name string) {
+		all.list = append(all.list, factor{value, say("%s%s", number(value), name)})
+	}
 	for _, size := range []struct {
 		n    int
 		name string
@@ -65,26 +65,26 @@ func (all *factors) near(x float64) float64 {
 }
 
 // called is a factor for people: a number, and what of the model is as large.
-func (all *factors) called(x float64) string {
+func (all *factors) called(x float64) phrase {
 	for _, f := range all.list {
 		if f.value == x {
 			return f.name
 		}
 	}
-	if text := number(x); text != "1" {
-		return text
+	if number(x).String() == "1" {
+		return say("%v", x) // so near to 1 that six digits do not tell
 	}
-	return strconv.FormatFloat(x, 'g', -1, 64) // so near to 1 that six digits do not tell
+	return say("%s", number(x))
 }
 
 // exponent says that a factor is a power of two, as when an exponent is wrong.
-func exponent(x float64) string {
+func exponent(x float64) phrase {
 	f, e := math.Frexp(x)
 	switch e--; {
 	case f != 0.5:
-		return ""
+		return phrase{}
 	case e == 1 || e == -1:
-		return ": an exponent is off by one"
+		return say(": an exponent is off by one")
 	}
-	return fmt.Sprintf(": an exponent is off by %d", max(e, -e))
+	return say(": an exponent is off by %d", max(e, -e))
 }

@@ -128,27 +128,27 @@ func (c *comparison) refuse(ctx context.Context, jobs []*job, rows []Row) error 
 const turnedParts = " is transposed: element [i, j] is the [j, i] of its parts behind each other"
 
 // howFused says how a tensor has its parts, where that explains all of it and is not as they are meant.
-func (c *comparison) howFused(ctx context.Context, r *reader, f fused) (Kind, string, error) {
+func (c *comparison) howFused(ctx context.Context, r *reader, f fused) (Kind, phrase, error) {
 	o := joined(f.parts)
 	if o == nil {
-		return "", "", nil
+		return "", phrase{}, nil
 	}
 	s := besides(r, f.whole, o)
 	if f.turned() {
 		if ok, err := transposed(ctx, newPair(c, s, plainRule(f.whole.Add, rounding{}), nil)); ok || err != nil {
-			return Transposed, f.whole.key() + turnedParts, err
+			return Transposed, say("%s"+turnedParts, f.whole.key()), err
 		}
 	}
 	if !slices.Equal(f.whole.Shape, o.Shape) {
-		return "", "", nil
+		return "", phrase{}, nil
 	}
 	t, q, err := s.agrees(ctx)
 	if err != nil || t.bad == 0 {
-		return "", "", err
+		return "", phrase{}, err
 	}
 	a := newPair(c, s, q, t)
 	if err := a.sampled(ctx); err != nil {
-		return "", "", err
+		return "", phrase{}, err
 	}
 	for _, x := range f.orders() {
 		v := view{t: o, rows: x.order}
@@ -159,13 +159,13 @@ func (c *comparison) howFused(ctx context.Context, r *reader, f fused) (Kind, st
 			return FusedOrder, x.what, err
 		}
 	}
-	return "", "", nil
+	return "", phrase{}, nil
 }
 
 // fusedOrder is an order of the rows of a fused tensor: row i is row order[i] of the parts behind each other.
 type fusedOrder struct {
 	order []int32
-	what  string
+	what  phrase
 }
 
 // orders are those in which ports have the parts: another one behind the other, and in turns, some rows of each.
@@ -200,9 +200,9 @@ func (f *fused) orders() []fusedOrder {
 				list = append(list, names[p])
 				turns = append(turns, fmt.Sprintf("%d of %s", f.parts[p].Shape[0]/pieces, names[p]))
 			}
-			what := fmt.Sprintf("%s has its parts in the order %s; %s is meant", f.whole.key(), strings.Join(list, ", "), meant)
+			what := say("%s has its parts in the order %s; %s is meant", f.whole.key(), strings.Join(list, ", "), meant)
 			if pieces > 1 {
-				what = fmt.Sprintf("%s has the rows of its parts in turns, %s, and again; %s is meant, each whole", f.whole.key(), strings.Join(turns, ", "), meant)
+				what = say("%s has the rows of its parts in turns, %s, and again; %s is meant, each whole", f.whole.key(), strings.Join(turns, ", "), meant)
 			}
 			all = append(all, fusedOrder{order, what})
 		}

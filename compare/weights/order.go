@@ -2,12 +2,10 @@ package weights
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"math"
 	"math/bits"
 	"slices"
-	"strings"
 )
 
 // hashes tell which rows and columns of two tensors may be the same.
@@ -59,7 +57,7 @@ func (r *reader) whole(ctx context.Context, t *Tensor, visit func(p part, values
 // ordering is an order of rows or columns that mistakes make: place i has what the original has in from(i).
 type ordering struct {
 	kind Kind // of rows; "" for those that have other words
-	what string
+	what phrase
 	from func(i int) int
 }
 
@@ -68,22 +66,22 @@ func (h heads) orderings(n int) []ordering {
 	var all []ordering
 	for _, d := range h.widths(n) {
 		half := d / 2
-		of := fmt.Sprintf("in each head of %d", d)
+		of := say("in each head of %d", d)
 		if d == n {
-			of = "of the whole tensor"
+			of = say("of the whole tensor")
 		}
 		all = append(all,
-			ordering{Interleaved, fmt.Sprintf("rotary pairs %s are neighbours, and are halves apart in the original: {row}s 2i and 2i+1 are its i and i+%d", of, half), func(i int) int { return i/d*d + i%d%2*half + i%d/2 }},
-			ordering{Halves, fmt.Sprintf("rotary pairs %s are halves apart, and are neighbours in the original: {row}s i and i+%d are its 2i and 2i+1", of, half), func(i int) int { return i/d*d + i%d%half*2 + i%d/half }})
+			ordering{Interleaved, say("rotary pairs %s are neighbours, and are halves apart in the original: {row}s 2i and 2i+1 are its i and i+%d", of, half), func(i int) int { return i/d*d + i%d%2*half + i%d/2 }},
+			ordering{Halves, say("rotary pairs %s are halves apart, and are neighbours in the original: {row}s i and i+%d are its 2i and 2i+1", of, half), func(i int) int { return i/d*d + i%d%half*2 + i%d/half }})
 	}
 	if n%2 == 0 && n > 2 {
-		all = append(all, ordering{"", fmt.Sprintf("the two halves have changed places: {row} i is the original's i+%d, and the other way round", n/2), func(i int) int { return (i + n/2) % n }})
+		all = append(all, ordering{"", say("the two halves have changed places: {row} i is the original's i+%d, and the other way round", n/2), func(i int) int { return (i + n/2) % n }})
 	}
-	all = append(all, ordering{"", "the {row}s stand in reverse order", func(i int) int { return n - 1 - i }})
+	all = append(all, ordering{"", say("the {row}s stand in reverse order"), func(i int) int { return n - 1 - i }})
 	for s := 1; s <= 8 && s < n-1; s++ {
 		all = append(all,
-			ordering{ShiftedRows, fmt.Sprintf("{row} i is the original's i+%d, and the last %d are its first", s, s), func(i int) int { return (i + s) % n }},
-			ordering{ShiftedRows, fmt.Sprintf("{row} i is the original's i-%d, and the first %d are its last", s, s), func(i int) int { return (i - s + n) % n }})
+			ordering{ShiftedRows, say("{row} i is the original's i+%d, and the last %d are its first", s, s), func(i int) int { return (i + s) % n }},
+			ordering{ShiftedRows, say("{row} i is the original's i-%d, and the first %d are its last", s, s), func(i int) int { return (i - s + n) % n }})
 	}
 	return all
 }
@@ -204,7 +202,7 @@ func (a *pair) order(word string, mine, theirs []uint64) *reading {
 }
 
 // inOrder is the original with its rows or columns in an order. A vector has columns alone, which people call elements.
-func (a *pair) inOrder(word string, order []int32, kind Kind, what string) reading {
+func (a *pair) inOrder(word string, order []int32, kind Kind, what phrase) reading {
 	v := view{t: a.original, rows: order}
 	if word == "column" {
 		v = view{t: a.original, columns: order}
@@ -262,7 +260,7 @@ func (a *pair) columnsFrom(ctx context.Context) ([]int32, error) {
 }
 
 // permuted names an order of rows or columns.
-func (a *pair) permuted(row *Row, word string, kind Kind, what string) {
+func (a *pair) permuted(row *Row, word string, kind Kind, what phrase) {
 	if kind == "" {
 		kind = RowOrder
 		if word == "column" {
@@ -276,18 +274,17 @@ func (a *pair) permuted(row *Row, word string, kind Kind, what string) {
 			kind = Shifted
 		}
 	}
-	text := strings.ReplaceAll(what, "{row}", word)
-	if word == "column" {
-		text = "in its columns, " + text
+	if what = what.with("{row}", word); word == "column" {
+		what = say("in its columns, %s", what)
 	}
-	row.wrong(Mistake, kind, "%s", text)
+	row.wrong(Mistake, kind, "%s", what)
 }
 
 // order finds the order in which the hashes o are those of l, all of them. The kind and the words say which.
-func (h heads) order(l, o []uint64) (order []int32, kind Kind, what string) {
+func (h heads) order(l, o []uint64) (order []int32, kind Kind, what phrase) {
 	n := len(l)
 	if n < 2 || slices.Equal(l, o) || !sameElements(l, o) {
-		return nil, "", ""
+		return nil, "", phrase{}
 	}
 	take := func(from func(int) int) []int32 {
 		order := make([]int32, n)
@@ -309,7 +306,7 @@ func (h heads) order(l, o []uint64) (order []int32, kind Kind, what string) {
 		if at := blockOrder(l, o, d); at != nil {
 			moved := firstMoved(at)
 			return take(func(i int) int { return int(at[i/d])*d + i%d }), HeadOrder,
-				fmt.Sprintf("blocks of %d {row}s stand in another order: block %d is the original's %d", d, moved, at[moved])
+				say("blocks of %d {row}s stand in another order: block %d is the original's %d", d, moved, at[moved])
 		}
 	}
 	at := blockOrder(l, o, 1)
@@ -321,9 +318,9 @@ func (h heads) order(l, o []uint64) (order []int32, kind Kind, what string) {
 		}
 	}
 	if others == 2 {
-		return at, "", fmt.Sprintf("{row}s %d and %d have changed places", moved, at[moved])
+		return at, "", say("{row}s %d and %d have changed places", moved, at[moved])
 	}
-	return at, "", fmt.Sprintf("%d of %d {row}s stand in another order: the first is %d, which is the original's %d", others, n, moved, at[moved])
+	return at, "", say("%d of %d {row}s stand in another order: the first is %d, which is the original's %d", others, n, moved, at[moved])
 }
 
 // blocks are the sizes of blocks that are looked for: a head first.

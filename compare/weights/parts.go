@@ -2,7 +2,6 @@ package weights
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -212,22 +211,22 @@ func (a *pair) say(runs []run, rows, columns int) bool {
 		return !a.moves() && a.block(runs, rows, columns)
 	}
 	const most = 4
-	var words []string
-	for i, r := range runs {
-		if i == most {
-			words = append(words, fmt.Sprintf("%s more", count(len(runs)-most, "run of rows", "runs of rows")))
+	words := a.ofRun(runs[0], columns)
+	for i, r := range runs[1:] {
+		if i+1 == most {
+			words = words.then("; ", say("%s more", count(len(runs)-most, "run of rows", "runs of rows")))
 			break
 		}
-		words = append(words, a.ofRun(r, rows, columns))
+		words = words.then("; ", a.ofRun(r, columns))
 	}
 	kind := Several
 	if len(kinds) == 1 {
-		kind = a.kindOf(runs[0], columns)
+		kind = kindOf(runs[0], columns)
 	}
-	a.row.wrong(Mistake, kind, "%s", strings.Join(words, "; "))
 	if a.t.bad < a.t.elements {
-		a.row.What += "; " + a.elsewhere("every other element is right")
+		words = words.then("; ", say("%s", a.elsewhere("every other element is right")))
 	}
+	a.row.wrong(Mistake, kind, "%s", words)
 	return true
 }
 
@@ -240,7 +239,7 @@ func (a *pair) elsewhere(right string) string {
 }
 
 // kindOf is the kind of a tensor whose runs are all of one.
-func (a *pair) kindOf(r run, columns int) Kind {
+func kindOf(r run, columns int) Kind {
 	whole := r.from == 0 && r.to == columns-1
 	switch {
 	case r.kind == Zero && whole:
@@ -253,74 +252,59 @@ func (a *pair) kindOf(r run, columns int) Kind {
 	return r.kind
 }
 
-// rowWords is "row 3", "rows 3 to 5".
-func rowWords(first, last int) string {
+// between is "row 3" or "rows 3 to 5".
+func between(noun string, first, last int) phrase {
 	if first == last {
-		return fmt.Sprintf("row %d", first)
+		return say(noun+" %d", first)
 	}
-	return fmt.Sprintf("rows %d to %d", first, last)
+	return say(noun+"s %d to %d", first, last)
 }
 
 // at is where a run is: its rows, and its columns where these are not all.
-func (a *pair) at(r run, columns int) string {
-	text := rowWords(r.first, r.last)
+func (a *pair) at(r run, columns int) phrase {
 	cut := r.from > 0 || r.to < columns-1
-	between := fmt.Sprintf("columns %d to %d", r.from, r.to)
-	if r.from == r.to {
-		between = fmt.Sprintf("column %d", r.from)
-	}
-	switch {
-	case len(a.local.Shape) < 2 && cut:
-		return strings.Replace(between, "column", "element", 1)
-	case len(a.local.Shape) < 2:
-		return "the vector"
+	switch vector := len(a.local.Shape) < 2; {
+	case vector && cut:
+		return between("element", r.from, r.to)
+	case vector:
+		return say("the vector")
 	case cut:
-		return text + ", " + between
+		return between("row", r.first, r.last).then(", ", between("column", r.from, r.to))
 	}
-	return text
+	return between("row", r.first, r.last)
 }
 
 // ofRun says what a run is.
-func (a *pair) ofRun(r run, rows, columns int) string {
+func (a *pair) ofRun(r run, columns int) phrase {
 	at := a.at(r, columns)
-	one := r.first == r.last && !strings.HasPrefix(at, "elements")
 	is, has := "are", "have"
-	if one {
+	if r.first == r.last && !strings.HasPrefix(at.text, "elements") {
 		is, has = "is", "has"
 	}
 	switch r.kind {
 	case Zero:
-		return fmt.Sprintf("%s: zero", at)
+		return say("%s: zero", at)
 	case Constant:
-		return fmt.Sprintf("%s: every element is %s", at, number(r.factor))
+		return say("%s: every element is %s", at, number(r.factor))
 	case ScaledStep:
-		return fmt.Sprintf("%s: steps that are %s times the right ones, beside right offsets%s", at, number(r.factor), exponent(r.factor))
+		return say("%s: steps that are %s times the right ones, beside right offsets%s", at, number(r.factor), exponent(r.factor))
 	case ScaledOffset:
-		return fmt.Sprintf("%s: offsets that are %s times the right ones, beside right steps%s", at, number(r.factor), exponent(r.factor))
+		return say("%s: offsets that are %s times the right ones, beside right steps%s", at, number(r.factor), exponent(r.factor))
 	case NotFinite:
-		return fmt.Sprintf("%s: NaN or infinite", at)
+		return say("%s: NaN or infinite", at)
 	case ShiftedRows:
-		if one {
-			return fmt.Sprintf("%s %s the original's row %d", at, is, r.first+r.shift)
-		}
-		return fmt.Sprintf("%s %s the original's %s", at, is, rowWords(r.first+r.shift, r.last+r.shift))
+		return say("%s %s the original's %s", at, is, between("row", r.first+r.shift, r.last+r.shift))
 	case OtherBlock:
-		if r.from < r.to {
-			is = "are"
-		}
 		theirs := r
 		theirs.first, theirs.last, theirs.from, theirs.to = r.first+r.shift, r.last+r.shift, r.from+r.aside, r.to+r.aside
-		return fmt.Sprintf("%s %s the original's %s", at, is, a.at(theirs, columns))
+		return say("%s %s the original's %s", at, either(r.from < r.to, "are", is), a.at(theirs, columns))
 	case Shifted:
-		if r.shift > 0 {
-			return fmt.Sprintf("%s %s the original's elements %d places to the left", at, has, r.shift)
-		}
-		return fmt.Sprintf("%s %s the original's elements %d places to the right", at, has, -r.shift)
+		return say("%s %s the original's elements %d places to the %s", at, has, abs(r.shift), either(r.shift > 0, "left", "right"))
 	case ScaledRows:
 		if r.least == r.most {
-			return fmt.Sprintf("%s: %s times the original%s", at, number(r.least), exponent(r.least))
+			return say("%s: %s times the original%s", at, number(r.least), exponent(r.least))
 		}
-		return fmt.Sprintf("%s: each row is the original's times a factor of its own, %s to %s", at, number(r.least), number(r.most))
+		return say("%s: each row is the original's times a factor of its own, %s to %s", at, number(r.least), number(r.most))
 	}
 	return at
 }
@@ -344,11 +328,4 @@ func (a *pair) block(runs []run, rows, columns int) bool {
 		return false
 	}
 	return true
-}
-
-func either(b bool, yes, no string) string {
-	if b {
-		return yes
-	}
-	return no
 }

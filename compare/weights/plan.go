@@ -152,7 +152,7 @@ func (c *comparison) heads(of map[*Tensor]*job, extra []*job) []*job {
 					row.note("the head is a copy of the embedding, which the original has for both")
 					return
 				}
-				row.wrong(row.Class, Untied, "the original has one tensor for the head and the embedding, and this head is not it: %s", row.What)
+				row.wrong(row.Class, Untied, "the original has one tensor for the head and the embedding, and this head is not it: %s", row.said)
 			}
 		}
 		return extra
