@@ -164,7 +164,7 @@ func movedColumns(from map[int]int, n int) int {
 	return -1
 }
 
-// columnsMoved says it in words; more: not all that may have moved were looked at.
+// columnsMoved puts moved columns in words; more: not all candidates were examined.
 func columnsMoved(from map[int]int, first, n int, more bool) phrase {
 	other := from[first]
 	switch {
@@ -194,12 +194,9 @@ func otherColumns(ctx context.Context, a *pair) (bool, error) {
 // rowsRight reports whether each row of a matrix that is wrong is right with columns from elsewhere; at is the number of the matrix in the tensor.
 func (a *pair) rowsRight(ctx context.Context, s *sides, at int, from map[int]int) (bool, error) {
 	rows, columns := s.local.flat()
-	order := make([]int32, columns)
-	for i := range order {
-		order[i] = int32(i)
-		if x, moved := from[i]; moved {
-			order[i] = int32(x)
-		}
+	order := identity(columns)
+	for to, at := range from {
+		order[to] = int32(at)
 	}
 	wrong := func(yield func(part) bool) {
 		for _, r := range a.t.badRows() {

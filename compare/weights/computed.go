@@ -165,7 +165,7 @@ func each(t *Tensor, right func(i int, x float64) bool) error {
 	return nil
 }
 
-// whatComputed says of a tensor that is left out what was seen of it.
+// whatComputed describes a tensor that is not compared.
 func whatComputed(known bool) string {
 	if known {
 		return "it has what the configuration gives"

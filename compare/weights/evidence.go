@@ -19,7 +19,7 @@ const (
 // evidence tells what a relation gives from what is right where it stands.
 type evidence struct {
 	moves             bool
-	elements, outside int     // of groups that are wrong where they stand; and of them those that are no right code there
+	elements, outside int     // elements of groups that are wrong in place; how many of them are no right code there
 	own, other        float64 // squared errors, where they stand and by the relation
 }
 
@@ -79,7 +79,7 @@ func (a *pair) needed(ctx context.Context, v view, q rule) (bool, error) {
 	return e.enough(), nil
 }
 
-// beside reads a rectangle of both sides, and with it what another view has there. The numbers of both stay until the next are read.
+// beside reads a rectangle of both sides and of another view. The memory is reused by the next call.
 func (a *pair) beside(ctx context.Context, s *sides, other view, p part) (block, []float64, error) {
 	b, err := s.read(ctx, p)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *pair) beside(ctx context.Context, s *sides, other view, p part) (block,
 	return b, x, nil
 }
 
-// is reports whether the elements of a block from one to another are what x says, all of them, and not what the original has there.
+// is reports whether the elements from one to another are x, all of them, and not what the original has there.
 func (b *block) is(q *rule, x []float64, from, to int) bool {
 	some := b.some(from, to)
 	var e evidence
@@ -126,7 +126,7 @@ func (b *block) throughout(q *rule, x []float64) bool {
 	return true
 }
 
-// some are the elements of one row of a block from one to another.
+// some is a part of one row of a block.
 func (b *block) some(from, to int) block {
 	return block{part{b.r0, b.r0 + 1, b.c0 + from, b.c0 + to}, b.local[from:to], b.original[from:to], b.coding, b.Bounds.Slice(from, to)}
 }
@@ -144,7 +144,7 @@ const (
 	eachRow   = 2  // so many times the squared error of the relation, in each row that it moves, and in each such piece of one
 )
 
-// fits reports whether a rule and a view explain a tensor of a format that moves errors.
+// fits reports whether a rule explains a tensor whose format moves errors.
 func (a *pair) fits(ctx context.Context, s *sides, q rule) (bool, error) {
 	if !s.fit() {
 		return false, nil

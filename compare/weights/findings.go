@@ -79,7 +79,7 @@ func findings(rows []Row) []Finding {
 	return all
 }
 
-// rank sorts classes: what is not there, then what nobody can explain, then mistakes.
+// rank sorts classes: missing tensors, then unexplained ones, then mistakes.
 func rank(c Class) int {
 	return slices.Index([]Class{Missing, Different, Mistake, Extra, Unidentified}, c)
 }

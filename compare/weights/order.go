@@ -103,8 +103,17 @@ func (h heads) widths(n int) []int {
 	return list
 }
 
-// orders are those of rows, and then of columns, in which the numbers of both sides are the same.
-func orders(ctx context.Context, a *pair) iter.Seq2[reading, error] {
+// ordered is the search for another order of rows or columns.
+type ordered struct {
+	*pair
+	heads heads
+}
+
+func newOrdered(of *pair) ordered { return ordered{of, heads(of.c.o.HeadDim)} }
+
+// orders yields the orders of rows, then of columns, in which both sides have the same numbers.
+func orders(ctx context.Context, of *pair) iter.Seq2[reading, error] {
+	a := newOrdered(of)
 	return func(yield func(reading, error) bool) {
 		mine, err := a.r.hashed(ctx, a.local, func(x float64) float64 { return x })
 		if err != nil {
@@ -126,12 +135,13 @@ func orders(ctx context.Context, a *pair) iter.Seq2[reading, error] {
 	}
 }
 
-// ordersOfCodes are the orders that mistakes make: numbers of codes are not the original's.
-func ordersOfCodes(_ context.Context, a *pair) iter.Seq2[reading, error] {
+// ordersOfCodes yields the usual orders: hashes do not match codes with the original's numbers.
+func ordersOfCodes(_ context.Context, of *pair) iter.Seq2[reading, error] {
+	a := newOrdered(of)
 	rows, columns := a.local.flat()
 	return func(yield func(reading, error) bool) {
 		for i, n := range []int{rows, columns} {
-			for _, x := range a.heads().orderings(n) {
+			for _, x := range a.heads.orderings(n) {
 				order := make([]int32, n)
 				for i := range n {
 					order[i] = int32(x.from(i))
@@ -147,8 +157,9 @@ func ordersOfCodes(_ context.Context, a *pair) iter.Seq2[reading, error] {
 // minPrint is how many numbers the print of a row or column has at least.
 const minPrint = 8
 
-// ordersByPrints are an order of the rows, and then of the columns, that the prints of codes show.
-func ordersByPrints(ctx context.Context, a *pair) iter.Seq2[reading, error] {
+// ordersByPrints yields the order of rows, then of columns, that the prints of codes show.
+func ordersByPrints(ctx context.Context, of *pair) iter.Seq2[reading, error] {
+	a := newOrdered(of)
 	rows, columns := a.local.flat()
 	if rows < minPrint || columns < minPrint {
 		return readingsOf()
@@ -189,11 +200,9 @@ func (h *hashes) of(word string) []uint64 {
 	return h.rows
 }
 
-func (a *pair) heads() heads { return heads(a.c.o.HeadDim) }
-
-// order is the reading in which the hashes of the original are those of the port; nil where there is none.
-func (a *pair) order(word string, mine, theirs []uint64) *reading {
-	order, kind, what := a.heads().order(mine, theirs)
+// order returns the reading in which the hashes of both sides agree; nil if no order does that.
+func (a ordered) order(word string, mine, theirs []uint64) *reading {
+	order, kind, what := a.heads.find(mine, theirs)
 	if order == nil {
 		return nil
 	}
@@ -202,7 +211,7 @@ func (a *pair) order(word string, mine, theirs []uint64) *reading {
 }
 
 // inOrder is the original with its rows or columns in an order. A vector has columns alone, which people call elements.
-func (a *pair) inOrder(word string, order []int32, kind Kind, what phrase) reading {
+func (a ordered) inOrder(word string, order []int32, kind Kind, what phrase) reading {
 	v := view{t: a.original, rows: order}
 	if word == "column" {
 		v = view{t: a.original, columns: order}
@@ -212,20 +221,17 @@ func (a *pair) inOrder(word string, order []int32, kind Kind, what phrase) readi
 	}}
 }
 
-// rowsFrom says for each row which one of the original it is: its own place where its codes are right there. nil where one is none, or
-// may be several.
-func (a *pair) rowsFrom(ctx context.Context) ([]int32, error) {
+// rowsFrom finds the row of the original for each row: its own where its codes are right there. It returns nil if a row has no match or
+// several.
+func (a ordered) rowsFrom(ctx context.Context) ([]int32, error) {
 	rows, columns := a.local.flat()
-	from := make([]int32, rows)
-	for i := range from {
-		from[i] = int32(i)
-	}
+	from := identity(rows)
 	for _, r := range a.t.badRows() {
 		b, err := a.read(ctx, part{r, r + 1, 0, columns})
 		if err != nil {
 			return nil, err
 		}
-		at, err := a.rowElsewhere(ctx, &b)
+		at, err := parts{a.pair}.rowElsewhere(ctx, &b)
 		if at < 0 || err != nil {
 			return nil, err
 		}
@@ -234,8 +240,8 @@ func (a *pair) rowsFrom(ctx context.Context) ([]int32, error) {
 	return from, nil
 }
 
-// columnsFrom says for each column which one of the original its print is nearest to, its own place first; nil where no other is.
-func (a *pair) columnsFrom(ctx context.Context) ([]int32, error) {
+// columnsFrom finds the column of the original with the nearest print for each column, its own first; nil if no column moved.
+func (a ordered) columnsFrom(ctx context.Context) ([]int32, error) {
 	theirs, err := a.r.prints(ctx, a.original, true)
 	if err != nil {
 		return nil, err
@@ -245,11 +251,9 @@ func (a *pair) columnsFrom(ctx context.Context) ([]int32, error) {
 		return nil, err
 	}
 	c := newCatalogue(theirs)
-	from := make([]int32, len(mine))
-	moved := false
+	from, moved := identity(len(mine)), false
 	for i := range mine {
-		near := c.near(&mine[i])
-		if from[i] = int32(i); !slices.Contains(near, int32(i)) {
+		if near := c.near(&mine[i]); !slices.Contains(near, int32(i)) {
 			from[i], moved = near[0], true
 		}
 	}
@@ -260,7 +264,7 @@ func (a *pair) columnsFrom(ctx context.Context) ([]int32, error) {
 }
 
 // permuted names an order of rows or columns.
-func (a *pair) permuted(row *Row, word string, kind Kind, what phrase) {
+func (a ordered) permuted(row *Row, word string, kind Kind, what phrase) {
 	if kind == "" {
 		kind = RowOrder
 		if word == "column" {
@@ -280,8 +284,8 @@ func (a *pair) permuted(row *Row, word string, kind Kind, what phrase) {
 	row.wrong(Mistake, kind, "%s", what)
 }
 
-// order finds the order in which the hashes o are those of l, all of them. The kind and the words say which.
-func (h heads) order(l, o []uint64) (order []int32, kind Kind, what phrase) {
+// find returns the order in which the hashes o equal l, with its kind and its words.
+func (h heads) find(l, o []uint64) (order []int32, kind Kind, what phrase) {
 	n := len(l)
 	if n < 2 || slices.Equal(l, o) || !sameElements(l, o) {
 		return nil, "", phrase{}
@@ -331,15 +335,10 @@ func (h heads) blocks(n int) []int {
 			list = append(list, d)
 		}
 	}
-	slices.SortStableFunc(list, func(x, y int) int { return order01(y == int(h)) - order01(x == int(h)) })
-	return list
-}
-
-func order01(b bool) int {
-	if b {
-		return 1
+	if at := slices.Index(list, int(h)); at > 0 {
+		list = slices.Insert(slices.Delete(list, at, at+1), 0, int(h))
 	}
-	return 0
+	return list
 }
 
 // sameElements reports whether two lists have the same elements, as often.
@@ -350,8 +349,8 @@ func sameElements(a, b []uint64) bool {
 	return slices.Equal(a, b)
 }
 
-// blockOrder finds for each block of d the one of o that it is; of several alike the one in its own place, else the first that is left.
-// It is nil where a block is none of o's.
+// blockOrder matches each block of d with a block of o: of several equal ones the one in its own place, else the first unused.
+// It returns nil if a block has no match.
 func blockOrder(l, o []uint64, d int) []int32 {
 	n := len(l) / d
 	sum := func(list []uint64, i int) uint64 {
@@ -367,23 +366,30 @@ func blockOrder(l, o []uint64, d int) []int32 {
 		theirs[i] = sum(o, i)
 		of[theirs[i]] = append(of[theirs[i]], int32(i))
 	}
-	order := make([]int32, n)
+	order := identity(n)
 	for i := range n {
-		order[i] = -1
 		if h := sum(l, i); theirs[i] == h {
-			order[i] = int32(i)
 			of[h] = slices.DeleteFunc(of[h], func(x int32) bool { return int(x) == i })
 		}
 	}
 	for i := range n {
-		if order[i] >= 0 {
+		h := sum(l, i)
+		if theirs[i] == h {
 			continue
 		}
-		left := of[sum(l, i)]
-		if len(left) == 0 {
+		if len(of[h]) == 0 {
 			return nil
 		}
-		order[i], of[sum(l, i)] = left[0], left[1:]
+		order[i], of[h] = of[h][0], of[h][1:]
+	}
+	return order
+}
+
+// identity is the order in which everything stands in its own place.
+func identity(n int) []int32 {
+	order := make([]int32, n)
+	for i := range order {
+		order[i] = int32(i)
 	}
 	return order
 }

@@ -18,7 +18,7 @@ type sides struct {
 	view  view
 }
 
-// besides are a tensor of the port and one of the original, as it is.
+// besides pairs a tensor of the port with the whole of an original.
 func besides(r *reader, local, original *Tensor) *sides {
 	return &sides{r, local, view{t: original}}
 }
@@ -195,7 +195,7 @@ type vote struct {
 	all   bool
 }
 
-// voted sorts the roundings by a sample: those that give most of it first.
+// voted sorts the roundings by how much of a sample each explains, best first.
 func (s *sides) voted(ctx context.Context) ([]vote, error) {
 	list := roundingsOf(s.local, s.view.t)
 	votes := make([]vote, len(list))
@@ -261,7 +261,8 @@ func (s *sides) read(ctx context.Context, p part) (block, error) {
 
 // pass goes over the whole tensor.
 func (s *sides) pass(ctx context.Context, q rule) (*tally, error) {
-	t := newTally(s.local.flat())
+	rows, _ := s.local.flat()
+	t := newTally(rows)
 	var bad []bool
 	err := s.blocks(ctx, func(b *block) bool {
 		bad = room(&bad, b.size())
@@ -345,7 +346,7 @@ func right(row Row, local *Tensor, q rule, t *tally) Row {
 	}
 	switch {
 	case local.Coding != nil:
-		row.coded(local.Coding, local.Format, t)
+		row.coded(local.Coding, t)
 		if slope := t.both / t.whole; row.Class.Right() && t.both != 0 && t.elements >= minSlope && math.Abs(slope-1) > slopeNote+3*t.relative()/math.Sqrt(float64(t.elements)) {
 			row.note("its numbers are %s times the original's on average: its scales are not the best", number(slope))
 		}

@@ -22,15 +22,19 @@ type finding struct {
 	from, to int     // columns, both included; the whole row for a row of its own
 }
 
-// run are rows behind each other of which the same is to be said.
+// run is consecutive rows with the same finding.
 type run struct {
 	finding
 	first, last int
 	least, most float64 // factors
 }
 
-// inParts looks at each row that has a wrong element by itself.
-func inParts(ctx context.Context, a *pair) (bool, error) {
+// parts is the search for a name of each wrong row.
+type parts struct{ *pair }
+
+// inParts examines each wrong row separately.
+func inParts(ctx context.Context, of *pair) (bool, error) {
+	a := parts{of}
 	rows, columns := a.local.flat()
 	var mine, theirs []uint64
 	if !a.single() { // a row that is another one has more of it
@@ -53,37 +57,15 @@ func inParts(ctx context.Context, a *pair) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		from, to := int(a.t.left[r]), int(a.t.right[r])
-		if g := a.local.Coding; g != nil { // a mistake is one of whole groups, and some of their codes may be right
-			group := groupOf(g)
-			from, to = from/group*group, min((to/group+1)*group, columns)-1
+		var same []int // rows of the original
+		if mine != nil {
+			same = where[mine[r]]
 		}
-		f := a.ofRow(&b, from, to)
-		if f.kind == Values {
-			if off, is := a.stepOff(&b, from, to); is {
-				f = off
-			}
+		if found[i], err = a.ofBadRow(ctx, &b, same, len(left) <= mostPieces); err != nil {
+			return false, err
 		}
-		if f.kind == Values && mine != nil {
-			if at := where[mine[r]]; len(at) > 0 {
-				near := slices.MinFunc(at, func(x, y int) int { return abs(x-r) - abs(y-r) })
-				f = finding{kind: ShiftedRows, shift: near - r, from: 0, to: columns - 1}
-			}
-		}
-		if f.kind == Values && a.local.Coding != nil && len(left) <= mostPieces {
-			at, err := a.rowElsewhere(ctx, &b)
-			if err != nil {
-				return false, err
-			}
-			if at >= 0 {
-				f = finding{kind: ShiftedRows, shift: at - r, from: 0, to: columns - 1}
-			}
-		}
-		if f.kind == Values {
-			f = a.shiftedRow(&b, f)
-		}
-		if found[i] = f; f.kind == Values && len(left) <= mostPieces {
-			left = append(left, newPiece(&b, f, &found[i]))
+		if found[i].kind == Values && len(left) <= mostPieces {
+			left = append(left, newPiece(&b, found[i], &found[i]))
 		}
 	}
 	if len(left) > 0 && len(left) <= mostPieces {
@@ -98,10 +80,40 @@ func inParts(ctx context.Context, a *pair) (bool, error) {
 	return a.say(runs, rows, columns), nil
 }
 
+// ofBadRow names what is wrong with a row. same are rows of the original with its numbers; search says whether codes are looked for among all rows.
+func (a parts) ofBadRow(ctx context.Context, b *block, same []int, search bool) (finding, error) {
+	r, columns := b.r0, b.columns()
+	from, to := int(a.t.left[r]), int(a.t.right[r])
+	if a.coded() { // a mistake is one of whole groups, and some of their codes may be right
+		group := b.group()
+		from, to = from/group*group, min((to/group+1)*group, columns)-1
+	}
+	f := a.ofRow(b, from, to)
+	if f.kind != Values {
+		return f, nil
+	}
+	if off, is := a.stepOff(b, from, to); is {
+		return off, nil
+	}
+	at := -1
+	if len(same) > 0 {
+		at = slices.MinFunc(same, func(x, y int) int { return abs(x-r) - abs(y-r) })
+	} else if a.coded() && search {
+		var err error
+		if at, err = a.rowElsewhere(ctx, b); err != nil {
+			return f, err
+		}
+	}
+	if at >= 0 {
+		return finding{kind: ShiftedRows, shift: at - r, from: 0, to: columns - 1}, nil
+	}
+	return a.shiftedRow(b, f), nil
+}
+
 func abs(x int) int { return max(x, -x) }
 
 // rowHashes are those of all rows of both sides by the rule; nil for codes, whose rows are never the original's, and for one row.
-func (a *pair) rowHashes(ctx context.Context) (mine, theirs []uint64, err error) {
+func (a parts) rowHashes(ctx context.Context) (mine, theirs []uint64, err error) {
 	if rows, _ := a.local.flat(); a.local.Coding != nil || rows < 2 {
 		return nil, nil, nil
 	}
@@ -120,7 +132,7 @@ func (a *pair) rowHashes(ctx context.Context) (mine, theirs []uint64, err error)
 const minFactor = 4
 
 // ofRow says what the columns from and to of a row are, by themselves: zero, one number, not finite, or the original times a factor.
-func (a *pair) ofRow(b *block, from, to int) finding {
+func (a parts) ofRow(b *block, from, to int) finding {
 	f := finding{kind: Values, from: from, to: to}
 	zero, constant, odd, others := true, true, 0, false
 	var both, whole float64
@@ -199,7 +211,7 @@ func joinRun(runs []run, f finding, r int) []run {
 }
 
 // say makes a sentence of the runs. It names a kind where all rows are explained.
-func (a *pair) say(runs []run, rows, columns int) bool {
+func (a parts) say(runs []run, rows, columns int) bool {
 	if len(runs) == 0 {
 		return false
 	}
@@ -230,8 +242,8 @@ func (a *pair) say(runs []run, rows, columns int) bool {
 	return true
 }
 
-// elsewhere says of what is not wrong that it is right, as far as it was checked.
-func (a *pair) elsewhere(right string) string {
+// elsewhere is the end of a sentence about the other elements: right, or, where errors move, right by the size of the errors.
+func (a parts) elsewhere(right string) string {
 	if a.moves() {
 		return "of the others the size of the errors is right"
 	}
@@ -260,8 +272,8 @@ func between(noun string, first, last int) phrase {
 	return say(noun+"s %d to %d", first, last)
 }
 
-// at is where a run is: its rows, and its columns where these are not all.
-func (a *pair) at(r run, columns int) phrase {
+// at names the place of a run: its rows, and its columns unless it has all.
+func (a parts) at(r run, columns int) phrase {
 	cut := r.from > 0 || r.to < columns-1
 	switch vector := len(a.local.Shape) < 2; {
 	case vector && cut:
@@ -275,7 +287,7 @@ func (a *pair) at(r run, columns int) phrase {
 }
 
 // ofRun says what a run is.
-func (a *pair) ofRun(r run, columns int) phrase {
+func (a parts) ofRun(r run, columns int) phrase {
 	at := a.at(r, columns)
 	is, has := "are", "have"
 	if r.first == r.last && !strings.HasPrefix(at.text, "elements") {
@@ -310,7 +322,7 @@ func (a *pair) ofRun(r run, columns int) phrase {
 }
 
 // block says where the wrong elements are when they are not everywhere. Nothing explains them.
-func (a *pair) block(runs []run, rows, columns int) bool {
+func (a parts) block(runs []run, rows, columns int) bool {
 	box := run{finding: finding{kind: Values, from: columns, to: -1}, first: runs[0].first, last: runs[len(runs)-1].last}
 	bad := 0
 	for _, r := range a.t.badRows() {

@@ -63,11 +63,11 @@ func (c checkpoint) side() weights.Side {
 	s := weights.Side{Path: "port", Format: "test"}
 	for _, name := range slices.Sorted(keys(c)) {
 		x := c[name]
-		t := &weights.Tensor{Name: name, Shape: x.shape, DType: x.dtype, Data: bytes.NewReader(encode(x.dtype, x.values)), Format: x.format, Add: x.add}
+		t := &weights.Tensor{Name: name, Shape: x.shape, DType: x.dtype, Data: bytes.NewReader(encode(x.dtype, x.values)), Add: x.add}
 		if x.step != nil {
 			t.Coding = &quant.Coding{
 				Planes: quant.Planes{Step: bytes.NewReader(encode(hooks.F32, x.step)), Low: bytes.NewReader(encode(hooks.F32, x.low)), High: bytes.NewReader(encode(hooks.F32, x.high))},
-				Group:  x.group, Scheme: quant.Scheme{Moves: x.moves},
+				Group:  x.group, Scheme: quant.Scheme{Name: x.format, Moves: x.moves},
 			}
 			if x.slack != nil {
 				t.Coding.Slack = bytes.NewReader(encode(hooks.F32, x.slack))

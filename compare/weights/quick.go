@@ -10,8 +10,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// quick is pass for a rounding alone, as far as every element is right: it keeps no account of rows. bad is the first one that is not; nil
-// where all are right.
+// quick is pass for a rounding, up to the first wrong element, which bad is; nil if all are right. It keeps no account of rows.
 func (s *sides) quick(ctx context.Context, round rounding) (t *tally, bad *part, err error) {
 	r, local, v := s.r, s.local, s.view
 	t = &tally{}

@@ -41,16 +41,16 @@ type relation struct {
 
 // relations are tried in this order. The first that explains every element gives the name.
 var relations = []relation{
-	{applies: (*pair).nearest, search: cutOff},
+	{applies: roundedToNearest, search: cutOff},
 	{applies: (*pair).moves, search: zeroPoints},
 	{applies: (*pair).float, readings: added},
-	{applies: (*pair).plain, readings: misread},
-	{applies: (*pair).plain, readings: roundedTwice},
-	{applies: (*pair).floats, readings: scaled},
+	{applies: plain, readings: misread},
+	{applies: plain, readings: roundedTwice},
+	{applies: floating, readings: scaled},
 	{readings: constant},
 	{search: transposed},
 	{search: others},
-	{applies: (*pair).plainOrder, readings: orders},
+	{applies: countable, readings: orders},
 	{applies: (*pair).coded, readings: ordersOfCodes},
 	{applies: (*pair).coded, readings: ordersByPrints},
 	{applies: (*pair).moves, search: otherColumns},
@@ -60,13 +60,13 @@ var relations = []relation{
 }
 
 // What relations apply to.
-func (a *pair) coded() bool   { return a.local.Coding != nil }
-func (a *pair) moves() bool   { return a.coded() && a.local.Coding.Moves }
-func (a *pair) nearest() bool { return a.coded() && !a.local.Coding.Moves }
-func (a *pair) float() bool   { return a.local.DType.Float() }
-func (a *pair) floats() bool  { return a.float() && a.original.DType.Float() }
-func (a *pair) plain() bool   { return !a.coded() && a.floats() }
-func (a *pair) plainOrder() bool {
+func (a *pair) coded() bool         { return a.local.Coding != nil }
+func (a *pair) moves() bool         { return a.coded() && a.local.Coding.Moves }
+func (a *pair) float() bool         { return a.local.DType.Float() }
+func roundedToNearest(a *pair) bool { return a.coded() && !a.moves() }
+func floating(a *pair) bool         { return a.float() && a.original.DType.Float() }
+func plain(a *pair) bool            { return !a.coded() && floating(a) }
+func countable(a *pair) bool {
 	return !a.coded() && (a.float() || a.local.DType == a.original.DType) && !a.single()
 }
 
@@ -194,7 +194,7 @@ func (a *pair) says(q rule, near float64, kind Kind, format string, args ...any)
 	return reading{a.view, q, near, func(row *Row, _ rule) { row.wrong(Mistake, kind, format, args...) }}
 }
 
-// readingsOf are some readings, none of which has to be looked for.
+// readingsOf yields readings that need no search.
 func readingsOf(list ...reading) iter.Seq2[reading, error] {
 	return func(yield func(reading, error) bool) {
 		for _, x := range list {

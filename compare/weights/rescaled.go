@@ -24,7 +24,7 @@ type judged struct {
 	row *Row
 }
 
-// rescale looks for factors that cancel, and says of the tensors that have them that they are right.
+// rescale searches for factors that cancel, and marks the tensors that have them as right.
 func (c *comparison) rescale(ctx context.Context, jobs []*job, rows []Row) error {
 	s := &rescaling{c, &reader{done: new(atomic.Int64)}, map[*awq.Tensor]judged{}}
 	var tensors []*awq.Tensor
@@ -35,7 +35,9 @@ func (c *comparison) rescale(ctx context.Context, jobs []*job, rows []Row) error
 		}
 		if l, o := j.local, j.original; l != nil && o != nil {
 			t.Shape, t.Fits = l.Shape, l.check() == nil && o.check() == nil && slices.Equal(l.Shape, o.Shape)
-			t.Codes, t.Moves, t.Format = l.Coding != nil, l.Coding != nil && l.Coding.MayMove(), l.Format
+			if t.Codes = l.Coding != nil; t.Codes {
+				t.Moves, t.Format = l.Coding.MayMove(), l.Coding.Name
+			}
 		}
 		tensors, s.at[t] = append(tensors, t), judged{j, &rows[i]}
 	}

@@ -124,7 +124,7 @@ type Spot struct {
 	Column int    `json:"column"`
 }
 
-// newElement is the element in a row and a column of two tensors of the original's shape, where they have the numbers mine and theirs.
+// newElement is an element of two tensors of the original's shape, with the numbers of both.
 func newElement(local, original *Tensor, row, column int, mine, theirs float64) *Element {
 	e := &Element{Row: row, Column: column, Local: shortest(mine, local.DType), Original: shortest(theirs, original.DType), Folded: local.Add == 1}
 	_, columns := original.flat()

@@ -13,7 +13,7 @@ type rule struct {
 	scale, add float64
 	misread    *misreading // before all else; nil for none
 	round      rounding
-	near       hooks.DType // a number that many steps of this format beside it is allowed; 0: none is
+	near       hooks.DType // the format in which steps are counted; 0: the number must be exact
 	steps      float64
 }
 

@@ -9,8 +9,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 )
 
-// phrase is a sentence or a part of one, and its form: what it has beside numbers. Of two tensors of one kind, phrases of one form say the same
-// with other numbers.
+// phrase is a sentence or a part of one. Its form leaves numbers out: phrases of one form say the same with other numbers.
 type phrase struct{ text, form string }
 
 // say makes a phrase. Arguments that are numbers are no part of its form; words, names without the numbers of layers, and the forms of phrases are.

@@ -36,7 +36,6 @@ func (o *openedWeights) tensor(w *mapping.Weight, row func(int) int) *weights.Te
 	if q == nil || w.Planes == nil {
 		return t
 	}
-	t.Format = q.Scheme.Name
 	t.Coding = q.Coding(w.Planes)
 	if slices.Equal(q.Shape, w.Shape) && (row != nil || w.How == "") {
 		t.Coding.Codes, t.Coding.Row = q, row

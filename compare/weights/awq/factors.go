@@ -13,7 +13,7 @@ const (
 	nearFactor   = 0.03
 )
 
-// Factors are those of a tensor: each element is one of the original times that of its column, divided by that of its row. nil: none.
+// Factors of a tensor: an element is the original's times the factor of its column, over the factor of its row. nil: no factors.
 type Factors struct{ Columns, Rows []float64 }
 
 // Any reports whether there are factors.

@@ -34,7 +34,7 @@ var scalings = []scaling{
 var (
 	layerPrefix = regexp.MustCompile(`^(.*\blayers\.[0-9]+\.)(.*)$`)
 	normName    = regexp.MustCompile(`norm\.weight$`)
-	// layerTensors are the tensors of a layer of which it is known what they are multiplied with: that of Llama, Mistral, Qwen2 and Qwen3.
+	// layerTensors are the tensors of a layer of Llama, Mistral, Qwen2 and Qwen3: it is known what they are multiplied with.
 	layerTensors = regexp.MustCompile(`^(?:(?:input_layernorm|post_attention_layernorm|self_attn\.[qk]_norm|self_attn\.o_proj|mlp\.(?:gate|up|down)_proj)\.weight|self_attn\.[qkv]_proj\.(?:weight|bias))$`)
 	// ofGGUF are formats whose codes may be too coarse for factors to be measured; the scales of AWQ are not written in them.
 	ofGGUF = regexp.MustCompile(`^I?Q[0-9]`)

@@ -27,17 +27,17 @@ type Comparison interface {
 	Vector(ctx context.Context, t *Tensor) (local, original []float64, err error)
 	// Judge holds a tensor of codes to the original times factors.
 	Judge(ctx context.Context, t *Tensor, f Factors) error
-	// Rescaled says that a norm is right: it is the original's divided by factors that the columns have.
+	// Rescaled marks a norm as right: it is the original's over the factors of the columns.
 	Rescaled(t *Tensor, factors []float64)
-	// Suspect says that a tensor may be right or wrong: its columns have factors of their own, so many standard errors from each other, and
-	// those of all matrices behind norm, which has none; or norm is "": nothing is known of the layer.
+	// Suspect marks a tensor as unidentified: its columns have factors, so many standard errors apart. norm is the norm without factors before
+	// it, or empty where the layer is unknown.
 	Suspect(t *Tensor, norm string, apart float64)
-	// SuspectNorm says that a norm may be right or wrong: it is divided by the factors that the columns of a matrix have.
+	// SuspectNorm marks a norm as unidentified: it is divided by the factors of the columns of a matrix.
 	SuspectNorm(t, matrix *Tensor, factors []float64)
 }
 
-// Search looks for factors that cancel, in layers of codes of a format whose writers may use them, and says of these tensors that they are
-// right; of those whose factors cannot be followed, that nothing tells.
+// Search finds factors that cancel, in layers of codes of a format whose writers may use them. It marks those tensors as right, and tensors
+// whose factors cannot be followed as unidentified.
 func Search(ctx context.Context, c Comparison, tensors []*Tensor) error {
 	followed := map[*Tensor]bool{}
 	for _, l := range layersOf(tensors) {
@@ -89,8 +89,8 @@ func (s *search) may(x scaling) bool {
 	return from.Codes && from.Shape[0] == s.tensor(x.into[0]).Shape[1] && s.layer[x.from+".bias"] == nil
 }
 
-// rescale looks for the factors of a layer. Those of norms are known; with them those of rows are measured; and without these, those of the
-// columns behind the norms.
+// rescale searches a layer for factors. Norms give theirs at once; then row factors are measured, and last the column factors behind
+// the norms.
 func (s *search) rescale(ctx context.Context) error {
 	var rows, norms []scaling
 	for _, x := range scalings {
@@ -175,7 +175,7 @@ func (s *search) judge(ctx context.Context, norms map[*Tensor]bool) error {
 	return nil
 }
 
-// unmatched looks for factors of columns behind a norm that has none: all matrices that it is multiplied with have them.
+// unmatched looks for column factors in all matrices behind a norm without factors.
 func (s *search) unmatched(ctx context.Context, x scaling) error {
 	var p *pool
 	for _, name := range x.into {
@@ -264,7 +264,7 @@ func suspectNorm(ctx context.Context, c Comparison, norm *Tensor, matrices []*Te
 	return nil
 }
 
-// ofNorm are the factors of a norm, as w or as w and so much more; nil where it has none.
+// ofNorm returns the factors of a norm, both sides read as w plus more; nil if there are none.
 func ofNorm(ctx context.Context, c Comparison, t *Tensor, more float64) ([]float64, error) {
 	if len(t.Shape) != 1 || t.Codes {
 		return nil, nil
