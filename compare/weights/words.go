@@ -22,7 +22,8 @@ func say(format string, args ...any) phrase {
 		case amount:
 			p.form += "\n" + x.many
 		case string:
-			p.form += "\n" + layerWords.ReplaceAllString(x, "${1}*")
+			_, general := layerOf(x)
+			p.form += "\n" + general
 		case int, float64, numeral, []int:
 		default:
 			p.form += fmt.Sprintf("\n%v", x)
