@@ -2,22 +2,22 @@ package weights
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tracediff/tracediff/internal/quant"
 )
 
 // coder reads the codes of a tensor, group by group, and the numbers of the original beside them.
 type coder struct {
-	r     *reader
-	local *Tensor
-	view  view // of the original
+	*sides
 	codes *quant.Reader
 	piece quant.Codes
 	unit  unit
 }
 
-// unit is some elements of a row whose steps are one, or multiples of one number, and what the original has there.
+// unit is elements of a row whose steps are equal or multiples of one number, with the original's numbers.
 type unit struct {
 	row, column int
 	x           []float64
@@ -27,17 +27,17 @@ type unit struct {
 	all         quant.Errors   // of several groups together
 }
 
-// newCoder returns a reader of a tensor's codes; nil where they do not lie in rows as they are compared.
-func newCoder(r *reader, local *Tensor, v view) *coder {
-	g := local.Grid
-	if g == nil || g.Codes == nil || local.Add != 0 || v.rows != nil || v.columns != nil || v.transposed {
+// coder returns a reader of a tensor's codes; nil where they do not lie in rows as they are compared.
+func (s *sides) coder() *coder {
+	g := s.local.Coding
+	if g == nil || g.Codes == nil || s.local.Add != 0 || s.view.moves(s.view.t) {
 		return nil
 	}
-	_, columns := local.flat()
-	if size := g.Codes.Unit; size != max(1, g.Group) || columns%size != 0 || columns > chunk && chunk%size != 0 || g.First%int64(columns) != 0 {
+	_, columns := s.local.flat()
+	if size := g.Codes.Unit; size != groupOf(g) || columns%size != 0 || columns > chunk && chunk%size != 0 || g.First%int64(columns) != 0 {
 		return nil
 	}
-	return &coder{r: r, local: local, view: v, codes: g.Codes.Reader()}
+	return &coder{sides: s, codes: g.Codes.Reader()}
 }
 
 // units hands out the units of a tensor, each row from its first to its last.
@@ -53,10 +53,10 @@ func (c *coder) units(ctx context.Context, visit func(u *unit) bool) error {
 		}
 		for row := p.r0; row < p.r1; {
 			n := p.r1 - row // rows that are read at once
-			if c.local.Grid.Row != nil {
+			if c.local.Coding.Row != nil {
 				n = 1
 			}
-			if err := c.codes.Codes(&c.piece, c.local.Grid.element(row, columns)+int64(p.c0), n*p.columns()); err != nil {
+			if err := c.codes.Codes(&c.piece, c.local.Coding.Element(row, columns)+int64(p.c0), n*p.columns()); err != nil {
 				return inTensor(c.local, err)
 			}
 			c.r.done.Add(int64(n * p.columns()))
@@ -71,7 +71,7 @@ func (c *coder) units(ctx context.Context, visit func(u *unit) bool) error {
 
 // each hands out the units of what was read: whole rows of a part, from one on.
 func (c *coder) each(p part, row int, x []float64, visit func(u *unit) bool) bool {
-	size := c.local.Grid.Codes.Unit
+	size := c.local.Coding.Codes.Unit
 	groups := size / c.piece.Group
 	u := &c.unit
 	u.codes = &c.piece
@@ -110,15 +110,15 @@ func (u *unit) numbers(g int) []float64 {
 // quickCodes is pass for codes, as far as nearly all are the nearest to the original's numbers. Every unit is held to what
 // [rule.run] asks: at once where all codes are the nearest and the error is not larger than that rule allows, else by that rule. It is not
 // right where a unit is not, or where the tensor's format has to be judged by other rules.
-func (c *comparison) quickCodes(ctx context.Context, r *reader, local *Tensor, v view) (t *tally, right bool, err error) {
-	coder := newCoder(r, local, v)
-	if coder == nil || local.Grid.Moves || local.Grid.Shared {
+func (s *sides) quickCodes(ctx context.Context) (t *tally, right bool, err error) {
+	coder := s.coder()
+	if coder == nil || s.local.Coding.Moves || s.local.Coding.Shared {
 		return nil, false, nil
 	}
 	t = &tally{}
 	q := plainRule(0, rounding{})
 	right = true
-	var one *reader
+	var one *sides
 	err = coder.units(ctx, func(u *unit) bool {
 		e := u.errors()
 		t.elements += len(u.x)
@@ -128,9 +128,9 @@ func (c *comparison) quickCodes(ctx context.Context, r *reader, local *Tensor, v
 		small := run.sum < 11*worstRun*worstRun*rounding // the bound is 12 times: no root is needed
 		if !e.Nearest || !(e.Beyond2 <= lost*e.X2) && e.Error2 > 0 || !small && !(run.times() <= worstRun*math.Sqrt(12)) {
 			if one == nil {
-				one = &reader{done: r.done}
+				one = &sides{&reader{done: s.r.done}, s.local, s.view}
 			}
-			if run, err = q.unit(ctx, one, local, v, u); err != nil || run.n == 0 {
+			if run, err = one.unit(ctx, q, u); err != nil || run.n == 0 {
 				right = false
 				return false
 			}
@@ -138,15 +138,15 @@ func (c *comparison) quickCodes(ctx context.Context, r *reader, local *Tensor, v
 		}
 		t.rounded += rounding
 		t.codes.merge(&run)
-		t.doubt(local.Grid.Codes, u)
+		t.doubt(s.local.Coding.Codes, u)
 		return true
 	})
 	return t, right && err == nil, err
 }
 
-// unit judges a unit by its elements, one by one. The errors have no element where it is wrong.
-func (q *rule) unit(ctx context.Context, r *reader, local *Tensor, v view, u *unit) (codeErrors, error) {
-	b, err := r.read(ctx, local, v, part{u.row, u.row + 1, u.column, u.column + len(u.x)})
+// unit judges a unit element by element. It returns no errors (n = 0) for a wrong unit.
+func (s *sides) unit(ctx context.Context, q rule, u *unit) (codeErrors, error) {
+	b, err := s.read(ctx, part{u.row, u.row + 1, u.column, u.column + len(u.x)})
 	if err != nil {
 		return codeErrors{}, err
 	}
@@ -159,7 +159,123 @@ func (q *rule) unit(ctx context.Context, r *reader, local *Tensor, v view, u *un
 		if bad[i] {
 			return codeErrors{}, nil
 		}
-		e.add(&b, i, x, b.slack[i]+quant.Taken(x))
+		e.add(&b, i, x, b.Slack[i]+quant.Taken(x))
 	}
 	return e, nil
+}
+
+// A scale that is not the best is no mistake, and costs accuracy. It is held against the one that the usual writer of the format gives the
+// same numbers. The null hypothesis is that both err alike; the statistic is the ratio of their root mean square errors over the units with
+// other scales, whose standard error over n elements is 0.63/√n where the errors are uniform.
+const (
+	otherStep   = 0.01 // a step is another one beyond what rounding it to bfloat16 twice changes
+	otherOffset = 0.1  // the same of an offset, in steps
+	worseError  = 0.02 // the ratio beyond 1 that is said, with three standard errors more
+	eachUnit    = 64   // one unit in so many is held to a writer that searches
+	farGroup    = 1.5  // so many times the squared error of a step that spans a group's range is worth a look
+)
+
+// doubts say whether the scales of a tensor may not be the best, after one pass.
+type doubts struct {
+	sure      bool    // a step is another one than the usual writer's
+	seen      int     // units
+	own, best float64 // squared errors of a sample, and those that a writer that searches makes of it
+	elements  int     // of the sample
+	usual     quant.Codes
+	x         []float32
+}
+
+// doubt looks at the scales of a unit, whose errors are known.
+func (t *tally) doubt(codes *quant.Tensor, u *unit) {
+	d := &t.doubts
+	d.seen++
+	if d.sure {
+		return
+	}
+	if step, known := codes.UsualStep(u.groups[0].Least, u.groups[0].Most); known {
+		d.sure = math.Abs(math.Abs(u.codes.Step[u.from])-step) > otherStep*step
+		return
+	}
+	if far := slices.ContainsFunc(u.groups, func(e quant.Errors) bool { return e.Error2 > farGroup*u.spanned(&e) }); !far && d.seen%eachUnit != 1 || !d.usualOf(codes, u) {
+		return
+	}
+	for g, e := range u.groups {
+		best := d.usual.Errors(g, u.numbers(g))
+		if e.Error2 > farGroup*u.spanned(&e) {
+			d.sure = d.sure || worse(e.Error2, best.Error2, u.codes.Group)
+		} else if d.seen%eachUnit == 1 {
+			d.own, d.best, d.elements = d.own+e.Error2, d.best+best.Error2, d.elements+u.codes.Group
+		}
+	}
+}
+
+// spanned is the squared error that rounding makes with a step for which the codes span the numbers of a group.
+func (u *unit) spanned(e *quant.Errors) float64 {
+	spread := max(e.Most, 0) - min(e.Least, 0)
+	if u.codes.Lo < 0 { // without an offset
+		spread = 2 * max(e.Most, -e.Least)
+	}
+	step := spread / float64(u.codes.Hi-u.codes.Lo)
+	return step * step / 12 * float64(u.codes.Group)
+}
+
+// usualOf makes the codes of a unit as the usual writer does.
+func (d *doubts) usualOf(codes *quant.Tensor, u *unit) bool {
+	d.x = d.x[:0]
+	for _, v := range u.x {
+		d.x = append(d.x, float32(v))
+	}
+	return codes.Usual(&d.usual, d.x)
+}
+
+// any reports whether a look at every unit is worth its time.
+func (d *doubts) any() bool { return d.sure || worse(d.own, d.best, d.elements) }
+
+// worse reports that the squared errors of n elements are larger than others by more than chance.
+func worse(own, best float64, n int) bool {
+	return n > 0 && math.Sqrt(own) > math.Sqrt(best)*(1+worseError+2/math.Sqrt(float64(n)))
+}
+
+// cost says in a note what scales that are not the best add to the error of a tensor whose codes are right.
+func (s *sides) cost(ctx context.Context, row *Row) error {
+	var d doubts
+	var all, squares, others, best float64 // squared errors: of all, of groups with other scales, and of these by the usual writer
+	groups, other, size := 0, 0, 1
+	far, place := 0.0, ""
+	err := s.coder().units(ctx, func(u *unit) bool {
+		e := u.errors()
+		all, squares, size = all+e.Error2, squares+e.X2, u.codes.Group
+		groups += len(u.groups)
+		if !d.usualOf(s.local.Coding.Codes, u) {
+			return false
+		}
+		for g, e := range u.groups {
+			if !d.other(u, g) {
+				continue
+			}
+			b := d.usual.Errors(g, u.numbers(g))
+			other++
+			others, best = others+e.Error2, best+b.Error2
+			if more := e.Error2 - b.Error2; more > far {
+				far = more
+				from := u.column + g*size
+				place = fmt.Sprintf("row %d, columns %d to %d, whose error is %.2g times as large", u.row, from, from+size-1, math.Sqrt(e.Error2/b.Error2))
+			}
+		}
+		return true
+	})
+	if err != nil || !worse(others, best, other*size) {
+		return err
+	}
+	now, could := math.Sqrt(all/squares), math.Sqrt((all-others+best)/squares)
+	row.Added = finite(now - could)
+	row.note("%d of %d groups of %d have scales that are not the best, which adds %.2g to the relative L2 distance: it is %.2g, and %.2g with those of the usual writer; most in %s",
+		other, groups, size, row.Added, now, could, place)
+	return nil
+}
+
+// other reports whether the step or offset of a group differs from that of the usual writer.
+func (d *doubts) other(u *unit, g int) bool {
+	step, usual := math.Abs(u.codes.Step[u.from+g]), math.Abs(d.usual.Step[g])
+	return math.Abs(step-usual) > otherStep*usual || math.Abs(u.codes.Offset[u.from+g]-d.usual.Offset[g]) > otherOffset*usual
 }

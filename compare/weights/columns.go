@@ -2,7 +2,6 @@ package weights
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -29,10 +28,10 @@ func (k *column) cosine() float64 {
 }
 
 // columns holds the columns of a tensor to the original's, of a format that moves errors and whose groups are right.
-func (c *comparison) columns(ctx context.Context, r *reader, row *Row, local, original *Tensor) error {
-	mine, theirs := matrices(local), matrices(original)
+func (s *sides) columns(ctx context.Context, row *Row) error {
+	mine, theirs := matrices(s.local), matrices(s.view.t)
 	for i := range min(len(mine), len(theirs)) {
-		if named, err := c.columnsOf(ctx, r, row, mine[i], theirs[i], nil); err != nil || named {
+		if named, err := besides(s.r, mine[i], theirs[i]).columnsOf(ctx, row, nil); err != nil || named {
 			return err
 		}
 	}
@@ -41,20 +40,23 @@ func (c *comparison) columns(ctx context.Context, r *reader, row *Row, local, or
 
 // columnsOf looks for columns that are others of the original, and reports whether it has found some. explained says whether that explains what
 // is known to be wrong; where nothing is, it is nil, and columns that are none of the original's are accused.
-func (c *comparison) columnsOf(ctx context.Context, r *reader, row *Row, local, original *Tensor, explained func(from map[int]int) (bool, error)) (bool, error) {
-	rows, n := local.flat()
+func (s *sides) columnsOf(ctx context.Context, row *Row, explained func(from map[int]int) (bool, error)) (bool, error) {
+	rows, n := s.local.flat()
 	accuse := explained == nil
 	if rows < minColumn {
 		return false, nil
 	}
 	sums := make([]column, n)
-	err := c.beside(ctx, r, local, original, func(b *block, i, at int) {
-		l, x := b.local[i], b.original[i]
-		k := &sums[at]
-		k.own, k.given, k.both = k.own+l*l, k.given+x*x, k.both+l*x
-		if s := x / b.step[i]; s-s == 0 {
-			k.steps += s * s
+	err := s.blocks(ctx, func(b *block) bool {
+		for i, l := range b.local {
+			x := b.original[i]
+			k := &sums[b.c0+i%b.columns()]
+			k.own, k.given, k.both = k.own+l*l, k.given+x*x, k.both+l*x
+			if s := x / b.Step[i]; s-s == 0 {
+				k.steps += s * s
+			}
 		}
+		return true
 	})
 	if err != nil {
 		return false, err
@@ -76,7 +78,7 @@ func (c *comparison) columnsOf(ctx context.Context, r *reader, row *Row, local, 
 	if len(far) == 0 {
 		return false, nil
 	}
-	from, err := c.columnsElsewhere(ctx, r, local, original, far[:min(len(far), maxColumns)], sums)
+	from, err := s.columnsElsewhere(ctx, far[:min(len(far), maxColumns)], sums)
 	if err != nil {
 		return false, err
 	}
@@ -98,44 +100,26 @@ func (c *comparison) columnsOf(ctx context.Context, r *reader, row *Row, local, 
 		first = far[0]
 		row.wrong(Different, Values, "%s not the original's: the cosine of column %d is %.2f over %d rows", count(wrong, "column is", "columns are"), first, sums[first].cosine(), rows)
 	}
-	b, err := r.read(ctx, local, view{t: original}, part{0, 1, first, first + 1})
+	b, err := s.read(ctx, part{0, 1, first, first + 1})
 	if err != nil {
 		return false, err
 	}
-	row.At, row.Unequal = newElement(local, original, 0, first, b.local[0], b.original[0]), rows*wrong
+	row.At, row.Unequal = newElement(s.local, s.view.t, 0, first, b.local[0], b.original[0]), rows*wrong
 	return true, nil
-}
-
-// beside visits every element of both, with its column.
-func (c *comparison) beside(ctx context.Context, r *reader, local, original *Tensor, visit func(b *block, i, column int)) error {
-	for p := range (view{t: original}).parts {
-		b, err := r.read(ctx, local, view{t: original}, p)
-		if err != nil {
-			return err
-		}
-		for i := range b.local {
-			visit(&b, i, p.c0+i%p.columns())
-		}
-	}
-	return nil
 }
 
 // columnsElsewhere says which of some columns are another one of them in the original: with the squared error that a relation of a format
 // that moves errors has to have; or, of [minSpread] rows or more, with a cosine that unrelated columns do not have, where the codes alone have
 // changed places and not their scales.
-func (c *comparison) columnsElsewhere(ctx context.Context, r *reader, local, original *Tensor, far []int, sums []column) (map[int]int, error) {
-	rows, _ := local.flat()
+func (s *sides) columnsElsewhere(ctx context.Context, far []int, sums []column) (map[int]int, error) {
+	rows, columns := s.local.flat()
 	apart := make([]float64, len(far)*len(far)) // squared distances of columns of the port from those of the original
 	theirs := make([]float64, len(far))
-	for p := range (view{t: original}).parts {
-		b, err := r.read(ctx, local, view{t: original}, p)
-		if err != nil {
-			return nil, err
-		}
-		if p.columns() < local.Shape[len(local.Shape)-1] {
-			return nil, nil // rows that are not read whole: their columns are not held against each other
-		}
-		for at := 0; at < len(b.local); at += p.columns() {
+	if columns > chunk {
+		return nil, nil // rows that are not read whole: their columns are not held against each other
+	}
+	err := s.blocks(ctx, func(b *block) bool {
+		for at := 0; at < len(b.local); at += columns {
 			for k, x := range far {
 				theirs[k] = b.original[at+x]
 			}
@@ -146,6 +130,10 @@ func (c *comparison) columnsElsewhere(ctx context.Context, r *reader, local, ori
 				}
 			}
 		}
+		return true
+	})
+	if err != nil {
+		return nil, err
 	}
 	from := map[int]int{}
 	for k, l := range far {
@@ -176,16 +164,89 @@ func movedColumns(from map[int]int, n int) int {
 	return -1
 }
 
-// columnsMoved says it in words; more: not all that may have moved were looked at.
-func columnsMoved(from map[int]int, first, n int, more bool) string {
+// columnsMoved puts moved columns in words; more: not all candidates were examined.
+func columnsMoved(from map[int]int, first, n int, more bool) phrase {
 	other := from[first]
 	switch {
 	case more:
-		return fmt.Sprintf("in its columns, %d of %d columns or more stand in another order: the first is %d, which is the original's %d", len(from), n, first, other)
+		return say("in its columns, %d of %d columns or more stand in another order: the first is %d, which is the original's %d", len(from), n, first, other)
 	case len(from) == 2 && from[other] == first:
-		return fmt.Sprintf("in its columns, columns %d and %d have changed places", first, other)
+		return say("in its columns, columns %d and %d have changed places", first, other)
 	case len(from) == 1:
-		return fmt.Sprintf("column %d is the original's column %d", first, other)
+		return say("column %d is the original's column %d", first, other)
 	}
-	return fmt.Sprintf("in its columns, %d of %d columns stand in another order: the first is %d, which is the original's %d", len(from), n, first, other)
+	return say("in its columns, %d of %d columns stand in another order: the first is %d, which is the original's %d", len(from), n, first, other)
+}
+
+// otherColumns looks for columns that stand elsewhere.
+func otherColumns(ctx context.Context, a *pair) (bool, error) {
+	mine, theirs := matrices(a.local), matrices(a.original)
+	for i := range min(len(mine), len(theirs)) {
+		s := besides(a.r, mine[i], theirs[i])
+		explained := func(from map[int]int) (bool, error) { return a.rowsRight(ctx, s, i, from) }
+		if named, err := s.columnsOf(ctx, a.row, explained); named || err != nil {
+			return named, err
+		}
+	}
+	return false, nil
+}
+
+// rowsRight reports whether each row of a matrix that is wrong is right with columns from elsewhere; at is the number of the matrix in the tensor.
+func (a *pair) rowsRight(ctx context.Context, s *sides, at int, from map[int]int) (bool, error) {
+	rows, columns := s.local.flat()
+	order := identity(columns)
+	for to, at := range from {
+		order[to] = int32(at)
+	}
+	wrong := func(yield func(part) bool) {
+		for _, r := range a.t.badRows() {
+			if r/rows == at && !yield(part{r % rows, r%rows + 1, 0, columns}) {
+				return
+			}
+		}
+	}
+	return (&sides{s.r, s.local, view{t: s.view.t, columns: order}}).every(ctx, a.q, wrong)
+}
+
+// byColumn looks for a factor for each column: a norm, or a scale of channels, that was multiplied into the weight.
+func byColumn(ctx context.Context, a *pair) (bool, error) {
+	rows, columns := a.local.flat()
+	if rows < 4 || a.coded() || !a.float() || a.q.add != 0 {
+		return false, nil
+	}
+	both, whole := make([]float64, columns), make([]float64, columns)
+	err := a.blocks(ctx, func(b *block) bool {
+		for i, x := range b.original {
+			if y := b.local[i] * x; y-y == 0 {
+				both[b.c0+i%b.columns()] += y
+				whole[b.c0+i%b.columns()] += x * x
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return false, err
+	}
+	least, most := math.Inf(1), math.Inf(-1)
+	for c := range both {
+		if whole[c] > 0 {
+			both[c] /= whole[c]
+			least, most = min(least, both[c]), max(most, both[c])
+		}
+	}
+	all := true
+	err = a.blocks(ctx, func(b *block) bool {
+		for i, x := range b.original {
+			q := rule{scale: both[b.c0+i%b.columns()], round: a.q.round}.nearly(a.local, 1)
+			if all = q.holds(b.local[i], x); !all {
+				break
+			}
+		}
+		return all
+	})
+	if !all || err != nil {
+		return false, err
+	}
+	a.row.wrong(Mistake, ScaledColumn, "each column is the original's times a factor of its own, %s to %s: the weight of a norm, or a scale of channels, was multiplied in", number(least), number(most))
+	return true, nil
 }

@@ -1,8 +1,16 @@
+// Package weights compares the checkpoint of a port with the one that it was converted from, tensor by tensor.
+//
+// Each tensor gets a class. EQUAL and CAST are said only where every element agrees: the same number, or the original rounded to a
+// narrower format, to nearest even. QUANTISED is said where every code is the nearest to the original over the stored scale, or one step
+// beside it. Everything else is wrong, and has a name where one relation explains every element: transposed, rows in another order,
+// 1+w, another tensor's. A sample of elements chooses which relations are tried. It decides nothing: a relation is named after it was
+// checked over the whole tensor.
+//
+// Tensors are read by blocks, so that memory does not grow with their size. Zeros are equal whatever their sign, and so are two NaN.
 package weights
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -74,6 +82,16 @@ func (r *Result) Right() bool {
 	return r.Counts.Wrong+r.Counts.Unidentified == 0 && r.Counts.Equal+r.Counts.Cast+r.Counts.Quantised > 0
 }
 
+// comparison is one run over two checkpoints.
+type comparison struct {
+	o         *Options
+	originals []*Tensor
+	byName    map[string]*Tensor
+	samples   sync.Map // of originals, by tensor
+	fused     []fused
+	ownHead   string // of the port, where the original has one tensor for the head and the embedding
+}
+
 // job is a pair that is to be compared, or a row that needs no reading.
 type job struct {
 	local, original *Tensor
@@ -97,14 +115,10 @@ func Compare(ctx context.Context, local, original Side, o Options) (*Result, err
 	for _, j := range jobs {
 		res.Tensors = append(res.Tensors, j.row)
 	}
-	if err := c.resemble(ctx, jobs, res.Tensors); err != nil {
-		return nil, err
-	}
-	if err := c.rescale(ctx, jobs, res.Tensors); err != nil {
-		return nil, err
-	}
-	if err := c.refuse(ctx, jobs, res.Tensors); err != nil {
-		return nil, err
+	for _, look := range []func(context.Context, []*job, []Row) error{c.resemble, c.rescale, c.refuse} {
+		if err := look(ctx, jobs, res.Tensors); err != nil {
+			return nil, err
+		}
 	}
 	c.padded(res.Tensors)
 	for i := range res.Tensors {
@@ -226,8 +240,8 @@ func (c *comparison) resemble(ctx context.Context, jobs []*job, rows []Row) erro
 			if !slices.Equal(local.Shape, o.Shape) || o.check() != nil || local.elements() < 4 {
 				continue
 			}
-			a := &attempt{comparison: c, r: r, local: local, original: o}
-			is, _, err := a.is(ctx, view{t: o}, func(x rounding) rule { return plainRule(local.Add, x) })
+			a := newPair(c, besides(r, local, o), rule{}, nil)
+			is, _, err := a.is(ctx, reading{view: a.view, rule: plainRule(local.Add, rounding{})})
 			if err != nil {
 				return err
 			}
@@ -235,9 +249,9 @@ func (c *comparison) resemble(ctx context.Context, jobs []*job, rows []Row) erro
 				continue
 			}
 			rows[e].Other = o.key()
-			rows[e].What = fmt.Sprintf("the original has no such name; the values are those of its %s", o.key())
+			rows[e].tell("the original has no such name; the values are those of its %s", o.key())
 			rows[m].Other = local.key()
-			rows[m].What = fmt.Sprintf("the port has no such name; its %s has the values", local.key())
+			rows[m].tell("the port has no such name; its %s has the values", local.key())
 			break
 		}
 	}

@@ -26,7 +26,7 @@ type Rotary struct {
 // whose frequencies are known: then it is checked that the values may be some. errOther, with the reason, is returned for values that are
 // not right; other errors are those of reading.
 func computed(t *Tensor, list []Rotary) (known bool, err error) {
-	if t.check() != nil || t.Grid != nil {
+	if t.check() != nil || t.Coding != nil {
 		return false, errOther
 	}
 	name := t.key()
@@ -165,7 +165,7 @@ func each(t *Tensor, right func(i int, x float64) bool) error {
 	return nil
 }
 
-// whatComputed says of a tensor that is left out what was seen of it.
+// whatComputed describes a tensor that is not compared.
 func whatComputed(known bool) string {
 	if known {
 		return "it has what the configuration gives"

@@ -22,26 +22,30 @@ type Finding struct {
 // findings makes one finding of all rows of one class and kind. The worst comes first.
 func findings(rows []Row) []Finding {
 	layers, tensors := otherLayers(rows), crossed(rows)
-	type key struct {
+	type kind struct {
 		class Class
 		kind  Kind
 		try   string // "": a line of a map, and each tensor has its own
 	}
-	at := map[key]int{}
-	var groups [][]sentence
+	type form struct {
+		finding int
+		form    string
+	}
+	at, forms := map[kind]int{}, map[form]*alike{}
+	var groups [][]*alike // by finding
 	all := []Finding{}
 	for i := range rows {
 		r := &rows[i]
 		if r.Class.Right() {
 			continue
 		}
-		said := sentence{name: r.Name, what: r.What, general: general(r.What)}
-		k := key{class: r.Class, kind: r.Kind, try: try(r)}
+		said, do := r.said, try(r)
+		k := kind{r.Class, r.Kind, do}
 		switch {
 		case r.Kind == OtherLayer:
-			said.what, said.general = layers[r.Name], layers[r.Name]
+			said = phrase{layers[r.Name], layers[r.Name]} // a sentence for each pair of layers
 		case r.Kind == OtherTensor && tensors[r.Name] != "":
-			said.what, said.general = tensors[r.Name], tensors[r.Name]
+			said = phrase{tensors[r.Name], tensors[r.Name]}
 		case (r.Class == Missing || r.Class == Extra) && r.Other != "":
 			k.try = ""
 		}
@@ -49,16 +53,22 @@ func findings(rows []Row) []Finding {
 		if !known {
 			n = len(all)
 			at[k] = n
-			all = append(all, Finding{Class: r.Class, Kind: r.Kind, Tensor: r.Name, Also: []string{}, At: r.At, Relative: r.Relative, Try: try(r)})
+			all = append(all, Finding{Class: r.Class, Kind: r.Kind, Tensor: r.Name, Also: []string{}, At: r.At, Relative: r.Relative, Try: do})
 			groups = append(groups, nil)
 		} else {
 			f := &all[n]
 			f.Also, f.Relative = append(f.Also, r.Name), max(f.Relative, r.Relative)
-			if t := try(r); !slices.Contains(strings.Split(f.Try, "\n"), t) {
-				f.Try += "\n" + t
+			if !slices.Contains(f.Steps(), do) {
+				f.Try += "\n" + do
 			}
 		}
-		groups[n] = append(groups[n], said)
+		a := forms[form{n, said.form}]
+		if a == nil {
+			a = &alike{}
+			forms[form{n, said.form}] = a
+			groups[n] = append(groups[n], a)
+		}
+		a.add(r.Name, said.text)
 	}
 	for n := range all {
 		all[n].What = together(groups[n])
@@ -69,7 +79,7 @@ func findings(rows []Row) []Finding {
 	return all
 }
 
-// rank sorts classes: what is not there, then what nobody can explain, then mistakes.
+// rank sorts classes: missing tensors, then unexplained ones, then mistakes.
 func rank(c Class) int {
 	return slices.Index([]Class{Missing, Different, Mistake, Extra, Unidentified}, c)
 }
@@ -152,3 +162,123 @@ func try(r *Row) string {
 	}
 	return "convert the tensor again from the original, and compare what each step of the conversion makes of it"
 }
+
+// alike are the sentences of a finding that differ in numbers at most.
+type alike struct {
+	first  string
+	layers bool // all are the first, but for the numbers of layers
+	same   bool // all are the first
+	names  []string
+}
+
+// ofFirst ends a sentence about several tensors whose numbers differ.
+const ofFirst = "; the numbers are those of the first tensor, and each has its own"
+
+func (a *alike) text() string {
+	switch {
+	case a.same:
+		return a.first
+	case a.layers:
+		return inLayers(a.first)
+	}
+	return a.first + ofFirst
+}
+
+// maxSentences is how many sentences a finding has that differ in more than numbers.
+const maxSentences = 3
+
+// add takes what is said of another tensor.
+func (a *alike) add(name, what string) {
+	if len(a.names) == 0 {
+		a.first, a.layers, a.same = what, true, true
+	}
+	a.names = append(a.names, name)
+	a.same, a.layers = a.same && what == a.first, a.layers && inLayers(what) == inLayers(a.first)
+}
+
+// together makes one text of the sentences of several tensors.
+func together(groups []*alike) string {
+	if len(groups) == 1 {
+		return groups[0].text()
+	}
+	var list []string
+	for _, a := range groups[:min(len(groups), maxSentences)] {
+		list = append(list, "in "+called(a.names)+": "+a.text())
+	}
+	if n := len(groups) - maxSentences; n > 0 {
+		list = append(list, fmt.Sprintf("and %s: --format json has what is said of each tensor", count(n, "other sentence", "other sentences")))
+	}
+	return strings.Join(list, "; ")
+}
+
+// otherLayers says for each tensor that belongs to another layer what its own layer has. If layer a has the tensors of layer b, and layer b those of
+// layer a, the two were swapped.
+func otherLayers(rows []Row) map[string]string {
+	from := map[int]map[int]int{} // by layer: how many tensors are those of which
+	total := map[int]int{}
+	for i := range rows {
+		mine, _ := layerOf(rows[i].Name)
+		if mine >= 0 {
+			total[mine]++
+		}
+		if rows[i].Kind != OtherLayer {
+			continue
+		}
+		theirs, _ := layerOf(rows[i].Other)
+		if from[mine] == nil {
+			from[mine] = map[int]int{}
+		}
+		from[mine][theirs]++
+	}
+	said := map[string]string{}
+	for i := range rows {
+		r := &rows[i]
+		if r.Kind != OtherLayer {
+			continue
+		}
+		mine, _ := layerOf(r.Name)
+		theirs, _ := layerOf(r.Other)
+		n := from[mine][theirs]
+		some := ""
+		if n < total[mine] {
+			some = fmt.Sprintf(" in %d of %d tensors", n, total[mine])
+		}
+		if back := from[theirs][mine]; back == n {
+			a, b := min(mine, theirs), max(mine, theirs)
+			said[r.Name] = fmt.Sprintf("layers %d and %d have changed places%s", a, b, some)
+			continue
+		}
+		said[r.Name] = fmt.Sprintf("layer %d has the weights of layer %d%s", mine, theirs, some)
+	}
+	return said
+}
+
+// crossed finds pairs of tensors, each with the values of the other. It says for both that they have changed places.
+func crossed(rows []Row) map[string]string {
+	other := map[string]string{}
+	for i := range rows {
+		if r := &rows[i]; r.Kind == OtherTensor {
+			other[r.Name] = r.Other
+		}
+	}
+	said := map[string]string{}
+	for name, o := range other {
+		if other[o] != name {
+			continue
+		}
+		a, b := name, o
+		if n, _ := layerOf(a); lastWord(a) != lastWord(b) {
+			if m, _ := layerOf(b); n == m {
+				a, b = lastWord(a), lastWord(b)
+			}
+		}
+		said[name] = fmt.Sprintf("%s and %s have changed places", min(a, b), max(a, b))
+	}
+	return said
+}
+
+// Name is the tensors of a finding in one line.
+func (f *Finding) Name() string { return called(append([]string{f.Tensor}, f.Also...)) }
+
+// Steps are the lines of [Finding.Try].
+func (f *Finding) Steps() []string { return strings.Split(f.Try, "\n") }

@@ -41,8 +41,8 @@ const (
 // SizeAlone stands behind the format of a tensor whose single codes cannot be judged: the sizes and the means of their errors were.
 const SizeAlone = ", by the size of its errors"
 
-// coded is the row of a tensor of codes of which none is wrong by itself: it is right where they are right as a whole.
-func (row *Row) coded(g *Grid, format string, t *tally) {
+// coded judges a tensor of codes as a whole, after no single code was found wrong.
+func (row *Row) coded(g *quant.Coding, t *tally) {
 	e, times, worst := &t.codes, t.codes.times(), worstTensor
 	switch {
 	case e.n < minTensor:
@@ -53,7 +53,7 @@ func (row *Row) coded(g *Grid, format string, t *tally) {
 	if !g.Shared && e.sum > 0 && t.rounded > 0 {
 		times = math.Sqrt(e.sum / t.rounded)
 	}
-	row.Class, row.Rounding = Quantised, format
+	row.Class, row.Rounding = Quantised, g.Name
 	mean := e.signed / float64(max(e.n, 1))
 	switch {
 	case g.Moves && !(times <= worst):
@@ -82,14 +82,14 @@ func (row *Row) coded(g *Grid, format string, t *tally) {
 // each run of a group, what lies beyond the last codes is at most the lost part of the original's sum of squares; the error is not larger
 // than worstRun; and half of the codes at least are the nearest. Formats that move errors are held to the size and the mean of all errors.
 func (q *rule) judge(b *block, bad []bool) {
-	if b.grid == nil {
+	if b.coding == nil {
 		for i, l := range b.local {
 			bad[i] = !q.holds(l, b.original[i])
 		}
 		return
 	}
 	for from, to := range b.runs {
-		if b.grid.Apart {
+		if b.coding.Apart {
 			q.apart(b, bad, from, to)
 		} else if !q.run(b, bad, from, to) {
 			for i := from; i < to; i++ {
@@ -102,7 +102,7 @@ func (q *rule) judge(b *block, bad []bool) {
 // runs hands out the elements of each group of a block of codes, from the first to the one behind the last.
 func (b *block) runs(yield func(from, to int) bool) {
 	columns := b.columns()
-	group := min(max(1, b.grid.Group), columns)
+	group := min(b.group(), columns)
 	for at := 0; at < len(b.local); at += columns {
 		for c := 0; c < columns; c += group {
 			if !yield(at+c, at+min(c+group, columns)) {
@@ -112,24 +112,24 @@ func (b *block) runs(yield func(from, to int) bool) {
 	}
 }
 
-// run judges the elements from one to another, which share a step, and reports whether they are right as a whole.
+// run marks the wrong elements from one to another, which share a step, and reports whether they are right as a whole.
 func (q *rule) run(b *block, bad []bool, from, to int) bool {
 	var off, whole, both, mean float64
 	var e codeErrors
 	inside := 0
 	for i := from; i < to; i++ {
 		x, l := q.makes(b.original[i]), b.local[i]
-		slack := b.slack[i] + quant.Taken(x)
-		within := min(max(x, b.low[i]), b.high[i])
+		slack := b.Slack[i] + quant.Taken(x)
+		within := b.Within(i, x)
 		beyond := math.Abs(x - within)
-		if b.grid.Moves {
+		if b.coding.Moves {
 			bad[i], beyond = l-l != 0, math.Abs(x-l)
-			if x == within && b.step[i] > 0 {
-				mean += (x - l) / b.step[i]
+			if x == within && b.Step[i] > 0 {
+				mean += (x - l) / b.Step[i]
 				inside++
 			}
 		} else {
-			bad[i] = l-l != 0 || !(math.Abs(within-l) <= 1.5*b.step[i]+slack) || b.step[i] == 0 && !(math.Abs(x-l) <= slack)
+			bad[i] = l-l != 0 || !b.Allows(i, l, x, slack)
 		}
 		if bad[i] { // by itself: the others are judged without it
 			continue
@@ -141,12 +141,12 @@ func (q *rule) run(b *block, bad []bool, from, to int) bool {
 		e.add(b, i, x, slack)
 	}
 	switch {
-	case b.grid.Moves:
+	case b.coding.Moves:
 		return off <= movedLost*whole && (inside < minMean || math.Abs(mean) <= worstMean*float64(inside) && math.Abs(both-whole) <= movedFactor*whole) &&
-			(b.grid.Shared || e.times() <= movedRun*math.Sqrt(12))
+			(b.coding.Shared || e.times() <= movedRun*math.Sqrt(12))
 	case !(off <= lost*whole):
 		return false
-	case b.grid.Shared: // a run need not fill the codes: the tensor is judged as a whole
+	case b.coding.Shared: // a run need not fill the codes: the tensor is judged as a whole
 		return true
 	case e.n >= minBeside && 2*e.beside > e.n:
 		return false
@@ -169,7 +169,7 @@ type codeErrors struct {
 // add counts element i of a block, whose number is x.
 func (e *codeErrors) add(b *block, i int, x, slack float64) {
 	e.n++
-	l, step := b.local[i], b.step[i]
+	l, step := b.local[i], b.Step[i]
 	if d := math.Abs(x-l) - slack; d > 0 {
 		e.sum += d * d
 	}
@@ -179,10 +179,10 @@ func (e *codeErrors) add(b *block, i int, x, slack float64) {
 	if !(step > 0) {
 		return
 	}
-	if n := math.Round((b.high[i] - b.low[i]) / step); n > e.codes {
+	if n := math.Round((b.High[i] - b.Low[i]) / step); n > e.codes {
 		e.codes = n
 	}
-	d := l - min(max(x, b.low[i]), b.high[i])
+	d := l - b.Within(i, x)
 	if s := math.Abs(d) / step; s > e.furthest {
 		e.furthest, e.row, e.column = s, b.r0+i/b.columns(), b.c0+i%b.columns()
 	}
@@ -204,7 +204,7 @@ func (e *codeErrors) merge(o *codeErrors) {
 	e.largest, e.codes = max(e.largest, o.largest), max(e.codes, o.codes)
 }
 
-// rounding is the sum of squares that rounding makes with one step for all.
+// rounding is the sum of squared errors of rounding with one step.
 func (e *codeErrors) rounding() float64 {
 	if e.codes == 0 {
 		return 0
@@ -223,4 +223,142 @@ func (e *codeErrors) times() float64 {
 		return math.Inf(1)
 	}
 	return math.Sqrt(e.sum / e.rounding())
+}
+
+// tally is what one pass over a tensor has found out.
+type tally struct {
+	sums
+	wrongRows
+	elements, bad int
+	first         spot       // the first bad element
+	beyond        int        // finite numbers of the original that are infinite, or the largest number there is, in the port
+	vanished      int        // numbers of the original that are zero in the port
+	codes         codeErrors // of codes
+	besideIn      []int32    // of codes: how many in a row are not the nearest
+	rounded       float64    // of codes: the squared errors that rounding makes, group by group
+	doubts        doubts     // of scales
+	values, given spread     // of the port, and of the original
+}
+
+// sums are those of numbers l of the port and y of the original, where both are finite.
+type sums struct {
+	wrong, whole float64 // Σ (l−y)² and Σ y²
+	own, both    float64 // Σ l² and Σ l·y
+}
+
+// wrongRows are the bad elements of each row: how many, and the columns of the first and the last.
+type wrongRows struct{ inRow, left, right []int32 }
+
+// mark counts a bad element.
+func (w *wrongRows) mark(r, c int) {
+	if w.inRow[r] == 0 {
+		w.left[r], w.right[r] = int32(c), int32(c)
+	}
+	w.left[r], w.right[r] = min(w.left[r], int32(c)), max(w.right[r], int32(c))
+	w.inRow[r]++
+}
+
+// spread tells whether numbers are all one.
+type spread struct {
+	first        float64
+	some, varies bool
+}
+
+func (s *spread) add(list []float64) {
+	if len(list) > 0 && !s.some {
+		s.first, s.some = list[0], true
+	}
+	for i := 0; i < len(list) && !s.varies; i++ {
+		s.varies = !same(list[i], s.first)
+	}
+}
+
+// spot is an element of both sides.
+type spot struct {
+	row, column     int
+	local, original float64
+}
+
+func newTally(rows int) *tally {
+	return &tally{wrongRows: wrongRows{make([]int32, rows), make([]int32, rows), make([]int32, rows)}, besideIn: make([]int32, rows)}
+}
+
+// add counts a block, of which some elements are bad by a rule.
+func (t *tally) add(b *block, q *rule, bad []bool) {
+	columns := b.columns()
+	t.values.add(b.local)
+	t.given.add(b.original)
+	if b.coding != nil {
+		t.addCodes(b, q)
+	}
+	for i, l := range b.local {
+		x := b.original[i]
+		y := q.makes(x)
+		t.elements++
+		if d := l - y; d-d == 0 {
+			t.wrong += d * d
+			t.whole += y * y
+			t.own += l * l
+			t.both += l * y
+		}
+		if l == 0 && y != 0 {
+			t.vanished++
+		}
+		if q.round.dtype != 0 && y-y == 0 && math.Abs(y) > largestOf(q.round) {
+			t.beyond++
+		}
+		if !bad[i] {
+			continue
+		}
+		r, c := b.r0+i/columns, b.c0+i%columns
+		if t.bad == 0 || r < t.first.row || r == t.first.row && c < t.first.column {
+			t.first = spot{r, c, l, x}
+		}
+		t.bad++
+		t.mark(r, c)
+	}
+}
+
+// addCodes counts the errors of codes, group by group.
+func (t *tally) addCodes(b *block, q *rule) {
+	for from, to := range b.runs {
+		var e codeErrors
+		for i := from; i < to; i++ {
+			x := q.makes(b.original[i])
+			e.add(b, i, x, b.Slack[i]+quant.Taken(x))
+		}
+		t.rounded += e.rounding()
+		t.codes.merge(&e)
+		t.besideIn[b.r0+from/b.columns()] += int32(e.beside)
+	}
+}
+
+// relative is the relative L2 distance of the port from what the rule makes of the original.
+func (t *sums) relative() float64 {
+	switch {
+	case t.wrong == 0:
+		return 0
+	case t.whole == 0:
+		return math.Inf(1)
+	}
+	return math.Sqrt(t.wrong / t.whole)
+}
+
+// cosine is that of the two tensors as vectors; 0 where one is zero.
+func (t *sums) cosine() float64 {
+	if t.own == 0 || t.whole == 0 {
+		return 0
+	}
+	return t.both / math.Sqrt(t.own) / math.Sqrt(t.whole)
+}
+
+// badRows are the rows that have a bad element.
+func (t *wrongRows) badRows() []int {
+	var list []int
+	for r, n := range t.inRow {
+		if n > 0 {
+			list = append(list, r)
+		}
+	}
+	return list
 }

@@ -2,8 +2,10 @@ package weights
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/spelling"
 )
 
@@ -61,7 +63,7 @@ var fusions = []struct {
 	{regexp.MustCompile(`mlp\.(?:gate_up_proj|gate_up)\.`), []string{"mlp.gate_proj.", "mlp.up_proj."}},
 }
 
-// fusedParts are the names of the tensors that one of a name is made of; nil where it is none of several.
+// fusedParts returns the names of the tensors that a fused one is made of; nil for other names.
 func fusedParts(name string) []string {
 	for _, f := range fusions {
 		at := f.name.FindStringIndex(name)
@@ -75,4 +77,74 @@ func fusedParts(name string) []string {
 		return all
 	}
 	return nil
+}
+
+// Source is where a port has a tensor of the original.
+type Source struct {
+	Original *Tensor
+	Parts    []Part // behind each other along the first axis; one, but for a tensor that the port has as several
+}
+
+// Part is a tensor of the port, and the shape that the original has for it.
+type Part struct {
+	Local *Tensor
+	Shape []int
+}
+
+// Taken is the shape of what is taken of the port's tensor: the original's where it has the elements of that or, behind them, the padding of
+// a vocabulary, else the port's own.
+func (p Part) Taken() []int {
+	mine, theirs := p.Local.Shape, p.Shape
+	n, _ := hooks.Elements(mine)
+	m, _ := hooks.Elements(theirs)
+	longer := len(mine) == len(theirs) && len(mine) > 1 && mine[0] > theirs[0] && slices.Equal(mine[1:], theirs[1:])
+	if longer || n == m && slices.Equal(squeezed(mine), squeezed(theirs)) {
+		return theirs
+	}
+	return mine
+}
+
+// HeadSource is where a port has a head of its own, by [Result.OwnHead], as the tensor lm_head.weight that the original lacks: in the shape
+// of the original's embedding.
+func HeadSource(local, original Side, name string) (s Source, ok bool) {
+	head := slices.IndexFunc(local.Tensors, func(t *Tensor) bool { return t.key() == name })
+	embedding := slices.IndexFunc(original.Tensors, func(t *Tensor) bool { return plainName(t.key()) == embeddingName })
+	if head < 0 || embedding < 0 {
+		return s, false
+	}
+	shape := original.Tensors[embedding].Shape
+	return Source{Original: &Tensor{Name: headName, Shape: shape}, Parts: []Part{{local.Tensors[head], shape}}}, true
+}
+
+// Sources says where the port has each tensor of the original, by the names that [Compare] goes by, in the original's order. missing are
+// the names of those that it has nowhere; towers that it leaves out whole, and what is computed from the configuration, are in neither.
+// Nothing is read: what the elements are, Compare says.
+func Sources(local, original Side) (list []Source, missing []string, err error) {
+	c := &comparison{o: &Options{}, originals: original.Tensors, byName: map[string]*Tensor{}}
+	jobs, err := c.plan(local, &Result{})
+	if err != nil {
+		return nil, nil, err
+	}
+	at := map[*Tensor]int{}
+	for _, j := range jobs {
+		switch {
+		case j.original == nil || j.name != "": // the port's own, or its copy of a tensor that the original has once
+			continue
+		case j.local == nil:
+			missing = append(missing, j.original.key())
+			continue
+		}
+		whole := j.original
+		if whole.part.of != nil {
+			whole = whole.part.of
+		}
+		k, known := at[whole]
+		if !known {
+			k = len(list)
+			at[whole] = k
+			list = append(list, Source{Original: whole})
+		}
+		list[k].Parts = append(list[k].Parts, Part{j.local, j.original.Shape})
+	}
+	return list, missing, nil
 }

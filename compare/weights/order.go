@@ -2,11 +2,10 @@ package weights
 
 import (
 	"context"
-	"fmt"
+	"iter"
 	"math"
 	"math/bits"
 	"slices"
-	"strings"
 )
 
 // hashes tell which rows and columns of two tensors may be the same.
@@ -58,39 +57,42 @@ func (r *reader) whole(ctx context.Context, t *Tensor, visit func(p part, values
 // ordering is an order of rows or columns that mistakes make: place i has what the original has in from(i).
 type ordering struct {
 	kind Kind // of rows; "" for those that have other words
-	what string
+	what phrase
 	from func(i int) int
 }
 
 // orderings are those of n rows. {row} stands for what they are.
-func (a *attempt) orderings(n int) []ordering {
+func (h heads) orderings(n int) []ordering {
 	var all []ordering
-	for _, d := range a.heads(n) {
+	for _, d := range h.widths(n) {
 		half := d / 2
-		of := fmt.Sprintf("in each head of %d", d)
+		of := say("in each head of %d", d)
 		if d == n {
-			of = "of the whole tensor"
+			of = say("of the whole tensor")
 		}
 		all = append(all,
-			ordering{Interleaved, fmt.Sprintf("rotary pairs %s are neighbours, and are halves apart in the original: {row}s 2i and 2i+1 are its i and i+%d", of, half), func(i int) int { return i/d*d + i%d%2*half + i%d/2 }},
-			ordering{Halves, fmt.Sprintf("rotary pairs %s are halves apart, and are neighbours in the original: {row}s i and i+%d are its 2i and 2i+1", of, half), func(i int) int { return i/d*d + i%d%half*2 + i%d/half }})
+			ordering{Interleaved, say("rotary pairs %s are neighbours, and are halves apart in the original: {row}s 2i and 2i+1 are its i and i+%d", of, half), func(i int) int { return i/d*d + i%d%2*half + i%d/2 }},
+			ordering{Halves, say("rotary pairs %s are halves apart, and are neighbours in the original: {row}s i and i+%d are its 2i and 2i+1", of, half), func(i int) int { return i/d*d + i%d%half*2 + i%d/half }})
 	}
 	if n%2 == 0 && n > 2 {
-		all = append(all, ordering{"", fmt.Sprintf("the two halves have changed places: {row} i is the original's i+%d, and the other way round", n/2), func(i int) int { return (i + n/2) % n }})
+		all = append(all, ordering{"", say("the two halves have changed places: {row} i is the original's i+%d, and the other way round", n/2), func(i int) int { return (i + n/2) % n }})
 	}
-	all = append(all, ordering{"", "the {row}s stand in reverse order", func(i int) int { return n - 1 - i }})
+	all = append(all, ordering{"", say("the {row}s stand in reverse order"), func(i int) int { return n - 1 - i }})
 	for s := 1; s <= 8 && s < n-1; s++ {
 		all = append(all,
-			ordering{ShiftedRows, fmt.Sprintf("{row} i is the original's i+%d, and the last %d are its first", s, s), func(i int) int { return (i + s) % n }},
-			ordering{ShiftedRows, fmt.Sprintf("{row} i is the original's i-%d, and the first %d are its last", s, s), func(i int) int { return (i - s + n) % n }})
+			ordering{ShiftedRows, say("{row} i is the original's i+%d, and the last %d are its first", s, s), func(i int) int { return (i + s) % n }},
+			ordering{ShiftedRows, say("{row} i is the original's i-%d, and the first %d are its last", s, s), func(i int) int { return (i - s + n) % n }})
 	}
 	return all
 }
 
-// heads are the widths that a head can have in a tensor of n rows: the model's first.
-func (a *attempt) heads(n int) []int {
+// heads is the width of a head of the model; 0: not known.
+type heads int
+
+// widths are those that a head can have in a tensor of n rows: the model's first.
+func (h heads) widths(n int) []int {
 	var list []int
-	if d := a.o.HeadDim; d > 2 && d%2 == 0 && n%d == 0 {
+	if d := int(h); d > 2 && d%2 == 0 && n%d == 0 {
 		list = append(list, d)
 	}
 	for d := 4; d <= n; d += 2 {
@@ -101,62 +103,168 @@ func (a *attempt) heads(n int) []int {
 	return list
 }
 
-// ordered looks for rows, and then for columns, that stand in another order.
-func (a *attempt) ordered(ctx context.Context) (bool, error) {
-	if a.local.Grid != nil {
-		return a.orderedCodes(ctx)
-	}
-	if !a.local.DType.Float() && a.local.DType != a.original.DType || a.single() {
-		return false, nil
-	}
-	mine, err := a.r.hashed(ctx, a.local, func(x float64) float64 { return x })
-	if err != nil {
-		return false, err
-	}
-	for _, x := range roundingsOf(a.local, a.original) {
-		q := plainRule(a.local.Add, x)
-		theirs, err := a.r.hashed(ctx, a.original, func(x float64) float64 {
-			if q.add != 0 {
-				x = float64(float32(x + q.add))
-			}
-			return q.round.of(x)
-		})
+// ordered is the search for another order of rows or columns.
+type ordered struct {
+	*pair
+	heads heads
+}
+
+func newOrdered(of *pair) ordered { return ordered{of, heads(of.c.o.HeadDim)} }
+
+// orders yields the orders of rows, then of columns, in which both sides have the same numbers.
+func orders(ctx context.Context, of *pair) iter.Seq2[reading, error] {
+	a := newOrdered(of)
+	return func(yield func(reading, error) bool) {
+		mine, err := a.r.hashed(ctx, a.local, func(x float64) float64 { return x })
 		if err != nil {
-			return false, err
+			yield(reading{}, err)
+			return
 		}
-		for _, side := range []struct {
-			word string
-			l, o []uint64
-		}{{"row", mine.rows, theirs.rows}, {"column", mine.columns, theirs.columns}} {
-			order, kind, what := a.order(side.l, side.o)
-			if order == nil {
+		for _, x := range roundingsOf(a.local, a.original) {
+			theirs, err := a.r.hashed(ctx, a.original, plainRule(a.local.Add, x).rounds)
+			if err != nil {
+				yield(reading{}, err)
+				return
+			}
+			for _, by := range bySides {
+				if x := a.order(by, mine.of(by), theirs.of(by)); x != nil && !yield(*x, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ordersOfCodes yields the usual orders: hashes do not match codes with the original's numbers.
+func ordersOfCodes(_ context.Context, of *pair) iter.Seq2[reading, error] {
+	a := newOrdered(of)
+	rows, columns := a.local.flat()
+	return func(yield func(reading, error) bool) {
+		for i, n := range []int{rows, columns} {
+			for _, x := range a.heads.orderings(n) {
+				order := make([]int32, n)
+				for i := range n {
+					order[i] = int32(x.from(i))
+				}
+				if !yield(a.inOrder(bySides[i], order, x.kind, x.what), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// minPrint is how many numbers the print of a row or column has at least.
+const minPrint = 8
+
+// ordersByPrints yields the order of rows, then of columns, that the prints of codes show.
+func ordersByPrints(ctx context.Context, of *pair) iter.Seq2[reading, error] {
+	a := newOrdered(of)
+	rows, columns := a.local.flat()
+	if rows < minPrint || columns < minPrint {
+		return readingsOf()
+	}
+	return func(yield func(reading, error) bool) {
+		for i, look := range []func(context.Context) ([]int32, error){a.rowsFrom, a.columnsFrom} {
+			from, err := look(ctx)
+			var h *hashes
+			if err == nil && from != nil {
+				h, err = a.r.hashed(ctx, a.original, func(x float64) float64 { return x })
+			}
+			if err != nil {
+				yield(reading{}, err)
+				return
+			}
+			if from == nil {
 				continue
 			}
-			v := view{t: a.original, rows: order}
-			if side.word == "column" {
-				v = view{t: a.original, columns: order}
+			theirs := h.of(bySides[i])
+			mine := make([]uint64, len(from))
+			for i, at := range from {
+				mine[i] = theirs[at]
 			}
-			ok, err := a.explains(ctx, a.r, a.local, v, q)
-			if err != nil {
-				return false, err
-			}
-			if ok {
-				a.permuted(side.word, kind, what)
-				return true, nil
+			if x := a.order(bySides[i], mine, theirs); x != nil && !yield(*x, nil) {
+				return
 			}
 		}
 	}
-	return false, nil
 }
 
-// single reports that every wrong element is in one row, and in one column: an order moves two of either.
-func (a *attempt) single() bool {
-	rows := a.t.badRows()
-	return len(rows) == 1 && a.t.left[rows[0]] == a.t.right[rows[0]]
+// bySides are what an order is of.
+var bySides = []string{"row", "column"}
+
+func (h *hashes) of(word string) []uint64 {
+	if word == "column" {
+		return h.columns
+	}
+	return h.rows
 }
 
-// permuted names an order of rows or columns. A vector has columns alone, which people call elements.
-func (a *attempt) permuted(word string, kind Kind, what string) {
+// order returns the reading in which the hashes of both sides agree; nil if no order does that.
+func (a ordered) order(word string, mine, theirs []uint64) *reading {
+	order, kind, what := a.heads.find(mine, theirs)
+	if order == nil {
+		return nil
+	}
+	x := a.inOrder(word, order, kind, what)
+	return &x
+}
+
+// inOrder is the original with its rows or columns in an order. A vector has columns alone, which people call elements.
+func (a ordered) inOrder(word string, order []int32, kind Kind, what phrase) reading {
+	v := view{t: a.original, rows: order}
+	if word == "column" {
+		v = view{t: a.original, columns: order}
+	}
+	return reading{view: v, rule: plainRule(a.local.Add, rounding{}), say: func(row *Row, _ rule) {
+		a.permuted(row, word, kind, what)
+	}}
+}
+
+// rowsFrom finds the row of the original for each row: its own where its codes are right there. It returns nil if a row has no match or
+// several.
+func (a ordered) rowsFrom(ctx context.Context) ([]int32, error) {
+	rows, columns := a.local.flat()
+	from := identity(rows)
+	for _, r := range a.t.badRows() {
+		b, err := a.read(ctx, part{r, r + 1, 0, columns})
+		if err != nil {
+			return nil, err
+		}
+		at, err := parts{a.pair}.rowElsewhere(ctx, &b)
+		if at < 0 || err != nil {
+			return nil, err
+		}
+		from[r] = int32(at)
+	}
+	return from, nil
+}
+
+// columnsFrom finds the column of the original with the nearest print for each column, its own first; nil if no column moved.
+func (a ordered) columnsFrom(ctx context.Context) ([]int32, error) {
+	theirs, err := a.r.prints(ctx, a.original, true)
+	if err != nil {
+		return nil, err
+	}
+	mine, err := a.r.prints(ctx, a.local, true)
+	if err != nil {
+		return nil, err
+	}
+	c := newCatalogue(theirs)
+	from, moved := identity(len(mine)), false
+	for i := range mine {
+		if near := c.near(&mine[i]); !slices.Contains(near, int32(i)) {
+			from[i], moved = near[0], true
+		}
+	}
+	if !moved {
+		return nil, nil
+	}
+	return from, nil
+}
+
+// permuted names an order of rows or columns.
+func (a ordered) permuted(row *Row, word string, kind Kind, what phrase) {
 	if kind == "" {
 		kind = RowOrder
 		if word == "column" {
@@ -170,18 +278,17 @@ func (a *attempt) permuted(word string, kind Kind, what string) {
 			kind = Shifted
 		}
 	}
-	text := strings.ReplaceAll(what, "{row}", word)
-	if word == "column" {
-		text = "in its columns, " + text
+	if what = what.with("{row}", word); word == "column" {
+		what = say("in its columns, %s", what)
 	}
-	a.row.wrong(Mistake, kind, "%s", text)
+	row.wrong(Mistake, kind, "%s", what)
 }
 
-// order finds the order in which the hashes o are those of l, all of them. The kind and the words say which.
-func (a *attempt) order(l, o []uint64) (order []int32, kind Kind, what string) {
+// find returns the order in which the hashes o equal l, with its kind and its words.
+func (h heads) find(l, o []uint64) (order []int32, kind Kind, what phrase) {
 	n := len(l)
 	if n < 2 || slices.Equal(l, o) || !sameElements(l, o) {
-		return nil, "", ""
+		return nil, "", phrase{}
 	}
 	take := func(from func(int) int) []int32 {
 		order := make([]int32, n)
@@ -194,16 +301,16 @@ func (a *attempt) order(l, o []uint64) (order []int32, kind Kind, what string) {
 		}
 		return order
 	}
-	for _, x := range a.orderings(n) {
+	for _, x := range h.orderings(n) {
 		if order := take(x.from); order != nil {
 			return order, x.kind, x.what
 		}
 	}
-	for _, d := range a.blocks(n) {
+	for _, d := range h.blocks(n) {
 		if at := blockOrder(l, o, d); at != nil {
 			moved := firstMoved(at)
 			return take(func(i int) int { return int(at[i/d])*d + i%d }), HeadOrder,
-				fmt.Sprintf("blocks of %d {row}s stand in another order: block %d is the original's %d", d, moved, at[moved])
+				say("blocks of %d {row}s stand in another order: block %d is the original's %d", d, moved, at[moved])
 		}
 	}
 	at := blockOrder(l, o, 1)
@@ -215,28 +322,23 @@ func (a *attempt) order(l, o []uint64) (order []int32, kind Kind, what string) {
 		}
 	}
 	if others == 2 {
-		return at, "", fmt.Sprintf("{row}s %d and %d have changed places", moved, at[moved])
+		return at, "", say("{row}s %d and %d have changed places", moved, at[moved])
 	}
-	return at, "", fmt.Sprintf("%d of %d {row}s stand in another order: the first is %d, which is the original's %d", others, n, moved, at[moved])
+	return at, "", say("%d of %d {row}s stand in another order: the first is %d, which is the original's %d", others, n, moved, at[moved])
 }
 
 // blocks are the sizes of blocks that are looked for: a head first.
-func (a *attempt) blocks(n int) []int {
+func (h heads) blocks(n int) []int {
 	var list []int
 	for d := n / 2; d >= 2; d-- {
-		if n%d == 0 && (d == a.o.HeadDim || n/d <= 256) {
+		if n%d == 0 && (d == int(h) || n/d <= 256) {
 			list = append(list, d)
 		}
 	}
-	slices.SortStableFunc(list, func(x, y int) int { return order01(y == a.o.HeadDim) - order01(x == a.o.HeadDim) })
-	return list
-}
-
-func order01(b bool) int {
-	if b {
-		return 1
+	if at := slices.Index(list, int(h)); at > 0 {
+		list = slices.Insert(slices.Delete(list, at, at+1), 0, int(h))
 	}
-	return 0
+	return list
 }
 
 // sameElements reports whether two lists have the same elements, as often.
@@ -247,8 +349,8 @@ func sameElements(a, b []uint64) bool {
 	return slices.Equal(a, b)
 }
 
-// blockOrder finds for each block of d the one of o that it is; of several alike the one in its own place, else the first that is left.
-// It is nil where a block is none of o's.
+// blockOrder matches each block of d with a block of o: of several equal ones the one in its own place, else the first unused.
+// It returns nil if a block has no match.
 func blockOrder(l, o []uint64, d int) []int32 {
 	n := len(l) / d
 	sum := func(list []uint64, i int) uint64 {
@@ -264,23 +366,30 @@ func blockOrder(l, o []uint64, d int) []int32 {
 		theirs[i] = sum(o, i)
 		of[theirs[i]] = append(of[theirs[i]], int32(i))
 	}
-	order := make([]int32, n)
+	order := identity(n)
 	for i := range n {
-		order[i] = -1
 		if h := sum(l, i); theirs[i] == h {
-			order[i] = int32(i)
 			of[h] = slices.DeleteFunc(of[h], func(x int32) bool { return int(x) == i })
 		}
 	}
 	for i := range n {
-		if order[i] >= 0 {
+		h := sum(l, i)
+		if theirs[i] == h {
 			continue
 		}
-		left := of[sum(l, i)]
-		if len(left) == 0 {
+		if len(of[h]) == 0 {
 			return nil
 		}
-		order[i], of[sum(l, i)] = left[0], left[1:]
+		order[i], of[h] = of[h][0], of[h][1:]
+	}
+	return order
+}
+
+// identity is the order in which everything stands in its own place.
+func identity(n int) []int32 {
+	order := make([]int32, n)
+	for i := range order {
+		order[i] = int32(i)
 	}
 	return order
 }

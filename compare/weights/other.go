@@ -12,8 +12,8 @@ import (
 
 // others looks for an original with these values under another name. It reads the tensor in the layout of its own name first, and then in the layout of the
 // other name.
-func (a *attempt) others(ctx context.Context) (bool, error) {
-	for _, o := range a.originals {
+func others(ctx context.Context, a *pair) (bool, error) {
+	for _, o := range a.c.originals {
 		if is, err := a.isOther(ctx, o); is || err != nil {
 			return is, err
 		}
@@ -21,8 +21,8 @@ func (a *attempt) others(ctx context.Context) (bool, error) {
 	if a.local.Instead == nil {
 		return false, nil
 	}
-	made := map[*Tensor]*attempt{}
-	for _, o := range a.originals {
+	made := map[*Tensor]*pair{}
+	for _, o := range a.c.originals {
 		t := a.local.Instead(o.key())
 		if t == nil {
 			continue
@@ -45,31 +45,29 @@ func (a *attempt) others(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// instead makes an attempt at the tensor in another layout, for the same row of the result. It is nil if the tensor then has the values of its own name: that is
+// instead is the tensor in another layout, for the same row of the result. It is nil if the tensor then has the values of its own name: that is
 // an order of rows.
-func (a *attempt) instead(ctx context.Context, local *Tensor) (*attempt, error) {
+func (a *pair) instead(ctx context.Context, local *Tensor) (*pair, error) {
 	if !slices.Equal(local.Shape, a.original.Shape) {
 		return nil, nil
 	}
-	if a.moves() && local.Grid != nil && !local.Grid.Moves {
-		local = asMoved(local)
+	if a.moves() && local.Coding != nil {
+		local = moving(local)
 	}
-	t, q, err := a.agrees(ctx, a.r, local, view{t: a.original})
+	s := besides(a.r, local, a.original)
+	t, q, err := s.agrees(ctx)
 	if err != nil || t.bad == 0 {
 		return nil, err
 	}
-	b := &attempt{comparison: a.comparison, r: a.r, row: a.row, local: local, original: a.original, q: q, t: t}
-	if err := b.sampled(ctx); err != nil {
-		return nil, err
-	}
-	b.spotted()
-	return b, nil
+	b := newPair(a.c, s, q, t)
+	b.row = a.row
+	return b, b.sampled(ctx)
 }
 
 // isOther names the tensor if it has the values of o.
-func (a *attempt) isOther(ctx context.Context, o *Tensor) (bool, error) {
-	rows, columns := a.local.flat()
-	if r, c := o.flat(); o == a.original || r != rows || c != columns || o.check() != nil {
+func (a *pair) isOther(ctx context.Context, o *Tensor) (bool, error) {
+	s := besides(a.r, a.local, o)
+	if o == a.original || !s.fit() || o.check() != nil {
 		return false, nil
 	}
 	for _, x := range roundingsOf(a.local, o) {
@@ -81,7 +79,7 @@ func (a *attempt) isOther(ctx context.Context, o *Tensor) (bool, error) {
 		if !ok {
 			continue
 		}
-		if ok, err = a.explains(ctx, a.r, a.local, view{t: o}, q); err != nil {
+		if ok, err = a.explainedBy(ctx, s, q); err != nil {
 			return false, err
 		}
 		if ok {
@@ -93,16 +91,16 @@ func (a *attempt) isOther(ctx context.Context, o *Tensor) (bool, error) {
 }
 
 // like compares the sample with that of another tensor of the original, which is read once.
-func (a *attempt) like(o *Tensor, q rule) (bool, error) {
+func (a *pair) like(o *Tensor, q rule) (bool, error) {
 	type of struct {
 		t     *Tensor
 		group int
 	}
 	key := of{o, 0}
-	if a.local.Grid != nil {
-		key.group = a.local.Grid.Group
+	if a.local.Coding != nil {
+		key.group = a.local.Coding.Group
 	}
-	held, ok := a.samples.Load(key)
+	held, ok := a.c.samples.Load(key)
 	if !ok {
 		var values [][]float64
 		for _, b := range a.sample {
@@ -112,7 +110,7 @@ func (a *attempt) like(o *Tensor, q rule) (bool, error) {
 			}
 			values = append(values, into)
 		}
-		held, _ = a.samples.LoadOrStore(key, values)
+		held, _ = a.c.samples.LoadOrStore(key, values)
 	}
 	if a.moves() {
 		return a.likeSpread(held.([][]float64), q), nil
@@ -144,7 +142,7 @@ func layerOf(name string) (layer int, rest string) {
 }
 
 // another says that the tensor is another one of the original.
-func (a *attempt) another(o *Tensor) {
+func (a *pair) another(o *Tensor) {
 	a.row.Other = o.key()
 	mine, pattern := layerOf(a.original.key())
 	theirs, other := layerOf(o.key())

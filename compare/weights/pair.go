@@ -4,21 +4,23 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// comparison is one run over two checkpoints.
-type comparison struct {
-	o         *Options
-	originals []*Tensor
-	byName    map[string]*Tensor
-	samples   sync.Map // of originals, by tensor
-	fused     []fused
-	ownHead   string // of the port, where the original has one tensor for the head and the embedding
+// sides is a tensor of the port beside a view of an original, and what reads both.
+type sides struct {
+	r     *reader
+	local *Tensor
+	view  view
+}
+
+// besides pairs a tensor of the port with the whole of an original.
+func besides(r *reader, local, original *Tensor) *sides {
+	return &sides{r, local, view{t: original}}
 }
 
 // pair compares a tensor of the port with the one of the original that it is called like.
@@ -26,7 +28,7 @@ func (c *comparison) pair(ctx context.Context, r *reader, local, original *Tenso
 	row := newRow(local, original)
 	for _, side := range []*Tensor{original, local} {
 		if err := side.check(); err != nil {
-			row.Class, row.Kind, row.What = Different, Unread, fmt.Sprintf("%s cannot be read: %v", side.key(), err)
+			row.wrong(Different, Unread, "%s cannot be read: %v", side.key(), err)
 			return row, nil
 		}
 	}
@@ -34,71 +36,85 @@ func (c *comparison) pair(ctx context.Context, r *reader, local, original *Tenso
 		if !slices.Equal(squeezed(local.Shape), squeezed(original.Shape)) {
 			return c.misshapen(ctx, r, row, local, original)
 		}
-		turned := *local
-		turned.Shape = original.Shape
-		local = &turned
+		local = shaped(local, original.Shape)
 		row.note("shape %v, of the original %v", row.Local.Shape, original.Shape)
 	}
-	if local.elements() == 0 {
-		row.Class = Equal
-		return row, nil
-	}
-	if is, err := c.identical(ctx, r, local, original); err != nil || is {
-		row.Class = Equal
+	s := besides(r, local, original)
+	if right, err := s.quickly(ctx, &row); right || err != nil {
 		return row, err
 	}
-	if t, right, err := c.quickCodes(ctx, r, local, view{t: original}); err != nil {
-		return row, err
-	} else if right {
-		if row := c.right(row, local, plainRule(0, rounding{}), t); row.Class.Right() {
-			if t.doubts.any() {
-				err = c.cost(ctx, r, &row, local, view{t: original})
-			}
-			return row, err
-		}
-	}
-	found, q, err := c.agrees(ctx, r, local, view{t: original})
+	t, q, err := s.agrees(ctx)
 	if err != nil {
 		return row, err
 	}
-	if g := local.Grid; g != nil && g.Mixed && !g.Moves && (found.bad > 0 || found.codes.beside*worstBeside > found.codes.n) && found.spreads() {
-		local = asMoved(local)
+	if c := local.Coding; c != nil && c.Mixed && !c.Moves && (t.bad > 0 || t.codes.beside*worstBeside > t.codes.n) && t.spreads() {
+		s.local = moving(local)
 		row.note("the codes are not the nearest to the numbers in nearly every row: the writer moved errors between them, as GPTQ and AWQ do")
-		if found, q, err = c.agrees(ctx, r, local, view{t: original}); err != nil {
+		if t, q, err = s.agrees(ctx); err != nil {
 			return row, err
 		}
 	}
-	if found.bad == 0 {
-		row = c.right(row, local, q, found)
+	if t.bad == 0 {
+		row = right(row, s.local, q, t)
 		switch {
 		case row.Class != Quantised:
-		case local.Grid.Moves:
-			err = c.columns(ctx, r, &row, local, original)
-		case newCoder(r, local, view{t: original}) != nil:
-			err = c.cost(ctx, r, &row, local, view{t: original})
+		case s.local.Coding.Moves:
+			err = s.columns(ctx, &row)
+		case s.coder() != nil:
+			err = s.cost(ctx, &row)
 		}
 		return row, err
 	}
+	return c.named(ctx, s, row, q, t)
+}
+
+// quickly reports whether a tensor is right, by ways that keep no account of what is wrong.
+func (s *sides) quickly(ctx context.Context, row *Row) (bool, error) {
+	if s.local.elements() == 0 {
+		row.Class = Equal
+		return true, nil
+	}
+	if is, err := s.identical(ctx); err != nil || is {
+		row.Class = Equal
+		return is, err
+	}
+	t, is, err := s.quickCodes(ctx)
+	if err != nil || !is {
+		return false, err
+	}
+	found := right(*row, s.local, plainRule(0, rounding{}), t)
+	if !found.Class.Right() {
+		return false, nil
+	}
+	if *row = found; t.doubts.any() {
+		err = s.cost(ctx, row)
+	}
+	return true, err
+}
+
+// named looks for the name of what is wrong. Where the nearest codes give none, and some writers of the format move errors, it looks by the rules
+// of those: by the others no relation gives every code of theirs.
+func (c *comparison) named(ctx context.Context, s *sides, row Row, q rule, t *tally) (Row, error) {
 	given := row
-	a := &attempt{comparison: c, r: r, local: local, original: original, q: q, t: found}
-	row, err = a.name(ctx, row)
-	if g := local.Grid; err != nil || g == nil || !g.Mixed || g.Moves || row.Class != Different {
+	row, err := newPair(c, s, q, t).name(ctx, row)
+	if g := s.local.Coding; err != nil || g == nil || !g.Mixed || g.Moves || row.Class != Different {
 		return row, err
 	}
-	moved := asMoved(local) // by the rules of the nearest codes no relation gives every code of a writer that moves errors
-	if found, q, err = c.agrees(ctx, r, moved, view{t: original}); err != nil || found.bad == 0 {
+	moved := *s
+	moved.local = moving(s.local)
+	if t, q, err = moved.agrees(ctx); err != nil || t.bad == 0 {
 		return row, err
 	}
-	a = &attempt{comparison: c, r: r, local: moved, original: original, q: q, t: found}
-	if named, err := a.name(ctx, given); err != nil || named.Class == Mistake {
+	if named, err := newPair(c, &moved, q, t).name(ctx, given); err != nil || named.Class == Mistake {
 		return named, err
 	}
 	return row, nil
 }
 
 // identical reports whether both have the same bytes of the same dtype.
-func (c *comparison) identical(ctx context.Context, r *reader, local, original *Tensor) (bool, error) {
-	if local.DType != original.DType || local.Grid != nil || local.Add != 0 {
+func (s *sides) identical(ctx context.Context) (bool, error) {
+	local, original := s.local, s.view.t
+	if local.DType != original.DType || local.Coding != nil || local.Add != 0 {
 		return false, nil
 	}
 	const most = 1 << 20
@@ -117,7 +133,7 @@ func (c *comparison) identical(ctx context.Context, r *reader, local, original *
 				return false, inTensor(side.t, err)
 			}
 		}
-		r.done.Add(2 * n)
+		s.r.done.Add(2 * n)
 		if !bytes.Equal(a[:n], b[:n]) {
 			return false, nil
 		}
@@ -128,23 +144,24 @@ func (c *comparison) identical(ctx context.Context, r *reader, local, original *
 // agrees goes over the whole tensor with each rounding that all elements of a sample allow, until one leaves no element. Where none
 // does, it counts by that one of those which most of the sample allows that leaves the fewest: float16 has most numbers of a bfloat16
 // tensor as they are, so that a sample of them may not tell it from no rounding.
-func (c *comparison) agrees(ctx context.Context, r *reader, local *Tensor, v view) (*tally, rule, error) {
-	list, err := c.voted(ctx, r, local, v)
+func (s *sides) agrees(ctx context.Context) (*tally, rule, error) {
+	list, err := s.voted(ctx)
 	if err != nil {
 		return nil, rule{}, err
 	}
+	add := s.local.Add
 	var wrong []part // an element that each of those that were tried does not give
 	for _, x := range list {
-		if !x.all || local.Grid != nil || local.Add != 0 {
+		if !x.all || s.local.Coding != nil || add != 0 {
 			break
 		}
-		q := plainRule(local.Add, x.round)
-		if ok, err := c.every(ctx, r, local, v, q, slices.Values(wrong)); err != nil {
+		q := plainRule(add, x.round)
+		if ok, err := s.every(ctx, q, slices.Values(wrong)); err != nil {
 			return nil, q, err
 		} else if !ok {
 			continue
 		}
-		t, bad, err := c.quick(ctx, r, local, v, x.round)
+		t, bad, err := s.quick(ctx, x.round)
 		if bad == nil || err != nil {
 			return t, q, err
 		}
@@ -156,8 +173,8 @@ func (c *comparison) agrees(ctx context.Context, r *reader, local *Tensor, v vie
 		if x.votes < list[0].votes {
 			break
 		}
-		q := plainRule(local.Add, x.round)
-		t, err := c.pass(ctx, r, local, v, q)
+		q := plainRule(add, x.round)
+		t, err := s.pass(ctx, q)
 		if err != nil {
 			return nil, q, err
 		}
@@ -178,21 +195,21 @@ type vote struct {
 	all   bool
 }
 
-// voted sorts the roundings by a sample: those that give most of it first.
-func (c *comparison) voted(ctx context.Context, r *reader, local *Tensor, v view) ([]vote, error) {
-	list := roundingsOf(local, v.t)
+// voted sorts the roundings by how much of a sample each explains, best first.
+func (s *sides) voted(ctx context.Context) ([]vote, error) {
+	list := roundingsOf(s.local, s.view.t)
 	votes := make([]vote, len(list))
 	for i := range list {
 		votes[i] = vote{round: list[i], all: true}
 	}
-	for _, p := range samplesOf(local) {
-		b, err := r.read(ctx, local, v, p)
+	for _, p := range samplesOf(s.local) {
+		b, err := s.read(ctx, p)
 		if err != nil {
 			return nil, err
 		}
 		bad := make([]bool, p.size())
 		for i := range votes {
-			q := plainRule(local.Add, votes[i].round)
+			q := plainRule(s.local.Add, votes[i].round)
 			q.judge(&b, bad)
 			for _, wrong := range bad {
 				if wrong {
@@ -210,7 +227,7 @@ func (c *comparison) voted(ctx context.Context, r *reader, local *Tensor, v view
 // roundingsOf are the roundings that can lie between two tensors. What was added to is a number of no format.
 func roundingsOf(local, original *Tensor) []rounding {
 	switch {
-	case local.Grid != nil:
+	case local.Coding != nil:
 		return []rounding{{}}
 	case local.Add != 0:
 		return roundings(hooks.F64, local.DType)
@@ -218,53 +235,73 @@ func roundingsOf(local, original *Tensor) []rounding {
 	return roundings(original.DType, local.DType)
 }
 
-// pass goes over the whole tensor.
-func (c *comparison) pass(ctx context.Context, r *reader, local *Tensor, v view, q rule) (*tally, error) {
-	t := newTally(local.flat())
-	var bad []bool
-	for p := range v.parts {
-		b, err := r.read(ctx, local, v, p)
-		if err != nil {
-			return nil, err
-		}
-		if cap(bad) < p.size() {
-			bad = make([]bool, p.size())
-		}
-		q.judge(&b, bad[:p.size()])
-		t.add(&b, &q, bad)
-	}
-	return t, nil
+// blocks visits every rectangle of both sides, as long as visit goes on.
+func (s *sides) blocks(ctx context.Context, visit func(b *block) bool) error {
+	return s.some(ctx, s.view.parts, visit)
 }
 
-// explains reports whether a relation gives every element, after a look at a sample.
-func (c *comparison) explains(ctx context.Context, r *reader, local *Tensor, v view, q rule) (bool, error) {
-	rows, columns := v.size()
-	if lr, lc := local.flat(); lr != rows || lc != columns {
+// some visits some rectangles.
+func (s *sides) some(ctx context.Context, parts iter.Seq[part], visit func(b *block) bool) error {
+	for p := range parts {
+		b, err := s.read(ctx, p)
+		if err != nil {
+			return err
+		}
+		if !visit(&b) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// read reads a rectangle.
+func (s *sides) read(ctx context.Context, p part) (block, error) {
+	return s.r.read(ctx, s.local, s.view, p)
+}
+
+// pass goes over the whole tensor.
+func (s *sides) pass(ctx context.Context, q rule) (*tally, error) {
+	rows, _ := s.local.flat()
+	t := newTally(rows)
+	var bad []bool
+	err := s.blocks(ctx, func(b *block) bool {
+		bad = room(&bad, b.size())
+		q.judge(b, bad)
+		t.add(b, &q, bad)
+		return true
+	})
+	return t, err
+}
+
+// fit reports whether both sides have as many rows and columns.
+func (s *sides) fit() bool {
+	rows, columns := s.view.size()
+	lr, lc := s.local.flat()
+	return lr == rows && lc == columns
+}
+
+// explains reports whether a rule gives every element: those of a sample first, which most rules do not give.
+func (s *sides) explains(ctx context.Context, q rule) (bool, error) {
+	if !s.fit() {
 		return false, nil
 	}
-	if ok, err := c.every(ctx, r, local, v, q, slices.Values(samplesOf(local))); !ok {
+	if ok, err := s.every(ctx, q, slices.Values(samplesOf(s.local))); !ok {
 		return false, err
 	}
-	return c.every(ctx, r, local, v, q, v.parts)
+	return s.every(ctx, q, s.view.parts)
 }
 
 // every reports whether a rule gives every element of some rectangles.
-func (c *comparison) every(ctx context.Context, r *reader, local *Tensor, v view, q rule, parts func(func(part) bool)) (bool, error) {
+func (s *sides) every(ctx context.Context, q rule, parts iter.Seq[part]) (bool, error) {
 	var bad []bool
-	for p := range parts {
-		b, err := r.read(ctx, local, v, p)
-		if err != nil {
-			return false, err
-		}
-		if cap(bad) < p.size() {
-			bad = make([]bool, p.size())
-		}
-		q.judge(&b, bad[:p.size()])
-		if slices.Contains(bad[:p.size()], true) {
-			return false, nil
-		}
-	}
-	return true, nil
+	all := true
+	err := s.some(ctx, parts, func(b *block) bool {
+		bad = room(&bad, b.size())
+		q.judge(b, bad)
+		all = !slices.Contains(bad, true)
+		return all
+	})
+	return all && err == nil, err
 }
 
 // sampleParts is how many rectangles a sample has, at most.
@@ -274,8 +311,8 @@ const sampleParts = 24
 func samplesOf(t *Tensor) []part {
 	rows, columns := t.flat()
 	wide := 16
-	if t.Grid != nil {
-		wide = max(wide, t.Grid.Group)
+	if t.Coding != nil {
+		wide = max(wide, t.Coding.Group)
 	}
 	wide = min(wide, columns)
 	n := sampleParts
@@ -302,14 +339,14 @@ const (
 )
 
 // right is the row of a tensor of which no element is wrong.
-func (c *comparison) right(row Row, local *Tensor, q rule, t *tally) Row {
+func right(row Row, local *Tensor, q rule, t *tally) Row {
 	row.Relative = finite(t.relative())
 	if local.Add != 0 {
 		row.note("the file has %s+w", number(local.Add))
 	}
 	switch {
-	case local.Grid != nil:
-		row.coded(local.Grid, local.Format, t)
+	case local.Coding != nil:
+		row.coded(local.Coding, t)
 		if slope := t.both / t.whole; row.Class.Right() && t.both != 0 && t.elements >= minSlope && math.Abs(slope-1) > slopeNote+3*t.relative()/math.Sqrt(float64(t.elements)) {
 			row.note("its numbers are %s times the original's on average: its scales are not the best", number(slope))
 		}
@@ -324,17 +361,16 @@ func (c *comparison) right(row Row, local *Tensor, q rule, t *tally) Row {
 		}
 		return row
 	case t.beyond > 0:
-		row.Class, row.Kind, row.Unequal = Mistake, Overflow, t.beyond
-		row.What = fmt.Sprintf("%s beyond %s of %s: %s", count(t.beyond, "element lies", "elements lie"), number(largestOf(q.round)), q.round.dtype, "they are no longer the original's")
+		row.wrong(Mistake, Overflow, "%s beyond %s of %s: they are no longer the original's", count(t.beyond, "element lies", "elements lie"), number(largestOf(q.round)), q.round.dtype)
+		row.Unequal = t.beyond
 		return row
 	case q.round.via != 0:
 		row.wrong(Mistake, Rounded, "rounded to %s first, and then to %s: it has lost the bits that either of them lacks", q.round.via, q.round.dtype)
 		row.Rounding, row.Unequal = q.round.String(), t.elements
 		return row
 	case q.round.cut:
-		row.Class, row.Kind, row.Rounding = Mistake, CutOff, q.round.String()
-		row.What = fmt.Sprintf("rounded to %s toward zero: the low bits were cut off, where nearest even is meant", q.round.dtype)
-		row.Unequal = t.elements
+		row.wrong(Mistake, CutOff, "rounded to %s toward zero: the low bits were cut off, where nearest even is meant", q.round.dtype)
+		row.Rounding, row.Unequal = q.round.String(), t.elements
 		return row
 	}
 	row.Class, row.Rounding = Cast, q.round.String()

@@ -2,7 +2,6 @@ package weights
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -23,15 +22,19 @@ type finding struct {
 	from, to int     // columns, both included; the whole row for a row of its own
 }
 
-// run are rows behind each other of which the same is to be said.
+// run is consecutive rows with the same finding.
 type run struct {
 	finding
 	first, last int
 	least, most float64 // factors
 }
 
-// inParts looks at each row that has a wrong element by itself.
-func (a *attempt) inParts(ctx context.Context) (bool, error) {
+// parts is the search for a name of each wrong row.
+type parts struct{ *pair }
+
+// inParts examines each wrong row separately.
+func inParts(ctx context.Context, of *pair) (bool, error) {
+	a := parts{of}
 	rows, columns := a.local.flat()
 	var mine, theirs []uint64
 	if !a.single() { // a row that is another one has more of it
@@ -50,41 +53,19 @@ func (a *attempt) inParts(ctx context.Context) (bool, error) {
 	found := make([]finding, len(bad))
 	var left []*piece
 	for i, r := range bad {
-		b, err := a.r.read(ctx, a.local, view{t: a.original}, part{r, r + 1, 0, columns})
+		b, err := a.read(ctx, part{r, r + 1, 0, columns})
 		if err != nil {
 			return false, err
 		}
-		from, to := int(a.t.left[r]), int(a.t.right[r])
-		if g := a.local.Grid; g != nil { // a mistake is one of whole groups, and some of their codes may be right
-			group := max(1, g.Group)
-			from, to = from/group*group, min((to/group+1)*group, columns)-1
+		var same []int // rows of the original
+		if mine != nil {
+			same = where[mine[r]]
 		}
-		f := a.ofRow(&b, from, to)
-		if f.kind == Values {
-			if off, is := a.stepOff(&b, from, to); is {
-				f = off
-			}
+		if found[i], err = a.ofBadRow(ctx, &b, same, len(left) <= mostPieces); err != nil {
+			return false, err
 		}
-		if f.kind == Values && mine != nil {
-			if at := where[mine[r]]; len(at) > 0 {
-				near := slices.MinFunc(at, func(x, y int) int { return abs(x-r) - abs(y-r) })
-				f = finding{kind: ShiftedRows, shift: near - r, from: 0, to: columns - 1}
-			}
-		}
-		if f.kind == Values && a.local.Grid != nil && len(left) <= mostPieces {
-			at, err := a.rowElsewhere(ctx, &b)
-			if err != nil {
-				return false, err
-			}
-			if at >= 0 {
-				f = finding{kind: ShiftedRows, shift: at - r, from: 0, to: columns - 1}
-			}
-		}
-		if f.kind == Values {
-			f = a.shiftedRow(&b, f)
-		}
-		if found[i] = f; f.kind == Values && len(left) <= mostPieces {
-			left = append(left, newPiece(&b, f, &found[i]))
+		if found[i].kind == Values && len(left) <= mostPieces {
+			left = append(left, newPiece(&b, found[i], &found[i]))
 		}
 	}
 	if len(left) > 0 && len(left) <= mostPieces {
@@ -99,23 +80,48 @@ func (a *attempt) inParts(ctx context.Context) (bool, error) {
 	return a.say(runs, rows, columns), nil
 }
 
+// ofBadRow names what is wrong with a row. same are rows of the original with its numbers; search says whether codes are looked for among all rows.
+func (a parts) ofBadRow(ctx context.Context, b *block, same []int, search bool) (finding, error) {
+	r, columns := b.r0, b.columns()
+	from, to := int(a.t.left[r]), int(a.t.right[r])
+	if a.coded() { // a mistake is one of whole groups, and some of their codes may be right
+		group := b.group()
+		from, to = from/group*group, min((to/group+1)*group, columns)-1
+	}
+	f := a.ofRow(b, from, to)
+	if f.kind != Values {
+		return f, nil
+	}
+	if off, is := a.stepOff(b, from, to); is {
+		return off, nil
+	}
+	at := -1
+	if len(same) > 0 {
+		at = slices.MinFunc(same, func(x, y int) int { return abs(x-r) - abs(y-r) })
+	} else if a.coded() && search {
+		var err error
+		if at, err = a.rowElsewhere(ctx, b); err != nil {
+			return f, err
+		}
+	}
+	if at >= 0 {
+		return finding{kind: ShiftedRows, shift: at - r, from: 0, to: columns - 1}, nil
+	}
+	return a.shiftedRow(b, f), nil
+}
+
 func abs(x int) int { return max(x, -x) }
 
 // rowHashes are those of all rows of both sides by the rule; nil for codes, whose rows are never the original's, and for one row.
-func (a *attempt) rowHashes(ctx context.Context) (mine, theirs []uint64, err error) {
-	if rows, _ := a.local.flat(); a.local.Grid != nil || rows < 2 {
+func (a parts) rowHashes(ctx context.Context) (mine, theirs []uint64, err error) {
+	if rows, _ := a.local.flat(); a.local.Coding != nil || rows < 2 {
 		return nil, nil, nil
 	}
 	l, err := a.r.hashed(ctx, a.local, func(x float64) float64 { return x })
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := a.r.hashed(ctx, a.original, func(x float64) float64 {
-		if a.q.add != 0 {
-			x = float64(float32(x + a.q.add))
-		}
-		return a.q.round.of(x)
-	})
+	o, err := a.r.hashed(ctx, a.original, a.q.rounds)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,7 +132,7 @@ func (a *attempt) rowHashes(ctx context.Context) (mine, theirs []uint64, err err
 const minFactor = 4
 
 // ofRow says what the columns from and to of a row are, by themselves: zero, one number, not finite, or the original times a factor.
-func (a *attempt) ofRow(b *block, from, to int) finding {
+func (a parts) ofRow(b *block, from, to int) finding {
 	f := finding{kind: Values, from: from, to: to}
 	zero, constant, odd, others := true, true, 0, false
 	var both, whole float64
@@ -137,7 +143,7 @@ func (a *attempt) ofRow(b *block, from, to int) finding {
 		constant = constant && l == b.local[from]
 		if l-l != 0 {
 			odd++
-		} else if !a.q.holds(l, b.original[c]) && b.grid == nil {
+		} else if !a.q.holds(l, b.original[c]) && b.coding == nil {
 			others = true
 		}
 		if p := l * x; x != 0 && p-p == 0 {
@@ -161,7 +167,8 @@ func (a *attempt) ofRow(b *block, from, to int) finding {
 	case n < minFactor || both == 0 || a.q.add != 0:
 		return f
 	}
-	factor := a.factorNear(both / whole)
+	factors := a.factors()
+	factor := factors.near(both / whole)
 	q := rule{scale: factor, round: a.q.round}.nearly(a.local, 1)
 	some := b.some(from, to+1)
 	bad := make([]bool, to-from+1)
@@ -169,7 +176,7 @@ func (a *attempt) ofRow(b *block, from, to int) finding {
 	if slices.Contains(bad, true) {
 		return f
 	}
-	if some.grid != nil && some.grid.Moves {
+	if some.moves() {
 		var e evidence
 		if e.add(&a.q, &some, &q, some.original, 0, len(bad)); len(bad) < minMean || !e.enough() { // larger errors alone are no factor
 			return f
@@ -204,7 +211,7 @@ func joinRun(runs []run, f finding, r int) []run {
 }
 
 // say makes a sentence of the runs. It names a kind where all rows are explained.
-func (a *attempt) say(runs []run, rows, columns int) bool {
+func (a parts) say(runs []run, rows, columns int) bool {
 	if len(runs) == 0 {
 		return false
 	}
@@ -216,35 +223,35 @@ func (a *attempt) say(runs []run, rows, columns int) bool {
 		return !a.moves() && a.block(runs, rows, columns)
 	}
 	const most = 4
-	var words []string
-	for i, r := range runs {
-		if i == most {
-			words = append(words, fmt.Sprintf("%s more", count(len(runs)-most, "run of rows", "runs of rows")))
+	words := a.ofRun(runs[0], columns)
+	for i, r := range runs[1:] {
+		if i+1 == most {
+			words = words.then("; ", say("%s more", count(len(runs)-most, "run of rows", "runs of rows")))
 			break
 		}
-		words = append(words, a.ofRun(r, rows, columns))
+		words = words.then("; ", a.ofRun(r, columns))
 	}
 	kind := Several
 	if len(kinds) == 1 {
-		kind = a.kindOf(runs[0], columns)
+		kind = kindOf(runs[0], columns)
 	}
-	a.row.wrong(Mistake, kind, "%s", strings.Join(words, "; "))
 	if a.t.bad < a.t.elements {
-		a.row.What += "; " + a.elsewhere("every other element is right")
+		words = words.then("; ", say("%s", a.elsewhere("every other element is right")))
 	}
+	a.row.wrong(Mistake, kind, "%s", words)
 	return true
 }
 
-// elsewhere says of what is not wrong that it is right, as far as it was checked.
-func (a *attempt) elsewhere(right string) string {
-	if a.local.Grid != nil && a.local.Grid.Moves {
+// elsewhere is the end of a sentence about the other elements: right, or, where errors move, right by the size of the errors.
+func (a parts) elsewhere(right string) string {
+	if a.moves() {
 		return "of the others the size of the errors is right"
 	}
 	return right
 }
 
 // kindOf is the kind of a tensor whose runs are all of one.
-func (a *attempt) kindOf(r run, columns int) Kind {
+func kindOf(r run, columns int) Kind {
 	whole := r.from == 0 && r.to == columns-1
 	switch {
 	case r.kind == Zero && whole:
@@ -257,80 +264,65 @@ func (a *attempt) kindOf(r run, columns int) Kind {
 	return r.kind
 }
 
-// rowWords is "row 3", "rows 3 to 5".
-func rowWords(first, last int) string {
+// between is "row 3" or "rows 3 to 5".
+func between(noun string, first, last int) phrase {
 	if first == last {
-		return fmt.Sprintf("row %d", first)
+		return say(noun+" %d", first)
 	}
-	return fmt.Sprintf("rows %d to %d", first, last)
+	return say(noun+"s %d to %d", first, last)
 }
 
-// at is where a run is: its rows, and its columns where these are not all.
-func (a *attempt) at(r run, columns int) string {
-	text := rowWords(r.first, r.last)
+// at names the place of a run: its rows, and its columns unless it has all.
+func (a parts) at(r run, columns int) phrase {
 	cut := r.from > 0 || r.to < columns-1
-	between := fmt.Sprintf("columns %d to %d", r.from, r.to)
-	if r.from == r.to {
-		between = fmt.Sprintf("column %d", r.from)
-	}
-	switch {
-	case len(a.local.Shape) < 2 && cut:
-		return strings.Replace(between, "column", "element", 1)
-	case len(a.local.Shape) < 2:
-		return "the vector"
+	switch vector := len(a.local.Shape) < 2; {
+	case vector && cut:
+		return between("element", r.from, r.to)
+	case vector:
+		return say("the vector")
 	case cut:
-		return text + ", " + between
+		return between("row", r.first, r.last).then(", ", between("column", r.from, r.to))
 	}
-	return text
+	return between("row", r.first, r.last)
 }
 
 // ofRun says what a run is.
-func (a *attempt) ofRun(r run, rows, columns int) string {
+func (a parts) ofRun(r run, columns int) phrase {
 	at := a.at(r, columns)
-	one := r.first == r.last && !strings.HasPrefix(at, "elements")
 	is, has := "are", "have"
-	if one {
+	if r.first == r.last && !strings.HasPrefix(at.text, "elements") {
 		is, has = "is", "has"
 	}
 	switch r.kind {
 	case Zero:
-		return fmt.Sprintf("%s: zero", at)
+		return say("%s: zero", at)
 	case Constant:
-		return fmt.Sprintf("%s: every element is %s", at, number(r.factor))
+		return say("%s: every element is %s", at, number(r.factor))
 	case ScaledStep:
-		return fmt.Sprintf("%s: steps that are %s times the right ones, beside right offsets%s", at, number(r.factor), exponent(r.factor))
+		return say("%s: steps that are %s times the right ones, beside right offsets%s", at, number(r.factor), exponent(r.factor))
 	case ScaledOffset:
-		return fmt.Sprintf("%s: offsets that are %s times the right ones, beside right steps%s", at, number(r.factor), exponent(r.factor))
+		return say("%s: offsets that are %s times the right ones, beside right steps%s", at, number(r.factor), exponent(r.factor))
 	case NotFinite:
-		return fmt.Sprintf("%s: NaN or infinite", at)
+		return say("%s: NaN or infinite", at)
 	case ShiftedRows:
-		if one {
-			return fmt.Sprintf("%s %s the original's row %d", at, is, r.first+r.shift)
-		}
-		return fmt.Sprintf("%s %s the original's %s", at, is, rowWords(r.first+r.shift, r.last+r.shift))
+		return say("%s %s the original's %s", at, is, between("row", r.first+r.shift, r.last+r.shift))
 	case OtherBlock:
-		if r.from < r.to {
-			is = "are"
-		}
 		theirs := r
 		theirs.first, theirs.last, theirs.from, theirs.to = r.first+r.shift, r.last+r.shift, r.from+r.aside, r.to+r.aside
-		return fmt.Sprintf("%s %s the original's %s", at, is, a.at(theirs, columns))
+		return say("%s %s the original's %s", at, either(r.from < r.to, "are", is), a.at(theirs, columns))
 	case Shifted:
-		if r.shift > 0 {
-			return fmt.Sprintf("%s %s the original's elements %d places to the left", at, has, r.shift)
-		}
-		return fmt.Sprintf("%s %s the original's elements %d places to the right", at, has, -r.shift)
+		return say("%s %s the original's elements %d places to the %s", at, has, abs(r.shift), either(r.shift > 0, "left", "right"))
 	case ScaledRows:
 		if r.least == r.most {
-			return fmt.Sprintf("%s: %s times the original%s", at, number(r.least), exponent(r.least))
+			return say("%s: %s times the original%s", at, number(r.least), exponent(r.least))
 		}
-		return fmt.Sprintf("%s: each row is the original's times a factor of its own, %s to %s", at, number(r.least), number(r.most))
+		return say("%s: each row is the original's times a factor of its own, %s to %s", at, number(r.least), number(r.most))
 	}
 	return at
 }
 
 // block says where the wrong elements are when they are not everywhere. Nothing explains them.
-func (a *attempt) block(runs []run, rows, columns int) bool {
+func (a parts) block(runs []run, rows, columns int) bool {
 	box := run{finding: finding{kind: Values, from: columns, to: -1}, first: runs[0].first, last: runs[len(runs)-1].last}
 	bad := 0
 	for _, r := range a.t.badRows() {
@@ -348,11 +340,4 @@ func (a *attempt) block(runs []run, rows, columns int) bool {
 		return false
 	}
 	return true
-}
-
-func either(b bool, yes, no string) string {
-	if b {
-		return yes
-	}
-	return no
 }

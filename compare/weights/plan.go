@@ -48,7 +48,7 @@ func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
 	return append(c.inOrder(of, res), extras(extra)...), nil
 }
 
-// index makes the originals known by their names, and by those without what stands in front where that is one tensor's alone.
+// index makes the originals known by their names, and by their plain names where these are unique.
 func (c *comparison) index() error {
 	plain := map[string]int{}
 	for _, t := range c.originals {
@@ -108,7 +108,7 @@ func (c *comparison) inOrder(of map[*Tensor]*job, res *Result) []*job {
 	return jobs
 }
 
-// withParts marks the parts that belong to those that are there: a tower without its projector is no model, and the other way round.
+// withParts marks the towers that a port must have: a tower needs its projector, and a projector its tower.
 func withParts(has map[string]bool) {
 	const projector = "multi_modal_projector" // of either
 	any := func(list ...string) bool { return slices.ContainsFunc(list, func(n string) bool { return has[n] }) }
@@ -152,7 +152,7 @@ func (c *comparison) heads(of map[*Tensor]*job, extra []*job) []*job {
 					row.note("the head is a copy of the embedding, which the original has for both")
 					return
 				}
-				row.wrong(row.Class, Untied, "the original has one tensor for the head and the embedding, and this head is not it: %s", row.What)
+				row.wrong(row.Class, Untied, "the original has one tensor for the head and the embedding, and this head is not it: %s", row.said)
 			}
 		}
 		return extra
@@ -177,13 +177,13 @@ func rowsOf(t *Tensor, name string, from, n int) *Tensor {
 		width *= int64(d)
 	}
 	part := *t
-	part.Name, part.of, part.first = name, t, from*int(width)
+	part.Name, part.part = name, partOf{t, from * int(width)}
 	part.Instead = nil
 	part.Key = fmt.Sprintf("%s[%d:%d]", t.key(), from, from+n)
 	part.Shape = append([]int{n}, t.Shape[1:]...)
 	part.Data = sectionOf(t.Data, int64(from)*width*int64(t.DType.Size()))
-	if g := t.Grid; g != nil {
-		part.Grid = g.from(int64(from) * width)
+	if t.Coding != nil {
+		part.Coding = t.Coding.From(int64(from)*width, sectionOf)
 	}
 	return &part
 }
@@ -210,7 +210,7 @@ func divide(t *Tensor, name string, sizes func(string) (int, bool)) []*Tensor {
 	return parts
 }
 
-// divideLocals takes apart what the port has as one tensor and the original as several.
+// divideLocals splits the port's fused tensors that the original has as several.
 func (c *comparison) divideLocals(list []*Tensor) []*Tensor {
 	var all []*Tensor
 	for _, t := range list {
@@ -234,7 +234,7 @@ func (c *comparison) divideLocals(list []*Tensor) []*Tensor {
 	return all
 }
 
-// divideOriginals takes apart what the original has as one tensor and the port as several.
+// divideOriginals splits the original's fused tensors that the port has as several.
 func (c *comparison) divideOriginals(locals []*Tensor) {
 	byName := map[string]*Tensor{}
 	for _, t := range locals {

@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/quant"
 )
 
 // tensor is a tensor of a port in the making: plain numbers, and what they are stored as.
@@ -62,14 +63,14 @@ func (c checkpoint) side() weights.Side {
 	s := weights.Side{Path: "port", Format: "test"}
 	for _, name := range slices.Sorted(keys(c)) {
 		x := c[name]
-		t := &weights.Tensor{Name: name, Shape: x.shape, DType: x.dtype, Data: bytes.NewReader(encode(x.dtype, x.values)), Format: x.format, Add: x.add}
+		t := &weights.Tensor{Name: name, Shape: x.shape, DType: x.dtype, Data: bytes.NewReader(encode(x.dtype, x.values)), Add: x.add}
 		if x.step != nil {
-			t.Grid = &weights.Grid{
-				Step: bytes.NewReader(encode(hooks.F32, x.step)), Low: bytes.NewReader(encode(hooks.F32, x.low)), High: bytes.NewReader(encode(hooks.F32, x.high)),
-				Group: x.group, Moves: x.moves,
+			t.Coding = &quant.Coding{
+				Planes: quant.Planes{Step: bytes.NewReader(encode(hooks.F32, x.step)), Low: bytes.NewReader(encode(hooks.F32, x.low)), High: bytes.NewReader(encode(hooks.F32, x.high))},
+				Group:  x.group, Scheme: quant.Scheme{Name: x.format, Moves: x.moves},
 			}
 			if x.slack != nil {
-				t.Grid.Slack = bytes.NewReader(encode(hooks.F32, x.slack))
+				t.Coding.Slack = bytes.NewReader(encode(hooks.F32, x.slack))
 			}
 		}
 		s.Tensors = append(s.Tensors, t)

@@ -10,9 +10,9 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// quick is pass for a rounding alone, as far as every element is right: it keeps no account of rows. bad is the first one that is not; nil
-// where all are right.
-func (c *comparison) quick(ctx context.Context, r *reader, local *Tensor, v view, round rounding) (t *tally, bad *part, err error) {
+// quick is pass for a rounding, up to the first wrong element, which bad is; nil if all are right. It keeps no account of rows.
+func (s *sides) quick(ctx context.Context, round rounding) (t *tally, bad *part, err error) {
+	r, local, v := s.r, s.local, s.view
 	t = &tally{}
 	round32 := single(round, v.t.DType)
 	most := math.Inf(1)
@@ -34,7 +34,7 @@ func (c *comparison) quick(ctx context.Context, r *reader, local *Tensor, v view
 			}
 			continue
 		}
-		b, err := r.read(ctx, local, v, p)
+		b, err := s.read(ctx, p)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -53,10 +53,10 @@ func TestGroupsAreJudgedAsElementsAre(t *testing.T) {
 	}
 	class := func(t *rapid.T, q *quant.Tensor, quick bool) weights.Class {
 		p := q.Planes()
-		local := &weights.Tensor{Name: "w", Shape: []int{rows, columns}, DType: q.Dense().DType, Data: p.Values, Format: q.Scheme.Name}
-		local.Grid = &weights.Grid{Step: p.Step, Low: p.Low, High: p.High, Slack: p.Slack, Group: q.Group()}
+		local := &weights.Tensor{Name: "w", Shape: []int{rows, columns}, DType: q.Dense().DType, Data: p.Values}
+		local.Coding = &quant.Coding{Scheme: quant.Scheme{Name: q.Scheme.Name}, Planes: p, Group: q.Group()}
 		if quick {
-			local.Grid.Codes = q
+			local.Coding.Codes = q
 		}
 		r, err := weights.Compare(context.Background(), weights.Side{Tensors: []*weights.Tensor{local}}, original, weights.Options{Workers: 1})
 		if err != nil {

@@ -96,6 +96,8 @@ type Row struct {
 	Added    float64  `json:"added_l2,omitempty"` // of QUANTISED: so much of it would not be there with the scales of the format's usual writer
 	Other    string   `json:"other,omitempty"`    // the tensor of the original that it is
 	Notes    []string `json:"notes,omitempty"`    // what is no mistake, a sentence each
+
+	said phrase // What
 }
 
 // Stored is a tensor as its file has it.
@@ -122,7 +124,7 @@ type Spot struct {
 	Column int    `json:"column"`
 }
 
-// newElement is the element in a row and a column of two tensors of the original's shape, where they have the numbers mine and theirs.
+// newElement is an element of two tensors of the original's shape, with the numbers of both.
 func newElement(local, original *Tensor, row, column int, mine, theirs float64) *Element {
 	e := &Element{Row: row, Column: column, Local: shortest(mine, local.DType), Original: shortest(theirs, original.DType), Folded: local.Add == 1}
 	_, columns := original.flat()
@@ -164,7 +166,14 @@ func (r *Row) note(format string, args ...any) {
 
 // wrong says what is wrong.
 func (r *Row) wrong(class Class, kind Kind, format string, args ...any) {
-	r.Class, r.Kind, r.What = class, kind, fmt.Sprintf(format, args...)
+	r.Class, r.Kind = class, kind
+	r.tell(format, args...)
+}
+
+// tell says something else of what is wrong.
+func (r *Row) tell(format string, args ...any) {
+	r.said = say(format, args...)
+	r.What = r.said.text
 }
 
 // at says where a tally's first bad element is.
@@ -175,9 +184,6 @@ func (r *Row) at(t *tally, local, original *Tensor) {
 	}
 }
 
-// number is a number for people.
-func number(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
-
 // shortest writes a number with the fewest digits that no other number of its dtype has. Dtypes narrower than float32 count as float32.
 func shortest(x float64, d hooks.DType) string {
 	bits := 32
@@ -185,12 +191,4 @@ func shortest(x float64, d hooks.DType) string {
 		bits = 64
 	}
 	return strconv.FormatFloat(x, 'g', -1, bits)
-}
-
-// count is a number with its noun.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

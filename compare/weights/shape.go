@@ -2,28 +2,33 @@ package weights
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/permute"
 	"github.com/tracediff/tracediff/internal/spelling"
 )
 
 // misshapen says what a tensor of another shape is.
 func (c *comparison) misshapen(ctx context.Context, r *reader, row Row, local, original *Tensor) (Row, error) {
-	a := &attempt{comparison: c, r: r, row: &row, local: local, original: original, q: plainRule(local.Add, rounding{})}
-	if is, err := a.transposed(ctx); is || err != nil {
+	a := newPair(c, besides(r, local, original), plainRule(local.Add, rounding{}), nil)
+	a.row = &row
+	if is, err := transposed(ctx, a); is || err != nil {
 		row.Unequal = row.Elements
 		return row, err
 	}
 	if local.elements() == original.elements() && local.elements() > 0 {
-		turned := *local
-		turned.Shape = original.Shape
-		t, q, err := c.agrees(ctx, r, &turned, view{t: original})
+		turned := shaped(local, original.Shape)
+		t, q, err := besides(r, turned, original).agrees(ctx)
 		if err != nil {
 			return row, err
 		}
-		if t.bad == 0 && c.right(row, &turned, q, t).Class.Right() {
+		if t.bad == 0 && right(row, turned, q, t).Class.Right() {
 			row.wrong(Mistake, Shape, "shape %v, and the original's is %v; the elements are the same, row by row", local.Shape, original.Shape)
 			return row, nil
 		}
@@ -63,18 +68,18 @@ func (c *comparison) padded(rows []Row) {
 }
 
 // longer looks for rows that are missing at the end, or that were added: padding of a vocabulary is right where it is zero.
-func (a *attempt) longer(ctx context.Context) error {
+func (a *pair) longer(ctx context.Context) error {
 	l, o := a.local, a.original
 	if len(l.Shape) < 2 || len(l.Shape) != len(o.Shape) || !slices.Equal(l.Shape[1:], o.Shape[1:]) || l.elements() == 0 || o.elements() == 0 {
 		return nil
 	}
 	n := min(l.Shape[0], o.Shape[0])
 	mine, theirs := rowsOf(l, l.Name, 0, n), rowsOf(o, o.Name, 0, n)
-	t, q, err := a.agrees(ctx, a.r, mine, view{t: theirs})
+	t, q, err := besides(a.r, mine, theirs).agrees(ctx)
 	if err != nil || t.bad > 0 {
 		return err
 	}
-	whole := a.right(*a.row, mine, q, t)
+	whole := right(*a.row, mine, q, t)
 	if !whole.Class.Right() {
 		return nil
 	}
@@ -83,7 +88,7 @@ func (a *attempt) longer(ctx context.Context) error {
 		return nil
 	}
 	rest := rowsOf(l, l.Name, n, l.Shape[0]-n)
-	zero, err := a.explains(ctx, a.r, rest, view{t: rest}, rule{})
+	zero, err := besides(a.r, rest, rest).explains(ctx, rule{})
 	if err != nil {
 		return err
 	}
@@ -98,4 +103,209 @@ func (a *attempt) longer(ctx context.Context) error {
 	}
 	a.row.wrong(Mistake, Padded, "the original's %d rows, which are right, and %s behind them that %s not zero", n, count(l.Shape[0]-n, "row", "rows"), either(l.Shape[0]-n == 1, "is", "are"))
 	return nil
+}
+
+// fused is a tensor of the port that the original has as several.
+type fused struct {
+	whole *Tensor
+	parts []*Tensor // the originals, in the order in which their rows are meant
+}
+
+// fusedLike returns the originals that a tensor is fused of, by its name; nil if the name is no fusion, or the original lacks one.
+func (c *comparison) fusedLike(t *Tensor) []*Tensor {
+	for _, name := range candidates(t.Name) {
+		var parts []*Tensor
+		for _, p := range fusedParts(name) {
+			if o := c.byName[p]; o != nil && o.check() == nil {
+				parts = append(parts, o)
+			}
+		}
+		if n := len(parts); n > 0 && n == len(fusedParts(name)) {
+			return parts
+		}
+	}
+	return nil
+}
+
+// turned reports whether a tensor has the shape of some parts behind each other, transposed.
+func (f *fused) turned() bool {
+	o := joined(f.parts)
+	s := f.whole.Shape
+	return o != nil && len(s) == 2 && len(o.Shape) == 2 && s[0] == o.Shape[1] && s[1] == o.Shape[0] && f.whole.check() == nil
+}
+
+// joinedData are the elements of tensors behind each other.
+type joinedData []*Tensor
+
+// ReadAt reads from the parts that the bytes lie in.
+func (j joinedData) ReadAt(p []byte, off int64) (int, error) {
+	done := 0
+	for _, t := range j {
+		size := int64(t.elements()) * int64(t.DType.Size())
+		if done == len(p) {
+			break
+		}
+		if off >= size {
+			off -= size
+			continue
+		}
+		n := int(min(size-off, int64(len(p)-done)))
+		got, err := t.Data.ReadAt(p[done:done+n], off)
+		done += got
+		if got < n {
+			return done, err
+		}
+		off = 0
+	}
+	if done < len(p) {
+		return done, io.EOF
+	}
+	return done, nil
+}
+
+// joined concatenates tensors along the first axis; nil if their shapes do not fit.
+func joined(parts []*Tensor) *Tensor {
+	t := *parts[0]
+	t.Name, t.Key, t.Data, t.part = "", "", joinedData(parts), partOf{}
+	t.Place, t.Instead = nil, nil
+	if len(t.Shape) == 0 {
+		return nil
+	}
+	t.Shape = slices.Clone(t.Shape)
+	for _, p := range parts[1:] {
+		if p.DType != t.DType || len(p.Shape) != len(t.Shape) || !slices.Equal(p.Shape[1:], t.Shape[1:]) {
+			return nil
+		}
+		t.Shape[0] += p.Shape[0]
+	}
+	if _, ok := hooks.Elements(t.Shape); !ok {
+		return nil
+	}
+	return &t
+}
+
+// refuse looks at tensors that are fused of several and of which a part is wrong: what is wrong may be the order of the parts.
+func (c *comparison) refuse(ctx context.Context, jobs []*job, rows []Row) error {
+	r := &reader{done: new(atomic.Int64)}
+	for _, f := range c.fused {
+		var wrong []*Row
+		for i, j := range jobs {
+			if slices.Contains(f.parts, j.original) && !rows[i].Class.Right() {
+				wrong = append(wrong, &rows[i])
+			}
+		}
+		if len(wrong) == 0 {
+			continue
+		}
+		kind, what, err := c.howFused(ctx, r, f)
+		if err != nil {
+			return err
+		}
+		for _, row := range wrong {
+			switch {
+			case kind != "":
+				row.wrong(Mistake, kind, "%s", what)
+			case row.Class == Missing: // it is transposed by its shape
+				row.wrong(Different, Shape, "it is a part of %s, whose shape is %v", f.whole.key(), f.whole.Shape)
+			default:
+				continue
+			}
+			if row.Local == nil {
+				row.Local, row.Unequal = stored(f.whole), row.Elements
+			}
+		}
+	}
+	return nil
+}
+
+// turnedParts is said of a fused tensor that is transposed, after its name.
+const turnedParts = " is transposed: element [i, j] is the [j, i] of its parts behind each other"
+
+// howFused names the layout of a fused tensor, if it differs from the meant one and explains every element.
+func (c *comparison) howFused(ctx context.Context, r *reader, f fused) (Kind, phrase, error) {
+	o := joined(f.parts)
+	if o == nil {
+		return "", phrase{}, nil
+	}
+	s := besides(r, f.whole, o)
+	if f.turned() {
+		if ok, err := transposed(ctx, newPair(c, s, plainRule(f.whole.Add, rounding{}), nil)); ok || err != nil {
+			return Transposed, say("%s"+turnedParts, f.whole.key()), err
+		}
+	}
+	if !slices.Equal(f.whole.Shape, o.Shape) {
+		return "", phrase{}, nil
+	}
+	t, q, err := s.agrees(ctx)
+	if err != nil || t.bad == 0 {
+		return "", phrase{}, err
+	}
+	a := newPair(c, s, q, t)
+	if err := a.sampled(ctx); err != nil {
+		return "", phrase{}, err
+	}
+	for _, x := range f.orders() {
+		v := view{t: o, rows: x.order}
+		if len(o.Shape) == 1 {
+			v = view{t: o, columns: x.order}
+		}
+		if ok, _, err := a.is(ctx, reading{view: v, rule: plainRule(f.whole.Add, rounding{})}); ok || err != nil {
+			return FusedOrder, x.what, err
+		}
+	}
+	return "", phrase{}, nil
+}
+
+// fusedOrder is an order of the rows of a fused tensor: row i is row order[i] of the parts behind each other.
+type fusedOrder struct {
+	order []int32
+	what  phrase
+}
+
+// orders lists how ports order the parts: whole, in each permutation, and interleaved, some rows of each in turn.
+func (f *fused) orders() []fusedOrder {
+	var all []fusedOrder
+	starts, rows := make([]int, len(f.parts)), 0
+	least := f.parts[0].Shape[0]
+	names := make([]string, len(f.parts))
+	for i, p := range f.parts {
+		starts[i] = rows
+		rows += p.Shape[0]
+		least = min(least, p.Shape[0])
+		names[i] = lastWord(p.key())
+	}
+	meant := strings.Join(names, ", ")
+	for perm := range permute.All(len(f.parts)) {
+		for pieces := 1; pieces <= least; pieces++ {
+			if slices.ContainsFunc(f.parts, func(p *Tensor) bool { return p.Shape[0]%pieces != 0 }) || pieces == 1 && slices.IsSorted(perm) {
+				continue
+			}
+			order := make([]int32, 0, rows)
+			for s := range pieces {
+				for _, p := range perm {
+					n := f.parts[p].Shape[0] / pieces
+					for i := range n {
+						order = append(order, int32(starts[p]+s*n+i))
+					}
+				}
+			}
+			var list, turns []string
+			for _, p := range perm {
+				list = append(list, names[p])
+				turns = append(turns, fmt.Sprintf("%d of %s", f.parts[p].Shape[0]/pieces, names[p]))
+			}
+			what := say("%s has its parts in the order %s; %s is meant", f.whole.key(), strings.Join(list, ", "), meant)
+			if pieces > 1 {
+				what = say("%s has the rows of its parts in turns, %s, and again; %s is meant, each whole", f.whole.key(), strings.Join(turns, ", "), meant)
+			}
+			all = append(all, fusedOrder{order, what})
+		}
+	}
+	return all
+}
+
+// lastWord is the module of a weight: "q_proj" of "model.layers.0.self_attn.q_proj.weight".
+func lastWord(name string) string {
+	words := strings.Split(name, ".")
+	return words[max(0, len(words)-2)]
 }

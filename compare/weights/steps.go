@@ -1,15 +1,163 @@
 package weights
 
 import (
+	"context"
 	"math"
 	"slices"
+
+	"github.com/tracediff/tracediff/internal/floats"
 )
+
+// minScaled is how many elements have to agree on a factor.
+const minScaled = 8
+
+// factors are those that mistakes have: the sizes of the model, and powers of two.
+type factors struct {
+	list []factor
+	unit float64 // how far a measured factor may be from the true one, as a part of it
+}
+
+type factor struct {
+	value float64
+	name  phrase
+}
+
+func (a *pair) factors() factors {
+	all := factors{unit: floats.Unit(a.local.DType) / 2}
+	switch {
+	case a.moves():
+		all.unit = 0.06
+	case a.coded():
+		all.unit = 0.02
+	}
+	add := func(value float64, name string) {
+		all.list = append(all.list, factor{value, say("%s%s", number(value), name)})
+	}
+	for _, size := range []struct {
+		n    int
+		name string
+	}{{a.c.o.Hidden, "hidden_size"}, {a.c.o.HeadDim, "head_dim"}, {2, "2"}} {
+		if size.n < 2 {
+			continue
+		}
+		n := float64(size.n)
+		add(math.Sqrt(n), " = sqrt("+size.name+")")
+		add(1/math.Sqrt(n), " = 1/sqrt("+size.name+")")
+		if size.n > 2 {
+			add(n, " = "+size.name)
+			add(1/n, " = 1/"+size.name)
+		}
+	}
+	for e := -16; e <= 16; e++ {
+		if e != 0 {
+			add(math.Ldexp(1, e), "")
+		}
+	}
+	return all
+}
+
+// near returns the usual factor that x may be, else x.
+func (all *factors) near(x float64) float64 {
+	for _, f := range all.list {
+		if math.Abs(x-f.value) <= all.unit*math.Abs(f.value) {
+			return f.value
+		}
+	}
+	return x
+}
+
+// called is a factor for people: a number, and what of the model is as large.
+func (all *factors) called(x float64) phrase {
+	for _, f := range all.list {
+		if f.value == x {
+			return f.name
+		}
+	}
+	if number(x).String() == "1" {
+		return say("%v", x) // so near to 1 that six digits do not tell
+	}
+	return say("%s", number(x))
+}
+
+// exponent says that a factor is a power of two, as when an exponent is wrong.
+func exponent(x float64) phrase {
+	f, e := math.Frexp(x)
+	switch e--; {
+	case f != 0.5:
+		return phrase{}
+	case e == 1 || e == -1:
+		return say(": an exponent is off by one")
+	}
+	return say(": an exponent is off by %d", max(e, -e))
+}
+
+// minCut is how many codes that are not the nearest show that all of them were cut off. Of codes that are the nearest half lie further from
+// zero than their numbers, so that fewer would do.
+const minCut = 32
+
+// cutOff looks for codes of which each is the next one toward zero, or the next lower one, where the nearest is meant.
+func cutOff(ctx context.Context, a *pair) (bool, error) {
+	inward, downward, beside, n := true, true, 0, 0
+	err := a.blocks(ctx, func(b *block) bool {
+		for i, l := range b.local {
+			x := b.Within(i, a.q.makes(b.original[i]))
+			d, most, step := x-l, b.Slack[i]+0x1p-12*b.Step[i], b.Step[i]
+			within := math.Abs(d) <= step+most
+			downward = downward && within && d >= -most
+			inward = inward && within && (math.Abs(d) <= most || math.Signbit(d) == math.Signbit(x))
+			if n++; math.Abs(d) > 0.5*step+most {
+				beside++
+			}
+		}
+		return inward || downward
+	})
+	if err != nil || !inward && !downward {
+		return false, err
+	}
+	if beside < minCut || beside*worstBeside <= n {
+		return false, nil
+	}
+	where := either(inward, "toward zero", "down")
+	a.row.wrong(Mistake, CutOff, "codes are rounded %s: %d of %d are not the nearest, and each is the next one on that side", where, beside, n)
+	a.row.Unequal = beside
+	return true, nil
+}
+
+// zeroPoints looks for codes that are all some whole steps too large or too small, as where zero points are stored less one and read as they
+// are, or the other way round. The errors of a row have a mean of zero, whatever moved them: each of 16 rows or more has to have one that is nearer
+// to the number of steps.
+func zeroPoints(ctx context.Context, a *pair) (bool, error) {
+	const least, near = 16, 0.25
+	rows, columns := a.local.flat()
+	mean := a.t.codes.signed / float64(max(a.t.codes.n, 1))
+	steps := math.Round(mean)
+	if rows < least || columns < minMean || steps == 0 || !(math.Abs(mean-steps) <= near) {
+		return false, nil
+	}
+	for r := range rows {
+		b, err := a.read(ctx, part{r, r + 1, 0, columns})
+		if err != nil {
+			return false, err
+		}
+		sum, n := 0.0, 0
+		for i, l := range b.local {
+			if d := (l - a.q.makes(b.original[i])) / b.Step[i]; d-d == 0 {
+				sum, n = sum+d, n+1
+			}
+		}
+		if !(math.Abs(sum/float64(n)-steps) < math.Abs(sum/float64(n))) {
+			return false, nil
+		}
+	}
+	a.row.wrong(Mistake, ZeroPoint, "every zero point is %s too %s", number(math.Abs(steps)), either(steps > 0, "low", "high"))
+	return true, nil
+}
 
 // stepOff looks for codes whose step, or the number that code 0 stands for, is the right one times a power of two, while the other is right:
 // formats store the two apart. Code 0 stands for the least number of a group, or for the largest where the step is negative.
-func (a *attempt) stepOff(b *block, from, to int) (finding, bool) {
+func (a parts) stepOff(b *block, from, to int) (finding, bool) {
 	f := finding{kind: Values, from: from, to: to}
-	if b.grid == nil || a.q.add != 0 {
+	if b.coding == nil || a.q.add != 0 {
 		return f, false
 	}
 	some := b.some(from, to+1)
@@ -20,7 +168,7 @@ func (a *attempt) stepOff(b *block, from, to int) (finding, bool) {
 	}
 	for k := 1; k <= 4; k++ {
 		for _, factor := range []float64{math.Ldexp(1, k), math.Ldexp(1, -k)} {
-			for _, zero := range [][]float64{some.low, some.high} {
+			for _, zero := range [][]float64{some.Low, some.High} {
 				for _, kind := range []Kind{ScaledStep, ScaledOffset} {
 					if a.mended(&some, zero, kind, factor) {
 						f.kind, f.factor = kind, factor
@@ -34,11 +182,10 @@ func (a *attempt) stepOff(b *block, from, to int) (finding, bool) {
 }
 
 // mended reports whether codes are right when a factor is taken from their steps, or from what code 0 stands for.
-func (a *attempt) mended(b *block, zero []float64, kind Kind, factor float64) bool {
-	m := *b
-	m.local, m.step, m.low, m.high, m.slack = slices.Clone(b.local), slices.Clone(b.step), slices.Clone(b.low), slices.Clone(b.high), slices.Clone(b.slack)
+func (a parts) mended(b *block, zero []float64, kind Kind, factor float64) bool {
+	m := b.clone()
 	for i, z := range zero {
-		for _, x := range [][]float64{m.local, m.low, m.high} {
+		for _, x := range [][]float64{m.local, m.Low, m.High} {
 			if kind == ScaledStep {
 				x[i] = z + (x[i]-z)/factor
 			} else {
@@ -46,12 +193,12 @@ func (a *attempt) mended(b *block, zero []float64, kind Kind, factor float64) bo
 			}
 		}
 		if kind == ScaledStep {
-			m.step[i], m.slack[i] = m.step[i]/factor, m.slack[i]/factor
+			m.Step[i], m.Slack[i] = m.Step[i]/factor, m.Slack[i]/factor
 		}
 	}
 	bad := make([]bool, len(zero))
 	a.q.judge(&m, bad)
-	if b.grid.Moves {
+	if b.coding.Moves {
 		var e evidence
 		for i, x := range b.original {
 			d, r := a.q.makes(x)-b.local[i], a.q.makes(x)-m.local[i]

@@ -1,10 +1,12 @@
 package weights
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"sync/atomic"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -20,8 +22,7 @@ type Tensor struct {
 	Unknown string      // a format that is not read, by its name; else empty
 	Data    io.ReaderAt // the elements of DType, row-major, little-endian
 
-	Format string // of a tensor of codes, such as "Q8_0"; else empty
-	Grid   *Grid  // of a tensor of codes; else nil
+	Coding *quant.Coding // of a tensor of codes; else nil
 
 	// Add is what the file has more than the original by its own rules, as 1 where it has 1+w for the weight w of a norm.
 	Add float64
@@ -34,14 +35,19 @@ type Tensor struct {
 	// layout it has. The same layout is the same tensor.
 	Instead func(original string) *Tensor
 
-	of    *Tensor // the tensor that this is a part of; nil for a whole one
+	part partOf
+}
+
+// partOf is where a part of a tensor is.
+type partOf struct {
+	of    *Tensor // nil for a whole tensor
 	first int     // how many of its elements are before the part
 }
 
 // spot is where the file has an element.
 func (t *Tensor) spot(element int) Spot {
-	for ; t.of != nil; t = t.of {
-		element += t.first
+	for ; t.part.of != nil; t = t.part.of {
+		element += t.part.first
 	}
 	if t.Place != nil {
 		if s, ok := t.Place(element); ok {
@@ -52,52 +58,6 @@ func (t *Tensor) spot(element int) Spot {
 	return Spot{t.key(), element / columns, element % columns}
 }
 
-// Grid has, for each element of a tensor of codes, the numbers that its code could have stood for: Low, Low+Step, ... up to High. Each
-// reader has float32 elements in the tensor's shape.
-type Grid struct {
-	Step, Low, High io.ReaderAt
-	// Slack is how far a number may be from its code beside that: a writer chose the code before it rounded the scale. nil: not at all.
-	Slack io.ReaderAt
-	// Unit and Offset are those of each code, as a kernel may need them: nothing is compared by them. nil: not known.
-	Unit, Offset io.ReaderAt
-
-	Group  int  // so many elements of a row share a step, or a step of steps
-	Apart  bool // the elements of a group may stand apart, in a row of Group elements: those of one step and one lowest number are one
-	Shared bool // one step is that of all elements: a group need not fill its codes
-	Moves  bool // the format moves errors from code to code (GPTQ, AWQ): no value alone is wrong
-	Mixed  bool // some writers of the format move errors, and others take the nearest codes
-
-	// Codes are those of the whole tensor of the file, from whose element First on the rows of this one lie: row i is the file's row
-	// Row(i), of the whole tensor; Row may be nil where it is row i. nil where the elements do not lie in the file's rows.
-	Codes *quant.Tensor
-	First int64
-	Row   func(i int) int
-}
-
-// element is the number of the first element of a row in Codes.
-func (g *Grid) element(row, columns int) int64 {
-	row += int(g.First / int64(columns))
-	if g.Row != nil {
-		row = g.Row(row)
-	}
-	return int64(row) * int64(columns)
-}
-
-// from is the grid from some element on.
-func (g *Grid) from(element int64) *Grid {
-	const size = 4
-	part := *g
-	part.First += element
-	part.Step, part.Low, part.High = sectionOf(g.Step, element*size), sectionOf(g.Low, element*size), sectionOf(g.High, element*size)
-	if g.Slack != nil {
-		part.Slack = sectionOf(g.Slack, element*size)
-	}
-	if g.Unit != nil && g.Offset != nil {
-		part.Unit, part.Offset = sectionOf(g.Unit, element*size), sectionOf(g.Offset, element*size)
-	}
-	return &part
-}
-
 // key is what people know the tensor by.
 func (t *Tensor) key() string {
 	if t.Key != "" {
@@ -106,11 +66,19 @@ func (t *Tensor) key() string {
 	return t.Name
 }
 
+// Codes is the format of its codes, such as "Q8_0"; empty for numbers.
+func (t *Tensor) Codes() string {
+	if t.Coding == nil {
+		return ""
+	}
+	return t.Coding.Name
+}
+
 // format is what its elements are stored as.
 func (t *Tensor) format() string {
 	switch {
-	case t.Format != "":
-		return t.Format
+	case t.Codes() != "":
+		return t.Codes()
 	case t.Unknown != "":
 		return t.Unknown
 	}
@@ -135,6 +103,36 @@ func (t *Tensor) flat() (rows, columns int) {
 	return t.elements() / columns, columns
 }
 
+// shaped is a tensor in another shape, of as many elements.
+func shaped(t *Tensor, shape []int) *Tensor {
+	turned := *t
+	turned.Shape = shape
+	return &turned
+}
+
+// matrices are the two last axes of a tensor of three axes or more.
+func matrices(t *Tensor) []*Tensor {
+	if len(t.Shape) < 2 {
+		return nil
+	}
+	if len(t.Shape) == 2 {
+		return []*Tensor{t}
+	}
+	shape := t.Shape[len(t.Shape)-2:]
+	size := shape[0] * shape[1]
+	var list []*Tensor
+	for at := 0; at < t.elements(); at += size {
+		part := *t
+		part.Shape, part.Data, part.part = shape, sectionOf(t.Data, int64(at*t.DType.Size())), partOf{t, at}
+		part.Instead = nil
+		if t.Coding != nil {
+			part.Coding = t.Coding.From(int64(at), sectionOf)
+		}
+		list = append(list, &part)
+	}
+	return list
+}
+
 // check reports what keeps a tensor from being read.
 func (t *Tensor) check() error {
 	n, ok := hooks.Elements(t.Shape)
@@ -151,7 +149,7 @@ func (t *Tensor) check() error {
 	return nil
 }
 
-// buffer reads elements of one dtype as float64, with memory that is used again.
+// buffer reads elements of one dtype as float64 into reused memory.
 type buffer struct{ raw []byte }
 
 func (b *buffer) read(dst []float64, data io.ReaderAt, d hooks.DType, from int) error {
@@ -178,12 +176,194 @@ func fill(raw []byte, data io.ReaderAt, at int64) error {
 	return err
 }
 
-// float32s is buffer.read for a plane of a grid.
-func (b *buffer) float32s(dst []float64, data io.ReaderAt, from int) error {
-	return b.read(dst, data, hooks.F32, from)
-}
-
 // squeezed is a shape without its axes of 1.
 func squeezed(shape []int) []int {
 	return slices.DeleteFunc(slices.Clone(shape), func(n int) bool { return n == 1 })
+}
+
+// view is a tensor of the original in the places that a relation gives its elements: row r is row rows[r] of the tensor, column c is
+// column columns[c], and before both it may be transposed. nil orders change nothing.
+type view struct {
+	t          *Tensor
+	rows       []int32
+	columns    []int32
+	transposed bool
+}
+
+// size is the view as rows and columns.
+func (v view) size() (rows, columns int) {
+	rows, columns = v.t.flat()
+	if v.transposed {
+		return columns, rows
+	}
+	return rows, columns
+}
+
+// moves reports whether elements stand elsewhere than in a tensor.
+func (v view) moves(t *Tensor) bool {
+	return v.t != t || v.rows != nil || v.columns != nil || v.transposed
+}
+
+// Sizes of what is read at once, in elements.
+const (
+	chunk = 1 << 16
+	tile  = 512 // of a transposed tensor, in both directions
+)
+
+// part is a rectangle of a tensor: rows r0 to r1 and columns c0 to c1, the ends not included.
+type part struct{ r0, r1, c0, c1 int }
+
+func (p part) columns() int { return p.c1 - p.c0 }
+func (p part) size() int    { return (p.r1 - p.r0) * (p.c1 - p.c0) }
+
+// parts yields the rectangles in which a view is read: whole rows if they fit, tiles of a transposed view.
+func (v view) parts(yield func(part) bool) {
+	rows, columns := v.size()
+	high, wide := max(1, chunk/max(columns, 1)), columns
+	switch {
+	case v.transposed:
+		high, wide = tile, tile
+	case columns > chunk && v.columns == nil:
+		wide = chunk
+	}
+	for r := 0; r < rows; r += high {
+		for c := 0; c < columns; c += wide {
+			if !yield(part{r, min(r+high, rows), c, min(c+wide, columns)}) {
+				return
+			}
+		}
+	}
+}
+
+// reader reads views and tensors into memory that is used again. It belongs to one goroutine.
+type reader struct {
+	done *atomic.Int64 // bytes that were read
+	buf  buffer
+	bits []byte
+	row  []float64 // of a view whose elements change places
+
+	local, original []float64
+	bounds          quant.Bounds
+}
+
+func room[T any](p *[]T, n int) []T {
+	if cap(*p) < n {
+		*p = make([]T, n)
+	}
+	return (*p)[:n]
+}
+
+// plane fills dst with a rectangle of a tensor's elements.
+func (r *reader) plane(dst []float64, t *Tensor, p part, read func([]float64, int) error) error {
+	_, columns := t.flat()
+	if p.columns() == columns {
+		return read(dst, p.r0*columns)
+	}
+	for row := p.r0; row < p.r1; row++ {
+		if err := read(dst[(row-p.r0)*p.columns():][:p.columns()], row*columns+p.c0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// values fills dst with a rectangle of a tensor.
+func (r *reader) values(dst []float64, t *Tensor, p part) error {
+	r.done.Add(int64(len(dst) * t.DType.Size()))
+	return r.plane(dst, t, p, func(dst []float64, from int) error { return r.buf.read(dst, t.Data, t.DType, from) })
+}
+
+// view fills dst with a rectangle of a view.
+func (r *reader) view(dst []float64, v view, p part) error {
+	switch {
+	case v.transposed:
+		turned := part{p.c0, p.c1, p.r0, p.r1}
+		from := room(&r.row, p.size())
+		if err := r.values(from, v.t, turned); err != nil {
+			return err
+		}
+		n, m := p.r1-p.r0, p.columns()
+		for i := range n {
+			for j := range m {
+				dst[i*m+j] = from[j*n+i]
+			}
+		}
+		return nil
+	case v.columns != nil:
+		_, columns := v.t.flat()
+		for row := p.r0; row < p.r1; row++ {
+			whole := room(&r.row, columns)
+			if err := r.values(whole, v.t, part{row, row + 1, 0, columns}); err != nil {
+				return err
+			}
+			into := dst[(row-p.r0)*p.columns():]
+			for c := p.c0; c < p.c1; c++ {
+				into[c-p.c0] = whole[v.columns[c]]
+			}
+		}
+		return nil
+	case v.rows == nil:
+		return r.values(dst, v.t, p)
+	}
+	for row := p.r0; row < p.r1; { // rows that lie behind each other are read at once
+		n := 1
+		for row+n < p.r1 && v.rows[row+n] == v.rows[row]+int32(n) {
+			n++
+		}
+		at := int(v.rows[row])
+		if err := r.values(dst[(row-p.r0)*p.columns():][:n*p.columns()], v.t, part{at, at + n, p.c0, p.c1}); err != nil {
+			return err
+		}
+		row += n
+	}
+	return nil
+}
+
+// block is a rectangle of both sides. Where the port has codes, the bounds are what its elements could be.
+type block struct {
+	part
+	local, original []float64
+	coding          *quant.Coding
+	quant.Bounds
+}
+
+// clone is a copy that stays when the next block is read.
+func (b *block) clone() block {
+	return block{b.part, slices.Clone(b.local), slices.Clone(b.original), b.coding, b.Bounds.Clone()}
+}
+
+// group is how many elements of a row share what the coding has; 1 for numbers.
+func (b *block) group() int { return groupOf(b.coding) }
+
+// moves reports codes of a format that moves errors.
+func (b *block) moves() bool { return b.coding != nil && b.coding.Moves }
+
+func groupOf(c *quant.Coding) int {
+	if c == nil {
+		return 1
+	}
+	return max(1, c.Group)
+}
+
+// read reads a rectangle of a port's tensor, and of what it may be.
+func (r *reader) read(ctx context.Context, local *Tensor, v view, p part) (block, error) {
+	b := block{part: p, coding: local.Coding, local: room(&r.local, p.size()), original: room(&r.original, p.size())}
+	if err := ctx.Err(); err != nil {
+		return b, err
+	}
+	if err := r.values(b.local, local, p); err != nil {
+		return b, inTensor(local, err)
+	}
+	if err := r.view(b.original, v, p); err != nil {
+		return b, inTensor(v.t, err)
+	}
+	if c := local.Coding; c != nil {
+		err := r.bounds.Read(c, p.size(), func(dst []float64, plane io.ReaderAt) error {
+			return r.plane(dst, local, p, func(dst []float64, from int) error { return r.buf.read(dst, plane, hooks.F32, from) })
+		})
+		if b.Bounds = r.bounds; err != nil {
+			return b, inTensor(local, err)
+		}
+	}
+	return b, nil
 }

@@ -65,11 +65,11 @@ func writeSteps(ctx context.Context, e *settings.Env, dir string, list []weights
 
 // steppedAs is the shape of the steps and offsets of a weight; not ok where no kernel needs them, or where its rows have no whole groups.
 func steppedAs(s weights.Source) (rows, columns int, ok bool) {
-	format := s.Parts[0].Local.Format
+	format := s.Parts[0].Local.Codes()
 	for _, p := range s.Parts {
-		g, shape := p.Local.Grid, p.Taken()
+		g, shape := p.Local.Coding, p.Taken()
 		rowsOnly := len(shape) == 2 && len(p.Local.Shape) == 2 && shape[1] == p.Local.Shape[1]
-		if g == nil || g.Unit == nil || p.Local.Format != format || !rowsOnly {
+		if g == nil || g.Unit == nil || p.Local.Codes() != format || !rowsOnly {
 			return 0, 0, false
 		}
 		group := quant.Stepped(format, g.Group)
@@ -86,7 +86,7 @@ func stepsInto(ctx context.Context, to io.Writer, list []weights.Source) (across
 	for _, s := range list {
 		mixed := false
 		for _, p := range s.Parts {
-			shape, group := p.Taken(), quant.Stepped(p.Local.Format, p.Local.Grid.Group)
+			shape, group := p.Taken(), quant.Stepped(p.Local.Codes(), p.Local.Coding.Group)
 			raw := make([]byte, 4*shape[1])
 			out := make([]byte, 0, 8*shape[1]/group)
 			for row := range shape[0] {
@@ -94,7 +94,7 @@ func stepsInto(ctx context.Context, to io.Writer, list []weights.Source) (across
 					return nil, err
 				}
 				out = out[:0]
-				for _, plane := range []io.ReaderAt{p.Local.Grid.Unit, p.Local.Grid.Offset} {
+				for _, plane := range []io.ReaderAt{p.Local.Coding.Unit, p.Local.Coding.Offset} {
 					if n, err := plane.ReadAt(raw, int64(row)*int64(len(raw))); n < len(raw) {
 						return nil, fmt.Errorf("reading %s: %w", p.Local.Name, errors.Join(err, io.ErrUnexpectedEOF))
 					}

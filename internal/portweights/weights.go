@@ -199,7 +199,7 @@ func (o *openedWeights) take() {
 		t := &o.file.Tensors[i]
 		w := mapping.Weight{Name: t.Name, Key: t.Name, DType: t.DType, Shape: t.Shape, Data: t, Places: placesOf(i, t.Shape), From: i}
 		if q := o.codes[i]; q != nil {
-			w.Planes = planes(q)
+			w.Planes = q.Planes().Readers()
 		}
 		o.list = append(o.list, w)
 	}

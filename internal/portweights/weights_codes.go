@@ -2,12 +2,10 @@ package portweights
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture/mapping"
-	"github.com/tracediff/tracediff/internal/quant"
 	"github.com/tracediff/tracediff/internal/spelling"
 )
 
@@ -98,21 +96,6 @@ func (o *openedWeights) rows(name string, shape []int) func(row int) int {
 		return neighbours(shape[0] / n)
 	}
 	return nil
-}
-
-// groupOf is how many elements share a step, or a step of steps: a row where each element has its own, since its group is not consecutive.
-func groupOf(t *quant.Tensor) int {
-	if t.Group() == 1 && len(t.Shape) > 0 {
-		return t.Shape[len(t.Shape)-1]
-	}
-	return t.Group()
-}
-
-// planes returns readers of a quantised tensor's properties, one float32 per element: the step, the lowest and the
-// highest value of the group, the further slack, the signed step, and the offset.
-func planes(t *quant.Tensor) []io.ReaderAt {
-	p := t.Planes()
-	return []io.ReaderAt{p.Step, p.Low, p.High, p.Slack, p.Unit, p.Offset}
 }
 
 // neighbours is where the rows of a matrix of heads lie in a file that has the two of each rotary pair side by side.

@@ -33,16 +33,12 @@ func (o *openedWeights) tensor(w *mapping.Weight, row func(int) int) *weights.Te
 		t.Add = 1
 	}
 	q := o.codes[w.From]
-	if q == nil || len(w.Planes) != 6 {
+	if q == nil || w.Planes == nil {
 		return t
 	}
-	t.Format = q.Scheme.Name
-	t.Grid = &weights.Grid{
-		Step: w.Planes[0], Low: w.Planes[1], High: w.Planes[2], Slack: w.Planes[3], Unit: w.Planes[4], Offset: w.Planes[5], Group: groupOf(q),
-		Moves: q.Scheme.Moves, Mixed: q.Scheme.Mixed, Apart: q.Group() == 1 && q.Scheme.Moves, Shared: q.Scheme.Shared,
-	}
+	t.Coding = q.Coding(w.Planes)
 	if slices.Equal(q.Shape, w.Shape) && (row != nil || w.How == "") {
-		t.Grid.Codes, t.Grid.Row = q, row
+		t.Coding.Codes, t.Coding.Row = q, row
 	}
 	return t
 }

@@ -115,12 +115,12 @@ func record(path string, result *weights.Result, list []weights.Source) portReco
 	}
 	for _, s := range list {
 		t := s.Parts[0].Local
-		if t.Format == "" {
+		if t.Codes() == "" {
 			r.Stored[s.Original.Name] = t.DType.Safetensors()
 			continue
 		}
-		if r.Stored[s.Original.Name] = t.Format; !slices.Contains(r.Coded, t.Format) {
-			r.Coded = append(r.Coded, t.Format)
+		if r.Stored[s.Original.Name] = t.Codes(); !slices.Contains(r.Coded, t.Codes()) {
+			r.Coded = append(r.Coded, t.Codes())
 		}
 	}
 	r.Head = result.OwnHead()

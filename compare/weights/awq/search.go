@@ -1,0 +1,277 @@
+package awq
+
+import (
+	"context"
+	"math"
+	"slices"
+)
+
+// Verdict is what was found of a tensor by itself.
+type Verdict int
+
+// The verdicts. The first three are right.
+const (
+	Equal Verdict = iota
+	Quantised
+	Right
+	Different // wrong, and not explained
+	Other
+)
+
+// Comparison is one run over two checkpoints.
+type Comparison interface {
+	Verdict(t *Tensor) Verdict
+	// Slopes reads a tensor beside the original times factors. An error is one of reading, or of the context.
+	Slopes(ctx context.Context, t *Tensor, f Factors) (columns, rows *Slopes, err error)
+	// Vector reads a vector of numbers on both sides.
+	Vector(ctx context.Context, t *Tensor) (local, original []float64, err error)
+	// Judge holds a tensor of codes to the original times factors.
+	Judge(ctx context.Context, t *Tensor, f Factors) error
+	// Rescaled marks a norm as right: it is the original's over the factors of the columns.
+	Rescaled(t *Tensor, factors []float64)
+	// Suspect marks a tensor as unidentified: its columns have factors, so many standard errors apart. norm is the norm without factors before
+	// it, or empty where the layer is unknown.
+	Suspect(t *Tensor, norm string, apart float64)
+	// SuspectNorm marks a norm as unidentified: it is divided by the factors of the columns of a matrix.
+	SuspectNorm(t, matrix *Tensor, factors []float64)
+}
+
+// Search finds factors that cancel, in layers of codes of a format whose writers may use them. It marks those tensors as right, and tensors
+// whose factors cannot be followed as unidentified.
+func Search(ctx context.Context, c Comparison, tensors []*Tensor) error {
+	followed := map[*Tensor]bool{}
+	for _, l := range layersOf(tensors) {
+		for _, t := range l {
+			followed[t] = true
+		}
+		s := &search{c, l, map[*Tensor]*Factors{}}
+		if err := s.rescale(ctx); err != nil {
+			return err
+		}
+		for _, x := range scalings {
+			if from := s.tensor(x.from); !x.rows && from != nil && c.Verdict(from) == Equal {
+				if err := s.unmatched(ctx, x); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return searchUnknown(ctx, c, tensors, followed)
+}
+
+// search is the search for factors in one layer.
+type search struct {
+	Comparison
+	layer layer
+	found map[*Tensor]*Factors
+}
+
+func (s *search) tensor(name string) *Tensor { return s.layer[name+".weight"] }
+
+// of are the factors of a tensor of the layer.
+func (s *search) of(name string) *Factors {
+	t := s.tensor(name)
+	if s.found[t] == nil {
+		s.found[t] = &Factors{}
+	}
+	return s.found[t]
+}
+
+// may reports whether a scaling may be one of the layer: what it is multiplied with are codes, and a norm that is right has no factors.
+func (s *search) may(x scaling) bool {
+	from := s.tensor(x.from)
+	if from == nil || slices.ContainsFunc(x.into, func(name string) bool { return !s.tensor(name).coded() }) {
+		return false
+	}
+	if !x.rows {
+		return s.Verdict(from) > Right
+	}
+	return from.Codes && from.Shape[0] == s.tensor(x.into[0]).Shape[1] && s.layer[x.from+".bias"] == nil
+}
+
+// rescale searches a layer for factors. Norms give theirs at once; then row factors are measured, and last the column factors behind
+// the norms.
+func (s *search) rescale(ctx context.Context) error {
+	var rows, norms []scaling
+	for _, x := range scalings {
+		if !s.may(x) {
+			continue
+		}
+		if x.rows {
+			rows = append(rows, x)
+			continue
+		}
+		scales, err := ofNorm(ctx, s, s.tensor(x.from), 0)
+		if err != nil {
+			return err
+		}
+		if scales == nil {
+			continue
+		}
+		for _, name := range x.into {
+			s.of(name).Columns = scales
+		}
+		s.of(x.from).Rows = scales
+		norms = append(norms, x)
+	}
+	for _, x := range rows {
+		_, slopes, err := s.Slopes(ctx, s.tensor(x.from), Factors{Columns: s.of(x.from).Columns})
+		if err != nil {
+			return err
+		}
+		scales, err := s.cancel(ctx, slopes.inverse(), x)
+		if err != nil {
+			return err
+		}
+		if scales != nil {
+			s.of(x.from).Rows, s.of(x.into[0]).Columns = scales.factor, scales.factor
+		}
+	}
+	rescaled := map[*Tensor]bool{}
+	for _, x := range norms {
+		scales, err := s.cancel(ctx, known(s.of(x.from).Rows), x)
+		if err != nil {
+			return err
+		}
+		if rescaled[s.tensor(x.from)] = scales != nil; scales != nil {
+			continue
+		}
+		for _, name := range x.into {
+			s.of(name).Columns = nil
+		}
+		delete(s.found, s.tensor(x.from))
+	}
+	return s.judge(ctx, rescaled)
+}
+
+// cancel is [pool.cancel] for the tensors that a scaling goes into, without the factors of their rows.
+func (s *search) cancel(ctx context.Context, given *measured, x scaling) (*measured, error) {
+	if given == nil {
+		return nil, nil
+	}
+	p := newPool(len(given.factor))
+	for _, name := range x.into {
+		columns, _, err := s.Slopes(ctx, s.tensor(name), Factors{Rows: s.of(name).Rows})
+		if err != nil {
+			return nil, err
+		}
+		p.add(columns)
+	}
+	return p.cancel(given), nil
+}
+
+// judge holds the tensors of codes to the original times their factors, which are known to cancel. So the norms are right.
+func (s *search) judge(ctx context.Context, norms map[*Tensor]bool) error {
+	for t, f := range s.found {
+		switch {
+		case norms[t]:
+			s.Rescaled(t, f.Rows)
+		case f.Any():
+			if err := s.Judge(ctx, t, *f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unmatched looks for column factors in all matrices behind a norm without factors.
+func (s *search) unmatched(ctx context.Context, x scaling) error {
+	var p *pool
+	for _, name := range x.into {
+		t := s.tensor(name)
+		if !t.coded() || s.Verdict(t) != Quantised {
+			return nil
+		}
+		columns, _, err := s.Slopes(ctx, t, Factors{Rows: s.of(name).Rows})
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			p = newPool(len(columns.n))
+		}
+		p.add(columns)
+	}
+	if apart := p.apart(); apart > sameFactors {
+		for _, name := range x.into {
+			s.Suspect(s.tensor(name), x.from, math.Sqrt(apart))
+		}
+	}
+	return nil
+}
+
+// searchUnknown looks at norms that differ in layers of which it is not known what their norms are multiplied with, or in which a norm may be by
+// 1+w: where the columns of some matrix of codes of the layer have the norm's factors, AWQ may have made both, and nothing shows that it did.
+// Followed are the tensors of the other layers.
+func searchUnknown(ctx context.Context, c Comparison, tensors []*Tensor, followed map[*Tensor]bool) error {
+	matrices := map[string][]*Tensor{} // by layer
+	for _, t := range tensors {
+		if p := prefixOf(t); p != "" && len(t.Shape) == 2 && t.coded() && !ofGGUF.MatchString(t.Format) {
+			matrices[p] = append(matrices[p], t)
+		}
+	}
+	for _, list := range matrices {
+		for _, t := range list {
+			if followed[t] || c.Verdict(t) != Quantised {
+				continue
+			}
+			columns, _, err := c.Slopes(ctx, t, Factors{})
+			if err != nil {
+				return err
+			}
+			p := newPool(len(columns.n))
+			p.add(columns)
+			if apart := p.apart(); apart > sameFactors {
+				c.Suspect(t, "", math.Sqrt(apart))
+			}
+		}
+	}
+	for _, t := range tensors {
+		if p := prefixOf(t); p != "" && c.Verdict(t) == Different && normName.MatchString(t.Name) {
+			if err := suspectNorm(ctx, c, t, matrices[p], followed[t]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// suspectNorm suspects a norm where the columns of one of some matrices have its factors, as w or as 1+w.
+func suspectNorm(ctx context.Context, c Comparison, norm *Tensor, matrices []*Tensor, followed bool) error {
+	for _, more := range []float64{0, 1} {
+		if followed && more == 0 {
+			continue
+		}
+		scales, err := ofNorm(ctx, c, norm, more)
+		if err != nil {
+			return err
+		}
+		for _, t := range matrices {
+			if scales == nil || t.Shape[1] != len(scales) {
+				continue
+			}
+			columns, _, err := c.Slopes(ctx, t, Factors{})
+			if err != nil {
+				return err
+			}
+			p := newPool(len(scales))
+			if p.add(columns); p.cancel(known(scales)) != nil {
+				c.SuspectNorm(norm, t, scales)
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// ofNorm returns the factors of a norm, both sides read as w plus more; nil if there are none.
+func ofNorm(ctx context.Context, c Comparison, t *Tensor, more float64) ([]float64, error) {
+	if len(t.Shape) != 1 || t.Codes {
+		return nil, nil
+	}
+	local, original, err := c.Vector(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return quotients(local, original, more), nil
+}

@@ -1,0 +1,135 @@
+package quant
+
+import (
+	"io"
+	"math"
+	"slices"
+)
+
+// Coding is how the elements of a tensor are stored as codes, in the order in which they are compared.
+type Coding struct {
+	Scheme
+	Planes // of each element, in the order of the tensor's shape. Slack may be nil: none; so may Unit and Offset: not known
+
+	Group int  // so many elements of a row share a step, or a step of steps
+	Apart bool // the elements of a group may stand apart, in a row of Group elements: those of one step and one lowest number are one
+
+	// Codes are those of the whole tensor of the file, from whose element First on the rows of this one lie: row i is the file's row
+	// Row(i), of the whole tensor; Row may be nil where it is row i. nil where the elements do not lie in the file's rows.
+	Codes *Tensor
+	First int64
+	Row   func(i int) int
+}
+
+// Coding is how a tensor's elements are stored, by its planes as [Planes.Readers] has them, or what a layout makes of them.
+func (t *Tensor) Coding(planes []io.ReaderAt) *Coding {
+	c := &Coding{Scheme: t.Scheme, Group: t.group, Apart: t.group == 1 && t.Scheme.Moves}
+	for i, p := range c.readers() {
+		*p = planes[i]
+	}
+	if t.group == 1 && len(t.Shape) > 0 { // each element has a step of its own: a group is not consecutive
+		c.Group = t.Shape[len(t.Shape)-1]
+	}
+	return c
+}
+
+// Readers are the planes that say how elements are stored, in the order that [Tensor.Coding] takes them.
+func (p Planes) Readers() []io.ReaderAt {
+	var list []io.ReaderAt
+	for _, r := range p.readers() {
+		list = append(list, *r)
+	}
+	return list
+}
+
+func (p *Planes) readers() []*io.ReaderAt {
+	return []*io.ReaderAt{&p.Step, &p.Low, &p.High, &p.Slack, &p.Unit, &p.Offset}
+}
+
+// Element is the number of the first element of a row in Codes.
+func (c *Coding) Element(row, columns int) int64 {
+	row += int(c.First / int64(columns))
+	if c.Row != nil {
+		row = c.Row(row)
+	}
+	return int64(row) * int64(columns)
+}
+
+// From is the coding from some element on. section returns a plane from some byte on.
+func (c *Coding) From(element int64, section func(io.ReaderAt, int64) io.ReaderAt) *Coding {
+	const size = 4
+	part := *c
+	part.First += element
+	for _, p := range part.readers() {
+		if *p != nil {
+			*p = section(*p, element*size)
+		}
+	}
+	return &part
+}
+
+// Moving is the coding, held to what a writer that moves errors makes.
+func (c *Coding) Moving() *Coding {
+	moved := *c
+	moved.Moves = true
+	return &moved
+}
+
+// MayMove reports whether some writers of the format move errors from code to code.
+func (c *Coding) MayMove() bool { return c.Moves || c.Mixed }
+
+// Bounds have, for each of some elements, the numbers that its code could have stood for: Low, Low+Step, ... up to High. Slack is how far a
+// number may be from its code beside that: a writer chose the code before it rounded the scale.
+type Bounds struct{ Step, Low, High, Slack []float64 }
+
+// Read fills the bounds with those of n elements of a coding. read reads one plane.
+func (b *Bounds) Read(c *Coding, n int, read func(dst []float64, plane io.ReaderAt) error) error {
+	for _, x := range []struct {
+		into  *[]float64
+		plane io.ReaderAt
+	}{{&b.Step, c.Step}, {&b.Low, c.Low}, {&b.High, c.High}, {&b.Slack, c.Slack}} {
+		*x.into = grown(*x.into, n)
+		if x.plane == nil {
+			clear(*x.into)
+		} else if err := read(*x.into, x.plane); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Slice is the bounds of the elements from one to another.
+func (b *Bounds) Slice(from, to int) Bounds {
+	if b.Step == nil {
+		return Bounds{}
+	}
+	return Bounds{b.Step[from:to], b.Low[from:to], b.High[from:to], b.Slack[from:to]}
+}
+
+// Clone is a copy of the bounds.
+func (b *Bounds) Clone() Bounds {
+	return Bounds{slices.Clone(b.Step), slices.Clone(b.Low), slices.Clone(b.High), slices.Clone(b.Slack)}
+}
+
+// Add appends element i of other bounds.
+func (b *Bounds) Add(o *Bounds, i int) {
+	b.Step, b.Low = append(b.Step, o.Step[i]), append(b.Low, o.Low[i])
+	b.High, b.Slack = append(b.High, o.High[i]), append(b.Slack, o.Slack[i])
+}
+
+// Within is x, or the end of what the codes of element i stand for that is nearest to it.
+func (b *Bounds) Within(i int, x float64) float64 { return min(max(x, b.Low[i]), b.High[i]) }
+
+// Last reports whether v is what the lowest or the highest code of element i stands for: it stands for what lies beyond it, too.
+func (b *Bounds) Last(i int, v float64) bool {
+	return b.High[i] > b.Low[i] && (v <= b.Low[i] || v >= b.High[i])
+}
+
+// Allows reports whether element i, whose code stands for v, may be what x was rounded to: within one and a half steps and what the coding
+// allows beside that.
+func (b *Bounds) Allows(i int, v, x, slack float64) bool {
+	if b.Step[i] == 0 && !(math.Abs(x-v) <= slack) {
+		return false
+	}
+	return math.Abs(b.Within(i, x)-v) <= 1.5*b.Step[i]+slack
+}
