@@ -46,15 +46,6 @@ const html = "html"
 
 const formatHint = "want text, json, jsonl, junit, sarif or html"
 
-// writesData reports whether a report is asked for that has everything.
-func writesData(c *cli.Context) bool {
-	data := func(format string) bool { return format == "json" || format == "jsonl" }
-	return data(c.String("format")) || slices.ContainsFunc(c.StringSlice("report"), func(value string) bool {
-		format, _, _ := strings.Cut(value, "=")
-		return data(format)
-	})
-}
-
 // outputs are where a result goes: standard output in one format, and any number of files.
 type outputs struct {
 	format string

@@ -2,6 +2,7 @@ package report
 
 import (
 	"github.com/olekukonko/tablewriter/tw"
+
 	"github.com/tracediff/tracediff/compare"
 )
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/olekukonko/tablewriter/tw"
+
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/measure"
 )

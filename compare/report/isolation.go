@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/arithmetic"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
@@ -47,32 +46,6 @@ func (p *printer) isolation(r *compare.Result) {
 		p.line("sampled: the sensitivity of %s is of a part of their elements", count(s.Sampled, "large product", "large products"))
 	}
 	p.findings(s.Findings)
-	p.numbers(s.Numbers)
-}
-
-// numbers are the estimates of the numbers of formulas, those that are off by most standard errors first; those that are not off are
-// counted.
-func (p *printer) numbers(all []arithmetic.Estimate) {
-	far := func(e arithmetic.Estimate) float64 {
-		if e.Error > 0 {
-			return math.Abs(float64(e.Off / e.Error))
-		}
-		return 0
-	}
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b arithmetic.Estimate) int { return cmp.Compare(far(b), far(a)) })
-	whole := len(all)
-	all = slices.DeleteFunc(all, func(e arithmetic.Estimate) bool { return e.Off == 0 })
-	if same := whole - len(all); same > 0 {
-		p.line("number: %s of the formulas %s exactly what the order has for %s", count(same, "constant", "constants"), either(same == 1, "is", "are"), either(same == 1, "it", "them"))
-	}
-	for i, e := range all {
-		if i == maxListed {
-			p.line("number: %d more", len(all)-i)
-			return
-		}
-		p.line("number: %s (relative effect %s, first %s)", e.Text(), number(e.Effect), e.First)
-	}
 }
 
 // findings says once for each kind of operation what an engine does in its own way.

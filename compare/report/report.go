@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/fatih/color"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/internal/plain"
