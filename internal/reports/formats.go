@@ -12,6 +12,11 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/github"
+	"github.com/tracediff/tracediff/compare/report/html"
+	"github.com/tracediff/tracediff/compare/report/junit"
+	"github.com/tracediff/tracediff/compare/report/sarif"
+	"github.com/tracediff/tracediff/compare/report/text"
 )
 
 // format is one way to write the outcome of a comparison. end is the end of the name of the file.
@@ -20,15 +25,15 @@ type format struct {
 	write func(w io.Writer, d *report.Document) error
 }
 
-// text is a format of the text report, without a run that has no result.
-func text(end string, style report.Style) format {
+// textIn is a format of the text report, without a run that has no result.
+func textIn(end string, style text.Style) format {
 	return format{end, func(w io.Writer, d *report.Document) error {
 		for i := range d.Runs {
 			if r := &d.Runs[i]; r.Result == nil {
-				if err := report.NotCompared(w, r); err != nil {
+				if err := text.NotCompared(w, r); err != nil {
 					return err
 				}
-			} else if err := report.Text(w, r.Result, style.WithSince("somewhere else")); err != nil {
+			} else if err := text.Write(w, r.Result, style.WithSince("somewhere else")); err != nil {
 				return err
 			}
 		}
@@ -38,28 +43,28 @@ func text(end string, style report.Style) format {
 
 // renderers are all formats of a comparison.
 func renderers() []format {
-	plain, coloured := report.NewStyle(false), report.NewStyle(true)
+	plain, coloured := text.NewStyle(false), text.NewStyle(true)
 	return []format{
-		text("short.txt", plain),
-		text("short.ansi", coloured),
-		text("evidence.txt", plain.WithView(report.Evidence)),
-		text("table.txt", plain.WithView(report.Everything).WithPower()),
-		text("table.ansi", coloured.WithView(report.Everything)),
-		text("quiet.txt", plain.WithView(report.VerdictOnly)),
+		textIn("short.txt", plain),
+		textIn("short.ansi", coloured),
+		textIn("evidence.txt", plain.WithView(text.Evidence)),
+		textIn("table.txt", plain.WithView(text.Everything).WithPower()),
+		textIn("table.ansi", coloured.WithView(text.Everything)),
+		textIn("quiet.txt", plain.WithView(text.VerdictOnly)),
 		{"screen.txt", func(w io.Writer, d *report.Document) error {
 			for i := range d.Runs {
 				if r := d.Runs[i].Result; r != nil {
-					fmt.Fprintf(w, "%s\n%s\n", report.Verdict(r, plain), strings.Join(report.Screen(r, plain, 60), "\n"))
+					fmt.Fprintf(w, "%s\n%s\n", text.Verdict(r, plain), strings.Join(text.Screen(r, plain, 60), "\n"))
 				}
 			}
 			return nil
 		}},
 		{"jsonl", report.JSONLines},
-		{"junit.xml", report.JUnit},
-		{"sarif", report.SARIF},
-		{"html", report.HTML},
-		{"annotations.txt", func(w io.Writer, d *report.Document) error { return report.Annotations(w, d, "tracediff.toml") }},
-		{"summary.md", func(w io.Writer, d *report.Document) error { return report.Summary(w, d, report.MaxSummary) }},
+		{"junit.xml", junit.Write},
+		{"sarif", sarif.Write},
+		{"html", html.Write},
+		{"annotations.txt", func(w io.Writer, d *report.Document) error { return github.Annotations(w, d, "tracediff.toml") }},
+		{"summary.md", func(w io.Writer, d *report.Document) error { return github.Summary(w, d, github.MaxSummary) }},
 	}
 }
 
@@ -85,7 +90,7 @@ func render(from, out string) error {
 		}
 		for _, f := range renderers() {
 			var b bytes.Buffer
-			if err := f.write(&b, d); err != nil {
+			if err := attempt(f, &b, d); err != nil {
 				return fmt.Errorf("%s as %s: %w", path, f.end, err)
 			}
 			name := strings.TrimSuffix(filepath.Base(path), ".json") + "." + f.end
@@ -95,6 +100,17 @@ func render(from, out string) error {
 		}
 	}
 	return nil
+}
+
+// attempt writes a format. A panic is its text: a report that was put together of others may be none that a comparison gives.
+func attempt(f format, b *bytes.Buffer, d *report.Document) error {
+	defer func() {
+		if x := recover(); x != nil {
+			b.Reset()
+			fmt.Fprintf(b, "panic: %v", x)
+		}
+	}()
+	return f.write(b, d)
 }
 
 // documentOf reads what [runner] wrote, or a JSON report as it is; nil where nothing was compared.
