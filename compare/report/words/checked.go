@@ -22,14 +22,8 @@ func Checked(doc *Document, r *compare.Result) {
 	case s == nil:
 	default:
 		text := fmt.Sprintf("operations: %d recomputed on %s own inputs: %d EXACT, %d ROUNDING", s.Certified, possessive(r), s.Exact, s.Rounding)
-		for _, c := range []struct {
-			n    int
-			what string
-		}{{s.Bugs, "BUG"}, {s.Layout, string(isolate.OtherLayout)}, {s.Unidentified, string(isolate.Unidentified)}, {s.Unverified, string(isolate.NotCertified)}} {
-			if c.n > 0 {
-				text += fmt.Sprintf(", %d %s", c.n, c.what)
-			}
-		}
+		text += counts(", ", number{int64(s.Bugs), "BUG"}, number{int64(s.Layout), string(isolate.OtherLayout)}, number{int64(s.Unidentified), string(isolate.Unidentified)},
+			number{int64(s.Unverified), string(isolate.NotCertified)})
 		if s.NotIsolated > 0 {
 			text += fmt.Sprintf("; %d could not be recomputed", s.NotIsolated)
 		}

@@ -92,11 +92,7 @@ func came(doc *Document, d *compare.Divergence) {
 	case d.LastMatch != "":
 		doc.Field("last match", "%s", d.LastMatch)
 	}
-	if n := len(d.Between); n > 0 {
-		text := strings.Join(d.Between[:min(n, maxShort)], ", ")
-		if n > maxShort {
-			text += fmt.Sprintf(" and %d more", n-maxShort)
-		}
-		doc.Field("not compared", "%s", text)
+	if len(d.Between) > 0 {
+		doc.Field("not compared", "%s", first(d.Between, maxShort))
 	}
 }

@@ -201,10 +201,30 @@ const (
 )
 
 // Some are the first of many names.
-func Some(names []string) string {
-	text := strings.Join(names[:min(len(names), maxListed)], ", ")
-	if n := len(names) - maxListed; n > 0 {
+func Some(names []string) string { return first(names, maxListed) }
+
+// first are so many of a list of names, and how many there are more.
+func first(names []string, most int) string {
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if n := len(names) - most; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
 	return text
+}
+
+// number is how many there are of a kind.
+type number struct {
+	n    int64
+	what string
+}
+
+// counts are those numbers that are not 0, each behind what stands before it: ", 2 NaN".
+func counts(before string, all ...number) string {
+	var b strings.Builder
+	for _, c := range all {
+		if c.n > 0 {
+			fmt.Fprintf(&b, "%s%d %s", before, c.n, c.what)
+		}
+	}
+	return b.String()
 }

@@ -256,12 +256,7 @@ func ancestors(doc *Document, d *compare.Divergence) {
 		}
 		doc.Field(label, "%s %s", a.Key, a.Verdict)
 	}
-	if n := len(d.Between); n > 0 {
-		names := d.Between[:min(n, maxListed)]
-		text := strings.Join(names, ", ")
-		if n > maxListed {
-			text += fmt.Sprintf(" and %d more", n-maxListed)
-		}
-		doc.Field("not compared", "%s", text)
+	if len(d.Between) > 0 {
+		doc.Field("not compared", "%s", Some(d.Between))
 	}
 }

@@ -12,15 +12,7 @@ import (
 
 func StatsText(s measure.Stats) string {
 	text := fmt.Sprintf("min %s, max %s, mean %s, std %s", Number(s.Min), Number(s.Max), Number(s.Mean), Number(s.Std))
-	for _, c := range []struct {
-		n    int64
-		what string
-	}{{s.NaN, "NaN"}, {s.Inf, "+Inf"}, {s.NInf, "-Inf"}} {
-		if c.n > 0 {
-			text += fmt.Sprintf(", %d %s", c.n, c.what)
-		}
-	}
-	return text
+	return text + counts(", ", number{s.NaN, "NaN"}, number{s.Inf, "+Inf"}, number{s.NInf, "-Inf"})
 }
 
 // Digits is a value in full float32 precision, to be found again in a dump.

@@ -26,14 +26,8 @@ func Isolation(doc *Document, r *compare.Result) {
 	}
 	doc.Blank()
 	text := fmt.Sprintf("recomputed %s on their own inputs: %d EXACT, %d ROUNDING, %d BUG", Count(s.Certified, "entry", "entries"), s.Exact, s.Rounding, s.Bugs)
-	for _, c := range []struct {
-		n    int
-		what string
-	}{{s.Layout, "LAYOUT"}, {s.Unidentified, "UNIDENTIFIED"}, {s.Unverified, "UNVERIFIED"}, {s.NotIsolated, "not isolated"}, {s.Drift, "over their limit by drift alone"}} {
-		if c.n > 0 {
-			text += fmt.Sprintf(", %d %s", c.n, c.what)
-		}
-	}
+	text += counts(", ", number{int64(s.Layout), "LAYOUT"}, number{int64(s.Unidentified), "UNIDENTIFIED"}, number{int64(s.Unverified), "UNVERIFIED"},
+		number{int64(s.NotIsolated), "not isolated"}, number{int64(s.Drift), "over their limit by drift alone"})
 	doc.Line("%s", text)
 	if s.Arithmetic != isolate.Auto || s.Bound != "probabilistic" {
 		doc.Line("as asked for: %s arithmetic, %s bounds", s.Arithmetic, s.Bound)
@@ -311,10 +305,6 @@ func Roots(doc *Document, r *compare.Result) {
 	if len(r.Roots) < 2 {
 		return
 	}
-	names := strings.Join(r.Roots[:min(len(r.Roots), maxListed)], ", ")
-	if n := len(r.Roots); n > maxListed {
-		names += fmt.Sprintf(" and %d more", n-maxListed)
-	}
 	doc.Blank()
-	doc.Line("ROOT: %d of %s: %s", len(r.Roots), Count(r.Mismatches, "mismatch", "mismatches"), names)
+	doc.Line("ROOT: %d of %s: %s", len(r.Roots), Count(r.Mismatches, "mismatch", "mismatches"), Some(r.Roots))
 }

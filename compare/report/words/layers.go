@@ -309,31 +309,24 @@ func outcome(g *group) Cell {
 
 // outcomes counts certificates.
 func (g *group) outcomes() string {
-	var parts []string
+	var all []number
 	for _, o := range []isolate.Outcome{isolate.Exact, isolate.Rounding, isolate.Unidentified, isolate.NotCertified, isolate.OtherLayout, isolate.Bug} {
-		if n := g.certified[o]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, o))
-		}
+		all = append(all, number{int64(g.certified[o]), string(o)})
 	}
-	return strings.Join(parts, ", ")
+	return strings.TrimPrefix(counts(", ", all...), ", ")
 }
 
 // remarked counts what is no plain match; certified: beside a column of certificates.
 func (g *group) remarked(certified bool) string {
-	var parts []string
-	add := func(n int, what string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, what))
-		}
-	}
+	var all []number
 	if g.mismatches > 1 && !certified { // else BUG is counted already
-		add(g.mismatches, "mismatches")
+		all = append(all, number{int64(g.mismatches), "mismatches"})
 	}
-	add(g.unjudged, string(compare.Unverified))
+	all = append(all, number{int64(g.unjudged), string(compare.Unverified)})
 	for _, what := range []string{string(isolate.Unidentified), "drift", "layout", "untested", "accepted", "inherited", "allowed to differ", "expected to differ"} {
-		add(g.remarks[what], what)
+		all = append(all, number{int64(g.remarks[what]), what})
 	}
-	return strings.Join(parts, ", ")
+	return strings.TrimPrefix(counts(", ", all...), ", ")
 }
 
 // before and after are how many entries are listed around the first divergence.

@@ -176,11 +176,7 @@ func allowance(a compare.Allowed) string {
 // Others are the mismatches behind the first that are wrong by themselves, and what was allowed to differ.
 func Others(doc *Document, r *compare.Result) {
 	if n := len(r.Roots); n > 1 {
-		names := strings.Join(r.Roots[:min(n, maxShort)], ", ")
-		if n > maxShort {
-			names += fmt.Sprintf(" and %d more", n-maxShort)
-		}
-		doc.Line("wrong by themselves: %d of %s: %s", n, Count(r.Mismatches, "mismatch", "mismatches"), names)
+		doc.Line("wrong by themselves: %d of %s: %s", n, Count(r.Mismatches, "mismatch", "mismatches"), first(r.Roots, maxShort))
 	}
 	for _, a := range r.Allowed {
 		doc.Line("allowed: %s", allowance(a))

@@ -162,29 +162,19 @@ func excusedBy(r *compare.Result) string {
 
 // but counts what a success rests on that is no plain match: a limit or a certificate alone would have called it wrong.
 func but(r *compare.Result) string {
-	var parts []string
-	add := func(n int, what string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, what))
-		}
-	}
+	var all []number
 	if s := r.Isolation; s != nil {
-		add(s.Drift, "by drift")
-		add(inLayouts(r), "in another layout")
-		add(s.Unidentified, string(isolate.Unidentified))
+		all = append(all, number{int64(s.Drift), "by drift"}, number{int64(inLayouts(r)), "in another layout"}, number{int64(s.Unidentified), string(isolate.Unidentified)})
 	}
-	add(accepted(r), "allowed to differ")
-	if len(r.Expected) > 0 {
-		different := 0
-		for _, e := range r.Expected {
-			different += e.Differ
-		}
-		add(different, "expected to differ, and do")
+	different := 0
+	for _, e := range r.Expected {
+		different += e.Differ
 	}
-	if parts == nil {
-		return ""
+	all = append(all, number{int64(accepted(r)), "allowed to differ"}, number{int64(different), "expected to differ, and do"})
+	if text := counts(", ", all...); text != "" {
+		return " (" + strings.TrimPrefix(text, ", ") + ")"
 	}
-	return " (" + strings.Join(parts, ", ") + ")"
+	return ""
 }
 
 // inLayouts counts the rows that match in other numbers.
