@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"sort"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
@@ -59,6 +61,21 @@ const (
 	maxNames  = 12
 )
 
+// add adds a field with a text.
+func (m *manifest) add(label, text string) {
+	if text != "" {
+		m.Fields = append(m.Fields, said{label, words.Clean(text)})
+	}
+}
+
+// list adds the first fields of some by their names.
+func (m *manifest) list(before string, fields map[string]string, most int) {
+	names := slices.Sorted(maps.Keys(fields))
+	for _, name := range names[:min(len(names), most)] {
+		m.add(before+name, fields[name])
+	}
+}
+
 // newManifests are those of both sides. Without pictures nothing is known of a trace but what the result has.
 func newManifests(res *compare.Result, set *picture.Set) []manifest {
 	var all []manifest
@@ -67,26 +84,19 @@ func newManifests(res *compare.Result, set *picture.Set) []manifest {
 			break
 		}
 		m := manifest{Name: side.Name.Label}
-		add := func(label, text string) {
-			if text != "" {
-				m.Fields = append(m.Fields, said{label, words.Clean(text)})
-			}
-		}
-		add("file", side.Path)
-		add("called", side.Label)
-		add("producer", side.Producer.Name+" "+side.Producer.Version)
-		for _, name := range keys(side.Producer.Details) {
-			add(name, side.Producer.Details[name])
-		}
-		add("model", side.Model)
-		add("dtype", side.DType)
-		add("device", side.Device)
-		add("weights", side.Weights)
-		add("status", string(side.Status))
-		add("passes", fmt.Sprint(side.Passes))
-		add("scope", words.LimitsOf(side.Scope))
+		m.add("file", side.Path)
+		m.add("called", side.Label)
+		m.add("producer", side.Producer.Name+" "+side.Producer.Version)
+		m.list("", side.Producer.Details, math.MaxInt)
+		m.add("model", side.Model)
+		m.add("dtype", side.DType)
+		m.add("device", side.Device)
+		m.add("weights", side.Weights)
+		m.add("status", string(side.Status))
+		m.add("passes", fmt.Sprint(side.Passes))
+		m.add("scope", words.LimitsOf(side.Scope))
 		if set != nil {
-			m.more(set.Manifests[i], add)
+			m.more(set.Manifests[i])
 		}
 		all = append(all, m)
 	}
@@ -96,49 +106,39 @@ func newManifests(res *compare.Result, set *picture.Set) []manifest {
 // traceManifest is that of a trace that is looked at by itself.
 func traceManifest(path string, of capture.Manifest) []manifest {
 	m := manifest{Name: "trace"}
-	add := func(label, text string) {
-		if text != "" {
-			m.Fields = append(m.Fields, said{label, words.Clean(text)})
-		}
-	}
-	add("file", path)
-	add("producer", strings.TrimSpace(of.Producer.Name+" "+of.Producer.Version))
-	for _, name := range keys(of.Producer.Details) {
-		add(name, of.Producer.Details[name])
-	}
-	add("model", of.Model)
+	m.add("file", path)
+	m.add("producer", strings.TrimSpace(of.Producer.Name+" "+of.Producer.Version))
+	m.list("", of.Producer.Details, math.MaxInt)
+	m.add("model", of.Model)
 	if of.DType != hooks.DType(0) {
-		add("dtype", of.DType.String())
+		m.add("dtype", of.DType.String())
 	}
-	add("device", of.Device)
-	add("weights", of.Weights)
-	add("status", string(of.Status))
+	m.add("device", of.Device)
+	m.add("weights", of.Weights)
+	m.add("status", string(of.Status))
 	if of.Scope.Level > 0 {
-		add("scope", words.LimitsOf(of.Scope))
+		m.add("scope", words.LimitsOf(of.Scope))
 	}
-	m.more(of, add)
+	m.more(of)
 	return []manifest{m}
 }
 
 // more has what a result leaves out.
-func (m *manifest) more(of capture.Manifest, add func(label, text string)) {
-	add("prompt", of.Prompt)
+func (m *manifest) more(of capture.Manifest) {
+	m.add("prompt", of.Prompt)
 	if n := len(of.Entries); n > 0 {
-		add("entries", fmt.Sprint(n))
+		m.add("entries", fmt.Sprint(n))
 	}
 	if n := len(of.Derived); n > 0 {
 		text := fmt.Sprintf("%d: ", n)
 		for i, name := range of.Derived[:min(n, maxNames)] {
 			text += words.Either(i > 0, ", ", "") + name
 		}
-		add("derived", text+words.Either(n > maxNames, " ...", ""))
+		m.add("derived", text+words.Either(n > maxNames, " ...", ""))
 	}
-	for i, name := range keys(of.Axes) {
-		if i == maxNames {
-			add("axes", fmt.Sprintf("of %d more", len(of.Axes)-i))
-			break
-		}
-		add("axes of "+name, of.Axes[name])
+	m.list("axes of ", of.Axes, maxNames)
+	if n := len(of.Axes) - maxNames; n > 0 {
+		m.add("axes", fmt.Sprintf("of %d more", n))
 	}
 	var b bytes.Buffer
 	if of.Config != nil && json.Indent(&b, of.Config, "", "  ") == nil {
@@ -146,13 +146,4 @@ func (m *manifest) more(of capture.Manifest, add func(label, text string)) {
 			m.Config = strings.ToValidUTF8(m.Config[:maxConfig], "") + "\n..."
 		}
 	}
-}
-
-func keys(m map[string]string) []string {
-	var names []string
-	for name := range m {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return names
 }

@@ -189,7 +189,7 @@ func coverageCase(r *compare.Result) testCase {
 	c := testCase{Name: "coverage"}
 	switch s := r.Isolation; {
 	case r.Uncertified != "":
-		c.Said = "none was certified: " + r.Uncertified
+		c.Said = words.Uncertified(r)
 	case s != nil && s.Unidentified > 0:
 		c.Said = fmt.Sprintf("%s %s", words.Count(s.Unidentified, "entry is", "entries are"), isolate.Unidentified)
 	}

@@ -67,7 +67,7 @@ func End(doc *Document, r *compare.Result) {
 	Incomplete(doc, r)
 	Expected(doc, r)
 	if r.Divergence == nil { // else its block says it
-		doc.Line("decided by %s%s", r.Decided, uncertified(r))
+		doc.Line("decided by %s%s", r.Decided, strings.TrimSuffix("; "+Uncertified(r), "; "))
 	}
 	if !r.Alone {
 		limits(doc, r)

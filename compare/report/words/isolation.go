@@ -94,12 +94,12 @@ func operation(form string) string {
 	return name
 }
 
-// uncertified adds to a closing line that it rests on limits alone.
-func uncertified(r *compare.Result) string {
+// Uncertified says that a comparison rests on limits only, and why; empty where it does not.
+func Uncertified(r *compare.Result) string {
 	if r.Uncertified == "" {
 		return ""
 	}
-	return "; none was certified: " + r.Uncertified
+	return "none was certified: " + r.Uncertified
 }
 
 // reasons lists why entries are neither right nor wrong by themselves: those that are UNIDENTIFIED by their operation.
