@@ -261,20 +261,3 @@ func (c *certifier) sight(ctx context.Context, res *Result, unverified map[strin
 	})
 	return err
 }
-
-// numbers estimates the numbers of formulas from what lies below the bounds of the local trace, where that was asked for.
-func (c *certifier) numbers(ctx context.Context, res *Result) (err error) {
-	if !c.by.Numbers || c.chain == nil || res.Stopped || res.Isolation == nil {
-		return nil
-	}
-	s := res.Isolation
-	if s.Numbers, err = c.by.Isolator.Below(ctx); err != nil {
-		return err
-	}
-	for _, e := range s.Numbers {
-		if e.Remarkable {
-			res.Notes = append(res.Notes, "below the bounds, "+e.Text()+": no mismatch, and more than roundings do")
-		}
-	}
-	return nil
-}

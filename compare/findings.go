@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracediff/tracediff/compare/arithmetic"
 	"github.com/tracediff/tracediff/compare/chain"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
@@ -39,8 +38,6 @@ type Isolation struct {
 	// Findings lists, for each kind of operation, the engine's differences from transformers in rounding and
 	// summation, and the named bugs.
 	Findings []Finding `json:"findings,omitempty"`
-	// Numbers are estimates of the numbers of formulas, where they were asked for.
-	Numbers []arithmetic.Estimate `json:"numbers,omitempty"`
 	// Weakest is the key of the certified row with the largest Power: the smallest error of scale that would show
 	// everywhere is WeakestPower.
 	Weakest      string         `json:"weakest,omitempty"`

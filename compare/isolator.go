@@ -59,11 +59,6 @@ func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pas
 	return detectable.Find(ctx, i.Forms, work, of)
 }
 
-// Below estimates the numbers of all formulas from the entries that are right; see [arithmetic.Estimate].
-func (i *Isolator) Below(ctx context.Context) ([]arithmetic.Estimate, error) {
-	return i.Forms.Estimates(ctx)
-}
-
 // Rounded reports whether a trace of 16 bits was computed in float32 and rounded at writing time. wide is an
 // isolator of the same trace for float32, with this dtype as [isolate.Options].Stored.
 func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -312,3 +313,5 @@ func TestRoundingIsNoLayout(t *testing.T) {
 		t.Errorf("%+v, layouts %q", row.Isolated, r.Layouts)
 	}
 }
+
+func rounded(d hooks.DType, v float64) float64 { return floats.Round(d, v) }

@@ -96,9 +96,6 @@ type Certification struct {
 	// ReferenceIsolator certifies the reference from its own inputs, where an error that accumulated is to be excused: both
 	// sides have to be right by themselves. nil: nothing is excused.
 	ReferenceIsolator *Isolator
-	// Numbers asks for estimates of the numbers in all formulas: see [arithmetic.Estimate]. The estimates take
-	// about as long as certifying the operations with numbers. A walk stopped at a divergence has no estimates.
-	Numbers bool
 	// Sight asks for the usual mistakes detectable by this run: see [Result.Sight]. No verdict depends on it.
 	Sight bool
 }

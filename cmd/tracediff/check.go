@@ -13,6 +13,8 @@ import (
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/github"
+	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session/orders"
@@ -98,20 +100,20 @@ func checkTrace(c *cli.Context) error {
 }
 
 // printFlags writes what was found: the summary of a step first, then standard output.
-func printFlags(c *cli.Context, out *outputs, r *redflag.Result, style report.Style) error {
-	if err := out.writeSummary(func(w io.Writer, room int) error { return report.CheckSummary(w, r, room) }); err != nil {
+func printFlags(c *cli.Context, out *outputs, r *redflag.Result, style text.Style) error {
+	if err := out.writeSummary(func(w io.Writer, room int) error { return github.CheckSummary(w, r, room) }); err != nil {
 		return err
 	}
 	var err error
 	if out.format == "json" {
 		err = report.CheckJSON(c.App.Writer, version(), r)
 	} else {
-		err = report.CheckText(c.App.Writer, r, style)
+		err = text.Check(c.App.Writer, r, style)
 	}
 	if err != nil {
 		return err
 	}
-	return out.annotations(c, func(w io.Writer) error { return report.CheckAnnotations(w, r, githubFile(c)) })
+	return out.annotations(c, func(w io.Writer) error { return github.CheckAnnotations(w, r, githubFile(c)) })
 }
 
 func checkOptions(c *cli.Context) (redflag.Options, error) {

@@ -12,6 +12,8 @@ import (
 	"github.com/tracediff/tracediff/compare/picture"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/html"
+	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/hint"
 )
@@ -19,17 +21,17 @@ import (
 // checkFormats write the red flags of a trace to a file.
 var checkFormats = map[string]func(io.Writer, *cli.Context, *capture.Trace, *redflag.Result) error{
 	"text": func(w io.Writer, _ *cli.Context, _ *capture.Trace, r *redflag.Result) error {
-		return report.CheckText(w, r, report.NewStyle(false))
+		return text.Check(w, r, text.NewStyle(false))
 	},
 	"json": func(w io.Writer, _ *cli.Context, _ *capture.Trace, r *redflag.Result) error {
 		return report.CheckJSON(w, version(), r)
 	},
-	html: checkHTML,
+	htmlFormat: checkHTML,
 }
 
 // checkReports reads --report of check, before anything is read.
 func checkReports(c *cli.Context) (*outputs, error) {
-	o := &outputs{format: c.String("format"), plain: report.NewStyle(false)}
+	o := &outputs{format: c.String("format"), plain: text.NewStyle(false)}
 	known := func(format string) bool { return checkFormats[format] != nil }
 	if err := o.read(c, known, "such as html=flags.html; a format is text, json, html or github"); err != nil {
 		return nil, err
@@ -72,5 +74,5 @@ func checkHTML(w io.Writer, c *cli.Context, t *capture.Trace, r *redflag.Result)
 	if err != nil {
 		return err
 	}
-	return report.CheckHTML(w, version(), r, tensors, &set)
+	return html.Check(w, version(), r, tensors, &set)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/picture"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
 	"github.com/tracediff/tracediff/internal/settings"
@@ -201,14 +202,14 @@ func fileSettings(c *cli.Context, next string) (settings.Settings, error) {
 }
 
 // colors decides for the writer of the report, not for standard output at large.
-func colors(c *cli.Context) (report.Style, error) {
+func colors(c *cli.Context) (text.Style, error) {
 	var f *os.File
 	out, ok := c.App.Writer.(*output)
 	if ok {
 		f, ok = out.Writer.(*os.File)
 	}
 	on, err := coloured(c.String("color"), ok && isatty.IsTerminal(f.Fd()), os.Getenv)
-	return report.NewStyle(on), err
+	return text.NewStyle(on), err
 }
 
 // coloured decides by --color, and where that is auto by whether a terminal reads the output and by NO_COLOR and TERM.

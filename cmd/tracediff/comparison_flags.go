@@ -187,7 +187,6 @@ func readAsked(c *cli.Context) (*session.Asked, error) {
 		Known:         session.Known{Baseline: known},
 		AB:            ab, Fused: fused,
 		All: c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: c.IsSet("level"),
-		Numbers: c.Bool("verbose") || writesData(c),
 	}, nil
 }
 

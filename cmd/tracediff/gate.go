@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/text"
 	compared "github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/internal/ci"
 	"github.com/tracediff/tracediff/internal/gatefile"
@@ -253,15 +254,15 @@ func summary(d *report.Document) string {
 		}
 		others = append(others, fmt.Sprintf("%s (exit status %d)", r.Name, r.Exit))
 	}
-	text := fmt.Sprintf("gate: %d of %d prompts match", matching, len(d.Runs))
+	line := fmt.Sprintf("gate: %d of %d prompts match", matching, len(d.Runs))
 	if d.Shard != nil {
-		text = fmt.Sprintf("shard %s: %d of %d prompts match, of %d in the gate", d.Shard, matching, len(d.Runs), len(d.Shard.Prompts))
+		line = fmt.Sprintf("shard %s: %d of %d prompts match, of %d in the gate", d.Shard, matching, len(d.Runs), len(d.Shard.Prompts))
 	}
 	if others != nil {
-		text += "; failed: " + strings.Join(others, ", ")
+		line += "; failed: " + strings.Join(others, ", ")
 	}
 	if w := d.Weights; w != nil && !w.Right() {
-		text += "; of the port's weights " + weightsAre(w.Counts)
+		line += "; of the port's weights " + weightsAre(w.Counts)
 	}
-	return text + report.Demo(d) + report.Accepted(d)
+	return line + text.Demo(d) + text.Accepted(d)
 }

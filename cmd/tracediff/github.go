@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/github"
 	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
@@ -58,9 +58,9 @@ func (o *outputs) annotations(c *cli.Context, write func(io.Writer) error) error
 
 // appendSummary adds what fits to the summary of the step.
 func appendSummary(to *files.Target, write func(w io.Writer, room int) error) error {
-	room := report.MaxSummary
+	room := github.MaxSummary
 	if info, err := os.Stat(to.Path); err == nil && info.Mode().IsRegular() {
-		room -= int(min(info.Size(), report.MaxSummary))
+		room -= int(min(info.Size(), github.MaxSummary))
 	}
 	var b bytes.Buffer
 	if err := write(&b, room); err != nil {
@@ -98,7 +98,7 @@ func (o *outputs) writeSummary(write func(w io.Writer, room int) error) error {
 		}
 		var err error
 		if f.to == nil {
-			err = write(f.stream, report.MaxSummary)
+			err = write(f.stream, github.MaxSummary)
 		} else {
 			err = appendSummary(f.to, write)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/compare/inspect"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/files"
@@ -99,7 +100,7 @@ func inspectFiles(c *cli.Context) error {
 	if c.String("format") == "json" {
 		return report.InspectionJSON(c.App.Writer, version(), result)
 	}
-	return report.InspectionText(c.App.Writer, result)
+	return text.Inspection(c.App.Writer, result)
 }
 
 // inspectTraces looks into one trace, or two.

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
@@ -170,7 +170,7 @@ func orderTable(w io.Writer, list *order.List) error {
 		rows[i] = orderRow(e)
 	}
 	align := []tw.Align{tw.AlignLeft, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft}
-	return report.Table(w, align, []string{"name", "level", "shape", "dtype", "op", "transformers"}, rows)
+	return text.Table(w, align, []string{"name", "level", "shape", "dtype", "op", "transformers"}, rows)
 }
 
 func orderRow(e order.Entry) []string {

@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/internal/ci"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/settings"
@@ -65,7 +66,7 @@ func printPrompts(c *cli.Context) error {
 	if format == "json" {
 		err = report.PromptsJSON(c.App.Writer, version(), p)
 	} else {
-		err = report.PromptsText(c.App.Writer, p, s.Model, report.NewStyle(false))
+		err = text.Prompts(c.App.Writer, p, s.Model, text.NewStyle(false))
 	}
 	if err == nil && p.ExitCode() != exitMatch {
 		err = mismatch{}

@@ -14,6 +14,11 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/picture"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/github"
+	"github.com/tracediff/tracediff/compare/report/html"
+	"github.com/tracediff/tracediff/compare/report/junit"
+	"github.com/tracediff/tracediff/compare/report/sarif"
+	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/files"
@@ -32,34 +37,25 @@ func reportFlags() []cli.Flag {
 }
 
 // formats write a document, by the name that a person types.
-var formats = map[string]func(io.Writer, *report.Document, report.Style) error{
+var formats = map[string]func(io.Writer, *report.Document, text.Style) error{
 	"text":  texts,
-	"json":  func(w io.Writer, d *report.Document, _ report.Style) error { return report.JSON(w, d) },
-	"jsonl": func(w io.Writer, d *report.Document, _ report.Style) error { return report.JSONLines(w, d) },
-	"junit": func(w io.Writer, d *report.Document, _ report.Style) error { return report.JUnit(w, d) },
-	"sarif": func(w io.Writer, d *report.Document, _ report.Style) error { return report.SARIF(w, d) },
-	"html":  func(w io.Writer, d *report.Document, _ report.Style) error { return report.HTML(w, d) },
+	"json":  func(w io.Writer, d *report.Document, _ text.Style) error { return report.JSON(w, d) },
+	"jsonl": func(w io.Writer, d *report.Document, _ text.Style) error { return report.JSONLines(w, d) },
+	"junit": func(w io.Writer, d *report.Document, _ text.Style) error { return junit.Write(w, d) },
+	"sarif": func(w io.Writer, d *report.Document, _ text.Style) error { return sarif.Write(w, d) },
+	"html":  func(w io.Writer, d *report.Document, _ text.Style) error { return html.Write(w, d) },
 }
 
-// html is the format that has pictures.
-const html = "html"
+// htmlFormat is the format that has pictures.
+const htmlFormat = "html"
 
 const formatHint = "want text, json, jsonl, junit, sarif or html"
-
-// writesData reports whether a report is asked for that has everything.
-func writesData(c *cli.Context) bool {
-	data := func(format string) bool { return format == "json" || format == "jsonl" }
-	return data(c.String("format")) || slices.ContainsFunc(c.StringSlice("report"), func(value string) bool {
-		format, _, _ := strings.Cut(value, "=")
-		return data(format)
-	})
-}
 
 // outputs are where a result goes: standard output in one format, and any number of files.
 type outputs struct {
 	format string
-	style  report.Style // of standard output
-	plain  report.Style // of files
+	style  text.Style // of standard output
+	plain  text.Style // of files
 	files  []outputFile
 	spared []string // what the command reads or writes
 	github bool     // annotations are printed
@@ -82,7 +78,7 @@ func readOutputs(c *cli.Context) (*outputs, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &outputs{format: c.String("format"), style: style, plain: report.NewStyle(false)}
+	o := &outputs{format: c.String("format"), style: style, plain: text.NewStyle(false)}
 	if err := o.view(c); err != nil {
 		return nil, err
 	}
@@ -118,7 +114,7 @@ func (o *outputs) read(c *cli.Context, known func(format string) bool, next stri
 
 // pictures is where the pictures of a comparison go; nil where no report shows any.
 func (o *outputs) pictures() *picture.Set {
-	if o.format != html && !slices.ContainsFunc(o.files, func(f outputFile) bool { return f.format == html }) {
+	if o.format != htmlFormat && !slices.ContainsFunc(o.files, func(f outputFile) bool { return f.format == htmlFormat }) {
 		return nil
 	}
 	return &picture.Set{}
@@ -126,19 +122,19 @@ func (o *outputs) pictures() *picture.Set {
 
 // view reads how much of a result a text has. --quiet is about standard output: a text that a file was asked for is whole.
 func (o *outputs) view(c *cli.Context) error {
-	v := report.Short
+	v := text.Short
 	if c.Bool("verbose") {
-		v, o.style, o.plain = report.Evidence, o.style.WithPower(), o.plain.WithPower()
+		v, o.style, o.plain = text.Evidence, o.style.WithPower(), o.plain.WithPower()
 	}
 	if c.Bool("table") {
-		v = report.Everything
+		v = text.Everything
 	}
 	o.plain = o.plain.WithView(v)
 	if c.Bool("quiet") {
-		if v == report.Everything {
+		if v == text.Everything {
 			return hint.Add(errors.New("--quiet and --table were both given"), "leave one of them out")
 		}
-		v = report.VerdictOnly
+		v = text.VerdictOnly
 	}
 	o.style = o.style.WithView(v)
 	return nil
@@ -188,7 +184,7 @@ func (o *outputs) writeFiles(c *cli.Context, d *report.Document) (unwritten erro
 		}
 		detail(c, "report %s, %s", f.path, amount.Bytes(int64(b.Len())))
 	}
-	return hint.Also(unwritten, o.writeSummary(func(w io.Writer, room int) error { return report.Summary(w, d, room) }))
+	return hint.Also(unwritten, o.writeSummary(func(w io.Writer, room int) error { return github.Summary(w, d, room) }))
 }
 
 // print writes the result to standard output, and behind it the annotations.
@@ -199,7 +195,7 @@ func (o *outputs) print(c *cli.Context, d *report.Document) error {
 		}
 	}
 	return o.annotations(c, func(w io.Writer) error {
-		return report.Annotations(w, d, d.About)
+		return github.Annotations(w, d, d.About)
 	})
 }
 
@@ -209,14 +205,14 @@ func unheard(format string, d *report.Document) bool {
 }
 
 // texts writes the runs one after the other, each under its name where it has one.
-func texts(w io.Writer, d *report.Document, style report.Style) error {
+func texts(w io.Writer, d *report.Document, style text.Style) error {
 	if d.Weights != nil {
 		heading := "== weights\n"
 		if style.Terse() {
 			heading = "weights: "
 		}
 		fmt.Fprint(w, heading)
-		if err := report.WeightsText(w, d.Weights, style); err != nil {
+		if err := text.Weights(w, d.Weights, style); err != nil {
 			return err
 		}
 		if !style.Terse() {
@@ -237,13 +233,13 @@ func texts(w io.Writer, d *report.Document, style report.Style) error {
 		}
 		if r.Result == nil {
 			if !style.Terse() {
-				if err := report.NotCompared(w, &r); err != nil {
+				if err := text.NotCompared(w, &r); err != nil {
 					return err
 				}
 			}
 			continue
 		}
-		if err := report.Text(w, r.Result, style.WithSince(r.Since)); err != nil {
+		if err := text.Write(w, r.Result, style.WithSince(r.Since)); err != nil {
 			return err
 		}
 	}
@@ -252,7 +248,7 @@ func texts(w io.Writer, d *report.Document, style report.Style) error {
 	}
 	if !style.Terse() {
 		fmt.Fprintln(w)
-		if err := report.Sight(w, d.Sight, style); err != nil {
+		if err := text.Sight(w, d.Sight, style); err != nil {
 			return err
 		}
 	}

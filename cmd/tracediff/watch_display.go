@@ -12,7 +12,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/vbauerster/mpb/v8/cwriter"
 
-	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/plain"
@@ -44,7 +44,7 @@ func newDisplay(w *watching) display {
 type linesDisplay struct {
 	to    io.Writer
 	quiet bool
-	style report.Style
+	style text.Style
 }
 
 func (l *linesDisplay) state(*pass, string) {}
@@ -88,7 +88,7 @@ const (
 type screen struct {
 	mu     sync.Mutex
 	f      *os.File
-	style  report.Style
+	style  text.Style
 	title  string
 	doing  string // of the run that is under way; empty where none is
 	last   *pass  // that ended
@@ -177,7 +177,7 @@ func (s *screen) lines(columns, rows int) []string {
 	}
 	lines = append(lines, p.notes()...)
 	if p.err == nil {
-		return append(append(lines, ""), report.Screen(p.result, s.style, columns)...)
+		return append(append(lines, ""), text.Screen(p.result, s.style, columns)...)
 	}
 	var hint []string
 	if p.built == "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/internal/gatefile"
 	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
@@ -236,14 +237,14 @@ func (p *pass) head() string {
 }
 
 // verdict is what the run came to, in a line.
-func (p *pass) verdict(s report.Style) string {
+func (p *pass) verdict(s text.Style) string {
 	switch {
 	case p.built != "":
 		return "BUILD FAILED: " + plain.Text(p.built)
 	case p.err != nil:
 		return "NOT COMPARED: " + plain.Text(oneLine(p.err.Error()))
 	}
-	return report.Verdict(p.result, s)
+	return text.Verdict(p.result, s)
 }
 
 // notes are what a reader has to know of the run beside its verdict.

@@ -8,6 +8,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/html"
+	"github.com/tracediff/tracediff/compare/report/junit"
+	"github.com/tracediff/tracediff/compare/report/text"
 	compared "github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/hint"
@@ -47,14 +50,14 @@ Examples:
 }
 
 // weightFormats write a comparison of weights.
-var weightFormats = map[string]func(io.Writer, *compared.Result, report.Style) error{
-	"text": report.WeightsText,
-	"json": func(w io.Writer, r *compared.Result, _ report.Style) error {
+var weightFormats = map[string]func(io.Writer, *compared.Result, text.Style) error{
+	"text": text.Weights,
+	"json": func(w io.Writer, r *compared.Result, _ text.Style) error {
 		return report.WeightsJSON(w, version(), r)
 	},
-	"junit": func(w io.Writer, r *compared.Result, _ report.Style) error { return report.WeightsJUnit(w, r) },
-	html: func(w io.Writer, r *compared.Result, _ report.Style) error {
-		return report.WeightsHTML(w, version(), r)
+	"junit": func(w io.Writer, r *compared.Result, _ text.Style) error { return junit.Weights(w, r) },
+	htmlFormat: func(w io.Writer, r *compared.Result, _ text.Style) error {
+		return html.Weights(w, version(), r)
 	},
 }
 
@@ -72,13 +75,13 @@ func compareWeights(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("quiet") {
-		style = style.WithView(report.VerdictOnly)
+		style = style.WithView(text.VerdictOnly)
 	}
 	write := weightFormats[c.String("format")]
 	if write == nil {
 		return hint.Add(fmt.Errorf("--format is %q", c.String("format")), weightFormatHint)
 	}
-	out := &outputs{format: c.String("format"), plain: report.NewStyle(false)}
+	out := &outputs{format: c.String("format"), plain: text.NewStyle(false)}
 	known := func(format string) bool { return weightFormats[format] != nil }
 	if err := out.read(c, known, "such as html=weights.html; a format is text, json, junit or html"); err != nil {
 		return err

@@ -2,11 +2,10 @@ package arithmetic
 
 // Thresholds are the numbers on which the verdicts of this package rest, without the limits of work and memory.
 type Thresholds struct {
-	Proof    ProofThresholds
-	Nearer   NearerThresholds
-	Wider    WiderThresholds
-	Codes    CodeThresholds
-	Estimate EstimateThresholds
+	Proof  ProofThresholds
+	Nearer NearerThresholds
+	Wider  WiderThresholds
+	Codes  CodeThresholds
 }
 
 // ProofThresholds say when entries prove an arithmetic, or a change to the operation.
@@ -70,14 +69,6 @@ type CodeThresholds struct {
 // the slope is off by 1/√n of the error. A factor makes all of it.
 type Slope struct{ Most, Least, Deviations float64 }
 
-// EstimateThresholds say when the estimate of a number is remarkable: a note, and never a mismatch. [Estimate] has the null hypothesis and the statistic.
-type EstimateThresholds struct {
-	Errors  float64 // standard errors; for an error of a normal distribution a rate of 6·10⁻⁷
-	Entries int     // in which it has to show
-	Effect  float64 // relative effect of what correct arithmetic in float32 may do to all elements alike: four roundings,
-	Reach   float64 // and as part of the median bound
-}
-
 // thresholds are those that are used.
 var thresholds = Thresholds{
 	Proof:  ProofThresholds{Elements: 8, Rows: 2, Change: 18},
@@ -87,7 +78,6 @@ var thresholds = Thresholds{
 		Weights: 3, Share: 0.75, Elements: 0.9, Coarse: 0.25, Least: 3e-3, Most: 0.35, Above: 3, Parts: 8, Apart: 5, Tokens: 16, Alike: 0.2,
 		Slope: Slope{Most: 0.9, Least: 0.2, Deviations: 4},
 	},
-	Estimate: EstimateThresholds{Errors: 5, Entries: 8, Effect: 0x1p-22, Reach: 1. / 8},
 }
 
 // DefaultThresholds are the thresholds of every search.

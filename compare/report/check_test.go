@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/text"
 )
 
 // flagged is a result with everything in it that a result can have; its texts are hostile.
@@ -60,7 +62,7 @@ func TestCheckJSON(t *testing.T) {
 // The text names every flag, says what was not looked for, and writes nothing to the terminal that a file has put there.
 func TestCheckText(t *testing.T) {
 	var b bytes.Buffer
-	if err := report.CheckText(&b, flagged(), report.Style{}); err != nil {
+	if err := text.Check(&b, flagged(), text.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	want := strings.Join([]string{

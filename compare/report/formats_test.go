@@ -17,6 +17,8 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/junit"
+	"github.com/tracediff/tracediff/compare/report/text"
 )
 
 // documents are those of all cases, one of several runs of which one could not be compared, and an empty one.
@@ -64,19 +66,19 @@ func validate(t *testing.T, s *jsonschema.Schema, text []byte) error {
 func TestJSON(t *testing.T) {
 	s := schema(t, "report-2.json")
 	for name, d := range documents(t) {
-		text := document(t, report.JSON, d)
-		if err := validate(t, s, text); err != nil {
+		written := document(t, report.JSON, d)
+		if err := validate(t, s, written); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		var back report.Document
-		if err := json.Unmarshal(text, &back); err != nil {
+		if err := json.Unmarshal(written, &back); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(string(text), string(document(t, report.JSON, &back))); diff != "" {
+		if diff := cmp.Diff(string(written), string(document(t, report.JSON, &back))); diff != "" {
 			t.Errorf("%s: read and written again it is another: %s", name, diff)
 		}
 		for i, r := range d.Runs { // tracediff merge prints what it has read
-			for _, v := range []report.View{report.Short, report.Evidence, report.Everything, report.VerdictOnly} {
+			for _, v := range []text.View{text.Short, text.Evidence, text.Everything, text.VerdictOnly} {
 				if diff := cmp.Diff(pageOf(t, r.Result, v), pageOf(t, back.Runs[i].Result, v)); diff != "" {
 					t.Errorf("%s: read again its text is another: %s", name, diff)
 				}
@@ -85,12 +87,12 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-func pageOf(t *testing.T, r *compare.Result, v report.View) string {
+func pageOf(t *testing.T, r *compare.Result, v text.View) string {
 	var b bytes.Buffer
 	if r == nil {
 		return ""
 	}
-	if err := report.Text(&b, r, report.NewStyle(false).WithView(v).WithPower()); err != nil {
+	if err := text.Write(&b, r, text.NewStyle(false).WithView(v).WithPower()); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -174,7 +176,7 @@ type suite struct {
 // A suite fails if and only if its run does, and the counts are those of the cases.
 func TestJUnit(t *testing.T) {
 	for name, d := range documents(t) {
-		text := document(t, report.JUnit, d)
+		text := document(t, junit.Write, d)
 		if bytes.ContainsRune(text, 0x1b) {
 			t.Errorf("%s: a control character in the report", name)
 		}
@@ -218,7 +220,7 @@ func TestJUnit(t *testing.T) {
 // What a pass rests on is said where somebody reads of it: one without certificates is a weaker one.
 func TestMatchWithoutCertificatesIsMarked(t *testing.T) {
 	d := documents(t)["uncertified"]
-	for name, write := range map[string]func(io.Writer, *report.Document) error{"JUnit": report.JUnit, "JSON": report.JSON, "JSON Lines": report.JSONLines} {
+	for name, write := range map[string]func(io.Writer, *report.Document) error{"JUnit": junit.Write, "JSON": report.JSON, "JSON Lines": report.JSONLines} {
 		text := string(document(t, write, d))
 		if !strings.Contains(text, "the order has names and no operations") || !strings.Contains(text, "uncertified") && !strings.Contains(text, "none was certified: ") {
 			t.Errorf("%s does not say that nothing was certified:\n%s", name, text)
@@ -228,7 +230,7 @@ func TestMatchWithoutCertificatesIsMarked(t *testing.T) {
 
 // The XML of one comparison as it looks.
 func TestJUnitLooks(t *testing.T) {
-	got := document(t, report.JUnit, documents(t)["divergence"])
+	got := document(t, junit.Write, documents(t)["divergence"])
 	const path = "testdata/divergence.xml"
 	if *update {
 		if err := os.WriteFile(path, got, 0o644); err != nil {
@@ -247,7 +249,7 @@ func TestJUnitLooks(t *testing.T) {
 // Formats that cannot be written are the error of the writer.
 func TestFormatsReportErrors(t *testing.T) {
 	d := documents(t)["match"]
-	for name, write := range map[string]func(io.Writer, *report.Document) error{"json": report.JSON, "jsonl": report.JSONLines, "junit": report.JUnit} {
+	for name, write := range map[string]func(io.Writer, *report.Document) error{"json": report.JSON, "jsonl": report.JSONLines, "junit": junit.Write} {
 		if err := write(brokenPipe{}, d); !errors.Is(err, errPipe) {
 			t.Errorf("%s: error %v, want that of the writer", name, err)
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/github"
+	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/internal/plain"
 	_ "github.com/tracediff/tracediff/internal/seeds"
 )
@@ -74,7 +76,7 @@ func TestGitHubIsNotCommanded(t *testing.T) {
 		}
 		file := hostile.Draw(t, "file") + "x"
 		var b bytes.Buffer
-		if err := report.Annotations(&b, d, file); err != nil {
+		if err := github.Annotations(&b, d, file); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
@@ -93,7 +95,7 @@ func TestGitHubIsNotCommanded(t *testing.T) {
 		}
 		room := rapid.IntRange(300, 20000).Draw(t, "room")
 		var s bytes.Buffer
-		if err := report.Summary(&s, d, room); err != nil {
+		if err := github.Summary(&s, d, room); err != nil {
 			t.Fatal(err)
 		}
 		checkSummary(t, s.String(), room, len(d.Runs))
@@ -137,14 +139,14 @@ func checkSummary(t *rapid.T, text string, room, runs int) {
 func TestGitHubSummaryHasThePage(t *testing.T) {
 	for name, d := range documents(t) {
 		var b bytes.Buffer
-		if err := report.Summary(&b, d, report.MaxSummary); err != nil {
+		if err := github.Summary(&b, d, github.MaxSummary); err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range d.Runs {
 			if r.Result == nil || r.Name != "" && r.Exit == 0 {
 				continue
 			}
-			if page := pageOf(t, r.Result, report.Short); !strings.Contains(html.UnescapeString(b.String()), page) {
+			if page := pageOf(t, r.Result, text.Short); !strings.Contains(html.UnescapeString(b.String()), page) {
 				t.Errorf("%s: the page is not in\n%s", name, b.String())
 			}
 		}
@@ -159,13 +161,13 @@ func TestGitHubFlags(t *testing.T) {
 			r.Flags = append(r.Flags, redflag.Flag{Kind: redflag.Kinds[0].Kind, Entry: fmt.Sprintf("::error::%d", i), What: "a\nb", Means: "c", Try: "d"})
 		}
 		var b, s bytes.Buffer
-		if err := report.CheckAnnotations(&b, r, "a:b.safetensors"); err != nil {
+		if err := github.CheckAnnotations(&b, r, "a:b.safetensors"); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Count(b.String(), "::error file=a%3Ab.safetensors,title=tracediff%3A "); got != min(n, 10) || strings.Count(b.String(), "\n") != got {
 			t.Errorf("%d flags:\n%s", n, b.String())
 		}
-		if err := report.CheckSummary(&s, r, report.MaxSummary); err != nil {
+		if err := github.CheckSummary(&s, r, github.MaxSummary); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Count(s.String(), "RED FLAG"); got != n {

@@ -17,6 +17,7 @@ import (
 	"github.com/tracediff/tracediff/compare/picture"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/html"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -40,7 +41,7 @@ type htmlRuns struct {
 
 func htmlOf(t *testing.T, d *report.Document) (string, htmlRuns) {
 	t.Helper()
-	text := string(document(t, report.HTML, d))
+	text := string(document(t, html.Write, d))
 	var data htmlRuns
 	if err := json.Unmarshal([]byte(htmlData.FindStringSubmatch(text)[1]), &data); err != nil {
 		t.Fatal(err)
@@ -134,7 +135,7 @@ func TestHTMLOfHostileTexts(t *testing.T) {
 	}
 	var b strings.Builder
 	flagged := &redflag.Result{Trace: bad, Flags: []redflag.Flag{{Kind: bad, Entry: bad, What: bad, Also: []string{bad}, Means: bad, Try: bad}}, Notes: []string{bad}}
-	if err := report.CheckHTML(&b, bad, flagged, []picture.Values{{Key: bad, Name: bad, Layer: -1, DType: bad}}, set); err != nil {
+	if err := html.Check(&b, bad, flagged, []picture.Values{{Key: bad, Name: bad, Layer: -1, DType: bad}}, set); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(b.String(), "<img") || strings.Count(b.String(), "</script") != 2 || !strings.Contains(b.String(), "1 red flag") {
@@ -233,7 +234,7 @@ func TestHTMLOfManyPrompts(t *testing.T) {
 func TestHTMLWriteError(t *testing.T) {
 	r, w := io.Pipe()
 	_ = r.Close()
-	if err := report.HTML(w, report.NewDocument("1")); err == nil {
+	if err := html.Write(w, report.NewDocument("1")); err == nil {
 		t.Error("no error")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/inspect"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
 	"github.com/tracediff/tracediff/internal/testengine"
@@ -34,7 +35,7 @@ func inspectGolden(t *testing.T, name string) (*capture.Trace, *order.List) {
 func inspectionText(t *testing.T, r *inspect.Result) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := report.InspectionText(&b, r); err != nil {
+	if err := text.Inspection(&b, r); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -1,3 +1,5 @@
+// Package report is the outcome of commands as data, and its JSON. The packages below it write it for people and for programs: words says it in sentences, text prints
+// these, html makes a page, github, junit and sarif are what CI systems read.
 package report
 
 import (
@@ -84,9 +86,12 @@ func (d *Document) WithWeights(r *weights.Result) *Document {
 
 // JSON writes the document as one indented object. Numbers that JSON does not have are the strings "NaN", "Infinity" and
 // "-Infinity". The error is that of w.
-func JSON(w io.Writer, d *Document) error {
+func JSON(w io.Writer, d *Document) error { return indented(w, d) }
+
+// indented writes an object.
+func indented(w io.Writer, object any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(d)
+	return e.Encode(object)
 }

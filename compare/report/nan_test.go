@@ -9,6 +9,9 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/html"
+	"github.com/tracediff/tracediff/compare/report/junit"
+	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -18,18 +21,18 @@ func TestNaNIsNoErrorOfZero(t *testing.T) {
 	c.o = compare.Options{Order: names(t, "input_ids", "x")}
 	res := c.run(t)
 	d := report.NewDocument("test", report.Run{Exit: res.ExitCode(), Result: res})
-	var junit, html bytes.Buffer
-	if err := errors.Join(report.JUnit(&junit, d), report.HTML(&html, d)); err != nil {
+	var xml, page bytes.Buffer
+	if err := errors.Join(junit.Write(&xml, d), html.Write(&page, d)); err != nil {
 		t.Fatal(err)
 	}
-	short := written(t, res, report.NewStyle(false))
+	short := written(t, res, text.NewStyle(false))
 	for _, c := range []struct{ name, text, want string }{
 		{"page", short, `MISMATCH +x +NaN +\S+`},
-		{"evidence", written(t, res, report.NewStyle(false).WithView(report.Evidence)), `relative L2 of the tensor: NaN, limit`},
-		{"table", written(t, res, report.NewStyle(false).WithView(report.Everything)), `MISMATCH NONFINITE +x +2 +float32 +NaN +NaN `},
-		{"junit", junit.String(), `tensor: error NaN, limit`},
-		{"html", html.String(), `The first that does not match is x: error NaN, limit`},
-		{"html rows", html.String(), `"e":"NaN"`},
+		{"evidence", written(t, res, text.NewStyle(false).WithView(text.Evidence)), `relative L2 of the tensor: NaN, limit`},
+		{"table", written(t, res, text.NewStyle(false).WithView(text.Everything)), `MISMATCH NONFINITE +x +2 +float32 +NaN +NaN `},
+		{"junit", xml.String(), `tensor: error NaN, limit`},
+		{"html", page.String(), `The first that does not match is x: error NaN, limit`},
+		{"html rows", page.String(), `"e":"NaN"`},
 	} {
 		if !regexp.MustCompile(c.want).MatchString(c.text) {
 			t.Errorf("%s has no %q:\n%.4000s", c.name, c.want, c.text)

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 
 	"github.com/tracediff/tracediff/compare/detectable"
@@ -47,33 +45,5 @@ func (p *Prompts) ExitCode() int {
 
 // PromptsJSON writes prompts as one indented object. The error is that of w.
 func PromptsJSON(w io.Writer, version string, r *Prompts) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(PromptsDocument{Schema: PromptsSchema, Tool: Tool{"tracediff", version}, Exit: r.ExitCode(), Result: r})
-}
-
-// PromptsText writes prompts for people, each as the command that captures it; model is what stands behind --model, empty for the
-// embedded checkpoint. The error is that of w.
-func PromptsText(w io.Writer, r *Prompts, model string, s Style) error {
-	p := &printer{style: s.WithPower()}
-	p.line("%s, %s: %s of %d that were tried", r.Model, r.DType, count(len(r.Prompts), "prompt", "prompts"), r.Tried)
-	for _, one := range r.Prompts {
-		p.blank()
-		flags := ""
-		if model != "" {
-			flags = " --model " + model
-		}
-		p.line("tracediff capture%s --dtype %s --level 3 --tokens '%s'", flags, r.DType, one.Tokens)
-		text := fmt.Sprintf("  %s and %s show %d mistakes", count(one.Length, "token", "tokens"), count(one.Steps, "step", "steps"), one.Seen)
-		if len(r.Prompts) > 1 {
-			text += fmt.Sprintf(", %d of them shown by no other prompt", len(one.Alone))
-		}
-		p.line("%s", text)
-	}
-	p.blank()
-	p.style.view = Evidence // what is not shown is what is asked for
-	p.sight(r.Sight)
-	_, err := io.WriteString(w, p.String())
-	return err
+	return indented(w, PromptsDocument{Schema: PromptsSchema, Tool: Tool{"tracediff", version}, Exit: r.ExitCode(), Result: r})
 }

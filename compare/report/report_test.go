@@ -20,7 +20,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
-	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
@@ -243,12 +243,12 @@ func cases(t *testing.T) map[string]result {
 }
 
 // views are those with more than the verdict, by the end of the file that has them.
-var views = map[string]report.View{".txt": report.Short, ".table.txt": report.Everything}
+var views = map[string]text.View{".txt": text.Short, ".table.txt": text.Everything}
 
-func written(t *testing.T, res *compare.Result, s report.Style) string {
+func written(t *testing.T, res *compare.Result, s text.Style) string {
 	t.Helper()
 	var b strings.Builder
-	if err := report.Text(&b, res, s); err != nil {
+	if err := text.Write(&b, res, s); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -258,7 +258,7 @@ func TestReports(t *testing.T) {
 	for name, c := range cases(t) {
 		res := c.run(t)
 		for end, v := range views {
-			golden(t, name+end, written(t, res, report.Style{}.WithView(v)))
+			golden(t, name+end, written(t, res, text.Style{}.WithView(v)))
 		}
 	}
 }
@@ -295,12 +295,12 @@ func TestFirstAndLastLine(t *testing.T) {
 		case res.Mismatches == 0:
 			word = "NOT DIFFERENT: "
 		}
-		alone := strings.TrimSuffix(written(t, res, report.Style{}.WithView(report.VerdictOnly)), "\n")
+		alone := strings.TrimSuffix(written(t, res, text.Style{}.WithView(text.VerdictOnly)), "\n")
 		if !strings.HasPrefix(alone, word) || strings.Contains(alone, "\n") {
 			t.Errorf("%s: the verdict alone is %q, want %s", name, alone, word)
 		}
-		for _, v := range []report.View{report.Short, report.Evidence, report.Everything} {
-			lines := strings.Split(strings.TrimSuffix(written(t, res, report.NewStyle(false).WithView(v)), "\n"), "\n")
+		for _, v := range []text.View{text.Short, text.Evidence, text.Everything} {
+			lines := strings.Split(strings.TrimSuffix(written(t, res, text.NewStyle(false).WithView(v)), "\n"), "\n")
 			want := "reference: transformers 5.23.0, float32"
 			if c.ab {
 				want = "A:         tracediff 0.1.0, float32"
@@ -327,7 +327,7 @@ func TestABHasNoReference(t *testing.T) {
 		c.ab, c.o.ReferenceLabel = true, ""
 		res := c.run(t)
 		for _, v := range views {
-			text := written(t, res, report.Style{}.WithView(v))
+			text := written(t, res, text.Style{}.WithView(v))
 			if line := word.FindString(text); line != "" {
 				t.Errorf("%s: %q in\n%s", name, line, text)
 			}
@@ -340,9 +340,9 @@ func TestColourAddsNothing(t *testing.T) {
 	var plain, coloured, disabled bytes.Buffer
 	for _, c := range []struct {
 		w     *bytes.Buffer
-		style report.Style
-	}{{&plain, report.Style{}}, {&coloured, report.NewStyle(true)}, {&disabled, report.NewStyle(false)}} {
-		if err := report.Text(c.w, res, c.style); err != nil {
+		style text.Style
+	}{{&plain, text.Style{}}, {&coloured, text.NewStyle(true)}, {&disabled, text.NewStyle(false)}} {
+		if err := text.Write(c.w, res, c.style); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -389,8 +389,8 @@ func TestHostileNames(t *testing.T) {
 		}},
 	}
 	res := c.run(t)
-	for _, v := range []report.View{report.Short, report.Evidence, report.Everything, report.VerdictOnly} {
-		got := written(t, res, report.Style{}.WithView(v).WithSince(evil))
+	for _, v := range []text.View{text.Short, text.Evidence, text.Everything, text.VerdictOnly} {
+		got := written(t, res, text.Style{}.WithView(v).WithSince(evil))
 		if strings.ContainsAny(got, "\x1b\a\r\b\u202e") || !strings.Contains(got, " x\ufffd[2J") {
 			t.Errorf("%q", got)
 		}
@@ -404,7 +404,7 @@ var errPipe = errors.New("broken pipe")
 func (brokenPipe) Write([]byte) (int, error) { return 0, errPipe }
 
 func TestWriteErrorIsReturned(t *testing.T) {
-	if err := report.Text(brokenPipe{}, cases(t)["match"].run(t), report.Style{}); !errors.Is(err, errPipe) {
+	if err := text.Write(brokenPipe{}, cases(t)["match"].run(t), text.Style{}); !errors.Is(err, errPipe) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/sarif"
 	"github.com/tracediff/tracediff/compare/weights"
 )
 
@@ -50,7 +51,7 @@ type sarifPlace struct {
 func sarifOf(t *testing.T, d *report.Document) sarifFile {
 	t.Helper()
 	var f sarifFile
-	if err := json.Unmarshal(document(t, report.SARIF, d), &f); err != nil {
+	if err := json.Unmarshal(document(t, sarif.Write, d), &f); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -162,7 +163,7 @@ func TestSARIFIsValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, d := range documents(t) {
-		value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(document(t, report.SARIF, d))))
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(document(t, sarif.Write, d))))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
-	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/text"
 )
 
 // drawn is a comparison of a model of some layers, in which anything may have happened to any entry.
@@ -74,7 +74,7 @@ func TestSummaryHidesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		res := drawn(t)
 		var b strings.Builder
-		if err := report.Text(&b, res, report.Style{}); err != nil {
+		if err := text.Write(&b, res, text.Style{}); err != nil {
 			t.Fatal(err)
 		}
 		table, _, _ := strings.Cut(strings.SplitN(b.String(), "largest at\n", 2)[1], "\n(")
@@ -167,16 +167,16 @@ func TestPageSaysWhatDecidesNothing(t *testing.T) {
 			compare.Row{Name: "norm", Pass: pass, Layer: -1, Verdict: compare.Match, Tested: true},
 			compare.Row{Name: "mask.full", Pass: pass, Layer: -1, Derived: true, Verdict: compare.Mismatch, Class: gate.Value})
 	}
-	var text strings.Builder
-	if err := report.Text(&text, res, report.NewStyle(false)); err != nil {
+	var out strings.Builder
+	if err := text.Write(&out, res, text.NewStyle(false)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"derived: 2 entries differ and decide nothing: pass1/mask.full, pass2/mask.full\n",
 		"MATCH: all 1 entry compared in 2 of 5 passes match",
 	} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("the page lacks %q:\n%s", want, text.String())
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the page lacks %q:\n%s", want, out.String())
 		}
 	}
 }
@@ -190,11 +190,11 @@ func TestSightSaysTensors(t *testing.T) {
 		{Name: "d", Mistake: "d", ShownBy: "a capture of layers.*.q_norm", Capture: []string{"layers.*.q_norm"}},
 	}}
 	said := func() string {
-		var text strings.Builder
-		if err := report.Sight(&text, s, report.Style{}); err != nil {
+		var out strings.Builder
+		if err := text.Sight(&out, s, text.Style{}); err != nil {
 			t.Fatal(err)
 		}
-		return text.String()
+		return out.String()
 	}
 	others := "  the others need a capture of layers.*.q_norm, layers.*.q_proj (2); a decode\n    step (1)\n"
 	const seen = "usual mistakes: 1 of 4%s would have been seen here\n"
@@ -239,13 +239,13 @@ func TestPageSaysWhatCouldNotBeRecomputed(t *testing.T) {
 			{Why: "no known arithmetic", Form: "softmax", Rows: 5, First: "layers.0.self_attn.probs", Outcome: isolate.Unidentified},
 		},
 	}}
-	var text strings.Builder
-	if err := report.Text(&text, res, report.NewStyle(false)); err != nil {
+	var out strings.Builder
+	if err := text.Write(&out, res, text.NewStyle(false)); err != nil {
 		t.Fatal(err)
 	}
 	const want = `9 EXACT, 0 ROUNDING; 43 could not be recomputed not recomputed: 30 self_attn.context, 2 mlp.act_fn: the first, layers.0.self_attn.context: ` +
 		`computed from layers.0.self_attn.v_proj, which is float16, not float32 not recomputed: 11 norm: the capturing side recomputed it; add a hook that fires it MATCH`
-	if got := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(got, want) {
+	if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, want) {
 		t.Errorf("the page says\n%s\nnot\n%s", got, want)
 	}
 }
@@ -268,12 +268,12 @@ func TestDownstreamOfAWrongOperation(t *testing.T) {
 			row.Isolated = &compare.Isolated{Certificate: &isolate.Certificate{Outcome: isolate.Bug}}
 		}
 		res := &compare.Result{Mismatches: 1, Rows: []compare.Row{row}, Divergence: &compare.Divergence{Row: row, Downstream: &c.down}}
-		for _, style := range []report.Style{report.NewStyle(false), report.NewStyle(false).WithView(report.Evidence)} {
-			var text strings.Builder
-			if err := report.Text(&text, res, style); err != nil {
+		for _, style := range []text.Style{text.NewStyle(false), text.NewStyle(false).WithView(text.Evidence)} {
+			var out strings.Builder
+			if err := text.Write(&out, res, style); err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(got, "downstream "+c.want+" ") {
+			if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, "downstream "+c.want+" ") {
 				t.Errorf("no %q in\n%s", c.want, got)
 			}
 		}

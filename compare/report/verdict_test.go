@@ -10,7 +10,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
-	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/text"
 )
 
 // shortest is a line in which nothing can be left out.
@@ -52,10 +52,10 @@ func TestVerdictFitsAPage(t *testing.T) {
 			return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ;,:()", r) })
 		}
 		var page strings.Builder
-		if err := report.Text(&page, res, report.Style{}); err != nil {
+		if err := text.Write(&page, res, text.Style{}); err != nil {
 			t.Fatal(err)
 		}
-		whole := report.Verdict(res, report.Style{})
+		whole := text.Verdict(res, text.Style{})
 		lines := strings.Split(strings.TrimSuffix(page.String(), "\n"), "\n")
 		last := lines[len(lines)-1]
 		if n := utf8.RuneCountInString(last); n > 80 && !(n < 100 && shortest.MatchString(last)) {

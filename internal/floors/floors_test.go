@@ -11,7 +11,7 @@ import (
 // floors from the lowest to the highest. A package may import those of its own floor and of lower ones.
 var floors = []string{
 	"hooks", "internal", "order/program", "order/op", "order", "capture", "capture/mapping", "capture/foreign", "capture/gemma", "capture/reference", "internal/testengine",
-	"compare/measure", "compare/weights/awq", "compare/weights", "compare/gate", "compare/baseline", "compare/keyorder", "compare/isolate", "compare/arithmetic", "compare/chain", "compare/diagnose", "compare/naming", "compare/detectable", "compare/sides", "compare/suitable", "compare/plan", "compare", "compare/picture", "compare/report", "internal/settings", "internal/advice", "internal/gatefile", "internal/tracefolder", "internal/origin", "internal/ci", "internal/portweights", "internal/proven", "internal/session/orders", "internal/session/job", "internal/session/noise", "internal/session/choice", "internal/session", "internal/bench", "cmd",
+	"compare/measure", "compare/weights/awq", "compare/weights", "compare/gate", "compare/baseline", "compare/keyorder", "compare/isolate", "compare/arithmetic", "compare/chain", "compare/diagnose", "compare/naming", "compare/detectable", "compare/sides", "compare/suitable", "compare/plan", "compare", "compare/picture", "compare/report", "internal/settings", "internal/advice", "internal/gatefile", "internal/tracefolder", "internal/origin", "internal/ci", "internal/portweights", "internal/proven", "internal/session/orders", "internal/session/job", "internal/session/noise", "internal/session/choice", "internal/session", "internal/bench", "internal/reports", "cmd",
 }
 
 // leaves import nothing of the project, and stand beside the floors.

@@ -9,10 +9,19 @@ import (
 	"strings"
 )
 
-// reportCase is a comparison, with the name of its report.
+// reportCase is a comparison, or another command if by is set, with the name of its report.
 type reportCase struct {
 	name string
 	args []string
+	by   string
+}
+
+// command is what is typed for a case. A comparison writes its report into a file.
+func (c reportCase) command(path string) []string {
+	if c.by != "" {
+		return append([]string{c.by}, c.args...)
+	}
+	return append([]string{"compare", "--report", "json=" + path}, c.args...)
 }
 
 // allCases lists the comparisons. bench and models are folders, or empty.
@@ -30,6 +39,7 @@ func allCases(bench string, sample int, models string) ([]reportCase, error) {
 		}
 	}
 	l.recorded("fixtures/programs")
+	l.looks()
 	if models != "" {
 		l.recorded(models)
 	}
@@ -60,7 +70,7 @@ func (l *lister) find(pattern string) []string {
 // add adds a comparison, named by its trace.
 func (l *lister) add(path, way string, args ...string) {
 	name := strings.NewReplacer("/", "-", "+", "-").Replace(strings.TrimSuffix(strings.TrimPrefix(path, "fixtures/"), ".safetensors"))
-	l.all = append(l.all, reportCase{strings.Trim(name, "-.") + "." + way, args})
+	l.all = append(l.all, reportCase{strings.Trim(name, "-.") + "." + way, args, ""})
 }
 
 // alone adds the comparison of a trace by itself.
@@ -107,6 +117,35 @@ func (l *lister) recorded(dir string) {
 	}
 }
 
+// looks adds what check, inspect and weights print, in every format.
+func (l *lister) looks() {
+	by := func(command, name string, formats []string, args ...string) {
+		for _, f := range formats {
+			l.all = append(l.all, reportCase{command + "-" + name + "." + f, append(args[:len(args):len(args)], "--format", f), command})
+		}
+	}
+	for _, model := range []string{"gemma3n-tiny", "llama-tiny"} {
+		golden := "fixtures/golden/" + model + "/"
+		by("check", model, []string{"text", "json", "html"}, golden+"decode.bfloat16.safetensors")
+		by("inspect", model, []string{"text", "json"}, golden+"decode.bfloat16.safetensors")
+		by("inspect", model+"-header", []string{"text"}, golden+"prefill.float32.safetensors", "--header")
+		by("inspect", model+"-one", []string{"text", "json"}, golden+"decode.float32.safetensors", "layers.0.mlp.down_proj")
+		by("inspect", model+"-slice", []string{"text"}, golden+"decode.float32.safetensors", "layers.0.self_attn.scores", "--slice", "0,:2,-1", "--axis", "1")
+		by("inspect", model+"-logits", []string{"text"}, golden+"decode.float32.safetensors", "logits")
+		by("inspect", model+"-ids", []string{"text"}, golden+"decode.float32.safetensors", "input_ids", "--slice", "0,:")
+		by("inspect", model+"-pair", []string{"text", "json"}, golden+"prefill.float32.safetensors", golden+"prefill.bfloat16.safetensors", "layers.0.mlp.down_proj")
+	}
+	for _, path := range l.find("fixtures/wild/onnx-planted/*.safetensors") {
+		by("check", strings.TrimSuffix(filepath.Base(path), ".safetensors"), []string{"text", "html"}, path)
+	}
+	for _, path := range l.find("fixtures/weights/wide*.gguf") {
+		by("weights", filepath.Base(path), []string{"text", "json", "junit", "html"}, path, "--model", "fixtures/weights/wide")
+	}
+	for _, name := range []string{"mistakes.safetensors", "mistakes.Q4_K.gguf", "gemma3-tiny.npz", "usual.gguf"} {
+		by("weights", name, []string{"text", "json", "junit", "html"}, "fixtures/weights/"+name, "--model", "fixtures/gemma3-tiny")
+	}
+}
+
 // lastHalf is the last half of the faults of the bench that is read: the names of later ones are measured blind.
 const lastHalf = 5
 
@@ -143,9 +182,9 @@ func (l *lister) bench(dir string, most int) error {
 		taken[at] = true
 		r := runs[at]
 		path := filepath.Join(dir, r.Name+".safetensors")
-		l.all = append(l.all, reportCase{"bench-" + r.Name + ".alone", []string{"--isolate", path, "--model", "fixtures/" + r.Checkpoint}})
+		l.all = append(l.all, reportCase{"bench-" + r.Name + ".alone", []string{"--isolate", path, "--model", "fixtures/" + r.Checkpoint}, ""})
 		if k%4 == 0 && r.Reference != "" {
-			l.all = append(l.all, reportCase{"bench-" + r.Name + ".transformers", []string{path, filepath.Join(dir, r.Reference+".safetensors"), "--all"}})
+			l.all = append(l.all, reportCase{"bench-" + r.Name + ".transformers", []string{path, filepath.Join(dir, r.Reference+".safetensors"), "--all"}, ""})
 		}
 	}
 	return nil

@@ -11,6 +11,12 @@
 // -bench adds a sample of the runs of the bug bench that internal/bench made in OUT, spread over halves 1 to 5, dtypes and engines; -models adds the
 // recorded architectures with planted bugs that fixtures/recorded_faults.py made in DIR. -cores sets the cores of each comparison: a report that is
 // written on one core and read against one of two cores holds results to any number of cores.
+//
+//	go run ./internal/reports -render BEFORE -out TEXTS                   # at the commit before a change of the reports themselves
+//	go run ./internal/reports -render BEFORE -out NEW -against TEXTS      # after each step
+//
+// -render compares nothing: it writes the reports of a folder, or any other JSON reports there, in every other format. With -against it
+// says which files have other bytes.
 package main
 
 import (
@@ -33,10 +39,11 @@ import (
 func main() {
 	flags := flag.NewFlagSet("reports", flag.ExitOnError)
 	var r runner
-	var bench, models, against string
+	var bench, models, against, from string
 	sample := 60
 	flags.StringVar(&r.out, "out", "", "the `FOLDER` that reports are written into")
 	flags.StringVar(&against, "against", "", "a `FOLDER` of reports to compare with")
+	flags.StringVar(&from, "render", "", "a `FOLDER` of JSON reports to write in every other format, in place of comparisons")
 	flags.StringVar(&bench, "bench", "", "the `FOLDER` of the runs of the bug bench")
 	flags.IntVar(&sample, "sample", sample, "how many `RUNS` of the bench")
 	flags.StringVar(&models, "models", "", "the `FOLDER` of recorded architectures")
@@ -49,21 +56,32 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	cases, err := allCases(bench, sample, models)
-	if err == nil {
-		err = r.run(ctx, cases)
-	}
-	if err == nil && against != "" {
-		err = compareFolders(os.Stdout, against, r.out, cases)
-	}
-	if err != nil {
+	if err := run(ctx, &r, from, against, func() ([]reportCase, error) { return allCases(bench, sample, models) }); err != nil {
 		fmt.Fprintln(os.Stderr, "reports:", err)
 		os.Exit(1)
 	}
 }
 
-// report is what a comparison leaves behind.
-type report struct {
+// run writes reports into the folder of r, and compares them with those of another folder, if one is named.
+func run(ctx context.Context, r *runner, from, against string, list func() ([]reportCase, error)) error {
+	if from != "" {
+		if err := render(from, r.out); err != nil || against == "" {
+			return err
+		}
+		return compareFiles(os.Stdout, against, r.out)
+	}
+	cases, err := list()
+	if err != nil {
+		return err
+	}
+	if err := r.run(ctx, cases); err != nil || against == "" {
+		return err
+	}
+	return compareFolders(os.Stdout, against, r.out, cases)
+}
+
+// outcome is what a comparison leaves behind.
+type outcome struct {
 	Args   []string        `json:"args"`
 	Exit   int             `json:"exit"`
 	Output []string        `json:"output"` // by line
@@ -119,7 +137,7 @@ func (r *runner) one(ctx context.Context, c reportCase, room string) error {
 	}
 	defer os.RemoveAll(room)
 	path := filepath.Join(room, "report.json")
-	cmd := exec.CommandContext(ctx, r.program, append([]string{"compare", "--report", "json=" + path}, c.args...)...)
+	cmd := exec.CommandContext(ctx, r.program, c.command(path)...)
 	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(room, "cache"), "NO_COLOR=1", fmt.Sprintf("GOMAXPROCS=%d", r.cores))
 	var printed, failed bytes.Buffer // standard error has progress, which depends on time
 	cmd.Stdout, cmd.Stderr = &printed, &failed
@@ -132,10 +150,13 @@ func (r *runner) one(ctx context.Context, c reportCase, room string) error {
 		return err
 	}
 	if text == nil { // it was not compared
-		printed, text = failed, []byte("null")
+		text = []byte("null")
+		if printed.Len() == 0 {
+			printed = failed
+		}
 	}
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(printed.String(), room, "ROOM"), "\n"), "\n")
-	data, err := json.MarshalIndent(report{c.args, cmd.ProcessState.ExitCode(), lines, text}, "", " ")
+	data, err := json.MarshalIndent(outcome{c.args, cmd.ProcessState.ExitCode(), lines, text}, "", " ")
 	if err != nil {
 		return err
 	}

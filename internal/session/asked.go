@@ -24,7 +24,6 @@ type Asked struct {
 	All           bool     // do not stop at the first divergence
 	StrictDType   bool     // every difference of dtype is a mismatch
 	Fused         []string // modules of the local side, or patterns of modules, with a fused attention kernel
-	Numbers       bool     // estimate the numbers of formulas
 	LevelTyped    bool     // the level was asked for: a reference that has less is incomplete
 	Keep          bool     // the settings become those of the last capture
 

@@ -102,7 +102,7 @@ func (in *inputs) run(ctx context.Context) (*compare.Result, error) {
 	o, e := &in.o, in.env
 	o.All, o.Partial, o.StrictDType = o.All || in.asked.All, e.Partial, in.asked.StrictDType
 	o.Fused = in.asked.Fused
-	o.Sight, o.Numbers, o.Baseline = e.Sight, in.asked.Numbers, in.asked.Known.lines(e)
+	o.Sight, o.Baseline = e.Sight, in.asked.Known.lines(e)
 	started := time.Now()
 	what, bytes := "comparing", func() int64 { return in.local.BytesRead() + in.ref.BytesRead() }
 	switch {

@@ -1,0 +1,257 @@
+// Package github writes reports for GitHub Actions: annotations, and the summary of a step.
+package github
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"html"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/tracediff/tracediff/compare/redflag"
+	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
+)
+
+// The limits of GitHub Actions, from "Workflow commands for GitHub Actions" and "Usage limits": what is beyond them is not shown.
+const (
+	maxAnnotations = 10      // errors of one step
+	MaxSummary     = 1 << 20 // bytes of the summary of one step
+
+	maxMessage = 4 << 10 // bytes of one annotation: more is not read
+	maxCell    = 240     // runes of a cell of the table
+)
+
+// annotation is one error as GitHub shows it beside a file.
+type annotation struct{ title, message string }
+
+// Annotations writes what is wrong as workflow commands of GitHub Actions: an error for each run that does not match, and for each
+// further bug that is known, ten at most. file is what they are about; it may be empty. The error is that of w.
+func Annotations(w io.Writer, d *report.Document, file string) error {
+	var all, further []annotation
+	for i := range d.Runs {
+		r := &d.Runs[i]
+		if r.Exit != 0 {
+			title, message := text.Failure(r)
+			all = append(all, annotation{title, message})
+			further = append(further, furtherBugs(r)...)
+		}
+	}
+	return annotate(w, file, append(all, further...))
+}
+
+// CheckAnnotations is Annotations for the red flags of a trace.
+func CheckAnnotations(w io.Writer, r *redflag.Result, file string) error {
+	var all []annotation
+	for i := range r.Flags {
+		f := &r.Flags[i]
+		all = append(all, annotation{
+			fmt.Sprintf("tracediff: RED FLAG %s: %s, pass %d", f.Kind, f.Entry, f.Pass),
+			fmt.Sprintf("%s\nmeans: %s\ntry: %s", words.Clean(f.What), words.Clean(f.Means), words.Clean(f.Try)),
+		})
+	}
+	return annotate(w, file, all)
+}
+
+func annotate(w io.Writer, file string, all []annotation) error {
+	if n := len(all); n > maxAnnotations {
+		rest := n - maxAnnotations + 1
+		all = append(all[:maxAnnotations-1:maxAnnotations-1], annotation{fmt.Sprintf("tracediff: %d more", rest), "The summary of this step has all of them."})
+	}
+	var b strings.Builder
+	for _, a := range all {
+		b.WriteString("::error ")
+		if file != "" {
+			b.WriteString("file=" + property(file) + ",")
+		}
+		b.WriteString("title=" + property(words.Clean(a.title)) + "::" + data(clip(a.message, maxMessage)) + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// data escapes the message of a workflow command, as the runner's toolkit does.
+func data(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+// property escapes the value of a property of a workflow command.
+func property(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+}
+
+// clip leaves at most n bytes of a text, and says where something was left out.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + " ..."
+}
+
+// furtherBugs are the bugs of a run behind its first divergence.
+func furtherBugs(r *report.Run) []annotation {
+	if r.Result == nil || r.Result.Isolation == nil {
+		return nil
+	}
+	var all []annotation
+	for _, f := range r.Result.Isolation.Findings {
+		if d := r.Result.Divergence; f.Bug == nil || d != nil && d.Row.Key() == f.First {
+			continue
+		}
+		title := "tracediff: "
+		if r.Name != "" {
+			title += r.Name + ": "
+		}
+		all = append(all, annotation{title + "bug in " + f.Where(), words.Clean(f.What) + "\nfirst " + words.Clean(f.First)})
+	}
+	return all
+}
+
+// Summary writes the Markdown that GitHub shows below a step: a table of the runs, and the page of each that does not match; of a
+// comparison alone its page in any case. It takes at most room bytes, and says what was left out. The error is that of w.
+func Summary(w io.Writer, d *report.Document, room int) error {
+	s := &summaryPage{room: room}
+	named := len(d.Runs) != 1 || d.Runs[0].Name != ""
+	if d.Weights != nil && !d.Weights.Right() {
+		var b bytes.Buffer
+		if err := text.Weights(&b, d.Weights, text.Style{}); err != nil {
+			return err
+		}
+		s.page("weights", b.String())
+	}
+	if named {
+		s.table(d)
+	}
+	for i := range d.Runs {
+		r := &d.Runs[i]
+		if r.Result == nil && !named {
+			var b bytes.Buffer
+			if err := text.NotCompared(&b, r); err != nil {
+				return err
+			}
+			s.page("tracediff: "+outcome(r), b.String())
+		}
+		if r.Result == nil || named && r.Exit == 0 { // the table has the errors
+			continue
+		}
+		var b bytes.Buffer
+		if err := text.Write(&b, r.Result, text.Style{}); err != nil {
+			return err
+		}
+		title := r.Name
+		if !named {
+			title = "tracediff: " + outcome(r)
+		}
+		s.page(title, b.String())
+	}
+	return s.write(w)
+}
+
+// CheckSummary is Summary for the red flags of a trace.
+func CheckSummary(w io.Writer, r *redflag.Result, room int) error {
+	s := &summaryPage{room: room}
+	var b bytes.Buffer
+	if err := text.Check(&b, r, text.Style{}); err != nil {
+		return err
+	}
+	s.page("tracediff check: "+words.Count(len(r.Flags), "red flag", "red flags"), b.String())
+	return s.write(w)
+}
+
+// summaryPage is Markdown of a limited size.
+type summaryPage struct {
+	strings.Builder
+	room int
+	left int // blocks that did not fit
+}
+
+const (
+	leftOut   = "\n%d more did not fit into the summary: the report has them.\n"
+	roomAtEnd = 100 // for that sentence
+)
+
+// add writes a block, or counts it as left out.
+func (s *summaryPage) add(text string) {
+	if s.left > 0 || s.Len()+len(text)+roomAtEnd > s.room {
+		s.left++
+		return
+	}
+	s.WriteString(text)
+}
+
+func (s *summaryPage) write(w io.Writer) error {
+	if s.left > 0 && s.Len()+roomAtEnd <= s.room {
+		fmt.Fprintf(s, leftOut, s.left)
+	}
+	_, err := io.WriteString(w, s.String())
+	return err
+}
+
+// table writes a line a run, those that do not match first.
+func (s *summaryPage) table(d *report.Document) {
+	matching := 0
+	for i := range d.Runs {
+		if d.Runs[i].Exit == 0 {
+			matching++
+		}
+	}
+	title := "tracediff gate"
+	if d.Shard != nil {
+		title = "tracediff gate, shard " + d.Shard.String()
+	}
+	s.add(fmt.Sprintf("### %s: %d of %s match\n\n| prompt | | first divergence | what is wrong |\n|---|---|---|---|\n", title, matching, words.Count(len(d.Runs), "prompt", "prompts")))
+	for _, failed := range []bool{true, false} {
+		for i := range d.Runs {
+			if r := &d.Runs[i]; (r.Exit != 0) == failed {
+				first, what := "", ""
+				switch {
+				case r.Result == nil:
+					what = r.Error
+				case r.Result.Divergence != nil:
+					d := r.Result.Divergence
+					first, what = d.Row.Key(), cmp.Or(words.BugText(d), d.Row.Detail)
+					if words.Unnamed(d) {
+						what = d.Row.Detail
+					}
+				case len(r.Result.Incomplete) > 0:
+					what = r.Result.Incomplete[0]
+				}
+				s.add(fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(r.Name), outcome(r), markdown(first), markdown(what)))
+			}
+		}
+	}
+	s.add("\n")
+}
+
+// outcome is the first word of the verdict.
+func outcome(r *report.Run) string {
+	if r.Result == nil {
+		return "not compared"
+	}
+	return words.VerdictOf(r.Result, true).Label
+}
+
+// page writes a text as it is, folded away.
+func (s *summaryPage) page(title, text string) {
+	s.add(fmt.Sprintf("<details open><summary>%s</summary>\n\n<pre>%s</pre>\n\n</details>\n", html.EscapeString(words.Clean(title)), html.EscapeString(text)))
+}
+
+// markdown is a text in a cell of a table, in which nothing is markup, a link or a mention.
+func markdown(text string) string {
+	var b strings.Builder
+	for i, r := range []rune(words.Clean(text)) {
+		switch {
+		case i == maxCell:
+			b.WriteString(" ...")
+			return b.String()
+		case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune(" .,-/()='", r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, "&#%d;", r)
+		}
+	}
+	return strings.ReplaceAll(b.String(), "www.", "www&#46;")
+}

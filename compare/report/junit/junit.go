@@ -1,0 +1,203 @@
+// Package junit writes reports as the XML that every CI reads.
+package junit
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/words"
+)
+
+// The elements of JUnit's XML that every CI reads. There are no times: a comparison is not timed by entry.
+type (
+	suites struct {
+		XMLName  xml.Name `xml:"testsuites"`
+		Name     string   `xml:"name,attr"`
+		Tests    int      `xml:"tests,attr"`
+		Failures int      `xml:"failures,attr"`
+		Errors   int      `xml:"errors,attr"`
+		Skipped  int      `xml:"skipped,attr"`
+		Suites   []suite  `xml:"testsuite"`
+	}
+	suite struct {
+		Name     string `xml:"name,attr"`
+		Tests    int    `xml:"tests,attr"`
+		Failures int    `xml:"failures,attr"`
+		Errors   int    `xml:"errors,attr"`
+		Skipped  int    `xml:"skipped,attr"`
+		// Properties say how the suite was made: the map that gave names and layouts.
+		Properties *properties `xml:"properties"`
+		Cases      []testCase  `xml:"testcase"`
+	}
+	properties struct {
+		List []property `xml:"property"`
+	}
+	property struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
+	}
+	testCase struct {
+		Class   string   `xml:"classname,attr"`
+		Name    string   `xml:"name,attr"`
+		Failure *outcome `xml:"failure"`
+		Error   *outcome `xml:"error"`
+		Skipped *outcome `xml:"skipped"`
+		Said    string   `xml:"system-out,omitempty"`
+	}
+	outcome struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr,omitempty"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// Write writes the document as JUnit XML: a suite a run, a case an entry of a pass, one for each line of a baseline that no longer
+// holds, and in every suite a last case, "coverage", that fails when the comparison is incomplete. A suite has a failure or an error if and only if its run does
+// not exit with 0. Skipped are the rows that decide nothing: derived ones, those that were not judged, and mismatches that
+// the allow-list or the baseline accepts, with its reason. The error is that of w.
+func Write(w io.Writer, d *report.Document) error {
+	all := suites{Name: d.Tool.Name}
+	if d.Weights != nil {
+		s := suite{Name: "tracediff.weights"}
+		s.addWeights(d.Weights)
+		all.Tests, all.Failures, all.Suites = s.Tests, s.Failures, append(all.Suites, s)
+	}
+	for i := range d.Runs {
+		s := suiteOf(&d.Runs[i])
+		all.Tests, all.Failures, all.Errors, all.Skipped = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors, all.Skipped+s.Skipped
+		all.Suites = append(all.Suites, s)
+	}
+	return encode(w, all)
+}
+
+func encode(w io.Writer, all suites) error {
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func suiteOf(r *report.Run) suite {
+	s := suite{Name: "tracediff"}
+	if r.Name != "" {
+		s.Name += "." + r.Name
+	}
+	if r.Result == nil {
+		s.add(testCase{Name: "comparison", Error: &outcome{Message: r.Error, Text: r.Hint}})
+		return s
+	}
+	if m := r.Result.Map; m != nil {
+		s.Properties = &properties{List: []property{{"map", words.MapText(m)}}}
+	}
+	for i := range r.Result.Rows {
+		s.add(rowCase(r.Result, &r.Result.Rows[i]))
+	}
+	for _, m := range r.Result.Missing {
+		s.add(testCase{Name: words.Key(m.Pass, m.Name), Failure: &outcome{Message: "declared but not there: " + m.Side, Type: "MISSING"}})
+	}
+	for _, l := range r.Result.Baseline.Failing() {
+		s.add(testCase{Name: "baseline " + l.Key, Failure: &outcome{Message: l.Why, Type: "BASELINE", Text: fmt.Sprintf("%s, until %s: %s", l.State, l.Until, l.Reason)}})
+	}
+	s.add(coverageCase(r.Result))
+	return s
+}
+
+// add counts a case and puts it at the end.
+func (s *suite) add(c testCase) {
+	c.Class = s.Name
+	s.Tests++
+	switch {
+	case c.Failure != nil:
+		s.Failures++
+	case c.Error != nil:
+		s.Errors++
+	case c.Skipped != nil:
+		s.Skipped++
+	}
+	s.Cases = append(s.Cases, c)
+}
+
+func rowCase(res *compare.Result, r *compare.Row) testCase {
+	c := testCase{Name: r.Key()}
+	switch {
+	case r.Derived:
+		c.Skipped = &outcome{Message: "recomputed by the capturing side: " + string(r.Verdict)}
+	case r.Excused != "":
+		c.Skipped = &outcome{Message: string(r.Excused) + ": " + r.Allowed, Type: string(r.Class)}
+	case r.Allowed != "":
+		c.Skipped = &outcome{Message: "allowed: " + r.Allowed, Type: string(r.Class)}
+	case r.Verdict == compare.Unverified:
+		c.Skipped = &outcome{Message: "not judged: " + r.Detail}
+	case r.Verdict == compare.Mismatch:
+		c.Failure = &outcome{Message: r.Detail, Type: string(r.Class), Text: detail(res, r)}
+	}
+	if z := r.Isolated; z != nil && z.Outcome == isolate.Unidentified && c.Skipped == nil && c.Failure == nil {
+		c.Said = string(z.Outcome) + ": " + r.NotIsolated
+	}
+	return c
+}
+
+// detail is what a failure says below its message; of the first divergence also what to look at next.
+func detail(res *compare.Result, r *compare.Row) string {
+	var b strings.Builder
+	if r.Gate != nil {
+		for _, c := range r.Gate.Checks {
+			failed := words.Either(words.NotFinite(r), "NaN", words.Number(c.Error))
+			fmt.Fprintf(&b, "%s: error %s, limit %s (%s)\n", c.What, failed, words.Number(c.Limit), gate.Source(r.Gate.From))
+		}
+	}
+	if r.Stats != nil {
+		fmt.Fprintf(&b, "values: %s\n", words.StatsText(*r.Stats))
+	}
+	if r.Isolated != nil && r.Isolated.Finding != nil {
+		fmt.Fprintf(&b, "bug: %s\n", r.Isolated.Finding.Text())
+	}
+	if r.Isolated != nil {
+		fmt.Fprintf(&b, "by itself: %s\n", r.Isolated.Outcome)
+	}
+	if r.Blame != "" {
+		fmt.Fprintf(&b, "blame: %s\n", r.Blame)
+	}
+	if d := res.Divergence; d != nil && d.Row.Key() == r.Key() {
+		if d.Fault != nil && d.Fault.Finding != nil {
+			fmt.Fprintf(&b, "bug: %s\n", words.BugText(d))
+		}
+		fmt.Fprintf(&b, "decided by %s\n", res.Decided)
+		for _, h := range d.Hints {
+			fmt.Fprintf(&b, "hint: %s\n", h)
+		}
+	}
+	return b.String()
+}
+
+// coverageCase stands for the comparison as a whole.
+func coverageCase(r *compare.Result) testCase {
+	v := r.Coverage
+	said := fmt.Sprintf("%s; %d show something", words.Covered(r), v.Tested)
+	c := testCase{Name: "coverage"}
+	switch s := r.Isolation; {
+	case r.Uncertified != "":
+		c.Said = words.Uncertified(r)
+	case s != nil && s.Unidentified > 0:
+		c.Said = fmt.Sprintf("%s %s", words.Count(s.Unidentified, "entry is", "entries are"), isolate.Unidentified)
+	}
+	switch {
+	case len(r.Incomplete) > 0:
+		c.Failure = &outcome{Message: strings.Join(r.Incomplete, "; "), Type: "INCOMPLETE", Text: said}
+	case v.Tested == 0:
+		c.Failure = &outcome{Message: "nothing was tested", Type: "INCOMPLETE", Text: said}
+	}
+	return c
+}

@@ -1,0 +1,39 @@
+package junit
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare/report/words"
+	"github.com/tracediff/tracediff/compare/weights"
+	"github.com/tracediff/tracediff/internal/plain"
+)
+
+// Weights writes a comparison of weights as JUnit XML: one suite, a case a tensor. The error is that of w.
+func Weights(w io.Writer, r *weights.Result) error {
+	s := suite{Name: "tracediff.weights"}
+	s.addWeights(r)
+	all := suites{Name: "tracediff", Tests: s.Tests, Failures: s.Failures, Suites: []suite{s}}
+	return encode(w, all)
+}
+
+// addWeights puts a case for each tensor into a suite, and one that fails where none was compared.
+func (s *suite) addWeights(r *weights.Result) {
+	for i := range r.Tensors {
+		t := &r.Tensors[i]
+		c := testCase{Name: plain.Text(t.Name)}
+		if !t.Class.Right() {
+			c.Failure = &outcome{Message: plain.Text(t.What), Type: string(t.Class)}
+			if a := t.At; a != nil {
+				c.Failure.Text = fmt.Sprintf("first at %s; %d of %d elements", words.WeightAt(a), t.Unequal, t.Elements)
+			}
+		} else {
+			c.Said = strings.TrimSpace(string(t.Class) + " " + t.Rounding)
+		}
+		s.add(c)
+	}
+	if len(r.Tensors) == 0 {
+		s.add(testCase{Name: "coverage", Failure: &outcome{Message: "no tensor was compared", Type: "INCOMPLETE"}})
+	}
+}

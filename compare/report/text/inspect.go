@@ -1,0 +1,250 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/olekukonko/tablewriter/tw"
+
+	"github.com/tracediff/tracediff/compare/inspect"
+	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/compare/report/words"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/amount"
+)
+
+// Inspection writes a result for people, at most 80 columns wide but for names, tables of many columns and the values
+// of a slice. The error is that of w.
+func Inspection(w io.Writer, r *inspect.Result) error {
+	p := &inspection{result: r}
+	for i := range r.Files {
+		p.file(i)
+	}
+	switch {
+	case len(r.Tensors) == 0:
+		p.list(r.List)
+	case len(r.Tensors) == 1:
+		p.one(&r.Tensors[0])
+	default:
+		p.pair(r)
+	}
+	if len(r.Notes) > 0 {
+		p.blank()
+	}
+	for _, n := range r.Notes {
+		p.line("note: %s", n)
+	}
+	return p.writeTo(w)
+}
+
+// inspection collects the text.
+type inspection struct {
+	printer
+	result *inspect.Result
+}
+
+// sideName is A or B where there are two files.
+func (p *inspection) sideName(i int) string {
+	if len(p.result.Files) == 1 {
+		return ""
+	}
+	return string(rune('A' + i))
+}
+
+func (p *inspection) file(i int) {
+	f := &p.result.Files[i]
+	label := p.sideName(i)
+	if label == "" {
+		label = "file"
+	}
+	text := f.Path
+	if by := strings.TrimSpace(f.Producer.Name + " " + f.Producer.Version); by != "" {
+		text += ", " + by
+	}
+	for _, part := range []string{f.DType, f.Model} {
+		if part != "" {
+			text += ", " + part
+		}
+	}
+	p.line("%-6s %s", label+":", text)
+	if !f.Sequence {
+		p.line("%-6s unknown, the file does not tell: other writers sort by dtype and name", "order:")
+	}
+	if f.Status != "" && f.Status != "complete" {
+		p.line("%-6s %s", "run:", f.Status)
+	}
+	for _, n := range f.Notes {
+		p.line("%-6s %s", "note:", n)
+	}
+}
+
+// table is written behind a blank line.
+func (p *inspection) table(align []tw.Align, header []string, rows [][]string) {
+	p.blank()
+	if err := Table(&p.Builder, align, header, rows); err != nil && p.err == nil {
+		p.err = err
+	}
+}
+
+// columns is the alignment of a table: the first so many to the left, the others to the right.
+func columns(left, right int) []tw.Align {
+	var align []tw.Align
+	for range left {
+		align = append(align, tw.AlignLeft)
+	}
+	for range right {
+		align = append(align, tw.AlignRight)
+	}
+	return align
+}
+
+func (p *inspection) list(lines []inspect.Line) {
+	header, align := []string{"name", "shape", "dtype"}, columns(3, 0)
+	if passes := p.result.Files[0].Passes > 1; passes {
+		header, align = append([]string{"pass"}, header...), append(columns(0, 1), align...)
+	}
+	width := len(header)
+	if len(lines) > 0 && lines[0].Stats != nil {
+		header, align = append(header, "min", "max", "mean", "std", "note"), append(append(align, columns(0, 4)...), tw.AlignLeft)
+	}
+	rows := make([][]string, len(lines))
+	bytes := int64(0)
+	for i := range lines {
+		l := &lines[i]
+		name := l.Name
+		if l.Firing > 0 {
+			name += "#" + strconv.Itoa(l.Firing)
+		}
+		rows[i] = []string{strconv.Itoa(l.Pass), words.Clean(name), words.Sizes(l.Shape), l.DType}[4-width:]
+		if s := l.Stats; s != nil {
+			rows[i] = append(rows[i], extreme(s.Min, 4, l.DType), extreme(s.Max, 4, l.DType), figure(s.Mean, 4), figure(s.Std, 4), strings.Join(oddities(s), ", "))
+		}
+		bytes += l.Bytes
+	}
+	p.table(align, header, rows)
+	p.blank()
+	text := words.Count(len(lines), "tensor", "tensors")
+	if all := p.result.Files[0].Tensors; all != len(lines) {
+		text += fmt.Sprintf(" of %d", all)
+	}
+	p.line("%s, %s", text, amount.Bytes(bytes))
+}
+
+// oddities are what a person has to know of elements beside their statistics.
+func oddities(s *inspect.Stats) []string {
+	var list []string
+	for _, c := range []struct {
+		n    int64
+		what string
+	}{{s.NaN, "NaN"}, {s.Inf, "+Inf"}, {s.NInf, "-Inf"}, {s.Masked, "masked"}} {
+		if c.n > 0 {
+			list = append(list, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	switch {
+	case s.Elements == 0:
+		list = append(list, "empty")
+	case s.Finite > 0 && s.Zeros == s.Finite:
+		list = append(list, "all zero")
+	case s.Finite > 1 && s.Min == s.Max:
+		list = append(list, "constant")
+	}
+	return list
+}
+
+// one writes a tensor in full.
+func (p *inspection) one(t *inspect.Tensor) {
+	p.blank()
+	p.head(t)
+	p.stats(t.Line.Stats, t.Line.DType)
+	if t.Line.Stats.Finite > 1 {
+		p.percentiles(t.Percentiles)
+		p.histogram(t.Histogram)
+	}
+	for i := range t.ByAxis {
+		p.byAxis(&t.ByAxis[i])
+	}
+	p.channels(t.Channels)
+	p.logits("next token", t.Logits)
+	p.values("values", t.Values, t.Line.DType)
+}
+
+// head writes what a tensor is.
+func (p *inspection) head(t *inspect.Tensor) {
+	p.line("%s", t.Line.Key)
+	shape := words.Sizes(t.Line.Shape)
+	if known(t.Axes) {
+		shape += ": " + strings.Join(t.Axes, " x ")
+	}
+	p.field("shape", "%s", shape)
+	p.field("dtype", "%s, %s", t.Line.DType, amount.Bytes(t.Line.Bytes))
+	if e := t.Entry; e != nil {
+		parts := []string{fmt.Sprintf("entry %d of %d", e.Index+1, e.Entries)}
+		if e.Op != "" {
+			parts = append(parts, e.Op)
+		}
+		if e.Layer >= 0 {
+			parts = append(parts, fmt.Sprintf("layer %d", e.Layer))
+		}
+		p.field("order", "%s, level %d", strings.Join(parts, ", "), e.Level)
+	}
+	switch {
+	case t.Passes != "":
+		p.field("pass", "%d; --pass shows it in %s", t.Line.Pass, t.Passes)
+	case t.Line.Pass > 0:
+		p.field("pass", "%d", t.Line.Pass)
+	}
+}
+
+// known reports whether axes have roles.
+func known(axes []string) bool {
+	for i, a := range axes {
+		if a != measure.AxisName("", i) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *inspection) stats(s *inspect.Stats, dtype string) {
+	p.blank()
+	text := fmt.Sprintf("%d", s.Elements)
+	for _, odd := range oddities(s) {
+		text += ", " + odd
+	}
+	if s.Zeros > 0 && s.Zeros < s.Finite {
+		text += fmt.Sprintf(", %d zero", s.Zeros)
+	}
+	p.field("elements", "%s", text)
+	p.field("min", "%s%s", extreme(s.Min, 6, dtype), at(s.MinAt))
+	p.field("max", "%s%s", extreme(s.Max, 6, dtype), at(s.MaxAt))
+	p.field("mean", "%s", figure(s.Mean, 6))
+	p.field("std", "%s", figure(s.Std, 6))
+	p.field("rms", "%s", figure(s.RMS, 6))
+}
+
+func at(index []int) string {
+	if index == nil {
+		return ""
+	}
+	return fmt.Sprintf(" at %v", index)
+}
+
+// extreme is a number that a tensor holds: an integer in full, since it may be an id.
+func extreme(n measure.Number, most int, dtype string) string {
+	if d, err := hooks.ParseDType(dtype); err == nil && !d.Float() && !math.IsNaN(float64(n)) {
+		return strconv.FormatFloat(float64(n), 'f', 0, 64)
+	}
+	return figure(n, most)
+}
+
+// figure is a number with so many significant digits; "-" where it is not defined.
+func figure(n measure.Number, most int) string {
+	if math.IsNaN(float64(n)) {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(n), 'g', most, 64)
+}

@@ -1,0 +1,151 @@
+package text
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/tracediff/tracediff/compare/inspect"
+	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/compare/report/words"
+)
+
+// pair writes two tensors side by side.
+func (p *inspection) pair(r *inspect.Result) {
+	a, b, d := &r.Tensors[0], &r.Tensors[1], r.Difference
+	p.blank()
+	p.line("%s", a.Line.Key)
+	if b.Line.Key != a.Line.Key {
+		p.line("%s", b.Line.Key)
+	}
+	header := []string{"", "A", "B"}
+	if d != nil {
+		header = append(header, "A - B")
+	}
+	rows := [][]string{
+		{"shape", words.Sizes(a.Line.Shape), words.Sizes(b.Line.Shape)},
+		{"dtype", a.Line.DType, b.Line.DType},
+	}
+	stats := []*inspect.Stats{a.Line.Stats, b.Line.Stats}
+	percentiles := [][]inspect.Percentile{a.Percentiles, b.Percentiles}
+	if d != nil {
+		stats, percentiles = append(stats, &d.Stats), append(percentiles, d.Percentiles)
+	}
+	dtype := a.Line.DType
+	if b.Line.DType != dtype {
+		dtype = "" // of which the difference has neither
+	}
+	rows = append(rows, counts(stats)...)
+	rows = append(rows, moments(stats)...)
+	rows = append(rows, ranks(percentiles)...)
+	p.table(columns(1, len(header)-1), header, rows)
+	if d == nil {
+		return
+	}
+	p.metrics(d.Metrics)
+	p.histogram(d.Histogram)
+	for i := range a.ByAxis {
+		p.byAxisOfBoth(&a.ByAxis[i], &b.ByAxis[i])
+	}
+	p.logits("A: next token", a.Logits)
+	p.logits("B: next token", b.Logits)
+	if d.Values != nil {
+		p.values("A", a.Values, a.Line.DType)
+		p.values("B", b.Values, b.Line.DType)
+		p.values("A - B", d.Values, dtype)
+	}
+}
+
+// byAxisOfBoth writes the statistics of each index of an axis, which both tensors have.
+func (p *inspection) byAxisOfBoth(a, b *inspect.Axis) {
+	rows := make([][]string, min(len(a.Slices), len(b.Slices)))
+	for i := range rows {
+		x, y := &a.Slices[i], &b.Slices[i]
+		rows[i] = []string{
+			strconv.Itoa(i), figure(x.Mean, 4), figure(y.Mean, 4), figure(x.Std, 4), figure(y.Std, 4), figure(x.RMS, 4), figure(y.RMS, 4),
+		}
+	}
+	p.table(columns(0, 7), []string{"by " + a.Axis, "mean A", "mean B", "std A", "std B", "rms A", "rms B"}, rows)
+}
+
+// counts are the lines of how many elements are what, of several tensors. What none of them has is no line.
+func counts(all []*inspect.Stats) [][]string {
+	var rows [][]string
+	for _, c := range []struct {
+		label string
+		of    func(s *inspect.Stats) int64
+	}{
+		{"elements", func(s *inspect.Stats) int64 { return s.Elements }},
+		{"masked", func(s *inspect.Stats) int64 { return s.Masked }},
+		{"NaN", func(s *inspect.Stats) int64 { return s.NaN }},
+		{"+Inf", func(s *inspect.Stats) int64 { return s.Inf }},
+		{"-Inf", func(s *inspect.Stats) int64 { return s.NInf }},
+		{"zero", func(s *inspect.Stats) int64 { return s.Zeros }},
+	} {
+		row, some := []string{c.label}, false
+		for _, s := range all {
+			row, some = append(row, strconv.FormatInt(c.of(s), 10)), some || c.of(s) > 0
+		}
+		if some {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// moments are the lines of the statistics of several tensors.
+func moments(all []*inspect.Stats) [][]string {
+	rows := [][]string{{"min"}, {"max"}, {"mean"}, {"std"}, {"rms"}}
+	for _, s := range all {
+		for i, n := range []measure.Number{s.Min, s.Max, s.Mean, s.Std, s.RMS} {
+			rows[i] = append(rows[i], figure(n, 6))
+		}
+	}
+	return rows
+}
+
+// ranks are the lines of the percentiles of several tensors, of which some may have none.
+func ranks(all [][]inspect.Percentile) [][]string {
+	var rows [][]string
+	for side, list := range all {
+		for i, q := range list {
+			if i == len(rows) {
+				row := slices.Repeat([]string{"-"}, len(all)+1)
+				row[0] = strconv.FormatFloat(q.P, 'g', -1, 64) + "%"
+				rows = append(rows, row)
+			}
+			rows[i][side+1] = figure(q.Value, 6)
+		}
+	}
+	return rows
+}
+
+// metrics writes how far the tensors are apart, by the numbers that a comparison has of them.
+func (p *inspection) metrics(m *measure.Metrics) {
+	p.blank()
+	if m.Worst == nil {
+		p.field("max abs", "%s", words.Number(m.MaxAbs))
+	} else {
+		p.field("max abs", "%s at %v: A %s, B %s", words.Number(m.MaxAbs), m.Worst, figure(m.LocalAt, 9), figure(m.ReferenceAt, 9))
+	}
+	if !math.IsNaN(float64(m.RelL2)) { // integers have none
+		p.field("relative L2", "%s, of B", words.Number(m.RelL2))
+		p.field("cosine", "%s", words.Parallel(m.Cosine))
+		p.field("scale", "%s: A is nearest to B times this", figure(m.Scale, 8))
+	}
+	ulp := ""
+	if m.MaxULP > 0 {
+		ulp = fmt.Sprintf(", by up to %d units in the last place of the coarser dtype", m.MaxULP)
+	}
+	p.field("unequal", "%d of %d%s", m.Unequal, m.Elements, ulp)
+	for _, a := range m.Axes {
+		if a.RelL2 == 0 {
+			continue
+		}
+		p.field("worst "+a.Axis, "%d of %d: relative L2 %s", a.Worst, a.Size, words.Number(a.RelL2))
+	}
+	if m.NonFinite > 0 {
+		p.field("non-finite", "on one side alone in %s, the first at %v", words.Count(int(m.NonFinite), "element", "elements"), m.NonFiniteAt)
+	}
+}

@@ -1,0 +1,152 @@
+package text
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/olekukonko/tablewriter/tw"
+
+	"github.com/tracediff/tracediff/compare/report/words"
+	"github.com/tracediff/tracediff/internal/plain"
+)
+
+const pageWidth = plain.Columns // of the short view
+
+// printer collects a text; what it is given is cleaned on the way. The first error of a table sticks.
+type printer struct {
+	strings.Builder
+	style Style
+	width int // that a line is broken at; 0: lines are as long as they are
+	label int // the width of the labels of a block; 0 for 15
+	err   error
+}
+
+// writeTo writes what was collected. The error is that of a table or of w.
+func (p *printer) writeTo(w io.Writer) error {
+	if p.err != nil {
+		return fmt.Errorf("writing the tables: %w", p.err)
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// document writes all sections.
+func (p *printer) document(doc *words.Document) {
+	for i := range doc.Sections {
+		s := &doc.Sections[i]
+		if s.Apart {
+			p.blank()
+		}
+		for _, f := range s.Fields {
+			p.write(f)
+		}
+		if s.Table != nil {
+			p.table(s.Table)
+		}
+	}
+}
+
+// write writes one field.
+func (p *printer) write(f words.Field) {
+	switch f.Kind {
+	case words.Line:
+		p.WriteString(p.wrapped(2, f.Text))
+	case words.Sub:
+		p.WriteString(p.wrapped(4, "  "+f.Text))
+	case words.Head:
+		if f.Label != "" {
+			f.Label += ":"
+		}
+		p.WriteString(p.wrapped(2, fmt.Sprintf("%-10s %s", f.Label, f.Text)))
+	case words.Labelled:
+		width := cmp.Or(p.label, 15)
+		p.WriteString(p.wrapped(width+3, fmt.Sprintf("  %-*s %s", width, f.Label, f.Text)))
+	case words.Said:
+		p.said(f)
+	}
+}
+
+// said writes a field that begins with a painted word. On a page a verdict is no wider than the page, unless a name is: counts for which there is no
+// room stand on a line before it.
+func (p *printer) said(f words.Field) {
+	if f.Segments != nil {
+		if p.width > 0 {
+			f = p.narrowed(f)
+		}
+		defer func(width int) { p.width = width }(p.width)
+		p.width = 0 // a name that is wider than the page is not broken
+	}
+	text := p.wrapped(2, f.Label+": "+f.Text)
+	p.WriteString(paint(p.style.color(f.Tone), f.Label) + text[len(f.Label):])
+}
+
+// narrowed is a verdict that fits the page. What it lacks is written before it.
+func (p *printer) narrowed(f words.Field) words.Field {
+	var out []string
+	f.Segments = slices.Clone(f.Segments)
+	f.Text = joined(f.Segments)
+	for most := words.SpareWord; most > words.Needed; most-- {
+		for i := len(f.Segments) - 1; i >= 0 && len([]rune(f.Label+": "+f.Text)) > p.width; i-- {
+			s := &f.Segments[i]
+			if s.Spare != most || s.Text == "" {
+				continue
+			}
+			if most < words.SpareWord {
+				text := strings.TrimLeft(s.Text, " ;,")
+				if inner, ok := strings.CutPrefix(text, "("); ok {
+					text = strings.TrimSuffix(inner, ")")
+				}
+				out = append(out, s.Apart+text)
+			}
+			s.Text = ""
+			f.Text = joined(f.Segments)
+		}
+	}
+	if out != nil {
+		slices.Reverse(out)
+		p.line("counts: %s", strings.Join(out, "; "))
+	}
+	return f
+}
+
+func joined(segments []words.Segment) string {
+	var b strings.Builder
+	for _, s := range segments {
+		b.WriteString(s.Text)
+	}
+	return b.String()
+}
+
+func (p *printer) table(t *words.Table) {
+	var header []string
+	var align []tw.Align
+	for _, c := range t.Columns {
+		header, align = append(header, c.Title), append(align, tw.Align(words.Either(c.Right, string(tw.AlignRight), string(tw.AlignLeft))))
+	}
+	rows := make([][]string, len(t.Rows))
+	for i, row := range t.Rows {
+		for _, cell := range row {
+			rows[i] = append(rows[i], paint(p.style.color(cell.Tone), cell.Text))
+		}
+	}
+	if err := Table(&p.Builder, align, header, rows); err != nil && p.err == nil {
+		p.err = err
+	}
+}
+
+func (p *printer) wrapped(indent int, text string) string {
+	return plain.Wrap(text, p.width, indent) + "\n"
+}
+
+func (p *printer) blank() { p.WriteByte('\n') }
+
+func (p *printer) line(format string, args ...any) {
+	p.write(words.Field{Text: words.Clean(fmt.Sprintf(format, args...))})
+}
+
+func (p *printer) field(label, format string, args ...any) {
+	p.write(words.Field{Kind: words.Labelled, Label: label, Text: words.Clean(fmt.Sprintf(format, args...))})
+}

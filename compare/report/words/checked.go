@@ -1,0 +1,84 @@
+package words
+
+import (
+	"fmt"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
+)
+
+// Checked says what the verdict rests on beside the limits: how many operations were computed again, and what came of it.
+func Checked(doc *Document, r *compare.Result) {
+	s := r.Isolation
+	switch {
+	case r.Uncertified != "":
+		why := ": " + r.Uncertified
+		if d := r.Divergence; d != nil && d.Row.Gap == r.Uncertified { // its block says why
+			why = ""
+		}
+		doc.Line("operations: not verified, only the limits decide%s", why)
+	case s == nil && r.NotIsolated != "":
+		doc.Line("operations: not verified: %s", r.NotIsolated)
+	case s == nil:
+	default:
+		text := fmt.Sprintf("operations: %d recomputed on %s own inputs: %d EXACT, %d ROUNDING", s.Certified, possessive(r), s.Exact, s.Rounding)
+		text += counts(", ", number{int64(s.Bugs), "BUG"}, number{int64(s.Layout), string(isolate.OtherLayout)}, number{int64(s.Unidentified), string(isolate.Unidentified)},
+			number{int64(s.Unverified), string(isolate.NotCertified)})
+		if s.NotIsolated > 0 {
+			text += fmt.Sprintf("; %d could not be recomputed", s.NotIsolated)
+		}
+		doc.Line("%s", text)
+		notRecomputed(doc, s)
+		if s.Arithmetic != isolate.Auto || s.Bound != "probabilistic" {
+			doc.Line("as asked for: %s arithmetic, %s bounds", s.Arithmetic, s.Bound)
+		}
+		bugsOf(doc, s)
+		ways(doc, s)
+	}
+}
+
+// bugsOf are the causes of what is wrong and all entries that each explains, where that is more than the first divergence.
+func bugsOf(doc *Document, s *compare.Isolation) {
+	var bugs []compare.Finding
+	for _, f := range s.Findings {
+		if f.Bug != nil && f.Kind != compare.LayoutFound {
+			bugs = append(bugs, f)
+		}
+	}
+	if len(bugs) == 1 && bugs[0].Rows == 1 {
+		return
+	}
+	for i, f := range bugs {
+		if i == 2*maxShort {
+			doc.Sub("--verbose has %s more", Count(len(bugs)-i, "bug", "bugs"))
+			return
+		}
+		doc.Sub("bug in %s: %s (%s)", f.Where(), f.What, Count(f.Rows, "entry", "entries"))
+	}
+}
+
+func possessive(r *compare.Result) string {
+	if r.Alone {
+		return "their"
+	}
+	return r.Local.Name.Label + "'s"
+}
+
+// ways are what the engine does otherwise than transformers without being wrong.
+func ways(doc *Document, s *compare.Isolation) {
+	var ways []compare.Finding
+	for _, f := range s.Findings {
+		if f.Bug == nil {
+			ways = append(ways, f)
+		}
+	}
+	lines := joined(ways)
+	for i, f := range lines {
+		if i == maxShort {
+			doc.Sub("--verbose has %d more", len(lines)-i)
+			return
+		}
+		way := Either(f.Kind == compare.OtherSummation, "adds in another order", "rounds differently")
+		doc.Sub("%s, no bug: %s: %s (%s)", way, wayOf(f), f.What, Count(f.Rows, "entry", "entries"))
+	}
+}

@@ -1,0 +1,98 @@
+package words
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Divergence is the block about the first row that does not match: what is wrong with its proof, where, how large, what
+// came before, where it goes, what to do next.
+func Divergence(doc *Document, r *compare.Result) {
+	d := r.Divergence
+	if d == nil {
+		return
+	}
+	row := &d.Row
+	doc.Blank()
+	doc.Say(Bad, "first divergence", "%s (%s)", row.Key(), row.Class)
+	if !Unnamed(d) {
+		name(doc, d, false)
+	}
+	doc.Field("what", "%s", row.Detail)
+	both(doc, r, row)
+	if row.Name == order.InputIDs {
+		script(doc, r, row.Pass)
+	}
+	if Unnamed(d) {
+		worstSlices(doc, row)
+	}
+	size(doc, r, row)
+	if Unnamed(d) { // what is known comes before what is not
+		name(doc, d, false)
+	}
+	shortGap(doc, row)
+	came(doc, d)
+	code(doc, d.Code)
+	downstream(doc, d)
+	for i, hint := range d.Hints {
+		if i == maxShort {
+			break
+		}
+		doc.Field(Either(i == 0, "next", ""), "%s", hint)
+	}
+	if f, _ := d.Bug(); len(d.Hints) == 0 && f != nil {
+		what := Either(Unnamed(d), "check this operation in the local model", "correct this in the local model")
+		doc.Field("next", "%s, %s", what, Either(r.Given, "dump its tensors, compare again", "then run the same command again"))
+	}
+}
+
+// size says how large the difference is, and where in the tensor it is largest.
+func size(doc *Document, r *compare.Result, row *compare.Row) {
+	m := row.Metrics
+	if m == nil || row.Name == order.InputIDs {
+		return
+	}
+	failed, limit := ErrorOf(row)
+	both := row.Decided == compare.ByBoth && row.Facts.Seen != compare.SeenPast // else the sentence above has the error
+	if (row.Decided == compare.ByIsolation || both) && m.Pattern == nil && failed != "-" && limit != "-" {
+		doc.Field("error", "%s, limit %s", failed, limit)
+	}
+	if m.Worst != nil && row.Facts.Seen != compare.SeenKeys {
+		doc.Field("largest at", "%s: %s %s, %s %s", m.Spell(m.Worst), r.Local.Name.Label, Digits(m.LocalAt), r.Reference.Name.Label, Digits(m.ReferenceAt))
+	}
+}
+
+// shortGap says why an error past its limit is no drift.
+func shortGap(doc *Document, row *compare.Row) {
+	switch {
+	case row.Gap == "":
+	case row.Facts.Standing == compare.StandingNone:
+		doc.Field("not drift", "this operation was not verified: %s", row.Gap)
+	default:
+		doc.Field("not drift", "this operation is correct, but not every operation before it was verified: %s", row.Gap)
+	}
+}
+
+// came says which of its inputs match.
+func came(doc *Document, d *compare.Divergence) {
+	var parts []string
+	for i, a := range d.Parents {
+		if i == maxShort {
+			parts = append(parts, fmt.Sprintf("%d more", len(d.Parents)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %s", a.Key, a.Verdict))
+	}
+	switch {
+	case parts != nil:
+		doc.Field("computed from", "%s", strings.Join(parts, ", "))
+	case d.LastMatch != "":
+		doc.Field("last match", "%s", d.LastMatch)
+	}
+	if len(d.Between) > 0 {
+		doc.Field("not compared", "%s", first(d.Between, maxShort))
+	}
+}

@@ -1,0 +1,262 @@
+package words
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Evidence writes the block about the first row that does not match.
+func Evidence(doc *Document, r *compare.Result) {
+	d := r.Divergence
+	if d == nil {
+		return
+	}
+	row := &d.Row
+	doc.Blank()
+	doc.Say(Bad, "first divergence", "%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
+	if !Unnamed(d) {
+		name(doc, d, true)
+	}
+	doc.Field("what", "%s", row.Detail)
+	both(doc, r, row)
+	certificate(doc, row)
+	gap(doc, row)
+	doc.Field("decided by", "%s", r.Decided)
+	blame(doc, row)
+	if row.Name == order.InputIDs {
+		script(doc, r, row.Pass)
+	} else if r.Alone {
+		values(doc, row)
+	} else {
+		checksOf(doc, row)
+		worst(doc, r, row)
+		distributions(doc, r, row)
+	}
+	if Unnamed(d) { // what is known comes before what is not
+		name(doc, d, true)
+	}
+	if d.LastMatch != "" {
+		doc.Field("last match", "%s", d.LastMatch)
+	}
+	ancestors(doc, d)
+	code(doc, d.Code)
+	downstream(doc, d)
+	for _, w := range d.Weights {
+		doc.Field("weight", "%s %v", w.Name, w.Shape)
+	}
+	for i, hint := range d.Hints {
+		label := ""
+		if i == 0 {
+			label = "look at"
+		}
+		doc.Field(label, "%s", hint)
+	}
+}
+
+// both says it where a wrong operation has the same numbers on both sides.
+func both(doc *Document, r *compare.Result, row *compare.Row) {
+	c, m := row.Isolated, row.Metrics
+	if r.Alone || c == nil || c.Outcome != isolate.Bug || m == nil || m.Unequal+m.NonFinite > 0 || m.Elements == 0 {
+		return
+	}
+	if m.Pattern != nil && m.Pattern.Gained+m.Pattern.Lost > 0 { // of a mask no element is counted
+		return
+	}
+	doc.Field("", "both sides are equal here: the reference has the same mistake, or both ran with another checkpoint or config.json than this one")
+}
+
+// about is the operation and the place of a row.
+func about(r *compare.Row) string {
+	var parts []string
+	if r.Op != "" {
+		parts = append(parts, r.Op)
+	}
+	if r.Layer >= 0 {
+		parts = append(parts, fmt.Sprintf("layer %d", r.Layer))
+	}
+	return strings.Join(append(parts, fmt.Sprintf("pass %d", r.Pass)), ", ")
+}
+
+// checksOf writes every check with its limit, where the limits come from and what would have passed.
+func checksOf(doc *Document, r *compare.Row) {
+	if r.Gate == nil || len(r.Gate.Checks) == 0 {
+		return
+	}
+	label, broken := "limits", NotFinite(r)
+	for _, c := range r.Gate.Checks {
+		text := Number(c.Error) + Either(c.Passed(), " <= ", " > ") + Number(c.Limit)
+		if broken {
+			text = "NaN, limit " + Number(c.Limit)
+		}
+		doc.Field(label, "%s: %s", c.Name(), text)
+		label = ""
+	}
+	if r.Gate.Passed() && !broken {
+		doc.Field("", "the values that both sides show are within them")
+	}
+	times := ""
+	if r.Gate.Noise > 0 {
+		times = fmt.Sprintf(", %s x the floor", Number(r.Gate.Noise))
+	}
+	if r.Decided != compare.ByLimit || math.IsInf(float64(r.Gate.Tolerance), 0) {
+		doc.Field("", "from %s; not a tolerance problem", gate.Source(r.Gate.From))
+		return
+	}
+	doc.Field("", "from %s; the tightest tolerance that passes is %s%s", gate.Source(r.Gate.From), Number(r.Gate.Tolerance), times)
+}
+
+// worst writes where the difference is largest.
+func worst(doc *Document, res *compare.Result, r *compare.Row) {
+	m := r.Metrics
+	if m == nil {
+		return
+	}
+	if m.Worst != nil {
+		doc.Field("worst element", "%s: %s %s, %s %s, difference %s", m.Spell(m.Worst),
+			res.Local.Name.Label, Digits(m.LocalAt), res.Reference.Name.Label, Digits(m.ReferenceAt), Number(m.MaxAbs))
+	}
+	for _, a := range m.Axes {
+		if a.RelL2 == 0 {
+			continue
+		}
+		at := fmt.Sprint(a.Worst)
+		if a.Position != nil {
+			at += fmt.Sprintf(" (position %d)", *a.Position)
+		}
+		doc.Field("worst "+a.Axis, "%s of %d: relative L2 %s", at, a.Size, Number(a.RelL2))
+	}
+	if q := m.Pattern; q != nil {
+		doc.Field("mask", "%d keys gained, %d lost; masked on both sides %d, seen on both %d", q.Gained, q.Lost, q.Masked, q.Shown)
+		if len(q.Examples) > 0 {
+			doc.Field("", "such as %s", strings.ReplaceAll(strings.Trim(fmt.Sprint(q.Examples), "[]"), "] [", "; "))
+		}
+	}
+	if m.NonFinite > 0 {
+		doc.Field("not finite", "%d elements on one side alone, the first at %s", m.NonFinite, m.Spell(m.NonFiniteAt))
+	}
+	if !math.IsNaN(float64(m.Scale)) && !math.IsNaN(float64(m.RelL2)) {
+		doc.Field("fitted scale", "%s, cosine %s", Digits(m.Scale), Parallel(m.Cosine))
+	}
+	if m.Floor > m.Norm {
+		doc.Field("floor", "%s, %s; the norm of %s is %s", Number(m.Floor), m.FloorFrom, res.Reference.Name.Side, Number(m.Norm))
+	}
+}
+
+func distributions(doc *Document, res *compare.Result, r *compare.Row) {
+	m := r.Metrics
+	if m == nil || m.Compared == 0 || m.Pattern != nil && math.IsNaN(float64(m.RelL2)) {
+		return
+	}
+	steps := ""
+	if m.MaxULP > 0 {
+		steps = fmt.Sprintf(", by up to %d steps of their dtype", m.MaxULP)
+	}
+	doc.Field("unequal", "%d of %d elements%s", m.Unequal, m.Compared, steps)
+	doc.Field(res.Local.Name.Label, "%s", StatsText(m.Local))
+	doc.Field(res.Reference.Name.Label, "%s", StatsText(m.Reference))
+}
+
+// values writes the numbers of a tensor of a trace alone.
+func values(doc *Document, r *compare.Row) {
+	if r.Stats != nil {
+		doc.Field("values", "%s", StatsText(*r.Stats))
+	}
+}
+
+// downstream writes how far the error goes. That the limits of later entries do not show a wrong operation does not make it right, and the line says so.
+func downstream(doc *Document, of *compare.Divergence) {
+	d := of.Downstream
+	if d == nil {
+		return
+	}
+	looked := fmt.Sprintf("%d of %s computed from it in this pass", d.Past, Count(d.Compared, "entry", "entries"))
+	if d.Partial {
+		looked = fmt.Sprintf("%d of the next %s computed from it", d.Past, Count(d.Compared, "entry", "entries"))
+	}
+	if d.Until != "" {
+		looked = fmt.Sprintf("%d of %s computed from it, up to %s, which is wrong by itself,", d.Past, Count(d.Compared, "entry", "entries"), d.Until)
+	}
+	switch {
+	case d.Compared == 0:
+		doc.Field("downstream", "%s is computed from it next, and wrong by itself", d.Until)
+	case d.Past == 0:
+		doc.Field("downstream", "%s%s", within(d), Either(wrongOperation(of), "; the operation is wrong all the same, and another prompt may show more of it", ""))
+	case d.Vanishes != "":
+		doc.Field("downstream", "ends at %s: it and all after it are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
+	default:
+		doc.Field("downstream", "reaches %s, relative L2 %s: %s are over their limits", d.Last, Number(d.LastRelL2), looked)
+	}
+}
+
+// within is the line about the entries after a divergence if their limits show nothing.
+func within(d *compare.Downstream) string {
+	entries := Either(d.Partial, "the next ", Either(d.Compared == 1, "the ", "all ")) + Count(d.Compared, "entry", "entries")
+	text := entries + " computed from it in this pass"
+	switch {
+	case d.Until != "":
+		text = entries + " computed from it, up to " + d.Until + ", which is wrong by itself,"
+	case d.Partial:
+		text = entries + " computed from it"
+	}
+	return text + Either(d.Compared == 1, " is within its limit", " are within their limits")
+}
+
+// wrongOperation reports whether the operation of a divergence, or one before it that was not compared, is wrong on its own inputs.
+func wrongOperation(d *compare.Divergence) bool {
+	c := d.Row.Isolated
+	return d.Fault != nil || c != nil && c.Outcome == isolate.Bug
+}
+
+// maxSteps bounds the steps that the block shows.
+const maxSteps = 40
+
+// code writes the lines of source that compute the entry, and how the steps of the two sides differ.
+func code(doc *Document, c *compare.Code) {
+	if c == nil {
+		return
+	}
+	label := "source"
+	for _, side := range []struct{ name, line string }{{"reference", c.Reference}, {"local", c.Local}} {
+		if side.line != "" {
+			doc.Field(label, "%s %s", side.name, side.line)
+			label = ""
+		}
+	}
+	switch {
+	case len(c.Steps) > 0:
+		doc.Field("steps", "of the reference (-) and of the local side (+):")
+		for i, step := range c.Steps {
+			if i == maxSteps {
+				doc.Field("", "and %d more; tracediff diff-program shows all", len(c.Steps)-i)
+				break
+			}
+			doc.Field("", "%s", step)
+		}
+	case c.Compared:
+		doc.Field("steps", "the same on both sides: the numbers that they read differ")
+	}
+}
+
+// ancestors writes the nearest compared inputs and what lies between.
+func ancestors(doc *Document, d *compare.Divergence) {
+	for i, a := range d.Parents {
+		if i == maxListed {
+			doc.Field("", "and %d more", len(d.Parents)-i)
+			break
+		}
+		label := ""
+		if i == 0 {
+			label = "computed from"
+		}
+		doc.Field(label, "%s %s", a.Key, a.Verdict)
+	}
+	if len(d.Between) > 0 {
+		doc.Field("not compared", "%s", Some(d.Between))
+	}
+}

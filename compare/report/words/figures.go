@@ -1,0 +1,83 @@
+package words
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
+)
+
+func StatsText(s measure.Stats) string {
+	text := fmt.Sprintf("min %s, max %s, mean %s, std %s", Number(s.Min), Number(s.Max), Number(s.Mean), Number(s.Std))
+	return text + counts(", ", number{s.NaN, "NaN"}, number{s.Inf, "+Inf"}, number{s.NInf, "-Inf"})
+}
+
+// Digits is a value in full float32 precision, to be found again in a dump.
+func Digits(n measure.Number) string { return fmt.Sprintf("%.9g", float64(n)) }
+
+// Sizes is a shape: "2x3".
+func Sizes(shape []int) string {
+	if len(shape) == 0 {
+		return "scalar"
+	}
+	var b strings.Builder
+	for i, n := range shape {
+		if i > 0 {
+			b.WriteByte('x')
+		}
+		b.WriteString(strconv.Itoa(n))
+	}
+	return b.String()
+}
+
+// Number has three digits, enough to compare by eye; "-" where it is not defined.
+func Number(n measure.Number) string {
+	if math.IsNaN(float64(n)) {
+		return "-"
+	}
+	return fmt.Sprintf("%.3g", float64(n))
+}
+
+// Parallel is a cosine, cut and not rounded, so that a difference in the seventh digit is not written as 1. The sum that
+// it comes from is good to twelve digits.
+func Parallel(n measure.Number) string {
+	const digits, sum = 1e7, 1e-12
+	x := float64(n)
+	if math.IsNaN(x) {
+		return "-"
+	}
+	return fmt.Sprintf("%.7f", math.Trunc((x+math.Copysign(sum, x))*digits)/digits)
+}
+
+// brief is a number with two digits.
+func brief(x float64) string { return fmt.Sprintf("%.2g", x) }
+
+// ErrorOf are the accumulated error of a row and its limit.
+func ErrorOf(r *compare.Row) (failed, limit string) {
+	failed, limit = "-", "-"
+	if r == nil {
+		return failed, limit
+	}
+	if m := r.Metrics; m != nil && (m.NonFinite > 0 || !math.IsNaN(float64(m.RelL2))) {
+		failed = brief(float64(RelL2(m)))
+	}
+	if r.Gate != nil && len(r.Gate.Checks) > 0 {
+		limit = brief(float64(r.Gate.Checks[0].Limit))
+	}
+	return failed, limit
+}
+
+// RelL2 is the error of a whole tensor: NaN where an element is NaN or infinite on one side alone. The metric leaves such elements
+// out, and what is left says nothing of a tensor that is not finite.
+func RelL2(m *measure.Metrics) measure.Number {
+	if m.NonFinite > 0 {
+		return measure.Number(math.NaN())
+	}
+	return m.RelL2
+}
+
+// NotFinite reports whether a row has elements that are NaN or infinite on one side alone.
+func NotFinite(r *compare.Row) bool { return r.Metrics != nil && r.Metrics.NonFinite > 0 }

@@ -1,0 +1,203 @@
+package words
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/measure"
+)
+
+// span is the limits of one source.
+type span struct {
+	from     string
+	min, max measure.Number
+}
+
+// Legend says what the columns are.
+func Legend(doc *Document, r *compare.Result) {
+	if r.Alone {
+		return
+	}
+	var from []string
+	for i := range r.Rows {
+		g := r.Rows[i].Gate
+		if g == nil || len(g.Checks) == 0 || r.Rows[i].Derived {
+			continue
+		}
+		// The column shows the smaller limits before the layers.
+		if source := strings.TrimSuffix(gate.Source(g.From), gate.BeforeLayers); !slices.Contains(from, source) {
+			from = append(from, source)
+		}
+	}
+	if from == nil {
+		return
+	}
+	if n := len(from); n > maxShort {
+		from = append(from[:maxShort], fmt.Sprintf("%d more", n-maxShort))
+	}
+	builtIn := slices.ContainsFunc(from, func(source string) bool { return strings.HasPrefix(source, gate.BuiltIn) })
+	doc.Line("(error: relative L2; limit: %s%s)", strings.Join(from, "; "), Either(builtIn, "; see docs/tolerance.md", ""))
+}
+
+// limits says by which limits the rows were judged, and with which single one all of them would have matched: none, where
+// something is wrong for which there is no tolerance.
+func limits(doc *Document, r *compare.Result) {
+	var spans []span
+	at := map[string]int{}
+	var worst, loudest, hopeless *compare.Row
+	judged := 0
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if hopeless == nil && row.Verdict == compare.Mismatch && row.Decided != compare.ByLimit && TakesPart(row) {
+			hopeless = row
+		}
+		if row.Gate == nil || len(row.Gate.Checks) == 0 || row.Derived {
+			continue
+		}
+		judged++
+		limit := row.Gate.Checks[0].Limit
+		n, seen := at[row.Gate.From]
+		if !seen {
+			n = len(spans)
+			at[row.Gate.From], spans = n, append(spans, span{row.Gate.From, limit, limit})
+		}
+		s := &spans[n]
+		s.min, s.max = min(s.min, limit), max(s.max, limit)
+		if worst == nil || row.Gate.Tolerance > worst.Gate.Tolerance {
+			worst = row
+		}
+		if row.Gate.Noise > 0 && (loudest == nil || row.Gate.Noise > loudest.Gate.Noise) {
+			loudest = row
+		}
+	}
+	if worst == nil {
+		return
+	}
+	var texts []string
+	for _, s := range spans {
+		text := Number(s.min)
+		if s.max > s.min {
+			text += " to " + Number(s.max)
+		}
+		texts = append(texts, text+" ("+gate.Source(s.from)+")")
+	}
+	doc.Line("limits of relative L2: %s", strings.Join(texts, ", "))
+	if hopeless == nil && math.IsInf(float64(worst.Gate.Tolerance), 0) {
+		hopeless = worst
+	}
+	if hopeless != nil {
+		doc.Line("not a tolerance problem: no limit passes %s", hopeless.Key())
+		return
+	}
+	where := "everywhere"
+	if r.Stopped {
+		where = "in the " + Count(judged, "entry", "entries") + " compared so far"
+	}
+	text := fmt.Sprintf("tightest tolerance that passes %s: %s, for %s", where, Number(worst.Gate.Tolerance), worst.Key())
+	if loudest != nil {
+		text += fmt.Sprintf("; %s x the noise floor, for %s", Number(loudest.Gate.Noise), loudest.Key())
+	}
+	doc.Line("%s", text)
+}
+
+// TakesPart reports whether a mismatch fails the comparison.
+func TakesPart(r *compare.Row) bool {
+	return !r.Derived && r.Allowed == "" && !slices.ContainsFunc(r.Notes, func(n compare.Note) bool { return n.Kind == compare.Expected })
+}
+
+// Allowances writes the allow-list, whether its lines were needed or not.
+func Allowances(doc *Document, r *compare.Result) {
+	if len(r.Allowed) == 0 {
+		return
+	}
+	doc.Blank()
+	for _, a := range r.Allowed {
+		doc.Line("allowed: %s", allowance(a))
+	}
+}
+
+// Baseline writes the known divergences, each with its reason and its last day, and what no longer holds.
+func Baseline(doc *Document, r *compare.Result) {
+	if r.Baseline == nil {
+		return
+	}
+	holding := slices.DeleteFunc(slices.Clone(r.Baseline.Lines), compare.KnownLine.Fails)
+	for i, l := range holding {
+		if i == maxListed && doc.options.Brief && len(holding) > maxListed+1 {
+			doc.Sub("and %d more of %s (--verbose lists them)", len(holding)-i, r.Baseline.File)
+			break
+		}
+		doc.Line("known: %s %s, until %s, because: %s (%s)", l.Key, l.Class, l.Until, l.Reason, becameOf(l))
+	}
+	for _, l := range r.Baseline.Failing() {
+		doc.Say(Bad, "BASELINE", "%s %s (%s): %s; %s (accepted until %s, because: %s)", l.Key, l.Class, l.State, l.Why, mend(l, r.Baseline.File), l.Until, l.Reason)
+	}
+}
+
+// becameOf is what became of a known divergence, in a few words.
+func becameOf(l compare.KnownLine) string {
+	if l.State != compare.KnownAccepted {
+		return fmt.Sprintf("%s: %s", l.State, l.Why)
+	}
+	if math.IsNaN(float64(l.Now)) || math.IsNaN(float64(l.Error)) {
+		return string(l.State)
+	}
+	return fmt.Sprintf("accepted: error %s, was %s", Number(l.Now), Number(l.Error))
+}
+
+// mend says what to do about a line that no longer holds.
+func mend(l compare.KnownLine, file string) string {
+	if l.State == compare.KnownGone {
+		return "remove it from " + file
+	}
+	return "correct it, or accept it anew with tracediff accept"
+}
+
+// allowance is a line of the allow-list, and what it accepted.
+func allowance(a compare.Allowed) string {
+	where := fmt.Sprintf("%q", a.Tensors)
+	if a.Passes != "" {
+		where += " in passes " + a.Passes
+	}
+	for _, c := range a.Classes {
+		where += " " + string(c)
+	}
+	use := "nothing that was compared needs it"
+	if n := len(a.Keys); n > 0 {
+		use = Count(n, "mismatch", "mismatches") + ", the first is " + a.Keys[0]
+	}
+	return fmt.Sprintf("%s, because: %s (%s)", where, a.Reason, use)
+}
+
+// Others are the mismatches behind the first that are wrong by themselves, and what was allowed to differ.
+func Others(doc *Document, r *compare.Result) {
+	if n := len(r.Roots); n > 1 {
+		doc.Line("wrong by themselves: %d of %s: %s", n, Count(r.Mismatches, "mismatch", "mismatches"), first(r.Roots, maxShort))
+	}
+	for _, a := range r.Allowed {
+		doc.Line("allowed: %s", allowance(a))
+	}
+	recomputed(doc, r)
+	Baseline(doc, r)
+}
+
+// recomputed names the entries that differ and decide nothing, since the side that captured them had recomputed them.
+func recomputed(doc *Document, r *compare.Result) {
+	var keys []string
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.Derived && row.Verdict == compare.Mismatch {
+			keys = append(keys, row.Key())
+		}
+	}
+	if n := len(keys); n > 0 {
+		text := strings.Join(keys[:min(n, 2)], ", ")
+		if n > 2 { // one name, so that it stays one line
+			text = fmt.Sprintf("%s and %d more", keys[0], n-1)
+		}
+		doc.Line("derived: %s %s and %s nothing: %s", Count(n, "entry", "entries"), Either(n == 1, "differs", "differ"), Either(n == 1, "decides", "decide"), text)
+	}
+}

@@ -1,0 +1,111 @@
+package words
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
+)
+
+// Final says what the logits choose as the next token: one pass whole, and the others in a line.
+func Final(doc *Document, r *compare.Result) {
+	if r.Final == nil {
+		return
+	}
+	f, worst := &r.Final.Passes[r.Final.Shown], &r.Final.Passes[r.Final.Worst]
+	doc.Blank()
+	doc.Line("next token, by %s at %s:", f.Key, PlaceOf(f.Last.Row))
+	candidates(doc, r, &f.Last)
+	Choice(doc, r)
+	doc.Field("KL", "%s nats of %s from %s here; at worst %s, at %s of %s",
+		Number(f.Last.KL), r.Local.Name.Side, r.Reference.Name.Side, Number(worst.WorstKL), PlaceOf(worst.WorstRow), worst.Key)
+	if n := len(r.Final.Passes); n > 1 {
+		doc.Field("passes", "the greedy token agrees in %d of %d", r.Final.Agree, n)
+	}
+}
+
+// candidates are the tokens with their logits and ranks on both sides.
+func candidates(doc *Document, r *compare.Result, n *compare.Next) {
+	rows := make([][]Cell, len(n.Top))
+	for i, t := range n.Top {
+		rows[i] = Cells("", TokenText(n.Top, t.ID), Digits(t.Reference), RankOf(t.ReferenceRank), Digits(t.Local), RankOf(t.LocalRank))
+	}
+	doc.Table([]Column{{}, {Title: "token"}, {r.Reference.Name.Label, true}, {"rank", true}, {r.Local.Name.Label, true}, {"rank", true}}, rows)
+}
+
+// Choice says whether the greedy token agrees and what that is worth.
+func Choice(doc *Document, r *compare.Result) {
+	if r.Final == nil {
+		return
+	}
+	f := &r.Final.Passes[r.Final.Shown]
+	n := &f.Last
+	unit := func(x measure.Number) string {
+		return fmt.Sprintf("%s (%s x the %s, %s)", Number(x), Number(x/n.Noise), n.NoiseFrom, Number(n.Noise))
+	}
+	if n.Agree {
+		doc.Field("greedy token", "same top-1 token (%s)", f.Warning)
+	} else {
+		doc.Field("greedy token", "differs: %s %s, %s %s", r.Local.Name.Label, TokenText(n.Top, n.Local), r.Reference.Name.Label, TokenText(n.Top, n.Reference))
+		verdict := "beyond"
+		if n.Tie {
+			verdict = "a tie, within"
+		}
+		doc.Field("gap", "%s between the two in %s: %s the %s that noise allows", unit(n.Gap), r.Reference.Name.Side, verdict, Number(n.Allowed))
+	}
+	if n.Lead == n.Lead { // NaN where there is no second
+		doc.Field("lead", "top-1 of %s leads by %s", r.Reference.Name.Side, unit(n.Lead))
+	}
+}
+
+// TokenText is an id with its text, if that is known.
+func TokenText(known []compare.Token, id int) string {
+	if id < 0 {
+		return "none"
+	}
+	for _, t := range known {
+		if t.ID == id && t.Text != nil {
+			return fmt.Sprintf("%d %q", id, *t.Text)
+		}
+	}
+	return strconv.Itoa(id)
+}
+
+// RankOf is a rank from 1; "-" for none.
+func RankOf(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+// PlaceOf is a row of the logits in words.
+func PlaceOf(at compare.Place) string {
+	if at.Position != nil {
+		return fmt.Sprintf("position %d", *at.Position)
+	}
+	return fmt.Sprintf("row %v", at.Index)
+}
+
+// NextToken is the choice of the next token in a line.
+func NextToken(doc *Document, r *compare.Result) {
+	if r.Final == nil {
+		return
+	}
+	f := &r.Final.Passes[r.Final.Shown]
+	n := &f.Last
+	text := ""
+	if n.Agree {
+		text = fmt.Sprintf("%s on both sides (weak evidence)", TokenText(n.Top, n.Local))
+	} else {
+		text = fmt.Sprintf("%s %s, %s %s", r.Local.Name.Label, TokenText(n.Top, n.Local), r.Reference.Name.Label, TokenText(n.Top, n.Reference))
+		if n.Tie {
+			text += " (a tie: within the noise)"
+		}
+	}
+	if passes := len(r.Final.Passes); passes > 1 {
+		text += fmt.Sprintf("; the same in %d of %d passes", r.Final.Agree, passes)
+	}
+	doc.Line("next token: %s", text)
+}

@@ -1,0 +1,108 @@
+package words
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare"
+)
+
+// Notes writes what decides nothing: of the notes on rows each kind once, with the first row that has it.
+func Notes(doc *Document, r *compare.Result) {
+	type group struct {
+		first *compare.Row
+		text  string
+		rows  int
+	}
+	groups := map[compare.NoteKind]*group{}
+	var kinds []compare.NoteKind
+	for i := range r.Rows {
+		for _, n := range r.Rows[i].Notes {
+			if n.Kind == compare.Vacuous {
+				continue
+			}
+			if groups[n.Kind] == nil {
+				groups[n.Kind] = &group{first: &r.Rows[i], text: n.Text}
+				kinds = append(kinds, n.Kind)
+			}
+			groups[n.Kind].rows++
+		}
+	}
+	if len(kinds) == 0 && len(r.Untested) == 0 && len(r.Layouts) == 0 && len(r.Notes) == 0 {
+		return
+	}
+	doc.Blank()
+	for _, kind := range kinds {
+		g := groups[kind]
+		more := ""
+		if g.rows > 1 {
+			more = "; " + Count(g.rows-1, "entry", "entries") + " more"
+		}
+		doc.Line("note (%s): %s: %s%s", kind, g.first.Key(), g.text, more)
+	}
+	if n := len(r.Untested); n > 0 {
+		where := r.Reference.Name.Side
+		if r.Alone {
+			where = r.Local.Name.Side
+		}
+		names := strings.Join(r.Untested[:min(n, maxListed)], ", ")
+		if n > maxListed {
+			names += ", ..."
+		}
+		doc.Line("untested: %s constant, zero or empty in %s: %s", Count(n, "entry is", "entries are"), where, names)
+	}
+	for _, l := range r.Layouts {
+		doc.Line("layout: %s", l)
+	}
+	for _, n := range r.Notes {
+		doc.Line("note: %s", n)
+	}
+}
+
+// Expected writes what the patterns of entries that were to differ came to.
+func Expected(doc *Document, r *compare.Result) {
+	for _, e := range r.Expected {
+		switch {
+		case e.Differ > 0:
+			doc.Line("different, as expected by %q: %d of %s compared, the first is %s", e.Pattern, e.Differ, Count(e.Compared, "entry", "entries"), e.First)
+		case e.Unmet && e.Compared == 0:
+			doc.Say(Bad, "NOT DIFFERENT", "%q was expected to differ, and none of the %s that it matches was compared", e.Pattern, Count(e.Entries, "entry", "entries"))
+		case e.Unmet:
+			doc.Say(Bad, "NOT DIFFERENT", "%q was expected to differ, and does not: %s compared, all within their limits; the largest relative L2 is %s", e.Pattern, Count(e.Compared, "entry", "entries"), Number(e.Largest))
+		}
+	}
+}
+
+// FirstNotes are the remarks that a person has to know of to read the verdict.
+func FirstNotes(doc *Document, r *compare.Result) {
+	var lines []string
+	seen := map[compare.NoteKind]bool{}
+	for i := range r.Rows {
+		for _, n := range r.Rows[i].Notes {
+			if seen[n.Kind] {
+				continue
+			}
+			switch n.Kind {
+			case compare.Drift, compare.MixedDType, compare.BothNaN, compare.OpUnverified, compare.NotePrinted:
+				seen[n.Kind] = true
+				lines = append(lines, fmt.Sprintf("note (%s): %s: %s", n.Kind, r.Rows[i].Key(), n.Text))
+			}
+		}
+	}
+	for _, l := range r.Layouts {
+		lines = append(lines, "layout: "+l)
+	}
+	for _, n := range r.Notes {
+		if strings.HasPrefix(n, compare.AskedFor) && r.Coverage.Entries > r.Coverage.Compared && !r.Stopped { // see notCompared
+			continue
+		}
+		lines = append(lines, "note: "+n)
+	}
+	for i, l := range lines {
+		if i == 2*maxShort {
+			doc.Line("--verbose has %s more", Count(len(lines)-i, "note", "notes"))
+			return
+		}
+		doc.Line("%s", l)
+	}
+}

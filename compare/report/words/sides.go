@@ -1,0 +1,177 @@
+package words
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare"
+)
+
+// Sides names the traces, what they differ in, and the map by which the local one was read.
+func Sides(doc *Document, r *compare.Result) {
+	if r.Alone {
+		doc.Head("reference", "none, every entry is computed from the trace's own inputs")
+		doc.Head("trace", "%s", SideOf(r.Local))
+	} else {
+		first, second := r.Reference, r.Local
+		if r.AB {
+			first, second = second, first
+		}
+		doc.Head(first.Name.Label, "%s", SideOf(first))
+		doc.Head(second.Name.Label, "%s", SideOf(second))
+	}
+	for _, d := range r.Differences {
+		doc.Head("differs", "%s", d)
+	}
+	mapped(doc, r.Map)
+}
+
+// mapped says by which map the local side was read; the short view has a part of what it changed.
+func mapped(doc *Document, m *compare.Map) {
+	if m == nil {
+		return
+	}
+	if m.File == "" {
+		doc.Head("map", "%s", withoutMap(m))
+		return
+	}
+	doc.Head("map", "%s, %s", m.File, Count(m.Patterns, "pattern", "patterns"))
+	for _, text := range unmapped(m) {
+		doc.Head("", "%s", text)
+	}
+	for k, c := range m.Changes {
+		if k == maxShort && doc.options.Brief {
+			doc.Head("", "--verbose has %d more", len(m.Changes)-k)
+			return
+		}
+		doc.Head("", "%s", c)
+	}
+}
+
+// unmapped says what a map leaves open, and what to do.
+func unmapped(m *compare.Map) (texts []string) {
+	if m.Open > 0 {
+		texts = append(texts, openTensors(m)+" "+Either(m.Open == 1, "has", "have")+" no line: not compared; give each a line, or leave it out with to = []")
+	}
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(m.Absent)) {
+		if line := m.Absent[name]; !slices.Contains(lines, line) {
+			lines = append(lines, line)
+			texts = append(texts, line+" matches no tensor of the dump: its entries are MISSING")
+		}
+	}
+	return texts
+}
+
+// withoutMap says that a dump in names of its own needs a map.
+func withoutMap(m *compare.Map) string {
+	return "none; the order does not know " + openTensors(m) + ": not compared; tracediff map LOCAL REFERENCE proposes a map, and --map reads the dump by it"
+}
+
+// openTensors are the tensors of the dump that have no line: how many there are, and the names of some.
+func openTensors(m *compare.Map) string {
+	var quoted []string
+	for _, name := range m.Examples {
+		quoted = append(quoted, fmt.Sprintf("%.80q", name))
+	}
+	text := Count(m.Open, "tensor", "tensors") + " of the dump"
+	switch {
+	case len(quoted) == 0:
+	case len(quoted) == m.Open:
+		text += " (" + strings.Join(quoted, ", ") + ")"
+	default:
+		text += " (such as " + strings.Join(quoted, ", ") + ")"
+	}
+	return text
+}
+
+// MapText is a map and all that it changed, in one text.
+func MapText(m *compare.Map) string {
+	if m.File == "" {
+		return withoutMap(m)
+	}
+	text := strings.Join(append([]string{m.File + ", " + Count(m.Patterns, "pattern", "patterns")}, unmapped(m)...), "; ")
+	if len(m.Changes) > 0 {
+		text += ": " + strings.Join(m.Changes, "; ")
+	}
+	return text
+}
+
+// Scope says what limited the comparison.
+func Scope(doc *Document, r *compare.Result) { doc.Head("scope", "%s", scopes(r)) }
+
+// SideOf names a trace by what made it, or by its file when it does not say.
+func SideOf(s compare.Side) string {
+	name := strings.TrimSpace(s.Producer.Name + " " + s.Producer.Version)
+	if name == "" {
+		name = s.Path
+	}
+	if s.DType != "" {
+		name += ", " + s.DType
+	}
+	if s.Model != "" {
+		name += ", " + s.Model
+	}
+	if s.Label != "" {
+		name += " (" + s.Label + ")"
+	}
+	return name
+}
+
+// scopes says what limited the comparison; equal limits of both traces, or those of one, once.
+func scopes(r *compare.Result) string {
+	l, ref, typed := LimitsOf(r.Local.Scope), LimitsOf(r.Reference.Scope), LimitsOf(r.Typed)
+	text := r.Local.Name.Label + " " + l + "; " + r.Reference.Name.Label + " " + ref
+	if l == ref || r.Alone {
+		text = l
+	}
+	if typed != "undeclared" {
+		text += "; asked for: " + typed
+	}
+	return text
+}
+
+func LimitsOf(s capture.Scope) string {
+	var parts []string
+	if s.Level > 0 {
+		parts = append(parts, fmt.Sprintf("level %d", s.Level))
+	}
+	for _, part := range []struct {
+		name   string
+		ranges capture.Ranges
+	}{{"layers", s.Layers}, {"passes", s.Passes}, {"positions", s.Positions}} {
+		if len(part.ranges) > 0 {
+			parts = append(parts, part.name+" "+part.ranges.String())
+		}
+	}
+	if len(s.Tensors) > 0 {
+		parts = append(parts, "tensors "+strings.Join(s.Tensors, " "))
+	}
+	if parts == nil {
+		return "undeclared"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Key is a key in a trace, from a name that may have its firing already.
+func Key(pass int, name string) string { return capture.Key(pass, name, 0) }
+
+// NarrowScope says what limited the comparison, where that is less than a level of the whole model.
+func NarrowScope(doc *Document, r *compare.Result) {
+	if narrowed(r) {
+		Scope(doc, r)
+	}
+}
+
+// narrowed reports whether less was asked for, or captured, than some level of the whole model.
+func narrowed(r *compare.Result) bool {
+	return slices.ContainsFunc([]capture.Scope{r.Local.Scope, r.Reference.Scope, r.Typed}, narrow)
+}
+
+// narrow reports whether a scope has less than a level.
+func narrow(s capture.Scope) bool {
+	return len(s.Layers)+len(s.Passes)+len(s.Positions)+len(s.Tensors) > 0
+}

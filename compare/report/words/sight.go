@@ -1,0 +1,136 @@
+package words
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/detectable"
+	"github.com/tracediff/tracediff/compare/isolate"
+)
+
+// Sight counts the usual mistakes that a run would have shown.
+func Sight(doc *Document, r *compare.Result) { sight(doc, r.Sight) }
+
+// SightOf is which of the usual mistakes several runs would have shown together; nothing for nil.
+func SightOf(s *detectable.Sight, o Options) *Document {
+	doc := &Document{options: o}
+	sight(doc, s)
+	return doc
+}
+
+// sight counts the usual mistakes that a run would have shown, and says what would show the others; each of these by name where
+// everything is said.
+func sight(doc *Document, s *detectable.Sight) {
+	if s == nil || s.Known == 0 {
+		return
+	}
+	tried, of := s.Known-len(s.Skipped), ""
+	if tried < s.Known {
+		of = " that were tried"
+	}
+	doc.Line("usual mistakes: %d of %d%s would have been seen here", len(s.Seen), tried, of)
+	var order []string
+	by := map[string][]string{}
+	for _, u := range s.Unseen {
+		if by[u.ShownBy] == nil {
+			order = append(order, u.ShownBy)
+		}
+		by[u.ShownBy] = append(by[u.ShownBy], u.Mistake)
+	}
+	untried(doc, s)
+	if !doc.options.Brief {
+		for _, what := range order {
+			doc.Sub("needs %s: %s", what, strings.Join(by[what], "; "))
+		}
+		return
+	}
+	order, by = oneCapture(s, order, by)
+	slices.SortStableFunc(order, func(a, b string) int { return len(by[b]) - len(by[a]) })
+	var parts []string
+	rest := 0
+	for i, what := range order {
+		if i >= maxNeeds {
+			rest += len(by[what])
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s (%d)", what, len(by[what])))
+	}
+	if rest > 0 {
+		parts = append(parts, fmt.Sprintf("something else (%d): --verbose lists them", rest))
+	}
+	if len(parts) > 0 {
+		doc.Sub("the others need %s", strings.Join(parts, "; "))
+	}
+}
+
+// untried says what was not tried, why, and how to try it: some mistakes by name, where everything is said all. No verdict rests on it, which has to be said where
+// most is not tried.
+func untried(doc *Document, s *detectable.Sight) {
+	var order []string
+	by := map[string][]string{}
+	for _, u := range s.Untried {
+		if by[u.Why] == nil {
+			order = append(order, u.Why)
+		}
+		by[u.Why] = append(by[u.Why], u.Mistake)
+	}
+	all := !doc.options.Brief
+	for _, why := range order {
+		list, such := by[why], ""
+		n := len(list)
+		if !all && n > maxNamed {
+			list, such = list[:maxNamed], "such as "
+		}
+		text := fmt.Sprintf("%s not tried (%s%s): %s", Count(n, "was", "were"), such, strings.Join(list, "; "), why)
+		if more := s.More(); why == detectable.UntriedWork && more != "" {
+			text += ", --search-work " + more + " goes on"
+		}
+		doc.Sub("%s", text)
+	}
+	if len(s.Skipped) > len(s.Untried) { // of a report that has no reasons
+		doc.Sub("%s not tried", Count(len(s.Skipped)-len(s.Untried), "was", "were"))
+	}
+	if len(s.Skipped) > 0 {
+		doc.Sub("no verdict rests on what was tried: each stands on the entries that were compared and recomputed")
+	}
+}
+
+// maxNamed is how many mistakes are named where not everything is said.
+const maxNamed = 2
+
+// oneCapture draws the mistakes together that other tensors would show: their names are said once, those first that the most need.
+func oneCapture(s *detectable.Sight, order []string, by map[string][]string) ([]string, map[string][]string) {
+	times := map[string]int{}
+	var names []string
+	all := map[string][]string{}
+	var kept, mistakes []string
+	dumped := false
+	for _, u := range s.Unseen {
+		if len(u.Capture) == 0 {
+			if all[u.ShownBy] == nil {
+				kept = append(kept, u.ShownBy)
+			}
+			all[u.ShownBy] = by[u.ShownBy]
+			continue
+		}
+		mistakes = append(mistakes, u.Mistake)
+		dumped = dumped || strings.HasPrefix(u.ShownBy, "a dump of ")
+		for _, name := range u.Capture {
+			if times[name]++; times[name] == 1 {
+				names = append(names, name)
+			}
+		}
+	}
+	if names == nil {
+		return order, by
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return times[b] - times[a] })
+	what := Either(dumped, "a dump of ", "a capture of ") + isolate.Some(names)
+	all[what] = mistakes
+	return append(kept, what), all
+}
+
+// maxNeeds is how many ways to show mistakes are said where not everything is.
+const maxNeeds = 3

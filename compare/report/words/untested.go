@@ -1,0 +1,25 @@
+package words
+
+import "github.com/tracediff/tracediff/compare"
+
+// Untested says all that a comparison did not look at.
+func Untested(doc *Document, r *compare.Result) {
+	doc.Line("%s", Covered(r))
+	NotCompared(doc, r)
+	Incomplete(doc, r)
+	Expected(doc, r)
+	Missing(doc, r)
+	if n := len(r.Untested); n > 0 {
+		doc.Field("untested", "constant, zero or empty: %s", Some(r.Untested))
+	}
+	if n := len(r.Unverified); n > 0 {
+		doc.Field("not judged", "%s", Some(r.Unverified))
+	}
+	if r.Isolation != nil {
+		reasons(doc, r.Isolation)
+	}
+	if r.Sight == nil {
+		return
+	}
+	sight(doc, r.Sight)
+}

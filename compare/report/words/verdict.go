@@ -1,0 +1,249 @@
+package words
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
+)
+
+// Verdict is the last line of every view.
+func Verdict(doc *Document, r *compare.Result) {
+	s := doc.last()
+	s.Fields = append(s.Fields, VerdictOf(r, false))
+}
+
+// VerdictOf is the verdict with counts. whole adds the first reason why a comparison is incomplete, which stands above it in a longer text.
+func VerdictOf(r *compare.Result, whole bool) Field {
+	c := r.Coverage
+	v := Field{Kind: Said, Label: "INCOMPLETE", Tone: Bad}
+	compared := Segment{Text: Count(c.Compared, "entry", "entries") + " compared"}
+	counted := Segment{Text: "; " + compared.Text, Spare: SpareFacts} // beside what is wrong
+	passes := Segment{Text: over(r, " "), Spare: SpareCounts, Apart: "compared "}
+	switch {
+	case r.Mismatches > 0 && r.Divergence != nil:
+		v.Label = "MISMATCH"
+		v.Segments = []Segment{
+			{Text: fmt.Sprintf("%d of %d ", r.Mismatches, c.Compared)},
+			{Text: "compared ", Spare: SpareWord},
+			{Text: Either(c.Compared == 1, "entry", "entries")},
+			passes,
+			{Text: ", first " + r.Divergence.Row.Key() + overflowed(&r.Divergence.Row)},
+			{Text: besides(r), Spare: SpareFacts},
+			{Text: Demo(r), Spare: SpareCounts},
+		}
+	case r.ExitCode() == 0:
+		v.Tone, v.Label = Good, Either(r.Baseline != nil && r.Baseline.Accepted > 0, "ACCEPTED", "MATCH")
+		v.Segments = append([]Segment{
+			{Text: allOf(r)},
+			passes,
+			{Text: " " + Either(r.Alone, "are right on their own inputs", "match")},
+			{Text: but(r), Spare: SpareFacts},
+			{Text: excusedBy(r), Spare: SpareFacts},
+		}, left(r)...)
+	case len(r.Incomplete) > 0:
+		v.Segments = []Segment{compared, passes, {Text: ", " + noneWrong(r)}, {Text: besides(r), Spare: SpareFacts}}
+		if r.CommonPasses != "" {
+			v.Segments = append(v.Segments, Segment{Text: "; --passes " + r.CommonPasses + " compares these alone"})
+		}
+		if whole {
+			v.Segments = append(v.Segments, Segment{Text: ": " + r.Incomplete[0]})
+			if n := len(r.Incomplete) - 1; n > 0 {
+				v.Segments = append(v.Segments, Segment{Text: fmt.Sprintf(" (and %s)", Count(n, "more reason", "more reasons"))})
+			}
+		}
+	case len(r.Missing) > 0:
+		v.Label = "MISSING"
+		v.Segments = []Segment{{Text: Count(len(r.Missing), "entry is", "entries are") + " missing"}, counted, passes, {Text: ", " + noneWrong(r), Spare: SpareFacts}}
+	case len(r.Baseline.Failing()) > 0:
+		v.Label = "BASELINE"
+		v.Segments = []Segment{{Text: failing(r) + " no longer " + Either(len(r.Baseline.Failing()) == 1, "holds", "hold")}, counted, passes, {Text: ", " + noneWrong(r), Spare: SpareFacts}}
+	case unmet(r) > 0:
+		v.Label = "NOT DIFFERENT"
+		v.Segments = []Segment{{Text: Count(unmet(r), "pattern", "patterns") + " expected a difference and found none"}, counted, passes}
+	default:
+		v.Segments = []Segment{compared, passes, {Text: ", none of them tests anything"}}
+	}
+	for i := range v.Segments {
+		v.Segments[i].Text = Clean(v.Segments[i].Text)
+		v.Text += v.Segments[i].Text
+	}
+	return v
+}
+
+// Demo names the embedded model, where it ran since no other was named: what the line says is not about anybody's port.
+func Demo(r *compare.Result) string {
+	if r.Demo == "" {
+		return ""
+	}
+	return "; demo model " + r.Demo
+}
+
+// overflowed says that the dtype of the local tensor is what is wrong with a row, where it is.
+func overflowed(r *compare.Row) string {
+	if !r.Overflowed() {
+		return ""
+	}
+	return " (" + r.Overflow.DType + " overflowed)"
+}
+
+// Segment is a part of a verdict.
+type Segment struct {
+	Text  string
+	Spare Spare
+	Apart string // what has to stand before it where it stands apart from the rest
+}
+
+// Spare is what a page that is too narrow does without in its last line, the highest first.
+type Spare int
+
+// What is spared.
+const (
+	Needed      Spare = iota // stays, whatever the width
+	SpareFacts               // what the verdict rests on
+	SpareCounts              // what was not looked at
+	SpareWord                // goes without saying
+)
+
+// noneWrong says that nothing was found wrong, and whether everything was looked at.
+func noneWrong(r *compare.Result) string {
+	if s := r.Isolation; s != nil && s.Unidentified > 0 {
+		return fmt.Sprintf("none wrong, %d %s", s.Unidentified, isolate.Unidentified)
+	}
+	return "none wrong"
+}
+
+// besides are the failures beside the one that the line is about.
+func besides(r *compare.Result) string {
+	var parts []string
+	if r.Mismatches > 0 && len(r.Incomplete) > 0 {
+		parts = append(parts, "incomplete")
+	}
+	if n := len(r.Missing); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d missing", n))
+	}
+	if n := len(r.Baseline.Failing()); n > 0 {
+		parts = append(parts, failing(r)+" no longer "+Either(n == 1, "holds", "hold"))
+	}
+	if parts == nil {
+		return excusedBy(r)
+	}
+	return "; " + strings.Join(parts, ", ") + excusedBy(r)
+}
+
+// failing counts the lines of the baseline that no longer hold.
+func failing(r *compare.Result) string {
+	return Count(len(r.Baseline.Failing()), "accepted divergence", "accepted divergences") + " of " + r.Baseline.File
+}
+
+// allOf says how many entries a success is about: all, but for those that the baseline speaks for.
+func allOf(r *compare.Result) string {
+	n := r.Coverage.Compared
+	b := r.Baseline
+	if b == nil || b.Accepted+b.Inherited == 0 {
+		return "all " + Count(n, "entry", "entries") + " compared"
+	}
+	return fmt.Sprintf("%d of %s compared", n-b.Accepted-b.Inherited, Count(n, "entry", "entries"))
+}
+
+// excusedBy counts what the baseline accepted.
+func excusedBy(r *compare.Result) string {
+	b := r.Baseline
+	if b == nil || b.Accepted == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("; %s (%s)", Count(b.Accepted, "accepted divergence", "accepted divergences"), b.File)
+	if b.Inherited > 0 {
+		text += fmt.Sprintf(", %d inherited", b.Inherited)
+	}
+	return text
+}
+
+// but counts what a success rests on that is no plain match: a limit or a certificate alone would have called it wrong.
+func but(r *compare.Result) string {
+	var all []number
+	if s := r.Isolation; s != nil {
+		all = append(all, number{int64(s.Drift), "by drift"}, number{int64(inLayouts(r)), "in another layout"}, number{int64(s.Unidentified), string(isolate.Unidentified)})
+	}
+	different := 0
+	for _, e := range r.Expected {
+		different += e.Differ
+	}
+	all = append(all, number{int64(accepted(r)), "allowed to differ"}, number{int64(different), "expected to differ, and do"})
+	if text := counts(", ", all...); text != "" {
+		return " (" + strings.TrimPrefix(text, ", ") + ")"
+	}
+	return ""
+}
+
+// inLayouts counts the rows that match in other numbers.
+func inLayouts(r *compare.Result) int {
+	n := 0
+	for i := range r.Rows {
+		if r.Rows[i].Facts.Standing == compare.StandingLayout {
+			n++
+		}
+	}
+	return n
+}
+
+// accepted counts the mismatches that the allow-list accepts.
+func accepted(r *compare.Result) int {
+	n := 0
+	for _, a := range r.Allowed {
+		n += len(a.Keys)
+	}
+	return n
+}
+
+// unmet counts the patterns that expected a difference that is not there.
+func unmet(r *compare.Result) int {
+	n := 0
+	for _, e := range r.Expected {
+		if e.Unmet {
+			n++
+		}
+	}
+	return n
+}
+
+// left says how many entries and tensors a success is not about, and that it rests on limits alone where it does.
+func left(r *compare.Result) []Segment {
+	var list []Segment
+	add := func(s Spare, text string) { list = append(list, Segment{Text: "; " + text, Spare: s}) }
+	if n := r.Coverage.Entries - r.Coverage.Compared; n > 0 {
+		add(SpareCounts, fmt.Sprintf("%d not compared", n))
+	}
+	if n := r.Coverage.Unknown; n > 0 {
+		add(SpareCounts, "the order does not know "+Count(n, "tensor", "tensors"))
+	}
+	if !r.Alone && !r.AB && (r.Isolation == nil || r.Uncertified != "") {
+		add(Needed, "within limits only")
+	}
+	if r.Demo != "" {
+		list = append(list, Segment{Text: Demo(r)})
+	}
+	switch {
+	case r.Same == compare.SameFile:
+		add(Needed, "compared with itself")
+	case r.Same != "":
+		add(Needed, "perhaps with a copy")
+	}
+	return list
+}
+
+// over says how many passes were compared, where there are several.
+func over(r *compare.Result, before string) string {
+	if r.Coverage.Passes < 2 {
+		return ""
+	}
+	compared := map[int]bool{}
+	for i := range r.Rows {
+		compared[r.Rows[i].Pass] = true
+	}
+	if n := len(compared); n < r.Coverage.Passes {
+		return fmt.Sprintf("%sin %d of %d passes", before, n, r.Coverage.Passes)
+	}
+	return fmt.Sprintf("%sover %d passes", before, r.Coverage.Passes)
+}
