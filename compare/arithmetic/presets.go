@@ -170,7 +170,7 @@ func (b *presetter) habit(s *program.Step, c program.Choice, set int) program.Ch
 	if has(roundedSums) && s.Prim == program.Sum {
 		c.Round = program.Model
 	}
-	if has(reciprocals) && s.Prim == program.Div && b.p.Steps[b.p.Source(s.Args[1])].Prim == program.Number {
+	if has(reciprocals) && s.Prim == program.Div && b.p.Steps[s.Args[1].Step].Prim == program.Number {
 		c.Way = program.WayRoundedReciprocal
 	}
 	if has(rootInTwoSteps) && s.Prim == program.Rsqrt {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // numberFunction is a function that a port takes of a number which each layer has a value of its own of.
@@ -57,7 +58,7 @@ func functionsOfNumbers(s *search) iter.Seq[Mistake] {
 // functionOfNumber has a function of the entry's own number in its place.
 func functionOfNumber(s *subject, e *Entry, m Mistake) *program.Edited {
 	of := numberFunctions[slices.IndexFunc(numberFunctions, func(f numberFunction) bool { return f.kind == m.Kind })].of
-	t, ed := e.signed(s.m), e.Program.Edit()
+	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	all := t.Copies(s.place(m))
 	for _, k := range all {
 		x := float64(float32(of(t.Steps[k].Value)))

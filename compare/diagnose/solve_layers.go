@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // A configuration may have a number for each layer, such as the sparsity of each. Where the port has the numbers of other layers, or makes another number of each, every layer is off by a number of its
@@ -56,7 +57,7 @@ func numbersOfLayers(s *search) error {
 // ofPlace is a mistake with another number, and the place of the number.
 type ofPlace struct {
 	is    Mistake
-	place program.Place
+	place edit.Place
 }
 
 // inLayer are the other numbers that give all entries of a layer.
@@ -87,5 +88,5 @@ func numberOfLayer(s *subject, e *Entry, m Mistake) *program.Edited {
 	if len(x) != 1 || math.IsNaN(x[0]) {
 		return nil
 	}
-	return program.Edit{Class: program.Constant, At: []program.Place{s.place(m)}, Value: x[0]}.Apply(e.signed(s.m))
+	return edit.Edit{Class: edit.Constant, At: []edit.Place{s.place(m)}, Value: x[0]}.Apply(e.signed(s.m))
 }

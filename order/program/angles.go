@@ -56,7 +56,7 @@ type WayOfFrequencies struct {
 func (b *Builder) Turned(name string, f *Frequencies, position Var) Var {
 	v := b.element(Angle, name, b.Vector("inv_freq", f.Ways[WayInverse].Values), position)
 	if b.err == nil {
-		b.steps[v.step].turns = f
+		b.Steps[v.Step].turns = f
 	}
 	return v
 }
@@ -92,14 +92,14 @@ func (r *run) angles(i int, out, x, y operand, from, rows int) {
 
 // ownFrequencies reports whether a step reads the frequencies that it was made with.
 func (r *run) ownFrequencies(s *Step) bool {
-	v, own := r.p.Steps[s.Args[0].step].Values, s.turns.Ways[WayInverse].Values
-	return r.p.Steps[s.Args[0].step].Prim == Vector && len(v) == len(own) && (len(v) == 0 || &v[0] == &own[0])
+	v, own := r.p.Steps[s.Args[0].Step].Values, s.turns.Ways[WayInverse].Values
+	return r.p.Steps[s.Args[0].Step].Prim == Vector && len(v) == len(own) && (len(v) == 0 || &v[0] == &own[0])
 }
 
 // frequenciesOf is the number of the frequency of each element of some rows; nil where it is not known.
 func frequenciesOf(s *Step, from, rows int) []float64 {
 	v, n := s.Args[0], len(s.turns.Exact)
-	if !Within(n, v.shape, v.stride, v.off) {
+	if !Within(n, v.Shape, v.Stride, v.Off) {
 		return nil
 	}
 	numbers := make([]float64, n)

@@ -10,15 +10,15 @@ func (p *Program) ByRow(step int) bool {
 	reached[step] = p.wide(step)
 	for i := step + 1; i < len(p.Steps); i++ {
 		for _, a := range p.Steps[i].Args {
-			reached[i] = reached[i] || reached[a.step] && p.wide(i)
+			reached[i] = reached[i] || reached[a.Step] && p.wide(i)
 		}
 		if p.Steps[step].Prim == Number { // it is one number wherever it is read
 			for _, a := range p.Steps[i].Args {
-				reached[i] = reached[i] || a.step == step && p.wide(i)
+				reached[i] = reached[i] || a.Step == step && p.wide(i)
 			}
 		}
 	}
-	return !reached[p.Out.step]
+	return !reached[p.Out.Step]
 }
 
 // wide reports whether a step has several numbers a row.

@@ -7,12 +7,12 @@ func (r *run) cat(i int, out operand) {
 		r.catRows(s, has, out)
 		return
 	}
-	inner := size(s.Shape[s.Axis+1:])
-	outer := size(s.Shape[:s.Axis])
+	inner := Size(s.Shape[s.Axis+1:])
+	outer := Size(s.Shape[:s.Axis])
 	at := 0
 	for _, v := range s.Args {
 		x := r.packed(v)
-		n := v.shape[s.Axis] * inner
+		n := v.Shape[s.Axis] * inner
 		for k := range outer {
 			copy(out.v[k*s.Shape[s.Axis]*inner+at:][:n], x.v[k*n:])
 			if out.e != nil {

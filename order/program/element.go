@@ -7,26 +7,26 @@ func (b *Builder) element(p Prim, name string, args ...Var) Var {
 	if b.err != nil {
 		return args[0]
 	}
-	shape := args[0].shape
+	shape := args[0].Shape
 	for _, a := range args[1:] {
 		var ok bool
-		if shape, ok = broadcast(shape, a.shape); !ok {
-			return b.Fail("%s: %v and %v do not go together", name, args[0].shape, a.shape)
+		if shape, ok = Broadcast(shape, a.Shape); !ok {
+			return b.Fail("%s: %v and %v do not go together", name, args[0].Shape, a.Shape)
 		}
 	}
 	views := make([]Var, len(args))
 	for i, a := range args {
-		views[i] = a.to(shape)
+		views[i] = a.Expanded(shape)
 	}
 	s := Step{Prim: p, Name: name, Args: views, Shape: shape}
 	for _, a := range args {
-		number := &b.steps[a.step]
-		s.byNumber = s.byNumber || p == Mul && number.inverse
+		number := &b.Steps[a.Step]
+		s.ByNumber = s.ByNumber || p == Mul && number.Inverse
 	}
-	return b.add(s)
+	return b.Append(s)
 }
 
-func broadcast(a, b []int) ([]int, bool) {
+func Broadcast(a, b []int) ([]int, bool) {
 	if len(a) < len(b) {
 		a, b = b, a
 	}
@@ -44,15 +44,15 @@ func broadcast(a, b []int) ([]int, bool) {
 	return shape, true
 }
 
-// to is the view repeated to a larger shape.
-func (v Var) to(shape []int) Var {
+// Expanded is the view repeated to a larger shape.
+func (v Var) Expanded(shape []int) Var {
 	stride := make([]int, len(shape))
-	for i := range v.shape {
-		if at := len(shape) - len(v.shape) + i; v.shape[i] == shape[at] {
-			stride[at] = v.stride[i]
+	for i := range v.Shape {
+		if at := len(shape) - len(v.Shape) + i; v.Shape[i] == shape[at] {
+			stride[at] = v.Stride[i]
 		}
 	}
-	return Var{v.step, v.off, shape, stride}
+	return Var{v.Step, v.Off, shape, stride}
 }
 
 // The primitives by element. A name makes the step a site; moves have none.
@@ -131,7 +131,7 @@ func (b *Builder) Mean(name string, x Var) Var {
 }
 
 func (b *Builder) reduce(p Prim, name string, x Var) Var {
-	shape := slices.Clone(x.shape)
+	shape := slices.Clone(x.Shape)
 	shape[len(shape)-1] = 1
-	return b.add(Step{Prim: p, Name: name, Args: []Var{x}, Shape: shape})
+	return b.Append(Step{Prim: p, Name: name, Args: []Var{x}, Shape: shape})
 }

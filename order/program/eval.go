@@ -41,13 +41,13 @@ func (p *Program) Eval(c Call) (Value, error) {
 		r.a.Bounds = false
 	}
 	for i := range p.Steps {
-		if s := &p.Steps[i]; s.Prim.leaf() {
+		if s := &p.Steps[i]; s.Prim.IsLeaf() {
 			if err := r.leaf(i, s); err != nil {
 				return Value{}, err
 			}
 		}
 	}
-	if err := c.Some.in(p.Out.shape); err != nil {
+	if err := c.Some.in(p.Out.Shape); err != nil {
 		return Value{}, err
 	}
 	r.need, r.few = p.need(c.Some, nil, p.stages), p.columns(c.Some)
@@ -69,14 +69,14 @@ func (r *run) some() (Value, error) {
 	if some == nil {
 		return r.result()
 	}
-	v := Value{Shape: some.shape(out.shape), Followed: r.followed, Columns: r.columns}
-	all := r.room(size(v.Shape))
+	v := Value{Shape: some.shape(out.Shape), Followed: r.followed, Columns: r.columns}
+	all := r.room(Size(v.Shape))
 	v.Data, v.Bound = all.v, all.e
-	last := len(out.shape) - 1
-	rows := size(out.shape[some.Axis+1 : last])
-	for o := range size(out.shape[:some.Axis]) {
+	last := len(out.Shape) - 1
+	rows := Size(out.Shape[some.Axis+1 : last])
+	for o := range Size(out.Shape[:some.Axis]) {
 		for n, k := range some.Keep {
-			from := (o*out.shape[some.Axis] + k) * rows
+			from := (o*out.Shape[some.Axis] + k) * rows
 			to := all.slice((o*len(some.Keep)+n)*rows*v.Shape[last], rows*v.Shape[last])
 			if some.Columns == nil {
 				r.gather(to, out, from, from+rows)
@@ -93,15 +93,15 @@ func (r *run) some() (Value, error) {
 // result is the program's, which is the caller's.
 func (r *run) result() (Value, error) {
 	out := r.p.Out
-	o := r.values[out.step]
-	own := !r.p.Steps[out.step].Prim.leaf() && out.off == 0 && out.plain() && len(o.v) == size(out.shape)
-	v := Value{Shape: out.shape, Followed: r.followed, Columns: r.columns}
+	o := r.values[out.Step]
+	own := !r.p.Steps[out.Step].Prim.IsLeaf() && out.Off == 0 && out.Plain() && len(o.v) == Size(out.Shape)
+	v := Value{Shape: out.Shape, Followed: r.followed, Columns: r.columns}
 	if own {
 		v.Data, v.Bound = o.v, o.e
 		return v, nil
 	}
-	rows := size(out.shape) / max(out.Last(), 1)
-	v.Data = make([]float64, size(out.shape))
+	rows := Size(out.Shape) / max(out.Last(), 1)
+	v.Data = make([]float64, Size(out.Shape))
 	if r.a.Bounds {
 		v.Bound = make([]float64, len(v.Data))
 	}
@@ -113,7 +113,7 @@ func (r *run) result() (Value, error) {
 func (r *run) leaf(i int, s *Step) error {
 	switch s.Prim {
 	case Input:
-		if s.Index >= len(r.c.In) || len(r.c.In[s.Index].Data) != size(s.Shape) {
+		if s.Index >= len(r.c.In) || len(r.c.In[s.Index].Data) != Size(s.Shape) {
 			return fmt.Errorf("input %d is not of shape %v", s.Index, s.Shape)
 		}
 		in := r.c.In[s.Index]
@@ -128,13 +128,13 @@ func (r *run) leaf(i int, s *Step) error {
 		if s.Index >= len(r.c.W) {
 			return fmt.Errorf("weight %d is not there", s.Index)
 		}
-		if rows, cols := r.c.W[s.Index].Size(); rows*cols != size(s.Shape) || cols != s.Shape[len(s.Shape)-1] {
+		if rows, cols := r.c.W[s.Index].Size(); rows*cols != Size(s.Shape) || cols != s.Shape[len(s.Shape)-1] {
 			return fmt.Errorf("weight %d is %d by %d, not of shape %v", s.Index, rows, cols, s.Shape)
 		}
 		if s.Prim == Matrix {
 			return nil
 		}
-		w := make([]float64, size(s.Shape))
+		w := make([]float64, Size(s.Shape))
 		r.values[i].v = w
 		rows, _ := r.c.W[s.Index].Size()
 		return readRows(r.c.W[s.Index], w, 0, rows)
@@ -169,7 +169,7 @@ func (r *run) number(i int) operand {
 	if e > 0 {
 		o.e = []float64{e}
 	}
-	if o.v[0] = x; r.a.Hull && r.a.Bounds && !r.p.Steps[i].fixed {
+	if o.v[0] = x; r.a.Hull && r.a.Bounds && !r.p.Steps[i].Fixed {
 		o.e = []float64{e + max(math.Abs(x-exact), math.Abs(floats.Round(r.a.DType, exact)-x))}
 	}
 	return o
@@ -225,10 +225,10 @@ func (r *run) whole(step int) operand {
 
 // packed are all elements of a view, row-major.
 func (r *run) packed(v Var) operand {
-	if n := size(v.shape); v.plain() {
-		return r.lines(v.step, v.off, n)
+	if n := Size(v.Shape); v.Plain() {
+		return r.lines(v.Step, v.Off, n)
 	}
-	out := r.room(size(v.shape))
+	out := r.room(Size(v.Shape))
 	r.gather(out, v, 0, len(out.v)/max(v.Last(), 1))
 	return out
 }

@@ -47,17 +47,17 @@ type key struct {
 const maxPrograms = 1 << 12
 
 // Of is the program of one operation on inputs and weights of these shapes; a weight of one row is a vector. Form says what
-// operations that are rounded alike have in common, rewrites which formulas are built in another order. The program is
-// shared. The error is that of shapes that the operation cannot have.
+// operations that are rounded alike have in common, rewrites which formulas are built in another order: it has no order of
+// additions and no kernel. The program is shared. The error is that of shapes that the operation cannot have.
 func Of(o Op, form func(Op) string, rewrites Rewrite, shape []int, in [][]int, w [][2]int) (*Program, error) {
-	k := key{o, form(o), shapes(shape, in, w), rewrites}
+	k := key{o, form(o), shapes(shape, in, w), rewrites.Steps()}
 	programs.Lock()
 	defer programs.Unlock()
 	if p, ok := programs.of[k]; ok {
 		return p, nil
 	}
 	b := NewBuilder()
-	b.Rewrites = rewrites
+	b.Rewrites = k.rewrites
 	var ins, ws []Var
 	for k, s := range in {
 		ins = append(ins, b.Input(k, s))
@@ -66,9 +66,6 @@ func Of(o Op, form func(Op) string, rewrites Rewrite, shape []int, in [][]int, w
 		ws = append(ws, b.Weight(k, s))
 	}
 	p, err := b.Program(b.Apply(o, k.form, shape, ins, ws))
-	if err == nil {
-		p, err = p.Rewritten(rewrites)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Kind(), err)
 	}

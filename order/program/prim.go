@@ -69,12 +69,14 @@ func (p Prim) String() string { return primNames[p] }
 // Computes reports whether a primitive's result is rounded: whether its step is a site.
 func (p Prim) Computes() bool { return p >= Add && p != Angle }
 
-func (p Prim) leaf() bool { return p <= Vector }
+// IsLeaf reports whether a primitive reads no other step.
+func (p Prim) IsLeaf() bool { return p <= Vector }
 
-func (p Prim) weight() bool { return p == Weight || p == Matrix || p == Dense }
+// IsWeight reports whether it is a tensor of the checkpoint.
+func (p Prim) IsWeight() bool { return p == Weight || p == Matrix || p == Dense }
 
-// byElement reports whether an element of the result comes from one element of each operand.
-func (p Prim) byElement() bool {
+// ByElement reports whether an element of the result comes from one element of each operand.
+func (p Prim) ByElement() bool {
 	return p == Neg || p == Max || p == Floor || p == Gate || p == Round || p == Copy || p >= Add && p <= Angle
 }
 
@@ -211,7 +213,7 @@ func (r *run) apply(i int, out, x, y operand) {
 		}
 		for i := range out.e {
 			out.e[i] = spread(x.v[i], x.e[i], y.v[i], y.e[i])
-			if r.a.Hull && s.byNumber {
+			if r.a.Hull && s.ByNumber {
 				out.e[i] += r.byReciprocal(0, s.Args[0], s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
 			}
 		}
@@ -230,7 +232,7 @@ func (r *run) apply(i int, out, x, y operand) {
 		}
 		f.all(out, nil)
 	case Erf, Exp, Log, Log1p, Expm1, Tanh:
-		if s.fused {
+		if s.Fused {
 			r.fusedExp(c, f, s.Shape[len(s.Shape)-1], out, x)
 			return
 		}

@@ -37,16 +37,16 @@ type Step struct {
 	turns *Frequencies // of an Angle: how its frequencies may have been made
 
 	unit     bool // of a Solve: the diagonal is 1
-	byNumber bool // of a Mul: by a Number by whose inverse some engines divide
-	inverse  bool // of a Number: it is one of these
+	ByNumber bool // of a Mul: by a Number by whose inverse some engines divide
+	Inverse  bool // of a Number: it is one of these
 
 	readers  int     // how many steps read the result
-	fixed    bool    // of a Number: no site
+	Fixed    bool    // of a Number: no site
 	units    float64 // of a Number: what it may be off by, in units of float32; of a Div: by what the divisor's reciprocal may
-	relative bool    // of a RowMax in a fused attention: probabilities are rounded relative to the maximum
-	least    float64 // of a Div: what the divisor is not below; 0 where nothing is known
-	fused    bool    // of an Exp: that of a fused attention
-	definite bool    // of an Add in another order than the reference's: it is rounded to the nearest
+	Relative bool    // of a RowMax in a fused attention: probabilities are rounded relative to the maximum
+	Least    float64 // of a Div: what the divisor is not below; 0 where nothing is known
+	Fused    bool    // of an Exp: that of a fused attention
+	Definite bool    // of an Add in another order than the reference's: it is rounded to the nearest
 	final    bool    // nothing is computed from it: it is the program's result, or moved there
 }
 
@@ -55,11 +55,14 @@ type Program struct {
 	Steps []Step
 	Out   Var
 
-	stages    []stage
-	whole     []bool   // by step: its result is read outside of its stage; nil for each
-	floors    []floor  // by step: what its values are not below
-	reordered []string // what is said of additions in another order than the reference's
-	fused     *Fused   // the kernel in which it has its attentions
+	// Reordered says which additions are in another order than the reference's.
+	Reordered []string
+	// Kernel is the number of the fused kernel in which it has its attentions, as in a [Rewrite]; 0 for none.
+	Kernel int
+
+	stages []stage
+	whole  []bool  // by step: its result is read outside of its stage; nil for each
+	floors []floor // by step: what its values are not below
 }
 
 // Own are the program's own choices: transformers'.
@@ -74,8 +77,8 @@ func (p *Program) Own() []Choice {
 // numberAt is the unrounded value of a number, of which an engine may take the reciprocal before it rounds: of the model's own
 // numbers there is only what they are rounded to.
 func (p *Program) numberAt(v Var) (x float64, ok bool) {
-	s := &p.Steps[v.step]
-	return s.Value, s.Prim == Number && (!s.fixed || s.Round == None)
+	s := &p.Steps[v.Step]
+	return s.Value, s.Prim == Number && (!s.Fixed || s.Round == None)
 }
 
 // Site is a place where an engine may round, or may take another way: the same step of all copies of an operation in a program.
@@ -89,7 +92,7 @@ func (p *Program) Sites() (sites []Site, steps map[Site][]int) {
 	steps = map[Site][]int{}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if !s.Prim.Computes() && s.Prim != Round && s.Prim != Copy && (s.Prim != Number || s.fixed) && (s.Prim != Angle || s.Ways() == 1) {
+		if !s.Prim.Computes() && s.Prim != Round && s.Prim != Copy && (s.Prim != Number || s.Fixed) && (s.Prim != Angle || s.Ways() == 1) {
 			continue
 		}
 		at := Site{s.Form, s.Site}
@@ -101,18 +104,15 @@ func (p *Program) Sites() (sites []Site, steps map[Site][]int) {
 	return sites, steps
 }
 
-// Source is the step whose result a variable shows.
-func (p *Program) Source(v Var) int { return v.step }
-
 // Squares reports whether a step is the square in a cube: the product of a value with itself, read by one product with the
 // same value.
 func (p *Program) Squares(s *Step) bool {
-	if s.Prim != Mul || !sameView(s.Args[0], s.Args[1]) || s.readers != 1 {
+	if s.Prim != Mul || !s.Args[0].Same(s.Args[1]) || s.readers != 1 {
 		return false
 	}
 	for i := range p.Steps {
 		t := &p.Steps[i]
-		if t.Prim == Mul && &p.Steps[t.Args[0].step] == s && sameView(t.Args[1], s.Args[0]) {
+		if t.Prim == Mul && &p.Steps[t.Args[0].Step] == s && t.Args[1].Same(s.Args[0]) {
 			return true
 		}
 	}
@@ -124,7 +124,7 @@ func (p *Program) Added(s *Step) bool {
 	for i := range p.Steps {
 		if t := &p.Steps[i]; t.Prim == Add || t.Prim == Sub || t.Prim == Sum {
 			for _, a := range t.Args {
-				if &p.Steps[a.step] == s {
+				if &p.Steps[a.Step] == s {
 					return true
 				}
 			}
@@ -156,7 +156,7 @@ func (p *Program) Text() string {
 		s := &p.Steps[i]
 		fmt.Fprintf(&b, "%s %s %s %d", s.Form, s.Name, s.Prim, s.Round)
 		for _, a := range s.Args {
-			fmt.Fprintf(&b, " %d", a.step)
+			fmt.Fprintf(&b, " %d", a.Step)
 		}
 		b.WriteByte('\n')
 	}
@@ -186,7 +186,7 @@ func (p *Program) time(i int) int {
 	if n == 0 {
 		return 0
 	}
-	return max(n/productsAtOnce, size(p.Steps[i].Shape))
+	return max(n/productsAtOnce, Size(p.Steps[i].Shape))
 }
 
 const productsAtOnce = 8
@@ -194,14 +194,14 @@ const productsAtOnce = 8
 func (p *Program) work(i int) int {
 	s := &p.Steps[i]
 	switch {
-	case s.Prim.leaf():
+	case s.Prim.IsLeaf():
 		return 0
 	case s.Prim == Sum || s.Prim == Dot || s.Prim == Affine:
-		return size(s.Shape) * max(s.Args[0].Last(), 1)
+		return Size(s.Shape) * max(s.Args[0].Last(), 1)
 	case s.Prim == Solve: // half of the products are of what is above the diagonal
-		return size(s.Shape) * (s.Shape[1] + 1) / 2
+		return Size(s.Shape) * (s.Shape[1] + 1) / 2
 	}
-	return size(s.Shape)
+	return Size(s.Shape)
 }
 
 // Single reports whether the program computes one step, by element.
@@ -210,7 +210,7 @@ func (p *Program) Single() bool {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if s.Prim.Computes() {
-			if n++; !s.Prim.byElement() || len(s.Args) != 2 {
+			if n++; !s.Prim.ByElement() || len(s.Args) != 2 {
 				return false
 			}
 		}

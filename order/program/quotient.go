@@ -28,7 +28,7 @@ func (r *run) divide(i int, c Choice, out, x, y operand) {
 				out.v[i] = v / y.v[i]
 				continue
 			}
-			if out.v[i], out.e[i] = quotientAbove(s.least, v, x.e[i], y.v[i], y.e[i]); r.a.Hull {
+			if out.v[i], out.e[i] = quotientAbove(s.Least, v, x.e[i], y.v[i], y.e[i]); r.a.Hull {
 				out.e[i] += r.byReciprocal(math.Abs(y.v[i])+y.e[i], s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
 			}
 			out.e[i] += s.units * unit32 * math.Abs(v)
@@ -46,7 +46,7 @@ func (r *run) divide(i int, c Choice, out, x, y operand) {
 		if number {
 			by = exact
 		}
-		by, e = quotientAbove(s.least, 1, 0, by, e)
+		by, e = quotientAbove(s.Least, 1, 0, by, e)
 		by, e = of.one(by, e)
 		out.v[i] = v * by
 		if out.e != nil {
@@ -80,7 +80,7 @@ func (r *run) byQuotient(i int, c Choice, out, x, y operand) {
 // rsqrt is the reciprocal root, or the reciprocal of the root. Its operand is not below what the steps before it make of it,
 // whatever its bound.
 func (r *run) rsqrt(i int, c Choice, out, x operand) {
-	f, least := r.at(i, c.Round), r.lowest(r.p.Steps[i].Args[0].step)
+	f, least := r.at(i, c.Round), r.lowest(r.p.Steps[i].Args[0].Step)
 	if c.Way == WayRsqrt {
 		fn := func(v float64) float64 { return 1 / math.Sqrt(math.Max(v, least)) }
 		r.each(f, library{of: fn, units: functions.Rsqrt}, out, x)

@@ -15,9 +15,9 @@ func (b *Builder) Rank(x Var, k int, sorted bool) Var {
 	if b.err == nil && (k < 0 || k > x.Last()) {
 		return b.Fail("the %d largest of %d", k, x.Last())
 	}
-	shape := slices.Clone(x.shape)
+	shape := slices.Clone(x.Shape)
 	shape[len(shape)-1] = k
-	return b.add(Step{Prim: Rank, Args: []Var{x}, Shape: shape, Sorted: sorted})
+	return b.Append(Step{Prim: Rank, Args: []Var{x}, Shape: shape, Sorted: sorted})
 }
 
 // rank chooses by row.
@@ -29,7 +29,7 @@ func (r *run) rank(i int, out operand) {
 	if out.e != nil {
 		own = r.own(i)
 	}
-	for row := range size(s.Shape[:len(s.Shape)-1]) {
+	for row := range Size(s.Shape[:len(s.Shape)-1]) {
 		at, to := x.slice(row*n, n), out.slice(row*k, k)
 		order := ranked(at.v)
 		for rank := range to.v {
@@ -148,7 +148,7 @@ func (x operand) allows(taken []float64, sorted bool) bool {
 
 // own is the engine's choice as a step has it, where the program's result shows all of the step; else nil.
 func (r *run) own(step int) []float64 {
-	if len(r.c.Own) == 0 || len(r.c.Own) != size(r.p.Out.shape) || len(r.c.Own) != size(r.p.Steps[step].Shape) {
+	if len(r.c.Own) == 0 || len(r.c.Own) != Size(r.p.Out.Shape) || len(r.c.Own) != Size(r.p.Steps[step].Shape) {
 		return nil
 	}
 	at, from := r.p.chosen(r.p.Out)
@@ -171,10 +171,10 @@ func (r *run) own(step int) []float64 {
 func (p *Program) chosen(v Var) (at []int, step int) {
 	at = places(v)
 	for {
-		s := &p.Steps[v.step]
+		s := &p.Steps[v.Step]
 		switch {
 		case s.Prim == Rank:
-			return at, v.step
+			return at, v.Step
 		case (s.Prim == Cat || s.Prim == Copy || s.Prim == Round) && len(s.Args) == 1:
 		default:
 			return nil, 0
@@ -189,12 +189,12 @@ func (p *Program) chosen(v Var) (at []int, step int) {
 
 // places are the places in a step's result that a view shows, row-major.
 func places(v Var) []int {
-	at := make([]int, size(v.shape))
+	at := make([]int, Size(v.Shape))
 	for i := range at {
-		k, rest := v.off, i
-		for axis := len(v.shape) - 1; axis >= 0; axis-- {
-			k += rest % v.shape[axis] * v.stride[axis]
-			rest /= v.shape[axis]
+		k, rest := v.Off, i
+		for axis := len(v.Shape) - 1; axis >= 0; axis-- {
+			k += rest % v.Shape[axis] * v.Stride[axis]
+			rest /= v.Shape[axis]
 		}
 		at[i] = k
 	}

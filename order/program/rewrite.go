@@ -20,7 +20,7 @@ const orderBits = 8
 // kernelBits is where the number of a fused kernel begins.
 const kernelBits = 24
 
-// InOrder is a rewrite with additions in another order, which a program numbers: see [Program.InOrder]; 0 is the program's own.
+// InOrder is a rewrite with additions in another order, which package rewrite numbers for a program; 0 is the program's own.
 func (r Rewrite) InOrder(k int) Rewrite {
 	return r.Steps() | Rewrite(k)<<orderBits | r>>kernelBits<<kernelBits
 }
@@ -28,7 +28,7 @@ func (r Rewrite) InOrder(k int) Rewrite {
 // Order is the number of the order of additions.
 func (r Rewrite) Order() int { return int(r >> orderBits & (1<<(kernelBits-orderBits) - 1)) }
 
-// InKernel is a rewrite with attention in a fused kernel, numbered from 1 as in [Kernels]; 0 is for none.
+// InKernel is a rewrite with attention in a fused kernel, numbered from 1 as in package rewrite; 0 is for none.
 func (r Rewrite) InKernel(k int) Rewrite { return r&(1<<kernelBits-1) | Rewrite(k)<<kernelBits }
 
 // Kernel is the number of the fused kernel.
@@ -63,6 +63,14 @@ func (r Rewrite) Words() []string {
 	return all
 }
 
+// ReadApart is a rewrite by which queries and keys of a fused attention each round what both are computed from, such as a rotary table: a compiler
+// that fuses the rotation in front of a kernel makes a loop for queries and a loop for keys, and each loop reads the rounded table or computes the
+// table again. No result changes, but the keys have sites of their own.
+const ReadApart Rewrite = 1 << 31
+
+// Apart reports whether queries and keys have sites of their own.
+func (r Rewrite) Apart() bool { return r&ReadApart != 0 }
+
 // ScaledDot is R(Σ x·y) · scale, see [Builder.Dot] for the axes. With [ScaleFirst], Σ R(x·scale)·y.
 func (b *Builder) ScaledDot(name, axes string, x, y, scale Var) Var {
 	if b.Rewrites&ScaleFirst != 0 {
@@ -85,7 +93,7 @@ func (b *Builder) Swish(x Var) Var {
 	if b.Rewrites&Symmetric == 0 {
 		q := b.Div("quotient", x, b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(x))))
 		if b.err == nil {
-			b.steps[q.step].units = functions.Sigmoid
+			b.Steps[q.Step].units = functions.Sigmoid
 		}
 		return q
 	}

@@ -21,14 +21,14 @@ func (b *Builder) scattered(p Prim, name string, axis int, x, index, y Var) Var 
 	if b.err != nil {
 		return x
 	}
-	ok := axis >= 0 && axis < len(x.shape) && len(x.shape) == len(index.shape) && slices.Equal(index.shape, y.shape)
-	for a := range x.shape {
-		ok = ok && (a == axis || x.shape[a] == index.shape[a])
+	ok := axis >= 0 && axis < len(x.Shape) && len(x.Shape) == len(index.Shape) && slices.Equal(index.Shape, y.Shape)
+	for a := range x.Shape {
+		ok = ok && (a == axis || x.Shape[a] == index.Shape[a])
 	}
 	if !ok {
-		return b.Fail("%s: %v by indexes of %v along axis %d of %v", p, y.shape, index.shape, axis, x.shape)
+		return b.Fail("%s: %v by indexes of %v along axis %d of %v", p, y.Shape, index.Shape, axis, x.Shape)
 	}
-	return b.add(Step{Prim: p, Name: name, Args: []Var{x, index, y}, Shape: x.shape, Axis: axis})
+	return b.Append(Step{Prim: p, Name: name, Args: []Var{x, index, y}, Shape: x.Shape, Axis: axis})
 }
 
 // scatter writes elements, or adds them.
@@ -38,7 +38,7 @@ func (r *run) scatter(i int, out operand) error {
 	copy(out.v, x.v)
 	copy(out.e, x.e)
 	f := r.at(i, r.choice(i).Round)
-	inner, own, n := size(s.Shape[s.Axis+1:]), s.Args[1].shape[s.Axis], s.Shape[s.Axis]
+	inner, own, n := Size(s.Shape[s.Axis+1:]), s.Args[1].Shape[s.Axis], s.Shape[s.Axis]
 	var others *alternatives
 	for i, at := range index.v {
 		k := int(at)

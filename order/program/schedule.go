@@ -16,7 +16,7 @@ type floor struct {
 // schedule is what an evaluation of all of a program needs.
 func (p *Program) schedule() {
 	p.inStages(func(int) bool { return false })
-	p.end(p.Out.step)
+	p.end(p.Out.Step)
 }
 
 // inStages puts the steps that are not done into stages. A step that is computed by row joins the stage before if both have as many rows. A step that reads a
@@ -26,14 +26,14 @@ func (p *Program) inStages(done func(step int) bool) {
 	p.whole = make([]bool, len(p.Steps))
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if s.Prim.leaf() || done(i) {
+		if s.Prim.IsLeaf() || done(i) {
 			continue
 		}
 		last := len(p.stages) - 1
-		byRow := s.Prim.byElement() || s.Prim.byRow()
+		byRow := s.Prim.ByElement() || s.Prim.byRow()
 		rows := 0
 		if byRow {
-			rows = size(s.Shape) / max(s.Shape[len(s.Shape)-1], 1)
+			rows = Size(s.Shape) / max(s.Shape[len(s.Shape)-1], 1)
 		}
 		width := s.Shape[len(s.Shape)-1]
 		if s.Prim.byRow() {
@@ -41,7 +41,7 @@ func (p *Program) inStages(done func(step int) bool) {
 		}
 		joins := last >= 0 && byRow && p.stages[last].rows == rows && rows > 0
 		for _, a := range s.Args {
-			if joins && at[a.step] == last+1 && !p.aligned(a) {
+			if joins && at[a.Step] == last+1 && !p.aligned(a) {
 				joins = false
 			}
 		}
@@ -53,12 +53,12 @@ func (p *Program) inStages(done func(step int) bool) {
 		st.steps, st.width = append(st.steps, i), max(st.width, width)
 		at[i] = last + 1
 		for _, a := range s.Args {
-			if k := at[a.step]; k > 0 && k != last+1 {
-				p.whole[a.step] = true
+			if k := at[a.Step]; k > 0 && k != last+1 {
+				p.whole[a.Step] = true
 			}
 		}
 	}
-	p.whole[p.Out.step] = true
+	p.whole[p.Out.Step] = true
 }
 
 // isWhole reports whether the result of a step is read outside of its stage.
@@ -70,13 +70,13 @@ func (p *Program) end(i int) {
 	switch {
 	case s.Prim == Cat || s.Prim == Neg || s.Prim == Max || s.Prim == Copy:
 		for _, a := range s.Args {
-			p.end(a.step)
+			p.end(a.Step)
 		}
 	case s.Prim.Computes():
 		readers := 0
 		for j := range p.Steps {
 			for _, a := range p.Steps[j].Args {
-				if a.step == i && p.Steps[j].Prim.Computes() {
+				if a.Step == i && p.Steps[j].Prim.Computes() {
 					readers++
 				}
 			}
@@ -88,22 +88,22 @@ func (p *Program) end(i int) {
 // aligned reports whether a view has the rows of the step's result in their order: as they are, or each element of a row of
 // one repeated.
 func (p *Program) aligned(v Var) bool {
-	shape := p.Steps[v.step].Shape
-	last := len(v.shape) - 1
-	if v.off != 0 || size(v.shape[:last]) != size(shape[:len(shape)-1]) {
+	shape := p.Steps[v.Step].Shape
+	last := len(v.Shape) - 1
+	if v.Off != 0 || Size(v.Shape[:last]) != Size(shape[:len(shape)-1]) {
 		return false
 	}
-	head := Var{shape: v.shape[:last]}
-	for _, s := range v.stride[:last] {
+	head := Var{Shape: v.Shape[:last]}
+	for _, s := range v.Stride[:last] {
 		if n := shape[len(shape)-1]; n > 0 {
 			s /= n
 		}
-		head.stride = append(head.stride, s)
+		head.Stride = append(head.Stride, s)
 	}
-	if !head.plain() {
+	if !head.Plain() {
 		return false
 	}
-	return v.Last() == shape[len(shape)-1] && (v.stride[last] == 1 || v.Last() == 1) || shape[len(shape)-1] == 1 && v.stride[last] == 0
+	return v.Last() == shape[len(shape)-1] && (v.Stride[last] == 1 || v.Last() == 1) || shape[len(shape)-1] == 1 && v.Stride[last] == 0
 }
 
 // bounds works out what steps are not below: squares, sums and means of squares, and what is added to them.
@@ -113,16 +113,16 @@ func (p *Program) bounds() {
 		s := &p.Steps[i]
 		var x, y floor
 		if len(s.Args) > 0 {
-			x = p.floors[s.Args[0].step]
+			x = p.floors[s.Args[0].Step]
 		}
 		if len(s.Args) > 1 {
-			y = p.floors[s.Args[1].step]
+			y = p.floors[s.Args[1].Step]
 		}
 		f := floor{known: true, number: -1}
 		switch {
 		case s.Prim == Number:
 			f.number = i
-		case s.Prim == Mul && sameView(s.Args[0], s.Args[1]), s.Prim == Exp, s.Prim == Sqrt:
+		case s.Prim == Mul && s.Args[0].Same(s.Args[1]), s.Prim == Exp, s.Prim == Sqrt:
 		case (s.Prim == Sum || s.Prim == Div && y.number >= 0 && p.Steps[y.number].Value > 0) && x.known && x.number < 0:
 		case s.Prim == Add && x.known && x.number < 0 && y.number >= 0:
 			f.number = y.number

@@ -15,7 +15,7 @@ func (p *Program) slots(n needed) []*slots {
 	}
 	all := make([]*slots, len(p.Steps))
 	for i := range p.Steps {
-		if s := &p.Steps[i]; !s.Prim.leaf() && n[i] != nil && p.byRows(i) {
+		if s := &p.Steps[i]; !s.Prim.IsLeaf() && n[i] != nil && p.byRows(i) {
 			all[i] = slotsOf(n[i], s.width())
 		}
 	}
@@ -95,7 +95,7 @@ func (r *run) lines(step, from, n int) operand {
 
 // gather writes the rows [from, to) of a view to dst, with bounds if both have bounds. For a row that is not computed dst keeps its numbers.
 func (r *run) gather(dst operand, v Var, from, to int) {
-	o, s := r.values[v.step], r.slotsOf(v.step)
+	o, s := r.values[v.Step], r.slotsOf(v.Step)
 	gather(dst.v, o.v, s, v, from, to)
 	if dst.e != nil && o.e != nil {
 		gather(dst.e, o.e, s, v, from, to)
@@ -104,10 +104,10 @@ func (r *run) gather(dst operand, v Var, from, to int) {
 
 // gatherColumns writes some columns of a row of a view that is computed, with their bounds where there are some.
 func (r *run) gatherColumns(dst operand, v Var, row int, columns []int) {
-	o, s, last := r.values[v.step], r.slotsOf(v.step), len(v.shape)-1
+	o, s, last := r.values[v.Step], r.slotsOf(v.Step), len(v.Shape)-1
 	from := v.row(row, make([]int, last))
 	for k, c := range columns {
-		at := s.place(from + c*v.stride[last])
+		at := s.place(from + c*v.Stride[last])
 		dst.v[k] = o.v[at]
 		if dst.e != nil && o.e != nil {
 			dst.e[k] = o.e[at]

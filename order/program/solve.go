@@ -8,10 +8,10 @@ import (
 // Solve is X [m,n,c] with L·X = B for each of m systems: L [m,n,n] is lower triangular, and what stands above its diagonal is not read. With unit the diagonal is
 // 1, whatever stands there. B is [m,n,c].
 func (b *Builder) Solve(name string, l, rest Var, unit bool) Var {
-	if len(l.shape) != 3 || len(rest.shape) != 3 || l.shape[1] != l.shape[2] || !slices.Equal(l.shape[:2], rest.shape[:2]) {
-		return b.Fail("%s: %v and %v are no systems of equations", name, l.shape, rest.shape)
+	if len(l.Shape) != 3 || len(rest.Shape) != 3 || l.Shape[1] != l.Shape[2] || !slices.Equal(l.Shape[:2], rest.Shape[:2]) {
+		return b.Fail("%s: %v and %v are no systems of equations", name, l.Shape, rest.Shape)
 	}
-	return b.add(Step{Prim: Solve, Name: name, Args: []Var{l, rest}, Shape: rest.shape, unit: unit})
+	return b.Append(Step{Prim: Solve, Name: name, Args: []Var{l, rest}, Shape: rest.Shape, unit: unit})
 }
 
 // solve computes a Solve row by row: xᵢ = (bᵢ − Σ lᵢₖ·xₖ) / lᵢᵢ over the rows k before i. Each sum is rounded to float32, and each row as the step is before later

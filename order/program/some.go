@@ -37,24 +37,24 @@ func (n needed) count(step, rows int) int {
 // need works out which rows of the steps are needed for some of the result. Steps that are done are not looked at. stages are the steps that are computed
 // together, row by row; nil: each is by itself. It is nil where all are, and where the axis is the last one.
 func (p *Program) need(some *Some, done func(step int) bool, stages []stage) needed {
-	if some == nil || some.Axis >= len(p.Out.shape)-1 {
+	if some == nil || some.Axis >= len(p.Out.Shape)-1 {
 		return nil
 	}
 	n := make(needed, len(p.Steps))
-	rows := make([]bool, rowCount(p.Out.shape))
-	inner := size(p.Out.shape[some.Axis+1 : len(p.Out.shape)-1])
+	rows := make([]bool, rowCount(p.Out.Shape))
+	inner := Size(p.Out.Shape[some.Axis+1 : len(p.Out.Shape)-1])
 	for r := range rows {
-		rows[r] = slices.Contains(some.Keep, r/inner%p.Out.shape[some.Axis])
+		rows[r] = slices.Contains(some.Keep, r/inner%p.Out.Shape[some.Axis])
 	}
 	for i := range p.Steps {
-		if s := &p.Steps[i]; !s.Prim.leaf() {
+		if s := &p.Steps[i]; !s.Prim.IsLeaf() {
 			n[i] = make([]bool, rowCount(s.Shape))
 		}
 	}
 	n.mark(p, p.Out, rows)
 	last := len(stages) - 1
 	for i := len(p.Steps) - 1; i >= 0; i-- {
-		if p.Steps[i].Prim.leaf() || done != nil && done(i) {
+		if p.Steps[i].Prim.IsLeaf() || done != nil && done(i) {
 			continue
 		}
 		for last >= 0 && !slices.Contains(stages[last].steps, i) {
@@ -68,7 +68,7 @@ func (p *Program) need(some *Some, done func(step int) bool, stages []stage) nee
 	return n
 }
 
-func rowCount(shape []int) int { return size(shape[:len(shape)-1]) }
+func rowCount(shape []int) int { return Size(shape[:len(shape)-1]) }
 
 // together has steps of one stage need the same rows.
 func (n needed) together(steps []int) {
@@ -91,7 +91,7 @@ func (n needed) operands(p *Program, i int) {
 	s := &p.Steps[i]
 	switch {
 	case n.count(i, rowCount(s.Shape)) == 0:
-	case s.Prim.byElement():
+	case s.Prim.ByElement():
 		for _, a := range s.Args {
 			n.mark(p, a, n[i])
 		}
@@ -100,12 +100,12 @@ func (n needed) operands(p *Program, i int) {
 	case s.Prim == Dot:
 		last := len(s.Shape) - 1
 		for _, a := range s.Args {
-			if a.stride[last] != 0 { // a row of it is read for each element of a row
+			if a.Stride[last] != 0 { // a row of it is read for each element of a row
 				n.all(p, a)
 				continue
 			}
-			one := Var{step: a.step, off: a.off, shape: slices.Clone(s.Shape), stride: slices.Clone(a.stride[:last+1])}
-			one.shape[last], one.stride[last] = a.Last(), a.stride[last+1]
+			one := Var{Step: a.Step, Off: a.Off, Shape: slices.Clone(s.Shape), Stride: slices.Clone(a.Stride[:last+1])}
+			one.Shape[last], one.Stride[last] = a.Last(), a.Stride[last+1]
 			n.mark(p, one, n[i])
 		}
 	case s.Prim == Affine && p.byRows(i):
@@ -129,13 +129,13 @@ func (p *Program) byRows(i int) bool {
 	s := &p.Steps[i]
 	switch s.Prim {
 	case Affine:
-		return rowCount(s.Args[0].shape) == rowCount(s.Shape)
+		return rowCount(s.Args[0].Shape) == rowCount(s.Shape)
 	case Cat:
 		return s.Axis == len(s.Shape)-1
 	case Mask:
 		return true
 	}
-	return s.Prim.byElement() || s.Prim.byRow() || s.Prim == Dot
+	return s.Prim.ByElement() || s.Prim.byRow() || s.Prim == Dot
 }
 
 // repeated has each row as often as it has elements.
@@ -150,41 +150,41 @@ func repeated(rows []bool, width int) []bool {
 }
 
 // all marks all that a view reads.
-func (n needed) all(p *Program, v Var) { n[v.step] = nil }
+func (n needed) all(p *Program, v Var) { n[v.Step] = nil }
 
 // mark marks the rows of a step's result that a view reads in some of the view's rows, or all rows if the view has another number of rows.
 func (n needed) mark(p *Program, v Var, rows []bool) {
-	if n[v.step] == nil {
+	if n[v.Step] == nil {
 		return
 	}
-	if rowCount(v.shape) != len(rows) {
+	if rowCount(v.Shape) != len(rows) {
 		n.all(p, v)
 		return
 	}
-	width, last := p.Steps[v.step].Shape[len(p.Steps[v.step].Shape)-1], len(v.shape)-1
-	w, stride := v.shape[last], v.stride[last]
-	index, at := make([]int, last), v.off
+	width, last := p.Steps[v.Step].Shape[len(p.Steps[v.Step].Shape)-1], len(v.Shape)-1
+	w, stride := v.Shape[last], v.Stride[last]
+	index, at := make([]int, last), v.Off
 	for _, is := range rows {
 		switch {
 		case !is || w == 0:
 		case stride == 0:
-			n[v.step][at/width] = true
+			n[v.Step][at/width] = true
 		case stride == 1:
 			for row := at / width; row <= (at+w-1)/width; row++ {
-				n[v.step][row] = true
+				n[v.Step][row] = true
 			}
 		default:
 			for k := range w {
-				n[v.step][(at+k*stride)/width] = true
+				n[v.Step][(at+k*stride)/width] = true
 			}
 		}
 		for a := last - 1; a >= 0; a-- {
 			index[a]++
-			at += v.stride[a]
-			if index[a] < v.shape[a] {
+			at += v.Stride[a]
+			if index[a] < v.Shape[a] {
 				break
 			}
-			at -= index[a] * v.stride[a]
+			at -= index[a] * v.Stride[a]
 			index[a] = 0
 		}
 	}

@@ -14,16 +14,16 @@ func (p *Program) columns(some *Some) neededColumns {
 	of := make([][]int, len(p.Steps)) // elements that are needed, where some is
 	part, whole := make([]bool, len(p.Steps)), make([]bool, len(p.Steps))
 	reads := func(v Var, elements []int) {
-		part[v.step] = true
+		part[v.Step] = true
 		for _, e := range elements {
-			of[v.step] = append(of[v.step], v.source(e))
+			of[v.Step] = append(of[v.Step], v.source(e))
 		}
 	}
-	reads(p.Out, some.elements(p.Out.shape))
+	reads(p.Out, some.elements(p.Out.Shape))
 	n := make(neededColumns, len(p.Steps))
 	for i := len(p.Steps) - 1; i >= 0; i-- {
 		s := &p.Steps[i]
-		if s.Prim.leaf() || !part[i] && !whole[i] {
+		if s.Prim.IsLeaf() || !part[i] && !whole[i] {
 			continue
 		}
 		if !whole[i] {
@@ -32,23 +32,23 @@ func (p *Program) columns(some *Some) neededColumns {
 			n[i] = columnsOf(of[i], s.Shape[len(s.Shape)-1])
 		}
 		switch {
-		case whole[i] || s.Prim != Cat && !s.Prim.byElement():
+		case whole[i] || s.Prim != Cat && !s.Prim.ByElement():
 			for _, a := range s.Args {
-				whole[a.step] = true
+				whole[a.Step] = true
 			}
 		case s.Prim == Cat:
 			from := 0
 			for _, a := range s.Args {
-				to := from + a.shape[s.Axis]
+				to := from + a.Shape[s.Axis]
 				reads(a, within(of[i], s.Shape, s.Axis, from, to))
 				from = to
 			}
 		default:
 			for _, a := range s.Args {
-				if slices.Equal(a.shape, s.Shape) {
+				if slices.Equal(a.Shape, s.Shape) {
 					reads(a, of[i])
 				} else {
-					whole[a.step] = true
+					whole[a.Step] = true
 				}
 			}
 		}
@@ -60,8 +60,8 @@ func (p *Program) columns(some *Some) neededColumns {
 // elements are those of a tensor that are asked for.
 func (s *Some) elements(shape []int) []int {
 	var all []int
-	width, inner, axis := shape[len(shape)-1], size(shape[s.Axis+1:len(shape)-1]), shape[s.Axis]
-	for outer := range size(shape[:s.Axis]) {
+	width, inner, axis := shape[len(shape)-1], Size(shape[s.Axis+1:len(shape)-1]), shape[s.Axis]
+	for outer := range Size(shape[:s.Axis]) {
 		for _, k := range s.Keep {
 			for row := range inner {
 				for _, c := range s.Columns {
@@ -75,10 +75,10 @@ func (s *Some) elements(shape []int) []int {
 
 // source is the place of a view's element in the result that is viewed.
 func (v Var) source(element int) int {
-	at := v.off
-	for a := len(v.shape) - 1; a >= 0; a-- {
-		at += element % v.shape[a] * v.stride[a]
-		element /= v.shape[a]
+	at := v.Off
+	for a := len(v.Shape) - 1; a >= 0; a-- {
+		at += element % v.Shape[a] * v.Stride[a]
+		element /= v.Shape[a]
 	}
 	return at
 }
@@ -96,7 +96,7 @@ func columnsOf(elements []int, width int) []int {
 // fewOf are the columns that are needed of a step whose elements are functions of elements; nil for another step, and where most are needed.
 func (r *run) fewOf(i int) []int {
 	s := &r.p.Steps[i]
-	if r.few == nil || r.few[i] == nil || !s.Prim.byElement() || s.Prim == Angle || r.a.Together || 4*len(r.few[i]) > s.Shape[len(s.Shape)-1] {
+	if r.few == nil || r.few[i] == nil || !s.Prim.ByElement() || s.Prim == Angle || r.a.Together || 4*len(r.few[i]) > s.Shape[len(s.Shape)-1] {
 		return nil
 	}
 	return r.few[i]
@@ -134,7 +134,7 @@ func (o operand) picked(columns []int, width int) operand {
 // within keeps the elements with an index in [from, to) along an axis. The result has the numbers of the elements in the tensor of these indexes alone.
 func within(elements, shape []int, axis, from, to int) []int {
 	var some []int
-	inner := size(shape[axis+1:])
+	inner := Size(shape[axis+1:])
 	for _, e := range elements {
 		if at := e / inner % shape[axis]; at >= from && at < to {
 			some = append(some, (e/inner/shape[axis]*(to-from)+at-from)*inner+e%inner)

@@ -1,6 +1,9 @@
 package program
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Tables makes angles of the products from which cosines and sines are taken, of constants, the frequencies, with positions: so a rotary embedding
 // that was recorded may be made by the ways in which engines make one. A product is one only where the reference rounds it to float32, which
@@ -9,7 +12,7 @@ func (b *Builder) Tables(wide bool, made func(values []float64) *Frequencies) {
 	if b.err != nil {
 		return
 	}
-	p := &Program{Steps: b.steps}
+	p := &Program{Steps: b.Steps}
 	turning := map[int]bool{}
 	for _, i := range p.Turning() {
 		turning[i] = true
@@ -18,19 +21,19 @@ func (b *Builder) Tables(wide bool, made func(values []float64) *Frequencies) {
 		return
 	}
 	angle := b.turned()
-	for i := range b.steps {
-		s := &b.steps[i]
+	for i := range b.Steps {
+		s := &b.Steps[i]
 		if s.Prim != Mul || !angle[i] || s.Round != Single && !(wide && s.Round == Model) {
 			continue
 		}
 		x, y := s.Args[0], s.Args[1]
-		if turning[y.step] {
+		if turning[y.Step] {
 			x, y = y, x
 		}
-		if turning[y.step] || !turning[x.step] {
+		if turning[y.Step] || !turning[x.Step] {
 			continue
 		}
-		if f := made(b.steps[x.step].Values); f != nil {
+		if f := made(b.Steps[x.Step].Values); f != nil {
 			s.Prim, s.Round, s.turns, s.Args = Angle, Plain, f, []Var{x, y}
 		}
 	}
@@ -38,12 +41,12 @@ func (b *Builder) Tables(wide bool, made func(values []float64) *Frequencies) {
 
 // turned says of each step whether it is an angle: nothing but a rounding and a move is between it and a cosine or a sine.
 func (b *Builder) turned() []bool {
-	is := make([]bool, len(b.steps))
-	for i := len(b.steps) - 1; i >= 0; i-- {
-		switch s := &b.steps[i]; {
+	is := make([]bool, len(b.Steps))
+	for i := len(b.Steps) - 1; i >= 0; i-- {
+		switch s := &b.Steps[i]; {
 		case s.Prim == Cos, s.Prim == Sin, is[i] && (s.Prim == Round || s.Prim == Copy || s.Prim == Cat):
 			for _, a := range s.Args {
-				is[a.step] = true
+				is[a.Step] = true
 			}
 		}
 	}
@@ -77,4 +80,34 @@ func Recorded(values []float64, errors func(way uint8, j int, x float64) float64
 		}
 	}
 	return f
+}
+
+// Turning are the vectors of constants from which cosines and sines are computed: the inverse frequencies of a rotary embedding. Other
+// constants of a program, such as a mask or indexes, are none, and positions that follow each other.
+func (p *Program) Turning() []int {
+	from := make([]bool, len(p.Steps))
+	var all []int
+	for i := len(p.Steps) - 1; i >= 0; i-- {
+		s := &p.Steps[i]
+		if s.Prim == Vector && from[i] && len(s.Values) > 0 && !counts(s.Values) {
+			all = append(all, i)
+		}
+		if from[i] || s.Prim == Cos || s.Prim == Sin {
+			for _, a := range s.Args {
+				from[a.Step] = true
+			}
+		}
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// counts reports whether numbers are whole and follow each other.
+func counts(v []float64) bool {
+	for k, x := range v {
+		if x != math.Trunc(x) || x != v[0]+float64(k) {
+			return false
+		}
+	}
+	return len(v) > 1
 }

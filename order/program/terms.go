@@ -32,8 +32,8 @@ func (r *run) together(s *Step, x, y operand, from int) operand {
 // termsOf are those of an operand of an addition: of a leaf that is read row by row.
 func (r *run) termsOf(s *Step, k int) *Terms {
 	v := s.Args[k]
-	t := r.terms[v.step]
-	if t == nil || !v.plain() || v.off+size(s.Shape) > len(t.Count) || size(v.shape) != size(s.Shape) {
+	t := r.terms[v.Step]
+	if t == nil || !v.Plain() || v.Off+Size(s.Shape) > len(t.Count) || Size(v.Shape) != Size(s.Shape) {
 		return nil
 	}
 	return t
@@ -44,7 +44,7 @@ func (t *Terms) at(s *Step, arg, i int, x float64) (most float64, count int, uni
 	if t == nil {
 		return math.Abs(x), 1, 0, 0
 	}
-	i += s.Args[arg].off
+	i += s.Args[arg].Off
 	if t.Count[i] > 1 {
 		once = t.Unit * math.Abs(x)
 	}

@@ -14,13 +14,13 @@ func Together(programs []*Program, calls []Call) (results []Value, ok bool, err 
 		if !ok || step < 0 || p.product() != step || !c.plain(p, step) || !sameArith(c.Arith, calls[0].Arith) || (c.Held == nil) != (calls[0].Held == nil) {
 			return nil, false, nil
 		}
-		in := c.In[p.Steps[p.Steps[step].Args[0].step].Index]
+		in := c.In[p.Steps[p.Steps[step].Args[0].Step].Index]
 		x = append(x, in.Data...)
 		if c.Held != nil {
-			ok = c.Held.DType == calls[0].Held.DType && len(c.Held.Data) == size(p.Out.shape)
+			ok = c.Held.DType == calls[0].Held.DType && len(c.Held.Data) == Size(p.Out.Shape)
 			held = append(held, c.Held.Data...)
 		}
-		tokens += size(p.Out.shape)
+		tokens += Size(p.Out.Shape)
 	}
 	if !ok {
 		return nil, false, nil
@@ -35,8 +35,8 @@ func Together(programs []*Program, calls []Call) (results []Value, ok bool, err 
 		return nil, true, err
 	}
 	for _, p := range programs {
-		n := size(p.Out.shape)
-		v := Value{Shape: p.Out.shape, Data: out.v[:n:n], Columns: r.columns}
+		n := Size(p.Out.Shape)
+		v := Value{Shape: p.Out.Shape, Data: out.v[:n:n], Columns: r.columns}
 		if out.v = out.v[n:]; out.e != nil {
 			v.Bound, out.e = out.e[:n:n], out.e[n:]
 		}
@@ -47,12 +47,12 @@ func Together(programs []*Program, calls []Call) (results []Value, ok bool, err 
 
 // product is the step of a program that is nothing but a product of all rows of an input with a weight; −1 of any other.
 func (p *Program) product() int {
-	i := p.Out.step
+	i := p.Out.Step
 	s := &p.Steps[i]
-	if s.Prim != Affine || len(s.Args) != 2 || len(p.stages) != 1 || !p.Out.plain() || p.Out.off != 0 || size(p.Out.shape) != size(s.Shape) {
+	if s.Prim != Affine || len(s.Args) != 2 || len(p.stages) != 1 || !p.Out.Plain() || p.Out.Off != 0 || Size(p.Out.Shape) != Size(s.Shape) {
 		return -1
 	}
-	if x := s.Args[0]; p.Steps[x.step].Prim != Input || !x.plain() || x.off != 0 || size(x.shape) != size(p.Steps[x.step].Shape) {
+	if x := s.Args[0]; p.Steps[x.Step].Prim != Input || !x.Plain() || x.Off != 0 || Size(x.Shape) != Size(p.Steps[x.Step].Shape) {
 		return -1
 	}
 	return i
@@ -60,14 +60,14 @@ func (p *Program) product() int {
 
 // plain reports whether a call is of exact inputs of the program's shapes, in its own arithmetic.
 func (c *Call) plain(p *Program, step int) bool {
-	at := p.Steps[p.Steps[step].Args[0].step].Index
-	w := p.Steps[p.Steps[step].Args[1].step].Index
+	at := p.Steps[p.Steps[step].Args[0].Step].Index
+	w := p.Steps[p.Steps[step].Args[1].Step].Index
 	if at >= len(c.In) || w >= len(c.W) || c.Choices != nil || c.In[at].Bound != nil && !zero(c.In[at].Bound) || c.In[at].Terms != nil {
 		return false
 	}
 	rows, cols := c.W[w].Size()
-	weight := p.Steps[p.Steps[step].Args[1].step].Shape
-	return len(c.In[at].Data) == size(p.Steps[step].Args[0].shape) && rows*cols == size(weight) && cols == weight[len(weight)-1]
+	weight := p.Steps[p.Steps[step].Args[1].Step].Shape
+	return len(c.In[at].Data) == Size(p.Steps[step].Args[0].Shape) && rows*cols == Size(weight) && cols == weight[len(weight)-1]
 }
 
 // sameArith reports whether two arithmetics without choices are the same.

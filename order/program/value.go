@@ -90,8 +90,8 @@ type Call struct {
 	Open bool
 }
 
-// size is the number of elements of a shape.
-func size(shape []int) int {
+// Size is the number of elements of a shape.
+func Size(shape []int) int {
 	n := 1
 	for _, d := range shape {
 		n *= d

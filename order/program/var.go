@@ -4,18 +4,21 @@ import "slices"
 
 // Var is a step's result seen through a strided view. Views cost nothing and are no steps.
 type Var struct {
-	step, off     int
-	shape, stride []int
+	Step, Off     int
+	Shape, Stride []int
 }
 
-// Shape is the shape of the view.
-func (v Var) Shape() []int { return v.shape }
-
 // Last is the size of the last axis.
-func (v Var) Last() int { return v.shape[len(v.shape)-1] }
+func (v Var) Last() int { return v.Shape[len(v.Shape)-1] }
 
-// contiguous are the strides of a row-major tensor.
-func contiguous(shape []int) []int {
+// Result is the whole result of a step.
+func (p *Program) Result(step int) Var {
+	shape := p.Steps[step].Shape
+	return Var{Step: step, Shape: shape, Stride: Contiguous(shape)}
+}
+
+// Contiguous are the strides of a row-major tensor.
+func Contiguous(shape []int) []int {
 	stride := make([]int, len(shape))
 	n := 1
 	for a := len(shape) - 1; a >= 0; a-- {
@@ -25,30 +28,30 @@ func contiguous(shape []int) []int {
 	return stride
 }
 
-// plain reports whether the view's elements follow each other, row-major.
-func (v Var) plain() bool {
+// Plain reports whether the view's elements follow each other, row-major.
+func (v Var) Plain() bool {
 	n := 1
-	for a := len(v.shape) - 1; a >= 0; a-- {
-		if v.shape[a] != 1 && v.stride[a] != n {
+	for a := len(v.Shape) - 1; a >= 0; a-- {
+		if v.Shape[a] != 1 && v.Stride[a] != n {
 			return false
 		}
-		n *= v.shape[a]
+		n *= v.Shape[a]
 	}
 	return true
 }
 
-// sameView reports whether two variables are the same numbers in the same places.
-func sameView(a, b Var) bool {
-	return a.step == b.step && a.off == b.off && slices.Equal(a.shape, b.shape) && slices.Equal(a.stride, b.stride)
+// Same reports whether two variables are the same numbers in the same places.
+func (v Var) Same(o Var) bool {
+	return v.Step == o.Step && v.Off == o.Off && slices.Equal(v.Shape, o.Shape) && slices.Equal(v.Stride, o.Stride)
 }
 
 // row is where a row begins, a row being the last axis; index becomes its index along the other axes.
 func (v Var) row(row int, index []int) int {
-	at := v.off
-	for a := len(v.shape) - 2; a >= 0; a-- {
-		index[a] = row % v.shape[a]
-		row /= v.shape[a]
-		at += index[a] * v.stride[a]
+	at := v.Off
+	for a := len(v.Shape) - 2; a >= 0; a-- {
+		index[a] = row % v.Shape[a]
+		row /= v.Shape[a]
+		at += index[a] * v.Stride[a]
 	}
 	return at
 }
@@ -58,8 +61,8 @@ func gather(dst, src []float64, has *slots, v Var, from, to int) {
 	if from == to || v.Last() == 0 { // an axis may be empty
 		return
 	}
-	last := len(v.shape) - 1
-	n, s := v.shape[last], v.stride[last]
+	last := len(v.Shape) - 1
+	n, s := v.Shape[last], v.Stride[last]
 	index := make([]int, last)
 	at := v.row(from, index)
 	for r := from; r < to; r++ {
@@ -81,12 +84,22 @@ func gather(dst, src []float64, has *slots, v Var, from, to int) {
 		}
 		for a := last - 1; a >= 0; a-- {
 			index[a]++
-			at += v.stride[a]
-			if index[a] < v.shape[a] {
+			at += v.Stride[a]
+			if index[a] < v.Shape[a] {
 				break
 			}
-			at -= index[a] * v.stride[a]
+			at -= index[a] * v.Stride[a]
 			index[a] = 0
 		}
 	}
+}
+
+// Repeats reports whether a view has an element more than once.
+func (v Var) Repeats() bool {
+	for a, n := range v.Shape {
+		if n > 1 && v.Stride[a] == 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -8,15 +8,15 @@ func (b *Builder) Reshape(v Var, shape ...int) Var {
 	if at := slices.Index(shape, -1); at >= 0 {
 		shape = slices.Clone(shape)
 		shape[at] = 1
-		shape[at] = size(v.shape) / max(size(shape), 1)
+		shape[at] = Size(v.Shape) / max(Size(shape), 1)
 	}
 	switch {
-	case slices.Equal(v.shape, shape):
+	case slices.Equal(v.Shape, shape):
 		return v
-	case size(v.shape) != size(shape) || b.err == nil && !v.plain():
-		return b.Fail("%v read as %v", v.shape, shape)
+	case Size(v.Shape) != Size(shape) || b.err == nil && !v.Plain():
+		return b.Fail("%v read as %v", v.Shape, shape)
 	}
-	return Var{v.step, v.off, shape, contiguous(shape)}
+	return Var{v.Step, v.Off, shape, Contiguous(shape)}
 }
 
 // View is a tensor's elements, row-major from 0, seen with strides: element [i, j …] is number off + i·stride₀ + j·stride₁ … of
@@ -25,31 +25,31 @@ func (b *Builder) View(v Var, shape, stride []int, off int) Var {
 	if b.err != nil {
 		return v
 	}
-	if len(shape) != len(stride) || len(shape) == 0 || !Within(size(v.shape), shape, stride, off) {
-		return b.Fail("%d elements seen as %v by %v from %d", size(v.shape), shape, stride, off)
+	if len(shape) != len(stride) || len(shape) == 0 || !Within(Size(v.Shape), shape, stride, off) {
+		return b.Fail("%d elements seen as %v by %v from %d", Size(v.Shape), shape, stride, off)
 	}
 	if w, ok := v.seen(shape, stride, off); ok {
 		return w
 	}
-	return Var{b.Cat(0, v).step, off, shape, stride}
+	return Var{b.Cat(0, v).Step, off, shape, stride}
 }
 
 // seen is a view of a view's elements, where it is one of what that shows: each of its axes has to go along one axis of v.
 func (v Var) seen(shape, stride []int, off int) (w Var, ok bool) {
-	if v.plain() {
-		return Var{v.step, v.off + off, shape, stride}, true
+	if v.Plain() {
+		return Var{v.Step, v.Off + off, shape, stride}, true
 	}
-	if size(shape) == 0 {
+	if Size(shape) == 0 {
 		return v, false
 	}
-	of := contiguous(v.shape)
-	w = Var{v.step, v.off, shape, make([]int, len(shape))}
-	reach := make([]int, len(v.shape)) // the largest index of each axis
-	for a, n := range v.shape {
+	of := Contiguous(v.Shape)
+	w = Var{v.Step, v.Off, shape, make([]int, len(shape))}
+	reach := make([]int, len(v.Shape)) // the largest index of each axis
+	for a, n := range v.Shape {
 		if n > 1 {
 			reach[a] = off / of[a]
 			off %= of[a]
-			w.off += reach[a] * v.stride[a]
+			w.Off += reach[a] * v.Stride[a]
 		}
 	}
 	for k, n := range shape {
@@ -57,36 +57,36 @@ func (v Var) seen(shape, stride []int, off int) (w Var, ok bool) {
 			continue
 		}
 		a := 0
-		for a < len(of) && (v.shape[a] == 1 || of[a] > stride[k]) {
+		for a < len(of) && (v.Shape[a] == 1 || of[a] > stride[k]) {
 			a++
 		}
 		if stride[k] < 0 || a == len(of) || stride[k]%of[a] != 0 {
 			return v, false
 		}
 		by := stride[k] / of[a]
-		if reach[a] += by * (n - 1); reach[a] >= v.shape[a] {
+		if reach[a] += by * (n - 1); reach[a] >= v.Shape[a] {
 			return v, false
 		}
-		w.stride[k] = by * v.stride[a]
+		w.Stride[k] = by * v.Stride[a]
 	}
 	return w, true
 }
 
 // Expand is a view repeated to a larger shape, as in torch's expand: axes of one element, and axes before the first.
 func (b *Builder) Expand(v Var, shape []int) Var {
-	if all, ok := broadcast(shape, v.shape); b.err == nil && (!ok || !slices.Equal(all, shape)) {
-		return b.Fail("%v repeated to %v", v.shape, shape)
+	if all, ok := Broadcast(shape, v.Shape); b.err == nil && (!ok || !slices.Equal(all, shape)) {
+		return b.Fail("%v repeated to %v", v.Shape, shape)
 	}
-	return v.to(shape)
+	return v.Expanded(shape)
 }
 
 // Reverse is a view with an axis from its end to its beginning.
 func (b *Builder) Reverse(v Var, axis int) Var {
-	if axis >= len(v.shape) {
-		return b.Fail("axis %d of %v", axis, v.shape)
+	if axis >= len(v.Shape) {
+		return b.Fail("axis %d of %v", axis, v.Shape)
 	}
-	w := Var{v.step, v.off + max(v.shape[axis]-1, 0)*v.stride[axis], v.shape, slices.Clone(v.stride)}
-	w.stride[axis] = -w.stride[axis]
+	w := Var{v.Step, v.Off + max(v.Shape[axis]-1, 0)*v.Stride[axis], v.Shape, slices.Clone(v.Stride)}
+	w.Stride[axis] = -w.Stride[axis]
 	return w
 }
 
@@ -124,7 +124,7 @@ func Within(n int, shape, stride []int, off int) bool {
 
 // Plain is a tensor whose elements follow each other: itself, or a copy.
 func (b *Builder) Plain(v Var) Var {
-	if b.err != nil || v.plain() {
+	if b.err != nil || v.Plain() {
 		return v
 	}
 	return b.Cat(0, v)
@@ -132,44 +132,44 @@ func (b *Builder) Plain(v Var) Var {
 
 // Split makes an axis two, the first of size n.
 func (b *Builder) Split(v Var, axis, n int) Var {
-	if axis >= len(v.shape) || n < 1 || v.shape[axis]%n != 0 {
-		return b.Fail("axis %d of %v in %d pieces", axis, v.shape, n)
+	if axis >= len(v.Shape) || n < 1 || v.Shape[axis]%n != 0 {
+		return b.Fail("axis %d of %v in %d pieces", axis, v.Shape, n)
 	}
-	inner := v.shape[axis] / n
+	inner := v.Shape[axis] / n
 	return Var{
-		v.step, v.off,
-		slices.Concat(v.shape[:axis], []int{n, inner}, v.shape[axis+1:]),
-		slices.Concat(v.stride[:axis], []int{inner * v.stride[axis], v.stride[axis]}, v.stride[axis+1:]),
+		v.Step, v.Off,
+		slices.Concat(v.Shape[:axis], []int{n, inner}, v.Shape[axis+1:]),
+		slices.Concat(v.Stride[:axis], []int{inner * v.Stride[axis], v.Stride[axis]}, v.Stride[axis+1:]),
 	}
 }
 
 // Permute puts axes in another order, each of them once; −1 is a new axis of size 1.
 func (b *Builder) Permute(v Var, axes ...int) Var {
-	out := Var{step: v.step, off: v.off}
-	seen := make([]bool, len(v.shape))
+	out := Var{Step: v.Step, Off: v.Off}
+	seen := make([]bool, len(v.Shape))
 	for _, a := range axes {
-		if a >= len(v.shape) || a >= 0 && seen[a] {
-			return b.Fail("axes %v of %v", axes, v.shape)
+		if a >= len(v.Shape) || a >= 0 && seen[a] {
+			return b.Fail("axes %v of %v", axes, v.Shape)
 		}
 		n, s := 1, 0
 		if a >= 0 {
-			n, s, seen[a] = v.shape[a], v.stride[a], true
+			n, s, seen[a] = v.Shape[a], v.Stride[a], true
 		}
-		out.shape, out.stride = append(out.shape, n), append(out.stride, s)
+		out.Shape, out.Stride = append(out.Shape, n), append(out.Stride, s)
 	}
 	if slices.Contains(seen, false) {
-		return b.Fail("axes %v of %v", axes, v.shape)
+		return b.Fail("axes %v of %v", axes, v.Shape)
 	}
 	return out
 }
 
 // Slice takes the indexes [from, to) of an axis.
 func (b *Builder) Slice(v Var, axis, from, to int) Var {
-	if axis >= len(v.shape) || from < 0 || to > v.shape[axis] || from > to {
-		return b.Fail("indexes %d to %d of axis %d of %v", from, to, axis, v.shape)
+	if axis >= len(v.Shape) || from < 0 || to > v.Shape[axis] || from > to {
+		return b.Fail("indexes %d to %d of axis %d of %v", from, to, axis, v.Shape)
 	}
-	out := Var{v.step, v.off + from*v.stride[axis], slices.Clone(v.shape), v.stride}
-	out.shape[axis] = to - from
+	out := Var{v.Step, v.Off + from*v.Stride[axis], slices.Clone(v.Shape), v.Stride}
+	out.Shape[axis] = to - from
 	return out
 }
 
@@ -178,24 +178,24 @@ func (b *Builder) Take(v Var, axis, index int) Var {
 	if v = b.Slice(v, axis, index, index+1); b.err != nil {
 		return v
 	}
-	return Var{v.step, v.off, slices.Delete(slices.Clone(v.shape), axis, axis+1), slices.Delete(slices.Clone(v.stride), axis, axis+1)}
+	return Var{v.Step, v.Off, slices.Delete(slices.Clone(v.Shape), axis, axis+1), slices.Delete(slices.Clone(v.Stride), axis, axis+1)}
 }
 
 // Unsliced is a view with all indexes that its step has along an axis; ok is false for one that has not all of the rest.
 func (p *Program) Unsliced(v Var, axis int) (whole Var, ok bool) {
-	all := size(p.Steps[v.step].Shape)
-	if axis >= len(v.shape) || v.stride[axis] < 1 || v.off%v.stride[axis] != 0 {
+	all := Size(p.Steps[v.Step].Shape)
+	if axis >= len(v.Shape) || v.Stride[axis] < 1 || v.Off%v.Stride[axis] != 0 {
 		return v, false
 	}
-	rest := size(v.shape[:axis]) * size(v.shape[axis+1:])
-	if rest == 0 || all%rest != 0 || all/rest < v.shape[axis] {
+	rest := Size(v.Shape[:axis]) * Size(v.Shape[axis+1:])
+	if rest == 0 || all%rest != 0 || all/rest < v.Shape[axis] {
 		return v, false
 	}
-	whole = Var{v.step, 0, slices.Clone(v.shape), v.stride}
-	whole.shape[axis] = all / rest
+	whole = Var{v.Step, 0, slices.Clone(v.Shape), v.Stride}
+	whole.Shape[axis] = all / rest
 	last := 0 // the last element of the view is that of the step
-	for a, n := range whole.shape {
-		last += (n - 1) * whole.stride[a]
+	for a, n := range whole.Shape {
+		last += (n - 1) * whole.Stride[a]
 	}
 	return whole, last == all-1
 }

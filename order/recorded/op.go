@@ -298,7 +298,7 @@ func (m *maker) narrow(v program.Var) program.Var {
 
 // shown is what the entry has of a result of the recorded shape.
 func (m *maker) shown(v program.Var) program.Var {
-	if !slices.Equal(v.Shape(), m.s.shape) {
+	if !slices.Equal(v.Shape, m.s.shape) {
 		v = m.b.Reshape(v, m.s.shape...)
 	}
 	if m.s.view == nil {

@@ -1,10 +1,12 @@
-package program
+package rewrite
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // Fused is a kernel of attention that computes scores, softmax and the product with values in one go. It is an online softmax (Milakov and
@@ -64,35 +66,35 @@ const (
 
 // attention is a softmax whose result, rounded or not, goes into one product.
 type attention struct {
-	scores  Var   // the softmax is of
-	path    []int // the steps from the product of queries and keys to the scores
-	product int   // with values
-	arg     int   // of that: the probabilities
+	scores  program.Var // the softmax is of
+	path    []int       // the steps from the product of queries and keys to the scores
+	product int         // with values
+	arg     int         // of that: the probabilities
 }
 
 // readersOf counts how many operands each step is.
-func (p *Program) readersOf() []int {
+func readersOf(p *program.Program) []int {
 	readers := make([]int, len(p.Steps))
 	for i := range p.Steps {
 		for _, a := range p.Steps[i].Args {
-			readers[a.step]++
+			readers[a.Step]++
 		}
 	}
-	readers[p.Out.step]++
+	readers[p.Out.Step]++
 	return readers
 }
 
 // attentions are those of a program that one kernel may compute: nothing between the two products is read elsewhere.
-func (p *Program) attentions() []attention {
+func attentions(p *program.Program) []attention {
 	var all []attention
 	var readers []int
-	for _, i := range p.Softmaxes() {
+	for _, i := range edit.Softmaxes(p) {
 		if readers == nil {
-			readers = p.readersOf()
+			readers = readersOf(p)
 		}
-		x, _ := p.SoftmaxOf(i)
+		x, _ := edit.SoftmaxOf(p, i)
 		a := attention{scores: x}
-		if !p.entire(x) || !p.fromProduct(x.step, readers, 2, &a.path) || !p.intoProduct(i, readers, &a) {
+		if !entire(p, x) || !fromProduct(p, x.Step, readers, 2, &a.path) || !intoProduct(p, i, readers, &a) {
 			continue
 		}
 		all = append(all, a)
@@ -101,31 +103,31 @@ func (p *Program) attentions() []attention {
 }
 
 // entire reports whether a view is all of a step's result, in its rows.
-func (p *Program) entire(v Var) bool {
-	shape := p.Steps[v.step].Shape
-	return v.off == 0 && v.plain() && size(v.shape) == size(shape) && v.Last() == shape[len(shape)-1]
+func entire(p *program.Program, v program.Var) bool {
+	shape := p.Steps[v.Step].Shape
+	return v.Off == 0 && v.Plain() && program.Size(v.Shape) == program.Size(shape) && v.Last() == shape[len(shape)-1]
 }
 
 // fromProduct collects the steps by element from products to a step of so many readers. It is false where no product is found, or where another kind
 // of step is on the way.
-func (p *Program) fromProduct(step int, readers []int, count int, path *[]int) bool {
+func fromProduct(p *program.Program, step int, readers []int, count int, path *[]int) bool {
 	s := &p.Steps[step]
 	if readers[step] != count {
 		return false
 	}
 	switch {
-	case s.Prim == Dot:
+	case s.Prim == program.Dot:
 		*path = append(*path, step)
 		return true
-	case s.Prim == Floor, s.Prim == Gate, !s.Prim.byElement() && s.Prim != Choose:
+	case s.Prim == program.Floor, s.Prim == program.Gate, !s.Prim.ByElement() && s.Prim != program.Choose:
 		return false
 	}
 	some := false
 	for _, a := range s.Args {
-		if !p.reachesProduct(a.step) {
+		if !reachesProduct(p, a.Step) {
 			continue
 		}
-		if !p.fromProduct(a.step, readers, 1, path) {
+		if !fromProduct(p, a.Step, readers, 1, path) {
 			return false
 		}
 		some = true
@@ -135,33 +137,35 @@ func (p *Program) fromProduct(step int, readers []int, count int, path *[]int) b
 }
 
 // reachesProduct reports whether a step is made of a product by element.
-func (p *Program) reachesProduct(step int) bool {
+func reachesProduct(p *program.Program, step int) bool {
 	s := &p.Steps[step]
 	switch {
-	case s.Prim == Dot:
+	case s.Prim == program.Dot:
 		return true
-	case !s.Prim.byElement() && s.Prim != Choose && s.Prim != Cat:
+	case !s.Prim.ByElement() && s.Prim != program.Choose && s.Prim != program.Cat:
 		return false
 	}
-	return slices.ContainsFunc(s.Args, func(a Var) bool { return p.reachesProduct(a.step) })
+	return slices.ContainsFunc(s.Args, func(a program.Var) bool { return reachesProduct(p, a.Step) })
 }
 
 // intoProduct follows the result of a softmax to the product that reads it. Nothing else may read it.
-func (p *Program) intoProduct(softmax int, readers []int, a *attention) bool {
+func intoProduct(p *program.Program, softmax int, readers []int, a *attention) bool {
 	keys := a.scores.Last()
 	for at := softmax; readers[at] == 1; {
-		next := slices.IndexFunc(p.Steps, func(s Step) bool { return slices.ContainsFunc(s.Args, func(v Var) bool { return v.step == at }) })
+		next := slices.IndexFunc(p.Steps, func(s program.Step) bool {
+			return slices.ContainsFunc(s.Args, func(v program.Var) bool { return v.Step == at })
+		})
 		if next < 0 {
 			return false
 		}
 		s := &p.Steps[next]
 		switch {
-		case s.Prim == Dot:
-			a.product, a.arg = next, slices.IndexFunc(s.Args, func(v Var) bool { return v.step == at })
+		case s.Prim == program.Dot:
+			a.product, a.arg = next, slices.IndexFunc(s.Args, func(v program.Var) bool { return v.Step == at })
 			v, other := s.Args[a.arg], s.Args[1-a.arg]
 			shape := p.Steps[at].Shape
-			return v.off == 0 && v.Last() == keys && v.stride[len(v.stride)-1] == 1 && shape[len(shape)-1] == keys && other.step != at && divisible(v, keys)
-		case s.Prim != Round && s.Prim != Copy || !p.entire(s.Args[0]):
+			return v.Off == 0 && v.Last() == keys && v.Stride[len(v.Stride)-1] == 1 && shape[len(shape)-1] == keys && other.Step != at && divisible(v, keys)
+		case s.Prim != program.Round && s.Prim != program.Copy || !entire(p, s.Args[0]):
 			return false
 		}
 		at = next
@@ -170,25 +174,25 @@ func (p *Program) intoProduct(softmax int, readers []int, a *attention) bool {
 }
 
 // divisible reports whether the strides of all axes but the last are whole rows of so many keys.
-func divisible(v Var, keys int) bool {
-	return keys > 0 && !slices.ContainsFunc(v.stride[:len(v.stride)-1], func(s int) bool { return s%keys != 0 })
+func divisible(v program.Var, keys int) bool {
+	return keys > 0 && !slices.ContainsFunc(v.Stride[:len(v.Stride)-1], func(s int) bool { return s%keys != 0 })
 }
 
 // Fuses reports whether a program has an attention that one kernel may compute.
-func (p *Program) Fuses() bool { return len(p.attentions()) > 0 }
+func Fuses(p *program.Program) bool { return len(attentions(p)) > 0 }
 
 // InKernel returns the program with every attention computed by a fused kernel. Kernel k is Kernels[k−1]. A program without attention is returned
 // as it is, and so is a program with more than mostByKey keys if the kernel takes keys one by one.
-func (p *Program) InKernel(k int) (*Program, error) {
+func InKernel(p *program.Program, k int) (*program.Program, error) {
 	if k < 1 || k > len(Kernels) {
 		return p, nil
 	}
-	all := p.attentions()
+	all := attentions(p)
 	if len(all) == 0 || slices.ContainsFunc(all, func(a attention) bool { return a.few(Kernels[k-1]) && a.scores.Last() > mostByKey }) {
 		return p, nil
 	}
-	e := p.Edit()
-	e.form = FusedForm
+	e := edit.NewEditor(p)
+	e.Form = FusedForm
 	for _, a := range all {
 		a.fuse(e, Kernels[k-1])
 	}
@@ -196,27 +200,32 @@ func (p *Program) InKernel(k int) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("as a fused kernel computes it: %w", err)
 	}
-	q, _ := d.Whole(Call{})
-	q.fused = &Kernels[k-1]
+	q, _ := d.Whole(program.Call{})
+	q.Kernel = k
 	return q, nil
 }
 
-// Fused returns the kernel that computes the attentions of the program, or nil.
-func (p *Program) Fused() *Fused { return p.fused }
+// KernelOf is the kernel that computes the attentions of a program, or nil.
+func KernelOf(p *program.Program) *Fused {
+	if p.Kernel == 0 {
+		return nil
+	}
+	return &Kernels[p.Kernel-1]
+}
 
 // fuse edits one attention.
-func (a *attention) fuse(e *Editor, k Fused) {
+func (a *attention) fuse(e *edit.Editor, k Fused) {
 	for _, i := range a.path {
 		s := e.Step(i)
-		if s.Round != None && s.Round != Welford {
-			s.Round = Plain
+		if s.Round != program.None && s.Round != program.Welford {
+			s.Round = program.Plain
 		}
 	}
 	for _, i := range a.path { // a product that is added to is not rounded before
-		if s := &e.steps[i]; s.Prim == Add {
+		if s := &e.Steps[i]; s.Prim == program.Add {
 			for _, v := range s.Args {
-				if f := &e.steps[v.step]; f.Prim == Mul && slices.Contains(a.path, v.step) {
-					f.Round = None
+				if f := &e.Steps[v.Step]; f.Prim == program.Mul && slices.Contains(a.path, v.Step) {
+					f.Round = program.None
 				}
 			}
 		}
@@ -227,30 +236,30 @@ func (a *attention) fuse(e *Editor, k Fused) {
 	} else {
 		r = a.online(e, k, k.blocks(0, a.scores.Last()))
 	}
-	e.Become(a.product, Div, r.out, a.column(e, r.sum))
-	s := &e.steps[a.product]
+	e.Become(a.product, program.Div, r.out, a.column(e, r.sum))
+	s := &e.Steps[a.product]
 	s.Form, s.Name, s.Site = FusedForm, "quotient", "quotient"
-	s.least = leastSum
+	s.Least = leastSum
 }
 
 // running is what an online softmax has after some keys: by row of scores the largest and the sum, by row of the output the output.
-type running struct{ top, sum, out Var }
+type running struct{ top, sum, out program.Var }
 
 // online takes blocks of keys one after the other.
-func (a *attention) online(e *Editor, k Fused, blocks [][2]int) running {
-	last := len(a.scores.shape) - 1
+func (a *attention) online(e *edit.Editor, k Fused, blocks [][2]int) running {
+	last := len(a.scores.Shape) - 1
 	var r running
 	for n, block := range blocks {
 		x := e.Slice(a.scores, last, block[0], block[1])
 		largest := e.RowMax(x)
-		e.steps[largest.step].relative = true
+		e.Steps[largest.Step].Relative = true
 		m := largest
 		if n > 0 {
 			m = e.Max(r.top, largest)
 		}
 		exp := e.Exp(FusedExp, e.Sub("difference", x, m))
-		e.steps[exp.step].fused = true
-		p := e.add(Step{Prim: Round, Name: FusedProbabilities, Args: []Var{exp}, Shape: exp.shape, Round: k.rounding()})
+		e.Steps[exp.Step].Fused = true
+		p := e.Append(program.Step{Prim: program.Round, Name: FusedProbabilities, Args: []program.Var{exp}, Shape: exp.Shape, Round: k.rounding()})
 		terms := exp
 		if k.Rounded {
 			terms = p
@@ -260,16 +269,16 @@ func (a *attention) online(e *Editor, k Fused, blocks [][2]int) running {
 			rise := e.Max(e.Sub("difference of maxima", largest, r.top), e.Literal(0)) // 0, whatever the bounds of the maxima, where top stays
 			before := e.Exp("exp of the maxima", e.Neg(rise))
 			scaled := e.Mul("sum before", before, r.sum)
-			e.steps[scaled.step].Round = None
+			e.Steps[scaled.Step].Round = program.None
 			l = e.Add("sum of blocks", scaled, l)
 			out := e.Mul("output before", r.out, a.column(e, before))
 			if a.few(k) {
-				e.steps[out.step].Round, e.steps[o.step].Round = Half, None
+				e.Steps[out.Step].Round, e.Steps[o.Step].Round = program.Half, program.None
 			}
 			o = e.Add("output of blocks", out, o)
 		}
 		if a.few(k) {
-			e.steps[o.step].Round = Half
+			e.Steps[o.Step].Round = program.Half
 		}
 		r = running{m, l, o}
 	}
@@ -292,11 +301,11 @@ func (k *Fused) Words(d hooks.DType) string {
 }
 
 // rounding is how probabilities are rounded before the product.
-func (k Fused) rounding() Rounding {
+func (k Fused) rounding() program.Rounding {
 	if k.Unknown {
-		return Shifted
+		return program.Shifted
 	}
-	return Model
+	return program.Model
 }
 
 // blocks are the first key of each block and the one after its last, in their order, of the keys from one on to another.
@@ -315,22 +324,22 @@ func (k Fused) blocks(from, to int) (all [][2]int) {
 }
 
 // part is the product of a block's probabilities with its values.
-func (a *attention) part(e *Editor, p Var, block [2]int) Var {
-	s := &e.p.Steps[a.product]
+func (a *attention) part(e *edit.Editor, p program.Var, block [2]int) program.Var {
+	s := &e.Before.Steps[a.product]
 	keys, own := a.scores.Last(), block[1]-block[0]
-	args := slices.Clone(e.steps[a.product].Args)
+	args := slices.Clone(e.Steps[a.product].Args)
 	v := s.Args[a.arg]
-	w := Var{p.step, 0, slices.Clone(v.shape), slices.Clone(v.stride)}
-	last := len(w.shape) - 1
-	for i := range w.stride[:last] {
-		w.stride[i] = v.stride[i] / keys * own
+	w := program.Var{Step: p.Step, Off: 0, Shape: slices.Clone(v.Shape), Stride: slices.Clone(v.Stride)}
+	last := len(w.Shape) - 1
+	for i := range w.Stride[:last] {
+		w.Stride[i] = v.Stride[i] / keys * own
 	}
-	w.shape[last] = own
+	w.Shape[last] = own
 	args[a.arg] = w
 	args[1-a.arg] = e.Slice(args[1-a.arg], last, block[0], block[1])
 	out := e.MoveWith(a.product, args...)
-	o := &e.steps[out.step]
-	o.Form, o.Site, o.Round = FusedForm, "product", Plain
+	o := &e.Steps[out.Step]
+	o.Form, o.Site, o.Round = FusedForm, "product", program.Plain
 	if o.Name = "product"; block[0] > 0 {
 		o.Name = fmt.Sprintf("product of keys %d and after", block[0])
 	}
@@ -338,26 +347,26 @@ func (a *attention) part(e *Editor, p Var, block [2]int) Var {
 }
 
 // column shows a number a row of scores as one a row of the product.
-func (a *attention) column(e *Editor, x Var) Var {
-	v := e.p.Steps[a.product].Args[a.arg]
-	last := len(v.shape) - 1
-	w := Var{x.step, 0, slices.Clone(v.shape[:last]), slices.Clone(v.stride[:last])}
-	for i := range w.stride {
-		w.stride[i] /= a.scores.Last()
+func (a *attention) column(e *edit.Editor, x program.Var) program.Var {
+	v := e.Before.Steps[a.product].Args[a.arg]
+	last := len(v.Shape) - 1
+	w := program.Var{Step: x.Step, Off: 0, Shape: slices.Clone(v.Shape[:last]), Stride: slices.Clone(v.Stride[:last])}
+	for i := range w.Stride {
+		w.Stride[i] /= a.scores.Last()
 	}
-	return w.to(e.p.Steps[a.product].Shape)
+	return w.Expanded(e.Before.Steps[a.product].Shape)
 }
 
-// Rewritten is the program with its attentions in the kernel of a rewrite, and its additions in the order of that.
-func (p *Program) Rewritten(r Rewrite) (*Program, error) {
+// Apply is the program with its attentions in the kernel of a rewrite, and its additions in the order of that.
+func Apply(p *program.Program, r program.Rewrite) (*program.Program, error) {
 	q, err := p, error(nil)
 	if r.Apart() {
-		if q, err = p.readApart(); err != nil {
+		if q, err = readApart(p); err != nil {
 			return nil, err
 		}
 	}
-	if q, err = q.InKernel(r.Kernel()); err != nil {
+	if q, err = InKernel(q, r.Kernel()); err != nil {
 		return nil, err
 	}
-	return q.InOrder(r.Order())
+	return InOrder(q, r.Order())
 }

@@ -1,6 +1,10 @@
-package program
+package edit
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
 
 // MapKind is a way to put elements in another order.
 type MapKind uint8
@@ -54,18 +58,18 @@ func (m Map) Inverse(shape []int) Map {
 }
 
 // Mapped is a variable in another order; ok is false where its shape has no such.
-func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
-	if m.Axis >= len(v.shape) || m.Other >= len(v.shape) {
+func (e *Editor) Mapped(v program.Var, m Map) (program.Var, bool) {
+	if m.Axis >= len(v.Shape) || m.Other >= len(v.Shape) {
 		return v, false
 	}
-	n := v.shape[m.Axis]
+	n := v.Shape[m.Axis]
 	switch m.Kind {
 	case Roll:
 		by := ((m.By % max(n, 1)) + n) % max(n, 1)
 		if n < 2 || by == 0 {
 			return v, false
 		}
-		return e.Cat(m.Axis, e.Slice(v, m.Axis, n-by, n), e.Slice(v, m.Axis, 0, n-by)), e.err == nil
+		return e.Cat(m.Axis, e.Slice(v, m.Axis, n-by, n), e.Slice(v, m.Axis, 0, n-by)), e.Err() == nil
 	case Reverse:
 		if m.By > 0 {
 			if n%m.By != 0 || n <= m.By {
@@ -75,13 +79,13 @@ func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
 			if !ok {
 				return v, false
 			}
-			return e.Reshape(w, v.shape...), e.err == nil
+			return e.Reshape(w, v.Shape...), e.Err() == nil
 		}
 		if n < 2 {
 			return v, false
 		}
-		out := Var{v.step, v.off + (n-1)*v.stride[m.Axis], v.shape, slices.Clone(v.stride)}
-		out.stride[m.Axis] = -out.stride[m.Axis]
+		out := program.Var{Step: v.Step, Off: v.Off + (n-1)*v.Stride[m.Axis], Shape: v.Shape, Stride: slices.Clone(v.Stride)}
+		out.Stride[m.Axis] = -out.Stride[m.Axis]
 		return e.Cat(m.Axis, out), true
 	case Flip:
 		if m.By < 2 || n%m.By != 0 || n == m.By {
@@ -91,7 +95,7 @@ func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
 		if !ok {
 			return v, false
 		}
-		return e.Reshape(w, v.shape...), e.err == nil
+		return e.Reshape(w, v.Shape...), e.Err() == nil
 	case Weave:
 		block := m.By
 		if block == 0 {
@@ -101,44 +105,44 @@ func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
 			return v, false
 		}
 		w := e.Split(e.Split(v, m.Axis, n/block), m.Axis+1, block/m.N)
-		w.shape[m.Axis+1], w.shape[m.Axis+2] = w.shape[m.Axis+2], w.shape[m.Axis+1]
-		w.stride[m.Axis+1], w.stride[m.Axis+2] = w.stride[m.Axis+2], w.stride[m.Axis+1]
-		return e.Reshape(e.Cat(m.Axis, w), v.shape...), e.err == nil
+		w.Shape[m.Axis+1], w.Shape[m.Axis+2] = w.Shape[m.Axis+2], w.Shape[m.Axis+1]
+		w.Stride[m.Axis+1], w.Stride[m.Axis+2] = w.Stride[m.Axis+2], w.Stride[m.Axis+1]
+		return e.Reshape(e.Cat(m.Axis, w), v.Shape...), e.Err() == nil
 	case Blocks:
 		if m.By < 1 || m.N < 2 || n%(m.By*m.N) != 0 || n == m.By*m.N {
 			return v, false
 		}
 		w := e.Split(e.Split(v, m.Axis, n/m.By/m.N), m.Axis+1, m.N)
-		w.shape[m.Axis], w.shape[m.Axis+1] = w.shape[m.Axis+1], w.shape[m.Axis]
-		w.stride[m.Axis], w.stride[m.Axis+1] = w.stride[m.Axis+1], w.stride[m.Axis]
-		return e.Reshape(e.Cat(m.Axis, w), v.shape...), e.err == nil
+		w.Shape[m.Axis], w.Shape[m.Axis+1] = w.Shape[m.Axis+1], w.Shape[m.Axis]
+		w.Stride[m.Axis], w.Stride[m.Axis+1] = w.Stride[m.Axis+1], w.Stride[m.Axis]
+		return e.Reshape(e.Cat(m.Axis, w), v.Shape...), e.Err() == nil
 	case First:
-		if n < 2 || v.stride[m.Axis] == 0 || m.By >= n {
+		if n < 2 || v.Stride[m.Axis] == 0 || m.By >= n {
 			return v, false
 		}
-		out := Var{v.step, v.off + m.By*v.stride[m.Axis], v.shape, slices.Clone(v.stride)}
-		out.stride[m.Axis] = 0
+		out := program.Var{Step: v.Step, Off: v.Off + m.By*v.Stride[m.Axis], Shape: v.Shape, Stride: slices.Clone(v.Stride)}
+		out.Stride[m.Axis] = 0
 		return out, true
 	case Along:
-		if !v.along(m.Axis, m.Other) {
+		if !along(v, m.Axis, m.Other) {
 			return v, false
 		}
-		w := Var{v.step, v.off, slices.Clone(v.shape), slices.Clone(v.stride)}
-		w.stride[m.Axis], w.stride[m.Other] = 0, v.stride[m.Axis]
+		w := program.Var{Step: v.Step, Off: v.Off, Shape: slices.Clone(v.Shape), Stride: slices.Clone(v.Stride)}
+		w.Stride[m.Axis], w.Stride[m.Other] = 0, v.Stride[m.Axis]
 		return w, true
 	case Unread:
-		if n < 2 || v.shape[m.Other] < 2 || m.Axis == m.Other || m.By > 0 {
+		if n < 2 || v.Shape[m.Other] < 2 || m.Axis == m.Other || m.By > 0 {
 			return v, false
 		}
-		shape := slices.Clone(v.shape)
+		shape := slices.Clone(v.Shape)
 		shape[m.Axis], shape[m.Other] = shape[m.Other], shape[m.Axis]
 		w := e.Reshape(e.Cat(m.Axis, v), shape...)
-		w.shape, w.stride = slices.Clone(w.shape), slices.Clone(w.stride)
-		w.shape[m.Axis], w.shape[m.Other] = w.shape[m.Other], w.shape[m.Axis]
-		w.stride[m.Axis], w.stride[m.Other] = w.stride[m.Other], w.stride[m.Axis]
-		return w, e.err == nil
+		w.Shape, w.Stride = slices.Clone(w.Shape), slices.Clone(w.Stride)
+		w.Shape[m.Axis], w.Shape[m.Other] = w.Shape[m.Other], w.Shape[m.Axis]
+		w.Stride[m.Axis], w.Stride[m.Other] = w.Stride[m.Other], w.Stride[m.Axis]
+		return w, e.Err() == nil
 	case Swap, Reread:
-		if last := v.shape[m.Other]; m.Kind == Reread && m.By > 0 {
+		if last := v.Shape[m.Other]; m.Kind == Reread && m.By > 0 {
 			if n < 2 || last%m.By != 0 || last == m.By || m.Axis >= m.Other {
 				return v, false
 			}
@@ -148,24 +152,24 @@ func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
 			if !ok {
 				return v, false
 			}
-			return e.Reshape(w, v.shape...), e.err == nil
+			return e.Reshape(w, v.Shape...), e.Err() == nil
 		}
-		if m.Axis == m.Other || m.Kind == Swap && n != v.shape[m.Other] || n < 2 || v.shape[m.Other] < 2 {
+		if m.Axis == m.Other || m.Kind == Swap && n != v.Shape[m.Other] || n < 2 || v.Shape[m.Other] < 2 {
 			return v, false
 		}
-		w := Var{v.step, v.off, slices.Clone(v.shape), slices.Clone(v.stride)}
-		w.shape[m.Axis], w.shape[m.Other] = w.shape[m.Other], w.shape[m.Axis]
-		w.stride[m.Axis], w.stride[m.Other] = w.stride[m.Other], w.stride[m.Axis]
+		w := program.Var{Step: v.Step, Off: v.Off, Shape: slices.Clone(v.Shape), Stride: slices.Clone(v.Stride)}
+		w.Shape[m.Axis], w.Shape[m.Other] = w.Shape[m.Other], w.Shape[m.Axis]
+		w.Stride[m.Axis], w.Stride[m.Other] = w.Stride[m.Other], w.Stride[m.Axis]
 		if m.Kind == Swap {
 			return w, true
 		}
-		once := slices.Clone(v.shape) // an axis along which it is repeated stays so
-		for a := range w.shape {
-			if a != m.Axis && a != m.Other && w.stride[a] == 0 {
-				w.shape[a], once[a] = 1, 1
+		once := slices.Clone(v.Shape) // an axis along which it is repeated stays so
+		for a := range w.Shape {
+			if a != m.Axis && a != m.Other && w.Stride[a] == 0 {
+				w.Shape[a], once[a] = 1, 1
 			}
 		}
-		return e.Reshape(e.Cat(m.Axis, w), once...).to(v.shape), e.err == nil
+		return e.Reshape(e.Cat(m.Axis, w), once...).Expanded(v.Shape), e.Err() == nil
 	}
 	return v, false
 }

@@ -1,6 +1,10 @@
-package program
+package edit
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
 
 // Class is a kind of edit. They are in the order of their names: what is said first of edits that give the same.
 type Class uint8
@@ -36,8 +40,8 @@ func (c Class) String() string { return classWords[c] }
 type Edit struct {
 	Class Class
 	At    []Place
-	From  Place // what is read there in place of what was
-	Prim  Prim  // of the step there
+	From  Place        // what is read there in place of what was
+	Prim  program.Prim // of the step there
 	Value float64
 	Map   Map
 	// Back: the result is put back in order.
@@ -45,8 +49,8 @@ type Edit struct {
 }
 
 // Apply edits a program; nil where the program has no such place, or the edit does not go with its shapes.
-func (d Edit) Apply(t *Parts) *Edited {
-	e := t.Edit()
+func (d Edit) Apply(t *StepIndex) *program.Edited {
+	e := NewEditor(t.Program)
 	for _, at := range d.At {
 		all := t.at[at.Step]
 		if len(all) == 0 {
@@ -61,8 +65,8 @@ func (d Edit) Apply(t *Parts) *Edited {
 	if d.Back {
 		m := d.Map
 		if at := t.at[d.At[0].Step]; len(at) > 0 { // along the last axis of an input: that of the result
-			if in := t.Steps[at[0]].Shape; d.At[0].Arg < 0 && m.Axis == len(in)-1 && len(in) != len(e.out.shape) {
-				if m.Axis = len(e.out.shape) - 1; m.By == 0 {
+			if in := t.Steps[at[0]].Shape; d.At[0].Arg < 0 && m.Axis == len(in)-1 && len(in) != len(e.out.Shape) {
+				if m.Axis = len(e.out.Shape) - 1; m.By == 0 {
 					m.By = in[len(in)-1]
 				}
 				if m.By == e.out.Last() {
@@ -70,7 +74,7 @@ func (d Edit) Apply(t *Parts) *Edited {
 				}
 			}
 		}
-		v, ok := e.Mapped(e.out, m.Inverse(e.out.shape))
+		v, ok := e.Mapped(e.out, m.Inverse(e.out.Shape))
 		if !ok {
 			return nil
 		}
@@ -84,13 +88,13 @@ func (d Edit) Apply(t *Parts) *Edited {
 }
 
 // one edits one copy of a step.
-func (d Edit) one(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
+func (d Edit) one(e *Editor, t *StepIndex, step int, at Place, k, copies int) bool {
 	s := &t.Steps[step]
 	switch d.Class {
 	case LeftOut, Operand:
 		return d.read(e, t, step, at, k, copies)
 	case Exchanged:
-		if s.Prim == Rsqrt && d.Prim == Div { // 1/x
+		if s.Prim == program.Rsqrt && d.Prim == program.Div { // 1/x
 			e.Pass(step, e.Div("", e.Literal(1), s.Args[0]))
 			break
 		}
@@ -125,7 +129,7 @@ func (d Edit) one(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
 		if d.Map.Kind == Shift {
 			return d.shift(e, t, step, k, copies)
 		}
-		if d.Prim == Mul || d.Prim == Div {
+		if d.Prim == program.Mul || d.Prim == program.Div {
 			return d.alone(e, t, step)
 		}
 		return d.behind(e, t, step)
@@ -138,15 +142,15 @@ func (d Edit) one(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
 }
 
 // s0 is what a step divides a sum by.
-func s0(t *Parts, step int) float64 {
-	n, _ := t.count(step)
+func s0(t *StepIndex, step int) float64 {
+	n, _ := Divisor(t.Program, step)
 	return t.Steps[n].Value
 }
 
 // read reads another value at a place.
-func (d Edit) read(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
+func (d Edit) read(e *Editor, t *StepIndex, step int, at Place, k, copies int) bool {
 	s := &t.Steps[step]
-	if s.Prim == Affine && at.Arg == 2 { // the bias
+	if s.Prim == program.Affine && at.Arg == 2 { // the bias
 		e.Step(step).Args = slices.Clone(s.Args[:2])
 		return true
 	}
@@ -156,16 +160,16 @@ func (d Edit) read(e *Editor, t *Parts, step int, at Place, k, copies int) bool 
 	}
 	v := t.variable(from, d.From.Arg)
 	if at.Arg < 0 {
-		if v, ok = v.as(s.Shape); ok {
+		if v, ok = as(v, s.Shape); ok {
 			e.Pass(step, v)
 		}
 		return ok
 	}
 	old := s.Args[at.Arg]
-	if !slices.Equal(v.own(), old.own()) || s.Prim == Dot && !slices.Equal(v.shape, old.shape) {
+	if !slices.Equal(ownShape(v), ownShape(old)) || s.Prim == program.Dot && !slices.Equal(v.Shape, old.Shape) {
 		return false
 	}
-	if len(v.shape) > len(old.shape) {
+	if len(v.Shape) > len(old.Shape) {
 		return false
 	}
 	e.Read(step, at.Arg, v)
@@ -173,12 +177,12 @@ func (d Edit) read(e *Editor, t *Parts, step int, at Place, k, copies int) bool 
 }
 
 // twice takes a step of its own result, in place of one operand.
-func twice(e *Editor, t *Parts, step, arg int) {
+func twice(e *Editor, t *StepIndex, step, arg int) {
 	s := &t.Steps[step]
 	once := e.Move(step)
 	args := slices.Clone(s.Args)
 	for k, a := range args {
-		if sameView(a, s.Args[arg]) {
+		if a.Same(s.Args[arg]) {
 			args[k] = once
 		}
 	}
@@ -186,7 +190,7 @@ func twice(e *Editor, t *Parts, step, arg int) {
 }
 
 // mapped puts the elements of an operand, or of a result, in another order.
-func (d Edit) mapped(e *Editor, t *Parts, step int, at Place) bool {
+func (d Edit) mapped(e *Editor, t *StepIndex, step int, at Place) bool {
 	if at.Arg == Returned {
 		v, ok := e.Mapped(e.out, d.Map)
 		e.Return(v)
@@ -214,38 +218,38 @@ func (d Edit) mapped(e *Editor, t *Parts, step int, at Place) bool {
 }
 
 // whole does to all of a tensor what is done to a part of it, or to the other part alone: of a Cat of two parts.
-func (d Edit) whole(e *Editor, t *Parts, step int) bool {
+func (d Edit) whole(e *Editor, t *StepIndex, step int) bool {
 	s := &t.Steps[step]
-	if s.Prim != Cat || len(s.Args) != 2 {
+	if s.Prim != program.Cat || len(s.Args) != 2 {
 		return false
 	}
 	for k, a := range s.Args {
-		f, rest := &t.Steps[a.step], s.Args[1-k]
-		if !f.Prim.Computes() || len(f.Args) != 2 || f.Args[0].step != rest.step || len(f.Args[0].shape) != len(rest.shape) {
+		f, rest := &t.Steps[a.Step], s.Args[1-k]
+		if !f.Prim.Computes() || len(f.Args) != 2 || f.Args[0].Step != rest.Step || len(f.Args[0].Shape) != len(rest.Shape) {
 			continue
 		}
 		other := *f
-		other.Args = []Var{rest, f.Args[1]}
-		if other.Shape = rest.shape; size(f.Args[1].own()) > size(rest.shape) {
+		other.Args = []program.Var{rest, f.Args[1]}
+		if other.Shape = rest.Shape; program.Size(ownShape(f.Args[1])) > program.Size(rest.Shape) {
 			return false
 		}
 		y := f.Args[1]
-		y.shape, y.stride = slices.Clone(y.shape), slices.Clone(y.stride)
-		for ax := range y.shape {
-			if y.stride[ax] == 0 {
-				y.shape[ax] = rest.shape[ax]
-			} else if y.shape[ax] != rest.shape[ax] {
+		y.Shape, y.Stride = slices.Clone(y.Shape), slices.Clone(y.Stride)
+		for ax := range y.Shape {
+			if y.Stride[ax] == 0 {
+				y.Shape[ax] = rest.Shape[ax]
+			} else if y.Shape[ax] != rest.Shape[ax] {
 				return false
 			}
 		}
 		other.Args[1] = y
-		done := e.add(other)
+		done := e.Append(other)
 		args := slices.Clone(s.Args)
 		args[1-k] = done
 		if d.Value == 1 { // and not to this one
 			args[k] = f.Args[0]
 		}
-		e.Become(step, Cat, args...)
+		e.Become(step, program.Cat, args...)
 		return true
 	}
 	return false

@@ -1,27 +1,31 @@
-package program
+package edit
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
 
 // parted are views that steps have of parts of a result, all of one shape: where each begins, from the first on.
 type parted struct {
-	Var   // the first
-	first []int
+	program.Var // the first
+	first       []int
 }
 
 // parted are the parts of a result that are read in one shape: two or three of them, at one distance.
-func (t *Parts) parted(step int) (all []parted) {
+func (t *StepIndex) parted(step int) (all []parted) {
 	for i := range t.Steps {
 		for _, v := range t.Steps[i].Args {
-			if v.step != step || len(v.shape) == 0 || v.Last() < 2 || v.stride[len(v.stride)-1] < 1 {
+			if v.Step != step || len(v.Shape) == 0 || v.Last() < 2 || v.Stride[len(v.Stride)-1] < 1 {
 				continue
 			}
-			k := slices.IndexFunc(all, func(o parted) bool { return slices.Equal(o.shape, v.shape) && slices.Equal(o.stride, v.stride) })
+			k := slices.IndexFunc(all, func(o parted) bool { return slices.Equal(o.Shape, v.Shape) && slices.Equal(o.Stride, v.Stride) })
 			if k < 0 {
 				k = len(all)
 				all = append(all, parted{Var: v})
 			}
-			if !slices.Contains(all[k].first, v.off) {
-				all[k].first = append(all[k].first, v.off)
+			if !slices.Contains(all[k].first, v.Off) {
+				all[k].first = append(all[k].first, v.Off)
 			}
 		}
 	}
@@ -36,7 +40,7 @@ func (t *Parts) parted(step int) (all []parted) {
 
 // turned is where each part begins that is read by turns and should be read as one, and the distance of its elements; or the other way round.
 func (o parted) turned(parts bool) (first []int, stride int, ok bool) {
-	n, by, own := len(o.first), o.first[1]-o.first[0], o.stride[len(o.stride)-1]
+	n, by, own := len(o.first), o.first[1]-o.first[0], o.Stride[len(o.Stride)-1]
 	if parts {
 		stride, ok = by, own == n*by
 	} else {
@@ -54,7 +58,7 @@ func (o parted) turned(parts bool) (first []int, stride int, ok bool) {
 
 // Turns are the edits by which parts of a result are halves that were read by turns, or are read by turns that were halves. By is 1 for
 // halves, N the number of parts.
-func (t *Parts) Turns() []Edit {
+func (t *StepIndex) Turns() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		for _, o := range t.parted(i) {
@@ -77,7 +81,7 @@ func (o parted) crossed(by int) []int {
 }
 
 // Crossed are the edits by which parts of a result that are read apart, such as halves, are each another.
-func (t *Parts) Crossed() []Edit {
+func (t *StepIndex) Crossed() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		for _, o := range t.parted(i) {
@@ -94,35 +98,35 @@ func (t *Parts) Crossed() []Edit {
 
 // turn reads the parts of a result by turns, or as halves, and those of the same input of the passes before; it reports whether there are
 // any.
-func (e *Editor) turn(t *Parts, step int, m Map) bool {
+func (e *Editor) turn(t *StepIndex, step int, m Map) bool {
 	some := e.turnOne(t, step, m)
 	for i := range t.Steps {
-		if s := &t.Steps[i]; s.Prim == Input && t.Steps[step].Prim == Input && t.leaf[s.Index] == t.leaf[t.Steps[step].Index]+Before {
+		if s := &t.Steps[i]; s.Prim == program.Input && t.Steps[step].Prim == program.Input && t.leaf[s.Index] == t.leaf[t.Steps[step].Index]+Before {
 			some = e.turnOne(t, i, m) || some
 		}
 	}
 	return some
 }
 
-func (e *Editor) turnOne(t *Parts, step int, m Map) bool {
+func (e *Editor) turnOne(t *StepIndex, step int, m Map) bool {
 	some := false
 	for _, o := range t.parted(step) {
 		first, stride, ok := o.turned(m.By == 1)
 		if m.Kind == Cross {
-			first, stride, ok = o.crossed(m.By), o.stride[len(o.stride)-1], true
+			first, stride, ok = o.crossed(m.By), o.Stride[len(o.Stride)-1], true
 		}
 		if !ok || len(o.first) != m.N {
 			continue
 		}
 		for i := range t.Steps {
 			for k, v := range t.Steps[i].Args {
-				if v.step != step || !slices.Equal(o.shape, v.shape) || !slices.Equal(o.stride, v.stride) {
+				if v.Step != step || !slices.Equal(o.Shape, v.Shape) || !slices.Equal(o.Stride, v.Stride) {
 					continue
 				}
-				v.off = first[slices.Index(o.first, v.off)]
-				v.stride = slices.Clone(v.stride)
-				v.stride[len(v.stride)-1] = stride
-				s := &e.steps[i]
+				v.Off = first[slices.Index(o.first, v.Off)]
+				v.Stride = slices.Clone(v.Stride)
+				v.Stride[len(v.Stride)-1] = stride
+				s := &e.Steps[i]
 				s.Args = slices.Clone(s.Args)
 				s.Args[k] = v
 				e.changed[i], some = true, true

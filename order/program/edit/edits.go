@@ -1,21 +1,23 @@
-package program
+package edit
 
 import (
 	"math"
 	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // value is a place with what it shows.
 type value struct {
-	Place
-	Var
+	at Place
+	program.Var
 }
 
 // values are what some steps compute and read, each once: the results of steps, and operands that are views of them.
-func (t *Parts) values(steps []int) []value {
+func (t *StepIndex) values(steps []int) []value {
 	var all []value
-	add := func(at Place, v Var) {
-		if t.Steps[v.step].Prim == Matrix || slices.ContainsFunc(all, func(o value) bool { return sameView(o.Var, v) }) {
+	add := func(at Place, v program.Var) {
+		if t.Steps[v.Step].Prim == program.Matrix || slices.ContainsFunc(all, func(o value) bool { return o.Var.Same(v) }) {
 			return
 		}
 		all = append(all, value{at, v})
@@ -31,39 +33,39 @@ func (t *Parts) values(steps []int) []value {
 
 // LeftOut are the edits that leave steps out: each hands on one of the values that it was computed from, the nearest first. A bias
 // is not added.
-func (t *Parts) LeftOut() []Edit {
+func (t *StepIndex) LeftOut() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]
 		at := t.Of(i)
-		if s.Prim == Affine && len(s.Args) == 3 {
+		if s.Prim == program.Affine && len(s.Args) == 3 {
 			all = append(all, Edit{Class: LeftOut, At: []Place{{at.Step, 2}}})
 		}
-		if s.Prim.leaf() || s.Prim == Round || s.Prim == Copy || s.Prim == Mask || s.Prim == Lookup || s.Prim == RowMax || s.Prim == Rank {
+		if s.Prim.IsLeaf() || s.Prim == program.Round || s.Prim == program.Copy || s.Prim == program.Mask || s.Prim == program.Lookup || s.Prim == program.RowMax || s.Prim == program.Rank {
 			continue
 		}
-		steps := t.Ancestors(i)
+		steps := Ancestors(t.Program, i)
 		slices.Reverse(steps)
 		for _, v := range t.values(steps) {
-			if v.step == i {
+			if v.Step == i {
 				continue
 			}
-			if _, ok := v.as(s.Shape); ok {
-				all = append(all, Edit{Class: LeftOut, At: []Place{at}, From: v.Place})
+			if _, ok := as(v.Var, s.Shape); ok {
+				all = append(all, Edit{Class: LeftOut, At: []Place{at}, From: v.at})
 			}
 		}
 	}
 	return all
 }
 
-// functions of one number take each other's place.
-var functionsOfOne = []Prim{Sqrt, Rsqrt, Exp, Tanh, Erf, Cos, Sin, Neg}
+// functionsOfOne take the place of each other.
+var functionsOfOne = []program.Prim{program.Sqrt, program.Rsqrt, program.Exp, program.Tanh, program.Erf, program.Cos, program.Sin, program.Neg}
 
 // exchangeable are the primitives that take the place of another.
-var exchangeable = map[Prim][]Prim{Add: {Sub}, Sub: {Add}, Mul: {Div}, Div: {Mul}}
+var exchangeable = map[program.Prim][]program.Prim{program.Add: {program.Sub}, program.Sub: {program.Add}, program.Mul: {program.Div}, program.Div: {program.Mul}}
 
 // Exchanged are the edits that make a step another primitive.
-func (t *Parts) Exchanged() []Edit {
+func (t *StepIndex) Exchanged() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		own := t.Steps[i].Prim
@@ -71,8 +73,8 @@ func (t *Parts) Exchanged() []Edit {
 		if slices.Contains(functionsOfOne, own) {
 			others = functionsOfOne
 		}
-		if own == Rsqrt {
-			all = append(all, Edit{Class: Exchanged, At: []Place{t.Of(i)}, Prim: Div})
+		if own == program.Rsqrt {
+			all = append(all, Edit{Class: Exchanged, At: []Place{t.Of(i)}, Prim: program.Div})
 		}
 		for _, other := range others {
 			if other != own {
@@ -84,10 +86,10 @@ func (t *Parts) Exchanged() []Edit {
 }
 
 // Swapped are the edits that exchange the operands of a difference or a quotient.
-func (t *Parts) Swapped() []Edit {
+func (t *StepIndex) Swapped() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
-		if p := t.Steps[i].Prim; p == Sub || p == Div {
+		if p := t.Steps[i].Prim; p == program.Sub || p == program.Div {
 			all = append(all, Edit{Class: Swapped, At: []Place{t.Of(i)}})
 		}
 	}
@@ -95,15 +97,15 @@ func (t *Parts) Swapped() []Edit {
 }
 
 // Twice are the edits that take a step of its own result.
-func (t *Parts) Twice() []Edit {
+func (t *StepIndex) Twice() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]
-		if _, mean := t.count(i); mean || !s.Prim.Computes() || !s.Prim.byElement() {
+		if _, mean := Divisor(t.Program, i); mean || !s.Prim.Computes() || !s.Prim.ByElement() {
 			continue // the division of a sum by its count is a part of a mean, and no call of its own
 		}
 		for a, v := range s.Args {
-			if slices.Equal(v.shape, s.Shape) && !v.repeated() && t.Steps[v.step].Prim != Number && (a == 0 || !sameView(v, s.Args[0])) {
+			if slices.Equal(v.Shape, s.Shape) && !v.Repeats() && t.Steps[v.Step].Prim != program.Number && (a == 0 || !v.Same(s.Args[0])) {
 				all = append(all, Edit{Class: Twice, At: []Place{{t.sig[i], a}}})
 			}
 		}
@@ -112,10 +114,10 @@ func (t *Parts) Twice() []Edit {
 }
 
 // Counts are the edits that divide a sum by one more or one less, or by the next power of two.
-func (t *Parts) Counts() []Edit {
+func (t *StepIndex) Counts() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
-		if n, ok := t.count(i); ok {
+		if n, ok := Divisor(t.Program, i); ok {
 			all = append(all, Edit{Class: Count, At: []Place{t.Of(i)}, Value: -1}, Edit{Class: Count, At: []Place{t.Of(i)}, Value: 1})
 			terms := t.Steps[n].Value
 			if by := math.Exp2(math.Ceil(math.Log2(terms))) - terms; by > 1 && terms > 1 { // a width that is padded
@@ -127,7 +129,7 @@ func (t *Parts) Counts() []Edit {
 }
 
 // Operands are the edits by which a step reads another value of the program, of the shape of the one that it reads.
-func (t *Parts) Operands() []Edit {
+func (t *StepIndex) Operands() []Edit {
 	steps := make([]int, len(t.Steps))
 	for i := range steps {
 		steps[i] = i
@@ -136,18 +138,18 @@ func (t *Parts) Operands() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]
-		if s.Prim == Lookup || s.Prim == Mask || s.Prim == Angle {
+		if s.Prim == program.Lookup || s.Prim == program.Mask || s.Prim == program.Angle {
 			continue
 		}
 		for a, old := range s.Args {
-			if p := t.Steps[old.step].Prim; p == Number || p == Matrix || p == Vector {
+			if p := t.Steps[old.Step].Prim; p == program.Number || p == program.Matrix || p == program.Vector {
 				continue
 			}
 			for _, v := range values {
-				if v.step == i || sameView(v.Var, old) || t.Steps[v.step].Prim == Number || !slices.Equal(v.own(), old.own()) {
+				if v.Step == i || v.Var.Same(old) || t.Steps[v.Step].Prim == program.Number || !slices.Equal(ownShape(v.Var), ownShape(old)) {
 					continue
 				}
-				all = append(all, Edit{Class: Operand, At: []Place{{t.sig[i], a}}, From: v.Place})
+				all = append(all, Edit{Class: Operand, At: []Place{{t.sig[i], a}}, From: v.at})
 			}
 		}
 	}
@@ -155,16 +157,16 @@ func (t *Parts) Operands() []Edit {
 }
 
 // Axes are the edits that exchange two axes of one size of an operand.
-func (t *Parts) Axes() []Edit {
+func (t *StepIndex) Axes() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		for a, v := range t.Steps[i].Args {
-			if t.Steps[v.step].Prim == Matrix {
+			if t.Steps[v.Step].Prim == program.Matrix {
 				continue
 			}
-			for x := range v.shape {
-				for y := x + 1; y < len(v.shape); y++ {
-					if v.shape[x] == v.shape[y] && v.shape[x] > 1 && (v.stride[x] != 0 || v.stride[y] != 0) {
+			for x := range v.Shape {
+				for y := x + 1; y < len(v.Shape); y++ {
+					if v.Shape[x] == v.Shape[y] && v.Shape[x] > 1 && (v.Stride[x] != 0 || v.Stride[y] != 0) {
 						all = append(all, Edit{Class: Axis, At: []Place{{t.sig[i], a}}, Map: Map{Kind: Swap, Axis: x, Other: y}})
 					}
 				}
@@ -175,10 +177,10 @@ func (t *Parts) Axes() []Edit {
 }
 
 // Wholes are the edits that do to the whole of a tensor, or to its other part, what is done to a part.
-func (t *Parts) Wholes() []Edit {
+func (t *StepIndex) Wholes() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
-		if s := &t.Steps[i]; s.Prim == Cat && len(s.Args) == 2 {
+		if s := &t.Steps[i]; s.Prim == program.Cat && len(s.Args) == 2 {
 			for _, only := range []float64{0, 1} {
 				all = append(all, Edit{Class: Whole, At: []Place{t.Of(i)}, Value: only})
 			}
@@ -188,10 +190,10 @@ func (t *Parts) Wholes() []Edit {
 }
 
 // Numbers are the places of the numbers that a configuration or a formula gives.
-func (t *Parts) Numbers() []int {
+func (t *StepIndex) Numbers() []int {
 	var all []int
 	for _, i := range t.Firsts() {
-		if s := &t.Steps[i]; s.Prim == Number && (!s.fixed || s.Round == Model) {
+		if s := &t.Steps[i]; s.Prim == program.Number && (!s.Fixed || s.Round == program.Model) {
 			all = append(all, i)
 		}
 	}
@@ -267,30 +269,30 @@ func maps(shape, blocks []int) []Map {
 }
 
 // byTurns are the edits by which the indexes of an axis that an operand is repeated along read it by turns.
-func (t *Parts) byTurns(step, arg int, v Var) []Edit {
+func (t *StepIndex) byTurns(step, arg int, v program.Var) []Edit {
 	var all []Edit
 	v = t.along(step, v)
-	for a := 0; a+1 < len(v.shape); a++ {
-		if v.shape[a] > 1 && v.shape[a+1] > 1 && v.stride[a] != 0 && v.stride[a+1] == 0 {
+	for a := 0; a+1 < len(v.Shape); a++ {
+		if v.Shape[a] > 1 && v.Shape[a+1] > 1 && v.Stride[a] != 0 && v.Stride[a+1] == 0 {
 			at := []Place{{t.sig[step], arg}}
 			all = append(all, Edit{Class: Mapped, At: at, Map: Map{Kind: Reread, Axis: a, Other: a + 1}},
 				Edit{Class: Mapped, At: at, Map: Map{Kind: First, Axis: a}},
-				Edit{Class: Mapped, At: at, Map: Map{Kind: First, Axis: a, By: v.shape[a] - 1}})
+				Edit{Class: Mapped, At: at, Map: Map{Kind: First, Axis: a, By: v.Shape[a] - 1}})
 		}
 	}
 	return all
 }
 
 // along is an operand of a sum of products with the axes along which it is repeated at their sizes.
-func (t *Parts) along(step int, v Var) Var {
+func (t *StepIndex) along(step int, v program.Var) program.Var {
 	s := &t.Steps[step]
-	if s.Prim != Dot {
+	if s.Prim != program.Dot {
 		return v
 	}
-	v.shape = slices.Clone(v.shape)
+	v.Shape = slices.Clone(v.Shape)
 	for a, n := range s.Shape {
-		if v.shape[a] == 1 {
-			v.shape[a] = n
+		if v.Shape[a] == 1 {
+			v.Shape[a] = n
 		}
 	}
 	return v
@@ -298,35 +300,35 @@ func (t *Parts) along(step int, v Var) Var {
 
 // Maps are the edits that put the elements of an operand, of a result, or of an operand and back in the result, in another order.
 // Blocks are sizes in which axes may be read, such as that of a head.
-func (t *Parts) Maps(blocks []int) []Edit {
+func (t *StepIndex) Maps(blocks []int) []Edit {
 	var all []Edit
-	for _, m := range maps(t.Out.shape, blocks) {
-		if m.Kind == Roll && m.By > 2 && 2*m.By == t.Out.shape[m.Axis] { // channel by channel that is told in words that say more
+	for _, m := range maps(t.Out.Shape, blocks) {
+		if m.Kind == Roll && m.By > 2 && 2*m.By == t.Out.Shape[m.Axis] { // channel by channel that is told in words that say more
 			continue
 		}
-		all = append(all, Edit{Class: Mapped, At: []Place{{t.sig[t.Out.step], Returned}}, Map: m})
+		all = append(all, Edit{Class: Mapped, At: []Place{{t.sig[t.Out.Step], Returned}}, Map: m})
 	}
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]
-		if s.Prim == Lookup || s.Prim == Mask || s.Prim >= Choose && s.Prim <= Scatter || s.Prim == Collect {
+		if s.Prim == program.Lookup || s.Prim == program.Mask || s.Prim >= program.Choose && s.Prim <= program.Scatter || s.Prim == program.Collect {
 			continue
 		}
 		for a, v := range s.Args {
-			p := t.Steps[v.step].Prim
-			if p == Matrix || p == Number {
+			p := t.Steps[v.Step].Prim
+			if p == program.Matrix || p == program.Number {
 				continue
 			}
-			if s.Prim == Dot { // a head that several others read, by turns
+			if s.Prim == program.Dot { // a head that several others read, by turns
 				all = append(all, t.byTurns(i, a, v)...)
 			}
-			if v.repeated() {
+			if v.Repeats() {
 				continue
 			}
-			for _, m := range maps(v.shape, blocks) {
+			for _, m := range maps(v.Shape, blocks) {
 				all = append(all, Edit{Class: Mapped, At: []Place{{t.sig[i], a}}, Map: m})
 			}
 		}
-		if s.Prim != Input {
+		if s.Prim != program.Input {
 			continue
 		}
 		for _, m := range maps(s.Shape, blocks) { // for all that read it

@@ -1,18 +1,21 @@
-package program
+package rewrite
 
 import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // chain is a sum of three terms or more that is made of additions of two, each of which is read by the next one alone. An engine
 // may add the terms in another order: it rounds after each addition, too, but other sums.
 type chain struct {
-	root  int   // the last addition
-	inner []int // the others
-	terms []Var // each in the shape of the root
-	own   *sum  // the program's order
+	root  int           // the last addition
+	inner []int         // the others
+	terms []program.Var // each in the shape of the root
+	own   *sum          // the program's order
 }
 
 // sum is one term of a chain, by its number, or the sum of two sums, of which the one with the first term stands first: x + y and y + x
@@ -115,25 +118,25 @@ func everyOrder(terms []*sum) []*sum {
 }
 
 // chains are the chains of a program, by what they have in common: copies of an operation add in one order.
-func (p *Program) chains() [][]*chain {
+func chains(p *program.Program) [][]*chain {
 	readers := make([]int, len(p.Steps))
 	for i := range p.Steps {
 		for _, a := range p.Steps[i].Args {
-			readers[a.step]++
+			readers[a.Step]++
 		}
 	}
-	readers[p.Out.step]++
+	readers[p.Out.Step]++
 	var all [][]*chain
 	kinds := map[string]int{}
 	part := make([]bool, len(p.Steps)) // of a later chain
 	for i := len(p.Steps) - 1; i >= 0; i-- {
-		if p.Steps[i].Prim != Add || part[i] {
+		if p.Steps[i].Prim != program.Add || part[i] {
 			continue
 		}
 		c := &chain{root: i}
 		kind := ""
-		var of func(v Var) *sum
-		add := func(i int, shown func(Var) (Var, bool)) *sum {
+		var of func(v program.Var) *sum
+		add := func(i int, shown func(program.Var) (program.Var, bool)) *sum {
 			s := &p.Steps[i]
 			kind += s.Form + "/" + s.Site + "\n"
 			x, ok := shown(s.Args[0])
@@ -144,18 +147,18 @@ func (p *Program) chains() [][]*chain {
 			a := of(x) // terms are numbered from the left
 			return plus(a, of(y))
 		}
-		of = func(v Var) *sum {
-			if p.Steps[v.step].Prim == Add && readers[v.step] == 1 {
-				if s := add(v.step, p.seenAs(v)); s != nil {
-					part[v.step] = true
-					c.inner = append(c.inner, v.step)
+		of = func(v program.Var) *sum {
+			if p.Steps[v.Step].Prim == program.Add && readers[v.Step] == 1 {
+				if s := add(v.Step, seenAs(p, v)); s != nil {
+					part[v.Step] = true
+					c.inner = append(c.inner, v.Step)
 					return s
 				}
 			}
 			c.terms = append(c.terms, v)
 			return term(len(c.terms) - 1)
 		}
-		c.own = add(i, func(v Var) (Var, bool) { return v, true })
+		c.own = add(i, func(v program.Var) (program.Var, bool) { return v, true })
 		if n := len(c.terms); n < 3 || n > maxTerms {
 			continue
 		}
@@ -171,28 +174,28 @@ func (p *Program) chains() [][]*chain {
 
 // seenAs shows the operands of an addition in the shape in which its result is read; not where the result is read in another
 // order, or a part of it.
-func (p *Program) seenAs(v Var) func(Var) (Var, bool) {
-	whole := p.Result(v.step)
-	return func(operand Var) (Var, bool) {
-		if len(whole.shape) <= len(v.shape) {
-			if shape, ok := broadcast(whole.shape, v.shape); ok && slices.Equal(shape, v.shape) && alike(whole.to(v.shape), v) {
-				return operand.to(v.shape), true
+func seenAs(p *program.Program, v program.Var) func(program.Var) (program.Var, bool) {
+	whole := p.Result(v.Step)
+	return func(operand program.Var) (program.Var, bool) {
+		if len(whole.Shape) <= len(v.Shape) {
+			if shape, ok := program.Broadcast(whole.Shape, v.Shape); ok && slices.Equal(shape, v.Shape) && alike(whole.Expanded(v.Shape), v) {
+				return operand.Expanded(v.Shape), true
 			}
 		}
-		if v.off != 0 || !v.plain() || size(v.shape) != size(whole.shape) || operand.repeated() || !operand.plain() {
+		if v.Off != 0 || !v.Plain() || program.Size(v.Shape) != program.Size(whole.Shape) || operand.Repeats() || !operand.Plain() {
 			return operand, false
 		}
-		return Var{operand.step, operand.off, v.shape, contiguous(v.shape)}, true
+		return program.Var{Step: operand.Step, Off: operand.Off, Shape: v.Shape, Stride: program.Contiguous(v.Shape)}, true
 	}
 }
 
-// alike is [sameView] but for the strides of axes of one element.
-func alike(a, b Var) bool {
-	if a.step != b.step || a.off != b.off || !slices.Equal(a.shape, b.shape) {
+// alike is [Var.Same] but for the strides of axes of one element.
+func alike(a, b program.Var) bool {
+	if a.Step != b.Step || a.Off != b.Off || !slices.Equal(a.Shape, b.Shape) {
 		return false
 	}
-	for k, n := range a.shape {
-		if n > 1 && a.stride[k] != b.stride[k] {
+	for k, n := range a.Shape {
+		if n > 1 && a.Stride[k] != b.Stride[k] {
 			return false
 		}
 	}
@@ -200,7 +203,7 @@ func alike(a, b Var) bool {
 }
 
 // Orders is in how many other orders the additions of a program can be: see [Program.InOrder].
-func (p *Program) Orders() int { return ordersIn(p.chains()) }
+func Orders(p *program.Program) int { return ordersIn(chains(p)) }
 
 func ordersIn(kinds [][]*chain) int {
 	n, most := 0, 0
@@ -231,15 +234,15 @@ var ordersOf sync.Map
 // several, of all kinds. Each sum on the way is rounded as the program's own are. These additions are definite: an engine that adds
 // two numbers of float32 gives the nearest to their sum, so that the order alone says what comes out, and where the terms are known
 // exactly, there is no bound. It is the program itself where that has no such order.
-func (p *Program) InOrder(k int) (*Program, error) {
+func InOrder(p *program.Program, k int) (*program.Program, error) {
 	if k < 1 {
 		return p, nil
 	}
-	kinds := p.chains()
+	kinds := chains(p)
 	if k > ordersIn(kinds) {
 		return p, nil
 	}
-	e := p.Edit()
+	e := edit.NewEditor(p)
 	var said []string
 	reorder := func(of []*chain, k int) {
 		others := of[0].others()
@@ -268,8 +271,8 @@ func (p *Program) InOrder(k int) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("adding in another order: %w", err)
 	}
-	q, _ := d.Whole(Call{})
-	q.reordered, q.fused = said, p.fused
+	q, _ := d.Whole(program.Call{})
+	q.Reordered, q.Kernel = said, p.Kernel
 	return q, nil
 }
 
@@ -281,27 +284,24 @@ func (c *chain) words(s *sum) string {
 	return fmt.Sprintf("adds %d terms in another order, %s for %s", len(c.terms), s.text, c.own.text)
 }
 
-// Reordered says which additions are in another order than the reference's.
-func (p *Program) Reordered() []string { return p.reordered }
-
 // reorder makes the additions of a chain those of another order. What each but the last does beside, such as rounding, stays that of one
 // of them.
-func (c *chain) reorder(e *Editor, to *sum) {
+func (c *chain) reorder(e *edit.Editor, to *sum) {
 	used := 0
-	var made func(s *sum) Var
-	made = func(s *sum) Var {
+	var made func(s *sum) program.Var
+	made = func(s *sum) program.Var {
 		if s.x == nil {
-			return c.terms[s.first].to(e.steps[c.root].Shape)
+			return c.terms[s.first].Expanded(e.Steps[c.root].Shape)
 		}
 		x, y := made(s.x), made(s.y)
 		v := e.Move(c.inner[used])
 		used++
-		a := &e.steps[v.step]
-		a.Args, a.Shape, a.definite = []Var{x, y}, e.steps[c.root].Shape, true
-		v.shape, v.stride = a.Shape, contiguous(a.Shape)
+		a := &e.Steps[v.Step]
+		a.Args, a.Shape, a.Definite = []program.Var{x, y}, e.Steps[c.root].Shape, true
+		v.Shape, v.Stride = a.Shape, program.Contiguous(a.Shape)
 		return v
 	}
 	x, y := made(to.x), made(to.y)
-	e.Become(c.root, Add, x, y)
-	e.steps[c.root].definite = true
+	e.Become(c.root, program.Add, x, y)
+	e.Steps[c.root].Definite = true
 }

@@ -1,4 +1,4 @@
-package program
+package edit
 
 import (
 	"hash/fnv"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Returned is the operand that stands for the result of the program.
@@ -18,9 +20,9 @@ type Place struct {
 	Arg  int
 }
 
-// Parts are the steps of a program by signature.
-type Parts struct {
-	*Program
+// StepIndex are the steps of a program by signature.
+type StepIndex struct {
+	*program.Program
 	sig  []uint64
 	at   map[uint64][]int
 	leaf map[int]string // by the number of the input
@@ -28,23 +30,23 @@ type Parts struct {
 
 // joined is the signature of a step to what reads it. A cache is what is put into it, so that it is the same in a pass that has none
 // before. Where a tensor is laid out anew it is what it was: several tokens may need that, and one does not.
-func (t *Parts) joined(step int) uint64 {
+func (t *StepIndex) joined(step int) uint64 {
 	if leaf, ok := t.Moved(step); ok {
 		return t.sig[leaf]
 	}
-	return t.sig[t.origin(step)]
+	return t.sig[origin(t.Program, step)]
 }
 
 // Moved is the input that a step hands on: alone, or behind those of one name before.
-func (t *Parts) Moved(step int) (leaf int, ok bool) {
+func (t *StepIndex) Moved(step int) (leaf int, ok bool) {
 	switch s := &t.Steps[step]; {
-	case s.Prim == Input:
+	case s.Prim == program.Input:
 		return step, true
-	case s.Prim == Round || s.Prim == Cat && len(s.Args) == 1:
-		return t.Moved(s.Args[0].step)
-	case s.Prim == Cat && len(s.Args) == 2:
-		before, known := t.Moved(s.Args[0].step)
-		leaf, ok = t.Moved(s.Args[1].step)
+	case s.Prim == program.Round || s.Prim == program.Cat && len(s.Args) == 1:
+		return t.Moved(s.Args[0].Step)
+	case s.Prim == program.Cat && len(s.Args) == 2:
+		before, known := t.Moved(s.Args[0].Step)
+		leaf, ok = t.Moved(s.Args[1].Step)
 		a, b := t.leaf[t.Steps[before].Index], t.leaf[t.Steps[leaf].Index]
 		return leaf, ok && known && strings.HasSuffix(a, Before) && (a == b || a == b+Before)
 	}
@@ -54,13 +56,13 @@ func (t *Parts) Moved(step int) (leaf int, ok bool) {
 // Before is what the name of an input ends with that is of a pass before.
 const Before = " before"
 
-// Parts signs the steps of a program: with what they do, and with what they are computed from. Leaf names an input or a weight,
+// NewStepIndex signs the steps of a program: with what they do, and with what they are computed from. Leaf names an input or a weight,
 // without the number of its layer.
-func (p *Program) Parts(leaf func(prim Prim, index int) string) *Parts {
-	t := &Parts{Program: p, sig: make([]uint64, len(p.Steps)), at: map[uint64][]int{}, leaf: map[int]string{}}
+func NewStepIndex(p *program.Program, leaf func(prim program.Prim, index int) string) *StepIndex {
+	t := &StepIndex{Program: p, sig: make([]uint64, len(p.Steps)), at: map[uint64][]int{}, leaf: map[int]string{}}
 	counts := map[int]bool{}
 	for i := range p.Steps {
-		if n, ok := p.count(i); ok {
+		if n, ok := Divisor(p, i); ok {
 			counts[n] = true
 		}
 	}
@@ -73,24 +75,24 @@ func (p *Program) Parts(leaf func(prim Prim, index int) string) *Parts {
 				h.Write([]byte{0})
 			}
 		}
-		if write(s.Prim.String()); !s.Prim.leaf() || s.Prim == Number {
+		if write(s.Prim.String()); !s.Prim.IsLeaf() || s.Prim == program.Number {
 			write(s.Form, s.Site)
 		}
 		switch s.Prim {
-		case Input, Weight, Matrix, Dense:
+		case program.Input, program.Weight, program.Matrix, program.Dense:
 			name := leaf(s.Prim, s.Index)
-			if write(name); s.Prim == Input {
+			if write(name); s.Prim == program.Input {
 				t.leaf[s.Index] = name
 			}
-		case Number:
-			if s.fixed && !counts[i] {
+		case program.Number:
+			if s.Fixed && !counts[i] {
 				write(strconv.FormatFloat(s.Value, 'g', -1, 64))
 			}
-		case Cat, Gather, Scatter, Collect:
+		case program.Cat, program.Gather, program.Scatter, program.Collect:
 			write(strconv.Itoa(s.Axis))
 		}
 		for _, a := range s.Args {
-			write(strconv.FormatUint(t.joined(a.step), 36), strconv.Itoa(len(a.shape)))
+			write(strconv.FormatUint(t.joined(a.Step), 36), strconv.Itoa(len(a.Shape)))
 		}
 		t.sig[i] = h.Sum64()
 		t.at[t.sig[i]] = append(t.at[t.sig[i]], i)
@@ -98,27 +100,24 @@ func (p *Program) Parts(leaf func(prim Prim, index int) string) *Parts {
 	return t
 }
 
-// count is the number that a step divides a sum by.
-func (p *Program) count(i int) (number int, ok bool) {
+// Divisor is the number that a step divides a sum by.
+func Divisor(p *program.Program, i int) (number int, ok bool) {
 	s := &p.Steps[i]
-	if s.Prim != Div || p.Steps[s.Args[0].step].Prim != Sum {
+	if s.Prim != program.Div || p.Steps[s.Args[0].Step].Prim != program.Sum {
 		return 0, false
 	}
-	n := s.Args[1].step
-	return n, p.Steps[n].Prim == Number && p.Steps[n].fixed
+	n := s.Args[1].Step
+	return n, p.Steps[n].Prim == program.Number && p.Steps[n].Fixed
 }
 
-// Count is the number that a step divides a sum by.
-func (p *Program) Count(i int) (number int, ok bool) { return p.count(i) }
-
 // Of is the place of a step's result.
-func (t *Parts) Of(step int) Place { return Place{t.sig[step], -1} }
+func (t *StepIndex) Of(step int) Place { return Place{t.sig[step], -1} }
 
 // Copies are the steps of a place.
-func (t *Parts) Copies(at Place) []int { return t.at[at.Step] }
+func (t *StepIndex) Copies(at Place) []int { return t.at[at.Step] }
 
 // Firsts are the first steps of each signature, in their order.
-func (t *Parts) Firsts() []int {
+func (t *StepIndex) Firsts() []int {
 	var all []int
 	for i := range t.Steps {
 		if t.at[t.sig[i]][0] == i {
@@ -129,7 +128,7 @@ func (t *Parts) Firsts() []int {
 }
 
 // variable is the value of a place, of one copy of its step.
-func (t *Parts) variable(step, arg int) Var {
+func (t *StepIndex) variable(step, arg int) program.Var {
 	if arg < 0 {
 		return t.Result(step)
 	}
@@ -137,7 +136,7 @@ func (t *Parts) variable(step, arg int) Var {
 }
 
 // of is the step of a place that belongs to copy k of n.
-func (t *Parts) of(at Place, k, n int) (step int, ok bool) {
+func (t *StepIndex) of(at Place, k, n int) (step int, ok bool) {
 	all := t.at[at.Step]
 	switch {
 	case len(all) == 1:
@@ -149,9 +148,9 @@ func (t *Parts) of(at Place, k, n int) (step int, ok bool) {
 }
 
 // Ancestors are the steps that a step is computed from, itself included, the nearest last.
-func (p *Program) Ancestors(step int) []int {
+func Ancestors(p *program.Program, step int) []int {
 	var all []int
-	for i, is := range p.ancestors(step) {
+	for i, is := range Leading(p, step) {
 		if is {
 			all = append(all, i)
 		}
@@ -159,28 +158,25 @@ func (p *Program) Ancestors(step int) []int {
 	return all
 }
 
-// ancestors reports for each step of the program whether a step is computed from it, or is it.
-func (p *Program) ancestors(step int) []bool {
+// Leading reports for each step of the program whether a step is computed from it, or is it.
+func Leading(p *program.Program, step int) []bool {
 	of := make([]bool, len(p.Steps))
 	of[step] = true
 	for i := step; i >= 0; i-- {
 		if of[i] {
 			for _, a := range p.Steps[i].Args {
-				of[a.step] = true
+				of[a.Step] = true
 			}
 		}
 	}
 	return of
 }
 
-// Same reports whether two variables show the same elements.
-func (v Var) Same(o Var) bool { return sameView(v, o) }
-
-// own is a view without the axes along which it is repeated.
-func (v Var) own() []int {
-	shape := slices.Clone(v.shape)
+// ownShape is a view without the axes along which it is repeated.
+func ownShape(v program.Var) []int {
+	shape := slices.Clone(v.Shape)
 	for a := range shape {
-		if v.stride[a] == 0 {
+		if v.Stride[a] == 0 {
 			shape[a] = 1
 		}
 	}
@@ -190,63 +186,53 @@ func (v Var) own() []int {
 	return shape
 }
 
-// repeated reports whether a view has an element more than once.
-func (v Var) repeated() bool {
-	for a, n := range v.shape {
-		if n > 1 && v.stride[a] == 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // as is a value of as many elements in a shape: as it is, its axes in another order, or read row by row.
-func (v Var) as(shape []int) (Var, bool) {
-	if v.repeated() || size(v.shape) != size(shape) {
+func as(v program.Var, shape []int) (program.Var, bool) {
+	if v.Repeats() || program.Size(v.Shape) != program.Size(shape) {
 		return v, false
 	}
-	if slices.Equal(v.shape, shape) {
+	if slices.Equal(v.Shape, shape) {
 		return v, true
 	}
-	if w, ok := v.permuted(shape); ok {
+	if w, ok := permuted(v, shape); ok {
 		return w, true
 	}
-	if v.plain() {
-		return Var{v.step, v.off, shape, contiguous(shape)}, true
+	if v.Plain() {
+		return program.Var{Step: v.Step, Off: v.Off, Shape: shape, Stride: program.Contiguous(shape)}, true
 	}
 	return v, false
 }
 
 // permuted puts the axes of a view in the order in which they have a shape: of axes of one size the first comes first.
-func (v Var) permuted(shape []int) (Var, bool) {
-	if len(v.shape) != len(shape) {
+func permuted(v program.Var, shape []int) (program.Var, bool) {
+	if len(v.Shape) != len(shape) {
 		return v, false
 	}
-	out := Var{step: v.step, off: v.off, shape: shape}
+	out := program.Var{Step: v.Step, Off: v.Off, Shape: shape}
 	used := make([]bool, len(shape))
 	for _, n := range shape {
 		a := 0
-		for a < len(shape) && (used[a] || v.shape[a] != n) {
+		for a < len(shape) && (used[a] || v.Shape[a] != n) {
 			a++
 		}
 		if a == len(shape) {
 			return v, false
 		}
 		used[a] = true
-		out.stride = append(out.stride, v.stride[a])
+		out.Stride = append(out.Stride, v.Stride[a])
 	}
 	return out, true
 }
 
 // At is what a place shows, of the first copy of its step.
-func (t *Parts) At(at Place) Var { return t.variable(t.at[at.Step][0], at.Arg) }
+func (t *StepIndex) At(at Place) program.Var { return t.variable(t.at[at.Step][0], at.Arg) }
 
 // Last reports whether a step is the last of its operation: another operation reads it, and none of its own does.
-func (t *Parts) Last(step int) bool {
+func (t *StepIndex) Last(step int) bool {
 	other := false
 	for i := range t.Steps {
 		for _, a := range t.Steps[i].Args {
-			if a.step != step {
+			if a.Step != step {
 				continue
 			}
 			if t.Steps[i].Form == t.Steps[step].Form {

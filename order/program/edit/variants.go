@@ -1,17 +1,19 @@
-package program
+package edit
 
 import (
 	"math"
 	"strconv"
+
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Variant is an operation of one tensor with one of its steps changed.
 type Variant struct {
-	Op Op
+	Op program.Op
 	Change
 
 	step int // of those that the operation adds
-	make func(e *Editor, s *Step)
+	make func(e *Editor, s *program.Step)
 }
 
 // Change is what a variant changes in an operation. Two variants of an operation do the same if their changes are equal.
@@ -54,18 +56,20 @@ const (
 // functionsForTanh are what engines take in the place of a tanh.
 var functionsForTanh = []struct {
 	formula string
-	of      func(e *Editor, x Var) Var
+	of      func(e *Editor, x program.Var) program.Var
 }{
-	{"x(27+x²)/(27+9x²)", func(e *Editor, x Var) Var {
+	{"x(27+x²)/(27+9x²)", func(e *Editor, x program.Var) program.Var {
 		sq := e.Mul("", x, x)
 		return e.Div("", e.Mul("", x, e.Add("", e.Literal(27), sq)), e.Add("", e.Literal(27), e.Mul("", e.Literal(9), sq)))
 	}},
-	{"x(15+x²)/(15+6x²)", func(e *Editor, x Var) Var {
+	{"x(15+x²)/(15+6x²)", func(e *Editor, x program.Var) program.Var {
 		sq := e.Mul("", x, x)
 		return e.Div("", e.Mul("", x, e.Add("", e.Literal(15), sq)), e.Add("", e.Literal(15), e.Mul("", e.Literal(6), sq)))
 	}},
-	{"x/(1+|x|)", func(e *Editor, x Var) Var { return e.Div("", x, e.Add("", e.Literal(1), e.Max(x, e.Neg(x)))) }},
-	{"erf(x)", func(e *Editor, x Var) Var { return e.Erf("", x) }},
+	{"x/(1+|x|)", func(e *Editor, x program.Var) program.Var {
+		return e.Div("", x, e.Add("", e.Literal(1), e.Max(x, e.Neg(x))))
+	}},
+	{"erf(x)", func(e *Editor, x program.Var) program.Var { return e.Erf("", x) }},
 }
 
 // functionsOfNumber are what a constant of a formula is taken for.
@@ -75,58 +79,58 @@ var functionsOfNumber = [...]func(x float64) float64{
 }
 
 // Variants are those of an operation: a step left out or exchanged, a number for another, another function in the place of a tanh.
-func Variants(o Op) []Variant {
+func Variants(o program.Op) []Variant {
 	p, err := identity()
 	if err != nil {
 		return nil
 	}
-	e := p.Edit()
-	first := len(e.steps)
+	e := NewEditor(p)
+	first := len(e.Steps)
 	e.Insert(o, p.Out)
-	if e.err != nil {
+	if e.Err() != nil {
 		return nil
 	}
 	var all []Variant
-	add := func(step int, c Change, make func(e *Editor, s *Step)) {
+	add := func(step int, c Change, make func(e *Editor, s *program.Step)) {
 		all = append(all, Variant{o, c, step - first, make})
 	}
-	for i := first; i < len(e.steps); i++ {
-		s := &e.steps[i]
+	for i := first; i < len(e.Steps); i++ {
+		s := &e.Steps[i]
 		name := s.Site
-		if name == "" || s.Prim == Neg {
+		if name == "" || s.Prim == program.Neg {
 			name = s.Prim.String()
 		}
 		switch {
-		case s.Prim == Number && s.Value > 0 && s.Value != 1:
+		case s.Prim == program.Number && s.Value > 0 && s.Value != 1:
 			for f, of := range functionsOfNumber {
 				v := of(s.Value)
 				c := Change{Kind: NumberAs, Step: s.Site, Function: NumberFunction(f), Value: v, Right: s.Value}
 				if s.Site == strconv.FormatFloat(s.Value, 'g', 6, 64) {
 					c.Step = ""
 				}
-				add(i, c, func(_ *Editor, s *Step) { s.Value, s.inverse = v, false })
+				add(i, c, func(_ *Editor, s *program.Step) { s.Value, s.Inverse = v, false })
 			}
-		case s.Prim.leaf() || s.Prim == Copy || s.Prim == Round:
+		case s.Prim.IsLeaf() || s.Prim == program.Copy || s.Prim == program.Round:
 		default:
 			for arg, a := range s.Args {
-				if e.steps[a.step].Prim != Number && sameSizes(a.shape, s.Shape) && !(arg > 0 && sameView(a, s.Args[0])) {
+				if e.Steps[a.Step].Prim != program.Number && sameSizes(a.Shape, s.Shape) && !(arg > 0 && a.Same(s.Args[0])) {
 					c := Change{Kind: StepLeftOut, Step: name}
-					if len(s.Args) > 1 && e.steps[s.Args[1-arg].step].Prim != Number {
+					if len(s.Args) > 1 && e.Steps[s.Args[1-arg].Step].Prim != program.Number {
 						c.Kind = OperandAlone
 					}
-					add(i, c, func(_ *Editor, s *Step) { s.handOn(s.Args[arg]) })
+					add(i, c, func(_ *Editor, s *program.Step) { handOn(s, s.Args[arg]) })
 				}
 			}
 			for _, other := range exchangeable[s.Prim] {
-				add(i, Change{Kind: StepAs, Step: name, As: other.String()}, func(_ *Editor, s *Step) { s.Prim, s.byNumber = other, false })
+				add(i, Change{Kind: StepAs, Step: name, As: other.String()}, func(_ *Editor, s *program.Step) { s.Prim, s.ByNumber = other, false })
 			}
 		}
-		if s.Prim == Tanh {
+		if s.Prim == program.Tanh {
 			for _, f := range functionsForTanh {
-				add(i, Change{Kind: StepAs, Step: Tanh.String(), As: f.formula}, func(e *Editor, s *Step) {
+				add(i, Change{Kind: StepAs, Step: program.Tanh.String(), As: f.formula}, func(e *Editor, s *program.Step) {
 					step := s.Args[0]
 					v := f.of(e, step)
-					e.steps[i-first+e.inserted].handOn(v)
+					handOn(&e.Steps[i-first+e.inserted], v)
 				})
 			}
 		}
@@ -135,28 +139,28 @@ func Variants(o Op) []Variant {
 }
 
 // handOn makes a step of no program yet hand an operand on.
-func (s *Step) handOn(v Var) {
-	s.Prim, s.Args, s.Fallback, s.byNumber = Round, []Var{v}, false, false
-	if s.Round == None {
-		s.Round = Plain
+func handOn(s *program.Step, v program.Var) {
+	s.Prim, s.Args, s.Fallback, s.ByNumber = program.Round, []program.Var{v}, false, false
+	if s.Round == program.None {
+		s.Round = program.Plain
 	}
 }
 
-func sameSizes(a, b []int) bool { return size(a) == size(b) }
+func sameSizes(a, b []int) bool { return program.Size(a) == program.Size(b) }
 
 // identity is a program that hands its input on.
-func identity() (*Program, error) {
-	b := NewBuilder()
+func identity() (*program.Program, error) {
+	b := program.NewBuilder()
 	b.Shape = []int{1, 2}
 	return b.Program(b.R(b.Input(0, []int{1, 2})))
 }
 
 // InsertVariant is Insert of a variant.
-func (e *Editor) InsertVariant(v Variant, x Var) Var {
-	e.inserted = len(e.steps)
+func (e *Editor) InsertVariant(v Variant, x program.Var) program.Var {
+	e.inserted = len(e.Steps)
 	out := e.Insert(v.Op, x)
-	if at := e.inserted + v.step; e.err == nil && at < len(e.steps) {
-		v.make(e, &e.steps[at])
+	if at := e.inserted + v.step; e.Err() == nil && at < len(e.Steps) {
+		v.make(e, &e.Steps[at])
 	}
 	return out
 }
@@ -164,33 +168,33 @@ func (e *Editor) InsertVariant(v Variant, x Var) Var {
 // RoundCalls rounds every step that was added to the model's dtype, as RoundAll, but for squares that are multiplied to a cube: a power
 // is one call.
 func (e *Editor) RoundCalls() {
-	for i := len(e.p.Steps); i < len(e.steps); i++ {
-		s := &e.steps[i]
-		if !s.Prim.Computes() || s.Round != Plain {
+	for i := len(e.Before.Steps); i < len(e.Steps); i++ {
+		s := &e.Steps[i]
+		if !s.Prim.Computes() || s.Round != program.Plain {
 			continue
 		}
 		power := false
-		for k := i + 1; k < len(e.steps); k++ {
-			o := &e.steps[k]
-			if o.Prim == Mul && s.Prim == Mul && len(o.Args) == 2 && o.Args[0].step == i && sameView(o.Args[1], s.Args[0]) {
+		for k := i + 1; k < len(e.Steps); k++ {
+			o := &e.Steps[k]
+			if o.Prim == program.Mul && s.Prim == program.Mul && len(o.Args) == 2 && o.Args[0].Step == i && o.Args[1].Same(s.Args[0]) {
 				power = true
 			}
 		}
 		if !power {
-			s.Round = Model
+			s.Round = program.Model
 		}
 	}
 }
 
 // Inner is the result of a step that was added, from one on, as large as a variable: the n-th that computes before the last such.
-func (e *Editor) Inner(from int, y Var, n int) (Var, bool) {
-	for i := len(e.steps) - 1; i >= from; i-- {
-		s := &e.steps[i]
-		if !s.Prim.Computes() || !sameSizes(s.Shape, y.shape) {
+func (e *Editor) Inner(from int, y program.Var, n int) (program.Var, bool) {
+	for i := len(e.Steps) - 1; i >= from; i-- {
+		s := &e.Steps[i]
+		if !s.Prim.Computes() || !sameSizes(s.Shape, y.Shape) {
 			continue
 		}
 		if n == 0 {
-			return Var{i, 0, s.Shape, contiguous(s.Shape)}, true
+			return program.Var{Step: i, Off: 0, Shape: s.Shape, Stride: program.Contiguous(s.Shape)}, true
 		}
 		n--
 	}

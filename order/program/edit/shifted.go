@@ -1,13 +1,17 @@
-package program
+package edit
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
 
 // mostShifted bounds the steps of programs in which steps are taken elsewhere.
 const mostShifted = 60
 
 // Shifted are the edits that take a step of another value: of one that its own operand is computed from, or of one that is computed from
 // its result, for all that read that. So it is where a weight, a number, a bias or a function is applied too early, or too late.
-func (t *Parts) Shifted() []Edit {
+func (t *StepIndex) Shifted() []Edit {
 	if len(t.Steps) > mostShifted {
 		return nil
 	}
@@ -23,12 +27,12 @@ func (t *Parts) Shifted() []Edit {
 				if slices.ContainsFunc(all, func(o Edit) bool { return o.At[0] == d.At[0] && o.From == d.From }) || !t.takes(i, arg, step) {
 					return
 				}
-				if all = append(all, d); t.Steps[i].Round == Model {
+				if all = append(all, d); t.Steps[i].Round == program.Model {
 					d.Value = 1
 					all = append(all, d)
 				}
 			}
-			before := t.Ancestors(from)
+			before := Ancestors(t.Program, from)
 			slices.Reverse(before)
 			for _, step := range before {
 				if step != from {
@@ -36,7 +40,7 @@ func (t *Parts) Shifted() []Edit {
 				}
 			}
 			for step := i + 1; step < len(t.Steps); step++ {
-				if slices.Contains(t.Ancestors(step), i) {
+				if slices.Contains(Ancestors(t.Program, step), i) {
 					add(step, 1)
 				}
 			}
@@ -46,16 +50,16 @@ func (t *Parts) Shifted() []Edit {
 }
 
 // shiftable reports whether a step computes from one operand by element, in its own shape, and from others that are leaves or numbers.
-func (t *Parts) shiftable(i, arg int) bool {
+func (t *StepIndex) shiftable(i, arg int) bool {
 	s := &t.Steps[i]
-	if !s.Prim.byElement() || s.Prim == Round || s.Prim == Copy || s.Prim == Angle || s.Prim == Floor || s.Prim == Gate || t.Steps[s.Args[arg].step].Prim == Number || s.Args[arg].repeated() {
+	if !s.Prim.ByElement() || s.Prim == program.Round || s.Prim == program.Copy || s.Prim == program.Angle || s.Prim == program.Floor || s.Prim == program.Gate || t.Steps[s.Args[arg].Step].Prim == program.Number || s.Args[arg].Repeats() {
 		return false
 	}
-	if _, mean := t.count(i); mean {
+	if _, mean := Divisor(t.Program, i); mean {
 		return false
 	}
 	for k, a := range s.Args {
-		if k != arg && slices.ContainsFunc(t.Ancestors(a.step), func(n int) bool { return t.Steps[n].Prim == Input }) {
+		if k != arg && slices.ContainsFunc(Ancestors(t.Program, a.Step), func(n int) bool { return t.Steps[n].Prim == program.Input }) {
 			return false
 		}
 	}
@@ -63,16 +67,16 @@ func (t *Parts) shiftable(i, arg int) bool {
 }
 
 // takes reports whether a step can be taken of the result of another: that has its shape, or numbers are its other operands.
-func (t *Parts) takes(i, arg, step int) bool {
+func (t *StepIndex) takes(i, arg, step int) bool {
 	s, of := &t.Steps[i], &t.Steps[step]
-	if p := of.Prim; p.leaf() && p != Input || p == Mask || p == Lookup || p == Rank || p == Round || p == Copy || p == Angle {
+	if p := of.Prim; p.IsLeaf() && p != program.Input || p == program.Mask || p == program.Lookup || p == program.Rank || p == program.Round || p == program.Copy || p == program.Angle {
 		return false
 	}
 	if slices.Equal(of.Shape, s.Shape) {
 		return true
 	}
 	for k, a := range s.Args {
-		if k != arg && size(a.own()) != 1 {
+		if k != arg && program.Size(ownShape(a)) != 1 {
 			return false
 		}
 	}
@@ -80,7 +84,7 @@ func (t *Parts) takes(i, arg, step int) bool {
 }
 
 // shift takes a step of the result of another.
-func (d Edit) shift(e *Editor, t *Parts, step, k, copies int) bool {
+func (d Edit) shift(e *Editor, t *StepIndex, step, k, copies int) bool {
 	s := &t.Steps[step]
 	of, ok := t.of(Place{Step: d.From.Step}, k, copies)
 	arg := d.At[0].Arg
@@ -95,17 +99,17 @@ func (d Edit) shift(e *Editor, t *Parts, step, k, copies int) bool {
 		case n == arg:
 			taken.Args[n] = e.Move(of)
 		case !slices.Equal(taken.Shape, s.Shape):
-			taken.Args[n] = Var{a.step, a.off, taken.Shape, make([]int, len(taken.Shape))}
+			taken.Args[n] = program.Var{Step: a.Step, Off: a.Off, Shape: taken.Shape, Stride: make([]int, len(taken.Shape))}
 		}
 	}
 	if d.Value == 1 {
-		taken.Round = Plain
+		taken.Round = program.Plain
 	}
 	v := s.Args[arg]
 	e.Pass(step, v)
-	if of != v.step || d.Map.By == 1 {
-		e.Pass(of, e.add(taken))
-		return e.err == nil
+	if of != v.Step || d.Map.By == 1 {
+		e.Pass(of, e.Append(taken))
+		return e.Err() == nil
 	}
 	return false
 }

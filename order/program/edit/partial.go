@@ -1,16 +1,20 @@
-package program
+package edit
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
 
 // partCounts are into how many parts a sum is split.
 var partCounts = []int{2, 4}
 
 // Apart are the edits that take a sum along the last axis over each of some parts of it by itself, as ranks do that do not gather it.
-func (t *Parts) Apart() []Edit {
+func (t *StepIndex) Apart() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]
-		if s.Prim != Sum {
+		if s.Prim != program.Sum {
 			continue
 		}
 		for _, n := range partCounts {
@@ -23,23 +27,23 @@ func (t *Parts) Apart() []Edit {
 }
 
 // apart takes a sum over each of some parts of the last axis: the result is put together of what each of the parts gives.
-func (d Edit) apart(e *Editor, t *Parts, step int) bool {
+func (d Edit) apart(e *Editor, t *StepIndex, step int) bool {
 	s := &t.Steps[step]
-	if s.Prim != Sum || len(t.Copies(d.At[0])) != 1 {
+	if s.Prim != program.Sum || len(t.Copies(d.At[0])) != 1 {
 		return false
 	}
-	last, n, x := len(s.Args[0].shape)-1, d.Map.N, s.Args[0]
-	to := len(t.Out.shape) - 1
+	last, n, x := len(s.Args[0].Shape)-1, d.Map.N, s.Args[0]
+	to := len(t.Out.Shape) - 1
 	width := x.Last()
 	if width%n != 0 || t.Out.Last() != width {
 		return false
 	}
 	part := width / n
-	var all []Var
+	var all []program.Var
 	for k := range n {
 		// The divisor of a mean stays: a part counts as often as there are parts.
 		sum := e.Mul("", e.Sum("", e.Slice(x, last, k*part, (k+1)*part)), e.Literal(float64(n)))
-		if e.err != nil || !slices.Equal(sum.shape, s.Shape) {
+		if e.Err() != nil || !slices.Equal(sum.Shape, s.Shape) {
 			return false
 		}
 		out, ok := e.Again(step+1, len(t.Steps), t.Result(step), sum, t.Out)
@@ -49,11 +53,11 @@ func (d Edit) apart(e *Editor, t *Parts, step int) bool {
 		all = append(all, e.Slice(out, to, k*part, (k+1)*part))
 	}
 	e.Return(e.Cat(to, all...))
-	return e.err == nil
+	return e.Err() == nil
 }
 
 // Alone are the edits by which a factor or a divisor of a sum is one of only one of its terms.
-func (t *Parts) Alone() []Edit {
+func (t *StepIndex) Alone() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		if sum, _, ok := t.ofSum(i); ok {
@@ -66,18 +70,18 @@ func (t *Parts) Alone() []Edit {
 }
 
 // ofSum is the sum of two tensors that a step multiplies, or divides, by a number, and which operand the number is.
-func (t *Parts) ofSum(step int) (sum, number int, ok bool) {
+func (t *StepIndex) ofSum(step int) (sum, number int, ok bool) {
 	s := &t.Steps[step]
-	if s.Prim != Mul && s.Prim != Div || len(s.Args) != 2 {
+	if s.Prim != program.Mul && s.Prim != program.Div || len(s.Args) != 2 {
 		return 0, 0, false
 	}
 	for k, a := range s.Args {
-		if t.Steps[a.step].Prim != Number || s.Prim == Div && k == 0 {
+		if t.Steps[a.Step].Prim != program.Number || s.Prim == program.Div && k == 0 {
 			continue
 		}
 		from := t.rounded(s.Args[1-k])
 		f := &t.Steps[from]
-		if f.Prim != Add && f.Prim != Sub || !slices.Equal(f.Shape, s.Shape) || slices.ContainsFunc(f.Args, func(v Var) bool { return t.Steps[v.step].Prim == Number }) {
+		if f.Prim != program.Add && f.Prim != program.Sub || !slices.Equal(f.Shape, s.Shape) || slices.ContainsFunc(f.Args, func(v program.Var) bool { return t.Steps[v.Step].Prim == program.Number }) {
 			return 0, 0, false
 		}
 		return from, k, true
@@ -86,7 +90,7 @@ func (t *Parts) ofSum(step int) (sum, number int, ok bool) {
 }
 
 // alone multiplies one term of a sum by the number that all of it should be.
-func (d Edit) alone(e *Editor, t *Parts, step int) bool {
+func (d Edit) alone(e *Editor, t *StepIndex, step int) bool {
 	sum, number, ok := t.ofSum(step)
 	if !ok {
 		return false
@@ -94,25 +98,25 @@ func (d Edit) alone(e *Editor, t *Parts, step int) bool {
 	k := int(d.Value)
 	s, f := &t.Steps[step], &t.Steps[sum]
 	args := slices.Clone(s.Args)
-	args[1-number] = f.Args[k].to(s.Shape)
+	args[1-number] = f.Args[k].Expanded(s.Shape)
 	terms := slices.Clone(f.Args)
 	terms[k] = e.R(e.MoveWith(step, args...))
 	e.Become(step, f.Prim, terms...)
-	return e.err == nil
+	return e.Err() == nil
 }
 
 // Term is the term of a sum that an edit of [Parts.Alone] multiplies, and the other.
-func (t *Parts) Term(d Edit) (alone, other Var) {
+func (t *StepIndex) Term(d Edit) (alone, other program.Var) {
 	sum, _, _ := t.ofSum(t.Copies(d.At[0])[0])
 	k := int(d.Value)
 	return t.Steps[sum].Args[k], t.Steps[sum].Args[1-k]
 }
 
 // AllWider are the edits that take all sums over the last two axes, where there are several.
-func (t *Parts) AllWider() []Edit {
+func (t *StepIndex) AllWider() []Edit {
 	var at []Place
 	for _, i := range t.Firsts() {
-		if s := &t.Steps[i]; s.Prim == Sum && len(s.Shape) > 1 {
+		if s := &t.Steps[i]; s.Prim == program.Sum && len(s.Shape) > 1 {
 			at = append(at, t.Of(i))
 		}
 	}
@@ -123,10 +127,10 @@ func (t *Parts) AllWider() []Edit {
 }
 
 // Repeated are the edits by which every index of an axis of an input, such as that of its tokens, reads the first of them, or the last.
-func (t *Parts) Repeated() []Edit {
+func (t *StepIndex) Repeated() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
-		if s := &t.Steps[i]; s.Prim == Input {
+		if s := &t.Steps[i]; s.Prim == program.Input {
 			for a, n := range s.Shape[:len(s.Shape)-1] {
 				for _, by := range []int{0, n - 1} {
 					if n > 1 {
@@ -140,14 +144,14 @@ func (t *Parts) Repeated() []Edit {
 }
 
 // Fewer are the edits that leave the last term, or the first, out of a mean.
-func (t *Parts) Fewer() []Edit {
+func (t *StepIndex) Fewer() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
-		n, ok := t.count(i)
+		n, ok := Divisor(t.Program, i)
 		if !ok {
 			continue
 		}
-		if terms := t.Steps[t.Steps[i].Args[0].step].Args[0].Last(); terms > 2 && t.Steps[n].Value == float64(terms) {
+		if terms := t.Steps[t.Steps[i].Args[0].Step].Args[0].Last(); terms > 2 && t.Steps[n].Value == float64(terms) {
 			all = append(all, Edit{Class: Count, At: []Place{t.Of(i)}, Map: Map{N: 1, By: 1}}, Edit{Class: Count, At: []Place{t.Of(i)}, Map: Map{N: 1}})
 		}
 	}
@@ -155,28 +159,28 @@ func (t *Parts) Fewer() []Edit {
 }
 
 // fewer leaves a term out of a mean: the last, or the first.
-func (d Edit) fewer(e *Editor, t *Parts, step int) bool {
+func (d Edit) fewer(e *Editor, t *StepIndex, step int) bool {
 	at := t.Steps[step].Args[0]
-	sum := &t.Steps[at.step]
+	sum := &t.Steps[at.Step]
 	x := sum.Args[0]
-	n, last := x.Last(), len(x.shape)-1
-	if sum.Prim != Sum || n < 3 {
+	n, last := x.Last(), len(x.Shape)-1
+	if sum.Prim != program.Sum || n < 3 {
 		return false
 	}
 	less := e.Sum("", e.Slice(x, last, 1-d.Map.By, n-d.Map.By))
-	if e.err != nil || !slices.Equal(less.shape, sum.Shape) {
+	if e.Err() != nil || !slices.Equal(less.Shape, sum.Shape) {
 		return false
 	}
-	at.step = less.step
+	at.Step = less.Step
 	e.Read(step, 0, at)
 	e.Read(step, 1, e.Literal(float64(n-1)))
-	return e.err == nil
+	return e.Err() == nil
 }
 
 // Item is the index of the first axis that a view of a stack shows; ok is false where it shows more, or less, than one.
-func (t *Parts) Item(v Var) (index int, ok bool) {
-	shape := t.Steps[v.step].Shape
-	if len(shape) < 2 || shape[0] < 2 || size(v.shape) != size(shape[1:]) {
+func (t *StepIndex) Item(v program.Var) (index int, ok bool) {
+	shape := t.Steps[v.Step].Shape
+	if len(shape) < 2 || shape[0] < 2 || program.Size(v.Shape) != program.Size(shape[1:]) {
 		return 0, false
 	}
 	start, n := t.part(v, 0)

@@ -1,6 +1,10 @@
-package program
+package rewrite
 
-import "github.com/tracediff/tracediff/hooks"
+import (
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
+)
 
 // ggml's fused attention for a CPU (ggml_compute_forward_flash_attn_ext, ggml/src/ggml-cpu/ops.cpp) computes in float32 from keys and values in
 // float16, as its cache has them. Of tileGGML queries and more it takes blocks of as many keys. Of fewer, queries are float16 too, and it takes one
@@ -26,27 +30,27 @@ func (a *attention) few(k Fused) bool {
 
 // queries is how many rows of scores a head has.
 func (a *attention) queries() int {
-	if n := len(a.scores.shape); n > 1 {
-		return a.scores.shape[n-2]
+	if n := len(a.scores.Shape); n > 1 {
+		return a.scores.Shape[n-2]
 	}
 	return 1
 }
 
 // ggml computes an attention as ggml does.
-func (a *attention) ggml(e *Editor, k Fused) running {
+func (a *attention) ggml(e *edit.Editor, k Fused) running {
 	keys := a.scores.Last()
 	for _, i := range a.path {
-		s := &e.p.Steps[i]
-		if s.Prim != Dot {
+		s := &e.Before.Steps[i]
+		if s.Prim != program.Dot {
 			continue
 		}
 		for n, v := range s.Args {
-			if ofKeys := v.shape[len(s.Shape)-1] > 1; ofKeys || a.few(k) {
-				e.Read(i, n, e.inFloat16(v))
+			if ofKeys := v.Shape[len(s.Shape)-1] > 1; ofKeys || a.few(k) {
+				e.Read(i, n, inFloat16(e, v))
 			}
 		}
 	}
-	e.Read(a.product, 1-a.arg, e.inFloat16(e.p.Steps[a.product].Args[1-a.arg]))
+	e.Read(a.product, 1-a.arg, inFloat16(e, e.Before.Steps[a.product].Args[1-a.arg]))
 	if !a.few(k) {
 		return a.online(e, k, k.blocks(0, keys))
 	}
@@ -63,9 +67,9 @@ func (a *attention) ggml(e *Editor, k Fused) running {
 }
 
 // together is what two parts of the keys give together.
-func (a *attention) together(e *Editor, one, other running) running {
+func (a *attention) together(e *edit.Editor, one, other running) running {
 	m := e.Max(one.top, other.top)
-	of := func(r running) (sum, out Var) {
+	of := func(r running) (sum, out program.Var) {
 		by := e.Exp("exp of the maxima", e.Sub("difference of maxima", r.top, m))
 		return e.Mul("sum of a part", r.sum, by), e.Mul("output of a part", r.out, a.column(e, by))
 	}
@@ -75,10 +79,10 @@ func (a *attention) together(e *Editor, one, other running) running {
 }
 
 // inFloat16 is a view with what it shows in float16.
-func (e *Editor) inFloat16(v Var) Var {
-	whole := e.p.Result(v.step)
-	r := e.add(Step{Prim: Round, Name: "in float16", Args: []Var{whole}, Shape: whole.shape, Round: Half})
-	v.step = r.step
+func inFloat16(e *edit.Editor, v program.Var) program.Var {
+	whole := e.Before.Result(v.Step)
+	r := e.Append(program.Step{Prim: program.Round, Name: "in float16", Args: []program.Var{whole}, Shape: whole.Shape, Round: program.Half})
+	v.Step = r.Step
 	return v
 }
 
