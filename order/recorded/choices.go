@@ -214,7 +214,7 @@ const maxPlaces = 1 << 24
 func (m *maker) set(k int, shape []int, at int) (index program.Var, ok bool) {
 	p := &m.s.operands[k]
 	if p.source != fromConst || at+len(p.shape) > len(shape) || !slices.Equal(shape[at:at+len(p.shape)], p.shape) ||
-		!slices.Equal(p.stride, rowMajor(p.shape)) || p.off != 0 || len(p.data.Numbers) != elements(p.shape) {
+		!slices.Equal(p.stride, RowMajor(p.shape)) || p.off != 0 || len(p.data.Numbers) != elements(p.shape) {
 		return index, false
 	}
 	var places []float64

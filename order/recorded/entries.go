@@ -126,7 +126,7 @@ func (r *Ref) covers() bool {
 	if r.Off != 0 {
 		return false
 	}
-	_, ok := orderOf(r.Shape, r.Stride)
+	_, ok := AxisOrder(r.Shape, r.Stride)
 	return ok
 }
 
@@ -145,7 +145,7 @@ func (x *expander) step(k int, l *Line) error {
 		}
 		view := (*layout)(nil)
 		r := &rep{pass: x.i, of: s.Op, parts: map[string]string{}}
-		if n := x.first[value]; n != nil && elementsOf(n.Of.Shape) == elementsOf(s.Out[out].Shape) {
+		if n := x.first[value]; n != nil && Size(n.Of.Shape) == Size(s.Out[out].Shape) {
 			e.Name, e.Level, e.Shape = n.Name, n.Level, atLeastOne(n.Of.Shape)
 			view = &layout{atLeastOne(n.Of.Shape), atLeastOne(n.Of.Stride), 0}
 			r.of = "input"
@@ -182,8 +182,8 @@ func (x *expander) add(e Entry) {
 
 // see makes a representative one that shows memory through strides.
 func (r *rep) see(view *layout) {
-	order, _ := orderOf(view.shape, view.stride)
-	if r.view, r.axes = view, order; slices.Equal(view.stride, rowMajor(view.shape)) {
+	order, _ := AxisOrder(view.shape, view.stride)
+	if r.view, r.axes = view, order; slices.Equal(view.stride, RowMajor(view.shape)) {
 		r.view, r.axes = nil, nil
 	}
 }
@@ -201,13 +201,13 @@ func (x *expander) valueOf(value int) *Value {
 }
 
 // value is a result by its number.
-func (p *Program) value(n int) *Value { return &p.values[n] }
+func (p *Program) value(n int) *Value { return &p.Values[n] }
 
 // operation gives an entry its operation.
 func (x *expander) operation(e *Entry, s *Step, out int, view *layout) error {
 	v := &s.Out[out]
 	sp := &spec{attr: s.Attr, shape: atLeastOne(v.Shape), view: view, model: v.DType == x.p.DType.String()}
-	sp.order, _ = orderOf(sp.shape, atLeastOne(v.Stride))
+	sp.order, _ = AxisOrder(sp.shape, atLeastOne(v.Stride))
 	if len(sp.order) == 0 {
 		sp.order = ascending(len(sp.shape))
 	}
@@ -269,7 +269,7 @@ func ascending(n int) []int {
 // inMemory is the shape of a value with its axes in the order in which memory has them.
 func (v *Value) inMemory() []int {
 	shape := atLeastOne(v.Shape)
-	order, ok := orderOf(shape, atLeastOne(v.Stride))
+	order, ok := AxisOrder(shape, atLeastOne(v.Stride))
 	if !ok {
 		return shape
 	}
@@ -280,8 +280,8 @@ func (v *Value) inMemory() []int {
 	return out
 }
 
-// elementsOf is the number of elements of a shape that [count] has checked.
-func elementsOf(shape []int) int {
-	n, _ := count(shape)
+// Size is the number of elements of a shape that [Elements] has checked.
+func Size(shape []int) int {
+	n, _ := Elements(shape)
 	return n
 }

@@ -1,3 +1,7 @@
+// Package edit changes programs: what else may have been computed.
+//
+// An [Editor] changes a copy of a program, step by step. An [Edit] is a change as data, at places that a [StepIndex] names by structure, so that
+// what is found in one program is tried in others. The functions for patterns, such as a softmax or a norm, find them in any program and edit all.
 package edit
 
 import (

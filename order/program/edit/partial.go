@@ -105,7 +105,7 @@ func (d Edit) alone(e *Editor, t *StepIndex, step int) bool {
 	return e.Err() == nil
 }
 
-// Term is the term of a sum that an edit of [Parts.Alone] multiplies, and the other.
+// Term is the term of a sum that an edit of [StepIndex.Alone] multiplies, and the other.
 func (t *StepIndex) Term(d Edit) (alone, other program.Var) {
 	sum, _, _ := t.ofSum(t.Copies(d.At[0])[0])
 	k := int(d.Value)

@@ -202,7 +202,7 @@ func alike(a, b program.Var) bool {
 	return true
 }
 
-// Orders is in how many other orders the additions of a program can be: see [Program.InOrder].
+// Orders is in how many other orders the additions of a program can be: see [InOrder].
 func Orders(p *program.Program) int { return ordersIn(chains(p)) }
 
 func ordersIn(kinds [][]*chain) int {

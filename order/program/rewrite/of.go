@@ -1,3 +1,5 @@
+// Package rewrite makes programs that are the same in exact arithmetic and round elsewhere: additions in another order, attention in a fused kernel, and
+// results that some steps read rounded. A [program.Rewrite] numbers them, and [Apply] makes the program.
 package rewrite
 
 import (

@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// RoundedRead is the site of what [Editor.ReadRounded] adds.
+// RoundedRead is the site of what [ReadRounded] adds.
 var RoundedRead = program.Site{Form: readForm, Name: "rounded"}
 
 const readForm = "read"
@@ -57,7 +57,7 @@ func readingSteps(p *program.Program, step int) []int {
 	return all
 }
 
-// ReadRoundedThrough is ReadRounded for steps that read the result through others: these are computed twice, see [Program.Through].
+// ReadRoundedThrough is ReadRounded for steps that read the result through others: these are computed twice, see [Through].
 func ReadRoundedThrough(e *edit.Editor, step int, through []int, some func(reader *program.Step) bool) {
 	last := through[len(through)-1]
 	ReadRounded(e, step, func(*program.Step) bool { return false })

@@ -1,13 +1,12 @@
-package recorded
+package lengths
 
 import (
 	"cmp"
 	"errors"
 	"slices"
-)
 
-// A size of a pass is a polynomial with whole coefficients of how long the pass is: 10, T, 4·T, T·T + 3. Passes of a few lengths
-// show which: as many as it has coefficients make it, and at least one more has to agree.
+	"github.com/tracediff/tracediff/order/recorded"
+)
 
 // errSizes says that numbers of passes follow no such polynomial.
 var errSizes = errors.New("follows no rule in the length of the prompt")
@@ -17,12 +16,12 @@ const maxDegree = 2
 
 // sample is a recorded pass.
 type sample struct {
-	run []Pass // that it is of
-	at  int    // which of them
-	x   int    // its length: the tokens of a first pass, and those before a further one
+	run []recorded.Pass // that it is of
+	at  int             // which of them
+	x   int             // its length: the tokens of a first pass, and those before a further one
 }
 
-func (s *sample) pass() *Pass { return &s.run[s.at] }
+func (s *sample) pass() *recorded.Pass { return &s.run[s.at] }
 
 // sorted puts samples in the order of their lengths.
 func sorted(samples []sample) []sample {

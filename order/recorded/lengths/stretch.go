@@ -1,4 +1,4 @@
-package recorded
+package lengths
 
 import (
 	"errors"
@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/recorded"
 )
 
-func (s *stretcher) step(all []*Line, x int) (*Step, error) {
+func (s *stretcher) step(all []*recorded.Line, x int) (*recorded.Step, error) {
 	first := all[0].Step
-	if first.Op == guardOp {
+	if first.Op == recorded.Guard {
 		return nil, errors.New("its numbers were looked at in Python, which may go another way for others")
 	}
 	for _, l := range all {
@@ -18,9 +19,9 @@ func (s *stretcher) step(all []*Line, x int) (*Step, error) {
 			return nil, errOther
 		}
 	}
-	out := &Step{Op: first.Op, First: len(s.to.values), Attr: map[string]any{}, Source: first.Source}
+	out := &recorded.Step{Op: first.Op, First: len(s.to.Values), Attr: map[string]any{}, Source: first.Source}
 	for i := range first.In {
-		refs := make([]Ref, len(all))
+		refs := make([]recorded.Ref, len(all))
 		for k, l := range all {
 			refs[k] = l.Step.In[i]
 		}
@@ -40,7 +41,7 @@ func (s *stretcher) step(all []*Line, x int) (*Step, error) {
 	}
 	out.Attr = attr.(map[string]any)
 	for i := range first.Out {
-		values := make([]Value, len(all))
+		values := make([]recorded.Value, len(all))
 		for k, l := range all {
 			values[k] = l.Step.Out[i]
 		}
@@ -50,13 +51,13 @@ func (s *stretcher) step(all []*Line, x int) (*Step, error) {
 		}
 		out.Out = append(out.Out, v)
 	}
-	s.to.values = append(s.to.values, out.Out...)
+	s.to.Values = append(s.to.Values, out.Out...)
 	return out, nil
 }
 
 // value is a result.
-func (s *stretcher) value(all []Value, x int) (Value, error) {
-	out := Value{DType: all[0].DType}
+func (s *stretcher) value(all []recorded.Value, x int) (recorded.Value, error) {
+	out := recorded.Value{DType: all[0].DType}
 	shapes, strides := make([][]int, len(all)), make([][]int, len(all))
 	for k, v := range all {
 		if shapes[k], strides[k] = v.Shape, v.Stride; v.DType != out.DType {
@@ -67,11 +68,11 @@ func (s *stretcher) value(all []Value, x int) (Value, error) {
 	if out.Shape, out.Stride, err = s.layout(shapes, strides, x); err != nil {
 		return out, err
 	}
-	n, err := count(out.Shape)
+	n, err := recorded.Elements(out.Shape)
 	if err != nil {
 		return out, err
 	}
-	if _, ok := orderOf(out.Shape, out.Stride); !ok && n > 0 {
+	if _, ok := recorded.AxisOrder(out.Shape, out.Stride); !ok && n > 0 {
 		return out, errSizes
 	}
 	return out, nil
@@ -107,11 +108,11 @@ func (s *stretcher) stride(shapes, strides [][]int, shape []int, axis int, of []
 		return n, nil
 	}
 	for k := range strides {
-		if strides[k][axis] != rowMajor(shapes[k])[axis] {
+		if strides[k][axis] != recorded.RowMajor(shapes[k])[axis] {
 			return 0, err
 		}
 	}
-	return rowMajor(shape)[axis], nil
+	return recorded.RowMajor(shape)[axis], nil
 }
 
 // sizes are several sizes of as many axes each.
@@ -134,7 +135,7 @@ func (s *stretcher) sizes(all [][]int, x int) ([]int, error) {
 }
 
 // ref is an operand.
-func (s *stretcher) ref(all []Ref, x int) (out Ref, err error) {
+func (s *stretcher) ref(all []recorded.Ref, x int) (out recorded.Ref, err error) {
 	out = all[0]
 	offsets, shapes, strides := make([]int, len(all)), make([][]int, len(all)), make([][]int, len(all))
 	for k, r := range all {
@@ -145,9 +146,9 @@ func (s *stretcher) ref(all []Ref, x int) (out Ref, err error) {
 	}
 	elements := 0
 	switch out.Kind {
-	case ToNothing:
+	case recorded.ToNothing:
 		return out, nil
-	case ToNumber:
+	case recorded.ToNumber:
 		numbers := make([]any, len(all))
 		for k, r := range all {
 			numbers[k] = r.Number
@@ -157,15 +158,15 @@ func (s *stretcher) ref(all []Ref, x int) (out Ref, err error) {
 			out.Number = number.(float64)
 		}
 		return out, err
-	case ToWeight:
-		elements = elementsOf(s.from.Weights[out.Weight].Shape)
-	case ToConstant:
+	case recorded.ToWeight:
+		elements = recorded.Size(s.from.Weights[out.Weight].Shape)
+	case recorded.ToConstant:
 		if out.Index, err = s.constant(all, x); err == nil {
-			elements = elementsOf(s.to.Constants[out.Index].Shape)
+			elements = recorded.Size(s.to.Constants[out.Index].Shape)
 		}
-	case ToValue:
+	case recorded.ToValue:
 		if out.Index, err = s.result(all); err == nil {
-			elements = elementsOf(s.to.values[out.Index].Shape)
+			elements = recorded.Size(s.to.Values[out.Index].Shape)
 		}
 	}
 	if err != nil {
@@ -177,7 +178,7 @@ func (s *stretcher) ref(all []Ref, x int) (out Ref, err error) {
 	if out.Off, err = sizeAt(s.samples, offsets, x); err != nil {
 		return out, err
 	}
-	if _, err := count(out.Shape); err != nil {
+	if _, err := recorded.Elements(out.Shape); err != nil {
 		return out, err
 	}
 	if !program.Within(elements, out.Shape, out.Stride, out.Off) {
@@ -187,15 +188,15 @@ func (s *stretcher) ref(all []Ref, x int) (out Ref, err error) {
 }
 
 // result is the number of a value: of the same place of the same pass, or of one that is as many passes before.
-func (s *stretcher) result(all []Ref) (int, error) {
+func (s *stretcher) result(all []recorded.Ref) (int, error) {
 	var back, pass, place []int
 	for k, r := range all {
 		in := &s.samples[k]
 		j := in.at
-		for j > 0 && in.run[j].first > r.Index {
+		for j > 0 && in.run[j].First > r.Index {
 			j--
 		}
-		back, pass, place = append(back, in.at-j), append(pass, j), append(place, r.Index-in.run[j].first)
+		back, pass, place = append(back, in.at-j), append(pass, j), append(place, r.Index-in.run[j].First)
 	}
 	same := func(of []int) bool { return !slices.ContainsFunc(of, func(n int) bool { return n != of[0] }) }
 	at := s.at
@@ -212,12 +213,12 @@ func (s *stretcher) result(all []Ref) (int, error) {
 	default:
 		return 0, errOther
 	}
-	first, end := s.pass.first, len(s.to.values)
+	first, end := s.pass.First, len(s.to.Values)
 	if at < s.at {
-		if first = s.to.Passes[at].first; at+1 < s.at {
-			end = s.to.Passes[at+1].first
+		if first = s.to.Passes[at].First; at+1 < s.at {
+			end = s.to.Passes[at+1].First
 		} else {
-			end = s.pass.first
+			end = s.pass.First
 		}
 	} else if back[0] > 0 {
 		return 0, errOther

@@ -1,9 +1,12 @@
-package recorded
+// Package lengths makes the recorded program of a prompt of another length, from runs of a few lengths that were recorded together.
+package lengths
 
 import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/tracediff/tracediff/order/recorded"
 )
 
 // ErrLengths is wrapped by the error for passes of other lengths than those that were recorded, of which the program says nothing.
@@ -14,41 +17,47 @@ var ErrLengths = errors.New("was recorded of others")
 // for lengths between the shortest and the longest of them, a size is a polynomial of the length, and a constant follows a rule
 // of positions and lengths. Each size and each constant is made for what was recorded first, and has to be the recorded one. The error
 // wraps [ErrLengths] and says what depends on the prompt in another way.
-func (p *Program) For(lengths []int) (*Program, error) {
-	if len(lengths) <= len(p.Passes) && slices.EqualFunc(lengths, p.Passes[:len(lengths)], func(n int, own Pass) bool { return n == own.Tokens }) {
+func For(p *recorded.Program, lengths []int) (*recorded.Program, error) {
+	if len(lengths) <= len(p.Passes) && slices.EqualFunc(lengths, p.Passes[:len(lengths)], func(n int, own recorded.Pass) bool { return n == own.Tokens }) {
 		return p, nil
 	}
-	runs, err := p.others.all()
+	runs, err := p.Runs()
 	if err != nil {
 		return nil, err
 	}
+	return from(p, runs, lengths)
+}
+
+// from makes a program of a prompt from what was recorded first and runs of other lengths.
+func from(p *recorded.Program, runs [][]recorded.Pass, lengths []int) (*recorded.Program, error) {
 	if len(runs) == 0 {
-		if p.alone != "" {
-			return nil, fmt.Errorf("%w: %.200s", ErrLengths, p.alone)
+		if p.Alone != "" {
+			return nil, fmt.Errorf("%w: %.200s", ErrLengths, p.Alone)
 		}
 		return nil, ErrLengths
 	}
-	to := *p
-	to.Passes, to.Constants, to.values, to.others = nil, nil, nil, nil
+	to := p.Empty()
 	past := 0
 	for i, tokens := range lengths {
 		if i > 0 && tokens != 1 {
 			return nil, fmt.Errorf("%w: a prompt at once, and then one token a pass", ErrLengths)
 		}
-		s := &stretcher{from: p, to: &to, at: i, pass: Pass{Tokens: tokens, Past: past, first: len(to.values)}}
+		s := &stretcher{from: p, runs: runs, to: to, at: i, pass: recorded.Pass{Tokens: tokens, Past: past, First: len(to.Values)}}
 		if err := s.run(); err != nil {
 			return nil, fmt.Errorf("%w: pass %d, %w", ErrLengths, i, err)
 		}
 		past += tokens
 	}
-	return &to, nil
+	return to, nil
 }
 
 // stretcher makes one pass of another length.
 type stretcher struct {
-	from, to *Program
-	at       int
-	pass     Pass
+	from *recorded.Program
+	runs [][]recorded.Pass // of other lengths
+	to   *recorded.Program
+	at   int
+	pass recorded.Pass
 
 	samples   []sample // of passes of its kind
 	constants map[string]int
@@ -60,7 +69,7 @@ const kinds = 3
 
 // run makes the pass from the most samples that have a rule in common.
 func (s *stretcher) run() error {
-	all := s.from.samples(min(s.at, kinds-1))
+	all := s.passes(min(s.at, kinds-1))
 	if len(all) == 0 {
 		return errors.New("and no run has as many")
 	}
@@ -80,7 +89,7 @@ func (s *stretcher) run() error {
 			return nil
 		}
 		why = err // of the fewest about it in the end
-		s.to.values, s.to.Constants, s.pass.Lines = kept.values, kept.Constants, nil
+		s.to.Values, s.to.Constants, s.pass.Lines = kept.Values, kept.Constants, nil
 	}
 	if why == nil {
 		return fmt.Errorf("too few were recorded about %s, %d", what, x)
@@ -88,12 +97,11 @@ func (s *stretcher) run() error {
 	return why
 }
 
-// samples are the recorded passes of a kind, by their lengths.
-func (p *Program) samples(kind int) []sample {
+// passes are the recorded passes of a kind, by their lengths.
+func (s *stretcher) passes(kind int) []sample {
 	var all []sample
-	runs, _ := p.others.all() // what is wrong with them was said
-	for _, run := range append([][]Pass{p.Passes}, runs...) {
-		if slices.ContainsFunc(run[1:], func(one Pass) bool { return one.Tokens != 1 }) {
+	for _, run := range append([][]recorded.Pass{s.from.Passes}, s.runs...) {
+		if slices.ContainsFunc(run[1:], func(one recorded.Pass) bool { return one.Tokens != 1 }) {
 			run = run[:1]
 		}
 		past := 0
@@ -122,14 +130,14 @@ func (s *stretcher) lines(x int) error {
 			return fmt.Errorf("which has %d lines for %d tokens and %d for %d, from %s on", len(first.Lines), s.samples[0].x, n, other.x, s.parting(first, other.pass()))
 		}
 	}
-	all := make([]*Line, len(s.samples))
+	all := make([]*recorded.Line, len(s.samples))
 	for i := range first.Lines {
 		for k := range s.samples {
 			all[k] = &s.samples[k].pass().Lines[i]
 		}
 		line, err := s.line(all, x)
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.from.what(all[0]), err)
+			return fmt.Errorf("%s: %w", s.from.What(all[0]), err)
 		}
 		s.pass.Lines = append(s.pass.Lines, line)
 	}
@@ -137,41 +145,30 @@ func (s *stretcher) lines(x int) error {
 }
 
 // parting names the first line of which two passes of different length have not the same operation or name.
-func (s *stretcher) parting(a, b *Pass) string {
+func (s *stretcher) parting(a, b *recorded.Pass) string {
 	longer, shorter := a.Lines, b.Lines
 	if len(longer) < len(shorter) {
 		longer, shorter = shorter, longer
 	}
 	for i := range shorter {
 		if kind(&longer[i]) != kind(&shorter[i]) {
-			return s.from.what(&longer[i])
+			return s.from.What(&longer[i])
 		}
 	}
-	return s.from.what(&longer[len(shorter)])
+	return s.from.What(&longer[len(shorter)])
 }
 
 // kind is the operation or the name of a line.
-func kind(l *Line) string {
+func kind(l *recorded.Line) string {
 	if l.Name != nil {
 		return l.Name.Name
 	}
 	return l.Step.Op
 }
 
-// what names a line for an error.
-func (p *Program) what(l *Line) string {
-	switch {
-	case l.Name != nil:
-		return l.Name.Name
-	case l.Step.Source >= 0:
-		return l.Step.Op + " at " + p.Sources[l.Step.Source].Line
-	}
-	return l.Step.Op
-}
-
 var errOther = errors.New("differs in a prompt of another length")
 
-func (s *stretcher) line(all []*Line, x int) (out Line, err error) {
+func (s *stretcher) line(all []*recorded.Line, x int) (out recorded.Line, err error) {
 	first := all[0]
 	out.Layer = first.Layer
 	for _, l := range all {
@@ -180,7 +177,7 @@ func (s *stretcher) line(all []*Line, x int) (out Line, err error) {
 		}
 	}
 	if first.Name != nil {
-		of := make([]Ref, len(all))
+		of := make([]recorded.Ref, len(all))
 		for k, l := range all {
 			if of[k] = l.Name.Of; l.Name.Name != first.Name.Name || l.Name.Level != first.Name.Level {
 				return out, errOther

@@ -1,4 +1,4 @@
-package recorded
+package lengths
 
 import (
 	"bytes"
@@ -13,15 +13,16 @@ import (
 	"pgregory.net/rapid"
 
 	_ "github.com/tracediff/tracediff/internal/seeds"
+	"github.com/tracediff/tracediff/order/recorded"
 )
 
-func readLengths(t *testing.T, path string) *Program {
+func readLengths(t *testing.T, path string) *recorded.Program {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Read(bytes.NewReader(data))
+	p, err := recorded.Read(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,27 +32,27 @@ func readLengths(t *testing.T, path string) *Program {
 // What is made for a length that was recorded, from the other lengths alone, is what was recorded: each size, each stride, each view,
 // each earlier value that is read, and each number of each constant.
 func TestProgramOfALengthThatWasLeftOut(t *testing.T) {
-	paths, err := filepath.Glob("../../fixtures/lengths/*/recorded.program.json")
+	paths, err := filepath.Glob("../../../fixtures/lengths/*/recorded.program.json")
 	if err != nil || len(paths) < 4 {
 		t.Fatal("no programs", err)
 	}
 	made := 0
 	for _, path := range paths {
-		runs, err := readLengths(t, path).others.all()
+		runs, err := readLengths(t, path).Runs()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for n, run := range runs {
 			p := readLengths(t, path)
-			if _, err := p.others.all(); err != nil {
+			others, err := p.Runs()
+			if err != nil {
 				t.Fatal(err)
 			}
-			p.others.runs = slices.Delete(p.others.runs, n, n+1)
 			var lengths []int
 			for _, pass := range run {
 				lengths = append(lengths, pass.Tokens)
 			}
-			to, err := p.For(lengths)
+			to, err := from(p, slices.Delete(others, n, n+1), lengths)
 			if err != nil {
 				if !errors.Is(err, ErrLengths) {
 					t.Errorf("%s: %v", path, err)
@@ -73,14 +74,14 @@ func TestProgramOfALengthThatWasLeftOut(t *testing.T) {
 }
 
 // describe writes the lines of passes, with values counted from the first one and constants by their digests.
-func describe(p *Program, passes []Pass) []string {
+func describe(p *recorded.Program, passes []recorded.Pass) []string {
 	var out []string
-	first := passes[0].first
-	ref := func(r Ref) string {
+	first := passes[0].First
+	ref := func(r recorded.Ref) string {
 		switch r.Kind {
-		case ToValue:
+		case recorded.ToValue:
 			r.Index -= first
-		case ToConstant:
+		case recorded.ToConstant:
 			c := p.Constants[r.Index]
 			numbers := fmt.Sprint(c.Numbers)
 			r.Index = 0
@@ -168,17 +169,17 @@ func TestStridesOfSquares(t *testing.T) {
 // Where passes of other lengths have other operations, the error names the line of source with which that begins: of a loop over
 // chunks, what the longer one does more.
 func TestWherePassesPart(t *testing.T) {
-	p := &Program{Sources: []Source{{Line: "net.py:1"}, {Line: "net.py:2"}, {Line: "net.py:3"}}}
-	lines := func(steps ...int) *Pass {
-		var all []Line
+	p := &recorded.Program{Sources: []recorded.Source{{Line: "net.py:1"}, {Line: "net.py:2"}, {Line: "net.py:3"}}}
+	lines := func(steps ...int) *recorded.Pass {
+		var all []recorded.Line
 		for _, n := range steps {
-			all = append(all, Line{Step: &Step{Op: []string{"mul", "sub", "add"}[n], Source: n}})
+			all = append(all, recorded.Line{Step: &recorded.Step{Op: []string{"mul", "sub", "add"}[n], Source: n}})
 		}
-		return &Pass{Lines: all}
+		return &recorded.Pass{Lines: all}
 	}
 	s := &stretcher{from: p}
 	for _, c := range []struct {
-		a, b *Pass
+		a, b *recorded.Pass
 		want string
 	}{
 		{lines(0, 1, 2), lines(0, 1, 1, 2), "sub at net.py:2"},

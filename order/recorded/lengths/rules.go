@@ -1,4 +1,4 @@
-package recorded
+package lengths
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/recorded"
 )
 
 // errNoRule says that a constant cannot be made for another length.
@@ -16,9 +17,9 @@ var errNoRule = errors.New("reads numbers that follow no rule of positions and l
 
 // constant is the number of a constant of the program that is made: token ids, the same numbers in every sample, or what each
 // rule that makes the numbers of all samples makes for this length. Rules that do not agree there are none.
-func (s *stretcher) constant(all []Ref, x int) (int, error) {
+func (s *stretcher) constant(all []recorded.Ref, x int) (int, error) {
 	var key strings.Builder
-	cs := make([]*Constant, len(all))
+	cs := make([]*recorded.Constant, len(all))
 	for k, r := range all {
 		fmt.Fprint(&key, r.Index, " ")
 		cs[k] = s.from.Constants[r.Index]
@@ -35,7 +36,7 @@ func (s *stretcher) constant(all []Ref, x int) (int, error) {
 	return len(s.to.Constants) - 1, nil
 }
 
-func (s *stretcher) made(cs []*Constant, x int) (*Constant, error) {
+func (s *stretcher) made(cs []*recorded.Constant, x int) (*recorded.Constant, error) {
 	first := cs[0]
 	same, ids, is := true, true, true
 	shapes := make([][]int, len(cs))
@@ -44,7 +45,7 @@ func (s *stretcher) made(cs []*Constant, x int) (*Constant, error) {
 			return nil, errOther
 		}
 		same = same && c.SHA256 == first.SHA256 && slices.Equal(c.Shape, first.Shape)
-		shapes[k], ids, is = c.Shape, ids && c.Is == inputIDs, is && c.Is == first.Is
+		shapes[k], ids, is = c.Shape, ids && c.Is == recorded.InputIDs, is && c.Is == first.Is
 	}
 	if same && !ids {
 		return first, nil
@@ -53,19 +54,19 @@ func (s *stretcher) made(cs []*Constant, x int) (*Constant, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := count(shape)
+	n, err := recorded.Elements(shape)
 	if err != nil {
 		return nil, err
 	}
-	if s.numbers += n; s.numbers > maxNumbers {
-		return nil, fmt.Errorf("reads more than %d numbers in constants", maxNumbers)
+	if s.numbers += n; s.numbers > recorded.MaxNumbers {
+		return nil, fmt.Errorf("reads more than %d numbers in constants", recorded.MaxNumbers)
 	}
-	out := &Constant{DType: first.DType, Shape: shape, Depends: first.Depends}
+	out := &recorded.Constant{DType: first.DType, Shape: shape, Depends: first.Depends}
 	if ids {
 		if n != s.pass.Tokens {
 			return nil, errSizes
 		}
-		out.Is = inputIDs
+		out.Is = recorded.InputIDs
 		return out, nil
 	}
 	if is {
@@ -85,14 +86,14 @@ func (s *stretcher) made(cs []*Constant, x int) (*Constant, error) {
 	if out.Numbers == nil {
 		return nil, errNoRule
 	}
-	at := slices.IndexFunc(s.samples, func(o sample) bool { return o.run[0].first == 0 })
+	at := slices.IndexFunc(s.samples, func(o sample) bool { return o.run[0].First == 0 })
 	out.Like = cs[max(at, 0)].SHA256
 	d, err := hooks.ParseDType(out.DType)
 	if err != nil {
 		return nil, err
 	}
 	var ok bool
-	if out.SHA256, ok = digestOf(out.Numbers, d); !ok || slices.ContainsFunc(out.Numbers, func(x float64) bool { return d.Float() && !equal(floats.Round(d, x), x) }) {
+	if out.SHA256, ok = recorded.Digest(out.Numbers, d); !ok || slices.ContainsFunc(out.Numbers, func(x float64) bool { return d.Float() && !equal(floats.Round(d, x), x) }) {
 		return nil, errNoRule
 	}
 	return out, nil
@@ -104,7 +105,7 @@ func equal(a, b float64) bool { return a == b || a != a && b != b }
 // ruler finds the rule of a constant. Each rule is nil where it does not make the numbers of every sample.
 type ruler struct {
 	*stretcher
-	cs    []*Constant
+	cs    []*recorded.Constant
 	shape []int // that is wanted
 	x     int
 }
@@ -137,7 +138,7 @@ func (r *ruler) fill() []float64 {
 	if !ok {
 		return nil
 	}
-	return slices.Repeat([]float64{x}, elementsOf(r.shape))
+	return slices.Repeat([]float64{x}, recorded.Size(r.shape))
 }
 
 // linear are numbers that grow by as much from each place of an axis to the next: positions, counts, distances.
@@ -150,7 +151,7 @@ func (r *ruler) linear() []float64 {
 		}
 		bases[k] = c.Numbers[0]
 		by := make([]float64, len(c.Shape))
-		stride := rowMajor(c.Shape)
+		stride := recorded.RowMajor(c.Shape)
 		for a, n := range c.Shape {
 			if n > 1 {
 				by[a] = c.Numbers[stride[a]] - bases[k]
@@ -217,12 +218,12 @@ func (r *ruler) part() []float64 {
 const maxAxes = 6
 
 // partOf is a part of a constant, at the end of the axes whose bits are set and at the beginning of others; nil where there is none.
-func partOf(c *Constant, shape []int, ends int) []float64 {
-	if len(shape) != len(c.Shape) || len(c.Numbers) != elementsOf(c.Shape) {
+func partOf(c *recorded.Constant, shape []int, ends int) []float64 {
+	if len(shape) != len(c.Shape) || len(c.Numbers) != recorded.Size(c.Shape) {
 		return nil
 	}
 	places := []int{0}
-	for a, stride := range rowMajor(c.Shape) {
+	for a, stride := range recorded.RowMajor(c.Shape) {
 		if shape[a] > c.Shape[a] {
 			return nil
 		}
