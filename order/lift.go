@@ -193,9 +193,9 @@ func (t *lifting) indexes() int {
 		s, of := &t.f.Steps[i], 0
 		switch s.Prim {
 		case program.Gather, program.Scatter, program.Collect:
-			of = s.Args[0].Shape[s.Axis]
+			of = s.Args[0].Shape[s.Axis()]
 		case program.Lookup:
-			of = s.Rows
+			of = s.Entries().Rows
 		}
 		if of > 0 && (n == 0 || of < n) {
 			n = of

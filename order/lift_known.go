@@ -58,9 +58,9 @@ func (t *lifting) with(made func(x float64) []op.Op) (all []op.Op) {
 		s, x := &t.f.Steps[i], 0.0
 		switch {
 		case s.Prim == program.Number:
-			x = s.Value
-		case s.Prim == program.Vector && len(s.Values) == 1:
-			x = s.Values[0]
+			x = s.Number().Value
+		case s.Prim == program.Vector && len(s.Vector()) == 1:
+			x = s.Vector()[0]
 		default:
 			continue
 		}
@@ -290,7 +290,7 @@ func (t *lifting) tables() (all []op.Op) {
 		if s.Prim != program.Vector {
 			continue
 		}
-		for _, o := range op.TablesOf(s.Values) {
+		for _, o := range op.TablesOf(s.Vector()) {
 			for _, o.Sin = range []bool{false, true} {
 				all = append(all, o)
 			}

@@ -56,7 +56,7 @@ func (t *lifting) latent() (all []op.Op) {
 func (t *lifting) stacks() (all []int) {
 	for i := range t.f.Steps {
 		if s := &t.f.Steps[i]; s.Prim == program.Gather {
-			if n := s.Args[0].Shape[s.Axis]; !slices.Contains(all, n) {
+			if n := s.Args[0].Shape[s.Axis()]; !slices.Contains(all, n) {
 				all = append(all, n)
 			}
 		}

@@ -213,7 +213,7 @@ func (k *Forms) rightIn(ctx context.Context, t *isolate.Trial, form isolate.Form
 func numbersIn(p *program.Program) (all [][]int) {
 	sites, steps := p.Sites()
 	for _, s := range sites {
-		if at := steps[s]; p.Steps[at[0]].Prim == program.Number && p.Steps[at[0]].Value != 0 {
+		if at := steps[s]; p.Steps[at[0]].Prim == program.Number && p.Steps[at[0]].Number().Value != 0 {
 			all = append(all, at)
 		}
 	}
@@ -229,7 +229,7 @@ func (p *pooling) add(t *isolate.Trial, j *isolate.Judgement) error {
 	for k, at := range numbersIn(t.Formula.Program) {
 		s := &t.Formula.Steps[at[0]]
 		if k >= len(p.sums) {
-			p.sums = append(p.sums, &pooled{site: program.Site{Form: s.Form, Name: s.Site}, value: s.Value, first: capture.Key(t.Node.Pass, t.Entry.Name, 0)})
+			p.sums = append(p.sums, &pooled{site: program.Site{Form: s.Form, Name: s.Site}, value: s.Number().Value, first: capture.Key(t.Node.Pass, t.Entry.Name, 0)})
 		}
 		d, err := derivativeOf(t, at)
 		if err != nil {
@@ -271,7 +271,9 @@ func derivativeOf(t *isolate.Trial, at []int) ([]float64, error) {
 		p := *t.Formula.Program
 		p.Steps = slices.Clone(p.Steps)
 		for _, i := range at {
-			p.Steps[i].Value *= by
+			n := p.Steps[i].Number()
+			n.Value *= by
+			p.Steps[i].Payload = n
 		}
 		call := t.Call
 		call.Arith = program.Arith{DType: t.Isolator.Env().DType}

@@ -255,7 +255,7 @@ func partOf(s *subject, e *Entry, m Mistake) *program.Edited {
 			continue
 		}
 		v := e.Program.Result(i)
-		if !ok || v.Last()%width != 0 || e.Program.Steps[i].Index != len(in) {
+		if !ok || v.Last()%width != 0 || e.Program.Steps[i].Index() != len(in) {
 			return nil
 		}
 		a := len(v.Shape) - 1
@@ -278,7 +278,7 @@ func partOf(s *subject, e *Entry, m Mistake) *program.Edited {
 	shape := slices.Clone(out.Shape)
 	shape[last] = n
 	done := ed.R(ed.Apply(entry.Op, entry.Op.Kind(), shape, in, nil))
-	first := slices.IndexFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim == program.Input && s.Index == 0 })
+	first := slices.IndexFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim == program.Input && s.Index() == 0 })
 	whole := e.Program.Result(first)
 	rest, ok := ed.As(ed.Cat(len(whole.Shape), ed.Split(whole, len(whole.Shape)-1, whole.Last()/width)), out.Shape)
 	if !ok {

@@ -124,13 +124,13 @@ func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
 			return ed.Fail("shapes"), true
 		}
 		v := program.Value{Shape: kept.Shape, Data: slices.Clone(old), Bound: make([]float64, len(old))}
-		if !pack(m, v, st.Axis, program.Value{Shape: st.Args[1].Shape, Data: fresh}, e.Call.DType) {
+		if !pack(m, v, st.Axis(), program.Value{Shape: st.Args[1].Shape, Data: fresh}, e.Call.DType) {
 			return ed.Fail("shapes"), true
 		}
 		if whole {
 			return ed.Other(v), true
 		}
-		return ed.Cat(st.Axis, ed.Other(v), st.Args[1]), true
+		return ed.Cat(st.Axis(), ed.Other(v), st.Args[1]), true
 	})
 }
 

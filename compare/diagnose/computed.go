@@ -98,11 +98,11 @@ func leavesOf(e *Entry, round func(x []float64)) *program.Edited {
 func changeLeaf(ed *edit.Editor, e *Entry, step int, round func(x []float64)) {
 	switch st := &e.Program.Steps[step]; st.Prim {
 	case program.Input:
-		v := program.Value{Shape: st.Shape, Data: slices.Clone(e.Call.In[st.Index].Data)}
+		v := program.Value{Shape: st.Shape, Data: slices.Clone(e.Call.In[st.Index()].Data)}
 		round(v.Data)
 		ed.OtherInput(step, v)
 	case program.Weight, program.Matrix:
-		ed.OtherWeight(step, changed(e.Call.W[st.Index], round))
+		ed.OtherWeight(step, changed(e.Call.W[st.Index()], round))
 	}
 }
 

@@ -210,7 +210,7 @@ func ofFormula(s *search, f *fit) (x float64, of Term) {
 	}
 	t := s.first.signed(s.m)
 	for _, i := range t.Numbers() {
-		c := t.Steps[i].Value
+		c := t.Steps[i].Number().Value
 		for _, is := range []Term{{Kind: Constant, X: c}, {Kind: ItsReciprocal, X: 1 / c}} {
 			if v := is.X; !(v >= g.low && v <= g.high) || v == 1 || of.Kind != "" && v == x {
 				continue

@@ -28,14 +28,14 @@ func factorsOfInputs(x *difference) *Description {
 	if end.Prim != program.Affine || p.Steps[end.Args[1].Step].Prim != program.Matrix {
 		return nil
 	}
-	rows, cols := x.first.Call.W[p.Steps[end.Args[1].Step].Index].Size()
-	weight := weightTerm(x.first.Weights[p.Steps[end.Args[1].Step].Index].Name)
+	rows, cols := x.first.Call.W[p.Steps[end.Args[1].Step].Index()].Size()
+	weight := weightTerm(x.first.Weights[p.Steps[end.Args[1].Step].Index()].Name)
 	for _, b := range blockings(cols) {
 		d := &Description{Kind: "described.blocks", Of: x.value(x.first, end.Args[0]), Like: weight}
 		if d.Called = fmt.Sprintf(blockWords, b.rows, b.cols); b.rows == 0 {
 			d.Kind, d.Called = "described.inputs", ""
 		}
-		good, name := true, x.first.Weights[p.Steps[end.Args[1].Step].Index].Name
+		good, name := true, x.first.Weights[p.Steps[end.Args[1].Step].Index()].Name
 		of := layered{} // the first entry of a layer tells them
 		for n := range x.results {
 			factors, ok := x.blockFactors(d, &x.results[n], b)
@@ -244,7 +244,7 @@ func wideOf(s *search, e *Entry) *affine {
 	if e.Few != nil || end.Prim != program.Affine {
 		return nil
 	}
-	a := &affine{w: e.Call.W[e.Program.Steps[end.Args[1].Step].Index]}
+	a := &affine{w: e.Call.W[e.Program.Steps[end.Args[1].Step].Index()]}
 	a.rows, a.cols = a.w.Size()
 	a.bias = make([]float64, a.rows)
 	x, ok := s.valueAt(e, end.Args[0])

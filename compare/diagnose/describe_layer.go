@@ -47,8 +47,8 @@ func layerWeights(s *subject, e *Entry, layer string) *program.Edited {
 		if st.Prim != program.Weight && st.Prim != program.Matrix && st.Prim != program.Dense {
 			continue
 		}
-		w, ok := s.weightOf(order.NameOf(e.Weights[st.Index].Name).Beside(order.NameOf(layer).Here("")).String())
-		if !ok || w.Name == e.Weights[st.Index].Name {
+		w, ok := s.weightOf(order.NameOf(e.Weights[st.Index()].Name).Beside(order.NameOf(layer).Here("")).String())
+		if !ok || w.Name == e.Weights[st.Index()].Name {
 			return nil
 		}
 		rows, err := s.m.Weights(w)
@@ -56,7 +56,7 @@ func layerWeights(s *subject, e *Entry, layer string) *program.Edited {
 			return nil
 		}
 		a, b := rows.Size()
-		if c, d := e.Call.W[st.Index].Size(); a != c || b != d {
+		if c, d := e.Call.W[st.Index()].Size(); a != c || b != d {
 			return nil
 		}
 		ed.OtherWeight(i, rows)

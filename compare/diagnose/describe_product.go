@@ -39,7 +39,7 @@ func describeOperand(x *difference) *Description {
 	share := float64(whole.Explained) / float64(whole.Elements)
 	switch {
 	case share < 1-leastShare:
-		whole.Kind, whole.Of = "described.no-operand", weightTerm(s.first.Weights[t.Steps[end.Args[1].Step].Index].Name)
+		whole.Kind, whole.Of = "described.no-operand", weightTerm(s.first.Weights[t.Steps[end.Args[1].Step].Index()].Name)
 		return &whole
 	case share < leastShare:
 		return nil

@@ -41,7 +41,7 @@ func rowsFromElsewhere(x *difference) *Description {
 	if p := s.first.Program.Steps[table].Prim; p != program.Matrix && p != program.Dense {
 		return nil
 	}
-	weight := s.first.Program.Steps[table].Index
+	weight := s.first.Program.Steps[table].Index()
 	among := func(o *observed) []rowFrom { return rowsOfTable(s, o, weight) }
 	if d := rowsAmong(s, results, theResult, among); d != nil || s.err != nil {
 		return d

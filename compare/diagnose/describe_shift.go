@@ -35,7 +35,7 @@ func shiftedWeights(x *difference) *Description {
 			f.groups[k].low, f.groups[k].high = f.groups[k].low-1, f.groups[k].high-1
 		}
 		f.right = 0
-		name := x.first.Weights[p.Steps[end.Args[1].Step].Index].Name
+		name := x.first.Weights[p.Steps[end.Args[1].Step].Index()].Name
 		d := descriptionOf(x.search, &f, axes, set, weightTerm(name))
 		d.Like = Term{}
 		m := Mistake{Kind: "weight.shifted", Place: order.NameOf(name).Role(), Of: d.Of, Axis: axesWords(axes, set)}

@@ -105,7 +105,7 @@ func wholeNumbers(s *subject, e *Entry, m Mistake) *program.Edited {
 	var places []edit.Place
 	roles := strings.Split(m.Of.Name, ",")
 	for _, i := range leafSteps(t, program.Input) {
-		if slices.Contains(roles, order.NameOf(s.m.List.Entries[e.Inputs[t.Steps[i].Index].Entry].Name).Role()) {
+		if slices.Contains(roles, order.NameOf(s.m.List.Entries[e.Inputs[t.Steps[i].Index()].Entry].Name).Role()) {
 			places = append(places, t.Of(i))
 		}
 	}

@@ -27,11 +27,11 @@ func rowsOfOtherIDs(_ *subject, e *Entry, m Mistake) *program.Edited {
 		ids := st.Args[0]
 		switch m.Kind {
 		case "ids.row-after": // of the last there is none
-			ids = ed.Neg(ed.Max(ed.Neg(ed.Add("", ids, ed.Literal(1))), ed.Literal(float64(1-st.Rows))))
+			ids = ed.Neg(ed.Max(ed.Neg(ed.Add("", ids, ed.Literal(1))), ed.Literal(float64(1-st.Entries().Rows))))
 		case "ids.row-before":
 			ids = ed.Add("", ids, ed.Literal(-1))
 		case "ids.last-row":
-			ids = ed.Neg(ed.Max(ed.Neg(ids), ed.Literal(float64(1-st.Rows))))
+			ids = ed.Neg(ed.Max(ed.Neg(ids), ed.Literal(float64(1-st.Entries().Rows))))
 		default:
 			ids = ed.Mul("", ids, ed.Literal(0))
 		}

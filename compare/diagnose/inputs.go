@@ -14,7 +14,7 @@ func inputs(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
 		for _, i := range leafSteps(t, program.Input) {
-			n := s.first.Inputs[t.Steps[i].Index]
+			n := s.first.Inputs[t.Steps[i].Index()]
 			own, at := s.m.List.Entries[n.Entry].Name, placed(t.Of(i))
 			var same []string
 			for k := range s.m.List.Entries {
@@ -43,7 +43,7 @@ const keptToo = -3
 // otherInputs are the mistakes of a wrong stream or tensor in the place of an input, or of the same tensor of the pass before.
 func otherInputs(s *search, step int) (all []Mistake) {
 	t := s.first.signed(s.m)
-	at, n, item := t.Of(step), s.first.Inputs[t.Steps[step].Index], s.first.Items[t.Steps[step].Index]
+	at, n, item := t.Of(step), s.first.Inputs[t.Steps[step].Index()], s.first.Items[t.Steps[step].Index()]
 	own := s.m.List.Entries[n.Entry].Name
 	add := func(from string, m Mistake, at ...edit.Place) {
 		m.Place, m.Source, m.Edit = order.NameOf(from).Role(), from, placed(at...)
@@ -245,9 +245,9 @@ func reads(s *subject, e *Entry, at edit.Place, from source) *program.Edited {
 		return nil
 	}
 	if from.all {
-		own := e.Inputs[t.Steps[steps[0]].Index].Entry
+		own := e.Inputs[t.Steps[steps[0]].Index()].Entry
 		for i := range t.Steps {
-			if st := &t.Steps[i]; st.Prim == program.Input && e.Inputs[st.Index].Entry == own && !slices.Contains(steps, i) {
+			if st := &t.Steps[i]; st.Prim == program.Input && e.Inputs[st.Index()].Entry == own && !slices.Contains(steps, i) {
 				steps = append(slices.Clone(steps), i)
 			}
 		}
@@ -265,7 +265,7 @@ func reads(s *subject, e *Entry, at edit.Place, from source) *program.Edited {
 func readAt(s *subject, e *Entry, ed *edit.Editor, i int, from source) bool {
 	t := e.signed(s.m)
 	size := product(t.Steps[i].Shape)
-	from.pass += e.Inputs[t.Steps[i].Index].Pass - e.Node.Pass
+	from.pass += e.Inputs[t.Steps[i].Index()].Pass - e.Node.Pass
 	pass := e.Node.Pass + from.pass
 	if pass < 0 {
 		return false

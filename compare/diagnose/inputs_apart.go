@@ -16,7 +16,7 @@ func chained(s *search) iter.Seq[Mistake] {
 	target := s.m.List.Entries[s.first.Node.Entry].Name
 	var all []Mistake
 	for _, i := range leafSteps(t, program.Input) {
-		n := s.first.Inputs[t.Steps[i].Index]
+		n := s.first.Inputs[t.Steps[i].Index()]
 		own := s.m.List.Entries[n.Entry].Name
 		if n.Pass != s.first.Node.Pass {
 			continue
@@ -83,7 +83,7 @@ func apartInputs(s *search) iter.Seq[Mistake] {
 			if t.Steps[from].Prim != program.Input || slices.IndexFunc(t.Steps[i].Args, func(o program.Var) bool { return o.Same(v) }) != a {
 				continue
 			}
-			own, at := s.m.List.Entries[s.first.Inputs[t.Steps[from].Index].Entry].Name, t.Of(i)
+			own, at := s.m.List.Entries[s.first.Inputs[t.Steps[from].Index()].Entry].Name, t.Of(i)
 			at.Arg = a
 			for _, other := range sourcesOf(s, own, product(v.Shape)) {
 				all = append(all, Mistake{

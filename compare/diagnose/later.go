@@ -16,7 +16,7 @@ func laterInputs(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
 		for _, i := range leafSteps(t, program.Input) {
-			n := s.first.Inputs[t.Steps[i].Index]
+			n := s.first.Inputs[t.Steps[i].Index()]
 			if n.Pass != s.first.Node.Pass || repeatable(s, i) {
 				continue
 			}

@@ -130,7 +130,7 @@ func maskedLate(s *search) iter.Seq[Mistake] {
 		if !yield(m) || len(inputs) == 0 {
 			return
 		}
-		own := s.m.List.Entries[s.first.Inputs[p.Steps[inputs[0]].Index].Entry].Name
+		own := s.m.List.Entries[s.first.Inputs[p.Steps[inputs[0]].Index()].Entry].Name
 		for _, m.Source = range capturedLike(s, own) {
 			if !yield(m) {
 				return

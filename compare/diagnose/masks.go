@@ -66,7 +66,7 @@ func windowOf(s *search) (window float64, ok bool) {
 	for _, e := range s.entries {
 		for _, i := range edit.StepsOf(e.Program, program.Mask) {
 			if st := &e.Program.Steps[i]; product(st.Shape) > size {
-				window, size = st.Value, product(st.Shape)
+				window, size = st.Sight().Window, product(st.Shape)
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func otherLayersWindow(s *subject, e *Entry, _ Mistake) *program.Edited {
 	switch {
 	case len(all) == 0:
 		return nil
-	case e.Program.Steps[all[0]].Value == 0:
+	case e.Program.Steps[all[0]].Sight().Window == 0:
 		return edit.Windows(e.Program, float64(s.m.List.Config.SlidingWindow))
 	}
 	return edit.Windows(e.Program, 0)
@@ -113,7 +113,7 @@ func smallMask(s *subject, e *Entry, m Mistake) *program.Edited {
 
 // isMaskRead reports whether a step is an input that is a mask.
 func isMaskRead(s *subject, e *Entry, st *program.Step) bool {
-	return st.Prim == program.Input && st.Index >= 0 && st.Index < len(e.Inputs) && strings.HasPrefix(s.m.List.At(e.Inputs[st.Index]).Name, maskSite+".")
+	return st.Prim == program.Input && st.Index() >= 0 && st.Index() < len(e.Inputs) && strings.HasPrefix(s.m.List.At(e.Inputs[st.Index()]).Name, maskSite+".")
 }
 
 // keyAhead has masks that are moved by one key: ahead, or behind.
@@ -146,7 +146,7 @@ func sights(s *search) iter.Seq[Mistake] {
 			return
 		}
 		blocks := Kind("mask.blocks")
-		if mask.Value > 0 {
+		if mask.Sight().Window > 0 {
 			blocks = "mask.blocks-not-window"
 		}
 		for n := 2; n <= most; n++ {
@@ -154,7 +154,7 @@ func sights(s *search) iter.Seq[Mistake] {
 				return
 			}
 		}
-		if mask.Value > 0 {
+		if mask.Sight().Window > 0 {
 			for n := 2; n <= most; n *= 2 {
 				if !more("mask.window-whole-block", n) {
 					return
@@ -170,7 +170,7 @@ func sights(s *search) iter.Seq[Mistake] {
 			}
 		}
 		if mask.Prim == program.Mask {
-			sightsApart(s, mask.Value, most, yield)
+			sightsApart(s, mask.Sight().Window, most, yield)
 		}
 	}
 }
@@ -265,11 +265,11 @@ func masksOf(e *Entry) []int {
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
 		alone := len(e.Program.Steps) == 1
-		if n := len(st.Shape); st.Prim != program.Vector || n < 2 || st.Shape[n-1] < 2 || st.Shape[n-2] < 2 && !alone || len(st.Values) != st.Shape[n-1]*st.Shape[n-2] {
+		if n := len(st.Shape); st.Prim != program.Vector || n < 2 || st.Shape[n-1] < 2 || st.Shape[n-2] < 2 && !alone || len(st.Vector()) != st.Shape[n-1]*st.Shape[n-2] {
 			continue
 		}
-		hidden := slices.ContainsFunc(st.Values, func(x float64) bool { return x != 0 })
-		if (hidden || alone) && !slices.ContainsFunc(st.Values, func(x float64) bool { return x != 0 && x > -hides }) {
+		hidden := slices.ContainsFunc(st.Vector(), func(x float64) bool { return x != 0 })
+		if (hidden || alone) && !slices.ContainsFunc(st.Vector(), func(x float64) bool { return x != 0 && x > -hides }) {
 			all = append(all, i)
 		}
 	}

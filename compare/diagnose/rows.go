@@ -75,7 +75,7 @@ func idsLookedUp(s *subject, e *Entry) (ids []float64, ok bool) {
 // tableOf is the table that an entry reads rows of.
 func tableOf(e *Entry) program.Rows {
 	p := e.Program
-	return e.Call.W[p.Steps[p.Steps[lookedUp(p)].Args[1].Step].Index]
+	return e.Call.W[p.Steps[p.Steps[lookedUp(p)].Args[1].Step].Index()]
 }
 
 // rowsOfOthers has the rows of other ids in a table, or rows of zeros.

@@ -57,7 +57,7 @@ func TestSumsAndRowsAreApplied(t *testing.T) {
 	atX := edit.Place{Step: tail.Of(slices.IndexFunc(tail.Steps, func(s program.Step) bool { return s.Prim == program.Mul })).Step, Arg: 0}
 	layers := slices.Repeat([]float64{math.NaN()}, m.List.Config.NumLayers)
 	layers[1] = 0.25
-	epsAt := slices.IndexFunc(tail.Steps, func(s program.Step) bool { return s.Prim == program.Number && s.Value == eps })
+	epsAt := slices.IndexFunc(tail.Steps, func(s program.Step) bool { return s.Prim == program.Number && s.Number().Value == eps })
 	for _, c := range []struct {
 		m    Mistake
 		want []float64

@@ -23,7 +23,7 @@ func rowsElsewhere(s *search) iter.Seq[Mistake] {
 		if end.Prim != program.Affine || s.first != s.entries[0] || p.Steps[end.Args[1].Step].Prim != program.Matrix {
 			return
 		}
-		k := p.Steps[end.Args[1].Step].Index
+		k := p.Steps[end.Args[1].Step].Index()
 		own := s.first.Weights[k]
 		names := matricesOf(s.subject, own)
 		for _, moves := range []bool{false, true} { // the bias

@@ -31,7 +31,7 @@ func cache(p *program.Program) (step, axis int, ok bool) {
 		}
 	}
 	s := &p.Steps[step]
-	return step, s.Axis, s.Prim == program.Cat && slices.Equal(s.Shape, p.Out.Shape)
+	return step, s.Axis(), s.Prim == program.Cat && slices.Equal(s.Shape, p.Out.Shape)
 }
 
 // rightSlots are those that the program itself takes.

@@ -29,7 +29,7 @@ func solved(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
 		for _, i := range t.Numbers() {
-			old, at := t.Steps[i].Value, t.Of(i)
+			old, at := t.Steps[i].Number().Value, t.Of(i)
 			if !solveFamily(s, family{
 				starts: []float64{old, 2 * old, old / 2, 10 * old, old / 10, 100 * old, -old}, old: old,
 				of: func(n number) Mistake { return otherConstant(s.subject, s.first, i, n, at) },
@@ -86,7 +86,7 @@ func (s *search) places(t *edit.StepIndex) []int {
 		all = append(all, unrounded)
 	}
 	for _, i := range leafSteps(t, program.Input) {
-		if _, given := s.m.List.Entries[s.first.Inputs[t.Steps[i].Index].Entry].Op.(op.Given); !given { // ids and positions are no numbers of a formula
+		if _, given := s.m.List.Entries[s.first.Inputs[t.Steps[i].Index()].Entry].Op.(op.Given); !given { // ids and positions are no numbers of a formula
 			all = append(all, i)
 		}
 	}

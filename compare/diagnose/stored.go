@@ -85,7 +85,7 @@ func storedInFewerBits(s *subject, e *Entry, m Mistake) *program.Edited {
 	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	all := t.Copies(at)
 	for _, i := range all {
-		v := ownedValue(program.Value{Shape: t.Steps[i].Shape, Data: e.Call.In[t.Steps[i].Index].Data})
+		v := ownedValue(program.Value{Shape: t.Steps[i].Shape, Data: e.Call.In[t.Steps[i].Index()].Data})
 		if !w.store(v, v.Shape[len(v.Shape)-1], e.Call.DType) {
 			return nil
 		}

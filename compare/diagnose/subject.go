@@ -103,7 +103,7 @@ func (s *subject) valueAt(e *Entry, v program.Var) ([]float64, bool) {
 // known reports whether an entry has a value for each input of a program.
 func (e *Entry) known(p *program.Program) bool {
 	for _, i := range edit.StepsOf(p, program.Input) {
-		if k := p.Steps[i].Index; k < len(e.Call.In) && e.Call.In[k].Shape == nil {
+		if k := p.Steps[i].Index(); k < len(e.Call.In) && e.Call.In[k].Shape == nil {
 			return false
 		}
 	}

@@ -140,7 +140,7 @@ func (o *Healthy) entry(k int) *Entry {
 		e.Call.In = append(e.Call.In, in)
 	}
 	for _, v := range part.W {
-		n := o.f.Steps[v.Step].Index
+		n := o.f.Steps[v.Step].Index()
 		if n >= len(o.call.W) {
 			return nil
 		}

@@ -39,7 +39,7 @@ func stepsOf(e *Entry, site string, prims ...program.Prim) (all []int) {
 // inputOf are the steps of an input: one, or none.
 func inputOf(e *Entry, input int) []int {
 	for i := range e.Program.Steps {
-		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index == input {
+		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index() == input {
 			return []int{i}
 		}
 	}
@@ -82,14 +82,14 @@ func editOf(of func(t *edit.StepIndex) []edit.Edit, meant func(t *edit.StepIndex
 func leftOut(input int) usually {
 	return editOf((*edit.StepIndex).LeftOut, func(t *edit.StepIndex, d edit.Edit) bool {
 		from := &t.Steps[t.At(d.From).Step]
-		return d.At[0] == t.Of(t.Out.Step) && from.Prim == program.Input && from.Index == input
+		return d.At[0] == t.Of(t.Out.Step) && from.Prim == program.Input && from.Index() == input
 	})
 }
 
 // streamsUnscaled reports whether an edit leaves the scale of the further parts of a stack out.
 func streamsUnscaled(t *edit.StepIndex, d edit.Edit) bool {
 	step, from := t.Copies(d.At[0])[0], &t.Steps[t.At(d.From).Step]
-	return from.Prim == program.Input && from.Index >= 2 && from.Index%2 == 0 &&
+	return from.Prim == program.Input && from.Index() >= 2 && from.Index()%2 == 0 &&
 		slices.ContainsFunc(t.Steps[t.Out.Step].Args, func(v program.Var) bool { return v.Step == step })
 }
 
@@ -104,7 +104,7 @@ func ofRepeated(t *edit.StepIndex, d edit.Edit) bool {
 	}
 	v := t.At(d.At[0])
 	st := &t.Steps[v.Step]
-	return st.Prim == program.Input && st.Index == 1 && v.Shape[d.Map.Other] == 1
+	return st.Prim == program.Input && st.Index() == 1 && v.Shape[d.Map.Other] == 1
 }
 
 // mapsOf are the edits that put elements in another order.
@@ -190,7 +190,7 @@ func numberIs(site string, to func(c *order.Config, old float64) float64) usuall
 		if len(steps) == 0 {
 			return Mistake{}
 		}
-		return otherConstant(s, e, steps[0], number{value: to(s.m.List.Config, e.Program.Steps[steps[0]].Value)}, editPlaces(s, e, steps)...)
+		return otherConstant(s, e, steps[0], number{value: to(s.m.List.Config, e.Program.Steps[steps[0]].Number().Value)}, editPlaces(s, e, steps)...)
 	}
 }
 
@@ -211,7 +211,7 @@ func roundedScale(s *subject, e *Entry) Mistake {
 	if len(steps) == 0 {
 		return Mistake{}
 	}
-	n := number{value: e.Program.Steps[steps[0]].Value}
+	n := number{value: e.Program.Steps[steps[0]].Number().Value}
 	if e.Call.DType == hooks.F32 {
 		n = number{value: floats.Round(hooks.BF16, n.value), rounded: hooks.BF16}
 	}
@@ -257,7 +257,7 @@ func maskIs(kind Kind, window func(c *order.Config, old float64) float64) usuall
 		if len(all) == 0 {
 			return Mistake{}
 		}
-		old := e.Program.Steps[all[0]].Value
+		old := e.Program.Steps[all[0]].Sight().Window
 		x := window(s.m.List.Config, old)
 		if kind == "mask.window-added" {
 			return Mistake{Kind: kind, Place: maskSite, By: literal(x)}

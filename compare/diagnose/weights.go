@@ -30,7 +30,7 @@ func weightsElsewhere(s *search) iter.Seq[Mistake] {
 func weightsRead(s *search, prims ...program.Prim) (all []order.Weight) {
 	t := s.first.signed(s.m)
 	for _, i := range leafSteps(t, prims...) {
-		all = append(all, s.first.Weights[t.Steps[i].Index])
+		all = append(all, s.first.Weights[t.Steps[i].Index()])
 	}
 	return all
 }
@@ -136,16 +136,16 @@ func reweighted(e *Entry, of func(k int, w program.Rows) program.Rows, roles ...
 	ed, some := edit.NewEditor(e.Program), false
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
-		if st.Prim != program.Weight && st.Prim != program.Matrix || !slices.Contains(roles, order.NameOf(e.Weights[st.Index].Name).Role()) {
+		if st.Prim != program.Weight && st.Prim != program.Matrix || !slices.Contains(roles, order.NameOf(e.Weights[st.Index()].Name).Role()) {
 			continue
 		}
-		own := e.Call.W[st.Index]
+		own := e.Call.W[st.Index()]
 		w := own
 		kept, part := own.(someOf)
 		if part {
 			w = kept.All()
 		}
-		other := of(st.Index, w)
+		other := of(st.Index(), w)
 		if other != nil && part {
 			other = kept.Of(other)
 		}

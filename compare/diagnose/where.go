@@ -98,7 +98,7 @@ func shows(s *search, h survivor, e *Entry) (bool, error) {
 func windowsOf(e *Entry) []float64 {
 	var all []float64
 	for _, i := range edit.StepsOf(e.Program, program.Mask) {
-		all = append(all, e.Program.Steps[i].Value)
+		all = append(all, e.Program.Steps[i].Sight().Window)
 	}
 	return all
 }

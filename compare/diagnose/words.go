@@ -118,7 +118,7 @@ func overAxis(s *subject, e *Entry, t *edit.StepIndex, step int, d edit.Edit) Mi
 // counted is the mistake of an edit of a mean's count of terms.
 func counted(t *edit.StepIndex, step int, d edit.Edit) Mistake {
 	number, _ := edit.Divisor(t.Program, step)
-	right := t.Steps[number].Value
+	right := t.Steps[number].Number().Value
 	switch {
 	case d.Map.N > 0 && d.Map.By == 1:
 		return Mistake{Kind: "count.last-left-out", For: literal(right)}
@@ -179,16 +179,16 @@ func (s *subject) value(e *Entry, v program.Var) Term {
 	case program.Mask:
 		return Term{Kind: TheMask}
 	case program.Input:
-		if n := e.Inputs; st.Index >= 0 && st.Index < len(n) {
-			t := tensorTerm(s.m.List.Entries[n[st.Index].Entry].Name)
-			t.Before = n[st.Index].Pass != e.Node.Pass
+		if n := e.Inputs; st.Index() >= 0 && st.Index() < len(n) {
+			t := tensorTerm(s.m.List.Entries[n[st.Index()].Entry].Name)
+			t.Before = n[st.Index()].Pass != e.Node.Pass
 			return t
 		}
 	case program.Weight, program.Matrix:
-		return weightTerm(e.Weights[st.Index].Name)
+		return weightTerm(e.Weights[st.Index()].Name)
 	case program.Number:
 		if st.Site == "" {
-			return literal(st.Value)
+			return literal(st.Number().Value)
 		}
 	}
 	return s.stepTerm(e, step)
@@ -201,7 +201,7 @@ func operator(s *subject, e *Entry, step int) (Term, bool) {
 	number := func() (float64, bool) {
 		for k := range st.Args {
 			if o := other(k); o.Prim == program.Number {
-				return o.Value, true
+				return o.Number().Value, true
 			}
 		}
 		return 0, false
@@ -213,7 +213,7 @@ func operator(s *subject, e *Entry, step int) (Term, bool) {
 		}
 		for k := range st.Args {
 			if o := other(k); o.Prim == program.Weight {
-				return Term{Kind: TheWeight, Name: order.NameOf(e.Weights[o.Index].Name).Module()}, true
+				return Term{Kind: TheWeight, Name: order.NameOf(e.Weights[o.Index()].Name).Module()}, true
 			}
 		}
 		for k := range st.Args {
@@ -223,7 +223,7 @@ func operator(s *subject, e *Entry, step int) (Term, bool) {
 		}
 	case program.Div:
 		if o := other(1); o.Prim == program.Number {
-			return Term{Kind: TheDivisor, X: o.Value}, true
+			return Term{Kind: TheDivisor, X: o.Number().Value}, true
 		}
 	case program.Add:
 		if x, ok := number(); ok {
@@ -247,7 +247,7 @@ func weightBelow(s *subject, e *Entry, step int) (name string, ok bool) {
 		case program.Input:
 			return "", false
 		case program.Weight:
-			name, ok = order.NameOf(e.Weights[st.Index].Name).Module(), true
+			name, ok = order.NameOf(e.Weights[st.Index()].Name).Module(), true
 		}
 	}
 	return name, ok
@@ -265,7 +265,7 @@ func leftOutMistake(s *subject, e *Entry, step int, from program.Var) Mistake {
 	case st.Prim == program.Max && len(dropped) == 0:
 		for _, a := range st.Args {
 			if n := a.Step; p.Steps[n].Prim == program.Number {
-				return Mistake{Kind: "floor.left-out", Of: numberTerm(s, p, n), For: literal(p.Steps[n].Value)}
+				return Mistake{Kind: "floor.left-out", Of: numberTerm(s, p, n), For: literal(p.Steps[n].Number().Value)}
 			}
 		}
 	case st.Prim == program.Neg && len(dropped) == 0:
@@ -278,9 +278,9 @@ func leftOutMistake(s *subject, e *Entry, step int, from program.Var) Mistake {
 	}
 	if p.Steps[source].Prim == program.Input && step == p.Out.Step {
 		result := s.value(e, from)
-		if item := e.itemOf(p.Steps[source].Index); item != nil {
+		if item := e.itemOf(p.Steps[source].Index()); item != nil {
 			result.Item = some(float64(*item))
-		} else if item, ok := e.signed(s.m).Item(from); ok && stacked(s, e.Inputs[p.Steps[source].Index].Entry) {
+		} else if item, ok := e.signed(s.m).Item(from); ok && stacked(s, e.Inputs[p.Steps[source].Index()].Entry) {
 			result.Item = some(float64(item))
 		}
 		return Mistake{Kind: "operation.left-out", By: result}

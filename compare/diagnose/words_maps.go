@@ -11,7 +11,7 @@ import (
 // axesOf are the letters of the axes of what a step reads, where it is computed by element from an input.
 func axesOf(s *subject, e *Entry, v program.Var) string {
 	for _, i := range edit.Ancestors(e.Program, v.Step) {
-		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index >= 0 && st.Index < len(e.Inputs) {
+		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index() >= 0 && st.Index() < len(e.Inputs) {
 			own := s.m.List.Entries[e.Node.Entry].Axes
 			if len(own) == len(v.Shape) {
 				return own
@@ -35,7 +35,7 @@ func indexedPart(s *subject, e *Entry, t *edit.StepIndex, d edit.Edit) Mistake {
 		m.By = s.step(e, steps[0])
 	}
 	if in := &t.Steps[v.Step]; in.Prim == program.Input {
-		if axes := s.m.List.Entries[e.Inputs[in.Index].Entry].Axes; len(axes) == len(in.Shape) {
+		if axes := s.m.List.Entries[e.Inputs[in.Index()].Entry].Axes; len(axes) == len(in.Shape) {
 			axis = strings.TrimSuffix(axisWords(axes[d.Map.Axis]), "s")
 		}
 	}
@@ -72,7 +72,7 @@ func mappedElements(s *subject, e *Entry, t *edit.StepIndex, d edit.Edit) Mistak
 	if at.Arg == edit.Returned {
 		v = t.Out
 	} else if in := &t.Steps[v.Step]; in.Prim == program.Input {
-		what, axes = s.value(e, v), s.m.List.Entries[e.Inputs[in.Index].Entry].Axes
+		what, axes = s.value(e, v), s.m.List.Entries[e.Inputs[in.Index()].Entry].Axes
 	} else {
 		what, axes = s.value(e, v), ""
 	}

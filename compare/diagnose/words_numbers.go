@@ -17,7 +17,7 @@ func twiceTaken(s *subject, e *Entry, step int) Mistake {
 		if o.Prim != program.Number {
 			continue
 		}
-		x := o.Value * o.Value
+		x := o.Number().Value * o.Number().Value
 		switch st.Prim {
 		case program.Mul:
 			if strings.HasPrefix(o.Site, "√(") { // a constant of the formula
@@ -26,12 +26,12 @@ func twiceTaken(s *subject, e *Entry, step int) Mistake {
 		case program.Div:
 			m.Kind = "division.twice"
 		case program.Add:
-			m.Kind, m.By = "addend.twice", literal(2*o.Value)
+			m.Kind, m.By = "addend.twice", literal(2*o.Number().Value)
 			return m
 		default:
 			return m
 		}
-		m.By, m.Called = literal(x), s.numbers.called(x, o.Value, "")
+		m.By, m.Called = literal(x), s.numbers.called(x, o.Number().Value, "")
 		return m
 	}
 	return m
@@ -39,7 +39,7 @@ func twiceTaken(s *subject, e *Entry, step int) Mistake {
 
 // otherConstant is the mistake of another number, at places that have the number of a step.
 func otherConstant(s *subject, e *Entry, step int, v number, at ...edit.Place) Mistake {
-	right, value := e.Program.Steps[step].Value, v.value
+	right, value := e.Program.Steps[step].Number().Value, v.value
 	what := numberTerm(s, e.Program, step)
 	m := Mistake{Kind: "number.value", Place: s.site(e, step), Of: what, X: some(value), Right: some(right)}
 	m.Edit = edit.Edit{Class: edit.Constant, At: at, Value: value}.Text()
@@ -110,7 +110,7 @@ func caps(p *program.Program, step int) bool {
 			}
 			for _, a := range p.Steps[mul].Args {
 				above := a.Step
-				if p.Steps[above].Prim == program.Number && p.Steps[above].Value == p.Steps[below].Value && (step == below || step == above) {
+				if p.Steps[above].Prim == program.Number && p.Steps[above].Number().Value == p.Steps[below].Number().Value && (step == below || step == above) {
 					return true
 				}
 			}

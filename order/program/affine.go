@@ -78,7 +78,7 @@ func (r *run) factors(i int) operand {
 // multiplyColumns is multiply of the columns that are needed.
 func (r *run) multiplyColumns(i int, x, out operand) error {
 	s, few := r.p.Steps[i], *r
-	columns, width, at := r.few[i], s.Shape[len(s.Shape)-1], r.p.Steps[s.Args[1].Step].Index
+	columns, width, at := r.few[i], s.Shape[len(s.Shape)-1], r.p.Steps[s.Args[1].Step].Index()
 	if len(columns) == 0 {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (r *run) multiplyColumns(i int, x, out operand) error {
 // multiply is affine of any number of rows of x, with what the engine holds of the program's result; nil where it is not known.
 func (r *run) multiply(i int, x, out operand, held *Held) error {
 	s := &r.p.Steps[i]
-	w := r.c.W[r.p.Steps[s.Args[1].Step].Index]
+	w := r.c.W[r.p.Steps[s.Args[1].Step].Index()]
 	c := r.choice(i)
 	var own func(w, x, bound []float64) (v, e float64)
 	if m, ok := w.(Multiplier); ok {

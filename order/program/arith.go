@@ -172,7 +172,7 @@ func (a *Arith) finisher(r Rounding) finisher {
 func (r *run) at(i int, to Rounding) finisher {
 	f := r.a.finisher(to)
 	f.last = r.p.Steps[i].final && !r.a.HullLast
-	f.definite = r.p.Steps[i].Definite && !f.Hull
+	f.definite = r.p.Steps[i].Is(Definite) && !f.Hull
 	return f
 }
 

@@ -93,15 +93,15 @@ func (b *Builder) Fail(format string, args ...any) Var {
 
 // Input is an input of the program.
 func (b *Builder) Input(k int, shape []int) Var {
-	return b.Append(Step{Prim: Input, Index: k, Shape: shape})
+	return b.Append(Step{Prim: Input, Payload: Leaf(k), Shape: shape})
 }
 
 // Weight is a weight: a vector where it has one row.
 func (b *Builder) Weight(k int, size [2]int) Var {
 	if size[0] == 1 {
-		return b.Append(Step{Prim: Weight, Index: k, Shape: size[1:]})
+		return b.Append(Step{Prim: Weight, Payload: Leaf(k), Shape: size[1:]})
 	}
-	return b.Append(Step{Prim: Matrix, Index: k, Shape: size[:]})
+	return b.Append(Step{Prim: Matrix, Payload: Leaf(k), Shape: size[:]})
 }
 
 // Whole is a weight that is read whole, as a product needs it that is not of its rows, or a gain that is a matrix.
@@ -112,7 +112,7 @@ func (b *Builder) Whole(w Var) Var {
 	if !b.streamed(w) {
 		return b.Fail("a part of a matrix, which is read row by row")
 	}
-	return b.Append(Step{Prim: Dense, Index: b.Steps[w.Step].Index, Shape: w.Shape})
+	return b.Append(Step{Prim: Dense, Payload: b.Steps[w.Step].Payload, Shape: w.Shape})
 }
 
 // Append adds a step and returns its result.
@@ -148,28 +148,28 @@ func (b *Builder) Append(s Step) Var {
 
 // Literal is a number of the formula that every dtype has, such as 1 or 0.5: no place to round.
 func (b *Builder) Literal(x float64) Var {
-	return b.Append(Step{Prim: Number, Value: x, Shape: []int{1}, Round: None, Fixed: true})
+	return b.Append(Step{Prim: Number, Payload: Constant{Value: x, Fixed: true}, Shape: []int{1}, Round: None})
 }
 
 // Scalar is a number that takes part as a float32, as Python's do in torch.
 func (b *Builder) Scalar(name string, x float64) Var {
-	return b.Append(Step{Prim: Number, Name: name, Value: x, Shape: []int{1}})
+	return b.Append(Step{Prim: Number, Name: name, Payload: Constant{Value: x}, Shape: []int{1}})
 }
 
 // Reciprocal is 1/x, a constant of the formula that takes part as a float32, and by whose inverse x some engines divide.
 func (b *Builder) Reciprocal(name string, x float64) Var {
-	return b.Append(Step{Prim: Number, Name: name, Value: 1 / x, Shape: []int{1}, Inverse: true})
+	return b.Append(Step{Prim: Number, Name: name, Payload: Constant{Value: 1 / x, Inverse: true}, Shape: []int{1}})
 }
 
 // Tensor is a number that was made a tensor of the model's dtype.
 func (b *Builder) Tensor(name string, x float64) Var {
-	return b.Append(Step{Prim: Number, Name: name, Value: x, Shape: []int{1}, Round: Model})
+	return b.Append(Step{Prim: Number, Name: name, Payload: Constant{Value: x}, Shape: []int{1}, Round: Model})
 }
 
 // Computed is a constant that a function of a library gives, which may be off by the units of one; cast says that it was made a
 // tensor of the model's dtype.
 func (b *Builder) Computed(name string, x float64, cast bool) Var {
-	s := Step{Prim: Number, Name: name, Value: x, Shape: []int{1}, units: functions.Quantile}
+	s := Step{Prim: Number, Name: name, Payload: Constant{Value: x, Units: functions.Quantile}, Shape: []int{1}}
 	if cast {
 		s.Round = Model
 	}
@@ -178,12 +178,12 @@ func (b *Builder) Computed(name string, x float64, cast bool) Var {
 
 // Given is a number that the model has as a tensor of its dtype: that is no choice of an engine, and no site.
 func (b *Builder) Given(name string, x float64) Var {
-	return b.Append(Step{Prim: Number, Name: name, Value: x, Shape: []int{1}, Round: Model, Fixed: true})
+	return b.Append(Step{Prim: Number, Name: name, Payload: Constant{Value: x, Fixed: true}, Shape: []int{1}, Round: Model})
 }
 
 // Vector are constants; see [Angle] for what they are used for.
 func (b *Builder) Vector(name string, x []float64) Var {
-	return b.Append(Step{Prim: Vector, Name: name, Values: x, Shape: []int{len(x)}})
+	return b.Append(Step{Prim: Vector, Name: name, Payload: Values(x), Shape: []int{len(x)}})
 }
 
 // Constant are constants of any shape, row-major.
@@ -191,7 +191,7 @@ func (b *Builder) Constant(name string, x []float64, shape []int) Var {
 	if Size(shape) != len(x) {
 		return b.Fail("%s: %d numbers of shape %v", name, len(x), shape)
 	}
-	return b.Append(Step{Prim: Vector, Name: name, Values: x, Shape: shape})
+	return b.Append(Step{Prim: Vector, Name: name, Payload: Values(x), Shape: shape})
 }
 
 // R is a rounding point of the reference: the result is rounded to the model's dtype before it is used.
@@ -237,7 +237,7 @@ func (b *Builder) Gather(axis int, x, index Var) Var {
 	if !ok {
 		return b.Fail("gather: indexes of %v along axis %d of %v", index.Shape, axis, x.Shape)
 	}
-	return b.Append(Step{Prim: Gather, Args: []Var{x, index}, Shape: index.Shape, Axis: axis})
+	return b.Append(Step{Prim: Gather, Args: []Var{x, index}, Shape: index.Shape, Payload: Axis(axis)})
 }
 
 // Cat joins along an axis.
@@ -261,7 +261,7 @@ func (b *Builder) Cat(axis int, xs ...Var) Var {
 		}
 		shape[axis] += x.Shape[axis]
 	}
-	return b.Append(Step{Prim: Cat, Args: xs, Shape: shape, Axis: axis})
+	return b.Append(Step{Prim: Cat, Args: xs, Shape: shape, Payload: Axis(axis)})
 }
 
 // Affine is x·Wᵀ + c, W [out, in] streamed by row, over the last axis of x; c may be absent.
@@ -292,7 +292,7 @@ func (b *Builder) Lookup(ids, table Var, rows int, fallback bool) Var {
 		return b.Fail("lookup: %d rows of %v", rows, table.Shape)
 	}
 	shape := append(slices.Clone(ids.Shape), table.Last())
-	return b.Append(Step{Prim: Lookup, Args: []Var{ids, table}, Shape: shape, Rows: rows, Fallback: fallback})
+	return b.Append(Step{Prim: Lookup, Args: []Var{ids, table}, Shape: shape, Payload: Entries{Rows: rows, Fallback: fallback}})
 }
 
 // Mask is 0 where a query may see a key and the lowest number elsewhere, keys along the last axis of the result. It may when k ≤ q and,
@@ -304,5 +304,5 @@ func (b *Builder) MaskOf(positions Var, window int, shape []int) Var {
 	if last := len(shape) - 1; Size(shape[:last]) != Size(positions.Shape) {
 		return b.Fail("mask: %v of positions %v", shape, positions.Shape)
 	}
-	return b.Append(Step{Prim: Mask, Args: []Var{positions}, Shape: shape, Value: float64(window)})
+	return b.Append(Step{Prim: Mask, Args: []Var{positions}, Shape: shape, Payload: Sight{Window: float64(window)}})
 }

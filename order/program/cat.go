@@ -7,16 +7,16 @@ func (r *run) cat(i int, out operand) {
 		r.catRows(s, has, out)
 		return
 	}
-	inner := Size(s.Shape[s.Axis+1:])
-	outer := Size(s.Shape[:s.Axis])
+	inner := Size(s.Shape[s.Axis()+1:])
+	outer := Size(s.Shape[:s.Axis()])
 	at := 0
 	for _, v := range s.Args {
 		x := r.packed(v)
-		n := v.Shape[s.Axis] * inner
+		n := v.Shape[s.Axis()] * inner
 		for k := range outer {
-			copy(out.v[k*s.Shape[s.Axis]*inner+at:][:n], x.v[k*n:])
+			copy(out.v[k*s.Shape[s.Axis()]*inner+at:][:n], x.v[k*n:])
 			if out.e != nil {
-				copy(out.e[k*s.Shape[s.Axis]*inner+at:][:n], x.e[k*n:])
+				copy(out.e[k*s.Shape[s.Axis()]*inner+at:][:n], x.e[k*n:])
 			}
 		}
 		at += n

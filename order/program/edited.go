@@ -60,7 +60,7 @@ func NewEdited(steps []Step, changed []bool, out Var, in []Value, w []Rows) (*Ed
 		for _, a := range d.Steps[i].Args {
 			d.Steps[a.Step].readers++
 		}
-		if s := &d.Steps[i]; (s.Prim == Input || s.Prim.IsWeight()) && s.Index < 0 {
+		if s := &d.Steps[i]; (s.Prim == Input || s.Prim.IsWeight()) && s.Index() < 0 {
 			d.From[i] = -1
 		}
 	}
@@ -94,11 +94,11 @@ func (d *Edited) indexes(p *Program, in, w int) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		switch {
-		case s.Index >= 0:
+		case s.Index() >= 0:
 		case s.Prim == Input:
-			s.Index += in
+			s.Payload = Leaf(s.Index() + in)
 		case s.Prim.IsWeight():
-			s.Index += w
+			s.Payload = Leaf(s.Index() + w)
 		}
 	}
 }

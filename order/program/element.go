@@ -21,7 +21,9 @@ func (b *Builder) element(p Prim, name string, args ...Var) Var {
 	s := Step{Prim: p, Name: name, Args: views, Shape: shape}
 	for _, a := range args {
 		number := &b.Steps[a.Step]
-		s.ByNumber = s.ByNumber || p == Mul && number.Inverse
+		if p == Mul && number.Number().Inverse {
+			s.Payload = ByNumber
+		}
 	}
 	return b.Append(s)
 }

@@ -113,10 +113,10 @@ func (r *run) result() (Value, error) {
 func (r *run) leaf(i int, s *Step) error {
 	switch s.Prim {
 	case Input:
-		if s.Index >= len(r.c.In) || len(r.c.In[s.Index].Data) != Size(s.Shape) {
-			return fmt.Errorf("input %d is not of shape %v", s.Index, s.Shape)
+		if s.Index() >= len(r.c.In) || len(r.c.In[s.Index()].Data) != Size(s.Shape) {
+			return fmt.Errorf("input %d is not of shape %v", s.Index(), s.Shape)
 		}
-		in := r.c.In[s.Index]
+		in := r.c.In[s.Index()]
 		r.values[i] = operand{in.Data, in.Bound}
 		if r.a.Together && r.a.Bounds && in.Terms != nil {
 			r.terms[i] = in.Terms
@@ -125,37 +125,37 @@ func (r *run) leaf(i int, s *Step) error {
 			r.values[i].e = nil
 		}
 	case Weight, Matrix, Dense:
-		if s.Index >= len(r.c.W) {
-			return fmt.Errorf("weight %d is not there", s.Index)
+		if s.Index() >= len(r.c.W) {
+			return fmt.Errorf("weight %d is not there", s.Index())
 		}
-		if rows, cols := r.c.W[s.Index].Size(); rows*cols != Size(s.Shape) || cols != s.Shape[len(s.Shape)-1] {
-			return fmt.Errorf("weight %d is %d by %d, not of shape %v", s.Index, rows, cols, s.Shape)
+		if rows, cols := r.c.W[s.Index()].Size(); rows*cols != Size(s.Shape) || cols != s.Shape[len(s.Shape)-1] {
+			return fmt.Errorf("weight %d is %d by %d, not of shape %v", s.Index(), rows, cols, s.Shape)
 		}
 		if s.Prim == Matrix {
 			return nil
 		}
 		w := make([]float64, Size(s.Shape))
 		r.values[i].v = w
-		rows, _ := r.c.W[s.Index].Size()
-		return readRows(r.c.W[s.Index], w, 0, rows)
+		rows, _ := r.c.W[s.Index()].Size()
+		return readRows(r.c.W[s.Index()], w, 0, rows)
 	case Number:
 		r.values[i] = r.number(i)
 	case Vector:
-		r.values[i].v = s.Values
+		r.values[i].v = s.Vector()
 	}
 	return nil
 }
 
 // number is a number as its site has it. In the hull it may be rounded to the model's dtype or not.
 func (r *run) number(i int) operand {
-	x, exact := r.p.Steps[i].Value, r.p.Steps[i].Value
+	x, exact := r.p.Steps[i].Number().Value, r.p.Steps[i].Number().Value
 	o := operand{v: []float64{x}}
 	if !r.a.Emulated {
 		return o
 	}
 	e := 0.0
 	if r.a.Bounds && !math.IsInf(x, 0) {
-		e = r.p.Steps[i].units * unit32 * math.Abs(x)
+		e = r.p.Steps[i].Number().Units * unit32 * math.Abs(x)
 	}
 	if c := r.choice(i); c.Round != None {
 		x = float64(float32(x))
@@ -169,7 +169,7 @@ func (r *run) number(i int) operand {
 	if e > 0 {
 		o.e = []float64{e}
 	}
-	if o.v[0] = x; r.a.Hull && r.a.Bounds && !r.p.Steps[i].Fixed {
+	if o.v[0] = x; r.a.Hull && r.a.Bounds && !r.p.Steps[i].Number().Fixed {
 		o.e = []float64{e + max(math.Abs(x-exact), math.Abs(floats.Round(r.a.DType, exact)-x))}
 	}
 	return o

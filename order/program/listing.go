@@ -70,12 +70,12 @@ func (p *Program) stepNames() []string {
 		name := s.Prim.String()
 		switch s.Prim {
 		case Number:
-			names[i] = number(s.Value)
+			names[i] = number(s.Number().Value)
 			continue
 		case Input:
-			name = fmt.Sprintf("in%d", s.Index)
+			name = fmt.Sprintf("in%d", s.Index())
 		case Weight, Matrix, Dense:
-			name = fmt.Sprintf("w%d", s.Index)
+			name = fmt.Sprintf("w%d", s.Index())
 		}
 		unique := name
 		for n := 2; taken[unique]; n++ {
@@ -117,18 +117,18 @@ func (l *lister) args(s *Step) []string {
 	case s.Prim == Input, s.Prim.IsWeight():
 		args = append(args, l.leaf(s))
 	case s.Prim == Number:
-		args = append(args, number(s.Value))
+		args = append(args, number(s.Number().Value))
 	case s.Prim == Vector:
-		args = append(args, fmt.Sprintf("%d numbers", len(s.Values)))
+		args = append(args, fmt.Sprintf("%d numbers", len(s.Vector())))
 	case s.Prim == Rank:
 		args = append(args, fmt.Sprintf("the first %d", s.Shape[len(s.Shape)-1]))
 	case s.Prim == Cat, s.Prim == Gather, s.Prim == Scatter, s.Prim == Collect:
-		args = append(args, "axis "+letter(s.Axis))
-	case s.Prim == Mask && s.Value != 0:
-		args = append(args, "window "+number(s.Value))
+		args = append(args, "axis "+letter(s.Axis()))
+	case s.Prim == Mask && s.Sight().Window != 0:
+		args = append(args, "window "+number(s.Sight().Window))
 	case s.Prim == Lookup:
-		args = append(args, fmt.Sprintf("%d rows", s.Rows))
-		if s.Fallback {
+		args = append(args, fmt.Sprintf("%d rows", s.Entries().Rows))
+		if s.Entries().Fallback {
 			args = append(args, "else row 0")
 		}
 	}

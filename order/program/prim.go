@@ -208,12 +208,13 @@ func (r *run) apply(i int, out, x, y operand) {
 			r.byQuotient(i, c, out, x, y)
 			return
 		}
+		byNumber := r.a.Hull && s.Is(ByNumber)
 		for i, v := range x.v {
 			out.v[i] = v * y.v[i]
 		}
 		for i := range out.e {
 			out.e[i] = spread(x.v[i], x.e[i], y.v[i], y.e[i])
-			if r.a.Hull && s.ByNumber {
+			if byNumber {
 				out.e[i] += r.byReciprocal(0, s.Args[0], s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
 			}
 		}
@@ -232,7 +233,7 @@ func (r *run) apply(i int, out, x, y operand) {
 		}
 		f.all(out, nil)
 	case Erf, Exp, Log, Log1p, Expm1, Tanh:
-		if s.Fused {
+		if s.Is(Fused) {
 			r.fusedExp(c, f, s.Shape[len(s.Shape)-1], out, x)
 			return
 		}

@@ -13,7 +13,7 @@ type Op interface {
 	Steps(b *Builder, in, w []Var) Var
 }
 
-// Step is one primitive on views of earlier results.
+// Step is one primitive on views of earlier results: what all primitives have, and the payload of its own.
 type Step struct {
 	Name string // unique in its program; "square#2" where the formula takes the step again, for another stream or tensor
 	Site string // what all copies of a step have in common, the name without the number
@@ -25,29 +25,11 @@ type Step struct {
 	Shape []int
 	Round Rounding // what the reference does with the result
 
-	Value  float64   // of a Number, and the window of a Mask: 0 for none, below 0 for a query that sees every key
-	Values []float64 // of a Vector
-	Index  int       // which input or weight
-	Axis   int       // of a Cat
-	Rows   int       // of the table of a Lookup; of a Mask, how many keys ahead a query sees
-	// Fallback: a Lookup takes row 0 for an index outside the table.
-	Fallback bool
-	Sorted   bool // of a Rank: the order of what is chosen is held to bounds, too
+	// Payload is what steps of its primitive have beside these: see [Payload].
+	Payload Payload
 
-	turns *Frequencies // of an Angle: how its frequencies may have been made
-
-	unit     bool // of a Solve: the diagonal is 1
-	ByNumber bool // of a Mul: by a Number by whose inverse some engines divide
-	Inverse  bool // of a Number: it is one of these
-
-	readers  int     // how many steps read the result
-	Fixed    bool    // of a Number: no site
-	units    float64 // of a Number: what it may be off by, in units of float32; of a Div: by what the divisor's reciprocal may
-	Relative bool    // of a RowMax in a fused attention: probabilities are rounded relative to the maximum
-	Least    float64 // of a Div: what the divisor is not below; 0 where nothing is known
-	Fused    bool    // of an Exp: that of a fused attention
-	Definite bool    // of an Add in another order than the reference's: it is rounded to the nearest
-	final    bool    // nothing is computed from it: it is the program's result, or moved there
+	readers int  // how many steps read the result
+	final   bool // nothing is computed from it: it is the program's result, or moved there
 }
 
 // Program is a formula for inputs of known shapes. It is immutable; several goroutines may evaluate it.
@@ -78,7 +60,7 @@ func (p *Program) Own() []Choice {
 // numbers there is only what they are rounded to.
 func (p *Program) numberAt(v Var) (x float64, ok bool) {
 	s := &p.Steps[v.Step]
-	return s.Value, s.Prim == Number && (!s.Fixed || s.Round == None)
+	return s.Number().Value, s.Prim == Number && (!s.Number().Fixed || s.Round == None)
 }
 
 // Site is a place where an engine may round, or may take another way: the same step of all copies of an operation in a program.
@@ -92,7 +74,7 @@ func (p *Program) Sites() (sites []Site, steps map[Site][]int) {
 	steps = map[Site][]int{}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if !s.Prim.Computes() && s.Prim != Round && s.Prim != Copy && (s.Prim != Number || s.Fixed) && (s.Prim != Angle || s.Ways() == 1) {
+		if !s.Prim.Computes() && s.Prim != Round && s.Prim != Copy && (s.Prim != Number || s.Number().Fixed) && (s.Prim != Angle || s.Ways() == 1) {
 			continue
 		}
 		at := Site{s.Form, s.Site}

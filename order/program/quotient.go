@@ -22,16 +22,17 @@ func (r *run) byReciprocal(most float64, of ...Var) float64 {
 // divide divides, or multiplies with the reciprocal.
 func (r *run) divide(i int, c Choice, out, x, y operand) {
 	s, f := &r.p.Steps[i], r.at(i, c.Round)
+	known := s.Quotient()
 	if c.Way == WayQuotient {
 		for i, v := range x.v {
 			if out.e == nil {
 				out.v[i] = v / y.v[i]
 				continue
 			}
-			if out.v[i], out.e[i] = quotientAbove(s.Least, v, x.e[i], y.v[i], y.e[i]); r.a.Hull {
+			if out.v[i], out.e[i] = quotientAbove(known.Least, v, x.e[i], y.v[i], y.e[i]); r.a.Hull {
 				out.e[i] += r.byReciprocal(math.Abs(y.v[i])+y.e[i], s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
 			}
-			out.e[i] += s.units * unit32 * math.Abs(v)
+			out.e[i] += known.Units * unit32 * math.Abs(v)
 		}
 		f.all(out, nil)
 		return
@@ -46,7 +47,7 @@ func (r *run) divide(i int, c Choice, out, x, y operand) {
 		if number {
 			by = exact
 		}
-		by, e = quotientAbove(s.Least, 1, 0, by, e)
+		by, e = quotientAbove(known.Least, 1, 0, by, e)
 		by, e = of.one(by, e)
 		out.v[i] = v * by
 		if out.e != nil {

@@ -17,7 +17,7 @@ func (b *Builder) Rank(x Var, k int, sorted bool) Var {
 	}
 	shape := slices.Clone(x.Shape)
 	shape[len(shape)-1] = k
-	return b.Append(Step{Prim: Rank, Args: []Var{x}, Shape: shape, Sorted: sorted})
+	return b.Append(Step{Prim: Rank, Args: []Var{x}, Shape: shape, Payload: marked(sorted, Sorted)})
 }
 
 // rank chooses by row.
@@ -47,7 +47,7 @@ func (r *run) rank(i int, out operand) {
 			continue
 		}
 		clear(to.e) // the choice is right or wrong
-		if taken := own[row*k:][:k]; at.allows(taken, s.Sorted) {
+		if taken := own[row*k:][:k]; at.allows(taken, s.Is(Sorted)) {
 			for rank, index := range taken {
 				if index != to.v[rank] {
 					r.followed++

@@ -93,7 +93,7 @@ func (b *Builder) Swish(x Var) Var {
 	if b.Rewrites&Symmetric == 0 {
 		q := b.Div("quotient", x, b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(x))))
 		if b.err == nil {
-			b.Steps[q.Step].units = functions.Sigmoid
+			b.Steps[q.Step].Payload = Quotient{Units: functions.Sigmoid}
 		}
 		return q
 	}

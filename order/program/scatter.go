@@ -28,7 +28,7 @@ func (b *Builder) scattered(p Prim, name string, axis int, x, index, y Var) Var 
 	if !ok {
 		return b.Fail("%s: %v by indexes of %v along axis %d of %v", p, y.Shape, index.Shape, axis, x.Shape)
 	}
-	return b.Append(Step{Prim: p, Name: name, Args: []Var{x, index, y}, Shape: x.Shape, Axis: axis})
+	return b.Append(Step{Prim: p, Name: name, Args: []Var{x, index, y}, Shape: x.Shape, Payload: Axis(axis)})
 }
 
 // scatter writes elements, or adds them.
@@ -38,7 +38,7 @@ func (r *run) scatter(i int, out operand) error {
 	copy(out.v, x.v)
 	copy(out.e, x.e)
 	f := r.at(i, r.choice(i).Round)
-	inner, own, n := Size(s.Shape[s.Axis+1:]), s.Args[1].Shape[s.Axis], s.Shape[s.Axis]
+	inner, own, n := Size(s.Shape[s.Axis()+1:]), s.Args[1].Shape[s.Axis()], s.Shape[s.Axis()]
 	var others *alternatives
 	for i, at := range index.v {
 		k := int(at)

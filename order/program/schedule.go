@@ -123,7 +123,7 @@ func (p *Program) bounds() {
 		case s.Prim == Number:
 			f.number = i
 		case s.Prim == Mul && s.Args[0].Same(s.Args[1]), s.Prim == Exp, s.Prim == Sqrt:
-		case (s.Prim == Sum || s.Prim == Div && y.number >= 0 && p.Steps[y.number].Value > 0) && x.known && x.number < 0:
+		case (s.Prim == Sum || s.Prim == Div && y.number >= 0 && p.Steps[y.number].Number().Value > 0) && x.known && x.number < 0:
 		case s.Prim == Add && x.known && x.number < 0 && y.number >= 0:
 			f.number = y.number
 		default:

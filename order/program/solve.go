@@ -11,7 +11,7 @@ func (b *Builder) Solve(name string, l, rest Var, unit bool) Var {
 	if len(l.Shape) != 3 || len(rest.Shape) != 3 || l.Shape[1] != l.Shape[2] || !slices.Equal(l.Shape[:2], rest.Shape[:2]) {
 		return b.Fail("%s: %v and %v are no systems of equations", name, l.Shape, rest.Shape)
 	}
-	return b.Append(Step{Prim: Solve, Name: name, Args: []Var{l, rest}, Shape: rest.Shape, unit: unit})
+	return b.Append(Step{Prim: Solve, Name: name, Args: []Var{l, rest}, Shape: rest.Shape, Payload: marked(unit, UnitDiagonal)})
 }
 
 // solve computes a Solve row by row: xᵢ = (bᵢ − Σ lᵢₖ·xₖ) / lᵢᵢ over the rows k before i. Each sum is rounded to float32, and each row as the step is before later
@@ -23,8 +23,8 @@ func (r *run) solve(i int, out operand) {
 	l, b := r.packed(s.Args[0]), r.packed(s.Args[1])
 	between, last := r.at(i, Plain), r.at(i, r.choice(i).Round)
 	between.last = false // of rows before the last rounding
-	ofRest := last
-	if !s.unit {
+	ofRest, unit := last, s.Is(UnitDiagonal)
+	if !unit {
 		ofRest = between
 	}
 	finite := true               // what is solved of this system
@@ -41,7 +41,7 @@ func (r *run) solve(i int, out operand) {
 			} else {
 				v, e = r.rest(ofRest, between, of, columns.slice(k*n, above), v, e)
 			}
-			if !s.unit {
+			if !unit {
 				v, e = quotient(v, e, l.v[at], l.bound(at))
 				v, e = last.one(v, e+reciprocal*math.Abs(v))
 			}

@@ -131,7 +131,7 @@ func (p *Program) byRows(i int) bool {
 	case Affine:
 		return rowCount(s.Args[0].Shape) == rowCount(s.Shape)
 	case Cat:
-		return s.Axis == len(s.Shape)-1
+		return s.Axis() == len(s.Shape)-1
 	case Mask:
 		return true
 	}

@@ -39,8 +39,8 @@ func (p *Program) columns(some *Some) neededColumns {
 		case s.Prim == Cat:
 			from := 0
 			for _, a := range s.Args {
-				to := from + a.Shape[s.Axis]
-				reads(a, within(of[i], s.Shape, s.Axis, from, to))
+				to := from + a.Shape[s.Axis()]
+				reads(a, within(of[i], s.Shape, s.Axis(), from, to))
 				from = to
 			}
 		default:

@@ -33,8 +33,8 @@ func (b *Builder) Tables(wide bool, made func(values []float64) *Frequencies) {
 		if turning[y.Step] || !turning[x.Step] {
 			continue
 		}
-		if f := made(b.Steps[x.Step].Values); f != nil {
-			s.Prim, s.Round, s.turns, s.Args = Angle, Plain, f, []Var{x, y}
+		if f := made(b.Steps[x.Step].Vector()); f != nil {
+			s.Prim, s.Round, s.Payload, s.Args = Angle, Plain, f, []Var{x, y}
 		}
 	}
 }
@@ -89,7 +89,7 @@ func (p *Program) Turning() []int {
 	var all []int
 	for i := len(p.Steps) - 1; i >= 0; i-- {
 		s := &p.Steps[i]
-		if s.Prim == Vector && from[i] && len(s.Values) > 0 && !counts(s.Values) {
+		if s.Prim == Vector && from[i] && len(s.Vector()) > 0 && !counts(s.Vector()) {
 			all = append(all, i)
 		}
 		if from[i] || s.Prim == Cos || s.Prim == Sin {

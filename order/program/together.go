@@ -14,7 +14,7 @@ func Together(programs []*Program, calls []Call) (results []Value, ok bool, err 
 		if !ok || step < 0 || p.product() != step || !c.plain(p, step) || !sameArith(c.Arith, calls[0].Arith) || (c.Held == nil) != (calls[0].Held == nil) {
 			return nil, false, nil
 		}
-		in := c.In[p.Steps[p.Steps[step].Args[0].Step].Index]
+		in := c.In[p.Steps[p.Steps[step].Args[0].Step].Index()]
 		x = append(x, in.Data...)
 		if c.Held != nil {
 			ok = c.Held.DType == calls[0].Held.DType && len(c.Held.Data) == Size(p.Out.Shape)
@@ -60,8 +60,8 @@ func (p *Program) product() int {
 
 // plain reports whether a call is of exact inputs of the program's shapes, in its own arithmetic.
 func (c *Call) plain(p *Program, step int) bool {
-	at := p.Steps[p.Steps[step].Args[0].Step].Index
-	w := p.Steps[p.Steps[step].Args[1].Step].Index
+	at := p.Steps[p.Steps[step].Args[0].Step].Index()
+	w := p.Steps[p.Steps[step].Args[1].Step].Index()
 	if at >= len(c.In) || w >= len(c.W) || c.Choices != nil || c.In[at].Bound != nil && !zero(c.In[at].Bound) || c.In[at].Terms != nil {
 		return false
 	}

@@ -49,7 +49,7 @@ func (t *trimmer) empty(out Var) bool {
 }
 
 func (t *trimmer) zero(step int) bool {
-	return t.steps[step].Prim == Number && t.steps[step].Value == 0
+	return t.steps[step].Prim == Number && t.steps[step].Number().Value == 0
 }
 
 // cut says which elements of a step's result a view shows, by the axes of that result: element [i, j …] of the view is at index at[a] + i·by[0][a] + j·by[1][a] …
@@ -153,13 +153,13 @@ func (t *trimmer) liveOf(i int) []int {
 		from := 0
 		for k, sizes := range of {
 			if !slices.Contains(sizes, 0) {
-				sizes[s.Axis] += from
+				sizes[s.Axis()] += from
 				live = largest(live, sizes)
 			}
-			from += s.Args[k].Shape[s.Axis]
+			from += s.Args[k].Shape[s.Axis()]
 		}
 	case Solve: // a row of B that is 0, beside a row of L that is 0, has a solution of 0, unless a diagonal of 0 divides
-		if s.unit {
+		if s.Is(UnitDiagonal) {
 			live = slices.Clone(of[1])
 		}
 		if !slices.Contains(live, 0) {
@@ -255,9 +255,9 @@ func (t *trimmer) sizes(i, k int) []int {
 	case s.Prim == Cat:
 		sizes := slices.Clone(need)
 		for _, a := range s.Args[:k] {
-			sizes[s.Axis] -= a.Shape[s.Axis]
+			sizes[s.Axis()] -= a.Shape[s.Axis()]
 		}
-		sizes[s.Axis] = min(max(sizes[s.Axis], 0), v.Shape[s.Axis])
+		sizes[s.Axis()] = min(max(sizes[s.Axis()], 0), v.Shape[s.Axis()])
 		return sizes
 	}
 	return need

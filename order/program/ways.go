@@ -80,15 +80,15 @@ func (s *Step) Split(sum uint8) (way uint8, ok bool) {
 // Ways is how many ways there are to the result of a step that give the same in exact arithmetic. Way 0 is the program's own.
 func (s *Step) Ways() int {
 	switch {
-	case s.Prim == Div, s.Prim == Rsqrt, s.Prim == Mul && s.ByNumber:
+	case s.Prim == Div, s.Prim == Rsqrt, s.Prim == Mul && s.Is(ByNumber):
 		return len(reciprocalRound)
-	case s.Fused:
+	case s.Is(Fused):
 		return int(waysOfFusedExp)
 	case s.Prim == Affine && len(s.Args) == 3:
 		return WaysOfSum * int(waysOfBias)
 	case s.Prim == Dot, s.Prim == Sum, s.Prim == Affine:
 		return WaysOfSum
-	case s.Prim == Angle && s.turns != nil:
+	case s.Prim == Angle && s.Turns() != nil:
 		return int(WaysOfAngles)
 	}
 	return 1
@@ -97,7 +97,7 @@ func (s *Step) Ways() int {
 // WayWords says what a way other than the program's own is, for a sentence such as "at mean multiplies by the reciprocal".
 func (s *Step) WayWords(way uint8, d hooks.DType) string {
 	switch {
-	case s.Fused:
+	case s.Is(Fused):
 		return wordsOfExp[way]
 	case s.Prim == Mul && way == WayQuotientBy:
 		return "divides by the constant's reciprocal"

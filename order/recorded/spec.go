@@ -63,7 +63,7 @@ func (x *expander) build(e *Entry) (f formula, err error) {
 		if len(s.Args) > 0 {
 			f.most = max(f.most, n)
 		}
-		if own := s.Values; len(own) > 0 && !x.shared[&own[0]] {
+		if own := s.Vector(); len(own) > 0 && !x.shared[&own[0]] {
 			x.numbers += len(own)
 		}
 	}

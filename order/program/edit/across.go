@@ -40,7 +40,7 @@ func (d Edit) across(e *Editor, t *StepIndex, step int) bool {
 			}
 		}
 		if number, ok := Divisor(t.Program, i); ok && t.Steps[i].Args[0].Step == step {
-			n := t.Steps[number].Value / float64(x.Shape[last]) * float64(x.Shape[last-1])
+			n := t.Steps[number].Number().Value / float64(x.Shape[last]) * float64(x.Shape[last-1])
 			args[1] = e.Literal(n).Expanded(x.Shape)
 		}
 		if one {

@@ -148,7 +148,7 @@ func (d Edit) one(e *Editor, t *StepIndex, step int, at Place, k, copies int) bo
 // s0 is what a step divides a sum by.
 func s0(t *StepIndex, step int) float64 {
 	n, _ := Divisor(t.Program, step)
-	return t.Steps[n].Value
+	return t.Steps[n].Number().Value
 }
 
 // read reads another value at a place.

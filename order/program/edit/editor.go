@@ -31,7 +31,10 @@ func (e *Editor) Become(step int, prim program.Prim, args ...program.Var) {
 	}
 	s := &e.Steps[step]
 	s.Prim, s.Args = prim, slices.Clone(args)
-	if s.ByNumber = false; prim.ByElement() {
+	if s.Is(program.ByNumber) {
+		s.Payload = nil
+	}
+	if prim.ByElement() {
 		for k, a := range s.Args {
 			s.Args[k] = a.Expanded(s.Shape)
 		}
@@ -42,7 +45,6 @@ func (e *Editor) Become(step int, prim program.Prim, args ...program.Var) {
 // Pass makes a step hand an operand on, as it rounds its result.
 func (e *Editor) Pass(step int, v program.Var) {
 	e.Become(step, program.Round, v)
-	e.Steps[step].Fallback = false
 }
 
 // Read makes a step read another operand, of the shape of the one that it had.
@@ -67,13 +69,15 @@ func (e *Editor) Read(step, arg int, v program.Var) {
 
 // SetNumber makes a number another one.
 func (e *Editor) SetNumber(step int, x float64) {
-	e.Steps[step].Value = x
+	n := e.Steps[step].Number()
+	n.Value = x
+	e.Steps[step].Payload = n
 	e.changed[step] = true
 }
 
 // SetVector makes constants others.
 func (e *Editor) SetVector(step int, x []float64) {
-	e.Steps[step].Values = x
+	e.Steps[step].Payload = program.Values(x)
 	e.changed[step] = true
 }
 
@@ -103,13 +107,13 @@ func (e *Editor) MoveWith(step int, args ...program.Var) program.Var {
 // Other is an input that the call does not have.
 func (e *Editor) Other(v program.Value) program.Var {
 	e.in = append(e.in, v)
-	return e.Append(program.Step{Prim: program.Input, Index: -len(e.in), Shape: v.Shape})
+	return e.Append(program.Step{Prim: program.Input, Payload: program.Leaf(-len(e.in)), Shape: v.Shape})
 }
 
 // OtherInput makes an input another one of its shape.
 func (e *Editor) OtherInput(step int, v program.Value) {
 	e.in = append(e.in, v)
-	e.Steps[step].Index = -len(e.in)
+	e.Steps[step].Payload = program.Leaf(-len(e.in))
 	e.changed[step] = true
 }
 
@@ -119,7 +123,7 @@ func (e *Editor) Exchange(one, other int) bool {
 	if !slices.Equal(a.Shape, b.Shape) {
 		return false
 	}
-	a.Index, b.Index = b.Index, a.Index
+	a.Payload, b.Payload = b.Payload, a.Payload
 	e.changed[one], e.changed[other] = true, true
 	return true
 }
@@ -127,7 +131,7 @@ func (e *Editor) Exchange(one, other int) bool {
 // OtherWeight makes a weight another one of its shape.
 func (e *Editor) OtherWeight(step int, w program.Rows) {
 	e.w = append(e.w, w)
-	e.Steps[step].Index = -len(e.w)
+	e.Steps[step].Payload = program.Leaf(-len(e.w))
 	e.changed[step] = true
 }
 
@@ -187,7 +191,7 @@ func (e *Editor) As(v program.Var, shape []int) (program.Var, bool) { return as(
 func (e *Editor) OtherRows(w program.Rows) program.Var {
 	e.w = append(e.w, w)
 	rows, cols := w.Size()
-	s := program.Step{Prim: program.Matrix, Index: -len(e.w), Shape: []int{rows, cols}}
+	s := program.Step{Prim: program.Matrix, Payload: program.Leaf(-len(e.w)), Shape: []int{rows, cols}}
 	if rows == 1 {
 		s.Prim, s.Shape = program.Weight, []int{cols}
 	}

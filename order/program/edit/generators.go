@@ -119,7 +119,7 @@ func (t *StepIndex) Counts() []Edit {
 	for _, i := range t.Firsts() {
 		if n, ok := Divisor(t.Program, i); ok {
 			all = append(all, Edit{Class: Count, At: []Place{t.Of(i)}, Value: -1}, Edit{Class: Count, At: []Place{t.Of(i)}, Value: 1})
-			terms := t.Steps[n].Value
+			terms := t.Steps[n].Number().Value
 			if by := math.Exp2(math.Ceil(math.Log2(terms))) - terms; by > 1 && terms > 1 { // a width that is padded
 				all = append(all, Edit{Class: Count, At: []Place{t.Of(i)}, Value: by})
 			}
@@ -193,7 +193,7 @@ func (t *StepIndex) Wholes() []Edit {
 func (t *StepIndex) Numbers() []int {
 	var all []int
 	for _, i := range t.Firsts() {
-		if s := &t.Steps[i]; s.Prim == program.Number && (!s.Fixed || s.Round == program.Model) {
+		if s := &t.Steps[i]; s.Prim == program.Number && (!s.Number().Fixed || s.Round == program.Model) {
 			all = append(all, i)
 		}
 	}

@@ -21,11 +21,11 @@ type Inner struct {
 func InnerOf(p *program.Program, from, to int, in, w []program.Var, out program.Var) (x *Inner, ok bool) {
 	b := innerBuilder{p: p, in: in, w: w, now: map[int]int{}}
 	for k, v := range in {
-		b.add(program.Step{Prim: program.Input, Index: k, Shape: v.Shape}, -1)
+		b.add(program.Step{Prim: program.Input, Payload: program.Leaf(k), Shape: v.Shape}, -1)
 	}
 	for k, v := range w {
 		s := p.Steps[v.Step]
-		s.Index = k
+		s.Payload = program.Leaf(k)
 		b.now[v.Step] = b.add(s, v.Step)
 	}
 	for i := from; i < to; i++ {
@@ -70,9 +70,10 @@ func (b *innerBuilder) add(s program.Step, at int) int {
 func (b *innerBuilder) step(i int) (ok bool) {
 	s := b.p.Steps[i]
 	if s.Prim.IsWeight() { // that is read whole
-		s.Index = slices.IndexFunc(b.w, func(v program.Var) bool { return b.p.Steps[v.Step].Index == s.Index })
+		k := slices.IndexFunc(b.w, func(v program.Var) bool { return b.p.Steps[v.Step].Index() == s.Index() })
+		s.Payload = program.Leaf(k)
 		b.now[i] = b.add(s, i)
-		return s.Index >= 0
+		return k >= 0
 	}
 	s.Args = slices.Clone(s.Args)
 	for k, a := range s.Args {
@@ -119,12 +120,12 @@ func (e *Editor) Put(x *Inner, d *program.Edited) bool {
 	for i, s := range d.Steps {
 		from := d.From[i]
 		switch {
-		case s.Prim == program.Input && s.Index >= 0:
-			if all[i] = x.in[s.Index]; !all[i].Plain() {
+		case s.Prim == program.Input && s.Index() >= 0:
+			if all[i] = x.in[s.Index()]; !all[i].Plain() {
 				all[i] = e.Held(all[i])
 			}
 		case s.Prim == program.Input:
-			all[i] = e.Other(d.In[-s.Index-1])
+			all[i] = e.Other(d.In[-s.Index()-1])
 		case from >= 0 && x.at[from] == x.out.Step && !last: // it becomes what the edit makes of it
 			all[i] = e.Move(x.out.Step)
 		case from >= 0:
@@ -134,11 +135,11 @@ func (e *Editor) Put(x *Inner, d *program.Edited) bool {
 			for k, a := range s.Args {
 				s.Args[k] = there(a)
 			}
-			if s.Prim.IsWeight() && s.Index < 0 {
-				e.w = append(e.w, d.W[-s.Index-1])
-				s.Index = -len(e.w)
+			if s.Prim.IsWeight() && s.Index() < 0 {
+				e.w = append(e.w, d.W[-s.Index()-1])
+				s.Payload = program.Leaf(-len(e.w))
 			} else if s.Prim.IsWeight() {
-				s.Index = e.Before.Steps[x.w[s.Index].Step].Index
+				s.Payload = e.Before.Steps[x.w[s.Index()].Step].Payload
 			}
 			e.Steps = append(e.Steps, s)
 			all[i] = program.Var{Step: len(e.Steps) - 1}
@@ -169,11 +170,11 @@ func (e *Editor) shaped(v program.Var, shape []int) program.Var {
 // Given is the value of a variable that is an input of the program, or an index of the first axis of an input. Ok is false for the result of a step.
 func Given(p *program.Program, v program.Var, c program.Call) (x program.Value, ok bool) {
 	s := &p.Steps[v.Step]
-	if s.Prim != program.Input || s.Index < 0 || s.Index >= len(c.In) || !v.Plain() || v.Off+program.Size(v.Shape) > len(c.In[s.Index].Data) {
+	if s.Prim != program.Input || s.Index() < 0 || s.Index() >= len(c.In) || !v.Plain() || v.Off+program.Size(v.Shape) > len(c.In[s.Index()].Data) {
 		return x, false
 	}
-	x = program.Value{Shape: v.Shape, Data: c.In[s.Index].Data[v.Off:][:program.Size(v.Shape)]}
-	if b := c.In[s.Index].Bound; b != nil {
+	x = program.Value{Shape: v.Shape, Data: c.In[s.Index()].Data[v.Off:][:program.Size(v.Shape)]}
+	if b := c.In[s.Index()].Bound; b != nil {
 		x.Bound = b[v.Off:][:program.Size(v.Shape)]
 	}
 	return x, true

@@ -63,10 +63,10 @@ func SoftmaxOfAll(p *program.Program) *program.Edited {
 	for _, i := range Softmaxes(p) {
 		x, _ := SoftmaxOf(p, i)
 		g := &p.Steps[origin(p, x.Step)]
-		if g.Prim != program.Gather || g.Axis != len(g.Shape)-1 || !slices.Equal(x.Shape, g.Shape) {
+		if g.Prim != program.Gather || g.Axis() != len(g.Shape)-1 || !slices.Equal(x.Shape, g.Shape) {
 			continue
 		}
-		e.Pass(i, e.Gather(g.Axis, softmax(e.Builder, g.Args[0]), g.Args[1]))
+		e.Pass(i, e.Gather(g.Axis(), softmax(e.Builder, g.Args[0]), g.Args[1]))
 		some = true
 	}
 	return e.ended(some)
@@ -77,14 +77,14 @@ func SoftmaxOfChosen(p *program.Program) *program.Edited {
 	e, some := NewEditor(p), false
 	for i := range p.Steps {
 		g := &p.Steps[i]
-		if g.Prim != program.Gather || g.Axis != len(g.Shape)-1 {
+		if g.Prim != program.Gather || g.Axis() != len(g.Shape)-1 {
 			continue
 		}
 		x, ok := SoftmaxOf(p, origin(p, g.Args[0].Step))
 		if !ok || !slices.Equal(x.Shape, g.Args[0].Shape) {
 			continue
 		}
-		e.Pass(i, softmax(e.Builder, e.Gather(g.Axis, x, g.Args[1])))
+		e.Pass(i, softmax(e.Builder, e.Gather(g.Axis(), x, g.Args[1])))
 		some = true
 	}
 	return e.ended(some)
@@ -125,7 +125,7 @@ func joinedFor(p *program.Program, softmax int) int {
 	for s := &p.Steps[step]; s.Prim == program.Sub && p.Steps[origin(p, s.Args[1].Step)].Prim != program.Number; s = &p.Steps[step] { // what is taken off all changes nothing
 		step = origin(p, s.Args[0].Step)
 	}
-	if s := &p.Steps[step]; s.Prim != program.Cat || s.Axis != len(s.Shape)-1 {
+	if s := &p.Steps[step]; s.Prim != program.Cat || s.Axis() != len(s.Shape)-1 {
 		return -1
 	}
 	return step
@@ -280,7 +280,7 @@ func Gates(p *program.Program) []int {
 	for i := range p.Steps {
 		if s := &p.Steps[i]; s.Prim == program.Max && len(s.Args) == 2 {
 			zero, d := &p.Steps[s.Args[0].Step], &p.Steps[s.Args[1].Step]
-			if zero.Prim == program.Number && zero.Value == 0 && d.Prim == program.Sub {
+			if zero.Prim == program.Number && zero.Number().Value == 0 && d.Prim == program.Sub {
 				all = append(all, i)
 			}
 		}
@@ -315,7 +315,10 @@ func Windows(p *program.Program, window float64) *program.Edited {
 	e := NewEditor(p)
 	all := StepsOf(p, program.Mask)
 	for _, i := range all {
-		e.Step(i).Value = window
+		s := e.Step(i)
+		sight := s.Sight()
+		sight.Window = window
+		s.Payload = sight
 	}
 	return e.ended(len(all) > 0)
 }
@@ -325,7 +328,10 @@ func Ahead(p *program.Program, n int) *program.Edited {
 	e := NewEditor(p)
 	all := StepsOf(p, program.Mask)
 	for _, i := range all {
-		e.Step(i).Rows = n
+		s := e.Step(i)
+		sight := s.Sight()
+		sight.Ahead = n
+		s.Payload = sight
 	}
 	return e.ended(len(all) > 0)
 }
@@ -339,7 +345,7 @@ func Frequencies(p *program.Program, change func([]float64) []float64) *program.
 	e := NewEditor(p)
 	all := p.Turning()
 	for _, i := range all {
-		v := change(slices.Clone(p.Steps[i].Values))
+		v := change(slices.Clone(p.Steps[i].Vector()))
 		if v == nil {
 			return nil
 		}

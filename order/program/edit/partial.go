@@ -151,7 +151,7 @@ func (t *StepIndex) Fewer() []Edit {
 		if !ok {
 			continue
 		}
-		if terms := t.Steps[t.Steps[i].Args[0].Step].Args[0].Last(); terms > 2 && t.Steps[n].Value == float64(terms) {
+		if terms := t.Steps[t.Steps[i].Args[0].Step].Args[0].Last(); terms > 2 && t.Steps[n].Number().Value == float64(terms) {
 			all = append(all, Edit{Class: Count, At: []Place{t.Of(i)}, Map: Map{N: 1, By: 1}}, Edit{Class: Count, At: []Place{t.Of(i)}, Map: Map{N: 1}})
 		}
 	}

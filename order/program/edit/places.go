@@ -71,7 +71,7 @@ func (t *StepIndex) IndexesOfOne() []Edit {
 func (t *StepIndex) gathered(step int) []Edit {
 	var all []Edit
 	if own, ok := t.Gathered(step); ok {
-		for k := range min(t.Steps[step].Args[0].Shape[t.Steps[step].Axis], maxIndexes) {
+		for k := range min(t.Steps[step].Args[0].Shape[t.Steps[step].Axis()], maxIndexes) {
 			if float64(k) != own {
 				all = append(all, Edit{Class: Index, At: []Place{{t.sig[step], 1}}, Value: float64(k)})
 			}
@@ -88,9 +88,9 @@ func (t *StepIndex) Gathered(step int) (index float64, ok bool) {
 	}
 	switch from := &t.Steps[origin(t.Program, s.Args[1].Step)]; {
 	case from.Prim == program.Number:
-		return from.Value, true
-	case from.Prim == program.Vector && len(from.Values) > 0 && !slices.ContainsFunc(from.Values, func(x float64) bool { return x != from.Values[0] }):
-		return from.Values[0], true
+		return from.Number().Value, true
+	case from.Prim == program.Vector && len(from.Vector()) > 0 && !slices.ContainsFunc(from.Vector(), func(x float64) bool { return x != from.Vector()[0] }):
+		return from.Vector()[0], true
 	}
 	return 0, false
 }
@@ -295,7 +295,7 @@ func (d Edit) wider(e *Editor, t *StepIndex, step int) bool {
 	e.Pass(step, v)
 	for i := range t.Steps {
 		if number, ok := Divisor(t.Program, i); ok && t.Steps[i].Args[0].Step == step {
-			e.Read(i, 1, e.Literal(t.Steps[number].Value*float64(n)))
+			e.Read(i, 1, e.Literal(t.Steps[number].Number().Value*float64(n)))
 		}
 	}
 	return true

@@ -47,7 +47,7 @@ func (t *StepIndex) Moved(step int) (leaf int, ok bool) {
 	case s.Prim == program.Cat && len(s.Args) == 2:
 		before, known := t.Moved(s.Args[0].Step)
 		leaf, ok = t.Moved(s.Args[1].Step)
-		a, b := t.leaf[t.Steps[before].Index], t.leaf[t.Steps[leaf].Index]
+		a, b := t.leaf[t.Steps[before].Index()], t.leaf[t.Steps[leaf].Index()]
 		return leaf, ok && known && strings.HasSuffix(a, Before) && (a == b || a == b+Before)
 	}
 	return 0, false
@@ -80,16 +80,16 @@ func NewStepIndex(p *program.Program, leaf func(prim program.Prim, index int) st
 		}
 		switch s.Prim {
 		case program.Input, program.Weight, program.Matrix, program.Dense:
-			name := leaf(s.Prim, s.Index)
+			name := leaf(s.Prim, s.Index())
 			if write(name); s.Prim == program.Input {
-				t.leaf[s.Index] = name
+				t.leaf[s.Index()] = name
 			}
 		case program.Number:
-			if s.Fixed && !counts[i] {
-				write(strconv.FormatFloat(s.Value, 'g', -1, 64))
+			if s.Number().Fixed && !counts[i] {
+				write(strconv.FormatFloat(s.Number().Value, 'g', -1, 64))
 			}
 		case program.Cat, program.Gather, program.Scatter, program.Collect:
-			write(strconv.Itoa(s.Axis))
+			write(strconv.Itoa(s.Axis()))
 		}
 		for _, a := range s.Args {
 			write(strconv.FormatUint(t.joined(a.Step), 36), strconv.Itoa(len(a.Shape)))
@@ -107,7 +107,7 @@ func Divisor(p *program.Program, i int) (number int, ok bool) {
 		return 0, false
 	}
 	n := s.Args[1].Step
-	return n, p.Steps[n].Prim == program.Number && p.Steps[n].Fixed
+	return n, p.Steps[n].Prim == program.Number && p.Steps[n].Number().Fixed
 }
 
 // Of is the place of a step's result.

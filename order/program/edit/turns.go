@@ -101,7 +101,7 @@ func (t *StepIndex) Crossed() []Edit {
 func (e *Editor) turn(t *StepIndex, step int, m Map) bool {
 	some := e.turnOne(t, step, m)
 	for i := range t.Steps {
-		if s := &t.Steps[i]; s.Prim == program.Input && t.Steps[step].Prim == program.Input && t.leaf[s.Index] == t.leaf[t.Steps[step].Index]+Before {
+		if s := &t.Steps[i]; s.Prim == program.Input && t.Steps[step].Prim == program.Input && t.leaf[s.Index()] == t.leaf[t.Steps[step].Index()]+Before {
 			some = e.turnOne(t, i, m) || some
 		}
 	}

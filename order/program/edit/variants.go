@@ -101,14 +101,16 @@ func Variants(o program.Op) []Variant {
 			name = s.Prim.String()
 		}
 		switch {
-		case s.Prim == program.Number && s.Value > 0 && s.Value != 1:
+		case s.Prim == program.Number && s.Number().Value > 0 && s.Number().Value != 1:
 			for f, of := range functionsOfNumber {
-				v := of(s.Value)
-				c := Change{Kind: NumberAs, Step: s.Site, Function: NumberFunction(f), Value: v, Right: s.Value}
-				if s.Site == strconv.FormatFloat(s.Value, 'g', 6, 64) {
+				v := of(s.Number().Value)
+				c := Change{Kind: NumberAs, Step: s.Site, Function: NumberFunction(f), Value: v, Right: s.Number().Value}
+				if s.Site == strconv.FormatFloat(s.Number().Value, 'g', 6, 64) {
 					c.Step = ""
 				}
-				add(i, c, func(_ *Editor, s *program.Step) { s.Value, s.Inverse = v, false })
+				add(i, c, func(_ *Editor, s *program.Step) {
+					s.Payload = program.Constant{Value: v, Units: s.Number().Units, Fixed: s.Number().Fixed}
+				})
 			}
 		case s.Prim.IsLeaf() || s.Prim == program.Copy || s.Prim == program.Round:
 		default:
@@ -122,7 +124,7 @@ func Variants(o program.Op) []Variant {
 				}
 			}
 			for _, other := range exchangeable[s.Prim] {
-				add(i, Change{Kind: StepAs, Step: name, As: other.String()}, func(_ *Editor, s *program.Step) { s.Prim, s.ByNumber = other, false })
+				add(i, Change{Kind: StepAs, Step: name, As: other.String()}, func(_ *Editor, s *program.Step) { s.Prim, s.Payload = other, nil })
 			}
 		}
 		if s.Prim == program.Tanh {
@@ -140,7 +142,7 @@ func Variants(o program.Op) []Variant {
 
 // handOn makes a step of no program yet hand an operand on.
 func handOn(s *program.Step, v program.Var) {
-	s.Prim, s.Args, s.Fallback, s.ByNumber = program.Round, []program.Var{v}, false, false
+	s.Prim, s.Args, s.Payload = program.Round, []program.Var{v}, nil
 	if s.Round == program.None {
 		s.Round = program.Plain
 	}

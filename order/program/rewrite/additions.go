@@ -297,11 +297,11 @@ func (c *chain) reorder(e *edit.Editor, to *sum) {
 		v := e.Move(c.inner[used])
 		used++
 		a := &e.Steps[v.Step]
-		a.Args, a.Shape, a.Definite = []program.Var{x, y}, e.Steps[c.root].Shape, true
+		a.Args, a.Shape, a.Payload = []program.Var{x, y}, e.Steps[c.root].Shape, program.Definite
 		v.Shape, v.Stride = a.Shape, program.Contiguous(a.Shape)
 		return v
 	}
 	x, y := made(to.x), made(to.y)
 	e.Become(c.root, program.Add, x, y)
-	e.Steps[c.root].Definite = true
+	e.Steps[c.root].Payload = program.Definite
 }

@@ -239,7 +239,7 @@ func (a *attention) fuse(e *edit.Editor, k Fused) {
 	e.Become(a.product, program.Div, r.out, a.column(e, r.sum))
 	s := &e.Steps[a.product]
 	s.Form, s.Name, s.Site = FusedForm, "quotient", "quotient"
-	s.Least = leastSum
+	s.Payload = program.Quotient{Least: leastSum}
 }
 
 // running is what an online softmax has after some keys: by row of scores the largest and the sum, by row of the output the output.
@@ -252,13 +252,13 @@ func (a *attention) online(e *edit.Editor, k Fused, blocks [][2]int) running {
 	for n, block := range blocks {
 		x := e.Slice(a.scores, last, block[0], block[1])
 		largest := e.RowMax(x)
-		e.Steps[largest.Step].Relative = true
+		e.Steps[largest.Step].Payload = program.Relative
 		m := largest
 		if n > 0 {
 			m = e.Max(r.top, largest)
 		}
 		exp := e.Exp(FusedExp, e.Sub("difference", x, m))
-		e.Steps[exp.Step].Fused = true
+		e.Steps[exp.Step].Payload = program.Fused
 		p := e.Append(program.Step{Prim: program.Round, Name: FusedProbabilities, Args: []program.Var{exp}, Shape: exp.Shape, Round: k.rounding()})
 		terms := exp
 		if k.Rounded {
