@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 func newPresetter(p *program.Program, rewrites program.Rewrite) *presetter {
@@ -212,7 +213,7 @@ func (b *presetter) double(s *program.Step) program.Choice {
 
 // fused does not round a product that a sum takes.
 func (b *presetter) fused(s *program.Step) program.Choice {
-	if s.Prim == program.Mul && b.p.Added(s) {
+	if s.Prim == program.Mul && edit.Added(b.p, s) {
 		return program.Choice{Round: program.None}
 	}
 	return program.Choice{Round: s.Round}
@@ -233,7 +234,7 @@ func (b *presetter) table(s *program.Step) program.Choice { return b.looked(s, p
 func (b *presetter) half(s *program.Step) program.Choice { return b.looked(s, program.Half) }
 
 func (b *presetter) looked(s *program.Step, r program.Rounding) program.Choice {
-	if s.Prim == program.Copy || b.p.Activates(s) {
+	if s.Prim == program.Copy || edit.Activates(b.p, s) {
 		return program.Choice{Round: r}
 	}
 	return program.Choice{Round: s.Round}

@@ -215,7 +215,7 @@ func firstsKept(s *subject, e *Entry, m Mistake) *program.Edited {
 
 // ever is all that a cache was given until some pass, of which v is what was kept.
 func ever(ed *edit.Editor, p *program.Program, v program.Var, axis int) program.Var {
-	whole, ok := p.Unsliced(v, axis)
+	whole, ok := edit.Unsliced(p, v, axis)
 	if !ok {
 		return v
 	}

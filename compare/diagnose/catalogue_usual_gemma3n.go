@@ -29,7 +29,7 @@ var usualGemma3n = []Usual{
 		Name: "active-first", Page: "active-stream", What: "the first stream is taken for the active one", at: []string{"*.active_prediction", "*.altup.predict.router_norm"},
 		when: func(c *order.Config) bool { return c.Gemma3n.AltUpActive != 0 }, is: streamIs(0),
 	},
-	{Name: "streams-unscaled", Page: "merging-the-streams", What: "streams are not brought to the magnitude of the first", at: []string{"altup.init"}, is: editOf((*edit.StepIndex).LeftOut, streamsUnscaled)},
+	{Name: "streams-unscaled", Page: "merging-the-streams", What: "streams are not brought to the magnitude of the first", at: []string{"altup.init"}, is: editOf(edit.Edits.LeftOut, streamsUnscaled)},
 	{Name: "streams-unscaled-back", Page: "merging-the-streams", What: "streams are merged without being scaled back", at: []string{"altup.final.stream.*"}, is: leftOut(0)},
 	{Name: "streams-summed", Page: "merging-the-streams", What: "streams are summed, not averaged", at: []string{"altup.final.mean"}, is: stepLeftOut("mean", 0)},
 	{Name: "floor-added", Page: "merging-the-streams", What: "the least magnitude is added", at: []string{"altup.*.magnitude.*"}, is: stepIs("", program.Max, program.Add)},
@@ -64,10 +64,10 @@ var usualGemma3n = []Usual{
 	},
 	{
 		Name: "per-layer-everywhere", Page: "per-layer-streams", What: "the per-layer input is added to all streams", at: []string{"*.out=add_to_others"},
-		is: editOf((*edit.StepIndex).Wholes, valued(0)),
+		is: editOf(edit.Edits.Wholes, valued(0)),
 	},
 	{
 		Name: "per-layer-first", Page: "per-layer-streams", What: "the per-layer input is added to the first stream alone", at: []string{"*.out=add_to_others"},
-		is: editOf((*edit.StepIndex).Wholes, valued(1)),
+		is: editOf(edit.Edits.Wholes, valued(1)),
 	},
 }

@@ -287,8 +287,9 @@ func edits(lists ...func() []edit.Edit) iter.Seq[Mistake] {
 // structure yields edits of what steps do and read.
 func structure(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
-	leftOut := func() []edit.Edit { return wholeFirst(t, t.LeftOut()) }
-	return edits(leftOut, t.Exchanged, t.Swapped, t.Twice, t.Wholes, t.Axes, t.Along, t.Wider, t.AllWider, t.Apart, t.Indexes, t.Behind, t.Alone, t.Counts, t.Fewer, t.Turns)
+	all := t.Edits()
+	leftOut := func() []edit.Edit { return wholeFirst(t, all.LeftOut()) }
+	return edits(leftOut, all.Exchanged, all.Swapped, all.Twice, all.Wholes, all.Axes, all.Along, all.Wider, all.AllWider, all.Apart, all.Indexes, all.Behind, all.Alone, all.Counts, all.Fewer, all.Turns)
 }
 
 // wholeFirst has the edits first that leave one step out, then those that leave the whole operation out: they say most.
@@ -339,20 +340,21 @@ func productsLast(s *search) iter.Seq[Mistake] {
 
 // productLast has a product taken of the result.
 func productLast(s *subject, e *Entry, m Mistake) *program.Edited {
-	return e.signed(s.m).ProductLast(s.place(m))
+	return edit.ProductLast(e.signed(s.m), s.place(m))
 }
 
 // operands yields other values of the program in the place of each.
-func operands(s *search) iter.Seq[Mistake] { return edits(s.first.signed(s.m).Operands) }
+func operands(s *search) iter.Seq[Mistake] { return edits(s.first.signed(s.m).Edits().Operands) }
 
 // shiftedSteps yields steps that are taken of another value, earlier or later, and parts that are read in each other's place.
 func shiftedSteps(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
-	return edits(t.Shifted, t.Crossed)
+	all := t.Edits()
+	return edits(all.Shifted, all.Crossed)
 }
 
 // counts yields sums that are divided by another number of terms.
-func counts(s *search) iter.Seq[Mistake] { return edits(s.first.signed(s.m).Counts) }
+func counts(s *search) iter.Seq[Mistake] { return edits(s.first.signed(s.m).Edits().Counts) }
 
 // mostBlocks is how many sizes of parts of a row are tried.
 const mostBlocks = 6
@@ -374,7 +376,8 @@ func orders(s *search) iter.Seq[Mistake] {
 			}
 		}
 	}
-	return edits(t.Repeated, t.IndexesOfOne, func() []edit.Edit { return t.Maps(blocks) })
+	all := t.Edits()
+	return edits(all.Repeated, all.IndexesOfOne, func() []edit.Edit { return all.Maps(blocks) })
 }
 
 // elements counts those of the entry.

@@ -105,7 +105,7 @@ func (o *Healthy) With(u *Usual) *program.Edited {
 			continue
 		}
 		o.s.err = nil // what cannot be read cannot be what is read by mistake
-		if d := usualEdit(o.s, u, e); d != nil && ed.Put(o.inner[k], d) {
+		if d := usualEdit(o.s, u, e); d != nil && edit.Put(ed, o.inner[k], d) {
 			some = true
 		}
 	}

@@ -67,10 +67,10 @@ func saidOf(s *subject, e *Entry, d edit.Edit) Mistake {
 }
 
 // editOf is the first of some edits of steps that is meant.
-func editOf(of func(t *edit.StepIndex) []edit.Edit, meant func(t *edit.StepIndex, d edit.Edit) bool) usually {
+func editOf(of func(edit.Edits) []edit.Edit, meant func(t *edit.StepIndex, d edit.Edit) bool) usually {
 	return func(s *subject, e *Entry) Mistake {
 		t := e.signed(s.m)
-		all := of(t)
+		all := of(t.Edits())
 		if k := slices.IndexFunc(all, func(d edit.Edit) bool { return meant(t, d) }); k >= 0 {
 			return saidOf(s, e, all[k])
 		}
@@ -80,7 +80,7 @@ func editOf(of func(t *edit.StepIndex) []edit.Edit, meant func(t *edit.StepIndex
 
 // leftOut is the operation left out: its result is an input.
 func leftOut(input int) usually {
-	return editOf((*edit.StepIndex).LeftOut, func(t *edit.StepIndex, d edit.Edit) bool {
+	return editOf(edit.Edits.LeftOut, func(t *edit.StepIndex, d edit.Edit) bool {
 		from := &t.Steps[t.At(d.From).Step]
 		return d.At[0] == t.Of(t.Out.Step) && from.Prim == program.Input && from.Index() == input
 	})
@@ -108,7 +108,7 @@ func ofRepeated(t *edit.StepIndex, d edit.Edit) bool {
 }
 
 // mapsOf are the edits that put elements in another order.
-func mapsOf(t *edit.StepIndex) []edit.Edit { return t.Maps(nil) }
+func mapsOf(all edit.Edits) []edit.Edit { return all.Maps(nil) }
 
 // valued reports whether an edit has a number, and does not change the primitive.
 func valued(x float64) func(*edit.StepIndex, edit.Edit) bool {

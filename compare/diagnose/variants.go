@@ -73,7 +73,7 @@ func variantActivation(s *subject, e *Entry, m Mistake) *program.Edited {
 	}
 	ed := edit.NewEditor(e.Program)
 	for _, one := range all {
-		x := ed.InsertVariant(variants[n], one.in)
+		x := edit.InsertVariant(ed, variants[n], one.in)
 		switch m.Rounding {
 		case EachStep:
 			ed.RoundAll()

@@ -127,7 +127,7 @@ func someOf(t *testing.T, key string, of *isolate.Trial, some *program.Some) (le
 	}
 	parts := edit.NewStepIndex(p, func(program.Prim, int) string { return "" })
 	// The result read in another order needs other columns of what it is computed from.
-	steps, maps := append(parts.LeftOut(), parts.Exchanged()...), parts.Maps([]int{2, 4})
+	steps, maps := append(parts.Edits().LeftOut(), parts.Edits().Exchanged()...), parts.Edits().Maps([]int{2, 4})
 	var edits []edit.Edit
 	for _, all := range [][]edit.Edit{steps, maps} {
 		for k := 0; k < len(all); k += 1 + len(all)/8 {

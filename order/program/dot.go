@@ -283,7 +283,7 @@ func sharing(shape []int, y Var) int {
 }
 
 // laid is about how many elements are laid out for the rows of a Dot, however few of its rows are computed: those that several rows multiply.
-func (p *Program) laid(i int) int {
+func laid(p *Program, i int) int {
 	s := &p.Steps[i]
 	x, y := s.Args[0], s.Args[1]
 	last := len(s.Shape) - 1

@@ -37,10 +37,11 @@ func editedProgram(t interface{ Fatal(...any) }, data []float64) (*program.Progr
 
 // allEdits are those of a program.
 func allEdits(t *edit.StepIndex) []edit.Edit {
+	of := t.Edits()
 	var all []edit.Edit
 	for _, some := range [][]edit.Edit{
-		t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Operands(), t.Counts(), t.Turns(), t.Maps([]int{2}),
-		t.Apart(), t.Alone(), t.Fewer(), t.AllWider(), t.Repeated(), t.IndexesOfOne(), t.Behind(),
+		of.LeftOut(), of.Exchanged(), of.Swapped(), of.Twice(), of.Wholes(), of.Axes(), of.Operands(), of.Counts(), of.Turns(), of.Maps([]int{2}),
+		of.Apart(), of.Alone(), of.Fewer(), of.AllWider(), of.Repeated(), of.IndexesOfOne(), of.Behind(),
 	} {
 		all = append(all, some...)
 	}
@@ -123,7 +124,7 @@ func TestAnEditIsMovedToOtherSizes(t *testing.T) {
 	small, _ := editedProgram(t, []float64{1, 2, 3, 4, 4, 3, 2, 1, -1, 1, 5, 2})
 	large, c := editedProgram(t, []float64{1, -2, 3, 0.5, 2, 1, -1, 4, 0.25, 3, -3, 2, 1, 1, 0.5, 0.25, -4, 2, -1, 3})
 	from, to := edit.NewStepIndex(small, nameless), edit.NewStepIndex(large, nameless)
-	for _, d := range from.LeftOut() {
+	for _, d := range from.Edits().LeftOut() {
 		own, moved := d.Apply(from), d.Apply(to)
 		if own == nil {
 			continue
@@ -159,7 +160,7 @@ func TestMapsHaveInverses(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, d := range parts.Maps([]int{2, 3}) {
+	for _, d := range parts.Edits().Maps([]int{2, 3}) {
 		if !d.Back {
 			continue
 		}

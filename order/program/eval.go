@@ -37,7 +37,7 @@ const blockElements = 1024
 // is that of an index out of range, of a weight that cannot be read, or of inputs that are none of the program's.
 func (p *Program) Eval(c Call) (Value, error) {
 	r := &run{p: p, c: &c, a: c.Arith, values: make([]operand, len(p.Steps)), terms: map[int]*Terms{}}
-	if c.Held != nil && c.Held.Alone && p.product() < 0 {
+	if c.Held != nil && c.Held.Alone && productOf(p) < 0 {
 		r.a.Bounds = false
 	}
 	for i := range p.Steps {

@@ -60,7 +60,7 @@ func TestInnerProgramsAreEditedAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			whole := edit.NewEditor(p)
-			if !whole.Put(x, d) {
+			if !edit.Put(whole, x, d) {
 				t.Fatalf("%s of operation %d has no place", name, k)
 			}
 			if d, err = whole.End(); err != nil {

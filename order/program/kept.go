@@ -45,7 +45,7 @@ func (p *Program) Keep(c Call, choose func(*Program) []Choice) (*Kept, error) {
 	k := &Kept{p: p, c: c, choose: choose, at: slices.Repeat([]int{-1}, len(p.Steps)), spare: spare{}}
 	k.own = k.begin(e, nil)
 	for i := range k.own.p.Steps {
-		k.own.p.stages = append(k.own.p.stages, k.own.p.alone(i))
+		k.own.p.stages = append(k.own.p.stages, alone(k.own.p, i))
 	}
 	for i, from := range e.From {
 		k.at[from] = i
@@ -200,7 +200,7 @@ func (r *run) counted(stage int) (work, time int, err error) {
 			w, t = w/width*len(r.few[i]), t/width*len(r.few[i])
 		}
 		if s.Prim == Dot && rows > 0 && rows < all {
-			t += laidTime * r.p.laid(i)
+			t += laidTime * laid(r.p, i)
 		}
 		work, time = work+w, time+t+StepTime
 	}

@@ -67,7 +67,7 @@ func TestPartsThatAreReadByTurnsAreReadAsHalves(t *testing.T) {
 			return b.Mul("", b.Slice(in[0], 2, 0, 4), b.Slice(in[0], 2, 4, 8))
 		})
 		parts := edit.NewStepIndex(p, nameless)
-		all := parts.Turns()
+		all := parts.Edits().Turns()
 		if len(all) != 1 {
 			t.Fatalf("turns %v: %d edits", turns, len(all))
 		}
@@ -102,7 +102,7 @@ func TestAProductBehindTheRest(t *testing.T) {
 	})
 	parts := edit.NewStepIndex(p, nameless)
 	mul := edit.StepsOf(p, program.Mul)[0]
-	gives(t, parts.ProductLast(edit.Place{Step: parts.Of(mul).Step, Arg: 1}), c, func(x []float64) (y []float64) {
+	gives(t, edit.ProductLast(parts, edit.Place{Step: parts.Of(mul).Step, Arg: 1}), c, func(x []float64) (y []float64) {
 		for j := range 4 {
 			y = append(y, math.Tanh(x[j])*x[4+j])
 		}

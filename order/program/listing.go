@@ -22,7 +22,7 @@ type Line struct {
 // j, k, l ... in the order of the axes; a dot sums over the last one. size prints a size of an axis, and leaf what an input or
 // a weight is.
 func (p *Program) Listing(size func(n int) string, leaf func(s *Step) string) []Line {
-	l := lister{p: p, size: size, leaf: leaf, names: p.stepNames()}
+	l := lister{p: p, size: size, leaf: leaf, names: stepNames(p)}
 	sites, steps := p.Sites()
 	at := map[int]bool{}
 	for _, s := range sites {
@@ -50,7 +50,7 @@ var roundingMarks = map[Rounding]string{
 }
 
 // stepNames are what steps are called in a listing: each another.
-func (p *Program) stepNames() []string {
+func stepNames(p *Program) []string {
 	names := make([]string, len(p.Steps))
 	taken := map[string]bool{}
 	for i := range p.Steps {

@@ -66,7 +66,7 @@ func TestBlocksComeColumnByColumn(t *testing.T) {
 		parts := edit.NewStepIndex(p, nameless)
 		result := edit.Place{Step: parts.Of(edit.StepsOf(p, program.Neg)[0]).Step, Arg: edit.Returned}
 		d := edit.Edit{Class: edit.Mapped, At: []edit.Place{result}, Map: edit.Map{Kind: edit.Blocks, Axis: 2, By: size, N: across}}
-		if !slices.ContainsFunc(parts.Maps([]int{size, across, down}), func(o edit.Edit) bool { return o.At[0].Arg == edit.Returned && o.Map == d.Map }) {
+		if !slices.ContainsFunc(parts.Edits().Maps([]int{size, across, down}), func(o edit.Edit) bool { return o.At[0].Arg == edit.Returned && o.Map == d.Map }) {
 			t.Fatalf("%+v is not tried", d.Map)
 		}
 		byRow(t, "blocks", d.Apply(parts), c, func(x []float64) (y []float64) {
@@ -115,7 +115,7 @@ func TestPartsAreEachAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 		parts := edit.NewStepIndex(p, nameless)
-		all := parts.Crossed()
+		all := parts.Edits().Crossed()
 		if len(all) != n-1 {
 			t.Fatalf("%d edits of %d parts", len(all), n)
 		}
@@ -181,7 +181,7 @@ func TestStepsAreTakenEarlierAndLater(t *testing.T) {
 			return slices.IndexFunc(names, func(name string) bool { return p.Steps[step].Site == name })
 		}
 		seen := map[[2]int]bool{}
-		for _, d := range parts.Shifted() {
+		for _, d := range parts.Edits().Shifted() {
 			from, to := place(d.At[0]), place(d.From) // it is taken of the result of the second
 			seen[[2]int{from, to}] = true
 			var order []int
@@ -250,7 +250,7 @@ func TestVariantsOfActivations(t *testing.T) {
 		p, call := formulaOf(t, []int{1, 2, 8}, func(b *program.Builder, in []program.Var) program.Var { return b.Neg(b.Tanh("tanh", in[0])) })
 		tanh := edit.StepsOf(p, program.Tanh)[0]
 		e := edit.NewEditor(p)
-		e.Pass(tanh, e.InsertVariant(all[k], p.Steps[tanh].Args[0]))
+		e.Pass(tanh, edit.InsertVariant(e, all[k], p.Steps[tanh].Args[0]))
 		d, err := e.End()
 		if err != nil {
 			t.Fatal(err)

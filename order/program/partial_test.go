@@ -34,23 +34,23 @@ func TestEditsInPart(t *testing.T) {
 		want  []float64
 	}{
 		{
-			"a mean over each half", parts.Apart(), func(d edit.Edit) bool { return d.Map.N == 2 },
+			"a mean over each half", parts.Edits().Apart(), func(d edit.Edit) bool { return d.Map.N == 2 },
 			[]float64{1 + 1.5/4 + 1, 2 + 3./4 + 1, 1 + 13.5/4 + 4, 2 + 27./4 + 16, 1 + 1, 1 + 1 + 1, 6 + 4, 1 + 12 + 16},
 		},
 		{
-			"a quarter of the product alone", parts.Alone(), func(d edit.Edit) bool { return d.Value == 0 },
+			"a quarter of the product alone", parts.Edits().Alone(), func(d edit.Edit) bool { return d.Value == 0 },
 			[]float64{0.75 + 4 + 1, 1.5 + 8 + 1, 2.25 + 4 + 4, 4.5 + 8 + 16, 2 + 1, 2 + 4 + 1, 4 + 4, 8 + 4 + 16},
 		},
 		{
-			"a mean without the last", parts.Fewer(), func(d edit.Edit) bool { return d.Map.By == 1 },
+			"a mean without the last", parts.Edits().Fewer(), func(d edit.Edit) bool { return d.Map.By == 1 },
 			[]float64{0.5 + 1 + 1, 1 + 2 + 1, 1.5 + 1 + 4, 3 + 2 + 16, 0, 0, 0, 0},
 		},
 		{
-			"one of the factors reads the first row", parts.IndexesOfOne(), func(d edit.Edit) bool { return slices.Equal(parts.Copies(d.From), namedSteps(p, "second")) },
+			"one of the factors reads the first row", parts.Edits().IndexesOfOne(), func(d edit.Edit) bool { return slices.Equal(parts.Copies(d.From), namedSteps(p, "second")) },
 			[]float64{0.75 + 1 + 0.5, 1.5 + 2 + 1, 2.25 + 1 + 3, 4.5 + 2 + 12, 2 + 0.5, 2 + 1 + 1, 4 + 3, 8 + 1 + 12},
 		},
 		{
-			"every row reads the first", parts.Repeated(), func(d edit.Edit) bool {
+			"every row reads the first", parts.Edits().Repeated(), func(d edit.Edit) bool {
 				return d.Map.By == 0 && d.Map.Axis == 1 && parts.Copies(d.At[0])[0] == 0
 			},
 			[]float64{0.75 + 1 + 0.25, 1.5 + 2 + 1, 2.25 + 1 + 2.25, 4.5 + 2 + 9, 0.75 + 0.25, 1.5 + 1 + 1, 2.25 + 2.25, 4.5 + 1 + 9},

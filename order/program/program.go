@@ -58,7 +58,7 @@ func (p *Program) Own() []Choice {
 
 // numberAt is the unrounded value of a number, of which an engine may take the reciprocal before it rounds: of the model's own
 // numbers there is only what they are rounded to.
-func (p *Program) numberAt(v Var) (x float64, ok bool) {
+func numberAt(p *Program, v Var) (x float64, ok bool) {
 	s := &p.Steps[v.Step]
 	return s.Number().Value, s.Prim == Number && (!s.Number().Fixed || s.Round == None)
 }
@@ -99,36 +99,6 @@ func (p *Program) Squares(s *Step) bool {
 		}
 	}
 	return false
-}
-
-// Added reports whether a sum takes a step's result.
-func (p *Program) Added(s *Step) bool {
-	for i := range p.Steps {
-		if t := &p.Steps[i]; t.Prim == Add || t.Prim == Sub || t.Prim == Sum {
-			for _, a := range t.Args {
-				if &p.Steps[a.Step] == s {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// Activates reports whether a step is the last of a function of one number: of the steps of its operation, the last one, when
-// the operation begins with a place where an input may be rounded.
-func (p *Program) Activates(s *Step) bool {
-	begun := false
-	var last *Step
-	for i := range p.Steps {
-		if t := &p.Steps[i]; t.Form == s.Form {
-			begun = begun || t.Prim == Copy
-			if t.Prim.Computes() {
-				last = t
-			}
-		}
-	}
-	return begun && last.Site == s.Site
 }
 
 // Text is the same for programs of the same steps.
@@ -184,18 +154,4 @@ func (p *Program) work(i int) int {
 		return Size(s.Shape) * (s.Shape[1] + 1) / 2
 	}
 	return Size(s.Shape)
-}
-
-// Single reports whether the program computes one step, by element.
-func (p *Program) Single() bool {
-	n := 0
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if s.Prim.Computes() {
-			if n++; !s.Prim.ByElement() || len(s.Args) != 2 {
-				return false
-			}
-		}
-	}
-	return n == 1
 }

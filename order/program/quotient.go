@@ -11,7 +11,7 @@ import (
 // number among some operands, which is known, or of any number that is not larger than most. The reciprocal of a large one is subnormal.
 func (r *run) byReciprocal(most float64, of ...Var) float64 {
 	for _, v := range of {
-		if x, ok := r.p.numberAt(v); ok && x != 0 {
+		if x, ok := numberAt(r.p, v); ok && x != 0 {
 			return math.Abs(floats.Round(r.a.DType, 1/x)*x-1) * (1 + unitOf(r.a.DType))
 		}
 	}
@@ -38,7 +38,7 @@ func (r *run) divide(i int, c Choice, out, x, y operand) {
 		return
 	}
 	of := r.a.finisher(reciprocalRound[c.Way])
-	exact, number := r.p.numberAt(s.Args[1])
+	exact, number := numberAt(r.p, s.Args[1])
 	for i, v := range x.v {
 		by, e := y.v[i], 0.0
 		if out.e != nil {
@@ -60,8 +60,8 @@ func (r *run) divide(i int, c Choice, out, x, y operand) {
 // byQuotient multiplies with a constant by dividing by its reciprocal.
 func (r *run) byQuotient(i int, c Choice, out, x, y operand) {
 	s, f := &r.p.Steps[i], r.at(i, c.Round)
-	by, ok := r.p.numberAt(s.Args[1])
-	if first, is := r.p.numberAt(s.Args[0]); is {
+	by, ok := numberAt(r.p, s.Args[1])
+	if first, is := numberAt(r.p, s.Args[0]); is {
 		by, ok, x = first, true, y
 	}
 	if !ok {

@@ -151,7 +151,7 @@ func (r *run) own(step int) []float64 {
 	if len(r.c.Own) == 0 || len(r.c.Own) != Size(r.p.Out.Shape) || len(r.c.Own) != Size(r.p.Steps[step].Shape) {
 		return nil
 	}
-	at, from := r.p.chosen(r.p.Out)
+	at, from := chosen(r.p, r.p.Out)
 	if at != nil && from == step {
 		own := make([]float64, len(at))
 		seen := make([]bool, len(at))
@@ -168,7 +168,7 @@ func (r *run) own(step int) []float64 {
 
 // chosen says where the elements of a view of a choice come from: the [Rank] step, and the places of its result, row-major. Copies
 // and what only looks at them are followed; at is nil for anything else.
-func (p *Program) chosen(v Var) (at []int, step int) {
+func chosen(p *Program, v Var) (at []int, step int) {
 	at = places(v)
 	for {
 		s := &p.Steps[v.Step]
@@ -213,7 +213,7 @@ type alternatives struct {
 // alternatives are those of the elements of an index to an axis of n elements.
 func (r *run) alternatives(index Var, n int) *alternatives {
 	a := &alternatives{r: r, all: n}
-	if a.at, a.step = r.p.chosen(index); a.at != nil {
+	if a.at, a.step = chosen(r.p, index); a.at != nil {
 		a.x = r.packed(r.p.Steps[a.step].Args[0])
 	}
 	return a

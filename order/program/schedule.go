@@ -41,7 +41,7 @@ func (p *Program) inStages(done func(step int) bool) {
 		}
 		joins := last >= 0 && byRow && p.stages[last].rows == rows && rows > 0
 		for _, a := range s.Args {
-			if joins && at[a.Step] == last+1 && !p.aligned(a) {
+			if joins && at[a.Step] == last+1 && !aligned(p, a) {
 				joins = false
 			}
 		}
@@ -87,7 +87,7 @@ func (p *Program) end(i int) {
 
 // aligned reports whether a view has the rows of the step's result in their order: as they are, or each element of a row of
 // one repeated.
-func (p *Program) aligned(v Var) bool {
+func aligned(p *Program, v Var) bool {
 	shape := p.Steps[v.Step].Shape
 	last := len(v.Shape) - 1
 	if v.Off != 0 || Size(v.Shape[:last]) != Size(shape[:len(shape)-1]) {

@@ -32,7 +32,7 @@ func (p *Program) Search(c Call) (*Search, error) {
 	single.stages, single.whole = nil, nil
 	for i := range p.Steps {
 		if !p.Steps[i].Prim.IsLeaf() {
-			single.stages = append(single.stages, p.alone(i))
+			single.stages = append(single.stages, alone(p, i))
 		}
 	}
 	if err := c.Some.in(p.Out.Shape); err != nil {
@@ -67,7 +67,7 @@ func (s *Search) forget() {
 }
 
 // alone is the stage of one step.
-func (p *Program) alone(i int) stage {
+func alone(p *Program, i int) stage {
 	s := &p.Steps[i]
 	st := stage{steps: []int{i}}
 	if s.Prim.ByElement() || s.Prim.byRow() {
@@ -113,7 +113,7 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 		case st.Prim == Rsqrt:
 			key = binary.BigEndian.AppendUint64(key, math.Float64bits(r.lowest(st.Args[0].Step)))
 		case st.Prim == Gather, st.Prim == Scatter, st.Prim == Collect:
-			if at, rank := s.p.chosen(st.Args[1]); at != nil {
+			if at, rank := chosen(s.p, st.Args[1]); at != nil {
 				key = binary.AppendVarint(key, int64(ids[s.p.Steps[rank].Args[0].Step]))
 			}
 		}

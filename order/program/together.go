@@ -6,12 +6,12 @@ import "slices"
 // and reads that weight once for all of them. Each has the values and bounds that it has by itself. ok is false where they are none, or
 // differ in more than how many rows they have: then nothing was evaluated.
 func Together(programs []*Program, calls []Call) (results []Value, ok bool, err error) {
-	first, step, ok := programs[0], programs[0].product(), true
+	first, step, ok := programs[0], productOf(programs[0]), true
 	var x, held []float64
 	tokens := 0
 	for k, p := range programs {
 		c := &calls[k]
-		if !ok || step < 0 || p.product() != step || !c.plain(p, step) || !sameArith(c.Arith, calls[0].Arith) || (c.Held == nil) != (calls[0].Held == nil) {
+		if !ok || step < 0 || productOf(p) != step || !c.plain(p, step) || !sameArith(c.Arith, calls[0].Arith) || (c.Held == nil) != (calls[0].Held == nil) {
 			return nil, false, nil
 		}
 		in := c.In[p.Steps[p.Steps[step].Args[0].Step].Index()]
@@ -45,8 +45,8 @@ func Together(programs []*Program, calls []Call) (results []Value, ok bool, err 
 	return results, true, nil
 }
 
-// product is the step of a program that is nothing but a product of all rows of an input with a weight; −1 of any other.
-func (p *Program) product() int {
+// productOf is the step of a program that is nothing but a product of all rows of an input with a weight; −1 of any other.
+func productOf(p *Program) int {
 	i := p.Out.Step
 	s := &p.Steps[i]
 	if s.Prim != Affine || len(s.Args) != 2 || len(p.stages) != 1 || !p.Out.Plain() || p.Out.Off != 0 || Size(p.Out.Shape) != Size(s.Shape) {

@@ -180,22 +180,3 @@ func (b *Builder) Take(v Var, axis, index int) Var {
 	}
 	return Var{v.Step, v.Off, slices.Delete(slices.Clone(v.Shape), axis, axis+1), slices.Delete(slices.Clone(v.Stride), axis, axis+1)}
 }
-
-// Unsliced is a view with all indexes that its step has along an axis; ok is false for one that has not all of the rest.
-func (p *Program) Unsliced(v Var, axis int) (whole Var, ok bool) {
-	all := Size(p.Steps[v.Step].Shape)
-	if axis >= len(v.Shape) || v.Stride[axis] < 1 || v.Off%v.Stride[axis] != 0 {
-		return v, false
-	}
-	rest := Size(v.Shape[:axis]) * Size(v.Shape[axis+1:])
-	if rest == 0 || all%rest != 0 || all/rest < v.Shape[axis] {
-		return v, false
-	}
-	whole = Var{v.Step, 0, slices.Clone(v.Shape), v.Stride}
-	whole.Shape[axis] = all / rest
-	last := 0 // the last element of the view is that of the step
-	for a, n := range whole.Shape {
-		last += (n - 1) * whole.Stride[a]
-	}
-	return whole, last == all-1
-}

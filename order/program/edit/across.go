@@ -64,7 +64,7 @@ func (d Edit) across(e *Editor, t *StepIndex, step int) bool {
 
 // Along are the edits by which all operands that vary along one axis, and are repeated along another, vary along that one and are repeated
 // along the first: a table by token that is read by head.
-func (t *StepIndex) Along() []Edit {
+func (t Edits) Along() []Edit {
 	type axes struct{ from, to int }
 	at := map[axes][]Place{}
 	var order []axes

@@ -201,7 +201,7 @@ func (d Edit) mapped(e *Editor, t *StepIndex, step int, at Place) bool {
 		return ok
 	}
 	if d.Map.Kind == Turn || d.Map.Kind == Cross {
-		return e.turn(t, step, d.Map)
+		return turn(e, t, step, d.Map)
 	}
 	if at.Arg < 0 {
 		v, ok := e.Mapped(e.Move(step), d.Map)

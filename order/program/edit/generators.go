@@ -7,6 +7,12 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
+// Edits are the edits that a program may have: each method has those of a kind, in the order in which they are tried.
+type Edits struct{ *StepIndex }
+
+// Edits are the edits of the program.
+func (t *StepIndex) Edits() Edits { return Edits{t} }
+
 // value is a place with what it shows.
 type value struct {
 	at Place
@@ -14,7 +20,7 @@ type value struct {
 }
 
 // values are what some steps compute and read, each once: the results of steps, and operands that are views of them.
-func (t *StepIndex) values(steps []int) []value {
+func (t Edits) values(steps []int) []value {
 	var all []value
 	add := func(at Place, v program.Var) {
 		if t.Steps[v.Step].Prim == program.Matrix || slices.ContainsFunc(all, func(o value) bool { return o.Var.Same(v) }) {
@@ -33,7 +39,7 @@ func (t *StepIndex) values(steps []int) []value {
 
 // LeftOut are the edits that leave steps out: each hands on one of the values that it was computed from, the nearest first. A bias
 // is not added.
-func (t *StepIndex) LeftOut() []Edit {
+func (t Edits) LeftOut() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]
@@ -65,7 +71,7 @@ var functionsOfOne = []program.Prim{program.Sqrt, program.Rsqrt, program.Exp, pr
 var exchangeable = map[program.Prim][]program.Prim{program.Add: {program.Sub}, program.Sub: {program.Add}, program.Mul: {program.Div}, program.Div: {program.Mul}}
 
 // Exchanged are the edits that make a step another primitive.
-func (t *StepIndex) Exchanged() []Edit {
+func (t Edits) Exchanged() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		own := t.Steps[i].Prim
@@ -86,7 +92,7 @@ func (t *StepIndex) Exchanged() []Edit {
 }
 
 // Swapped are the edits that exchange the operands of a difference or a quotient.
-func (t *StepIndex) Swapped() []Edit {
+func (t Edits) Swapped() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		if p := t.Steps[i].Prim; p == program.Sub || p == program.Div {
@@ -97,7 +103,7 @@ func (t *StepIndex) Swapped() []Edit {
 }
 
 // Twice are the edits that take a step of its own result.
-func (t *StepIndex) Twice() []Edit {
+func (t Edits) Twice() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]
@@ -114,7 +120,7 @@ func (t *StepIndex) Twice() []Edit {
 }
 
 // Counts are the edits that divide a sum by one more or one less, or by the next power of two.
-func (t *StepIndex) Counts() []Edit {
+func (t Edits) Counts() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		if n, ok := Divisor(t.Program, i); ok {
@@ -129,7 +135,7 @@ func (t *StepIndex) Counts() []Edit {
 }
 
 // Operands are the edits by which a step reads another value of the program, of the shape of the one that it reads.
-func (t *StepIndex) Operands() []Edit {
+func (t Edits) Operands() []Edit {
 	steps := make([]int, len(t.Steps))
 	for i := range steps {
 		steps[i] = i
@@ -157,7 +163,7 @@ func (t *StepIndex) Operands() []Edit {
 }
 
 // Axes are the edits that exchange two axes of one size of an operand.
-func (t *StepIndex) Axes() []Edit {
+func (t Edits) Axes() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		for a, v := range t.Steps[i].Args {
@@ -177,7 +183,7 @@ func (t *StepIndex) Axes() []Edit {
 }
 
 // Wholes are the edits that do to the whole of a tensor, or to its other part, what is done to a part.
-func (t *StepIndex) Wholes() []Edit {
+func (t Edits) Wholes() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		if s := &t.Steps[i]; s.Prim == program.Cat && len(s.Args) == 2 {
@@ -269,7 +275,7 @@ func maps(shape, blocks []int) []Map {
 }
 
 // byTurns are the edits by which the indexes of an axis that an operand is repeated along read it by turns.
-func (t *StepIndex) byTurns(step, arg int, v program.Var) []Edit {
+func (t Edits) byTurns(step, arg int, v program.Var) []Edit {
 	var all []Edit
 	v = t.along(step, v)
 	for a := 0; a+1 < len(v.Shape); a++ {
@@ -300,7 +306,7 @@ func (t *StepIndex) along(step int, v program.Var) program.Var {
 
 // Maps are the edits that put the elements of an operand, of a result, or of an operand and back in the result, in another order.
 // Blocks are sizes in which axes may be read, such as that of a head.
-func (t *StepIndex) Maps(blocks []int) []Edit {
+func (t Edits) Maps(blocks []int) []Edit {
 	var all []Edit
 	for _, m := range maps(t.Out.Shape, blocks) {
 		if m.Kind == Roll && m.By > 2 && 2*m.By == t.Out.Shape[m.Axis] { // channel by channel that is told in words that say more

@@ -14,7 +14,7 @@ func MeansOfParts(p *program.Program, n int) *program.Edited {
 	for _, sq := range Means(p) {
 		for i := range p.Steps {
 			if s := &p.Steps[i]; s.Prim == program.Sum && s.Args[0].Step == sq && s.Args[0].Last()%n == 0 && s.Args[0].Last() > n {
-				if !e.sumOfParts(i, n) {
+				if !sumOfParts(e, i, n) {
 					return nil
 				}
 				some = true
@@ -26,7 +26,7 @@ func MeansOfParts(p *program.Program, n int) *program.Edited {
 
 // sumOfParts sums a row in parts of n elements: what is computed from the sum by element has then as many columns as the row. It reports
 // whether all that reads the sum is.
-func (e *Editor) sumOfParts(sum, n int) bool {
+func sumOfParts(e *Editor, sum, n int) bool {
 	p := e.Before
 	row := p.Steps[sum].Args[0]
 	last := len(row.Shape) - 1

@@ -106,7 +106,7 @@ func (b *innerBuilder) here(v program.Var) (program.Var, bool) {
 }
 
 // Put replaces the steps of an inner program by an edited version. It reports false if the result has a wrong number of elements.
-func (e *Editor) Put(x *Inner, d *program.Edited) bool {
+func Put(e *Editor, x *Inner, d *program.Edited) bool {
 	if program.Size(d.Out.Shape) != program.Size(x.out.Shape) {
 		return false
 	}
@@ -150,17 +150,17 @@ func (e *Editor) Put(x *Inner, d *program.Edited) bool {
 	own.Step = to
 	switch {
 	case last:
-		e.Return(e.shaped(v, x.out.Shape))
+		e.Return(shaped(e, v, x.out.Shape))
 	case !x.apart && v.Step >= len(e.Before.Steps) && own.Same(x.out) && slices.Equal(e.Steps[v.Step].Shape, e.Steps[to].Shape):
 		e.Steps[to], e.changed[to] = e.Steps[v.Step], true
 	default:
-		e.Pass(to, e.shaped(v, e.Before.Steps[to].Shape))
+		e.Pass(to, shaped(e, v, e.Before.Steps[to].Shape))
 	}
 	return e.Err() == nil
 }
 
 // shaped is a variable in a shape of as many elements, row by row.
-func (e *Editor) shaped(v program.Var, shape []int) program.Var {
+func shaped(e *Editor, v program.Var, shape []int) program.Var {
 	if slices.Equal(v.Shape, shape) {
 		return v
 	}

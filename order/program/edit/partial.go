@@ -10,7 +10,7 @@ import (
 var partCounts = []int{2, 4}
 
 // Apart are the edits that take a sum along the last axis over each of some parts of it by itself, as ranks do that do not gather it.
-func (t *StepIndex) Apart() []Edit {
+func (t Edits) Apart() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]
@@ -46,7 +46,7 @@ func (d Edit) apart(e *Editor, t *StepIndex, step int) bool {
 		if e.Err() != nil || !slices.Equal(sum.Shape, s.Shape) {
 			return false
 		}
-		out, ok := e.Again(step+1, len(t.Steps), t.Result(step), sum, t.Out)
+		out, ok := Again(e, step+1, len(t.Steps), t.Result(step), sum, t.Out)
 		if !ok {
 			return false
 		}
@@ -57,7 +57,7 @@ func (d Edit) apart(e *Editor, t *StepIndex, step int) bool {
 }
 
 // Alone are the edits by which a factor or a divisor of a sum is one of only one of its terms.
-func (t *StepIndex) Alone() []Edit {
+func (t Edits) Alone() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		if sum, _, ok := t.ofSum(i); ok {
@@ -105,7 +105,7 @@ func (d Edit) alone(e *Editor, t *StepIndex, step int) bool {
 	return e.Err() == nil
 }
 
-// Term is the term of a sum that an edit of [StepIndex.Alone] multiplies, and the other.
+// Term is the term of a sum that an edit of [Edits.Alone] multiplies, and the other.
 func (t *StepIndex) Term(d Edit) (alone, other program.Var) {
 	sum, _, _ := t.ofSum(t.Copies(d.At[0])[0])
 	k := int(d.Value)
@@ -113,7 +113,7 @@ func (t *StepIndex) Term(d Edit) (alone, other program.Var) {
 }
 
 // AllWider are the edits that take all sums over the last two axes, where there are several.
-func (t *StepIndex) AllWider() []Edit {
+func (t Edits) AllWider() []Edit {
 	var at []Place
 	for _, i := range t.Firsts() {
 		if s := &t.Steps[i]; s.Prim == program.Sum && len(s.Shape) > 1 {
@@ -127,7 +127,7 @@ func (t *StepIndex) AllWider() []Edit {
 }
 
 // Repeated are the edits by which every index of an axis of an input, such as that of its tokens, reads the first of them, or the last.
-func (t *StepIndex) Repeated() []Edit {
+func (t Edits) Repeated() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		if s := &t.Steps[i]; s.Prim == program.Input {
@@ -144,7 +144,7 @@ func (t *StepIndex) Repeated() []Edit {
 }
 
 // Fewer are the edits that leave the last term, or the first, out of a mean.
-func (t *StepIndex) Fewer() []Edit {
+func (t Edits) Fewer() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		n, ok := Divisor(t.Program, i)

@@ -8,7 +8,7 @@ import (
 
 // Indexes are the edits that read a part of a tensor at another index of it, for all steps that read that part: another stream of
 // a stack, another layer's slice.
-func (t *StepIndex) Indexes() []Edit {
+func (t Edits) Indexes() []Edit {
 	var all []Edit
 	var seen []program.Var
 	look := func(v program.Var) {
@@ -42,7 +42,7 @@ func (t *StepIndex) Indexes() []Edit {
 }
 
 // IndexesOfOne are those of a single index that one of several steps reads elsewhere, where others read it as they should.
-func (t *StepIndex) IndexesOfOne() []Edit {
+func (t Edits) IndexesOfOne() []Edit {
 	var all []Edit
 	for _, d := range t.Indexes() {
 		if d.Map.Other != 1 {
@@ -68,7 +68,7 @@ func (t *StepIndex) IndexesOfOne() []Edit {
 }
 
 // gathered are the edits of a step that gathers one index of an axis, a constant, by which it gathers another.
-func (t *StepIndex) gathered(step int) []Edit {
+func (t Edits) gathered(step int) []Edit {
 	var all []Edit
 	if own, ok := t.Gathered(step); ok {
 		for k := range min(t.Steps[step].Args[0].Shape[t.Steps[step].Axis()], maxIndexes) {
@@ -180,7 +180,7 @@ func (d Edit) index(e *Editor, t *StepIndex, step int) bool {
 }
 
 // Behind are the edits that add a number to a root, or to its inverse, not to what is below it, or take it as the least value there.
-func (t *StepIndex) Behind() []Edit {
+func (t Edits) Behind() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		if _, _, ok := t.underRoot(i); ok {
@@ -247,7 +247,7 @@ func (d Edit) behind(e *Editor, t *StepIndex, step int) bool {
 }
 
 // ProductLast multiplies the result by a factor of a product within the program, and not there; nil where it has not as many elements.
-func (t *StepIndex) ProductLast(factor Place) *program.Edited {
+func ProductLast(t *StepIndex, factor Place) *program.Edited {
 	all := t.at[factor.Step]
 	if len(all) != 1 || t.Steps[all[0]].Prim != program.Mul {
 		return nil
@@ -263,7 +263,7 @@ func (t *StepIndex) ProductLast(factor Place) *program.Edited {
 }
 
 // Wider are the edits that take a sum, or a mean, over the axis before the last: in place of the last, and as well.
-func (t *StepIndex) Wider() []Edit {
+func (t Edits) Wider() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]

@@ -11,7 +11,7 @@ const mostShifted = 60
 
 // Shifted are the edits that take a step of another value: of one that its own operand is computed from, or of one that is computed from
 // its result, for all that read that. So it is where a weight, a number, a bias or a function is applied too early, or too late.
-func (t *StepIndex) Shifted() []Edit {
+func (t Edits) Shifted() []Edit {
 	if len(t.Steps) > mostShifted {
 		return nil
 	}

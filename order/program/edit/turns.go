@@ -58,7 +58,7 @@ func (o parted) turned(parts bool) (first []int, stride int, ok bool) {
 
 // Turns are the edits by which parts of a result are halves that were read by turns, or are read by turns that were halves. By is 1 for
 // halves, N the number of parts.
-func (t *StepIndex) Turns() []Edit {
+func (t Edits) Turns() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		for _, o := range t.parted(i) {
@@ -81,7 +81,7 @@ func (o parted) crossed(by int) []int {
 }
 
 // Crossed are the edits by which parts of a result that are read apart, such as halves, are each another.
-func (t *StepIndex) Crossed() []Edit {
+func (t Edits) Crossed() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		for _, o := range t.parted(i) {
@@ -98,17 +98,17 @@ func (t *StepIndex) Crossed() []Edit {
 
 // turn reads the parts of a result by turns, or as halves, and those of the same input of the passes before; it reports whether there are
 // any.
-func (e *Editor) turn(t *StepIndex, step int, m Map) bool {
-	some := e.turnOne(t, step, m)
+func turn(e *Editor, t *StepIndex, step int, m Map) bool {
+	some := turnOne(e, t, step, m)
 	for i := range t.Steps {
 		if s := &t.Steps[i]; s.Prim == program.Input && t.Steps[step].Prim == program.Input && t.leaf[s.Index()] == t.leaf[t.Steps[step].Index()]+Before {
-			some = e.turnOne(t, i, m) || some
+			some = turnOne(e, t, i, m) || some
 		}
 	}
 	return some
 }
 
-func (e *Editor) turnOne(t *StepIndex, step int, m Map) bool {
+func turnOne(e *Editor, t *StepIndex, step int, m Map) bool {
 	some := false
 	for _, o := range t.parted(step) {
 		first, stride, ok := o.turned(m.By == 1)

@@ -158,7 +158,7 @@ func identity() (*program.Program, error) {
 }
 
 // InsertVariant is Insert of a variant.
-func (e *Editor) InsertVariant(v Variant, x program.Var) program.Var {
+func InsertVariant(e *Editor, v Variant, x program.Var) program.Var {
 	e.inserted = len(e.Steps)
 	out := e.Insert(v.Op, x)
 	if at := e.inserted + v.step; e.Err() == nil && at < len(e.Steps) {
