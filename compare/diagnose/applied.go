@@ -167,7 +167,7 @@ func operationFor(s *subject, e *Entry, other *order.Entry, pass int) (o operati
 
 // taken has an operation taken of a value of as many elements as its first input, in the value's shape.
 func taken(s *subject, ed *edit.Editor, o operation, v program.Var) program.Var {
-	x, ok := ed.As(v, s.shapeOf(o.entry.Inputs[0], o.pass))
+	x, ok := edit.As(v, s.shapeOf(o.entry.Inputs[0], o.pass))
 	if !ok {
 		return ed.Fail("shapes")
 	}
@@ -190,10 +190,10 @@ func taken(s *subject, ed *edit.Editor, o operation, v program.Var) program.Var 
 		y = ed.R(y)
 	}
 	y = byToken(s, ed, y, o.entry)
-	if y, ok = ed.As(y, x.Shape); !ok {
+	if y, ok = edit.As(y, x.Shape); !ok {
 		return ed.Fail("shapes")
 	}
-	if y, ok = ed.As(ed.Cat(0, y), v.Shape); !ok {
+	if y, ok = edit.As(ed.Cat(0, y), v.Shape); !ok {
 		return ed.Fail("shapes")
 	}
 	return y
@@ -280,7 +280,7 @@ func partOf(s *subject, e *Entry, m Mistake) *program.Edited {
 	done := ed.R(ed.Apply(entry.Op, entry.Op.Kind(), shape, in, nil))
 	first := slices.IndexFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim == program.Input && s.Index() == 0 })
 	whole := e.Program.Result(first)
-	rest, ok := ed.As(ed.Cat(len(whole.Shape), ed.Split(whole, len(whole.Shape)-1, whole.Last()/width)), out.Shape)
+	rest, ok := edit.As(ed.Cat(len(whole.Shape), ed.Split(whole, len(whole.Shape)-1, whole.Last()/width)), out.Shape)
 	if !ok {
 		return nil
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/tracediff/tracediff/order/program/functions"
 )
 
-// Builder collects the steps of a program. The first error, as of shapes that do not go together, sticks and is [Builder.Program]'s.
+// Builder collects the steps of a program. It has a method for each primitive and each view, the words that formulas are written in: that is why they are many.
+// The first error, as of shapes that do not go together, sticks and is [Builder.Program]'s.
 type Builder struct {
 	// Shape is that of the result of the operation whose steps are being added.
 	Shape []int

@@ -12,15 +12,14 @@ import (
 // ErrIndex is the error of a lookup of what is no index of the table.
 var ErrIndex = errors.New("an index is out of range")
 
-// run is one evaluation.
+// run is one evaluation. It has a method for each primitive, or a few, and those read values and make room: that is why they are many.
 type run struct {
 	p      *Program
 	c      *Call
 	a      Arith
 	values []operand // whole results, by step: of leaves, and of what more than one stage reads
-	kept   []bool
-	piece  []float64
-	terms  map[int]*Terms // of the leaves that are sums
+	scratch
+	terms map[int]*Terms // of the leaves that are sums
 
 	need     needed
 	slots    []*slots // of the rows that are needed
@@ -28,6 +27,12 @@ type run struct {
 	spare    spare
 	columns  int // see [Value.Columns]
 	followed int // elements that are the engine's own choice
+}
+
+// scratch is room that steps use again.
+type scratch struct {
+	kept  []bool
+	piece []float64
 }
 
 // blockElements is how many elements of a step are computed at once: what fits the nearest cache with a few operands.

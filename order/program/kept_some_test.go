@@ -61,7 +61,7 @@ func TestKeptRowsTakeTheirOwnRoom(t *testing.T) {
 	k.Room = 0
 
 	ed := edit.NewEditor(p)
-	other, ok := ed.As(p.Out, []int{tokens, 1, rows})
+	other, ok := edit.As(p.Out, []int{tokens, 1, rows})
 	if !ok {
 		t.Fatal("the result cannot be seen in another shape")
 	}
@@ -75,7 +75,7 @@ func TestKeptRowsTakeTheirOwnRoom(t *testing.T) {
 			t.Errorf("%v, want that the result has no token 40", err)
 		}
 	}
-	if other, ok = edit.NewEditor(p).As(p.Out, []int{tokens * rows}); ok {
+	if other, ok = edit.As(p.Out, []int{tokens * rows}); ok {
 		ed := edit.NewEditor(p)
 		ed.Return(other)
 		if d, err = ed.End(); err == nil {

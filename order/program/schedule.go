@@ -1,5 +1,10 @@
 package program
 
+import (
+	"fmt"
+	"slices"
+)
+
 // stage is a run of steps that are computed together, a block of rows at a time, or one step that is not computed by row.
 type stage struct {
 	steps []int
@@ -131,4 +136,235 @@ func (p *Program) bounds() {
 		}
 		p.floors[i] = f
 	}
+}
+
+// Some asks for a part of a program's result: some indexes of one axis, in the order of Keep, and some columns. The result has this part only. Each step
+// computes the rows that the part needs, and a product with a weight the columns. The steps of the program stay the same, so that an
+// edit of the program means the same in a part and in the whole: attention of four queries over all keys, a few logits of a few tokens.
+type Some struct {
+	Axis    int // not the last one
+	Keep    []int
+	Columns []int // indexes of the last axis; nil for all
+}
+
+// needed are, by step, the rows of its result that are needed; nil: all. A row is what lies along the last axis.
+type needed [][]bool
+
+// of reports whether a row of a step's result is needed.
+func (n needed) of(step, row int) bool { return n == nil || n[step] == nil || n[step][row] }
+
+// count is how many rows of a step's result are needed, of so many.
+func (n needed) count(step, rows int) int {
+	if n == nil || n[step] == nil {
+		return rows
+	}
+	count := 0
+	for _, is := range n[step] {
+		if is {
+			count++
+		}
+	}
+	return count
+}
+
+// need works out which rows of the steps are needed for some of the result. Steps that are done are not looked at. stages are the steps that are computed
+// together, row by row; nil: each is by itself. It is nil where all are, and where the axis is the last one.
+func (p *Program) need(some *Some, done func(step int) bool, stages []stage) needed {
+	if some == nil || some.Axis >= len(p.Out.Shape)-1 {
+		return nil
+	}
+	n := make(needed, len(p.Steps))
+	rows := make([]bool, rowCount(p.Out.Shape))
+	inner := Size(p.Out.Shape[some.Axis+1 : len(p.Out.Shape)-1])
+	for r := range rows {
+		rows[r] = slices.Contains(some.Keep, r/inner%p.Out.Shape[some.Axis])
+	}
+	for i := range p.Steps {
+		if s := &p.Steps[i]; !s.Prim.IsLeaf() {
+			n[i] = make([]bool, rowCount(s.Shape))
+		}
+	}
+	n.mark(p, p.Out, rows)
+	last := len(stages) - 1
+	for i := len(p.Steps) - 1; i >= 0; i-- {
+		if p.Steps[i].Prim.IsLeaf() || done != nil && done(i) {
+			continue
+		}
+		for last >= 0 && !slices.Contains(stages[last].steps, i) {
+			last--
+		}
+		if last >= 0 && i == stages[last].steps[len(stages[last].steps)-1] && stages[last].rows > 0 {
+			n.together(stages[last].steps)
+		}
+		n.operands(p, i)
+	}
+	return n
+}
+
+func rowCount(shape []int) int { return Size(shape[:len(shape)-1]) }
+
+// together has steps of one stage need the same rows.
+func (n needed) together(steps []int) {
+	all := n[steps[0]]
+	for _, i := range steps {
+		if n[i] == nil {
+			all = nil
+		}
+		for r := range all {
+			all[r] = all[r] || n[i][r]
+		}
+	}
+	for _, i := range steps {
+		n[i] = all
+	}
+}
+
+// operands marks what the needed rows of a step are computed from.
+func (n needed) operands(p *Program, i int) {
+	s := &p.Steps[i]
+	switch {
+	case n.count(i, rowCount(s.Shape)) == 0:
+	case s.Prim.ByElement():
+		for _, a := range s.Args {
+			n.mark(p, a, n[i])
+		}
+	case s.Prim.byRow():
+		n.mark(p, s.Args[0], repeated(n[i], s.Shape[len(s.Shape)-1]))
+	case s.Prim == Dot:
+		last := len(s.Shape) - 1
+		for _, a := range s.Args {
+			if a.Stride[last] != 0 { // a row of it is read for each element of a row
+				n.all(p, a)
+				continue
+			}
+			one := Var{Step: a.Step, Off: a.Off, Shape: slices.Clone(s.Shape), Stride: slices.Clone(a.Stride[:last+1])}
+			one.Shape[last], one.Stride[last] = a.Last(), a.Stride[last+1]
+			n.mark(p, one, n[i])
+		}
+	case s.Prim == Affine && p.byRows(i):
+		n.mark(p, s.Args[0], n[i])
+		for _, a := range s.Args[1:] {
+			n.all(p, a)
+		}
+	case s.Prim == Cat && p.byRows(i):
+		for _, a := range s.Args {
+			n.mark(p, a, n[i])
+		}
+	default:
+		for _, a := range s.Args {
+			n.all(p, a)
+		}
+	}
+}
+
+// byRows reports whether a row of a step's result can be computed without the other rows.
+func (p *Program) byRows(i int) bool {
+	s := &p.Steps[i]
+	switch s.Prim {
+	case Affine:
+		return rowCount(s.Args[0].Shape) == rowCount(s.Shape)
+	case Cat:
+		return s.Axis() == len(s.Shape)-1
+	case Mask:
+		return true
+	}
+	return s.Prim.ByElement() || s.Prim.byRow() || s.Prim == Dot
+}
+
+// repeated has each row as often as it has elements.
+func repeated(rows []bool, width int) []bool {
+	all := make([]bool, 0, len(rows)*width)
+	for _, is := range rows {
+		for range width {
+			all = append(all, is)
+		}
+	}
+	return all
+}
+
+// all marks all that a view reads.
+func (n needed) all(p *Program, v Var) { n[v.Step] = nil }
+
+// mark marks the rows of a step's result that a view reads in some of the view's rows, or all rows if the view has another number of rows.
+func (n needed) mark(p *Program, v Var, rows []bool) {
+	if n[v.Step] == nil {
+		return
+	}
+	if rowCount(v.Shape) != len(rows) {
+		n.all(p, v)
+		return
+	}
+	width, last := p.Steps[v.Step].Shape[len(p.Steps[v.Step].Shape)-1], len(v.Shape)-1
+	w, stride := v.Shape[last], v.Stride[last]
+	index, at := make([]int, last), v.Off
+	for _, is := range rows {
+		switch {
+		case !is || w == 0:
+		case stride == 0:
+			n[v.Step][at/width] = true
+		case stride == 1:
+			for row := at / width; row <= (at+w-1)/width; row++ {
+				n[v.Step][row] = true
+			}
+		default:
+			for k := range w {
+				n[v.Step][(at+k*stride)/width] = true
+			}
+		}
+		for a := last - 1; a >= 0; a-- {
+			index[a]++
+			at += v.Stride[a]
+			if index[a] < v.Shape[a] {
+				break
+			}
+			at -= index[a] * v.Stride[a]
+			index[a] = 0
+		}
+	}
+}
+
+// in returns an error if a shape does not have the part. An edited program may have a result of another shape.
+func (s *Some) in(shape []int) error {
+	last := len(shape) - 1
+	if s == nil || s.Axis < last && !slices.ContainsFunc(s.Keep, func(k int) bool { return k >= shape[s.Axis] }) &&
+		!slices.ContainsFunc(s.Columns, func(c int) bool { return c >= shape[last] }) {
+		return nil
+	}
+	return fmt.Errorf("some of a result of shape %v: %w", shape, ErrIndex)
+}
+
+// shape is that of the part.
+func (s *Some) shape(all []int) []int {
+	shape := slices.Clone(all)
+	shape[s.Axis] = len(s.Keep)
+	if s.Columns != nil {
+		shape[len(shape)-1] = len(s.Columns)
+	}
+	return shape
+}
+
+// needs reports whether a row of a step's result is needed. All is needed of one without rows.
+func (r *run) needs(step int) bool {
+	all := rowCount(r.p.Steps[step].Shape)
+	return all == 0 || r.need.count(step, all) > 0
+}
+
+// pickedRows are some rows of a weight.
+type pickedRows struct {
+	Rows
+	keep []int
+}
+
+func (w pickedRows) Size() (rows, columns int) {
+	_, columns = w.Rows.Size()
+	return len(w.keep), columns
+}
+
+func (w pickedRows) Row(dst []float64, i int) error { return w.Rows.Row(dst, w.keep[i]) }
+
+// Product is that of the whole weight.
+func (w pickedRows) Product(x, bound []float64) Product {
+	p := ProductOf(w.Rows, x, bound)
+	p.W = pickedRows{p.W, w.keep}
+	return p
 }

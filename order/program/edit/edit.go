@@ -164,7 +164,7 @@ func (d Edit) read(e *Editor, t *StepIndex, step int, at Place, k, copies int) b
 	}
 	v := t.variable(from, d.From.Arg)
 	if at.Arg < 0 {
-		if v, ok = as(v, s.Shape); ok {
+		if v, ok = As(v, s.Shape); ok {
 			e.Pass(step, v)
 		}
 		return ok

@@ -184,9 +184,6 @@ func (e *Editor) Only(v program.Var) (*program.Edited, error) {
 	return e.End()
 }
 
-// As is a variable in a shape of as many elements, its axes in another order or read row by row; ok is false where it has none.
-func (e *Editor) As(v program.Var, shape []int) (program.Var, bool) { return as(v, shape) }
-
 // OtherRows is a weight that the call does not have.
 func (e *Editor) OtherRows(w program.Rows) program.Var {
 	e.w = append(e.w, w)

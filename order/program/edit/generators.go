@@ -56,7 +56,7 @@ func (t Edits) LeftOut() []Edit {
 			if v.Step == i {
 				continue
 			}
-			if _, ok := as(v.Var, s.Shape); ok {
+			if _, ok := As(v.Var, s.Shape); ok {
 				all = append(all, Edit{Class: LeftOut, At: []Place{at}, From: v.at})
 			}
 		}
@@ -244,29 +244,43 @@ func maps(shape, blocks []int) []Map {
 		if half := n / 2; n%2 == 0 && half > 2 {
 			all = append(all, Map{Kind: Roll, Axis: a, By: half})
 		}
-		for b := a + 1; b < len(shape); b++ {
-			if shape[b] > 1 {
-				all = append(all, Map{Kind: Reread, Axis: a, Other: b}, Map{Kind: Unread, Axis: a, Other: b})
-				for _, by := range blocks {
-					if shape[b]%by == 0 && shape[b] > by {
-						all = append(all, Map{Kind: Reread, Axis: a, Other: b, By: by})
-					}
+		all = append(all, reread(shape, a, blocks)...)
+		all = append(all, woven(n, a, blocks)...)
+	}
+	return all
+}
+
+// reread are the maps by which an axis and a later one are read in the sizes of each other.
+func reread(shape []int, a int, blocks []int) []Map {
+	var all []Map
+	for b := a + 1; b < len(shape); b++ {
+		if shape[b] > 1 {
+			all = append(all, Map{Kind: Reread, Axis: a, Other: b}, Map{Kind: Unread, Axis: a, Other: b})
+			for _, by := range blocks {
+				if shape[b]%by == 0 && shape[b] > by {
+					all = append(all, Map{Kind: Reread, Axis: a, Other: b, By: by})
 				}
 			}
 		}
-		for _, block := range append([]int{n}, blocks...) {
-			if block > n || n%block != 0 {
-				continue
-			}
-			for _, by := range append([]int{2, block / 2}, blocks...) {
-				if by >= 2 && by < block && block%by == 0 {
-					m := Map{Kind: Weave, Axis: a, By: block, N: by}
-					if block == n {
-						m.By = 0
-					}
-					if !slices.Contains(all, m) {
-						all = append(all, m)
-					}
+	}
+	return all
+}
+
+// woven are the maps by which an axis of n elements, or each block of it, is woven by some numbers.
+func woven(n, a int, blocks []int) []Map {
+	var all []Map
+	for _, block := range append([]int{n}, blocks...) {
+		if block > n || n%block != 0 {
+			continue
+		}
+		for _, by := range append([]int{2, block / 2}, blocks...) {
+			if by >= 2 && by < block && block%by == 0 {
+				m := Map{Kind: Weave, Axis: a, By: block, N: by}
+				if block == n {
+					m.By = 0
+				}
+				if !slices.Contains(all, m) {
+					all = append(all, m)
 				}
 			}
 		}

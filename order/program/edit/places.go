@@ -253,7 +253,7 @@ func ProductLast(t *StepIndex, factor Place) *program.Edited {
 		return nil
 	}
 	e, s := NewEditor(t.Program), &t.Steps[all[0]]
-	v, ok := as(s.Args[factor.Arg], t.Out.Shape)
+	v, ok := As(s.Args[factor.Arg], t.Out.Shape)
 	if !ok {
 		return nil
 	}

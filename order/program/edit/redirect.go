@@ -9,7 +9,7 @@ import (
 // ReadAs makes a step read another operand in the shape of the one that it had, its axes in another order or read row by row; it
 // reports whether the operand has that many elements.
 func (e *Editor) ReadAs(step, arg int, v program.Var) bool {
-	v, ok := as(v, e.Steps[step].Args[arg].Shape)
+	v, ok := As(v, e.Steps[step].Args[arg].Shape)
 	if ok {
 		e.Read(step, arg, v)
 	}

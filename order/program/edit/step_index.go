@@ -186,8 +186,8 @@ func ownShape(v program.Var) []int {
 	return shape
 }
 
-// as is a value of as many elements in a shape: as it is, its axes in another order, or read row by row.
-func as(v program.Var, shape []int) (program.Var, bool) {
+// As is a value of as many elements in a shape: as it is, its axes in another order, or read row by row.
+func As(v program.Var, shape []int) (program.Var, bool) {
 	if v.Repeats() || program.Size(v.Shape) != program.Size(shape) {
 		return v, false
 	}
