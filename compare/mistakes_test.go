@@ -11,25 +11,31 @@ import (
 
 const mistakesPage = "../docs/mistakes.md"
 
-// pyDefinition is a fault in fixtures/mistakes*.py: its heading in docs/mistakes.md, and the function under its decorator.
-var pyDefinition = regexp.MustCompile(`(?m)^@fault\(\s*"([^"]+)",(?s:.*?)^def (\w+)\(`)
+// pyDefinition is a fault of half 1 in a module of fixtures/faults: its heading in docs/mistakes.md, and the function under its decorator.
+var pyDefinition = regexp.MustCompile(`(?m)^@fault\(\s*"([^"]+)",(?:[^@]*?)\bhalf=1\b(?s:.*?)^def (\w+)\(`)
 
-// plantedFaults are the faults of fixtures/mistakes*.py by the heading that they stand under, in the order of the files.
+// plantedFaults are the faults of half 1 by the heading that they stand under, in the order of fixtures/faults/order.txt.
 func plantedFaults(t *testing.T) map[string][]string {
 	t.Helper()
-	files, err := filepath.Glob("../fixtures/mistakes*.py")
+	files, err := filepath.Glob("../fixtures/faults/*.py")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	faults := map[string][]string{}
+	headings := map[string]string{}
 	for _, file := range files {
 		text := readText(t, file)
 		found := pyDefinition.FindAllStringSubmatch(text, -1)
-		if len(found) != strings.Count(text, "\n@fault(") {
+		if len(found) != strings.Count(text, "half=1,")+strings.Count(text, "half=1)") {
 			t.Fatalf("%s: a fault without a heading", file)
 		}
 		for _, m := range found {
-			faults[m[1]] = append(faults[m[1]], strings.ReplaceAll(m[2], "_", "-"))
+			headings[strings.ReplaceAll(m[2], "_", "-")] = m[1]
+		}
+	}
+	faults := map[string][]string{}
+	for _, name := range strings.Fields(readText(t, "../fixtures/faults/order.txt")) {
+		if heading, ok := headings[name]; ok {
+			faults[heading] = append(faults[heading], name)
 		}
 	}
 	return faults

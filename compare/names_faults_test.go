@@ -20,7 +20,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// faultNames has the mistakes that the faults of fixtures/faults.py are named by, a line for each role of guilty entries: each was held to the
+// faultNames has the mistakes that the faults of fixtures/plant.py are named by, a line for each role of guilty entries: each was held to the
 // fault by reading. A line has the key of the mistake, its place, its proof and its page, and no sentence: see diagnose.Mistake.
 const faultNames = "testdata/fault-names.txt"
 
@@ -37,7 +37,7 @@ func placesOf(found *diagnose.Finding) string {
 func TestFaultsInTransformersAreNamed(t *testing.T) {
 	dir, set := os.LookupEnv(faultsVariable)
 	if !set {
-		t.Skipf("needs %s: the folder that python fixtures/faults.py makes", faultsVariable)
+		t.Skipf("needs %s: the folder that python fixtures/plant.py makes", faultsVariable)
 	}
 	models := faultModels{}
 	var lines []string

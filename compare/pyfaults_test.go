@@ -21,11 +21,11 @@ import (
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
-// faultsVariable names the folder that fixtures/faults.py has written. Without it there is nothing to look at: the runs
+// faultsVariable names the folder that fixtures/plant.py has written. Without it there is nothing to look at: the runs
 // need transformers, which the gate has and a checkout has not.
 const faultsVariable = "TRACEDIFF_FAULTS"
 
-// pyFault is one run of transformers with a mistake in it, as fixtures/faults.py describes it.
+// pyFault is one run of transformers with a mistake in it, as fixtures/plant.py describes it.
 type pyFault struct {
 	Name       string    `json:"name"`
 	What       string    `json:"what"`
@@ -77,7 +77,7 @@ type found struct {
 func TestFaultsInTransformersAreLocated(t *testing.T) {
 	dir, set := os.LookupEnv(faultsVariable)
 	if !set {
-		t.Skipf("needs %s: the folder that python fixtures/faults.py makes", faultsVariable)
+		t.Skipf("needs %s: the folder that python fixtures/plant.py makes", faultsVariable)
 	}
 	faults := readFaults(t, dir)
 	models := faultModels{}

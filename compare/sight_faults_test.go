@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 )
 
-// usual are the faults of fixtures/faults.py that are one of the usual mistakes as the table has it, by the mistake's name. Others
+// usual are the faults of fixtures/plant.py that are one of the usual mistakes as the table has it, by the mistake's name. Others
 // are planted in another way: another number, in one layer of many, two mistakes at once. The floor that is added to a magnitude is not
 // here: in float32 it is off by less than twice the bounds, so that it may or may not be seen, and no sight promises it.
 var usual = map[string]string{
@@ -66,7 +66,7 @@ var usual = map[string]string{
 func TestSightOfFaultsInTransformers(t *testing.T) {
 	dir, set := os.LookupEnv(faultsVariable)
 	if !set {
-		t.Skipf("needs %s: the folder that python fixtures/faults.py makes", faultsVariable)
+		t.Skipf("needs %s: the folder that python fixtures/plant.py makes", faultsVariable)
 	}
 	models := faultModels{}
 	sights := map[string]*detectable.Sight{}

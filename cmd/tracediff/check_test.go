@@ -394,7 +394,7 @@ func TestEveryKindIsRaised(t *testing.T) {
 	}
 }
 
-// transformed are faults of fixtures/mistakes*.py that raise a flag, and which.
+// transformed are faults of fixtures/faults that raise a flag, and which.
 var transformed = map[string]redflag.Kind{
 	"softmax-axis": redflag.ProbabilitySum, "softmax-in-bfloat16": redflag.NarrowValues, "keys-unwritten": redflag.CacheZero,
 	"rope-decode-position": redflag.RotaryZero, "rope-missing": redflag.RopeUnchanged, "rope-before-norm": redflag.RopeUnchanged,
@@ -411,7 +411,7 @@ var flaggedBehind = map[string]string{"mask-row-empty": "layers.0.self_attn.prob
 func TestFaultsInTransformersAreFlagged(t *testing.T) {
 	dir, set := os.LookupEnv("TRACEDIFF_FAULTS")
 	if !set {
-		t.Skip("needs TRACEDIFF_FAULTS: the folder that python fixtures/faults.py makes")
+		t.Skip("needs TRACEDIFF_FAULTS: the folder that python fixtures/plant.py makes")
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "faults.json"))
 	must(t, err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracediff/tracediff/compare/diagnose"
 )
 
@@ -189,51 +190,59 @@ func TestNamesAreRead(t *testing.T) {
 	}
 }
 
-var definition = regexp.MustCompile(`(?m)^@fault\((?s:.*?)^def (\w+)\(`)
+// definition is a fault in a module of fixtures/faults: its heading in docs/mistakes.md, its half, and the function under its decorator.
+var definition = regexp.MustCompile(`(?m)^@fault\(\s*"([^"]*)",(?s:.*?)\bhalf=(\d)\b(?s:.*?)^def (\w+)\(`)
 
-// frozen is the commit of fixtures/third.py to eighth.py at which the edits were frozen for their half.
-var frozen = regexp.MustCompile(`(?m)^FROZEN = "(\w*)"$`)
+// frozen is a half in fixtures/faults/halves.py, and the commit at which the edits were frozen for it.
+var frozen = regexp.MustCompile(`(?m)^    (\d): "(\w*)",$`)
 
-// plantedFaults are the faults that are defined in fixtures: those of halves 3 to 8 where the edits are frozen, or where all are asked for.
-func plantedFaults(t *testing.T, all bool) map[string]bool {
+// defined are the faults that are defined in fixtures: heading, half and name of each.
+func defined(t *testing.T) (faults [][3]string) {
 	t.Helper()
-	patterns := []string{"mistakes_*.py", "second_*.py"}
-	for _, half := range []string{"third", "fourth", "fifth", "sixth", "seventh", "eighth"} {
-		data, err := os.ReadFile("../../fixtures/" + half + ".py")
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := frozen.FindSubmatch(data)
-		if m == nil {
-			t.Fatalf("fixtures/%s.py has no line %s", half, frozen)
-		}
-		if all || len(m[1]) > 0 {
-			patterns = append(patterns, half+"_*.py")
-		}
+	files, err := filepath.Glob("../../fixtures/faults/*.py")
+	if err != nil {
+		t.Fatal(err)
 	}
-	faults := map[string]bool{}
-	for _, pattern := range patterns {
-		files, err := filepath.Glob("../../fixtures/" + pattern)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range definition.FindAllStringSubmatch(string(data), -1) {
-				faults[strings.ReplaceAll(m[1], "_", "-")] = true
-			}
+		found := definition.FindAllSubmatch(data, -1)
+		if len(found) != bytes.Count(data, []byte("\n@fault(")) {
+			t.Fatalf("%s: a fault without a heading or a half", file)
+		}
+		for _, m := range found {
+			faults = append(faults, [3]string{string(m[1]), string(m[2]), strings.ReplaceAll(string(m[3]), "_", "-")})
 		}
 	}
 	return faults
 }
 
-var (
-	faultHeading = regexp.MustCompile(`@fault\(\s*"([^"]*)"`)
-	pageHeading  = regexp.MustCompile(`(?m)^### (.*)$`)
-)
+// plantedFaults are the faults that are defined in fixtures: those of halves 3 to 8 where the edits are frozen, or where all are asked for.
+func plantedFaults(t *testing.T, all bool) map[string]bool {
+	t.Helper()
+	data, err := os.ReadFile("../../fixtures/faults/halves.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := map[string]bool{}
+	for _, m := range frozen.FindAllSubmatch(data, -1) {
+		waiting[string(m[1])] = len(m[2]) == 0
+	}
+	if len(waiting) < 6 {
+		t.Fatalf("fixtures/faults/halves.py has %d lines %s", len(waiting), frozen)
+	}
+	faults := map[string]bool{}
+	for _, f := range defined(t) {
+		if all || !waiting[f[1]] {
+			faults[f[2]] = true
+		}
+	}
+	return faults
+}
+
+var pageHeading = regexp.MustCompile(`(?m)^### (.*)$`)
 
 // A fault of the later halves stands under a heading of docs/mistakes.md, or under none.
 func TestHeadingsOfFaults(t *testing.T) {
@@ -246,21 +255,12 @@ func TestHeadingsOfFaults(t *testing.T) {
 		headings[strings.NewReplacer(" ", "-", "'", "", ",", "").Replace(strings.ToLower(string(m[1])))] = true
 	}
 	found := 0
-	for _, pattern := range []string{"second_*.py", "third_*.py", "fourth_*.py", "fifth_*.py", "sixth_*.py", "seventh_*.py", "eighth_*.py"} {
-		files, err := filepath.Glob("../../fixtures/" + pattern)
-		if err != nil {
-			t.Fatal(err)
+	for _, f := range defined(t) {
+		if f[1] == "1" {
+			continue
 		}
-		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range faultHeading.FindAllSubmatch(data, -1) {
-				if found++; !headings[string(m[1])] {
-					t.Errorf("%s: docs/mistakes.md has no heading %q", file, m[1])
-				}
-			}
+		if found++; !headings[f[0]] {
+			t.Errorf("%s: docs/mistakes.md has no heading %q", f[2], f[0])
 		}
 	}
 	if found < 480 {
@@ -335,25 +335,6 @@ right | eps+swap | elements.reversed(place=add)
 		if got := read.judge(c.faults, c.f); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
-	}
-}
-
-// A line with a sentence is written anew with the key of the mistake that has the sentence; a line whose sentence nothing has stays.
-func TestSentencesBecomeKeys(t *testing.T) {
-	old := "# read\nright | eps | constant | rms_norm.eps | epsilon is 1e-05\nright | eps | constant | rms_norm.eps | epsilon is 2e-05\nwords | eps | k(n=1)\n"
-	m := diagnose.Mistake{Kind: "number.value", Place: "rms_norm.eps", Of: diagnose.Term{Kind: diagnose.Epsilon}, X: diagnose.Number{Value: 1e-5, Has: true}}
-	f := &diagnose.Finding{Name: diagnose.Name{Mistake: m, What: m.String(), Site: m.Place, Where: "layers.2"}, Class: "constant"}
-	results := []result{{run: run{Faults: []fault{{Name: "eps"}}}, Names: []named{{Finding: f}, {Finding: f}}}}
-	want := "# read\nright | eps | number.value(place=rms_norm.eps,of=epsilon,x=1e-05)\nright | eps | constant | rms_norm.eps | epsilon is 2e-05\nwords | eps | k(n=1)\n"
-	if diff := cmp.Diff(want, rekeyed(old, results)); diff != "" {
-		t.Error(diff)
-	}
-	read, err := parseReadings(old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := read.judge(results[0].Faults, f); v != right {
-		t.Errorf("the sentence is %s", v)
 	}
 }
 

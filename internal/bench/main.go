@@ -120,9 +120,9 @@ func (s source) measure() error {
 	return os.WriteFile(pagePath, text, 0o666)
 }
 
-// addNames adds names to the list of names. A line with a sentence becomes a line with the key that the results have for the sentence.
+// addNames adds names to the list of names.
 func addNames(results []result, names []reading) error {
-	return os.WriteFile(filepath.Join("internal/bench", namesFile), []byte(listing(rekeyed(readNames, results), names)), 0o666)
+	return os.WriteFile(filepath.Join("internal/bench", namesFile), []byte(listing(readNames, names)), 0o666)
 }
 
 // found is what a measurement has shown, and when: a file in the folder of the runs.

@@ -33,15 +33,9 @@ var readNames string
 type reading struct {
 	verdict    verdict
 	fault, key string
-	// class, site and text are those of a line that was written before there were keys: "verdict | fault | class | site | sentence". A run that gives the name writes
-	// the line anew with its key.
-	class, site, text string
 }
 
 func (r reading) String() string {
-	if r.key == "" {
-		return strings.Join([]string{string(r.verdict), r.fault, r.class, r.site, r.text}, cellsEnd)
-	}
 	return strings.Join([]string{string(r.verdict), r.fault, r.key}, cellsEnd)
 }
 
@@ -54,16 +48,11 @@ func parseReadings(text string) (readings, error) {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		cells := strings.SplitN(line, cellsEnd, 5)
-		if n := len(cells); n != 3 && n != 5 || !slices.Contains([]verdict{right, words, wrong, unread}, verdict(cells[0])) {
+		cells := strings.Split(line, cellsEnd)
+		if len(cells) != 3 || !slices.Contains([]verdict{right, words, wrong, unread}, verdict(cells[0])) {
 			return nil, fmt.Errorf("%s: %q is no reading", namesFile, line)
 		}
-		r := reading{verdict: verdict(cells[0]), fault: cells[1]}
-		if len(cells) == 3 {
-			r.key = cells[2]
-		} else {
-			r.class, r.site, r.text = cells[2], cells[3], cells[4]
-		}
+		r := reading{verdict: verdict(cells[0]), fault: cells[1], key: cells[2]}
 		all[r.fault] = append(all[r.fault], r)
 	}
 	return all, nil
@@ -106,29 +95,17 @@ func (r readings) of(of fault, f *diagnose.Finding) verdict {
 
 func (r readings) exact(name string, f *diagnose.Finding) verdict {
 	for _, known := range r[name] {
-		if known.names(f) {
+		if known.key == f.Key() {
 			return known.verdict
 		}
 	}
 	return unread
 }
 
-// names reports whether the name that was read is that of a finding.
-func (r reading) names(f *diagnose.Finding) bool {
-	if r.key != "" {
-		return r.key == f.Key()
-	}
-	n := f.Name
-	n.Where = "" // which places these are is known of each fault, and is not read
-	return r.text == n.Text()
-}
-
 // alike reports whether a mistake is of the kind and at the place of the one that was read.
 func (r reading) alike(f *diagnose.Finding) bool {
 	m := f.Mistake
-	if r.key == "" {
-		return r.class == f.Class && r.site == f.Site
-	} else if m.Kind == "" {
+	if m.Kind == "" {
 		return false
 	}
 	of := diagnose.Mistake{Kind: m.Kind, Place: m.Place}.Key()
@@ -162,49 +139,6 @@ func recovered(of fault, f *diagnose.Finding) bool {
 		}
 	}
 	return false
-}
-
-// rekeyed has the keys of mistakes in place of the sentences of a list that results were named by. A sentence that no result has stays.
-func rekeyed(old string, results []result) string {
-	var lines []string
-	have := map[string]bool{}
-	for line := range strings.Lines(old) {
-		line = strings.TrimSuffix(line, "\n")
-		news := []string{line}
-		if all, err := parseReadings(line); err == nil {
-			for _, of := range all {
-				news = of[0].withKeys(results)
-			}
-		}
-		for _, n := range news {
-			if !have[n] || n == "" || strings.HasPrefix(n, "#") {
-				lines, have[n] = append(lines, n), true
-			}
-		}
-	}
-	return strings.Join(lines, "\n") + "\n"
-}
-
-// withKeys are lines with the keys of all findings that say the sentence of a reading. The reading stays as it is if no finding says the sentence.
-func (r reading) withKeys(results []result) []string {
-	var all []string
-	if r.key == "" {
-		for _, res := range results {
-			for _, n := range res.Names {
-				for _, f := range []*diagnose.Finding{n.Finding, n.Other} {
-					one := slices.ContainsFunc(res.Faults, func(of fault) bool { return of.Name == r.fault }) || pairName(res.Faults) == r.fault
-					if one && isName(f) && r.names(f) {
-						all = append(all, reading{verdict: r.verdict, fault: r.fault, key: f.Key()}.String())
-					}
-				}
-			}
-		}
-	}
-	if len(all) == 0 {
-		return []string{r.String()}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // listing adds names that nobody has read to a list, and returns it in order: what is there stays.

@@ -47,7 +47,7 @@ type run struct {
 	Faults     []fault `json:"faults"`
 }
 
-// fault is a mistake as fixtures/mistakes.py describes it.
+// fault is a mistake as fixtures/faults/fault.py describes it.
 type fault struct {
 	Name     string             `json:"name"`
 	Mistake  string             `json:"mistake"`

@@ -14,14 +14,9 @@ from tracediff import capture
 
 sys.path.insert(0, str(ROOT / "fixtures"))
 
-import faults
-import fifth
-import fourth
-import mistakes
-import planting
-import second
-import sixth
-import third
+import plant
+from faults import catalogue, halves
+from faults.planting import Plant
 from safetensors.torch import save_file
 from tracediff.errors import BadInput
 
@@ -32,36 +27,36 @@ class Planting(TestCase):
     """Changing a model for a while."""
 
     def test_every_fault_fits_and_is_taken_out_again(self):
-        tiny = [f for f in mistakes.FAULTS + second.FAULTS if f.checkpoint == TINY.name]
+        tiny = [f for f in catalogue.of_half(1) + catalogue.of_half(2) if f.checkpoint == TINY.name]
         self.assertGreater(len(tiny), 55)
         before = self.capture(TINY, "float32", JOB)
         for fault in tiny:
-            with planting.Plant(loaded(TINY, "float32")) as plant:
-                fault.plant(plant)
+            with Plant(loaded(TINY, "float32")) as planted:
+                fault.plant(planted)
         after = self.capture(TINY, "float32", JOB)
         for name, tensor in before.items():
             self.assert_same(tensor, after[name], name)
 
     def test_a_piece_that_is_not_there_once_is_refused(self):
-        with planting.Plant(loaded(TINY, "float32")) as plant:
+        with Plant(loaded(TINY, "float32")) as planted:
             for piece in ("no such text", "self"):
                 with self.assertRaisesRegex(LookupError, piece):
-                    plant.method("layers.0.laurel", "forward", piece, "pass")
+                    planted.method("layers.0.laurel", "forward", piece, "pass")
             with self.assertRaisesRegex(LookupError, "no module"):
-                plant.value("layers.9.laurel", "x", 1)
+                planted.value("layers.9.laurel", "x", 1)
 
     def test_two_changes_of_one_function_add_up(self):
-        with planting.Plant(loaded(TINY, "float32")) as plant:
-            plant.method("layers.0.laurel", "forward", "hidden_states + normed_", "2 * normed_")
-            plant.method("layers.0.laurel", "forward", "2 * normed_", "3 * normed_")
+        with Plant(loaded(TINY, "float32")) as planted:
+            planted.method("layers.0.laurel", "forward", "hidden_states + normed_", "2 * normed_")
+            planted.method("layers.0.laurel", "forward", "2 * normed_", "3 * normed_")
             found = self.capture(TINY, "float32", JOB)
             want = 3 * found["layers.0.laurel.post_laurel_norm"]
             self.assert_same(found["layers.0.laurel"], want, "layers.0.laurel")
 
     def test_a_weight_that_is_tied_changes_alone(self):
         model = loaded(TINY, "float32")
-        with planting.Plant(model) as plant:
-            plant.weight("embed_tokens", lambda w: w * 2)
+        with Plant(model) as planted:
+            planted.weight("embed_tokens", lambda w: w * 2)
             self.assertFalse((model.text.embed_tokens.weight == model.outer.lm_head.weight).all())
         self.assertIs(model.text.embed_tokens.weight, model.outer.lm_head.weight)
 
@@ -70,18 +65,18 @@ class Guilty(unittest.TestCase):
     """What faults.json says of a fault."""
 
     def test_passes_and_order(self):
-        fault = next(f for f in mistakes.FAULTS if f.name == "keys-evicted")
-        found = [(g["pass"], g["name"]) for g in faults.guilty(fault, order_of(TINY), 3)]
+        fault = next(f for f in catalogue.ALL if f.name == "keys-evicted")
+        found = [(g["pass"], g["name"]) for g in plant.guilty(fault, order_of(TINY), 3)]
         names = [f"layers.{i}.self_attn.keys" for i in (0, 1, 3)]
         self.assertEqual(found, [(p, name) for p in (1, 2) for name in names])
 
-    def test_names_are_unique(self):
-        names = [f.name for f in (*mistakes.FAULTS, *second.FAULTS, *third.FAULTS, *fourth.FAULTS, *fifth.FAULTS, *sixth.FAULTS)]
-        self.assertEqual(len(names), len(set(names)))
+    def test_every_fault_is_of_a_half(self):
+        self.assertEqual([f.half for f in catalogue.ALL], sorted(f.half for f in catalogue.ALL))
+        self.assertEqual({f.half for f in catalogue.ALL}, set(halves.NUMBERS))
 
 
-class SecondHalf(TestCase):
-    """The faults that no name was made with."""
+class Shown(TestCase):
+    """What a run has to show of its fault."""
 
     NAMES = ("a", "b", "c")
 
@@ -101,7 +96,7 @@ class SecondHalf(TestCase):
             types.SimpleNamespace(name=n, inputs=[types.SimpleNamespace(name=i, prev=0) for i in inputs[n]])
             for n in self.NAMES
         ]
-        return second.record(second.FAULTS[0], self.folder, said, types.SimpleNamespace(entries=entries))
+        return plant.shown(catalogue.of_half(2)[0], self.folder, said, types.SimpleNamespace(entries=entries))
 
     def test_a_run_shows_what_its_fault_says(self):
         self.assertEqual(self.record("bc")["differs"], 1)
@@ -122,13 +117,12 @@ class SecondHalf(TestCase):
     def test_each_says_what_a_name_has_to_say(self):
         page = (ROOT / "docs" / "mistakes.md").read_text(encoding="utf-8")
         headings = {h.lower().replace("'", "").replace(" ", "-") for h in re.findall(r"(?m)^### (.*)$", page)}
-        self.assertGreaterEqual(len(second.FAULTS), 75)
-        for fault in second.FAULTS:
-            self.assertTrue(fault.right, fault.name)
+        for fault in catalogue.ALL:
+            self.assertEqual(bool(fault.right), fault.half > 1, fault.name)
             self.assertIn(fault.mistake, headings | {""}, fault.name)
 
     def test_every_family_has_some(self):
-        families = collections.Counter(fault.checkpoint.partition("-")[0] for fault in second.FAULTS)
+        families = collections.Counter(fault.checkpoint.partition("-")[0] for fault in catalogue.of_half(2))
         self.assertEqual(set(families), {"gemma", "gemma2", "gemma3", "gemma3n", "llama", "qwen2", "qwen3"})
         self.assertGreaterEqual(min(families.values()), 10)
 
