@@ -42,7 +42,7 @@ type Tensor struct {
 // with a name, and the operation. The error is that of an operation whose operands do not go together.
 func (p *Program) Entries() ([][]Entry, error) {
 	x := &expander{
-		p: p, specs: map[string]*spec{}, built: map[program.Op]formula{}, reps: map[int]*rep{}, shared: p.numbers(), ranks: map[string]int{},
+		p: p, specs: map[string]*spec{}, built: map[program.Op]formula{}, reps: map[int]*rep{}, formed: formed{shared: p.numbers()}, ranks: map[string]int{},
 	}
 	var all [][]Entry
 	for i := range p.Passes {
@@ -64,14 +64,20 @@ type rep struct {
 	parts map[string]string // entries that show a part of it, by view
 }
 
+// expander makes the entries of a program, pass by pass.
 type expander struct {
+	expanded
+	formed
 	p     *Program
 	specs map[string]*spec
 	built map[program.Op]formula
 	reps  map[int]*rep
-	ranks map[string]int // the names of the passes before, by their order
+	ranks map[string]int     // the names of the passes before, by their order
+	sized []map[string]sized // of all entries so far, by pass
+}
 
-	// Of the pass that is being expanded.
+// expanded is what is known of the pass that is being expanded.
+type expanded struct {
 	i       int
 	entries []Entry
 	names   map[string]bool
@@ -81,9 +87,10 @@ type expander struct {
 	consts  map[int]given  // by constant, the entry that has it
 	// arguments are the constants of the pass that are arguments of the model, by name.
 	arguments map[string]*Constant
-	sized     []map[string]sized // of all entries so far, by pass
+}
 
-	// What the formulas that were built have: steps, and numbers that are not those of constants, which are shared.
+// formed is what the formulas that were built have: steps, and numbers that are not those of constants, which are shared.
+type formed struct {
 	steps, numbers int
 	shared         map[*float64]bool // by the first number
 }

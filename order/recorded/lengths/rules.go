@@ -73,18 +73,8 @@ func (s *stretcher) made(cs []*recorded.Constant, x int) (*recorded.Constant, er
 		out.Is = first.Is
 	}
 	r := &ruler{s, cs, shape, x}
-	for _, rule := range []func() []float64{r.fill, r.linear, r.part} {
-		numbers := rule()
-		switch {
-		case numbers == nil:
-		case out.Numbers == nil:
-			out.Numbers = numbers
-		case !slices.EqualFunc(numbers, out.Numbers, equal):
-			return nil, errors.New("reads numbers that follow two rules, which differ here")
-		}
-	}
-	if out.Numbers == nil {
-		return nil, errNoRule
+	if out.Numbers, err = r.numbers(); err != nil {
+		return nil, err
 	}
 	at := slices.IndexFunc(s.samples, func(o sample) bool { return o.run[0].First == 0 })
 	out.Like = cs[max(at, 0)].SHA256
@@ -108,6 +98,24 @@ type ruler struct {
 	cs    []*recorded.Constant
 	shape []int // that is wanted
 	x     int
+}
+
+// numbers are those of the rules that make the numbers of every sample, which have to agree.
+func (r *ruler) numbers() (all []float64, err error) {
+	for _, rule := range []func() []float64{r.fill, r.linear, r.part} {
+		numbers := rule()
+		switch {
+		case numbers == nil:
+		case all == nil:
+			all = numbers
+		case !slices.EqualFunc(numbers, all, equal):
+			return nil, errors.New("reads numbers that follow two rules, which differ here")
+		}
+	}
+	if all == nil {
+		return nil, errNoRule
+	}
+	return all, nil
 }
 
 // integer is a number of each sample, at the length that is wanted.
