@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // Formula is a cut as one program, with the sites of all its operations.
@@ -125,7 +126,7 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 	b.Tables(model == hooks.F32, op.RecordedFrequencies)
 	made, err := b.Program(out)
 	if err == nil {
-		f.Program, err = made.Rewritten(rewrites)
+		f.Program, err = rewrite.Apply(made, rewrites)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.list.At(p.Steps[last]).Name, err)
@@ -163,7 +164,7 @@ func (p *Plan) single(passes []Pass, rewrites program.Rewrite, other func(op.Op)
 		o = other(o)
 	}
 	var err error
-	if f.Program, err = program.Of(o, op.Form, rewrites, p.list.Size(n, passes), in, w); err != nil {
+	if f.Program, err = rewrite.Of(o, op.Form, rewrites, p.list.Size(n, passes), in, w); err != nil {
 		return nil, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	return f, nil
@@ -206,7 +207,7 @@ func roundingOf(d, model hooks.DType) (program.Rounding, error) {
 
 // Call is what the formula is evaluated on: its leaves, read by env.
 func (f *Formula) Call(l *List, env Env) (program.Call, error) {
-	c := program.Call{Arith: env.Arith, Shape: f.Out.Shape()}
+	c := program.Call{Arith: env.Arith, Shape: f.Out.Shape}
 	for k, n := range f.Inputs {
 		e := l.At(n)
 		v, err := env.Read(n)

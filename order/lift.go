@@ -140,7 +140,7 @@ func (t *lifting) draw() bool {
 	}
 	for seed := range draws {
 		r := rand.New(rand.NewPCG(seed, 17))
-		c := program.Call{Shape: t.f.Out.Shape()}
+		c := program.Call{Shape: t.f.Out.Shape}
 		for _, in := range t.f.Inputs {
 			e := t.list.At(in)
 			d := e.DTypeOf(t.model)
@@ -193,9 +193,9 @@ func (t *lifting) indexes() int {
 		s, of := &t.f.Steps[i], 0
 		switch s.Prim {
 		case program.Gather, program.Scatter, program.Collect:
-			of = s.Args[0].Shape()[s.Axis]
+			of = s.Args[0].Shape[s.Axis()]
 		case program.Lookup:
-			of = s.Rows
+			of = s.Entries().Rows
 		}
 		if of > 0 && (n == 0 || of < n) {
 			n = of

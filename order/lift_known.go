@@ -58,9 +58,9 @@ func (t *lifting) with(made func(x float64) []op.Op) (all []op.Op) {
 		s, x := &t.f.Steps[i], 0.0
 		switch {
 		case s.Prim == program.Number:
-			x = s.Value
-		case s.Prim == program.Vector && len(s.Values) == 1:
-			x = s.Values[0]
+			x = s.Number().Value
+		case s.Prim == program.Vector && len(s.Vector()) == 1:
+			x = s.Vector()[0]
 		default:
 			continue
 		}
@@ -110,7 +110,7 @@ func (t *lifting) ofOne() []op.Op {
 			op.RMSNorm{Eps: x, Gain: op.NoScale}, op.Softcap{Cap: x}, op.Scale{By: op.Const{Value: x}}, op.Scale{By: op.Const{Value: x, Cast: true}},
 		}
 	})...)
-	if x := t.calls[0].In[0].Shape; len(x) == len(t.f.Out.Shape())+1 {
+	if x := t.calls[0].In[0].Shape; len(x) == len(t.f.Out.Shape)+1 {
 		for axis, n := range x {
 			for k := range min(n, maxItems) {
 				all = append(all, op.Select{Axis: axis, Index: k})
@@ -150,13 +150,13 @@ func (t *lifting) ofOneAndWeights() []op.Op {
 	if n > 2 {
 		return all
 	}
-	if n == 1 && len(t.f.Out.Shape()) == 4 {
+	if n == 1 && len(t.f.Out.Shape) == 4 {
 		all = append(all, t.with(func(x float64) []op.Op {
 			return []op.Op{op.RMSNorm{Eps: x, Gain: op.Plain, Heads: true}, op.RMSNorm{Eps: x, Gain: op.After, Heads: true}, op.RMSNorm{Eps: x, Gain: op.OnePlus, Heads: true}}
 		})...)
 	}
 	for _, heads := range []bool{false, true} {
-		if !heads || len(t.f.Out.Shape()) == 4 {
+		if !heads || len(t.f.Out.Shape) == 4 {
 			all = append(all, op.Linear{Bias: n == 2, Heads: heads})
 			for _, from := range t.offsets() {
 				all = append(all, op.Linear{Bias: n == 2, Heads: heads, Turned: true, From: from})
@@ -175,7 +175,7 @@ func (t *lifting) offsets() []int {
 	if rows == 0 {
 		return nil
 	}
-	n := size(t.f.Out.Shape()) / rows
+	n := size(t.f.Out.Shape) / rows
 	var all []int
 	for _, w := range t.f.Weights {
 		for from := 0; n > 0 && len(w.Shape) == 2 && from+n <= w.Shape[1] && from <= 8*n; from += n {
@@ -210,7 +210,7 @@ func (t *lifting) ofTwo() []op.Op {
 
 // cached are caches to which a part of a product is appended: the result ends with it.
 func (t *lifting) cached() (all []op.Op) {
-	shape, want := t.f.Out.Shape(), t.want[0]
+	shape, want := t.f.Out.Shape, t.want[0]
 	if len(shape) != 4 || len(want) == 0 {
 		return nil
 	}
@@ -249,7 +249,7 @@ func (t *lifting) parts() (all []op.Op) {
 	}
 	last := x.Shape[len(x.Shape)-1]
 	rows := size(x.Shape[:len(x.Shape)-1])
-	for _, heads := range append([]int{1}, t.f.Out.Shape()...) {
+	for _, heads := range append([]int{1}, t.f.Out.Shape...) {
 		if heads < 1 || last%heads != 0 || rows == 0 || len(want)%(rows*heads) != 0 {
 			continue
 		}
@@ -257,7 +257,7 @@ func (t *lifting) parts() (all []op.Op) {
 		for from := range last/heads - n + 1 {
 			if k := min(n, t.last()); slices.Equal(x.Data[from:from+k], want[:k]) {
 				part := op.Part{Heads: heads, From: from}
-				if all = append(all, part); len(t.f.Out.Shape()) == 4 {
+				if all = append(all, part); len(t.f.Out.Shape) == 4 {
 					part.Transpose = true
 					all = append(all, part, op.CachePart{Heads: heads, From: from})
 				}
@@ -272,7 +272,7 @@ func (t *lifting) rows() (all []op.Op) {
 	w, want := t.calls[0].W[0], t.want[0]
 	rows, cols := w.Size()
 	row := make([]float64, cols)
-	if len(want) < cols || len(t.f.Out.Shape()) < 2 {
+	if len(want) < cols || len(t.f.Out.Shape) < 2 {
 		return nil
 	}
 	for i := range rows {
@@ -290,7 +290,7 @@ func (t *lifting) tables() (all []op.Op) {
 		if s.Prim != program.Vector {
 			continue
 		}
-		for _, o := range op.TablesOf(s.Values) {
+		for _, o := range op.TablesOf(s.Vector()) {
 			for _, o.Sin = range []bool{false, true} {
 				all = append(all, o)
 			}

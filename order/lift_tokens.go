@@ -9,7 +9,7 @@ import (
 
 // turned are rotations of a part of each head, with the tables' widths.
 func (t *lifting) turned() (all []op.Op) {
-	shape := t.f.Out.Shape()
+	shape := t.f.Out.Shape
 	if len(shape) != 4 {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (t *lifting) turned() (all []op.Op) {
 
 // latent are the keys of latent attention, of which a part is turned as wide as the tables, or twice.
 func (t *lifting) latent() (all []op.Op) {
-	if len(t.f.Out.Shape()) != 4 {
+	if len(t.f.Out.Shape) != 4 {
 		return nil
 	}
 	width := t.last()
@@ -56,7 +56,7 @@ func (t *lifting) latent() (all []op.Op) {
 func (t *lifting) stacks() (all []int) {
 	for i := range t.f.Steps {
 		if s := &t.f.Steps[i]; s.Prim == program.Gather {
-			if n := s.Args[0].Shape()[s.Axis]; !slices.Contains(all, n) {
+			if n := s.Args[0].Shape[s.Axis()]; !slices.Contains(all, n) {
 				all = append(all, n)
 			}
 		}
@@ -76,7 +76,7 @@ func (t *lifting) expertRows() (all []op.Op) {
 
 // mixers are convolutions and scans over the tokens of all passes.
 func (t *lifting) mixers() (all []op.Op) {
-	shape := t.f.Out.Shape()
+	shape := t.f.Out.Shape
 	in := t.calls[0].In[t.groups[0][0]].Shape
 	if len(in) != 3 || len(shape) < 3 {
 		return nil
@@ -128,7 +128,7 @@ func (t *lifting) deltaRules() (all []op.Op) {
 			vectors, heads = vectors+1, size(w.Shape)
 		}
 	}
-	shape := t.f.Out.Shape()
+	shape := t.f.Out.Shape
 	if len(shape) < 2 {
 		return nil
 	}

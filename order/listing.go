@@ -41,9 +41,9 @@ func (l *List) Listing(name string) ([]program.Line, error) {
 	}
 	lines := f.Listing(func(n int) string { return listedSize(n, sliding) }, func(s *program.Step) string {
 		if s.Prim == program.Input {
-			return e.Inputs[s.Index].String()
+			return e.Inputs[s.Index()].String()
 		}
-		return e.Weights[s.Index].Name
+		return e.Weights[s.Index()].Name
 	})
 	result := &lines[len(lines)-1]
 	switch d := e.DTypeOf(hooks.BF16); {

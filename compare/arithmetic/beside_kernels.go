@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // A compiler that calls a fused kernel for attention fuses the operations in front of the kernel: inductor rotates queries and keys in one loop, in
@@ -129,7 +130,7 @@ func roundedInFront(p *program.Program) [][]program.Site {
 	for i := range p.Steps {
 		if p.Steps[i].Prim == program.Dot {
 			for _, operand := range p.Steps[i].Args {
-				handed[p.Source(operand)] = true
+				handed[operand.Step] = true
 			}
 		}
 	}
@@ -137,12 +138,12 @@ func roundedInFront(p *program.Program) [][]program.Site {
 	sites, steps := p.Sites()
 	for _, at := range sites {
 		s := &p.Steps[steps[at][0]]
-		if at.Form == program.FusedForm || s.Round != program.Model || s.Prim == program.Number || slices.ContainsFunc(steps[at], func(i int) bool { return handed[i] }) {
+		if at.Form == rewrite.FusedForm || s.Round != program.Model || s.Prim == program.Number || slices.ContainsFunc(steps[at], func(i int) bool { return handed[i] }) {
 			continue
 		}
-		keys := strings.HasSuffix(at.Name, program.OfKeys)
+		keys := strings.HasSuffix(at.Name, rewrite.OfKeys)
 		k := slices.IndexFunc(operations, func(of []program.Site) bool {
-			return of[0].Form == at.Form && strings.HasSuffix(of[0].Name, program.OfKeys) == keys
+			return of[0].Form == at.Form && strings.HasSuffix(of[0].Name, rewrite.OfKeys) == keys
 		})
 		if k < 0 {
 			operations, k = append(operations, nil), len(operations)
@@ -155,5 +156,5 @@ func roundedInFront(p *program.Program) [][]program.Site {
 // toTheBit reports whether an arithmetic has a kernel that is known to the bit, with its exponential.
 func toTheBit(a *isolate.Arithmetic) bool {
 	k := a.Rewrites.Kernel()
-	return k > 0 && program.Kernels[k-1].Keys == torchKeys
+	return k > 0 && rewrite.Kernels[k-1].Keys == torchKeys
 }

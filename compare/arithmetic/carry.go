@@ -7,6 +7,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // An engine uses one kernel for an operation, whatever was captured around it. So an arithmetic proven by a form
@@ -85,7 +86,7 @@ func (s *search) carried(ctx context.Context, _ []*isolate.Arithmetic) (*isolate
 			a.Open, a.Beside = s.open, own
 			all = append(all, a)
 		}
-		for k := range p.Orders() {
+		for k := range rewrite.Orders(p) {
 			a := *own
 			a.Rewrites, a.Beside = own.Rewrites.InOrder(k+1), own
 			all = append(all, &a)

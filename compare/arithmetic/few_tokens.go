@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // Some mistakes in a mask show in few tokens: a window that is one key short changes only the tokens beyond the window. The engine's arithmetic gives the
@@ -17,7 +18,7 @@ const spreadTokens = 8
 // maskedIn looks for another mask under an arithmetic that gives all elements of more than half of the tokens of each of some entries. The finding is nil
 // if the arithmetic does not, if no mask explains all of these entries, and if they show too little. With a finding the arithmetic is that of the form.
 func (f *Form) maskedIn(ctx context.Context, of []*isolate.Evidence, a *isolate.Arithmetic) (Mistake, error) {
-	if f.mistakes == nil || !of[0].Formula.Fuses() {
+	if f.mistakes == nil || !rewrite.Fuses(of[0].Formula.Program) {
 		return nil, nil
 	}
 	if !a.Strict() {

@@ -7,13 +7,14 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // A fused kernel hides every tensor between queries, keys, values and its result. It has its own form, see
-// [program.Fused]. Known kernels are tried before the general choices at each step.
+// [rewrite.Fused]. Known kernels are tried before the general choices at each step.
 
 // expWays are the functions that a kernel may take for its exponential, the likeliest first.
-func expWays(k program.Fused) []uint8 {
+func expWays(k rewrite.Fused) []uint8 {
 	switch {
 	case k.Unknown:
 		return []uint8{program.WayStatedError}
@@ -29,12 +30,12 @@ const torchKeys = 512
 // fusedPresets are the arithmetics of the known fused kernels, or that of the unknown one. A program without an attention that a kernel may compute
 // has no presets. of makes the program of a kernel; d is the dtype of the model.
 func fusedPresets(own *program.Program, of func(program.Rewrite) (*program.Program, error), unknown bool, d hooks.DType) ([]*isolate.Arithmetic, error) {
-	if !own.Fuses() {
+	if !rewrite.Fuses(own) {
 		return nil, nil
 	}
 	var all []*isolate.Arithmetic
 	seen := map[string]bool{}
-	for k, kernel := range program.Kernels {
+	for k, kernel := range rewrite.Kernels {
 		if kernel.Unknown != unknown || !kernel.Computes(d) {
 			continue
 		}
@@ -43,7 +44,7 @@ func fusedPresets(own *program.Program, of func(program.Rewrite) (*program.Progr
 		if err != nil {
 			return nil, err
 		}
-		if p.Fused() == nil {
+		if rewrite.KernelOf(p) == nil {
 			continue
 		}
 		for _, way := range expWays(kernel) {
@@ -62,11 +63,11 @@ func fusedPreset(p *program.Program, r program.Rewrite, way uint8) *isolate.Arit
 	a := &isolate.Arithmetic{Rewrites: r, At: map[program.Site]program.Choice{}, Preset: isolate.Preset{Kind: isolate.PresetKernel, N: r.Kernel(), Way: int(way)}}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if s.Form != program.FusedForm {
+		if s.Form != rewrite.FusedForm {
 			continue
 		}
 		switch at := (program.Site{Form: s.Form, Name: s.Site}); {
-		case s.Site == program.FusedExp && way != program.WayLibrary:
+		case s.Site == rewrite.FusedExp && way != program.WayLibrary:
 			a.At[at] = program.Choice{Way: way, Round: s.Round}
 		case s.Prim == program.Div:
 			a.At[at] = program.Choice{Way: program.WayReciprocal, Round: s.Round}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // Where no arithmetic explains the entries of a form, a change to their operation may: a mistake of the port. Which changes there are is not known here.
@@ -46,7 +47,7 @@ func (f *Form) Number(ctx context.Context, left, of []*isolate.Evidence) (Mistak
 // changedAttention looks for a change under transformers' own arithmetic to an operation with an attention in it, where no arithmetic is shown
 // by the entries. A softmax over large scores has bounds, and a hull, that hold nearly everything.
 func (f *Form) changedAttention(ctx context.Context, left []*isolate.Evidence) (Mistake, error) {
-	if !left[0].Formula.Fuses() {
+	if !rewrite.Fuses(left[0].Formula.Program) {
 		return nil, nil
 	}
 	return f.changed(ctx, left, []*isolate.Arithmetic{{}})

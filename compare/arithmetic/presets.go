@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 func newPresetter(p *program.Program, rewrites program.Rewrite) *presetter {
@@ -170,7 +171,7 @@ func (b *presetter) habit(s *program.Step, c program.Choice, set int) program.Ch
 	if has(roundedSums) && s.Prim == program.Sum {
 		c.Round = program.Model
 	}
-	if has(reciprocals) && s.Prim == program.Div && b.p.Steps[b.p.Source(s.Args[1])].Prim == program.Number {
+	if has(reciprocals) && s.Prim == program.Div && b.p.Steps[s.Args[1].Step].Prim == program.Number {
 		c.Way = program.WayRoundedReciprocal
 	}
 	if has(rootInTwoSteps) && s.Prim == program.Rsqrt {
@@ -212,7 +213,7 @@ func (b *presetter) double(s *program.Step) program.Choice {
 
 // fused does not round a product that a sum takes.
 func (b *presetter) fused(s *program.Step) program.Choice {
-	if s.Prim == program.Mul && b.p.Added(s) {
+	if s.Prim == program.Mul && edit.Added(b.p, s) {
 		return program.Choice{Round: program.None}
 	}
 	return program.Choice{Round: s.Round}
@@ -233,7 +234,7 @@ func (b *presetter) table(s *program.Step) program.Choice { return b.looked(s, p
 func (b *presetter) half(s *program.Step) program.Choice { return b.looked(s, program.Half) }
 
 func (b *presetter) looked(s *program.Step, r program.Rounding) program.Choice {
-	if s.Prim == program.Copy || b.p.Activates(s) {
+	if s.Prim == program.Copy || edit.Activates(b.p, s) {
 		return program.Choice{Round: r}
 	}
 	return program.Choice{Round: s.Round}

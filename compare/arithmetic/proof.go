@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // Enough reports whether elements in some number of rows are a proof. If the arithmetic acts on a whole row by one
@@ -120,7 +121,7 @@ func actsByRow(a *isolate.Arithmetic, of []*isolate.Evidence, b *isolate.Arithme
 		y = own
 	}
 	for i := range own {
-		if x[i] != y[i] && !p.ByRow(i) {
+		if x[i] != y[i] && !edit.ByRow(p, i) {
 			return false, nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // Engines make rotary tables in several ways, and each way is an arithmetic. The bounds of a way follow from the errors of its functions and from its
@@ -99,7 +100,7 @@ func provenByTables(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Ev
 	if err != nil {
 		return false, err
 	}
-	if elements, rows := counted(of); of[0].Formula.Fuses() && !Enough(elements, rows, false) {
+	if elements, rows := counted(of); rewrite.Fuses(of[0].Formula.Program) && !Enough(elements, rows, false) {
 		return surely(way, own), nil
 	}
 	return !surely(own, way), nil

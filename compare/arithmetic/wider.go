@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // The trace's entries are looked at until widerEntries are left by transformers' arithmetic, or widerLooked have been looked at. If
@@ -45,7 +46,7 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 		left++
 		if gives {
 			explained++
-			if e.Formula.Single() {
+			if edit.Single(e.Formula.Program) {
 				given = append(given, e)
 			}
 		}
@@ -173,7 +174,7 @@ func isSingle(i *isolate.Isolator, n order.Node) (bool, error) {
 	if errors.Is(err, order.ErrOwn) {
 		return false, nil
 	}
-	return err == nil && f.Single(), err
+	return err == nil && edit.Single(f.Program), err
 }
 
 // readsFloats reports whether the entry is computed from a captured tensor of floats. A rotary table is not.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // relu is max(0, x), and quick is x / (1 + exp(−1.702·x)), by which some engines approximate GELU. No family of the order has them.
@@ -81,7 +82,7 @@ func (quickly) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 }
 
 // clipped is x between −1 and 1, in place of its tanh.
-func clipped(ed *program.Editor, x program.Var) program.Var {
+func clipped(ed *edit.Editor, x program.Var) program.Var {
 	one := ed.Literal(1)
 	return ed.Neg(ed.Max(ed.Neg(one), ed.Neg(ed.Max(ed.Neg(one), x))))
 }
@@ -116,10 +117,10 @@ func pieces(p *program.Program, kind string) (all []piece) {
 		}
 		own, end := i, i
 		for _, a := range s.Args {
-			from := p.Source(a)
+			from := a.Step
 			first, inside := of[from]
 			switch {
-			case inside && in[first].Shape() == nil: // of numbers alone
+			case inside && in[first].Shape == nil: // of numbers alone
 				continue
 			case inside:
 				a = in[first]
@@ -220,7 +221,7 @@ func otherActivation(_ *subject, e *Entry, m Mistake) *program.Edited {
 	if other == nil || len(all) == 0 {
 		return nil
 	}
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	for _, one := range all {
 		v := ed.Insert(other, one.in)
 		if m.Rounding == EachStep {
@@ -268,7 +269,7 @@ func otherTanhs(s *search) iter.Seq[Mistake] {
 
 // otherTanh has another function in the place of a tanh.
 func otherTanh(s *subject, e *Entry, m Mistake) *program.Edited {
-	t, ed := e.signed(s.m), e.Program.Edit()
+	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	all := t.Copies(s.place(m))
 	for _, k := range all {
 		x := t.Steps[k].Args[0]

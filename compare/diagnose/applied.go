@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // applied yields operations of the order where they do not belong: on what the program reads, or on its result. They are operations of the layer, and
@@ -29,7 +30,7 @@ func applied(s *search) iter.Seq[Mistake] {
 			continue
 		}
 		seen[role] = true
-		m := Mistake{Kind: "operation.taken-of-result", Place: role, Of: operationTerm(other), For: tensorTerm(role), Source: other.Name, Edit: placed(program.Place{Arg: result})}
+		m := Mistake{Kind: "operation.taken-of-result", Place: role, Of: operationTerm(other), For: tensorTerm(role), Source: other.Name, Edit: placed(edit.Place{Arg: result})}
 		if role != order.NameOf(own).Role() {
 			all = append(all, m)
 		}
@@ -69,7 +70,7 @@ func again(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	for _, at := range []int{result, unrounded} {
 		if insertable(s.subject, own, s.first.Node.Pass) {
-			all = append(all, Mistake{Kind: "operation.twice", Place: order.NameOf(own.Name).Role(), Of: operationTerm(own), Source: own.Name, Edit: placed(program.Place{Arg: at})})
+			all = append(all, Mistake{Kind: "operation.twice", Place: order.NameOf(own.Name).Role(), Of: operationTerm(own), Source: own.Name, Edit: placed(edit.Place{Arg: at})})
 		}
 	}
 	return slices.Values(all)
@@ -126,7 +127,7 @@ func inserted(s *subject, e *Entry, m Mistake) *program.Edited {
 	if o.unstored, o.inner = m.Rounding == Unstored, m.N; m.Kind == "operand.overwritten" {
 		o.inner = 1
 	}
-	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var { return taken(s, ed, o, v) })
+	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var { return taken(s, ed, o, v) })
 }
 
 // operationFor is one of the order with what it reads in a pass, but for its first input.
@@ -165,8 +166,8 @@ func operationFor(s *subject, e *Entry, other *order.Entry, pass int) (o operati
 }
 
 // taken has an operation taken of a value of as many elements as its first input, in the value's shape.
-func taken(s *subject, ed *program.Editor, o operation, v program.Var) program.Var {
-	x, ok := ed.As(v, s.shapeOf(o.entry.Inputs[0], o.pass))
+func taken(s *subject, ed *edit.Editor, o operation, v program.Var) program.Var {
+	x, ok := edit.As(v, s.shapeOf(o.entry.Inputs[0], o.pass))
 	if !ok {
 		return ed.Fail("shapes")
 	}
@@ -189,23 +190,23 @@ func taken(s *subject, ed *program.Editor, o operation, v program.Var) program.V
 		y = ed.R(y)
 	}
 	y = byToken(s, ed, y, o.entry)
-	if y, ok = ed.As(y, x.Shape()); !ok {
+	if y, ok = edit.As(y, x.Shape); !ok {
 		return ed.Fail("shapes")
 	}
-	if y, ok = ed.As(ed.Cat(0, y), v.Shape()); !ok {
+	if y, ok = edit.As(ed.Cat(0, y), v.Shape); !ok {
 		return ed.Fail("shapes")
 	}
 	return y
 }
 
 // byToken has the tokens of a result of an operation where its input has them.
-func byToken(s *subject, ed *program.Editor, y program.Var, e *order.Entry) program.Var {
+func byToken(s *subject, ed *edit.Editor, y program.Var, e *order.Entry) program.Var {
 	in := s.m.List.Entries[s.m.List.Index(e.Inputs[0].Name)].Axes
 	if e.Inputs[0].Index != nil && in != "" {
 		in = in[1:]
 	}
 	from, to := strings.IndexByte(e.Axes, order.AxisToken), strings.IndexByte(in, order.AxisToken)
-	if from < 0 || to < 0 || from == to || len(e.Axes) != len(y.Shape()) || to >= len(e.Axes) {
+	if from < 0 || to < 0 || from == to || len(e.Axes) != len(y.Shape) || to >= len(e.Axes) {
 		return y
 	}
 	axes := make([]int, 0, len(e.Axes))
@@ -230,7 +231,7 @@ func partly(s *search) iter.Seq[Mistake] {
 		if n < 2 || width%n != 0 && rank < 2 {
 			continue
 		}
-		at := program.Edit{At: []program.Place{{Arg: result}}}
+		at := edit.Edit{At: []edit.Place{{Arg: result}}}
 		if width%n == 0 {
 			every := at
 			every.Map.By = width / n
@@ -244,20 +245,20 @@ func partly(s *search) iter.Seq[Mistake] {
 // partOf has the entry's own operation of the first channels.
 func partOf(s *subject, e *Entry, m Mistake) *program.Edited {
 	entry := &s.m.List.Entries[e.Node.Entry]
-	ed, n := e.Program.Edit(), m.N
+	ed, n := edit.NewEditor(e.Program), m.N
 	d, ok := s.edit(m)
 	out := e.Program.Out
-	last, width := len(out.Shape())-1, out.Last()
+	last, width := len(out.Shape)-1, out.Last()
 	var in []program.Var
 	for i := range e.Program.Steps {
 		if e.Program.Steps[i].Prim != program.Input {
 			continue
 		}
 		v := e.Program.Result(i)
-		if !ok || v.Last()%width != 0 || e.Program.Steps[i].Index != len(in) {
+		if !ok || v.Last()%width != 0 || e.Program.Steps[i].Index() != len(in) {
 			return nil
 		}
-		a := len(v.Shape()) - 1
+		a := len(v.Shape) - 1
 		switch {
 		case v.Last() != width || len(in) == 0:
 			v = ed.Slice(ed.Split(v, a, v.Last()/width), a+1, 0, n)
@@ -269,17 +270,17 @@ func partOf(s *subject, e *Entry, m Mistake) *program.Edited {
 		if ed.Err() != nil {
 			return nil
 		}
-		in = append(in, ed.Cat(len(v.Shape())-1, v))
+		in = append(in, ed.Cat(len(v.Shape)-1, v))
 	}
 	if len(in) == 0 || len(in) != len(entry.Inputs) {
 		return nil
 	}
-	shape := slices.Clone(out.Shape())
+	shape := slices.Clone(out.Shape)
 	shape[last] = n
 	done := ed.R(ed.Apply(entry.Op, entry.Op.Kind(), shape, in, nil))
-	first := slices.IndexFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim == program.Input && s.Index == 0 })
+	first := slices.IndexFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim == program.Input && s.Index() == 0 })
 	whole := e.Program.Result(first)
-	rest, ok := ed.As(ed.Cat(len(whole.Shape()), ed.Split(whole, len(whole.Shape())-1, whole.Last()/width)), out.Shape())
+	rest, ok := edit.As(ed.Cat(len(whole.Shape), ed.Split(whole, len(whole.Shape)-1, whole.Last()/width)), out.Shape)
 	if !ok {
 		return nil
 	}

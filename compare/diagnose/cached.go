@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // cacheSite is the place of a mistake in what a cache holds.
@@ -36,7 +37,7 @@ func cachedRoles(s *subject, e *Entry) []string {
 // cachedRole is the role of what a step joins over passes.
 func cachedRole(s *subject, e *Entry, step int) string {
 	leaf, _ := e.signed(s.m).Moved(step)
-	return order.NameOf(s.m.List.Entries[e.Inputs[e.Program.Steps[leaf].Index].Entry].Name).Role()
+	return order.NameOf(s.m.List.Entries[e.Inputs[e.Program.Steps[leaf].Index()].Entry].Name).Role()
 }
 
 // cachesOf are the steps that join what is kept of a role with what is new, the last of each: of any role for "".
@@ -46,11 +47,11 @@ func cachesOf(s *subject, e *Entry, role string) []int {
 	for i := range t.Steps {
 		st := &t.Steps[i]
 		leaf, ok := t.Moved(i)
-		if !ok || st.Prim != program.Cat || len(st.Args) != 2 || t.Steps[leaf].Index >= len(e.Inputs) || role != "" && cachedRole(s, e, i) != role {
+		if !ok || st.Prim != program.Cat || len(st.Args) != 2 || t.Steps[leaf].Index() >= len(e.Inputs) || role != "" && cachedRole(s, e, i) != role {
 			continue
 		}
 		// What is kept of it for the next pass is no cache of its own.
-		all = slices.DeleteFunc(all, func(k int) bool { return slices.Contains(t.Ancestors(i), k) })
+		all = slices.DeleteFunc(all, func(k int) bool { return slices.Contains(edit.Ancestors(t.Program, i), k) })
 		all = append(all, i)
 	}
 	return all
@@ -79,7 +80,7 @@ func cachedSlots(s *search) iter.Seq[Mistake] {
 		add("cache.slots-moved", -1)
 		steps := cachesOf(s.subject, s.first, role)
 		st := &s.first.Program.Steps[steps[len(steps)-1]]
-		most := min(st.Shape[st.Axis], mostCached)
+		most := min(st.Shape[st.Axis()], mostCached)
 		for k := range most {
 			if add("cache.slot-unwritten", 0, slotRun(k, isZero)); k > 0 {
 				add("cache.slot-repeated", 0, slotRun(k, k-1))
@@ -108,8 +109,8 @@ func solvedSlots(m Mistake) int {
 
 // inCaches edits the caches of a role. The function gives what a cache is instead, and reports false for a cache that stays as it is. The edit is nil if all
 // do.
-func inCaches(s *subject, e *Entry, role string, change func(ed *program.Editor, step int) (program.Var, bool)) *program.Edited {
-	ed, some, all := e.Program.Edit(), false, cachesOf(s, e, role)
+func inCaches(s *subject, e *Entry, role string, change func(ed *edit.Editor, step int) (program.Var, bool)) *program.Edited {
+	ed, some, all := edit.NewEditor(e.Program), false, cachesOf(s, e, role)
 	if step, _, ok := cache(e.Program); ok && order.NameOf(s.m.List.At(e.Node).Name).Role() == role && len(e.Program.Steps[step].Args) == 2 { // the entry is the cache
 		all = []int{step}
 	}
@@ -133,9 +134,9 @@ func otherSlots(s *subject, e *Entry, m Mistake) *program.Edited {
 	case m.Kind == "cache.oldest-kept" || m.Kind == "cache.sink":
 		return firstsKept(s, e, m)
 	}
-	return inCaches(s, e, m.Of.Name, func(ed *program.Editor, i int) (program.Var, bool) {
+	return inCaches(s, e, m.Of.Name, func(ed *edit.Editor, i int) (program.Var, bool) {
 		st := &e.Program.Steps[i]
-		at := make([]int, st.Shape[st.Axis])
+		at := make([]int, st.Shape[st.Axis()])
 		for k := range at {
 			at[k] = k
 		}
@@ -153,13 +154,13 @@ func otherSlots(s *subject, e *Entry, m Mistake) *program.Edited {
 				n++
 			}
 			if at[k] < 0 {
-				all = append(all, ed.Mul("", ed.Slice(own, st.Axis, k, k+1), ed.Literal(0)))
+				all = append(all, ed.Mul("", ed.Slice(own, st.Axis(), k, k+1), ed.Literal(0)))
 			} else {
-				all = append(all, ed.Slice(own, st.Axis, at[k], at[k]+n))
+				all = append(all, ed.Slice(own, st.Axis(), at[k], at[k]+n))
 			}
 			k += n
 		}
-		return ed.Cat(st.Axis, all...), true
+		return ed.Cat(st.Axis(), all...), true
 	})
 }
 
@@ -198,31 +199,31 @@ func reslot(s *subject, e *Entry, m Mistake, at []int) {
 // firstsKept has the first n slots that a cache ever had in the place of the n oldest that it should have. A mistake without n has the first slots in the place
 // of all but what is new.
 func firstsKept(s *subject, e *Entry, m Mistake) *program.Edited {
-	return inCaches(s, e, m.Of.Name, func(ed *program.Editor, i int) (program.Var, bool) {
+	return inCaches(s, e, m.Of.Name, func(ed *edit.Editor, i int) (program.Var, bool) {
 		st := &e.Program.Steps[i]
-		before, own := ever(ed, e.Program, st.Args[0], st.Axis), st.Args[0].Shape()
-		if len(before.Shape()) != len(own) || before.Shape()[st.Axis] <= own[st.Axis] || own[st.Axis] <= m.N {
+		before, own := ever(ed, e.Program, st.Args[0], st.Axis()), st.Args[0].Shape
+		if len(before.Shape) != len(own) || before.Shape[st.Axis()] <= own[st.Axis()] || own[st.Axis()] <= m.N {
 			return before, false
 		}
-		all, size := before.Shape()[st.Axis], own[st.Axis]
+		all, size := before.Shape[st.Axis()], own[st.Axis()]
 		if m.N == 0 {
-			return ed.Cat(st.Axis, ed.Slice(before, st.Axis, 0, size), st.Args[1]), true
+			return ed.Cat(st.Axis(), ed.Slice(before, st.Axis(), 0, size), st.Args[1]), true
 		}
-		return ed.Cat(st.Axis, ed.Slice(before, st.Axis, 0, m.N), ed.Slice(before, st.Axis, all-size+m.N, all), st.Args[1]), true
+		return ed.Cat(st.Axis(), ed.Slice(before, st.Axis(), 0, m.N), ed.Slice(before, st.Axis(), all-size+m.N, all), st.Args[1]), true
 	})
 }
 
 // ever is all that a cache was given until some pass, of which v is what was kept.
-func ever(ed *program.Editor, p *program.Program, v program.Var, axis int) program.Var {
-	whole, ok := p.Unsliced(v, axis)
+func ever(ed *edit.Editor, p *program.Program, v program.Var, axis int) program.Var {
+	whole, ok := edit.Unsliced(p, v, axis)
 	if !ok {
 		return v
 	}
-	st := &p.Steps[p.Source(v)]
+	st := &p.Steps[v.Step]
 	if st.Prim == program.Round { // of what was captured, which is rounded
-		st = &p.Steps[p.Source(st.Args[0])]
+		st = &p.Steps[st.Args[0].Step]
 	}
-	if st.Prim == program.Cat && len(st.Args) == 2 && st.Axis == axis && slices.Equal(st.Shape, whole.Shape()) {
+	if st.Prim == program.Cat && len(st.Args) == 2 && st.Axis() == axis && slices.Equal(st.Shape, whole.Shape) {
 		return ed.Cat(axis, ever(ed, p, st.Args[0], axis), st.Args[1])
 	}
 	return whole
@@ -265,13 +266,13 @@ func takenOfCached(s *subject, e *Entry, m Mistake) *program.Edited {
 	if n < 0 {
 		return nil
 	}
-	ed, some := e.Program.Edit(), false
+	ed, some := edit.NewEditor(e.Program), false
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
-		if st.Prim != program.Input || st.Index >= len(e.Inputs) || order.NameOf(s.m.List.Entries[e.Inputs[st.Index].Entry].Name).Role() != m.By.Name {
+		if st.Prim != program.Input || st.Index() >= len(e.Inputs) || order.NameOf(s.m.List.Entries[e.Inputs[st.Index()].Entry].Name).Role() != m.By.Name {
 			continue
 		}
-		from := e.Inputs[st.Index]
+		from := e.Inputs[st.Index()]
 		if from.Pass == e.Node.Pass && strings.HasSuffix(string(m.Kind), beforeAlone) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // The kinds of caches in few bits that have the scale of one token, and those with a scale from the least number to the greatest.
@@ -108,7 +109,7 @@ func fixedSteps(s *search) (all []number) {
 
 // packedCache has what is kept in the caches of a role in a few bits.
 func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
-	return inCaches(s, e, m.Of.Name, func(ed *program.Editor, i int) (program.Var, bool) {
+	return inCaches(s, e, m.Of.Name, func(ed *edit.Editor, i int) (program.Var, bool) {
 		st := &e.Program.Steps[i]
 		kept, whole := st.Args[0], newestToo(m)
 		if whole {
@@ -119,17 +120,17 @@ func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
 		if m.Kind == roundedLikeNewest { // else it is not looked at
 			fresh, has = s.valueAt(e, st.Args[1])
 		}
-		if !ok || !has || len(kept.Shape()) < 2 || product(kept.Shape()) != len(old) {
+		if !ok || !has || len(kept.Shape) < 2 || product(kept.Shape) != len(old) {
 			return ed.Fail("shapes"), true
 		}
-		v := program.Value{Shape: kept.Shape(), Data: slices.Clone(old), Bound: make([]float64, len(old))}
-		if !pack(m, v, st.Axis, program.Value{Shape: st.Args[1].Shape(), Data: fresh}, e.Call.DType) {
+		v := program.Value{Shape: kept.Shape, Data: slices.Clone(old), Bound: make([]float64, len(old))}
+		if !pack(m, v, st.Axis(), program.Value{Shape: st.Args[1].Shape, Data: fresh}, e.Call.DType) {
 			return ed.Fail("shapes"), true
 		}
 		if whole {
 			return ed.Other(v), true
 		}
-		return ed.Cat(st.Axis, ed.Other(v), st.Args[1]), true
+		return ed.Cat(st.Axis(), ed.Other(v), st.Args[1]), true
 	})
 }
 

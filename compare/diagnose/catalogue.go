@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // Kind is a class of mistakes, in the words of the field: "rope.interleaved". It is the key of a row of the catalogue.
@@ -29,7 +30,7 @@ type Row struct {
 	// relations.
 	Apply apply
 	// Class says how plausible the kind is beside others that give the same elements. The class of an edit of steps is that of the edit.
-	Class program.Class
+	Class edit.Class
 	// After are kinds that are said before this one where both give the same elements.
 	After []Kind
 	// Weak is set for a kind that is said only where nothing else of its class gives the same elements.
@@ -66,13 +67,13 @@ func catalogue() map[Kind]*Row {
 }
 
 // byPlausibility are the classes of mistakes, the most plausible first: what a formula does, what is known of masks, positions, norms and caches, and then what an operation reads.
-var byPlausibility = [...]program.Class{
-	program.LeftOut, program.Exchanged, program.Swapped, program.Twice, program.Count, program.Constant, program.Axis, program.Index, program.Order, program.Operand, program.Whole,
-	program.Known, program.Leaf, program.InputOf, program.Mapped, program.Inserted,
+var byPlausibility = [...]edit.Class{
+	edit.LeftOut, edit.Exchanged, edit.Swapped, edit.Twice, edit.Count, edit.Constant, edit.Axis, edit.Index, edit.Order, edit.Operand, edit.Whole,
+	edit.Known, edit.Leaf, edit.InputOf, edit.Mapped, edit.Inserted,
 }
 
 // plausible is the place of a mistake's class among all classes, from 0. A kind that comes after others is as plausible as these at most.
-func plausible(c program.Class, k Kind) int {
+func plausible(c edit.Class, k Kind) int {
 	n := slices.Index(byPlausibility[:], c)
 	if row := catalogue()[k]; row != nil {
 		for _, before := range row.After {

@@ -3,46 +3,46 @@ package diagnose
 import (
 	"slices"
 
-	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // cacheRows are mistakes in caches.
 func cacheRows() []Row {
 	return []Row{
-		{Kind: "cache.oldest-kept", Words: "{of} keeps the oldest, not the newest", Pages: pagesWithNames([]Page{onRoles("evicted-keys", caches)}, nil), Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
-		{Kind: "cache.sink", Words: "{of} keeps the first {n} for good, and as many fewer of the newest: an attention sink", Pages: []Page{onRoles("evicted-keys", "")}, Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
-		{Kind: "cache.decode-unwritten", Words: "the slots that decode steps write of {of} are 0: not written", Pages: pagesWithNames(ofSlots, nil), Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
-		{Kind: "cache.decode-stale", Words: "decode steps write the last slot of the prompt again into {of}: stale", Pages: pagesWithNames(ofSlots, nil), Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
-		{Kind: "cache.newest-unwritten", Words: "the newest slot of {of} is 0: it is not written", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
-		{Kind: "cache.newest-stale", Words: "the newest slot of {of} holds what that before it holds: stale", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
-		{Kind: "cache.slots-moved", Words: "the slots of {of} are moved by {n}: they are in another order", Pages: pagesWithNames(ofSlots, ofOrder, onRoles("altup-router", routers), onRoles("active-stream", `active_prediction$|altup\.`), onRoles("crossed-projections", `^altup_`)), Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
-		{Kind: "cache.slot-unwritten", Words: "slot {at} of {of} is 0: it is not written", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
-		{Kind: "cache.slot-repeated", Words: "slot {at} of {of} holds what slot {are} holds", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
-		{Kind: "cache.slots-repeated", Words: "slots {at} of {of} hold what slots {are} hold", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
-		{Kind: "cache.ring", Words: "slots {at} of {of} hold what slots {are} hold: newer ones are written over them, as in a ring of {n}", Pages: pagesWithNames(append([]Page{onRoles("window-size", masks)}, ofHeldSlots...), nil), Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
-		{Kind: "cache.slots-of-another", Words: "slots {at} of {of} hold what another slot holds", Pages: pagesWithNames(ofHeldSlots, nil, onRoles("crossed-projections", `^altup_`)), Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
+		{Kind: "cache.oldest-kept", Words: "{of} keeps the oldest, not the newest", Pages: pagesWithNames([]Page{onRoles("evicted-keys", caches)}, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "cache.sink", Words: "{of} keeps the first {n} for good, and as many fewer of the newest: an attention sink", Pages: []Page{onRoles("evicted-keys", "")}, Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "cache.decode-unwritten", Words: "the slots that decode steps write of {of} are 0: not written", Pages: pagesWithNames(ofSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "cache.decode-stale", Words: "decode steps write the last slot of the prompt again into {of}: stale", Pages: pagesWithNames(ofSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "cache.newest-unwritten", Words: "the newest slot of {of} is 0: it is not written", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "cache.newest-stale", Words: "the newest slot of {of} holds what that before it holds: stale", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "cache.slots-moved", Words: "the slots of {of} are moved by {n}: they are in another order", Pages: pagesWithNames(ofSlots, ofOrder, onRoles("altup-router", routers), onRoles("active-stream", `active_prediction$|altup\.`), onRoles("crossed-projections", `^altup_`)), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "cache.slot-unwritten", Words: "slot {at} of {of} is 0: it is not written", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "cache.slot-repeated", Words: "slot {at} of {of} holds what slot {are} holds", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "cache.slots-repeated", Words: "slots {at} of {of} hold what slots {are} hold", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "cache.ring", Words: "slots {at} of {of} hold what slots {are} hold: newer ones are written over them, as in a ring of {n}", Pages: pagesWithNames(append([]Page{onRoles("window-size", masks)}, ofHeldSlots...), nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "cache.slots-of-another", Words: "slots {at} of {of} hold what another slot holds", Pages: pagesWithNames(ofHeldSlots, nil, onRoles("crossed-projections", `^altup_`)), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
 		{
 			Kind: "cache.written-elsewhere", Words: "{each}: written in another place",
 			Each: "slot {at} of {of} holds what slot {are} should hold", Zero: "slot {at} is 0", Between: ", ",
 			Pages: pagesWithNames([]Page{onRoles("unwritten-cache-slots", "probs"), {Anchor: "zero-cache-slot", Roles: caches, If: holdsAnother}}, nil, onRoles("crossed-projections", `^altup_`)),
-			Apply: otherSlots, Class: program.Known, Solved: solvedSlots,
+			Apply: otherSlots, Class: edit.Known, Solved: solvedSlots,
 		},
-		{Kind: "cache.order", Words: "the slots of {of} are in another order", Pages: pagesWithNames(ofSlots, ofOrder, onRoles("crossed-projections", `^altup_`)), Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
-		{Kind: "cache.other-slots", Words: "{of} holds other slots than it should: {at}", Pages: pagesWithNames(ofSlots, nil), Apply: otherSlots, Class: program.Known, Solved: solvedSlots},
-		{Kind: "result.last-slot", Words: "the result is the last slot of {of}", Pages: pagesWithNames(append([]Page{onRoles("stale-cache-slot", rotated)}, ofSlots...), []Page{onRoles("positions-of-decode-steps", tables)}), Apply: lastSlot, Class: program.InputOf},
+		{Kind: "cache.order", Words: "the slots of {of} are in another order", Pages: pagesWithNames(ofSlots, ofOrder, onRoles("crossed-projections", `^altup_`)), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "cache.other-slots", Words: "{of} holds other slots than it should: {at}", Pages: pagesWithNames(ofSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "result.last-slot", Words: "the result is the last slot of {of}", Pages: pagesWithNames(append([]Page{onRoles("stale-cache-slot", rotated)}, ofSlots...), []Page{onRoles("positions-of-decode-steps", tables)}), Apply: lastSlot, Class: edit.InputOf},
 
 		// An operation of what a cache holds.
-		{Kind: "cache.operation-taken", Words: "{of} is taken of {by}, as in {for}", Pages: pagesWithNames(nil, nil), Apply: takenOfCached, Class: program.Inserted},
-		{Kind: "cache.operation-taken-before", Words: "{of} is taken of {by}, as in {for}: of the passes before alone", Pages: pagesWithNames(nil, nil), Apply: takenOfCached, Class: program.Inserted},
-		{Kind: "cache.operation-taken-again", Words: "{of} is taken of {by} a second time, when it is read", Pages: pagesWithNames(nil, nil), Apply: takenOfCached, Class: program.Inserted},
-		{Kind: "cache.operation-taken-again-before", Words: "{of} is taken of {by} a second time, when it is read: of the passes before alone", Pages: pagesWithNames(nil, nil), Apply: takenOfCached, Class: program.Inserted},
+		{Kind: "cache.operation-taken", Words: "{of} is taken of {by}, as in {for}", Pages: pagesWithNames(nil, nil), Apply: takenOfCached, Class: edit.Inserted},
+		{Kind: "cache.operation-taken-before", Words: "{of} is taken of {by}, as in {for}: of the passes before alone", Pages: pagesWithNames(nil, nil), Apply: takenOfCached, Class: edit.Inserted},
+		{Kind: "cache.operation-taken-again", Words: "{of} is taken of {by} a second time, when it is read", Pages: pagesWithNames(nil, nil), Apply: takenOfCached, Class: edit.Inserted},
+		{Kind: "cache.operation-taken-again-before", Words: "{of} is taken of {by} a second time, when it is read: of the passes before alone", Pages: pagesWithNames(nil, nil), Apply: takenOfCached, Class: edit.Inserted},
 
 		// Few bits.
-		{Kind: "cache.rounded", Words: "{of} is rounded to {n} bits, with {by}", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: program.Inserted, After: []Kind{"tensor.rounded"}},
-		{Kind: "cache.rounded-between", Words: "{of} is rounded to {n} bits, with {by} between the least and the greatest number", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: program.Inserted},
-		{Kind: "cache.rounded-as-the-newest", Words: "{of} is rounded to {n} bits, with {by}, that of the newest token: larger numbers are clipped", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: program.Inserted},
-		{Kind: "cache.rounded-as-the-first", Words: "{of} is rounded to {n} bits, with {by}, that of the first token: larger numbers are clipped", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: program.Inserted},
-		{Kind: "cache.rounded-to-multiples", Words: "{of} is rounded to multiples of {x}: a fixed scale", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: program.Inserted, Solved: oneNumber},
+		{Kind: "cache.rounded", Words: "{of} is rounded to {n} bits, with {by}", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: edit.Inserted, After: []Kind{"tensor.rounded"}},
+		{Kind: "cache.rounded-between", Words: "{of} is rounded to {n} bits, with {by} between the least and the greatest number", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: edit.Inserted},
+		{Kind: "cache.rounded-as-the-newest", Words: "{of} is rounded to {n} bits, with {by}, that of the newest token: larger numbers are clipped", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: edit.Inserted},
+		{Kind: "cache.rounded-as-the-first", Words: "{of} is rounded to {n} bits, with {by}, that of the first token: larger numbers are clipped", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: edit.Inserted},
+		{Kind: "cache.rounded-to-multiples", Words: "{of} is rounded to multiples of {x}: a fixed scale", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: edit.Inserted, Solved: oneNumber},
 	}
 }
 

@@ -35,7 +35,7 @@ func (c Code) String() string {
 func innerWords(st *program.Step) string {
 	switch {
 	case st.Prim == program.Number:
-		return "the number " + short(st.Value)
+		return "the number " + short(st.Number().Value)
 	case innerSteps[st.Prim] != "":
 		return innerSteps[st.Prim]
 	}

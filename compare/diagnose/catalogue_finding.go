@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // Text is the name for a sentence: "epsilon is 1e-05; config.json: rms_norm_eps 1e-06".
@@ -96,10 +96,10 @@ func (f *Finding) String() string {
 
 // lookedWords are the classes of edits as what was looked for.
 var lookedWords = [...]string{
-	program.LeftOut: "steps left out", program.Exchanged: "other functions", program.Swapped: "operands exchanged", program.Twice: "steps taken twice",
-	program.Count: "counts", program.Constant: "constants", program.Axis: "axes", program.Index: "other indexes", program.Order: "orders of steps", program.Leaf: "weights", program.Operand: "other values of the formula",
-	program.InputOf: "other tensors", program.Mapped: "orders of elements", program.Whole: "parts", program.Known: "masks, positions, norms and caches",
-	program.Inserted: "steps too many",
+	edit.LeftOut: "steps left out", edit.Exchanged: "other functions", edit.Swapped: "operands exchanged", edit.Twice: "steps taken twice",
+	edit.Count: "counts", edit.Constant: "constants", edit.Axis: "axes", edit.Index: "other indexes", edit.Order: "orders of steps", edit.Leaf: "weights", edit.Operand: "other values of the formula",
+	edit.InputOf: "other tensors", edit.Mapped: "orders of elements", edit.Whole: "parts", edit.Known: "masks, positions, norms and caches",
+	edit.Inserted: "steps too many",
 }
 
 // String lists the further values of a number.

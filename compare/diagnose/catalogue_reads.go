@@ -4,39 +4,39 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // readRows are mistakes in tensors that are read in place of others, and relations.
 func readRows() []Row {
 	return []Row{
 		// Tensors and weights in the place of others.
-		{Kind: "input.other", Words: "reads {by}, not {for}", Pages: inputPages, Apply: otherInput, Class: program.InputOf},
-		{Kind: "input.other-kept", Words: "reads {by}, not {for}, of the passes before", Pages: inputPages, Apply: otherInput, Class: program.InputOf},
-		{Kind: "input.stream", Words: "reads stream {n} of {of}, not {m}", Pages: streamPages, Apply: otherInput, Class: program.InputOf},
-		{Kind: "input.pass-before", Words: "reads {by}", Pages: inputPages, Apply: otherInput, Class: program.InputOf},
-		{Kind: "input.layer-before", Words: "reads {by} of the layer before, not {for}", Pages: inputPages, Apply: otherInput, Class: program.InputOf},
-		{Kind: "input.chained", Words: "each reads what the one before it gave, {by}, not {for}", Pages: eachPages, Apply: otherInput, Class: program.InputOf},
-		{Kind: "input.own-stream", Words: "each reads the stream of its number[ {+n}] of {by}, not {for}", Pages: eachPages, Apply: otherInput, Class: program.InputOf},
-		{Kind: "input.apart", Words: "{of} reads {by}, not {for}: what else reads that is right", Pages: inputPages, Apply: inputApart, Class: program.InputOf},
-		{Kind: "inputs.exchanged", Words: "{of} and {by} are exchanged", Pages: pagesWithNames(nil, nil, onRoles("per-layer-rows", "per_layer_inputs?$")), Apply: exchangedInputs, Class: program.Swapped},
-		{Kind: "instance.of-another-layer", Words: "{of} is that of another layer: {by}", Pages: append(pagesWithNames(nil, []Page{onRoles("shared-keys-and-values", caches), onRoles("another-layers-weight", norms)}, onRoles("crossed-projections", `^altup_`)), ofOf("another-layers-weight", "", isWeight)), Apply: otherInstance, Class: program.InputOf, Solved: solvedInstances},
-		{Kind: "instance.another", Words: "{of} is another one: {by}", Pages: append(pagesWithNames(nil, nil, onRoles("crossed-projections", `^altup_`)), ofOf("another-layers-weight", "", isWeight)), Apply: otherInstance, Class: program.InputOf, Solved: solvedInstances},
-		{Kind: "lookup.other-rows", Words: "{each}", Each: "id {at} has the row of id {are}", Zero: "the row of id {at} is 0", Between: "; ", Pages: append([]Page{onRoles("stale-cache-slot", caches), {Anchor: "branch-of-zeros", If: endsInZeros}}, rowPages...), Apply: rowsOfOthers, Class: program.Leaf, After: []Kind{"weight.rows-interleaved"}, Exact: true},
+		{Kind: "input.other", Words: "reads {by}, not {for}", Pages: inputPages, Apply: otherInput, Class: edit.InputOf},
+		{Kind: "input.other-kept", Words: "reads {by}, not {for}, of the passes before", Pages: inputPages, Apply: otherInput, Class: edit.InputOf},
+		{Kind: "input.stream", Words: "reads stream {n} of {of}, not {m}", Pages: streamPages, Apply: otherInput, Class: edit.InputOf},
+		{Kind: "input.pass-before", Words: "reads {by}", Pages: inputPages, Apply: otherInput, Class: edit.InputOf},
+		{Kind: "input.layer-before", Words: "reads {by} of the layer before, not {for}", Pages: inputPages, Apply: otherInput, Class: edit.InputOf},
+		{Kind: "input.chained", Words: "each reads what the one before it gave, {by}, not {for}", Pages: eachPages, Apply: otherInput, Class: edit.InputOf},
+		{Kind: "input.own-stream", Words: "each reads the stream of its number[ {+n}] of {by}, not {for}", Pages: eachPages, Apply: otherInput, Class: edit.InputOf},
+		{Kind: "input.apart", Words: "{of} reads {by}, not {for}: what else reads that is right", Pages: inputPages, Apply: inputApart, Class: edit.InputOf},
+		{Kind: "inputs.exchanged", Words: "{of} and {by} are exchanged", Pages: pagesWithNames(nil, nil, onRoles("per-layer-rows", "per_layer_inputs?$")), Apply: exchangedInputs, Class: edit.Swapped},
+		{Kind: "instance.of-another-layer", Words: "{of} is that of another layer: {by}", Pages: append(pagesWithNames(nil, []Page{onRoles("shared-keys-and-values", caches), onRoles("another-layers-weight", norms)}, onRoles("crossed-projections", `^altup_`)), ofOf("another-layers-weight", "", isWeight)), Apply: otherInstance, Class: edit.InputOf, Solved: solvedInstances},
+		{Kind: "instance.another", Words: "{of} is another one: {by}", Pages: append(pagesWithNames(nil, nil, onRoles("crossed-projections", `^altup_`)), ofOf("another-layers-weight", "", isWeight)), Apply: otherInstance, Class: edit.InputOf, Solved: solvedInstances},
+		{Kind: "lookup.other-rows", Words: "{each}", Each: "id {at} has the row of id {are}", Zero: "the row of id {at} is 0", Between: "; ", Pages: append([]Page{onRoles("stale-cache-slot", caches), {Anchor: "branch-of-zeros", If: endsInZeros}}, rowPages...), Apply: rowsOfOthers, Class: edit.Leaf, After: []Kind{"weight.rows-interleaved"}, Exact: true},
 		{Kind: "weight.other", Words: "{by} is used, not {for}", Pages: pagesWithNames(nil,
 			[]Page{ofByName("crossed-projections", "self_attn.[qkv]_proj$", `self_attn.[qkv]_proj.weight$`), onRoles("another-norms-weight", norms)},
-			ofByName("gate-and-up", `mlp\.(gate|up)_proj$`, `(gate|up)_proj.weight$`), onRoles("crossed-projections", `^altup_`), ofByName("tied-head", "^lm_head$", `embed_tokens.weight$`)), Apply: otherWeight, Class: program.Leaf},
-		{Kind: transposedKind, Words: "{by}, transposed, is used, not {for}", Pages: []Page{onRoles("another-layers-weight", "")}, Apply: otherWeight, Class: program.Leaf},
+			ofByName("gate-and-up", `mlp\.(gate|up)_proj$`, `(gate|up)_proj.weight$`), onRoles("crossed-projections", `^altup_`), ofByName("tied-head", "^lm_head$", `embed_tokens.weight$`)), Apply: otherWeight, Class: edit.Leaf},
+		{Kind: transposedKind, Words: "{by}, transposed, is used, not {for}", Pages: []Page{onRoles("another-layers-weight", "")}, Apply: otherWeight, Class: edit.Leaf},
 
 		// Operations where they do not belong.
-		{Kind: "operation.taken-first", Words: "{of} is taken of {by} first, as in {for}", Pages: pagesWithNames(nil, nil), Apply: inserted, Class: program.Inserted, After: []Kind{"tensor.added"}},
-		{Kind: "operation.taken-of-result", Words: "{of} is taken of the result, as in {for}", Pages: pagesWithNames(nil, nil), Apply: inserted, Class: program.Inserted},
-		{Kind: "operation.twice", Words: "{of} is applied twice", Pages: pagesWithNames(nil, []Page{onRoles("missing-norm", norms)}), Apply: inserted, Class: program.Twice, After: []Kind{"step.twice"}},
-		{Kind: "operand.overwritten", Words: "{of} is overwritten: what {by} has computed of it before its last step is read in its place, as in {for}", Pages: pagesWithNames(nil, nil, onRoles("source-of-the-residual", stream)), Apply: inserted, Class: program.Inserted},
-		{Kind: "operand.overwritten-earlier", Words: "{of} is overwritten: what {by} has computed of it before its last {n} steps is read in its place, as in {for}", Pages: pagesWithNames(nil, nil, onRoles("source-of-the-residual", stream)), Apply: inserted, Class: program.Inserted},
-		{Kind: "channels.first-alone", Words: "the first {n} of its channels alone take part; channels {n} to {m-1} are left as they are", Pages: []Page{onRoles("partial-rotation", rotated)}, Apply: partOf, Class: program.Whole},
-		{Kind: "layer.other-kind", Words: "{of} is computed as in {by}, through {for}: the layer is of another kind", Pages: pagesWithNames([]Page{onRoles("shared-keys-and-values", caches)}, nil, onRoles("crossed-projections", `^altup_`)), Apply: asOtherLayer, Class: program.Inserted},
-		{Kind: "result.log-softmax", Words: "log softmax is taken of the result: logarithms of probabilities, each row is shifted by a constant", Pages: rowPages, Apply: logSoftmax, Class: program.Inserted},
+		{Kind: "operation.taken-first", Words: "{of} is taken of {by} first, as in {for}", Pages: pagesWithNames(nil, nil), Apply: inserted, Class: edit.Inserted, After: []Kind{"tensor.added"}},
+		{Kind: "operation.taken-of-result", Words: "{of} is taken of the result, as in {for}", Pages: pagesWithNames(nil, nil), Apply: inserted, Class: edit.Inserted},
+		{Kind: "operation.twice", Words: "{of} is applied twice", Pages: pagesWithNames(nil, []Page{onRoles("missing-norm", norms)}), Apply: inserted, Class: edit.Twice, After: []Kind{"step.twice"}},
+		{Kind: "operand.overwritten", Words: "{of} is overwritten: what {by} has computed of it before its last step is read in its place, as in {for}", Pages: pagesWithNames(nil, nil, onRoles("source-of-the-residual", stream)), Apply: inserted, Class: edit.Inserted},
+		{Kind: "operand.overwritten-earlier", Words: "{of} is overwritten: what {by} has computed of it before its last {n} steps is read in its place, as in {for}", Pages: pagesWithNames(nil, nil, onRoles("source-of-the-residual", stream)), Apply: inserted, Class: edit.Inserted},
+		{Kind: "channels.first-alone", Words: "the first {n} of its channels alone take part; channels {n} to {m-1} are left as they are", Pages: []Page{onRoles("partial-rotation", rotated)}, Apply: partOf, Class: edit.Whole},
+		{Kind: "layer.other-kind", Words: "{of} is computed as in {by}, through {for}: the layer is of another kind", Pages: pagesWithNames([]Page{onRoles("shared-keys-and-values", caches)}, nil, onRoles("crossed-projections", `^altup_`)), Apply: asOtherLayer, Class: edit.Inserted},
+		{Kind: "result.log-softmax", Words: "log softmax is taken of the result: logarithms of probabilities, each row is shifted by a constant", Pages: rowPages, Apply: logSoftmax, Class: edit.Inserted},
 
 		// Relations: rows, and elements that are not finite.
 		{Kind: "rows.of-another", Words: rowsWords, Pages: relatedPages},

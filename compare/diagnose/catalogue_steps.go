@@ -3,7 +3,7 @@ package diagnose
 import (
 	"slices"
 
-	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // stepRows are mistakes in what a step of a formula does, reads or is given.
@@ -100,10 +100,10 @@ func stepRows() []Row {
 		{Kind: "elements.blocks-by-turns", Words: "{of} has {axis} in another order: each block of {k} read as {n} parts, by turns: \\[{n}, {m}\\] with its axes exchanged", Pages: reorderedPages},
 
 		// Numbers.
-		{Kind: "number.value", Words: "{of} is {x}[ ({called})]", Pages: numberPages, Apply: otherNumber, Class: program.Constant, Field: OfItself},
-		{Kind: "number.zero", Words: "{of} is 0", Pages: []Page{{Anchor: "branch-of-zeros"}}, Apply: otherNumber, Class: program.Constant, Field: OfItself},
-		{Kind: "number.rounded", Words: "{of} is {x} (rounded to {dtype})", Pages: slices.Concat([]Page{{Anchor: "rounded-embedding-scale", Roles: embeddings}}, numberPages), Apply: otherNumber, Class: program.Constant, Field: OfItself},
-		{Kind: "number.machine-epsilon", Words: "{of} is {x} (the distance from 1 to the next number of {dtype})", Pages: numberPages, Apply: otherNumber, Class: program.Constant, Field: OfItself},
-		{Kind: "number.not-rounded", Words: "{of}, {for}, is not rounded to {dtype}", Pages: slices.Concat([]Page{{Anchor: "rounded-embedding-scale", Roles: embeddings}}, numberPages), Apply: otherNumber, Class: program.Constant},
+		{Kind: "number.value", Words: "{of} is {x}[ ({called})]", Pages: numberPages, Apply: otherNumber, Class: edit.Constant, Field: OfItself},
+		{Kind: "number.zero", Words: "{of} is 0", Pages: []Page{{Anchor: "branch-of-zeros"}}, Apply: otherNumber, Class: edit.Constant, Field: OfItself},
+		{Kind: "number.rounded", Words: "{of} is {x} (rounded to {dtype})", Pages: slices.Concat([]Page{{Anchor: "rounded-embedding-scale", Roles: embeddings}}, numberPages), Apply: otherNumber, Class: edit.Constant, Field: OfItself},
+		{Kind: "number.machine-epsilon", Words: "{of} is {x} (the distance from 1 to the next number of {dtype})", Pages: numberPages, Apply: otherNumber, Class: edit.Constant, Field: OfItself},
+		{Kind: "number.not-rounded", Words: "{of}, {for}, is not rounded to {dtype}", Pages: slices.Concat([]Page{{Anchor: "rounded-embedding-scale", Roles: embeddings}}, numberPages), Apply: otherNumber, Class: edit.Constant},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // Norms by what they are of.
@@ -43,7 +44,7 @@ var usualNorms = []Usual{
 	{Name: "epsilon-1e-3", Page: "epsilon", What: "epsilon is 1e-3", at: []string{aNorm}, when: epsilonIsNot(1e-3), is: numberIs("eps", just(1e-3))},
 	{
 		Name: "epsilon-outside", Page: "place-of-epsilon", What: "epsilon is added to the root, not below it", at: []string{aNorm},
-		is: editOf((*program.Parts).Behind, valued(0)),
+		is: editOf(edit.Edits.Behind, valued(0)),
 	},
 	{Name: "epsilon-inflated", Page: "place-of-epsilon", What: "the input is divided by its largest value, and epsilon is not", at: []string{aNorm}, edit: epsilonInflated},
 	{
@@ -78,13 +79,13 @@ var usualNorms = []Usual{
 	{Name: "norm-inverted", Page: "inverted-norm", What: "norms multiply by the root", at: []string{aNorm}, is: stepIs("rsqrt", program.Rsqrt, program.Sqrt)},
 	{
 		Name: "norm-over-heads", Page: "norm-over-all-heads", What: "queries are normalised over all heads", at: []string{queryNorm},
-		when: manyHeads, is: editOf((*program.Parts).Wider, valued(0)),
+		when: manyHeads, is: editOf(edit.Edits.Wider, valued(0)),
 	},
 }
 
 var usualProjections = []Usual{
-	{Name: "bias-of-attention", Page: "missing-bias", What: "the biases of attention are left out", at: []string{"*.self_attn.*=linear(bias)"}, is: editOf((*program.Parts).LeftOut, biasLeftOut)},
-	{Name: "bias-of-mlp", Page: "missing-bias", What: "the biases of the MLP are left out", at: []string{"*.mlp.*=linear(bias)"}, is: editOf((*program.Parts).LeftOut, biasLeftOut)},
+	{Name: "bias-of-attention", Page: "missing-bias", What: "the biases of attention are left out", at: []string{"*.self_attn.*=linear(bias)"}, is: editOf(edit.Edits.LeftOut, biasLeftOut)},
+	{Name: "bias-of-mlp", Page: "missing-bias", What: "the biases of the MLP are left out", at: []string{"*.mlp.*=linear(bias)"}, is: editOf(edit.Edits.LeftOut, biasLeftOut)},
 	{
 		Name: "keys-of-values", Page: "crossed-projections", What: "keys are projected by the weight of values", at: []string{"*.self_attn.k_proj"},
 		is: weightOf("self_attn.v_proj"),
@@ -109,8 +110,8 @@ var usualProjections = []Usual{
 		Name: "heads-not-transposed", Page: "heads-merged-without-transposing", What: "heads are merged without transposing", at: []string{"*.self_attn.context"},
 		when:  manyHeads,
 		needs: tokens(2),
-		is: resultMapped(func(c *order.Config) program.Map {
-			return program.Map{Kind: program.Reread, Axis: 1, Other: 2, By: c.HeadDim}
+		is: resultMapped(func(c *order.Config) edit.Map {
+			return edit.Map{Kind: edit.Reread, Axis: 1, Other: 2, By: c.HeadDim}
 		}),
 	},
 }

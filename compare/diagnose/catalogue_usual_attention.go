@@ -4,6 +4,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 var usualRotary = []Usual{
@@ -15,7 +16,7 @@ var usualRotary = []Usual{
 		Name: "angles-of-neighbours", Page: "rotary-pairs", What: "angles are laid out for neighbours", at: []string{"rotary.*"},
 		when:  manyChannels,
 		needs: tokens(2),
-		is:    resultMapped(func(c *order.Config) program.Map { return program.Map{Kind: program.Weave, Axis: 2, N: c.HeadDim / 2} }),
+		is:    resultMapped(func(c *order.Config) edit.Map { return edit.Map{Kind: edit.Weave, Axis: 2, N: c.HeadDim / 2} }),
 	},
 	{
 		Name: "keys-permuted", Page: "permuted-query-and-key-rows", What: "the rows of k_proj are in the order of the other rotation", at: []string{"*.self_attn.k_proj"},

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 var usualGemma3n = []Usual{
@@ -10,8 +11,8 @@ var usualGemma3n = []Usual{
 	{Name: "router-linear", Page: "altup-router", What: "the router has no tanh", at: []string{"*.modalities"}, is: leftOut(0)},
 	{
 		Name: "prediction-transposed", Page: "altup-coefficients", What: "the prediction coefficients are transposed", at: []string{"*.altup.predict"},
-		is: inputMapped(0, false, func(c *order.Config, _ int) program.Map {
-			return program.Map{Kind: program.Weave, Axis: 2, N: c.Gemma3n.AltUpStreams}
+		is: inputMapped(0, false, func(c *order.Config, _ int) edit.Map {
+			return edit.Map{Kind: edit.Weave, Axis: 2, N: c.Gemma3n.AltUpStreams}
 		}),
 	},
 	{Name: "prediction-alone", Page: "altup-coefficients", What: "the streams are not added to their prediction", at: []string{"*.altup.predict"}, is: stepLeftOut("sum", 0)},
@@ -28,7 +29,7 @@ var usualGemma3n = []Usual{
 		Name: "active-first", Page: "active-stream", What: "the first stream is taken for the active one", at: []string{"*.active_prediction", "*.altup.predict.router_norm"},
 		when: func(c *order.Config) bool { return c.Gemma3n.AltUpActive != 0 }, is: streamIs(0),
 	},
-	{Name: "streams-unscaled", Page: "merging-the-streams", What: "streams are not brought to the magnitude of the first", at: []string{"altup.init"}, is: editOf((*program.Parts).LeftOut, streamsUnscaled)},
+	{Name: "streams-unscaled", Page: "merging-the-streams", What: "streams are not brought to the magnitude of the first", at: []string{"altup.init"}, is: editOf(edit.Edits.LeftOut, streamsUnscaled)},
 	{Name: "streams-unscaled-back", Page: "merging-the-streams", What: "streams are merged without being scaled back", at: []string{"altup.final.stream.*"}, is: leftOut(0)},
 	{Name: "streams-summed", Page: "merging-the-streams", What: "streams are summed, not averaged", at: []string{"altup.final.mean"}, is: stepLeftOut("mean", 0)},
 	{Name: "floor-added", Page: "merging-the-streams", What: "the least magnitude is added", at: []string{"altup.*.magnitude.*"}, is: stepIs("", program.Max, program.Add)},
@@ -42,7 +43,7 @@ var usualGemma3n = []Usual{
 	},
 	{
 		Name: "per-layer-axes", Page: "per-layer-rows", What: "a per-layer row is read as [size, layers]", at: []string{"embed_tokens_per_layer.lookup"},
-		when: manyLayers, is: resultMapped(func(*order.Config) program.Map { return program.Map{Kind: program.Unread, Axis: 2, Other: 3} }),
+		when: manyLayers, is: resultMapped(func(*order.Config) edit.Map { return edit.Map{Kind: edit.Unread, Axis: 2, Other: 3} }),
 	},
 	{
 		Name: "per-layer-next", Page: "per-layer-rows", What: "layers take the per-layer input of the next", at: []string{"*.per_layer_input"},
@@ -63,10 +64,10 @@ var usualGemma3n = []Usual{
 	},
 	{
 		Name: "per-layer-everywhere", Page: "per-layer-streams", What: "the per-layer input is added to all streams", at: []string{"*.out=add_to_others"},
-		is: editOf((*program.Parts).Wholes, valued(0)),
+		is: editOf(edit.Edits.Wholes, valued(0)),
 	},
 	{
 		Name: "per-layer-first", Page: "per-layer-streams", What: "the per-layer input is added to the first stream alone", at: []string{"*.out=add_to_others"},
-		is: editOf((*program.Parts).Wholes, valued(1)),
+		is: editOf(edit.Edits.Wholes, valued(1)),
 	},
 }

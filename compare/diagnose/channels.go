@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // maxMoved is how many channels that are others are looked at one by one.
@@ -15,7 +16,7 @@ const maxMoved = 256
 // otherChannels yields wrong channels of the result. In all entries a wrong channel is 0, or has the elements of another channel.
 func otherChannels(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
-		if s.first != s.entries[0] || len(s.first.Program.Of(program.Mask)) > 0 { // some columns alone are kept of it
+		if s.first != s.entries[0] || len(edit.StepsOf(s.first.Program, program.Mask)) > 0 { // some columns alone are kept of it
 			return
 		}
 		if m := channelMistake(channelsFrom(s)); m.Kind != "" {
@@ -124,11 +125,11 @@ func isPermutation(from []int) bool {
 // movedChannels puts channels of the result, or 0, in the places of wrong channels. It is nil for an entry that is computed with a few of its columns.
 func movedChannels(s *subject, e *Entry, m Mistake) *program.Edited {
 	out := e.Program.Out
-	last, width := len(out.Shape())-1, out.Last()
+	last, width := len(out.Shape)-1, out.Last()
 	if all := s.shapeOf(order.Ref{Name: s.m.List.Entries[e.Node.Entry].Name}, e.Node.Pass); all[len(all)-1] != width {
 		return nil
 	}
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	var all []program.Var
 	at := 0
 	own := func(to int) {

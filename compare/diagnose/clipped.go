@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // clips are limits of a result: of both signs, below and above. The element at the limit has the largest size.
@@ -45,7 +46,7 @@ func clippings(s *search) iter.Seq[Mistake] {
 
 // cutOff has a result with a least number, a largest one, or both.
 func cutOff(_ *subject, e *Entry, m Mistake) *program.Edited {
-	ed, y := e.Program.Edit(), e.Program.Out
+	ed, y := edit.NewEditor(e.Program), e.Program.Out
 	least := m.X.Value
 	if m.Kind == "result.clamped" {
 		least = -least

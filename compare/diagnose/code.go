@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
@@ -74,7 +75,7 @@ func newSourced(m *Model, e *Entry) *sourced {
 	for i, st := range slices.Backward(p.Steps) {
 		hands := (st.Prim == program.Round || st.Prim == program.Copy) && !c.inner[i]
 		for _, a := range st.Args {
-			if k := p.Source(a); !hands && (len(c.ops) == 1 || p.Steps[k].Part == st.Part) {
+			if k := a.Step; !hands && (len(c.ops) == 1 || p.Steps[k].Part == st.Part) {
 				c.inner[k] = true
 			}
 		}
@@ -90,7 +91,7 @@ func withCode(s *subject, e *Entry, m Mistake) Mistake {
 	}
 	at := func(i int) bool { return s.site(e, i) == m.Place }
 	var steps []int
-	if d, err := program.ParseEdit(m.Edit); err == nil && m.Edit != "" {
+	if d, err := edit.ParseEdit(m.Edit); err == nil && m.Edit != "" {
 		for _, place := range d.At {
 			steps = append(steps, e.signed(s.m).Copies(place)...)
 		}

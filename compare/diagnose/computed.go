@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // narrowTypes are the types in which a port may compute what the model computes in float32.
@@ -86,7 +87,7 @@ func ofNarrowOperands(s *subject, e *Entry, m Mistake) *program.Edited {
 
 // leavesOf has inputs and weights with other numbers.
 func leavesOf(e *Entry, round func(x []float64)) *program.Edited {
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	for i := range e.Program.Steps {
 		changeLeaf(ed, e, i, round)
 	}
@@ -94,21 +95,21 @@ func leavesOf(e *Entry, round func(x []float64)) *program.Edited {
 }
 
 // changeLeaf gives other numbers to a step that is an input or a weight.
-func changeLeaf(ed *program.Editor, e *Entry, step int, round func(x []float64)) {
+func changeLeaf(ed *edit.Editor, e *Entry, step int, round func(x []float64)) {
 	switch st := &e.Program.Steps[step]; st.Prim {
 	case program.Input:
-		v := program.Value{Shape: st.Shape, Data: slices.Clone(e.Call.In[st.Index].Data)}
+		v := program.Value{Shape: st.Shape, Data: slices.Clone(e.Call.In[st.Index()].Data)}
 		round(v.Data)
 		ed.OtherInput(step, v)
 	case program.Weight, program.Matrix:
-		ed.OtherWeight(step, changed(e.Call.W[st.Index], round))
+		ed.OtherWeight(step, changed(e.Call.W[st.Index()], round))
 	}
 }
 
 // ofNarrowProducts has sums of products whose operands and results are rounded to float16.
 func ofNarrowProducts(_ *subject, e *Entry, _ Mistake) *program.Edited {
-	ed := e.Program.Edit()
-	all := e.Program.Of(program.Dot)
+	ed := edit.NewEditor(e.Program)
+	all := edit.StepsOf(e.Program, program.Dot)
 	for _, i := range all {
 		var args []program.Var
 		for _, a := range e.Program.Steps[i].Args {
@@ -130,7 +131,7 @@ func narrowSteps(s *search) iter.Seq[Mistake] {
 			return
 		}
 		t := s.first.signed(s.m)
-		end := t.Source(t.Out)
+		end := t.Out.Step
 		all := slices.DeleteFunc(t.Firsts(), func(i int) bool { return i == end || !rounds(t, i) })
 		for _, d := range narrowTypes {
 			for _, i := range append(slices.Clone(all), end) {
@@ -156,7 +157,7 @@ func narrowParts(s *search) iter.Seq[Mistake] {
 		t := s.first.signed(s.m)
 		for _, d := range narrowTypes {
 			for _, i := range t.Firsts() {
-				if !rounds(t, i) || i == t.Source(t.Out) && len(t.Ancestors(i)) == 1 {
+				if !rounds(t, i) || i == t.Out.Step && len(edit.Ancestors(t.Program, i)) == 1 {
 					continue
 				}
 				for _, kind := range []Kind{"precision.one-step", "precision.from-step-on", "precision.operation-to"} {
@@ -181,7 +182,7 @@ func storedSteps(s *search) iter.Seq[Mistake] {
 		t := s.first.signed(s.m)
 		for _, d := range narrowTypes {
 			for _, i := range t.Firsts() {
-				if rounds(t, i) && i != t.Source(t.Out) && !yield(Mistake{Kind: "precision.step-stored", Of: s.step(s.first, i), DType: d, Edit: placed(t.Of(i))}) {
+				if rounds(t, i) && i != t.Out.Step && !yield(Mistake{Kind: "precision.step-stored", Of: s.step(s.first, i), DType: d, Edit: placed(t.Of(i))}) {
 					return
 				}
 			}
@@ -191,10 +192,10 @@ func storedSteps(s *search) iter.Seq[Mistake] {
 
 // storedStep has the result of a step in a narrower type.
 func storedStep(s *subject, e *Entry, m Mistake) *program.Edited {
-	t, ed := e.signed(s.m), e.Program.Edit()
+	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	copies := t.Copies(s.place(m))
 	for _, i := range copies {
-		one, err := e.Program.Edit().Only(t.Result(i))
+		one, err := edit.NewEditor(e.Program).Only(t.Result(i))
 		if err != nil || !e.known(one.Program) {
 			return nil
 		}
@@ -211,20 +212,20 @@ func storedStep(s *subject, e *Entry, m Mistake) *program.Edited {
 }
 
 // rounds reports whether a step computes something that it rounds.
-func rounds(t *program.Parts, step int) bool {
+func rounds(t *edit.StepIndex, step int) bool {
 	return t.Steps[step].Prim.Computes() && !isSumOfMean(t.Program, step)
 }
 
 // isSumOfMean reports whether a step is the sum of a mean, which is rounded when it is divided.
 func isSumOfMean(p *program.Program, step int) bool {
 	return slices.ContainsFunc(readersOf(p, step), func(k int) bool {
-		_, ok := p.Count(k)
-		return ok && p.Source(p.Steps[k].Args[0]) == step
+		_, ok := edit.Divisor(p, k)
+		return ok && p.Steps[k].Args[0].Step == step
 	})
 }
 
 // stepsIn marks the steps that a mistake has in a narrower type. Some is false if the program has not the step that the mistake names.
-func stepsIn(s *subject, t *program.Parts, m Mistake) (in []bool, some bool) {
+func stepsIn(s *subject, t *edit.StepIndex, m Mistake) (in []bool, some bool) {
 	in = make([]bool, len(t.Steps))
 	all := t.Copies(s.place(m))
 	for _, i := range all {
@@ -234,12 +235,12 @@ func stepsIn(s *subject, t *program.Parts, m Mistake) (in []bool, some bool) {
 		case "precision.from-step-on":
 			withSumOfMean(t, i, in)
 			for k := i + 1; k < len(t.Steps); k++ {
-				in[k] = in[k] || slices.ContainsFunc(t.Steps[k].Args, func(v program.Var) bool { return in[t.Source(v)] })
+				in[k] = in[k] || slices.ContainsFunc(t.Steps[k].Args, func(v program.Var) bool { return in[v.Step] })
 			}
 		case "precision.operation-to":
 			operationTo(t, i, in)
 		default:
-			for _, k := range t.Ancestors(i) {
+			for _, k := range edit.Ancestors(t.Program, i) {
 				in[k] = true
 			}
 		}
@@ -248,20 +249,20 @@ func stepsIn(s *subject, t *program.Parts, m Mistake) (in []bool, some bool) {
 }
 
 // withSumOfMean takes in the sum of a mean with its division.
-func withSumOfMean(t *program.Parts, i int, in []bool) {
-	if _, ok := t.Count(i); ok {
-		in[t.Source(t.Steps[i].Args[0])] = true
+func withSumOfMean(t *edit.StepIndex, i int, in []bool) {
+	if _, ok := edit.Divisor(t.Program, i); ok {
+		in[t.Steps[i].Args[0].Step] = true
 	}
 }
 
 // operationTo takes in the operation that a step ends: back to the last steps of other operations.
-func operationTo(t *program.Parts, i int, in []bool) {
+func operationTo(t *edit.StepIndex, i int, in []bool) {
 	for k := i; k >= 0; k-- {
 		if !in[k] {
 			continue
 		}
 		for _, a := range t.Steps[k].Args {
-			if from := t.Source(a); t.Steps[from].Prim.Computes() && !t.Last(from) {
+			if from := a.Step; t.Steps[from].Prim.Computes() && !t.Last(from) {
 				in[from] = true
 			}
 		}
@@ -270,7 +271,7 @@ func operationTo(t *program.Parts, i int, in []bool) {
 
 // computedUpTo has the steps up to one place computed in a narrower type.
 func computedUpTo(s *subject, e *Entry, m Mistake) *program.Edited {
-	t, ed := e.signed(s.m), e.Program.Edit()
+	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	in, some := stepsIn(s, t, m)
 	if !some {
 		return nil
@@ -310,11 +311,11 @@ func evalAs(e *Entry, edited *program.Edited, d hooks.DType, some *program.Some)
 
 // computedPart has a part of the program computed in a narrower type: in turn for each copy of a step, in the order of the program.
 func computedPart(s *subject, e *Entry, m Mistake) *program.Edited {
-	t, narrow := e.signed(s.m), e.Program.Edit()
+	t, narrow := e.signed(s.m), edit.NewEditor(e.Program)
 	in, _ := stepsIn(s, t, m)
 	var ends []int // what the rest reads of the part
 	end := func(v program.Var) {
-		if k := t.Source(v); in[k] && !slices.Contains(ends, k) {
+		if k := v.Step; in[k] && !slices.Contains(ends, k) {
 			ends = append(ends, k)
 		}
 	}
@@ -357,7 +358,7 @@ func computedPart(s *subject, e *Entry, m Mistake) *program.Edited {
 		return nil
 	}
 	v = ownedValue(v)
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	for from, k := 0, 0; k < len(ends); k++ {
 		shape := t.Steps[ends[k]].Shape
 		to := from + product(shape)
@@ -368,22 +369,22 @@ func computedPart(s *subject, e *Entry, m Mistake) *program.Edited {
 }
 
 // readNarrowed has what a step reads rounded to a type, but for what the part itself has computed. It reports whether that can be read.
-func readNarrowed(s *subject, narrow *program.Editor, e *Entry, step int, in []bool, d hooks.DType) bool {
+func readNarrowed(s *subject, narrow *edit.Editor, e *Entry, step int, in []bool, d hooks.DType) bool {
 	p := e.Program
 	for a, v := range p.Steps[step].Args {
-		from := p.Source(v)
+		from := v.Step
 		switch prim := p.Steps[from].Prim; {
 		case in[from] || prim == program.Number:
 		case prim == program.Matrix:
 			changeLeaf(narrow, e, from, func(x []float64) { floats.RoundAll(d, x) })
 		default:
 			x, ok := s.valueAt(e, v)
-			if !ok || len(x) != product(v.Shape()) {
+			if !ok || len(x) != product(v.Shape) {
 				return false
 			}
 			x = slices.Clone(x)
 			floats.RoundAll(d, x)
-			narrow.Read(step, a, narrow.Other(program.Value{Shape: v.Shape(), Data: x}))
+			narrow.Read(step, a, narrow.Other(program.Value{Shape: v.Shape, Data: x}))
 		}
 	}
 	return true

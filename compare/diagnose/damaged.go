@@ -70,12 +70,12 @@ func linearOf(s *search, k int) (l linear, ok bool) {
 		return l, false
 	}
 	p := e.Program
-	st := &p.Steps[p.Source(p.Out)]
+	st := &p.Steps[p.Out.Step]
 	if st.Prim != program.Affine {
 		return l, false
 	}
-	w := p.Source(st.Args[1])
-	if p.Steps[w].Prim != program.Matrix || p.Steps[w].Index != k || len(e.signed(s.m).Copies(e.signed(s.m).Of(w))) != 1 {
+	w := st.Args[1].Step
+	if p.Steps[w].Prim != program.Matrix || p.Steps[w].Index() != k || len(e.signed(s.m).Copies(e.signed(s.m).Of(w))) != 1 {
 		return l, false
 	}
 	l.rows, l.cols = e.Call.W[k].Size()

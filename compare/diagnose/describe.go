@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // A Description says how tensors that no mistake explains differ from what their operation gives. It is read off the numbers: no name, and no proof of
@@ -173,7 +174,7 @@ func describe(s *search) (*Description, error) {
 
 // captiveResult is [captive] of the result.
 func captiveResult(x *difference) *Description {
-	return x.captive(x.results, theResult, program.Place{Arg: result})
+	return x.captive(x.results, theResult, edit.Place{Arg: result})
 }
 
 // resultOnGrid is [onGrid] of the result.
@@ -181,7 +182,7 @@ func resultOnGrid(x *difference) *Description { return onGrid(x.search, x.result
 
 // inwards describes the result, or the value within the operation that takes the fewest numbers, of several the one with the fewest elements.
 func inwards(x *difference) *Description {
-	best, size := byAxes(x.search, x.results, theResult, program.Place{Arg: result}), len(x.results[0].want)
+	best, size := byAxes(x.search, x.results, theResult, edit.Place{Arg: result}), len(x.results[0].want)
 	for _, inner := range x.inners() {
 		if d := x.captive(inner.all, inner.of, inner.at); d != nil || x.err != nil {
 			return d

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // offeredTensors are captured tensors that are not computed from the entries, in any layer, and that the program does not compute itself: a name stands for the tensor of that name in the layer of each entry.
@@ -42,7 +42,7 @@ func insideOf(s *search) map[int]bool {
 
 // captive describes a value within the operation that would have to be a captured tensor of the layer for the entries to be the trace's tensors. It is nil where none is it, and
 // where a tensor is the right value as well.
-func (x *difference) captive(all []observed, of Term, at program.Place) *Description {
+func (x *difference) captive(all []observed, of Term, at edit.Place) *Description {
 	s := x.search
 	for _, name := range offeredTensors(x.search) {
 		d := &Description{Kind: "described.another", Of: of, Like: tensorTerm(name)}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // axis is one along which numbers may differ.
@@ -124,7 +124,7 @@ func firstIndex(s *search, o *observed, letter byte) int {
 
 // byAxes describes values by factors or terms: one number, one for each index of an axis, or one for each pair of indexes of two axes. It takes the fewest numbers that explain the
 // values, and is nil if none do.
-func byAxes(s *search, all []observed, of Term, at program.Place) *Description {
+func byAxes(s *search, all []observed, of Term, at edit.Place) *Description {
 	axes := axesIn(s, all)
 	sets := [][]int{nil}
 	for a := range axes {
@@ -210,7 +210,7 @@ func ofFormula(s *search, f *fit) (x float64, of Term) {
 	}
 	t := s.first.signed(s.m)
 	for _, i := range t.Numbers() {
-		c := t.Steps[i].Value
+		c := t.Steps[i].Number().Value
 		for _, is := range []Term{{Kind: Constant, X: c}, {Kind: ItsReciprocal, X: 1 / c}} {
 			if v := is.X; !(v >= g.low && v <= g.high) || v == 1 || of.Kind != "" && v == x {
 				continue

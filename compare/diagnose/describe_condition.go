@@ -86,7 +86,7 @@ func (x *difference) limited(b base) string {
 // rowBases are the values of the program that have one number a row of the result.
 func (x *difference) rowBases() (all []base) {
 	t := x.first.signed(x.m)
-	want := slices.Clone(t.Out.Shape())
+	want := slices.Clone(t.Out.Shape)
 	if len(want) == 0 || want[len(want)-1] < leastWidth {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // mostHeads is how many heads are tried with each other.
@@ -32,7 +33,7 @@ func headsOf(x *difference, all []observed, of Term) *Description {
 		if st.Prim != program.Dot || product(st.Shape) != len(all[0].want) || x.value(x.first, t.Result(i)) != of && of != theResult {
 			continue
 		}
-		if of == theResult && t.Source(t.Out) != i && !onlyHandsOn(t, i) {
+		if of == theResult && t.Out.Step != i && !onlyHandsOn(t, i) {
 			continue
 		}
 		d := &Description{Kind: "described.heads", Of: of}
@@ -49,7 +50,7 @@ func headsOf(x *difference, all []observed, of Term) *Description {
 }
 
 // headMistakes propose that the product reads other heads of its first operand, or of its second.
-func (x *difference) headMistakes(d *Description, t *program.Parts, step int) (all []Mistake) {
+func (x *difference) headMistakes(d *Description, t *edit.StepIndex, step int) (all []Mistake) {
 	for k, v := range t.Steps[step].Args {
 		m := Mistake{Kind: "heads.others", Of: d.Of, By: x.value(x.first, v), N: k, Edit: placed(t.Of(step))}
 		h, _ := headsAt(x.search, &t.Steps[step])
@@ -83,15 +84,15 @@ func ofOtherHeads(s *subject, e *Entry, m Mistake) *program.Edited {
 	if axis < 0 || len(from) != st.Shape[axis]*st.Shape[axis+1] {
 		return nil
 	}
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	v := st.Args[m.N]
-	each := v.Shape()[axis+1]
+	each := v.Shape[axis+1]
 	var groups []program.Var
 	for g := range st.Shape[axis] {
 		var heads []program.Var
 		for h := range st.Shape[axis+1] {
 			is := int(from[g*st.Shape[axis+1]+h])
-			if is < 0 || is >= v.Shape()[axis]*each {
+			if is < 0 || is >= v.Shape[axis]*each {
 				return nil
 			}
 			heads = append(heads, ed.Slice(ed.Slice(v, axis, is/each, is/each+1), axis+1, is%each, is%each+1))
@@ -105,10 +106,10 @@ func ofOtherHeads(s *subject, e *Entry, m Mistake) *program.Edited {
 }
 
 // onlyHandsOn reports whether the result of a program is that of a step, rounded.
-func onlyHandsOn(t *program.Parts, step int) bool {
-	i := t.Source(t.Out)
+func onlyHandsOn(t *edit.StepIndex, step int) bool {
+	i := t.Out.Step
 	for t.Steps[i].Prim == program.Round || t.Steps[i].Prim == program.Copy {
-		i = t.Source(t.Steps[i].Args[0])
+		i = t.Steps[i].Args[0].Step
 	}
 	return i == step
 }
@@ -127,7 +128,7 @@ func headsAt(s *search, st *program.Step) (h headed, ok bool) {
 	}
 	h = headed{before: product(st.Shape[:k]), heads: st.Shape[k] * st.Shape[k+1], each: product(st.Shape[k+2:]), width: st.Args[0].Last()}
 	for a := range h.byQuery {
-		if shape := st.Args[a].Shape(); len(shape) > k+1 {
+		if shape := st.Args[a].Shape; len(shape) > k+1 {
 			h.byQuery[a] = shape[k+1] > 1 || st.Shape[k+1] == 1
 		}
 	}
@@ -152,7 +153,7 @@ type headProduct struct {
 }
 
 // productHeads counts the heads of a product that are wrong in some entries, and those that are the product of two other heads in all of these. It is not ok where there are no heads to tell.
-func (x *difference) productHeads(d *Description, at program.Place, results []observed) bool {
+func (x *difference) productHeads(d *Description, at edit.Place, results []observed) bool {
 	var all []headProduct
 	for n := range results {
 		m, ok := x.multipliedAt(&results[n], at)
@@ -187,7 +188,7 @@ func (x *difference) productHeads(d *Description, at program.Place, results []ob
 }
 
 // multipliedAt is the product at a place in an entry.
-func (x *difference) multipliedAt(o *observed, at program.Place) (m headProduct, ok bool) {
+func (x *difference) multipliedAt(o *observed, at edit.Place) (m headProduct, ok bool) {
 	p := o.e.signed(x.m)
 	copies := p.Copies(at)
 	if len(copies) != 1 || o.e.Few != nil {
@@ -202,7 +203,7 @@ func (x *difference) multipliedAt(o *observed, at program.Place) (m headProduct,
 	for k := range m.operands {
 		v, ok := x.valueAt(o.e, st.Args[k])
 		if ok {
-			m.operands[k] = stretched(v, st.Args[k].Shape(), append(slices.Clone(st.Shape), h.width))
+			m.operands[k] = stretched(v, st.Args[k].Shape, append(slices.Clone(st.Shape), h.width))
 		}
 		if m.operands[k] == nil {
 			return m, false

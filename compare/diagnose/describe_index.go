@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 const (
@@ -87,8 +88,8 @@ func hasOneIndex(all []observed, axis, index int) bool {
 
 // ofOneIndex has at all indexes of an axis what a value has at one of them.
 func ofOneIndex(s *subject, e *Entry, m Mistake) *program.Edited {
-	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var {
-		shape := v.Shape()
+	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
+		shape := v.Shape
 		if m.M < 0 || m.M >= len(shape) {
 			return ed.Fail("shapes")
 		}

@@ -6,12 +6,13 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // inner is a value within the operation, in each entry.
 type inner struct {
 	of  Term
-	at  program.Place // the operand that is the value
+	at  edit.Place // the operand that is the value
 	all []observed
 	// repeated is set for a value behind one whose elements are repeated along an axis: it has a number for a whole row.
 	repeated bool
@@ -32,12 +33,12 @@ func requiredValues(s *search, results []observed) []inner {
 			continue
 		}
 		v := t.Steps[t.Copies(at)[0]].Args[at.Arg]
-		next := inner{of: s.value(s.first, v), at: at, repeated: repeatedOn(t, path), number: t.Steps[t.Source(v)].Prim == program.Number}
+		next := inner{of: s.value(s.first, v), at: at, repeated: repeatedOn(t, path), number: t.Steps[v.Step].Prim == program.Number}
 		if name := uncaptured(s); name != "" && len(path) == 1 && next.of.Kind == Step && !isUnnamed(s.subject, name) {
 			next.of = tensorTerm(name)
 		}
 		for _, apart := range []bool{true, false} { // each element by itself, and then one for all that the step repeats
-			if !apart && v.Same(t.Result(t.Source(v))) {
+			if !apart && v.Same(t.Result(v.Step)) {
 				continue
 			}
 			if next.all = s.required(results, path, apart); next.all != nil {
@@ -49,7 +50,7 @@ func requiredValues(s *search, results []observed) []inner {
 }
 
 // required is what a value would have to be in each entry; nil where it does not follow.
-func (s *search) required(results []observed, path []program.Place, apart bool) (all []observed) {
+func (s *search) required(results []observed, path []edit.Place, apart bool) (all []observed) {
 	for n := range results {
 		o, ok := backAlong(s, &results[n], path, apart)
 		if !ok || len(all) > 0 && !all[0].alike(&o) {
@@ -96,16 +97,16 @@ func uncaptured(s *search) (name string) {
 }
 
 // inversions are the ways from the result to operands, each a list of steps with the operand that is asked for.
-func inversions(s *search) (all [][]program.Place) {
+func inversions(s *search) (all [][]edit.Place) {
 	t := s.first.signed(s.m)
-	ways := [][]program.Place{nil}
+	ways := [][]edit.Place{nil}
 	for len(ways) > 0 {
 		way := ways[0]
 		ways = ways[1:]
-		i := t.Source(t.Out)
+		i := t.Out.Step
 		if len(way) > 0 {
 			at := way[len(way)-1]
-			i = t.Source(t.Steps[t.Copies(at)[0]].Args[at.Arg])
+			i = t.Steps[t.Copies(at)[0]].Args[at.Arg].Step
 		}
 		st := &t.Steps[i]
 		if len(way) == mostInverted || !invertible(st.Prim) || len(all) > 4*mostInverted {
@@ -115,9 +116,9 @@ func inversions(s *search) (all [][]program.Place) {
 			if slices.ContainsFunc(st.Args[:a], v.Same) {
 				continue
 			}
-			next := append(slices.Clone(way), program.Place{Step: t.Of(i).Step, Arg: a})
+			next := append(slices.Clone(way), edit.Place{Step: t.Of(i).Step, Arg: a})
 			all = append(all, next)
-			if spreads(t, v) && t.Steps[t.Source(v)].Prim != program.Number { // behind a view stand other elements
+			if spreads(t, v) && t.Steps[v.Step].Prim != program.Number { // behind a view stand other elements
 				ways = append(ways, next)
 			}
 		}
@@ -126,9 +127,9 @@ func inversions(s *search) (all [][]program.Place) {
 }
 
 // repeatedOn reports whether a way goes through a value whose elements are repeated.
-func repeatedOn(t *program.Parts, path []program.Place) bool {
+func repeatedOn(t *edit.StepIndex, path []edit.Place) bool {
 	for _, at := range path {
-		if v := t.Steps[t.Copies(at)[0]].Args[at.Arg]; !v.Same(t.Result(t.Source(v))) {
+		if v := t.Steps[t.Copies(at)[0]].Args[at.Arg]; !v.Same(t.Result(v.Step)) {
 			return true
 		}
 	}
@@ -136,13 +137,13 @@ func repeatedOn(t *program.Parts, path []program.Place) bool {
 }
 
 // spreads reports whether a value is the result of a step, or the result with its elements repeated along axes of size 1.
-func spreads(t *program.Parts, v program.Var) bool {
-	own := t.Result(t.Source(v))
+func spreads(t *edit.StepIndex, v program.Var) bool {
+	own := t.Result(v.Step)
 	if v.Same(own) {
 		return true
 	}
-	ed := t.Edit()
-	all := ed.Expand(own, v.Shape())
+	ed := edit.NewEditor(t.Program)
+	all := ed.Expand(own, v.Shape)
 	return ed.Err() == nil && all.Same(v)
 }
 
@@ -157,7 +158,7 @@ func invertible(p program.Prim) bool {
 
 // backAlong is what a value would have to be in an entry, by the steps between it and the result. Apart, each element that the last step reads is one of its own; otherwise the elements that are one,
 // repeated, are one.
-func backAlong(s *search, o *observed, path []program.Place, apart bool) (observed, bool) {
+func backAlong(s *search, o *observed, path []edit.Place, apart bool) (observed, bool) {
 	t := o.e.signed(s.m)
 	if o.e.Few != nil {
 		return observed{}, false
@@ -178,7 +179,7 @@ func backAlong(s *search, o *observed, path []program.Place, apart bool) (observ
 		if len(st.Args) == 2 {
 			var ok bool
 			if other, ok = s.valueAt(o.e, st.Args[1-at.Arg]); ok {
-				other = stretched(other, st.Args[1-at.Arg].Shape(), st.Shape)
+				other = stretched(other, st.Args[1-at.Arg].Shape, st.Shape)
 			}
 			if !ok || len(other) != len(now.want) {
 				return now, false
@@ -193,13 +194,13 @@ func backAlong(s *search, o *observed, path []program.Place, apart bool) (observ
 		}
 		arg := st.Args[at.Arg]
 		if spreads(t, arg) && (!apart || k < len(path)-1) {
-			arg = t.Result(t.Source(arg))
+			arg = t.Result(arg.Step)
 		}
 		v, ok := s.valueAt(o.e, arg)
 		if !ok {
 			return now, false
 		}
-		now.value, now.shape = v, arg.Shape()
+		now.value, now.shape = v, arg.Shape
 		if n := product(now.shape); n > 0 {
 			now.each = max(now.each, 1) * max(len(now.want)/n, 1)
 		}

@@ -24,18 +24,18 @@ type blocking struct{ rows, cols int }
 // side alone, or scales of blocks are those of other blocks. It takes the fewest factors that give the elements.
 func factorsOfInputs(x *difference) *Description {
 	p := x.first.Program
-	end := &p.Steps[p.Source(p.Out)]
-	if end.Prim != program.Affine || p.Steps[p.Source(end.Args[1])].Prim != program.Matrix {
+	end := &p.Steps[p.Out.Step]
+	if end.Prim != program.Affine || p.Steps[end.Args[1].Step].Prim != program.Matrix {
 		return nil
 	}
-	rows, cols := x.first.Call.W[p.Steps[p.Source(end.Args[1])].Index].Size()
-	weight := weightTerm(x.first.Weights[p.Steps[p.Source(end.Args[1])].Index].Name)
+	rows, cols := x.first.Call.W[p.Steps[end.Args[1].Step].Index()].Size()
+	weight := weightTerm(x.first.Weights[p.Steps[end.Args[1].Step].Index()].Name)
 	for _, b := range blockings(cols) {
 		d := &Description{Kind: "described.blocks", Of: x.value(x.first, end.Args[0]), Like: weight}
 		if d.Called = fmt.Sprintf(blockWords, b.rows, b.cols); b.rows == 0 {
 			d.Kind, d.Called = "described.inputs", ""
 		}
-		good, name := true, x.first.Weights[p.Steps[p.Source(end.Args[1])].Index].Name
+		good, name := true, x.first.Weights[p.Steps[end.Args[1].Step].Index()].Name
 		of := layered{} // the first entry of a layer tells them
 		for n := range x.results {
 			factors, ok := x.blockFactors(d, &x.results[n], b)
@@ -240,11 +240,11 @@ func (x *difference) blockFactors(d *Description, o *observed, of blocking) (all
 
 // wideOf is the product that ends the program of an entry, of any shape; nil where there is none.
 func wideOf(s *search, e *Entry) *affine {
-	end := &e.Program.Steps[e.Program.Source(e.Program.Out)]
+	end := &e.Program.Steps[e.Program.Out.Step]
 	if e.Few != nil || end.Prim != program.Affine {
 		return nil
 	}
-	a := &affine{w: e.Call.W[e.Program.Steps[e.Program.Source(end.Args[1])].Index]}
+	a := &affine{w: e.Call.W[e.Program.Steps[end.Args[1].Step].Index()]}
 	a.rows, a.cols = a.w.Size()
 	a.bias = make([]float64, a.rows)
 	x, ok := s.valueAt(e, end.Args[0])

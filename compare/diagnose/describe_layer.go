@@ -5,6 +5,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // mostOtherLayers is how many other layers are taken.
@@ -40,14 +41,14 @@ func otherLayersWeights(x *difference) *Description {
 
 // layerWeights is an entry's program with the weights of another layer, by its path; nil where it has not all of them.
 func layerWeights(s *subject, e *Entry, layer string) *program.Edited {
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
 		if st.Prim != program.Weight && st.Prim != program.Matrix && st.Prim != program.Dense {
 			continue
 		}
-		w, ok := s.weightOf(order.NameOf(e.Weights[st.Index].Name).Beside(order.NameOf(layer).Here("")).String())
-		if !ok || w.Name == e.Weights[st.Index].Name {
+		w, ok := s.weightOf(order.NameOf(e.Weights[st.Index()].Name).Beside(order.NameOf(layer).Here("")).String())
+		if !ok || w.Name == e.Weights[st.Index()].Name {
 			return nil
 		}
 		rows, err := s.m.Weights(w)
@@ -55,7 +56,7 @@ func layerWeights(s *subject, e *Entry, layer string) *program.Edited {
 			return nil
 		}
 		a, b := rows.Size()
-		if c, d := e.Call.W[st.Index].Size(); a != c || b != d {
+		if c, d := e.Call.W[st.Index()].Size(); a != c || b != d {
 			return nil
 		}
 		ed.OtherWeight(i, rows)

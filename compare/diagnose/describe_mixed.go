@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 const (
@@ -37,8 +38,8 @@ func mixtures(d *difference) *Description {
 // base is a value of the shape of the result, in each entry.
 type base struct {
 	of     Term
-	at     program.Place // the operand that it is
-	source string        // the captured tensor that it is, empty for an operand
+	at     edit.Place // the operand that it is
+	source string     // the captured tensor that it is, empty for an operand
 	values [][]float64
 }
 
@@ -53,15 +54,15 @@ func basesOf(s *search, results []observed) []base {
 	seen := []program.Var{t.Out}
 	for i := range t.Steps {
 		for a, v := range t.Steps[i].Args {
-			if !slices.Equal(v.Shape(), t.Out.Shape()) || slices.ContainsFunc(seen, v.Same) || len(t.Copies(program.Place{Step: t.Of(i).Step, Arg: a})) != 1 {
+			if !slices.Equal(v.Shape, t.Out.Shape) || slices.ContainsFunc(seen, v.Same) || len(t.Copies(edit.Place{Step: t.Of(i).Step, Arg: a})) != 1 {
 				continue
 			}
 			seen = append(seen, v)
-			b := base{of: s.value(s.first, v), at: program.Place{Step: t.Of(i).Step, Arg: a}}
+			b := base{of: s.value(s.first, v), at: edit.Place{Step: t.Of(i).Step, Arg: a}}
 			for n := range results {
 				e := results[n].e
 				p := e.signed(s.m)
-				copies := p.Copies(program.Place{Step: t.Of(i).Step, Arg: a})
+				copies := p.Copies(edit.Place{Step: t.Of(i).Step, Arg: a})
 				if e.Few != nil || len(copies) != 1 {
 					break
 				}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // positionFunctions are the functions of a position, from 0, that values are multiplied by.
@@ -43,7 +44,7 @@ func byPosition(x *difference) *Description {
 				continue
 			}
 			d := &Description{Kind: "described.by-position", Of: theResult, Called: name, Explained: f.explained, Elements: f.elements, Numbers: 1, Wrong: 1}
-			m := Mistake{Kind: "factor.by-position", Of: theResult, Other: name, N: least, Edit: placed(program.Place{Arg: result})}
+			m := Mistake{Kind: "factor.by-position", Of: theResult, Other: name, N: least, Edit: placed(edit.Place{Arg: result})}
 			if least > 0 {
 				m.Kind = "factor.by-late-position"
 			}
@@ -99,8 +100,8 @@ func overLogs(low, high float64) []number {
 func timesPosition(s *subject, e *Entry, m Mistake) *program.Edited {
 	axes, past := s.m.List.Entries[e.Node.Entry].Axes, s.m.Passes[e.Node.Pass].Past
 	of := positionFunctions[m.Other]
-	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var {
-		shape := v.Shape()
+	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
+		shape := v.Shape
 		at := slices.Index([]byte(axes), order.AxisToken)
 		if of == nil || at < 0 || len(axes) != len(shape) {
 			return ed.Fail("shapes")

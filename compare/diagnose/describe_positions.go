@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // mostMoved is by how much the position of a token may be off that is told from its angles.
@@ -14,7 +15,7 @@ const mostMoved = 128
 
 // movedPositions describes angles that are right for other positions of the tokens: each token has one position that gives all of its channels.
 func movedPositions(x *difference) *Description {
-	if len(x.first.Program.Of(program.Angle)) == 0 {
+	if len(edit.StepsOf(x.first.Program, program.Angle)) == 0 {
 		return nil
 	}
 	d, wrong, elements := &Description{Kind: "described.positions", Of: theResult}, map[int]int{}, 0

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 const (
@@ -20,8 +21,8 @@ const (
 func describeOperand(x *difference) *Description {
 	s, results := x.search, x.results
 	t := s.first.signed(s.m)
-	end := &t.Steps[t.Source(t.Out)]
-	if end.Prim != program.Affine || t.Steps[t.Source(end.Args[1])].Prim != program.Matrix {
+	end := &t.Steps[t.Out.Step]
+	if end.Prim != program.Affine || t.Steps[end.Args[1].Step].Prim != program.Matrix {
 		return nil
 	}
 	of := s.value(s.first, end.Args[0])
@@ -38,12 +39,12 @@ func describeOperand(x *difference) *Description {
 	share := float64(whole.Explained) / float64(whole.Elements)
 	switch {
 	case share < 1-leastShare:
-		whole.Kind, whole.Of = "described.no-operand", weightTerm(s.first.Weights[t.Steps[t.Source(end.Args[1])].Index].Name)
+		whole.Kind, whole.Of = "described.no-operand", weightTerm(s.first.Weights[t.Steps[end.Args[1].Step].Index()].Name)
 		return &whole
 	case share < leastShare:
 		return nil
 	}
-	if d := byAxes(s, all, of, program.Place{Step: t.Of(t.Source(t.Out)).Step, Arg: 0}); d != nil {
+	if d := byAxes(s, all, of, edit.Place{Step: t.Of(t.Out.Step).Step, Arg: 0}); d != nil {
 		return d
 	}
 	if d := channelsAmong(all, of); d != nil {
@@ -62,7 +63,7 @@ type affine struct {
 // affineOf is the product that ends the program of an entry. It is nil if the matrix has too few rows to tell the operand, or is too large.
 func affineOf(s *search, e *Entry) *affine {
 	a := wideOf(s, e)
-	if a == nil || a.cols > mostOperand || float64(a.rows) < tall*float64(a.cols) || len(a.x)/a.cols*a.rows != product(e.Program.Out.Shape()) {
+	if a == nil || a.cols > mostOperand || float64(a.rows) < tall*float64(a.cols) || len(a.x)/a.cols*a.rows != product(e.Program.Out.Shape) {
 		return nil
 	}
 	return a

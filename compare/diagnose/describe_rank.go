@@ -17,7 +17,7 @@ const (
 // result has a low rank as well.
 func lowRank(x *difference) *Description {
 	results, p := x.results, x.first.Program
-	if p.Steps[p.Source(p.Out)].Prim != program.Affine {
+	if p.Steps[p.Out.Step].Prim != program.Affine {
 		return nil
 	}
 	d := &Description{Kind: "described.rank", Of: theResult}

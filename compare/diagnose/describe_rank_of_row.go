@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 const (
@@ -26,8 +27,8 @@ func rankedRows(x *difference) *Description {
 		var seen []program.Var
 		for i := range t.Steps {
 			for a, v := range t.Steps[i].Args {
-				at := program.Place{Step: t.Of(i).Step, Arg: a}
-				if v.Last() < leastRows || v.Last() > mostRanked || slices.ContainsFunc(seen, v.Same) || product(v.Shape()) != v.Last()*len(inner.all[0].want) {
+				at := edit.Place{Step: t.Of(i).Step, Arg: a}
+				if v.Last() < leastRows || v.Last() > mostRanked || slices.ContainsFunc(seen, v.Same) || product(v.Shape) != v.Last()*len(inner.all[0].want) {
 					continue
 				}
 				seen = append(seen, v)
@@ -45,7 +46,7 @@ func rankedRows(x *difference) *Description {
 }
 
 // rankIn is the rank of the values in the rows of an operand, from 1 for the largest. It is not ok where they have none, or not all the same.
-func (x *difference) rankIn(all []observed, at program.Place) (rank int, ok bool) {
+func (x *difference) rankIn(all []observed, at edit.Place) (rank int, ok bool) {
 	wrong := 0
 	for n := range all {
 		o := &all[n]
@@ -77,7 +78,7 @@ func (x *difference) rankIn(all []observed, at program.Place) (rank int, ok bool
 }
 
 // placedValue is what an operand of a step shows in an entry.
-func placedValue(s *subject, e *Entry, at program.Place) ([]float64, bool) {
+func placedValue(s *subject, e *Entry, at edit.Place) ([]float64, bool) {
 	t := e.signed(s.m)
 	copies := t.Copies(at)
 	if len(copies) != 1 {
@@ -96,10 +97,10 @@ func ofRank(s *subject, e *Entry, m Mistake) *program.Edited {
 	if !ok {
 		return nil
 	}
-	return s.at(e, d.At[0], func(ed *program.Editor, own program.Var) program.Var {
-		one := own.Shape()
+	return s.at(e, d.At[0], func(ed *edit.Editor, own program.Var) program.Var {
+		one := own.Shape
 		if spread := e.signed(s.m); spreads(spread, own) {
-			one = spread.Result(spread.Source(own)).Shape()
+			one = spread.Result(own.Step).Shape
 		}
 		rows := product(one)
 		if rows == 0 || len(v)%rows != 0 || m.N < 1 || m.N > len(v)/rows {
@@ -112,6 +113,6 @@ func ofRank(s *subject, e *Entry, m Mistake) *program.Edited {
 			slices.Sort(row)
 			x.Data = append(x.Data, row[width-m.N])
 		}
-		return ed.Expand(ed.Other(x), own.Shape())
+		return ed.Expand(ed.Other(x), own.Shape)
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 const (
@@ -28,19 +29,19 @@ func rowsFromElsewhere(x *difference) *Description {
 	if d := rowsAmong(s, results, theResult, func(o *observed) []rowFrom { return rowsBeside(s, o) }); d != nil || s.err != nil {
 		return d
 	}
-	look := s.first.Program.Of(program.Lookup)
+	look := edit.StepsOf(s.first.Program, program.Lookup)
 	if len(look) != 1 {
 		return nil
 	}
 	st := &s.first.Program.Steps[look[0]]
-	table := s.first.Program.Source(st.Args[0])
+	table := st.Args[0].Step
 	if p := s.first.Program.Steps[table].Prim; p != program.Matrix && p != program.Dense {
-		table = s.first.Program.Source(st.Args[len(st.Args)-1])
+		table = st.Args[len(st.Args)-1].Step
 	}
 	if p := s.first.Program.Steps[table].Prim; p != program.Matrix && p != program.Dense {
 		return nil
 	}
-	weight := s.first.Program.Steps[table].Index
+	weight := s.first.Program.Steps[table].Index()
 	among := func(o *observed) []rowFrom { return rowsOfTable(s, o, weight) }
 	if d := rowsAmong(s, results, theResult, among); d != nil || s.err != nil {
 		return d

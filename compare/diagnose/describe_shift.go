@@ -9,8 +9,8 @@ import (
 // Each output then has the number times the sum of the inputs added.
 func shiftedWeights(x *difference) *Description {
 	p := x.first.Program
-	end := &p.Steps[p.Source(p.Out)]
-	if end.Prim != program.Affine || p.Steps[p.Source(end.Args[1])].Prim != program.Matrix {
+	end := &p.Steps[p.Out.Step]
+	if end.Prim != program.Affine || p.Steps[end.Args[1].Step].Prim != program.Matrix {
 		return nil
 	}
 	var all []observed
@@ -35,7 +35,7 @@ func shiftedWeights(x *difference) *Description {
 			f.groups[k].low, f.groups[k].high = f.groups[k].low-1, f.groups[k].high-1
 		}
 		f.right = 0
-		name := x.first.Weights[p.Steps[p.Source(end.Args[1])].Index].Name
+		name := x.first.Weights[p.Steps[end.Args[1].Step].Index()].Name
 		d := descriptionOf(x.search, &f, axes, set, weightTerm(name))
 		d.Like = Term{}
 		m := Mistake{Kind: "weight.shifted", Place: order.NameOf(name).Role(), Of: d.Of, Axis: axesWords(axes, set)}
@@ -90,7 +90,7 @@ func shiftedWeight(s *subject, e *Entry, m Mistake) *program.Edited {
 // alongRows are the numbers of a mistake for each row of a matrix: one for all of them, or one for each channel of the result.
 func alongRows(s *subject, e *Entry, rows int, m Mistake) (all []float64, ok bool) {
 	all = make([]float64, rows)
-	shape := e.Program.Out.Shape()
+	shape := e.Program.Out.Shape
 	x := program.Value{Shape: []int{1}, Data: m.Numbers.list()}
 	if ok = len(x.Data) == 1; m.Axis != "" {
 		x, ok = alongAxis(s, e, shape, m)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // leastAlong is the size of an axis along which a slope is told.
@@ -71,7 +72,7 @@ func slopeMistakes(s *search, f *fit, axes []axis, set []int, letter byte) (all 
 // valuePlace is a value and the place at which it is read.
 type valuePlace struct {
 	of Term
-	at program.Place
+	at edit.Place
 }
 
 // mostAddedTo is how many terms of a sum are looked at.
@@ -80,8 +81,8 @@ const mostAddedTo = 4
 // termsOfResult are the result, and the terms of the sum that it is, of its size.
 func termsOfResult(s *search) []valuePlace {
 	t := s.first.signed(s.m)
-	all := []valuePlace{{theResult, program.Place{Arg: result}}}
-	for steps := []int{t.Source(t.Out)}; len(steps) > 0; steps = steps[1:] {
+	all := []valuePlace{{theResult, edit.Place{Arg: result}}}
+	for steps := []int{t.Out.Step}; len(steps) > 0; steps = steps[1:] {
 		st := &t.Steps[steps[0]]
 		switch st.Prim {
 		case program.Add, program.Sub, program.Round, program.Copy:
@@ -89,13 +90,13 @@ func termsOfResult(s *search) []valuePlace {
 			continue
 		}
 		for a, v := range st.Args {
-			if product(v.Shape()) != product(t.Out.Shape()) || len(all) > mostAddedTo {
+			if product(v.Shape) != product(t.Out.Shape) || len(all) > mostAddedTo {
 				continue
 			}
 			if st.Prim == program.Add || st.Prim == program.Sub {
-				all = append(all, valuePlace{s.value(s.first, v), program.Place{Step: t.Of(steps[0]).Step, Arg: a}})
+				all = append(all, valuePlace{s.value(s.first, v), edit.Place{Step: t.Of(steps[0]).Step, Arg: a}})
 			}
-			steps = append(steps, t.Source(v))
+			steps = append(steps, v.Step)
 		}
 	}
 	return all

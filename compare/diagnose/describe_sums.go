@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 const (
@@ -66,7 +67,7 @@ func (x *difference) summedAt(inner inner) (s summed, ok bool) {
 		if len(copies) != 1 {
 			return s, false
 		}
-		i := t.Source(t.Steps[copies[0]].Args[inner.at.Arg])
+		i := t.Steps[copies[0]].Args[inner.at.Arg].Step
 		st := &t.Steps[i]
 		if st.Prim != program.Sum || product(st.Shape) != len(inner.all[n].want) {
 			return s, false
@@ -195,11 +196,11 @@ func (s *summed) solved() []float64 {
 // aboutMean reports whether squares are summed, and would have to be those of what the mean is taken off.
 func (x *difference) aboutMean(s *summed) bool {
 	t := x.first.signed(x.m)
-	sq := &t.Steps[t.Source(t.Steps[s.step].Args[0])]
+	sq := &t.Steps[t.Steps[s.step].Args[0].Step]
 	if sq.Prim != program.Mul || !sq.Args[0].Same(sq.Args[1]) {
 		return false
 	}
-	at := program.Place{Step: t.Of(t.Source(t.Steps[s.step].Args[0])).Step, Arg: 0}
+	at := edit.Place{Step: t.Of(t.Steps[s.step].Args[0].Step).Step, Arg: 0}
 	for n := range s.all {
 		p := s.all[n].e.signed(x.m)
 		copies := p.Copies(at)
@@ -229,7 +230,7 @@ func (x *difference) aboutMean(s *summed) bool {
 
 // countedTerms has the terms of a sum multiplied by numbers.
 func countedTerms(s *subject, e *Entry, m Mistake) *program.Edited {
-	t, ed := e.signed(s.m), e.Program.Edit()
+	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	copies := t.Copies(s.place(m))
 	numbers := m.Numbers.list()
 	for _, i := range copies {
@@ -237,7 +238,7 @@ func countedTerms(s *subject, e *Entry, m Mistake) *program.Edited {
 		if t.Steps[i].Prim != program.Sum || x.Last() != len(numbers) {
 			return nil
 		}
-		shape := slices.Repeat([]int{1}, len(x.Shape()))
+		shape := slices.Repeat([]int{1}, len(x.Shape))
 		shape[len(shape)-1] = len(numbers)
 		ed.Pass(i, ed.Sum("", ed.Mul("", x, ed.Other(program.Value{Shape: shape, Data: numbers}))))
 	}
@@ -249,8 +250,8 @@ func countedTerms(s *subject, e *Entry, m Mistake) *program.Edited {
 
 // aboutMeans has squares of what the mean is taken off summed, and the mean kept otherwise.
 func aboutMeans(_ *subject, e *Entry, _ Mistake) *program.Edited {
-	ed := e.Program.Edit()
-	all := e.Program.Means()
+	ed := edit.NewEditor(e.Program)
+	all := edit.Means(e.Program)
 	for _, sq := range all {
 		x := e.Program.Steps[sq].Args[0]
 		y := ed.Sub("", x, ed.Mean("", x))

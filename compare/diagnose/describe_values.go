@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // term of two values, or of one: what a value would have to be.
@@ -75,7 +76,7 @@ func ofTwoValues(x *difference) *Description {
 	if s.err != nil || len(bases) > mostTermsOf {
 		return nil
 	}
-	if d := formulaOf(s, results, theResult, program.Place{Arg: result}, bases); d != nil {
+	if d := formulaOf(s, results, theResult, edit.Place{Arg: result}, bases); d != nil {
 		return d
 	}
 	for _, inner := range x.inners() {
@@ -104,7 +105,7 @@ func capturedBase(s *search, name string, results []observed) (b base, ok bool) 
 }
 
 // formulaOf is the simplest function of bases that gives the values.
-func formulaOf(s *search, all []observed, of Term, at program.Place, bases []base) *Description {
+func formulaOf(s *search, all []observed, of Term, at edit.Place, bases []base) *Description {
 	for binary := -1; binary < len(functionsOfTwo); binary++ {
 		for f := range bases {
 			for unary := range functionsOfOne {
@@ -132,7 +133,7 @@ func formulaOf(s *search, all []observed, of Term, at program.Place, bases []bas
 }
 
 // explains is the description of a formula that gives nearly all elements, and nearly all wrong ones.
-func (x formula) explains(s *search, all []observed, of Term, at program.Place, bases []base) *Description {
+func (x formula) explains(s *search, all []observed, of Term, at edit.Place, bases []base) *Description {
 	one := functionsOfOne[x.unary].of
 	wrong, given, total, explained := 0, 0, 0, 0
 	for n := range all {
@@ -177,7 +178,7 @@ func (x formula) explains(s *search, all []observed, of Term, at program.Place, 
 }
 
 // mistake is that a value is the formula.
-func (x formula) mistake(of Term, sign string, at program.Place, bases []base) Mistake {
+func (x formula) mistake(of Term, sign string, at edit.Place, bases []base) Mistake {
 	f, g := &bases[x.f], &bases[x.g]
 	m := Mistake{Kind: "value.formula", Of: of, By: f.of, Other: withSign(functionsOfOne[x.unary].name, sign), Source: f.source + "," + g.source, Edit: placed(at, f.at, g.at)}
 	if sign != "" {
@@ -208,16 +209,16 @@ func byFormula(s *subject, e *Entry, m Mistake) *program.Edited {
 			y[i] = functionsOfTwo[binary].of(y[i], values[1][i])
 		}
 	}
-	return s.at(e, d.At[0], func(ed *program.Editor, v program.Var) program.Var {
-		if product(v.Shape()) != len(y) || len(values[1]) != len(y) {
+	return s.at(e, d.At[0], func(ed *edit.Editor, v program.Var) program.Var {
+		if product(v.Shape) != len(y) || len(values[1]) != len(y) {
 			return ed.Fail("shapes")
 		}
-		return ed.R(ed.Other(program.Value{Shape: v.Shape(), Data: y}))
+		return ed.R(ed.Other(program.Value{Shape: v.Shape, Data: y}))
 	})
 }
 
 // operandAt is the value of an operand of a step, or the captured tensor of a name in the entry's layer.
-func operandAt(s *subject, e *Entry, at program.Place, name string) ([]float64, bool) {
+func operandAt(s *subject, e *Entry, at edit.Place, name string) ([]float64, bool) {
 	if name != "" {
 		v, ok := s.tensor(e, source{name: s.here(name, e)})
 		return v.Data, ok

@@ -119,11 +119,11 @@ func onlyPasses(s *search, right []*Entry) bool {
 	return slices.ContainsFunc(layersOf(s, right), func(l string) bool { return slices.Contains(layers, l) })
 }
 
-// formsOf are the steps of an entry, and the numbers that the formula has.
+// formsOf are the steps of an entry, and the numbers and windows that the formula has.
 func formsOf(e *Entry) (all []string) {
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
-		all = append(all, st.Site+st.Prim.String()+short(st.Value))
+		all = append(all, st.Site+st.Prim.String()+short(st.Number().Value+st.Sight().Window))
 	}
 	return all
 }

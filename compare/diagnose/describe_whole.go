@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // mostWhole is how many inputs are looked at that may be rounded to whole numbers.
@@ -18,10 +19,10 @@ const mostWhole = 4
 func wholeInputs(x *difference) *Description {
 	s := x.search
 	t := s.first.signed(s.m)
-	var at []program.Place
+	var at []edit.Place
 	var names []string
 	for _, i := range leafSteps(t, program.Input) {
-		entry := &s.m.List.Entries[s.first.Inputs[t.Steps[i].Index].Entry]
+		entry := &s.m.List.Entries[s.first.Inputs[t.Steps[i].Index()].Entry]
 		if _, given := entry.Op.(op.Given); !given { // ids and positions are whole numbers
 			at, names = append(at, t.Of(i)), append(names, order.NameOf(entry.Name).Role())
 		}
@@ -35,7 +36,7 @@ func wholeInputs(x *difference) *Description {
 	}
 	slices.SortStableFunc(sets, func(a, b int) int { return bits.OnesCount(uint(a)) - bits.OnesCount(uint(b)) })
 	for _, set := range sets {
-		var places []program.Place
+		var places []edit.Place
 		var of []string
 		for k := range at {
 			if set>>k&1 == 1 {
@@ -61,8 +62,8 @@ func wholeInputs(x *difference) *Description {
 }
 
 // wholeAt has whole numbers in place of inputs.
-func wholeAt(s *subject, e *Entry, places []program.Place, whole func(float64) float64) *program.Edited {
-	t, ed := e.signed(s.m), e.Program.Edit()
+func wholeAt(s *subject, e *Entry, places []edit.Place, whole func(float64) float64) *program.Edited {
+	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	for _, at := range places {
 		all := t.Copies(at)
 		if len(all) == 0 {

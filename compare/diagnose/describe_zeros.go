@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // restOfZeros describes results with zeros where there should be none by what the other elements have: a softmax that some keys are left out of has a factor a row.
@@ -27,7 +27,7 @@ func restOfZeros(x *difference) *Description {
 	if zeros < shownElements {
 		return nil
 	}
-	d := byAxes(s, rest, theResult, program.Place{Arg: result})
+	d := byAxes(s, rest, theResult, edit.Place{Arg: result})
 	if d == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // Entry is one entry that is left: an arithmetic that is its engine's does not give all of its elements. Its program is of the cut
@@ -26,7 +27,7 @@ type Entry struct {
 
 // remembered is what a search keeps of an entry.
 type remembered struct {
-	parts   *program.Parts
+	parts   *edit.StepIndex
 	sourced *sourced // nil until it is asked for
 	kept    *program.Kept
 	begun   bool   // its values were kept before
@@ -103,14 +104,14 @@ type spent struct {
 var layerKind = regexp.MustCompile(`\.(sliding|full)(\.|$)`)
 
 // signed are the steps of the entry's program by signature: a step is the same in layers with a window and without.
-func (e *Entry) signed(m *Model) *program.Parts {
+func (e *Entry) signed(m *Model) *edit.StepIndex {
 	if e.parts == nil {
-		e.parts = e.Program.Parts(func(p program.Prim, k int) string {
+		e.parts = edit.NewStepIndex(e.Program, func(p program.Prim, k int) string {
 			if p == program.Input {
 				n := e.Inputs[k]
 				role := layerKind.ReplaceAllString(order.NameOf(m.handedOn(e, n.Entry)).Role(), ".*$2")
 				if n.Pass != e.Node.Pass {
-					role += program.Before
+					role += edit.Before
 				}
 				return role
 			}
@@ -144,9 +145,9 @@ func (m *Model) handsOn(o *order.Entry, pass int) bool {
 	if err != nil {
 		return false
 	}
-	i := p.Source(p.Out)
+	i := p.Out.Step
 	for p.Steps[i].Prim == program.Round || p.Steps[i].Prim == program.Copy {
-		i = p.Source(p.Steps[i].Args[0])
+		i = p.Steps[i].Args[0].Step
 	}
 	return p.Steps[i].Prim == program.Input
 }
@@ -183,7 +184,7 @@ func (m *Model) values(e *Entry) (*program.Kept, error) {
 }
 
 // ended is what an editor has made; nil where it is no program.
-func ended(ed *program.Editor) *program.Edited {
+func ended(ed *edit.Editor) *program.Edited {
 	d, err := ed.End()
 	if err != nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // A description proposes a mistake where it says with all numbers what the port does. The program then shows whether the port does it. The numbers have to be parameters of the model: one for all
@@ -118,7 +118,7 @@ func (n Numbers) list() (all []float64) {
 }
 
 // proposals are the mistakes that a fit along axes proposes of a value: one number, or one for each head or channel.
-func (f *fit) proposals(s *search, axes []axis, set []int, d *Description, at program.Place) (all []Mistake) {
+func (f *fit) proposals(s *search, axes []axis, set []int, d *Description, at edit.Place) (all []Mistake) {
 	m, source := Mistake{Kind: "factor.inserted", Of: d.Of, Edit: placed(at)}, s.draft(d).weight
 	if f.right == 0 {
 		m.Kind = "addend.inserted"

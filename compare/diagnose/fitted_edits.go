@@ -7,12 +7,13 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // fittedNumbers has a factor, or a term, of each head or channel of a value.
 func fittedNumbers(s *subject, e *Entry, m Mistake) *program.Edited {
-	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var {
-		x, ok := alongAxis(s, e, v.Shape(), m)
+	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
+		x, ok := alongAxis(s, e, v.Shape, m)
 		if !ok {
 			return ed.Fail("shapes")
 		}
@@ -101,10 +102,10 @@ func ofLayerWeights(s *subject, e *Entry, m Mistake) *program.Edited {
 // wholeNumbers has whole numbers in place of inputs.
 func wholeNumbers(s *subject, e *Entry, m Mistake) *program.Edited {
 	t := e.signed(s.m)
-	var places []program.Place
+	var places []edit.Place
 	roles := strings.Split(m.Of.Name, ",")
 	for _, i := range leafSteps(t, program.Input) {
-		if slices.Contains(roles, order.NameOf(s.m.List.Entries[e.Inputs[t.Steps[i].Index].Entry].Name).Role()) {
+		if slices.Contains(roles, order.NameOf(s.m.List.Entries[e.Inputs[t.Steps[i].Index()].Entry].Name).Role()) {
 			places = append(places, t.Of(i))
 		}
 	}
@@ -124,18 +125,18 @@ func otherValue(s *subject, e *Entry, m Mistake) *program.Edited {
 	if !ok {
 		return nil
 	}
-	return s.at(e, s.place(m), func(ed *program.Editor, x program.Var) program.Var {
-		if product(x.Shape()) != len(v.Data) {
+	return s.at(e, s.place(m), func(ed *edit.Editor, x program.Var) program.Var {
+		if product(x.Shape) != len(v.Data) {
 			return ed.Fail("shapes")
 		}
-		return ed.Other(program.Value{Shape: x.Shape(), Data: v.Data})
+		return ed.Other(program.Value{Shape: x.Shape, Data: v.Data})
 	})
 }
 
 // addedSlopes adds a slope times an index to a value: one slope, or a slope for each head. See [indexesAlong].
 func addedSlopes(s *subject, e *Entry, m Mistake) *program.Edited {
-	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var {
-		shape := v.Shape()
+	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
+		shape := v.Shape
 		x := program.Value{Shape: slices.Repeat([]int{1}, len(shape)), Data: m.Numbers.list()}
 		ok := m.Axis != "" || len(x.Data) == 1
 		if m.Axis != "" {

@@ -32,7 +32,7 @@ func frequenciesIn(s *subject, e *Entry) *frequencies {
 	if len(all) == 0 {
 		return nil
 	}
-	return frequenciesOf(s, e, e.Program.Steps[all[0]].Values)
+	return frequenciesOf(s, e, e.Program.Steps[all[0]].Vector())
 }
 
 // frequenciesOf returns what is known of constants in the program of an entry.
@@ -172,7 +172,7 @@ func (f *frequencies) madeBy(o program.Op) []float64 {
 	if len(all) == 0 {
 		return nil
 	}
-	return p.Steps[all[0]].Values
+	return p.Steps[all[0]].Vector()
 }
 
 // with returns the frequencies that the operation makes if some settings are others, or nil.

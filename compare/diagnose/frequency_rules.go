@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 const frequencySite = "inv_freq" // the place of mistakes of frequencies
@@ -60,7 +61,7 @@ var frequencyRules = map[Kind]func(f *frequencies, m Mistake) []float64{
 // otherFrequencies has the frequencies that a mistake makes of those of the entry.
 func otherFrequencies(s *subject, e *Entry, m Mistake) *program.Edited {
 	rule := frequencyRules[m.Kind]
-	return e.Program.Frequencies(func(v []float64) []float64 {
+	return edit.Frequencies(e.Program, func(v []float64) []float64 {
 		other := rule(frequenciesOf(s, e, v), m)
 		if len(other) != len(v) || slices.ContainsFunc(other, func(x float64) bool { return x-x != 0 }) {
 			return nil

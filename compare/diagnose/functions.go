@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // numberFunction is a function that a port takes of a number which each layer has a value of its own of.
@@ -37,13 +38,13 @@ func functionsOfNumbers(s *search) iter.Seq[Mistake] {
 			for _, e := range s.entries {
 				o := e.signed(s.m)
 				for _, k := range o.Copies(at) {
-					differ = differ || o.Steps[k].Value != t.Steps[i].Value
+					differ = differ || o.Steps[k].Number().Value != t.Steps[i].Number().Value
 				}
 			}
 			if !differ {
 				continue
 			}
-			right := t.Steps[i].Value
+			right := t.Steps[i].Number().Value
 			m := Mistake{Place: s.site(s.first, i), Of: numberTerm(s.subject, t.Program, i), For: literal(right), Edit: placed(at)}
 			for _, f := range numberFunctions {
 				if m.Kind, m.By = f.kind, literal(float64(float32(f.of(right)))); !yield(m) {
@@ -57,10 +58,10 @@ func functionsOfNumbers(s *search) iter.Seq[Mistake] {
 // functionOfNumber has a function of the entry's own number in its place.
 func functionOfNumber(s *subject, e *Entry, m Mistake) *program.Edited {
 	of := numberFunctions[slices.IndexFunc(numberFunctions, func(f numberFunction) bool { return f.kind == m.Kind })].of
-	t, ed := e.signed(s.m), e.Program.Edit()
+	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	all := t.Copies(s.place(m))
 	for _, k := range all {
-		x := float64(float32(of(t.Steps[k].Value)))
+		x := float64(float32(of(t.Steps[k].Number().Value)))
 		if x-x != 0 {
 			return nil
 		}

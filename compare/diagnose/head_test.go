@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // counted is a matrix that counts how often each of its rows is read.
@@ -87,7 +88,7 @@ func TestFewIdsRefuseBeforeAllAreComputed(t *testing.T) {
 	}
 	clear(w.read)
 	for n := range 20 {
-		ed := e.Program.Edit()
+		ed := edit.NewEditor(e.Program)
 		ed.Return(ed.Mul("factor", e.Program.Out, ed.Literal(float64(n+2))))
 		d, err := ed.End()
 		if err != nil {

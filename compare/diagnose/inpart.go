@@ -17,7 +17,7 @@ func inPart(s *search) iter.Seq[Mistake] {
 			if axis < 0 {
 				return
 			}
-			size := e.Program.Out.Shape()[axis]
+			size := e.Program.Out.Shape[axis]
 			if _, n := e.leftTokens(axis); n == 0 || n == size && size > 1 {
 				return
 			}
@@ -36,7 +36,7 @@ func inPart(s *search) iter.Seq[Mistake] {
 // tokenAxis is the axis of the result that counts tokens; −1 where there is none.
 func tokenAxis(x *subject, e *Entry) int {
 	axes := x.m.List.Entries[e.Node.Entry].Axes
-	if len(axes) != len(e.Program.Out.Shape()) {
+	if len(axes) != len(e.Program.Out.Shape) {
 		return -1
 	}
 	return strings.IndexByte(axes, order.AxisToken)
@@ -45,7 +45,7 @@ func tokenAxis(x *subject, e *Entry) int {
 // leftTokens says of each token whether it has something left, and how many have. The tokens are those of an axis.
 func (e *Entry) leftTokens(axis int) (has []bool, n int) {
 	if e.tokens == nil {
-		shape := e.Program.Out.Shape()
+		shape := e.Program.Out.Shape
 		inner := product(shape[axis+1:])
 		e.tokens = make([]bool, shape[axis])
 		for _, i := range e.Left {
@@ -71,7 +71,7 @@ func onlyInTokens(x *subject, e *Entry, d *program.Edited) *program.Edited {
 	if !ok || !has {
 		return nil
 	}
-	shape := e.Program.Out.Shape()
+	shape := e.Program.Out.Shape
 	inner := product(shape[axis+1:])
 	left, _ := e.leftTokens(axis)
 	for i := range own.Data {
@@ -93,7 +93,7 @@ func someTokens(s *search) Tokens {
 			return Tokens{Some: true}
 		}
 		v, err := s.m.Read(n)
-		if s.failed(err) || len(v.Data) != e.Program.Out.Shape()[axis] {
+		if s.failed(err) || len(v.Data) != e.Program.Out.Shape[axis] {
 			return Tokens{Some: true}
 		}
 		has, _ := e.leftTokens(axis)

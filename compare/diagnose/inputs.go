@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // inputs yields other captured tensors in place of those that the program reads.
@@ -13,7 +14,7 @@ func inputs(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
 		for _, i := range leafSteps(t, program.Input) {
-			n := s.first.Inputs[t.Steps[i].Index]
+			n := s.first.Inputs[t.Steps[i].Index()]
 			own, at := s.m.List.Entries[n.Entry].Name, placed(t.Of(i))
 			var same []string
 			for k := range s.m.List.Entries {
@@ -42,9 +43,9 @@ const keptToo = -3
 // otherInputs are the mistakes of a wrong stream or tensor in the place of an input, or of the same tensor of the pass before.
 func otherInputs(s *search, step int) (all []Mistake) {
 	t := s.first.signed(s.m)
-	at, n, item := t.Of(step), s.first.Inputs[t.Steps[step].Index], s.first.Items[t.Steps[step].Index]
+	at, n, item := t.Of(step), s.first.Inputs[t.Steps[step].Index()], s.first.Items[t.Steps[step].Index()]
 	own := s.m.List.Entries[n.Entry].Name
-	add := func(from string, m Mistake, at ...program.Place) {
+	add := func(from string, m Mistake, at ...edit.Place) {
 		m.Place, m.Source, m.Edit = order.NameOf(from).Role(), from, placed(at...)
 		all = append(all, m)
 	}
@@ -64,7 +65,7 @@ func otherInputs(s *search, step int) (all []Mistake) {
 	for _, other := range capturedLike(s, own) {
 		m := Mistake{Kind: kind, By: tensorTerm(other), For: tensorTerm(own)}
 		if add(other, m, at); kept {
-			add(other, m, at, program.Place{Arg: keptToo})
+			add(other, m, at, edit.Place{Arg: keptToo})
 		}
 	}
 	for _, from := range streams(s, product(t.Steps[step].Shape)) {
@@ -145,7 +146,7 @@ func exchangedInputs(s *subject, e *Entry, m Mistake) *program.Edited {
 	if !ok || len(d.At) < 2 {
 		return nil
 	}
-	t, ed := e.signed(s.m), e.Program.Edit()
+	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	x, y := t.Copies(d.At[0]), t.Copies(d.At[1])
 	if len(x) != 1 || len(y) != 1 || !ed.Exchange(x[0], y[0]) {
 		return nil
@@ -237,21 +238,21 @@ func (s *subject) tensor(e *Entry, of source) (program.Value, bool) {
 
 // reads has a captured tensor in place of what is read at a place, each of the pass of that; nil where there is none of as many
 // elements.
-func reads(s *subject, e *Entry, at program.Place, from source) *program.Edited {
+func reads(s *subject, e *Entry, at edit.Place, from source) *program.Edited {
 	t := e.signed(s.m)
 	steps := t.Copies(at)
 	if len(steps) == 0 || s.m.List.Index(from.name) < 0 {
 		return nil
 	}
 	if from.all {
-		own := e.Inputs[t.Steps[steps[0]].Index].Entry
+		own := e.Inputs[t.Steps[steps[0]].Index()].Entry
 		for i := range t.Steps {
-			if st := &t.Steps[i]; st.Prim == program.Input && e.Inputs[st.Index].Entry == own && !slices.Contains(steps, i) {
+			if st := &t.Steps[i]; st.Prim == program.Input && e.Inputs[st.Index()].Entry == own && !slices.Contains(steps, i) {
 				steps = append(slices.Clone(steps), i)
 			}
 		}
 	}
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	for _, i := range steps {
 		if !readAt(s, e, ed, i, from) {
 			return nil
@@ -261,10 +262,10 @@ func reads(s *subject, e *Entry, at program.Place, from source) *program.Edited 
 }
 
 // readAt has a captured tensor in place of an input; it reports whether there is one of as many elements.
-func readAt(s *subject, e *Entry, ed *program.Editor, i int, from source) bool {
+func readAt(s *subject, e *Entry, ed *edit.Editor, i int, from source) bool {
 	t := e.signed(s.m)
 	size := product(t.Steps[i].Shape)
-	from.pass += e.Inputs[t.Steps[i].Index].Pass - e.Node.Pass
+	from.pass += e.Inputs[t.Steps[i].Index()].Pass - e.Node.Pass
 	pass := e.Node.Pass + from.pass
 	if pass < 0 {
 		return false
@@ -287,7 +288,7 @@ func readAt(s *subject, e *Entry, ed *program.Editor, i int, from source) bool {
 	other, some := ed.Other(v), false
 	for k := range t.Steps { // its axes may be in another order: as its readers see them
 		for a, arg := range t.Steps[k].Args {
-			if t.Source(arg) == i {
+			if arg.Step == i {
 				if some = ed.ReadAs(k, a, other); !some {
 					return false
 				}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // chained yields what the same operation made before in place of an input, as where each of several projections should read one tensor and reads what the last
@@ -15,7 +16,7 @@ func chained(s *search) iter.Seq[Mistake] {
 	target := s.m.List.Entries[s.first.Node.Entry].Name
 	var all []Mistake
 	for _, i := range leafSteps(t, program.Input) {
-		n := s.first.Inputs[t.Steps[i].Index]
+		n := s.first.Inputs[t.Steps[i].Index()]
 		own := s.m.List.Entries[n.Entry].Name
 		if n.Pass != s.first.Node.Pass {
 			continue
@@ -69,7 +70,7 @@ func apartInputs(s *search) iter.Seq[Mistake] {
 	var readers []int
 	for _, i := range t.Firsts() {
 		for _, a := range t.Steps[i].Args {
-			from := t.Source(a)
+			from := a.Step
 			if t.Steps[from].Prim == program.Input && len(readersOf(t.Program, from)) > 1 && !slices.Contains(readers, i) {
 				readers = append(readers, i)
 			}
@@ -78,13 +79,13 @@ func apartInputs(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	for _, i := range readers[:min(len(readers), mostApart)] {
 		for a, v := range t.Steps[i].Args {
-			from := t.Source(v)
+			from := v.Step
 			if t.Steps[from].Prim != program.Input || slices.IndexFunc(t.Steps[i].Args, func(o program.Var) bool { return o.Same(v) }) != a {
 				continue
 			}
-			own, at := s.m.List.Entries[s.first.Inputs[t.Steps[from].Index].Entry].Name, t.Of(i)
+			own, at := s.m.List.Entries[s.first.Inputs[t.Steps[from].Index()].Entry].Name, t.Of(i)
 			at.Arg = a
-			for _, other := range sourcesOf(s, own, product(v.Shape())) {
+			for _, other := range sourcesOf(s, own, product(v.Shape)) {
 				all = append(all, Mistake{
 					Kind: "input.apart", Place: order.NameOf(other.name).Role(), Of: s.step(s.first, i), By: other.term(), For: s.value(s.first, v), Source: other.name, Edit: placed(at),
 				})
@@ -107,7 +108,7 @@ func sourcesOf(s *search, own string, elements int) []source {
 
 // inputApart has a captured tensor in place of what one step reads.
 func inputApart(s *subject, e *Entry, m Mistake) *program.Edited {
-	t, ed, at := e.signed(s.m), e.Program.Edit(), s.place(m)
+	t, ed, at := e.signed(s.m), edit.NewEditor(e.Program), s.place(m)
 	x, ok := s.tensor(e, source{name: s.here(m.Source, e), item: streamOf(m.By)})
 	all := t.Copies(at)
 	if !ok || len(all) == 0 {
@@ -115,10 +116,10 @@ func inputApart(s *subject, e *Entry, m Mistake) *program.Edited {
 	}
 	for _, i := range all {
 		args := t.Steps[i].Args
-		if len(x.Data) != product(args[at.Arg].Shape()) {
+		if len(x.Data) != product(args[at.Arg].Shape) {
 			return nil
 		}
-		v := ed.Other(program.Value{Shape: args[at.Arg].Shape(), Data: x.Data})
+		v := ed.Other(program.Value{Shape: args[at.Arg].Shape, Data: x.Data})
 		for a, o := range args {
 			if o.Same(args[at.Arg]) {
 				ed.Read(i, a, v)

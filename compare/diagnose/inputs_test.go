@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // both are the results of a function of two numbers.
@@ -67,8 +68,8 @@ func TestOtherInputsAreApplied(t *testing.T) {
 	old, fresh := read(t, m, "layers.0.self_attn.k_rope", 0), read(t, m, "layers.0.self_attn.k_rope", 1)
 	other, otherFresh := read(t, m, "layers.2.self_attn.k_rope", 0), read(t, m, "layers.2.self_attn.k_rope", 1)
 	norm, normFresh := read(t, m, "layers.0.self_attn.k_norm", 0), read(t, m, "layers.0.self_attn.k_norm", 1)
-	place := func(at string, more ...program.Place) string {
-		d, err := program.ParseEdit(at)
+	place := func(at string, more ...edit.Place) string {
+		d, err := edit.ParseEdit(at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func TestOtherInputsAreApplied(t *testing.T) {
 		want []float64
 	}{
 		{Mistake{Kind: "input.other", Source: "layers.1.self_attn.k_norm", Edit: placeIn(m, cache, 1)}, append(slices.Clone(old), normFresh...)},
-		{Mistake{Kind: "input.other", Source: "layers.1.self_attn.k_norm", Edit: place(placeIn(m, cache, 1), program.Place{Arg: keptToo})}, append(slices.Clone(norm), normFresh...)},
+		{Mistake{Kind: "input.other", Source: "layers.1.self_attn.k_norm", Edit: place(placeIn(m, cache, 1), edit.Place{Arg: keptToo})}, append(slices.Clone(norm), normFresh...)},
 		{Mistake{Kind: "input.other-kept", Source: "layers.1.self_attn.k_norm", Edit: placeIn(m, cache, 0)}, append(slices.Clone(norm), fresh...)},
 		{Mistake{Kind: "instance.another", Of: of, By: pairs, Edit: placeIn(m, cache, 1)}, append(slices.Clone(other), otherFresh...)},
 		{Mistake{Kind: "instance.another", Of: kept, By: pairs, Edit: placeIn(m, cache, 0)}, append(slices.Clone(other), fresh...)},
@@ -102,7 +103,7 @@ func TestOtherInputsAreApplied(t *testing.T) {
 	x, y := read(t, m, "layers.1.mlp.act_fn", 1), read(t, m, "layers.1.mlp.up_proj", 1)
 	makes(t, m, difference, Mistake{Kind: "inputs.exchanged", Edit: placeIn(m, difference, 0, 1)}, both(x, y, func(a, b float64) float64 { return b*a - b }))
 	parts := difference.signed(m)
-	reader := parts.Of(difference.Program.Of(program.Mul)[0])
+	reader := parts.Of(edit.StepsOf(difference.Program, program.Mul)[0])
 	reader.Arg = 0
 	gate := read(t, m, "layers.1.mlp.gate_proj", 1)
 	makes(t, m, difference, Mistake{Kind: "input.apart", Source: "layers.0.mlp.gate_proj", Edit: placed(reader)}, both(both(gate, y, times), x, func(a, b float64) float64 { return a - b }))
@@ -134,10 +135,10 @@ func TestOperationsAreApplied(t *testing.T) {
 	gated := operationOf(t, m, "layers.1.mlp.gated", 1)
 	act, up := read(t, m, "layers.1.mlp.act_fn", 1), read(t, m, "layers.1.mlp.up_proj", 1)
 	makes(t, m, gated, Mistake{Kind: "operation.taken-first", Source: "layers.0.mlp.act_fn", Edit: placeIn(m, gated, 1)}, both(act, silu(up), times))
-	makes(t, m, gated, Mistake{Kind: "operation.taken-of-result", Source: "layers.0.mlp.act_fn", Edit: placed(program.Place{Arg: result})}, silu(both(act, up, times)))
+	makes(t, m, gated, Mistake{Kind: "operation.taken-of-result", Source: "layers.0.mlp.act_fn", Edit: placed(edit.Place{Arg: result})}, silu(both(act, up, times)))
 	function := operationOf(t, m, "layers.1.mlp.act_fn", 1)
 	for _, at := range []int{result, unrounded} {
-		makes(t, m, function, Mistake{Kind: "operation.twice", Source: "layers.0.mlp.act_fn", Edit: placed(program.Place{Arg: at})}, silu(silu(read(t, m, "layers.1.mlp.gate_proj", 1))))
+		makes(t, m, function, Mistake{Kind: "operation.twice", Source: "layers.0.mlp.act_fn", Edit: placed(edit.Place{Arg: at})}, silu(silu(read(t, m, "layers.1.mlp.gate_proj", 1))))
 	}
 	residual := operationOf(t, m, "layers.1.attn_residual", 1)
 	ones := slices.Repeat([]float64{1}, m.List.Config.HiddenSize)
@@ -160,7 +161,7 @@ func TestOperationsAreApplied(t *testing.T) {
 				want[head+i] = x[head+i]*cos[k] + turned*sin[k]
 			}
 		}
-		at := program.Edit{At: []program.Place{{Arg: result}}, Map: program.Map{By: c.by}}
+		at := edit.Edit{At: []edit.Place{{Arg: result}}, Map: edit.Map{By: c.by}}
 		makes(t, m, rope, Mistake{Kind: "channels.first-alone", N: 6, M: ofWidth, Edit: at.Text()}, want)
 	}
 

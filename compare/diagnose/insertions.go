@@ -3,10 +3,11 @@ package diagnose
 import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // placeTerm is the term of a place of [places]: the value of a step, or the result.
-func placeTerm(s *search, t *program.Parts, step int) Term {
+func placeTerm(s *search, t *edit.StepIndex, step int) Term {
 	if step < 0 {
 		return theResult
 	}
@@ -14,7 +15,7 @@ func placeTerm(s *search, t *program.Parts, step int) Term {
 }
 
 // insertions are a factor, a term and a soft cap at a place. Engines round them in the ways of their kinds, see inserted numbers below.
-func insertions(s *search, t *program.Parts, step int) []family {
+func insertions(s *search, t *edit.StepIndex, step int) []family {
 	roundings := func(all ...Rounding) []Rounding {
 		if s.first.Call.DType == hooks.F32 {
 			return nil
@@ -45,7 +46,7 @@ func insertions(s *search, t *program.Parts, step int) []family {
 // cap is multiplied by its reciprocal.
 func insertedNumber(s *subject, e *Entry, m Mistake) *program.Edited {
 	x := m.X.Value
-	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var {
+	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
 		c := ed.Scalar("", x)
 		r := ed.R
 		if m.Rounding == Unstored {

@@ -64,13 +64,13 @@ var knowing = []string{
 	// Roles with the same operation of the same inputs, such as cosines and sines.
 	"compare/naming/name.go together: .Kind()",
 	// A class of edits, and no operation.
-	"order/program/edit.go var: \"part\"",
+	"order/program/edit/edit.go var: \"part\"",
 	// Signatures: the same step of the same operation in other layers.
-	"order/program/parts.go Parts: .Form",
+	"order/program/edit/step_index.go NewStepIndex: .Form",
 	// The last step of the same operation.
-	"order/program/parts.go Last: .Form",
+	"order/program/edit/step_index.go Last: .Form",
 	// The form of the steps of an activation that takes another's place.
-	"order/program/editor.go Insert: .Kind()",
+	"order/program/edit/editor.go Insert: .Form, .Kind()",
 	// A search has the values of one evaluation, whose rounding is chosen by form.
 	"order/program/search.go Eval: .Form",
 }
@@ -131,7 +131,7 @@ func sources(t *testing.T, patterns ...string) (all []source) {
 func searched(t *testing.T) []source {
 	t.Helper()
 	files := []string{"*.go", "../naming/name.go", "../isolate/tensors.go"}
-	for _, name := range []string{"edit", "editor", "edits", "map", "parts", "search"} {
+	for _, name := range []string{"edit/edit", "edit/editor", "edit/generators", "edit/map", "edit/step_index", "search"} {
 		files = append(files, "../../order/program/"+name+".go")
 	}
 	return sources(t, files...)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // laterInputs yields tensors of the layer that the order computes from the entry in place of those that the program reads: the engine then has two operations in the other order, as
@@ -15,7 +16,7 @@ func laterInputs(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
 		for _, i := range leafSteps(t, program.Input) {
-			n := s.first.Inputs[t.Steps[i].Index]
+			n := s.first.Inputs[t.Steps[i].Index()]
 			if n.Pass != s.first.Node.Pass || repeatable(s, i) {
 				continue
 			}
@@ -55,7 +56,7 @@ func repeatable(s *search, input int) bool {
 	if !ok || !has || len(right.Data) != len(read) {
 		return true
 	}
-	ed := s.first.Program.Edit()
+	ed := edit.NewEditor(s.first.Program)
 	ed.OtherInput(input, program.Value{Shape: s.first.Program.Steps[input].Shape, Data: right.Data})
 	again, ok := s.valueOf(s.first, ended(ed))
 	return !ok || apart(again.Data, right.Data) < sameAgain || apart(again.Data, read) < sameAgain

@@ -38,7 +38,7 @@ func TestOperationsThatUndoThemselvesSayNothing(t *testing.T) {
 		if n.Entry != at {
 			return read(n)
 		}
-		v := program.Value{Shape: e.Program.Out.Shape()}
+		v := program.Value{Shape: e.Program.Out.Shape}
 		y, _ := e.Target()
 		for _, x := range y {
 			v.Data = append(v.Data, -x)

@@ -6,10 +6,11 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // leafSteps are the first steps of weights, or of inputs.
-func leafSteps(t *program.Parts, prims ...program.Prim) []int {
+func leafSteps(t *edit.StepIndex, prims ...program.Prim) []int {
 	var all []int
 	for _, i := range t.Firsts() {
 		if slices.Contains(prims, t.Steps[i].Prim) {

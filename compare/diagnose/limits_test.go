@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // scaledBy is a product with a number.
@@ -69,7 +70,7 @@ func TestNumbersPastWhichNothingChanges(t *testing.T) {
 			}
 			return math.Tanh(x/c.cap) * c.cap
 		})
-		m.Without = program.LeftOut.String() // the name that it has else
+		m.Without = edit.LeftOut.String() // the name that it has else
 		if f := named(t, m, e); f.What != c.want {
 			t.Errorf("a soft cap of %g: %q, %v", c.cap, f.What, f.Undecided)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // table is a weight in memory.
@@ -106,7 +107,7 @@ func entryOf(t *testing.T, m *Model, at order.Node, inputs []order.Node, build f
 		t.Fatal(err)
 	}
 	e.Program, e.Judge = p, &traced{}
-	e.Call.Arith, e.Call.Shape = program.Arith{DType: hooks.F32}, p.Out.Shape()
+	e.Call.Arith, e.Call.Shape = program.Arith{DType: hooks.F32}, p.Out.Shape
 	return e
 }
 
@@ -128,9 +129,9 @@ func operationOf(t *testing.T, m *Model, name string, pass int) *Entry {
 // placeIn is the text of the place of an input of an entry's program, by its number.
 func placeIn(m *Model, e *Entry, inputs ...int) string {
 	t := e.signed(m)
-	var at []program.Place
+	var at []edit.Place
 	for _, k := range inputs {
-		at = append(at, t.Of(slices.IndexFunc(t.Steps, func(s program.Step) bool { return s.Prim == program.Input && s.Index == k })))
+		at = append(at, t.Of(slices.IndexFunc(t.Steps, func(s program.Step) bool { return s.Prim == program.Input && s.Index() == k })))
 	}
 	return placed(at...)
 }

@@ -72,7 +72,7 @@ func ownBlock(v view) bool { return v.k <= v.q && v.k >= v.start(v.N) }
 // viewOf is what all views of a mask of an entry have.
 func viewOf(s *subject, e *Entry, mask *program.Step) view {
 	pass := s.m.Passes[e.Node.Pass]
-	return view{window: mask.Value, first: float64(pass.Past), last: float64(pass.Past + pass.Tokens - 1), prompt: float64(s.m.Passes[0].Tokens)}
+	return view{window: mask.Sight().Window, first: float64(pass.Past), last: float64(pass.Past + pass.Tokens - 1), prompt: float64(s.m.Passes[0].Tokens)}
 }
 
 // patternOf is what queries see by a rule in the masks of all entries; empty where they are large.

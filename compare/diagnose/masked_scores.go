@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // maskedScores yields other scores in the place of masked ones, where a mask is added: numbers that are usual, those of the configuration's caps, and the one
@@ -53,7 +54,7 @@ func leastScores(s *subject) (all []float64) {
 func commonScore(s *search, step int, mask []float64) (c float64, ok bool) {
 	p := s.first.Program
 	y, _ := s.first.Target()
-	if step != p.Source(p.Out) || len(mask) != len(y) {
+	if step != p.Out.Step || len(mask) != len(y) {
 		return 0, false
 	}
 	for i, m := range mask {
@@ -87,7 +88,7 @@ func maskOf(s *subject, e *Entry, step int) ([]float64, bool) {
 
 // filled has a number in place of masked scores.
 func filled(s *subject, e *Entry, by Mistake) *program.Edited {
-	ed, some := e.Program.Edit(), false
+	ed, some := edit.NewEditor(e.Program), false
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
 		mask, ok := maskOf(s, e, i)
@@ -120,7 +121,7 @@ func filled(s *subject, e *Entry, by Mistake) *program.Edited {
 func maskedLate(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		p := s.first.Program
-		all := p.Softmaxes()
+		all := edit.Softmaxes(p)
 		if len(all) == 0 {
 			return
 		}
@@ -129,7 +130,7 @@ func maskedLate(s *search) iter.Seq[Mistake] {
 		if !yield(m) || len(inputs) == 0 {
 			return
 		}
-		own := s.m.List.Entries[s.first.Inputs[p.Steps[inputs[0]].Index].Entry].Name
+		own := s.m.List.Entries[s.first.Inputs[p.Steps[inputs[0]].Index()].Entry].Name
 		for _, m.Source = range capturedLike(s, own) {
 			if !yield(m) {
 				return
@@ -140,10 +141,10 @@ func maskedLate(s *search) iter.Seq[Mistake] {
 
 // maskedLast has softmaxes of a captured tensor, or of what a mask is added to, with 0 where the right result has it.
 func maskedLast(s *subject, e *Entry, m Mistake) *program.Edited {
-	p, ed := e.Program, e.Program.Edit()
-	all := p.Softmaxes()
+	p, ed := e.Program, edit.NewEditor(e.Program)
+	all := edit.Softmaxes(p)
 	for _, i := range all {
-		x, _ := p.SoftmaxOf(i)
+		x, _ := edit.SoftmaxOf(p, i)
 		own, ok := s.valueAt(e, p.Result(i))
 		if !ok {
 			return nil
@@ -156,7 +157,7 @@ func maskedLast(s *subject, e *Entry, m Mistake) *program.Edited {
 		}
 		var from program.Var
 		if m.Source == "" {
-			sum := p.Source(x)
+			sum := x.Step
 			mask, ok := maskOf(s, e, sum)
 			if !ok {
 				return nil
@@ -168,7 +169,7 @@ func maskedLast(s *subject, e *Entry, m Mistake) *program.Edited {
 			}
 		} else {
 			v, ok := s.tensor(e, source{name: s.here(m.Source, e)})
-			if !ok || !slices.Equal(v.Shape, x.Shape()) {
+			if !ok || !slices.Equal(v.Shape, x.Shape) {
 				return nil
 			}
 			from = ed.Other(v)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 const (
@@ -63,9 +64,9 @@ var maskValues = []float64{1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 1000, 1
 func windowOf(s *search) (window float64, ok bool) {
 	size := 0
 	for _, e := range s.entries {
-		for _, i := range e.Program.Of(program.Mask) {
+		for _, i := range edit.StepsOf(e.Program, program.Mask) {
 			if st := &e.Program.Steps[i]; product(st.Shape) > size {
-				window, size = st.Value, product(st.Shape)
+				window, size = st.Sight().Window, product(st.Shape)
 			}
 		}
 	}
@@ -81,27 +82,27 @@ func otherWindow(s *subject, e *Entry, m Mistake) *program.Edited {
 	case "mask.window-added":
 		window = m.By.X
 	}
-	if len(e.Program.Of(program.Mask)) > 0 || len(e.Program.Steps) > 1 {
-		return e.Program.Windows(window)
+	if len(edit.StepsOf(e.Program, program.Mask)) > 0 || len(e.Program.Steps) > 1 {
+		return edit.Windows(e.Program, window)
 	}
 	return masking(s, e, func(v view) bool { return window < 0 || v.k <= v.q && (window == 0 || v.k > v.q-window) })
 }
 
 // otherLayersWindow has the window of the other kind of layers: a mask with a window loses it, and a mask without one gets the window of the configuration.
 func otherLayersWindow(s *subject, e *Entry, _ Mistake) *program.Edited {
-	all := e.Program.Of(program.Mask)
+	all := edit.StepsOf(e.Program, program.Mask)
 	switch {
 	case len(all) == 0:
 		return nil
-	case e.Program.Steps[all[0]].Value == 0:
-		return e.Program.Windows(float64(s.m.List.Config.SlidingWindow))
+	case e.Program.Steps[all[0]].Sight().Window == 0:
+		return edit.Windows(e.Program, float64(s.m.List.Config.SlidingWindow))
 	}
-	return e.Program.Windows(0)
+	return edit.Windows(e.Program, 0)
 }
 
 // smallMask has masked scores lowered by a number that is not enough, by masks that the program makes or reads.
 func smallMask(s *subject, e *Entry, m Mistake) *program.Edited {
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	for i := range e.Program.Steps {
 		if st := &e.Program.Steps[i]; st.Prim == program.Mask || isMaskRead(s, e, st) {
 			ed.Pass(i, ed.Max(ed.Move(i), ed.Literal(-m.X.Value)))
@@ -112,15 +113,15 @@ func smallMask(s *subject, e *Entry, m Mistake) *program.Edited {
 
 // isMaskRead reports whether a step is an input that is a mask.
 func isMaskRead(s *subject, e *Entry, st *program.Step) bool {
-	return st.Prim == program.Input && st.Index >= 0 && st.Index < len(e.Inputs) && strings.HasPrefix(s.m.List.At(e.Inputs[st.Index]).Name, maskSite+".")
+	return st.Prim == program.Input && st.Index() >= 0 && st.Index() < len(e.Inputs) && strings.HasPrefix(s.m.List.At(e.Inputs[st.Index()]).Name, maskSite+".")
 }
 
 // keyAhead has masks that are moved by one key: ahead, or behind.
 func keyAhead(_ *subject, e *Entry, m Mistake) *program.Edited {
 	if m.Kind == "mask.own-key-masked" {
-		return e.Program.Ahead(-1)
+		return edit.Ahead(e.Program, -1)
 	}
-	return e.Program.Ahead(1)
+	return edit.Ahead(e.Program, 1)
 }
 
 // tiledHeads yields keys and values whose heads are tiled, where both products of an attention are in the program.
@@ -129,7 +130,7 @@ func tiledHeads(*search) iter.Seq[Mistake] {
 }
 
 // tiledAttention has the heads of keys and values tiled.
-func tiledAttention(_ *subject, e *Entry, _ Mistake) *program.Edited { return e.Program.Tiled() }
+func tiledAttention(_ *subject, e *Entry, _ Mistake) *program.Edited { return edit.Tiled(e.Program) }
 
 // sights yields masks by which queries see other keys: of blocks, with a prefix, from the wrong corner, and with a key or the first keys masked or seen by all.
 func sights(s *search) iter.Seq[Mistake] {
@@ -145,7 +146,7 @@ func sights(s *search) iter.Seq[Mistake] {
 			return
 		}
 		blocks := Kind("mask.blocks")
-		if mask.Value > 0 {
+		if mask.Sight().Window > 0 {
 			blocks = "mask.blocks-not-window"
 		}
 		for n := 2; n <= most; n++ {
@@ -153,7 +154,7 @@ func sights(s *search) iter.Seq[Mistake] {
 				return
 			}
 		}
-		if mask.Value > 0 {
+		if mask.Sight().Window > 0 {
 			for n := 2; n <= most; n *= 2 {
 				if !more("mask.window-whole-block", n) {
 					return
@@ -169,7 +170,7 @@ func sights(s *search) iter.Seq[Mistake] {
 			}
 		}
 		if mask.Prim == program.Mask {
-			sightsApart(s, mask.Value, most, yield)
+			sightsApart(s, mask.Sight().Window, most, yield)
 		}
 	}
 }
@@ -257,18 +258,18 @@ func edges(window float64, most int) iter.Seq[Mistake] {
 // masksOf are the steps of a program that make a mask, and those constants that are one: of 0 and of numbers that hide what they are added
 // to, by query and key. A program that is nothing else may hide nothing.
 func masksOf(e *Entry) []int {
-	all := e.Program.Of(program.Mask)
+	all := edit.StepsOf(e.Program, program.Mask)
 	if len(all) > 0 {
 		return all
 	}
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
 		alone := len(e.Program.Steps) == 1
-		if n := len(st.Shape); st.Prim != program.Vector || n < 2 || st.Shape[n-1] < 2 || st.Shape[n-2] < 2 && !alone || len(st.Values) != st.Shape[n-1]*st.Shape[n-2] {
+		if n := len(st.Shape); st.Prim != program.Vector || n < 2 || st.Shape[n-1] < 2 || st.Shape[n-2] < 2 && !alone || len(st.Vector()) != st.Shape[n-1]*st.Shape[n-2] {
 			continue
 		}
-		hidden := slices.ContainsFunc(st.Values, func(x float64) bool { return x != 0 })
-		if (hidden || alone) && !slices.ContainsFunc(st.Values, func(x float64) bool { return x != 0 && x > -hides }) {
+		hidden := slices.ContainsFunc(st.Vector(), func(x float64) bool { return x != 0 })
+		if (hidden || alone) && !slices.ContainsFunc(st.Vector(), func(x float64) bool { return x != 0 && x > -hides }) {
 			all = append(all, i)
 		}
 	}
@@ -286,7 +287,7 @@ func otherSight(s *subject, e *Entry, m Mistake) *program.Edited {
 
 // masking has other masks: sees reports whether a query sees a key.
 func masking(s *subject, e *Entry, sees func(v view) bool) *program.Edited {
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	for _, i := range masksOf(e) {
 		st := &e.Program.Steps[i]
 		own, ok := s.valueAt(e, e.Program.Result(i))

@@ -49,7 +49,7 @@ type Mistake struct {
 	Picked int `json:"picked,omitempty"`
 	// Source is the tensor or weight that the port reads in the place of the right one, by its name in some layer. In another layer it is the one of the same name there.
 	Source string `json:"source,omitempty"`
-	// Edit is the change of the program's steps, as [program.Edit.Text] writes it, of a kind that is one; or the place of a change.
+	// Edit is the change of the program's steps, as [edit.Edit.Text] writes it, of a kind that is one; or the place of a change.
 	Edit string `json:"edit,omitempty"`
 	// Rounding is how the port rounds what it has in the place of the right thing, where it may do so in several ways; empty for the way of the formula.
 	Rounding Rounding `json:"rounding,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // honest holds programs to a tensor: an element may be off by the bound of the program and half a unit.
@@ -261,7 +262,7 @@ func TestNumbersThatAreOfAFieldByChance(t *testing.T) {
 // A number that leaves nothing of a value is no name: that the value is not used is.
 func TestNumbersThatLeaveNothing(t *testing.T) {
 	m := model(t)
-	m.Without = program.LeftOut.String() // the name that it has else
+	m.Without = edit.LeftOut.String() // the name that it has else
 	e := planted(t, m, "layers.0.attn_residual", 0, func(in, _ [][]float64) []float64 { return slices.Clone(in[0]) })
 	f := named(t, m, e)
 	if !f.Named() || !strings.Contains(f.Text(), "is not used") || strings.Contains(f.Text(), "cap") {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // normVariants yields norms with and without the mean taken off, and gates that do not shift.
@@ -16,9 +17,9 @@ func normVariants(s *search) iter.Seq[Mistake] {
 			all = append(all, Mistake{Kind: kind, Place: s.site(s.first, steps[0])})
 		}
 	}
-	add("norm.layernorm", p.Means())
-	add("norm.rmsnorm", p.TakenOff())
-	add("sparsity.not-shifted", p.Gates())
+	add("norm.layernorm", edit.Means(p))
+	add("norm.rmsnorm", edit.TakenOff(p))
+	add("sparsity.not-shifted", edit.Gates(p))
 	return slices.Values(all)
 }
 
@@ -28,7 +29,7 @@ const leastPart = 4
 // meansOfParts yields norms of each part of a row by itself, such as the channels of a head.
 func meansOfParts(s *search) iter.Seq[Mistake] {
 	var all []Mistake
-	if means := s.first.Program.Means(); len(means) > 0 {
+	if means := edit.Means(s.first.Program); len(means) > 0 {
 		width := s.first.Program.Result(means[0]).Last()
 		for n := width / 2; n >= leastPart; n-- {
 			if width%n == 0 {
@@ -43,11 +44,11 @@ func meansOfParts(s *search) iter.Seq[Mistake] {
 func otherNorm(_ *subject, e *Entry, m Mistake) *program.Edited {
 	switch m.Kind {
 	case "norm.layernorm":
-		return e.Program.MeanOff()
+		return edit.MeanOff(e.Program)
 	case "norm.rmsnorm":
-		return e.Program.MeanKept()
+		return edit.MeanKept(e.Program)
 	case "norm.of-parts":
-		return e.Program.MeansOfParts(m.N)
+		return edit.MeansOfParts(e.Program, m.N)
 	}
-	return e.Program.Unshifted()
+	return edit.Unshifted(e.Program)
 }

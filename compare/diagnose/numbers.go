@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // usualCaps are the soft caps of published models.
@@ -18,7 +19,7 @@ var usualCaps = []float64{50, 30, 20, 15}
 const powers = 6
 
 // othersFor are the numbers that one may be in place of: of the program and the configuration, and functions of itself.
-func othersFor(s *search, t *program.Parts, old float64, what TermKind) []number {
+func othersFor(s *search, t *edit.StepIndex, old float64, what TermKind) []number {
 	var all []number
 	add := func(n number) {
 		same := func(o number) bool { return same(o.value, n.value) }
@@ -35,7 +36,7 @@ func othersFor(s *search, t *program.Parts, old float64, what TermKind) []number
 		}
 	}
 	for _, i := range t.Numbers() {
-		add(number{value: t.Steps[i].Value})
+		add(number{value: t.Steps[i].Number().Value})
 	}
 	if what == SoftCap {
 		for _, v := range usualCaps {
@@ -87,7 +88,7 @@ func otherNumbers(s *search) iter.Seq[Mistake] {
 		numbers := t.Numbers()
 		var others [][]number
 		for _, i := range numbers {
-			others = append(others, othersFor(s, t, t.Steps[i].Value, numberTerm(s.subject, t.Program, i).Kind))
+			others = append(others, othersFor(s, t, t.Steps[i].Number().Value, numberTerm(s.subject, t.Program, i).Kind))
 		}
 		for more, rank := true, 0; more; rank++ {
 			more = false
@@ -107,26 +108,26 @@ func otherNumbers(s *search) iter.Seq[Mistake] {
 }
 
 // equalNumbers lists sets of places that may have a wrong number together: the place of the number alone, and for the first of several equal numbers all of their places before.
-func equalNumbers(t *program.Parts, numbers []int, i int) [][]program.Place {
-	var equal []program.Place
+func equalNumbers(t *edit.StepIndex, numbers []int, i int) [][]edit.Place {
+	var equal []edit.Place
 	first := true
 	for _, k := range numbers {
-		if t.Steps[k].Value == t.Steps[i].Value {
+		if t.Steps[k].Number().Value == t.Steps[i].Number().Value {
 			first = first && k >= i
 			equal = append(equal, t.Of(k))
 		}
 	}
-	own := []program.Place{t.Of(i)}
+	own := []edit.Place{t.Of(i)}
 	if !first || len(equal) == 1 {
-		return [][]program.Place{own}
+		return [][]edit.Place{own}
 	}
-	return [][]program.Place{equal, own}
+	return [][]edit.Place{equal, own}
 }
 
 // numberAt yields a number in place of that of a step: where the step's is a tensor of the model's dtype, rounded, and where that gives nothing not rounded.
-func numberAt(s *search, t *program.Parts, i int, at []program.Place, n number, yield func(Mistake) bool) bool {
+func numberAt(s *search, t *edit.StepIndex, i int, at []edit.Place, n number, yield func(Mistake) bool) bool {
 	st, dtype := &t.Steps[i], s.first.Call.DType
-	if nearNumber(s, st.Value, n.value) || s.cautious && (st.Round == program.Model || !powerOfTen(n.value/st.Value)) {
+	if nearNumber(s, st.Number().Value, n.value) || s.cautious && (st.Round == program.Model || !powerOfTen(n.value/st.Number().Value)) {
 		return true
 	}
 	m, before := otherConstant(s.subject, s.first, i, n, at...), len(s.found)
@@ -149,7 +150,7 @@ func otherNumber(s *subject, e *Entry, m Mistake) *program.Edited {
 	case m.Rounding == "" && m.Kind != "number.not-rounded":
 		return d.Apply(e.signed(s.m))
 	}
-	t, ed := e.signed(s.m), e.Program.Edit()
+	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	for _, p := range d.At {
 		for _, k := range t.Copies(p) {
 			ed.SetNumber(k, d.Value)
@@ -165,12 +166,12 @@ func unroundedNumbers(s *search) iter.Seq[Mistake] {
 		t := s.first.signed(s.m)
 		for _, i := range t.Numbers() {
 			st := &t.Steps[i]
-			if s.cautious || st.Round != program.Model || floats.Round(s.first.Call.DType, st.Value) == st.Value {
+			if s.cautious || st.Round != program.Model || floats.Round(s.first.Call.DType, st.Number().Value) == st.Number().Value {
 				continue
 			}
 			if !yield(Mistake{
-				Kind: "number.not-rounded", Of: numberTerm(s.subject, t.Program, i), For: literal(st.Value), DType: s.first.Call.DType, Place: s.site(s.first, i),
-				Edit: program.Edit{Class: program.Constant, At: []program.Place{t.Of(i)}, Value: st.Value}.Text(),
+				Kind: "number.not-rounded", Of: numberTerm(s.subject, t.Program, i), For: literal(st.Number().Value), DType: s.first.Call.DType, Place: s.site(s.first, i),
+				Edit: edit.Edit{Class: edit.Constant, At: []edit.Place{t.Of(i)}, Value: st.Number().Value}.Text(),
 			}) {
 				return
 			}
@@ -190,8 +191,8 @@ func literals(s *search) iter.Seq[Mistake] {
 				continue
 			}
 			for _, by := range []float64{2, -1, 0.5} {
-				m := Mistake{Kind: "number.value", Place: s.site(s.first, readers[0]), Of: s.step(s.first, readers[0]), X: some(by * st.Value), Right: some(st.Value)}
-				m.Edit = program.Edit{Class: program.Constant, At: []program.Place{t.Of(i)}, Value: by * st.Value}.Text()
+				m := Mistake{Kind: "number.value", Place: s.site(s.first, readers[0]), Of: s.step(s.first, readers[0]), X: some(by * st.Number().Value), Right: some(st.Number().Value)}
+				m.Edit = edit.Edit{Class: edit.Constant, At: []edit.Place{t.Of(i)}, Value: by * st.Number().Value}.Text()
 				if !yield(m) {
 					return
 				}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // mostOfOther is how many operations of another layer are taken in a layer that does not have them.
@@ -43,9 +44,9 @@ func asOtherLayer(s *subject, e *Entry, m Mistake) *program.Edited {
 	if k < 0 {
 		return nil
 	}
-	o := &otherLayer{subject: s, e: e, ed: e.Program.Edit(), done: map[order.Node]program.Var{}}
+	o := &otherLayer{subject: s, e: e, ed: edit.NewEditor(e.Program), done: map[order.Node]program.Var{}}
 	v, ok := o.computed(order.Node{Entry: k, Pass: e.Node.Pass})
-	if !ok || !slices.Equal(v.Shape(), e.Program.Out.Shape()) {
+	if !ok || !slices.Equal(v.Shape, e.Program.Out.Shape) {
 		return nil
 	}
 	o.ed.Return(v)
@@ -84,7 +85,7 @@ func throughLayer(s *subject, entry int, own string) []string {
 type otherLayer struct {
 	*subject
 	e    *Entry
-	ed   *program.Editor
+	ed   *edit.Editor
 	done map[order.Node]program.Var
 
 	widths [2]int // of the last axis in the other layer, and in the entry's, where they differ

@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/internal/permute"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // joint is one matrix that has the weights of several linear operations. The operations read the same tensor.
@@ -68,7 +69,7 @@ func (p joint) at(i, n int) rowOf {
 // joints yields the matrices that the weights of the first entry may be a part of, each with the weight.
 func joints(s *search) iter.Seq2[order.Weight, joint] {
 	return func(yield func(order.Weight, joint) bool) {
-		if len(s.first.Program.Of(program.Affine)) != 1 {
+		if len(edit.StepsOf(s.first.Program, program.Affine)) != 1 {
 			return
 		}
 		for _, w := range weightsRead(s, program.Matrix) {

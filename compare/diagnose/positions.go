@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 // positions yields other positions of the tokens of a pass.
 func positions(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
-		if len(s.first.Program.Of(program.Angle)) == 0 {
+		if len(edit.StepsOf(s.first.Program, program.Angle)) == 0 {
 			return
 		}
 		p, only := onlyPlace(s)
@@ -141,7 +142,7 @@ func onlyPlace(s *search) (p float64, only bool) {
 	if s.m.Passes[pass].Tokens > 1 || slices.ContainsFunc(s.entries, func(e *Entry) bool { return e.Node.Pass != pass }) {
 		return 0, false
 	}
-	for k, i := range s.first.Program.Of(program.Angle) {
+	for k, i := range edit.StepsOf(s.first.Program, program.Angle) {
 		positions, ok := s.valueAt(s.first, s.first.Program.Steps[i].Args[1])
 		if !ok {
 			return 0, false
@@ -171,7 +172,7 @@ func otherPositions(s *subject, e *Entry, m Mistake) *program.Edited {
 	default:
 		plus = float64(m.N)
 	}
-	return e.Program.Positions(func(ed *program.Editor, v program.Var) program.Var {
+	return edit.Positions(e.Program, func(ed *edit.Editor, v program.Var) program.Var {
 		if by != 1 {
 			return ed.Mul("", v, ed.Literal(by))
 		}
@@ -208,8 +209,8 @@ var positionRules = map[Kind]func(at positioned) float64{
 
 // otherAngles has the products of frequencies and of what positions are taken for.
 func otherAngles(s *subject, e *Entry, m Mistake) *program.Edited {
-	ed, rule := e.Program.Edit(), positionRules[m.Kind]
-	all := e.Program.Of(program.Angle)
+	ed, rule := edit.NewEditor(e.Program), positionRules[m.Kind]
+	all := edit.StepsOf(e.Program, program.Angle)
 	for _, i := range all {
 		st := &e.Program.Steps[i]
 		frequencies, ok := s.valueAt(e, st.Args[0])

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // generator yields mistakes that the entries of a search may have, the most plausible first. It reads what the search has found so far where one find makes
@@ -52,10 +53,10 @@ func (s *search) from(all ...generator) error {
 type hypothesis struct {
 	is        Mistake
 	statement *statement // nil for a mistake
-	class     program.Class
-	solved    int           // numbers that were solved from the elements
-	edit      *program.Edit // of a mistake without a kind, which is an edit of steps
-	at        program.Place // of the number
+	class     edit.Class
+	solved    int        // numbers that were solved from the elements
+	edit      *edit.Edit // of a mistake without a kind, which is an edit of steps
+	at        edit.Place // of the number
 	number    float64
 	weak      bool // see [Row.Weak]
 	exact     bool // see [Row.Exact]
@@ -87,26 +88,26 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 		h.number = m.X.Value
 	}
 	if m.Tokens.Some {
-		h.edit, h.at = nil, program.Place{}
+		h.edit, h.at = nil, edit.Place{}
 		for _, e := range s.entries {
 			_, n := e.leftTokens(tokenAxis(s.subject, e))
 			h.solved += n
 		}
 	}
 	if m.By.Kind == Others && m.Of.Kind == Weight {
-		h.class = program.Leaf
+		h.class = edit.Leaf
 	}
 	return h
 }
 
 // weakEdit reports whether an edit of steps is said only where nothing else of its class gives the same elements: an order that is put back in the result is the order of
 // another operand.
-func weakEdit(d *program.Edit) bool {
+func weakEdit(d *edit.Edit) bool {
 	switch d.Class {
-	case program.Order:
+	case edit.Order:
 		return d.Prim == program.Max || d.Prim == program.Add
-	case program.Mapped:
-		return d.Back && d.Map.Kind != program.Weave // interleaved parts have names of their own
+	case edit.Mapped:
+		return d.Back && d.Map.Kind != edit.Weave // interleaved parts have names of their own
 	}
 	return false
 }

@@ -61,7 +61,7 @@ const mostIndexes = 4
 // [mostIndexes], is left out. The shape has the first axes of the first entry's result. The result is nil if the meaning of its axes is not known.
 func spotsOf(s *search, shape, offsets []int) []spot {
 	axes := s.m.List.Entries[s.first.Node.Entry].Axes
-	if len(axes) != len(s.first.Program.Out.Shape()) {
+	if len(axes) != len(s.first.Program.Out.Shape) {
 		return nil
 	}
 	var all []spot

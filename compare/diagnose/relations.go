@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 const (
@@ -25,7 +26,7 @@ type statement struct {
 // state judges a statement. An element that is not left is the port's, too: some order of summation gives it.
 func (s *search) state(r statement) error {
 	return s.try(hypothesis{
-		class: program.InputOf, statement: &r, solved: r.solved, exact: r.exact,
+		class: edit.InputOf, statement: &r, solved: r.solved, exact: r.exact,
 	})
 }
 
@@ -52,7 +53,7 @@ func notFinite(s *search) error {
 		}
 		of = append(of, e, e.Small())
 	}
-	r := Relation{Kind: "elements.infinite", At: makeSpots(spotsOf(s, s.first.Program.Out.Shape(), s.first.Left)...)}
+	r := Relation{Kind: "elements.infinite", At: makeSpots(spotsOf(s, s.first.Program.Out.Shape, s.first.Left)...)}
 	switch {
 	case nan && (up || down):
 		r.Kind = "elements.nan-or-infinite"
@@ -271,7 +272,7 @@ const mostSince = 3
 // repeats says at which index of an axis all rows of one index are found again, in the same place otherwise; −1 where there is none.
 func repeats(e *Entry, axis, index int) int {
 	y, _ := e.Target()
-	shape := e.Program.Out.Shape()
+	shape := e.Program.Out.Shape
 	inner, n := product(shape[axis+1:]), shape[axis]
 	for other := range n {
 		same := other != index
@@ -292,7 +293,7 @@ func relationOf(s *search, from relative, rows map[*Entry][]int) Relation {
 		r.N, r.M = r.N+len(of), r.M+e.elements()/e.Program.Out.Last()
 	}
 	own := s.m.List.Entries[s.first.Node.Entry].Name
-	shape := s.first.Program.Out.Shape()
+	shape := s.first.Program.Out.Shape
 	spots := spotsOf(s, shape[:len(shape)-1], rows[s.first])
 	r.At = makeSpots(spots...)
 	axis, index := -1, -1 // the only index of the only axis that tells them apart

@@ -8,17 +8,18 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // rowFunctions are what may be done to each row of a tensor that nothing of the operation does.
-var rowFunctions = map[Kind]func(ed *program.Editor, x program.Var) program.Var{
-	"row.maximum-subtracted": func(ed *program.Editor, x program.Var) program.Var { return ed.Sub("", x, ed.RowMax(x)) },
-	"row.mean-subtracted":    func(ed *program.Editor, x program.Var) program.Var { return ed.Sub("", x, ed.Mean("", x)) },
-	"row.over-length": func(ed *program.Editor, x program.Var) program.Var {
+var rowFunctions = map[Kind]func(ed *edit.Editor, x program.Var) program.Var{
+	"row.maximum-subtracted": func(ed *edit.Editor, x program.Var) program.Var { return ed.Sub("", x, ed.RowMax(x)) },
+	"row.mean-subtracted":    func(ed *edit.Editor, x program.Var) program.Var { return ed.Sub("", x, ed.Mean("", x)) },
+	"row.over-length": func(ed *edit.Editor, x program.Var) program.Var {
 		return ed.Div("", x, ed.Sqrt("", ed.Sum("", ed.Mul("", x, x))))
 	},
-	"row.over-sum": func(ed *program.Editor, x program.Var) program.Var { return ed.Div("", x, ed.Sum("", x)) },
-	"row.over-root-mean-square": func(ed *program.Editor, x program.Var) program.Var {
+	"row.over-sum": func(ed *edit.Editor, x program.Var) program.Var { return ed.Div("", x, ed.Sum("", x)) },
+	"row.over-root-mean-square": func(ed *edit.Editor, x program.Var) program.Var {
 		return ed.Mul("", x, ed.Rsqrt("", ed.Mean("", ed.Mul("", x, x))))
 	},
 }
@@ -49,7 +50,7 @@ func byRow(s *search) iter.Seq[Mistake] {
 
 // ofRows has a function of the rows of a value.
 func ofRows(s *subject, e *Entry, m Mistake) *program.Edited {
-	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var {
+	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
 		if v.Last() < 2 {
 			return ed.Fail("width")
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // mostIDs is how many ids with other rows are named.
@@ -15,7 +16,7 @@ const mostIDs = 16
 func otherRows(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		p := s.first.Program
-		all := p.Of(program.Lookup)
+		all := edit.StepsOf(p, program.Lookup)
 		if len(all) != 1 || lookedUp(p) != all[0] {
 			return
 		}
@@ -74,7 +75,7 @@ func idsLookedUp(s *subject, e *Entry) (ids []float64, ok bool) {
 // tableOf is the table that an entry reads rows of.
 func tableOf(e *Entry) program.Rows {
 	p := e.Program
-	return e.Call.W[p.Steps[p.Source(p.Steps[lookedUp(p)].Args[1])].Index]
+	return e.Call.W[p.Steps[p.Steps[lookedUp(p)].Args[1].Step].Index()]
 }
 
 // rowsOfOthers has the rows of other ids in a table, or rows of zeros.
@@ -108,9 +109,9 @@ func rowsOfOthers(s *subject, e *Entry, m Mistake) *program.Edited {
 
 // lookedUp is the step that reads the rows of a table which are the result; −1 where there is none.
 func lookedUp(p *program.Program) int {
-	i := p.Source(p.Out)
+	i := p.Out.Step
 	for p.Steps[i].Prim == program.Round || p.Steps[i].Prim == program.Copy {
-		i = p.Source(p.Steps[i].Args[0])
+		i = p.Steps[i].Args[0].Step
 	}
 	if p.Steps[i].Prim != program.Lookup {
 		return -1

@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // What is done to sums, to rows and by the position has the numbers of plain loops.
@@ -37,7 +38,7 @@ func TestSumsAndRowsAreApplied(t *testing.T) {
 	tail := norm.signed(m)
 	place := func(prim program.Prim, arg int) string {
 		i := slices.IndexFunc(tail.Steps, func(s program.Step) bool { return s.Prim == prim })
-		return placed(program.Place{Step: tail.Of(i).Step, Arg: arg})
+		return placed(edit.Place{Step: tail.Of(i).Step, Arg: arg})
 	}
 	own := rows(func(at int) float64 { return squares(at, one) })
 	byPosition := func(past int, of func(p float64) float64) []float64 {
@@ -49,14 +50,14 @@ func TestSumsAndRowsAreApplied(t *testing.T) {
 	}
 	scale := slices.IndexFunc(tail.Steps, func(s program.Step) bool { return s.Prim == program.Rsqrt })
 	reader := slices.IndexFunc(tail.Steps, func(s program.Step) bool {
-		return slices.ContainsFunc(s.Args, func(v program.Var) bool { return tail.Source(v) == scale })
+		return slices.ContainsFunc(s.Args, func(v program.Var) bool { return v.Step == scale })
 	})
-	arg := slices.IndexFunc(tail.Steps[reader].Args, func(v program.Var) bool { return tail.Source(v) == scale })
-	atScale := program.Place{Step: tail.Of(reader).Step, Arg: arg}
-	atX := program.Place{Step: tail.Of(slices.IndexFunc(tail.Steps, func(s program.Step) bool { return s.Prim == program.Mul })).Step, Arg: 0}
+	arg := slices.IndexFunc(tail.Steps[reader].Args, func(v program.Var) bool { return v.Step == scale })
+	atScale := edit.Place{Step: tail.Of(reader).Step, Arg: arg}
+	atX := edit.Place{Step: tail.Of(slices.IndexFunc(tail.Steps, func(s program.Step) bool { return s.Prim == program.Mul })).Step, Arg: 0}
 	layers := slices.Repeat([]float64{math.NaN()}, m.List.Config.NumLayers)
 	layers[1] = 0.25
-	epsAt := slices.IndexFunc(tail.Steps, func(s program.Step) bool { return s.Prim == program.Number && s.Value == eps })
+	epsAt := slices.IndexFunc(tail.Steps, func(s program.Step) bool { return s.Prim == program.Number && s.Number().Value == eps })
 	for _, c := range []struct {
 		m    Mistake
 		want []float64
@@ -83,8 +84,8 @@ func TestSumsAndRowsAreApplied(t *testing.T) {
 			}
 			return y
 		}()},
-		{Mistake{Kind: "factor.by-position", Other: "1/√(1+p)", X: some(3), Edit: placed(program.Place{Arg: result})}, byPosition(0, func(p float64) float64 { return 3 / math.Sqrt(1+p) })},
-		{Mistake{Kind: "factor.by-late-position", Other: "p", X: some(0.75), Edit: placed(program.Place{Arg: result})}, byPosition(0, func(p float64) float64 { return max(1, 0.75*p) })},
+		{Mistake{Kind: "factor.by-position", Other: "1/√(1+p)", X: some(3), Edit: placed(edit.Place{Arg: result})}, byPosition(0, func(p float64) float64 { return 3 / math.Sqrt(1+p) })},
+		{Mistake{Kind: "factor.by-late-position", Other: "p", X: some(0.75), Edit: placed(edit.Place{Arg: result})}, byPosition(0, func(p float64) float64 { return max(1, 0.75*p) })},
 		{Mistake{Kind: "number.of-layers", Axis: layersAxis, Numbers: makeNumbers(layers), Edit: placed(tail.Of(epsAt))}, rows(func(at int) float64 { return squares(at, one) - eps + 0.25 })},
 		{Mistake{Kind: "precision.step-stored", DType: hooks.F16, Edit: place(program.Rsqrt, -1)}, func() []float64 {
 			y := make([]float64, len(x))
@@ -96,7 +97,7 @@ func TestSumsAndRowsAreApplied(t *testing.T) {
 			}
 			return y
 		}()},
-		{Mistake{Kind: "factors.inserted", Axis: "channels, layers", Of: theResult, Edit: placed(program.Place{Arg: result}), Numbers: makeNumbers(byChannelAndLayer(width, len(layers)))}, func() []float64 {
+		{Mistake{Kind: "factors.inserted", Axis: "channels, layers", Of: theResult, Edit: placed(edit.Place{Arg: result}), Numbers: makeNumbers(byChannelAndLayer(width, len(layers)))}, func() []float64 {
 			y := slices.Clone(own)
 			for i := range y {
 				y[i] *= byChannelAndLayer(width, len(layers))[i%width*len(layers)+1]

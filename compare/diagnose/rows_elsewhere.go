@@ -19,11 +19,11 @@ const (
 func rowsElsewhere(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		p := s.first.Program
-		end := &p.Steps[p.Source(p.Out)]
-		if end.Prim != program.Affine || s.first != s.entries[0] || p.Steps[p.Source(end.Args[1])].Prim != program.Matrix {
+		end := &p.Steps[p.Out.Step]
+		if end.Prim != program.Affine || s.first != s.entries[0] || p.Steps[end.Args[1].Step].Prim != program.Matrix {
 			return
 		}
-		k := p.Steps[p.Source(end.Args[1])].Index
+		k := p.Steps[end.Args[1].Step].Index()
 		own := s.first.Weights[k]
 		names := matricesOf(s.subject, own)
 		for _, moves := range []bool{false, true} { // the bias
@@ -36,7 +36,7 @@ func rowsElsewhere(s *search) iter.Seq[Mistake] {
 			}
 			m.Of, m.Place = weightTerm(own.Name), order.NameOf(own.Name).Role()
 			if moves {
-				m.Edit = placed(s.first.signed(s.m).Of(p.Source(end.Args[2])))
+				m.Edit = placed(s.first.signed(s.m).Of(end.Args[2].Step))
 			}
 			if !yield(m) {
 				return
@@ -72,7 +72,7 @@ func rowsOf(s *search, k int, names []string, moves bool) []rowOf {
 	found := origins[int, rowOf]{} // of channels that are wrong in some entry
 	for _, e := range s.entries {
 		p := e.Program
-		end := &p.Steps[p.Source(p.Out)]
+		end := &p.Steps[p.Out.Step]
 		width := p.Out.Last()
 		x, ok := s.valueAt(e, end.Args[0])
 		matrices := matricesBeside(s.subject, e, k, names)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // finding puts what was found together: the name is the most plausible match, and other matches with the same values are its aliases. If a match has other values, the data do
@@ -35,7 +36,7 @@ func (s *search) finding() (*Finding, error) {
 	case err != nil:
 		return nil, err
 	case beyond.What != "" && len(o.differ) == 0:
-		f.Name, f.Class, f.Aliases = beyond, program.LeftOut.String(), nil
+		f.Name, f.Class, f.Aliases = beyond, edit.LeftOut.String(), nil
 	case undetermined(best.number, o.numbers): // the data do not say which
 		for _, v := range o.numbers {
 			m := f.Mistake
@@ -77,7 +78,7 @@ func sortFound(s *search) error {
 	// A number that is added, as an epsilon is, and is left out is 0: one of the values that it may have.
 	for k, o := range s.found {
 		if at, ok := addendLeftOut(s, o); ok {
-			s.found[k].class, s.found[k].addend, s.found[k].at = program.Constant, true, at
+			s.found[k].class, s.found[k].addend, s.found[k].at = edit.Constant, true, at
 		}
 	}
 	// What has the values of a hypothesis that shows enough is a name of it, if its own bounds are too wide to show as much.
@@ -107,7 +108,7 @@ type others struct {
 func otherNames(s *search, best survivor, name Name) (all others, err error) {
 	said := []Name{name}
 	for _, o := range s.found[1:] {
-		if o.class == program.Constant && best.class == program.Constant && o.at == best.at {
+		if o.class == edit.Constant && best.class == edit.Constant && o.at == best.at {
 			all.numbers = append(all.numbers, o.number)
 			continue
 		}
@@ -120,7 +121,7 @@ func otherNames(s *search, best survivor, name Name) (all others, err error) {
 				continue
 			}
 		}
-		if o.class > best.class && (rewords(o.class) || o.class == program.Constant) || o.weak && !best.weak {
+		if o.class > best.class && (rewords(o.class) || o.class == edit.Constant) || o.weak && !best.weak {
 			continue
 		}
 		if !slices.ContainsFunc(said, name.reads) && len(all.aliases) < maxAliases {
@@ -134,7 +135,7 @@ func otherNames(s *search, best survivor, name Name) (all others, err error) {
 // classesTried are the kinds of edits that were tried, in words.
 func classesTried(s *search) []string {
 	var all []string
-	for c := range program.Class(len(lookedWords)) {
+	for c := range edit.Class(len(lookedWords)) {
 		if s.looked[c] {
 			all = append(all, lookedWords[c])
 		}
@@ -197,7 +198,7 @@ func limitless(s *search, best survivor, others []float64) (Name, error) {
 	m := best.is
 	d, ok := s.edit(m)
 	all := append([]float64{best.number}, others...)
-	if !ok || best.class != program.Constant || !m.Right.Has || !(slices.Min(all) > math.Abs(m.Right.Value)) || !undetermined(best.number, others) {
+	if !ok || best.class != edit.Constant || !m.Right.Has || !(slices.Min(all) > math.Abs(m.Right.Value)) || !undetermined(best.number, others) {
 		return Name{}, s.err
 	}
 	with := func(number float64) survivor {
@@ -264,8 +265,8 @@ func (s survivor) place() int {
 
 // rewords reports whether edits of a class say the same as others in words that nobody would use: a step that reads another value
 // is as if those between were left out.
-func rewords(c program.Class) bool {
-	return c == program.Operand || c == program.Swapped || c == program.Exchanged || c == program.Axis || c == program.Mapped
+func rewords(c edit.Class) bool {
+	return c == edit.Operand || c == edit.Swapped || c == edit.Exchanged || c == edit.Axis || c == edit.Mapped
 }
 
 // withoutMirrored drops a number with the sign that the right number has not, where the same number with the other sign gives the same values: a soft cap of −1 is one of 1.
@@ -274,7 +275,7 @@ func withoutMirrored(s *search) error {
 	for _, o := range s.found {
 		mirrored := false
 		for _, p := range s.found {
-			if o.class != program.Constant || p.class != program.Constant || p.at != o.at || o.number != -p.number || o.number*o.is.Right.Value >= 0 || mirrored {
+			if o.class != edit.Constant || p.class != edit.Constant || p.at != o.at || o.number != -p.number || o.number*o.is.Right.Value >= 0 || mirrored {
 				continue
 			}
 			var err error
@@ -296,7 +297,7 @@ func doubt(s *search) {
 	for k, o := range s.found {
 		var others []float64
 		for j, p := range s.found {
-			if j != k && o.class == program.Constant && p.class == program.Constant && p.at == o.at {
+			if j != k && o.class == edit.Constant && p.class == edit.Constant && p.at == o.at {
 				others = append(others, p.number)
 			}
 		}
@@ -355,8 +356,8 @@ func (f *Finding) or(others OtherValues) {
 }
 
 // addendLeftOut is the place of the number that an edit leaves out of a sum.
-func addendLeftOut(s *search, o survivor) (at program.Place, ok bool) {
-	if o.class != program.LeftOut || o.edit == nil || o.edit.At[0].Arg >= 0 {
+func addendLeftOut(s *search, o survivor) (at edit.Place, ok bool) {
+	if o.class != edit.LeftOut || o.edit == nil || o.edit.At[0].Arg >= 0 {
 		return at, false
 	}
 	t := s.first.signed(s.m)
@@ -365,7 +366,7 @@ func addendLeftOut(s *search, o survivor) (at program.Place, ok bool) {
 		return at, false
 	}
 	for k, a := range st.Args {
-		if n := t.Source(a); t.Steps[n].Prim == program.Number && slices.Contains(t.Numbers(), n) && t.Source(st.Args[1-k]) == t.Source(t.At(o.edit.From)) {
+		if n := a.Step; t.Steps[n].Prim == program.Number && slices.Contains(t.Numbers(), n) && st.Args[1-k].Step == t.At(o.edit.From).Step {
 			return t.Of(n), true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 const (
@@ -31,7 +32,7 @@ type search struct {
 	entries  []*Entry        // the first are looked at first
 	first    *Entry          // what edits are made from, small
 	cautious bool            // what is found decides whether something is wrong
-	looked   map[program.Class]bool
+	looked   map[edit.Class]bool
 	survivors
 	progress
 	approach
@@ -61,7 +62,7 @@ const (
 )
 
 func newSearch(ctx context.Context, m *Model, entries []*Entry) *search {
-	s := &search{subject: newSubject(m), ctx: ctx, entries: slices.Clone(entries), progress: progress{tried: m.tried}, looked: map[program.Class]bool{}}
+	s := &search{subject: newSubject(m), ctx: ctx, entries: slices.Clone(entries), progress: progress{tried: m.tried}, looked: map[edit.Class]bool{}}
 	// What shows enough by itself and is small comes first: it costs least, and refuses most.
 	slices.SortStableFunc(s.entries, func(a, b *Entry) int {
 		if x, y := len(a.Left) >= shownElements, len(b.Left) >= shownElements; x != y {
@@ -189,7 +190,7 @@ func (s *search) take(h hypothesis, shown, rows int) {
 		s.found = append(s.found, o)
 		return
 	}
-	if h.class == program.Twice {
+	if h.class == edit.Twice {
 		s.thin = append(s.thin, o)
 	}
 	if shown > 0 {
@@ -271,7 +272,7 @@ func (s *search) steps() error {
 }
 
 // edits yields edits of steps. Their words come when one is found.
-func edits(lists ...func() []program.Edit) iter.Seq[Mistake] {
+func edits(lists ...func() []edit.Edit) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, list := range lists {
 			for _, d := range list() {
@@ -286,18 +287,19 @@ func edits(lists ...func() []program.Edit) iter.Seq[Mistake] {
 // structure yields edits of what steps do and read.
 func structure(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
-	leftOut := func() []program.Edit { return wholeFirst(t, t.LeftOut()) }
-	return edits(leftOut, t.Exchanged, t.Swapped, t.Twice, t.Wholes, t.Axes, t.Along, t.Wider, t.AllWider, t.Apart, t.Indexes, t.Behind, t.Alone, t.Counts, t.Fewer, t.Turns)
+	all := t.Edits()
+	leftOut := func() []edit.Edit { return wholeFirst(t, all.LeftOut()) }
+	return edits(leftOut, all.Exchanged, all.Swapped, all.Twice, all.Wholes, all.Axes, all.Along, all.Wider, all.AllWider, all.Apart, all.Indexes, all.Behind, all.Alone, all.Counts, all.Fewer, all.Turns)
 }
 
 // wholeFirst has the edits first that leave one step out, then those that leave the whole operation out: they say most.
-func wholeFirst(t *program.Parts, all []program.Edit) []program.Edit {
-	out := t.Of(t.Source(t.Out))
-	place := func(d program.Edit) int {
+func wholeFirst(t *edit.StepIndex, all []edit.Edit) []edit.Edit {
+	out := t.Of(t.Out.Step)
+	place := func(d edit.Edit) int {
 		if d.At[0].Arg >= 0 { // a bias
 			return 0
 		}
-		from := t.Source(t.At(d.From))
+		from := t.At(d.From).Step
 		switch {
 		case len(between(t.Program, from, t.Copies(d.At[0])[0])) < 2:
 			return 0
@@ -306,7 +308,7 @@ func wholeFirst(t *program.Parts, all []program.Edit) []program.Edit {
 		}
 		return 2
 	}
-	var places [3][]program.Edit
+	var places [3][]edit.Edit
 	for _, d := range all {
 		k := place(d)
 		places[k] = append(places[k], d)
@@ -320,12 +322,12 @@ func productsLast(s *search) iter.Seq[Mistake] {
 		t := s.first.signed(s.m)
 		for _, i := range t.Firsts() {
 			st := &t.Steps[i]
-			if st.Prim != program.Mul || i == t.Source(t.Out) || len(st.Args) != 2 {
+			if st.Prim != program.Mul || i == t.Out.Step || len(st.Args) != 2 {
 				continue
 			}
 			for k := range st.Args {
-				at := program.Place{Step: t.Of(i).Step, Arg: 1 - k}
-				if v := t.At(at); t.Steps[t.Source(v)].Prim == program.Number || product(v.Shape()) != product(t.Out.Shape()) {
+				at := edit.Place{Step: t.Of(i).Step, Arg: 1 - k}
+				if v := t.At(at); t.Steps[v.Step].Prim == program.Number || product(v.Shape) != product(t.Out.Shape) {
 					continue
 				}
 				if !yield(Mistake{Kind: "order.product-last", Place: s.site(s.first, i), Of: s.value(s.first, t.At(at)), Edit: placed(at)}) {
@@ -338,20 +340,21 @@ func productsLast(s *search) iter.Seq[Mistake] {
 
 // productLast has a product taken of the result.
 func productLast(s *subject, e *Entry, m Mistake) *program.Edited {
-	return e.signed(s.m).ProductLast(s.place(m))
+	return edit.ProductLast(e.signed(s.m), s.place(m))
 }
 
 // operands yields other values of the program in the place of each.
-func operands(s *search) iter.Seq[Mistake] { return edits(s.first.signed(s.m).Operands) }
+func operands(s *search) iter.Seq[Mistake] { return edits(s.first.signed(s.m).Edits().Operands) }
 
 // shiftedSteps yields steps that are taken of another value, earlier or later, and parts that are read in each other's place.
 func shiftedSteps(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
-	return edits(t.Shifted, t.Crossed)
+	all := t.Edits()
+	return edits(all.Shifted, all.Crossed)
 }
 
 // counts yields sums that are divided by another number of terms.
-func counts(s *search) iter.Seq[Mistake] { return edits(s.first.signed(s.m).Counts) }
+func counts(s *search) iter.Seq[Mistake] { return edits(s.first.signed(s.m).Edits().Counts) }
 
 // mostBlocks is how many sizes of parts of a row are tried.
 const mostBlocks = 6
@@ -368,18 +371,19 @@ func orders(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
 	for i := range t.Steps { // sizes in which the program reads rows itself
 		for _, v := range t.Steps[i].Args {
-			if n := v.Last(); len(v.Shape()) > 1 && n > 1 && n < t.Result(t.Source(v)).Last() && len(blocks) < mostBlocks && !slices.Contains(blocks, n) {
+			if n := v.Last(); len(v.Shape) > 1 && n > 1 && n < t.Result(v.Step).Last() && len(blocks) < mostBlocks && !slices.Contains(blocks, n) {
 				blocks = append(blocks, n)
 			}
 		}
 	}
-	return edits(t.Repeated, t.IndexesOfOne, func() []program.Edit { return t.Maps(blocks) })
+	all := t.Edits()
+	return edits(all.Repeated, all.IndexesOfOne, func() []edit.Edit { return all.Maps(blocks) })
 }
 
 // elements counts those of the entry.
 func (e *Entry) elements() int {
 	n := 1
-	for _, d := range e.Program.Out.Shape() {
+	for _, d := range e.Program.Out.Shape {
 		n *= d
 	}
 	return n

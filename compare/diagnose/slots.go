@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // slot is where a slot of a cache comes from: an index of an input, or nothing where it is 0.
@@ -23,14 +24,14 @@ func heldSlots(s *search) iter.Seq[Mistake] {
 
 // cache is the step that joins tensors along an axis, with nothing else computed.
 func cache(p *program.Program) (step, axis int, ok bool) {
-	step = p.Source(p.Out)
+	step = p.Out.Step
 	for i := range p.Steps {
 		if s := &p.Steps[i]; s.Prim != program.Input && i != step {
 			return 0, 0, false
 		}
 	}
 	s := &p.Steps[step]
-	return step, s.Axis, s.Prim == program.Cat && slices.Equal(s.Shape, p.Out.Shape())
+	return step, s.Axis(), s.Prim == program.Cat && slices.Equal(s.Shape, p.Out.Shape)
 }
 
 // rightSlots are those that the program itself takes.
@@ -41,9 +42,9 @@ func rightSlots(e *Entry) []slot {
 	for k, a := range args {
 		skip := 0
 		if before, ok := e.before(); ok && k == 0 {
-			skip = before.Shape()[axis] - a.Shape()[axis]
+			skip = before.Shape[axis] - a.Shape[axis]
 		}
-		for j := range a.Shape()[axis] {
+		for j := range a.Shape[axis] {
 			all = append(all, slot{k, skip + j})
 		}
 	}
@@ -57,8 +58,8 @@ func (e *Entry) before() (v program.Var, ok bool) {
 	if len(args) < 2 {
 		return v, false
 	}
-	v = e.Program.Result(e.Program.Source(args[0]))
-	shape, part := v.Shape(), args[0].Shape()
+	v = e.Program.Result(args[0].Step)
+	shape, part := v.Shape, args[0].Shape
 	if len(shape) != len(part) {
 		return v, false
 	}
@@ -100,7 +101,7 @@ func foundSlots(s *subject, e *Entry) []slot {
 			for i := range inner {
 				v := 0.0
 				if s.input >= 0 {
-					v = values[s.input][(o*from[s.input].Shape()[axis]+s.index)*inner+i]
+					v = values[s.input][(o*from[s.input].Shape[axis]+s.index)*inner+i]
 				}
 				if y[(o*shape[axis]+at)*inner+i] != v {
 					return false
@@ -111,7 +112,7 @@ func foundSlots(s *subject, e *Entry) []slot {
 	}
 	others := []slot{{-1, 0}}
 	for k := range from {
-		for j := range from[k].Shape()[axis] {
+		for j := range from[k].Shape[axis] {
 			others = append(others, slot{k, j})
 		}
 	}
@@ -127,7 +128,7 @@ func joined(e *Entry, slots []slot) *program.Edited {
 	}
 	step, axis, _ := cache(e.Program)
 	from := sources(e)
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	var all []program.Var
 	for _, s := range slots {
 		if s.input < 0 {
@@ -282,11 +283,11 @@ func lastSlots(s *search) iter.Seq[Mistake] {
 // lastSlot has the last slot of a tensor of the pass before for its result.
 func lastSlot(s *subject, e *Entry, m Mistake) *program.Edited {
 	v, ok := s.tensor(e, source{name: s.here(m.Source, e), pass: -1})
-	shape := e.Program.Out.Shape()
+	shape := e.Program.Out.Shape
 	if !ok || len(v.Shape) != len(shape) {
 		return nil
 	}
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	out := ed.Other(v)
 	for a, n := range shape {
 		if v.Shape[a] != n {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // softmax takes the place of a sigmoid, as in a router.
@@ -24,19 +25,19 @@ const maxSlots = 32
 
 // softmaxOf is a mistake of softmaxes, at the first of them.
 func softmaxOf(s *search, kind Kind) Mistake {
-	return Mistake{Kind: kind, Place: s.site(s.first, s.first.Program.Softmaxes()[0])}
+	return Mistake{Kind: kind, Place: s.site(s.first, edit.Softmaxes(s.first.Program)[0])}
 }
 
 // softmaxVariants yields softmaxes over a wrong axis, with a wrong base, and with slots of a cache that nobody wrote.
 func softmaxVariants(s *search) iter.Seq[Mistake] {
 	var all []Mistake
-	softmaxes, t := s.first.Program.Softmaxes(), s.first.signed(s.m)
+	softmaxes, t := edit.Softmaxes(s.first.Program), s.first.signed(s.m)
 	if len(softmaxes) == 0 {
 		return slices.Values(all)
 	}
 	for a := 1; a < len(t.Steps[softmaxes[0]].Shape); a++ {
 		m := softmaxOf(s, "softmax.axis")
-		m.Axis, m.Edit = "axis", program.Edit{At: []program.Place{t.Of(softmaxes[0])}, Map: program.Map{Axis: a}}.Text()
+		m.Axis, m.Edit = "axis", edit.Edit{At: []edit.Place{t.Of(softmaxes[0])}, Map: edit.Map{Axis: a}}.Text()
 		if axes := s.m.List.Entries[s.first.Node.Entry].Axes; len(axes) > a {
 			m.Axis = axisWords(axes[len(axes)-1-a])
 		}
@@ -66,13 +67,13 @@ func softmaxVariants(s *search) iter.Seq[Mistake] {
 // tensors that are joined to be their operand.
 func softmaxesElsewhere(s *search) iter.Seq[Mistake] {
 	var all []Mistake
-	if len(s.first.Program.Softmaxes()) == 0 {
+	if len(edit.Softmaxes(s.first.Program)) == 0 {
 		return slices.Values(all)
 	}
 	for _, kind := range []Kind{"router.sigmoid", "router.softmax-over-all", "router.softmax-over-chosen"} {
 		all = append(all, softmaxOf(s, kind))
 	}
-	for _, v := range s.first.Program.Joined() {
+	for _, v := range edit.Joined(s.first.Program) {
 		m := softmaxOf(s, "softmax.joined-left-out")
 		m.Of = s.value(s.first, v)
 		all = append(all, m)
@@ -86,29 +87,29 @@ func otherSoftmax(s *subject, e *Entry, m Mistake) *program.Edited {
 	switch m.Kind {
 	case "softmax.axis":
 		if d, ok := s.edit(m); ok {
-			return p.SoftmaxOver(d.Map.Axis)
+			return edit.SoftmaxOver(p, d.Map.Axis)
 		}
 	case "softmax.base":
-		return p.SoftmaxOfScaled(math.Log(m.X.Value))
+		return edit.SoftmaxOfScaled(p, math.Log(m.X.Value))
 	case "softmax.slots-unwritten":
-		return p.SoftmaxWith(m.X.Value)
+		return edit.SoftmaxWith(p, m.X.Value)
 	case "softmax.slots-to-block":
-		if all := p.Softmaxes(); len(all) > 0 && m.N > 0 {
+		if all := edit.Softmaxes(p); len(all) > 0 && m.N > 0 {
 			keys := p.Result(all[0]).Last()
-			return p.SoftmaxWith(float64((m.N - keys%m.N) % m.N))
+			return edit.SoftmaxWith(p, float64((m.N-keys%m.N)%m.N))
 		}
 	case "softmax.whole-blocks":
-		return p.SoftmaxOfBlocks(m.N)
+		return edit.SoftmaxOfBlocks(p, m.N)
 	case "router.sigmoid":
-		return p.SoftmaxBy(func(ed *program.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) })
+		return edit.SoftmaxBy(p, func(ed *edit.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) })
 	case "router.softmax-over-all":
-		return p.SoftmaxOfAll()
+		return edit.SoftmaxOfAll(p)
 	case "router.softmax-over-chosen":
-		return p.SoftmaxOfChosen()
+		return edit.SoftmaxOfChosen(p)
 	case "softmax.joined-left-out":
-		part := slices.IndexFunc(p.Joined(), func(v program.Var) bool { return s.value(e, v).same(m.Of) })
+		part := slices.IndexFunc(edit.Joined(p), func(v program.Var) bool { return s.value(e, v).same(m.Of) })
 		if part >= 0 {
-			return p.SoftmaxWithout(part, e.Call.Arith.Lowest())
+			return edit.SoftmaxWithout(p, part, e.Call.Arith.Lowest())
 		}
 	}
 	return nil
@@ -124,12 +125,12 @@ var (
 // kernel that goes over blocks of keys.
 func softmaxParts(s *search) iter.Seq[Mistake] {
 	var all []Mistake
-	if len(s.first.Program.Softmaxes()) == 0 {
+	if len(edit.Softmaxes(s.first.Program)) == 0 {
 		return slices.Values(all)
 	}
 	keys := 0
 	for _, e := range s.entries {
-		for _, i := range e.Program.Softmaxes() {
+		for _, i := range edit.Softmaxes(e.Program) {
 			keys = max(keys, e.Program.Result(i).Last())
 		}
 	}
@@ -166,8 +167,8 @@ func endsOfParts(keys, n, size int) (all []int) {
 
 // softmaxInParts has each softmax taken in parts of its keys.
 func softmaxInParts(_ *subject, e *Entry, m Mistake) *program.Edited {
-	return e.Program.SoftmaxBy(func(ed *program.Editor, x program.Var) program.Var {
-		last, from := len(x.Shape())-1, 0
+	return edit.SoftmaxBy(e.Program, func(ed *edit.Editor, x program.Var) program.Var {
+		last, from := len(x.Shape)-1, 0
 		var parts []program.Var
 		for _, end := range endsOfParts(x.Last(), m.N, m.M) {
 			parts, from = append(parts, ed.Slice(x, last, from, end)), end
@@ -189,17 +190,17 @@ func softmaxInParts(_ *subject, e *Entry, m Mistake) *program.Edited {
 const leastScore = -1e30
 
 // ownSums has a softmax of each part.
-func ownSums(ed *program.Editor, parts []program.Var) program.Var {
+func ownSums(ed *edit.Editor, parts []program.Var) program.Var {
 	var all []program.Var
 	for _, x := range parts {
 		exp := ed.Exp("", ed.Sub("", x, ed.RowMax(x)))
 		all = append(all, ed.Div("", exp, ed.Sum("", exp)))
 	}
-	return ed.Cat(len(parts[0].Shape())-1, all...)
+	return ed.Cat(len(parts[0].Shape)-1, all...)
 }
 
 // oneSum has one sum for all parts. Each part takes its own maximum off, or the maximum of the parts up to it.
-func oneSum(ed *program.Editor, parts []program.Var, running bool) program.Var {
+func oneSum(ed *edit.Editor, parts []program.Var, running bool) program.Var {
 	var all []program.Var
 	var top program.Var
 	for k, x := range parts {
@@ -211,6 +212,6 @@ func oneSum(ed *program.Editor, parts []program.Var, running bool) program.Var {
 		}
 		all = append(all, ed.Exp("", ed.Sub("", x, top)))
 	}
-	exp := ed.Cat(len(parts[0].Shape())-1, all...)
+	exp := ed.Cat(len(parts[0].Shape)-1, all...)
 	return ed.Div("", exp, ed.Sum("", exp))
 }

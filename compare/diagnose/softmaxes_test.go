@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // softmaxRows are softmaxes of rows of n numbers, whose sums have some more beside them.
@@ -70,7 +71,7 @@ func TestSoftmaxesAreApplied(t *testing.T) {
 	for i, v := range x {
 		sigmoids[i] = 1 / (1 + math.Exp(-v))
 	}
-	axis := program.Edit{At: []program.Place{{}}, Map: program.Map{Axis: 2}}.Text()
+	axis := edit.Edit{At: []edit.Place{{}}, Map: edit.Map{Axis: 2}}.Text()
 	for _, c := range []struct {
 		m    Mistake
 		want []float64
@@ -88,7 +89,7 @@ func TestSoftmaxesAreApplied(t *testing.T) {
 	}
 
 	soft := func(b *program.Builder, x program.Var) program.Var {
-		return b.Apply(softmax{}, "softmax", x.Shape(), []program.Var{x}, nil)
+		return b.Apply(softmax{}, "softmax", x.Shape, []program.Var{x}, nil)
 	}
 	scores := []order.Node{node(m, "layers.1.self_attn.scores_masked", 1), node(m, "layers.2.self_attn.scores_masked", 1)}
 	chosen := func(b *program.Builder) program.Var { return b.Constant("", []float64{0, 2, 0, 2}, []int{1, 2, 1, 2}) }

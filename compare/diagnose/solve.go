@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // family is a mistake with one number that is not known.
@@ -28,7 +29,7 @@ func solved(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
 		for _, i := range t.Numbers() {
-			old, at := t.Steps[i].Value, t.Of(i)
+			old, at := t.Steps[i].Number().Value, t.Of(i)
 			if !solveFamily(s, family{
 				starts: []float64{old, 2 * old, old / 2, 10 * old, old / 10, 100 * old, -old}, old: old,
 				of: func(n number) Mistake { return otherConstant(s.subject, s.first, i, n, at) },
@@ -69,7 +70,7 @@ func ofOneScale(s *search) error {
 
 // unusedValue has 0 in place of a value.
 func unusedValue(s *subject, e *Entry, m Mistake) *program.Edited {
-	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var { return ed.Mul("", v, ed.Literal(0)) })
+	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var { return ed.Mul("", v, ed.Literal(0)) })
 }
 
 // The places where something is inserted that are no steps: the result as it is rounded, and as it is before.
@@ -79,20 +80,20 @@ const (
 )
 
 // places are those where something may be inserted: the result, and what the program reads.
-func (s *search) places(t *program.Parts) []int {
+func (s *search) places(t *edit.StepIndex) []int {
 	all := []int{result}
 	if s.first.Call.DType != hooks.F32 {
 		all = append(all, unrounded)
 	}
 	for _, i := range leafSteps(t, program.Input) {
-		if _, given := s.m.List.Entries[s.first.Inputs[t.Steps[i].Index].Entry].Op.(op.Given); !given { // ids and positions are no numbers of a formula
+		if _, given := s.m.List.Entries[s.first.Inputs[t.Steps[i].Index()].Entry].Op.(op.Given); !given { // ids and positions are no numbers of a formula
 			all = append(all, i)
 		}
 	}
 	ends := 0
 	for i := range t.Steps { // where one operation of a cut ends and the next begins
 		st := &t.Steps[i]
-		if st.Prim.Computes() && i != t.Source(t.Out) && ends < maxEnds && t.Last(i) {
+		if st.Prim.Computes() && i != t.Out.Step && ends < maxEnds && t.Last(i) {
 			all, ends = append(all, i), ends+1
 		}
 	}
@@ -103,21 +104,21 @@ func (s *search) places(t *program.Parts) []int {
 const maxEnds = 8
 
 // placeOf is the place of a step, or of one that is no step: the result, rounded or not.
-func placeOf(t *program.Parts, step int) program.Place {
+func placeOf(t *edit.StepIndex, step int) edit.Place {
 	if step < 0 {
-		return program.Place{Arg: step}
+		return edit.Place{Arg: step}
 	}
 	return t.Of(step)
 }
 
 // at changes the value of a place of [placeOf] for each step that reads the value. The value of an operand is changed for its own step.
-func (s *subject) at(e *Entry, at program.Place, change func(ed *program.Editor, v program.Var) program.Var) *program.Edited {
+func (s *subject) at(e *Entry, at edit.Place, change func(ed *edit.Editor, v program.Var) program.Var) *program.Edited {
 	t := e.signed(s.m)
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	switch {
-	case at == program.Place{Arg: unrounded}:
+	case at == edit.Place{Arg: unrounded}:
 		ed.Return(change(ed, t.Out))
-	case at == program.Place{Arg: result}:
+	case at == edit.Place{Arg: result}:
 		ed.Return(change(ed, ed.Rounded(t.Out)))
 	case at.Arg >= 0:
 		for _, i := range t.Copies(at) {
@@ -291,7 +292,7 @@ func solvedFrom(e *Entry) solving {
 func valueIn(s *search, d *program.Edited, from solving) ([]float64, error) {
 	p, c := d.Whole(from.call)
 	s.tried++
-	s.m.work += int(float64(p.Time()) * float64(len(from.y)) / float64(max(product(p.Out.Shape()), 1)))
+	s.m.work += int(float64(p.Time()) * float64(len(from.y)) / float64(max(product(p.Out.Shape), 1)))
 	v, err := p.Eval(c)
 	return v.Data, err
 }
@@ -392,8 +393,8 @@ func addend(s *subject, e *Entry, m Mistake) *program.Edited {
 	if !ok {
 		return nil
 	}
-	return s.at(e, s.place(m), func(ed *program.Editor, x program.Var) program.Var {
-		if !slices.Equal(v.Shape, x.Shape()) {
+	return s.at(e, s.place(m), func(ed *edit.Editor, x program.Var) program.Var {
+		if !slices.Equal(v.Shape, x.Shape) {
 			return ed.Fail("shapes")
 		}
 		y := ed.Other(v)

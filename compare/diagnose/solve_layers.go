@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // A configuration may have a number for each layer, such as the sparsity of each. Where the port has the numbers of other layers, or makes another number of each, every layer is off by a number of its
@@ -56,7 +57,7 @@ func numbersOfLayers(s *search) error {
 // ofPlace is a mistake with another number, and the place of the number.
 type ofPlace struct {
 	is    Mistake
-	place program.Place
+	place edit.Place
 }
 
 // inLayer are the other numbers that give all entries of a layer.
@@ -65,7 +66,7 @@ func inLayer(s *search, entries []*Entry) (all []ofPlace) {
 	sub.subject, sub.tried = s.subject, s.tried
 	t := sub.first.signed(sub.m)
 	for _, i := range t.Numbers() {
-		old, at := t.Steps[i].Value, t.Of(i)
+		old, at := t.Steps[i].Number().Value, t.Of(i)
 		before := len(sub.found)
 		f := family{starts: []float64{old, 2 * old, old / 2, -old}, old: old, of: func(n number) Mistake { return otherConstant(sub.subject, sub.first, i, n, at) }}
 		solveFamily(sub, f, func(m Mistake) bool {
@@ -87,5 +88,5 @@ func numberOfLayer(s *subject, e *Entry, m Mistake) *program.Edited {
 	if len(x) != 1 || math.IsNaN(x[0]) {
 		return nil
 	}
-	return program.Edit{Class: program.Constant, At: []program.Place{s.place(m)}, Value: x[0]}.Apply(e.signed(s.m))
+	return edit.Edit{Class: edit.Constant, At: []edit.Place{s.place(m)}, Value: x[0]}.Apply(e.signed(s.m))
 }

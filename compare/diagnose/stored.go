@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // stored is how a tensor may be kept in fewer bits than it should be: as numbers of a narrower type, or as whole numbers. Numbers may share a scale.
@@ -78,13 +79,13 @@ func inFewerBits(s *search) iter.Seq[Mistake] {
 // storedInFewerBits has the result, or an input, in fewer bits.
 func storedInFewerBits(s *subject, e *Entry, m Mistake) *program.Edited {
 	w, at := storedAs(m), s.place(m)
-	if at == (program.Place{Arg: result}) {
+	if at == (edit.Place{Arg: result}) {
 		return stores(s, e, nil, w)
 	}
-	t, ed := e.signed(s.m), e.Program.Edit()
+	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	all := t.Copies(at)
 	for _, i := range all {
-		v := ownedValue(program.Value{Shape: t.Steps[i].Shape, Data: e.Call.In[t.Steps[i].Index].Data})
+		v := ownedValue(program.Value{Shape: t.Steps[i].Shape, Data: e.Call.In[t.Steps[i].Index()].Data})
 		if !w.store(v, v.Shape[len(v.Shape)-1], e.Call.DType) {
 			return nil
 		}
@@ -185,8 +186,8 @@ func ownedValue(x program.Value) program.Value {
 
 // given has a value for its result.
 func given(e *Entry, v program.Value) *program.Edited {
-	ed := e.Program.Edit()
-	v.Shape = e.Program.Out.Shape()
+	ed := edit.NewEditor(e.Program)
+	v.Shape = e.Program.Out.Shape
 	ed.Return(ed.Other(v))
 	return ended(ed)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // Study is for those who measure a search. The zero value leaves it as it is.
@@ -55,7 +55,7 @@ func declined(s *search, h hypothesis) bool {
 	}
 	class := h.class
 	if _, ok := addendLeftOut(s, survivor{hypothesis: h}); ok {
-		class = program.Constant
+		class = edit.Constant
 	}
 	return class.String() == s.m.Without
 }

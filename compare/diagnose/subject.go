@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // A subject is what mistakes are applied to: the entries of a model, whose tensors and weights are read where an edit needs them. It keeps the first error of
@@ -49,25 +50,25 @@ func (s *subject) apply(m Mistake, e *Entry) *program.Edited {
 }
 
 // edit is the edit of a mistake that is one of steps; ok is false for other mistakes.
-func (s *subject) edit(m Mistake) (d program.Edit, ok bool) {
+func (s *subject) edit(m Mistake) (d edit.Edit, ok bool) {
 	if m.Edit == "" {
 		return d, false
 	}
-	d, err := program.ParseEdit(m.Edit)
+	d, err := edit.ParseEdit(m.Edit)
 	return d, !s.failed(err)
 }
 
 // place is the first place of a mistake that has one.
-func (s *subject) place(m Mistake) program.Place {
+func (s *subject) place(m Mistake) edit.Place {
 	d, ok := s.edit(m)
 	if !ok {
-		return program.Place{}
+		return edit.Place{}
 	}
 	return d.At[0]
 }
 
 // placed is the text of a place for [Mistake.Edit].
-func placed(at ...program.Place) string { return program.Edit{At: at}.Text() }
+func placed(at ...edit.Place) string { return edit.Edit{At: at}.Text() }
 
 // failed keeps an error of reading in the making of an edit, which ends the search.
 func (s *subject) failed(err error) bool {
@@ -79,7 +80,7 @@ func (s *subject) failed(err error) bool {
 
 // valueAt is what a variable of the entry's own program shows; not to be written to.
 func (s *subject) valueAt(e *Entry, v program.Var) ([]float64, bool) {
-	d, err := e.Program.Edit().Only(v)
+	d, err := edit.NewEditor(e.Program).Only(v)
 	if err != nil || !e.known(d.Program) {
 		return nil, false
 	}
@@ -101,8 +102,8 @@ func (s *subject) valueAt(e *Entry, v program.Var) ([]float64, bool) {
 
 // known reports whether an entry has a value for each input of a program.
 func (e *Entry) known(p *program.Program) bool {
-	for _, i := range p.Of(program.Input) {
-		if k := p.Steps[i].Index; k < len(e.Call.In) && e.Call.In[k].Shape == nil {
+	for _, i := range edit.StepsOf(p, program.Input) {
+		if k := p.Steps[i].Index(); k < len(e.Call.In) && e.Call.In[k].Shape == nil {
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // Usual is one of the usual mistakes of ports in docs/mistakes.md: a [Mistake] of the operations of some roles. A run without mistakes shows what each usual mistake would change in
@@ -83,18 +84,18 @@ type Healthy struct {
 	call    program.Call
 	judge   chosen
 	entries []*Entry // by part; nil where it was not asked for
-	inner   []*program.Inner
+	inner   []*edit.Inner
 }
 
 // Healthy are the operations of a cut that is right. Choices are those of the arithmetic; nil for the program's own.
 func (m *Model) Healthy(f *order.Formula, parts []order.Part, call program.Call, choices func(*program.Program) []program.Choice) *Healthy {
-	return &Healthy{newSubject(m), f, parts, call, chosen{choices: choices}, make([]*Entry, len(parts)), make([]*program.Inner, len(parts))}
+	return &Healthy{newSubject(m), f, parts, call, chosen{choices: choices}, make([]*Entry, len(parts)), make([]*edit.Inner, len(parts))}
 }
 
 // With makes a usual mistake in the operations of its roles, and changes no other operation of the cut. It is nil if no operation can have the mistake, or if the mistake reads a
 // tensor that was not captured.
 func (o *Healthy) With(u *Usual) *program.Edited {
-	ed, some := o.f.Edit(), false
+	ed, some := edit.NewEditor(o.f.Program), false
 	for k := range o.parts {
 		if !u.Edits(o.s.m.List.At(o.parts[k].Node)) {
 			continue
@@ -104,7 +105,7 @@ func (o *Healthy) With(u *Usual) *program.Edited {
 			continue
 		}
 		o.s.err = nil // what cannot be read cannot be what is read by mistake
-		if d := usualEdit(o.s, u, e); d != nil && ed.Put(o.inner[k], d) {
+		if d := usualEdit(o.s, u, e); d != nil && edit.Put(ed, o.inner[k], d) {
 			some = true
 		}
 	}
@@ -128,18 +129,18 @@ func (o *Healthy) entry(k int) *Entry {
 		return o.entries[k]
 	}
 	part := &o.parts[k]
-	x, ok := o.f.Inner(part.From, part.To, part.In, part.W, part.Out)
+	x, ok := edit.InnerOf(o.f.Program, part.From, part.To, part.In, part.W, part.Out)
 	if !ok {
 		return nil
 	}
 	e := &Entry{Node: part.Node, Program: x.Program, Call: o.call, Inputs: part.Inputs, Items: part.Items, Weights: o.s.m.List.At(part.Node).Weights, Judge: o.judge}
 	e.Call.In, e.Call.W, e.Call.Some = nil, nil, nil
 	for _, v := range part.In {
-		in, _ := o.f.Given(v, o.call)
+		in, _ := edit.Given(o.f.Program, v, o.call)
 		e.Call.In = append(e.Call.In, in)
 	}
 	for _, v := range part.W {
-		n := o.f.Steps[o.f.Source(v)].Index
+		n := o.f.Steps[v.Step].Index()
 		if n >= len(o.call.W) {
 			return nil
 		}

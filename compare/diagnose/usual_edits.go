@@ -3,13 +3,14 @@ package diagnose
 import (
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // The usual mistakes that no kind of the catalogue expresses.
 
 // epsilonInflated has epsilon multiplied by the square of the largest number of each row: the row is divided by that number, and epsilon is not.
 func epsilonInflated(_ *subject, e *Entry) *program.Edited {
-	ed, some := e.Program.Edit(), false
+	ed, some := edit.NewEditor(e.Program), false
 	for _, i := range stepsOf(e, "+eps") {
 		for _, sq := range stepsOf(e, "square") {
 			x, st := e.Program.Steps[sq].Args[0], &e.Program.Steps[i]
@@ -40,7 +41,7 @@ func coefficientsClipped(s *subject, e *Entry) *program.Edited {
 
 // cachedUnturned has the keys of the pass before as they were before the rotation.
 func cachedUnturned(s *subject, e *Entry) *program.Edited {
-	shape := e.Program.Out.Shape()
+	shape := e.Program.Out.Shape
 	own := order.NameOf(s.m.List.At(e.Node).Name)
 	if !own.Within() || e.Node.Pass != 1 || len(shape) != 4 {
 		return nil
@@ -62,7 +63,7 @@ func cachedUnturned(s *subject, e *Entry) *program.Edited {
 	if v.Shape == nil || len(v.Data) != tokens*shape[1]*shape[3] || kept <= 0 || kept > tokens {
 		return nil
 	}
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	turned := ed.Permute(ed.Reshape(ed.Other(v), shape[0], tokens, shape[1], shape[3]), 0, 2, 1, 3)
 	ed.Return(ed.Cat(2, ed.Slice(turned, 2, tokens-kept, tokens), ed.Slice(e.Program.Out, 2, kept, shape[2])))
 	return ended(ed)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // takenTwice is the operation of its own result.
@@ -13,7 +14,7 @@ func takenTwice(s *subject, e *Entry) Mistake {
 	if !insertable(s, own, e.Node.Pass) {
 		return Mistake{}
 	}
-	return Mistake{Kind: "operation.twice", Place: order.NameOf(own.Name).Role(), Of: operationTerm(own), Source: own.Name, Edit: placed(program.Place{Arg: result})}
+	return Mistake{Kind: "operation.twice", Place: order.NameOf(own.Name).Role(), Of: operationTerm(own), Source: own.Name, Edit: placed(edit.Place{Arg: result})}
 }
 
 // firstHalf leaves the second half of the channels as it is.
@@ -22,7 +23,7 @@ func firstHalf(s *subject, e *Entry) Mistake {
 	if width%2 != 0 || width < 4 || len(own.Weights) > 0 || !insertable(s, own, e.Node.Pass) {
 		return Mistake{}
 	}
-	d := program.Edit{At: []program.Place{{Arg: result}}, Map: program.Map{By: 2}}
+	d := edit.Edit{At: []edit.Place{{Arg: result}}, Map: edit.Map{By: 2}}
 	return Mistake{Kind: "channels.first-alone", N: width / 2, M: width, Edit: d.Text()}
 }
 
@@ -230,7 +231,7 @@ func attentionFactor(s *subject, e *Entry) (float64, bool) {
 // positionIs is a mistake of positions.
 func positionIs(m Mistake) usually {
 	return func(_ *subject, e *Entry) Mistake {
-		if len(e.Program.Of(program.Angle)) == 0 {
+		if len(edit.StepsOf(e.Program, program.Angle)) == 0 {
 			return Mistake{}
 		}
 		m := m
@@ -251,7 +252,7 @@ func slotsAre(m Mistake, runs func(n, now int) (Run, bool)) usually {
 		m := m
 		m.Place, m.Of = cacheSite, cachedTerm(order.NameOf(s.m.List.At(e.Node).Name).Role())
 		if runs != nil {
-			run, ok := runs(e.Program.Steps[step].Shape[axis], e.Program.Steps[step].Args[1].Shape()[axis])
+			run, ok := runs(e.Program.Steps[step].Shape[axis], e.Program.Steps[step].Args[1].Shape[axis])
 			if !ok {
 				return Mistake{}
 			}

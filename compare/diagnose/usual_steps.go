@@ -7,6 +7,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // usually is the mistake of an entry, the zero value where the entry cannot have it.
@@ -38,7 +39,7 @@ func stepsOf(e *Entry, site string, prims ...program.Prim) (all []int) {
 // inputOf are the steps of an input: one, or none.
 func inputOf(e *Entry, input int) []int {
 	for i := range e.Program.Steps {
-		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index == input {
+		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index() == input {
 			return []int{i}
 		}
 	}
@@ -46,7 +47,7 @@ func inputOf(e *Entry, input int) []int {
 }
 
 // editPlaces are the places of steps, each once.
-func editPlaces(s *subject, e *Entry, steps []int) (all []program.Place) {
+func editPlaces(s *subject, e *Entry, steps []int) (all []edit.Place) {
 	for _, i := range steps {
 		if at := e.signed(s.m).Of(i); !slices.Contains(all, at) {
 			all = append(all, at)
@@ -56,7 +57,7 @@ func editPlaces(s *subject, e *Entry, steps []int) (all []program.Place) {
 }
 
 // saidOf is the mistake of an edit of steps, as a search says it; none of an edit without a place.
-func saidOf(s *subject, e *Entry, d program.Edit) Mistake {
+func saidOf(s *subject, e *Entry, d edit.Edit) Mistake {
 	if len(d.At) == 0 {
 		return Mistake{}
 	}
@@ -66,11 +67,11 @@ func saidOf(s *subject, e *Entry, d program.Edit) Mistake {
 }
 
 // editOf is the first of some edits of steps that is meant.
-func editOf(of func(t *program.Parts) []program.Edit, meant func(t *program.Parts, d program.Edit) bool) usually {
+func editOf(of func(edit.Edits) []edit.Edit, meant func(t *edit.StepIndex, d edit.Edit) bool) usually {
 	return func(s *subject, e *Entry) Mistake {
 		t := e.signed(s.m)
-		all := of(t)
-		if k := slices.IndexFunc(all, func(d program.Edit) bool { return meant(t, d) }); k >= 0 {
+		all := of(t.Edits())
+		if k := slices.IndexFunc(all, func(d edit.Edit) bool { return meant(t, d) }); k >= 0 {
 			return saidOf(s, e, all[k])
 		}
 		return Mistake{}
@@ -79,39 +80,39 @@ func editOf(of func(t *program.Parts) []program.Edit, meant func(t *program.Part
 
 // leftOut is the operation left out: its result is an input.
 func leftOut(input int) usually {
-	return editOf((*program.Parts).LeftOut, func(t *program.Parts, d program.Edit) bool {
-		from := &t.Steps[t.Source(t.At(d.From))]
-		return d.At[0] == t.Of(t.Source(t.Out)) && from.Prim == program.Input && from.Index == input
+	return editOf(edit.Edits.LeftOut, func(t *edit.StepIndex, d edit.Edit) bool {
+		from := &t.Steps[t.At(d.From).Step]
+		return d.At[0] == t.Of(t.Out.Step) && from.Prim == program.Input && from.Index() == input
 	})
 }
 
 // streamsUnscaled reports whether an edit leaves the scale of the further parts of a stack out.
-func streamsUnscaled(t *program.Parts, d program.Edit) bool {
-	step, from := t.Copies(d.At[0])[0], &t.Steps[t.Source(t.At(d.From))]
-	return from.Prim == program.Input && from.Index >= 2 && from.Index%2 == 0 &&
-		slices.ContainsFunc(t.Steps[t.Source(t.Out)].Args, func(v program.Var) bool { return t.Source(v) == step })
+func streamsUnscaled(t *edit.StepIndex, d edit.Edit) bool {
+	step, from := t.Copies(d.At[0])[0], &t.Steps[t.At(d.From).Step]
+	return from.Prim == program.Input && from.Index() >= 2 && from.Index()%2 == 0 &&
+		slices.ContainsFunc(t.Steps[t.Out.Step].Args, func(v program.Var) bool { return v.Step == step })
 }
 
 // biasLeftOut reports whether an edit leaves a bias out.
-func biasLeftOut(_ *program.Parts, d program.Edit) bool { return d.At[0].Arg == 2 }
+func biasLeftOut(_ *edit.StepIndex, d edit.Edit) bool { return d.At[0].Arg == 2 }
 
 // ofRepeated reports whether an edit is of the second input, which each index of the next axis reads again, as the heads of a group read one head of keys. The edit has them read the
 // heads in turn.
-func ofRepeated(t *program.Parts, d program.Edit) bool {
-	if d.At[0].Arg < 0 || d.Map.Kind != program.Reread || d.Map.Other != d.Map.Axis+1 || d.Map.By != 0 {
+func ofRepeated(t *edit.StepIndex, d edit.Edit) bool {
+	if d.At[0].Arg < 0 || d.Map.Kind != edit.Reread || d.Map.Other != d.Map.Axis+1 || d.Map.By != 0 {
 		return false
 	}
 	v := t.At(d.At[0])
-	st := &t.Steps[t.Source(v)]
-	return st.Prim == program.Input && st.Index == 1 && v.Shape()[d.Map.Other] == 1
+	st := &t.Steps[v.Step]
+	return st.Prim == program.Input && st.Index() == 1 && v.Shape[d.Map.Other] == 1
 }
 
 // mapsOf are the edits that put elements in another order.
-func mapsOf(t *program.Parts) []program.Edit { return t.Maps(nil) }
+func mapsOf(all edit.Edits) []edit.Edit { return all.Maps(nil) }
 
 // valued reports whether an edit has a number, and does not change the primitive.
-func valued(x float64) func(*program.Parts, program.Edit) bool {
-	return func(_ *program.Parts, d program.Edit) bool { return d.Value == x && d.Prim == 0 }
+func valued(x float64) func(*edit.StepIndex, edit.Edit) bool {
+	return func(_ *edit.StepIndex, d edit.Edit) bool { return d.Value == x && d.Prim == 0 }
 }
 
 // stepLeftOut is a step that hands an operand on.
@@ -122,28 +123,28 @@ func stepLeftOut(site string, arg int) usually {
 			return Mistake{}
 		}
 		at := editPlaces(s, e, steps[:1])
-		return saidOf(s, e, program.Edit{Class: program.LeftOut, At: at, From: program.Place{Step: at[0].Step, Arg: arg}})
+		return saidOf(s, e, edit.Edit{Class: edit.LeftOut, At: at, From: edit.Place{Step: at[0].Step, Arg: arg}})
 	}
 }
 
 // stepIs is a step of a name as another primitive, or each of a primitive for "".
 func stepIs(site string, own, prim program.Prim) usually {
 	return func(s *subject, e *Entry) Mistake {
-		steps := e.Program.Of(own)
+		steps := edit.StepsOf(e.Program, own)
 		if site != "" {
 			steps = stepsOf(e, site, own)
 		}
-		return saidOf(s, e, program.Edit{Class: program.Exchanged, At: editPlaces(s, e, steps), Prim: prim})
+		return saidOf(s, e, edit.Edit{Class: edit.Exchanged, At: editPlaces(s, e, steps), Prim: prim})
 	}
 }
 
 // sampled is a deviation that divides by n−1.
 func sampled(s *subject, e *Entry) Mistake {
-	return saidOf(s, e, program.Edit{Class: program.Count, At: editPlaces(s, e, stepsOf(e, "variance")), Value: -1})
+	return saidOf(s, e, edit.Edit{Class: edit.Count, At: editPlaces(s, e, stepsOf(e, "variance")), Value: -1})
 }
 
 // inputMapped has the elements of an input in another order, and those of the result back.
-func inputMapped(input int, back bool, of func(c *order.Config, axes int) program.Map) usually {
+func inputMapped(input int, back bool, of func(c *order.Config, axes int) edit.Map) usually {
 	return func(s *subject, e *Entry) Mistake {
 		steps := inputOf(e, input)
 		if len(steps) == 0 {
@@ -154,18 +155,18 @@ func inputMapped(input int, back bool, of func(c *order.Config, axes int) progra
 		if max(m.Axis, m.Other) >= axes {
 			return Mistake{}
 		}
-		return saidOf(s, e, program.Edit{Class: program.Mapped, At: editPlaces(s, e, steps), Map: m, Back: back})
+		return saidOf(s, e, edit.Edit{Class: edit.Mapped, At: editPlaces(s, e, steps), Map: m, Back: back})
 	}
 }
 
 // resultMapped has the elements of the result in another order.
-func resultMapped(of func(c *order.Config) program.Map) usually {
+func resultMapped(of func(c *order.Config) edit.Map) usually {
 	return func(s *subject, e *Entry) Mistake {
 		t, m := e.signed(s.m), of(s.m.List.Config)
-		if max(m.Axis, m.Other) >= len(t.Out.Shape()) {
+		if max(m.Axis, m.Other) >= len(t.Out.Shape) {
 			return Mistake{}
 		}
-		return saidOf(s, e, program.Edit{Class: program.Mapped, At: []program.Place{{Step: t.Of(t.Source(t.Out)).Step, Arg: program.Returned}}, Map: m})
+		return saidOf(s, e, edit.Edit{Class: edit.Mapped, At: []edit.Place{{Step: t.Of(t.Out.Step).Step, Arg: edit.Returned}}, Map: m})
 	}
 }
 
@@ -176,7 +177,7 @@ func nextSlice(axis int) usually {
 		if len(steps) == 0 || own < 0 || axis >= len(e.Program.Steps[steps[0]].Shape) {
 			return Mistake{}
 		}
-		return saidOf(s, e, program.Edit{Class: program.Index, At: editPlaces(s, e, steps), Map: program.Map{Axis: axis, N: own, By: (own + 1) % s.m.List.Config.NumLayers, Other: 1}})
+		return saidOf(s, e, edit.Edit{Class: edit.Index, At: editPlaces(s, e, steps), Map: edit.Map{Axis: axis, N: own, By: (own + 1) % s.m.List.Config.NumLayers, Other: 1}})
 	}
 }
 
@@ -189,7 +190,7 @@ func numberIs(site string, to func(c *order.Config, old float64) float64) usuall
 		if len(steps) == 0 {
 			return Mistake{}
 		}
-		return otherConstant(s, e, steps[0], number{value: to(s.m.List.Config, e.Program.Steps[steps[0]].Value)}, editPlaces(s, e, steps)...)
+		return otherConstant(s, e, steps[0], number{value: to(s.m.List.Config, e.Program.Steps[steps[0]].Number().Value)}, editPlaces(s, e, steps)...)
 	}
 }
 
@@ -210,7 +211,7 @@ func roundedScale(s *subject, e *Entry) Mistake {
 	if len(steps) == 0 {
 		return Mistake{}
 	}
-	n := number{value: e.Program.Steps[steps[0]].Value}
+	n := number{value: e.Program.Steps[steps[0]].Number().Value}
 	if e.Call.DType == hooks.F32 {
 		n = number{value: floats.Round(hooks.BF16, n.value), rounded: hooks.BF16}
 	}
@@ -237,7 +238,7 @@ func insertedIs(kind Kind, x func(s *subject, e *Entry) (float64, bool)) usually
 		if !ok {
 			return Mistake{}
 		}
-		return Mistake{Kind: kind, Of: theResult, X: some(by), Edit: placed(program.Place{Arg: result})}
+		return Mistake{Kind: kind, Of: theResult, X: some(by), Edit: placed(edit.Place{Arg: result})}
 	}
 }
 
@@ -252,11 +253,11 @@ func byRootWidth(s *subject, _ *Entry) (float64, bool) { return rootWidth(s.m.Li
 // maskIs has a wrong window in the masks that an operation makes.
 func maskIs(kind Kind, window func(c *order.Config, old float64) float64) usually {
 	return func(s *subject, e *Entry) Mistake {
-		all := e.Program.Of(program.Mask)
+		all := edit.StepsOf(e.Program, program.Mask)
 		if len(all) == 0 {
 			return Mistake{}
 		}
-		old := e.Program.Steps[all[0]].Value
+		old := e.Program.Steps[all[0]].Sight().Window
 		x := window(s.m.List.Config, old)
 		if kind == "mask.window-added" {
 			return Mistake{Kind: kind, Place: maskSite, By: literal(x)}
@@ -271,21 +272,21 @@ func wider(by float64) func(*order.Config, float64) float64 {
 
 // softmaxIs is a mistake of an operation that has a softmax, and tanhIs is one of an operation that has a tanh. Both have the place of the first step.
 func softmaxIs(m Mistake, axis int) usually {
-	return atFirst(m, (*program.Program).Softmaxes, program.Map{Axis: axis})
+	return atFirst(m, func(p *program.Program) []int { return edit.Softmaxes(p) }, edit.Map{Axis: axis})
 }
 
 func tanhIs(kind Kind) usually {
-	return atFirst(Mistake{Kind: kind}, func(p *program.Program) []int { return p.Of(program.Tanh) }, program.Map{})
+	return atFirst(Mistake{Kind: kind}, func(p *program.Program) []int { return edit.StepsOf(p, program.Tanh) }, edit.Map{})
 }
 
-func atFirst(m Mistake, of func(p *program.Program) []int, to program.Map) usually {
+func atFirst(m Mistake, of func(p *program.Program) []int, to edit.Map) usually {
 	return func(s *subject, e *Entry) Mistake {
 		all := of(e.Program)
 		if len(all) == 0 {
 			return Mistake{}
 		}
 		m := m
-		m.Place, m.Edit = s.site(e, all[0]), program.Edit{At: editPlaces(s, e, all[:1]), Map: to}.Text()
+		m.Place, m.Edit = s.site(e, all[0]), edit.Edit{At: editPlaces(s, e, all[:1]), Map: to}.Text()
 		return m
 	}
 }

@@ -319,7 +319,7 @@ func TestMistakesOfWhatAnEntryReads(t *testing.T) {
 		return b.Cat(2, in[1], in[0])
 	})
 	now, before := read(t, m, "layers.1.self_attn.k_rope", 1), read(t, m, "layers.1.self_attn.keys", 0)
-	shape := e.Program.Out.Shape()
+	shape := e.Program.Out.Shape
 	n, d := shape[2], shape[3]
 	var stale, unwritten []float64
 	for h := range shape[1] {

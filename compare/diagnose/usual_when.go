@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // usuals are the usual mistakes, in the order of docs/mistakes.md. A mistake that no field of a configuration rules out is one in every model whose order has such
@@ -102,16 +102,16 @@ func scaleOfScores(c *order.Config) float64 {
 }
 
 // pairs reads neighbours as halves: in three axes the heads are in one, and in the result they are not.
-func pairs(c *order.Config, axes int) program.Map {
-	m := program.Map{Kind: program.Weave, Axis: axes - 1, N: 2}
+func pairs(c *order.Config, axes int) edit.Map {
+	m := edit.Map{Kind: edit.Weave, Axis: axes - 1, N: 2}
 	if axes == 3 {
 		m.By = c.HeadDim
 	}
 	return m
 }
 
-func rolled(axis int) func(*order.Config) program.Map {
-	return func(*order.Config) program.Map { return program.Map{Kind: program.Roll, Axis: axis, By: 1} }
+func rolled(axis int) func(*order.Config) edit.Map {
+	return func(*order.Config) edit.Map { return edit.Map{Kind: edit.Roll, Axis: axis, By: 1} }
 }
 
-func firstHead(*order.Config, int) program.Map { return program.Map{Kind: program.First, Axis: 1} }
+func firstHead(*order.Config, int) edit.Map { return edit.Map{Kind: edit.First, Axis: 1} }

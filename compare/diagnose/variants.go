@@ -6,6 +6,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // swish is x·sigmoid(x) as two calls: the sigmoid rounds its result.
@@ -40,9 +41,9 @@ func activationVariants(s *search) iter.Seq[Mistake] {
 					if (base.Kind() == own.Kind()) != ownFirst {
 						continue
 					}
-					for k, v := range program.Variants(base) {
+					for k, v := range edit.Variants(base) {
 						m := variantOf(v.Change, base.Kind(), own.Kind())
-						m.Edit = program.Edit{Class: program.Exchanged, At: []program.Place{at}, Value: float64(k), Map: program.Map{N: n}}.Text()
+						m.Edit = edit.Edit{Class: edit.Exchanged, At: []edit.Place{at}, Value: float64(k), Map: edit.Map{N: n}}.Text()
 						for _, m.Rounding = range roundings {
 							if !yield(m) {
 								return
@@ -61,7 +62,7 @@ func variantActivation(s *subject, e *Entry, m Mistake) *program.Edited {
 	if !ok || d.Map.N < 0 || d.Map.N >= len(variantBases) {
 		return nil
 	}
-	variants := program.Variants(variantBases[d.Map.N])
+	variants := edit.Variants(variantBases[d.Map.N])
 	own := m.For.Name
 	if own == "" {
 		own = m.Place
@@ -70,9 +71,9 @@ func variantActivation(s *subject, e *Entry, m Mistake) *program.Edited {
 	if len(all) == 0 || n < 0 || n >= len(variants) {
 		return nil
 	}
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	for _, one := range all {
-		x := ed.InsertVariant(variants[n], one.in)
+		x := edit.InsertVariant(ed, variants[n], one.in)
 		switch m.Rounding {
 		case EachStep:
 			ed.RoundAll()
@@ -85,20 +86,20 @@ func variantActivation(s *subject, e *Entry, m Mistake) *program.Edited {
 }
 
 // variantKinds are the mistakes of a changed activation. The first kind is for the right activation with a change, the second for a wrong activation with a change.
-var variantKinds = map[program.ChangeKind][2]Kind{
-	program.StepLeftOut:  {"activation.step-left-out", "activation.other-step-left-out"},
-	program.OperandAlone: {"activation.operand-alone", "activation.other-operand-alone"},
-	program.StepAs:       {"activation.step-as", "activation.other-step-as"},
-	program.NumberAs:     {"activation.number", "activation.other-number"},
+var variantKinds = map[edit.ChangeKind][2]Kind{
+	edit.StepLeftOut:  {"activation.step-left-out", "activation.other-step-left-out"},
+	edit.OperandAlone: {"activation.operand-alone", "activation.other-operand-alone"},
+	edit.StepAs:       {"activation.step-as", "activation.other-step-as"},
+	edit.NumberAs:     {"activation.number", "activation.other-number"},
 }
 
 // numberTerms are the terms of a function of a number.
-var numberTerms = map[program.NumberFunction]TermKind{
-	program.Squared: ItsSquare, program.Rooted: ItsRoot, program.Inverted: ItsReciprocal, program.Doubled: TwiceIt, program.Halved: HalfOfIt, program.Negated: ItsNegative,
+var numberTerms = map[edit.NumberFunction]TermKind{
+	edit.Squared: ItsSquare, edit.Rooted: ItsRoot, edit.Inverted: ItsReciprocal, edit.Doubled: TwiceIt, edit.Halved: HalfOfIt, edit.Negated: ItsNegative,
 }
 
 // variantOf is the mistake of a changed activation. Its kind and that of the right activation may differ.
-func variantOf(c program.Change, kind, own string) Mistake {
+func variantOf(c edit.Change, kind, own string) Mistake {
 	m := Mistake{Kind: variantKinds[c.Kind][0], Place: kind, Of: Term{Kind: AName, Name: c.Step}}
 	if kind != own {
 		m.Kind, m.For = variantKinds[c.Kind][1], function(own)
@@ -107,9 +108,9 @@ func variantOf(c program.Change, kind, own string) Mistake {
 		m.Of = Term{Kind: TheMinus}
 	}
 	switch c.Kind {
-	case program.StepAs:
+	case edit.StepAs:
 		m.By = function(c.As)
-	case program.NumberAs:
+	case edit.NumberAs:
 		m.Of, m.By = literal(c.Right), Term{Kind: numberTerms[c.Function], X: c.Value}
 		if c.Step != "" {
 			m.Of = Term{Kind: Constant, Name: c.Step, X: c.Right}

@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // multipliedVectors yields products with a vector of the layer, such as the weight of a norm. A wrong product is taken of the columns of a matrix, where converters
@@ -27,7 +28,7 @@ func multipliedVectors(s *search) iter.Seq[Mistake] {
 					}
 				}
 				for _, at := range append([]int{result, unrounded}, leafSteps(t, program.Input)...) {
-					shape := s.first.Program.Out.Shape()
+					shape := s.first.Program.Out.Shape
 					if at >= 0 {
 						shape = t.Steps[at].Shape
 					}
@@ -108,7 +109,7 @@ func timesVector(s *subject, e *Entry, m Mistake) *program.Edited {
 	if !ok {
 		return nil
 	}
-	return s.at(e, s.place(m), func(ed *program.Editor, v program.Var) program.Var {
+	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
 		if v.Last() != len(x) {
 			return ed.Fail("shapes")
 		}
@@ -127,7 +128,7 @@ func addedVectors(s *search) iter.Seq[Mistake] {
 					continue
 				}
 				m := Mistake{Kind: "vector.added", Place: order.NameOf(w.Name).Role(), Of: weightTerm(w.Name), By: s.value(s.first, t.Result(i)), Source: w.Name, Edit: placed(t.Of(i)), Rounding: Unstored}
-				if i == t.Source(t.Out) {
+				if i == t.Out.Step {
 					m.By = theResult
 				}
 				stored := m
@@ -151,7 +152,7 @@ func withVector(s *subject, e *Entry, m Mistake) *program.Edited {
 	if s.failed(err) {
 		return nil
 	}
-	ed := e.Program.Edit()
+	ed := edit.NewEditor(e.Program)
 	v := ed.OtherRows(rows)
 	for _, i := range steps {
 		shape := perHead(e.Program.Steps[i].Shape, all[k].Shape[0])

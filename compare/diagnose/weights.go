@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // weightsElsewhere yields, for each weight that the entry reads, other weights of the same shape, and the weights of the same role in other layers.
@@ -29,7 +30,7 @@ func weightsElsewhere(s *search) iter.Seq[Mistake] {
 func weightsRead(s *search, prims ...program.Prim) (all []order.Weight) {
 	t := s.first.signed(s.m)
 	for _, i := range leafSteps(t, prims...) {
-		all = append(all, s.first.Weights[t.Steps[i].Index])
+		all = append(all, s.first.Weights[t.Steps[i].Index()])
 	}
 	return all
 }
@@ -132,19 +133,19 @@ func changedWeight(_ *subject, e *Entry, m Mistake) *program.Edited {
 // reweighted replaces the weights of some roles. Of gets a whole weight and its number in the entry, and returns the weight that the port reads, or nil if the mistake does not go with
 // the weight.
 func reweighted(e *Entry, of func(k int, w program.Rows) program.Rows, roles ...string) *program.Edited {
-	ed, some := e.Program.Edit(), false
+	ed, some := edit.NewEditor(e.Program), false
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
-		if st.Prim != program.Weight && st.Prim != program.Matrix || !slices.Contains(roles, order.NameOf(e.Weights[st.Index].Name).Role()) {
+		if st.Prim != program.Weight && st.Prim != program.Matrix || !slices.Contains(roles, order.NameOf(e.Weights[st.Index()].Name).Role()) {
 			continue
 		}
-		own := e.Call.W[st.Index]
+		own := e.Call.W[st.Index()]
 		w := own
 		kept, part := own.(someOf)
 		if part {
 			w = kept.All()
 		}
-		other := of(st.Index, w)
+		other := of(st.Index(), w)
 		if other != nil && part {
 			other = kept.Of(other)
 		}

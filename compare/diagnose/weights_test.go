@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 const (
@@ -263,7 +263,7 @@ func TestMistakesOfSeveralWeightsAreApplied(t *testing.T) {
 		{query, diagnose.Mistake{Kind: "bias.cut-elsewhere", Place: wq, Runs: "0-11=0@layers.*.self_attn.v_proj[:];12-23=12@layers.*.self_attn.q_proj"}, linear(x, q, slices.Concat(bv, bq[12:]))},
 		{query, diagnose.Mistake{Kind: "weight.cut-elsewhere-with-bias", Place: wq, Runs: "0-11=0@layers.*.self_attn.v_proj[:];12-23=12@layers.*.self_attn.q_proj"}, linear(x, slices.Concat(v, q[12:]), slices.Concat(bv, bq[12:]))},
 		{query, diagnose.Mistake{Kind: "channels.others", Runs: "0-1=4;5=-"}, channels(right, func(y []float64) { y[0], y[1], y[5] = y[4], y[5], 0 })},
-		{query, diagnose.Mistake{Kind: "vector.inserted", Source: "layers.0.input_layernorm.weight", Edit: program.Edit{At: []program.Place{{Arg: -2}}}.Text()}, channels(right, func(y []float64) {
+		{query, diagnose.Mistake{Kind: "vector.inserted", Source: "layers.0.input_layernorm.weight", Edit: edit.Edit{At: []edit.Place{{Arg: -2}}}.Text()}, channels(right, func(y []float64) {
 			for i := range y {
 				y[i] *= gain[i]
 			}

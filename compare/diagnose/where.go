@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // where says in which layers and passes an edit is, and in which the same step is right: the first are those of the entries that are
@@ -96,8 +97,8 @@ func shows(s *search, h survivor, e *Entry) (bool, error) {
 // windowsOf are the windows of an entry's masks.
 func windowsOf(e *Entry) []float64 {
 	var all []float64
-	for _, i := range e.Program.Of(program.Mask) {
-		all = append(all, e.Program.Steps[i].Value)
+	for _, i := range edit.StepsOf(e.Program, program.Mask) {
+		all = append(all, e.Program.Steps[i].Sight().Window)
 	}
 	return all
 }

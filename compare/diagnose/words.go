@@ -6,10 +6,11 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // editMistake are the mistake of an edit, by what stands around the step.
-func editMistake(s *subject, e *Entry, d program.Edit) Mistake {
+func editMistake(s *subject, e *Entry, d edit.Edit) Mistake {
 	t := e.signed(s.m)
 	step := t.Copies(d.At[0])[0]
 	m := mistakeAt(s, e, t, step, d)
@@ -18,48 +19,48 @@ func editMistake(s *subject, e *Entry, d program.Edit) Mistake {
 }
 
 // mistakeAt is the mistake of an edit at a step, without its place.
-func mistakeAt(s *subject, e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
+func mistakeAt(s *subject, e *Entry, t *edit.StepIndex, step int, d edit.Edit) Mistake {
 	at := d.At[0]
 	switch d.Class {
-	case program.LeftOut:
+	case edit.LeftOut:
 		if at.Arg == 2 {
 			return Mistake{Kind: "bias.left-out"}
 		}
 		return leftOutMistake(s, e, step, t.At(d.From))
-	case program.Exchanged:
+	case edit.Exchanged:
 		if t.Steps[step].Prim == program.Rsqrt && d.Prim == program.Div {
 			return Mistake{Kind: "root.left-out", Of: s.value(e, t.Steps[step].Args[0])}
 		}
 		return Mistake{Kind: "step.exchanged", Of: s.step(e, step), By: primitive(d.Prim), For: primitive(t.Steps[step].Prim)}
-	case program.Swapped:
+	case edit.Swapped:
 		return Mistake{Kind: "operands.exchanged", Of: s.step(e, step)}
-	case program.Twice:
+	case edit.Twice:
 		return twiceTaken(s, e, step)
-	case program.Whole:
+	case edit.Whole:
 		return addedPart(s, e, step, d.Value == 1)
-	case program.Index:
+	case edit.Index:
 		return indexedPart(s, e, t, d)
-	case program.Order:
+	case edit.Order:
 		return reorderedSteps(s, e, t, step, d)
-	case program.Axis:
+	case edit.Axis:
 		return overAxis(s, e, t, step, d)
-	case program.Operand:
+	case edit.Operand:
 		now, right := s.value(e, t.At(d.From)), s.value(e, t.Steps[step].Args[at.Arg])
 		if now.same(right) {
 			return Mistake{Kind: "operand.other-part", Of: s.step(e, step), By: now}
 		}
 		return Mistake{Kind: "operand.other", Of: s.step(e, step), By: now, For: right}
-	case program.Count:
+	case edit.Count:
 		return counted(t, step, d)
-	case program.Mapped:
+	case edit.Mapped:
 		return mappedElements(s, e, t, d)
 	}
 	return Mistake{}
 }
 
 // reorderedSteps is the mistake of an edit that takes a step earlier, later, or of a term alone.
-func reorderedSteps(s *subject, e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
-	if d.Map.Kind == program.Shift {
+func reorderedSteps(s *subject, e *Entry, t *edit.StepIndex, step int, d edit.Edit) Mistake {
+	if d.Map.Kind == edit.Shift {
 		return shiftedStep(s, e, t, d)
 	}
 	switch d.Prim {
@@ -72,7 +73,7 @@ func reorderedSteps(s *subject, e *Entry, t *program.Parts, step int, d program.
 		who, _ := operator(s, e, step)
 		return Mistake{Kind: "order.term-alone", Of: who, By: s.value(e, alone), For: s.value(e, other)}
 	}
-	below := numberBelow(s, t, t.Source(t.Steps[step].Args[0]))
+	below := numberBelow(s, t, t.Steps[step].Args[0].Step)
 	if d.Value == 1 {
 		return Mistake{Kind: "epsilon.after-inverse", Of: below}
 	}
@@ -80,12 +81,12 @@ func reorderedSteps(s *subject, e *Entry, t *program.Parts, step int, d program.
 }
 
 // overAxis is the mistake of a step that is taken over a wrong axis, or that reads an operand along a wrong axis.
-func overAxis(s *subject, e *Entry, t *program.Parts, step int, d program.Edit) Mistake {
+func overAxis(s *subject, e *Entry, t *edit.StepIndex, step int, d edit.Edit) Mistake {
 	at := d.At[0]
 	switch d.Map.Kind {
-	case program.Apart:
+	case edit.Apart:
 		return Mistake{Kind: "axis.parts", N: d.Map.N}
-	case program.Along:
+	case edit.Along:
 		from, to := axisNumber(d.Map.Axis), axisNumber(d.Map.Other)
 		if axes := s.m.List.Entries[e.Node.Entry].Axes; len(axes) == len(t.Steps[step].Shape) {
 			from, to = axisWords(axes[d.Map.Axis]), axisWords(axes[d.Map.Other])
@@ -108,16 +109,16 @@ func overAxis(s *subject, e *Entry, t *program.Parts, step int, d program.Edit) 
 		return m
 	}
 	if v := t.At(at); t.Tiles(d) {
-		shape := v.Shape()
+		shape := v.Shape
 		return Mistake{Kind: "heads.tiled-reads", Of: s.value(e, v), N: shape[d.Map.Axis] * shape[d.Map.Other], M: shape[d.Map.Axis], K: shape[d.Map.Other]}
 	}
 	return Mistake{Kind: "operand.transposed", Of: s.value(e, t.Steps[step].Args[at.Arg]), By: s.step(e, step)}
 }
 
 // counted is the mistake of an edit of a mean's count of terms.
-func counted(t *program.Parts, step int, d program.Edit) Mistake {
-	number, _ := t.Count(step)
-	right := t.Steps[number].Value
+func counted(t *edit.StepIndex, step int, d edit.Edit) Mistake {
+	number, _ := edit.Divisor(t.Program, step)
+	right := t.Steps[number].Number().Value
 	switch {
 	case d.Map.N > 0 && d.Map.By == 1:
 		return Mistake{Kind: "count.last-left-out", For: literal(right)}
@@ -128,9 +129,9 @@ func counted(t *program.Parts, step int, d program.Edit) Mistake {
 }
 
 // numberBelow is what the number is called that a step below a root takes.
-func numberBelow(s *subject, t *program.Parts, step int) Term {
+func numberBelow(s *subject, t *edit.StepIndex, step int) Term {
 	for _, a := range t.Steps[step].Args {
-		if n := t.Source(a); t.Steps[n].Prim == program.Number {
+		if n := a.Step; t.Steps[n].Prim == program.Number {
 			return numberTerm(s, t.Program, n)
 		}
 	}
@@ -168,7 +169,7 @@ func (s *subject) stepTerm(e *Entry, step int) Term {
 
 // value is the term of what a variable shows.
 func (s *subject) value(e *Entry, v program.Var) Term {
-	step := e.Program.Source(v)
+	step := v.Step
 	if leaf, ok := e.signed(s.m).Moved(step); ok { // what a cache hands on is called by what is put into it
 		step = leaf
 	}
@@ -178,16 +179,16 @@ func (s *subject) value(e *Entry, v program.Var) Term {
 	case program.Mask:
 		return Term{Kind: TheMask}
 	case program.Input:
-		if n := e.Inputs; st.Index >= 0 && st.Index < len(n) {
-			t := tensorTerm(s.m.List.Entries[n[st.Index].Entry].Name)
-			t.Before = n[st.Index].Pass != e.Node.Pass
+		if n := e.Inputs; st.Index() >= 0 && st.Index() < len(n) {
+			t := tensorTerm(s.m.List.Entries[n[st.Index()].Entry].Name)
+			t.Before = n[st.Index()].Pass != e.Node.Pass
 			return t
 		}
 	case program.Weight, program.Matrix:
-		return weightTerm(e.Weights[st.Index].Name)
+		return weightTerm(e.Weights[st.Index()].Name)
 	case program.Number:
 		if st.Site == "" {
-			return literal(st.Value)
+			return literal(st.Number().Value)
 		}
 	}
 	return s.stepTerm(e, step)
@@ -196,11 +197,11 @@ func (s *subject) value(e *Entry, v program.Var) Term {
 // operator is the term of a step by its second operand: the factor, the weight, the divisor.
 func operator(s *subject, e *Entry, step int) (Term, bool) {
 	p, st := e.Program, &e.Program.Steps[step]
-	other := func(k int) *program.Step { return &p.Steps[p.Source(st.Args[k])] }
+	other := func(k int) *program.Step { return &p.Steps[st.Args[k].Step] }
 	number := func() (float64, bool) {
 		for k := range st.Args {
 			if o := other(k); o.Prim == program.Number {
-				return o.Value, true
+				return o.Number().Value, true
 			}
 		}
 		return 0, false
@@ -212,17 +213,17 @@ func operator(s *subject, e *Entry, step int) (Term, bool) {
 		}
 		for k := range st.Args {
 			if o := other(k); o.Prim == program.Weight {
-				return Term{Kind: TheWeight, Name: order.NameOf(e.Weights[o.Index].Name).Module()}, true
+				return Term{Kind: TheWeight, Name: order.NameOf(e.Weights[o.Index()].Name).Module()}, true
 			}
 		}
 		for k := range st.Args {
-			if w, ok := weightBelow(s, e, p.Source(st.Args[k])); ok {
+			if w, ok := weightBelow(s, e, st.Args[k].Step); ok {
 				return Term{Kind: TheWeight, Name: w}, true
 			}
 		}
 	case program.Div:
 		if o := other(1); o.Prim == program.Number {
-			return Term{Kind: TheDivisor, X: o.Value}, true
+			return Term{Kind: TheDivisor, X: o.Number().Value}, true
 		}
 	case program.Add:
 		if x, ok := number(); ok {
@@ -241,12 +242,12 @@ func operator(s *subject, e *Entry, step int) (Term, bool) {
 
 // weightBelow names the weight that a step is computed from, and nothing else but numbers.
 func weightBelow(s *subject, e *Entry, step int) (name string, ok bool) {
-	for _, i := range e.Program.Ancestors(step) {
+	for _, i := range edit.Ancestors(e.Program, step) {
 		switch st := &e.Program.Steps[i]; st.Prim {
 		case program.Input:
 			return "", false
 		case program.Weight:
-			name, ok = order.NameOf(e.Weights[st.Index].Name).Module(), true
+			name, ok = order.NameOf(e.Weights[st.Index()].Name).Module(), true
 		}
 	}
 	return name, ok
@@ -255,16 +256,16 @@ func weightBelow(s *subject, e *Entry, step int) (name string, ok bool) {
 // leftOutMistake is the mistake of steps that are skipped: the value from before them is handed on.
 func leftOutMistake(s *subject, e *Entry, step int, from program.Var) Mistake {
 	p := e.Program
-	source := p.Source(from)
+	source := from.Step
 	dropped := between(p, source, step)
-	if p.IsShare(step, source) {
+	if edit.IsShare(p, step, source) {
 		return Mistake{Kind: "share.left-out", Of: s.value(e, from)}
 	}
 	switch st := &p.Steps[step]; {
 	case st.Prim == program.Max && len(dropped) == 0:
 		for _, a := range st.Args {
-			if n := p.Source(a); p.Steps[n].Prim == program.Number {
-				return Mistake{Kind: "floor.left-out", Of: numberTerm(s, p, n), For: literal(p.Steps[n].Value)}
+			if n := a.Step; p.Steps[n].Prim == program.Number {
+				return Mistake{Kind: "floor.left-out", Of: numberTerm(s, p, n), For: literal(p.Steps[n].Number().Value)}
 			}
 		}
 	case st.Prim == program.Neg && len(dropped) == 0:
@@ -275,16 +276,16 @@ func leftOutMistake(s *subject, e *Entry, step int, from program.Var) Mistake {
 			return m
 		}
 	}
-	if p.Steps[source].Prim == program.Input && step == p.Source(p.Out) {
+	if p.Steps[source].Prim == program.Input && step == p.Out.Step {
 		result := s.value(e, from)
-		if item := e.itemOf(p.Steps[source].Index); item != nil {
+		if item := e.itemOf(p.Steps[source].Index()); item != nil {
 			result.Item = some(float64(*item))
-		} else if item, ok := e.signed(s.m).Item(from); ok && stacked(s, e.Inputs[p.Steps[source].Index].Entry) {
+		} else if item, ok := e.signed(s.m).Item(from); ok && stacked(s, e.Inputs[p.Steps[source].Index()].Entry) {
 			result.Item = some(float64(item))
 		}
 		return Mistake{Kind: "operation.left-out", By: result}
 	}
-	if st := &p.Steps[step]; len(dropped) == 1 && len(st.Args) == 2 && p.Source(st.Args[0]) == source {
+	if st := &p.Steps[step]; len(dropped) == 1 && len(st.Args) == 2 && st.Args[0].Step == source {
 		switch other := s.value(e, st.Args[1]); st.Prim {
 		case program.Mul:
 			return Mistake{Kind: "product.left-out", Of: other}
@@ -311,14 +312,14 @@ func oneLeftOut(s *subject, e *Entry, step, source int) (m Mistake, ok bool) {
 		switch {
 		case st.Prim != program.Mul || who.Kind != TheWeight:
 			return Mistake{Kind: "step.left-out", Of: who}, true
-		case slices.ContainsFunc(st.Args, func(a program.Var) bool { return p.Steps[p.Source(a)].Prim == program.Weight }):
+		case slices.ContainsFunc(st.Args, func(a program.Var) bool { return p.Steps[a.Step].Prim == program.Weight }):
 			return Mistake{Kind: "weight.left-out", Of: who}, true
 		}
 		return Mistake{Kind: "weight.left-out-plus-one", Of: who}, true
 	}
 	if st.Prim == program.Add || st.Prim == program.Sub {
 		for _, a := range st.Args {
-			if p.Source(a) != source {
+			if a.Step != source {
 				return Mistake{Kind: "addend.left-out", Of: s.value(e, a)}, true
 			}
 		}
@@ -348,8 +349,8 @@ func addendOf(s *subject, e *Entry, step, source int) (Term, bool) {
 		return Term{}, false
 	}
 	for k, a := range st.Args {
-		from := slices.Contains(p.Ancestors(p.Source(a)), source)
-		if o := st.Args[1-k]; from && !slices.Contains(p.Ancestors(p.Source(o)), source) {
+		from := slices.Contains(edit.Ancestors(p, a.Step), source)
+		if o := st.Args[1-k]; from && !slices.Contains(edit.Ancestors(p, o.Step), source) {
 			sum := s.value(e, o)
 			sum.Sum = true
 			return sum, true
@@ -366,10 +367,10 @@ func between(p *program.Program, from, to int) []int {
 	behind := make([]bool, to+1) // computed from it
 	behind[from] = true
 	for i := from + 1; i <= to; i++ {
-		behind[i] = slices.ContainsFunc(p.Steps[i].Args, func(v program.Var) bool { return behind[p.Source(v)] })
+		behind[i] = slices.ContainsFunc(p.Steps[i].Args, func(v program.Var) bool { return behind[v.Step] })
 	}
 	var all []int
-	for _, i := range p.Ancestors(to) {
+	for _, i := range edit.Ancestors(p, to) {
 		if i != from && behind[i] && p.Steps[i].Prim.Computes() {
 			all = append(all, i)
 		}
@@ -381,7 +382,7 @@ func between(p *program.Program, from, to int) []int {
 func addedPart(s *subject, e *Entry, step int, only bool) Mistake {
 	p := e.Program
 	for _, a := range p.Steps[step].Args {
-		if st := &p.Steps[p.Source(a)]; st.Prim.Computes() && len(st.Args) == 2 {
+		if st := &p.Steps[a.Step]; st.Prim.Computes() && len(st.Args) == 2 {
 			what := s.value(e, st.Args[1])
 			if only {
 				return Mistake{Kind: "part.other", Of: what}

@@ -5,14 +5,15 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // axesOf are the letters of the axes of what a step reads, where it is computed by element from an input.
 func axesOf(s *subject, e *Entry, v program.Var) string {
-	for _, i := range e.Program.Ancestors(e.Program.Source(v)) {
-		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index >= 0 && st.Index < len(e.Inputs) {
+	for _, i := range edit.Ancestors(e.Program, v.Step) {
+		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index() >= 0 && st.Index() < len(e.Inputs) {
 			own := s.m.List.Entries[e.Node.Entry].Axes
-			if len(own) == len(v.Shape()) {
+			if len(own) == len(v.Shape) {
 				return own
 			}
 		}
@@ -21,7 +22,7 @@ func axesOf(s *subject, e *Entry, v program.Var) string {
 }
 
 // indexedPart is the mistake of an edit that reads another part of a tensor.
-func indexedPart(s *subject, e *Entry, t *program.Parts, d program.Edit) Mistake {
+func indexedPart(s *subject, e *Entry, t *edit.StepIndex, d edit.Edit) Mistake {
 	if at := d.At[0]; at.Arg == 1 {
 		step := t.Copies(at)[0]
 		own, _ := t.Gathered(step)
@@ -33,8 +34,8 @@ func indexedPart(s *subject, e *Entry, t *program.Parts, d program.Edit) Mistake
 	if steps := t.Copies(d.From); d.From.Step != 0 && len(steps) > 0 {
 		m.By = s.step(e, steps[0])
 	}
-	if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
-		if axes := s.m.List.Entries[e.Inputs[in.Index].Entry].Axes; len(axes) == len(in.Shape) {
+	if in := &t.Steps[v.Step]; in.Prim == program.Input {
+		if axes := s.m.List.Entries[e.Inputs[in.Index()].Entry].Axes; len(axes) == len(in.Shape) {
 			axis = strings.TrimSuffix(axisWords(axes[d.Map.Axis]), "s")
 		}
 	}
@@ -60,7 +61,7 @@ func plural(axis string) string {
 }
 
 // mappedElements is the mistake of an edit that puts elements into another order.
-func mappedElements(s *subject, e *Entry, t *program.Parts, d program.Edit) Mistake {
+func mappedElements(s *subject, e *Entry, t *edit.StepIndex, d edit.Edit) Mistake {
 	at := d.At[0]
 	step := t.Copies(at)[0]
 	what, axes := theResult, s.m.List.Entries[e.Node.Entry].Axes
@@ -68,25 +69,25 @@ func mappedElements(s *subject, e *Entry, t *program.Parts, d program.Edit) Mist
 	if at.Arg >= 0 {
 		v = t.Steps[step].Args[at.Arg]
 	}
-	if at.Arg == program.Returned {
+	if at.Arg == edit.Returned {
 		v = t.Out
-	} else if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
-		what, axes = s.value(e, v), s.m.List.Entries[e.Inputs[in.Index].Entry].Axes
+	} else if in := &t.Steps[v.Step]; in.Prim == program.Input {
+		what, axes = s.value(e, v), s.m.List.Entries[e.Inputs[in.Index()].Entry].Axes
 	} else {
 		what, axes = s.value(e, v), ""
 	}
-	heads := func(a int) bool { return len(axes) == len(v.Shape()) && axisWords(axes[a]) == headsAxis }
+	heads := func(a int) bool { return len(axes) == len(v.Shape) && axisWords(axes[a]) == headsAxis }
 	axis := func(a int) string {
-		if len(axes) == len(v.Shape()) {
+		if len(axes) == len(v.Shape) {
 			return axisOf(axes[a])
 		}
 		return axisNumber(a)
 	}
 	size := func(a int) int { // of an axis, 0 for one that the value does not have
-		if a >= len(v.Shape()) {
+		if a >= len(v.Shape) {
 			return 0
 		}
-		return v.Shape()[a]
+		return v.Shape[a]
 	}
 	m := Mistake{Of: what}
 	back := func(kind Kind) Mistake { // the same order is put back in the result
@@ -96,24 +97,24 @@ func mappedElements(s *subject, e *Entry, t *program.Parts, d program.Edit) Mist
 		return m
 	}
 	switch o := d.Map; o.Kind {
-	case program.Roll:
+	case edit.Roll:
 		m.N, m.Axis = o.By, axis(o.Axis)
 		if 2*o.By == size(o.Axis) && o.By > 2 {
 			return back("elements.halves-exchanged")
 		}
 		return back("elements.rolled")
-	case program.Blocks:
+	case edit.Blocks:
 		m.N, m.M, m.K, m.Axis = o.By, o.N, size(o.Axis)/max(o.By*o.N, 1), axis(o.Axis)
 		return back("elements.blocks")
-	case program.Reverse:
+	case edit.Reverse:
 		m.N, m.Axis = o.By, axis(o.Axis)
 		if o.By > 0 {
 			return back("elements.blocks-reversed")
 		}
 		return back("elements.reversed")
-	case program.Unread:
+	case edit.Unread:
 		m.Kind, m.Axis, m.Other = "elements.axes-exchanged", axis(o.Axis), axis(o.Other)
-	case program.Reread:
+	case edit.Reread:
 		m.N, m.Axis, m.Other = o.By, axis(o.Axis), axis(o.Other)
 		m.Kind = "memory.axes-exchanged"
 		if o.By > 0 {
@@ -121,26 +122,26 @@ func mappedElements(s *subject, e *Entry, t *program.Parts, d program.Edit) Mist
 		} else if t.Steps[step].Prim == program.Dot && at.Arg >= 0 {
 			return Mistake{Kind: "heads.tiled-operand", Of: what}
 		}
-	case program.Flip:
+	case edit.Flip:
 		m.N, m.Axis = o.By, axis(o.Axis)
 		if o.By == 2 {
 			return back("elements.neighbours-exchanged")
 		}
 		return back("elements.each-block-reversed")
-	case program.Turn:
+	case edit.Turn:
 		m.N = o.N
 		m.Kind = turnKinds[o.By == 1][o.N > 2]
-	case program.Cross:
+	case edit.Cross:
 		m.N, m.M = o.N, o.By
 		if m.Kind = "elements.parts-crossed"; o.N == 2 {
 			m.Kind = "elements.halves-crossed"
 		}
-	case program.First:
+	case edit.First:
 		m.Kind, m.N = "heads.one", o.By
 		if at.Arg < 0 && !heads(o.Axis) {
 			m.Kind, m.Axis = "elements.one-index", axis(o.Axis)
 		}
-	case program.Weave:
+	case edit.Weave:
 		return interleaved(m, d, heads(o.Axis), axis(o.Axis), size(o.Axis))
 	}
 	return m
@@ -154,7 +155,7 @@ var turnKinds = map[bool]map[bool]Kind{
 }
 
 // interleaved is the mistake of interleaved parts along an axis: of heads, or of something else, and of a size.
-func interleaved(m Mistake, d program.Edit, heads bool, axis string, size int) Mistake {
+func interleaved(m Mistake, d edit.Edit, heads bool, axis string, size int) Mistake {
 	o := d.Map
 	switch {
 	case d.Back && heads:
@@ -175,7 +176,7 @@ func interleaved(m Mistake, d program.Edit, heads bool, axis string, size int) M
 }
 
 // shiftedStep is the mistake of a step that is taken of another value, earlier or later.
-func shiftedStep(s *subject, e *Entry, t *program.Parts, d program.Edit) Mistake {
+func shiftedStep(s *subject, e *Entry, t *edit.StepIndex, d edit.Edit) Mistake {
 	step := t.Copies(d.At[0])[0]
 	m := Mistake{Kind: "order.earlier", Of: s.step(e, step), By: s.value(e, t.At(d.From)), For: s.value(e, t.Steps[step].Args[d.At[0].Arg])}
 	if d.Map.By == 1 {

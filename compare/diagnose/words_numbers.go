@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // twiceTaken is the mistake of a step that is taken twice. If the step has a number, the mistake has what both steps come to.
@@ -12,11 +13,11 @@ func twiceTaken(s *subject, e *Entry, step int) Mistake {
 	m := Mistake{Kind: "step.twice", Of: s.step(e, step)}
 	st := &e.Program.Steps[step]
 	for _, a := range st.Args {
-		o := &e.Program.Steps[e.Program.Source(a)]
+		o := &e.Program.Steps[a.Step]
 		if o.Prim != program.Number {
 			continue
 		}
-		x := o.Value * o.Value
+		x := o.Number().Value * o.Number().Value
 		switch st.Prim {
 		case program.Mul:
 			if strings.HasPrefix(o.Site, "√(") { // a constant of the formula
@@ -25,23 +26,23 @@ func twiceTaken(s *subject, e *Entry, step int) Mistake {
 		case program.Div:
 			m.Kind = "division.twice"
 		case program.Add:
-			m.Kind, m.By = "addend.twice", literal(2*o.Value)
+			m.Kind, m.By = "addend.twice", literal(2*o.Number().Value)
 			return m
 		default:
 			return m
 		}
-		m.By, m.Called = literal(x), s.numbers.called(x, o.Value, "")
+		m.By, m.Called = literal(x), s.numbers.called(x, o.Number().Value, "")
 		return m
 	}
 	return m
 }
 
 // otherConstant is the mistake of another number, at places that have the number of a step.
-func otherConstant(s *subject, e *Entry, step int, v number, at ...program.Place) Mistake {
-	right, value := e.Program.Steps[step].Value, v.value
+func otherConstant(s *subject, e *Entry, step int, v number, at ...edit.Place) Mistake {
+	right, value := e.Program.Steps[step].Number().Value, v.value
 	what := numberTerm(s, e.Program, step)
 	m := Mistake{Kind: "number.value", Place: s.site(e, step), Of: what, X: some(value), Right: some(right)}
-	m.Edit = program.Edit{Class: program.Constant, At: at, Value: value}.Text()
+	m.Edit = edit.Edit{Class: edit.Constant, At: at, Value: value}.Text()
 	called := s.numbers.called(value, right, what.Kind)
 	switch {
 	case value == 0 && what.Kind != Epsilon:
@@ -98,18 +99,18 @@ func caps(p *program.Program, step int) bool {
 		if p.Steps[i].Prim != program.Tanh {
 			continue
 		}
-		div := p.Source(p.Steps[i].Args[0])
+		div := p.Steps[i].Args[0].Step
 		if p.Steps[div].Prim != program.Div {
 			continue
 		}
-		below := p.Source(p.Steps[div].Args[1])
+		below := p.Steps[div].Args[1].Step
 		for _, mul := range readersOf(p, i) {
 			if p.Steps[mul].Prim != program.Mul || p.Steps[below].Prim != program.Number {
 				continue
 			}
 			for _, a := range p.Steps[mul].Args {
-				above := p.Source(a)
-				if p.Steps[above].Prim == program.Number && p.Steps[above].Value == p.Steps[below].Value && (step == below || step == above) {
+				above := a.Step
+				if p.Steps[above].Prim == program.Number && p.Steps[above].Number().Value == p.Steps[below].Number().Value && (step == below || step == above) {
 					return true
 				}
 			}
@@ -122,7 +123,7 @@ func caps(p *program.Program, step int) bool {
 func readersOf(p *program.Program, step int) []int {
 	var all []int
 	for i := range p.Steps {
-		if slices.ContainsFunc(p.Steps[i].Args, func(v program.Var) bool { return p.Source(v) == step }) {
+		if slices.ContainsFunc(p.Steps[i].Args, func(v program.Var) bool { return v.Step == step }) {
 			all = append(all, i)
 		}
 	}

@@ -39,7 +39,7 @@ func PartOf(work int, p *program.Program, some *program.Some) int {
 	if some == nil {
 		return work
 	}
-	if shape := p.Out.Shape(); some.Axis < len(shape) && shape[some.Axis] > len(some.Keep) {
+	if shape := p.Out.Shape; some.Axis < len(shape) && shape[some.Axis] > len(some.Keep) {
 		work = work / shape[some.Axis] * len(some.Keep)
 	}
 	return work

@@ -19,6 +19,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/recorded"
+	"github.com/tracediff/tracediff/order/recorded/lengths"
 )
 
 // run is what isolation says of a trace by a program, in transformers' own arithmetic.
@@ -53,11 +54,11 @@ func certified(folder, program, trace string, level int) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	var lengths []int
+	var tokens []int
 	for _, ids := range passes {
-		lengths = append(lengths, len(ids))
+		tokens = append(tokens, len(ids))
 	}
-	if p, err = p.For(lengths); err != nil {
+	if p, err = lengths.For(p, tokens); err != nil {
 		return nil, err
 	}
 	list, err := order.Recorded(p)

@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // Arithmetic is the definite arithmetic of an engine: for each site with a deviation from transformers, the
@@ -102,8 +103,8 @@ func (a *Arithmetic) Words(p *program.Program, d hooks.DType) string {
 		parts = append(parts, "computes from more digits than were captured")
 	}
 	parts = append(parts, a.Rewrites.Words()...)
-	parts = append(parts, p.Reordered()...)
-	if k := p.Fused(); k != nil {
+	parts = append(parts, p.Reordered...)
+	if k := rewrite.KernelOf(p); k != nil {
 		parts = append(parts, k.Words(d))
 	}
 	if a.keysOtherwise(p) {
@@ -200,8 +201,8 @@ func (a *Arithmetic) Where(p *program.Program, t *Trial) string {
 // kinds are the operations in which an arithmetic differs from transformers', without their constants.
 func (a *Arithmetic) kinds(p *program.Program, d hooks.DType) []string {
 	var all []string
-	if p.Fused() != nil {
-		all = append(all, program.FusedForm)
+	if rewrite.KernelOf(p) != nil {
+		all = append(all, rewrite.FusedForm)
 	}
 	for site := range a.differences(p, d) {
 		if k := kind(site); !slices.Contains(all, k) {
@@ -261,7 +262,7 @@ func tableWords(way uint8, others []uint8) string {
 func (a *Arithmetic) keysOtherwise(p *program.Program) bool {
 	sites, _ := p.Sites()
 	for _, at := range sites {
-		name, keys := strings.CutSuffix(at.Name, program.OfKeys)
+		name, keys := strings.CutSuffix(at.Name, rewrite.OfKeys)
 		if !keys {
 			continue
 		}

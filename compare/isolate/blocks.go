@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // The logits of a long prompt are hundreds of millions of numbers, and certifying a whole entry takes some 40 bytes
@@ -206,7 +207,7 @@ func usualArithmetic(ctx context.Context, t *Trial) (*Arithmetic, error) {
 	if err := t.Prepare(ctx); err != nil || t.Formula == nil {
 		return &Arithmetic{}, err
 	}
-	if t.Isolator.engine != nil && t.Formula.Fuses() {
+	if t.Isolator.engine != nil && rewrite.Fuses(t.Formula.Program) {
 		if own, err := t.Isolator.engine.Kernel(ctx, t.Isolator.FormOf(t.Cut, t.Node)); own != nil || err != nil {
 			return own, err
 		}

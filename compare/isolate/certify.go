@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // certifyTrial judges the entry in transformers' arithmetic, then in the arithmetic of its form. It returns nil if
@@ -153,7 +154,7 @@ func certifyInKernel(ctx context.Context, t *Trial) (*Certificate, error) {
 	if err := t.Prepare(ctx); err != nil {
 		return nil, err
 	}
-	if t.Isolator.engine == nil || t.Formula == nil || t.Chooses() || !t.Formula.Fuses() {
+	if t.Isolator.engine == nil || t.Formula == nil || t.Chooses() || !rewrite.Fuses(t.Formula.Program) {
 		return nil, nil
 	}
 	own, err := t.Isolator.engine.Kernel(ctx, t.Isolator.FormOf(t.Cut, t.Node))

@@ -43,7 +43,7 @@ func (e *Evidence) FocusAbove(work, tokens, columns int, asIs bool) *Evidence {
 	if err != nil || len(formula.Inputs) != len(t.Call.In) {
 		return e
 	}
-	t.Formula, t.other[0], t.Call.Shape = formula, formula, formula.Out.Shape()
+	t.Formula, t.other[0], t.Call.Shape = formula, formula, formula.Out.Shape
 	return f
 }
 

@@ -5,6 +5,8 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // mostReaders is up to how many readers of an operand every subset of the readers is tried.
@@ -32,7 +34,7 @@ func Readers(t *Trial, operand string) ([]*PartlyRounded, error) {
 	var sites []string
 	for i := range t.Formula.Steps {
 		r := &t.Formula.Steps[i]
-		if !slices.Contains(read, i) && slices.ContainsFunc(r.Args, func(v program.Var) bool { return slices.Contains(read, t.Formula.Source(v)) }) && !slices.Contains(sites, r.Site) {
+		if !slices.Contains(read, i) && slices.ContainsFunc(r.Args, func(v program.Var) bool { return slices.Contains(read, v.Step) }) && !slices.Contains(sites, r.Site) {
 			sites = append(sites, r.Site)
 		}
 	}
@@ -58,7 +60,7 @@ func (p *PartlyRounded) Handed(of *program.Program) []int {
 	var all []int
 	for i := range of.Steps {
 		s := &of.Steps[i]
-		if s.Form == p.Form && s.Name == p.Name || s.Prim == program.Round && slices.Contains(all, of.Source(s.Args[0])) {
+		if s.Form == p.Form && s.Name == p.Name || s.Prim == program.Round && slices.Contains(all, s.Args[0].Step) {
 			all = append(all, i)
 		}
 	}
@@ -72,7 +74,7 @@ func (p *PartlyRounded) shared(of *program.Program) []int {
 	if len(handed) == 0 {
 		return nil
 	}
-	through := of.Through(handed[0])
+	through := rewrite.Through(of, handed[0])
 	if !slices.ContainsFunc(through, func(i int) bool { return !slices.Contains(handed, i) }) {
 		return nil
 	}
@@ -84,15 +86,15 @@ func (p *PartlyRounded) of(f *order.Formula) (*order.Formula, error) {
 	if p == nil {
 		return f, nil
 	}
-	e := f.Edit()
+	e := edit.NewEditor(f.Program)
 	some := func(reader *program.Step) bool { return slices.Contains(p.Readers, reader.Site) }
 	through := p.shared(f.Program)
 	for n, at := range p.Handed(f.Program) {
 		switch {
 		case !p.through:
-			e.ReadRounded(at, some)
+			rewrite.ReadRounded(e, at, some)
 		case n == 0 && len(through) > 0:
-			e.ReadRoundedThrough(at, through, some)
+			rewrite.ReadRoundedThrough(e, at, through, some)
 		}
 	}
 	d, err := e.End()
@@ -109,7 +111,7 @@ func (p *PartlyRounded) With(a *Arithmetic) *Arithmetic {
 	if p == nil {
 		return a
 	}
-	return a.With(program.ReadRounded, program.Choice{Round: program.Model})
+	return a.With(rewrite.RoundedRead, program.Choice{Round: program.Model})
 }
 
 // formulaOf is the formula of the cut in another order of steps, with the trial's change.

@@ -91,7 +91,7 @@ func StepOf(t *Trial, operand string) (*program.Step, error) {
 	}
 	for _, part := range parts {
 		if RoleOf(t.Isolator.list.At(part.Node)) == operand {
-			return &f.Steps[f.Source(part.Out)], nil
+			return &f.Steps[part.Out.Step], nil
 		}
 	}
 	return nil, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // Some tokens of a program's result are to the bit what they are in all of it, with their bounds: attention over all keys of a few queries, norms,
@@ -124,11 +125,11 @@ func someOf(t *testing.T, key string, of *isolate.Trial, some *program.Some) (le
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := p.Parts(func(program.Prim, int) string { return "" })
+	parts := edit.NewStepIndex(p, func(program.Prim, int) string { return "" })
 	// The result read in another order needs other columns of what it is computed from.
-	steps, maps := append(parts.LeftOut(), parts.Exchanged()...), parts.Maps([]int{2, 4})
-	var edits []program.Edit
-	for _, all := range [][]program.Edit{steps, maps} {
+	steps, maps := append(parts.Edits().LeftOut(), parts.Edits().Exchanged()...), parts.Edits().Maps([]int{2, 4})
+	var edits []edit.Edit
+	for _, all := range [][]edit.Edit{steps, maps} {
 		for k := 0; k < len(all); k += 1 + len(all)/8 {
 			edits = append(edits, all[k])
 		}

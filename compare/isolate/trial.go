@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // Trial prepares what an entry is certified from. The error is a [*misfit] where the entry or what it is computed from is no
@@ -180,7 +181,7 @@ func (t *Trial) Rewrites() ([]program.Rewrite, error) {
 		if k := p.Text(); !seen[k] {
 			seen[k] = true
 			all = append(all, r)
-			for k := range p.Orders() {
+			for k := range rewrite.Orders(p) {
 				ordered = append(ordered, r.InOrder(k+1))
 			}
 		}

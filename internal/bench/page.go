@@ -61,7 +61,7 @@ func machine() string {
 // searchFiles are the files of the whole search of names: what is edited, what is tried, and what is said of it.
 var searchFiles = []string{
 	"compare/diagnose/*.go", "compare/naming/name.go", "compare/naming/suspect.go",
-	"order/program/edit.go", "order/program/editor.go", "order/program/edits.go", "order/program/map.go", "order/program/parts.go", "order/program/search.go",
+	"order/program/edit/*.go", "order/program/search.go",
 }
 
 // searchLines counts lines of code: neither empty ones, nor those that are a comment, nor tests.

@@ -20,14 +20,14 @@ func (o Cache) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 		heads, d := b.Shape[1], b.Shape[3]
 		now = b.Permute(b.Reshape(now, b.Shape[0], -1, heads, d), 0, 2, 1, 3)
 	}
-	kept := b.Shape[2] - now.Shape()[2]
+	kept := b.Shape[2] - now.Shape[2]
 	if kept == 0 {
 		return b.Cat(2, now)
 	}
 	if len(in) < 2 {
 		return b.Fail("%d keys of the pass before, which is not there", kept)
 	}
-	before := in[1].Shape()[2]
+	before := in[1].Shape[2]
 	return b.Cat(2, b.Slice(in[1], 2, before-kept, before), now)
 }
 

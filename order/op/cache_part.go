@@ -16,7 +16,7 @@ func (CachePart) Kind() string { return "cache_part" }
 // Steps joins what was kept of the pass before and this pass's.
 func (o CachePart) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	shape := []int{b.Shape[0], b.Shape[1], b.Shape[2], b.Shape[3]}
-	now := in[0].Shape()
+	now := in[0].Shape
 	shape[2] = now[len(now)-2]
 	part := Part{Heads: o.Heads, From: o.From, Transpose: true}.of(b, in[0], shape)
 	kept := b.Shape[2] - shape[2]
@@ -26,7 +26,7 @@ func (o CachePart) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	if len(in) < 2 || kept < 0 {
 		return b.Fail("%d keys of the pass before, which is not there", kept)
 	}
-	before := in[1].Shape()[2]
+	before := in[1].Shape[2]
 	return b.Cat(2, b.Slice(in[1], 2, before-kept, before), part)
 }
 

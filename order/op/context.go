@@ -12,9 +12,9 @@ func (Context) Kind() string { return "context" }
 // Steps multiplies.
 func (Context) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	probs, values := in[0], in[1]
-	if keys := values.Shape()[2]; probs.Last() > keys {
+	if keys := values.Shape[2]; probs.Last() > keys {
 		probs = b.Slice(probs, 3, 0, keys)
 	}
-	probs = b.Split(probs, 1, values.Shape()[1]) // [B,Hkv,group,T,S]
+	probs = b.Split(probs, 1, values.Shape[1]) // [B,Hkv,group,T,S]
 	return b.Dot("context", "bkgts,bksd->btkgd", probs, values)
 }

@@ -17,9 +17,9 @@ func (Convolution) Kind() string { return "convolution" }
 
 // Steps multiplies what each token sees, and adds the bias to the finished sum.
 func (o Convolution) Steps(b *program.Builder, in, w []program.Var) program.Var {
-	channels, tokens := w[0].Shape()[0], b.Shape[1]
+	channels, tokens := w[0].Shape[0], b.Shape[1]
 	if w[0].Last() != o.Kernel || b.Shape[2] != channels {
-		return b.Fail("a kernel of %v for %v", w[0].Shape(), b.Shape)
+		return b.Fail("a kernel of %v for %v", w[0].Shape, b.Shape)
 	}
 	x := joined(b, in)
 	y := causal(b, b.Slice(x, 2, o.From, o.From+channels), tokens, b.Whole(w[0]))
@@ -42,12 +42,12 @@ func joined(b *program.Builder, passes []program.Var) program.Var {
 
 // causal is the convolution of the last tokens of x [B,S,channels] with w [channels,kernel]: [B,tokens,channels].
 func causal(b *program.Builder, x program.Var, tokens int, w program.Var) program.Var {
-	batch, seen, channels, kernel := x.Shape()[0], x.Shape()[1], x.Shape()[2], w.Last()
+	batch, seen, channels, kernel := x.Shape[0], x.Shape[1], x.Shape[2], w.Last()
 	if need := tokens + kernel - 1; seen < need {
 		x = b.Cat(1, b.Expand(b.Literal(0), []int{batch, need - seen, channels}), x)
 	} else {
 		x = b.Plain(b.Slice(x, 1, seen-need, seen))
 	}
-	windows := b.View(x, []int{batch, tokens, channels, kernel}, []int{x.Shape()[1] * channels, channels, 1, channels}, 0)
+	windows := b.View(x, []int{batch, tokens, channels, kernel}, []int{x.Shape[1] * channels, channels, 1, channels}, 0)
 	return b.Dot("product", "btck,ck->btc", windows, w)
 }

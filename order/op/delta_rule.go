@@ -45,7 +45,7 @@ func (o DeltaRule) Steps(b *program.Builder, in, w []program.Var) program.Var {
 	for _, size := range b.Shape {
 		n *= size
 	}
-	s := d.v.Shape()
+	s := d.v.Shape
 	tokens := n / (s[0] * s[2] * out)
 	if s[3] != out || tokens < 1 || tokens > s[1] {
 		return b.Fail("values of %v as %v", s, b.Shape)
@@ -89,7 +89,7 @@ func (o DeltaRule) operands(b *program.Builder, in, w []program.Var) (d delta, o
 	channels := 0
 	for _, m := range w[:own] {
 		convs = append(convs, b.Whole(m))
-		channels += m.Shape()[0]
+		channels += m.Shape[0]
 	}
 	if kernel = convs[0]; len(convs) > 1 {
 		kernel = b.Cat(0, convs...)
@@ -120,13 +120,13 @@ func (o DeltaRule) operands(b *program.Builder, in, w []program.Var) (d delta, o
 		x, gate, a, ok = b.Cat(2, of(0), of(1), of(2)), of(3), of(4), true
 	}
 	heads := gate.Last()
-	if !ok || x.Last() != channels || heads%o.Heads != 0 || values%heads != 0 || len(gate.Shape()) != 3 {
+	if !ok || x.Last() != channels || heads%o.Heads != 0 || values%heads != 0 || len(gate.Shape) != 3 {
 		return d, false
 	}
-	c := b.Swish(b.R(causal(b, x, x.Shape()[1], kernel)))
+	c := b.Swish(b.R(causal(b, x, x.Shape[1], kernel)))
 	each := func(from int) program.Var { // a head of keys for each head of values
 		v := b.Permute(b.Split(b.Slice(c, 2, from, from+keys), 2, o.Heads), 0, 1, 2, -1, 3)
-		s := v.Shape()
+		s := v.Shape
 		return b.Reshape(b.Cat(2, b.Expand(v, []int{s[0], s[1], s[2], heads / o.Heads, s[4]})), s[0], s[1], heads, s[4])
 	}
 	d.q, d.k, d.v = each(0), each(keys), b.Split(b.Slice(c, 2, 2*keys, channels), 2, heads)
@@ -134,14 +134,14 @@ func (o DeltaRule) operands(b *program.Builder, in, w []program.Var) (d delta, o
 		d.beta = b.Mul("2β", d.beta, b.Literal(2))
 	}
 	if o.Given {
-		if len(a.Shape()) != 4 || a.Shape()[2] != heads {
+		if len(a.Shape) != 4 || a.Shape[2] != heads {
 			return d, false
 		}
 		d.decay = b.Exp("decay", a)
 		return d, true
 	}
 	rate := b.Neg(b.Exp("A", w[own]))
-	if len(a.Shape()) != 3 || a.Last() != heads || rate.Last() != heads {
+	if len(a.Shape) != 3 || a.Last() != heads || rate.Last() != heads {
 		return d, false
 	}
 	d.decay = b.Permute(b.Exp("decay", b.Mul("g", rate, softplus(b, b.Add("a + bias", a, w[own+1])))), 0, 1, 2, -1)
@@ -153,7 +153,7 @@ func (o DeltaRule) woven(b *program.Builder, x, ba program.Var, values int) (qkv
 	if values%o.Heads != 0 || x.Last() != 2*o.Heads*o.Size+2*values || ba.Last()%(2*o.Heads) != 0 {
 		return x, x, x, false
 	}
-	s, own := x.Shape(), values/o.Heads
+	s, own := x.Shape, values/o.Heads
 	x, ba = b.Split(x, 2, o.Heads), b.Split(ba, 2, o.Heads)
 	of := func(v program.Var, from, n int) program.Var {
 		return b.Reshape(b.Cat(2, b.Slice(v, 3, from, from+n)), s[0], s[1], o.Heads*n)

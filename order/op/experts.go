@@ -34,7 +34,7 @@ func experts(b *program.Builder, w []program.Var, n, length int) program.Var {
 
 // chosen are the matrices of the experts of each token: [T,k,rows,columns].
 func chosen(b *program.Builder, all, index program.Var) program.Var {
-	s, n := all.Shape(), index.Shape()
+	s, n := all.Shape, index.Shape
 	tokens, k := n[len(n)-2], n[len(n)-1]
 	flat := b.Permute(b.Reshape(b.Plain(index), tokens*k), 0, -1, -1)
 	wide := []int{tokens * k, s[1], s[2]}
@@ -55,7 +55,7 @@ func (Experts) Kind() string { return "experts" }
 // Steps takes each token's matrices, multiplies twice, and adds.
 func (o Experts) Steps(b *program.Builder, in, w []program.Var) program.Var {
 	x, act := b.Reshape(in[0], -1, in[0].Last()), in[3]
-	n, tokens, k := act.Last(), in[1].Shape()[len(in[1].Shape())-2], in[1].Last()
+	n, tokens, k := act.Last(), in[1].Shape[len(in[1].Shape)-2], in[1].Last()
 	cut := len(w) * 2 / 3
 	if len(w) == 2 {
 		cut = 1

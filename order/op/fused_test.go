@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // recorded is one call of torch's fused attention, as fixtures/fused.py has recorded it.
@@ -98,7 +99,7 @@ func attention(t *testing.T, r recorded, kernel int) *program.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err = made.InKernel(kernel)
+	made, err = rewrite.InKernel(made, kernel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func count(t *testing.T, r recorded, p *program.Program, choose func(s *program.
 	for i := range tokens {
 		positions.Data = append(positions.Data, float64(keys-tokens+i))
 	}
-	call := program.Call{Arith: program.Arith{DType: r.dtype, Emulated: true, Bounds: true}, In: []program.Value{r.q, r.k, r.v, positions}, Shape: p.Out.Shape()}
+	call := program.Call{Arith: program.Arith{DType: r.dtype, Emulated: true, Bounds: true}, In: []program.Value{r.q, r.k, r.v, positions}, Shape: p.Out.Shape}
 	call.Choices = p.Own()
 	for i := range p.Steps {
 		choose(&p.Steps[i], &call.Choices[i])
@@ -141,17 +142,17 @@ func count(t *testing.T, r recorded, p *program.Program, choose func(s *program.
 
 // torchsKernel is the number of torch's kernel on a CPU, and anyKernel that of one that is not known.
 func torchsKernel() (torch, unknown int) {
-	return 1 + slices.Index(program.Kernels, program.Fused{Keys: 512}), 1 + slices.Index(program.Kernels, program.Fused{Unknown: true})
+	return 1 + slices.Index(rewrite.Kernels, rewrite.Fused{Keys: 512}), 1 + slices.Index(rewrite.Kernels, rewrite.Fused{Unknown: true})
 }
 
 // with has a function for the exponential, and 1/l for the quotient, as torch has.
 func with(way uint8, round program.Rounding) func(s *program.Step, c *program.Choice) {
 	return func(s *program.Step, c *program.Choice) {
 		switch {
-		case s.Form != program.FusedForm:
-		case s.Site == program.FusedExp:
+		case s.Form != rewrite.FusedForm:
+		case s.Site == rewrite.FusedExp:
 			c.Way = way
-		case s.Site == program.FusedProbabilities:
+		case s.Site == rewrite.FusedProbabilities:
 			c.Round = round
 		case s.Prim == program.Div:
 			c.Way = program.WayReciprocal

@@ -14,7 +14,7 @@ func (GatedContext) Kind() string { return "gated_context" }
 // Steps multiplies, and gates.
 func (o GatedContext) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	c := b.R(Context{}.Steps(b, in, nil)) // [B,T,Hkv,group,D]
-	s := c.Shape()
+	s := c.Shape
 	gate := in[2]
 	if gate.Last() == s[2]*s[3] { // one for each head
 		gate = b.Permute(b.Split(gate, 2, s[2]), 0, 1, 2, 3, -1)

@@ -24,8 +24,8 @@ func (o LatentKeys) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	of := func(k int) program.Var { return joined(b, in[1+k*passes:1+(k+1)*passes]) }
 	batch, heads, seen, own := b.Shape[0], b.Shape[1], b.Shape[2], b.Shape[3]-o.Dims
 	x := of(0)
-	if own < 1 || len(x.Shape()) != 3 || x.Last() < o.Dims {
-		return b.Fail("%d channels of %v", o.Dims, x.Shape())
+	if own < 1 || len(x.Shape) != 3 || x.Last() < o.Dims {
+		return b.Fail("%d channels of %v", o.Dims, x.Shape)
 	}
 	shared := b.Permute(b.Slice(x, 2, x.Last()-o.Dims, x.Last()), 0, -1, 1, 2)
 	turned := RoPEPart{Dims: o.Dims, Pairs: o.Pairs, Out: o.Out, Half: o.Half}.turn(b, shared, of(1), of(2))

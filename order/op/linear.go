@@ -44,7 +44,7 @@ func (o Linear) turned(b *program.Builder, x program.Var, w []program.Var) progr
 		n *= d
 	}
 	rows := 1
-	for _, d := range x.Shape()[:len(x.Shape())-1] {
+	for _, d := range x.Shape[:len(x.Shape)-1] {
 		rows *= d
 	}
 	n /= max(rows, 1)

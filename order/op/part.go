@@ -20,16 +20,16 @@ func (o Part) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 
 // of is the part in a shape.
 func (o Part) of(b *program.Builder, x program.Var, shape []int) program.Var {
-	last := len(x.Shape()) - 1
+	last := len(x.Shape) - 1
 	n, rows := 1, 1
 	for _, d := range shape {
 		n *= d
 	}
-	for _, d := range x.Shape()[:last] {
+	for _, d := range x.Shape[:last] {
 		rows *= d
 	}
 	if o.Heads < 1 || rows == 0 || x.Last()%o.Heads != 0 || n%(rows*o.Heads) != 0 {
-		return b.Fail("%d parts of %v as %v", o.Heads, x.Shape(), shape)
+		return b.Fail("%d parts of %v as %v", o.Heads, x.Shape, shape)
 	}
 	wide := n / (rows * o.Heads)
 	x = b.Cat(last, b.Slice(b.Split(x, last, o.Heads), last+1, o.From, o.From+wide))

@@ -56,7 +56,7 @@ func (o RoPEPart) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 func (o RoPEPart) turn(b *program.Builder, x, cos, sin program.Var) program.Var {
 	half := o.Dims / 2
 	if 2*half != o.Dims || half == 0 || x.Last() != o.Dims {
-		return b.Fail("%d channels of %v", o.Dims, x.Shape())
+		return b.Fail("%d channels of %v", o.Dims, x.Shape)
 	}
 	first, second := pair(b, x, o.Pairs)
 	table := func(t program.Var) (first, second program.Var) { // of the first of a pair, and of the second
@@ -78,12 +78,12 @@ func (o RoPEPart) turn(b *program.Builder, x, cos, sin program.Var) program.Var 
 	if o.Out == Halves {
 		return b.Cat(3, y, z)
 	}
-	return b.Reshape(b.Cat(4, b.Permute(y, 0, 1, 2, 3, -1), b.Permute(z, 0, 1, 2, 3, -1)), x.Shape()...)
+	return b.Reshape(b.Cat(4, b.Permute(y, 0, 1, 2, 3, -1), b.Permute(z, 0, 1, 2, 3, -1)), x.Shape...)
 }
 
 // pair are the first channels of all pairs, and the second.
 func pair(b *program.Builder, x program.Var, p Pairs) (first, second program.Var) {
-	last := len(x.Shape()) - 1
+	last := len(x.Shape) - 1
 	half := x.Last() / 2
 	if p == Neighbours {
 		x = b.Split(x, last, half)

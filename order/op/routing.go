@@ -27,7 +27,7 @@ func (Routing) Kind() string { return "routing" }
 // Steps scores, takes what was chosen, and norms.
 func (o Routing) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	x, chosen := in[0], in[1]
-	axis := len(x.Shape()) - 1
+	axis := len(x.Shape) - 1
 	switch o.Score {
 	case OfAll:
 		x = b.Gather(axis, Softmax{}.Steps(b, []program.Var{x}, nil), chosen)

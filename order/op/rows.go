@@ -14,9 +14,9 @@ func (Rows) Kind() string { return "rows" }
 // Steps takes rows.
 func (o Rows) Steps(b *program.Builder, _, w []program.Var) program.Var {
 	tokens := b.Shape[len(b.Shape)-2]
-	rows := w[0].Shape()[0]
-	if len(w[0].Shape()) != 2 || o.First < 0 || o.First+o.By*(tokens-1) >= rows {
-		return b.Fail("rows %d to %d of %v", o.First, o.First+o.By*(tokens-1), w[0].Shape())
+	rows := w[0].Shape[0]
+	if len(w[0].Shape) != 2 || o.First < 0 || o.First+o.By*(tokens-1) >= rows {
+		return b.Fail("rows %d to %d of %v", o.First, o.First+o.By*(tokens-1), w[0].Shape)
 	}
 	ids := make([]float64, tokens)
 	for t := range ids {

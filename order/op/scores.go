@@ -19,7 +19,7 @@ func (o Scores) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	if o.Merged {
 		q = b.Permute(b.Reshape(q, b.Shape[0], b.Shape[2], b.Shape[1], keys.Last()), 0, 2, 1, 3)
 	}
-	q = b.Split(q, 1, keys.Shape()[1]) // [B,Hkv,group,T,D]
+	q = b.Split(q, 1, keys.Shape[1]) // [B,Hkv,group,T,D]
 	switch {
 	case o.Scale == 0:
 		return b.Dot("product", "bkgtd,bksd->bkgts", q, keys)

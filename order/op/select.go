@@ -13,7 +13,7 @@ func (Select) Kind() string { return "select" }
 
 // Steps takes the index.
 func (o Select) Steps(b *program.Builder, in, _ []program.Var) program.Var {
-	return b.Permute(b.Take(in[0], o.Axis, o.Index), axes(len(in[0].Shape())-1)...)
+	return b.Permute(b.Take(in[0], o.Axis, o.Index), axes(len(in[0].Shape)-1)...)
 }
 
 // axes are 0 to n−1.

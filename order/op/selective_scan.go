@@ -44,7 +44,7 @@ func (o SelectiveScan) Steps(b *program.Builder, in, w []program.Var) program.Va
 	decay := b.Exp("decay", b.Mul("rate", b.Neg(b.Exp("A", b.Whole(w[0]))), dt))
 	added := b.Mul("added", b.Mul("dt·B", dt, b.Permute(into, 0, 1, -1, 2)), b.Permute(x, 0, 1, 2, -1))
 	states := scanned(b, decay, added, b.Shape[1])
-	seen, tokens := x.Shape()[1], b.Shape[1]
+	seen, tokens := x.Shape[1], b.Shape[1]
 	y := b.Dot("output", "btcn,btn->btc", states, b.Slice(out, 1, seen-tokens, seen))
 	y = b.Add("skip", y, b.Mul("D·x", b.Slice(x, 1, seen-tokens, seen), w[3]))
 	return b.Mul("gated", y, b.Swish(b.Slice(in[0], 2, o.From, o.From+channels)))
@@ -60,7 +60,7 @@ func softplus(b *program.Builder, x program.Var) program.Var {
 
 // scanned are the states h = decay·h + added of the last tokens, by token along axis 1: [B,tokens,...].
 func scanned(b *program.Builder, decay, added program.Var, tokens int) program.Var {
-	seen := added.Shape()[1]
+	seen := added.Shape[1]
 	var state program.Var
 	var all []program.Var
 	for t := range seen {

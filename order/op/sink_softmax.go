@@ -11,7 +11,7 @@ func (SinkSoftmax) Kind() string { return "sink_softmax" }
 
 // Steps joins, and takes the softmax.
 func (SinkSoftmax) Steps(b *program.Builder, in, w []program.Var) program.Var {
-	s := in[0].Shape()
+	s := in[0].Shape
 	sinks := b.Expand(b.Permute(w[0], -1, 0, -1, -1), []int{s[0], s[1], s[2], 1})
 	x := b.Cat(3, in[0], sinks)
 	return Softmax{}.Steps(b, []program.Var{b.R(b.Sub("below the largest", x, b.RowMax(x)))}, nil)

@@ -28,10 +28,10 @@ func (o StateSpace) Steps(b *program.Builder, in, w []program.Var) program.Var {
 	}
 	shared := o.Groups * o.State
 	p := joined(b, in)
-	batch, seen, width := p.Shape()[0], p.Shape()[1], p.Last()
+	batch, seen, width := p.Shape[0], p.Shape[1], p.Last()
 	from := width - heads - inner - 2*shared
 	if from < 0 || inner%heads != 0 || o.Groups < 1 || heads%o.Groups != 0 || w[1].Last() != o.Kernel {
-		return b.Fail("%d heads in %v", heads, p.Shape())
+		return b.Fail("%d heads in %v", heads, p.Shape)
 	}
 	c := b.Add("bias", causal(b, b.Slice(p, 2, from, from+inner+2*shared), seen, b.Whole(w[1])), w[2])
 	c = b.Swish(b.R(c))

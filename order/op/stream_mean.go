@@ -12,7 +12,7 @@ func (StreamMean) Kind() string { return "stream_mean" }
 func (StreamMean) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	var streams []program.Var
 	for _, x := range in {
-		streams = append(streams, b.Permute(x, append(axes(len(x.Shape())), -1)...)) // [B,T,H,1]
+		streams = append(streams, b.Permute(x, append(axes(len(x.Shape)), -1)...)) // [B,T,H,1]
 	}
-	return b.Mean("mean", b.Cat(len(in[0].Shape()), streams...))
+	return b.Mean("mean", b.Cat(len(in[0].Shape), streams...))
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // drawnCall is a call of inputs of given shapes in bfloat16.
@@ -48,7 +50,7 @@ func TestKeysHaveSitesOfTheirOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := own.Rewritten(r)
+		p, err := rewrite.Apply(own, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,11 +77,11 @@ func TestKeysHaveSitesOfTheirOwn(t *testing.T) {
 	}
 	_, together := evaluated(table(true), kernel, never)
 	p, apart := evaluated(table(true), kernel|program.ReadApart, never)
-	if !slices.Equal(together.Data, apart.Data) || !slices.Equal(together.Bound, apart.Bound) || p.Fused() == nil {
+	if !slices.Equal(together.Data, apart.Data) || !slices.Equal(together.Bound, apart.Bound) || rewrite.KernelOf(p) == nil {
 		t.Error("queries and keys that are apart have other numbers")
 	}
 	_, wide := evaluated(table(true), kernel|program.ReadApart, func(at program.Site) (program.Choice, bool) {
-		return program.Choice{Round: program.Plain}, at.Name == "table"+program.OfKeys
+		return program.Choice{Round: program.Plain}, at.Name == "table"+rewrite.OfKeys
 	})
 	_, want := evaluated(table(false), kernel, never)
 	if !slices.Equal(wide.Data, want.Data) || slices.Equal(wide.Data, together.Data) {
@@ -102,12 +104,12 @@ func TestReadRoundedThroughASum(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := slices.IndexFunc(p.Steps, func(s program.Step) bool { return s.Site == "first" })
-	through := p.Through(first)
+	through := rewrite.Through(p, first)
 	if len(through) != 1 || p.Steps[through[0]].Site != "sum" {
 		t.Fatalf("between the first step and its readers are %v", through)
 	}
-	e := p.Edit()
-	e.ReadRoundedThrough(first, through, func(reader *program.Step) bool { return reader.Site == "product" })
+	e := edit.NewEditor(p)
+	rewrite.ReadRoundedThrough(e, first, through, func(reader *program.Step) bool { return reader.Site == "product" })
 	d, err := e.End()
 	if err != nil {
 		t.Fatal(err)

@@ -9,25 +9,31 @@ import (
 // batch collects rows that are multiplied with the same rows: queries that read the same keys. Numbers and bounds are finite.
 type batch struct {
 	finisher
-	n, inner   int // the length of a row, and how many rows each is multiplied with
+	productSums
+	right    laidRows // that the rows are multiplied with
+	n, inner int      // the length of a row, and how many rows each is multiplied with
+	xe, ye   bool     // x has bounds other than 0; y has
+	x, e     []float64
+	out      []operand
+}
+
+// laidRows are rows of an operand, laid out to be multiplied.
+type laidRows struct {
 	y          operand
-	step       int  // from one of these rows to the next
-	at         int  // where the first of them is
-	xe, ye     bool // x has bounds other than 0; y has
-	laid       bool // there are rows to multiply with
-	x, e       []float64
-	out        []operand
+	step       int             // from one row to the next
+	at         int             // where the first of them is
+	laid       bool            // there are such rows
 	values     *products.Right // the rows at a place
 	size       *products.Right // squared, or in absolute values where bounds are rigorous
 	bound, far *products.Right // the bounds of the rows, and their absolute values with the bounds added
-
-	// Of each product: Σ x·y, Σ (x·y)² or Σ |x·y|, and two parts of how far the bounds move it, see [spread].
-	sums, sizes, byY, byX []float64
 }
+
+// productSums are those of each product of a batch: Σ x·y, Σ (x·y)² or Σ |x·y|, and two parts of how far the bounds move it, see [spread].
+type productSums struct{ sums, sizes, byY, byX []float64 }
 
 // newBatch is a batch of rows of n numbers, each multiplied with so many of another operand, a step apart. x is the operand that has the rows.
 func newBatch(f finisher, n, inner int, x, y operand, step int) *batch {
-	b := &batch{finisher: f, n: n, inner: inner, y: y, step: step, xe: f.Bounds && !zero(x.e), ye: f.Bounds && !zero(y.e)}
+	b := &batch{finisher: f, n: n, inner: inner, right: laidRows{y: y, step: step}, xe: f.Bounds && !zero(x.e), ye: f.Bounds && !zero(y.e)}
 	room := func(needed bool) []float64 {
 		if !needed {
 			return nil
@@ -50,10 +56,10 @@ func (b *batch) add(x operand, at int, out operand) {
 		fill(out.e, e)
 		return
 	}
-	if !b.laid || at != b.at || len(b.out) == products.Tile {
+	if !b.right.laid || at != b.right.at || len(b.out) == products.Tile {
 		b.finish()
 	}
-	if !b.laid || at != b.at {
+	if !b.right.laid || at != b.right.at {
 		b.lay(at)
 	}
 	copy(b.x[len(b.out)*b.n:], x.v)
@@ -65,31 +71,31 @@ func (b *batch) add(x operand, at int, out operand) {
 
 // lay lays out the rows from a place on.
 func (b *batch) lay(at int) {
-	b.at, b.laid = at, true
+	b.right.at, b.right.laid = at, true
 	gathered := func(from []float64) []float64 {
 		rows := make([]float64, b.inner*b.n)
 		for k := range b.inner {
-			copy(rows[k*b.n:][:b.n], from[at+k*b.step:])
+			copy(rows[k*b.n:][:b.n], from[at+k*b.right.step:])
 		}
 		return rows
 	}
-	rows := gathered(b.y.v)
-	b.values = products.NewRight(rows, b.n)
+	rows := gathered(b.right.y.v)
+	b.right.values = products.NewRight(rows, b.n)
 	if !b.Bounds {
 		return
 	}
-	b.size = products.NewRight(b.sized(slices.Clone(rows)), b.n)
+	b.right.size = products.NewRight(b.sized(slices.Clone(rows)), b.n)
 	if b.ye {
-		b.bound = products.NewRight(gathered(b.y.e), b.n)
+		b.right.bound = products.NewRight(gathered(b.right.y.e), b.n)
 	}
 	if b.xe {
 		far := absolute(slices.Clone(rows))
 		if b.ye {
-			for k, e := range gathered(b.y.e) {
+			for k, e := range gathered(b.right.y.e) {
 				far[k] += e
 			}
 		}
-		b.far = products.NewRight(far, b.n)
+		b.right.far = products.NewRight(far, b.n)
 	}
 }
 
@@ -109,16 +115,16 @@ func (b *batch) finish() {
 		return
 	}
 	x := b.x[:count*b.n]
-	b.values.Dots(b.sums, b.x, count, products.Digits(x))
+	b.right.values.Dots(b.sums, b.x, count, products.Digits(x))
 	if b.xe {
-		b.far.Dots(b.byX, b.e, count, 0)
+		b.right.far.Dots(b.byX, b.e, count, 0)
 	}
 	if b.ye {
 		absolute(x)
-		b.bound.Dots(b.byY, b.x, count, 0)
+		b.right.bound.Dots(b.byY, b.x, count, 0)
 	}
 	if b.Bounds {
-		b.size.Dots(b.sizes, b.x, count, products.Digits(b.sized(x)))
+		b.right.size.Dots(b.sizes, b.x, count, products.Digits(b.sized(x)))
 	}
 	for i, out := range b.out {
 		for k := range out.v {

@@ -16,8 +16,8 @@ import (
 func (b *Builder) Dot(name, axes string, x, y Var) Var {
 	operands, result, _ := strings.Cut(axes, "->")
 	of, with, _ := strings.Cut(operands, ",")
-	if len(of) != len(x.shape) || len(with) != len(y.shape) {
-		return b.Fail("%s: %v and %v are not %s", name, x.shape, y.shape, axes)
+	if len(of) != len(x.Shape) || len(with) != len(y.Shape) {
+		return b.Fail("%s: %v and %v are not %s", name, x.Shape, y.Shape, axes)
 	}
 	summed := strings.IndexFunc(of, func(r rune) bool { return !strings.ContainsRune(result, r) })
 	if summed < 0 || !strings.Contains(with, of[summed:summed+1]) {
@@ -29,9 +29,9 @@ func (b *Builder) Dot(name, axes string, x, y Var) Var {
 	}
 	sizes := map[rune]int{}
 	for i, r := range of + with {
-		n := append(slices.Clone(x.shape), y.shape...)[i]
+		n := append(slices.Clone(x.Shape), y.Shape...)[i]
 		if old, ok := sizes[r]; ok && old != n {
-			return b.Fail("%s: %v and %v do not go together in %s", name, x.shape, y.shape, axes)
+			return b.Fail("%s: %v and %v do not go together in %s", name, x.Shape, y.Shape, axes)
 		}
 		sizes[r] = n
 	}
@@ -39,18 +39,18 @@ func (b *Builder) Dot(name, axes string, x, y Var) Var {
 	for _, r := range result {
 		shape = append(shape, sizes[r])
 	}
-	return b.add(Step{Prim: Dot, Name: name, Args: []Var{x.over(of, over), y.over(with, over)}, Shape: shape})
+	return b.Append(Step{Prim: Dot, Name: name, Args: []Var{x.over(of, over), y.over(with, over)}, Shape: shape})
 }
 
 // over is a view with the axes named by letters: one that it has not is of size 1, and repeated.
 func (v Var) over(own, letters string) Var {
-	out := Var{step: v.step, off: v.off}
+	out := Var{Step: v.Step, Off: v.Off}
 	for _, r := range letters {
 		n, s := 1, 0
 		if a := strings.IndexRune(own, r); a >= 0 {
-			n, s = v.shape[a], v.stride[a]
+			n, s = v.Shape[a], v.Stride[a]
 		}
-		out.shape, out.stride = append(out.shape, n), append(out.stride, s)
+		out.Shape, out.Stride = append(out.Shape, n), append(out.Stride, s)
 	}
 	return out
 }
@@ -218,12 +218,12 @@ func (r *run) dots(i int, out operand) {
 	f := r.at(i, c.Round)
 	x, y := r.rows(s.Args[0]), r.rows(s.Args[1])
 	last := len(s.Shape) - 1
-	if x.view.stride[last] != 0 && y.view.stride[last] == 0 {
+	if x.view.Stride[last] != 0 && y.view.Stride[last] == 0 {
 		x, y = y, x
 	}
 	n, inner := s.Args[0].Last(), s.Shape[last]
 	outer := rowCount(s.Shape)
-	sx, sy := x.view.stride[last], y.view.stride[last]
+	sx, sy := x.view.Stride[last], y.view.Stride[last]
 	together := sx == 0 && r.a.Sum == nil && c.Way == 0 && sharing(s.Shape, y.view) >= fewSharing && (!r.a.Bounds || x.finite() && y.finite())
 	rows := make([]dotted, 0, outer)
 	index, to := make([]int, last), r.slotsOf(i)
@@ -275,7 +275,7 @@ const fewSharing = products.Tile / 2
 func sharing(shape []int, y Var) int {
 	n := 1
 	for a, size := range shape[:len(shape)-1] {
-		if y.stride[a] == 0 {
+		if y.Stride[a] == 0 {
 			n *= size
 		}
 	}
@@ -283,11 +283,11 @@ func sharing(shape []int, y Var) int {
 }
 
 // laid is about how many elements are laid out for the rows of a Dot, however few of its rows are computed: those that several rows multiply.
-func (p *Program) laid(i int) int {
+func laid(p *Program, i int) int {
 	s := &p.Steps[i]
 	x, y := s.Args[0], s.Args[1]
 	last := len(s.Shape) - 1
-	if x.stride[last] != 0 && y.stride[last] == 0 {
+	if x.Stride[last] != 0 && y.Stride[last] == 0 {
 		y = x
 	}
 	n := sharing(s.Shape, y)
@@ -309,39 +309,39 @@ type rowsOf struct {
 
 // at is where a row begins that is computed.
 func (o rowsOf) at(index []int) int {
-	at := o.view.off
+	at := o.view.Off
 	for a, k := range index {
-		at += k * o.view.stride[a]
+		at += k * o.view.Stride[a]
 	}
 	return o.has.place(at)
 }
 
 // rows lays the last axis of a view side by side, where it is not.
 func (r *run) rows(v Var) rowsOf {
-	o := r.whole(v.step)
-	if v.stride[len(v.stride)-1] == 1 || v.Last() == 1 {
-		return rowsOf{o, v, r.slotsOf(v.step)}
+	o := r.whole(v.Step)
+	if v.Stride[len(v.Stride)-1] == 1 || v.Last() == 1 {
+		return rowsOf{o, v, r.slotsOf(v.Step)}
 	}
-	packed := Var{step: v.step, off: v.off, shape: slices.Clone(v.shape), stride: v.stride}
-	last := len(v.shape) - 1
-	for a, s := range v.stride {
+	packed := Var{Step: v.Step, Off: v.Off, Shape: slices.Clone(v.Shape), Stride: v.Stride}
+	last := len(v.Shape) - 1
+	for a, s := range v.Stride {
 		if s == 0 && a != last { // repeated: one copy is enough
-			packed.shape[a] = 1
+			packed.Shape[a] = 1
 		}
 	}
-	count := size(packed.shape)
+	count := Size(packed.Shape)
 	p := operand{v: make([]float64, count)}
 	if o.e != nil {
 		p.e = make([]float64, count)
 	}
 	r.gather(p, packed, 0, count/max(v.Last(), 1))
-	stride := contiguous(packed.shape)
-	for a, s := range v.stride {
+	stride := Contiguous(packed.Shape)
+	for a, s := range v.Stride {
 		if s == 0 && a != last {
 			stride[a] = 0
 		}
 	}
-	return rowsOf{p, Var{v.step, 0, v.shape, stride}, nil}
+	return rowsOf{p, Var{v.Step, 0, v.Shape, stride}, nil}
 }
 
 // pairs are the rows of which a row of results is made.

@@ -4,9 +4,11 @@ import (
 	"math"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
-	"pgregory.net/rapid"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // edited is a formula with a norm, a mask, a softmax and products: every class of edits has something to do in it.
@@ -34,16 +36,17 @@ func editedProgram(t interface{ Fatal(...any) }, data []float64) (*program.Progr
 }
 
 // allEdits are those of a program.
-func allEdits(t *program.Parts) []program.Edit {
-	var all []program.Edit
-	for _, some := range [][]program.Edit{
-		t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Operands(), t.Counts(), t.Turns(), t.Maps([]int{2}),
-		t.Apart(), t.Alone(), t.Fewer(), t.AllWider(), t.Repeated(), t.IndexesOfOne(), t.Behind(),
+func allEdits(t *edit.StepIndex) []edit.Edit {
+	of := t.Edits()
+	var all []edit.Edit
+	for _, some := range [][]edit.Edit{
+		of.LeftOut(), of.Exchanged(), of.Swapped(), of.Twice(), of.Wholes(), of.Axes(), of.Operands(), of.Counts(), of.Turns(), of.Maps([]int{2}),
+		of.Apart(), of.Alone(), of.Fewer(), of.AllWider(), of.Repeated(), of.IndexesOfOne(), of.Behind(),
 	} {
 		all = append(all, some...)
 	}
 	for _, i := range t.Numbers() {
-		all = append(all, program.Edit{Class: program.Constant, At: []program.Place{t.Of(i)}, Value: 2})
+		all = append(all, edit.Edit{Class: edit.Constant, At: []edit.Place{t.Of(i)}, Value: 2})
 	}
 	return all
 }
@@ -56,7 +59,7 @@ func TestEditedValuesAreThoseOfAWholeEvaluation(t *testing.T) {
 		rows := rapid.IntRange(1, 4).Draw(t, "rows")
 		data := rapid.SliceOfN(rapid.Float64Range(-4, 4), 4*rows, 4*rows).Draw(t, "x")
 		p, c := editedProgram(t, data)
-		parts := p.Parts(nameless)
+		parts := edit.NewStepIndex(p, nameless)
 		kept, err := p.Keep(c, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +73,7 @@ func TestEditedValuesAreThoseOfAWholeEvaluation(t *testing.T) {
 			t.Fatal(err)
 		}
 		sameValue(t, "the program itself", own, want)
-		applied := map[program.Class]bool{}
+		applied := map[edit.Class]bool{}
 		all := allEdits(parts)
 		skip := rapid.IntRange(0, 7).Draw(t, "skip")
 		for k, d := range all {
@@ -93,7 +96,7 @@ func TestEditedValuesAreThoseOfAWholeEvaluation(t *testing.T) {
 			}
 			sameValue(t, d.Class.String(), got, want)
 		}
-		for _, class := range []program.Class{program.LeftOut, program.Exchanged, program.Swapped, program.Twice, program.Count, program.Constant, program.Operand} {
+		for _, class := range []edit.Class{edit.LeftOut, edit.Exchanged, edit.Swapped, edit.Twice, edit.Count, edit.Constant, edit.Operand} {
 			if !applied[class] {
 				t.Fatalf("no edit of the class %q", class)
 			}
@@ -120,8 +123,8 @@ func sameValue(t *rapid.T, what string, got, want program.Value) {
 func TestAnEditIsMovedToOtherSizes(t *testing.T) {
 	small, _ := editedProgram(t, []float64{1, 2, 3, 4, 4, 3, 2, 1, -1, 1, 5, 2})
 	large, c := editedProgram(t, []float64{1, -2, 3, 0.5, 2, 1, -1, 4, 0.25, 3, -3, 2, 1, 1, 0.5, 0.25, -4, 2, -1, 3})
-	from, to := small.Parts(nameless), large.Parts(nameless)
-	for _, d := range from.LeftOut() {
+	from, to := edit.NewStepIndex(small, nameless), edit.NewStepIndex(large, nameless)
+	for _, d := range from.Edits().LeftOut() {
 		own, moved := d.Apply(from), d.Apply(to)
 		if own == nil {
 			continue
@@ -151,17 +154,17 @@ func TestMapsHaveInverses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := p.Parts(nameless)
+	parts := edit.NewStepIndex(p, nameless)
 	want, err := p.Eval(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, d := range parts.Maps([]int{2, 3}) {
+	for _, d := range parts.Edits().Maps([]int{2, 3}) {
 		if !d.Back {
 			continue
 		}
-		if d.Map.Kind == program.Reread && d.Map.By > 0 {
+		if d.Map.Kind == edit.Reread && d.Map.By > 0 {
 			continue
 		}
 		e := d.Apply(parts)

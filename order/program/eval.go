@@ -12,15 +12,14 @@ import (
 // ErrIndex is the error of a lookup of what is no index of the table.
 var ErrIndex = errors.New("an index is out of range")
 
-// run is one evaluation.
+// run is one evaluation. It has a method for each primitive, or a few, and those read values and make room: that is why they are many.
 type run struct {
 	p      *Program
 	c      *Call
 	a      Arith
 	values []operand // whole results, by step: of leaves, and of what more than one stage reads
-	kept   []bool
-	piece  []float64
-	terms  map[int]*Terms // of the leaves that are sums
+	scratch
+	terms map[int]*Terms // of the leaves that are sums
 
 	need     needed
 	slots    []*slots // of the rows that are needed
@@ -30,6 +29,12 @@ type run struct {
 	followed int // elements that are the engine's own choice
 }
 
+// scratch is room that steps use again.
+type scratch struct {
+	kept  []bool
+	piece []float64
+}
+
 // blockElements is how many elements of a step are computed at once: what fits the nearest cache with a few operands.
 const blockElements = 1024
 
@@ -37,17 +42,17 @@ const blockElements = 1024
 // is that of an index out of range, of a weight that cannot be read, or of inputs that are none of the program's.
 func (p *Program) Eval(c Call) (Value, error) {
 	r := &run{p: p, c: &c, a: c.Arith, values: make([]operand, len(p.Steps)), terms: map[int]*Terms{}}
-	if c.Held != nil && c.Held.Alone && p.product() < 0 {
+	if c.Held != nil && c.Held.Alone && productOf(p) < 0 {
 		r.a.Bounds = false
 	}
 	for i := range p.Steps {
-		if s := &p.Steps[i]; s.Prim.leaf() {
+		if s := &p.Steps[i]; s.Prim.IsLeaf() {
 			if err := r.leaf(i, s); err != nil {
 				return Value{}, err
 			}
 		}
 	}
-	if err := c.Some.in(p.Out.shape); err != nil {
+	if err := c.Some.in(p.Out.Shape); err != nil {
 		return Value{}, err
 	}
 	r.need, r.few = p.need(c.Some, nil, p.stages), p.columns(c.Some)
@@ -69,14 +74,14 @@ func (r *run) some() (Value, error) {
 	if some == nil {
 		return r.result()
 	}
-	v := Value{Shape: some.shape(out.shape), Followed: r.followed, Columns: r.columns}
-	all := r.room(size(v.Shape))
+	v := Value{Shape: some.shape(out.Shape), Followed: r.followed, Columns: r.columns}
+	all := r.room(Size(v.Shape))
 	v.Data, v.Bound = all.v, all.e
-	last := len(out.shape) - 1
-	rows := size(out.shape[some.Axis+1 : last])
-	for o := range size(out.shape[:some.Axis]) {
+	last := len(out.Shape) - 1
+	rows := Size(out.Shape[some.Axis+1 : last])
+	for o := range Size(out.Shape[:some.Axis]) {
 		for n, k := range some.Keep {
-			from := (o*out.shape[some.Axis] + k) * rows
+			from := (o*out.Shape[some.Axis] + k) * rows
 			to := all.slice((o*len(some.Keep)+n)*rows*v.Shape[last], rows*v.Shape[last])
 			if some.Columns == nil {
 				r.gather(to, out, from, from+rows)
@@ -93,15 +98,15 @@ func (r *run) some() (Value, error) {
 // result is the program's, which is the caller's.
 func (r *run) result() (Value, error) {
 	out := r.p.Out
-	o := r.values[out.step]
-	own := !r.p.Steps[out.step].Prim.leaf() && out.off == 0 && out.plain() && len(o.v) == size(out.shape)
-	v := Value{Shape: out.shape, Followed: r.followed, Columns: r.columns}
+	o := r.values[out.Step]
+	own := !r.p.Steps[out.Step].Prim.IsLeaf() && out.Off == 0 && out.Plain() && len(o.v) == Size(out.Shape)
+	v := Value{Shape: out.Shape, Followed: r.followed, Columns: r.columns}
 	if own {
 		v.Data, v.Bound = o.v, o.e
 		return v, nil
 	}
-	rows := size(out.shape) / max(out.Last(), 1)
-	v.Data = make([]float64, size(out.shape))
+	rows := Size(out.Shape) / max(out.Last(), 1)
+	v.Data = make([]float64, Size(out.Shape))
 	if r.a.Bounds {
 		v.Bound = make([]float64, len(v.Data))
 	}
@@ -113,10 +118,10 @@ func (r *run) result() (Value, error) {
 func (r *run) leaf(i int, s *Step) error {
 	switch s.Prim {
 	case Input:
-		if s.Index >= len(r.c.In) || len(r.c.In[s.Index].Data) != size(s.Shape) {
-			return fmt.Errorf("input %d is not of shape %v", s.Index, s.Shape)
+		if s.Index() >= len(r.c.In) || len(r.c.In[s.Index()].Data) != Size(s.Shape) {
+			return fmt.Errorf("input %d is not of shape %v", s.Index(), s.Shape)
 		}
-		in := r.c.In[s.Index]
+		in := r.c.In[s.Index()]
 		r.values[i] = operand{in.Data, in.Bound}
 		if r.a.Together && r.a.Bounds && in.Terms != nil {
 			r.terms[i] = in.Terms
@@ -125,37 +130,37 @@ func (r *run) leaf(i int, s *Step) error {
 			r.values[i].e = nil
 		}
 	case Weight, Matrix, Dense:
-		if s.Index >= len(r.c.W) {
-			return fmt.Errorf("weight %d is not there", s.Index)
+		if s.Index() >= len(r.c.W) {
+			return fmt.Errorf("weight %d is not there", s.Index())
 		}
-		if rows, cols := r.c.W[s.Index].Size(); rows*cols != size(s.Shape) || cols != s.Shape[len(s.Shape)-1] {
-			return fmt.Errorf("weight %d is %d by %d, not of shape %v", s.Index, rows, cols, s.Shape)
+		if rows, cols := r.c.W[s.Index()].Size(); rows*cols != Size(s.Shape) || cols != s.Shape[len(s.Shape)-1] {
+			return fmt.Errorf("weight %d is %d by %d, not of shape %v", s.Index(), rows, cols, s.Shape)
 		}
 		if s.Prim == Matrix {
 			return nil
 		}
-		w := make([]float64, size(s.Shape))
+		w := make([]float64, Size(s.Shape))
 		r.values[i].v = w
-		rows, _ := r.c.W[s.Index].Size()
-		return readRows(r.c.W[s.Index], w, 0, rows)
+		rows, _ := r.c.W[s.Index()].Size()
+		return readRows(r.c.W[s.Index()], w, 0, rows)
 	case Number:
 		r.values[i] = r.number(i)
 	case Vector:
-		r.values[i].v = s.Values
+		r.values[i].v = s.Vector()
 	}
 	return nil
 }
 
 // number is a number as its site has it. In the hull it may be rounded to the model's dtype or not.
 func (r *run) number(i int) operand {
-	x, exact := r.p.Steps[i].Value, r.p.Steps[i].Value
+	x, exact := r.p.Steps[i].Number().Value, r.p.Steps[i].Number().Value
 	o := operand{v: []float64{x}}
 	if !r.a.Emulated {
 		return o
 	}
 	e := 0.0
 	if r.a.Bounds && !math.IsInf(x, 0) {
-		e = r.p.Steps[i].units * unit32 * math.Abs(x)
+		e = r.p.Steps[i].Number().Units * unit32 * math.Abs(x)
 	}
 	if c := r.choice(i); c.Round != None {
 		x = float64(float32(x))
@@ -169,7 +174,7 @@ func (r *run) number(i int) operand {
 	if e > 0 {
 		o.e = []float64{e}
 	}
-	if o.v[0] = x; r.a.Hull && r.a.Bounds && !r.p.Steps[i].fixed {
+	if o.v[0] = x; r.a.Hull && r.a.Bounds && !r.p.Steps[i].Number().Fixed {
 		o.e = []float64{e + max(math.Abs(x-exact), math.Abs(floats.Round(r.a.DType, exact)-x))}
 	}
 	return o
@@ -225,10 +230,10 @@ func (r *run) whole(step int) operand {
 
 // packed are all elements of a view, row-major.
 func (r *run) packed(v Var) operand {
-	if n := size(v.shape); v.plain() {
-		return r.lines(v.step, v.off, n)
+	if n := Size(v.Shape); v.Plain() {
+		return r.lines(v.Step, v.Off, n)
 	}
-	out := r.room(size(v.shape))
+	out := r.room(Size(v.Shape))
 	r.gather(out, v, 0, len(out.v)/max(v.Last(), 1))
 	return out
 }

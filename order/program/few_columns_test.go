@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // linear is a linear operation on tokens of n numbers, with a weight of so many rows.
@@ -29,12 +30,12 @@ func TestFewColumnsTakeFewRows(t *testing.T) {
 	const n, rows, tokens = 16, 1536, 5
 	p, call := linear(t, tokens, n, rows)
 	some := &program.Some{Axis: 1, Keep: []int{4, 2}, Columns: []int{1, 700, 701, rows - 1}}
-	for name, m := range map[string]program.Map{
-		"in reverse": {Kind: program.Reverse, Axis: 2}, "blocks in reverse": {Kind: program.Reverse, Axis: 2, By: 64}, "blocks turned": {Kind: program.Flip, Axis: 2, By: 64},
-		"by turns": {Kind: program.Weave, Axis: 2, N: 4}, "rolled": {Kind: program.Roll, Axis: 2, By: 3}, "as it is": {Axis: -1},
+	for name, m := range map[string]edit.Map{
+		"in reverse": {Kind: edit.Reverse, Axis: 2}, "blocks in reverse": {Kind: edit.Reverse, Axis: 2, By: 64}, "blocks turned": {Kind: edit.Flip, Axis: 2, By: 64},
+		"by turns": {Kind: edit.Weave, Axis: 2, N: 4}, "rolled": {Kind: edit.Roll, Axis: 2, By: 3}, "as it is": {Axis: -1},
 	} {
 		edited := func() *program.Edited {
-			ed := p.Edit()
+			ed := edit.NewEditor(p)
 			in := ed.OtherInput // the product is computed anew
 			in(slices.IndexFunc(p.Steps, func(s program.Step) bool { return s.Prim == program.Input }), tensor(numbers(tokens*n, 9, bf16), 1, tokens, n))
 			out := p.Out

@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // keyByKey is ggml's fused attention for few queries in plain loops: queries, keys and values in float16, and one key after the other added to an
@@ -84,13 +85,13 @@ func drawnAttention(t *testing.T, heads, tokens, keys, width int) ([]program.Val
 }
 
 // inKernel counts the elements that are beyond the bounds of a kernel, and those whose bound is below an eighth of a unit of float16.
-func inKernel(t *testing.T, own *program.Program, in []program.Value, y []float64, kernel program.Fused) (outside, near int) {
+func inKernel(t *testing.T, own *program.Program, in []program.Value, y []float64, kernel rewrite.Fused) (outside, near int) {
 	t.Helper()
-	p, err := own.InKernel(1 + slices.Index(program.Kernels, kernel))
+	p, err := rewrite.InKernel(own, 1+slices.Index(rewrite.Kernels, kernel))
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := p.Eval(program.Call{Arith: bounded(single), In: in, Shape: p.Out.Shape()})
+	x, err := p.Eval(program.Call{Arith: bounded(single), In: in, Shape: p.Out.Shape})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +111,11 @@ func inKernel(t *testing.T, own *program.Program, in []program.Value, y []float6
 func TestKernelOfGGML(t *testing.T) {
 	in, own := drawnAttention(t, 2, 5, 40, 16)
 	y := keyByKey(in, 0.5, [2]int{0, 40})
-	ggml := program.Fused{Keys: 64, Threads: 1}
+	ggml := rewrite.Fused{Keys: 64, Threads: 1}
 	if out, near := inKernel(t, own, in, y, ggml); out > 0 || near < len(y)/2 {
 		t.Errorf("of %d elements %d are beyond the bounds, and %d have a bound below an eighth of a unit of float16", len(y), out, near)
 	}
-	for _, other := range []program.Fused{{Keys: 512}, {Keys: 64}, {Unknown: true}} {
+	for _, other := range []rewrite.Fused{{Keys: 512}, {Keys: 64}, {Unknown: true}} {
 		if out, _ := inKernel(t, own, in, y, other); out < len(y)/2 {
 			t.Errorf("of %d elements %d are beyond the bounds of %+v", len(y), out, other)
 		}
@@ -133,7 +134,7 @@ func TestKernelOfGGMLInParts(t *testing.T) {
 		y       []float64
 		within  bool
 	}{{1, one, true}, {2, two, true}, {1, two, false}, {2, one, false}, {4, two, false}} {
-		out, _ := inKernel(t, own, in, tt.y, program.Fused{Keys: 64, Threads: tt.threads})
+		out, _ := inKernel(t, own, in, tt.y, rewrite.Fused{Keys: 64, Threads: tt.threads})
 		if (out == 0) != tt.within {
 			t.Errorf("%d threads: %d of %d elements are beyond the bounds", tt.threads, out, len(tt.y))
 		}
@@ -147,11 +148,11 @@ func TestKernelOfGGMLBySize(t *testing.T) {
 		fused, most   bool // most: by blocks
 	}{{63, 70, true, false}, {64, 70, true, true}, {1, 2048, true, false}, {1, 2049, false, false}, {64, 2049, true, true}} {
 		_, own := drawnAttention(t, 1, tt.queries, tt.keys, 2)
-		p, err := own.InKernel(1 + slices.Index(program.Kernels, program.Fused{Keys: 64, Threads: 1}))
+		p, err := rewrite.InKernel(own, 1+slices.Index(rewrite.Kernels, rewrite.Fused{Keys: 64, Threads: 1}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Fused() != nil; got != tt.fused {
+		if got := rewrite.KernelOf(p) != nil; got != tt.fused {
 			t.Errorf("%d queries, %d keys: in the kernel is %t", tt.queries, tt.keys, got)
 		}
 		if blocks := (tt.keys + 63) / 64; tt.fused && tt.most != (len(p.Steps) < 20*(blocks+1)) {

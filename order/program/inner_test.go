@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // part is what one operation has of a program.
@@ -31,9 +32,9 @@ func TestInnerProgramsAreEditedAlone(t *testing.T) {
 		return x
 	})
 	for k, o := range parts {
-		x, ok := p.Inner(o.from, o.to, o.in, o.w, o.out)
+		x, ok := edit.InnerOf(p, o.from, o.to, o.in, o.w, o.out)
 		if k == 0 {
-			x, ok = p.Inner(o.from, o.to+1, o.in, o.w, o.out)
+			x, ok = edit.InnerOf(p, o.from, o.to+1, o.in, o.w, o.out)
 		}
 		if !ok {
 			t.Fatalf("operation %d has no program of its own", k)
@@ -42,24 +43,24 @@ func TestInnerProgramsAreEditedAlone(t *testing.T) {
 		input := slices.IndexFunc(x.Steps, func(s program.Step) bool { return s.Prim == program.Input })
 		of := func(y, three float64) float64 { return 2*y + three }
 		for name, e := range map[string]struct {
-			edit func(ed *program.Editor)
+			edit func(ed *edit.Editor)
 			want func(x float64) float64 // of the operation
 		}{
-			"number": {func(ed *program.Editor) { ed.SetNumber(number, 5) }, func(x float64) float64 { return of(x, 5) }},
-			"result": {func(ed *program.Editor) { ed.Return(ed.Add("", x.Out, ed.Literal(1))) }, func(x float64) float64 { return of(x, 4) }},
-			"input": {func(ed *program.Editor) {
+			"number": {func(ed *edit.Editor) { ed.SetNumber(number, 5) }, func(x float64) float64 { return of(x, 5) }},
+			"result": {func(ed *edit.Editor) { ed.Return(ed.Add("", x.Out, ed.Literal(1))) }, func(x float64) float64 { return of(x, 4) }},
+			"input": {func(ed *edit.Editor) {
 				ed.OtherInput(input, program.Value{Shape: []int{1, 2, 8}, Data: slices.Repeat([]float64{7}, 16)})
 			}, func(float64) float64 { return of(7, 3) }},
-			"handed on": {func(ed *program.Editor) { ed.Return(x.Result(input)) }, func(x float64) float64 { return x }},
+			"handed on": {func(ed *edit.Editor) { ed.Return(x.Result(input)) }, func(x float64) float64 { return x }},
 		} {
-			inner := x.Edit()
+			inner := edit.NewEditor(x.Program)
 			e.edit(inner)
 			d, err := inner.End()
 			if err != nil {
 				t.Fatal(err)
 			}
-			whole := p.Edit()
-			if !whole.Put(x, d) {
+			whole := edit.NewEditor(p)
+			if !edit.Put(whole, x, d) {
 				t.Fatalf("%s of operation %d has no place", name, k)
 			}
 			if d, err = whole.End(); err != nil {
@@ -77,13 +78,13 @@ func TestInnerProgramsAreEditedAlone(t *testing.T) {
 			})
 		}
 	}
-	if _, ok := p.Inner(parts[1].from, parts[1].to, nil, nil, parts[1].out); ok {
+	if _, ok := edit.InnerOf(p, parts[1].from, parts[1].to, nil, nil, parts[1].out); ok {
 		t.Error("an operation that reads another has a program without that")
 	}
-	if v, ok := p.Given(parts[0].in[0], c); !ok || !slices.Equal(v.Data, c.In[0].Data) {
+	if v, ok := edit.Given(p, parts[0].in[0], c); !ok || !slices.Equal(v.Data, c.In[0].Data) {
 		t.Errorf("the input is %v", v.Data)
 	}
-	if _, ok := p.Given(parts[1].in[0], c); ok {
+	if _, ok := edit.Given(p, parts[1].in[0], c); ok {
 		t.Error("what is computed is an input")
 	}
 }

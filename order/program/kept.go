@@ -38,21 +38,21 @@ const (
 // Keep prepares a program for edits. Choose gives a program its choices; nil for the choices of the program. The error is an error of the inputs. If a step of the
 // program fails, the evaluation that reads the step returns the error, and so does every later evaluation.
 func (p *Program) Keep(c Call, choose func(*Program) []Choice) (*Kept, error) {
-	e, err := p.Edit().End()
+	e, err := p.unedited()
 	if err != nil {
 		return nil, err
 	}
 	k := &Kept{p: p, c: c, choose: choose, at: slices.Repeat([]int{-1}, len(p.Steps)), spare: spare{}}
 	k.own = k.begin(e, nil)
 	for i := range k.own.p.Steps {
-		k.own.p.stages = append(k.own.p.stages, k.own.p.alone(i))
+		k.own.p.stages = append(k.own.p.stages, alone(k.own.p, i))
 	}
-	for i, from := range e.from {
+	for i, from := range e.From {
 		k.at[from] = i
 	}
 	k.there, k.own.slots = k.none(), make([]*slots, len(k.own.p.Steps))
 	for i := range k.own.p.Steps {
-		if s := &k.own.p.Steps[i]; s.Prim.leaf() {
+		if s := &k.own.p.Steps[i]; s.Prim.IsLeaf() {
 			if err := k.own.leaf(i, s); err != nil {
 				return nil, err
 			}
@@ -66,7 +66,7 @@ func (k *Kept) begin(e *Edited, some *Some) *run {
 	c := e.call(k.c)
 	c.Some = some
 	p := &Program{Steps: e.Steps, Out: e.Out, floors: e.floors}
-	if len(e.in)+len(e.w) > 0 {
+	if len(e.In)+len(e.W) > 0 {
 		p.Steps = slices.Clone(p.Steps)
 		e.indexes(p, len(c.In), len(c.W))
 	}
@@ -80,7 +80,7 @@ func (k *Kept) begin(e *Edited, some *Some) *run {
 func (k *Kept) none() needed {
 	n := make(needed, len(k.own.p.Steps))
 	for i := range n {
-		if s := &k.own.p.Steps[i]; !s.Prim.leaf() {
+		if s := &k.own.p.Steps[i]; !s.Prim.IsLeaf() {
 			n[i] = make([]bool, rowCount(s.Shape))
 		}
 	}
@@ -98,7 +98,7 @@ func (k *Kept) EvalSome(e *Edited, some *Some) (Value, error) {
 	}
 	v, err := r.some()
 	if some != nil { // the value is a copy
-		for i, from := range e.from {
+		for i, from := range e.From {
 			if from < 0 {
 				r.free(i, r.values[i])
 			}
@@ -126,7 +126,7 @@ func (k *Kept) Own() (Value, error) { return k.OwnSome(nil) }
 
 // OwnSome is Own of some of the result; nil for all of it.
 func (k *Kept) OwnSome(some *Some) (Value, error) {
-	e, err := k.p.Edit().End()
+	e, err := k.p.unedited()
 	if err != nil {
 		return Value{}, err
 	}
@@ -141,14 +141,14 @@ func (k *Kept) run(e *Edited, some *Some) (*run, error) {
 	if some != nil {
 		r.spare = k.spare
 	}
-	p, done := r.p, func(step int) bool { return e.from[step] >= 0 }
-	if err := some.in(p.Out.shape); err != nil {
+	p, done := r.p, func(step int) bool { return e.From[step] >= 0 }
+	if err := some.in(p.Out.Shape); err != nil {
 		return nil, err
 	}
 	p.inStages(done)
 	r.need, r.few = p.need(some, done, p.stages), p.columns(some)
 	r.slots = p.slots(r.need)
-	for _, v := range e.in {
+	for _, v := range e.In {
 		k.Time += madeTime * len(v.Data)
 	}
 	own := k.read(e, r.need)
@@ -160,14 +160,14 @@ func (k *Kept) run(e *Edited, some *Some) (*run, error) {
 	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if from := e.from[i]; from >= 0 {
+		if from := e.From[i]; from >= 0 {
 			own := k.at[from]
 			if r.values[i] = k.own.values[own]; r.slots != nil {
 				r.slots[i] = k.own.slots[own]
 			}
 			continue
 		}
-		if s.Prim.leaf() {
+		if s.Prim.IsLeaf() {
 			if err := r.leaf(i, s); err != nil {
 				return nil, err
 			}
@@ -200,7 +200,7 @@ func (r *run) counted(stage int) (work, time int, err error) {
 			w, t = w/width*len(r.few[i]), t/width*len(r.few[i])
 		}
 		if s.Prim == Dot && rows > 0 && rows < all {
-			t += laidTime * r.p.laid(i)
+			t += laidTime * laid(r.p, i)
 		}
 		work, time = work+w, time+t+StepTime
 	}
@@ -212,7 +212,7 @@ func (r *run) counted(stage int) (work, time int, err error) {
 func (k *Kept) read(e *Edited, need needed) needed {
 	var n needed
 	reads := func(step int, rows []bool) {
-		from := e.from[step]
+		from := e.From[step]
 		if from < 0 || k.there[k.at[from]] == nil {
 			return
 		}
@@ -235,13 +235,13 @@ func (k *Kept) read(e *Edited, need needed) needed {
 			reads(i, rows)
 		}
 	default:
-		reads(e.Out.step, nil)
-		for i, from := range e.from {
+		reads(e.Out.Step, nil)
+		for i, from := range e.From {
 			if from >= 0 {
 				continue
 			}
 			for _, a := range e.Steps[i].Args {
-				reads(a.step, nil)
+				reads(a.Step, nil)
 			}
 		}
 	}
@@ -285,8 +285,8 @@ func (k *Kept) takes(r *run, e *Edited, missing needed) int {
 		}
 		n += 2 * count * k.own.p.Steps[i].width()
 	}
-	for i, from := range e.from {
-		if s := &r.p.Steps[i]; from < 0 && r.p.isWhole(i) && !s.Prim.leaf() {
+	for i, from := range e.From {
+		if s := &r.p.Steps[i]; from < 0 && r.p.isWhole(i) && !s.Prim.IsLeaf() {
 			n += 2 * r.rowsOf(i) * s.width()
 		}
 	}

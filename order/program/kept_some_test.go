@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 func wholeOf(t *testing.T, p *program.Program, call program.Call) program.Value {
@@ -59,8 +60,8 @@ func TestKeptRowsTakeTheirOwnRoom(t *testing.T) {
 	}
 	k.Room = 0
 
-	ed := p.Edit()
-	other, ok := ed.As(p.Out, []int{tokens, 1, rows})
+	ed := edit.NewEditor(p)
+	other, ok := edit.As(p.Out, []int{tokens, 1, rows})
 	if !ok {
 		t.Fatal("the result cannot be seen in another shape")
 	}
@@ -74,8 +75,8 @@ func TestKeptRowsTakeTheirOwnRoom(t *testing.T) {
 			t.Errorf("%v, want that the result has no token 40", err)
 		}
 	}
-	if other, ok = p.Edit().As(p.Out, []int{tokens * rows}); ok {
-		ed := p.Edit()
+	if other, ok = edit.As(p.Out, []int{tokens * rows}); ok {
+		ed := edit.NewEditor(p)
 		ed.Return(other)
 		if d, err = ed.End(); err == nil {
 			_, err = k.EvalSome(d, &program.Some{Axis: 1, Keep: []int{3}, Columns: []int{1}})
@@ -115,7 +116,7 @@ func TestRoomIsUsedAgainAsZeros(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := func(prim program.Prim) *program.Edited {
-		ed := p.Edit()
+		ed := edit.NewEditor(p)
 		i := slices.IndexFunc(p.Steps, func(s program.Step) bool { return s.Prim == prim })
 		ed.Pass(i, ed.MoveWith(i, p.Steps[i].Args...))
 		d, err := ed.End()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // The time of an evaluation of few rows has what is done for them alone: the keys are laid out for few queries as they are for all, and the mask that an edit
@@ -23,10 +24,10 @@ func TestTimeOfFewRowsHasWhatIsMadeForThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	some := &program.Some{Axis: 1, Keep: []int{5, 40, 41, 60}}
-	took := func(edit func(ed *program.Editor)) int {
+	took := func(change func(ed *edit.Editor)) int {
 		t.Helper()
-		ed := p.Edit()
-		edit(ed)
+		ed := edit.NewEditor(p)
+		change(ed)
 		d, err := ed.End()
 		if err != nil {
 			t.Fatal(err)
@@ -37,12 +38,12 @@ func TestTimeOfFewRowsHasWhatIsMadeForThem(t *testing.T) {
 		}
 		return k.Time
 	}
-	scores := p.Of(program.Dot)[0]
-	if time := took(func(ed *program.Editor) { ed.Pass(scores, ed.MoveWith(scores, p.Steps[scores].Args...)) }); time < 2*tokens*n { // and as many squares, for the bounds
+	scores := edit.StepsOf(p, program.Dot)[0]
+	if time := took(func(ed *edit.Editor) { ed.Pass(scores, ed.MoveWith(scores, p.Steps[scores].Args...)) }); time < 2*tokens*n { // and as many squares, for the bounds
 		t.Errorf("%d for the scores of %d queries, and %d elements of the keys are laid out", time, len(some.Keep), tokens*n)
 	}
-	last := p.Of(program.Add)[0]
-	if time := took(func(ed *program.Editor) {
+	last := edit.StepsOf(p, program.Add)[0]
+	if time := took(func(ed *edit.Editor) {
 		ed.Read(last, 1, ed.Other(tensor(make([]float64, tokens*tokens), 1, tokens, tokens)))
 	}); time < tokens*tokens {
 		t.Errorf("%d with another mask of %d elements", time, tokens*tokens)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // formulaOf makes the program of a formula of one input of two rows of eight.
@@ -65,8 +66,8 @@ func TestPartsThatAreReadByTurnsAreReadAsHalves(t *testing.T) {
 			}
 			return b.Mul("", b.Slice(in[0], 2, 0, 4), b.Slice(in[0], 2, 4, 8))
 		})
-		parts := p.Parts(nameless)
-		all := parts.Turns()
+		parts := edit.NewStepIndex(p, nameless)
+		all := parts.Edits().Turns()
 		if len(all) != 1 {
 			t.Fatalf("turns %v: %d edits", turns, len(all))
 		}
@@ -83,14 +84,14 @@ func TestNormsOfParts(t *testing.T) {
 		x := in[0]
 		return b.Mul("product", x, b.Rsqrt("rsqrt", b.Add("+eps", b.Mean("mean", b.Mul("square", x, x)), b.Scalar("eps", 1e-3))))
 	})
-	gives(t, p.MeansOfParts(2), c, func(x []float64) (y []float64) {
+	gives(t, edit.MeansOfParts(p, 2), c, func(x []float64) (y []float64) {
 		for i := range x {
 			a, b := x[i/2*2], x[i/2*2+1]
 			y = append(y, x[i]/math.Sqrt((a*a+b*b)/2+1e-3))
 		}
 		return y
 	})
-	if p.MeansOfParts(3) != nil || p.MeansOfParts(8) != nil {
+	if edit.MeansOfParts(p, 3) != nil || edit.MeansOfParts(p, 8) != nil {
 		t.Error("there are no parts of these sizes")
 	}
 }
@@ -99,9 +100,9 @@ func TestAProductBehindTheRest(t *testing.T) {
 	p, c := formulaOf(t, []int{1, 2, 4}, func(b *program.Builder, in []program.Var) program.Var {
 		return b.Tanh("tanh", b.Mul("gated", b.Slice(in[0], 2, 0, 4), b.Slice(in[0], 2, 4, 8)))
 	})
-	parts := p.Parts(nameless)
-	mul := p.Of(program.Mul)[0]
-	gives(t, parts.ProductLast(program.Place{Step: parts.Of(mul).Step, Arg: 1}), c, func(x []float64) (y []float64) {
+	parts := edit.NewStepIndex(p, nameless)
+	mul := edit.StepsOf(p, program.Mul)[0]
+	gives(t, edit.ProductLast(parts, edit.Place{Step: parts.Of(mul).Step, Arg: 1}), c, func(x []float64) (y []float64) {
 		for j := range 4 {
 			y = append(y, math.Tanh(x[j])*x[4+j])
 		}
@@ -133,26 +134,26 @@ func TestSoftmaxesOfAnotherPart(t *testing.T) {
 	p, c := formulaOf(t, []int{1, 2, 2}, func(b *program.Builder, in []program.Var) program.Var {
 		return softmax(b, b.Gather(2, in[0], chosen(b)))
 	})
-	gives(t, p.SoftmaxOfAll(), c, func(x []float64) []float64 {
+	gives(t, edit.SoftmaxOfAll(p), c, func(x []float64) []float64 {
 		y := softmaxOf(x, every...)
 		return []float64{y[2], y[5]}
 	})
 	p, c = formulaOf(t, []int{1, 2, 2}, func(b *program.Builder, in []program.Var) program.Var {
 		return b.Gather(2, softmax(b, in[0]), chosen(b))
 	})
-	gives(t, p.SoftmaxOfChosen(), c, func(x []float64) []float64 { return softmaxOf(x, 2, 5) })
+	gives(t, edit.SoftmaxOfChosen(p), c, func(x []float64) []float64 { return softmaxOf(x, 2, 5) })
 	p, c = formulaOf(t, []int{1, 2, 6}, func(b *program.Builder, in []program.Var) program.Var {
 		return b.Slice(softmax(b, b.Cat(2, b.Slice(in[0], 2, 0, 6), b.Slice(in[0], 2, 6, 8))), 2, 0, 6)
 	})
-	if got := len(p.Joined()); got != 2 {
+	if got := len(edit.Joined(p)); got != 2 {
 		t.Fatalf("%d tensors are joined for the softmax", got)
 	}
-	gives(t, p.SoftmaxWithout(1, -1e30), c, func(x []float64) []float64 { return softmaxOf(x, every[:6]...) })
+	gives(t, edit.SoftmaxWithout(p, 1, -1e30), c, func(x []float64) []float64 { return softmaxOf(x, every[:6]...) })
 }
 
 // A tensor that is laid out anew is what it was: an edit is of the same step with and without.
 func TestWhatIsLaidOutAnewIsTheSameToAnEdit(t *testing.T) {
-	of := func(copied bool) *program.Parts {
+	of := func(copied bool) *edit.StepIndex {
 		p, _ := formulaOf(t, []int{1, 2, 8}, func(b *program.Builder, in []program.Var) program.Var {
 			y := b.Tanh("tanh", in[0])
 			if copied {
@@ -160,10 +161,10 @@ func TestWhatIsLaidOutAnewIsTheSameToAnEdit(t *testing.T) {
 			}
 			return b.Add("sum", y, in[0])
 		})
-		return p.Parts(nameless)
+		return edit.NewStepIndex(p, nameless)
 	}
 	a, b := of(false), of(true)
-	if x, y := a.Of(a.Source(a.Out)), b.Of(b.Source(b.Out)); x != y {
+	if x, y := a.Of(a.Out.Step), b.Of(b.Out.Step); x != y {
 		t.Error("the sum is not the same step")
 	}
 }

@@ -22,7 +22,7 @@ type Line struct {
 // j, k, l ... in the order of the axes; a dot sums over the last one. size prints a size of an axis, and leaf what an input or
 // a weight is.
 func (p *Program) Listing(size func(n int) string, leaf func(s *Step) string) []Line {
-	l := lister{p: p, size: size, leaf: leaf, names: p.stepNames()}
+	l := lister{p: p, size: size, leaf: leaf, names: stepNames(p)}
 	sites, steps := p.Sites()
 	at := map[int]bool{}
 	for _, s := range sites {
@@ -37,12 +37,12 @@ func (p *Program) Listing(size func(n int) string, leaf func(s *Step) string) []
 			continue
 		}
 		line := Line{Name: l.names[i], Prim: s.Prim.String(), Args: l.args(s), Shape: l.shape(s.Shape), Site: at[i]}
-		if !s.Prim.leaf() || s.Prim == Number {
+		if !s.Prim.IsLeaf() || s.Prim == Number {
 			line.Round = roundingMarks[s.Round]
 		}
 		lines = append(lines, line)
 	}
-	return append(lines, Line{Name: "result", Args: []string{l.operand(p.Out)}, Shape: l.shape(p.Out.shape)})
+	return append(lines, Line{Name: "result", Args: []string{l.operand(p.Out)}, Shape: l.shape(p.Out.Shape)})
 }
 
 var roundingMarks = map[Rounding]string{
@@ -50,7 +50,7 @@ var roundingMarks = map[Rounding]string{
 }
 
 // stepNames are what steps are called in a listing: each another.
-func (p *Program) stepNames() []string {
+func stepNames(p *Program) []string {
 	names := make([]string, len(p.Steps))
 	taken := map[string]bool{}
 	for i := range p.Steps {
@@ -70,12 +70,12 @@ func (p *Program) stepNames() []string {
 		name := s.Prim.String()
 		switch s.Prim {
 		case Number:
-			names[i] = number(s.Value)
+			names[i] = number(s.Number().Value)
 			continue
 		case Input:
-			name = fmt.Sprintf("in%d", s.Index)
+			name = fmt.Sprintf("in%d", s.Index())
 		case Weight, Matrix, Dense:
-			name = fmt.Sprintf("w%d", s.Index)
+			name = fmt.Sprintf("w%d", s.Index())
 		}
 		unique := name
 		for n := 2; taken[unique]; n++ {
@@ -114,21 +114,21 @@ func (l *lister) args(s *Step) []string {
 		}
 	}
 	switch {
-	case s.Prim == Input, s.Prim.weight():
+	case s.Prim == Input, s.Prim.IsWeight():
 		args = append(args, l.leaf(s))
 	case s.Prim == Number:
-		args = append(args, number(s.Value))
+		args = append(args, number(s.Number().Value))
 	case s.Prim == Vector:
-		args = append(args, fmt.Sprintf("%d numbers", len(s.Values)))
+		args = append(args, fmt.Sprintf("%d numbers", len(s.Vector())))
 	case s.Prim == Rank:
 		args = append(args, fmt.Sprintf("the first %d", s.Shape[len(s.Shape)-1]))
 	case s.Prim == Cat, s.Prim == Gather, s.Prim == Scatter, s.Prim == Collect:
-		args = append(args, "axis "+letter(s.Axis))
-	case s.Prim == Mask && s.Value != 0:
-		args = append(args, "window "+number(s.Value))
+		args = append(args, "axis "+letter(s.Axis()))
+	case s.Prim == Mask && s.Sight().Window != 0:
+		args = append(args, "window "+number(s.Sight().Window))
 	case s.Prim == Lookup:
-		args = append(args, fmt.Sprintf("%d rows", s.Rows))
-		if s.Fallback {
+		args = append(args, fmt.Sprintf("%d rows", s.Entries().Rows))
+		if s.Entries().Fallback {
 			args = append(args, "else row 0")
 		}
 	}
@@ -137,24 +137,24 @@ func (l *lister) args(s *Step) []string {
 
 // operand names a view: by the step alone where it shows all of it, repeated as numpy does.
 func (l *lister) operand(v Var) string {
-	s := &l.p.Steps[v.step]
-	whole := Var{step: v.step, shape: s.Shape, stride: contiguous(s.Shape)}
-	if shape, ok := broadcast(s.Shape, v.shape); ok && len(shape) == len(v.shape) && sameView(v, whole.to(v.shape)) {
-		return l.names[v.step]
+	s := &l.p.Steps[v.Step]
+	whole := Var{Step: v.Step, Shape: s.Shape, Stride: Contiguous(s.Shape)}
+	if shape, ok := Broadcast(s.Shape, v.Shape); ok && len(shape) == len(v.Shape) && v.Same(whole.Expanded(v.Shape)) {
+		return l.names[v.Step]
 	}
 	return l.indexed(v)
 }
 
 // indexed writes an index for each axis of what a view shows.
 func (l *lister) indexed(v Var) string {
-	s := &l.p.Steps[v.step]
+	s := &l.p.Steps[v.Step]
 	if s.Prim == Number {
-		return l.names[v.step]
+		return l.names[v.Step]
 	}
-	strides := contiguous(s.Shape)
+	strides := Contiguous(s.Shape)
 	terms := make([][]string, len(s.Shape))
 	reach := make([]int, len(s.Shape)) // the largest index
-	rest := v.off
+	rest := v.Off
 	starts := make([]int, len(s.Shape))
 	for a, stride := range strides {
 		if s.Shape[a] > 1 {
@@ -164,19 +164,19 @@ func (l *lister) indexed(v Var) string {
 		reach[a] = starts[a]
 	}
 	ok := true
-	for axis, n := range v.shape {
-		if n == 1 || v.stride[axis] == 0 {
+	for axis, n := range v.Shape {
+		if n == 1 || v.Stride[axis] == 0 {
 			continue
 		}
 		a := 0
-		for a < len(strides) && (s.Shape[a] == 1 || strides[a] > v.stride[axis]) {
+		for a < len(strides) && (s.Shape[a] == 1 || strides[a] > v.Stride[axis]) {
 			a++
 		}
-		if a == len(strides) || v.stride[axis]%strides[a] != 0 {
+		if a == len(strides) || v.Stride[axis]%strides[a] != 0 {
 			ok = false
 			break
 		}
-		by := v.stride[axis] / strides[a]
+		by := v.Stride[axis] / strides[a]
 		reach[a] += by * (n - 1)
 		term := letter(axis)
 		if by > 1 {
@@ -193,9 +193,9 @@ func (l *lister) indexed(v Var) string {
 		words[a] = strings.Join(terms[a], "+")
 	}
 	if !ok { // axes were made one
-		return fmt.Sprintf("%s as (%s)", l.names[v.step], strings.Join(l.shape(v.shape), " "))
+		return fmt.Sprintf("%s as (%s)", l.names[v.Step], strings.Join(l.shape(v.Shape), " "))
 	}
-	return fmt.Sprintf("%s[%s]", l.names[v.step], strings.Join(words, " "))
+	return fmt.Sprintf("%s[%s]", l.names[v.Step], strings.Join(words, " "))
 }
 
 // letter names an axis.

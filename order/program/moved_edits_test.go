@@ -6,10 +6,12 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
-	"pgregory.net/rapid"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // rowsOf is a call of one input of some rows in float32, whose result has as many rows of last elements.
@@ -61,13 +63,13 @@ func TestBlocksComeColumnByColumn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts := p.Parts(nameless)
-		result := program.Place{Step: parts.Of(p.Of(program.Neg)[0]).Step, Arg: program.Returned}
-		edit := program.Edit{Class: program.Mapped, At: []program.Place{result}, Map: program.Map{Kind: program.Blocks, Axis: 2, By: size, N: across}}
-		if !slices.ContainsFunc(parts.Maps([]int{size, across, down}), func(d program.Edit) bool { return d.At[0].Arg == program.Returned && d.Map == edit.Map }) {
-			t.Fatalf("%+v is not tried", edit.Map)
+		parts := edit.NewStepIndex(p, nameless)
+		result := edit.Place{Step: parts.Of(edit.StepsOf(p, program.Neg)[0]).Step, Arg: edit.Returned}
+		d := edit.Edit{Class: edit.Mapped, At: []edit.Place{result}, Map: edit.Map{Kind: edit.Blocks, Axis: 2, By: size, N: across}}
+		if !slices.ContainsFunc(parts.Edits().Maps([]int{size, across, down}), func(o edit.Edit) bool { return o.At[0].Arg == edit.Returned && o.Map == d.Map }) {
+			t.Fatalf("%+v is not tried", d.Map)
 		}
-		byRow(t, "blocks", edit.Apply(parts), c, func(x []float64) (y []float64) {
+		byRow(t, "blocks", d.Apply(parts), c, func(x []float64) (y []float64) {
 			for col := range across {
 				for row := range down {
 					for k := range size {
@@ -77,8 +79,8 @@ func TestBlocksComeColumnByColumn(t *testing.T) {
 			}
 			return y
 		})
-		back := edit
-		back.Map = edit.Map.Inverse(c.Shape)
+		back := d
+		back.Map = d.Map.Inverse(c.Shape)
 		byRow(t, "inverse", back.Apply(parts), c, func(x []float64) []float64 {
 			y := make([]float64, n)
 			for i := range x {
@@ -87,10 +89,10 @@ func TestBlocksComeColumnByColumn(t *testing.T) {
 			}
 			return y
 		})
-		for _, m := range []program.Map{{By: size, N: across * down}, {By: size, N: 1}, {By: size, N: across*down + 1}, {By: n, N: 2}} {
-			m.Kind, m.Axis = program.Blocks, 2
-			edit.Map = m
-			if edit.Apply(parts) != nil {
+		for _, m := range []edit.Map{{By: size, N: across * down}, {By: size, N: 1}, {By: size, N: across*down + 1}, {By: n, N: 2}} {
+			m.Kind, m.Axis = edit.Blocks, 2
+			d.Map = m
+			if d.Apply(parts) != nil {
 				t.Errorf("%+v is an edit of rows of %d", m, n)
 			}
 		}
@@ -112,8 +114,8 @@ func TestPartsAreEachAnother(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts := p.Parts(nameless)
-		all := parts.Crossed()
+		parts := edit.NewStepIndex(p, nameless)
+		all := parts.Edits().Crossed()
 		if len(all) != n-1 {
 			t.Fatalf("%d edits of %d parts", len(all), n)
 		}
@@ -173,13 +175,13 @@ func TestStepsAreTakenEarlierAndLater(t *testing.T) {
 		for k := range chain {
 			names = append(names, fmt.Sprint("f", k))
 		}
-		parts := p.Parts(nameless)
-		place := func(at program.Place) int { // of the chain; −1 for the input
+		parts := edit.NewStepIndex(p, nameless)
+		place := func(at edit.Place) int { // of the chain; −1 for the input
 			step := parts.Copies(at)[0]
 			return slices.IndexFunc(names, func(name string) bool { return p.Steps[step].Site == name })
 		}
 		seen := map[[2]int]bool{}
-		for _, d := range parts.Shifted() {
+		for _, d := range parts.Edits().Shifted() {
 			from, to := place(d.At[0]), place(d.From) // it is taken of the result of the second
 			seen[[2]int{from, to}] = true
 			var order []int
@@ -217,38 +219,38 @@ func TestVariantsOfActivations(t *testing.T) {
 	gelu := func(x, tanh float64) float64 { return x / 2 * (1 + tanh) }
 	for _, c := range []struct {
 		of     program.Op
-		change program.Change
+		change edit.Change
 		want   func(x float64) float64
 	}{
-		{op.GELUTanh{}, program.Change{Kind: program.StepAs, Step: "tanh", As: "x(27+x²)/(27+9x²)"}, func(x float64) float64 {
+		{op.GELUTanh{}, edit.Change{Kind: edit.StepAs, Step: "tanh", As: "x(27+x²)/(27+9x²)"}, func(x float64) float64 {
 			y := inner(x)
 			return gelu(x, y*(27+y*y)/(27+9*y*y))
 		}},
-		{op.GELUTanh{}, program.Change{Kind: program.StepAs, Step: "tanh", As: "x(15+x²)/(15+6x²)"}, func(x float64) float64 {
+		{op.GELUTanh{}, edit.Change{Kind: edit.StepAs, Step: "tanh", As: "x(15+x²)/(15+6x²)"}, func(x float64) float64 {
 			y := inner(x)
 			return gelu(x, y*(15+y*y)/(15+6*y*y))
 		}},
-		{op.GELUTanh{}, program.Change{Kind: program.StepAs, Step: "tanh", As: "x/(1+|x|)"}, func(x float64) float64 { return gelu(x, inner(x)/(1+math.Abs(inner(x)))) }},
-		{op.GELUTanh{}, program.Change{Kind: program.StepAs, Step: "tanh", As: "erf(x)"}, func(x float64) float64 { return gelu(x, math.Erf(inner(x))) }},
-		{op.GELUTanh{}, program.Change{Kind: program.NumberAs, Step: "√(2/π)", Function: program.Squared, Value: root * root, Right: root}, func(x float64) float64 { return gelu(x, math.Tanh(root*inner(x))) }},
-		{op.GELUTanh{}, program.Change{Kind: program.NumberAs, Function: program.Negated, Value: -cubic, Right: cubic}, func(x float64) float64 { return gelu(x, math.Tanh(root*(x-cubic*x*x*x))) }},
-		{op.GELUTanh{}, program.Change{Kind: program.StepLeftOut, Step: "tanh"}, func(x float64) float64 { return gelu(x, inner(x)) }},
-		{op.GELUTanh{}, program.Change{Kind: program.StepAs, Step: "sum", As: "sub"}, func(x float64) float64 { return gelu(x, math.Tanh(root*(x-cubic*x*x*x))) }},
-		{op.GELU{}, program.Change{Kind: program.StepLeftOut, Step: "x/√2"}, func(x float64) float64 { return gelu(x, math.Erf(x)) }},
-		{op.GELU{}, program.Change{Kind: program.NumberAs, Step: "1/√2", Function: program.Halved, Value: 1 / math.Sqrt(2) / 2, Right: 1 / math.Sqrt(2)}, func(x float64) float64 { return gelu(x, math.Erf(x/math.Sqrt(8))) }},
-		{op.SiLU{}, program.Change{Kind: program.StepLeftOut, Step: "neg"}, func(x float64) float64 { return x / (1 + math.Exp(x)) }},
-		{op.SiLU{}, program.Change{Kind: program.StepAs, Step: "1+exp", As: "sub"}, func(x float64) float64 { return x / (1 - math.Exp(-x)) }},
+		{op.GELUTanh{}, edit.Change{Kind: edit.StepAs, Step: "tanh", As: "x/(1+|x|)"}, func(x float64) float64 { return gelu(x, inner(x)/(1+math.Abs(inner(x)))) }},
+		{op.GELUTanh{}, edit.Change{Kind: edit.StepAs, Step: "tanh", As: "erf(x)"}, func(x float64) float64 { return gelu(x, math.Erf(inner(x))) }},
+		{op.GELUTanh{}, edit.Change{Kind: edit.NumberAs, Step: "√(2/π)", Function: edit.Squared, Value: root * root, Right: root}, func(x float64) float64 { return gelu(x, math.Tanh(root*inner(x))) }},
+		{op.GELUTanh{}, edit.Change{Kind: edit.NumberAs, Function: edit.Negated, Value: -cubic, Right: cubic}, func(x float64) float64 { return gelu(x, math.Tanh(root*(x-cubic*x*x*x))) }},
+		{op.GELUTanh{}, edit.Change{Kind: edit.StepLeftOut, Step: "tanh"}, func(x float64) float64 { return gelu(x, inner(x)) }},
+		{op.GELUTanh{}, edit.Change{Kind: edit.StepAs, Step: "sum", As: "sub"}, func(x float64) float64 { return gelu(x, math.Tanh(root*(x-cubic*x*x*x))) }},
+		{op.GELU{}, edit.Change{Kind: edit.StepLeftOut, Step: "x/√2"}, func(x float64) float64 { return gelu(x, math.Erf(x)) }},
+		{op.GELU{}, edit.Change{Kind: edit.NumberAs, Step: "1/√2", Function: edit.Halved, Value: 1 / math.Sqrt(2) / 2, Right: 1 / math.Sqrt(2)}, func(x float64) float64 { return gelu(x, math.Erf(x/math.Sqrt(8))) }},
+		{op.SiLU{}, edit.Change{Kind: edit.StepLeftOut, Step: "neg"}, func(x float64) float64 { return x / (1 + math.Exp(x)) }},
+		{op.SiLU{}, edit.Change{Kind: edit.StepAs, Step: "1+exp", As: "sub"}, func(x float64) float64 { return x / (1 - math.Exp(-x)) }},
 	} {
-		all := program.Variants(c.of)
-		k := slices.IndexFunc(all, func(v program.Variant) bool { return v.Change == c.change })
+		all := edit.Variants(c.of)
+		k := slices.IndexFunc(all, func(v edit.Variant) bool { return v.Change == c.change })
 		if k < 0 {
 			t.Errorf("%s: no variant has %+v", c.of.Kind(), c.change)
 			continue
 		}
 		p, call := formulaOf(t, []int{1, 2, 8}, func(b *program.Builder, in []program.Var) program.Var { return b.Neg(b.Tanh("tanh", in[0])) })
-		tanh := p.Of(program.Tanh)[0]
-		e := p.Edit()
-		e.Pass(tanh, e.InsertVariant(all[k], p.Steps[tanh].Args[0]))
+		tanh := edit.StepsOf(p, program.Tanh)[0]
+		e := edit.NewEditor(p)
+		e.Pass(tanh, edit.InsertVariant(e, all[k], p.Steps[tanh].Args[0]))
 		d, err := e.End()
 		if err != nil {
 			t.Fatal(err)

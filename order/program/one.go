@@ -3,6 +3,7 @@ package program
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -47,17 +48,17 @@ type key struct {
 const maxPrograms = 1 << 12
 
 // Of is the program of one operation on inputs and weights of these shapes; a weight of one row is a vector. Form says what
-// operations that are rounded alike have in common, rewrites which formulas are built in another order. The program is
-// shared. The error is that of shapes that the operation cannot have.
+// operations that are rounded alike have in common, rewrites which formulas are built in another order: it has no order of
+// additions and no kernel. The program is shared. The error is that of shapes that the operation cannot have.
 func Of(o Op, form func(Op) string, rewrites Rewrite, shape []int, in [][]int, w [][2]int) (*Program, error) {
-	k := key{o, form(o), shapes(shape, in, w), rewrites}
+	k := key{o, form(o), shapes(shape, in, w), rewrites.Steps()}
 	programs.Lock()
 	defer programs.Unlock()
 	if p, ok := programs.of[k]; ok {
 		return p, nil
 	}
 	b := NewBuilder()
-	b.Rewrites = rewrites
+	b.Rewrites = k.rewrites
 	var ins, ws []Var
 	for k, s := range in {
 		ins = append(ins, b.Input(k, s))
@@ -66,9 +67,6 @@ func Of(o Op, form func(Op) string, rewrites Rewrite, shape []int, in [][]int, w
 		ws = append(ws, b.Weight(k, s))
 	}
 	p, err := b.Program(b.Apply(o, k.form, shape, ins, ws))
-	if err == nil {
-		p, err = p.Rewritten(rewrites)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Kind(), err)
 	}
@@ -97,4 +95,78 @@ func shapes(shape []int, in [][]int, w [][2]int) string {
 		add(s[:])
 	}
 	return string(b)
+}
+
+// Together evaluates calls of several programs that are one product with one weight each, such as those of an operation in several passes,
+// and reads that weight once for all of them. Each has the values and bounds that it has by itself. ok is false where they are none, or
+// differ in more than how many rows they have: then nothing was evaluated.
+func Together(programs []*Program, calls []Call) (results []Value, ok bool, err error) {
+	first, step, ok := programs[0], productOf(programs[0]), true
+	var x, held []float64
+	tokens := 0
+	for k, p := range programs {
+		c := &calls[k]
+		if !ok || step < 0 || productOf(p) != step || !c.plain(p, step) || !sameArith(c.Arith, calls[0].Arith) || (c.Held == nil) != (calls[0].Held == nil) {
+			return nil, false, nil
+		}
+		in := c.In[p.Steps[p.Steps[step].Args[0].Step].Index()]
+		x = append(x, in.Data...)
+		if c.Held != nil {
+			ok = c.Held.DType == calls[0].Held.DType && len(c.Held.Data) == Size(p.Out.Shape)
+			held = append(held, c.Held.Data...)
+		}
+		tokens += Size(p.Out.Shape)
+	}
+	if !ok {
+		return nil, false, nil
+	}
+	r := &run{p: first, c: &calls[0], a: calls[0].Arith, values: make([]operand, len(first.Steps))}
+	out := r.room(tokens)
+	h := calls[0].Held
+	if h != nil {
+		h = &Held{held, h.DType, h.Alone}
+	}
+	if err := r.multiply(step, operand{v: x}, out, h); err != nil {
+		return nil, true, err
+	}
+	for _, p := range programs {
+		n := Size(p.Out.Shape)
+		v := Value{Shape: p.Out.Shape, Data: out.v[:n:n], Columns: r.columns}
+		if out.v = out.v[n:]; out.e != nil {
+			v.Bound, out.e = out.e[:n:n], out.e[n:]
+		}
+		results = append(results, v)
+	}
+	return results, true, nil
+}
+
+// productOf is the step of a program that is nothing but a product of all rows of an input with a weight; −1 of any other.
+func productOf(p *Program) int {
+	i := p.Out.Step
+	s := &p.Steps[i]
+	if s.Prim != Affine || len(s.Args) != 2 || len(p.stages) != 1 || !p.Out.Plain() || p.Out.Off != 0 || Size(p.Out.Shape) != Size(s.Shape) {
+		return -1
+	}
+	if x := s.Args[0]; p.Steps[x.Step].Prim != Input || !x.Plain() || x.Off != 0 || Size(x.Shape) != Size(p.Steps[x.Step].Shape) {
+		return -1
+	}
+	return i
+}
+
+// plain reports whether a call is of exact inputs of the program's shapes, in its own arithmetic.
+func (c *Call) plain(p *Program, step int) bool {
+	at := p.Steps[p.Steps[step].Args[0].Step].Index()
+	w := p.Steps[p.Steps[step].Args[1].Step].Index()
+	if at >= len(c.In) || w >= len(c.W) || c.Choices != nil || c.In[at].Bound != nil && !zero(c.In[at].Bound) || c.In[at].Terms != nil {
+		return false
+	}
+	rows, cols := c.W[w].Size()
+	weight := p.Steps[p.Steps[step].Args[1].Step].Shape
+	return len(c.In[at].Data) == Size(p.Steps[step].Args[0].Shape) && rows*cols == Size(weight) && cols == weight[len(weight)-1]
+}
+
+// sameArith reports whether two arithmetics without choices are the same.
+func sameArith(a, b Arith) bool {
+	return a.DType == b.DType && a.Emulated == b.Emulated && a.Bounds == b.Bounds && a.Rigorous == b.Rigorous && a.Sum == nil && b.Sum == nil &&
+		a.Together == b.Together && a.Hull == b.Hull && a.HullLast == b.HullLast && slices.Equal(a.Choices, b.Choices)
 }

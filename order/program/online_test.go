@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // scoresToOutput is attention as the reference has it: R(R(q·k)·scale), its softmax, R, times the values.
@@ -84,15 +85,15 @@ func TestFusedKernels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !own.Fuses() {
+	if !rewrite.Fuses(own) {
 		t.Fatal("attention is not found in the program")
 	}
-	outside := func(y []float64, kernel program.Fused) (equal, outside int) {
-		p, err := own.InKernel(1 + slices.Index(program.Kernels, kernel))
+	outside := func(y []float64, kernel rewrite.Fused) (equal, outside int) {
+		p, err := rewrite.InKernel(own, 1+slices.Index(rewrite.Kernels, kernel))
 		if err != nil {
 			t.Fatal(err)
 		}
-		call := program.Call{Arith: bounded(brain), Shape: p.Out.Shape()}
+		call := program.Call{Arith: bounded(brain), Shape: p.Out.Shape}
 		for i, x := range [][]float64{q, k, v} {
 			call.In = append(call.In, program.Value{Shape: in[i], Data: x})
 		}
@@ -109,7 +110,7 @@ func TestFusedKernels(t *testing.T) {
 		}
 		return equal, outside
 	}
-	for _, kernel := range program.Kernels {
+	for _, kernel := range rewrite.Kernels {
 		if kernel.Unknown || kernel.Rounded || kernel.Threads > 0 {
 			continue
 		}
@@ -121,11 +122,11 @@ func TestFusedKernels(t *testing.T) {
 		if equal, out := outside(y, kernel); out > 0 || equal < len(y)*98/100 {
 			t.Errorf("blocks of %d keys, back %t: of %d elements %d are given to the bit, and %d are beyond the bounds", block, kernel.Back, len(y), equal, out)
 		}
-		if equal, out := outside(y, program.Fused{Unknown: true}); out > 0 {
+		if equal, out := outside(y, rewrite.Fused{Unknown: true}); out > 0 {
 			t.Errorf("blocks of %d keys, back %t: of a kernel that is not known %d are given to the bit, and %d are beyond the bounds", block, kernel.Back, equal, out)
 		}
 	}
-	if _, out := outside(online(q, k, v, heads, tokens, keys, width, 32, false), program.Fused{Keys: 64, Back: true}); out == 0 {
+	if _, out := outside(online(q, k, v, heads, tokens, keys, width, 32, false), rewrite.Fused{Keys: 64, Back: true}); out == 0 {
 		t.Error("other blocks give all elements, too")
 	}
 	for i := range q {
@@ -135,7 +136,7 @@ func TestFusedKernels(t *testing.T) {
 	for i := range q {
 		q[i] /= 1.25
 	}
-	if _, out := outside(y, program.Fused{Unknown: true}); out == 0 {
+	if _, out := outside(y, rewrite.Fused{Unknown: true}); out == 0 {
 		t.Error("a scale that is off by a quarter is within the bounds of a kernel that is not known")
 	}
 }
@@ -159,7 +160,7 @@ func TestNoFusedKernel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Fuses() {
+		if rewrite.Fuses(p) {
 			t.Errorf("%s: that is no fused attention", name)
 		}
 	}

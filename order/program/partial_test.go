@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // Edits of parts of a sum, of one of its terms, and of one index of an axis have the values that they say: in each row
@@ -24,32 +25,32 @@ func TestEditsInPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := p.Parts(func(_ program.Prim, k int) string { return []string{"a", "b"}[k] })
+	parts := edit.NewStepIndex(p, func(_ program.Prim, k int) string { return []string{"a", "b"}[k] })
 	// in each row: what is a quarter, then a[1]²/4 = [1, 1, 4, 16]
 	for _, c2 := range []struct {
 		name  string
-		edits []program.Edit
-		pick  func(d program.Edit) bool
+		edits []edit.Edit
+		pick  func(d edit.Edit) bool
 		want  []float64
 	}{
 		{
-			"a mean over each half", parts.Apart(), func(d program.Edit) bool { return d.Map.N == 2 },
+			"a mean over each half", parts.Edits().Apart(), func(d edit.Edit) bool { return d.Map.N == 2 },
 			[]float64{1 + 1.5/4 + 1, 2 + 3./4 + 1, 1 + 13.5/4 + 4, 2 + 27./4 + 16, 1 + 1, 1 + 1 + 1, 6 + 4, 1 + 12 + 16},
 		},
 		{
-			"a quarter of the product alone", parts.Alone(), func(d program.Edit) bool { return d.Value == 0 },
+			"a quarter of the product alone", parts.Edits().Alone(), func(d edit.Edit) bool { return d.Value == 0 },
 			[]float64{0.75 + 4 + 1, 1.5 + 8 + 1, 2.25 + 4 + 4, 4.5 + 8 + 16, 2 + 1, 2 + 4 + 1, 4 + 4, 8 + 4 + 16},
 		},
 		{
-			"a mean without the last", parts.Fewer(), func(d program.Edit) bool { return d.Map.By == 1 },
+			"a mean without the last", parts.Edits().Fewer(), func(d edit.Edit) bool { return d.Map.By == 1 },
 			[]float64{0.5 + 1 + 1, 1 + 2 + 1, 1.5 + 1 + 4, 3 + 2 + 16, 0, 0, 0, 0},
 		},
 		{
-			"one of the factors reads the first row", parts.IndexesOfOne(), func(d program.Edit) bool { return slices.Equal(parts.Copies(d.From), namedSteps(p, "second")) },
+			"one of the factors reads the first row", parts.Edits().IndexesOfOne(), func(d edit.Edit) bool { return slices.Equal(parts.Copies(d.From), namedSteps(p, "second")) },
 			[]float64{0.75 + 1 + 0.5, 1.5 + 2 + 1, 2.25 + 1 + 3, 4.5 + 2 + 12, 2 + 0.5, 2 + 1 + 1, 4 + 3, 8 + 1 + 12},
 		},
 		{
-			"every row reads the first", parts.Repeated(), func(d program.Edit) bool {
+			"every row reads the first", parts.Edits().Repeated(), func(d edit.Edit) bool {
 				return d.Map.By == 0 && d.Map.Axis == 1 && parts.Copies(d.At[0])[0] == 0
 			},
 			[]float64{0.75 + 1 + 0.25, 1.5 + 2 + 1, 2.25 + 1 + 2.25, 4.5 + 2 + 9, 0.75 + 0.25, 1.5 + 1 + 1, 2.25 + 2.25, 4.5 + 1 + 9},

@@ -69,12 +69,14 @@ func (p Prim) String() string { return primNames[p] }
 // Computes reports whether a primitive's result is rounded: whether its step is a site.
 func (p Prim) Computes() bool { return p >= Add && p != Angle }
 
-func (p Prim) leaf() bool { return p <= Vector }
+// IsLeaf reports whether a primitive reads no other step.
+func (p Prim) IsLeaf() bool { return p <= Vector }
 
-func (p Prim) weight() bool { return p == Weight || p == Matrix || p == Dense }
+// IsWeight reports whether it is a tensor of the checkpoint.
+func (p Prim) IsWeight() bool { return p == Weight || p == Matrix || p == Dense }
 
-// byElement reports whether an element of the result comes from one element of each operand.
-func (p Prim) byElement() bool {
+// ByElement reports whether an element of the result comes from one element of each operand.
+func (p Prim) ByElement() bool {
 	return p == Neg || p == Max || p == Floor || p == Gate || p == Round || p == Copy || p >= Add && p <= Angle
 }
 
@@ -172,29 +174,11 @@ func (r *run) apply(i int, out, x, y operand) {
 		}
 		copy(out.e, x.e)
 	case Max:
-		for i := range out.v {
-			if out.e == nil {
-				out.v[i] = math.Max(x.v[i], y.v[i])
-			} else {
-				out.v[i], out.e[i] = larger(x.v[i], x.e[i], y.v[i], y.e[i])
-			}
-		}
+		largerOf(out, x, y)
 	case Floor:
-		for i, v := range x.v {
-			if out.v[i] = math.Floor(v); out.e != nil {
-				out.e[i] = known(max(math.Floor(v+x.e[i])-out.v[i], out.v[i]-math.Floor(v-x.e[i])))
-			}
-		}
+		floorOf(out, x)
 	case Gate:
-		for i, v := range x.v {
-			out.v[i] = 0
-			if v > 0 {
-				out.v[i] = 1
-			}
-			if out.e != nil && x.e[i] > 0 && math.Abs(v) <= x.e[i] {
-				out.e[i] = 1
-			}
-		}
+		gateOf(out, x)
 	case Round, Copy:
 		copy(out.v, x.v)
 		copy(out.e, x.e)
@@ -202,20 +186,7 @@ func (r *run) apply(i int, out, x, y operand) {
 	case Add, Sub:
 		r.sum(f, s.Prim == Sub, out, x, y)
 	case Mul:
-		if c.Way != WayProduct {
-			r.byQuotient(i, c, out, x, y)
-			return
-		}
-		for i, v := range x.v {
-			out.v[i] = v * y.v[i]
-		}
-		for i := range out.e {
-			out.e[i] = spread(x.v[i], x.e[i], y.v[i], y.e[i])
-			if r.a.Hull && s.byNumber {
-				out.e[i] += r.byReciprocal(0, s.Args[0], s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
-			}
-		}
-		f.all(out, nil)
+		r.times(i, c, out, x, y)
 	case Div:
 		r.divide(i, c, out, x, y)
 	case Rsqrt:
@@ -230,33 +201,91 @@ func (r *run) apply(i int, out, x, y operand) {
 		}
 		f.all(out, nil)
 	case Erf, Exp, Log, Log1p, Expm1, Tanh:
-		if s.fused {
+		if s.Is(Fused) {
 			r.fusedExp(c, f, s.Shape[len(s.Shape)-1], out, x)
 			return
 		}
 		r.each(f, monotone[s.Prim], out, x)
 	default:
-		for i, v := range x.v {
-			e := 0.0
-			switch {
-			case s.Prim == Sqrt && out.e != nil:
-				out.v[i], e = root(v, x.e[i])
-			case s.Prim == Sqrt:
-				out.v[i] = math.Sqrt(v)
-			case s.Prim == Cos:
-				out.v[i] = math.Cos(v)
-			default:
-				out.v[i] = math.Sin(v)
-			}
-			if out.e == nil {
-				continue
-			}
-			if s.Prim != Sqrt { // neither has a slope above 1
-				e = x.e[i] + (functions.Cosine-1)*unit32*math.Abs(out.v[i])
-			}
-			out.e[i] = e
-		}
+		rootOrTurn(s.Prim, out, x)
 		f.all(out, nil)
+	}
+}
+
+// largerOf takes the larger of two blocks.
+func largerOf(out, x, y operand) {
+	for i := range out.v {
+		if out.e == nil {
+			out.v[i] = math.Max(x.v[i], y.v[i])
+		} else {
+			out.v[i], out.e[i] = larger(x.v[i], x.e[i], y.v[i], y.e[i])
+		}
+	}
+}
+
+// floorOf takes the largest whole numbers that are not above a block.
+func floorOf(out, x operand) {
+	for i, v := range x.v {
+		if out.v[i] = math.Floor(v); out.e != nil {
+			out.e[i] = known(max(math.Floor(v+x.e[i])-out.v[i], out.v[i]-math.Floor(v-x.e[i])))
+		}
+	}
+}
+
+// gateOf is 1 where a block is above 0.
+func gateOf(out, x operand) {
+	for i, v := range x.v {
+		out.v[i] = 0
+		if v > 0 {
+			out.v[i] = 1
+		}
+		if out.e != nil && x.e[i] > 0 && math.Abs(v) <= x.e[i] {
+			out.e[i] = 1
+		}
+	}
+}
+
+// times multiplies, or divides by the reciprocal of a constant.
+func (r *run) times(i int, c Choice, out, x, y operand) {
+	if c.Way != WayProduct {
+		r.byQuotient(i, c, out, x, y)
+		return
+	}
+	s := &r.p.Steps[i]
+	for i, v := range x.v {
+		out.v[i] = v * y.v[i]
+	}
+	byNumber := r.a.Hull && s.Is(ByNumber)
+	for i := range out.e {
+		out.e[i] = spread(x.v[i], x.e[i], y.v[i], y.e[i])
+		if byNumber {
+			out.e[i] += r.byReciprocal(0, s.Args[0], s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
+		}
+	}
+	r.at(i, c.Round).all(out, nil)
+}
+
+// rootOrTurn takes a root, a cosine or a sine.
+func rootOrTurn(p Prim, out, x operand) {
+	for i, v := range x.v {
+		e := 0.0
+		switch {
+		case p == Sqrt && out.e != nil:
+			out.v[i], e = root(v, x.e[i])
+		case p == Sqrt:
+			out.v[i] = math.Sqrt(v)
+		case p == Cos:
+			out.v[i] = math.Cos(v)
+		default:
+			out.v[i] = math.Sin(v)
+		}
+		if out.e == nil {
+			continue
+		}
+		if p != Sqrt { // neither has a slope above 1
+			e = x.e[i] + (functions.Cosine-1)*unit32*math.Abs(out.v[i])
+		}
+		out.e[i] = e
 	}
 }
 

@@ -1,3 +1,9 @@
+// Package program has the primitives of which every operation is made, and the one evaluator of them.
+//
+// A [Program] is a list of named steps. Each step is one primitive on strided views of the results of earlier steps. A step
+// that computes is a site: a place where an engine may round its result. What is done at each site is data, a [Choice]; the
+// program itself has transformers' own. The evaluator gives the value of a program, how far a correct computation may be
+// from it, both for any choices, and the hull of them all.
 package program
 
 import (
@@ -13,7 +19,7 @@ type Op interface {
 	Steps(b *Builder, in, w []Var) Var
 }
 
-// Step is one primitive on views of earlier results.
+// Step is one primitive on views of earlier results: what all primitives have, and the payload of its own.
 type Step struct {
 	Name string // unique in its program; "square#2" where the formula takes the step again, for another stream or tensor
 	Site string // what all copies of a step have in common, the name without the number
@@ -25,29 +31,11 @@ type Step struct {
 	Shape []int
 	Round Rounding // what the reference does with the result
 
-	Value  float64   // of a Number, and the window of a Mask: 0 for none, below 0 for a query that sees every key
-	Values []float64 // of a Vector
-	Index  int       // which input or weight
-	Axis   int       // of a Cat
-	Rows   int       // of the table of a Lookup; of a Mask, how many keys ahead a query sees
-	// Fallback: a Lookup takes row 0 for an index outside the table.
-	Fallback bool
-	Sorted   bool // of a Rank: the order of what is chosen is held to bounds, too
+	// Payload is what steps of its primitive have beside these: see [Payload].
+	Payload Payload
 
-	turns *Frequencies // of an Angle: how its frequencies may have been made
-
-	unit     bool // of a Solve: the diagonal is 1
-	byNumber bool // of a Mul: by a Number by whose inverse some engines divide
-	inverse  bool // of a Number: it is one of these
-
-	readers  int     // how many steps read the result
-	fixed    bool    // of a Number: no site
-	units    float64 // of a Number: what it may be off by, in units of float32; of a Div: by what the divisor's reciprocal may
-	relative bool    // of a RowMax in a fused attention: probabilities are rounded relative to the maximum
-	least    float64 // of a Div: what the divisor is not below; 0 where nothing is known
-	fused    bool    // of an Exp: that of a fused attention
-	definite bool    // of an Add in another order than the reference's: it is rounded to the nearest
-	final    bool    // nothing is computed from it: it is the program's result, or moved there
+	readers int  // how many steps read the result
+	final   bool // nothing is computed from it: it is the program's result, or moved there
 }
 
 // Program is a formula for inputs of known shapes. It is immutable; several goroutines may evaluate it.
@@ -55,11 +43,14 @@ type Program struct {
 	Steps []Step
 	Out   Var
 
-	stages    []stage
-	whole     []bool   // by step: its result is read outside of its stage; nil for each
-	floors    []floor  // by step: what its values are not below
-	reordered []string // what is said of additions in another order than the reference's
-	fused     *Fused   // the kernel in which it has its attentions
+	// Reordered says which additions are in another order than the reference's.
+	Reordered []string
+	// Kernel is the number of the fused kernel in which it has its attentions, as in a [Rewrite]; 0 for none.
+	Kernel int
+
+	stages []stage
+	whole  []bool  // by step: its result is read outside of its stage; nil for each
+	floors []floor // by step: what its values are not below
 }
 
 // Own are the program's own choices: transformers'.
@@ -73,9 +64,9 @@ func (p *Program) Own() []Choice {
 
 // numberAt is the unrounded value of a number, of which an engine may take the reciprocal before it rounds: of the model's own
 // numbers there is only what they are rounded to.
-func (p *Program) numberAt(v Var) (x float64, ok bool) {
-	s := &p.Steps[v.step]
-	return s.Value, s.Prim == Number && (!s.fixed || s.Round == None)
+func numberAt(p *Program, v Var) (x float64, ok bool) {
+	s := &p.Steps[v.Step]
+	return s.Number().Value, s.Prim == Number && (!s.Number().Fixed || s.Round == None)
 }
 
 // Site is a place where an engine may round, or may take another way: the same step of all copies of an operation in a program.
@@ -89,7 +80,7 @@ func (p *Program) Sites() (sites []Site, steps map[Site][]int) {
 	steps = map[Site][]int{}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if !s.Prim.Computes() && s.Prim != Round && s.Prim != Copy && (s.Prim != Number || s.fixed) && (s.Prim != Angle || s.Ways() == 1) {
+		if !s.Prim.Computes() && s.Prim != Round && s.Prim != Copy && (s.Prim != Number || s.Number().Fixed) && (s.Prim != Angle || s.Ways() == 1) {
 			continue
 		}
 		at := Site{s.Form, s.Site}
@@ -101,52 +92,19 @@ func (p *Program) Sites() (sites []Site, steps map[Site][]int) {
 	return sites, steps
 }
 
-// Source is the step whose result a variable shows.
-func (p *Program) Source(v Var) int { return v.step }
-
 // Squares reports whether a step is the square in a cube: the product of a value with itself, read by one product with the
 // same value.
 func (p *Program) Squares(s *Step) bool {
-	if s.Prim != Mul || !sameView(s.Args[0], s.Args[1]) || s.readers != 1 {
+	if s.Prim != Mul || !s.Args[0].Same(s.Args[1]) || s.readers != 1 {
 		return false
 	}
 	for i := range p.Steps {
 		t := &p.Steps[i]
-		if t.Prim == Mul && &p.Steps[t.Args[0].step] == s && sameView(t.Args[1], s.Args[0]) {
+		if t.Prim == Mul && &p.Steps[t.Args[0].Step] == s && t.Args[1].Same(s.Args[0]) {
 			return true
 		}
 	}
 	return false
-}
-
-// Added reports whether a sum takes a step's result.
-func (p *Program) Added(s *Step) bool {
-	for i := range p.Steps {
-		if t := &p.Steps[i]; t.Prim == Add || t.Prim == Sub || t.Prim == Sum {
-			for _, a := range t.Args {
-				if &p.Steps[a.step] == s {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// Activates reports whether a step is the last of a function of one number: of the steps of its operation, the last one, when
-// the operation begins with a place where an input may be rounded.
-func (p *Program) Activates(s *Step) bool {
-	begun := false
-	var last *Step
-	for i := range p.Steps {
-		if t := &p.Steps[i]; t.Form == s.Form {
-			begun = begun || t.Prim == Copy
-			if t.Prim.Computes() {
-				last = t
-			}
-		}
-	}
-	return begun && last.Site == s.Site
 }
 
 // Text is the same for programs of the same steps.
@@ -156,7 +114,7 @@ func (p *Program) Text() string {
 		s := &p.Steps[i]
 		fmt.Fprintf(&b, "%s %s %s %d", s.Form, s.Name, s.Prim, s.Round)
 		for _, a := range s.Args {
-			fmt.Fprintf(&b, " %d", a.step)
+			fmt.Fprintf(&b, " %d", a.Step)
 		}
 		b.WriteByte('\n')
 	}
@@ -186,7 +144,7 @@ func (p *Program) time(i int) int {
 	if n == 0 {
 		return 0
 	}
-	return max(n/productsAtOnce, size(p.Steps[i].Shape))
+	return max(n/productsAtOnce, Size(p.Steps[i].Shape))
 }
 
 const productsAtOnce = 8
@@ -194,26 +152,115 @@ const productsAtOnce = 8
 func (p *Program) work(i int) int {
 	s := &p.Steps[i]
 	switch {
-	case s.Prim.leaf():
+	case s.Prim.IsLeaf():
 		return 0
 	case s.Prim == Sum || s.Prim == Dot || s.Prim == Affine:
-		return size(s.Shape) * max(s.Args[0].Last(), 1)
+		return Size(s.Shape) * max(s.Args[0].Last(), 1)
 	case s.Prim == Solve: // half of the products are of what is above the diagonal
-		return size(s.Shape) * (s.Shape[1] + 1) / 2
+		return Size(s.Shape) * (s.Shape[1] + 1) / 2
 	}
-	return size(s.Shape)
+	return Size(s.Shape)
 }
 
-// Single reports whether the program computes one step, by element.
-func (p *Program) Single() bool {
-	n := 0
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if s.Prim.Computes() {
-			if n++; !s.Prim.byElement() || len(s.Args) != 2 {
-				return false
-			}
-		}
-	}
-	return n == 1
+// Payload is what steps of one primitive have that others do not have. It is a value: a step that is to have another gets another one, and copies of steps
+// share theirs. Steps of other primitives, and steps that an edit made another primitive, are as those without: each question about it has an answer of any step.
+type Payload interface{ payload() }
+
+// Leaf is which input or weight it is, of an [Input], a [Weight], a [Matrix] and a [Dense]. Below 0 it is one beside those of a call.
+type Leaf int
+
+// Constant is the number of a [Number].
+type Constant struct {
+	Value   float64
+	Units   float64 // what it may be off by, in units of float32
+	Fixed   bool    // no site
+	Inverse bool    // by whose inverse some engines divide
 }
+
+// Values are the numbers of a [Vector].
+type Values []float64
+
+// Axis is that of a [Cat], a [Gather], a [Scatter] and a [Collect].
+type Axis int
+
+// Entries are the table of a [Lookup].
+type Entries struct {
+	Rows     int
+	Fallback bool // row 0 stands for an index outside the table
+}
+
+// Sight is what a query sees, of a [Mask].
+type Sight struct {
+	Window float64 // 0 for none, below 0 for a query that sees every key
+	Ahead  int     // how many keys ahead it sees
+}
+
+// Quotient is what is known of a [Div].
+type Quotient struct {
+	Units float64 // what the divisor's reciprocal may be off by, in units of float32
+	Least float64 // what the divisor is not below; 0 where nothing is known
+}
+
+// Mark is something that is true of a step.
+type Mark uint8
+
+// The marks.
+const (
+	ByNumber     Mark = iota + 1 // of a Mul: by a Number by whose inverse some engines divide
+	Sorted                       // of a Rank: the order of what is chosen is held to bounds, too
+	UnitDiagonal                 // of a Solve: the diagonal is 1
+	Relative                     // of a RowMax in a fused attention: probabilities are rounded relative to the maximum
+	Fused                        // of an Exp: that of a fused attention
+	Definite                     // of an Add in another order than the reference's: it is rounded to the nearest
+)
+
+func (Leaf) payload()         {}
+func (Constant) payload()     {}
+func (Values) payload()       {}
+func (Axis) payload()         {}
+func (Entries) payload()      {}
+func (Sight) payload()        {}
+func (Quotient) payload()     {}
+func (Mark) payload()         {}
+func (*Frequencies) payload() {}
+
+// own is the payload of a kind, or its zero.
+func own[T Payload](s *Step) T {
+	p, _ := s.Payload.(T)
+	return p
+}
+
+// marked is a mark where it holds.
+func marked(holds bool, m Mark) Payload {
+	if holds {
+		return m
+	}
+	return nil
+}
+
+// Index is which input or weight a leaf is; 0 of another step.
+func (s *Step) Index() int { return int(own[Leaf](s)) }
+
+// Number is the constant of a [Number].
+func (s *Step) Number() Constant { return own[Constant](s) }
+
+// Vector are the numbers of a [Vector], not to be written to; nil of another step.
+func (s *Step) Vector() []float64 { return own[Values](s) }
+
+// Axis is that along which a step joins, reads or writes; 0 of another step.
+func (s *Step) Axis() int { return int(own[Axis](s)) }
+
+// Entries are the table of a [Lookup].
+func (s *Step) Entries() Entries { return own[Entries](s) }
+
+// Sight is what a query sees, of a [Mask].
+func (s *Step) Sight() Sight { return own[Sight](s) }
+
+// Quotient is what is known of a [Div].
+func (s *Step) Quotient() Quotient { return own[Quotient](s) }
+
+// Turns is how the frequencies of an [Angle] may have been made; nil where that is not known, and of another step.
+func (s *Step) Turns() *Frequencies { return own[*Frequencies](s) }
+
+// Is reports whether a step has a mark.
+func (s *Step) Is(m Mark) bool { return own[Mark](s) == m }

@@ -31,11 +31,11 @@ func (p *Program) Search(c Call) (*Search, error) {
 	single := *p
 	single.stages, single.whole = nil, nil
 	for i := range p.Steps {
-		if !p.Steps[i].Prim.leaf() {
-			single.stages = append(single.stages, p.alone(i))
+		if !p.Steps[i].Prim.IsLeaf() {
+			single.stages = append(single.stages, alone(p, i))
 		}
 	}
-	if err := c.Some.in(p.Out.shape); err != nil {
+	if err := c.Some.in(p.Out.Shape); err != nil {
 		return nil, err
 	}
 	s := &Search{p: &single, c: c}
@@ -46,7 +46,7 @@ func (p *Program) Search(c Call) (*Search, error) {
 		s.leaves.spare = spare{}
 	}
 	for i := range p.Steps {
-		if st := &p.Steps[i]; st.Prim.leaf() && st.Prim != Number {
+		if st := &p.Steps[i]; st.Prim.IsLeaf() && st.Prim != Number {
 			if err := s.leaves.leaf(i, st); err != nil {
 				return nil, err
 			}
@@ -67,12 +67,12 @@ func (s *Search) forget() {
 }
 
 // alone is the stage of one step.
-func (p *Program) alone(i int) stage {
+func alone(p *Program, i int) stage {
 	s := &p.Steps[i]
 	st := stage{steps: []int{i}}
-	if s.Prim.byElement() || s.Prim.byRow() {
+	if s.Prim.ByElement() || s.Prim.byRow() {
 		w := s.Shape[len(s.Shape)-1]
-		st.rows, st.width = size(s.Shape)/max(w, 1), w
+		st.rows, st.width = Size(s.Shape)/max(w, 1), w
 		if s.Prim.byRow() {
 			st.width = s.Args[0].Last()
 		}
@@ -102,7 +102,7 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 			}
 			continue
 		}
-		if st.Prim.leaf() {
+		if st.Prim.IsLeaf() {
 			continue
 		}
 		key = binary.AppendUvarint(key[:0], uint64(i))
@@ -111,14 +111,14 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 		case st.Prim == RowMax && r.rounds(st.Form):
 			key = append(key, 1)
 		case st.Prim == Rsqrt:
-			key = binary.BigEndian.AppendUint64(key, math.Float64bits(r.lowest(st.Args[0].step)))
+			key = binary.BigEndian.AppendUint64(key, math.Float64bits(r.lowest(st.Args[0].Step)))
 		case st.Prim == Gather, st.Prim == Scatter, st.Prim == Collect:
-			if at, rank := s.p.chosen(st.Args[1]); at != nil {
-				key = binary.AppendVarint(key, int64(ids[s.p.Steps[rank].Args[0].step]))
+			if at, rank := chosen(s.p, st.Args[1]); at != nil {
+				key = binary.AppendVarint(key, int64(ids[s.p.Steps[rank].Args[0].Step]))
 			}
 		}
 		for _, a := range st.Args {
-			key = binary.AppendVarint(key, int64(ids[a.step]))
+			key = binary.AppendVarint(key, int64(ids[a.Step]))
 		}
 		id, ok := s.memo[string(key)]
 		if ok {

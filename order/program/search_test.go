@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 var everyRounding = []program.Rounding{
@@ -191,7 +192,7 @@ func TestLiteralIsNoSite(t *testing.T) {
 	if want := []string{"scale", "scaled", "1+x"}; !slices.Equal(names, want) {
 		t.Errorf("the sites are %q, not %q", names, want)
 	}
-	parts := p.Parts(func(program.Prim, int) string { return "" })
+	parts := edit.NewStepIndex(p, func(program.Prim, int) string { return "" })
 	if numbers := parts.Numbers(); len(numbers) != 1 || p.Steps[numbers[0]].Name != "scale" {
 		t.Errorf("the numbers that an edit may change are the steps %v, not the scale alone", numbers)
 	}

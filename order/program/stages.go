@@ -65,8 +65,8 @@ func (r *run) choose(s *Step, out operand) {
 // pick copies elements. Where an index has a bound, another element may be the right one: see [alternatives].
 func (r *run) pick(s *Step, out operand) error {
 	x, index := r.packed(s.Args[0]), r.packed(s.Args[1])
-	inner := size(s.Shape[s.Axis+1:])
-	n, own := s.Args[0].shape[s.Axis], s.Shape[s.Axis]
+	inner := Size(s.Shape[s.Axis()+1:])
+	n, own := s.Args[0].Shape[s.Axis()], s.Shape[s.Axis()]
 	var others *alternatives
 	for i, at := range index.v {
 		k := int(at)
@@ -105,8 +105,8 @@ func (r *run) blocks(k int) {
 	}
 	for _, i := range st.steps { // all workers read the bounds of these operands, see [run.load]
 		for _, v := range r.p.Steps[i].Args {
-			if v.plain() && !slices.Contains(st.steps, v.step) {
-				r.whole(v.step)
+			if v.Plain() && !slices.Contains(st.steps, v.Step) {
+				r.whole(v.Step)
 			}
 		}
 	}
@@ -202,7 +202,7 @@ func (w *working) rows(from, rows int) {
 		case Sum:
 			r.sums(i, out, x)
 		case RowMax:
-			rowMax(out, x, r.rounds(s.Form), s.relative)
+			rowMax(out, x, r.rounds(s.Form), s.Is(Relative))
 		case Angle:
 			r.angles(i, out, x, y, from, rows)
 		default:
@@ -225,16 +225,16 @@ func (r *run) loads(st *stage, block int) [][2]load {
 	all := make([][2]load, len(st.steps))
 	for n, i := range st.steps {
 		for a, v := range r.p.Steps[i].Args {
-			l := load{view: v, from: slices.Index(st.steps, v.step), plain: v.plain()}
-			shape := r.p.Steps[v.step].Shape
+			l := load{view: v, from: slices.Index(st.steps, v.Step), plain: v.Plain()}
+			shape := r.p.Steps[v.Step].Shape
 			l.repeat = l.from >= 0 && shape[len(shape)-1] == 1 && v.Last() != 1
-			constant := !slices.ContainsFunc(v.stride, func(s int) bool { return s != 0 })
+			constant := !slices.ContainsFunc(v.Stride, func(s int) bool { return s != 0 })
 			if l.from < 0 && !l.plain || l.repeat || constant {
 				l.scratch = r.room(block * v.Last())
 			}
 			if l.from < 0 && constant {
-				o := r.values[v.step]
-				at := r.slotsOf(v.step).place(v.off)
+				o := r.values[v.Step]
+				at := r.slotsOf(v.Step).place(v.Off)
 				for k := range l.scratch.v {
 					if l.scratch.v[k] = o.v[at]; l.scratch.e != nil && o.e != nil {
 						l.scratch.e[k] = o.e[at]
@@ -255,7 +255,7 @@ func (r *run) load(l *load, st *stage, scratch []operand, whole []bool, from, ro
 	case l.filled:
 		return l.scratch.slice(0, rows*w)
 	case l.from < 0 && l.plain:
-		return r.lines(l.view.step, l.view.off+from*w, rows*w)
+		return r.lines(l.view.Step, l.view.Off+from*w, rows*w)
 	case l.from < 0:
 		out := l.scratch.slice(0, rows*w)
 		r.gather(out, l.view, from, from+rows)
@@ -335,13 +335,13 @@ func largestOf(x operand) (v, e float64) {
 
 // lookup takes rows of a table, exactly: what it copies has no bound. Of a row whose index has one nothing is known.
 func (r *run) lookup(s *Step, out operand) error {
-	ids, w := r.packed(s.Args[0]), r.c.W[r.p.Steps[s.Args[1].step].Index]
+	ids, w := r.packed(s.Args[0]), r.c.W[r.p.Steps[s.Args[1].Step].Index()]
 	_, width := w.Size()
 	for t, id := range ids.v {
 		row := int(id)
-		if !(id >= 0 && id < float64(s.Rows)) || id != float64(row) {
-			if !s.Fallback {
-				return fmt.Errorf("looking up a token: %w: %v at %d is outside [0, %d)", ErrIndex, id, t, s.Rows)
+		if !(id >= 0 && id < float64(s.Entries().Rows)) || id != float64(row) {
+			if !s.Entries().Fallback {
+				return fmt.Errorf("looking up a token: %w: %v at %d is outside [0, %d)", ErrIndex, id, t, s.Entries().Rows)
 			}
 			row = 0
 		}
@@ -363,13 +363,14 @@ func (r *run) mask(i int, out operand) {
 		return
 	}
 	first := positions[len(positions)-1] + 1 - float64(keys)
+	window, ahead := s.Sight().Window, float64(s.Sight().Ahead)
 	for row, q := range positions {
-		if s.Value < 0 || !r.need.of(i, row) {
+		if window < 0 || !r.need.of(i, row) {
 			continue
 		}
 		line := out.v[r.slotsOf(i).place(row*keys):][:keys]
 		for at := range line {
-			if k := first + float64(at); !(k <= q+float64(s.Rows) && (s.Value == 0 || k > q-s.Value)) {
+			if k := first + float64(at); !(k <= q+ahead && (window == 0 || k > q-window)) {
 				line[at] = r.a.Lowest()
 			}
 		}

@@ -16,7 +16,7 @@ func trim(steps []Step, out Var) ([]Step, Var) {
 		t.live[i] = t.liveOf(i)
 	}
 	last := t.cut(out)
-	t.mark(out, last, out.shape)
+	t.mark(out, last, out.Shape)
 	for i := len(steps) - 1; i >= 0; i-- {
 		t.read(i)
 	}
@@ -38,18 +38,18 @@ type trimmer struct {
 // padded reports whether a Cat of the program ends with zeros.
 func (t *trimmer) padded() bool {
 	return slices.ContainsFunc(t.steps, func(s Step) bool {
-		return s.Prim == Cat && len(s.Args) > 1 && t.zero(s.Args[len(s.Args)-1].step)
+		return s.Prim == Cat && len(s.Args) > 1 && t.zero(s.Args[len(s.Args)-1].Step)
 	})
 }
 
 // empty reports whether some view, of an operand or the result, has no elements: then it has no place either.
 func (t *trimmer) empty(out Var) bool {
-	none := func(v Var) bool { return size(v.shape) == 0 }
+	none := func(v Var) bool { return Size(v.Shape) == 0 }
 	return none(out) || slices.ContainsFunc(t.steps, func(s Step) bool { return slices.ContainsFunc(s.Args, none) })
 }
 
 func (t *trimmer) zero(step int) bool {
-	return t.steps[step].Prim == Number && t.steps[step].Value == 0
+	return t.steps[step].Prim == Number && t.steps[step].Number().Value == 0
 }
 
 // cut says which elements of a step's result a view shows, by the axes of that result: element [i, j …] of the view is at index at[a] + i·by[0][a] + j·by[1][a] …
@@ -61,8 +61,8 @@ type cut struct {
 }
 
 func (t *trimmer) cut(v Var) cut {
-	shape := t.steps[v.step].Shape
-	of := contiguous(shape)
+	shape := t.steps[v.Step].Shape
+	of := Contiguous(shape)
 	digits := func(n int) []int {
 		all := make([]int, len(shape))
 		for a, size := range shape {
@@ -72,10 +72,10 @@ func (t *trimmer) cut(v Var) cut {
 		}
 		return all
 	}
-	c := cut{known: size(v.shape) > 0 && size(shape) > 0, at: digits(v.off)}
+	c := cut{known: Size(v.Shape) > 0 && Size(shape) > 0, at: digits(v.Off)}
 	most := slices.Clone(c.at)
-	for k, n := range v.shape {
-		stride := v.stride[k]
+	for k, n := range v.Shape {
+		stride := v.Stride[k]
 		if n == 1 {
 			stride = 0
 		}
@@ -93,7 +93,7 @@ func (t *trimmer) cut(v Var) cut {
 
 // liveView lists, by axis of a view, the index from which on the view shows zeros only; 0 for each axis of a view that shows zeros only.
 func (t *trimmer) liveView(v Var, c cut) []int {
-	of, all := t.live[v.step], slices.Clone(v.shape)
+	of, all := t.live[v.Step], slices.Clone(v.Shape)
 	if slices.Contains(of, 0) {
 		clear(all)
 		return all
@@ -140,7 +140,7 @@ func (t *trimmer) liveOf(i int) []int {
 	case Mul, Dot:
 		for k, sizes := range of {
 			for a := range live {
-				if s.Args[k].shape[a] == s.Shape[a] { // a product repeats an operand along the axes of the other
+				if s.Args[k].Shape[a] == s.Shape[a] { // a product repeats an operand along the axes of the other
 					live[a] = min(live[a], sizes[a])
 				}
 			}
@@ -153,13 +153,13 @@ func (t *trimmer) liveOf(i int) []int {
 		from := 0
 		for k, sizes := range of {
 			if !slices.Contains(sizes, 0) {
-				sizes[s.Axis] += from
+				sizes[s.Axis()] += from
 				live = largest(live, sizes)
 			}
-			from += s.Args[k].shape[s.Axis]
+			from += s.Args[k].Shape[s.Axis()]
 		}
 	case Solve: // a row of B that is 0, beside a row of L that is 0, has a solution of 0, unless a diagonal of 0 divides
-		if s.unit {
+		if s.Is(UnitDiagonal) {
 			live = slices.Clone(of[1])
 		}
 		if !slices.Contains(live, 0) {
@@ -183,11 +183,11 @@ func largest(x, y []int) []int {
 
 // mark notes that a view is read up to some sizes of its axes.
 func (t *trimmer) mark(v Var, c cut, sizes []int) {
-	shape := t.steps[v.step].Shape
-	if t.need[v.step] == nil {
-		t.need[v.step] = make([]int, len(shape))
+	shape := t.steps[v.Step].Shape
+	if t.need[v.Step] == nil {
+		t.need[v.Step] = make([]int, len(shape))
 	}
-	need := t.need[v.step]
+	need := t.need[v.Step]
 	for a := range need {
 		end := shape[a]
 		if c.known {
@@ -203,7 +203,7 @@ func (t *trimmer) mark(v Var, c cut, sizes []int) {
 // read marks the elements of the operands that a step needs for the needed elements of its result.
 func (t *trimmer) read(i int) {
 	s := &t.steps[i]
-	if t.need[i] == nil || s.Prim.leaf() {
+	if t.need[i] == nil || s.Prim.IsLeaf() {
 		return
 	}
 	if !t.trims(s) {
@@ -221,8 +221,8 @@ func (t *trimmer) trims(s *Step) bool {
 	switch {
 	case s.Prim == Dot, s.Prim == Sum, s.Prim == RowMax, s.Prim == Cat, s.Prim == Solve:
 		return true
-	case s.Prim == Choose, s.Prim.byElement() && s.Prim != Angle:
-		return !slices.ContainsFunc(s.Args, func(a Var) bool { return !slices.Equal(a.shape, s.Shape) })
+	case s.Prim == Choose, s.Prim.ByElement() && s.Prim != Angle:
+		return !slices.ContainsFunc(s.Args, func(a Var) bool { return !slices.Equal(a.Shape, s.Shape) })
 	}
 	return false
 }
@@ -233,7 +233,7 @@ func (t *trimmer) sizes(i, k int) []int {
 	need := t.need[i]
 	switch {
 	case !t.trims(s):
-		return v.shape
+		return v.Shape
 	case s.Prim == Dot, s.Prim == Sum:
 		terms := v.Last()
 		for n, a := range s.Args {
@@ -245,7 +245,7 @@ func (t *trimmer) sizes(i, k int) []int {
 			sizes = sizes[:len(sizes)-1]
 		}
 		for a := range sizes {
-			sizes[a] = min(sizes[a], v.shape[a])
+			sizes[a] = min(sizes[a], v.Shape[a])
 		}
 		return append(sizes, min(max(terms, 1), v.Last()))
 	case s.Prim == RowMax:
@@ -255,9 +255,9 @@ func (t *trimmer) sizes(i, k int) []int {
 	case s.Prim == Cat:
 		sizes := slices.Clone(need)
 		for _, a := range s.Args[:k] {
-			sizes[s.Axis] -= a.shape[s.Axis]
+			sizes[s.Axis()] -= a.Shape[s.Axis()]
 		}
-		sizes[s.Axis] = min(max(sizes[s.Axis], 0), v.shape[s.Axis])
+		sizes[s.Axis()] = min(max(sizes[s.Axis()], 0), v.Shape[s.Axis()])
 		return sizes
 	}
 	return need
@@ -268,14 +268,14 @@ func (t *trimmer) rebuilt(out Var, last cut) ([]Step, Var) {
 	var all []Step
 	to := make([]int, len(t.steps))
 	view := func(v Var, c cut, sizes []int) Var {
-		w := Var{to[v.step], v.off, slices.Clone(sizes), v.stride}
-		if shape := all[w.step].Shape; c.known && !slices.Equal(shape, t.steps[v.step].Shape) {
-			of := contiguous(shape)
-			w.off, w.stride = 0, make([]int, len(sizes))
+		w := Var{to[v.Step], v.Off, slices.Clone(sizes), v.Stride}
+		if shape := all[w.Step].Shape; c.known && !slices.Equal(shape, t.steps[v.Step].Shape) {
+			of := Contiguous(shape)
+			w.Off, w.Stride = 0, make([]int, len(sizes))
 			for a, n := range of {
-				w.off += c.at[a] * n
+				w.Off += c.at[a] * n
 				for k := range sizes {
-					w.stride[k] += c.by[k][a] * n
+					w.Stride[k] += c.by[k][a] * n
 				}
 			}
 		}
@@ -283,25 +283,25 @@ func (t *trimmer) rebuilt(out Var, last cut) ([]Step, Var) {
 	}
 	for i := range t.steps {
 		s := t.steps[i]
-		if t.need[i] == nil && (!s.Prim.leaf() || s.Prim == Number || s.Prim == Vector) {
+		if t.need[i] == nil && (!s.Prim.IsLeaf() || s.Prim == Number || s.Prim == Vector) {
 			continue
 		}
-		if s.readers = 0; !s.Prim.leaf() {
+		if s.readers = 0; !s.Prim.IsLeaf() {
 			s.Shape = t.need[i]
 		}
 		old := s.Args
 		s.Args = nil
 		for k, a := range old {
 			sizes := t.sizes(i, k)
-			if slices.Contains(sizes, 0) && size(a.shape) > 0 { // a part that is not read
+			if slices.Contains(sizes, 0) && Size(a.Shape) > 0 { // a part that is not read
 				continue
 			}
 			w := view(a, t.cuts[i][k], sizes)
-			all[w.step].readers++
+			all[w.Step].readers++
 			s.Args = append(s.Args, w)
 		}
 		to[i] = len(all)
 		all = append(all, s)
 	}
-	return all, view(out, last, out.shape)
+	return all, view(out, last, out.Shape)
 }

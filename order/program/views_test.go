@@ -165,8 +165,8 @@ func TestViews(t *testing.T) {
 			for range views {
 				v, shown = view(t, b, v, shown)
 			}
-			if !slices.Equal(v.Shape(), shown.shape) {
-				t.Fatalf("the view is %v, not %v", v.Shape(), shown.shape)
+			if !slices.Equal(v.Shape, shown.shape) {
+				t.Fatalf("the view is %v, not %v", v.Shape, shown.shape)
 			}
 			return v
 		}

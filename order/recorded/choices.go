@@ -23,13 +23,13 @@ func ranks(m *maker) program.Var {
 			return m.extreme(x)
 		}
 	}
-	axis := axisOf(m.b, m.integer("dim", -1), x.Shape())
-	there, back := lastAxis(len(x.Shape()), axis)
+	axis := axisOf(m.b, m.integer("dim", -1), x.Shape)
+	there, back := lastAxis(len(x.Shape), axis)
 	rows := m.b.Permute(x, there...)
 	if m.o.Out == 0 && len(m.s.operands) == 2 {
 		index := m.operand(1)
-		if len(index.Shape()) < len(there) { // without keepdim
-			index = m.b.Permute(index, slices.Insert(ascending(len(index.Shape())), axis, -1)...)
+		if len(index.Shape) < len(there) { // without keepdim
+			index = m.b.Permute(index, slices.Insert(ascending(len(index.Shape)), axis, -1)...)
 		}
 		return m.b.Permute(m.b.Gather(len(there)-1, rows, m.b.Permute(index, there...)), back...)
 	}
@@ -55,7 +55,7 @@ func (m *maker) extreme(rows program.Var) program.Var {
 	if rows.Last() > maxRepeats || rows.Last() == 0 {
 		return m.unknown("%d elements a row", rows.Last())
 	}
-	last := len(rows.Shape()) - 1
+	last := len(rows.Shape) - 1
 	top := m.b.Plain(m.b.Slice(rows, last, 0, 1))
 	for k := 1; k < rows.Last(); k++ {
 		if next := m.b.Slice(rows, last, k, k+1); m.o.Name == "min" || m.o.Name == "amin" {
@@ -80,19 +80,19 @@ func outermost(m *maker) program.Var {
 func scatter(m *maker) program.Var {
 	m.only("dim")
 	x, index := m.operand(0), m.operand(1)
-	axis := axisOf(m.b, m.integer("dim", 0), x.Shape())
+	axis := axisOf(m.b, m.integer("dim", 0), x.Shape)
 	y := m.cast(2)
 	if m.s.operands[2].source == fromNumber || m.s.operands[2].scalar {
-		y = m.b.Expand(y, index.Shape())
+		y = m.b.Expand(y, index.Shape)
 	}
-	if len(index.Shape()) != len(x.Shape()) || len(y.Shape()) != len(x.Shape()) {
-		return m.b.Fail("elements of %v by indexes of %v in %v", y.Shape(), index.Shape(), x.Shape())
+	if len(index.Shape) != len(x.Shape) || len(y.Shape) != len(x.Shape) {
+		return m.b.Fail("elements of %v by indexes of %v in %v", y.Shape, index.Shape, x.Shape)
 	}
-	for a, n := range index.Shape() {
-		if a != axis && n != x.Shape()[a] {
+	for a, n := range index.Shape {
+		if a != axis && n != x.Shape[a] {
 			return m.unknown("indexes of a part")
 		}
-		if n < y.Shape()[a] {
+		if n < y.Shape[a] {
 			y = m.b.Slice(y, a, 0, n)
 		}
 	}
@@ -107,8 +107,8 @@ func scatter(m *maker) program.Var {
 func indexed(m *maker) program.Var {
 	m.only("dim", "alpha")
 	x, y := m.operand(0), m.operand(2)
-	axis := axisOf(m.b, m.integer("dim", 0), x.Shape())
-	index := m.indexes(1, x.Shape()[axis])
+	axis := axisOf(m.b, m.integer("dim", 0), x.Shape)
+	index := m.indexes(1, x.Shape[axis])
 	if m.o.Name == "index_copy" {
 		return scattered(m.b, axis, x, index, y, false)
 	}
@@ -120,15 +120,15 @@ func indexed(m *maker) program.Var {
 
 // scattered writes or adds slices along an axis.
 func scattered(b *program.Builder, axis int, x, index, y program.Var, add bool) program.Var {
-	if index = b.Reshape(b.Plain(index), -1); len(y.Shape()) != len(x.Shape()) {
-		return b.Fail("slices of %v in %v", y.Shape(), x.Shape())
+	if index = b.Reshape(b.Plain(index), -1); len(y.Shape) != len(x.Shape) {
+		return b.Fail("slices of %v in %v", y.Shape, x.Shape)
 	}
-	axes := make([]int, len(x.Shape()))
+	axes := make([]int, len(x.Shape))
 	for a := range axes {
 		axes[a] = -1
 	}
 	axes[axis] = 0
-	wide := b.Expand(b.Permute(index, axes...), y.Shape())
+	wide := b.Expand(b.Permute(index, axes...), y.Shape)
 	if add {
 		return b.Collect("sum", axis, x, wide, y)
 	}
@@ -141,24 +141,24 @@ func indexPut(m *maker) program.Var {
 	m.only("accumulate", "unsafe")
 	x := m.operand(0)
 	last := len(m.s.operands) - 1
-	axis, axes, index, ok := m.joined(x.Shape(), last)
+	axis, axes, index, ok := m.joined(x.Shape, last)
 	if !ok {
 		return index
 	}
-	shape := slices.Concat(x.Shape()[:axis], index.Shape(), x.Shape()[axis+axes:])
+	shape := slices.Concat(x.Shape[:axis], index.Shape, x.Shape[axis+axes:])
 	y := m.operand(last)
 	if m.s.operands[last].scalar {
 		y = m.b.Reshape(m.b.Plain(y), 1)
 	}
-	n := elements(x.Shape()[axis : axis+axes])
-	flat := slices.Concat(x.Shape()[:axis], []int{n}, x.Shape()[axis+axes:])
-	y = m.b.Reshape(m.b.Plain(m.b.Expand(y, shape)), slices.Concat(x.Shape()[:axis], []int{elements(index.Shape())}, x.Shape()[axis+axes:])...)
+	n := elements(x.Shape[axis : axis+axes])
+	flat := slices.Concat(x.Shape[:axis], []int{n}, x.Shape[axis+axes:])
+	y = m.b.Reshape(m.b.Plain(m.b.Expand(y, shape)), slices.Concat(x.Shape[:axis], []int{elements(index.Shape)}, x.Shape[axis+axes:])...)
 	add := m.flag("accumulate", false)
 	out := scattered(m.b, axis, m.b.Reshape(m.b.Plain(x), flat...), index, y, add)
 	if add {
 		out = m.narrow(out)
 	}
-	return m.b.Reshape(out, x.Shape()...)
+	return m.b.Reshape(out, x.Shape...)
 }
 
 // joined are indexes of axes that follow each other, operands 1 to last−1, as one index of all these axes together: the first
@@ -214,7 +214,7 @@ const maxPlaces = 1 << 24
 func (m *maker) set(k int, shape []int, at int) (index program.Var, ok bool) {
 	p := &m.s.operands[k]
 	if p.source != fromConst || at+len(p.shape) > len(shape) || !slices.Equal(shape[at:at+len(p.shape)], p.shape) ||
-		!slices.Equal(p.stride, rowMajor(p.shape)) || p.off != 0 || len(p.data.Numbers) != elements(p.shape) {
+		!slices.Equal(p.stride, RowMajor(p.shape)) || p.off != 0 || len(p.data.Numbers) != elements(p.shape) {
 		return index, false
 	}
 	var places []float64

@@ -9,7 +9,7 @@ import (
 func bits(m *maker) program.Var {
 	m.only()
 	x := m.operand(0)
-	if m.s.dtype != hooks.F32 || m.s.operands[0].dtype != hooks.F32 || elements(x.Shape()) != elements(m.s.shape) {
+	if m.s.dtype != hooks.F32 || m.s.operands[0].dtype != hooks.F32 || elements(x.Shape) != elements(m.s.shape) {
 		return m.unknown("of %s as %s", m.s.operands[0].dtype, m.s.dtype)
 	}
 	return m.b.Reshape(m.b.Plain(x), m.s.shape...)
@@ -34,7 +34,7 @@ func complexProduct(m *maker) program.Var {
 	m.only()
 	b := m.b
 	x, y := m.operand(0), m.operand(1)
-	part := func(v program.Var, k int) program.Var { return b.Slice(v, len(v.Shape())-1, k, k+1) }
+	part := func(v program.Var, k int) program.Var { return b.Slice(v, len(v.Shape)-1, k, k+1) }
 	real := b.Sub("real", b.Mul("ac", part(x, 0), part(y, 0)), b.Mul("bd", part(x, 1), part(y, 1)))
 	imaginary := b.Add("imaginary", b.Mul("ad", part(x, 0), part(y, 1)), b.Mul("bc", part(x, 1), part(y, 0)))
 	return b.Cat(len(m.s.shape)-1, real, imaginary)

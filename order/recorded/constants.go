@@ -76,7 +76,7 @@ func (r *reader) constant(c *fileConstant, what string) (*Constant, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	n, err := count(c.Shape)
+	n, err := Elements(c.Shape)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
@@ -99,7 +99,7 @@ func (r *reader) constant(c *fileConstant, what string) (*Constant, error) {
 			if len(c.From) > 1 || n != r.tokensOf(n) {
 				return nil, fmt.Errorf("%s: %d numbers are no token ids of a pass", what, n)
 			}
-			out.Is = inputIDs
+			out.Is = InputIDs
 			return out, nil
 		}
 		for i, p := range r.all {
@@ -139,7 +139,7 @@ func decoded(text raw) ([]byte, error) {
 
 // The arguments of a model that constants may be.
 const (
-	inputIDs    = "input_ids"
+	InputIDs    = "input_ids"
 	positionIDs = "position_ids"
 )
 
@@ -209,12 +209,12 @@ func (from *recipe) mask(d hooks.DType, n int, p Pass) *mask {
 
 // sameDigest reports whether numbers have a digest in a dtype.
 func sameDigest(x []float64, d hooks.DType, digest string) bool {
-	own, ok := digestOf(x, d)
+	own, ok := Digest(x, d)
 	return ok && own == digest
 }
 
-// digestOf is the digest of numbers in a dtype; ok is false of a dtype in which none are made.
-func digestOf(x []float64, d hooks.DType) (digest string, ok bool) {
+// Digest is the digest of numbers in a dtype; ok is false of a dtype in which none are made.
+func Digest(x []float64, d hooks.DType) (digest string, ok bool) {
 	sum := sha256.New()
 	data := make([]byte, 0, chunk)
 	for _, v := range x {

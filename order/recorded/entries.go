@@ -42,7 +42,7 @@ type Tensor struct {
 // with a name, and the operation. The error is that of an operation whose operands do not go together.
 func (p *Program) Entries() ([][]Entry, error) {
 	x := &expander{
-		p: p, specs: map[string]*spec{}, built: map[program.Op]formula{}, reps: map[int]*rep{}, shared: p.numbers(), ranks: map[string]int{},
+		p: p, specs: map[string]*spec{}, built: map[program.Op]formula{}, reps: map[int]*rep{}, formed: formed{shared: p.numbers()}, ranks: map[string]int{},
 	}
 	var all [][]Entry
 	for i := range p.Passes {
@@ -64,14 +64,20 @@ type rep struct {
 	parts map[string]string // entries that show a part of it, by view
 }
 
+// expander makes the entries of a program, pass by pass.
 type expander struct {
+	expanded
+	formed
 	p     *Program
 	specs map[string]*spec
 	built map[program.Op]formula
 	reps  map[int]*rep
-	ranks map[string]int // the names of the passes before, by their order
+	ranks map[string]int     // the names of the passes before, by their order
+	sized []map[string]sized // of all entries so far, by pass
+}
 
-	// Of the pass that is being expanded.
+// expanded is what is known of the pass that is being expanded.
+type expanded struct {
 	i       int
 	entries []Entry
 	names   map[string]bool
@@ -81,9 +87,10 @@ type expander struct {
 	consts  map[int]given  // by constant, the entry that has it
 	// arguments are the constants of the pass that are arguments of the model, by name.
 	arguments map[string]*Constant
-	sized     []map[string]sized // of all entries so far, by pass
+}
 
-	// What the formulas that were built have: steps, and numbers that are not those of constants, which are shared.
+// formed is what the formulas that were built have: steps, and numbers that are not those of constants, which are shared.
+type formed struct {
 	steps, numbers int
 	shared         map[*float64]bool // by the first number
 }
@@ -126,7 +133,7 @@ func (r *Ref) covers() bool {
 	if r.Off != 0 {
 		return false
 	}
-	_, ok := orderOf(r.Shape, r.Stride)
+	_, ok := AxisOrder(r.Shape, r.Stride)
 	return ok
 }
 
@@ -145,7 +152,7 @@ func (x *expander) step(k int, l *Line) error {
 		}
 		view := (*layout)(nil)
 		r := &rep{pass: x.i, of: s.Op, parts: map[string]string{}}
-		if n := x.first[value]; n != nil && elementsOf(n.Of.Shape) == elementsOf(s.Out[out].Shape) {
+		if n := x.first[value]; n != nil && Size(n.Of.Shape) == Size(s.Out[out].Shape) {
 			e.Name, e.Level, e.Shape = n.Name, n.Level, atLeastOne(n.Of.Shape)
 			view = &layout{atLeastOne(n.Of.Shape), atLeastOne(n.Of.Stride), 0}
 			r.of = "input"
@@ -182,8 +189,8 @@ func (x *expander) add(e Entry) {
 
 // see makes a representative one that shows memory through strides.
 func (r *rep) see(view *layout) {
-	order, _ := orderOf(view.shape, view.stride)
-	if r.view, r.axes = view, order; slices.Equal(view.stride, rowMajor(view.shape)) {
+	order, _ := AxisOrder(view.shape, view.stride)
+	if r.view, r.axes = view, order; slices.Equal(view.stride, RowMajor(view.shape)) {
 		r.view, r.axes = nil, nil
 	}
 }
@@ -201,13 +208,13 @@ func (x *expander) valueOf(value int) *Value {
 }
 
 // value is a result by its number.
-func (p *Program) value(n int) *Value { return &p.values[n] }
+func (p *Program) value(n int) *Value { return &p.Values[n] }
 
 // operation gives an entry its operation.
 func (x *expander) operation(e *Entry, s *Step, out int, view *layout) error {
 	v := &s.Out[out]
 	sp := &spec{attr: s.Attr, shape: atLeastOne(v.Shape), view: view, model: v.DType == x.p.DType.String()}
-	sp.order, _ = orderOf(sp.shape, atLeastOne(v.Stride))
+	sp.order, _ = AxisOrder(sp.shape, atLeastOne(v.Stride))
 	if len(sp.order) == 0 {
 		sp.order = ascending(len(sp.shape))
 	}
@@ -269,7 +276,7 @@ func ascending(n int) []int {
 // inMemory is the shape of a value with its axes in the order in which memory has them.
 func (v *Value) inMemory() []int {
 	shape := atLeastOne(v.Shape)
-	order, ok := orderOf(shape, atLeastOne(v.Stride))
+	order, ok := AxisOrder(shape, atLeastOne(v.Stride))
 	if !ok {
 		return shape
 	}
@@ -280,8 +287,8 @@ func (v *Value) inMemory() []int {
 	return out
 }
 
-// elementsOf is the number of elements of a shape that [count] has checked.
-func elementsOf(shape []int) int {
-	n, _ := count(shape)
+// Size is the number of elements of a shape that [Elements] has checked.
+func Size(shape []int) int {
+	n, _ := Elements(shape)
 	return n
 }

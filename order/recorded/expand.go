@@ -40,7 +40,7 @@ func (r *reader) valuesBefore(run int) int {
 // pass expands the calls of a pass.
 func (r *reader) pass(from *filePass, to *Pass) error {
 	names := map[string]bool{}
-	to.first = r.first + len(r.values)
+	to.First = r.first + len(r.values)
 	lines := 0
 	for _, call := range from.Calls {
 		if at := templateOf(call); at >= 0 && at < len(r.templates) {

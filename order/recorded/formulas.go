@@ -207,7 +207,7 @@ func silu(m *maker) program.Var { return op.SiLU{}.Steps(m.b, []program.Var{m.op
 
 // rowsOver is a tensor with some axes put last and made one, and the shape that a sum over these axes has.
 func rowsOver(b *program.Builder, v program.Var, axes []int) (rows program.Var, kept []int) {
-	shape := v.Shape()
+	shape := v.Shape
 	gone := make([]bool, len(shape))
 	if len(axes) == 0 {
 		for a := range shape {
@@ -256,8 +256,8 @@ func total(m *maker) program.Var {
 func cumulative(m *maker) program.Var {
 	m.only("dim")
 	v := m.operand(0)
-	a := axisOf(m.b, m.integer("dim", 0), v.Shape())
-	n := v.Shape()[a]
+	a := axisOf(m.b, m.integer("dim", 0), v.Shape)
+	n := v.Shape[a]
 	if n > maxTriangle {
 		return m.unknown("%d elements of it", n)
 	}
@@ -267,11 +267,11 @@ func cumulative(m *maker) program.Var {
 			ones[i*n+k] = 1
 		}
 	}
-	moved, back := lastAxis(len(v.Shape()), a)
+	moved, back := lastAxis(len(v.Shape), a)
 	rows := m.b.Permute(v, moved...)
 	flat := m.b.Reshape(m.b.Plain(rows), -1, n)
 	sums := m.b.Dot("sum", "rk,ik->ri", flat, m.b.Constant("", ones, []int{n, n}))
-	return m.b.Permute(m.b.Reshape(sums, rows.Shape()...), back...)
+	return m.b.Permute(m.b.Reshape(sums, rows.Shape...), back...)
 }
 
 // maxTriangle bounds a triangle of ones, which is of maxOwn numbers at most.
@@ -342,7 +342,7 @@ func logSoftmax(m *maker) program.Var {
 func (m *maker) along(f func(rows program.Var) program.Var) program.Var {
 	m.only("dim")
 	v := m.operand(0)
-	moved, back := lastAxis(len(v.Shape()), axisOf(m.b, m.integer("dim", -1), v.Shape()))
+	moved, back := lastAxis(len(v.Shape), axisOf(m.b, m.integer("dim", -1), v.Shape))
 	return m.b.Permute(f(m.b.Permute(v, moved...)), back...)
 }
 

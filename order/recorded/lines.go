@@ -160,16 +160,16 @@ func (c *caller) value(v any) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	n, err := count(shape)
+	n, err := Elements(shape)
 	if err != nil {
 		return Value{}, err
 	}
-	out := Value{DType: dtype, Shape: shape, Stride: rowMajor(shape)}
+	out := Value{DType: dtype, Shape: shape, Stride: RowMajor(shape)}
 	if len(list) == 3 {
 		if out.Stride, err = c.integers(list[2]); err != nil {
 			return Value{}, err
 		}
-		if _, ok := orderOf(shape, out.Stride); !ok && n > 0 {
+		if _, ok := AxisOrder(shape, out.Stride); !ok && n > 0 {
 			return Value{}, fmt.Errorf("the strides %v of %v do not show each element once", out.Stride, shape)
 		}
 	}
@@ -178,7 +178,7 @@ func (c *caller) value(v any) (Value, error) {
 	}
 	out.DType, out.complex = hooks.F32.String(), true
 	out.Shape, out.Stride, _ = ofParts(out.Shape, out.Stride, 0)
-	_, err = count(out.Shape)
+	_, err = Elements(out.Shape)
 	return out, err
 }
 
@@ -239,13 +239,13 @@ func (c *caller) whole(text string) (Ref, error) {
 		if !ok || w == nil {
 			return Ref{}, fmt.Errorf("there is no weight %.80q", text)
 		}
-		return Ref{Kind: ToWeight, Weight: name, Shape: w.Shape, Stride: rowMajor(w.Shape)}, nil
+		return Ref{Kind: ToWeight, Weight: name, Shape: w.Shape, Stride: RowMajor(w.Shape)}, nil
 	case 'c':
 		if err != nil || n < 0 || n >= len(c.constants) {
 			return Ref{}, fmt.Errorf("%.20q of %d constants", text, len(c.constants))
 		}
 		shape := c.constants[n].Shape
-		return Ref{Kind: ToConstant, Index: n, Shape: shape, Stride: rowMajor(shape)}, nil
+		return Ref{Kind: ToConstant, Index: n, Shape: shape, Stride: RowMajor(shape)}, nil
 	case 't':
 		n += c.first
 		if n < c.first {
@@ -290,7 +290,7 @@ func (c *caller) view(list []any) (Ref, error) {
 	if err != nil {
 		return Ref{}, err
 	}
-	n, _ := count(ref.Shape)
+	n, _ := Elements(ref.Shape)
 	if ref.Shape, err = c.integers(list[1]); err != nil {
 		return Ref{}, err
 	}
@@ -300,7 +300,7 @@ func (c *caller) view(list []any) (Ref, error) {
 	if ref.Off, err = c.integer(list[3]); err != nil {
 		return Ref{}, err
 	}
-	if _, err := count(ref.Shape); err != nil {
+	if _, err := Elements(ref.Shape); err != nil {
 		return Ref{}, err
 	}
 	if ref.Kind == ToValue && c.made(ref.Index).complex && len(ref.Shape) == len(ref.Stride) {

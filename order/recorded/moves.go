@@ -20,7 +20,7 @@ func (m *maker) all() []program.Var {
 func cat(m *maker) program.Var {
 	m.only("dim")
 	axis := axisOf(m.b, m.integer("dim", 0), m.s.shape)
-	all := slices.DeleteFunc(m.all(), func(v program.Var) bool { return len(v.Shape()) == 1 && v.Shape()[0] == 0 && len(m.s.shape) > 1 })
+	all := slices.DeleteFunc(m.all(), func(v program.Var) bool { return len(v.Shape) == 1 && v.Shape[0] == 0 && len(m.s.shape) > 1 })
 	if len(all) == 0 {
 		return m.b.Fail("nothing is joined")
 	}
@@ -33,7 +33,7 @@ func stack(m *maker) program.Var {
 	axis := axisOf(m.b, m.integer("dim", 0), m.s.shape)
 	var all []program.Var
 	for k, v := range m.all() {
-		axes := make([]int, len(v.Shape()))
+		axes := make([]int, len(v.Shape))
 		for a := range axes {
 			axes[a] = a
 		}
@@ -41,7 +41,7 @@ func stack(m *maker) program.Var {
 			axes = nil
 		}
 		if axis > len(axes) {
-			return m.b.Fail("axis %d of %v", axis, v.Shape())
+			return m.b.Fail("axis %d of %v", axis, v.Shape)
 		}
 		if axes == nil {
 			all = append(all, v)
@@ -60,12 +60,12 @@ func repeat(m *maker) program.Var {
 	m.only("repeats")
 	times, ok := m.integers("repeats")
 	v := m.operand(0)
-	if !ok || len(times) < len(v.Shape()) {
+	if !ok || len(times) < len(v.Shape) {
 		return m.unknown("its repeats")
 	}
-	for len(v.Shape()) < len(times) {
+	for len(v.Shape) < len(times) {
 		axes := []int{-1}
-		for a := range v.Shape() {
+		for a := range v.Shape {
 			axes = append(axes, a)
 		}
 		v = m.b.Permute(v, axes...)
@@ -74,7 +74,7 @@ func repeat(m *maker) program.Var {
 		if n < 0 || n > maxRepeats {
 			return m.b.Fail("repeated %d times", n)
 		}
-		if n*max(elements(v.Shape()), 1) > maxElements {
+		if n*max(elements(v.Shape), 1) > maxElements {
 			return m.b.Fail("more than %d elements", maxElements)
 		}
 		if n != 1 {
@@ -97,23 +97,23 @@ func pad(m *maker) program.Var {
 	m.only("pad", "value")
 	counts, ok := m.integers("pad")
 	v := m.operand(0)
-	if !ok || len(counts)%2 != 0 || len(counts) > 2*len(v.Shape()) {
+	if !ok || len(counts)%2 != 0 || len(counts) > 2*len(v.Shape) {
 		return m.unknown("its counts")
 	}
 	value := m.number("value", m.real("value", 0))
 	for k := 0; k < len(counts); k += 2 {
-		a := len(v.Shape()) - 1 - k/2
+		a := len(v.Shape) - 1 - k/2
 		parts := []program.Var{v}
 		for side, n := range counts[k : k+2] {
-			shape := slices.Clone(v.Shape())
+			shape := slices.Clone(v.Shape)
 			switch {
-			case n > maxElements || n < -v.Shape()[a]:
+			case n > maxElements || n < -v.Shape[a]:
 				return m.b.Fail("padded by %d", n)
 			case n < 0 && side == 0:
-				parts[0] = m.b.Slice(parts[0], a, -n, parts[0].Shape()[a])
+				parts[0] = m.b.Slice(parts[0], a, -n, parts[0].Shape[a])
 			case n < 0:
 				last := len(parts) - 1
-				parts[last] = m.b.Slice(parts[last], a, 0, parts[last].Shape()[a]+n)
+				parts[last] = m.b.Slice(parts[last], a, 0, parts[last].Shape[a]+n)
 			case n > 0:
 				shape[a] = n
 				parts = slices.Insert(parts, side*len(parts), m.b.Expand(value, shape))
@@ -139,7 +139,7 @@ func write(m *maker) program.Var {
 	if len(shape) == 0 {
 		shape, stride, a, b = []int{1}, []int{1}, true, true
 	}
-	if !a || !b || len(m.s.shape) != 1 || len(shape) != len(stride) || !program.Within(n, shape, stride, off) || !slices.Equal(atLeastOne(value.Shape()), shape) {
+	if !a || !b || len(m.s.shape) != 1 || len(shape) != len(stride) || !program.Within(n, shape, stride, off) || !slices.Equal(atLeastOne(value.Shape), shape) {
 		return m.b.Fail("%v by %v from %d of %v is written", shape, stride, off, m.s.shape)
 	}
 	old := m.b.Expand(m.b.Literal(math.NaN()), []int{n})
@@ -168,7 +168,7 @@ func flip(m *maker) program.Var {
 	v := m.operand(0)
 	dims, _ := m.integers("dims")
 	for _, a := range dims {
-		v = m.b.Reverse(v, axisOf(m.b, a, v.Shape()))
+		v = m.b.Reverse(v, axisOf(m.b, a, v.Shape))
 	}
 	return m.b.Cat(0, v)
 }
@@ -179,7 +179,7 @@ func embedding(m *maker) program.Var {
 	ids := m.operand(1)
 	if p := &m.s.operands[0]; p.source == fromWeight && !p.turned && len(p.more) == 0 {
 		w := m.w[p.index]
-		if s := w.Shape(); len(s) == 2 && p.off == 0 && slices.Equal(p.shape, s) && slices.Equal(p.stride, []int{s[1], 1}) {
+		if s := w.Shape; len(s) == 2 && p.off == 0 && slices.Equal(p.shape, s) && slices.Equal(p.stride, []int{s[1], 1}) {
 			return m.b.Lookup(ids, w, s[0], false)
 		}
 	}
@@ -188,8 +188,8 @@ func embedding(m *maker) program.Var {
 
 // take is numpy's take: elements along an axis, which becomes the axes of the index.
 func take(b *program.Builder, v program.Var, axis int, index program.Var) program.Var {
-	shape := v.Shape()
-	n := elements(index.Shape())
+	shape := v.Shape
+	n := elements(index.Shape)
 	flat := b.Reshape(b.Plain(index), n)
 	axes := make([]int, len(shape))
 	wide := slices.Clone(shape)
@@ -198,25 +198,25 @@ func take(b *program.Builder, v program.Var, axis int, index program.Var) progra
 	}
 	axes[axis], wide[axis] = 0, n
 	taken := b.Gather(axis, v, b.Expand(b.Permute(flat, axes...), wide))
-	return b.Reshape(taken, slices.Concat(shape[:axis], index.Shape(), shape[axis+1:])...)
+	return b.Reshape(taken, slices.Concat(shape[:axis], index.Shape, shape[axis+1:])...)
 }
 
 func indexSelect(m *maker) program.Var {
 	m.only("dim")
 	v := m.operand(0)
-	return take(m.b, v, axisOf(m.b, m.integer("dim", 0), v.Shape()), m.operand(1))
+	return take(m.b, v, axisOf(m.b, m.integer("dim", 0), v.Shape), m.operand(1))
 }
 
 // gather takes elements by indexes of the result's shape.
 func gather(m *maker) program.Var {
 	m.only("dim", "sparse_grad")
 	v, index := m.operand(0), m.operand(1)
-	axis := axisOf(m.b, m.integer("dim", 0), v.Shape())
-	if len(index.Shape()) != len(v.Shape()) {
-		return m.b.Fail("indexes of %v in %v", index.Shape(), v.Shape())
+	axis := axisOf(m.b, m.integer("dim", 0), v.Shape)
+	if len(index.Shape) != len(v.Shape) {
+		return m.b.Fail("indexes of %v in %v", index.Shape, v.Shape)
 	}
-	for a, n := range index.Shape() {
-		if a != axis && n < v.Shape()[a] {
+	for a, n := range index.Shape {
+		if a != axis && n < v.Shape[a] {
 			v = m.b.Slice(v, a, 0, n)
 		}
 	}
@@ -227,12 +227,12 @@ func gather(m *maker) program.Var {
 func index(m *maker) program.Var {
 	m.only()
 	v := m.operand(0)
-	axis, axes, index, ok := m.joined(v.Shape(), len(m.s.operands))
+	axis, axes, index, ok := m.joined(v.Shape, len(m.s.operands))
 	if !ok {
 		return index
 	}
 	if axes > 1 {
-		v = m.b.Reshape(m.b.Plain(v), slices.Concat(v.Shape()[:axis], []int{-1}, v.Shape()[axis+axes:])...)
+		v = m.b.Reshape(m.b.Plain(v), slices.Concat(v.Shape[:axis], []int{-1}, v.Shape[axis+axes:])...)
 	}
 	return take(m.b, v, axis, index)
 }

@@ -44,7 +44,7 @@ func (x *expander) named(l *Line) error {
 	case ToConstant:
 		c := x.p.Constants[n.Of.Index]
 		e.DType = x.dtype(c.DType)
-		if n.Name == inputIDs || n.Name == positionIDs {
+		if n.Name == InputIDs || n.Name == positionIDs {
 			e.Op, e.Inputs, x.arguments[n.Name] = nil, nil, c // an argument of the model
 			break
 		}
@@ -86,7 +86,7 @@ func (x *expander) told(n *Name, e *Entry) {
 		}
 	case n.Of.Kind == ToValue:
 		r := x.reps[n.Of.Index]
-		if n.Of.covers() && elementsOf(n.Of.Shape) == elementsOf(x.valueOf(n.Of.Index).Shape) {
+		if n.Of.covers() && Size(n.Of.Shape) == Size(x.valueOf(n.Of.Index).Shape) {
 			r.name, r.pass, r.of = e.Name, x.i, "input"
 			r.see(&layout{atLeastOne(n.Of.Shape), atLeastOne(n.Of.Stride), 0})
 			return

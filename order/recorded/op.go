@@ -119,14 +119,14 @@ func (Constants) Exact() {}
 // other numbers, and of a part of a mask.
 func (o Constants) Mask() (window int, ok bool) {
 	p := &o.spec.operands[0]
-	if p.source != fromConst || !slices.Equal(p.shape, atLeastOne(p.data.Shape)) || !slices.Equal(p.stride, rowMajor(p.shape)) {
+	if p.source != fromConst || !slices.Equal(p.shape, atLeastOne(p.data.Shape)) || !slices.Equal(p.stride, RowMajor(p.shape)) {
 		return 0, false
 	}
 	if p.data.mask != nil {
 		return p.data.mask.window, true
 	}
 	// That of one query, the last, which sees all keys that are there.
-	rows := elementsOf(p.shape[:len(p.shape)-1])
+	rows := Size(p.shape[:len(p.shape)-1])
 	return 0, rows == 1 && !slices.ContainsFunc(p.data.Numbers, func(x float64) bool { return x != 0 })
 }
 
@@ -298,7 +298,7 @@ func (m *maker) narrow(v program.Var) program.Var {
 
 // shown is what the entry has of a result of the recorded shape.
 func (m *maker) shown(v program.Var) program.Var {
-	if !slices.Equal(v.Shape(), m.s.shape) {
+	if !slices.Equal(v.Shape, m.s.shape) {
 		v = m.b.Reshape(v, m.s.shape...)
 	}
 	if m.s.view == nil {

@@ -55,7 +55,7 @@ func (x *expander) fromValue(f *found, e *Entry, r Ref) {
 	f.dtype, _ = hooks.ParseDType(x.valueOf(r.Index).DType)
 	if name, ok := rep.parts[key(r)]; ok && rep.pass == x.i { // just what another entry shows
 		f.index, f.of = e.reads(Input{Name: name}), "input"
-		f.layout = layout{f.shape, rowMajor(f.shape), 0}
+		f.layout = layout{f.shape, RowMajor(f.shape), 0}
 		return
 	}
 	f.index = e.reads(Input{rep.name, x.i - rep.pass})
@@ -117,7 +117,7 @@ func (x *expander) fromConstant(f *found, e *Entry, r Ref) {
 		f.source, f.of, f.index = fromInput, "input", e.reads(Input{Name: g})
 		return
 	}
-	if c.Numbers == nil && elementsOf(c.Shape) > 0 {
+	if c.Numbers == nil && Size(c.Shape) > 0 {
 		f.lost = "the token ids of the pass have no name"
 		return
 	}
@@ -127,10 +127,10 @@ func (x *expander) fromConstant(f *found, e *Entry, r Ref) {
 // same is the argument of the pass whose numbers a constant has, in whatever dtype and shape: its token ids or positions.
 func (x *expander) same(c *Constant) string {
 	for name, own := range x.arguments {
-		if elementsOf(own.Shape) != elementsOf(c.Shape) {
+		if Size(own.Shape) != Size(c.Shape) {
 			continue
 		}
-		if own.Is == inputIDs && c.Is == inputIDs || own.Is != inputIDs && name == positionIDs && slices.Equal(own.Numbers, c.Numbers) {
+		if own.Is == InputIDs && c.Is == InputIDs || own.Is != InputIDs && name == positionIDs && slices.Equal(own.Numbers, c.Numbers) {
 			return name
 		}
 	}

@@ -22,7 +22,7 @@ func product(m *maker) program.Var {
 		if at == 0 {
 			return m.b.Affine("product", x, w)
 		}
-		if c := m.operand(0); slices.Equal(c.Shape(), []int{w.Shape()[0]}) && len(m.s.attr) == 0 {
+		if c := m.operand(0); slices.Equal(c.Shape, []int{w.Shape[0]}) && len(m.s.attr) == 0 {
 			return m.b.Affine("product", x, w, c)
 		}
 		return m.beside(m.b.Affine("product", x, w))
@@ -45,7 +45,7 @@ func (m *maker) rowsOf(k int) (w program.Var, ok bool) {
 	}
 	p := &m.s.operands[k]
 	w = m.w[p.index]
-	s := w.Shape()
+	s := w.Shape
 	if p.turned {
 		return w, len(s) == 2 && p.off == 0 && slices.Equal(p.shape, []int{s[1], s[0]}) && slices.Equal(p.stride, []int{s[0], 1})
 	}
@@ -79,8 +79,8 @@ func (m *maker) beside(y program.Var) program.Var {
 func convolution(m *maker) program.Var {
 	m.only("stride", "padding", "dilation", "transposed", "output_padding", "groups")
 	x, w := m.operand(0), m.operand(1)
-	if len(x.Shape()) != 3 || len(w.Shape()) != 3 || m.flag("transposed", false) {
-		return m.unknown("its %d axes, or its being transposed", len(x.Shape()))
+	if len(x.Shape) != 3 || len(w.Shape) != 3 || m.flag("transposed", false) {
+		return m.unknown("its %d axes, or its being transposed", len(x.Shape))
 	}
 	one := func(name string, otherwise int) int {
 		if all, ok := m.integers(name); ok && len(all) == 1 {
@@ -89,7 +89,7 @@ func convolution(m *maker) program.Var {
 		return otherwise
 	}
 	stride, padding, dilation, groups := one("stride", 1), one("padding", 0), one("dilation", 1), m.integer("groups", 1)
-	batch, channels, outs, taps := x.Shape()[0], x.Shape()[1], w.Shape()[0], w.Shape()[2]
+	batch, channels, outs, taps := x.Shape[0], x.Shape[1], w.Shape[0], w.Shape[2]
 	if stride < 1 || dilation < 1 || padding < 0 || groups < 1 || channels%groups != 0 || outs%groups != 0 || taps < 1 {
 		return m.b.Fail("a convolution of %d channels in %d groups", channels, groups)
 	}
@@ -97,7 +97,7 @@ func convolution(m *maker) program.Var {
 		zeros := m.b.Expand(m.b.Literal(0), []int{batch, channels, padding})
 		x = m.b.Cat(2, zeros, x, zeros)
 	}
-	length := x.Shape()[2]
+	length := x.Shape[2]
 	times := (length-dilation*(taps-1)-1)/stride + 1
 	if times < 1 {
 		return m.b.Fail("a convolution of %d places with a kernel of %d", length, taps)
@@ -118,17 +118,17 @@ func convolution(m *maker) program.Var {
 func solve(m *maker) program.Var {
 	m.only("upper", "left", "unitriangular")
 	l, x := m.operand(0), m.operand(1)
-	rank := len(l.Shape())
-	if !m.flag("left", true) || rank < 2 || len(x.Shape()) != rank {
+	rank := len(l.Shape)
+	if !m.flag("left", true) || rank < 2 || len(x.Shape) != rank {
 		return m.unknown("its %d axes, or its being on the right", rank)
 	}
 	n, c := l.Last(), x.Last()
-	if l.Shape()[rank-2] != n || x.Shape()[rank-2] != n || n == 0 {
+	if l.Shape[rank-2] != n || x.Shape[rank-2] != n || n == 0 {
 		return m.unknown("%d equations", n)
 	}
 	l = m.b.Reshape(m.b.Plain(l), -1, n, n)
 	x = m.b.Reshape(m.b.Plain(x), -1, n, c)
-	if l.Shape()[0] != x.Shape()[0] {
+	if l.Shape[0] != x.Shape[0] {
 		return m.b.Fail("%v and %v", m.s.operands[0].shape, m.s.operands[1].shape)
 	}
 	upper := m.flag("upper", false)
@@ -153,7 +153,7 @@ func attention(m *maker) program.Var {
 		return m.unknown("its second result")
 	case m.s.dtype != hooks.F32 || m.real("dropout_p", 0) != 0:
 		return m.unknown("its result in %s", m.s.dtype)
-	case len(q.Shape()) != 4 || len(k.Shape()) != 4:
+	case len(q.Shape) != 4 || len(k.Shape) != 4:
 		return m.unknown("its axes")
 	}
 	d := q.Last()
@@ -161,20 +161,20 @@ func attention(m *maker) program.Var {
 		return m.b.Fail("heads of no channels")
 	}
 	b := m.b
-	grouped := q.Shape()
-	if h, g := q.Shape()[1], k.Shape()[1]; h != g && g > 0 && h%g == 0 {
-		grouped = []int{q.Shape()[0], g, h / g * q.Shape()[2], q.Last()}
+	grouped := q.Shape
+	if h, g := q.Shape[1], k.Shape[1]; h != g && g > 0 && h%g == 0 {
+		grouped = []int{q.Shape[0], g, h / g * q.Shape[2], q.Last()}
 	}
 	of := func(x program.Var, last int) program.Var { // the queries of a group as one head of more tokens, and back
-		if slices.Equal(grouped, q.Shape()) {
+		if slices.Equal(grouped, q.Shape) {
 			return x
 		}
 		return b.Reshape(b.Plain(x), append(slices.Clone(grouped[:3]), last)...)
 	}
 	whole := func(x program.Var, last int) program.Var {
-		return b.Reshape(x, append(slices.Clone(q.Shape()[:3]), last)...)
+		return b.Reshape(x, append(slices.Clone(q.Shape[:3]), last)...)
 	}
-	keys := k.Shape()[2]
+	keys := k.Shape[2]
 	scores := b.Mul("scaled", whole(b.Dot("scores", "bhtd,bhsd->bhts", of(q, d), k), keys), b.Scalar("scale", m.real("scale", 1/math.Sqrt(float64(d)))))
 	if m.has(3) {
 		if m.s.operands[3].dtype == hooks.Bool {
@@ -184,7 +184,7 @@ func attention(m *maker) program.Var {
 		}
 	}
 	if m.flag("is_causal", false) {
-		t, s := q.Shape()[2], k.Shape()[2]
+		t, s := q.Shape[2], k.Shape[2]
 		if t*s > maxOwn {
 			return m.unknown("a mask of %d by %d", t, s)
 		}

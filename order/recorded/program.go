@@ -21,7 +21,7 @@ const (
 	maxElements    = 1 << 31  // of one value, and of each step within an operation
 	maxMade        = 1 << 25  // numbers that are made to find those of the constants
 	maxRank        = 16       // axes
-	maxNumbers     = 17 << 19 // of all constants together: two masks of 2,048 tokens
+	MaxNumbers     = 17 << 19 // of all constants together: two masks of 2,048 tokens
 	maxOperands    = 1 << 12  // of one step
 	maxExpression  = 1 << 9   // bytes: recorders cut expressions at 80 characters
 	maxFormulas    = 1 << 16  // steps of the formulas of all operations that are not alike
@@ -42,9 +42,9 @@ type Program struct {
 	Constants []*Constant
 	Sources   []Source
 
-	values []Value // the results of all steps, by number
+	Values []Value // the results of all steps, by number
 	others *others // the model on prompts of other lengths
-	alone  string  // why there are none
+	Alone  string  // why there are none
 }
 
 // Source is a place in the source of a model.
@@ -66,23 +66,44 @@ func (p *Program) OfPrompt() string {
 	}
 	for _, pass := range p.Passes {
 		for i := range pass.Lines {
-			if l := &pass.Lines[i]; l.Step != nil && l.Step.Op == guardOp {
-				return "Python looked at what was computed: " + p.what(l)
+			if l := &pass.Lines[i]; l.Step != nil && l.Step.Op == Guard {
+				return "Python looked at what was computed: " + p.What(l)
 			}
 		}
 	}
 	return ""
 }
 
-// guardOp is the operation that has no result: what Python looked at.
-const guardOp = "guard"
+// What names a line for an error.
+func (p *Program) What(l *Line) string {
+	switch {
+	case l.Name != nil:
+		return l.Name.Name
+	case l.Step.Source >= 0:
+		return l.Step.Op + " at " + p.Sources[l.Step.Source].Line
+	}
+	return l.Step.Op
+}
+
+// Runs are the passes of each run on a prompt of another length that was recorded, too; none of a program that was made for one.
+func (p *Program) Runs() ([][]Pass, error) { return p.others.all() }
+
+// Empty is a program of the same model that has no passes yet, no constants and no values.
+func (p *Program) Empty() *Program {
+	to := *p
+	to.Passes, to.Constants, to.Values, to.others = nil, nil, nil, nil
+	return &to
+}
+
+// Guard is the operation that has no result: what Python looked at.
+const Guard = "guard"
 
 // Pass is one forward call.
 type Pass struct {
 	Tokens, Past int
 	Lines        []Line
 
-	first int // the number of its first value
+	First int // the number of its first value
 }
 
 // Line is a step or a name: one of the two.

@@ -79,7 +79,7 @@ type reader struct {
 }
 
 // Read reads a recorded program, which is not trusted: what it says of sizes, of views and of what comes before what is checked,
-// and the error says where it is wrong. Runs of other lengths are looked at when one is asked for, see [Program.For].
+// and the error says where it is wrong. Runs of other lengths are looked at when one is asked for, see [Program.Runs].
 func Read(in io.Reader) (*Program, error) {
 	data, err := Bytes(in)
 	if err != nil {
@@ -107,7 +107,7 @@ func Read(in io.Reader) (*Program, error) {
 	}
 	p := &Program{
 		Class: r.Class, ModelType: r.ModelType, Producer: r.Producer, Passes: r.passes[0], others: r.others(),
-		Weights: r.weights, Constants: r.constants, Sources: r.sources(), values: r.values, alone: r.Alone,
+		Weights: r.weights, Constants: r.constants, Sources: r.sources(), Values: r.values, Alone: r.Alone,
 	}
 	p.DType = p.dtype()
 	if r.DType != "" {
@@ -132,14 +132,14 @@ func rowsOf(w *fileWeight) ([]Tensor, error) {
 	for _, row := range w.Rows {
 		t := Tensor{}
 		list := json.Unmarshal(row[0], &t.Name) == nil && json.Unmarshal(row[1], &t.Shape) == nil
-		k, err := count(t.Shape)
+		k, err := Elements(t.Shape)
 		if err != nil || !list || t.Name == "" {
 			return nil, fmt.Errorf("%.60s is no tensor of the checkpoint with its shape", row)
 		}
 		n += k
 		all = append(all, t)
 	}
-	if own, _ := count(w.Shape); len(all) > 0 && n != own {
+	if own, _ := Elements(w.Shape); len(all) > 0 && n != own {
 		return nil, fmt.Errorf("%d tensors of %d elements together, not %d", len(all), n, own)
 	}
 	return all, nil
@@ -150,7 +150,7 @@ func (p *Program) dtype() hooks.DType {
 	of := map[hooks.DType]int{}
 	for _, w := range p.Weights {
 		if d, err := hooks.ParseDType(w.DType); err == nil && w.Data == nil {
-			n, _ := count(w.Shape)
+			n, _ := Elements(w.Shape)
 			of[d] += n
 		}
 	}
@@ -163,8 +163,8 @@ func (p *Program) dtype() hooks.DType {
 	return best
 }
 
-// count is the number of elements of a shape.
-func count(shape []int) (int, error) {
+// Elements is the number of elements of a shape.
+func Elements(shape []int) (int, error) {
 	if len(shape) > maxRank {
 		return 0, fmt.Errorf("%d axes, more than %d", len(shape), maxRank)
 	}
@@ -271,9 +271,9 @@ func (r *reader) numbers() error {
 
 // add counts the numbers of a constant, of which a file has no more than maxNumbers.
 func add(total *int, shape []int) error {
-	n, err := count(shape)
-	if *total += n; err == nil && *total > maxNumbers {
-		err = fmt.Errorf("more than %d numbers in constants", maxNumbers)
+	n, err := Elements(shape)
+	if *total += n; err == nil && *total > MaxNumbers {
+		err = fmt.Errorf("more than %d numbers in constants", MaxNumbers)
 	}
 	return err
 }
@@ -282,7 +282,7 @@ func add(total *int, shape []int) error {
 func (r *reader) parameters() error {
 	total := 0
 	for _, c := range r.constants {
-		n, _ := count(c.Shape)
+		n, _ := Elements(c.Shape)
 		total += n
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Weights)) {
@@ -296,7 +296,7 @@ func (r *reader) parameters() error {
 		if !printable(name, 1<<10) || !printable(w.File, 1<<10) || !printable(w.DType, 1<<6) {
 			return fmt.Errorf("%.80q is no weight's name, or its file or dtype is no text of one line", name)
 		}
-		if _, err := count(w.Shape); err != nil {
+		if _, err := Elements(w.Shape); err != nil {
 			return fmt.Errorf("weight %.80q: %w", name, err)
 		}
 		out := &Weight{Name: name, DType: w.DType, Shape: w.Shape, File: w.File, Turned: w.Transposed, Lost: w.Unknown}
@@ -350,8 +350,8 @@ func (r *reader) lengths() error {
 	return nil
 }
 
-// rowMajor are the strides of a tensor without gaps.
-func rowMajor(shape []int) []int {
+// RowMajor are the strides of a tensor without gaps.
+func RowMajor(shape []int) []int {
 	stride := make([]int, len(shape))
 	n := 1
 	for a := len(shape) - 1; a >= 0; a-- {
@@ -361,9 +361,9 @@ func rowMajor(shape []int) []int {
 	return stride
 }
 
-// orderOf is the order of axes in which memory has them, the outermost first, of strides that show each element once; ok is
+// AxisOrder is the order of axes in which memory has them, the outermost first, of strides that show each element once; ok is
 // false of others.
-func orderOf(shape, stride []int) (order []int, ok bool) {
+func AxisOrder(shape, stride []int) (order []int, ok bool) {
 	if len(shape) != len(stride) {
 		return nil, false
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/internal/fuzztest"
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/recorded"
+	"github.com/tracediff/tracediff/order/recorded/lengths"
 )
 
 // small is a program of one pass: ids, a table, a product with a weight, a name for a part.
@@ -319,7 +320,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if to, err := p.For([]int{7, 1, 1, 1}); err == nil {
+		if to, err := lengths.For(p, []int{7, 1, 1, 1}); err == nil {
 			_, _ = to.Entries()
 		}
 		passes, err := p.Entries()

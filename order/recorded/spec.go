@@ -56,18 +56,18 @@ func (x *expander) build(e *Entry) (f formula, err error) {
 	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		n, err := count(s.Shape)
+		n, err := Elements(s.Shape)
 		if err != nil {
 			return f, fmt.Errorf("%s: %w", e.Op.Kind(), err)
 		}
 		if len(s.Args) > 0 {
 			f.most = max(f.most, n)
 		}
-		if own := s.Values; len(own) > 0 && !x.shared[&own[0]] {
+		if own := s.Vector(); len(own) > 0 && !x.shared[&own[0]] {
 			x.numbers += len(own)
 		}
 	}
-	f.most = max(f.most, elementsOf(e.Shape))
+	f.most = max(f.most, Size(e.Shape))
 	x.steps += len(p.Steps)
 	return f, nil
 }
@@ -85,12 +85,12 @@ func (x *expander) source(e *Entry) int {
 		n = max(n, x.sized[x.i-i.Back][i.Name].source)
 	}
 	for _, t := range e.Weights {
-		n = max(n, elementsOf(t.Shape))
+		n = max(n, Size(t.Shape))
 	}
 	var own *spec
 	switch o := e.Op.(type) {
 	case nil: // an argument
-		n = max(n, elementsOf(e.Shape))
+		n = max(n, Size(e.Shape))
 	case Op:
 		own = o.spec
 	case Seen:
@@ -110,7 +110,7 @@ func (x *expander) source(e *Entry) int {
 
 // Size is a tensor as a matrix of its last axis.
 func (t Tensor) Size() [2]int {
-	n := elementsOf(t.Shape)
+	n := Size(t.Shape)
 	last := 1
 	if len(t.Shape) > 0 {
 		last = t.Shape[len(t.Shape)-1]

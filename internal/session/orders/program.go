@@ -25,6 +25,7 @@ import (
 	"github.com/tracediff/tracediff/internal/settings"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/recorded"
+	"github.com/tracediff/tracediff/order/recorded/lengths"
 )
 
 const programHint = "docs/program-format.md says what a program has; record it again with python -m tracediff.hf --program"
@@ -149,16 +150,16 @@ func (p *Program) ForPasses(passes [][]int, further int, of string) (*Program, e
 	if p.ofPrompt != "" && further > 0 {
 		return nil, hint.Add(fmt.Errorf("%s holds for the token ids of one run alone (%s), and those of decoded passes are not known before", p.Path, p.ofPrompt), "give the ids of every pass: --tokens "+plain.QuoteShell(reference.FormatTokens(own)))
 	}
-	lengths := make([]int, len(passes)+further)
+	tokens := make([]int, len(passes)+further)
 	first := -1 // the first pass that was recorded of others
-	for pass := range lengths {
-		if lengths[pass] = 1; pass < len(passes) {
-			lengths[pass] = len(passes[pass])
+	for pass := range tokens {
+		if tokens[pass] = 1; pass < len(passes) {
+			tokens[pass] = len(passes[pass])
 		}
 		if p.ofPrompt != "" && (pass >= len(own) || !slices.Equal(own[pass], passes[pass])) {
 			return nil, hint.Add(fmt.Errorf("pass %d%s has other token ids than the run that recorded %s, which holds for these alone: %s", pass, of, p.Path, p.ofPrompt), "record the program on the prompt of the trace")
 		}
-		if first < 0 && (pass >= len(p.file.Passes) || p.file.Passes[pass].Tokens != lengths[pass]) {
+		if first < 0 && (pass >= len(p.file.Passes) || p.file.Passes[pass].Tokens != tokens[pass]) {
 			first = pass
 		}
 	}
@@ -166,11 +167,11 @@ func (p *Program) ForPasses(passes [][]int, further int, of string) (*Program, e
 		return p, nil
 	}
 	fit := *p
-	if fit.file, err = p.file.For(lengths); err == nil {
+	if fit.file, err = lengths.For(p.file, tokens); err == nil {
 		fit.List, err = order.Recorded(fit.file)
 	}
 	if err != nil {
-		return nil, hint.Add(fmt.Errorf("pass %d%s has %s, and %s %w", first, of, amount.Of(lengths[first], "token"), p.Path, err),
+		return nil, hint.Add(fmt.Errorf("pass %d%s has %s, and %s %w", first, of, amount.Of(tokens[first], "token"), p.Path, err),
 			"record it again: python -m tracediff.hf records other lengths, too, those up to N tokens with --lengths N")
 	}
 	return &fit, nil

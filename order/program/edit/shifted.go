@@ -1,0 +1,115 @@
+package edit
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// mostShifted bounds the steps of programs in which steps are taken elsewhere.
+const mostShifted = 60
+
+// Shifted are the edits that take a step of another value: of one that its own operand is computed from, or of one that is computed from
+// its result, for all that read that. So it is where a weight, a number, a bias or a function is applied too early, or too late.
+func (t Edits) Shifted() []Edit {
+	if len(t.Steps) > mostShifted {
+		return nil
+	}
+	var all []Edit
+	for _, i := range t.Firsts() {
+		for arg := range t.Steps[i].Args {
+			if !t.shiftable(i, arg) {
+				continue
+			}
+			from := t.rounded(t.Steps[i].Args[arg])
+			add := func(step, later int) {
+				d := Edit{Class: Order, At: []Place{{t.sig[i], arg}}, From: t.Of(step), Map: Map{Kind: Shift, By: later}}
+				if slices.ContainsFunc(all, func(o Edit) bool { return o.At[0] == d.At[0] && o.From == d.From }) || !t.takes(i, arg, step) {
+					return
+				}
+				if all = append(all, d); t.Steps[i].Round == program.Model {
+					d.Value = 1
+					all = append(all, d)
+				}
+			}
+			before := Ancestors(t.Program, from)
+			slices.Reverse(before)
+			for _, step := range before {
+				if step != from {
+					add(step, 0)
+				}
+			}
+			for step := i + 1; step < len(t.Steps); step++ {
+				if slices.Contains(Ancestors(t.Program, step), i) {
+					add(step, 1)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// shiftable reports whether a step computes from one operand by element, in its own shape, and from others that are leaves or numbers.
+func (t *StepIndex) shiftable(i, arg int) bool {
+	s := &t.Steps[i]
+	if !s.Prim.ByElement() || s.Prim == program.Round || s.Prim == program.Copy || s.Prim == program.Angle || s.Prim == program.Floor || s.Prim == program.Gate || t.Steps[s.Args[arg].Step].Prim == program.Number || s.Args[arg].Repeats() {
+		return false
+	}
+	if _, mean := Divisor(t.Program, i); mean {
+		return false
+	}
+	for k, a := range s.Args {
+		if k != arg && slices.ContainsFunc(Ancestors(t.Program, a.Step), func(n int) bool { return t.Steps[n].Prim == program.Input }) {
+			return false
+		}
+	}
+	return true
+}
+
+// takes reports whether a step can be taken of the result of another: that has its shape, or numbers are its other operands.
+func (t *StepIndex) takes(i, arg, step int) bool {
+	s, of := &t.Steps[i], &t.Steps[step]
+	if p := of.Prim; p.IsLeaf() && p != program.Input || p == program.Mask || p == program.Lookup || p == program.Rank || p == program.Round || p == program.Copy || p == program.Angle {
+		return false
+	}
+	if slices.Equal(of.Shape, s.Shape) {
+		return true
+	}
+	for k, a := range s.Args {
+		if k != arg && program.Size(ownShape(a)) != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// shift takes a step of the result of another.
+func (d Edit) shift(e *Editor, t *StepIndex, step, k, copies int) bool {
+	s := &t.Steps[step]
+	of, ok := t.of(Place{Step: d.From.Step}, k, copies)
+	arg := d.At[0].Arg
+	if !ok || of == step || !t.shiftable(step, arg) || !t.takes(step, arg, of) {
+		return false
+	}
+	taken := *s
+	taken.Shape = t.Steps[of].Shape
+	taken.Args = slices.Clone(s.Args)
+	for n, a := range taken.Args {
+		switch {
+		case n == arg:
+			taken.Args[n] = e.Move(of)
+		case !slices.Equal(taken.Shape, s.Shape):
+			taken.Args[n] = program.Var{Step: a.Step, Off: a.Off, Shape: taken.Shape, Stride: make([]int, len(taken.Shape))}
+		}
+	}
+	if d.Value == 1 {
+		taken.Round = program.Plain
+	}
+	v := s.Args[arg]
+	e.Pass(step, v)
+	if of != v.Step || d.Map.By == 1 {
+		e.Pass(of, e.Append(taken))
+		return e.Err() == nil
+	}
+	return false
+}

@@ -1,0 +1,109 @@
+package program
+
+import (
+	"errors"
+	"slices"
+)
+
+// Edited is a program that computes something else in some places.
+type Edited struct {
+	*Program
+	From []int // by step: the one of the program before with the same result; −1 for what is computed anew
+	In   []Value
+	W    []Rows
+}
+
+var errCycle = errors.New("a step would be computed from its own result")
+
+// NewEdited makes an edited program of the steps that a result is computed from. The first of the steps are those of the program that is edited, as many as
+// changed, which says of each whether it is another step now. in and w are the inputs and weights that are read beside those of a call, from index −1 down.
+// The error is that of a step that would be computed from its own result.
+func NewEdited(steps []Step, changed []bool, out Var, in []Value, w []Rows) (*Edited, error) {
+	d := &Edited{Program: &Program{}, In: in, W: w}
+	at := make([]int, len(steps)) // of the new program, plus 1; −1 while it is visited
+	var visit func(i int) error
+	visit = func(i int) error {
+		switch at[i] {
+		case 0:
+		case -1:
+			return errCycle
+		default:
+			return nil
+		}
+		at[i] = -1
+		s := steps[i]
+		clean := i < len(changed) && !changed[i]
+		args := make([]Var, len(s.Args))
+		for k, a := range s.Args {
+			if err := visit(a.Step); err != nil {
+				return err
+			}
+			args[k] = a
+			args[k].Step = at[a.Step] - 1
+			clean = clean && d.From[args[k].Step] >= 0
+		}
+		s.Args, s.readers, s.final = args, 0, false
+		from := -1
+		if clean {
+			from = i
+		}
+		d.Steps, d.From = append(d.Steps, s), append(d.From, from)
+		at[i] = len(d.Steps)
+		return nil
+	}
+	if err := visit(out.Step); err != nil {
+		return nil, err
+	}
+	d.Out = out
+	d.Out.Step = at[out.Step] - 1
+	for i := range d.Steps {
+		for _, a := range d.Steps[i].Args {
+			d.Steps[a.Step].readers++
+		}
+		if s := &d.Steps[i]; (s.Prim == Input || s.Prim.IsWeight()) && s.Index() < 0 {
+			d.From[i] = -1
+		}
+	}
+	d.bounds()
+	return d, nil
+}
+
+// Whole is the program with what it reads beside a call's, for one evaluation of all of it.
+func (d *Edited) Whole(c Call) (*Program, Call) {
+	p := &Program{Steps: slices.Clone(d.Steps), Out: d.Out, floors: d.floors}
+	c = d.call(c)
+	d.indexes(p, len(c.In), len(c.W))
+	p.schedule()
+	return p, c
+}
+
+// call is a call with what the program reads beside it, the last first.
+func (d *Edited) call(c Call) Call {
+	c.In, c.W = slices.Clone(c.In), slices.Clone(c.W)
+	for k := len(d.In) - 1; k >= 0; k-- {
+		c.In = append(c.In, d.In[k])
+	}
+	for k := len(d.W) - 1; k >= 0; k-- {
+		c.W = append(c.W, d.W[k])
+	}
+	return c
+}
+
+// indexes gives leaves that are beside a call their places in it.
+func (d *Edited) indexes(p *Program, in, w int) {
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		switch {
+		case s.Index() >= 0:
+		case s.Prim == Input:
+			s.Payload = Leaf(s.Index() + in)
+		case s.Prim.IsWeight():
+			s.Payload = Leaf(s.Index() + w)
+		}
+	}
+}
+
+// unedited is a program as an edited one that nothing was changed in.
+func (p *Program) unedited() (*Edited, error) {
+	return NewEdited(p.Steps, make([]bool, len(p.Steps)), p.Out, nil, nil)
+}
