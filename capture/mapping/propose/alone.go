@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+
 	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/order"
 )
@@ -17,23 +19,23 @@ func (p *proposer) alone(ctx context.Context) error {
 	if p.ref == nil && p.computed == nil || inList(p.trace) { // without values nothing tells single tensors apart; the elements of a list are layers or passes
 		return nil
 	}
-	known := func(i int) bool { return p.of[i].isKnown || p.of[i].settled }
-	all, err := templates(ctx, p.trace, 0, known, p.inPasses)
+	known := func(i int) bool { return p.of[i].NeedsNoLine || p.of[i].settled }
+	all, err := p.templatesOf(ctx, 0, known)
 	if err != nil {
 		return err
 	}
 	open := slices.DeleteFunc(p.open, func(t *template) bool { return !t.settled })
 	for _, t := range all {
-		if slices.ContainsFunc(t.all, func(x *spelled) bool { return known(x.at) }) {
+		if slices.ContainsFunc(t.All, func(x *names.Occurrence) bool { return known(x.At) }) {
 			continue
 		}
-		t.addLastRows(p.tokens)
-		t.of = p.of[t.all[0].at]
+		t.AddLastRows(p.tokens)
+		t.of = p.of[t.All[0].At]
 		open = append(open, t)
 	}
 	for _, t := range open {
-		for _, x := range t.all {
-			p.of[x.at] = t
+		for _, x := range t.All {
+			p.of[x.At] = t
 		}
 	}
 	p.open = open
@@ -79,33 +81,33 @@ func (p *proposer) together(context.Context) error {
 
 // joinLines writes one line for the single tensors of a pattern, if each tensor has become the entry of its own layer and all have one layout.
 func (p *proposer) joinLines() {
-	type names struct {
+	type split struct {
 		t *template
 		r *role
 	}
-	all := map[names][]pairing{}
+	all := map[split][]pairing{}
 	for _, o := range p.pairs {
-		if o.t.of != nil && o.r.of != nil && len(o.lines) == 1 && len(o.t.all) == 1 {
-			k := names{o.t.of, o.r.of}
+		if o.t.of != nil && o.r.of != nil && len(o.lines) == 1 && len(o.t.All) == 1 {
+			k := split{o.t.of, o.r.of}
 			all[k] = append(all[k], o)
 		}
 	}
 	for k, single := range all {
 		line := single[0].lines[0]
-		if len(single) < 2 || len(single) != len(k.t.all) || !mapping.OfLayers(k.t.text) {
+		if len(single) < 2 || len(single) != len(k.t.All) || !mapping.OfLayers(k.t.Text) {
 			continue
 		}
 		same := !slices.ContainsFunc(single, func(o pairing) bool {
 			l, layer := o.lines[0], p.list.Entries[o.r.at].Layer
-			own := slices.ContainsFunc(k.t.all, func(x *spelled) bool { return x.at == o.t.all[0].at && x.best.layer == layer+k.t.from })
-			return !own || k.t.from > 0 || l.By != line.By || l.Axes != line.Axes || l.Split+l.Join+l.Ring+l.Pass+l.Rows != ""
+			own := slices.ContainsFunc(k.t.All, func(x *names.Occurrence) bool { return x.At == o.t.All[0].At && x.Best.Layer == layer+k.t.From })
+			return !own || k.t.From > 0 || l.By != line.By || l.Axes != line.Axes || l.Split+l.Join+l.Ring+l.Pass+l.Rows != ""
 		})
 		i := slices.IndexFunc(p.out.Lines, func(l Line) bool { return l.From == line.From && slices.Equal(l.To, line.To) })
 		if !same || i < 0 {
 			continue
 		}
 		l := &p.out.Lines[i]
-		l.From, l.To, l.Why = k.t.text, []string{k.r.text}, line.Why+" ("+line.From+", and the other layers alike)"
+		l.From, l.To, l.Why = k.t.Text, []string{k.r.text}, line.Why+" ("+line.From+", and the other layers alike)"
 		for _, o := range single[1:] {
 			p.out.Lines = slices.DeleteFunc(p.out.Lines, func(l Line) bool { return l.From == o.lines[0].From && slices.Equal(l.To, o.lines[0].To) })
 		}
@@ -140,15 +142,15 @@ func (r *role) apart(list *order.List, named map[string]bool) (all []*role) {
 // inSeries reports whether an entry of one layer goes on with a count: the dump has h1 and h2, h1 is the output of layer 0, and the entry is that of layer 1.
 func (p *proposer) inSeries(t *template, r *role) bool {
 	e := p.list.Entries[r.at]
-	for _, m := range numberText.FindAllStringIndex(t.text, maxReadings) {
-		n, err := strconv.Atoi(t.text[m[0]:m[1]])
+	for _, m := range names.NumberText.FindAllStringIndex(t.Text, names.MaxReadings) {
+		n, err := strconv.Atoi(t.Text[m[0]:m[1]])
 		if err != nil {
 			continue
 		}
 		for _, o := range p.pairs {
 			of := &p.list.Entries[o.r.at]
-			name := t.text[:m[0]] + strconv.Itoa(n-e.Layer+of.Layer) + t.text[m[1]:]
-			if o.r.alone && o.t.text == name && of.Layer != e.Layer && layered(of) == layered(&e) {
+			name := t.Text[:m[0]] + strconv.Itoa(n-e.Layer+of.Layer) + t.Text[m[1]:]
+			if o.r.alone && o.t.Text == name && of.Layer != e.Layer && layered(of) == layered(&e) {
 				return true
 			}
 		}
@@ -183,9 +185,9 @@ func (p *proposer) turns() *turns {
 	}
 	t.at, t.kept, t.pairs = map[int]int{}, true, len(p.pairs)
 	for _, o := range p.pairs {
-		for _, x := range o.t.all {
-			if e := o.r.layers[x.best.layer]; e != nil && x.r.Pass == 0 {
-				t.at[p.list.Index(e.Name)] = x.at
+		for _, x := range o.t.All {
+			if e := o.r.layers[x.Best.Layer]; e != nil && x.Record.Pass == 0 {
+				t.at[p.list.Index(e.Name)] = x.At
 			}
 		}
 	}
@@ -227,7 +229,7 @@ func (t *turns) allow(x *template, entry int) bool {
 		return false
 	}
 	for other, at := range t.at {
-		if t.before[entry].has(other) && at > x.all[0].at || t.before[other].has(entry) && at < x.all[0].at {
+		if t.before[entry].has(other) && at > x.All[0].At || t.before[other].has(entry) && at < x.All[0].At {
 			return false
 		}
 	}

@@ -1,15 +1,15 @@
 package propose
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
@@ -23,13 +23,13 @@ type Weights = func(order.Weight) (program.Rows, error)
 type computed struct {
 	p       *proposer
 	weights Weights
-	have    map[string]tensor // by the name of the entry, in its layout
+	have    map[string]tensors.Tensor // by the name of the entry, in its layout
 	made    map[string]expected
 }
 
 // expected is a computed entry. of has the keys of its operands.
 type expected struct {
-	tensor
+	tensors.Tensor
 	of string
 	ok bool
 }
@@ -46,11 +46,11 @@ func hasOperands(list *order.List) bool {
 
 // newComputed has the tensors that need no line. Token ids may be the reference's.
 func (p *proposer) newComputed(fitted *capture.Trace, weights Weights) *computed {
-	c := &computed{p: p, weights: weights, have: map[string]tensor{}, made: map[string]expected{}}
+	c := &computed{p: p, weights: weights, have: map[string]tensors.Tensor{}, made: map[string]expected{}}
 	sources := fitted.Sources()
 	for i, r := range fitted.Records() {
 		if e, ok := p.list.Lookup(r.Name); ok && r.Pass == 0 && r.Firing == 0 && p.known(r) && slices.Equal(r.Shape, p.want(e)) {
-			c.have[r.Name] = plainTensor(&sources[i])
+			c.have[r.Name] = tensors.OfSource(&sources[i])
 		}
 	}
 	for _, name := range []string{order.InputIDs, order.PositionIDs} {
@@ -58,7 +58,7 @@ func (p *proposer) newComputed(fitted *capture.Trace, weights Weights) *computed
 			continue
 		}
 		if r, ok := p.ref.Lookup(0, name); ok {
-			c.have[name] = recorded(p.ref, r)
+			c.have[name] = tensors.OfTrace(p.ref, r)
 		}
 	}
 	return c
@@ -79,7 +79,7 @@ func (c *computed) take(t *template, lines []Line) error {
 		}
 		for _, s := range made {
 			if _, ok := c.p.list.Lookup(s.Name); ok && s.Pass == 0 && s.Firing == 0 {
-				c.have[s.Name] = tensor{"named\x00" + l.text() + "\x00" + s.Name, s.Shape, s.DType, s.Data}
+				c.have[s.Name] = tensors.New("named\x00"+l.text()+"\x00"+s.Name, s.Shape, s.DType, s.Data)
 			}
 		}
 	}
@@ -87,17 +87,17 @@ func (c *computed) take(t *template, lines []Line) error {
 }
 
 // of computes an entry in float64, without roundings; ok is false where the tensors do not give it.
-func (c *computed) of(e *order.Entry) (x tensor, ok bool, err error) {
+func (c *computed) of(e *order.Entry) (x tensors.Tensor, ok bool, err error) {
 	cut := c.cut(e)
 	if cut == nil {
 		return x, false, nil
 	}
 	of := e.Name
 	for _, n := range cut.Leaves {
-		of += "\x00" + c.have[c.p.list.At(n).Name].key
+		of += "\x00" + c.have[c.p.list.At(n).Name].Key
 	}
 	if known, is := c.made[e.Name]; is && known.of == of {
-		return known.tensor, known.ok, nil
+		return known.Tensor, known.ok, nil
 	}
 	x, ok = c.compute(e, cut)
 	c.made[e.Name] = expected{x, of, ok}
@@ -108,7 +108,7 @@ func (c *computed) of(e *order.Entry) (x tensor, ok bool, err error) {
 func (c *computed) cut(e *order.Entry) *order.Plan {
 	list := c.p.list
 	at := order.Node{Entry: list.Index(e.Name)}
-	if n := elementsOf(c.p.want(e)); at.Entry < 0 || c.p.past > 0 || n == 0 || n > maxValues || e.Op == nil {
+	if n := tensors.Elements(c.p.want(e)); at.Entry < 0 || c.p.past > 0 || n == 0 || n > tensors.MaxValues || e.Op == nil {
 		return nil
 	}
 	if _, given := e.Op.(op.Argument); given {
@@ -130,7 +130,7 @@ func (c *computed) cut(e *order.Entry) *order.Plan {
 }
 
 // compute evaluates a cut; ok is false where a weight is not there, or is of another model.
-func (c *computed) compute(e *order.Entry, cut *order.Plan) (x tensor, ok bool) {
+func (c *computed) compute(e *order.Entry, cut *order.Plan) (x tensors.Tensor, ok bool) {
 	passes := c.p.passes[:1]
 	formula, err := cut.Formula(passes, hooks.F32)
 	if err != nil {
@@ -146,14 +146,14 @@ func (c *computed) compute(e *order.Entry, cut *order.Plan) (x tensor, ok bool) 
 	}
 	c.p.made++
 	c.p.work += formula.Time()
-	return tensor{fmt.Sprintf("computed\x00%s\x00%d", e.Name, c.p.made), c.p.want(e), hooks.F64, bytes.NewReader(encoded(v.Data))}, true
+	return tensors.OfValues(fmt.Sprintf("computed\x00%s\x00%d", e.Name, c.p.made), c.p.want(e), v.Data), true
 }
 
 // read is a tensor with a name as an operand. Positions that nobody dumped count from 0.
 func (c *computed) read(n order.Node) (program.Value, error) {
 	e := c.p.list.At(n)
 	v := program.Value{Shape: c.p.want(e)}
-	v.Data = make([]float64, elementsOf(v.Shape))
+	v.Data = make([]float64, tensors.Elements(v.Shape))
 	x, ok := c.have[e.Name]
 	if !ok {
 		for t := range v.Data {
@@ -161,12 +161,10 @@ func (c *computed) read(n order.Node) (program.Value, error) {
 		}
 		return v, nil
 	}
-	if elementsOf(x.shape) != len(v.Data) {
+	if tensors.Elements(x.Shape) != len(v.Data) {
 		return v, io.ErrUnexpectedEOF
 	}
-	raw, err := x.read(len(v.Data))
-	if err != nil {
-		return v, err
-	}
-	return v, floats.Decode(v.Data, x.dtype, raw)
+	var err error
+	v.Data, err = x.Floats(len(v.Data))
+	return v, err
 }

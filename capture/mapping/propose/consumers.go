@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
+
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -19,7 +23,7 @@ func (p *proposer) byConsumers(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if next.taken || len(pair.lines) != 1 || len(pair.lines[0].To) != 1 || !p.follows(next, pair.r) || alikeness(pair.t.text, next.text) < alikeness(pair.t.text, pair.r.text) {
+			if next.taken || len(pair.lines) != 1 || len(pair.lines[0].To) != 1 || !p.follows(next, pair.r) || names.Alikeness(pair.t.Text, next.text) < names.Alikeness(pair.t.Text, pair.r.text) {
 				continue
 			}
 			line := pair.lines[0]
@@ -76,7 +80,7 @@ func (p *proposer) rightBehind(r *role, c *computed) (right int, err error) {
 	reads := func(n order.Node) bool { return of[p.list.At(n).Name] }
 	for name, x := range c.have {
 		e, ok := p.list.Lookup(name)
-		if !ok || of[name] || !x.dtype.Float() {
+		if !ok || of[name] || !x.DType.Float() {
 			continue
 		}
 		cut := c.cut(e)
@@ -90,11 +94,11 @@ func (p *proposer) rightBehind(r *role, c *computed) (right int, err error) {
 			}
 			continue
 		}
-		d, err := p.apart(x, want, arrangement{})
+		d, err := p.values.Distance(x, want, "")
 		if err != nil {
 			return 0, err
 		}
-		right += btoi(d < near)
+		right += btoi(d < tensors.Near)
 	}
 	return right, nil
 }

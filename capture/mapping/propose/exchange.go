@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+
 	"github.com/tracediff/tracediff/capture/mapping"
 )
 
@@ -26,7 +28,7 @@ func (p *proposer) exchange(ctx context.Context) error {
 			if why == "" {
 				continue
 			}
-			p.looking(b.t.text)
+			p.looking(b.t.Text)
 			if is, err := p.readAsExchanged(a, b, by); err != nil {
 				return err
 			} else if !is {
@@ -53,12 +55,12 @@ func (p *proposer) opposite(a, b pairing) (why, by string) {
 	if !a.isPlain() || !b.isPlain() || moduleOf(a.r.text) != moduleOf(b.r.text) || len(p.plainWays(a.t, b.r)) == 0 || len(p.plainWays(b.t, a.r)) == 0 {
 		return "", ""
 	}
-	ofA := alikeness(a.t.text, b.r.text) - alikeness(a.t.text, a.r.text)
-	ofB := alikeness(b.t.text, a.r.text) - alikeness(b.t.text, b.r.text)
+	ofA := names.Alikeness(a.t.Text, b.r.text) - names.Alikeness(a.t.Text, a.r.text)
+	ofB := names.Alikeness(b.t.Text, a.r.text) - names.Alikeness(b.t.Text, b.r.text)
 	switch {
 	case ofA > 0 && ofB > 0:
 		return "name", mapping.ByName
-	case ofA == 0 && ofB == 0 && (a.t.all[0].at < b.t.all[0].at) != (a.r.at < b.r.at) && p.written():
+	case ofA == 0 && ofB == 0 && (a.t.All[0].At < b.t.All[0].At) != (a.r.at < b.r.at) && p.written():
 		return "a guess by the order of the dump", mapping.ByGuess
 	}
 	return "", ""
@@ -70,7 +72,7 @@ func (o pairing) isPlain() bool {
 }
 
 // moduleOf is what stands before the last dot of a name.
-func moduleOf(name string) string { return strings.TrimSuffix(name, lastPart(name)) }
+func moduleOf(name string) string { return strings.TrimSuffix(name, names.LastPart(name)) }
 
 // readAsExchanged reports whether what is computed from two tensors takes them for each other's entry. Where nothing is computed from them, names are enough, and an order is not.
 func (p *proposer) readAsExchanged(a, b pairing, by string) (bool, error) {
@@ -102,7 +104,7 @@ func (p *proposer) readAsExchanged(a, b pairing, by string) (bool, error) {
 // asEntry are the lines of a tensor for an entry whose shape it has.
 func (p *proposer) asEntry(t *template, r *role) []Line {
 	w := p.plainWays(t, r)[0]
-	return p.lines(t, w.f, []*role{r}, Line{Axes: w.how.axes})
+	return p.lines(t, w.f, []*role{r}, Line{Axes: w.how.Text})
 }
 
 // rightFrom counts the tensors that are recomputed right from two entries. A tensor may have an entry, or may be open.
@@ -137,8 +139,8 @@ func (p *proposer) exchangePair(a, b pairing, why, by string) error {
 	for _, two := range [][2]pairing{{a, b}, {b, a}} {
 		t, r := two[0].t, two[1].r
 		w := p.plainWays(t, r)[0]
-		says := fmt.Sprintf("%s; it has the values of %s, and %s has its values", why, two[0].r.text, two[1].t.text)
-		if err := p.take(t, w.f, []*role{r}, Line{Axes: w.how.axes, By: by, Why: says}); err != nil {
+		says := fmt.Sprintf("%s; it has the values of %s, and %s has its values", why, two[0].r.text, two[1].t.Text)
+		if err := p.take(t, w.f, []*role{r}, Line{Axes: w.how.Text, By: by, Why: says}); err != nil {
 			return err
 		}
 	}

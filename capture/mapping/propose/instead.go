@@ -1,19 +1,18 @@
 package propose
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture/mapping/propose/axes"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
+
 	"github.com/tracediff/tracediff/capture/mapping"
-	"github.com/tracediff/tracediff/capture/mapping/layout"
-	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -45,7 +44,7 @@ func (p *proposer) byOtherOperands(ctx context.Context) (found int, err error) {
 	}
 	for _, b := range p.unambiguous(all) {
 		why := "a guess: recomputed " + b.with + ": " + b.counts()
-		if err := p.take(b.t, b.f, []*role{b.r}, Line{Axes: b.how.axes, By: mapping.ByGuess, Why: why}); err != nil {
+		if err := p.take(b.t, b.f, []*role{b.r}, Line{Axes: b.how.Text, By: mapping.ByGuess, Why: why}); err != nil {
 			return found, err
 		}
 		found++
@@ -147,7 +146,7 @@ func (r *role) handsOn() bool {
 
 // moved reports whether a tensor has the numbers that stand in place of an operand, in any order: no operation tells such a tensor.
 func (p *proposer) moved(f *fit, operand *role, from donor) (bool, error) {
-	for layer, x := range f.f.layers {
+	for layer, x := range f.f.Layers {
 		e := operand.layers[layer]
 		if e == nil {
 			continue
@@ -156,7 +155,7 @@ func (p *proposer) moved(f *fit, operand *role, from donor) (bool, error) {
 		if !ok {
 			continue
 		}
-		d, err := p.sortedApart(x, y, newReader())
+		d, err := p.values.Sorted(x, y, tensors.NewReader())
 		return d == 0, err
 	}
 	return false, nil
@@ -197,31 +196,31 @@ func (p *proposer) donors(operand *role) (all []donor, err error) {
 	for i := range p.list.Entries {
 		e := &p.list.Entries[i]
 		x, has := p.computed.have[e.Name]
-		if !has || e == first || e.Layer != first.Layer || !x.dtype.Float() || elementsOf(p.want(e)) != elementsOf(p.want(first)) {
+		if !has || e == first || e.Layer != first.Layer || !x.DType.Float() || tensors.Elements(p.want(e)) != tensors.Elements(p.want(first)) {
 			continue
 		}
-		for _, how := range p.plainArrangements(x.shape, first) {
+		for _, how := range p.plainArrangements(x.Shape, first) {
 			given, err := p.computed.instead(operand, e, how)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, donor{text: layered(e), key: e.Name + "\x00" + how.axes, given: given})
+			all = append(all, donor{text: layered(e), key: e.Name + "\x00" + how.Text, given: given})
 		}
 	}
 	for _, t := range p.open {
 		if t.settled {
 			continue
 		}
-		for _, form := range t.forms {
+		for _, form := range t.Forms {
 			for _, way := range p.fits(t, form, operand) {
-				if way.pairs || form.last {
+				if way.Interleaved || form.Last {
 					continue
 				}
-				given, err := p.computed.supposing(t, p.lines(t, form, []*role{operand}, Line{Axes: way.axes}))
+				given, err := p.computed.supposing(t, p.lines(t, form, []*role{operand}, Line{Axes: way.Text}))
 				if err != nil {
 					return nil, err
 				}
-				all = append(all, donor{t.text, fmt.Sprintf("%s\x00%p\x00%s", t.text, form, way.axes), t, given})
+				all = append(all, donor{t.Text, fmt.Sprintf("%s\x00%p\x00%s", t.Text, form, way.Text), t, given})
 			}
 		}
 	}
@@ -229,16 +228,16 @@ func (p *proposer) donors(operand *role) (all []donor, err error) {
 }
 
 // plainArrangements are the ways to read a shape as an entry, without rotary pairs. Where its axes are in the order of the entry's, that way is the only one.
-func (p *proposer) plainArrangements(have []int, e *order.Entry) []arrangement {
-	ways := p.arrangements(have, p.want(e), strings.ReplaceAll(e.Axes, " ", ""), cut{})
-	if i := slices.IndexFunc(ways, func(a arrangement) bool { return a.same }); i >= 0 {
+func (p *proposer) plainArrangements(have []int, e *order.Entry) []axes.Layout {
+	ways := p.arrangements(have, p.want(e), strings.ReplaceAll(e.Axes, " ", ""), axes.Sharding{})
+	if i := slices.IndexFunc(ways, func(a axes.Layout) bool { return a.Same }); i >= 0 {
 		return ways[i : i+1]
 	}
-	return slices.DeleteFunc(ways, func(a arrangement) bool { return a.pairs })
+	return slices.DeleteFunc(ways, func(a axes.Layout) bool { return a.Interleaved })
 }
 
 // instead returns c with the numbers of another entry in place of an operand, in all layers of the operand.
-func (c *computed) instead(operand *role, other *order.Entry, how arrangement) (*computed, error) {
+func (c *computed) instead(operand *role, other *order.Entry, how axes.Layout) (*computed, error) {
 	more := &computed{p: c.p, weights: c.weights, have: maps.Clone(c.have), made: maps.Clone(c.made)}
 	for layer, e := range operand.layers {
 		name := mapping.InLayer(layered(other), fmt.Sprint(layer))
@@ -247,30 +246,13 @@ func (c *computed) instead(operand *role, other *order.Entry, how arrangement) (
 			delete(more.have, e.Name)
 			continue
 		}
-		n, err := c.p.local.of(x)
+		n, err := c.p.values.Dump.Numbers(x)
 		if n == nil || err != nil {
 			return more, err
 		}
-		values := n.plain
-		if how.axes != "" {
-			l, err := layout.New(how.whole, "")
-			if err != nil {
-				return nil, err
-			}
-			if values = arrange(n.plain, x.shape, l); values == nil {
-				continue
-			}
+		if values := tensors.Arranged(n.Plain, x.Shape, how.Moves()); values != nil {
+			more.have[e.Name] = tensors.OfValues("instead\x00"+name+"\x00"+how.Text, c.p.want(e), values)
 		}
-		more.have[e.Name] = tensor{"instead\x00" + name + "\x00" + how.axes, c.p.want(e), hooks.F64, bytes.NewReader(encoded(values))}
 	}
 	return more, nil
-}
-
-// encoded are the bytes of float64 numbers.
-func encoded(values []float64) []byte {
-	raw := make([]byte, 0, 8*len(values))
-	for _, x := range values {
-		raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(x))
-	}
-	return raw
 }

@@ -23,7 +23,7 @@ func (p *proposer) otherWeights(r *role) (all []donor, err error) {
 		if e == first || e.Layer != first.Layer || e.Op == nil || e.Op.Kind() != first.Op.Kind() || !sameShapes(e.Weights, first.Weights) {
 			continue
 		}
-		all = append(all, donor{text: layered(e), key: e.Name + "\x00" + x.key, given: p.computed.withWeights(r, e)})
+		all = append(all, donor{text: layered(e), key: e.Name + "\x00" + x.Key, given: p.computed.withWeights(r, e)})
 	}
 	return all, nil
 }

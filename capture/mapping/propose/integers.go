@@ -4,20 +4,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
-	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 )
-
-// maxTokens bounds the integers of a tensor that may be the ids of a pass.
-const maxTokens = 1 << 20
 
 // whole is a tensor of integers that may be ids or positions.
 type whole struct {
 	t      *template
-	f      *form
+	f      *names.Form
 	values []int64
 }
 
@@ -34,7 +33,7 @@ func (p *proposer) integers(fitted *capture.Trace) error {
 		}
 	}
 	if _, has := fitted.Lookup(0, order.PositionIDs); !has && p.list.Index(order.PositionIDs) >= 0 {
-		return p.tell(order.PositionIDs, all, func(x whole) bool { return counts(x.values) && strings.Contains(strings.ToLower(x.t.text), "pos") })
+		return p.tell(order.PositionIDs, all, func(x whole) bool { return counts(x.values) && strings.Contains(strings.ToLower(x.t.Text), "pos") })
 	}
 	return nil
 }
@@ -50,7 +49,7 @@ func (p *proposer) tell(name string, all []whole, could func(whole) bool) error 
 		if x.t.settled || p.tokens > 0 && len(x.values) != p.tokens {
 			continue
 		}
-		if x.t.called(name) {
+		if x.t.Called(name) {
 			named = append(named, x)
 		}
 		if far != nil && slices.Equal(far, x.values) {
@@ -65,9 +64,9 @@ func (p *proposer) tell(name string, all []whole, could func(whole) bool) error 
 		list []whole
 		why  string
 	}{{named, "name"}, {equal, "values: those of the reference"}} {
-		if len(found.list) == 1 && found.list[0].f.certain() {
+		if len(found.list) == 1 && found.list[0].f.Certain() {
 			x := found.list[0]
-			p.take(x.t, x.f, []*role{r}, Line{Why: found.why + x.f.why()})
+			p.take(x.t, x.f, []*role{r}, Line{Why: found.why + x.f.Why()})
 			p.fed(name, x)
 			return nil
 		}
@@ -78,7 +77,7 @@ func (p *proposer) tell(name string, all []whole, could func(whole) bool) error 
 			continue
 		}
 		p.fed(name, x)
-		p.choose(x.t, Choice{From: x.t.text, Lines: p.lines(x.t, x.f, []*role{r}, Line{Why: "integers that could be it" + x.f.why()})})
+		p.choose(x.t, Choice{From: x.t.Text, Lines: p.lines(x.t, x.f, []*role{r}, Line{Why: "integers that could be it" + x.f.Why()})})
 	}
 	return nil
 }
@@ -94,12 +93,12 @@ func (p *proposer) fed(name string, x whole) {
 func (p *proposer) wholes() ([]whole, error) {
 	var list []whole
 	for _, t := range p.open {
-		for _, f := range t.forms {
-			x, one := f.layers[-1]
-			if !one || len(f.layers) > 1 || len(sizesWithoutOnes(x.shape)) > 1 || len(x.shape) > 2 || f.join != "" && f.join != mapping.JoinSame {
+		for _, f := range t.Forms {
+			x, one := f.Layers[-1]
+			if !one || len(f.Layers) > 1 || len(tensors.WithoutOnes(x.Shape)) > 1 || len(x.Shape) > 2 || f.Join != "" && f.Join != mapping.JoinSame {
 				continue
 			}
-			values, err := x.integers()
+			values, err := x.Integers()
 			if err != nil {
 				return nil, err
 			}
@@ -111,27 +110,6 @@ func (p *proposer) wholes() ([]whole, error) {
 	return list, nil
 }
 
-// integers are the elements of a tensor of integers; nil for any other, and for one that is too long.
-func (x tensor) integers() ([]int64, error) {
-	n, ok := hooks.Elements(x.shape)
-	if !ok || n == 0 || n > maxTokens || !x.dtype.Integer() {
-		return nil, nil
-	}
-	raw, err := x.read(n)
-	if err != nil {
-		return nil, err
-	}
-	values := make([]float64, n)
-	if err := floats.Decode(values, x.dtype, raw); err != nil {
-		return nil, err
-	}
-	out := make([]int64, n)
-	for i, v := range values {
-		out[i] = int64(v)
-	}
-	return out, nil
-}
-
 func (p *proposer) farIntegers(name string) ([]int64, error) {
 	if p.ref == nil {
 		return nil, nil
@@ -140,7 +118,7 @@ func (p *proposer) farIntegers(name string) ([]int64, error) {
 	if !ok {
 		return nil, nil
 	}
-	return recorded(p.ref, r).integers()
+	return tensors.OfTrace(p.ref, r).Integers()
 }
 
 // counts reports whether integers are 0, 1, 2, ...

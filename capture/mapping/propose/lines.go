@@ -2,29 +2,27 @@ package propose
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+
 	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/capture/mapping/layout"
 )
 
 // layerOfTarget is what a target has of the number of a layer.
 var layerOfTarget = regexp.MustCompile(`\{(L[^{}]*)\}`)
 
-// uncommon are the layers of a form that have another shape than most.
-func (f *form) uncommon() []int {
-	shape := f.common().shape
-	return slices.DeleteFunc(keysOf(f.layers), func(l int) bool { return slices.Equal(f.layers[l].shape, shape) })
-}
-
 // oneByOne is a line for each layer. Those that are unfit get the name alone, or that of their first part, so that a comparison shows their shape.
-func (t *template) oneByOne(f *form, l Line, unfit []int) (list []Line) {
+func oneByOne(t *template, f *names.Form, l Line, unfit []int) (list []Line) {
 	written := map[int]string{}
-	for _, x := range t.all {
-		written[x.best.layer] = x.best.digits
+	for _, x := range t.All {
+		written[x.Best.Layer] = x.Best.Digits
 	}
-	for _, layer := range keysOf(f.layers) {
+	for _, layer := range keysOf(f.Layers) {
 		now := l
 		now.From, now.To = mapping.InLayer(l.From, written[layer]), nil
 		for _, to := range l.To {
@@ -33,7 +31,7 @@ func (t *template) oneByOne(f *form, l Line, unfit []int) (list []Line) {
 		if slices.Contains(unfit, layer) {
 			now.To, now.Axes, now.Split, now.Ring, now.Why = now.To[:1], "", "", "", "the axes of the other layers do not fit its shape"
 		}
-		list = append(list, f.put(now)...)
+		list = append(list, put(f, now)...)
 	}
 	return list
 }
@@ -46,14 +44,14 @@ type pairing struct {
 }
 
 // take settles what a tensor is.
-func (p *proposer) take(t *template, f *form, roles []*role, l Line) error {
+func (p *proposer) take(t *template, f *names.Form, roles []*role, l Line) error {
 	lines := p.lines(t, f, roles, l)
 	p.out.Lines = append(p.out.Lines, lines...)
 	t.settled = true
 	for _, r := range roles {
 		r.taken = true
 		for layer, e := range r.layers {
-			if _, has := f.layers[layer]; has {
+			if _, has := f.Layers[layer]; has {
 				p.named[e.Name] = true
 			}
 		}
@@ -69,7 +67,7 @@ func (p *proposer) take(t *template, f *form, roles []*role, l Line) error {
 func (p *proposer) leaveOut() {
 	for _, pair := range p.pairs {
 		for _, h := range pair.r.held {
-			if !pair.t.inPass(h.pass) {
+			if !pair.t.InPass(h.pass) {
 				continue
 			}
 			for _, t := range p.open {
@@ -83,15 +81,15 @@ func (p *proposer) leaveOut() {
 
 // leaveOutAll leaves out a tensor in favor of the one that has become the entry: with all of its firings, #0, #1, ..., by one line, unless one of them has a line of its own.
 func (p *proposer) leaveOutAll(t *template, instead pairing) {
-	text, _, _ := strings.Cut(t.text, "#")
-	alike := slices.DeleteFunc(slices.Clone(p.open), func(t *template) bool { return t.text != text && !strings.HasPrefix(t.text, text+"#") })
+	text, _, _ := strings.Cut(t.Text, "#")
+	alike := slices.DeleteFunc(slices.Clone(p.open), func(t *template) bool { return t.Text != text && !strings.HasPrefix(t.Text, text+"#") })
 	if slices.ContainsFunc(alike, func(t *template) bool { return t.settled }) {
-		text, alike = t.text, []*template{t}
+		text, alike = t.Text, []*template{t}
 	}
 	for _, t := range alike {
 		t.settled = true
 	}
-	p.out.Lines = append(p.out.Lines, Line{From: text, Why: "left out: " + instead.t.text + " is " + instead.r.text, at: instead.r.at})
+	p.out.Lines = append(p.out.Lines, Line{From: text, Why: "left out: " + instead.t.Text + " is " + instead.r.text, at: instead.r.at})
 }
 
 // choose leaves what a tensor is to a person.
@@ -109,8 +107,8 @@ func (p *proposer) withoutTensors() (without []int) {
 		}
 	}
 	for _, t := range p.open {
-		for _, x := range t.all {
-			has[x.best.layer] = true
+		for _, x := range t.All {
+			has[x.Best.Layer] = true
 		}
 	}
 	delete(has, -1)
@@ -121,3 +119,67 @@ func (p *proposer) withoutTensors() (without []int) {
 	}
 	return without
 }
+
+// put completes a line with what a form does: the names of its stages, and how its ranks are joined. A pipeline whose stages are not
+// even has a line for each.
+func put(f *names.Form, l Line) []Line {
+	switch {
+	case f.Join == mapping.JoinSame, f.Join == mapping.JoinSum:
+		l.Join = f.Join
+	case f.Join == names.JoinAxis:
+		if l.Join = firstName(l.Axes, f.Axis); f.Copies > 1 {
+			l.Join += fmt.Sprintf("/%d", f.Copies)
+		}
+	}
+	if f.Last {
+		l.Rows = "last"
+	}
+	if f.Stages == nil {
+		return []Line{l}
+	}
+	letter := "R"
+	if strings.Contains(l.From, "{P}") {
+		letter = "P"
+	}
+	named := func(l Line, from, layer string) Line {
+		l.From = strings.ReplaceAll(l.From, "{"+letter+"}", from)
+		l.To = slices.Clone(l.To)
+		for i := range l.To {
+			l.To[i] = strings.ReplaceAll(l.To[i], "{L}", "{"+layer+"}")
+		}
+		return l
+	}
+	if step := f.Stages[1]; step > 0 && even(f, step) {
+		return []Line{named(l, "{"+letter+"}", fmt.Sprintf("L+%d*%s", step, letter))}
+	}
+	var list []Line
+	for _, stage := range keysOf(f.Written) {
+		layer := "L"
+		if n := f.Stages[stage]; n > 0 {
+			layer = fmt.Sprintf("L+%d", n)
+		}
+		list = append(list, named(l, f.Written[stage], layer))
+	}
+	return list
+}
+
+// even reports whether each stage but the last has so many layers.
+func even(f *names.Form, step int) bool {
+	for stage, before := range f.Stages {
+		if before != stage*step {
+			return false
+		}
+	}
+	return true
+}
+
+// firstName is the first name that the left side of a layout has for an axis.
+func firstName(axes string, axis int) string {
+	l, err := layout.New(axes, "")
+	if err != nil {
+		return ""
+	}
+	return l.First(axis)
+}
+
+func keysOf[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }

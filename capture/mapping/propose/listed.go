@@ -1,24 +1,24 @@
 package propose
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
 )
-
-// listText is the name of a tensor in an element of a list: "0.norm".
-var listText = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})\.(.+)$`)
 
 // inList reports whether all tensors of a dump are in elements of a list, of several. Nothing says then whether an element is a pass or
 // a layer.
 func inList(t *capture.Trace) bool {
 	elements := map[string]bool{}
 	for _, r := range t.Records() {
-		m := listText.FindStringSubmatch(r.Name)
+		m := names.ListText.FindStringSubmatch(r.Name)
 		if m == nil || r.Pass > 0 {
 			return false
 		}
@@ -44,8 +44,8 @@ func (p *Proposal) provenPasses(t, ref *capture.Trace) (bool, error) {
 	var first []int64
 	passes, differ := 0, false
 	for _, r := range t.Records() {
-		m := listText.FindStringSubmatch(r.Name)
-		if m == nil || escape(m[2]) != elementOf(p.Lines[i].From) {
+		m := names.ListText.FindStringSubmatch(r.Name)
+		if m == nil || names.Escape(m[2]) != elementOf(p.Lines[i].From) {
 			continue
 		}
 		pass, err := strconv.Atoi(m[1])
@@ -56,11 +56,11 @@ func (p *Proposal) provenPasses(t, ref *capture.Trace) (bool, error) {
 		if !ok {
 			return false, nil
 		}
-		mine, err := recorded(t, r).integers()
+		mine, err := tensors.OfTrace(t, r).Integers()
 		if err != nil {
 			return false, err
 		}
-		theirs, err := recorded(ref, far).integers()
+		theirs, err := tensors.OfTrace(ref, far).Integers()
 		if err != nil || mine == nil || !slices.Equal(mine, theirs) {
 			return false, err
 		}

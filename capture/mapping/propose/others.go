@@ -1,6 +1,10 @@
 package propose
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+)
 
 // whole reports whether no tensor can be a wrong entry: the dump has the reference's values in what is computed from each entry that no tensor has. The other tensors are then steps
 // inside of entries.
@@ -26,7 +30,7 @@ func (p *proposer) whole() bool {
 // soundsLike reports whether a tensor has the name and the shape of an entry that no tensor has.
 func (p *proposer) soundsLike(t *template) bool {
 	return slices.ContainsFunc(p.free, func(r *role) bool {
-		return r.freeFor(t) && alikeness(t.text, r.text) > mostAlike && len(p.plainWays(t, r)) > 0
+		return r.freeFor(t) && names.Alikeness(t.Text, r.text) > mostAlike && len(p.plainWays(t, r)) > 0
 	})
 }
 

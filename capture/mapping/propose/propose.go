@@ -7,6 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/axes"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/capture/mapping/layout"
@@ -56,13 +62,6 @@ type Choice struct {
 // ErrNoTokens is returned where it is not known how many tokens the first pass has.
 var ErrNoTokens = errors.New("neither the dump nor the reference has the token ids of the first pass")
 
-// near is the relative L2 distance below which two tensors have the same values but for rounding, and clearly how many times further the
-// next candidate has to be.
-const (
-	near    = 2e-2
-	clearly = 10
-)
-
 // Options say what a proposal may use beside the two traces. The zero value is nothing.
 type Options struct {
 	Weights Weights                            // of the checkpoint, to compute entries from what the dump has; nil: none
@@ -101,7 +100,7 @@ func Map(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *c
 // proposed is Map for one reading of a dump that is a list: its elements are passes, or not.
 func proposed(ctx context.Context, d traces, list *order.List, o Options, passes bool) (*Proposal, error) {
 	fitted := d.fitted
-	p := &proposer{inPasses: passes, list: list, trace: d.trace, ref: d.ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: d.past, sizes: mapping.SizesOf(list), named: map[string]bool{}, valued: map[string]float64{}, tried: map[string]bool{}, contents: map[int]content{}}
+	p := &proposer{inPasses: passes, list: list, trace: d.trace, ref: d.ref, values: tensors.NewComparison(), passes: passesOf(fitted), past: d.past, sizes: mapping.SizesOf(list), named: map[string]bool{}, valued: map[string]float64{}, tried: map[string]bool{}}
 	if len(p.passes) == 0 && d.ref != nil {
 		p.passes = passesOf(d.ref)
 	}
@@ -112,17 +111,17 @@ func proposed(ctx context.Context, d traces, list *order.List, o Options, passes
 		p.tokens = p.passes[0].Tokens
 	}
 	known := func(i int) bool { return p.known(fitted.Records()[i]) }
-	all, err := templates(ctx, d.trace, list.Config.NumLayers, known, passes)
+	all, err := p.templatesOf(ctx, list.Config.NumLayers, known)
 	if err != nil {
 		return nil, err
 	}
 	p.of = make([]*template, len(fitted.Records()))
 	for _, q := range all {
-		for _, x := range q.all {
-			p.of[x.at] = q
+		for _, x := range q.All {
+			p.of[x.At] = q
 		}
-		if q.isKnown {
-			p.out.Known += len(q.sources)
+		if q.NeedsNoLine {
+			p.out.Known += len(q.Sources)
 		} else {
 			p.open = append(p.open, q)
 		}
@@ -149,7 +148,7 @@ func proposed(ctx context.Context, d traces, list *order.List, o Options, passes
 		p.computed, p.out.computed = p.newComputed(fitted, o.Weights), true
 	}
 	for _, q := range p.open {
-		q.addLastRows(p.tokens)
+		q.AddLastRows(p.tokens)
 	}
 	steps := []func(context.Context) error{
 		p.byValues, p.byComputing, p.exchange, p.byNames, p.byComputing, p.byRest, p.byConsumers,
@@ -171,9 +170,9 @@ func proposed(ctx context.Context, d traces, list *order.List, o Options, passes
 	for _, q := range p.open {
 		switch {
 		case !q.settled && whole && !p.soundsLike(q):
-			p.out.Others = append(p.out.Others, q.text)
+			p.out.Others = append(p.out.Others, q.Text)
 		case !q.settled:
-			p.out.Left = append(p.out.Left, q.text)
+			p.out.Left = append(p.out.Left, q.Text)
 		}
 	}
 	p.joinLines()
@@ -182,26 +181,11 @@ func proposed(ctx context.Context, d traces, list *order.List, o Options, passes
 	return &p.out, nil
 }
 
-// addLastRows adds the forms of a tensor that is too small for all tokens and may be the row of the last.
-func (t *template) addLastRows(tokens int) {
-	for _, f := range t.forms {
-		for _, x := range f.layers {
-			if shape := sizesWithoutOnes(x.shape); tokens < 2 || len(shape) != 1 {
-				return
-			}
-		}
-	}
-	for _, f := range slices.Clone(t.forms) {
-		t.forms = append(t.forms, f.lastRow())
-	}
-}
-
 type proposer struct {
 	list   *order.List
 	trace  *capture.Trace
 	ref    *capture.Trace
-	local  *reader
-	far    *reader
+	values tensors.Comparison
 	passes []order.Pass   // as far as they are known
 	tokens int            // of the first
 	past   int            // those before the first
@@ -210,7 +194,7 @@ type proposer struct {
 	free   []*role        // some are taken
 	first  []*role        // all that were free at first
 	sizes  map[string]int // those that layouts may leave out
-	ways   map[string][]arrangement
+	ways   map[string][]axes.Layout
 	out    Proposal
 
 	computed *computed          // nil without a checkpoint
@@ -223,7 +207,7 @@ type proposer struct {
 	tried    map[string]bool    // pairs that are none
 	turned   *turns             // see [proposer.turns]
 	inPasses bool               // the elements of a dump that is a list are passes
-	contents map[int]content    // by tensor of the dump, see [proposer.contentOf]
+	digests  tensors.Digests    // of the tensors of the dump
 	looking  func(name string)  // is told the name of the tensor, or of the entry, that is looked at
 }
 
@@ -240,33 +224,33 @@ func (p *proposer) known(r capture.Record) bool {
 
 // fitting is a way to take a form of a tensor for an entry, and the layers whose shapes it fits.
 type fitting struct {
-	arrangement
+	axes.Layout
 	layers map[int]bool
 }
 
 // fits are the ways to take a form of a tensor for an entry, by shape. A way has to fit more than half of the layers: a port may be wrong in
 // some. One layer is enough for a tensor that is called like the entry.
-func (p *proposer) fits(t *template, f *form, r *role) []fitting {
+func (p *proposer) fits(t *template, f *names.Form, r *role) []fitting {
 	var all []fitting
-	if !f.last && !p.asLarge(f, r) {
+	if !f.Last && !p.asLarge(f, r) {
 		return nil
 	}
-	layers := keysOf(f.layers)
+	layers := keysOf(f.Layers)
 	for _, layer := range layers {
-		x, e := f.layers[layer], r.layers[layer]
-		if e == nil || e.Op == nil || x.dtype.Float() != isFloat(e) {
+		x, e := f.Layers[layer], r.layers[layer]
+		if e == nil || e.Op == nil || x.DType.Float() != isFloat(e) {
 			return nil
 		}
 		letters := strings.ReplaceAll(e.Axes, " ", "")
 		want := p.want(e)
-		if f.last {
+		if f.Last {
 			if len(want) != 3 || letters[:2] != "bt" {
 				return nil
 			}
 			want = []int{1, 1, want[2]}
 		}
-		for _, how := range p.arrangements(x.shape, want, letters, f.cut()) {
-			i := slices.IndexFunc(all, func(o fitting) bool { return o.arrangement == how })
+		for _, how := range p.arrangements(x.Shape, want, letters, f.Sharding()) {
+			i := slices.IndexFunc(all, func(o fitting) bool { return o.Layout == how })
 			if i < 0 {
 				i, all = len(all), append(all, fitting{how, map[int]bool{}})
 			}
@@ -274,15 +258,15 @@ func (p *proposer) fits(t *template, f *form, r *role) []fitting {
 		}
 	}
 	return slices.DeleteFunc(all, func(w fitting) bool {
-		few := 2*len(w.layers) <= len(layers) && !t.called(r.text)
-		return len(w.layers) < len(layers) && (few || f.last || f.join == joinAxis || f.stages != nil && len(p.unfit(f, w.axes)) > 0)
+		few := 2*len(w.layers) <= len(layers) && !t.Called(r.text)
+		return len(w.layers) < len(layers) && (few || f.Last || f.Join == names.JoinAxis || f.Stages != nil && len(p.unfit(f, w.Text)) > 0)
 	})
 }
 
 // asLarge reports whether a form has as many elements as an entry, in some layer.
-func (p *proposer) asLarge(f *form, r *role) bool {
-	for layer, x := range f.layers {
-		if e := r.layers[layer]; e != nil && elementsOf(x.shape) == elementsOf(p.want(e)) {
+func (p *proposer) asLarge(f *names.Form, r *role) bool {
+	for layer, x := range f.Layers {
+		if e := r.layers[layer]; e != nil && tensors.Elements(x.Shape) == tensors.Elements(p.want(e)) {
 			return true
 		}
 	}
@@ -290,7 +274,7 @@ func (p *proposer) asLarge(f *form, r *role) bool {
 }
 
 // unfit are the layers of a form whose shapes no layout with these axes takes apart.
-func (p *proposer) unfit(f *form, axes string) (layers []int) {
+func (p *proposer) unfit(f *names.Form, axes string) (layers []int) {
 	if axes == "" {
 		return nil
 	}
@@ -298,46 +282,35 @@ func (p *proposer) unfit(f *form, axes string) (layers []int) {
 	if err != nil {
 		return nil
 	}
-	for _, layer := range keysOf(f.layers) {
-		if _, err := l.Apart(f.layers[layer].shape, p.sizes); err != nil {
+	for _, layer := range keysOf(f.Layers) {
+		if _, err := l.Apart(f.Layers[layer].Shape, p.sizes); err != nil {
 			layers = append(layers, layer)
 		}
 	}
 	return layers
 }
 
-// cut is that of a form whose parts stand behind each other.
-func (f *form) cut() cut {
-	if f.join != joinAxis {
-		return cut{}
-	}
-	return cut{f.axis, f.ranks}
-}
-
 // arrangements are those of two shapes, worked out once.
-func (p *proposer) arrangements(have, want []int, letters string, parts cut) []arrangement {
-	if len(have) > maxAxes {
+func (p *proposer) arrangements(have, want []int, letters string, parts axes.Sharding) []axes.Layout {
+	if len(have) > axes.MaxAxes {
 		return nil
 	}
 	key := fmt.Sprint(have, want, letters, parts)
 	ways, ok := p.ways[key]
 	if !ok {
-		ways = arrangements(have, want, letters, p.sizes, parts)
+		ways = axes.Layouts(have, want, letters, p.sizes, parts)
 		for i := range ways {
-			if w := &ways[i]; w.axes == "" && len(have) < len(want) && p.trace.Status() != "" { // to a trace with a manifest nothing adds axes
-				w.axes = w.whole
+			if w := &ways[i]; w.Text == "" && len(have) < len(want) && p.trace.Status() != "" { // to a trace with a manifest nothing adds axes
+				w.Text = w.Whole
 			}
 		}
 		if len(p.ways) == 0 || len(p.ways) > 1<<14 {
-			p.ways = map[string][]arrangement{}
+			p.ways = map[string][]axes.Layout{}
 		}
 		p.ways[key] = ways
 	}
 	return slices.Clone(ways)
 }
-
-// maxAxes bounds the axes of a tensor that is read as an entry.
-const maxAxes = 16
 
 func isFloat(e *order.Entry) bool {
 	d := e.DTypeOf(hooks.F32)
@@ -345,34 +318,34 @@ func isFloat(e *order.Entry) bool {
 }
 
 // lines completes a line: it is several for stages that are not even, and for layers to whose shapes its axes cannot be given.
-func (p *proposer) lines(t *template, f *form, roles []*role, l Line) []Line {
-	l.From, l.at = t.text, roles[0].at
+func (p *proposer) lines(t *template, f *names.Form, roles []*role, l Line) []Line {
+	l.From, l.at = t.Text, roles[0].at
 	for _, r := range roles {
 		l.To = append(l.To, r.text)
 	}
-	if t.steps {
+	if t.Steps {
 		l.Pass = "S"
-		if t.first != 0 {
-			l.Pass = fmt.Sprintf("S-%d", t.first)
+		if t.First != 0 {
+			l.Pass = fmt.Sprintf("S-%d", t.First)
 		}
 	}
-	if f.join == "" && f.stages == nil {
-		if mapping.OfLayers(t.text) && slices.ContainsFunc(l.To, func(to string) bool { return !strings.Contains(to, "{L}") }) {
-			return t.oneByOne(f, l, nil) // one layer computes what has the number of none
+	if f.Join == "" && f.Stages == nil {
+		if mapping.OfLayers(t.Text) && slices.ContainsFunc(l.To, func(to string) bool { return !strings.Contains(to, "{L}") }) {
+			return oneByOne(t, f, l, nil) // one layer computes what has the number of none
 		}
 		unfit := p.unfit(f, l.Axes)
 		if l.Split != "" {
-			unfit = f.uncommon()
+			unfit = f.Uncommon()
 		}
 		if len(unfit) > 0 {
-			return t.oneByOne(f, l, unfit)
+			return oneByOne(t, f, l, unfit)
 		}
 	}
-	list := f.put(l)
-	if t.from > 0 {
+	list := put(f, l)
+	if t.From > 0 {
 		for _, l := range list {
 			for i := range l.To {
-				l.To[i] = layerOfTarget.ReplaceAllString(l.To[i], fmt.Sprintf("{$1-%d}", t.from))
+				l.To[i] = layerOfTarget.ReplaceAllString(l.To[i], fmt.Sprintf("{$1-%d}", t.From))
 			}
 		}
 	}

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 
 	"github.com/tracediff/tracediff/order"
 )
@@ -67,14 +70,14 @@ func (p *proposer) recomputed(_ context.Context, r *role) (bool, error) {
 // counts says in how many layers the values are the same, of those that can be computed.
 func (f *fit) counts() string {
 	text := fmt.Sprintf("%d of %d, relative L2 %.1e", f.good, f.of, f.error)
-	if n := len(f.f.layers) - f.of; n > 0 {
+	if n := len(f.f.Layers) - f.of; n > 0 {
 		text += fmt.Sprintf("; %d more could not be computed", n)
 	}
 	return text
 }
 
 func (p *proposer) takeComputed(f *fit, why string) error {
-	return p.take(f.t, f.f, []*role{f.r}, Line{Axes: f.how.axes, Why: why, proven: f.good > 1})
+	return p.take(f.t, f.f, []*role{f.r}, Line{Axes: f.how.Text, Why: why, proven: f.good > 1})
 }
 
 // pair takes two tensors at once. If one operand of an entry has no tensor yet, pair looks for an open tensor from which another open tensor is recomputed: the first
@@ -107,16 +110,16 @@ func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
 		} else if unit && isNorm(r) { // it would be the same from the operand and from the norm of the operand
 			continue
 		}
-		for _, form := range t.forms {
+		for _, form := range t.Forms {
 			for _, way := range p.fits(t, form, operand) {
 				if err := ctx.Err(); err != nil {
 					return false, err
 				}
-				key := fmt.Sprintf("%s\x00%p\x00%s\x00%s\x00%s", t.text, form, way.axes, operand.text, r.text)
+				key := fmt.Sprintf("%s\x00%p\x00%s\x00%s\x00%s", t.Text, form, way.Text, operand.text, r.text)
 				if p.tried[key] { // what else it reads has not changed
 					continue
 				}
-				c, err := p.suppose(&fit{t: t, f: form, r: operand, how: way.arrangement}, r)
+				c, err := p.suppose(&fit{t: t, f: form, r: operand, how: way.Layout}, r)
 				if err != nil {
 					return false, err
 				}
@@ -134,16 +137,16 @@ func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
 	if err := p.takeComputed(from, fmt.Sprintf("%s is recomputed from it: %s", r.text, to.counts())); err != nil {
 		return false, err
 	}
-	return true, p.takeComputed(to, fmt.Sprintf("recomputed from %s: %s", from.t.text, to.counts()))
+	return true, p.takeComputed(to, fmt.Sprintf("recomputed from %s: %s", from.t.Text, to.counts()))
 }
 
 // exchanged reports whether a tensor has a known name of another free entry while a second open tensor has a known name of this entry. Then both keep their names: if the port
 // confuses the two, the comparison reports it.
 func (p *proposer) exchanged(t *template, r *role) bool {
-	if t.called(r.text) {
+	if t.Called(r.text) {
 		return false
 	}
-	of := func(t *template, r *role) bool { return r.freeFor(t) && t.called(r.text) && len(p.plainWays(t, r)) > 0 }
+	of := func(t *template, r *role) bool { return r.freeFor(t) && t.Called(r.text) && len(p.plainWays(t, r)) > 0 }
 	return slices.ContainsFunc(p.free, func(o *role) bool { return o != r && of(t, o) }) &&
 		slices.ContainsFunc(p.open, func(o *template) bool { return o != t && !o.settled && of(o, r) })
 }
@@ -156,7 +159,7 @@ type couple struct {
 
 // suppose takes a tensor for the operand of an entry, and looks for the tensor whose values the entry then has; nil if no tensor has them.
 func (p *proposer) suppose(from *fit, r *role) (*couple, error) {
-	given, err := p.computed.supposing(from.t, p.lines(from.t, from.f, []*role{from.r}, Line{Axes: from.how.axes}))
+	given, err := p.computed.supposing(from.t, p.lines(from.t, from.f, []*role{from.r}, Line{Axes: from.how.Text}))
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +184,7 @@ func (p *proposer) surest(all []couple) (*couple, error) {
 		return nil, nil
 	}
 	good := slices.DeleteFunc(slices.Clone(all), func(c couple) bool {
-		return c.to.good < all[0].to.good || c.to.error > clearly*all[0].to.error
+		return c.to.good < all[0].to.good || c.to.error > tensors.Clearly*all[0].to.error
 	})
 	slices.SortStableFunc(good, func(a, b couple) int { return cmp.Compare(a.apart, b.apart) })
 	for _, c := range good[1:] {
@@ -192,7 +195,7 @@ func (p *proposer) surest(all []couple) (*couple, error) {
 		if err != nil {
 			return nil, err
 		}
-		if same := c.from.t == good[0].from.t && c.from.how.whole == good[0].from.how.whole; !same && (!copied || c.apart != good[0].apart) {
+		if same := c.from.t == good[0].from.t && c.from.how.Whole == good[0].from.how.Whole; !same && (!copied || c.apart != good[0].apart) {
 			return nil, nil
 		}
 	}
@@ -200,13 +203,13 @@ func (p *proposer) surest(all []couple) (*couple, error) {
 }
 
 // sameNumbers reports whether two forms have the same numbers, in any order, in all layers that both have.
-func (p *proposer) sameNumbers(a, b *form) (same bool, err error) {
-	for layer, x := range a.layers {
-		y, has := b.layers[layer]
+func (p *proposer) sameNumbers(a, b *names.Form) (same bool, err error) {
+	for layer, x := range a.Layers {
+		y, has := b.Layers[layer]
 		if !has {
 			continue
 		}
-		if d, err := p.sortedApart(x, y, p.local); d >= near || err != nil {
+		if d, err := p.values.Sorted(x, y, p.values.Dump); d >= tensors.Near || err != nil {
 			return false, err
 		}
 		same = true
@@ -214,26 +217,13 @@ func (p *proposer) sameNumbers(a, b *form) (same bool, err error) {
 	return same, nil
 }
 
-// sortedApart is the distance of the sorted numbers of x, a tensor of the dump, from those of y, which the reader by reads. It is +Inf if one has no numbers to be compared.
-func (p *proposer) sortedApart(x, y tensor, by *reader) (float64, error) {
-	l, err := p.local.of(x)
-	if l == nil || err != nil {
-		return math.Inf(1), err
-	}
-	r, err := by.of(y)
-	if r == nil || err != nil {
-		return math.Inf(1), err
-	}
-	return distance(l.sorted, r.sorted), nil
-}
-
 // mostSupposed is how much may be computed for pairs that are none: some ten seconds on two cores.
 const mostSupposed = 1 << 29
 
 // nearest sorts the open tensors by their distance from one in the dump: people write a result next to its operands.
 func (p *proposer) nearest(t *template) []*template {
-	all, at := slices.Clone(p.open), t.all[0].at
-	slices.SortStableFunc(all, func(a, b *template) int { return apart(a.all[0].at, at) - apart(b.all[0].at, at) })
+	all, at := slices.Clone(p.open), t.All[0].At
+	slices.SortStableFunc(all, func(a, b *template) int { return apart(a.All[0].At, at) - apart(b.All[0].At, at) })
 	return all
 }
 
@@ -242,7 +232,7 @@ func apart(a, b int) int { return max(a-b, b-a) }
 // fitting are the open tensors that have the shape of an entry.
 func (p *proposer) fitting(r *role) []*template {
 	return slices.DeleteFunc(slices.Clone(p.open), func(t *template) bool {
-		return t.settled || !r.freeFor(t) || r.alone && !p.turns().allow(t, r.at) || !slices.ContainsFunc(t.forms, func(f *form) bool { return len(p.fits(t, f, r)) > 0 })
+		return t.settled || !r.freeFor(t) || r.alone && !p.turns().allow(t, r.at) || !slices.ContainsFunc(t.Forms, func(f *names.Form) bool { return len(p.fits(t, f, r)) > 0 })
 	})
 }
 
@@ -334,13 +324,13 @@ func (p *proposer) matching(r *role, without *template, c *computed) (*fit, erro
 		if t.settled || t == without || !r.openTo(t) || p.exchanged(t, r) {
 			continue
 		}
-		for _, form := range t.forms {
+		for _, form := range t.Forms {
 			f, err := p.bestOf(t, form, r, c.of)
 			if err != nil {
 				return nil, err
 			}
 			if f.good > 0 && 2*f.good >= f.of {
-				f.named, f.later, f.alike = t.called(r.text), p.fitsLater(t, form, r), alikeness(t.text, r.text)
+				f.named, f.later, f.alike = t.Called(r.text), p.fitsLater(t, form, r), names.Alikeness(t.Text, r.text)
 				if f.named || f.later { // the cached keys of the first pass are those of this pass
 					all = append(all, f)
 				}
@@ -351,17 +341,17 @@ func (p *proposer) matching(r *role, without *template, c *computed) (*fit, erro
 		return nil, nil
 	}
 	slices.SortStableFunc(all, func(a, b fit) int {
-		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), cmp.Compare(a.error, b.error), cmp.Compare(b.alike, a.alike), a.how.distance()-b.how.distance())
+		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), cmp.Compare(a.error, b.error), cmp.Compare(b.alike, a.alike), a.how.Distance()-b.how.Distance())
 	})
 	best := &all[0]
 	for _, f := range all[1:] {
-		if f.t == best.t || f.good != best.good || f.named != best.named || f.error > clearly*best.error {
+		if f.t == best.t || f.good != best.good || f.named != best.named || f.error > tensors.Clearly*best.error {
 			continue
 		}
 		if copied, err := p.isCopy(f.t, best.t); !copied || err != nil { // of copies any is right
 			return nil, err
 		}
-		if best.t.holds(f.t) { // the module returns what this part of it has returned
+		if best.t.Holds(f.t.Template) { // the module returns what this part of it has returned
 			best = &f
 		}
 	}

@@ -7,8 +7,11 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
+
 	"github.com/tracediff/tracediff/capture/mapping"
-	"github.com/tracediff/tracediff/capture/mapping/layout"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -53,7 +56,7 @@ func (g guess) why() string {
 	if g.distance < 1 {
 		text += fmt.Sprintf(", relative L2 %.1e", g.distance)
 	}
-	return text + g.f.why()
+	return text + g.f.Why()
 }
 
 // byRest assigns the open tensors, the surest guess first. After each guess the entries are computed again that the guess is an operand of.
@@ -78,7 +81,7 @@ func (p *proposer) byRest(ctx context.Context) error {
 		if best == nil {
 			return nil
 		}
-		if err := p.take(best.t, best.f, []*role{best.r}, Line{Axes: best.how.axes, By: mapping.ByGuess, Why: best.why()}); err != nil {
+		if err := p.take(best.t, best.f, []*role{best.r}, Line{Axes: best.how.Text, By: mapping.ByGuess, Why: best.why()}); err != nil {
 			return err
 		}
 		if err := p.byComputing(ctx); err != nil {
@@ -99,7 +102,7 @@ func (p *proposer) guesses() ([]guess, error) {
 		if t.settled {
 			continue
 		}
-		p.looking(t.text)
+		p.looking(t.Text)
 		copied, err := p.copiedBy(t, originals)
 		if err != nil {
 			return nil, err
@@ -115,14 +118,14 @@ func (p *proposer) guesses() ([]guess, error) {
 				continue
 			}
 			ways := p.plainWays(t, r)
-			if len(ways) == 0 || ways[0].f.last || !ways[0].f.certain() || !p.fitsLater(t, ways[0].f, r) {
+			if len(ways) == 0 || ways[0].f.Last || !ways[0].f.Certain() || !p.fitsLater(t, ways[0].f, r) {
 				continue
 			}
-			g := guess{way: ways[0], t: t, r: r, words: alikeness(t.text, r.text), between: ordered && p.isBetween(t, r), distance: math.Inf(1)}
+			g := guess{way: ways[0], t: t, r: r, words: names.Alikeness(t.Text, r.text), between: ordered && p.isBetween(t, r), distance: math.Inf(1)}
 			if r.alone {
 				g.between = p.turns().shown() || p.inSeries(t, r)
 			}
-			if t.meansAnother(r, g.between, copied) {
+			if meansAnother(t, r, g.between, copied) {
 				continue
 			}
 			if g.distance, err = p.nearness(t, g.way, r); err != nil {
@@ -173,12 +176,12 @@ func (p *proposer) another(r *role) bool {
 // nearness is the median distance of a tensor from what an entry is computed to be, or else from the reference.
 func (p *proposer) nearness(t *template, w way, r *role) (float64, error) {
 	var all []float64
-	for _, layer := range keysOf(w.f.layers) {
+	for _, layer := range keysOf(w.f.Layers) {
 		e := r.layers[layer]
 		if e == nil {
 			continue
 		}
-		x, ok, err := tensor{}, false, error(nil)
+		x, ok, err := tensors.Tensor{}, false, error(nil)
 		if p.computed != nil {
 			x, ok, err = p.computed.of(e)
 		}
@@ -191,7 +194,7 @@ func (p *proposer) nearness(t *template, w way, r *role) (float64, error) {
 		if !ok {
 			continue
 		}
-		d, err := p.apart(w.f.layers[layer], x, w.how)
+		d, err := p.values.Distance(w.f.Layers[layer], x, w.how.Moves())
 		if err != nil {
 			return 0, err
 		}
@@ -204,38 +207,14 @@ func (p *proposer) nearness(t *template, w way, r *role) (float64, error) {
 	return all[len(all)/2], nil
 }
 
-// apart is the distance of a tensor, arranged, from another.
-func (p *proposer) apart(x, other tensor, how arrangement) (float64, error) {
-	l, err := p.local.of(x)
-	if l == nil || err != nil {
-		return math.Inf(1), err
-	}
-	r, err := p.far.of(other)
-	if r == nil || err != nil {
-		return math.Inf(1), err
-	}
-	if s, err := p.far.summary(other); s == nil || !s.tells() || err != nil {
-		return math.Inf(1), err
-	}
-	values := l.plain
-	if how.axes != "" {
-		way, err := layout.New(how.whole, "")
-		if err != nil {
-			return math.Inf(1), nil
-		}
-		values = arrange(l.plain, x.shape, way)
-	}
-	return distance(values, r.plain), nil
-}
-
 // written reports whether the tensors that are told by values stand in the dump in the order in which they are computed.
 func (p *proposer) written() bool {
 	up, all := 0, 0
 	for i, a := range p.pairs {
 		for _, b := range p.pairs[:i] {
-			if a.t.all[0].best.layer == b.t.all[0].best.layer {
+			if a.t.All[0].Best.Layer == b.t.All[0].Best.Layer {
 				all++
-				up += btoi((a.t.all[0].at < b.t.all[0].at) == (a.r.at < b.r.at))
+				up += btoi((a.t.All[0].At < b.t.All[0].At) == (a.r.at < b.r.at))
 			}
 		}
 	}
@@ -244,17 +223,17 @@ func (p *proposer) written() bool {
 
 // isBetween reports whether an entry stands between those of the tensors written before and after one.
 func (p *proposer) isBetween(t *template, r *role) bool {
-	x := t.all[0]
+	x := t.All[0]
 	before, after := -1, -1
 	for i, o := range p.pairs {
-		y := o.t.all[0]
-		if y.best.layer != x.best.layer {
+		y := o.t.All[0]
+		if y.Best.Layer != x.Best.Layer {
 			continue
 		}
-		if y.at < x.at && (before < 0 || y.at > p.pairs[before].t.all[0].at) {
+		if y.At < x.At && (before < 0 || y.At > p.pairs[before].t.All[0].At) {
 			before = i
 		}
-		if y.at > x.at && (after < 0 || y.at < p.pairs[after].t.all[0].at) {
+		if y.At > x.At && (after < 0 || y.At < p.pairs[after].t.All[0].At) {
 			after = i
 		}
 	}
@@ -353,10 +332,10 @@ func assignment(score [][]float64) []int {
 
 // contradicted reports whether a guess cannot be: what the dump computes from the entry is right, and would not be if the entry had the values of the tensor.
 func (p *proposer) contradicted(g guess) (bool, error) {
-	if g.distance < near {
+	if g.distance < tensors.Near {
 		return false, nil
 	}
-	for layer := range g.f.layers {
+	for layer := range g.f.Layers {
 		if e := g.r.layers[layer]; e != nil && isFloat(e) && p.valuedBehind(e, min(g.distance, 1), mostBehind) { // indexes have no values to be compared
 			return true, nil
 		}
@@ -368,7 +347,7 @@ func (p *proposer) contradicted(g guess) (bool, error) {
 	if now == 0 || err != nil {
 		return false, err
 	}
-	given, err := p.computed.supposing(g.t, p.lines(g.t, g.f, []*role{g.r}, Line{Axes: g.how.axes}))
+	given, err := p.computed.supposing(g.t, p.lines(g.t, g.f, []*role{g.r}, Line{Axes: g.how.Text}))
 	if err != nil {
 		return false, err
 	}

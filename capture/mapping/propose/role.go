@@ -1,11 +1,32 @@
 package propose
 
 import (
+	"context"
 	"slices"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
 )
+
+// template is a pattern of names in the dump, and what has become of its tensors.
+type template struct {
+	*names.Template
+	settled  bool      // it has a line or a choice, or is a copy
+	entitled bool      // it has the name of an entry, in another layout
+	unit     *bool     // see [proposer.unitRows]; nil where nobody has asked
+	of       *template // that it was a part of before [proposer.alone]; nil for none
+}
+
+// templatesOf are the patterns of a dump. layers is 0 where no number of a name is that of a layer; known says which tensors need no line.
+func (p *proposer) templatesOf(ctx context.Context, layers int, known func(int) bool) (all []*template, err error) {
+	found, err := names.Templates(ctx, p.trace, layers, known, p.inPasses)
+	for _, t := range found {
+		all = append(all, &template{Template: t})
+	}
+	return all, err
+}
 
 // role is an entry in all layers that have it.
 type role struct {
@@ -27,7 +48,7 @@ type held struct {
 
 // freeFor reports whether a tensor may become an entry: none has its name in the same pass, but this one itself.
 func (r *role) freeFor(t *template) bool {
-	return !r.taken && !slices.ContainsFunc(r.held, func(h held) bool { return h.by != t && t.inPass(h.pass) })
+	return !r.taken && !slices.ContainsFunc(r.held, func(h held) bool { return h.by != t && t.InPass(h.pass) })
 }
 
 // openTo reports whether a tensor with the numbers of an entry may become that entry. A second tensor may have the entry's name without its numbers: it is then left out.

@@ -4,22 +4,25 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/axes"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
-	"github.com/tracediff/tracediff/capture/mapping/layout"
 	"github.com/tracediff/tracediff/order"
 )
 
 // fit is a form of a tensor of the dump as an entry.
 type fit struct {
 	t     *template
-	f     *form
+	f     *names.Form
 	r     *role
-	how   arrangement
+	how   axes.Layout
 	good  int     // layers with the values of the reference
 	of    int     // layers that were compared, or have another shape
 	error float64 // of the good ones: the largest distance
@@ -37,28 +40,28 @@ func (p *proposer) byValues(ctx context.Context) error {
 	var all []fit
 	of := map[*template][]fit{}
 	for _, t := range p.open {
-		p.looking(t.text)
+		p.looking(t.Text)
 		for _, r := range p.free {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if !r.openTo(t) || p.echoes(r) && !t.called(r.text) {
+			if !r.openTo(t) || p.echoes(r) && !t.Called(r.text) {
 				continue
 			}
-			for _, form := range t.forms {
+			for _, form := range t.Forms {
 				f, err := p.best(t, form, r)
 				if err != nil {
 					return err
 				}
 				if f.good > 0 {
-					f.named, f.later, f.ends = t.called(r.text), p.fitsLater(t, form, r), lastPart(t.text) == lastPart(r.text)
+					f.named, f.later, f.ends = t.Called(r.text), p.fitsLater(t, form, r), names.LastPart(t.Text) == names.LastPart(r.text)
 					all, of[t] = append(all, f), append(of[t], f)
 				}
 			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b fit) int {
-		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), btoi(b.later)-btoi(a.later), cmp.Compare(a.error, b.error), btoi(b.ends)-btoi(a.ends), a.r.level-b.r.level, a.r.at-b.r.at, a.how.distance()-b.how.distance())
+		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), btoi(b.later)-btoi(a.later), cmp.Compare(a.error, b.error), btoi(b.ends)-btoi(a.ends), a.r.level-b.r.level, a.r.at-b.r.at, a.how.Distance()-b.how.Distance())
 	})
 	for _, f := range all {
 		if f.t.settled || f.r.taken {
@@ -80,12 +83,12 @@ func (p *proposer) byValues(ctx context.Context) error {
 			continue
 		}
 		if len(rivals) == 0 {
-			line := Line{Axes: f.how.axes, Why: f.why(), proven: f.good > 1}
+			line := Line{Axes: f.how.Text, Why: f.why(), proven: f.good > 1}
 			if line.Ring, err = p.ring(f); err != nil {
 				return err
 			}
 			if line.Ring != "" {
-				line.Axes, line.Why = f.how.whole, line.Why+"; what later passes have stands in a ring"
+				line.Axes, line.Why = f.how.Whole, line.Why+"; what later passes have stands in a ring"
 			}
 			if err := p.take(f.t, f.f, []*role{f.r}, line); err != nil {
 				return err
@@ -95,9 +98,9 @@ func (p *proposer) byValues(ctx context.Context) error {
 			}
 			continue
 		}
-		c := Choice{From: f.t.text}
+		c := Choice{From: f.t.Text}
 		for _, g := range append([]fit{f}, rivals...) {
-			c.Lines = append(c.Lines, p.lines(g.t, g.f, []*role{g.r}, Line{Axes: g.how.axes, Why: g.why()})...)
+			c.Lines = append(c.Lines, p.lines(g.t, g.f, []*role{g.r}, Line{Axes: g.how.Text, Why: g.why()})...)
 		}
 		p.choose(f.t, c)
 	}
@@ -110,7 +113,7 @@ func (p *proposer) exchangedWith(f fit, all []fit) *fit {
 		return nil
 	}
 	fits := func(t *template, o *fit) bool {
-		return t.called(o.r.text) && slices.ContainsFunc(p.plainWays(t, o.r), func(w way) bool { return w.how == o.how })
+		return t.Called(o.r.text) && slices.ContainsFunc(p.plainWays(t, o.r), func(w way) bool { return w.how == o.how })
 	}
 	for i := range all {
 		if g := &all[i]; g.t != f.t && !g.named && !g.t.settled && !g.r.taken && fits(f.t, g) && fits(g.t, &f) {
@@ -124,8 +127,8 @@ func (p *proposer) exchangedWith(f fit, all []fit) *fit {
 // would hide the place.
 func (p *proposer) keepNames(f, g fit) error {
 	for _, two := range [][2]fit{{f, g}, {g, f}} {
-		why := fmt.Sprintf("name; it has the values of %s, and %s has its values", two[0].r.text, two[1].t.text)
-		if err := p.take(two[0].t, two[0].f, []*role{two[1].r}, Line{Axes: two[1].how.axes, By: mapping.ByName, Why: why}); err != nil {
+		why := fmt.Sprintf("name; it has the values of %s, and %s has its values", two[0].r.text, two[1].t.Text)
+		if err := p.take(two[0].t, two[0].f, []*role{two[1].r}, Line{Axes: two[1].how.Text, By: mapping.ByName, Why: why}); err != nil {
 			return err
 		}
 	}
@@ -143,11 +146,11 @@ func (p *proposer) note(fitted *capture.Trace) error {
 		if p.named[r.Name] = true; p.ref == nil || !r.DType.Float() {
 			continue
 		}
-		d, ok, err := p.equal(plainTensor(&sources[i]), e.Name)
+		d, ok, err := p.equal(tensors.OfSource(&sources[i]), e.Name)
 		if err != nil {
 			return err
 		}
-		if ok && d < near {
+		if ok && d < tensors.Near {
 			p.valued[r.Name] = d
 		}
 	}
@@ -156,35 +159,32 @@ func (p *proposer) note(fitted *capture.Trace) error {
 
 // noteValues notes the layers in which a tensor has the values of the reference.
 func (p *proposer) noteValues(f fit) error {
-	for layer, x := range f.f.layers {
+	for layer, x := range f.f.Layers {
 		e := f.r.layers[layer]
 		if e == nil {
 			continue
 		}
-		d, ok, err := p.compare(x, e, f.how, f.f.last, p.ofReference)
+		d, ok, err := p.compare(x, e, f.how, f.f.Last, p.ofReference)
 		if err != nil {
 			return err
 		}
-		if ok && d < near {
+		if ok && d < tensors.Near {
 			p.valued[e.Name] = d
 		}
 	}
 	return nil
 }
 
-// lastPart is what follows the last dot of a name.
-func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
-
 // rivals are the fits of f's tensor that are as good: another entry, unless it is the same tensor in the reference, or another form. Where
 // f's tensor is an entry as it lies, one that has the same numbers in another order is no rival: v_proj of the first pass has those of values.
 func (p *proposer) rivals(f fit, all []fit) ([]fit, error) {
 	var list []fit
 	for _, g := range all {
-		if g.r == f.r && g.f == f.f || g.r.taken || g.good != f.good || g.error > clearly*f.error || g.named != f.named || g.later != f.later {
+		if g.r == f.r && g.f == f.f || g.r.taken || g.good != f.good || g.error > tensors.Clearly*f.error || g.named != f.named || g.later != f.later {
 			continue
 		}
 		if g.r == f.r {
-			if f.f.join != joinAxis || g.f.join != joinAxis || f.how.distance() == g.how.distance() {
+			if f.f.Join != names.JoinAxis || g.f.Join != names.JoinAxis || f.how.Distance() == g.how.Distance() {
 				list = append(list, g)
 			}
 			continue
@@ -193,8 +193,8 @@ func (p *proposer) rivals(f fit, all []fit) ([]fit, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !same && f.f == g.f && f.how.same && !g.how.same {
-			same, err = p.sameOf(f, g, func(n *numbers) []float64 { return n.sorted })
+		if !same && f.f == g.f && f.how.Same && !g.how.Same {
+			same, err = p.sameOf(f, g, func(n *tensors.Numbers) []float64 { return n.Sorted })
 			if err != nil {
 				return nil, err
 			}
@@ -208,65 +208,46 @@ func (p *proposer) rivals(f fit, all []fit) ([]fit, error) {
 
 func (f fit) why() string {
 	text := fmt.Sprintf("values: %d of %d, relative L2 %.1e", f.good, f.of, f.error)
-	if f.how.pairs {
+	if f.how.Interleaved {
 		text += "; rotary pairs are neighbours"
 	}
-	return text + f.f.why()
-}
-
-// why says how a form was told from others.
-func (f *form) why() string {
-	switch all := len(f.layers); {
-	case f.join == mapping.JoinSame && f.agree == all:
-		return "; the same on all ranks"
-	case f.join == mapping.JoinSame:
-		return fmt.Sprintf("; the same on all ranks in %d of %d", f.agree, all)
-	case f.join == mapping.JoinSum:
-		return "; the sum of all ranks"
-	case f.join == joinAxis && f.copies > 1:
-		return fmt.Sprintf("; the ranks behind each other, %d have each part", f.copies)
-	case f.join == joinAxis:
-		return "; the ranks behind each other"
-	case f.last:
-		return "; the row of the last token"
-	}
-	return ""
+	return text + f.f.Why()
 }
 
 // values are those that a tensor has to have to be an entry; ok is false where they are not known.
-type values func(e *order.Entry) (x tensor, ok bool, err error)
+type values func(e *order.Entry) (x tensors.Tensor, ok bool, err error)
 
 // ofReference are the values that the reference has.
-func (p *proposer) ofReference(e *order.Entry) (tensor, bool, error) {
+func (p *proposer) ofReference(e *order.Entry) (tensors.Tensor, bool, error) {
 	r, ok := p.ref.Lookup(0, e.Name)
 	if !ok {
-		return tensor{}, false, nil
+		return tensors.Tensor{}, false, nil
 	}
-	return recorded(p.ref, r), true, nil
+	return tensors.OfTrace(p.ref, r), true, nil
 }
 
 // best is the arrangement of a form with the values of an entry of the reference in most layers.
-func (p *proposer) best(t *template, form *form, r *role) (fit, error) {
+func (p *proposer) best(t *template, form *names.Form, r *role) (fit, error) {
 	return p.bestOf(t, form, r, p.ofReference)
 }
 
 // bestOf is best for other values.
-func (p *proposer) bestOf(t *template, form *form, r *role, of values) (fit, error) {
+func (p *proposer) bestOf(t *template, form *names.Form, r *role, of values) (fit, error) {
 	best := fit{t: t, f: form, r: r}
 	for _, way := range p.fits(t, form, r) {
-		how := way.arrangement
+		how := way.Layout
 		f := fit{t: t, f: form, r: r, how: how}
-		for _, layer := range keysOf(form.layers) {
+		for _, layer := range keysOf(form.Layers) {
 			if !way.layers[layer] {
 				f.of++
 				continue
 			}
-			d, ok, err := p.compare(form.layers[layer], r.layers[layer], how, form.last, of)
+			d, ok, err := p.compare(form.Layers[layer], r.layers[layer], how, form.Last, of)
 			if err != nil {
 				return best, err
 			}
 			f.of += btoi(ok)
-			if ok && d < near {
+			if ok && d < tensors.Near {
 				f.good++
 				f.error = max(f.error, d)
 			}
@@ -279,71 +260,26 @@ func (p *proposer) bestOf(t *template, form *form, r *role, of values) (fit, err
 }
 
 // compare is the distance of a tensor, arranged, from the values of an entry, or from their last row. ok is false if the values are not known, or tell nothing.
-func (p *proposer) compare(x tensor, e *order.Entry, how arrangement, last bool, of values) (d float64, ok bool, err error) {
+func (p *proposer) compare(x tensors.Tensor, e *order.Entry, how axes.Layout, last bool, of values) (d float64, ok bool, err error) {
 	other, ok, err := of(e)
 	if !ok || err != nil {
 		return 0, false, err
 	}
 	if last {
-		if len(other.shape) != 3 || other.shape[0] != 1 || other.shape[1] < 1 {
-			return 0, false, nil
-		}
-		other = lastOf(other)
-	}
-	left, err := p.local.summary(x)
-	if left == nil || err != nil {
-		return 0, false, err
-	}
-	right, err := p.far.summary(other)
-	if right == nil || !right.tells() || err != nil {
-		return 0, false, err
-	}
-	if left.apart(right) {
-		return math.Inf(1), true, nil
-	}
-	l, err := p.local.of(x)
-	if err != nil {
-		return 0, false, err
-	}
-	far, err := p.far.of(other)
-	if err != nil {
-		return 0, false, err
-	}
-	if d := distance(l.sorted, far.sorted); d >= near {
-		return d, true, nil
-	}
-	values := l.plain
-	if how.axes != "" {
-		way, err := layout.New(how.whole, "")
-		if err != nil {
-			return 0, false, err
-		}
-		if values = arrange(l.plain, x.shape, way); values == nil {
+		if other, ok = other.LastRow(); !ok {
 			return 0, false, nil
 		}
 	}
-	return distance(values, far.plain), true, nil
-}
-
-// distance is how far an arrangement of parts is from what an engine would do: 0 is the entry's own axes. Where parts have one head each, the
-// same elements in the same order can be called an axis of heads, or a part of another axis.
-func (a arrangement) distance() int {
-	switch {
-	case a.same:
-		return 0
-	case a.odd:
-		return 2
-	}
-	return 1
+	return p.values.Nearness(x, other, how.Moves())
 }
 
 // plainer reports whether a rival needs no transform, where f does, to be an entry with the same numbers.
 func (p *proposer) plainer(f fit, rivals []fit) (bool, error) {
 	for _, g := range rivals {
-		if f.how.same || !g.how.same || f.f != g.f || f.r == g.r {
+		if f.how.Same || !g.how.Same || f.f != g.f || f.r == g.r {
 			continue
 		}
-		if same, err := p.sameOf(f, g, func(n *numbers) []float64 { return n.sorted }); same || err != nil {
+		if same, err := p.sameOf(f, g, func(n *tensors.Numbers) []float64 { return n.Sorted }); same || err != nil {
 			return same, err
 		}
 	}
@@ -352,25 +288,32 @@ func (p *proposer) plainer(f fit, rivals []fit) (bool, error) {
 
 // alike reports whether the entries of two fits are one tensor in the reference, so that it does not matter which is named.
 func (p *proposer) alike(f, g fit) (bool, error) {
-	return p.sameOf(f, g, func(n *numbers) []float64 { return n.plain })
+	return p.sameOf(f, g, func(n *tensors.Numbers) []float64 { return n.Plain })
 }
 
 // sameOf reports whether the entries of two fits have the same of their elements in the reference, in all layers.
-func (p *proposer) sameOf(f, g fit, of func(*numbers) []float64) (bool, error) {
-	for layer := range f.f.layers {
+func (p *proposer) sameOf(f, g fit, of func(*tensors.Numbers) []float64) (bool, error) {
+	for layer := range f.f.Layers {
 		a, ok := p.ref.Lookup(0, f.r.layers[layer].Name)
 		b, also := p.ref.Lookup(0, g.r.layers[layer].Name)
 		if !ok || !also {
 			return false, nil
 		}
-		l, err := p.far.of(recorded(p.ref, a))
+		l, err := p.values.Expected.Numbers(tensors.OfTrace(p.ref, a))
 		if err != nil {
 			return false, err
 		}
-		r, err := p.far.of(recorded(p.ref, b))
-		if err != nil || l == nil || r == nil || distance(of(l), of(r)) != 0 {
+		r, err := p.values.Expected.Numbers(tensors.OfTrace(p.ref, b))
+		if err != nil || l == nil || r == nil || tensors.Distance(of(l), of(r)) != 0 {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

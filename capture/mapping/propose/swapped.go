@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
@@ -17,7 +20,7 @@ import (
 type misnamed struct {
 	name string // in the dump, as a pattern
 	of   *order.Entry
-	x    tensor
+	x    tensors.Tensor
 	has  *order.Entry // whose values it has
 }
 
@@ -44,7 +47,7 @@ func (p *proposer) swapped(ctx context.Context, fitted *capture.Trace) error {
 			if err != nil {
 				return err
 			}
-			if ok && d < near {
+			if ok && d < tensors.Near {
 				best = o.of
 			}
 		}
@@ -60,7 +63,7 @@ func (p *proposer) swapped(ctx context.Context, fitted *capture.Trace) error {
 	p.out.Swapped = linesOfSwapped(all)
 	for _, m := range all {
 		for _, t := range p.open {
-			if slices.ContainsFunc(t.sources, func(s capture.Source) bool { return s.Key == m.x.key }) {
+			if slices.ContainsFunc(t.Sources, func(s capture.Source) bool { return s.Key == m.x.Key }) {
 				t.settled = true
 			}
 		}
@@ -104,12 +107,12 @@ func (p *proposer) misnamed(fitted *capture.Trace) ([]*misnamed, error) {
 			continue
 		}
 		was := p.trace.Records()[i]
-		m := &misnamed{name: escape(was.Name), of: e, x: tensor{was.Key, r.Shape, r.DType, sources[i].Data}}
+		m := &misnamed{name: names.Escape(was.Name), of: e, x: tensors.New(was.Key, r.Shape, r.DType, sources[i].Data)}
 		d, known, err := p.equal(m.x, e.Name)
 		if err != nil {
 			return nil, err
 		}
-		if known && d >= near {
+		if known && d >= tensors.Near {
 			all = append(all, m)
 		}
 	}
@@ -117,51 +120,13 @@ func (p *proposer) misnamed(fitted *capture.Trace) ([]*misnamed, error) {
 }
 
 // equal is the distance of a tensor from one of the reference as they lie; ok is false where the two cannot be compared.
-func (p *proposer) equal(x tensor, name string) (d float64, ok bool, err error) {
+func (p *proposer) equal(x tensors.Tensor, name string) (d float64, ok bool, err error) {
 	r, has := p.ref.Lookup(0, name)
 	if !has || !r.DType.Float() {
 		return 0, false, nil
 	}
-	left, err := p.local.summary(x)
-	if left == nil || err != nil {
-		return 0, false, err
-	}
-	right, err := p.far.summary(recorded(p.ref, r))
-	if right == nil || err != nil {
-		return 0, false, err
-	}
-	if !slices.Equal(x.shape, r.Shape) || left.apart(right) {
-		return far, true, nil
-	}
-	l, err := p.local.of(x)
-	if err != nil {
-		return 0, false, err
-	}
-	other, err := p.far.of(recorded(p.ref, r))
-	if err != nil {
-		return 0, false, err
-	}
-	return distance(seen(l.plain), seen(other.plain)), true, nil
+	return p.values.AsTheyLie(x, tensors.OfTrace(p.ref, r))
 }
-
-// seen are numbers without those that hide a key, which are far larger than all others.
-func seen(values []float64) []float64 {
-	if !slices.ContainsFunc(values, hides) {
-		return values
-	}
-	values = slices.Clone(values)
-	for i, v := range values {
-		if hides(v) {
-			values[i] = math.Inf(-1)
-		}
-	}
-	return values
-}
-
-func hides(v float64) bool { return v < -far }
-
-// far is a distance of tensors that are not near.
-const far = 1e9
 
 // linesOfSwapped are the lines for tensors in each other's place: one for those of all layers that have the same.
 func linesOfSwapped(all []*misnamed) []Line {

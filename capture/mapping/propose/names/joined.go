@@ -1,4 +1,4 @@
-package propose
+package names
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 
 	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/capture/mapping/layout"
@@ -15,18 +17,18 @@ import (
 type parts struct{ axis, copies int }
 
 // joined are the ways to make one tensor of those of all ranks that fit their shapes: all alike, partial sums, parts along an axis.
-func (g *gathered) joined(layers map[int][]int, ranks int) ([]*form, error) {
-	same, sums := &form{join: mapping.JoinSame, ranks: ranks, layers: map[int]tensor{}}, &form{join: mapping.JoinSum, ranks: ranks, layers: map[int]tensor{}}
-	along := map[parts]*form{}
-	add := func(f *form, layer int, key string, b layout.Block) {
-		f.layers[layer] = tensor{fmt.Sprintf("%s\x00%s%d/%d", key, f.join, f.axis, f.copies), b.Shape, b.DType, b.Data}
+func (g *group) joined(layers map[int][]int, ranks int) ([]*Form, error) {
+	same, sums := &Form{Join: mapping.JoinSame, Ranks: ranks, Layers: map[int]tensors.Tensor{}}, &Form{Join: mapping.JoinSum, Ranks: ranks, Layers: map[int]tensors.Tensor{}}
+	along := map[parts]*Form{}
+	add := func(f *Form, layer int, key string, b layout.Block) {
+		f.Layers[layer] = tensors.New(fmt.Sprintf("%s\x00%s%d/%d", key, f.Join, f.Axis, f.Copies), b.Shape, b.DType, b.Data)
 	}
 	for layer, of := range layers {
 		blocks, plain, err := g.blocks(layer, of)
 		if err != nil {
 			return nil, err
 		}
-		key := g.at[cell{layer, of[0]}].source.Key
+		key := g.at[cell{layer, of[0]}].Source.Key
 		if b, err := layout.Sum(blocks); err == nil {
 			add(sums, layer, key, b)
 		}
@@ -36,7 +38,9 @@ func (g *gathered) joined(layers map[int][]int, ranks int) ([]*form, error) {
 		}
 		if !slices.ContainsFunc(blocks, func(b layout.Block) bool { return !b.Like(&blocks[0]) }) {
 			add(same, layer, key, blocks[0])
-			same.agree += btoi(alike)
+			if alike {
+				same.agree++
+			}
 		}
 		if slices.ContainsFunc(blocks, func(b layout.Block) bool { return len(b.Shape) != len(blocks[0].Shape) }) {
 			continue
@@ -52,31 +56,33 @@ func (g *gathered) joined(layers map[int][]int, ranks int) ([]*form, error) {
 			for axis := range blocks[0].Shape {
 				at := parts{axis, n}
 				if along[at] == nil {
-					along[at] = &form{join: joinAxis, axis: axis, ranks: ranks / n, copies: n, layers: map[int]tensor{}}
+					along[at] = &Form{Join: JoinAxis, Axis: axis, Ranks: ranks / n, Copies: n, Layers: map[int]tensors.Tensor{}}
 				}
 				if b, err := layout.Concat(layout.EveryNth(blocks, n), fmt.Sprintf("a%d", axis), plain); err == nil {
 					add(along[at], layer, key, b)
-					along[at].agree += btoi(agree && !alike)
+					if agree && !alike {
+						along[at].agree++
+					}
 				}
 			}
 		}
 	}
-	list := []*form{same, sums}
+	list := []*Form{same, sums}
 	if same.agree == len(layers) { // those that are alike are no partial sums
 		list = list[:1]
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(along), func(a, b parts) int { return cmp.Or(a.copies-b.copies, a.axis-b.axis) }) {
 		list = append(list, along[at])
 	}
-	return slices.DeleteFunc(list, func(f *form) bool {
-		return len(f.layers) < len(layers) || f.copies > 1 && 2*f.agree <= len(layers)
+	return slices.DeleteFunc(list, func(f *Form) bool {
+		return len(f.Layers) < len(layers) || f.Copies > 1 && 2*f.agree <= len(layers)
 	}), nil
 }
 
 // blocks are the tensors of a layer, by rank, with names for their axes: a0, a1 and so on.
-func (g *gathered) blocks(layer int, ranks []int) (list []layout.Block, plain *layout.Layout, err error) {
+func (g *group) blocks(layer int, ranks []int) (list []layout.Block, plain *layout.Layout, err error) {
 	for _, rank := range ranks {
-		s := &g.at[cell{layer, rank}].source
+		s := &g.at[cell{layer, rank}].Source
 		var words []string
 		for i := range s.Shape {
 			words = append(words, fmt.Sprintf("a%d", i))
@@ -101,7 +107,7 @@ func inRuns(blocks []layout.Block, n int) (bool, error) {
 		if i%n == 0 {
 			continue
 		}
-		if !b.Like(&first) || elementsOf(b.Shape) > maxValues {
+		if !b.Like(&first) || tensors.Elements(b.Shape) > tensors.MaxValues {
 			return false, nil
 		}
 		if how, err := layout.Differ(first, b); how != "" || err != nil {

@@ -1,4 +1,4 @@
-package propose
+package names
 
 import (
 	"regexp"
@@ -26,8 +26,8 @@ var isAlias = func() map[string]bool {
 	return all
 }()
 
-// fused are entries that engines compute as one, in the order in which they lie.
-var fused = [][]string{
+// Fused are entries that engines compute as one, in the order in which they lie.
+var Fused = [][]string{
 	inEachLayer("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
 	inEachLayer("self_attn.k_proj", "self_attn.v_proj"),
 	inEachLayer("mlp.gate_proj", "mlp.up_proj"),
@@ -43,9 +43,9 @@ func inEachLayer(modules ...string) []string {
 	return all
 }
 
-// fusedNames are parts of what engines call those. They are no spellings of a role: a name with one of them says that a tensor is several entries,
+// FusedNames are parts of what engines call those. They are no spellings of a role: a name with one of them says that a tensor is several entries,
 // not which.
-var fusedNames = regexp.MustCompile(`(?i)(qkv|wqkv|c_attn|query_key_value|in_proj|kv_proj|kv_einsum|gate_?up|gating_einsum|w13|fc1)`)
+var FusedNames = regexp.MustCompile(`(?i)(qkv|wqkv|c_attn|query_key_value|in_proj|kv_proj|kv_einsum|gate_?up|gating_einsum|w13|fc1)`)
 
 var (
 	nodeTail   = regexp.MustCompile(`/(MatMul|Gemm|Add|Mul|Sub|Div|Sqrt|Softmax|Transpose|Reshape|Gather|Cast|Concat|RMSNormalization|SimplifiedLayerNormalization|LayerNormalization)(_[0-9]+)?_output_0$`)
