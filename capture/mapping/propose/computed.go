@@ -6,9 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
-
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -21,11 +20,15 @@ type Weights = func(order.Weight) (program.Rows, error)
 // computed computes entries of the first pass from the tensors of the dump that have a name already. A wrong port has the reference's values up to its mistake. Behind
 // the mistake it computes from its own values, so that the order computes the same from them.
 type computed struct {
-	p       *proposer
+	p       *evidence
+	effort  *effort
 	weights Weights
 	have    map[string]tensors.Tensor // by the name of the entry, in its layout
 	made    map[string]expected
 }
+
+// effort counts the entries that were computed, and what that took, see [program.Program.Time].
+type effort struct{ entries, work int }
 
 // expected is a computed entry. of has the keys of its operands.
 type expected struct {
@@ -45,8 +48,8 @@ func hasOperands(list *order.List) bool {
 }
 
 // newComputed has the tensors that need no line. Token ids may be the reference's.
-func (p *proposer) newComputed(fitted *capture.Trace, weights Weights) *computed {
-	c := &computed{p: p, weights: weights, have: map[string]tensors.Tensor{}, made: map[string]expected{}}
+func newComputed(p *evidence, fitted *capture.Trace, weights Weights) *computed {
+	c := &computed{p: p, effort: &effort{}, weights: weights, have: map[string]tensors.Tensor{}, made: map[string]expected{}}
 	sources := fitted.Sources()
 	for i, r := range fitted.Records() {
 		if e, ok := p.list.Lookup(r.Name); ok && r.Pass == 0 && r.Firing == 0 && p.known(r) && slices.Equal(r.Shape, p.want(e)) {
@@ -64,9 +67,16 @@ func (p *proposer) newComputed(fitted *capture.Trace, weights Weights) *computed
 	return c
 }
 
+// clone is a copy of c, which may be given other tensors.
+func (c *computed) clone() *computed {
+	more := *c
+	more.have, more.made = maps.Clone(c.have), maps.Clone(c.made)
+	return &more
+}
+
 // supposing are the tensors of c and those that lines make.
 func (c *computed) supposing(t *template, lines []Line) (*computed, error) {
-	more := &computed{p: c.p, weights: c.weights, have: maps.Clone(c.have), made: maps.Clone(c.made)}
+	more := c.clone()
 	return more, more.take(t, lines)
 }
 
@@ -144,9 +154,9 @@ func (c *computed) compute(e *order.Entry, cut *order.Plan) (x tensors.Tensor, o
 	if err != nil {
 		return x, false
 	}
-	c.p.made++
-	c.p.work += formula.Time()
-	return tensors.OfValues(fmt.Sprintf("computed\x00%s\x00%d", e.Name, c.p.made), c.p.want(e), v.Data), true
+	c.effort.entries++
+	c.effort.work += formula.Time()
+	return tensors.OfValues(fmt.Sprintf("computed\x00%s\x00%d", e.Name, c.effort.entries), c.p.want(e), v.Data), true
 }
 
 // read is a tensor with a name as an operand. Positions that nobody dumped count from 0.

@@ -6,15 +6,13 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture/mapping/propose/names"
-
 	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
-
 	"github.com/tracediff/tracediff/order"
 )
 
 // byConsumers moves a tensor from an entry to the next one if more tensors are recomputed then, and the name fits as well. A port that forgets to scale its embeddings
 // dumps the values of the lookup, and computes layer 0 from them.
-func (p *proposer) byConsumers(ctx context.Context) error {
+func (p consumers) byConsumers(ctx context.Context) error {
 	if p.computed == nil {
 		return nil
 	}
@@ -60,19 +58,8 @@ func (p *proposer) byConsumers(ctx context.Context) error {
 	return nil
 }
 
-// follows reports whether an entry is computed from another without a weight, and is as large: a port may leave out what is done.
-func (p *proposer) follows(next, r *role) bool {
-	for layer, e := range next.layers {
-		from := r.layers[layer]
-		if from == nil || len(e.Weights) > 0 || !slices.ContainsFunc(e.Inputs, func(in order.Ref) bool { return in.Name == from.Name }) || !slices.Equal(p.want(e), p.want(from)) {
-			return false
-		}
-	}
-	return len(next.layers) == len(r.layers) && len(next.layers) > 0
-}
-
 // rightBehind counts the tensors whose cut has an entry, as a leaf or a step, and that are recomputed right.
-func (p *proposer) rightBehind(r *role, c *computed) (right int, err error) {
+func (p *recomputing) rightBehind(r *role, c *computed) (right int, err error) {
 	of := map[string]bool{}
 	for _, e := range r.layers {
 		of[e.Name] = true

@@ -5,43 +5,9 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture/mapping/propose/names"
-
 	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
-
 	"github.com/tracediff/tracediff/order"
 )
-
-// Copy is a pattern whose tensors have, bit for bit, the numbers of tensors with an entry: hooks on all modules see what attn.wo returns and that attn returns the same, and a graph
-// of operations has a tensor before and after its axes are taken apart. A copy is left out.
-type Copy struct {
-	From string
-	Of   []string // the patterns of the tensors with an entry
-}
-
-// isCopy reports whether the tensors of two patterns are the same, layer by layer and pass by pass. Tensors whose elements are all alike prove nothing.
-func (p *proposer) isCopy(a, b *template) (bool, error) {
-	if a == b || len(a.All) != len(b.All) {
-		return false, nil
-	}
-	varied := false
-	for _, x := range a.All {
-		i := slices.IndexFunc(b.All, func(y *names.Occurrence) bool {
-			return x.Best.Layer == y.Best.Layer && x.Rank.Number == y.Rank.Number && a.PassOf(x) == b.PassOf(y)
-		})
-		if i < 0 {
-			return false, nil
-		}
-		if same, err := p.digests.Same(x.Tensor(), b.All[i].Tensor()); !same || err != nil {
-			return false, err
-		}
-		_, differ, err := p.digests.Start(x.Tensor())
-		if err != nil {
-			return false, err
-		}
-		varied = varied || differ
-	}
-	return varied, nil
-}
 
 // original is a pattern that is an entry, by a line or by its name.
 type original struct {
@@ -49,7 +15,7 @@ type original struct {
 	as string // the pattern of the entry, of several the first
 }
 
-func (p *proposer) originals() []original {
+func (p *board) originals() []original {
 	var all []original
 	for _, o := range p.pairs {
 		all = append(all, original{o.t, o.r.text})
@@ -64,7 +30,7 @@ func (p *proposer) originals() []original {
 }
 
 // copiedBy are the originals that a pattern is a copy of.
-func (p *proposer) copiedBy(t *template, originals []original) (all []original, err error) {
+func (p *board) copiedBy(t *template, originals []original) (all []original, err error) {
 	for _, o := range originals {
 		same, err := p.isCopy(t, o.template)
 		if err != nil {
@@ -86,7 +52,7 @@ func meansAnother(t *template, r *role, between bool, of []original) bool {
 }
 
 // copies leaves out the open tensors that are copies. The tensors of one pattern may be copies of several: a count goes through the model.
-func (p *proposer) copies(ctx context.Context) error {
+func (p copying) copies(ctx context.Context) error {
 	if !slices.ContainsFunc(p.open, func(t *template) bool { return !t.settled }) {
 		return nil
 	}
@@ -126,7 +92,7 @@ type begun struct {
 }
 
 // starts lists the tensors of all originals by their first bytes. Of tensors with the same bytes it lists one.
-func (p *proposer) starts(ctx context.Context) (map[inPass][]begun, error) {
+func (p copying) starts(ctx context.Context) (map[inPass][]begun, error) {
 	all := map[inPass][]begun{}
 	for _, o := range p.originals() {
 		for _, x := range o.All {
@@ -148,20 +114,8 @@ func (p *proposer) starts(ctx context.Context) (map[inPass][]begun, error) {
 	return all, nil
 }
 
-// among is the pattern of the tensor that has the bytes of x; "" for none.
-func (p *proposer) among(x *names.Occurrence, all []begun) (string, error) {
-	for _, b := range all {
-		if same, err := p.digests.Same(x.Tensor(), b.x.Tensor()); err != nil {
-			return "", err
-		} else if same {
-			return b.of, nil
-		}
-	}
-	return "", nil
-}
-
 // originalsOf are the originals that have all tensors of a pattern; nil where one tensor is no copy, or the elements of each are alike.
-func (p *proposer) originalsOf(ctx context.Context, t *template, there map[inPass][]begun) (all []string, err error) {
+func (p copying) originalsOf(ctx context.Context, t *template, there map[inPass][]begun) (all []string, err error) {
 	for _, x := range t.All {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -183,11 +137,11 @@ func (p *proposer) originalsOf(ctx context.Context, t *template, there map[inPas
 
 // parts are the originals whose elements one tensor has, one original after the other: a graph has query, key and value in one tensor, and then splits that tensor. parts is empty
 // for any other tensor.
-func (p *proposer) parts(ctx context.Context, t *template) ([]string, error) {
+func (p copying) parts(ctx context.Context, t *template) ([]string, error) {
 	if p.computed == nil {
 		return nil, nil
 	}
-	cuts, err := p.allCuttings(ctx, t, true)
+	cuts, err := fusedSearch{p.board}.allCuttings(ctx, t, true)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +150,7 @@ func (p *proposer) parts(ctx context.Context, t *template) ([]string, error) {
 		return x, ok, nil
 	}
 	for i := range cuts {
-		if good, err := p.proven(t, &cuts[i], dumped); err != nil {
+		if good, err := (fusedSearch{p.board}).proven(t, &cuts[i], dumped); err != nil {
 			return nil, err
 		} else if good < len(cuts[i].f.Layers) {
 			continue

@@ -6,17 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracediff/tracediff/capture/mapping/propose/names"
-
-	"github.com/tracediff/tracediff/capture/mapping/propose/axes"
-	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
-
-	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/capture/mapping/propose/axes"
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
+	"github.com/tracediff/tracediff/internal/spelling"
 )
 
 // provenFused finds tensors that are several entries in one: query, key and value, gate and up. Their parts have the values of the reference, or those that are computed.
-func (p *proposer) provenFused(ctx context.Context) (found bool, err error) {
+func (p fusedSearch) provenFused(ctx context.Context) (found bool, err error) {
 	for _, t := range p.open {
 		if t.settled {
 			continue
@@ -31,7 +29,7 @@ func (p *proposer) provenFused(ctx context.Context) (found bool, err error) {
 		}
 		best := slices.MaxFunc(proven, func(a, b cutting) int { return a.good - b.good })
 		best.Why = fmt.Sprintf("%s: %d of %d", best.by, best.good, len(best.f.Layers)) + best.f.Why()
-		if err := p.take(t, best.f, best.roles, best.Line); err != nil {
+		if err := p.takeParts(t, best.f, best.roles, best.Line); err != nil {
 			return found, err
 		}
 		found = true
@@ -40,9 +38,9 @@ func (p *proposer) provenFused(ctx context.Context) (found bool, err error) {
 }
 
 // fusedChoices offers the ways to cut a tensor that is called like several entries.
-func (p *proposer) fusedChoices(ctx context.Context) error {
+func (p fusedSearch) fusedChoices(ctx context.Context) error {
 	for _, t := range p.open {
-		if t.settled || !names.FusedNames.MatchString(t.Text) {
+		if t.settled || !spelling.Fused.MatchString(t.Text) {
 			continue
 		}
 		possible, err := p.allCuttings(ctx, t, false)
@@ -52,7 +50,7 @@ func (p *proposer) fusedChoices(ctx context.Context) error {
 		c := Choice{From: t.Text}
 		for _, x := range possible {
 			x.Why = "name and shape" + x.f.Why()
-			c.Lines = append(c.Lines, p.lines(t, x.f, x.roles, x.Line)...)
+			c.Lines = append(c.Lines, p.linesOfParts(t, x.f, x.roles, x.Line)...)
 		}
 		if len(c.Lines) > 0 {
 			p.choose(t, c)
@@ -62,7 +60,7 @@ func (p *proposer) fusedChoices(ctx context.Context) error {
 }
 
 // allCuttings are the cuttings of all forms into all groups. If taken is true, the entries of a group have tensors; otherwise they are free.
-func (p *proposer) allCuttings(ctx context.Context, t *template, taken bool) (all []cutting, err error) {
+func (p fusedSearch) allCuttings(ctx context.Context, t *template, taken bool) (all []cutting, err error) {
 	for _, group := range names.Fused {
 		for _, f := range t.Forms {
 			cuts, err := p.cuttings(ctx, t, f, group, taken)
@@ -86,7 +84,7 @@ type cutting struct {
 
 // cuttings are the ways to cut a form of a tensor into a group of entries, by its shape. What ranks have is cut on each of them, and
 // the parts stand behind each other; other joins of fused tensors are not looked for.
-func (p *proposer) cuttings(ctx context.Context, t *template, f *names.Form, group []string, taken bool) ([]cutting, error) {
+func (p fusedSearch) cuttings(ctx context.Context, t *template, f *names.Form, group []string, taken bool) ([]cutting, error) {
 	roles, widths := p.widths(t, f, group, taken)
 	if roles == nil || f.Last || f.Join == mapping.JoinSum {
 		return nil, nil
@@ -122,7 +120,7 @@ func (p *proposer) cuttings(ctx context.Context, t *template, f *names.Form, gro
 }
 
 // rated counts the layers in which each cutting gives the values of the reference; of a cutting that gives them nowhere, the layers with the values that are computed.
-func (p *proposer) rated(ctx context.Context, t *template, list []cutting) ([]cutting, error) {
+func (p fusedSearch) rated(ctx context.Context, t *template, list []cutting) ([]cutting, error) {
 	for i := range list {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -148,7 +146,7 @@ type source struct {
 }
 
 // sources are the reference, and then what is computed.
-func (p *proposer) sources() (all []source) {
+func (p fusedSearch) sources() (all []source) {
 	if p.ref != nil {
 		all = append(all, source{"values", p.ofReference})
 	}
@@ -159,7 +157,7 @@ func (p *proposer) sources() (all []source) {
 }
 
 // widths are the entries of a group and the width of each; nil if one has other axes, or has a tensor where taken is false, or has no tensor where taken is true.
-func (p *proposer) widths(t *template, f *names.Form, group []string, taken bool) (roles []*role, widths []int) {
+func (p fusedSearch) widths(t *template, f *names.Form, group []string, taken bool) (roles []*role, widths []int) {
 	layer := slices.Min(keysOf(f.Layers))
 	for _, text := range group {
 		of := p.free
@@ -185,9 +183,9 @@ func (p *proposer) widths(t *template, f *names.Form, group []string, taken bool
 }
 
 // proven counts the layers in which all parts of a cutting have some values: it applies the line.
-func (p *proposer) proven(t *template, c *cutting, of values) (good int, err error) {
+func (p fusedSearch) proven(t *template, c *cutting, of values) (good int, err error) {
 	right := map[int]int{}
-	for _, l := range p.lines(t, c.f, c.roles, c.Line) {
+	for _, l := range p.linesOfParts(t, c.f, c.roles, c.Line) {
 		made, err := p.applied(t, l)
 		if err != nil {
 			return 0, err
@@ -216,14 +214,4 @@ func (p *proposer) proven(t *template, c *cutting, of values) (good int, err err
 		good += btoi(n == len(c.roles))
 	}
 	return good, nil
-}
-
-// applied is what a line makes of the tensors of a template; nothing where it does not fit.
-func (p *proposer) applied(t *template, l Line) ([]capture.Source, error) {
-	m, err := mapping.Parse("", []byte("[tensors]\n"+l.text()))
-	if err != nil {
-		return nil, err
-	}
-	made, _ := m.Made(t.Sources, p.list)
-	return made, nil
 }

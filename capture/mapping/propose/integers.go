@@ -4,12 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracediff/tracediff/capture/mapping/propose/names"
-
-	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -22,7 +20,7 @@ type whole struct {
 
 // integers finds the token ids and positions of a dump that has them under names of its own. Ids are told by their name or by the
 // reference's; those that only could be are a choice, and say how many tokens the first pass has.
-func (p *proposer) integers(fitted *capture.Trace) error {
+func (p integerSearch) integers(fitted *capture.Trace) error {
 	all, err := p.wholes()
 	if err != nil {
 		return err
@@ -39,7 +37,7 @@ func (p *proposer) integers(fitted *capture.Trace) error {
 }
 
 // tell takes the tensor that is called like an entry of integers, or the one that has the reference's, and offers those that could be it.
-func (p *proposer) tell(name string, all []whole, could func(whole) bool) error {
+func (p integerSearch) tell(name string, all []whole, could func(whole) bool) error {
 	var named, equal, possible []whole
 	far, err := p.farIntegers(name)
 	if err != nil {
@@ -66,7 +64,7 @@ func (p *proposer) tell(name string, all []whole, could func(whole) bool) error 
 	}{{named, "name"}, {equal, "values: those of the reference"}} {
 		if len(found.list) == 1 && found.list[0].f.Certain() {
 			x := found.list[0]
-			p.take(x.t, x.f, []*role{r}, Line{Why: found.why + x.f.Why()})
+			p.take(candidate{t: x.t, f: x.f, r: r}, Line{Why: found.why + x.f.Why()})
 			p.fed(name, x)
 			return nil
 		}
@@ -77,20 +75,20 @@ func (p *proposer) tell(name string, all []whole, could func(whole) bool) error 
 			continue
 		}
 		p.fed(name, x)
-		p.choose(x.t, Choice{From: x.t.Text, Lines: p.lines(x.t, x.f, []*role{r}, Line{Why: "integers that could be it" + x.f.Why()})})
+		p.choose(x.t, Choice{From: x.t.Text, Lines: p.lines(candidate{t: x.t, f: x.f, r: r}, Line{Why: "integers that could be it" + x.f.Why()})})
 	}
 	return nil
 }
 
 // fed takes the number of tokens from the ids.
-func (p *proposer) fed(name string, x whole) {
+func (p integerSearch) fed(name string, x whole) {
 	if p.tokens == 0 && name == order.InputIDs {
 		p.tokens = len(x.values)
 	}
 }
 
 // wholes are the tensors of integers with one axis of more than one element at most.
-func (p *proposer) wholes() ([]whole, error) {
+func (p integerSearch) wholes() ([]whole, error) {
 	var list []whole
 	for _, t := range p.open {
 		for _, f := range t.Forms {
@@ -110,30 +108,10 @@ func (p *proposer) wholes() ([]whole, error) {
 	return list, nil
 }
 
-func (p *proposer) farIntegers(name string) ([]int64, error) {
-	if p.ref == nil {
-		return nil, nil
-	}
-	r, ok := p.ref.Lookup(0, name)
-	if !ok {
-		return nil, nil
-	}
-	return tensors.OfTrace(p.ref, r).Integers()
-}
-
 // counts reports whether integers are 0, 1, 2, ...
 func counts(values []int64) bool {
 	for i, v := range values {
 		if v != int64(i) {
-			return false
-		}
-	}
-	return true
-}
-
-func (p *proposer) inVocabulary(values []int64) bool {
-	for _, v := range values {
-		if v < 0 || v >= int64(p.list.Config.VocabSize) {
 			return false
 		}
 	}

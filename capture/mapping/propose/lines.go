@@ -1,16 +1,16 @@
 package propose
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/tracediff/tracediff/capture/mapping/propose/names"
-
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/capture/mapping/layout"
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
 )
 
 // layerOfTarget is what a target has of the number of a layer.
@@ -36,88 +36,10 @@ func oneByOne(t *template, f *names.Form, l Line, unfit []int) (list []Line) {
 	return list
 }
 
-// pairing is a tensor that has become an entry.
-type pairing struct {
-	t     *template
-	r     *role // the first of several
-	lines []Line
-}
-
-// take settles what a tensor is.
-func (p *proposer) take(t *template, f *names.Form, roles []*role, l Line) error {
-	lines := p.lines(t, f, roles, l)
-	p.out.Lines = append(p.out.Lines, lines...)
-	t.settled = true
-	for _, r := range roles {
-		r.taken = true
-		for layer, e := range r.layers {
-			if _, has := f.Layers[layer]; has {
-				p.named[e.Name] = true
-			}
-		}
-	}
-	p.pairs = append(p.pairs, pairing{t, roles[0], lines})
-	if p.computed == nil {
-		return nil
-	}
-	return p.computed.take(t, lines)
-}
-
-// leaveOut adds a line for each tensor whose name is that of an entry for which another tensor has been found. Without the line the two would have the same name.
-func (p *proposer) leaveOut() {
-	for _, pair := range p.pairs {
-		for _, h := range pair.r.held {
-			if !pair.t.InPass(h.pass) {
-				continue
-			}
-			for _, t := range p.open {
-				if (t == h.by || t.of == h.by) && !t.settled {
-					p.leaveOutAll(t, pair)
-				}
-			}
-		}
-	}
-}
-
-// leaveOutAll leaves out a tensor in favor of the one that has become the entry: with all of its firings, #0, #1, ..., by one line, unless one of them has a line of its own.
-func (p *proposer) leaveOutAll(t *template, instead pairing) {
-	text, _, _ := strings.Cut(t.Text, "#")
-	alike := slices.DeleteFunc(slices.Clone(p.open), func(t *template) bool { return t.Text != text && !strings.HasPrefix(t.Text, text+"#") })
-	if slices.ContainsFunc(alike, func(t *template) bool { return t.settled }) {
-		text, alike = t.Text, []*template{t}
-	}
-	for _, t := range alike {
-		t.settled = true
-	}
-	p.out.Lines = append(p.out.Lines, Line{From: text, Why: "left out: " + instead.t.Text + " is " + instead.r.text, at: instead.r.at})
-}
-
-// choose leaves what a tensor is to a person.
-func (p *proposer) choose(t *template, c Choice) {
-	p.out.Choices = append(p.out.Choices, c)
-	t.settled = true
-}
-
-// withoutTensors are the layers whose number no tensor has, if some tensor has the number of a layer: a port may leave a layer out.
-func (p *proposer) withoutTensors() (without []int) {
-	has := map[int]bool{}
-	for name := range p.named {
-		if e, ok := p.list.Lookup(name); ok {
-			has[e.Layer] = true
-		}
-	}
-	for _, t := range p.open {
-		for _, x := range t.All {
-			has[x.Best.Layer] = true
-		}
-	}
-	delete(has, -1)
-	for layer := range p.list.Config.NumLayers {
-		if len(has) > 0 && !has[layer] {
-			without = append(without, layer)
-		}
-	}
-	return without
+// lines are those of a candidate, see [model.linesOfParts]. Without axes of its own a line has those of the candidate.
+func (p *model) lines(c candidate, l Line) []Line {
+	l.Axes = cmp.Or(l.Axes, c.how.Text)
+	return p.linesOfParts(c.t, c.f, []*role{c.r}, l)
 }
 
 // put completes a line with what a form does: the names of its stages, and how its ranks are joined. A pipeline whose stages are not
@@ -182,4 +104,47 @@ func firstName(axes string, axis int) string {
 	return l.First(axis)
 }
 
-func keysOf[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }
+// linesOfParts completes a line: it is several for stages that are not even, and for layers to whose shapes its axes cannot be given.
+func (p *model) linesOfParts(t *template, f *names.Form, roles []*role, l Line) []Line {
+	l.From, l.at = t.Text, roles[0].at
+	for _, r := range roles {
+		l.To = append(l.To, r.text)
+	}
+	if t.Steps {
+		l.Pass = "S"
+		if t.First != 0 {
+			l.Pass = fmt.Sprintf("S-%d", t.First)
+		}
+	}
+	if f.Join == "" && f.Stages == nil {
+		if mapping.OfLayers(t.Text) && slices.ContainsFunc(l.To, func(to string) bool { return !strings.Contains(to, "{L}") }) {
+			return oneByOne(t, f, l, nil) // one layer computes what has the number of none
+		}
+		unfit := p.unfit(f, l.Axes)
+		if l.Split != "" {
+			unfit = f.Uncommon()
+		}
+		if len(unfit) > 0 {
+			return oneByOne(t, f, l, unfit)
+		}
+	}
+	list := put(f, l)
+	if t.From > 0 {
+		for _, l := range list {
+			for i := range l.To {
+				l.To[i] = layerOfTarget.ReplaceAllString(l.To[i], fmt.Sprintf("{$1-%d}", t.From))
+			}
+		}
+	}
+	return list
+}
+
+// applied is what a line makes of the tensors of a template; nothing where it does not fit.
+func (p *model) applied(t *template, l Line) ([]capture.Source, error) {
+	m, err := mapping.Parse("", []byte("[tensors]\n"+l.text()))
+	if err != nil {
+		return nil, err
+	}
+	made, _ := m.Made(t.Sources, p.list)
+	return made, nil
+}

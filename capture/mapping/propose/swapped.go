@@ -8,11 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tracediff/tracediff/capture/mapping/propose/names"
-
-	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
-
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -26,7 +24,7 @@ type misnamed struct {
 
 // swapped finds tensors that have each other's names: none has the values of the entry that it is called like, and each has those of
 // another of them. They may be called wrongly or be wrong, which no number tells, so that their lines are a person's choice.
-func (p *proposer) swapped(ctx context.Context, fitted *capture.Trace) error {
+func (p swaps) swapped(ctx context.Context, fitted *capture.Trace) error {
 	if p.ref == nil {
 		return nil
 	}
@@ -98,7 +96,7 @@ func inLayers(name string, layer int) string {
 }
 
 // misnamed are the tensors of the first pass that are called like an entry and have other values, or another shape.
-func (p *proposer) misnamed(fitted *capture.Trace) ([]*misnamed, error) {
+func (p swaps) misnamed(fitted *capture.Trace) ([]*misnamed, error) {
 	var all []*misnamed
 	sources := fitted.Sources()
 	for i, r := range fitted.Records() {
@@ -117,15 +115,6 @@ func (p *proposer) misnamed(fitted *capture.Trace) ([]*misnamed, error) {
 		}
 	}
 	return all, nil
-}
-
-// equal is the distance of a tensor from one of the reference as they lie; ok is false where the two cannot be compared.
-func (p *proposer) equal(x tensors.Tensor, name string) (d float64, ok bool, err error) {
-	r, has := p.ref.Lookup(0, name)
-	if !has || !r.DType.Float() {
-		return 0, false, nil
-	}
-	return p.values.AsTheyLie(x, tensors.OfTrace(p.ref, r))
 }
 
 // linesOfSwapped are the lines for tensors in each other's place: one for those of all layers that have the same.

@@ -1,14 +1,13 @@
 package tensors
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strings"
-
-	"bytes"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"

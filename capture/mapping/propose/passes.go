@@ -4,11 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracediff/tracediff/capture/mapping/propose/names"
-
-	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
-
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -50,44 +48,9 @@ func fromFirst(d traces) (traces, error) {
 	return d, nil
 }
 
-// fitsLater reports whether the tensors of the passes behind the first are as large as an entry is there: cached keys have the values of new
-// ones in the first pass alone. Those of joined ranks are not looked at.
-func (p *proposer) fitsLater(t *template, f *names.Form, r *role) bool {
-	if f.Join != "" {
-		return true
-	}
-	for _, x := range t.All {
-		pass := t.PassOf(x)
-		e := r.layers[x.Best.Layer+f.Stages[x.Rank.Number]]
-		if pass == 0 || pass >= len(p.passes) || e == nil || len(e.Shape) == 0 {
-			continue
-		}
-		want := e.Size(p.passes[pass], p.list.Config.SlidingWindow)
-		if f.Last && len(want) > 1 {
-			want[1] = 1
-		}
-		if tensors.Elements(want) != tensors.Elements(x.Record.Shape) {
-			return false
-		}
-	}
-	return true
-}
-
-// passesOf are the passes of a trace, as far as it has their token ids.
-func passesOf(t *capture.Trace) []order.Pass {
-	var tokens []int
-	for pass := 0; ; pass++ {
-		r, ok := t.Lookup(pass, order.InputIDs)
-		if !ok || len(r.Shape) != 2 {
-			return order.Passes(tokens)
-		}
-		tokens = append(tokens, r.Shape[1])
-	}
-}
-
 // ring is the axis of keys of a fit whose later passes have the values of the reference only if they stand in a ring of slots; "" where
 // they do not, or nothing tells.
-func (p *proposer) ring(f fit) (string, error) {
+func (p *evidence) ring(f candidate) (string, error) {
 	if f.f.Join != "" || f.f.Stages != nil || f.f.Last {
 		return "", nil
 	}
@@ -117,7 +80,7 @@ func (p *proposer) ring(f fit) (string, error) {
 }
 
 // inRing compares the keys of a later pass, whose oldest do not stand first in a ring, with the reference's: as they lie, and unrolled.
-func (p *proposer) inRing(f fit, x *names.Occurrence, e *order.Entry, pass, axis int) (plain, turned bool, err error) {
+func (p *evidence) inRing(f candidate, x *names.Occurrence, e *order.Entry, pass, axis int) (plain, turned bool, err error) {
 	other, ok := p.ref.Lookup(pass, e.Name)
 	if !ok || pass >= len(p.passes) {
 		return false, false, nil

@@ -43,15 +43,8 @@ func inEachLayer(modules ...string) []string {
 	return all
 }
 
-// FusedNames are parts of what engines call those. They are no spellings of a role: a name with one of them says that a tensor is several entries,
-// not which.
-var FusedNames = regexp.MustCompile(`(?i)(qkv|wqkv|c_attn|query_key_value|in_proj|kv_proj|kv_einsum|gate_?up|gating_einsum|w13|fc1)`)
-
 var (
-	nodeTail   = regexp.MustCompile(`/(MatMul|Gemm|Add|Mul|Sub|Div|Sqrt|Softmax|Transpose|Reshape|Gather|Cast|Concat|RMSNormalization|SimplifiedLayerNormalization|LayerNormalization)(_[0-9]+)?_output_0$`)
-	modulePart = regexp.MustCompile(`^(Module\.|non_intrusive__)`)
-	callTail   = regexp.MustCompile(`(\.[A-Z][A-Za-z0-9]*\.forward\.[0-9]+)?(\.output|_output|_out|\.out|:0|\[0\])?(\.0)?$`)
-	rankPart   = regexp.MustCompile(`(?i)(^|[-_./])(?:(?:tp|mp|ep|pp)?_?rank|tp|shard|device|gpu|worker|stage|pp|pipe|pipeline)[-_=.]?(?:\{[RP]\}|[0-9]{1,4})(?:[-_./]|$)`)
+	rankPart   = regexp.MustCompile(`(?i)(^|[-_./])(?:` + spelling.RankWords + `)[-_=.]?(?:\{[RP]\}|[0-9]{1,4})(?:[-_./]|$)`)
 	prefixText = spelling.InFront(spelling.Activation)
 )
 
@@ -66,15 +59,13 @@ func plainNames(text string) []string {
 	}
 	text = rankPart.ReplaceAllString(text, "$1")
 	list := []string{text + firing, text}
-	text = nodeTail.ReplaceAllString(strings.TrimPrefix(text, "/"), "")
-	text = modulePart.ReplaceAllString(text, "")
-	text = strings.ReplaceAll(text, "/", ".")
+	text = spelling.ModuleOf(text)
 	list = append(list, text)
 	text = prefixText.ReplaceAllString(text, "")
 	list = append(list, text, text+firing)
 	if module, ok := strings.CutPrefix(text, "{L}."); ok { // a list of layers
 		list = append(list, order.NameIn("{L}", module).String())
 	}
-	text = callTail.ReplaceAllString(text, "")
+	text = spelling.WithoutCall(text)
 	return append(list, text, prefixText.ReplaceAllString(text, ""))
 }

@@ -5,11 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tracediff/tracediff/capture/mapping/propose/names"
-
-	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
-
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 	"github.com/tracediff/tracediff/order"
 )
 

@@ -9,6 +9,63 @@ import (
 	"github.com/tracediff/tracediff/internal/tomlfile"
 )
 
+// Proposal is a map that a dump may need.
+type Proposal struct {
+	Lines   []Line
+	Choices []Choice
+	Swapped []Line   // of tensors that have each other's names, or are wrong
+	Copies  []Copy   // of tensors that have an entry, and are left out
+	Others  []string // patterns of tensors that are no entries
+	Left    []string // patterns of what fits nothing
+	Known   int      // tensors that need no line
+	Without []int    // the layers that the dump has no tensor of, if it has tensors of other layers
+
+	computed bool // there were weights to compute with
+}
+
+// Line is a line of a map, and why it is proposed.
+type Line struct {
+	From  string
+	To    []string
+	Axes  string
+	Split string
+	Join  string
+	Ring  string
+	Pass  string
+	Rows  string
+	By    string // what it stands on where no value says that it is right: "name" or "guess"
+	Why   string
+
+	at     int  // in the order
+	proven bool // the tensors of several layers have the values of the reference
+}
+
+// Choice is a tensor for which several lines are possible, of which a person takes one.
+type Choice struct {
+	From  string
+	Lines []Line
+	More  int // entries that would fit, too
+}
+
+// Copy is a pattern whose tensors have, bit for bit, the numbers of tensors with an entry: hooks on all modules see what attn.wo returns and that attn returns the same, and a graph
+// of operations has a tensor before and after its axes are taken apart. A copy is left out.
+type Copy struct {
+	From string
+	Of   []string // the patterns of the tensors with an entry
+}
+
+// mostListed bounds the copies that are left out by a line, and the names of no entries that are listed: a graph of nodes has thousands.
+const mostListed = 40
+
+// why says which tensors a copy has the numbers of.
+func (c Copy) why() string {
+	text := "the same numbers as " + strings.Join(c.Of[:min(len(c.Of), maxOffered)], ", ")
+	if n := len(c.Of) - maxOffered; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
 // Open is how many patterns a person has to decide on, or that fit nothing.
 func (p *Proposal) Open() int { return len(p.Choices) + len(p.Swapped) + len(p.Left) }
 
@@ -84,18 +141,6 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// mostListed bounds the copies that are left out by a line, and the names of no entries that are listed: a graph of nodes has thousands.
-const mostListed = 40
-
-// why says which tensors a copy has the numbers of.
-func (c Copy) why() string {
-	text := "the same numbers as " + strings.Join(c.Of[:min(len(c.Of), maxOffered)], ", ")
-	if n := len(c.Of) - maxOffered; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text
 }
 
 // text is the line as TOML.
