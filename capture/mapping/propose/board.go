@@ -3,10 +3,14 @@ package propose
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
+	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -23,6 +27,33 @@ type board struct {
 	computed *computed          // nil without a checkpoint
 	turned   *turns             // see [board.turns]
 	out      Proposal
+}
+
+// newBoard has the patterns of a dump. It is an error if they are too many for a map.
+func newBoard(ctx context.Context, d traces, list *order.List, passes bool) (*board, error) {
+	e := &evidence{model: newModel(d, list), trace: d.trace, ref: d.ref, values: tensors.NewComparison(), inPasses: passes}
+	p := &board{evidence: e, named: map[string]bool{}, valued: map[string]float64{}}
+	records := d.fitted.Records()
+	all, err := p.templatesOf(ctx, list.Config.NumLayers, func(i int) bool { return p.known(records[i]) })
+	if err != nil {
+		return nil, err
+	}
+	p.of = make([]*template, len(records))
+	for _, q := range all {
+		for _, x := range q.All {
+			p.of[x.At] = q
+		}
+		if q.NeedsNoLine {
+			p.out.Known += len(q.Sources)
+		} else {
+			p.open = append(p.open, q)
+		}
+	}
+	if n := len(p.open); n > mapping.MaxRules {
+		return nil, hint.Add(fmt.Errorf("the names need %d lines, and a map has at most %d", n, mapping.MaxRules),
+			"give the tensors of all layers one name with the number of the layer in it, such as h.0.attn, and leave out what is no tensor of the model")
+	}
+	return p, nil
 }
 
 // pairing is a tensor that has become an entry.
@@ -204,8 +235,8 @@ type template struct {
 	*names.Template
 	settled  bool      // it has a line or a choice, or is a copy
 	entitled bool      // it has the name of an entry, in another layout
-	unit     *bool     // see [board.unitRows]; nil where nobody has asked
-	of       *template // that it was a part of before [board.alone]; nil for none
+	unit     *bool     // see [evidence.unitRows]; nil where nobody has asked
+	of       *template // that it was a part of before [singles.alone]; nil for none
 }
 
 // templatesOf are the patterns of a dump. layers is 0 where no number of a name is that of a layer; known says which tensors need no line.
@@ -225,7 +256,7 @@ type role struct {
 	level  int                  // lowest capture level of its entries; of two roles with the same values, the role of the lower level is meant
 	taken  bool
 	held   []held // the tensors that have its name in another layout
-	alone  bool   // an entry of one layer, by itself; see [board.alone]
+	alone  bool   // an entry of one layer, by itself; see [singles.alone]
 	of     *role  // that it was a part of; nil for none
 }
 
@@ -235,7 +266,7 @@ type held struct {
 	pass int
 }
 
-// freeFor reports whether a tensor may become an entry: none has its name in the same pass, but this one itself.
+// freeFor reports whether a tensor may become the entry: no other tensor of the same pass has the entry's name.
 func (r *role) freeFor(t *template) bool {
 	return !r.taken && !slices.ContainsFunc(r.held, func(h held) bool { return h.by != t && t.InPass(h.pass) })
 }

@@ -39,7 +39,7 @@ func (p *board) betterCalled(t *template, r *role) bool {
 	})
 }
 
-// byName takes the one way there is to take a tensor for an entry whose name it has, or offers all of them.
+// byName takes the only candidate of a tensor for an entry whose name it has, or offers all candidates.
 func (p nameSearch) byName(t *template, r *role, ways []candidate) error {
 	if len(ways) == 1 && ways[0].f.Certain() {
 		l := Line{Why: "name"}

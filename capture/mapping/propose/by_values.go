@@ -12,37 +12,15 @@ import (
 	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 )
 
-// byValues takes the tensors whose values some entry of the reference has.
+// byValues takes the tensors whose values some entry of the reference has, the best candidates first.
 func (p valueSearch) byValues(ctx context.Context) error {
 	if p.ref == nil {
 		return nil
 	}
-	var all []candidate
-	of := map[*template][]candidate{}
-	for _, t := range p.open {
-		p.looking(t.Text)
-		for _, r := range p.free {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if !r.openTo(t) || p.echoes(r) && !t.Called(r.text) {
-				continue
-			}
-			for _, form := range t.Forms {
-				f, err := p.best(t, form, r)
-				if err != nil {
-					return err
-				}
-				if f.good > 0 {
-					f.named, f.later, f.ends = t.Called(r.text), p.fitsLater(t, form, r), names.LastPart(t.Text) == names.LastPart(r.text)
-					all, of[t] = append(all, f), append(of[t], f)
-				}
-			}
-		}
+	all, of, err := p.candidates(ctx)
+	if err != nil {
+		return err
 	}
-	slices.SortStableFunc(all, func(a, b candidate) int {
-		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), btoi(b.later)-btoi(a.later), cmp.Compare(a.error, b.error), btoi(b.ends)-btoi(a.ends), a.r.level-b.r.level, a.r.at-b.r.at, a.how.Distance()-b.how.Distance())
-	})
 	for _, f := range all {
 		if f.t.settled || f.r.taken {
 			continue
@@ -63,17 +41,7 @@ func (p valueSearch) byValues(ctx context.Context) error {
 			continue
 		}
 		if len(rivals) == 0 {
-			line := Line{Axes: f.how.Text, Why: f.why(), proven: f.good > 1}
-			if line.Ring, err = p.ring(f); err != nil {
-				return err
-			}
-			if line.Ring != "" {
-				line.Axes, line.Why = f.how.Whole, line.Why+"; what later passes have stands in a ring"
-			}
-			if err := p.take(f, line); err != nil {
-				return err
-			}
-			if err := p.noteValues(f); err != nil {
+			if err := p.takeValued(f); err != nil {
 				return err
 			}
 			continue
@@ -87,7 +55,53 @@ func (p valueSearch) byValues(ctx context.Context) error {
 	return nil
 }
 
-// exchangedWith is the fit of the tensor that has the known name of f's entry, and has the values of the entry whose known name f's tensor has; nil for none.
+// candidates are those with the values of the reference in some layer, the best first, and those of each tensor.
+func (p valueSearch) candidates(ctx context.Context) (all []candidate, of map[*template][]candidate, err error) {
+	of = map[*template][]candidate{}
+	for _, t := range p.open {
+		p.looking(t.Text)
+		for _, r := range p.free {
+			if err := ctx.Err(); err != nil {
+				return nil, nil, err
+			}
+			if !r.openTo(t) || p.echoes(r) && !t.Called(r.text) {
+				continue
+			}
+			for _, form := range t.Forms {
+				f, err := p.best(t, form, r)
+				if err != nil {
+					return nil, nil, err
+				}
+				if f.good > 0 {
+					f.named, f.later, f.ends = t.Called(r.text), p.fitsLater(t, form, r), names.LastPart(t.Text) == names.LastPart(r.text)
+					all, of[t] = append(all, f), append(of[t], f)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), btoi(b.later)-btoi(a.later), cmp.Compare(a.error, b.error), btoi(b.ends)-btoi(a.ends), a.r.level-b.r.level, a.r.at-b.r.at, a.how.Distance()-b.how.Distance())
+	})
+	return all, of, nil
+}
+
+// takeValued takes a candidate without rivals.
+func (p valueSearch) takeValued(f candidate) (err error) {
+	line := Line{Why: f.why(), proven: f.good > 1}
+	if line.Ring, err = p.ring(f); err != nil {
+		return err
+	}
+	if line.Ring != "" {
+		line.Axes, line.Why = f.how.Whole, line.Why+"; what later passes have stands in a ring"
+	}
+	if err := p.take(f, line); err != nil {
+		return err
+	}
+	return p.noteValues(f)
+}
+
+// exchangedWith finds the candidate that is exchanged with f: its tensor has the known name of f's entry, and f's tensor the known name of
+// its entry. It returns nil if no candidate is.
 func (p valueSearch) exchangedWith(f candidate, all []candidate) *candidate {
 	if f.named {
 		return nil
@@ -155,8 +169,8 @@ func (p valueSearch) noteValues(f candidate) error {
 	return nil
 }
 
-// rivals are the fits of f's tensor that are as good: another entry, unless it is the same tensor in the reference, or another form. Where
-// f's tensor is an entry as it lies, one that has the same numbers in another order is no rival: v_proj of the first pass has those of values.
+// rivals are equally good candidates. Aliases in the reference do not count, nor do permutations when f needs no transform: v_proj of the
+// first pass has the numbers of the values in the cache.
 func (p *evidence) rivals(f candidate, all []candidate) ([]candidate, error) {
 	var list []candidate
 	for _, g := range all {
@@ -186,7 +200,7 @@ func (p *evidence) rivals(f candidate, all []candidate) ([]candidate, error) {
 	return list, nil
 }
 
-// plainer reports whether a rival needs no transform, where f does, to be an entry with the same numbers.
+// plainer reports whether a rival entry has the same numbers as f without the transform that f needs.
 func (p *evidence) plainer(f candidate, rivals []candidate) (bool, error) {
 	for _, g := range rivals {
 		if f.how.Same || !g.how.Same || f.f != g.f || f.r == g.r {
@@ -199,7 +213,7 @@ func (p *evidence) plainer(f candidate, rivals []candidate) (bool, error) {
 	return false, nil
 }
 
-// alike reports whether the entries of two fits are one tensor in the reference, so that it does not matter which is named.
+// alike reports whether the entries of two candidates are the same tensor in the reference, so that either name is right.
 func (p *evidence) alike(f, g candidate) (bool, error) {
 	return p.sameOf(f, g, func(n *tensors.Numbers) []float64 { return n.Plain })
 }

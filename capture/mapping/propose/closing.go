@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/capture/mapping/propose/names"
 )
 
-// close writes the lines that need all others: those of tensors that are left out, and one for the single tensors of a pattern.
+// close adds what depends on all other lines: it leaves tensors out, joins the lines of single tensors, and lists what stays open.
 func (p closing) close() {
 	p.leaveOut()
 	whole := p.isWhole()
@@ -41,7 +41,8 @@ func (p *board) leaveOut() {
 	}
 }
 
-// leaveOutAll leaves out a tensor in favor of the one that has become the entry: with all of its firings, #0, #1, ..., by one line, unless one of them has a line of its own.
+// leaveOutAll leaves a tensor out because another tensor has become its entry. One line is enough for all firings, #0, #1, ..., unless a
+// firing has a line.
 func (p *board) leaveOutAll(t *template, instead pairing) {
 	text, _, _ := strings.Cut(t.Text, "#")
 	alike := slices.DeleteFunc(slices.Clone(p.open), func(t *template) bool { return t.Text != text && !strings.HasPrefix(t.Text, text+"#") })

@@ -17,8 +17,8 @@ import (
 // Weights reads a tensor of the checkpoint.
 type Weights = func(order.Weight) (program.Rows, error)
 
-// computed computes entries of the first pass from the tensors of the dump that have a name already. A wrong port has the reference's values up to its mistake. Behind
-// the mistake it computes from its own values, so that the order computes the same from them.
+// computed computes entries of the first pass from tensors that already have a name. A wrong port has the reference's values up to its
+// mistake. After the mistake it computes from its own values, and the order computes the same results from them.
 type computed struct {
 	p       *evidence
 	effort  *effort
@@ -27,7 +27,7 @@ type computed struct {
 	made    map[string]expected
 }
 
-// effort counts the entries that were computed, and what that took, see [program.Program.Time].
+// effort counts the computed entries, and their work as [program.Program.Time] measures it.
 type effort struct{ entries, work int }
 
 // expected is a computed entry. of has the keys of its operands.

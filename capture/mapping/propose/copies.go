@@ -135,8 +135,8 @@ func (p copying) originalsOf(ctx context.Context, t *template, there map[inPass]
 	return all, nil
 }
 
-// parts are the originals whose elements one tensor has, one original after the other: a graph has query, key and value in one tensor, and then splits that tensor. parts is empty
-// for any other tensor.
+// parts are the originals that one tensor concatenates: a graph may split query, key and value out of one tensor. The list is empty for
+// any other tensor.
 func (p copying) parts(ctx context.Context, t *template) ([]string, error) {
 	if p.computed == nil {
 		return nil, nil

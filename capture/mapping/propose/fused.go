@@ -73,7 +73,7 @@ func (p fusedSearch) allCuttings(ctx context.Context, t *template, taken bool) (
 	return all, nil
 }
 
-// cutting is a way to cut a tensor.
+// cutting is a split of a tensor into entries.
 type cutting struct {
 	Line
 	f     *names.Form
@@ -82,8 +82,8 @@ type cutting struct {
 	by    string // source of the expected values: the reference, or computing
 }
 
-// cuttings are the ways to cut a form of a tensor into a group of entries, by its shape. What ranks have is cut on each of them, and
-// the parts stand behind each other; other joins of fused tensors are not looked for.
+// cuttings are the splits of a form into a group of entries that its shape allows. A sharded tensor is split on each rank, and the shards
+// are concatenated; other joins of fused tensors are not looked for.
 func (p fusedSearch) cuttings(ctx context.Context, t *template, f *names.Form, group []string, taken bool) ([]cutting, error) {
 	roles, widths := p.widths(t, f, group, taken)
 	if roles == nil || f.Last || f.Join == mapping.JoinSum {
@@ -182,7 +182,7 @@ func (p fusedSearch) widths(t *template, f *names.Form, group []string, taken bo
 	return roles, widths
 }
 
-// proven counts the layers in which all parts of a cutting have some values: it applies the line.
+// proven applies the line of a cutting, and counts the layers in which all parts have the expected values.
 func (p fusedSearch) proven(t *template, c *cutting, of values) (good int, err error) {
 	right := map[int]int{}
 	for _, l := range p.linesOfParts(t, c.f, c.roles, c.Line) {

@@ -19,7 +19,7 @@ import (
 type guess struct {
 	candidate
 	between  bool    // it was written between the tensors of the entries around
-	only     bool    // the entry fits no other open tensor, and the tensor fits no other free entry of its level or a lower one
+	only     bool    // no other open tensor fits the entry, and no other free entry of this level or below fits the tensor
 	distance float64 // from what the entry should be; +Inf where that is not known
 }
 
@@ -88,8 +88,8 @@ func (p guessing) byRest(ctx context.Context) error {
 // mostGuesses is how many entries are looked at for one tensor, the best ones.
 const mostGuesses = 8
 
-// guesses are those that the shapes of the open tensors allow.
-func (p guessing) guesses() ([]guess, error) {
+// guesses are those that the shapes of the open tensors allow, and that nothing contradicts.
+func (p guessing) guesses() (left []guess, err error) {
 	ordered, originals := p.written(), p.originals()
 	var all []guess
 	for _, t := range p.open {
@@ -101,32 +101,9 @@ func (p guessing) guesses() ([]guess, error) {
 		if err != nil {
 			return nil, err
 		}
-		var mine []guess
-		for _, r := range p.free {
-			if !r.freeFor(t) || p.another(r) || p.echoes(r) || r.alone && !p.turns().allow(t, r.at) {
-				continue
-			}
-			if unit, err := p.unitRows(t); err != nil {
-				return nil, err
-			} else if unit && !isNorm(r) {
-				continue
-			}
-			ways := p.plainCandidates(t, r)
-			if len(ways) == 0 || ways[0].f.Last || !ways[0].f.Certain() || !p.fitsLater(t, ways[0].f, r) {
-				continue
-			}
-			g := guess{candidate: ways[0], between: ordered && p.isBetween(t, r), distance: math.Inf(1)}
-			g.alike = names.Alikeness(t.Text, r.text)
-			if r.alone {
-				g.between = p.turns().shown() || p.inSeries(t, r)
-			}
-			if meansAnother(t, r, g.between, copied) {
-				continue
-			}
-			if g.distance, err = p.nearness(g.candidate); err != nil {
-				return nil, err
-			}
-			mine = append(mine, g)
+		mine, err := p.guessesOf(t, ordered, copied)
+		if err != nil {
+			return nil, err
 		}
 		slices.SortStableFunc(mine, func(a, b guess) int { return cmp.Compare(b.score(), a.score()) })
 		all = append(all, mine[:min(len(mine), mostGuesses)]...)
@@ -137,20 +114,48 @@ func (p guessing) guesses() ([]guess, error) {
 		}
 		all[i].only = !slices.ContainsFunc(all, others)
 	}
-	var left []guess
 	for _, g := range all {
 		if _, model := g.r.layers[-1]; g.score() < leastScore || model && g.distance >= 1 && !g.only && !g.between { // such as tables, which have names of rotations
 			continue
 		}
-		no, err := p.contradicted(g)
-		if err != nil {
+		if no, err := p.contradicted(g); err != nil {
 			return nil, err
-		}
-		if !no {
+		} else if !no {
 			left = append(left, g)
 		}
 	}
 	return left, nil
+}
+
+// guessesOf are the entries that an open tensor may be. ordered says that the order of the dump is evidence, and copied has the originals of the tensor.
+func (p guessing) guessesOf(t *template, ordered bool, copied []original) (all []guess, err error) {
+	for _, r := range p.free {
+		if !r.freeFor(t) || p.another(r) || p.echoes(r) || r.alone && !p.turns().allow(t, r.at) {
+			continue
+		}
+		if unit, err := p.unitRows(t); err != nil {
+			return nil, err
+		} else if unit && !isNorm(r) {
+			continue
+		}
+		fitting := p.plainCandidates(t, r)
+		if len(fitting) == 0 || fitting[0].f.Last || !fitting[0].f.Certain() || !p.fitsLater(t, fitting[0].f, r) {
+			continue
+		}
+		g := guess{candidate: fitting[0], between: ordered && p.isBetween(t, r)}
+		g.alike = names.Alikeness(t.Text, r.text)
+		if r.alone {
+			g.between = p.turns().shown() || p.inSeries(t, r)
+		}
+		if meansAnother(t, r, g.between, copied) {
+			continue
+		}
+		if g.distance, err = p.nearness(g.candidate); err != nil {
+			return nil, err
+		}
+		all = append(all, g)
+	}
+	return all, nil
 }
 
 // nearness is the median distance of a tensor from what an entry is computed to be, or else from the reference.

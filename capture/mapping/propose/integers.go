@@ -36,7 +36,8 @@ func (p integerSearch) integers(fitted *capture.Trace) error {
 	return nil
 }
 
-// tell takes the tensor that is called like an entry of integers, or the one that has the reference's, and offers those that could be it.
+// tell takes the tensor with the name of an integer entry, or the only one with the reference's values. Otherwise it offers the tensors
+// that could be the entry.
 func (p integerSearch) tell(name string, all []whole, could func(whole) bool) error {
 	var named, equal, possible []whole
 	far, err := p.farIntegers(name)

@@ -16,7 +16,8 @@ import (
 // layerOfTarget is what a target has of the number of a layer.
 var layerOfTarget = regexp.MustCompile(`\{(L[^{}]*)\}`)
 
-// oneByOne is a line for each layer. Those that are unfit get the name alone, or that of their first part, so that a comparison shows their shape.
+// oneByOne has a line for each layer. A layer whose shape does not fit the axes gets only the name, or the name of its first part: a
+// comparison then shows the shape.
 func oneByOne(t *template, f *names.Form, l Line, unfit []int) (list []Line) {
 	written := map[int]string{}
 	for _, x := range t.All {
@@ -36,7 +37,7 @@ func oneByOne(t *template, f *names.Form, l Line, unfit []int) (list []Line) {
 	return list
 }
 
-// lines are those of a candidate, see [model.linesOfParts]. Without axes of its own a line has those of the candidate.
+// lines completes a line for a candidate. Unless the line has axes, it gets the candidate's.
 func (p *model) lines(c candidate, l Line) []Line {
 	l.Axes = cmp.Or(l.Axes, c.how.Text)
 	return p.linesOfParts(c.t, c.f, []*role{c.r}, l)
@@ -104,7 +105,8 @@ func firstName(axes string, axis int) string {
 	return l.First(axis)
 }
 
-// linesOfParts completes a line: it is several for stages that are not even, and for layers to whose shapes its axes cannot be given.
+// linesOfParts completes a line for a tensor of one or more entries. Uneven stages need several lines, as do layers whose shapes do not
+// fit the axes.
 func (p *model) linesOfParts(t *template, f *names.Form, roles []*role, l Line) []Line {
 	l.From, l.at = t.Text, roles[0].at
 	for _, r := range roles {

@@ -30,8 +30,8 @@ func (p *Proposal) provenLayers() bool {
 	return slices.ContainsFunc(p.Lines, func(l Line) bool { return l.proven && strings.HasPrefix(l.From, "{L}.") })
 }
 
-// provenPasses reports whether the elements of a list are passes: in all of them the token ids, which a line has found, are those of the
-// reference's pass, and these are not all the same.
+// provenPasses reports whether the elements of a list are passes: the token ids of each element are those of the reference's pass, and
+// they differ between passes.
 func (p *Proposal) provenPasses(t, ref *capture.Trace) (bool, error) {
 	i := slices.IndexFunc(p.Lines, func(l Line) bool {
 		return slices.Equal(l.To, []string{order.InputIDs}) && strings.HasPrefix(l.From, "{S}.")
@@ -70,7 +70,7 @@ func (p *Proposal) provenPasses(t, ref *capture.Trace) (bool, error) {
 	return passes > 1 && differ, nil
 }
 
-// orPasses makes choices of what is read in two ways: p as it is, other with the elements of the list as passes.
+// orPasses offers both readings of a list as choices: p has the elements as layers, other as passes.
 func (p *Proposal) orPasses(other *Proposal) *Proposal {
 	out := &Proposal{Known: p.Known, Swapped: p.Swapped}
 	at := map[string]int{}

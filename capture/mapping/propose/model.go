@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/capture/mapping/layout"
 	"github.com/tracediff/tracediff/capture/mapping/propose/axes"
 	"github.com/tracediff/tracediff/capture/mapping/propose/names"
@@ -24,6 +25,21 @@ type model struct {
 	sizes   map[string]int           // those that layouts may leave out
 	layouts map[string][]axes.Layout // by shapes, see [model.layoutsOf]
 	whole   bool                     // the dump is a trace with a manifest, to which nothing adds axes
+}
+
+// newModel has the passes of the dump, or else of the reference.
+func newModel(d traces, list *order.List) *model {
+	m := &model{list: list, passes: passesOf(d.fitted), past: d.past, sizes: mapping.SizesOf(list), layouts: map[string][]axes.Layout{}, whole: d.trace.Status() != ""}
+	if len(m.passes) == 0 && d.ref != nil {
+		m.passes = passesOf(d.ref)
+	}
+	for i := range m.passes {
+		m.passes[i].Past += d.past
+	}
+	if len(m.passes) > 0 {
+		m.tokens = m.passes[0].Tokens
+	}
+	return m
 }
 
 // want is the shape of an entry in the first pass.
@@ -167,8 +183,8 @@ func (p *model) plainCandidates(t *template, r *role) []candidate {
 	return slices.DeleteFunc(list, func(w candidate) bool { return w.f.Join == names.JoinAxis && w.how.Distance() > nearest })
 }
 
-// fitsLater reports whether the tensors of the passes behind the first are as large as an entry is there: cached keys have the values of new
-// ones in the first pass alone. Those of joined ranks are not looked at.
+// fitsLater checks the shapes of later passes, which tell a cache from new keys: in the first pass the values are the same. Joined ranks
+// are not checked.
 func (p *model) fitsLater(t *template, f *names.Form, r *role) bool {
 	if f.Join != "" {
 		return true
@@ -201,7 +217,7 @@ func (p *model) follows(next, r *role) bool {
 	return len(next.layers) == len(r.layers) && len(next.layers) > 0
 }
 
-// passesOf are the passes of a trace, as far as it has their token ids.
+// passesOf are the passes of a trace up to the first one without token ids.
 func passesOf(t *capture.Trace) []order.Pass {
 	var tokens []int
 	for pass := 0; ; pass++ {
@@ -223,8 +239,8 @@ func handsOn(e *order.Entry) bool {
 	return slices.Contains([]string{"cache", "cast", "identity"}, e.Op.Kind())
 }
 
-// candidate is a form of a tensor of the dump as an entry, in one layout, and what is known of it so far: the layers that it fits by their shapes, then how
-// near the values are, then what names and later passes say.
+// candidate is a form of a tensor as an entry, in one layout. Its fields fill up: first the layers whose shapes fit, then how near the
+// values are, then names and later passes.
 type candidate struct {
 	t      *template
 	f      *names.Form
@@ -237,7 +253,7 @@ type candidate struct {
 	named  bool         // its name is a known one of the entry
 	later  bool         // the tensors of later passes are as large as the entry is there
 	alike  float64      // how alike its name is, see [alikeness]
-	ends   bool         // its name ends as the entry's does: of entries with the same numbers it is the one that is meant
+	ends   bool         // its name ends like the entry's; decides between entries with the same numbers
 }
 
 func (f candidate) why() string {

@@ -18,7 +18,7 @@ type Proposal struct {
 	Others  []string // patterns of tensors that are no entries
 	Left    []string // patterns of what fits nothing
 	Known   int      // tensors that need no line
-	Without []int    // the layers that the dump has no tensor of, if it has tensors of other layers
+	Without []int    // layers without any tensor, if other layers have some
 
 	computed bool // there were weights to compute with
 }
@@ -40,7 +40,7 @@ type Line struct {
 	proven bool // the tensors of several layers have the values of the reference
 }
 
-// Choice is a tensor for which several lines are possible, of which a person takes one.
+// Choice is a tensor with several possible lines. A person takes one.
 type Choice struct {
 	From  string
 	Lines []Line
@@ -108,39 +108,44 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 	if n := len(p.Copies) - len(copies); n > 0 {
 		fmt.Fprintf(&b, "# Copies without a line: %d. They have the numbers of tensors that have an entry, and are not compared.\n", n)
 	}
+	p.writeOpen(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeOpen writes what a person has to look at, as comments.
+func (p *Proposal) writeOpen(b *strings.Builder) {
 	for _, c := range p.Choices {
-		fmt.Fprintf(&b, "\n# A choice: %s fits each of these. Remove the # of one.\n", comment(c.From))
+		fmt.Fprintf(b, "\n# A choice: %s fits each of these. Remove the # of one.\n", comment(c.From))
 		for _, l := range c.Lines {
-			fmt.Fprintf(&b, "# %s # %s\n", l.text(), comment(l.Why))
+			fmt.Fprintf(b, "# %s # %s\n", l.text(), comment(l.Why))
 		}
 		if c.More > 0 {
-			fmt.Fprintf(&b, "# %d more fit: tracediff order lists the entries.\n", c.More)
+			fmt.Fprintf(b, "# %d more fit: tracediff order lists the entries.\n", c.More)
 		}
 	}
 	if len(p.Swapped) > 0 {
 		b.WriteString("\n# Each of these has the values of another of them. If they are dumped under each other's names, remove the # of all.\n")
 		b.WriteString("# If they are not, the port computes them so: compare it without these lines.\n")
 		for _, l := range p.Swapped {
-			fmt.Fprintf(&b, "# %s # %s\n", l.text(), comment(l.Why))
+			fmt.Fprintf(b, "# %s # %s\n", l.text(), comment(l.Why))
 		}
 	}
 	if len(p.Others) > 0 {
 		b.WriteString("\n# None of these is an entry, or has its shape: what the dump computes from each entry without a tensor is right. They are not compared.\n")
 		for _, name := range p.Others[:min(len(p.Others), mostListed)] {
-			fmt.Fprintf(&b, "# %s\n", tomlfile.Quote(name))
+			fmt.Fprintf(b, "# %s\n", tomlfile.Quote(name))
 		}
 		if n := len(p.Others) - mostListed; n > 0 {
-			fmt.Fprintf(&b, "# ... and %d more\n", n)
+			fmt.Fprintf(b, "# ... and %d more\n", n)
 		}
 	}
 	if len(p.Left) > 0 {
 		b.WriteString("\n# Left: nothing tells what these are. They are not compared.\n")
 		for _, name := range p.Left {
-			fmt.Fprintf(&b, "# %s\n", tomlfile.Quote(name))
+			fmt.Fprintf(b, "# %s\n", tomlfile.Quote(name))
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // text is the line as TOML.

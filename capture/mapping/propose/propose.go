@@ -3,14 +3,9 @@ package propose
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/capture/mapping"
-	"github.com/tracediff/tracediff/capture/mapping/propose/axes"
-	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
-	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -54,58 +49,15 @@ func Map(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *c
 
 // proposed is Map for one reading of a dump that is a list: its elements are passes, or not.
 func proposed(ctx context.Context, d traces, list *order.List, o Options, passes bool) (*Proposal, error) {
-	fitted := d.fitted
-	m := &model{list: list, passes: passesOf(fitted), past: d.past, sizes: mapping.SizesOf(list), layouts: map[string][]axes.Layout{}, whole: d.trace.Status() != ""}
-	if len(m.passes) == 0 && d.ref != nil {
-		m.passes = passesOf(d.ref)
-	}
-	for i := range m.passes {
-		m.passes[i].Past += d.past
-	}
-	if len(m.passes) > 0 {
-		m.tokens = m.passes[0].Tokens
-	}
-	e := &evidence{model: m, trace: d.trace, ref: d.ref, values: tensors.NewComparison(), inPasses: passes, looking: func(string) {}}
-	p := &board{evidence: e, named: map[string]bool{}, valued: map[string]float64{}}
-	known := func(i int) bool { return p.known(fitted.Records()[i]) }
-	all, err := p.templatesOf(ctx, list.Config.NumLayers, known)
+	p, err := newBoard(ctx, d, list, passes)
 	if err != nil {
 		return nil, err
 	}
-	p.of = make([]*template, len(fitted.Records()))
-	for _, q := range all {
-		for _, x := range q.All {
-			p.of[x.At] = q
-		}
-		if q.NeedsNoLine {
-			p.out.Known += len(q.Sources)
-		} else {
-			p.open = append(p.open, q)
-		}
-	}
-	if n := len(p.open); n > mapping.MaxRules {
-		return nil, hint.Add(fmt.Errorf("the names need %d lines, and a map has at most %d", n, mapping.MaxRules),
-			"give the tensors of all layers one name with the number of the layer in it, such as h.0.attn, and leave out what is no tensor of the model")
-	}
-	if err := (integerSearch{p}).integers(fitted); err != nil {
-		return nil, err
-	}
-	if p.tokens == 0 {
-		return nil, ErrNoTokens
-	}
-	if err := (swaps{p}).swapped(ctx, fitted); err != nil {
-		return nil, err
-	}
-	p.roles(fitted)
-	p.first = slices.Clone(p.free)
-	if err := (valueSearch{p}).note(fitted); err != nil {
+	if err := p.begin(ctx, d.fitted); err != nil {
 		return nil, err
 	}
 	if o.Weights != nil && len(p.passes) > 0 && hasOperands(list) {
-		p.computed, p.out.computed = newComputed(e, fitted, o.Weights), true
-	}
-	for _, q := range p.open {
-		q.AddLastRows(p.tokens)
+		p.computed, p.out.computed = newComputed(p.evidence, d.fitted, o.Weights), true
 	}
 	c := &recomputing{board: p, tried: map[string]bool{}}
 	byValues, byRest, byConsumers := valueSearch{p}.byValues, guessing{c}.byRest, consumers{c}.byConsumers
@@ -128,23 +80,42 @@ func proposed(ctx context.Context, d traces, list *order.List, o Options, passes
 	return &p.out, nil
 }
 
+// begin looks at integers and at tensors that have a name of the order, and finds the roles that are free.
+func (p *board) begin(ctx context.Context, fitted *capture.Trace) error {
+	if err := (integerSearch{p}).integers(fitted); err != nil {
+		return err
+	}
+	if p.tokens == 0 {
+		return ErrNoTokens
+	}
+	if err := (swaps{p}).swapped(ctx, fitted); err != nil {
+		return err
+	}
+	p.roles(fitted)
+	p.first = slices.Clone(p.free)
+	for _, q := range p.open {
+		q.AddLastRows(p.tokens)
+	}
+	return valueSearch{p}.note(fitted)
+}
+
 // The steps. Each has the board, and what it has to remember.
 type (
-	integerSearch struct{ *board }
-	swaps         struct{ *board }
-	valueSearch   struct{ *board }
-	nameSearch    struct{ *board }
-	fusedSearch   struct{ *board }
-	copying       struct{ *board }
-	closing       struct{ *board }
+	integerSearch struct{ *board } // token ids and positions
+	swaps         struct{ *board } // tensors of the order with each other's names
+	valueSearch   struct{ *board } // the numbers of the reference
+	nameSearch    struct{ *board } // known names, and shapes
+	fusedSearch   struct{ *board } // several entries in one tensor
+	copying       struct{ *board } // tensors with the bytes of others
+	closing       struct{ *board } // what depends on all lines
 	recomputing   struct {
 		*board
 		tried    map[string]bool // suppositions that gave nothing
 		supposed int             // the work for suppositions that gave nothing
 	}
-	operandSearch struct{ *recomputing }
-	guessing      struct{ *recomputing }
-	exchanges     struct{ *recomputing }
-	consumers     struct{ *recomputing }
-	singles       struct{ *recomputing }
+	operandSearch struct{ *recomputing } // other operands, and other weights
+	guessing      struct{ *recomputing } // names, places and near values
+	exchanges     struct{ *recomputing } // two tensors with each other's values
+	consumers     struct{ *recomputing } // what is computed from an entry
+	singles       struct{ *recomputing } // tensors and entries of single layers
 )

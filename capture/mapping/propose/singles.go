@@ -44,7 +44,7 @@ func (p singles) alone(ctx context.Context) error {
 	return nil
 }
 
-// together undoes [board.alone] for a pattern of which no tensor was taken, and for a role of which no entry was taken.
+// together undoes [singles.alone] for each pattern without a tensor that was taken, and for each role without an entry that was taken.
 func (p singles) together(context.Context) error {
 	helped := map[*template]bool{}
 	for _, t := range p.open {
@@ -76,7 +76,7 @@ func (p singles) together(context.Context) error {
 	return nil
 }
 
-// apart splits a role into those of its entries that have no tensor yet. A role that has no layers stays whole.
+// apart splits a role into its entries that have no tensor yet. A role outside of layers stays whole.
 func (r *role) apart(list *order.List, named map[string]bool) (all []*role) {
 	if _, model := r.layers[-1]; model {
 		return []*role{r}

@@ -22,8 +22,8 @@ type misnamed struct {
 	has  *order.Entry // whose values it has
 }
 
-// swapped finds tensors that have each other's names: none has the values of the entry that it is called like, and each has those of
-// another of them. They may be called wrongly or be wrong, which no number tells, so that their lines are a person's choice.
+// swapped finds cycles of tensors with each other's names: each has the values of another entry of the cycle. Either the names or the
+// values are wrong. No number tells which, so the lines are a person's choice.
 func (p swaps) swapped(ctx context.Context, fitted *capture.Trace) error {
 	if p.ref == nil {
 		return nil
@@ -69,7 +69,8 @@ func (p swaps) swapped(ctx context.Context, fitted *capture.Trace) error {
 	return nil
 }
 
-// nearness orders the entries whose values a tensor has: the same of another layer, another of the same layer, any other.
+// nearness orders entries by how likely a tensor is confused with them: the same entry of another layer, another entry of its layer, any
+// other entry.
 func (m *misnamed) nearness(e *order.Entry) int {
 	switch {
 	case layered(e) == layered(m.of):
@@ -85,8 +86,8 @@ func layered(e *order.Entry) string {
 	return inLayers(e.Name, e.Layer)
 }
 
-// inLayers is a name with {L} for the number of its layer: the first of its parts between dots that is this number. Recorded programs have
-// layers under any path, such as h.3 or encoder.blocks.3.
+// inLayers replaces the number of the layer in a name by {L}: the first part between dots with this number. Recorded programs have layers
+// under any path, such as h.3 or encoder.blocks.3.
 func inLayers(name string, layer int) string {
 	parts := strings.Split(name, ".")
 	if i := slices.Index(parts, strconv.Itoa(layer)); layer >= 0 && i >= 0 {
@@ -117,7 +118,7 @@ func (p swaps) misnamed(fitted *capture.Trace) ([]*misnamed, error) {
 	return all, nil
 }
 
-// linesOfSwapped are the lines for tensors in each other's place: one for those of all layers that have the same.
+// linesOfSwapped are the lines for exchanged tensors, one for all layers with the same exchange.
 func linesOfSwapped(all []*misnamed) []Line {
 	same := map[[2]string]int{}
 	for _, m := range all {

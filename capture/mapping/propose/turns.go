@@ -71,7 +71,7 @@ func (p *board) operands() []bits {
 // shown reports whether the order of the dump is evidence.
 func (t *turns) shown() bool { return t.kept && len(t.at) >= leastTurns }
 
-// allow reports whether a tensor may be an entry: it stands behind what the entry is computed from, and before what is computed from the entry.
+// allow reports whether a tensor may be an entry: it comes after the operands of the entry and before the entry's consumers.
 func (t *turns) allow(x *template, entry int) bool {
 	if !t.kept {
 		return false

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Parts are entries [1, Tokens, width] that an engine computes as one tensor, in the order in which they lie.
+// Parts are the entries [1, Tokens, width] of one tensor, in memory order.
 type Parts struct {
 	Tokens  int
 	Widths  []int // of each entry
@@ -23,8 +23,8 @@ type Split struct{ Axes, Split string }
 // maxSpread bounds the layouts of a fused tensor that are tried.
 const maxSpread = 48
 
-// Spread are the ways in which the entries lie in a tensor that has an axis for them: [T, 3, H, D], [2, T, F], or with the queries of a key head
-// next to its key and value, [T, K, 4, D]. The axes may stand in any order. Those of tokens first come first.
+// Spread are the splits of a shape that has an axis for the entries: [T, 3, H, D], [2, T, F], or with the queries of a key head next to
+// its key and value, [T, K, 4, D]. The axes may stand in any order. Layouts with tokens first come first.
 func (p Parts) Spread(shape []int, sizes map[string]int) (list []Split) {
 	add := func(parts []int, inner ...Axis) {
 		var right []string
@@ -59,8 +59,7 @@ func (p Parts) Spread(shape []int, sizes map[string]int) (list []Split) {
 	return list
 }
 
-// Blocks are the ways in which the entries lie in the last axis of a shape, of which each of so many ranks has a part: behind each other, by
-// key heads, by turns.
+// Blocks are the splits of the last axis of a shape, which is divided among so many ranks: entry after entry, by key heads, alternating.
 func (p Parts) Blocks(shape []int, ranks int) (list []Split) {
 	front := ""
 	for _, n := range shape[:len(shape)-1] {

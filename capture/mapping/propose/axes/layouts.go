@@ -21,7 +21,7 @@ type Layout struct {
 	Interleaved bool   // rotary pairs are neighbours
 	Same        bool   // the axes are in the order of the entry's
 	still       bool   // the elements are in the order of the entry's
-	odd         bool   // parts behind each other along an axis of theirs that is part of a wider one
+	odd         bool   // shards are concatenated along a part of a wider axis
 }
 
 // Moves is the layout by which the elements of a tensor change their order; "" where they do not.
@@ -51,16 +51,16 @@ func (a Layout) InOrder() bool {
 	return !strings.Contains(a.Text, "(") && slices.Equal(slices.DeleteFunc(strings.Fields(left), one), slices.DeleteFunc(strings.Fields(right), one))
 }
 
-// Sharding says that a tensor is the parts of several ranks behind each other along an axis. The zero value is no sharding.
+// Sharding is the axis along which the shards of several ranks are concatenated. The zero value is an unsharded tensor.
 type Sharding struct{ Axis, Ranks int }
 
 // MaxAxes bounds the axes of a tensor that is read as an entry.
 const MaxAxes = 16
 
-// Layouts are the ways in which a tensor of shape have can hold an entry of shape want with these axes: its own order first, then
-// the others, then those with the pairs of the last axis as neighbours. An axis of want that is as wide as several heads may be several in have.
-// The layouts are those of each part, where have is made of parts. sizes are those that a layout may leave out. Of the layouts of a whole tensor that keep the order of its
-// elements, only the first is listed: the others read the same entry.
+// Layouts are the layouts by which a tensor of shape have can hold an entry of shape want with these axes: the entry's own order first,
+// then the other orders, then those with interleaved rotary pairs. An axis of want that is as wide as several heads may be several axes in
+// have. sizes are the sizes that a layout may leave out. Of the layouts of an unsharded tensor that keep the order of its elements, only
+// the first is listed: the others read the same entry.
 func Layouts(have, want []int, letters string, sizes map[string]int, parts Sharding) []Layout {
 	if tensors.Elements(have) != tensors.Elements(want) || tensors.Elements(want) == 0 || len(want) == 0 || len(want) > MaxAxes || len(letters) != len(want) {
 		return nil
@@ -101,9 +101,9 @@ func Layouts(have, want []int, letters string, sizes map[string]int, parts Shard
 	return append(plain(false), plain(true)...)
 }
 
-// axisNames are the names of an entry's axes in a layout: their letters. An entry may have several axes of one letter, such as the streams of
-// a residual and the channels of each, and a layout tells axes by their names: all but the last of a letter get another one, which no
-// axis has and layouts have no meaning for.
+// axisNames are the names of an entry's axes in a layout: their letters. A layout tells axes by name, and an entry may have several axes
+// of one letter, such as the streams of a residual and the channels of each. All but the last axis of a letter get a free letter, which
+// has no meaning in layouts.
 func axisNames(letters string) []string {
 	const taken = "hkdevrp" // the sizes of the model, and the halves of rotary pairs
 	called := strings.Split(letters, "")
@@ -157,7 +157,7 @@ func arranged(have []int, groups [][]Axis, interleaved bool, parts Sharding, siz
 // mostAxes bounds the axes whose orders are tried.
 const mostAxes = 5
 
-// orders hands out the orders of some axes, the sorted one first; none where there are too many.
+// orders calls each with the orders of some axes, the sorted order first. It does nothing for more than mostAxes.
 func orders(all []Axis, each func(order []Axis, sorted bool)) {
 	var step func(done, rest []Axis, sorted bool)
 	step = func(done, rest []Axis, sorted bool) {

@@ -13,12 +13,13 @@ import (
 	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 )
 
-// Form is a way to take the tensors of a pattern as one a layer: as they are, joined of those of all ranks, or of stages.
+// Form is a way to get one tensor a layer from the tensors of a pattern: the tensors as they are, joined over ranks, or numbered through
+// the stages of a pipeline.
 type Form struct {
 	Join    string      // "" for none, or one of [mapping.JoinSum], [mapping.JoinSame] and joinAxis
 	Axis    int         // of the parts that stand behind each other
 	Ranks   int         // how many parts there are
-	Copies  int         // ranks that have the same part each, one after the other; 0 and 1 for one
+	Copies  int         // number of consecutive ranks with the same part; 0 and 1 for one
 	Last    bool        // they have the row of the last token alone
 	Stages  map[int]int // by stage: how many layers are before it; nil for none
 	agree   int         // for [mapping.JoinSame]: the layers in which all ranks are alike
@@ -26,7 +27,8 @@ type Form struct {
 	Written map[int]string // the numbers of the stages as the names have them
 }
 
-// Common is the first tensor of the shape that more than half of the layers have, and the first of all where there is none.
+// Common is the tensor of the first layer whose shape more than half of the layers have, or of the first layer if no shape is that
+// frequent.
 func (f *Form) Common() tensors.Tensor {
 	layers := keysOf(f.Layers)
 	for _, l := range layers {
@@ -50,7 +52,7 @@ func (f *Form) lastRow() *Form {
 	return &last
 }
 
-// Why says how a form was told from others.
+// Why says how a form was told from other forms, for a line's comment.
 func (f *Form) Why() string {
 	switch all := len(f.Layers); {
 	case f.Join == mapping.JoinSame && f.agree == all:
@@ -89,7 +91,7 @@ func (f *Form) Uncommon() []int {
 // JoinAxis is a join along an axis, which has no name yet.
 const JoinAxis = "axis"
 
-// joined are the ways to make one tensor of those of all ranks that fit their shapes: all alike, partial sums, parts along an axis.
+// joined are the joins over ranks that the shapes allow: equal tensors, partial sums, parts along an axis.
 func (g *group) joined(layers map[int][]int, ranks int) ([]*Form, error) {
 	same, sums := &Form{Join: mapping.JoinSame, Ranks: ranks, Layers: map[int]tensors.Tensor{}}, &Form{Join: mapping.JoinSum, Ranks: ranks, Layers: map[int]tensors.Tensor{}}
 	along := map[parts]*Form{}
@@ -152,7 +154,7 @@ func (g *group) joined(layers map[int][]int, ranks int) ([]*Form, error) {
 	}), nil
 }
 
-// parts says how ranks have a tensor in parts: along an axis, each part on so many ranks that follow one another.
+// parts is how a tensor is divided: along an axis, with so many consecutive ranks for each part.
 type parts struct{ axis, copies int }
 
 // blocks are the tensors of a layer, by rank, with names for their axes: a0, a1 and so on.
@@ -175,8 +177,6 @@ func (g *group) blocks(layer int, ranks []int) (list []layout.Block, plain *layo
 	return list, plain, nil
 }
 
-// like reports whether a block has the shape and the dtype of another.
-// inRuns reports whether each run of n blocks has one tensor, bit for bit. Large ones are not looked at.
 func inRuns(blocks []layout.Block, n int) (bool, error) {
 	for i, b := range blocks {
 		first := blocks[i/n*n]

@@ -8,9 +8,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// aliases are names of entries in other engines, by entry, as patterns; {L} is the layer. Each stands behind the entry's own name, first those
-// that every family has; of several firings, the one that is meant where a dump has it. Names of SGLang are not among them: capture/foreign reads its
-// dumps under those of the order.
+// aliases are names of entries in other engines, by entry, as patterns; {L} is the layer. Names that every family has come first, and of
+// several firings the one that is meant. SGLang is missing: capture/foreign already gives its dumps the names of the order.
 var aliases = spelling.ByRole(spelling.Activation, spelling.LlamaCpp, spelling.GGUF, spelling.Meta, spelling.TransformerLens, spelling.Flax,
 	spelling.KerasHub, spelling.TensorRTLLM, spelling.GPT2, spelling.Several)
 
@@ -26,7 +25,7 @@ var isAlias = func() map[string]bool {
 	return all
 }()
 
-// Fused are entries that engines compute as one, in the order in which they lie.
+// Fused are groups of entries that engines compute as one tensor, in memory order.
 var Fused = [][]string{
 	inEachLayer("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
 	inEachLayer("self_attn.k_proj", "self_attn.v_proj"),
@@ -48,7 +47,7 @@ var (
 	prefixText = spelling.InFront(spelling.Activation)
 )
 
-// plainNames are the names that a template may be another spelling of: its own, and without what frameworks put around it.
+// plainNames are the possible readings of a pattern as a known name: the pattern, and the pattern without the parts that frameworks add.
 func plainNames(text string) []string {
 	firing := ""
 	if base, n, ok := strings.Cut(text, "#"); ok {

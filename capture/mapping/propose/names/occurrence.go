@@ -79,7 +79,7 @@ func (x *Occurrence) Tensor() tensors.Tensor { return tensors.OfSource(&x.Source
 // text is the pattern of its name, in which a rank has no number yet.
 func (x *Occurrence) text() string { return x.reading(x.Best.Text) }
 
-// reading is the pattern of its name, of which the part without its pass is read so.
+// reading is the pattern of the name if text is the pattern of the name without its pass.
 func (x *Occurrence) reading(text string) string { return x.prefix + text + x.suffix }
 
 // numbersOf has the different numbers of each text.

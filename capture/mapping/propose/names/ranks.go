@@ -12,10 +12,10 @@ import (
 // A name may say which rank, or which stage of a pipeline, has the tensor: "rank1/layers.0.out", "stage0.layers.1.out".
 var rankText = regexp.MustCompile(`(?i)^(|.*?[-_./])(` + spelling.RankWords + `)([-_=.]?)([0-9]{1,4})([-_./].*|)$`)
 
-// stageWords are those of them that are stages: of each tensor of a layer one stage alone has any.
+// stageWords are words for stages of a pipeline. Only one stage has the tensors of a layer.
 var stageWords = regexp.MustCompile(`(?i)^(` + spelling.StageWords + `|pp_?rank)$`)
 
-// Rank is the number of a rank or stage in a name. The zero mark is none.
+// Rank is the number of a rank or stage in a name. The zero value is a name without rank.
 type Rank struct {
 	group   string // the text in front of the number; "" for none
 	word    string
@@ -23,7 +23,7 @@ type Rank struct {
 	Written string // the number as it is written
 }
 
-// here stands in a name for the number of its rank. No name that has it already is read as one of a rank.
+// here stands for the number of a rank in a name. A name that contains it already has no rank.
 const here = "\x00"
 
 // marked puts a sign in the place of a rank's number.
@@ -37,8 +37,8 @@ func marked(name string) (string, Rank) {
 	return group + here + m[5], Rank{group, m[2], n, m[4]}
 }
 
-// unmark puts the numbers back where they are none of ranks: where no other tensor has another, and where a word such as stage
-// stands for layers, because the names have no other number for them.
+// unmark puts a number back into the name if it is not the number of a rank: if no tensor has another number at this place, or if a word
+// such as stage counts layers because the names have no other number.
 func unmark(all []*Occurrence, layers int) {
 	ranks, layered := numbersOf{}, map[string]bool{}
 	for _, x := range all {

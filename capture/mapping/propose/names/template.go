@@ -13,7 +13,8 @@ import (
 	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 )
 
-// Template is what the names of one tensor in all layers, and on all ranks, have in common: the pattern that a line of a map has.
+// Template is a pattern of names, as a line of a map has it: the tensors in all layers, passes and ranks whose names differ in these
+// numbers only.
 type Template struct {
 	Text        string
 	Steps       bool // {S} is in it, the number of a pass
@@ -27,7 +28,7 @@ type Template struct {
 	passes      map[int]bool
 }
 
-// InPass reports whether there is one in a pass.
+// InPass reports whether the pattern has a tensor in a pass.
 func (t *Template) InPass(pass int) bool {
 	if t.passes == nil {
 		t.passes = map[int]bool{} // once: there are many roles
@@ -40,7 +41,7 @@ func (t *Template) InPass(pass int) bool {
 
 func keysOf[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }
 
-// has reports whether its name is that of a role, behind a prefix or not.
+// has reports whether the pattern is the name of a role, with or without a prefix.
 func (t *Template) has(role string) bool {
 	if t.plain == nil {
 		t.plain = plainNames(t.Text) // once: there are many roles
@@ -48,10 +49,10 @@ func (t *Template) has(role string) bool {
 	return slices.Contains(t.plain, role)
 }
 
-// Called reports whether its name is a known one of a role.
+// Called reports whether the pattern is a known name of a role.
 func (t *Template) Called(role string) bool { return t.Rank(role) >= 0 }
 
-// Rank is the position of its name in the list of the known names of a role: 0 for the role's own name, −1 if the list does not have it.
+// Rank is the position of the pattern in the list of known names of a role: 0 for the role's own name, −1 if the list lacks it.
 func (t *Template) Rank(role string) int {
 	if t.has(role) {
 		return 0
@@ -101,7 +102,7 @@ func Templates(ctx context.Context, t *capture.Trace, layers int, known func(int
 	return list, nil
 }
 
-// AddLastRows adds the forms of a tensor that is too small for all tokens and may be the row of the last.
+// AddLastRows adds forms for tensors that are smaller than all tokens and may be the row of the last token.
 func (t *Template) AddLastRows(tokens int) {
 	for _, f := range t.Forms {
 		for _, x := range f.Layers {
@@ -122,7 +123,7 @@ func (t *Template) Holds(part *Template) bool {
 	return ok && rest != "" && !unicode.IsLetter(next) && !unicode.IsDigit(next)
 }
 
-// PassOf is the pass of a tensor of a template.
+// PassOf is the pass of a tensor of the template.
 func (t *Template) PassOf(x *Occurrence) int {
 	if x.step >= 0 {
 		return x.step - t.First

@@ -74,7 +74,7 @@ func Arranged(plain []float64, shape []int, text string) []float64 {
 	return out
 }
 
-// Unrolled turns a tensor along an axis, so that the element that stands at first is the first.
+// Unrolled rotates a tensor along an axis, so that the element at first becomes the first element.
 func Unrolled(values []float64, shape []int, axis, first int) []float64 {
 	if len(values) != Elements(shape) {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// MaxValues bounds the elements of a tensor that is told by its values, and maxKept those that a reader holds at a time.
+// MaxValues bounds the elements of a tensor that is compared by values. maxKept bounds the elements that a reader keeps.
 const (
 	MaxValues = 1 << 22
 	maxKept   = 1 << 24
@@ -16,7 +16,7 @@ const (
 // Numbers are the elements of a tensor, in order and sorted.
 type Numbers struct{ Plain, Sorted []float64 }
 
-// Reader reads tensors. It keeps what it can of their elements, and a summary of each.
+// Reader reads tensors, and keeps their elements while there is room, and their summaries.
 type Reader struct {
 	have      map[string]*Numbers
 	kept      int
@@ -59,7 +59,7 @@ type Summary struct {
 	lowest, highest float64 // of the finite ones; 0 without any
 }
 
-// Summary is that of a tensor; nil for one that is too large, or has no floats.
+// Summary returns the summary of a tensor. It returns nil for a tensor that is too large, or has no floats.
 func (v *Reader) Summary(x Tensor) (*Summary, error) {
 	if s, ok := v.summaries[x.Key]; ok {
 		return s, nil
