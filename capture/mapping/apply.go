@@ -34,19 +34,11 @@ type Applied struct {
 // It is an error if no line gives a tensor a name, or one gives no name of the order, two lines match one and both give it a name of the order or neither does, two tensors get one name, a name is not in the order, or a
 // layout does not fit a shape. Errors name the line.
 func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
-	m, err := m.forModel(list)
+	a, err := m.applied(t.Path(), t.Sources(), list)
 	if err != nil {
 		return nil, err
 	}
-	a := &application{m: m, list: list, sources: t.Sources(), sizes: SizesOf(list), groups: map[key]*group{}, ranks: map[*rule][][]int{}, path: t.Path()}
-	if err := a.match(); err != nil {
-		return nil, err
-	}
-	for _, g := range a.order {
-		if err := a.make(g); err != nil {
-			return nil, fmt.Errorf("%s: %w", m.at(g.rule), err)
-		}
-	}
+	m = a.m
 	manifest := t.Manifest()
 	manifest.Fused = append(slices.Clone(manifest.Fused), m.fused...)
 	made, err := capture.Assemble(t.Path(), a.out, manifest, false, t.Notes(), t)
@@ -56,7 +48,7 @@ func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
 	return &Applied{Trace: made, Differ: a.differ, File: m.name, Patterns: len(m.tensors), Changes: m.changes(), Absent: a.absent(), Unproven: a.unproven()}, nil
 }
 
-// changes says which names are left out, and which have another layout, a sentence each.
+// changes has a sentence for each name that is left out, and for each name with another layout.
 func (m *Map) changes() []string {
 	var all []string
 	for _, r := range m.tensors {
@@ -72,20 +64,29 @@ func (m *Map) changes() []string {
 
 // Made are the tensors that a map makes of others, which have the names of the dump. ok is false where a line does not fit them.
 func (m *Map) Made(sources []capture.Source, list *order.List) (made []capture.Source, ok bool) {
-	m, err := m.forModel(list)
+	a, err := m.applied("", sources, list)
 	if err != nil {
 		return nil, false
 	}
-	a := &application{m: m, list: list, sources: sources, sizes: SizesOf(list), groups: map[key]*group{}, ranks: map[*rule][][]int{}}
-	if a.match() != nil {
-		return nil, false
+	return a.out, true
+}
+
+// applied makes the tensors that the lines for a model give.
+func (m *Map) applied(path string, sources []capture.Source, list *order.List) (*application, error) {
+	m, err := m.forModel(list)
+	if err != nil {
+		return nil, err
+	}
+	a := &application{m: m, list: list, sources: sources, sizes: SizesOf(list), groups: map[key]*group{}, ranks: map[*rule][][]int{}, path: path}
+	if err := a.match(); err != nil {
+		return nil, err
 	}
 	for _, g := range a.order {
-		if a.make(g) != nil {
-			return nil, false
+		if err := a.make(g); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.at(g.rule), err)
 		}
 	}
-	return a.out, true
+	return a, nil
 }
 
 // SizesOf are the sizes that a model gives to names of axes.
@@ -100,7 +101,8 @@ func SizesOf(list *order.List) map[string]int {
 	return map[string]int{"h": c.NumHeads, "k": c.NumKVHeads, "d": c.HeadDim, "e": c.HiddenSize, "v": c.VocabSize}
 }
 
-// heads are those of the entries of a recorded program whose name ends like this; 0 where there are none, or layers differ.
+// heads is the number of heads of the entries of a recorded program whose name has this ending; 0 without such entries, or if layers
+// differ.
 func heads(list *order.List, end string) int {
 	n := 0
 	for i := range list.Entries {
@@ -156,7 +158,7 @@ type application struct {
 	unused []*rule // they match no tensor
 }
 
-// match finds the line of each tensor, and leaves the others as they are.
+// match finds the line of each tensor. Tensors without a line stay as they are.
 func (a *application) match() error {
 	used := make([]bool, len(a.m.tensors))
 	latest := map[key]int{} // the last firing of a name in a pass
@@ -167,32 +169,9 @@ func (a *application) match() error {
 	plain, others := a.m.lines()
 	for i := range a.sources {
 		s := &a.sources[i]
-		var by []matched
-		leftOut := false
-		for _, n := range append(slices.Clone(plain[s.Name]), others...) {
-			r := a.m.tensors[n]
-			c, ok := r.from.of(s.Name)
-			if !ok {
-				continue
-			}
-			if !r.from.fires(s.Firing, latest[key{pass: s.Pass, name: s.Name}]) {
-				continue
-			}
-			if r.unless != nil {
-				other, err := r.unless.name(c)
-				if err != nil {
-					return fmt.Errorf("%s: unless: %w", a.m.at(r), err)
-				}
-				if _, there := latest[key{pass: s.Pass, name: other}]; there {
-					used[n], leftOut = true, true
-					continue
-				}
-			}
-			used[n] = used[n] || len(r.to) == 0
-			by = append(by, matched{n, c})
-		}
-		if len(by) > 1 {
-			by = a.known(by)
+		by, leftOut, err := a.linesOf(s, append(slices.Clone(plain[s.Name]), others...), latest, used)
+		if err != nil {
+			return err
 		}
 		if len(by) > 1 {
 			first, second := a.m.tensors[min(by[0].line, by[1].line)], a.m.tensors[max(by[0].line, by[1].line)]
@@ -210,6 +189,39 @@ func (a *application) match() error {
 			a.out = append(a.out, *s)
 		}
 	}
+	return a.checkMatches(used)
+}
+
+// linesOf are those of some lines that match a tensor, without the lines that give way to another tensor: leftOut is true if there is such a line.
+// It notes lines that leave a tensor out as used.
+func (a *application) linesOf(s *capture.Source, lines []int, latest map[key]int, used []bool) (by []matched, leftOut bool, err error) {
+	for _, n := range lines {
+		r := a.m.tensors[n]
+		c, ok := r.from.of(s.Name)
+		if !ok || !r.from.fires(s.Firing, latest[key{pass: s.Pass, name: s.Name}]) {
+			continue
+		}
+		if r.unless != nil {
+			other, err := r.unless.name(c)
+			if err != nil {
+				return nil, false, fmt.Errorf("%s: unless: %w", a.m.at(r), err)
+			}
+			if _, there := latest[key{pass: s.Pass, name: other}]; there {
+				used[n], leftOut = true, true
+				continue
+			}
+		}
+		used[n] = used[n] || len(r.to) == 0
+		by = append(by, matched{n, c})
+	}
+	if len(by) > 1 {
+		by = a.known(by)
+	}
+	return by, leftOut, nil
+}
+
+// checkMatches is an error if a line gives no name of the order, or gives a name that another tensor has. It sorts the ranks of each line.
+func (a *application) checkMatches(used []bool) error {
 	for n, r := range a.m.tensors {
 		if !used[n] {
 			a.unused = append(a.unused, r)
@@ -315,7 +327,7 @@ func (a *application) make(g *group) error {
 	return nil
 }
 
-// printed is what is known of a tensor of a text after its line. The sum of all is that of no part.
+// printed is what a text says of a tensor after its elements. The sum of the whole tensor is dropped for a part of the tensor.
 func (g *group) printed() *capture.Printed {
 	whole := g.members[0].source.Printed
 	if whole == nil || len(g.targets) == 1 {
@@ -326,7 +338,7 @@ func (g *group) printed() *capture.Printed {
 	return &part
 }
 
-// complete holds the members of a group to those that there are anywhere for its line: one that is missing is no smaller tensor.
+// complete is an error if a group lacks a rank that another tensor of the same line has: without it the joined tensor would be smaller.
 func (a *application) complete(g *group) error {
 	if len(g.rule.over) == 0 {
 		return nil

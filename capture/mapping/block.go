@@ -135,7 +135,7 @@ func (a *application) join(g *group, to key, blocks []layout.Block) (layout.Bloc
 	return layout.Concat(blocks, g.rule.join, g.rule.layout)
 }
 
-// alike notes which blocks are not as the first of their run of n, which they have to be.
+// alike notes each block that differs from the first block of its run of n, although the ranks of a run have to agree.
 func (a *application) alike(g *group, to key, blocks []layout.Block, n int) error {
 	for i, b := range blocks {
 		first := i / n * n

@@ -240,8 +240,8 @@ func (c captures) number(name string) (int, bool) {
 	return n, err == nil
 }
 
-// shape is the pattern without the names of its captures: of two that have the same each matches what the other does. One with a
-// capture that stands twice is like no other.
+// shape is the pattern without the names of its captures. Two patterns with the same shape match the same names. A pattern with a capture
+// that stands twice keeps its text.
 func (p *pattern) shape() string {
 	seen := map[string]bool{}
 	twice := false

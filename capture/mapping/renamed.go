@@ -2,8 +2,7 @@ package mapping
 
 import "strings"
 
-// Renamed is the name that the map gives to a tensor whose elements it leaves as they are: a line that is a name alone. It is the name
-// itself where no line or another one matches it.
+// Renamed returns the name that the map gives to a tensor without changing its elements. It returns name if no such line matches.
 func (m *Map) Renamed(name string) string {
 	if m == nil || strings.Contains(name, "#") {
 		return name

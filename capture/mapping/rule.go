@@ -17,16 +17,21 @@ type rule struct {
 	to   []target // none: the tensor is left out
 
 	layout *layout.Layout
-	split  *split      // one tensor becomes several
-	join   string      // several tensors become one: the name of an axis, or one of the words below; "" for none
-	copies int         // with the name of an axis: how many that follow one another have the same part each; 0 for one
-	over   []string    // the captures that tell those apart
+	split  *split // one tensor becomes several
+	joining
 	ring   string      // the axis of keys that stands in the order of a ring of slots
 	pass   *expression // nil: the pass that the tensor has
 	last   bool        // it has the row of its pass's last token alone
 	unless *target     // if the pass has a tensor of this name, the line leaves its own tensor out; nil for no such name
 	folded bool        // of a weight: the file has 1+w where the checkpoint has w
 	by     string      // what the line stands on where no value says that it is right: ByName or ByGuess; "" for a line that is believed
+}
+
+// joining is how several tensors become one.
+type joining struct {
+	join   string   // the name of an axis, or one of the words below; "" for none
+	copies int      // with the name of an axis: the number of consecutive ranks with the same part; 0 for one
+	over   []string // the captures that tell the tensors apart
 }
 
 // What a line stands on that no value proves.
@@ -50,7 +55,7 @@ type split struct {
 // maxText bounds every text of a rule, in bytes, and the names that one tensor becomes.
 const maxText = 1 << 10
 
-// fields are those of a rule that is more than a name, and folded is one for weights alone.
+// fields are the keys of a rule that is a table. Only weights may have folded.
 var fields = []string{"to", "axes", "split", "join", "ring", "pass", "rows", "unless", "by"}
 
 const folded = "folded"
@@ -187,7 +192,7 @@ func newSplit(text string) (*split, error) {
 	return s, nil
 }
 
-// whole checks that the parts of a rule fit together, and finds what is joined.
+// whole checks that the parts of a rule fit together.
 func (r *rule) whole() error {
 	if len(r.to) == 0 {
 		if r.words() != "" {
@@ -223,6 +228,11 @@ func (r *rule) whole() error {
 			return err
 		}
 	}
+	return r.findJoined()
+}
+
+// findJoined finds the captures that tell joined tensors apart: they are in no target.
+func (r *rule) findJoined() error {
 	used := map[string]bool{}
 	for _, t := range r.to {
 		for _, n := range t.uses {

@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 )
 
-// absent lists names whose line matches no tensor, without the names that another line or the dump gives.
+// absent lists the names whose line matches no tensor, unless another line or the dump gives the name.
 func (a *application) absent() map[string]string {
 	all := map[string]string{}
 	for _, r := range a.unused {

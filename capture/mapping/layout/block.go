@@ -42,7 +42,7 @@ func View(s *capture.Source, axes []Strided, shape []int, from int) Block {
 	return b
 }
 
-// Concat puts blocks behind each other along one of their axes. Their other axes have to be alike. whole is the shape.
+// Concat concatenates blocks along the axis with a name. The sizes of the other axes have to be equal. l gives the shape.
 func Concat(blocks []Block, name string, l *Layout) (Block, error) {
 	at := slices.IndexFunc(blocks[0].Axes, func(a Strided) bool { return a.Name == name })
 	if at < 0 {

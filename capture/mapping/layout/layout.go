@@ -1,4 +1,5 @@
-// Package layout moves the elements of tensors: it reads how the axes of a tensor become others, and makes views of tensors that lie so. No element is changed.
+// Package layout moves the elements of tensors: it reads how the axes of a tensor become other axes, and makes views of tensors in the new
+// order. No element is changed.
 package layout
 
 import (
@@ -174,7 +175,7 @@ func (l *Layout) Apart(shape []int, sizes map[string]int) ([]Strided, error) {
 	return all, nil
 }
 
-// factors takes one axis apart. One of its sizes may follow from the others.
+// factors splits one axis into its parts. The size of at most one part may be missing: it follows from the other sizes.
 func factors(item []axis, size int, sizes map[string]int) ([]Strided, error) {
 	if len(item) == 0 && size != 1 {
 		return nil, fmt.Errorf("an axis of %d is called 1", size)

@@ -1,15 +1,14 @@
 package propose
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
@@ -18,18 +17,22 @@ import (
 // Weights reads a tensor of the checkpoint.
 type Weights = func(order.Weight) (program.Rows, error)
 
-// computed computes entries of the first pass from the tensors of the dump that have a name already. A wrong port has the reference's values up to its mistake. Behind
-// the mistake it computes from its own values, so that the order computes the same from them.
+// computed computes entries of the first pass from tensors that already have a name. A wrong port has the reference's values up to its
+// mistake. After the mistake it computes from its own values, and the order computes the same results from them.
 type computed struct {
-	p       *proposer
+	p       *evidence
+	effort  *effort
 	weights Weights
-	have    map[string]tensor // by the name of the entry, in its layout
+	have    map[string]tensors.Tensor // by the name of the entry, in its layout
 	made    map[string]expected
 }
 
+// effort counts the computed entries, and their work as [program.Program.Time] measures it.
+type effort struct{ entries, work int }
+
 // expected is a computed entry. of has the keys of its operands.
 type expected struct {
-	tensor
+	tensors.Tensor
 	of string
 	ok bool
 }
@@ -45,12 +48,12 @@ func hasOperands(list *order.List) bool {
 }
 
 // newComputed has the tensors that need no line. Token ids may be the reference's.
-func (p *proposer) newComputed(fitted *capture.Trace, weights Weights) *computed {
-	c := &computed{p: p, weights: weights, have: map[string]tensor{}, made: map[string]expected{}}
+func newComputed(p *evidence, fitted *capture.Trace, weights Weights) *computed {
+	c := &computed{p: p, effort: &effort{}, weights: weights, have: map[string]tensors.Tensor{}, made: map[string]expected{}}
 	sources := fitted.Sources()
 	for i, r := range fitted.Records() {
 		if e, ok := p.list.Lookup(r.Name); ok && r.Pass == 0 && r.Firing == 0 && p.known(r) && slices.Equal(r.Shape, p.want(e)) {
-			c.have[r.Name] = plainTensor(&sources[i])
+			c.have[r.Name] = tensors.OfSource(&sources[i])
 		}
 	}
 	for _, name := range []string{order.InputIDs, order.PositionIDs} {
@@ -58,15 +61,22 @@ func (p *proposer) newComputed(fitted *capture.Trace, weights Weights) *computed
 			continue
 		}
 		if r, ok := p.ref.Lookup(0, name); ok {
-			c.have[name] = recorded(p.ref, r)
+			c.have[name] = tensors.OfTrace(p.ref, r)
 		}
 	}
 	return c
 }
 
+// clone is a copy of c, which may be given other tensors.
+func (c *computed) clone() *computed {
+	more := *c
+	more.have, more.made = maps.Clone(c.have), maps.Clone(c.made)
+	return &more
+}
+
 // supposing are the tensors of c and those that lines make.
 func (c *computed) supposing(t *template, lines []Line) (*computed, error) {
-	more := &computed{p: c.p, weights: c.weights, have: maps.Clone(c.have), made: maps.Clone(c.made)}
+	more := c.clone()
 	return more, more.take(t, lines)
 }
 
@@ -79,7 +89,7 @@ func (c *computed) take(t *template, lines []Line) error {
 		}
 		for _, s := range made {
 			if _, ok := c.p.list.Lookup(s.Name); ok && s.Pass == 0 && s.Firing == 0 {
-				c.have[s.Name] = tensor{"named\x00" + l.text() + "\x00" + s.Name, s.Shape, s.DType, s.Data}
+				c.have[s.Name] = tensors.New("named\x00"+l.text()+"\x00"+s.Name, s.Shape, s.DType, s.Data)
 			}
 		}
 	}
@@ -87,17 +97,17 @@ func (c *computed) take(t *template, lines []Line) error {
 }
 
 // of computes an entry in float64, without roundings; ok is false where the tensors do not give it.
-func (c *computed) of(e *order.Entry) (x tensor, ok bool, err error) {
+func (c *computed) of(e *order.Entry) (x tensors.Tensor, ok bool, err error) {
 	cut := c.cut(e)
 	if cut == nil {
 		return x, false, nil
 	}
 	of := e.Name
 	for _, n := range cut.Leaves {
-		of += "\x00" + c.have[c.p.list.At(n).Name].key
+		of += "\x00" + c.have[c.p.list.At(n).Name].Key
 	}
 	if known, is := c.made[e.Name]; is && known.of == of {
-		return known.tensor, known.ok, nil
+		return known.Tensor, known.ok, nil
 	}
 	x, ok = c.compute(e, cut)
 	c.made[e.Name] = expected{x, of, ok}
@@ -108,7 +118,7 @@ func (c *computed) of(e *order.Entry) (x tensor, ok bool, err error) {
 func (c *computed) cut(e *order.Entry) *order.Plan {
 	list := c.p.list
 	at := order.Node{Entry: list.Index(e.Name)}
-	if n := elementsOf(c.p.want(e)); at.Entry < 0 || c.p.past > 0 || n == 0 || n > maxValues || e.Op == nil {
+	if n := tensors.Elements(c.p.want(e)); at.Entry < 0 || c.p.past > 0 || n == 0 || n > tensors.MaxValues || e.Op == nil {
 		return nil
 	}
 	if _, given := e.Op.(op.Argument); given {
@@ -130,7 +140,7 @@ func (c *computed) cut(e *order.Entry) *order.Plan {
 }
 
 // compute evaluates a cut; ok is false where a weight is not there, or is of another model.
-func (c *computed) compute(e *order.Entry, cut *order.Plan) (x tensor, ok bool) {
+func (c *computed) compute(e *order.Entry, cut *order.Plan) (x tensors.Tensor, ok bool) {
 	passes := c.p.passes[:1]
 	formula, err := cut.Formula(passes, hooks.F32)
 	if err != nil {
@@ -144,16 +154,16 @@ func (c *computed) compute(e *order.Entry, cut *order.Plan) (x tensor, ok bool) 
 	if err != nil {
 		return x, false
 	}
-	c.p.made++
-	c.p.work += formula.Time()
-	return tensor{fmt.Sprintf("computed\x00%s\x00%d", e.Name, c.p.made), c.p.want(e), hooks.F64, bytes.NewReader(encoded(v.Data))}, true
+	c.effort.entries++
+	c.effort.work += formula.Time()
+	return tensors.OfValues(fmt.Sprintf("computed\x00%s\x00%d", e.Name, c.effort.entries), c.p.want(e), v.Data), true
 }
 
 // read is a tensor with a name as an operand. Positions that nobody dumped count from 0.
 func (c *computed) read(n order.Node) (program.Value, error) {
 	e := c.p.list.At(n)
 	v := program.Value{Shape: c.p.want(e)}
-	v.Data = make([]float64, elementsOf(v.Shape))
+	v.Data = make([]float64, tensors.Elements(v.Shape))
 	x, ok := c.have[e.Name]
 	if !ok {
 		for t := range v.Data {
@@ -161,12 +171,10 @@ func (c *computed) read(n order.Node) (program.Value, error) {
 		}
 		return v, nil
 	}
-	if elementsOf(x.shape) != len(v.Data) {
+	if tensors.Elements(x.Shape) != len(v.Data) {
 		return v, io.ErrUnexpectedEOF
 	}
-	raw, err := x.read(len(v.Data))
-	if err != nil {
-		return v, err
-	}
-	return v, floats.Decode(v.Data, x.dtype, raw)
+	var err error
+	v.Data, err = x.Floats(len(v.Data))
+	return v, err
 }

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 	"github.com/tracediff/tracediff/order"
 )
 
 // byConsumers moves a tensor from an entry to the next one if more tensors are recomputed then, and the name fits as well. A port that forgets to scale its embeddings
 // dumps the values of the lookup, and computes layer 0 from them.
-func (p *proposer) byConsumers(ctx context.Context) error {
+func (p consumers) byConsumers(ctx context.Context) error {
 	if p.computed == nil {
 		return nil
 	}
@@ -19,7 +21,7 @@ func (p *proposer) byConsumers(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if next.taken || len(pair.lines) != 1 || len(pair.lines[0].To) != 1 || !p.follows(next, pair.r) || alikeness(pair.t.text, next.text) < alikeness(pair.t.text, pair.r.text) {
+			if next.taken || len(pair.lines) != 1 || len(pair.lines[0].To) != 1 || !p.follows(next, pair.r) || names.Alikeness(pair.t.Text, next.text) < names.Alikeness(pair.t.Text, pair.r.text) {
 				continue
 			}
 			line := pair.lines[0]
@@ -56,19 +58,8 @@ func (p *proposer) byConsumers(ctx context.Context) error {
 	return nil
 }
 
-// follows reports whether an entry is computed from another without a weight, and is as large: a port may leave out what is done.
-func (p *proposer) follows(next, r *role) bool {
-	for layer, e := range next.layers {
-		from := r.layers[layer]
-		if from == nil || len(e.Weights) > 0 || !slices.ContainsFunc(e.Inputs, func(in order.Ref) bool { return in.Name == from.Name }) || !slices.Equal(p.want(e), p.want(from)) {
-			return false
-		}
-	}
-	return len(next.layers) == len(r.layers) && len(next.layers) > 0
-}
-
 // rightBehind counts the tensors whose cut has an entry, as a leaf or a step, and that are recomputed right.
-func (p *proposer) rightBehind(r *role, c *computed) (right int, err error) {
+func (p *recomputing) rightBehind(r *role, c *computed) (right int, err error) {
 	of := map[string]bool{}
 	for _, e := range r.layers {
 		of[e.Name] = true
@@ -76,7 +67,7 @@ func (p *proposer) rightBehind(r *role, c *computed) (right int, err error) {
 	reads := func(n order.Node) bool { return of[p.list.At(n).Name] }
 	for name, x := range c.have {
 		e, ok := p.list.Lookup(name)
-		if !ok || of[name] || !x.dtype.Float() {
+		if !ok || of[name] || !x.DType.Float() {
 			continue
 		}
 		cut := c.cut(e)
@@ -90,11 +81,11 @@ func (p *proposer) rightBehind(r *role, c *computed) (right int, err error) {
 			}
 			continue
 		}
-		d, err := p.apart(x, want, arrangement{})
+		d, err := p.values.Distance(x, want, "")
 		if err != nil {
 			return 0, err
 		}
-		right += btoi(d < near)
+		right += btoi(d < tensors.Near)
 	}
 	return right, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
 )
 
 // A port that reads the weights of k_proj for v_proj, and those of v_proj for k_proj, has two tensors of one module with each other's values. A map by values would give each the
@@ -14,7 +15,7 @@ import (
 
 // exchange gives two tensors of one module each other's entry where they have each other's values: the words of their names say so, or the order in which they were written says so.
 // What the dump computes from the two decides before that: the norm of the keys is computed from the keys.
-func (p *proposer) exchange(ctx context.Context) error {
+func (p exchanges) exchange(ctx context.Context) error {
 	found := false
 	for k := 1; k < len(p.pairs); k++ {
 		for _, a := range slices.Clone(p.pairs[:k]) {
@@ -26,7 +27,7 @@ func (p *proposer) exchange(ctx context.Context) error {
 			if why == "" {
 				continue
 			}
-			p.looking(b.t.text)
+			p.looking(b.t.Text)
 			if is, err := p.readAsExchanged(a, b, by); err != nil {
 				return err
 			} else if !is {
@@ -49,31 +50,26 @@ func (p *proposer) exchange(ctx context.Context) error {
 
 // opposite says why two tensors of one module may have each other's entry: each name is more like the entry of the other, or the names say nothing and the tensors were written in
 // the opposite order. It is "" where they may not.
-func (p *proposer) opposite(a, b pairing) (why, by string) {
-	if !a.isPlain() || !b.isPlain() || moduleOf(a.r.text) != moduleOf(b.r.text) || len(p.plainWays(a.t, b.r)) == 0 || len(p.plainWays(b.t, a.r)) == 0 {
+func (p exchanges) opposite(a, b pairing) (why, by string) {
+	if !a.isPlain() || !b.isPlain() || moduleOf(a.r.text) != moduleOf(b.r.text) || len(p.plainCandidates(a.t, b.r)) == 0 || len(p.plainCandidates(b.t, a.r)) == 0 {
 		return "", ""
 	}
-	ofA := alikeness(a.t.text, b.r.text) - alikeness(a.t.text, a.r.text)
-	ofB := alikeness(b.t.text, a.r.text) - alikeness(b.t.text, b.r.text)
+	ofA := names.Alikeness(a.t.Text, b.r.text) - names.Alikeness(a.t.Text, a.r.text)
+	ofB := names.Alikeness(b.t.Text, a.r.text) - names.Alikeness(b.t.Text, b.r.text)
 	switch {
 	case ofA > 0 && ofB > 0:
 		return "name", mapping.ByName
-	case ofA == 0 && ofB == 0 && (a.t.all[0].at < b.t.all[0].at) != (a.r.at < b.r.at) && p.written():
+	case ofA == 0 && ofB == 0 && (a.t.All[0].At < b.t.All[0].At) != (a.r.at < b.r.at) && p.written():
 		return "a guess by the order of the dump", mapping.ByGuess
 	}
 	return "", ""
 }
 
-// isPlain reports whether a tensor is one entry, and no guess.
-func (o pairing) isPlain() bool {
-	return len(o.lines) == 1 && len(o.lines[0].To) == 1 && o.lines[0].By == "" && !o.r.alone
-}
-
 // moduleOf is what stands before the last dot of a name.
-func moduleOf(name string) string { return strings.TrimSuffix(name, lastPart(name)) }
+func moduleOf(name string) string { return strings.TrimSuffix(name, names.LastPart(name)) }
 
 // readAsExchanged reports whether what is computed from two tensors takes them for each other's entry. Where nothing is computed from them, names are enough, and an order is not.
-func (p *proposer) readAsExchanged(a, b pairing, by string) (bool, error) {
+func (p exchanges) readAsExchanged(a, b pairing, by string) (bool, error) {
 	for _, o := range []pairing{a, b} {
 		for _, e := range o.r.layers {
 			if p.valuedBehind(e, 1, mostBehind) {
@@ -100,13 +96,12 @@ func (p *proposer) readAsExchanged(a, b pairing, by string) (bool, error) {
 }
 
 // asEntry are the lines of a tensor for an entry whose shape it has.
-func (p *proposer) asEntry(t *template, r *role) []Line {
-	w := p.plainWays(t, r)[0]
-	return p.lines(t, w.f, []*role{r}, Line{Axes: w.how.axes})
+func (p exchanges) asEntry(t *template, r *role) []Line {
+	return p.lines(p.plainCandidates(t, r)[0], Line{})
 }
 
 // rightFrom counts the tensors that are recomputed right from two entries. A tensor may have an entry, or may be open.
-func (p *proposer) rightFrom(a, b *role, c *computed) (right int, err error) {
+func (p exchanges) rightFrom(a, b *role, c *computed) (right int, err error) {
 	for _, r := range []*role{a, b} {
 		n, err := p.rightBehind(r, c)
 		if err != nil {
@@ -131,32 +126,15 @@ func (p *proposer) rightFrom(a, b *role, c *computed) (right int, err error) {
 }
 
 // exchangePair gives two tensors each other's entry.
-func (p *proposer) exchangePair(a, b pairing, why, by string) error {
+func (p exchanges) exchangePair(a, b pairing, why, by string) error {
 	p.forget(a)
 	p.forget(b)
 	for _, two := range [][2]pairing{{a, b}, {b, a}} {
 		t, r := two[0].t, two[1].r
-		w := p.plainWays(t, r)[0]
-		says := fmt.Sprintf("%s; it has the values of %s, and %s has its values", why, two[0].r.text, two[1].t.text)
-		if err := p.take(t, w.f, []*role{r}, Line{Axes: w.how.axes, By: by, Why: says}); err != nil {
+		says := fmt.Sprintf("%s; it has the values of %s, and %s has its values", why, two[0].r.text, two[1].t.Text)
+		if err := p.take(p.plainCandidates(t, r)[0], Line{By: by, Why: says}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// forget undoes [proposer.take] for a tensor.
-func (p *proposer) forget(o pairing) {
-	o.t.settled, o.r.taken = false, false
-	p.pairs = slices.DeleteFunc(p.pairs, func(x pairing) bool { return x.t == o.t })
-	p.out.Lines = slices.DeleteFunc(p.out.Lines, func(l Line) bool {
-		return slices.ContainsFunc(o.lines, func(m Line) bool { return m.From == l.From && slices.Equal(m.To, l.To) })
-	})
-	for _, e := range o.r.layers {
-		delete(p.named, e.Name)
-		delete(p.valued, e.Name)
-		if p.computed != nil {
-			delete(p.computed.have, e.Name)
-		}
-	}
 }

@@ -6,12 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/capture/mapping/propose/axes"
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
+	"github.com/tracediff/tracediff/internal/spelling"
 )
 
 // provenFused finds tensors that are several entries in one: query, key and value, gate and up. Their parts have the values of the reference, or those that are computed.
-func (p *proposer) provenFused(ctx context.Context) (found bool, err error) {
+func (p fusedSearch) provenFused(ctx context.Context) (found bool, err error) {
 	for _, t := range p.open {
 		if t.settled {
 			continue
@@ -25,8 +28,8 @@ func (p *proposer) provenFused(ctx context.Context) (found bool, err error) {
 			continue
 		}
 		best := slices.MaxFunc(proven, func(a, b cutting) int { return a.good - b.good })
-		best.Why = fmt.Sprintf("%s: %d of %d", best.by, best.good, len(best.f.layers)) + best.f.why()
-		if err := p.take(t, best.f, best.roles, best.Line); err != nil {
+		best.Why = fmt.Sprintf("%s: %d of %d", best.by, best.good, len(best.f.Layers)) + best.f.Why()
+		if err := p.takeParts(t, best.f, best.roles, best.Line); err != nil {
 			return found, err
 		}
 		found = true
@@ -35,19 +38,19 @@ func (p *proposer) provenFused(ctx context.Context) (found bool, err error) {
 }
 
 // fusedChoices offers the ways to cut a tensor that is called like several entries.
-func (p *proposer) fusedChoices(ctx context.Context) error {
+func (p fusedSearch) fusedChoices(ctx context.Context) error {
 	for _, t := range p.open {
-		if t.settled || !fusedNames.MatchString(t.text) {
+		if t.settled || !spelling.Fused.MatchString(t.Text) {
 			continue
 		}
 		possible, err := p.allCuttings(ctx, t, false)
 		if err != nil {
 			return err
 		}
-		c := Choice{From: t.text}
+		c := Choice{From: t.Text}
 		for _, x := range possible {
-			x.Why = "name and shape" + x.f.why()
-			c.Lines = append(c.Lines, p.lines(t, x.f, x.roles, x.Line)...)
+			x.Why = "name and shape" + x.f.Why()
+			c.Lines = append(c.Lines, p.linesOfParts(t, x.f, x.roles, x.Line)...)
 		}
 		if len(c.Lines) > 0 {
 			p.choose(t, c)
@@ -57,9 +60,9 @@ func (p *proposer) fusedChoices(ctx context.Context) error {
 }
 
 // allCuttings are the cuttings of all forms into all groups. If taken is true, the entries of a group have tensors; otherwise they are free.
-func (p *proposer) allCuttings(ctx context.Context, t *template, taken bool) (all []cutting, err error) {
-	for _, group := range fused {
-		for _, f := range t.forms {
+func (p fusedSearch) allCuttings(ctx context.Context, t *template, taken bool) (all []cutting, err error) {
+	for _, group := range names.Fused {
+		for _, f := range t.Forms {
 			cuts, err := p.cuttings(ctx, t, f, group, taken)
 			if err != nil {
 				return nil, err
@@ -70,53 +73,54 @@ func (p *proposer) allCuttings(ctx context.Context, t *template, taken bool) (al
 	return all, nil
 }
 
-// cutting is a way to cut a tensor.
+// cutting is a split of a tensor into entries.
 type cutting struct {
 	Line
-	f     *form
+	f     *names.Form
 	roles []*role
 	good  int    // number of layers in which all parts have the expected values
 	by    string // source of the expected values: the reference, or computing
 }
 
-// cuttings are the ways to cut a form of a tensor into a group of entries, by its shape. What ranks have is cut on each of them, and
-// the parts stand behind each other; other joins of fused tensors are not looked for.
-func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []string, taken bool) ([]cutting, error) {
+// cuttings are the splits of a form into a group of entries that its shape allows. A sharded tensor is split on each rank, and the shards
+// are concatenated; other joins of fused tensors are not looked for.
+func (p fusedSearch) cuttings(ctx context.Context, t *template, f *names.Form, group []string, taken bool) ([]cutting, error) {
 	roles, widths := p.widths(t, f, group, taken)
-	if roles == nil || f.last || f.join == mapping.JoinSum {
+	if roles == nil || f.Last || f.Join == mapping.JoinSum {
 		return nil, nil
 	}
-	x, whole := f.common(), 0
+	x, whole := f.Common(), 0
 	for _, n := range widths {
 		whole += n
 	}
+	last := len(x.Shape) - 1
+	if last < 0 || !x.DType.Float() {
+		return nil, nil
+	}
+	c := p.list.Config
+	parts := axes.Parts{
+		Tokens: p.tokens, Widths: widths, Heads: strings.Contains(group[0], "self_attn"), OfKeys: strings.Contains(group[0], "k_proj"),
+		Queries: c.NumHeads, Keys: c.NumKVHeads, Head: c.HeadDim,
+	}
+	var splits []axes.Split
+	switch {
+	case x.Shape[last] != whole && f.Join == "":
+		splits = parts.Spread(x.Shape, p.sizes)
+	case x.Shape[last] != whole || f.Join == names.JoinAxis && f.Axis != last || !slices.Equal(tensors.WithoutOnes(x.Shape), tensors.WithoutOnes([]int{p.tokens, whole})):
+	case f.Join == names.JoinAxis:
+		splits = parts.Blocks(x.Shape, f.Ranks)
+	default:
+		splits = parts.Blocks(x.Shape, 1)
+	}
 	var list []cutting
-	last := len(x.shape) - 1
-	if last < 0 {
-		return nil, nil
-	}
-	if f.join == "" && x.dtype.Float() && x.shape[last] != whole {
-		for _, c := range p.spread(x.shape, group, widths) {
-			list = append(list, cutting{Line: c, f: f, roles: roles})
-		}
-		return p.rated(ctx, t, list)
-	} else if !slices.Equal(sizesWithoutOnes(x.shape), sizesWithoutOnes([]int{p.tokens, whole})) || x.shape[last] != whole || !x.dtype.Float() ||
-		f.join == joinAxis && f.axis != last {
-		return nil, nil
-	}
-	ranks := 1
-	if f.join == joinAxis {
-		ranks = f.ranks
-	}
-	for _, c := range p.blocks(group, widths, ranks) {
-		c.Axes = p.front(x.shape) + c.left + " -> 1 " + p.token() + " " + c.right
-		list = append(list, cutting{Line: Line{Axes: c.Axes, Split: c.Split}, f: f, roles: roles})
+	for _, s := range splits {
+		list = append(list, cutting{Line: Line{Axes: s.Axes, Split: s.Split}, f: f, roles: roles})
 	}
 	return p.rated(ctx, t, list)
 }
 
 // rated counts the layers in which each cutting gives the values of the reference; of a cutting that gives them nowhere, the layers with the values that are computed.
-func (p *proposer) rated(ctx context.Context, t *template, list []cutting) ([]cutting, error) {
+func (p fusedSearch) rated(ctx context.Context, t *template, list []cutting) ([]cutting, error) {
 	for i := range list {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -142,7 +146,7 @@ type source struct {
 }
 
 // sources are the reference, and then what is computed.
-func (p *proposer) sources() (all []source) {
+func (p fusedSearch) sources() (all []source) {
 	if p.ref != nil {
 		all = append(all, source{"values", p.ofReference})
 	}
@@ -153,8 +157,8 @@ func (p *proposer) sources() (all []source) {
 }
 
 // widths are the entries of a group and the width of each; nil if one has other axes, or has a tensor where taken is false, or has no tensor where taken is true.
-func (p *proposer) widths(t *template, f *form, group []string, taken bool) (roles []*role, widths []int) {
-	layer := slices.Min(keysOf(f.layers))
+func (p fusedSearch) widths(t *template, f *names.Form, group []string, taken bool) (roles []*role, widths []int) {
+	layer := slices.Min(keysOf(f.Layers))
 	for _, text := range group {
 		of := p.free
 		if taken {
@@ -178,70 +182,10 @@ func (p *proposer) widths(t *template, f *form, group []string, taken bool) (rol
 	return roles, widths
 }
 
-// front spells the axes of a shape but the last: that of tokens, and those of 1.
-func (p *proposer) front(shape []int) (text string) {
-	for _, n := range shape[:len(shape)-1] {
-		if n == 1 {
-			text += "1 "
-		} else {
-			text += "t "
-		}
-	}
-	return text
-}
-
-func (p *proposer) token() string {
-	if p.tokens == 1 {
-		return "1"
-	}
-	return "t"
-}
-
-// fusing is how the parts of a fused axis lie.
-type fusing struct {
-	Line
-	left, right string
-}
-
-// blocks are the ways in which entries of some widths lie in one axis, of which each of so many ranks has a part: behind each other, by
-// key heads, by turns.
-func (p *proposer) blocks(group []string, widths []int, ranks int) (list []fusing) {
-	add := func(left, right, axis string, parts []int) {
-		var words []string
-		for _, n := range parts {
-			words = append(words, fmt.Sprint(n))
-		}
-		list = append(list, fusing{Line{Split: axis + ": " + strings.Join(words, " | ")}, left, right})
-	}
-	var each []int
-	for _, n := range widths {
-		if n%ranks != 0 {
-			return nil
-		}
-		each = append(each, n/ranks)
-	}
-	add("c", "c", "c", each)
-	k := p.list.Config.NumKVHeads
-	if k%ranks != 0 { // then some ranks have the same heads
-		return list
-	}
-	if k /= ranks; len(widths) == 3 && k > 1 && each[1] == each[2] && each[0]%each[1] == 0 {
-		n := each[0] / each[1]
-		add(fmt.Sprintf("(k:%d s:%d d)", k, n+2), "(k s d)", "s", []int{n, 1, 1})
-	}
-	if len(widths) == 2 && each[0] == each[1] {
-		add(fmt.Sprintf("(f:%d s)", each[0]), "(f s)", "s", []int{1, 1})
-		if strings.Contains(group[0], "k_proj") && k > 1 {
-			add(fmt.Sprintf("(k:%d s:2 d)", k), "(k s d)", "s", []int{1, 1})
-		}
-	}
-	return list
-}
-
-// proven counts the layers in which all parts of a cutting have some values: it applies the line.
-func (p *proposer) proven(t *template, c *cutting, of values) (good int, err error) {
+// proven applies the line of a cutting, and counts the layers in which all parts have the expected values.
+func (p fusedSearch) proven(t *template, c *cutting, of values) (good int, err error) {
 	right := map[int]int{}
-	for _, l := range p.lines(t, c.f, c.roles, c.Line) {
+	for _, l := range p.linesOfParts(t, c.f, c.roles, c.Line) {
 		made, err := p.applied(t, l)
 		if err != nil {
 			return 0, err
@@ -258,33 +202,16 @@ func (p *proposer) proven(t *template, c *cutting, of values) (good int, err err
 			if !ok {
 				continue
 			}
-			n, err := newReader().of(tensor{s.Key, s.Shape, s.DType, s.Data})
-			if n == nil || err != nil {
+			part := tensors.Comparison{Dump: tensors.NewReader(), Expected: p.values.Expected} // the parts of a tensor have one key
+			d, ok, err := part.Nearness(tensors.OfSource(&s), want, "")
+			if !ok || err != nil {
 				return 0, err
 			}
-			other, err := p.far.summary(want)
-			if other == nil || !other.tells() || err != nil {
-				return 0, err
-			}
-			far, err := p.far.of(want)
-			if err != nil {
-				return 0, err
-			}
-			right[e.Layer] += btoi(distance(n.plain, far.plain) < near)
+			right[e.Layer] += btoi(d < tensors.Near)
 		}
 	}
 	for _, n := range right {
 		good += btoi(n == len(c.roles))
 	}
 	return good, nil
-}
-
-// applied is what a line makes of the tensors of a template; nothing where it does not fit.
-func (p *proposer) applied(t *template, l Line) ([]capture.Source, error) {
-	m, err := mapping.Parse("", []byte("[tensors]\n"+l.text()))
-	if err != nil {
-		return nil, err
-	}
-	made, _ := m.Made(t.sources, p.list)
-	return made, nil
 }

@@ -3,65 +3,14 @@ package propose
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/capture/mapping"
-	"github.com/tracediff/tracediff/capture/mapping/layout"
-	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
 )
 
-// Proposal is a map that a dump may need.
-type Proposal struct {
-	Lines   []Line
-	Choices []Choice
-	Swapped []Line   // of tensors that have each other's names, or are wrong
-	Copies  []Copy   // of tensors that have an entry, and are left out
-	Others  []string // patterns of tensors that are no entries
-	Left    []string // patterns of what fits nothing
-	Known   int      // tensors that need no line
-	Without []int    // the layers that the dump has no tensor of, if it has tensors of other layers
-
-	computed bool // there were weights to compute with
-}
-
-// Line is a line of a map, and why it is proposed.
-type Line struct {
-	From  string
-	To    []string
-	Axes  string
-	Split string
-	Join  string
-	Ring  string
-	Pass  string
-	Rows  string
-	By    string // what it stands on where no value says that it is right: "name" or "guess"
-	Why   string
-
-	at     int  // in the order
-	proven bool // the tensors of several layers have the values of the reference
-}
-
-// Choice is a tensor for which several lines are possible, of which a person takes one.
-type Choice struct {
-	From  string
-	Lines []Line
-	More  int // entries that would fit, too
-}
-
 // ErrNoTokens is returned where it is not known how many tokens the first pass has.
 var ErrNoTokens = errors.New("neither the dump nor the reference has the token ids of the first pass")
-
-// near is the relative L2 distance below which two tensors have the same values but for rounding, and clearly how many times further the
-// next candidate has to be.
-const (
-	near    = 2e-2
-	clearly = 10
-)
 
 // Options say what a proposal may use beside the two traces. The zero value is nothing.
 type Options struct {
@@ -100,61 +49,22 @@ func Map(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *c
 
 // proposed is Map for one reading of a dump that is a list: its elements are passes, or not.
 func proposed(ctx context.Context, d traces, list *order.List, o Options, passes bool) (*Proposal, error) {
-	fitted := d.fitted
-	p := &proposer{inPasses: passes, list: list, trace: d.trace, ref: d.ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: d.past, sizes: mapping.SizesOf(list), named: map[string]bool{}, valued: map[string]float64{}, tried: map[string]bool{}, contents: map[int]content{}}
-	if len(p.passes) == 0 && d.ref != nil {
-		p.passes = passesOf(d.ref)
-	}
-	for i := range p.passes {
-		p.passes[i].Past += d.past
-	}
-	if len(p.passes) > 0 {
-		p.tokens = p.passes[0].Tokens
-	}
-	known := func(i int) bool { return p.known(fitted.Records()[i]) }
-	all, err := templates(ctx, d.trace, list.Config.NumLayers, known, passes)
+	p, err := newBoard(ctx, d, list, passes)
 	if err != nil {
 		return nil, err
 	}
-	p.of = make([]*template, len(fitted.Records()))
-	for _, q := range all {
-		for _, x := range q.all {
-			p.of[x.at] = q
-		}
-		if q.isKnown {
-			p.out.Known += len(q.sources)
-		} else {
-			p.open = append(p.open, q)
-		}
-	}
-	if n := len(p.open); n > mapping.MaxRules {
-		return nil, hint.Add(fmt.Errorf("the names need %d lines, and a map has at most %d", n, mapping.MaxRules),
-			"give the tensors of all layers one name with the number of the layer in it, such as h.0.attn, and leave out what is no tensor of the model")
-	}
-	if err := p.integers(fitted); err != nil {
-		return nil, err
-	}
-	if p.tokens == 0 {
-		return nil, ErrNoTokens
-	}
-	if err := p.swapped(ctx, fitted); err != nil {
-		return nil, err
-	}
-	p.roles(fitted)
-	p.first = slices.Clone(p.free)
-	if err := p.note(fitted); err != nil {
+	if err := p.begin(ctx, d.fitted); err != nil {
 		return nil, err
 	}
 	if o.Weights != nil && len(p.passes) > 0 && hasOperands(list) {
-		p.computed, p.out.computed = p.newComputed(fitted, o.Weights), true
+		p.computed, p.out.computed = newComputed(p.evidence, d.fitted, o.Weights), true
 	}
-	for _, q := range p.open {
-		q.addLastRows(p.tokens)
-	}
+	c := &recomputing{board: p, tried: map[string]bool{}}
+	byValues, byRest, byConsumers := valueSearch{p}.byValues, guessing{c}.byRest, consumers{c}.byConsumers
 	steps := []func(context.Context) error{
-		p.byValues, p.byComputing, p.exchange, p.byNames, p.byComputing, p.byRest, p.byConsumers,
-		p.alone, p.byValues, p.byComputing, p.byRest, p.byConsumers, p.together,
-		p.copies, p.fusedChoices, p.byShapes,
+		byValues, c.byComputing, exchanges{c}.exchange, nameSearch{p}.byNames, c.byComputing, byRest, byConsumers,
+		singles{c}.alone, byValues, c.byComputing, byRest, byConsumers, singles{c}.together,
+		copying{p}.copies, fusedSearch{p}.fusedChoices, nameSearch{p}.byShapes,
 	}
 	for k, step := range steps {
 		p.looking = func(name string) {
@@ -166,215 +76,46 @@ func proposed(ctx context.Context, d traces, list *order.List, o Options, passes
 			return nil, err
 		}
 	}
-	p.leaveOut()
-	whole := p.whole()
-	for _, q := range p.open {
-		switch {
-		case !q.settled && whole && !p.soundsLike(q):
-			p.out.Others = append(p.out.Others, q.text)
-		case !q.settled:
-			p.out.Left = append(p.out.Left, q.text)
-		}
-	}
-	p.joinLines()
-	p.out.Without = p.withoutTensors()
-	slices.SortStableFunc(p.out.Lines, func(a, b Line) int { return a.at - b.at })
+	closing{p}.close()
 	return &p.out, nil
 }
 
-// addLastRows adds the forms of a tensor that is too small for all tokens and may be the row of the last.
-func (t *template) addLastRows(tokens int) {
-	for _, f := range t.forms {
-		for _, x := range f.layers {
-			if shape := sizesWithoutOnes(x.shape); tokens < 2 || len(shape) != 1 {
-				return
-			}
-		}
+// begin looks at integers and at tensors that have a name of the order, and finds the roles that are free.
+func (p *board) begin(ctx context.Context, fitted *capture.Trace) error {
+	if err := (integerSearch{p}).integers(fitted); err != nil {
+		return err
 	}
-	for _, f := range slices.Clone(t.forms) {
-		t.forms = append(t.forms, f.lastRow())
+	if p.tokens == 0 {
+		return ErrNoTokens
 	}
+	if err := (swaps{p}).swapped(ctx, fitted); err != nil {
+		return err
+	}
+	p.roles(fitted)
+	p.first = slices.Clone(p.free)
+	for _, q := range p.open {
+		q.AddLastRows(p.tokens)
+	}
+	return valueSearch{p}.note(fitted)
 }
 
-type proposer struct {
-	list   *order.List
-	trace  *capture.Trace
-	ref    *capture.Trace
-	local  *reader
-	far    *reader
-	passes []order.Pass   // as far as they are known
-	tokens int            // of the first
-	past   int            // those before the first
-	of     []*template    // by tensor
-	open   []*template    // some are settled
-	free   []*role        // some are taken
-	first  []*role        // all that were free at first
-	sizes  map[string]int // those that layouts may leave out
-	ways   map[string][]arrangement
-	out    Proposal
-
-	computed *computed          // nil without a checkpoint
-	made     int                // tensors that were computed
-	work     int                // what that took, see [program.Program.Time]
-	supposed int                // the part of it for pairs that were none
-	pairs    []pairing          // in the order in which they were found
-	named    map[string]bool    // the entries that have a tensor
-	valued   map[string]float64 // by entry with the values of the reference: how far they are
-	tried    map[string]bool    // pairs that are none
-	turned   *turns             // see [proposer.turns]
-	inPasses bool               // the elements of a dump that is a list are passes
-	contents map[int]content    // by tensor of the dump, see [proposer.contentOf]
-	looking  func(name string)  // is told the name of the tensor, or of the entry, that is looked at
-}
-
-// want is the shape of an entry in the first pass.
-func (p *proposer) want(e *order.Entry) []int {
-	return e.Size(order.Pass{Past: p.past, Tokens: p.tokens}, p.list.Config.SlidingWindow)
-}
-
-// known reports whether a tensor has the name and the shape of an entry, so that it needs no line.
-func (p *proposer) known(r capture.Record) bool {
-	e, ok := p.list.Lookup(r.Name)
-	return ok && (r.Name == order.InputIDs || r.LastRow || r.Pass > 0 || slices.Equal(r.Shape, p.want(e)))
-}
-
-// fitting is a way to take a form of a tensor for an entry, and the layers whose shapes it fits.
-type fitting struct {
-	arrangement
-	layers map[int]bool
-}
-
-// fits are the ways to take a form of a tensor for an entry, by shape. A way has to fit more than half of the layers: a port may be wrong in
-// some. One layer is enough for a tensor that is called like the entry.
-func (p *proposer) fits(t *template, f *form, r *role) []fitting {
-	var all []fitting
-	if !f.last && !p.asLarge(f, r) {
-		return nil
+// The steps. Each has the board, and what it has to remember.
+type (
+	integerSearch struct{ *board } // token ids and positions
+	swaps         struct{ *board } // tensors of the order with each other's names
+	valueSearch   struct{ *board } // the numbers of the reference
+	nameSearch    struct{ *board } // known names, and shapes
+	fusedSearch   struct{ *board } // several entries in one tensor
+	copying       struct{ *board } // tensors with the bytes of others
+	closing       struct{ *board } // what depends on all lines
+	recomputing   struct {
+		*board
+		tried    map[string]bool // suppositions that gave nothing
+		supposed int             // the work for suppositions that gave nothing
 	}
-	layers := keysOf(f.layers)
-	for _, layer := range layers {
-		x, e := f.layers[layer], r.layers[layer]
-		if e == nil || e.Op == nil || x.dtype.Float() != isFloat(e) {
-			return nil
-		}
-		letters := strings.ReplaceAll(e.Axes, " ", "")
-		want := p.want(e)
-		if f.last {
-			if len(want) != 3 || letters[:2] != "bt" {
-				return nil
-			}
-			want = []int{1, 1, want[2]}
-		}
-		for _, how := range p.arrangements(x.shape, want, letters, f.cut()) {
-			i := slices.IndexFunc(all, func(o fitting) bool { return o.arrangement == how })
-			if i < 0 {
-				i, all = len(all), append(all, fitting{how, map[int]bool{}})
-			}
-			all[i].layers[layer] = true
-		}
-	}
-	return slices.DeleteFunc(all, func(w fitting) bool {
-		few := 2*len(w.layers) <= len(layers) && !t.called(r.text)
-		return len(w.layers) < len(layers) && (few || f.last || f.join == joinAxis || f.stages != nil && len(p.unfit(f, w.axes)) > 0)
-	})
-}
-
-// asLarge reports whether a form has as many elements as an entry, in some layer.
-func (p *proposer) asLarge(f *form, r *role) bool {
-	for layer, x := range f.layers {
-		if e := r.layers[layer]; e != nil && elementsOf(x.shape) == elementsOf(p.want(e)) {
-			return true
-		}
-	}
-	return false
-}
-
-// unfit are the layers of a form whose shapes no layout with these axes takes apart.
-func (p *proposer) unfit(f *form, axes string) (layers []int) {
-	if axes == "" {
-		return nil
-	}
-	l, err := layout.New(axes, "")
-	if err != nil {
-		return nil
-	}
-	for _, layer := range keysOf(f.layers) {
-		if _, err := l.Apart(f.layers[layer].shape, p.sizes); err != nil {
-			layers = append(layers, layer)
-		}
-	}
-	return layers
-}
-
-// cut is that of a form whose parts stand behind each other.
-func (f *form) cut() cut {
-	if f.join != joinAxis {
-		return cut{}
-	}
-	return cut{f.axis, f.ranks}
-}
-
-// arrangements are those of two shapes, worked out once.
-func (p *proposer) arrangements(have, want []int, letters string, parts cut) []arrangement {
-	if len(have) > maxAxes {
-		return nil
-	}
-	key := fmt.Sprint(have, want, letters, parts)
-	ways, ok := p.ways[key]
-	if !ok {
-		ways = arrangements(have, want, letters, p.sizes, parts)
-		for i := range ways {
-			if w := &ways[i]; w.axes == "" && len(have) < len(want) && p.trace.Status() != "" { // to a trace with a manifest nothing adds axes
-				w.axes = w.whole
-			}
-		}
-		if len(p.ways) == 0 || len(p.ways) > 1<<14 {
-			p.ways = map[string][]arrangement{}
-		}
-		p.ways[key] = ways
-	}
-	return slices.Clone(ways)
-}
-
-// maxAxes bounds the axes of a tensor that is read as an entry.
-const maxAxes = 16
-
-func isFloat(e *order.Entry) bool {
-	d := e.DTypeOf(hooks.F32)
-	return d.Float()
-}
-
-// lines completes a line: it is several for stages that are not even, and for layers to whose shapes its axes cannot be given.
-func (p *proposer) lines(t *template, f *form, roles []*role, l Line) []Line {
-	l.From, l.at = t.text, roles[0].at
-	for _, r := range roles {
-		l.To = append(l.To, r.text)
-	}
-	if t.steps {
-		l.Pass = "S"
-		if t.first != 0 {
-			l.Pass = fmt.Sprintf("S-%d", t.first)
-		}
-	}
-	if f.join == "" && f.stages == nil {
-		if mapping.OfLayers(t.text) && slices.ContainsFunc(l.To, func(to string) bool { return !strings.Contains(to, "{L}") }) {
-			return t.oneByOne(f, l, nil) // one layer computes what has the number of none
-		}
-		unfit := p.unfit(f, l.Axes)
-		if l.Split != "" {
-			unfit = f.uncommon()
-		}
-		if len(unfit) > 0 {
-			return t.oneByOne(f, l, unfit)
-		}
-	}
-	list := f.put(l)
-	if t.from > 0 {
-		for _, l := range list {
-			for i := range l.To {
-				l.To[i] = layerOfTarget.ReplaceAllString(l.To[i], fmt.Sprintf("{$1-%d}", t.from))
-			}
-		}
-	}
-	return list
-}
+	operandSearch struct{ *recomputing } // other operands, and other weights
+	guessing      struct{ *recomputing } // names, places and near values
+	exchanges     struct{ *recomputing } // two tensors with each other's values
+	consumers     struct{ *recomputing } // what is computed from an entry
+	singles       struct{ *recomputing } // tensors and entries of single layers
+)

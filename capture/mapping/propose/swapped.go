@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -17,13 +18,13 @@ import (
 type misnamed struct {
 	name string // in the dump, as a pattern
 	of   *order.Entry
-	x    tensor
+	x    tensors.Tensor
 	has  *order.Entry // whose values it has
 }
 
-// swapped finds tensors that have each other's names: none has the values of the entry that it is called like, and each has those of
-// another of them. They may be called wrongly or be wrong, which no number tells, so that their lines are a person's choice.
-func (p *proposer) swapped(ctx context.Context, fitted *capture.Trace) error {
+// swapped finds cycles of tensors with each other's names: each has the values of another entry of the cycle. Either the names or the
+// values are wrong. No number tells which, so the lines are a person's choice.
+func (p swaps) swapped(ctx context.Context, fitted *capture.Trace) error {
 	if p.ref == nil {
 		return nil
 	}
@@ -44,7 +45,7 @@ func (p *proposer) swapped(ctx context.Context, fitted *capture.Trace) error {
 			if err != nil {
 				return err
 			}
-			if ok && d < near {
+			if ok && d < tensors.Near {
 				best = o.of
 			}
 		}
@@ -60,7 +61,7 @@ func (p *proposer) swapped(ctx context.Context, fitted *capture.Trace) error {
 	p.out.Swapped = linesOfSwapped(all)
 	for _, m := range all {
 		for _, t := range p.open {
-			if slices.ContainsFunc(t.sources, func(s capture.Source) bool { return s.Key == m.x.key }) {
+			if slices.ContainsFunc(t.Sources, func(s capture.Source) bool { return s.Key == m.x.Key }) {
 				t.settled = true
 			}
 		}
@@ -68,7 +69,8 @@ func (p *proposer) swapped(ctx context.Context, fitted *capture.Trace) error {
 	return nil
 }
 
-// nearness orders the entries whose values a tensor has: the same of another layer, another of the same layer, any other.
+// nearness orders entries by how likely a tensor is confused with them: the same entry of another layer, another entry of its layer, any
+// other entry.
 func (m *misnamed) nearness(e *order.Entry) int {
 	switch {
 	case layered(e) == layered(m.of):
@@ -84,8 +86,8 @@ func layered(e *order.Entry) string {
 	return inLayers(e.Name, e.Layer)
 }
 
-// inLayers is a name with {L} for the number of its layer: the first of its parts between dots that is this number. Recorded programs have
-// layers under any path, such as h.3 or encoder.blocks.3.
+// inLayers replaces the number of the layer in a name by {L}: the first part between dots with this number. Recorded programs have layers
+// under any path, such as h.3 or encoder.blocks.3.
 func inLayers(name string, layer int) string {
 	parts := strings.Split(name, ".")
 	if i := slices.Index(parts, strconv.Itoa(layer)); layer >= 0 && i >= 0 {
@@ -95,7 +97,7 @@ func inLayers(name string, layer int) string {
 }
 
 // misnamed are the tensors of the first pass that are called like an entry and have other values, or another shape.
-func (p *proposer) misnamed(fitted *capture.Trace) ([]*misnamed, error) {
+func (p swaps) misnamed(fitted *capture.Trace) ([]*misnamed, error) {
 	var all []*misnamed
 	sources := fitted.Sources()
 	for i, r := range fitted.Records() {
@@ -104,66 +106,19 @@ func (p *proposer) misnamed(fitted *capture.Trace) ([]*misnamed, error) {
 			continue
 		}
 		was := p.trace.Records()[i]
-		m := &misnamed{name: escape(was.Name), of: e, x: tensor{was.Key, r.Shape, r.DType, sources[i].Data}}
+		m := &misnamed{name: names.Escape(was.Name), of: e, x: tensors.New(was.Key, r.Shape, r.DType, sources[i].Data)}
 		d, known, err := p.equal(m.x, e.Name)
 		if err != nil {
 			return nil, err
 		}
-		if known && d >= near {
+		if known && d >= tensors.Near {
 			all = append(all, m)
 		}
 	}
 	return all, nil
 }
 
-// equal is the distance of a tensor from one of the reference as they lie; ok is false where the two cannot be compared.
-func (p *proposer) equal(x tensor, name string) (d float64, ok bool, err error) {
-	r, has := p.ref.Lookup(0, name)
-	if !has || !r.DType.Float() {
-		return 0, false, nil
-	}
-	left, err := p.local.summary(x)
-	if left == nil || err != nil {
-		return 0, false, err
-	}
-	right, err := p.far.summary(recorded(p.ref, r))
-	if right == nil || err != nil {
-		return 0, false, err
-	}
-	if !slices.Equal(x.shape, r.Shape) || left.apart(right) {
-		return far, true, nil
-	}
-	l, err := p.local.of(x)
-	if err != nil {
-		return 0, false, err
-	}
-	other, err := p.far.of(recorded(p.ref, r))
-	if err != nil {
-		return 0, false, err
-	}
-	return distance(seen(l.plain), seen(other.plain)), true, nil
-}
-
-// seen are numbers without those that hide a key, which are far larger than all others.
-func seen(values []float64) []float64 {
-	if !slices.ContainsFunc(values, hides) {
-		return values
-	}
-	values = slices.Clone(values)
-	for i, v := range values {
-		if hides(v) {
-			values[i] = math.Inf(-1)
-		}
-	}
-	return values
-}
-
-func hides(v float64) bool { return v < -far }
-
-// far is a distance of tensors that are not near.
-const far = 1e9
-
-// linesOfSwapped are the lines for tensors in each other's place: one for those of all layers that have the same.
+// linesOfSwapped are the lines for exchanged tensors, one for all layers with the same exchange.
 func linesOfSwapped(all []*misnamed) []Line {
 	same := map[[2]string]int{}
 	for _, m := range all {

@@ -1,4 +1,4 @@
-package propose
+package names
 
 import (
 	"regexp"
@@ -8,9 +8,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// aliases are names of entries in other engines, by entry, as patterns; {L} is the layer. Each stands behind the entry's own name, first those
-// that every family has; of several firings, the one that is meant where a dump has it. Names of SGLang are not among them: capture/foreign reads its
-// dumps under those of the order.
+// aliases are names of entries in other engines, by entry, as patterns; {L} is the layer. Names that every family has come first, and of
+// several firings the one that is meant. SGLang is missing: capture/foreign already gives its dumps the names of the order.
 var aliases = spelling.ByRole(spelling.Activation, spelling.LlamaCpp, spelling.GGUF, spelling.Meta, spelling.TransformerLens, spelling.Flax,
 	spelling.KerasHub, spelling.TensorRTLLM, spelling.GPT2, spelling.Several)
 
@@ -26,8 +25,8 @@ var isAlias = func() map[string]bool {
 	return all
 }()
 
-// fused are entries that engines compute as one, in the order in which they lie.
-var fused = [][]string{
+// Fused are groups of entries that engines compute as one tensor, in memory order.
+var Fused = [][]string{
 	inEachLayer("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
 	inEachLayer("self_attn.k_proj", "self_attn.v_proj"),
 	inEachLayer("mlp.gate_proj", "mlp.up_proj"),
@@ -43,19 +42,12 @@ func inEachLayer(modules ...string) []string {
 	return all
 }
 
-// fusedNames are parts of what engines call those. They are no spellings of a role: a name with one of them says that a tensor is several entries,
-// not which.
-var fusedNames = regexp.MustCompile(`(?i)(qkv|wqkv|c_attn|query_key_value|in_proj|kv_proj|kv_einsum|gate_?up|gating_einsum|w13|fc1)`)
-
 var (
-	nodeTail   = regexp.MustCompile(`/(MatMul|Gemm|Add|Mul|Sub|Div|Sqrt|Softmax|Transpose|Reshape|Gather|Cast|Concat|RMSNormalization|SimplifiedLayerNormalization|LayerNormalization)(_[0-9]+)?_output_0$`)
-	modulePart = regexp.MustCompile(`^(Module\.|non_intrusive__)`)
-	callTail   = regexp.MustCompile(`(\.[A-Z][A-Za-z0-9]*\.forward\.[0-9]+)?(\.output|_output|_out|\.out|:0|\[0\])?(\.0)?$`)
-	rankPart   = regexp.MustCompile(`(?i)(^|[-_./])(?:(?:tp|mp|ep|pp)?_?rank|tp|shard|device|gpu|worker|stage|pp|pipe|pipeline)[-_=.]?(?:\{[RP]\}|[0-9]{1,4})(?:[-_./]|$)`)
+	rankPart   = regexp.MustCompile(`(?i)(^|[-_./])(?:` + spelling.RankWords + `)[-_=.]?(?:\{[RP]\}|[0-9]{1,4})(?:[-_./]|$)`)
 	prefixText = spelling.InFront(spelling.Activation)
 )
 
-// plainNames are the names that a template may be another spelling of: its own, and without what frameworks put around it.
+// plainNames are the possible readings of a pattern as a known name: the pattern, and the pattern without the parts that frameworks add.
 func plainNames(text string) []string {
 	firing := ""
 	if base, n, ok := strings.Cut(text, "#"); ok {
@@ -66,15 +58,13 @@ func plainNames(text string) []string {
 	}
 	text = rankPart.ReplaceAllString(text, "$1")
 	list := []string{text + firing, text}
-	text = nodeTail.ReplaceAllString(strings.TrimPrefix(text, "/"), "")
-	text = modulePart.ReplaceAllString(text, "")
-	text = strings.ReplaceAll(text, "/", ".")
+	text = spelling.ModuleOf(text)
 	list = append(list, text)
 	text = prefixText.ReplaceAllString(text, "")
 	list = append(list, text, text+firing)
 	if module, ok := strings.CutPrefix(text, "{L}."); ok { // a list of layers
 		list = append(list, order.NameIn("{L}", module).String())
 	}
-	text = callTail.ReplaceAllString(text, "")
+	text = spelling.WithoutCall(text)
 	return append(list, text, prefixText.ReplaceAllString(text, ""))
 }

@@ -5,17 +5,10 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/capture/mapping/layout"
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 	"github.com/tracediff/tracediff/order"
 )
-
-// passOf is the pass of a tensor of a template.
-func (t *template) passOf(x *spelled) int {
-	if x.step >= 0 {
-		return x.step - t.first
-	}
-	return x.r.Pass
-}
 
 // traces are what a proposal is made from.
 type traces struct {
@@ -55,54 +48,19 @@ func fromFirst(d traces) (traces, error) {
 	return d, nil
 }
 
-// fitsLater reports whether the tensors of the passes behind the first are as large as an entry is there: cached keys have the values of new
-// ones in the first pass alone. Those of joined ranks are not looked at.
-func (p *proposer) fitsLater(t *template, f *form, r *role) bool {
-	if f.join != "" {
-		return true
-	}
-	for _, x := range t.all {
-		pass := t.passOf(x)
-		e := r.layers[x.best.layer+f.stages[x.mark.rank]]
-		if pass == 0 || pass >= len(p.passes) || e == nil || len(e.Shape) == 0 {
-			continue
-		}
-		want := e.Size(p.passes[pass], p.list.Config.SlidingWindow)
-		if f.last && len(want) > 1 {
-			want[1] = 1
-		}
-		if elementsOf(want) != elementsOf(x.r.Shape) {
-			return false
-		}
-	}
-	return true
-}
-
-// passesOf are the passes of a trace, as far as it has their token ids.
-func passesOf(t *capture.Trace) []order.Pass {
-	var tokens []int
-	for pass := 0; ; pass++ {
-		r, ok := t.Lookup(pass, order.InputIDs)
-		if !ok || len(r.Shape) != 2 {
-			return order.Passes(tokens)
-		}
-		tokens = append(tokens, r.Shape[1])
-	}
-}
-
 // ring is the axis of keys of a fit whose later passes have the values of the reference only if they stand in a ring of slots; "" where
 // they do not, or nothing tells.
-func (p *proposer) ring(f fit) (string, error) {
-	if f.f.join != "" || f.f.stages != nil || f.f.last {
+func (p *evidence) ring(f candidate) (string, error) {
+	if f.f.Join != "" || f.f.Stages != nil || f.f.Last {
 		return "", nil
 	}
 	plain, turned := 0, 0
-	for _, x := range f.t.all {
-		e := f.r.layers[x.best.layer]
-		if e == nil || x.r.Firing != f.t.sources[0].Firing {
+	for _, x := range f.t.All {
+		e := f.r.layers[x.Best.Layer]
+		if e == nil || x.Record.Firing != f.t.Sources[0].Firing {
 			continue
 		}
-		pass := f.t.passOf(x)
+		pass := f.t.PassOf(x)
 		axis := strings.IndexByte(strings.ReplaceAll(e.Axes, " ", ""), order.AxisKey)
 		if axis < 0 || pass == 0 && p.past == 0 {
 			continue
@@ -115,14 +73,14 @@ func (p *proposer) ring(f fit) (string, error) {
 			plain, turned = plain+btoi(in), turned+btoi(out)
 		}
 	}
-	if turned == 0 || plain > 0 || !strings.Contains(" "+f.how.whole, " "+string(order.AxisKey)+" ") {
+	if turned == 0 || plain > 0 || !strings.Contains(" "+f.how.Whole, " "+string(order.AxisKey)+" ") {
 		return "", nil
 	}
 	return string(order.AxisKey), nil
 }
 
 // inRing compares the keys of a later pass, whose oldest do not stand first in a ring, with the reference's: as they lie, and unrolled.
-func (p *proposer) inRing(f fit, x *spelled, e *order.Entry, pass, axis int) (plain, turned bool, err error) {
+func (p *evidence) inRing(f candidate, x *names.Occurrence, e *order.Entry, pass, axis int) (plain, turned bool, err error) {
 	other, ok := p.ref.Lookup(pass, e.Name)
 	if !ok || pass >= len(p.passes) {
 		return false, false, nil
@@ -131,34 +89,14 @@ func (p *proposer) inRing(f fit, x *spelled, e *order.Entry, pass, axis int) (pl
 	if axis >= len(other.Shape) || other.Shape[axis] < 2 || total <= other.Shape[axis] || total%other.Shape[axis] == 0 {
 		return false, false, nil
 	}
-	here, err := newReader().of(plainTensor(&x.source))
+	here, err := tensors.NewReader().Numbers(tensors.OfSource(&x.Source))
 	if here == nil || err != nil {
 		return false, false, err
 	}
-	far, err := p.far.of(recorded(p.ref, other))
+	far, err := p.values.Expected.Numbers(tensors.OfTrace(p.ref, other))
 	if far == nil || err != nil {
 		return false, false, err
 	}
-	l, err := layout.New(f.how.whole, "")
-	if err != nil {
-		return false, false, err
-	}
-	values := arrange(here.plain, x.r.Shape, l)
-	return distance(values, far.plain) < near, distance(unroll(values, other.Shape, axis, total%other.Shape[axis]), far.plain) < near, nil
-}
-
-// unroll turns a tensor along an axis, so that the element that stands at first is the first.
-func unroll(values []float64, shape []int, axis, first int) []float64 {
-	if len(values) != elementsOf(shape) {
-		return nil
-	}
-	inner := elementsOf(shape[axis+1:])
-	out := make([]float64, 0, len(values))
-	for from := 0; from < len(values); from += shape[axis] * inner {
-		for k := range shape[axis] {
-			at := from + (first+k)%shape[axis]*inner
-			out = append(out, values[at:at+inner]...)
-		}
-	}
-	return out
+	values := tensors.Arranged(here.Plain, x.Record.Shape, f.how.Whole)
+	return tensors.Distance(values, far.Plain) < tensors.Near, tensors.Distance(tensors.Unrolled(values, other.Shape, axis, total%other.Shape[axis]), far.Plain) < tensors.Near, nil
 }

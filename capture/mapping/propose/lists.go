@@ -1,24 +1,22 @@
 package propose
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping/propose/names"
+	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 	"github.com/tracediff/tracediff/order"
 )
-
-// listText is the name of a tensor in an element of a list: "0.norm".
-var listText = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})\.(.+)$`)
 
 // inList reports whether all tensors of a dump are in elements of a list, of several. Nothing says then whether an element is a pass or
 // a layer.
 func inList(t *capture.Trace) bool {
 	elements := map[string]bool{}
 	for _, r := range t.Records() {
-		m := listText.FindStringSubmatch(r.Name)
+		m := names.ListText.FindStringSubmatch(r.Name)
 		if m == nil || r.Pass > 0 {
 			return false
 		}
@@ -32,8 +30,8 @@ func (p *Proposal) provenLayers() bool {
 	return slices.ContainsFunc(p.Lines, func(l Line) bool { return l.proven && strings.HasPrefix(l.From, "{L}.") })
 }
 
-// provenPasses reports whether the elements of a list are passes: in all of them the token ids, which a line has found, are those of the
-// reference's pass, and these are not all the same.
+// provenPasses reports whether the elements of a list are passes: the token ids of each element are those of the reference's pass, and
+// they differ between passes.
 func (p *Proposal) provenPasses(t, ref *capture.Trace) (bool, error) {
 	i := slices.IndexFunc(p.Lines, func(l Line) bool {
 		return slices.Equal(l.To, []string{order.InputIDs}) && strings.HasPrefix(l.From, "{S}.")
@@ -44,8 +42,8 @@ func (p *Proposal) provenPasses(t, ref *capture.Trace) (bool, error) {
 	var first []int64
 	passes, differ := 0, false
 	for _, r := range t.Records() {
-		m := listText.FindStringSubmatch(r.Name)
-		if m == nil || escape(m[2]) != elementOf(p.Lines[i].From) {
+		m := names.ListText.FindStringSubmatch(r.Name)
+		if m == nil || names.Escape(m[2]) != elementOf(p.Lines[i].From) {
 			continue
 		}
 		pass, err := strconv.Atoi(m[1])
@@ -56,11 +54,11 @@ func (p *Proposal) provenPasses(t, ref *capture.Trace) (bool, error) {
 		if !ok {
 			return false, nil
 		}
-		mine, err := recorded(t, r).integers()
+		mine, err := tensors.OfTrace(t, r).Integers()
 		if err != nil {
 			return false, err
 		}
-		theirs, err := recorded(ref, far).integers()
+		theirs, err := tensors.OfTrace(ref, far).Integers()
 		if err != nil || mine == nil || !slices.Equal(mine, theirs) {
 			return false, err
 		}
@@ -72,7 +70,7 @@ func (p *Proposal) provenPasses(t, ref *capture.Trace) (bool, error) {
 	return passes > 1 && differ, nil
 }
 
-// orPasses makes choices of what is read in two ways: p as it is, other with the elements of the list as passes.
+// orPasses offers both readings of a list as choices: p has the elements as layers, other as passes.
 func (p *Proposal) orPasses(other *Proposal) *Proposal {
 	out := &Proposal{Known: p.Known, Swapped: p.Swapped}
 	at := map[string]int{}

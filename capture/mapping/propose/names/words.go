@@ -1,4 +1,4 @@
-package propose
+package names
 
 import (
 	"math"
@@ -71,9 +71,9 @@ func camels(name string) (words []string) {
 	return append(words, name[from:])
 }
 
-// alikeness is how alike the words of a tensor's name and of an entry's are, from 0 to 1.
-func alikeness(name, role string) float64 {
-	last := lastPart(role)
+// Alikeness is how alike the words of a tensor's name and of an entry's are, from 0 to 1.
+func Alikeness(name, role string) float64 {
+	last := LastPart(role)
 	other := role
 	if more, ok := means[last]; ok {
 		other = strings.TrimSuffix(role, last) + more
@@ -84,7 +84,12 @@ func alikeness(name, role string) float64 {
 	}
 	both := 0
 	for w := range a {
-		both += btoi(b[w])
+		if b[w] {
+			both++
+		}
 	}
 	return float64(both) / math.Sqrt(float64(len(a)*len(b)))
 }
+
+// LastPart is what follows the last dot of a name.
+func LastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }

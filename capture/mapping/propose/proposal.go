@@ -9,6 +9,63 @@ import (
 	"github.com/tracediff/tracediff/internal/tomlfile"
 )
 
+// Proposal is a map that a dump may need.
+type Proposal struct {
+	Lines   []Line
+	Choices []Choice
+	Swapped []Line   // of tensors that have each other's names, or are wrong
+	Copies  []Copy   // of tensors that have an entry, and are left out
+	Others  []string // patterns of tensors that are no entries
+	Left    []string // patterns of what fits nothing
+	Known   int      // tensors that need no line
+	Without []int    // layers without any tensor, if other layers have some
+
+	computed bool // there were weights to compute with
+}
+
+// Line is a line of a map, and why it is proposed.
+type Line struct {
+	From  string
+	To    []string
+	Axes  string
+	Split string
+	Join  string
+	Ring  string
+	Pass  string
+	Rows  string
+	By    string // what it stands on where no value says that it is right: "name" or "guess"
+	Why   string
+
+	at     int  // in the order
+	proven bool // the tensors of several layers have the values of the reference
+}
+
+// Choice is a tensor with several possible lines. A person takes one.
+type Choice struct {
+	From  string
+	Lines []Line
+	More  int // entries that would fit, too
+}
+
+// Copy is a pattern whose tensors have, bit for bit, the numbers of tensors with an entry: hooks on all modules see what attn.wo returns and that attn returns the same, and a graph
+// of operations has a tensor before and after its axes are taken apart. A copy is left out.
+type Copy struct {
+	From string
+	Of   []string // the patterns of the tensors with an entry
+}
+
+// mostListed bounds the copies that are left out by a line, and the names of no entries that are listed: a graph of nodes has thousands.
+const mostListed = 40
+
+// why says which tensors a copy has the numbers of.
+func (c Copy) why() string {
+	text := "the same numbers as " + strings.Join(c.Of[:min(len(c.Of), maxOffered)], ", ")
+	if n := len(c.Of) - maxOffered; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
 // Open is how many patterns a person has to decide on, or that fit nothing.
 func (p *Proposal) Open() int { return len(p.Choices) + len(p.Swapped) + len(p.Left) }
 
@@ -51,51 +108,44 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 	if n := len(p.Copies) - len(copies); n > 0 {
 		fmt.Fprintf(&b, "# Copies without a line: %d. They have the numbers of tensors that have an entry, and are not compared.\n", n)
 	}
+	p.writeOpen(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeOpen writes what a person has to look at, as comments.
+func (p *Proposal) writeOpen(b *strings.Builder) {
 	for _, c := range p.Choices {
-		fmt.Fprintf(&b, "\n# A choice: %s fits each of these. Remove the # of one.\n", comment(c.From))
+		fmt.Fprintf(b, "\n# A choice: %s fits each of these. Remove the # of one.\n", comment(c.From))
 		for _, l := range c.Lines {
-			fmt.Fprintf(&b, "# %s # %s\n", l.text(), comment(l.Why))
+			fmt.Fprintf(b, "# %s # %s\n", l.text(), comment(l.Why))
 		}
 		if c.More > 0 {
-			fmt.Fprintf(&b, "# %d more fit: tracediff order lists the entries.\n", c.More)
+			fmt.Fprintf(b, "# %d more fit: tracediff order lists the entries.\n", c.More)
 		}
 	}
 	if len(p.Swapped) > 0 {
 		b.WriteString("\n# Each of these has the values of another of them. If they are dumped under each other's names, remove the # of all.\n")
 		b.WriteString("# If they are not, the port computes them so: compare it without these lines.\n")
 		for _, l := range p.Swapped {
-			fmt.Fprintf(&b, "# %s # %s\n", l.text(), comment(l.Why))
+			fmt.Fprintf(b, "# %s # %s\n", l.text(), comment(l.Why))
 		}
 	}
 	if len(p.Others) > 0 {
 		b.WriteString("\n# None of these is an entry, or has its shape: what the dump computes from each entry without a tensor is right. They are not compared.\n")
 		for _, name := range p.Others[:min(len(p.Others), mostListed)] {
-			fmt.Fprintf(&b, "# %s\n", tomlfile.Quote(name))
+			fmt.Fprintf(b, "# %s\n", tomlfile.Quote(name))
 		}
 		if n := len(p.Others) - mostListed; n > 0 {
-			fmt.Fprintf(&b, "# ... and %d more\n", n)
+			fmt.Fprintf(b, "# ... and %d more\n", n)
 		}
 	}
 	if len(p.Left) > 0 {
 		b.WriteString("\n# Left: nothing tells what these are. They are not compared.\n")
 		for _, name := range p.Left {
-			fmt.Fprintf(&b, "# %s\n", tomlfile.Quote(name))
+			fmt.Fprintf(b, "# %s\n", tomlfile.Quote(name))
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// mostListed bounds the copies that are left out by a line, and the names of no entries that are listed: a graph of nodes has thousands.
-const mostListed = 40
-
-// why says which tensors a copy has the numbers of.
-func (c Copy) why() string {
-	text := "the same numbers as " + strings.Join(c.Of[:min(len(c.Of), maxOffered)], ", ")
-	if n := len(c.Of) - maxOffered; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text
 }
 
 // text is the line as TOML.

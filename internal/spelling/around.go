@@ -1,0 +1,30 @@
+package spelling
+
+import (
+	"regexp"
+	"strings"
+)
+
+// RankWords are the words before the number of a rank or of a stage, as alternatives of a regular expression, and StageWords those of stages.
+const (
+	RankWords  = "(?:tp|mp|ep|pp)?_?rank|tp|shard|device|gpu|worker|" + StageWords
+	StageWords = "stage|pp|pipe|pipeline"
+)
+
+// Fused matches a part of what engines call a tensor that is several roles. It does not say which roles.
+var Fused = regexp.MustCompile(`(?i)(qkv|wqkv|c_attn|query_key_value|in_proj|kv_proj|kv_einsum|gate_?up|gating_einsum|w13|fc1)`)
+
+var (
+	nodeTail   = regexp.MustCompile(`/(MatMul|Gemm|Add|Mul|Sub|Div|Sqrt|Softmax|Transpose|Reshape|Gather|Cast|Concat|RMSNormalization|SimplifiedLayerNormalization|LayerNormalization)(_[0-9]+)?_output_0$`)
+	modulePart = regexp.MustCompile(`^(Module\.|non_intrusive__)`)
+	callTail   = regexp.MustCompile(`(\.[A-Z][A-Za-z0-9]*\.forward\.[0-9]+)?(\.output|_output|_out|\.out|:0|\[0\])?(\.0)?$`)
+)
+
+// ModuleOf is the name of a module, with dots, for the name of a node of its graph, such as "/model/norm/Mul_1_output_0".
+func ModuleOf(node string) string {
+	module := nodeTail.ReplaceAllString(strings.TrimPrefix(node, "/"), "")
+	return strings.ReplaceAll(modulePart.ReplaceAllString(module, ""), "/", ".")
+}
+
+// WithoutCall is a name without what recorders of calls put after the name of a module, such as ".output" and ".forward.0".
+func WithoutCall(name string) string { return callTail.ReplaceAllString(name, "") }
