@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
+	"github.com/tracediff/tracediff/internal/permute"
 )
 
 // Axis is an axis of an entry that a dump may have in another place: a letter and a size.
@@ -159,17 +160,15 @@ const mostAxes = 5
 
 // orders calls each with the orders of some axes, the sorted order first. It does nothing for more than mostAxes.
 func orders(all []Axis, each func(order []Axis, sorted bool)) {
-	var step func(done, rest []Axis, sorted bool)
-	step = func(done, rest []Axis, sorted bool) {
-		if len(rest) == 0 {
-			each(done, sorted)
-		}
-		for i, a := range rest {
-			step(append(slices.Clone(done), a), slices.Delete(slices.Clone(rest), i, i+1), sorted && i == 0)
-		}
+	if len(all) > mostAxes {
+		return
 	}
-	if len(all) <= mostAxes {
-		step(nil, all, true)
+	for at := range permute.All(len(all)) {
+		order := make([]Axis, len(all))
+		for i, k := range at {
+			order[i] = all[k]
+		}
+		each(order, slices.IsSorted(at))
 	}
 }
 
