@@ -139,8 +139,15 @@ func TestHarmlessWaysAreCertified(t *testing.T) {
 	}
 }
 
-// otherWeights copies an embedded checkpoint to a folder and changes a weight.
+// otherWeights copies an embedded checkpoint to a folder and makes each number of a weight twice or half of what it was: the lowest bit of
+// the exponent is another.
 func otherWeights(t *testing.T, name, weight string) string {
+	t.Helper()
+	return changedWeights(t, name, weight, func(bits uint16) uint16 { return bits ^ 0x80 })
+}
+
+// changedWeights copies an embedded checkpoint to a folder and changes the numbers of a weight, in bfloat16.
+func changedWeights(t *testing.T, name, weight string, change func(bits uint16) uint16) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "model")
 	from, err := fs.Sub(ondisk.Files(), name)
@@ -158,8 +165,8 @@ func otherWeights(t *testing.T, name, weight string) string {
 			x, err := src.Read(r)
 			must(t, err)
 			at = bytes.Index(data, x.Data)
-			for i := 0; i+2 <= len(x.Data); i += 2 { // bfloat16: the exponent's lowest bit, so that every weight is twice or half of what it was
-				binary.LittleEndian.PutUint16(data[at+i:], binary.LittleEndian.Uint16(data[at+i:])^0x80)
+			for i := 0; i+2 <= len(x.Data); i += 2 {
+				binary.LittleEndian.PutUint16(data[at+i:], change(binary.LittleEndian.Uint16(data[at+i:])))
 			}
 		}
 	}

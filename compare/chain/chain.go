@@ -196,8 +196,9 @@ func (c *Chain) beyondLimits(cert *isolate.Certificate, key string) bool {
 	return !(float64(cert.Reach) <= limit) && !(float64(cert.RelL2) <= limit)
 }
 
-// again forgets what was made of certificates, and keeps these.
-func (c *Chain) again() {
+// Again forgets the links, and keeps the certificates that the links were made of. A link depends on the rows that were accepted
+// and on the layouts that were known when it was made: whoever accepts a row calls Again.
+func (c *Chain) Again() {
 	for key, got := range c.certs {
 		if got.made.Cert != nil {
 			c.ready[key] = got.made

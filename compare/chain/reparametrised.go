@@ -164,7 +164,7 @@ func (l *reparametrisations) settle(first *node) bool {
 		l.byKey[n.key] = n
 	}
 	if some {
-		l.again()
+		l.Again()
 	}
 	return first.is == inside && first.set().done != nil
 }
