@@ -40,7 +40,8 @@ type KnownLine struct {
 	Reason string     `json:"reason"`
 	Until  string     `json:"until"` // the last day on which it holds, in UTC
 	State  KnownState `json:"state"`
-	Why    string     `json:"why,omitempty"` // a sentence, unless it is accepted
+	Why    string     `json:"why,omitempty"`  // a sentence, unless it is accepted
+	Note   string     `json:"note,omitempty"` // of an accepted line: what was not compared, see [baseline.Line.SetAside]
 	// Error is the relative L2 of the tensor at acceptance, and Now the relative L2 in this comparison; NaN if not
 	// measured.
 	Error measure.Number `json:"error"`
@@ -169,7 +170,7 @@ func (k *knownLines) cover(r *Row, j Judgement) bool {
 	case why != "":
 		l.State, l.Why = KnownWorse, why
 	default:
-		l.State = KnownAccepted
+		l.State, l.Note = KnownAccepted, l.line.SetAside(&now)
 	}
 	return l.State == KnownAccepted
 }

@@ -91,13 +91,26 @@ func (l *Line) Uncovered(now *Shown) string {
 	return l.grown(now)
 }
 
-// sameCause reports whether the mistake is the one that was accepted: by its key, or by its sentence in a file without keys. A sentence may be written anew, the key of a
-// mistake stays.
+// sameCause reports whether the mistake is the one that was accepted: by its key. Where the line or the row has no key the sentences are
+// compared. A line that has a sentence alone is of a version that wrote no keys: where the row has a key and another sentence, nobody can
+// tell another mistake from other words for it, and the cause is set aside; see [Line.SetAside].
 func (l *Line) sameCause(now *Shown) bool {
-	if l.Mistake != "" && now.Mistake != "" {
+	switch {
+	case l.Mistake != "" && now.Mistake != "":
 		return l.Mistake == now.Mistake
+	case l.Mistake == "" && now.Mistake != "":
+		return true
 	}
 	return l.Cause == now.Cause
+}
+
+// SetAside says that the cause of a line was not compared with that of a row that the line covers; empty where it was. Everything else
+// that the line accepts was compared.
+func (l *Line) SetAside(now *Shown) string {
+	if l.Mistake != "" || now.Mistake == "" || l.Cause == "" || l.Cause == now.Cause {
+		return ""
+	}
+	return fmt.Sprintf("the cause was not compared: it was accepted as the sentence %q, which no report has today, and is now %q; accept it again to keep it by its key", l.Cause, now.Cause)
 }
 
 // grown says which error is larger than the line covers; empty where none is.

@@ -118,6 +118,7 @@ func TestUncovered(t *testing.T) {
 		now    func(*baseline.Shown)
 		want   string // empty: it is covered
 		covers bool
+		aside  string // what is said of a cause that was not compared
 	}{
 		{why: "the same", covers: true},
 		{why: "smaller", now: func(s *baseline.Shown) { s.Error = 0.01 }, covers: true},
@@ -159,8 +160,12 @@ func TestUncovered(t *testing.T) {
 		},
 		{why: "a file without keys", line: func(l *baseline.Line) { l.Cause = "a" }, now: func(s *baseline.Shown) { s.Cause, s.Mistake = "a", "k(x=1)" }, covers: true},
 		{
-			why: "another cause, in a file without keys", line: func(l *baseline.Line) { l.Cause = "a" },
-			now: func(s *baseline.Shown) { s.Cause, s.Mistake = "b", "k(x=1)" }, want: "the cause changed",
+			why: "other words or another cause, in a file without keys", line: func(l *baseline.Line) { l.Cause = "a" },
+			now: func(s *baseline.Shown) { s.Cause, s.Mistake = "b", "k(x=1)" }, covers: true, aside: `accepted as the sentence "a"`,
+		},
+		{
+			why: "another relation, in a file with keys", line: func(l *baseline.Line) { l.Cause, l.Mistake = "a", "k" },
+			now: func(s *baseline.Shown) { s.Cause = "b" }, want: "the cause changed",
 		},
 		{why: "a key without a sentence", line: func(l *baseline.Line) { l.Mistake = "k" }, now: func(s *baseline.Shown) { s.Cause, s.Mistake = "b", "k" }, covers: true},
 		{why: "a cause that nobody knew of", now: func(s *baseline.Shown) { s.Cause = "b" }, want: "a cause now"},
@@ -177,6 +182,9 @@ func TestUncovered(t *testing.T) {
 		got := l.Uncovered(&now)
 		if test.covers != (got == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.why, got, test.want)
+		}
+		if aside := l.SetAside(&now); (test.aside == "") != (aside == "") || !strings.Contains(aside, test.aside) {
+			t.Errorf("%s: set aside is %q, want %q", test.why, aside, test.aside)
 		}
 	}
 }

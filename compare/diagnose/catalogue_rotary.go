@@ -22,10 +22,7 @@ var (
 	settingPages   = slices.Concat([]Page{
 		{Anchor: "rotary-scaling", Roles: turning, If: ofScaling}, {Anchor: "rotary-base", Roles: turning, If: ofTheta}, {Anchor: "attention-scale", Roles: "scores", If: ofFactor},
 	})
-	offsetPages = slices.Concat([]Page{
-		{Anchor: "positions-of-decode-steps", Roles: tables, If: func(m Mistake) bool { return m.N > -20 && m.N <= -10 }}, // page.go takes -10 to -19 for -1
-		{Anchor: "shifted-positions", Roles: tables}, {Anchor: "position-offset", Roles: rotated},
-	})
+	offsetPages     = pagesOf("shifted-positions", tables, "position-offset", rotated)
 	positionPages   = []Page{{Anchor: "position-offset", Roles: tables}}
 	decodePages     = []Page{{Anchor: "positions-of-decode-steps", Roles: tables}}
 	passOffsetPages = slices.Concat(

@@ -166,8 +166,27 @@ func TestKeysTellMistakesApart(t *testing.T) {
 	}
 	other := whole
 	other.Right, other.Called = diagnose.Number{Value: 1, Has: true}, "rms_norm_eps"
+	other.Source, other.Rounding, other.Edit, other.Picked = "layers.1.mlp.up_proj.weight", diagnose.EachStep, "2", 3
 	if other.Key() != whole.Key() {
-		t.Errorf("the model's own number is in the key %s", other.Key())
+		t.Errorf("what is the model's, or may be another in each layer and arithmetic, is in the key %s", other.Key())
+	}
+}
+
+// The key of long runs is short enough for a line of a baseline, and still tells one run of many from another.
+func TestKeysOfLongRunsAreShort(t *testing.T) {
+	runs := func(last int) diagnose.Mistake {
+		var text strings.Builder
+		for row := range 20_000 {
+			fmt.Fprintf(&text, "%d=%d;", row, 20_000-row)
+		}
+		fmt.Fprintf(&text, "20000=%d", last)
+		return diagnose.Mistake{Kind: "weight.rows-of", Place: "lm_head.weight", Runs: diagnose.Runs(text.String())}
+	}
+	if n := len(runs(0).Key()); n > 2<<10 {
+		t.Errorf("a key of %d bytes", n)
+	}
+	if runs(0).Key() == runs(1).Key() || runs(0).Key() != runs(0).Key() {
+		t.Error("the key does not tell the last of the runs")
 	}
 }
 

@@ -1,14 +1,17 @@
 package diagnose
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strconv"
 	"strings"
 )
 
-// Key is the mistake as a line of text that has no sentence in it: "number.value(place=rms_norm.eps,of=epsilon,x=1e-05)". Two mistakes with
-// one key are the same mistake to whoever has accepted or read the first. Numbers have six digits. What the key leaves out is the model's and not the port's: the right number, and
-// the fields of the configuration that have the number.
+// Key is the mistake as a line of text that has no sentence in it: "number.value(place=rms_norm.eps,of=epsilon,x=1e-05)". Two mistakes
+// with one key count as the same mistake for whoever has accepted or read the first. Numbers have six digits, and [Numbers] three, of many
+// different ones only the count and the range; long runs end with a digest. The key leaves out what is the model's, such as the right
+// number and the fields of the configuration that have the number, and what may be another in each layer or arithmetic: the name of the
+// source in its layer, how the port rounds, the text of an edit, and which elements were picked by chance.
 func (m Mistake) Key() string {
 	if m.Kind == "" {
 		return ""
@@ -38,7 +41,7 @@ func (m Mistake) Key() string {
 	if m.Coding != (Coding{}) {
 		add("coding", fmt.Sprintf("%s:%d", m.Coding.Numbers, m.Coding.Scales))
 	}
-	add("runs", string(m.Runs))
+	add("runs", m.Runs.key())
 	add("numbers", m.Numbers.key())
 	if m.Tokens.Some {
 		add("tokens", "some"+m.Tokens.From.key())
@@ -51,6 +54,18 @@ func (m Mistake) Key() string {
 		return string(m.Kind)
 	}
 	return string(m.Kind) + "(" + strings.Join(all, ",") + ")"
+}
+
+// longestRuns is the most bytes of runs that a key has in full.
+const longestRuns = 1 << 10
+
+// key is the runs in a key: of long ones the first, how many there are, and a digest of all.
+func (r Runs) key() string {
+	if len(r) <= longestRuns {
+		return string(r)
+	}
+	first := string(r[:strings.LastIndexByte(string(r[:longestRuns]), ';')+1])
+	return fmt.Sprintf("%s...%d:%x", first, strings.Count(string(r), ";")+1, sha256.Sum256([]byte(r)))
 }
 
 // Key is the relation as a line of text that has no sentence in it, as [Mistake.Key] is: "rows.zeros(place=zeros,n=3,m=12)".

@@ -132,6 +132,9 @@ func Baseline(doc *Document, r *compare.Result) {
 			break
 		}
 		doc.Line("known: %s %s, until %s, because: %s (%s)", l.Key, l.Class, l.Until, l.Reason, becameOf(l))
+		if l.Note != "" {
+			doc.Sub("%s", l.Note)
+		}
 	}
 	for _, l := range r.Baseline.Failing() {
 		doc.Say(Bad, "BASELINE", "%s %s (%s): %s; %s (accepted until %s, because: %s)", l.Key, l.Class, l.State, l.Why, mend(l, r.Baseline.File), l.Until, l.Reason)
