@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // A kernel that fuses two operations reads the result of the first before it is rounded to 16 bits, and a hook still shows the rounded
@@ -197,4 +198,88 @@ func (r *rereading) words() string {
 		words += ", but at " + strings.Join(r.rounded.Readers, ", ")
 	}
 	return words + ", as a kernel does that fuses the two"
+}
+
+// A kernel that recomputes an operand repeats the operand's own kernel. If that kernel read a captured tensor
+// before rounding, so does the repetition. An example is Gemma 3 compiled by inductor: the sum at the end of a
+// layer reads the last norm of the layer in float32, and the mean of squares in the next norm recomputes this sum.
+// Sum and norm are one kernel.
+
+// rereadDeeper looks for an operand recomputed together with one of its own captured operands. Only the simplest
+// arithmetics are tried, since such a kernel is float32 throughout.
+func rereadDeeper(ctx context.Context, entries []*isolate.Evidence, roles []string) (*rereading, error) {
+	for _, role := range roles {
+		again, err := recomputing(ctx, entries, isolate.Operand{Role: role}, nil)
+		if err != nil {
+			return nil, err
+		}
+		if len(again) != len(entries) {
+			continue
+		}
+		for _, inner := range rereadable(again) {
+			if slices.Contains(roles, inner) {
+				continue
+			}
+			operand := isolate.Operand{Role: role, Inner: inner}
+			deeper, err := recomputing(ctx, entries, operand, nil)
+			if err != nil {
+				return nil, err
+			}
+			if len(deeper) != len(entries) {
+				continue
+			}
+			if r, err := rereadBy(ctx, entries, deeper, operand); r != nil || err != nil {
+				return r, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// fewStarts are the presets that say one thing for all sites of a program, with the program's own order of steps and of additions.
+func fewStarts(starts []*isolate.Arithmetic) []*isolate.Arithmetic {
+	return slices.DeleteFunc(starts, func(a *isolate.Arithmetic) bool {
+		return a.Rewrites != 0 || !slices.Contains(besideOrder, a.Preset)
+	})
+}
+
+// The first layer reads another tensor than the other layers do: the embeddings, where others read the sum at the end of the layer before. A compiler
+// makes the same kernel of it.
+
+// of returns the rereading of an entry: the form's, or, if the entry lacks the operand and has exactly one other
+// rereadable leaf, the same reading of this leaf.
+func (r *rereading) of(ctx context.Context, t *isolate.Trial) (*rereading, error) {
+	if isolate.Leaf(t, r.operand.Role) >= 0 || isolate.Computes(t, r.operand.Role) {
+		return r, nil
+	}
+	roles := rereadable([]*isolate.Evidence{{Trial: t, Left: nil}})
+	if len(roles) != 1 {
+		return r, nil
+	}
+	alike := &rereading{operand: isolate.Operand{Role: roles[0]}, alike: true}
+	again, err := isolate.Recompute(ctx, t, alike.operand, nil)
+	if again == nil || err != nil {
+		return r, err
+	}
+	s, err := isolate.StepOf(again, alike.operand.Role)
+	if s == nil || err != nil {
+		return r, err
+	}
+	step := &isolate.PartlyRounded{Form: s.Form, Name: s.Name}
+	if r.rounded != nil {
+		step.Readers = r.rounded.Readers
+		alike.rounded = step
+	}
+	alike.Own = unroundedAt(step, again, r.Own)
+	return alike, nil
+}
+
+// unroundedAt returns an arithmetic without rounding at a step and at the steps passing its result on, in the
+// program of a trial.
+func unroundedAt(step *isolate.PartlyRounded, t *isolate.Trial, a *isolate.Arithmetic) *isolate.Arithmetic {
+	for _, at := range step.Handed(t.Formula.Program) {
+		s := &t.Formula.Steps[at]
+		a = a.With(program.Site{Form: s.Form, Name: s.Site}, program.Choice{Round: program.Plain})
+	}
+	return a
 }
