@@ -161,7 +161,7 @@ func fill(text string, field func(name string) (words string, has bool)) (filled
 //	times             how many times the right number the port's is
 //	n, m, k           a size, or a sum of sizes and whole numbers (n+k-1); +n has its sign
 //	place, place step the step at the place of the mistake, and the same where a sentence begins with it
-//	axis, other       what an axis counts
+//	axis, other       what an axis counts, or the number of an axis without a known meaning; "its axis" is that of a tensor
 //	dtype, called     as they are
 //	coding, storage   how a weight is kept in few bits, and how a result is
 //	runs NOUN         which rows, channels or slots are which
@@ -207,9 +207,13 @@ func (m Mistake) field(name string) (words string, has bool) {
 	case name == "place step":
 		return Term{Kind: Step, Name: m.Place, Code: m.Code}.String(), m.Place != ""
 	case name == "axis":
-		return m.Axis, m.Axis != ""
+		return axisName("", m.Axis), m.Axis != ""
 	case name == "other":
-		return m.Other, m.Other != ""
+		return axisName("", m.Other), m.Other != ""
+	case name == "its axis":
+		return axisName("its ", m.Axis), m.Axis != ""
+	case name == "its other":
+		return axisName("its ", m.Other), m.Other != ""
 	case name == "dtype":
 		return m.DType.String(), m.DType != 0
 	case name == "coding":
@@ -370,8 +374,10 @@ func short(x float64) string { return fmt.Sprintf("%.6g", x) }
 // fieldNames are the names in a list that [listed] has made: "rope_theta, max_position_embeddings".
 func fieldNames(list string) []string { return strings.Split(list, ", ") }
 
-// axisOf is what an axis counts, of a tensor.
-func axisOf(axis byte) string { return "its " + axisWords(axis) }
-
-// axisNumber is the name of an axis without a known meaning.
-func axisNumber(a int) string { return fmt.Sprintf("axis %d", a) }
+// axisName is an axis in a sentence: what it counts, after a word for whose axis it is, or its number.
+func axisName(whose, counts string) string {
+	if _, err := strconv.Atoi(counts); err == nil {
+		return "axis " + counts
+	}
+	return whose + counts
+}

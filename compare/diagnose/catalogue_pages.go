@@ -186,7 +186,7 @@ func aStream(m Mistake) bool { return m.Axis == "stream" || m.By.Item.Has }
 func ints(m Mistake) bool { return m.Coding.Numbers == Int8 || m.Coding.Numbers == Int4 }
 
 // alongTokens is for elements that are moved along the tokens.
-func alongTokens(m Mistake) bool { return m.Axis == axisOf('t') }
+func alongTokens(m Mistake) bool { return m.Axis == axisWords('t') }
 
 // oneChannel is for a single channel in the place of a wrong channel.
 func oneChannel(m Mistake) bool {

@@ -66,10 +66,12 @@ func example(row diagnose.Row) diagnose.Mistake {
 			m.Numbers, m.Axis = "1,0.5,2,0.5", "heads" // in whatever order the holes are
 		case "axis":
 			if m.Axis == "" {
-				m.Axis = "its heads"
+				m.Axis = "heads"
 			}
 		case "other":
-			m.Other = "its tokens"
+			m.Other = "tokens"
+		case "its":
+			m.Axis, m.Other = "heads", "tokens"
 		case "dtype":
 			m.DType = hooks.BF16
 		case "coding", "storage":

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
@@ -23,15 +24,16 @@ func oneIndexed(x *difference) *Description {
 				if !hasOneIndex(inner.all, a, index) {
 					continue
 				}
-				d := &Description{Kind: "described.index", Of: inner.of, By: axisNumber(a)}
+				counts := strconv.Itoa(a)
+				if len(first.axes) == len(first.shape) {
+					counts = axisWords(first.axes[a])
+				}
+				d := &Description{Kind: "described.index", Of: inner.of, By: axisName("", counts)}
 				for n := range inner.all {
 					d.Elements += len(inner.all[n].want)
 				}
 				d.Explained = d.Elements
-				if len(first.axes) == len(first.shape) {
-					d.By = axisWords(first.axes[a])
-				}
-				m := Mistake{Kind: "value.of-one-index", Of: inner.of, Axis: d.By, N: index, M: a, Edit: placed(inner.at)}
+				m := Mistake{Kind: "value.of-one-index", Of: inner.of, Axis: counts, N: index, M: a, Edit: placed(inner.at)}
 				if d.Values = []float64{float64(index)}; index == lastIndex {
 					d.Kind, d.Values, m.Kind, m.N = "described.last-index", nil, "value.of-last-index", 0
 				}

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/order"
@@ -87,7 +88,7 @@ func overAxis(s *subject, e *Entry, t *edit.StepIndex, step int, d edit.Edit) Mi
 	case edit.Apart:
 		return Mistake{Kind: "axis.parts", N: d.Map.N}
 	case edit.Along:
-		from, to := axisNumber(d.Map.Axis), axisNumber(d.Map.Other)
+		from, to := strconv.Itoa(d.Map.Axis), strconv.Itoa(d.Map.Other)
 		if axes := s.m.List.Entries[e.Node.Entry].Axes; len(axes) == len(t.Steps[step].Shape) {
 			from, to = axisWords(axes[d.Map.Axis]), axisWords(axes[d.Map.Other])
 		}

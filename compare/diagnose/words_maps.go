@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
@@ -79,9 +80,9 @@ func mappedElements(s *subject, e *Entry, t *edit.StepIndex, d edit.Edit) Mistak
 	heads := func(a int) bool { return len(axes) == len(v.Shape) && axisWords(axes[a]) == headsAxis }
 	axis := func(a int) string {
 		if len(axes) == len(v.Shape) {
-			return axisOf(axes[a])
+			return axisWords(axes[a])
 		}
-		return axisNumber(a)
+		return strconv.Itoa(a)
 	}
 	size := func(a int) int { // of an axis, 0 for one that the value does not have
 		if a >= len(v.Shape) {
