@@ -12,6 +12,8 @@ var sayTheSame = []struct{ kinds, as, why string }{
 	{"cache.oldest-kept", "index.oldest", "the slots that a cache keeps are those that its slice has"},
 	{"cache.rounded", "tensor.rounded", "a cache is a tensor, and one scale is one scale"},
 	{"elements. memory. operand.transposed", "elements. memory. operand.transposed rope.interleaved heads.tiled-keys heads.tiled-operand cache.order", "an order of two values may be two orders, and steps that take each element by itself have it before and after them"},
+	{"elements.halves-exchanged-and-back", "step.exchanged", "halves that are exchanged before a rotation and put back after it turn the other way"},
+	{"elements.one-index", "cache.slots-of-another", "an index of the keys that is read for all is a slot of the cache in the place of each"},
 	{"elements.one-index heads.one", "addend.left-out elements.one-index", "one index of an axis is all of it, or a part that is not added"},
 	{"heads.tiled-operand", "heads.tiled-keys", "the operand is the keys"},
 	{"epsilon.least-value order. number. step.left-out", "number. addend.twice step. epsilon.after-inverse", "an edit that makes a number another one is that number, the more plausible of both"},
@@ -80,7 +82,7 @@ var notNamed = []struct{ kinds, why string }{
 var notBack = []struct{ kinds, why string }{
 	{"activation.number activation.operand-alone activation.other-operand-alone activation.other-rounded activation.step-as activation.step-left-out", "the edit of the step says more, or the rounding of steps is not seen in float32"},
 	{"cache.newest-stale cache.newest-unwritten cache.oldest-kept", "in one step the newest slot is what steps write, and what is kept is a slice"},
-	{"elements.by-turns elements.neighbours-exchanged-and-back elements.reversed elements.reversed-and-back elements.rolled", "the order of another operand says the same"},
+	{"elements.blocks-reversed elements.halves-exchanged-and-back elements.neighbours-exchanged elements.reversed-and-back elements.rolled", "the order of another operand says the same"},
 	{"epsilon.least-value norm.rmsnorm number.doubled number.inverted number.negated number.squared number.two-sided-quantile step.left-out", "a step that is taken twice, exchanged or left out, or the number itself, says the same"},
 	{"input.layer-before instance.of-another-layer", "the name has a list of layers, and what is planted has none"},
 	{"mask.first-keys-seen mask.layers-exchanged mask.own-key-alone mask.window-of-first-query mask.window-whole-block", "another window lets queries see the same keys in a prompt of nine tokens"},
