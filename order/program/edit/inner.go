@@ -6,9 +6,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Inner is a program of some steps of another program, such as the steps of one operation. Results that these steps
-// read from outside are its inputs and weights. [Editor.Put] puts an edited inner program back: no other step
-// changes.
+// Inner is a program of some steps of a larger program, for example of the steps of an operation. Results that the
+// steps read from outside become inputs and weights. [Editor.Put] puts an edited inner program back, and leaves the
+// other steps unchanged.
 type Inner struct {
 	*program.Program
 	in, w []program.Var // of the whole program, by the number of the input and of the weight

@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Indexes returns edits that read a part of a tensor at another index, for all readers of the part: another stream of
-// a stack, another layer's slice.
+// Indexes returns edits that move all readers of a part of a tensor to a different index: a different stream of a
+// stack, a different layer's slice.
 func (t Edits) Indexes() []Edit {
 	var all []Edit
 	var seen []program.Var
@@ -41,8 +41,7 @@ func (t Edits) Indexes() []Edit {
 	return all
 }
 
-// IndexesOfOne returns edits of a single index at which one of several readers reads another index, and the other
-// readers do not.
+// IndexesOfOne returns edits of a single index. An edit moves only one of several readers to a different index.
 func (t Edits) IndexesOfOne() []Edit {
 	var all []Edit
 	for _, d := range t.Indexes() {

@@ -9,9 +9,8 @@ import (
 // mostShifted bounds the steps of programs in which steps are taken elsewhere.
 const mostShifted = 60
 
-// Shifted returns edits that apply a step to another value: to a value from which its operand is computed, or to a
-// value that is computed from its result, for all readers of this value. These edits apply a weight, a number, a bias
-// or a function too early or too late.
+// Shifted returns edits that apply a step too early or too late: to an ancestor of the operand, or to a value
+// computed from the result, for all readers of the value. The step applies a weight, a number, a bias or a function.
 func (t Edits) Shifted() []Edit {
 	if len(t.Steps) > mostShifted {
 		return nil

@@ -82,7 +82,7 @@ func (o parted) crossed(by int) []int {
 	return append(slices.Clone(o.first[by:]), o.first[:by]...)
 }
 
-// Crossed returns edits that exchange, cyclically, the parts of a result that steps read separately, such as halves.
+// Crossed returns edits that cyclically exchange the separately read parts of a result, for example halves.
 func (t Edits) Crossed() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
