@@ -122,7 +122,7 @@ type merger struct {
 	place map[string]int
 }
 
-// pass inserts each new name directly after the name that precedes it in the pass.
+// pass inserts each new name after the names that precede it in the pass.
 func (m *merger) pass(all []recorded.Entry) {
 	var merged []string
 	seen := make([]bool, len(m.names))

@@ -167,7 +167,7 @@ func (n needed) count(step, rows int) int {
 	return count
 }
 
-// need works out the rows of every step that some of the result needs. Need skips steps that are done. stages are the
+// need works out the rows of every step that some of the result needs. need skips steps that are done. stages are the
 // groups of steps that are computed together, row by row; nil: every step is its own stage. need returns nil where
 // all rows are needed, and where some.Axis is the last axis.
 func (p *Program) need(some *Some, done func(step int) bool, stages []stage) needed {

@@ -67,8 +67,8 @@ func (s *Step) ofSum(way uint8) (sum, bias uint8) {
 	return way, 0
 }
 
-// Split returns the step's way in which the sum is taken in the given way; a bias is added after the sum. ok is false
-// for a step without a sum.
+// Split returns the way of a step that takes its sum by the way sum, and then adds the bias. ok is false for a step
+// without a sum.
 func (s *Step) Split(sum uint8) (way uint8, ok bool) {
 	switch {
 	case s.Prim == Affine && len(s.Args) == 3:

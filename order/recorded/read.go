@@ -119,7 +119,7 @@ func Read(in io.Reader) (*Program, error) {
 	return p, nil
 }
 
-// decode reads a part of a file. Numbers stay [json.Number], as written.
+// decode reads a part of a file. Numbers keep their written form, see [json.Number].
 func decode(data raw, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -182,7 +182,8 @@ func Elements(shape []int) (int, error) {
 	return n, nil
 }
 
-// lines reads the templates, and refuses a file that would expand to too many lines before it expands a call.
+// lines reads the templates, and refuses a file that would expand to too many lines or operands before it expands a
+// call.
 func (r *reader) lines() error {
 	total := 0
 	for _, rows := range r.Templates {
@@ -232,7 +233,7 @@ func (r *reader) expanded(run int) (lines, operands int) {
 	return lines, operands
 }
 
-// templateOf returns the template number of a call; −1 for a line that is not a call.
+// templateOf returns the template number of a call; −1 if the call does not begin with a number.
 func templateOf(call raw) int {
 	at, _, _ := bytes.Cut(bytes.TrimLeft(call, "[ \t\r\n"), []byte{','})
 	n, err := strconv.Atoi(string(bytes.TrimSpace(at)))
