@@ -106,8 +106,8 @@ func (b *Builder) Weight(k int, size [2]int) Var {
 	return b.Append(Step{Prim: Matrix, Payload: Leaf(k), Shape: size[:]})
 }
 
-// Whole returns a weight as a tensor that is read whole: for a gain that is a matrix, or for a product over other
-// parts of the weight than its rows.
+// Whole reads a whole weight as a tensor: for a gain that is a matrix, or for a product over other parts of the
+// weight than its rows.
 func (b *Builder) Whole(w Var) Var {
 	if b.err != nil || b.Steps[w.Step].Prim != Matrix {
 		return w
