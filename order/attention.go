@@ -8,8 +8,8 @@ import (
 
 // attention is what the families' attention differs in.
 type attention struct {
-	headNorms   bool    // queries and keys are normed, each head by itself, before they are turned
-	headsFirst  bool    // transformers transposes before those norms, so that it shows them as [1,h,T,D]
+	headNorms   bool    // queries and keys are normed per head before the rotary embedding
+	headsFirst  bool    // transformers transposes before the head norms, and shows queries and keys as [1,h,T,D]
 	valueNorm   bool    // values are normed too, without a weight
 	plainOutput bool    // o_proj has no bias, whatever q, k and v have
 	scale       float64 // of the scores

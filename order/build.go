@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// builder appends the entries of one list. It has what all families spell alike: names below the current layer, Linear
-// and norm modules with their weights, and where transformers shows them.
+// builder appends the entries of one list. It holds what all families spell alike: names below the current layer,
+// Linear and norm modules with their weights, and where transformers shows the tensors.
 type builder struct {
 	*Config
 	place
@@ -99,7 +99,7 @@ func (b *builder) linear(level int, name string, l layout, in int, bias bool, fr
 	}
 }
 
-// rms appends an RMSNorm shown as a module's output, its weight as long as the last axis.
+// rms appends an RMSNorm that is shown as a module's output. The weight has the length of the last axis.
 func (b *builder) rms(level int, name string, l layout, from string) *Entry {
 	e := b.add(level, name, l, b.out(name), b.norm, ref(from))
 	e.Weights = []Weight{b.weight(name+".weight", int(l.dims[len(l.dims)-1]))}
@@ -185,7 +185,7 @@ func keys(layerType string) Dim {
 	return SFull
 }
 
-// rotary lists the tables of the rotary embedding: those of each layer type, or the one pair that all layers share.
+// rotary lists the tables of the rotary embedding: a pair of tables per layer type, or one pair for all layers.
 func (b *builder) rotary() {
 	if b.singleRope() {
 		b.rotaryPair("rotary", "", b.Rope[Full])
@@ -250,7 +250,7 @@ func (b *builder) head() {
 	b.add(1, "logits", logits, Source{Kind: Result, Name: "logits"}, softcap, ref("lm_head"))
 }
 
-// activations are the operations of the activations that families can have, as configurations spell them.
+// activations are the operations of the families' activations, by their names in configurations.
 var activations = map[string]op.Op{
 	"gelu_pytorch_tanh": op.GELUTanh{},
 	"gelu":              op.GELU{},

@@ -65,7 +65,7 @@ type Gemma3nConfig struct {
 	AltUpCorrectScale bool      `json:"altup_correct_scale"`
 }
 
-// Rope has the settings of one rotary embedding. The scaling fields are zero unless its type uses them.
+// Rope has the settings of one rotary embedding. The scaling fields are zero for types that do not scale.
 type Rope struct {
 	Type              string  `json:"rope_type"` // default, linear, llama3
 	Theta             float64 `json:"rope_theta"`
@@ -81,7 +81,8 @@ type TokenIDs struct {
 	EOS      []int
 }
 
-// FirstShared returns the first layer that uses another layer's keys and values, NumLayers if none does.
+// FirstShared returns the first layer that uses another layer's keys and values, or NumLayers if every layer has its
+// own.
 func (c *Config) FirstShared() int {
 	if c.Gemma3n == nil || c.NumLayers-c.Gemma3n.SharedLayers <= 0 {
 		return c.NumLayers
@@ -115,8 +116,8 @@ func (c *Config) Types() []string {
 	return types
 }
 
-// singleRope reports whether all layers turn by the same tables, those of Full; validate has seen to it that the
-// family does so.
+// singleRope reports whether all layers share the rotary tables of Full; validate has checked that the family allows
+// this.
 func (c *Config) singleRope() bool { _, local := c.Rope[Sliding]; return !local }
 
 // Window returns the number of keys a query of layer type t sees, itself included; 0 for no limit.
@@ -136,7 +137,7 @@ func (c *Config) Canonical() json.RawMessage {
 	return b
 }
 
-// ParseCanonical reads what [Config.Canonical] writes, from a trace for one, and validates it.
+// ParseCanonical reads and validates the output of [Config.Canonical], for example from a trace.
 func ParseCanonical(data json.RawMessage) (*Config, error) {
 	var c Config
 	if err := json.Unmarshal(data, &c); err != nil {
@@ -158,7 +159,7 @@ func SameConfig(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// Sizes beyond these are not those of a text model; they bound what a hostile config.json can make a list cost.
+// Larger sizes occur in no text model. The limits bound the cost of a list for a hostile config.json.
 const (
 	maxLayers  = 1024
 	maxSize    = 1 << 24 // hidden, intermediate, vocabulary ...
@@ -214,7 +215,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// validateArithmetic reports constants with which a layer gives no numbers, and what is not one of the operations.
+// validateArithmetic reports constants for which a layer gives no numbers, and unknown activations.
 func (c *Config) validateArithmetic() error {
 	if _, ok := activations[c.Activation]; !ok {
 		return fmt.Errorf("the activation %q is %w (%s are)", c.Activation, errSetting, strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
@@ -323,7 +324,8 @@ func (c *Config) Key(canonical string) string {
 
 const ropeKey = "rope_parameters."
 
-// ropeKeys are the keys of rotary settings by their canonical ones: of the first object that has a key, as [fields.rope] reads them.
+// ropeKeys maps the canonical key of each rotary setting to the key in the file: in the first object with this
+// setting, in the order of [fields.rope].
 func (f *fields) ropeKeys(c *Config) map[string]string {
 	keys := map[string]string{}
 	params, _ := f.object("rope_parameters")

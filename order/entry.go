@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// Entry is one named tensor of a forward pass and the operation that makes it.
+// Entry is a named tensor of a forward pass, with the operation that computes the tensor.
 type Entry struct {
 	Name    string
 	Layer   int      // −1 before and after the layers
@@ -47,7 +47,7 @@ type Ref struct {
 	Back  int    `json:"back,omitempty"`  // with Prev: of so many passes before that
 }
 
-// Weight is one checkpoint tensor that an operation needs, its name without the checkpoint's prefix.
+// Weight is one checkpoint tensor that an operation needs. Name has no checkpoint prefix.
 type Weight struct {
 	Name     string `json:"name"`
 	Fallback string `json:"fallback,omitempty"` // the name to use when Name is absent: the embedding, for a tied head

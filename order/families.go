@@ -1,6 +1,6 @@
 package order
 
-// family is one architecture: how its configuration is read and what its list is.
+// family is a model architecture, with the reader of the configuration and the builder of the list.
 type family struct {
 	read func(*fields) *Config
 	list func(*Config) *List
@@ -73,7 +73,8 @@ func untied(f *fields, c *Config) {
 	c.Rope = f.ropeSingle(c.MaxPositions)
 }
 
-// softcap reads a cap, of which an explicit null means none. A cap of 0 does not: the reference divides by it.
+// softcap reads a cap. An explicit null means no cap, and gives 0. A cap of 0 is an error: the reference divides by
+// the cap.
 func (f *fields) softcap(key string, def float64) float64 {
 	if f.null(key) {
 		return 0

@@ -11,12 +11,12 @@ import (
 	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
-// Formula is a cut as one program, with the sites of all its operations.
+// Formula is one program for a cut, with the sites of all operations in the cut.
 type Formula struct {
 	*program.Program
 	Inputs  []Node   // the leaves, by the number of the program's input
 	Weights []Weight // by the number of its weight
-	items   []*int   // which index of the first axis an input is; nil for all of it
+	items   []*int   // the index of an input on its tensor's first axis; nil for the whole tensor
 	parts   []Part
 }
 
@@ -40,7 +40,8 @@ func (p *Plan) Parts(passes []Pass, model hooks.DType, rewrites program.Rewrite)
 	return f, f.parts, nil
 }
 
-// Item is which index of its first axis input k is; nil for all of the tensor, of which the program may take a part.
+// Item returns the index of input k on its tensor's first axis; nil if the input is the whole tensor. The program may
+// read a part of the whole tensor.
 func (f *Formula) Item(k int) *int {
 	if k >= len(f.items) {
 		return nil
@@ -48,7 +49,7 @@ func (f *Formula) Item(k int) *int {
 	return f.items[k]
 }
 
-// ErrOwn says that an operation computes itself, so that there is no formula of it: see [program.Own].
+// ErrOwn says that an operation computes its result itself and has no formula: see [program.Own].
 var ErrOwn = errors.New("its operation is not made of steps")
 
 // Formula is the program of the last step of a cut. The rounding of every entry between is part of it; the last one is the
@@ -134,7 +135,7 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 	return f, nil
 }
 
-// single is the formula of one operation. Its program is shared by all entries whose operation and shapes are the same.
+// single is the formula of one operation. Entries with the same operation and shapes share the program.
 func (p *Plan) single(passes []Pass, rewrites program.Rewrite, other func(op.Op) op.Op) (*Formula, error) {
 	n := p.Steps[0]
 	e := p.list.At(n)

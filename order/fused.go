@@ -13,9 +13,10 @@ var insideAttention = map[string]bool{
 	"scores": true, "scores_softcap": true, "scores_masked": true, "probs_f32": true, "probs": true,
 }
 
-// Unmade are the entries of a list that an engine does not make whose attention is one kernel in some modules: what is inside these modules,
-// and masks that nothing outside of them reads. fused has the modules' paths, such as "layers.3.self_attn", or patterns of them in the syntax
-// of [hooks.Match]. A kernel takes keys and values as inputs, so an engine may show them all the same.
+// Unmade returns the entries that an engine with fused attention kernels does not compute: the entries inside the
+// fused modules, and masks that only these modules read. fused has the modules' paths, such as "layers.3.self_attn",
+// or patterns of paths in the syntax of [hooks.Match]. A kernel takes keys and values as inputs, so an engine may
+// still show keys and values.
 func (l *List) Unmade(fused []string) map[string]bool {
 	unmade := map[string]bool{}
 	if len(fused) == 0 {

@@ -4,7 +4,8 @@ import "github.com/tracediff/tracediff/order/op"
 
 func readGemma(f *fields) *Config {
 	c := common(f, "gemma", sizes{256000, 3072, 24576, 28, 16, 16, 256, 8192, "hidden_act"})
-	// Published files say "gelu" and were trained with its tanh form, which is what loading makes of it.
+	// Published files say "gelu", but the models were trained with the tanh form, and transformers loads the tanh
+	// form.
 	if c.Activation == "gelu" {
 		c.Activation = "gelu_pytorch_tanh"
 	}

@@ -13,18 +13,22 @@ import (
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
-// maxLifted bounds the work of evaluating an entry of a recorded program once, to find out what it is, and maxTried that of all operations
-// that are tried.
+// maxLifted bounds the work of evaluating an entry of a recorded program once, to identify its operation. maxTried
+// bounds the work of all tried operations together.
 const (
 	maxLifted = 1 << 24
 	maxTried  = 1 << 27
 )
 
-// Lift is a named entry of a recorded program as one known operation on the nearest entries with names: a norm with its epsilon and its
-// gain in place of the steps that it was recorded as. The constants are numbers of the steps. An operation is the entry's if it has
-// every element of the steps on drawn inputs and weights of the entry's sizes: to the bit in the arithmetic of the model, so that one
-// which rounds elsewhere is another, and in float64; of one that adds in another order, see [op.OtherOrder], in float64 alone. The steps are what is judged by; the operation is for people. ok is false where
-// none is known.
+// Lift describes a named entry of a recorded program as one known operation on the nearest named entries: for
+// example, a norm with its epsilon and its gain in place of the recorded steps. The operation's constants are numbers
+// of the steps.
+//
+// The operation must reproduce the result of the steps, in every element, for random inputs and weights of the
+// entry's sizes: bit by bit in the model's arithmetic, so that another place of rounding counts as another operation,
+// and in float64. An operation that adds in another order, see [op.OtherOrder], is compared only in float64.
+//
+// Verdicts use the steps; the operation is for readers. ok is false if no known operation fits.
 func (l *List) Lift(n Node) (e *Entry, ok bool) {
 	if l.passes == nil || !l.In(n) || l.Entries[n.Entry].unnamed() {
 		return nil, false
@@ -89,7 +93,7 @@ func groupsOf(inputs []Node) [][]int {
 	return all
 }
 
-// liftMask is a constant that is a mask as the operation that makes it from the positions of its pass.
+// liftMask returns, for a constant mask, the operation that makes the mask from the positions of the pass.
 func (l *List) liftMask(n Node) (e *Entry, ok bool) {
 	c, ok := l.At(n).Op.(recorded.Constants)
 	positions := Node{l.Index("position_ids"), n.Pass}
@@ -185,8 +189,8 @@ func (t *lifting) draw() bool {
 	return true
 }
 
-// indexes is how many elements an input of whole numbers may be the indexes of: those of the shortest axis that a step takes elements of.
-// Of positions, which are none, there are a few.
+// indexes returns the number of elements that an input of whole numbers can index: the length of the shortest axis
+// from which a step takes elements by index. The number is 64 if no step does, for example for positions.
 func (t *lifting) indexes() int {
 	n := 0
 	for i := range t.f.Steps {
@@ -246,13 +250,14 @@ func (t *lifting) is(o op.Op, inputs, weights []int) bool {
 	return true
 }
 
-// near reports whether two results of float64 are those of one formula: sums of it may be taken in other blocks.
+// near reports whether two float64 results may come from one formula whose sums are taken in different blocks.
 func near(x, y float64) bool { return x == y || math.Abs(x-y) <= 1e-11*(math.Abs(x)+math.Abs(y)+1e-3) }
 
-// maxOrders is of how many things all orders are tried: more stay as they are.
+// maxOrders is the number of things up to which all orders are tried: more things keep their order.
 const maxOrders = 5
 
-// orders are the orders of a few things; of many, and of fewer than none, the one that they have.
+// orders returns all orders of n things. For n above maxOrders, and for −n things with a negative n, it returns only
+// the given order.
 func orders(n int) [][]int {
 	if n == 0 {
 		return [][]int{nil}

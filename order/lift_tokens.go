@@ -31,7 +31,8 @@ func (t *lifting) turned() (all []op.Op) {
 	return all
 }
 
-// latent are the keys of latent attention, of which a part is turned as wide as the tables, or twice.
+// latent returns candidates for the keys of latent attention. The turned part of a key is as wide as the tables, or
+// twice as wide.
 func (t *lifting) latent() (all []op.Op) {
 	if len(t.f.Out.Shape) != 4 {
 		return nil
@@ -106,7 +107,8 @@ func (t *lifting) mixers() (all []op.Op) {
 	return all
 }
 
-// convolves reports whether a weight is that of a convolution of each channel by itself, and of the others none is a matrix.
+// convolves reports whether the weights are the weights of a convolution per channel: one weight at least has the
+// shape [C, 1, K], no weight is a matrix, and the steps read several entries.
 func (t *lifting) convolves() bool {
 	some := false
 	for _, w := range t.f.Weights {

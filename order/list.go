@@ -18,12 +18,13 @@ type List struct {
 	Config  *Config // nil for a user's list
 	Entries []Entry
 	index   map[string]int
-	// passes are the entries as they are in each pass, of a recorded program, which computes each pass in its own way; nil
-	// for one that a pass does not have.
+	// passes are the entries of a recorded program, by pass and entry number, since a recorded program computes each
+	// pass in its own way; nil for an entry that a pass does not have.
 	passes [][]*Entry
 }
 
-// At is an entry as it is in a pass. Where the list has none there, it is a bare name.
+// At returns an entry in its pass. If the list does not have the entry in this pass, At returns an entry with a bare
+// name.
 func (l *List) At(n Node) *Entry {
 	e := &l.Entries[n.Entry]
 	if l.passes == nil {
@@ -35,7 +36,8 @@ func (l *List) At(n Node) *Entry {
 	return &Entry{Name: e.Name, Layer: e.Layer, Level: e.Level, Compare: e.Compare, HF: e.HF}
 }
 
-// InPasses is an entry as each pass has it that has one: once where all have the same.
+// InPasses returns an entry from every pass that has it; in a list without entries per pass, the result is the one
+// entry.
 func (l *List) InPasses(entry int) []*Entry {
 	if l.passes == nil {
 		return []*Entry{&l.Entries[entry]}
@@ -133,9 +135,9 @@ func (l *List) MarshalJSON() ([]byte, error) {
 // maxNames bounds a user's order file: ten times the names of the largest model.
 const maxNames = 1 << 20
 
-// ReadNames reads a user's order: one name a line; empty lines and lines that start with '#' do not count. The entries
-// have a name and nothing else, so they give the walk alone: all elements are compared, nothing is known of shapes.
-// The error names the line.
+// ReadNames reads a user's order: one name a line; empty lines and lines that start with '#' do not count. The
+// entries have only a name, so they give only the order of the walk: all elements are compared, and shapes are
+// unknown. The error names the line.
 func ReadNames(r io.Reader) (*List, error) {
 	var entries []Entry
 	seen := map[string]int{}
@@ -215,8 +217,8 @@ func listedLayer(name string) int {
 	return layer
 }
 
-// The pass that is listed has more tokens than a model has channels or words, and there were more before it, so that every
-// size says by itself what it is.
+// A listing is made for a pass with more tokens than a model has channels or words, and with still more tokens before
+// the pass: every size then shows which quantity it is.
 const (
 	listedTokens = 1<<21 + 17
 	listedPast   = 1<<26 + 19

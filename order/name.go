@@ -57,7 +57,7 @@ func (n Name) Layer() int { return number(n.Label()) }
 // Within reports whether the name is of what a layer has, and not of the layer itself or of what is in none.
 func (n Name) Within() bool { return n.end > 0 && n.end < len(n.text) }
 
-// Path is the path of the layer that has what is named: "layers.3"; empty where none has it.
+// Path is the path of the name's layer: "layers.3"; empty for a name outside of the layers.
 func (n Name) Path() string {
 	if !n.Within() {
 		return ""
@@ -78,7 +78,7 @@ func (n Name) Module() string {
 	return n.text[n.end+1:]
 }
 
-// Here is the name of a module of the layer that the name has; of one outside of the layers where it has none.
+// Here is the name of a module in the layer of n, or outside of the layers if n has no layer.
 func (n Name) Here(module string) Name {
 	if n.end == 0 {
 		return NameOf(module)
@@ -86,7 +86,7 @@ func (n Name) Here(module string) Name {
 	return NameIn(n.Label(), module)
 }
 
-// Beside is the name of the same in the layer that has another; the name itself where not both are in a layer.
+// Beside is the name of n's module in the layer of own; n itself unless both names are in a layer.
 func (n Name) Beside(own Name) Name {
 	if !n.Within() || !own.Within() {
 		return n

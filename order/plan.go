@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
-// Node is one entry in one pass: a vertex of the graph that the list's inputs draw over all passes.
+// Node is an entry in a pass: a vertex of the graph over all passes. The inputs of entries are the edges.
 type Node struct {
 	Entry int // its place in the list
 	Pass  int
@@ -28,7 +28,7 @@ func (l *List) Cut(have func(Node) bool, target Node) (*Plan, error) {
 	return l.Plan(have, []Node{target})
 }
 
-// Plan is the smallest piece of the graph that has all targets as steps; see [List.Cut].
+// Plan returns the smallest part of the graph with all targets as steps; see [List.Cut].
 func (l *List) Plan(have func(Node) bool, targets []Node) (*Plan, error) {
 	p := &Plan{list: l}
 	seen := map[Node]bool{}
@@ -72,7 +72,8 @@ func inOrder(a, b Node) int {
 	return a.Entry - b.Entry
 }
 
-// computable reports whether an entry has an operation that computes it. That of a recorded program may compute it from nothing.
+// computable reports whether an entry has an operation that computes it. Only in a recorded program may the operation
+// have no input.
 func computable(e *Entry, ofRecorded bool) bool {
 	_, argument := e.Op.(op.Given)
 	return e.Op != nil && !argument && (len(e.Inputs) > 0 || ofRecorded)
@@ -102,7 +103,7 @@ func (l *List) parent(n Node, ref Ref) (Node, bool) {
 type BareError struct {
 	Name string
 	Pass int
-	Why  string // the operation that has no formula; empty where there is none
+	Why  string // the operation without a formula, and the reason; else empty
 }
 
 // Error names the entry.
@@ -113,7 +114,7 @@ func (e *BareError) Error() string {
 	return fmt.Sprintf("%s of pass %d was not captured, and nothing computes it", e.Name, e.Pass)
 }
 
-// With is the plan with another description of an entry that is one of its steps.
+// With returns the plan with another description of an entry, for an entry that is a step of the plan.
 func (p *Plan) With(n Node, e *Entry) *Plan {
 	l := *p.list
 	if l.passes == nil {

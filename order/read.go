@@ -15,8 +15,8 @@ var ErrModelType = errors.New("model_type is not supported")
 // errSetting is wrapped by the error for a setting of a known family that no operation here has.
 var errSetting = errors.New("not supported")
 
-// Undescribed reports whether an error says that no order describes a model: its family is not known, or it has a setting that no operation here
-// has, such as YaRN's scaling. The program of such a model can be recorded.
+// Undescribed reports whether an error says that no order describes a model: the family is unknown, or the model has
+// a setting, such as YaRN's scaling, that no operation here supports. The program of such a model can be recorded.
 func Undescribed(err error) bool { return errors.Is(err, ErrModelType) || errors.Is(err, errSetting) }
 
 // ReadConfig resolves a config.json as transformers 5.23 reads it: text settings nested or at top level, absent fields
@@ -246,17 +246,18 @@ func (f *fields) ropeSingle(positions int) map[string]Rope {
 	return map[string]Rope{Full: f.rope(theta, positions, params)}
 }
 
-// General is what any config.json says of a text model, also of one whose family no order describes: its type, the ids that it
-// takes, its dtype, and its numbers of layers and channels. It says nothing of the arithmetic, and is no configuration of a [List].
+// General holds the settings that any config.json has for a text model, even for a family that no order describes:
+// its type, the ids that it takes, its dtype, and its numbers of layers and channels. General says nothing about the
+// arithmetic, and is no configuration of a [List].
 type General struct {
 	Config
-	// File is config.json as JSON without spaces, its keys sorted: two checkpoints of a family that is not described have one
-	// configuration where these are equal.
+	// File is config.json as JSON without spaces, with sorted keys. Two checkpoints of a family that no order
+	// describes have the same configuration if their Files are equal.
 	File json.RawMessage
 }
 
-// ReadGeneral reads config.json. A vocabulary or a number of positions that it does not say is the largest that there can be; layers
-// and channels that it does not say are 0. The error names the field.
+// ReadGeneral reads config.json. An absent vocabulary size or number of positions becomes the largest possible
+// number; absent numbers of layers and channels become 0. The error names the field.
 func ReadGeneral(data []byte) (*General, error) {
 	var top map[string]json.RawMessage
 	var all map[string]any

@@ -13,18 +13,18 @@ import (
 // maxPlaces bounds a recorded program's passes times its names: a list has a place for each name in each pass.
 const maxPlaces = 1 << 22
 
-// Recorded is the list of a recorded program: one entry a step and one a name, in the order in which they were computed. A step
-// without a name is an entry that nobody captures, so a cut, the walk, a certificate and blame go through it as through any
-// other. Each pass has its own operations, see [List.At]; Entries has, for each name, the entry of the first pass that has it,
-// its sizes as symbols where all passes agree on one. The list of a program is that of its prompt: of a pass with other
-// tokens nothing is computed. The error says what of the program cannot be.
+// Recorded is the list of a recorded program: one entry per step and one per name, in the order of computation. A
+// step without a name is an entry that nobody captures: a cut, the walk, a certificate and blame go through the entry
+// as through any other. Each pass has its own operations, see [List.At]; Entries has, for each name, the entry of the
+// first pass with this name, with symbols for the sizes on which all passes agree. The list holds only for the
+// program's prompt: nothing is computed for a pass with other tokens. The error names what the program cannot have.
 func Recorded(p *recorded.Program) (*List, error) {
 	passes, err := p.Entries()
 	if err != nil {
 		return nil, err
 	}
 	l, err := listOf(p, passes, false)
-	if errors.Is(err, errCrossed) { // steps that passes have in other orders are others
+	if errors.Is(err, errCrossed) { // unnamed steps in different orders get different names
 		apart(passes)
 		if l, err = listOf(p, passes, false); errors.Is(err, errCrossed) {
 			l, err = listOf(p, passes, true)
@@ -65,8 +65,9 @@ func apart(passes [][]recorded.Entry) {
 	}
 }
 
-// listOf is the list of the entries of all passes. The error is errCrossed where passes have them in orders that do not go together; with
-// sorted each entry stands behind what it is computed from in any pass, if there is such an order.
+// listOf returns the list of the entries of all passes. The error is errCrossed if the orders of the passes
+// contradict each other. With sorted, each entry stands after the entries from which any pass computes it, if such an
+// order exists.
 func listOf(p *recorded.Program, passes [][]recorded.Entry, sorted bool) (*List, error) {
 	m := merger{place: map[string]int{}}
 	for _, all := range passes {
@@ -107,7 +108,7 @@ func listOf(p *recorded.Program, passes [][]recorded.Entry, sorted bool) (*List,
 	return l, nil
 }
 
-// checked reports an argument of the model that is none.
+// checked reports an argument of the model that is not a row of whole numbers.
 func checked(o op.Op, e *Entry) error {
 	if o == nil && (e.DType != "int64" || len(e.Shape) != 2) {
 		return fmt.Errorf("%s has shape %v and dtype %s: want whole numbers, a row of them", e.Name, e.Shape, e.DType)
@@ -115,13 +116,13 @@ func checked(o op.Op, e *Entry) error {
 	return nil
 }
 
-// merger puts the names of all passes in one order, which each pass keeps as far as one can.
+// merger merges the names of all passes into a common order. The order of each pass is kept as far as possible.
 type merger struct {
 	names []string
 	place map[string]int
 }
 
-// pass adds names that are new behind those that come before them.
+// pass inserts each new name after the names that precede it in the pass.
 func (m *merger) pass(all []recorded.Entry) {
 	var merged []string
 	seen := make([]bool, len(m.names))
@@ -144,7 +145,8 @@ func (m *merger) pass(all []recorded.Entry) {
 	}
 }
 
-// sort moves names that a name is computed from in any pass before it, and no others. Names that are computed from each other stay.
+// sort moves a name only if another name is computed from it in any pass: the moved name then stands before the other
+// name. Names that are computed from each other keep their order.
 func (m *merger) sort(passes [][]recorded.Entry) {
 	from := map[string][]string{}
 	for _, all := range passes {
@@ -244,7 +246,8 @@ func axesOf(r *recorded.Entry, last string, p recorded.Pass) string {
 	return string(axes)
 }
 
-// inAll is entry i as far as all passes agree on it: a size that is the number of tokens of each pass, or of keys, is that.
+// inAll returns entry i with the sizes on which all passes agree. A size that equals each pass's number of tokens, or
+// of keys, becomes the symbol T or SFull.
 func inAll(entries [][]*Entry, i int, passes []recorded.Pass) Entry {
 	var e Entry
 	have := 0
@@ -281,7 +284,7 @@ func inAll(entries [][]*Entry, i int, passes []recorded.Pass) Entry {
 
 var errCrossed = errors.New("another pass has these in the other order")
 
-// ordered reports an entry that is computed from one that the list has behind it.
+// ordered reports an entry that is computed from a later entry of the list.
 func ordered(l *List) error {
 	for pass := range l.passes {
 		for i, e := range l.passes[pass] {
@@ -305,7 +308,8 @@ func ordered(l *List) error {
 // maxBetween bounds the steps without names from which all names together are computed, each counted once for each name.
 const maxBetween = 1 << 21
 
-// readable reports a program whose names stand behind so many steps without names that nobody could look at each name's own.
+// readable reports a program with more than maxBetween unnamed steps between its names: too many to examine for each
+// name.
 func readable(l *List) error {
 	seen := make([]int32, len(l.passes)*len(l.Entries)) // by node, the name that has seen it last
 	total, name := 0, int32(0)
@@ -336,7 +340,8 @@ func readable(l *List) error {
 	return nil
 }
 
-// configOf is what is known of the model's configuration: its type, its layers and its vocabulary.
+// configOf returns the known part of the model's configuration: its type, dtype, number of layers and vocabulary
+// size.
 func configOf(p *recorded.Program, l *List) *Config {
 	c := &Config{ModelType: p.ModelType, Tokens: TokenIDs{BOS: -1, PAD: -1}, DType: p.DType.String()}
 	for i := range l.Entries {

@@ -172,7 +172,8 @@ func ofRows(o op.Op) bool {
 	return false
 }
 
-// rowAxis is the token axis of a tensor that has one row a token, all axes before it of size 1; −1 for any other tensor.
+// rowAxis returns the token axis of a tensor with a single row per token, if every axis before the token axis has
+// size 1; −1 for any other tensor.
 func rowAxis(e *Entry) int {
 	axes := strings.ReplaceAll(e.Axes, " ", "")
 	at := strings.IndexRune(axes, AxisToken)

@@ -151,8 +151,8 @@ func (f *Frequencies) widen(at []float64, out, y operand) {
 	}
 }
 
-// edited are the angles of other frequencies, such as those of another theta. Their exact values are not known: an engine's may be on either
-// side of the given ones, as far away as the frequencies of the way may be.
+// edited computes the angles of changed frequencies, for example of a different theta. The exact values are unknown:
+// an engine's angles may be larger or smaller than the computed angles, by the error of the way's frequencies.
 func (f *Frequencies) edited(way uint8, hull bool, at []float64, out, x, y operand) {
 	for k, v := range x.v {
 		angle := f32(v * f32(y.v[k]))
@@ -232,7 +232,8 @@ func (b *Builder) Tables(wide bool, made func(values []float64) *Frequencies) {
 	}
 }
 
-// turned says of each step whether it is an angle: nothing but a rounding and a move is between it and a cosine or a sine.
+// turned reports, by step, whether the result is an angle: only roundings and moves lie between the step and a cosine
+// or a sine.
 func (b *Builder) turned() []bool {
 	is := make([]bool, len(b.Steps))
 	for i := len(b.Steps) - 1; i >= 0; i-- {
@@ -275,8 +276,9 @@ func Recorded(values []float64, errors func(way uint8, j int, x float64) float64
 	return f
 }
 
-// Turning are the vectors of constants from which cosines and sines are computed: the inverse frequencies of a rotary embedding. Other
-// constants of a program, such as a mask or indexes, are none, and positions that follow each other.
+// Turning returns the steps of the constant vectors from which cosines and sines are computed: the inverse
+// frequencies of a rotary embedding. Turning skips other constants, such as a mask or indexes, and vectors of
+// consecutive positions.
 func (p *Program) Turning() []int {
 	from := make([]bool, len(p.Steps))
 	var all []int

@@ -9,21 +9,21 @@ import (
 
 // Arith is the arithmetic in which programs are evaluated.
 //
-// Exact, the zero Emulated: float64 throughout, no rounding anywhere. Rotary angles alone are float32 in every arithmetic:
-// they do not depend on the model's dtype, and at position 30000 their rounding is a thousandth of a radian, which is the
-// reference's definition and not its noise.
+// Exact, the zero Emulated: float64 throughout, without rounding. Only rotary angles are float32 in every arithmetic:
+// angles do not depend on the model's dtype, and at position 30000 the rounding of an angle is a thousandth of a
+// radian, which belongs to the reference's definition and not to its noise.
 //
 // Emulated: as an engine computes. Every step is rounded to float32, as torch computes bfloat16 and float16 too, and
 // then as its [Choice] says. A sum is accumulated in float64 and rounded once, since no order of summation is the
 // reference's; functions are rounded to float32 from their exact value. Sum says in which order sums are added.
 //
-// A model of float64 is evaluated as a model of float32 without the last rounding: an engine with more digits lies within the bounds of an
-// engine with fewer. A constant may have all digits of a float64 there.
+// A model of float64 is evaluated as a model of float32 without the last rounding: an engine with more digits lies
+// within the bounds of an engine with fewer. A constant may have all digits of a float64 there.
 //
-// With Bounds every value carries how far a correct float32 implementation of the same steps may be from it, by
-// running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, section 3.3): each step whose
-// result float32 does not have adds u·|result|, u = 2⁻²⁴, and the rounding of the value itself to what its inputs' bounds
-// become. A bound may be infinite.
+// With Bounds every value carries how far a correct float32 implementation of the same steps may be from the value,
+// by running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, section 3.3): each step whose
+// result float32 does not have adds u·|result|, u = 2⁻²⁴, and the rounding of the value itself to what its inputs'
+// bounds become. A bound may be infinite.
 type Arith struct {
 	DType    hooks.DType // of the model: float64, float32, bfloat16 or float16
 	Emulated bool
@@ -33,9 +33,9 @@ type Arith struct {
 	Choices  []Choice   // by step; nil: the program's own
 	// Together: an engine may add the terms of an input, and what a step adds to that input, in any order; see [Terms].
 	Together bool
-	// Hull: every step may round its result to the model's dtype or not, each element by itself, and have it by another
-	// way. Values are not rounded, and bounds allow for all of it. The last step is rounded by the caller, see Arith.Round; with
-	// HullLast it, too, may have been rounded before.
+	// Hull: every step may round its result to the model's dtype or not, element by element, and may compute by any
+	// of its ways. Values are not rounded, and bounds allow for all these choices. The caller rounds the last step,
+	// see Arith.Round; with HullLast the last step may have been rounded before, too.
 	Hull, HullLast bool
 }
 
@@ -50,8 +50,8 @@ const (
 	Half                    // then to float16
 	Table                   // then to float16 where |x| < 10: what a table of an activation is indexed by, and gives
 	Shifted                 // then to the model's dtype after a factor that is not known: the value stays, and has a bound
-	None                    // not at all: double precision, or a product that is fused with the sum that follows
-	Welford                 // not at all, but its bound is that of float32: a statistic that is updated as it goes
+	None                    // not at all: double precision, or a product that is fused with the next sum
+	Welford                 // not at all, with the bound of float32: a statistic that is updated step by step
 )
 
 var roundingWords = [...]string{"float32", "model", "float32 R", "float16", "float16 table", "model, scaled", "float64", "float64, bound as float32"}
@@ -59,8 +59,8 @@ var roundingWords = [...]string{"float32", "model", "float32 R", "float16", "flo
 // String names a rounding.
 func (r Rounding) String() string { return roundingWords[r] }
 
-// Choice is what an engine does at one site: which of the ways that give the same result in exact arithmetic it takes
-// there, see [Ways], and how it rounds.
+// Choice is an engine's choice at one site: how the engine rounds, and by which of the ways with the same result in
+// exact arithmetic the engine computes, see [Ways].
 type Choice struct {
 	Way   uint8
 	Round Rounding
@@ -70,7 +70,7 @@ const (
 	unit32     = 0x1p-24  // unit roundoff of float32
 	unit64     = 0x1p-53  // and of float64
 	overflow32 = 0x1p128  // what float32 has as an infinity
-	normal32   = 0x1p-126 // its least normal number: vector units and GPUs take what is smaller for zero, and so do libraries
+	normal32   = 0x1p-126 // least normal number of float32: vector units, GPUs and libraries take smaller numbers for zero
 	// λ of the random-walk bound on sums (Higham and Mary, A new approach to probabilistic rounding error analysis, 2019).
 	lambda = 3
 )
@@ -90,8 +90,8 @@ func rounded(d hooks.DType, v, e float64) float64 {
 	return halfUnit(d, math.Abs(v)+e)
 }
 
-// roundTo is a rounding point: the numbers in [v−e, v+e] become those that they round to: most often one, two when a
-// midpoint lies among them.
+// roundTo is a rounding point. The numbers in [v−e, v+e] round to one number in most cases, and to two if a midpoint
+// lies in the interval. roundTo returns v rounded, and a bound that covers the rounded interval.
 func roundTo(d hooks.DType, v, e float64) (float64, float64) {
 	r := floats.Round(d, v)
 	if e == 0 || plainly(d, v, r, e) {
@@ -104,8 +104,9 @@ func roundTo(d hooks.DType, v, e float64) (float64, float64) {
 	return r, known(max(hi-r, r-lo))
 }
 
-// plainly reports that the numbers in [v−e, v+e] all become r, which v does: none of them is near a midpoint. It may be false of some
-// for which that is so: where r is a power of two, whose neighbours are not equally far, and below the normal numbers.
+// plainly reports that v and all numbers in [v−e, v+e] round to r: no number of the interval is near a midpoint. A
+// false answer may be wrong where r is a power of two, whose two neighbours have different distances, and below the
+// normal numbers.
 func plainly(d hooks.DType, v, r, e float64) bool {
 	const bias, digits = 1023, 52 // of a float64
 	exponent := int(math.Float64bits(v)>>digits&(2*bias+1)) - bias
@@ -113,11 +114,12 @@ func plainly(d hooks.DType, v, r, e float64) bool {
 		return false
 	}
 	half := math.Float64frombits(uint64(exponent-floats.Precision(d)+bias) << digits)
-	// v+e is rounded itself, by less than what is left here.
+	// v+e is itself rounded, by less than the margin of 2⁻²⁰.
 	return math.Abs(v-r)+e <= half*(1-0x1p-20)
 }
 
-// known is a bound: where it comes from ∞ − ∞, as beside an overflow, or from 0·∞, nothing is known.
+// known returns the bound e, or +∞ for NaN: the difference ∞ − ∞, next to an overflow, and the product 0·∞ bound
+// nothing.
 func known(e float64) float64 {
 	if e != e {
 		return math.Inf(1)
@@ -176,7 +178,7 @@ func (r *run) at(i int, to Rounding) finisher {
 	return f
 }
 
-// one finishes one result, v being exact and e what the bounds of its operands make.
+// one finishes the exact result v of a step; e is the bound that follows from the operands' bounds.
 func (f finisher) one(v, e float64) (float64, float64) {
 	if v == 0 && e == 0 && !f.Hull { // as of padding
 		return v, 0
@@ -196,7 +198,8 @@ func (f finisher) one(v, e float64) (float64, float64) {
 	return f.narrowBound(n, f.bound(n, v, e))
 }
 
-// bound is that of the result n of one elementary operation whose exact result is v.
+// bound returns the bound of the result n of one elementary operation. v is the exact result, and e the part of the
+// bound that comes from the operands.
 func (f finisher) bound(n, v, e float64) float64 {
 	switch {
 	case !f.Hull && math.Abs(v)-e >= overflow32 && f.round < None, math.IsInf(v, 0) && e < math.Inf(1):
@@ -262,7 +265,7 @@ func (f finisher) narrowBound(v, e float64) (float64, float64) {
 	return v, e
 }
 
-// points applies the rounding points alone: of a step that only moves what has been rounded.
+// points applies only the rounding points: for a step that only moves rounded values.
 func (f finisher) points(o operand) {
 	if !f.Emulated {
 		return
@@ -276,7 +279,8 @@ func (f finisher) points(o operand) {
 	}
 }
 
-// all finishes a block of results; those that are kept are an operand that absorbed the other, and were rounded before.
+// all finishes a block of results. A result marked in kept is an operand that absorbed the other operand, and is
+// already rounded to float32.
 func (f finisher) all(o operand, kept []bool) {
 	if o.e == nil {
 		if f.round < None {
@@ -296,7 +300,7 @@ func (f finisher) all(o operand, kept []bool) {
 	}
 }
 
-// values applies the rounding points to values alone.
+// values applies the rounding points to values without bounds.
 func (f finisher) values(x []float64) {
 	switch {
 	case f.Hull || !f.Emulated || f.round == Plain || f.round >= Shifted:

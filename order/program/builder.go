@@ -19,7 +19,8 @@ type Builder struct {
 	// Part is the number of the operation whose steps are being added, from 1, in a program of several operations.
 	Part int
 
-	// Form is what the operation whose steps are being added has in common with others that are rounded alike, in a program of several.
+	// Form names, in a program of several operations, the form of the operation whose steps are being added.
+	// Operations of one form round alike.
 	Form string
 
 	Steps []Step // that were added so far
@@ -105,7 +106,8 @@ func (b *Builder) Weight(k int, size [2]int) Var {
 	return b.Append(Step{Prim: Matrix, Payload: Leaf(k), Shape: size[:]})
 }
 
-// Whole is a weight that is read whole, as a product needs it that is not of its rows, or a gain that is a matrix.
+// Whole reads a whole weight as a tensor: for a gain that is a matrix, or for a product over other parts of the
+// weight than its rows.
 func (b *Builder) Whole(w Var) Var {
 	if b.err != nil || b.Steps[w.Step].Prim != Matrix {
 		return w
@@ -147,12 +149,12 @@ func (b *Builder) Append(s Step) Var {
 	return Var{Step: len(b.Steps) - 1, Shape: s.Shape, Stride: Contiguous(s.Shape)}
 }
 
-// Literal is a number of the formula that every dtype has, such as 1 or 0.5: no place to round.
+// Literal is a number of the formula that every dtype represents exactly, such as 1 or 0.5: no place to round.
 func (b *Builder) Literal(x float64) Var {
 	return b.Append(Step{Prim: Number, Payload: Constant{Value: x, Fixed: true}, Shape: []int{1}, Round: None})
 }
 
-// Scalar is a number that takes part as a float32, as Python's do in torch.
+// Scalar is a number that takes part as a float32, like a Python number in torch.
 func (b *Builder) Scalar(name string, x float64) Var {
 	return b.Append(Step{Prim: Number, Name: name, Payload: Constant{Value: x}, Shape: []int{1}})
 }
@@ -177,7 +179,8 @@ func (b *Builder) Computed(name string, x float64, cast bool) Var {
 	return b.Append(s)
 }
 
-// Given is a number that the model has as a tensor of its dtype: that is no choice of an engine, and no site.
+// Given is a number that the model stores as a tensor of its dtype. The rounding to this dtype is no choice of an
+// engine, and no site.
 func (b *Builder) Given(name string, x float64) Var {
 	return b.Append(Step{Prim: Number, Name: name, Payload: Constant{Value: x, Fixed: true}, Shape: []int{1}, Round: Model})
 }

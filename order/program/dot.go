@@ -55,7 +55,8 @@ func (v Var) over(own, letters string) Var {
 	return out
 }
 
-// partial is a sum being taken: its value and, for its bound, that of its terms.
+// partial is a sum under way: the value, and the sums over the terms t from which the bound is computed: Σt², Σ|t|
+// and the sum of the terms' bounds.
 type partial struct{ sum, squares, abs, e float64 }
 
 // total finishes a sum of n terms. In float32 it is off by
@@ -137,7 +138,7 @@ func (f finisher) split(way uint8, n int, products func(from, to int) partial) (
 	return v, e
 }
 
-// products are those of two rows from one term to another. A row of ones is nil.
+// products sums the products of the elements [from, to) of two rows.
 func (a *Arith) products(x, y operand, from, to int) (p partial) {
 	xv, yv := x.v[from:to], y.v[from:to]
 	if !a.Bounds {
@@ -238,7 +239,7 @@ func (r *run) dots(i int, out operand) {
 			index[a] = 0
 		}
 	}
-	if together { // queries with the same keys come one after the other, so that the keys are laid out once
+	if together { // queries with the same keys follow each other, and the keys are laid out once
 		slices.SortStableFunc(rows, func(a, b dotted) int { return cmp.Compare(a.y, b.y) })
 	}
 	outer = len(rows)
@@ -344,7 +345,7 @@ func (r *run) rows(v Var) rowsOf {
 	return rowsOf{p, Var{v.Step, 0, v.Shape, stride}, nil}
 }
 
-// pairs are the rows of which a row of results is made.
+// pairs are the rows from which a row of results is computed.
 type pairs struct {
 	x, y   operand
 	ax, ay int // of the first

@@ -15,9 +15,10 @@ type Edited struct {
 
 var errCycle = errors.New("a step would be computed from its own result")
 
-// NewEdited makes an edited program of the steps that a result is computed from. The first of the steps are those of the program that is edited, as many as
-// changed, which says of each whether it is another step now. in and w are the inputs and weights that are read beside those of a call, from index −1 down.
-// The error is that of a step that would be computed from its own result.
+// NewEdited makes an edited program of the steps from which the result out is computed. The first len(changed) steps
+// are the steps of the program before the edit; changed marks the steps that the edit changed. in and w are inputs
+// and weights that a call does not have, at the indexes −1, −2 and so on. The error reports a step that reads its own
+// result.
 func NewEdited(steps []Step, changed []bool, out Var, in []Value, w []Rows) (*Edited, error) {
 	d := &Edited{Program: &Program{}, In: in, W: w}
 	at := make([]int, len(steps)) // of the new program, plus 1; −1 while it is visited
@@ -68,7 +69,8 @@ func NewEdited(steps []Step, changed []bool, out Var, in []Value, w []Rows) (*Ed
 	return d, nil
 }
 
-// Whole is the program with what it reads beside a call's, for one evaluation of all of it.
+// Whole returns the program and a call that also has the edit's own inputs and weights, for one evaluation of the
+// whole program.
 func (d *Edited) Whole(c Call) (*Program, Call) {
 	p := &Program{Steps: slices.Clone(d.Steps), Out: d.Out, floors: d.floors}
 	c = d.call(c)
@@ -77,7 +79,7 @@ func (d *Edited) Whole(c Call) (*Program, Call) {
 	return p, c
 }
 
-// call is a call with what the program reads beside it, the last first.
+// call appends the program's own inputs and weights to a call, the last first.
 func (d *Edited) call(c Call) Call {
 	c.In, c.W = slices.Clone(c.In), slices.Clone(c.W)
 	for k := len(d.In) - 1; k >= 0; k-- {
@@ -89,7 +91,8 @@ func (d *Edited) call(c Call) Call {
 	return c
 }
 
-// indexes gives leaves that are beside a call their places in it.
+// indexes gives a leaf of the edit, whose index is negative, its index in the extended call: in inputs and w weights
+// in all.
 func (d *Edited) indexes(p *Program, in, w int) {
 	for i := range p.Steps {
 		s := &p.Steps[i]

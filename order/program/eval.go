@@ -12,7 +12,8 @@ import (
 // ErrIndex is the error of a lookup of what is no index of the table.
 var ErrIndex = errors.New("an index is out of range")
 
-// run is one evaluation. It has a method for each primitive, or a few, and those read values and make room: that is why they are many.
+// run is one evaluation. Each primitive, or a small group of primitives, has a method, and every method reads values
+// and takes room from the run: hence the many methods.
 type run struct {
 	p      *Program
 	c      *Call
@@ -38,8 +39,9 @@ type scratch struct {
 // blockElements is how many elements of a step are computed at once: what fits the nearest cache with a few operands.
 const blockElements = 1024
 
-// Eval evaluates the program: all elements of its result before the last rounding. The result is the caller's. The error
-// is that of an index out of range, of a weight that cannot be read, or of inputs that are none of the program's.
+// Eval evaluates the program: all elements of its result, [Program.Out], before the last rounding. The result is the
+// caller's. The error reports an index out of range, a weight that cannot be read, or inputs that do not fit the
+// program.
 func (p *Program) Eval(c Call) (Value, error) {
 	r := &run{p: p, c: &c, a: c.Arith, values: make([]operand, len(p.Steps)), terms: map[int]*Terms{}}
 	if c.Held != nil && c.Held.Alone && productOf(p) < 0 {
@@ -114,7 +116,7 @@ func (r *run) result() (Value, error) {
 	return v, nil
 }
 
-// leaf fetches what a leaf holds. Bounds are nil where there are none.
+// leaf fetches the values of a leaf. The bounds are nil for a leaf without bounds.
 func (r *run) leaf(i int, s *Step) error {
 	switch s.Prim {
 	case Input:
@@ -151,7 +153,8 @@ func (r *run) leaf(i int, s *Step) error {
 	return nil
 }
 
-// number is a number as its site has it. In the hull it may be rounded to the model's dtype or not.
+// number returns the value of a number at its site. In the hull the number may be rounded to the model's dtype or
+// not.
 func (r *run) number(i int) operand {
 	x, exact := r.p.Steps[i].Number().Value, r.p.Steps[i].Number().Value
 	o := operand{v: []float64{x}}
@@ -188,7 +191,8 @@ func (r *run) choice(i int) Choice {
 	return r.a.Choices[i]
 }
 
-// lowest is what the values of a step are not below. Where they may be rounded, so may that be.
+// lowest returns a number such that no value of the step is smaller. Where the step may round its values, lowest may
+// be rounded, too.
 func (r *run) lowest(step int) float64 {
 	f := r.p.floors[step]
 	switch {

@@ -2,8 +2,8 @@ package program
 
 import "slices"
 
-// Reshape is a tensor read row-major in another shape; one size of −1 is what is left. A view that is not row-major is an
-// error.
+// Reshape reads a tensor row-major in another shape. A size of −1 is computed from the other sizes. A view that is
+// not row-major is an error.
 func (b *Builder) Reshape(v Var, shape ...int) Var {
 	if at := slices.Index(shape, -1); at >= 0 {
 		shape = slices.Clone(shape)
@@ -34,7 +34,8 @@ func (b *Builder) View(v Var, shape, stride []int, off int) Var {
 	return Var{b.Cat(0, v).Step, off, shape, stride}
 }
 
-// seen is a view of a view's elements, where it is one of what that shows: each of its axes has to go along one axis of v.
+// seen returns the view w of the elements that v shows: w has the given shape, stride and offset in v. ok is false
+// where no view can show them: each axis of w has to go along one axis of v.
 func (v Var) seen(shape, stride []int, off int) (w Var, ok bool) {
 	if v.Plain() {
 		return Var{v.Step, v.Off + off, shape, stride}, true

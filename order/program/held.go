@@ -21,8 +21,9 @@ import (
 type Held struct {
 	Data  []float64
 	DType hooks.DType
-	// Alone is for a caller that asks only whether each element is what the engine has. A rounded value of a large product then has the bound +∞. Other elements
-	// have their bounds, or in float32 the difference from the engine's number, if the bound is not below that. Other operations have no bounds.
+	// Set by a caller that asks only whether each element equals the engine's. A rounded value of a large product
+	// then has the bound +∞. Other elements have their bounds, or in float32 the difference from the engine's number,
+	// if the bound is not below this difference. Other operations have no bounds.
 	Alone bool
 }
 
@@ -32,7 +33,8 @@ const (
 	// sampleOf is how many blocks of columns there are to each that is in the sample: of the first so many it is the first, of the next the
 	// second, so that no regular structure of columns is in it whole, or left out.
 	sampleOf = 8
-	// fewOpen is how many elements of a block have their bounds one by one: another number takes other time, and gives the same.
+	// fewOpen is the number of elements of a block up to which bounds are computed one by one. The number changes the
+	// time, not the results.
 	fewOpen = 8
 	// slack is more than the roundings of a ceiling or a floor change it by.
 	slack = 1 + 0x1p-30
@@ -62,7 +64,7 @@ func norms(x []float64, n int) []float64 {
 	return all
 }
 
-// against finishes the sums of a tile of which the engine's result is known. It uses w up.
+// against finishes the sums of a tile for which the engine's result is known. The numbers in t.w are overwritten.
 func (t *tile) against(out operand, from, count int) {
 	largest := 0.0
 	if !t.held.Alone || t.single {
@@ -109,7 +111,8 @@ func (t *tile) against(out operand, from, count int) {
 	}
 }
 
-// ceiling finishes a sum with what its bound is not above, of a tile whose largest number that is.
+// ceiling finishes a sum, and returns an upper limit for the bound. largest is the largest magnitude among the
+// weights of the tile.
 func (t *tile) ceiling(sum, largest float64, token int) (v, e float64) {
 	if !t.held.Alone {
 		size := largest*t.norms[token] + math.Abs(sum)

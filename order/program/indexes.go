@@ -77,10 +77,10 @@ func ranked(x []float64) []int {
 	return order
 }
 
-// certain says of each rank whether the element that has it does so whatever bounds allow.
+// certain reports, by rank, whether the element of the rank has the rank for all values within the bounds.
 func (x operand) certain(order []int) []bool {
 	n := len(order)
-	clear := make([]bool, n+1) // before a rank: all elements before are certainly larger than all behind
+	clear := make([]bool, n+1) // by rank: every element before the rank is certainly larger than every element from the rank on
 	clear[0], clear[n] = true, true
 	high := make([]float64, n+1) // of the elements from a rank on
 	high[n] = math.Inf(-1)
@@ -99,8 +99,8 @@ func (x operand) certain(order []int) []bool {
 	return certain
 }
 
-// contenders are the elements of a row that may have a rank: of those that are certainly larger there are no more than come before
-// it, and of those that are certainly smaller no more than come behind.
+// contenders returns the elements of a row that may have a rank, counted from 0: at most rank elements are certainly
+// larger, and the number of certainly smaller elements is at most the number of ranks after this rank.
 func (x operand) contenders(rank int) []int {
 	var all []int
 	for i := range x.v {
@@ -202,7 +202,7 @@ func places(v Var) []int {
 	return at
 }
 
-// alternatives says what an index may be beside what it is.
+// alternatives holds the values, other than the computed value, that an index may have.
 type alternatives struct {
 	r    *run
 	at   []int // of the choice
@@ -295,7 +295,7 @@ func (r *run) scatter(i int, out operand) error {
 			}
 			continue
 		}
-		// It may have been written elsewhere: each place has what it had, or this.
+		// An engine may have written y.v[i] at another place: each place keeps its value, or takes y.v[i].
 		if others == nil {
 			others = r.alternatives(s.Args[1], n)
 		}

@@ -31,7 +31,7 @@ const StepTime = 1 << 8
 
 // The measured costs of an evaluation of a few rows, in units of [Program.Time], besides the elements that it computes.
 const (
-	madeTime = 8 // an element of a value that an edit brings, such as a mask: it is made for this evaluation
+	madeTime = 8 // an element of a value that an edit adds, for example of a mask; every evaluation makes the value anew
 	laidTime = 3 // an element of the rows of a [Dot] that are laid out for the few rows which multiply them
 )
 

@@ -135,7 +135,7 @@ func (l *lister) args(s *Step) []string {
 	return args
 }
 
-// operand names a view: by the step alone where it shows all of it, repeated as numpy does.
+// operand names a view: with the step's name only, where the view shows the whole step, repeated by numpy's rules.
 func (l *lister) operand(v Var) string {
 	s := &l.p.Steps[v.Step]
 	whole := Var{Step: v.Step, Shape: s.Shape, Stride: Contiguous(s.Shape)}

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Own is an operation that computes itself: one that nothing is known of but its results.
+// Own is an operation that computes its result itself: the program knows only the results.
 type Own interface {
 	Eval(c Call) (Value, error)
 }
@@ -97,9 +97,10 @@ func shapes(shape []int, in [][]int, w [][2]int) string {
 	return string(b)
 }
 
-// Together evaluates calls of several programs that are one product with one weight each, such as those of an operation in several passes,
-// and reads that weight once for all of them. Each has the values and bounds that it has by itself. ok is false where they are none, or
-// differ in more than how many rows they have: then nothing was evaluated.
+// Together evaluates calls of several programs, for example of one operation in several passes. Each program is a
+// product with the same weight, and Together reads this weight once. Every program gets the values and bounds of a
+// separate evaluation. ok is false, and nothing is evaluated, if a program is not a product, or if calls differ in
+// more than the number of rows.
 func Together(programs []*Program, calls []Call) (results []Value, ok bool, err error) {
 	first, step, ok := programs[0], productOf(programs[0]), true
 	var x, held []float64

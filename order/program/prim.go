@@ -14,7 +14,7 @@ type Prim uint8
 const (
 	Input  Prim = iota // an input of the program
 	Weight             // a vector of the checkpoint
-	Matrix             // a matrix of the checkpoint, streamed by row: an operand of Affine and Lookup alone
+	Matrix             // a matrix of the checkpoint, streamed by row: an operand of Affine and Lookup only
 	Dense              // a matrix of the checkpoint, read whole: an operand of any step
 	Number             // a constant of the formula, or of the configuration
 	Vector             // constants, such as the inverse frequencies of a rotary embedding
@@ -92,7 +92,8 @@ func spread(x, xe, y, ye float64) float64 {
 	return float64(math.Abs(x)*ye) + float64(math.Abs(y)*xe) + float64(xe*ye)
 }
 
-// larger is max(x, y): where one lies below the other with its whole bound, that bound is gone.
+// larger returns max(x, y) and the bound. If one interval, value and bound, lies below the other interval, the lower
+// interval's bound does not count.
 func larger(x, xe, y, ye float64) (v, e float64) {
 	v = math.Max(x, y)
 	return v, known(max(math.Max(x+xe, y+ye)-v, v-math.Max(x-xe, y-ye)))
@@ -336,9 +337,9 @@ func (r *run) each(f finisher, fn library, out, x operand) {
 	}
 }
 
-// sum adds or subtracts. A term is absorbed that is so small beside the other that their sum is the other in every
-// arithmetic, as a score is beside a mask: a bound of u·|x| would be far larger than anything that is not masked. A product that
-// was not rounded, because it is fused with the sum, is rounded by the sum.
+// sum adds or subtracts. A term is absorbed if it is so small, compared with the other term, that in every arithmetic
+// the sum equals the other term, for example a score added to a mask: there a bound of u·|x| would exceed every
+// unmasked value. A product that was not rounded, because the product is fused with the sum, is rounded by the sum.
 func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 	sign := 1.0
 	if minus {
@@ -359,7 +360,7 @@ func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 		if f.round >= None {
 			continue
 		}
-		switch { // what may be another number may be one that float32 has not: then the sum rounds it
+		switch { // a number with a bound may be a number that float32 does not have: the sum rounds such a number
 		case xe == 0 && math.Abs(w)+ye < tiny*math.Abs(v) && keeps(v):
 			out.v[i], out.e[i] = v, 0
 		case ye == 0 && math.Abs(v)+xe < tiny*math.Abs(w) && keeps(w):
@@ -375,7 +376,8 @@ func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 	f.all(out, kept)
 }
 
-// keeps reports whether an engine keeps a number to which it adds nothing: float32 has it, and it is not taken for zero.
+// keeps reports whether an engine keeps a number to which it adds nothing: float32 has the number, and it is not
+// flushed to zero.
 func keeps(v float64) bool { return f32(v) == v && math.Abs(v) >= normal32 }
 
 // absorbed is the part of the other that a term is absorbed below: in the hull by double precision too, which some engines

@@ -1,9 +1,9 @@
-// Package program has the primitives of which every operation is made, and the one evaluator of them.
+// Package program has the primitives from which every operation is built, and their only evaluator.
 //
-// A [Program] is a list of named steps. Each step is one primitive on strided views of the results of earlier steps. A step
-// that computes is a site: a place where an engine may round its result. What is done at each site is data, a [Choice]; the
-// program itself has transformers' own. The evaluator gives the value of a program, how far a correct computation may be
-// from it, both for any choices, and the hull of them all.
+// A [Program] is a list of named steps. Each step is one primitive on strided views of the results of earlier steps.
+// A step that computes is a site: a place where an engine may round its result. The rounding and the way at a site
+// are data, a [Choice]; the program itself has the choices of transformers. The evaluator computes, for any choices,
+// the value of a program and how far a correct computation may be from the value, and the hull of all choices.
 package program
 
 import (
@@ -19,11 +19,11 @@ type Op interface {
 	Steps(b *Builder, in, w []Var) Var
 }
 
-// Step is one primitive on views of earlier results: what all primitives have, and the payload of its own.
+// Step is one primitive on views of earlier results: fields of every primitive, and the payload of this primitive.
 type Step struct {
 	Name string // unique in its program; "square#2" where the formula takes the step again, for another stream or tensor
 	Site string // what all copies of a step have in common, the name without the number
-	Form string // what the operation whose step it is has in common with others that are rounded alike
+	Form string // name of the operation's form: operations of one form are rounded alike
 	// Part is the number of the operation whose step it is, from 1, in a program of several operations; 0 where that is not known.
 	Part  int
 	Prim  Prim
@@ -31,7 +31,7 @@ type Step struct {
 	Shape []int
 	Round Rounding // what the reference does with the result
 
-	// Payload is what steps of its primitive have beside these: see [Payload].
+	// Payload holds the data that only steps of this primitive have: see [Payload].
 	Payload Payload
 
 	readers int  // how many steps read the result
@@ -45,7 +45,7 @@ type Program struct {
 
 	// Reordered says which additions are in another order than the reference's.
 	Reordered []string
-	// Kernel is the number of the fused kernel in which it has its attentions, as in a [Rewrite]; 0 for none.
+	// Kernel is the number of the program's fused attention kernel, as in a [Rewrite]; 0 without a fused kernel.
 	Kernel int
 
 	stages []stage
@@ -62,8 +62,8 @@ func (p *Program) Own() []Choice {
 	return own
 }
 
-// numberAt is the unrounded value of a number, of which an engine may take the reciprocal before it rounds: of the model's own
-// numbers there is only what they are rounded to.
+// numberAt returns the unrounded value of a number, for an engine that takes the reciprocal before rounding. ok is
+// false for a number of the model itself, which exists only rounded.
 func numberAt(p *Program, v Var) (x float64, ok bool) {
 	s := &p.Steps[v.Step]
 	return s.Number().Value, s.Prim == Number && (!s.Number().Fixed || s.Round == None)
@@ -121,7 +121,7 @@ func (p *Program) Text() string {
 	return b.String()
 }
 
-// Work is about what one evaluation computes: elements of its steps, and products of its sums.
+// Work estimates the cost of one evaluation: the number of computed elements plus the number of products in sums.
 func (p *Program) Work() int {
 	work := 0
 	for i := range p.Steps {
@@ -162,11 +162,13 @@ func (p *Program) work(i int) int {
 	return Size(s.Shape)
 }
 
-// Payload is what steps of one primitive have that others do not have. It is a value: a step that is to have another gets another one, and copies of steps
-// share theirs. Steps of other primitives, and steps that an edit made another primitive, are as those without: each question about it has an answer of any step.
+// Payload holds the data that only steps of one primitive have. A payload is an immutable value: a step with changed
+// data gets a new payload, and copies of a step share the payload. Steps of other primitives, and steps that an edit
+// turned into another primitive, count as steps without the payload: every accessor answers for every step.
 type Payload interface{ payload() }
 
-// Leaf is which input or weight it is, of an [Input], a [Weight], a [Matrix] and a [Dense]. Below 0 it is one beside those of a call.
+// Leaf is the number of the input or weight of an [Input], a [Weight], a [Matrix] or a [Dense]. A negative number is
+// an input or weight of an edit: the call does not have it.
 type Leaf int
 
 // Constant is the number of a [Number].
@@ -247,7 +249,7 @@ func (s *Step) Number() Constant { return own[Constant](s) }
 // Vector are the numbers of a [Vector], not to be written to; nil of another step.
 func (s *Step) Vector() []float64 { return own[Values](s) }
 
-// Axis is that along which a step joins, reads or writes; 0 of another step.
+// Axis is the axis along which a step joins, reads or writes; 0 for any other step.
 func (s *Step) Axis() int { return int(own[Axis](s)) }
 
 // Entries are the table of a [Lookup].

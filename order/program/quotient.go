@@ -146,8 +146,8 @@ func (r *run) byQuotient(i int, c Choice, out, x, y operand) {
 	f.all(out, nil)
 }
 
-// rsqrt is the reciprocal root, or the reciprocal of the root. Its operand is not below what the steps before it make of it,
-// whatever its bound.
+// rsqrt is the reciprocal root, or the reciprocal of the root. The steps before set a lower limit for the operand,
+// whatever the operand's bound.
 func (r *run) rsqrt(i int, c Choice, out, x operand) {
 	f, least := r.at(i, c.Round), r.lowest(r.p.Steps[i].Args[0].Step)
 	if c.Way == WayRsqrt {

@@ -69,7 +69,7 @@ func (p *Program) inStages(done func(step int) bool) {
 // isWhole reports whether the result of a step is read outside of its stage.
 func (p *Program) isWhole(step int) bool { return p.whole == nil || p.whole[step] }
 
-// end marks the steps whose results are the program's, as they are or moved there, and nothing else.
+// end marks as final the steps whose results become only the program's result, directly or after moves.
 func (p *Program) end(i int) {
 	s := &p.Steps[i]
 	switch {
@@ -147,7 +147,7 @@ type Some struct {
 	Columns []int // indexes of the last axis; nil for all
 }
 
-// needed are, by step, the rows of its result that are needed; nil: all. A row is what lies along the last axis.
+// needed holds, by step, the needed rows of the result; nil: all rows. A row lies along the last axis.
 type needed [][]bool
 
 // of reports whether a row of a step's result is needed.
@@ -167,8 +167,9 @@ func (n needed) count(step, rows int) int {
 	return count
 }
 
-// need works out which rows of the steps are needed for some of the result. Steps that are done are not looked at. stages are the steps that are computed
-// together, row by row; nil: each is by itself. It is nil where all are, and where the axis is the last one.
+// need works out the rows of every step that some of the result needs. need skips steps that are done. stages are the
+// groups of steps that are computed together, row by row; nil: every step is its own stage. need returns nil where
+// all rows are needed, and where some.Axis is the last axis.
 func (p *Program) need(some *Some, done func(step int) bool, stages []stage) needed {
 	if some == nil || some.Axis >= len(p.Out.Shape)-1 {
 		return nil

@@ -291,7 +291,8 @@ func (o operand) picked(columns []int, width int) operand {
 	return operand{v: pick(o.v), e: pick(o.e)}
 }
 
-// within keeps the elements with an index in [from, to) along an axis. The result has the numbers of the elements in the tensor of these indexes alone.
+// within keeps the elements with an index in [from, to) along an axis. The result has the element numbers in the
+// tensor with only these indexes.
 func within(elements, shape []int, axis, from, to int) []int {
 	var some []int
 	inner := Size(shape[axis+1:])

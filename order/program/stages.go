@@ -45,7 +45,8 @@ func (r *run) stage(k int) error {
 	return nil
 }
 
-// choose copies elements of one operand or the other. Where a bound allows for either, so does that of the result.
+// choose copies elements of one operand or the other. Where a bound allows either operand, the result's bound covers
+// both.
 func (r *run) choose(s *Step, out operand) {
 	c, x, y := r.packed(s.Args[0]), r.packed(s.Args[1]), r.packed(s.Args[2])
 	for i := range out.v {
@@ -214,7 +215,7 @@ func (w *working) rows(from, rows int) {
 // load says how an operand of a step comes to a block.
 type load struct {
 	view    Var
-	from    int  // place in the stage of the step whose result it is; −1 for one that is whole
+	from    int  // place in the stage of the step that is read; −1 for a whole result
 	repeat  bool // each element of a row of one is repeated
 	plain   bool // of a whole result, that its rows are one after the other
 	filled  bool // the block is the same for all rows, and is there
@@ -333,7 +334,7 @@ func largestOf(x operand) (v, e float64) {
 	return v, known(max(high-v, v-low, 0))
 }
 
-// lookup takes rows of a table, exactly: what it copies has no bound. Of a row whose index has one nothing is known.
+// lookup copies rows of a table exactly, without a bound. A row whose index has a bound may hold any value.
 func (r *run) lookup(s *Step, out operand) error {
 	ids, w := r.packed(s.Args[0]), r.c.W[r.p.Steps[s.Args[1].Step].Index()]
 	_, width := w.Size()

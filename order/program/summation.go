@@ -96,8 +96,8 @@ func (s *Summation) dot(x, y []float64) float64 {
 	return joined(lanes)
 }
 
-// four are the sums of the products of x with four rows, each as [Summation.dot] takes it. An addition waits for the one before it in its
-// lane; those of other rows do not.
+// four returns the sums of the products of x with four rows, each in the order of [Summation.dot]. An addition waits
+// for the previous addition in its lane, and never for an addition of another row.
 func (s *Summation) four(x []float64, y [4][]float64) (sums [4]float64) {
 	n := len(x)
 	if n == 0 || s.Pairwise { // halves are many sums that wait for none
@@ -162,8 +162,9 @@ func (s *Summation) halves(from, n int, product func(i int) (x, y float64)) floa
 // f32 rounds to float32.
 func f32(x float64) float64 { return float64(float32(x)) }
 
-// The ways to the exponential of a fused attention. Of the vector function that torch has on a CPU there is one for 16 bits and one for float32;
-// it takes as many columns of a block of keys as fill its lanes, and the library's function takes the rest.
+// The ways to the exponential of a fused attention. torch on a CPU has one vector function for 16-bit numbers and one
+// for float32. The vector function takes the columns of a block of keys that fill its lanes; the library's function
+// takes the rest.
 const (
 	WayLibrary     uint8 = iota
 	WayEightLanes        // torch on a CPU with AVX2

@@ -266,7 +266,8 @@ type right struct {
 	bounds  *products.Right // of x; nil where all are zero
 }
 
-// right lays out x, whose rows are as long as those of W; whole sums are taken by loops over several rows at once.
+// right lays out x, whose rows have n elements like the rows of W. whole: loops over several rows at once take the
+// sums.
 func (a *Arith) right(x operand, n int, whole bool) right {
 	r := right{operand: x}
 	if !whole {

@@ -158,7 +158,7 @@ func (t *trimmer) liveOf(i int) []int {
 			}
 			from += s.Args[k].Shape[s.Axis()]
 		}
-	case Solve: // a row of B that is 0, beside a row of L that is 0, has a solution of 0, unless a diagonal of 0 divides
+	case Solve: // a zero row of B at a zero row of L has a zero solution, unless the solution is divided by a diagonal of 0
 		if s.Is(UnitDiagonal) {
 			live = slices.Clone(of[1])
 		}

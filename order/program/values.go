@@ -12,9 +12,10 @@ type Value struct {
 	Data, Bound []float64
 	// Followed is how many elements are an engine's own choice where bounds allow for several, see [Call].
 	Followed int
-	// Columns, where it is not 0, is how many columns Data has, and Bound has ceilings beside bounds: see [Held] and [Value.Sampled].
+	// Columns is the number of columns of Data, or 0. If Columns is not 0, Bound has ceilings as well as bounds: see
+	// [Held] and [Value.Sampled].
 	Columns int
-	// Terms say of a value that is a sum what it is the sum of; nil for any other.
+	// Terms describe the terms of a value that is a sum; nil for any other value.
 	Terms *Terms
 }
 
@@ -33,7 +34,7 @@ type Rows interface {
 	Row(dst []float64, i int) error
 }
 
-// A Spanner is a weight of which rows that follow each other are read for less together.
+// A Spanner is a weight that reads consecutive rows faster together than row by row.
 type Spanner interface {
 	Rows
 	// Span writes so many rows to dst, the first at from.
@@ -54,20 +55,21 @@ func readRows(w Rows, dst []float64, from, count int) error {
 	return nil
 }
 
-// A Multiplier is a weight whose engine multiplies something else than the weight and the other operand: one that rounds the operand, say, as
-// engines with weights of codes do. x are whole rows of that operand, which it may write to; bound is as in [Value], and nil where there is none.
+// A Multiplier is a weight whose engine changes the weight or the other operand before the product. For example, an
+// engine with weights of codes rounds the operand. x holds whole rows of the operand, and Product may overwrite x;
+// bound is as in [Value], and nil without bounds.
 type Multiplier interface {
 	Rows
 	Product(x, bound []float64) Product
 }
 
-// Product is what an engine multiplies. Rows of W and of X may be longer than those of the weight: what stands behind these is the engine's own, as
-// sums of the operand beside offsets of codes.
+// Product has the two factors that an engine multiplies. Rows of W and of X may be longer than the weight's rows: the
+// extra elements belong to the engine, such as sums of the operand for the offsets of codes.
 type Product struct {
 	W        Rows
 	X, Bound []float64
-	// Sum is Σ w·x of two rows as the engine rounds it, and how far from it an operand within its bound, which may be nil, can bring it. nil: it is one
-	// sum in float32, in any order.
+	// Sum returns v = Σ w·x of two rows as the engine rounds it, and e, the largest distance from v that an operand
+	// within bound can cause. bound may be nil. A nil Sum stands for one sum in float32, in any order.
 	Sum func(w, x, bound []float64) (v, e float64)
 }
 
@@ -86,12 +88,13 @@ type Call struct {
 	W     []Rows
 	Shape []int // of the result
 	Some  *Some // of the result; nil for all of it
-	// Own is the result that an engine has, of a program whose result are indexes that a [Rank] chose. Where the bounds of what was
-	// chosen from allow for it, it is the program's.
+	// Own is an engine's result, for a program whose results are indexes from a [Rank]. The evaluator takes over an
+	// index of the engine wherever the bounds of the ranked values allow the index.
 	Own []float64
 	// Held lets bounds be computed where they decide something; nil: everywhere.
 	Held *Held
-	// Open: a choice that bounds leave open is: what it gives has the bounds of all that it may be. Else it is made.
+	// Open leaves a choice open where the bounds allow several: the result's bounds then cover every possible choice.
+	// Without Open the evaluator makes the choice.
 	Open bool
 }
 
@@ -206,13 +209,13 @@ func (v Var) Repeats() bool {
 	return false
 }
 
-// together gives the first operand of an addition the bound of a sum of which the operands' terms are added in any order. An operand that is
-// no sum is one term. from is the first element of the block.
+// together adds to the bound of the first operand of an addition: in the result, the terms of both operands may be
+// added in any order. An operand that is not a sum counts as one term. from is the first element of the block.
 //
-// Of k terms in all, k−2 sums on the way have an error of u·M each, where M is at most the larger of the sums of the positive and of the
-// negative terms of both operands; the last rounding is that of the step. The operand itself was rounded once, which the engine's is not:
-// u·|x|. Higham, Accuracy and Stability of Numerical Algorithms, section 4.2. A term, or a sum
-// of some, may be subnormal, and be taken for zero: each term once at most.
+// For k terms in total, k−2 intermediate sums have an error of u·M each, where M is at most the larger of the sums of
+// the positive and of the negative terms of both operands; the last rounding belongs to the step. The operand was
+// rounded once, and the engine's sum was not: u·|x|. Higham, Accuracy and Stability of Numerical Algorithms, section
+// 4.2. A term, or an intermediate sum, may be subnormal and flushed to zero: at most once per term.
 func (r *run) together(s *Step, x, y operand, from int) operand {
 	a, b := r.termsOf(s, 0), r.termsOf(s, 1)
 	if a == nil && b == nil {

@@ -67,7 +67,8 @@ func (s *Step) ofSum(way uint8) (sum, bias uint8) {
 	return way, 0
 }
 
-// Split is the way to a sum in parts, and After one with the bias added afterwards; ok is false where there is none.
+// Split returns the way of a step that takes its sum by the way sum, and then adds the bias. ok is false for a step
+// without a sum.
 func (s *Step) Split(sum uint8) (way uint8, ok bool) {
 	switch {
 	case s.Prim == Affine && len(s.Args) == 3:
@@ -95,7 +96,8 @@ func (s *Step) Ways() int {
 	return 1
 }
 
-// WayWords says what a way other than the program's own is, for a sentence such as "at mean multiplies by the reciprocal".
+// WayWords describes a way, other than the program's own, for a sentence such as "at mean multiplies by the
+// reciprocal".
 func (s *Step) WayWords(way uint8, d hooks.DType) string {
 	switch {
 	case s.Is(Fused):
@@ -144,8 +146,8 @@ var wordsOfExp = [waysOfFusedExp]string{
 
 func unitOf(d hooks.DType) float64 { return floats.Unit(d) }
 
-// Rewrite is a set of formulas in another order of steps: the same result in exact arithmetic, other sites. Beside these it has
-// the number of an order of additions, and that of a fused kernel of attention.
+// Rewrite is a set of formulas in another order of steps: the same result in exact arithmetic, with other sites. A
+// Rewrite also holds the number of an order of additions, and the number of a fused attention kernel.
 type Rewrite uint32
 
 // The rewrites.

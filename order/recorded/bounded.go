@@ -67,7 +67,7 @@ const chunk = 1 << 16
 
 // scanner counts the values of a JSON text, about.
 type scanner struct {
-	text, escaped bool // within a text; behind a backslash in it
+	text, escaped bool // within a text; after a backslash in the text
 	parts         int  // commas, colons and brackets that open
 }
 

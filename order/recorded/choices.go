@@ -161,8 +161,9 @@ func indexPut(m *maker) program.Var {
 	return m.b.Reshape(out, x.Shape...)
 }
 
-// joined are indexes of axes that follow each other, operands 1 to last−1, as one index of all these axes together: the first
-// axis and how many there are. Flags count what is set. ok is false, and index an error of the program, for what is none of that.
+// joined combines indexes of neighbouring axes, operands 1 to last−1, into one index over all these axes. It returns
+// the first axis and the number of axes. A flag operand selects the elements that are set. For any other operands ok
+// is false, and index is an error of the program.
 func (m *maker) joined(shape []int, last int) (axis, axes int, index program.Var, ok bool) {
 	axis = -1
 	at := 0

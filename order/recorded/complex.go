@@ -5,7 +5,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// bits reads memory as another dtype: of complex numbers their parts, or the other way round.
+// bits reads memory in a new dtype: complex numbers become pairs of real and imaginary parts, or pairs become complex
+// numbers.
 func bits(m *maker) program.Var {
 	m.only()
 	x := m.operand(0)

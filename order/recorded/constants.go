@@ -70,7 +70,8 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// constant reads a constant: its numbers, or the first way to make them that gives those of the digest.
+// constant reads a constant: the stored numbers, or the numbers of the first recipe whose numbers have the recorded
+// digest.
 func (r *reader) constant(c *fileConstant, what string) (*Constant, error) {
 	d, err := hooks.ParseDType(c.DType)
 	if err != nil {
@@ -194,7 +195,8 @@ func (from *recipe) numbers(shape []int, n int, p Pass) []float64 {
 	return x
 }
 
-// mask is the mask that a recipe makes, where it is one of a pass that is added to scores; nil for another constant.
+// mask returns the mask that a recipe makes, if the recipe makes the mask of a pass that is added to scores; nil for
+// another constant.
 func (from *recipe) mask(d hooks.DType, n int, p Pass) *mask {
 	lowest := program.Arith{DType: d, Emulated: true}.Lowest()
 	if from.Kind != "mask" || from.Of == "all" || from.Seen != 0 || float64(from.Hidden) != lowest || n/p.Tokens > p.Past+p.Tokens {

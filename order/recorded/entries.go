@@ -9,7 +9,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Entry is a tensor of one pass and what makes it: a named one, or a step that nobody captures.
+// Entry is a tensor of a pass, with the operation that computes the tensor: a named tensor, or a step that nobody
+// captures.
 type Entry struct {
 	Name         string
 	Layer, Level int // a step without a name has [Unnamed]
@@ -37,9 +38,9 @@ type Tensor struct {
 	DType string // empty for the model's
 }
 
-// Entries are the entries of each pass, in the order in which they are computed. Every name of the program is one. A value that has
-// a name is the entry of that name; one that has none is an entry of a name that is made for it: that of the next tensor
-// with a name, and the operation. The error is that of an operation whose operands do not go together.
+// Entries returns the entries of each pass, in the order of computation. Every name of the program is an entry. A
+// value without a name is an entry with a made name: the next tensor's name, and the operation. The error reports an
+// operation whose operands do not go together.
 func (p *Program) Entries() ([][]Entry, error) {
 	x := &expander{
 		p: p, specs: map[string]*spec{}, built: map[program.Op]formula{}, reps: map[int]*rep{}, formed: formed{shared: p.numbers()}, ranks: map[string]int{},
@@ -54,7 +55,7 @@ func (p *Program) Entries() ([][]Entry, error) {
 	return all, nil
 }
 
-// rep is the entry that stands for a value: the last one that shows all of it.
+// rep is the entry that represents a value: the last entry that shows the whole value.
 type rep struct {
 	name  string
 	pass  int
@@ -81,7 +82,7 @@ type expanded struct {
 	i       int
 	entries []Entry
 	names   map[string]bool
-	counts  map[string]int // by made name, the last number behind it
+	counts  map[string]int // by made name, the last number that was appended to the name
 	next    []string       // by line, the first name from it on
 	first   map[int]*Name  // by value, the first name that shows all of it
 	consts  map[int]given  // by constant, the entry that has it
@@ -89,7 +90,8 @@ type expanded struct {
 	arguments map[string]*Constant
 }
 
-// formed is what the formulas that were built have: steps, and numbers that are not those of constants, which are shared.
+// formed counts the steps and numbers of the formulas that were built. Numbers of constants are shared, and do not
+// count.
 type formed struct {
 	steps, numbers int
 	shared         map[*float64]bool // by the first number
@@ -273,7 +275,7 @@ func ascending(n int) []int {
 	return all
 }
 
-// inMemory is the shape of a value with its axes in the order in which memory has them.
+// inMemory returns the shape of a value with the axes in memory order.
 func (v *Value) inMemory() []int {
 	shape := atLeastOne(v.Shape)
 	order, ok := AxisOrder(shape, atLeastOne(v.Stride))

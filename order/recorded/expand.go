@@ -75,7 +75,7 @@ func (r *reader) pass(from *filePass, to *Pass) error {
 	return nil
 }
 
-// others are the runs of other lengths, which are expanded once, when a length is asked for.
+// others holds the runs of other lengths. The runs are expanded once, when a caller asks for another length.
 type others struct {
 	reader *reader
 	once   sync.Once
@@ -83,7 +83,7 @@ type others struct {
 	err    error
 }
 
-// others are the runs behind the first one.
+// others returns the runs after the first run; nil if the file has only one run.
 func (r *reader) others() *others {
 	if len(r.Runs) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (r *reader) others() *others {
 	return &others{reader: r}
 }
 
-// all are the passes of each run of another length; none of a program that was made for one.
+// all returns the passes of each run of another length; nil for a program of a single run.
 func (o *others) all() ([][]Pass, error) {
 	if o == nil {
 		return nil, nil

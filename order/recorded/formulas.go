@@ -10,9 +10,10 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// formulas are the operations, by torch's names without the marks of variants. What each computes is what torch's documentation
-// says; where each rounds is what its kernels for CPU do (aten/src/ATen/native/cpu): operands become float32, what is computed
-// of them is float32, and the result alone is rounded to its dtype, unless a comment says otherwise.
+// formulas are the operations, by torch's names without the marks of variants. The values follow torch's
+// documentation, and the roundings follow torch's CPU kernels (aten/src/ATen/native/cpu): operands become float32,
+// intermediate results are float32, and only the final result is rounded to its dtype, unless a comment says
+// otherwise.
 var formulas map[string]func(m *maker) program.Var
 
 func init() {
@@ -168,7 +169,7 @@ func sigmoid(m *maker) program.Var {
 	return m.b.Div("quotient", m.b.Literal(1), m.b.Add("sum", m.b.Literal(1), m.b.Exp("exp", m.b.Neg(m.operand(0)))))
 }
 
-// softplus is log(1 + eˣ), which torch takes as x above its threshold, where the two are equal in float32. It is computed as
+// softplus is log(1 + eˣ). torch returns x for x above the threshold, where both are equal in float32. The formula is
 // max(x, 0) + log(1 + e^−|x|), which does not overflow.
 func softplus(m *maker) program.Var {
 	m.only("beta", "threshold")
@@ -277,7 +278,7 @@ func cumulative(m *maker) program.Var {
 // maxTriangle bounds a triangle of ones, which is of maxOwn numbers at most.
 const maxTriangle = 2048
 
-// lastAxis is the order of axes that puts one last, and the one that puts it back.
+// lastAxis returns the order of axes that moves axis a to the end, and the inverse order.
 func lastAxis(rank, a int) (there, back []int) {
 	for k := range rank {
 		if k != a {
@@ -346,7 +347,7 @@ func (m *maker) along(f func(rows program.Var) program.Var) program.Var {
 	return m.b.Permute(f(m.b.Permute(v, moved...)), back...)
 }
 
-// logSumExp is max + log Σ e^(x−max), of which torch rounds each step to the dtype of the operand.
+// logSumExp is max + log Σ e^(x−max). torch rounds each step to the dtype of the operand.
 func logSumExp(m *maker) program.Var {
 	m.only("dim", "keepdim")
 	axes, _ := m.integers("dim")

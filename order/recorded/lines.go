@@ -22,7 +22,7 @@ type caller struct {
 	first int // the number of the first value that it makes
 }
 
-// fill is what stands in a template's place: what the call says of a hole.
+// fill returns the value v of a template or, for a hole such as "$0", the call's value for the hole.
 func (c *caller) fill(v any) (any, error) {
 	text, ok := v.(string)
 	if !ok || !strings.HasPrefix(text, "$") {
@@ -182,10 +182,11 @@ func (c *caller) value(v any) (Value, error) {
 	return out, err
 }
 
-// complexNumbers is the dtype of complex numbers: each is its real part and its imaginary part behind it.
+// complexNumbers is the dtype of complex numbers: a real part, followed by the imaginary part.
 const complexNumbers = "complex64"
 
-// ofParts is a layout of complex numbers as one of their parts, which are the last axis.
+// ofParts turns a layout of complex numbers into a layout of real and imaginary parts, with the two parts as the last
+// axis.
 func ofParts(shape, stride []int, off int) (parts, strides []int, at int) {
 	for _, s := range stride {
 		strides = append(strides, 2*s)

@@ -16,7 +16,7 @@ func (m *maker) all() []program.Var {
 	return all
 }
 
-// cat joins tensors along an axis. What has no elements at all is left out, whatever its axes.
+// cat joins tensors along an axis. An empty tensor with one axis is left out: torch joins it to tensors of any rank.
 func cat(m *maker) program.Var {
 	m.only("dim")
 	axis := axisOf(m.b, m.integer("dim", 0), m.s.shape)
@@ -124,8 +124,8 @@ func pad(m *maker) program.Var {
 	return v
 }
 
-// write is memory of which a part was written: operands are the memory before, where it was used, and what was written; shape,
-// stride and offset say where.
+// write is memory after a write to a part of it. Operands: the memory before, if used, and the written values; shape,
+// stride and offset give the place.
 func write(m *maker) program.Var {
 	m.only("shape", "stride", "offset")
 	shape, a := m.integers("shape")
@@ -173,8 +173,8 @@ func flip(m *maker) program.Var {
 	return m.b.Cat(0, v)
 }
 
-// embedding takes rows of a table by index. Operands: the table, indexes. One of which only the rows that were used are seen is
-// read whole.
+// embedding takes rows of a table by index. Operands: the table, indexes. Only a matrix of the checkpoint is read row
+// by row; a part, a transpose or any other table is read whole.
 func embedding(m *maker) program.Var {
 	ids := m.operand(1)
 	if p := &m.s.operands[0]; p.source == fromWeight && !p.turned && len(p.more) == 0 {
@@ -223,7 +223,7 @@ func gather(m *maker) program.Var {
 	return m.b.Gather(axis, v, index)
 }
 
-// index takes elements by indexes of axes that follow each other, the other axes being whole.
+// index takes elements by indexes of neighbouring axes; the other axes stay whole.
 func index(m *maker) program.Var {
 	m.only()
 	v := m.operand(0)
@@ -237,7 +237,8 @@ func index(m *maker) program.Var {
 	return take(m.b, v, axis, index)
 }
 
-// indexes is an operand that counts n elements, from the end where it is below zero: of one that is computed that is not known.
+// indexes returns operand k as indexes into n elements. A negative index counts from the end: this is done for
+// constants only, since the sign of a computed index is not known.
 func (m *maker) indexes(k, n int) program.Var {
 	p := &m.s.operands[k]
 	if p.source != fromConst || !slices.ContainsFunc(p.data.Numbers, func(x float64) bool { return x < 0 }) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// behind reports whether the passes before have a name behind another one of the same value: which of them is computed, and which is a view
-// of it, is the same in all passes.
+// behind reports whether earlier passes list the name n after the name other of the same value. Which of the two
+// names is computed, and which is a view, is the same in all passes.
 func (x *expander) behind(n, other *Name) bool {
 	if other == nil {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// ErrUnknown says that an operation, or one of its settings, has no formula here.
+// ErrUnknown says that this package has no formula for an operation, or for a setting of the operation.
 var ErrUnknown = errors.New("no formula is known for it")
 
 // Op is one recorded operation, as a program's entry has it. Two are the same where they were recorded with the same operands'
@@ -20,8 +20,8 @@ var ErrUnknown = errors.New("no formula is known for it")
 type Op struct {
 	// Name is torch's, without the marks of variants: "mul" for mul.Tensor, mul.Scalar and mul_.
 	Name string `json:"-"`
-	// Of says what each operand is: the operation that made it, or "input" for a named tensor, "weight", "constant", "number".
-	// It is what entries have in common that an engine computes alike.
+	// Of lists the source of each operand: the operation that made it, or "input" for a named tensor, "weight",
+	// "constant", "number". Engines compute entries with equal Of alike.
 	Of string `json:"of,omitempty"`
 	// To is the dtype of the result, where it is not the model's.
 	To string `json:"to,omitempty"`
@@ -44,7 +44,8 @@ func (o Op) Steps(b *program.Builder, in, w []program.Var) program.Var {
 	return m.shown(f(m))
 }
 
-// Call is the operation as it was called, for people: "mul(input, 0.125)", "softmax(mul, dim=-1)". An operand is what made it.
+// Call is the operation as a readable call: "mul(input, 0.125)", "softmax(mul, dim=-1)". An operand is named by its
+// source, see Of.
 func (o Op) Call() string {
 	of := strings.Split(o.Of, ", ")
 	var parts []string
@@ -70,7 +71,7 @@ func (o Op) Call() string {
 // maxCall bounds the text of a call.
 const maxCall = 200
 
-// one is the one number that an operand is; ok is false of a tensor.
+// one returns the number of an operand that is a single number; ok is false for a tensor.
 func (p *operand) one() (x float64, ok bool) {
 	switch {
 	case p.source == fromNumber:
@@ -81,7 +82,7 @@ func (p *operand) one() (x float64, ok bool) {
 	return 0, false
 }
 
-// Unknown is an operation of which no formula is known: what it computes is neither right nor wrong.
+// Unknown is an operation without a known formula: its results can be neither confirmed nor refuted.
 type Unknown struct {
 	Name string `json:"-"`
 	Why  string `json:"why"`
@@ -97,7 +98,8 @@ func (o Unknown) Steps(b *program.Builder, _, _ []program.Var) program.Var {
 
 // Constants is a value of a program that depends on no tensor: the numbers are part of the program.
 type Constants struct {
-	// Sum is of the numbers as they were recorded; those of another length are made by a rule that makes these.
+	// Sum is the digest of the recorded numbers. For a prompt of another length, a rule makes other numbers, and Sum
+	// stays.
 	Sum string `json:"sha256"`
 
 	spec *spec
@@ -115,8 +117,8 @@ func (o Constants) Steps(b *program.Builder, _, _ []program.Var) program.Var {
 // Exact: numbers are copied.
 func (Constants) Exact() {}
 
-// Mask says that the numbers are those of a mask of causal attention that is added to scores, with its window, 0 for none; ok is false of
-// other numbers, and of a part of a mask.
+// Mask returns the window of a causal attention mask that is added to scores, 0 without a window. ok is false for
+// other numbers, and for a part of a mask.
 func (o Constants) Mask() (window int, ok bool) {
 	p := &o.spec.operands[0]
 	if p.source != fromConst || !slices.Equal(p.shape, atLeastOne(p.data.Shape)) || !slices.Equal(p.stride, RowMajor(p.shape)) {
@@ -130,7 +132,7 @@ func (o Constants) Mask() (window int, ok bool) {
 	return 0, rows == 1 && !slices.ContainsFunc(p.data.Numbers, func(x float64) bool { return x != 0 })
 }
 
-// Seen is a tensor under another name, or a part of one: a view of its input.
+// Seen is a tensor under another name, or a part of a tensor: a view of its input.
 type Seen struct {
 	Of string `json:"of,omitempty"` // what its input is, as [Op.Of] has it
 
@@ -149,14 +151,14 @@ func (o Seen) Steps(b *program.Builder, in, w []program.Var) program.Var {
 // Exact: elements are copied.
 func (Seen) Exact() {}
 
-// spec is what is known of an operation beside its name: one for all operations that were recorded alike.
+// spec holds the properties of an operation except its name. Operations that were recorded alike share a spec.
 type spec struct {
 	operands []operand
 	attr     map[string]any
 	shape    []int // of the result
 	dtype    hooks.DType
 	model    bool // the result is of the model's dtype
-	// Axes of the result in the order in which its memory has them, the outermost first: what the entry shows, where view is nil.
+	// Axes of the result in memory order, the outermost axis first: the axes that the entry shows, if view is nil.
 	order []int
 	view  *layout // what the entry shows of the result's memory
 }
@@ -187,7 +189,7 @@ type operand struct {
 	number float64 // of a number
 	data   *Constant
 	axes   []int   // the axes of the input in memory's order; nil: the input is as memory is
-	entry  *layout // what the input shows of memory; nil for all of it in memory's order
+	entry  *layout // the input's view of memory; nil for the whole memory in its order
 	layout         // what the operand shows of memory
 	dtype  hooks.DType
 	scalar bool // it has no axes
@@ -211,7 +213,8 @@ func (m *maker) has(k int) bool {
 	return k < len(m.s.operands) && m.s.operands[k].source != fromNone
 }
 
-// operand is operand k as the operation sees it. A number is one as Python has it: a float32, where nothing says otherwise.
+// operand returns operand k as the operation reads it. A Python number is a float32, unless the operation says
+// otherwise.
 func (m *maker) operand(k int) program.Var {
 	if k >= len(m.s.operands) {
 		return m.b.Fail("operand %d is not there", k)
@@ -238,7 +241,8 @@ func (m *maker) operand(k int) program.Var {
 	return m.b.Fail("operand %d was left out", k)
 }
 
-// constant shows numbers of the program. Those of a mask are made from positions, so that it can be another mask.
+// constant returns the numbers of a constant. The numbers of a mask are computed from positions, so that an edit can
+// change the mask.
 func (m *maker) constant(c *Constant) program.Var {
 	shape := atLeastOne(c.Shape)
 	if c.mask == nil {
@@ -248,7 +252,8 @@ func (m *maker) constant(c *Constant) program.Var {
 	return m.b.Max(m.b.MaskOf(positions, c.mask.window, shape), m.b.Literal(c.mask.hidden))
 }
 
-// weight is a parameter as memory has it: a tensor of the checkpoint, its transpose, or several tensors, one behind the other.
+// weight returns a parameter as memory has it: a tensor of the checkpoint, its transpose, or several tensors in
+// sequence.
 func (m *maker) weight(p *operand) program.Var {
 	w := m.b.Whole(m.w[p.index])
 	if p.turned {
@@ -264,7 +269,8 @@ func (m *maker) weight(p *operand) program.Var {
 	return m.b.Cat(0, all...)
 }
 
-// scalar is a tensor without axes as torch takes it: in the dtype of the other operand, which the result has.
+// scalar returns a tensor without axes in the dtype of the other operand, as torch reads the tensor: the result has
+// this dtype.
 func (m *maker) scalar(p *operand, v program.Var) program.Var {
 	if p.scalar && m.s.model && p.dtype != m.s.dtype && p.dtype.Float() && len(m.s.operands) > 1 {
 		return m.b.R(v)
@@ -307,7 +313,7 @@ func (m *maker) shown(v program.Var) program.Var {
 	return m.b.View(m.b.Permute(v, m.s.order...), m.s.view.shape, m.s.view.stride, m.s.view.off)
 }
 
-// The settings of an operation. One that is not of the kind that torch gives it makes the operation unknown.
+// The settings of an operation. A setting whose type is not torch's makes the operation unknown.
 
 func (m *maker) integer(name string, otherwise int) int {
 	v, ok := m.s.attr[name]
@@ -380,7 +386,7 @@ func axisOf(b *program.Builder, a int, shape []int) int {
 	return a
 }
 
-// only makes the operation unknown if it has settings beside these.
+// only makes the operation unknown if the operation has a setting outside names.
 func (m *maker) only(names ...string) {
 	for name := range m.s.attr {
 		if !slices.Contains(names, name) {
@@ -389,7 +395,7 @@ func (m *maker) only(names ...string) {
 	}
 }
 
-// atLeastOne is the shape of a tensor, which has one axis here where it has none in torch.
+// atLeastOne returns a shape with at least one axis: [1] for a tensor without axes in torch.
 func atLeastOne(shape []int) []int {
 	if len(shape) == 0 {
 		return []int{1}

@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// found is an operand, what its operation says it is, and why nothing is known of it.
+// found is an operand, the name of its source for [Op.Of], and the reason if nothing is known of the operand.
 type found struct {
 	operand
 	of, lost string
@@ -98,7 +98,7 @@ func (x *expander) fromWeight(f *found, e *Entry, w *Weight) {
 	}
 }
 
-// given is what stands for a constant in a pass: an entry that shows all of it.
+// given is the entry that represents a constant in a pass: it shows the whole constant.
 type given struct {
 	name string
 	view *layout

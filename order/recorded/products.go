@@ -38,7 +38,7 @@ func product(m *maker) program.Var {
 	return m.beside(y)
 }
 
-// rowsOf is the matrix of the checkpoint of which an operand is the transpose, whole.
+// rowsOf returns the matrix of the checkpoint, if operand k is the whole transpose of the matrix.
 func (m *maker) rowsOf(k int) (w program.Var, ok bool) {
 	if !m.has(k) || m.s.operands[k].source != fromWeight {
 		return w, false
@@ -52,7 +52,7 @@ func (m *maker) rowsOf(k int) (w program.Var, ok bool) {
 	return w, len(s) == 2 && len(p.more) == 0 && p.off == 0 && slices.Equal(p.shape, []int{s[1], s[0]}) && slices.Equal(p.stride, []int{1, s[1]})
 }
 
-// batched is a product of matrices, bmm, or one beside c: see [maker.beside].
+// batched is a batched product of matrices: bmm, or baddbmm, which adds the product to its first operand.
 func batched(m *maker) program.Var {
 	if m.o.Name == "bmm" {
 		m.only()
@@ -61,7 +61,7 @@ func batched(m *maker) program.Var {
 	return m.beside(m.b.Dot("product", "brk,bkc->brc", m.operand(1), m.operand(2)))
 }
 
-// beside is β·c + α·y, c being the first operand: baddbmm and addmm, rounded once.
+// beside is β·c + α·y, with c the first operand: baddbmm and addmm, rounded once.
 func (m *maker) beside(y program.Var) program.Var {
 	m.only("alpha", "beta")
 	c := m.operand(0)

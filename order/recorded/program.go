@@ -7,8 +7,9 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// Limits of what a file may claim. A real program has some ten thousand lines, and its values are those of a forward pass. What is
-// within them takes about three seconds to read, and eight hundred megabytes beside the numbers of its constants.
+// Limits of what a file may claim. A real program has some ten thousand lines, and its values are the values of a
+// forward pass. Reading a file at the limits takes about three seconds, and eight hundred megabytes in addition to
+// the numbers of its constants.
 const (
 	maxBytes       = 64 << 20 // of the file
 	maxParts       = 1 << 20  // numbers, texts, lists and objects of it
@@ -25,7 +26,7 @@ const (
 	maxOperands    = 1 << 12  // of one step
 	maxExpression  = 1 << 9   // bytes: recorders cut expressions at 80 characters
 	maxFormulas    = 1 << 16  // steps of the formulas of all operations that are not alike
-	maxFormed      = 1 << 23  // numbers that these formulas have, beside those of constants
+	maxFormed      = 1 << 23  // numbers in these formulas, without the numbers of constants
 	maxOwn         = 1 << 22  // of one of them
 	maxFree        = 1 << 22  // elements that a step may have, whatever it is computed from; more only where
 	maxGrowth      = 1 << 12  // the largest argument, constant or weight of it has no fewer than so many times less
@@ -53,9 +54,9 @@ type Source struct {
 	Expression string // that computes it there: "hidden_states * scale"; empty where it is not known
 }
 
-// OfPrompt is why the program is of one prompt alone: some of its numbers depend on the token ids and are not they, or on another
-// argument of the model, of which nobody knows what it is for another prompt; or Python looked at what was computed. It is empty where
-// nothing of that is so.
+// OfPrompt says why the program holds only for its own prompt: some numbers depend on the token ids without being
+// token ids, or depend on another argument of the model, whose value for another prompt is unknown; or Python code
+// read a computed value. The text is empty if the program holds for other prompts.
 func (p *Program) OfPrompt() string {
 	for _, c := range p.Constants {
 		for _, name := range c.Depends {
@@ -85,7 +86,8 @@ func (p *Program) What(l *Line) string {
 	return l.Step.Op
 }
 
-// Runs are the passes of each run on a prompt of another length that was recorded, too; none of a program that was made for one.
+// Runs returns the passes of each further recorded run, on a prompt of another length; nil for a program of a single
+// run.
 func (p *Program) Runs() ([][]Pass, error) { return p.others.all() }
 
 // Empty is a program of the same model that has no passes yet, no constants and no values.
@@ -123,7 +125,7 @@ type Step struct {
 	Source int // of the program's sources; −1 where it is not known
 }
 
-// Value is what a step wrote: memory of as many elements as its shape has, seen through strides.
+// Value is the result of a step: memory with the number of elements of Shape, viewed through strides.
 type Value struct {
 	DType  string
 	Shape  []int
@@ -168,7 +170,7 @@ type Weight struct {
 	Shape  []int
 	File   string    // the checkpoint's tensor that it is
 	Turned bool      // that tensor is its transpose
-	Rows   []Tensor  // the checkpoint's tensors whose elements it has, one behind the other
+	Rows   []Tensor  // the checkpoint's tensors that make up the weight, in sequence
 	Lost   bool      // no tensor of the checkpoint is known to be it
 	Data   *Constant // of a buffer: its numbers
 }
@@ -179,12 +181,12 @@ type Constant struct {
 	Shape   []int
 	Numbers []float64
 	SHA256  string
-	Like    string   // the digest of the recorded ones in whose place they stand, where they were made for another length
-	Depends []string // the arguments of the model, beside token ids and positions, that they depend on
-	// Is is the argument that they are, as they stand: "input_ids" or "position_ids"; empty for neither.
+	Like    string   // digest of the recorded numbers that these numbers, made for another length, replace
+	Depends []string // the model's arguments, except token ids and positions, on which the numbers depend
+	// Is names the argument with exactly these numbers: "input_ids" or "position_ids"; empty for other numbers.
 	Is string
 
-	mask *mask // what they are as a mask of the model's dtype that is added to scores; nil for none
+	mask *mask // the mask of the model's dtype, if the numbers are a mask that is added to scores; nil for other numbers
 }
 
 // mask is 0 where a query may see a key, k ≤ q and with a window k > q − window, and the lowest number of the constant's dtype elsewhere.

@@ -78,8 +78,9 @@ type reader struct {
 	values []Value // of its steps so far
 }
 
-// Read reads a recorded program, which is not trusted: what it says of sizes, of views and of what comes before what is checked,
-// and the error says where it is wrong. Runs of other lengths are looked at when one is asked for, see [Program.Runs].
+// Read reads a recorded program, which is not trusted. Read checks every claim about sizes, views and the order of
+// steps, and the error names the wrong place. Runs of other lengths are checked when a caller asks for them, see
+// [Program.Runs].
 func Read(in io.Reader) (*Program, error) {
 	data, err := Bytes(in)
 	if err != nil {
@@ -118,7 +119,7 @@ func Read(in io.Reader) (*Program, error) {
 	return p, nil
 }
 
-// decode reads a part of a file, whose numbers stay as they are written.
+// decode reads a part of a file. Numbers keep their written form, see [json.Number].
 func decode(data raw, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -181,7 +182,8 @@ func Elements(shape []int) (int, error) {
 	return n, nil
 }
 
-// lines reads the templates, and refuses what they stand for before it is made.
+// lines reads the templates, and refuses a file that would expand to too many lines or operands before it expands a
+// call.
 func (r *reader) lines() error {
 	total := 0
 	for _, rows := range r.Templates {
@@ -231,7 +233,7 @@ func (r *reader) expanded(run int) (lines, operands int) {
 	return lines, operands
 }
 
-// templateOf is the number of a call's template; −1 where the call is none.
+// templateOf returns the template number of a call; −1 if the call does not begin with a number.
 func templateOf(call raw) int {
 	at, _, _ := bytes.Cut(bytes.TrimLeft(call, "[ \t\r\n"), []byte{','})
 	n, err := strconv.Atoi(string(bytes.TrimSpace(at)))
@@ -269,7 +271,7 @@ func (r *reader) numbers() error {
 	return nil
 }
 
-// add counts the numbers of a constant, of which a file has no more than maxNumbers.
+// add adds the numbers of a constant to total. A total above MaxNumbers is an error.
 func add(total *int, shape []int) error {
 	n, err := Elements(shape)
 	if *total += n; err == nil && *total > MaxNumbers {
@@ -323,7 +325,7 @@ func (r *reader) parameters() error {
 // runs are the passes of the run that the program is of, and those of runs of other lengths.
 func (r *reader) runs() [][]filePass { return append([][]filePass{r.Passes}, r.Runs...) }
 
-// ofRun says, in front of an error, of which run it is.
+// ofRun is the prefix of an error that names the run; empty for the first run.
 func ofRun(n int) string {
 	if n == 0 {
 		return ""

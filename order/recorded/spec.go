@@ -78,7 +78,7 @@ type sized struct {
 	source int
 }
 
-// source is the largest argument, constant or weight of which an entry is computed, in elements.
+// source returns the number of elements of the largest argument, constant or weight from which an entry is computed.
 func (x *expander) source(e *Entry) int {
 	n := 1
 	for _, i := range e.Inputs {

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// texts refuses what reports would show as more than a line, or as something else than it is.
+// texts refuses texts with unprintable characters, such as line ends, and texts that are too long for a line of a
+// report.
 func (r *file) texts() error {
 	for k, s := range r.Lines {
 		if !printable(s, 1<<12) {

@@ -62,8 +62,9 @@ func (d Edit) across(e *Editor, t *StepIndex, step int) bool {
 	return e.Err() == nil
 }
 
-// Along are the edits by which all operands that vary along one axis, and are repeated along another, vary along that one and are repeated
-// along the first: a table by token that is read by head.
+// Along returns edits that exchange two axes of all operands that vary along the first axis and are repeated along
+// the second. After the edit the operands vary along the second axis and are repeated along the first: a table by
+// token is read by head.
 func (t Edits) Along() []Edit {
 	type axes struct{ from, to int }
 	at := map[axes][]Place{}
@@ -91,13 +92,14 @@ func (t Edits) Along() []Edit {
 	return all
 }
 
-// along reports whether a view varies along one axis and is repeated along another that is not longer.
+// along reports whether a view varies along the axis from and is repeated along the axis to, and to is not longer
+// than from.
 func along(v program.Var, from, to int) bool {
 	return from != to && v.Shape[from] > 1 && v.Shape[to] > 1 && v.Stride[from] != 0 && v.Stride[to] == 0 && v.Shape[to] <= v.Shape[from]
 }
 
-// Tiles reports whether the exchange of two axes tiles a tensor that is repeated: one of them has its elements, and along the other it is
-// repeated.
+// Tiles reports whether the exchange of two axes tiles a repeated tensor: the tensor varies along one axis, and is
+// repeated along the other.
 func (t *StepIndex) Tiles(d Edit) bool {
 	v := t.At(d.At[0])
 	return d.Map.Kind == Swap && (v.Stride[d.Map.Axis] == 0) != (v.Stride[d.Map.Other] == 0)

@@ -1,7 +1,8 @@
-// Package edit changes programs: what else may have been computed.
+// Package edit changes programs: an edited program computes what a wrong port may have computed.
 //
-// An [Editor] changes a copy of a program, step by step. An [Edit] is a change as data, at places that a [StepIndex] names by structure, so that
-// what is found in one program is tried in others. The functions for patterns, such as a softmax or a norm, find them in any program and edit all.
+// An [Editor] changes a copy of a program, step by step. An [Edit] is a change as data, at places that a [StepIndex]
+// names by structure: an edit that is found in one program is tried in other programs. The functions for patterns,
+// such as a softmax or a norm, find the pattern in any program and edit every occurrence.
 package edit
 
 import (
@@ -22,13 +23,13 @@ const (
 	Count                  // a sum is divided by another number of terms
 	Constant               // a number is another one
 	Axis                   // two axes of an operand are exchanged
-	Leaf                   // a weight is another one, or is changed
+	Leaf                   // another weight, or a changed weight
 	Index                  // a part of a tensor is read at another index of it
 	Order                  // two steps are taken in another order
 	Operand                // a step reads another value of the program
 	InputOf                // an input is another captured tensor
 	Mapped                 // elements are in another order
-	Whole                  // what is done to a part is done to all, or to the other part
+	Whole                  // an operation on a part of a tensor acts on the whole, or on the other part
 	Known                  // a variant of a mask, a softmax, a norm, an activation
 	Inserted               // a step too many
 )
@@ -221,7 +222,7 @@ func (d Edit) mapped(e *Editor, t *StepIndex, step int, at Place) bool {
 	return ok
 }
 
-// whole does to all of a tensor what is done to a part of it, or to the other part alone: of a Cat of two parts.
+// whole applies the operation on one part of a two-part Cat to both parts or, with Value 1, only to the other part.
 func (d Edit) whole(e *Editor, t *StepIndex, step int) bool {
 	s := &t.Steps[step]
 	if s.Prim != program.Cat || len(s.Args) != 2 {

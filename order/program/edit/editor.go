@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Editor changes a copy of a program. The builder's methods add steps to it; steps that are there can be made others, read
-// others, or be moved, so that what read them reads what is put in their place.
+// Editor changes a copy of a program. The builder's methods add steps. Existing steps can be turned into other steps,
+// read other operands, or be moved: then the readers of a moved step read its replacement.
 type Editor struct {
 	*program.Builder
 	Before  *program.Program
@@ -24,7 +24,8 @@ func NewEditor(p *program.Program) *Editor {
 	return &Editor{Builder: p.Builder(), Before: p, changed: make([]bool, len(p.Steps)), out: p.Out}
 }
 
-// Become makes a step a primitive of other operands, which have its shape where it computes by element. How it rounds stays.
+// Become turns a step into the primitive prim of the operands args. Operands of a primitive that computes by element
+// are expanded to the step's shape. The rounding of the step stays.
 func (e *Editor) Become(step int, prim program.Prim, args ...program.Var) {
 	if e.Err() != nil {
 		return
@@ -47,7 +48,7 @@ func (e *Editor) Pass(step int, v program.Var) {
 	e.Become(step, program.Round, v)
 }
 
-// Read makes a step read another operand, of the shape of the one that it had.
+// Read makes a step read another operand, expanded to the shape of the operand before.
 func (e *Editor) Read(step, arg int, v program.Var) {
 	if e.Err() != nil {
 		return
@@ -110,14 +111,14 @@ func (e *Editor) Other(v program.Value) program.Var {
 	return e.Append(program.Step{Prim: program.Input, Payload: program.Leaf(-len(e.in)), Shape: v.Shape})
 }
 
-// OtherInput makes an input another one of its shape.
+// OtherInput gives an input the value v of the same shape.
 func (e *Editor) OtherInput(step int, v program.Value) {
 	e.in = append(e.in, v)
 	e.Steps[step].Payload = program.Leaf(-len(e.in))
 	e.changed[step] = true
 }
 
-// Exchange makes two inputs of one shape each the other; it reports whether they are.
+// Exchange swaps two inputs of one shape. It returns false, and changes nothing, if the shapes differ.
 func (e *Editor) Exchange(one, other int) bool {
 	a, b := &e.Steps[one], &e.Steps[other]
 	if !slices.Equal(a.Shape, b.Shape) {
@@ -128,7 +129,7 @@ func (e *Editor) Exchange(one, other int) bool {
 	return true
 }
 
-// OtherWeight makes a weight another one of its shape.
+// OtherWeight replaces a weight by the weight w of the same shape.
 func (e *Editor) OtherWeight(step int, w program.Rows) {
 	e.w = append(e.w, w)
 	e.Steps[step].Payload = program.Leaf(-len(e.w))
@@ -141,7 +142,7 @@ func (e *Editor) Step(step int) *program.Step {
 	return &e.Steps[step]
 }
 
-// Return makes the program's result another one, of its shape.
+// Return makes the variable v, of the result's shape, the result of the program.
 func (e *Editor) Return(v program.Var) { e.out = v }
 
 // End ends an edit: steps that nothing reads are gone.
@@ -170,15 +171,15 @@ func (e *Editor) RoundAll() {
 	}
 }
 
-// Held is a variable as a step of its own, of the shape that it is seen in.
+// Held copies a variable into a step of its own, in the shape of the view.
 func (e *Editor) Held(v program.Var) program.Var { return e.Cat(0, v) }
 
-// Rounded is a variable rounded to the model's dtype, which stays as it is for others.
+// Rounded returns a variable rounded to the model's dtype. Other readers keep the unrounded variable.
 func (e *Editor) Rounded(v program.Var) program.Var {
 	return e.Append(program.Step{Prim: program.Round, Name: "round", Args: []program.Var{v}, Shape: v.Shape, Round: program.Model})
 }
 
-// Only ends the edit of a program that is a variable of it alone.
+// Only ends an edit with the variable v as the whole result of the program.
 func (e *Editor) Only(v program.Var) (*program.Edited, error) {
 	e.out = v
 	return e.End()

@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Edits are the edits that a program may have: each method has those of a kind, in the order in which they are tried.
+// Edits generates the possible edits of a program: each method returns the edits of one kind, in the order of trial.
 type Edits struct{ *StepIndex }
 
 // Edits are the edits of the program.
@@ -134,7 +134,7 @@ func (t Edits) Counts() []Edit {
 	return all
 }
 
-// Operands are the edits by which a step reads another value of the program, of the shape of the one that it reads.
+// Operands returns edits that make a step read another value of the program, in the shape of the present operand.
 func (t Edits) Operands() []Edit {
 	steps := make([]int, len(t.Steps))
 	for i := range steps {
@@ -182,7 +182,7 @@ func (t Edits) Axes() []Edit {
 	return all
 }
 
-// Wholes are the edits that do to the whole of a tensor, or to its other part, what is done to a part.
+// Wholes returns edits that apply an operation on a part of a tensor to the whole tensor, or to the other part.
 func (t Edits) Wholes() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {

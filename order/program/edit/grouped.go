@@ -24,8 +24,8 @@ func MeansOfParts(p *program.Program, n int) *program.Edited {
 	return e.ended(some)
 }
 
-// sumOfParts sums a row in parts of n elements: what is computed from the sum by element has then as many columns as the row. It reports
-// whether all that reads the sum is.
+// sumOfParts sums a row in parts of n elements: steps that compute by element from the sum then have as many columns
+// as the row. It reports whether all readers of the sum compute by element.
 func sumOfParts(e *Editor, sum, n int) bool {
 	p := e.Before
 	row := p.Steps[sum].Args[0]

@@ -6,8 +6,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Inner is a program of some steps of another program, such as the steps of one operation. The results that the steps read are its inputs and weights. [Editor.Put] puts an edited
-// inner program back, so that no other step changes.
+// Inner is a program of some steps of a larger program, for example of the steps of an operation. Results that the
+// steps read from outside become inputs and weights. [Editor.Put] puts an edited inner program back, and leaves the
+// other steps unchanged.
 type Inner struct {
 	*program.Program
 	in, w []program.Var // of the whole program, by the number of the input and of the weight
@@ -16,8 +17,8 @@ type Inner struct {
 	apart bool          // the result is rounded in a step of its own
 }
 
-// InnerOf makes the program of the steps from one up to another. The steps read the variables in and the weights w, and their result is out. A step behind them may round the result. Ok
-// is false if the steps read anything else.
+// InnerOf makes the program of the steps [from, to) of p. The steps read the variables in and the weights w, and
+// their result is out. A step after them may round the result. ok is false if the steps read anything else.
 func InnerOf(p *program.Program, from, to int, in, w []program.Var, out program.Var) (x *Inner, ok bool) {
 	b := innerBuilder{p: p, in: in, w: w, now: map[int]int{}}
 	for k, v := range in {

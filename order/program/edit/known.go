@@ -57,7 +57,8 @@ func Softmaxes(p *program.Program) []int {
 	return all
 }
 
-// SoftmaxOfAll takes softmaxes of all of which their operands are a part that was chosen, and then that part.
+// SoftmaxOfAll moves softmaxes before a choice: a softmax whose operand is a chosen part becomes the softmax of all
+// elements, followed by the choice.
 func SoftmaxOfAll(p *program.Program) *program.Edited {
 	e, some := NewEditor(p), false
 	for _, i := range Softmaxes(p) {
@@ -72,7 +73,8 @@ func SoftmaxOfAll(p *program.Program) *program.Edited {
 	return e.ended(some)
 }
 
-// SoftmaxOfChosen takes softmaxes of the part that is chosen of them alone.
+// SoftmaxOfChosen moves softmaxes after a choice: a softmax from which elements are chosen becomes the softmax of the
+// chosen elements only.
 func SoftmaxOfChosen(p *program.Program) *program.Edited {
 	e, some := NewEditor(p), false
 	for i := range p.Steps {
@@ -107,8 +109,8 @@ func SoftmaxBy(p *program.Program, function func(e *Editor, x program.Var) progr
 	return e.ended(len(all) > 0)
 }
 
-// Joined are the tensors that are put behind each other along the last axis to be the operand of a softmax: the first softmax of which it
-// is one.
+// Joined returns the tensors that are concatenated along the last axis into the operand of a softmax, for the first
+// such softmax; nil if no softmax has a concatenated operand.
 func Joined(p *program.Program) []program.Var {
 	for _, i := range Softmaxes(p) {
 		if cat := joinedFor(p, i); cat >= 0 {
@@ -131,7 +133,8 @@ func joinedFor(p *program.Program, softmax int) int {
 	return step
 }
 
-// SoftmaxWithout gives a part of what is put together for a softmax a score that counts as nothing.
+// SoftmaxWithout replaces one part of a softmax's concatenated operand by the score lowest, which has no weight in
+// the softmax.
 func SoftmaxWithout(p *program.Program, part int, lowest float64) *program.Edited {
 	e, some := NewEditor(p), false
 	for _, i := range Softmaxes(p) {
@@ -190,7 +193,8 @@ func SoftmaxWith(p *program.Program, n float64) *program.Edited {
 	return e.ended(len(all) > 0)
 }
 
-// SoftmaxOfBlocks takes all softmaxes over whole blocks of n elements alone: what is behind the last one has no probability. It is nil for rows without a whole block.
+// SoftmaxOfBlocks restricts every softmax to the whole blocks of n elements: the elements after the last whole block
+// get probability 0. The result is nil for rows without a whole block.
 func SoftmaxOfBlocks(p *program.Program, n int) *program.Edited {
 	e := NewEditor(p)
 	all := Softmaxes(p)
@@ -226,7 +230,7 @@ func Means(p *program.Program) []int {
 	return all
 }
 
-// MeanOff takes the mean off what is squared and summed, for all steps that read it.
+// MeanOff subtracts the mean from a value that is squared and summed; all readers of the value read the difference.
 func MeanOff(p *program.Program) *program.Edited {
 	e := NewEditor(p)
 	all := Means(p)
@@ -244,7 +248,7 @@ func MeanOff(p *program.Program) *program.Edited {
 	return e.ended(len(all) > 0)
 }
 
-// TakenOff are the means that are taken off what they are the mean of, where squares of that are summed: those of a LayerNorm.
+// TakenOff returns the steps of means that are subtracted before squares are summed: the means of a LayerNorm.
 func TakenOff(p *program.Program) []int {
 	var all []int
 	for i := range p.Steps {

@@ -19,7 +19,7 @@ const (
 	First                      // every index of an axis reads one: By
 	Along                      // repeated along the first, which it varied along, and varying along the second
 	Flip                       // each block of By elements, last to first
-	Apart                      // a sum is taken over each of N parts by itself
+	Apart                      // the sum of a row is split into the sums of N parts
 	Unread                     // the inverse: read with the sizes of two axes exchanged, which are exchanged then
 	Turn                       // N parts of a result are read as halves, not by turns, with By 1; else the other way round
 	Blocks                     // blocks of By elements, read as rows of N blocks, come column by column
@@ -57,7 +57,7 @@ func (m Map) Inverse(shape []int) Map {
 	return m
 }
 
-// Mapped is a variable in another order; ok is false where its shape has no such.
+// Mapped returns a variable with its elements in another order. ok is false where the shape does not fit the map.
 func (e *Editor) Mapped(v program.Var, m Map) (program.Var, bool) {
 	if m.Axis >= len(v.Shape) || m.Other >= len(v.Shape) {
 		return v, false

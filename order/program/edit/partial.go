@@ -9,7 +9,8 @@ import (
 // partCounts are into how many parts a sum is split.
 var partCounts = []int{2, 4}
 
-// Apart are the edits that take a sum along the last axis over each of some parts of it by itself, as ranks do that do not gather it.
+// Apart returns edits that split a sum along the last axis into separate sums of n parts, for example ranks that do
+// not gather the sum.
 func (t Edits) Apart() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
@@ -41,7 +42,7 @@ func (d Edit) apart(e *Editor, t *StepIndex, step int) bool {
 	part := width / n
 	var all []program.Var
 	for k := range n {
-		// The divisor of a mean stays: a part counts as often as there are parts.
+		// A mean keeps its divisor, so the sum of a part is multiplied by the number of parts.
 		sum := e.Mul("", e.Sum("", e.Slice(x, last, k*part, (k+1)*part)), e.Literal(float64(n)))
 		if e.Err() != nil || !slices.Equal(sum.Shape, s.Shape) {
 			return false
@@ -56,7 +57,7 @@ func (d Edit) apart(e *Editor, t *StepIndex, step int) bool {
 	return e.Err() == nil
 }
 
-// Alone are the edits by which a factor or a divisor of a sum is one of only one of its terms.
+// Alone returns edits that move a factor or a divisor of a sum to only one term of the sum.
 func (t Edits) Alone() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
@@ -89,7 +90,7 @@ func (t *StepIndex) ofSum(step int) (sum, number int, ok bool) {
 	return 0, 0, false
 }
 
-// alone multiplies one term of a sum by the number that all of it should be.
+// alone multiplies one term of a sum by the number that multiplies the whole sum in the program.
 func (d Edit) alone(e *Editor, t *StepIndex, step int) bool {
 	sum, number, ok := t.ofSum(step)
 	if !ok {
@@ -105,14 +106,14 @@ func (d Edit) alone(e *Editor, t *StepIndex, step int) bool {
 	return e.Err() == nil
 }
 
-// Term is the term of a sum that an edit of [Edits.Alone] multiplies, and the other.
+// Term returns the operands of the sum: first the term that the edit multiplies, then the other term.
 func (t *StepIndex) Term(d Edit) (alone, other program.Var) {
 	sum, _, _ := t.ofSum(t.Copies(d.At[0])[0])
 	k := int(d.Value)
 	return t.Steps[sum].Args[k], t.Steps[sum].Args[1-k]
 }
 
-// AllWider are the edits that take all sums over the last two axes, where there are several.
+// AllWider returns, for a program with several sums, the edit that takes all sums over the last two axes.
 func (t Edits) AllWider() []Edit {
 	var at []Place
 	for _, i := range t.Firsts() {
@@ -126,7 +127,8 @@ func (t Edits) AllWider() []Edit {
 	return []Edit{{Class: Axis, At: at}}
 }
 
-// Repeated are the edits by which every index of an axis of an input, such as that of its tokens, reads the first of them, or the last.
+// Repeated returns edits that read the first or the last index of an axis of an input, such as the token axis, at
+// every index.
 func (t Edits) Repeated() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {

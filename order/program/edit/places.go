@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Indexes are the edits that read a part of a tensor at another index of it, for all steps that read that part: another stream of
-// a stack, another layer's slice.
+// Indexes returns edits that move all readers of a part of a tensor to a different index: a different stream of a
+// stack, a different layer's slice.
 func (t Edits) Indexes() []Edit {
 	var all []Edit
 	var seen []program.Var
@@ -41,7 +41,7 @@ func (t Edits) Indexes() []Edit {
 	return all
 }
 
-// IndexesOfOne are those of a single index that one of several steps reads elsewhere, where others read it as they should.
+// IndexesOfOne returns edits of a single index. An edit moves only one of several readers to a different index.
 func (t Edits) IndexesOfOne() []Edit {
 	var all []Edit
 	for _, d := range t.Indexes() {
@@ -67,7 +67,7 @@ func (t Edits) IndexesOfOne() []Edit {
 	return all
 }
 
-// gathered are the edits of a step that gathers one index of an axis, a constant, by which it gathers another.
+// gathered returns edits of a step that gathers one constant index of an axis: the edited step gathers another index.
 func (t Edits) gathered(step int) []Edit {
 	var all []Edit
 	if own, ok := t.Gathered(step); ok {
@@ -80,7 +80,7 @@ func (t Edits) gathered(step int) []Edit {
 	return all
 }
 
-// Gathered is the one index that a step gathers, a constant; ok is false of any other step.
+// Gathered returns the constant index, if a step gathers a single index; ok is false for any other step.
 func (t *StepIndex) Gathered(step int) (index float64, ok bool) {
 	s := &t.Steps[step]
 	if s.Prim != program.Gather {
@@ -95,7 +95,7 @@ func (t *StepIndex) Gathered(step int) (index float64, ok bool) {
 	return 0, false
 }
 
-// maxIndexes is the longest axis of which every index is tried: of layers, streams and heads, not of channels.
+// maxIndexes is the length of an axis up to which every index is tried: layers, streams and heads, not channels.
 const maxIndexes = 64
 
 // samePart reports whether two views begin at one element of a result: they show the same part of it, in whatever shape.
@@ -103,7 +103,8 @@ func samePart(a, b program.Var) bool {
 	return a.Step == b.Step && a.Off == b.Off && program.Size(ownShape(a)) == program.Size(ownShape(b))
 }
 
-// part is the place of a view along an axis of the result that it is of, and how many of its indexes it has: all, where it goes beyond.
+// part returns the first index and the number of indexes of a view along an axis of the step's result: n is the full
+// axis length where the view goes beyond the axis.
 func (t *StepIndex) part(v program.Var, axis int) (start, n int) {
 	shape := t.Steps[v.Step].Shape
 	stride := program.Contiguous(shape)[axis]
@@ -146,7 +147,7 @@ func (t *StepIndex) Part(d Edit) program.Var {
 	return t.Out
 }
 
-// index reads another index of a step wherever that part of it is read.
+// index makes every reader of a part of a step's result read the part at another index.
 func (d Edit) index(e *Editor, t *StepIndex, step int) bool {
 	if d.At[0].Arg == 1 {
 		e.Read(step, 1, e.Expand(e.Literal(d.Value), t.Steps[step].Args[1].Shape))
@@ -179,7 +180,8 @@ func (d Edit) index(e *Editor, t *StepIndex, step int) bool {
 	return some
 }
 
-// Behind are the edits that add a number to a root, or to its inverse, not to what is below it, or take it as the least value there.
+// Behind returns edits that add a number after a root, or after its reciprocal, instead of below the root, or take
+// the number as the least value below the root.
 func (t Edits) Behind() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
@@ -206,7 +208,7 @@ func (t *StepIndex) rounded(v program.Var) int {
 	return v.Step
 }
 
-// underRoot are the number that is added below a root, and what it is added to.
+// underRoot returns the operands of an addition or a maximum below a root: the number, and the other operand x.
 func (t *StepIndex) underRoot(step int) (x, number program.Var, ok bool) {
 	s := &t.Steps[step]
 	if s.Prim != program.Sqrt && s.Prim != program.Rsqrt {

@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// ReadAs makes a step read another operand in the shape of the one that it had, its axes in another order or read row by row; it
-// reports whether the operand has that many elements.
+// ReadAs makes a step read another operand in the shape of the present operand, with the operand's axes in another
+// order or row by row. It reports whether the operand fits, see [As].
 func (e *Editor) ReadAs(step, arg int, v program.Var) bool {
 	v, ok := As(v, e.Steps[step].Args[arg].Shape)
 	if ok {
@@ -16,7 +16,8 @@ func (e *Editor) ReadAs(step, arg int, v program.Var) bool {
 	return ok
 }
 
-// Again adds a copy of the steps from one up to another, which read now in place of old, and returns what was out.
+// Again copies the steps [from, to). The copies read now where the steps read old. Again returns the copy of the
+// variable out.
 func Again(e *Editor, from, to int, old, now, out program.Var) (program.Var, bool) {
 	at := make(map[int]int, to-from)
 	for i := from; i < to; i++ {

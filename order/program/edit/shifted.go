@@ -9,8 +9,8 @@ import (
 // mostShifted bounds the steps of programs in which steps are taken elsewhere.
 const mostShifted = 60
 
-// Shifted are the edits that take a step of another value: of one that its own operand is computed from, or of one that is computed from
-// its result, for all that read that. So it is where a weight, a number, a bias or a function is applied too early, or too late.
+// Shifted returns edits that apply a step too early or too late: to an ancestor of the operand, or to a value
+// computed from the result, for all readers of the value. The step applies a weight, a number, a bias or a function.
 func (t Edits) Shifted() []Edit {
 	if len(t.Steps) > mostShifted {
 		return nil
@@ -49,7 +49,8 @@ func (t Edits) Shifted() []Edit {
 	return all
 }
 
-// shiftable reports whether a step computes from one operand by element, in its own shape, and from others that are leaves or numbers.
+// shiftable reports whether a step computes by element from one operand, in the operand's own shape. The other
+// operands must not depend on inputs.
 func (t *StepIndex) shiftable(i, arg int) bool {
 	s := &t.Steps[i]
 	if !s.Prim.ByElement() || s.Prim == program.Round || s.Prim == program.Copy || s.Prim == program.Angle || s.Prim == program.Floor || s.Prim == program.Gate || t.Steps[s.Args[arg].Step].Prim == program.Number || s.Args[arg].Repeats() {
@@ -66,7 +67,8 @@ func (t *StepIndex) shiftable(i, arg int) bool {
 	return true
 }
 
-// takes reports whether a step can be taken of the result of another: that has its shape, or numbers are its other operands.
+// takes reports whether a step can be applied to the result of another step: the shapes are equal, or the step's
+// other operands are single numbers.
 func (t *StepIndex) takes(i, arg, step int) bool {
 	s, of := &t.Steps[i], &t.Steps[step]
 	if p := of.Prim; p.IsLeaf() && p != program.Input || p == program.Mask || p == program.Lookup || p == program.Rank || p == program.Round || p == program.Copy || p == program.Angle {

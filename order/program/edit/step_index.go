@@ -28,8 +28,9 @@ type StepIndex struct {
 	leaf map[int]string // by the number of the input
 }
 
-// joined is the signature of a step to what reads it. A cache is what is put into it, so that it is the same in a pass that has none
-// before. Where a tensor is laid out anew it is what it was: several tokens may need that, and one does not.
+// joined returns the signature of a step for its readers. A cache has the signature of the input that is written to
+// it: the signature is the same in the first pass, which has no cache. A tensor that is only laid out anew keeps its
+// signature: several tokens may need the new layout, and one token does not.
 func (t *StepIndex) joined(step int) uint64 {
 	if leaf, ok := t.Moved(step); ok {
 		return t.sig[leaf]
@@ -37,7 +38,8 @@ func (t *StepIndex) joined(step int) uint64 {
 	return t.sig[origin(t.Program, step)]
 }
 
-// Moved is the input that a step hands on: alone, or behind those of one name before.
+// Moved returns the input that a step hands on: only this input, or this input after the earlier passes' input of the
+// same name.
 func (t *StepIndex) Moved(step int) (leaf int, ok bool) {
 	switch s := &t.Steps[step]; {
 	case s.Prim == program.Input:
@@ -56,8 +58,8 @@ func (t *StepIndex) Moved(step int) (leaf int, ok bool) {
 // Before is what the name of an input ends with that is of a pass before.
 const Before = " before"
 
-// NewStepIndex signs the steps of a program: with what they do, and with what they are computed from. Leaf names an input or a weight,
-// without the number of its layer.
+// NewStepIndex signs the steps of a program: a signature covers a step's operation, and all steps before on which the
+// result depends. leaf names an input or a weight, without the number of its layer.
 func NewStepIndex(p *program.Program, leaf func(prim program.Prim, index int) string) *StepIndex {
 	t := &StepIndex{Program: p, sig: make([]uint64, len(p.Steps)), at: map[uint64][]int{}, leaf: map[int]string{}}
 	counts := map[int]bool{}
@@ -186,7 +188,8 @@ func ownShape(v program.Var) []int {
 	return shape
 }
 
-// As is a value of as many elements in a shape: as it is, its axes in another order, or read row by row.
+// As returns a value in a shape with the same number of elements: unchanged, with its axes in another order, or row
+// by row. ok is false for other sizes, and for a value that no such view can show.
 func As(v program.Var, shape []int) (program.Var, bool) {
 	if v.Repeats() || program.Size(v.Shape) != program.Size(shape) {
 		return v, false
@@ -227,7 +230,7 @@ func permuted(v program.Var, shape []int) (program.Var, bool) {
 // At is what a place shows, of the first copy of its step.
 func (t *StepIndex) At(at Place) program.Var { return t.variable(t.at[at.Step][0], at.Arg) }
 
-// Last reports whether a step is the last of its operation: another operation reads it, and none of its own does.
+// Last reports whether a step is the last step of its operation: only other operations read the result.
 func (t *StepIndex) Last(step int) bool {
 	other := false
 	for i := range t.Steps {

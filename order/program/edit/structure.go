@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// ByRow reports whether what is done at a step acts on a row of the result by one number: whatever reads it, does so through a
-// step that has one number a row, such as a sum or a root, and the result has more.
+// ByRow reports whether a step acts on a row of the result by one number: every path to the result passes a step with
+// one number per row, such as a sum or a root, and a row of the result has several numbers.
 func ByRow(p *program.Program, step int) bool {
 	if p.Out.Last() <= 1 {
 		return false
@@ -77,7 +77,8 @@ func Single(p *program.Program) bool {
 	return n == 1
 }
 
-// Unsliced is a view with all indexes that its step has along an axis; ok is false for one that has not all of the rest.
+// Unsliced extends a view to all indexes of its step along an axis. ok is false for a view that lacks elements along
+// other axes.
 func Unsliced(p *program.Program, v program.Var, axis int) (whole program.Var, ok bool) {
 	all := program.Size(p.Steps[v.Step].Shape)
 	if axis >= len(v.Shape) || v.Stride[axis] < 1 || v.Off%v.Stride[axis] != 0 {

@@ -12,7 +12,7 @@ type parted struct {
 	first       []int
 }
 
-// parted are the parts of a result that are read in one shape: two or three of them, at one distance.
+// parted returns the parts of a result that are read in one shape: two or three parts, at equal distances.
 func (t *StepIndex) parted(step int) (all []parted) {
 	for i := range t.Steps {
 		for _, v := range t.Steps[i].Args {
@@ -38,7 +38,9 @@ func (t *StepIndex) parted(step int) (all []parted) {
 	})
 }
 
-// turned is where each part begins that is read by turns and should be read as one, and the distance of its elements; or the other way round.
+// turned returns the first elements of the parts, and the stride within a part, for the other layout of the parts:
+// contiguous parts become interleaved or, with parts, interleaved parts become contiguous. ok is false if the parts
+// have neither layout.
 func (o parted) turned(parts bool) (first []int, stride int, ok bool) {
 	n, by, own := len(o.first), o.first[1]-o.first[0], o.Stride[len(o.Stride)-1]
 	if parts {
@@ -75,12 +77,12 @@ func (t Edits) Turns() []Edit {
 	return all
 }
 
-// crossed is where each part begins that is to be another one: so many parts on.
+// crossed returns the first element of the part to read in place of each part: by parts further on, cyclically.
 func (o parted) crossed(by int) []int {
 	return append(slices.Clone(o.first[by:]), o.first[:by]...)
 }
 
-// Crossed are the edits by which parts of a result that are read apart, such as halves, are each another.
+// Crossed returns edits that cyclically exchange the separately read parts of a result, for example halves.
 func (t Edits) Crossed() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {

@@ -188,7 +188,8 @@ func (e *Editor) RoundCalls() {
 	}
 }
 
-// Inner is the result of a step that was added, from one on, as large as a variable: the n-th that computes before the last such.
+// Inner returns the result of an added step, from the step from on, with the size of y: n computing steps before the
+// last such step. ok is false if there are fewer.
 func (e *Editor) Inner(from int, y program.Var, n int) (program.Var, bool) {
 	for i := len(e.Steps) - 1; i >= from; i-- {
 		s := &e.Steps[i]

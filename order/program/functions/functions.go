@@ -38,7 +38,7 @@ const (
 	FusedErf = 12
 	// FastLog2 is what a fast logarithm to the base 2 of a number between 1/2 and 2 may be off by, in units of 1.
 	FastLog2 = 4
-	// Quantile is for a constant that a library computes once, such as a quantile of the normal distribution.
+	// Quantile is for a constant that a library computes once, for example a quantile of the normal distribution.
 	Quantile = 3
 )
 

@@ -9,8 +9,9 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// chain is a sum of three terms or more that is made of additions of two, each of which is read by the next one alone. An engine
-// may add the terms in another order: it rounds after each addition, too, but other sums.
+// chain is a sum of three or more terms, built from additions of two operands. Only the next addition reads the
+// result of an addition. An engine may add the terms in another order: it rounds after each addition, too, but rounds
+// other sums.
 type chain struct {
 	root  int           // the last addition
 	inner []int         // the others
@@ -18,8 +19,8 @@ type chain struct {
 	own   *sum          // the program's order
 }
 
-// sum is one term of a chain, by its number, or the sum of two sums, of which the one with the first term stands first: x + y and y + x
-// are the same.
+// sum is one term of a chain, by its number, or the sum of two sums. The sum with the first term stands first: x + y
+// and y + x are the same.
 type sum struct {
 	first int  // term
 	x, y  *sum // nil for a term
@@ -28,7 +29,7 @@ type sum struct {
 
 func term(k int) *sum { return &sum{first: k, text: string(rune('a' + k))} }
 
-// plus is x + y. Its text is in letters, such as "(a + c) + b".
+// plus returns x + y. The text names terms by letters, for example "(a + c) + b".
 func plus(x, y *sum) *sum {
 	if x.first > y.first {
 		x, y = y, x
@@ -45,7 +46,7 @@ func (s *sum) inside() string {
 }
 
 const (
-	// maxTerms are those of a chain of which other orders are tried.
+	// maxTerms is the number of terms up to which other orders of a chain are tried.
 	maxTerms = 16
 	// allOrders is up to how many terms every order is tried.
 	allOrders = 4
@@ -230,10 +231,11 @@ func (c *chain) others() []*sum {
 // ordersOf are the orders of so many terms.
 var ordersOf sync.Map
 
-// InOrder is the program with the additions of its chains in another order, numbered from 1: of those of one kind, or, where there are
-// several, of all kinds. Each sum on the way is rounded as the program's own are. These additions are definite: an engine that adds
-// two numbers of float32 gives the nearest to their sum, so that the order alone says what comes out, and where the terms are known
-// exactly, there is no bound. It is the program itself where that has no such order.
+// InOrder returns the program with the additions of its chains in another order k, numbered from 1: in the chains of
+// one kind, or, for a program with several kinds, of all kinds. Each intermediate sum is rounded like the program's
+// own. The additions are definite: an engine that adds two float32 numbers gives the number nearest to their sum.
+// Hence the order determines the result, and there is no bound where the terms are known exactly. InOrder returns the
+// program itself if order k does not exist.
 func InOrder(p *program.Program, k int) (*program.Program, error) {
 	if k < 1 {
 		return p, nil
@@ -284,8 +286,8 @@ func (c *chain) words(s *sum) string {
 	return fmt.Sprintf("adds %d terms in another order, %s for %s", len(c.terms), s.text, c.own.text)
 }
 
-// reorder makes the additions of a chain those of another order. What each but the last does beside, such as rounding, stays that of one
-// of them.
+// reorder puts the additions of a chain into the order to. Each addition except the last keeps the other properties,
+// such as the rounding, of an addition of the chain.
 func (c *chain) reorder(e *edit.Editor, to *sum) {
 	used := 0
 	var made func(s *sum) program.Var

@@ -10,8 +10,8 @@ import (
 // OfKeys ends the name of a site that keys have for themselves.
 const OfKeys = " of keys"
 
-// readApart returns the program in which the keys of each attention have steps of their own for what they share with the queries. A program without
-// such a step is returned as it is.
+// readApart returns the program with separate steps for the keys of each attention in place of the steps that keys
+// and queries share. A program without a shared step is returned unchanged.
 func readApart(p *program.Program) (*program.Program, error) {
 	e := edit.NewEditor(p)
 	some := false
@@ -45,8 +45,9 @@ func operands(p *program.Program, a *attention) (queries, keys int, ok bool) {
 	return queries, keys, queries != keys
 }
 
-// apart gives keys their own copies of the rounded steps that they share with queries, and reports whether there is one. Each reader of such a step is
-// on the way to queries alone or to keys alone. Steps at the same sites that keys alone read, such as tables of earlier passes, get the name too.
+// apart gives keys their own copies of the rounded steps that keys and queries share, and reports whether it copied a
+// step. Each reader of a shared step leads only to queries or only to keys. Steps at the same sites that only keys
+// read, such as tables of earlier passes, get the copies' name, too.
 func apart(e *edit.Editor, ofQueries, ofKeys []bool) bool {
 	shared := map[program.Site]bool{}
 	for i := range e.Before.Steps {

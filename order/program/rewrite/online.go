@@ -148,7 +148,7 @@ func reachesProduct(p *program.Program, step int) bool {
 	return slices.ContainsFunc(s.Args, func(a program.Var) bool { return reachesProduct(p, a.Step) })
 }
 
-// intoProduct follows the result of a softmax to the product that reads it. Nothing else may read it.
+// intoProduct follows the result of a softmax to the product that reads it. Nothing else may read the result.
 func intoProduct(p *program.Program, softmax int, readers []int, a *attention) bool {
 	keys := a.scores.Last()
 	for at := softmax; readers[at] == 1; {

@@ -57,7 +57,8 @@ func readingSteps(p *program.Program, step int) []int {
 	return all
 }
 
-// ReadRoundedThrough is ReadRounded for steps that read the result through others: these are computed twice, see [Through].
+// ReadRoundedThrough is ReadRounded for steps that read the result through intermediate steps. The intermediate steps
+// are computed twice, see [Through].
 func ReadRoundedThrough(e *edit.Editor, step int, through []int, some func(reader *program.Step) bool) {
 	last := through[len(through)-1]
 	ReadRounded(e, step, func(*program.Step) bool { return false })

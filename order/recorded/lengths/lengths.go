@@ -9,7 +9,8 @@ import (
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
-// ErrLengths is wrapped by the error for passes of other lengths than those that were recorded, of which the program says nothing.
+// ErrLengths says that the program has no answer for the requested lengths of passes: no run was recorded with these
+// lengths, and no rule leads from the recorded lengths to the requested lengths.
 var ErrLengths = errors.New("was recorded of others")
 
 // For is the program of a prompt of lengths[0] tokens and of further passes of one token each. What was recorded is returned as it is
@@ -64,7 +65,7 @@ type stretcher struct {
 	numbers   int // of constants that were made
 }
 
-// kinds of passes: the first, the one behind it, which reads what that has cached, and all further ones.
+// kinds of passes: the first pass, the second pass, which reads the first pass's cache, and all further passes.
 const kinds = 3
 
 // run makes the pass from the most samples that have a rule in common.
@@ -144,7 +145,7 @@ func (s *stretcher) lines(x int) error {
 	return nil
 }
 
-// parting names the first line of which two passes of different length have not the same operation or name.
+// parting names the first line at which two passes of different length differ in operation or name.
 func (s *stretcher) parting(a, b *recorded.Pass) string {
 	longer, shorter := a.Lines, b.Lines
 	if len(longer) < len(shorter) {

@@ -15,8 +15,8 @@ import (
 // errNoRule says that a constant cannot be made for another length.
 var errNoRule = errors.New("reads numbers that follow no rule of positions and lengths")
 
-// constant is the number of a constant of the program that is made: token ids, the same numbers in every sample, or what each
-// rule that makes the numbers of all samples makes for this length. Rules that do not agree there are none.
+// constant returns the index of a constant in the made program: token ids, numbers that are equal in every sample, or
+// the numbers of the rules that fit all samples, for length x. Rules that disagree at length x are an error.
 func (s *stretcher) constant(all []recorded.Ref, x int) (int, error) {
 	var key strings.Builder
 	cs := make([]*recorded.Constant, len(all))
@@ -100,7 +100,7 @@ type ruler struct {
 	x     int
 }
 
-// numbers are those of the rules that make the numbers of every sample, which have to agree.
+// numbers returns the numbers of the rules that fit every sample. Rules that disagree are an error.
 func (r *ruler) numbers() (all []float64, err error) {
 	for _, rule := range []func() []float64{r.fill, r.linear, r.part} {
 		numbers := rule()
@@ -200,8 +200,9 @@ func lineOf(shape []int, base float64, by []float64) []float64 {
 	return all
 }
 
-// part is a part of what the longest sample has: the numbers at the beginning of each axis, or those at its end, where every sample
-// has these. So a mask is that goes by the positions of a token and of a key, a table of positions, and a list of which row is whose.
+// part returns a part of the longest sample's numbers: the beginning or the end of each axis, if every sample has the
+// same part. The rule covers a mask by the positions of tokens and keys, a table of positions, and a list that
+// assigns rows to tokens. nil if no part fits, or if two parts fit and differ.
 func (r *ruler) part() []float64 {
 	last := r.cs[len(r.cs)-1]
 	var out []float64
@@ -225,7 +226,8 @@ func (r *ruler) part() []float64 {
 // maxAxes bounds the ends of axes that are tried.
 const maxAxes = 6
 
-// partOf is a part of a constant, at the end of the axes whose bits are set and at the beginning of others; nil where there is none.
+// partOf returns a part of a constant: from the end of the axes whose bits are set in ends, and from the beginning of
+// the other axes. nil if the constant is smaller than shape.
 func partOf(c *recorded.Constant, shape []int, ends int) []float64 {
 	if len(shape) != len(c.Shape) || len(c.Numbers) != recorded.Size(c.Shape) {
 		return nil

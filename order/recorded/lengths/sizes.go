@@ -18,7 +18,7 @@ const maxDegree = 2
 type sample struct {
 	run []recorded.Pass // that it is of
 	at  int             // which of them
-	x   int             // its length: the tokens of a first pass, and those before a further one
+	x   int             // length: the tokens of a first pass, or the tokens before a further pass
 }
 
 func (s *sample) pass() *recorded.Pass { return &s.run[s.at] }
@@ -95,8 +95,9 @@ func newton(xs, c []int, x int) int {
 	return y
 }
 
-// windows are the runs of sorted samples whose lengths reach from below x to above it, or that are of x alone, the longest first: a
-// size that a window of attention ends, or a chunk, follows a rule up to there only. No more than a few are tried.
+// windows returns the runs of sorted samples whose lengths reach from below x to above x, or equal x, the longest run
+// first. Several runs are needed: a size that an attention window or a chunk limits follows one rule only up to the
+// limit. The number of runs is bounded.
 func windows(samples []sample, x int) [][]sample {
 	var found [][]sample
 	xs := lengthsOf(samples)

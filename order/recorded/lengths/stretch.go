@@ -100,8 +100,9 @@ func (s *stretcher) layout(shapes, strides [][]int, x int) (shape, stride []int,
 	return shape, stride, nil
 }
 
-// stride is that of an axis. Where it was the elements of all axes behind it, it is, too, if these are as large as the square of the
-// length and too few lengths show that.
+// stride returns the stride of an axis: the size that sizeAt derives from the samples. If sizeAt fails, for example
+// for a stride that grows with the square of the length and has too few samples, the stride is row-major, if every
+// sample's stride is row-major.
 func (s *stretcher) stride(shapes, strides [][]int, shape []int, axis int, of []int, x int) (int, error) {
 	n, err := sizeAt(s.samples, of, x)
 	if err == nil {
