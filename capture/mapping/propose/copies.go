@@ -141,7 +141,7 @@ func (p copying) parts(ctx context.Context, t *template) ([]string, error) {
 	if p.computed == nil {
 		return nil, nil
 	}
-	cuts, err := fusedSearch{p.board}.allCuttings(ctx, t, true)
+	cuts, err := fusedSearch(p).allCuttings(ctx, t, true)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (p copying) parts(ctx context.Context, t *template) ([]string, error) {
 		return x, ok, nil
 	}
 	for i := range cuts {
-		if good, err := (fusedSearch{p.board}).proven(t, &cuts[i], dumped); err != nil {
+		if good, err := fusedSearch(p).proven(t, &cuts[i], dumped); err != nil {
 			return nil, err
 		} else if good < len(cuts[i].f.Layers) {
 			continue

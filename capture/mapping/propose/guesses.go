@@ -59,7 +59,7 @@ func (p guessing) byRest(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if found, err := (operandSearch{p.recomputing}).byOtherOperands(ctx); err != nil {
+		if found, err := operandSearch(p).byOtherOperands(ctx); err != nil {
 			return err
 		} else if found > 0 {
 			if err := p.byComputing(ctx); err != nil {
