@@ -1,6 +1,8 @@
 package diagnose_test
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
@@ -12,12 +14,12 @@ import (
 // wrongly makes of what an operation reads, and of its right result y, the result of a port, in place.
 type wrongly = func(in [][]float64, y []float64)
 
-// looped is a mistake that plain loops make of an operation. It has its kind and sentence, and a neighbour has neither.
+// looped is a mistake that plain loops make of an operation. A neighbour has another name.
 type looped struct {
 	kind        diagnose.Kind
 	says        string
 	of          operation
-	wrong, near wrongly
+	wrong, near wrongly // near is nil for one that is wrong in the second half of the result alone
 }
 
 // hold searches for the mistake, and for its neighbour.
@@ -31,10 +33,18 @@ func (l looped) hold(t *testing.T) {
 		m.Passes[0].Tokens = 8
 		return named(t, m, l.of.made(t, m, wrong))
 	}
-	if f := search(l.wrong); f.Mistake.Kind != l.kind || f.What != l.says {
-		t.Errorf("%s: %q, want %s: %q", f.Key(), f.What, l.kind, l.says)
+	if f := search(l.wrong); cmp.Or(f.Mistake.Kind, f.Relation.Kind) != l.kind || f.What != l.says && f.Text() != l.says {
+		t.Errorf("%s: %q, want %s: %q", f.Key(), f.Text(), l.kind, l.says)
 	}
-	if f := search(l.near); f.Mistake.Kind == l.kind && f.What == l.says {
+	near := l.near
+	if near == nil {
+		near = func(in [][]float64, y []float64) {
+			right := slices.Clone(y[:len(y)/2])
+			l.wrong(in, y)
+			copy(y, right)
+		}
+	}
+	if f := search(near); f.What == l.says || f.Text() == l.says {
 		t.Errorf("the neighbour of %s is %q too", l.kind, f.What)
 	}
 }
