@@ -239,7 +239,7 @@ func worse(own, best float64, n int) bool {
 // cost says in a note what scales that are not the best add to the error of a tensor whose codes are right.
 func (s *sides) cost(ctx context.Context, row *Row) error {
 	var d doubts
-	var all, squares, others, best float64 // squared errors: of all groups, of groups with other scales, and of the latter groups with the usual writer's scales
+	var all, squares, others, best float64 // squared errors: all groups; groups with other scales; these by the usual writer
 	groups, other, size := 0, 0, 1
 	far, place := 0.0, ""
 	err := s.coder().units(ctx, func(u *unit) bool {
