@@ -61,7 +61,7 @@ func Parse(name string, data []byte) (*Map, error) {
 	return m, nil
 }
 
-// New reads the tables of a map out of a file whose text is data. name is that of the file: errors of New begin behind it.
+// New reads the tables of a map out of a file with the text data. name is the file name, for the prefix of error messages.
 func New(name string, t Tables, data []byte) (*Map, error) {
 	m := &Map{name: name, fused: t.Fused}
 	for _, pattern := range t.Fused {

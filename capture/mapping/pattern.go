@@ -121,7 +121,7 @@ func newFiring(text string) (int, error) {
 	return n, nil
 }
 
-// cutFiring cuts a pattern at the # that is none of the name's own.
+// cutFiring cuts a pattern at the first # that is not doubled.
 func cutFiring(text string) (name, firing string, ok bool) {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '#' {
@@ -135,7 +135,7 @@ func cutFiring(text string) (name, firing string, ok bool) {
 	return text, "", false
 }
 
-// isNumber reports whether a capture of this name takes digits alone.
+// isNumber reports whether a capture of this name takes digits only.
 func isNumber(name string) bool { return unicode.IsUpper(rune(name[0])) }
 
 // pieces hands out the literal parts of a text and what stands in its braces.

@@ -21,7 +21,7 @@ type rule struct {
 	joining
 	ring   string      // the axis of keys that stands in the order of a ring of slots
 	pass   *expression // nil: the pass that the tensor has
-	last   bool        // it has the row of its pass's last token alone
+	last   bool        // it has only the row of its pass's last token
 	unless *target     // if the pass has a tensor of this name, the line leaves its own tensor out; nil for no such name
 	folded bool        // of a weight: the file has 1+w where the checkpoint has w
 	by     string      // what the line stands on where no value says that it is right: ByName or ByGuess; "" for a line that is believed
@@ -261,7 +261,7 @@ func (r *rule) findJoined() error {
 	return nil
 }
 
-// words say what a rule does beside naming.
+// words lists what a rule does in addition to naming.
 func (r *rule) words() string {
 	var list []string
 	add := func(what, text string) {

@@ -6,8 +6,7 @@ import (
 	"github.com/tracediff/tracediff/compare/redflag"
 )
 
-// CheckSchema names the format of [CheckDocument]; docs/schema has it as JSON Schema. Its number is raised as that of
-// [Schema] is.
+// CheckSchema names the format of [CheckDocument]. The JSON Schema is in docs/schema. The number follows the rule of [Schema].
 const CheckSchema = "tracediff/check/1"
 
 // CheckDocument is the outcome of tracediff check.
@@ -18,7 +17,7 @@ type CheckDocument struct {
 	Result *redflag.Result `json:"result"`
 }
 
-// CheckJSON writes the red flags of a trace as one indented object, numbers as [JSON] does. The error is that of w.
+// CheckJSON writes the red flags of a trace as one indented object, with numbers in the form of [JSON]. It returns the error of w.
 func CheckJSON(w io.Writer, version string, r *redflag.Result) error {
 	d := CheckDocument{Schema: CheckSchema, Tool: Tool{"tracediff", version}, Result: r}
 	if len(r.Flags) > 0 {

@@ -6,8 +6,7 @@ import (
 	"github.com/tracediff/tracediff/compare/inspect"
 )
 
-// InspectionSchema names the format of [Inspection], which docs/schema has as JSON Schema; its number is raised as that of
-// [Schema] is.
+// InspectionSchema names the format of [Inspection]. The JSON Schema is in docs/schema. The number follows the rule of [Schema].
 const InspectionSchema = "tracediff/inspect/1"
 
 // Inspection is what a look into one or two files has shown.
@@ -17,7 +16,7 @@ type Inspection struct {
 	Result *inspect.Result `json:"result"`
 }
 
-// InspectionJSON writes a result as one indented object, with numbers as [JSON] writes them. The error is that of w.
+// InspectionJSON writes a result as one indented object, with numbers in the form of [JSON]. It returns the error of w.
 func InspectionJSON(w io.Writer, version string, r *inspect.Result) error {
 	return indented(w, Inspection{InspectionSchema, Tool{"tracediff", version}, r})
 }

@@ -30,10 +30,11 @@ type Document struct {
 	Sight *detectable.Sight `json:"sight,omitempty"`
 	// Weights is the port's checkpoint against the original, where tracediff.toml names it: what is wrong there is wrong in every run.
 	Weights *weights.Result `json:"weights,omitempty"`
-	// Shard says which part of a gate this is; nil where it is the whole, also of one that was merged.
+	// Shard is the part of a gate that the document covers; nil for a whole gate and for a merged document.
 	Shard *Shard `json:"shard,omitempty"`
 
-	// About is a file of the repository, such as tracediff.toml. A view of code shows a result there that has no line of source. It may be empty.
+	// About is a file of the repository, such as tracediff.toml. Code views show a result there if the result has no line of source. It may
+	// be empty.
 	About string `json:"-"`
 }
 
@@ -43,7 +44,7 @@ type Tool struct {
 	Version string `json:"version"`
 }
 
-// Run is one comparison. It has a result, or an error that kept it from having one.
+// Run is one comparison: a result, or the error that prevented the result.
 type Run struct {
 	Name   string          `json:"name,omitempty"` // of the prompt, where several have names
 	Exit   int             `json:"exit"`           // 0 it matches, 1 it does not or is incomplete, 2 it cannot be compared

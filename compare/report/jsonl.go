@@ -33,7 +33,7 @@ type Record struct {
 	Weights *weights.Result `json:"weights,omitempty"`
 }
 
-// JSONLines writes the document as records, one a line. The error is that of w.
+// JSONLines writes the document in JSON records, one record per line. It returns the error of w.
 func JSONLines(w io.Writer, d *Document) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

@@ -6,7 +6,7 @@ import (
 	"github.com/tracediff/tracediff/compare/detectable"
 )
 
-// PromptsSchema names the format of [PromptsDocument]; docs/schema has it as JSON Schema. Its number is raised as that of [Schema] is.
+// PromptsSchema names the format of [PromptsDocument]. The JSON Schema is in docs/schema. The number follows the rule of [Schema].
 const PromptsSchema = "tracediff/prompts/1"
 
 // PromptsDocument is the outcome of tracediff prompts.
@@ -17,7 +17,7 @@ type PromptsDocument struct {
 	Result *Prompts `json:"result"`
 }
 
-// Prompts are a few prompts that together show as many of the usual mistakes as all that were tried.
+// Prompts are a small set of prompts. The set shows every usual mistake that any tried prompt shows.
 type Prompts struct {
 	Model   string            `json:"model"`
 	DType   string            `json:"dtype"`

@@ -6,8 +6,7 @@ import (
 	"github.com/tracediff/tracediff/compare/weights"
 )
 
-// WeightsSchema names the format of [WeightsDocument]; docs/schema has it as JSON Schema. Its number is raised as that of
-// [Schema] is.
+// WeightsSchema names the format of [WeightsDocument]. The JSON Schema is in docs/schema. The number follows the rule of [Schema].
 const WeightsSchema = "tracediff/weights/1"
 
 // WeightsDocument is the outcome of tracediff weights.
@@ -26,7 +25,7 @@ func WeightsExit(r *weights.Result) int {
 	return 1
 }
 
-// WeightsJSON writes a comparison of weights as one indented object. The error is that of w.
+// WeightsJSON writes a comparison of weights in the form of one indented object. It returns the error of w.
 func WeightsJSON(w io.Writer, version string, r *weights.Result) error {
 	d := WeightsDocument{Schema: WeightsSchema, Tool: Tool{"tracediff", version}, Exit: WeightsExit(r), Result: r}
 	return indented(w, d)

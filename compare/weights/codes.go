@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/internal/quant"
 )
 
-// coder reads the codes of a tensor, group by group, and the numbers of the original beside them.
+// coder reads the codes of a tensor group by group, with the original's numbers for each code.
 type coder struct {
 	*sides
 	codes *quant.Reader
@@ -168,7 +168,7 @@ func (s *sides) unit(ctx context.Context, q rule, u *unit) (codeErrors, error) {
 // same numbers. The null hypothesis is that both err alike; the statistic is the ratio of their root mean square errors over the units with
 // other scales, whose standard error over n elements is 0.63/√n where the errors are uniform.
 const (
-	otherStep   = 0.01 // a step is another one beyond what rounding it to bfloat16 twice changes
+	otherStep   = 0.01 // a step differs if it differs by more than two roundings to bfloat16
 	otherOffset = 0.1  // the same of an offset, in steps
 	worseError  = 0.02 // the ratio beyond 1 that is said, with three standard errors more
 	eachUnit    = 64   // one unit in so many is held to a writer that searches
@@ -177,9 +177,9 @@ const (
 
 // doubts say whether the scales of a tensor may not be the best, after one pass.
 type doubts struct {
-	sure      bool    // a step is another one than the usual writer's
+	sure      bool    // a step differs from the usual writer's step
 	seen      int     // units
-	own, best float64 // squared errors of a sample, and those that a writer that searches makes of it
+	own, best float64 // squared errors of a sample, and the errors of a searching writer on the same sample
 	elements  int     // of the sample
 	usual     quant.Codes
 	x         []float32
@@ -239,7 +239,7 @@ func worse(own, best float64, n int) bool {
 // cost says in a note what scales that are not the best add to the error of a tensor whose codes are right.
 func (s *sides) cost(ctx context.Context, row *Row) error {
 	var d doubts
-	var all, squares, others, best float64 // squared errors: of all, of groups with other scales, and of these by the usual writer
+	var all, squares, others, best float64 // squared errors: all groups; groups with other scales; these by the usual writer
 	groups, other, size := 0, 0, 1
 	far, place := 0.0, ""
 	err := s.coder().units(ctx, func(u *unit) bool {

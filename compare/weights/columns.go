@@ -10,7 +10,7 @@ import (
 // one have little to do with its numbers, and a wrong one has nothing else.
 const (
 	minColumn  = 32  // rows that a column needs
-	minSteps   = 1.0 // root mean square of its numbers, in steps: else rounding alone makes zeros of them
+	minSteps   = 1.0 // root mean square of its numbers, in steps: below 1, rounding can make every number zero
 	otherwise  = 0.7 // below this cosine it may be another column of the original
 	unlike     = 0.3 // below this it is not the original's, whatever else it is
 	maxColumns = 64  // so many are held against each other
@@ -38,8 +38,9 @@ func (s *sides) columns(ctx context.Context, row *Row) error {
 	return nil
 }
 
-// columnsOf looks for columns that are others of the original, and reports whether it has found some. explained says whether that explains what
-// is known to be wrong; where nothing is, it is nil, and columns that are none of the original's are accused.
+// columnsOf looks for columns of the port that hold other columns of the original, and reports whether it named an error. explained reports
+// whether moved columns explain the known errors. If no error is known, explained is nil, and columns unlike every column of the original
+// are reported too.
 func (s *sides) columnsOf(ctx context.Context, row *Row, explained func(from map[int]int) (bool, error)) (bool, error) {
 	rows, n := s.local.flat()
 	accuse := explained == nil
@@ -108,9 +109,9 @@ func (s *sides) columnsOf(ctx context.Context, row *Row, explained func(from map
 	return true, nil
 }
 
-// columnsElsewhere says which of some columns are another one of them in the original: with the squared error that a relation of a format
-// that moves errors has to have; or, of [minSpread] rows or more, with a cosine that unrelated columns do not have, where the codes alone have
-// changed places and not their scales.
+// columnsElsewhere maps columns of far to the columns of the original that they hold. A match needs the squared error of a relation of a
+// format that moves errors. With [minSpread] rows or more, a cosine too high for unrelated columns is enough: the codes may have changed
+// places without their scales.
 func (s *sides) columnsElsewhere(ctx context.Context, far []int, sums []column) (map[int]int, error) {
 	rows, columns := s.local.flat()
 	apart := make([]float64, len(far)*len(far)) // squared distances of columns of the port from those of the original
@@ -154,7 +155,7 @@ func (s *sides) columnsElsewhere(ctx context.Context, far []int, sums []column) 
 	return from, nil
 }
 
-// movedColumns is the first column that is another one; -1 for none.
+// movedColumns returns the first column that holds another column of the original; -1 without a moved column.
 func movedColumns(from map[int]int, n int) int {
 	for at := range n {
 		if _, moved := from[at]; moved {

@@ -1,12 +1,12 @@
-// Package weights compares the checkpoint of a port with the one that it was converted from, tensor by tensor.
+// Package weights compares the checkpoint of a port with the original checkpoint, tensor by tensor.
 //
-// Each tensor gets a class. EQUAL and CAST are said only where every element agrees: the same number, or the original rounded to a
-// narrower format, to nearest even. QUANTISED is said where every code is the nearest to the original over the stored scale, or one step
-// beside it. Everything else is wrong, and has a name where one relation explains every element: transposed, rows in another order,
-// 1+w, another tensor's. A sample of elements chooses which relations are tried. It decides nothing: a relation is named after it was
-// checked over the whole tensor.
+// Each tensor gets a class. EQUAL and CAST mean that every element agrees: the same number, or the original rounded to nearest even in a
+// narrower format. QUANTISED means that every code is the nearest to the original over the stored scale, or one step from the nearest.
+// Every other class is wrong, and has a name if one relation explains every element: transposed, rows in another order, 1+w, another
+// tensor's values. A sample of elements chooses the relations to try. The sample decides nothing: a relation is named after a check over
+// the whole tensor.
 //
-// Tensors are read by blocks, so that memory does not grow with their size. Zeros are equal whatever their sign, and so are two NaN.
+// Tensors are read by blocks, so memory does not grow with their size. Zeros of either sign are equal, and two NaN are equal.
 package weights
 
 import (
@@ -46,8 +46,8 @@ type Result struct {
 	ownHead string
 }
 
-// OwnHead is the name of a head that the port has beside the embedding, where the original has one tensor for both; empty for none, and
-// where both are the original's numbers, so that it does not matter which is used.
+// OwnHead is the name of the port's own head tensor if the original has one tensor for embedding and head. It is empty if the port has no
+// such head, or if head and embedding both equal the original: the choice then makes no difference.
 func (r *Result) OwnHead() string {
 	equal := func(row Row) bool {
 		return row.Class == Equal || plainName(row.Name) != embeddingName && row.Name != r.ownHead

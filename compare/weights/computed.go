@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// errOther is said of a tensor that is named like one that is computed from the configuration, and has other values.
+// errOther reports a tensor that has the name of a computed buffer, but not the values that the configuration gives.
 var errOther = errors.New("its values are others than those of the configuration")
 
 // Rotary is what the configuration gives some layers for their rotary pairs.
@@ -118,7 +118,8 @@ func mask(t *Tensor) error {
 	return each(t, func(i int, x float64) bool { return same(x, oneIf(i%size[1] <= i/size[1])) })
 }
 
-// plausible is computed for frequencies, and what is made of them, of a configuration that is not known.
+// plausible checks rotary buffers of an unknown configuration: frequencies, cached cosines and sines, and divisors of frequencies. It
+// returns errOther for impossible values.
 func plausible(t *Tensor) error {
 	name := t.key()
 	var right func(i int, x float64) bool

@@ -27,7 +27,7 @@ var signs = func() (all [256][8]float64) {
 // signsOf are those of the number with an index.
 func signsOf(i int) *[8]float64 { return &signs[mix(0, float64(i+1))>>56] }
 
-// prints reads a tensor whole, for the prints of its rows or of its columns. Numbers that are not finite count as zero.
+// prints reads a whole tensor and returns the prints of its rows or of its columns. Non-finite numbers count as zero.
 func (r *reader) prints(ctx context.Context, t *Tensor, byColumns bool) ([]print, error) {
 	rows, columns := t.flat()
 	n := rows
@@ -84,7 +84,7 @@ func (p *print) apart(o *print) float64 {
 	return sum
 }
 
-// near are the places of the prints that may be those of p: the nearest one, and what is less than twice as far, the nearest first.
+// near returns the indices of candidates for p, the nearest first: the nearest print, and prints at less than twice its distance.
 func (c *catalogue) near(p *print) []int32 {
 	const most = 8
 	best := math.Inf(1)
@@ -111,8 +111,8 @@ func (c *catalogue) near(p *print) []int32 {
 	return list
 }
 
-// around visits prints from the one with the nearest first sum on, as long as that alone is not further than a limit of squared distances, and
-// visit goes on.
+// around visits prints in the order of the distance of their first sums from p's. It stops when the squared distance of the first sums
+// exceeds limit, or when visit returns false.
 func (c *catalogue) around(p *print, limit func() float64, visit func(at int32, d float64) bool) {
 	mid, _ := slices.BinarySearchFunc(c.order, p[0], func(i int32, x float32) int { return cmp.Compare(c.prints[i][0], x) })
 	for low, high := mid-1, mid; low >= 0 || high < len(c.order); {
@@ -140,7 +140,7 @@ func (c *catalogue) around(p *print, limit func() float64, visit func(at int32, 
 	}
 }
 
-// rowElsewhere is the row of the original that a row of codes is; −1 for none, and where it may be one of several that are not equal.
+// rowElsewhere returns the row of the original that a row of codes holds; −1 without a match, and for several unequal matches.
 func (a parts) rowElsewhere(ctx context.Context, b *block) (int, error) {
 	rows, columns := a.local.flat()
 	if rows < 2 {
@@ -282,7 +282,7 @@ func (a parts) piecesElsewhere(ctx context.Context, left []*piece) error {
 	return nil
 }
 
-// search looks at a row of the original, of which some columns from first on are given.
+// search looks for the piece in row r of the original. The slice row has the columns from first on.
 func (p *piece) search(q *rule, row []float64, r, first, columns int) {
 	n := len(p.b.local)
 	unit := n
@@ -303,8 +303,8 @@ func (p *piece) search(q *rule, row []float64, r, first, columns int) {
 	}
 }
 
-// shiftedRow looks for a row whose elements stand some places on. What comes in at the end may be anything that a shift brings: the
-// other end of the row, zeros, or what was there.
+// shiftedRow looks for a row with its elements shifted by up to 4 places. The elements at the open end may be any of: the other end of the
+// row, zeros, or the values before the shift.
 func (a parts) shiftedRow(b *block, f finding) finding {
 	columns := b.columns()
 	if columns < 8 {

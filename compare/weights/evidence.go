@@ -19,11 +19,11 @@ const (
 // evidence tells what a relation gives from what is right where it stands.
 type evidence struct {
 	moves             bool
-	elements, outside int     // elements of groups that are wrong in place; how many of them are no right code there
+	elements, outside int     // elements of wrong groups, and the number of elements that are not right codes in their own place
 	own, other        float64 // squared errors, where they stand and by the relation
 }
 
-// add counts the elements from one to another of a block, with the numbers that the relation by has for them.
+// add counts elements from to to-1 of a block. other has the numbers of the original by the relation, and by is the rule of the relation.
 func (e *evidence) add(q *rule, b *block, by *rule, other []float64, from, to int) {
 	e.moves = b.moves()
 	for i := from; i < to; i++ {
@@ -79,7 +79,7 @@ func (a *pair) needed(ctx context.Context, v view, q rule) (bool, error) {
 	return e.enough(), nil
 }
 
-// beside reads a rectangle of both sides and of another view. The memory is reused by the next call.
+// beside reads a rectangle of both sides and of another view. The next call reuses the memory.
 func (a *pair) beside(ctx context.Context, s *sides, other view, p part) (block, []float64, error) {
 	b, err := s.read(ctx, p)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *pair) beside(ctx context.Context, s *sides, other view, p part) (block,
 	return b, x, nil
 }
 
-// is reports whether the elements from one to another are x, all of them, and not what the original has there.
+// is reports whether elements from to to-1 are x by the rule q, and whether the original's own numbers explain them less well.
 func (b *block) is(q *rule, x []float64, from, to int) bool {
 	some := b.some(from, to)
 	var e evidence
@@ -109,8 +109,8 @@ func (b *block) is(q *rule, x []float64, from, to int) bool {
 	return !slices.Contains(bad, true)
 }
 
-// throughout reports whether every piece of minSpread elements of a format that moves errors, and what is left over with the last of them, is much
-// nearer to x: what holds of a row as a whole may be another thing in a part of it.
+// throughout reports whether every piece of minSpread elements is much nearer to x, in a format that moves errors; the last piece includes
+// the remainder. A row as a whole can fit x while a part of the row does not.
 func (b *block) throughout(q *rule, x []float64) bool {
 	for from := 0; from+minSpread <= len(x); from += minSpread {
 		to := from + minSpread
@@ -131,17 +131,18 @@ func (b *block) some(from, to int) block {
 	return block{part{b.r0, b.r0 + 1, b.c0 + from, b.c0 + to}, b.local[from:to], b.original[from:to], b.coding, b.Bounds.Slice(from, to)}
 }
 
-// A format that moves errors spreads that of one code over the codes after it. What it may do to a code has no bound of its own: GPTQ takes
-// from the number of a column what the columns before it have lost, times factors that its inputs alone decide, and they are large where
-// inputs nearly depend on each other. So the size of such errors accuses nobody. What names a relation is that the codes are far nearer to
-// the numbers it says than to those of their own place, whatever GPTQ made of either.
+// A format that moves errors spreads the error of one code over the codes after it. The change of a code has no bound of its own: GPTQ
+// subtracts the loss of earlier columns, times factors that depend on the inputs only. The factors are large for inputs that nearly depend
+// on each other, so the size of the errors is no evidence of a mistake. A relation is named if the codes are far nearer to the relation's
+// numbers than to the numbers of their own place, whatever GPTQ made of both.
 //
-// The null hypothesis is that the codes are those of their own place. The statistic is the ratio of both sums of squared errors over n
-// elements that a relation moves, and the threshold is [clearly]. Errors in the own place are at most twice the numbers' own squares for
-// numbers of anywhere, so that the relation errs by half of them at most: a cosine of 0.7, which n = 64 unrelated numbers have once in 10^9.
+// The null hypothesis is that the codes belong to their own place. The statistic is the ratio of the two sums of squared errors over n
+// elements that a relation moves, and the threshold is [clearly]. For unrelated numbers the squared error in the own place is at most twice
+// the sum of squares, so the relation's squared error is at most half of the sum of squares: a cosine of 0.7, with a probability of 10^-9
+// for n = 64 unrelated numbers.
 const (
 	minSpread = 64 // elements that such evidence needs; fewer have to be right codes, too
-	eachRow   = 2  // so many times the squared error of the relation, in each row that it moves, and in each such piece of one
+	eachRow   = 2  // minimum ratio of squared errors, own place to relation, in each row that the relation moves and in each piece of a row
 )
 
 // fits reports whether a rule explains a tensor whose format moves errors.
@@ -175,7 +176,7 @@ func (a *pair) fits(ctx context.Context, s *sides, q rule) (bool, error) {
 		return false, err
 	}
 	for _, r := range a.t.badRows() {
-		if !moved[r] { // wrong where it stands, of which the relation says nothing
+		if !moved[r] { // wrong in its own place, and the relation does not move the row
 			return false, nil
 		}
 	}
@@ -203,8 +204,8 @@ func sumOf(own, other []float64, moved []bool) spreadSum {
 	return s
 }
 
-// apart judges the elements of a block from one to another by groups whose elements stand apart, as GPTQ has them that takes its inputs in the order
-// of their activations.
+// apart judges elements from to to-1 of a row, whose groups are not consecutive. GPTQ makes such groups if it orders inputs by their
+// activations.
 func (q *rule) apart(b *block, bad []bool, from, to int) {
 	type group struct{ step, low float64 }
 	at := map[group]int{}
@@ -233,7 +234,7 @@ func (q *rule) apart(b *block, bad []bool, from, to int) {
 	}
 }
 
-// likeSpread compares the sample with that of another tensor of the original, for a format that moves errors.
+// likeSpread reports whether a sample of another tensor fits much better than the own original, for a format that moves errors.
 func (a *pair) likeSpread(values [][]float64, q rule) bool {
 	var own, other float64
 	for i, b := range a.sample {
@@ -245,7 +246,7 @@ func (a *pair) likeSpread(values [][]float64, q rule) bool {
 	return 2*other < own
 }
 
-// unidentified says how large the errors of a format that moves them are, where nothing names them.
+// unidentified reports the size of the errors of a format that moves errors, for errors without a name.
 func (a *pair) unidentified() {
 	groups, first := 0, -1
 	_, columns := a.local.flat()

@@ -19,7 +19,7 @@ type Finding struct {
 	Try      string   `json:"try"`          // what to do; of several lines of a map one a line
 }
 
-// findings makes one finding of all rows of one class and kind. The worst comes first.
+// the next step for the reader; for several map lines, one per line
 func findings(rows []Row) []Finding {
 	layers, tensors := otherLayers(rows), crossed(rows)
 	type kind struct {
@@ -214,7 +214,7 @@ func together(groups []*alike) string {
 // otherLayers says for each tensor that belongs to another layer what its own layer has. If layer a has the tensors of layer b, and layer b those of
 // layer a, the two were swapped.
 func otherLayers(rows []Row) map[string]string {
-	from := map[int]map[int]int{} // by layer: how many tensors are those of which
+	from := map[int]map[int]int{} // by layer: the number of its tensors that belong to each other layer
 	total := map[int]int{}
 	for i := range rows {
 		mine, _ := layerOf(rows[i].Name)
@@ -253,7 +253,7 @@ func otherLayers(rows []Row) map[string]string {
 	return said
 }
 
-// crossed finds pairs of tensors, each with the values of the other. It says for both that they have changed places.
+// crossed finds pairs of tensors that have each other's values. It maps the names of both tensors to a sentence about the exchange.
 func crossed(rows []Row) map[string]string {
 	other := map[string]string{}
 	for i := range rows {

@@ -13,8 +13,8 @@ const lost = 0.2
 // The bounds of a run of a group, in steps. The step that a run needs is twice its largest magnitude over the number of its steps: with it
 // rounding errs by 1/√12 of a step, root mean square, and by half a step at most.
 const (
-	worstRun  = 1.0 // the root mean square error, in steps that the run needs: what rounding makes of it, 3.5 times
-	worstMean = 0.5 // of the errors of a format that moves them, in its own steps: a zero point that is off makes 1
+	worstRun  = 1.0 // root mean square error, in steps that the run needs: 3.5 times the error of rounding
+	worstMean = 0.5 // of the errors of a format that moves errors, in its own steps: a zero point off by one makes 1
 	minMean   = 16  // so many elements have a mean
 	minBeside = 8   // of so many elements half have to be the nearest codes
 )
@@ -31,14 +31,14 @@ const (
 
 // The bounds of a whole tensor.
 const (
-	worstTensor = 2.0 // the root mean square error over that of rounding with the steps that its groups need
+	worstTensor = 2.0 // the root mean square error over the error of rounding with the steps that the groups need
 	worstBeside = 8   // one code in so many is not the nearest
 	tensorMean  = 0.2 // of the errors of a format that moves them, in steps
-	farCode     = 4   // steps from its number that a code of a format that moves errors hardly has
+	farCode     = 4   // distance of a code from its number, in steps, that is rare in a format that moves errors
 	minTensor   = 256 // elements that a tensor needs for these
 )
 
-// SizeAlone stands behind the format of a tensor whose single codes cannot be judged: the sizes and the means of their errors were.
+// SizeAlone follows the name of a format without a limit for single codes: the tensor was judged by the size and the mean of its errors.
 const SizeAlone = ", by the size of its errors"
 
 // coded judges a tensor of codes as a whole, after no single code was found wrong.
@@ -77,10 +77,11 @@ func (row *Row) coded(g *quant.Coding, t *tally) {
 	row.Unequal = max(e.beside, 1)
 }
 
-// judge marks the elements of a block that a rule does not give. A code is right within one and a half steps of the number, or of the last
-// code where the number lies beyond it, and what the grid allows beside that. A number that is not finite is never right for one that is. In
-// each run of a group, what lies beyond the last codes is at most the lost part of the original's sum of squares; the error is not larger
-// than worstRun; and half of the codes at least are the nearest. Formats that move errors are held to the size and the mean of all errors.
+// judge marks the elements of a block that a rule does not give. A code is right within one and a half steps of its number, plus the slack
+// of the grid; for a number beyond the last code, within the same distance of the last code. A non-finite number is never right for a
+// finite number. In each run of a group, the squared errors beyond the last codes are at most the lost part of the original's sum of
+// squares, the error is at most worstRun, and at least half of the codes are the nearest. For formats that move errors, judge limits the
+// size and the mean of all errors.
 func (q *rule) judge(b *block, bad []bool) {
 	if b.coding == nil {
 		for i, l := range b.local {
@@ -99,7 +100,7 @@ func (q *rule) judge(b *block, bad []bool) {
 	}
 }
 
-// runs hands out the elements of each group of a block of codes, from the first to the one behind the last.
+// runs yields the half-open range from, to of each group of a block of codes.
 func (b *block) runs(yield func(from, to int) bool) {
 	columns := b.columns()
 	group := min(b.group(), columns)
@@ -112,7 +113,7 @@ func (b *block) runs(yield func(from, to int) bool) {
 	}
 }
 
-// run marks the wrong elements from one to another, which share a step, and reports whether they are right as a whole.
+// run marks the wrong elements in from to to-1, which share a step, and reports whether the run as a whole is right.
 func (q *rule) run(b *block, bad []bool, from, to int) bool {
 	var off, whole, both, mean float64
 	var e codeErrors
@@ -131,7 +132,7 @@ func (q *rule) run(b *block, bad []bool, from, to int) bool {
 		} else {
 			bad[i] = l-l != 0 || !b.Allows(i, l, x, slack)
 		}
-		if bad[i] { // by itself: the others are judged without it
+		if bad[i] { // the remaining elements are judged without the wrong element
 			continue
 		}
 		if beyond -= slack; beyond > 0 {
@@ -157,8 +158,8 @@ func (q *rule) run(b *block, bad []bool, from, to int) bool {
 // codeErrors are the errors of codes, held against those of rounding to the nearest code with the step that the numbers need.
 type codeErrors struct {
 	n, beside     int     // elements, and those whose code is not the nearest
-	sum           float64 // of the squared errors, less what the grid allows beside them
-	signed, above float64 // the sum of the errors in steps, and that of those that are beside the nearest
+	sum           float64 // of the squared errors, less the slack of the grid
+	signed, above float64 // the sum of the errors in steps, and the part of the codes other than the nearest
 	outward       float64 // the sum of the errors in steps, counted away from zero
 	furthest      float64 // code from its number, in steps
 	row, column   int     // of that code
@@ -213,8 +214,8 @@ func (e *codeErrors) rounding() float64 {
 	return float64(e.n) * step * step / 12
 }
 
-// times is the root mean square error over that of rounding. Where no element has a step, every error is one of the slack, which is judged
-// by itself.
+// times is the ratio of the root mean square error to the error of rounding. It is 0 if no element has a step: errors are then errors of
+// the slack, and the slack has a check of its own.
 func (e *codeErrors) times() float64 {
 	switch {
 	case e.sum == 0 || e.codes == 0:
@@ -283,7 +284,7 @@ func newTally(rows int) *tally {
 	return &tally{wrongRows: wrongRows{make([]int32, rows), make([]int32, rows), make([]int32, rows)}, besideIn: make([]int32, rows)}
 }
 
-// add counts a block, of which some elements are bad by a rule.
+// add counts a block. bad marks the elements that are wrong by rule q.
 func (t *tally) add(b *block, q *rule, bad []bool) {
 	columns := b.columns()
 	t.values.add(b.local)

@@ -36,10 +36,10 @@ func candidates(name string) []string {
 	return list
 }
 
-// buffers are tensors that a checkpoint may have or lack: what they hold is computed from the configuration.
+// buffers match optional tensors of a checkpoint: the configuration determines their values.
 var buffers = regexp.MustCompile(`(?:^|\.)(?:rotary_emb\.(?:inv_freq|cos_cached|sin_cached)|position_ids|rope_freqs\.weight|attn\.(?:bias|masked_bias)|attention\.(?:bias|masked_bias))$`)
 
-// states are what a training keeps beside the weights in one file.
+// states match the tensors of a training run in the same file with the weights.
 var states = regexp.MustCompile(`^(?:optimizer|optimizer_state_dict|optimizer_states|optim|lr_scheduler|lr_schedulers|scheduler|scaler)\.`)
 
 // towers are the parts of a model that a port of its text model leaves out. They, buffers and states have no role, so no row in [spelling].
@@ -53,8 +53,8 @@ func towerOf(name string) string {
 	return ""
 }
 
-// fusions are names of one tensor for several, and theirs, in the order in which their rows lie. They are
-// no spellings of a role: what a name has before and behind them stays, and each stands for several.
+// fusions are names of one tensor for several tensors, with the names of its parts in the order of their rows. They are not spellings of a
+// role: the text before and after the match stays, and each fused name stands for several tensors.
 var fusions = []struct {
 	name  *regexp.Regexp
 	parts []string
@@ -63,7 +63,7 @@ var fusions = []struct {
 	{regexp.MustCompile(`mlp\.(?:gate_up_proj|gate_up)\.`), []string{"mlp.gate_proj.", "mlp.up_proj."}},
 }
 
-// fusedParts returns the names of the tensors that a fused one is made of; nil for other names.
+// fusedParts returns the names of the parts of a fused tensor; nil for a name of a tensor without parts.
 func fusedParts(name string) []string {
 	for _, f := range fusions {
 		at := f.name.FindStringIndex(name)
@@ -82,7 +82,7 @@ func fusedParts(name string) []string {
 // Source is where a port has a tensor of the original.
 type Source struct {
 	Original *Tensor
-	Parts    []Part // behind each other along the first axis; one, but for a tensor that the port has as several
+	Parts    []Part // concatenated along the first axis; several parts only for a tensor that the port divides
 }
 
 // Part is a tensor of the port, and the shape that the original has for it.
@@ -91,8 +91,8 @@ type Part struct {
 	Shape []int
 }
 
-// Taken is the shape of what is taken of the port's tensor: the original's where it has the elements of that or, behind them, the padding of
-// a vocabulary, else the port's own.
+// Taken is the shape that the comparison reads from the port's tensor. It is the original's shape if the element counts agree, or if the
+// port has padding rows after the vocabulary; otherwise the port's own shape.
 func (p Part) Taken() []int {
 	mine, theirs := p.Local.Shape, p.Shape
 	n, _ := hooks.Elements(mine)

@@ -210,7 +210,7 @@ func (a ordered) order(word string, mine, theirs []uint64) *reading {
 	return &x
 }
 
-// inOrder is the original with its rows or columns in an order. A vector has columns alone, which people call elements.
+// inOrder returns a reading of the original with its rows or columns in an order. A vector has columns only, called elements in reports.
 func (a ordered) inOrder(word string, order []int32, kind Kind, what phrase) reading {
 	v := view{t: a.original, rows: order}
 	if word == "column" {
@@ -284,7 +284,7 @@ func (a ordered) permuted(row *Row, word string, kind Kind, what phrase) {
 	row.wrong(Mistake, kind, "%s", what)
 }
 
-// find returns the order in which the hashes o equal l, with its kind and its words.
+// find returns an order with l[i] = o[order[i]] for the hashes of both sides, with its kind and description; nil without such an order.
 func (h heads) find(l, o []uint64) (order []int32, kind Kind, what phrase) {
 	n := len(l)
 	if n < 2 || slices.Equal(l, o) || !sameElements(l, o) {

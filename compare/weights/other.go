@@ -10,8 +10,8 @@ import (
 	"github.com/tracediff/tracediff/internal/spelling"
 )
 
-// others looks for an original with these values under another name. It reads the tensor in the layout of its own name first, and then in the layout of the
-// other name.
+// others looks for an original of another name with these values. It reads the tensor in the layout of its own name, then in the layout of
+// each candidate's name.
 func others(ctx context.Context, a *pair) (bool, error) {
 	for _, o := range a.c.originals {
 		if is, err := a.isOther(ctx, o); is || err != nil {
@@ -90,7 +90,7 @@ func (a *pair) isOther(ctx context.Context, o *Tensor) (bool, error) {
 	return false, nil
 }
 
-// like compares the sample with that of another tensor of the original, which is read once.
+// like compares the sample with the same places of another tensor of the original. The other tensor is read once.
 func (a *pair) like(o *Tensor, q rule) (bool, error) {
 	type of struct {
 		t     *Tensor
@@ -141,7 +141,7 @@ func layerOf(name string) (layer int, rest string) {
 	return layer, name[:at[6]] + "*" + name[at[7]:]
 }
 
-// another says that the tensor is another one of the original.
+// another names the tensor of the original whose values the port's tensor has.
 func (a *pair) another(o *Tensor) {
 	a.row.Other = o.key()
 	mine, pattern := layerOf(a.original.key())

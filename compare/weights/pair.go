@@ -11,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// sides is a tensor of the port beside a view of an original, and what reads both.
+// sides is a tensor of the port and a view of an original, with a reader for both.
 type sides struct {
 	r     *reader
 	local *Tensor
@@ -23,7 +23,7 @@ func besides(r *reader, local, original *Tensor) *sides {
 	return &sides{r, local, view{t: original}}
 }
 
-// pair compares a tensor of the port with the one of the original that it is called like.
+// pair compares a tensor of the port with the original of the same name.
 func (c *comparison) pair(ctx context.Context, r *reader, local, original *Tensor) (Row, error) {
 	row := newRow(local, original)
 	for _, side := range []*Tensor{original, local} {
@@ -141,9 +141,9 @@ func (s *sides) identical(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// agrees goes over the whole tensor with each rounding that all elements of a sample allow, until one leaves no element. Where none
-// does, it counts by that one of those which most of the sample allows that leaves the fewest: float16 has most numbers of a bfloat16
-// tensor as they are, so that a sample of them may not tell it from no rounding.
+// agrees checks the whole tensor with each rounding that a sample allows, until a rounding leaves no wrong element. If every rounding
+// leaves wrong elements, agrees counts by the rounding with the fewest wrong elements, among the roundings that most of the sample allows:
+// float16 holds most numbers of a bfloat16 tensor exactly, so a sample may not tell float16 from no rounding.
 func (s *sides) agrees(ctx context.Context) (*tally, rule, error) {
 	list, err := s.voted(ctx)
 	if err != nil {
@@ -338,7 +338,7 @@ const (
 	slopeNote = 0.005
 )
 
-// right is the row of a tensor of which no element is wrong.
+// right returns the row of a tensor without wrong elements.
 func right(row Row, local *Tensor, q rule, t *tally) Row {
 	row.Relative = finite(t.relative())
 	if local.Add != 0 {

@@ -37,7 +37,7 @@ func inParts(ctx context.Context, of *pair) (bool, error) {
 	a := parts{of}
 	rows, columns := a.local.flat()
 	var mine, theirs []uint64
-	if !a.single() { // a row that is another one has more of it
+	if !a.single() { // a tensor of one row cannot hold another row
 		var err error
 		if mine, theirs, err = a.rowHashes(ctx); err != nil {
 			return false, err
@@ -272,7 +272,7 @@ func between(noun string, first, last int) phrase {
 	return say(noun+"s %d to %d", first, last)
 }
 
-// at names the place of a run: its rows, and its columns unless it has all.
+// at names the place of a run: its rows, and its columns if the run has only some columns.
 func (a parts) at(r run, columns int) phrase {
 	cut := r.from > 0 || r.to < columns-1
 	switch vector := len(a.local.Shape) < 2; {

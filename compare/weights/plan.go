@@ -188,8 +188,8 @@ func rowsOf(t *Tensor, name string, from, n int) *Tensor {
 	return &part
 }
 
-// divide takes a tensor apart that the other side has as several. sizes has the rows of those, by name; nil where it is not one, or
-// the rows do not fit.
+// divide splits a fused tensor along its first axis into the tensors of the other side. sizes returns the number of rows by name. The
+// result is nil if the name is not a fused name, or if the row counts do not add up.
 func divide(t *Tensor, name string, sizes func(string) (int, bool)) []*Tensor {
 	if t.check() != nil || len(t.Shape) == 0 {
 		return nil

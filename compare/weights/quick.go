@@ -81,7 +81,7 @@ func (t *tally) rounds(g, f, most float64) {
 	}
 }
 
-// exactF16 has, for the bits of each bfloat16 that is a number of float16, the bits of that; for others what is the bits of none.
+// exactF16 maps the bits of a bfloat16 to the float16 bits of the same number; a number that float16 lacks maps to 1<<16.
 var exactF16 = sync.OnceValue(func() *[1 << 16]uint32 {
 	const none = 1 << 16
 	var table [1 << 16]uint32
@@ -94,7 +94,7 @@ var exactF16 = sync.OnceValue(func() *[1 << 16]uint32 {
 	return &table
 })
 
-// raw reads whole rows of both sides as they are stored, from one place of memory.
+// raw reads whole rows of both sides in their stored bytes. Both slices share one buffer.
 func (r *reader) raw(ctx context.Context, local, original *Tensor, p part) (x, l []byte, err error) {
 	_, columns := local.flat()
 	size := p.size() * original.DType.Size()
@@ -138,7 +138,7 @@ func (t *tally) castBits(x, l []byte, most float64) int {
 	return -1
 }
 
-// single is a rounding of float32 numbers, which is several times as fast; nil for others.
+// single returns a function for a plain rounding of float32 numbers, several times faster; nil for other roundings and dtypes.
 func single(r rounding, original hooks.DType) func(float32) float32 {
 	switch {
 	case r.cut || r.clamp || r.via != 0 || !holds(original, hooks.F32):

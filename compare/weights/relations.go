@@ -31,8 +31,8 @@ func newPair(c *comparison, s *sides, q rule, t *tally) *pair {
 	return &pair{sides: *s, c: c, original: s.view.t, row: &Row{}, q: q, t: t}
 }
 
-// relation is one thing that a converter may have done wrong: as readings of the original by which the port would be right, or as a search for
-// what readings of whole tensors do not say. A search names the tensor where it has found what explains every element.
+// relation is one possible mistake of a converter. It has readings of the original that would make the port right, or a search for a
+// mistake beyond readings of whole tensors. A search names the tensor if it explains every element.
 type relation struct {
 	applies  func(*pair) bool // nil: always
 	readings func(context.Context, *pair) iter.Seq2[reading, error]
@@ -189,7 +189,7 @@ func (a *pair) second() *reader {
 	return a.two
 }
 
-// says is a reading of the original in its own place, by a rule that has one name.
+// says returns a reading of the original in its own place, by a rule with a fixed name.
 func (a *pair) says(q rule, near float64, kind Kind, format string, args ...any) reading {
 	return reading{a.view, q, near, func(row *Row, _ rule) { row.wrong(Mistake, kind, format, args...) }}
 }

@@ -24,7 +24,7 @@ type judged struct {
 	row *Row
 }
 
-// rescale searches for factors that cancel, and marks the tensors that have them as right.
+// rescale searches for factors that cancel between tensors, and marks tensors with such factors as right.
 func (c *comparison) rescale(ctx context.Context, jobs []*job, rows []Row) error {
 	s := &rescaling{c, &reader{done: new(atomic.Int64)}, map[*awq.Tensor]judged{}}
 	var tensors []*awq.Tensor

@@ -184,7 +184,7 @@ func (r *Row) at(t *tally, local, original *Tensor) {
 	}
 }
 
-// shortest writes a number with the fewest digits that no other number of its dtype has. Dtypes narrower than float32 count as float32.
+// shortest writes a number with the fewest digits that identify the number in its dtype. Dtypes narrower than float32 count as float32.
 func shortest(x float64, d hooks.DType) string {
 	bits := 32
 	if d == hooks.F64 || !d.Float() {

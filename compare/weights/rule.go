@@ -69,7 +69,7 @@ func (m *misreading) String() string {
 // misreadings are those by which a tensor of two-byte numbers can be spoilt.
 var misreadings = []*misreading{{hooks.BF16, hooks.F16}, {hooks.F16, hooks.BF16}, {hooks.BF16, hooks.BF16}, {hooks.F16, hooks.F16}}
 
-// rounding is how numbers of the original became those of the port. The zero value is none: they are the same.
+// rounding converts numbers of the original to numbers of the port. The zero value does not round.
 type rounding struct {
 	dtype hooks.DType // 0: none
 	cut   bool        // the low bits are cut off: toward zero
@@ -143,7 +143,7 @@ func holds(a, b hooks.DType) bool {
 	return floats.Precision(a) <= floats.Precision(b) && floats.Largest(a) <= floats.Largest(b) && (a == b || b == hooks.F64 || a != hooks.F64 && floats.MinExponent(a)-floats.Precision(a) >= floats.MinExponent(b)-floats.Precision(b))
 }
 
-// largestOf is the largest number that a rounding leaves finite and as it was, to half a step.
+// largestOf returns the upper bound of the numbers that a rounding keeps finite: the largest number of the dtype plus half a spacing.
 func largestOf(r rounding) float64 {
 	most := floats.Largest(r.dtype)
 	return most + floats.Spacing(r.dtype, most)/2

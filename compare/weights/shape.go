@@ -127,14 +127,14 @@ func (c *comparison) fusedLike(t *Tensor) []*Tensor {
 	return nil
 }
 
-// turned reports whether a tensor has the shape of some parts behind each other, transposed.
+// turned reports whether the fused tensor has the transposed shape of its concatenated parts.
 func (f *fused) turned() bool {
 	o := joined(f.parts)
 	s := f.whole.Shape
 	return o != nil && len(s) == 2 && len(o.Shape) == 2 && s[0] == o.Shape[1] && s[1] == o.Shape[0] && f.whole.check() == nil
 }
 
-// joinedData are the elements of tensors behind each other.
+// joinedData has the elements of tensors, concatenated.
 type joinedData []*Tensor
 
 // ReadAt reads from the parts that the bytes lie in.
@@ -184,7 +184,7 @@ func joined(parts []*Tensor) *Tensor {
 	return &t
 }
 
-// refuse looks at tensors that are fused of several and of which a part is wrong: what is wrong may be the order of the parts.
+// refuse checks fused tensors with a wrong part: the layout of the parts may explain the errors.
 func (c *comparison) refuse(ctx context.Context, jobs []*job, rows []Row) error {
 	r := &reader{done: new(atomic.Int64)}
 	for _, f := range c.fused {
@@ -256,7 +256,7 @@ func (c *comparison) howFused(ctx context.Context, r *reader, f fused) (Kind, ph
 	return "", phrase{}, nil
 }
 
-// fusedOrder is an order of the rows of a fused tensor: row i is row order[i] of the parts behind each other.
+// fusedOrder is an order of the rows of a fused tensor: row i is row order[i] of the concatenated parts.
 type fusedOrder struct {
 	order []int32
 	what  phrase

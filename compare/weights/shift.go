@@ -53,8 +53,8 @@ func shifted(ctx context.Context, a *pair) (bool, error) {
 	return false, nil
 }
 
-// everywhere names a shift that holds of the whole tensor, of what is known to be wrong first. Groups that have elements from outside of it are
-// said to be others.
+// everywhere names a shift by a fixed number of elements if the shift explains the whole tensor. It checks the known wrong elements first.
+// Elements at the ends, whose source lies outside of the tensor, are not checked.
 func (s *shift) everywhere(ctx context.Context, by int) (bool, error) {
 	n, group := s.flat.local.elements(), s.group
 	_, columns := s.local.flat()

@@ -14,7 +14,7 @@ const minScaled = 8
 // factors are those that mistakes have: the sizes of the model, and powers of two.
 type factors struct {
 	list []factor
-	unit float64 // how far a measured factor may be from the true one, as a part of it
+	unit float64 // how far a measured factor may be from the true factor, as a relative error
 }
 
 type factor struct {
@@ -91,11 +91,11 @@ func exponent(x float64) phrase {
 	return say(": an exponent is off by %d", max(e, -e))
 }
 
-// minCut is how many codes that are not the nearest show that all of them were cut off. Of codes that are the nearest half lie further from
-// zero than their numbers, so that fewer would do.
+// minCut is the number of codes, not the nearest, from which cutOff names truncation. Among nearest codes, half lie further from zero than
+// their numbers, so fewer codes would be enough.
 const minCut = 32
 
-// cutOff looks for codes of which each is the next one toward zero, or the next lower one, where the nearest is meant.
+// cutOff looks for truncated codes: each code is the next toward zero, or each is the next lower, and not the nearest.
 func cutOff(ctx context.Context, a *pair) (bool, error) {
 	inward, downward, beside, n := true, true, 0, 0
 	err := a.blocks(ctx, func(b *block) bool {

@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/internal/quant"
 )
 
-// Tensor is one tensor of a checkpoint. Its elements are read when they are needed.
+// Tensor is one tensor of a checkpoint. Its elements are read on demand.
 type Tensor struct {
 	Name    string // by which the two sides are paired
 	Key     string // what its file calls it, for people; empty: Name
@@ -235,7 +235,7 @@ func (v view) parts(yield func(part) bool) {
 	}
 }
 
-// reader reads views and tensors into memory that is used again. It belongs to one goroutine.
+// reader reads views and tensors into reused memory. A reader belongs to one goroutine.
 type reader struct {
 	done *atomic.Int64 // bytes that were read
 	buf  buffer
@@ -305,7 +305,7 @@ func (r *reader) view(dst []float64, v view, p part) error {
 	case v.rows == nil:
 		return r.values(dst, v.t, p)
 	}
-	for row := p.r0; row < p.r1; { // rows that lie behind each other are read at once
+	for row := p.r0; row < p.r1; { // consecutive rows are read at once
 		n := 1
 		for row+n < p.r1 && v.rows[row+n] == v.rows[row]+int32(n) {
 			n++

@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 )
 
-// phrase is a sentence or a part of one. Its form leaves numbers out: phrases of one form say the same with other numbers.
+// phrase is a sentence or a part of a sentence. Its form leaves numbers out: phrases of one form differ in numbers only.
 type phrase struct{ text, form string }
 
 // say makes a phrase. Arguments that are numbers are no part of its form; words, names without the numbers of layers, and the forms of phrases are.
@@ -39,7 +39,7 @@ func (p phrase) with(old, word string) phrase {
 	return phrase{strings.ReplaceAll(p.text, old, word), strings.ReplaceAll(p.form, old, word)}
 }
 
-// then is a phrase with another behind it.
+// then appends another phrase after a separator.
 func (p phrase) then(between string, o phrase) phrase {
 	return phrase{p.text + between + o.text, p.form + between + o.form}
 }
@@ -81,7 +81,7 @@ func inLayers(what string) string { return layerWords.ReplaceAllString(what, "${
 // maxCalled is how many names a line has. Names that differ only in the number of a layer count once.
 const maxCalled = 3
 
-// called names tensors in one line: the first names, with layers as ranges, and behind several tensors their number.
+// called names tensors in one line: the first names, with layers in ranges, and the number of tensors if there are several.
 func called(names []string) string {
 	if len(names) == 1 {
 		return names[0]

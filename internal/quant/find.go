@@ -18,7 +18,7 @@ const (
 	maxInputs = 1 << 18 // of GPTQ and AWQ, of which eight outputs at least are read together
 )
 
-// settings are what config.json says of how weights are stored.
+// settings are the keys of config.json about stored weights.
 type settings struct {
 	Method string `json:"quant_method"`
 	Bits   int    `json:"bits"`

@@ -115,7 +115,7 @@ func rounds(name string, elements int, block func(x, bound []float64)) Kernel {
 	return Kernel{Name: name, Elements: elements, block: block, does: "rounds the inputs of products with %s weights to " + name}
 }
 
-// summed is a kernel with the sum of each block beside its codes.
+// summed is a kernel that stores the sum of each block with its codes.
 func summed(code coder) Kernel {
 	k := rounds("Q8_1", 32, operandQ80(code)).adds(32, 0)
 	k.stored = code

@@ -25,11 +25,11 @@ const (
 	maxCell    = 240     // runes of a cell of the table
 )
 
-// annotation is one error as GitHub shows it beside a file.
+// annotation is one error that GitHub shows next to a line of a file.
 type annotation struct{ title, message string }
 
-// Annotations writes what is wrong as workflow commands of GitHub Actions: an error for each run that does not match, and for each
-// further bug that is known, ten at most. file is what they are about; it may be empty. The error is that of w.
+// Annotations writes errors as workflow commands of GitHub Actions, ten at most: an error for each run that does not match, and for each
+// further known bug. file is the file to annotate; it may be empty. It returns the error of w.
 func Annotations(w io.Writer, d *report.Document, file string) error {
 	var all, further []annotation
 	for i := range d.Runs {
@@ -91,7 +91,7 @@ func clip(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + " ..."
 }
 
-// furtherBugs are the bugs of a run behind its first divergence.
+// furtherBugs returns the bugs of a run other than the first divergence.
 func furtherBugs(r *report.Run) []annotation {
 	if r.Result == nil || r.Result.Isolation == nil {
 		return nil
@@ -110,8 +110,9 @@ func furtherBugs(r *report.Run) []annotation {
 	return all
 }
 
-// Summary writes the Markdown that GitHub shows below a step: a table of the runs, and the page of each that does not match; of a
-// comparison alone its page in any case. It takes at most room bytes, and says what was left out. The error is that of w.
+// Summary writes the Markdown that GitHub shows below a step. A document with several runs or a named run gets a table of the runs, and a
+// page for each run that does not match. A single unnamed run gets its page in any case. Summary writes at most room bytes and counts the
+// omitted pages. It returns the error of w.
 func Summary(w io.Writer, d *report.Document, room int) error {
 	s := &summaryPage{room: room}
 	named := len(d.Runs) != 1 || d.Runs[0].Name != ""

@@ -49,7 +49,7 @@ type mark struct {
 	Text   string
 }
 
-// newChart draws the errors of all rows; nil of a trace alone, which has none.
+// newChart draws the errors of all rows. It returns nil for a comparison of one trace with its own inputs, and for a result without rows.
 func newChart(res *compare.Result) *chart {
 	if res.Alone || len(res.Rows) == 0 {
 		return nil
@@ -88,8 +88,8 @@ func newChart(res *compare.Result) *chart {
 // x is where row i is drawn.
 func (c *chart) x(i int) float64 { return c.Start + float64(i)*c.Step }
 
-// paths draws dots as lines of no length, which have round ends. Where there are more rows than places to draw them, dots that lie on
-// each other are drawn once.
+// paths draws dots as lines of length zero with round ends. If a page has fewer horizontal places than rows, dots at the same place are
+// drawn once.
 func (c *chart) paths(res *compare.Result, y func(float64) float64) {
 	var equal, within, past, drift, broken, limit, noise strings.Builder
 	seen := map[string]bool{}
@@ -148,7 +148,7 @@ func step(b *strings.Builder, last string, x, y float64) string {
 	return at
 }
 
-// layers marks where each begins, with the numbers of as many as there is room for.
+// layers marks the first row of each layer and pass. A mark has its number if the text does not overlap the previous number.
 func (c *chart) layers(res *compare.Result) {
 	lastLayer, lastPass, lastText := -1, 0, -1e9
 	for i := range res.Rows {
@@ -228,7 +228,7 @@ func errorAt(r *compare.Row) float64 {
 	return float64(words.RelL2(r.Metrics))
 }
 
-// limitAt is the limit on the whole tensor; 0 where there is none.
+// limitAt is the limit on the whole tensor; 0 without such a limit.
 func limitAt(r *compare.Row) float64 {
 	if r.Gate == nil || len(r.Gate.Checks) == 0 || r.Gate.Checks[0].What != "tensor" {
 		return 0
@@ -236,7 +236,7 @@ func limitAt(r *compare.Row) float64 {
 	return float64(r.Gate.Checks[0].Limit)
 }
 
-// noiseAt is the noise floor that a limit is a multiple of, as From of [gate.Gate] says; 0 where it is none.
+// noiseAt is the noise floor if the limit is a multiple of a noise floor (From of [gate.Gate] says so), else 0.
 func noiseAt(r *compare.Row) float64 {
 	var times float64
 	if n, _ := fmt.Sscanf(r.Gate.From, "%g x noise floor", &times); n != 1 || times <= 0 {

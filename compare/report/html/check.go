@@ -71,7 +71,7 @@ func checkVerdict(r *redflag.Result) (said, []said) {
 	return saidOf(verdict), all
 }
 
-// values are the rows of a check, as many as a page has; flagged ones first.
+// values adds the rows of a check, at most maxRows. Flagged rows have priority over the other rows.
 func (d *data) values(tensors []picture.Values, flagged map[string][]string, set *picture.Set) *dataRun {
 	h := &dataRun{Local: "value", Alone: true, Check: true, First: -1, Rows: []dataRow{}, index: map[string]int{"": 0}, at: map[string]int{}, Words: []string{""}}
 	d.Runs = append(d.Runs, h)

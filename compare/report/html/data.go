@@ -74,7 +74,7 @@ type dataNumber struct {
 	Value short  `json:"value"`
 }
 
-// dataFinding is what was tried to explain an entry that is wrong by itself.
+// dataFinding has the relations that were tried on an entry with a wrong operation.
 type dataFinding struct {
 	Text      string   `json:"text"`
 	At        string   `json:"at,omitempty"` // in the source of the recorded model
@@ -129,8 +129,8 @@ func numberOf(n measure.Number) *short {
 	return &s
 }
 
-// run takes a comparison in, as many of its rows as there is room for: all of the first passes, and of the others those that are no
-// plain match.
+// run adds a comparison to the data, with at most most rows. Rows other than plain matches are taken first, then plain matches, both in the
+// order of the walk.
 func (d *data) run(r *report.Run, most int) *dataRun {
 	res := r.Result
 	h := &dataRun{
@@ -176,7 +176,7 @@ func (h *dataRun) left(res *compare.Result) string {
 		words.Either(wrong == 0, "and match", fmt.Sprintf("%d of which are no plain match", wrong)))
 }
 
-// plainRow reports whether there is nothing to say of a row but that it matches.
+// plainRow reports whether a row is a match without an allowance and without a bad certificate.
 func plainRow(r *compare.Row) bool {
 	return r.Verdict == compare.Match && r.Allowed == "" && (r.Isolated == nil || r.Isolated.Good())
 }

@@ -80,8 +80,8 @@ func worstRows(r *compare.Result, worst map[string]*compare.Row, names []string)
 	return names
 }
 
-// worse reports whether a is to be shown in place of b: what does not match, then what is wrong or unknown by itself, then what is
-// nearer to its limit.
+// worse reports whether the matrix shows a in place of b. A mismatch comes first, then a row other than a plain match, then the row nearer
+// to its limit.
 func worse(a, b *compare.Row) bool {
 	rank := func(r *compare.Row) int {
 		switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// maxPasses is how many passes a page draws as maps: the first ones, and those in which something does not match.
+// maxPasses is the largest number of passes that a page draws as maps: the first passes, and the first passes with a mismatch.
 const maxPasses = 8
 
 // passMap is the maps of one pass: the entries of the layers, a line an entry and a column a layer, and those outside of them.
@@ -40,7 +40,7 @@ type mapLine struct {
 	Isolated []cell
 }
 
-// cell is one entry in one layer. Class is its colour, Mark what it says without one.
+// cell is one entry in one layer. Class is the colour; Mark is a sign for readers who cannot see the colour.
 type cell struct {
 	Class string
 	Mark  string
@@ -135,8 +135,8 @@ func newGrid(p passMap) *grid {
 	return &grid{passMap: p, cells: map[gridPlace][2]cell{}, last: gridPlace{layer: -1}}
 }
 
-// put adds both cells of an entry. A line that is new stands behind the entry before it: what only some layers have stands where
-// these have it.
+// put adds both cells of an entry. The line of a new name is inserted after the line of the previous entry, so that an entry of some layers
+// only stands in the order of these layers.
 func (g *grid) put(layer int, name string, left, right cell) {
 	at := gridPlace{name, layer}
 	defer func() { g.last = at }()
@@ -189,7 +189,7 @@ func layerless(r *compare.Row) string {
 	return strings.Replace(words.CapturedName(r), order.InLayer(r.Layer, "").String(), "", 1)
 }
 
-// cells are the two of a row: its accumulated error, and what it is on its own inputs.
+// cells returns the two cells of a row: the accumulated error, and the outcome on the row's own inputs.
 func cells(r *compare.Row, data *dataRun, run int) (accumulated, isolated cell) {
 	at, ok := data.at[r.Key()]
 	if !ok {
@@ -201,7 +201,7 @@ func cells(r *compare.Row, data *dataRun, run int) (accumulated, isolated cell) 
 	return accumulated, isolated
 }
 
-// errorClass is how an accumulated error looks: by its size beside its limit.
+// errorClass returns the colour and the mark of an accumulated error, by the ratio of the error to its limit.
 func errorClass(r *compare.Row) (class, mark string) {
 	wrong := r.Verdict == compare.Mismatch && words.TakesPart(r)
 	switch {
@@ -238,7 +238,7 @@ func errorClass(r *compare.Row) (class, mark string) {
 	return "e5", "~"
 }
 
-// aloneClass is how an entry looks by what it is on its own inputs.
+// aloneClass returns the colour and the mark of an entry's outcome on its own inputs.
 func aloneClass(r *compare.Row) (class, mark string) {
 	c := r.Isolated
 	if c == nil {

@@ -1,5 +1,5 @@
-// Package html writes reports as one page: it needs no network, and its script no other file. The sentences are those of
-// compare/report/words; what a page has beside them are charts, maps, and a view of each tensor.
+// Package html writes a report as one HTML page. The page and its script load no other file and need no network. The sentences come from
+// compare/report/words. The page adds charts, maps, and a view of each tensor.
 package html
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/tracediff/tracediff/compare/report/words"
 )
 
-// The parts of a report in HTML. What they show is data; these say how it looks.
+// The parts of a report in HTML: layout, style and script. The data comes from the report.
 var (
 	//go:embed assets/page.tmpl
 	pageText string
@@ -47,7 +47,7 @@ type page struct {
 	Data     *data
 }
 
-// said is a text with the label that it stands behind; the label may be empty.
+// said is a text and the label before the text; the label may be empty.
 type said struct{ Label, Text string }
 
 // section is one comparison.
@@ -73,9 +73,8 @@ type section struct {
 // notCompared is the verdict on a run that has no result.
 const notCompared = "NOT COMPARED"
 
-// Write writes the document as one page for people: it needs no network, and its script no other file. Names, prompts and whatever
-// else comes out of a trace are hostile text: they are escaped for where they stand, and no policy lets them run. The error is that
-// of w.
+// Write writes the document as one page for people. The page and its script load no other file. Names, prompts and other text of a trace
+// are hostile: they are escaped for the context, and a content security policy blocks their scripts. Write returns the error of w.
 func Write(w io.Writer, d *report.Document) error {
 	p := newPage(d.Tool)
 	budget := maxRows
@@ -163,7 +162,7 @@ func (p *page) write(w io.Writer) error {
 	return err
 }
 
-// collect are the fields of a document. What the short page leaves to --verbose is on this one.
+// collect returns the fields of a document. The page has the fields that the text report prints with --verbose only.
 func collect(doc *words.Document) []said {
 	var all []said
 	for _, f := range doc.Fields() {
@@ -198,7 +197,7 @@ func (p *page) section(r *report.Run, at int, budget *int) *section {
 	s.Files = newManifests(res, r.Pictures)
 	run := p.Data.run(r, *budget)
 	*budget -= len(run.Rows)
-	if r.Exit != 0 || len(run.Rows) > 0 { // of hundreds of prompts that match, the last have words alone
+	if r.Exit != 0 || len(run.Rows) > 0 { // of hundreds of matching prompts, the last have text only
 		s.Chart = newChart(res)
 		s.Passes, s.Skipped = newPasses(res, run, len(p.Data.Runs)-1)
 	}

@@ -48,7 +48,7 @@ func newTokens(res *compare.Result) *tokenTable {
 	return t
 }
 
-// manifest is what a trace says of itself.
+// manifest has the fields that a trace's manifest declares.
 type manifest struct {
 	Name   string
 	Fields []said
@@ -103,7 +103,7 @@ func newManifests(res *compare.Result, set *picture.Set) []manifest {
 	return all
 }
 
-// traceManifest is that of a trace that is looked at by itself.
+// traceManifest returns the manifest of a trace without a reference.
 func traceManifest(path string, of capture.Manifest) []manifest {
 	m := manifest{Name: "trace"}
 	m.add("file", path)

@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/compare/weights"
 )
 
-// Weights writes a comparison of weights as one page: what is wrong, and the others by how they are. The error is that of w.
+// Weights writes a comparison of weights as one page: the wrong tensors, and the right tensors by class. It returns the error of w.
 func Weights(w io.Writer, version string, r *weights.Result) error {
 	p := newPage(report.Tool{Name: "tracediff", Version: version})
 	p.Title, p.Good = "tracediff weights", r.Right()

@@ -18,7 +18,7 @@ func Weights(w io.Writer, r *weights.Result) error {
 	return encode(w, all)
 }
 
-// addWeights puts a case for each tensor into a suite, and one that fails where none was compared.
+// addWeights adds a case for each tensor to a suite. If no tensor was compared, it adds one failing case.
 func (s *suite) addWeights(r *weights.Result) {
 	for i := range r.Tensors {
 		t := &r.Tensors[i]

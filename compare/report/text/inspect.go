@@ -133,7 +133,7 @@ func (p *inspection) list(lines []inspect.Line) {
 	p.line("%s, %s", text, amount.Bytes(bytes))
 }
 
-// oddities are what a person has to know of elements beside their statistics.
+// oddities lists counts of NaN, infinities and masked elements, and tensors that are empty, all zero or constant.
 func oddities(s *inspect.Stats) []string {
 	var list []string
 	for _, c := range []struct {

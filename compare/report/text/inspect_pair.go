@@ -69,7 +69,8 @@ func (p *inspection) byAxisOfBoth(a, b *inspect.Axis) {
 	p.table(columns(0, 7), []string{"by " + a.Axis, "mean A", "mean B", "std A", "std B", "rms A", "rms B"}, rows)
 }
 
-// counts are the lines of how many elements are what, of several tensors. What none of them has is no line.
+// counts returns rows with the number of elements of each sort (masked, NaN, zero), one column per tensor. A sort without elements in every
+// tensor has no row.
 func counts(all []*inspect.Stats) [][]string {
 	var rows [][]string
 	for _, c := range []struct {
@@ -105,7 +106,7 @@ func moments(all []*inspect.Stats) [][]string {
 	return rows
 }
 
-// ranks are the lines of the percentiles of several tensors, of which some may have none.
+// ranks returns rows with percentiles, one column per tensor. A tensor without percentiles has "-".
 func ranks(all [][]inspect.Percentile) [][]string {
 	var rows [][]string
 	for side, list := range all {

@@ -21,7 +21,7 @@ func (p *inspection) percentiles(list []inspect.Percentile) {
 	p.table(columns(1, len(list)), header, [][]string{row})
 }
 
-// barWidth is the longest bar, so that a line with its bounds and its count stays within 80 columns.
+// barWidth is the length of the longest bar. With its bounds and its count, a line stays within 80 columns.
 const barWidth = 36
 
 func (p *inspection) histogram(h *inspect.Histogram) {
@@ -57,7 +57,7 @@ func (p *inspection) histogram(h *inspect.Histogram) {
 	p.table(align, []string{"from to", "elements", ""}, rows)
 }
 
-// bar is as long as n is of most; a bin that is not empty never looks as if it were.
+// bar returns n/most of barWidth in '#'; "." for a count above 0 that rounds to an empty bar.
 func bar(n, most int64) string {
 	long := int(float64(n) / float64(most) * barWidth)
 	if long == 0 && n > 0 {
@@ -189,7 +189,7 @@ func (p *inspection) matrix(down, across []int, values []measure.Number, dtype s
 	p.table(columns(0, len(header)), header, rows)
 }
 
-// exactly is a value as it is read off, NaN by its name: it is a value here and not a statistic that is not defined.
+// exactly writes an element's value. NaN is a value here, so "NaN" is written; in statistics NaN means undefined.
 func exactly(n measure.Number, dtype string) string {
 	if n != n {
 		return "NaN"

@@ -83,7 +83,7 @@ func (p *printer) said(f words.Field) {
 	p.WriteString(paint(p.style.color(f.Tone), f.Label) + text[len(f.Label):])
 }
 
-// narrowed is a verdict that fits the page. What it lacks is written before it.
+// narrowed shortens a verdict to the width of the page. The removed segments are printed on the line before.
 func (p *printer) narrowed(f words.Field) words.Field {
 	var out []string
 	f.Segments = slices.Clone(f.Segments)

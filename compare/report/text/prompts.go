@@ -8,8 +8,8 @@ import (
 	"github.com/tracediff/tracediff/compare/report/words"
 )
 
-// Prompts writes prompts for people, each as the command that captures it; model is what stands behind --model, empty for the
-// embedded checkpoint. The error is that of w.
+// Prompts writes each prompt for people, as the command that captures it. model is the value of --model; empty for the embedded checkpoint.
+// It returns the error of w.
 func Prompts(w io.Writer, r *report.Prompts, model string, s Style) error {
 	p := &printer{style: s}
 	p.line("%s, %s: %s of %d that were tried", r.Model, r.DType, words.Count(len(r.Prompts), "prompt", "prompts"), r.Tried)

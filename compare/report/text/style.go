@@ -69,5 +69,5 @@ func (s Style) WithSince(text string) Style {
 	return s
 }
 
-// Terse reports whether a text is the verdict alone.
+// Terse reports whether the text is only the verdict.
 func (s Style) Terse() bool { return s.view == VerdictOnly }

@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/compare/weights"
 )
 
-// maxWeightFindings is how many things that are wrong the text has. The other formats have all.
+// maxWeightFindings is the largest number of findings in the text. The other formats have every finding.
 const maxWeightFindings = 20
 
 // Weights writes a comparison of weights for people: what is wrong, the worst first, and how the others are. The last line has the

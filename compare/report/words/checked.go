@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 )
 
-// Checked says what the verdict rests on beside the limits: how many operations were computed again, and what came of it.
+// Checked says how many operations were recomputed, with the outcomes, or why no operation was verified.
 func Checked(doc *Document, r *compare.Result) {
 	s := r.Isolation
 	switch {
@@ -37,7 +37,8 @@ func Checked(doc *Document, r *compare.Result) {
 	}
 }
 
-// bugsOf are the causes of what is wrong and all entries that each explains, where that is more than the first divergence.
+// bugsOf lists the causes of the mismatches, with the number of entries per cause. It writes nothing for a single cause with a single
+// entry.
 func bugsOf(doc *Document, s *compare.Isolation) {
 	var bugs []compare.Finding
 	for _, f := range s.Findings {

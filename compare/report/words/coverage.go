@@ -8,7 +8,8 @@ import (
 	"github.com/tracediff/tracediff/compare"
 )
 
-// NotCompared says what a comparison without a mismatch is not about, and how to get it; of one that stopped, how to go on.
+// NotCompared says which entries a comparison without a mismatch left out, and how to compare them. If the comparison stopped early, it
+// says how to go on.
 func NotCompared(doc *Document, r *compare.Result) {
 	c := r.Coverage
 	n := c.Entries - c.Compared

@@ -8,8 +8,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Divergence is the block about the first row that does not match: what is wrong with its proof, where, how large, what
-// came before, where it goes, what to do next.
+// Divergence writes the block about the first row that does not match: the error and its proof, the place, the size, the rows before, the
+// effect downstream, and the next step for the reader.
 func Divergence(doc *Document, r *compare.Result) {
 	d := r.Divergence
 	if d == nil {

@@ -22,7 +22,7 @@ type Document struct {
 	options  Options
 }
 
-// Section is lines that belong together, and a table behind them.
+// Section is a group of lines, with an optional table after the lines.
 type Section struct {
 	Apart  bool // a blank line stands before it
 	Fields []Field
@@ -35,7 +35,7 @@ type Field struct {
 	Label string // may be empty
 	Text  string
 	Tone  Tone // of the label
-	// Segments are the parts of the text of a verdict, of which a narrow page leaves some out.
+	// Segments are the parts of a verdict's text. A narrow page leaves some parts out.
 	Segments []Segment
 }
 
@@ -107,7 +107,7 @@ func (d *Document) Fields() []Field {
 	return all
 }
 
-// Blank begins a section behind a blank line.
+// Blank begins a section after a blank line.
 func (d *Document) Blank() { d.Sections = append(d.Sections, Section{Apart: true}) }
 
 // last is the section that is added to.
@@ -218,7 +218,7 @@ type number struct {
 	what string
 }
 
-// counts are those numbers that are not 0, each behind what stands before it: ", 2 NaN".
+// counts writes the numbers other than 0, each after before: ", 2 NaN".
 func counts(before string, all ...number) string {
 	var b strings.Builder
 	for _, c := range all {

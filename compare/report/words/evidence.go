@@ -162,7 +162,7 @@ func distributions(doc *Document, res *compare.Result, r *compare.Row) {
 	doc.Field(res.Reference.Name.Label, "%s", StatsText(m.Reference))
 }
 
-// values writes the numbers of a tensor of a trace alone.
+// values writes the statistics of a tensor that has no reference tensor.
 func values(doc *Document, r *compare.Row) {
 	if r.Stats != nil {
 		doc.Field("values", "%s", StatsText(*r.Stats))
@@ -207,7 +207,8 @@ func within(d *compare.Downstream) string {
 	return text + Either(d.Compared == 1, " is within its limit", " are within their limits")
 }
 
-// wrongOperation reports whether the operation of a divergence, or one before it that was not compared, is wrong on its own inputs.
+// wrongOperation reports whether the operation of a divergence is wrong on its own inputs, or an earlier operation without a compared
+// result.
 func wrongOperation(d *compare.Divergence) bool {
 	c := d.Row.Isolated
 	return d.Fault != nil || c != nil && c.Outcome == isolate.Bug

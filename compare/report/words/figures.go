@@ -41,8 +41,8 @@ func Number(n measure.Number) string {
 	return fmt.Sprintf("%.3g", float64(n))
 }
 
-// Parallel is a cosine, cut and not rounded, so that a difference in the seventh digit is not written as 1. The sum that
-// it comes from is good to twelve digits.
+// Parallel writes a cosine with seven digits, truncated and not rounded: a difference in the seventh digit never prints as 1. The cosine is
+// accurate to twelve digits.
 func Parallel(n measure.Number) string {
 	const digits, sum = 1e7, 1e-12
 	x := float64(n)
@@ -70,8 +70,8 @@ func ErrorOf(r *compare.Row) (failed, limit string) {
 	return failed, limit
 }
 
-// RelL2 is the error of a whole tensor: NaN where an element is NaN or infinite on one side alone. The metric leaves such elements
-// out, and what is left says nothing of a tensor that is not finite.
+// RelL2 is the relative error of a whole tensor; NaN if an element is NaN or infinite on one side only. The metric leaves these elements
+// out, so the metric of the remaining elements would mislead.
 func RelL2(m *measure.Metrics) measure.Number {
 	if m.NonFinite > 0 {
 		return measure.Number(math.NaN())
@@ -79,5 +79,5 @@ func RelL2(m *measure.Metrics) measure.Number {
 	return m.RelL2
 }
 
-// NotFinite reports whether a row has elements that are NaN or infinite on one side alone.
+// NotFinite reports whether a row has elements that are NaN or infinite on one side only.
 func NotFinite(r *compare.Row) bool { return r.Metrics != nil && r.Metrics.NonFinite > 0 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
-// Isolation sums up what certifying found, or says why there was none.
+// Isolation sums up the recomputed operations, or says why no operation was recomputed.
 func Isolation(doc *Document, r *compare.Result) {
 	s := r.Isolation
 	if s == nil {
@@ -56,7 +56,7 @@ func findings(doc *Document, all []compare.Finding) {
 	}
 }
 
-// joined makes one finding of those in which an engine does the same at one place.
+// joined merges findings without a bug that have the same kind, text and place. The merged finding has the sum of the rows.
 func joined(all []compare.Finding) []compare.Finding {
 	var out []compare.Finding
 	for _, f := range all {
@@ -121,7 +121,7 @@ func reasons(doc *Document, s *compare.Isolation) {
 	}
 }
 
-// certificate writes what isolation says of the first divergence.
+// certificate writes the outcome of the first divergence's operation on its own inputs.
 func certificate(doc *Document, r *compare.Row) {
 	switch c := r.Isolated; {
 	case c == nil && r.NotIsolated != "":
@@ -213,7 +213,7 @@ func Unnamed(d *compare.Divergence) bool {
 	return f != nil && !f.Explains() && f.Likely == ""
 }
 
-// BugText is what is wrong at a divergence, with the entry that is at fault where that is another one; empty where neither is known.
+// BugText names the error at a divergence, and the faulty entry if the fault lies in a different entry. It is empty for an unknown error.
 func BugText(d *compare.Divergence) string {
 	f, in := d.Bug()
 	text := ""
@@ -252,7 +252,7 @@ func Proof(f *diagnose.Finding) string {
 	return text
 }
 
-// gap says why an entry that is right by itself is a mismatch all the same.
+// gap says why an entry with a correct operation is a mismatch.
 func gap(doc *Document, r *compare.Row) {
 	if r.Gap != "" {
 		text := "the operation is correct on its own inputs, but not every operation before it was verified, so the error does not count as drift"

@@ -22,9 +22,9 @@ type group struct {
 	last       int
 	rows       int
 	mismatches int
-	unequal    int // rows of which the two sides are not equal to the bit
+	unequal    int // rows with a difference between the two sides in at least one bit
 	unjudged   int
-	worst      *compare.Row // of all rows the first that does not match, else the one nearest to its limit
+	worst      *compare.Row // counts of outcomes other than a plain match
 	certified  map[isolate.Outcome]int
 	remarks    map[string]int // what is no plain match, counted
 }
@@ -62,8 +62,8 @@ func Layers(doc *Document, r *compare.Result) {
 	around(doc, r)
 }
 
-// grouped collects the rows in the order of the walk. A pass before or behind that of the first divergence is one group;
-// where nothing diverges a layer is one over all passes.
+// grouped collects the rows in the order of the walk. A pass before or after the pass of the first divergence is one group. Without a
+// divergence, a layer is one group over all passes.
 func grouped(r *compare.Result) []*group {
 	diverged, passes := -1, false
 	if d := r.Divergence; d != nil {
@@ -204,7 +204,7 @@ func merged(all []*group) []*group {
 	return all
 }
 
-// linesOf is how many lines groups take: one, and one more where there is something to remark.
+// linesOf returns the number of lines that groups take: one per group, plus one per group with a remark.
 func linesOf(all []*group) int {
 	n := len(all)
 	for _, g := range all {
@@ -316,7 +316,7 @@ func (g *group) outcomes() string {
 	return strings.TrimPrefix(counts(", ", all...), ", ")
 }
 
-// remarked counts what is no plain match; certified: beside a column of certificates.
+// remarked counts the outcomes other than a plain match. certified: the table has a column of certificates, which already has the bugs.
 func (g *group) remarked(certified bool) string {
 	var all []number
 	if g.mismatches > 1 && !certified { // else BUG is counted already
@@ -375,7 +375,7 @@ func around(doc *Document, r *compare.Result) {
 	doc.Table(columns, rows)
 }
 
-// alone is what an entry is on its own inputs, in a word.
+// alone is the outcome of an entry on its own inputs; "-" for an entry that was not recomputed.
 func alone(r *compare.Row) string {
 	if r.Isolated == nil {
 		return "-"

@@ -43,8 +43,8 @@ func Legend(doc *Document, r *compare.Result) {
 	doc.Line("(error: relative L2; limit: %s%s)", strings.Join(from, "; "), Either(builtIn, "; see docs/tolerance.md", ""))
 }
 
-// limits says by which limits the rows were judged, and with which single one all of them would have matched: none, where
-// something is wrong for which there is no tolerance.
+// limits names the limits of the rows, and the single tolerance with which every row would match. If a mismatch has a cause other than its
+// limit, no tolerance would help, and limits says so.
 func limits(doc *Document, r *compare.Result) {
 	var spans []span
 	at := map[string]int{}
@@ -120,7 +120,7 @@ func Allowances(doc *Document, r *compare.Result) {
 	}
 }
 
-// Baseline writes the known divergences, each with its reason and its last day, and what no longer holds.
+// Baseline writes the known divergences, each with its reason and its last day, and the divergences that no longer hold.
 func Baseline(doc *Document, r *compare.Result) {
 	if r.Baseline == nil {
 		return
@@ -176,7 +176,7 @@ func allowance(a compare.Allowed) string {
 	return fmt.Sprintf("%s, because: %s (%s)", where, a.Reason, use)
 }
 
-// Others are the mismatches behind the first that are wrong by themselves, and what was allowed to differ.
+// Others names the mismatches with a wrong operation if there are several, and the entries that were allowed to differ.
 func Others(doc *Document, r *compare.Result) {
 	if n := len(r.Roots); n > 1 {
 		doc.Line("wrong by themselves: %d of %s: %s", n, Count(r.Mismatches, "mismatch", "mismatches"), first(r.Roots, maxShort))
@@ -188,7 +188,8 @@ func Others(doc *Document, r *compare.Result) {
 	Baseline(doc, r)
 }
 
-// recomputed names the entries that differ and decide nothing, since the side that captured them had recomputed them.
+// recomputed names the derived entries that differ. A derived entry was recomputed by the side with the capture and does not decide the
+// verdict.
 func recomputed(doc *Document, r *compare.Result) {
 	var keys []string
 	for i := range r.Rows {

@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
-// Final says what the logits choose as the next token: one pass whole, and the others in a line.
+// Final says which next token the logits choose: one pass in full, and a count of the agreeing passes.
 func Final(doc *Document, r *compare.Result) {
 	if r.Final == nil {
 		return

@@ -92,7 +92,7 @@ func powers(c *compare.Isolated) (power, scale string) {
 	return power, scale
 }
 
-// isolated is the certificate in a word, with the error of the operation alone where there is one.
+// isolated returns the outcome of a certificate, with the relative L2 of the operation's own error if it is not 0.
 func isolated(r *compare.Row) Cell {
 	c := r.Isolated
 	if c == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 )
 
-// Sides names the traces, what they differ in, and the map by which the local one was read.
+// Sides names the traces, their differences, and the map of the local trace.
 func Sides(doc *Document, r *compare.Result) {
 	if r.Alone {
 		doc.Head("reference", "none, every entry is computed from the trace's own inputs")
@@ -103,7 +103,7 @@ func MapText(m *compare.Map) string {
 // Scope says what limited the comparison.
 func Scope(doc *Document, r *compare.Result) { doc.Head("scope", "%s", scopes(r)) }
 
-// SideOf names a trace by what made it, or by its file when it does not say.
+// SideOf names a trace by its producer, or by its file if the manifest has no producer.
 func SideOf(s compare.Side) string {
 	name := strings.TrimSpace(s.Producer.Name + " " + s.Producer.Version)
 	if name == "" {
@@ -121,7 +121,7 @@ func SideOf(s compare.Side) string {
 	return name
 }
 
-// scopes says what limited the comparison; equal limits of both traces, or those of one, once.
+// scopes says what limited the comparison. Equal limits of both traces are written once.
 func scopes(r *compare.Result) string {
 	l, ref, typed := LimitsOf(r.Local.Scope), LimitsOf(r.Reference.Scope), LimitsOf(r.Typed)
 	text := r.Local.Name.Label + " " + l + "; " + r.Reference.Name.Label + " " + ref

@@ -100,7 +100,7 @@ func untried(doc *Document, s *detectable.Sight) {
 // maxNamed is how many mistakes are named where not everything is said.
 const maxNamed = 2
 
-// oneCapture draws the mistakes together that other tensors would show: their names are said once, those first that the most need.
+// oneCapture merges the unseen mistakes that further tensors would show. It names each tensor once, sorted by the number of mistakes.
 func oneCapture(s *detectable.Sight, order []string, by map[string][]string) ([]string, map[string][]string) {
 	times := map[string]int{}
 	var names []string

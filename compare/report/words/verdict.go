@@ -95,7 +95,7 @@ type Segment struct {
 	Apart string // what has to stand before it where it stands apart from the rest
 }
 
-// Spare is what a page that is too narrow does without in its last line, the highest first.
+// Spare ranks the parts of a last line. A narrow page drops the parts with the highest rank first.
 type Spare int
 
 // What is spared.
@@ -114,7 +114,7 @@ func noneWrong(r *compare.Result) string {
 	return "none wrong"
 }
 
-// besides are the failures beside the one that the line is about.
+// besides lists the failures other than the failure that the line reports.
 func besides(r *compare.Result) string {
 	var parts []string
 	if r.Mismatches > 0 && len(r.Incomplete) > 0 {
@@ -137,7 +137,7 @@ func failing(r *compare.Result) string {
 	return Count(len(r.Baseline.Failing()), "accepted divergence", "accepted divergences") + " of " + r.Baseline.File
 }
 
-// allOf says how many entries a success is about: all, but for those that the baseline speaks for.
+// allOf says how many entries a success covers: all compared entries, without the entries that the baseline accepts or inherits.
 func allOf(r *compare.Result) string {
 	n := r.Coverage.Compared
 	b := r.Baseline
@@ -160,7 +160,7 @@ func excusedBy(r *compare.Result) string {
 	return text
 }
 
-// but counts what a success rests on that is no plain match: a limit or a certificate alone would have called it wrong.
+// but counts the entries of a success that are not plain matches. By its limit or its certificate only, such an entry would be wrong.
 func but(r *compare.Result) string {
 	var all []number
 	if s := r.Isolation; s != nil {
@@ -208,7 +208,7 @@ func unmet(r *compare.Result) int {
 	return n
 }
 
-// left says how many entries and tensors a success is not about, and that it rests on limits alone where it does.
+// left says how many entries and tensors were not compared, and whether a success rests on limits only.
 func left(r *compare.Result) []Segment {
 	var list []Segment
 	add := func(s Spare, text string) { list = append(list, Segment{Text: "; " + text, Spare: s}) }

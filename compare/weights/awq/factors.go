@@ -19,7 +19,7 @@ type Factors struct{ Columns, Rows []float64 }
 // Any reports whether there are factors.
 func (f *Factors) Any() bool { return f.Columns != nil || f.Rows != nil }
 
-// Slopes are, for each column or row, the sums of which its factor is made.
+// Slopes has, for each column or row, the sums that determine its factor.
 type Slopes struct {
 	both, whole, own, n []float64 // Σ l·x, Σ x² and Σ l² over n elements
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Verdict is what was found of a tensor by itself.
+// Verdict is the result for a single tensor, before the search for factors.
 type Verdict int
 
 // The verdicts. The first three are right.
@@ -21,7 +21,7 @@ const (
 // Comparison is one run over two checkpoints.
 type Comparison interface {
 	Verdict(t *Tensor) Verdict
-	// Slopes reads a tensor beside the original times factors. An error is one of reading, or of the context.
+	// Slopes reads a tensor and the original times factors. It returns errors of reading and of the context.
 	Slopes(ctx context.Context, t *Tensor, f Factors) (columns, rows *Slopes, err error)
 	// Vector reads a vector of numbers on both sides.
 	Vector(ctx context.Context, t *Tensor) (local, original []float64, err error)
@@ -36,8 +36,8 @@ type Comparison interface {
 	SuspectNorm(t, matrix *Tensor, factors []float64)
 }
 
-// Search finds factors that cancel, in layers of codes of a format whose writers may use them. It marks those tensors as right, and tensors
-// whose factors cannot be followed as unidentified.
+// Search finds factors that cancel, in layers of codes of a format whose writers may use factors. It marks tensors with such factors as
+// right, and tensors with uncertain factors as unidentified.
 func Search(ctx context.Context, c Comparison, tensors []*Tensor) error {
 	followed := map[*Tensor]bool{}
 	for _, l := range layersOf(tensors) {
@@ -89,8 +89,8 @@ func (s *search) may(x scaling) bool {
 	return from.Codes && from.Shape[0] == s.tensor(x.into[0]).Shape[1] && s.layer[x.from+".bias"] == nil
 }
 
-// rescale searches a layer for factors. Norms give theirs at once; then row factors are measured, and last the column factors behind
-// the norms.
+// rescale searches a layer for factors. Norms give their factors directly; then rescale measures row factors, and last the column factors
+// of matrices after the norms.
 func (s *search) rescale(ctx context.Context) error {
 	var rows, norms []scaling
 	for _, x := range scalings {
@@ -175,7 +175,7 @@ func (s *search) judge(ctx context.Context, norms map[*Tensor]bool) error {
 	return nil
 }
 
-// unmatched looks for column factors in all matrices behind a norm without factors.
+// unmatched looks for column factors in all matrices after a norm without factors.
 func (s *search) unmatched(ctx context.Context, x scaling) error {
 	var p *pool
 	for _, name := range x.into {
@@ -200,9 +200,9 @@ func (s *search) unmatched(ctx context.Context, x scaling) error {
 	return nil
 }
 
-// searchUnknown looks at norms that differ in layers of which it is not known what their norms are multiplied with, or in which a norm may be by
-// 1+w: where the columns of some matrix of codes of the layer have the norm's factors, AWQ may have made both, and nothing shows that it did.
-// Followed are the tensors of the other layers.
+// searchUnknown looks at layers whose matrices after each norm are not known, and at norms that may be stored by 1+w. If a matrix of codes
+// has column factors, or the factors of a norm of its layer, AWQ may have made both, but no proof exists: they become unidentified.
+// followed has the tensors of the other layers.
 func searchUnknown(ctx context.Context, c Comparison, tensors []*Tensor, followed map[*Tensor]bool) error {
 	matrices := map[string][]*Tensor{} // by layer
 	for _, t := range tensors {
@@ -236,7 +236,7 @@ func searchUnknown(ctx context.Context, c Comparison, tensors []*Tensor, followe
 	return nil
 }
 
-// suspectNorm suspects a norm where the columns of one of some matrices have its factors, as w or as 1+w.
+// suspectNorm marks a norm as unidentified if the columns of a matrix have its factors, with the norm read as w or as 1+w.
 func suspectNorm(ctx context.Context, c Comparison, norm *Tensor, matrices []*Tensor, followed bool) error {
 	for _, more := range []float64{0, 1} {
 		if followed && more == 0 {
@@ -264,7 +264,7 @@ func suspectNorm(ctx context.Context, c Comparison, norm *Tensor, matrices []*Te
 	return nil
 }
 
-// ofNorm returns the factors of a norm, both sides read as w plus more; nil if there are none.
+// ofNorm returns the factors of a norm, float64 by column, with both sides read as w plus more; nil without factors.
 func ofNorm(ctx context.Context, c Comparison, t *Tensor, more float64) ([]float64, error) {
 	if len(t.Shape) != 1 || t.Codes {
 		return nil, nil
