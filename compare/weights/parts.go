@@ -37,7 +37,7 @@ func inParts(ctx context.Context, of *pair) (bool, error) {
 	a := parts{of}
 	rows, columns := a.local.flat()
 	var mine, theirs []uint64
-	if !a.single() { // a tensor of one row cannot hold another row
+	if !a.single() { // a row in the place of another differs in more than one element
 		var err error
 		if mine, theirs, err = a.rowHashes(ctx); err != nil {
 			return false, err
