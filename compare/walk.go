@@ -117,9 +117,6 @@ func (w *walk) entry(ctx context.Context, i, pass int) error {
 			return err
 		}
 		settle(p, w.unverified[p.row.Name], w.known)
-		if p.row.Facts.Policy.Accepted && w.certifier.chain != nil {
-			w.certifier.chain.Again()
-		}
 		if err := w.keep(ctx, p); err != nil {
 			return err
 		}

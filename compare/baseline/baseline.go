@@ -91,9 +91,9 @@ func (l *Line) Uncovered(now *Shown) string {
 	return l.grown(now)
 }
 
-// sameCause reports whether the mistake is the one that was accepted: by its key. Where the line or the row has no key the sentences are
-// compared. A line that has a sentence alone is of a version that wrote no keys: where the row has a key and another sentence, nobody can
-// tell another mistake from other words for it, and the cause is set aside; see [Line.SetAside].
+// sameCause reports whether the line accepted the mistake of a row. Keys decide where the line and the row have keys, and sentences where
+// the row has no key. A line with a sentence and no key comes from a version that wrote no keys. A different sentence in the row may then be
+// a different mistake or new words for the same mistake: the cause is set aside, see [Line.SetAside].
 func (l *Line) sameCause(now *Shown) bool {
 	switch {
 	case l.Mistake != "" && now.Mistake != "":

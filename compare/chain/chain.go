@@ -196,15 +196,18 @@ func (c *Chain) beyondLimits(cert *isolate.Certificate, key string) bool {
 	return !(float64(cert.Reach) <= limit) && !(float64(cert.RelL2) <= limit)
 }
 
-// Again forgets the links, and keeps the certificates that the links were made of. A link depends on the rows that were accepted
-// and on the layouts that were known when it was made: whoever accepts a row calls Again.
-func (c *Chain) Again() {
+// forget drops the links that are not among some, and keeps the certificates that the links were made of. A link depends on the rows that
+// were accepted and on the layouts that were known when the link was made.
+func (c *Chain) forget(but map[string]*Link) {
 	for key, got := range c.certs {
+		if but[key] != nil {
+			continue
+		}
 		if got.made.Cert != nil {
 			c.ready[key] = got.made
 		}
+		delete(c.certs, key)
 	}
-	clear(c.certs)
 }
 
 // notFinite returns the first tensor with NaN or infinity among the inputs of a cut, other than masks, or "".

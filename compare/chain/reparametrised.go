@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
@@ -101,6 +102,9 @@ func (c *Chain) Layout(ctx context.Context, key string) (known bool, err error) 
 		c.layouts = &reparametrisations{Chain: c, nodes: map[order.Node]*node{}, byKey: map[string]*node{}, reader: readersOf(c.i)}
 	}
 	l := c.layouts
+	if c.Accepted != nil { // the search looks ahead of the rows that are decided, and the row that is asked about may be accepted next
+		defer c.forget(maps.Clone(c.certs))
+	}
 	first, err := l.look(ctx, n)
 	if err != nil {
 		return false, err
@@ -164,7 +168,7 @@ func (l *reparametrisations) settle(first *node) bool {
 		l.byKey[n.key] = n
 	}
 	if some {
-		l.Again()
+		l.forget(nil)
 	}
 	return first.is == inside && first.set().done != nil
 }
