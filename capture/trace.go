@@ -215,7 +215,8 @@ func (t *Trace) ReadAt(r Record, p []byte, off int64) (int, error) {
 // others read.
 func (t *Trace) BytesRead() int64 { return t.read.Load() }
 
-// in refuses a record that is not of a trace, where its place is no place there.
+// in returns an error unless the record belongs to t: a record with data has the name and size of a record of t, and a record without data
+// lies within the file of t.
 func (r Record) in(t *Trace) error {
 	if r.data != nil {
 		if own, ok := t.LookupFiring(r.Pass, r.Name, r.Firing); ok && own.Size == r.Size {

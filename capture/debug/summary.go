@@ -20,7 +20,7 @@ type totals struct {
 	losses                 losses
 }
 
-// losses are those of the passes. NaN is none.
+// losses are the losses of the passes: the mean, the first loss and the lowest loss. A NaN is not counted.
 type losses struct {
 	mean
 	first, lowest float64

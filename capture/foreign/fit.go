@@ -14,7 +14,8 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// prefixes are those that frameworks put before the names of a text model, and none. The longest that fits counts.
+// prefixes lists the prefixes that frameworks put before the names of a text model, and the empty prefix. The longest prefix that fits
+// counts.
 var prefixes = append(spelling.Prefixes(spelling.Activation), "")
 
 // Fit reads a dump as the order of its model has it, where one reading alone is possible and no number changes:

@@ -6,7 +6,7 @@ import "github.com/tracediff/tracediff/internal/kernel"
 // keys and values of source.
 type Attention struct {
 	Projections
-	QNorm, KNorm, VNorm *RMSNorm // of each head by itself; nil where the family has none
+	QNorm, KNorm, VNorm *RMSNorm // applied to each head separately; nil in a family without the norm
 
 	*settings
 	scale     float32 // of the scores

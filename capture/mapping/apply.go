@@ -192,8 +192,9 @@ func (a *application) match() error {
 	return a.checkMatches(used)
 }
 
-// linesOf are those of some lines that match a tensor, without the lines that give way to another tensor: leftOut is true if there is such a line.
-// It notes lines that leave a tensor out as used.
+// linesOf returns the lines from a list of lines that match a tensor, chosen by [application.known] if several lines match. A line gives
+// way if the pass has the tensor of the line's unless: linesOf omits the line, and leftOut is true. linesOf sets used for a line that
+// gives way, and for a line that leaves the tensor out.
 func (a *application) linesOf(s *capture.Source, lines []int, latest map[key]int, used []bool) (by []matched, leftOut bool, err error) {
 	for _, n := range lines {
 		r := a.m.tensors[n]
@@ -327,7 +328,8 @@ func (a *application) make(g *group) error {
 	return nil
 }
 
-// printed is what a text says of a tensor after its elements. The sum of the whole tensor is dropped for a part of the tensor.
+// printed returns the rounding, the count of printed elements and the sum that a text dump gives for a tensor; nil for other dumps. For a
+// part of the tensor, printed drops the sum of the whole tensor.
 func (g *group) printed() *capture.Printed {
 	whole := g.members[0].source.Printed
 	if whole == nil || len(g.targets) == 1 {

@@ -2,7 +2,8 @@ package mapping
 
 import "strings"
 
-// Renamed returns the name that the map gives to a tensor without changing its elements. It returns name if no such line matches.
+// Renamed returns the new name of a tensor by the first matching line of the map that gives a name and leaves the elements unchanged.
+// Without such a line Renamed returns name.
 func (m *Map) Renamed(name string) string {
 	if m == nil || strings.Contains(name, "#") {
 		return name

@@ -21,7 +21,7 @@ import (
 type HF struct {
 	Python    string // the interpreter, a path or a name in PATH
 	Model     string // a directory; it and the next two are absolute
-	Order     string // TENSOR_ORDER as JSON; empty: the run is recorded, and NAME.program.json is left beside the trace
+	Order     string // TENSOR_ORDER as JSON; empty: the run is recorded, and NAME.program.json is left next to the trace
 	Out       string // where the trace goes; nothing is there
 	Tokens    string // ids of every pass
 	NewTokens int    // passes to decode after those

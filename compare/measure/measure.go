@@ -47,7 +47,7 @@ type masking struct {
 	masks [2]func(x float64) bool
 }
 
-// extent is how large the view is, and which sums are by its rows and by its columns.
+// extent is the size of the view, and says whether sums are taken by row and by column.
 type extent struct {
 	elements, last  int // of the view, and of its last axis
 	byRow, byColumn bool

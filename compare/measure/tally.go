@@ -30,9 +30,9 @@ type difference struct {
 
 // specials are the elements that are NaN or infinite.
 type specials struct {
-	both int64 // that are NaN, or +Inf, on both sides
-	one  int64 // of which the other side is not so
-	at   int64 // the first of those; −1: there is none
+	both int64 // NaN on both sides, or +Inf on both sides
+	one  int64 // NaN or infinite on a side, and different on the other side
+	at   int64 // the first of the elements in one; −1 without such an element
 }
 
 // empty is the tally of nothing.

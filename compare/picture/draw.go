@@ -75,7 +75,7 @@ func (h *head) add(y, err float64) {
 	h.count++
 }
 
-// code is the error of a head: ‖l − r‖ / ‖r‖, and of a tensor alone the root mean square.
+// code returns a code of [decades] for a head: of the error ‖l − r‖ / ‖r‖, or if alone is true of the root mean square.
 func (h *head) code(alone bool) byte {
 	switch {
 	case h.count == 0:

@@ -76,7 +76,7 @@ type onKey struct {
 	later   int64   // rows with an earlier key
 	key     int     // on which the first of them puts nearly everything
 	parted  bool    // others do so on another one
-	shared  bool    // some row does not look at one key alone
+	shared  bool    // some row divides its weight between several keys
 	weight  float64 // the least on that key
 	back    int     // how far before its token the key of a row stands, where it is not the first slot; 0 without such a row
 	unlike  bool    // not all stand that far before it
@@ -228,7 +228,8 @@ func sumToOne(f *found, s *subject, n *sums) {
 	}, "%d of %d rows are wrong: row %s sums to %.6g, want 1 ± %.1e; the least number is %.3g", n.wrong, n.rows, coordinates(shape, n.worst), n.sum, n.tolerance, n.least)
 }
 
-// evenOrAlone looks for rows that weigh all keys the same, and for those that give earlier keys nothing.
+// evenOrAlone flags a tensor if each row with enough keys weighs the keys the same, or if each row gives the earlier keys next to no
+// weight.
 func evenOrAlone(v *view, f *found, s *subject, p *probabilities) {
 	if n := &p.even; n.wide > 0 && f.look(AttentionUniform) && n.uniform == n.wide {
 		f.raise(AttentionUniform, s, []Number{number("rows", float64(n.wide)), number("spread", n.spread), number("limit", v.limits.attention.uniform)},

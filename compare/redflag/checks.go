@@ -2,7 +2,7 @@ package redflag
 
 import "context"
 
-// check is one look at a trace. It raises the flags of what it finds.
+// check is one look at a trace, and raises flags about the tensors.
 type check struct {
 	name   string
 	looks  string // at what, or for what
@@ -10,7 +10,7 @@ type check struct {
 	run    func(ctx context.Context, v *view, f *found) error
 }
 
-// checks are all looks, in their order. The first two find out what the others look at.
+// checks lists the checks in the order of execution. The later checks need the results of the first two.
 var checks = []check{
 	{"survey", "takes the numbers of every tensor of floats", nil, survey},
 	{"causal", "finds the scores and the masks that have a name of their own", nil, causal},

@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// fed is which tokens the passes were fed, and which of them a trace shows.
+// fed holds the token ids of each pass, and the positions of the tokens that a trace shows.
 type fed struct {
 	scope  capture.Scope
 	ids    [][]int       // by pass; nil where the trace has none
@@ -80,7 +80,8 @@ func (f *fed) id(pass, row, rows int) (int, bool) {
 	return f.ids[pass][index], true
 }
 
-// behind returns the id that a row of logits stands behind. One row of a pass of several tokens is the last one's.
+// behind returns the id of the token whose row of logits is given, and whether the id is known. A single row of a pass of several tokens
+// belongs to the last token.
 func (f *fed) behind(pass, row, rows int) (id int, known bool) {
 	if ids := f.of(pass); rows == 1 && len(ids) > 1 && !f.partial() {
 		return ids[len(ids)-1], true

@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
-// found is what the checks have found in a trace so far, and what they have looked at.
+// found holds the flags that the checks have raised on a trace so far, and counts the subjects of each kind of flag.
 type found struct {
 	skip   []Kind
 	in     *view // says what a tensor is computed from
@@ -27,8 +27,8 @@ func newFound(in *view, skip []Kind) *found {
 	}
 }
 
-// raise adds a flag about a subject, unless the same was said of what it is computed from, or of the same tensor of another
-// layer: then it is one more tensor of that flag.
+// raise adds a flag about a subject, unless the kind is skipped. If [found.before] returns an earlier flag, raise adds the subject to the
+// flag and makes no new flag.
 func (f *found) raise(k Kind, s *subject, numbers []Number, format string, args ...any) {
 	if slices.Contains(f.skip, k) {
 		return
@@ -62,8 +62,9 @@ func (f *found) raiseIn(k Kind, layers []*headed, numbers []Number, format strin
 	}
 }
 
-// before is the flag of the same kind to which another tensor belongs: of kinds that pass on, the one of what it is computed
-// from, which only the order knows; of others the first.
+// before returns the flag of kind k to which subject s belongs, or nil. If the kind follows from tensor to tensor and the order has the
+// name, before returns the flag of a parent, of the same name in the pass before, or of the same name in another layer. Otherwise before
+// returns the first flag of the kind.
 func (f *found) before(k Kind, s *subject) *Flag {
 	if v := f.in; !about(k).follows || v.list == nil || v.list.Index(s.name) < 0 {
 		return f.first[k]

@@ -65,7 +65,8 @@ func (h *headed) add(s *subject, p *probabilities) {
 	}
 }
 
-// byHead looks for one head that does the same wrong thing in every layer. In one layer alone a trained head may nearly do so.
+// byHead looks for one head with the same mistake in every layer of a stack. In a single layer, a trained head without a mistake may look
+// nearly the same.
 func byHead(v *view, f *found, layers []*headed) {
 	stacks := map[string][]*headed{} // by the name without the layer's number
 	var order []string

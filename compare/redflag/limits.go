@@ -21,7 +21,7 @@ type limits struct {
 	gradients gradientLimits
 }
 
-// valueLimits are those of the numbers of a tensor by itself.
+// valueLimits limit the numbers of a single tensor.
 type valueLimits struct {
 	magnitude float64
 	overflow  float64 // share of the largest number of a dtype: an eighth is three doublings of headroom
@@ -33,7 +33,7 @@ type attentionLimits struct {
 	sum      float64 // of the tolerance of sumTolerance
 	uniform  float64 // how far a weight is from the mean of its row, of that mean
 	stuck    float64 // the least weight on the one key
-	fully    float64 // that of one head in the layers of one kind alone
+	fully    float64 // the least weight on the key, for a head that is stuck in only one kind of layers
 	repeated float64 // the largest difference of two weights
 	ignored  float64 // the largest weight of all earlier keys together
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/internal/spelling"
 )
 
-// role is what a name says that a tensor is: a set, of most names an empty one.
+// role is the set of roles that a name gives a tensor, as bits; 0 for most names.
 type role uint16
 
 const (
@@ -39,8 +39,8 @@ func (r role) with(other role, holds bool) role {
 	return r
 }
 
-// The names, as patterns: those of TENSOR_ORDER, and what other recorders call the same. Tables, masks and all that
-// was copied from an embedding have no one role: their patterns say how such names are made.
+// Patterns of names: the names in TENSOR_ORDER, and the names of other recorders for the same tensors. Tables, masks and copies of an
+// embedding have no single role: the patterns follow the usual form of the names.
 var (
 	scoreNames = spelling.Endings(spelling.Activation, spelling.Words, "layers.{L}.self_attn.scores")
 	probsName  = regexp.MustCompile(`(^|[._])(` + called("layers.{L}.self_attn.probs", "layers.{L}.self_attn.probs_f32") + `)$`)

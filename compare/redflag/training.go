@@ -45,8 +45,9 @@ func gradients(_ context.Context, v *view, f *found) error {
 	return nil
 }
 
-// stepsOf are the passes that belong to a training run, and the gradients that they are to have: those that any of them has,
-// and those that the trace lists. The last step of a run that was stopped is not judged: it may have come to nothing more.
+// stepsOf returns the passes of a training run, in order, and the names of the gradients that each step should have: the gradients in any
+// pass, and the gradients that the trace lists. For an unfinished trace stepsOf omits the last step, since the run may have stopped there
+// before the gradients.
 func stepsOf(v *view) (steps []int, names []string) {
 	trains := map[int]bool{}
 	known := map[string]bool{}

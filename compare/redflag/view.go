@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// view is a trace as the checks see it: its tensors, with what their names say.
+// view is a trace for the checks: the tensors, each with the role and the layer that its name gives.
 type view struct {
 	t        *capture.Trace
 	limits   limits

@@ -34,7 +34,7 @@ const (
 	worstTensor = 2.0 // the root mean square error over the error of rounding with the steps that the groups need
 	worstBeside = 8   // one code in so many is not the nearest
 	tensorMean  = 0.2 // of the errors of a format that moves them, in steps
-	farCode     = 4   // distance of a code from its number, in steps, that is rare in a format that moves errors
+	farCode     = 4   // steps between a code and its number; more steps are rare in a format that moves errors
 	minTensor   = 256 // elements that a tensor needs for these
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/tracediff/tracediff/internal/spelling"
 )
 
-// others looks for an original of another name with these values. It reads the tensor in the layout of its own name, then in the layout of
-// each candidate's name.
+// others looks for an original with a different name and with these values. others reads the tensor in the layout of its own name, then in
+// the layout of each candidate's name.
 func others(ctx context.Context, a *pair) (bool, error) {
 	for _, o := range a.c.originals {
 		if is, err := a.isOther(ctx, o); is || err != nil {

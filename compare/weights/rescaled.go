@@ -24,7 +24,8 @@ type judged struct {
 	row *Row
 }
 
-// rescale searches for factors that cancel between tensors, and marks tensors with such factors as right.
+// rescale searches for factors that cancel between tensors. A tensor with cancelling factors becomes right, a tensor with uncertain
+// factors becomes unidentified.
 func (c *comparison) rescale(ctx context.Context, jobs []*job, rows []Row) error {
 	s := &rescaling{c, &reader{done: new(atomic.Int64)}, map[*awq.Tensor]judged{}}
 	var tensors []*awq.Tensor

@@ -5,12 +5,12 @@
 //	go run ./internal/bench -goldens [-sample | -write] [-again] OUT
 //
 // OUT is a folder outside of the tree. Where it holds no runs.json, fixtures/bench.py makes the runs there with the interpreter,
-// which has the packages of hooks/python/requirements.txt. The page is docs/bench.md. Names of bugs that nobody has read are
-// added to internal/bench/names.txt as "unread": whoever runs the bench says of each whether it is right. With -again the page is
-// written from what was found before, by the names as they are read now.
+// which has the packages of hooks/python/requirements.txt. The page is docs/bench.md. A new name of a bug is added to
+// internal/bench/names.txt as "unread", and a person replaces "unread" with a verdict on the name. With -again the page is written from
+// the earlier findings and the verdicts of names.txt.
 //
-// With -goldens no page is written. What is found of all runs is compared with the goldens, which have what was found
-// before: internal/bench/testdata/goldens.txt.gz. This takes 18 minutes of two cores. -sample takes a sample of the runs, three minutes: a
+// With -goldens no page is written. The findings of all runs are compared with the goldens, the earlier findings:
+// internal/bench/testdata/goldens.txt.gz. This takes 18 minutes of two cores. -sample takes a sample of the runs, three minutes: a
 // seed draws them, and every class of edits and every status is among them.
 //
 // A line of the goldens is what is found of one role of entries in a run at a level. These have to stay: where the fault is located, and the

@@ -242,7 +242,7 @@ func (c *Checkpoint) add(s shard, where map[string]string) error {
 	return nil
 }
 
-// prefixes of the text model's tensors, in the order in which they are tried; the last is none.
+// prefixes lists the possible prefixes of the text model's tensors in the order of trial. The last prefix is empty.
 var prefixes = append(spelling.Prefixes(spelling.Weight), "")
 
 func findPrefix(tensors map[string]hooks.Tensor) string {

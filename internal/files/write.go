@@ -256,7 +256,7 @@ func (t *Target) Close() error {
 	return f.Close()
 }
 
-// WriteWhole writes a small file, which appears whole or not at all, and makes its folder.
+// WriteWhole makes the folder of a small file and writes the file in one step: the file never appears in part.
 func WriteWhole(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err

@@ -3,8 +3,7 @@ package permute
 
 import "iter"
 
-// All yields every order of the numbers 0 to n-1, each as a new slice, the sorted one first and the others as words in a
-// dictionary. There are n! of them.
+// All yields the n! orders of the numbers 0 to n-1 in lexicographic order, each order as a new slice.
 func All(n int) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		used := make([]bool, n)

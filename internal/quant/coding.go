@@ -12,7 +12,7 @@ type Coding struct {
 	Planes // of each element, in the order of the tensor's shape. Slack may be nil: none; so may Unit and Offset: not known
 
 	Group int  // so many elements of a row share a step, or a step of steps
-	Apart bool // the elements of a group may stand apart, in a row of Group elements: those of one step and one lowest number are one
+	Apart bool // a group is the elements of a row with the same step and the same lowest number: consecutive or apart
 
 	// Codes are those of the whole tensor of the file, from whose element First on the rows of this one lie: row i is the file's row
 	// Row(i), of the whole tensor; Row may be nil where it is row i. nil where the elements do not lie in the file's rows.
@@ -21,7 +21,8 @@ type Coding struct {
 	Row   func(i int) int
 }
 
-// Coding is how a tensor's elements are stored, by its planes as [Planes.Readers] has them, or what a layout makes of them.
+// Coding returns the coding of a tensor's elements from planes in the order of [Planes.Readers]: the tensor's own planes, or the planes
+// after a change of layout.
 func (t *Tensor) Coding(planes []io.ReaderAt) *Coding {
 	c := &Coding{Scheme: t.Scheme, Group: t.group, Apart: t.group == 1 && t.Scheme.Moves}
 	for i, p := range c.readers() {
@@ -33,7 +34,7 @@ func (t *Tensor) Coding(planes []io.ReaderAt) *Coding {
 	return c
 }
 
-// Readers are the planes that say how elements are stored, in the order that [Tensor.Coding] takes them.
+// Readers returns the planes in the order that [Tensor.Coding] takes: Step, Low, High, Slack, Unit, Offset.
 func (p Planes) Readers() []io.ReaderAt {
 	var list []io.ReaderAt
 	for _, r := range p.readers() {
@@ -78,8 +79,8 @@ func (c *Coding) Moving() *Coding {
 // MayMove reports whether some writers of the format move errors from code to code.
 func (c *Coding) MayMove() bool { return c.Moves || c.Mixed }
 
-// Bounds have, for each of some elements, the numbers that its code could have stood for: Low, Low+Step, ... up to High. Slack is how far a
-// number may be from its code beside that: a writer chose the code before it rounded the scale.
+// Bounds holds, for each of some elements, the numbers that a code of the element can stand for: Low, Low+Step, ... up to High. Slack is an
+// additional distance between a number and its code, because a writer chose the code before it rounded the scale.
 type Bounds struct{ Step, Low, High, Slack []float64 }
 
 // Read fills the bounds with those of n elements of a coding. read reads one plane.
@@ -125,8 +126,8 @@ func (b *Bounds) Last(i int, v float64) bool {
 	return b.High[i] > b.Low[i] && (v <= b.Low[i] || v >= b.High[i])
 }
 
-// Allows reports whether element i, whose code stands for v, may be what x was rounded to: within one and a half steps and what the coding
-// allows beside that.
+// Allows reports whether x may be the number that was rounded to v, the value of element i's code: v is at most one and a half steps
+// plus slack from x, or from the nearest end of the range for an x outside of the range. With a step of 0, v is at most slack from x.
 func (b *Bounds) Allows(i int, v, x, slack float64) bool {
 	if b.Step[i] == 0 && !(math.Abs(x-v) <= slack) {
 		return false

@@ -68,7 +68,7 @@ func renderers() []format {
 	}
 }
 
-// render writes the JSON reports of a folder in all formats into another one. A comparison is not run again.
+// render writes the JSON reports in folder from to folder out, in each format of [renderers]. No comparison is run again.
 func render(from, out string) error {
 	paths, err := filepath.Glob(filepath.Join(from, "*.json"))
 	if err != nil {
@@ -102,7 +102,8 @@ func render(from, out string) error {
 	return nil
 }
 
-// attempt writes a format. A panic is its text: a report that was put together of others may be none that a comparison gives.
+// attempt writes d to b in a format. After a panic b holds the text of the panic: a report assembled from parts of other reports can have
+// contents that no comparison produces.
 func attempt(f format, b *bytes.Buffer, d *report.Document) error {
 	defer func() {
 		if x := recover(); x != nil {
@@ -113,7 +114,7 @@ func attempt(f format, b *bytes.Buffer, d *report.Document) error {
 	return f.write(b, d)
 }
 
-// documentOf reads what [runner] wrote, or a JSON report as it is; nil where nothing was compared.
+// documentOf reads the report in a file that [runner] wrote, or in a plain JSON report; nil for a file without a report of [report.Schema].
 func documentOf(path string) (*report.Document, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -139,7 +140,7 @@ func documentOf(path string) (*report.Document, error) {
 // errOthers is the error of folders whose files are not the same.
 var errOthers = errors.New("files differ")
 
-// compareFiles lists the files of two folders that have other bytes, or are in one of them only.
+// compareFiles lists the files of two folders with different bytes, and the files in only one of the folders. A difference is an error.
 func compareFiles(w io.Writer, before, after string) error {
 	differ, same := 0, 0
 	var names []string

@@ -1,22 +1,23 @@
-// Command reports compares the reports of two versions of tracediff, field by field: run it before and after a change that is to change none.
+// Command reports compares the reports of two versions of tracediff, field by field: run the command before and after a change that must
+// leave the reports unchanged.
 //
 //	go run ./internal/reports -out BEFORE [-bench OUT] [-models DIR]                  # at the commit before
 //	go run ./internal/reports -out AFTER -against BEFORE [-bench OUT] [-models DIR]   # after each step
 //
-// It runs in the root of the repository. It builds the program, compares the traces of fixtures with it, each by itself and those of other engines
-// against transformers too, and writes the JSON report, the exit status and what was printed of each comparison into a folder. With -against it
-// says which fields of the reports are others, and its exit status is 1 if one is. Reports of the same names are compared, so that BEFORE may have
-// more of them.
+// Run the command in the root of the repository. The command builds tracediff and certifies each trace of fixtures without a reference; the
+// command compares traces of other engines with transformers too. A folder gets the JSON report, the exit status and the output of each
+// comparison. With -against the command lists the fields that differ between reports of the same name, and a difference makes the exit
+// status 1. BEFORE may have additional reports.
 //
-// -bench adds a sample of the runs of the bug bench that internal/bench made in OUT, spread over halves 1 to 5, dtypes and engines; -models adds the
-// recorded architectures with planted bugs that fixtures/recorded_faults.py made in DIR. -cores sets the cores of each comparison: a report that is
-// written on one core and read against one of two cores holds results to any number of cores.
+// -bench adds a sample of the runs of the bug bench that internal/bench made in OUT, spread over halves 1 to 5, dtypes and engines; -models
+// adds the recorded architectures with planted bugs that fixtures/recorded_faults.py made in DIR. -cores sets the cores of each comparison:
+// a report that is written on one core and read against one of two cores holds results to any number of cores.
 //
 //	go run ./internal/reports -render BEFORE -out TEXTS                   # at the commit before a change of the reports themselves
 //	go run ./internal/reports -render BEFORE -out NEW -against TEXTS      # after each step
 //
-// -render compares nothing: it writes the reports of a folder, or any other JSON reports there, in every other format. With -against it
-// says which files have other bytes.
+// -render compares no traces: the command writes each JSON report in a folder in every other format. With -against the command lists the
+// files with different bytes.
 package main
 
 import (
@@ -62,7 +63,8 @@ func main() {
 	}
 }
 
-// run writes reports into the folder of r, and compares them with those of another folder, if one is named.
+// run writes reports into the folder of r: new reports of the cases in list, or the reports in folder from in other formats. If against is
+// not empty, run compares the reports with the reports in folder against.
 func run(ctx context.Context, r *runner, from, against string, list func() ([]reportCase, error)) error {
 	if from != "" {
 		if err := render(from, r.out); err != nil || against == "" {

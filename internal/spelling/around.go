@@ -11,7 +11,7 @@ const (
 	StageWords = "stage|pp|pipe|pipeline"
 )
 
-// Fused matches a part of what engines call a tensor that is several roles. It does not say which roles.
+// Fused matches the part of an engine's tensor name that stands for several roles in one tensor. A match does not tell the roles.
 var Fused = regexp.MustCompile(`(?i)(qkv|wqkv|c_attn|query_key_value|in_proj|kv_proj|kv_einsum|gate_?up|gating_einsum|w13|fc1)`)
 
 var (

@@ -208,6 +208,8 @@ func (b *Builder) element(p Prim, name string, args ...Var) Var {
 	return b.Append(s)
 }
 
+// Broadcast returns the shape of an operation by element on tensors of shapes a and b, in new memory. The last axes are aligned. An axis of
+// size 1, or a missing axis, takes the size in the other shape. Broadcast returns false if two sizes differ and neither size is 1.
 func Broadcast(a, b []int) ([]int, bool) {
 	if len(a) < len(b) {
 		a, b = b, a

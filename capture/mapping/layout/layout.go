@@ -175,7 +175,7 @@ func (l *Layout) Apart(shape []int, sizes map[string]int) ([]Strided, error) {
 	return all, nil
 }
 
-// factors splits one axis into its parts. The size of at most one part may be missing: it follows from the other sizes.
+// factors splits an axis into parts. A single part may lack a size: factors divides the size of the axis by the known sizes.
 func factors(item []axis, size int, sizes map[string]int) ([]Strided, error) {
 	if len(item) == 0 && size != 1 {
 		return nil, fmt.Errorf("an axis of %d is called 1", size)

@@ -256,7 +256,7 @@ type role struct {
 	level  int                  // lowest capture level of its entries; of two roles with the same values, the role of the lower level is meant
 	taken  bool
 	held   []held // the tensors that have its name in another layout
-	alone  bool   // an entry of one layer, by itself; see [singles.alone]
+	alone  bool   // an entry of a single layer; see [singles.alone]
 	of     *role  // that it was a part of; nil for none
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/tracediff/tracediff/capture/mapping/propose/names"
 )
 
-// close adds what depends on all other lines: it leaves tensors out, joins the lines of single tensors, and lists what stays open.
+// close finishes a proposal after the last line is found: close leaves tensors out, joins the lines of single tensors, and lists the open
+// patterns and the layers without a tensor.
 func (p closing) close() {
 	p.leaveOut()
 	whole := p.isWhole()

@@ -31,7 +31,7 @@
 //   - consumers: an entry whose consumers are right is right;
 //   - singles: the same once more for single tensors and the entries of single layers;
 //   - copies: a tensor with the bytes of one that has an entry is left out;
-//   - fused and shapes: without a reference, what is left is a choice.
+//   - fused and shapes: without a reference, the remaining lines are choices.
 //
 // Values, computing and fused parts prove a line. What the other steps find is not proven: such a line has by = "guess" or "name", see
 // [mapping.ByGuess].

@@ -88,7 +88,7 @@ func (p guessing) byRest(ctx context.Context) error {
 // mostGuesses is how many entries are looked at for one tensor, the best ones.
 const mostGuesses = 8
 
-// guesses are those that the shapes of the open tensors allow, and that nothing contradicts.
+// guesses returns likely pairs of an open tensor and a free entry: the shapes fit, and nothing contradicts the pair.
 func (p guessing) guesses() (left []guess, err error) {
 	ordered, originals := p.written(), p.originals()
 	var all []guess

@@ -70,7 +70,7 @@ func (p *Proposal) provenPasses(t, ref *capture.Trace) (bool, error) {
 	return passes > 1 && differ, nil
 }
 
-// orPasses offers both readings of a list as choices: p has the elements as layers, other as passes.
+// orPasses merges two readings of a list into choices: p reads the elements as layers, other reads the elements as passes.
 func (p *Proposal) orPasses(other *Proposal) *Proposal {
 	out := &Proposal{Known: p.Known, Swapped: p.Swapped}
 	at := map[string]int{}

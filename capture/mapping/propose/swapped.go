@@ -69,8 +69,8 @@ func (p swaps) swapped(ctx context.Context, fitted *capture.Trace) error {
 	return nil
 }
 
-// nearness orders entries by how likely a tensor is confused with them: the same entry of another layer, another entry of its layer, any
-// other entry.
+// nearness ranks an entry by the likelihood of a mix-up with m.of, the likeliest first: 0 for m.of in any layer, 1 for an entry in the
+// layer of m.of, 2 for the rest.
 func (m *misnamed) nearness(e *order.Entry) int {
 	switch {
 	case layered(e) == layered(m.of):

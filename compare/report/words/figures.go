@@ -10,6 +10,8 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
+// StatsText returns the statistics of a tensor in one line: the smallest and the largest element, the mean and the standard deviation with
+// three digits, in the unit of the elements, and the counts of NaN, +Inf and -Inf elements above 0.
 func StatsText(s measure.Stats) string {
 	text := fmt.Sprintf("min %s, max %s, mean %s, std %s", Number(s.Min), Number(s.Max), Number(s.Mean), Number(s.Std))
 	return text + counts(", ", number{s.NaN, "NaN"}, number{s.Inf, "+Inf"}, number{s.NInf, "-Inf"})

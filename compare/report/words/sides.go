@@ -134,6 +134,8 @@ func scopes(r *compare.Result) string {
 	return text
 }
 
+// LimitsOf returns the limits of a scope, separated by commas: the level, the ranges of layers, passes and positions (numbers from 0), and
+// the patterns of tensors. LimitsOf returns "undeclared" for a scope without limits.
 func LimitsOf(s capture.Scope) string {
 	var parts []string
 	if s.Level > 0 {

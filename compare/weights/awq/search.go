@@ -36,8 +36,8 @@ type Comparison interface {
 	SuspectNorm(t, matrix *Tensor, factors []float64)
 }
 
-// Search finds factors that cancel, in layers of codes of a format whose writers may use factors. It marks tensors with such factors as
-// right, and tensors with uncertain factors as unidentified.
+// Search looks for factors that cancel, in layers of codes of a format whose writers may use factors. Search marks a tensor with
+// cancelling factors as right, and a tensor with uncertain factors as unidentified.
 func Search(ctx context.Context, c Comparison, tensors []*Tensor) error {
 	followed := map[*Tensor]bool{}
 	for _, l := range layersOf(tensors) {
@@ -236,7 +236,8 @@ func searchUnknown(ctx context.Context, c Comparison, tensors []*Tensor, followe
 	return nil
 }
 
-// suspectNorm marks a norm as unidentified if the columns of a matrix have its factors, with the norm read as w or as 1+w.
+// suspectNorm marks a norm as unidentified if the columns of a matrix have the factors of the norm. The factors are read from w and from
+// 1+w; a norm in a followed layer is read from 1+w only.
 func suspectNorm(ctx context.Context, c Comparison, norm *Tensor, matrices []*Tensor, followed bool) error {
 	for _, more := range []float64{0, 1} {
 		if followed && more == 0 {

@@ -14,7 +14,7 @@ type format struct {
 
 var narrow = []format{{"BF16", 2}, {"F16", 2}, {"E5M2", 1}, {"E4M3", 1}}
 
-// widen512 makes float32s of narrower numbers, and of the NaN of float8_e4m3 the number that would come behind the largest.
+// widen512 makes float32s of narrower numbers. The NaN of float8_e4m3 becomes 480, the number after the largest.
 func widen512(f format) {
 	TEXT(name("widen", f.of, false, false, "AVX512"), NOSPLIT, "func(to *float32, from *byte, n int)")
 	to, from, n := Load(Param("to"), GP64()), Load(Param("from"), GP64()), Load(Param("n"), GP64())

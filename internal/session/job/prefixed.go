@@ -27,6 +27,8 @@ func (p *Prefixed) End() {
 	p.within, p.open = false, false
 }
 
+// Write writes data to p.To, with control characters escaped and with the prefix before each line. Write returns the length of data in
+// bytes and the error of p.To, or 0 and an error if the escaping fails.
 func (p *Prefixed) Write(data []byte) (int, error) {
 	var b bytes.Buffer
 	if p.safe == nil {

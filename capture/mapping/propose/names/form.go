@@ -17,10 +17,10 @@ import (
 // the stages of a pipeline.
 type Form struct {
 	Join    string      // "" for none, or one of [mapping.JoinSum], [mapping.JoinSame] and joinAxis
-	Axis    int         // of the parts that stand behind each other
+	Axis    int         // along which the parts are concatenated
 	Ranks   int         // how many parts there are
 	Copies  int         // number of consecutive ranks with the same part; 0 and 1 for one
-	Last    bool        // they have the row of the last token alone
+	Last    bool        // the tensors have only the row of the last token
 	Stages  map[int]int // by stage: how many layers are before it; nil for none
 	agree   int         // for [mapping.JoinSame]: the layers in which all ranks are alike
 	Layers  map[int]tensors.Tensor
@@ -45,7 +45,7 @@ func (f *Form) Common() tensors.Tensor {
 	return f.Layers[layers[0]]
 }
 
-// lastRows are the forms of tensors that have the row of the last token alone.
+// lastRow returns the form of tensors that have only the row of the last token.
 func (f *Form) lastRow() *Form {
 	last := *f
 	last.Last = true
@@ -74,7 +74,7 @@ func (f *Form) Why() string {
 // Certain reports whether a form needs no values to be told from others: ranks that are not alike may be partial sums, and rows other tokens'.
 func (f *Form) Certain() bool { return f.Join == "" || f.Join == JoinAxis || f.agree == len(f.Layers) }
 
-// Sharding is that of a form whose parts stand behind each other.
+// Sharding returns the axis and the ranks of a form whose parts are concatenated along an axis; the zero value for another form.
 func (f *Form) Sharding() axes.Sharding {
 	if f.Join != JoinAxis {
 		return axes.Sharding{}

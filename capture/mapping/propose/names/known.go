@@ -25,7 +25,7 @@ var isAlias = func() map[string]bool {
 	return all
 }()
 
-// Fused are groups of entries that engines compute as one tensor, in memory order.
+// Fused lists groups of entries, each in memory order, for engines with one tensor per group.
 var Fused = [][]string{
 	inEachLayer("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
 	inEachLayer("self_attn.k_proj", "self_attn.v_proj"),

@@ -18,7 +18,7 @@ var (
 	layerText  = regexp.MustCompile(`(?i)(?:layers?|blocks?|blk)[-_./]?$`) // what stands before the number of a layer, in words of any writer: block_3
 )
 
-// Escape makes a name a pattern that matches it alone.
+// Escape returns the pattern that matches a name and no other name.
 func Escape(name string) string { return escaped.Replace(name) }
 
 var escaped = strings.NewReplacer("{", "{{", "}", "}}", "#", "##")
@@ -74,6 +74,7 @@ type Occurrence struct {
 	known        bool // it needs no line
 }
 
+// Tensor returns the tensor in the dump, with the dump's key, shape, dtype and elements.
 func (x *Occurrence) Tensor() tensors.Tensor { return tensors.OfSource(&x.Source) }
 
 // text is the pattern of its name, in which a rank has no number yet.

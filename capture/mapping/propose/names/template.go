@@ -13,8 +13,8 @@ import (
 	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
 )
 
-// Template is a pattern of names, as a line of a map has it: the tensors in all layers, passes and ranks whose names differ in these
-// numbers only.
+// Template is a pattern of names, in the syntax of a map: the tensors of the layers, passes and ranks. The names of the tensors differ
+// only in the numbers of layer, pass and rank.
 type Template struct {
 	Text        string
 	Steps       bool // {S} is in it, the number of a pass
