@@ -130,7 +130,7 @@ func inserted(s *subject, e *Entry, m Mistake) *program.Edited {
 	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var { return taken(s, ed, o, v) })
 }
 
-// operationFor is one of the order with what it reads in a pass, but for its first input.
+// operation is an operation of the order, with the inputs of a pass and the weights. The first input is left out.
 type operation struct {
 	entry   *order.Entry
 	pass    int

@@ -166,7 +166,7 @@ func fill(text string, field func(name string) (words string, has bool)) (filled
 //	coding, storage   how a weight is kept in few bits, and how a result is
 //	runs NOUN         which rows, channels or slots are which
 //	interleaved       the order of n rows that are read as m columns
-//	pieces, order     of which parts of one matrix rows are, and the order of n of them
+//	pieces, order     the parts of a matrix that the rows come from, and the order of n parts
 //	scalings          which rotary frequencies have a wrong scaling, and which
 //	scales            which rows have a wrong scale, and which
 //	at, are           the indexes of the runs, and what these are
@@ -374,7 +374,7 @@ func short(x float64) string { return fmt.Sprintf("%.6g", x) }
 // fieldNames are the names in a list that [listed] has made: "rope_theta, max_position_embeddings".
 func fieldNames(list string) []string { return strings.Split(list, ", ") }
 
-// axisName is an axis in a sentence: what it counts, after a word for whose axis it is, or its number.
+// axisName names an axis in a sentence. The name is the noun that the axis counts, after the owner of the axis, or "axis" with a number.
 func axisName(whose, counts string) string {
 	if _, err := strconv.Atoi(counts); err == nil {
 		return "axis " + counts

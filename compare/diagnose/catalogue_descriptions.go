@@ -375,7 +375,8 @@ func singular(axes, noun string) string {
 	return strings.Join(all, " and ")
 }
 
-// manyNumbers says that each index of something has a number: the first numbers that are not right, how many different ones there are, and between which they lie.
+// manyNumbers says that each index of an axis has a number. The sentence lists the first wrong numbers, and gives the count, the minimum
+// and the maximum of the different numbers.
 func manyNumbers(of string, all []float64, right float64) string {
 	var parts []string
 	for _, x := range all {

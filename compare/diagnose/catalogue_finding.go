@@ -68,7 +68,7 @@ func (n *Name) inLayer(where string) {
 	}
 }
 
-// isLayer reports whether a mistake is where one layer alone has it.
+// isLayer reports whether a place is a layer. If so, no other layer has the mistake.
 func isLayer(where string) bool {
 	name := order.NameOf(where)
 	return name.Layer() >= 0 && !name.Within()

@@ -259,7 +259,7 @@ func (o *observed) alike(other *observed) bool {
 	return true
 }
 
-// countsOfPass reports whether an axis has another size in another pass: it counts tokens or keys.
+// countsOfPass reports whether the size of an axis depends on the pass: axes of tokens and of keys.
 func countsOfPass(axis byte) bool { return axis == order.AxisToken || axis == order.AxisKey }
 
 // own is the result of the entry's own program beside the trace's tensor, with half the distance between two numbers of its dtype: of the few tokens that a search looks at

@@ -49,7 +49,7 @@ func headsOf(x *difference, all []observed, of Term) *Description {
 	return nil
 }
 
-// headMistakes propose that the product reads other heads of its first operand, or of its second.
+// headMistakes lists the mistakes of a product that reads wrong heads of a single operand: the first or the second.
 func (x *difference) headMistakes(d *Description, t *edit.StepIndex, step int) (all []Mistake) {
 	for k, v := range t.Steps[step].Args {
 		m := Mistake{Kind: "heads.others", Of: d.Of, By: x.value(x.first, v), N: k, Edit: placed(t.Of(step))}
@@ -145,14 +145,15 @@ func headsAxisOf(c *order.Config, st *program.Step) int {
 	return -1
 }
 
-// headProduct is the product of an entry with its operands, as large as the product's terms.
+// headProduct is a product of heads in an entry, with the operands stretched to the shape of the product's terms.
 type headProduct struct {
 	*observed
 	headed
 	operands [2][]float64
 }
 
-// productHeads counts the heads of a product that are wrong in some entries, and those that are the product of two other heads in all of these. It is not ok where there are no heads to tell.
+// productHeads counts the heads of a product that are wrong in some entries, and how many of the wrong heads a different pair of heads
+// gives in all of these entries. The result is false if an entry does not show the heads or the operands of the product.
 func (x *difference) productHeads(d *Description, at edit.Place, results []observed) bool {
 	var all []headProduct
 	for n := range results {

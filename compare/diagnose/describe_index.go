@@ -14,8 +14,8 @@ const (
 	lastIndex  = -1
 )
 
-// oneIndexed describes values within the operation that have at all indexes of an axis what one index should have alone, as a scale that is kept from one token, or a coefficient that is
-// read at the first stream for all.
+// oneIndexed describes values within the operation that repeat the right value of a single index at all indexes of an axis. Examples are
+// the scale of a single token for all tokens, and the coefficient of the first stream for all streams.
 func oneIndexed(x *difference) *Description {
 	for _, inner := range x.inners() {
 		first := &inner.all[0]
@@ -45,7 +45,8 @@ func oneIndexed(x *difference) *Description {
 	return nil
 }
 
-// indexesOf are the indexes of an axis that all values have, and the last one.
+// indexesOf lists the last index of an axis, then the first [mostAtOnce] indexes that all values have. The list is empty if the axis has
+// size 1 in all values.
 func indexesOf(all []observed, axis int) (indexes []int) {
 	least := math.MaxInt
 	for n := range all {
@@ -62,7 +63,8 @@ func indexesOf(all []observed, axis int) (indexes []int) {
 	return indexes
 }
 
-// hasOneIndex reports whether values have at all indexes of an axis what stands at one of them, and should not.
+// hasOneIndex reports whether the port repeats the right value of a single index at all indexes of an axis, and whether enough elements
+// are wrong for the repetition.
 func hasOneIndex(all []observed, axis, index int) bool {
 	wrong := 0
 	for n := range all {
@@ -88,7 +90,7 @@ func hasOneIndex(all []observed, axis, index int) bool {
 	return wrong >= shownElements/2
 }
 
-// ofOneIndex has at all indexes of an axis what a value has at one of them.
+// ofOneIndex repeats a single index of a value at all indexes of an axis.
 func ofOneIndex(s *subject, e *Entry, m Mistake) *program.Edited {
 	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
 		shape := v.Shape

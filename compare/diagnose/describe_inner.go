@@ -14,9 +14,9 @@ type inner struct {
 	of  Term
 	at  edit.Place // the operand that is the value
 	all []observed
-	// repeated is set for a value behind one whose elements are repeated along an axis: it has a number for a whole row.
+	// repeated is set if an axis repeats the elements of a value on the way from the result: an element then stands for a whole row.
 	repeated bool
-	number   bool // a number of the formula: another one in its place is solved, and has no factor
+	number   bool // the value is a number of the formula: no search for factors
 }
 
 // mostInverted is how many steps are inverted one behind the other.
@@ -37,7 +37,7 @@ func requiredValues(s *search, results []observed) []inner {
 		if name := uncaptured(s); name != "" && len(path) == 1 && next.of.Kind == Step && !isUnnamed(s.subject, name) {
 			next.of = tensorTerm(name)
 		}
-		for _, apart := range []bool{true, false} { // each element by itself, and then one for all that the step repeats
+		for _, apart := range []bool{true, false} { // first every copy of a repeated element, then a single element for all copies
 			if !apart && v.Same(t.Result(v.Step)) {
 				continue
 			}
@@ -156,8 +156,8 @@ func invertible(p program.Prim) bool {
 	return false
 }
 
-// backAlong is what a value would have to be in an entry, by the steps between it and the result. Apart, each element that the last step reads is one of its own; otherwise the elements that are one,
-// repeated, are one.
+// backAlong computes what a value would have to be in an entry, by the steps between the value and the result. If apart is set, every copy
+// of a repeated element that the last step reads is an element. Otherwise all copies are a single element.
 func backAlong(s *search, o *observed, path []edit.Place, apart bool) (observed, bool) {
 	t := o.e.signed(s.m)
 	if o.e.Few != nil {

@@ -70,7 +70,8 @@ func (l layered) one() []float64 {
 	return nil
 }
 
-// all are the numbers of all layers, one layer behind the other. A layer that has none has as many right numbers. It is empty for numbers outside of layers, and of one layer.
+// all returns the numbers of all layers, layer after layer. A layer without numbers gets the right number, as many times as the first
+// layer with numbers has numbers. The result is empty for numbers outside of layers and for the numbers of a single layer.
 func (l layered) all(layers int, right float64) (all []float64) {
 	if len(l) < 2 {
 		return nil

@@ -39,7 +39,8 @@ func otherLayersWeights(x *difference) *Description {
 	return nil
 }
 
-// layerWeights is an entry's program with the weights of another layer, by its path; nil where it has not all of them.
+// layerWeights gives an entry's program the weights of the layer at a path. The result is nil if the layer is the entry's own, lacks a
+// weight, or has a weight of a different size.
 func layerWeights(s *subject, e *Entry, layer string) *program.Edited {
 	ed := edit.NewEditor(e.Program)
 	for i := range e.Program.Steps {

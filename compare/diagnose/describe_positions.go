@@ -13,7 +13,8 @@ import (
 // mostMoved is by how much the position of a token may be off that is told from its angles.
 const mostMoved = 128
 
-// movedPositions describes angles that are right for other positions of the tokens: each token has one position that gives all of its channels.
+// movedPositions describes angles that are right for other positions of the tokens: for each token, the angles of a single position give
+// all channels.
 func movedPositions(x *difference) *Description {
 	if len(edit.StepsOf(x.first.Program, program.Angle)) == 0 {
 		return nil
@@ -89,7 +90,8 @@ func (x *difference) movedTokens(o *observed) (moved []int, ok bool) {
 	return moved, !slices.Contains(found, false)
 }
 
-// offsetFrom is the mistake of positions that are off by one number from one token on. It is not ok for positions that follow another rule.
+// offsetFrom returns the mistake of positions that are off by the same number from some token on. ok is false for positions that follow a
+// different rule.
 func offsetFrom(wrong map[int]int) (m Mistake, ok bool) {
 	from, by := math.MaxInt, 0
 	for at, k := range wrong {

@@ -49,7 +49,8 @@ func shiftedWeights(x *difference) *Description {
 	return nil
 }
 
-// bySums has the sum of the inputs of each element as its value, and as what it would have to be the sum and what the element is off by: the factor between the two is 1 and what is added to each weight.
+// bySums gives each element the sum of the element's inputs as the value. The wanted value is the sum plus the error of the element. The
+// factor from the value to the wanted value is 1 plus the number that the port adds to each weight.
 func (x *difference) bySums(o *observed) (observed, bool) {
 	a := wideOf(x.search, o.e)
 	if a == nil || len(o.want) != len(a.x)/a.cols*a.rows {

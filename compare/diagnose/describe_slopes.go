@@ -78,7 +78,7 @@ type valuePlace struct {
 // mostAddedTo is how many terms of a sum are looked at.
 const mostAddedTo = 4
 
-// termsOfResult are the result, and the terms of the sum that it is, of its size.
+// termsOfResult lists the result and, if the result is a sum, the terms that have the size of the result.
 func termsOfResult(s *search) []valuePlace {
 	t := s.first.signed(s.m)
 	all := []valuePlace{{theResult, edit.Place{Arg: result}}}

@@ -22,7 +22,8 @@ type summed struct {
 	n     int         // terms of a row
 }
 
-// otherSums describes sums that go over other terms: over the first or the last of a row alone, over some of them more than once, or over squares of what the mean is taken off.
+// otherSums describes sums over wrong terms: over only the first or the last terms of a row, over some terms more than once, or over
+// squares of values minus the mean.
 func otherSums(x *difference) *Description {
 	for _, inner := range x.inners() {
 		s, ok := x.summedAt(inner)
@@ -124,7 +125,8 @@ func (s *summed) rows(is func(row []float64, want, slack float64) bool) bool {
 	return some
 }
 
-// ofEnds are the counts of the terms where the sum goes over the first of a row alone, or over the last, and is divided by the number of all terms or by that of its own; nil where it does not.
+// ofEnds returns the counts of the terms if the sum goes over only the first or the last terms of a row. A mean divides by the number of
+// all terms or by the number of summed terms. The result is nil for other sums.
 func (s *summed) ofEnds() []float64 {
 	for k := s.n - 1; k > 0; k-- {
 		for _, each := range []float64{1, float64(s.n) / float64(k)} {

@@ -23,8 +23,9 @@
 // The catalogue (catalogue*.go) has a [Row] for each [Kind] of mistakes, with its sentence, its pages in docs/mistakes.md, its class and how it is applied. No other file of the
 // package has a sentence, and nothing reads one: what is compared, stored and counted is the mistake or its [Mistake.Key].
 //
-// [Usuals] are the usual mistakes of docs/mistakes.md. Each row of their table (catalogue_usual*.go) gives the mistake of an operation, with its numbers from the operation's own program. [Model.Healthy]
-// makes them in what is right, each in the operations of its roles alone, by the functions that make what a search finds: so it is known which of them a run would have shown.
+// [Usuals] are the usual mistakes of docs/mistakes.md. Each row of their table (catalogue_usual*.go) gives the mistake of an operation,
+// with its numbers from the operation's own program. [Model.Healthy] makes them in what is right, each only in the operations of its
+// roles, by the functions that make what a search finds: so it is known which of them a run would have shown.
 //
 // A [Relation] is a statement about the port's own tensor, such as rows of zeros. It predicts no other entry, so that it is no mistake.
 package diagnose

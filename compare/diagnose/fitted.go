@@ -12,8 +12,9 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// A description proposes a mistake where it says with all numbers what the port does. The program then shows whether the port does it. The numbers have to be parameters of the model: one for all
-// elements, or one for each index of what the model has several of, such as heads, channels and layers. A number for each token or row holds for one prompt alone, and proposes nothing.
+// A description proposes a mistake if the description has all numbers of the mistake. The program then shows whether the port makes the
+// mistake. The numbers have to be parameters of the model: a single number for all elements, or a number for each head, channel or layer.
+// A number for each token or row holds for a single prompt, so the description proposes nothing.
 
 // draft is what an analysis knows of a description and the description does not say.
 type draft struct {

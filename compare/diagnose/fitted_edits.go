@@ -34,8 +34,9 @@ type alongIndex struct {
 	of   func(at []int) int
 }
 
-// alongAxis has the numbers of a mistake in the shape of a value, in which all axes but those of the mistake have size 1. Where heads have no axis, each head has a run of channels, and its number stands
-// once for each of them. Of the numbers of several layers a value has those of its own layer.
+// alongAxis returns the numbers of a mistake in the shape of a value. Axes that the mistake does not name have size 1. If heads have no
+// axis, each head has a run of channels, and every channel gets the number of the head. If layers have different numbers, the value gets
+// the numbers of the entry's layer.
 func alongAxis(s *subject, e *Entry, shape []int, m Mistake) (v program.Value, ok bool) {
 	numbers := m.Numbers.list()
 	v.Shape = slices.Repeat([]int{1}, len(shape))
@@ -67,8 +68,8 @@ func alongAxis(s *subject, e *Entry, shape []int, m Mistake) (v program.Value, o
 	return v, true
 }
 
-// alongOne is one of the axes that numbers differ along, and gives the axis its size in the shape of the numbers. It has no function where the value has no such axis. Heads without an axis of their own
-// are as many as there are numbers for them.
+// alongOne finds an axis that numbers differ along by the name of the axis, and sets the size of the axis in the shape of the numbers. The
+// result has no function if the value has no such axis. If heads have no axis, the count of numbers is the count of heads.
 func alongOne(s *subject, e *Entry, shape []int, name string, size []int, numbers int) alongIndex {
 	entry, last := &s.m.List.Entries[e.Node.Entry], len(shape)-1
 	if layer := entry.Layer; name == layersAxis {

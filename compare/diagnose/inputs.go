@@ -100,7 +100,7 @@ func otherInput(s *subject, e *Entry, m Mistake) *program.Edited {
 	return reads(s, e, d.At[0], from)
 }
 
-// before is the name of the same in the layer, or stream, before; empty where there is none.
+// before returns the name of the same tensor in the layer or stream before. The result is empty if no layer or stream comes before.
 func before(name string) string {
 	other, _ := order.NameOf(name).Next(-1)
 	return other.String()
@@ -193,8 +193,8 @@ func readInPasses(s *search, name string) bool {
 	})
 }
 
-// capturedLike lists tensors that could be read in place of one: one of each other role. What is computed from the entry is none; else it
-// may come later in the order.
+// capturedLike lists captured tensors that could be read in place of the tensor own: a single tensor of each other role. A tensor that
+// comes later in the order than the entry is listed if the tensor belongs to the layer of the entry and is not computed from the entry.
 func capturedLike(s *search, own string) []string {
 	var all []string
 	seen := map[string]bool{order.NameOf(own).Role(): true}

@@ -69,7 +69,8 @@ func othersFor(s *search, t *edit.StepIndex, old float64, what TermKind) []numbe
 // said reports whether something is known of a number beside its value.
 func (n number) said() bool { return n.words != "" || n.rounded != 0 || n.unit != 0 }
 
-// nearNumber reports whether a number is another one that was rounded: no mistake by itself in 16 bits, see the package's rule.
+// nearNumber reports whether v may be the rounded right number, old: the operation has fewer bits than float32, and the numbers differ by
+// less than 1/512 of the right number.
 func nearNumber(s *search, old, v float64) bool {
 	if old == 0 {
 		return false

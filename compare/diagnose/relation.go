@@ -57,8 +57,9 @@ type spot struct {
 // mostIndexes is how many indexes of an axis are listed.
 const mostIndexes = 4
 
-// spotsOf says in which few indexes of each axis the elements at some offsets lie. An axis of which they have all indexes, or more than
-// [mostIndexes], is left out. The shape has the first axes of the first entry's result. The result is nil if the meaning of its axes is not known.
+// spotsOf says in which few indexes of each axis the elements at some offsets lie. An axis is left out if the elements have all indexes of
+// the axis, or more than [mostIndexes]. The shape has the first axes of the first entry's result. The result is nil if the meaning of
+// these axes is not known.
 func spotsOf(s *search, shape, offsets []int) []spot {
 	axes := s.m.List.Entries[s.first.Node.Entry].Axes
 	if len(axes) != len(s.first.Program.Out.Shape) {

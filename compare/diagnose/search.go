@@ -28,7 +28,7 @@ type survivor struct {
 // search is one call of [Find].
 type search struct {
 	*subject
-	ctx      context.Context // of the call: generators are functions of the search alone, and each mistake that they yield asks it
+	ctx      context.Context // of the call: a generator takes only the search, and the search asks the context at every mistake
 	entries  []*Entry        // the first are looked at first
 	first    *Entry          // what edits are made from, small
 	cautious bool            // what is found decides whether something is wrong

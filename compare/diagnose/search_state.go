@@ -11,7 +11,7 @@ type survivors struct {
 type progress struct {
 	tried   int // hypotheses, of all searches of the model
 	stopped bool
-	unended []stage // if the search has stopped: the stage in which it stopped, and the stages that it has not begun
+	unended []stage // of a search that stopped: the stage of the stop, and all later stages
 }
 
 // approach is what came nearest to the trace.

@@ -169,7 +169,7 @@ func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 	return true
 }
 
-// negligible is the part of the right number that a number is which is tried as 0, first.
+// negligible is a fraction of the right number. Before a solved number below this fraction, the search tries 0.
 const negligible = 1e-6
 
 // overRoots returns 1/√n if a solved number is that, for a whole number n, and if the right number is 1/√m for another whole number m. Scales of attention are such numbers.

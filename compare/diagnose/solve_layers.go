@@ -12,7 +12,8 @@ import (
 // A configuration may have a number for each layer, such as the sparsity of each. Where the port has the numbers of other layers, or makes another number of each, every layer is off by a number of its
 // own.
 
-// numbersOfLayers tries a number of the formula that is another one in each layer: it is solved in each layer by itself, and then tried in all of them.
+// numbersOfLayers tries numbers of the formula that differ from layer to layer: the search solves for a number in each layer, then tries
+// the numbers of all layers together.
 func numbersOfLayers(s *search) error {
 	layers := map[int][]*Entry{}
 	for _, e := range s.entries {

@@ -165,7 +165,8 @@ func readCodes(m Mistake, model hooks.DType) func(group []float64, largest float
 	}
 }
 
-// misreadings are codes as a port reads them that takes their bits for those of another coding: of whole numbers from −half to half − 1.
+// misreadings give the code that a port reads if the port takes the bits of a code for a different coding. The right codes are whole
+// numbers from −half to half − 1.
 var misreadings = map[Kind]func(code, half float64) float64{
 	"weight.codes-with-offset": func(code, half float64) float64 {
 		if code < 0 {
