@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
@@ -361,51 +360,4 @@ func newton(s *search, f family, start float64) (x float64, ok bool, err error) 
 		}
 	}
 	return x, 4*far <= len(from.left), nil
-}
-
-// addends yields captured tensors that are added to the result, or to what the program reads. A sum within the program may be one that the engine does not store.
-func addends(s *search) iter.Seq[Mistake] {
-	return func(yield func(Mistake) bool) {
-		t := s.first.signed(s.m)
-		own := s.m.List.Entries[s.first.Node.Entry].Name
-		for _, other := range capturedLike(s, own) {
-			for _, i := range s.places(t) {
-				for _, rounding := range []Rounding{"", Unstored} {
-					if rounding != "" && (i < 0 || s.first.Call.DType == hooks.F32) {
-						continue
-					}
-					m := Mistake{Kind: "tensor.added", Place: order.NameOf(other).Role(), Of: placeTerm(s, t, i), By: tensorTerm(other), Source: other, Rounding: rounding, Edit: placed(placeOf(t, i))}
-					if !yield(m) {
-						return
-					}
-					if m.Kind = "tensor.taken-off"; !yield(m) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
-// addend has a captured tensor of the entry's layer added to a value, or taken off.
-func addend(s *subject, e *Entry, m Mistake) *program.Edited {
-	v, ok := s.tensor(e, source{name: s.here(m.Source, e)})
-	if !ok {
-		return nil
-	}
-	return s.at(e, s.place(m), func(ed *edit.Editor, x program.Var) program.Var {
-		if !slices.Equal(v.Shape, x.Shape) {
-			return ed.Fail("shapes")
-		}
-		y := ed.Other(v)
-		if m.Kind == "tensor.taken-off" {
-			y = ed.Sub("", x, y)
-		} else {
-			y = ed.Add("", x, y)
-		}
-		if m.Rounding == "" {
-			y = ed.R(y)
-		}
-		return y
-	})
 }

@@ -393,9 +393,3 @@ func addedPart(s *subject, e *Entry, step int, only bool) Mistake {
 	}
 	return Mistake{Kind: "part.all-unnamed"}
 }
-
-// primitive is the term of a function of a program.
-func primitive(p program.Prim) Term { return Term{Kind: Primitive, Name: p.String()} }
-
-// literal is the term of a number.
-func literal(x float64) Term { return Term{Kind: Literal, X: x} }

@@ -129,3 +129,9 @@ func readersOf(p *program.Program, step int) []int {
 	}
 	return all
 }
+
+// primitive is the term of a function of a program.
+func primitive(p program.Prim) Term { return Term{Kind: Primitive, Name: p.String()} }
+
+// literal is the term of a number.
+func literal(x float64) Term { return Term{Kind: Literal, X: x} }

@@ -384,22 +384,3 @@ func blockOrder(l, o []uint64, d int) []int32 {
 	}
 	return order
 }
-
-// identity is the order in which everything stands in its own place.
-func identity(n int) []int32 {
-	order := make([]int32, n)
-	for i := range order {
-		order[i] = int32(i)
-	}
-	return order
-}
-
-// firstMoved is the first place that has what another had.
-func firstMoved(order []int32) int {
-	for i, x := range order {
-		if int(x) != i {
-			return i
-		}
-	}
-	return 0
-}

@@ -107,3 +107,22 @@ func (s *shift) right(ctx context.Context, p part, by int) (bool, evidence, erro
 	s.q.judge(&b, bad)
 	return !slices.Contains(bad, true), e, nil
 }
+
+// identity is the order in which everything stands in its own place.
+func identity(n int) []int32 {
+	order := make([]int32, n)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	return order
+}
+
+// firstMoved is the first place that has what another had.
+func firstMoved(order []int32) int {
+	for i, x := range order {
+		if int(x) != i {
+			return i
+		}
+	}
+	return 0
+}

@@ -394,11 +394,3 @@ func (m *maker) only(names ...string) {
 		}
 	}
 }
-
-// atLeastOne returns a shape with at least one axis: [1] for a tensor without axes in torch.
-func atLeastOne(shape []int) []int {
-	if len(shape) == 0 {
-		return []int{1}
-	}
-	return shape
-}

@@ -136,3 +136,11 @@ func (x *expander) same(c *Constant) string {
 	}
 	return ""
 }
+
+// atLeastOne returns a shape with at least one axis: [1] for a tensor without axes in torch.
+func atLeastOne(shape []int) []int {
+	if len(shape) == 0 {
+		return []int{1}
+	}
+	return shape
+}
