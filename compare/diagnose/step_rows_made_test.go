@@ -94,6 +94,11 @@ func TestStepsMadeInLoopsAreNamed(t *testing.T) {
 	long := madeOf2(func(b b, in, _ []v) v {
 		return b.Add("sum", b.Exp("exp", b.Add("shifted", b.Mul("product", b.Tanh("tanh", in[0]), b.Scalar("factor", 0.7)), b.Scalar("shift", 0.3))), in[1])
 	})
+	// A sigmoid: the minus and the division have no name of their own, exp and the +1 have.
+	sigmoid := madeOf2(func(b b, in, _ []v) v {
+		one := b.Scalar("1", 1)
+		return b.Add("sum", b.Div("sigmoid", one, b.Add("plus-one", b.Exp("exp", b.Neg(in[0])), one)), in[1])
+	})
 	root := madeOf2(func(b b, in, _ []v) v {
 		return b.Add("sum", b.Mul("product", in[0], b.Scalar("√(3)", math.Sqrt(3))), in[1])
 	})
@@ -142,6 +147,7 @@ func TestStepsMadeInLoopsAreNamed(t *testing.T) {
 	for _, c := range []rowPlant{
 		{"steps.left-out(place=made.product,of=function:tanh,by=factor:0.7)", left, by2(func(a, b float64) float64 { return a + b }), by2(func(a, b float64) float64 { return math.Tanh(a) + b })},
 		{"steps.run-left-out(place=made.exp,of=tensor:layers.*.in)", long, by2(func(a, b float64) float64 { return a + b }), by2(func(a, b float64) float64 { return math.Exp(math.Sin(a)) + b })},
+		{"steps.run-left-out(place=made.sigmoid,of=tensor:layers.*.in)", sigmoid, by2(func(a, b float64) float64 { return a + b }), by2(func(a, b float64) float64 { return math.Exp(a) + b })},
 		{"step.twice(place=made.tanh,of=function:tanh)", outer, by2(func(a, b float64) float64 { return math.Tanh(math.Tanh(a)) * b }), by2(func(a, b float64) float64 { return math.Tanh(a) * math.Tanh(b) })},
 		{"step.twice-root(place=made.product,of=factor:1.73205,by=number:3)", root, by2(func(a, b float64) float64 { return 3*a + b }), by2(func(a, b float64) float64 { return 3.5*a + b })},
 		{"product.left-out(place=made.product,of=tensor:layers.*.self_attn.o_proj)", gated, by2(func(a, _ float64) float64 { return math.Tanh(a) }), by2(func(a, b float64) float64 { return math.Tanh(a * a) })},

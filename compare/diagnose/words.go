@@ -263,13 +263,13 @@ func leftOutMistake(s *subject, e *Entry, step int, from program.Var) Mistake {
 		return Mistake{Kind: "share.left-out", Of: s.value(e, from)}
 	}
 	switch st := &p.Steps[step]; {
-	case st.Prim == program.Max && len(dropped) == 0:
+	case st.Prim == program.Max && len(dropped) == 1:
 		for _, a := range st.Args {
 			if n := a.Step; p.Steps[n].Prim == program.Number {
 				return Mistake{Kind: "floor.left-out", Of: numberTerm(s, p, n), For: literal(p.Steps[n].Number().Value)}
 			}
 		}
-	case st.Prim == program.Neg && len(dropped) == 0:
+	case st.Prim == program.Neg && len(dropped) == 1:
 		return Mistake{Kind: "minus.left-out", Of: s.value(e, from)}
 	}
 	if len(dropped) == 1 {
@@ -295,10 +295,10 @@ func leftOutMistake(s *subject, e *Entry, step int, from program.Var) Mistake {
 		}
 	}
 	if len(dropped) > 1 && !slices.ContainsFunc(dropped, func(i int) bool { return p.Steps[i].Form != p.Steps[dropped[0]].Form }) {
-		switch all := operators(s, e, dropped, source); len(all) {
-		case 1:
+		switch all, ok := operators(s, e, dropped, source); {
+		case ok && len(all) == 1:
 			return Mistake{Kind: "step.left-out", Of: all[0]}
-		case 2:
+		case ok && len(all) == 2:
 			return Mistake{Kind: "steps.left-out", Of: all[0], By: all[1]}
 		}
 	}
@@ -328,19 +328,21 @@ func oneLeftOut(s *subject, e *Entry, step, source int) (m Mistake, ok bool) {
 	return Mistake{}, false
 }
 
-// operators are the terms of steps that are left out between a source and a result, each once; those without a term are left out.
-func operators(s *subject, e *Entry, steps []int, source int) []Term {
-	var all []Term
+// operators are the terms of steps that are left out between a source and a result, each once; ok is false if a step has none.
+func operators(s *subject, e *Entry, steps []int, source int) (all []Term, ok bool) {
 	for _, i := range steps {
 		who, ok := operator(s, e, i)
 		if !ok {
 			who, ok = addendOf(s, e, i, source)
 		}
-		if ok && !slices.ContainsFunc(all, who.same) {
+		if !ok {
+			return nil, false
+		}
+		if !slices.ContainsFunc(all, who.same) {
 			all = append(all, who)
 		}
 	}
-	return all
+	return all, true
 }
 
 // addendOf is the tensor that a step adds to one that comes from a source.
@@ -360,7 +362,8 @@ func addendOf(s *subject, e *Entry, step, source int) (Term, bool) {
 	return Term{}, false
 }
 
-// between are the steps that compute on the way from one to another, that one included.
+// between are the steps on the way from one to another that change values, the last one included. Rounding points and steps
+// that only move elements are not among them.
 func between(p *program.Program, from, to int) []int {
 	if from < 0 || from >= to {
 		return nil
@@ -372,7 +375,9 @@ func between(p *program.Program, from, to int) []int {
 	}
 	var all []int
 	for _, i := range edit.Ancestors(p, to) {
-		if i != from && behind[i] && p.Steps[i].Prim.Computes() {
+		switch prim := p.Steps[i].Prim; {
+		case i == from || !behind[i]:
+		case prim.Computes(), prim == program.Neg, prim == program.Max, prim == program.Floor, prim == program.Gate:
 			all = append(all, i)
 		}
 	}

@@ -201,7 +201,7 @@ class Scripts(TestCase):
         text = (ROOT / "order" / "recorded" / "program.go").read_text()
         read = {name: int(n) << int(by) for name, n, by in re.findall(r"^\t(\w+) += (\d+) << (\d+)", text, re.M)}
         for written, name in (
-            (program_file.MAX_NUMBERS, "maxNumbers"),
+            (program_file.MAX_NUMBERS, "MaxNumbers"),
             (program_file.MAX_LINES, "maxLines"),
             (program_file.MAX_ALL_LINES, "maxAllLines"),
             (program_file.MAX_WRITTEN, "maxWritten"),
