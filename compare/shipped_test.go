@@ -111,8 +111,11 @@ func TestShippedPorts(t *testing.T) {
 					t.Errorf("%s is right, and it is called the origin of a mismatch", key)
 				}
 			}
+			port.hold(t, r)
 		})
-		t.Run(name+"/every entry", func(t *testing.T) { port.hold(t, alone(t, local, ck, list)) })
+		if dtype == "float32" { // the searches are those of the comparison
+			t.Run(name+"/every entry", func(t *testing.T) { port.hold(t, alone(t, local, ck, list)) })
+		}
 		t.Run(name+"/nothing else", func(t *testing.T) {
 			r := alone(t, local, ck, port.order(t, ck))
 			for _, row := range r.Rows {

@@ -20,8 +20,13 @@ var errCycle = errors.New("a step would be computed from its own result")
 // and weights that a call does not have, at the indexes −1, −2 and so on. The error reports a step that reads its own
 // result.
 func NewEdited(steps []Step, changed []bool, out Var, in []Value, w []Rows) (*Edited, error) {
-	d := &Edited{Program: &Program{}, In: in, W: w}
+	d := &Edited{Program: &Program{Steps: make([]Step, 0, len(steps))}, From: make([]int, 0, len(steps)), In: in, W: w}
 	at := make([]int, len(steps)) // of the new program, plus 1; −1 while it is visited
+	operands := 0
+	for i := range steps {
+		operands += len(steps[i].Args)
+	}
+	room := make([]Var, operands) // of the operands of all steps
 	var visit func(i int) error
 	visit = func(i int) error {
 		switch at[i] {
@@ -34,7 +39,8 @@ func NewEdited(steps []Step, changed []bool, out Var, in []Value, w []Rows) (*Ed
 		at[i] = -1
 		s := steps[i]
 		clean := i < len(changed) && !changed[i]
-		args := make([]Var, len(s.Args))
+		args := room[:len(s.Args):len(s.Args)]
+		room = room[len(s.Args):]
 		for k, a := range s.Args {
 			if err := visit(a.Step); err != nil {
 				return err
