@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/pagetest"
+
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
@@ -164,7 +166,7 @@ func said(terms int, model, engine additions) string {
 // an arithmetic with a name. A layer that has something else is a bug beside it. TRACEDIFF_ADDITIONS sets how many ports are drawn.
 func TestOrderOfAdditionsIsNoBug(t *testing.T) {
 	known := tiny(t)
-	for seed := range uint64(samples(t, "TRACEDIFF_ADDITIONS", 30)) {
+	for seed := range uint64(pagetest.Samples(t, "TRACEDIFF_ADDITIONS", 30)) {
 		rng := rand.New(rand.NewPCG(seed, 40))
 		d := []hooks.DType{hooks.F32, hooks.BF16, hooks.F16}[seed%3]
 		n := []int{3, 3, 4, 8}[rng.IntN(4)]

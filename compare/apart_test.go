@@ -116,7 +116,7 @@ func (a attention) trace(t *testing.T, dir string) *capture.Trace {
 	entry, _ := list.Lookup("rotary.cos")
 	turns := op.Frequencies(entry.Op.(op.Rotary))
 	last := map[string][]float64{}
-	return rewritten(t, golden, func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }, func(_ string, e hooks.Event) []hooks.Event {
+	return testengine.Rewritten(t, golden, func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }, func(_ string, e hooks.Event) []hooks.Event {
 		layer, name, _ := strings.Cut(e.Name, ".self_attn.")
 		shape := e.Tensor.Shape
 		if a.tokens > 0 && len(shape) > 1 {

@@ -33,7 +33,7 @@ func BenchmarkIsolate(b *testing.B) {
 	})
 	b.Run("E2B", func(b *testing.B) {
 		ck, list, c := e2b(b)
-		benchmarkIsolate(b, localOf(b, c, hooks.BF16), ck, list)
+		benchmarkIsolate(b, testengine.LocalModel(b, c, hooks.BF16), ck, list)
 	})
 }
 
@@ -79,7 +79,7 @@ func BenchmarkSight(b *testing.B) {
 	}
 	b.Run("E2B", func(b *testing.B) {
 		ck, list, c := e2b(b)
-		benchmarkSight(b, localOf(b, c, hooks.BF16), ck, list)
+		benchmarkSight(b, testengine.LocalModel(b, c, hooks.BF16), ck, list)
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/pagetest"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
@@ -161,7 +163,7 @@ const certificateDocs = "../docs/certificate.md"
 // Eleven faults and a healthy port against an exact reference, the floor from another healthy draw. TRACEDIFF_BLINDSPOT
 // sets the number of seeds. The certificate stops all faults and no healthy port, and so does the verdict of both together.
 func TestBlindSpots(t *testing.T) {
-	seeds := samples(t, "TRACEDIFF_BLINDSPOT", 1)
+	seeds := pagetest.Samples(t, "TRACEDIFF_BLINDSPOT", 1)
 	header := []string{"injected"}
 	for _, g := range gates {
 		header = append(header, g.name)
@@ -170,7 +172,7 @@ func TestBlindSpots(t *testing.T) {
 		header = append(header, fmt.Sprintf("floor × %g", k))
 	}
 	header = append(header, "certificate", "both together")
-	docs := readText(t, certificateDocs)
+	docs := pagetest.Text(t, certificateDocs)
 	sets := blindSets
 	if seeds == 1 {
 		sets = sets[:1] // the gate draws of all
@@ -208,13 +210,13 @@ func TestBlindSpots(t *testing.T) {
 			}
 		}
 		if seeds == blindSeeds {
-			docs = docSection(t, certificateDocs, docs, set.name, "\n"+table)
+			docs = pagetest.Section(t, certificateDocs, docs, set.name, "\n"+table)
 		} else if seeds < blindSeeds {
 			blindSample(t, docs, set.name, counts, seeds)
 		}
 	}
-	if *update && seeds == blindSeeds {
-		writeText(t, certificateDocs, docs)
+	if pagetest.Update() && seeds == blindSeeds {
+		pagetest.Write(t, certificateDocs, docs)
 	}
 }
 

@@ -188,13 +188,13 @@ func walkTrace(t *testing.T, ck *checkpoint.Checkpoint, list *order.List, of *ca
 func TestAssumedPositionsBreakNoChain(t *testing.T) {
 	const dir = "gemma3-tiny"
 	narrow, wide := testengine.OpenGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors"), testengine.OpenGolden(t, "golden/"+dir+"/decode.float32.safetensors")
-	silent := rewritten(t, narrow, func(m *capture.Manifest) { m.Entries, m.Scope = nil, capture.Scope{} }, func(_ string, e hooks.Event) []hooks.Event {
+	silent := testengine.Rewritten(t, narrow, func(m *capture.Manifest) { m.Entries, m.Scope = nil, capture.Scope{} }, func(_ string, e hooks.Event) []hooks.Event {
 		if e.Name == order.PositionIDs {
 			return nil
 		}
 		return []hooks.Event{e}
 	})
-	shifted := rewritten(t, wide, nil, func(_ string, e hooks.Event) []hooks.Event {
+	shifted := testengine.Rewritten(t, wide, nil, func(_ string, e hooks.Event) []hooks.Event {
 		if e.Name == order.PositionIDs && e.Pass > 0 {
 			e.Tensor = hooks.Tensor{DType: hooks.I64, Shape: e.Tensor.Shape, Data: appendValue(nil, hooks.I64, 99)}
 		}

@@ -43,7 +43,7 @@ func TestUnknownTensorsThatShouldBeCompared(t *testing.T) {
 	list := tiny(t)
 	right := model{list: list}
 	later := func(side string) *capture.Trace {
-		return rewritten(t, right.trace(t, side), nil, func(_ string, e hooks.Event) []hooks.Event { return []hooks.Event{e} })
+		return testengine.Rewritten(t, right.trace(t, side), nil, func(_ string, e hooks.Event) []hooks.Event { return []hooks.Event{e} })
 	}
 	extra := func(declared bool) model {
 		return model{list: list, edit: func(m *capture.Manifest) {
@@ -53,7 +53,7 @@ func TestUnknownTensorsThatShouldBeCompared(t *testing.T) {
 		}}
 	}
 	add := func(m model, side string) *capture.Trace {
-		return rewritten(t, m.trace(t, side), nil, func(key string, e hooks.Event) []hooks.Event {
+		return testengine.Rewritten(t, m.trace(t, side), nil, func(key string, e hooks.Event) []hooks.Event {
 			if key != "logits" {
 				return []hooks.Event{e}
 			}
@@ -130,7 +130,7 @@ func TestScopeBreaksNoChain(t *testing.T) {
 func TestConstantsFollowFromTheIDs(t *testing.T) {
 	golden := testengine.OpenGolden(t, "golden/gemma3n-tiny/what.float32.safetensors")
 	_, list := ordertest.Embedded(t, "gemma3n-tiny")
-	few := rewritten(t, golden, func(m *capture.Manifest) { m.Entries, m.Scope = nil, capture.Scope{} }, func(key string, e hooks.Event) []hooks.Event {
+	few := testengine.Rewritten(t, golden, func(m *capture.Manifest) { m.Entries, m.Scope = nil, capture.Scope{} }, func(key string, e hooks.Event) []hooks.Event {
 		if key != order.InputIDs && !strings.Contains(key, "rotary") {
 			return nil
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/pagetest"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
@@ -70,7 +72,7 @@ var rotaryFaults = []struct {
 // Engines with the functions of other libraries have no bug, also in prompts of 600 tokens and at positions from 30,000 on, and mistakes in
 // their tables are found. TRACEDIFF_TABLES is how many cases are drawn.
 func TestEnginesWithOtherLibraries(t *testing.T) {
-	n := samples(t, "TRACEDIFF_TABLES", len(testengine.Names))
+	n := pagetest.Samples(t, "TRACEDIFF_TABLES", len(testengine.Names))
 	cases := []int{doubleCase}
 	for k := range n {
 		if k != doubleCase {

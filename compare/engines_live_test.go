@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/pagetest"
+
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
 	"github.com/tracediff/tracediff/internal/testengine"
@@ -35,7 +37,7 @@ func liveReferences(t *testing.T, n int) []string {
 			t.Fatal(err)
 		}
 		file, trace := filepath.Join(dir, "order.json"), filepath.Join(dir, "trace.safetensors")
-		writeText(t, file, string(list))
+		pagetest.Write(t, file, string(list))
 		traces = append(traces, trace)
 		runs = append(runs, []string{"--model", dir, "--order", file, "--dtype", c.DType.String(), "--tokens", reference.FormatTokens(c.Passes), "--out", trace})
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/pagetest"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
@@ -219,7 +221,7 @@ var hardCases = []int{
 // TRACEDIFF_ENGINES is how many pairs are drawn, beside those of few channels and the hard cases. The reference of these is transformers
 // with TRACEDIFF_PYTHON, else the walk.
 func TestOtherEnginesAreNoBug(t *testing.T) {
-	n := samples(t, "TRACEDIFF_ENGINES", 3*len(testengine.Names))
+	n := pagetest.Samples(t, "TRACEDIFF_ENGINES", 3*len(testengine.Names))
 	drawn, large, cases := engineCasesOf(t, n)
 	references := liveReferences(t, drawn)
 	all, few, cells, excused := map[string]*engineTally{}, newEngineTally(), map[string]bool{}, map[excuse]int{}

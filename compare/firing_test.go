@@ -15,7 +15,7 @@ import (
 func TestSecondFiringsAreNotCertified(t *testing.T) {
 	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
 	twice := func(by float64) *capture.Trace {
-		return rewritten(t, golden, nil, func(key string, e hooks.Event) []hooks.Event {
+		return testengine.Rewritten(t, golden, nil, func(key string, e hooks.Event) []hooks.Event {
 			if key != "logits" {
 				return []hooks.Event{e}
 			}

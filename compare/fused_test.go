@@ -31,7 +31,7 @@ func TestFusedAttentionDeclaresNothingInside(t *testing.T) {
 		{"in one module of three", []string{"layers.1.self_attn"}, nil, "", 2*8 + 1, 1}, // which alone reads mask.full
 		{"what stands outside", []string{"*"}, nil, "layers.1.mlp.act_fn", 1, 1},
 	} {
-		local := rewritten(t, golden, func(m *capture.Manifest) { m.Fused = c.fused }, func(_ string, e hooks.Event) []hooks.Event {
+		local := testengine.Rewritten(t, golden, func(m *capture.Manifest) { m.Fused = c.fused }, func(_ string, e hooks.Event) []hooks.Event {
 			_, inside, _ := strings.Cut(e.Name, ".self_attn.")
 			kept := slices.Contains([]string{"q_proj", "k_proj", "v_proj", "q_norm", "k_norm", "context", "o_proj"}, inside)
 			if inside != "" && !kept || strings.HasPrefix(e.Name, "mask.") || e.Name == c.dropped {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tracediff/tracediff/internal/pagetest"
 
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
@@ -197,27 +197,13 @@ func (d drawing) activation(x array) single {
 	return single{op: op.Softcap{Cap: 30}, in: []array{x}, out: rows(x, each(func(v float32) float32 { return d.Softcap(v, 30) }))}
 }
 
-// samples is how many random samples a test takes: few by default, as many as an environment variable says.
-func samples(t *testing.T, variable string, few int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s is %q, want a number", variable, text)
-	}
-	return n
-}
-
 // batch is how many operations share a trace.
 const batch = 50
 
 // No healthy operation is a BUG, whatever order it adds in and whatever its data are like. TRACEDIFF_HONESTY sets how
 // many are drawn; what 10,000 showed stands in docs/certificate.md.
 func TestHonesty(t *testing.T) {
-	n := samples(t, "TRACEDIFF_HONESTY", 600)
+	n := pagetest.Samples(t, "TRACEDIFF_HONESTY", 600)
 	outcomes, replayed, bugs := map[string]int{}, 0, 0
 	for from := 0; from < n; from += batch {
 		rng := rand.New(rand.NewPCG(uint64(from), 77))

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/pagetest"
+
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
 )
@@ -26,7 +28,7 @@ var (
 // table reads the cells of the table under a heading of docs/verdict.md: by row and by column.
 func table(t *testing.T, heading string) map[string]map[string]string {
 	t.Helper()
-	_, section, ok := strings.Cut(readText(t, verdictDocs), "\n## "+heading+"\n")
+	_, section, ok := strings.Cut(pagetest.Text(t, verdictDocs), "\n## "+heading+"\n")
 	if !ok {
 		t.Fatalf("%s has no section %q", verdictDocs, heading)
 	}

@@ -163,7 +163,7 @@ func TestMasksOfAnySizeAreCertified(t *testing.T) {
 		by   float64 // in place of the lowest number; 0 leaves it
 	}{{"in float64", hooks.F64, 0}, {"−1e9", hooks.F32, -1e9}, {"−1e8", hooks.F32, -1e8}, {"−Inf in float64", hooks.F64, -inf}} {
 		for _, wrong := range []bool{false, true} {
-			local := rewritten(t, golden, nil, func(key string, e hooks.Event) []hooks.Event {
+			local := testengine.Rewritten(t, golden, nil, func(key string, e hooks.Event) []hooks.Event {
 				if !masked(e) {
 					return []hooks.Event{e}
 				}

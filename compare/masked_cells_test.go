@@ -72,7 +72,7 @@ func (k *keeper) local(t *testing.T) *capture.Trace {
 			m.DType = hooks.F16
 		}
 	}
-	made := rewritten(t, k.golden, half, func(_ string, e hooks.Event) []hooks.Event {
+	made := testengine.Rewritten(t, k.golden, half, func(_ string, e hooks.Event) []hooks.Event {
 		if k.without != nil && k.without(e.Name) {
 			return nil
 		}

@@ -25,7 +25,7 @@ func TestTensorsOfAnyKindAreJudged(t *testing.T) {
 				keys = append(keys, r.Key)
 			}
 		}
-		local := rewritten(t, golden, nil, func(key string, e hooks.Event) []hooks.Event {
+		local := testengine.Rewritten(t, golden, nil, func(key string, e hooks.Event) []hooks.Event {
 			if !slices.Contains(keys, key) {
 				return []hooks.Event{e}
 			}

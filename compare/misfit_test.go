@@ -2,7 +2,6 @@ package compare_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,45 +17,10 @@ import (
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
-// rewritten copies a trace. change may alter the manifest; each gets every event in turn and returns what is fired in its
-// place.
-func rewritten(t testing.TB, from *capture.Trace, change func(*capture.Manifest), each func(key string, e hooks.Event) []hooks.Event) *capture.Trace {
-	t.Helper()
-	m := from.Manifest()
-	m.Producer = capture.Producer{Name: "a port", Version: "1"}
-	if change != nil {
-		change(&m)
-	}
-	path := filepath.Join(t.TempDir(), "rewritten.safetensors")
-	w, err := capture.Create(path, m, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range from.Records() {
-		x, err := from.Read(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		events := []hooks.Event{{Name: r.Name, Pass: r.Pass, Tensor: x}}
-		if each != nil {
-			events = each(r.Key, events[0])
-		}
-		for _, e := range events {
-			if err := w.Observe(e); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return open(t, path)
-}
-
 // replaced is a trace with other tensors of some keys.
 func replaced(t testing.TB, from *capture.Trace, keys []string, by func(hooks.Tensor) hooks.Tensor) *capture.Trace {
 	t.Helper()
-	return rewritten(t, from, nil, func(key string, e hooks.Event) []hooks.Event {
+	return testengine.Rewritten(t, from, nil, func(key string, e hooks.Event) []hooks.Event {
 		if slices.Contains(keys, key) {
 			e.Tensor = by(e.Tensor)
 		}
@@ -202,7 +166,7 @@ func TestSharedKeysOfOtherHeads(t *testing.T) {
 func TestPassesWithoutIDsBeforeThem(t *testing.T) {
 	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
 	some := capture.Ranges{{From: 0, To: 0}, {From: 2, To: capture.NoEnd}}
-	local := rewritten(t, golden, func(m *capture.Manifest) { m.Scope.Passes = some }, func(_ string, e hooks.Event) []hooks.Event {
+	local := testengine.Rewritten(t, golden, func(m *capture.Manifest) { m.Scope.Passes = some }, func(_ string, e hooks.Event) []hooks.Event {
 		if !some.Has(e.Pass) {
 			return nil
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tracediff/tracediff/internal/pagetest"
 )
 
 const mistakesPage = "../docs/mistakes.md"
@@ -23,7 +25,7 @@ func plantedFaults(t *testing.T) map[string][]string {
 	}
 	headings := map[string]string{}
 	for _, file := range files {
-		text := readText(t, file)
+		text := pagetest.Text(t, file)
 		found := pyDefinition.FindAllStringSubmatch(text, -1)
 		if len(found) != strings.Count(text, "half=1,")+strings.Count(text, "half=1)") {
 			t.Fatalf("%s: a fault without a heading", file)
@@ -33,7 +35,7 @@ func plantedFaults(t *testing.T) map[string][]string {
 		}
 	}
 	faults := map[string][]string{}
-	for _, name := range strings.Fields(readText(t, "../fixtures/faults/order.txt")) {
+	for _, name := range strings.Fields(pagetest.Text(t, "../fixtures/faults/order.txt")) {
 		if heading, ok := headings[name]; ok {
 			faults[heading] = append(faults[heading], name)
 		}
@@ -86,7 +88,7 @@ func mistakesOn(page string) (entries []mistakeEntry, anchors []string) {
 // linked rightly; each mistake is complete; the faults under it are those that name it; a field is one of a checkpoint here, or is
 // listed as another family's. With -update the lists of faults are written.
 func TestTheUsualMistakesAreThere(t *testing.T) {
-	page := readText(t, mistakesPage)
+	page := pagetest.Text(t, mistakesPage)
 	entries, anchors := mistakesOn(page)
 	if len(entries) < 60 {
 		t.Errorf("%d mistakes", len(entries))
@@ -115,7 +117,7 @@ func TestTheUsualMistakesAreThere(t *testing.T) {
 		case len(want) == 0 || e.items["Planted"] == "":
 			t.Errorf("%s: planted are %q, and the page has %q", e.anchor, want, e.items["Planted"])
 		case e.items["Planted"] != quoted(want):
-			if *update {
+			if pagetest.Update() {
 				page = strings.Replace(page, plantedLine(e.items["Planted"]), plantedLine(quoted(want)), 1)
 				continue
 			}
@@ -125,8 +127,8 @@ func TestTheUsualMistakesAreThere(t *testing.T) {
 	for anchor, names := range faults {
 		t.Errorf("the page has no heading %q, that of %q", anchor, names)
 	}
-	if *update {
-		writeText(t, mistakesPage, page)
+	if pagetest.Update() {
+		pagetest.Write(t, mistakesPage, page)
 	}
 	checkFields(t, page, entries)
 }
@@ -145,7 +147,7 @@ func checkFields(t *testing.T, page string, entries []mistakeEntry) {
 	}
 	for _, file := range files {
 		var config any
-		if err := json.Unmarshal([]byte(readText(t, file)), &config); err != nil {
+		if err := json.Unmarshal([]byte(pagetest.Text(t, file)), &config); err != nil {
 			t.Fatal(file, err)
 		}
 		addFields(known, config)

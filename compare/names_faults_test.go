@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracediff/tracediff/internal/pagetest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracediff/tracediff/capture/reference"
@@ -83,11 +85,11 @@ func TestFaultsInTransformersAreNamed(t *testing.T) {
 	}
 	t.Logf("%d of %d roles are named", named, all)
 	text := strings.Join(lines, "\n") + "\n"
-	if *update {
-		writeText(t, faultNames, text)
+	if pagetest.Update() {
+		pagetest.Write(t, faultNames, text)
 		return
 	}
-	want := readText(t, faultNames)
+	want := pagetest.Text(t, faultNames)
 	if diff := cmp.Diff(want, withCountsOf(text, want)); diff != "" {
 		t.Errorf("names (-read +now):\n%s", diff)
 	}

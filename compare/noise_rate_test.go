@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/pagetest"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
@@ -185,7 +187,7 @@ var noisePairs = []string{"local and the walk", "local and transformers", "trans
 // TestNoiseRate measures how far healthy pairs are from their noise floor. TRACEDIFF_NOISE_PROMPTS is the number of random
 // prompts a checkpoint and dtype; docs/tolerance.md has what 40 of them show.
 func TestNoiseRate(t *testing.T) {
-	prompts := samples(t, "TRACEDIFF_NOISE_PROMPTS", 1)
+	prompts := pagetest.Samples(t, "TRACEDIFF_NOISE_PROMPTS", 1)
 	all := map[string]map[hooks.DType]*rates{}
 	for _, pair := range noisePairs {
 		all[pair] = map[hooks.DType]*rates{hooks.F32: {}, hooks.BF16: {}, hooks.F16: {}}
@@ -231,9 +233,9 @@ func TestNoiseRate(t *testing.T) {
 	}
 	t.Log(table)
 	if prompts == noisePrompts {
-		docs := docSection(t, noiseDocs, readText(t, noiseDocs), "rates", table)
-		if *update {
-			writeText(t, noiseDocs, docs)
+		docs := pagetest.Section(t, noiseDocs, pagetest.Text(t, noiseDocs), "rates", table)
+		if pagetest.Update() {
+			pagetest.Write(t, noiseDocs, docs)
 		}
 	}
 }

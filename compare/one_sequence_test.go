@@ -274,7 +274,7 @@ func modulesAlone(t *testing.T, walked *capture.Trace, list *order.List, sees fu
 		}
 	}
 	modules := []string{"input_ids", "embed_tokens", "layers.0.input_layernorm", at + "q_proj", at + "k_proj", at + "v_proj"}
-	return rewritten(t, walked, func(m *capture.Manifest) { m.Derived = nil }, func(_ string, e hooks.Event) []hooks.Event {
+	return testengine.Rewritten(t, walked, func(m *capture.Manifest) { m.Derived = nil }, func(_ string, e hooks.Event) []hooks.Event {
 		if e.Name == at+"context" {
 			e.Tensor = fire(e.Name, hooks.F32, e.Tensor.Shape, context...).Tensor
 			return []hooks.Event{e}

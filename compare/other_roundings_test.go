@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/pagetest"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
@@ -72,9 +74,9 @@ func roundingsRow(t *testing.T, ports int, name, row string) {
 	if ports != portsMeasured {
 		return
 	}
-	docs := docSection(t, certificateDocs, readText(t, certificateDocs), name, row)
-	if *update {
-		writeText(t, certificateDocs, docs)
+	docs := pagetest.Section(t, certificateDocs, pagetest.Text(t, certificateDocs), name, row)
+	if pagetest.Update() {
+		pagetest.Write(t, certificateDocs, docs)
 	}
 }
 
@@ -112,7 +114,7 @@ const fewBugs = 3
 // A port that rounds at other steps than transformers, whichever, has no bug: over whole traces, of every family, in both
 // 16-bit dtypes. TRACEDIFF_ROUNDINGS sets how many are drawn; what 600 showed stands in docs/certificate.md.
 func TestOtherRoundingsAreNoBug(t *testing.T) {
-	n := samples(t, "TRACEDIFF_ROUNDINGS", 20)
+	n := pagetest.Samples(t, "TRACEDIFF_ROUNDINGS", 20)
 	entries, bugs, accused := 0, 0, 0
 	for k := range n {
 		t.Run(fmt.Sprint(k), func(t *testing.T) { // its trace is gone when it is done
@@ -201,7 +203,7 @@ func (p *roundingPort) alikeTrace(d drawing, o op.Op, row func(d drawing, n int)
 // Rows that have nearly one statistic round it the same way, all of them and in every entry, whatever they are of. That is
 // no factor that a mistake gave them.
 func TestAlikeRowsOfOtherRoundingsAreNoBug(t *testing.T) {
-	n := samples(t, "TRACEDIFF_ROUNDINGS", 20)
+	n := pagetest.Samples(t, "TRACEDIFF_ROUNDINGS", 20)
 	few := n / alikeShare
 	bugs, traces, accused := 0, 0, 0
 	for k := range few {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/pagetest"
+
 	"github.com/tracediff/tracediff/compare/diagnose"
 )
 
@@ -27,7 +29,7 @@ var otherPages = map[string]string{
 // A name points to the page on which its mistake is explained: that under which the fault stands which has the name. Every page that a
 // name may point to is there.
 func TestNamesPointToTheirPages(t *testing.T) {
-	_, anchors := mistakesOn(readText(t, mistakesPage))
+	_, anchors := mistakesOn(pagetest.Text(t, mistakesPage))
 	for _, page := range diagnose.Pages() {
 		if !slices.Contains(anchors, page) {
 			t.Errorf("%s has no heading %q", mistakesPage, page)
@@ -39,7 +41,7 @@ func TestNamesPointToTheirPages(t *testing.T) {
 			heading[name] = page
 		}
 	}
-	lines := namedFault.FindAllStringSubmatch(readText(t, faultNames), -1)
+	lines := namedFault.FindAllStringSubmatch(pagetest.Text(t, faultNames), -1)
 	if len(lines) < 300 {
 		t.Fatalf("%d names", len(lines))
 	}

@@ -2,15 +2,14 @@ package compare_test
 
 import (
 	"cmp"
-	"context"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/testengine"
+
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
@@ -92,7 +91,7 @@ func TestHealthyPairs(t *testing.T) {
 			for seed := range seeds {
 				c := ordertest.Draw(t, family, seed)
 				for _, dtype := range []hooks.DType{hooks.F32, hooks.BF16} {
-					h.judge(t, c, localOf(t, c, dtype))
+					h.judge(t, c, testengine.LocalModel(t, c, dtype))
 				}
 			}
 			h.log(t)
@@ -108,19 +107,5 @@ func TestHealthyPairs(t *testing.T) {
 func TestRoundingOfFewValuesIsNoScale(t *testing.T) {
 	c := ordertest.Draw(t, "gemma2", 30)
 	var h healthy
-	h.judge(t, c, localOf(t, c, hooks.BF16))
-}
-
-// localOf runs the local model on a case.
-func localOf(t testing.TB, c ordertest.Case, dtype hooks.DType) *capture.Trace {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "local.safetensors")
-	_, err := gemma.Capture(context.Background(), gemma.Job{
-		Checkpoint: c.Checkpoint, List: c.List, DType: dtype, Passes: c.Passes, Path: path,
-		Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return open(t, path)
+	h.judge(t, c, testengine.LocalModel(t, c, hooks.BF16))
 }

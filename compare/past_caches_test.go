@@ -15,7 +15,7 @@ import (
 func comparedWithout(t *testing.T, from string, words ...string) *compare.Result {
 	t.Helper()
 	golden := testengine.OpenGolden(t, from)
-	local := rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
+	local := testengine.Rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
 		if slices.ContainsFunc(words, func(word string) bool { return strings.HasSuffix(e.Name, "self_attn."+word) }) {
 			return nil
 		}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tracediff/tracediff/internal/pagetest"
 )
 
 // linearOps are the operations of the tables that are linear in each of their inputs, for whose scale there is a goal.
@@ -20,7 +22,7 @@ var goalOf = map[string]float64{"bfloat16": 1e-4, "float32": 1e-5}
 
 // docs/power.md says itself which of its goals its tables miss.
 func TestGoalsMissed(t *testing.T) {
-	docs := readText(t, powerDocs)
+	docs := pagetest.Text(t, powerDocs)
 	missed := "\n"
 	for _, part := range []string{"tiny bfloat16", "tiny float32", "E2B bfloat16", "E2B float32"} {
 		_, section, _ := strings.Cut(docs, "<!-- "+part+" -->\n")
@@ -34,8 +36,8 @@ func TestGoalsMissed(t *testing.T) {
 		}
 		missed += fmt.Sprintf("- %s: %s\n", part, strings.Join(all, "; "))
 	}
-	if docs = docSection(t, powerDocs, docs, "goals missed", missed); *update {
-		writeText(t, powerDocs, docs)
+	if docs = pagetest.Section(t, powerDocs, docs, "goals missed", missed); pagetest.Update() {
+		pagetest.Write(t, powerDocs, docs)
 	}
 }
 

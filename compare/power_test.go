@@ -1,7 +1,6 @@
 package compare_test
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/pagetest"
+
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
 )
-
-var update = flag.Bool("update", false, "write the tables of docs/power.md that this run made")
 
 // steps are the sizes of faults that are tried, from the largest down: three a decade.
 var steps = func() (all []float64) {
@@ -331,8 +330,8 @@ var sampled = []string{"rms_norm plain", "linear hidden", "linear bias", "scores
 // TRACEDIFF_POWER=1 all tables are made, at the width of E2B too and with the gates of accumulated errors beside; -update
 // then writes them.
 func TestPower(t *testing.T) {
-	docs := readText(t, powerDocs)
-	if samples(t, "TRACEDIFF_POWER", 0) > 0 {
+	docs := pagetest.Text(t, powerDocs)
+	if pagetest.Samples(t, "TRACEDIFF_POWER", 0) > 0 {
 		measureAll(t, docs)
 		return
 	}
@@ -369,9 +368,9 @@ func measureAll(t *testing.T, docs string) {
 		}
 	})
 	for _, p := range parts {
-		docs = docSection(t, powerDocs, docs, p.name, p.made)
+		docs = pagetest.Section(t, powerDocs, docs, p.name, p.made)
 	}
-	if *update {
-		writeText(t, powerDocs, docs)
+	if pagetest.Update() {
+		pagetest.Write(t, powerDocs, docs)
 	}
 }

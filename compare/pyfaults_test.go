@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/pagetest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracediff/tracediff/capture"
@@ -96,12 +98,12 @@ func TestFaultsInTransformersAreLocated(t *testing.T) {
 			nothingWrong(t, filepath.Join(dir, f.Reference), models[f.Checkpoint])
 		}
 	}
-	docs := readText(t, faultDocs)
+	docs := pagetest.Text(t, faultDocs)
 	for i, table := range faultTables(faults, results) {
-		docs = docSection(t, faultDocs, docs, faultSections[i], "\n"+table)
+		docs = pagetest.Section(t, faultDocs, docs, faultSections[i], "\n"+table)
 	}
-	if *update {
-		writeText(t, faultDocs, docs)
+	if pagetest.Update() {
+		pagetest.Write(t, faultDocs, docs)
 	}
 	enoughFaults(t, faults)
 }
@@ -296,7 +298,7 @@ const faultHead = "| fault | checkpoint | op | first guilty entry | walk, float3
 // TestFaultsInTransformersAreListed holds the tables of docs/faults.md to the faults that are defined, and to what they are for: every fault has its line, and where
 // it can be seen isolation flags all of its guilty entries, in many places and kinds of operation.
 func TestFaultsInTransformersAreListed(t *testing.T) {
-	docs := readText(t, faultDocs)
+	docs := pagetest.Text(t, faultDocs)
 	listed, entries, ops := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i, name := range faultSections {
 		_, section, _ := strings.Cut(docs, "<!-- "+name+" -->\n")

@@ -133,3 +133,6 @@ func TestWaysOfRecordedTables(t *testing.T) {
 		}
 	}
 }
+
+// in32 rounds to float32.
+func in32(x float64) float64 { return float64(float32(x)) }

@@ -87,7 +87,7 @@ func fusedSums(t *testing.T, dir string, eps, scale float64) *capture.Trace {
 	}
 	var in0, fresh, sum, out []float64 // a layer's input, its norm, and sums, before they are rounded
 	stream := map[string][]float64{}
-	return rewritten(t, golden, func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }, func(_ string, e hooks.Event) []hooks.Event {
+	return testengine.Rewritten(t, golden, func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }, func(_ string, e hooks.Event) []hooks.Event {
 		layer, name, _ := strings.Cut(strings.TrimPrefix(e.Name, "layers."), ".")
 		x := valuesOf(e.Tensor)
 		by := 1.0

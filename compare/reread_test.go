@@ -98,7 +98,7 @@ func fusedNorm(t *testing.T, dir string, eps, scale float64) *capture.Trace {
 	ck, list := ordertest.Embedded(t, dir)
 	golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
 	last := map[string][]float64{}
-	return rewritten(t, golden, func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }, func(_ string, e hooks.Event) []hooks.Event {
+	return testengine.Rewritten(t, golden, func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }, func(_ string, e hooks.Event) []hooks.Event {
 		layer, name, _ := strings.Cut(strings.TrimPrefix(e.Name, "layers."), ".")
 		switch {
 		case e.Name == "input_ids", e.Name == "position_ids", e.Name == "embed_tokens":
@@ -142,7 +142,7 @@ func fusedActivation(t *testing.T, dir string, act func(x float64) float64, scal
 	ck, list := ordertest.Embedded(t, dir)
 	golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
 	last := map[string][]float64{}
-	return rewritten(t, golden, func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }, func(_ string, e hooks.Event) []hooks.Event {
+	return testengine.Rewritten(t, golden, func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }, func(_ string, e hooks.Event) []hooks.Event {
 		layer, name, found := strings.Cut(e.Name, ".mlp.")
 		switch {
 		case e.Name == "input_ids", e.Name == "position_ids":

@@ -20,7 +20,7 @@ func TestBfloat16SavedAsFloat16(t *testing.T) {
 	for _, dir := range []string{"qwen3-tiny", "llama-tiny", "gemma3-tiny", "gemma2-tiny"} {
 		ck, list := ordertest.Embedded(t, dir)
 		golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
-		saved := rewritten(t, golden, func(m *capture.Manifest) { m.Derived = nil }, func(_ string, e hooks.Event) []hooks.Event {
+		saved := testengine.Rewritten(t, golden, func(m *capture.Manifest) { m.Derived = nil }, func(_ string, e hooks.Event) []hooks.Event {
 			if e.Tensor.DType != hooks.BF16 {
 				return []hooks.Event{e}
 			}

@@ -40,7 +40,7 @@ func TestSightNamesTensors(t *testing.T) {
 			dir, _, _ := strings.Cut(c.golden, "/")
 			ck, list := ordertest.Embedded(t, dir)
 			sight := func(has []string) *detectable.Sight {
-				some := rewritten(t, whole, func(m *capture.Manifest) { m.Entries, m.Scope = nil, capture.Scope{} }, func(_ string, e hooks.Event) []hooks.Event {
+				some := testengine.Rewritten(t, whole, func(m *capture.Manifest) { m.Entries, m.Scope = nil, capture.Scope{} }, func(_ string, e hooks.Event) []hooks.Event {
 					if strings.HasSuffix(e.Name, "_ids") || slices.Contains(has, numbers.ReplaceAllString(e.Name, "layers.*")) {
 						return []hooks.Event{e}
 					}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/pagetest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracediff/tracediff/capture/reference"
@@ -71,9 +73,9 @@ func TestSightOfGoldens(t *testing.T) {
 			t.Errorf("%s: %v were not tried, with %d times the work", golden, s.Skipped, s.Times)
 		}
 	}
-	if *update {
-		writeText(t, sightFile, text.String())
-	} else if diff := cmp.Diff(readText(t, sightFile), text.String()); diff != "" {
+	if pagetest.Update() {
+		pagetest.Write(t, sightFile, text.String())
+	} else if diff := cmp.Diff(pagetest.Text(t, sightFile), text.String()); diff != "" {
 		t.Errorf("not what was read (-read +now):\n%s", diff)
 	}
 	byDType, byPrompt := 0, 0
@@ -194,9 +196,9 @@ func TestSightOfALongPrompt(t *testing.T) {
 	for k := range c.Passes[0] {
 		c.Passes[0][k] = k * k % c.List.Config.VocabSize
 	}
-	trace := localOf(t, c, hooks.F32)
+	trace := testengine.LocalModel(t, c, hooks.F32)
 	// Between queries, keys and values, and the context nothing was captured, as in fused attention.
-	fused := rewritten(t, trace, nil, func(key string, e hooks.Event) []hooks.Event {
+	fused := testengine.Rewritten(t, trace, nil, func(key string, e hooks.Event) []hooks.Event {
 		_, inner, _ := strings.Cut(key, ".self_attn.")
 		if slices.Contains([]string{"keys", "values", "scores", "scores_masked", "probs_f32", "probs", "q_rope", "k_rope"}, inner) {
 			return nil

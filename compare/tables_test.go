@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/pagetest"
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -178,7 +179,7 @@ func TestSmallestErrorOfTheta(t *testing.T) {
 	switch {
 	case !found || !ended:
 		t.Fatalf("%s has no place for the table", powerDocs)
-	case *update:
+	case pagetest.Update():
 		if err := os.WriteFile(powerDocs, []byte(head+thetaBegin+b.String()+thetaEnd+tail), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ func TestClaimsOfDerivationExcuseNothing(t *testing.T) {
 	golden := testengine.OpenGolden(t, "golden/gemma3n-tiny/hello.float32.safetensors")
 	const fault = "layers.2.mlp.down_proj"
 	claims := func(m *capture.Manifest) { m.Derived = m.Entries }
-	local := rewritten(t, golden, claims, func(key string, e hooks.Event) []hooks.Event {
+	local := testengine.Rewritten(t, golden, claims, func(key string, e hooks.Event) []hooks.Event {
 		if key == fault {
 			e.Tensor = byFactor(1 + 1e-5)(e.Tensor)
 		}
@@ -36,7 +36,7 @@ func TestClaimsOfDerivationExcuseNothing(t *testing.T) {
 			t.Errorf("reference %t: %d certified", ref != nil, res.Isolation.Certified)
 		}
 	}
-	res := isolated(t, "gemma3n-tiny", rewritten(t, golden, claims, nil), nil)
+	res := isolated(t, "gemma3n-tiny", testengine.Rewritten(t, golden, claims, nil), nil)
 	if res.ExitCode() != 0 || res.Isolation.Certified < 300 {
 		t.Errorf("a healthy trace with the same claims: exit %d, %d certified, %v", res.ExitCode(), res.Isolation.Certified, res.Incomplete)
 	}
@@ -49,7 +49,7 @@ func TestMatchWithoutCertificates(t *testing.T) {
 	golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.float32.safetensors")
 	ck, list := ordertest.Embedded(t, dir)
 	tensors := []string{"input_ids", "layers.0.attn_residual"}
-	bare := rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
+	bare := testengine.Rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
 		// That the later passes say where their tokens stand, and the first does not, leaves open where its tokens do.
 		if slices.Contains(tensors, e.Name) || e.Name == order.PositionIDs && e.Pass > 0 {
 			return []hooks.Event{e}
@@ -96,7 +96,7 @@ func TestMatchWithoutCertificates(t *testing.T) {
 func TestBoundsAsWideAsTheTensorCertifyNothing(t *testing.T) {
 	for _, dir := range []string{"gemma3n-tiny", "gemma2-tiny"} {
 		golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.float32.safetensors")
-		local := rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
+		local := testengine.Rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
 			switch e.Name {
 			case "input_ids", "position_ids":
 				return []hooks.Event{e}
@@ -125,10 +125,10 @@ func TestBoundsAsWideAsTheTensorCertifyNothing(t *testing.T) {
 func TestAttentionOverLargeScoresIsCertifiedByItsError(t *testing.T) {
 	c := ordertest.DrawWith(t, "gemma3", 7, func(config map[string]any) { config["query_pre_attn_scalar"] = 1e-2 })
 	inside := regexp.MustCompile(`^(mask|rotary)\.|self_attn\.(._rope|keys|values|scores.*|probs.*|context)$`)
-	whole := localOf(t, c, hooks.F32)
+	whole := testengine.LocalModel(t, c, hooks.F32)
 	undeclared := func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }
 	shown := func(factor float64) *capture.Trace {
-		return rewritten(t, whole, undeclared, func(_ string, e hooks.Event) []hooks.Event {
+		return testengine.Rewritten(t, whole, undeclared, func(_ string, e hooks.Event) []hooks.Event {
 			switch {
 			case inside.MatchString(e.Name):
 				return nil
@@ -179,7 +179,7 @@ func TestMistakeInAttentionOverLargeScoresIsNamed(t *testing.T) {
 	}
 	inside := regexp.MustCompile(`^(mask|rotary)\.|self_attn\.(._norm|._rope|keys|values|scores.*|probs.*|context)$`)
 	right, wrong := draw(1e4), draw(1e3)
-	local := rewritten(t, localOf(t, wrong, hooks.BF16), func(m *capture.Manifest) { m.Scope, m.Entries, m.Config = capture.Scope{}, nil, nil }, func(_ string, e hooks.Event) []hooks.Event {
+	local := testengine.Rewritten(t, testengine.LocalModel(t, wrong, hooks.BF16), func(m *capture.Manifest) { m.Scope, m.Entries, m.Config = capture.Scope{}, nil, nil }, func(_ string, e hooks.Event) []hooks.Event {
 		if inside.MatchString(e.Name) {
 			return nil
 		}

@@ -1,7 +1,6 @@
 package isolate_test
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -9,9 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write the section of docs/models.md that TestArchitectures makes")
+	"github.com/tracediff/tracediff/internal/pagetest"
+)
 
 const (
 	modelsPage       = "../../docs/models.md"
@@ -103,7 +102,7 @@ func TestArchitectures(t *testing.T) {
 		lines.WriteString(both.line(name))
 		if flaws.WriteString(flaw); flaw == "" {
 			good++
-		} else if !*update {
+		} else if !pagetest.Update() {
 			t.Error(flaw)
 		}
 	}
@@ -115,7 +114,7 @@ func TestArchitectures(t *testing.T) {
 	}
 	fmt.Println(text)
 	fmt.Printf("The steps of entries that are no known operation, the most frequent first:\n\n%s", most(counts, in, 80))
-	if *update {
+	if pagetest.Update() {
 		writeIsolated(t, text)
 	}
 }

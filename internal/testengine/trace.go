@@ -98,3 +98,38 @@ func Open(t testing.TB, path string) *capture.Trace {
 	t.Cleanup(func() { tr.Close() })
 	return tr
 }
+
+// Rewritten copies a trace, as one of another port. change may alter the manifest. each gets every event in turn, and returns
+// the events in its place. Both may be nil.
+func Rewritten(t testing.TB, from *capture.Trace, change func(*capture.Manifest), each func(key string, e hooks.Event) []hooks.Event) *capture.Trace {
+	t.Helper()
+	m := from.Manifest()
+	m.Producer = capture.Producer{Name: "a port", Version: "1"}
+	if change != nil {
+		change(&m)
+	}
+	path := filepath.Join(t.TempDir(), "rewritten.safetensors")
+	w, err := capture.Create(path, m, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range from.Records() {
+		x, err := from.Read(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := []hooks.Event{{Name: r.Name, Pass: r.Pass, Tensor: x}}
+		if each != nil {
+			events = each(r.Key, events[0])
+		}
+		for _, e := range events {
+			if err := w.Observe(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return Open(t, path)
+}
