@@ -2,7 +2,6 @@ package compare_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/internal/pagetest"
+	"github.com/tracediff/tracediff/internal/plantedtest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -37,20 +37,17 @@ func placesOf(found *diagnose.Finding) string {
 // TestFaultsInTransformersAreNamed holds the names of faults in transformers to those that were read: what has another one, or one in
 // place of none, has to be read again.
 func TestFaultsInTransformersAreNamed(t *testing.T) {
-	dir, set := os.LookupEnv(faultsVariable)
-	if !set {
-		t.Skipf("needs %s: the folder that python fixtures/plant.py makes", faultsVariable)
-	}
-	models := faultModels{}
+	dir := plantedtest.Folder(t)
+	models := plantedtest.Models{}
 	var lines []string
 	named, all := 0, 0
-	for _, f := range readFaults(t, dir) {
+	for _, f := range plantedtest.Read(t, dir) {
 		if f.Hidden != "" || f.Rounding != "" {
 			continue
 		}
-		m := models.open(t, f.Checkpoint)
+		m := models.Open(t, f.Checkpoint)
 		trace := open(t, filepath.Join(dir, f.File))
-		i, err := compare.NewIsolator(trace, m.list, reference.Weights(m.ck, trace.Manifest().DType), isolate.Options{})
+		i, err := compare.NewIsolator(trace, m.List, reference.Weights(m.Checkpoint, trace.Manifest().DType), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,16 +1,15 @@
 package compare_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/internal/pagetest"
+	"github.com/tracediff/tracediff/internal/plantedtest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,77 +17,38 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/ordertest"
 )
 
-// faultsVariable names the folder that fixtures/plant.py has written. Without it there is nothing to look at: the runs
-// need transformers, which the gate has and a checkout has not.
-const faultsVariable = "TRACEDIFF_FAULTS"
-
-// pyFault is one run of transformers with a mistake in it, as fixtures/plant.py describes it.
-type pyFault struct {
-	Name       string    `json:"name"`
-	What       string    `json:"what"`
-	Checkpoint string    `json:"checkpoint"`
-	DType      string    `json:"dtype"`
-	File       string    `json:"file"`
-	Reference  string    `json:"reference"` // the healthy run of the same ids
-	Op         string    `json:"op"`        // the kind of the first guilty entry
-	Guilty     []pyEntry `json:"guilty"`    // computed wrongly from their inputs, in order
-	Rounding   string    `json:"rounding"`  // how an engine may round that would give the same
-	Hidden     string    `json:"hidden"`    // why the run cannot show it
-	Benign     string    `json:"benign"`    // why it is no mistake
-}
-
-// layout reports whether a fault is a layout: the same model in other numbers, to the last bit of exact arithmetic. A stream that is
+// isLayout reports whether a fault is a layout: the same model in other numbers, to the last bit of exact arithmetic. A stream that is
 // rescaled is none: norms add the same epsilon to it.
-func (f pyFault) layout() bool {
+func isLayout(f plantedtest.Fault) bool {
 	return f.Benign != "" && f.Hidden == "" && !slices.Contains([]string{"stream-rescaled", "scale-in-queries"}, f.Name)
-}
-
-type pyEntry struct {
-	Pass int    `json:"pass"`
-	Name string `json:"name"`
-}
-
-func (e pyEntry) key() string { return capture.Key(e.Pass, e.Name, 0) }
-
-func (f pyFault) guilty() []string {
-	var keys []string
-	for _, e := range f.Guilty {
-		keys = append(keys, e.key())
-	}
-	return keys
 }
 
 // found is what comparing and isolating one faulty run has shown.
 type found struct {
-	walk   pyEntry  // where the walk stops by accumulated errors; the zero value where it does not
-	both   pyEntry  // where it stops when it certifies what it visits
-	strict []string // entries that isolation of the faulty run alone calls wrong, of an engine that rounds as transformers does
-	auto   []string // and of any engine
-	layout []string // entries that isolation calls wrong by themselves and part of a layout
-	notes  []string // of each of strict, the numbers
+	walk   plantedtest.Entry // where the walk stops by accumulated errors; the zero value where it does not
+	both   plantedtest.Entry // where it stops when it certifies what it visits
+	strict []string          // entries that isolation of the faulty run alone calls wrong, of an engine that rounds as transformers does
+	auto   []string          // and of any engine
+	layout []string          // entries that isolation calls wrong by themselves and part of a layout
+	notes  []string          // of each of strict, the numbers
 }
 
 // Every fault in transformers is located: isolation, which sees the faulty run alone, flags the guilty entries and nothing
 // else; the walk that certifies stops at the first of them. The walk by accumulated errors alone stops there too where the
 // error is beyond its limit, and never before. Where a run cannot show a fault, nothing else is flagged.
 func TestFaultsInTransformersAreLocated(t *testing.T) {
-	dir, set := os.LookupEnv(faultsVariable)
-	if !set {
-		t.Skipf("needs %s: the folder that python fixtures/plant.py makes", faultsVariable)
-	}
-	faults := readFaults(t, dir)
-	models := faultModels{}
+	dir := plantedtest.Folder(t)
+	faults := plantedtest.Read(t, dir)
+	models := plantedtest.Models{}
 	results := make([]found, len(faults))
 	for i, f := range faults {
 		t.Run(f.Name+"/"+f.DType, func(t *testing.T) {
-			m := models.open(t, f.Checkpoint)
+			m := models.Open(t, f.Checkpoint)
 			results[i] = locate(t, dir, f, m)
-			judgeFault(t, f, results[i], m.list)
+			judgeFault(t, f, results[i], m.List)
 		})
 	}
 	healthy := map[string]bool{}
@@ -108,41 +68,11 @@ func TestFaultsInTransformersAreLocated(t *testing.T) {
 	enoughFaults(t, faults)
 }
 
-func readFaults(t *testing.T, dir string) []pyFault {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "faults.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var faults []pyFault
-	if err := json.Unmarshal(data, &faults); err != nil {
-		t.Fatal(err)
-	}
-	return faults
-}
-
-// faultModels keeps the checkpoints open that faults are made in.
-type faultModels map[string]faultModel
-
-type faultModel struct {
-	ck   *checkpoint.Checkpoint
-	list *order.List
-}
-
-func (m faultModels) open(t *testing.T, name string) faultModel {
-	t.Helper()
-	if _, ok := m[name]; !ok {
-		ck, list := ordertest.Embedded(t, name)
-		m[name] = faultModel{ck, list}
-	}
-	return m[name]
-}
-
-func locate(t *testing.T, dir string, f pyFault, m faultModel) found {
+func locate(t *testing.T, dir string, f plantedtest.Fault, m plantedtest.Model) found {
 	t.Helper()
 	faulty, healthy := open(t, filepath.Join(dir, f.File)), open(t, filepath.Join(dir, f.Reference))
 	isolator := func(a isolate.Engines) *compare.Isolator {
-		i, err := compare.NewIsolator(faulty, m.list, reference.Weights(m.ck, faulty.Manifest().DType), isolate.Options{Arithmetic: a})
+		i, err := compare.NewIsolator(faulty, m.List, reference.Weights(m.Checkpoint, faulty.Manifest().DType), isolate.Options{Arithmetic: a})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,10 +80,10 @@ func locate(t *testing.T, dir string, f pyFault, m faultModel) found {
 	}
 	auto := isolator(isolate.Auto)
 	var out found
-	out.walk = stop(run(t, faulty, healthy, compare.Options{Order: m.list}))
-	out.both = stop(run(t, faulty, healthy, compare.Options{Order: m.list, Certification: compare.Certification{Isolator: auto}}))
-	out.auto, _, out.layout = wrongAlone(t, faulty, m.list, auto)
-	out.strict, out.notes, _ = wrongAlone(t, faulty, m.list, isolator(isolate.Strict))
+	out.walk = stop(run(t, faulty, healthy, compare.Options{Order: m.List}))
+	out.both = stop(run(t, faulty, healthy, compare.Options{Order: m.List, Certification: compare.Certification{Isolator: auto}}))
+	out.auto, _, out.layout = wrongAlone(t, faulty, m.List, auto)
+	out.strict, out.notes, _ = wrongAlone(t, faulty, m.List, isolator(isolate.Strict))
 	return out
 }
 
@@ -181,29 +111,29 @@ func wrongAlone(t *testing.T, trace *capture.Trace, list *order.List, i *compare
 }
 
 // nothingWrong isolates a healthy run.
-func nothingWrong(t *testing.T, path string, m faultModel) {
+func nothingWrong(t *testing.T, path string, m plantedtest.Model) {
 	t.Helper()
 	trace := open(t, path)
-	i, err := compare.NewIsolator(trace, m.list, reference.Weights(m.ck, trace.Manifest().DType), isolate.Options{Arithmetic: isolate.Strict})
+	i, err := compare.NewIsolator(trace, m.List, reference.Weights(m.Checkpoint, trace.Manifest().DType), isolate.Options{Arithmetic: isolate.Strict})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keys, notes, _ := wrongAlone(t, trace, m.list, i); len(keys) > 0 {
+	if keys, notes, _ := wrongAlone(t, trace, m.List, i); len(keys) > 0 {
 		t.Errorf("%s is healthy:\n%s", path, strings.Join(notes, "\n"))
 	}
 }
 
 // stop is where a walk stops.
-func stop(r *compare.Result) pyEntry {
+func stop(r *compare.Result) plantedtest.Entry {
 	if r.Divergence == nil {
-		return pyEntry{}
+		return plantedtest.Entry{}
 	}
-	return pyEntry{r.Divergence.Row.Pass, r.Divergence.Row.Name}
+	return plantedtest.Entry{Pass: r.Divergence.Row.Pass, Name: r.Divergence.Row.Name}
 }
 
-func judgeFault(t *testing.T, f pyFault, got found, list *order.List) {
+func judgeFault(t *testing.T, f plantedtest.Fault, got found, list *order.List) {
 	t.Helper()
-	guilty := f.guilty()
+	guilty := f.GuiltyKeys()
 	if f.Hidden != "" {
 		for _, key := range slices.Concat(got.strict, got.auto, stops(got.walk, got.both)) {
 			if !slices.Contains(guilty, key) {
@@ -212,17 +142,17 @@ func judgeFault(t *testing.T, f pyFault, got found, list *order.List) {
 		}
 		return
 	}
-	if f.layout() {
-		if diff := cmp.Diff(guilty, got.layout); diff != "" || len(got.strict)+len(got.auto) > 0 || got.both != (pyEntry{}) {
-			t.Errorf("it is no mistake, and flagged: %v, %v; the walk that certifies stops at %q; layout (-want +got):\n%s", got.strict, got.auto, got.both.key(), diff)
+	if isLayout(f) {
+		if diff := cmp.Diff(guilty, got.layout); diff != "" || len(got.strict)+len(got.auto) > 0 || got.both != (plantedtest.Entry{}) {
+			t.Errorf("it is no mistake, and flagged: %v, %v; the walk that certifies stops at %q; layout (-want +got):\n%s", got.strict, got.auto, got.both.Key(), diff)
 		}
 		return
 	}
 	if diff := cmp.Diff(guilty, got.strict); diff != "" {
 		t.Errorf("isolation in strict arithmetic (-want +got):\n%s%s", diff, strings.Join(got.notes, "\n"))
 	}
-	if got.walk != (pyEntry{}) && before(list, got.walk, f.Guilty[0]) {
-		t.Errorf("the walk stops at %s, before %s", got.walk.key(), guilty[0])
+	if got.walk != (plantedtest.Entry{}) && before(list, got.walk, f.Guilty[0]) {
+		t.Errorf("the walk stops at %s, before %s", got.walk.Key(), guilty[0])
 	}
 	if f.Rounding != "" { // no error beyond what some engine's rounding gives: nothing else may be accused in its place
 		accused := slices.Clone(got.auto)
@@ -240,22 +170,22 @@ func judgeFault(t *testing.T, f pyFault, got found, list *order.List) {
 		t.Errorf("isolation (-want +got):\n%s", diff)
 	}
 	if got.both != f.Guilty[0] {
-		t.Errorf("the walk that certifies stops at %q, want %s", got.both.key(), guilty[0])
+		t.Errorf("the walk that certifies stops at %q, want %s", got.both.Key(), guilty[0])
 	}
 }
 
 // stops are the keys of where walks stop.
-func stops(at ...pyEntry) (keys []string) {
+func stops(at ...plantedtest.Entry) (keys []string) {
 	for _, e := range at {
-		if e != (pyEntry{}) {
-			keys = append(keys, e.key())
+		if e != (plantedtest.Entry{}) {
+			keys = append(keys, e.Key())
 		}
 	}
 	return keys
 }
 
 // before reports whether a comes first in a run.
-func before(list *order.List, a, b pyEntry) bool {
+func before(list *order.List, a, b plantedtest.Entry) bool {
 	return a.Pass < b.Pass || a.Pass == b.Pass && list.Index(a.Name) < list.Index(b.Name)
 }
 
@@ -266,22 +196,22 @@ const faultDocs = "../docs/faults.md"
 var faultSections = []string{"located", "like rounding", "hidden", "layouts"}
 
 // faultTables are these tables, a line for each fault.
-func faultTables(faults []pyFault, results []found) (tables []string) {
+func faultTables(faults []plantedtest.Fault, results []found) (tables []string) {
 	lines := make([][]string, len(faultSections))
 	for i := 0; i < len(faults); {
 		f, cells, table := faults[i], map[string][2]string{}, 0
 		for ; i < len(faults) && faults[i].Name == f.Name; i++ {
-			cells[faults[i].DType] = [2]string{faults[i].where(results[i].walk), faults[i].share(results[i])}
+			cells[faults[i].DType] = [2]string{whereOf(faults[i], results[i].walk), shareOf(faults[i], results[i])}
 			switch {
 			case faults[i].Hidden != "":
 				table, f.Hidden = 2, ": "+faults[i].Hidden
 			case faults[i].Rounding != "":
 				table, f.Hidden = 1, ": "+faults[i].Rounding
-			case f.layout():
+			case isLayout(f):
 				table = 3
 			}
 		}
-		line := fmt.Sprintf("| %s | %s | %s | %s |", f.Name, f.Checkpoint, f.Op, f.Guilty[0].key())
+		line := fmt.Sprintf("| %s | %s | %s | %s |", f.Name, f.Checkpoint, f.Op, f.Guilty[0].Key())
 		for _, dtype := range []string{"float32", "bfloat16"} {
 			line += fmt.Sprintf(" %s | %s |", cells[dtype][0], cells[dtype][1])
 		}
@@ -344,19 +274,19 @@ func TestFaultsInTransformersAreListed(t *testing.T) {
 }
 
 // where says where the walk stops, seen from the first guilty entry.
-func (f pyFault) where(at pyEntry) string {
+func whereOf(f plantedtest.Fault, at plantedtest.Entry) string {
 	switch at {
-	case pyEntry{}:
+	case plantedtest.Entry{}:
 		return "–"
 	case f.Guilty[0]:
 		return "there"
 	}
-	return at.key()
+	return at.Key()
 }
 
 // share says how many of the guilty entries isolation flags; where the arithmetics differ, that of any engine first.
-func (f pyFault) share(got found) string {
-	if f.layout() {
+func shareOf(f plantedtest.Fault, got found) string {
+	if isLayout(f) {
 		return fmt.Sprintf("%d of %d", len(got.layout), len(f.Guilty))
 	}
 	text := fmt.Sprintf("%d of %d", len(got.auto), len(f.Guilty))
@@ -368,7 +298,7 @@ func (f pyFault) share(got found) string {
 
 // enoughFaults holds the set of faults to what it is for: many places, many kinds of operation, both dtypes, the prompt
 // and the steps after it.
-func enoughFaults(t *testing.T, faults []pyFault) {
+func enoughFaults(t *testing.T, faults []plantedtest.Fault) {
 	t.Helper()
 	entries, ops, dtypes, passes := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[int]bool{}
 	for _, f := range faults {

@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/internal/plantedtest"
 )
 
 // wildFaultsVariable names the folder that fixtures/wild/faults.py has written.
@@ -22,11 +23,11 @@ func TestFaultsInWildEnginesAreLocated(t *testing.T) {
 	if !set {
 		t.Skipf("needs %s: the folder that python fixtures/wild/faults.py makes", wildFaultsVariable)
 	}
-	faults, models := readFaults(t, dir), faultModels{}
+	faults, models := plantedtest.Read(t, dir), plantedtest.Models{}
 	located, shown, healthy := 0, 0, map[string]bool{}
 	for _, f := range faults {
 		t.Run(f.Name, func(t *testing.T) {
-			m := models.open(t, f.Checkpoint)
+			m := models.Open(t, f.Checkpoint)
 			if !healthy[f.Reference] {
 				healthy[f.Reference] = true
 				engine, trace, _ := strings.Cut(strings.TrimSuffix(f.Reference, ".safetensors"), ".")
@@ -37,18 +38,18 @@ func TestFaultsInWildEnginesAreLocated(t *testing.T) {
 				}
 			}
 			bugs := isolatedBugs(t, filepath.Join(dir, f.File), m)
-			at := slices.IndexFunc(bugs, func(key string) bool { return slices.Contains(f.guilty(), key) })
+			at := slices.IndexFunc(bugs, func(key string) bool { return slices.Contains(f.GuiltyKeys(), key) })
 			if f.Hidden == "" {
 				shown++
 				if at >= 0 {
 					located++
 				} else {
-					t.Errorf("not found at any of its %d entries, the first is %s", len(f.Guilty), f.guilty()[0])
+					t.Errorf("not found at any of its %d entries, the first is %s", len(f.Guilty), f.GuiltyKeys()[0])
 				}
 			}
 			engine, trace, _ := strings.Cut(strings.TrimSuffix(f.Reference, ".safetensors"), ".")
 			for _, key := range bugs {
-				if !slices.Contains(f.guilty(), key) && wildDifference(engine+"/"+trace, withoutPass(key)) < 0 {
+				if !slices.Contains(f.GuiltyKeys(), key) && wildDifference(engine+"/"+trace, withoutPass(key)) < 0 {
 					t.Errorf("%s is BUG, and it is right", key)
 				}
 			}
@@ -61,14 +62,14 @@ func TestFaultsInWildEnginesAreLocated(t *testing.T) {
 }
 
 // isolatedBugs are the entries of a trace that are called wrong on their own inputs.
-func isolatedBugs(t *testing.T, path string, m faultModel) (keys []string) {
+func isolatedBugs(t *testing.T, path string, m plantedtest.Model) (keys []string) {
 	t.Helper()
 	local := open(t, path)
-	i, err := compare.NewIsolator(local, m.list, reference.Weights(m.ck, local.Manifest().DType), isolate.Options{})
+	i, err := compare.NewIsolator(local, m.List, reference.Weights(m.Checkpoint, local.Manifest().DType), isolate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, local, nil, compare.Options{Order: m.list, All: true, Certification: compare.Certification{Isolator: i}})
+	r := run(t, local, nil, compare.Options{Order: m.List, All: true, Certification: compare.Certification{Isolator: i}})
 	for _, row := range r.Rows {
 		if z := row.Isolated; z != nil && !z.Good() {
 			keys = append(keys, capture.Key(row.Pass, row.Name, 0))

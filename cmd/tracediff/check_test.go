@@ -21,6 +21,7 @@ import (
 	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/plantedtest"
 )
 
 // run captures the passes of the flaw's golden with the local model, the fault in it, or without.
@@ -409,23 +410,10 @@ var flaggedBehind = map[string]string{"mask-row-empty": "layers.0.self_attn.prob
 // In patched runs of transformers the same faults raise the same flags, at an entry that is guilty, and of the other faults,
 // which change numbers and not what they are, none raises any. Nor does a healthy run.
 func TestFaultsInTransformersAreFlagged(t *testing.T) {
-	dir, set := os.LookupEnv("TRACEDIFF_FAULTS")
-	if !set {
-		t.Skip("needs TRACEDIFF_FAULTS: the folder that python fixtures/plant.py makes")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "faults.json"))
-	must(t, err)
-	var faults []struct {
-		Name, File, Reference string
-		Guilty                []struct {
-			Pass int
-			Name string
-		}
-	}
-	must(t, json.Unmarshal(data, &faults))
+	dir := plantedtest.Folder(t)
 	seen := map[string]int{}
 	healthy := map[string]bool{}
-	for _, f := range faults {
+	for _, f := range plantedtest.Read(t, dir) {
 		if !healthy[f.Reference] {
 			healthy[f.Reference] = true
 			if code, d := checked(t, filepath.Join(dir, f.Reference)); code != exitMatch {

@@ -1,7 +1,6 @@
-package compare_test
+package detectable_test
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -11,6 +10,8 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/internal/plantedtest"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // usual are the faults of fixtures/plant.py that are one of the usual mistakes as the table has it, by the mistake's name. Others
@@ -64,30 +65,27 @@ var usual = map[string]string{
 // TestSightOfFaultsInTransformers holds what is said of a healthy run of transformers to what a run with the mistake in it shows: each
 // that isolation finds would have been seen, and none that changes nothing.
 func TestSightOfFaultsInTransformers(t *testing.T) {
-	dir, set := os.LookupEnv(faultsVariable)
-	if !set {
-		t.Skipf("needs %s: the folder that python fixtures/plant.py makes", faultsVariable)
-	}
-	models := faultModels{}
+	dir := plantedtest.Folder(t)
+	models := plantedtest.Models{}
 	sights := map[string]*detectable.Sight{}
-	isolator := func(trace *capture.Trace, m faultModel) *compare.Isolator {
-		i, err := compare.NewIsolator(trace, m.list, reference.Weights(m.ck, trace.Manifest().DType), isolate.Options{})
+	isolator := func(trace *capture.Trace, m plantedtest.Model) *compare.Isolator {
+		i, err := compare.NewIsolator(trace, m.List, reference.Weights(m.Checkpoint, trace.Manifest().DType), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return i
 	}
 	shown, hidden := 0, 0
-	for _, f := range readFaults(t, dir) {
+	for _, f := range plantedtest.Read(t, dir) {
 		mistake, known := usual[f.Name]
 		if !known {
 			continue
 		}
-		m := models.open(t, f.Checkpoint)
+		m := models.Open(t, f.Checkpoint)
 		s := sights[f.Reference]
 		if s == nil {
 			var err error
-			if s, err = isolator(open(t, filepath.Join(dir, f.Reference)), m).Sight(t.Context(), 0, nil); err != nil {
+			if s, err = isolator(testengine.Open(t, filepath.Join(dir, f.Reference)), m).Sight(t.Context(), 0, nil); err != nil {
 				t.Fatal(err)
 			}
 			if len(s.Skipped) > 0 {
@@ -96,7 +94,7 @@ func TestSightOfFaultsInTransformers(t *testing.T) {
 			sights[f.Reference] = s
 		}
 		bug := false
-		faulty := isolator(open(t, filepath.Join(dir, f.File)), m)
+		faulty := isolator(testengine.Open(t, filepath.Join(dir, f.File)), m)
 		for _, e := range f.Guilty {
 			c, err := faulty.Certify(t.Context(), e.Name, e.Pass)
 			if err != nil {
