@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/singles"
+
 	"github.com/tracediff/tracediff/internal/pagetest"
 
 	"github.com/tracediff/tracediff/capture"
@@ -53,6 +55,9 @@ type evidence struct {
 	named, unidentified, accused int
 }
 
+// fewBugs is how many of a port's false BUGs are shown: an engine has one arithmetic for all its entries.
+const fewBugs = 3
+
 // enoughElements and enoughRows are what a definite arithmetic has to show before it is believed: see the rule of certificates.
 const enoughElements, enoughRows = 8, 2
 
@@ -72,7 +77,7 @@ func (h *engineTally) add(r *compare.Result, different []testengine.Difference) 
 			h.mismatches++
 			wrong = append(wrong, fmt.Sprintf("%s: %s %s: %s; %s", row.Key(), row.Verdict, row.Class, row.Detail, row.Gap))
 		case z != nil && z.Outcome == isolate.Bug:
-			wrong = append(wrong, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z.Certificate)))
+			wrong = append(wrong, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, singles.Charge(z.Certificate)))
 		}
 		if row.Isolated != nil {
 			form := fmt.Sprint(row.Isolated.Form, " ", tokens[row.Pass] > 1)

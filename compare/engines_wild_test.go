@@ -70,7 +70,7 @@ func held(t *testing.T, tr *capture.Trace, rec capture.Record, e *order.Entry, y
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := valuesOf(stored)
+	values := testengine.ValuesOf(stored)
 	unequal := 0
 	for i, v := range values {
 		if v != y.Data[i] && !(v < testengine.Lowest(d)/2 && y.Data[i] < testengine.Lowest(d)/2) { // masked, either way

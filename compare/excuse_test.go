@@ -3,6 +3,8 @@ package compare_test
 import (
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/singles"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
@@ -19,29 +21,29 @@ func TestOtherKeysAreNoDrift(t *testing.T) {
 	const width, keys, limit = 64, 4, -0x1p26
 	known := tiny(t)
 	input, _ := known.Lookup(order.InputIDs)
-	table := array{[]int{3, width}, make([]float32, 3*width)}
-	for i := range table.data {
-		table.data[i] = 0x1p10
+	table := singles.Array{Shape: []int{3, width}, Data: make([]float32, 3*width)}
+	for i := range table.Data {
+		table.Data[i] = 0x1p10
 	}
-	weight := array{[]int{keys, width}, make([]float32, keys*width)}
-	for i := range weight.data {
-		weight.data[i] = 0x1p-10 * float32(1+i/width)
+	weight := singles.Array{Shape: []int{keys, width}, Data: make([]float32, keys*width)}
+	for i := range weight.Data {
+		weight.Data[i] = 0x1p-10 * float32(1+i/width)
 		if i < width {
-			weight.data[i] = -0x1p10
+			weight.Data[i] = -0x1p10
 		}
 	}
-	x := array{[]int{1, 1, width}, nil}.entry("x", op.Lookup{Rows: 3}, "btc")
-	x.Inputs, x.Weights = []order.Ref{{Name: order.InputIDs}}, []order.Weight{{Name: "table", Shape: table.shape}}
-	scores := array{[]int{1, 1, keys}, nil}.entry("scores", op.Linear{}, "btk")
-	scores.Inputs, scores.Weights = []order.Ref{{Name: "x"}}, []order.Weight{{Name: "weight", Shape: weight.shape}}
+	x := singles.Array{Shape: []int{1, 1, width}, Data: nil}.Entry("x", op.Lookup{Rows: 3}, "btc")
+	x.Inputs, x.Weights = []order.Ref{{Name: order.InputIDs}}, []order.Weight{{Name: "table", Shape: table.Shape}}
+	scores := singles.Array{Shape: []int{1, 1, keys}, Data: nil}.Entry("scores", op.Linear{}, "btk")
+	scores.Inputs, scores.Weights = []order.Ref{{Name: "x"}}, []order.Weight{{Name: "weight", Shape: weight.Shape}}
 	scores.Compare = order.Allowed
 	list := known.Keep([]*order.Entry{input, x, scores})
 	weights := func(w order.Weight) (program.Rows, error) {
-		return map[string]array{"table": table, "weight": weight}[w.Name], nil
+		return map[string]singles.Array{"table": table, "weight": weight}[w.Name], nil
 	}
 
 	side := func(name string, first float64) *capture.Trace {
-		return build(t, manifest(name, hooks.F32), ids(2), array{[]int{1, 1, width}, table.data[:width]}.event("x", hooks.F32),
+		return build(t, manifest(name, hooks.F32), ids(2), singles.Array{Shape: []int{1, 1, width}, Data: table.Data[:width]}.Event("x", hooks.F32),
 			fire("scores", hooks.F32, []int{1, 1, keys}, first, 128, 192, 256))
 	}
 	isolator := func(trace *capture.Trace) *compare.Isolator {

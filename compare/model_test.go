@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/testengine"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -144,7 +145,7 @@ func takeRows(values []float64, shape []int, axis int, rows []int) []float64 {
 
 // edited returns an event with its values changed by f, which gets the element's number.
 func edited(ev hooks.Event, f func(i int, v float64) float64) hooks.Event {
-	values := valuesOf(ev.Tensor)
+	values := testengine.ValuesOf(ev.Tensor)
 	for i := range values {
 		values[i] = f(i, values[i])
 	}
@@ -164,14 +165,4 @@ func changing(name string, pass int, f func(i int, v float64) float64) func(*ord
 // without returns a model.change that drops some entries.
 func without(names ...string) func(*order.Entry, *hooks.Event) bool {
 	return func(e *order.Entry, _ *hooks.Event) bool { return !slices.Contains(names, e.Name) }
-}
-
-// valuesOf decodes a whole tensor.
-func valuesOf(t hooks.Tensor) []float64 {
-	n, _ := hooks.Elements(t.Shape)
-	values := make([]float64, n)
-	if err := floats.Decode(values, t.DType, t.Data); err != nil {
-		panic(err)
-	}
-	return values
 }

@@ -75,7 +75,7 @@ func roundedElsewhere(list *order.List, e hooks.Event, rng *rand.Rand) hooks.Ten
 	if _, exact := entry.Op.(op.Exact); !e.Tensor.DType.Float() || exact || entry.Compare == order.Pattern {
 		return e.Tensor
 	}
-	values := valuesOf(e.Tensor)
+	values := testengine.ValuesOf(e.Tensor)
 	for i, v := range values {
 		if rng.IntN(8) > 0 || math.Abs(v) > 1e30 { // masked
 			continue

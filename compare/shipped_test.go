@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/singles"
+
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -120,7 +122,7 @@ func TestShippedPorts(t *testing.T) {
 			r := alone(t, local, ck, port.order(t, ck))
 			for _, row := range r.Rows {
 				if z := row.Isolated; z != nil && !z.Good() {
-					t.Errorf("%s, as keras-hub computes it: %s", row.Key(), charge(z.Certificate))
+					t.Errorf("%s, as keras-hub computes it: %s", row.Key(), singles.Charge(z.Certificate))
 				}
 			}
 			if certified := r.Isolation.Certified; certified < 200 {
@@ -155,9 +157,9 @@ func (p shippedPort) hold(t *testing.T, r *compare.Result) {
 		case z.Outcome == isolate.Bug && wrong:
 			found++
 		case !z.Good() && !wrong, z.Good() && wrong && !matches(p.hidden, row.Key()):
-			t.Errorf("%s: %s", row.Key(), charge(z.Certificate))
+			t.Errorf("%s: %s", row.Key(), singles.Charge(z.Certificate))
 		case !z.Good() && !matches(p.unsure, row.Name):
-			t.Errorf("%s is wrong, and it is only %s", row.Key(), charge(z.Certificate))
+			t.Errorf("%s is wrong, and it is only %s", row.Key(), singles.Charge(z.Certificate))
 		}
 	}
 	if found < p.found {

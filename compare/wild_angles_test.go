@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/singles"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
@@ -62,7 +64,7 @@ func TestTablesOfLlamaCpp(t *testing.T) {
 		running := false
 		for k, z := range certs(nil) {
 			if z.Outcome != isolate.Rounding && z.Outcome != isolate.Exact {
-				t.Errorf("%s: %s is %s: %s", model.name, model.entries[k], z.Outcome, charge(z))
+				t.Errorf("%s: %s is %s: %s", model.name, model.entries[k], z.Outcome, singles.Charge(z))
 			}
 			running = running || strings.Contains(z.Arithmetic, "running product")
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/singles"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
@@ -66,7 +68,7 @@ func wildEngine(t *testing.T, name string, local *capture.Trace) {
 			continue
 		}
 		if n := wildDifference(name, row.Name); n < 0 {
-			t.Errorf("%s, %s: %s", row.Key(), z.Form, charge(z.Certificate))
+			t.Errorf("%s, %s: %s", row.Key(), z.Form, singles.Charge(z.Certificate))
 		} else {
 			found[n] = true
 		}

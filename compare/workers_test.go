@@ -21,6 +21,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/lanes"
 	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order"
 	rule "github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
@@ -134,7 +135,10 @@ func TestWorkersDoNotMatterToCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := drawRoundingPort(12, hooks.BF16).run(t, ordertest.Case{Checkpoint: ck, List: list, Passes: passes})
+	rng := rand.New(rand.NewPCG(1, 1))
+	own := testengine.Style("keras", testengine.DrawKernels(rng, hooks.BF16), rng)
+	engine := &testengine.Engine{Name: "another", DType: hooks.BF16, Choose: func(*order.Entry, int) testengine.Arithmetic { return own }}
+	other := engine.Start(t, ordertest.Case{Checkpoint: ck, List: list, Passes: passes}, engine.Choose, nil).Trace()
 	exact := testengine.OpenGolden(t, "golden/"+dir+"/hello.float32.safetensors")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	isolator := func(of *capture.Trace) *compare.Isolator {

@@ -10,8 +10,8 @@ import (
 
 // floors from the lowest to the highest. A package may import those of its own floor and of lower ones.
 var floors = []string{
-	"hooks", "internal", "order/program", "order/program/edit", "order/program/rewrite", "order/op", "order", "capture", "capture/mapping", "capture/foreign", "capture/gemma", "capture/reference", "internal/testengine",
-	"compare/measure", "compare/weights/awq", "compare/weights", "compare/gate", "compare/baseline", "compare/keyorder", "compare/isolate", "compare/arithmetic", "compare/chain", "compare/diagnose", "compare/naming", "compare/detectable", "compare/sides", "compare/suitable", "compare/plan", "compare", "compare/picture", "compare/report", "internal/settings", "internal/advice", "internal/gatefile", "internal/tracefolder", "internal/origin", "internal/ci", "internal/portweights", "internal/proven", "internal/session/orders", "internal/session/job", "internal/session/noise", "internal/session/choice", "internal/session", "internal/bench", "internal/reports", "cmd",
+	"hooks", "internal", "order/program", "order/program/edit", "order/program/rewrite", "order/op", "order", "capture", "capture/mapping", "capture/foreign", "capture/gemma", "capture/reference", "internal/testengine", "internal/plantedtest",
+	"compare/measure", "compare/weights/awq", "compare/weights", "compare/gate", "compare/baseline", "compare/keyorder", "compare/isolate", "compare/arithmetic", "compare/chain", "compare/diagnose", "compare/naming", "compare/detectable", "compare/sides", "compare/suitable", "compare/plan", "compare", "internal/singles", "compare/picture", "compare/report", "internal/settings", "internal/advice", "internal/gatefile", "internal/tracefolder", "internal/origin", "internal/ci", "internal/portweights", "internal/proven", "internal/session/orders", "internal/session/job", "internal/session/noise", "internal/session/choice", "internal/session", "internal/bench", "internal/reports", "cmd",
 }
 
 // leaves import nothing of the project, and stand beside the floors.
@@ -47,7 +47,7 @@ func apart(pkg, imported string) bool {
 }
 
 // forTests are packages that no program has in it: only tests import them, and each other.
-var forTests = []string{"internal/testengine", "internal/fuzztest", "internal/pagetest", "internal/plantedtest", "order/ordertest", "internal/checkpoint/checkpointtest"}
+var forTests = []string{"internal/testengine", "internal/fuzztest", "internal/pagetest", "internal/singles", "internal/plantedtest", "order/ordertest", "internal/checkpoint/checkpointtest"}
 
 // independent reports an import by which the engine of tests would compute with what it is there to test.
 func independent(pkg, imported string) bool {

@@ -13,6 +13,8 @@ import (
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
@@ -51,4 +53,26 @@ func Main(m *testing.M) {
 		debug.SetGCPercent(400)
 	}
 	os.Exit(m.Run())
+}
+
+// E2B is the checkpoint that TRACEDIFF_E2B names, its order, and a prompt of 16 tokens. A test without it is skipped.
+func E2B(t testing.TB) (*checkpoint.Checkpoint, *order.List, ordertest.Case) {
+	dir := os.Getenv("TRACEDIFF_E2B")
+	if dir == "" {
+		t.Skip("needs TRACEDIFF_E2B: the checkpoint that python fixtures/e2b.py makes")
+	}
+	ck, err := checkpoint.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ck.Close() })
+	config, err := order.ReadConfig(ck.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := order.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ck, list, ordertest.Case{Checkpoint: ck, List: list, Passes: [][]int{{2, 4050, 651, 17, 1024, 3999, 4000, 90, 333, 2048, 5, 777, 1500, 64, 2900, 8}}}
 }

@@ -133,3 +133,13 @@ func Rewritten(t testing.TB, from *capture.Trace, change func(*capture.Manifest)
 	}
 	return Open(t, path)
 }
+
+// ValuesOf decodes a whole tensor.
+func ValuesOf(t hooks.Tensor) []float64 {
+	n, _ := hooks.Elements(t.Shape)
+	values := make([]float64, n)
+	if err := floats.Decode(values, t.DType, t.Data); err != nil {
+		panic(err)
+	}
+	return values
+}

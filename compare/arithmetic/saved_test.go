@@ -1,4 +1,4 @@
-package compare_test
+package arithmetic_test
 
 import (
 	"testing"
@@ -24,14 +24,14 @@ func TestBfloat16SavedAsFloat16(t *testing.T) {
 			if e.Tensor.DType != hooks.BF16 {
 				return []hooks.Event{e}
 			}
-			x := valuesOf(e.Tensor)
+			x := testengine.ValuesOf(e.Tensor)
 			for i := range x {
 				was := x[i]
 				if x[i] = floats.Round(hooks.F16, was); x[i] != was {
 					changed++
 				}
 			}
-			return []hooks.Event{{Name: e.Name, Pass: e.Pass, Tensor: fire(e.Name, hooks.F16, e.Tensor.Shape, x...).Tensor}}
+			return []hooks.Event{{Name: e.Name, Pass: e.Pass, Tensor: testengine.Fire(e.Name, hooks.F16, e.Tensor.Shape, x...).Tensor}}
 		})
 		i, err := compare.NewIsolator(saved, list, reference.Weights(ck, hooks.BF16), isolate.Options{})
 		if err != nil {

@@ -1,4 +1,4 @@
-package compare_test
+package arithmetic_test
 
 import (
 	"math"
@@ -89,7 +89,7 @@ func fusedSums(t *testing.T, dir string, eps, scale float64) *capture.Trace {
 	stream := map[string][]float64{}
 	return testengine.Rewritten(t, golden, func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }, func(_ string, e hooks.Event) []hooks.Event {
 		layer, name, _ := strings.Cut(strings.TrimPrefix(e.Name, "layers."), ".")
-		x := valuesOf(e.Tensor)
+		x := testengine.ValuesOf(e.Tensor)
 		by := 1.0
 		if layer == "1" {
 			by = scale
@@ -129,7 +129,7 @@ func fusedSums(t *testing.T, dir string, eps, scale float64) *capture.Trace {
 			}
 			x[i] = round(x[i])
 		}
-		return []hooks.Event{in(e.Pass, fire(e.Name, hooks.BF16, e.Tensor.Shape, x...))}
+		return []hooks.Event{testengine.InPass(e.Pass, testengine.Fire(e.Name, hooks.BF16, e.Tensor.Shape, x...))}
 	})
 }
 

@@ -1,4 +1,4 @@
-package compare_test
+package arithmetic_test
 
 import (
 	"fmt"
@@ -129,7 +129,7 @@ func (a attention) trace(t *testing.T, dir string) *capture.Trace {
 			for i := range ids {
 				ids[i] = float64(i)
 			}
-			return []hooks.Event{fire(e.Name, hooks.I64, shape, ids...)}
+			return []hooks.Event{testengine.Fire(e.Name, hooks.I64, shape, ids...)}
 		case name == "q_norm", name == "k_norm", name == "v_proj":
 			x := make([]float64, sizeOf(shape))
 			for i := range x {
@@ -139,7 +139,7 @@ func (a attention) trace(t *testing.T, dir string) *capture.Trace {
 				a.turnedAway(name, x, len(turns))
 			}
 			last[name] = x
-			return []hooks.Event{fire(e.Name, a.dtype(), shape, x...)}
+			return []hooks.Event{testengine.Fire(e.Name, a.dtype(), shape, x...)}
 		case name != "o_proj":
 			return nil
 		}
@@ -171,7 +171,7 @@ func (a attention) trace(t *testing.T, dir string) *capture.Trace {
 				y = append(y, floats.Round(a.dtype(), by*sum))
 			}
 		}
-		return []hooks.Event{fire(e.Name, a.dtype(), shape, y...)}
+		return []hooks.Event{testengine.Fire(e.Name, a.dtype(), shape, y...)}
 	})
 }
 
@@ -256,3 +256,5 @@ func attend(q, k, v []float64, tokens, width, scaled, block int, off float64, d 
 	}
 	return out
 }
+
+func sizeOf(shape []int) int { n, _ := hooks.Elements(shape); return n }

@@ -1,4 +1,4 @@
-package compare_test
+package arithmetic_test
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ import (
 // recordedRope is a recorded program whose frequencies are those of a rotary embedding, with what else a recording has left out of sight.
 func recordedRope(t *testing.T, r testengine.Rope) *order.List {
 	t.Helper()
-	text, err := os.ReadFile("../fixtures/programs/qwen3-tiny.float32.program.json")
+	text, err := os.ReadFile("../../fixtures/programs/qwen3-tiny.float32.program.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,9 +97,9 @@ func TestWaysOfRecordedTables(t *testing.T) {
 				for _, x := range k.Table(l, r, places, sin) {
 					values = append(values, float64(x))
 				}
-				return fire(name, hooks.F32, []int{1, tokens, dim}, values...)
+				return testengine.Fire(name, hooks.F32, []int{1, tokens, dim}, values...)
 			}
-			trace := build(t, manifest("local", hooks.F32), fire("input_ids", hooks.I64, []int{1, tokens}, ids...), fire("position_ids", hooks.I64, []int{1, tokens}, at...),
+			trace := testengine.Build(t, testengine.Manifest("local", hooks.F32), testengine.Fire("input_ids", hooks.I64, []int{1, tokens}, ids...), testengine.Fire("position_ids", hooks.I64, []int{1, tokens}, at...),
 				event("rotary.cos", false), event("rotary.sin", true))
 			i, err := compare.NewIsolator(trace, list, func(order.Weight) (program.Rows, error) { return nil, isolate.ErrNoWeights }, isolate.Options{})
 			if err != nil {

@@ -1,4 +1,4 @@
-package compare_test
+package isolate_test
 
 import (
 	"fmt"
@@ -8,34 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/internal/singles"
+
 	"github.com/tracediff/tracediff/internal/pagetest"
 
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
 )
-
-// steps are the sizes of faults that are tried, from the largest down: three a decade.
-var steps = func() (all []float64) {
-	for e := -1; e >= -8; e-- {
-		for _, m := range []float64{5, 2, 1} {
-			all = append(all, m*math.Pow(10, float64(e)))
-		}
-	}
-	return all
-}()
-
-// smallest is the smallest size of a fault that is found, with all larger ones: +Inf when not even the largest is.
-func smallest(found func(size float64) bool) float64 {
-	last := math.Inf(1)
-	for _, s := range steps {
-		if !found(s) {
-			break
-		}
-		last = s
-	}
-	return last
-}
 
 // accumulatedNoise is the relative error that the accumulated gates see on every element of a healthy port: what some layers
 // have left of the rounding before. In bfloat16 that of the blind-spot test, in float32 eight unit roundoffs.
@@ -51,7 +31,7 @@ type powerOf struct {
 // write is y in the dtype of the entry.
 func (p powerOf) write(y []float32) []float32 {
 	y = append([]float32{}, y...)
-	if p.m.wide {
+	if p.m.Wide {
 		return y
 	}
 	return p.Rounded(y)
@@ -59,13 +39,13 @@ func (p powerOf) write(y []float32) []float32 {
 
 // certified reports whether the certificate of an arithmetic stops all of these.
 func (p powerOf) certified(arithmetic isolate.Engines, ys ...[]float32) bool {
-	var all []single
+	var all []singles.Single
 	for _, y := range ys {
-		s := p.m.single
-		s.out = s.out.replaced(p.write(y))
+		s := p.m.Single
+		s.Out = s.Out.Replaced(p.write(y))
 		all = append(all, s)
 	}
-	for _, c := range certifyAll(p.t, p.DType, isolate.Options{Arithmetic: arithmetic}, all) {
+	for _, c := range singles.CertifyAll(p.t, p.DType, isolate.Options{Arithmetic: arithmetic}, all) {
 		if c.Good() {
 			return false
 		}
@@ -83,17 +63,17 @@ func stretched(y []float32, s float64) []float32 {
 
 // perturbed is the result with weights that are each off by a relative Gaussian error; nil for an operation without any.
 func (p powerOf) perturbed(size float64) []float32 {
-	if len(p.m.w) == 0 {
+	if len(p.m.W) == 0 {
 		return nil
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
-	var w []array
-	for _, a := range p.m.w {
-		off := make([]float32, len(a.data))
-		for i, v := range a.data {
+	var w []singles.Array
+	for _, a := range p.m.W {
+		off := make([]float32, len(a.Data))
+		for i, v := range a.Data {
 			off[i] = float32(float64(v) * (1 + size*rng.NormFloat64()))
 		}
-		w = append(w, a.replaced(off))
+		w = append(w, a.Replaced(off))
 	}
 	return p.m.compute(w)
 }
@@ -105,16 +85,16 @@ type lines struct{ inner, n int }
 // linesOf gives a tensor's rows (tokens), channels and heads, by the letters of its axes. An operation that merges heads has
 // blocks of channels for them.
 func (p powerOf) linesOf(kind byte) (lines, bool) {
-	s := p.m.single
+	s := p.m.Single
 	if kind == 'h' && p.m.heads > 0 {
-		return lines{s.out.shape[2] / p.m.heads, p.m.heads}, true
+		return lines{s.Out.Shape[2] / p.m.heads, p.m.heads}, true
 	}
 	inner := 1
-	for a := len(s.out.shape) - 1; a >= 0; a-- {
-		if letter := s.letter[a]; letter == kind || kind == 'c' && letter == 's' {
-			return lines{inner, s.out.shape[a]}, s.out.shape[a] > 1
+	for a := len(s.Out.Shape) - 1; a >= 0; a-- {
+		if letter := s.Letter[a]; letter == kind || kind == 'c' && letter == 's' {
+			return lines{inner, s.Out.Shape[a]}, s.Out.Shape[a] > 1
 		}
-		inner *= s.out.shape[a]
+		inner *= s.Out.Shape[a]
 	}
 	return lines{}, false
 }
@@ -130,20 +110,20 @@ func (l lines) swapped(y []float32, at int) []float32 {
 	return out
 }
 
-// singles is how many single rows, channels or heads are tried.
-const singles = 8
+// oneWrong is how many single rows, channels or heads are tried.
+const oneWrong = 8
 
 // certificate is the first cell of the line of each table: what the certificate finds in an arithmetic.
 func (p powerOf) certificate(arithmetic isolate.Engines) (cells [5]string) {
-	y := p.m.compute(p.m.w)
+	y := p.m.compute(p.m.W)
 	if p.certified(arithmetic, y) {
-		p.t.Errorf("a healthy %s is stopped", p.m.about)
+		p.t.Errorf("a healthy %s is stopped", p.m.About)
 	}
-	cells[0] = size(smallest(func(e float64) bool { return p.certified(arithmetic, stretched(y, 1+e), stretched(y, 1-e)) }))
-	if len(p.m.w) > 0 {
-		cells[1] = size(smallest(func(e float64) bool { return p.certified(arithmetic, p.perturbed(e)) }))
+	cells[0] = size(singles.Smallest(func(e float64) bool { return p.certified(arithmetic, stretched(y, 1+e), stretched(y, 1-e)) }))
+	if len(p.m.W) > 0 {
+		cells[1] = size(singles.Smallest(func(e float64) bool { return p.certified(arithmetic, p.perturbed(e)) }))
 	}
-	for k, faults := range p.singles(y) {
+	for k, faults := range p.oneWrong(y) {
 		found := 0
 		for _, f := range faults {
 			if p.certified(arithmetic, f) {
@@ -157,14 +137,14 @@ func (p powerOf) certificate(arithmetic isolate.Engines) (cells [5]string) {
 	return cells
 }
 
-// singles are results with one wrong row, one wrong channel and one wrong head: another one's. What is written the same
+// oneWrong are results with one wrong row, one wrong channel and one wrong head: another one's. What is written the same
 // is no fault.
-func (p powerOf) singles(y []float32) (all [3][][]float32) {
+func (p powerOf) oneWrong(y []float32) (all [3][][]float32) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	right := p.write(y)
 	for k, kind := range []byte("tch") {
 		l, ok := p.linesOf(kind)
-		for range singles {
+		for range oneWrong {
 			if !ok {
 				break
 			}
@@ -178,8 +158,8 @@ func (p powerOf) singles(y []float32) (all [3][][]float32) {
 
 // gateRows are the lines of the accumulated gates: scale, weights, then a row, a channel and a head.
 func (p powerOf) gateRows() [5][]string {
-	y := p.m.compute(p.m.w)
-	shape := p.m.out.shape
+	y := p.m.compute(p.m.W)
+	shape := p.m.Out.Shape
 	noisy := func(y []float32) []float32 {
 		out := make([]float32, len(y))
 		for i, v := range y {
@@ -188,7 +168,7 @@ func (p powerOf) gateRows() [5][]string {
 		return out
 	}
 	healthy := noisy(y)
-	exact := newExactReference(p.t, p.m.letter, shape, y)
+	exact := newExactReference(p.t, p.m.Letter, shape, y)
 	floor := exact.errors(p.t, healthy)
 	stopped := func(port []float32) []bool {
 		port = noisy(port)
@@ -203,10 +183,10 @@ func (p powerOf) gateRows() [5][]string {
 	alarm := stopped(y)
 	var out [5][]string
 	out[0] = sizes(alarm, func(e float64) []bool { return stopped(stretched(y, 1+e)) })
-	if len(p.m.w) > 0 {
+	if len(p.m.W) > 0 {
 		out[1] = sizes(alarm, func(e float64) []bool { return stopped(p.perturbed(e)) })
 	}
-	for k, faults := range p.singles(y) {
+	for k, faults := range p.oneWrong(y) {
 		if len(faults) > 0 {
 			out[2+k] = counts(alarm, faults, stopped)
 		}
@@ -244,7 +224,7 @@ func sizes(alarm []bool, stopped func(float64) []bool) []string {
 	for i := range least {
 		least[i], open[i] = math.Inf(1), !alarm[i]
 	}
-	for _, s := range steps {
+	for _, s := range singles.Sizes {
 		any := false
 		for i, found := range stopped(s) {
 			if open[i] = open[i] && found; open[i] {
@@ -280,10 +260,10 @@ var titles = []string{"A wrong scale", "Noise on every weight", "One wrong row",
 // powers are the operations of one width and dtype.
 func powers(t *testing.T, w width, d hooks.DType) (all []powerOf) {
 	rng := rand.New(rand.NewPCG(uint64(w.hidden), uint64(d)))
-	g := drawing{rng, testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 16, Fused: true, Tree: true}, DType: d}, "", ""}
+	g := drawing{singles.Drawing{Rand: rng, Kernels: testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 16, Fused: true, Tree: true}, DType: d}}}
 	names, ops := g.measuredOps(w)
 	for i, m := range ops {
-		m.about = names[i]
+		m.About = names[i]
 		all = append(all, powerOf{g, t, m})
 	}
 	return all
@@ -310,7 +290,7 @@ func section(t *testing.T, w width, d hooks.DType) string {
 		}
 		for k := range titles {
 			if auto[k] != "" {
-				fmt.Fprintf(&tables[k], "| %s | %s | %s | %s |\n", p.m.about, auto[k], strict[k], strings.Join(others[k], " | "))
+				fmt.Fprintf(&tables[k], "| %s | %s | %s | %s |\n", p.m.About, auto[k], strict[k], strings.Join(others[k], " | "))
 			}
 		}
 	}
@@ -321,7 +301,7 @@ func section(t *testing.T, w width, d hooks.DType) string {
 	return b.String()
 }
 
-const powerDocs = "../docs/power.md"
+const powerDocs = "../../docs/power.md"
 
 // sampled are the operations whose power is measured by default, at the tiny width: a few seconds of work.
 var sampled = []string{"rms_norm plain", "linear hidden", "linear bias", "scores", "context", "gelu_tanh", "add"}
@@ -338,13 +318,13 @@ func TestPower(t *testing.T) {
 	for _, d := range []hooks.DType{hooks.BF16, hooks.F32} {
 		_, docs, _ := strings.Cut(docs, fmt.Sprintf("<!-- tiny %s -->", d))
 		for _, p := range powers(t, tinyWidth, d) {
-			if !slices.Contains(sampled, p.m.about) {
+			if !slices.Contains(sampled, p.m.About) {
 				continue
 			}
 			for k, cell := range p.certificate(isolate.Auto) {
 				_, table, _ := strings.Cut(docs, titles[k])
-				if line := fmt.Sprintf("\n| %s | %s |", p.m.about, cell); cell != "" && !strings.Contains(strings.SplitN(table, "\n\n", 3)[1], line) {
-					t.Errorf("%s, %s: %s is found at %s, which is not what docs/power.md says", p.m.about, d, titles[k], cell)
+				if line := fmt.Sprintf("\n| %s | %s |", p.m.About, cell); cell != "" && !strings.Contains(strings.SplitN(table, "\n\n", 3)[1], line) {
+					t.Errorf("%s, %s: %s is found at %s, which is not what docs/power.md says", p.m.About, d, titles[k], cell)
 				}
 			}
 		}

@@ -1,4 +1,4 @@
-package compare_test
+package isolate_test
 
 import (
 	"cmp"
@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tracediff/tracediff/internal/singles"
+	"github.com/tracediff/tracediff/internal/testengine"
 
 	"github.com/tracediff/tracediff/internal/pagetest"
 
@@ -69,9 +72,9 @@ func (a additions) text(letters []byte) string {
 }
 
 // add adds in float32, and rounds every sum to a dtype.
-func (a additions) add(d hooks.DType, terms []array, i int) float32 {
+func (a additions) add(d hooks.DType, terms []singles.Array, i int) float32 {
 	if a.of == nil {
-		return terms[a.term].data[i]
+		return terms[a.term].Data[i]
 	}
 	return float32(floats.Round(d, float64(a.of[0].add(d, terms, i)+a.of[1].add(d, terms, i))))
 }
@@ -81,25 +84,25 @@ const additionLayers = 3
 
 // summed are layers that add terms in a model's order, of which a trace has the terms and their sum, and no sum on the way. The engine
 // adds in its own order; wrong changes what it has of a layer.
-func summed(t testing.TB, known *order.List, d hooks.DType, shape []int, terms int, model, engine additions, seed uint64, wrong func(layer int, out array, terms []array)) []*isolate.Certificate {
+func summed(t testing.TB, known *order.List, d hooks.DType, shape []int, terms int, model, engine additions, seed uint64, wrong func(layer int, out singles.Array, terms []singles.Array)) []*isolate.Certificate {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 41))
 	input, _ := known.Lookup(order.InputIDs)
-	entries, events := []*order.Entry{input}, []hooks.Event{ids(2)}
+	entries, events := []*order.Entry{input}, []hooks.Event{tokensOf(2)}
 	elements, _ := hooks.Elements(shape)
 	for layer := range additionLayers {
-		out := array{shape: shape, data: make([]float32, elements)}
-		var of []array
+		out := singles.Array{Shape: shape, Data: make([]float32, elements)}
+		var of []singles.Array
 		for k := range terms {
-			x := array{shape: shape, data: make([]float32, elements)}
-			for i := range x.data {
-				x.data[i] = float32(floats.Round(d, rng.NormFloat64()*[]float64{1, 0.5, 2}[k%3]))
+			x := singles.Array{Shape: shape, Data: make([]float32, elements)}
+			for i := range x.Data {
+				x.Data[i] = float32(floats.Round(d, rng.NormFloat64()*[]float64{1, 0.5, 2}[k%3]))
 			}
-			leaf := x.entry(fmt.Sprintf("layers.%d.term.%d", layer, k), op.Identity{}, "")
-			entries, events, of = append(entries, leaf), append(events, x.event(leaf.Name, d)), append(of, x)
+			leaf := x.Entry(fmt.Sprintf("layers.%d.term.%d", layer, k), op.Identity{}, "")
+			entries, events, of = append(entries, leaf), append(events, x.Event(leaf.Name, d)), append(of, x)
 		}
-		for i := range out.data {
-			out.data[i] = engine.add(d, of, i)
+		for i := range out.Data {
+			out.Data[i] = engine.add(d, of, i)
 		}
 		if wrong != nil {
 			wrong(layer, out, of)
@@ -111,7 +114,7 @@ func summed(t testing.TB, known *order.List, d hooks.DType, shape []int, terms i
 				return fmt.Sprintf("layers.%d.term.%d", layer, a.term)
 			}
 			x, y := name(a.of[0], false), name(a.of[1], false)
-			e := out.entry(fmt.Sprintf("layers.%d.part.%d", layer, made), op.Add{}, "")
+			e := out.Entry(fmt.Sprintf("layers.%d.part.%d", layer, made), op.Add{}, "")
 			if made++; top {
 				e.Name = fmt.Sprintf("layers.%d.out", layer)
 			}
@@ -119,9 +122,9 @@ func summed(t testing.TB, known *order.List, d hooks.DType, shape []int, terms i
 			entries = append(entries, e)
 			return e.Name
 		}
-		events = append(events, out.event(name(model, true), d))
+		events = append(events, out.Event(name(model, true), d))
 	}
-	trace := build(t, manifest("local", d), events...)
+	trace := testengine.Build(t, testengine.Manifest("local", d), events...)
 	none := func(order.Weight) (program.Rows, error) { return nil, isolate.ErrNoWeights }
 	i, err := compare.NewIsolator(trace, known.Keep(entries), none, isolate.Options{})
 	if err != nil {
@@ -186,16 +189,16 @@ func TestOrderOfAdditionsIsNoBug(t *testing.T) {
 		bad := rng.IntN(additionLayers)
 		by := 1 + 16*math.Ldexp(1, -floats.Precision(d))
 		what := []string{"scaled", "a term left out", "a term twice"}[rng.IntN(3)]
-		for layer, c := range summed(t, known, d, []int{1, 6, 16}, n, model, engine, seed, func(layer int, out array, terms []array) {
-			for i := range out.data {
+		for layer, c := range summed(t, known, d, []int{1, 6, 16}, n, model, engine, seed, func(layer int, out singles.Array, terms []singles.Array) {
+			for i := range out.Data {
 				switch {
 				case layer != bad:
 				case what == "scaled":
-					out.data[i] = float32(floats.Round(d, float64(out.data[i])*by))
+					out.Data[i] = float32(floats.Round(d, float64(out.Data[i])*by))
 				case what == "a term left out":
-					out.data[i] = float32(floats.Round(d, float64(out.data[i]-terms[0].data[i])))
+					out.Data[i] = float32(floats.Round(d, float64(out.Data[i]-terms[0].Data[i])))
 				default:
-					out.data[i] = float32(floats.Round(d, float64(out.data[i]+terms[0].data[i])))
+					out.Data[i] = float32(floats.Round(d, float64(out.Data[i]+terms[0].Data[i])))
 				}
 			}
 		}) {

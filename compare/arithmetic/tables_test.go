@@ -1,4 +1,4 @@
-package compare_test
+package arithmetic_test
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/tracediff/tracediff/internal/singles"
 
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
@@ -27,10 +29,10 @@ func placesTo(last, n int) []float32 {
 }
 
 // tableOf is a table that an engine made with some numbers, as an entry that the order makes with others.
-func tableOf(k testengine.Turner, l testengine.Library, r testengine.Rope, o op.Rotary, positions []float32) single {
-	return single{
-		op: o, in: []array{{[]int{1, len(positions)}, positions}}, letter: "btd", about: k.Name,
-		out: array{[]int{1, len(positions), o.Dim}, k.Table(l, r, positions, o.Sin)},
+func tableOf(k testengine.Turner, l testengine.Library, r testengine.Rope, o op.Rotary, positions []float32) singles.Single {
+	return singles.Single{
+		Op: o, In: []singles.Array{{Shape: []int{1, len(positions)}, Data: positions}}, Letter: "btd", About: k.Name,
+		Out: singles.Array{Shape: []int{1, len(positions), o.Dim}, Data: k.Table(l, r, positions, o.Sin)},
 	}
 }
 
@@ -69,7 +71,7 @@ func TestWaysOfTables(t *testing.T) {
 	for _, model := range rotaries {
 		for _, k := range testengine.Turners {
 			t.Run(model.name+"/"+k.Name, func(t *testing.T) {
-				var right, wrong []single
+				var right, wrong []singles.Single
 				var names []string
 				for _, last := range []int{11, 600, 30_000} {
 					for n, l := range libraries {
@@ -88,7 +90,7 @@ func TestWaysOfTables(t *testing.T) {
 					}
 				}
 				for i, c := range eachAlone(t, right) {
-					if !c.Good() || c.Outcome == unidentified {
+					if !c.Good() || c.Outcome == isolate.Unidentified {
 						t.Errorf("right %d: %s, %d elements outside, %s", i, c.Outcome, c.Outside, c.Arithmetic)
 					}
 				}
@@ -109,31 +111,33 @@ func TestAWrongRowIsNoWayOfMakingTables(t *testing.T) {
 	table := tableOf(testengine.Turners[0], libraries[0], model.right, model.op, places)
 	const frequency = 20
 	half := model.op.Dim / 2
-	last := len(table.out.data) - model.op.Dim
+	last := len(table.Out.Data) - model.op.Dim
 	angle := testengine.Turners[0].Angles(libraries[0], model.right, float64(places[len(places)-1]))[frequency] * (1 + 60*0x1p-24)
 	for _, at := range []int{frequency, frequency + half} {
-		table.out.data[last+at] = float32(math.Cos(angle))
+		table.Out.Data[last+at] = float32(math.Cos(angle))
 	}
-	if c := eachAlone(t, []single{table})[0]; c.Good() {
+	if c := eachAlone(t, []singles.Single{table})[0]; c.Good() {
 		t.Errorf("%s: %s", c.Outcome, c.Arithmetic)
 	}
 }
 
 // eachAlone certifies tables of float32, each in a trace of its own: they are no entries of one engine.
-func eachAlone(t *testing.T, all []single) []*isolate.Certificate {
+func eachAlone(t *testing.T, all []singles.Single) []*isolate.Certificate {
 	var certs []*isolate.Certificate
 	for _, s := range all {
-		certs = append(certs, certifyAll(t, hooks.F32, isolate.Options{}, []single{s})...)
+		certs = append(certs, singles.CertifyAll(t, hooks.F32, isolate.Options{}, []singles.Single{s})...)
 	}
 	return certs
 }
 
+const powerPage = "../../docs/power.md"
+
 // smallestBelow is [smallest] of sizes that are not above some.
 func smallestBelow(most float64, found func(size float64) bool) float64 {
-	return smallest(func(size float64) bool { return size > most*1.01 || found(size) })
+	return singles.Smallest(func(size float64) bool { return size > most*1.01 || found(size) })
 }
 
-const thetaBegin, thetaEnd = "<!-- errors of theta: go test ./compare -run SmallestErrorOfTheta -update -->\n", "<!-- end of errors of theta -->\n"
+const thetaBegin, thetaEnd = "<!-- errors of theta: go test ./compare/arithmetic -run SmallestErrorOfTheta -update -->\n", "<!-- end of errors of theta -->\n"
 
 // docs/power.md has the smallest error of theta that is found, by way and position.
 func TestSmallestErrorOfTheta(t *testing.T) {
@@ -154,7 +158,7 @@ func TestSmallestErrorOfTheta(t *testing.T) {
 						r.Theta *= 1 + sign*size
 						for _, l := range libraries[:2] {
 							s := tableOf(k, l, r, model.op, placesTo(last, 12))
-							if certifyAll(t, hooks.F32, isolate.Options{}, []single{s})[0].Outcome != isolate.Bug {
+							if singles.CertifyAll(t, hooks.F32, isolate.Options{}, []singles.Single{s})[0].Outcome != isolate.Bug {
 								return false
 							}
 						}
@@ -170,7 +174,7 @@ func TestSmallestErrorOfTheta(t *testing.T) {
 		}
 	}
 	b.WriteString("\n")
-	have, err := os.ReadFile(powerDocs)
+	have, err := os.ReadFile(powerPage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,13 +182,13 @@ func TestSmallestErrorOfTheta(t *testing.T) {
 	old, tail, ended := strings.Cut(rest, thetaEnd)
 	switch {
 	case !found || !ended:
-		t.Fatalf("%s has no place for the table", powerDocs)
+		t.Fatalf("%s has no place for the table", powerPage)
 	case pagetest.Update():
-		if err := os.WriteFile(powerDocs, []byte(head+thetaBegin+b.String()+thetaEnd+tail), 0o644); err != nil {
+		if err := os.WriteFile(powerPage, []byte(head+thetaBegin+b.String()+thetaEnd+tail), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	case old != b.String():
-		t.Errorf("%s has another table than this run:\n%s", powerDocs, b.String())
+		t.Errorf("%s has another table than this run:\n%s", powerPage, b.String())
 	}
 }
 

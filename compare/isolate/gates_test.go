@@ -1,8 +1,11 @@
-package compare_test
+package isolate_test
 
 import (
 	"math"
 	"testing"
+
+	"github.com/tracediff/tracediff/internal/singles"
+	"github.com/tracediff/tracediff/internal/testengine"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
@@ -146,10 +149,10 @@ func newExactReference(t testing.TB, letters string, shape []int, values []float
 	t.Helper()
 	list := tiny(t)
 	input, _ := list.Lookup(order.InputIDs)
-	a := array{shape, values}
+	a := singles.Array{Shape: shape, Data: values}
 	return exactReference{
-		list.Keep([]*order.Entry{input, a.entry("tensor", op.Identity{}, letters)}),
-		build(t, manifest("reference", hooks.F32), ids(2), a.event("tensor", hooks.F32)), shape,
+		list.Keep([]*order.Entry{input, a.Entry("tensor", op.Identity{}, letters)}),
+		testengine.Build(t, testengine.Manifest("reference", hooks.F32), tokensOf(2), a.Event("tensor", hooks.F32)), shape,
 	}
 }
 
@@ -157,8 +160,8 @@ func newExactReference(t testing.TB, letters string, shape []int, values []float
 // NaN comes out as an infinite error.
 func (r exactReference) errors(t testing.TB, port []float32) map[string]float64 {
 	t.Helper()
-	local := build(t, manifest("local", hooks.F32), ids(2), array{r.shape, port}.event("tensor", hooks.F32))
-	row := run(t, local, r.trace, compare.Options{Order: r.list, All: true}).Rows[1]
+	local := testengine.Build(t, testengine.Manifest("local", hooks.F32), tokensOf(2), singles.Array{Shape: r.shape, Data: port}.Event("tensor", hooks.F32))
+	row := compared(t, local, r.trace, compare.Options{Order: r.list, All: true}).Rows[1]
 	if row.Class == gate.NonFinite {
 		return map[string]float64{"tensor": math.Inf(1)}
 	}

@@ -1,4 +1,4 @@
-package compare_test
+package arithmetic_test
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/tracediff/tracediff/internal/singles"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
@@ -77,7 +79,7 @@ type own32 struct {
 func (o own32) Eval(c program.Call) (program.Value, error) {
 	run := call32{Kernels: o.port.Kernels, at: o.port.steps(o.form), shape: c.Shape}
 	for _, v := range c.In {
-		run.in = append(run.in, array{v.Shape, testengine.Narrowed(v.Data)})
+		run.in = append(run.in, singles.Array{Shape: v.Shape, Data: testengine.Narrowed(v.Data)})
 	}
 	for _, w := range c.W {
 		rows, cols := w.Size()
@@ -87,7 +89,7 @@ func (o own32) Eval(c program.Call) (program.Value, error) {
 				return program.Value{}, err
 			}
 		}
-		run.w = append(run.w, array{[]int{rows, cols}, testengine.Narrowed(data)})
+		run.w = append(run.w, singles.Array{Shape: []int{rows, cols}, Data: testengine.Narrowed(data)})
 	}
 	out := program.Value{Shape: c.Shape}
 	for _, y := range arithmetics[o.Kind()](run, o.Op) {
@@ -100,7 +102,7 @@ func (o own32) Eval(c program.Call) (program.Value, error) {
 type call32 struct {
 	testengine.Kernels
 	at    func(step string) func(float32) float32
-	in, w []array
+	in, w []singles.Array
 	shape []int
 }
 
@@ -115,7 +117,7 @@ func (c call32) each(f func(i int) float32) []float32 {
 }
 
 // perRow computes each last axis of the first input by itself.
-func (c call32) perRow(f func(x []float32) []float32) []float32 { return rows(c.in[0], f).data }
+func (c call32) perRow(f func(x []float32) []float32) []float32 { return singles.Rows(c.in[0], f).Data }
 
 // meanOf is r(Σ) / n of terms that have been rounded.
 func (c call32) meanOf(terms []float32) float32 {
@@ -135,35 +137,35 @@ func (c call32) squares(x []float32) []float32 {
 var arithmetics = map[string]func(call32, op.Op) []float32{
 	"rms_norm": normed, "softmax": softmaxed, "linear": multiplied, "rope": turned, "scores": scored, "context": weighted,
 	"altup_predict": predicted, "altup_correct": corrected, "altup_init": initial,
-	"mean": func(c call32, _ op.Op) []float32 { return c.perRow(one(c.meanOf)) },
-	"std":  func(c call32, _ op.Op) []float32 { return c.perRow(one(c.deviationOf)) },
+	"mean": func(c call32, _ op.Op) []float32 { return c.perRow(singles.One(c.meanOf)) },
+	"std":  func(c call32, _ op.Op) []float32 { return c.perRow(singles.One(c.deviationOf)) },
 	"magnitude": func(c call32, o op.Op) []float32 {
 		floor := c.Round(float32(o.(op.Magnitude).Floor))
-		return c.perRow(one(func(x []float32) float32 {
+		return c.perRow(singles.One(func(x []float32) float32 {
 			return float32(math.Sqrt(float64(max(c.at("mean")(c.meanOf(c.squares(x))), floor))))
 		}))
 	},
 	"rescale": func(c call32, _ op.Op) []float32 {
 		n := c.shape[len(c.shape)-1]
-		return c.each(func(i int) float32 { return c.rescaled(c.in[0].data[i], c.in[1].data[i/n], c.in[2].data[i/n]) })
+		return c.each(func(i int) float32 { return c.rescaled(c.in[0].Data[i], c.in[1].Data[i/n], c.in[2].Data[i/n]) })
 	},
-	"gelu_tanh": func(c call32, _ op.Op) []float32 { return c.perRow(each(c.geluTanhOf())) },
-	"gelu":      func(c call32, _ op.Op) []float32 { return c.perRow(each(c.geluOf())) },
-	"silu":      func(c call32, _ op.Op) []float32 { return c.perRow(each(c.siluOf())) },
+	"gelu_tanh": func(c call32, _ op.Op) []float32 { return c.perRow(singles.Each(c.geluTanhOf())) },
+	"gelu":      func(c call32, _ op.Op) []float32 { return c.perRow(singles.Each(c.geluOf())) },
+	"silu":      func(c call32, _ op.Op) []float32 { return c.perRow(singles.Each(c.siluOf())) },
 	"softcap": func(c call32, o op.Op) []float32 {
 		limit, quotient, tanh := float32(o.(op.Softcap).Cap), c.at("quotient"), c.at("tanh")
-		return c.perRow(each(func(x float32) float32 { return tanh(c.Function(math.Tanh, quotient(c.Divide(x, limit)))) * limit }))
+		return c.perRow(singles.Each(func(x float32) float32 { return tanh(c.Function(math.Tanh, quotient(c.Divide(x, limit)))) * limit }))
 	},
 	"cutoff": func(c call32, o op.Op) []float32 {
 		by := c.constant(o.(op.Cutoff).Multiplier)
 		product := c.at("product")
-		return c.each(func(i int) float32 { return c.in[0].data[i] + product(c.in[1].data[i]*by) })
+		return c.each(func(i int) float32 { return c.in[0].Data[i] + product(c.in[1].Data[i]*by) })
 	},
 	"add_scale": func(c call32, o op.Op) []float32 {
 		scale := o.(op.AddScale)
 		by, sum := c.constant(scale.By), c.at("sum")
 		return c.each(func(i int) float32 {
-			y := sum(c.in[0].data[i] + c.in[1].data[i])
+			y := sum(c.in[0].Data[i] + c.in[1].Data[i])
 			if scale.Divide {
 				return y / by
 			}
@@ -174,7 +176,7 @@ var arithmetics = map[string]func(call32, op.Op) []float32{
 		terms := make([]float32, len(c.in))
 		return c.each(func(i int) float32 {
 			for k := range terms {
-				terms[k] = c.in[k].data[i]
+				terms[k] = c.in[k].Data[i]
 			}
 			return c.meanOf(terms)
 		})
@@ -192,21 +194,21 @@ func (c call32) constant(k op.Const) float32 {
 func normed(c call32, o op.Op) []float32 {
 	norm := o.(op.RMSNorm)
 	mean, eps, inverse, product, gain := c.at("mean"), c.at("eps"), c.at("rsqrt"), c.at("product"), c.at("gain")
-	x := array{c.shape, c.in[0].data} // a head is a row, where the input has them side by side
-	return rows(x, func(x []float32) []float32 {
+	x := singles.Array{Shape: c.shape, Data: c.in[0].Data} // a head is a row, where the input has them side by side
+	return singles.Rows(x, func(x []float32) []float32 {
 		inv := inverse(float32(1 / math.Sqrt(float64(eps(mean(c.meanOf(c.squares(x)))+float32(norm.Eps))))))
 		y := make([]float32, len(x))
 		for i, v := range x {
 			y[i] = product(v * inv)
 			switch norm.Gain {
 			case op.Plain, op.After:
-				y[i] *= c.w[0].data[i]
+				y[i] *= c.w[0].Data[i]
 			case op.OnePlus:
-				y[i] *= gain(1 + c.w[0].data[i])
+				y[i] *= gain(1 + c.w[0].Data[i])
 			}
 		}
 		return y
-	}).data
+	}).Data
 }
 
 func softmaxed(c call32, _ op.Op) []float32 {
@@ -227,14 +229,14 @@ func softmaxed(c call32, _ op.Op) []float32 {
 func multiplied(c call32, o op.Op) []float32 {
 	var bias []float32
 	if o.(op.Linear).Bias {
-		bias = c.w[1].data
+		bias = c.w[1].Data
 	}
 	if bias == nil || c.BiasFirst {
-		return c.perRow(func(x []float32) []float32 { return c.Kernels.Linear(x, c.w[0].data, bias) })
+		return c.perRow(func(x []float32) []float32 { return c.Kernels.Linear(x, c.w[0].Data, bias) })
 	}
 	product := c.at("product")
 	return c.perRow(func(x []float32) []float32 {
-		y := c.Kernels.Linear(x, c.w[0].data, nil)
+		y := c.Kernels.Linear(x, c.w[0].Data, nil)
 		for i := range y {
 			y[i] = product(y[i]) + bias[i]
 		}
@@ -243,7 +245,7 @@ func multiplied(c call32, o op.Op) []float32 {
 }
 
 func turned(c call32, _ op.Op) []float32 {
-	x, cos, sin := c.in[0].data, c.in[1].data, c.in[2].data
+	x, cos, sin := c.in[0].Data, c.in[1].Data, c.in[2].Data
 	heads, tokens, d := c.shape[1], c.shape[2], c.shape[3]
 	byCos, bySin := c.at("cos"), c.at("sin")
 	return c.each(func(i int) float32 {
@@ -259,58 +261,58 @@ func turned(c call32, _ op.Op) []float32 {
 
 func scored(c call32, o op.Op) []float32 {
 	q, k, scale, product := c.in[0], c.in[1], float32(o.(op.Scores).Scale), c.at("product")
-	heads, tokens, keys, d := c.shape[1], c.shape[2], c.shape[3], q.shape[3]
-	group := heads / k.shape[1]
+	heads, tokens, keys, d := c.shape[1], c.shape[2], c.shape[3], q.Shape[3]
+	group := heads / k.Shape[1]
 	return c.each(func(i int) float32 {
 		h, t, s := i/keys/tokens, i/keys%tokens, i%keys
-		return product(c.Dot(0, q.data[(h*tokens+t)*d:][:d], k.data[(h/group*keys+s)*d:][:d])) * scale
+		return product(c.Dot(0, q.Data[(h*tokens+t)*d:][:d], k.Data[(h/group*keys+s)*d:][:d])) * scale
 	})
 }
 
 func weighted(c call32, _ op.Op) []float32 {
 	p, v := c.in[0], c.in[1]
-	heads, tokens, keys, d := p.shape[1], p.shape[2], p.shape[3], v.shape[3]
+	heads, tokens, keys, d := p.Shape[1], p.Shape[2], p.Shape[3], v.Shape[3]
 	column := make([]float32, keys)
 	return c.each(func(i int) float32 {
 		t, h, j := i/d/heads, i/d%heads, i%d
 		for s := range keys {
-			column[s] = v.data[(h*v.shape[1]/heads*keys+s)*d+j]
+			column[s] = v.Data[(h*v.Shape[1]/heads*keys+s)*d+j]
 		}
-		return c.Dot(0, p.data[(h*tokens+t)*keys:][:keys], column)
+		return c.Dot(0, p.Data[(h*tokens+t)*keys:][:keys], column)
 	})
 }
 
 func predicted(c call32, o op.Op) []float32 {
-	coefs, x, streams, mixed := c.in[0].data, c.in[1], o.(op.AltUpPredict).Streams, c.at("mixed")
-	size, n := len(x.data)/streams, x.shape[3]
+	coefs, x, streams, mixed := c.in[0].Data, c.in[1], o.(op.AltUpPredict).Streams, c.at("mixed")
+	size, n := len(x.Data)/streams, x.Shape[3]
 	column := make([]float32, streams)
 	return c.each(func(i int) float32 {
 		to, j := i/size, i%size
 		for k := range streams {
-			column[k] = x.data[k*size+j]
+			column[k] = x.Data[k*size+j]
 		}
-		return mixed(c.Dot(0, column, coefs[j/n*streams*streams+to*streams:][:streams])) + x.data[i]
+		return mixed(c.Dot(0, column, coefs[j/n*streams*streams+to*streams:][:streams])) + x.Data[i]
 	})
 }
 
 func corrected(c call32, o op.Op) []float32 {
-	innovation, coefs, before, streams := c.in[0], c.in[1].data, c.in[2].data, o.(op.AltUpCorrect).Streams
-	size, n, by, product := len(innovation.data), innovation.shape[2], c.at("coefficient"), c.at("product")
+	innovation, coefs, before, streams := c.in[0], c.in[1].Data, c.in[2].Data, o.(op.AltUpCorrect).Streams
+	size, n, by, product := len(innovation.Data), innovation.Shape[2], c.at("coefficient"), c.at("product")
 	return c.each(func(i int) float32 {
 		to, j := i/size, i%size
-		return product(innovation.data[j]*by(coefs[j/n*streams+to]+1)) + before[i]
+		return product(innovation.Data[j]*by(coefs[j/n*streams+to]+1)) + before[i]
 	})
 }
 
 func initial(c call32, _ op.Op) []float32 {
-	x, target := c.in[0], c.in[1].data
-	size, n := len(x.data), x.shape[2]
+	x, target := c.in[0], c.in[1].Data
+	size, n := len(x.Data), x.Shape[2]
 	return c.each(func(i int) float32 {
 		k, j := i/size, i%size
 		if k == 0 {
-			return x.data[j]
+			return x.Data[j]
 		}
-		return c.rescaled(c.in[2*k].data[j], target[j/n], c.in[2*k+1].data[j/n])
+		return c.rescaled(c.in[2*k].Data[j], target[j/n], c.in[2*k+1].Data[j/n])
 	})
 }
 

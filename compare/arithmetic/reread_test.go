@@ -1,4 +1,4 @@
-package compare_test
+package arithmetic_test
 
 import (
 	"context"
@@ -104,7 +104,7 @@ func fusedNorm(t *testing.T, dir string, eps, scale float64) *capture.Trace {
 		case e.Name == "input_ids", e.Name == "position_ids", e.Name == "embed_tokens":
 			return []hooks.Event{e}
 		case name == "attn_residual", name == "mlp.down_proj", name == "out", name == "input_layernorm" && layer == "0":
-			last[name] = valuesOf(e.Tensor)
+			last[name] = testengine.ValuesOf(e.Tensor)
 			return []hooks.Event{e}
 		case name != "input_layernorm":
 			return nil
@@ -132,7 +132,7 @@ func fusedNorm(t *testing.T, dir string, eps, scale float64) *capture.Trace {
 				y = append(y, floats.Round(hooks.BF16, by*float64(float32(product*gain))))
 			}
 		}
-		return []hooks.Event{in(e.Pass, fire(e.Name, hooks.BF16, e.Tensor.Shape, y...))}
+		return []hooks.Event{testengine.InPass(e.Pass, testengine.Fire(e.Name, hooks.BF16, e.Tensor.Shape, y...))}
 	})
 }
 
@@ -150,7 +150,7 @@ func fusedActivation(t *testing.T, dir string, act func(x float64) float64, scal
 		case !found, name == "gated":
 			return nil
 		case name != "down_proj":
-			last[name] = valuesOf(e.Tensor)
+			last[name] = testengine.ValuesOf(e.Tensor)
 			return []hooks.Event{e}
 		}
 		entry, _ := list.Lookup(e.Name)
@@ -175,7 +175,7 @@ func fusedActivation(t *testing.T, dir string, act func(x float64) float64, scal
 				y = append(y, floats.Round(hooks.BF16, by*sum))
 			}
 		}
-		return []hooks.Event{in(e.Pass, fire(e.Name, hooks.BF16, e.Tensor.Shape, y...))}
+		return []hooks.Event{testengine.InPass(e.Pass, testengine.Fire(e.Name, hooks.BF16, e.Tensor.Shape, y...))}
 	})
 }
 

@@ -1,4 +1,4 @@
-package compare_test
+package arithmetic_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tracediff/tracediff/internal/singles"
 
 	"github.com/tracediff/tracediff/internal/pagetest"
 
@@ -60,8 +62,10 @@ func (p *roundingPort) run(t *testing.T, c ordertest.Case) *capture.Trace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return open(t, path)
+	return testengine.Open(t, path)
 }
+
+const certificatePage = "../../docs/certificate.md"
 
 // portsMeasured is how many ports docs/certificate.md tells of; -update rewrites what it says.
 const portsMeasured = 600
@@ -74,9 +78,9 @@ func roundingsRow(t *testing.T, ports int, name, row string) {
 	if ports != portsMeasured {
 		return
 	}
-	docs := pagetest.Section(t, certificateDocs, pagetest.Text(t, certificateDocs), name, row)
+	docs := pagetest.Section(t, certificatePage, pagetest.Text(t, certificatePage), name, row)
 	if pagetest.Update() {
-		pagetest.Write(t, certificateDocs, docs)
+		pagetest.Write(t, certificatePage, docs)
 	}
 }
 
@@ -87,10 +91,13 @@ func falseBugs(t *testing.T, c ordertest.Case, local *capture.Trace) (bugs []str
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, local, nil, compare.Options{Order: c.List, All: true, Certification: compare.Certification{Isolator: i}})
+	r, err := compare.Alone(t.Context(), local, compare.Options{Order: c.List, All: true, Certification: compare.Certification{Isolator: i}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, row := range r.Rows {
 		if z := row.Isolated; z != nil && z.Outcome == isolate.Bug {
-			bugs = append(bugs, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z.Certificate)))
+			bugs = append(bugs, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, singles.Charge(z.Certificate)))
 		}
 	}
 	if r.ExitCode() != 0 && len(bugs) == 0 && r.Isolation.Unidentified == 0 {
@@ -100,12 +107,6 @@ func falseBugs(t *testing.T, c ordertest.Case, local *capture.Trace) (bugs []str
 		}
 	}
 	return bugs, r.Isolation.Certified
-}
-
-// charge is what a certificate has against an entry.
-func charge(c *isolate.Certificate) string {
-	return fmt.Sprintf("%s, %d of %d outside by %.3g, scale %.9g ± %.2g, %s", c.Outcome, c.Outside, c.Elements,
-		float64(c.Worst), float64(c.Scale), float64(c.ScaleError), c.Arithmetic)
 }
 
 // fewBugs is how many of a port's false BUGs are shown: an engine has one arithmetic for all its entries.
@@ -138,33 +139,33 @@ func TestOtherRoundingsAreNoBug(t *testing.T) {
 }
 
 // compute is a single operation of the port on these inputs.
-func (p *roundingPort) compute(s single) single {
-	run := call32{Kernels: p.Kernels, at: p.steps(op.Form(s.op)), in: s.in, w: s.w, shape: s.out.shape}
-	s.out.data = arithmetics[s.op.Kind()](run, s.op)
-	if !s.wide {
-		s.out.data = p.Rounded(s.out.data)
+func (p *roundingPort) compute(s singles.Single) singles.Single {
+	run := call32{Kernels: p.Kernels, at: p.steps(op.Form(s.Op)), in: s.In, w: s.W, shape: s.Out.Shape}
+	s.Out.Data = arithmetics[s.Op.Kind()](run, s.Op)
+	if !s.Wide {
+		s.Out.Data = p.Rounded(s.Out.Data)
 	}
 	return s
 }
 
 // alikeRows are inputs whose rows have nearly the same statistic: what was just normed, times a factor of the model, rows
 // of one number, and rows of which one element is all.
-var alikeRows = map[string]func(d drawing, n int) []float32{
-	"just normed": func(d drawing, n int) []float32 {
-		x := d.Norm(draw(d.Rand, "Gaussian", n, 1), nil, 1e-6, "none")
+var alikeRows = map[string]func(d singles.Drawing, n int) []float32{
+	"just normed": func(d singles.Drawing, n int) []float32 {
+		x := d.Norm(singles.Draw(d.Rand, "Gaussian", n, 1), nil, 1e-6, "none")
 		for i := range x {
 			x[i] *= 1.31
 		}
 		return x
 	},
-	"constant": func(_ drawing, n int) []float32 { return slices.Repeat([]float32{0.7}, n) },
-	"one massive element": func(d drawing, n int) []float32 {
-		x := draw(d.Rand, "Gaussian", n, 1)
+	"constant": func(_ singles.Drawing, n int) []float32 { return slices.Repeat([]float32{0.7}, n) },
+	"one massive element": func(d singles.Drawing, n int) []float32 {
+		x := singles.Draw(d.Rand, "Gaussian", n, 1)
 		x[n/3] = 1300
 		return x
 	},
-	"the same row": func(_ drawing, n int) []float32 {
-		return draw(rand.New(rand.NewPCG(uint64(n), 1)), "Gaussian", n, 1)
+	"the same row": func(_ singles.Drawing, n int) []float32 {
+		return singles.Draw(rand.New(rand.NewPCG(uint64(n), 1)), "Gaussian", n, 1)
 	},
 }
 
@@ -178,22 +179,22 @@ const alikeEntries = 24
 const alikeShare = 4
 
 // alikeTrace is a trace of one operation, each time with other weights, on rows that are alike: one token or a few.
-func (p *roundingPort) alikeTrace(d drawing, o op.Op, row func(d drawing, n int) []float32) []single {
+func (p *roundingPort) alikeTrace(d singles.Drawing, o op.Op, row func(d singles.Drawing, n int) []float32) []singles.Single {
 	width, tokens := []int{16, 48, 96}[d.IntN(3)], []int{1, 1, 6}[d.IntN(3)]
-	var all []single
+	var all []singles.Single
 	for range alikeEntries {
-		x := array{shape: []int{1, tokens, width}}
+		x := singles.Array{Shape: []int{1, tokens, width}}
 		for range tokens {
-			x.data = append(x.data, d.Rounded(row(d, width))...)
+			x.Data = append(x.Data, d.Rounded(row(d, width))...)
 		}
-		s := single{op: o, in: []array{x}, out: array{shape: []int{1, tokens, width}}}
+		s := singles.Single{Op: o, In: []singles.Array{x}, Out: singles.Array{Shape: []int{1, tokens, width}}}
 		switch o.(type) {
 		case op.RMSNorm:
-			s.w = []array{d.array("Gaussian", 1, width)}
+			s.W = []singles.Array{d.Array("Gaussian", 1, width)}
 		case op.Softmax:
-			s.wide = true
+			s.Wide = true
 		default:
-			s.out.shape = []int{1, tokens, 1}
+			s.Out.Shape = []int{1, tokens, 1}
 		}
 		all = append(all, p.compute(s))
 	}
@@ -208,20 +209,20 @@ func TestAlikeRowsOfOtherRoundingsAreNoBug(t *testing.T) {
 	bugs, traces, accused := 0, 0, 0
 	for k := range few {
 		p := drawRoundingPort(uint64(k), hooks.BF16)
-		d := drawing{rand.New(rand.NewPCG(uint64(k), 9)), p.Kernels, "", ""}
+		d := singles.Drawing{Rand: rand.New(rand.NewPCG(uint64(k), 9)), Kernels: p.Kernels}
 		for _, what := range slices.Sorted(maps.Keys(alikeRows)) {
 			for _, o := range alikeOps {
 				var wrong []string
 				all := p.alikeTrace(d, o, alikeRows[what])
-				for _, c := range certifyAll(t, hooks.BF16, isolate.Options{}, all) {
+				for _, c := range singles.CertifyAll(t, hooks.BF16, isolate.Options{}, all) {
 					if c.Outcome == isolate.Bug {
-						wrong = append(wrong, charge(c))
+						wrong = append(wrong, singles.Charge(c))
 					}
 				}
 				traces, bugs = traces+1, bugs+len(wrong)
 				if len(wrong) > 0 {
 					accused++
-					t.Errorf("port %d, %s, rows of %v, %s: %d false BUGs, such as %s", k, what, all[0].in[0].shape, op.Form(o), len(wrong), wrong[0])
+					t.Errorf("port %d, %s, rows of %v, %s: %d false BUGs, such as %s", k, what, all[0].In[0].Shape, op.Form(o), len(wrong), wrong[0])
 				}
 			}
 		}

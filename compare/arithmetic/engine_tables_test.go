@@ -1,10 +1,12 @@
-package compare_test
+package arithmetic_test
 
 import (
 	"context"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/tracediff/tracediff/internal/singles"
 
 	"github.com/tracediff/tracediff/internal/pagetest"
 
@@ -92,7 +94,7 @@ func TestEnginesWithOtherLibraries(t *testing.T) {
 		t.Run(fmt.Sprintf("%d %s, %s, %s, %d tokens from %d", k, c.Name, c.DType, testengine.Turners[k%len(testengine.Turners)].Name, scene.tokens, scene.first), func(t *testing.T) {
 			for key, z := range certificatesOfAll(t, c, c.Start(t, c.Case, c.Choose, nil).Trace()) {
 				if z.Outcome == isolate.Bug {
-					t.Errorf("healthy: %s: %s", key, charge(z))
+					t.Errorf("healthy: %s: %s", key, singles.Charge(z))
 				}
 			}
 			f := rotaryFaults[k%len(rotaryFaults)]
@@ -119,7 +121,7 @@ func TestEnginesWithOtherLibraries(t *testing.T) {
 				}
 				found = true
 				if !strings.Contains(key, "rotary") && !strings.Contains(key, "rope") && !strings.Contains(key, "self_attn") {
-					t.Errorf("%s: %s is accused: %s", f.name, key, charge(z))
+					t.Errorf("%s: %s is accused: %s", f.name, key, singles.Charge(z))
 				}
 			}
 			if changed >= testengine.FewestChanged && !found {

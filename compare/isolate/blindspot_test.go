@@ -1,4 +1,4 @@
-package compare_test
+package isolate_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/tracediff/tracediff/internal/singles"
 
 	"github.com/tracediff/tracediff/internal/pagetest"
 
@@ -158,7 +160,7 @@ var blindK = []float64{3, 4, 8}
 // blindSeeds is how many seeds the table in docs/certificate.md is of, which is compared with what so many show; -update rewrites it.
 const blindSeeds = 200
 
-const certificateDocs = "../docs/certificate.md"
+const certificateDocs = "../../docs/certificate.md"
 
 // Eleven faults and a healthy port against an exact reference, the floor from another healthy draw. TRACEDIFF_BLINDSPOT
 // sets the number of seeds. The certificate stops all faults and no healthy port, and so does the verdict of both together.
@@ -284,7 +286,7 @@ func (s blindSet) trial(t *testing.T, seed, set uint64) [][]bool {
 		}
 		found = append(found, row)
 	}
-	for f, c := range certifyAll(t, hooks.BF16, isolate.Options{}, s.isolated(rng, port)) {
+	for f, c := range singles.CertifyAll(t, hooks.BF16, isolate.Options{}, s.isolated(rng, port)) {
 		found[f] = append(found[f], c.Outcome == isolate.Bug)
 	}
 	for f, stopped := range s.together(t, rng, ref, port, floor) {
@@ -297,16 +299,16 @@ func (s blindSet) trial(t *testing.T, seed, set uint64) [][]bool {
 const certifiedTokens = 16
 
 // isolated is a norm of the port's tensor by the port itself, with every fault in turn in what comes out.
-func (s blindSet) isolated(rng *rand.Rand, port []float32) []single {
-	g := drawing{rng, testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 16, Fused: true, Tree: true}, DType: hooks.BF16}, "", ""}
-	x := array{[]int{1, certifiedTokens, blindChannels}, g.Rounded(append([]float32{}, port[:certifiedTokens*blindChannels]...))}
-	y := rows(x, func(row []float32) []float32 { return g.Norm(row, nil, 1e-6, "none") })
-	var all []single
+func (s blindSet) isolated(rng *rand.Rand, port []float32) []singles.Single {
+	g := drawing{singles.Drawing{Rand: rng, Kernels: testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 16, Fused: true, Tree: true}, DType: hooks.BF16}}}
+	x := singles.Array{Shape: []int{1, certifiedTokens, blindChannels}, Data: g.Rounded(append([]float32{}, port[:certifiedTokens*blindChannels]...))}
+	y := singles.Rows(x, func(row []float32) []float32 { return g.Norm(row, nil, 1e-6, "none") })
+	var all []singles.Single
 	for f := range blindFaults {
-		out := array{y.shape, append([]float32{}, y.data...)}
-		blindFaults[f].plant(rng, out.data)
-		g.Rounded(out.data)
-		all = append(all, single{op: op.RMSNorm{Eps: 1e-6, Gain: op.NoScale}, in: []array{x}, out: out, about: blindFaults[f].name})
+		out := singles.Array{Shape: y.Shape, Data: append([]float32{}, y.Data...)}
+		blindFaults[f].plant(rng, out.Data)
+		g.Rounded(out.Data)
+		all = append(all, singles.Single{Op: op.RMSNorm{Eps: 1e-6, Gain: op.NoScale}, In: []singles.Array{x}, Out: out, About: blindFaults[f].name})
 	}
 	return all
 }
@@ -315,27 +317,27 @@ func (s blindSet) isolated(rng *rand.Rand, port []float32) []single {
 // the error of everything before in its input. That input is a row of a table for each token, so that it is
 // certified on either side, as a healthy operation is.
 func (s blindSet) together(t *testing.T, rng *rand.Rand, ref, port, floor []float32) []bool {
-	g := drawing{rng, testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 16, Fused: true, Tree: true}, DType: hooks.BF16}, "", ""}
+	g := drawing{singles.Drawing{Rand: rng, Kernels: testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 16, Fused: true, Tree: true}, DType: hooks.BF16}}}
 	norm := op.RMSNorm{Eps: 1e-6, Gain: op.NoScale}
-	x := func(of []float32) array {
-		return array{[]int{1, certifiedTokens, blindChannels}, g.Rounded(slices.Clone(of[:certifiedTokens*blindChannels]))}
+	x := func(of []float32) singles.Array {
+		return singles.Array{Shape: []int{1, certifiedTokens, blindChannels}, Data: g.Rounded(slices.Clone(of[:certifiedTokens*blindChannels]))}
 	}
-	y := func(x array) array {
-		return rows(x, func(row []float32) []float32 { return g.Rounded(g.Norm(row, nil, float32(norm.Eps), "none")) })
+	y := func(x singles.Array) singles.Array {
+		return singles.Rows(x, func(row []float32) []float32 { return g.Rounded(g.Norm(row, nil, float32(norm.Eps), "none")) })
 	}
 	list, trace, isolator := blindModel(t, norm)
 	reference := trace("reference", x(ref), y(x(ref)))
-	noise, err := compare.NewNoiseFloor(run(t, trace("local", x(floor), y(x(floor))), reference, compare.Options{Order: list, All: true}))
+	noise, err := compare.NewNoiseFloor(compared(t, trace("local", x(floor), y(x(floor))), reference, compare.Options{Order: list, All: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var stopped []bool
 	for f := range blindFaults {
 		out := y(x(port))
-		blindFaults[f].plant(rng, out.data)
-		g.Rounded(out.data)
+		blindFaults[f].plant(rng, out.Data)
+		g.Rounded(out.Data)
 		local := trace("local", x(port), out)
-		r := run(t, local, reference, compare.Options{
+		r := compared(t, local, reference, compare.Options{
 			Order:         list,
 			All:           true,
 			Judging:       compare.Judging{Noise: noise},
@@ -347,25 +349,25 @@ func (s blindSet) together(t *testing.T, rng *rand.Rand, ref, port, floor []floa
 }
 
 // blindModel is an order of two entries, an embedding and its norm, with what makes traces of it and isolators.
-func blindModel(t *testing.T, norm op.Op) (*order.List, func(side string, x, y array) *capture.Trace, func(*capture.Trace, array) *compare.Isolator) {
+func blindModel(t *testing.T, norm op.Op) (*order.List, func(side string, x, y singles.Array) *capture.Trace, func(*capture.Trace, singles.Array) *compare.Isolator) {
 	known := tiny(t)
 	input, _ := known.Lookup(order.InputIDs)
-	shape := array{shape: []int{1, certifiedTokens, blindChannels}}
-	embedded := shape.entry("embedded", op.Lookup{Rows: certifiedTokens}, "btc")
+	shape := singles.Array{Shape: []int{1, certifiedTokens, blindChannels}}
+	embedded := shape.Entry("embedded", op.Lookup{Rows: certifiedTokens}, "btc")
 	embedded.Inputs = []order.Ref{{Name: input.Name}}
 	embedded.Weights = []order.Weight{{Name: "table", Shape: []int{certifiedTokens, blindChannels}}}
-	normed := shape.entry("normed", norm, "btc")
+	normed := shape.Entry("normed", norm, "btc")
 	normed.Inputs = []order.Ref{{Name: embedded.Name}}
 	list := known.Keep([]*order.Entry{input, embedded, normed})
 	tokens := make([]float64, certifiedTokens)
 	for i := range tokens {
 		tokens[i] = float64(i)
 	}
-	trace := func(side string, x, y array) *capture.Trace {
-		return build(t, manifest(side, hooks.BF16), ids(tokens...), x.event(embedded.Name, hooks.BF16), y.event(normed.Name, hooks.BF16))
+	trace := func(side string, x, y singles.Array) *capture.Trace {
+		return testengine.Build(t, testengine.Manifest(side, hooks.BF16), tokensOf(tokens...), x.Event(embedded.Name, hooks.BF16), y.Event(normed.Name, hooks.BF16))
 	}
-	isolator := func(of *capture.Trace, x array) *compare.Isolator {
-		table := array{[]int{certifiedTokens, blindChannels}, x.data}
+	isolator := func(of *capture.Trace, x singles.Array) *compare.Isolator {
+		table := singles.Array{Shape: []int{certifiedTokens, blindChannels}, Data: x.Data}
 		i, err := compare.NewIsolator(of, list, func(order.Weight) (program.Rows, error) { return table, nil }, isolate.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -1,10 +1,12 @@
-package compare_test
+package isolate_test
 
 import (
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tracediff/tracediff/internal/singles"
 
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
@@ -36,8 +38,8 @@ func TestOrderOfSummationIsNamed(t *testing.T) {
 		for k := range y {
 			y[k] = a.Dot(0, x, w[k*n:][:n])
 		}
-		s := single{op: op.Linear{}, in: []array{{[]int{1, 1, n}, x}}, w: []array{{[]int{rows, n}, w}}, out: array{[]int{1, 1, rows}, y}, about: want}
-		c := certifyAll(t, hooks.F32, isolate.Options{}, []single{s})[0]
+		s := singles.Single{Op: op.Linear{}, In: []singles.Array{{Shape: []int{1, 1, n}, Data: x}}, W: []singles.Array{{Shape: []int{rows, n}, Data: w}}, Out: singles.Array{Shape: []int{1, 1, rows}, Data: y}, About: want}
+		c := singles.CertifyAll(t, hooks.F32, isolate.Options{}, []singles.Single{s})[0]
 		if c.Outcome != isolate.Rounding || c.Summation != want {
 			t.Errorf("%s: %s, said to add %q; %d outside", want, c.Outcome, c.Summation, c.Outside)
 		}
@@ -63,8 +65,8 @@ func TestFewElementsAreReplayed(t *testing.T) {
 		y[k] = testengine.Adder{Block: 1, Lanes: 1}.Dot(0, x[k/columns*n:][:n], w[k%columns*n:][:n])
 	}
 	of := func(y []float32) *isolate.Certificate {
-		s := single{op: op.Linear{}, in: []array{{[]int{2, n}, x}}, w: []array{{[]int{columns, n}, w}}, out: array{[]int{2, columns}, y}, letter: "tc"}
-		return certifyAll(t, hooks.F32, isolate.Options{}, []single{s})[0]
+		s := singles.Single{Op: op.Linear{}, In: []singles.Array{{Shape: []int{2, n}, Data: x}}, W: []singles.Array{{Shape: []int{columns, n}, Data: w}}, Out: singles.Array{Shape: []int{2, columns}, Data: y}, Letter: "tc"}
+		return singles.CertifyAll(t, hooks.F32, isolate.Options{}, []singles.Single{s})[0]
 	}
 	if c := of(y); c.Outcome != isolate.Rounding || c.Summation != "sequential" {
 		t.Errorf("%s, said to add %q; %d outside, %v", c.Outcome, c.Summation, c.Outside, c.Set)
