@@ -49,7 +49,8 @@ func solved(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// ofOneScale solves numbers at once where the first entry is the right result times one number. A result of zeros is left to [zeroRows].
+// ofOneScale solves numbers at once where the first entry is the right result times one number. The number that was read off is tried first. A result of
+// zeros is left to [zeroRows].
 func ofOneScale(s *search) error {
 	e := s.first
 	x, y, half, err := e.own()
@@ -62,6 +63,11 @@ func ofOneScale(s *search) error {
 	all := []observed{o}
 	one, _ := groupsBy(nil, nil, all)
 	if f.of(all, one); !f.explains() {
+		return nil
+	}
+	d := &Description{Kind: f.kind, Of: theResult}
+	s.draft(d).proposes = f.proposals(s, nil, nil, d, edit.Place{Arg: result})
+	if confirm(s, d) {
 		return nil
 	}
 	return withSolved(solved)(s)

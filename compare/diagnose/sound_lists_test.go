@@ -21,7 +21,7 @@ var sayTheSame = []struct{ kinds, as, why string }{
 	{"input. instance.", "input. instance.", "tensors of one value have several names, and a layer has a name beside that of the layer before"},
 	{"mask.", "mask. addend.left-out", "in a few tokens two rules may let queries see the same keys, and a mask that hides nothing is none"},
 	{"row.over-length", "mask.prefix", "a mask is 0 and a number that hides: what is done to its rows lets queries see"},
-	{"norm.of-parts norm.rmsnorm", "axis.parts step.left-out", "a variant of a norm is an edit of one of its steps"},
+	{"norm.of-parts norm.rmsnorm", "axis.parts step.left-out steps.run-left-out", "a variant of a norm is an edit of one of its steps"},
 	{"operand.", "index.run step. steps. minus.left-out", "a step that reads another value is as if those between were left out"},
 	{"order.later steps.run-left-out precision.from-step-on", "order.later steps.run-left-out precision.from-step-on", "a step with two places in a formula does the same in both"},
 	{"position. tensor.rounded row.mean-subtracted", "position. operation.left-out rope.frequencies-multiplied", "positions 0 turn nothing, few positions show no rule, and a multiple of positions is one of frequencies"},
