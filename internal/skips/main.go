@@ -157,6 +157,9 @@ func (r *run) take(e event) {
 	switch e.Action {
 	case "output":
 		res.output.WriteString(e.Output)
+		if res.outcome == "pass" || res.outcome == "skip" { // a panic counts as output of the test that ended last
+			r.show(e.Output)
+		}
 	case "pass", "fail", "skip":
 		res.outcome = e.Action
 		if e.Action == "fail" || r.verbose {
@@ -178,9 +181,13 @@ func (r *run) unfinished(pkg string) {
 // print leaves out the lines that say when a test began and paused.
 func (r *run) print(res *result) {
 	for line := range strings.Lines(res.output.String()) {
-		if !strings.HasPrefix(line, "=== ") {
-			fmt.Fprint(r.out, line)
-		}
+		r.show(line)
+	}
+}
+
+func (r *run) show(line string) {
+	if !strings.HasPrefix(line, "=== ") {
+		fmt.Fprint(r.out, line)
 	}
 }
 

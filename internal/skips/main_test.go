@@ -63,6 +63,7 @@ func TestSkips(t *testing.T) {
 		"no event at all":                     {"", "", nil, 1, "no test has run"},
 		"a test that fails":                   {passes + fails + refused, "", nil, 1, "    c_test.go:1: it is wrong\nFAIL\tpkg\t0.1s\nskips: pkg failed\nFAIL\n"},
 		"a test that ends in a panic":         {say("run", "TestD", "") + say("output", "TestD", "panic: d") + refused, "", nil, 1, "panic: d\nskips: pkg failed"},
+		"a panic after a test that passes":    {passes + say("output", "TestA", "panic: late") + refused, "", nil, 1, "panic: late\nFAIL\tpkg\t0.1s\nskips: pkg failed"},
 		"a test that does not end":            {passes + say("run", "TestD", ""), "", nil, 1, "pkg TestD did not end"},
 		"a package that does not build": {
 			`{"Action":"build-output","ImportPath":"pkg","Output":"x.go:1: no\n"}` + "\n" + `{"Action":"build-fail","ImportPath":"pkg"}` + "\n" + passes + ended, "", nil, 1,
