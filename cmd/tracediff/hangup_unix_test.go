@@ -28,7 +28,7 @@ func TestHangupEndsThePort(t *testing.T) {
 func endsThePort(t *testing.T, signals []os.Signal) {
 	t.Helper()
 	dir := t.TempDir()
-	stubborn := `trap "" HUP TERM; sleep 600 & echo $! $$ >pids.new; mv pids.new pids; while :; do wait; done`
+	stubborn := `trap "" HUP TERM; sleep 600 & echo $! $$ >pids.new; mv pids.new pids; while :; do wait; sleep 1; done`
 	cmd, said := hungUp(t, dir, "", "exec:"+stubborn)
 	for _, s := range signals {
 		must(t, cmd.Process.Signal(s))
@@ -82,7 +82,7 @@ func hungUp(t *testing.T, dir, before, local string) (*exec.Cmd, *bytes.Buffer) 
 			return cmd, said
 		}
 		if time.Now().After(end) {
-			_ = cmd.Process.Kill() // the failure says why
+			_ = cmd.Process.Signal(syscall.SIGTERM) // it ends its port, too; the failure says why
 			_ = cmd.Wait()
 			t.Fatalf("the port did not start: %s", said)
 		}
