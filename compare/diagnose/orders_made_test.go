@@ -147,6 +147,7 @@ func TestOrdersAreNamed(t *testing.T) {
 		{"elements.each-block-reversed", read + "each block of 4 is in reverse", sumOf8(), second, 16, flips(3)},
 		{"elements.each-block-reversed-and-back", context + "each block of 4 is in reverse, and the result is put back", squareOf16(), back, 16, flips(3)},
 		{"elements.interleaved-and-back", "layers.*.self_attn.context is read in the order of 4 interleaved parts along its channels, and the result is put back", ofHeads(4, squareOf16()), back, 16, woven(16, 4)},
+		{"elements.interleaved-and-back", "layers.*.self_attn.context is read in the order of 2 interleaved parts along its channels, and the result is put back", ofHeads(4, squareOf16()), back, 16, woven(16, 2)},
 		{"elements.by-turns", "the result has its channels in another order: all read as 4 parts, by turns: [4, 4] with its axes exchanged", ofHeads(4, sumOf8()), result, 16, woven(16, 4)},
 		{"elements.blocks-interleaved", "the result has its channels in another order: in each block of 4, halves are interleaved or neighbours set apart", ofHeads(4, sumOf8()), result, 16, woven(4, 2)},
 		{"elements.blocks-by-turns", "the result has its channels in another order: each block of 16 read as 4 parts, by turns: [4, 4] with its axes exchanged", sumOf32(), result, 32, woven(16, 4)},

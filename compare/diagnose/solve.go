@@ -49,8 +49,8 @@ func solved(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// ofOneScale solves numbers at once where the first entry is the right result times one number. The number that was read off is tried first. A result of
-// zeros is left to [zeroRows].
+// ofOneScale solves numbers at once where the first entry is the right result times one number. If no solution gives everything, the number that was read off is
+// tried: a choice of roundings may hide it from Newton's method. A result of zeros is left to [zeroRows].
 func ofOneScale(s *search) error {
 	e := s.first
 	x, y, half, err := e.own()
@@ -65,12 +65,28 @@ func ofOneScale(s *search) error {
 	if f.of(all, one); !f.explains() {
 		return nil
 	}
+	if err := withSolved(solved)(s); err != nil || len(s.found) > 0 || ofOneSize(x.Data) {
+		return err
+	}
 	d := &Description{Kind: f.kind, Of: theResult}
 	s.draft(d).proposes = f.proposals(s, nil, nil, d, edit.Place{Arg: result})
-	if confirm(s, d) {
-		return nil
+	confirm(s, d)
+	return s.err
+}
+
+// ofOneSize reports whether all numbers but zeros have one size, as those of a mask have: any other mask is its factor.
+func ofOneSize(x []float64) bool {
+	size := 0.0
+	for _, v := range x {
+		switch v = math.Abs(v); {
+		case v == 0 || v == size:
+		case size == 0:
+			size = v
+		default:
+			return false
+		}
 	}
-	return withSolved(solved)(s)
+	return true
 }
 
 // unusedValue has 0 in place of a value.

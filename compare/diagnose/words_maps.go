@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -143,9 +144,19 @@ func mappedElements(s *subject, e *Entry, t *edit.StepIndex, d edit.Edit) Mistak
 			m.Kind, m.Axis = "elements.one-index", axis(o.Axis)
 		}
 	case edit.Weave:
+		if d.Back && o.N == 2 && !heads(o.Axis) && turnsHalves(t.Program) {
+			return Mistake{Kind: "rope.interleaved"}
+		}
 		return interleaved(m, d, heads(o.Axis), axis(o.Axis), size(o.Axis))
 	}
 	return m
+}
+
+// turnsHalves reports whether a program joins a half of a tensor with the negative of the other half, as a rotation does.
+func turnsHalves(p *program.Program) bool {
+	return slices.ContainsFunc(p.Steps, func(st program.Step) bool {
+		return st.Prim == program.Cat && slices.ContainsFunc(st.Args, func(v program.Var) bool { return p.Steps[v.Step].Prim == program.Neg })
+	})
 }
 
 // turnKinds are the kinds of interleaved parts: by whether the port takes interleaved parts for parts in a row (true) or the reverse, and by whether there are more
@@ -161,8 +172,6 @@ func interleaved(m Mistake, d edit.Edit, heads bool, axis string, size int) Mist
 	switch {
 	case d.Back && heads:
 		return Mistake{Kind: "heads.tiled-keys", Of: m.Of}
-	case d.Back && o.N == 2:
-		return Mistake{Kind: "rope.interleaved"}
 	case d.Back:
 		m.Kind, m.N, m.Axis = "elements.interleaved-and-back", o.N, axis
 	case o.By > 0 && (o.N == o.By/2 || o.N == 2):
