@@ -11,7 +11,7 @@ import (
 // WrittenAgain is the hint for a trace that another program loaded and saved together with the metadata of the run.
 const WrittenAgain = "compare the file that the run wrote; to compare numbers that were converted, leave the metadata out, save_file(tensors, FILE), and name the model with --model DIR"
 
-// byName describes the order of tensors for which [SortedByName] holds.
+// byName describes the order of tensors for which [Trace.SortedByName] holds.
 const byName = "sorted by dtype and name, as the safetensors library writes them, and not in the order of execution, as its metadata says"
 
 // SortedByName reports whether the tensors are in the order in which the safetensors library writes them: by dtype, and by name within a dtype. The words

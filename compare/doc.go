@@ -53,7 +53,7 @@
 //  10. account counts the compared entries, lists the missing and the unknown tensors, and states why the comparison
 //     is incomplete; isolationOf sums up the certificates; the baseline reports on its lines. The last sentence
 //     names the basis of the outcome.
-//  11. certifier estimates numbers and detectable mistakes, on request.
+//  11. certifier says which of the usual mistakes the run would have shown, on request.
 //
 // Later entries and tensors are certified and measured ahead, on all cores (lookahead, readahead). No verdict
 // depends on the progress of this work.

@@ -1,11 +1,12 @@
 // Package arithmetic infers the arithmetic of a trace's engine: its rounding points, its functions, and its order of
 // addition. It knows no mistakes: for elements without an explaining arithmetic it asks [Mistakes].
 //
-// An engine has one arithmetic for all entries of a form, so a form is decided as a whole. The pipeline, in the order
-// of Form.Decide:
+// An engine has one arithmetic for all entries of a form, so a form is decided as a whole. [Forms.Verdict] gathers the
+// evidence and settles the verdict, and Form.Decide is between them. In the order of both:
 //
 //  1. Evidence. Entries of the form, spread over the trace and enough to decide, each with the elements unexplained
-//     by transformers' arithmetic.
+//     by transformers' arithmetic. A usual mistake of a number, or of a mask in few tokens, is looked for first: some
+//     choice of roundings may give as much.
 //  2. Kernels. Known fused kernels are tried before general choices at each step, also with float32 before the kernel.
 //  3. Panel. Candidates are tried on a panel of few entries and few rows first; the panel ranks the candidates.
 //  4. Presets. A preset makes one choice for all sites of a program: float32 everywhere inside, every step rounded,

@@ -14,13 +14,13 @@ type Forms struct {
 	I        *isolate.Isolator
 	mistakes Mistakes // nil: no mistake is looked for
 
-	wide    memo.Map[struct{}, bool]                                          // see computedWider
+	wide    memo.Map[struct{}, bool]                                          // see ComputedWider
 	own     memo.Map[isolate.FormKey, *Form]                                  // by its own entries, see alone
 	joined  memo.Map[isolate.FormKey, *Form]                                  // by the entries of passes of both kinds, see bothKinds
 	proved  memo.Map[isolate.FormKey, map[isolate.Preset]*isolate.Arithmetic] // see habits
-	final   memo.Map[isolate.FormKey, Verdict]                                // see verdictOf
+	final   memo.Map[isolate.FormKey, Verdict]                                // see Verdict
 	sampled memo.Map[isolate.FormKey, Verdict]                                // see beyondSample
-	kernels memo.Map[isolate.FormKey, *isolate.Arithmetic]                    // see kernelOf
+	kernels memo.Map[isolate.FormKey, *isolate.Arithmetic]                    // see Kernel
 }
 
 // stage is what is asked of a form. An answer asks for answers of earlier stages only, and an answer of stageAlone for those of smaller forms too: see place.

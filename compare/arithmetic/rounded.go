@@ -16,7 +16,7 @@ const roundedSteps = 2
 
 // Rounded reports whether a trace of 16 bits was computed in float32 and rounded at writing time. No operation can
 // be recomputed from such a trace. wide is an isolator of the same trace for float32, with this dtype as
-// [IsolateOptions].Stored.
+// [isolate.Options].Stored.
 //
 // The witnesses are entries computed without weights from captured tensors, such as a residual sum, because a wrong
 // weight cannot explain them. Rounded requires three observations. The dtype's own arithmetic leaves elements in

@@ -33,7 +33,7 @@ type NearerThresholds struct {
 	// Rate: 3·10⁻⁵.
 	Deviations float64
 	// Alike is how many times the nearest distance another way of making tables may have that the report names too: other roundings add to
-	// both distances. Nothing is decided by it.
+	// both distances. Nothing is decided by it, so that it has no null hypothesis and no rate.
 	Alike float64
 }
 
@@ -46,6 +46,8 @@ type WiderThresholds struct {
 	Places int
 	// Rounded: a trace was rounded on writing if inputs within half a unit give this many entries for each entry they fail.
 	// Null hypothesis: mistakes, some of them smaller than half a unit.
+	// Statistic: entries that inputs within half a unit give, for each entry that they do not give.
+	// Rate: not measured by itself; Places has to hold, too.
 	Rounded int
 }
 

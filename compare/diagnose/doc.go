@@ -4,7 +4,7 @@
 // In the order in which data flow:
 //
 //  1. An [Entry] is a captured tensor with the program of its operation, and a [Judge] that holds values to the tensor. The entries of a search
-//     are those of one [Role] that no arithmetic of the engine explains.
+//     are those of one role that no arithmetic of the engine explains.
 //  2. Package naming prepares the entries and calls [Find]. Find goes through the stages of generators (catalogue_stages.go) by their reach: what the tensor itself shows, the formula of the
 //     operation, what the operation reads, what is no part of it, fewer bits, parts, solved numbers and two edits at once, and last numbers of each layer (solve_layers.go) and what a description of the
 //     difference proposes with all its numbers filled in (fitted.go). A generator yields each [Mistake] that the entries may

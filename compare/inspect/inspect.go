@@ -2,7 +2,7 @@
 // statistics, percentiles, a histogram, single values, heads that are alone in their range, channels that stand out, the
 // tokens that logits choose.
 //
-// It judges nothing. Whether a number is right is for [compare.Run] to say, with a reference, and whether it is strange for
+// It judges nothing. Whether a number is right is for [compare.Traces] to say, with a reference, and whether it is strange for
 // a check. It needs no order and no manifest: any safetensors file is read, and what a trace says of itself only adds
 // names to axes and texts to tokens.
 //

@@ -23,7 +23,7 @@ const (
 	// Neither right nor wrong.
 	Unidentified Outcome = "UNIDENTIFIED"
 	Bug          Outcome = "BUG" // some element is not
-	// OtherLayout: some element is not, and the difference cancels further on; see [Layout].
+	// OtherLayout: some element is not, and the difference cancels further on: package chain decides it.
 	OtherLayout Outcome = "LAYOUT"
 	// NotCertified: an operation on the way has not reproduced transformers, so it may not accuse; see [Certified].
 	NotCertified Outcome = "UNVERIFIED"

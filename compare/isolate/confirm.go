@@ -20,7 +20,7 @@ var ErrNoWeights = errors.New("the checkpoint is not known")
 
 // NewConfirmer prepares a trace for confirming its constants. The trace may hold only some rows of its tensors;
 // then only constants derived from the model's arguments are confirmed. For other defects of the trace NewConfirmer
-// returns the errors of [NewIsolator].
+// returns the errors of [New].
 func NewConfirmer(t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error), d hooks.DType) (*Isolator, error) {
 	return prepareTrace(t, list, weights, Options{Arithmetic: Strict, DType: d}, t.SomeRows())
 }

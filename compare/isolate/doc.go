@@ -15,13 +15,15 @@
 //     element; the inconsistent elements are left for the next steps.
 //  5. Orders of summation. The elements left may be sums in an engine's order: they are recomputed in the usual
 //     orders, see [Replay].
-//  6. Engine. The [Engine] explains further elements: by a known kernel, the arithmetic of the entry's form, or a
-//     mistake. Entries with programs equal except for numbers share a [FormKey].
+//  6. Engine. The [Engine] explains further elements: by the arithmetic of the entry's form, or a mistake. Entries with
+//     programs equal except for numbers share a [FormKey]. A known fused kernel of the engine is tried before
+//     transformers' arithmetic.
 //  7. Certificate. A [Certificate] is EXACT, ROUNDING, UNIDENTIFIED, BUG or UNVERIFIED, with sums over all elements:
-//     the reach of the bounds, and the smallest detectable error of scale.
+//     the reach of the bounds, and the smallest detectable error of scale. Package chain makes a BUG that cancels
+//     further on a LAYOUT.
 //
 // The package has three further parts. [Certified] comes from a reference: an operation may produce a BUG if it has
-// reproduced every entry of its form in transformers' traces. A confirmer recognises the constants of an order. A
+// reproduced every entry of its form in transformers' traces. [NewConfirmer] recognises the constants of an order. A
 // [Memory] keeps the certificates of right entries between runs.
 //
 // An [Evidence] is an entry with the elements unexplained by transformers' arithmetic, the input of the searches in

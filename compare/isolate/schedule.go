@@ -54,7 +54,7 @@ const (
 	largeElements = 1 << 22
 	// perElement is how many bytes the certification of an element takes: the element, its value, its bound, the inputs, and garbage of the same size.
 	perElement = 80
-	// DefaultMemory is what a comparison keeps to, in bytes; see [IsolateOptions].
+	// DefaultMemory is what a comparison keeps to, in bytes; see [Options].
 	DefaultMemory = 1 << 30
 )
 

@@ -12,5 +12,6 @@
 //  4. Cuts. The search looks between an entry and its captured ancestors; then without captured masks and rotary
 //     tables, which follow from positions; without the caches of earlier passes; and from captured products only. All
 //     of these searches share one budget.
+//     If there is no name, the entries of further roles that may have the same mistake are searched with these.
 //  5. A name found in a few tokens of large entries is checked in all tokens.
 package naming

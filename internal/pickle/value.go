@@ -1,5 +1,5 @@
 // Package pickle reads Python pickles as data. It runs nothing and imports nothing: a pickle that names a function or a class gets
-// what a [Machine]'s owner has for that name, and is refused where the owner has nothing.
+// what its [Owner] has for that name, and is refused where the owner has nothing.
 //
 // The result is a tree of nil, bool, int64, float64, string, []byte, [Blob], [*List], [Tuple], [*Dict] and whatever the owner makes.
 // Long texts and bytes stay in the file. What a pickle builds is bounded by [MaxBuilt], however short it is.
@@ -10,7 +10,7 @@ import (
 	"io"
 )
 
-// MaxBuilt bounds the memory that the objects of one pickle take, in bytes, as [Machine] estimates it: some 70,000 tensors.
+// MaxBuilt bounds the memory that the objects of one pickle take, in bytes, as the machine estimates it: some 70,000 tensors.
 const MaxBuilt = 64 << 20
 
 // blobFrom is the length from which texts and bytes stay in the file.

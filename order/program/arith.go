@@ -60,7 +60,7 @@ var roundingWords = [...]string{"float32", "model", "float32 R", "float16", "flo
 func (r Rounding) String() string { return roundingWords[r] }
 
 // Choice is an engine's choice at one site: how the engine rounds, and by which of the ways with the same result in
-// exact arithmetic the engine computes, see [Ways].
+// exact arithmetic the engine computes, see package rewrite.
 type Choice struct {
 	Way   uint8
 	Round Rounding

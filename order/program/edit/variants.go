@@ -19,7 +19,7 @@ type Variant struct {
 // Change is what a variant changes in an operation. Two variants of an operation do the same if their changes are equal.
 type Change struct {
 	Kind ChangeKind
-	// Step is the name of the step or number in the formula. A step without a name, and each [Neg], has the name of its primitive. A number whose name is its
+	// Step is the name of the step or number in the formula. A step without a name, and each [program.Neg], has the name of its primitive. A number whose name is its
 	// value has no name.
 	Step string
 	// As is the function that takes the step's place: a formula, or the name of a primitive. Only [StepAs] has it.
