@@ -37,19 +37,6 @@ func reproduces(t *testing.T, into isolate.Certified, dir string, dtype hooks.DT
 	}
 }
 
-func orderOf(t testing.TB, ck *checkpoint.Checkpoint) *order.List {
-	t.Helper()
-	config, err := order.ReadConfig(ck.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := order.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
-
 // Each wrong operation has the form of the right one and computes something near it.
 
 type wrongNorm struct{ op.RMSNorm } // a hundredth too much

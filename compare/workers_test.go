@@ -22,7 +22,6 @@ import (
 	"github.com/tracediff/tracediff/internal/lanes"
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
-	rule "github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
@@ -85,17 +84,17 @@ func many(t testing.TB) (l, r *capture.Trace, names []string) {
 func TestWorkersDoNotMatter(t *testing.T) {
 	l, r, list := many(t)
 	results := map[int]string{}
-	order := names(t, list...)
-	for i := range order.Entries {
-		switch e := &order.Entries[i]; e.Name {
+	named := names(t, list...)
+	for i := range named.Entries {
+		switch e := &named.Entries[i]; e.Name {
 		case "mask":
-			e.Compare = rule.Pattern
+			e.Compare = order.Pattern
 		case "scores":
-			e.Compare = rule.Allowed
+			e.Compare = order.Allowed
 		}
 	}
 	for _, workers := range []int{1, 2, 7, 16} {
-		res := run(t, l, r, compare.Options{Order: order, All: true, Workers: workers})
+		res := run(t, l, r, compare.Options{Order: named, All: true, Workers: workers})
 		if len(res.Rows) != len(list) {
 			t.Fatalf("%d workers: %d rows of %d", workers, len(res.Rows), len(list))
 		}
@@ -110,7 +109,7 @@ func TestWorkersDoNotMatter(t *testing.T) {
 	}
 	undo := lanes.SetVectors(false)
 	defer undo()
-	data, err := json.MarshalIndent(run(t, l, r, compare.Options{Order: order, All: true}), "", " ")
+	data, err := json.MarshalIndent(run(t, l, r, compare.Options{Order: named, All: true}), "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
