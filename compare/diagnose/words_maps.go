@@ -154,9 +154,14 @@ func mappedElements(s *subject, e *Entry, t *edit.StepIndex, d edit.Edit) Mistak
 
 // turnsHalves reports whether a program joins a half of a tensor with the negative of the other half, as a rotation does.
 func turnsHalves(p *program.Program) bool {
-	return slices.ContainsFunc(p.Steps, func(st program.Step) bool {
-		return st.Prim == program.Cat && slices.ContainsFunc(st.Args, func(v program.Var) bool { return p.Steps[v.Step].Prim == program.Neg })
-	})
+	negative := func(v program.Var) bool {
+		st := &p.Steps[v.Step]
+		for st.Prim == program.Round || st.Prim == program.Copy {
+			st = &p.Steps[st.Args[0].Step]
+		}
+		return st.Prim == program.Neg
+	}
+	return slices.ContainsFunc(p.Steps, func(st program.Step) bool { return st.Prim == program.Cat && slices.ContainsFunc(st.Args, negative) })
 }
 
 // turnKinds are the kinds of interleaved parts: by whether the port takes interleaved parts for parts in a row (true) or the reverse, and by whether there are more
