@@ -63,6 +63,34 @@ func TestMistakeInACutTraceOfLlamaCpp(t *testing.T) {
 	if accused := accusedIn(t, report); code != exitMismatch || accused != 2 || !strings.Contains(out.String(), first) {
 		t.Errorf("exit %d, %d entries are accused, want 2 and %q\n%s%s", code, accused, first, out.String(), errOut.String())
 	}
+	// The factor is read off the result: it is found before the mistakes that have no such hint, of which 40,000 are possible here.
+	if tried := triedAt(t, report, "layers.0.self_attn.context"); tried == 0 || tried > 10_000 {
+		t.Errorf("%d mistakes are tried", tried)
+	}
+}
+
+// triedAt is how many mistakes were tried for a name in a JSON report.
+func triedAt(t *testing.T, path, name string) int {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	var report struct {
+		Runs []struct {
+			Result struct {
+				Rows []struct {
+					Name     string
+					Isolated struct{ Finding struct{ Tried int } }
+				}
+			}
+		}
+	}
+	must(t, json.Unmarshal(text, &report))
+	for _, row := range report.Runs[0].Result.Rows {
+		if row.Name == name && row.Isolated.Finding.Tried > 0 {
+			return row.Isolated.Finding.Tried
+		}
+	}
+	return 0
 }
 
 // timesInCopy copies a file of float32 tensors, of which one is multiplied by a number.

@@ -32,8 +32,8 @@ type NearerThresholds struct {
 	// Statistic: (rows of one − rows of the other) / √(rows of both).
 	// Rate: 3·10⁻⁵.
 	Deviations float64
-	// Alike is how many times the nearest distance another way of making tables may have that the report names too: other roundings add to
-	// both distances. Nothing is decided by it, so that it has no null hypothesis and no rate.
+	// Alike is a multiple of the nearest distance: the report also names ways of making tables within this multiple, since other roundings
+	// add to every distance. No verdict depends on Alike, and no null hypothesis or rate applies.
 	Alike float64
 }
 
@@ -47,7 +47,7 @@ type WiderThresholds struct {
 	// Rounded: a trace was rounded on writing if inputs within half a unit give this many entries for each entry they fail.
 	// Null hypothesis: mistakes, some of them smaller than half a unit.
 	// Statistic: entries that inputs within half a unit give, for each entry that they do not give.
-	// Rate: not measured by itself; Places has to hold, too.
+	// Rate: none was measured for Rounded; Places has to hold too.
 	Rounded int
 }
 

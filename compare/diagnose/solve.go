@@ -74,7 +74,7 @@ func ofOneScale(s *search) error {
 	return s.err
 }
 
-// ofOneSize reports whether all numbers but zeros have one size, as those of a mask have: any other mask is its factor.
+// ofOneSize reports whether all numbers except zeros have the same size, as in a mask. A factor of a mask says nothing: every mask with the same zeros is a multiple.
 func ofOneSize(x []float64) bool {
 	size := 0.0
 	for _, v := range x {

@@ -362,8 +362,7 @@ func addendOf(s *subject, e *Entry, step, source int) (Term, bool) {
 	return Term{}, false
 }
 
-// between are the steps on the way from one to another that change values, the last one included. Rounding points and steps
-// that only move elements are not among them.
+// between lists the steps after from, up to and with to, that change values. Rounding points and moves of elements change none.
 func between(p *program.Program, from, to int) []int {
 	if from < 0 || from >= to {
 		return nil

@@ -144,10 +144,7 @@ func mappedElements(s *subject, e *Entry, t *edit.StepIndex, d edit.Edit) Mistak
 			m.Kind, m.Axis = "elements.one-index", axis(o.Axis)
 		}
 	case edit.Weave:
-		if d.Back && o.N == 2 && !heads(o.Axis) && turnsHalves(t.Program) {
-			return Mistake{Kind: "rope.interleaved"}
-		}
-		return interleaved(m, d, heads(o.Axis), axis(o.Axis), size(o.Axis))
+		return interleaved(t, m, d, heads(o.Axis), axis(o.Axis), size(o.Axis))
 	}
 	return m
 }
@@ -172,11 +169,13 @@ var turnKinds = map[bool]map[bool]Kind{
 }
 
 // interleaved is the mistake of interleaved parts along an axis: of heads, or of something else, and of a size.
-func interleaved(m Mistake, d edit.Edit, heads bool, axis string, size int) Mistake {
+func interleaved(t *edit.StepIndex, m Mistake, d edit.Edit, heads bool, axis string, size int) Mistake {
 	o := d.Map
 	switch {
 	case d.Back && heads:
 		return Mistake{Kind: "heads.tiled-keys", Of: m.Of}
+	case d.Back && o.N == 2 && turnsHalves(t.Program):
+		return Mistake{Kind: "rope.interleaved"}
 	case d.Back:
 		m.Kind, m.N, m.Axis = "elements.interleaved-and-back", o.N, axis
 	case o.By > 0 && (o.N == o.By/2 || o.N == 2):

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write what was measured in place of what is expected")
 
-// Update reports whether the test was run with -update: it writes what it holds files to.
+// Update reports whether the test was run with -update, and writes expected files.
 func Update() bool { return *update }
 
 // Text reads a file.
@@ -36,8 +36,8 @@ func Write(t testing.TB, path, text string) {
 	}
 }
 
-// Section returns a page with another text between its two comments of a name. It fails if the page has another text
-// there, except with -update. path is for messages.
+// Section returns the page with text between the two comments of a name. Without -update the test fails if the page has
+// another text there. path is for messages.
 func Section(t testing.TB, path, page, name, text string) string {
 	t.Helper()
 	begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"

@@ -10,7 +10,7 @@ import (
 	"io"
 )
 
-// MaxBuilt bounds the memory that the objects of one pickle take, in bytes, as the machine estimates it: some 70,000 tensors.
+// MaxBuilt is the limit of the estimated memory for the objects of one pickle, in bytes: some 70,000 tensors.
 const MaxBuilt = 64 << 20
 
 // blobFrom is the length from which texts and bytes stay in the file.

@@ -19,7 +19,7 @@ import (
 // not have.
 const Variable = "TRACEDIFF_FAULTS"
 
-// Fault is a run of transformers with a mistake in it, as faults.json describes it.
+// Fault is an element of faults.json: a run of transformers with a planted mistake.
 type Fault struct {
 	Name       string  `json:"name"`
 	What       string  `json:"what"`

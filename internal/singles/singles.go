@@ -1,5 +1,5 @@
-// Package singles certifies operations one by one, each by itself: its inputs, its weights, and what a port made of them
-// are tensors of a trace of no model. It also draws inputs of several kinds.
+// Package singles certifies single operations without a model: inputs, weights and a port's result are written as one
+// trace. The package also draws inputs of several kinds.
 //
 // Only tests import the package.
 package singles
@@ -20,7 +20,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Single is one operation by itself: its inputs and weights, and what a port made of them.
+// Single is one operation with inputs, weights and the result of a port.
 type Single struct {
 	Op     op.Op
 	In, W  []Array
