@@ -21,11 +21,11 @@ func TestNamesOfPositionsSayNoMoreThanTheirStepsShow(t *testing.T) {
 		want  string
 		right string // where the step is right, and the mistake would show
 	}{
-		{map[int]float64{2: 15}, "position 6 is taken for 15: 9 too far, in pass 2 only", "passes 0, 1, 3, 4"},
-		{map[int]float64{3: 2}, "position 7 is taken for 2: 5 behind, in pass 3 only", "passes 0, 1, 2, 4"},
-		{map[int]float64{1: 0}, "position 5 is taken for 0: 5 behind, in pass 1 only", "passes 0, 2, 3, 4"},
-		{map[int]float64{2: 15, 3: 16}, "positions are +9: all are off by as much, in passes 2 to 3 only", "passes 0, 1, 4"},
-		{map[int]float64{2: 15, 3: 15}, "every position is 15: it stands still, as that of a slot of a full cache, in passes 2 to 3 only", "passes 0, 1, 4"},
+		{map[int]float64{2: 15}, "position 6 has the angle of 15: 9 too far, in pass 2 only", "passes 0, 1, 3, 4"},
+		{map[int]float64{3: 2}, "position 7 has the angle of 2: 5 too small, in pass 3 only", "passes 0, 1, 2, 4"},
+		{map[int]float64{1: 0}, "position 5 has the angle of 0: 5 too small, in pass 1 only", "passes 0, 2, 3, 4"},
+		{map[int]float64{2: 15, 3: 16}, "positions are off by +9, in passes 2 to 3 only", "passes 0, 1, 4"},
+		{map[int]float64{2: 15, 3: 15}, "every position is 15: it does not advance, as for a full cache, in passes 2 to 3 only", "passes 0, 1, 4"},
 	} {
 		local := tamper(t, golden, func(k string, r capture.Record, data []float64) ([]float64, hooks.DType) {
 			p, wrong := c.taken[r.Pass]

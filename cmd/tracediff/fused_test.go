@@ -18,7 +18,7 @@ func TestFusedAttentionIsJudged(t *testing.T) {
 		{"llama-tiny", "healthy", []string{"99 EXACT, 9 ROUNDING\n", form}},
 		{"llama-tiny", "rotated", []string{"99 EXACT, 9 ROUNDING\n", "as fused kernels do; keeps rope.x·cos, rope.turned·sin in float32, which transformers rounds"}},
 		{"qwen2-tiny", "healthy", []string{"99 EXACT, 9 ROUNDING\n", form}},
-		{"llama-tiny", "scale", []string{"bug in self_attn.o_proj, layers 0 to 2: the factor 0.353553 is left out"}},
+		{"llama-tiny", "scale", []string{"bug in self_attn.o_proj, layers 0 to 2: the factor 0.353553 is missing"}},
 		{"llama-tiny", "mask", []string{"bug in self_attn.o_proj, layers 0 to 2: the mask is not added (3 entries)", form}},
 		{"llama-tiny", "base", []string{"bug in self_attn.o_proj, layers 0 to 2: theta is 10000"}},
 		{"qwen2-tiny", "tiled", []string{"bug in self_attn.o_proj, layers 0 to 2: the heads of keys and values are tiled, not repeated"}},

@@ -16,7 +16,7 @@ func TestPlacesOfRecordedModels(t *testing.T) {
 	const folder = "../../fixtures/programs/places/"
 	for _, c := range []struct{ mistake, want, json string }{
 		{"sum", "`x * torch.sigmoid(gate) - gate` (places.py:44) is a sum, not a difference", `"expression": "x * torch.sigmoid(gate) - gate"`},
-		{"axis", "the sum within `y.mean(-1, keepdim=True)` (places.py:48) is taken over the wrong axis: over its tokens, not its channels", `"within": "the sum"`},
+		{"axis", "the sum within `y.mean(-1, keepdim=True)` (places.py:48) runs over the wrong axis: its tokens, not its channels", `"within": "the sum"`},
 		{"factor", "at: `z * 0.75` (places.py:49)", `"line": "places.py:49"`},
 	} {
 		page := filepath.Join(t.TempDir(), "report.html")

@@ -91,7 +91,7 @@ func TestAWayOfHalfTheProductsIsTheEngines(t *testing.T) {
 	})
 	var out, errOut bytes.Buffer
 	code := run([]string{"tracediff", "compare", "--isolate", local, "--model", dir + "wide", "--weights", dir + "wide.Q4_K.gguf"}, nil, &out, &errOut)
-	if text := out.String() + errOut.String(); code != exitMismatch || !strings.Contains(text, "bug in mlp.down_proj, layer 0: the result is moved by 1 along its channels") {
+	if text := out.String() + errOut.String(); code != exitMismatch || !strings.Contains(text, "bug in mlp.down_proj, layer 0: the result is shifted by 1 along its channels") {
 		t.Errorf("exit %d\n%s", code, text)
 	}
 }

@@ -69,7 +69,7 @@ func TestTheRoadOfAWrongPort(t *testing.T) {
 	})
 
 	run(0, "tracediff map wrong.safetensors made/reference.safetensors > map.toml")
-	run(1, "tracediff compare wrong.safetensors made/reference.safetensors --map map.toml", "first layers.0.mlp.act_fn", "the factor 0.5 is left out")
+	run(1, "tracediff compare wrong.safetensors made/reference.safetensors --map map.toml", "first layers.0.mlp.act_fn", "the factor 0.5 is missing")
 	run(0, "tracediff compare right.safetensors made/reference.safetensors --map map.toml", "MATCH: all")
 	run(1, "tracediff compare less.safetensors made/reference.safetensors --map map.toml", `"final" matches no tensor of the dump: its entries`, "MISSING", "norm")
 	run(0, "cp right.safetensors port.safetensors; tracediff capture --model model --dtype float32 --tokens 5,6,7,8,9 --reference go --local 'exec:cp port.safetensors {out}' --map map.toml")

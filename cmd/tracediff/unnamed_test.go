@@ -172,7 +172,7 @@ func TestARoundedWeightLeadsToThePortsWeights(t *testing.T) {
 	var out, errOut bytes.Buffer
 	code := run([]string{"tracediff", "compare", local, golden}, nil, &out, &errOut)
 	text := unbroken(out.String())
-	if missing := misplaced(text, "bug "+entry+".weight is rounded to 8 bits by row", "next verify the port with its own weights: --weights FILE"); code != exitMismatch || missing != "" {
+	if missing := misplaced(text, "bug "+entry+".weight is quantised to 8 bits with a scale per row", "next verify the port with its own weights: --weights FILE"); code != exitMismatch || missing != "" {
 		t.Errorf("exit %d, no %q in\n%s", code, missing, text)
 	}
 	if strings.Contains(text, "correct this in the local model") {

@@ -24,7 +24,7 @@ func TestANormThatIsTakenAgainIsNamed(t *testing.T) {
 		f := named(t, m, e)
 		return string(f.Mistake.Kind), f.What
 	}
-	const says = "rms_norm is taken of the cached layers.*.self_attn.k_norm a second time, when it is read: of the passes before alone"
+	const says = "rms_norm is applied to the cached layers.*.self_attn.k_norm a second time, on reading, but only to earlier passes"
 	if kind, what := search(eps); kind != "cache.operation-taken-again-before" || what != says {
 		t.Errorf("%s: %q", kind, what)
 	}

@@ -163,7 +163,7 @@ func fill(text string, field func(name string) (words string, has bool)) (filled
 //	place, place step the step at the place of the mistake, and the same where a sentence begins with it
 //	axis, other       what an axis counts, or the number of an axis without a known meaning; "its axis" is that of a tensor
 //	dtype, called     as they are
-//	coding, storage   how a weight is kept in few bits, and how a result is
+//	coding            how values are kept in few bits
 //	runs NOUN         which rows, channels or slots are which
 //	interleaved       the order of n rows that are read as m columns
 //	pieces, order     the parts of a matrix that the rows come from, and the order of n parts
@@ -218,8 +218,6 @@ func (m Mistake) field(name string) (words string, has bool) {
 		return m.DType.String(), m.DType != 0
 	case name == "coding":
 		return m.Coding.String(), m.Coding != Coding{}
-	case name == "storage":
-		return m.Coding.ofResult(), m.Coding != Coding{}
 	case name == "formula":
 		function, sign, _ := signOf(m.Other)
 		return formulaWords(function, m.By, sign, m.For), m.By != Term{}
@@ -286,7 +284,7 @@ func (t Term) String() string {
 		text = fmt.Sprintf("stream %g of %s", t.Item.Value, text)
 	}
 	if t.Before {
-		text += " of the pass before"
+		text += " of the previous pass"
 	}
 	if t.Sum {
 		text = "the sum with " + text
@@ -299,14 +297,14 @@ var termWords = map[TermKind]string{
 	Tensor: "{name}", Weight: "{name}", Step: "step {name}", Literal: "{x}", Function: "{name}", TheMask: "the mask", TheResult: "the result",
 	TheFactor: "the factor {x}", TheWeight: "the weight {name}", TheDivisor: "the division by {x}", TheAddend: "the +{x}", TheNamed: "the {name}", TheRoot: "the root",
 	AName: "{name}", Epsilon: "epsilon", Floor: "the floor under the root", SoftCap: "the soft cap", AFactor: "the factor", ADivisor: "the divisor", SomeValue: "a number",
-	TheCache: "the cache", TheCached: "the cached {name}", TheKept: "{name} of the passes before", Operation: "{name}", ALayer: "{name}",
-	RowsOf: "rows of {name}", OtherRowsOf: "other rows of {name}", OwnRows: "other rows of it", Zeros: "zeros",
+	TheCache: "the cache", TheCached: "the cached {name}", TheKept: "{name} of earlier passes", Operation: "{name}", ALayer: "{name}",
+	RowsOf: "rows of {name}", OtherRowsOf: "other rows of {name}", OwnRows: "other rows of the same tensor", Zeros: "zeros",
 	Modules: "{name}", Operations: "{name}", Others: "{name}",
-	ScalesOfTokensAndHeads: "a scale for each token and head", ScalesOfTokens: "a scale for each token", ScalesOfHeads: "a scale for each head",
-	ScalesOfChannels: "a scale for each channel", OneScale: "one scale",
+	ScalesOfTokensAndHeads: "a scale per token and head", ScalesOfTokens: "a scale per token", ScalesOfHeads: "a scale per head",
+	ScalesOfChannels: "a scale per channel", OneScale: "one scale",
 	Window: "the window", Theta: "theta", Scaling: "the scaling",
-	Constant: "{name}, {x}", ItsSquare: "{x}, its square", ItsRoot: "{x}, its root", ItsReciprocal: "{x}, its reciprocal", TwiceIt: "{x}, twice it", HalfOfIt: "{x}, half of it",
-	ItsNegative: "{x}, its negative", OnePlus: "1+{name}", TheMinus: "the minus",
+	Constant: "{name}, {x}", ItsSquare: "{x}, its square", ItsRoot: "{x}, its square root", ItsReciprocal: "{x}, its reciprocal", TwiceIt: "{x}, its double", HalfOfIt: "{x}, its half",
+	ItsNegative: "{x}, its negative", OnePlus: "1+{name}", TheMinus: "the minus sign",
 }
 
 // codedWords are the terms that have a place in the source of a recorded model.
@@ -329,11 +327,11 @@ func (t Tokens) String() string {
 	case !t.Some:
 		return ""
 	case !t.From.Has:
-		return ", for some tokens alone"
+		return ", for some tokens only"
 	case t.Called != "":
-		return ", for ids from " + short(t.From.Value) + " on alone (" + t.Called + "): those beyond a table"
+		return ", only for ids from " + short(t.From.Value) + " on (" + t.Called + "): past the end of a table"
 	}
-	return ", for ids from " + short(t.From.Value) + " on alone"
+	return ", only for ids from " + short(t.From.Value) + " on"
 }
 
 // notApplied is the error of applying a mistake of a kind that is a relation, or that the catalogue does not have.

@@ -50,112 +50,112 @@ func TestCachesSay(t *testing.T) {
 	before.Before = true
 	slots := makeRuns(Run{From: 1, To: 2, Is: 3}, Run{From: 2, To: 3, Is: 4})
 	holds(t, cacheRows(), []sentence{
-		{mistake: Mistake{Kind: "cache.oldest-kept", Of: cache}, says: "the cache keeps the oldest, not the newest", role: keys, page: "evicted-keys"},
-		{mistake: Mistake{Kind: "cache.oldest-kept", Of: ofKeys}, says: "the cached layers.*.self_attn.k_rope keeps the oldest, not the newest", role: context},
+		{mistake: Mistake{Kind: "cache.oldest-kept", Of: cache}, says: "the cache keeps the oldest slots; it should keep the newest", role: keys, page: "evicted-keys"},
+		{mistake: Mistake{Kind: "cache.oldest-kept", Of: ofKeys}, says: "the cached layers.*.self_attn.k_rope keeps the oldest slots; it should keep the newest", role: context},
 		{
 			mistake: Mistake{Kind: "cache.sink", Of: cache, N: 2},
-			says:    "the cache keeps the first 2 for good, and as many fewer of the newest: an attention sink", role: keys, page: "evicted-keys",
+			says:    "the cache keeps the first 2 slots for ever and that many fewer of the newest: an attention sink", role: keys, page: "evicted-keys",
 		},
 		{
 			mistake: Mistake{Kind: "cache.sink", Of: ofKeys, N: 1},
-			says:    "the cached layers.*.self_attn.k_rope keeps the first 1 for good, and as many fewer of the newest: an attention sink", role: context, page: "evicted-keys",
+			says:    "the cached layers.*.self_attn.k_rope keeps the first 1 slots for ever and that many fewer of the newest: an attention sink", role: context, page: "evicted-keys",
 		},
 		{
 			mistake: Mistake{Kind: "cache.decode-unwritten", Of: ofKeys},
-			says:    "the slots that decode steps write of the cached layers.*.self_attn.k_rope are 0: not written", role: probs, page: "unwritten-cache-slots",
+			says:    "decode steps do not write the cached layers.*.self_attn.k_rope: their slots are 0", role: probs, page: "unwritten-cache-slots",
 		},
 		{
 			mistake: Mistake{Kind: "cache.decode-stale", Of: ofKeys},
-			says:    "decode steps write the last slot of the prompt again into the cached layers.*.self_attn.k_rope: stale", role: keys, page: "stale-cache-slot",
+			says:    "decode steps write the prompt's last slot again into the cached layers.*.self_attn.k_rope: stale", role: keys, page: "stale-cache-slot",
 		},
 		{
 			mistake: Mistake{Kind: "cache.newest-unwritten", Of: ofKeys},
-			says:    "the newest slot of the cached layers.*.self_attn.k_rope is 0: it is not written", role: keys, page: "zero-cache-slot",
+			says:    "the newest slot of the cached layers.*.self_attn.k_rope is 0: it was not written", role: keys, page: "zero-cache-slot",
 		},
 		{
 			mistake: Mistake{Kind: "cache.newest-stale", Of: ofKeys},
-			says:    "the newest slot of the cached layers.*.self_attn.k_rope holds what that before it holds: stale", role: context,
+			says:    "the newest slot of the cached layers.*.self_attn.k_rope repeats the slot before it: stale", role: context,
 		},
 		{
 			mistake: Mistake{Kind: "cache.slots-moved", Of: ofKeys, N: -1},
-			says:    "the slots of the cached layers.*.self_attn.k_rope are moved by -1: they are in another order", role: keys, page: "stale-cache-slot",
+			says:    "the slots of the cached layers.*.self_attn.k_rope are shifted by -1", role: keys, page: "stale-cache-slot",
 		},
 		{
 			mistake: Mistake{Kind: "cache.slot-unwritten", Of: ofKeys, Runs: makeRuns(Run{From: 0, To: 1, Is: isZero})},
-			says:    "slot 0 of the cached layers.*.self_attn.k_rope is 0: it is not written", role: keys, page: "zero-cache-slot",
+			says:    "slot 0 of the cached layers.*.self_attn.k_rope is 0: it was not written", role: keys, page: "zero-cache-slot",
 		},
 		{
 			mistake: Mistake{Kind: "cache.slot-unwritten", Of: cache, Runs: makeRuns(Run{From: 2, To: 3, Is: isZero}, Run{From: 5, To: 6, Is: isZero})},
-			says:    "slot 2, 5 of the cache is 0: it is not written", role: keys, page: "zero-cache-slot",
+			says:    "slot 2, 5 of the cache is 0: it was not written", role: keys, page: "zero-cache-slot",
 		},
 		{
 			mistake: Mistake{Kind: "cache.slot-repeated", Of: cache, Runs: makeRuns(Run{From: 4, To: 5, Is: 3})},
-			says:    "slot 4 of the cache holds what slot 3 holds", role: keys, page: "zero-cache-slot",
+			says:    "slot 4 of the cache repeats slot 3", role: keys, page: "zero-cache-slot",
 		},
 		{
 			mistake: Mistake{Kind: "cache.slots-repeated", Of: ofKeys, Runs: makeRuns(Run{From: 4, To: 8, Is: 0})},
-			says:    "slots 4 to 7 of the cached layers.*.self_attn.k_rope hold what slots 0 to 3 hold", role: keys, page: "zero-cache-slot",
+			says:    "slots 4 to 7 of the cached layers.*.self_attn.k_rope repeat slots 0 to 3", role: keys, page: "zero-cache-slot",
 		},
 		{
 			mistake: Mistake{Kind: "cache.ring", Of: cache, N: 2, Runs: slots},
-			says:    "slots 1, 2 of the cache hold what slots 3, 4 hold: newer ones are written over them, as in a ring of 2", role: keys, page: "zero-cache-slot",
+			says:    "slots 1, 2 of the cache hold the values of slots 3, 4: a ring buffer of 2 has overwritten them", role: keys, page: "zero-cache-slot",
 		},
 		{
 			mistake: Mistake{Kind: "cache.slots-of-another", Of: cache, Runs: makeRuns(Run{From: 1, To: 2, Is: isUnknown}, Run{From: 2, To: 3, Is: isUnknown})},
-			says:    "slots 1, 2 of the cache hold what another slot holds", role: keys, page: "zero-cache-slot",
+			says:    "slots 1, 2 of the cache hold the values of another slot", role: keys, page: "zero-cache-slot",
 		},
 		{
 			mistake: Mistake{Kind: "cache.written-elsewhere", Of: cache, Runs: makeRuns(Run{From: 3, To: 4, Is: isZero}, Run{From: 4, To: 5, Is: 3})},
-			says:    "slot 3 is 0, slot 4 of the cache holds what slot 3 should hold: written in another place", role: keys, page: "zero-cache-slot",
+			says:    "slot 3 is 0, slot 4 of the cache holds the value of slot 3: written to the wrong slot", role: keys, page: "zero-cache-slot",
 		},
-		{mistake: Mistake{Kind: "cache.order", Of: cache}, says: "the slots of the cache are in another order", role: keys, page: "stale-cache-slot"},
+		{mistake: Mistake{Kind: "cache.order", Of: cache}, says: "the slots of the cache are in the wrong order", role: keys, page: "stale-cache-slot"},
 		{
 			mistake: Mistake{Kind: "cache.other-slots", Of: cache, Runs: slots},
-			says:    "the cache holds other slots than it should: 1, 2", role: keys, page: "stale-cache-slot",
+			says:    "the cache holds the wrong slots: 1, 2", role: keys, page: "stale-cache-slot",
 		},
 		{
 			mistake: Mistake{Kind: "result.last-slot", Of: before},
-			says:    "the result is the last slot of layers.*.self_attn.keys of the pass before", role: "layers.*.self_attn.k_rope", page: "stale-cache-slot",
+			says:    "the result is only the last slot of layers.*.self_attn.keys of the previous pass", role: "layers.*.self_attn.k_rope", page: "stale-cache-slot",
 		},
 		{
 			mistake: Mistake{Kind: "cache.operation-taken", Of: rope, By: ofKeys, For: kRope},
-			says:    "rope is taken of the cached layers.*.self_attn.k_rope, as in layers.*.self_attn.k_rope", role: context,
+			says:    "rope is applied to the cached layers.*.self_attn.k_rope, as in layers.*.self_attn.k_rope", role: context,
 		},
 		{
 			mistake: Mistake{Kind: "cache.operation-taken-before", Of: rope, By: ofKeys, For: tensorTerm("layers.3.self_attn.k_norm")},
-			says:    "rope is taken of the cached layers.*.self_attn.k_rope, as in layers.*.self_attn.k_norm: of the passes before alone", role: keys, page: "keys-cached-before-rotation",
+			says:    "rope is applied to the cached layers.*.self_attn.k_rope, as in layers.*.self_attn.k_norm, but only to earlier passes", role: keys, page: "keys-cached-before-rotation",
 		},
 		{
 			mistake: Mistake{Kind: "cache.operation-taken-again", Of: rope, By: ofKeys},
-			says:    "rope is taken of the cached layers.*.self_attn.k_rope a second time, when it is read", role: keys, page: "stale-cache-slot",
+			says:    "rope is applied to the cached layers.*.self_attn.k_rope a second time, on reading", role: keys, page: "stale-cache-slot",
 		},
 		{
 			mistake: Mistake{Kind: "cache.operation-taken-again-before", Of: rope, By: ofKeys},
-			says:    "rope is taken of the cached layers.*.self_attn.k_rope a second time, when it is read: of the passes before alone", role: context,
+			says:    "rope is applied to the cached layers.*.self_attn.k_rope a second time, on reading, but only to earlier passes", role: context,
 		},
 		{
 			mistake: Mistake{Kind: "cache.rounded", Of: ofKeys, N: 8, By: Term{Kind: ScalesOfTokensAndHeads}},
-			says:    "the cached layers.*.self_attn.k_rope is rounded to 8 bits, with a scale for each token and head", role: context, page: "quantised-cache",
+			says:    "the cached layers.*.self_attn.k_rope is quantised to 8 bits, with a scale per token and head", role: context, page: "quantised-cache",
 		},
 		{
 			mistake: Mistake{Kind: "cache.rounded", Of: ofKeys, N: 4, By: Term{Kind: ScalesOfTokens}},
-			says:    "the cached layers.*.self_attn.k_rope is rounded to 4 bits, with a scale for each token", role: keys, page: "quantised-cache",
+			says:    "the cached layers.*.self_attn.k_rope is quantised to 4 bits, with a scale per token", role: keys, page: "quantised-cache",
 		},
 		{
 			mistake: Mistake{Kind: "cache.rounded-between", Of: ofKeys, N: 8, By: Term{Kind: ScalesOfHeads}},
-			says:    "the cached layers.*.self_attn.k_rope is rounded to 8 bits, with a scale for each head between the least and the greatest number", role: context, page: "quantised-cache",
+			says:    "the cached layers.*.self_attn.k_rope is quantised to 8 bits, with a scale per head, from the minimum to the maximum", role: context, page: "quantised-cache",
 		},
 		{
 			mistake: Mistake{Kind: "cache.rounded-as-the-newest", Of: ofKeys, N: 8, By: Term{Kind: ScalesOfChannels}},
-			says:    "the cached layers.*.self_attn.k_rope is rounded to 8 bits, with a scale for each channel, that of the newest token: larger numbers are clipped", role: context, page: "quantised-cache",
+			says:    "the cached layers.*.self_attn.k_rope is quantised to 8 bits, with a scale per channel taken from the newest token: larger values are clipped", role: context, page: "quantised-cache",
 		},
 		{
 			mistake: Mistake{Kind: "cache.rounded-as-the-first", Of: ofKeys, N: 8, By: Term{Kind: OneScale}},
-			says:    "the cached layers.*.self_attn.k_rope is rounded to 8 bits, with one scale, that of the first token: larger numbers are clipped", role: context, page: "quantised-cache",
+			says:    "the cached layers.*.self_attn.k_rope is quantised to 8 bits, with one scale taken from the first token: larger values are clipped", role: context, page: "quantised-cache",
 		},
 		{
 			mistake: Mistake{Kind: "cache.rounded-to-multiples", Of: ofKeys, X: some(1. / 16)},
-			says:    "the cached layers.*.self_attn.k_rope is rounded to multiples of 0.0625: a fixed scale", role: context, page: "quantised-cache",
+			says:    "the cached layers.*.self_attn.k_rope is quantised to multiples of 0.0625: a fixed scale", role: context, page: "quantised-cache",
 		},
 	})
 }

@@ -28,7 +28,7 @@ func TestPlacesInWords(t *testing.T) {
 			t.Errorf("%+v: %q with the key %q, want %q and %q", c.code, m, m.Key(), c.want, key)
 		}
 		axis := diagnose.Mistake{Kind: "axis.wrong", Place: "mul.product", Code: c.code}
-		want := c.want[:len(c.want)-len(" is a sum, not 0.5")] + " is taken over the wrong axis"
+		want := c.want[:len(c.want)-len(" is a sum, not 0.5")] + " runs over the wrong axis"
 		if axis.String() != want {
 			t.Errorf("%+v: %q, want %q", c.code, axis, want)
 		}

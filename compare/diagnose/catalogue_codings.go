@@ -35,35 +35,21 @@ const (
 // codesWords are the numbers of a coding in a sentence.
 var codesWords = map[Codes]string{
 	Int8: "8 bits", Int4: "4 bits", Float8E4M3: "float8 (e4m3)", Float8E5M2: "float8 (e5m2)",
-	NormalFloat4: "4-bit quantiles of a normal distribution (nf4)", Float4E2M1: "4-bit floats (e2m1)",
+	NormalFloat4: "nf4 (4-bit normal quantiles)", Float4E2M1: "4-bit floats (e2m1)",
 }
 
-// String is the coding of a weight in a sentence: "8 bits by row".
+// String is the coding in a sentence: "8 bits with a scale per row".
 func (c Coding) String() string {
 	text := codesWords[c.Numbers]
 	switch c.Scales {
 	case NoScale:
 		return text
 	case ByRow:
-		return text + " by row"
+		return text + " with a scale per row"
 	case OfAll:
 		return text + " with one scale"
 	case ByColumn:
-		return text + " by column"
+		return text + " with a scale per column"
 	}
-	return fmt.Sprintf("%s in groups of %d", text, int(c.Scales))
-}
-
-// ofResult is the coding of a result in a sentence: "8 bits as a whole".
-func (c Coding) ofResult() string {
-	ints := c.Numbers == Int8 || c.Numbers == Int4
-	switch {
-	case c.Scales == OfAll && ints:
-		return codesWords[c.Numbers] + " as a whole"
-	case c.Scales == OfAll:
-		return codesWords[c.Numbers] + ", with one scale"
-	case c.Scales == ByRow && !ints:
-		return codesWords[c.Numbers] + ", with a scale for each row"
-	}
-	return c.String()
+	return fmt.Sprintf("%s with a scale per group of %d", text, int(c.Scales))
 }

@@ -9,47 +9,47 @@ import (
 // descriptionRows are the kinds of descriptions.
 func descriptionRows() []Row {
 	return []Row{
-		{Kind: "described.factor", Words: "{of} is {values} times what it should be[ ({called})][; {like}][; {zeros} other elements are 0][, {zeros-at}]"},
-		{Kind: "described.factors", Words: "each {by} of {of} has a factor of its own[, the same for each {same}]: {values}[; these are the numbers of {like}][; {zeros} other elements are 0][, {zeros-at}]"},
+		{Kind: "described.factor", Words: "{of} is {values} times the right value[ ({called})][; {like}][; {zeros} other elements are 0][, {zeros-at}]"},
+		{Kind: "described.factors", Words: "each {by} of {of} has its own factor[, the same for each {same}]: {values}[; these are the values of {like}][; {zeros} other elements are 0][, {zeros-at}]"},
 		{Kind: "described.addend", Words: "{values} is added to {of}[ ({called})][; {zeros} other elements are 0][, {zeros-at}]"},
-		{Kind: "described.addends", Words: "each {by} of {of} has a number of its own added[, the same for each {same}]: {values}[; these are the numbers of {like}][; {zeros} other elements are 0][, {zeros-at}]"},
-		{Kind: "described.grid", Words: "{of} has values that are whole multiples of {values}: it is kept in few bits"},
-		{Kind: "described.grids", Words: "each {by} of {of} has values that are whole multiples of a step of its own: {values}: it is kept in few bits"},
-		{Kind: "described.whole", Words: "the operation gives the elements of whole numbers: of {of}, rounded without a scale or with one that is never below 1"},
-		{Kind: "described.truncated", Words: "the operation gives the elements of whole numbers: of {of} without what stands behind the point"},
-		{Kind: "described.operand", Words: "another {of} would give all elements: the product reads another input, or other columns of its weight; what is done to the result is right"},
-		{Kind: "described.no-operand", Words: "no operand of the product gives the elements: {of} is wrong, or what is done to the result"},
-		{Kind: "described.another", Words: "{like} in place of {of} gives the elements"},
-		{Kind: "described.bits", Words: "the wrong elements of {of} have {values} significant bits or fewer: numbers of a narrower type, or products of such"},
-		{Kind: "described.keys", Words: "queries see other keys: {cases}"},
+		{Kind: "described.addends", Words: "each {by} of {of} has its own constant added[, the same for each {same}]: {values}[; these are the values of {like}][; {zeros} other elements are 0][, {zeros-at}]"},
+		{Kind: "described.grid", Words: "{of} has only multiples of {values}: it is quantised"},
+		{Kind: "described.grids", Words: "each {by} of {of} has only multiples of its own step: {values}: it is quantised"},
+		{Kind: "described.whole", Words: "the operation gives these elements from whole numbers: from {of} rounded, without a scale or with a scale that is never below 1"},
+		{Kind: "described.truncated", Words: "the operation gives these elements from whole numbers: from {of} truncated"},
+		{Kind: "described.operand", Words: "a different {of} would give all elements: the product reads the wrong input, or the wrong columns of its weight; the steps after the product are right"},
+		{Kind: "described.no-operand", Words: "no operand of the product gives the elements: {of} is wrong, or a step after it"},
+		{Kind: "described.another", Words: "{like} instead of {of} gives the elements"},
+		{Kind: "described.bits", Words: "the wrong elements of {of} have at most {values} significant bits: values of a narrower dtype, or their products"},
+		{Kind: "described.keys", Words: "queries attend to the wrong keys: {cases}"},
 		{Kind: "described.rows", Words: "{explained} of {elements} wrong rows of {of} are other rows: {cases}"},
-		{Kind: "described.layer", Words: "the weights of {like}, all of them, give the elements"},
-		{Kind: "described.heads", Words: "products are of other heads: {cases}"},
-		{Kind: "described.rotated", Words: "pairs of channels of {of} are turned further, by the same angle for each position: {values}"},
-		{Kind: "described.rotated-more", Words: "pairs of channels of {of} are turned further, by an angle that grows with the position: {values} for each"},
-		{Kind: "described.inputs", Words: "each input of {like} has a factor of its own, the same for all outputs: {values}: {of} should have it and has not, or the other way round"},
-		{Kind: "described.blocks", Words: "{like} has a factor of its own for each block of {called}: {values}"},
-		{Kind: "described.rank", Words: "what is added to {of} is a product of two matrices of rank {values}, as where an adapter is merged into the weight, or left out of it"},
-		{Kind: "described.index", Words: "all {by} of {of} have what should stand at index {values} alone"},
-		{Kind: "described.last-index", Words: "all {by} of {of} have what should stand at the last index alone"},
-		{Kind: "described.by-position", Words: "{of} is multiplied by {values} times {called}, of the position p of the token"},
-		{Kind: "described.ranked", Words: "{of} is in each row of {like} the element of one rank, from 1 for the largest: {values}"},
-		{Kind: "described.sum", Words: "{of} goes over squares of what the mean is taken off"},
-		{Kind: "described.terms", Words: "the terms of {of} are counted as often as this: {values}"},
+		{Kind: "described.layer", Words: "all weights of {like} together give the elements"},
+		{Kind: "described.heads", Words: "products use the wrong heads: {cases}"},
+		{Kind: "described.rotated", Words: "pairs of channels of {of} are rotated by an extra angle, the same for each position: {values}"},
+		{Kind: "described.rotated-more", Words: "pairs of channels of {of} are rotated by an extra angle that grows with the position: {values} per position"},
+		{Kind: "described.inputs", Words: "each input of {like} has its own factor, the same for all outputs: {values}: {of} should have this factor and has not, or the reverse"},
+		{Kind: "described.blocks", Words: "{like} has its own factor for each block of {called}: {values}"},
+		{Kind: "described.rank", Words: "a product of two matrices of rank {values} is added to {of}, like a LoRA adapter that is merged into the weight, or is missing from it"},
+		{Kind: "described.index", Words: "all {by} of {of} have the value that belongs to index {values}"},
+		{Kind: "described.last-index", Words: "all {by} of {of} have the value that belongs to the last index"},
+		{Kind: "described.by-position", Words: "{of} is multiplied by {values} times {called}, with p the token's position"},
+		{Kind: "described.ranked", Words: "{of} is the value of one rank in each row of {like}, counted from 1 for the largest: {values}"},
+		{Kind: "described.sum", Words: "{of} sums squares after the mean is subtracted"},
+		{Kind: "described.terms", Words: "the terms of {of} have these weights: {values}"},
 		{Kind: "described.shift", Words: "{values} is added to all weights of {of}"},
-		{Kind: "described.shifts", Words: "all weights of {of} that give one {by} have a number of its own added[, the same for each {same}]: {values}"},
-		{Kind: "described.mixed", Words: "each {by} of {of} is made of {by}s of {like}: {cases}"},
+		{Kind: "described.shifts", Words: "all weights of {of} for one {by} have their own constant added[, the same for each {same}]: {values}"},
+		{Kind: "described.mixed", Words: "each {by} of {of} is a mix of {by}s of {like}: {cases}"},
 		{Kind: "described.formula", Words: "{of} would have to be {cases}"},
-		{Kind: "described.function", Words: "{of} is another function of {like}: {cases}"},
-		{Kind: "described.slope", Words: "what is added to {of} grows by {values} with each {called}"},
-		{Kind: "described.slopes", Words: "what is added to {of} grows with each {called}, by a number of its own for each {by}[, the same for each {same}]: {values}"},
-		{Kind: "described.function-added", Words: "what is added to {of} is a function of {like}: {cases}"},
-		{Kind: "described.turned", Words: "other channels of {of} turn together: {cases}"},
-		{Kind: "described.positions", Words: "tokens stand at other positions: {cases}"},
-		{Kind: "described.angles", Words: "the angle by position is another one: {cases}"},
+		{Kind: "described.function", Words: "{of} is a different function of {like}: {cases}"},
+		{Kind: "described.slope", Words: "a bias is added to {of} that grows by {values} with each {called}"},
+		{Kind: "described.slopes", Words: "a bias is added to {of} that grows with each {called}, with its own slope for each {by}[, the same for each {same}]: {values}"},
+		{Kind: "described.function-added", Words: "a function of {like} is added to {of}: {cases}"},
+		{Kind: "described.turned", Words: "the wrong channels of {of} are rotated together: {cases}"},
+		{Kind: "described.positions", Words: "tokens have the wrong positions: {cases}"},
+		{Kind: "described.angles", Words: "the angle per position is wrong: {cases}"},
 		{Kind: "described.channels", Words: "{explained} of {elements} wrong channels of {of} are other channels of the right result: {cases}"},
-		{Kind: "described.data", Words: "{explained} of {elements} elements differ, and the same operation is right in {right}: look at what the wrong ones have of their own[, such as {like}]"},
-		{Kind: "described.somewhere", Words: "{explained} of {elements} elements of {of} differ, together by {values} of its size"},
+		{Kind: "described.data", Words: "{explained} of {elements} elements differ, and the same operation is right in {right}: look at what is specific to the wrong ones[, such as {like}]"},
+		{Kind: "described.somewhere", Words: "{explained} of {elements} elements of {of} differ, in total by {values} of its size"},
 		{Kind: "described.zeros", Words: "{explained} of {elements} wrong elements of {of} are 0"},
 	}
 }
@@ -127,7 +127,7 @@ func oneOf(axis byte) string { return strings.TrimSuffix(axisWords(axis), "s") }
 func logWords(of float64) string { return fmt.Sprintf("1/log(%g)", of) }
 
 // positionWords say which position a token has.
-func positionWords(at, is int) string { return fmt.Sprintf("the token at %d has position %d", at, is) }
+func positionWords(at, is int) string { return fmt.Sprintf("token %d has position %d", at, is) }
 
 // ordinal is one index of an axis.
 func ordinal(word string, i int) string { return fmt.Sprintf("%s %d", word, i) }
@@ -167,9 +167,9 @@ func indexPlace(counts string, in, out []int) string {
 		return counts + " " + indexWords(all)
 	}
 	if len(out) < len(in) {
-		return "not at " + named(out)
+		return "everywhere except at " + named(out)
 	}
-	return "at " + named(in) + " alone"
+	return "only at " + named(in)
 }
 
 // queryWords say which keys a query sees wrongly; empty where it sees the right ones.
@@ -178,11 +178,11 @@ func queryWords(query int, lost, gained []int) string {
 	case len(lost) == 0 && len(gained) == 0:
 		return ""
 	case len(lost) == 0:
-		return fmt.Sprintf("query %d sees keys %s and should not", query, indexWords(gained))
+		return fmt.Sprintf("query %d attends to keys %s and should not", query, indexWords(gained))
 	case len(gained) == 0:
-		return fmt.Sprintf("query %d should see keys %s and does not", query, indexWords(lost))
+		return fmt.Sprintf("query %d does not attend to keys %s and should", query, indexWords(lost))
 	}
-	return fmt.Sprintf("query %d sees keys %s, and should see %s", query, indexWords(gained), indexWords(lost))
+	return fmt.Sprintf("query %d attends to keys %s instead of %s", query, indexWords(gained), indexWords(lost))
 }
 
 // rowWords say what row a row is.
@@ -202,9 +202,9 @@ func rowWords(at string, is rowFrom, pass int) string {
 func (d *Description) likeWords() string {
 	switch d.Like.Kind {
 	case Constant:
-		return "this is " + d.Like.Name + " of the formula, which may be taken twice"
+		return "this equals " + d.Like.Name + " of the formula, which may be applied twice"
 	case ItsReciprocal:
-		return "this is the reciprocal of " + d.Like.Name + " of the formula, " + short(d.Like.X) + ", which may be left out"
+		return "this is the reciprocal of " + d.Like.Name + " of the formula, " + short(d.Like.X) + ", which may be missing"
 	}
 	return d.Like.String()
 }
@@ -274,14 +274,14 @@ func conditionWords(of Term, absolute, above bool, at float64) string {
 	}
 	text := of.String()
 	if absolute {
-		text = "the size of " + text
+		text = "|" + text + "|"
 	}
 	return "where " + text + " is " + side + " " + short(at)
 }
 
 // headWords say which heads of the operands of a product a head is the product of.
 func headWords(head, first, second int, one, other Term) string {
-	return fmt.Sprintf("head %d is that of head %d of %s and head %d of %s", head, first, one, second, other)
+	return fmt.Sprintf("head %d is the product of head %d of %s and head %d of %s", head, first, one, second, other)
 }
 
 // channelWords say which channel of the right result a channel is.
@@ -308,11 +308,11 @@ func pairWords(headA, a, headB, b int, heads bool) string {
 
 // angleWords are an angle by position.
 func angleWords(channel int, now, right float64) string {
-	return fmt.Sprintf("channel %d: %s times the right one (%s for %s)", channel, short(now/right), short(now), short(right))
+	return fmt.Sprintf("channel %d: %s times the right angle (%s instead of %s)", channel, short(now/right), short(now), short(right))
 }
 
 // numbers lists the numbers of a mistake that change something, with their indexes: "0.5 at heads 2, 3; 2 at head 5". A mistake without an axis has one number: "0.5". More than [mostSpelled] different
-// numbers, and numbers along several axes, are counted: "a number for each channel and layer: 1.53, 0.61, ... (48 different ones, from 0.53 to 1.53)".
+// numbers, and numbers along several axes, are counted: "a number for each channel and layer: 1.53, 0.61, ... (48 different values, from 0.53 to 1.53)".
 func (m Mistake) numbers() string {
 	all, noun := m.Numbers.list(), strings.TrimSuffix(m.Axis, "s")
 	switch {
@@ -385,5 +385,5 @@ func manyNumbers(of string, all []float64, right float64) string {
 		}
 	}
 	n, low, high := differentNumbers(all)
-	return fmt.Sprintf("a number for each %s: %s, ... (%d different ones, from %s to %s)", of, listed(parts), n, short(low), short(high))
+	return fmt.Sprintf("a number for each %s: %s, ... (%d different values, from %s to %s)", of, listed(parts), n, short(low), short(high))
 }

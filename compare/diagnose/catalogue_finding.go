@@ -44,7 +44,7 @@ func (f *Finding) Text() string {
 	}
 	text := "unexplained: no mistake that was tried reproduces all elements"
 	if f.Left != nil && f.Left.Of > 0 && f.Left.Gives == f.Left.Of {
-		text = "unexplained: a mistake reproduces all elements, and too few of them rule the correct operation out"
+		text = "unexplained: one mistake reproduces all elements, but too few of them rule out the correct operation"
 	}
 	if f.Stopped {
 		text += "; the search stopped at its limit before every mistake was tried, " + GoesOn(max(f.Times, 1))
@@ -91,22 +91,22 @@ func (f *Finding) String() string {
 	if len(f.Aliases) > 0 {
 		text += " (the same here: " + textOf(f.Aliases, "; ") + ")"
 	}
-	return fmt.Sprintf("%s; it gives all %d elements of %d entries, %d of which the right operation does not give", text, f.Elements, f.Entries, f.Shown)
+	return fmt.Sprintf("%s; it reproduces all %d elements of %d entries; %d of them rule out the correct operation", text, f.Elements, f.Entries, f.Shown)
 }
 
 // lookedWords are the classes of edits as what was looked for.
 var lookedWords = [...]string{
-	edit.LeftOut: "steps left out", edit.Exchanged: "other functions", edit.Swapped: "operands exchanged", edit.Twice: "steps taken twice",
+	edit.LeftOut: "steps left out", edit.Exchanged: "other functions", edit.Swapped: "operands exchanged", edit.Twice: "steps applied twice",
 	edit.Count: "counts", edit.Constant: "constants", edit.Axis: "axes", edit.Index: "other indexes", edit.Order: "orders of steps", edit.Leaf: "weights", edit.Operand: "other values of the formula",
 	edit.InputOf: "other tensors", edit.Mapped: "orders of elements", edit.Whole: "parts", edit.Known: "masks, positions, norms and caches",
-	edit.Inserted: "steps too many",
+	edit.Inserted: "extra steps",
 }
 
 // String lists the further values of a number.
 func (o OtherValues) String() string {
 	switch {
 	case o.Less:
-		return " or less, or left out"
+		return " or less, or missing"
 	case o.Values != "":
 		return " (or " + o.Values + ")"
 	}

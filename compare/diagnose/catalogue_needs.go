@@ -87,7 +87,7 @@ func fullWindow(c *order.Config) Needs { return Needs{Before: c.SlidingWindow, S
 
 func twoKeyHeads(c *order.Config) Needs {
 	if c.NumKVHeads < 2 {
-		return Needs{Never: "more than one key head"}
+		return Needs{Never: "more than one KV head"}
 	}
 	return Needs{}
 }

@@ -56,65 +56,65 @@ func ofTanh(m Mistake) bool {
 func numberRows() []Row {
 	return []Row{
 		// Each layer has its own number, and all layers have the same function of the right number.
-		{Kind: "number.doubled", Words: "{of} is twice what it should be: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
-		{Kind: "number.of-layers", Words: "{of} is another one in each layer: {numbers}", Pages: numberPages, Apply: numberOfLayer, Class: edit.Constant, Solved: fittedOf},
-		{Kind: "number.halved", Words: "{of} is half of what it should be: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
-		{Kind: "number.times-root-2", Words: "{of} is multiplied by √2: {by} for {for}", Pages: slices.Concat(numberPages, multipliedPages), Apply: functionOfNumber, Class: edit.Constant},
-		{Kind: "number.over-root-2", Words: "{of} is divided by √2: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
-		{Kind: "number.negated", Words: "{of} is taken with the other sign: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
-		{Kind: "number.squared", Words: "{of} is the square of what it should be: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
-		{Kind: "number.rooted", Words: "{of} is the root of what it should be: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
-		{Kind: "number.inverted", Words: "{of} is the reciprocal of what it should be: {by} for {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
-		{Kind: "number.two-sided-quantile", Words: "{of} is the quantile of both sides of a normal distribution, not of one side: {by} for {for}", Pages: slices.Concat([]Page{{Anchor: "activation-sparsity", Roles: "sparse|cutoff|act_fn"}}, numberPages), Apply: functionOfNumber, Class: edit.Constant},
+		{Kind: "number.doubled", Words: "{of} is doubled: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
+		{Kind: "number.of-layers", Words: "{of} differs by layer: {numbers}", Pages: numberPages, Apply: numberOfLayer, Class: edit.Constant, Solved: fittedOf},
+		{Kind: "number.halved", Words: "{of} is halved: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
+		{Kind: "number.times-root-2", Words: "{of} is multiplied by √2: {by} instead of {for}", Pages: slices.Concat(numberPages, multipliedPages), Apply: functionOfNumber, Class: edit.Constant},
+		{Kind: "number.over-root-2", Words: "{of} is divided by √2: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
+		{Kind: "number.negated", Words: "{of} has the wrong sign: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
+		{Kind: "number.squared", Words: "{of} is squared: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
+		{Kind: "number.rooted", Words: "{of} is the square root of the right value: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
+		{Kind: "number.inverted", Words: "{of} is the reciprocal of the right value: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
+		{Kind: "number.two-sided-quantile", Words: "{of} is the two-sided quantile of a normal distribution, not the one-sided: {by} instead of {for}", Pages: slices.Concat([]Page{{Anchor: "activation-sparsity", Roles: "sparse|cutoff|act_fn"}}, numberPages), Apply: functionOfNumber, Class: edit.Constant},
 
 		// Another function is in the place of an activation or of a tanh.
 		{Kind: "activation.other", Words: "the activation is {by}, not {for}", Pages: activationPages, Apply: otherActivation, Class: edit.Exchanged, Alike: activationName},
-		{Kind: "activation.other-rounded", Words: "the activation is {by}, not {for}, each step rounded", Pages: activationPages, Apply: otherActivation, Class: edit.Exchanged, Alike: activationName},
-		{Kind: "activation.left-out", Words: "the activation {for} is left out", Pages: slices.Concat(activationPages, functionLeftOutPages), Apply: otherActivation, Class: edit.Exchanged},
-		{Kind: "activation.step-left-out", Words: "the activation {place} has {of} left out", Pages: slices.Concat(activationPages, functionLeftOutPages), Apply: variantActivation, Class: edit.Exchanged},
-		{Kind: "activation.operand-alone", Words: "the activation {place} has one operand of {of} alone", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged},
-		{Kind: "activation.step-as", Words: "the activation {place} has {of} as {by}", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged},
-		{Kind: "activation.number", Words: "the activation {place} has {by}, for {of}", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged},
-		{Kind: "activation.other-step-left-out", Words: "the activation is {place}, not {for}, with {of} left out", Pages: slices.Concat(activationPages, functionLeftOutPages), Apply: variantActivation, Class: edit.Exchanged, Weak: true},
-		{Kind: "activation.other-operand-alone", Words: "the activation is {place}, not {for}, with one operand of {of} alone", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged, Weak: true},
-		{Kind: "activation.other-step-as", Words: "the activation is {place}, not {for}, with {of} as {by}", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged, Weak: true},
-		{Kind: "activation.other-number", Words: "the activation is {place}, not {for}, with {by}, for {of}", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged, Weak: true},
-		{Kind: "tanh.clip", Words: "tanh is a clip to ±1: values are cut off, not bent", Pages: capPages, Apply: otherTanh, Class: edit.Exchanged},
-		{Kind: "tanh.softmax", Words: "tanh is a softmax over the channels", Pages: capPages, Apply: otherTanh, Class: edit.Exchanged},
-		{Kind: "tanh.sigmoid", Words: "tanh is a sigmoid", Pages: capPages, Apply: otherTanh, Class: edit.Exchanged},
+		{Kind: "activation.other-rounded", Words: "the activation is {by}, not {for}, with each step rounded", Pages: activationPages, Apply: otherActivation, Class: edit.Exchanged, Alike: activationName},
+		{Kind: "activation.left-out", Words: "the activation {for} is missing", Pages: slices.Concat(activationPages, functionLeftOutPages), Apply: otherActivation, Class: edit.Exchanged},
+		{Kind: "activation.step-left-out", Words: "the activation {place} lacks {of}", Pages: slices.Concat(activationPages, functionLeftOutPages), Apply: variantActivation, Class: edit.Exchanged},
+		{Kind: "activation.operand-alone", Words: "the activation {place} uses only one operand of {of}", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged},
+		{Kind: "activation.step-as", Words: "the activation {place} has {by} instead of {of}", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged},
+		{Kind: "activation.number", Words: "the activation {place} has {by} instead of {of}", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged},
+		{Kind: "activation.other-step-left-out", Words: "the activation is {place}, not {for}, and lacks {of}", Pages: slices.Concat(activationPages, functionLeftOutPages), Apply: variantActivation, Class: edit.Exchanged, Weak: true},
+		{Kind: "activation.other-operand-alone", Words: "the activation is {place}, not {for}, and uses only one operand of {of}", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged, Weak: true},
+		{Kind: "activation.other-step-as", Words: "the activation is {place}, not {for}, with {by} instead of {of}", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged, Weak: true},
+		{Kind: "activation.other-number", Words: "the activation is {place}, not {for}, with {by} instead of {of}", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged, Weak: true},
+		{Kind: "tanh.clip", Words: "a hard clip to ±1 replaces tanh", Pages: capPages, Apply: otherTanh, Class: edit.Exchanged},
+		{Kind: "tanh.softmax", Words: "a softmax over the channels replaces tanh", Pages: capPages, Apply: otherTanh, Class: edit.Exchanged},
+		{Kind: "tanh.sigmoid", Words: "a sigmoid replaces tanh", Pages: capPages, Apply: otherTanh, Class: edit.Exchanged},
 
 		// Something is done that the model does not do.
-		{Kind: "result.clipped-below", Words: "the result is never less than {x}: it is clipped", Pages: slices.Concat([]Page{{Anchor: "attention-soft-cap", Roles: "scores"}}), Apply: cutOff, Class: edit.Inserted, Solved: fitted},
-		{Kind: "result.clipped-above", Words: "the result is never more than {x}: it is clipped", Pages: slices.Concat([]Page{{Anchor: "attention-soft-cap", Roles: "scores"}}), Apply: cutOff, Class: edit.Inserted, Solved: fitted},
+		{Kind: "result.clipped-below", Words: "the result is clipped at a minimum of {x}", Pages: slices.Concat([]Page{{Anchor: "attention-soft-cap", Roles: "scores"}}), Apply: cutOff, Class: edit.Inserted, Solved: fitted},
+		{Kind: "result.clipped-above", Words: "the result is clipped at a maximum of {x}", Pages: slices.Concat([]Page{{Anchor: "attention-soft-cap", Roles: "scores"}}), Apply: cutOff, Class: edit.Inserted, Solved: fitted},
 		{Kind: "result.clamped", Words: "the result is clamped to ±{x}", Pages: slices.Concat([]Page{{Anchor: "mask-value", Roles: masks}, {Anchor: "attention-soft-cap", Roles: "scores"}}), Apply: cutOff, Class: edit.Inserted, Solved: fitted},
 		{Kind: "factor.inserted", Words: "{of} is multiplied by {x}[ ({called})]", Pages: factorPages, Apply: insertedNumber, Class: edit.Inserted},
 		{Kind: "addend.inserted", Words: "{x} is added to {of}", Pages: addedPages, Apply: insertedNumber, Class: edit.Inserted},
-		{Kind: "soft-cap.inserted", Words: "{of} is capped: tanh, with a soft cap of {x}[ ({called})]", Pages: slices.Concat(capPages, pagesWithNames(nil, nil)), Apply: insertedNumber, Class: edit.Inserted},
+		{Kind: "soft-cap.inserted", Words: "{of} has a tanh soft cap of {x}[ ({called})]", Pages: slices.Concat(capPages, pagesWithNames(nil, nil)), Apply: insertedNumber, Class: edit.Inserted},
 		{Kind: "value.unused", Words: "{of} is not used: it counts as 0", Pages: pagesWithNames(nil, nil), Apply: unusedValue, Class: edit.Inserted},
 		{Kind: "tensor.added", Words: "{by} is added to {of}", Pages: addedPages, Apply: addend, Class: edit.Inserted},
-		{Kind: "tensor.taken-off", Words: "{by} is taken off {of}", Pages: pagesWithNames(nil, nil), Apply: addend, Class: edit.Inserted},
+		{Kind: "tensor.taken-off", Words: "{by} is subtracted from {of}", Pages: pagesWithNames(nil, nil), Apply: addend, Class: edit.Inserted},
 		{Kind: "vector.inserted", Words: "{of} is multiplied by {by}", Pages: factorPages, Apply: timesVector, Class: edit.Inserted},
 		{Kind: "factors.inserted", Words: "{of} is multiplied by {numbers}", Pages: factorPages, Apply: fittedNumbers, Class: edit.Inserted, Solved: fittedOf},
-		{Kind: "addends.inserted", Words: "to {of} is added {numbers}", Pages: addedPages, Apply: fittedNumbers, Class: edit.Inserted, Solved: fittedOf},
-		{Kind: "slopes.inserted", Words: "what is added to {of} grows along the {other}[, by another number for each of the {axis}]: {numbers} from one to the next", Pages: addedPages, Apply: addedSlopes, Class: edit.Inserted, Solved: fittedOf},
-		{Kind: "input.whole", Words: "{of} is read as whole numbers: it is rounded without a scale, or with one that is never below 1", Apply: wholeNumbers, Class: edit.Inserted},
-		{Kind: "input.truncated", Words: "{of} is read as whole numbers: what stands behind the point is cut off", Apply: wholeNumbers, Class: edit.Inserted},
-		{Kind: "value.other", Words: "{by} is in place of {of}", Apply: otherValue, Class: edit.InputOf},
-		{Kind: "factor.by-position", Words: "{of} is multiplied by {x}[ ({called})] times {other}, of the position p of the token", Pages: factorPages, Apply: timesPosition, Class: edit.Inserted, Solved: oneNumber},
-		{Kind: "factor.by-late-position", Words: "{of} is multiplied by {x}[ ({called})] times {other}, of the position p of the token, where that is more than 1", Pages: factorPages, Apply: timesPosition, Class: edit.Inserted, Solved: oneNumber},
-		{Kind: "value.of-rank", Words: "{of} is the element of each row of {by} that is number {n} from the largest on, as by sorting", Pages: []Page{{Anchor: "activation-sparsity", Roles: "sparse|cutoff|act_fn"}}, Apply: ofRank, Class: edit.Inserted, Solved: oneNumber},
-		{Kind: "value.of-one-index", Words: "{of} has at all {axis} what it should have at index {n} alone", Apply: ofOneIndex, Class: edit.Index},
-		{Kind: "value.of-last-index", Words: "{of} has at all {axis} what it should have at the last one alone", Apply: ofOneIndex, Class: edit.Index},
+		{Kind: "addends.inserted", Words: "constants are added to {of}: {numbers}", Pages: addedPages, Apply: fittedNumbers, Class: edit.Inserted, Solved: fittedOf},
+		{Kind: "slopes.inserted", Words: "a bias that grows along the {other} is added to {of}[, with its own slope for each of the {axis}]: {numbers} per step", Pages: addedPages, Apply: addedSlopes, Class: edit.Inserted, Solved: fittedOf},
+		{Kind: "input.whole", Words: "{of} is rounded to whole numbers: its quantisation has no scale, or a scale that is never below 1", Apply: wholeNumbers, Class: edit.Inserted},
+		{Kind: "input.truncated", Words: "{of} is truncated to whole numbers", Apply: wholeNumbers, Class: edit.Inserted},
+		{Kind: "value.other", Words: "{by} takes the place of {of}", Apply: otherValue, Class: edit.InputOf},
+		{Kind: "factor.by-position", Words: "{of} is multiplied by {x}[ ({called})] times {other}, with p the token's position", Pages: factorPages, Apply: timesPosition, Class: edit.Inserted, Solved: oneNumber},
+		{Kind: "factor.by-late-position", Words: "{of} is multiplied by {x}[ ({called})] times {other}, with p the token's position, where that exceeds 1", Pages: factorPages, Apply: timesPosition, Class: edit.Inserted, Solved: oneNumber},
+		{Kind: "value.of-rank", Words: "{of} is the value of rank {n} in each row of {by}, counted from the largest", Pages: []Page{{Anchor: "activation-sparsity", Roles: "sparse|cutoff|act_fn"}}, Apply: ofRank, Class: edit.Inserted, Solved: oneNumber},
+		{Kind: "value.of-one-index", Words: "{of} has the value of index {n} at all {axis}", Apply: ofOneIndex, Class: edit.Index},
+		{Kind: "value.of-last-index", Words: "{of} has the value of the last index at all {axis}", Apply: ofOneIndex, Class: edit.Index},
 		{Kind: "value.formula", Words: "{of} is {formula}", Apply: byFormula, Class: edit.Inserted},
-		{Kind: "heads.others", Words: "the heads of {of} read heads {numbers} of {by}, one after the other", Pages: []Page{{Anchor: "key-heads-of-a-group", Roles: attendedScores}}, Apply: ofOtherHeads, Class: edit.Index, Solved: fittedOf},
-		{Kind: "weights.of-another-layer", Words: "all weights are those of {by}", Pages: []Page{{Anchor: "another-layers-weight"}}, Apply: ofLayerWeights, Class: edit.Leaf},
-		{Kind: "weight.input-factors", Words: "the inputs of {of} are multiplied by numbers of their own: {numbers}", Pages: factorPages, Apply: scaledWeight, Class: edit.Leaf, Solved: fittedOf},
-		{Kind: "weight.factors", Words: "blocks of {m} by {k} of {of} are multiplied by numbers of their own: {numbers}", Pages: factorPages, Apply: scaledWeight, Class: edit.Leaf, Solved: fittedOf},
-		{Kind: "weight.shifted", Words: "to the weights of {of} is added {numbers}, the same to all that are multiplied for one output", Pages: []Page{{Anchor: "quantised-weight"}}, Apply: shiftedWeight, Class: edit.Leaf, Solved: fittedOf},
-		{Kind: "weight.folded", Words: "the columns of {of} are multiplied by {by}: it is folded into the matrix", Pages: factorPages, Apply: folded, Class: edit.Leaf},
+		{Kind: "heads.others", Words: "heads of {of} read the wrong heads of {by}: {numbers}, in this order", Pages: []Page{{Anchor: "key-heads-of-a-group", Roles: attendedScores}}, Apply: ofOtherHeads, Class: edit.Index, Solved: fittedOf},
+		{Kind: "weights.of-another-layer", Words: "all weights come from {by}", Pages: []Page{{Anchor: "another-layers-weight"}}, Apply: ofLayerWeights, Class: edit.Leaf},
+		{Kind: "weight.input-factors", Words: "the inputs of {of} are multiplied by a factor each: {numbers}", Pages: factorPages, Apply: scaledWeight, Class: edit.Leaf, Solved: fittedOf},
+		{Kind: "weight.factors", Words: "blocks of {m} by {k} of {of} are multiplied by a factor each: {numbers}", Pages: factorPages, Apply: scaledWeight, Class: edit.Leaf, Solved: fittedOf},
+		{Kind: "weight.shifted", Words: "the weights of each output of {of} have a constant added: {numbers}", Pages: []Page{{Anchor: "quantised-weight"}}, Apply: shiftedWeight, Class: edit.Leaf, Solved: fittedOf},
+		{Kind: "weight.folded", Words: "the columns of {of} are multiplied by {by}: the vector is folded into the matrix", Pages: factorPages, Apply: folded, Class: edit.Leaf},
 		{Kind: "weight.scales-of-blocks", Words: "{of}: {scales}", Pages: slices.Concat([]Page{{Anchor: "quantised-weight", Roles: projected}}, pagesWithNames(nil, nil)), Apply: changedWeight, Class: edit.Leaf, Solved: eachRun},
-		{Kind: "logits.repetition-penalty", Words: "logits of ids of the input are divided by {x} where they are above 0, and multiplied by it below: a repetition penalty", Pages: []Page{{Anchor: "logit-scale", Roles: heads}}, Apply: penalty, Class: edit.Inserted, Solved: fitted},
-		{Kind: "logits.presence-penalty", Words: "logits of ids of the input are lowered by {x}: a presence penalty", Apply: penalty, Class: edit.Inserted, Solved: fitted},
+		{Kind: "logits.repetition-penalty", Words: "a repetition penalty of {x} is applied to the logits of the input's ids: positive logits are divided, negative ones multiplied", Pages: []Page{{Anchor: "logit-scale", Roles: heads}}, Apply: penalty, Class: edit.Inserted, Solved: fitted},
+		{Kind: "logits.presence-penalty", Words: "a presence penalty of {x} is subtracted from the logits of the input's ids", Apply: penalty, Class: edit.Inserted, Solved: fitted},
 	}
 }
 
@@ -128,16 +128,16 @@ func (r Runs) scales() string {
 		rows := spanWords("row", run.From, run.To)
 		switch run.Of {
 		case unscaledRows:
-			rows += " lack their scale"
+			rows += " have no scale"
 		case scaledTwice:
-			rows += " have their scale twice"
+			rows += " have their scale applied twice"
 		default:
 			rows += " have the scale of " + spanWords("row", run.Is, run.Is+run.To-run.From)
 		}
 		all = append(all, rows)
 	}
 	if more := len(all) - mostScales; more > 0 {
-		all = append(all[:mostScales], "and "+strconv.Itoa(more)+" blocks more")
+		all = append(all[:mostScales], "and "+strconv.Itoa(more)+" more")
 	}
 	return strings.Join(all, "; ")
 }

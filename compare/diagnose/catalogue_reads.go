@@ -12,16 +12,16 @@ func readRows() []Row {
 	return []Row{
 		// Tensors and weights in the place of others.
 		{Kind: "input.other", Words: "reads {by}, not {for}", Pages: inputPages, Apply: otherInput, Class: edit.InputOf},
-		{Kind: "input.other-kept", Words: "reads {by}, not {for}, of the passes before", Pages: inputPages, Apply: otherInput, Class: edit.InputOf},
+		{Kind: "input.other-kept", Words: "for earlier passes, reads {by}, not {for}", Pages: inputPages, Apply: otherInput, Class: edit.InputOf},
 		{Kind: "input.stream", Words: "reads stream {n} of {of}, not {m}", Pages: streamPages, Apply: otherInput, Class: edit.InputOf},
 		{Kind: "input.pass-before", Words: "reads {by}", Pages: inputPages, Apply: otherInput, Class: edit.InputOf},
 		{Kind: "input.layer-before", Words: "reads {by} of the layer before, not {for}", Pages: inputPages, Apply: otherInput, Class: edit.InputOf},
-		{Kind: "input.chained", Words: "each reads what the one before it gave, {by}, not {for}", Pages: eachPages, Apply: otherInput, Class: edit.InputOf},
-		{Kind: "input.own-stream", Words: "each reads the stream of its number[ {+n}] of {by}, not {for}", Pages: eachPages, Apply: otherInput, Class: edit.InputOf},
-		{Kind: "input.apart", Words: "{of} reads {by}, not {for}: what else reads that is right", Pages: inputPages, Apply: inputApart, Class: edit.InputOf},
+		{Kind: "input.chained", Words: "each reads the result of the one before, {by}, not {for}", Pages: eachPages, Apply: otherInput, Class: edit.InputOf},
+		{Kind: "input.own-stream", Words: "each reads the stream of its own number[ {+n}] of {by}, not {for}", Pages: eachPages, Apply: otherInput, Class: edit.InputOf},
+		{Kind: "input.apart", Words: "{of} reads {by}, not {for}; all other readers are right", Pages: inputPages, Apply: inputApart, Class: edit.InputOf},
 		{Kind: "inputs.exchanged", Words: "{of} and {by} are exchanged", Pages: pagesWithNames(nil, nil, onRoles("per-layer-rows", "per_layer_inputs?$")), Apply: exchangedInputs, Class: edit.Swapped},
-		{Kind: "instance.of-another-layer", Words: "{of} is that of another layer: {by}", Pages: append(pagesWithNames(nil, []Page{onRoles("shared-keys-and-values", caches), onRoles("another-layers-weight", norms)}, onRoles("crossed-projections", `^altup_`)), ofOf("another-layers-weight", "", isWeight)), Apply: otherInstance, Class: edit.InputOf, Solved: solvedInstances},
-		{Kind: "instance.another", Words: "{of} is another one: {by}", Pages: append(pagesWithNames(nil, nil, onRoles("crossed-projections", `^altup_`)), ofOf("another-layers-weight", "", isWeight)), Apply: otherInstance, Class: edit.InputOf, Solved: solvedInstances},
+		{Kind: "instance.of-another-layer", Words: "{of} comes from the wrong layer: {by}", Pages: append(pagesWithNames(nil, []Page{onRoles("shared-keys-and-values", caches), onRoles("another-layers-weight", norms)}, onRoles("crossed-projections", `^altup_`)), ofOf("another-layers-weight", "", isWeight)), Apply: otherInstance, Class: edit.InputOf, Solved: solvedInstances},
+		{Kind: "instance.another", Words: "{of} is the wrong instance: {by}", Pages: append(pagesWithNames(nil, nil, onRoles("crossed-projections", `^altup_`)), ofOf("another-layers-weight", "", isWeight)), Apply: otherInstance, Class: edit.InputOf, Solved: solvedInstances},
 		{Kind: "lookup.other-rows", Words: "{each}", Each: "id {at} has the row of id {are}", Zero: "the row of id {at} is 0", Between: "; ", Pages: append([]Page{onRoles("stale-cache-slot", caches), {Anchor: "branch-of-zeros", If: endsInZeros}}, rowPages...), Apply: rowsOfOthers, Class: edit.Leaf, After: []Kind{"weight.rows-interleaved"}, Exact: true},
 		{Kind: "weight.other", Words: "{by} is used, not {for}", Pages: pagesWithNames(nil,
 			[]Page{ofByName("crossed-projections", "self_attn.[qkv]_proj$", `self_attn.[qkv]_proj.weight$`), onRoles("another-norms-weight", norms)},
@@ -29,32 +29,32 @@ func readRows() []Row {
 		{Kind: transposedKind, Words: "{by}, transposed, is used, not {for}", Pages: []Page{onRoles("another-layers-weight", "")}, Apply: otherWeight, Class: edit.Leaf},
 
 		// Operations where they do not belong.
-		{Kind: "operation.taken-first", Words: "{of} is taken of {by} first, as in {for}", Pages: pagesWithNames(nil, nil), Apply: inserted, Class: edit.Inserted, After: []Kind{"tensor.added"}},
-		{Kind: "operation.taken-of-result", Words: "{of} is taken of the result, as in {for}", Pages: pagesWithNames(nil, nil), Apply: inserted, Class: edit.Inserted},
+		{Kind: "operation.taken-first", Words: "{of} is applied to {by} first, as in {for}", Pages: pagesWithNames(nil, nil), Apply: inserted, Class: edit.Inserted, After: []Kind{"tensor.added"}},
+		{Kind: "operation.taken-of-result", Words: "{of} is applied to the result, as in {for}", Pages: pagesWithNames(nil, nil), Apply: inserted, Class: edit.Inserted},
 		{Kind: "operation.twice", Words: "{of} is applied twice", Pages: pagesWithNames(nil, []Page{onRoles("missing-norm", norms)}), Apply: inserted, Class: edit.Twice, After: []Kind{"step.twice"}},
-		{Kind: "operand.overwritten", Words: "{of} is overwritten: what {by} has computed of it before its last step is read in its place, as in {for}", Pages: pagesWithNames(nil, nil, onRoles("source-of-the-residual", stream)), Apply: inserted, Class: edit.Inserted},
-		{Kind: "operand.overwritten-earlier", Words: "{of} is overwritten: what {by} has computed of it before its last {n} steps is read in its place, as in {for}", Pages: pagesWithNames(nil, nil, onRoles("source-of-the-residual", stream)), Apply: inserted, Class: edit.Inserted},
-		{Kind: "channels.first-alone", Words: "the first {n} of its channels alone take part; channels {n} to {m-1} are left as they are", Pages: []Page{onRoles("partial-rotation", rotated)}, Apply: partOf, Class: edit.Whole},
-		{Kind: "layer.other-kind", Words: "{of} is computed as in {by}, through {for}: the layer is of another kind", Pages: pagesWithNames([]Page{onRoles("shared-keys-and-values", caches)}, nil, onRoles("crossed-projections", `^altup_`)), Apply: asOtherLayer, Class: edit.Inserted},
-		{Kind: "result.log-softmax", Words: "log softmax is taken of the result: logarithms of probabilities, each row is shifted by a constant", Pages: rowPages, Apply: logSoftmax, Class: edit.Inserted},
+		{Kind: "operand.overwritten", Words: "{of} is overwritten in place by {by}: the value before its last step is read, as in {for}", Pages: pagesWithNames(nil, nil, onRoles("source-of-the-residual", stream)), Apply: inserted, Class: edit.Inserted},
+		{Kind: "operand.overwritten-earlier", Words: "{of} is overwritten in place by {by}: the value before its last {n} steps is read, as in {for}", Pages: pagesWithNames(nil, nil, onRoles("source-of-the-residual", stream)), Apply: inserted, Class: edit.Inserted},
+		{Kind: "channels.first-alone", Words: "only the first {n} channels are used; channels {n} to {m-1} pass through unchanged", Pages: []Page{onRoles("partial-rotation", rotated)}, Apply: partOf, Class: edit.Whole},
+		{Kind: "layer.other-kind", Words: "the layer has the wrong type: {of} is computed as in {by}, from {for}", Pages: pagesWithNames([]Page{onRoles("shared-keys-and-values", caches)}, nil, onRoles("crossed-projections", `^altup_`)), Apply: asOtherLayer, Class: edit.Inserted},
+		{Kind: "result.log-softmax", Words: "the result is a log softmax: log probabilities, each row shifted by a constant", Pages: rowPages, Apply: logSoftmax, Class: edit.Inserted},
 
 		// Relations: rows, and elements that are not finite.
 		{Kind: "rows.of-another", Words: rowsWords, Pages: relatedPages},
 		{Kind: "rows.of-itself", Words: rowsWords, Pages: relatedPages},
 		{Kind: "rows.zeros", Words: rowsWords, Pages: relatedPages},
 		{Kind: "rows.stale-keys", Words: "{at} of {of} are keys {k} again: stale", Pages: pagesWithNames(nil, nil)},
-		{Kind: "rows.left-as-they-are", Words: "{at} are left as they are in {by}: the operation is not taken of them", Pages: pagesWithNames(nil, []Page{{Anchor: "partial-rotation", Roles: rotated, Of: ofChannels}})},
-		{Kind: "rows.operations-left-out", Words: "{of} is not taken of {n} of {m} rows: they are {by}", Pages: relatedPages},
-		{Kind: "rows.overwritten", Words: "{at} of {of} are overwritten: they are {by}", Pages: relatedPages},
-		{Kind: "elements.nan", Words: "{at} are NaN: memory that was never written, or an operation without a result, such as 0/0", Pages: notFinitePages},
-		{Kind: "elements.nan-or-infinite", Words: "{at} are NaN or infinite: a number is too large for its type", Pages: notFinitePages},
-		{Kind: "elements.infinite", Words: "{at} are infinite: a number is too large for its type", Pages: notFinitePages},
-		{Kind: "elements.minus-infinity", Words: "{at} are -infinity: they are masked or suppressed, or a number is too large for its type"},
+		{Kind: "rows.left-as-they-are", Words: "{at} are unchanged from {by}: the operation was not applied to them", Pages: pagesWithNames(nil, []Page{{Anchor: "partial-rotation", Roles: rotated, Of: ofChannels}})},
+		{Kind: "rows.operations-left-out", Words: "{of} was not applied to {n} of {m} rows: they are {by}", Pages: relatedPages},
+		{Kind: "rows.overwritten", Words: "{at} of {of} are overwritten by {by}", Pages: relatedPages},
+		{Kind: "elements.nan", Words: "{at} are NaN: uninitialised memory, or an undefined operation such as 0/0", Pages: notFinitePages},
+		{Kind: "elements.nan-or-infinite", Words: "{at} are NaN or infinite: overflow of the dtype", Pages: notFinitePages},
+		{Kind: "elements.infinite", Words: "{at} are infinite: overflow of the dtype", Pages: notFinitePages},
+		{Kind: "elements.minus-infinity", Words: "{at} are -infinity: masked or suppressed, or overflow of the dtype"},
 	}
 }
 
 // rowsWords says how many rows are others.
-const rowsWords = "{n} of {m} rows are {by}[, in layer L of layer L-{k}][ (in {of}: {at})]"
+const rowsWords = "{n} of {m} rows are {by}[, in layer L from layer L-{k}][ (in {of}: {at})]"
 
 // The pages of a wrong tensor or stream that is read, of a wrong stream of the right tensor, and of a tensor that each entry of a role reads in its own
 // way.

@@ -109,14 +109,14 @@ func spanWords(noun string, from, to int) string {
 // wholeOf follows the name of a tensor all of which a run has.
 const wholeOf = "[:]"
 
-// pieces names the part of a packed matrix from which each run comes: "that of self_attn.q_proj, rows 0 to 3 of that of self_attn.k_proj".
+// pieces names the part of a packed matrix from which each run comes: "self_attn.q_proj, rows 0 to 3 of self_attn.k_proj".
 func (r Runs) pieces() string {
 	var all []string
 	for _, run := range r.list() {
 		if name, whole := strings.CutSuffix(run.Of, wholeOf); whole {
-			all = append(all, "that of "+name)
+			all = append(all, name)
 		} else {
-			all = append(all, fmt.Sprintf("rows %d to %d of that of %s", run.From, run.To-1, name))
+			all = append(all, fmt.Sprintf("rows %d to %d of %s", run.From, run.To-1, name))
 		}
 	}
 	return listed(all)

@@ -74,7 +74,7 @@ func example(row diagnose.Row) diagnose.Mistake {
 			m.Axis, m.Other = "heads", "tokens"
 		case "dtype":
 			m.DType = hooks.BF16
-		case "coding", "storage":
+		case "coding":
 			m.Coding = diagnose.Coding{Numbers: diagnose.Int8, Scales: diagnose.ByRow}
 		case "called":
 			m.Called = "rms_norm_eps"

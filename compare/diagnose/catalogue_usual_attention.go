@@ -9,21 +9,21 @@ import (
 
 var usualRotary = []Usual{
 	{
-		Name: "neighbours", Page: "rotary-pairs", What: "neighbours are rotated, not halves", at: []string{"*.self_attn.[qk]_rope"},
+		Name: "neighbours", Page: "rotary-pairs", What: "interleaved RoPE: pairs (2j, 2j+1) instead of (j, j + d/2)", at: []string{"*.self_attn.[qk]_rope"},
 		needs: tokens(2), is: inputMapped(0, true, pairs),
 	},
 	{
-		Name: "angles-of-neighbours", Page: "rotary-pairs", What: "angles are laid out for neighbours", at: []string{"rotary.*"},
+		Name: "angles-of-neighbours", Page: "rotary-pairs", What: "the angles are laid out for interleaved RoPE", at: []string{"rotary.*"},
 		when:  manyChannels,
 		needs: tokens(2),
 		is:    resultMapped(func(c *order.Config) edit.Map { return edit.Map{Kind: edit.Weave, Axis: 2, N: c.HeadDim / 2} }),
 	},
 	{
-		Name: "keys-permuted", Page: "permuted-query-and-key-rows", What: "the rows of k_proj are in the order of the other rotation", at: []string{"*.self_attn.k_proj"},
+		Name: "keys-permuted", Page: "permuted-query-and-key-rows", What: "the rows of k_proj are in the other RoPE layout", at: []string{"*.self_attn.k_proj"},
 		when: manyChannels, is: weightHas(otherPairs),
 	},
 	{
-		Name: "queries-permuted", Page: "permuted-query-and-key-rows", What: "the rows of q_proj are in the order of the other rotation", at: []string{"*.self_attn.q_proj"},
+		Name: "queries-permuted", Page: "permuted-query-and-key-rows", What: "the rows of q_proj are in the other RoPE layout", at: []string{"*.self_attn.q_proj"},
 		when: manyChannels, is: weightHas(otherPairs),
 	},
 	{
@@ -43,7 +43,7 @@ var usualRotary = []Usual{
 		is:    thetaIs(fullTheta),
 	},
 	{
-		Name: "unscaled", Page: "rotary-scaling", What: "the scaling of rotary frequencies is left out", at: []string{"rotary.*"},
+		Name: "unscaled", Page: "rotary-scaling", What: "RoPE scaling is missing", at: []string{"rotary.*"},
 		when: anyRope(isScaledRope), needs: tokens(2), is: frequencyIs(unscaledTurns),
 	},
 	{
@@ -75,16 +75,16 @@ var usualRotary = []Usual{
 		is:    positionIs(Mistake{Kind: "position.rounded", DType: hooks.BF16}),
 	},
 	{
-		Name: "queries-ahead", Page: "position-offset", What: "queries are turned by one position more than keys", at: []string{"rotary.*"}, seen: "*.self_attn.q_rope",
+		Name: "queries-ahead", Page: "position-offset", What: "queries are rotated by one position more than keys", at: []string{"rotary.*"}, seen: "*.self_attn.q_rope",
 		is: positionIs(Mistake{Kind: "position.first-at", N: 1}),
 	},
 	{
-		Name: "positions-from-0", Page: "positions-of-decode-steps", What: "positions are counted in each pass", at: []string{"rotary.*"},
+		Name: "positions-from-0", Page: "positions-of-decode-steps", What: "positions restart at 0 in each pass", at: []string{"rotary.*"},
 		needs: aStep, is: decoding(positionIs(Mistake{Kind: "position.from-zero"})),
 	},
 	{Name: "rotation-missing", Page: "missing-rotation", What: "queries and keys are not rotated", at: []string{"*.self_attn.[qk]_rope"}, needs: tokens(2), is: leftOut(0)},
 	{
-		Name: "rotation-direction", Page: "direction-of-rotation", What: "the rotation turns the other way", at: []string{"*.self_attn.[qk]_rope"},
+		Name: "rotation-direction", Page: "direction-of-rotation", What: "the rotation has the wrong direction", at: []string{"*.self_attn.[qk]_rope"},
 		needs: tokens(2), is: stepIs("sum", program.Add, program.Sub),
 	},
 	{
@@ -114,13 +114,13 @@ var usualAttention = []Usual{
 		Name: "scale-twice", Page: "attention-scale", What: "scores are scaled twice", at: []string{"*.self_attn.scores"},
 		when: func(c *order.Config) bool { return scaleOfScores(c) != 1 }, is: numberIs("scale", squared),
 	},
-	{Name: "scores-uncapped", Page: "attention-soft-cap", What: "the cap on scores is left out", at: []string{"*.self_attn.scores_softcap"}, is: leftOut(0)},
+	{Name: "scores-uncapped", Page: "attention-soft-cap", What: "the soft cap on scores is missing", at: []string{"*.self_attn.scores_softcap"}, is: leftOut(0)},
 	{
 		Name: "scores-cap-final", Page: "attention-soft-cap", What: "scores have the cap of logits", at: []string{"*.self_attn.scores_softcap"},
 		when: func(c *order.Config) bool { return c.FinalSoftcap > 0 && c.FinalSoftcap != c.AttnSoftcap },
 		is:   numberIs("cap", ofConfig(finalCap)),
 	},
-	{Name: "scores-clipped", Page: "attention-soft-cap", What: "scores are clipped at the cap, not bent", at: []string{"*.self_attn.scores_softcap"}, is: tanhIs("tanh.clip")},
+	{Name: "scores-clipped", Page: "attention-soft-cap", What: "scores are clipped at the soft cap, not passed through tanh", at: []string{"*.self_attn.scores_softcap"}, is: tanhIs("tanh.clip")},
 	{
 		Name: "scores-capped", Page: "attention-soft-cap", What: "scores are capped at 50", at: []string{"*.self_attn.scores"},
 		when: not(isCapped), is: insertedIs("soft-cap.inserted", byNumber(50)),
@@ -144,39 +144,39 @@ var usualAttention = []Usual{
 		when: slidesInPart, needs: pastWindow, is: maskIs("mask.window-added", ofConfig(slidingSize)),
 	},
 	{
-		Name: "not-causal", Page: "causal-mask", What: "queries see the keys behind them", at: []string{"mask.*"},
+		Name: "not-causal", Page: "causal-mask", What: "queries attend to future keys", at: []string{"mask.*"},
 		needs: tokens(2), is: always(Mistake{Kind: "mask.not-causal", Place: maskSite}),
 	},
 	{
-		Name: "without-itself", Page: "causal-mask", What: "queries do not see their own key", at: []string{"mask.*"},
+		Name: "without-itself", Page: "causal-mask", What: "causal mask without its diagonal: queries do not attend to their own key", at: []string{"mask.*"},
 		is: always(Mistake{Kind: "mask.own-key-masked", Place: maskSite}),
 	},
 	{
-		Name: "mask-of-5", Page: "mask-value", What: "the mask adds -5, not the lowest number", at: []string{"*.self_attn.scores_masked"},
+		Name: "mask-of-5", Page: "mask-value", What: "the mask adds -5, not the lowest value", at: []string{"*.self_attn.scores_masked"},
 		needs: tokens(2), is: always(Mistake{Kind: "mask.value-small", Place: maskSite, X: some(5)}),
 	},
 	{
-		Name: "softmax-axis", Page: "softmax-axis", What: "the softmax runs over the queries", at: []string{"*=softmax"},
+		Name: "softmax-axis", Page: "softmax-axis", What: "the softmax runs over the queries, not the keys", at: []string{"*=softmax"},
 		needs: tokens(2), is: softmaxIs(Mistake{Kind: "softmax.axis", Axis: "tokens"}, 1),
 	},
 	{
-		Name: "softmax-unwritten", Page: "unwritten-cache-slots", What: "the softmax counts a slot that is not written", at: []string{"*=softmax"},
+		Name: "softmax-unwritten", Page: "unwritten-cache-slots", What: "the softmax counts an unwritten cache slot", at: []string{"*=softmax"},
 		is: softmaxIs(Mistake{Kind: "softmax.slots-unwritten", X: some(1)}, 0),
 	},
 }
 
 var usualCaches = []Usual{
 	{
-		Name: "stale-slot", Page: "stale-cache-slot", What: "the last slot of the cache is still that of the step before", at: []string{"*.self_attn.keys=cache", "*.self_attn.values=cache"},
+		Name: "stale-slot", Page: "stale-cache-slot", What: "the last cache slot still holds the previous step", at: []string{"*.self_attn.keys=cache", "*.self_attn.values=cache"},
 		needs: aStep, is: slotsAre(Mistake{Kind: "cache.slot-repeated"}, lastStale),
 	},
 	{
-		Name: "values-moved", Page: "stale-cache-slot", What: "values stand one slot off their keys", at: []string{"*.self_attn.values=cache"},
+		Name: "values-moved", Page: "stale-cache-slot", What: "cached values are one slot off their keys", at: []string{"*.self_attn.values=cache"},
 		needs: func(*order.Config) Needs { return Needs{Total: 2} },
 		is:    resultMapped(rolled(2)),
 	},
 	{
-		Name: "zero-slot", Page: "zero-cache-slot", What: "a slot of the cache is not written", at: []string{"*.self_attn.keys=cache", "*.self_attn.values=cache"},
+		Name: "zero-slot", Page: "zero-cache-slot", What: "a cache slot is not written", at: []string{"*.self_attn.keys=cache", "*.self_attn.values=cache"},
 		needs: aStep, is: slotsAre(Mistake{Kind: "cache.slot-unwritten"}, firstZero),
 	},
 	{
@@ -190,11 +190,11 @@ var usualCaches = []Usual{
 		needs: func(*order.Config) Needs { return Needs{Tokens: 2, Steps: 1} }, edit: cachedUnturned,
 	},
 	{
-		Name: "cache-8-bits", Page: "quantised-cache", What: "earlier keys and values are kept in 8 bits", at: []string{"*.self_attn.keys=cache", "*.self_attn.values=cache"},
+		Name: "cache-8-bits", Page: "quantised-cache", What: "earlier keys and values are quantised to 8 bits", at: []string{"*.self_attn.keys=cache", "*.self_attn.values=cache"},
 		needs: aStep, is: slotsAre(Mistake{Kind: "cache.rounded", N: 8, By: Term{Kind: ScalesOfTokensAndHeads}}, nil),
 	},
 	{
-		Name: "keys-of-first", Page: "shared-keys-and-values", What: "sharing layers take keys and values of another layer", at: []string{"*.self_attn.keys=identity", "*.self_attn.values=identity"},
+		Name: "keys-of-first", Page: "shared-keys-and-values", What: "layers that share keys and values take them from the wrong layer", at: []string{"*.self_attn.keys=identity", "*.self_attn.values=identity"},
 		when: func(c *order.Config) bool { return otherSource(c, c.FirstShared()) >= 0 }, is: keysOfAnother,
 	},
 }

@@ -16,7 +16,7 @@ var usualGemma3n = []Usual{
 		}),
 	},
 	{Name: "prediction-alone", Page: "altup-coefficients", What: "the streams are not added to their prediction", at: []string{"*.altup.predict"}, is: stepLeftOut("sum", 0)},
-	{Name: "correction-without-one", Page: "altup-coefficients", What: "the correction has no 1", at: []string{"*.altup.correct"}, is: stepLeftOut("coefficient", 0)},
+	{Name: "correction-without-one", Page: "altup-coefficients", What: "the correction lacks its +1", at: []string{"*.altup.correct"}, is: stepLeftOut("coefficient", 0)},
 	{
 		Name: "correction-unscaled", Page: "altup-coefficients", What: "the corrected stream is not scaled", at: []string{"*.altup.scale_corrected_output=scale_channels"},
 		is: leftOut(0),
@@ -26,17 +26,17 @@ var usualGemma3n = []Usual{
 		when: func(c *order.Config) bool { return c.Gemma3n.AltUpCoefClip > 0 }, edit: coefficientsClipped,
 	},
 	{
-		Name: "active-first", Page: "active-stream", What: "the first stream is taken for the active one", at: []string{"*.active_prediction", "*.altup.predict.router_norm"},
+		Name: "active-first", Page: "active-stream", What: "the first stream is used as the active stream", at: []string{"*.active_prediction", "*.altup.predict.router_norm"},
 		when: func(c *order.Config) bool { return c.Gemma3n.AltUpActive != 0 }, is: streamIs(0),
 	},
 	{Name: "streams-unscaled", Page: "merging-the-streams", What: "streams are not brought to the magnitude of the first", at: []string{"altup.init"}, is: editOf(edit.Edits.LeftOut, streamsUnscaled)},
 	{Name: "streams-unscaled-back", Page: "merging-the-streams", What: "streams are merged without being scaled back", at: []string{"altup.final.stream.*"}, is: leftOut(0)},
 	{Name: "streams-summed", Page: "merging-the-streams", What: "streams are summed, not averaged", at: []string{"altup.final.mean"}, is: stepLeftOut("mean", 0)},
-	{Name: "floor-added", Page: "merging-the-streams", What: "the least magnitude is added", at: []string{"altup.*.magnitude.*"}, is: stepIs("", program.Max, program.Add)},
+	{Name: "floor-added", Page: "merging-the-streams", What: "the minimum magnitude is added, not taken as a minimum", at: []string{"altup.*.magnitude.*"}, is: stepIs("", program.Max, program.Add)},
 	{Name: "laurel-without-input", Page: "laurel", What: "LAUREL does not add its input", at: []string{"*.laurel=add"}, is: leftOut(1)},
 	{Name: "laurel-unscaled", Page: "laurel", What: "attention and LAUREL are not divided by √2", at: []string{"*.attn_laurel"}, is: numberIs("constant", just(1))},
 	{
-		Name: "per-layer-clamped", Page: "per-layer-rows", What: "ids beyond the per-layer table take its last row", at: []string{"embed_tokens_per_layer.lookup"},
+		Name: "per-layer-clamped", Page: "per-layer-rows", What: "ids past the end of the per-layer table take its last row", at: []string{"embed_tokens_per_layer.lookup"},
 		when:  func(c *order.Config) bool { return c.VocabSize > c.Gemma3n.PerLayerVocab },
 		needs: func(c *order.Config) Needs { return Needs{ID: c.Gemma3n.PerLayerVocab} },
 		is:    always(Mistake{Kind: "ids.last-row", Place: "lookup.ids"}),
@@ -46,7 +46,7 @@ var usualGemma3n = []Usual{
 		when: manyLayers, is: resultMapped(func(*order.Config) edit.Map { return edit.Map{Kind: edit.Unread, Axis: 2, Other: 3} }),
 	},
 	{
-		Name: "per-layer-next", Page: "per-layer-rows", What: "layers take the per-layer input of the next", at: []string{"*.per_layer_input"},
+		Name: "per-layer-next", Page: "per-layer-rows", What: "layers take the per-layer input of the next layer", at: []string{"*.per_layer_input"},
 		when: manyLayers, is: nextSlice(2),
 	},
 	{Name: "per-layer-table-unscaled", Page: "per-layer-scales", What: "the per-layer table is not scaled", at: []string{"embed_tokens_per_layer"}, is: leftOut(0)},
@@ -67,7 +67,7 @@ var usualGemma3n = []Usual{
 		is: editOf(edit.Edits.Wholes, valued(0)),
 	},
 	{
-		Name: "per-layer-first", Page: "per-layer-streams", What: "the per-layer input is added to the first stream alone", at: []string{"*.out=add_to_others"},
+		Name: "per-layer-first", Page: "per-layer-streams", What: "the per-layer input is added only to the first stream", at: []string{"*.out=add_to_others"},
 		is: editOf(edit.Edits.Wholes, valued(1)),
 	},
 }

@@ -20,7 +20,7 @@ func (squareAnd) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 
 // A value within the operation that would have to be a captured tensor is described so, and one that would have to be something else is not.
 func TestDescriptionsByACapturedTensor(t *testing.T) {
-	const want = "layers.*.input_layernorm is in place of step square-and.square"
+	const want = "layers.*.input_layernorm takes the place of step square-and.square"
 	for name, off := range map[string]float64{want: 0, "": 0.25} {
 		m := model(t)
 		m.Has = func(n order.Node) bool {

@@ -60,7 +60,7 @@ func TestDescriptionsOfAttention(t *testing.T) {
 	}{
 		{"a mask", operation{"mask.full", op.Mask{}, "bhts", []int{1, 1, 8, 8}, positions(), nil, nil}, func(_ [][]float64, y []float64) {
 			y[5*8+2], y[5*8+7], y[6*8+1] = math.Inf(-1), 0, math.Inf(-1)
-		}, "queries see other keys: query 5 sees keys 7, and should see 2; query 6 should see keys 1 and does not"},
+		}, "queries attend to the wrong keys: query 5 attends to keys 7 instead of 2; query 6 does not attend to keys 1 and should"},
 		{"probabilities without the last keys", probabilities, func(in [][]float64, y []float64) {
 			for row := 0; row < len(y); row += 8 {
 				sum := 0.0
@@ -74,12 +74,12 @@ func TestDescriptionsOfAttention(t *testing.T) {
 					y[row+k] /= sum
 				}
 			}
-		}, "each head and each token of the result has a factor of its own, the same for each key and distance from query to key: "},
+		}, "each head and each token of the result has its own factor, the same for each key and distance from query to key: "},
 		{"slopes", scores, func(_ [][]float64, y []float64) {
 			for i := range y {
 				y[i] += []float64{0.5, 0.25}[i/64]*float64(i%8) + math.Sin(float64(i/8*5))
 			}
-		}, "what is added to the result grows with each key, by a number of its own for each head, the same for each token: 0.5, 0.25"},
+		}, "a bias is added to the result that grows with each key, with its own slope for each head, the same for each token: 0.5, 0.25"},
 		{"other pairs", rotation(), func(in [][]float64, y []float64) {
 			for row := 0; row < len(y); row += 8 {
 				head, token := row/64, row/8%8
@@ -89,29 +89,29 @@ func TestDescriptionsOfAttention(t *testing.T) {
 					y[row+2*p], y[row+2*p+1] = x[0]*c-x[1]*s, x[1]*c+x[0]*s
 				}
 			}
-		}, "other channels of layers.*.self_attn.q_norm turn together: channel 0 of head 0 and channel 1 of head 0; channel 2 of head 0 and channel 3 of head 0"},
+		}, "the wrong channels of layers.*.self_attn.q_norm are rotated together: channel 0 of head 0 and channel 1 of head 0; channel 2 of head 0 and channel 3 of head 0"},
 		{"turned by the same angle", rotation(), func(_ [][]float64, y []float64) {
 			turnPairs(y, func(_, pair int) float64 { return math.Pow(0.5, float64(pair)) })
-		}, "pairs of channels of the result are turned further, by the same angle for each position: 1, 0.5, 0.25, 0.125"},
+		}, "pairs of channels of the result are rotated by an extra angle, the same for each position: 1, 0.5, 0.25, 0.125"},
 		{"turned twice", rotation(), func(_ [][]float64, y []float64) {
 			turnPairs(y, func(token, pair int) float64 { return float64(token) * math.Pow(0.3, float64(pair)) })
-		}, "pairs of channels of the result are turned further, by an angle that grows with the position: 1, 0.3, 0.09, 0.027"},
+		}, "pairs of channels of the result are rotated by an extra angle that grows with the position: 1, 0.3, 0.09, 0.027"},
 		{"angles", tables, func(_ [][]float64, y []float64) {
 			for i := range y {
 				if i%4 == 1 {
 					y[i] = math.Cos(0.25 * float64(i/8))
 				}
 			}
-		}, "the angle by position is another one: channel 1: 0.790569 times the right one (0.25 for 0.316228); channel 5: 0.790569 times"},
+		}, "the angle per position is wrong: channel 1: 0.790569 times the right angle (0.25 instead of 0.316228); channel 5: 0.790569 times"},
 	} {
 		got := c.of.described(t, c.wrong)
 		if !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
-		if strings.HasSuffix(c.name, "last keys") && !strings.Contains(got, "; 32 other elements are 0, at keys 6, 7 alone") {
+		if strings.HasSuffix(c.name, "last keys") && !strings.Contains(got, "; 32 other elements are 0, only at keys 6, 7") {
 			t.Errorf("%s: %q", c.name, got)
 		}
-		if got := c.of.described(t, noisy); c.name != "a mask" && !strings.Contains(got, "elements of the result differ, together by") {
+		if got := c.of.described(t, noisy); c.name != "a mask" && !strings.Contains(got, "elements of the result differ, in total by") {
 			t.Errorf("%s: noise is described: %q", c.name, got)
 		}
 	}
@@ -121,7 +121,7 @@ func TestDescriptionsOfAttention(t *testing.T) {
 func TestDescriptionsByOtherHeads(t *testing.T) {
 	o := operation{"layers.0.self_attn.scores", op.Scores{}, "bhts", []int{1, 4, 8, 8}, []program.Value{{Shape: []int{1, 4, 8, 8}, Data: wave(256, 1)}, {Shape: []int{1, 2, 8, 8}, Data: wave(128, 7)}}, nil, nil}
 	o.configure = func(c *order.Config) { c.NumHeads, c.NumKVHeads = 4, 2 }
-	const want = "products are of other heads: head 1 is that of head 1 of "
+	const want = "products use the wrong heads: head 1 is the product of head 1 of "
 	if got := o.described(t, func(in [][]float64, y []float64) {
 		for i := range 64 { // query head 1 reads key head 1
 			y[64+i] = 0
@@ -140,7 +140,7 @@ func TestDescriptionsByOtherHeads(t *testing.T) {
 // Each head that is a sum of heads is said to be that, and heads with a factor that is no whole number are not.
 func TestDescriptionsByMixtures(t *testing.T) {
 	o := rotation()
-	for factor, want := range map[float64]string{1: "each head of the result is made of heads of the result: head 0 is head 0 + head 1", 0.75: "each head of the result is made of"} {
+	for factor, want := range map[float64]string{1: "each head of the result is a mix of heads of the result: head 0 is head 0 + head 1", 0.75: "each head of the result is made of"} {
 		got := o.described(t, func(_ [][]float64, y []float64) {
 			for i := range 64 {
 				y[i] += factor * y[64+i]
@@ -163,7 +163,7 @@ func TestDescriptionsByACondition(t *testing.T) {
 				}
 			}
 		})
-		if has := strings.Contains(got, "it differs only where the size of "); has != want {
+		if has := strings.Contains(got, "it differs only where |"); has != want {
 			t.Errorf("%g: %q, want a condition: %t", limit, got, want)
 		}
 	}
@@ -188,7 +188,7 @@ func TestDescriptionsOfLayersOfTwoShapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "pairs of channels of the result are turned further"; d == nil || !strings.HasPrefix(d.String(), want) {
+	if want := "pairs of channels of the result are rotated by an extra angle"; d == nil || !strings.HasPrefix(d.String(), want) {
 		t.Errorf("%v, not %q", d, want)
 	}
 }

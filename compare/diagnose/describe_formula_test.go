@@ -24,9 +24,9 @@ func TestDescriptionsByNumbersOfTheFormula(t *testing.T) {
 		by   float64
 		want string
 	}{
-		{1, "the result is 1.41421 times what it should be; this is the reciprocal of the factor of the formula, 0.707107, which may be left out"},
-		{0.5, "the result is 0.707107 times what it should be; this is the factor of the formula, which may be taken twice"},
-		{0.9, "the result is 1.273 times what it should be"},
+		{1, "the result is 1.41421 times the right value; this is the reciprocal of the factor of the formula, 0.707107, which may be missing"},
+		{0.5, "the result is 0.707107 times the right value; this equals the factor of the formula, which may be applied twice"},
+		{0.9, "the result is 1.273 times the right value"},
 	} {
 		m, e := computed(t, scaledBy{math.Sqrt(0.5)}, func(x float64) float64 { return floats.Round(hooks.BF16, x*c.by) })
 		h := e.Judge.(*honest)

@@ -139,7 +139,7 @@ func TestKindsOfDescriptions(t *testing.T) {
 			for i := range y {
 				y[i] += 0.125*float64(i/16) + math.Sin(float64(3*channel(i)))
 			}
-		}, "what is added to the result grows by 0.125 with each token"},
+		}, "a bias is added to the result that grows by 0.125 with each token"},
 		{"sums of channels", normOf8(), func(_ [][]float64, y []float64) {
 			for row := 0; row < len(y); row += 16 {
 				y[row+2] += y[row+3]
@@ -151,8 +151,8 @@ func TestKindsOfDescriptions(t *testing.T) {
 				f, e := math.Frexp(x)
 				y[i] = math.Ldexp(math.RoundToEven(f*64)/64, e)
 			}
-		}, "the wrong elements of the result have 6 significant bits or fewer"},
-		{"where", normOf8(), func(_ [][]float64, y []float64) { noisy(nil, y[48:80]) }, "32 of 128 elements of the result differ, together by 0.1"},
+		}, "the wrong elements of the result have at most 6 significant bits"},
+		{"where", normOf8(), func(_ [][]float64, y []float64) { noisy(nil, y[48:80]) }, "32 of 128 elements of the result differ, in total by 0.1"},
 		{"a formula", sumOf8(), func(in [][]float64, y []float64) {
 			for i := range y {
 				y[i] = math.Tanh(in[0][i]) * in[1][i]
@@ -162,7 +162,7 @@ func TestKindsOfDescriptions(t *testing.T) {
 			for i := range y {
 				y[i] += math.Exp(in[1][i]/2) * in[1][i] / (1 + in[1][i]*in[1][i])
 			}
-		}, "what is added to the result is a function of "},
+		}, "a function of layers.*.self_attn.o_proj is added to the result"},
 		{"rank", squareOf16(), func(in [][]float64, y []float64) {
 			for i := range y {
 				for r := range 2 {
@@ -173,7 +173,7 @@ func TestKindsOfDescriptions(t *testing.T) {
 					y[i] += s * math.Cos(float64(channel(i)*3+r))
 				}
 			}
-		}, "what is added to the result is a product of two matrices of rank 2"},
+		}, "a product of two matrices of rank 2 is added to the result"},
 		{"factors of inputs", squareOf16(), func(in [][]float64, y []float64) {
 			w := squareOf16().matrix
 			for i := range y {
@@ -182,7 +182,7 @@ func TestKindsOfDescriptions(t *testing.T) {
 					y[i] += w[channel(i)][c] * in[0][i/16*16+c] * []float64{2, 1, 0.5}[c%3]
 				}
 			}
-		}, "each input of layers.*.self_attn.o_proj.weight has a factor of its own, the same for all outputs: 2, 0.5, 2, 0.5, 2, 0.5, ..."},
+		}, "each input of layers.*.self_attn.o_proj.weight has its own factor, the same for all outputs: 2, 0.5, 2, 0.5, 2, 0.5, ..."},
 		{"factors of blocks", squareOf16(), func(in [][]float64, y []float64) {
 			w := squareOf16().matrix
 			for i := range y {
@@ -191,7 +191,7 @@ func TestKindsOfDescriptions(t *testing.T) {
 					y[i] += w[channel(i)][c] * in[0][i/16*16+c] * [][]float64{{1.5, 0.75}, {2, 1}}[channel(i)/8][c/8]
 				}
 			}
-		}, "layers.*.self_attn.o_proj.weight has a factor of its own for each block of 8 by 8: 1.5, 0.75, 2"},
+		}, "layers.*.self_attn.o_proj.weight has its own factor for each block of 8 by 8: 1.5, 0.75, 2"},
 	} {
 		got := c.of.described(t, c.wrong)
 		if c.want == "" && strings.Contains(got, "is made of") || !strings.HasPrefix(got, c.want) {

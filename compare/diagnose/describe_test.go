@@ -24,16 +24,16 @@ func TestDescriptions(t *testing.T) {
 		wrong func(y []float64, i int) float64
 		want  string
 	}{
-		{"a factor a channel", func(y []float64, i int) float64 { _, k := at(i); return rounded(y[i] * own(k)) }, "the result is multiplied by a number for each channel: 1.1, 1.12016, 1.06008, 1.15887, 1.02335, 1.1929, ... (16 different ones, from "},
-		{"a term a channel", func(y []float64, i int) float64 { _, k := at(i); return rounded(y[i] + own(k)) }, "to the result is added a number for each channel: 1.1, 1.12016, 1.06008, 1.15887, 1.02335, 1.1929, ... (16 different ones, from "},
-		{"a factor a token", func(y []float64, i int) float64 { k, _ := at(i); return rounded(y[i] * own(k)) }, "each token of the result has a factor of its own, the same for each channel and layer: 1.1, 1.12016, 1.06"},
-		{"multiples of a step", func(y []float64, i int) float64 { return rounded(math.Floor(y[i]/0.0371+0.3) * 0.0371) }, "the result has values that are whole multiples of 0.0371: it is kept in few bits"},
+		{"a factor a channel", func(y []float64, i int) float64 { _, k := at(i); return rounded(y[i] * own(k)) }, "the result is multiplied by a number for each channel: 1.1, 1.12016, 1.06008, 1.15887, 1.02335, 1.1929, ... (16 different values, from "},
+		{"a term a channel", func(y []float64, i int) float64 { _, k := at(i); return rounded(y[i] + own(k)) }, "constants are added to the result: a number for each channel: 1.1, 1.12016, 1.06008, 1.15887, 1.02335, 1.1929, ... (16 different values, from "},
+		{"a factor a token", func(y []float64, i int) float64 { k, _ := at(i); return rounded(y[i] * own(k)) }, "each token of the result has its own factor, the same for each channel and layer: 1.1, 1.12016, 1.06"},
+		{"multiples of a step", func(y []float64, i int) float64 { return rounded(math.Floor(y[i]/0.0371+0.3) * 0.0371) }, "the result has only multiples of 0.0371: it is quantised"},
 		{"multiples of a step a token", func(y []float64, i int) float64 {
 			k, _ := at(i)
 			step := rounded(0.0371 * own(k))
 			return rounded(math.Floor(y[i]/step+0.3) * step)
-		}, "each token of the result has values that are whole multiples of a step of its own: 0.04"},
-		{"noise", func(y []float64, i int) float64 { return rounded(y[i] * (1 + math.Sin(float64(i*i))/3)) }, "94 of 96 elements of the result differ, together by 0.222"},
+		}, "each token of the result has only multiples of its own step: 0.04"},
+		{"noise", func(y []float64, i int) float64 { return rounded(y[i] * (1 + math.Sin(float64(i*i))/3)) }, "94 of 96 elements of the result differ, in total by 0.222"},
 		{"a part of it is 0", func(y []float64, i int) float64 {
 			if math.Sin(float64(i*i)) > 0 {
 				return 0
@@ -106,7 +106,7 @@ func TestDescriptionsOfProducts(t *testing.T) {
 				x[i] = float64(float32(x[i] + math.Sin(float64(i*i))))
 			}
 			return product(x, w)
-		}, "another layers.*.post_attention_layernorm would give all elements"},
+		}, "a different layers.*.post_attention_layernorm would give all elements"},
 		{"another matrix", func(x []float64) []float64 {
 			other := make(matrix, rows)
 			for r := range w {

@@ -14,9 +14,9 @@ func TestDescriptionsOfWholeNumbers(t *testing.T) {
 		in   [2]func(x float64) float64
 		want string // empty for no name
 	}{
-		{"one", [2]func(x float64) float64{same, math.RoundToEven}, "layers.*.self_attn.o_proj is read as whole numbers: it is rounded without a scale, or with one that is never below 1"},
-		{"both", [2]func(x float64) float64{math.RoundToEven, math.RoundToEven}, "layers.*.in and layers.*.self_attn.o_proj is read as whole numbers: it is rounded without a scale, or with one that is never below 1"},
-		{"truncated", [2]func(x float64) float64{math.Trunc, same}, "layers.*.in is read as whole numbers: what stands behind the point is cut off"},
+		{"one", [2]func(x float64) float64{same, math.RoundToEven}, "layers.*.self_attn.o_proj is rounded to whole numbers: its quantisation has no scale, or a scale that is never below 1"},
+		{"both", [2]func(x float64) float64{math.RoundToEven, math.RoundToEven}, "layers.*.in and layers.*.self_attn.o_proj is rounded to whole numbers: its quantisation has no scale, or a scale that is never below 1"},
+		{"truncated", [2]func(x float64) float64{math.Trunc, same}, "layers.*.in is truncated to whole numbers"},
 		{"tenths", [2]func(x float64) float64{tenths, tenths}, ""},
 	} {
 		m := model(t)

@@ -52,7 +52,7 @@ func TestANumberIsSolvedFromFewColumns(t *testing.T) {
 		e.Few.Left = append(e.Few.Left, k)
 	}
 	e.Judge = few
-	if f := named(t, m, e); !f.Named() || !strings.Contains(f.Text(), "the result is capped: tanh, with a soft cap of 30") {
+	if f := named(t, m, e); !f.Named() || !strings.Contains(f.Text(), "the result has a tanh soft cap of 30") {
 		t.Errorf("%q", f.Text())
 	}
 }

@@ -48,22 +48,22 @@ func TestDescriptionsAreConfirmed(t *testing.T) {
 			for i := range y {
 				y[i] += []float64{0.3, 0}[i/64]
 			}
-		}, "addends.inserted", "to the result is added 0.3 at head 0"},
+		}, "addends.inserted", "constants are added to the result: 0.3 at head 0"},
 		{scores, func(_ [][]float64, y []float64) {
 			for i := range y {
 				y[i] += []float64{0.5, 0.25}[i/64] * float64(i%8)
 			}
-		}, "slopes.inserted", "what is added to the result grows along the keys, by another number for each of the heads: 0.5 at head 0; 0.25 at head 1 from one to the next"},
+		}, "slopes.inserted", "a bias that grows along the keys is added to the result, with its own slope for each of the heads: 0.5 at head 0; 0.25 at head 1 per step"},
 		{scores, func(_ [][]float64, y []float64) {
 			for i := range y {
 				y[i] += []float64{0.5, 0.25}[i/64] * float64(i%8-i/8%8)
 			}
-		}, "slopes.inserted", "what is added to the result grows along the keys, by another number for each of the heads: 0.5 at head 0; 0.25 at head 1 from one to the next"},
+		}, "slopes.inserted", "a bias that grows along the keys is added to the result, with its own slope for each of the heads: 0.5 at head 0; 0.25 at head 1 per step"},
 		{sumOf8(), func(in [][]float64, y []float64) {
 			for i := range y {
 				y[i] = math.RoundToEven(in[0][i]) + in[1][i]
 			}
-		}, "input.whole", "layers.*.in is read as whole numbers: it is rounded without a scale, or with one that is never below 1"},
+		}, "input.whole", "layers.*.in is rounded to whole numbers: its quantisation has no scale, or a scale that is never below 1"},
 		{squareOf16(), func(in [][]float64, y []float64) {
 			for i := range y {
 				y[i] = 0
@@ -71,7 +71,7 @@ func TestDescriptionsAreConfirmed(t *testing.T) {
 					y[i] += []float64{1, 1, 1.5, 1}[c/4] * w * in[0][i/16*16+c]
 				}
 			}
-		}, "weight.input-factors", "the inputs of layers.*.self_attn.o_proj.weight are multiplied by numbers of their own: 1.5 at inputs 8 to 11"},
+		}, "weight.input-factors", "the inputs of layers.*.self_attn.o_proj.weight are multiplied by a factor each: 1.5 at inputs 8 to 11"},
 		{squareOf16(), func(in [][]float64, y []float64) {
 			for i := range y {
 				y[i] = 0
@@ -79,31 +79,31 @@ func TestDescriptionsAreConfirmed(t *testing.T) {
 					y[i] += [][]float64{{1, 0.75}, {2, 1}}[i%16/8][c/8] * w * in[0][i/16*16+c]
 				}
 			}
-		}, "weight.factors", "blocks of 8 by 8 of layers.*.self_attn.o_proj.weight are multiplied by numbers of their own: 0.75 at block 1; 2 at block 2"},
+		}, "weight.factors", "blocks of 8 by 8 of layers.*.self_attn.o_proj.weight are multiplied by a factor each: 0.75 at block 1; 2 at block 2"},
 		{squareOf16(), func(in [][]float64, y []float64) {
 			for i := range y {
 				for c := range 16 {
 					y[i] += []float64{0.5, -0.25}[i%16/8] * in[0][i/16*16+c]
 				}
 			}
-		}, "weight.shifted", "to the weights of layers.*.self_attn.o_proj.weight is added 0.5 at channels 0 to 7; -0.25 at channels 8 to 15, the same to all that are multiplied for one output"},
+		}, "weight.shifted", "the weights of each output of layers.*.self_attn.o_proj.weight have a constant added: 0.5 at channels 0 to 7; -0.25 at channels 8 to 15"},
 		{squareOf16(), func(in [][]float64, y []float64) {
 			for i := range y {
 				for c := range 16 {
 					y[i] += 0.125 * in[0][i/16*16+c]
 				}
 			}
-		}, "weight.shifted", "to the weights of layers.*.self_attn.o_proj.weight is added 0.125, the same to all that are multiplied for one output"},
+		}, "weight.shifted", "the weights of each output of layers.*.self_attn.o_proj.weight have a constant added: 0.125"},
 		{scores, func(_ [][]float64, y []float64) {
 			for i := range y {
 				y[i] += []float64{0.5, 0.25}[i/64] * float64(i%8-7)
 			}
-		}, "slopes.inserted", "what is added to the result grows along the keys, by another number for each of the heads: 0.5 at head 0; 0.25 at head 1 from one to the next"},
+		}, "slopes.inserted", "a bias that grows along the keys is added to the result, with its own slope for each of the heads: 0.5 at head 0; 0.25 at head 1 per step"},
 		{sumOf8(), func(in [][]float64, y []float64) {
 			for i := range y {
 				y[i] = in[0][i] + math.Trunc(in[1][i])
 			}
-		}, "input.truncated", "layers.*.self_attn.o_proj is read as whole numbers: what stands behind the point is cut off"},
+		}, "input.truncated", "layers.*.self_attn.o_proj is truncated to whole numbers"},
 		{sumOf8(), func(in [][]float64, y []float64) {
 			for i := range y {
 				y[i] = math.Tanh(in[0][i]) * in[1][i]
@@ -116,7 +116,7 @@ func TestDescriptionsAreConfirmed(t *testing.T) {
 					y[i] += in[0][i/8*8+c] * in[1][([]int{0, 1, 1, 1}[i/64]*8+i%8)*8+c]
 				}
 			}
-		}, "heads.others", "the heads of the result read heads 0, 1, 1, 1 of layers.*.self_attn.keys, one after the other"},
+		}, "heads.others", "heads of the result read the wrong heads of layers.*.self_attn.keys: 0, 1, 1, 1, in this order"},
 	} {
 		m := model(t)
 		if c.of.configure != nil {

@@ -40,12 +40,12 @@ func TestNamesOfFrequencies(t *testing.T) {
 		right, wrong turned
 		want         string
 	}{
-		{"whole head", inverse(1e6, 8, 2), inverse(1e6, 8, 8), "none of the 8 rotary frequencies is 0, where the last 6 are to be: the whole head is rotated, not a part of it"},
-		{"more of the head", inverse(1e6, 8, 2), inverse(1e6, 8, 4), "4 of 8 rotary frequencies are not 0, where 2 are to be"},
+		{"whole head", inverse(1e6, 8, 2), inverse(1e6, 8, 8), "the whole head is rotated, not a part: none of the 8 rotary frequencies is 0, and the last 6 should be"},
+		{"more of the head", inverse(1e6, 8, 2), inverse(1e6, 8, 4), "too large a part of the head is rotated: 4 of 8 rotary frequencies are not 0, instead of 2"},
 		{"another base", inverse(1e6, 8, 3), inverse(1e4, 8, 3), "theta is 10000"},
-		{"exponents of the part", inverse(1e6, 8, 3), inverse(1e6, 3, 3), "the exponents of the rotary frequencies count the 3 that are not 0, not all 8"},
-		{"the base of a part for the whole head", inverse(1e6, 2, 2), inverse(1e6, 8, 8), "none of the 8 rotary frequencies is 0, where the last 6 are to be: the whole head is rotated, not a part of it; theta is 1e+06 for the whole head"},
-		{"no scaling", scaled, inverse(1e6, 8, 8), "the rotary frequencies are not scaled: the scaling of long waves is left out"},
+		{"exponents of the part", inverse(1e6, 8, 3), inverse(1e6, 3, 3), "the exponents of the rotary frequencies are divided by the rotated part (3), not by the whole head (8)"},
+		{"the base of a part for the whole head", inverse(1e6, 2, 2), inverse(1e6, 8, 8), "the whole head is rotated, not a part: none of the 8 rotary frequencies is 0, and the last 6 should be; theta is 1e+06 for the whole head"},
+		{"no scaling", scaled, inverse(1e6, 8, 8), "RoPE scaling is missing: long wavelengths are not scaled"},
 	} {
 		m := &diagnose.Model{
 			List: &order.List{Config: &order.Config{}, Entries: []order.Entry{{Name: "positions"}, {Name: "rotary.cos", Op: c.right}}},

@@ -63,9 +63,9 @@ func TestTiledHeadsAreNamed(t *testing.T) {
 		}
 	}
 	for _, c := range []looped{
-		{"heads.tiled", "the heads of keys and values are tiled, not repeated: query head h reads head h mod n, not h / n", attended, attend(0, 1, 0, 1), attend(1, 0, 1, 0)},
-		{"heads.tiled-reads", "layers.*.self_attn.o_proj is tiled, not repeated: of 4, such as heads, each reads number i mod 2, not i / 2", product, times(func(i int) int { return i % 128 }), times(func(i int) int { return (i + 64) % 128 })},
-		{"elements.one-index", "layers.*.self_attn.o_proj is read at index 7 of its tokens for all of them", sumOf8(), token(7), token(6)},
+		{"heads.tiled", "KV heads are tiled, not repeated: query head h reads KV head h mod n, not h / n", attended, attend(0, 1, 0, 1), attend(1, 0, 1, 0)},
+		{"heads.tiled-reads", "layers.*.self_attn.o_proj is tiled, not repeated: reader i of 4, such as a head, reads number i mod 2, not i / 2", product, times(func(i int) int { return i % 128 }), times(func(i int) int { return (i + 64) % 128 })},
+		{"elements.one-index", "layers.*.self_attn.o_proj is read at index 7 of its tokens everywhere", sumOf8(), token(7), token(6)},
 	} {
 		c.hold(t)
 	}
@@ -98,7 +98,7 @@ func TestTheOldestSlotsAreNamed(t *testing.T) {
 		f := named(t, m, e)
 		return string(f.Mistake.Kind), f.What
 	}
-	const says = "keeps keys 0 to 1 of layers.*.self_attn.keys of the pass before, not 2 to 3: the cache keeps the oldest, not the newest"
+	const says = "keeps keys 0 to 1 of layers.*.self_attn.keys of the previous pass, not 2 to 3: the oldest, not the newest"
 	if kind, what := keeps(0, 1); kind != "index.oldest" || what != says {
 		t.Errorf("%s: %q", kind, what)
 	}

@@ -87,7 +87,7 @@ func TestRowsOfAnotherLayer(t *testing.T) {
 		{map[string]string{"layers.2": "layers.1"}, "3 of 3 rows are rows of layers.1.input_layernorm"},
 		{map[string]string{"layers.2": "layers.0"}, "3 of 3 rows are rows of layers.0.input_layernorm"},
 		{map[string]string{"layers.2": "layers.0", "layers.1": "layers.0"}, "6 of 6 rows are rows of layers.0.input_layernorm"},
-		{map[string]string{"layers.2": "layers.1", "layers.1": "layers.0"}, "6 of 6 rows are rows of layers.*.input_layernorm, in layer L of layer L-1"},
+		{map[string]string{"layers.2": "layers.1", "layers.1": "layers.0"}, "6 of 6 rows are rows of layers.*.input_layernorm, in layer L from layer L-1"},
 	} {
 		m := model(t)
 		m.Has = func(n order.Node) bool {

@@ -78,7 +78,7 @@ func TestAMistakeThatShowsTooLittleIsNear(t *testing.T) {
 			continue
 		}
 		f := named(t, m, e)
-		if f.Named() || f.Left == nil || f.Left.Gives != f.Left.Of || !strings.HasPrefix(f.Nearest, "epsilon is 0.001") || !strings.HasPrefix(f.Text(), "unexplained: a mistake reproduces all elements") {
+		if f.Named() || f.Left == nil || f.Left.Gives != f.Left.Of || !strings.HasPrefix(f.Nearest, "epsilon is 0.001") || !strings.HasPrefix(f.Text(), "unexplained: one mistake reproduces all elements") {
 			t.Errorf("%d elements left: %q, nearest %q, which leaves %+v", len(e.Left), f.Text(), f.Nearest, f.Left)
 		}
 		return

@@ -59,8 +59,8 @@ func TestNumbersPastWhichNothingChanges(t *testing.T) {
 		cap  float64 // the port's; 0 for none
 		want string
 	}{
-		{0, "the soft cap is left out"},
-		{1e7, "the soft cap is left out"},
+		{0, "the soft cap is missing"},
+		{1e7, "the soft cap is missing"},
 		{8, "the soft cap is 8"},
 		{1, "the soft cap is 1"}, // and one of -1 has the same values
 	} {

@@ -121,7 +121,7 @@ func TestOrdersAreNamed(t *testing.T) {
 			}
 		}
 	}
-	const read, context = "layers.*.self_attn.o_proj has its channels in another order: ", "layers.*.self_attn.context has its channels in another order: "
+	const read, context = "layers.*.self_attn.o_proj has its channels in the wrong order: ", "layers.*.self_attn.context has its channels in the wrong order: "
 	for _, c := range []struct {
 		kind  diagnose.Kind
 		says  string
@@ -130,30 +130,30 @@ func TestOrdersAreNamed(t *testing.T) {
 		width int
 		order ordering
 	}{
-		{"elements.rolled", "layers.*.self_attn.o_proj is moved by 1 along its channels", sumOf8(), second, 16, moved(16, 1)},
-		{"elements.rolled", "layers.*.self_attn.o_proj is moved by 1 along its tokens", sumOf8(), second, 128, moved(128, 16)},
-		{"elements.rolled", "the result is moved by -2 along its channels", sumOf8(), result, 16, moved(16, -2)},
-		{"elements.rolled-and-back", "layers.*.self_attn.context is moved by 1 along its channels, and the result is moved back", squareOf16(), back, 16, moved(16, 1)},
-		{"elements.halves-exchanged", "layers.*.self_attn.o_proj has the halves of its channels exchanged", sumOf8(), second, 16, moved(16, 8)},
-		{"elements.halves-exchanged-and-back", "layers.*.self_attn.context has the halves of its channels exchanged, and the result is put back", squareOf16(), back, 16, moved(16, 8)},
+		{"elements.rolled", "layers.*.self_attn.o_proj is shifted by 1 along its channels", sumOf8(), second, 16, moved(16, 1)},
+		{"elements.rolled", "layers.*.self_attn.o_proj is shifted by 1 along its tokens", sumOf8(), second, 128, moved(128, 16)},
+		{"elements.rolled", "the result is shifted by -2 along its channels", sumOf8(), result, 16, moved(16, -2)},
+		{"elements.rolled-and-back", "layers.*.self_attn.context is shifted by 1 along its channels, and the result is shifted back", squareOf16(), back, 16, moved(16, 1)},
+		{"elements.halves-exchanged", "the halves of layers.*.self_attn.o_proj along its channels are swapped", sumOf8(), second, 16, moved(16, 8)},
+		{"elements.halves-exchanged-and-back", "the halves of layers.*.self_attn.context along its channels are swapped, and the result is swapped back", squareOf16(), back, 16, moved(16, 8)},
 		{"elements.reversed", "layers.*.self_attn.o_proj is reversed along its channels", sumOf8(), second, 16, flips(15)},
-		{"elements.reversed-and-back", "layers.*.self_attn.context is reversed along its channels, and the result is put back", squareOf16(), back, 16, flips(15)},
-		{"elements.blocks", read + "its blocks of 2, such as those of heads, are read as [4, 2] with its axes exchanged", ofHeads(4, sumOf8()), second, 16, wovenBlocks(2, 8, 2)},
-		{"elements.blocks-and-back", context + "its blocks of 2, such as those of heads, are read as [4, 2] with its axes exchanged, and the result is put back", ofHeads(4, squareOf16()), back, 16, wovenBlocks(2, 8, 2)},
-		{"elements.blocks-reversed", read + "its blocks of 4, such as those of heads, are in reverse", ofHeads(4, sumOf8()), second, 16, flips(12)},
-		{"elements.blocks-reversed-and-back", context + "its blocks of 4, such as those of heads, are in reverse, and the result is put back", ofHeads(4, squareOf16()), back, 16, flips(12)},
-		{"elements.neighbours-exchanged", read + "neighbours are exchanged", sumOf8(), second, 16, flips(1)},
-		{"elements.neighbours-exchanged-and-back", context + "neighbours are exchanged, and the result is put back", squareOf16(), back, 16, flips(1)},
-		{"elements.each-block-reversed", read + "each block of 4 is in reverse", sumOf8(), second, 16, flips(3)},
-		{"elements.each-block-reversed-and-back", context + "each block of 4 is in reverse, and the result is put back", squareOf16(), back, 16, flips(3)},
-		{"elements.interleaved-and-back", "layers.*.self_attn.context is read in the order of 4 interleaved parts along its channels, and the result is put back", ofHeads(4, squareOf16()), back, 16, woven(16, 4)},
-		{"elements.interleaved-and-back", "layers.*.self_attn.context is read in the order of 2 interleaved parts along its channels, and the result is put back", ofHeads(4, squareOf16()), back, 16, woven(16, 2)},
-		{"elements.by-turns", "the result has its channels in another order: all read as 4 parts, by turns: [4, 4] with its axes exchanged", ofHeads(4, sumOf8()), result, 16, woven(16, 4)},
-		{"elements.blocks-interleaved", "the result has its channels in another order: in each block of 4, halves are interleaved or neighbours set apart", ofHeads(4, sumOf8()), result, 16, woven(4, 2)},
-		{"elements.blocks-by-turns", "the result has its channels in another order: each block of 16 read as 4 parts, by turns: [4, 4] with its axes exchanged", sumOf32(), result, 32, woven(16, 4)},
+		{"elements.reversed-and-back", "layers.*.self_attn.context is reversed along its channels, and the result is reversed back", squareOf16(), back, 16, flips(15)},
+		{"elements.blocks", read + "blocks of 2, such as heads, are read as [4, 2] with the axes exchanged", ofHeads(4, sumOf8()), second, 16, wovenBlocks(2, 8, 2)},
+		{"elements.blocks-and-back", context + "blocks of 2, such as heads, are read as [4, 2] with the axes exchanged, and the result is put back", ofHeads(4, squareOf16()), back, 16, wovenBlocks(2, 8, 2)},
+		{"elements.blocks-reversed", read + "its blocks of 4, such as heads, are in reverse order", ofHeads(4, sumOf8()), second, 16, flips(12)},
+		{"elements.blocks-reversed-and-back", context + "its blocks of 4, such as heads, are in reverse order, and the result is put back", ofHeads(4, squareOf16()), back, 16, flips(12)},
+		{"elements.neighbours-exchanged", read + "elements 2j and 2j+1 are swapped", sumOf8(), second, 16, flips(1)},
+		{"elements.neighbours-exchanged-and-back", context + "elements 2j and 2j+1 are swapped, and the result is put back", squareOf16(), back, 16, flips(1)},
+		{"elements.each-block-reversed", read + "each block of 4 is reversed", sumOf8(), second, 16, flips(3)},
+		{"elements.each-block-reversed-and-back", context + "each block of 4 is reversed, and the result is put back", squareOf16(), back, 16, flips(3)},
+		{"elements.interleaved-and-back", "layers.*.self_attn.context is read as 4 interleaved parts along its channels, and the result is put back", ofHeads(4, squareOf16()), back, 16, woven(16, 4)},
+		{"elements.interleaved-and-back", "layers.*.self_attn.context is read as 2 interleaved parts along its channels, and the result is put back", ofHeads(4, squareOf16()), back, 16, woven(16, 2)},
+		{"elements.by-turns", "the result has its channels in the wrong order: read as 4 interleaved parts, [4, 4] with the axes exchanged", ofHeads(4, sumOf8()), result, 16, woven(16, 4)},
+		{"elements.blocks-interleaved", "the result has its channels in the wrong order: each block of 4 is interleaved where it should be halves, or the reverse", ofHeads(4, sumOf8()), result, 16, woven(4, 2)},
+		{"elements.blocks-by-turns", "the result has its channels in the wrong order: each block of 16 is read as 4 interleaved parts, [4, 4] with the axes exchanged", sumOf32(), result, 32, woven(16, 4)},
 		{"elements.axes-exchanged", "layers.*.self_attn.o_proj is read with its tokens and its channels exchanged", sumOf8(), second, 128, func(i int) int { return i%16*8 + i/16 }},
-		{"channels.reordered", "the channels are in another order: 12 of 16 are others (channel 1 is channel 5; channel 2 is channel 10; channel 3 is channel 15; ...)", sumOf8(), result, 16, func(c int) int { return c * 5 % 16 }},
-		{"channels.many-others", "channel 1 is channel 4; channel 2 is channel 7; channel 3 is channel 12; and 10 more parts", sumOf8(), result, 16, func(c int) int { return []int{0, 4, 7, 12, 3, 12, 7, 4, 3, 11, 2, 9, 1, 2, 4, 15}[c] }},
+		{"channels.reordered", "the channels are in the wrong order: 12 of 16 (channel 1 is channel 5; channel 2 is channel 10; channel 3 is channel 15; ...)", sumOf8(), result, 16, func(c int) int { return c * 5 % 16 }},
+		{"channels.many-others", "channel 1 is channel 4; channel 2 is channel 7; channel 3 is channel 12; and 10 more", sumOf8(), result, 16, func(c int) int { return []int{0, 4, 7, 12, 3, 12, 7, 4, 3, 11, 2, 9, 1, 2, 4, 15}[c] }},
 	} {
 		looped{c.kind, c.says, c.of, c.made(c.order, c.width), c.made(c.order.near(), c.width)}.hold(t)
 	}

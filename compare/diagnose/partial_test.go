@@ -29,7 +29,7 @@ func TestNamesOfParts(t *testing.T) {
 		wrong func(in, w [][]float64) []float64
 		want  string // "" for no name
 	}{
-		{"halves", func(in, w [][]float64) []float64 { return byParts(in[0], w[0], 2) }, "step rms_norm.sum of mean is taken over each of 2 parts by itself"},
+		{"halves", func(in, w [][]float64) []float64 { return byParts(in[0], w[0], 2) }, "step rms_norm.sum of mean runs over each of 2 parts separately"},
 		{"halves, but one row is off", func(in, w [][]float64) []float64 {
 			y := byParts(in[0], w[0], 2)
 			y[1] *= 1.01
@@ -41,7 +41,7 @@ func TestNamesOfParts(t *testing.T) {
 				y[i] = max(y[i], -0.5)
 			}
 			return y
-		}, "the result is never less than -0.5"},
+		}, "the result is clipped at a minimum of -0.5"},
 		{"clipped at two numbers", func(in, w [][]float64) []float64 {
 			y := normed(in[0], w[0], 1e-6)
 			for i := range y {
@@ -59,10 +59,10 @@ func TestNamesOfParts(t *testing.T) {
 				}
 			}
 			return y
-		}, "some elements are 0, and the others are divided by 0.75"},
+		}, "dropout is left on: some elements are 0, the others are divided by 0.75"},
 		{"the weight of the other rotation", func(in, w [][]float64) []float64 {
 			return normed(in[0], otherRotation(w[0], 8), 1e-6)
-		}, "layers.*.input_layernorm.weight has the channels of each head of 8 in the order of the other rotary embedding (2 × 4)"},
+		}, "layers.*.input_layernorm.weight has the channels of each head of 8 in the other RoPE layout (2 × 4)"},
 		{"the weight of the other rotation, but one is off", func(in, w [][]float64) []float64 {
 			x := otherRotation(w[0], 8)
 			x[3] *= 1.01
@@ -103,8 +103,8 @@ func TestNamesOfPenalties(t *testing.T) {
 				return x / 1.25
 			}
 			return x * 1.25
-		}, "logits of ids of the input are divided by 1.25 where they are above 0, and multiplied by it below"},
-		{"lowered", ids, func(x float64, _ int) float64 { return x - 0.5 }, "logits of ids of the input are lowered by 0.5"},
+		}, "a repetition penalty of 1.25 is applied to the logits of the input's ids"},
+		{"lowered", ids, func(x float64, _ int) float64 { return x - 0.5 }, "a presence penalty of 0.5 is subtracted from the logits of the input's ids"},
 		{"on another id", []int{3, 8, 14}, func(x float64, _ int) float64 { return x - 0.5 }, ""},
 		{"of two numbers", ids, func(x float64, id int) float64 { return x - 0.5 - float64(id%2)/4 }, ""},
 	} {

@@ -150,24 +150,24 @@ func TestPartsAreNamed(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	const context = "layers.*.self_attn.context"
 	for _, c := range []looped{
-		{"elements.as-halves", context + " is read as halves, not by turns", reading(inParts{2, true, false}, eight, wide), parts(false, 0, 1), parts(false, 1, 0)},
-		{"elements.as-parts", context + " is read as 3 parts, not by turns", reading(inParts{3, true, false}, eight, wider), parts(false, 0, 1, 2), parts(false, 2, 1, 0)},
-		{"elements.by-turns-not-halves", context + " is read by turns, not as halves", reading(inParts{2, false, false}, eight, wide), parts(true, 0, 1), parts(true, 1, 0)},
-		{"elements.by-turns-not-parts", context + " is read by turns, not as 3 parts", reading(inParts{3, false, false}, eight, wider), parts(true, 0, 1, 2), parts(true, 2, 1, 0)},
-		{"elements.halves-crossed", "the halves of " + context + " are each read in the other's place: an exchange of halves is left out, or is one too many", reading(inParts{2, false, true}, wide, wide), added(1, 0), added(1, 1)},
-		{"elements.parts-crossed", "the 3 parts of " + context + ", where they are read apart, are each another: by 1", reading(inParts{3, false, true}, wider, wider), added(1, 2, 0), added(1, 0, 2)},
+		{"elements.as-halves", context + " is read as two halves; it is interleaved", reading(inParts{2, true, false}, eight, wide), parts(false, 0, 1), parts(false, 1, 0)},
+		{"elements.as-parts", context + " is read as 3 contiguous parts; it is interleaved", reading(inParts{3, true, false}, eight, wider), parts(false, 0, 1, 2), parts(false, 2, 1, 0)},
+		{"elements.by-turns-not-halves", context + " is read as interleaved; it is two halves", reading(inParts{2, false, false}, eight, wide), parts(true, 0, 1), parts(true, 1, 0)},
+		{"elements.by-turns-not-parts", context + " is read as interleaved; it is 3 contiguous parts", reading(inParts{3, false, false}, eight, wider), parts(true, 0, 1, 2), parts(true, 2, 1, 0)},
+		{"elements.halves-crossed", "the halves of " + context + " are swapped: a swap of halves is missing, or is one too many", reading(inParts{2, false, true}, wide, wide), added(1, 0), added(1, 1)},
+		{"elements.parts-crossed", "the 3 parts of " + context + " are read in the wrong order: shifted by 1", reading(inParts{3, false, true}, wider, wider), added(1, 2, 0), added(1, 0, 2)},
 		{"index.part", "takes part 5 of " + context + ", not part 2", reading(gathered{2}, []int{1, 1, 16}, wide), row(5), row(6)},
 		{"index.run", "reads channels 8 to 11 of " + context + ", not 4 to 7", reading(tanhOf{2, 4, 4}, []int{1, 8, 4}, wide), tanhs(func(i int) int { return i/4*16 + 8 + i%4 }), tanhs(func(i int) int { return i/4*16 + 9 + i%4 })},
 		{"index.one", "reads index 2 of " + context + ", not 4", reading(tanhOf{1, 4, 1}, eight, []int{1, 8, 8, 8}), tanhs(func(i int) int { return 2*64 + i }), tanhs(func(i int) int { return 3*64 + i })},
 		{"heads.one", "every query head reads head 1 of layers.*.self_attn.keys", scoresOf4(), heads(1, 1, 1, 1), heads(0, 0, 0, 0)},
-		{"heads.tiled-keys", "the heads of layers.*.self_attn.q_rope are tiled, not repeated: query head h goes with key head h mod n, not h / n", scoresOf4(), heads(0, 1, 0, 1), heads(1, 0, 1, 0)},
-		{"floor.left-out", "a number, 0, is left out", reading(op.ShiftedReLU{}, wide, wide, one), of2(func(x, cut float64) float64 { return x - cut }), of2(func(x, cut float64) float64 { return max(-0.5, x-cut) })},
-		{"epsilon.added", "the floor under the root is added below the root, and is not the least value", reading(op.Magnitude{Floor: 2}, one, wide), roots(func(ms float64) float64 { return ms + 2 }), roots(func(ms float64) float64 { return ms + 3 })},
-		{"division.left-out", "the division by rotary.sin is left out", reading(op.Rescale{}, wide, wide, one, one), of2(func(x, by float64) float64 { return x * by }), of2(func(x, by float64) float64 { return x * by / 3 })},
-		{"elements.nan", "channels 0 are NaN: memory that was never written, or an operation without a result, such as 0/0", normOf8(), first(nan), first(1e30)},
-		{"elements.nan-or-infinite", "channels 0, 1 are NaN or infinite: a number is too large for its type", normOf8(), first(nan, inf), first(nan, 1)},
-		{"elements.infinite", "channels 0, 1 are infinite: a number is too large for its type", normOf8(), first(inf, -inf), first(inf, 1e30)},
-		{"elements.minus-infinity", "channels 0, 1 are -infinity: they are masked or suppressed, or a number is too large for its type", normOf8(), first(-inf, -inf), first(-inf, -1e30)},
+		{"heads.tiled-keys", "the heads of layers.*.self_attn.q_rope are tiled, not repeated: query head h reads KV head h mod n, not h / n", scoresOf4(), heads(0, 1, 0, 1), heads(1, 0, 1, 0)},
+		{"floor.left-out", "a number, 0, is missing", reading(op.ShiftedReLU{}, wide, wide, one), of2(func(x, cut float64) float64 { return x - cut }), of2(func(x, cut float64) float64 { return max(-0.5, x-cut) })},
+		{"epsilon.added", "the floor under the root is added under the root, and should be a minimum (max)", reading(op.Magnitude{Floor: 2}, one, wide), roots(func(ms float64) float64 { return ms + 2 }), roots(func(ms float64) float64 { return ms + 3 })},
+		{"division.left-out", "the division by rotary.sin is missing", reading(op.Rescale{}, wide, wide, one, one), of2(func(x, by float64) float64 { return x * by }), of2(func(x, by float64) float64 { return x * by / 3 })},
+		{"elements.nan", "channels 0 are NaN: uninitialised memory, or an undefined operation such as 0/0", normOf8(), first(nan), first(1e30)},
+		{"elements.nan-or-infinite", "channels 0, 1 are NaN or infinite: overflow of the dtype", normOf8(), first(nan, inf), first(nan, 1)},
+		{"elements.infinite", "channels 0, 1 are infinite: overflow of the dtype", normOf8(), first(inf, -inf), first(inf, 1e30)},
+		{"elements.minus-infinity", "channels 0, 1 are -infinity: masked or suppressed, or overflow of the dtype", normOf8(), first(-inf, -inf), first(-inf, -1e30)},
 	} {
 		c.hold(t)
 	}

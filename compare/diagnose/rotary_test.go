@@ -230,9 +230,9 @@ func TestBasesOfKindsOfLayers(t *testing.T) {
 		local, full float64 // the port's bases, in place of 10000 and 1000000
 		want        string
 	}{
-		{2e4, 2e6, "theta is 2 times what it should be, in layers of each kind"},
-		{3e4, 3e6, "theta is 3 times what it should be, in layers of each kind"},
-		{1e6, 1e4, "theta is that of the other kind of layer: 10000 and 1e+06 are exchanged"},
+		{2e4, 2e6, "theta is 2 times the right value, in layers of each kind"},
+		{3e4, 3e6, "theta is 3 times the right value, in layers of each kind"},
+		{1e6, 1e4, "theta of sliding and full layers is exchanged: 10000 and 1e+06"},
 		{3e4, 5e6, ""},
 		{1e6, 5e6, ""},
 	} {

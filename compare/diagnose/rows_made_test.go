@@ -63,10 +63,10 @@ func TestSumsAndRowsAreNamed(t *testing.T) {
 				sum += (v - mean) * (v - mean) / 16
 			}
 			return sum
-		}), nil, "norm.about-mean", "the norm divides by the standard deviation, not the root mean square"},
+		}), nil, "norm.about-mean", "the norm divides by the standard deviation, not by the root mean square"},
 		{"a tail left out", norm(func(row []float64) float64 { return meanSquare(row, 12, 16) }), nil, "sum.terms", "the terms of step rms_norm.sum of mean are multiplied by 0 at channels 12 to 15"},
 		{"the mean of the first", norm(func(row []float64) float64 { return meanSquare(row, 8, 8) }), nil, "sum.terms", "the terms of step rms_norm.sum of mean are multiplied by 2 at channels 0 to 7; 0 at channels 8 to 15"},
-		{"the scale of the last token", last, nil, "value.of-last-index", "step rms_norm.rsqrt has at all tokens what it should have at the last one alone"},
+		{"the scale of the last token", last, nil, "value.of-last-index", "step rms_norm.rsqrt has the value of the last index at all tokens"},
 		{"a factor a layer", times(0.5), times(0.75), "factors.inserted", "the result is multiplied by 0.5 at layer 0; 0.75 at layer 2"},
 		{"a sum that no rule gives", norm(func(row []float64) float64 { return meanSquare(row, 16, 16) * (1.3 + math.Sin(100*row[3])/4) }), nil, "", ""},
 	} {

@@ -90,7 +90,7 @@ var notBack = []struct{ kinds, why string }{
 	{"precision.each-step precision.from-step-on precision.narrow", "an operation of few steps is narrow as a whole"},
 	{"softmax.whole-blocks", "of few keys two sizes of blocks leave as many"},
 	{"rope.bands-exchanged rope.bands-without-2pi rope.setting", "few frequencies are between the bands, so that another setting makes the same"},
-	{"operand.other-part tensor.taken-off value.unused", "a term or factor that is left out says the same"},
+	{"operand.other-part tensor.taken-off value.unused", "a term or factor that is missing says the same"},
 	{"weight.rows-others weight.rows-reordered-in-blocks weight.stored-plus-one", "the channels of a product are the rows of its matrix, and 1 is added where it is read or stored"},
 }
 

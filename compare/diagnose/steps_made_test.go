@@ -95,12 +95,12 @@ func TestStepsAreNamed(t *testing.T) {
 	tanh, silu := actOf8(op.GELUTanh{}, 1), actOf8(op.SiLU{}, 1)
 	plain := normOf8By(op.RMSNorm{Eps: 1e-6, Gain: op.Plain})
 	for _, c := range []looped{
-		{"activation.step-as", "the activation gelu_tanh has tanh as x/(1+|x|)", tanh, geluOf(func(u float64) float64 { return u / (1 + math.Abs(u)) }), geluOf(func(u float64) float64 { return u / (1 + u*u) })},
-		{"activation.other-step-as", "the activation is gelu_tanh, not silu, with tanh as erf(x)", silu, geluOf(math.Erf), geluOf(math.Atan)},
-		{"activation.other-step-left-out", "the activation is gelu_tanh, not silu, with tanh left out", silu, geluOf(func(u float64) float64 { return u }), geluOf(func(u float64) float64 { return 1.25 * u })},
-		{"activation.other-number", "the activation is gelu_tanh, not silu, with 0.63662, its square, for √(2/π), 0.797885", silu, geluOf(func(u float64) float64 { return math.Tanh(root * u) }), geluOf(func(u float64) float64 { return math.Tanh(0.9 * u) })},
+		{"activation.step-as", "the activation gelu_tanh has x/(1+|x|) instead of tanh", tanh, geluOf(func(u float64) float64 { return u / (1 + math.Abs(u)) }), geluOf(func(u float64) float64 { return u / (1 + u*u) })},
+		{"activation.other-step-as", "the activation is gelu_tanh, not silu, with erf(x) instead of tanh", silu, geluOf(math.Erf), geluOf(math.Atan)},
+		{"activation.other-step-left-out", "the activation is gelu_tanh, not silu, and lacks tanh", silu, geluOf(func(u float64) float64 { return u }), geluOf(func(u float64) float64 { return 1.25 * u })},
+		{"activation.other-number", "the activation is gelu_tanh, not silu, with 0.63662, its square instead of √(2/π), 0.797885", silu, geluOf(func(u float64) float64 { return math.Tanh(root * u) }), geluOf(func(u float64) float64 { return math.Tanh(0.9 * u) })},
 		{
-			"activation.other-operand-alone", "the activation is gelu_tanh, not silu, with one operand of sum alone", silu,
+			"activation.other-operand-alone", "the activation is gelu_tanh, not silu, and uses only one operand of sum", silu,
 			ofEach(func(x float64) float64 { return x * (1 + math.Tanh(root*x)) / 2 }), ofEach(func(x float64) float64 { return x * (1 + math.Tanh(0.85*x)) / 2 }),
 		},
 		{"addend.inserted", "0.5 is added to the result", sumOf8(), ofResult(func(x float64) float64 { return x + 0.5 }), ofResult(func(x float64) float64 { return x + 0.375 })},
@@ -111,38 +111,38 @@ func TestStepsAreNamed(t *testing.T) {
 		},
 		{"division.twice", "the division by 1.5 is applied twice: by 2.25 in all", actOf8(op.AddScale{By: op.Const{Value: 1.5}, Divide: true}, 2), ofResult(func(x float64) float64 { return x / 1.5 }), ofResult(func(x float64) float64 { return x / 1.25 })},
 		{
-			"axis.parts", "step rms_norm.sum of mean is taken over each of 2 parts by itself, not over all", plain,
+			"axis.parts", "step rms_norm.sum of mean runs over each of 2 parts separately, not over all", plain,
 			func(in [][]float64, y []float64) { copy(y, byParts(in[0], w, 2)) }, func(in [][]float64, y []float64) { copy(y[64:], byParts(in[0], w, 2)[64:]) },
 		},
-		{"axis.wrong", "step rms_norm.sum of mean is taken over the wrong axis: over its tokens, not its channels", plain, acrossTokens, nil},
+		{"axis.wrong", "step rms_norm.sum of mean runs over the wrong axis: its tokens, not its channels", plain, acrossTokens, nil},
 		{
-			"axis.two", "step rms_norm.sum of mean is taken over two axes: over its tokens as well", plain,
+			"axis.two", "step rms_norm.sum of mean runs over two axes: also over its tokens", plain,
 			squares(func(_, all []float64) float64 { return meanSquare(all, 128, 128) + 1e-6 }), squares(func(_, all []float64) float64 { return meanSquare(all, 64, 64) + 1e-6 }),
 		},
-		{"axis.two-all", "all sums are taken over two axes: over its tokens as well", normOf8By(op.LayerNorm{Eps: 1e-6}), centred, nil},
-		{"axis.read", "layers.*.input_layernorm.weight is read along the tokens, not along the channels: the wrong axis", plain, timesVector(right, func(t, _ int) float64 { return w[t] }), timesVector(right, func(t, _ int) float64 { return w[t+1] })},
+		{"axis.two-all", "all sums run over two axes: also over its tokens", normOf8By(op.LayerNorm{Eps: 1e-6}), centred, nil},
+		{"axis.read", "layers.*.input_layernorm.weight is read along the tokens, not along the channels: wrong axis", plain, timesVector(right, func(t, _ int) float64 { return w[t] }), timesVector(right, func(t, _ int) float64 { return w[t+1] })},
 		{
 			"count.divisor", "rms_norm.mean divides its sum by 17 terms, not 16", plain,
 			squares(func(row, _ []float64) float64 { return meanSquare(row, 16, 17) + 1e-6 }), squares(func(row, _ []float64) float64 { return meanSquare(row, 16, 15) + 1e-6 }),
 		},
 		{
-			"count.first-left-out", "the first of 16 terms is left out of rms_norm.mean", plain,
+			"count.first-left-out", "off by one: rms_norm.mean skips the first of 16 terms", plain,
 			squares(func(row, _ []float64) float64 { return meanSquare(row[1:], 15, 15) + 1e-6 }), squares(func(row, _ []float64) float64 { return meanSquare(row[2:], 14, 14) + 1e-6 }),
 		},
 		{
-			"count.last-left-out", "the last of 16 terms is left out of rms_norm.mean", plain,
+			"count.last-left-out", "off by one: rms_norm.mean skips the last of 16 terms", plain,
 			squares(func(row, _ []float64) float64 { return meanSquare(row, 15, 15) + 1e-6 }), squares(func(row, _ []float64) float64 { return meanSquare(row, 14, 14) + 1e-6 }),
 		},
 		{
-			"epsilon.least-value", "epsilon is the least value below the root, and is not added", smallNorm(),
+			"epsilon.least-value", "epsilon is a minimum under the root (max), and should be added", smallNorm(),
 			below(func(ms float64) float64 { return 1 / math.Sqrt(max(ms, 0.25)) }), below(func(ms float64) float64 { return 1 / math.Sqrt(max(ms, 0.5)) }),
 		},
 		{
-			"epsilon.after-root", "epsilon is added to the root, not below it", smallNorm(),
+			"epsilon.after-root", "epsilon is added after the root, not under it", smallNorm(),
 			below(func(ms float64) float64 { return 1 / (math.Sqrt(ms) + 0.25) }), below(func(ms float64) float64 { return 1 / (math.Sqrt(ms) + 0.5) }),
 		},
 		{
-			"epsilon.after-inverse", "epsilon is added behind the inverse of the root, not below the root", normOf8By(op.RMSNorm{Eps: 0.25, Gain: op.Plain}),
+			"epsilon.after-inverse", "epsilon is added after the inverse root, not under the root", normOf8By(op.RMSNorm{Eps: 0.25, Gain: op.Plain}),
 			below(func(ms float64) float64 { return 1/math.Sqrt(ms) + 0.25 }), below(func(ms float64) float64 { return 1/math.Sqrt(ms) + 0.5 }),
 		},
 	} {

@@ -49,8 +49,8 @@ func TestNamesOfStoredWeights(t *testing.T) {
 		return func(x float64) float64 { return min(max(math.RoundToEven(x), -most), most) }
 	}
 	holdNames(t, []plantedName{
-		{"one scale", "llama", 0, gate, coded(127, 1, ofTensor, signed(127)), "layers.*.mlp.gate_proj.weight is rounded to 8 bits with one scale"},
-		{"one scale of 4 bits", "llama", 0, gate, coded(7, 1, ofTensor, signed(7)), "layers.*.mlp.gate_proj.weight is rounded to 4 bits with one scale"},
+		{"one scale", "llama", 0, gate, coded(127, 1, ofTensor, signed(127)), "layers.*.mlp.gate_proj.weight is quantised to 8 bits with one scale"},
+		{"one scale of 4 bits", "llama", 0, gate, coded(7, 1, ofTensor, signed(7)), "layers.*.mlp.gate_proj.weight is quantised to 4 bits with one scale"},
 		{"by column", "llama", 0, gate, stored(func(_ *wrongPort, w testengine.Tensor) {
 			for c := range w.Last() {
 				var column []float64
@@ -62,18 +62,18 @@ func TestNamesOfStoredWeights(t *testing.T) {
 					w.Data[i] = in32(math.RoundToEven(in32(w.Data[i]/step)) * step)
 				}
 			}
-		}), "layers.*.mlp.gate_proj.weight is rounded to 8 bits by column"},
-		{"other steps", "llama", 0, gate, coded(127, 127.0/128, ofRow, signed(127)), "layers.*.mlp.gate_proj.weight is rounded to 8 bits by row, and multiplied by 0.992188: it is made with 127 steps to its largest number, and read as if there were 128"},
-		{"towards 0", "llama", 0, gate, coded(7, 1, ofRow, math.Trunc), "layers.*.mlp.gate_proj.weight is rounded to 4 bits by row, towards 0"},
+		}), "layers.*.mlp.gate_proj.weight is quantised to 8 bits with a scale per column"},
+		{"other steps", "llama", 0, gate, coded(127, 127.0/128, ofRow, signed(127)), "layers.*.mlp.gate_proj.weight is quantised to 8 bits with a scale per row, and multiplied by 0.992188: written with 127 steps to the largest value, read with 128"},
+		{"towards 0", "llama", 0, gate, coded(7, 1, ofRow, math.Trunc), "layers.*.mlp.gate_proj.weight is quantised to 4 bits with a scale per row, rounded toward 0"},
 		{"float8", "llama", 0, gate, coded(448, 1, ofTensor, func(x float64) float64 {
 			return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x))))
-		}), "layers.*.mlp.gate_proj.weight is rounded to float8 (e4m3) with one scale"},
+		}), "layers.*.mlp.gate_proj.weight is quantised to float8 (e4m3) with one scale"},
 		{"bits of another type", "llama", 0, gate, eachNumber(func(x float64) float64 {
 			return float64(floats.FromF16(floats.BF16(float32(x))))
 		}), "layers.*.mlp.gate_proj.weight has the bits of bfloat16, read as float16"},
 		{"cut off", "llama", 0, gate, eachNumber(func(x float64) float64 {
 			return float64(math.Float32frombits(math.Float32bits(float32(x)) >> 16 << 16))
-		}), "layers.*.mlp.gate_proj.weight is cut off to bfloat16, not rounded"},
+		}), "layers.*.mlp.gate_proj.weight is truncated to bfloat16, not rounded"},
 		{"cut off, but one number", "llama", 0, gate, stored(func(_ *wrongPort, w testengine.Tensor) {
 			for i, x := range w.Data {
 				w.Data[i] = float64(math.Float32frombits(math.Float32bits(float32(x)) >> 16 << 16))
@@ -91,7 +91,7 @@ func TestNamesOfStoredWeights(t *testing.T) {
 			for k := range 4 {
 				copy(w.Row(12+k), v.Row(k))
 			}
-		}), "layers.*.self_attn.k_proj.weight: rows 12 to 15 are rows 0 to 3 of layers.*.self_attn.v_proj.weight: one matrix of several is cut at another place, or has padding"},
+		}), "layers.*.self_attn.k_proj.weight: rows 12 to 15 are rows 0 to 3 of layers.*.self_attn.v_proj.weight: a fused matrix is split at the wrong row, or has padding"},
 		{"rows of another matrix, under its own bias", "llama", 0, "self_attn.k_proj", stored(func(p *wrongPort, w testengine.Tensor) {
 			v := p.tensor("layers.*.self_attn.v_proj.weight")
 			for k := range 4 {
@@ -115,7 +115,7 @@ func TestNamesOfStoredWeights(t *testing.T) {
 			for k := range w.Shape[0] {
 				copy(w.Row(k), old.Row(k/4*4+[]int{2, 0, 1, 3}[k%4]))
 			}
-		}), "layers.*.self_attn.q_proj.weight: of each 4 rows the order is 2, 0, 1, 3"},
+		}), "layers.*.self_attn.q_proj.weight has its rows permuted within each 4: 2, 0, 1, 3"},
 		{"rows of another matrix, one of them off", "linear", 0, "self_attn.k_proj", stored(func(p *wrongPort, w testengine.Tensor) {
 			v := p.tensor("layers.*.self_attn.v_proj.weight")
 			for k := range 4 {
