@@ -60,6 +60,9 @@ type Page struct {
 	Of     func(Relation) bool // as If, of relations
 }
 
+// descriptions begins the kinds of descriptions, whose sentences have other holes than a mistake has fields.
+const descriptions = "described."
+
 // catalogue has all kinds of mistakes. It is the only place of the package with sentences.
 func catalogue() map[Kind]*Row {
 	rows.once.Do(func() { rows.all = allRows() })
@@ -114,8 +117,11 @@ func allRows() map[Kind]*Row {
 	return all
 }
 
-// String is the mistake as a sentence: "epsilon is 1e-05". The words of a kind that the catalogue does not have are the kind itself.
+// String is the mistake as a sentence: "epsilon is 1e-05". A kind that the catalogue does not have, or has as a description, is its own sentence.
 func (m Mistake) String() string {
+	if strings.HasPrefix(string(m.Kind), descriptions) {
+		return string(m.Kind)
+	}
 	return say(m.Kind, m.field) + m.Tokens.String() + m.Others.String()
 }
 

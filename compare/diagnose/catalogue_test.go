@@ -223,3 +223,15 @@ func TestSentencesStandInTheCatalogue(t *testing.T) {
 		t.Errorf("%d files", looked)
 	}
 }
+
+// A mistake of any text as its kind is a sentence: a baseline of another version may have kinds that this version does not know.
+func TestMistakesOfAnyKindAreSentences(t *testing.T) {
+	for _, row := range diagnose.Catalogue() {
+		if text := (diagnose.Mistake{Kind: row.Kind}).String(); text == "" {
+			t.Errorf("%s has no sentence", row.Kind)
+		}
+	}
+	if text := (diagnose.Mistake{Kind: "of another version"}).String(); text != "of another version" {
+		t.Errorf("%q", text)
+	}
+}
