@@ -66,7 +66,7 @@ func TestMasksUnderFusedAttention(t *testing.T) {
 		{result: 1, alike: true, rounded: true, block: 30, tokens: 48},
 		{result: 1, alike: true, block: 30, tokens: 48},
 	} {
-		of, want := certifier(t, "qwen3-tiny", a.trace(t, "qwen3-tiny")), fmt.Sprintf("the mask has blocks of %d tokens", a.block)
+		of, want := certifier(t, "qwen3-tiny", a.trace(t, "qwen3-tiny")), fmt.Sprintf("within their block of %d tokens", a.block)
 		for _, name := range []string{"layers.0.self_attn.o_proj", "layers.1.self_attn.o_proj", "layers.2.self_attn.o_proj"} {
 			if z := of(name); z.Outcome != isolate.Bug || !strings.Contains(z.Mistake, want) {
 				t.Errorf("%s: %s, %q: %s", name, z.Outcome, z.Mistake, z.Arithmetic)

@@ -67,7 +67,7 @@ func TestBitsTellAMistakeWithinTheBounds(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			z, first := l.Cert, name[7] == '0'
-			switch named := strings.Contains(z.Mistake, "the mask has blocks of 30 tokens"); {
+			switch named := strings.Contains(z.Mistake, "within their block of 30 tokens"); {
 			case first && spared:
 				if z.Outcome != isolate.Rounding || z.Outside > 0 {
 					t.Errorf("%s has all keys: %s, %d outside: %s", name, z.Outcome, z.Outside, z.Detail())
