@@ -34,7 +34,7 @@ func TestAction(t *testing.T) {
 		t.Errorf("a port with a bug: status %d\n%s", status, said)
 	}
 	for file, want := range map[string]string{
-		"tracediff-reports/tracediff.sarif": `"ruleId": "rotary-pairs"`, "tracediff-reports/tracediff.xml": "layers.0.self_attn.q_rope", "summary.md": "neighbours are paired", "output": "status=1\nsarif=",
+		"tracediff-reports/tracediff.sarif": `"ruleId": "rotary-pairs"`, "tracediff-reports/tracediff.xml": "layers.0.self_attn.q_rope", "summary.md": "interleaved RoPE", "output": "status=1\nsarif=",
 	} {
 		data, err := os.ReadFile(filepath.Join(a.temp, file))
 		must(t, err)

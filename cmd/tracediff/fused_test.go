@@ -21,7 +21,7 @@ func TestFusedAttentionIsJudged(t *testing.T) {
 		{"llama-tiny", "scale", []string{"bug in self_attn.o_proj, layers 0 to 2: the factor 0.353553 is missing"}},
 		{"llama-tiny", "mask", []string{"bug in self_attn.o_proj, layers 0 to 2: the mask is not added (3 entries)", form}},
 		{"llama-tiny", "base", []string{"bug in self_attn.o_proj, layers 0 to 2: theta is 10000"}},
-		{"qwen2-tiny", "tiled", []string{"bug in self_attn.o_proj, layers 0 to 2: the heads of keys and values are tiled, not repeated"}},
+		{"qwen2-tiny", "tiled", []string{"bug in self_attn.o_proj, layers 0 to 2: KV heads are tiled, not repeated"}},
 	} {
 		t.Run(tt.model+" "+tt.run, func(t *testing.T) {
 			t.Parallel()

@@ -179,7 +179,7 @@ func watchesAPort(t *testing.T, login func(tty *terminal, dir string)) {
 	tty.line("echo before the watch")
 	tty.shows("before the watch")
 	tty.line("sh watch.sh")
-	screen := tty.shows("tracediff watch: fixtures (", "MISMATCH: 1 of", "first layers.0.self_attn.q_rope", "neighbours are paired", "the next change runs it again")
+	screen := tty.shows("tracediff watch: fixtures (", "MISMATCH: 1 of", "first layers.0.self_attn.q_rope", "interleaved RoPE", "the next change runs it again")
 	if lines := strings.Split(strings.TrimRight(screen, "\n"), "\n"); len(lines) > 24 || strings.Contains(screen, "before the watch") {
 		t.Errorf("%d lines:\n%s", len(lines), screen)
 	}
