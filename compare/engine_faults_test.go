@@ -96,18 +96,18 @@ func TestHardFaultsAreNoArithmetic(t *testing.T) {
 
 // namesOf are the words of which a mistake's name has some.
 var namesOf = map[string][]string{
-	"epsilon too large": {"epsilon is 0.0", "epsilon is 0.1", "epsilon is 1"}, "w for 1 + w": {"the +1 is missing", "has 1 taken off"},
+	"epsilon too large": {"epsilon is 0.0", "epsilon is 0.1", "epsilon is 1"}, "w for 1 + w": {"the +1 is missing", "has 1 subtracted"},
 	"1 + w for w": {"is taken as 1+w", "has 1 added", "the +1 is applied twice"}, "no weight": {"the weight", "is 1"}, "n - 1": {"terms, not"},
 	"mean taken off": {"LayerNorm"}, "erf for tanh": {"the activation is gelu, not gelu_tanh"}, "tanh for erf": {"the activation is gelu_tanh, not gelu"},
 	"SiLU for GELU": {"the activation is silu, not gelu_tanh"}, "GELU for SiLU": {"the activation is gelu_tanh, not silu"},
-	"no soft cap": {"left out"}, "hard threshold": {"is not shifted by it"}, "deviation taken off": {"a difference, not a sum"},
-	"no tanh": {"left out"}, "one factor missing": {"left out"}, "scaled by another size": {"the factor"}, "scaled twice": {"applied twice", "the factor is"},
-	"heads read tiled": {"tiled"}, "cos for sin": {"exchanged"}, "interleaved pairs": {"neighbours are paired"},
-	"another theta": {"theta is", "the base"}, "one key too many": {"one key ahead"}, "window too wide": {"the window is", "has a window"},
-	"heads not merged": {"in another order", "in memory"}, "values one key off": {"is moved by"}, "no bias": {"bias"},
-	"rows one off": {"is moved by", "channel"}, "one row twice": {"row 1 is row 0", "channel 1 is channel 0"}, "a column dropped": {"is 0"},
-	"no residual": {"is not added", "left out"}, "sum not scaled": {"left out"}, "not rescaled": {"left out"}, "coefficient without 1": {"the +1 is missing"},
-	"another layer's input": {"is moved by", "reads layer"}, "rows of other tokens": {"takes the row"}, "times 1.01": {"multiplied by 1.01"}, "clamped": {"clamped"}, "channels zero": {"0"},
+	"no soft cap": {"missing"}, "hard threshold": {"are not reduced by the cutoff"}, "deviation taken off": {"a difference, not a sum"},
+	"no tanh": {"missing"}, "one factor missing": {"missing"}, "scaled by another size": {"the factor"}, "scaled twice": {"applied twice", "the factor is"},
+	"heads read tiled": {"tiled"}, "cos for sin": {"exchanged"}, "interleaved pairs": {"interleaved RoPE"},
+	"another theta": {"theta is", "the base"}, "one key too many": {"one future key"}, "window too wide": {"the window is", "has a sliding window"},
+	"heads not merged": {"in the wrong order", "in memory"}, "values one key off": {"is shifted by"}, "no bias": {"bias"},
+	"rows one off": {"is shifted by", "channel"}, "one row twice": {"row 1 is row 0", "channel 1 is channel 0"}, "a column dropped": {"is 0"},
+	"no residual": {"is not added", "missing"}, "sum not scaled": {"missing"}, "not rescaled": {"missing"}, "coefficient without 1": {"the +1 is missing"},
+	"another layer's input": {"is shifted by", "reads layer"}, "rows of other tokens": {"takes the embedding row"}, "times 1.01": {"multiplied by 1.01"}, "clamped": {"clamped"}, "channels zero": {"0"},
 	"constant not rounded": {"is not rounded to"},
 }
 
