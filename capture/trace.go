@@ -33,7 +33,7 @@ type Trace struct {
 	read     atomic.Int64
 }
 
-// Record is one tensor of a trace, without its data.
+// Record is one tensor of a trace, without its data. It has many fields: the name in its parts, the type, and where the data lie.
 type Record struct {
 	Key    string
 	Name   string // the key without pass and firing; all of it in a file of another writer

@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// Entry is a named tensor of a forward pass, with the operation that computes the tensor.
+// Entry is a named tensor of a forward pass, with the operation that computes the tensor: a row of TENSOR_ORDER, whose columns are the fields.
 type Entry struct {
 	Name    string
 	Layer   int      // −1 before and after the layers

@@ -24,6 +24,8 @@
 // Exit status: 0 everything in scope was compared and is right; 1 it is not, or something is missing; 2 the command, a
 // file or the model cannot be used; 130 interrupted. Errors are two lines on standard error, "tracediff: what: why" and
 // "hint: what to do".
+//
+// A command is a file, or a few: hence the many files of the package.
 package main
 
 import (

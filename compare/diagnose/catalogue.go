@@ -16,7 +16,7 @@ import (
 // Kind is a class of mistakes, in the words of the field: "rope.interleaved". It is the key of a row of the catalogue.
 type Kind string
 
-// Row is what is known of a kind of mistakes.
+// Row is what is known of a kind of mistakes. It is a line of the catalogue, in which most rows leave most of its many fields out.
 type Row struct {
 	Kind Kind
 	// Words is the sentence. A hole {of} is filled with the field of that name, see Mistake.field; a part in brackets is left out if a field in it

@@ -1,5 +1,5 @@
 // Package diagnose names what is wrong with an operation: it looks for the one mistake with which the operation's program gives every element of
-// every entry that is unexplained.
+// every entry that is unexplained. It has many files: one for each mechanism of mistakes, and one for each part of the catalogue.
 //
 // In the order in which data flow:
 //

@@ -226,7 +226,7 @@ func (e *codeErrors) times() float64 {
 	return math.Sqrt(e.sum / e.rounding())
 }
 
-// tally is what one pass over a tensor has found out.
+// tally is what one pass over a tensor has found out. The pass takes the time, so it counts all that later questions need.
 type tally struct {
 	sums
 	wrongRows

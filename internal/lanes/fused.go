@@ -17,7 +17,8 @@ import (
 // for the next.
 //
 // The passes are: [Fused.Look], which sees whether there is anything that does not count; where there is, [Fused.Classify]; a call of
-// [Fused.Run] for every run of the strip, in order; and [Fused.Moments].
+// [Fused.Run] for every run of the strip, in order; and [Fused.Moments]. The many fields are the state of these passes and the memory that
+// they use again.
 type Fused struct {
 	k    *kernels
 	lim  *Limits

@@ -13,7 +13,8 @@ import (
 
 // Arithmetic is a definite arithmetic of an engine: where it rounds, and by which of several equal formulas it computes. Numbers
 // are float64s that hold what the engine has: each step of a formula is taken in float64 and then rounded to float32, which
-// for + − × ÷ √ of float32 numbers is float32's own result, 53 bits being more than twice 24 and two.
+// for + − × ÷ √ of float32 numbers is float32's own result, 53 bits being more than twice 24 and two. It has a field for each way in
+// which engines differ, since they are drawn together.
 type Arithmetic struct {
 	Kernels // the dtype, the order of sums, the library
 

@@ -29,7 +29,7 @@ func main() {
 	Generate()
 }
 
-// set is what a set of instructions does in its own way.
+// set is what a set of instructions does in its own way: a field for each operation that the generator writes.
 type set struct {
 	name string
 	rows int // and lanes of float64 in a register

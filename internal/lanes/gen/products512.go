@@ -16,7 +16,7 @@ const (
 	laneBytes   = 128 // of the sixteen lanes of one sum
 )
 
-// pair512 has the registers of one pass: each sum has its lanes 0 to 7 in the first, 8 to 15 in the second.
+// pair512 has the registers of one pass, a field for each: each sum has its lanes 0 to 7 in the first, 8 to 15 in the second.
 type pair512 struct {
 	double, one     bool
 	l, r, diff, ref Register
