@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
@@ -51,7 +52,7 @@ func TestNoiseIsUnexplained(t *testing.T) {
 	const key = "layers.1.mlp.down_proj"
 	golden := open(t, "../fixtures/golden/qwen3-tiny/decode.float32.safetensors")
 	noise := rand.New(rand.NewPCG(1, 2))
-	local := tamper(t, golden, func(k string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+	local := testengine.Tampered(t, golden, func(k string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
 		if k != key {
 			return nil, 0
 		}
@@ -76,7 +77,7 @@ func TestZerosAreCalledZeros(t *testing.T) {
 	ck, list := ordertest.Embedded(t, "qwen3-tiny")
 	golden := open(t, "../fixtures/golden/qwen3-tiny/decode.float32.safetensors")
 	for _, role := range []string{"self_attn.k_rope", "self_attn.probs", "mlp.act_fn"} {
-		local := tamper(t, golden, func(k string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+		local := testengine.Tampered(t, golden, func(k string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
 			if !strings.HasSuffix(k, "."+role) {
 				return nil, 0
 			}
@@ -96,7 +97,7 @@ func TestInfinityEndsNoSearch(t *testing.T) {
 	ck, list := ordertest.Embedded(t, "llama-tiny")
 	golden := open(t, "../fixtures/golden/llama-tiny/prefill.float32.safetensors")
 	for _, role := range []string{"self_attn.q_proj", "mlp.up_proj", "mlp.act_fn"} {
-		local := tamper(t, golden, func(k string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+		local := testengine.Tampered(t, golden, func(k string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
 			if k != "layers.0."+role {
 				return nil, 0
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
@@ -47,7 +48,7 @@ func TestLargeProductsAreSampled(t *testing.T) {
 		t.Errorf("%d rows are sampled, want 3", n)
 	}
 	changed := func(by int) *capture.Trace {
-		return tamper(t, right, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+		return testengine.Tampered(t, right, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
 			if key != name {
 				return nil, 0
 			}
@@ -84,7 +85,7 @@ func TestSamplesThatDecideNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace := tamper(t, walked(t, ck, c.List, hooks.BF16, passes, false), func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+		trace := testengine.Tampered(t, walked(t, ck, c.List, hooks.BF16, passes, false), func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
 			if key != name || change == nil {
 				return nil, 0
 			}
@@ -114,7 +115,7 @@ func TestSamplesThatDecideNothing(t *testing.T) {
 			for at, v := range list {
 				list[at] = set(at/n, at%n, v)
 			}
-			weights[i].Tensor = tensorOf(hooks.BF16, w.Shape, list)
+			weights[i].Tensor = testengine.Fire("", hooks.BF16, w.Shape, list...).Tensor
 		}
 		return weights
 	}

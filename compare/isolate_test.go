@@ -2,12 +2,10 @@ package compare_test
 
 import (
 	"context"
-	"encoding/binary"
 	"io/fs"
 	"maps"
 	"math"
 	"path"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,7 +16,6 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -100,67 +97,13 @@ func TestIsolateAlone(t *testing.T) {
 	}
 }
 
-// tamper copies a trace, changing tensors on the way: change gets the values and returns those to write.
-func tamper(t *testing.T, from *capture.Trace, change func(key string, r capture.Record, data []float64) ([]float64, hooks.DType)) *capture.Trace {
-	t.Helper()
-	m := from.Manifest()
-	m.Producer = capture.Producer{Name: "a port", Version: "1"}
-	path := filepath.Join(t.TempDir(), "tampered.safetensors")
-	w, err := capture.Create(path, m, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range from.Records() {
-		x, err := from.Read(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.DType.Float() {
-			v, err := from.Value(r.Pass, r.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if data, dtype := change(capture.Key(r.Pass, r.Name, 0), r, v.Data); data != nil {
-				x = tensorOf(dtype, r.Shape, data)
-			}
-		}
-		if err := w.Observe(hooks.Event{Name: r.Name, Pass: r.Pass, Tensor: x}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := capture.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { out.Close() })
-	return out
-}
-
-func tensorOf(d hooks.DType, shape []int, data []float64) hooks.Tensor {
-	x := hooks.Tensor{DType: d, Shape: shape, Data: make([]byte, len(data)*d.Size())}
-	for i, v := range data {
-		switch d {
-		case hooks.BF16:
-			binary.LittleEndian.PutUint16(x.Data[2*i:], floats.BF16(float32(v)))
-		case hooks.F32:
-			binary.LittleEndian.PutUint32(x.Data[4*i:], math.Float32bits(float32(v)))
-		case hooks.Bool:
-			x.Data[i] = byte(v)
-		}
-	}
-	return x
-}
-
 // How an engine writes its masks is its own: minus infinity, or booleans.
 func TestMasksOfOtherEnginesAreNoBug(t *testing.T) {
 	ck, list := ordertest.Embedded(t, "gemma3-tiny")
 	ref := testengine.OpenGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
 	for name, bools := range map[string]bool{"minus infinity": false, "booleans": true} {
 		t.Run(name, func(t *testing.T) {
-			local := tamper(t, ref, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+			local := testengine.Tampered(t, ref, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
 				mask := strings.HasPrefix(key, "mask.")
 				if !mask && !strings.HasSuffix(key, "scores_masked") {
 					return nil, 0
@@ -217,7 +160,7 @@ func TestDriftIsExcusedByBothSides(t *testing.T) {
 		t.Errorf("both sides right by themselves: exit %d, %d excused, first divergence %+v", r.ExitCode(), r.Isolation.Drift, r.Divergence)
 	}
 	// The same reference with other logits is right nowhere near them.
-	broken := tamper(t, ref, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+	broken := testengine.Tampered(t, ref, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
 		if key != "layers.4.mlp.down_proj" {
 			return nil, 0
 		}
@@ -239,7 +182,7 @@ func TestUncertifiedOperationsIsolateNothing(t *testing.T) {
 	const dir = "gemma3n-tiny"
 	ck, list := ordertest.Embedded(t, dir)
 	golden := testengine.OpenGolden(t, "golden/"+dir+"/hello.float32.safetensors")
-	faulty := tamper(t, golden, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+	faulty := testengine.Tampered(t, golden, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
 		if key != "layers.2.mlp.act_fn" {
 			return nil, 0
 		}

@@ -244,7 +244,7 @@ func modulesAlone(t *testing.T, walked *capture.Trace, list *order.List, sees fu
 		return v.Data
 	}
 	q, k, v := value("q_rope"), value("k_rope"), value("v_proj")
-	const heads = 2
+	const heads, headDim = 2, 8
 	n := len(v) / (heads * headDim)
 	context := make([]float64, n*heads*headDim)
 	for h := range heads {

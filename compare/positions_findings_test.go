@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
@@ -27,7 +28,7 @@ func TestNamesOfPositionsSayNoMoreThanTheirStepsShow(t *testing.T) {
 		{map[int]float64{2: 15, 3: 16}, "positions are off by +9, in passes 2 to 3 only", "passes 0, 1, 4"},
 		{map[int]float64{2: 15, 3: 15}, "every position is 15: it does not advance, as for a full cache, in passes 2 to 3 only", "passes 0, 1, 4"},
 	} {
-		local := tamper(t, golden, func(k string, r capture.Record, data []float64) ([]float64, hooks.DType) {
+		local := testengine.Tampered(t, golden, func(k string, r capture.Record, data []float64) ([]float64, hooks.DType) {
 			p, wrong := c.taken[r.Pass]
 			if !wrong || !strings.Contains(k, "rotary.") {
 				return nil, 0
@@ -69,7 +70,7 @@ func TestNamesSayWhereTheStepIsRight(t *testing.T) {
 		{"mlp.down_proj", func(layer string, pass int) bool { return layer != "1" && pass > 0 }, "layer 1, and the same layers in pass 0 (the prompt)"},
 		{"mlp.down_proj", func(string, int) bool { return true }, ""},
 	} {
-		local := tamper(t, golden, func(k string, r capture.Record, data []float64) ([]float64, hooks.DType) {
+		local := testengine.Tampered(t, golden, func(k string, r capture.Record, data []float64) ([]float64, hooks.DType) {
 			layer, rest, _ := strings.Cut(strings.TrimPrefix(r.Name, "layers."), ".")
 			if rest != c.role || !c.wrong(layer, r.Pass) {
 				return nil, 0

@@ -69,7 +69,7 @@ func TestWhatIsRememberedHidesNothing(t *testing.T) {
 	bugs := 0
 	for range 6 {
 		key := keys[rng.IntN(len(keys))]
-		wrong := tamper(t, healthy, func(at string, r capture.Record, data []float64) ([]float64, hooks.DType) {
+		wrong := testengine.Tampered(t, healthy, func(at string, r capture.Record, data []float64) ([]float64, hooks.DType) {
 			if at != key {
 				return nil, 0
 			}

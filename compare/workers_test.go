@@ -124,7 +124,7 @@ func TestWorkersDoNotMatterToCertificates(t *testing.T) {
 	const dir = "gemma3n-tiny"
 	ck, list := ordertest.Embedded(t, dir)
 	healthy := testengine.OpenGolden(t, "golden/"+dir+"/hello.bfloat16.safetensors")
-	faulty := tamper(t, healthy, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+	faulty := testengine.Tampered(t, healthy, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
 		if key != "layers.2.mlp.act_fn" && key != "layers.5.self_attn.q_proj" {
 			return nil, 0
 		}

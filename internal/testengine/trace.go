@@ -143,3 +143,26 @@ func ValuesOf(t hooks.Tensor) []float64 {
 	}
 	return values
 }
+
+// Tampered copies a trace and changes floating-point tensors on the way: change gets the values of a tensor, and returns those to write in its
+// place with their dtype, or nil to keep the tensor.
+func Tampered(t testing.TB, from *capture.Trace, change func(key string, r capture.Record, data []float64) ([]float64, hooks.DType)) *capture.Trace {
+	t.Helper()
+	return Rewritten(t, from, nil, func(key string, e hooks.Event) []hooks.Event {
+		r, _ := from.Lookup(e.Pass, e.Name)
+		if !r.DType.Float() {
+			return []hooks.Event{e}
+		}
+		v, err := from.Value(e.Pass, e.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, dtype := change(key, r, v.Data); data != nil {
+			e.Tensor = hooks.Tensor{DType: dtype, Shape: r.Shape}
+			for _, x := range data {
+				e.Tensor.Data = AppendValue(e.Tensor.Data, dtype, x)
+			}
+		}
+		return []hooks.Event{e}
+	})
+}

@@ -1,4 +1,4 @@
-package compare_test
+package chain_test
 
 import (
 	"fmt"
@@ -68,7 +68,7 @@ func (g relaying) products(t *testing.T, c change, pass int) []float64 {
 // compare holds a copy of the golden to it, or to itself.
 func (g relaying) compare(t *testing.T, alone bool, change func(name string, pass int, data []float64)) *compare.Result {
 	t.Helper()
-	local := tamper(t, g.golden, func(_ string, r capture.Record, data []float64) ([]float64, hooks.DType) {
+	local := testengine.Tampered(t, g.golden, func(_ string, r capture.Record, data []float64) ([]float64, hooks.DType) {
 		change(r.Name, r.Pass, data)
 		return data, r.DType
 	})
@@ -82,11 +82,20 @@ func (g relaying) held(t *testing.T, alone bool, local *capture.Trace) *compare.
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref := g.golden
+	o := compare.Options{Order: g.list, Certification: compare.Certification{Isolator: i}, All: true}
+	var res *compare.Result
 	if alone {
-		ref = nil
+		res, err = compare.Alone(t.Context(), local, o)
+	} else {
+		res, err = compare.Traces(t.Context(), local, g.golden, o)
 	}
-	return run(t, local, ref, compare.Options{Order: g.list, Certification: compare.Certification{Isolator: i}, All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.Contradiction(); err != nil {
+		t.Error(err)
+	}
+	return res
 }
 
 const (
@@ -252,7 +261,7 @@ func TestNothingCancelsInWhatIsConstant(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	g.golden = open(t, path)
+	g.golden = testengine.Open(t, path)
 	if _, ok := g.golden.Lookup(0, attended+"scores"); ok {
 		t.Fatal("scores are captured at level 2")
 	}
@@ -296,10 +305,10 @@ func TestRoundingIsNoLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	scale := math.Sqrt(float64(list.Config.HiddenSize)) // bfloat16 has 5.65625 for 5.65685
-	local := tamper(t, golden, func(_ string, r capture.Record, data []float64) ([]float64, hooks.DType) {
+	local := testengine.Tampered(t, golden, func(_ string, r capture.Record, data []float64) ([]float64, hooks.DType) {
 		if r.Name == "embed_tokens" || r.Name == "inputs_embeds" {
 			for k, x := range rows.Data {
-				data[k] = rounded(hooks.BF16, x*scale)
+				data[k] = floats.Round(hooks.BF16, x*scale)
 			}
 		}
 		return data, r.DType
@@ -308,10 +317,24 @@ func TestRoundingIsNoLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, local, nil, compare.Options{Order: list, Certification: compare.Certification{Isolator: i}, All: true})
+	r, err := compare.Alone(t.Context(), local, compare.Options{Order: list, Certification: compare.Certification{Isolator: i}, All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if row := rowOfKey(t, r, "embed_tokens"); row.Isolated == nil || row.Isolated.Outcome != isolate.Bug || len(r.Layouts) > 0 {
 		t.Errorf("%+v, layouts %q", row.Isolated, r.Layouts)
 	}
 }
 
 func rounded(d hooks.DType, v float64) float64 { return floats.Round(d, v) }
+
+func rowOfKey(t *testing.T, r *compare.Result, key string) *compare.Row {
+	t.Helper()
+	for i := range r.Rows {
+		if r.Rows[i].Key() == key {
+			return &r.Rows[i]
+		}
+	}
+	t.Fatalf("no row %s", key)
+	return nil
+}
