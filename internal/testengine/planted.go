@@ -79,7 +79,7 @@ func (c Case) plant(t *testing.T, n int, m Mistake) (Planted, bool) {
 
 // InLayer is the name of an entry below its layer.
 func InLayer(e *order.Entry) string {
-	return strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer))
+	return order.NameOf(e.Name).Module()
 }
 
 // String names the mistake and where it is.
