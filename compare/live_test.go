@@ -15,7 +15,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// numberOf is a number of docs/metrics.md: its name in the JSON, and the Python for it.
+// numberOf is a number of docs/verdict.md: its name in the JSON, and the Python for it.
 type numberOf struct {
 	name string
 	axis int    // that AXIS stands for
@@ -25,7 +25,7 @@ type numberOf struct {
 
 // documented reads the numbers of the document.
 func documented(t *testing.T) (numbers []numberOf) {
-	doc, err := os.ReadFile("../docs/metrics.md")
+	doc, err := os.ReadFile("../docs/verdict.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ for script in json.load(sys.stdin):
     print(float(eval(last, names)))
 `
 
-// TestLiveMetricsInPython runs every piece of Python in docs/metrics.md on two traces, and holds what it says to what Run
+// TestLiveMetricsInPython runs every piece of Python in docs/verdict.md on two traces, and holds what it says to what Run
 // says.
 func TestLiveMetricsInPython(t *testing.T) {
 	interpreter := os.Getenv("TRACEDIFF_PYTHON")

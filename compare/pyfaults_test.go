@@ -189,9 +189,9 @@ func before(list *order.List, a, b plantedtest.Entry) bool {
 	return a.Pass < b.Pass || a.Pass == b.Pass && list.Index(a.Name) < list.Index(b.Name)
 }
 
-const faultDocs = "../docs/faults.md"
+const faultDocs = "../docs/results/faults.md"
 
-// faultSections are the tables of docs/faults.md: of faults that any engine's run shows, of those that some engine's rounding could
+// faultSections are the tables of docs/results/faults.md: of faults that any engine's run shows, of those that some engine's rounding could
 // explain, of those that a run cannot show, and of layouts, which are no mistakes.
 var faultSections = []string{"located", "like rounding", "hidden", "layouts"}
 
@@ -225,7 +225,7 @@ func faultTables(faults []plantedtest.Fault, results []found) (tables []string) 
 
 const faultHead = "| fault | checkpoint | op | first guilty entry | walk, float32 | isolation | walk, bfloat16 | isolation | what |\n|---|---|---|---|---|---|---|---|---|\n"
 
-// TestFaultsInTransformersAreListed holds the tables of docs/faults.md to the faults that are defined, and to what they are for: every fault has its line, and where
+// TestFaultsInTransformersAreListed holds the tables of docs/results/faults.md to the faults that are defined, and to what they are for: every fault has its line, and where
 // it can be seen isolation flags all of its guilty entries, in many places and kinds of operation.
 func TestFaultsInTransformersAreListed(t *testing.T) {
 	docs := pagetest.Text(t, faultDocs)

@@ -102,7 +102,7 @@ type Side struct {
 	Scope    capture.Scope    `json:"scope"` // Level 0: undeclared
 }
 
-// Map is a map of names: docs/maps.md.
+// Map is a map of names: docs/ports.md.
 type Map struct {
 	File     string   `json:"file"`              // empty where there is no map, and most tensors of the dump have names of their own
 	Patterns int      `json:"patterns"`          // lines that gave names

@@ -98,7 +98,7 @@ func TestLines(t *testing.T) {
 // The page that documents the format has two regular expressions: of a tensor's line, and of every line. They match what is
 // printed, and find each value whole.
 func TestDocumentedFormat(t *testing.T) {
-	page, err := os.ReadFile("../../docs/debug.md")
+	page, err := os.ReadFile("../../docs/inside.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestDocumentedFormat(t *testing.T) {
 		}
 	}
 	if len(patterns) != 2 {
-		t.Fatalf("docs/debug.md has %d expressions that start with ^debug:", len(patterns))
+		t.Fatalf("docs/inside.md has %d expressions that start with ^debug:", len(patterns))
 	}
 	tensor, every := patterns[0], patterns[1]
 	kinds := map[string]int{}
@@ -131,7 +131,7 @@ func TestDocumentedFormat(t *testing.T) {
 			t.Errorf("no line of kind %s was tried", kind)
 		}
 		if !bytes.Contains(page, []byte("| `"+kind+"` |")) {
-			t.Errorf("docs/debug.md does not list %s", kind)
+			t.Errorf("docs/inside.md does not list %s", kind)
 		}
 	}
 	if len(kinds) != 13 {
@@ -141,7 +141,7 @@ func TestDocumentedFormat(t *testing.T) {
 
 // The lines that the page shows are those of a run, but for their times.
 func TestShownLinesAreReal(t *testing.T) {
-	page, err := os.ReadFile("../../docs/debug.md")
+	page, err := os.ReadFile("../../docs/inside.md")
 	if err != nil {
 		t.Fatal(err)
 	}

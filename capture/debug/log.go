@@ -2,7 +2,7 @@
 // a line at the end of each section of a forward pass with its time, and a summary.
 //
 // Lines are for grep and awk as much as for people, so they are one format, "debug: KIND key=value ...", and stay as they
-// are: docs/debug.md lists the kinds and has the regular expression. The recorders for Python and C print the same lines.
+// are: docs/inside.md lists the kinds and has the regular expression. The recorders for Python and C print the same lines.
 //
 // The package shows what a run records, or the part of it that was asked for. A scope that is narrow makes the output short, and the time of
 // what lies outside of it is the next hook's. It is no profiler: times are those between two hooks, without its own.

@@ -116,7 +116,7 @@ func newRules(heading string, table map[string]any, data []byte, beside map[stri
 			err = fmt.Errorf("[tensors] has a line of the same pattern, and [%s] has one, too", heading)
 		}
 		if err != nil {
-			return nil, hint.Add(fmt.Errorf("%s: %w", place(lines[pattern], pattern), err), "docs/maps.md has every word of a map")
+			return nil, hint.Add(fmt.Errorf("%s: %w", place(lines[pattern], pattern), err), "docs/ports.md has every word of a map")
 		}
 		r.line = lines[pattern]
 		rules = append(rules, r)

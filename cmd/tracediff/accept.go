@@ -22,7 +22,7 @@ func acceptCommand() *cli.Command {
 		Description: `Takes the mismatches that fail a JSON report of "tracediff compare" or "tracediff gate" and writes each, by name, to a file
 with a reason and a last day. With --baseline that file lets them pass: each is printed every time, and the comparison fails
 when one is gone, has grown, or its last day is over. An entry that has its error from another one and is right on its
-own inputs needs no line. docs/baseline.md has more.
+own inputs needs no line. docs/verdict.md has more.
 
 A file that is there is extended; an entry that it has already is replaced. Comments of your own are not kept.
 

@@ -27,8 +27,8 @@ func checkCommand() *cli.Command {
 		Usage:     "look for red flags in one trace: values that are nearly always wrong, with any reference",
 		ArgsUsage: "TRACE",
 		Description: `Looks at probabilities, rotations, the cache, hidden states, logits, gradients and the numbers of every tensor, with
-limits that no healthy model comes near; docs/check.md has them. A trace without a flag may still be wrong: compare it.
-TRACE is a trace, complete or not, or a dump whose tensors are named alike (docs/dumps.md). A dump with names and layouts of its own is
+limits that no healthy model comes near; docs/inside.md has them. A trace without a flag may still be wrong: compare it.
+TRACE is a trace, complete or not, or a dump whose tensors are named alike (docs/ports.md). A dump with names and layouts of its own is
 read by its map: --map FILE, with --model DIR where the map's layouts have sizes of the model.
 Exit status: 0 no flag, 1 a flag, 2 the file cannot be checked.
 
@@ -40,7 +40,7 @@ Examples:
   tracediff check training.safetensors --report github
   tracediff check large.safetensors --magnitude 1e5 --skip narrow-values,dtype-change`,
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "skip", Usage: "leave these `KINDS` of flags out, by the names that docs/check.md lists (repeatable)"},
+			&cli.StringSliceFlag{Name: "skip", Usage: "leave these `KINDS` of flags out, by the names that docs/inside.md lists (repeatable)"},
 			&cli.Float64Flag{Name: "magnitude", Value: redflag.DefaultMagnitude, Usage: "raise a flag where half of a tensor is beyond this `NUMBER`; higher for models that have large values"},
 			lookMapFlag(""),
 			&cli.StringFlag{Name: "model", Usage: "checkpoint `DIR` whose config.json gives the order, where the trace has none"},
@@ -89,7 +89,7 @@ func checkTrace(c *cli.Context) error {
 		return hint.Default(err, "the file could be opened, but not read to its end: is it still being written, or does the disk fail?")
 	}
 	if !slices.ContainsFunc(r.Looked, func(l redflag.Looked) bool { return l.Tensors > 0 }) {
-		return hint.Add(fmt.Errorf("%s has no tensor that can be checked", trace.Path()), "check looks at tensors of floats; docs/check.md says at which, and by which names")
+		return hint.Add(fmt.Errorf("%s has no tensor that can be checked", trace.Path()), "check looks at tensors of floats; docs/inside.md says at which, and by which names")
 	}
 	unwritten := out.publishCheck(c, trace, r)
 	err = hint.Also(printFlags(c, out, r, style), unwritten)

@@ -137,7 +137,7 @@ func readLimits(c *cli.Context) (*gate.Limits, error) {
 	if path := c.String("tolerances"); path != "" {
 		var err error
 		if l, err = openLimits(path); err != nil {
-			return nil, hint.Add(fmt.Errorf("--tolerances %w", advice.OnPath(path, err)), "tracediff compare --help and docs/tolerance.md say what the file may hold")
+			return nil, hint.Add(fmt.Errorf("--tolerances %w", advice.OnPath(path, err)), "tracediff compare --help and docs/verdict.md say what the file may hold")
 		}
 	} else if c.IsSet("tolerances") {
 		return nil, hint.Add(errors.New("--tolerances is empty"), "leave the flag out for limits by the noise floor")

@@ -48,7 +48,7 @@ EXAMPLES
   tracediff compare mine.safetensors reference.safetensors
 
 Exit status: 0 everything in scope was compared and matches, 1 it does not or
-is incomplete, 2 it cannot be compared. docs/glossary.md defines the words of
+is incomplete, 2 it cannot be compared. docs/report.md defines the words of
 the report.
 `
 

@@ -106,7 +106,7 @@ var (
 func defined(t *testing.T, root, text string) {
 	t.Helper()
 	var words []string
-	for line := range strings.Lines(readPage(t, root, "docs/glossary.md")) {
+	for line := range strings.Lines(readPage(t, root, "docs/report.md")) {
 		if cells := strings.Split(line, "|"); len(cells) > 2 {
 			for word := range strings.SplitSeq(cells[1], ",") {
 				words = append(words, strings.TrimSpace(word))
@@ -122,7 +122,7 @@ func defined(t *testing.T, root, text string) {
 	}
 	for _, word := range used {
 		if !slices.Contains(words, word) {
-			t.Errorf("docs/glossary.md does not have %q", word)
+			t.Errorf("docs/report.md does not have %q", word)
 		}
 	}
 }

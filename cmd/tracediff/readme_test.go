@@ -17,7 +17,7 @@ import (
 func TestREADME(t *testing.T) {
 	root := sources(t)
 	least := map[string]int{
-		"README.md": 2, "docs/ports.md": 1, "docs/ab.md": 1, "docs/dumps.md": 2, "docs/in-the-wild.md": 10, "docs/order.md": 1, "docs/reference.md": 1, "docs/trace-format.md": 1,
+		"README.md": 2, "docs/ports.md": 3, "docs/results/in-the-wild.md": 10, "docs/formats.md": 2, "docs/reference.md": 1, "docs/ci.md": 1, "docs/guide.md": 1,
 	}
 	for page := range least {
 		if !slices.Contains(pages(t, root), page) {
@@ -66,7 +66,7 @@ func TestOtherSessionsAreRun(t *testing.T) {
 			if !editing(session) {
 				continue
 			}
-			if found++; page == "docs/any-model.md" {
+			if found++; page == "docs/reference.md" {
 				continue
 			}
 			for i := range session {
@@ -76,9 +76,9 @@ func TestOtherSessionsAreRun(t *testing.T) {
 			}
 		}
 		switch {
-		case page == "docs/any-model.md" && found != strings.Count(text, "```console exit "):
+		case page == "docs/reference.md" && found != strings.Count(text, "```console exit "):
 			t.Errorf("%s: %d sessions, and %d fences that are run", page, found, strings.Count(text, "```console exit "))
-		case page != "docs/any-model.md" && found > 1:
+		case page != "docs/reference.md" && found > 1:
 			t.Errorf("%s: %d sessions with commands of other programs, and the first alone is run", page, found)
 		}
 	}
@@ -109,13 +109,15 @@ func sources(t *testing.T) string {
 	return root
 }
 
-// pages are the README and the pages of docs, by their paths.
+// pages are the README, the page of contributors and the pages of docs, by their paths.
 func pages(t *testing.T, root string) []string {
-	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	must(t, err)
-	list := []string{"README.md"}
-	for _, path := range found {
-		list = append(list, "docs/"+filepath.Base(path))
+	list := []string{"README.md", "CONTRIBUTING.md"}
+	for _, folder := range []string{"docs", "docs/results"} {
+		found, err := filepath.Glob(filepath.Join(root, folder, "*.md"))
+		must(t, err)
+		for _, path := range found {
+			list = append(list, folder+"/"+filepath.Base(path))
+		}
 	}
 	return list
 }
@@ -266,17 +268,22 @@ func same(got, want string) bool {
 	return strings.TrimRight(build.Replace(got), " ") == strings.TrimRight(want, " ")
 }
 
-// Every page of docs says in its first line for whom it is, and the README links to it.
+// Every page of docs says in its first line for whom it is, and the README links to it. Pages of results are linked from the two pages on
+// evidence.
 func TestPagesSayForWhom(t *testing.T) {
 	root := sources(t)
-	readme := readPage(t, root, "README.md")
+	readme, evidence := readPage(t, root, "README.md"), readPage(t, root, "docs/evidence.md")+readPage(t, root, "docs/engines.md")
 	for _, page := range pages(t, root)[1:] {
 		lines := strings.SplitN(readPage(t, root, page), "\n", 4)
 		if len(lines) < 4 || !strings.HasPrefix(lines[0], "# ") || lines[1] != "" || !strings.HasPrefix(lines[2], "For ") {
 			t.Errorf("%s does not say below its title for whom it is", page)
 		}
-		if !strings.Contains(readme, "("+page+")") {
-			t.Errorf("the README has no link to %s", page)
+		from, name := readme, page
+		if result, ok := strings.CutPrefix(page, "docs/"); ok && strings.HasPrefix(result, "results/") {
+			from, name = evidence, result
+		}
+		if !strings.Contains(from, "("+name+")") {
+			t.Errorf("no link leads to %s", page)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestTrained(t *testing.T) {
 		}
 	}
 	if run != 2 {
-		t.Errorf("%d sessions, of which the README and the guide have one each", run)
+		t.Errorf("%d sessions, of which the guide and the page on engines have one each", run)
 	}
 }
 

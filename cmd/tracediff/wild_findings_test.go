@@ -14,13 +14,13 @@ import (
 
 // explained says for each finding in the traces of llama.cpp, mlx-lm and ONNX Runtime why it is true: the page and the words that explain it.
 var explained = []struct{ trace, finding, page, words string }{
-	{`^mlx/gemma-tiny\.`, `(bug|BUG|UNIDENTIFIED) .*(gelu|act_fn)`, "docs/in-the-wild.md", "Gemma 1 has another GELU than config.json says, by the error function and not by tanh"},
-	{`^mlx/gemma3-multimodal\.float32`, `embed_tokens|√hidden_size`, "docs/in-the-wild.md", "In float32 Gemma 3 multiplies the embedding by √hidden rounded to bfloat16"},
-	{`^mlx/gemma3n-odd\.float32`, `(bug|BUG) altup(_init|\.init|\.final)`, "docs/in-the-wild.md", "Gemma 3n has no floor under the magnitude of a stream, which one checkpoint reaches"},
-	{`^mlx/gemma3n-odd\.bfloat16`, `(unexplained|BUG|UNIDENTIFIED) (altup|stream_mean)`, "docs/in-the-wild.md", "In bfloat16 the same entries are BUG, without a name"},
-	{`^onnx-planted/`, `q_norm|rms_norm`, "docs/in-the-wild.md", "the epsilon of the norm of queries in layer 1"},
-	{`^llamacpp/traces/llama-tiny\.float16-cache`, `DTYPE .*(keys|values)`, "docs/in-the-wild.md", "By default llama.cpp keeps keys and values in float16"},
-	{`^mlx/`, `^MISSING .*(mask|cos)`, "docs/in-the-wild.md", "since the traces declare level 3 and mlx shows neither masks nor cos and sin"},
+	{`^mlx/gemma-tiny\.`, `(bug|BUG|UNIDENTIFIED) .*(gelu|act_fn)`, "docs/results/in-the-wild.md", "Gemma 1 has another GELU than config.json says, by the error function and not by tanh"},
+	{`^mlx/gemma3-multimodal\.float32`, `embed_tokens|√hidden_size`, "docs/results/in-the-wild.md", "In float32 Gemma 3 multiplies the embedding by √hidden rounded to bfloat16"},
+	{`^mlx/gemma3n-odd\.float32`, `(bug|BUG) altup(_init|\.init|\.final)`, "docs/results/in-the-wild.md", "Gemma 3n has no floor under the magnitude of a stream, which one checkpoint reaches"},
+	{`^mlx/gemma3n-odd\.bfloat16`, `(unexplained|BUG|UNIDENTIFIED) (altup|stream_mean)`, "docs/results/in-the-wild.md", "In bfloat16 the same entries are BUG, without a name"},
+	{`^onnx-planted/`, `q_norm|rms_norm`, "docs/results/in-the-wild.md", "the epsilon of the norm of queries in layer 1"},
+	{`^llamacpp/traces/llama-tiny\.float16-cache`, `DTYPE .*(keys|values)`, "docs/results/in-the-wild.md", "By default llama.cpp keeps keys and values in float16"},
+	{`^mlx/`, `^MISSING .*(mask|cos)`, "docs/results/in-the-wild.md", "since the traces declare level 3 and mlx shows neither masks nor cos and sin"},
 	{`^mlx/.*bfloat16`, `arithmetic rms_norm`, "fixtures/wild/README.md", "float32 up to the product, R(R(x·rsqrt)·w)"},
 	{`^mlx/.*bfloat16`, `arithmetic (scores|add:)`, "fixtures/wild/README.md", "R(R(q·R(scale))·k)"},
 	{`^mlx/.*bfloat16`, `arithmetic gelu_tanh`, "fixtures/wild/README.md", "R(R(x/2)·R(1+R(tanh R(R(√(2/π))·R(x+R(R(0.044715)·R(x³)))))))"},

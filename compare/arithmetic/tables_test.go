@@ -130,7 +130,7 @@ func eachAlone(t *testing.T, all []singles.Single) []*isolate.Certificate {
 	return certs
 }
 
-const powerPage = "../../docs/power.md"
+const powerPage = "../../docs/results/power.md"
 
 // smallestBelow is [smallest] of sizes that are not above some.
 func smallestBelow(most float64, found func(size float64) bool) float64 {
@@ -139,7 +139,7 @@ func smallestBelow(most float64, found func(size float64) bool) float64 {
 
 const thetaBegin, thetaEnd = "<!-- errors of theta: go test ./compare/arithmetic -run SmallestErrorOfTheta -update -->\n", "<!-- end of errors of theta -->\n"
 
-// docs/power.md has the smallest error of theta that is found, by way and position.
+// docs/results/power.md has the smallest error of theta that is found, by way and position.
 func TestSmallestErrorOfTheta(t *testing.T) {
 	var b strings.Builder
 	places := []int{12, 600, 30_000}

@@ -207,7 +207,7 @@ func orNone(v *float64) measure.Number {
 
 // header begins a file that is written.
 const header = `# Known divergences, for tracediff compare --baseline and tracediff gate --baseline. Written by tracediff accept, which keeps the
-# lines and no comments. docs/baseline.md explains the keys.
+# lines and no comments. docs/verdict.md explains the keys.
 `
 
 // Format writes lines as [Parse] reads them, with six digits of each error.

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// noiseFactor is how many times its noise floor an entry may be off, by the dtype of the floor; docs/tolerance.md has the
+// noiseFactor is how many times its noise floor an entry may be off, by the dtype of the floor; docs/verdict.md has the
 // measured rate at which healthy pairs are further off. In float32 it has to be larger: the walk adds up in float64, so the
 // rounding of an engine's own float32 sums is not in the floor. In 16 bits it is nothing beside that of the tensors.
 var noiseFactor = map[hooks.DType]float64{hooks.F32: 8, hooks.BF16: 4, hooks.F16: 4}

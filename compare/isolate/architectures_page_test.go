@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	modelsPage       = "../../docs/models.md"
+	modelsPage       = "../../docs/results/models.md"
 	isolatedHeading  = "\n## Recorded runs, isolated\n"
 	followingHeading = "\n## Faults planted in recorded models\n"
 )
@@ -61,7 +61,7 @@ func first(list []string) string {
 
 // TestArchitectures says what isolation finds in recorded runs: in each folder of $TRACEDIFF_ARCHITECTURES, which fixtures/recorded.py
 // makes, by the program beside the trace, in transformers' own arithmetic. A run that is not right, of which nothing is known in more than a
-// fiftieth of its entries, or that cannot be read is an error, which -update writes to docs/models.md with the table.
+// fiftieth of its entries, or that cannot be read is an error, which -update writes to docs/results/models.md with the table.
 func TestArchitectures(t *testing.T) {
 	dir := os.Getenv("TRACEDIFF_ARCHITECTURES")
 	if dir == "" {

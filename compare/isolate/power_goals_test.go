@@ -20,7 +20,7 @@ var linearOps = []string{
 // goalOf is the relative error of scale that is to be found in a linear operation.
 var goalOf = map[string]float64{"bfloat16": 1e-4, "float32": 1e-5}
 
-// docs/power.md says itself which of its goals its tables miss.
+// docs/results/power.md says itself which of its goals its tables miss.
 func TestGoalsMissed(t *testing.T) {
 	docs := pagetest.Text(t, powerDocs)
 	missed := "\n"

@@ -301,12 +301,12 @@ func section(t *testing.T, w width, d hooks.DType) string {
 	return b.String()
 }
 
-const powerDocs = "../../docs/power.md"
+const powerDocs = "../../docs/results/power.md"
 
 // sampled are the operations whose power is measured by default, at the tiny width: a few seconds of work.
 var sampled = []string{"rms_norm plain", "linear hidden", "linear bias", "scores", "context", "gelu_tanh", "add"}
 
-// The power of the certificate is what docs/power.md says: by default that of some operations at the tiny width. With
+// The power of the certificate is what docs/results/power.md says: by default that of some operations at the tiny width. With
 // TRACEDIFF_POWER=1 all tables are made, at the width of E2B too and with the gates of accumulated errors beside; -update
 // then writes them.
 func TestPower(t *testing.T) {
@@ -324,7 +324,7 @@ func TestPower(t *testing.T) {
 			for k, cell := range p.certificate(isolate.Auto) {
 				_, table, _ := strings.Cut(docs, titles[k])
 				if line := fmt.Sprintf("\n| %s | %s |", p.m.About, cell); cell != "" && !strings.Contains(strings.SplitN(table, "\n\n", 3)[1], line) {
-					t.Errorf("%s, %s: %s is found at %s, which is not what docs/power.md says", p.m.About, d, titles[k], cell)
+					t.Errorf("%s, %s: %s is found at %s, which is not what docs/results/power.md says", p.m.About, d, titles[k], cell)
 				}
 			}
 		}

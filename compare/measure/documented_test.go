@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Each number of a comparison stands in docs/metrics.md under its name in the JSON.
+// Each number of a comparison stands in docs/verdict.md under its name in the JSON.
 func TestNumbersAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/metrics.md")
+	page, err := os.ReadFile("../../docs/verdict.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -17,7 +17,7 @@ func TestNumbersAreDocumented(t *testing.T) {
 	for i := range of.NumField() {
 		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
 		if name != "-" && !strings.Contains(string(page), "`"+name) {
-			t.Errorf("docs/metrics.md does not say what %s is", name)
+			t.Errorf("docs/verdict.md does not say what %s is", name)
 		}
 	}
 }

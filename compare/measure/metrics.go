@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// Metrics is what one pass over a pair of tensors measures, l the local one and r the reference. docs/metrics.md has each
+// Metrics is what one pass over a pair of tensors measures, l the local one and r the reference. docs/verdict.md has each
 // number with three lines of Python that compute it from the traces.
 //
 // An element counts when it is finite on both sides and not masked; Σ, max and means are over those alone. NaN and

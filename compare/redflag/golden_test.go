@@ -64,10 +64,10 @@ func TestEveryKindHasACheck(t *testing.T) {
 	}
 }
 
-// No golden comes near a limit: with every limit moved as far as docs/check.md says, they raise none either, and a little
+// No golden comes near a limit: with every limit moved as far as docs/inside.md says, they raise none either, and a little
 // further one raises it, so the page says how wide the margins are and no more.
 func TestMargins(t *testing.T) {
-	page, err := os.ReadFile("../../docs/check.md")
+	page, err := os.ReadFile("../../docs/inside.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestMargins(t *testing.T) {
 			past = "none"
 		}
 		if row := fmt.Sprintf("| `%s` | %s | %.4g | %.4g | %s |", m.Kind, m.What, m.Limit(), m.Near, past); !strings.Contains(string(page), row) {
-			t.Errorf("docs/check.md does not have the row\n%s", row)
+			t.Errorf("docs/inside.md does not have the row\n%s", row)
 		}
 		if raised[m.What] == m.Never {
 			t.Errorf("%s at %g: raised by a golden: %v", m.What, m.Past, raised[m.What])
@@ -108,9 +108,9 @@ func TestMargins(t *testing.T) {
 	}
 }
 
-// docs/check.md says of every kind what the program says.
+// docs/inside.md says of every kind what the program says.
 func TestPageHasEveryKind(t *testing.T) {
-	page, err := os.ReadFile("../../docs/check.md")
+	page, err := os.ReadFile("../../docs/inside.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestPageHasEveryKind(t *testing.T) {
 			fmt.Sprintf("| `%s` | %s | %s |", a.Kind, a.Means, a.Try),
 		} {
 			if !strings.Contains(string(page), row) {
-				t.Errorf("docs/check.md does not have the row\n%s", row)
+				t.Errorf("docs/inside.md does not have the row\n%s", row)
 			}
 		}
 	}

@@ -47,7 +47,7 @@ type About struct {
 	follows bool
 }
 
-// Kinds describes every kind. The sentences are those of the flags, and docs/check.md has the same.
+// Kinds describes every kind. The sentences are those of the flags, and docs/inside.md has the same.
 var Kinds = []About{
 	{
 		NonFinite, "floats; the minus infinity of masks and of causal scores does not count", "an element is NaN or infinite",

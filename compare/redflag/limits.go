@@ -10,7 +10,7 @@ import (
 // DefaultMagnitude is beyond what half of a tensor's elements are not in a run that is right, unless [Options] has another.
 const DefaultMagnitude = 1000
 
-// limits are what raises a flag. A test tightens each towards what the goldens, which are healthy, have; docs/check.md has
+// limits are what raises a flag. A test tightens each towards what the goldens, which are healthy, have; docs/inside.md has
 // the margins.
 type limits struct {
 	values    valueLimits

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Options say what is looked for. The zero value looks for everything, with the limits of docs/check.md.
+// Options say what is looked for. The zero value looks for everything, with the limits of docs/inside.md.
 type Options struct {
 	Skip      []Kind
 	Magnitude float64     // a flag is raised where half of a tensor's elements are beyond it; 0 for [DefaultMagnitude]

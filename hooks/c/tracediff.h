@@ -29,7 +29,7 @@
  *
  * Debug mode. With TRACEDIFF_DEBUG (or, where that is not set, DEBUG) = 1, true, yes or on in the environment, tensors are
  * also lines on stderr, with their statistics and the time since the one before; TRACEDIFF_DEBUG_PASSES=N shows N passes
- * in full and not 3, TRACEDIFF_DEBUG_LAYERS=N that many layers of each and not 2. The lines are those that docs/debug.md
+ * in full and not 3, TRACEDIFF_DEBUG_LAYERS=N that many layers of each and not 2. The lines are those that docs/inside.md
  * of tracediff describes, without the ids, top tokens and series of steps. Times are the host's: with a GPU synchronize
  * before a hook, or they are those of launching. They are wall-clock time where POSIX or C11 is shown, else the process's.
  *

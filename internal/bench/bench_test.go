@@ -268,7 +268,7 @@ func TestHeadingsOfFaults(t *testing.T) {
 	}
 }
 
-// TestPageHasEveryFault holds docs/bench.md to the faults that are defined: a measurement is of all of them.
+// TestPageHasEveryFault holds docs/results/bench.md to the faults that are defined: a measurement is of all of them.
 func TestPageHasEveryFault(t *testing.T) {
 	page, err := os.ReadFile("../../" + pagePath)
 	if err != nil {

@@ -5,7 +5,7 @@
 //	go run ./internal/bench -goldens [-sample | -write] [-again] OUT
 //
 // OUT is a folder outside of the tree. Where it holds no runs.json, fixtures/bench.py makes the runs there with the interpreter,
-// which has the packages of hooks/python/requirements.txt. The page is docs/bench.md. A new name of a bug is added to
+// which has the packages of hooks/python/requirements.txt. The page is docs/results/bench.md. A new name of a bug is added to
 // internal/bench/names.txt as "unread", and a person replaces "unread" with a verdict on the name. With -again the page is written from
 // the earlier findings and the verdicts of names.txt.
 //
@@ -41,7 +41,7 @@ import (
 	"time"
 )
 
-const pagePath = "docs/bench.md"
+const pagePath = "docs/results/bench.md"
 
 func main() {
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)

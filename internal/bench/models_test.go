@@ -20,13 +20,13 @@ const modelsVariable = "TRACEDIFF_MODEL_FAULTS"
 var modelNames string
 
 const (
-	modelsPage    = "../../docs/models.md"
+	modelsPage    = "../../docs/results/models.md"
 	modelsHeading = "\n## Faults planted in recorded models\n"
 )
 
 // TestModels holds faults in architectures that nobody described to what was read of them: each is located where it is, no entry beside
 // it is accused, and no name is wrong, or one that nobody has read. With -update names are added that have to be read, and the table of
-// docs/models.md is written.
+// docs/results/models.md is written.
 func TestModels(t *testing.T) {
 	dir, set := os.LookupEnv(modelsVariable)
 	if !set {

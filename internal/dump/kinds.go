@@ -17,7 +17,7 @@ import (
 )
 
 // Next is what to do with a file that is not read.
-const Next = "want a trace, or a dump: .safetensors, .npz, .npy, torch.save of a dict of tensors, or a folder of them; docs/dumps.md has all"
+const Next = "want a trace, or a dump: .safetensors, .npz, .npy, torch.save of a dict of tensors, or a folder of them; docs/ports.md has all"
 
 // tomlHeading is the first line of most TOML files.
 var tomlHeading = regexp.MustCompile(`^\[+[A-Za-z][A-Za-z0-9_.-]*\]+$`)

@@ -32,7 +32,7 @@ func OpenBaseline(path, name string) (*Baseline, error) {
 		lines, err = baseline.Parse(text)
 	}
 	if err != nil {
-		return nil, hint.Add(advice.OnPath(path, err), "docs/baseline.md has the keys; tracediff accept writes them")
+		return nil, hint.Add(advice.OnPath(path, err), "docs/verdict.md has the keys; tracediff accept writes them")
 	}
 	return &Baseline{name, lines}, nil
 }

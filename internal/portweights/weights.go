@@ -253,7 +253,7 @@ func (o *openedWeights) fit(m *mapping.Map, sizes map[string]int) error {
 	}
 	list, err := m.Weights(o.path, o.list, sizes)
 	if err != nil {
-		return hint.Default(err, "docs/weights.md has how a map names weights, and docs/maps.md every word of it")
+		return hint.Default(err, "docs/weights.md has how a map names weights, and docs/ports.md every word of it")
 	}
 	o.list = list
 	return nil

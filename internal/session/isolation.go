@@ -34,7 +34,7 @@ func (in *inputs) certify(ctx context.Context) error {
 		return err
 	}
 	if foreign.Printed(in.local) {
-		return in.unable("the local trace is a text of rounded numbers: nothing can be computed from them", "record the tensors themselves: docs/in-the-wild.md shows how, for llama.cpp")
+		return in.unable("the local trace is a text of rounded numbers: nothing can be computed from them", "record the tensors themselves: docs/results/in-the-wild.md shows how, for llama.cpp")
 	}
 	in.o.Confirmer = confirmer(in.local, in.order.list, in.model.own(), dtype)
 	switch {

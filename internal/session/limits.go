@@ -24,7 +24,7 @@ func (in *inputs) limit(ctx context.Context) (err error) {
 		return err
 	}
 	if err != nil {
-		fmt.Fprintf(e.Notes, "note: the built-in limits decide (docs/tolerance.md), since there is no noise floor: %v\n", err)
+		fmt.Fprintf(e.Notes, "note: the built-in limits decide (docs/verdict.md), since there is no noise floor: %v\n", err)
 	}
 	return nil
 }

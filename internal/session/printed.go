@@ -13,7 +13,7 @@ import (
 // that such a trace cannot prove any operation right. The printed names collide with names of the order ("norm"),
 // so a map is required.
 func nearest(s *settings.Settings, local, ref *capture.Trace) (*capture.Trace, []string, error) {
-	record := "record the tensors themselves: docs/in-the-wild.md shows how, for llama.cpp"
+	record := "record the tensors themselves: docs/results/in-the-wild.md shows how, for llama.cpp"
 	switch isLocal, isRef := foreign.Printed(local), foreign.Printed(ref); {
 	case isLocal && local == ref:
 		return nil, nil, hint.Add(fmt.Errorf("%s: a text of rounded numbers, and not all of them: no operation can be computed from it", local.Path()), record)

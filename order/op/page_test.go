@@ -18,7 +18,7 @@ import (
 )
 
 // page is the reference of operations: what stands above the mark is written by hand, what is below by this test.
-const page, mark = "../../docs/operations.md", "<!-- below: go test ./order/op -run Page -update -->\n"
+const page, mark = "../../docs/results/operations.md", "<!-- below: go test ./order/op -run Page -update -->\n"
 
 // The page has every operation with the steps of the code.
 func TestPage(t *testing.T) {

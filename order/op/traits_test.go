@@ -20,7 +20,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-var update = flag.Bool("update", false, "write testdata/traits.txt and docs/operations.md")
+var update = flag.Bool("update", false, "write testdata/traits.txt and docs/results/operations.md")
 
 // operations are all of the package, each with every value of a field on which a trait depends.
 var operations = []op.Op{

@@ -1,7 +1,7 @@
 // Package recorded reads the program of a model, recorded while the model ran, and turns every operation into a
 // formula.
 //
-// docs/program-format.md describes the file. [Read] expands the templates and checks every claim of the file: a step
+// docs/formats.md describes the file. [Read] expands the templates and checks every claim of the file: a step
 // reads only earlier steps, a view stays within its tensor, sizes are sizes of a model.
 //
 // How a program becomes entries of an order:

@@ -40,7 +40,7 @@ func Legend(doc *Document, r *compare.Result) {
 		from = append(from[:maxShort], fmt.Sprintf("%d more", n-maxShort))
 	}
 	builtIn := slices.ContainsFunc(from, func(source string) bool { return strings.HasPrefix(source, gate.BuiltIn) })
-	doc.Line("(error: relative L2; limit: %s%s)", strings.Join(from, "; "), Either(builtIn, "; see docs/tolerance.md", ""))
+	doc.Line("(error: relative L2; limit: %s%s)", strings.Join(from, "; "), Either(builtIn, "; see docs/verdict.md", ""))
 }
 
 // limits names the limits of the rows, and the single tolerance with which every row would match. If a mismatch has a cause other than its

@@ -1,4 +1,4 @@
-"""A second reading of docs/program-format.md: a recorded program evaluated in float64, with the roundings that it has.
+"""A second reading of docs/formats.md: a recorded program evaluated in float64, with the roundings that it has.
 
 It shares no code with the recorder. Each operation is computed by torch in float64 and rounded to the dtype that the
 file says. Where a trace of the same run is there, what is named is compared with it bit by bit, and then replaced by

@@ -1,4 +1,4 @@
-"""docs/any-model.md: its blocks are run, in a folder of their own, and print what the page says."""
+"""docs/reference.md: its blocks are run, in a folder of their own, and print what the page says."""
 
 import os
 import pathlib

@@ -1,6 +1,6 @@
 """Debug mode: a line on standard error as each tensor is recorded.
 
-Every line is "debug: KIND key=value ...", the same as the Go program and the C recorder print; docs/debug.md lists the
+Every line is "debug: KIND key=value ...", the same as the Go program and the C recorder print; docs/inside.md lists the
 kinds. `trace.Writer` prints them by itself when TRACEDIFF_DEBUG, or DEBUG where that is not set, is 1, true, yes or on, in
 any case; other values of DEBUG belong to other tools. TRACEDIFF_DEBUG_PASSES=N shows N passes in full and not 3,
 TRACEDIFF_DEBUG_LAYERS=N that many layers of each and not 2.

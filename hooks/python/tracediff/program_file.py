@@ -1,4 +1,4 @@
-"""The file of a recorded program, as docs/program-format.md describes it: from steps and names to its JSON."""
+"""The file of a recorded program, as docs/formats.md describes it: from steps and names to its JSON."""
 
 import base64
 import dataclasses
@@ -15,7 +15,7 @@ from tracediff.templates import Block, share
 
 FORMAT, VERSION = "tracediff program", 1
 
-# What a file may hold, as docs/program-format.md says: a reader refuses more.
+# What a file may hold, as docs/formats.md says: a reader refuses more.
 MAX_CONSTANTS = 44 << 20  # bytes of constants
 MAX_NUMBERS = 17 << 19  # of them
 MAX_LINES, MAX_ALL_LINES = 1 << 18, 1 << 19  # steps and names of a run, and of all runs

@@ -1,7 +1,7 @@
 """Recording a model's program: the passes of a run, from the hooks on the model to the file.
 
 A Session hooks a model: each outermost call of it is one pass, recorded and named. `save` writes the file that
-docs/program-format.md describes.
+docs/formats.md describes.
 """
 
 import contextlib

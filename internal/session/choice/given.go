@@ -24,7 +24,7 @@ func (c chooser) given(ctx context.Context, path string, partial bool) (*Found, 
 		t, err = foreign.Fit(t, c.job.Order.List)
 	}
 	if err != nil {
-		return nil, hint.Default(fmt.Errorf("reading the reference: %w", err), "--reference wants a trace file, as tracediff capture and python -m tracediff.hf write them, or a dump: docs/dumps.md")
+		return nil, hint.Default(fmt.Errorf("reading the reference: %w", err), "--reference wants a trace file, as tracediff capture and python -m tracediff.hf write them, or a dump: docs/ports.md")
 	}
 	ids, err := t.IDs()
 	if err == nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/tracediff/tracediff/order/recorded/lengths"
 )
 
-const programHint = "docs/program-format.md says what a program has; record it again with python -m tracediff.hf --program"
+const programHint = "docs/formats.md says what a program has; record it again with python -m tracediff.hf --program"
 
 // Program is a recorded program in use.
 type Program struct {
