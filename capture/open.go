@@ -39,7 +39,7 @@ func (o *opening) open() error {
 		if !o.manifest.Status.unfinished() || !errors.Is(parseErr, io.ErrUnexpectedEOF) {
 			return parseErr
 		}
-		o.note("the header is cut off behind tensor %d: the run stopped while it wrote the next one", len(header.Tensors))
+		o.note("the header is cut off after tensor %d: the run stopped while it wrote the next one", len(header.Tensors))
 	}
 	ordered := inOrder(header.Tensors)
 	end, err := header.Layout()

@@ -44,7 +44,7 @@ func TestDivergenceOfDistributions(t *testing.T) {
 		{"halves of a pair whose rest is masked on both sides", []float64{-inf, 7, 7}, []float64{-inf, 0, ln3}, math.Log(0.5)/4 + 3*math.Log(1.5)/4},
 		{"a mask by the lowest float is one, too", []float64{-math.MaxFloat32, 7, 7}, []float64{-inf, 0, ln3}, math.Log(0.5)/4 + 3*math.Log(1.5)/4},
 		{"what only the reference masks costs it nothing", []float64{0, 0}, []float64{-inf, 0}, math.Ln2},
-		{"what only the local side masks can never be drawn", []float64{-inf, 0, 0}, []float64{0, 0, 0}, inf},
+		{"what only your port masks can never be drawn", []float64{-inf, 0, 0}, []float64{0, 0, 0}, inf},
 		{"however unlikely it was", []float64{-inf, 0, 0}, []float64{-2000, 0, 0}, inf},
 		{"a logit of 10,000 overflows no exponential", []float64{10000, 0}, []float64{10000, 1}, 0},
 		{"NaN", []float64{notANum, 0}, []float64{0, 0}, notANum},

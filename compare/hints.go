@@ -44,7 +44,7 @@ func (h *hinter) add(format string, args ...any) {
 func (h *hinter) find() {
 	h.first()
 	if h.plan.Mode == sides.AB && h.d.Row.Name != order.InputIDs {
-		h.add("tracediff compare --isolate FILE says of one side by itself which of its operations are wrong")
+		h.add("tracediff compare --isolate FILE says which operations of one side are wrong")
 	}
 }
 
@@ -61,7 +61,7 @@ func (h *hinter) first() {
 		return
 	}
 	if r.Name == order.InputIDs && r.Class == gate.DType {
-		h.add("token ids are whole numbers: save %s of the local side in an integer dtype, such as int64", order.InputIDs)
+		h.add("token ids are whole numbers: save %s of your port in an integer dtype, such as int64", order.InputIDs)
 		return
 	}
 	if r.Name == order.InputIDs {
@@ -69,7 +69,7 @@ func (h *hinter) first() {
 		return
 	}
 	if r.Overflowed() {
-		h.add("the local trace does not have these numbers: dump float32 or bfloat16; a port that computes in %s cannot hold them", r.Overflow.DType)
+		h.add("your port's trace does not have these numbers: dump float32 or bfloat16; a port that computes in %s cannot hold them", r.Overflow.DType)
 		return
 	}
 	if text, err := swapped(h.plan, h.o.Map != nil, r); err == nil && text != "" {
@@ -154,7 +154,7 @@ func (h *hinter) parents() {
 		if h.o.Scope.Level > 0 && h.o.Scope.Level < 3 {
 			within = "; --level 3 compares it"
 		}
-		h.add("the fault is in %s, which was not compared: check that operation in the local model%s", d.Fault.Key, within)
+		h.add("the fault is in %s, which was not compared: check that operation in your port%s", d.Fault.Key, within)
 	case matching < len(d.Parents):
 	case row.Facts.Seen == SeenPast && row.Isolated == nil && row.Growth > 0 && row.Growth < ownGrowth:
 		text := fmt.Sprintf("the error is inherited: it is only %.3g times that of its inputs, which match", float64(row.Growth))
@@ -167,13 +167,13 @@ func (h *hinter) parents() {
 	case len(d.Parents) == 0:
 	case row.Gap != "": // the report has a line for it
 	case row.Isolated != nil && row.Isolated.Good():
-		h.add("all its inputs match and the local operation is correct: check the reference, tracediff compare --isolate REFERENCE")
+		h.add("all its inputs match and your port's operation is correct: check the reference, tracediff compare --isolate REFERENCE")
 	case h.plan.Mode == sides.AB:
 		h.add("all its inputs match: the operation or its weights differ")
 	case h.plan.Mode == sides.Alone:
-		h.add("check this operation in the local model%s", weightsOf(d))
+		h.add("check this operation in your port%s", weightsOf(d))
 	default:
-		h.add("all its inputs match: check this operation in the local model%s", weightsOf(d))
+		h.add("all its inputs match: check this operation in your port%s", weightsOf(d))
 	}
 }
 

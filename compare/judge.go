@@ -190,7 +190,7 @@ func settle(p *pair, form string, known *knownLines) {
 	case j.Drift && p.seen.what == SeenNumbers:
 		p.remark(Drift, "every operation from the token ids to here is right on both sides, and rounding leaves this choice open: %s", p.seen.detail)
 	case j.Drift:
-		p.remark(Drift, "every operation from the token ids to here is right on the local side's own inputs, and on the reference's; accumulated, %s", p.seen.detail)
+		p.remark(Drift, "every operation from the token ids to here is right on your port's own inputs, and on the reference's; accumulated, %s", p.seen.detail)
 	case j.Verdict == Unverified && r.Facts.Policy.Unverified:
 		if r.Detail = "op unverified: the walk's " + form + " has not reproduced transformers"; p.seen.detail != "" {
 			r.Detail += "; it differs: " + p.seen.detail

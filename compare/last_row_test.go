@@ -54,7 +54,7 @@ func TestLogitsOfTheLastTokenAlone(t *testing.T) {
 		exit       int
 		right      bool
 	}{
-		{"the local side", right, golden, compare.Match, 0, true},
+		{"your port", right, golden, compare.Match, 0, true},
 		{"the reference", golden, right, compare.Match, 0, true},
 		{"both", right, right, compare.Match, 0, true},
 		{"scaled", lastRows(t, golden, 0, 1.001), golden, compare.Mismatch, 1, false},

@@ -58,6 +58,6 @@ func TestLaterCallsOfAModule(t *testing.T) {
 		t.Errorf("%d mismatches, missing %v, rows %q", res.Mismatches, res.Missing, keys)
 	}
 	if res := run(t, assembled(sources[:2]), assembled(sources), compare.Options{Order: list.Named(), All: true}); res.ExitCode() != 1 {
-		t.Errorf("a call that the local side lacks: %+v", res.Missing)
+		t.Errorf("a call that your port lacks: %+v", res.Missing)
 	}
 }

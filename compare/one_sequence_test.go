@@ -292,7 +292,7 @@ func TestTokenIDsWithFractions(t *testing.T) {
 	local := build(t, manifest("local", 0), fire("input_ids", hooks.F32, []int{1, 3}, 5, 6, 7))
 	ref := build(t, manifest("reference", 0), fire("input_ids", hooks.I64, []int{1, 3}, 5, 6, 7))
 	d := run(t, local, ref, compare.Options{Order: list}).Divergence
-	if d == nil || len(d.Hints) != 1 || !strings.Contains(d.Hints[0], "token ids are whole numbers: save input_ids of the local side in an integer dtype") {
+	if d == nil || len(d.Hints) != 1 || !strings.Contains(d.Hints[0], "token ids are whole numbers: save input_ids of your port in an integer dtype") {
 		t.Errorf("%+v", d)
 	}
 }

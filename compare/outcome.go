@@ -28,7 +28,7 @@ const (
 
 // seenWords say what differs.
 var seenWords = map[Seen]string{
-	SeenShape: "the shapes differ", SeenNonFinite: "NaN or infinity is on one side alone", SeenKeys: "the two sides see different keys",
+	SeenShape: "the shapes differ", SeenNonFinite: "NaN or infinity on one side only", SeenKeys: "the two sides see different keys",
 	SeenNumbers: "integers or booleans differ", SeenDType: "the dtypes differ", SeenWider: "the dtypes differ",
 	SeenPast: "the accumulated error is over its limit",
 }
@@ -60,9 +60,9 @@ func (r *Result) decidedWell(accepted int) string {
 	s := r.Isolation
 	switch {
 	case r.Alone:
-		return "isolation alone: there is nothing to compare with"
+		return "isolation only: there is nothing to compare with"
 	case s == nil || s.Exact+s.Rounding+s.Layout+s.Bugs == 0:
-		return "the comparison alone: nothing was certified"
+		return "the comparison only: nothing was certified"
 	}
 	text := "both verdicts: all errors within limits, "
 	if s.Drift > 0 {
@@ -362,5 +362,5 @@ func whyNone(rows []Row) string {
 			return r.Key() + ": " + r.NotIsolated
 		}
 	}
-	return "the local side computed none of the entries that were compared"
+	return "your port computed none of the entries that were compared"
 }

@@ -109,7 +109,7 @@ func (p *pair) look(s *measure.Sums) {
 			p.place(m.NonFiniteAt), p.names[reference].Side, float64(o.Largest), o.DType, float64(o.End))
 	}
 	if m.NonFinite > 0 {
-		p.see(SeenNonFinite, "NaN or infinite on one side alone in %s, the first at %s", sides.Count(int(m.NonFinite), "element"), p.place(m.NonFiniteAt))
+		p.see(SeenNonFinite, "NaN or infinite on one side only in %s, the first at %s", sides.Count(int(m.NonFinite), "element"), p.place(m.NonFiniteAt))
 	}
 	if masked && m.Pattern.Gained+m.Pattern.Lost > 0 {
 		p.see(SeenKeys, "%s %s, first at %s", p.names[local].Side, attends(m.Pattern), p.place(m.Pattern.Examples[0]))

@@ -82,9 +82,9 @@ func (r *Result) ExitCode() int {
 // words of their own.
 type Name struct {
 	Label  string `json:"label"`  // "local", "reference"; "A", "B"
-	Side   string `json:"side"`   // in a sentence: "the local side", "the reference", "A"
-	Trace  string `json:"trace"`  // its trace in a sentence: "the local trace", "trace A"
-	Tensor string `json:"tensor"` // one of its tensors in a sentence: "the local tensor", "A"
+	Side   string `json:"side"`   // in a sentence: "your port", "the reference", "A"
+	Trace  string `json:"trace"`  // its trace in a sentence: "your port's trace", "trace A"
+	Tensor string `json:"tensor"` // one of its tensors in a sentence: "your port's tensor", "A"
 }
 
 // Side is one of the two traces.

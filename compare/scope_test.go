@@ -41,7 +41,7 @@ func TestMissing(t *testing.T) {
 		want []compare.Missing
 	}
 	tests := []missingTest{
-		{"declared and absent on the local side", lacks, full(), []compare.Missing{{Name: gone, Side: "local"}}},
+		{"declared and absent on your port", lacks, full(), []compare.Missing{{Name: gone, Side: "local"}}},
 		{"on the reference side", full(), lacks, []compare.Missing{{Name: gone, Side: "reference"}}},
 		{"on both", lacks, lacks, []compare.Missing{{Name: gone, Side: "both"}}},
 		{
@@ -63,7 +63,7 @@ func TestMissing(t *testing.T) {
 		},
 		{"nobody declares anything, and the order was not asked for by name", model{list: list, change: without(gone), edit: undeclared}, full(), nil},
 		{
-			"the reference declares nothing and lacks what the local side promised",
+			"the reference declares nothing and lacks what your port promised",
 			lacks,
 			model{list: list, change: without(gone), edit: undeclared},
 			[]compare.Missing{{Name: gone, Side: "local"}},
@@ -259,7 +259,7 @@ func TestPositions(t *testing.T) {
 		t.Errorf("%d elements compared in pass 1, want those of position 6", got)
 	}
 	if rows["pass2/"+name] != nil {
-		t.Error("a row of pass 2, whose position the local side does not have")
+		t.Error("a row of pass 2, whose position your port does not have")
 	}
 	// A comparison can ask for less than both sides have.
 	o := compare.Options{Order: list, Scope: capture.Scope{Positions: ranges(t, "3")}}

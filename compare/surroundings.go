@@ -91,7 +91,7 @@ func positions(pl *plan.Plan, p *pair) error {
 	if slices.Equal(got, want) {
 		return nil
 	}
-	detail := fmt.Sprintf("the positions of %s are not those of its tokens in the sequence", capture.Key(p.row.Pass, order.InputIDs, 0))
+	detail := fmt.Sprintf("the positions of %s do not match its tokens in the sequence", capture.Key(p.row.Pass, order.InputIDs, 0))
 	if len(got) == len(want) {
 		at := 0
 		for got[at] == want[at] {

@@ -48,7 +48,7 @@ func TestUnsuitable(t *testing.T) {
 		{"undeclared weights neither", weights(""), weights("sha256:bb"), "", ""},
 		{"names in another order", swapped, nil, "order", "number 2 of the common names"},
 		{"fewer names on one side", entries("input_ids", "logits"), nil, "", ""},
-		{"a renamed entry", entries("input_ids", "embed_token", "logits"), nil, "order", `only the local side declares "embed_token"`},
+		{"a renamed entry", entries("input_ids", "embed_token", "logits"), nil, "order", `only your port declares "embed_token"`},
 		{"names that nobody declares", entries(), entries(), "", ""},
 	}
 	for _, tt := range tests {

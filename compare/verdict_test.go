@@ -52,7 +52,7 @@ func TestVerdictOfOnePair(t *testing.T) {
 		{"a doubled tensor has cosine 1 and is wrong", pair(hooks.F32, times(some, 2), some), gate.Value, "", 1},
 		{"so has a negated one", pair(hooks.F32, times(some, -1), some), gate.Value, "", 1},
 		{"one wrong element of eight", pair(hooks.F32, with(some, 3, 4), some), gate.Value, "", 1},
-		{"NaN on the local side is no success", pair(hooks.F32, with(some, 2, notANum), some), gate.NonFinite, "", 1},
+		{"NaN on your port is no success", pair(hooks.F32, with(some, 2, notANum), some), gate.NonFinite, "", 1},
 		{"nor is it on the reference side", pair(hooks.F32, some, with(some, 2, notANum)), gate.NonFinite, "", 1},
 		{"infinity where the reference is finite", pair(hooks.F32, with(some, 2, inf), some), gate.NonFinite, "", 1},
 		{"infinities of different sign", pair(hooks.F32, with(some, 2, inf), with(some, 2, -inf)), gate.NonFinite, "", 1},
@@ -158,12 +158,12 @@ func TestDTypeMismatch(t *testing.T) {
 	}{
 		{"a float32 port of a bfloat16 reference", name, [2]hooks.DType{hooks.F32, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.BF16}, false, ""},
 		{"the same when asked to be strict", name, [2]hooks.DType{hooks.F32, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.BF16}, true, gate.DType},
-		{"the local trace alone leaves its model's dtype", name, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.BF16}, false, gate.DType},
+		{"your port's trace alone leaves its model's dtype", name, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.BF16}, false, gate.DType},
 		{"the reference alone does", name, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.BF16, hooks.F32}, false, gate.DType},
 		{"both do", name, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.F32}, false, gate.DType},
 		{"both have fewer digits than their model", name, [2]hooks.DType{hooks.F32, hooks.F32}, [2]hooks.DType{hooks.BF16, hooks.BF16}, false, gate.DType},
 		{"the order has it in float32", f32, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.F32}, false, ""},
-		{"the local side has rounded it", f32, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.BF16, hooks.F32}, false, gate.DType},
+		{"your port has rounded it", f32, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.BF16, hooks.F32}, false, gate.DType},
 		{"nobody says what the model's dtype is", name, [2]hooks.DType{}, [2]hooks.DType{hooks.F32, hooks.BF16}, false, ""},
 	}
 	for _, tt := range tests {

@@ -205,7 +205,7 @@ func TestRepeatedFirings(t *testing.T) {
 		{"as often on both sides", []hooks.Event{x, x}, []hooks.Event{x, x}, 2, "", 0},
 		{"the second differs", []hooks.Event{x, wrong}, []hooks.Event{x, x}, 2, "", 1},
 		{"once more on the reference side", []hooks.Event{x}, []hooks.Event{x, x}, 1, "x#1", 1},
-		{"once more on the local side", []hooks.Event{x, x, x}, []hooks.Event{x, x}, 2, "x#2", 1},
+		{"once more on your port", []hooks.Event{x, x, x}, []hooks.Event{x, x}, 2, "x#2", 1},
 	}
 	for _, tt := range tests {
 		res := run(t, build(t, manifest("local", 0), tt.l...), build(t, manifest("reference", 0), tt.r...), compare.Options{Order: list})
@@ -238,7 +238,7 @@ func TestOrderOfTheReference(t *testing.T) {
 	}
 	res = run(t, r, less, compare.Options{All: true})
 	if res.Coverage.Unknown != 1 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "block.9") {
-		t.Errorf("a tensor that only the local side has: %+v, notes %q", res.Coverage, res.Notes)
+		t.Errorf("a tensor that only your port has: %+v, notes %q", res.Coverage, res.Notes)
 	}
 }
 

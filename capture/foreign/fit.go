@@ -175,7 +175,7 @@ func (f *fitter) shapes() {
 		f.note("%s without axes of size 1 in front: read with them", tensors(batch))
 	}
 	if pruned > 0 {
-		f.note("%s with the row of the last token alone: that row is compared", tensors(pruned))
+		f.note("%s with only the row of the last token: that row is compared", tensors(pruned))
 	}
 	f.lastRows(last)
 }

@@ -99,7 +99,7 @@ func TestFit(t *testing.T) {
 		{"logits of another vocabulary", []capture.Source{ids, tensor("logits", hooks.F32, 128)}, "logits [128]", ""},
 		{"logits without ids", []capture.Source{tensor("logits", hooks.F32, 1, 1, 160)}, "logits [1 1 160]", ""},
 		{"logits of the only token", []capture.Source{tensor("input_ids", hooks.I64, 1), tensor("logits", hooks.F32, 160)}, "logits [1 1 160]", "without axes of size 1"},
-		{"the last row of what a map says", []capture.Source{ids, lastRow(tensor("norm", hooks.F32, 16))}, "norm [1 1 16] LAST", "1 tensor with the row of the last token alone: 1 of 5 rows"},
+		{"the last row of what a map says", []capture.Source{ids, lastRow(tensor("norm", hooks.F32, 16))}, "norm [1 1 16] LAST", "1 tensor with only the row of the last token: 1 of 5 rows"},
 		{"the last row of the only token", []capture.Source{tensor("input_ids", hooks.I64, 1, 1), lastRow(tensor("logits", hooks.F32, 160))}, "logits [1 1 160] LAST", "without axes of size 1"},
 		{"the last row of something else", []capture.Source{ids, tensor("norm", hooks.F32, 1, 1, 16)}, "norm [1 1 16]", ""},
 		{"flat ids", []capture.Source{tensor("input_ids", hooks.I32, 5)}, "input_ids [1 5]", "read as [1, tokens]"},

@@ -69,8 +69,8 @@ func (f *fitter) lastRows(last []*capture.Source) {
 	switch {
 	case len(last) == 0:
 	case logits:
-		f.note("logits of the last token alone in %s: %d of %d rows compared there", passesOf(len(last)), len(last), rows)
+		f.note("logits of only the last token in %s: %d of %d rows compared there", passesOf(len(last)), len(last), rows)
 	default:
-		f.note("%s with the row of the last token alone: %d of %d rows compared there", tensors(len(last)), len(last), rows)
+		f.note("%s with only the row of the last token: %d of %d rows compared there", tensors(len(last)), len(last), rows)
 	}
 }

@@ -21,7 +21,7 @@ func TestLogitsOfATraceWithAManifest(t *testing.T) {
 		want string // the shape of the last tensor; LAST behind the last row alone
 		note string // a part of the notes; empty: none
 	}{
-		{"one axis", tensor("logits", hooks.F32, 160), "", "[1 1 160] LAST", "logits of the last token alone in 1 pass: 1 of 5 rows"},
+		{"one axis", tensor("logits", hooks.F32, 160), "", "[1 1 160] LAST", "logits of only the last token in 1 pass: 1 of 5 rows"},
 		{"two axes", tensor("logits", hooks.F32, 1, 160), "", "[1 1 160] LAST", "1 of 5 rows"},
 		{"three axes", tensor("logits", hooks.F32, 1, 1, 160), "", "[1 1 160] LAST", "1 of 5 rows"},
 		{"the product before the soft cap", tensor("lm_head", hooks.F32, 160), "", "[1 1 160] LAST", "1 of 5 rows"},

@@ -246,7 +246,7 @@ func debugTree(d *dump.Dir) (bool, error) {
 			all = append(all, named{0, 0, name, m.Tensors[0]})
 		}
 	}
-	d.File().Note("the debug tree of transformers: the last forward call alone is in it, and outputs of modules without children alone")
+	d.File().Note("the debug tree of transformers: it has only the last forward call, and only outputs of modules without children")
 	list(d, all)
 	return true, nil
 }
@@ -326,7 +326,7 @@ func msprobe(d *dump.Dir) (bool, error) {
 		step, err := strconv.Atoi(cmp.Or(parts[1], "0"))
 		call, err2 := strconv.Atoi(parts[5])
 		if err != nil || err2 != nil {
-			return true, fmt.Errorf("%s: a number that is none", container.Quote(m.Path))
+			return true, fmt.Errorf("%s: not a number", container.Quote(m.Path))
 		}
 		name := inputName(parts[3], parts[7])
 		if parts[6] == "output" {

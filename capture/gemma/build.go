@@ -35,10 +35,10 @@ type settings struct {
 // CheckFamily reports a list whose model has no forward pass here.
 func CheckFamily(list *order.List) error {
 	if list.Config == nil {
-		return errors.New("a list of names alone has no local model; give a trace or a command with --local")
+		return errors.New("a list of names has no built-in model; give a trace or a command with --local")
 	}
 	if families[list.Config.ModelType] == nil {
-		return fmt.Errorf("a model of type %q has no local model; give a trace or a command with --local", list.Config.ModelType)
+		return fmt.Errorf("a model of type %q has no built-in model; give a trace or a command with --local", list.Config.ModelType)
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func New(ck *checkpoint.Checkpoint, list *order.List, dtype hooks.DType, reg *ho
 		return nil, err
 	}
 	if dtype != hooks.F32 && dtype != hooks.BF16 && dtype != hooks.F16 {
-		return nil, fmt.Errorf("the local model computes in float32, bfloat16 or float16, not in %s", dtype)
+		return nil, fmt.Errorf("the built-in model computes in float32, bfloat16 or float16, not in %s", dtype)
 	}
 	if err := CheckWeights(ck, list); err != nil {
 		return nil, err

@@ -133,13 +133,13 @@ func TestOtherFamiliesAreRefused(t *testing.T) {
 		m := randomModel(t, `{"model_type": "`+family+`", "vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 1, "intermediate_size": 8,
 			"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 4}`, hooks.F32)
 		_, err := gemmaNew(m)
-		if want := `a model of type "` + family + `" has no local model; give a trace or a command with --local`; err == nil || err.Error() != want {
+		if want := `a model of type "` + family + `" has no built-in model; give a trace or a command with --local`; err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", family, err, want)
 		}
 	}
 	names, err := order.ReadNames(strings.NewReader("embed\nlogits\n"))
 	must(t, err)
-	if _, err := gemmaNew(model{openModel(t, "gemma-tiny").ck, names}); err == nil || !strings.HasPrefix(err.Error(), "a list of names alone has no local model") {
+	if _, err := gemmaNew(model{openModel(t, "gemma-tiny").ck, names}); err == nil || !strings.HasPrefix(err.Error(), "a list of names has no built-in model") {
 		t.Errorf("a list of names: %v", err)
 	}
 }

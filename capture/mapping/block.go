@@ -28,7 +28,7 @@ func (a *application) block(r *rule, s *capture.Source, part, pass int) (layout.
 	kept := r.layout.Right()
 	for _, x := range axes {
 		if x.Size != 1 && !slices.Contains(kept, x.Name) {
-			return layout.Block{}, fmt.Errorf("axes %q: %s is %d wide and on the left alone, and no element may be lost", r.layout.Text, x.Name, x.Size)
+			return layout.Block{}, fmt.Errorf("axes %q: %s is %d wide and on the left only, and no element may be lost", r.layout.Text, x.Name, x.Size)
 		}
 	}
 	ordered, shape := r.layout.Together(axes)

@@ -51,7 +51,7 @@ func (a *application) unproven() map[string]string {
 		}
 		what := "is a guess"
 		if g.rule.by == ByName {
-			what = "stands on its name alone"
+			what = "rests on its name only"
 		}
 		for _, to := range g.targets {
 			all[to.name] = fmt.Sprintf("%s %s", a.m.at(g.rule), what)

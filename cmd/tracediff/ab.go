@@ -28,7 +28,7 @@ func checkAB(c *cli.Context) error {
 	}
 	for _, name := range []string{"isolate", "no-isolate", "require-certified", "arithmetic", "bound"} {
 		if c.IsSet(name) {
-			return hint.Add(fmt.Errorf("--%s does not apply to an A/B comparison, which certifies neither side", name), "tracediff compare --isolate FILE certifies one trace by itself")
+			return hint.Add(fmt.Errorf("--%s does not apply to an A/B comparison, which certifies neither side", name), "tracediff compare --isolate FILE certifies one trace")
 		}
 	}
 	if c.IsSet("baseline") {

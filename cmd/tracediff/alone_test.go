@@ -39,7 +39,7 @@ func TestOneTraceAloneIsNotComparedWithItself(t *testing.T) {
 		want: []string{
 			"first divergence: logits (softcap, pass 0): MISMATCH NONFINITE",
 			"what NaN or infinite where it should not be; wrong on its own inputs: 1 of 16384 elements differ by more than rounding (...",
-			"look at check this operation in the local model",
+			"look at check this operation in your port",
 		},
 	}.check(t)
 	says{

@@ -20,7 +20,7 @@ func captureCommand() *cli.Command {
 	side := &cli.StringFlag{Name: "side", Category: catInput, Value: "both", Usage: "`SIDE` to capture: local, reference or both"}
 	return &cli.Command{
 		Name:  "capture",
-		Usage: "dump the tensors of the local model and of the reference to files",
+		Usage: "dump the tensors of your port and of the reference to files",
 		Description: `Runs the local side and writes local.safetensors, and puts the reference's trace of the same tokens beside
 it. The next "tracediff compare" repeats the local side with these settings.
 

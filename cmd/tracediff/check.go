@@ -171,7 +171,7 @@ func openChecked(path string) (*capture.Trace, error) {
 	}
 	trace, err := foreign.Open(path)
 	if err == nil && foreign.Printed(trace) {
-		err = hint.Add(fmt.Errorf("%s: a text of rounded numbers, of which nothing can be checked", path), "compare it with a trace of transformers: that finds the place of a mismatch")
+		err = hint.Add(fmt.Errorf("%s: a text of rounded numbers: nothing in it can be checked", path), "compare it with a trace of transformers: that finds the place of a mismatch")
 		return nil, hint.Also(err, trace.Close())
 	}
 	return trace, hint.Default(err, dump.Next)

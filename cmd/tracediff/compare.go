@@ -152,7 +152,7 @@ func compareFiles(c *cli.Context, out *outputs, pictures *picture.Set, localFile
 // isolateFile certifies every entry of one trace from that trace's own inputs.
 func isolateFile(c *cli.Context, out *outputs, pictures *picture.Set, file string) (*compare.Result, error) {
 	if !c.Bool("isolate") {
-		return nil, hint.Add(errors.New("compare takes two traces or none, not 1 argument"), "tracediff compare LOCAL REFERENCE, or tracediff compare --isolate LOCAL for one trace by itself")
+		return nil, hint.Add(errors.New("compare takes two traces or none, not 1 argument"), "tracediff compare LOCAL REFERENCE, or tracediff compare --isolate LOCAL for one trace")
 	}
 	s, err := fileSettings(c, "nothing is run: the trace is taken as it is")
 	if err != nil {
@@ -175,11 +175,11 @@ func checkAlone(c *cli.Context, limits *gate.Limits) error {
 	const next = "tracediff compare LOCAL REFERENCE compares two; of one, every operation is held to what correct arithmetic can give"
 	for _, name := range []string{"rtol", "atol", "positions", "strict-dtype"} {
 		if c.IsSet(name) {
-			return hint.Add(fmt.Errorf("--%s does not apply to one trace by itself", name), next)
+			return hint.Add(fmt.Errorf("--%s does not apply to one trace", name), next)
 		}
 	}
 	if len(limits.Rules) > 0 {
-		return hint.Add(fmt.Errorf("--tolerances %s: a [[tolerance]] does not apply to one trace by itself", c.String("tolerances")), next+"; a file may have [[allow]] alone")
+		return hint.Add(fmt.Errorf("--tolerances %s: a [[tolerance]] does not apply to one trace", c.String("tolerances")), next+"; a file may have only [[allow]]")
 	}
 	return nil
 }

@@ -24,19 +24,19 @@ import (
 // isolationFlags say how entries are certified.
 func isolationFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "verify every entry of every pass from the local trace's own inputs, and do not stop; also of one trace without a reference"},
+		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "verify every entry of every pass from your port's own inputs, and do not stop; also of one trace without a reference"},
 		&cli.BoolFlag{Name: "no-isolate", Category: catCompare, Usage: "verify no operation: only the accumulated errors decide"},
 		&cli.BoolFlag{Name: "require-certified", Category: catCompare, Usage: "the comparison is incomplete unless every entry is verified as EXACT or ROUNDING"},
 		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "which `ROUNDING` is correct: strict (only that of transformers), auto (also an engine's own, if all entries of one kind of operation have it)"},
 		&cli.StringFlag{Name: "bound", Category: catCompare, Value: "probabilistic", Usage: "`BOUND` on the rounding of sums: probabilistic, or rigorous for any order of summation"},
 		memoryFlag(catCompare),
-		&cli.StringFlag{Name: "search-work", Category: catCompare, Value: "1x", Usage: "`TIMES` the work that a search for a mistake or an arithmetic may take by itself, 13 to 20 seconds at most: 30x goes on with one that stopped at its limit"},
+		&cli.StringFlag{Name: "search-work", Category: catCompare, Value: "1x", Usage: "`TIMES` the default work of a search for a mistake or an arithmetic, which takes 13 to 20 seconds at most: 30x continues a search that stopped at its limit"},
 	}
 }
 
 // memoryFlag says how much memory a command keeps to.
 func memoryFlag(category string) cli.Flag {
-	return &cli.StringFlag{Name: "memory", Category: category, Value: "1GiB", Usage: "`SIZE` of memory to keep to, beside files: what does not fit is done in pieces, and no result depends on it"}
+	return &cli.StringFlag{Name: "memory", Category: category, Value: "1GiB", Usage: "`SIZE` of memory to use, without files: what does not fit is done in pieces, and no result depends on it"}
 }
 
 // leastMemory is what the tables of a model and of its tokens take, and one piece of the largest entries.
@@ -105,7 +105,7 @@ func howOften(text string) (int, error) {
 func limitFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.Float64Flag{Name: "rtol", Category: catCompare, Usage: "relative `L2` error that every tensor may have, in place of a multiple of the noise floor"},
-		&cli.Float64Flag{Name: "atol", Category: catCompare, Usage: "RMS error that every tensor may have beside --rtol, in its own `UNITS`"},
+		&cli.Float64Flag{Name: "atol", Category: catCompare, Usage: "RMS error that every tensor may have in addition to --rtol, in its own `UNITS`"},
 		&cli.StringFlag{Name: "tolerances", Category: catCompare, Usage: "TOML `FILE` with [[tolerance]] by pattern, the first that matches decides, and [[allow]] with reasons"},
 	}
 }

@@ -47,7 +47,7 @@ func TestSelectingNothingIsRefused(t *testing.T) {
 			"compare":                          append(append([]string{"compare"}, capture...), tt.args...),
 			"compare, the walk as reference":   append(append([]string{"compare", "--reference", "go"}, capture...), tt.args...),
 			"capture":                          append(append([]string{"capture"}, capture...), tt.args...),
-			"capture of the local side":        append(append([]string{"capture", "--side", "local"}, capture...), tt.args...),
+			"capture of your port":             append(append([]string{"capture", "--side", "local"}, capture...), tt.args...),
 			"compare --isolate FILE, one file": append([]string{"compare", "--isolate", file}, tt.args...),
 		} {
 			var out, errOut bytes.Buffer

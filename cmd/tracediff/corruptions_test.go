@@ -49,7 +49,7 @@ var equalByLogic = []struct {
 	{kind: "no metadata at all", use: withModel, reason: "a file of another writer that has all tensors of the model's order, each equal and right"},
 	{kind: "no metadata at all", use: noIsolates, reason: "a file of another writer that has all tensors of the model's order, each equal"},
 	{kind: "no metadata at all", side: onLocal, use: twoFiles, reason: "a file of another writer that has all tensors of the order that the reference declares, each equal"},
-	{kind: "no metadata at all", side: onReference, use: twoFiles, reason: "a file of another writer that has all tensors of the order that the local side declares, each equal"},
+	{kind: "no metadata at all", side: onReference, use: twoFiles, reason: "a file of another writer that has all tensors of the order that your port declares, each equal"},
 	{kind: "dtype, ids as int32", reason: "the same whole numbers; the entry is an argument, which nothing computes in its dtype"},
 	{kind: "dtype, one tensor as float64", reason: "a lossless change of the dtype of storage: the numbers are the same, and are numbers of the dtype that the order has"},
 	{kind: "unknown tensor beside the others", reason: "a tensor of the port's own: nothing in scope is missing, and the report says that it is not compared"},

@@ -36,11 +36,11 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 		},
 		{
 			why: "a NaN", local: changed{golden: "window.float32", by: map[string]func([]float32){downProj: func(x []float32) { x[3] = nan32 }}}, args: "local.st ref.st",
-			code: exitMismatch, want: []string{"decided by both verdicts: the operation is wrong on its own inputs, and NaN or infinity is on one side alone"}, not: []string{"tightest"},
+			code: exitMismatch, want: []string{"decided by both verdicts: the operation is wrong on its own inputs, and NaN or infinity on one side only"}, not: []string{"tightest"},
 		},
 		{
 			why: "a NaN, not certified", local: changed{golden: "window.float32", by: map[string]func([]float32){downProj: func(x []float32) { x[3] = nan32 }}}, args: "local.st ref.st --no-isolate",
-			code: exitMismatch, want: []string{"decided by the comparison: NaN or infinity is on one side alone, for which there is no tolerance; nothing was certified"}, not: []string{"tightest"},
+			code: exitMismatch, want: []string{"decided by the comparison: NaN or infinity on one side only, for which there is no tolerance; nothing was certified"}, not: []string{"tightest"},
 		},
 		{
 			why: "an error that a reference has", local: healthy, other: &late, args: "local.st other.st", code: exitMismatch,
@@ -77,11 +77,11 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 		},
 		{
 			why: "everything right, nothing certified", local: healthy, args: "local.st ref.st --no-isolate",
-			want: []string{"MATCH: all 389 entries compared match; within limits only", "decided by the comparison alone: nothing was certified"},
+			want: []string{"MATCH: all 389 entries compared match; within limits only", "decided by the comparison only: nothing was certified"},
 		},
 		{
 			why: "a trace alone that is right", local: healthy, args: "--isolate local.st",
-			want: []string{"MATCH: all ...", "decided by isolation alone: there is nothing to compare with"},
+			want: []string{"MATCH: all ...", "decided by isolation only: there is nothing to compare with"},
 		},
 		{
 			why: "a bug of a trace alone that is allowed", local: late, args: "--isolate local.st --tolerances a.toml", files: map[string]string{"a.toml": allow},

@@ -41,20 +41,20 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "positions", Category: catScope, Usage: "only the rows of these token `POSITIONS` are written"},
 		&cli.StringFlag{Name: "order", Category: catScope, Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
 		&cli.StringFlag{Name: "program", Category: catScope, Usage: "a recorded program `FILE` in place of TENSOR_ORDER, or of the one that was recorded with the reference"},
-		&cli.StringFlag{Name: "map", Category: catScope, Usage: "a `FILE` that says how the names and layouts of the local dump become those of the order: tracediff map proposes one"},
+		&cli.StringFlag{Name: "map", Category: catScope, Usage: "a `FILE` that says how the names and layouts of your port's dump become those of the order: tracediff map proposes one"},
 		&cli.StringFlag{Name: "weights", Aliases: []string{"weights-from"}, Category: catInput, Usage: "the port's own checkpoint, a `FILE` or a folder, quantised or not: the reference is run, and operations are verified, with these weights"},
 		&cli.StringFlag{Name: "dir", Category: catFiles, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept"},
-		&cli.StringFlag{Name: "local", Category: catSides, Value: settings.KindGo, Usage: "`RUNNER` of the local side: go, a trace FILE as it is, or exec:COMMAND with {prompt}, {tokens}, {model}, {order}, {out} filled in"},
+		&cli.StringFlag{Name: "local", Category: catSides, Value: settings.KindGo, Usage: "`RUNNER` of your port: go, a trace FILE as it is, or exec:COMMAND with {prompt}, {tokens}, {model}, {order}, {out} filled in"},
 		&cli.StringFlag{Name: "reference", Category: catSides, Value: "auto", Usage: "`RUNNER` of the reference: a trace FILE as it is, exec:COMMAND, go for the float64 walk, hf for transformers, or auto for the best there is"},
 		&cli.StringFlag{Name: "python", Category: catSides, Value: "python3", Usage: "Python `INTERPRETER` that has torch and transformers, for --reference hf"},
-		&cli.BoolFlag{Name: "gate", Category: catSides, Usage: "the reference has to be transformers: the float64 walk is refused unless --reference go asks for it (implied by CI=true; --gate=false is none)"},
+		&cli.BoolFlag{Name: "gate", Category: catSides, Usage: "the reference has to be transformers: the float64 walk is refused unless --reference go asks for it (implied by CI=true; --gate=false turns it off)"},
 	}, append(talkFlags(), debugFlag())...)
 }
 
 // talkFlags say how much is said beside the result.
 func talkFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: catFiles, Usage: "print the verdict alone: no report, no progress and no notes"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: catFiles, Usage: "print only the verdict: no report, no progress and no notes"},
 		&cli.BoolFlag{Name: "verbose", Category: catFiles, Usage: "print the numbers that the verdict rests on, which files are used and how long each step takes"},
 	}
 }
@@ -181,5 +181,5 @@ func inCI() bool {
 
 // fusedFlag says that the attention of the local side is one kernel.
 func fusedFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "fused-attention", Category: catSides, Usage: "the local side computes attention in one kernel: that it has no rotated queries, scores and probabilities is no gap"}
+	return &cli.BoolFlag{Name: "fused-attention", Category: catSides, Usage: "your port computes attention in one kernel: that it has no rotated queries, scores and probabilities is no gap"}
 }

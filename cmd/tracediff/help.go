@@ -71,7 +71,7 @@ var briefs = map[string]string{
 	"max-new-tokens": "decode N tokens, each a pass of its own", "dtype": "float32, bfloat16, float16, or auto: the checkpoint's",
 	"local": "your port: exec:COMMAND, or a trace FILE", "reference": "hf (transformers), go (float64), or a trace FILE",
 	"level": "1 block boundaries, 2 outputs of modules, 3 everything", "layers": "only these, such as 0-3,7", "dir": "where traces are kept",
-	"verbose": "print what was used, and how long each step takes", "quiet": "print the verdict alone", "all": "go on after the first divergence",
+	"verbose": "print what was used, and how long each step takes", "quiet": "print only the verdict", "all": "go on after the first divergence",
 	"side": "local, reference or both", "table": "print every entry with all its numbers", "report": "also write html, json, jsonl, junit, sarif or github",
 	"config": "the file that says what is compared", "baseline": "known divergences, which do not fail",
 	"require-certified": "every entry has to be EXACT or ROUNDING", "shard": "the prompts of shard I of N, from 0",

@@ -67,7 +67,7 @@ func TestLastHiddenStateIsTheNorms(t *testing.T) {
 		{"norms of one plus the weight", "gemma3-tiny/prefill.float32", nil, exitMatch, said},
 		{"beside the norm", "llama-tiny/prefill.float32", func(f *stFile, last *stTensor) {
 			f.tensors = append(f.tensors, &stTensor{"norm", last.DType, last.Shape, last.Data})
-		}, exitMatch, said + ", and is left out beside norm"},
+		}, exitMatch, said + ", and is left out in favour of norm"},
 		{"a wrong row", "llama-tiny/prefill.float32", func(_ *stFile, last *stTensor) {
 			last.Data = multiplied(last.Data, 9*16, -1)
 		}, exitMismatch, "first divergence: layers.2.out (VALUE)"},

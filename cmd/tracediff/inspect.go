@@ -52,7 +52,7 @@ Examples:
 			&cli.IntFlag{Name: "axis", Category: catLook, DefaultText: "heads and streams", Usage: "statistics of each index of axis `N`; -1 is the last"},
 			&cli.IntFlag{Name: "row", Category: catLook, DefaultText: "the last", Usage: "show what row `N` of the logits chooses"},
 			&cli.IntFlag{Name: "top", Category: catLook, Value: 5, Usage: "list `N` channels and tokens"},
-			&cli.BoolFlag{Name: "header", Category: catLook, Usage: "list names, shapes and dtypes alone: no data are read"},
+			&cli.BoolFlag{Name: "header", Category: catLook, Usage: "list only names, shapes and dtypes: no data are read"},
 			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose tokenizer has the texts of token ids, and whose config.json the order, where the file has none (default: the one that the file names, if it is there)"},
 			lookMapFlag(catInput),
 			&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT`: text, or json"},

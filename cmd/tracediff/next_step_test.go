@@ -34,11 +34,11 @@ func TestFaultsBelowTheLevel(t *testing.T) {
 		{faultNamed(t, "layers.1.self_attn.scores_masked"), []string{
 			"bug in layers.1.self_attn.scores_masked: the window is 5, in layers.1 only; config.json: sliding_window 4 ",
 			"proof this mistake reproduces all 1024 elements of 1 entry; 48 of them rule out the correct operation; right in layers 0, 3, 5 see",
-			"next correct this in the local model, dump its tensors, compare again",
+			"next correct this in your port, dump its tensors, compare again",
 		}},
 		{noisyScores, []string{
 			"bug in layers.1.self_attn.scores: unexplained: ",
-			"next the fault is in layers.1.self_attn.scores, which was not compared: check that operation in the local model; --level 3 compares it",
+			"next the fault is in layers.1.self_attn.scores, which was not compared: check that operation in your port; --level 3 compares it",
 		}},
 	} {
 		t.Run(c.fault.what, func(t *testing.T) {

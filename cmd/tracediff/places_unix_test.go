@@ -206,7 +206,7 @@ func TestHintsFit(t *testing.T) {
 		{[]string{"compare", "--tokens", "2", "--layers", "3-1"}, `--layers: .*ends before it starts\nhint: numbers count from 0`},
 		{[]string{"order", "--layers", "3-1"}, `\nhint: numbers count from 0`},
 		{[]string{"compare", "--tokens", "99999"}, `outside the vocabulary.*\nhint: the ids`},
-		{[]string{"compare", "--tokens", "2", "--max-new-tokens", "-1"}, `\nhint: 0 captures the input alone`},
+		{[]string{"compare", "--tokens", "2", "--max-new-tokens", "-1"}, `\nhint: 0 captures only the input`},
 		{[]string{"compare", "--tokens", "2", "--level", "4"}, `\nhint: 1 is block boundaries`},
 		{[]string{"compare", "--tokens", "2", "--order", "$F/empty"}, `no names.*\nhint: --order wants`},
 		{[]string{"compare", "--tokens", "2", "--local", "exec:exit 3"}, `exit status 3.*\nhint: the command printed nothing`},

@@ -16,7 +16,7 @@ var elsewhere = map[string]string{
 	"diff":     "tracediff compare LOCAL REFERENCE compares two traces, tracediff diff-program A B two recorded programs",
 	"report":   "tracediff compare --report html=report.html writes a report; json, jsonl, junit, text and github are the others",
 	"html":     "tracediff compare --report html=report.html writes the page",
-	"isolate":  "tracediff compare --isolate FILE checks one trace by itself",
+	"isolate":  "tracediff compare --isolate FILE checks one trace",
 	"ab":       "tracediff compare --ab A B compares two runs of one model",
 	"baseline": "tracediff accept REPORT.json writes a baseline, tracediff compare --baseline FILE uses it",
 	"record":   "tracediff order --record stores the program of a model that has no order here",

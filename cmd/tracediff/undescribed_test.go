@@ -94,7 +94,7 @@ func (n *nameless) traces(pattern string) string {
 func TestUndescribedModelsAreRecorded(t *testing.T) {
 	n := newNameless(t)
 	const input = " --model MODEL --tokens " + namelessTokens + " --max-new-tokens 2 --dir TRACES"
-	n.run(2, "compare --reference hf --local go"+input, `a model of type "nameless" has no local model`)
+	n.run(2, "compare --reference hf --local go"+input, `a model of type "nameless" has no built-in model`)
 	n.run(2, "compare --local HERE/made.safetensors"+input, `no order describes a model of type "nameless", and no reference of`, "hint: record one: tracediff capture --side reference --reference hf")
 	if n.ran(n.recorded) {
 		t.Error("a command that could not end ran Python")

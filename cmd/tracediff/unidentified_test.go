@@ -80,7 +80,7 @@ func TestUnidentifiedEntryIsLeftToItsLimit(t *testing.T) {
 			`  decided by +the accumulated error: it is over its limit; isolation neither finds the operation wrong nor verifies it$`,
 		}},
 		{"an entry behind it over its limit", []string{local, golden, "--level", "2", "--tolerances", limits}, exitMismatch, []string{
-			`first divergence: layers.0.mlp.act_fn `, ` +the local side: ` + sparse + `: it is not certified: ` + why + `$`,
+			`first divergence: layers.0.mlp.act_fn `, ` +your port: ` + sparse + `: it is not certified: ` + why + `$`,
 		}},
 		{"alone", []string{"--isolate", local}, exitMismatch, []string{
 			`UNVERIFIED +` + sparse + ` .* UNIDENTIFIED`, `INCOMPLETE: 1 entry is not certified, the first is ` + sparse + `: ` + why + `$`,

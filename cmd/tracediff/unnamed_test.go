@@ -175,7 +175,7 @@ func TestARoundedWeightLeadsToThePortsWeights(t *testing.T) {
 	if missing := misplaced(text, "bug "+entry+".weight is quantised to 8 bits with a scale per row", "next verify the port with its own weights: --weights FILE"); code != exitMismatch || missing != "" {
 		t.Errorf("exit %d, no %q in\n%s", code, missing, text)
 	}
-	if strings.Contains(text, "correct this in the local model") {
+	if strings.Contains(text, "correct this in your port") {
 		t.Errorf("it is to be corrected:\n%s", text)
 	}
 }

@@ -110,14 +110,14 @@ func newWatching(c *cli.Context, out *outputs) (*watching, error) {
 	switch kind := s.Local.Kind; {
 	case err != nil || named: // it is not there yet, and COMMAND makes it; or somebody knows what to watch
 	case kind == "" || kind == settings.KindGo:
-		return nil, hint.Add(errors.New("the local side is tracediff's own model, which your sources do not change"), "--local 'exec:COMMAND' runs your port; --watch PATH watches all the same")
+		return nil, hint.Add(errors.New("your port is tracediff's own model, which your sources do not change"), "--local 'exec:COMMAND' runs your port; --watch PATH watches all the same")
 	case kind == settings.KindFile && len(w.words) == 0 && (file == nil || file.Build == ""):
 		paths = append(paths, s.Local.Text)
 	}
 	w.shown = strings.Join(relative(paths), ", ")
 	w.watcher, err = watch.New(paths, ignored, ownFiles(c)...)
 	if many := (*watch.TooManyError)(nil); errors.As(err, &many) {
-		return nil, hint.Add(err, "--watch PATH names the folder of the sources alone; or [watch] in "+gatefile.ConfigName+" has paths and ignore")
+		return nil, hint.Add(err, "--watch PATH names only the folder of the sources; or [watch] in "+gatefile.ConfigName+" has paths and ignore")
 	}
 	if err != nil {
 		return nil, hint.Add(err, "--watch PATH names a file or a folder that is there; the system limits how many are watched (fs.inotify.max_user_watches on Linux)")

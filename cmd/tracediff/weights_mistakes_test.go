@@ -190,8 +190,8 @@ func TestMistakesOfBlocksAreNamed(t *testing.T) {
 		{"Q6_K: a corrupt block", q6, func(at bytesOf) { copy(at(up)[4*210:], at(up)[5*210:6*210]) }, []string{"mlp.up_proj.weight", "row 4"}},
 		{"Q6_K: a scale of 16 is another's", q6, func(at bytesOf) { at(up)[8*210+192+3] ^= 0x30 }, []string{"mlp.up_proj.weight", "row 8, columns 48 to 63"}},
 		{"Q4_K: a corrupt block", q4, func(at bytesOf) { copy(at(up)[6*144:], at(up)[7*144:7*144+16]) }, []string{"mlp.up_proj.weight", "row 6"}},
-		{"Q4_K: a scale one exponent up", q4, func(at bytesOf) { at(up)[11*144+1] += 4 }, []string{"mlp.up_proj.weight", "row 11: steps that are 2 times the right ones, beside right offsets: an exponent is off by one"}},
-		{"Q4_K: the scale of the offsets one exponent down", q4, func(at bytesOf) { at(up)[11*144+3] -= 4 }, []string{"mlp.up_proj.weight", "row 11: offsets that are 0.5 times the right ones, beside right steps"}},
+		{"Q4_K: a scale one exponent up", q4, func(at bytesOf) { at(up)[11*144+1] += 4 }, []string{"mlp.up_proj.weight", "row 11: steps that are 2 times the right ones, with right offsets: an exponent is off by one"}},
+		{"Q4_K: the scale of the offsets one exponent down", q4, func(at bytesOf) { at(up)[11*144+3] -= 4 }, []string{"mlp.up_proj.weight", "row 11: offsets that are 0.5 times the right ones, with right steps"}},
 		{"Q4_K: gate for up", q4, func(at bytesOf) {
 			a, b := at(up), at(gate)
 			was := slices.Clone(a)
@@ -244,7 +244,7 @@ func TestMistakesOfCodesBesideScalesAreNamed(t *testing.T) {
 		says  []string
 	}{
 		{"MLX: a scale one exponent up", mlx, func(c tensors) { double(c[up+".scales"], 5*4+1) }, []string{name, "row 5, columns 64 to 127: steps that are 2 times the right ones"}},
-		{"MLX: an offset one exponent up", mlx, func(c tensors) { double(c[up+".biases"], 5*4+1) }, []string{name, "row 5, columns 64 to 127: offsets that are 2 times the right ones, beside right steps"}},
+		{"MLX: an offset one exponent up", mlx, func(c tensors) { double(c[up+".biases"], 5*4+1) }, []string{name, "row 5, columns 64 to 127: offsets that are 2 times the right ones, with right steps"}},
 		{"MLX: a bias of another group", mlx, func(c tensors) { copy(c[up+".biases"].Data[2*(5*4+1):], c[up+".biases"].Data[2*(9*4+3):2*(9*4+4)]) }, []string{name, "row 5"}},
 		{"MLX: rows shifted by one", mlx, func(c tensors) {
 			for _, end := range []string{".weight", ".scales", ".biases"} {

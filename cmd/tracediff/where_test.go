@@ -69,7 +69,7 @@ func TestDownstreamEndsAtTheNextFault(t *testing.T) {
 	const next = "layers.3.self_attn.o_proj"
 	local, reference := plant(t, t.TempDir(), hooks.F32, 3, scaled("window", "layers.1.mlp.up_proj", 1.5), scaled("window", next, 1.5))
 	code, report, _ := compareOther(t, "--isolate", local, reference)
-	if want := " entries computed from it, up to " + next + ", which is wrong by itself, "; code != exitMismatch || !strings.Contains(report, want) {
+	if want := " entries computed from it, up to " + next + ", which is wrong on its own inputs, "; code != exitMismatch || !strings.Contains(report, want) {
 		t.Errorf("exit %d, no %q in\n%s", code, want, tail(report))
 	}
 	if strings.Contains(report, "downstream      reaches logits") {
@@ -89,7 +89,7 @@ func TestPowerIsShown(t *testing.T) {
 	late := factor(1.03)
 	report = says{
 		local: healthy, other: &late, args: "local.st other.st", code: exitMismatch,
-		want: []string{"isolated ROUNDING, relative L2 ...", "look at the local tensor is 0.970874 times the reference: ...", "chain the operation is correct on its own inputs, but not every operation before it was verified, so the error does not count as drift", "the reference: layers.1.mlp.down_proj: it is wrong on its own inputs"},
+		want: []string{"isolated ROUNDING, relative L2 ...", "look at your port's tensor is 0.970874 times the reference: ...", "chain the operation is correct on its own inputs, but not every operation before it was verified, so the error does not count as drift", "the reference: layers.1.mlp.down_proj: it is wrong on its own inputs"},
 	}.check(t)
 	if !regexp.MustCompile(`(?m)^  isolated +ROUNDING, relative L2 [0-9.e-]+; a [0-9.]+(e-05)? % scale error would be detected here$`).MatchString(report) {
 		t.Errorf("no power in the block of\n%s", report)

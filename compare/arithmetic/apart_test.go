@@ -22,7 +22,7 @@ import (
 // rounded for its queries alone: the layers are right, and what the last one does is said. A mistake in the last
 // layer is none of this: its result multiplied, or its keys turned too far.
 func TestQueriesAndKeysReadATableApart(t *testing.T) {
-	const said = "rounds what queries and keys are both computed from for one of them alone"
+	const said = "rounds the common input of queries and keys for only one of them"
 	for _, c := range []struct {
 		what string
 		attention

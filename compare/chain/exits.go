@@ -10,7 +10,7 @@ import (
 // check checks an exit: the entry has to be right on its own inputs, and on an unbroken chain.
 func (l *reparametrisations) check(ctx context.Context, c *node, link *Link) error {
 	if !link.Cert.Good() {
-		c.fail("%s is wrong by itself", c.key)
+		c.fail("%s is wrong on its own inputs", c.key)
 		return nil
 	}
 	if why := l.broken(link.Cert, c.key); why != "" {

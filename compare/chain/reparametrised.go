@@ -284,7 +284,7 @@ func (l *reparametrisations) editOf(ctx context.Context, c *node, cert *isolate.
 		return edit, false, err
 	}
 	if len(c.from) > 0 {
-		c.fail("%s is wrong by itself", c.key)
+		c.fail("%s is wrong on its own inputs", c.key)
 	}
 	return nil, true, nil
 }

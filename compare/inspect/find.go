@@ -78,7 +78,7 @@ func passesOf(t *capture.Trace) string {
 		last = max(last, r.Pass)
 	}
 	if last == 0 {
-		return "it has pass 0 alone"
+		return "it has only pass 0"
 	}
 	return fmt.Sprintf("it has passes 0 to %d", last)
 }

@@ -108,7 +108,7 @@ func (a *Arithmetic) Words(p *program.Program, d hooks.DType) string {
 		parts = append(parts, k.Words(d))
 	}
 	if a.keysOtherwise(p) {
-		parts = append(parts, "rounds what queries and keys are both computed from for one of them alone")
+		parts = append(parts, "rounds the common input of queries and keys for only one of them")
 	}
 	by := map[string][]string{} // what is done: where
 	var said []string

@@ -112,11 +112,11 @@ func prepareTrace(t *capture.Trace, list *order.List, weights func(order.Weight)
 	}
 	switch {
 	case list.Config == nil:
-		return nil, errors.New("an order of names alone has no operations")
+		return nil, errors.New("an order of names has no operations")
 	case dtype == 0:
 		return nil, errors.New("nothing says in which dtype the trace was computed")
 	case !measure.Computes(dtype):
-		return nil, fmt.Errorf("the trace was computed in %s, and operations in float64, float32, bfloat16 and float16 alone are described", dtype)
+		return nil, fmt.Errorf("the trace was computed in %s, and only operations in float64, float32, bfloat16 and float16 are described", dtype)
 	}
 	passes, err := t.IDs()
 	if err != nil && len(m.Scope.Passes) > 0 {

@@ -37,7 +37,7 @@ func misfitIn(i *Isolator, n order.Node, last bool) *Misfit {
 	}
 	bad := &Misfit{Key: capture.Key(n.Pass, e.Name, 0)}
 	if rec.LastRow && !last {
-		bad.Is = "has the row of the last token alone"
+		bad.Is = "has only the row of the last token"
 		return bad
 	}
 	want := e.Size(i.env.Passes[n.Pass], i.list.Config.SlidingWindow)

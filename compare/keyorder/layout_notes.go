@@ -47,7 +47,7 @@ func (l *Layout) Notes() []string {
 		name := map[string]string{order.Sliding: "sliding", order.Full: "full"}[t]
 		beside := ""
 		if slices.ContainsFunc(l.trace.Records(), func(r capture.Record) bool { return r.InOrder }) {
-			beside = ", beside those that the map has put into order"
+			beside = ", in addition to those that the map has put into order"
 		}
 		notes = append(notes, fmt.Sprintf("keys of %s layers%%s lie in %s%s from pass %d on%s", name, what, where, k.first, beside))
 	}

@@ -61,7 +61,7 @@ func sameArgmax(ctx context.Context, v *view, f *found, name string) (bool, erro
 		return false, nil
 	}
 	f.raise(ArgmaxSame, first, []Number{number("rows", float64(rows)), number("tokens_fed", float64(len(ids))), number("argmax", float64(best))},
-		"all %d rows, behind %d different tokens, have their maximum at token %d", rows, len(ids), best)
+		"all %d rows, after %d different tokens, have their maximum at token %d", rows, len(ids), best)
 	return true, nil
 }
 
@@ -97,7 +97,7 @@ func sameNext(ctx context.Context, v *view, f *found, name string) (bool, error)
 	}
 	fed := ""
 	if len(ids) > 0 {
-		fed = fmt.Sprintf(", behind %d different tokens", len(ids))
+		fed = fmt.Sprintf(", after %d different tokens", len(ids))
 	}
 	f.raise(ArgmaxSame, first, []Number{number("passes", float64(passes)), number("tokens_fed", float64(len(ids))), number("argmax", float64(best))},
 		"all %d passes choose token %d next%s", passes, best, fed)

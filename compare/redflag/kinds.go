@@ -80,7 +80,7 @@ var Kinds = []About{
 		"look for the cast between the two entries named", true,
 	},
 	{
-		WeightDType, "weights of 2 axes or more, beside activations of floats", "most elements of the weights have another dtype than most of the model; 8-bit weights do not count",
+		WeightDType, "weights of 2 axes or more, compared with activations of floats", "most elements of the weights have another dtype than most of the model; 8-bit weights do not count",
 		"a checkpoint that was loaded in another dtype than the one to compute in: it costs memory and bandwidth, and every product is cast",
 		"look at the dtype that the loader asks for; where weights are float32 on purpose (autocast), leave the flag out by --skip weight-dtype", false,
 	},
@@ -115,7 +115,7 @@ var Kinds = []About{
 		"look at keys, at the mask and at position_ids of this pass", false,
 	},
 	{
-		RopeUnchanged, "q_rope and k_rope beside what they are made of, up to 64 tokens a pass", "at a position above 0 the rotation changes a token's vectors, or at all positions those of one head, by less than 1e-3 of their length",
+		RopeUnchanged, "q_rope and k_rope compared with their inputs, up to 64 tokens a pass", "at a position above 0 the rotation changes a token's vectors, or at all positions those of one head, by less than 1e-3 of their length",
 		"the rotation is left out, or turns by position 0",
 		"look at rotary.*.sin and position_ids of this pass", false,
 	},
@@ -130,12 +130,12 @@ var Kinds = []About{
 		"look at position_ids of this pass and of the one before", false,
 	},
 	{
-		CacheZero, "keys and values", "the vector of a position is all zero in a head; behind the tokens fed so far, as `input_ids` count them, only if not all are",
+		CacheZero, "keys and values", "the vector of a position is all zero in a head; after the tokens fed so far, as `input_ids` count them, only if not all are",
 		"a slot of the cache that was not written before it was read, or is read at the wrong index",
 		"see where this pass writes its key and where it reads; with a ring buffer, at the wrap", false,
 	},
 	{
-		HiddenStatic, "hidden states behind a layer and before it", "no token's state changes by more than 1e-5 of its length",
+		HiddenStatic, "hidden states after a layer and before it", "no token's state changes by more than 1e-5 of its length",
 		"the layer is skipped, or its output is added to nothing: attention and MLP give zero",
 		"look at o_proj and down_proj of this layer", false,
 	},
@@ -157,7 +157,7 @@ var Kinds = []About{
 	{
 		GradientZero, "gradients", "every element is 0 in the last step that has the gradient",
 		"the way to the loss is multiplied by zero: a dead activation, a mask, a factor that starts at zero",
-		"look at the activations behind this parameter", false,
+		"look at the activations after this parameter", false,
 	},
 	{
 		GradientNonFinite, "gradients", "an element is NaN or infinite",

@@ -37,7 +37,7 @@ type Flag struct {
 	Pass    int      `json:"pass"`
 	What    string   `json:"what"` // a sentence with the numbers
 	Numbers []Number `json:"numbers"`
-	Also    []string `json:"also,omitempty"` // keys of further tensors of which the same is to be said, or to which it has passed
+	Also    []string `json:"also,omitempty"` // keys of further tensors with the same flag, or to which it has spread
 	Means   string   `json:"means"`          // what it usually means
 	Try     string   `json:"try"`            // what to try first
 }

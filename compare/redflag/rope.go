@@ -219,7 +219,7 @@ func frozen(v *view, f *found, sin *subject, t int, before, here angles) bool {
 	turn := math.Atan2(s[0]*c0[0]-c[0]*s0[0], c[0]*c0[0]+s[0]*s0[0])
 	if !v.fed.partial() && turn < -v.limits.rotation.backwards {
 		f.raise(RotaryFrozen, sin, []Number{number("token", float64(t)), number("turn", turn), number("limit", -v.limits.rotation.backwards)},
-			"the first angle of token %d is %.3g radians behind that of the token before it", t, -turn)
+			"the first angle of token %d is %.3g radians less than the angle of the token before it", t, -turn)
 		return true
 	}
 	return false

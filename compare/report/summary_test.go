@@ -261,7 +261,7 @@ func TestDownstreamOfAWrongOperation(t *testing.T) {
 		{true, compare.Downstream{Compared: 310}, "all 310 entries computed from it in this pass are within their limits; the operation is wrong all the same, and another prompt may show more of it"},
 		{true, compare.Downstream{Compared: 1}, "the 1 entry computed from it in this pass is within its limit; the operation is wrong all the same, and another prompt may show more of it"},
 		{false, compare.Downstream{Compared: 5, Partial: true}, "the next 5 entries computed from it are within their limits"},
-		{false, compare.Downstream{Compared: 5, Until: "norm"}, "all 5 entries computed from it, up to norm, which is wrong by itself, are within their limits"},
+		{false, compare.Downstream{Compared: 5, Until: "norm"}, "all 5 entries computed from it, up to norm, which is wrong on its own inputs, are within their limits"},
 	} {
 		row := compare.Row{Name: "x", Layer: -1, Verdict: compare.Mismatch, Class: gate.Value, Detail: "it is wrong"}
 		if c.wrong {

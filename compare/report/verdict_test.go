@@ -45,7 +45,7 @@ func TestVerdictFitsAPage(t *testing.T) {
 			res.Mismatches = 1 + some("mismatches", 60000)
 			res.Divergence = &compare.Divergence{Row: compare.Row{Name: "layers.34.post_feedforward_layernorm", Layer: 34, Pass: passes - 1, Verdict: compare.Mismatch, Class: gate.Value}}
 			if rapid.Bool().Draw(t, "incomplete") {
-				res.Incomplete = []string{"the local trace is not complete"}
+				res.Incomplete = []string{"your port's trace is not complete"}
 			}
 		}
 		words := func(text string) []string {

@@ -12,9 +12,9 @@ import (
 // words of their own.
 type Name struct {
 	Label  string // "local", "reference"; "A", "B"
-	Side   string // in a sentence: "the local side", "the reference", "A"
-	Trace  string // its trace in a sentence: "the local trace", "trace A"
-	Tensor string // one of its tensors in a sentence: "the local tensor", "A"
+	Side   string // in a sentence: "your port", "the reference", "A"
+	Trace  string // its trace in a sentence: "your port's trace", "trace A"
+	Tensor string // one of its tensors in a sentence: "your port's tensor", "A"
 }
 
 // Names are what a comparison calls its sides.
@@ -31,7 +31,7 @@ func NamesOf(m Mode) Names {
 		return Names{one, one}
 	}
 	return Names{
-		{"local", "the local side", "the local trace", "the local tensor"}, {"reference", "the reference", "the reference trace", "the reference"},
+		{"local", "your port", "your port's trace", "your port's tensor"}, {"reference", "the reference", "the reference trace", "the reference"},
 	}
 }
 

@@ -48,7 +48,7 @@ func oneSequence(traces [2]*capture.Trace, o Options) error {
 func padded(trace, why string) error {
 	return &sides.UnsuitableError{
 		What: "rows", Reason: fmt.Sprintf("%s has a row with padding: %s", trace, why),
-		Hint: "run the port on the tokens alone, without padding: one sequence that is as long as its text",
+		Hint: "run the port on the tokens without padding: one sequence that is as long as its text",
 	}
 }
 
@@ -158,7 +158,7 @@ func restartedPositions(t *capture.Trace, _ *order.List, pass int) (string, erro
 			return "", nil
 		}
 	}
-	return fmt.Sprintf("%s is %d for the first %s, and counts from 0 behind", capture.Key(pass, order.PositionIDs, 0), at[0], sides.Count(start, "token")), nil
+	return fmt.Sprintf("%s is %d for the first %s, and counts from 0 after", capture.Key(pass, order.PositionIDs, 0), at[0], sides.Count(start, "token")), nil
 }
 
 // maskedEnds finds a mask of a first pass that hides several tokens at one end of the row, of one id, from every query, their own too.

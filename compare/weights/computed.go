@@ -11,7 +11,7 @@ import (
 )
 
 // errOther reports a tensor that has the name of a computed buffer, but not the values that the configuration gives.
-var errOther = errors.New("its values are others than those of the configuration")
+var errOther = errors.New("its values differ from the configuration's")
 
 // Rotary is what the configuration gives some layers for their rotary pairs.
 type Rotary struct {

@@ -92,7 +92,7 @@ var tries = map[Kind]string{
 	Interleaved:  "leave the permutation for interleaved rotary pairs out, or make the port rotate neighbours; a line of the map says that it does: axes = \"(h p r:2) c -> (h r p) c\"",
 	Halves:       "permute it for interleaved rotary pairs, or make the port rotate halves",
 	HeadOrder:    "look for the reshape of heads in the conversion: [heads, head_dim] and [head_dim, heads] are easily taken for one another",
-	FusedOrder:   "put the parts behind each other in the conversion; if the port means them as they are, a line of the map says so: axes and split",
+	FusedOrder:   "concatenate the parts in the conversion; if the port means them as they are, say so in a line of the map: axes and split",
 	ShiftedRows:  "look for an index that is off by one, or a special token that was put in or left out",
 	Shifted:      "look for an offset that is off in the reader or the writer of the file",
 	Folded:       "leave the 1 to one of the two, conversion or port; if the port multiplies by what the file has, a line of the map says so: folded = \"1+w\"",
@@ -155,7 +155,7 @@ func try(r *Row) string {
 		return "are both checkpoints of one model? Where the port means another layout, a line of the map with axes says so"
 	}
 	if r.Kind == CutOff && r.Rounding == "" { // codes
-		return "round each number over its scale to the nearest code: a conversion to integers alone cuts it off"
+		return "round each number over its scale to the nearest code: a plain conversion to integers truncates"
 	}
 	if t := tries[r.Kind]; t != "" {
 		return t

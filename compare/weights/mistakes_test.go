@@ -164,7 +164,7 @@ var planted = []struct {
 	{"vocabulary padded with values", "model.embed_tokens.weight", func(c checkpoint) {
 		x := c["model.embed_tokens.weight"]
 		x.shape, x.values = []int{181, 16}, append(slices.Clone(x.values), x.values[:16]...)
-	}, weights.Mistake, weights.Padded, -1, "1 row behind them", 0},
+	}, weights.Mistake, weights.Padded, -1, "1 row after them", 0},
 	{"another shape", layer1 + "mlp.up_proj.weight", func(c checkpoint) {
 		x := c[layer1+"mlp.up_proj.weight"]
 		x.shape, x.values = []int{39, 15}, x.values[:39*15]

@@ -299,9 +299,9 @@ func (a parts) ofRun(r run, columns int) phrase {
 	case Constant:
 		return say("%s: every element is %s", at, number(r.factor))
 	case ScaledStep:
-		return say("%s: steps that are %s times the right ones, beside right offsets%s", at, number(r.factor), exponent(r.factor))
+		return say("%s: steps that are %s times the right ones, with right offsets%s", at, number(r.factor), exponent(r.factor))
 	case ScaledOffset:
-		return say("%s: offsets that are %s times the right ones, beside right steps%s", at, number(r.factor), exponent(r.factor))
+		return say("%s: offsets that are %s times the right ones, with right steps%s", at, number(r.factor), exponent(r.factor))
 	case NotFinite:
 		return say("%s: NaN or infinite", at)
 	case ShiftedRows:

@@ -214,7 +214,7 @@ func added(_ context.Context, a *pair) iter.Seq2[reading, error] {
 		two = "2+w, where 1+w is meant: 1 was added twice"
 	}
 	return readingsOf(one, a.says(rule{scale: 1, add: 2}, 0, FoldedTwice, "%s", two),
-		a.says(rule{scale: 1, add: -1}, 0, Unfolded, "w-1, where the original has w: 1 was taken off"),
+		a.says(rule{scale: 1, add: -1}, 0, Unfolded, "w-1, where the original has w: 1 was subtracted"),
 		a.says(rule{scale: -1}, 0, Negated, "-w: every sign is the other"))
 }
 

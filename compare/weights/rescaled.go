@@ -119,7 +119,7 @@ func (s *rescaling) Suspect(t *awq.Tensor, norm string, apart float64) {
 		row.wrong(Unidentified, LargeErrors, "its columns have factors of their own, %s standard errors from each other, as AWQ makes them; what is divided by them is not known of this layer", number(apart))
 		return
 	}
-	row.wrong(Unidentified, LargeErrors, "its columns, and those of every matrix behind %s, have factors of their own, %s standard errors from each other: AWQ makes such, and divides the norm by them, which is the original's", norm, number(apart))
+	row.wrong(Unidentified, LargeErrors, "its columns, and the columns of every matrix after %s, have factors of their own, %s standard errors from each other: AWQ makes such, and divides the norm by them, which is the original's", norm, number(apart))
 }
 
 func (s *rescaling) SuspectNorm(t, matrix *awq.Tensor, factors []float64) {

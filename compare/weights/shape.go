@@ -94,14 +94,14 @@ func (a *pair) longer(ctx context.Context) error {
 	}
 	if zero && vocabulary.MatchString(o.key()) {
 		*a.row = whole
-		a.row.note("%s of zeros behind the original's %d", count(l.Shape[0]-n, "row", "rows"), n)
+		a.row.note("%s of zeros after the original's %d", count(l.Shape[0]-n, "row", "rows"), n)
 		return nil
 	}
 	if zero {
-		a.row.wrong(Mistake, Padded, "the original's %d rows, which are right, and %s of zeros behind them, which are right in an embedding and a head alone", n, count(l.Shape[0]-n, "row", "rows"))
+		a.row.wrong(Mistake, Padded, "the original's %d rows, which are right, and %s of zeros after them, which are right only in an embedding and a head", n, count(l.Shape[0]-n, "row", "rows"))
 		return nil
 	}
-	a.row.wrong(Mistake, Padded, "the original's %d rows, which are right, and %s behind them that %s not zero", n, count(l.Shape[0]-n, "row", "rows"), either(l.Shape[0]-n == 1, "is", "are"))
+	a.row.wrong(Mistake, Padded, "the original's %d rows, which are right, and %s after them that %s not zero", n, count(l.Shape[0]-n, "row", "rows"), either(l.Shape[0]-n == 1, "is", "are"))
 	return nil
 }
 
@@ -219,7 +219,7 @@ func (c *comparison) refuse(ctx context.Context, jobs []*job, rows []Row) error 
 }
 
 // turnedParts is said of a fused tensor that is transposed, after its name.
-const turnedParts = " is transposed: element [i, j] is the [j, i] of its parts behind each other"
+const turnedParts = " is transposed: element [i, j] is the [j, i] of its concatenated parts"
 
 // howFused names the layout of a fused tensor, if it differs from the meant one and explains every element.
 func (c *comparison) howFused(ctx context.Context, r *reader, f fused) (Kind, phrase, error) {

@@ -50,14 +50,14 @@ func systemHint(err error) string {
 		is   error
 		next string
 	}{
-		{syscall.ENOSPC, "the disk is full: make room on it, or name a place on another one (tracediff doctor says how much traces take)"},
+		{syscall.ENOSPC, "the disk is full: make room on it, or name a place on another disk (tracediff doctor says how much traces take)"},
 		{syscall.EDQUOT, "your disk quota is used up: make room, or name a place on another disk"},
 		{syscall.EFBIG, "the file is larger than the system lets it be: raise the limit of the shell (ulimit -f unlimited), or name a place on another file system"},
-		{syscall.EROFS, "the file system can only be read: name a place on another one"},
+		{syscall.EROFS, "the file system can only be read: name a place on another disk"},
 		{syscall.ENOTDIR, "a part of the path is a file and not a folder: check the path"},
 		{syscall.EISDIR, "it is a folder: name a file in it"},
 		{syscall.EMFILE, "too many files are open: raise the limit of the shell, ulimit -n"},
-		{syscall.EIO, "the disk, or the network behind it, fails: name a place on another one"},
+		{syscall.EIO, "the disk, or its network, fails: name a place on another disk"},
 		{syscall.EPIPE, "what reads from it has ended: let it read to the end"},
 		{syscall.ELOOP, "the links form a loop: name the file itself"},
 		{syscall.ENAMETOOLONG, "the name is longer than the file system allows: choose a shorter one"},

@@ -70,7 +70,7 @@ func Accept(a Acceptance, today time.Time) (*Accepted, error) {
 		}
 	}
 	if at := slices.Index(matched, false); at >= 0 {
-		return nil, hint.Add(fmt.Errorf("--entries %q matches no divergence of %s", a.Patterns[at], a.Report), "patterns are of the names of entries, such as layers.3.mlp.*; a comparison that stopped at the first divergence has that alone, --all goes on")
+		return nil, hint.Add(fmt.Errorf("--entries %q matches no divergence of %s", a.Patterns[at], a.Report), "patterns are of the names of entries, such as layers.3.mlp.*; a comparison that stopped at the first divergence has only that divergence, --all goes on")
 	}
 	if len(got.Lines) == 0 {
 		return nil, hint.Add(fmt.Errorf("%s has no divergence that could be accepted", a.Report), "only a mismatch can be accepted; an entry that is missing, incomplete or not comparable has to be corrected, or left out by a narrower comparison")

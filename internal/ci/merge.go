@@ -219,9 +219,9 @@ func oneOfEach(parts []part) error {
 			model := p.Shard.Settings[fmt.Sprintf("prompt %q: model", r.Name)]
 			local, ref := &r.Result.Local, &r.Result.Reference
 			for _, fact := range [][2]string{
-				{"the digest of the weights of the local side", known(local.Weights)},
+				{"the digest of the weights of your port", known(local.Weights)},
 				{"the digest of the weights of the reference", known(ref.Weights)},
-				{"the program that made the local trace", madeBy(local.Producer)},
+				{"the program that made your port's trace", madeBy(local.Producer)},
 				{"the program that made the reference (" + ref.Label + ")", madeBy(ref.Producer)},
 			} {
 				what, text := fact[0], fact[1]

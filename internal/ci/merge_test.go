@@ -130,7 +130,7 @@ func TestMergeOfOtherWeights(t *testing.T) {
 		_, _, err := ci.Merge(paths)
 		return err
 	}
-	if err := merge("sha256:a", "sha256:b"); err == nil || !strings.HasPrefix(err.Error(), "the digest of the weights of the local side differs: sha256:a for prompt \"0\"") {
+	if err := merge("sha256:a", "sha256:b"); err == nil || !strings.HasPrefix(err.Error(), "the digest of the weights of your port differs: sha256:a for prompt \"0\"") {
 		t.Errorf("other weights: %v", err)
 	}
 	for _, b := range []string{"sha256:a", "unknown", ""} { // what is not known does not differ

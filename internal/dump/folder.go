@@ -327,7 +327,7 @@ func (x index) open(f *container.File, pool *pool, folder string) error {
 	slices.Sort(names)
 	for _, name := range names {
 		if name != filepath.Base(name) {
-			return fmt.Errorf("shard %s is not beside the index", container.Quote(name))
+			return fmt.Errorf("shard %s is not in the folder of the index", container.Quote(name))
 		}
 		r, err := pool.add(filepath.Join(folder, name))
 		if errors.Is(err, os.ErrNotExist) {

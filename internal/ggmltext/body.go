@@ -56,7 +56,7 @@ func (b *body) half() float64 { return 0.5 * math.Pow10(-max(b.decimals, 0)) }
 
 func (b *body) errorf(format string, args ...any) error {
 	return hint.Add(fmt.Errorf("line %d, in tensor %.60q: %s", b.s.number, b.of.name, fmt.Sprintf(format, args...)),
-		"something else was printed into the text, or a part is missing: print nothing beside it, on one thread")
+		"something else was printed into the text, or a part is missing: print nothing else, on one thread")
 }
 
 // read reads up to the next line that is not the tensor's. Each element goes to see, which may be nil, in the order of the text.

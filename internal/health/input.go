@@ -113,7 +113,7 @@ func (s *Section) bos(in Input, ids []int) {
 		s.Warn("the tokenizer puts one before a prompt, and --tokens are taken as they are: leave the other out",
 			"BOS stands twice, %s at 0 and 1: the model was not trained on such text", mark)
 	case first && !in.WantsBOS:
-		s.Warn("transformers' tokenizer of this family puts none there", "BOS %s comes first, and this family is used without it", mark)
+		s.Warn("transformers' tokenizer of this family does not put one there", "BOS %s comes first, and this family is used without it", mark)
 	case again > 0 && bos >= 0:
 		s.Warn("a text that is tokenized in parts gets one before each: only the first belongs there", "BOS %s stands in the middle, at %d", mark, again)
 	case first:

@@ -118,7 +118,7 @@ func Generation(s *Section, fsys fs.FS, v Vocabulary) {
 			return
 		}
 		agrees = false
-		s.Warn("generate follows generation_config.json; an engine that reads config.json alone does otherwise", "%s is %v in %s and %v in config.json",
+		s.Warn("generate follows generation_config.json; an engine that reads only config.json does not", "%s is %v in %s and %v in config.json",
 			what, []int(here), generationFile, config)
 	}
 	differs("BOS", g.BOS, known(v.BOS))

@@ -38,9 +38,9 @@ func Of(ctx context.Context, e *settings.Env, dir, weights string, t *capture.Tr
 		if why == "" || why == itsWeights && weights != "" {
 			return ck, nil
 		}
-		next := "--model names the checkpoint that the local trace was made of"
+		next := "--model names the checkpoint that your port's trace was made of"
 		if why == itsWeights && m.Port.File != "" {
-			next = "it was made with the weights of a port: --weights " + plain.QuoteShell(plain.Text(m.Port.File)) + " names them, beside --model"
+			next = "it was made with the weights of a port: --weights " + plain.QuoteShell(plain.Text(m.Port.File)) + " names them, in addition to --model"
 		}
 		return nil, hint.Also(hint.Add(fmt.Errorf("%s is not the checkpoint of %s: %s", dir, t.Path(), why), next), ck.Close())
 	}

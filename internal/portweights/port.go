@@ -287,7 +287,7 @@ func filesOf(path string) ([]string, error) {
 		}
 	}
 	if len(list) > maxPortFiles {
-		return nil, hint.Add(fmt.Errorf("%s has %d files, and %d are allowed beside weights", path, len(list), maxPortFiles), "name the file that has the weights")
+		return nil, hint.Add(fmt.Errorf("%s has %d files, and %d are allowed in addition to weights", path, len(list), maxPortFiles), "name the file that has the weights")
 	}
 	return list, nil
 }

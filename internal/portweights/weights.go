@@ -166,7 +166,7 @@ func openWeights(path string, originals int) (*openedWeights, error) {
 	packed, rest, err := quant.Find(o.file.Tensors, configBeside(path, info.IsDir()))
 	if err != nil {
 		o.close()
-		return nil, hint.Default(fmt.Errorf("%s: %w", path, err), "the codes and config.json beside them do not agree, or the file is damaged: compare both with what the quantiser wrote")
+		return nil, hint.Default(fmt.Errorf("%s: %w", path, err), "the codes and their config.json do not agree, or the file is damaged: compare both with what the quantiser wrote")
 	}
 	o.file.Tensors = rest
 	for _, q := range packed {

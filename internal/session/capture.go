@@ -62,7 +62,7 @@ func Record(ctx context.Context, e *settings.Env, s settings.Settings) (list *or
 	}
 	defer func() { err = hint.Also(err, j.Close()) }()
 	if !j.Model.Undescribed {
-		return nil, "", hint.Add(fmt.Errorf("--record: %s has an order: nothing has to be recorded", j.Model.Config.ModelType), "leave --record out; python -m tracediff.hf --program records its program beside the trace")
+		return nil, "", hint.Add(fmt.Errorf("--record: %s has an order: nothing has to be recorded", j.Model.Config.ModelType), "leave --record out; python -m tracediff.hf --program records its program next to the trace")
 	}
 	f, err := choice.Find(ctx, e, j, false)
 	if err != nil {

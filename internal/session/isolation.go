@@ -34,7 +34,7 @@ func (in *inputs) certify(ctx context.Context) error {
 		return err
 	}
 	if foreign.Printed(in.local) {
-		return in.unable("the local trace is a text of rounded numbers: nothing can be computed from them", "record the tensors themselves: docs/results/in-the-wild.md shows how, for llama.cpp")
+		return in.unable("your port's trace is a text of rounded numbers: nothing can be computed from them", "record the tensors themselves: docs/results/in-the-wild.md shows how, for llama.cpp")
 	}
 	in.o.Confirmer = confirmer(in.local, in.order.list, in.model.own(), dtype)
 	switch {
@@ -46,8 +46,8 @@ func (in *inputs) certify(ctx context.Context) error {
 	case in.order.list == nil || in.order.list.Config == nil:
 		return in.unable("the order has names and no operations", "--model DIR names the checkpoint whose configuration gives the operations")
 	case in.model.ck == nil:
-		const next = "--model DIR names the checkpoint that the local trace was made of"
-		err = in.unable("the checkpoint of the local trace is not known", next)
+		const next = "--model DIR names the checkpoint that your port's trace was made of"
+		err = in.unable("the checkpoint of your port's trace is not known", next)
 		in.o.NotIsolated += "; " + next
 		return err
 	}

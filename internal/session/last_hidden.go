@@ -131,7 +131,7 @@ func renamed(t *capture.Trace, from, to string) (*capture.Trace, error) {
 	}
 	what := "is compared as " + to
 	if left {
-		what = "is left out beside " + to
+		what = "is left out in favour of " + to
 	}
 	note := fmt.Sprintf("%s has the numbers of %s, as the last of transformers' hidden_states, and %s; what the last layer returns was not dumped", from, to, what)
 	return capture.Assemble(t.Path(), kept, m, t.Sequence(), append(slices.Clone(t.Notes()), note), t)

@@ -74,9 +74,9 @@ func checkLocal(ctx context.Context, e *settings.Env, j *job.Job) error {
 		return localCommand(j).Check()
 	}
 	if j.Model.Undescribed {
-		return hint.Add(fmt.Errorf("a model of type %q has no local model; give a trace or a command with --local", j.Model.Config.ModelType), "compare a port of it: --local 'exec:COMMAND' or --local FILE; or capture the reference alone with --side reference")
+		return hint.Add(fmt.Errorf("a model of type %q has no built-in model; give a trace or a command with --local", j.Model.Config.ModelType), "compare a port of it: --local 'exec:COMMAND' or --local FILE; or capture only the reference with --side reference")
 	}
-	return hint.Add(gemma.CheckFamily(j.Order.List), "compare a port of it: --local 'exec:COMMAND' or --local FILE; or capture the reference alone with --side reference")
+	return hint.Add(gemma.CheckFamily(j.Order.List), "compare a port of it: --local 'exec:COMMAND' or --local FILE; or capture only the reference with --side reference")
 }
 
 // runModel captures the Go model to the local side's place.
@@ -87,7 +87,7 @@ func runModel(ctx context.Context, e *settings.Env, j *job.Job, computes *order.
 	if j.Settings.Prompt != nil {
 		m.Prompt = *j.Settings.Prompt
 	}
-	p := e.Begin("capturing the local model", "layer", settings.Growing(j.Path("local")))
+	p := e.Begin("capturing the built-in model", "layer", settings.Growing(j.Path("local")))
 	defer p.Done()
 	log := j.DebugLog(e, "local", j.Settings.Scope)
 	defer log.End()

@@ -25,5 +25,5 @@ func nearest(s *settings.Settings, local, ref *capture.Trace) (*capture.Trace, [
 		return nil, nil, hint.Add(fmt.Errorf("%s: the text of llama.cpp's eval-callback has names of its own: want --map FILE", local.Path()), settings.MapHint)
 	}
 	filled, err := foreign.Nearest(local, ref, len(s.Scope.Positions) == 0)
-	return filled, []string{"the local trace is a text of rounded numbers, and not all of them: it can show a mismatch, never a match"}, err
+	return filled, []string{"your port's trace is a text of rounded numbers, and not all of them: it can show a mismatch, never a match"}, err
 }

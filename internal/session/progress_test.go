@@ -59,7 +59,7 @@ func TestWhatTakesLongShowsHowFarItIs(t *testing.T) {
 	}
 	want := []string{
 		"reading the tokenizer", "capturing the reference walk", "storing the reference", "measuring the noise floor", "measuring the noise floor, comparing",
-		"capturing the local model", "comparing and verifying", "verifying",
+		"capturing the built-in model", "comparing and verifying", "verifying",
 	}
 	for i, p := range all {
 		if i >= len(want) || p.what != want[i] {

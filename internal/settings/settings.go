@@ -64,7 +64,7 @@ func (s *Settings) Check() error {
 	case s.Scope.Level < 1 || s.Scope.Level > 3:
 		return hint.Add(fmt.Errorf("--level is %d, want 1, 2 or 3", s.Scope.Level), "1 is block boundaries, 2 module outputs, 3 internals")
 	case s.NewTokens < 0 || s.NewTokens > maxNewTokens:
-		return hint.Add(fmt.Errorf("--max-new-tokens is %d, want 0 to %d", s.NewTokens, maxNewTokens), "0 captures the input alone, N decodes N tokens after it")
+		return hint.Add(fmt.Errorf("--max-new-tokens is %d, want 0 to %d", s.NewTokens, maxNewTokens), "0 captures only the input, N decodes N tokens after it")
 	}
 	if _, err := s.ComputedIn(""); err != nil {
 		return err

@@ -269,7 +269,7 @@ func (f *file) pieces() ([]string, error) {
 	}
 	for id, piece := range pieces {
 		if !taken[id] {
-			return nil, fmt.Errorf("model.vocab: has %d pieces and none of them is number %d: want the ids 0 to %d, each once; %s", len(vocab), id, len(vocab)-1, passIDs)
+			return nil, fmt.Errorf("model.vocab: has %d pieces and no piece with number %d: want the ids 0 to %d, each once; %s", len(vocab), id, len(vocab)-1, passIDs)
 		}
 		if piece == "" || len(piece) > maxPiece {
 			return nil, fmt.Errorf("model.vocab: piece %d has %d bytes, want 1 to %d", id, len(piece), maxPiece)

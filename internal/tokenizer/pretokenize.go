@@ -183,7 +183,7 @@ func readSplit(raw json.RawMessage) (step, string, error) {
 	}
 	behave, known := behaviors[split.Behavior]
 	if !known {
-		return step{}, "", fmt.Errorf("behavior %.60q is none", split.Behavior)
+		return step{}, "", fmt.Errorf("behavior %.60q is unknown", split.Behavior)
 	}
 	find, name, err := split.Pattern.read()
 	if err != nil {
@@ -226,7 +226,7 @@ func readPunctuation(raw json.RawMessage) (step, string, error) {
 	}
 	behave, known := behaviors[punctuation.Behavior]
 	if !known {
-		return step{}, "", fmt.Errorf("behavior %.60q is none", punctuation.Behavior)
+		return step{}, "", fmt.Errorf("behavior %.60q is unknown", punctuation.Behavior)
 	}
 	return step{find: findSet(pattern.Class("punctuation")), behave: behave}, "Punctuation " + punctuation.Behavior, nil
 }

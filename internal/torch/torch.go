@@ -80,7 +80,7 @@ func Archive(z *container.Zip, f *container.File, alone string) error {
 // refused adds to the error of a pickle what to do about it.
 func refused(err error) error {
 	if errors.As(err, new(*pickle.RefusedError)) {
-		return hint.Add(err, "nothing in it was run; save a dict of tensors alone: torch.save({name: tensor}, FILE)")
+		return hint.Add(err, "nothing in it was run; save only a dict of tensors: torch.save({name: tensor}, FILE)")
 	}
 	return err
 }

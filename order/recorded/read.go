@@ -90,7 +90,7 @@ func Read(in io.Reader) (*Program, error) {
 	var syntax *json.SyntaxError
 	switch err := json.Unmarshal(data, r.file); {
 	case errors.As(err, &syntax) && strings.Contains(syntax.Error(), "after top-level value"):
-		return nil, errors.New("something stands behind the end of the program")
+		return nil, errors.New("something follows the end of the program")
 	case err != nil:
 		return nil, fmt.Errorf("not the JSON of a recorded program: %w", err)
 	case r.Format != "tracediff program":

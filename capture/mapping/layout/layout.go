@@ -56,12 +56,12 @@ func New(text, dropped string) (*Layout, error) {
 	}
 	for _, n := range from {
 		if !slices.Contains(to, n) && n != dropped {
-			return nil, fmt.Errorf("axes %q: %s is on the left alone, and no element may be lost", text, n)
+			return nil, fmt.Errorf("axes %q: %s is on the left only, and no element may be lost", text, n)
 		}
 	}
 	for _, n := range to {
 		if !slices.Contains(from, n) {
-			return nil, fmt.Errorf("axes %q: %s is on the right alone", text, n)
+			return nil, fmt.Errorf("axes %q: %s is on the right only", text, n)
 		}
 	}
 	return l, nil
@@ -132,7 +132,7 @@ func newAxis(word string, sizes bool) (axis, error) {
 	}
 	n, err := strconv.Atoi(size)
 	if err != nil || n < 1 || n > Most {
-		return a, fmt.Errorf("%q: want a size of 1 or more behind the colon", word)
+		return a, fmt.Errorf("%q: want a size of 1 or more after the colon", word)
 	}
 	a.size = n
 	return a, nil
@@ -194,7 +194,7 @@ func factors(item []axis, size int, sizes map[string]int) ([]Strided, error) {
 		case n > 0:
 			return nil, fmt.Errorf("the sizes of %s are too large", spell(item))
 		case open >= 0:
-			return nil, fmt.Errorf("%s: the sizes of %s and %s do not follow: write one behind its name, such as %[2]s:4", spell(item), item[open].name, a.name)
+			return nil, fmt.Errorf("%s: the sizes of %s and %s do not follow: write one after its name, such as %[2]s:4", spell(item), item[open].name, a.name)
 		default:
 			open = i
 		}

@@ -33,7 +33,7 @@ func TestKeyHeadsOnSeveralRanks(t *testing.T) {
 		dump := mappingtest.Assembled(t, sources...)
 		p, text := proposed(t, dump, list, trace)
 		want := `"rank{R}/h{L}.k" = { to = "layers.{L}.self_attn.k_rope", axes = "1 h t c -> 1 h t c", join = "h/2" } # values: 3 of 3`
-		if !strings.Contains(text, want) || !strings.Contains(text, "; the ranks behind each other, 2 have each part\n") || p.Open() > 0 {
+		if !strings.Contains(text, want) || !strings.Contains(text, "; the ranks concatenated, 2 have each part\n") || p.Open() > 0 {
 			t.Fatalf("it lacks %s\n%s", want, text)
 		}
 		a := remade(t, dump, list, text)

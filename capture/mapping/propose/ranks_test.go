@@ -211,7 +211,7 @@ func TestRanksOfFusedTensors(t *testing.T) {
 	}
 	dump := mappingtest.Assembled(t, sources...)
 	p, text := proposed(t, dump, list, trace)
-	if len(p.Lines) != 1 || len(p.Choices)+len(p.Left) > 0 || !strings.Contains(text, `axes = "t c -> 1 t c", split = "c: 12 | 6 | 6", join = "c" } # values: 3 of 3; the ranks behind each other`) {
+	if len(p.Lines) != 1 || len(p.Choices)+len(p.Left) > 0 || !strings.Contains(text, `axes = "t c -> 1 t c", split = "c: 12 | 6 | 6", join = "c" } # values: 3 of 3; the ranks concatenated`) {
 		t.Fatal(text)
 	}
 	a := remade(t, dump, list, text)

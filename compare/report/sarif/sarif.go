@@ -104,7 +104,7 @@ func Write(w io.Writer, d *report.Document) error {
 	if d.Weights != nil && !d.Weights.Right() {
 		one := result{Message: message{"the port's weights are not the original's; tracediff weights says which"}, Fingerprints: map[string]string{"tracediff/v1": "weights"}}
 		one.at("", cmp.Or(d.About, d.Weights.Local.Path), nil)
-		s.add("weights", "weights that are not those of the original", "", one)
+		s.add("weights", "weights that differ from the original's", "", one)
 	}
 	s.Invocations = []invocation{done}
 	e := json.NewEncoder(w)

@@ -147,6 +147,6 @@ func (p *inspection) metrics(m *measure.Metrics) {
 		p.field("worst "+a.Axis, "%d of %d: relative L2 %s", a.Worst, a.Size, words.Number(a.RelL2))
 	}
 	if m.NonFinite > 0 {
-		p.field("non-finite", "on one side alone in %s, the first at %v", words.Count(int(m.NonFinite), "element", "elements"), m.NonFiniteAt)
+		p.field("non-finite", "on one side only in %s, the first at %v", words.Count(int(m.NonFinite), "element", "elements"), m.NonFiniteAt)
 	}
 }

@@ -44,7 +44,7 @@ func Divergence(doc *Document, r *compare.Result) {
 		doc.Field(Either(i == 0, "next", ""), "%s", hint)
 	}
 	if f, _ := d.Bug(); len(d.Hints) == 0 && f != nil {
-		what := Either(Unnamed(d), "check this operation in the local model", "correct this in the local model")
+		what := Either(Unnamed(d), "check this operation in your port", "correct this in your port")
 		doc.Field("next", "%s, %s", what, Either(r.Given, "dump its tensors, compare again", "then run the same command again"))
 	}
 }

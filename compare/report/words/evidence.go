@@ -138,7 +138,7 @@ func worst(doc *Document, res *compare.Result, r *compare.Row) {
 		}
 	}
 	if m.NonFinite > 0 {
-		doc.Field("not finite", "%d elements on one side alone, the first at %s", m.NonFinite, m.Spell(m.NonFiniteAt))
+		doc.Field("not finite", "%d elements on one side only, the first at %s", m.NonFinite, m.Spell(m.NonFiniteAt))
 	}
 	if !math.IsNaN(float64(m.Scale)) && !math.IsNaN(float64(m.RelL2)) {
 		doc.Field("fitted scale", "%s, cosine %s", Digits(m.Scale), Parallel(m.Cosine))
@@ -180,11 +180,11 @@ func downstream(doc *Document, of *compare.Divergence) {
 		looked = fmt.Sprintf("%d of the next %s computed from it", d.Past, Count(d.Compared, "entry", "entries"))
 	}
 	if d.Until != "" {
-		looked = fmt.Sprintf("%d of %s computed from it, up to %s, which is wrong by itself,", d.Past, Count(d.Compared, "entry", "entries"), d.Until)
+		looked = fmt.Sprintf("%d of %s computed from it, up to %s, which is wrong on its own inputs,", d.Past, Count(d.Compared, "entry", "entries"), d.Until)
 	}
 	switch {
 	case d.Compared == 0:
-		doc.Field("downstream", "%s is computed from it next, and wrong by itself", d.Until)
+		doc.Field("downstream", "%s is computed from it next, and wrong on its own inputs", d.Until)
 	case d.Past == 0:
 		doc.Field("downstream", "%s%s", within(d), Either(wrongOperation(of), "; the operation is wrong all the same, and another prompt may show more of it", ""))
 	case d.Vanishes != "":
@@ -200,7 +200,7 @@ func within(d *compare.Downstream) string {
 	text := entries + " computed from it in this pass"
 	switch {
 	case d.Until != "":
-		text = entries + " computed from it, up to " + d.Until + ", which is wrong by itself,"
+		text = entries + " computed from it, up to " + d.Until + ", which is wrong on its own inputs,"
 	case d.Partial:
 		text = entries + " computed from it"
 	}
@@ -231,7 +231,7 @@ func code(doc *Document, c *compare.Code) {
 	}
 	switch {
 	case len(c.Steps) > 0:
-		doc.Field("steps", "of the reference (-) and of the local side (+):")
+		doc.Field("steps", "of the reference (-) and of your port (+):")
 		for i, step := range c.Steps {
 			if i == maxSteps {
 				doc.Field("", "and %d more; tracediff diff-program shows all", len(c.Steps)-i)

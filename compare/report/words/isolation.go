@@ -27,7 +27,7 @@ func Isolation(doc *Document, r *compare.Result) {
 	doc.Blank()
 	text := fmt.Sprintf("recomputed %s on their own inputs: %d EXACT, %d ROUNDING, %d BUG", Count(s.Certified, "entry", "entries"), s.Exact, s.Rounding, s.Bugs)
 	text += counts(", ", number{int64(s.Layout), "LAYOUT"}, number{int64(s.Unidentified), "UNIDENTIFIED"}, number{int64(s.Unverified), "UNVERIFIED"},
-		number{int64(s.NotIsolated), "not isolated"}, number{int64(s.Drift), "over their limit by drift alone"})
+		number{int64(s.NotIsolated), "not isolated"}, number{int64(s.Drift), "over their limit by drift only"})
 	doc.Line("%s", text)
 	if s.Arithmetic != isolate.Auto || s.Bound != "probabilistic" {
 		doc.Line("as asked for: %s arithmetic, %s bounds", s.Arithmetic, s.Bound)

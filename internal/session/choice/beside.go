@@ -35,7 +35,7 @@ func (c chooser) putBeside(f *Found) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("putting the reference beside the local trace: %w", err)
+		return "", fmt.Errorf("putting the reference next to your port's trace: %w", err)
 	}
 	return to, nil
 }

@@ -65,7 +65,7 @@ func (c chooser) undescribed(ctx context.Context) (*Found, error) {
 	switch j.Settings.Reference.Kind {
 	case settings.KindExec:
 		return nil, hint.Add(fmt.Errorf("--reference exec: no order describes a model of type %q, and a command has nothing to take its names from", j.Model.Config.ModelType),
-			"let the command write FILE.safetensors with FILE.program.json beside it, and give the file: --reference FILE.safetensors; or use --reference hf")
+			"let the command write FILE.safetensors with FILE.program.json next to it, and give the file: --reference FILE.safetensors; or use --reference hf")
 	case settings.KindGo:
 		p, err := c.programFor(ctx)
 		if err != nil {
@@ -99,7 +99,7 @@ func checkRecorded(path string) error {
 	}
 	p, err := orders.ProgramBeside(t)
 	if err == nil && p == nil {
-		err = errors.New("the runner left no program beside the trace")
+		err = errors.New("the runner left no program next to the trace")
 	}
 	return hint.Also(err, t.Close())
 }

@@ -141,7 +141,7 @@ func (p *Patient) Clean(ctx context.Context, s *health.Section) {
 	}
 	others := slices.DeleteFunc(files, func(f storedFile) bool { return f.kind != tracefolder.FileForeign })
 	if len(others) > 0 {
-		s.OK("%s not written by tracediff, left alone: %s", amount.Of(len(others), "file"), someOf(others))
+		s.OK("%s not written by tracediff, kept: %s", amount.Of(len(others), "file"), someOf(others))
 		return
 	}
 	if root.Close() == nil && os.Remove(p.Dir) == nil {

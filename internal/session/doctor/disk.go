@@ -41,7 +41,7 @@ func (p *Patient) checkDisk(_ context.Context, s *health.Section) {
 	}
 	local := TraceBytes(p.model.list, p.Scope, dtype, tokens)
 	stored := TraceBytes(p.model.list, all, dtype, tokens)
-	what := fmt.Sprintf("about %s for the local trace (level %d, %s) and %s for a stored reference (level %d%s); %s at %s",
+	what := fmt.Sprintf("about %s for your port's trace (level %d, %s) and %s for a stored reference (level %d%s); %s at %s",
 		amount.Bytes(local), p.Scope.Level, dtype, amount.Bytes(stored), all.Level, why, free, disk.Folder)
 	need := saturate(float64(local) + float64(stored))
 	const less = "a lower --level, fewer --layers or --positions at the capture take less; --dir names another disk"

@@ -142,7 +142,7 @@ func (p *Patient) runModel(ctx context.Context, s *health.Section) {
 	if err != nil {
 		return // said of the model
 	}
-	name, run, most := "the local model", p.model.forward, int64(exampleModel)
+	name, run, most := "the built-in model", p.model.forward, int64(exampleModel)
 	if gemma.CheckFamily(p.model.list) != nil {
 		name, run, most = "the float64 walk", p.model.walk, exampleWalk
 	}

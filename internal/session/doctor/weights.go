@@ -98,7 +98,7 @@ func (p *Patient) readWeights(ctx context.Context, s *health.Section, names []st
 	p.model.head(s, ck, p.Full)
 	health.Values(ctx, s, weights, p.model.spread, p.Full)
 	if m := health.Memory(); m.Available > 0 && ck.Size() > m.Available {
-		s.Warn("the local model maps them and reads what it needs; --reference hf needs a machine with more memory",
+		s.Warn("the built-in model maps them and reads what it needs; --reference hf needs a machine with more memory",
 			"the weights take %s, and %s of memory are available: transformers holds all of them", amount.Bytes(ck.Size()), amount.Bytes(m.Available))
 	}
 }

@@ -159,11 +159,11 @@ func commandFailed(e *settings.Env, r *reference.Command, err error) error {
 	next := "the command's output is above"
 	switch silent := status != nil && len(bytes.TrimSpace(status.Output)) == 0; {
 	case silent && nothing:
-		next = "the command printed nothing and wrote no trace: run it in a shell by itself"
+		next = "the command printed nothing and wrote no trace: run it in a shell"
 	case silent:
-		next = "the command printed nothing: run it in a shell by itself"
+		next = "the command printed nothing: run it in a shell"
 	case nothing:
-		next += "; run it in a shell by itself"
+		next += "; run it in a shell"
 	}
 	if !nothing {
 		next += "; tracediff compare FILE REFERENCE --partial looks into an unfinished trace"

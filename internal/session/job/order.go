@@ -100,7 +100,7 @@ func (j *Job) UseProgram(t *capture.Trace, passes [][]int) error {
 		return err
 	}
 	if p == nil {
-		return hint.Add(fmt.Errorf("%s has no recorded program beside it, and no order describes a model of type %q", t.Path(), j.Model.Config.ModelType),
+		return hint.Add(fmt.Errorf("%s has no recorded program next to it, and no order describes a model of type %q", t.Path(), j.Model.Config.ModelType),
 			"--program FILE names one; python -m tracediff.hf without --order, and capture --reference hf, record one")
 	}
 	if p, err = p.ForPasses(passes, 0, ""); err != nil {

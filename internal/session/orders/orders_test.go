@@ -34,7 +34,9 @@ func TestOrderOfTraceAndModel(t *testing.T) {
 	if none, err := orders.OfTraces(family, bare); none != nil || err != nil {
 		t.Errorf("of a family without an order: %v, %v", none, err)
 	}
-	broken := testengine.Rewritten(t, golden, func(m *capture.Manifest) { m.Config = []byte(strings.Replace(string(m.Config), `"num_hidden_layers":`, `"num_hidden_layers":-`, 1)) }, nil)
+	broken := testengine.Rewritten(t, golden, func(m *capture.Manifest) {
+		m.Config = []byte(strings.Replace(string(m.Config), `"num_hidden_layers":`, `"num_hidden_layers":-`, 1))
+	}, nil)
 	if _, err := orders.OfTraces(broken, bare); err == nil || !strings.Contains(err.Error(), "its configuration") {
 		t.Errorf("a configuration that cannot be: %v", err)
 	}

@@ -148,7 +148,7 @@ func (p *Program) ForPasses(passes [][]int, further int, of string) (*Program, e
 		return nil, err
 	}
 	if p.ofPrompt != "" && further > 0 {
-		return nil, hint.Add(fmt.Errorf("%s holds for the token ids of one run alone (%s), and those of decoded passes are not known before", p.Path, p.ofPrompt), "give the ids of every pass: --tokens "+plain.QuoteShell(reference.FormatTokens(own)))
+		return nil, hint.Add(fmt.Errorf("%s holds only for the token ids of one run (%s), and the ids of decoded passes are not known before", p.Path, p.ofPrompt), "give the ids of every pass: --tokens "+plain.QuoteShell(reference.FormatTokens(own)))
 	}
 	tokens := make([]int, len(passes)+further)
 	first := -1 // the first pass that was recorded of others
@@ -157,7 +157,7 @@ func (p *Program) ForPasses(passes [][]int, further int, of string) (*Program, e
 			tokens[pass] = len(passes[pass])
 		}
 		if p.ofPrompt != "" && (pass >= len(own) || !slices.Equal(own[pass], passes[pass])) {
-			return nil, hint.Add(fmt.Errorf("pass %d%s has other token ids than the run that recorded %s, which holds for these alone: %s", pass, of, p.Path, p.ofPrompt), "record the program on the prompt of the trace")
+			return nil, hint.Add(fmt.Errorf("pass %d%s has other token ids than the run that recorded %s, which holds only for these: %s", pass, of, p.Path, p.ofPrompt), "record the program on the prompt of the trace")
 		}
 		if first < 0 && (pass >= len(p.file.Passes) || p.file.Passes[pass].Tokens != tokens[pass]) {
 			first = pass
@@ -188,7 +188,7 @@ func (p *Program) ids() (own [][]int, err error) {
 		err = hint.Also(err, t.Close())
 	}
 	if err != nil {
-		return nil, hint.Add(fmt.Errorf("%s holds for the prompt of one run alone: %w", p.Path, err), "the trace of that run has to lie beside it")
+		return nil, hint.Add(fmt.Errorf("%s holds only for the prompt of one run: %w", p.Path, err), "the trace of that run has to lie next to it")
 	}
 	return own, nil
 }

@@ -134,7 +134,7 @@ func (p *parser) class() (*Set, error) {
 					return nil, err
 				}
 				if set != nil || high < low || strings.HasPrefix(p.rest, "-") {
-					return nil, errors.New("a range that is none")
+					return nil, errors.New("not a range")
 				}
 			}
 			ranges = append(ranges, [2]rune{low, high})

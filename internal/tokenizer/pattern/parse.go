@@ -202,7 +202,7 @@ func (p *parser) quantified(n node) (node, error) {
 		p.rest, q.greed = p.rest[1:], possessive
 	}
 	if p.rest != "" && strings.IndexByte("*+?{", p.rest[0]) >= 0 {
-		return node{}, errors.New("a quantifier behind a quantifier")
+		return node{}, errors.New("a quantifier after a quantifier")
 	}
 	if n.least() == 0 {
 		return node{}, errors.New("a quantifier of what matches the empty text")

@@ -62,9 +62,9 @@ func (f *Form) Why() string {
 	case f.Join == mapping.JoinSum:
 		return "; the sum of all ranks"
 	case f.Join == JoinAxis && f.Copies > 1:
-		return fmt.Sprintf("; the ranks behind each other, %d have each part", f.Copies)
+		return fmt.Sprintf("; the ranks concatenated, %d have each part", f.Copies)
 	case f.Join == JoinAxis:
-		return "; the ranks behind each other"
+		return "; the ranks concatenated"
 	case f.Last:
 		return "; the row of the last token"
 	}
