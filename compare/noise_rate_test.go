@@ -155,7 +155,7 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[int(q*float64(len(sorted)-1))]
 }
 
-// row is what the pairs showed, as docs/verdict.md has it: the limits that they were held to, and how often they were past one.
+// row is what the pairs showed, as docs/results/limits.md has it: the limits that they were held to, and how often they were past one.
 func (r *rates) row(pair, dtype string) string {
 	slices.Sort(r.limits)
 	var limits, beyond []string
@@ -176,16 +176,16 @@ const noiseHeader = `
 |---|---|---|---|---|---|---|---|---|
 `
 
-// noisePrompts is how many prompts the table in docs/verdict.md is of; -update rewrites it.
+// noisePrompts is how many prompts the table in docs/results/limits.md is of; -update rewrites it.
 const noisePrompts = 40
 
-const noiseDocs = "../docs/verdict.md"
+const noiseDocs = "../docs/results/limits.md"
 
 // noisePairs are the kinds of healthy pairs.
 var noisePairs = []string{"local and the walk", "local and transformers", "transformers and the walk", "rounded elsewhere and the walk"}
 
 // TestNoiseRate measures how far healthy pairs are from their noise floor. TRACEDIFF_NOISE_PROMPTS is the number of random
-// prompts a checkpoint and dtype; docs/verdict.md has what 40 of them show.
+// prompts a checkpoint and dtype; docs/results/limits.md has what 40 of them show.
 func TestNoiseRate(t *testing.T) {
 	prompts := pagetest.Samples(t, "TRACEDIFF_NOISE_PROMPTS", 1)
 	all := map[string]map[hooks.DType]*rates{}

@@ -18,7 +18,7 @@ import (
 )
 
 // pairSeeds names how many random models of each family are compared, each in two dtypes. The default is a sample of a
-// few seconds; docs/certificate.md has the result of the full run.
+// few seconds; docs/results/certificate.md has the result of the full run.
 const pairSeeds = "TRACEDIFF_PAIRS"
 
 // samplePairs is the number of models without it.

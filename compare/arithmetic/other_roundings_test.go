@@ -65,9 +65,9 @@ func (p *roundingPort) run(t *testing.T, c ordertest.Case) *capture.Trace {
 	return testengine.Open(t, path)
 }
 
-const certificatePage = "../../docs/certificate.md"
+const certificatePage = "../../docs/results/certificate.md"
 
-// portsMeasured is how many ports docs/certificate.md tells of; -update rewrites what it says.
+// portsMeasured is how many ports docs/results/certificate.md tells of; -update rewrites what it says.
 const portsMeasured = 600
 
 // roundingsRow says what ports showed, and compares it with the docs when they are as many as there.
@@ -113,7 +113,7 @@ func falseBugs(t *testing.T, c ordertest.Case, local *capture.Trace) (bugs []str
 const fewBugs = 3
 
 // A port that rounds at other steps than transformers, whichever, has no bug: over whole traces, of every family, in both
-// 16-bit dtypes. TRACEDIFF_ROUNDINGS sets how many are drawn; what 600 showed stands in docs/certificate.md.
+// 16-bit dtypes. TRACEDIFF_ROUNDINGS sets how many are drawn; what 600 showed stands in docs/results/certificate.md.
 func TestOtherRoundingsAreNoBug(t *testing.T) {
 	n := pagetest.Samples(t, "TRACEDIFF_ROUNDINGS", 20)
 	entries, bugs, accused := 0, 0, 0

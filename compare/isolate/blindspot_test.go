@@ -157,10 +157,10 @@ func (s blindSet) port(rng *rand.Rand, ref []float32) []float32 {
 // blindK are the multiples of the noise floor that are looked at. Our own gate has 4 in 16 bits and 8 in float32.
 var blindK = []float64{3, 4, 8}
 
-// blindSeeds is how many seeds the table in docs/certificate.md is of, which is compared with what so many show; -update rewrites it.
+// blindSeeds is how many seeds the table in docs/results/certificate.md is of, which is compared with what so many show; -update rewrites it.
 const blindSeeds = 200
 
-const certificateDocs = "../../docs/certificate.md"
+const certificateDocs = "../../docs/results/certificate.md"
 
 // Eleven faults and a healthy port against an exact reference, the floor from another healthy draw. TRACEDIFF_BLINDSPOT
 // sets the number of seeds. The certificate stops all faults and no healthy port, and so does the verdict of both together.

@@ -135,7 +135,7 @@ func (d drawing) activation(x singles.Array) singles.Single {
 const batch = 50
 
 // No healthy operation is a BUG, whatever order it adds in and whatever its data are like. TRACEDIFF_HONESTY sets how
-// many are drawn; what 10,000 showed stands in docs/certificate.md.
+// many are drawn; what 10,000 showed stands in docs/results/certificate.md.
 func TestHonesty(t *testing.T) {
 	n := pagetest.Samples(t, "TRACEDIFF_HONESTY", 600)
 	outcomes, replayed, bugs := map[string]int{}, 0, 0

@@ -10,11 +10,11 @@ import (
 	"github.com/tracediff/tracediff/order/program/functions"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/certificate.md")
+var update = flag.Bool("update", false, "write the table of docs/results/functions.md")
 
-const page, begin, end = "../../../docs/certificate.md", "<!-- functions: go test ./order/program/functions -update -->\n", "<!-- end of functions -->\n"
+const page, begin, end = "../../../docs/results/functions.md", "<!-- functions: go test ./order/program/functions -update -->\n", "<!-- end of functions -->\n"
 
-// docs/certificate.md has the table of errors.
+// docs/results/functions.md has the table of errors.
 func TestPageHasTheTable(t *testing.T) {
 	have, err := os.ReadFile(page)
 	if err != nil {
