@@ -14,9 +14,9 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Fit returns a trace whose tensors with an axis of keys have the keys of the order, where cells had to be left off; else t itself.
-// What has fewer keys than the order, or other sizes beside the keys, stays as it is: it has the wrong shape. Without token ids, or an order
-// with operations, nothing is known of keys. t stays open as long as the new trace is used.
+// Fit returns a trace whose tensors with a key axis have the order's keys, if cells had to be left off; else t itself. A tensor with fewer
+// keys than the order, or with other sizes, stays: it has the wrong shape. Without token ids, or an order with operations, the keys are
+// unknown. t stays open as long as the new trace is used.
 func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
 	if list == nil || list.Config == nil {
 		return t, nil
@@ -62,7 +62,7 @@ type fitter struct {
 	free, early int // the largest numbers of free cells, and of keys in front of the window, in one tensor
 }
 
-// place is where cells mean the same: the tensors of one layer and pass with as many of them.
+// place is where cells mean the same keys: the tensors of one layer and pass with the same number of cells.
 type place struct{ layer, pass, cells int }
 
 // view is a tensor with some cells left off.
@@ -73,7 +73,7 @@ type view struct {
 	table *table
 }
 
-// fit finds the cells of a record that are kept; nil if the record stays as it is.
+// fit finds the kept cells of a record; nil if the record stays unchanged.
 func (f *fitter) fit(r capture.Record) (*view, error) {
 	n := order.Node{Entry: f.list.Index(r.Name), Pass: r.Pass}
 	if n.Entry < 0 || r.Pass >= len(f.passes) || !f.list.In(n) || r.Printed != nil || r.LeftOff != nil {
@@ -107,7 +107,7 @@ func (f *fitter) fit(r capture.Record) (*view, error) {
 	return &view{axis, shape, want[axis], t}, nil
 }
 
-// keyAxis is the axis of an entry that counts keys, −1 for none. That of a mask is the last, whether the order names its axes or not.
+// keyAxis is the axis of an entry that counts keys, −1 without one. A mask's key axis is the last, with or without named axes.
 func keyAxis(e *order.Entry) int {
 	if e.Compare == order.Pattern {
 		return len(e.Shape) - 1

@@ -4,7 +4,7 @@ import (
 	"io"
 )
 
-// picked reads a tensor [outer, cells, inner] as [outer, keys, inner]: the cells of the keys alone, from the oldest key to the newest.
+// picked reads a tensor [outer, cells, inner] as [outer, keys, inner]: only the cells of the keys, from the oldest key to the newest.
 type picked struct {
 	table *table
 	outer int

@@ -34,7 +34,7 @@ func layersOf(list *order.List) map[int]layer {
 			made[e.Name] = from
 			layers[e.Layer] = layer{keys: e.Name, made: from}
 		case kind == op.HandOnKeys && made[from] != "":
-			if made[e.Name] = made[from]; of.keys == "" { // the values are handed on, too, behind the keys
+			if made[e.Name] = made[from]; of.keys == "" { // the values are handed on too, after the keys
 				layers[e.Layer] = layer{keys: e.Name, made: made[from]}
 			}
 		case cache && of.keys != "":
@@ -58,10 +58,10 @@ type table struct {
 	err  error
 }
 
-// table is that of a place; nil where nothing says which cell has which key.
+// table finds the cell of each key in a place; nil if the cells are unknown.
 //
-// Where there is a cell for each token, a key is in the cell of its own number, unless the keys themselves lie otherwise. With fewer cells
-// than tokens the cells were used again, and the keys alone can say in which order.
+// With a cell for each token, a key is in the cell of its own number, unless the contents of the keys show another order. With fewer cells than
+// tokens the cells were used again, and only the contents of the keys tell the order.
 func (f *fitter) table(layer, pass, cells, keys int) (*table, error) {
 	p := place{layer, pass, cells}
 	if t, ok := f.tables[p]; ok {
@@ -161,7 +161,7 @@ func (f *fitter) byContent(number, pass int, t *table) ([]int, error) {
 	return usual, nil // the values lie as usual: it is the keys that are wrong
 }
 
-// cache are the keys, or values, in the cells of a pass, and all that were made up to it.
+// cache has the keys, or values, in the cells of a pass, and all keys made so far.
 type cache struct{ cells, made *rows }
 
 // cache reads what a layer has cached; nil where a part of it was not captured.
@@ -229,7 +229,7 @@ func (f *fitter) rows(name string, pass int, to hooks.DType) (*rows, error) {
 	return &rows{n, width, heldIn(rec.DType, all), func(i int) []float64 { return all[i*width:][:width] }}, nil
 }
 
-// heldIn is the dtype that numbers were computed in: bfloat16 or float16 where all of them are, whatever they are stored in.
+// heldIn is the dtype in which numbers were computed: bfloat16 or float16 if the dtype holds all numbers, whatever their storage.
 func heldIn(stored hooks.DType, all []float64) hooks.DType {
 	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
 		if !slices.ContainsFunc(all, func(x float64) bool { return floats.Round(d, x) != x }) {

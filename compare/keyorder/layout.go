@@ -13,15 +13,15 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Layout knows in which order the cached keys of a trace lie: an engine with a ring buffer shows its slots as they are, not
-// from the oldest key to the newest. Attention does not depend on that order as long as keys, values, scores and mask
-// share it, so it is no mistake. It is found by content, in the keys of one layer and pass, and what it does to the other
-// tensors with a key axis is undone before they are judged: one that has another order is wrong.
+// Layout has the order of a trace's cached keys. An engine with a ring buffer shows its slots in memory order, not from the oldest key to the
+// newest. Attention does not depend on the order as long as keys, values, scores and mask share the order, so the order is no mistake. It
+// is found by content, in the keys of one layer and pass, and undone in all tensors with a key axis before they are judged: a tensor
+// with a different order is wrong.
 //
-// A tensor whose keys a map has put into order already is left alone. Where those are the keys of a layer, the order of the others with
-// a key axis is found by the scores.
+// A tensor whose keys a map has put into order is not changed. If a map has ordered the keys of a layer, the order of the layer's
+// other tensors is found by the scores.
 //
-// It may be used from several goroutines.
+// Several goroutines may use a Layout.
 type Layout struct {
 	trace  *capture.Trace
 	List   *order.List
@@ -38,9 +38,9 @@ type Layout struct {
 type cached struct {
 	mu     sync.Mutex
 	keys   int     // its entry in the list
-	scores []int   // the entries by which keys are found that were not captured, the first first
+	scores []int   // entries that find keys without a tensor, in order of preference
 	source *cached // whose keys it shares; nil for its own
-	fresh  int     // the entry with the keys of this pass alone, of its own
+	fresh  int     // the entry with only the pass's own keys
 	values int     // the entry with its values; −1 for none
 	slots  [][]int // by pass: the slot of each key, oldest first; nil for the usual order
 }
@@ -138,8 +138,8 @@ func (l *Layout) Slots(n order.Node) ([]int, error) {
 	return slots, err
 }
 
-// ofMask is the order of the layers that read the mask, if the mask needs it: it is the same for all of them, and puts
-// right what is masked.
+// ofMask is the order of the layers that read the mask, if the mask needs an order: all these layers have the same order, which puts the mask
+// right.
 func (l *Layout) ofMask(n order.Node) ([]int, error) {
 	e := &l.List.Entries[n.Entry]
 	var slots []int
@@ -199,7 +199,7 @@ func (l *Layout) of(c *cached, pass int) ([]int, error) {
 	return c.slots[pass], nil
 }
 
-// find matches the keys of a pass, as they lie, with what they should be.
+// find matches the keys of a pass with the expected keys.
 func (l *Layout) find(c *cached, pass int) ([]int, error) {
 	got, err := l.rows(c, pass, nil)
 	switch {
@@ -256,7 +256,7 @@ func (l *Layout) shared(c *cached, pass int, slots []int) (bool, error) {
 	return !usual || inSlots, nil
 }
 
-// byScores finds the order of keys that were not captured by what was computed from them.
+// byScores finds the order of keys without a tensor by the scores computed from the keys.
 func (l *Layout) byScores(c *cached, pass int) ([]int, error) {
 	for _, at := range c.scores {
 		n, e := order.Node{Entry: at, Pass: pass}, &l.List.Entries[at]
@@ -306,8 +306,8 @@ func (l *Layout) grown(c *cached, pass int, like *keyRows) (*keyRows, error) {
 	return before.then(kept, fresh), nil
 }
 
-// keeps reports whether a layer goes on with kept of so many keys of the pass before: all of them, or as many as its window
-// leaves. What has another number is no cache to look for keys in.
+// keeps reports whether a layer keeps kept of the previous pass's keys: all keys, or as many as the window leaves. A tensor with another
+// number of keys is not a cache.
 func (l *Layout) keeps(c *cached, keys, kept int) bool {
 	config := l.List.Config
 	if keys > kept && config.LayerTypes[l.List.Entries[c.keys].Layer] == order.Sliding {

@@ -71,10 +71,9 @@ func (t *keyRows) hash(i int) uint64 {
 	return h.Sum64()
 }
 
-// match returns where each key of want lies in got, by content; nil where all lie at their own place, or where fewer than
-// half are there at all. Those that are not take the places that are left, in order, so that one wrong key in a ring buffer
-// is one wrong key; but where keys are missing, only a ring buffer is an order: a cache that has dropped keys is none, and
-// its values are not to be called wrong for lying as they should.
+// match returns the slot in got of each key of want, by content; nil if every key is in its own slot, or if fewer than half of the keys
+// are found. Missing keys take the free slots in order, so that one wrong key in a ring buffer stays one wrong key. With missing keys
+// only a ring buffer counts as an order: a cache that has dropped keys is in the usual order, and its values are right.
 func match(got, want *keyRows) []int {
 	n := got.keys
 	if want.keys != n || want.width != got.width || len(want.heads) != len(got.heads) {
@@ -126,9 +125,9 @@ func match(got, want *keyRows) []int {
 	return slots
 }
 
-// turned returns the slots of the ring buffer that explains a tensor whose last axis counts keys: the rotation with which it
-// is nearest to what it should be, where that is less than a hundredth of the squared distance that it has as it lies. nil
-// where none is. It is for tensors that an engine computed, so nothing is equal to the last bit.
+// turned returns the slots of the ring buffer that explains a tensor whose last axis counts keys: the rotation nearest to the expected values,
+// if its squared distance is below a hundredth of the unrotated distance; else nil. It is for computed tensors, in which nothing is equal to
+// the last bit.
 func turned(got, want []float64, n int) []int {
 	const much, most = 0.01, 1 << 30
 	if n < 2 || len(got) > most/n {
@@ -160,8 +159,8 @@ func turned(got, want []float64, n int) []int {
 	return slots
 }
 
-// assigned returns the slots of keys in any order, as [turned] does those of a ring buffer: each key takes the slot that is nearest to
-// it. nil where two would take one slot.
+// assigned returns the slots of keys in any order, as [turned] does for a ring buffer: each key takes the nearest slot. It returns nil if two
+// keys would take one slot.
 func assigned(got, want []float64, n int) []int {
 	const much, most = 0.01, 1 << 28
 	if n < 2 || len(got) > most/n {

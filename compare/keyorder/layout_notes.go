@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Notes puts the orders that were found into words, by type of layer; %s is whose they are.
+// Notes describes the orders found, by type of layer; %s is the owner.
 func (l *Layout) Notes() []string {
 	type kind struct {
 		first  int // pass

@@ -15,8 +15,7 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// Outside counts the elements that show a query a cell which no query may see: probabilities that are not zero, scores and masks that are
-// not masked.
+// Outside counts elements in cells that no query may see: probabilities that are not zero, and scores and masks that are not masked.
 type Outside struct {
 	Elements int
 	What     string // "key 3, in front of the window, has probability 0.02 (head 1, token 540)"
@@ -25,7 +24,7 @@ type Outside struct {
 // chunk is how many elements of a tensor are read at one time.
 const chunk = 1 << 16
 
-// Outside finds what a captured node shows in the cells that were left off; nil where that is nothing.
+// Outside finds elements of a captured node in the cells that were left off; nil without any.
 func (l *Layout) Outside(n order.Node) (*Outside, error) {
 	if l.List == nil {
 		return nil, nil
@@ -51,7 +50,7 @@ func (l *Layout) Outside(n order.Node) (*Outside, error) {
 	return found, nil
 }
 
-// outside looks at the cells that were left off one tensor of a model that computes in a dtype.
+// outside looks at the left-off cells of one tensor, for a model's dtype.
 func outside(list *order.List, e *order.Entry, rec capture.Record, model hooks.DType) (*Outside, error) {
 	seen, words := sees(list, e, rec.DType, model)
 	if seen == nil {

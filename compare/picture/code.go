@@ -2,7 +2,7 @@ package picture
 
 import "math"
 
-// A cell of a map is one letter of this alphabet, the letter's place is its code.
+// A cell of a map is one letter of this alphabet; the letter's index is the code.
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 // The codes. From first to last they are a logarithmic scale, whose meaning depends on the map.
@@ -11,7 +11,7 @@ const (
 	zero      = 1 // exactly 0
 	first     = 2
 	last      = 62
-	nonFinite = 63 // NaN, or an infinity or a mask that one side alone has
+	nonFinite = 63 // NaN, or an infinity or a mask on one side only
 )
 
 // relativeTo is the code of x on the scale of a map whose largest finite number is top: last is top itself, and each code below it is

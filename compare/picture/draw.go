@@ -75,7 +75,7 @@ func (h *head) add(y, err float64) {
 	h.count++
 }
 
-// code returns a code of [decades] for a head: of the error ‖l − r‖ / ‖r‖, or if alone is true of the root mean square.
+// code returns a code of [decades] for a head: of the error ‖l − r‖ / ‖r‖, or for a single tensor of the root mean square.
 func (h *head) code(alone bool) byte {
 	switch {
 	case h.count == 0:
@@ -129,8 +129,7 @@ func Draw(p compare.Pair) (*Tensor, error) {
 	return d.tensor(p.Reference), nil
 }
 
-// Alone makes the picture of one tensor. What is below masked does not count; rms is the unit of its histogram. The error is that of
-// reading.
+// Alone makes the picture of one tensor. Elements below masked are excluded; rms is the unit of the histogram. The error is a read error.
 func Alone(v measure.View, axes string, masked, rms float64) (*Tensor, error) {
 	d := newDrawing(v.Shape, axes)
 	d.alone, d.masks[0] = true, masked

@@ -7,8 +7,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// layout says where an element of a tensor lies on its map. Elements are counted as outer·down·across: the axis that goes down is that
-// of the tokens, else the one before the last; the axes behind it go across, and those before it are pooled.
+// layout maps an element of a tensor to its cell. Elements are counted as outer·down·across: the token axis goes down, else the second last
+// axis; later axes go across, and earlier axes are pooled.
 type layout struct {
 	down, across         int // indexes
 	rows, columns        int // cells

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxLarge is how many pictures are large while no more than that are wanted; of more, those of what is not plainly right are, as far
-	// as maxOdd reaches. So a report of a small model shows everything large, and one of a large model stays below 2 MB.
+	// maxLarge is the number of large pictures. Beyond it only the pictures of rows that are not plainly right are large, up to maxOdd. So the
+	// report of a small model shows everything large, and a large model's report stays below 2 MB.
 	maxLarge = 300
 	maxOdd   = 48
 	// maxTensors is how many pictures there are of what is plainly right.
@@ -27,7 +27,7 @@ type Set struct {
 	left    int
 }
 
-// Of is the picture of a row; nil where there is none.
+// Of is the picture of a row, or nil.
 func (s *Set) Of(key string) *Tensor {
 	if s == nil {
 		return nil
@@ -43,7 +43,7 @@ func (s *Set) Left() string {
 	return fmt.Sprintf(" There were too many tensors to draw each: %d have no picture.", s.left)
 }
 
-// See draws a pair that was compared; it is for [compare.Options]. The error is that of reading.
+// See draws a compared pair; it is for [compare.Options]. The error is a read error.
 func (s *Set) See(p compare.Pair) error {
 	odd := !right(p.Row)
 	if !odd && len(s.tensors) >= maxTensors || odd && s.odd >= maxTensors {
@@ -86,7 +86,7 @@ func (s *Set) put(key string, t *Tensor, odd bool) {
 	}
 }
 
-// right reports whether a row is plainly right: it matches within its limit, and by itself.
+// right reports whether a row is plainly right: within its limit, and right on its own inputs.
 func right(r *compare.Row) bool {
 	if r.Verdict != compare.Match || r.Allowed != "" {
 		return false

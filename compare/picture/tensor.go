@@ -8,16 +8,16 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
-// Tensor is the picture of one pair of tensors, or of one tensor of a trace alone. Its letters are codes: see docs/report.md.
+// Tensor is the picture of one pair of tensors, or of a single tensor. Its letters are codes: see docs/report.md.
 //
-// The error of an element is |local − reference|, and infinite where one side alone is NaN, infinite or masked. Elements that are
-// masked on both sides, or NaN or the same infinity on both, do not count. Of one tensor alone the "error" is the size |x| of its
-// elements, NaN and infinities apart.
+// The error of an element is |local − reference|, and infinite if only one side is NaN, infinite or masked. Elements that are masked on
+// both sides, or NaN or the same infinity on both, are excluded. The "error" of a single tensor is the size |x| of its finite elements.
 type Tensor struct {
 	Map Map `json:"map"`
-	// Heads are the relative L2 errors of the heads, a letter each on the scale of decades; of a tensor alone their root mean squares.
+	// Heads are the relative L2 errors of the heads, a letter each on the scale of decades; for a single tensor the root mean squares.
 	Heads string `json:"heads,omitempty"`
-	// Scatter has the reference's values to the right and the local ones upwards; nil of a tensor alone, and of one number.
+	// Scatter has the reference's values on the horizontal axis and the local values on the vertical axis; nil for a single tensor and for one
+	// number.
 	Scatter *Scatter `json:"scatter,omitempty"`
 	// Equal elements have no error, Infinite ones an infinite error. Histogram counts the others, by half decades of the error over the
 	// reference's root mean square: bin 0 is of half decade From.
@@ -25,8 +25,7 @@ type Tensor struct {
 	Infinite  int64   `json:"infinite,omitempty"`
 	From      int     `json:"from,omitempty"`
 	Histogram []int64 `json:"histogram,omitempty"`
-	// Worst are the elements with the largest errors, those first that are not finite on one side; of equal ones those that come first
-	// in the tensor.
+	// Worst are the elements with the largest errors, elements with one finite side first; equal errors in the tensor's order.
 	Worst []Element `json:"worst,omitempty"`
 }
 
@@ -65,8 +64,7 @@ const (
 	maxHeads = 64
 )
 
-// small makes the picture smaller, to a few hundred bytes. The sizes divide each other, so that a small picture is what would have
-// been drawn at that size.
+// small shrinks the picture to a few hundred bytes. The sizes divide each other, so a shrunk picture equals one drawn at the small size.
 func (t *Tensor) small() {
 	m := &t.Map
 	rows, cols := min(m.Cells[0], smallRows), min(m.Cells[1], smallColumns)

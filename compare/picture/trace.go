@@ -11,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Values is one tensor of a trace that is looked at by itself.
+// Values is one tensor of a trace without a reference.
 type Values struct {
 	Key   string
 	Name  string // without its pass
@@ -20,11 +20,11 @@ type Values struct {
 	Shape []int
 	DType string
 	Stats measure.Stats
-	RMS   float64 // of the elements that are finite and not masked; NaN where there is none
+	RMS   float64 // of the finite, unmasked elements; NaN without any
 }
 
-// Trace draws every tensor of a trace, those that odd names large. list says what the axes are; it may be nil. The error is that of
-// reading, or of ctx.
+// Trace draws every tensor of a trace, the tensors named by odd large. list names the axes and may be nil. The error is a read error, or
+// ctx's.
 func (s *Set) Trace(ctx context.Context, t *capture.Trace, list *order.List, odd func(key string) bool) ([]Values, error) {
 	s.Manifests[0] = t.Manifest()
 	var all []Values

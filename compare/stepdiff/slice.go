@@ -20,7 +20,7 @@ type side struct {
 	of, constants map[int][]*named
 }
 
-// made is a value: the step that wrote it, and which of its results it is.
+// made is a value: the step that wrote it, and the number of the result.
 type made struct {
 	step *recorded.Step
 	out  int
@@ -117,7 +117,7 @@ type operand struct {
 	sees string // the view for people
 }
 
-// root is a named tensor as a view of the node that computes it.
+// root is a named tensor as a view of its node.
 type root struct{ operand }
 
 func (r root) key() string { return r.id + "|" + r.view }
@@ -175,7 +175,7 @@ func (x *slicer) value(r recorded.Ref) operand {
 	return x.see(x.stepOf(r.Index), r, own.Shape, own.Stride)
 }
 
-// ended is what a reference sees of the first of some names that shows it and ends the slice. here asks for names of this pass.
+// ended returns a reference's view of the first named tensor that shows the reference and ends the slice. here asks for names of this pass.
 func (x *slicer) ended(names []*named, r recorded.Ref, whole recorded.Value, here bool) (operand, bool) {
 	for _, n := range names {
 		if n.place >= x.before || here && n.pass != x.pass || !x.end(n.Name.Name, n.pass) {
@@ -231,8 +231,7 @@ func (x *slicer) stepOf(value int) *node {
 	return n
 }
 
-// all are the steps of a slice: each behind those that it reads, of these the first operand's first. The order in which they ran says
-// nothing.
+// all are the steps of a slice: each after its operands, the first operand's steps first. The order of execution does not matter.
 func (r root) all() []*node {
 	seen := map[*node]bool{}
 	var steps []*node
@@ -254,7 +253,7 @@ func (r root) all() []*node {
 	return steps
 }
 
-// weightEnd is a weight by the tensors of the checkpoint that it is, or by its numbers.
+// weightEnd is a weight by its tensors in the checkpoint, or by its numbers.
 func weightEnd(w *recorded.Weight) *node {
 	var what []string
 	switch {
@@ -277,7 +276,7 @@ func weightEnd(w *recorded.Weight) *node {
 	return &node{text: text, id: strings.Join(what, " ") + " " + w.DType}
 }
 
-// constantEnd is a constant by its numbers, or by what of the input it is.
+// constantEnd is a constant by its numbers, or by its part of the input.
 func constantEnd(c *recorded.Constant) *node {
 	if c.Is != "" {
 		return &node{text: c.Is, id: "input " + c.Is + " " + c.DType}
@@ -289,7 +288,7 @@ func constantEnd(c *recorded.Constant) *node {
 	return &node{text: text, id: "constant " + c.DType + " " + c.SHA256}
 }
 
-// settings are those of a step, in an order; axes are counted from the last one that has more than one element.
+// settings are a step's settings, sorted; axes are counted from the last axis with more than one element.
 func settings(s *recorded.Step, out []int) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.Attr)) {

@@ -22,8 +22,7 @@ type Programs struct{ a, b *side }
 // New prepares the comparison of two programs.
 func New(a, b *recorded.Program) *Programs { return &Programs{index(a), index(b)} }
 
-// Renamed is a program whose named tensors are called as another one has them: a port's, by its map. A name that another tensor of the
-// pass has stays as it is.
+// Renamed is a program with other names for its tensors: a port's names, by its map. A name that would collide within the pass stays.
 func Renamed(p *recorded.Program, called func(name string) string) *recorded.Program {
 	out := *p
 	out.Passes = slices.Clone(p.Passes)
@@ -63,8 +62,8 @@ func (p *Programs) Has(name string, pass int) bool {
 type Difference struct {
 	Name string `json:"name"`
 	Pass int    `json:"pass"`
-	// Steps are those of both slices as a diff: "- " before one of A alone, "+ " before one of B alone, "  " before one of both, and
-	// "..." in the place of steps of both that are far from any difference.
+	// Steps has the steps of both slices as a diff: "- " before a step of A only, "+ " before a step of B only, "  " before a step of both, and
+	// "..." for steps of both far from any difference.
 	Steps []string  `json:"steps"`
 	Lines [2]string `json:"lines"` // the lines of source that computed the tensor, of A and of B; empty where not known
 }
@@ -107,12 +106,12 @@ type Report struct {
 	Compared int      `json:"compared"` // tensors with names that both have, over all passes
 	Differ   int      `json:"differ"`
 	Groups   []Group  `json:"groups"`
-	OnlyA    []string `json:"only_a"` // keys of tensors; token ids and positions, which need no name, are none of them
+	OnlyA    []string `json:"only_a"` // keys of tensors, without token ids and positions
 	OnlyB    []string `json:"only_b"`
 	Passes   [2]int   `json:"passes"` // forward calls of A and of B
 }
 
-// Same reports whether the programs are the same, as far as they were compared, and anything was.
+// Same reports whether the programs agree as far as they were compared, and something was compared.
 func (r *Report) Same() bool {
 	return r.Compared > 0 && r.Differ == 0 && len(r.OnlyA)+len(r.OnlyB) == 0 && r.Passes[0] == r.Passes[1]
 }
@@ -166,7 +165,7 @@ func (r *Report) group(groups map[string]int, d *Difference) {
 	}
 }
 
-// changed are the lines of a diff that are of one side alone.
+// changed are the lines of a diff with steps of one side only.
 func changed(steps []string) string {
 	only := slices.DeleteFunc(slices.Clone(steps), func(s string) bool { return s[0] != '-' && s[0] != '+' })
 	return strings.Join(only, "\n")

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// number is a number as short as it can be without being another one.
+// number is the shortest text that reads back as the same number.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// context is how many steps of both sides are shown beside one of one side.
+// context is the number of common steps shown around a step of one side.
 const context = 2
 
 // signs are the operations that are written between their operands.
@@ -25,8 +25,8 @@ func diff(a, b root) []string {
 	return shorten(merge(x, y))
 }
 
-// lines are the steps of a slice as a person reads them: one that reads the step above it does not name that. In full each names all
-// that it reads, by numbers, and which elements.
+// lines are the steps of a slice for a person: a step that reads the step above does not name it. In full, each step names all operands, by
+// numbers, with their elements.
 func (r root) lines(full bool) []string {
 	steps := r.all()
 	place := map[*node]int{}

@@ -99,11 +99,11 @@ func elements(r recorded.Ref, shape, stride []int) string {
 	return shown + " " + hex.EncodeToString(h.Sum(nil))
 }
 
-// seen is a view for people: its sizes, and where an axis shows a part alone, which: [2 7 6:12].
+// seen is a view for people: its sizes, and for a partial axis the range: [2 7 6:12].
 func seen(r recorded.Ref, shape, stride []int) string {
 	var words []string
 	off := r.Off
-	parts := map[int]string{} // by stride, of axes of which a part is shown
+	parts := map[int]string{} // the partial axes, by stride
 	order := make([]int, len(shape))
 	for a := range order {
 		order[a] = a
@@ -147,7 +147,7 @@ func walk(shape, stride []int, off int, visit func(int)) {
 	}
 }
 
-// axes are the axes of a setting, counted from the end among those with more than one element. One of one element is told by its
+// axes are the axes of a setting, counted from the end among the axes with more than one element. An axis of one element is named by its
 // distance from the end.
 func axes(v any, shape []int) any {
 	one := func(v any) any {

@@ -77,8 +77,7 @@ func Open(dir string) (*Checkpoint, error) {
 	return open(dir, os.DirFS(dir), func(name string) (shard, error) { return mapFile(dir, name) })
 }
 
-// OpenFS reads the model directory that fsys is, whole, into memory: for an embedded one. name is what errors and
-// manifests call it.
+// OpenFS reads a whole model directory into memory, such as an embedded one. Errors and manifests call the directory name.
 func OpenFS(name string, fsys fs.FS) (*Checkpoint, error) {
 	return open(name, fsys, func(file string) (shard, error) {
 		data, err := fs.ReadFile(fsys, file)
@@ -119,7 +118,7 @@ func open(name string, fsys fs.FS, load func(name string) (shard, error)) (_ *Ch
 	return c, nil
 }
 
-// ReadConfig reads config.json alone.
+// ReadConfig reads only config.json.
 func ReadConfig(fsys fs.FS) ([]byte, error) { return ReadFile(fsys, ConfigFile, maxConfig) }
 
 // ReadFile reads a whole regular file of a model directory, of at most limit bytes.
@@ -131,8 +130,8 @@ func ReadFile(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// WeightFiles lists the weight files of a model directory without opening them, and for a sharded one which tensor its
-// index puts into which. The files need not be there.
+// WeightFiles lists the weight files of a model directory without opening them. For a sharded directory, where maps each tensor to its file,
+// by the index. The files need not exist.
 func WeightFiles(fsys fs.FS) (files []string, where map[string]string, err error) {
 	if _, err := fs.Stat(fsys, singleFile); err == nil {
 		return []string{singleFile}, nil, nil
@@ -195,7 +194,7 @@ func (e *FileError) Error() string {
 // Unwrap returns what is wrong with the file.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// add lists the tensors of one file; of a sharded checkpoint those that the index puts there.
+// add lists the tensors of one file. Of a sharded checkpoint it lists the tensors that the index puts into the file.
 func (c *Checkpoint) add(s shard, where map[string]string) error {
 	// The library lets a name stand twice; which of the two a model means, nobody can say.
 	text, err := header.Text(bytes.NewReader(s.data), int64(len(s.data)))
@@ -257,7 +256,7 @@ func findPrefix(tensors map[string]hooks.Tensor) string {
 // Name is the directory as it was given.
 func (c *Checkpoint) Name() string { return c.name }
 
-// Prefix is what stands before the text model's names in the files, such as "model.".
+// Prefix is the text before the text model's names in the files, such as "model.".
 func (c *Checkpoint) Prefix() string { return c.prefix }
 
 // Release lets go of the memory that weights were read into: those of a mapped file are read from it again when they are
@@ -276,8 +275,8 @@ func (c *Checkpoint) Config() []byte { return c.config }
 // model, is found under the names that checkpoints give it. Data is a view of the file.
 func (c *Checkpoint) Tensor(name string) (hooks.Tensor, bool) { return find(c, c.tensors, name) }
 
-// Place is where the data of Tensor lie; ok is false for those in memory. Who reads all of a tensor once may be faster by reading the file
-// than through the view, of which the system maps page after page.
+// Place returns where the data of a tensor lie in a file; ok is false for data in memory. To read a whole tensor once, reading the file can be
+// faster than the view, whose pages the system maps one by one.
 func (c *Checkpoint) Place(name string) (Place, bool) { return find(c, c.places, name) }
 
 // find looks a weight of the text model up.

@@ -19,7 +19,7 @@ type Scheme string
 const (
 	// Whole is the digest of a file as sha256sum has it.
 	Whole Scheme = "sha256:"
-	// Chunked is the SHA-256 of the SHA-256 digests, 32 bytes each, of the file's chunks of 8 MiB, of which the last may be shorter: they are
+	// Chunked is the SHA-256 of the SHA-256 digests, 32 bytes each, of the file's chunks of 8 MiB. The last chunk may be shorter. Chunks are
 	// hashed on all cores.
 	Chunked Scheme = "chunks:"
 )
@@ -32,7 +32,7 @@ const (
 	hashStep = chunk // between two reports of progress, and two looks at ctx
 )
 
-// SchemeOf is the scheme of a digest; ok is false for a text that is none.
+// SchemeOf is the scheme of a digest; ok is false for any other text.
 func SchemeOf(digest string) (s Scheme, ok bool) {
 	for _, s := range []Scheme{Whole, Chunked} {
 		if sum, ok := strings.CutPrefix(digest, string(s)); ok && sum != "" && isSum(sum) {

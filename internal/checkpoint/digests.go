@@ -51,7 +51,7 @@ func (h *hashed) of(s Scheme) *string {
 	return &h.Digest
 }
 
-// identity is what changes when a file is written, as far as the system says.
+// identity changes when a file is written, as far as the system tells.
 type identity struct {
 	Size    int64  `json:"size"`
 	Written int64  `json:"mtime_ns"`
@@ -243,7 +243,7 @@ func isSum(text string) bool {
 	return text == "" || err == nil && len(b) == sha256.Size
 }
 
-// save writes the file, whole or not at all, and makes its folder. Files that are gone are forgotten.
+// save writes the file, whole or not at all, and makes the folder. Digests of deleted files are dropped.
 func (d Digests) save(all map[string]hashed) error {
 	if d.path == "" {
 		return nil

@@ -59,7 +59,7 @@ func (e *WeightsError) Error() string {
 	return b.String()
 }
 
-// Hint says what usually is behind the problems, by their kind.
+// Hint names the usual cause of the problems, by their kind.
 func (e *WeightsError) Hint() string {
 	missing, unread := 0, 0
 	for _, p := range e.Problems {
@@ -81,8 +81,7 @@ func (e *WeightsError) Hint() string {
 	return "config.json and the weights are of different models; sizes in config.json give the shapes wanted"
 }
 
-// Require checks that every weight is there, has the shape wanted and is float32, bfloat16 or float16. The error is a
-// *WeightsError with all that is wrong.
+// Require checks that every weight exists with its shape, in float32, bfloat16 or float16. The error is a *WeightsError with all problems.
 func (c *Checkpoint) Require(wants []Want) error {
 	e := &WeightsError{Tensors: len(c.tensors), Prefix: c.prefix}
 	for _, w := range wants {

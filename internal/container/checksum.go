@@ -28,7 +28,7 @@ func (m Member) damaged(why error) error {
 		"the file changed after it was written: copy it again and compare sha256sum on both sides, or write the dump again")
 }
 
-// Intact reads a whole member and compares its checksum. It tells a damaged header from a header that was written wrong.
+// Intact reads a whole member and compares the checksum. A damaged header is told in this way from a header that a writer got wrong.
 func (z *Zip) Intact(m Member) error {
 	if m.file.Method == zip.Store {
 		if m.sum == nil {
@@ -68,7 +68,7 @@ func (u unpacking) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// compare reports a member that has another checksum than the archive says. An error of reading comes with it.
+// compare reports a member whose checksum differs from the archive's. A read error is returned as well.
 func (c *checksum) compare(m Member, r io.ReaderAt) error {
 	c.once.Do(func() {
 		sum := crc32.NewIEEE()
@@ -98,7 +98,7 @@ func (c checked) ReadAt(p []byte, off int64) (int, error) {
 	return io.NewSectionReader(c.file, c.member.at, c.member.Size).ReadAt(p, off)
 }
 
-// sums gives the stored members their checksums. An archive in which all are 0 has none: torch.save leaves them out after
+// sums gives the stored members their checksums. An archive with only zeros has no checksums: torch.save leaves them out after
 // torch.serialization.set_crc32_options(False).
 func (z *Zip) sums() {
 	for _, m := range z.Members {

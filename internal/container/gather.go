@@ -3,7 +3,7 @@ package container
 const (
 	// window is the most of a storage that is held while elements are gathered from it, in bytes.
 	window = 8 << 20
-	// dear is what a read of its own costs, in bytes that could be copied in the same time.
+	// dear is the cost of a separate read, in bytes that a copy moves in the same time.
 	dear = 2048
 )
 
@@ -38,7 +38,7 @@ func (t *Tensor) gather(p []byte, from, n int64) error {
 	return nil
 }
 
-// run is how many elements lie side by side at least, where the first of them has a number that it divides; −1 where all do.
+// run is the least number of adjacent elements in memory at a multiple of that number; −1 if all elements are adjacent.
 func (t *Tensor) run() int64 {
 	if t.Strides == nil {
 		return -1

@@ -2,18 +2,16 @@ package container
 
 import "github.com/tracediff/tracediff/hooks"
 
-// Printed says of a tensor that it is read from a text, which has some of its elements, rounded to decimals. The others are
-// [Elided].
+// Printed marks a tensor that was read from a text with some of its elements, rounded to decimals. The other elements are [Elided].
 type Printed struct {
-	Half     float64 // a printed element stands for all numbers that are at most so far from it
+	Half     float64 // half a unit of the last decimal: the numbers that print alike
 	Elements int64   // that are printed
 	All      int64   // that the tensor has
-	Sum      float64 // of all elements, as the program added them up in float32, rounded to six decimals; only with HasSum
+	Sum      float64 // the program's float32 sum of all elements, rounded to six decimals; only with HasSum
 	HasSum   bool
 }
 
-// Elided are the bytes that stand for an element of a text that is not printed: a NaN that no program makes. It is nil for a dtype that
-// has no such.
+// Elided returns the bytes for an element that the text does not print: a NaN that no program makes. It is nil for a dtype without NaN.
 func Elided(d hooks.DType) []byte {
 	switch d {
 	case hooks.F32:

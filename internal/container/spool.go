@@ -22,8 +22,8 @@ type Spool struct {
 	end  int64
 }
 
-// Add returns a part of size bytes that open reads from the start on. The part has exactly that many bytes, or reading it is an
-// error; what Close of the reader reports, and what it returns behind the last byte, counts.
+// Add returns a part of size bytes, which open reads from the start. A part of another length is an error on reading; so is what Close of the
+// reader reports, or what the reader returns after the last byte.
 func (s *Spool) Add(size int64, open func() (io.ReadCloser, error)) io.ReaderAt {
 	return &part{spool: s, size: size, open: open}
 }

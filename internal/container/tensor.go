@@ -17,8 +17,8 @@ import (
 // MaxRank is the number of axes beyond which no framework goes (numpy: 64, torch: 64).
 const MaxRank = 64
 
-// A view may repeat its storage, such as an expanded tensor: up to maxRepeated bytes, or maxRepeats times. Four bytes of storage can
-// claim any size that way.
+// A view may repeat its storage, such as an expanded tensor: up to maxRepeated bytes, or maxRepeats times. A storage of four bytes can claim
+// any size.
 const (
 	maxRepeated = 64 << 20
 	maxRepeats  = 4096
@@ -36,7 +36,7 @@ type Tensor struct {
 	Offset int64 // bytes in Data before the first element
 	Big    bool  // the bytes of an element are stored with the highest first
 
-	Printed *Printed // it is read from a text, which has not all of it; else nil
+	Printed *Printed // set for a tensor from a text, with some elements only
 }
 
 // Check reports a tensor whose elements do not all lie within the storage bytes of Data.

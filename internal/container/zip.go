@@ -21,7 +21,7 @@ const (
 	bombSize = 256 << 20
 )
 
-// Zip is an archive whose members are read at any place: stored ones where they lie, compressed ones from a temporary file.
+// Zip is an archive with random access to its members: stored members in place, compressed members through a temporary file.
 type Zip struct {
 	Members []Member
 	file    io.ReaderAt
@@ -69,7 +69,7 @@ func OpenZip(r io.ReaderAt, size int64) (*Zip, error) {
 	return z, z.check()
 }
 
-// check reports a member that this archive cannot have, and finds where its bytes lie.
+// check reports a member that is impossible in this archive, and finds the offset of its bytes.
 func (m *Member) check(size int64) error {
 	f := m.file
 	switch {

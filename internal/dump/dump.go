@@ -42,29 +42,29 @@ func Open(path string) (*container.File, error) {
 	return f, nil
 }
 
-// Read lists the tensors of a file of size bytes in f. A tensor that is the whole file gets the name alone.
-func Read(r io.ReaderAt, size int64, f *container.File, alone string) error {
+// Read lists the tensors of a file of size bytes in f. A tensor that is the whole file is called by the parameter whole.
+func Read(r io.ReaderAt, size int64, f *container.File, whole string) error {
 	start := make([]byte, min(size, sniffed))
 	if n, err := r.ReadAt(start, 0); n < len(start) {
 		return err
 	}
 	switch {
-	case len(start) > 8 && start[7] == 0 && start[8] == '{': // whatever its header says of itself
+	case len(start) > 8 && start[7] == 0 && start[8] == '{': // whatever the header claims
 		return readSafetensors(r, size, f)
 	case bytes.HasPrefix(start, []byte(npy.Magic)):
 		t, err := npy.Array(r, size)
 		if err == nil {
-			npy.File(t, alone, f)
+			npy.File(t, whole, f)
 		}
 		return npy.Hinted(err)
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("PK\x05\x06")):
-		return readZip(r, size, f, alone)
+		return readZip(r, size, f, whole)
 	case polygraphy.Is(start):
 		return polygraphy.Read(r, size, f)
 	case torch.IsLegacy(start):
-		return torch.Legacy(r, size, f, alone)
+		return torch.Legacy(r, size, f, whole)
 	case len(start) > 1 && start[0] == 0x80 && start[1] >= 2 && start[1] <= 5:
-		return torch.Pickle(r, size, f, alone)
+		return torch.Pickle(r, size, f, whole)
 	}
 	if looksLikeText(start) && ggmltext.Is(r, size) {
 		return ggmltext.Read(r, size, f)
@@ -72,7 +72,7 @@ func Read(r io.ReaderAt, size int64, f *container.File, alone string) error {
 	return foreignFile(r, size, start)
 }
 
-func readZip(r io.ReaderAt, size int64, f *container.File, alone string) error {
+func readZip(r io.ReaderAt, size int64, f *container.File, whole string) error {
 	z, err := container.OpenZip(r, size)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func readZip(r io.ReaderAt, size int64, f *container.File, alone string) error {
 	f.Own(z)
 	switch {
 	case torch.IsArchive(z):
-		return torch.Archive(z, f, alone)
+		return torch.Archive(z, f, whole)
 	case npy.IsArchive(z):
 		return npy.Archive(z, f)
 	}

@@ -45,7 +45,7 @@ type Member struct {
 	stem    string
 }
 
-// OpenDir opens all dumps below a folder. One that has the extension of a dump and is none is an error; other files are listed.
+// OpenDir opens all dumps below a folder. A file with the extension of a dump and other content is an error; other files are listed.
 func OpenDir(path string) (*Dir, error) {
 	names, err := list(path)
 	if err != nil {
@@ -69,7 +69,7 @@ func OpenDir(path string) (*Dir, error) {
 	return d, nil
 }
 
-// File is what the folder's tensors are to be listed in, and what closes them.
+// File lists the folder's tensors, and closes their files.
 func (d *Dir) File() *container.File { return d.file }
 
 // list names the files below a folder, with slashes, sorted. Hidden ones are left out.
@@ -105,7 +105,7 @@ func list(folder string) ([]string, error) {
 	return names, err
 }
 
-// oneTensor is the name of a tensor that is the whole of its file.
+// oneTensor is the name of a tensor that fills its file.
 const oneTensor = "\x00"
 
 func (d *Dir) open(pool *pool, names []string) error {
@@ -140,9 +140,10 @@ func (d *Dir) open(pool *pool, names []string) error {
 	return nil
 }
 
-// Name gives the tensors the names of their files. A file that is one tensor gives it its path, a/b.npy as "a.b". Files of several
-// tensors are passes where their names differ in a number alone, "step_0.npz" and "step_1.npz", which is not that of a rank or a layer, as in
-// "rank0.npz", and else parts of one run whose names are told apart by the file's; passes in these names stay in front. A folder "pass<k>" has the tensors of a pass. Files that are no dumps are noted.
+// Name gives the tensors the names of their files. A file of one tensor gives its path, a/b.npy as "a.b". Files of several tensors whose names
+// differ only in a number are passes, "step_0.npz" and "step_1.npz", unless the number counts ranks or layers, as in "rank0.npz". Other files
+// are parts of one run, told apart by the file's name; passes stay in front. A folder "pass<k>" has the tensors of a pass. Files that are not
+// dumps are noted.
 func (d *Dir) Name() error {
 	f := d.file
 	if len(d.Others) > 0 {
@@ -158,7 +159,7 @@ func hasExtension(name string) bool {
 	return slices.ContainsFunc(extensions, func(e string) bool { return strings.HasSuffix(name, e) })
 }
 
-// numbered is a name with one number that can be that of a pass: "step_3", "Pass00001", "0", "run/pass2".
+// numbered matches a name with one number that can count passes: "step_3", "Pass00001", "0", "run/pass2".
 var numbered = regexp.MustCompile(`^(?:(.*?)[._-]?)(\d+)$`)
 
 // ofNoPass are names whose number is that of a rank, a stage, a layer or an expert: "rank", "run/tp", "my_layer". Such a file has a part of a run.
@@ -276,12 +277,12 @@ func gather(f *container.File, all []*Member, folder string) error {
 	return nil
 }
 
-// index is a file beside the shards of a safetensors file: which of them has each tensor.
+// index is the index file of sharded safetensors: the shard of each tensor.
 type index struct {
 	Map map[string]string `json:"weight_map"`
 }
 
-// indexOf is the index of a folder that has one, and all of whose other dumps are its shards.
+// indexOf returns the index of a folder, if all other dumps of the folder are its shards.
 func indexOf(folder string, names []string) string {
 	for _, name := range names {
 		if strings.HasSuffix(name, ".index.json") && !strings.Contains(name, "/") {

@@ -22,7 +22,7 @@ const Next = "want a trace, or a dump: .safetensors, .npz, .npy, torch.save of a
 // tomlHeading is the first line of most TOML files.
 var tomlHeading = regexp.MustCompile(`^\[+[A-Za-z][A-Za-z0-9_.-]*\]+$`)
 
-// known are the beginnings of files that are not dumps, what they are, and what to do with them.
+// known has the first bytes of files that are not dumps, with their description and a hint.
 var known = []struct{ start, what, next string }{
 	{"GGUF", "a GGUF file", "GGUF holds weights; a trace of llama.cpp is recorded with hooks/c/tracediff.h, or is the text that llama-eval-callback prints"},
 	{"\x1f\x8b", "a gzip file", "unpack it first: gunzip"},
@@ -41,7 +41,7 @@ var known = []struct{ start, what, next string }{
 	{"%PDF", "a PDF file", ""},
 }
 
-// foreignFile is the error of a file that is no dump, by what it looks like.
+// foreignFile is the error for a file that is not a dump, by its first bytes.
 func foreignFile(r io.ReaderAt, size int64, start []byte) error {
 	if size == 0 {
 		return hint.Add(errors.New("an empty file"), "did the run that wrote it end?")

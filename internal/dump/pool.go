@@ -26,7 +26,7 @@ type lazy struct {
 	info os.FileInfo
 }
 
-// add returns a file to be read through the pool. It is looked at now, so that one that changes later is an error.
+// add returns a file that is read through the pool. It records the file's identity: a later change is an error.
 func (p *pool) add(path string) (*lazy, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *pool) add(path string) (*lazy, error) {
 // Size is the file's, when it was first seen.
 func (l *lazy) Size() int64 { return l.info.Size() }
 
-// ReadAt reads as [io.ReaderAt] does. The pool is held meanwhile, so that no other reader closes the file.
+// ReadAt implements [io.ReaderAt]. It holds the pool, so no other reader closes the file meanwhile.
 func (l *lazy) ReadAt(b []byte, off int64) (int, error) {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()

@@ -1,9 +1,9 @@
 // Package files opens what a person names, and never waits for it.
 //
 // A path can name anything: a file, a folder, a pipe that nobody writes to, a device without an end. Three rules hold for
-// all of them. What has to be read at several places is a regular file, or is refused before it is opened. What is small
-// and read once may be a stream, of a limited size, that has to end within [Patience]. What is written appears whole or
-// not at all where it is a regular file, and is written through where it is none: a device or a pipe is never replaced.
+// all of them. A file with random access has to be a regular file, or is refused before it is opened. A small file that is read once may be a
+// stream of a limited size that ends within [Patience]. A regular file that is written appears whole or not at all; a device or a pipe is
+// written through, and never replaced.
 package files
 
 import (
@@ -27,7 +27,7 @@ const Soon = 700 * time.Millisecond
 // Error is a file that cannot be used as it is wanted.
 type Error struct {
 	Path string
-	Why  string // in words, to stand behind the path
+	Why  string // in words, after the path
 	Next string // what a person can do about it; empty where only the caller knows
 	Err  error  // the cause; nil for none
 }
@@ -60,7 +60,7 @@ func Kind(m fs.FileMode) string {
 	return "something else"
 }
 
-// Irregular is the error of what has to be a regular file and is none.
+// Irregular is the error for a path that has to be a regular file and is not.
 func Irregular(path string, m fs.FileMode) error {
 	e := &Error{Path: path, Why: "is not a regular file, but " + Kind(m)}
 	if !m.IsDir() {
@@ -167,7 +167,7 @@ func ReadStream(path string, limit int64) (data []byte, stream bool, err error) 
 	return readStream(path, limit, Patience)
 }
 
-// ReadSoon is ReadStream for a pipe that has its writer already, such as <(command): one that nobody opens is refused after [Soon].
+// ReadSoon is ReadStream for a pipe with a writer, such as <(command): a pipe without a writer is refused after [Soon].
 func ReadSoon(path string, limit int64) (data []byte, stream bool, err error) {
 	return readStream(path, limit, Soon)
 }
@@ -196,7 +196,7 @@ func readStream(path string, limit int64, opening time.Duration) (data []byte, s
 		err  error
 	}
 	done := make(chan result, 1)
-	_ = f.SetReadDeadline(end) // where there is none, the process ends without the reader
+	_ = f.SetReadDeadline(end) // without a deadline the process ends before the reader
 	go func() {
 		defer f.Close()
 		data, err := limited(path, &late{f: f, opened: start.Add(opening)}, limit)
@@ -223,8 +223,7 @@ const nextStream = "start what writes to it first, or write it to a file and nam
 // errUnopened is that of a pipe without a writer.
 var errUnopened = errors.New("nobody writes to it")
 
-// late reads from a pipe that was opened without waiting for somebody to write to it: until somebody does, its end is not
-// its end.
+// late reads from a pipe that was opened without waiting for a writer. Until a writer opens the pipe, an end of file is not the end.
 type late struct {
 	f      *os.File
 	opened time.Time // when somebody has to have opened its other end

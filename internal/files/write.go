@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Write writes a file, which appears whole or not at all, in place of a regular one. The folder has to be there.
+// Write writes a file, which appears whole or not at all and replaces a regular file. The folder has to exist.
 func Write(path string, data []byte) error {
 	return Replace(path, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -37,7 +37,7 @@ func Replace(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	tmp, err := beside(path, mode)
+	tmp, err := newPart(path, mode)
 	if err != nil {
 		return err
 	}
@@ -51,8 +51,8 @@ func Replace(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// Link gives a file a second name, path, and makes it read-only: whoever writes to one of the names would write to both. What stood at path is replaced. The
-// error is that of a system that cannot link the two, such as two disks.
+// Link gives a file a second name, path, and makes it read-only: a write to one name would change the other. A file at path is replaced. The
+// error is the system's, such as for two disks.
 func Link(from, path string) error {
 	if err := Replaceable(path); err != nil {
 		return err
@@ -81,8 +81,8 @@ func Link(from, path string) error {
 	}
 }
 
-// beside makes a new file in the folder of path, called like it and with a number, that ends in ".part".
-func beside(path string, mode fs.FileMode) (*os.File, error) {
+// newPart creates a new file in the folder of path, with path's name, a number and the ending ".part".
+func newPart(path string, mode fs.FileMode) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(fmt.Sprintf("%s-%d.part", path, rand.Uint32()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if system := (*fs.PathError)(nil); errors.As(err, &system) {
@@ -145,8 +145,8 @@ func (t *Target) canBeMade(err error) error {
 	return nil
 }
 
-// Replaces reports whether a regular file is written, that is new or in place of one that is there, and not through to
-// what is none.
+// Replaces reports whether a regular file is written, new or over an existing file. It is false for a device or a pipe, which is written
+// through.
 func (t *Target) Replaces() bool { return t.info == nil || t.info.Mode().IsRegular() }
 
 // Is reports whether the target is the file at a path, by whatever name or link, or will be once it is there.
@@ -191,8 +191,8 @@ func (t *Target) Below(folder string) (string, bool) {
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
-// Ready makes sure that the target can be written: a file can be made beside a regular one, and what is there may be
-// written to. What is not a regular file is opened and stays open until Close; a pipe has [Patience] to find a reader.
+// Ready makes sure that the target can be written: a file can be created next to a regular target, and an existing target can be opened. A
+// device or a pipe is opened and stays open until Close; a pipe has [Patience] to find a reader.
 func (t *Target) Ready() error {
 	if !t.Replaces() {
 		return t.open()
@@ -204,7 +204,7 @@ func (t *Target) Ready() error {
 		}
 		f.Close()
 	}
-	f, err := beside(t.real, 0o666)
+	f, err := newPart(t.real, 0o666)
 	if err != nil {
 		return err
 	}

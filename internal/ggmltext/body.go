@@ -126,7 +126,7 @@ func (b *body) leaveOut(r *run) error {
 	return nil
 }
 
-// close holds what was printed along an axis to its size, and to what is printed of it elsewhere.
+// close checks the elements printed along an axis against the axis's size and against other prints of the same elements.
 func (b *body) close(axis int, r run) error {
 	switch {
 	case !r.fits(b.of.size[axis]):

@@ -1,9 +1,9 @@
 // Package ggmltext reads the text that llama.cpp's eval-callback prints while a model runs: for each tensor of the graph a line with
 // its name, type, operation and sizes, and below it some of its elements, rounded to decimals, and their sum.
 //
-// Of an axis of more than six elements, but not of the outermost, the first three and the last three are printed. What is not
-// printed is read as the NaN that [container.Elided] gives, so that a tensor keeps its shape, and can be turned and cut like any
-// other. [container.Printed] says of a tensor that it is such a one.
+// Of an axis of more than six elements, except the outermost, the first three and the last three are printed. An element that is not
+// printed is read as the NaN of [container.Elided], so that a tensor keeps its shape, and can be transposed and cut like any other.
+// [container.Printed] marks such a tensor.
 //
 // The format is that of ggml-org/llama.cpp, common/debug.cpp, and of older versions in examples/eval-callback.
 package ggmltext
@@ -35,8 +35,8 @@ const (
 	maxLine = 4096
 )
 
-// The marks are the names of the functions that print. The older one adds up what is printed alone, or did for some time; the newer one
-// adds up all elements.
+// The marks are the names of the printing functions. The older function sums only the printed elements, or did for some time; the newer sums
+// all elements.
 const (
 	mark    = "common_debug_cb_eval:"
 	oldMark = "ggml_debug:"
@@ -181,7 +181,7 @@ func (p *reader) other(s *scanner) bool {
 	return s.next()
 }
 
-// logged is what a line of the log says: without the time and the level "I" that may stand before it.
+// logged is the content of a log line, without a time and the level "I" in front.
 func logged(line string) string {
 	if _, rest, ok := strings.Cut(line, " I "); ok {
 		line = rest
@@ -202,7 +202,7 @@ func (p *reader) ids() {
 	p.file.Tensors = slices.Insert(p.file.Tensors, 0, container.Tensor{Name: "input_ids", DType: hooks.I64, Shape: []int{1, len(p.tokens)}, Data: bytes.NewReader(data)})
 }
 
-// tensor reads what is printed below a heading, and reports whether there is more.
+// tensor reads the text below a heading, and reports whether more follows.
 func (p *reader) tensor(s *scanner, h heading) (more bool, err error) {
 	if p.headings++; p.headings > maxTensors {
 		return false, fmt.Errorf("line %d: more than %d headings", s.number, maxTensors)

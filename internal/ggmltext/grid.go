@@ -11,11 +11,10 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// maxElements bounds what a tensor claims to have: no engine holds more of one.
+// maxElements bounds a tensor's claimed size; no engine has a larger tensor.
 const maxElements = 1 << 40
 
-// grid is a tensor of which some elements are printed: all of its bytes, row-major and little-endian. The text is read again
-// whenever some of them are.
+// grid is a tensor with some printed elements, as row-major little-endian bytes. The text is read again for each access.
 type grid struct {
 	in         io.ReaderAt
 	begin, end int64 // of the text below its heading

@@ -37,7 +37,7 @@ func (f *File) Texts(key string) ([]string, error) {
 	return texts, nil
 }
 
-// Numbers reads the elements of an array of numbers. Without such an array there are none, and no error.
+// Numbers reads the elements of an array of numbers. It returns nil without an error for a key without such an array.
 func (f *File) Numbers(key string) ([]float64, error) {
 	s, a := f.open(key)
 	if s == nil {

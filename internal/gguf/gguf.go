@@ -26,7 +26,7 @@ import (
 // Magic is how a file begins.
 const Magic = "GGUF"
 
-// What no file of a model comes near to. A header is read in full, so these bound the memory that it takes.
+// Limits that no model's file comes near. A header is read in full, so the limits bound the memory for it.
 const (
 	maxTensors = 1 << 17 // the largest mixtures of experts have some 10,000
 	maxFields  = 1 << 16 // of metadata; files have some 40
@@ -166,7 +166,7 @@ func (f *File) align() error {
 	return nil
 }
 
-// tensor reads the description of one tensor. Offset is that in the data until [File.place] has placed it.
+// tensor reads the description of one tensor. Offset counts from the start of the data until [File.place] has placed the tensor.
 func (s *scanner) tensor() (Tensor, error) {
 	t := Tensor{data: s.r}
 	var err error
@@ -229,7 +229,7 @@ func bytesOf(t Type, shape []int) (int64, error) {
 	return int64(n) / l.elements * l.bytes, nil
 }
 
-// place checks that the data of all tensors lie in the file, aligned and apart, and gives each its place there.
+// place checks that the data of all tensors lie in the file, aligned and without overlap, and sets each tensor's offset.
 func (f *File) place(r io.ReaderAt, end, size int64) error {
 	if len(f.Tensors) == 0 {
 		return nil
@@ -267,14 +267,14 @@ func (f *File) Field(key string) (Field, bool) {
 	return Field{}, false
 }
 
-// Text is a metadata field that is a string, such as "general.architecture"; "" where it is none. It may have control characters.
+// Text is a metadata string, such as "general.architecture", or "" for a missing field or another type. It may have control characters.
 func (f *File) Text(key string) string {
 	field, _ := f.Field(key)
 	text, _ := field.Value.(string)
 	return text
 }
 
-// Bool is a metadata field that is true or false. ok: there is such a field.
+// Bool is a boolean metadata field; ok is false for a missing field.
 func (f *File) Bool(key string) (is, ok bool) {
 	field, _ := f.Field(key)
 	is, ok = field.Value.(bool)
@@ -300,7 +300,7 @@ func number(value any) (n float64, ok bool) {
 	return 0, false
 }
 
-// Quantised is the tensor with its codes; false where it is stored as numbers, or in a format that is not read.
+// Quantised is the tensor with its codes; false for plain numbers and for unknown formats.
 func (t *Tensor) Quantised() (*quant.Tensor, bool) {
 	l := layouts[t.Type]
 	if l.block == 0 {
@@ -314,8 +314,8 @@ func (t *Tensor) Quantised() (*quant.Tensor, bool) {
 	return q, true
 }
 
-// Dense is the tensor as numbers: those of the file, or float32 where it is dequantised as it is read. One of a format that is not read has
-// that as its unknown dtype.
+// Dense is the tensor as numbers: the file's numbers, or float32 if the tensor is dequantised on reading. A tensor in an unknown format has
+// the format as its unknown dtype.
 func (t *Tensor) Dense() container.Tensor {
 	if q, ok := t.Quantised(); ok {
 		return q.Dense()

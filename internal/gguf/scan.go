@@ -117,7 +117,7 @@ func (s *scanner) text(most uint64) (string, error) {
 	return string(text), nil
 }
 
-// name reads a name, which no other of its kind has. One with control characters would write to a terminal what it pleases.
+// name reads a unique name. A name with control characters is refused: it could write anything to a terminal.
 func (s *scanner) name() (string, error) {
 	name, err := s.text(maxKey)
 	switch {

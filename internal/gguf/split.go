@@ -15,7 +15,7 @@ var partName = regexp.MustCompile(`^(.*-)([0-9]{5})(-of-([0-9]{5})\.gguf)$`)
 // maxParts bounds how many files one GGUF is split into: their names have five digits, and models some hundred at most.
 const maxParts = 4096
 
-// Parts are the paths of all parts of the split GGUF whose part a path is, the first one first; nil where its name is no part's.
+// Parts are the paths of all parts of the split GGUF of a path, in order; nil for a file name without a part number.
 func Parts(path string) []string {
 	folder, name := filepath.Split(path)
 	m := partName.FindStringSubmatch(name)
@@ -33,7 +33,7 @@ func Parts(path string) []string {
 	return all
 }
 
-// Split is how many files f was split into, as it says itself; 1 where it says nothing.
+// Split is the number of files that f was split into, by f's metadata; 1 without an entry.
 func (f *File) Split() int {
 	n, ok := f.Number("split.count")
 	if !ok || !(n > 1) || n > 1<<16 {
@@ -42,8 +42,8 @@ func (f *File) Split() int {
 	return int(n)
 }
 
-// Join adds the tensors of the other parts of a split file to those of its first. What the first says of all tensors, as an importance
-// matrix, holds for theirs. It returns an error, and leaves f as it was, where the parts are not those of one file, in their order.
+// Join adds the tensors of the other parts of a split file to the first part. Statements of the first part, such as an importance matrix, hold
+// for all. Parts of different files, or in the wrong order, are an error and leave f unchanged.
 func (f *File) Join(parts ...*File) error {
 	tensors := f.Tensors[:len(f.Tensors):len(f.Tensors)]
 	seen := map[string]int{}

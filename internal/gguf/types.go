@@ -10,7 +10,7 @@ import (
 // Type is how the elements of a tensor are stored: ggml's number for it.
 type Type uint32
 
-// layout is what is known of a type: its name, how many elements a block has and in how many bytes, and what it is read as.
+// layout describes a type: name, elements and bytes of a block, and the dtype after reading.
 type layout struct {
 	name            string
 	elements, bytes int64

@@ -23,8 +23,8 @@ const (
 	hintDownload = "download the file again and compare its size with the original's"
 )
 
-// WeightFiles checks the weight files of a model directory: all there, whole, and as the index says. It returns the
-// names of the tensors that a model reads from them, sorted, and whether the files are sound enough to be opened.
+// WeightFiles checks the weight files of a model directory: all there, whole, and in agreement with the index. It returns the sorted names of
+// the tensors that a model reads, and whether the files can be opened.
 func WeightFiles(s *Section, fsys fs.FS) (names []string, sound bool) {
 	files, index, err := checkpoint.WeightFiles(fsys)
 	if err != nil {
@@ -66,7 +66,7 @@ func WeightFiles(s *Section, fsys fs.FS) (names []string, sound bool) {
 	return names, sound
 }
 
-// indexed compares what a shard holds with what the index puts into it, and returns what is in both.
+// indexed compares a shard's tensors with the index, and returns the tensors in both.
 func (s *Section) indexed(file string, has []string, index map[string]string, listed int) (kept []string, ok bool) {
 	var unlisted []string
 	for _, name := range has {
@@ -105,7 +105,7 @@ func absent(file string, has []string, index map[string]string) []string {
 	return names
 }
 
-// weightFile is the header of one file, its data looked at no further than where they end.
+// weightFile is the header of one file. The end of the data is checked, the data are not read.
 type weightFile struct {
 	names []string
 	size  int64
@@ -202,7 +202,7 @@ func Pointer(fsys fs.FS, name string) bool {
 // maxEntries bounds how many names of a directory are looked at.
 const maxEntries = 10_000
 
-// entries returns the names in the directory that end in one of the suffixes.
+// entries returns the names in the directory with one of the suffixes.
 func entries(fsys fs.FS, suffixes ...string) []string {
 	all, err := fs.ReadDir(fsys, ".")
 	if err != nil {
@@ -219,8 +219,7 @@ func entries(fsys fs.FS, suffixes ...string) []string {
 	return names
 }
 
-// stray warns of weight files that the model does not read: the digest by which the transformers runner names weights
-// is of all of them.
+// stray warns of weight files that the model does not read: the transformers runner's digest of the weights covers all files.
 func stray(s *Section, fsys fs.FS, used []string) {
 	var names []string
 	for _, name := range entries(fsys, ".safetensors") {

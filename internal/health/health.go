@@ -31,9 +31,9 @@ type Line struct {
 	Section string `json:"section"`
 	Status  Status `json:"status"`
 	What    string `json:"what"`
-	Hint    string `json:"hint,omitempty"` // the next step; empty when there is none to take
+	Hint    string `json:"hint,omitempty"` // the next step, or empty
 
-	// Command are the words of a command with which the hint ends: it is printed so that it can be copied.
+	// Command is the command at the end of the hint, as words, printed for copying.
 	Command []string `json:"-"`
 }
 
@@ -61,13 +61,13 @@ func Run(ctx context.Context, checks []Check, before func(section string)) ([]Li
 	return lines, nil
 }
 
-// Section collects the lines about one subject, in the order in which they were added.
+// Section collects the lines about one subject in order.
 type Section struct {
 	Name  string
 	Lines []Line
 }
 
-// OK adds a line about something that is as it should be.
+// OK adds a line about something in order.
 func (s *Section) OK(format string, args ...any) {
 	s.add(OK, "", fmt.Sprintf(format, args...))
 }
@@ -88,7 +88,7 @@ func (s *Section) Fail(hint, format string, args ...any) {
 	s.add(Error, hint, fmt.Sprintf(format, args...))
 }
 
-// Skip adds a line about something that was not looked at, with what makes it so that it is.
+// Skip adds a line about something that was not looked at, with a hint how to look at it.
 func (s *Section) Skip(hint, format string, args ...any) {
 	s.add(Skipped, hint, fmt.Sprintf(format, args...))
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/tracediff/tracediff/internal/tokenizer"
 )
 
-// Input is what a run is about to feed the model, and what is known of how it should look.
+// Input is a run's input, with what is known of the model's tokenizer and chat template.
 type Input struct {
 	Passes     [][]int              // the ids of each forward call
 	Tokenizer  *tokenizer.Tokenizer // nil: there are no texts to the ids
 	Vocabulary Vocabulary
 	WantsBOS   bool   // the family was trained with a BOS before every text
-	Prompt     bool   // the ids are of a prompt, to which the tokenizer has put what it puts there
-	Default    bool   // no input was named: what stands in for one is no text that anybody wanted
+	Prompt     bool   // the ids are of a prompt, with the tokens that the tokenizer adds
+	Default    bool   // no input was named: the ids are a stand-in
 	Template   string // the file that has the model's chat template; empty: none has
 	All        bool   // show every id, however many there are
 }
@@ -28,9 +28,8 @@ const (
 	idsInLine  = 8
 )
 
-// Tokens shows the ids beside their texts, and says what is amiss with them before any arithmetic: no BOS or two, no chat
-// template for a model that has one, ids that have no text. That ids lie within the vocabulary the caller checks with the
-// model's own code.
+// Tokens shows the ids with their texts, and reports problems before any arithmetic: no BOS or two, no chat template for a model that has a
+// template, ids without a text. The caller checks with the model's own code that the ids lie within the vocabulary.
 func Tokens(s *Section, in Input) {
 	for pass, ids := range in.Passes {
 		s.ids(in, pass, ids)
@@ -76,7 +75,7 @@ func (s *Section) someIDs(in Input, where string, ids []int, from, to int) {
 	}
 }
 
-// show is an id beside its text: 527 "Hello". One that stands for no text of its own is in brackets: [2 "<bos>"].
+// show is an id with its text: 527 "Hello". An id without a text of its own is in brackets: [2 "<bos>"].
 func (in *Input) show(id int) string {
 	if in.Tokenizer == nil {
 		return fmt.Sprint(id)
@@ -88,7 +87,7 @@ func (in *Input) show(id int) string {
 	return text
 }
 
-// bosID is the id that should come first: the tokenizer's, or where it has none, config.json's; −1 is none.
+// bosID is the id that should come first: the tokenizer's, else config.json's, else −1.
 func (in *Input) bosID() int {
 	if in.Tokenizer != nil {
 		if id, ok := in.Tokenizer.BOS(); ok {
@@ -145,7 +144,7 @@ func (s *Section) turns(in Input, ids []int) {
 	}
 }
 
-// textless looks for ids that are no text: unknown ones, and those that the tokenizer does not have.
+// textless looks for ids without text: unknown ids, and ids outside the tokenizer.
 func (s *Section) textless(in Input, ids []int) {
 	if in.Tokenizer == nil {
 		return

@@ -4,5 +4,5 @@ package health
 
 import "os/exec"
 
-// killGroup leaves cmd as it is: it is killed alone.
+// killGroup does nothing: only the process itself is killed.
 func killGroup(*exec.Cmd) {}

@@ -28,7 +28,7 @@ func Machine(s *Section, build string) {
 	}
 }
 
-// instructionSets names those that choose a kernel here or in torch, in which the last bits of a result may differ.
+// instructionSets names the sets that choose a kernel here or in torch: the last bits of a result may differ between kernels.
 func instructionSets() []string {
 	var names []string
 	for _, set := range []struct {
@@ -80,7 +80,7 @@ func parseMeminfo(text string) MemorySize {
 	return m
 }
 
-// number reads a file with one number; 0 where there is none ("max" is none).
+// number reads a file with one number; 0 without a number, such as for "max".
 func number(path string) int64 {
 	data, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/tracediff/tracediff/internal/amount"
 )
 
-// probe prints what a Python has. It is given as text, so that nothing has to be installed or unpacked.
+// probe prints the versions in a Python. It is passed as text, so that nothing has to be installed or unpacked.
 //
 //go:embed probe.py
 var probe string
@@ -85,7 +85,7 @@ func Python(ctx context.Context, s *Section, p Interpreter) {
 	torch(s, p, a, err)
 }
 
-// packages adds a line for each pinned package, those that are missing on one.
+// packages adds a line for each pinned package. Missing packages share a line.
 func packages(s *Section, p Interpreter, a answer) {
 	var missing, wants []string
 	for _, pin := range p.Pins {
@@ -164,7 +164,7 @@ func ask(ctx context.Context, path string, p Interpreter) (answer, error) {
 	return a, err
 }
 
-// parseAnswer lays the probe's lines over one another; what is not one of them is skipped.
+// parseAnswer merges the probe's lines and skips all other lines.
 func parseAnswer(out []byte) answer {
 	var a answer
 	lines := bufio.NewScanner(bytes.NewReader(out))
@@ -182,8 +182,8 @@ func lastLine(text string) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// limited keeps the first bytes written to it and refuses the rest, which ends the program that writes them. The buffer is
-// no embedded field: its ReadFrom would take everything.
+// limited keeps the first bytes written and refuses the rest, which ends the writing program. The buffer is not embedded: its ReadFrom would
+// take everything.
 type limited struct{ kept bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

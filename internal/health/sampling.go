@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// knob is a setting of sampling in generation_config.json: what it has to be in words, and whether a value is that. A value
-// is as encoding/json gives it.
+// knob is a sampling setting of generation_config.json: the condition in words, and a check of a value as encoding/json returns it.
 type knob struct {
 	name string
 	want string
 	ok   func(value any) bool
 }
 
-// knobs are those that decide which token comes next, with the bounds that transformers has for them.
+// knobs are the settings that decide the next token, with transformers' bounds.
 var knobs = []knob{
 	{"do_sample", "true or false", func(v any) bool { _, ok := v.(bool); return ok }},
 	{"temperature", "a number, 0 or more", func(v any) bool { n, ok := v.(float64); return ok && n >= 0 }},

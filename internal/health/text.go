@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/internal/tokenizer"
 )
 
-// The small files beside the weights.
+// The small files next to the weights.
 const (
 	generationFile  = "generation_config.json"
 	tokenizerConfig = "tokenizer_config.json"
@@ -25,13 +25,13 @@ const (
 // token some 2 MB.
 const maxSmall = 16 << 20
 
-// Vocabulary is what config.json says of token ids; −1 for an id that it does not name.
+// Vocabulary has config.json's token ids; −1 for an id without an entry.
 type Vocabulary struct {
 	Size, BOS, PAD int
 	EOS            []int
 }
 
-// Tokenizer checks that the tokenizer can be read and fits the vocabulary. It returns nil when it cannot be used.
+// Tokenizer checks that the tokenizer can be read and fits the vocabulary. It returns nil for a tokenizer without use.
 func Tokenizer(s *Section, fsys fs.FS, v Vocabulary) *tokenizer.Tokenizer {
 	for _, name := range []string{"tokenizer.json", "tokenizer.model"} {
 		if Pointer(fsys, name) {

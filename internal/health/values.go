@@ -14,7 +14,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// Role says what a weight is for, and so which values are suspicious in it.
+// Role is the purpose of a weight, which decides the values that are suspicious.
 type Role uint8
 
 // The roles.
@@ -32,8 +32,8 @@ type Weight struct {
 	hooks.Tensor
 }
 
-// What is looked at of a weight that is not read whole: some blocks, spread evenly, the first and the last among them.
-// All of E2B's weights so take 40 MB of reading.
+// The sample of a large weight: some blocks, spread evenly, with the first and the last. All of E2B's weights take 40 MB of reading in this
+// way.
 const (
 	wholeBelow = 1 << 16 // elements: norms, scales and every small matrix are read whole
 	blocks     = 16
@@ -168,7 +168,7 @@ func lookAll(ctx context.Context, weights []Weight, all bool) []stats {
 	return found
 }
 
-// gains looks at the norm weights together: one alone may be anything.
+// gains looks at the norm weights together: a single one may have any values.
 func gains(s *Section, weights []Weight, found []stats) {
 	for _, role := range []Role{Gain, OneGain} {
 		n, lowest, highest, sum := 0, math.Inf(1), math.Inf(-1), 0.0
@@ -186,8 +186,8 @@ func gains(s *Section, weights []Weight, found []stats) {
 		case lowest == initial && highest == initial:
 			s.Warn("an untrained model looks like this: was a trained checkpoint loaded before this one was saved?", "%s, all at the initial value %g", amount.Of(n, "norm weight"), initial)
 		case role == OneGain && lowest >= 0 && mean > 0.5:
-			// As saved many of these are below zero, wherever a channel is damped. With 1 added that is a sign change of the
-			// channel, which training hardly ever finds.
+			// Saved norm weights are often below zero, wherever a channel is damped. With 1 added, a value below zero is a sign change of the channel,
+			// which training hardly ever finds.
 			s.Warn("converters to GGUF add 1 to them, and this family adds 1 again: take the norm weights of the original",
 				"nothing in the %s is below zero (least %.2g, mean %.2f): 1 may have been added already", amount.Of(n, "norm weight"), lowest, mean)
 		}
@@ -215,7 +215,7 @@ func DTypes(s *Section, weights []Weight) {
 	}
 }
 
-// Head compares a head that stands in the file with the embedding that it is said to be.
+// Head compares a head in the file with the embedding of a model with tied weights.
 func Head(s *Section, head, embedding Weight, all bool) {
 	same := head.DType == embedding.DType && len(head.Data) == len(embedding.Data)
 	if same {

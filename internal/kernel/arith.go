@@ -134,8 +134,8 @@ func (a Arith) SiLU(dst, x []float32) {
 	}
 }
 
-// RMSNorm normalises each row of width elements: x · (mean x² + eps)^(−1/2) · gain, float32 after every step, one R.
-// A nil gain is none.
+// RMSNorm normalises each row of width elements: x · (mean x² + eps)^(−1/2) · gain, float32 after every step, one R. A nil gain is a gain of
+// 1.
 func (a Arith) RMSNorm(dst, x, gain []float32, width int, eps float32) {
 	for from := 0; from < len(x); from += width {
 		row, out := x[from:from+width], dst[from:from+width]

@@ -15,8 +15,8 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// Matrix is a weight in the format of its file, read as the model's dtype: a value that the dtype cannot hold is
-// rounded to it, as loading a checkpoint with a dtype does.
+// Matrix is a weight in its file's format, read as the model's dtype: values are rounded to the dtype, as on loading a checkpoint with a
+// dtype.
 type Matrix struct {
 	Rows, Cols int
 	data       []byte
@@ -94,7 +94,7 @@ func (m *Matrix) widen(dst []float64, data []byte, i, from int) {
 	}
 }
 
-// widenBF16 widens four elements a load: this is what a product with one token spends its time on.
+// widenBF16 widens four elements a load: products with one token spend most of their time here.
 func widenBF16(dst []float64, row []byte) {
 	for len(dst) >= 4 && len(row) >= 8 {
 		u := binary.LittleEndian.Uint64(row)

@@ -129,8 +129,7 @@ func dot2(acc []float64, w *[rowTile][]float64, x0, x1 []float64) {
 	acc[7] += b3
 }
 
-// dot1 is dot2 for one token; its sums are formed in the same order, so a token's result does not depend on how many
-// came with it.
+// dot1 is dot2 for one token, with sums in the same order: a token's result does not depend on the number of tokens in the call.
 func dot1(acc []float64, w *[rowTile][]float64, x []float64) {
 	n := len(x)
 	w0, w1, w2, w3 := w[0][:n], w[1][:n], w[2][:n], w[3][:n]
@@ -148,7 +147,7 @@ func dot1(acc []float64, w *[rowTile][]float64, x []float64) {
 	acc[3] += a3
 }
 
-// shares is into how many pieces each core's work is cut, so that a core that is busy elsewhere leaves its share to the others.
+// shares is the number of pieces of each core's work. A core that is busy elsewhere leaves its pieces to the others.
 const shares = 8
 
 // parallel splits [0, n) over the cores when work, a count of multiplications, is worth it. How the range is split
@@ -172,8 +171,7 @@ func parallel(n, work int, do func(lo, hi int)) {
 	wg.Wait()
 }
 
-// pool hands out scratch and takes it back, so that products allocate nothing once they have run. It holds as many slices as
-// were ever out at once.
+// pool lends scratch slices, so that repeated products allocate nothing. It holds as many slices as were ever lent at once.
 type pool[T any] struct {
 	mu   sync.Mutex
 	free [][]T
@@ -184,7 +182,7 @@ var (
 	bytePool           pool[byte]
 )
 
-// minScratch is the least that is allocated, so that the small products of a model share what there is.
+// minScratch is the smallest allocation, so that a model's small products share slices.
 const minScratch = 1 << 13
 
 func (p *pool[T]) get(n int) []T {

@@ -10,11 +10,11 @@ import (
 // its last, in runs of depth columns.
 type rows struct {
 	count   int // rows at once
-	columns int // a multiple of which is taken
+	columns int // rows take a multiple of it
 
 	// one, four and eight are for so many tokens: n columns of each row, rows stride bytes apart, with x [n, tokens], to sums [tokens, count].
 	one, four, eight func(sums *float64, w *byte, stride, n int, x *float64)
-	// runs is one for two runs of n columns, the second apart bytes of x behind the first: sums [2, count].
+	// runs is one for two runs of n columns, the second apart bytes of x after the first: sums [2, count].
 	runs func(sums *float64, w *byte, stride, n int, x *float64, apart int)
 }
 
@@ -39,7 +39,7 @@ func (m *Matrix) vectors() *rows {
 	return v
 }
 
-// group is some tokens of a product, which meet a row together: x [Cols, size] has zeros for those that are not there.
+// group is some tokens of a product, multiplied with a row together: x [Cols, size] has zeros for missing tokens.
 type group struct {
 	first, tokens, size int
 	x                   []float64

@@ -11,7 +11,7 @@ var (
 	hasAVX2   = cpu.X86.HasAVX2 && cpu.X86.HasFMA // and F16C, which every processor with AVX2 has
 )
 
-// rowsOf returns the products of a format on this machine, nil if there are none.
+// rowsOf returns the products of a format on this machine; nil without an implementation.
 func rowsOf(format hooks.DType) *rows {
 	switch {
 	case hasAVX512 && widest >= 512:

@@ -7,8 +7,8 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// What fused_amd64.s has for AVX2, of whole registers and rounds, and in Go what is left of them. Strips with elements that do not
-// count are not measured by it, and neither is float64.
+// The functions of fused_amd64.s for AVX2 measure whole registers and rounds; Go measures the remainder. Strips with excluded elements, and
+// float64, take the other path.
 
 //go:noescape
 func productsF32AVX2(s *sums, l, r *byte, n int, diff, ref *float64)

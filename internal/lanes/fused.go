@@ -11,12 +11,11 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// Fused measures strips of two tensors of one float type from the bytes that are stored, without a float64 in memory: a few passes
-// over the first-level cache, each of which decodes in registers and does all that needs no result of the pass before. What it returns
-// is what the other functions of this package return for the decoded strips, to the bit. One that was used for one strip may be used
-// for the next.
+// Fused measures strips of two tensors of one float type from their stored bytes, without a float64 in memory, by a few passes over the
+// first-level cache. Each pass decodes in registers and does everything that needs no result of an earlier pass. The results equal those of
+// the package's other functions for the decoded strips, to the bit. A Fused may be used for one strip after the other.
 //
-// The passes are: [Fused.Look], which sees whether there is anything that does not count; where there is, [Fused.Classify]; a call of
+// The passes are: [Fused.Look], which looks for excluded elements; [Fused.Classify] if there are any; a call of
 // [Fused.Run] for every run of the strip, in order; and [Fused.Moments]. The many fields are the state of these passes and the memory that
 // they use again.
 type Fused struct {
@@ -45,8 +44,8 @@ type Seen struct {
 	Plain       bool       // every element counts
 }
 
-// Sorted says why elements of a strip do not count, by numbers; Odd are those of which one side alone is not finite or masked, or both
-// are +Inf: they are for the caller to judge, and count if [Fused.Count] says so.
+// Sorted counts the excluded elements of a strip by reason. Odd counts elements where only one side is finite or unmasked, or both are +Inf:
+// the caller judges these, and they count if [Fused.Count] says so.
 type Sorted struct {
 	Masked, NaN, Low int64 // masked on both sides, NaN on both sides, −Inf on both sides
 	Odd              []int
@@ -70,7 +69,7 @@ type distances [2][3]float64
 // sorts has a bit for each element.
 type sorts struct{ count, masked, low, nan [Strip / 64]uint64 }
 
-// kernels are the passes of one type of floats. Of two indexes the first stands for one side alone, the second for masks.
+// kernels are the passes of one type of floats. Of two indexes the first stands for a single side, the second for masks.
 type kernels struct {
 	size  int                                  // in bytes
 	widen func(to *float32, from *byte, n int) // nil where the look without masks does it, or nobody has to
@@ -85,7 +84,7 @@ type kernels struct {
 type Limits struct {
 	d       hooks.DType
 	k       *kernels
-	plain   [2]int64  // per side: what is nearer to zero than this counts, whatever the other side has
+	plain   [2]int64  // per side: elements nearer to zero than this count, whatever the other side has
 	codes   [4]uint64 // from which on a number below zero is masked, per side; not finite; NaN: repeated through 64 bits
 	allowed bool
 }
@@ -297,7 +296,7 @@ func (f *Fused) Largest() (most float64) {
 	return most
 }
 
-// Moments are those of the elements that count, of both sides, as many as count says.
+// Moments returns the moments of the counting elements of both sides; count is their number.
 func (f *Fused) Moments(count int) (m [2]Moments) {
 	if count == 0 {
 		return m
@@ -326,7 +325,7 @@ func index(b bool) int {
 	return 0
 }
 
-// first is where bytes begin; nil where there are none.
+// first is the address of the first byte; nil for no bytes.
 func first(b []byte) *byte {
 	if len(b) == 0 {
 		return nil

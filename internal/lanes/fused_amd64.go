@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// The passes of fused_amd64.s, which gen writes. None keeps what it is given.
+// The passes of fused_amd64.s, which gen writes. They keep no argument.
 
 // The instructions of each set: what Intel calls x86-64-v4, and of v3 what is used.
 var (
@@ -16,7 +16,7 @@ var (
 	hasAVX2   = cpu.X86.HasAVX2 && cpu.X86.HasFMA // and F16C, which every processor with AVX2 has
 )
 
-// kernelsOf are the passes that this machine has for a type; nil if there are none.
+// kernelsOf returns this machine's passes for a type; nil without an implementation.
 func kernelsOf(d hooks.DType) *kernels {
 	switch {
 	case !vectors:
@@ -39,7 +39,7 @@ func (o *looked) nothing(size int) {
 	}
 }
 
-// rest looks at elements one by one, from the one at from on; nothing of the local side where that is nil.
+// rest looks at elements one by one, starting at from; a nil local side is skipped.
 func (o *looked) rest(raw [2][]byte, from, size int) {
 	set := func(i int, x uint64) {
 		for b := range size {

@@ -1,4 +1,4 @@
-// Package lanes adds numbers up: statistics of a tensor, and the sums of which the metrics of two are made.
+// Package lanes adds numbers: statistics of a tensor, and the sums for the metrics of two tensors.
 //
 // The order in which numbers are added is laid down here, once for every machine. A floating-point sum depends on it, and
 // a result that changes with the number of cores, or with the vectors that a processor has, cannot be compared with
@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// Block is in elements: 128 to 512 KiB of file, which is as much as it takes to read at full speed, and few
-	// enough that one tensor of a few MiB is work for several cores.
+	// Block is in elements: 128 to 512 KiB of a file, enough to read at full speed, and few enough to give several cores work on a tensor of a
+	// few MiB.
 	Block = 1 << 16
 	// Strip is in elements: both sides as float64 stay in a core's first-level cache, or nearly.
 	Strip = 1 << 11
@@ -123,7 +123,7 @@ func deviations(x []float64, from float64) (sum, squares float64) {
 	return both[0].fold(), both[1].fold()
 }
 
-// deviationLanesGo keeps some of the lanes at a time in registers, which is faster than all of them in memory.
+// deviationLanesGo keeps some lanes at a time in registers, which is faster than all lanes in memory.
 func deviationLanesGo(out *[2]lanes, x []float64, from float64) {
 	for quarter := 0; quarter < Count; quarter += 4 {
 		var s0, s1, s2, s3, q0, q1, q2, q3 float64
@@ -221,15 +221,15 @@ func largestGo(l, r []float64) (most float64) {
 	return most
 }
 
-// SetVectors turns the vectors of the processor off, or on where it has them, and returns what undoes it. It is for tests,
-// which compare the two.
+// SetVectors turns the processor's vectors off, or on if it has vectors, and returns a function to undo it. It is for tests that compare the
+// two.
 func SetVectors(on bool) (undo func()) {
 	old := vectors
 	vectors = on && old
 	return func() { vectors = old }
 }
 
-// SetWidest has passes over strips use registers of so many bits at most, and returns what undoes it. It is for tests.
+// SetWidest limits passes over strips to registers of the given number of bits, and returns a function to undo it. It is for tests.
 func SetWidest(bits int) (undo func()) {
 	old := widest
 	widest = bits

@@ -14,7 +14,7 @@ import (
 // another mean. The zero value has seen nothing.
 type Moments struct {
 	N                   int64   // finite ones
-	Min, Max            float64 // of the finite ones, of which there has to be one
+	Min, Max            float64 // of the finite elements; there has to be at least one
 	NaN, PosInf, NegInf int64
 
 	pivot, offset float64 // the mean is their sum
@@ -40,7 +40,7 @@ func (m *Moments) Merge(o *Moments) {
 	}
 }
 
-// MomentsOf returns those of a strip without its holes, which are 0; it overwrites them. v is the survey of the others.
+// MomentsOf returns the moments of a strip without its holes, which it overwrites with 0. v is the survey of the other elements.
 func MomentsOf(x []float64, holes []int, v Survey) Moments {
 	count := len(x) - len(holes)
 	if count == 0 {
@@ -84,13 +84,13 @@ func (m *Moments) Summary(scale float64) Summary {
 	case m.N == 0:
 		nan := math.NaN()
 		return Summary{nan, nan, nan, nan}
-	case m.Min == m.Max: // of equal numbers the sum may be rounded, and so miss that they are equal
+	case m.Min == m.Max: // the sum of equal numbers may be rounded and hide that they are equal
 		return Summary{m.Min + 0, m.Max + 0, m.Min + 0, 0}
 	}
 	return Summary{m.Min + 0, m.Max + 0, (m.pivot + m.offset) / scale, math.Sqrt(m.squares/float64(m.N)) / scale}
 }
 
-// Add takes in the elements that come next, at most a [Strip] of them. It overwrites what is not finite.
+// Add adds the next elements, at most a [Strip]. It overwrites elements that are not finite.
 func (m *Moments) Add(x []float64) {
 	if len(x) == 0 {
 		return
@@ -104,7 +104,7 @@ func (m *Moments) Add(x []float64) {
 	m.Merge(&o)
 }
 
-// addHoled takes in elements of which some are not finite, or which add up to what is not.
+// addHoled adds elements with a value or a sum that is not finite.
 func (m *Moments) addHoled(x []float64) {
 	var at [Strip]int
 	holes, v := at[:0], Nothing

@@ -1,4 +1,4 @@
-// Package plain makes text that others wrote safe for a terminal: names, prompts, and what a port prints.
+// Package plain makes foreign text safe for a terminal: names, prompts, and a port's output.
 package plain
 
 import (
@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// Text escapes what a terminal would act on, as Go writes it: "\x1b". Printable characters and tabs stay.
+// Text escapes control characters in Go's notation: "\x1b". Printable characters and tabs stay.
 func Text(text string) string { return escaped(text, "\t") }
 
 // Columns is how wide a page is that people read.
 const Columns = 80
 
-// Wrap breaks a line between words where it is wider than so many columns, the lines after the first indented. A word that is wider by
-// itself, such as a name, is not broken. Less than one column breaks nothing.
+// Wrap breaks a line between words at a number of columns, and indents the lines after the first. A longer word, such as a name, is not
+// broken. A number below 1 breaks nothing.
 func Wrap(line string, columns, indent int) string {
 	var b strings.Builder
 	for columns > 0 && utf8.RuneCountInString(line) > columns {
@@ -49,8 +49,8 @@ func escaped(text, kept string) string {
 	return b.String()
 }
 
-// Writer escapes what is written to w as [Text] does, and keeps line breaks and carriage returns: what a program draws again stands in
-// its own line. A character that comes in two parts is written when it is whole.
+// Writer escapes the text written to w as [Text] does, and keeps line breaks and carriage returns: a program that redraws a line stays on its
+// line. A character in two writes is written when complete.
 func Writer(w io.Writer) io.Writer { return &writer{w: w} }
 
 type writer struct {

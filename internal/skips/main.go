@@ -31,7 +31,7 @@ func main() {
 	flags := flag.NewFlagSet("skips", flag.ExitOnError)
 	list := flags.String("allow", "", "the `FILE` with the skips that are allowed")
 	verbose := flags.Bool("v", false, "print what passing tests print, too")
-	_ = flags.Parse(os.Args[1:]) // it exits by itself
+	_ = flags.Parse(os.Args[1:]) // ExitOnError: Parse ends the program
 	var allowed []allowance
 	if *list != "" {
 		text, err := os.ReadFile(*list)
@@ -97,7 +97,7 @@ func parse(text string) ([]allowance, error) {
 // event is a line of `go test -json`.
 type event struct{ Action, Package, ImportPath, Test, Output string }
 
-// result is what became of a test: pass, fail, skip, or "" while it runs.
+// result is a test's outcome: pass, fail, skip, or "" while the test runs.
 type result struct {
 	outcome string
 	output  strings.Builder
@@ -112,7 +112,7 @@ type run struct {
 	failed  []string
 }
 
-// read takes the events, and prints what go test prints without -json. What is not an event is printed as it is.
+// read takes the events, and prints the output of go test without -json. A line that is not an event is printed unchanged.
 func (r *run) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
@@ -191,8 +191,8 @@ func (r *run) show(line string) {
 	}
 }
 
-// judge returns what is wrong with a run: what failed, what was skipped and may not be, what is listed and was not
-// skipped, and what is wanted and has not passed.
+// judge returns a run's problems: failures, skips that are not allowed, listed tests that were not skipped, and wanted tests that did not
+// pass.
 func (r *run) judge(allowed []allowance, wanted []string) []string {
 	var wrong []string
 	for _, pkg := range r.failed {

@@ -1,5 +1,5 @@
-// Package tomlfile reads TOML that people write, and quotes what is written for them. It is strict: a key that is not known is an error, since a limit that was
-// misspelt is none; and every error quotes the line, since a person looks for it in the file.
+// Package tomlfile reads TOML that people write, and quotes text for such files. It is strict: an unknown key is an error, since a misspelt limit would
+// limit nothing; and every error quotes the line, for a person who looks into the file.
 package tomlfile
 
 import (
@@ -22,7 +22,7 @@ func Decode(data []byte, into any) error {
 	return nil
 }
 
-// Quote is a text as a basic string of TOML, on one line. What is no UTF-8 becomes the replacement character: TOML has no other text.
+// Quote is a text as a basic string of TOML, on one line. Invalid UTF-8 becomes the replacement character: TOML has no other text.
 func Quote(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -61,8 +61,8 @@ func quoted(err error, data []byte) error {
 	return fmt.Errorf("line %d, %.120q: %w", row, strings.TrimSpace(lines[row-1]), err)
 }
 
-// mistyped is how the reader says that a value is of another type than the field of a struct, which nobody has seen who
-// writes the file.
+// mistyped matches the reader's error for a value of the wrong type. The error names a field of a struct, which the file's writer has never
+// seen.
 var mistyped = regexp.MustCompile(`^toml: cannot decode TOML (.+) into struct field .* of type (\S+)( .*)?$`)
 
 // parsing is what the functions that read numbers call themselves.

@@ -29,12 +29,12 @@ type flattener struct {
 	first  string
 }
 
-// flatten adds the tensors of a value to f: a tensor in a dictionary by its key, in a list or tuple by its place, and of one in
-// another the path with dots. A value that is a tensor itself has the name alone.
-func flatten(f *container.File, v any, alone string) error {
+// flatten adds the tensors of a value to f: a tensor in a dictionary by its key, in a list or tuple by its index, nested values by a path with
+// dots. A value that is itself a tensor is called by the parameter whole.
+func flatten(f *container.File, v any, whole string) error {
 	w := flattener{file: f, seen: map[string]bool{}, met: map[any]bool{}}
 	if t, ok := v.(*tensor); ok {
-		return w.add(alone, t)
+		return w.add(whole, t)
 	}
 	if err := w.walk("", v, 0); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/internal/pickle"
 )
 
-// A function is a name that a pickle may call: what it gives for its arguments.
+// A function is a name that a pickle may call, with its result for the arguments.
 type function func(o *owner, args pickle.Tuple) (any, error)
 
 // constant is a name that a pickle may mention and not call.
@@ -33,7 +33,7 @@ var storages = map[string]element{
 	"QInt8Storage": {unknown: "qint8"}, "QInt32Storage": {unknown: "qint32"}, "QUInt8Storage": {unknown: "quint8"},
 }
 
-// dtypes are torch's dtypes that have other names than ours, or that are not read.
+// dtypes are torch's dtypes with other names than ours, or without a reader.
 var dtypes = map[string]string{
 	"double": "float64", "float": "float32", "half": "float16", "long": "int64", "int": "int32", "short": "int16",
 	"complex64": "", "complex128": "", "chalf": "", "complex32": "", "cfloat": "", "cdouble": "",
@@ -51,7 +51,7 @@ func dtype(name string) (element, bool) {
 	return element{d: d}, err == nil && d.String() == name
 }
 
-// functions are all names that a pickle may call, beside dtypes and storages.
+// functions are all names that a pickle may call, apart from dtypes and storages.
 var functions = map[string]function{
 	"torch._utils._rebuild_tensor":               rebuild,
 	"torch._utils._rebuild_tensor_v2":            rebuild,
@@ -132,7 +132,7 @@ func first(_ *owner, args pickle.Tuple) (any, error) {
 	return args[0], nil
 }
 
-// rebuildSubclass makes the tensor of a subclass that adds no data of its own: its function, its type, the arguments, its state.
+// rebuildSubclass makes a tensor of a subclass without data of its own: its function, type, arguments and state.
 func rebuildSubclass(o *owner, args pickle.Tuple) (any, error) {
 	if len(args) < 3 {
 		return nil, errors.New("a tensor without its data")
@@ -153,7 +153,7 @@ func size(_ *owner, args pickle.Tuple) (any, error) {
 	return args, nil
 }
 
-// ordered makes a dictionary of a list of pairs, as the oldest protocol has it, or an empty one.
+// ordered makes a dictionary from a list of pairs, as in the oldest protocol, or an empty dictionary.
 func ordered(_ *owner, args pickle.Tuple) (any, error) {
 	d := &pickle.Dict{}
 	if len(args) == 0 {
@@ -189,7 +189,7 @@ func listed(_ *owner, args pickle.Tuple) (any, error) {
 // latin1 is a long text that stands for bytes, one a character.
 type latin1 struct{ pickle.Blob }
 
-// encode undoes what old protocols do to bytes: they write them as a text.
+// encode turns text back into bytes: old protocols write bytes as text.
 func encode(_ *owner, args pickle.Tuple) (any, error) {
 	if len(args) == 2 {
 		if name, _ := args[1].(string); name == "latin1" || name == "latin-1" {

@@ -12,13 +12,13 @@ import (
 	"github.com/tracediff/tracediff/internal/pickle"
 )
 
-// numpyType is a numpy dtype on its way: a code such as "f4", then its byte order.
+// numpyType is a numpy dtype while a pickle builds it: a code such as "f4", then the byte order.
 type numpyType struct {
 	code  string
 	order string
 }
 
-// array is a numpy array on its way: it gets its data as its state.
+// array is a numpy array while a pickle builds it: the data come with the state.
 type array struct{ tensor *tensor }
 
 var errArray = errors.New("a numpy array whose parts are not those of an array")
@@ -136,7 +136,7 @@ func (o *owner) numpy(t *tensor, dtype any, shape []int, fortran bool, data any)
 		}
 		t.Data, length = io.NewSectionReader(o.pickled, data.At, data.Length), data.Length
 	case latin1:
-		// Every character is a byte: an array with as many bytes as it needs is one whose text has as many characters.
+		// Every character is a byte: an array needs a text with one character per byte.
 		length = t.Size()
 		t.Data = o.spool.Add(length, func() (io.ReadCloser, error) {
 			return io.NopCloser(&decoder{r: io.NewSectionReader(o.pickled, data.At, data.Length)}), nil

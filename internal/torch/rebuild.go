@@ -18,20 +18,19 @@ type storage struct {
 	base  int64 // bytes before it in data; of the legacy format known at the end
 }
 
-// owner gives a pickle the names of torch and numpy, and the storages beside it.
+// owner gives a pickle the names of torch and numpy, and the storages of its archive.
 type owner struct {
 	pickled  io.ReaderAt // what long texts lie in
 	spool    *container.Spool
 	storage  func(e element, key string, numel int64) (*storage, error) // nil: the pickle has none
 	big      bool                                                       // the storages have the highest byte of an element first
 	pending  []*tensor                                                  // of the legacy format
-	deferred bool                                                       // storages are known only behind the pickle
+	deferred bool                                                       // storages are known only after the pickle
 }
 
 var errTensor = errors.New("a tensor whose parts are not those of a tensor")
 
-// rebuild makes a tensor of (storage, offset, size, strides, requires_grad, hooks, metadata), of which old files have the
-// first four.
+// rebuild makes a tensor from (storage, offset, size, strides, requires_grad, hooks, metadata). Old files have the first four.
 func rebuild(o *owner, args pickle.Tuple) (any, error) {
 	if len(args) < 4 {
 		return nil, errTensor
@@ -66,8 +65,7 @@ func rebuildTyped(o *owner, args pickle.Tuple) (any, error) {
 	return o.view(s, e, args[1:4])
 }
 
-// plain refuses a tensor whose elements are not those of its storage: a view that negates or conjugates them is stored as it
-// was before.
+// plain refuses a view that negates or conjugates: its storage has the elements before the operation.
 func plain(metadata any) error {
 	d, ok := metadata.(*pickle.Dict)
 	if metadata == nil || ok && len(d.Keys) == 0 {
@@ -112,7 +110,7 @@ func (o *owner) view(s *storage, e element, args pickle.Tuple) (*tensor, error) 
 	return t, nil
 }
 
-// integers reads a tuple or list of integers. The empty one is not nil: it is that of a scalar.
+// integers reads a tuple or list of integers. An empty list, the shape of a scalar, is not nil.
 func integers(v any) ([]int, error) {
 	var items []any
 	switch v := v.(type) {

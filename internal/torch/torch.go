@@ -36,8 +36,8 @@ func IsArchive(z *container.Zip) bool {
 	return ok
 }
 
-// Archive reads a zip archive of torch.save into f. A tensor that is the whole of it gets the name alone.
-func Archive(z *container.Zip, f *container.File, alone string) error {
+// Archive reads a zip archive of torch.save into f. A tensor that is the whole archive is called by the parameter whole.
+func Archive(z *container.Zip, f *container.File, whole string) error {
 	f.Format = "torch.save"
 	dir, _ := root(z)
 	members := make(map[string]container.Member, len(z.Members))
@@ -72,7 +72,7 @@ func Archive(z *container.Zip, f *container.File, alone string) error {
 	o.pickled = z.Data(m)
 	v, _, err := pickle.Load(o.pickled, 0, m.Size, o)
 	if err == nil {
-		err = flatten(f, v, alone)
+		err = flatten(f, v, whole)
 	}
 	return refused(err)
 }
@@ -95,7 +95,7 @@ func IsLegacy(start []byte) bool {
 
 // Legacy reads the stream of old versions of torch.save: a magic number, the protocol, the system, the object, the keys of the
 // storages, each a pickle, and then each storage as its number of elements and its bytes.
-func Legacy(r io.ReaderAt, size int64, f *container.File, alone string) error {
+func Legacy(r io.ReaderAt, size int64, f *container.File, whole string) error {
 	f.Format = "torch.save, legacy"
 	spool := &container.Spool{}
 	f.Own(spool)
@@ -140,7 +140,7 @@ func Legacy(r io.ReaderAt, size int64, f *container.File, alone string) error {
 	if err := place(list.Items, storages, r, at, size, o.big); err != nil {
 		return err
 	}
-	return flatten(f, object, alone)
+	return flatten(f, object, whole)
 }
 
 // section is a storage whose place in the file is known only after the pickle was read.
@@ -169,7 +169,7 @@ func systemOf(system any, o *owner) error {
 	return nil
 }
 
-// place finds each storage behind the pickles, in the order of their keys.
+// place finds each storage after the pickles, in the order of the keys.
 func place(keys []any, storages map[string]*storage, r io.ReaderAt, at, size int64, big bool) error {
 	found := 0
 	for _, k := range keys {
@@ -211,7 +211,7 @@ func place(keys []any, storages map[string]*storage, r io.ReaderAt, at, size int
 }
 
 // Pickle reads a plain pickle, such as a dictionary of numpy arrays, into f.
-func Pickle(r io.ReaderAt, size int64, f *container.File, alone string) error {
+func Pickle(r io.ReaderAt, size int64, f *container.File, whole string) error {
 	f.Format = "pickle"
 	spool := &container.Spool{}
 	f.Own(spool)
@@ -223,5 +223,5 @@ func Pickle(r io.ReaderAt, size int64, f *container.File, alone string) error {
 	if end != size {
 		return fmt.Errorf("%d bytes after the pickle belong to nothing", size-end)
 	}
-	return flatten(f, v, alone)
+	return flatten(f, v, whole)
 }

@@ -1,9 +1,8 @@
 // Package watch says when the sources of a program have changed.
 //
-// It is made for editors and builds as they are. Editors write a new file and rename it over the old one, and touch several files
-// for one save: a change is told when nothing has happened for [Quiet]. Builds write beside the sources: what is no text, what lies
-// in folders where builds put things, and what has the content that it had before is no change. New files and new folders are
-// watched as they come. A file that is named itself is watched whatever it is.
+// Editors write a new file, rename it over the old file, and touch several files for one save: a change is reported when nothing has
+// happened for [Quiet]. Builds write into the folders of the sources: files that are not text, files in the usual folders of builds, and files with
+// unchanged content are no change. New files and folders are watched at once. A file that the user names is watched in any case.
 package watch
 
 import (
@@ -56,10 +55,10 @@ type Watcher struct {
 	notify  *fsnotify.Watcher
 	roots   []string             // folders, all below which is watched
 	named   map[string]bool      // files that were named
-	ignored []string             // paths of which nothing is told, nor of what is below them
+	ignored []string             // paths without reports, with all below them
 	folders map[string]bool      // that are watched
 	known   map[string]bool      // files that are there
-	own     []fs.FileInfo        // files of which nothing is told, by any name
+	own     []fs.FileInfo        // files without reports, by any name
 	seen    map[string]signature // content of files that were looked at
 	stop    chan struct{}
 	done    chan struct{}
@@ -68,8 +67,8 @@ type Watcher struct {
 // signature is what a file had in it.
 type signature [sha256.Size]byte
 
-// New watches files and folders, apart from ignored paths and from own files, such as the one that standard output goes to. The caller
-// closes it.
+// New watches files and folders, apart from ignored paths and from own files, such as the file of standard output. The caller closes the
+// watcher.
 func New(paths, ignored []string, own ...fs.FileInfo) (*Watcher, error) {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -146,7 +145,7 @@ func resolved(path string) (string, error) {
 	return path, nil
 }
 
-// add watches a folder and all below it, and returns the files that are there.
+// add watches a folder and its subfolders, and returns their files.
 func (w *Watcher) add(folder string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
@@ -245,19 +244,19 @@ func (w *Watcher) run(changes chan<- []string) {
 	}
 }
 
-// forget takes a folder that is gone, and those below it, from the list. One that is made anew is watched anew.
+// forget removes a deleted folder and its subfolders from the list. A folder of the same name is watched anew.
 func (w *Watcher) forget(folder string) {
 	if w.folders[folder] {
 		maps.DeleteFunc(w.folders, func(path string, _ bool) bool { return below(path, folder) })
 	}
 }
 
-// counts reports whether a path is one of which something may be told.
+// counts reports whether changes of a path may be reported.
 func (w *Watcher) counts(path string) bool {
 	return w.named[path] || w.inRoot(path) && !w.ignores(path) && !isOutput(path)
 }
 
-// changed are the files whose content is another one, of a path at which something has happened.
+// changed returns the files with new content at a path with an event.
 func (w *Watcher) changed(path string) []string {
 	info, err := os.Lstat(path)
 	switch {
@@ -277,8 +276,7 @@ func (w *Watcher) changed(path string) []string {
 	return w.fresh(path)
 }
 
-// addNew watches a new folder and returns the files that are in it by now. One folder too many is not watched: that there is
-// something new is told, and no more.
+// addNew watches a new folder and returns the files in it. Beyond the limit a folder is not watched; only its creation is reported.
 func (w *Watcher) addNew(folder string) []string {
 	if w.skips(folder) || w.folders[folder] {
 		return nil
@@ -308,7 +306,7 @@ func isOutput(path string) bool {
 		slices.ContainsFunc(outputs, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// fresh returns a path whose file is one that counts and has another content than when it was looked at last.
+// fresh returns a path whose file counts and has changed since the last look.
 func (w *Watcher) fresh(path string) []string {
 	got, text, err := sign(path)
 	if err != nil || !text && !w.named[path] {

@@ -114,8 +114,8 @@ func Write(t testing.TB, dir string, config []byte, tensors []Tensor, shards int
 	return dir
 }
 
-// Enlarge adds a tensor of zeros to a safetensors file, of which no byte stands on the disk, so that the file is larger than what is hashed as
-// a whole.
+// Enlarge adds a sparse tensor of zeros to a safetensors file, so that the file is larger than the limit for a whole hash without taking space
+// on the disk.
 func Enlarge(t testing.TB, file string) {
 	t.Helper()
 	const extra = checkpoint.Large + 3

@@ -166,7 +166,7 @@ func unsummed(data []byte) []byte {
 	}
 }
 
-// patched sets a byte at a place behind the last occurrence of a mark.
+// patched sets a byte at a place after the last occurrence of a mark.
 func patched(data []byte, mark string, at int, to byte) []byte {
 	data[bytes.LastIndex(data, []byte(mark))+at] = to
 	return data

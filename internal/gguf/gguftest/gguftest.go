@@ -29,7 +29,7 @@ func (b *Builder) text(to []byte, s string) []byte {
 	return append(b.order().AppendUint64(to, uint64(len(s))), s...)
 }
 
-// Field adds a metadata field of a type, by its number, with these bytes.
+// Field adds a metadata field of a type number with the given bytes.
 func (b *Builder) Field(key string, kind uint32, value []byte) *Builder {
 	b.fields = append(b.order().AppendUint32(b.text(b.fields, key), kind), value...)
 	b.countF++
@@ -49,7 +49,7 @@ func (b *Builder) Array(key string, kind uint32, count uint64, elements []byte) 
 	return b.Field(key, 9, append(b.order().AppendUint64(b.order().AppendUint32(nil, kind), count), elements...))
 }
 
-// Info describes a tensor: sizes as the file has them, the one of the elements side by side first.
+// Info describes a tensor: sizes in the file's order, the axis of adjacent elements first.
 func (b *Builder) Info(name string, kind uint32, offset uint64, sizes ...uint64) *Builder {
 	b.infos = b.order().AppendUint32(b.text(b.infos, name), uint32(len(sizes)))
 	for _, n := range sizes {
@@ -209,7 +209,7 @@ func texts(n, size int) *Builder {
 	return b
 }
 
-// raw begins a field with a key of so many bytes, and has none of them.
+// raw begins a field with a key of the given size and writes no byte of the key.
 func (b *Builder) raw(size uint64) *Builder {
 	b.fields = binary.LittleEndian.AppendUint64(b.fields, size)
 	return b

@@ -59,7 +59,7 @@ func (s *set) columns(format string) (columns, size int) {
 
 // rows adds up the products of rows of weights, stride bytes apart, with tokens: n columns of each, of x [n, tokens]. The sums are
 // [tokens, rows], from 0 on. n is a multiple of what a round takes, and not 0. A sum has to wait for its last addition: with one
-// token two runs of n columns are taken side by side. The second begins apart bytes of x behind the first, and as many columns of w.
+// token two runs of n columns are taken side by side. The second begins apart bytes of x after the first, and as many columns of w.
 func rows(format string, tokens, runs int, s *set) {
 	name := fmt.Sprintf("rows%sx%d%s", format, tokens, s.name)
 	if runs == 2 {
@@ -150,7 +150,7 @@ func load(s *set, format string, w, stride, stride3 Register) func(row int) VecV
 			base = fifth
 		}
 		if row%4 == 0 {
-			// The rows after these, since no processor fetches beyond a page by itself.
+			// The rows after these: no processor prefetches beyond a page.
 			next = GP64()
 			LEAQ(Mem{Base: base, Index: stride, Scale: uint8(s.rows)}, next)
 		}

@@ -75,8 +75,8 @@ func (w width) all() Register {
 	return k
 }
 
-// place is the place of numbers among those of their type: 0 for both zeros, and below 0 what has a sign. It is made in x. The bits of a
-// number below zero are those of −0 and its magnitude, so that −0 less the bits is the magnitude negated.
+// place computes in x the rank of numbers within their type: 0 for both zeros, negative for negative numbers. The bits of a negative number are the
+// bits of −0 plus the magnitude, so that −0 minus the bits is the negated magnitude.
 func (w width) place(x, negative VecVirtual) {
 	k := K()
 	w.maskOf(x, k)
@@ -115,11 +115,11 @@ func (w width) rounds(n Register, masks Register, advance []Register, body func(
 	Label("done")
 }
 
-// look512 looks at a strip as it is stored. Below the sign the bits of a float count its type's numbers upwards from zero, and so do
-// integers in its place: it finds the least and the largest place of both sides, the most steps between two, and how many differ. Each is
-// the first element of sixteen bytes: the least of the local side and of the reference, the largest, the steps, and the count.
+// look512 looks at a stored strip. The bits of a float without the sign rank the type's numbers upwards from zero, as integers do. look512 finds
+// the smallest and the largest rank of both sides, the largest distance in ranks, and the number of elements that differ. Each result is
+// the first element of sixteen bytes: the smallest of the local side and of the reference, the largest, the distance, and the count.
 //
-// With widens the numbers are bfloat16, of which it makes float32s too.
+// With widens the numbers are bfloat16, and are converted to float32 as well.
 func look512(w width, one, masked, widens bool) {
 	of := w.of
 	if widens {
@@ -237,7 +237,7 @@ func sixteen(op func(...Op), v VecVirtual) Op {
 	return v.AsX()
 }
 
-// one brings sixteen bytes down to one element, and stores it, with anything behind it.
+// one reduces sixteen bytes to one element, and stores it with undefined bytes after it.
 func (w width) one(op func(...Op), x Op, to Mem) {
 	for bytes := 8; 8*bytes >= w.bits; bytes /= 2 {
 		half := XMM()
@@ -247,8 +247,8 @@ func (w width) one(op func(...Op), x Op, to Mem) {
 	VMOVQ(x, to)
 }
 
-// count adds sixteen bytes of counts up, and stores the sum: for numbers of eight bits, of which a strip has more than that can
-// count, in 64 bits.
+// count adds sixteen bytes of counts, and stores the sum. For numbers of eight bits the sum has 64 bits, since a strip has more elements than
+// eight bits can count.
 func (w width) count(x Op, to Mem) {
 	if w.bits > 8 {
 		w.one(w.add, x, to)
@@ -268,10 +268,10 @@ const (
 	bitsNaN    = 768 // is NaN on both sides
 )
 
-// classify512 says of each element of a strip whether it counts, and if not why; an element that has no bit at all is for somebody else
-// to judge. Limits are places, in every element of 64 bits: from which on a number below zero is a mask value, of the local side and
-// of the reference; the first that is not finite; and the first that is NaN. Of allowed elements what either side masks does not
-// count; of others, two equal mask values do not.
+// classify512 decides for each element of a strip whether it counts, and if not why; an element without a bit is for the caller to judge.
+// Limits are ranks, in every element of 64 bits: the first rank of a mask value below zero, of the local side and of the reference; the first
+// infinite rank; and the first NaN. With allowed, an element that either side masks is excluded; without, two equal mask values
+// are.
 func classify512(w width) {
 	TEXT(name("classify", w.of, false, false, "AVX512"), NOSPLIT, "func(out, l, r *byte, n int, limits *uint64, allowed bool)")
 	out, n := Load(Param("out"), GP64()), Load(Param("n"), GP64())

@@ -6,8 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// With AVX2 there are sixteen registers of four lanes and no masks: runs are taken eight lanes at a time, in whole rounds, and what is
-// left of them is added in Go.
+// With AVX2 there are sixteen registers of four lanes and no masks: runs are taken eight lanes at a time, in whole rounds, and Go adds
+// the remainder.
 
 // products256 adds up whole rounds of a run of float32: see products512. The lanes are not folded.
 func products256(one bool) {

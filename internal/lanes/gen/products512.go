@@ -259,9 +259,8 @@ func folded(sum [2]VecVirtual) VecVirtual {
 	return a
 }
 
-// deviations512 takes the means of a strip, of which there are count elements that add up to the totals, and adds up the distances from
-// them and their squares: for each side what it writes is the mean, the sum and the squares. Of one tensor it writes those of the
-// second side.
+// deviations512 computes the means of a strip from the totals of its count elements, and adds the distances from the means and their squares. For
+// each side it writes the mean, the sum and the squares; for a single tensor, those of the second side.
 func deviations512(double, one, masked bool) {
 	TEXT(name("deviations", element(double), one, masked, "AVX512"), NOSPLIT, "func(out, s, l, r *byte, n int, masks *byte, count float64)")
 	p := pair512{double: double, one: one, r: Load(Param("r"), GP64()), unit: constant(math.Float64bits(1))}
