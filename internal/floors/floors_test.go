@@ -82,7 +82,7 @@ func TestImportsPointDown(t *testing.T) {
 			case !independent(pkg, rel):
 				t.Errorf("%s imports %s: the engine of tests shares no arithmetic with what it tests", pkg, rel)
 			case apart(pkg, rel):
-				t.Errorf("%s imports %s: the local model and the walk check each other and share no arithmetic", pkg, rel)
+				t.Errorf("%s imports %s: the built-in model and the walk check each other and share no arithmetic", pkg, rel)
 			case (pkg == "compare" || strings.HasPrefix(pkg, "compare/")) && strings.HasPrefix(rel, "capture/"):
 				t.Errorf("compare imports %s: it knows no model and no runner", rel)
 			}

@@ -42,7 +42,7 @@ func (c chooser) given(ctx context.Context, path string, partial bool) (*Found, 
 
 // Suitable reports at once why a comparison would refuse a local trace after the run of the reference.
 func Suitable(ctx context.Context, e *settings.Env, j *job.Job, t *capture.Trace) error {
-	return chooser{j, e}.suitable(ctx, t, "local side", e.Partial)
+	return chooser{j, e}.suitable(ctx, t, "port's trace", e.Partial)
 }
 
 // suitable reports at once what the comparison would refuse after the run.
