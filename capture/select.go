@@ -53,7 +53,7 @@ func (s Scope) Check(l *order.List) error {
 	chosen := s.Select(l)
 	for _, p := range s.Tensors {
 		if !slices.ContainsFunc(chosen, func(e *order.Entry) bool { return hooks.Match(p, e.Name) }) {
-			return fmt.Errorf("tensors %q: none of them is in %s", p, s.limits())
+			return fmt.Errorf("tensors %q: none is in %s", p, s.limits())
 		}
 	}
 	return nil

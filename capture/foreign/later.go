@@ -56,7 +56,7 @@ func Later(t, other *capture.Trace) (*capture.Trace, error) {
 		sources[i].Key = ""
 	}
 	notes := slices.Clone(t.Notes())
-	notes[at] = "its first pass is pass 1: the token ids of its passes are those of the reference's passes from 1 on"
+	notes[at] = "its first pass is pass 1: the token ids of its passes match the reference's passes from 1 on"
 	return capture.Assemble(t.Path(), sources, t.Manifest(), t.Sequence(), notes, t)
 }
 

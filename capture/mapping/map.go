@@ -32,7 +32,7 @@ const (
 	MaxRules = 1 << 12
 )
 
-const oneLine = "a capture such as {L} makes one line of those of all layers"
+const oneLine = "a capture such as {L} gives one line for all layers"
 
 // Tables are a map as it stands in another TOML file.
 type Tables struct {

@@ -52,7 +52,7 @@ func (w Wanted) Fits(t *capture.Trace) ([][]int, error) {
 	case w.Recorded && m.Program == "":
 		return nil, errors.New("no program was recorded with it")
 	case m.Config == nil && !w.Recorded:
-		return nil, errors.New("it does not say of which configuration it is")
+		return nil, errors.New("it does not name its configuration")
 	case m.DType != w.DType:
 		return nil, fmt.Errorf("it was computed in %s, not in %s", m.DType, w.DType)
 	case !(known(m.Weights) && known(w.Weights)) && path.Base(m.Model) != path.Base(w.Model):

@@ -306,7 +306,7 @@ func holds(path string, w Wanted, k Key) error {
 		return err
 	}
 	if t.Status() == "" {
-		return errors.Join(errors.New("it does not say of which model and weights it is"), t.Close())
+		return errors.Join(errors.New("it does not name its model and weights"), t.Close())
 	}
 	_, err = w.agrees(t, k)
 	return errors.Join(err, t.Close())

@@ -41,7 +41,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "positions", Category: catScope, Usage: "only the rows of these token `POSITIONS` are written"},
 		&cli.StringFlag{Name: "order", Category: catScope, Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
 		&cli.StringFlag{Name: "program", Category: catScope, Usage: "a recorded program `FILE` in place of TENSOR_ORDER, or of the one that was recorded with the reference"},
-		&cli.StringFlag{Name: "map", Category: catScope, Usage: "a `FILE` that says how the names and layouts of your port's dump become those of the order: tracediff map proposes one"},
+		&cli.StringFlag{Name: "map", Category: catScope, Usage: "a `FILE` that says how the names and layouts of your port's dump map to the order's: tracediff map proposes one"},
 		&cli.StringFlag{Name: "weights", Aliases: []string{"weights-from"}, Category: catInput, Usage: "the port's own checkpoint, a `FILE` or a folder, quantised or not: the reference is run, and operations are verified, with these weights"},
 		&cli.StringFlag{Name: "dir", Category: catFiles, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept"},
 		&cli.StringFlag{Name: "local", Category: catSides, Value: settings.KindGo, Usage: "`RUNNER` of your port: go, a trace FILE as it is, or exec:COMMAND with {prompt}, {tokens}, {model}, {order}, {out} filled in"},

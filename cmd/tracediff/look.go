@@ -14,7 +14,7 @@ import (
 
 // lookMapFlag is --map of commands that look into traces and compare nothing.
 func lookMapFlag(category string) cli.Flag {
-	return &cli.StringFlag{Name: "map", Category: category, Usage: "a `FILE` that says how the names and layouts of a dump become those of the reference: tracediff map proposes one"}
+	return &cli.StringFlag{Name: "map", Category: category, Usage: "a `FILE` that says how the names and layouts of a dump map to the reference's: tracediff map proposes one"}
 }
 
 // lookMapped gives traces the names and layouts that --map says.

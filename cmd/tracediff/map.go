@@ -14,7 +14,7 @@ import (
 func mapCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "map",
-		Usage:     "propose how the names and layouts of a dump become those of the order",
+		Usage:     "propose how the names and layouts of a dump map to the order's",
 		ArgsUsage: "LOCAL [REFERENCE]",
 		Description: `LOCAL is a dump in names and layouts of its own: any file or folder that compare reads. The map is written to standard output, a
 line for each tensor of a layer: by the names of known engines, by shapes and, where a REFERENCE of the same tokens is given, by

@@ -29,7 +29,7 @@ func TestFewerPassesNameTheFlag(t *testing.T) {
 		less.drop(later)
 		some := filepath.Join(t.TempDir(), "some.safetensors")
 		must(t, os.WriteFile(some, less.bytes(), 0o600))
-		want := "; --passes " + flag + " compares these alone"
+		want := "; --passes " + flag + " compares only these"
 		if last := lastLine(told(t, exitMismatch, "compare", some, mixedReference)); !strings.HasPrefix(last, "INCOMPLETE: ") || !strings.HasSuffix(last, want) {
 			t.Errorf("%d passes: the last line is %q, want one that ends with %q", kept, last, want)
 		}

@@ -74,7 +74,7 @@ func PaddedAsFound(local *capture.Trace, name string, list *order.List, found Wr
 	case front > 1 && f.FirstKeysMasked(front):
 		return padded(name, fmt.Sprintf("it begins with %d tokens of id %d, and they are masked for every query", front, ids[0]))
 	case back > 1 && c.Outcome == isolate.Bug && readsKeys(list, found.Name) && c.FirstToken >= 0 && behind > 1 && (behind == back || behind == back-1):
-		return padded(name, fmt.Sprintf("it ends with %d tokens of id %d, and %s is another operation for these alone", behind, ids[n-1], found.Key))
+		return padded(name, fmt.Sprintf("it ends with %d tokens of id %d, and %s is a different operation for only these", behind, ids[n-1], found.Key))
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func restartedPositions(t *capture.Trace, _ *order.List, pass int) (string, erro
 			return "", nil
 		}
 	}
-	return fmt.Sprintf("%s is %d for the first %s, and counts from 0 after", capture.Key(pass, order.PositionIDs, 0), at[0], sides.Count(start, "token")), nil
+	return fmt.Sprintf("%s is %d for the first %s, and then counts from 0", capture.Key(pass, order.PositionIDs, 0), at[0], sides.Count(start, "token")), nil
 }
 
 // maskedEnds finds a mask of a first pass that hides several tokens at one end of the row, of one id, from every query, their own too.

@@ -269,7 +269,7 @@ func (s *sides) cost(ctx context.Context, row *Row) error {
 	}
 	now, could := math.Sqrt(all/squares), math.Sqrt((all-others+best)/squares)
 	row.Added = finite(now - could)
-	row.note("%d of %d groups of %d have scales that are not the best, which adds %.2g to the relative L2 distance: it is %.2g, and %.2g with those of the usual writer; most in %s",
+	row.note("%d of %d groups of %d have scales that are not the best, which adds %.2g to the relative L2 distance: it is %.2g, and %.2g with the usual writer's scales; most in %s",
 		other, groups, size, row.Added, now, could, place)
 	return nil
 }

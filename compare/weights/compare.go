@@ -249,7 +249,7 @@ func (c *comparison) resemble(ctx context.Context, jobs []*job, rows []Row) erro
 				continue
 			}
 			rows[e].Other = o.key()
-			rows[e].tell("the original has no such name; the values are those of its %s", o.key())
+			rows[e].tell("the original has no such name; the values equal its %s", o.key())
 			rows[m].Other = local.key()
 			rows[m].tell("the port has no such name; its %s has the values", local.key())
 			break

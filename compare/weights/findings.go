@@ -99,7 +99,7 @@ var tries = map[Kind]string{
 	FoldedTwice:  "add 1 in one place: the conversion or the port",
 	Unfolded:     "add 1 in the conversion, or leave folded out of the map if the port adds it",
 	Scaled:       "look for a scale in the conversion that the port applies, too",
-	ScaledRows:   "look at the scales of the rows: are they those of other rows, or multiplied in twice?",
+	ScaledRows:   "look at the scales of the rows: do they belong to other rows, or are they applied twice?",
 	ScaledBlock:  "look at the scale of this block in the writer of the file",
 	ScaledStep:   "look at the scale of this block in the writer of the file",
 	ScaledOffset: "look at the offset of this block in the writer of the file",

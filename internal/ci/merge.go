@@ -125,7 +125,7 @@ func checkShard(d *report.Document) error {
 			exit = r.Result.ExitCode()
 		}
 		if r.Exit != exit || (r.Result == nil) != (r.Error != "") {
-			return fmt.Errorf("prompt %q: its exit status is %d, and its results give another one", r.Name, r.Exit)
+			return fmt.Errorf("prompt %q: its exit status is %d, and its results give a different status", r.Name, r.Exit)
 		}
 		if r.Result != nil {
 			if err := r.Result.Contradiction(); err != nil {

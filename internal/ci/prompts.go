@@ -64,7 +64,7 @@ func Prompts(ctx context.Context, e *settings.Env, s settings.Settings, most int
 		tried.list, err = order.New(config)
 	}
 	if order.Undescribed(err) {
-		return nil, hint.Add(fmt.Errorf("%s: no order describes its family: prompts runs the walk over prompts of many lengths, and a recorded program holds for those of its run", ck.Name()),
+		return nil, hint.Add(fmt.Errorf("%s: no order describes its family: prompts runs the walk over prompts of many lengths, and a recorded program holds only for the prompt of its run", ck.Name()),
 			"choose a prompt yourself, longer than the sliding window and with decode steps, and record it: tracediff capture --side reference --reference hf --max-new-tokens 2")
 	}
 	if err != nil {

@@ -191,7 +191,7 @@ func (p *Port) ForManifest() capture.Port {
 
 // Remark says with which weights the operations are verified.
 func (p *Port) Remark() string {
-	text := fmt.Sprintf("weights: operations are verified with those of %s: %d equal, %d cast, %d quantised", p.Path, p.Counts.Equal, p.Counts.Cast, p.Counts.Quantised)
+	text := fmt.Sprintf("weights: operations are verified with the weights of %s: %d equal, %d cast, %d quantised", p.Path, p.Counts.Equal, p.Counts.Cast, p.Counts.Quantised)
 	if len(p.Coded) > 0 {
 		text += " (" + strings.Join(p.Coded, ", ") + ")"
 	}

@@ -64,7 +64,7 @@ func openBoth(a settings.AskedWeights, m *mapping.Map) (_ *bothWeights, err erro
 		}
 	}()
 	if found := inSeveralFormats(a.Model); found != nil {
-		o.file.Notes = append(o.file.Notes, fmt.Sprintf("the original's folder has weights in several formats (%s): those of %s were read", strings.Join(found, ", "), o.file.Format))
+		o.file.Notes = append(o.file.Notes, fmt.Sprintf("the original's folder has weights in several formats (%s): the weights of %s were read", strings.Join(found, ", "), o.file.Format))
 	}
 	sizes := readSizes(a.Model)
 	if found := inSeveralFormats(a.Local); found != nil {

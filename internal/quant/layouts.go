@@ -114,7 +114,7 @@ func (f *finder) scale(name string) (*container.Tensor, error) {
 	for _, end := range scaleNames {
 		t, ok := f.byName[name+end]
 		if ok && found != nil {
-			return nil, fmt.Errorf("%s and %s beside it", container.Quote(found.Name), container.Quote(t.Name))
+			return nil, fmt.Errorf("both %s and %s", container.Quote(found.Name), container.Quote(t.Name))
 		}
 		if ok {
 			found = t

@@ -363,7 +363,7 @@ func TestFindRefuses(t *testing.T) {
 		{"compressed-tensors in float", ct, hf(`{"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}`), `format "nvfp4-pack-quantized"`},
 		{"int8 without scales", []container.Tensor{codes("a.weight", hooks.I8, 4, 8)}, nil, `"a.weight_scale" is missing`},
 		{"int8 with scales of another shape", []container.Tensor{codes("a.weight", hooks.I8, 4, 8), codes("a.weight_scale", hooks.F32, 3)}, nil, `"a.weight_scale" is [3], for 4 outputs`},
-		{"int8 with two sorts of scales", []container.Tensor{codes("a.weight", hooks.I8, 4, 8), codes("a.weight_scale", hooks.F32, 4), codes("a.scale", hooks.F32, 4)}, nil, `"a.weight_scale" and "a.scale" beside it`},
+		{"int8 with two sorts of scales", []container.Tensor{codes("a.weight", hooks.I8, 4, 8), codes("a.weight_scale", hooks.F32, 4), codes("a.scale", hooks.F32, 4)}, nil, `both "a.weight_scale" and "a.scale"`},
 		{"int4 in an order that nothing tells", []container.Tensor{codes("a.weight", hooks.U8, 4, 8), codes("a.scales", hooks.F16, 4)}, nil, "uint8 codes, packed in an order that nothing tells"},
 		{"int8 in an order of old kernels", []container.Tensor{codes("a.weight", hooks.I8, 4, 8), codes("a.SCB", hooks.F32, 4), {Name: "a.weight_format", DType: hooks.U8, Data: bytes.NewReader([]byte{2})}}, nil, "weight_format 2"},
 		{"4 bits of bitsandbytes", []container.Tensor{codes("a.weight", hooks.U8, 16, 1), codes("a.weight.absmax", hooks.F32, 1)}, hf(`{"quant_method": "bitsandbytes"}`), "4 bits of bitsandbytes"},

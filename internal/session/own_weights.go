@@ -26,7 +26,7 @@ func (in *inputs) openPort(ctx context.Context) error {
 		return err
 	}
 	if p.Of(in.local) == nil {
-		err := fmt.Errorf("%s was made of other weights than those of %s and of %s", in.local.Path(), in.model.ck.Name(), p.Path)
+		err := fmt.Errorf("%s was made of weights that differ from %s and %s", in.local.Path(), in.model.ck.Name(), p.Path)
 		return hint.Also(hint.Add(err, "--weights names the file of the port that made the trace, as it was then"), p.Close())
 	}
 	in.model.opened = append(in.model.opened, p)
@@ -63,7 +63,7 @@ func (in *inputs) declare(context.Context) error {
 	if file := ref.Manifest().Port.File; file != "" && !in.alone && (in.model.port == nil || in.model.port.Of(ref) != in.model.port.Checkpoint) {
 		o.ReferenceLabel += ", with the weights of " + plain.Text(file)
 	}
-	sides := map[*capture.Trace]string{ref: "reference", local: "local trace"} // of one trace alone: the second
+	sides := map[*capture.Trace]string{ref: "reference", local: "port's trace"} // of one trace alone: the second
 	for _, t := range []*capture.Trace{local, ref} {
 		of := t.Manifest().Port
 		if of.Wrong == "" || sides[t] == "" || in.model.port != nil && in.model.port.Of(t) == in.model.port.Checkpoint { // of the port's own, its flaw is said
@@ -82,7 +82,7 @@ func (in *inputs) declare(context.Context) error {
 	case in.model.port == nil && origin.OthersThan(named, ref) != "":
 		o.Flaws = append(o.Flaws, origin.OthersThan(named, ref)+"; "+referenceOf)
 	case in.model.port != nil && in.model.port.Of(ref) == nil:
-		o.Flaws = append(o.Flaws, fmt.Sprintf("the reference was made of other weights than those of %s and of %s; %s", in.model.port.Original.Name(), in.model.port.Path, referenceOf))
+		o.Flaws = append(o.Flaws, fmt.Sprintf("the reference was made of weights that differ from %s and %s; %s", in.model.port.Original.Name(), in.model.port.Path, referenceOf))
 	}
 	return nil
 }

@@ -173,7 +173,7 @@ func (h *dataRun) left(res *compare.Result) string {
 		return ""
 	}
 	return fmt.Sprintf(" %s not in this file, %s; the JSON report has them.", words.Count(rows, "row is", "rows are"),
-		words.Either(wrong == 0, "and match", fmt.Sprintf("%d of them no plain match", wrong)))
+		words.Either(wrong == 0, "and match", fmt.Sprintf("%d of them not a plain MATCH", wrong)))
 }
 
 // plainRow reports whether a row is a match without an allowance and without a bad certificate.

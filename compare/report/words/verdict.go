@@ -45,7 +45,7 @@ func VerdictOf(r *compare.Result, whole bool) Field {
 	case len(r.Incomplete) > 0:
 		v.Segments = []Segment{compared, passes, {Text: ", " + noneWrong(r)}, {Text: besides(r), Spare: SpareFacts}}
 		if r.CommonPasses != "" {
-			v.Segments = append(v.Segments, Segment{Text: "; --passes " + r.CommonPasses + " compares these alone"})
+			v.Segments = append(v.Segments, Segment{Text: "; --passes " + r.CommonPasses + " compares only these"})
 		}
 		if whole {
 			v.Segments = append(v.Segments, Segment{Text: ": " + r.Incomplete[0]})

@@ -70,7 +70,7 @@ func newProgram(path string, data []byte) (*Program, error) {
 		p.base = p.List
 	}
 	if err == nil && p.List.Index(order.InputIDs) < 0 {
-		err = fmt.Errorf("it has no %s: nothing says of which passes it is", order.InputIDs)
+		err = fmt.Errorf("it has no %s: its passes are unknown", order.InputIDs)
 	}
 	if err != nil {
 		return nil, hint.Add(fmt.Errorf("%s: %w", path, err), programHint)
@@ -89,7 +89,7 @@ func ProgramBeside(t *capture.Trace) (*Program, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case errors.Is(err, reference.ErrOtherProgram):
-		return nil, hint.Add(err, "--program FILE takes another one, whatever its digest is")
+		return nil, hint.Add(err, "--program FILE takes any other program, whatever its digest")
 	case err != nil:
 		return nil, hint.Add(fmt.Errorf("reading the program: %w", err), programHint)
 	}
@@ -196,9 +196,9 @@ func (p *Program) ids() (own [][]int, err error) {
 // Said is the sentence about a named program in a report.
 func (p *Program) Said() string {
 	if p.List != p.base {
-		return fmt.Sprintf("the operations are those of %s, made for a prompt of another length than the recorded one", p.Path)
+		return fmt.Sprintf("the operations come from %s, made for a prompt of another length than the recorded one", p.Path)
 	}
-	return fmt.Sprintf("the operations are those of %s", p.Path)
+	return fmt.Sprintf("the operations come from %s", p.Path)
 }
 
 // Size is how many bytes the file has.
