@@ -21,8 +21,7 @@ import (
 // error by less; a second mistake on top of the first seldom does.
 const Growth = 1.5
 
-// Shown is what one entry of one pass shows that does not match. It says how large that is in every way that is measured, so that
-// one token that is wholly wrong does not hide behind an error that all tokens have.
+// Shown is the mismatch of one entry in one pass, with its size by each measure: a single wrong token does not hide in an error of all tokens.
 type Shown struct {
 	Key   string // of the row
 	Class gate.Class
@@ -35,13 +34,12 @@ type Shown struct {
 	Slices map[string]measure.Number
 	// Own is the relative L2 against the result that is right on the local side's own inputs; NaN where nothing was certified.
 	Own measure.Number
-	// Elements counts those that are wrong where there is no size: NaN or infinite on one side, masked on one side, integers that
-	// differ. 0 elsewhere.
+	// Elements counts wrong elements without a size: NaN or infinite on one side, masked on one side, integers that differ. 0 elsewhere.
 	Elements int64
 	Shape    []int  // of the local tensor, where that is what is wrong
 	DType    string // likewise
 	Cause    string // the name of the mistake, as a sentence; empty where it has none
-	// Mistake is the mistake as a key without a sentence, see diagnose.Mistake; empty where it has none, and in files from before there were keys.
+	// Mistake is the mistake's key, see diagnose.Mistake; empty without a name, and in files older than keys.
 	Mistake string
 }
 
@@ -56,10 +54,10 @@ type Line struct {
 // Date is how a day is written.
 const Date = time.DateOnly
 
-// Expired reports whether the last day is over. Days are written so that text compares as time does.
+// Expired reports whether the last day is over. Days in this notation compare as text.
 func (l *Line) Expired(today string) bool { return today > l.Until }
 
-// sized are what is seen of numbers that are off by some amount: which of them it is, is for the limit to say.
+// sized are the kinds of numeric differences, which the limit tells apart.
 var sized = []string{"past", "wider", "within"}
 
 // Uncovered says why the line does not cover what is shown now; empty where it does.
@@ -104,8 +102,8 @@ func (l *Line) sameCause(now *Shown) bool {
 	return l.Cause == now.Cause
 }
 
-// SetAside says that the cause of a line was not compared with that of a row that the line covers; empty where it was. Everything else
-// that the line accepts was compared.
+// SetAside reports that a line covers a row without comparing the causes; empty if the causes were compared. Everything else in the line was
+// compared.
 func (l *Line) SetAside(now *Shown) string {
 	if l.Mistake != "" || now.Mistake == "" || l.Cause == "" || l.Cause == now.Cause {
 		return ""
@@ -133,8 +131,8 @@ func (l *Line) grown(now *Shown) string {
 	return ""
 }
 
-// larger reports whether an error is beyond what was recorded: also where none was recorded. One that is within its limit, or was
-// not measured this time, is not; [Line.Uncovered] sees to it that some error was.
+// larger reports whether an error exceeds the recorded error, or none was recorded. An error within its limit, or not measured this time, is
+// not larger; [Line.Uncovered] demands at least one error.
 func larger(now, then measure.Number) bool {
 	n, t := float64(now), float64(then)
 	switch {

@@ -169,8 +169,8 @@ func (l *Line) Check() error {
 	return nil
 }
 
-// bounded reports whether a size may be any number, since another one bounds the line: the largest element, over a reference of
-// zero; the error of the tensor, over a part of it that is zero.
+// bounded reports whether a size may be any number because another size bounds the line: the largest element, over a reference of zero; the
+// tensor's error, over a part that is zero.
 func (l *Line) bounded(name string, x float64) bool {
 	_, largest := l.Slices[gate.LargestElement]
 	switch name {
@@ -276,8 +276,8 @@ func number(x measure.Number) string {
 	return text
 }
 
-// Merge lays lines over others: one of the same entry and prompt takes the old one's place, the rest come behind. It says how many
-// were replaced. The error is that of an entry that would be there twice.
+// Merge adds lines to old lines. A line of the same entry and prompt replaces the old line; the rest are appended. It returns the number of
+// replaced lines. Two added lines of one entry are an error.
 func Merge(old, added []Line) (lines []Line, replaced int, err error) {
 	lines = slices.Clone(old)
 	for _, l := range added {

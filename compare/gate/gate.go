@@ -107,7 +107,7 @@ const (
 // ByEquality is where the decision on integers and booleans comes from.
 const ByEquality = "exact"
 
-// LargestElement is the [Check].What of the absolute error that is checked where the reference is zero and there is no relative one.
+// LargestElement is the [Check].What of the absolute error, checked for a reference of zero, which has no relative error.
 const LargestElement = "largest element"
 
 // Passed reports whether the error is within the limit; one that is not a number is not.

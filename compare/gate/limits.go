@@ -15,7 +15,7 @@ import (
 // own.
 type Limits struct {
 	Rules   []Rule     // the first that matches an entry decides
-	Default *Tolerance // of entries that no rule matches; nil: where there are rules, such an entry is an error
+	Default *Tolerance // for entries without a rule; nil: an entry without a rule is an error if there are rules
 	Allowed []Allow
 }
 
@@ -49,8 +49,7 @@ type Allow struct {
 	Reason  string
 }
 
-// DefaultAllowed is what an Allow is about where it does not say: a number that is not what it should be. A shape that
-// differs or a NaN is another thing, and hides behind no such line.
+// DefaultAllowed is the class of an Allow without classes: a wrong number. A different shape or a NaN needs a line of its own.
 var DefaultAllowed = []Class{Value}
 
 // Tolerance returns what a person said about an entry, and where.

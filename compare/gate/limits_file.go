@@ -19,8 +19,7 @@ const MaxLimits = 16 << 20
 // are entries in a model say nothing.
 const maxRules = 1 << 12
 
-// LimitSections are the sections of a TOML file that hold limits, as [ParseLimits] describes them, for files that have
-// others beside them. Pointers tell what was left out from what is zero.
+// LimitSections are the sections for limits in a TOML file with other sections, see [ParseLimits]. A nil pointer is a missing key.
 type LimitSections struct {
 	Tolerance []struct {
 		Tensors string   `toml:"tensors"`
@@ -126,7 +125,7 @@ func (t *Tolerance) Check() error {
 	return sizes(map[string]*float64{"rtol": &t.RTol, "atol": &t.ATol, "token": t.Token, "channel": t.Channel})
 }
 
-// maxRelative bounds relative limits: a tensor of zeros is off by 1, so that more than that tests nothing.
+// maxRelative bounds relative limits: a tensor of zeros has an error of 1, so a larger limit tests nothing.
 const maxRelative = 1
 
 func sizes(limits map[string]*float64) error {

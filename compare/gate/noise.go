@@ -7,9 +7,8 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
-// NoiseFloor is, entry by entry, the accumulated error that the dtype's rounding alone causes for one prompt: the walk
-// with every rounding point, measured against the walk with none. No healthy port of that dtype is closer to the
-// reference than this allows, but one that rounds in the same places.
+// NoiseFloor is, by entry, the accumulated error of the dtype's rounding for one prompt: the walk with every rounding point, against the walk
+// without any. No healthy port in the dtype is closer to the reference, unless it rounds in the same places.
 type NoiseFloor struct {
 	DType   string           `json:"dtype"`
 	Entries map[string]Noise `json:"entries"` // by key in a trace

@@ -10,21 +10,19 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// noiseFactor is how many times its noise floor an entry may be off, by the dtype of the floor; docs/verdict.md has the
-// measured rate at which healthy pairs are further off. In float32 it has to be larger: the walk adds up in float64, so the
-// rounding of an engine's own float32 sums is not in the floor. In 16 bits it is nothing beside that of the tensors.
+// noiseFactor is the limit in noise floors, by the dtype of the floor; docs/verdict.md has the measured rate of healthy pairs beyond it.
+// float32 needs a larger factor: the walk sums in float64, so its floor lacks the rounding of an engine's float32 sums. In 16 bits that
+// rounding is far smaller than the tensors' own.
 var noiseFactor = map[hooks.DType]float64{hooks.F32: 8, hooks.BF16: 4, hooks.F16: 4}
 
-// noisePrior is the weight, in elements, of the floors of an entry's kind beside its own. One draw of rounding errors over
-// n elements tells their size to about 1/√(2n): a coefficient for each of four streams that happens to come out right
-// tells nothing, and the same coefficients of all layers and passes tell what it usually is. This is the moderated
-// variance of statistics with few samples (Smyth, 2004), with the prior's degrees of freedom fixed and, since small entries
-// have heavy tails, the largest of the kind as its prior.
+// noisePrior is the weight, in elements, of the floors of an entry's kind against the entry's own floor. One draw of rounding errors over n
+// elements estimates their size to about 1/√(2n): a coefficient for each of four streams that happens to be right says nothing, and the same
+// coefficients of all layers and passes give the usual size. This is the moderated variance of statistics with few samples (Smyth, 2004), with
+// fixed prior degrees of freedom and, since small entries have heavy tails, the kind's largest floor as the prior.
 const noisePrior = 64
 
-// A limit of 1 lets a tensor of zeros pass. Where rounding alone makes as much of a prompt, as tiny random weights may, the
-// accumulated error says nothing, and the gate stays short of that: it is the certificate's to say that such an error is a
-// drift.
+// A limit of 1 lets a tensor of zeros pass. If rounding causes such errors for a prompt, as tiny random weights may, the accumulated error
+// says nothing, and the gate's limit stays below 1: only the certificate can call such an error drift.
 const (
 	widest      = 0.5 // of a tensor
 	widestSlice = 0.9 // of one token, channel or other slice
@@ -59,7 +57,7 @@ func NewFloors(f *NoiseFloor) *Floors {
 	return n
 }
 
-// kindOf is what entries of other layers and passes have in common with this one: its name without numbers.
+// kindOf is the common name of an entry in all layers and passes: its name without numbers.
 func kindOf(key string) string {
 	if pass, name, ok := strings.Cut(key, "/"); ok && strings.HasPrefix(pass, "pass") {
 		key = name

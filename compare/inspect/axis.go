@@ -7,19 +7,18 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Axis has the statistics of each index of one axis, of all elements there.
+// Axis has the statistics of each index of one axis, over all elements of the index.
 type Axis struct {
 	Axis   string  `json:"axis"` // its role in words
 	Number int     `json:"number"`
 	Slices []Stats `json:"slices"` // by index
 }
 
-// maxIndexes bounds the indexes of an axis of which statistics are listed: more heads than any model has, and 2 MiB of
-// buffers. A person who wants one channel asks for its values by a slice.
+// maxIndexes bounds the listed indexes of an axis: more heads than any model has, and 2 MiB of buffers. A single channel is shown by a slice.
 const maxIndexes = 1024
 
-// waiting is how many elements of an index are collected before they are added up: what lies far apart, such as the
-// elements of one head, is too little in one place for sums by lanes.
+// waiting is the number of elements of an index that are collected before they are summed: scattered elements, such as those of one head, are
+// too few in one place for sums by lanes.
 const waiting = 256
 
 // byAxis adds up the elements of each index of an axis.
@@ -75,8 +74,7 @@ func (b *byAxis) result() Axis {
 	return b.Axis
 }
 
-// axesWanted are the axes of which statistics are listed: the one that was asked for, else heads and streams, which are
-// told apart in no statistic of the whole.
+// axesWanted are the axes with listed statistics: the requested axis, else heads and streams, which the statistics of the whole do not show.
 func (x *looker) axesWanted() ([]int, error) {
 	rank := len(x.rec.Shape)
 	if x.o.Axis != nil {

@@ -26,8 +26,8 @@ type Channel struct {
 	At    []int          `json:"at"`    // where that is
 }
 
-// maxChannels bounds the channels that are summed one by one, at 32 bytes each: twice as many as the largest vocabulary
-// has. A longer axis gets no list, and a note says so.
+// maxChannels bounds the channels that are summed one by one, at 32 bytes each: twice the largest vocabulary. A longer axis gets a note in
+// place of a list.
 const maxChannels = 1 << 19
 
 // channels adds up the indexes of the last axis.

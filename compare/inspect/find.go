@@ -11,9 +11,8 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// find returns the tensors that the options name, in the order of the file, and whether that is one tensor to be shown in
-// full: a key, or a name. A name that was fired several times is its first firing in the first pass that has it; where
-// several passes were asked for it is a list, and so is what a pattern matches, however much that is.
+// find returns the tensors named by the options, in the file's order, and whether a single tensor is shown in full: a key or a name. A name
+// stands for its first firing in the first pass. Several passes, or a pattern, give a list of any length.
 func find(t *capture.Trace, o *Options) (found []capture.Record, one bool, err error) {
 	all := t.Records()
 	if len(o.Passes) > 0 {
@@ -40,7 +39,7 @@ func find(t *capture.Trace, o *Options) (found []capture.Record, one bool, err e
 		}
 		return found, len(found) == 1, nil
 	}
-	// A file of another writer may have any character in its names, so what looks like a pattern may be one of them.
+	// A file of another writer may have any character in its names: a name may look like a pattern.
 	for _, r := range all {
 		if hooks.Match(o.Name, r.Name) || hooks.Match(o.Name, r.Key) {
 			found = append(found, r)
@@ -57,7 +56,7 @@ func severalFirings(found []capture.Record) bool {
 	return found[0].Pass == found[len(found)-1].Pass
 }
 
-// missing is the error for a name that is not there, with those that may be meant.
+// missing is the error for an unknown name, with similar names.
 func missing(t *capture.Trace, o *Options, all []capture.Record) error {
 	err := fmt.Errorf("%s has no tensor %q", t.Path(), short(o.Name))
 	if len(o.Passes) > 0 {
@@ -86,8 +85,8 @@ func passesOf(t *capture.Trace) string {
 // suggestions is how many names a hint has.
 const suggestions = 3
 
-// similar are the names nearest to one that is not there: those that contain it, else those that share most with it at both
-// ends, if that is most of it.
+// similar are the names nearest to an unknown name: names that contain it, else names with the longest common start and end, if most of the
+// name is common.
 func similar(name string, all []capture.Record) []string {
 	type near struct {
 		name   string

@@ -4,16 +4,16 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
-// Histogram counts elements in bins of one width. Where the whole range of the elements is more than ten times as wide as
-// the middle 98 percent of them, the bins have these, and Below and Above the rest: one outlier would leave all others in
-// one bin. Where all elements are equal, or neighbours among the floats, there is one bin. Of integers with no more values than bins each value has a bin.
+// Histogram counts elements in bins of equal width. If the whole range is more than ten times as wide as the middle 98 percent, the bins cover
+// the middle, and Below and Above count the rest: otherwise one outlier would leave all others in one bin. Equal elements, or neighbouring
+// floats, share one bin. Integers with no more values than bins have a bin for each value.
 type Histogram struct {
 	Below int64 `json:"below,omitempty"`
 	Above int64 `json:"above,omitempty"`
 	Bins  []Bin `json:"bins"`
 }
 
-// Bin has the elements from From to To, which belongs to the next one; to the last one that has not.
+// Bin has the elements from From up to To. Only the last bin includes To.
 type Bin struct {
 	From  measure.Number `json:"from"`
 	To    measure.Number `json:"to"`
@@ -23,10 +23,10 @@ type Bin struct {
 // maxBins is what a person takes in at a glance.
 const maxBins = 16
 
-// crowded is how many times as wide as the middle of the elements their range is when it is not shown as a whole.
+// crowded is the ratio of the range to the middle of the elements above which the range is not shown as a whole.
 const crowded = 10
 
-// newHistogram lays out the bins for elements of which statistics and percentiles are known.
+// newHistogram lays out the bins for elements with known statistics and percentiles.
 func newHistogram(s *Stats, p []Percentile, integers bool) *Histogram {
 	lo, hi := float64(s.Min), float64(s.Max)
 	if integers && hi-lo < maxBins && max(-lo, hi) < 1<<53 { // beyond it, the next integer is no float64

@@ -16,7 +16,7 @@ type Percentile struct {
 	Value measure.Number `json:"value"`
 }
 
-// percents are the ones that are shown: the middle, and tails in which outliers are seen that a deviation hides.
+// percents are the percentiles shown: the middle, and tails with outliers that a deviation hides.
 var percents = [...]float64{0.1, 1, 5, 25, 50, 75, 95, 99, 99.9}
 
 // selector finds elements by their rank without holding them: it counts the elements by the first 16 bits of their keys,
@@ -146,7 +146,7 @@ func (s *selector) want(n int64) {
 	}
 }
 
-// place is where among n elements a percentile lies: behind the low-th by a part of the way to the next.
+// place is the place of a percentile among n elements: the index low, and the part of the way to the next element.
 func place(p float64, n int64) (low int64, part float64) {
 	at := p / 100 * float64(n-1)
 	low = min(int64(at), n-1)
@@ -170,7 +170,7 @@ func (s *selector) percentiles(n int64) []Percentile {
 	return list
 }
 
-// between interpolates from the nearer end, as numpy does, so that the result never leaves the interval.
+// between interpolates from the nearer end, as numpy does: the result stays in the interval.
 func between(a, b, part float64) float64 {
 	d := b - a
 	switch {

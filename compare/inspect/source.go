@@ -78,7 +78,7 @@ func maskOf(d hooks.DType) float64 {
 	return math.Inf(-1)
 }
 
-// masked reports whether an element stands for −Inf in a mask; −Inf itself is counted as what it is.
+// masked reports whether an element stands for −Inf in a mask; −Inf itself counts as infinite.
 func masked(x, mask float64) bool { return x <= mask && x >= -math.MaxFloat64 }
 
 // finite reports whether x is a number. Of such numbers statistics are made, unless they are masked.

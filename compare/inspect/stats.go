@@ -7,8 +7,8 @@ import (
 	"github.com/tracediff/tracediff/internal/lanes"
 )
 
-// Stats are the statistics of a tensor, or of a part of it: those of its finite elements that are not masked. Without any,
-// the numbers are NaN. They are summed as a comparison sums them, which is the same to the bit on every machine.
+// Stats are the statistics of a tensor, or of a part, over its finite, unmasked elements; NaN without any. Sums are a comparison's sums, the
+// same to the bit on every machine.
 type Stats struct {
 	Elements int64 `json:"elements"`
 	Finite   int64 `json:"finite"` // that are not masked: what the statistics are of
@@ -79,7 +79,7 @@ func newSummary(s source) *summary {
 	return &summary{shape: s.shape, mask: s.mask, least: math.Inf(1), most: math.Inf(-1)}
 }
 
-// add takes in the strip that comes next, and overwrites it. Blocks are merged as capture.Trace.Moments merges them.
+// add adds the next strip, and overwrites it. Blocks are merged as in capture.Trace.Moments.
 func (s *summary) add(at int64, x []float64) error {
 	if at%lanes.Block == 0 {
 		s.all.merge(&s.block)

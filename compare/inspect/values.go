@@ -13,7 +13,7 @@ import (
 // Values are single elements of a tensor. Integers beyond 2^53 are rounded, as float64 holds them.
 type Values struct {
 	Slice string `json:"slice"` // as it was asked for; empty for the whole tensor
-	// Indexes has, for each axis of the values, which indexes of the tensor they are; an axis with a bare index is none.
+	// Indexes has the tensor's indexes for each axis of the values; an axis with a bare index is left out.
 	Indexes [][]int          `json:"indexes"`
 	Axes    []string         `json:"axes"`   // the role of each of them
 	Values  []measure.Number `json:"values"` // row-major
@@ -28,7 +28,7 @@ const few = 16
 // maxTexts bounds the token ids that are shown with their texts, without being asked either.
 const maxTexts = 256
 
-// sliceWanted is the slice that was asked for, or all of a tensor of few elements; nil for none.
+// sliceWanted is the requested slice, or the whole of a small tensor; nil without a slice.
 func (x *looker) sliceWanted() (*slice, error) {
 	n := measure.Elements(x.rec.Shape)
 	if x.o.Slice == "" {

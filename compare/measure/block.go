@@ -5,8 +5,8 @@ import (
 	"github.com/tracediff/tracediff/internal/lanes"
 )
 
-// block is one block of a pair of tensors, and what was measured of it. A worker has one and uses it for one block after
-// another: its buffers, 3 MiB at most, are all the memory that measuring takes beside the slices of the axes.
+// block is one block of a pair of tensors, with its measurements. A worker uses its block for one part after another: the buffers, 3 MiB at
+// most, and the slices of the axes are all the memory of measuring.
 type block struct {
 	tally
 	stretch
@@ -117,7 +117,7 @@ func (b *block) measure(m *measurement) error {
 type strip struct {
 	at, n int // in the block
 	l, r  []float64
-	raw   [2][]byte // nil for the local side of a tensor that is alone
+	raw   [2][]byte // nil for the local side of a single tensor
 	same  bool      // both sides have the same bits, and l and r are the same memory
 	holes []int     // elements that do not count, in ascending order; they are 0 in l, r and raw
 }

@@ -25,7 +25,7 @@ type Pattern struct {
 // a diagonal.
 const maxExamples = 8
 
-// add notes an element that one side alone masks.
+// add counts an element that only one side masks.
 func (p *Pattern) add(localMasks bool, at int64) {
 	if localMasks {
 		p.Lost++
@@ -37,9 +37,9 @@ func (p *Pattern) add(localMasks bool, at int64) {
 	}
 }
 
-// hidden is so far below any score that float32's softmax gives it exactly 0: exp(−104) is 0, and no score of a model comes
-// near. Engines that add −1e8 or −1e9 in place of the lowest number mask as well as those that do not; 2^26 is below both
-// as any float type rounds them. −1e4, which some add in float16, leaves the order to the scores and masks nothing.
+// hidden is so far below any score that float32's softmax gives exactly 0: exp(−104) is 0, and no model's scores come near. Engines that add
+// −1e8 or −1e9 in place of the lowest number mask just as well; 2^26 is below both, rounded to any float type. −1e4, which some add in
+// float16, masks nothing.
 const hidden = 0x1p26
 
 // MaskLimit is the number below which a score, or an element of a mask, hides its key: −hidden, or half of the lowest finite
@@ -138,8 +138,8 @@ func (b *block) exactly(m *measurement, s *strip) {
 // exactFloat is the bound below which every integer is a float64.
 const exactFloat = 1 << 53
 
-// distance is |l − r| of element i, rounded once: 0 for equal numbers alone. A float64 does not hold every integer of 64
-// bits, so two that differ may decode to the same. NaN is at the distance NaN from everything.
+// distance is |l − r| of element i, rounded once: 0 only for equal numbers. A float64 does not hold every 64-bit integer, so two different
+// integers may decode to the same number. NaN is at distance NaN from everything.
 func (m *measurement) distance(s *strip, i int) float64 {
 	x, y := s.l[i], s.r[i]
 	if math.Abs(x) < exactFloat && math.Abs(y) < exactFloat || !Finite(x) || !Finite(y) {

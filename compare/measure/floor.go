@@ -24,8 +24,8 @@ func (f *Floor) of(square, norm float64) float64 {
 	return f.Fraction * math.Sqrt(square)
 }
 
-// slices returns the floors along an axis: each index has the scale of its own operands, so that a massive activation
-// in one of them hides nothing in another. It is nil for a nil floor.
+// slices returns the floors along an axis: each index has its own operands' scale, so a massive activation in one index hides nothing in
+// another. It is nil for a nil floor.
 func (f *Floor) slices(a axis) func(i int) float64 {
 	if f == nil {
 		return nil

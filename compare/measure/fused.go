@@ -9,11 +9,11 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// shortest is the shortest row of which the fused passes are worth their calls.
+// shortest is the shortest row for which the fused passes are faster.
 const shortest = 2 * lanes.Count
 
-// fusible sets the limits by which strips are measured as they are stored: two sides of one float type, by sums, as they stand. Logits
-// are decoded, for the choice of tokens.
+// fusible sets the limits for measuring strips in stored form: two sides of one float type, by sums, without a transform. Logits are decoded,
+// for the choice of tokens.
 func (m *measurement) fusible() {
 	dl, dr := m.views[local].Rec.DType, m.views[reference].Rec.DType
 	if m.kind == closely && dl == dr && m.scale == 1 && !m.tokens && (m.last >= shortest || m.elements <= m.last) {
@@ -35,7 +35,7 @@ func (b *block) stored(m *measurement, at int) (s strip) {
 	return s
 }
 
-// fuse measures a strip of floats as it is stored, and reports whether it could: that is before anything is taken in.
+// fuse measures a strip of floats in stored form. It reports false, before it adds anything, for a strip that it cannot measure.
 func (b *block) fuse(m *measurement, s *strip) bool {
 	f := &b.fused
 	left := s.raw[local]
@@ -104,8 +104,8 @@ func (b *block) fusedRuns(m *measurement, s *strip) {
 	})
 }
 
-// locate finds where the largest difference of a strip is that was larger than any before. One that is not larger than those of the
-// blocks before this one is nobody's worst, and its place is not looked for.
+// locate finds the place of a strip's largest difference, if the difference is the largest so far. A difference below an earlier block's is
+// never the worst, so its place is not searched.
 func (b *block) locate(m *measurement) {
 	by := b.farthest.by
 	if by <= b.most.by || by <= math.Float64frombits(m.far.Load()) {

@@ -37,7 +37,7 @@ type measurement struct {
 	extent
 
 	fused *lanes.Limits  // nil: strips are decoded
-	far   *atomic.Uint64 // bits of the largest difference of the blocks that are merged, which lie before those that are measured
+	far   *atomic.Uint64 // bits of the largest difference in the merged blocks, which precede the blocks being measured
 }
 
 // masking says which elements take no part, each side by its own.
@@ -101,7 +101,7 @@ type Sums struct {
 	index []int // of the row that the next block begins in, or goes on with; the last axis apart
 }
 
-// newSums returns the sums of a measurement of which no block is merged yet. It sets m.byRow and m.byColumn.
+// newSums returns a measurement's sums without any block, and sets m.byRow and m.byColumn.
 func newSums(m *measurement) *Sums {
 	p := &Sums{tally: empty, shape: m.views[reference].Shape, Coarser: m.coarser, Exact: m.kind != closely, Scale: m.scale}
 	if m.tokens {
@@ -123,16 +123,15 @@ func newSums(m *measurement) *Sums {
 	return p
 }
 
-// Squares of numbers far out of this range, which float64 alone among the dtypes has, overflow, or vanish and let a
-// difference pass for none. The range leaves room below it for elements, and differences, much smaller than the largest one.
+// Squares of numbers far outside this range, which only float64 has, overflow, or vanish and hide a difference. The range leaves room for
+// elements and differences much smaller than the largest.
 const (
 	mostSquared  = 0x1p300
 	leastSquared = 0x1p-300
 )
 
-// rescale returns a power of two by which the tensors have to be multiplied for their squares to be numbers; 1 where they
-// are as they stand. It brings the largest element of either to 1: what is smaller than 2^−500 of that vanishes all the
-// same, and is nothing beside it.
+// rescale returns a power of two for the tensors such that their squares are finite; 1 without need. It brings the larger tensor's largest
+// element to 1. An element below 2^−500 of the largest vanishes, which changes nothing.
 func (p *Sums) rescale() float64 {
 	most := 0.0
 	for _, m := range p.Side {

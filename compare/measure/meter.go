@@ -16,7 +16,7 @@ import (
 // maxWorkers bounds the workers that nobody asked for: more of them would wait for memory, not for a processor.
 const maxWorkers = 16
 
-// readers is how many blocks are being read beside those that are being measured: a read sleeps until its disk answers.
+// readers is the number of blocks read while others are measured: a read sleeps until its disk answers.
 const readers = 2
 
 // Meter measures pairs of tensors, several blocks and several tensors at a time. Blocks are read and measured by whoever
@@ -34,7 +34,7 @@ type Meter struct {
 
 	mu      sync.Mutex
 	changed sync.Cond // of mu: there may be something to take or to merge
-	queue   []*job    // of which blocks are left to be taken
+	queue   []*job    // jobs with blocks to take
 	ahead   int       // blocks taken of jobs that were not asked for yet
 	closed  bool
 	running sync.WaitGroup
@@ -75,8 +75,7 @@ func (m *Meter) Close() {
 	m.running.Wait()
 }
 
-// Measure measures two views of one shape by a rule. The error is that of the first block that cannot be read, or that of
-// the context.
+// Measure measures two views of one shape by a rule. The error is the first block's read error, or the context's.
 func (m *Meter) Measure(ctx context.Context, l, r View, rule order.Rule, tokens bool) (*Sums, error) {
 	j, ok := m.prepared[r.Rec.Key]
 	if ok {
@@ -97,7 +96,7 @@ func (m *Meter) Measure(ctx context.Context, l, r View, rule order.Rule, tokens 
 	return p, nil
 }
 
-// Alone measures one view as if it were both sides: its squares, of its elements times scale, and those of every slice.
+// Alone measures one view as both sides: the squares of its elements times scale, and of every slice.
 func (m *Meter) Alone(ctx context.Context, v View, scale float64) (*Sums, error) {
 	what := newMeasurement(v, v, order.All, false)
 	what.alone, what.scale = true, scale
@@ -130,7 +129,7 @@ func (m *Meter) start(what measurement) *job {
 	return j
 }
 
-// wait has the workers do a job before any other, and returns what came of it.
+// wait gives the workers a job before any other, and returns the result.
 func (m *Meter) wait(ctx context.Context, j *job) (*Sums, error) {
 	m.mu.Lock()
 	j.asked = true
@@ -190,7 +189,7 @@ func (m *Meter) take() (j *job, block int) {
 	return nil, 0
 }
 
-// merge waits for its turn and adds block k to the job. Blocks are taken in order, so those before it are on their way.
+// merge waits for block k's turn and adds the block to the job. Blocks are taken in order, so earlier blocks are under way.
 func (m *Meter) merge(j *job, k int, b *block, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -206,7 +205,7 @@ func (m *Meter) merge(j *job, k int, b *block, err error) {
 		j.err, j.blocks = err, j.taken
 		m.queue = slices.DeleteFunc(m.queue, func(other *job) bool { return other == j })
 	default:
-		m.mu.Unlock() // until merged is raised the sums are this worker's alone
+		m.mu.Unlock() // the sums belong to this worker until merged is raised
 		j.sums.merge(b, j.last)
 		j.far.Store(math.Float64bits(j.sums.most.by))
 		m.mu.Lock()

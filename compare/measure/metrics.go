@@ -50,9 +50,9 @@ type Metrics struct {
 	// Scale is Σl·r / Σr², the factor s for which s·r comes nearest to l; NaN where r is zero.
 	Scale Number `json:"scale"`
 
-	// Unequal counts the elements whose values differ after rounding both to the coarser of the two dtypes, and MaxULP is
-	// the most steps of that dtype between two of them, counting zero once. Of integers Unequal counts those that differ,
-	// beyond 2^53 too, and of integers and floats the ones that are not the same number: NaN is none.
+	// Unequal counts the elements whose values differ after rounding both to the coarser dtype; MaxULP is the largest distance in steps of that
+	// dtype, counting zero once. Of integers Unequal counts differing values, beyond 2^53 too; of integers against floats, different numbers,
+	// without NaN.
 	Unequal int64  `json:"unequal"`
 	MaxULP  uint64 `json:"max_ulp"`
 

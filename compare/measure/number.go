@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Number is a float64 that survives JSON, which has no NaN and no infinities: they are written as the strings
-// "NaN", "Infinity" and "-Infinity". A NaN stands for a quantity that is not defined, as a cosine with zero is not.
+// Number is a float64 in JSON, which has no NaN and no infinities: they become the strings "NaN", "Infinity" and "-Infinity". NaN is an
+// undefined quantity, such as a cosine with zero.
 type Number float64
 
 // MarshalJSON writes a number, or one of the three strings.

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// MaxSlices bounds the indexes of an axis that are measured one by one, at 16 bytes each: twice as many as the largest
-// vocabulary has. Longer axes get no slices, and a note on the row says so.
+// MaxSlices bounds the indexes of an axis that are measured one by one, at 16 bytes each: twice the largest vocabulary. A longer axis gets a
+// note in place of slices.
 const MaxSlices = 1 << 19
 
-// axis accumulates one axis of a tensor: for each of its indexes, the squares of all elements there.
+// axis accumulates one axis of a tensor: the squares of all elements of each index.
 type axis struct {
 	number    int // which axis
 	size      int
 	diff, ref []float64 // Σ(l−r)² and Σr² of each index
 }
 
-// newAxes returns an accumulator for each axis that has more than one index, and whether one was left out as too long.
+// newAxes returns an accumulator for each axis with more than one index, and whether an axis was too long.
 func newAxes(shape []int) (axes []axis, tooLong bool) {
 	if Elements(shape) == 0 {
 		return nil, false
@@ -99,7 +99,7 @@ func lowerMedian(x []float64) float64 {
 				i, j = i+1, j-1
 			}
 		}
-		switch { // up to j none is larger than the pivot, from i on none is smaller, and between them it stands itself
+		switch { // x[:j+1] ≤ pivot ≤ x[i:]
 		case k <= j:
 			x = x[:j+1]
 		case k >= i:

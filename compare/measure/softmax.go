@@ -93,11 +93,11 @@ type spreads struct {
 	Undefined int64
 }
 
-// memoryOfRows bounds what the rows that are measured at a time take, in bytes; one row of the longest takes all of it.
+// memoryOfRows bounds the memory of the rows measured at a time, in bytes; one row of maximal length takes all of it.
 const memoryOfRows = 32 * MaxVocabulary
 
-// Divergences measures every row of a pair, several at a time. Each is measured by itself and the first of the worst is
-// kept, so that it does not matter how many.
+// Divergences measures every row of a pair, several at a time. Each row is measured separately and the first worst row is kept, so the number
+// of workers does not matter.
 func Divergences(ctx context.Context, lv, rv View) (spreads, error) {
 	size := rv.Shape[len(rv.Shape)-1]
 	all := spreads{Rows: Elements(rv.Shape) / size, Worst: math.NaN()}

@@ -21,7 +21,7 @@ type Stats struct {
 	NInf int64  `json:"neg_inf,omitempty"` // −Inf
 }
 
-// StatsOf are those of elements of which mean and squares were taken times scale, 1 if they were not.
+// StatsOf are the statistics of elements whose mean and squares were taken times scale; scale is 1 without a factor.
 func StatsOf(m *lanes.Moments, scale float64) Stats {
 	s := m.Summary(scale)
 	return Stats{

@@ -46,7 +46,7 @@ func (s *strip) multiply(by float64, surveys *[2]lanes.Survey) {
 	surveys[local].Total = lanes.Total(s.l)
 }
 
-// exclude finds the elements that do not count, of which most strips have none, and surveys the others.
+// exclude finds the excluded elements, which most strips lack, and surveys the others.
 func (b *block) exclude(m *measurement, s *strip) (surveys [2]lanes.Survey) {
 	surveys[reference] = lanes.SurveyOf(s.r)
 	surveys[local] = surveys[reference]

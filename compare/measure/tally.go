@@ -66,7 +66,7 @@ func (t *tally) differ(d difference) {
 	}
 }
 
-// counts looks at a pair of which one is NaN, infinite or as large as huge, and reports whether it takes part in the sums.
+// counts looks at a pair with a NaN, an infinity or a huge value, and reports whether it takes part in the sums.
 func (t *tally) counts(by *masking, a, b float64, at int64) bool {
 	maskA, maskB := a < -by.huge[local], b < -by.huge[reference]
 	if by.rule == order.Allowed && (maskA || maskB) {
@@ -78,7 +78,7 @@ func (t *tally) counts(by *masking, a, b float64, at int64) bool {
 		return false
 	}
 	if Finite(a) && Finite(b) {
-		// Both hold the same mask value: it is equal, and in the norms it would hide every other element.
+		// Both hold the same mask value. The values are equal, and would hide every other element in the norms.
 		if a == b && maskA && maskB {
 			t.Masked++
 			return false
@@ -89,7 +89,7 @@ func (t *tally) counts(by *masking, a, b float64, at int64) bool {
 	return false
 }
 
-// special counts a pair of which one at least is NaN or infinite.
+// special counts a pair with a NaN or an infinity.
 func (t *tally) special(a, b float64, at int64) {
 	t.Side[0].Special(a)
 	t.Side[1].Special(b)

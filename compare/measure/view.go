@@ -9,8 +9,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// View is the part of a tensor that takes part in a comparison, as a tensor of its own: all of it, or some rows of one
-// axis.
+// View is the compared part of a tensor, as a tensor of its own: all of it, or some rows of one axis.
 type View struct {
 	trace *capture.Trace
 	Rec   capture.Record
@@ -39,13 +38,13 @@ func Elements(shape []int) int {
 	return n
 }
 
-// Cut is the part of one axis that is compared: some of its indexes, in the order in which they are.
+// Cut is the compared part of one axis: some indexes, in order.
 type Cut struct {
 	Axis int
 	Rows []int
 }
 
-// Cut narrows a view of a whole tensor; nil leaves it as it is.
+// Cut narrows a view of a whole tensor; a nil cut changes nothing.
 func (v View) Cut(c *Cut) View {
 	if c == nil {
 		return v

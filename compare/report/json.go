@@ -20,7 +20,7 @@ const (
 	RecordSchema = "tracediff/records/2"
 )
 
-// Document is the outcome of one command: one run of compare, or one for every prompt of a gate.
+// Document is the outcome of one command: one run of compare, or a run for each prompt of a gate.
 type Document struct {
 	Schema string `json:"schema"` // "tracediff/report/2"
 	Tool   Tool   `json:"tool"`   // that wrote the report
@@ -85,8 +85,8 @@ func (d *Document) WithWeights(r *weights.Result) *Document {
 	return d
 }
 
-// JSON writes the document as one indented object. Numbers that JSON does not have are the strings "NaN", "Infinity" and
-// "-Infinity". The error is that of w.
+// JSON writes the document as one indented object. Numbers outside JSON become the strings "NaN", "Infinity" and "-Infinity". The error is
+// w's.
 func JSON(w io.Writer, d *Document) error { return indented(w, d) }
 
 // indented writes an object.

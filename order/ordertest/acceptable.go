@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Acceptable makes a drawn configuration one that transformers loads: a width that the number of heads divides, fractions
-// that look like fractions, one intermediate size for all layers where the family has one, and in Gemma 3n a cap on the
-// logits, AltUp's scale, and keys to share for every type of layer that shares them. See [DrawWith].
+// Acceptable makes a drawn configuration loadable by transformers: a width divisible by the number of heads, fractions written as fractions,
+// one intermediate size for all layers in families with a single size, and in Gemma 3n a cap on the logits, AltUp's scale, and keys to share
+// for every type of sharing layer. See [DrawWith].
 func Acceptable(config map[string]any) {
 	heads := config["num_attention_heads"].(int)
 	config["hidden_size"] = (config["hidden_size"].(int) + heads - 1) / heads * heads

@@ -48,7 +48,7 @@ func (d drawer) rope() map[string]any {
 	return r
 }
 
-// config draws a configuration of a family, as its config.json would say it.
+// config draws a family's configuration, in the form of its config.json.
 func (d drawer) config(family string) map[string]any {
 	layers, kv := pick(d, 1, 2, 3, 4, 6), pick(d, 1, 1, 2, 3)
 	c := map[string]any{
@@ -116,7 +116,7 @@ func (d drawer) gemma3n(c map[string]any, types []string) {
 	c["num_kv_shared_layers"] = pick(d, 0, most, most, layers) // where all are said to share, none does
 }
 
-// sharable reports whether each of the last n layers has another of its type before them.
+// sharable reports whether each of the last n layers has an earlier layer of its type.
 func sharable(types []string, n int) bool {
 	own := types[:len(types)-n]
 	return !slices.ContainsFunc(types[len(own):], func(t string) bool { return !slices.Contains(own, t) })

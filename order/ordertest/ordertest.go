@@ -43,7 +43,7 @@ func Draw(t testing.TB, family string, seed int) Case {
 	return DrawWith(t, family, seed, nil)
 }
 
-// DrawWith is [Draw] with a configuration that edit has changed, such as to what an engine accepts; nil changes nothing.
+// DrawWith is [Draw] with a configuration changed by edit, such as for an engine's limits; a nil edit changes nothing.
 func DrawWith(t testing.TB, family string, seed int, edit func(config map[string]any)) Case {
 	t.Helper()
 	d := newDrawer(family, seed)
@@ -91,7 +91,7 @@ func (d drawer) zero(weights []checkpointtest.Tensor) {
 	}
 }
 
-// must returns what asserts that there was no error, and then gives the value.
+// must returns a function that fails the test on an error, and else returns the value.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

@@ -149,7 +149,7 @@ func rowCase(res *compare.Result, r *compare.Row) testCase {
 	return c
 }
 
-// detail is what a failure says below its message; of the first divergence also what to look at next.
+// detail is the text below a failure's message; for the first divergence with the next step.
 func detail(res *compare.Result, r *compare.Row) string {
 	var b strings.Builder
 	if r.Gate != nil {

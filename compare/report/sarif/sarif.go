@@ -157,7 +157,7 @@ func (s *run) failing(r *report.Run, about string) {
 	}
 }
 
-// add adds a result and its rule: the mistake of a page, or else the one that is given.
+// add adds a result and its rule: the mistake of a page, else the given rule.
 func (s *run) add(id, title, page string, one result) {
 	r := rule{ID: id, Short: message{title}}
 	if m, ok := docs.Mistake(page); ok && page != "" {

@@ -20,7 +20,7 @@ const (
 	cellsGGML = 256 // llama.cpp rounds the number of cells of its cache up to a multiple; the last cells are empty
 )
 
-// mostByKey is the largest number of keys that a program takes one by one, in twelve steps a key.
+// mostByKey is the largest number of keys for a program with a step sequence per key, twelve steps a key.
 const mostByKey = 2048
 
 // few reports whether a kernel takes key by key.

@@ -30,7 +30,7 @@ type Fused struct {
 	Threads int
 }
 
-// Kernels are the fused kernels that are known, the most used first, and the unknown one last: the kernel of a rewrite is one of these.
+// Kernels are the known fused kernels, the most used first, and the unknown kernel last. A rewrite's kernel is one of these.
 var Kernels = []Fused{
 	{Keys: 512}, // torch on a CPU
 	{Keys: 128},
@@ -84,7 +84,7 @@ func readersOf(p *program.Program) []int {
 	return readers
 }
 
-// attentions are those of a program that one kernel may compute: nothing between the two products is read elsewhere.
+// attentions are a program's attentions that one kernel may compute: nothing between the two products has another reader.
 func attentions(p *program.Program) []attention {
 	var all []attention
 	var readers []int
@@ -308,7 +308,7 @@ func (k Fused) rounding() program.Rounding {
 	return program.Model
 }
 
-// blocks are the first key of each block and the one after its last, in their order, of the keys from one on to another.
+// blocks are the blocks of the keys from from to to, in order: the first key of each, and the key after the last.
 func (k Fused) blocks(from, to int) (all [][2]int) {
 	n := k.Keys
 	if n == 0 {
