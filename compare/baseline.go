@@ -59,7 +59,7 @@ const (
 	KnownGone      KnownState = "gone"      // in scope, and no divergence
 	KnownExpired   KnownState = "expired"   // its last day is over
 	KnownWorse     KnownState = "worse"     // it shows more than the line covers
-	KnownUnchecked KnownState = "unchecked" // out of scope, or behind the end of the walk
+	KnownUnchecked KnownState = "unchecked" // out of scope, or after the end of the walk
 )
 
 // Failing are the lines that fail the comparison; none without a baseline.

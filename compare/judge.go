@@ -21,12 +21,12 @@ type Seen string
 // What may be seen.
 const (
 	SeenShape     Seen = "shape"     // another shape, on either side, than the other side's or than the order and the ids give
-	SeenNonFinite Seen = "nonfinite" // NaN or infinity on one side alone
+	SeenNonFinite Seen = "nonfinite" // NaN or infinity on one side only
 	SeenKeys      Seen = "keys"      // other keys are masked
 	SeenNumbers   Seen = "numbers"   // integers or booleans differ
 	SeenDType     Seen = "dtype"     // a dtype that the order does not have, or any difference with [Options].StrictDType
 	SeenPast      Seen = "past"      // an accumulated error is past its limit
-	SeenWider     Seen = "wider"     // the local side alone has more digits than the order
+	SeenWider     Seen = "wider"     // only the local side has more digits than the order
 	SeenWithin    Seen = "within"    // none of these
 )
 
@@ -37,13 +37,13 @@ type Standing string
 const (
 	StandingNone     Standing = "none"     // nothing: nobody asked, it cannot be isolated, it is UNIDENTIFIED, or its operation may not accuse
 	StandingGiven    Standing = "given"    // an argument of the model: nobody computes it
-	StandingRight    Standing = "right"    // right by itself, and the chain back to the token ids is broken on one side at least
-	StandingUnbroken Standing = "unbroken" // right by itself on an unbroken chain, on both sides
+	StandingRight    Standing = "right"    // right on its own inputs; the chain back to the token ids is broken on at least one side
+	StandingUnbroken Standing = "unbroken" // right on its own inputs, on an unbroken chain, on both sides
 	// StandingInherited is an unbroken chain after the divergences accepted by a baseline; the accepted tensors
 	// count as given.
 	StandingInherited Standing = "inherited"
 	StandingLayout    Standing = "layout" // the same model in other numbers: wrong, or computed from what is, and all of it cancels further on
-	StandingWrong     Standing = "wrong"  // wrong by itself, or computed from what is, and for which no row stands
+	StandingWrong     Standing = "wrong"  // wrong on its own inputs, or computed from such an entry without a row
 )
 
 // Content is whether the tensors can show anything.

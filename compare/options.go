@@ -102,7 +102,7 @@ type Certification struct {
 
 // Reporting is what goes into the report and decides nothing.
 type Reporting struct {
-	LocalLabel     string // what to call the sides beside their producers: "golden"
+	LocalLabel     string // what to call the sides in addition to their producers: "golden"
 	ReferenceLabel string
 	// Demo is the embedded model, if the sides ran it because no model was named.
 	Demo string

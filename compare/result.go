@@ -15,7 +15,7 @@ import (
 // Result is the outcome of a comparison as data: the complete content of a report, without its layout. It marshals
 // to JSON.
 type Result struct {
-	Reference Side `json:"reference,omitzero"` // of a trace alone there is none
+	Reference Side `json:"reference,omitzero"` // nil for a single trace
 	Local     Side `json:"local"`
 	Alone     bool `json:"alone,omitempty"` // there is one trace: only what isolation says is tested
 	AB        bool `json:"ab,omitempty"`    // neither is the one that is right: Local is A, Reference is B
@@ -41,7 +41,7 @@ type Result struct {
 	// Decided says in words which of the two verdicts decided the outcome, for the first divergence or for a
 	// comparison without one.
 	Decided string `json:"decided"`
-	Stopped bool   `json:"stopped,omitempty"` // the walk ended at the first divergence: what lies behind was not compared
+	Stopped bool   `json:"stopped,omitempty"` // the walk ended at the first divergence: later entries were not compared
 
 	Divergence *Divergence `json:"divergence,omitempty"` // the first; nil where nothing diverges
 	Mismatches int         `json:"mismatches"`           // rows that do not match and are neither allowed nor expected to, derived ones apart

@@ -43,11 +43,11 @@ type Row struct {
 	Allowed string           `json:"allowed,omitempty"` // why a mismatch is accepted, in words; empty: it is not
 	Local   Tensor           `json:"local"`
 	Ref     Tensor           `json:"reference,omitzero"`
-	Metrics *measure.Metrics `json:"metrics,omitempty"` // nil where the shapes differ, and of a trace alone
+	Metrics *measure.Metrics `json:"metrics,omitempty"` // nil for different shapes, and for a single trace
 	Gate    *gate.Gate       `json:"gate,omitempty"`
 	// Overflow says that the local dtype cannot hold the reference's values; nil if other elements differ, too.
 	Overflow *Overflow      `json:"overflow,omitempty"`
-	Stats    *measure.Stats `json:"stats,omitempty"` // of a trace alone: the numbers of its tensor
+	Stats    *measure.Stats `json:"stats,omitempty"` // for a single trace: the numbers of its tensor
 	// Isolated is the certificate of the entry. If it is nil, NotIsolated has the reason, unless nobody asked for
 	// certificates.
 	Isolated    *Isolated `json:"isolated,omitempty"`

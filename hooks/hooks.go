@@ -5,7 +5,7 @@
 // comparison: no name is formatted and nothing is allocated in the forward pass. Observing changes nothing;
 // only a replacer, which tests use to plant faults, writes into the model's buffer.
 //
-// The package is the lowest floor of tracediff and uses the standard library alone, so that a port written in
+// The package is the lowest floor of tracediff and uses only the standard library, so that a port written in
 // Go can import it without taking anything else along.
 package hooks
 

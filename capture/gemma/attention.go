@@ -82,7 +82,7 @@ func (a *Attention) forward(p *pass, x []float32) []float32 {
 		a.extend(p, k, p.headsFirst(v, a.kvHeads, a.headDim))
 	}
 	keys, values := a.source.keys, a.source.values
-	if a.source != a { // what a replacer puts here is this layer's alone
+	if a.source != a { // a replacer's output here belongs only to this layer
 		keys, values = p.own(a.points.keys, keys), p.own(a.points.values, values)
 	}
 	keys, values = p.see(a.points.keys, keys), p.see(a.points.values, values)

@@ -66,7 +66,7 @@ func New(ck *checkpoint.Checkpoint, list *order.List, dtype hooks.DType, reg *ho
 	return m, b.err
 }
 
-// CheckWeights reports, in one error, every weight that the model needs and the checkpoint does not have as it should be.
+// CheckWeights reports, in one error, every missing or wrong weight of the checkpoint.
 func CheckWeights(ck *checkpoint.Checkpoint, list *order.List) error {
 	var wants []checkpoint.Want
 	for _, w := range list.Weights() {

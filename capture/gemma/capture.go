@@ -30,8 +30,8 @@ type Job struct {
 	Progress   func(pass, passes, layer, layers int)
 }
 
-// Capture runs the model and leaves a trace at Path, whose folder it makes. Only what the scope needs is computed: a
-// pass ends after the last layer that has a selected entry. On an error the unfinished trace stays beside Path and says why.
+// Capture runs the model and writes a trace to Path, whose folder it makes. Only the scope's entries are computed: a pass ends after the last
+// layer with a selected entry. On an error the unfinished trace stays next to Path and says why.
 func Capture(ctx context.Context, j Job) (Output, error) {
 	if j.Record == nil {
 		j.Record = j.List
@@ -124,7 +124,7 @@ func CheckSelected(l *order.List, selected []*order.Entry) error {
 	switch {
 	case len(unknown) > 0:
 		return fmt.Errorf("the model has no tensor %s (%d of %d names are unknown)", unknown[0], len(unknown), len(selected))
-	case len(selected) <= 1: // input_ids alone
+	case len(selected) <= 1: // only input_ids
 		return fmt.Errorf("the scope selects no tensor of the model")
 	}
 	return nil

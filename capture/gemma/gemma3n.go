@@ -5,9 +5,8 @@ import (
 	"math"
 )
 
-// gemma3n is the stack of Gemma 3n: several streams of which each layer predicts and corrects all (AltUp), a low-rank
-// residual beside attention (LAUREL), inputs of their own for every layer, gates with Gaussian sparsity, and last layers
-// that share keys and values.
+// gemma3n is the stack of Gemma 3n: several streams, all predicted and corrected by each layer (AltUp), a low-rank residual next to attention
+// (LAUREL), separate inputs for every layer, gates with Gaussian sparsity, and last layers that share keys and values.
 type gemma3n struct {
 	EmbedTokensPerLayer     Embedding
 	PerLayerModelProjection Linear

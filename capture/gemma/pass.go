@@ -16,8 +16,7 @@ type point struct {
 	entry *order.Entry
 }
 
-// pass is the state of one forward call: its tokens, its scratch, and the operations in the model's dtype, each of
-// which returns a new slice.
+// pass is the state of one forward call: its tokens, its scratch, and the operations in the model's dtype. Each operation returns a new slice.
 type pass struct {
 	kernel.Arith
 	*settings

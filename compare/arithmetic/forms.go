@@ -15,7 +15,7 @@ type Forms struct {
 	mistakes Mistakes // nil: no mistake is looked for
 
 	wide    memo.Map[struct{}, bool]                                          // see ComputedWider
-	own     memo.Map[isolate.FormKey, *Form]                                  // by its own entries, see alone
+	own     memo.Map[isolate.FormKey, *Form]                                  // by its own entries, see [Forms.alone]
 	joined  memo.Map[isolate.FormKey, *Form]                                  // by the entries of passes of both kinds, see bothKinds
 	proved  memo.Map[isolate.FormKey, map[isolate.Preset]*isolate.Arithmetic] // see habits
 	final   memo.Map[isolate.FormKey, Verdict]                                // see Verdict

@@ -69,7 +69,7 @@ type file struct {
 //
 // A size is at most a million; error and slices are inf over a reference of zero, where another size says how large it is.
 //
-// An error that is left out is none: nothing of that kind is covered. A key that is not known is an error which quotes its line.
+// A missing error key covers no error of that kind. An unknown key is an error that quotes its line.
 // The lines come in the order of the file.
 func Parse(data []byte) ([]Line, error) {
 	if len(data) > MaxBytes {

@@ -41,7 +41,7 @@ type node struct {
 	is     part
 	what   string             // the name of its edit, where it has one
 	own    [3]numbers         // without edits, with them, and with what was changed at random
-	turned bool               // by positions that are others
+	turned bool               // by different positions
 	of     *node              // the set of the layout that it belongs to; nil for itself
 	why    string             // of a set: why it is no layout
 	done   *Reparametrisation // of a set that is one

@@ -161,7 +161,7 @@ type healthyEntry struct {
 	*isolate.Trial
 	whole *order.Formula // of the cut, with what each entry has of it
 	parts []order.Part
-	given program.Call // also of which tokens
+	given program.Call // with the chosen tokens
 	// healthy is what mistakes are made in; nil where none was.
 	healthy *diagnose.Healthy
 	model   *evaluation // in the model's dtype

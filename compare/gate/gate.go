@@ -17,12 +17,12 @@ type limits struct {
 	through float64 // entries of the layers and after them, where errors have accumulated
 }
 
-// table has the limits by the coarsest dtype in which either side computes. It is a documented guess for when nothing
-// better is known: a healthy port stays below it, and a bug that does too is one that only isolated operations show.
+// table has the limits by the coarsest dtype in which either side computes: a documented guess without better knowledge. A healthy port stays
+// below it; a bug below it shows only in isolated operations.
 //
-// Measured between implementations that round in the same places, between ones that do not, and between dtypes, on
-// models of a few layers with random weights, of which the worst tensors lie behind a sharp softmax or a cancelled sum.
-// Before the layers all were within 2.5 unit roundoffs.
+// Measured between implementations that round in the same places, in different places, and in different dtypes, on models of a few layers with
+// random weights. The worst tensors come after a sharp softmax or a cancelled sum. Before the layers all were within 2.5 unit
+// roundoffs.
 var table = map[hooks.DType]limits{
 	// The reference does its norms, softmax and tables in float32 whatever the dtype, so float64 ends up no closer.
 	hooks.F64: {5e-5, 1e-3},
@@ -55,16 +55,15 @@ func spread(n int, m float64) float64 { return 1 + math.Sqrt(2*math.Log(float64(
 // Gate is the decision on one entry: errors, their limits and where the limits come from. From tells the sources apart:
 //
 //   - `tolerances, "PATTERN"` or `flags`: a person's, see [Tolerance];
-//   - `K x noise floor, DTYPE`: a few times what rounding alone does to this prompt, see [NoiseFloor];
+//   - `K x noise floor, DTYPE`: a few times the effect of rounding on this prompt, see [NoiseFloor];
 //   - `table, DTYPE` or `table, DTYPE before the layers`: what healthy ports have shown on other models;
 //   - `exact` and `pattern`: integers, booleans and masks, which have no tolerance.
 //
 // The limit of a slice is three times that of the tensor, and more where the slices are small, since the worst of many
 // is far from an average one: 3 · (1 + √(2 ln n / m)) for n slices of m elements. A noise floor has one for each axis.
 //
-// Where the tensors have the row of one token, the worst channel has no limit but a person's own: a channel is one element there, or
-// one for each head, and the error of one element in thousands, over the size of the median one, has no distribution that a factor would
-// bound.
+// In a pass of one token the worst channel has only a person's own limit: a channel is one element, or one for each head, and no factor bounds the
+// error of the worst of thousands of elements over the size of the median element.
 type Gate struct {
 	From   string  `json:"from"`
 	Checks []Check `json:"checks,omitempty"`

@@ -53,7 +53,7 @@ type LimitSections struct {
 //	classes = ["VALUE"]        # VALUE if it is left out; SHAPE, NONFINITE, DTYPE and MISSING have to be said
 //	reason  = "why it is no matter"  # required
 //
-// A key that is not known is an error which quotes its line: a tolerance that was misspelt is none.
+// An unknown key is an error that quotes its line: a misspelt tolerance would limit nothing.
 func ParseLimits(data []byte) (*Limits, error) {
 	if len(data) > MaxLimits {
 		return nil, fmt.Errorf("tolerances of %d bytes, more than %d", len(data), MaxLimits)

@@ -71,17 +71,17 @@ func kindOf(key string) string {
 	return strings.Join(parts, ".")
 }
 
-// Gate decides by the floor; nil where there is none for the pair.
+// Gate decides by the floor; nil for a pair without a floor.
 //
 // The floor of a tensor, and of its worst slices, is the largest of
-//   - its own, as it was measured;
-//   - what it would be if it were one of its kind, as far as it is too small to say for itself: with m elements,
+//   - its own measured floor;
+//   - the floor of its kind, weighted against its own floor: with m elements,
 //     √((m·own² + 64·kind²) / (m + 64));
-//   - half a unit roundoff of the dtype, which is half of what one rounding may do to a number: an entry which the walk happens to
-//     hit exactly, or does not round at all, has a floor of zero, and any difference would be infinitely many times that. Of subnormal
-//     numbers it is half of what one rounding may do to these.
+//   - half a unit roundoff of the dtype, half of the largest effect of one rounding: an entry that the walk hits exactly, or does not
+//     round, has a floor of zero, and any difference would be infinitely many floors. For subnormal numbers it is half of the largest
+//     effect of one rounding on them.
 //
-// A slice's is at least the tensor's. No limit is wider than widest. Where only some tokens are compared they may be the worst ones.
+// A slice's floor is at least the tensor's. No limit is wider than widest. With only some tokens compared, these may be the worst tokens.
 func (n *Floors) Gate(m *measure.Metrics, key, name string, arithmetic hooks.DType, part bool) *Gate {
 	if n == nil || n.floor.DType != arithmetic.String() {
 		return nil
@@ -110,7 +110,7 @@ func (n *Floors) Gate(m *measure.Metrics, key, name string, arithmetic hooks.DTy
 		if !ok || !measure.Finite(float64(worst)) { // a slice that the walk has as zero: the multiple of a tensor's, as everywhere
 			return tensor * factor(a)
 		}
-		if part { // slices have fewer elements than those whose floors were measured, and scatter more
+		if part { // slices have fewer elements than the measured floors, and scatter more
 			return max(tensor*factor(a), of(worst, kind.Worst[a.Axis]))
 		}
 		return max(tensor, of(worst, kind.Worst[a.Axis]))

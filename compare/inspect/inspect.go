@@ -1,6 +1,5 @@
-// Package inspect looks into one trace, or into one tensor of two: what a person would otherwise write a script for, shapes,
-// statistics, percentiles, a histogram, single values, heads that are alone in their range, channels that stand out, the
-// tokens that logits choose.
+// Package inspect looks into one trace, or into one tensor of two traces, in place of a script: shapes, statistics, percentiles, a histogram,
+// single values, heads outside the range of the others, channels that stand out, the tokens chosen by logits.
 //
 // It judges nothing. Whether a number is right is for [compare.Traces] to say, with a reference, and whether it is strange for
 // a check. It needs no order and no manifest: any safetensors file is read, and what a trace says of itself only adds
@@ -63,7 +62,7 @@ type Result struct {
 	Notes      []string    `json:"notes,omitempty"` // what was left out, and why
 }
 
-// File is one file, and what it says of itself.
+// File is one file, with its own statements.
 type File struct {
 	Path     string           `json:"path"`
 	Sequence bool             `json:"sequence"`         // the order of its tensors is that of execution
@@ -72,7 +71,7 @@ type File struct {
 	Model    string           `json:"model,omitempty"`  // a path or a name
 	DType    string           `json:"dtype,omitempty"`  // the model's
 	Device   string           `json:"device,omitempty"`
-	Passes   int              `json:"passes"`  // forward calls of which it has a tensor
+	Passes   int              `json:"passes"`  // forward calls with a tensor
 	Tensors  int              `json:"tensors"` // all, whatever was asked for
 	Bytes    int64            `json:"bytes"`   // of data
 	Notes    []string         `json:"notes,omitempty"`
@@ -187,7 +186,7 @@ func Pair(ctx context.Context, a, b *capture.Trace, o Options) (*Result, error) 
 	return res, err
 }
 
-// fileOf is what a file says of itself.
+// fileOf reads a file's own statements.
 func fileOf(t *capture.Trace) File {
 	m := t.Manifest()
 	f := File{

@@ -106,7 +106,7 @@ func (x *looker) measure(out *Tensor, numbers []int) error {
 	return nil
 }
 
-// hasChannels reports whether the last axis is one of features, or of a tensor of floats of which nothing is known.
+// hasChannels reports whether the last axis counts features, or belongs to a tensor of floats without known axes.
 func (x *looker) hasChannels() bool {
 	last := len(x.rec.Shape) - 1
 	if last < 1 || !x.rec.DType.Float() || x.rec.Shape[last] < 2 || x.rec.Shape[last] > maxChannels {
@@ -123,8 +123,8 @@ type measured struct {
 	histogram   *Histogram
 }
 
-// survey reads a source once for the statistics and the first digits of the percentiles, then for their further digits, then
-// for the histogram. beside sees the elements of the first round.
+// survey reads a source once for the statistics and the first digits of the percentiles, then for further digits, then for the histogram. It
+// passes the elements of the first round to the callback.
 func survey(s source, integers bool, beside func(at int64, x []float64)) (m measured, err error) {
 	sum, ranks := newSummary(s), newSelector(measure.Elements(s.shape), s.bits)
 	err = s.each(func(at int64, x []float64) error {

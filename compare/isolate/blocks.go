@@ -67,7 +67,7 @@ func InParts(t *Trial) bool {
 	one[t.Node.Pass].Tokens = 1
 	return !slices.ContainsFunc(slices.Concat(t.Cut.Leaves, t.Cut.Steps), func(n order.Node) bool {
 		e := i.list.At(n)
-		if shape, at := i.list.Size(n, one), TokenAxis(e); at >= len(shape) || shape[at] != 1 { // it is of one length alone
+		if shape, at := i.list.Size(n, one), TokenAxis(e); at >= len(shape) || shape[at] != 1 { // it has one length only
 			return true
 		}
 		rec, ok := i.trace.Lookup(n.Pass, e.Name)

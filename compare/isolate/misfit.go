@@ -132,7 +132,7 @@ func (n *Needs) Of(e *order.Entry, pass int, scopes ...capture.Scope) {
 func (n *Needs) String() string {
 	if n.Given && len(n.names) > 0 {
 		text := "dump " + Some(n.names) + " to have it"
-		if len(n.names) > 5 { // of which Some leaves names out
+		if len(n.names) > 5 { // Some leaves names out
 			text += " (tracediff order lists them)"
 		}
 		return text

@@ -309,7 +309,7 @@ func (t *Trial) Wider() bool {
 func (t *Trial) Widened() []program.Value {
 	var in []program.Value
 	for k, v := range t.Call.In {
-		if k >= len(t.Formula.Inputs) { // beside the cut
+		if k >= len(t.Formula.Inputs) { // not of the cut
 			in = append(in, v)
 			continue
 		}

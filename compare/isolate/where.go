@@ -72,7 +72,7 @@ func (o *outsiders) words(axes string) []string {
 			switch {
 			case phrase != "":
 				set, some = append(set, phrase), true
-			case axis == "head": // that all have it is worth a word: a mistake of one head is another one
+			case axis == "head": // that all have it is worth a word: one head would be a different mistake
 				set = append(set, fmt.Sprintf("all %d heads", n))
 			}
 			box *= hits

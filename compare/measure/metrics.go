@@ -11,10 +11,10 @@ import (
 // Metrics is what one pass over a pair of tensors measures, l the local one and r the reference. docs/verdict.md has each
 // number with three lines of Python that compute it from the traces.
 //
-// An element counts when it is finite on both sides and not masked; Σ, max and means are over those alone. NaN and
-// infinities are counted by themselves (NonFinite, NaNBoth, Stats). Masked are what order.Allowed excludes and, whatever the
-// rule, two equal numbers below half of the lowest finite one of their dtypes, since one of them would outweigh all others.
-// −0 equals 0. A quantity that is not defined is NaN: all but Elements, the counts and MaxAbs of an empty tensor.
+// An element counts if it is finite on both sides and not masked; Σ, max and means are over these elements only. NaN and infinities have
+// their own counts (NonFinite, NaNBoth, Stats). Masked are the elements that order.Allowed excludes and, under every rule, two equal numbers
+// below half of the lowest finite number of their dtypes, which would outweigh all other elements. −0 equals 0. An undefined quantity is
+// NaN: in an empty tensor all but Elements, the counts and MaxAbs.
 //
 // Sums are of float64, in the order that package lanes lays down, of products that are rounded first: the same to the bit on
 // every machine and with any number of workers. float64 tensors whose squares would overflow or vanish are measured scaled

@@ -79,8 +79,8 @@ func medianNorm(squares []float64) float64 {
 	return math.Sqrt(lowerMedian(some))
 }
 
-// lowerMedian is the element at (n − 1)/2 of n numbers in ascending order, of which there is one at least, and none is NaN. It changes
-// their order: it splits what it is among by a middle one of three, and sorts a part that is short, or that did not become so.
+// lowerMedian is the element at (n − 1)/2 of n > 0 numbers without NaN, in ascending order. It reorders x: it partitions the range around a
+// median of three, and sorts a range that is short or shrinks slowly.
 func lowerMedian(x []float64) float64 {
 	k := (len(x) - 1) / 2
 	for splits := 2 * bits.Len(uint(len(x))); splits > 0 && len(x) > 32; splits-- {

@@ -39,8 +39,8 @@ type Result struct {
 	Local    Place     `json:"local"`
 	Original Place     `json:"original"`
 	Counts   Counts    `json:"counts"`
-	Findings []Finding `json:"findings"` // what is wrong, worst first, and behind it what nobody can tell
-	Tensors  []Row     `json:"tensors"`  // in the original's order; what the port has more comes behind
+	Findings []Finding `json:"findings"` // wrong tensors, worst first, then tensors that nobody can judge
+	Tensors  []Row     `json:"tensors"`  // in the original's order; the port's extra tensors come last
 	Notes    []string  `json:"notes"`
 
 	ownHead string

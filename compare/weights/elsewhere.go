@@ -199,7 +199,7 @@ const mostPieces = 16
 
 // piece is the wrong part of a row, and where the original has it.
 type piece struct {
-	b      block // of the part alone
+	b      block // of the part
 	limit  float64
 	into   *finding
 	places places

@@ -178,7 +178,7 @@ func (a parts) ofRow(b *block, from, to int) finding {
 	}
 	if some.moves() {
 		var e evidence
-		if e.add(&a.q, &some, &q, some.original, 0, len(bad)); len(bad) < minMean || !e.enough() { // larger errors alone are no factor
+		if e.add(&a.q, &some, &q, some.original, 0, len(bad)); len(bad) < minMean || !e.enough() { // larger errors do not prove a factor
 			return f
 		}
 	}

@@ -78,7 +78,7 @@ func (c *comparison) find(t *Tensor) *Tensor {
 
 // inOrder are the jobs in the original's order, with rows for what the port has not.
 func (c *comparison) inOrder(of map[*Tensor]*job, res *Result) []*job {
-	has := map[string]bool{} // towers of which the port has something
+	has := map[string]bool{} // towers with a tensor in the port
 	for o := range of {
 		has[towerOf(o.key())] = true
 	}

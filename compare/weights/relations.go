@@ -156,7 +156,7 @@ func (a *pair) explainedBy(ctx context.Context, s *sides, q rule) (bool, error) 
 	if ok, err := s.every(ctx, q, slices.Values(a.spots)); !ok {
 		return false, err
 	}
-	if ok, err := s.explains(ctx, q); !ok || err != nil || !a.coded() || a.t == nil || !s.view.moves(a.original) { // another shape tells by itself
+	if ok, err := s.explains(ctx, q); !ok || err != nil || !a.coded() || a.t == nil || !s.view.moves(a.original) { // a different shape is enough
 		return ok, err
 	}
 	return a.needed(ctx, s.view, q)
@@ -229,7 +229,7 @@ func misread(_ context.Context, a *pair) iter.Seq2[reading, error] {
 	return readingsOf(list...)
 }
 
-// roundedTwice are numbers beside the nearest ones.
+// roundedTwice explains numbers next to the nearest ones.
 func roundedTwice(_ context.Context, a *pair) iter.Seq2[reading, error] {
 	return readingsOf(reading{a.view, plainRule(a.local.Add, rounding{}), 1, func(row *Row, q rule) {
 		row.wrong(Mistake, Rounded, "every number is at most one step of %s from the nearest to the original's, and %s not the nearest: %s",

@@ -14,7 +14,7 @@ type Class string
 const (
 	Equal        Class = "EQUAL"        // every element is the same number
 	Cast         Class = "CAST"         // every element is the original's, rounded to nearest even
-	Quantised    Class = "QUANTISED"    // every code is the nearest to the original's number, or one step beside it
+	Quantised    Class = "QUANTISED"    // every code is the nearest to the original's number, or one step away
 	Rescaled     Class = "RESCALED"     // divided by factors that another tensor is multiplied by
 	Mistake      Class = "MISTAKE"      // wrong, and one relation explains every element
 	Different    Class = "DIFFERENT"    // wrong, and no relation explains every element
@@ -59,7 +59,7 @@ const (
 	ZeroBlock    Kind = "zero-block"
 	Constant     Kind = "constant"
 	NotFinite    Kind = "not-finite"
-	OtherBlock   Kind = "other-block"  // one rectangle is another of the original
+	OtherBlock   Kind = "other-block"  // one rectangle is a different rectangle of the original
 	WrongBlock   Kind = "block"        // one rectangle is wrong, and nothing explains it
 	WrongRows    Kind = "rows"         // some rows are
 	Values       Kind = "values"       // nothing explains the values
@@ -69,12 +69,12 @@ const (
 	CutOff       Kind = "cut-off"      // rounded toward zero, or codes to one side
 	Rounded      Kind = "rounded"      // every number is one step from the nearest at most, and not all are the nearest
 	ZeroPoint    Kind = "zero-point"   // zero points of codes that are off by one number
-	Coarse       Kind = "coarse"       // codes whose errors are larger than those of rounding
+	Coarse       Kind = "coarse"       // codes with larger errors than rounding
 	Overflow     Kind = "overflow"
 	Misread      Kind = "misread" // bits of one format read as another
 	Shape        Kind = "shape"
-	Truncated    Kind = "truncated" // the first rows of the original alone
-	Padded       Kind = "padded"    // the original's rows, and others behind them that are not zero
+	Truncated    Kind = "truncated" // only the first rows of the original
+	Padded       Kind = "padded"    // the original's rows, then others that are not zero
 	Unread       Kind = "unread"
 	Absent       Kind = "missing"
 	Unknown      Kind = "extra"

@@ -2,7 +2,7 @@ package floats
 
 import "math"
 
-// ln 2 in two parts, of which the first has so few digits that its products with exponents are exact, and 1/ln 2.
+// ln 2 in two parts, the first with so few digits that its products with exponents are exact, and 1/ln 2.
 const (
 	ln2High = 0x1.62e42fefa3p-1
 	ln2Low  = 0x1.3de6af278ece6p-42

@@ -18,7 +18,7 @@ type format struct {
 // smallest is the smallest normal number of f, 2^minExp.
 func (f *format) smallest() float64 { return math.Float64frombits(uint64(f.minExp+1023) << 52) }
 
-// formats has the narrow formats by dtype; precision is 0 for what is none.
+// formats has the narrow formats by dtype; precision is 0 for other dtypes.
 var formats = [...]format{
 	hooks.F32:    {24, -126, math.MaxFloat32, false},
 	hooks.F16:    {11, -14, 65504, false},

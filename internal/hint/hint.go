@@ -38,7 +38,7 @@ func Of(err error) (next string, ok bool) {
 	return "", false
 }
 
-// beside is an error beside which another thing failed. The first one decides on the hint.
+// beside is an error with a second failure. The first error decides the hint.
 type beside struct {
 	error
 	second error
@@ -47,7 +47,7 @@ type beside struct {
 func (e beside) Error() string { return e.error.Error() + "; and " + e.second.Error() }
 func (e beside) Unwrap() error { return e.error }
 
-// Also attaches what failed beside err; where one of the two is nil, it is the other.
+// Also attaches a second failure to err; with one nil error it returns the other.
 func Also(err, second error) error {
 	if err == nil || second == nil {
 		return cmp.Or(err, second)

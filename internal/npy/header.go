@@ -247,7 +247,7 @@ func (s *literal) str() (string, error) {
 	return text, nil
 }
 
-// descr reads a dtype: a string, or the list of a structure, of which only the codes matter: it is empty then, or has an object.
+// descr reads a dtype: a string, or a structure's list. Of a list only the codes matter: the result is empty, or an object code.
 func (s *literal) descr() (string, error) {
 	s.space()
 	if s.at == len(s.text) || s.text[s.at] != '[' {
@@ -287,7 +287,7 @@ func (s *literal) boolean() (bool, error) {
 	return false, s.want("True or False")
 }
 
-// tuple reads a tuple of whole numbers that are not negative. Python 2 wrote an L behind a large one.
+// tuple reads a tuple of whole numbers that are not negative. Python 2 wrote an L after a large number.
 func (s *literal) tuple() ([]int, error) {
 	if !s.take("(") {
 		return nil, s.want("a tuple")

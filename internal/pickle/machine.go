@@ -136,7 +136,7 @@ func (m *machine) get(key int64) error {
 	return m.push(v, 0)
 }
 
-// text pushes a text or bytes of n bytes, of which the long stay in the file.
+// text pushes a text or bytes of n bytes; long ones stay in the file.
 func (m *machine) text(n int64, isText bool) error {
 	if n >= blobFrom {
 		b := Blob{At: m.in.at, Length: n, Text: isText}
@@ -169,7 +169,7 @@ func sized(width int64, isText bool) func(*machine) error {
 	}
 }
 
-// long reads a whole number of n bytes in two's complement. Beyond 64 bits it is none that a dump needs, and becomes a string.
+// long reads a whole number of n bytes in two's complement. A number beyond 64 bits, which no dump needs, becomes a string.
 func (m *machine) long(n int64) error {
 	p, err := m.in.take(n)
 	if err != nil {

@@ -38,8 +38,8 @@ func (o object) get(key string) any {
 	return nil
 }
 
-// parser reads JSON of which the long strings stay in the file. Values are objects, []any, strings and spans; numbers and words
-// are nil, since nothing depends on them.
+// parser reads JSON whose long strings stay in the file. Values are objects, []any, strings and spans; numbers and words are nil, since
+// nothing depends on them.
 type parser struct {
 	r     *bufio.Reader
 	at    int64

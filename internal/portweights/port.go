@@ -46,7 +46,7 @@ type Port struct {
 // unfinished.
 type portRecord struct {
 	Digest string            `json:"digest"`           // of the weights that were written
-	Steps  string            `json:"steps,omitempty"`  // of the steps and offsets that were; empty: there are none
+	Steps  string            `json:"steps,omitempty"`  // of the original steps and offsets, or empty
 	Told   capture.Port      `json:"told"`             // what is said of these weights by a trace that is made with them
 	Across []string          `json:"across,omitempty"` // the weights of codes whose groups do not lie in their rows
 	Counts weights.Counts    `json:"counts"`
@@ -264,7 +264,7 @@ func filesOf(path string) ([]string, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		if severalFiles.MatchString(filepath.Base(path)) { // its other parts lie beside it
+		if severalFiles.MatchString(filepath.Base(path)) { // its other parts lie in the same folder
 			return filesOf(filepath.Dir(path))
 		}
 		list := []string{path}

@@ -68,9 +68,8 @@ func Digits(x []float64) int {
 // bits.
 func (r *Right) exact(digits int) bool { return digits > 0 && digits+r.digits <= 53 }
 
-// Dots computes the products of count rows of w with all rows of r: first those of the first row of r. w has room for whole
-// tiles of [Tile] rows; what lies behind count of them is not looked at. Digits is how many the numbers of w have at most, or 0
-// where that is not known.
+// Dots computes the products of count rows of w with all rows of r, the first row of r first. w has room for whole tiles of [Tile] rows; rows
+// from count on are ignored. digits is the largest number of digits in w, or 0 if unknown.
 func (r *Right) Dots(sums, w []float64, count, digits int) {
 	switch {
 	case r.n == 0:

@@ -73,12 +73,12 @@ func (l *lister) add(path, way string, args ...string) {
 	l.all = append(l.all, reportCase{strings.Trim(name, "-.") + "." + way, args, ""})
 }
 
-// alone adds the comparison of a trace by itself.
+// alone adds the comparison of a single trace.
 func (l *lister) alone(path string, args ...string) {
 	l.add(path, "alone", append([]string{"--isolate", path}, args...)...)
 }
 
-// wild adds the comparisons of a trace of another engine: by itself, and against transformers.
+// wild adds the comparisons of an engine's trace: the single trace, and the trace against transformers.
 func (l *lister) wild(folder, path string) {
 	model, rest, _ := strings.Cut(filepath.Base(path), ".")
 	dtype, _, _ := strings.Cut(rest, ".")
@@ -100,7 +100,7 @@ func (l *lister) wild(folder, path string) {
 	l.add(path, "transformers", append([]string{path, reference, "--all"}, mapped...)...)
 }
 
-// recorded adds the traces of recorded programs, each by itself: those of folders with a checkpoint.
+// recorded adds the single traces of recorded programs, from folders with a checkpoint.
 func (l *lister) recorded(dir string) {
 	for _, program := range l.find(filepath.Join(dir, "*", "*.program.json")) {
 		folder, dtype := filepath.Dir(program), strings.TrimSuffix(filepath.Base(program), ".program.json")
@@ -149,7 +149,7 @@ func (l *lister) looks() {
 // lastHalf is the last half of the faults of the bench that is read: the names of later ones are measured blind.
 const lastHalf = 5
 
-// bench adds a sample of the runs of the bench, spread over their list: each by itself, and every fourth against its reference.
+// bench adds a sample of the bench's runs, spread over the list: each as a single trace, and every fourth against its reference.
 func (l *lister) bench(dir string, most int) error {
 	data, err := os.ReadFile(filepath.Join(dir, "runs.json"))
 	if err != nil {

@@ -50,7 +50,7 @@ func main() {
 	flags.StringVar(&models, "models", "", "the `FOLDER` of recorded architectures")
 	flags.StringVar(&r.program, "program", "", "a `FILE` to run instead of building the program")
 	flags.IntVar(&r.cores, "cores", 2, "the `CORES` of a comparison")
-	_ = flags.Parse(os.Args[1:]) // it exits by itself
+	_ = flags.Parse(os.Args[1:]) // ExitOnError: Parse ends the program
 	if r.out == "" || flags.NArg() > 0 {
 		fmt.Fprintln(os.Stderr, "usage: go run ./internal/reports -out FOLDER [-against FOLDER] [-bench OUT] [-models DIR] [-cores N]")
 		os.Exit(2)
@@ -82,7 +82,7 @@ func run(ctx context.Context, r *runner, from, against string, list func() ([]re
 	return compareFolders(os.Stdout, against, r.out, cases)
 }
 
-// outcome is what a comparison leaves behind.
+// outcome is a comparison's output and exit status.
 type outcome struct {
 	Args   []string        `json:"args"`
 	Exit   int             `json:"exit"`

@@ -36,7 +36,7 @@ const MetadataKey = "__metadata__"
 
 // Header is what a header says.
 type Header struct {
-	Metadata map[string]string // nil if there is none
+	Metadata map[string]string // or nil
 	Tensors  []Tensor          // in the order of the text
 }
 
@@ -100,7 +100,7 @@ func readFull(r io.ReaderAt, p []byte, off int64) error {
 	return err
 }
 
-// Parse reads the JSON text of a header. It checks every entry by itself; that the ranges fit together is for
+// Parse reads the JSON text of a header. It checks each entry; that the ranges fit together is for
 // [Header.Layout] to say.
 //
 // With an error comes the part of the header before it, whole entries only. The error wraps
@@ -231,7 +231,7 @@ func (s *scanner) dtype(t *Tensor) error {
 	if err != nil {
 		return fmt.Errorf("dtype: %w", err)
 	}
-	// ParseDType also reads torch's names, which are none in a file.
+	// ParseDType also reads torch's names, which a file does not have.
 	if t.DType, err = hooks.ParseDType(name); err != nil || t.DType.Safetensors() != name {
 		t.DType, t.Unknown = 0, name
 	}

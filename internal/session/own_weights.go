@@ -63,7 +63,7 @@ func (in *inputs) declare(context.Context) error {
 	if file := ref.Manifest().Port.File; file != "" && !in.alone && (in.model.port == nil || in.model.port.Of(ref) != in.model.port.Checkpoint) {
 		o.ReferenceLabel += ", with the weights of " + plain.Text(file)
 	}
-	sides := map[*capture.Trace]string{ref: "reference", local: "port's trace"} // of one trace alone: the second
+	sides := map[*capture.Trace]string{ref: "reference", local: "port's trace"} // of a single trace: the second
 	for _, t := range []*capture.Trace{local, ref} {
 		of := t.Manifest().Port
 		if of.Wrong == "" || sides[t] == "" || in.model.port != nil && in.model.port.Of(t) == in.model.port.Checkpoint { // of the port's own, its flaw is said

@@ -153,7 +153,7 @@ func (s Settings) Save(dir string) error {
 }
 
 // SettingsFor returns the base settings for a command line: the settings of the last capture in a folder of traces.
-// It returns the defaults without an earlier capture, or if the command line names its own input (alone).
+// It returns the defaults without an earlier capture, or if the command line names its own input.
 func SettingsFor(dir string, alone bool) (Settings, error) {
 	if alone {
 		return Defaults(), nil

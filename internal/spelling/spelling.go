@@ -26,7 +26,7 @@ const (
 	TensorRTLLM     Engine = "TensorRT-LLM"
 	SGLang          Engine = "SGLang"
 	GPT2            Engine = "GPT-2"        // and what is written like it
-	Transformers    Engine = "transformers" // families whose modules have other names than those of the order
+	Transformers    Engine = "transformers" // families whose modules have names other than the order's
 	Several         Engine = "several"      // ports of many writers
 	// Words are the last parts of names, used by many recorders and checkpoints after various prefixes.
 	Words Engine = "words"

@@ -183,7 +183,7 @@ type Call struct {
 	Pass  int
 	In, W []Tensor // the inputs and the weights
 	Shape []int    // of the result
-	op    op.Op    // the entry's, or another one by mistake
+	op    op.Op    // the entry's, or a wrong one by mistake
 	slip  slip
 }
 

@@ -16,7 +16,7 @@ type slip struct {
 	ahead       float64 // a query sees so many keys after it
 	interleaved bool    // pairs of the rotation lie side by side
 	tiled       bool    // query head h reads key head h mod their number
-	unmerged    bool    // heads are not put beside each other
+	unmerged    bool    // heads are not concatenated
 }
 
 func (s slip) offset() float64 { return 1 - s.lost }

@@ -50,7 +50,7 @@ type last struct {
 // it.
 func Since(dir string, local settings.Source, r *compare.Result) (string, error) {
 	if _, err := os.Stat(filepath.Join(dir, settings.SettingsFile)); err != nil || r.AB || len(r.Inputs) == 0 {
-		return "", nil // nothing is kept here, or nothing says of which input it would be
+		return "", nil // nothing is kept here, or its input is unknown
 	}
 	now, err := found(local, r)
 	if err != nil {

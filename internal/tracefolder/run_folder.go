@@ -99,7 +99,7 @@ func removeLeft(dir, parent string, given []string) error {
 		return nil
 	}
 	for _, entry := range entries {
-		name := strings.TrimSuffix(entry.Name(), ".lock") // a run that was killed early has left its lock alone
+		name := strings.TrimSuffix(entry.Name(), ".lock") // a run that was killed early has left only its lock
 		if folder := filepath.Join(dir, parent, name); runFolders.MatchString(parent+"/"+name) && !holdsAny(folder, given) {
 			err = hint.Also(err, removeAbandoned(folder, folder))
 		}

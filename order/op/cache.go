@@ -2,9 +2,8 @@ package op
 
 import "github.com/tracediff/tracediff/order/program"
 
-// Cache appends this pass's keys or values to those of the pass before, along the key axis of [B,h,S,D], of which a
-// windowed layer has kept the last Window−1. Inputs: this pass's, the pass before's (absent in pass 0).
-// With Transpose the first input is [B,T,h,D].
+// Cache appends this pass's keys or values to the earlier passes', along the key axis of [B,h,S,D]. A windowed layer has kept only the last
+// Window−1. Inputs: this pass's, the previous pass's (absent in pass 0). With Transpose the first input is [B,T,h,D].
 type Cache struct {
 	Window    int  `json:"window,omitempty"`
 	Transpose bool `json:"transpose,omitempty"`

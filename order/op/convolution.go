@@ -2,9 +2,9 @@ package op
 
 import "github.com/tracediff/tracediff/order/program"
 
-// Convolution is R(Σ_k w[c,k]·x[t−Kernel+1+k, From+c] + bias[c]), each channel by itself, with zeros before the first token; with SiLU it is
-// R(silu) of that: the short causal convolution of Mamba. Inputs: x [B,T,channels] of each pass, the earliest first, of which the last is
-// this pass's. Weights: w [channels,1,Kernel] and, with Bias, bias.
+// Convolution is R(Σ_k w[c,k]·x[t−Kernel+1+k, From+c] + bias[c]), channel by channel, with zeros before the first token; with SiLU it is
+// R(silu) of the sum: the short causal convolution of Mamba. Inputs: x [B,T,channels] of each pass, the earliest first and this pass's last.
+// Weights: w [channels,1,Kernel] and, with Bias, bias.
 type Convolution struct {
 	Kernel int  `json:"kernel"`
 	From   int  `json:"from,omitempty"` // the first channel of x
@@ -32,7 +32,7 @@ func (o Convolution) Steps(b *program.Builder, in, w []program.Var) program.Var 
 	return y
 }
 
-// joined are the tokens of several passes behind each other.
+// joined concatenates the tokens of several passes.
 func joined(b *program.Builder, passes []program.Var) program.Var {
 	if len(passes) == 1 {
 		return passes[0]

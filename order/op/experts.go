@@ -2,8 +2,8 @@ package op
 
 import "github.com/tracediff/tracediff/order/program"
 
-// ExpertRows is R(Σ W_e[From+o,k]·x[k]) for each expert e that a token has: [T·k, out]. Inputs: x [T,in], the experts [T,k]. Weights: the
-// matrices [n, in] of all experts behind each other.
+// ExpertRows is R(Σ W_e[From+o,k]·x[k]) for each expert e of a token: [T·k, out]. Inputs: x [T,in], the experts [T,k]. Weights: the matrices
+// [n, in] of all experts, concatenated.
 type ExpertRows struct {
 	Experts int `json:"experts"`
 	From    int `json:"from,omitempty"`
@@ -41,9 +41,9 @@ func chosen(b *program.Builder, all, index program.Var) program.Var {
 	return b.Reshape(b.Gather(0, all, b.Expand(flat, wide)), tokens, k, s[1], s[2])
 }
 
-// Experts is the sum of what a token's experts give, each times its weight: Σ_e p_e·R(D_e·R(act_e ⊙ R(U_e·x))), with act_e what the activation
-// gave of e's gate. The products with p are rounded with Rounded. Inputs: x [T,in], the experts [T,k], p [T,k], act [T·k,n]. Weights: the
-// matrices of all experts with gate and up behind each other, then those of D.
+// Experts is the weighted sum over a token's experts: Σ_e p_e·R(D_e·R(act_e ⊙ R(U_e·x))), with act_e the activation of e's gate. The products
+// with p are rounded with Rounded. Inputs: x [T,in], the experts [T,k], p [T,k], act [T·k,n]. Weights: the matrices of all experts with gate
+// and up concatenated, then the matrices D.
 type Experts struct {
 	Experts int  `json:"experts"`
 	Rounded bool `json:"rounded,omitempty"`

@@ -2,8 +2,8 @@ package op
 
 import "github.com/tracediff/tracediff/order/program"
 
-// GatedNorm is R(w · R(RMSNorm(x · silu(gate)))), over the last axis, in float32: the norm behind the scan of Mamba 2. With Single nothing
-// is rounded before w. Inputs: x, gate. Weight: w.
+// GatedNorm is R(w · R(RMSNorm(x · silu(gate)))), over the last axis, in float32: the norm after the scan of Mamba 2. With Single nothing is
+// rounded before w. Inputs: x, gate. Weight: w.
 type GatedNorm struct {
 	Eps    float64 `json:"eps"`
 	Single bool    `json:"single,omitempty"`

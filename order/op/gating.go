@@ -2,8 +2,8 @@ package op
 
 import "github.com/tracediff/tracediff/order/program"
 
-// Gating is R(x ⊙ y[n·Half : n·(Half+1)]): y has gate and up behind each other along the last axis, and x is the activation of the other
-// one. Inputs: x [..., n], y [..., 2n].
+// Gating is R(x ⊙ y[n·Half : n·(Half+1)]): y has gate and up concatenated along the last axis, and x is the activation of the other half.
+// Inputs: x [..., n], y [..., 2n].
 type Gating struct {
 	Half int `json:"half"` // 0 or 1
 }

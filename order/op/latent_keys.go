@@ -2,9 +2,9 @@ package op
 
 import "github.com/tracediff/tracediff/order/program"
 
-// LatentKeys are the keys of multi-head latent attention: for each head channels of its own from the product with the compressed keys, and
-// behind them the Dims channels that all heads share, which are turned as [RoPEPart] has it. Inputs: the product of all tokens
-// [B,S,h·n], the projection of each pass, the earliest first, whose last Dims channels are shared, and cos and sin of each pass.
+// LatentKeys are the keys of multi-head latent attention: each head's own channels from the product with the compressed keys, then the Dims
+// channels shared by all heads, rotated as in [RoPEPart]. Inputs: the product of all tokens [B,S,h·n], the projection of each pass, the
+// earliest first, whose last Dims channels are shared, and cos and sin of each pass.
 type LatentKeys struct {
 	Dims  int   `json:"dims"`
 	Pairs Pairs `json:"pairs"`

@@ -19,7 +19,7 @@ func (Linear) Kind() string { return "linear" }
 func (o Linear) Steps(b *program.Builder, in, w []program.Var) program.Var {
 	var y program.Var
 	x := in[0]
-	if !o.Turned && x.Last() != w[0].Last() { // heads, one behind the other
+	if !o.Turned && x.Last() != w[0].Last() { // concatenated heads
 		x = b.Reshape(x, -1, w[0].Last())
 	}
 	switch {

@@ -4,9 +4,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Mask is the additive attention mask [1, 1, T, S]: 0 where query q may see key k, the lowest finite number of the
-// dtype elsewhere. It may when k ≤ q and, with a Window, k > q − Window. Input: positions, of which the last is the
-// position of the last key.
+// Mask is the additive attention mask [1, 1, T, S]: 0 where query q may attend to key k, the lowest finite number of the dtype elsewhere. It
+// may when k ≤ q and, with a Window, k > q − Window. Input: positions; the last is the position of the last key.
 type Mask struct {
 	Window int `json:"window,omitempty"`
 }

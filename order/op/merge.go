@@ -2,7 +2,7 @@ package op
 
 import "github.com/tracediff/tracediff/order/program"
 
-// Merge puts heads behind tokens: [B,h,T,D] to [B,T,h·D]. Input: x.
+// Merge puts heads after tokens: [B,h,T,D] to [B,T,h·D]. Input: x.
 type Merge struct{}
 
 // Kind is "merge".

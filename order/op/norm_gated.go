@@ -2,8 +2,8 @@ package op
 
 import "github.com/tracediff/tracediff/order/program"
 
-// NormGated is R(R(R(x·inv)·w) · act(gate)), inv = (mean(x²)+Eps)^(−1/2), over the last axis, the activation in float32: the norm behind a
-// delta rule. With Single nothing but the result is rounded. Inputs: x, gate. Weight: w.
+// NormGated is R(R(R(x·inv)·w) · act(gate)), inv = (mean(x²)+Eps)^(−1/2), over the last axis, the activation in float32: the norm after a
+// delta rule. With Single only the result is rounded. Inputs: x, gate. Weight: w.
 type NormGated struct {
 	Eps    float64    `json:"eps"`
 	Act    Activation `json:"act"`

@@ -70,7 +70,7 @@ func Form(o Op) string {
 	return f
 }
 
-// forms are those of the operations that have been asked for, of which a program has as many as its configurations.
+// forms caches the forms of operations; a program has as many as its configurations.
 var forms sync.Map
 
 func form(o Op) string {

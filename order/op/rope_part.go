@@ -12,7 +12,7 @@ const (
 )
 
 // RoPEPart turns Dims channels of each head from From on, and hands the others on. Pairs are those of x, and Out where a pair stands in the
-// result; the tables have an angle for each channel of the result, of which with Half the first half is taken for all:
+// result; the tables have an angle for each channel of the result, with Half the first half serves all:
 //
 //	y[a] = R(R(x[a]·cos) − R(x[b]·sin))
 //	y[b] = R(R(x[b]·cos) + R(x[a]·sin))

@@ -8,8 +8,8 @@ type Score string
 // The scores of the families.
 const (
 	OfAll    Score = "softmax"           // of all experts
-	OfChosen Score = "softmax of chosen" // of those of the token alone
-	Sigmoid  Score = "sigmoid"           // of each by itself
+	OfChosen Score = "softmax of chosen" // of only the token's
+	Sigmoid  Score = "sigmoid"           // of each separately
 )
 
 // Routing is R(Scale · s/(Σ s + Eps)) with s the scores of the experts that a token has; without Normalised, R(Scale · s). In float32.

@@ -2,8 +2,8 @@ package op
 
 import "github.com/tracediff/tracediff/order/program"
 
-// StateSpace is the mixer of Mamba 2 behind its projection, by token and head. The projection has the gate, x, B, C and the time steps
-// behind each other; x, B and C go through a short causal convolution and silu first:
+// StateSpace is the mixer of Mamba 2 after its projection, by token and head. The projection has the gate, x, B, C and the time
+// steps, concatenated; x, B and C go through a short causal convolution and silu first:
 //
 //	dt[h]    = softplus(dt[h] + bias[h])
 //	h[h,d,n] = exp(−exp(A[h])·dt[h])·h[h,d,n] + dt[h]·B[g,n]·x[h,d]

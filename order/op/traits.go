@@ -1,6 +1,6 @@
 package op
 
-// What is known of an operation beside its formula stands with it, as methods of the interfaces below. Every one is
+// Facts about an operation apart from its formula are methods of the interfaces below. Every one is
 // optional, and says what it means that an operation has none. testdata/traits.txt lists them for all operations: a new
 // operation fails a test until somebody has looked at its line.
 

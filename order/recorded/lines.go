@@ -126,7 +126,7 @@ func (c *caller) step(l *line) (*Step, error) {
 		s.Out = append(s.Out, v)
 	}
 	c.complex(s)
-	c.values = append(c.values, s.Out...) // behind the operands: no step reads itself
+	c.values = append(c.values, s.Out...) // after the operands: no step reads itself
 	return s, nil
 }
 

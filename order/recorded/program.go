@@ -45,7 +45,7 @@ type Program struct {
 
 	Values []Value // the results of all steps, by number
 	others *others // the model on prompts of other lengths
-	Alone  string  // why there are none
+	Alone  string  // why it has no lengths
 }
 
 // Source is a place in the source of a model.

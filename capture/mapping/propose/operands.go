@@ -173,7 +173,7 @@ func (p operandSearch) operandsOf(r *role) (all []*role) {
 // donor is what may stand in place of an operand, or of weights.
 type donor struct {
 	with, key string    // for people, and to know the supposition again
-	operand   *role     // nil where weights are others
+	operand   *role     // nil for different weights
 	t         *template // nil for a tensor that has an entry
 	given     *computed
 }

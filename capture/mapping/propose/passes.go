@@ -13,7 +13,7 @@ import (
 // traces are what a proposal is made from.
 type traces struct {
 	trace, fitted *capture.Trace // the dump, and the dump with what needs no map already read
-	ref           *capture.Trace // nil: there is none
+	ref           *capture.Trace // nil: no reference
 	past          int            // the tokens before the first pass
 }
 

@@ -12,7 +12,7 @@ import (
 // ErrNoTokens is returned where it is not known how many tokens the first pass has.
 var ErrNoTokens = errors.New("neither the dump nor the reference has the token ids of the first pass")
 
-// Options say what a proposal may use beside the two traces. The zero value is nothing.
+// Options say what a proposal may use in addition to the two traces. The zero value adds nothing.
 type Options struct {
 	Weights Weights                            // of the checkpoint, to compute entries from what the dump has; nil: none
 	Tell    func(step, steps int, name string) // is told how far a proposal is, and which tensor or entry is looked at; nil for nobody

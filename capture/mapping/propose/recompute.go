@@ -176,7 +176,7 @@ func (p *recomputing) surest(all []couple) (*couple, error) {
 	return &good[0], nil
 }
 
-// mostSupposed is how much may be computed for pairs that are none: some ten seconds on two cores.
+// mostSupposed bounds the work for pairs that do not match: some ten seconds on two cores.
 const mostSupposed = 1 << 29
 
 // lacking is the only free entry that an entry reads. If an entry reads several free entries, lacking is the only one of them that cannot be computed. Otherwise it is nil.

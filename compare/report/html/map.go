@@ -45,7 +45,7 @@ type cell struct {
 	Class string
 	Mark  string
 	Run   int
-	Row   int // of the data; −1: there is none
+	Row   int // of the data, or −1
 }
 
 // A cell without a row: where the model or the comparison has no such entry, and where one was declared and is not there.

@@ -81,7 +81,7 @@ func (p *inspection) file(i int) {
 	}
 }
 
-// table is written behind a blank line.
+// table is written after a blank line.
 func (p *inspection) table(align []tw.Align, header []string, rows [][]string) {
 	p.blank()
 	if err := Table(&p.Builder, align, header, rows); err != nil && p.err == nil {

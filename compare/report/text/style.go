@@ -14,7 +14,7 @@ const (
 	Short       View = iota // a line a layer, the entries around the first divergence, what is wrong and what to do next
 	Evidence                // the short one with every number that the verdict rests on
 	Everything              // the evidence with a line an entry
-	VerdictOnly             // the last line alone
+	VerdictOnly             // only the last line
 )
 
 // Style colours words that say the same without colour, and says how much a text has. The zero value is plain and short.

@@ -213,7 +213,7 @@ func (p *Program) Digest() string {
 // trace returns the path of the trace written by the recording run.
 func (p *Program) trace() string { return reference.TraceBeside(p.Path) }
 
-// PutBeside writes the program beside a trace.
+// PutBeside writes the program next to a trace.
 func (p *Program) PutBeside(trace string) error {
 	return files.WriteWhole(reference.ProgramBeside(trace), p.data)
 }

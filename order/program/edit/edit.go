@@ -17,17 +17,17 @@ type Class uint8
 // The classes.
 const (
 	LeftOut   Class = iota // a step hands on what it was computed from
-	Exchanged              // a step is another primitive
+	Exchanged              // a step has a different primitive
 	Swapped                // its operands are exchanged
 	Twice                  // it is taken twice
 	Count                  // a sum is divided by another number of terms
-	Constant               // a number is another one
+	Constant               // a number differs
 	Axis                   // two axes of an operand are exchanged
 	Leaf                   // another weight, or a changed weight
 	Index                  // a part of a tensor is read at another index of it
 	Order                  // two steps are taken in another order
 	Operand                // a step reads another value of the program
-	InputOf                // an input is another captured tensor
+	InputOf                // an input is the wrong captured tensor
 	Mapped                 // elements are in another order
 	Whole                  // an operation on a part of a tensor acts on the whole, or on the other part
 	Known                  // a variant of a mask, a softmax, a norm, an activation

@@ -68,7 +68,7 @@ func (e *Editor) Read(step, arg int, v program.Var) {
 	e.changed[step] = true
 }
 
-// SetNumber makes a number another one.
+// SetNumber changes a number.
 func (e *Editor) SetNumber(step int, x float64) {
 	n := e.Steps[step].Number()
 	n.Value = x

@@ -236,7 +236,7 @@ func (d Edit) behind(e *Editor, t *StepIndex, step int) bool {
 	if !ok {
 		return false
 	}
-	if d.Value == 1 { // behind the inverse
+	if d.Value == 1 { // after the inverse
 		e.Pass(step, e.Add("", e.Rsqrt("", x), number))
 		return true
 	}

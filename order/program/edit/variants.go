@@ -36,8 +36,8 @@ type ChangeKind uint8
 const (
 	StepLeftOut  ChangeKind = iota // its result is its only operand that is no number
 	OperandAlone                   // its result is one of its two operands
-	StepAs                         // it is another function
-	NumberAs                       // it is another number
+	StepAs                         // a different function
+	NumberAs                       // a different number
 )
 
 // NumberFunction is a function of a constant of a formula.

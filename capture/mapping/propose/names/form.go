@@ -259,7 +259,7 @@ func (g *group) forms(numbered map[string]numbering) ([]*Template, error) {
 	if len(g.Template.Forms) > 0 {
 		return []*Template{&g.Template}, nil
 	}
-	var list []*Template // each rank by itself
+	var list []*Template // each rank separately
 	for _, rank := range keysOf(ranks) {
 		t := g.Template
 		t.Text, t.Sources = strings.ReplaceAll(text, here, ranks[rank]), nil
