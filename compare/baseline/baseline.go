@@ -27,7 +27,7 @@ type Shown struct {
 	Class gate.Class
 	// Seen is the word for what the two tensors show side by side; see compare.Seen.
 	Seen string
-	// Error is the relative L2 of the tensor against the reference where it is past its limit; NaN where it is not.
+	// Error is the tensor's relative L2 against the reference beyond its limit, else NaN.
 	Error measure.Number
 	// Slices have the relative L2 of the worst index of each axis where that is past its limit, by the axis's name; and the largest
 	// absolute error where the reference is zero.
@@ -111,7 +111,7 @@ func (l *Line) SetAside(now *Shown) string {
 	return fmt.Sprintf("the cause was not compared: it was accepted as the sentence %q, which no report has today, and is now %q; accept it again to keep it by its key", l.Cause, now.Cause)
 }
 
-// grown says which error is larger than the line covers; empty where none is.
+// grown names the error that exceeds the line, or is empty.
 func (l *Line) grown(now *Shown) string {
 	if larger(now.Error, l.Error) {
 		return worse("the error", now.Error, l.Error)

@@ -2,7 +2,7 @@
 // single values, heads outside the range of the others, channels that stand out, the tokens chosen by logits.
 //
 // It judges nothing. Whether a number is right is for [compare.Traces] to say, with a reference, and whether it is strange for
-// a check. It needs no order and no manifest: any safetensors file is read, and what a trace says of itself only adds
+// a check. It needs no order and no manifest: any safetensors file is read, and the manifest of a trace only adds
 // names to axes and texts to tokens.
 //
 // Everything is read in strips. Memory does not depend on a tensor's size but for the slices that are asked for, each of
@@ -51,7 +51,7 @@ func (o *Options) top() int {
 	return defaultTop
 }
 
-// Result is what there was to see: the List, or one tensor of each file.
+// Result is the List, or one tensor of each file.
 type Result struct {
 	Files []File `json:"files"` // one, or A and B
 	// List has the tensors that were asked for, in the order of the file.
@@ -95,7 +95,7 @@ type Tensor struct {
 	Axes []string `json:"axes"` // the role of each axis in words, "axis 2" where it is not known
 	// Entry is the tensor's place in the order of the model: nil where that is not known.
 	Entry *Entry `json:"entry,omitempty"`
-	// Passes are the others in which the name was fired, as far as the file has them.
+	// Passes are the other passes of the file with this name.
 	Passes string `json:"passes,omitempty"`
 
 	Percentiles []Percentile `json:"percentiles,omitempty"`

@@ -75,7 +75,7 @@ func (x *looker) role(i int) byte {
 	return x.letters[i]
 }
 
-// survey reads the tensor as often as it has to: for everything but what depends on the range of the percentiles once.
+// survey reads the tensor several times: once for everything but the percentiles' ranges.
 func (x *looker) measure(out *Tensor, numbers []int) error {
 	var axes []*byAxis
 	for _, n := range numbers {

@@ -22,7 +22,7 @@ type Place []int
 // before reports whether an answer at q may ask for p.
 func (p Place) before(q Place) bool { return slices.Compare(p, q) < 0 }
 
-// OrderError is the error of an answer that asks for the answer to a question that does not come before its own.
+// OrderError is the error of an answer that asks a question out of order: the question does not come before the answer's own.
 type OrderError struct {
 	Asked, By string // the questions, as their maps name them
 }
@@ -57,7 +57,8 @@ type answer[V any] struct {
 	err   error
 }
 
-// Get returns the answer to a question, which find finds with a context that knows the question. The error is that of find, that of ctx, or an [*OrderError].
+// Get returns the answer to a question. find finds the answer, with a context that knows the question. The error is find's, ctx's, or an
+// [*OrderError].
 func (m *Map[K, V]) Get(ctx context.Context, question K, find func(ctx context.Context) (V, error)) (V, error) {
 	here := asking{m.Place(question), m.Name(question)}
 	if by, ok := ctx.Value(askingKey{}).(asking); ok && !here.place.before(by.place) {
@@ -111,7 +112,7 @@ func (m *Map[K, V]) Asked(question K) bool {
 	return m.answers[question] != nil
 }
 
-// answer is that of a question; first is true for whoever has to find it.
+// answer is a question's answer; first is true for the caller who has to find it.
 func (m *Map[K, V]) answer(question K) (a *answer[V], first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -241,7 +241,7 @@ func extreme(n measure.Number, most int, dtype string) string {
 	return figure(n, most)
 }
 
-// figure is a number with so many significant digits; "-" where it is not defined.
+// figure is a number with the given significant digits; "-" for NaN.
 func figure(n measure.Number, most int) string {
 	if math.IsNaN(float64(n)) {
 		return "-"
