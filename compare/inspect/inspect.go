@@ -5,9 +5,8 @@
 // a check. It needs no order and no manifest: any safetensors file is read, and the manifest of a trace only adds
 // names to axes and texts to tokens.
 //
-// Everything is read in strips. Memory does not depend on a tensor's size but for the slices that are asked for, each of
-// which has a limit below: percentiles are exact whatever the size, since they are found by counting and not by sorting,
-// at the price of reading the tensor up to four times more.
+// Everything is read in strips. Memory does not depend on a tensor's size, except for requested slices, which have a limit below. Percentiles are
+// exact at any size: they are found by counting, not by sorting, at the price of reading the tensor up to four times more.
 //
 // NaN, infinities and masked elements are counted and have no part in any statistic. Masked is what stands for −Inf in a
 // mask: a number within a hundredth of the lowest finite one of float64, float32, bfloat16 or float16. One of them would
