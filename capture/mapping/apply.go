@@ -229,7 +229,7 @@ func (a *application) checkMatches(used []bool) error {
 		}
 	}
 	for _, r := range a.unused {
-		if len(a.unused) == len(used) || len(r.to) > 0 && len(a.named(r)) == 0 { // what is left out may be absent
+		if len(a.unused) == len(used) || len(r.to) > 0 && len(a.named(r)) == 0 { // a tensor that is left out may be absent
 			return hint.Add(fmt.Errorf("%s: it matches no tensor of %s", a.m.at(r), a.path), "tracediff inspect FILE lists the names that there are")
 		}
 	}

@@ -62,8 +62,8 @@ func (a *application) cut(p *split, axes []layout.Strided, part int) (from int, 
 	return before * axes[at].Stride, nil
 }
 
-// unrolled puts keys that stand in a ring of slots into the order of their positions: the one of position p is in slot p mod the
-// number of slots, so that the oldest stands behind the newest.
+// unrolled puts keys in a ring of slots into the order of their positions: position p is in slot p mod the number of slots, so that the oldest
+// follows the newest.
 func (a *application) unrolled(r *rule, s *capture.Source, axes []layout.Strided, shape []int, from, pass int) (layout.Block, error) {
 	at := slices.IndexFunc(axes, func(x layout.Strided) bool { return x.Name == r.ring })
 	total, ok := a.written(pass)

@@ -40,8 +40,8 @@ type Tables struct {
 	Weights map[string]any `toml:"weights"` // of the checkpoint, in the same words
 	// Models has further lines by the model_type of the model: [model.llama.tensors].
 	Models map[string]Lines `toml:"model"`
-	// Fused are the modules with fused attention in the engine, as paths or patterns such as "*.self_attn": the dump declares no entry
-	// inside of these modules.
+	// Fused are the engine's modules with fused attention, as paths or patterns such as "*.self_attn": the dump declares no entry inside these
+	// modules.
 	Fused []string `toml:"fused"`
 }
 
@@ -99,7 +99,7 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 	return m, nil
 }
 
-// newRules reads the lines of a table and sorts them by their place in the file. beside has further lines that apply to the same tensors.
+// newRules reads the lines of a table and sorts them by their place in the file. The last parameter has further lines for the same tensors.
 func newRules(heading string, table map[string]any, data []byte, beside map[string]any) (rules []*rule, err error) {
 	if n := len(table) + len(beside); n > MaxRules {
 		return nil, hint.Add(fmt.Errorf("%d lines in [%s]: %d are allowed", n, heading, MaxRules), oneLine)

@@ -40,7 +40,7 @@ const (
 	ByGuess = "guess" // alike names, the order of the dump, or values that are not far
 )
 
-// What join is beside the name of an axis.
+// The values of join that are not the name of an axis.
 const (
 	JoinSum  = "sum"  // partial results are added up
 	JoinSame = "same" // all have the same elements, of which one is taken

@@ -66,7 +66,7 @@ func (a *application) weights(g *group, list []Weight, at map[string]int) ([]Wei
 	planes := len(list[first].Planes)
 	for _, m := range g.members {
 		if len(list[at[m.source.Name]].Planes) != planes || g.rule.join == JoinSum {
-			planes = 0 // a sum of codes is none
+			planes = 0 // codes cannot be summed
 		}
 	}
 	places := planes // the plane of places

@@ -21,8 +21,8 @@ import (
 	"github.com/tracediff/tracediff/compare/diagnose"
 )
 
-// goldensPath is the file of the goldens: what was found when they were last written. Each run has a line for each level, and each role of
-// entries that did not match there has another. These are 16,700 lines and 4.2 MB, which gzip makes 13 times smaller.
+// goldensPath is the file of the goldens: the findings when the goldens were last written. Each run has a line for each level, and a line for
+// each role of entries without a match. The 16,700 lines have 4.2 MB, which gzip makes 13 times smaller.
 const goldensPath = "internal/bench/testdata/goldens.txt.gz"
 
 // maxGoldens is the most bytes that are read of goldens.

@@ -58,8 +58,8 @@ type difference struct {
 // absent stands for a line that is not there, in place of a status.
 const absent = "no such line"
 
-// differenceOf compares what is found now with what was found before. Where a mistake is named in other words, and nobody has read them, the
-// verdict is that of the words before.
+// differenceOf compares today's findings with the goldens. A mistake named in new words that nobody has read keeps the verdict of the old
+// words.
 func differenceOf(was, is goldens) *difference {
 	d := &difference{errors: map[string]map[change][]string{}, words: map[change][]string{}}
 	now := map[string]int{}

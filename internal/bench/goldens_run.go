@@ -15,9 +15,8 @@ const (
 	sampleOf   = 6 // the part of the time of all runs that the sample takes
 )
 
-// drawn are the runs of the sample, all levels of each. They are taken in an order that the seed gives: first those that have a class of
-// edits, or a status, that no run before has, then any, until they took a sixth of the time that all took when the goldens were
-// written: three minutes of eighteen.
+// drawn are the runs of the sample, with all their levels, in an order given by the seed: first each run with a class of edits or a status
+// that no earlier run has, then any runs, up to a sixth of the goldens' time: three minutes of eighteen.
 func (g goldens) drawn() map[string]bool {
 	var names []string
 	took, of, all := map[string]int{}, map[string][]line{}, 0
@@ -63,8 +62,8 @@ func (g goldens) drawn() map[string]bool {
 	return out
 }
 
-// compareGoldens compares what is found of the runs of the goldens, or of a sample of them, with the goldens. With write they are
-// written anew, and names in other words are added to those that were read.
+// compareGoldens compares the findings of the goldens' runs, or of a sample, with the goldens. With write the goldens are written anew, and
+// names in new words are added to the list of read names.
 func (s source) compareGoldens(w io.Writer, sample, write bool) error {
 	m, err := readRuns(s.dir)
 	if err != nil {

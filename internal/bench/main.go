@@ -51,7 +51,7 @@ func main() {
 	compare := flags.Bool("goldens", false, "compare what is found with the goldens, and write no page")
 	sample := flags.Bool("sample", false, "with -goldens: runs that a seed draws")
 	write := flags.Bool("write", false, "with -goldens: write them anew")
-	_ = flags.Parse(os.Args[1:]) // it exits by itself
+	_ = flags.Parse(os.Args[1:]) // ExitOnError: Parse ends the program
 	if flags.NArg() != 1 || (*sample || *write) && !*compare || *sample && *write {
 		fmt.Fprintln(os.Stderr, "usage: go run ./internal/bench [-python PYTHON] [-goldens [-sample | -write]] [-again] OUT")
 		os.Exit(2)
@@ -134,8 +134,8 @@ type found struct {
 // atOnce is how many runs are looked at between two times that what was found is written.
 const atOnce = 50
 
-// finds looks at runs and keeps what is found in a file. If what was found before is taken, it looks only at runs that are not in the file:
-// those that were left when a measurement was interrupted.
+// finds looks at runs and keeps the findings in a file. With earlier findings it looks only at runs outside the file: the rest of an
+// interrupted measurement.
 func (s source) finds(name string, m made) (f found, err error) {
 	path := filepath.Join(s.dir, name)
 	if s.again {

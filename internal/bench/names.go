@@ -9,11 +9,11 @@ import (
 	"github.com/tracediff/tracediff/compare/diagnose"
 )
 
-// verdict is what a person who knows the fault says of a name.
+// verdict is the judgement of a name by a person who knows the fault.
 type verdict string
 
-// The verdicts. A name says what was planted (right), says it in words that need some thought (words), or sends whoever
-// reads it elsewhere (wrong). One that nobody has read yet is counted by itself: it is not right.
+// The verdicts. A name says what was planted (right), says it in words that need some thought (words), or sends the reader elsewhere (wrong).
+// A name that nobody has read is counted separately: it is not right.
 const (
 	right  verdict = "right"
 	words  verdict = "words"
@@ -141,7 +141,7 @@ func recovered(of fault, f *diagnose.Finding) bool {
 	return false
 }
 
-// listing adds names that nobody has read to a list, and returns it in order: what is there stays.
+// listing adds unread names to a list, sorted; existing lines stay.
 func listing(old string, add []reading) string {
 	have := map[string]bool{}
 	var lines []string

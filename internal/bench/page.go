@@ -16,7 +16,7 @@ import (
 //go:embed page.md.tmpl
 var pageText string
 
-// about is what the page says of the measurement.
+// about has the page's words on the measurement.
 type about struct {
 	Date, Commit, Machine, Producer string
 	Frozen                          string // see made.Frozen
@@ -58,13 +58,13 @@ func machine() string {
 	return fmt.Sprintf("%s, %d processors", name, runtime.NumCPU())
 }
 
-// searchFiles are the files of the whole search of names: what is edited, what is tried, and what is said of it.
+// searchFiles are the files of the search for names: edits, generators, and sentences.
 var searchFiles = []string{
 	"compare/diagnose/*.go", "compare/naming/name.go", "compare/naming/suspect.go",
 	"order/program/edit/*.go", "order/program/search.go",
 }
 
-// searchLines counts lines of code: neither empty ones, nor those that are a comment, nor tests.
+// searchLines counts lines of code, without empty lines, comments and tests.
 func searchLines(root string) (all []lineCount, err error) {
 	for _, pattern := range searchFiles {
 		files, err := filepath.Glob(filepath.Join(root, pattern))

@@ -11,22 +11,22 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 )
 
-// proof says of an entry in which a fault shows that roundings of the right operation give every element of it, from what the run
-// itself has captured.
+// proof shows, for an entry with a visible fault, that roundings of the right operation give every element, computed from the run's own
+// captures.
 type proof struct {
 	Entry    string `json:"entry"`
 	Elements int64  `json:"elements"`
 	Unequal  int64  `json:"unequal"` // elements that transformers' arithmetic does not give to the bit
-	// Arithmetic is the one of the right operation that gives every element, as the report names it. Empty where none is known, and
-	// each element by itself is what some choice of roundings gives: the report then calls the entry UNIDENTIFIED. Change is how far
-	// the fault has moved it, as relative L2, and Power the smallest error of scale that the report says it would have seen.
+	// Arithmetic is the arithmetic of the right operation that gives every element, in the report's words. It is empty for an UNIDENTIFIED entry,
+	// each of whose elements some choice of roundings gives. Change is the entry's change by the fault, as relative L2, and Power the smallest
+	// error of scale that the report says it would have seen.
 	Arithmetic string  `json:"arithmetic,omitempty"`
 	Change     float64 `json:"change,omitempty"`
 	Power      float64 `json:"power,omitempty"`
 }
 
-// proofs are those of all entries in which a fault shows, but for entries whose every bit is right. They are nil where one lacks a
-// proof, and where every bit of all is right: a fault that changed something else is not shown to be rounding.
+// proofs are the proofs of all entries with a visible fault, without entries whose every bit is right. They are nil if an entry lacks a proof,
+// or if every bit is right: a fault that changed something else is not shown to be rounding.
 func (s subject) proofs(ctx context.Context, t *capture.Trace, isolator *compare.Isolator, allowed map[string]bool) ([]proof, error) {
 	var all []proof
 	derived := t.Manifest().Derived
@@ -50,10 +50,10 @@ func (s subject) proofs(ctx context.Context, t *capture.Trace, isolator *compare
 	return all, nil
 }
 
-// mostPower is the largest error of scale that may be all that an entry would have shown: a certificate that sees no smaller one proves nothing.
+// mostPower bounds the error of scale that a certificate has to see: a certificate that sees only larger errors proves nothing.
 const mostPower = 0.1
 
-// proofOf is what a certificate proves of an entry, if it proves that roundings give it.
+// proofOf returns a certificate's proof that roundings give the entry, if the certificate proves it.
 func proofOf(key string, c *isolate.Certificate) (p proof, proven bool) {
 	p = proof{Entry: key, Elements: c.Elements, Unequal: c.Unequal}
 	switch c.Outcome {

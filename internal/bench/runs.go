@@ -143,7 +143,7 @@ func openSubject(name string) (s subject, err error) {
 	return s, err
 }
 
-// levels are what is read of a trace: all entries, or the results of modules alone. Of recorded models all is read.
+// levels are the parts of a trace that are read: all entries, or only the results of modules. Recorded models are read in full.
 var levels = []int{3, 2}
 
 func (r run) levels() []int {
@@ -209,10 +209,10 @@ type sight struct {
 	ties     int                        // rows whose most likely token differs by less than it may
 }
 
-// look isolates a trace by itself, or compares it with another that is right.
+// look isolates a trace, or compares it with a right trace.
 func (s subject) look(ctx context.Context, t, ref *capture.Trace) (*sight, error) {
 	v := &sight{findings: map[string]*diagnose.Finding{}, efforts: map[string]diagnose.Effort{}}
-	var mu sync.Mutex // forms are searched beside each other
+	var mu sync.Mutex // forms are searched concurrently
 	looked := func(e diagnose.Effort) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -304,7 +304,7 @@ func (s subject) floor(ctx context.Context, t *capture.Trace) (*gate.NoiseFloor,
 
 // without is the name of a role when a class of edits is not tried, and what the search took.
 func (s subject) without(ctx context.Context, t *capture.Trace, name, class string) (f *diagnose.Finding, effort diagnose.Effort, err error) {
-	var mu sync.Mutex // forms are searched beside each other
+	var mu sync.Mutex // forms are searched concurrently
 	looked := func(e diagnose.Effort) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -320,8 +320,8 @@ func (s subject) without(ctx context.Context, t *capture.Trace, name, class stri
 	return f, effort, err
 }
 
-// allowed are the keys of entries in which faults show: the guilty ones, and those that are computed from a guilty one that was not
-// captured. A trace says nothing of what its side recomputed.
+// allowed are the keys of entries in which faults show: guilty entries, and entries computed from a guilty entry that was not captured. A
+// recomputed entry says nothing.
 func (s subject) allowed(t *capture.Trace, faults []fault) map[string]bool {
 	guilty := map[entry]bool{}
 	for _, f := range faults {

@@ -13,14 +13,14 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// named is what a search says of the entries of a role.
+// named is a search's result for the entries of a role.
 type named struct {
 	Role    string            `json:"role"`
 	At      string            `json:"at,omitempty"`      // the key of the first entry of the role that does not match
 	Wrong   int               `json:"wrong,omitempty"`   // how many entries of the role do not match
 	Finding *diagnose.Finding `json:"finding,omitempty"` // nil where it has no name
 	Effort  diagnose.Effort   `json:"effort"`
-	// Other is what is found when the class of the name is not tried; nil for nothing. Asked says that it was looked for.
+	// Other is the finding without the class of the name; nil for nothing. Asked reports that it was searched for.
 	Other       *diagnose.Finding `json:"other,omitempty"`
 	Asked       bool              `json:"asked,omitempty"`
 	OtherEffort diagnose.Effort   `json:"other_effort,omitzero"`
@@ -48,14 +48,14 @@ type result struct {
 
 	Took time.Duration `json:"took,omitempty"` // from the first trace that was opened to the last search
 
-	// Of runs whose logits are right: beside the run of transformers nothing is a mismatch; every bit is transformers'; and in how many
-	// passes the most likely token is another one, within the noise.
+	// For runs with right logits: no mismatch against transformers' run; every bit is transformers'; and the number of passes with a different
+	// most likely token, within the noise.
 	Silent   bool `json:"silent,omitempty"`
 	Strictly bool `json:"strictly,omitempty"`
 	Ties     int  `json:"ties,omitempty"`
 }
 
-// judged says of each name what those that were read say.
+// judged gives each name the verdict of the read names.
 func judged(results []result, read readings) {
 	for i := range results {
 		r := &results[i]
@@ -72,12 +72,12 @@ func judged(results []result, read readings) {
 	}
 }
 
-// isNamed reports whether a fault has its name, and none that is another's.
+// isNamed reports whether a fault has its name, and no wrong name.
 func (r *result) isNamed() bool {
 	return r.any(right) && !r.any(wrong)
 }
 
-// isProven reports whether a run does not show its fault and proves that it cannot.
+// isProven reports whether a run hides its fault and proves that it has to.
 func (r *result) isProven() bool {
 	return !r.Located && !r.Invisible && r.excused() == "" && len(r.Proofs) > 0
 }
@@ -163,8 +163,7 @@ type runError struct {
 func (e *runError) Error() string { return e.run + ": " + e.err.Error() }
 func (e *runError) Unwrap() error { return e.err }
 
-// result looks at a run: alone, as an engine's trace is isolated, and where that accuses nothing, or nothing is to be accused, beside the
-// run of transformers.
+// result looks at a run: isolated, as an engine's trace, and, if that accuses nothing or nothing is to be accused, against transformers' run.
 func (b *bench) result(ctx context.Context, r run, level int) (result, error) {
 	out := result{run: r, Run: r.Name, Level: level}
 	dir, err := os.MkdirTemp("", "bench")
@@ -227,7 +226,7 @@ func (b *bench) result(ctx context.Context, r run, level int) (result, error) {
 		key := seen.wrong[0].Key()
 		out.At = key
 		out.Located, out.ByLimits = allowed[key], allowed[key]
-		if len(r.Faults) == 0 { // behind a fault that was not located, entries are past their limits without being wrong
+		if len(r.Faults) == 0 { // after a fault that was not located, entries are past their limits without being wrong
 			out.Accused = append(out.Accused, key)
 		}
 	}

@@ -21,7 +21,7 @@ const Beside = 3
 // sums are what a kernel needs of a group of its operand: by how much rounding changed the sum, and the size of the numbers that are added apart.
 type sums struct{ change, size float64 }
 
-// sumsQ81 computes them for x, a group of Q8_1 before it is rounded, as quantize_row_q8_1 does.
+// sumsQ81 computes the sums of x, a group of Q8_1 before rounding, as quantize_row_q8_1 does.
 func sumsQ81(x []float64, code coder) sums {
 	most := float32(magnitude(x))
 	if most == 0 {
@@ -63,7 +63,7 @@ func (k Kernel) sums(x, rounded []float64) sums {
 // apart reports whether the kernel adds offsets apart from codes in rows of so many numbers.
 func (k Kernel) apart(row int) bool { return k.group != 0 && row%k.Elements == 0 }
 
-// Operand is what the kernel multiplies in place of rows of numbers, each so long: rounded in place, where nothing stands beside its blocks.
+// Operand is the kernel's operand for rows of numbers of the given length: rounded in place, if no numbers follow its blocks.
 func (k Kernel) Operand(row int, x, bound []float64) (values, bounds []float64) {
 	if !k.apart(row) {
 		k.Round(row, x, bound)
@@ -114,8 +114,8 @@ func (k Kernel) Columns(row int) int {
 	return row + Beside*(row/k.group)
 }
 
-// Weight makes of the first row numbers of dst, which are a row of a dequantised weight with so many elements in a group, what the kernel
-// multiplies. steps and offsets are those of its groups; dst has the length of [Kernel.Columns], or of the row alone.
+// Weight turns the first row numbers of dst, a row of a dequantised weight with group elements a group, into the kernel's operand. steps and
+// offsets are the groups'; dst has the length of [Kernel.Columns], or of only the row.
 func (k Kernel) Weight(dst []float64, row, group int, steps, offsets []float64) {
 	for g := range offsets {
 		if k.group != 0 && len(dst) > row {

@@ -26,8 +26,8 @@ const (
 	Q6_K
 )
 
-// block is a format's layout. decode writes the codes, steps and offsets of one block; quantise, which is the writer's arithmetic, those
-// that it makes of values.
+// block is a format's layout. decode writes the codes, steps and offsets of one block; quantise, the writer's arithmetic, makes them from
+// values.
 type block struct {
 	name            string
 	elements, bytes int
@@ -172,8 +172,8 @@ func decodeQ80(code []int16, step, offset []float64, b []byte) {
 	}
 }
 
-// scalesK unpacks eight 6-bit scales and eight 6-bit minima of 12 bytes: those of groups 0 to 3 are the lower bits of bytes 0 to 3
-// and 4 to 7, those of groups 4 to 7 the nibbles of bytes 8 to 11 with the upper two bits of the others.
+// scalesK unpacks eight 6-bit scales and eight 6-bit minima from 12 bytes: groups 0 to 3 have the lower bits of bytes 0 to 3 and 4 to 7,
+// groups 4 to 7 the nibbles of bytes 8 to 11 with the upper two bits of the other bytes.
 func scalesK(step, offset []float64, b []byte) {
 	d, least, s := half(b), half(b[2:]), b[4:16]
 	for j := range 4 {

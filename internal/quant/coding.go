@@ -121,7 +121,7 @@ func (b *Bounds) Add(o *Bounds, i int) {
 // Within is x, or the end of what the codes of element i stand for that is nearest to it.
 func (b *Bounds) Within(i int, x float64) float64 { return min(max(x, b.Low[i]), b.High[i]) }
 
-// Last reports whether v is what the lowest or the highest code of element i stands for: it stands for what lies beyond it, too.
+// Last reports whether v is the value of the lowest or the highest code of element i, which also stands for all values beyond.
 func (b *Bounds) Last(i int, v float64) bool {
 	return b.High[i] > b.Low[i] && (v <= b.Low[i] || v >= b.High[i])
 }

@@ -225,7 +225,7 @@ func (f *finder) version(s *columns) error {
 	return hint.Add(fmt.Errorf("GPTQ of format %s, which is not read", container.Quote(format)), next)
 }
 
-// beside finds the parts beside qweight.
+// beside finds the companions of qweight.
 func (f *finder) beside(s *columns, name string) error {
 	zeros, err := f.take(name+".qzeros", true, []int{s.groups, s.out * s.bits / 32}, hooks.I32)
 	if err != nil {
@@ -250,7 +250,7 @@ func (f *finder) beside(s *columns, name string) error {
 	return err
 }
 
-// ordered reports a g_idx that says no more than the size of the groups does, and an error for one that names a group which is not there.
+// ordered reports a g_idx that only repeats the group size, and an error for an index of a missing group.
 func (s *columns) ordered(index *container.Tensor) (bool, error) {
 	raw := make([]byte, 4*s.in)
 	if err := fill(index, raw, 0); err != nil {

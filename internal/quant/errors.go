@@ -10,13 +10,13 @@ import (
 type Errors struct {
 	Error2, X2  float64 // Σ (value − x)² and Σ x², in float64
 	Least, Most float64 // of the numbers
-	// Nearest: every code is the nearest to its number, by half a step and what [Codes.Slack] and [Taken] allow beside that; the last code is
-	// the nearest to what lies beyond it. And all numbers are finite.
+	// Nearest: every code is the nearest to its number, within half a step and the tolerance of [Codes.Slack] and [Taken]; the last code is the
+	// nearest to values beyond it. And all numbers are finite.
 	Nearest bool
 	Beyond2 float64 // at least Σ of the squares of what lies beyond the last codes
 }
 
-// errorSums are those of elements: of the even and of the odd ones apart, so that one addition need not wait for the other.
+// errorSums are the sums of elements: even and odd elements separately, so that additions need not wait for each other.
 type errorSums struct {
 	error2, x2  [2]float64
 	least, most float64
@@ -25,7 +25,7 @@ type errorSums struct {
 // nearly is one, and what rounding a value to float32 may add to half a step.
 const nearly = 1 + 0x1p-12
 
-// Errors compares the numbers x with the codes of group g, which are as many. It allocates nothing.
+// Errors compares the numbers x with the codes of group g, one by one. It allocates nothing.
 func (c *Codes) Errors(g int, x []float64) Errors {
 	at := g * c.Group
 	codes := c.Code[at : at+len(x)][:len(x)]
@@ -111,9 +111,9 @@ func (c *Codes) blank(first int, code float64) float64 {
 	return code*step + offset
 }
 
-// Taken is what a writer changes at most that takes x in float16 or bfloat16 before it chooses a code: half a step of either. Numbers of
-// bfloat16 that are too small for float16 lose something there, others nothing but what float32 loses of a step beside an offset that is millions of
-// times as large.
+// Taken bounds the change by a writer that takes x in float16 or bfloat16 before it chooses a code: half a step of either. Numbers of bfloat16
+// that are too small for float16 lose something there; other numbers lose only float32's rounding of a step next to an offset that is millions
+// of times as large.
 func Taken(x float64) float64 {
 	if v := float32(x); float64(floats.RoundBF16(v)) == x {
 		return max(toF16.Least, math.Abs(x)*toF32.Relative)

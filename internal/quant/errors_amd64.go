@@ -12,8 +12,8 @@ var vectors = cpu.X86.HasAVX2
 //go:noescape
 func addErrors(s *errorSums, codes *int16, x *float64, n int, step, offset, half float64) uint64
 
-// vectorErrors adds the first elements as addErrors does, and calls far for those that are further than half from their code's value. It
-// returns how many elements it took.
+// vectorErrors adds the first elements as addErrors does, calls far for elements further than half from their code's value, and returns the
+// number of elements done.
 func (s *errorSums) vectorErrors(codes []int16, x []float64, step, offset, half float64, far func(i int)) int {
 	const most = 64
 	n := min(len(x), len(codes)) &^ 3

@@ -15,7 +15,7 @@ import (
 // Bounds of what is read at a time: the widest published layers have some 60,000 inputs.
 const (
 	maxRow    = 1 << 22 // elements of a group, or of a row that is one
-	maxInputs = 1 << 18 // of GPTQ and AWQ, of which eight outputs at least are read together
+	maxInputs = 1 << 18 // of GPTQ and AWQ, whose outputs are read at least eight at a time
 )
 
 // settings are the keys of config.json about stored weights.
@@ -115,7 +115,7 @@ func (f *finder) configure(config []byte) error {
 	return nil
 }
 
-// look makes a tensor of t and those that belong to it, where t is the one with the codes.
+// look makes a tensor of t and its companions, if t has the codes.
 func (f *finder) look(t *container.Tensor) error {
 	switch name, end := split(t.Name); {
 	case end == "weight" && t.DType == hooks.U32 && t.Unknown == "":
@@ -132,7 +132,7 @@ func (f *finder) look(t *container.Tensor) error {
 	return nil
 }
 
-// bnb reports a weight that has the parts of bitsandbytes beside it, whose name its error has.
+// bnb reports a weight with the companions of bitsandbytes.
 func (f *finder) bnb(name string) bool { return f.byName[name+".absmax"] != nil }
 
 // split cuts a name at its last dot.
@@ -141,8 +141,8 @@ func split(name string) (before, end string) {
 	return name[:max(at, 0)], name[at+1:]
 }
 
-// take finds a part of the weights of that name, of one of some dtypes and of a shape, and marks it as used. It is nil where there is none
-// and it may be missing.
+// take finds a part of a weight by its name, with one of the dtypes and a shape, and marks it as used. It returns nil for a missing optional
+// part.
 func (f *finder) take(name string, must bool, shape []int, of ...hooks.DType) (*container.Tensor, error) {
 	t, ok := f.byName[name]
 	switch {
@@ -198,7 +198,7 @@ func with(shape []int, last int) []int {
 	return append(slices.Clone(shape[:len(shape)-1]), last)
 }
 
-// leftovers are the ends of names that only weights have which are stored as codes in a way that is not read.
+// leftovers are name endings of weights stored as codes in a way without a reader.
 var leftovers = map[string]string{
 	"absmax": "4 bits of bitsandbytes", "quant_map": "4 bits of bitsandbytes", "bitsandbytes__nf4": "4 bits of bitsandbytes", "bitsandbytes__fp4": "4 bits of bitsandbytes",
 	"weight_scale_inv": "float8 with scales", "weight_scale": "codes with scales", "weight_packed": "packed codes", "qzeros": "packed zeros", "g_idx": "an order of groups",

@@ -54,7 +54,7 @@ func (f *finder) mlx(t *container.Tensor, name string) error {
 	return nil
 }
 
-// packed is what compressed-tensors stores as pack-quantized: codes of consecutive inputs in int32, their lowest as zero.
+// packed reads compressed-tensors' pack-quantized weights: codes of consecutive inputs in int32, the lowest code as zero.
 func (f *finder) packed(t *container.Tensor, name string) error {
 	if f.Method != "" && f.Method != "compressed-tensors" {
 		return fmt.Errorf("packed as compressed-tensors does, and config.json says %s", container.Quote(f.Method))
@@ -158,7 +158,7 @@ func (f *finder) scaled(t *container.Tensor, name string, inputs int, s *rows) e
 	return nil
 }
 
-// bytes are weights in int8: with weight_scale, as compressed-tensors stores them, or with SCB, as bitsandbytes does.
+// bytes reads weights in int8: with weight_scale (compressed-tensors) or with SCB (bitsandbytes).
 func (f *finder) bytes(t *container.Tensor, name string) error {
 	if err := matrix(t, 2, hooks.I8); err != nil || len(t.Shape) != 2 {
 		return errors.Join(err, f.axes(t))

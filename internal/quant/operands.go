@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// Kernel is how an engine multiplies with a weight of codes, where it is not the dequantised weight that it multiplies with a number as it is.
+// Kernel is an engine's product with a weight of codes, if the engine does not multiply the dequantised weight with unrounded numbers.
 type Kernel struct {
 	Name string // what it makes of numbers, ggml's name: "Q8_0"; kernels of one name differ in few codes
 	does string // the same in words, with %s for the format of the weight
@@ -26,7 +26,7 @@ type Kernel struct {
 // Does says what the kernel does with weights of a format.
 func (k Kernel) Does(format string) string { return fmt.Sprintf(k.does, format) }
 
-// OfCodes reports whether the kernel needs the steps and offsets of a weight, beside its values.
+// OfCodes reports whether the kernel needs the steps and offsets of a weight, in addition to its values.
 func (k Kernel) OfCodes() bool { return k.group != 0 || k.dtype != 0 }
 
 // Dequantises reports whether the kernel has a weight of its own: dequantised with other roundings.
@@ -221,7 +221,7 @@ func magnitude(x []float64) float64 {
 	return most
 }
 
-// coded rounds each x to the multiple of step that a kernel takes, of which there are top in most.
+// coded rounds each x to the kernel's multiples of step, of them top in most.
 func coded(x, bound []float64, most, top float32, step float64, code coder) {
 	per := float64(top)
 	wide := 0.0 // how far the largest may be off, and with it every step

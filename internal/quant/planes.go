@@ -141,7 +141,7 @@ var held kept
 // mostHeld is how many ranges are kept: more goroutines than that decode anew.
 const mostHeld = 16
 
-// take returns the elements from first to last of t, decoded, for the caller alone.
+// take returns the decoded elements from first to last of t, for only the caller.
 func (k *kept) take(t *Tensor, first, last int64) (*decoded, error) {
 	d := k.find(t, first, last)
 	if d.has(t, first, last) {
@@ -157,7 +157,7 @@ func (k *kept) take(t *Tensor, first, last int64) (*decoded, error) {
 	return d, nil
 }
 
-// find takes the range that has the elements, else the one that was not used for the longest time.
+// find takes the range with the elements, else the range unused for the longest time.
 func (k *kept) find(t *Tensor, first, last int64) *decoded {
 	k.mu.Lock()
 	defer k.mu.Unlock()

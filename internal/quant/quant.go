@@ -27,7 +27,7 @@ type Codes struct {
 	Early  Rounding  // how steps and offsets were rounded after the codes were chosen; zero where they were rounded before
 }
 
-// Rounding bounds what storing a number changes: by Relative of its magnitude, and by Least where that is more.
+// Rounding bounds the change by storing a number: Relative times its magnitude, or Least if that is more.
 type Rounding struct{ Relative, Least float64 }
 
 // The roundings of the dtypes in which steps and offsets are stored.
@@ -58,7 +58,7 @@ func grown[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// Values writes the value of each element, rounded to float32. dst has as many elements as there are codes.
+// Values writes each element's value, rounded to float32. dst has one element per code.
 func (c *Codes) Values(dst []float32) { c.each(dst, 0, values) }
 
 // each calls fill for the elements from first on that belong in dst, group by group.
@@ -122,7 +122,7 @@ type Tensor struct {
 type source interface {
 	// read fills c with the n elements from number from on.
 	read(c *Codes, r *Reader, from int64, n int) error
-	// usual is what the usual writer of the format makes of x; false where there is none.
+	// usual is the usual writer's result for x; false for a format without a usual writer.
 	usual(c *Codes, x []float32) bool
 	// step is the usual writer's step for a group with these ends; false where it does not follow from them.
 	step(least, most float32) (float64, bool)
@@ -154,7 +154,7 @@ func (t *Tensor) UsualStep(least, most float64) (float64, bool) {
 	return math.Abs(step), ok
 }
 
-// Reader reads a tensor, and keeps the memory for it. It is for one goroutine.
+// Reader reads a tensor, and keeps memory for reuse. It is for one goroutine.
 type Reader struct {
 	tensor          *Tensor
 	codes           Codes

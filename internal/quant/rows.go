@@ -8,8 +8,8 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// rows are codes in the order of the elements, each row in whole groups: what MLX, compressed-tensors and bitsandbytes store. The parts
-// beside the codes have one number a group.
+// rows are codes in the order of the elements, each row in whole groups: the storage of MLX, compressed-tensors and bitsandbytes. The
+// companion tensors have one number a group.
 type rows struct {
 	codes   container.Tensor                                          // integers of 8 or 32 bits; codes fill them from the lowest bits on
 	bits    int                                                       // of a code: 4 or 8
@@ -55,7 +55,7 @@ func (s *rows) read(c *Codes, r *Reader, from int64, n int) error {
 	return nil
 }
 
-// shared reads a number for each group, from number from on, or the one that is that of all.
+// shared reads a number for each group, starting at number from, or the single number of all groups.
 func (s *rows) shared(r *Reader, dst []float64, t *container.Tensor, from int64) error {
 	if !s.one {
 		return r.numbers(dst, t, from)

@@ -64,7 +64,7 @@ func (m *matcher) split(text string, plain func(text string, atStart bool), toke
 			continue
 		}
 		start, end := at, at+size
-		// Whatever the surroundings do to the match, the search goes on behind its text.
+		// Whatever the surroundings do to the match, the search goes on after its text.
 		at = end
 		if found.SingleWord && (endsWord(text[:start]) || startsWord(text[end:])) {
 			continue

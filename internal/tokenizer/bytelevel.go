@@ -35,8 +35,7 @@ func spell(text string) string {
 	return out.String()
 }
 
-// bytesOf returns the bytes that a byte-level piece spells; ok is false where it holds a character that
-// spells none.
+// bytesOf returns the bytes spelled by a byte-level piece; ok is false for a piece with a foreign character.
 func bytesOf(piece string) (spelled string, ok bool) {
 	var out strings.Builder
 	for _, r := range piece {

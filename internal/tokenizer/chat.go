@@ -84,7 +84,7 @@ func (t *Tokenizer) Chat(prompt string) ([]int, error) {
 // A Turn says how far ids are a conversation.
 type Turn uint8
 
-// The turns. What cannot be told, because the template is not one of those that are known, is NoTurns too.
+// The turns. NoTurns also stands for an unknown template.
 const (
 	NoTurns  Turn = iota // no marker of a turn: a bare text
 	OpenTurn             // markers, and at the end not the words after which the model answers
@@ -160,7 +160,7 @@ func llama3System(template string) (string, error) {
 	case has(`"`+knowledge+`"`) && has(`"`+turn+`"`) && has(`set date_string = "`+today+`"`):
 		return turn + knowledge + "Today Date: " + today + "\n\n<|eot_id|>", nil
 	case has("system"), has("Date"):
-		// The template of 3.0 treats a system turn as any other and does not name it.
+		// The template of 3.0 treats a system turn as any other, without a name.
 		return "", errTemplate
 	}
 	return "", nil
@@ -170,7 +170,7 @@ func llama3System(template string) (string, error) {
 // is the one piece of text between the markers of a system turn.
 func chatMLSystem(template string) (string, error) {
 	const start, end = "<|im_start|>system\n", "<|im_end|>\n"
-	// Models that only think open the thoughts, too, and others trim what the user has said.
+	// Thinking-only models open the thoughts, too, and other models trim the user's text.
 	if !closes(template, "<|im_start|>assistant\n") || !strings.Contains(template, "'<|im_end|>") || strings.Contains(template, "trim") {
 		return "", errTemplate
 	}
@@ -193,8 +193,7 @@ func chatMLSystem(template string) (string, error) {
 	}
 }
 
-// closes reports whether template has words, and ends the quoted text with them wherever it does: it then
-// writes nothing behind them.
+// closes reports whether template has words, and every quoted text with words ends with words: the template then writes nothing after words.
 func closes(template, words string) bool {
 	parts := strings.Split(template, words)
 	return len(parts) > 1 && !slices.ContainsFunc(parts[1:], func(after string) bool { return !quoted(after) })

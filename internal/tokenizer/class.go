@@ -14,7 +14,7 @@ import (
 // modelFileName is the config of the model. transformers looks there for the class of a tokenizer that its own config does not name.
 const modelFileName = "config.json"
 
-// plainClasses are the values of tokenizer_class with which transformers takes tokenizer.json as it is.
+// plainClasses are the values of tokenizer_class for which transformers takes tokenizer.json unchanged.
 var plainClasses = []string{"", "PreTrainedTokenizer", "TokenizersBackend", "PythonBackend"}
 
 // alwaysClass are the classes that transformers takes for a model_type whatever the configs say.
@@ -23,7 +23,7 @@ var alwaysClass = map[string]string{
 	"qwen4_exp": "Qwen3_5Tokenizer", "siglip2": "Siglip2Tokenizer", "hyperclovax_vision_v2": "GPT2Tokenizer",
 }
 
-// classOfType are the classes that transformers takes for a model_type where no config names one: "" is a plain one. It has many more.
+// classOfType are transformers' classes for a model_type without a class in its config; "" is a plain class. transformers has many more.
 var classOfType = map[string]string{
 	"": "", "llama": "", "mistral": "", "mixtral": "", "ministral": "", "phi3": "", "olmo2": "", "olmo3": "", "deepseek_v3": "", "granite": "",
 	"falcon": "", "smollm3": "", "gpt_oss": "", "glm4": "", "stablelm": "",

@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/internal/files"
 )
 
-// More files of a model directory say what goes around a prompt, and which tokens are special. None has to be there.
+// Further files of a model directory with the text around a prompt and the special tokens. All are optional.
 const (
 	configFile   = "tokenizer_config.json"
 	templateFile = "chat_template.jinja"     // newer checkpoints have the template outside of the config
@@ -21,8 +21,8 @@ const (
 	addedFile    = "added_tokens.json"       // and the ids of added tokens
 )
 
-// A config is a tokenizer_config.json, as far as it matters here. It has many more fields; two of them,
-// add_bos_token and add_eos_token, transformers does not heed either where there is a tokenizer.json.
+// A config is the relevant part of a tokenizer_config.json. It has many more fields; transformers ignores two of them, add_bos_token and
+// add_eos_token, if there is a tokenizer.json.
 type config struct {
 	Class    string                `json:"tokenizer_class"`
 	BOS      json.RawMessage       `json:"bos_token"`
@@ -60,7 +60,7 @@ func (c *config) read(data []byte) error {
 	return nil
 }
 
-// check returns an error that names a setting with which transformers does not do what tokenizer.json says.
+// check returns an error that names a setting under which transformers departs from tokenizer.json.
 func (c *config) check(size int) error {
 	switch {
 	case c.Splits:
@@ -106,8 +106,7 @@ func (t *Tokenizer) configure(fsys fs.FS) error {
 	return nil
 }
 
-// apply takes from c the chat template and the BOS that it writes. Whether a BOS stands before a prompt
-// that is no conversation, the post-processor of tokenizer.json alone says.
+// apply takes from c the chat template and its BOS. Only the post-processor of tokenizer.json decides about a BOS before a plain prompt.
 func (t *Tokenizer) apply(c *config) error {
 	if err := c.check(t.Size()); err != nil && t.added != nil {
 		return err
@@ -220,7 +219,7 @@ func (t *Tokenizer) sameTokens(tokens map[string]addedToken) error {
 	return nil
 }
 
-// readTemplate takes the chat template: a text, or a list of texts with names, of which "default" counts.
+// readTemplate takes the chat template: a text, or the text called "default" in a list.
 func (t *Tokenizer) readTemplate(raw json.RawMessage) error {
 	if isNull(raw) || json.Unmarshal(raw, &t.template) == nil {
 		return nil

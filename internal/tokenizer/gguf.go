@@ -12,8 +12,8 @@ import (
 	"github.com/tracediff/tracediff/internal/tokenizer/pattern"
 )
 
-// The expressions by which llama.cpp splits a text, by the names that tokenizer.ggml.pre has for them. Text that no expression
-// matches, such as the last of several spaces before a word, is a piece too.
+// llama.cpp's expressions for splitting a text, by their names in tokenizer.ggml.pre. Text without a match, such as the last of several spaces
+// before a word, is a piece too.
 const (
 	ggmlWords    = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)`
 	ggmlShort    = `(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|`

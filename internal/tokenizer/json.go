@@ -139,8 +139,8 @@ func (r *reader) addTokens(tokens []addedToken) (map[string]addedToken, error) {
 	return added, nil
 }
 
-// encode splits text at the added tokens as written, normalises what is between them, splits that at
-// the normalised ones, cuts the rest into pieces and merges those.
+// encode splits text at the added tokens as written, normalises the parts between them, splits the parts at the normalised added tokens, cuts
+// the rest into pieces and merges the pieces.
 func (r *reader) encode(text string) ([]int, error) {
 	e := &encoding{reader: r, ids: make([]int, 0, len(text)/3+1), budget: pattern.NewBudget(len(text))} // some three characters make a token
 	err := r.raw.split(text, func(plain string, atStart bool) {
@@ -210,8 +210,7 @@ func (r *reader) matches(piece string) bool {
 	return r.raw.has(piece) || err == nil && r.normalized.has(normalized)
 }
 
-// unsupported returns an error that names the first setting of f which would change ids in a way that
-// this package does not implement.
+// unsupported returns an error that names the first setting of f that would change ids and is not implemented here.
 func (f *file) unsupported() error {
 	m := &f.Model
 	for _, field := range []struct {
@@ -358,7 +357,7 @@ func isObject(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &fields) == nil
 }
 
-// typeOf returns the field type of an object, "" where there is none.
+// typeOf returns the field type of an object, or "".
 func typeOf(raw json.RawMessage) string {
 	var head struct {
 		Type string `json:"type"`

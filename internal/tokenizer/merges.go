@@ -65,8 +65,8 @@ func (l *mergeList) read(raw []byte) error {
 	return nil
 }
 
-// add adds the merge of the next rank. Both pieces and what they make are in the vocabulary. A pair
-// that is listed twice has its last rank, as in transformers.
+// add adds the merge of the next rank. Both pieces and their result are in the vocabulary. A repeated pair has its last rank, as in
+// transformers.
 func (l *mergeList) add(parts [][]byte) error {
 	if len(parts) != 2 {
 		return fmt.Errorf("model.merges: number %d has %d pieces, want 2", l.rank, len(parts))
@@ -85,7 +85,7 @@ func (l *mergeList) add(parts [][]byte) error {
 	return nil
 }
 
-// stringEnd returns the offset of the quote that ends a string; quoted starts behind its first quote.
+// stringEnd returns the offset of the quote that ends a string; quoted starts after its first quote.
 func stringEnd(quoted []byte) int {
 	at := 0
 	for quoted[at] != '"' {

@@ -26,10 +26,9 @@ const (
 // modelBPE is the number of byte-pair encoding among the types of models.
 const modelBPE = 2
 
-// A spec is what a tokenizer.model says, as far as go-sentencepiece hides it (pieces, their types, the
-// BOS), ignores it (escaped spaces, a map of characters) or fails on it (a normaliser without fields
-// makes it panic). Fields are named as in SentencePiece's sentencepiece_model.proto and start with the
-// defaults given there.
+// A spec has the statements of a tokenizer.model that go-sentencepiece hides (pieces, their types, the BOS), ignores (escaped spaces, a map of
+// characters) or fails on (a normaliser without fields makes it panic). Fields have the names and defaults of SentencePiece's
+// sentencepiece_model.proto.
 type spec struct {
 	pieces []string
 	types  []uint64
@@ -149,8 +148,7 @@ func (s *spec) check() (map[string]bool, error) {
 	return symbols, nil
 }
 
-// The tags of the fields that matter: the field's number and how it is encoded. A field that has our
-// number and another encoding is skipped, as protobuf does it.
+// The tags of the fields that matter: field number and encoding. A field with our number and another encoding is skipped, as in protobuf.
 const (
 	varint, text = uint64(protowire.VarintType), uint64(protowire.BytesType)
 

@@ -36,7 +36,7 @@ func (f form) normalize(text string) string {
 			}
 			end += size
 		}
-		// Most characters stand alone and have no decomposition.
+		// Most characters do not combine and have no decomposition.
 		if segment := text[at:end]; end > at+size || !f.isPlain(segment) {
 			if composed := f.compose(segment); composed != segment {
 				out.WriteString(text[done:at])
@@ -61,7 +61,7 @@ func (f form) boundary(text string) (size int, starts bool) {
 	}
 	p := f.composed.PropertiesString(text)
 	if parts := p.Decomposition(); parts != nil {
-		// Package norm takes U+314F for a boundary. It decomposes to U+1161, which composes with the character before it.
+		// Package norm takes U+314F for a boundary. Its decomposition U+1161 composes with the character before.
 		return p.Size(), norm.NFC.Properties(parts).BoundaryBefore() || isUnnormalized(text)
 	}
 	return p.Size(), p.BoundaryBefore() || isUnnormalized(text)
@@ -75,12 +75,12 @@ func utf8Len(first byte) int {
 	return 2
 }
 
-// isPlain reports whether normalisation leaves the character of text as it is, standing alone.
+// isPlain reports whether normalisation leaves the single character of text unchanged.
 func (f form) isPlain(text string) bool {
 	return text[0] < utf8.RuneSelf || f.composed.PropertiesString(text).Decomposition() == nil || isUnnormalized(text)
 }
 
-// isUnnormalized says of the first character of text what unnormalized says of any.
+// isUnnormalized reports whether the first character of text is unnormalized.
 func isUnnormalized(text string) bool {
 	r, _ := utf8.DecodeRuneInString(text)
 	return unnormalized.Has(r)
@@ -105,7 +105,7 @@ func (f form) compose(segment string) string {
 		i = run + 1
 	}
 	out := marks[:0]
-	starter, last := -1, uint8(0) // the starter that may take a mark, and the class of what follows it
+	starter, last := -1, uint8(0) // the starter of a following mark, and the class of the last mark
 	for _, m := range marks {
 		if starter >= 0 && (starter == len(out)-1 || last < m.class) {
 			if r, ok := pairOf(out[starter].r, m.r); ok {
@@ -160,9 +160,8 @@ func pairOf(a, b rune) (r rune, ok bool) {
 	return r, size == len(composed) && norm.NFD.String(string(r)) == norm.NFD.String(string([]rune{a, b}))
 }
 
-// unnormalized are the characters with a combining class or a decomposition that are newer than
-// Unicode 9.0, which is the age of the tables of `tokenizers`: it takes them for starters that compose
-// with nothing.
+// unnormalized are the characters with a combining class or a decomposition newer than Unicode 9.0, the age of the tables of `tokenizers`,
+// which takes them for starters without composition.
 var unnormalized = pattern.NewSet([][2]rune{
 	{0x7fd, 0x7fd},
 	{0x898, 0x89f},

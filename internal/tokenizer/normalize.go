@@ -170,7 +170,7 @@ func (p *filePattern) read() (finder, string, error) {
 	return findText(text), fmt.Sprintf("%q", text), nil
 }
 
-// visible returns an expression on one line, with the escapes of its syntax for characters that do not print.
+// visible returns an expression on one line, with its syntax's escapes for unprintable characters.
 func visible(expression string) string {
 	var out strings.Builder
 	for _, r := range expression {
@@ -201,7 +201,7 @@ func findText(want string) finder {
 	}
 }
 
-// findSet returns what finds the characters of a set, each by itself.
+// findSet returns a finder of single characters of a set.
 func findSet(set *pattern.Set) finder {
 	return func(text string, _ *pattern.Budget) ([][2]int, error) {
 		var places [][2]int

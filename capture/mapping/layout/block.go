@@ -69,7 +69,7 @@ func Concat(blocks []Block, name string, l *Layout) (Block, error) {
 	return out, nil
 }
 
-// behind reads tensors that are concatenated along an axis.
+// behind reads tensors concatenated along an axis.
 type behind struct {
 	parts []io.ReaderAt
 	inner []int64 // bytes of each part below and along the axis

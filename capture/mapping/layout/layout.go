@@ -19,9 +19,9 @@ var name = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 // IsName reports whether a text may name an axis: a letter, then letters, digits and underscores.
 func IsName(text string) bool { return name.MatchString(text) }
 
-// Layout says how the axes of a tensor become others, in the words of einops: "t (h d) -> 1 h t d". The left side has one item for
-// each axis that the tensor has, the right side one for each that it gets: a name, several names in parentheses where one axis is
-// several, the last of them the fastest, or 1. A size that follows from nothing is written behind its name on the left: "(h:4 d)".
+// Layout rearranges the axes of a tensor, in the words of einops: "t (h d) -> 1 h t d". The left side has one item for each axis of the
+// tensor, the right side one for each axis of the result: a name, several names in parentheses for an axis that combines them, the last name
+// the fastest, or 1. A size that does not follow is written after its name on the left: "(h:4 d)".
 type Layout struct {
 	Text        string   // as it was written, with single spaces
 	left, right [][]axis // the names of each item; 1 has none

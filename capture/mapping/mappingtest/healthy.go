@@ -90,7 +90,7 @@ func (m *Model) Healthy(ctx context.Context, r *rand.Rand, passes int) (run []ca
 	return run, ctx.Err()
 }
 
-// step computes an entry, where it and what it is computed from have formulas.
+// step computes an entry, if the entry and its inputs have formulas.
 func (m *Model) step(ctx context.Context, n order.Node, has func(order.Node) bool, env order.Env) (program.Value, bool) {
 	cut, err := m.List.Cut(has, n)
 	if err != nil || len(cut.Steps) > 1 {

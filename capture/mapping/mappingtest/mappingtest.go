@@ -1,5 +1,5 @@
-// Package mappingtest makes dumps as ports write them of models that were recorded: with names and layouts of their own, and with mistakes. Tests
-// propose maps for them, apply these, and compare what they give.
+// Package mappingtest makes dumps in the manner of ports, from recorded models: with names and layouts of their own, and with mistakes. Tests
+// propose maps for the dumps, apply the maps, and compare the results.
 package mappingtest
 
 import (
@@ -94,7 +94,7 @@ type spoiler struct{ *rand.Rand }
 
 func (r spoiler) chance(of int) bool { return r.IntN(of) == 0 }
 
-// Dump is what a port dumps of a run: under names of its own, in other layouts, with mistakes.
+// Dump is a port's dump of a run: with its own names, other layouts, and mistakes.
 func Dump(rng *rand.Rand, run []capture.Source) []capture.Source {
 	r := spoiler{rng}
 	style, mistakes := r.IntN(5), 1+r.IntN(60)

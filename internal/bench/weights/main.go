@@ -35,7 +35,7 @@ func main() {
 	runs := flags.Int("runs", 3, "how many `TIMES` each is measured")
 	formats := flags.String("formats", "", "which formats, of "+strings.Join(names(), ","))
 	profile := flags.String("profile", "", "compare once, in this process, and write where the time goes to `FILE`")
-	_ = flags.Parse(os.Args[1:]) // it exits by itself
+	_ = flags.Parse(os.Args[1:]) // ExitOnError: Parse ends the program
 	if flags.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "usage: go run ./internal/bench/weights [-gb 2] [-runs 3] [-formats F32,F16] [-profile FILE] DIR")
 		os.Exit(2)
@@ -132,8 +132,8 @@ func readFiles(paths ...string) (int64, float64, error) {
 // highWater is the peak of a process's resident memory, in /proc.
 var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// compared runs tracediff weights, and returns the seconds that it took, those that processors had to do for it, and its peak of resident
-// memory in KiB: 0 where /proc has none.
+// compared runs tracediff weights, and returns the seconds on the clock, the seconds of processor time, and the peak of resident memory in
+// KiB: 0 without /proc.
 func compared(program, dir, format string) (seconds, busy float64, peak int, err error) {
 	cmd := exec.Command(program, "weights", port(dir, format), "--model", original(dir), "--color", "never")
 	var out bytes.Buffer

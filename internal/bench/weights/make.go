@@ -56,7 +56,7 @@ func port(dir, format string) string {
 	return filepath.Join(dir, format+".safetensors")
 }
 
-// makeFiles makes the original and the ports that are not there in this size.
+// makeFiles makes the original and the ports, except files of this size that exist.
 func makeFiles(dir string, size int64, chosen []string) error {
 	if _, err := os.Stat(fixtures); err != nil {
 		return errors.New("it runs in the root of the repository")
@@ -160,7 +160,7 @@ func coded(path, from string, tensors int) error {
 	return repeated(path, header, data[t.Offset:t.Offset+t.Size], tensors)
 }
 
-// repeated writes a header, and tensors of which each row has the tile's row over and over. A file of that size is taken as it is.
+// repeated writes a header, and tensors whose every row repeats the tile's row. An existing file of that size is kept.
 func repeated(path string, header, tile []byte, tensors int) (err error) {
 	size := int64(len(header)) + int64(tensors)*int64(len(tile))*side*side/(tileRows*tileWide)
 	if info, err := os.Stat(path); err == nil && info.Size() == size {
