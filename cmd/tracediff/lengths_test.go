@@ -55,7 +55,7 @@ func TestProgramKey(t *testing.T) {
 		said []string
 	}{
 		{0, text, []string{"gate: 1 of 1 prompts match"}},
-		{1, strings.Replace(text, "other.safetensors", "wrong.safetensors", 1), []string{"first divergence: layers.1.post_attention_layernorm", "are those of " + filepath.Join(dir, "llama/recorded.program.json") + ", made for a prompt of another length"}},
+		{1, strings.Replace(text, "other.safetensors", "wrong.safetensors", 1), []string{"first divergence: layers.1.post_attention_layernorm", "come from " + filepath.Join(dir, "llama/recorded.program.json") + ", made for a prompt of another length"}},
 		{2, strings.Replace(text, "recorded.program", "none.program", 1), []string{"reading the program"}},
 	} {
 		if err := os.WriteFile(config, []byte(c.text), 0o644); err != nil {

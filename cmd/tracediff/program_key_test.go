@@ -24,7 +24,7 @@ func TestProgramOfAConfiguration(t *testing.T) {
 	text := fmt.Sprintf("model = \"../model\"\nlocal = \"../walk/reference.safetensors\"\nprogram = \"../made.program.json\"\n[[prompt]]\nname = \"one\"\ntokens = %q\n", namelessTokens)
 	n.write(filepath.Join(folder, "tracediff.toml"), text, 0o644)
 	gate := "gate --config HERE/ci/tracediff.toml --dir TRACES"
-	n.run(0, gate, "the operations are those of", "made.program.json", "MATCH: all 63 entries", "gate: 1 of 1 prompts match")
+	n.run(0, gate, "the operations come from", "made.program.json", "MATCH: all 63 entries", "gate: 1 of 1 prompts match")
 	if n.ran(n.recorded); n.ran(n.recorded) {
 		t.Error("Python ran")
 	}

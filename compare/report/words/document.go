@@ -5,7 +5,7 @@
 // [Divergence]; every sentence stands in one part. A renderer chooses parts, and how they look: compare/report/text prints them,
 // compare/report/html puts them on a page. The parts are functions without a state: each adds to a document what it has to say, and
 // nothing where there is nothing to say. All text is stripped of control characters, since it may come out of a trace that nobody trusts.
-// Docs/glossary.md defines its words.
+// docs/report.md defines its words.
 package words
 
 import (

@@ -10,7 +10,7 @@ import unittest
 from common import ROOT, TestCase
 from test_docs import tracediff
 
-PAGE = ROOT / "docs" / "any-model.md"
+PAGE = ROOT / "docs" / "reference.md"
 
 
 def fences():
