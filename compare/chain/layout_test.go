@@ -326,8 +326,6 @@ func TestRoundingIsNoLayout(t *testing.T) {
 	}
 }
 
-func rounded(d hooks.DType, v float64) float64 { return floats.Round(d, v) }
-
 func rowOfKey(t *testing.T, r *compare.Result, key string) *compare.Row {
 	t.Helper()
 	for i := range r.Rows {
