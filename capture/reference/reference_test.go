@@ -118,7 +118,7 @@ func TestFitsRefusesPoorTraces(t *testing.T) {
 	}
 	bare := m
 	bare.Config = nil
-	if _, err := w.Fits(write(bare, true)); err == nil || !strings.Contains(err.Error(), "does not say") {
+	if _, err := w.Fits(write(bare, true)); err == nil || !strings.Contains(err.Error(), "does not name its configuration") {
 		t.Errorf("without a configuration: %v", err)
 	}
 	narrow := m
