@@ -40,8 +40,8 @@ type Tables struct {
 	Weights map[string]any `toml:"weights"` // of the checkpoint, in the same words
 	// Models has further lines by the model_type of the model: [model.llama.tensors].
 	Models map[string]Lines `toml:"model"`
-	// Fused are the engine's modules with fused attention, as paths or patterns such as "*.self_attn": the dump declares no entry inside these
-	// modules.
+	// Fused are the engine's modules with fused attention, as paths or patterns such as "*.self_attn". The dump declares no
+	// entry inside a fused module.
 	Fused []string `toml:"fused"`
 }
 

@@ -21,8 +21,8 @@ func captureCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "capture",
 		Usage: "dump the tensors of your port and of the reference to files",
-		Description: `Runs the local side and writes local.safetensors, and puts the reference's trace of the same tokens beside
-it. The next "tracediff compare" repeats the local side with these settings.
+		Description: `Runs your port and writes local.safetensors, and puts the reference's trace of the same tokens next to
+it. The next "tracediff compare" captures your port again with these settings.
 
 A reference that is run is kept by a key of everything it depends on, at level 3 and all layers up to ` + amount.Bytes(reference.MaxStored) + ` of
 estimated data, else at the scope that was asked for, and used again while the key holds.

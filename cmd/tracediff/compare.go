@@ -26,17 +26,17 @@ func compareCommand() *cli.Command {
 		Name:      "compare",
 		Usage:     "find the first tensor at which the two sides differ, and say whether that is a bug or rounding",
 		ArgsUsage: "[LOCAL [REFERENCE]]",
-		Description: `Without arguments it runs the local side again, with the settings of the last capture or compare, and compares it with the
+		Description: `Without arguments it captures your port again, with the settings of the last capture or compare, and compares it with the
 reference: the one that --reference names, else a stored trace of transformers, else a golden, else the float64 walk. A command
 with --model, --prompt or --tokens ignores the last settings; without them the flags that you type change the last settings. Those
 of a command that failed or was interrupted are kept, too. Where nothing was captured and no input is named there is nothing to
 compare: exit status 2. Without a model it is the embedded demo model that runs, as the last line says, and with CI=true none does.
 
-Two trace files are compared as they are. One file with --isolate is checked by itself: every entry is computed again from its
+Two trace files are compared as they are. One file with --isolate is checked without a reference: every entry is computed again from its
 own inputs and the checkpoint. With --ab the files are two runs of one model, A and B, and neither is the reference; the entries that
 --expect-different names have to differ, all others to match.
 
-Every entry is verified by itself, from the local side's own inputs: EXACT, ROUNDING, UNIDENTIFIED or BUG. A BUG is a mismatch
+Every entry is verified from your port's own inputs: EXACT, ROUNDING, UNIDENTIFIED or BUG. A BUG is a mismatch
 even where the error is within its limit. An error over its limit is drift, not a mismatch, where every operation from the token
 ids to it is correct. For an UNIDENTIFIED entry the limit decides; --require-certified does not accept it.
 
@@ -103,7 +103,7 @@ func compareArguments(c *cli.Context, out *outputs, pictures *picture.Set) (*com
 	return nil, hint.Add(fmt.Errorf("compare takes two traces or none, not %d arguments", c.NArg()), "tracediff compare LOCAL REFERENCE")
 }
 
-// compareAgain captures the local side and compares it with the reference that fits.
+// compareAgain captures your port and compares it with the reference that fits.
 func compareAgain(c *cli.Context, out *outputs, pictures *picture.Set) (*compare.Result, error) {
 	s, a, err := readComparison(c)
 	if err != nil {

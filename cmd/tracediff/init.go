@@ -28,10 +28,10 @@ func initCommand() *cli.Command {
 		Name:      "init",
 		Usage:     "write a tracediff.toml for the gate, with every key explained",
 		ArgsUsage: "[FILE]",
-		Description: `Where something was captured before, the file has the model, the local side and the tokens of the last capture, and says
+		Description: `Where something was captured before, the file has the model, the port and the tokens of the last capture, and says
 which: the gate then compares what "tracediff compare" did. Of a port it has the map, and asks for what the port showed: a name that
-disappears later fails. Of tracediff's own model a gate compares everything, however much was captured.
-Else it is an example that works as it is, on the embedded tiny checkpoint. A file that is there is left alone.
+disappears later fails. Of the built-in model a gate compares everything, however much was captured.
+Else it is an example that works as it is, on the embedded tiny checkpoint. An existing file is kept.
 
 Examples:
   tracediff init

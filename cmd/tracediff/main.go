@@ -1,7 +1,7 @@
 // Tracediff finds the first tensor at which a port of a language model and the reference disagree.
 //
 //	tracediff capture --prompt "Hello world"    dump the tensors of both sides
-//	tracediff compare                           capture the local side again, walk TENSOR_ORDER, stop at the first divergence
+//	tracediff compare                           capture your port again, walk TENSOR_ORDER, stop at the first divergence
 //	tracediff demo                              run the embedded model with a mistake in it, find it, and explain the report
 //	tracediff explain NAME                      explain a mistake that a report names, and its fix
 //	tracediff watch -- make port                build, run and compare again whenever a source changes

@@ -110,7 +110,7 @@ func newWatching(c *cli.Context, out *outputs) (*watching, error) {
 	switch kind := s.Local.Kind; {
 	case err != nil || named: // it is not there yet, and COMMAND makes it; or somebody knows what to watch
 	case kind == "" || kind == settings.KindGo:
-		return nil, hint.Add(errors.New("your port is tracediff's own model, which your sources do not change"), "--local 'exec:COMMAND' runs your port; --watch PATH watches all the same")
+		return nil, hint.Add(errors.New("the built-in model is compared, and your sources do not change it"), "--local 'exec:COMMAND' runs your port; --watch PATH watches all the same")
 	case kind == settings.KindFile && len(w.words) == 0 && (file == nil || file.Build == ""):
 		paths = append(paths, s.Local.Text)
 	}

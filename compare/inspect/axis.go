@@ -17,8 +17,8 @@ type Axis struct {
 // maxIndexes bounds the listed indexes of an axis: more heads than any model has, and 2 MiB of buffers. A single channel is shown by a slice.
 const maxIndexes = 1024
 
-// waiting is the number of elements of an index that are collected before they are summed: scattered elements, such as those of one head, are
-// too few in one place for sums by lanes.
+// waiting is the number of elements of an index that are collected before they are summed. The elements of one head lie in short runs, too
+// short for sums by lanes.
 const waiting = 256
 
 // byAxis adds up the elements of each index of an axis.

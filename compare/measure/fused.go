@@ -35,7 +35,7 @@ func (b *block) stored(m *measurement, at int) (s strip) {
 	return s
 }
 
-// fuse measures a strip of floats in stored form. It reports false, before it adds anything, for a strip that it cannot measure.
+// fuse measures a strip of floats in stored form. For a strip that it cannot measure it returns false and adds nothing.
 func (b *block) fuse(m *measurement, s *strip) bool {
 	f := &b.fused
 	left := s.raw[local]

@@ -96,7 +96,7 @@ func (m *Meter) Measure(ctx context.Context, l, r View, rule order.Rule, tokens 
 	return p, nil
 }
 
-// Alone measures one view as both sides: the squares of its elements times scale, and of every slice.
+// Alone measures a single view, which stands for both sides: the sums of squares of scale times each element, in total and for every slice.
 func (m *Meter) Alone(ctx context.Context, v View, scale float64) (*Sums, error) {
 	what := newMeasurement(v, v, order.All, false)
 	what.alone, what.scale = true, scale

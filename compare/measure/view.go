@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// View is the compared part of a tensor, as a tensor of its own: all of it, or some rows of one axis.
+// View is the compared part of a tensor: the whole tensor, or some rows of one axis.
 type View struct {
 	trace *capture.Trace
 	Rec   capture.Record

@@ -104,8 +104,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// Without an order the walk has the tensors of the reference, as they were first fired. Traces of other programs than a language model's
-// pass have no walk.
+// Without an order the walk has the tensors of the reference, as they were first fired.
 func TestPlanOfNames(t *testing.T) {
 	trace := testengine.Build(t, testengine.Manifest("local", hooks.F32), testengine.Fire("b", hooks.F32, []int{1}, 1), testengine.Fire("a", hooks.F32, []int{1}, 2))
 	p, err := plan.New(sides.New(trace, trace, sides.Parity), plan.Options{})
@@ -118,5 +117,22 @@ func TestPlanOfNames(t *testing.T) {
 	}
 	if !slices.Equal(names, []string{"b", "a"}) {
 		t.Errorf("%v", names)
+	}
+}
+
+// A trace that claims far more passes than its tensors can fill is refused, by a plan as by a look at the trace before anything runs.
+func TestClaimedPasses(t *testing.T) {
+	right := testengine.OpenGolden(t, golden)
+	_, list := ordertest.Embedded(t, "gemma3-tiny")
+	if err := plan.Walkable(right, list); err != nil {
+		t.Error(err)
+	}
+	claims := testengine.Rewritten(t, right, func(m *capture.Manifest) { m.Passes = 1 << 17 }, nil)
+	before := plan.Walkable(claims, list)
+	if before == nil || !strings.Contains(before.Error(), "131072 passes") {
+		t.Fatalf("%v", before)
+	}
+	if _, err := plan.New(sides.New(claims, right, sides.Parity), plan.Options{Order: list}); err == nil || err.Error() != before.Error() {
+		t.Errorf("the plan: %v, before it: %v", err, before)
 	}
 }

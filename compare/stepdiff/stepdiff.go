@@ -111,7 +111,7 @@ type Report struct {
 	Passes   [2]int   `json:"passes"` // forward calls of A and of B
 }
 
-// Same reports whether the programs agree as far as they were compared, and something was compared.
+// Same reports whether at least one tensor was compared, all compared tensors agree, and both programs have the same tensors and passes.
 func (r *Report) Same() bool {
 	return r.Compared > 0 && r.Differ == 0 && len(r.OnlyA)+len(r.OnlyB) == 0 && r.Passes[0] == r.Passes[1]
 }

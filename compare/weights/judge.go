@@ -226,7 +226,7 @@ func (e *codeErrors) times() float64 {
 	return math.Sqrt(e.sum / e.rounding())
 }
 
-// tally is what one pass over a tensor has found out. The pass takes the time, so it counts all that later questions need.
+// tally is the result of one slow pass over a tensor, and counts for every later question.
 type tally struct {
 	sums
 	wrongRows

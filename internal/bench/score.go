@@ -77,7 +77,7 @@ func (r *result) isNamed() bool {
 	return r.any(right) && !r.any(wrong)
 }
 
-// isProven reports whether a run hides its fault and proves that it has to.
+// isProven reports whether the proofs of a run show why its visible fault cannot be located.
 func (r *result) isProven() bool {
 	return !r.Located && !r.Invisible && r.excused() == "" && len(r.Proofs) > 0
 }

@@ -69,7 +69,7 @@ func OpenZip(r io.ReaderAt, size int64) (*Zip, error) {
 	return z, z.check()
 }
 
-// check reports a member that is impossible in this archive, and finds the offset of its bytes.
+// check returns an error for a member that the archive cannot have, and finds the offset of the member's bytes.
 func (m *Member) check(size int64) error {
 	f := m.file
 	switch {

@@ -282,7 +282,7 @@ type index struct {
 	Map map[string]string `json:"weight_map"`
 }
 
-// indexOf returns the index of a folder, if all other dumps of the folder are its shards.
+// indexOf returns the path of the index of shards in a folder, or "" without an index.
 func indexOf(folder string, names []string) string {
 	for _, name := range names {
 		if strings.HasSuffix(name, ".index.json") && !strings.Contains(name, "/") {

@@ -41,7 +41,7 @@ func (p *pool) add(path string) (*lazy, error) {
 // Size is the file's, when it was first seen.
 func (l *lazy) Size() int64 { return l.info.Size() }
 
-// ReadAt implements [io.ReaderAt]. It holds the pool, so no other reader closes the file meanwhile.
+// ReadAt implements [io.ReaderAt]. The pool stays locked during the read, so no other reader closes the file.
 func (l *lazy) ReadAt(b []byte, off int64) (int, error) {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()

@@ -267,7 +267,7 @@ func (f *File) Field(key string) (Field, bool) {
 	return Field{}, false
 }
 
-// Text is a metadata string, such as "general.architecture", or "" for a missing field or another type. It may have control characters.
+// Text is a metadata string, such as "general.architecture", or "" if the field is missing or no string. The string may have control characters.
 func (f *File) Text(key string) string {
 	field, _ := f.Field(key)
 	text, _ := field.Value.(string)

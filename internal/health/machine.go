@@ -80,7 +80,7 @@ func parseMeminfo(text string) MemorySize {
 	return m
 }
 
-// number reads a file with one number; 0 without a number, such as for "max".
+// number reads an integer from a file, and returns 0 for a text such as "max".
 func number(path string) int64 {
 	data, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/tracediff/tracediff/internal/amount"
 )
 
-// probe prints the versions in a Python. It is passed as text, so that nothing has to be installed or unpacked.
+// probe is a script that prints the versions of a Python and its packages. Python gets the script as text, so nothing is unpacked to disk.
 //
 //go:embed probe.py
 var probe string

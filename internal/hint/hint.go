@@ -38,19 +38,19 @@ func Of(err error) (next string, ok bool) {
 	return "", false
 }
 
-// beside is an error with a second failure. The first error decides the hint.
-type beside struct {
+// withSecond is an error with a second failure. The first error decides the hint.
+type withSecond struct {
 	error
 	second error
 }
 
-func (e beside) Error() string { return e.error.Error() + "; and " + e.second.Error() }
-func (e beside) Unwrap() error { return e.error }
+func (e withSecond) Error() string { return e.error.Error() + "; and " + e.second.Error() }
+func (e withSecond) Unwrap() error { return e.error }
 
-// Also attaches a second failure to err; with one nil error it returns the other.
+// Also attaches a second failure to err. If one error is nil, it returns the non-nil error.
 func Also(err, second error) error {
 	if err == nil || second == nil {
 		return cmp.Or(err, second)
 	}
-	return beside{err, second}
+	return withSecond{err, second}
 }

@@ -171,7 +171,7 @@ func parallel(n, work int, do func(lo, hi int)) {
 	wg.Wait()
 }
 
-// pool lends scratch slices, so that repeated products allocate nothing. It holds as many slices as were ever lent at once.
+// pool lends scratch slices, so repeated products allocate nothing. It grows to the largest number of slices lent at once.
 type pool[T any] struct {
 	mu   sync.Mutex
 	free [][]T

@@ -40,7 +40,7 @@ func (m *Moments) Merge(o *Moments) {
 	}
 }
 
-// MomentsOf returns the moments of a strip without its holes, which it overwrites with 0. v is the survey of the other elements.
+// MomentsOf returns the moments of strip x without its holes, and overwrites the holes with 0. v is the survey of the elements that count.
 func MomentsOf(x []float64, holes []int, v Survey) Moments {
 	count := len(x) - len(holes)
 	if count == 0 {

@@ -25,7 +25,7 @@ type errorSums struct {
 // nearly is one, and what rounding a value to float32 may add to half a step.
 const nearly = 1 + 0x1p-12
 
-// Errors compares the numbers x with the codes of group g, one by one. It allocates nothing.
+// Errors compares the numbers x with the codes of group g, element by element. It allocates nothing.
 func (c *Codes) Errors(g int, x []float64) Errors {
 	at := g * c.Group
 	codes := c.Code[at : at+len(x)][:len(x)]

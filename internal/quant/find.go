@@ -141,8 +141,8 @@ func split(name string) (before, end string) {
 	return name[:max(at, 0)], name[at+1:]
 }
 
-// take finds a part of a weight by its name, with one of the dtypes and a shape, and marks it as used. It returns nil for a missing optional
-// part.
+// take finds a part of a weight by its name, checks its dtype and shape, and marks the part as used. It returns nil if an optional part is
+// missing.
 func (f *finder) take(name string, must bool, shape []int, of ...hooks.DType) (*container.Tensor, error) {
 	t, ok := f.byName[name]
 	switch {

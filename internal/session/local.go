@@ -28,7 +28,7 @@ func Capture(ctx context.Context, e *settings.Env, j *job.Job) (_ *capture.Trace
 func captureLocal(ctx context.Context, e *settings.Env, j *job.Job, computes *order.Config) (_ *capture.Trace, greedy []int, err error) {
 	started := time.Now()
 	if j.Settings.Local.Kind == settings.KindFile {
-		e.Detail("local side %s, as it is", j.Settings.Local.Text)
+		e.Detail("your port: %s, as it is", j.Settings.Local.Text)
 		t, err := job.OpenTrace(j.Settings.Local.Text)
 		return t, nil, err
 	}
@@ -51,7 +51,7 @@ func captureLocal(ctx context.Context, e *settings.Env, j *job.Job, computes *or
 		return nil, nil, err
 	}
 	t, err := job.OpenTrace(j.Path("local"))
-	e.Detail("local side %s after %s", j.Path("local"), amount.Since(started))
+	e.Detail("your port: %s after %s", j.Path("local"), amount.Since(started))
 	return t, greedy, err
 }
 

@@ -63,13 +63,13 @@ func (in *inputs) declare(context.Context) error {
 	if file := ref.Manifest().Port.File; file != "" && !in.alone && (in.model.port == nil || in.model.port.Of(ref) != in.model.port.Checkpoint) {
 		o.ReferenceLabel += ", with the weights of " + plain.Text(file)
 	}
-	sides := map[*capture.Trace]string{ref: "reference", local: "port's trace"} // of a single trace: the second
+	sides := map[*capture.Trace]string{ref: "the reference", local: "your port's trace"} // of a single trace: the second
 	for _, t := range []*capture.Trace{local, ref} {
 		of := t.Manifest().Port
 		if of.Wrong == "" || sides[t] == "" || in.model.port != nil && in.model.port.Of(t) == in.model.port.Checkpoint { // of the port's own, its flaw is said
 			continue
 		}
-		o.Flaws = append(o.Flaws, fmt.Sprintf("the %s was made with the weights of %s, which are not the model's: %s", sides[t], plain.Text(of.File), plain.Text(of.Wrong)))
+		o.Flaws = append(o.Flaws, fmt.Sprintf("%s was made with the weights of %s, which are not the model's: %s", sides[t], plain.Text(of.File), plain.Text(of.Wrong)))
 		delete(sides, t)
 	}
 	if named != nil && !in.alone {

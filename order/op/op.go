@@ -70,7 +70,7 @@ func Form(o Op) string {
 	return f
 }
 
-// forms caches the forms of operations; a program has as many as its configurations.
+// forms caches the form of every operation. A process has few: one for each configuration of an operation.
 var forms sync.Map
 
 func form(o Op) string {

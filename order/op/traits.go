@@ -1,8 +1,7 @@
 package op
 
-// Facts about an operation apart from its formula are methods of the interfaces below. Every one is
-// optional, and says what it means that an operation has none. testdata/traits.txt lists them for all operations: a new
-// operation fails a test until somebody has looked at its line.
+// The interfaces below are facts about an operation apart from its formula. Every interface is optional, and its comment says what holds
+// without it. testdata/traits.txt lists the facts of all operations: a new operation fails a test until somebody has looked at its line.
 
 // Given is an argument of the model: ids or positions, integers that nothing computes. An operation without it computes its
 // result, which is no index.

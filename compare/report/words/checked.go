@@ -62,7 +62,7 @@ func possessive(r *compare.Result) string {
 	if r.Alone {
 		return "their"
 	}
-	return r.Local.Name.Label + "'s"
+	return r.Local.Name.Side + "'s"
 }
 
 // ways are what the engine does otherwise than transformers without being wrong.

@@ -237,7 +237,7 @@ func sixteen(op func(...Op), v VecVirtual) Op {
 	return v.AsX()
 }
 
-// one reduces sixteen bytes to one element, and stores it with undefined bytes after it.
+// one reduces sixteen bytes to one element and stores the element. The bytes after the element are undefined.
 func (w width) one(op func(...Op), x Op, to Mem) {
 	for bytes := 8; 8*bytes >= w.bits; bytes /= 2 {
 		half := XMM()

@@ -28,7 +28,7 @@ func (c chooser) given(ctx context.Context, path string, partial bool) (*Found, 
 	}
 	ids, err := t.IDs()
 	if err == nil {
-		err = c.suitable(ctx, t, "reference", partial)
+		err = c.suitable(ctx, t, "the reference", partial)
 	}
 	if err != nil {
 		return nil, hint.Also(err, t.Close())
@@ -42,7 +42,7 @@ func (c chooser) given(ctx context.Context, path string, partial bool) (*Found, 
 
 // Suitable reports at once why a comparison would refuse a local trace after the run of the reference.
 func Suitable(ctx context.Context, e *settings.Env, j *job.Job, t *capture.Trace) error {
-	return chooser{j, e}.suitable(ctx, t, "port's trace", e.Partial)
+	return chooser{j, e}.suitable(ctx, t, "your port's trace", e.Partial)
 }
 
 // suitable reports at once what the comparison would refuse after the run.
@@ -68,7 +68,7 @@ func (c chooser) suitable(ctx context.Context, t *capture.Trace, side string, pa
 		w.Weights = "unknown"
 	}
 	if err := w.SameModel(t); err != nil {
-		return hint.Add(fmt.Errorf("%s cannot be the %s of %s: %w", t.Path(), side, j.Model.Checkpoint.Name(), err), "capture both sides from the same checkpoint")
+		return hint.Add(fmt.Errorf("%s cannot be %s of %s: %w", t.Path(), side, j.Model.Checkpoint.Name(), err), "capture both sides from the same checkpoint")
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func readersOf(p *program.Program) []int {
 	return readers
 }
 
-// attentions are a program's attentions that one kernel may compute: nothing between the two products has another reader.
+// attentions returns the attentions of a program that one kernel may compute: only the attention reads the values between its two products.
 func attentions(p *program.Program) []attention {
 	var all []attention
 	var readers []int
