@@ -129,7 +129,7 @@ func hasInputs(s *sides.Side) bool {
 }
 
 // Walkable reports a trace that claims more passes of the entries of a list than a comparison walks, given how many
-// tensors it holds. [New] says the same; a caller that has to run a model first can say it before.
+// tensors it holds. [New] refuses such traces, counting the tensors of both sides; Walkable lets a caller refuse one before it runs a model.
 func Walkable(t *capture.Trace, list *order.List) error {
 	return walkable(sides.Passes(t), len(list.Entries), len(t.Records()))
 }

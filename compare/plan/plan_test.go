@@ -128,11 +128,11 @@ func TestClaimedPasses(t *testing.T) {
 		t.Error(err)
 	}
 	claims := testengine.Rewritten(t, right, func(m *capture.Manifest) { m.Passes = 1 << 16 }, nil)
-	before := plan.Walkable(claims, list)
-	if before == nil || !strings.Contains(before.Error(), "65536 passes of 422 entries") {
-		t.Fatalf("%v", before)
+	const want = "65536 passes of 422 entries are claimed"
+	if err := plan.Walkable(claims, list); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("before anything runs: %v", err)
 	}
-	if _, err := plan.New(sides.New(claims, right, sides.Parity), plan.Options{Order: list}); err == nil || err.Error() != before.Error() {
-		t.Errorf("the plan: %v, before it: %v", err, before)
+	if _, err := plan.New(sides.New(claims, right, sides.Parity), plan.Options{Order: list}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the plan: %v", err)
 	}
 }
