@@ -14,7 +14,7 @@ type ProofThresholds struct {
 	// Null hypothesis: a mistake, with an arithmetic among the candidates that happens to give these elements.
 	// Statistic: the number of elements, or of rows if the arithmetic acts on a row by one number.
 	// Rate: an element off by a unit has two neighbours, so an arithmetic different from the engine's gives all eight
-	// with a chance of about 2⁻⁸ for each candidate that changes these elements and no others: docs/certificate.md has
+	// with a chance of about 2⁻⁸ for each candidate that changes these elements and no others: docs/results/certificate.md has
 	// the measured rate. A single row may be off by a common factor.
 	Elements, Rows int
 	// Change is the number of elements a change to the operation has to explain.

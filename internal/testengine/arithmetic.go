@@ -123,7 +123,7 @@ func (a Arithmetic) fn(f function, x float64) float64 {
 	return float64(a.Function(f.of, float32(x)))
 }
 
-// function is a library function with an error of at most units of 2⁻²⁴ of the result: see docs/certificate.md.
+// function is a library function with an error of at most units of 2⁻²⁴ of the result: see docs/results/functions.md.
 type function struct {
 	of    func(x float64) float64
 	units float64

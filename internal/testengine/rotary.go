@@ -3,7 +3,7 @@ package testengine
 import "math"
 
 // Turner makes the angles of a rotary embedding in the way of one kind of engine: plain float32 loops, with
-// functions of a library that has the largest errors allowed by docs/certificate.md.
+// functions of a library that has the largest errors allowed by docs/results/functions.md.
 type Turner struct {
 	Name string
 	// Angles are those of all frequencies at a position.
