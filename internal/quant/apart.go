@@ -12,10 +12,10 @@ import (
 //
 //	m·(s − d·Σq)   s is d·Σq as the kernel has it: Q8_1 takes the step before it is rounded, and rounds the sum to float16; Q8_K keeps Σq;
 //	m·z and −m·z   their sum is zero, and z is the larger of |d·Σq| and ‖d·q‖. The engine adds m·s, and it adds Σ d·q·(w − m) in as many parts as it has
-//	               lanes: its roundings are those of numbers of that size.
+//	               lanes: its roundings are as large as for numbers of size z.
 //
-// Products of codes are integers. A kernel that adds those of a block before it makes a float32 has smaller errors, and every processor has another
-// number of lanes: the bound allows for every way.
+// Products of codes are integers. A kernel that adds the products of a block before it converts to float32 has smaller errors, and processors differ
+// in their number of lanes: the bound allows for every way.
 const Beside = 3
 
 // sums are what a kernel needs of a group of its operand: by how much rounding changed the sum, and the size of the numbers that are added apart.

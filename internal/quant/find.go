@@ -39,8 +39,8 @@ type finder struct {
 	found  []*Tensor
 }
 
-// Find takes the weights that are stored as codes out of the tensors of a checkpoint, whose config.json config is (nil: there is none).
-// Each becomes a tensor with the shape that torch gives it, under the name with ".weight"; rest are the other tensors, in their order.
+// Find takes the weights that are stored as codes out of the tensors of a checkpoint. config is config.json, or nil without the file.
+// Each weight becomes a tensor with its shape in torch, under the name with ".weight"; rest are the other tensors, in their order.
 //
 // It reads MLX (weight, scales, biases: affine, 4 and 8 bits), GPTQ (qweight, qzeros, scales, g_idx: 4 and 8 bits), AWQ (qweight, qzeros,
 // scales: 4 bits, version gemm), compressed-tensors (weight_packed, weight_scale, weight_shape), int8 with scales

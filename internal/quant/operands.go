@@ -68,19 +68,18 @@ func Unrounded(format string, group int) (Kernel, bool) {
 	return Kernel{Name: "float32", does: "adds offsets of %s weights apart", Elements: group}.adds(group, zero), true
 }
 
-// Kernels are what is known of products with a weight of a format in a model of a dtype; those of one name differ in few codes. None where nothing
-// is.
+// Kernels returns the known ways to multiply by a weight of a format in a model of a dtype, or nil. Kernels with the same name differ in few codes.
 //
-// Of ggml's formats they are those of its kernels for the processor: that of its vector kernels, then that of its plain one where it differs. The
+// For ggml's formats the list has the vector kernel, then the plain kernel if it differs. The
 // codes of Q4_1, Q5_1, Q4_K and Q5_K are multiplied apart from the offsets, which are multiplied with the sum of each block or group of the operand: rounded to
-// float16 in Q8_1, an integer in Q8_K. So are those of Q6_K, which the kernel for AVX2 has from 0 to 63, and subtracts 32 times the sums from other lanes.
+// float16 in Q8_1, an integer in Q8_K. The codes of Q6_K are multiplied likewise: the kernel for AVX2 keeps them from 0 to 63, and subtracts 32 times the sums.
 // Source: the vec_dot_type of ggml-cpu.c; quantize_row_q8_0, quantize_row_q8_1, ggml_vec_dot_q4_K_q8_K and ggml_vec_dot_q6_K_q8_K of arch/x86/quants.c,
 // quantize_row_q8_0_ref, quantize_row_q8_1_ref and quantize_row_q8_K_ref of ggml-quants.c, ggml_vec_dot_q4_1_q8_1 of ggml-cpu/quants.c.
 //
-// Of MLX the second is that of its kernel for processors other than Apple's: _qmm_t of backend/cpu/quantized.cpp computes all of it in the
-// dtype of the model. Other kernels of MLX dequantise in that dtype, and add in float32: the first.
+// For MLX the second is the kernel for processors other than Apple's: _qmm_t of backend/cpu/quantized.cpp computes everything in the dtype of the
+// model. The first is every other kernel of MLX: they dequantise in that dtype, and add in float32.
 //
-// Of int8 by row they are what engines make of each token as it comes: 255 steps from −most to most, as torchao has them (x times
+// For int8 by row they are the codes that engines make of each token at run time: 255 steps from −most to most, as torchao has them (x times
 // the reciprocal of the step, choose_qparams_affine and _quantize_affine of quant_primitives.py) and compressed-tensors (x over the step,
 // calculate_qparams of helpers.py), or 254, the step being most over 127.
 func Kernels(format string, d hooks.DType) []Kernel {

@@ -1,5 +1,5 @@
-// Package quant reads weights that are stored as codes: small integers, groups of which share a step and an offset. It knows the
-// blocks of ggml, the affine groups of MLX, and the integers with scales beside them that checkpoints of transformers have.
+// Package quant reads weights that are stored as codes: small integers, where each group shares a step and an offset. It knows the
+// blocks of ggml, the affine groups of MLX, and the integers with separate scales of transformers' checkpoints.
 //
 // A value is step·code + offset. Every step and offset is exact in float64, and so is a product of a step and a code, so that a value
 // is rounded once, to float32. Where the original computes in float32, as ggml does, this gives its bits (blocks.go has the proof).

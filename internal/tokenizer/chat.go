@@ -55,8 +55,8 @@ var (
 // Llama 3.1 and most Qwens have a system turn before, which is taken from the checkpoint's template.
 // Markers inside of prompt count as markers, as they do in transformers.
 //
-// The error says what is missing: markers that are tokens, a BOS, or a template of which it is known what
-// it writes. Llama 3.2's is not: it writes today's date.
+// The error says what is missing: markers that are tokens, a BOS, or a template with a known output.
+// Llama 3.2's output is not known: it has today's date.
 func (t *Tokenizer) Chat(prompt string) ([]int, error) {
 	c, err := t.chat()
 	if err != nil {

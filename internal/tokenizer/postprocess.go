@@ -106,7 +106,7 @@ func readTemplateProcessing(raw json.RawMessage) (frame, error) {
 	return f, nil
 }
 
-// readRoberta reads a RobertaProcessing or a BertProcessing: cls before the text and sep behind it.
+// readRoberta reads a RobertaProcessing or a BertProcessing: cls before the text and sep after the text.
 func readRoberta(raw json.RawMessage) (frame, error) {
 	var r struct {
 		Type           string            `json:"type"`

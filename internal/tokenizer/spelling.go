@@ -45,7 +45,7 @@ func checkSpelling(data []byte) error {
 	return nil
 }
 
-// checkSurrogates returns an error where a quoted string, which is valid JSON, has an escape of a surrogate that stands alone.
+// checkSurrogates returns an error if a quoted string of valid JSON has the escape of a surrogate without its partner.
 func checkSurrogates(quoted []byte) error {
 	unit := func(at int) rune {
 		if at+6 > len(quoted) || quoted[at] != '\\' || quoted[at+1] != 'u' {

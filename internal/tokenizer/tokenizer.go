@@ -8,17 +8,17 @@
 //     Sequence of them; package pattern says which expressions;
 //   - vocabularies that lack the pieces of some characters or bytes: these become the unknown token, or
 //     leave no trace where the file names none;
-//   - post-processors that put ids before and behind a text.
+//   - post-processors that put ids before and after a text.
 //
 // Of tokenizer.model it knows Gemma's, and [FromGGUF] reads what a GGUF file has. A file that asks for
 // anything more is refused by the name of the field: a tokenizer that is nearly right is worse than none,
 // because every later tensor then differs and nothing says why. Whoever has another tokenizer passes ids
 // instead, or has transformers make them.
 //
-// The measure is the `tokenizers` package, version 0.23, down to the age of its tables of Unicode, of
-// which it has several: Oniguruma's, those of the Rust standard library, of two crates, and of its own
-// normalisation. fixtures/tokenizer/random_strings.py compares; what a file is made of and was not
-// compared, [Tokenizer.Unchecked] names. Some classes of transformers 5 do not do what a tokenizer.json
+// The measure is the `tokenizers` package, version 0.23, down to the age of its several tables of
+// Unicode: Oniguruma's, the Rust standard library's, two crates', and the tables of its normalisation.
+// fixtures/tokenizer/random_strings.py compares, and [Tokenizer.Unchecked] names the parts of a file that
+// were not compared. Some classes of transformers 5 do not do what a tokenizer.json
 // says: LlamaTokenizer puts the "▁" before the whole text only, not before what follows an added token,
 // and not before a space; GPT2Tokenizer and Qwen2Tokenizer split by their own patterns. We do what the
 // file says, and name the class unless it was found to do the same.
@@ -91,7 +91,7 @@ type Tokenizer struct {
 
 // Open reads the tokenizer of the model directory fsys: tokenizer.json where it exists, for that is
 // what transformers reads, and tokenizer.model otherwise. A tokenizer.json that exists and is refused
-// is an error even beside a good tokenizer.model; falling back would change ids without a word. What
+// is an error even with a good tokenizer.model in the folder; falling back would change ids without a word. What
 // tokenizer_config.json and chat_template.jinja say of conversations is kept for [Tokenizer.Chat].
 func Open(fsys fs.FS) (*Tokenizer, error) {
 	for _, reader := range []struct {

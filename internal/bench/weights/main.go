@@ -1,9 +1,9 @@
-// Command weights measures how fast tracediff weights is, and in how much memory, beside a program that merely reads the same files.
+// Command weights measures the speed and memory of tracediff weights, in comparison with a program that only reads the same files.
 //
 //	go run ./internal/bench/weights [-gb 2] [-runs 3] [-formats F32,F16] [-profile FILE] DIR
 //
-// DIR is a folder outside of the tree, where an original in bfloat16 of so many GB is made, and a port in each format: files that are
-// there are taken. Each format is compared by a process of its own, in turns with the reader. The table has the medians.
+// DIR is a folder outside of the tree, where the command makes an original of -gb GB in bfloat16, and a port in each format.
+// Existing files are used. A new process compares each format, in turns with the reader. The table has the medians.
 package main
 
 import (

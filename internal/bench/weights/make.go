@@ -18,7 +18,7 @@ import (
 	"github.com/tracediff/tracediff/internal/gguf/gguftest"
 )
 
-// A tensor has side rows of side columns: the tile, which is a matrix of fixtures/weights as ggml has quantised it, over and over.
+// A tensor has side rows of side columns: repeats of a tile, a matrix of fixtures/weights that ggml has quantised.
 const (
 	side     = 4096
 	fixtures = "fixtures/weights/"

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// escape reads what stands behind a backslash: a class of characters, or else one character.
+// escape reads a class of characters, or one character, after a backslash.
 func (p *parser) escape() (*Set, rune, error) {
 	if p.rest == "" {
 		return nil, 0, errors.New("a \\ at the end")
@@ -92,7 +92,7 @@ func (p *parser) hex(digits int) (rune, error) {
 	return rune(n), nil
 }
 
-// class reads a class in brackets behind the first of them.
+// class reads a class in brackets after the opening bracket.
 func (p *parser) class() (*Set, error) {
 	not := p.take("^")
 	var ranges [][2]rune
@@ -142,7 +142,7 @@ func (p *parser) class() (*Set, error) {
 	}
 }
 
-// member reads a character or a class inside of brackets. What means more there, now or in another engine, is refused.
+// member reads a character or a class inside of brackets. Syntax with a further meaning in some engine is refused.
 func (p *parser) member(first bool) (*Set, rune, error) {
 	switch c := p.next(); {
 	case c == '\\':

@@ -86,7 +86,7 @@ func foldsAlone(a, b rune) error {
 	return nil
 }
 
-// atom reads what a quantifier stands behind.
+// atom reads the part before a quantifier.
 func (p *parser) atom() (node, error) {
 	switch c := p.next(); c {
 	case '(':
@@ -121,7 +121,7 @@ const (
 	kelvin = '\u212a'
 )
 
-// folded adds the other case of letters inside of (?i:), of those of ASCII alone.
+// folded adds the other case of ASCII letters inside of (?i:).
 func (p *parser) folded(ranges [][2]rune) ([][2]rune, error) {
 	if !p.fold {
 		return ranges, nil

@@ -1,5 +1,5 @@
-// Package pattern matches the regular expressions of tokenizer.json files as the `tokenizers` package does, which asks Oniguruma: the
-// alternative that is listed first wins, whatever its length. It also has the classes of characters of the engines behind that package.
+// Package pattern matches the regular expressions of tokenizer.json files as the `tokenizers` package does with Oniguruma: the
+// alternative that is listed first wins, whatever its length. It also has the classes of characters of the engines in that package.
 //
 // It reads the part of Oniguruma's syntax that published files have: characters and their escapes, classes, \s, \d and general
 // categories, groups, (?i:), alternatives, quantifiers (greedy, lazy and possessive), atomic groups and lookaheads. Everything else is
@@ -120,7 +120,7 @@ const (
 	opJump                 // go on at x
 	opAhead                // what begins with the next instruction matches here; go on at x
 	opNot                  // it does not
-	opAtomic               // what begins with the next instruction; go on at x behind it
+	opAtomic               // what begins with the next instruction; go on at x after the match
 	opEnd
 )
 
@@ -165,7 +165,7 @@ func (c *compiler) add(n node) {
 	}
 }
 
-// group writes a part that is matched by itself.
+// group writes a part with a match of its own.
 func (c *compiler) group(op opcode, n node) {
 	at := c.emit(instruction{op: op})
 	c.add(n)
@@ -227,7 +227,7 @@ func (c *compiler) repeat(n node) {
 	}
 }
 
-// choose sets the two ways of a split: into the body, which follows it, and past everything that is written so far. A greedy split tries the
+// choose sets the two ways of a split: into the body, which follows the split, and past the code written so far. A greedy split tries the
 // body first, a lazy one last.
 func (c *compiler) choose(split int, g greed) {
 	in, out := split+1, len(c.program)

@@ -93,9 +93,9 @@ func (s *Set) start(text string) (size int, ok bool) {
 	return size, s.Has(r)
 }
 
-// classesFile holds the classes of characters that the engines behind `tokenizers` know, one range a line: the name, the first and the
-// last character, in decimal. fixtures/tokenizer/families.py asks `tokenizers` for them: the age of its tables is neither that of Go's nor
-// the same in all of its parts.
+// classesFile holds the classes of characters of the engines in `tokenizers`, one range a line: the name, the first and the
+// last character, in decimal. fixtures/tokenizer/families.py asks `tokenizers`: its tables have another age than Go's, and several ages among
+// themselves.
 //
 //go:embed classes.txt.gz
 var classesFile []byte
@@ -133,7 +133,8 @@ func Class(name string) *Set {
 	return classes()[name]
 }
 
-// category returns the set of a general category, by its two letters, or of all that begin with one letter; nil for another name.
+// category returns the set of a general category by its two letters, or the union of the categories with a first letter. It returns nil for an
+// unknown name.
 func category(name string) *Set {
 	if len(name) == 2 && 'A' <= name[0] && name[0] <= 'Z' {
 		return classes()[name]
