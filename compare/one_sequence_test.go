@@ -62,7 +62,7 @@ func TestRowsThatAreNotOneSequenceAreRefused(t *testing.T) {
 	state := func(name string, sequences, tokens int) hooks.Event {
 		return fire(name, hooks.F32, []int{sequences, tokens, 8}, make([]float64, 8*sequences*tokens)...)
 	}
-	const padding = "run the port on the tokens alone, without padding"
+	const padding = "run the port on the tokens without padding: one sequence"
 	for _, c := range []struct {
 		what   string
 		events []hooks.Event
@@ -118,8 +118,8 @@ func TestPaddingOnOneSide(t *testing.T) {
 		long, text []float64
 		why        string // empty: the tokens are compared, and differ
 	}{
-		{"in front", list, []float64{0, 0, 5, 6, 7}, []float64{5, 6, 7}, "it begins with 2 tokens of id 0, and the rest is what the "},
-		{"behind", list, []float64{5, 6, 7, 0, 0, 0}, []float64{5, 6, 7}, "it ends with 3 tokens of id 0, and the rest is what the "},
+		{"in front", list, []float64{0, 0, 5, 6, 7}, []float64{5, 6, 7}, "it begins with 2 tokens of id 0, and the rest is what "},
+		{"behind", list, []float64{5, 6, 7, 0, 0, 0}, []float64{5, 6, 7}, "it ends with 3 tokens of id 0, and the rest is what "},
 		{"a token more", list, []float64{3, 5, 6, 7}, []float64{5, 6, 7}, ""},
 		{"the token of padding more", withPAD, []float64{3, 5, 6, 7}, []float64{5, 6, 7}, "it begins with 1 token of id 3"},
 		{"BOS twice", withPAD, []float64{1, 1, 5, 6}, []float64{1, 5, 6}, ""},
@@ -128,10 +128,10 @@ func TestPaddingOnOneSide(t *testing.T) {
 		{"another text behind", list, []float64{0, 0, 5, 6, 7}, []float64{5, 6, 8}, ""},
 	} {
 		l, r := build(t, manifest("local", 0), ids(c.long...)), build(t, manifest("reference", 0), ids(c.text...))
-		for side, traces := range map[string][2]*capture.Trace{"local": {l, r}, "reference": {r, l}} {
+		for trace, traces := range map[string][2]*capture.Trace{"your port's trace": {l, r}, "the reference trace": {r, l}} {
 			why, next := refused(t, traces[0], traces[1], compare.Options{Order: c.list})
-			if (why == "") != (c.why == "") || !strings.Contains(why, c.why) || c.why != "" && (!strings.Contains(why, "the "+side+" trace has a row with padding") || !strings.Contains(next, "without padding")) {
-				t.Errorf("%s, %s: %q, %q", c.what, side, why, next)
+			if (why == "") != (c.why == "") || !strings.Contains(why, c.why) || c.why != "" && (!strings.Contains(why, trace+" has a row with padding") || !strings.Contains(next, "without padding")) {
+				t.Errorf("%s, %s: %q, %q", c.what, trace, why, next)
 			}
 		}
 	}

@@ -99,7 +99,7 @@ func TestOneTensorOfAnotherDType(t *testing.T) {
 		}
 		dump(healthy)
 		said := told(t, exitMatch, "compare", path, mixedReference)
-		if strings.Contains(said, "not verified") || !strings.Contains(said, "recomputed on your port's own inputs") || strings.Contains(said, "UNIDENTIFIED") {
+		if strings.Contains(said, "not verified") || !strings.Contains(said, "recomputed on your port's inputs") || strings.Contains(said, "UNIDENTIFIED") {
 			t.Errorf("%s: a healthy dump is not verified:\n%s", of.name, said)
 		}
 		dump(wrongBase)

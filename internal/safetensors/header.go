@@ -296,6 +296,7 @@ func (t Tensor) Readable() error {
 // DTypeError is returned for a tensor of a dtype that is not read.
 type DTypeError struct{ Name, DType string }
 
+// Error names the tensor and its dtype.
 func (e *DTypeError) Error() string {
 	return fmt.Sprintf("tensor %s: unknown dtype %s", quote(e.Name), quote(e.DType))
 }

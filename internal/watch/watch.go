@@ -41,6 +41,7 @@ var outputs = []string{".o", ".a", ".so", ".d", ".obj", ".pyc", ".safetensors", 
 // TooManyError is more folders than are watched.
 type TooManyError struct{ Path string }
 
+// Error names the folder and the limit.
 func (e *TooManyError) Error() string {
 	return fmt.Sprintf("%s has more than %d folders", e.Path, maxFolders)
 }

@@ -135,7 +135,7 @@ func TestHostile(t *testing.T) {
 		{"a class that moves the cursor", `"class":"m.Net"`, `"class":"\u001b[2J"`, "no text of one line"},
 		{"a weight of two lines", `"weights":{`, `"weights":{"a\nb":{"dtype":"float32","shape":[1]},`, "no weight's name"},
 		{"no JSON", small, `{"format":`, "not the JSON of a recorded program"},
-		{"something behind", `"lines":["net.py:7"]}`, `"lines":["net.py:7"]} {}`, "behind the end"},
+		{"something behind", `"lines":["net.py:7"]}`, `"lines":["net.py:7"]} {}`, "follows the end of the program"},
 		{"another format", `"tracediff program"`, `"program"`, `its format is "program"`},
 		{"a later version", `"version":1`, `"version":2`, "of version 2"},
 		{"no passes", `"calls":[[0,-1,["c0",4]],[1,0,["v0"]],[1,1,["v2"]]]}]`, `"calls":[]}],"passes":[]`, "it has 0 passes"},

@@ -21,7 +21,7 @@ func Checked(doc *Document, r *compare.Result) {
 		doc.Line("operations: not verified: %s", r.NotIsolated)
 	case s == nil:
 	default:
-		text := fmt.Sprintf("operations: %d recomputed on %s own inputs: %d EXACT, %d ROUNDING", s.Certified, possessive(r), s.Exact, s.Rounding)
+		text := fmt.Sprintf("operations: %d recomputed on %s inputs: %d EXACT, %d ROUNDING", s.Certified, whose(r), s.Exact, s.Rounding)
 		text += counts(", ", number{int64(s.Bugs), "BUG"}, number{int64(s.Layout), string(isolate.OtherLayout)}, number{int64(s.Unidentified), string(isolate.Unidentified)},
 			number{int64(s.Unverified), string(isolate.NotCertified)})
 		if s.NotIsolated > 0 {
@@ -58,9 +58,10 @@ func bugsOf(doc *Document, s *compare.Isolation) {
 	}
 }
 
-func possessive(r *compare.Result) string {
+// whose is whose inputs the operations were recomputed on: the local side's, or, for one trace alone, the operations' own.
+func whose(r *compare.Result) string {
 	if r.Alone {
-		return "their"
+		return "their own"
 	}
 	return r.Local.Name.Side + "'s"
 }
