@@ -51,7 +51,6 @@ func (c *certifier) isolate(ctx context.Context, p *pair) error {
 		r.NotIsolated = "the order computes it once a pass: a second firing cannot be verified"
 		return nil
 	}
-	c.decided.limits[r.Key()] = r.Gate // which the chain asks for
 	got, err := c.link(ctx, r)
 	if err != nil {
 		return err

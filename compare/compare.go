@@ -79,7 +79,7 @@ func run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	if err := w.downstream(ctx); err != nil {
 		return nil, err
 	}
-	res.Final = w.measurer.next.final
+	res.Final = w.facts.next.final
 	w.finish()
 	if err := w.certifier.sight(ctx, res, w.unverified); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (w *walk) finish() {
 	a.missing()
 	a.unknown()
 	a.noteLayers()
-	res.Layouts = append(res.Layouts, w.measurer.notes()...)
+	res.Layouts = append(res.Layouts, w.facts.notes()...)
 	if w.certifier.chain != nil {
 		res.Isolation = isolationOf(res.Rows, w.o.Isolator, w.certifier.cancels)
 		res.Layouts = append(res.Layouts, res.Isolation.layouts()...)

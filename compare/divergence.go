@@ -180,7 +180,7 @@ func (w *walk) downstream(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p, err := w.measurer.look(ctx, i, d.Row.Pass, l, r)
+		p, err := w.facts.look(ctx, i, d.Row.Pass, l, r)
 		if err != nil {
 			return err
 		}

@@ -37,10 +37,11 @@
 //
 //  4. pairing reads two records and makes a pair: axes, common rows, the order of cached keys, shapes.
 //  5. measurer reads the numbers of the pair and writes metrics, gate and the first visible difference (shape, NaN,
-//     keys, numbers, dtype, limit). nextTokens reads the logits as a choice of the next token.
-//  6. certifier reads the limit of the row and asks the chain of the [Isolator]; it writes the certificate, the
-//     standing, and the name of a bug. The chain asks back about other rows (surroundings). Then certifier asks
-//     whether a constant tensor is the constant of the order.
+//     keys, numbers, dtype, limit). nextTokens reads the logits as a choice of the next token. facts keeps the limit and
+//     whether the two sides agree.
+//  6. certifier asks the chain of the [Isolator], and writes the certificate, the standing, and the name of a bug. The
+//     chain reads facts. Where the chain needs the facts of a later entry, steps 4 and 5 of the later entry are done
+//     first, once. Then certifier asks whether a constant tensor is the constant of the order.
 //  7. settle reads seen, standing, content and policy, including the baseline; [Judge] turns them into the final
 //     verdict.
 //  8. keep reads the decided row: expected, allow and blame mark it, decided remembers it by key, and the first

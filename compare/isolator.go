@@ -66,11 +66,11 @@ func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
 }
 
 // NewChain returns the chain of an isolator's trace; nil without one.
-func NewChain(i *Isolator, w chain.Walk) *chain.Chain {
+func NewChain(i *Isolator, f chain.Facts) *chain.Chain {
 	if i == nil {
 		return nil
 	}
-	return chain.New(i.Forms, i.Names, w)
+	return chain.New(i.Forms, i.Names, f)
 }
 
 // Isolated is the certificate of a row, with the mistake that a search found.

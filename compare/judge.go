@@ -224,7 +224,6 @@ func mismatch(p *pair) string {
 type decided struct {
 	verdicts map[string]Verdict
 	errors   map[string]measure.Number // relative L2
-	limits   map[string]*gate.Gate     // of the rows that are certified, before they are decided
 	// different are the keys of rows that differ and were expected to.
 	different map[string]bool
 
@@ -234,21 +233,13 @@ type decided struct {
 }
 
 func newDecided() *decided {
-	return &decided{verdicts: map[string]Verdict{}, errors: map[string]measure.Number{}, limits: map[string]*gate.Gate{}, different: map[string]bool{}}
+	return &decided{verdicts: map[string]Verdict{}, errors: map[string]measure.Number{}, different: map[string]bool{}}
 }
 
 // Compared reports whether there is a row with this key.
 func (d *decided) Compared(key string) bool {
 	_, compared := d.verdicts[key]
 	return compared
-}
-
-// Limit returns the limit on a row's whole tensor, or 0 for an unknown row and for a row without a limit.
-func (d *decided) Limit(key string) float64 {
-	if g := d.limits[key]; g.Tolerant() {
-		return float64(g.Checks[0].Limit)
-	}
-	return 0
 }
 
 // add adds a row to the result. why is the reason for an untested row, or "". It reports whether the row fails the

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/sides"
@@ -25,24 +24,19 @@ type measurer struct {
 	next    *nextTokens  // what logits say of the next token
 }
 
-// look puts two tensors side by side and measures them, where they can be. Logits are looked at as a choice of tokens, too.
-func (m *measurer) look(ctx context.Context, i, pass int, l, r capture.Record) (*pair, error) {
-	p, err := m.pair(i, pass, l, r)
-	if err != nil || p.seen.what != SeenWithin {
-		return p, err
-	}
-	s, err := m.measure(ctx, p)
-	if err != nil {
-		return nil, err
+// remarks adds the remarks to a measured pair. Logits are looked at as a choice of tokens, too. s is nil for a pair that could not be measured.
+func (m *measurer) remarks(ctx context.Context, p *pair, s *measure.Sums) error {
+	if s == nil {
+		return nil
 	}
 	p.note(s)
 	if p.printed() != nil {
-		return p, nil // what is not printed is the other side's, the most likely token too
+		return nil // the tensor shows the other side's values where none are printed, and so the other side's most likely token
 	}
 	if s.Top != nil && s.Top.Flipped > 0 && p.row.Gate.Tolerant() {
 		m.next.note(p, s)
 	}
-	return p, m.next.look(ctx, p, s)
+	return m.next.look(ctx, p, s)
 }
 
 // measure measures a pair and sees what it shows.

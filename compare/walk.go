@@ -18,7 +18,7 @@ type walk struct {
 	plan *plan.Plan
 	res  *Result // the rows, and conclusions from the decided rows
 
-	measurer   *measurer
+	facts      *facts
 	certifier  *certifier
 	lookahead  *lookahead // certificates
 	readahead  *readahead // measurements
@@ -32,16 +32,16 @@ type walk struct {
 func newWalk(pl *plan.Plan, meter *measure.Meter, o *Options, res *Result) *walk {
 	d := newDecided()
 	m := &measurer{pairing: newPairing(pl, o.Isolator), meter: meter, judging: &o.Judging, noise: gate.NewFloors(o.Noise), stored: o.Stored, next: &nextTokens{plan: pl, floor: o.Noise}}
-	chains := &surroundings{decided: d, measurer: m, by: &o.Certification}
+	f := newFacts(m, d, &o.Certification)
 	c := &certifier{
-		plan: pl, by: &o.Certification, chain: NewChain(o.Isolator, chains), reference: NewChain(o.ReferenceIsolator, chains), decided: d, cancels: map[string]string{},
+		plan: pl, by: &o.Certification, chain: NewChain(o.Isolator, f), reference: NewChain(o.ReferenceIsolator, f), decided: d, cancels: map[string]string{},
 	}
 	known := newKnownLines(o.Baseline)
 	if c.chain != nil && o.Baseline != nil {
 		c.chain.Accepted = known.accepts // that of the reference begins at the token ids
 	}
 	w := &walk{
-		o: o, plan: pl, res: res, measurer: m, certifier: c, lookahead: newLookahead(pl, c.chain, o.All, pl.Common()), readahead: &readahead{measurer: m},
+		o: o, plan: pl, res: res, facts: f, certifier: c, lookahead: newLookahead(pl, c.chain, o.All, pl.Common()), readahead: &readahead{measurer: m},
 		known: known, ancestors: &ancestors{plan: pl, decided: d, given: o.Given}, decided: d,
 	}
 	if o.Certified != nil && o.Order != nil {
@@ -105,7 +105,7 @@ func (w *walk) entry(ctx context.Context, i, pass int) error {
 		if !both {
 			return nil // what is missing is listed at the end, for all entries and passes
 		}
-		p, err := w.measurer.look(ctx, i, pass, l, r)
+		p, err := w.facts.look(ctx, i, pass, l, r)
 		if err != nil {
 			return err
 		}

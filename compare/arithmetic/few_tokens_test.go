@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/chain"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
@@ -60,9 +61,9 @@ func TestBitsTellAMistakeWithinTheBounds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		chain := compare.NewChain(i, sameInputs{})
+		c := compare.NewChain(i, sameInputs{})
 		for _, name := range []string{"layers.2.self_attn.o_proj", "layers.0.self_attn.o_proj"} {
-			l, err := chain.At(t.Context(), name, 0)
+			l, err := c.At(t.Context(), name, 0)
 			if err != nil || l.Cert == nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -81,10 +82,10 @@ func TestBitsTellAMistakeWithinTheBounds(t *testing.T) {
 	}
 }
 
-// sameInputs is a walk over a trace that was given what the reference was given.
+// sameInputs are the facts of a trace that was given what the reference was given.
 type sameInputs struct{}
 
-func (sameInputs) Given(string, int) (bool, error)                         { return true, nil }
-func (sameInputs) Compared(string) bool                                    { return true }
-func (sameInputs) Limit(string) float64                                    { return 0 }
-func (sameInputs) Within(context.Context, int, string) (bool, bool, error) { return true, true, nil }
+func (sameInputs) Given(int, string) (bool, error) { return true, nil }
+func (sameInputs) Of(context.Context, int, string) (chain.Fact, error) {
+	return chain.Fact{Compared: true, Within: true}, nil
+}

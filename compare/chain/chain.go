@@ -17,14 +17,19 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Walk answers the questions of a chain about the comparison around it. Keys are the keys of a trace.
-type Walk interface {
-	Given(name string, pass int) (same bool, err error) // an argument of the model is the reference's
-	Compared(key string) bool                           // there is a row for an entry
-	Limit(key string) float64                           // the limit on a row's accumulated relative L2; 0: the limit of the table applies
-	// Within reports whether both sides have an entry, and differ by at most its limit. For a single trace it is
-	// always true.
-	Within(ctx context.Context, pass int, name string) (compared, within bool, err error)
+// Facts are what a comparison knows of its entries before any entry is certified.
+type Facts interface {
+	// Given reports whether an argument of the model has the same values on both sides.
+	Given(pass int, name string) (same bool, err error)
+	// Of returns the facts of an entry. The entry may come later in the walk than the entry that is certified.
+	Of(ctx context.Context, pass int, name string) (Fact, error)
+}
+
+// Fact is what the two tensors of an entry show.
+type Fact struct {
+	Compared bool    // the walk makes a row of the entry
+	Within   bool    // the difference is within the entry's limit; always true for a single trace
+	Limit    float64 // on the accumulated relative L2; 0 if the entry has no limit
 }
 
 // Edits knows the mistakes in entries that are wrong on their own inputs. Package naming implements it.
@@ -49,9 +54,10 @@ type Chain struct {
 	i     *isolate.Isolator
 	forms *arithmetic.Forms
 	edits Edits
-	walk  Walk
+	facts Facts
 	certs map[string]*Link          // by key
 	ready map[string]isolate.Result // certificates made ahead, see [Chain.Prepare]
+	asked bool                      // see askFirst
 
 	// Accepted reports whether a row is a known divergence. The row's tensor then counts as given: neither a fault
 	// in the tensor nor an earlier fault breaks a chain through the row. Accepted may be nil.
@@ -71,6 +77,7 @@ type Link struct {
 	Layout *Reparametrisation // the layout of the entry; nil outside of every layout
 
 	made isolate.Result
+	fact Fact // zero without a cut
 }
 
 // Gap is the entry at which a chain breaks, the first of them on the way from the token ids.
@@ -85,8 +92,8 @@ func (g *Gap) String() string {
 }
 
 // New returns the chain of a trace.
-func New(k *arithmetic.Forms, edits Edits, w Walk) *Chain {
-	return &Chain{i: k.I, forms: k, edits: edits, walk: w, certs: map[string]*Link{}, ready: map[string]isolate.Result{}}
+func New(k *arithmetic.Forms, edits Edits, f Facts) *Chain {
+	return &Chain{i: k.I, forms: k, edits: edits, facts: f, certs: map[string]*Link{}, ready: map[string]isolate.Result{}}
 }
 
 // At certifies an entry and all of its ancestors. An argument of the model needs no certificate: the comparison
@@ -104,7 +111,7 @@ func (c *Chain) At(ctx context.Context, name string, pass int) (*Link, error) {
 	if _, argument := e.Op.(op.Given); argument {
 		// Not remembered: the row that is being decided asks too, and has no verdict yet.
 		got := &Link{Misfit: c.i.Misfit(order.Node{Entry: c.i.List().Index(name), Pass: pass})}
-		same, err := c.walk.Given(name, pass)
+		same, err := c.facts.Given(pass, name)
 		switch {
 		case err != nil:
 			return nil, err
@@ -160,13 +167,17 @@ func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *o
 		}
 		return &Link{Why: fmt.Sprintf("nothing bounds the rounding of %d of %d elements: %s", cert.Unbounded, cert.Elements, why)}, nil, nil
 	}
-	if why := c.untested(cert, key); why != "" {
-		return &Link{Why: why + c.takes(cut)}, cut, nil
+	fact, err := c.facts.Of(ctx, pass, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if why := c.untested(cert, fact); why != "" {
+		return &Link{Why: why + c.takes(cut), fact: fact}, cut, nil
 	}
 	if cert, err = c.forms.WithMistake(ctx, order.Node{Entry: c.i.List().Index(name), Pass: pass}, cut, cert); err != nil {
 		return nil, nil, err
 	}
-	got := &Link{Cert: cert, Layout: c.layouts.of(key), made: ready}
+	got := &Link{Cert: cert, Layout: c.layouts.of(key), made: ready, fact: fact}
 	if got.Layout != nil && cert.Outcome == isolate.Bug {
 		cert.Outcome = isolate.OtherLayout
 	}
@@ -177,11 +188,11 @@ func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *o
 // operation on its own inputs, as relative L2, is within a limit: the accumulated limit of the entry, or what the table of limits
 // allows the dtype, whichever is larger. The bounds show that where they reach no further than the limit. Else the error that was
 // measured shows it, since the value is known whatever its bounds are. What is EXACT has no error.
-func (c *Chain) untested(cert *isolate.Certificate, key string) string {
-	if cert.Outcome != isolate.Rounding || !c.beyondLimits(cert, key) {
+func (c *Chain) untested(cert *isolate.Certificate, f Fact) string {
+	if cert.Outcome != isolate.Rounding || !c.beyondLimits(cert, f) {
 		return ""
 	}
-	own, table := c.walk.Limit(key), gate.TableLimit(c.i.Env().DType)
+	own, table := f.Limit, gate.TableLimit(c.i.Env().DType)
 	most := fmt.Sprintf("its limit of %.3g", own)
 	if own < table {
 		most = fmt.Sprintf("the %.3g that the built-in limits allow %s", table, c.i.Env().DType)
@@ -191,8 +202,8 @@ func (c *Chain) untested(cert *isolate.Certificate, key string) string {
 
 // beyondLimits reports whether both the bounds and the measured error of an entry are beyond the entry's limits. The certificate shows nothing then.
 // NaN is beyond any limit.
-func (c *Chain) beyondLimits(cert *isolate.Certificate, key string) bool {
-	limit := max(c.walk.Limit(key), gate.TableLimit(c.i.Env().DType))
+func (c *Chain) beyondLimits(cert *isolate.Certificate, f Fact) bool {
+	limit := max(f.Limit, gate.TableLimit(c.i.Env().DType))
 	return !(float64(cert.Reach) <= limit) && !(float64(cert.RelL2) <= limit)
 }
 
@@ -245,7 +256,7 @@ func (c *Chain) leaves(ctx context.Context, got *Link, key string, cut *order.Pl
 		if got.Gap == nil {
 			got.Gap = parent.Gap
 		}
-		if !c.walk.Compared(from) && parent.Wrong != "" {
+		if !parent.fact.Compared && parent.Wrong != "" {
 			got.Wrong = parent.Wrong
 		}
 		if parent.Cert != nil && parent.Cert.Outcome == isolate.Bug {
@@ -253,19 +264,19 @@ func (c *Chain) leaves(ctx context.Context, got *Link, key string, cut *order.Pl
 		}
 	}
 	if got.Gap == nil {
-		if why := c.broken(got.Cert, key); why != "" {
+		if why := c.broken(got); why != "" {
 			got.Gap = &Gap{key, why}
 		}
 	}
 	return nil
 }
 
-// broken says why no chain goes through an entry with this certificate; empty where one does.
-func (c *Chain) broken(cert *isolate.Certificate, key string) string {
-	switch {
+// broken says why no chain goes through the entry of a link with a certificate; empty if a chain does.
+func (c *Chain) broken(l *Link) string {
+	switch cert := l.Cert; {
 	case cert.Outcome == isolate.Bug:
 		return "it is wrong on its own inputs"
-	case cert.Outcome == isolate.Unidentified && c.beyondLimits(cert, key):
+	case cert.Outcome == isolate.Unidentified && c.beyondLimits(cert, l.fact):
 		return fmt.Sprintf("no known arithmetic reproduces it, and its bounds are too wide to tell rounding from a mistake: they reach to %.3g", float64(cert.Reach))
 	case cert.Outcome == isolate.Unidentified:
 		return "it is not certified: " + cert.Unidentified()

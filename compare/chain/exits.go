@@ -13,7 +13,7 @@ func (l *reparametrisations) check(ctx context.Context, c *node, link *Link) err
 		c.fail("%s is wrong on its own inputs", c.key)
 		return nil
 	}
-	if why := l.broken(link.Cert, c.key); why != "" {
+	if why := l.broken(link); why != "" {
 		c.fail("%s: %s", c.key, why)
 		return nil
 	}
@@ -34,14 +34,12 @@ func (l *reparametrisations) responding(ctx context.Context, c *node) error {
 // within theirs.
 func (l *reparametrisations) within(ctx context.Context, c *node, n order.Node, seen map[order.Node]bool) error {
 	key := capture.Key(n.Pass, l.i.List().Entries[n.Entry].Name, 0)
-	compared, within, err := l.walk.Within(ctx, n.Pass, l.i.List().Entries[n.Entry].Name)
+	fact, err := l.facts.Of(ctx, n.Pass, l.i.List().Entries[n.Entry].Name)
 	switch {
-	case err != nil:
+	case err != nil || fact.Within:
 		return err
-	case compared && !within:
+	case fact.Compared:
 		c.fail("%s is not within its limit", key)
-		return nil
-	case compared:
 		return nil
 	}
 	next := l.next(n)

@@ -58,7 +58,7 @@ func bugsOf(doc *Document, s *compare.Isolation) {
 	}
 }
 
-// whose is whose inputs the operations were recomputed on: the local side's, or, for one trace alone, the operations' own.
+// whose says whose inputs the operations were recomputed on: your port's, or, for a single trace, the operations' own.
 func whose(r *compare.Result) string {
 	if r.Alone {
 		return "their own"

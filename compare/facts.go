@@ -1,0 +1,161 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/chain"
+	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/compare/plan"
+	"github.com/tracediff/tracediff/compare/sides"
+	"github.com/tracediff/tracediff/order"
+)
+
+// facts are what the pairs of a comparison show before any entry is certified; see [chain.Facts]. They depend on the two traces only. A chain may
+// ask for the facts of an entry that the walk has not reached: the pair is then measured, and waits for the walk.
+type facts struct {
+	*measurer
+	decided *decided // the arguments of the model, which the walk decides first
+	by      *Certification
+	known   map[string]chain.Fact // by key
+	waiting map[string]*measured  // by key
+}
+
+// measured is a pair, and the sums over its tensors; the sums are nil for tensors of different shapes.
+type measured struct {
+	pair *pair
+	sums *measure.Sums
+}
+
+func newFacts(m *measurer, d *decided, by *Certification) *facts {
+	return &facts{measurer: m, decided: d, by: by, known: map[string]chain.Fact{}, waiting: map[string]*measured{}}
+}
+
+// look returns the measured pair of one firing of an entry.
+func (f *facts) look(ctx context.Context, i, pass int, l, r capture.Record) (*pair, error) {
+	at := key(l)
+	got := f.waiting[at]
+	if delete(f.waiting, at); got == nil {
+		var err error
+		if got, err = f.measured(ctx, i, pass, l, r); err != nil {
+			return nil, err
+		}
+	}
+	return got.pair, f.remarks(ctx, got.pair, got.sums)
+}
+
+// measured measures a pair, and keeps the facts.
+func (f *facts) measured(ctx context.Context, i, pass int, l, r capture.Record) (*measured, error) {
+	p, err := f.pair(i, pass, l, r)
+	if err != nil {
+		return nil, err
+	}
+	got := &measured{pair: p}
+	if p.seen.what == SeenWithin {
+		if got.sums, err = f.measure(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	fact := chain.Fact{Compared: true, Within: p.agrees()}
+	if g := p.row.Gate; g.Tolerant() {
+		fact.Limit = float64(g.Checks[0].Limit)
+	}
+	f.known[key(l)] = fact
+	return got, nil
+}
+
+// key is the key of a row with a local tensor.
+func key(l capture.Record) string { return capture.Key(l.Pass, l.Name, l.Firing) }
+
+// Of returns the facts of the first firing of an entry.
+func (f *facts) Of(ctx context.Context, pass int, name string) (chain.Fact, error) {
+	i := f.plan.Index(name)
+	l, r, both := f.plan.Lookup(pass, name)
+	both = both && i >= 0 && slices.Contains(f.plan.Common(), pass) && f.plan.Walked(i, pass)
+	if f.plan.Mode == sides.Alone {
+		return chain.Fact{Compared: both, Within: true}, nil
+	}
+	if !both {
+		return chain.Fact{}, nil
+	}
+	at := key(l)
+	if fact, ok := f.known[at]; ok {
+		return fact, nil
+	}
+	got, err := f.measured(ctx, i, pass, l, r)
+	if err != nil {
+		return chain.Fact{}, err
+	}
+	f.waiting[at] = got
+	return f.known[at], nil
+}
+
+// Given reports whether an argument of the model has the same values on both sides. An argument that is out of scope has no row, and is compared
+// here.
+func (f *facts) Given(pass int, name string) (bool, error) {
+	if v, compared := f.decided.verdicts[capture.Key(pass, name, 0)]; compared {
+		return v == Match, nil
+	}
+	var values [2][]int64
+	for side := range values {
+		v, ok, err := sides.Integers(f.plan.Sides[side].Trace, pass, name)
+		if !ok && err == nil && name == order.PositionIDs {
+			v, ok = f.by.assumed(f.plan.Mode, side, pass)
+		}
+		if err != nil || !ok {
+			return false, err
+		}
+		values[side] = v
+	}
+	return slices.Equal(values[local], values[reference]), nil
+}
+
+// assumed are where the tokens of a pass are taken to stand on a side that does not say so; ok is false where it does, or nothing of it is
+// certified.
+func (o *Certification) assumed(m sides.Mode, side, pass int) (positions []int64, ok bool) {
+	i := o.Isolator
+	if side == reference && m != sides.Alone {
+		i = o.ReferenceIsolator
+	}
+	if i == nil {
+		return nil, false
+	}
+	return i.AssumedPositions(pass)
+}
+
+// positions checks position_ids against the number of token ids: the first token has position 0, and each pass
+// continues after the previous pass. The ids themselves are taken as given, since no tensor predicts them. In a
+// single trace, other positions are a mistake. If two traces have the same unusual positions, the intended
+// positions are unknown, and the tensors show nothing.
+func positions(pl *plan.Plan, p *pair) error {
+	if p.row.Name != order.PositionIDs || p.seen.what != SeenWithin || !pl.Tokens.Known(p.row.Pass) {
+		return nil
+	}
+	got, ok, err := sides.Integers(pl.Sides[local].Trace, p.row.Pass, order.PositionIDs)
+	if err != nil || !ok {
+		return err
+	}
+	want := make([]int64, 0, pl.Tokens.In[p.row.Pass])
+	for _, row := range pl.Scopes.Of[local].Rows(pl.Tokens.Past[p.row.Pass], pl.Tokens.In[p.row.Pass]) {
+		want = append(want, int64(pl.Tokens.Past[p.row.Pass]+row))
+	}
+	if slices.Equal(got, want) {
+		return nil
+	}
+	detail := fmt.Sprintf("the positions of %s do not match its tokens in the sequence", capture.Key(p.row.Pass, order.InputIDs, 0))
+	if len(got) == len(want) {
+		at := 0
+		for got[at] == want[at] {
+			at++
+		}
+		detail += fmt.Sprintf(": token %d is at %d, not %d", at, got[at], want[at])
+	}
+	if pl.Mode == sides.Alone {
+		p.see(SeenNumbers, "%s", detail)
+		return nil
+	}
+	p.shows = evidence{Untested, detail}
+	return nil
+}
