@@ -26,6 +26,7 @@ type prepared struct {
 // is set, Prepare leaves out the entries with a need for a search for an arithmetic, so a comparison ending earlier
 // has not searched in vain; [Chain.At] certifies these entries.
 func (c *Chain) Prepare(ctx context.Context, entries map[int][]string, right bool) {
+	c.askFirst(ctx)
 	var all []prepared
 	open := map[string]int{} // the last of an entry
 	for _, pass := range slices.Sorted(maps.Keys(entries)) {

@@ -11,7 +11,8 @@
 //
 // -bench adds a sample of the runs of the bug bench that internal/bench made in OUT, spread over halves 1 to 5, dtypes and engines; -models
 // adds the recorded architectures with planted bugs that fixtures/recorded_faults.py made in DIR. -cores sets the cores of each comparison:
-// a report that is written on one core and read against one of two cores holds results to any number of cores.
+// a report that is written on one core and read against one of two cores holds results to any number of cores. -shuffled builds a program that
+// asks for the forms of a trace in an order drawn with a seed, before the walk asks: a report must not depend on the order.
 //
 //	go run ./internal/reports -render BEFORE -out TEXTS                   # at the commit before a change of the reports themselves
 //	go run ./internal/reports -render BEFORE -out NEW -against TEXTS      # after each step
@@ -50,9 +51,10 @@ func main() {
 	flags.StringVar(&models, "models", "", "the `FOLDER` of recorded architectures")
 	flags.StringVar(&r.program, "program", "", "a `FILE` to run instead of building the program")
 	flags.IntVar(&r.cores, "cores", 2, "the `CORES` of a comparison")
+	flags.Uint64Var(&r.seed, "shuffled", 0, "the `SEED` of the order in which the forms of a trace are asked for; 0 for the order of the walk")
 	_ = flags.Parse(os.Args[1:]) // ExitOnError: Parse ends the program
 	if r.out == "" || flags.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "usage: go run ./internal/reports -out FOLDER [-against FOLDER] [-bench OUT] [-models DIR] [-cores N]")
+		fmt.Fprintln(os.Stderr, "usage: go run ./internal/reports -out FOLDER [-against FOLDER] [-bench OUT] [-models DIR] [-cores N] [-shuffled SEED]")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -94,6 +96,7 @@ type outcome struct {
 type runner struct {
 	program, out string
 	cores        int
+	seed         uint64 // of the order in which forms are asked for; 0 for the order of the walk
 }
 
 // run writes the report of each case.
@@ -108,7 +111,11 @@ func (r *runner) run(ctx context.Context, cases []reportCase) error {
 	defer os.RemoveAll(room)
 	if r.program == "" {
 		r.program = filepath.Join(room, "tracediff")
-		if out, err := exec.CommandContext(ctx, "go", "build", "-o", r.program, "./cmd/tracediff").CombinedOutput(); err != nil {
+		build := []string{"build", "-o", r.program}
+		if r.seed > 0 {
+			build = append(build, "-tags", "shuffled")
+		}
+		if out, err := exec.CommandContext(ctx, "go", append(build, "./cmd/tracediff")...).CombinedOutput(); err != nil {
 			return fmt.Errorf("go build: %w\n%s", err, out)
 		}
 	}
@@ -140,7 +147,7 @@ func (r *runner) one(ctx context.Context, c reportCase, room string) error {
 	defer os.RemoveAll(room)
 	path := filepath.Join(room, "report.json")
 	cmd := exec.CommandContext(ctx, r.program, c.command(path)...)
-	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(room, "cache"), "NO_COLOR=1", fmt.Sprintf("GOMAXPROCS=%d", r.cores))
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(room, "cache"), "NO_COLOR=1", fmt.Sprintf("GOMAXPROCS=%d", r.cores), fmt.Sprintf("TRACEDIFF_SHUFFLED=%d", r.seed))
 	var printed, failed bytes.Buffer // standard error has progress, which depends on time
 	cmd.Stdout, cmd.Stderr = &printed, &failed
 	var exit *exec.ExitError
