@@ -38,16 +38,17 @@ func newCoding(e *order.Entry, x, y program.Value) *coding {
 // plausible reports whether codes in place of the weight may make the difference: by its size, which is much the same in every part of the
 // channels, and because it is no factor.
 func (c *coding) plausible() bool {
-	slope := min(thresholds.Codes.Slope.Most, max(thresholds.Codes.Slope.Least, thresholds.Codes.Slope.Deviations/math.Sqrt(float64(c.free))))
-	if !(c.error >= thresholds.Codes.Least && c.error <= thresholds.Codes.Most) || math.Abs(c.slope) > slope*c.error+c.error*c.error {
+	of, s := thresholds.Codes.Product, thresholds.Codes.Slope
+	slope := min(s.Most, max(s.Least, s.Deviations/math.Sqrt(float64(c.free))))
+	if !(c.error >= of.Least && c.error <= of.Most) || math.Abs(c.slope) > slope*c.error+c.error*c.error {
 		return false
 	}
-	if c.channels < thresholds.Codes.Parts*thresholds.Codes.Parts { // a part of so few is left to chance
+	if c.channels < of.Parts*of.Parts { // a part of so few is left to chance
 		return true
 	}
 	var each []float64
-	for p := range thresholds.Codes.Parts {
-		from, to := p*c.channels/thresholds.Codes.Parts, (p+1)*c.channels/thresholds.Codes.Parts
+	for p := range of.Parts {
+		from, to := p*c.channels/of.Parts, (p+1)*c.channels/of.Parts
 		wrong, whole := 0.0, 0.0
 		for row := 0; row+c.channels <= len(c.x); row += c.channels {
 			for k := row + from; k < row+to; k++ {
@@ -58,7 +59,7 @@ func (c *coding) plausible() bool {
 		each = append(each, math.Sqrt(wrong/whole))
 	}
 	slices.Sort(each)
-	return !(each[thresholds.Codes.Parts-1] > thresholds.Codes.Apart*each[thresholds.Codes.Parts/2-1])
+	return !(each[of.Parts-1] > of.Apart*each[of.Parts/2-1])
 }
 
 // asInputs reports whether the difference of a product is no more alike in all tokens than its inputs are, as that of another weight is: what is
@@ -67,7 +68,7 @@ func (c *coding) plausible() bool {
 // Null hypothesis: the errors of the weight are independent. Over m channels the cosine of two tokens' differences is then that of their
 // inputs, give or take 1/√m, and so is the mean over all P pairs, give or take 1/√(m·P). That is so where the errors are as large in every
 // column. A few columns of large inputs, whose weights may be small and have small errors, count with all of their size or as any other
-// column: the cosine lies between, or above by less than Thresholds.Codes.Alike. An engine that rounds the inputs, too, makes it smaller.
+// column: the cosine lies between, or above by less than Thresholds.Codes.Tokens.Alike. An engine that rounds the inputs, too, makes it smaller.
 func asInputs(i *isolate.Isolator, n order.Node, c *coding) (bool, error) {
 	e := i.List().At(n)
 	if _, product := e.Op.(op.Linear); !product || len(e.Inputs) != 1 {
@@ -86,7 +87,7 @@ func asInputs(i *isolate.Isolator, n order.Node, c *coding) (bool, error) {
 		return true, nil
 	}
 	width := len(v.Data) / all
-	tokens = min(tokens, thresholds.Codes.Tokens)
+	tokens = min(tokens, thresholds.Codes.Tokens.Most)
 	even := evened(v.Data[:tokens*width], width)
 	more, pairs := 0.0, 0
 	for a := range tokens {
@@ -97,7 +98,7 @@ func asInputs(i *isolate.Isolator, n order.Node, c *coding) (bool, error) {
 			pairs++
 		}
 	}
-	return more/float64(pairs) <= thresholds.Codes.Alike+thresholds.Codes.Slope.Deviations/math.Sqrt(float64(c.channels*pairs)), nil
+	return more/float64(pairs) <= thresholds.Codes.Tokens.Alike+thresholds.Codes.Slope.Deviations/math.Sqrt(float64(c.channels*pairs)), nil
 }
 
 func rowOf(x []float64, n, at int) []float64 { return x[at*n : (at+1)*n] }

@@ -34,7 +34,7 @@ func (q *Quantised) Above(role string, error float64) bool {
 			most = max(most, level)
 		}
 	}
-	return most > 0 && error > thresholds.Codes.Above*most
+	return most > 0 && error > thresholds.Codes.Trace.Above*most
 }
 
 // ProductsOf returns the captured entries with exactly one matrix of weights between the entry and its captured
@@ -92,7 +92,7 @@ func LooksQuantised(ctx context.Context, i *isolate.Isolator, products []order.N
 	q := &Quantised{Products: products, levels: map[string]float64{}}
 	some := Spread(products, mostLooked)
 	for k, n := range some {
-		if left := len(some) - k; float64(len(like)+left) < thresholds.Codes.Share*float64(looked+left) { // though all that are left were
+		if left := len(some) - k; float64(len(like)+left) < thresholds.Codes.Trace.Share*float64(looked+left) { // though all that are left were
 			return q, nil
 		}
 		error, err := Coded(ctx, i, n)
@@ -109,7 +109,7 @@ func LooksQuantised(ctx context.Context, i *isolate.Isolator, products []order.N
 			q.levels[role] = max(q.levels[role], error)
 		}
 	}
-	if len(names) < thresholds.Codes.Weights || float64(len(like)) < thresholds.Codes.Share*float64(looked) {
+	if len(names) < thresholds.Codes.Trace.Weights || float64(len(like)) < thresholds.Codes.Trace.Share*float64(looked) {
 		return q, nil
 	}
 	like = slices.DeleteFunc(like, func(o off) bool { return q.Above(o.role, q.levels[o.role]) })
@@ -128,9 +128,9 @@ func Coded(ctx context.Context, i *isolate.Isolator, n order.Node) (float64, err
 	} else if err != nil {
 		return 0, err
 	}
-	least := thresholds.Codes.Elements
+	least := thresholds.Codes.Product.Elements
 	if i.Env().DType == hooks.BF16 {
-		least = thresholds.Codes.Coarse
+		least = thresholds.Codes.Product.Coarse
 	}
 	var j *isolate.Judgement
 	for _, most := range []int{isolate.FocusTokens, whole.Block()} { // a few tokens show what is not quantised

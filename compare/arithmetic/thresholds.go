@@ -51,24 +51,73 @@ type WiderThresholds struct {
 	Rounded int
 }
 
-// CodeThresholds say when the products of a trace look like products with quantised weights. Null hypothesis: the weights are the original's, and products
-// are off by mistakes. No verdict rests on it: the entries stay wrong, and no rate was measured.
+// CodeThresholds say when the products of a trace look like products with quantised weights. No MATCH depends on the answer
+// yes: the entries stay wrong, the report states the likely cause, and a trace does not count as rounded on writing. The null hypothesis of the group is
+// that the port has the original's weights, and mistakes make the products wrong.
 type CodeThresholds struct {
-	Weights     int     // so many products of different weights have to show it at least
-	Share       float64 // so many of the products have to show it
-	Elements    float64 // so many elements of each have to differ
-	Coarse      float64 // the same for bfloat16, with a spacing as coarse as codes of 8 bits
-	Least, Most float64 // relative L2 error: codes of 8 bits in blocks of 32 have 5e-3, bfloat16 has 1.6e-3 at most, codes of 2 bits have 0.3
-	Above       float64 // a role with so many times the error of every other role has more than codes: a file has several formats
-	Parts       int     // codes are as good in every part of a weight: the channels of a result in so many parts
-	Apart       float64 // a part with an error this many times the median of the parts is wrong by more than codes, such as a head with a factor
-	Tokens      int     // tokens that are compared in pairs
-	Alike       float64 // how much more alike the differences of tokens may be than their inputs
-	Slope       Slope
+	Trace   CodedTrace
+	Product CodedProduct
+	Tokens  CodedTokens
+	Slope   Slope
 }
 
-// Slope is how far the products may be too large or too small on average, in parts of their error: codes err in both directions, so that of n elements
-// the slope is off by 1/√n of the error. A factor makes all of it.
+// CodedTrace says how many products have to look coded.
+type CodedTrace struct {
+	// Weights is the smallest number of weights with a coded product.
+	// Null hypothesis: each such product has a mistake of its own.
+	// Statistic: the number of different weights among the coded products.
+	// Rate: the rate of Weights mistakes in one port; none was measured.
+	Weights int
+	// Share is the smallest share of the products with a coded result.
+	// Null hypothesis: one mistake changes the products of some roles or of some layers.
+	// Statistic: coded products / examined products.
+	// Rate: 0 for a mistake in a smaller share of the products; none was measured for a mistake in every product.
+	Share float64
+	// Above is the smallest ratio of a role's error to the error of every other role at which the role has more than codes.
+	// Null hypothesis: a file with several formats. Codes with one bit less double the error.
+	// Statistic: the largest error of the role / the largest error of the other roles.
+	// Rate: a file with formats two bits apart is mistaken for a fault; then the report does not say that the weights are quantised.
+	Above float64
+}
+
+// CodedProduct says when the difference of one product looks like codes.
+type CodedProduct struct {
+	// Elements is the smallest share of elements outside the bounds of rounding; Coarse is the same for bfloat16, with a spacing as large as the
+	// errors of codes of 8 bits.
+	// Null hypothesis: the weight is the original's, and a mistake changes some rows or columns of the product.
+	// Statistic: elements outside the bounds / elements.
+	// Rate: 0 for a right product, since the bounds hold every rounding.
+	Elements, Coarse float64
+	// Least and Most limit the error. Codes of 8 bits in blocks of 32 have 5e-3, codes of 2 bits have 0.3; rounding to bfloat16 has at most 1.6e-3.
+	// Null hypothesis: below Least the weights in another dtype, above Most another tensor.
+	// Statistic: the relative L2 error of the product.
+	// Rate: none was measured.
+	Least, Most float64
+	// Parts is a number of equal parts of the channels, and Apart a limit on the ratio of their errors. Codes are as good in every part of a weight.
+	// Null hypothesis: one part is wrong by more than codes, such as a KV head with a factor.
+	// Statistic: the largest error of a part / the median of the parts; a product with fewer than Parts channels in a part is not tested.
+	// Rate: the error of a part with n elements varies by 1/√(2n), 25 % for the 8 elements of the smallest tested part, and Apart is far beyond.
+	Parts int
+	Apart float64
+}
+
+// CodedTokens says when differences of tokens are no more alike than the inputs of the tokens; see asInputs.
+type CodedTokens struct {
+	// Most is the largest number of tokens that are compared in pairs.
+	Most int
+	// Alike limits the excess of the cosines.
+	// Null hypothesis: something is added to the product, such as a bias, the same for every token.
+	// Statistic: the mean over all pairs of the cosine of two differences less the cosine of the two inputs.
+	// Rate: 3·10⁻⁵ for codes in columns of equal size, by [Slope].Deviations; none was measured for columns of unequal size, which Alike allows for.
+	Alike float64
+}
+
+// Slope limits how far the product may be too large or too small on average, in parts of the product's error.
+//
+// Null hypothesis: the port multiplies the product by a factor, which makes a slope of 1.
+// Statistic: |slope| / error. Codes err in both directions, so that n independent elements have a slope of about 1/√n of the error.
+// Rate: a product with codes is off by Deviations standard deviations with a chance of 6·10⁻⁵. Least and Most keep the limit between the slope of small
+// samples and the slope of a factor.
 type Slope struct{ Most, Least, Deviations float64 }
 
 // thresholds are those that are used.
@@ -77,8 +126,10 @@ var thresholds = Thresholds{
 	Nearer: NearerThresholds{Deviations: 4, Alike: 1.25},
 	Wider:  WiderThresholds{Places: 2, Rounded: 2},
 	Codes: CodeThresholds{
-		Weights: 3, Share: 0.75, Elements: 0.9, Coarse: 0.25, Least: 3e-3, Most: 0.35, Above: 3, Parts: 8, Apart: 5, Tokens: 16, Alike: 0.2,
-		Slope: Slope{Most: 0.9, Least: 0.2, Deviations: 4},
+		Trace:   CodedTrace{Weights: 3, Share: 0.75, Above: 3},
+		Product: CodedProduct{Elements: 0.9, Coarse: 0.25, Least: 3e-3, Most: 0.35, Parts: 8, Apart: 5},
+		Tokens:  CodedTokens{Most: 16, Alike: 0.2},
+		Slope:   Slope{Most: 0.9, Least: 0.2, Deviations: 4},
 	},
 }
 

@@ -46,7 +46,7 @@ func (k *Names) likely(ctx context.Context, role string) (string, error) {
 // Beyond returns a sentence for an entry that is further off than quantised weights explain, if its role looks like quantised weights; else an
 // empty string.
 func Beyond(c *isolate.Certificate, f *diagnose.Finding) string {
-	if f == nil || f.Likely == "" || !(float64(c.RelL2) > arithmetic.DefaultThresholds().Codes.Most) {
+	if f == nil || f.Likely == "" || !(float64(c.RelL2) > arithmetic.DefaultThresholds().Codes.Product.Most) {
 		return ""
 	}
 	return fmt.Sprintf("unexplained: off by %.2g%%, more than a quantised weight explains; --weights FILE verifies it", 100*float64(c.RelL2))
