@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // noisyScores is no mistake that has a name: some scores are off by amounts that nothing explains.
@@ -54,6 +56,36 @@ func TestFaultsBelowTheLevel(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The report sends nobody to an operation that is right: where only the dump of a tensor is wrong, the next step is to dump it elsewhere.
+func TestATensorThatIsWrongOnlyInTheDumpIsDumpedAgain(t *testing.T) {
+	t.Parallel()
+	golden := testengine.OpenGolden(t, "golden/llama-tiny/decode.float32.safetensors")
+	local := testengine.Tampered(t, golden, func(_ string, r capture.Record, data []float64) ([]float64, hooks.DType) {
+		if r.Name == "layers.1.self_attn.context" {
+			for i := range data {
+				data[i] *= 1.01
+			}
+		}
+		return data, r.DType
+	})
+	var out, errOut bytes.Buffer
+	if code := run([]string{"tracediff", "compare", local.Path(), "../../fixtures/golden/llama-tiny/decode.float32.safetensors"}, nil, &out, &errOut); code != exitMismatch {
+		t.Fatalf("exit %d\n%s%s", code, out.String(), errOut.String())
+	}
+	text := unbroken(out.String())
+	for _, want := range []string{
+		"first divergence: layers.1.self_attn.context", "; only in the dump: with the right values, self_attn.o_proj is right", "see docs/mistakes.md#hooks-at-another-point",
+		"next dump the tensor where it is computed, before its memory is used again; the computation is right",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("does not say %q:\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(text, "in your port") {
+		t.Errorf("accuses the port:\n%s", out.String())
 	}
 }
 

@@ -34,6 +34,21 @@ func (n Name) Text() string {
 
 // Text is the name of the mistake, or a sentence for a mistake without a name. [Finding.Searched] lists the kinds of mistakes that were tried.
 func (f *Finding) Text() string {
+	if len(f.DumpOnly) == 0 {
+		return f.text()
+	}
+	readers := make([]string, len(f.DumpOnly))
+	for i, r := range f.DumpOnly {
+		readers[i] = strings.TrimPrefix(r, order.AnyLayer)
+	}
+	is := " are right"
+	if len(readers) == 1 {
+		is = " is right"
+	}
+	return f.text() + "; only in the dump: with the right values, " + listed(readers) + is
+}
+
+func (f *Finding) text() string {
 	switch {
 	case f.Named():
 		return f.Name.Text()

@@ -38,7 +38,8 @@ func readRows() []Row {
 		{Kind: "layer.other-kind", Words: "the layer has the wrong type: {of} is computed as in {by}, from {for}", Pages: pagesWithNames([]Page{onRoles("shared-keys-and-values", caches)}, nil, onRoles("crossed-projections", `^altup_`)), Apply: asOtherLayer, Class: edit.Inserted},
 		{Kind: "result.log-softmax", Words: "the result is a log softmax: log probabilities, each row shifted by a constant", Pages: rowPages, Apply: logSoftmax, Class: edit.Inserted},
 
-		// Relations: rows, and elements that are not finite.
+		// Relations: the dump of what is read, rows, and elements that are not finite.
+		{Kind: notAsDumpedKind, Words: "{of} was not dumped as it was read: with the right {of}, every element is right", Pages: []Page{{Anchor: "hooks-at-another-point"}}},
 		{Kind: "rows.of-another", Words: rowsWords, Pages: relatedPages},
 		{Kind: "rows.of-itself", Words: rowsWords, Pages: relatedPages},
 		{Kind: "rows.zeros", Words: rowsWords, Pages: relatedPages},
@@ -52,6 +53,9 @@ func readRows() []Row {
 		{Kind: "elements.minus-infinity", Words: "{at} are -infinity: masked or suppressed, or overflow of the dtype"},
 	}
 }
+
+// notAsDumpedKind is the kind of [NotAsDumped].
+const notAsDumpedKind = "input.not-as-dumped"
 
 // rowsWords says how many rows are others.
 const rowsWords = "{n} of {m} rows are {by}[, in layer L from layer L-{k}][ (in {of}: {at})]"

@@ -100,6 +100,10 @@ func TestReadsSay(t *testing.T) {
 			relation: Relation{Kind: "rows.zeros", N: 1, M: 4, By: zeros, Of: Term{Kind: Tensor, Name: "layers.2.self_attn.keys"}, At: "keys=3"},
 			says:     "1 of 4 rows are zeros (in layers.2.self_attn.keys: keys 3)", role: keys, page: "stale-cache-slot",
 		},
+		{
+			relation: Relation{Kind: notAsDumpedKind, Of: tensorTerm("layers.2.self_attn.context")}, role: "layers.*.self_attn.o_proj", page: "hooks-at-another-point",
+			says: "layers.*.self_attn.context was not dumped as it was read: with the right layers.*.self_attn.context, every element is right",
+		},
 		{relation: Relation{Kind: "rows.stale-keys", Of: tensorTerm("layers.2.self_attn.keys"), K: 2, At: "keys=3"}, says: "keys 3 of layers.*.self_attn.keys are keys 2 again: stale", role: keys, page: "stale-cache-slot"},
 		{
 			relation: Relation{Kind: "rows.left-as-they-are", By: tensorTerm("layers.2.self_attn.q_norm"), At: "tokens=0"},

@@ -72,8 +72,18 @@ type Finding struct {
 	// Description is how the entries differ, where no edit gives all elements and something simple is true of the difference.
 	Description *Description `json:"description,omitempty"`
 	Times       int          `json:"times,omitempty"` // how often the search had the work that it has where nothing is asked for; 0 for once
+	// DumpOnly are the roles that read the entries, if each of them is right with the right values: the port has computed the right values, and the dump has
+	// others.
+	DumpOnly []string `json:"dump_only,omitempty"`
 	// Page is where the mistake is explained, with its fix; empty where it is not one of those.
 	Page string `json:"page,omitempty"`
+}
+
+// InDumpOnly says that some roles read the entries, and that each of them is right with the right values.
+func (f *Finding) InDumpOnly(readers []string) {
+	if len(readers) > 0 {
+		f.DumpOnly, f.Page = readers, Relation{Kind: notAsDumpedKind}.Page("")
+	}
 }
 
 // Edit is the mistake of the name for [Model.Apply]; nil where there is no name. That of a relation is the zero value, which goes with no entry.

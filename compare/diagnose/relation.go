@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // A Relation is a statement about the port's own tensor: some rows are zeros, or rows of another tensor, or elements are not finite. It is
@@ -22,6 +25,21 @@ type Relation struct {
 	K int `json:"k,omitempty"`
 	// At are the indexes of the elements or rows, in the first entry.
 	At Spots `json:"at,omitempty"`
+}
+
+// NotAsDumped is the finding for entries that are right with the right values of a tensor, and wrong with the values that were dumped of it. They have so
+// many elements, and for shown of these the dumped values allow no number that the right values allow.
+func NotAsDumped(list *order.List, wrong []order.Node, of string, elements, shown int) *Finding {
+	r := Relation{Kind: notAsDumpedKind, Place: order.NameOf(of).Role(), Of: tensorTerm(of)}
+	f := &Finding{
+		Name: r.name(), Class: edit.InputOf.String(), Entries: len(wrong), Elements: elements, Shown: shown,
+		Page: r.Page(order.NameOf(list.At(wrong[0]).Name).Role()),
+	}
+	layer := order.NameOf(of).Layer()
+	if layer >= 0 && !slices.ContainsFunc(wrong, func(n order.Node) bool { return order.NameOf(list.At(n).Name).Layer() != layer }) {
+		f.inLayer(order.LayerPath(layer))
+	}
+	return f
 }
 
 // name is the relation as a finding has it, in words.

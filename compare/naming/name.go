@@ -104,6 +104,11 @@ func (k *Names) nameInFew(ctx context.Context, role string) (*named, error) {
 			f.finding, err = k.name(ctx, role)
 			f.edit = f.finding.Edit()
 		}
+		if f.finding == nil || err != nil {
+			return f, err
+		}
+		readers, err := k.readersRight(ctx, role)
+		f.finding.InDumpOnly(readers)
 		return f, err
 	})
 }
@@ -115,6 +120,9 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 	left, own, right, err := k.leftOf(ctx, role)
 	if err != nil || len(left) == 0 {
 		return nil, err
+	}
+	if found, err := k.notAsDumped(ctx, role, left); found != nil || err != nil {
+		return found, err
 	}
 	var others []func(e *isolate.Evidence) func(order.Node) bool
 	for _, from := range []func(*isolate.Isolator, *isolate.Evidence) func(order.Node) bool{fromArguments, fromTokens, fromProducts} {

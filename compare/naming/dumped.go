@@ -1,0 +1,176 @@
+package naming
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tracediff/tracediff/compare/arithmetic"
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/order"
+)
+
+// notAsDumped returns the finding for the wrong entries of a role that are right if they are computed from the right values of the tensors that the trace
+// has wrong: the dump of such a tensor does not hold what the operation has read. It returns nil if an entry reads no wrong tensor, or is wrong with the
+// right values too.
+//
+// Null hypothesis: the operation has a mistake, and the bounds of a longer computation hold the mistake. Statistic: elements that are definite from the right
+// values, and to which the dumped values give no number in common with the right values. Rate: that of [arithmetic.ProofThresholds].Elements.
+func (k *Names) notAsDumped(ctx context.Context, role string, left []*isolate.Evidence) (*diagnose.Finding, error) {
+	wrong, of, err := k.wrongInputs(ctx, role, left)
+	if len(wrong) == 0 || err != nil {
+		return nil, err
+	}
+	opened, err := openedEntries(ctx, k.i, left, func(*isolate.Evidence) func(order.Node) bool {
+		return func(n order.Node) bool { return k.i.Has(n) && !wrong[n] }
+	})
+	if opened == nil || err != nil {
+		return nil, err
+	}
+	for n, e := range opened {
+		if e.Trial == left[n].Trial {
+			return nil, nil
+		}
+	}
+	tries, err := arithmetic.Under(opened, opened)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range tries {
+		p, err := rightIn(ctx, left, opened, a)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil && arithmetic.Enough(p.shown, p.rows, false) {
+			return diagnose.NotAsDumped(k.i.List(), nodesOf(left), of, p.elements, p.shown), nil
+		}
+	}
+	return nil, nil
+}
+
+// proof counts the elements that right values give, and of these the elements that the dumped values do not allow, with their rows.
+type proof struct{ elements, shown, rows int }
+
+// rightIn judges entries whose programs are opened, in one arithmetic. The proof is nil if an element is not explained.
+func rightIn(ctx context.Context, left, opened []*isolate.Evidence, a *isolate.Arithmetic) (*proof, error) {
+	p := new(proof)
+	for n, e := range opened {
+		s, err := suspectIn(ctx, e, a)
+		if err != nil {
+			return nil, err
+		}
+		if s.own, err = left[n].Evaluate(ctx, isolate.Evaluation{Arithmetic: &isolate.Arithmetic{}}); err != nil {
+			return nil, err
+		}
+		all, shown, rows, err := s.Explains(s.entry.Program, s.entry.Call)
+		if !all || err != nil {
+			return nil, err
+		}
+		p.elements, p.shown, p.rows = p.elements+len(e.Y.Data), p.shown+shown, p.rows+rows
+	}
+	return p, nil
+}
+
+// wrongInputs returns the tensors that some entries of a role read directly, and that are wrong on their own inputs; of is the name of the first of them.
+func (k *Names) wrongInputs(ctx context.Context, role string, left []*isolate.Evidence) (wrong map[order.Node]bool, of string, err error) {
+	wrong, looked := map[order.Node]bool{}, map[string]bool{role: true}
+	for _, e := range left {
+		for _, leaf := range e.Cut.Leaves {
+			name := order.NameOf(k.i.List().At(leaf).Name)
+			if looked[name.Role()] || k.i.Recomputed(name.String()) {
+				continue
+			}
+			looked[name.Role()] = true
+			of, _, _, err := k.leftOf(ctx, name.Role())
+			if err != nil {
+				return nil, "", err
+			}
+			for _, w := range of {
+				wrong[w.Node] = true
+			}
+		}
+	}
+	for _, e := range left {
+		at := slices.IndexFunc(e.Cut.Leaves, func(n order.Node) bool { return wrong[n] })
+		if at < 0 {
+			return nil, "", nil
+		}
+		if of == "" {
+			of = k.i.List().At(e.Cut.Leaves[at]).Name
+		}
+	}
+	return wrong, of, nil
+}
+
+// readersRight returns the roles that read the wrong entries of a role, if every captured operation that reads a wrong entry is right with the right values.
+// The port has then computed the right values, and the dump has others. It returns nil if an operation has read what was dumped.
+func (k *Names) readersRight(ctx context.Context, role string) ([]string, error) {
+	left, _, _, err := k.leftOf(ctx, role)
+	if err != nil {
+		return nil, err
+	}
+	readers, err := k.wrongReaders(ctx, left)
+	if len(readers) == 0 || err != nil {
+		return nil, err
+	}
+	var roles []string
+	for _, n := range readers {
+		if r := order.NameOf(k.i.List().At(n).Name).Role(); !slices.Contains(roles, r) {
+			roles = append(roles, r)
+		}
+	}
+	for _, r := range roles {
+		of, _, _, err := k.leftOf(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		all := nodesOf(of)
+		if slices.ContainsFunc(readers, func(n order.Node) bool {
+			return order.NameOf(k.i.List().At(n).Name).Role() == r && !slices.Contains(all, n)
+		}) {
+			return nil, nil
+		}
+		if f, err := k.notAsDumped(ctx, r, of); f == nil || err != nil {
+			return nil, err
+		}
+	}
+	return roles, nil
+}
+
+// wrongReaders returns the captured entries that read some entries directly. It returns nil if one of them is right on the dumped values.
+func (k *Names) wrongReaders(ctx context.Context, of []*isolate.Evidence) ([]order.Node, error) {
+	var all []order.Node
+	for _, e := range of {
+		for at := range k.i.List().Entries {
+			for _, in := range k.i.List().Entries[at].Inputs {
+				n := order.Node{Entry: at, Pass: e.Node.Pass}
+				if in.Prev {
+					n.Pass += 1 + in.Back
+				}
+				if k.i.List().Index(in.Name) != e.Node.Entry || n.Pass >= len(k.i.Env().Passes) || !k.i.Has(n) || k.i.Recomputed(k.i.List().Entries[at].Name) || slices.Contains(all, n) {
+					continue
+				}
+				r, err := k.i.Evidence(ctx, n)
+				if err != nil {
+					return nil, err
+				}
+				if r == nil || !slices.Contains(r.Cut.Leaves, e.Node) {
+					continue
+				}
+				if len(r.Left) == 0 {
+					return nil, nil
+				}
+				all = append(all, n)
+			}
+		}
+	}
+	return all, nil
+}
+
+func nodesOf(all []*isolate.Evidence) []order.Node {
+	nodes := make([]order.Node, len(all))
+	for n, e := range all {
+		nodes[n] = e.Node
+	}
+	return nodes
+}

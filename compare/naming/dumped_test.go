@@ -1,0 +1,96 @@
+package naming_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order/ordertest"
+)
+
+// scaled multiplies a tensor by a number.
+func scaled(by float64) func([]float64) {
+	return func(data []float64) {
+		for i := range data {
+			data[i] *= by
+		}
+	}
+}
+
+// cleared has zeros in the place of the second half of a tensor.
+func cleared(data []float64) { clear(data[len(data)/2:]) }
+
+// A tensor is wrong only in the dump if all operations that read it are right with the right values. Where an operation has read what was dumped, or is wrong
+// with the right values too, the port is wrong.
+func TestATensorThatIsWrongOnlyInTheDump(t *testing.T) {
+	const norm, q, k, v, context, o = "layers.1.input_layernorm", "layers.1.self_attn.q_proj", "layers.1.self_attn.k_proj", "layers.1.self_attn.v_proj", "layers.1.self_attn.context", "layers.1.self_attn.o_proj"
+	for _, c := range []struct {
+		what    string
+		dtype   string
+		change  map[string]func([]float64)
+		of      string
+		says    string // of the wrong tensor
+		readers map[string]string
+	}{
+		{
+			"a factor", "float32", map[string]func([]float64){context: scaled(1.01)}, context, "is multiplied by 1.01, in layers.1 only; only in the dump: with the right values, self_attn.o_proj is right",
+			map[string]string{o: context + " was not dumped as it was read: with the right " + context + ", every element is right"},
+		},
+		{
+			"16 bits", "bfloat16", map[string]func([]float64){context: scaled(1.5)}, context, "; only in the dump: with the right values, self_attn.o_proj is right",
+			map[string]string{o: context + " was not dumped as it was read"},
+		},
+		{
+			"three readers", "float32", map[string]func([]float64){norm: cleared}, norm, "; only in the dump: with the right values, self_attn.q_proj, self_attn.k_proj, self_attn.v_proj are right",
+			map[string]string{q: norm + " was not dumped as it was read", k: norm + " was not dumped", v: norm + " was not dumped"},
+		},
+		{
+			"the reader is in the layer after", "float32", map[string]func([]float64){"layers.0.out": cleared}, "layers.0.out", "; only in the dump: with the right values, in is right",
+			map[string]string{"layers.1.in": "layers.*.out was not dumped as it was read"},
+		},
+		{"the reader has read it", "float32", map[string]func([]float64){context: scaled(2), o: scaled(2)}, context, "is multiplied by 2, in layers.1 only", nil},
+		{"the reader is wrong too", "float32", map[string]func([]float64){context: scaled(1.01), o: scaled(1.03)}, context, "is multiplied by 1.01, in layers.1 only", map[string]string{o: ""}},
+		{"one of three readers has read it", "float32", map[string]func([]float64){norm: scaled(2), v: scaled(2)}, norm, "is multiplied by 2", map[string]string{q: norm + " was not dumped"}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			golden := testengine.OpenGolden(t, "golden/llama-tiny/decode."+c.dtype+".safetensors")
+			trace := testengine.Tampered(t, golden, func(_ string, r capture.Record, data []float64) ([]float64, hooks.DType) {
+				if change := c.change[r.Name]; change != nil {
+					change(data)
+				}
+				return data, r.DType
+			})
+			dtype, err := hooks.ParseDType(c.dtype)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ck, list := ordertest.Embedded(t, "llama-tiny")
+			i, err := compare.NewIsolator(trace, list, reference.Weights(ck, dtype), isolate.Options{DType: dtype})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := i.Name(t.Context(), c.of)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inDump := strings.Contains(c.says, "only in the dump")
+			if !strings.HasSuffix(f.Text(), c.says) || inDump != (len(f.DumpOnly) > 0) || inDump && f.Page != "docs/mistakes.md#hooks-at-another-point" {
+				t.Errorf("%s: %q, %s", c.of, f.Text(), f.Page)
+			}
+			for name, says := range c.readers {
+				f, err := i.Name(t.Context(), name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !strings.HasPrefix(f.Text(), says) || says == "" && f.Relation.Kind != "" {
+					t.Errorf("%s: %q", name, f.Text())
+				}
+			}
+		})
+	}
+}
