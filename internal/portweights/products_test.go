@@ -87,7 +87,7 @@ func codesOf(t *testing.T, b quant.Block, rows, n int, raw []byte) (values, step
 
 // ggml's kernels give products of trained models within their bounds, also of a token whose one channel is as large as all others together: the parts
 // with codes and those with minima are far larger than the products there. What is off by a ten-thousandth is beyond them. TRACEDIFF_PRODUCTS names a
-// file of fixtures/weights/products.py --all; -v prints what docs/weights.md has.
+// file of fixtures/weights/products.py --all; -v prints what docs/results/weights.md has.
 func TestProductsOfBlocks(t *testing.T) {
 	path, own := os.LookupEnv("TRACEDIFF_PRODUCTS")
 	if !own {
