@@ -10,9 +10,10 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 )
 
-// Source is a tensor of a file that is no trace: what it is called, and where its elements are read, row-major and little-endian.
+// Source is a tensor of a file that is not a trace: the name of the tensor, and a reader of its elements, row-major and
+// little-endian.
 type Source struct {
-	Key    string // as the file has it, for people; empty: that of Pass, Name and Firing
+	Key    string // the name in the file, for people; if empty, the key of Pass, Name and Firing
 	Name   string
 	Pass   int
 	Firing int
@@ -20,18 +21,17 @@ type Source struct {
 	Shape  []int
 	Data   io.ReaderAt
 
-	LastRow bool     // it has the row of its pass's last token alone, as many engines compute logits
-	Printed *Printed // it is read from a text that has not all of it; else nil
-	InOrder bool     // its keys were put into the order of their positions
+	LastRow bool     // only the row of the last token of the pass is there: many engines compute no other logits
+	Printed *Printed // the elements of a text that were printed; nil for a tensor that was not read from a text
+	InOrder bool     // the keys were put into the order of their positions
 	LeftOff *LeftOff // the cells of keys that were left off, or nil
-	// Terms are what Data is the sum of, each as Data lies: partial results of ranks, which an engine adds in an order of its own,
-	// rounding each sum to DType, where Data is rounded once. nil for any other tensor. See [Trace.Value].
+	// Terms are the tensors whose sum Data is, laid out like Data: partial results of ranks. An engine adds the terms in its own
+	// order and rounds each sum to DType; Data is rounded once. Terms is nil for any other tensor. See [Trace.Value].
 	Terms []io.ReaderAt
 }
 
-// Assemble makes a trace of tensors of any files. The notes are said with those of the trace; closer, which may be nil, is
-// closed with it. Nothing is promised of the order, so that [Trace.Sequence] is false unless ordered. Two tensors of one name, pass and firing,
-// and a pass of 65536 or more, are errors.
+// Assemble makes a trace of tensors of any files. [Trace.Notes] returns notes, [Trace.Sequence] returns ordered, and [Trace.Close] closes
+// closer, which may be nil. Two tensors of one name, pass and firing, and a pass of 65536 or more, are errors.
 func Assemble(path string, sources []Source, m Manifest, ordered bool, notes []string, closer io.Closer) (*Trace, error) {
 	t := &Trace{path: path, closer: closer, manifest: m, sequence: ordered, notes: notes, index: make(map[firing]int, len(sources))}
 	for _, s := range sources {
@@ -53,8 +53,8 @@ func Assemble(path string, sources []Source, m Manifest, ordered bool, notes []s
 	return t, nil
 }
 
-// Sources are the tensors of a trace, to be assembled anew under other names or with other shapes. The trace stays open as
-// long as the new one is used.
+// Sources are the tensors of a trace, for a new trace with other names or other shapes. Keep the trace open while the new
+// trace is used.
 func (t *Trace) Sources() []Source {
 	out := make([]Source, len(t.records))
 	for i, r := range t.records {
@@ -63,8 +63,8 @@ func (t *Trace) Sources() []Source {
 	return out
 }
 
-// Reassemble is [Assemble] for sources of this trace. The manifest and the status stay the same, and notes are added to the trace's own. The
-// trace stays open as long as the new one is used, and is closed with it.
+// Reassemble is [Assemble] for sources of this trace. Manifest and status stay the same, and notes are added to the notes of the trace.
+// Closing the new trace closes this trace; keep this trace open until then.
 func (t *Trace) Reassemble(sources []Source, notes ...string) (*Trace, error) {
 	out, err := Assemble(t.path, sources, t.manifest, t.sequence, append(slices.Clone(t.notes), notes...), t)
 	if err != nil {
@@ -74,7 +74,7 @@ func (t *Trace) Reassemble(sources []Source, notes ...string) (*Trace, error) {
 	return out, nil
 }
 
-// LeftOff are the cells of an axis of keys that a tensor has in its file and a record does not have: cells of a cache that hold no token,
+// LeftOff are the cells on an axis of keys that a tensor has in the file and a record leaves off: cells of a cache that hold no token,
 // and keys that no query of the pass may see.
 type LeftOff struct {
 	Axis  int         // of the keys
@@ -86,11 +86,11 @@ type LeftOff struct {
 // Cell is a cell of an axis of keys.
 type Cell struct {
 	At  int // its index in the file
-	Key int // the place of its token in the sequence, counted from 0; −1 where it holds no token
+	Key int // the position of the token in the sequence, counted from 0; −1 for a cell without a token
 }
 
-// Printed says of a tensor that it is read from a text, which has some of its elements, rounded to decimals. The bytes of the others are
-// a NaN of their own.
+// Printed marks a tensor that was read from a text with some of its elements, rounded to decimals. The bytes of the other elements are a
+// NaN that no program makes.
 type Printed = container.Printed
 
 // section reads one tensor of a trace.

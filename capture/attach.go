@@ -9,9 +9,9 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Attach registers write, such as a [Writer]'s Observe, for the entries that a scope selects: it gets the passes and
-// rows in scope and nothing else. It goes before the model is built. passes has the number of tokens of each forward
-// call, which says where in the sequence a row stands.
+// Attach registers write, such as a [Writer]'s Observe, for the entries that a scope selects: write gets only the
+// passes and rows in scope. Call Attach before the model is built. passes has the number of tokens of each forward
+// call, from which the position of a row in the sequence follows.
 func Attach(reg *hooks.Registry, write hooks.Observer, l *order.List, s Scope, passes []int) error {
 	r := newRecorder(s, passes)
 	r.write = write
@@ -23,8 +23,8 @@ func Attach(reg *hooks.Registry, write hooks.Observer, l *order.List, s Scope, p
 	return nil
 }
 
-// Only returns what a scope leaves of an event of a run that records more: the rows in scope, which are valid until the
-// next call, and whether there are any. l and passes are those of [Attach].
+// Only returns the part of an event that is in scope, for a run that records more: the rows in scope, valid until the
+// next call, and whether the event has any. l and passes are the same as for [Attach].
 func Only(l *order.List, s Scope, passes []int) func(hooks.Event) (hooks.Event, bool) {
 	r, entries := newRecorder(s, passes), map[string]*order.Entry{}
 	for _, e := range s.Select(l) {
@@ -64,7 +64,7 @@ func (r *recorder) observe(e *order.Entry, ev hooks.Event) error {
 	return nil
 }
 
-// narrow leaves of an event what is in scope, if anything is.
+// narrow cuts an event to the passes and rows in scope; false if nothing of the event is in scope.
 func (r *recorder) narrow(e *order.Entry, ev hooks.Event) (hooks.Event, bool) {
 	if !r.scope.Passes.Has(ev.Pass) {
 		return ev, false
@@ -117,15 +117,16 @@ func Reserve(l *order.List, s Scope, passes []int) int {
 	return n
 }
 
-// DataBytes estimates the data that a capture of a list writes in a model's dtype: passes has the number of tokens of each
-// forward call. Positions, which leave out rows, are not counted off, and the header is not in it. Sizes are those of a
-// configuration that nobody has checked, so the sum is a float and cannot overflow.
+// DataBytes estimates the bytes of data that a capture of a list writes in a model's dtype: passes has the number of
+// tokens of each forward call. Positions of the scope, which leave out rows, are not subtracted, and the header is not
+// counted. The sizes are from a configuration that nobody has checked, so the sum is a float and cannot overflow.
 func DataBytes(l *order.List, s Scope, dtype hooks.DType, passes []int) float64 {
 	window := 0
 	if l.Config != nil {
 		window = l.Config.SlidingWindow
 	}
-	// Thousands of entries have some dozens of shapes: a long decode is not to walk all of them at every step.
+	// Thousands of entries have some dozens of shapes: a long decode adds up the shapes at each step, not the
+	// entries.
 	type form struct{ shape, dtype string }
 	entries, times := map[form]*order.Entry{}, map[form]int{}
 	for _, e := range s.Select(l) {

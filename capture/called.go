@@ -2,9 +2,9 @@ package capture
 
 import "slices"
 
-// Called is the trace with the later firings of a name called as an order has them: a recorded program has an entry for each call of a module, and that
-// of the second is called "x#1", which is the key of the firing with that number. known reports whether the order has a name. A trace in which
-// nothing is called so is returned as it is; another stays open as long as the new one is used, and is closed with it.
+// Called is the trace with the later firings of a name under the names of an order. A recorded program has an entry for each call of a module; the
+// entry of the second call has the name "x#1", which is the key of firing 1. known reports whether the order has a name. If no later firing has a
+// name in the order, Called returns t. Otherwise t stays open while the new trace is used, and is closed with the new trace.
 func (t *Trace) Called(known func(name string) bool) *Trace {
 	own := func(r Record) (string, bool) {
 		if r.Firing == 0 {

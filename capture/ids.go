@@ -16,8 +16,8 @@ const maxIDs = 1 << 24
 // OneSequence is what to do about a batch of several sequences.
 const OneSequence = "run the port with one sequence, or dump one sequence of its batch"
 
-// IDs returns the token ids of every pass: the tensors input_ids, of integers of any width (int64 as torch has them, int32 or uint32 as
-// many engines do) and of shape [1, T], from pass 0 on. The error says which one is not like that, and a trace without any is an error.
+// IDs returns the token ids of every pass, from pass 0 on: the tensors input_ids, of shape [1, T] and integers of any width (torch has
+// int64, many engines int32 or uint32). The error names a tensor of another shape or dtype; a trace without input_ids is an error.
 func (t *Trace) IDs() ([][]int, error) {
 	var passes [][]int
 	for {
@@ -54,7 +54,7 @@ func (t *Trace) IDs() ([][]int, error) {
 // maxWhole is the largest magnitude below which every integer is a float64.
 const maxWhole = 1 << 53
 
-// wholeNumbers are the elements of a tensor of integers. The error is that of one that is too large for an id.
+// wholeNumbers are the elements of a tensor of integers. An element too large for a token id is an error.
 func wholeNumbers(x hooks.Tensor) ([]int, error) {
 	values := make([]float64, len(x.Data)/x.DType.Size())
 	if err := floats.Decode(values, x.DType, x.Data); err != nil {

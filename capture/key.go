@@ -11,8 +11,8 @@ import (
 	"github.com/tracediff/tracediff/internal/safetensors"
 )
 
-// Gradient begins the names of gradients, which a training run records: the rest is the name of the parameter, or of the
-// tensor, of which the loss is derived.
+// Gradient begins the names of gradients, which a training run records. The name of a parameter or tensor follows: the
+// variable of the derivative of the loss.
 const Gradient = "grad/"
 
 // Key returns the key in a trace of the firing-th firing of name in a pass: [pass<k>/]<name>[#<n>], without the
@@ -48,7 +48,8 @@ func parseKey(key string) (pass int, name string, firing int, err error) {
 		firing, _ = strconv.Atoi(digits)
 		name = base
 	}
-	// There is one way to write a key. Comparing with it refuses bad digits, signs, leading zeros and "pass0/" alike.
+	// A key can be written in one way only. Comparing with that text refuses bad digits, signs, leading zeros and
+	// "pass0/".
 	var most [128]byte
 	if pass < 0 || firing < 0 || string(appendKey(most[:0], pass, name, firing)) != key {
 		return 0, "", 0, fmt.Errorf("key %s is not of the form pass<k>/<name>#<n>", quote(key))
@@ -75,15 +76,15 @@ func checkName(name string) error {
 	return nil
 }
 
-// HeaderBytes returns the bytes that an entry takes in the header of a trace below 1 TB: what a caller who knows
-// which tensors will come adds up for [Create].
+// HeaderBytes returns the bytes that an entry takes in the header of a trace below 1 TB. A caller who knows the
+// tensors of a run adds up their bytes for [Create].
 func HeaderBytes(key string, d hooks.DType, shape []int) int {
 	const far = 999_999_999_999
 	return len(appendEntry(nil, key, d, shape, far, far)) - len("}") // the brace that closes the header was there before
 }
 
-// appendEntry appends the text that takes the place of the header's closing brace. The key is given in pieces
-// to the writer and whole to HeaderBytes, so it comes as bytes or string.
+// appendEntry appends the text that replaces the closing brace of the header. The writer has the key as bytes, and
+// HeaderBytes has the key as a string.
 func appendEntry[K []byte | string](b []byte, key K, d hooks.DType, shape []int, begin, end int64) []byte {
 	b = append(b, ',')
 	b = appendString(b, key)
@@ -103,8 +104,8 @@ func appendEntry[K []byte | string](b []byte, key K, d hooks.DType, shape []int,
 	return append(b, `]}}`...)
 }
 
-// appendString appends s, which is valid UTF-8, as a JSON string. It is used on the way of every tensor, where
-// encoding/json would allocate.
+// appendString appends s, valid UTF-8, as a JSON string. It runs for every tensor and does not allocate;
+// encoding/json would.
 func appendString[S []byte | string](b []byte, s S) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
@@ -135,7 +136,7 @@ func quote(key string) string {
 	return fmt.Sprintf("%q", key)
 }
 
-// ParseKey is the inverse of [Key]: what a key of this form is the key of; false where it has another form.
+// ParseKey is the inverse of [Key]; ok is false for a key of another form.
 func ParseKey(key string) (pass int, name string, firing int, ok bool) {
 	pass, name, firing, err := parseKey(key)
 	return pass, name, firing, err == nil

@@ -9,9 +9,9 @@ import (
 	"runtime"
 )
 
-// lock takes the file at path for this process, or returns ErrLocked. On Windows a file that a process has open
-// cannot be removed: one that can be removed was left by a run that is gone. On the few other systems that come
-// here the lock keeps out only runs that start at the same moment, and is not sure.
+// lock takes the file at path for this process, or returns ErrLocked. On Windows an open file cannot be removed: a
+// lock file that can be removed was left by a run that has ended. On the few other systems without flock, the lock
+// keeps out only runs that start at the same moment, and sure is false.
 func lock(path string) (release func(), sure bool, err error) {
 	const windows = runtime.GOOS == "windows"
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lock takes the file at path for this process, or returns ErrLocked. The kernel lets go of it when the process
-// ends, however it ends, so that a killed run never blocks the next. sure is false where the file system has no locks.
+// lock takes the file at path for this process, or returns ErrLocked. The kernel releases the lock when the process
+// ends, even by a kill, so a killed run never blocks the next run. sure is false on a file system without locks.
 func lock(path string) (release func(), sure bool, err error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
@@ -22,7 +22,8 @@ func lock(path string) (release func(), sure bool, err error) {
 			f.Close()
 			return nil, true, ErrLocked
 		}
-		// Some network file systems have no locks. There a second run is not noticed, which is better than no run.
+		// Some network file systems have no locks. There a second run is not noticed, which is better than
+		// refusing every run.
 		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			f.Close()
 			return nil, true, fmt.Errorf("lock %s: %w", path, err)
@@ -34,8 +35,8 @@ func lock(path string) (release func(), sure bool, err error) {
 	}
 }
 
-// current reports whether f is still the file at path. Between opening and locking it, the run that held the lock
-// may have removed it; a lock on a removed file keeps nobody out.
+// current reports whether f is still the file at path. The run that held the lock may have removed the file
+// between opening and locking; a lock on a removed file keeps nobody out.
 func current(f *os.File, path string) bool {
 	mine, err := f.Stat()
 	if err != nil {

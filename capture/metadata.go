@@ -13,11 +13,11 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// version is the value of tracediff.version that this package writes and reads. It changes when an older reader
-// would misunderstand a newer file.
+// version is the value of tracediff.version that this package writes and reads. The version changes when an older
+// reader would misunderstand a newer file.
 const version = "1"
 
-// maxPasses bounds the forward calls of a trace: a run of more decode steps than any context has tokens is none.
+// maxPasses bounds the forward calls of a trace: no context has as many tokens.
 const maxPasses = 1 << 16
 
 // maxFused bounds the modules with fused attention: no model has as many layers.
@@ -39,7 +39,7 @@ type field struct {
 	decode func(*Manifest, string) error
 }
 
-// fields is the manifest's part of the metadata, in the order in which it is written.
+// fields is the manifest's part of the metadata, in the order of writing.
 var fields = []field{
 	text("side", func(m *Manifest) *string { return &m.Side }),
 	coded("producer", func(m *Manifest) *Producer { return &m.Producer }),
@@ -83,8 +83,8 @@ func raw(key string, at func(*Manifest) *json.RawMessage) field {
 	}
 }
 
-// coded is a field that is written as JSON. Reading refuses keys that it does not know: a limit of a scope that
-// is overlooked would make a narrow trace look like a whole one.
+// coded is a field that is written as JSON. Reading refuses unknown keys: an overlooked limit of a scope would
+// make a narrow trace look like a whole trace.
 func coded[T any](key string, at func(*Manifest) *T) field {
 	return field{
 		keyPrefix + key,
@@ -136,7 +136,7 @@ func decodePasses(m *Manifest, s string) (err error) {
 	return err
 }
 
-// check returns what is wrong with values that have the right form.
+// check returns an error for values of the right form that no trace has.
 func (m *Manifest) check() error {
 	if m.Passes < 0 || m.Passes > maxPasses {
 		return fmt.Errorf("%d passes, want 0 to %d", m.Passes, maxPasses)
@@ -177,8 +177,8 @@ func (m Manifest) header() ([]byte, error) {
 	return append(b, "}}"...), nil
 }
 
-// parseManifest is the inverse of header. Keys that it does not know are left alone: what changes the meaning of
-// a trace changes its version.
+// parseManifest is the inverse of header. Unknown keys are ignored: a change of the meaning of a trace changes the
+// version.
 func parseManifest(metadata map[string]string) (Manifest, error) {
 	var m Manifest
 	if v := metadata[versionKey]; v != version {

@@ -5,10 +5,10 @@ import (
 	"github.com/tracediff/tracediff/internal/lanes"
 )
 
-// Each hands out the elements of a tensor as float64, in row-major order and in strips: of [lanes.Strip] elements, but for
-// the last of each [lanes.Block] and of the tensor. at is the number of the strip's first element. The slice is used again
-// for the next strip and may be overwritten. Memory does not depend on the tensor's size. The error is that of reading,
-// or do's.
+// Each hands out the elements of a tensor as float64, in row-major order and in strips of [lanes.Strip] elements; the last
+// strip of each [lanes.Block] and of the tensor may be shorter. at is the number of the strip's first element. The slice
+// is used again for the next strip and may be overwritten. Memory does not depend on the tensor's size. An error is from
+// reading or from do.
 func (t *Trace) Each(r Record, do func(at int64, x []float64) error) error {
 	var strip [lanes.Strip]float64
 	size := r.DType.Size()
@@ -32,8 +32,8 @@ func (t *Trace) Each(r Record, do func(at int64, x []float64) error) error {
 	return nil
 }
 
-// Moments returns the statistics of a tensor, summed as a comparison sums them, which is the same to the bit on every
-// machine. Memory does not depend on the tensor's size. The error is that of reading.
+// Moments returns the statistics of a tensor, summed in the order of a comparison, which gives the same bits on every
+// machine. Memory does not depend on the tensor's size. An error is from reading.
 func (t *Trace) Moments(r Record) (lanes.Moments, error) {
 	var m, block lanes.Moments
 	err := t.Each(r, func(at int64, x []float64) error {

@@ -16,10 +16,10 @@ import (
 type opening struct {
 	*Trace
 	look bool // see [Look]
-	ours bool // it has a trace's version, so its keys mean something
+	ours bool // the file has the version of a trace, so the keys mean something
 }
 
-// open reads the header, decides whose file it is, and builds the records.
+// open reads the header, decides whether the file is a trace, and builds the records.
 func (o *opening) open() error {
 	text, err := safetensors.Text(o.file, o.size)
 	if err != nil {
@@ -69,7 +69,7 @@ func (o *opening) open() error {
 	return nil
 }
 
-// contradiction says which tensors a manifest contradicts.
+// contradiction returns an error for tensors that contradict the manifest.
 func (o *opening) contradiction() error {
 	m := &o.manifest
 	if n := len(o.records); m.Entries != nil && len(m.Entries) == 0 && n > 0 {
@@ -103,7 +103,7 @@ func (o *opening) readable(tensors []safetensors.Tensor) ([]safetensors.Tensor, 
 	return known, nil
 }
 
-// inOrder reports whether the data follow one another in the order of the entries.
+// inOrder reports whether the data stand in the order of the entries, without gaps.
 func inOrder(tensors []safetensors.Tensor) bool {
 	end := int64(0)
 	for _, s := range tensors {
@@ -146,8 +146,8 @@ func (o *opening) readMetadata(metadata map[string]string) (err error) {
 	return nil
 }
 
-// foreign returns an error for metadata of another writer that has keys of a trace: without a version nobody knows what they
-// mean, and a run that failed would be taken for one that says nothing.
+// foreign returns an error for metadata that has keys of a trace and no version. Without a version the keys have no known
+// meaning, and a failed run would pass for a run without a status.
 func foreign(metadata map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		if strings.HasPrefix(key, keyPrefix) {
@@ -157,8 +157,8 @@ func foreign(metadata map[string]string) error {
 	return nil
 }
 
-// fit compares the data that the header lists, end bytes, with what the file has. It returns the tensors whose
-// data are there: all of them, or the first ones of an unfinished trace.
+// fit compares the data that the header lists, end bytes, with the have bytes of the file. It returns the tensors
+// whose data are in the file: all tensors, or the first tensors of an unfinished trace.
 func (o *opening) fit(tensors []safetensors.Tensor, end, have int64) ([]safetensors.Tensor, error) {
 	switch {
 	case have == end:
@@ -180,7 +180,7 @@ func (o *opening) fit(tensors []safetensors.Tensor, end, have int64) ([]safetens
 	return tensors, nil
 }
 
-// list makes the records and their index. In a trace every key has to say what it is the key of.
+// list makes the records and their index. In a trace every key has to have the form of [Key].
 func (o *opening) list(tensors []safetensors.Tensor, start int64) error {
 	o.records = make([]Record, len(tensors))
 	o.index = make(map[firing]int, len(tensors))

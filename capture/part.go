@@ -13,7 +13,7 @@ import (
 // ErrLocked is the error of [Lock], and of [Create], while another run has the path.
 var ErrLocked = errors.New("another run is writing it: wait for that run to end, or name another file")
 
-// disk is the file system as a writer uses it. Tests put one in its place that dies in the middle of a write.
+// disk is the file system of a writer. Tests use a disk that fails in the middle of a write.
 type disk interface {
 	Create(path string) (file, error) // a new, empty file, in place of any old one
 	Open(path string) (file, error)   // for reading and writing
@@ -37,20 +37,20 @@ func (osDisk) Open(path string) (file, error)   { return os.OpenFile(path, os.O_
 func (osDisk) Rename(from, to string) error     { return os.Rename(from, to) }
 func (osDisk) Remove(path string) error         { return os.Remove(path) }
 
-// part is an unfinished trace on disk: the file NAME.part, made and replaced as a whole, so that it is a whole
-// trace from the moment it appears.
+// part is an unfinished trace on disk: the file NAME.part. The file is made and replaced as a whole, so that no
+// reader finds half a header.
 type part struct {
 	file
 	disk   disk
 	path   string
 	header int64 // bytes reserved for the header
-	used   int64 // bytes of it that are text; the rest are spaces
-	data   int64 // bytes of data behind it
+	used   int64 // bytes of the header that are text; the rest are spaces
+	data   int64 // bytes of data after the header
 }
 
-// rebuild writes the file anew, with a header of size bytes that starts with the text that head gives, and with
-// the data it had, and puts it in the place of the old one. It closes both for the rename, since some systems
-// rename no open file; the writer's lock keeps others away meanwhile.
+// rebuild writes the file anew and replaces the old file: a header of size bytes that starts with the text of
+// head, and the data of the old file. It closes both files for the rename, since some systems do not rename an
+// open file; meanwhile the writer's lock keeps other runs away.
 func (p *part) rebuild(size int64, head io.Reader) error {
 	if size > safetensors.MaxHeader {
 		return fmt.Errorf("a header of %d bytes: safetensors allows %d; capture less, or into several files", size, safetensors.MaxHeader)
@@ -74,7 +74,7 @@ func (p *part) rebuild(size int64, head io.Reader) error {
 	return nil
 }
 
-// write makes the file at path for rebuild. It returns the bytes of head.
+// write makes the file at path for rebuild. It returns the number of bytes of head.
 func (p *part) write(path string, size int64, head io.Reader) (used int64, err error) {
 	f, err := p.disk.Create(path)
 	if err != nil {
@@ -82,7 +82,7 @@ func (p *part) write(path string, size int64, head io.Reader) (used int64, err e
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 
-	// Headers and data may be large: they pass through a buffer, not through memory as a whole.
+	// Headers and data may be large: copy them through a small buffer.
 	const chunk = 256 << 10
 	buffer := make([]byte, chunk)
 	out := io.NewOffsetWriter(f, 0)
@@ -116,7 +116,8 @@ func (blanks) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// put writes data after the data of the trace, skipping a number of bytes that earlier calls have written. The trace does not have the bytes until [part.append].
+// put writes data after the data of the trace, skipping the bytes that earlier calls have written. The trace does not have the bytes until
+// [part.append].
 func (p *part) put(data []byte, behind int64) error {
 	if len(data) == 0 {
 		return nil
@@ -127,11 +128,11 @@ func (p *part) put(data []byte, behind int64) error {
 
 // append adds bytes that [part.put] has written to the trace: it writes their entry over the closing brace of the header.
 func (p *part) append(bytes int64, entry []byte) error {
-	// The entry brings its own closing brace; the one that it overwrites makes room for its first byte.
+	// The entry has its own closing brace, and its first byte overwrites the old brace.
 	grown := p.used + int64(len(entry)) - 1
 	if grown > p.header {
 		text := io.NewSectionReader(p.file, 8, p.used)
-		// Twice as long, so that the copies of a long run stay in proportion to what it writes.
+		// Twice as long: over a long run the copies stay in proportion to the bytes of the run.
 		p.data += bytes // which are copied, too
 		err := p.rebuild(roundUp(max(min(2*p.header, safetensors.MaxHeader), grown)), text)
 		p.data -= bytes
@@ -153,5 +154,5 @@ func (p *part) setStatus(s Status) error {
 	return err
 }
 
-// roundUp returns the next multiple of 8: data that start there are aligned for readers that map the file.
+// roundUp returns the next multiple of 8: data at such an offset are aligned for readers that map the file.
 func roundUp(n int64) int64 { return (n + 7) &^ 7 }

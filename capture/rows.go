@@ -1,7 +1,7 @@
 package capture
 
-// SomeRows reports whether a trace leaves out rows of its tensors: its scope has positions, and not all of the sequence.
-// Nothing is known of one without token ids.
+// SomeRows reports whether a trace leaves out rows of its tensors: its scope has positions, and the positions are not the whole sequence.
+// Without token ids the length of the sequence is not known, and SomeRows is true for every scope with positions.
 func (t *Trace) SomeRows() bool {
 	scope := t.Manifest().Scope
 	if len(scope.Positions) == 0 {

@@ -10,7 +10,7 @@ import (
 // Scope is what a run was asked to capture. A zero field limits nothing, except Level, which is always 1, 2 or 3.
 type Scope struct {
 	Level     int      `json:"level"`               // 1 block boundaries, 2 module outputs, 3 internals
-	Layers    Ranges   `json:"layers,omitempty"`    // only entries of these layers, and none after the last of them
+	Layers    Ranges   `json:"layers,omitempty"`    // only entries of these layers, and no entry after the last layer
 	Tensors   []string `json:"tensors,omitempty"`   // only names that one of these patterns matches
 	Passes    Ranges   `json:"passes,omitempty"`    // only these forward calls
 	Positions Ranges   `json:"positions,omitempty"` // only these rows of every token axis, as positions in the sequence
@@ -22,11 +22,11 @@ type Ranges []Range
 // Range is the integers From to To, both included. To is NoEnd for a range without an end.
 type Range struct{ From, To int }
 
-// NoEnd is the end of a range that has none, such as "5-".
+// NoEnd is the end of a range without an end, such as "5-".
 const NoEnd = 1<<31 - 1
 
-// ParseRanges reads comma-separated numbers and ranges: "0-3,7,12-". An empty text is the empty set of ranges,
-// which in a Scope limits nothing.
+// ParseRanges reads comma-separated numbers and ranges: "0-3,7,12-". An empty text is the empty set, which limits
+// nothing in a Scope.
 func ParseRanges(s string) (Ranges, error) {
 	if strings.TrimSpace(s) == "" {
 		return nil, nil
@@ -55,7 +55,7 @@ func ParseRanges(s string) (Ranges, error) {
 	return rs, nil
 }
 
-// RangesOf is the set of some numbers, which are not negative.
+// RangesOf is the set of numbers in a list without negative numbers.
 func RangesOf(list []int) (rs Ranges) {
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(list))) {
 		if last := len(rs) - 1; last >= 0 && rs[last].To == n-1 {
@@ -75,7 +75,7 @@ func parseIndex(s string) (int, error) {
 	return int(n), nil
 }
 
-// Has reports whether n is in the set; an empty set has every number, since it limits nothing.
+// Has reports whether n is in the set. The empty set limits nothing, so it has every number.
 func (rs Ranges) Has(n int) bool {
 	for _, r := range rs {
 		if r.From <= n && n <= r.To {
@@ -85,7 +85,7 @@ func (rs Ranges) Has(n int) bool {
 	return len(rs) == 0
 }
 
-// Max returns the largest number of the set, NoEnd if there is none.
+// Max returns the largest number of the set, or NoEnd for the empty set.
 func (rs Ranges) Max() int {
 	if len(rs) == 0 {
 		return NoEnd

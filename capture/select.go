@@ -8,8 +8,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Select returns the entries of a list that the scope asks for, in order. Layers limits the entries of layers and drops
-// those after the layers; those before stay. The token ids are always among them.
+// Select returns the entries of a list that the scope asks for, in order. Layers selects among the entries of layers
+// and drops the entries after the layers; entries before the layers stay. The token ids are always selected.
 func (s Scope) Select(l *order.List) []*order.Entry {
 	var selected []*order.Entry
 	inLayers := false
@@ -31,8 +31,8 @@ func (s Scope) matches(name string) bool {
 	return len(s.Tensors) == 0 || slices.ContainsFunc(s.Tensors, func(p string) bool { return hooks.Match(p, name) })
 }
 
-// Check reports a part of the scope that can select nothing of a list: layers that the model does not have, patterns
-// that no name matches. A person who typed it meant something else.
+// Check reports a part of the scope that selects nothing of a list, which is a typing error: layers that the model
+// does not have, and patterns that match no name.
 func (s Scope) Check(l *order.List) error {
 	for _, r := range s.Layers {
 		if l.Config == nil {
@@ -68,8 +68,8 @@ func (s Scope) limits() string {
 	return text
 }
 
-// CheckRun reports a part of the scope that can select nothing of a run with these numbers of tokens, pass by pass: passes that
-// it does not have, or positions that no selected pass has.
+// CheckRun reports a part of the scope that selects nothing of a run with these numbers of tokens, pass by pass: passes that
+// the run does not have, and positions that no selected pass has.
 func (s Scope) CheckRun(tokens []int) error {
 	for _, r := range s.Passes {
 		if last := len(tokens) - 1; r.From > last || r.To > last && r.To != NoEnd {
@@ -89,13 +89,13 @@ func (s Scope) CheckRun(tokens []int) error {
 	return nil
 }
 
-// Narrow reports whether the scope leaves out a part of the way from the input to the logits. A level alone does not.
+// Narrow reports whether the scope leaves out a part of the way from the input to the logits. A level does not.
 func (s Scope) Narrow() bool {
 	return len(s.Layers) > 0 || len(s.Tensors) > 0 || len(s.Passes) > 0 || len(s.Positions) > 0
 }
 
-// Rows returns which of the tokens of a pass the scope keeps: indices into the pass, whose first token stands at
-// position past of the sequence.
+// Rows returns the tokens of a pass that the scope keeps, as indices into the pass. The first token of the pass is
+// at position past of the sequence.
 func (s Scope) Rows(past, tokens int) []int {
 	var keep []int
 	for t := range tokens {

@@ -16,23 +16,22 @@ const (
 	failed                = "failed: "
 )
 
-// StatusWidth is the number of bytes that a trace keeps for its status. It fits a line and a half of reason.
+// StatusWidth is the number of bytes that a trace keeps for its status: enough for a line and a half of reason.
 const StatusWidth = 240
 
-// Failure returns why the run failed; false if it did not, or did not say so.
+// Failure returns why the run failed; ok is false for a run that did not fail and for a run without a status.
 func (s Status) Failure() (why string, ok bool) {
 	return strings.CutPrefix(string(s), failed)
 }
 
-// unfinished reports whether the file is a trace whose writer says, or was kept from saying, that more was to come.
+// unfinished reports whether the file is a trace that may lack the end of its run.
 func (s Status) unfinished() bool { return s != "" && s != StatusComplete }
 
-// statusStart is how the header of every trace starts. The status stands at a fixed place behind it.
+// statusStart is the start of the header of every trace. The status follows at a fixed offset.
 const statusStart = `{"__metadata__":{"tracediff.version":"` + version + `","tracediff.status":"`
 
-// slot returns the bytes of s in the header: StatusWidth of them, cut between runes, padded with spaces. What
-// JSON would escape is replaced, so that no cut through the text, by a kill in the middle of writing it, can leave a
-// broken escape.
+// slot returns the bytes of s in the header: StatusWidth bytes, cut between runes, padded with spaces. Characters
+// that JSON would escape are replaced, so that a kill in the middle of a write cannot leave a broken escape.
 func (s Status) slot() []byte {
 	text := strings.Map(func(r rune) rune {
 		switch {
@@ -52,8 +51,8 @@ func (s Status) slot() []byte {
 	return append([]byte(text), strings.Repeat(" ", StatusWidth-len(text))...)
 }
 
-// mendStatus repairs, in the text of a header, a status that was cut within a rune by a kill while a failure was
-// being written. Without it the whole file would be unreadable for want of valid UTF-8.
+// mendStatus repairs, in the text of a header, a status that a kill cut within a rune while a failure was written.
+// Without the repair the whole file would be unreadable, since it would not be valid UTF-8.
 func mendStatus(header []byte) {
 	rest, ok := bytes.CutPrefix(header, []byte(statusStart))
 	if !ok || len(rest) < StatusWidth {

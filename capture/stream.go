@@ -6,15 +6,15 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// Stream writes one tensor whose bytes come in pieces, since they are too many to be in memory at once. The tensor is a part of the trace once Close has
-// returned; nothing else may be written to the trace before.
+// Stream writes one tensor in pieces, for a tensor too large for memory. The tensor becomes a part of the trace when Close returns; write nothing
+// else to the trace before.
 type Stream struct {
 	w       *Writer
 	event   hooks.Event
 	written int64
 }
 
-// Stream begins a tensor of a dtype and a shape: e has no Data. The errors are those of [Writer.Observe].
+// Stream begins a tensor of a dtype and a shape: e has no Data. It fails in the same cases as [Writer.Observe].
 func (w *Writer) Stream(e hooks.Event) (*Stream, error) {
 	s := &Stream{w: w, event: e}
 	return s, s.stick(w.begin(e))
@@ -45,7 +45,7 @@ func (s *Stream) Close() error {
 	return s.stick(s.w.finish(s.event, s.written))
 }
 
-// stick makes an error that of the writer.
+// stick makes err the error of the writer, unless the writer has an error.
 func (s *Stream) stick(err error) error {
 	if s.w.err == nil && err != nil {
 		s.w.err = fmt.Errorf("trace %s: tensor %s: %w", s.w.path, quote(Key(s.event.Pass, s.event.Name, 0)), err)

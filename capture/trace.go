@@ -16,8 +16,8 @@ import (
 // machine has memory; larger tensors are read in chunks, by [Trace.ReadAt].
 const MaxRead = 4 << 30
 
-// A Trace is an open trace, or any other safetensors file. Only its header is in memory. Several goroutines may
-// read from it at a time.
+// A Trace is an open trace, or any other safetensors file. Only the header is in memory. Several goroutines may
+// read from a trace at a time.
 type Trace struct {
 	path     string
 	file     io.ReaderAt
@@ -29,45 +29,45 @@ type Trace struct {
 	index    map[firing]int
 	notes    []string
 	unread   []string
-	lacks    string // what is wrong with the status, if it is not what the file says
+	lacks    string // why the status is not known; empty if the file has a valid status
 	read     atomic.Int64
 }
 
-// Record is one tensor of a trace, without its data. It has many fields: the name in its parts, the type, and where the data lie.
+// Record is one tensor of a trace, without its data.
 type Record struct {
 	Key    string
-	Name   string // the key without pass and firing; all of it in a file of another writer
+	Name   string // the key without pass and firing; the whole key in a file of another writer
 	Pass   int
 	Firing int // how often the name had been fired in this pass before
 	DType  hooks.DType
 	Shape  []int // empty for a scalar
 	Size   int64 // bytes of data
 
-	LastRow bool     // it has the row of its pass's last token alone, where the order has all
-	Printed *Printed // it is read from a text that has not all of it; else nil
-	InOrder bool     // its keys were put into the order of their positions
+	LastRow bool     // only the row of the last token of the pass is there; the order has every row
+	Printed *Printed // the elements of a text that were printed; nil for a tensor that was not read from a text
+	InOrder bool     // the keys were put into the order of their positions
 	LeftOff *LeftOff // the cells of keys that were left off, or nil
 
 	offset int64       // of the data, from the start of the file
-	data   io.ReaderAt // of an assembled trace, which is no one file; else nil
+	data   io.ReaderAt // of an assembled trace, whose tensors have no common file; else nil
 	terms  []io.ReaderAt
 }
 
-// firing is what a record is found by.
+// firing is the key of a record in the index.
 type firing struct {
 	pass int
 	name string
 	n    int
 }
 
-// Open opens the trace at path. It reads the header and checks all of it, so that every record can be read
-// unless the file changes. What is wrong with a file is in the error; what was left out of an unfinished one is in
-// [Trace.Notes].
+// Open opens the trace at path. It reads and checks the whole header, so that every record can be read unless the
+// file changes. The error names the defect of a file. [Trace.Notes] lists the parts of an unfinished trace that
+// were left out.
 func Open(path string) (*Trace, error) { return openPath(path, false) }
 
-// Look is Open for a file that is to be looked into and nothing else. Tensors of a dtype that nothing here reads, such as
-// complex numbers, are left out of a file of another writer and named in [Trace.Notes]; Open refuses the file, since
-// what is left out would be compared with nothing.
+// Look is Open for a file that nothing is compared with. In a file of another writer, tensors of an unknown dtype, such
+// as complex numbers, are left out and named in [Trace.Notes]. Open refuses such a file, since a comparison would miss
+// these tensors.
 func Look(path string) (*Trace, error) { return openPath(path, true) }
 
 func openPath(path string, look bool) (*Trace, error) {
@@ -85,8 +85,7 @@ func openPath(path string, look bool) (*Trace, error) {
 	return t, err
 }
 
-// openFile reads the size from the open file: a trace that is being written may be another file by now than the one
-// that was at path before.
+// openFile takes the size from the open file: during a run, path may already name a newer file.
 func openFile(path string, f *os.File, look bool) (*Trace, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -95,7 +94,7 @@ func openFile(path string, f *os.File, look bool) (*Trace, error) {
 	return openReader(&Trace{path: path, file: f, closer: f, size: info.Size()}, look)
 }
 
-// OpenReader is Open for a trace of size bytes in r. The name stands in errors and is the trace's Path.
+// OpenReader is Open for a trace of size bytes in r. name stands in errors and is the trace's Path.
 func OpenReader(name string, r io.ReaderAt, size int64) (*Trace, error) {
 	return openReader(&Trace{path: name, file: r, size: size}, false)
 }
@@ -108,7 +107,7 @@ func openReader(t *Trace, look bool) (*Trace, error) {
 	return t, nil
 }
 
-// Close closes the file, if Open opened it. Records stay valid, reading them does not.
+// Close closes the file, if Open opened the file. Records stay valid, but their data can no longer be read.
 func (t *Trace) Close() error {
 	if t.closer == nil {
 		return nil
@@ -119,14 +118,14 @@ func (t *Trace) Close() error {
 // Path returns the name that the trace was opened by.
 func (t *Trace) Path() string { return t.path }
 
-// Manifest returns what the file says about the run. In a file of another writer it is the zero value.
+// Manifest returns the description of the run. In a file of another writer the manifest is the zero value.
 func (t *Trace) Manifest() Manifest { return t.manifest }
 
 // Status returns how far the writer came; empty in a file of another writer.
 func (t *Trace) Status() Status { return t.manifest.Status }
 
-// Unfinished says in words why the run may not have come to its end; empty for a complete trace, and for a file of another
-// writer, which does not say.
+// Unfinished says in words why the run may not have come to its end. It is empty for a complete trace, and for a file of
+// another writer, which has no status.
 func (t *Trace) Unfinished() string {
 	switch {
 	case t.lacks != "":
@@ -137,14 +136,15 @@ func (t *Trace) Unfinished() string {
 	return ""
 }
 
-// Sequence reports whether Records are in the order of execution, as the file promises. Without the promise the
-// order means nothing.
+// Sequence reports whether Records are in the order of execution, as the file promises. If false, the order has no
+// meaning.
 func (t *Trace) Sequence() bool { return t.sequence }
 
-// Notes returns what was left out of an unfinished trace and why, a line each.
+// Notes returns what a reader of the file has to know, a line each: the parts that were left out and why, and
+// names and shapes that were read in another way.
 func (t *Trace) Notes() []string { return t.notes }
 
-// Unread returns the dtypes of the tensors that [Look] has left out, one each.
+// Unread returns the dtypes of the tensors that [Look] has left out, one for each tensor.
 func (t *Trace) Unread() []string { return t.unread }
 
 // Records returns all tensors in the order of their data in the file. The slice is the trace's own.
@@ -180,8 +180,8 @@ func (t *Trace) Read(r Record) (hooks.Tensor, error) {
 }
 
 // ReadAt reads bytes of a tensor's data from offset off, as [io.ReaderAt] does: fewer than len(p) only with an
-// error, which is io.EOF at the end of the tensor. A file that has become shorter since it was opened is an error
-// that wraps io.ErrUnexpectedEOF.
+// error, which is io.EOF at the end of the tensor. For a file that has become shorter since Open, the error wraps
+// io.ErrUnexpectedEOF.
 func (t *Trace) ReadAt(r Record, p []byte, off int64) (int, error) {
 	if err := r.in(t); err != nil {
 		return 0, err
@@ -211,8 +211,8 @@ func (t *Trace) ReadAt(r Record, p []byte, off int64) (int, error) {
 	return n, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
 }
 
-// BytesRead is how much of the tensors has been read since the trace was opened, every time that it was. It may be asked for while
-// others read.
+// BytesRead is the number of bytes read from tensors since the trace was opened; a byte that is read twice counts twice. Other
+// goroutines may read at the same time.
 func (t *Trace) BytesRead() int64 { return t.read.Load() }
 
 // in returns an error unless the record belongs to t: a record with data has the name and size of a record of t, and a record without data

@@ -11,9 +11,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Value reads the first firing of a name in a pass as float64, which holds every float and every integer below 2^53
-// exactly. Of a sum of terms, Bound says how far from it the engine's own sum may be, which it went on with. The error is that of
-// reading, or of a tensor that is not there.
+// Value reads the first firing of a name in a pass as float64, which holds every float and every integer below 2^53 exactly. For
+// a sum of terms, Bound is the largest possible distance from the engine's own sum, which the engine computed with. An error is
+// from reading, or from a tensor that is not in the trace.
 func (t *Trace) Value(pass int, name string) (program.Value, error) {
 	r, ok := t.Lookup(pass, name)
 	if !ok {
@@ -35,8 +35,8 @@ func (t *Trace) Value(pass int, name string) (program.Value, error) {
 	return v, nil
 }
 
-// Part is Value of some elements that follow each other, from element at on: so much is in memory at one time, and no more. Of a sum of
-// terms no part is read. Its shape is that of a vector.
+// Part is Value of n elements from element at on, as a vector, so that a large tensor can be read in parts. For a sum of terms Part is
+// an error.
 func (t *Trace) Part(pass int, name string, at, n int) (program.Value, error) {
 	r, ok := t.Lookup(pass, name)
 	if !ok {
@@ -57,26 +57,28 @@ func (t *Trace) Part(pass int, name string, at, n int) (program.Value, error) {
 // Sums reports whether a record is a sum of terms, such as the results of ranks; see [Trace.Summed].
 func (r Record) Sums() bool { return r.terms != nil }
 
-// A Sum says of each element of a sum of terms what an engine's own sum may have beside it. An engine adds the terms in any order, and
-// rounds after each step or at the end alone.
+// A Sum bounds, for each element of a sum of terms, the difference from an engine's own sum. An engine adds the terms in any order,
+// and rounds after each step or only at the end.
 type Sum struct {
-	// Order is how far its sum may be from that of the record, which is rounded once. Of n terms that are not 0, n−2 sums on the way have
-	// an error of u·M each, where M is the larger of the sums of the positive and of the negative terms, and u half a unit of the dtype that
-	// holds the terms; the last rounding of the two sums adds 2u·|sum|. The sum of two has the one rounding, and one term has no sum. Subnormal
-	// numbers have an exact sum, but an engine may take them for zero, terms as well as sums; see [floats.Flushed].
+	// Order is the largest possible distance between the engine's sum and the sum of the record, which is rounded once. With n terms that are
+	// not 0, each of n−2 partial sums has an error of u·M, where M is the larger of the sum of the positive terms and the sum of the negative
+	// terms, and u is half a unit of the dtype that holds the terms. The last rounding of the two sums adds 2u·|sum|. The engine's sum of two
+	// terms is rounded once as well, and one term needs no sum. Subnormal numbers have an exact sum, but an engine may take subnormal terms and
+	// sums for zero; see [floats.Flushed].
 	//
 	// Higham, Accuracy and Stability of Numerical Algorithms, section 4.2.
 	Order []float64
-	// Magnitude is the sum of the magnitudes of the terms; 0 where only one is not 0.
+	// Magnitude is the sum of the magnitudes of the terms; 0 with only one term that is not 0.
 	Magnitude []float64
-	// Rounded is how far the terms together may be from what was rounded to them: u·Magnitude, and for each term what rounding changes where
-	// numbers are subnormal, or all of such a number where it is taken for zero. One of n terms is not counted where the others are 0.
+	// Rounded is the largest possible distance between the sum of the terms and the sum of the numbers before their rounding to the terms.
+	// It is u·Magnitude, and for each term the rounding error of a subnormal number, or the whole number where an engine takes it for zero.
+	// With at most one term that is not 0, one term is not counted.
 	Rounded []float64
 	Held    hooks.DType // the dtype that holds the terms
 	program.Terms
 }
 
-// Summed says how far an engine's sum may be from that of a record; nil for a record that is no sum.
+// Summed returns the bounds for an engine's own sum of a record's terms; nil for a record that is no sum.
 func (t *Trace) Summed(r Record) (*Sum, error) {
 	if r.terms == nil {
 		return nil, nil
@@ -124,8 +126,8 @@ func (t *Trace) Summed(r Record) (*Sum, error) {
 	return s, nil
 }
 
-// order is Order of an element of k terms, of which most is the larger of the sums of the positive and of the negative ones; tiny is the sum of the
-// magnitudes of subnormal ones.
+// order is Order of an element of k terms. most is the larger of the sum of the positive terms and the sum of the negative terms; tiny is the sum
+// of the magnitudes of subnormal terms.
 func (s *Sum) order(k int, most, sum, tiny float64) float64 {
 	flushed := floats.Flushed(s.Held)
 	steps := tiny
@@ -141,8 +143,8 @@ func (s *Sum) order(k int, most, sum, tiny float64) float64 {
 	return 0
 }
 
-// HeldIn is the dtype that tensors of d, of some bytes each, were computed in: bfloat16 or float16 where it holds all their elements, since
-// many ports write float32 whatever they compute in; else d.
+// HeldIn is the dtype in which tensors of d, with some number of bytes each, were computed: bfloat16 or float16 if the dtype holds every
+// element, else d. Many ports compute in a small dtype and write float32.
 func HeldIn(terms []io.ReaderAt, d hooks.DType, bytes int64) (hooks.DType, error) {
 	if d != hooks.F32 {
 		return d, nil

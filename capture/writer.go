@@ -11,15 +11,15 @@ import (
 	"github.com/tracediff/tracediff/internal/safetensors"
 )
 
-// Suffix is what the name of a trace has at its end while it is being written, and keeps if the run fails.
+// Suffix ends the name of a trace during the run. The file keeps the suffix if the run fails.
 const Suffix = ".part"
 
 // errClosed sticks to a writer that was closed or failed.
 var errClosed = errors.New("the trace is closed")
 
-// A Writer writes one trace while a model runs. Its memory does not grow with what it writes: it keeps the names
-// of one pass, and no tensor. An error sticks: after the first one every call returns it and nothing more is
-// written. A Writer is for one goroutine at a time, as a forward pass is.
+// A Writer writes one trace while a model runs. Its memory does not grow with the trace: a Writer keeps the names
+// of one pass, and no tensor. An error sticks: after the first error every call returns the error and writes
+// nothing. A Writer is for one goroutine at a time, like a forward pass.
 type Writer struct {
 	path    string
 	part    part
@@ -32,12 +32,12 @@ type Writer struct {
 	entry []byte
 }
 
-// Create starts the trace at path: it writes the manifest to path.part, with room for reserve more bytes of
-// header and a tenth more. [HeaderBytes] says what one tensor takes; too small a reserve costs a copy, no error.
-// An unfinished trace that an earlier run left at path.part is replaced. A trace at path stays until Close.
+// Create starts the trace at path. It writes the manifest to path.part and leaves room in the header for reserve
+// bytes and a tenth more. [HeaderBytes] gives the bytes of one tensor; too small a reserve costs a copy and is no
+// error. An unfinished trace of an earlier run at path.part is replaced. A trace at path stays until Close.
 //
-// While another run writes to path, the error says so. Other errors are those of the manifest (text that is not
-// valid UTF-8, a config that is not JSON, a scope without level) and of the file system.
+// The error wraps [ErrLocked] while another run writes to path. Other errors are from the manifest (text that is not
+// valid UTF-8, a config that is not JSON, a scope without level) and from the file system.
 func Create(path string, m Manifest, reserve int) (*Writer, error) {
 	return createOn(osDisk{}, path, m, reserve)
 }
@@ -78,10 +78,10 @@ func replaceable(path string) error {
 	return nil
 }
 
-// Observe appends a tensor to the trace: it is a [hooks.Observer]. The tensor's bytes are written before it
-// returns, so they may change afterwards. The key is that of [Key], with the number of times that the name was
-// fired in this pass before. Events of an earlier pass than the last one's are an error, as are tensors that fail
-// their Check and names that cannot stand in a key.
+// Observe appends a tensor to the trace: it is a [hooks.Observer]. Observe writes the tensor's bytes before it
+// returns, so the bytes may change afterwards. The key is made by [Key], and the firing is the number of earlier
+// events of the name in this pass. An event of an earlier pass than the last event, a tensor that fails its Check
+// and a name that cannot stand in a key are errors.
 func (w *Writer) Observe(e hooks.Event) error {
 	if w.err != nil {
 		return w.err
@@ -131,14 +131,14 @@ func (w *Writer) finish(e hooks.Event, bytes int64) error {
 	return nil
 }
 
-// Close completes the trace: data to the disk, then the status, then the name. If an earlier call returned an
-// error the trace is left failed instead, as [Writer.Fail] leaves it, and Close returns that error.
+// Close completes the trace: it syncs the data, sets the status, and gives the file its name. After an error of an
+// earlier call the trace is left failed, as by [Writer.Fail], and Close returns that error.
 func (w *Writer) Close() error {
 	if w.err == nil {
 		w.err = w.complete()
 	}
 	if w.err != nil {
-		// What complete could not do is told by its own error, the first.
+		// The error of complete is the first error; an error of Fail would follow from it.
 		why := w.err
 		_ = w.Fail(why)
 		return why
@@ -147,7 +147,7 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// complete does what Close promises. The data are synced before the status says that they are there.
+// complete does the work of Close. The data are synced before the status says "complete".
 func (w *Writer) complete() error {
 	err := w.part.Sync()
 	if err == nil {
@@ -169,7 +169,7 @@ func (w *Writer) complete() error {
 	return nil
 }
 
-// Fail ends the trace of a run that went wrong: its status becomes "failed: " and why, cut to [StatusWidth] bytes.
+// Fail ends the trace of a run that went wrong: the status becomes "failed: " and why, cut to [StatusWidth] bytes.
 // The file stays at path.part. On a closed writer Fail does nothing, so that it can be deferred.
 func (w *Writer) Fail(why error) error {
 	if w.release == nil {
@@ -205,16 +205,16 @@ func (w *Writer) end() {
 	}
 }
 
-// Lock keeps other runs from what stands at path: the file path.lock is this run's until release is called or the process
-// ends, however it ends. The error is [ErrLocked] while another run, of this process or another, has it; others are those
-// of the file system. A [Writer] locks the path of its trace itself.
+// Lock keeps other runs from writing to path: this run holds the file path.lock until release is called or the process
+// ends, even by a kill. The error is [ErrLocked] while another run, of this process or another process, holds the lock.
+// Other errors are from the file system. A [Writer] locks the path of its trace.
 func Lock(path string) (release func(), err error) {
 	release, _, err = lock(path + ".lock")
 	return release, err
 }
 
-// Busy reports whether a run, of this process or another, is writing the trace at path. A lock that a killed run left is
-// taken away.
+// Busy reports whether a run, of this process or another process, is writing the trace at path. It removes a lock file
+// that a killed run left.
 func Busy(path string) bool {
 	release, _, err := lock(path + ".lock")
 	if err == nil {
