@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// ids lists the tokens of a pass, [T] or [sequences, T], each at its position of the sequence.
+// ids lists the tokens of a pass, [T] or [sequences, T], each with its position in the sequence.
 func (d *Log) ids(t hooks.Tensor) {
 	if t.DType != hooks.I64 || len(t.Data) == 0 {
 		return
@@ -50,7 +50,7 @@ func (d *Log) ids(t hooks.Tensor) {
 	}
 }
 
-// start is where in its sequence the pass starts.
+// start is the position of the pass's first token in the sequence.
 func (d *Log) start() int {
 	if d.pass.number < len(d.o.Starts) {
 		return d.o.Starts[d.pass.number]
@@ -58,16 +58,15 @@ func (d *Log) start() int {
 	return d.seen
 }
 
-// tokenText writes the text of an id where there is a tokenizer.
+// tokenText writes the text of an id, if the log has a tokenizer.
 func (d *Log) tokenText(id int) {
 	if d.o.Text != nil {
 		d.line.text("text", d.o.Text(id))
 	}
 }
 
-// logits lists the most likely tokens by the last row of each sequence, which is what the next token is chosen by. The pass
-// keeps the first of them, of the last sequence, for its own line. Of equal logits the lower id comes first; a NaN has no
-// rank.
+// logits lists the most likely tokens by the last row of each sequence, from which the next token is chosen. The line of
+// the pass gets the most likely token of the last sequence. Of equal logits the lower id comes first; a NaN has no rank.
 func (d *Log) logits(t hooks.Tensor) {
 	width := lastAxis(t)
 	if width == 0 {
@@ -136,7 +135,7 @@ func lastAxis(t hooks.Tensor) int {
 	return t.Shape[len(t.Shape)-1]
 }
 
-// rowAt decodes a row of the last axis; nil where it cannot be decoded.
+// rowAt decodes a row of the last axis; nil for a dtype that cannot be decoded.
 func rowAt(t hooks.Tensor, at int) []float64 {
 	row := make([]float64, lastAxis(t))
 	if err := floats.Decode(row, t.DType, t.Data[at*len(row)*t.DType.Size():]); err != nil {
@@ -145,7 +144,7 @@ func rowAt(t hooks.Tensor, at int) []float64 {
 	return row
 }
 
-// largest returns the places of the most largest numbers, largest first.
+// largest returns the indices of the largest numbers, at most most of them, largest first.
 func largest(x []float64, most int) []int {
 	best := make([]int, 0, most+1)
 	for i, v := range x {
@@ -164,7 +163,7 @@ func largest(x []float64, most int) []int {
 	return best
 }
 
-// denominator is Σ exp(x − top), the softmax's: NaN if any of them is.
+// denominator is the denominator of the softmax, Σ exp(x − top): NaN if x has a NaN.
 func denominator(x []float64, top float64) float64 {
 	sum := 0.0
 	for _, v := range x {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Wanted reports whether an environment asks for debug mode. TRACEDIFF_DEBUG decides where it is set: 1, true, yes or on, in
-// any case, turn it on, all else off. Where it is not set, DEBUG does with the same four; its other values belong to other
-// tools.
+// Wanted reports whether an environment asks for debug mode. A value of TRACEDIFF_DEBUG decides: 1, true, yes and on, in any
+// case, turn debug mode on, and every other value turns it off. Without TRACEDIFF_DEBUG, the same four values of DEBUG turn
+// debug mode on; other values of DEBUG belong to other tools.
 func Wanted(env func(string) string) bool {
 	value := env("TRACEDIFF_DEBUG")
 	if value == "" {
@@ -21,8 +21,7 @@ func Wanted(env func(string) string) bool {
 	return false
 }
 
-// Unknown returns what is to be said of a value of TRACEDIFF_DEBUG that is neither on nor off; "" where there is nothing to
-// say.
+// Unknown returns a warning for a value of TRACEDIFF_DEBUG that is neither on nor off, or "".
 func Unknown(env func(string) string) string {
 	value := env("TRACEDIFF_DEBUG")
 	switch strings.ToLower(value) {
@@ -35,15 +34,15 @@ func Unknown(env func(string) string) string {
 	return "TRACEDIFF_DEBUG is neither on (1, true, yes, on) nor off (0, false, no, off): debug mode is off"
 }
 
-// PassesWanted is TRACEDIFF_DEBUG_PASSES of an environment: how many passes are to be shown in full; 0 where it is not set
-// or no number.
+// PassesWanted is TRACEDIFF_DEBUG_PASSES of an environment: the number of passes to show in full; 0 if not set or not a
+// number.
 func PassesWanted(env func(string) string) int { return number(env("TRACEDIFF_DEBUG_PASSES")) }
 
-// LayersWanted is TRACEDIFF_DEBUG_LAYERS of an environment: how many layers of a pass are to be shown tensor by tensor; 0
-// where it is not set or no number.
+// LayersWanted is TRACEDIFF_DEBUG_LAYERS of an environment: the number of layers of a pass to show tensor by tensor; 0 if
+// not set or not a number.
 func LayersWanted(env func(string) string) int { return number(env("TRACEDIFF_DEBUG_LAYERS")) }
 
-// Wrong returns what is to be said of the numbers of an environment that are none.
+// Wrong returns a warning for each of the two variables whose value is not a number of 1 or more.
 func Wrong(env func(string) string) []string {
 	var said []string
 	for _, v := range []struct {

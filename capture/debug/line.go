@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// line is output while it is made: whole lines and the one that is being written. Its methods append a key and a value
-// without allocating, since there is a line for every tensor.
+// line is output in the making: whole lines and the line that is being written. Its methods append a key and a value
+// without allocating, since every tensor has a line.
 type line []byte
 
 func (l *line) begin(kind string) { *l = append(append(*l, "debug: "...), kind...) }
@@ -24,7 +24,7 @@ func (l *line) int(key string, n int64) {
 	*l = strconv.AppendInt(*l, n, 10)
 }
 
-// number writes six digits, as C's %.6g does, and "-" for NaN, which stands for a number that does not exist.
+// number writes six digits, like %.6g of C, and "-" for NaN, which stands for a missing number.
 func (l *line) number(key string, x float64) {
 	l.key(key)
 	switch {
@@ -55,8 +55,8 @@ func (l *line) percent(key string, share float64) {
 	*l = strconv.AppendFloat(*l, 100*share, 'f', 1, 64)
 }
 
-// word writes a text without spaces, which awk can split a line around: what is no printable ASCII is \xNN, byte by byte.
-// Nothing at all is "-".
+// word writes a text without spaces, so that awk can split the line at spaces: bytes that are not printable ASCII become
+// \xNN, and an empty text becomes "-".
 func (l *line) word(key, text string) {
 	l.key(key)
 	for i := range len(text) {
@@ -74,8 +74,8 @@ func (l *line) word(key, text string) {
 	}
 }
 
-// text writes a text in double quotes, with quotes and backslashes escaped. No name and no token can end the line or talk
-// to the terminal: control characters and what Unicode takes for the end of a line are \xNN or \uNNNN.
+// text writes a text in double quotes, with quotes and backslashes escaped. Control characters and the line ends of
+// Unicode become \xNN or \uNNNN, so that no name and no token can end the line or control the terminal.
 func (l *line) text(key, text string) {
 	l.key(key)
 	*l = append(*l, '"')
@@ -106,14 +106,14 @@ func (l *line) shape(shape []int) {
 	*l = append(*l, ']')
 }
 
-// counts tells the two infinities apart: a mask has one of them in any sound model.
+// counts writes the two infinities separately: in a correct model a mask may have minus infinity.
 func (l *line) counts(of counts) {
 	l.int("nan", of.nan)
 	l.int("inf", of.posInf)
 	l.int("neg_inf", of.negInf)
 }
 
-// tensor writes the line that every hook has. Where masked elements were left out of the statistics it says how many.
+// tensor writes the line of a hook. If masked elements were left out of the statistics, the line has their number.
 func (l *line) tensor(pass int, name string, t hooks.Tensor, of *statistics, elapsed time.Duration) {
 	s := of.Summary(1)
 	if math.IsInf(s.Std, 0) { // float64 does not hold the sum of squares

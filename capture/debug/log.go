@@ -1,11 +1,11 @@
-// Package debug shows a run while it happens: a line on standard error as each hook fires, with the tensor's statistics,
-// a line at the end of each section of a forward pass with its time, and a summary.
+// Package debug shows a run while it happens, on standard error: a line for each hook, with the statistics of the tensor, a line with the
+// time at the end of each section of a forward pass, and a summary at the end.
 //
-// Lines are for grep and awk as much as for people, so they are one format, "debug: KIND key=value ...", and stay as they
-// are: docs/inside.md lists the kinds and has the regular expression. The recorders for Python and C print the same lines.
+// The lines are for grep and awk as well as for people. They have one format, "debug: KIND key=value ...", which does not change:
+// docs/inside.md lists the kinds and has the regular expression. The recorders for Python and C print the same lines.
 //
-// The package shows what a run records, or the part of it that was asked for. A scope that is narrow makes the output short, and the time of
-// what lies outside of it is the next hook's. It is no profiler: times are those between two hooks, without its own.
+// The package shows the tensors that a run records, or a part of them. The times are not a profile: a time is the time between two hooks,
+// without the time in hooks. With a narrow scope, the time of a tensor out of scope counts for the next hook.
 package debug
 
 import (
@@ -21,31 +21,32 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// What is shown where nothing else is asked for: enough to see a prefill and the start of decoding, one screen of ids, and
-// hundreds of lines of a model with many layers.
+// The defaults are enough to see a prefill and the start of decoding, one screen of ids, and hundreds of lines of a model
+// with many layers.
 const (
-	Passes    = 3  // shown tensor by tensor; of later ones a line each
-	Layers    = 2  // shown tensor by tensor in such a pass; of later ones a line each
+	Passes    = 3  // shown tensor by tensor; each later pass has one line
+	Layers    = 2  // shown tensor by tensor in a pass shown in full; each later layer has one line
 	Tokens    = 32 // ids listed of a sequence of a pass
 	Top       = 5  // most likely tokens listed of a sequence of a pass
-	Sequences = 4  // of a batch that are listed
+	Sequences = 4  // listed of a batch
 )
 
 // Options say what a [Log] shows. The zero value is the default.
 type Options struct {
-	Side      string              // "local" or "reference": for the first line; empty where there is only one
+	Side      string              // "local" or "reference", for the first line; empty in a run of one side
 	Passes    int                 // passes below this number are shown in full; 0 is [Passes]
 	Layers    int                 // layers below this number are shown tensor by tensor; 0 is [Layers]
 	Positions capture.Ranges      // list the ids at these positions of the sequence, however many; nil lists the first [Tokens]
-	Starts    []int               // where in the sequence each pass starts; nil counts the ids that came by
+	Starts    []int               // the position in the sequence at which each pass starts; nil counts the ids of earlier passes
 	Text      func(id int) string // a token's text; nil for none
 
-	// Only leaves of an event what is to be shown, if anything is, where a run records more, as [capture.Only] does; nil
-	// shows all that is recorded. The time of what is not shown is the next hook's.
+	// Only cuts an event to the part that is shown, for a run that records more, as [capture.Only] does; false hides the
+	// event. nil shows every event. The time of a hidden event counts for the next hook.
 	Only func(hooks.Event) (hooks.Event, bool)
 }
 
-// Log prints the lines of one run. A nil Log prints nothing and costs nothing. It is for one goroutine, as a forward pass is.
+// Log prints the lines of one run. A nil Log prints nothing and costs nothing. A Log is for one goroutine, like a forward
+// pass.
 type Log struct {
 	w     io.Writer
 	o     Options
@@ -56,14 +57,14 @@ type Log struct {
 	pass  passed
 	fired map[string]int // in this pass
 	steps steps
-	seen  int // tokens of a sequence before this pass, where the options do not say
+	seen  int // tokens of a sequence before this pass, used without Options.Starts
 	noted bool
-	brief bool // it was said that later layers are a line each
+	brief bool // the note on later layers has been written
 	total totals
 }
 
-// New returns a log that writes to w as hooks fire. What cannot be written is lost without a word: a run is not to fail
-// because nobody reads its debug output any more.
+// New returns a log that writes to w as hooks fire. Errors of w are ignored: a run must not fail because nobody reads
+// its debug output any more.
 func New(w io.Writer, o Options) *Log {
 	if o.Passes <= 0 {
 		o.Passes = Passes
@@ -74,8 +75,8 @@ func New(w io.Writer, o Options) *Log {
 	return &Log{w: w, o: o, watch: stopwatch{now: time.Now}, fired: map[string]int{}, total: totals{sections: map[string]time.Duration{}}}
 }
 
-// Around returns an observer that shows an event and then hands it to write, such as a [capture.Writer]'s Observe. The time
-// that either takes is not the model's and not shown. For a nil Log it is write itself.
+// Around returns an observer that shows an event and then hands the event to write, such as a [capture.Writer]'s Observe.
+// Neither time counts as time of the model. For a nil Log, Around returns write.
 func (d *Log) Around(write hooks.Observer) hooks.Observer {
 	if d == nil {
 		return write
@@ -85,12 +86,12 @@ func (d *Log) Around(write hooks.Observer) hooks.Observer {
 			return err
 		}
 		err := write(e)
-		d.watch.leave(d.watch.left) // the writer's time, since the hook was left
+		d.watch.leave(d.watch.left) // the time of write
 		return err
 	}
 }
 
-// Observe shows an event: it is a [hooks.Observer]. The error is that of a tensor that is not well-formed.
+// Observe shows an event: it is a [hooks.Observer]. A tensor that is not well-formed is an error.
 func (d *Log) Observe(e hooks.Event) error {
 	arrived, elapsed := d.watch.arrive()
 	if d.o.Only != nil {
@@ -104,7 +105,7 @@ func (d *Log) Observe(e hooks.Event) error {
 	d.watch.hidden = 0
 	if !d.begun {
 		d.begin()
-		elapsed = 0 // what was before the first hook was no step of a forward
+		elapsed = 0 // the time before the first hook is not part of a forward pass
 	}
 	m, err := statisticsOf(e.Name, e.Tensor)
 	if err != nil {
@@ -127,7 +128,7 @@ func (d *Log) Observe(e hooks.Event) error {
 	return nil
 }
 
-// End prints the summary. It is called once, whether the run ended well or not. On a nil Log it does nothing.
+// End prints the summary. Call End once, whether the run ended well or not. On a nil Log, End does nothing.
 func (d *Log) End() {
 	if d == nil {
 		return
@@ -140,7 +141,7 @@ func (d *Log) End() {
 	d.flush()
 }
 
-// flush writes the lines of one event at once: whatever ends the process leaves whole lines.
+// flush writes the lines of one event at once, so that a killed process leaves whole lines.
 func (d *Log) flush() {
 	_, _ = d.w.Write(d.line)
 	d.line = d.line[:0]
@@ -173,7 +174,7 @@ func (d *Log) beginPass(number int) {
 	}
 }
 
-// note says of a pass what is not shown, and why.
+// note writes a line that says which part of a pass is not shown, and why.
 func (d *Log) note(text string) {
 	d.line.begin("note")
 	d.line.int("pass", int64(d.pass.number))
@@ -181,7 +182,7 @@ func (d *Log) note(text string) {
 	d.line.end()
 }
 
-// enter counts time to a section, and ends the one before if this is another.
+// enter counts time to a section. If the section is not the current one, the current section ends.
 func (d *Log) enter(section string, elapsed time.Duration) {
 	p := &d.pass
 	if section != p.section.name {
@@ -193,7 +194,8 @@ func (d *Log) enter(section string, elapsed time.Duration) {
 	p.elapsed += elapsed
 }
 
-// short reports whether the tensors of the section are not listed: those of a later layer. The first time it says so.
+// short reports whether the section is a later layer, whose tensors are not listed. For the first such layer, it
+// writes a note.
 func (d *Log) short() bool {
 	number, ok := strings.CutPrefix(d.pass.section.name, "layer.")
 	if n, err := strconv.Atoi(number); !ok || err != nil || n < d.o.Layers {
@@ -206,7 +208,7 @@ func (d *Log) short() bool {
 	return true
 }
 
-// contents shows what is inside of the tensors that a person reads: ids, series of steps, logits, losses.
+// contents shows the contents of tensors that a person reads: ids, series of steps, logits, losses.
 func (d *Log) contents(e hooks.Event, m *lanes.Moments, elapsed time.Duration) {
 	series, n, isStep := step(e.Name)
 	switch {

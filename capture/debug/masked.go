@@ -9,12 +9,12 @@ import (
 	"github.com/tracediff/tracediff/internal/lanes"
 )
 
-// leastScore is the least number of a mask, or of scores, that is not taken for masked: ports mask with −1e9, −1e30 or the
-// least number of the dtype, and no model has such scores.
+// leastScore is the lowest mask or score that does not count as masked: ports mask with −1e9, −1e30 or the lowest number
+// of the dtype, and no model has such scores.
 const leastScore = -1e8
 
-// floor is the number from which on downwards an element of a tensor counts as masked: in masks and scores −1e8, or half of the
-// dtype's least number where that is nearer to zero. Elsewhere it is −Inf: nothing is masked there.
+// floor is the number at or below which an element of a tensor counts as masked. For masks and scores, floor is −1e8, or half
+// of the dtype's lowest number if nearer to zero. For other tensors floor is −Inf, and no element is masked.
 func floor(name string, d hooks.DType) float64 {
 	name = strings.ToLower(name)
 	if !d.Float() || !strings.Contains(name, "mask") && !strings.Contains(name, "scores") {
@@ -23,13 +23,13 @@ func floor(name string, d hooks.DType) float64 {
 	return max(leastScore, -floats.Largest(d)/2)
 }
 
-// statistics are those of a tensor without its masked elements.
+// statistics are the statistics of a tensor without its masked elements.
 type statistics struct {
 	lanes.Moments
-	masked int64 // how many of the masked elements are finite numbers; minus infinity has a count of its own
+	masked int64 // the number of masked elements that are finite; minus infinity has a count in Moments
 }
 
-// statisticsOf takes the statistics of a tensor. The error is that of a tensor that is not well-formed.
+// statisticsOf takes the statistics of a tensor. A tensor that is not well-formed is an error.
 func statisticsOf(name string, t hooks.Tensor) (m statistics, err error) {
 	least := floor(name, t.DType)
 	if math.IsInf(least, -1) {
@@ -60,7 +60,7 @@ func statisticsOf(name string, t hooks.Tensor) (m statistics, err error) {
 	return m, nil
 }
 
-// certain is the mean of a tensor of finite numbers, NaN of any other.
+// certain is the mean of a tensor of finite numbers, and NaN for other tensors.
 func certain(m *lanes.Moments) float64 {
 	if m.NaN+m.PosInf+m.NegInf > 0 {
 		return math.NaN()

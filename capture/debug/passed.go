@@ -7,13 +7,13 @@ import (
 	"github.com/tracediff/tracediff/internal/lanes"
 )
 
-// passed is what is known of the pass that is running.
+// passed is what the log knows about the running pass.
 type passed struct {
 	number, tensors  int
-	full             bool // it is shown tensor by tensor
+	full             bool // the pass is shown tensor by tensor
 	bad              counts
 	firstNaN         string
-	section, slowest timed // the one that is running, and of those that ended
+	section, slowest timed // the running section, and the slowest section that has ended
 	elapsed          time.Duration
 	batch            batch
 	top              line // the most likely next token
@@ -21,7 +21,7 @@ type passed struct {
 	hasLoss          bool
 }
 
-// counts are of elements that are no finite numbers.
+// counts are numbers of elements that are not finite.
 type counts struct{ nan, posInf, negInf int64 }
 
 func countsOf(m *lanes.Moments) counts { return counts{m.NaN, m.PosInf, m.NegInf} }
@@ -34,15 +34,15 @@ func (c *counts) add(o counts) {
 
 // timed is a section of a pass.
 type timed struct {
-	name    string // empty for none
+	name    string // empty for no section
 	tensors int
 	elapsed time.Duration
 }
 
-// batch is how many sequences a pass is of, and the tokens of each; 0 before the ids.
+// batch is the number of sequences of a pass, and of tokens in each sequence; 0 before the ids.
 type batch struct{ sequences, tokens int }
 
-// count adds a tensor, and reports whether it is the first of the pass that has NaN.
+// count adds a tensor, and reports whether the tensor is the first of the pass with a NaN.
 func (p *passed) count(name string, m *lanes.Moments) (first bool) {
 	p.tensors++
 	p.bad.add(countsOf(m))
@@ -53,7 +53,8 @@ func (p *passed) count(name string, m *lanes.Moments) (first bool) {
 	return true
 }
 
-// sequences is how many sequences the rows of logits are of: those of the ids, or else the axes before the last two.
+// sequences is the number of sequences in the rows of logits: the number in the ids, or else the product of the axes
+// before the last two. It is 1 if the number does not divide the rows.
 func (p *passed) sequences(t hooks.Tensor, rows int) int {
 	n := p.batch.sequences
 	if n == 0 {
@@ -68,21 +69,21 @@ func (p *passed) sequences(t hooks.Tensor, rows int) int {
 	return n
 }
 
-// stopwatch tells the time of the model from that of the hooks.
+// stopwatch separates the time of the model from the time of the hooks.
 type stopwatch struct {
 	now    func() time.Time
-	left   time.Time     // when the hook before was done with
-	hidden time.Duration // of the model, up to hooks that were not shown
-	hooks  time.Duration // in all hooks, for the trace, the statistics and the lines
+	left   time.Time     // the end of the last hook
+	hidden time.Duration // time of the model before hooks that were not shown
+	hooks  time.Duration // time in all hooks, for the trace, the statistics and the lines
 }
 
-// arrive is when a hook begins, and how long the model took since the last one that was shown.
+// arrive returns the time at which a hook begins, and the time of the model since the last hook that was shown.
 func (w *stopwatch) arrive() (at time.Time, elapsed time.Duration) {
 	at = w.now()
 	return at, at.Sub(w.left) + w.hidden
 }
 
-// leave lets the model go on after a hook that began at a time.
+// leave marks the end of a hook that began at arrived.
 func (w *stopwatch) leave(arrived time.Time) {
 	w.left = w.now()
 	w.hooks += w.left.Sub(arrived)

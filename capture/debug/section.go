@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// sections name the steps of a forward pass that are no layers, by what the names of their tensors begin with.
+// sections are the steps of a forward pass outside the layers, by the first part of the names of their tensors.
 var sections = []struct{ prefix, section string }{
 	{"input_ids", "input"},
 	{"position_ids", "input"},
@@ -28,9 +28,9 @@ var sections = []struct{ prefix, section string }{
 	{"grad/", "gradients"},
 }
 
-// Section is the step of a forward pass that a tensor belongs to, by its name alone, so that every recorder can tell: a
-// step of a series is "step.<n>", layers.<i> and what is under it "layer.<i>". Names that are in no table are their own
-// section up to the first dot.
+// Section is the step of a forward pass to which a tensor belongs. Section depends only on the name, so that every
+// recorder can tell: a step of a series is "step.<n>", and layers.<i> with everything under it is "layer.<i>". A name
+// in no table is a section of its own, up to the first dot.
 func Section(name string) string {
 	if i := strings.LastIndex(name, stepMark); i > 0 && digits(name[i+len(stepMark):]) {
 		return name[i+1:]
@@ -47,7 +47,7 @@ func Section(name string) string {
 	return cmp.Or(first, "-")
 }
 
-// digits reports a number as a name has it, short enough for an int.
+// digits reports whether s is a decimal number that fits an int.
 func digits(s string) bool {
 	const most = 9
 	return s != "" && len(s) <= most && strings.Trim(s, "0123456789") == ""

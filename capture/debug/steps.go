@@ -13,14 +13,14 @@ import (
 	"github.com/tracediff/tracediff/internal/lanes"
 )
 
-// Converged is the change from one step of a series to the next, relative to the step's length, up to which it counts as
-// none: a hundredth, which is a few units of bfloat16's last place.
+// Converged is the largest change from one step of a series to the next, relative to the length of the step, that counts
+// as no change. A hundredth is a few units of bfloat16's last place.
 const Converged = 0.01
 
 // stepMark stands between the name of a series and the number of a step.
 const stepMark = ".step."
 
-// The last parts of the names of series that are about another series: how sure the model is, and its loss.
+// The last parts of the names of series that describe another series: the confidence of the model, and its loss.
 const (
 	confidence = "confidence"
 	loss       = "loss"
@@ -36,24 +36,25 @@ func step(name string) (series string, n int, ok bool) {
 	return name[:i], n, err == nil
 }
 
-// steps are the series of one pass, in the order of their first steps, and what was recorded about them.
+// steps are the series of one pass, in the order of their first steps, with the confidences and losses recorded
+// for each series.
 type steps struct {
 	running []*series
-	about   map[string][]*mean // by name, then by chunk: of confidences and losses
-	chunks  map[string]int     // how often a series began
+	about   map[string][]*mean // confidences and losses by name, then by chunk
+	chunks  map[string]int     // the number of times that a series began
 }
 
-// series is what is kept of one: its last step, whole.
+// series is the state of one series, with its last step as a whole.
 type series struct {
 	name        string
 	chunk       int // of this pass
 	last, count int
-	tensor      hooks.Tensor  // the last step's, copied
-	settled     int           // the step from which on nothing has changed; −1 for none
-	began, done time.Duration // of the pass: before the first step, and at the last one
+	tensor      hooks.Tensor  // a copy of the last step
+	settled     int           // the step from which on nothing has changed; −1 while the series still changes
+	began, done time.Duration // time of the pass before the first step, and at the last step
 }
 
-// mean is of numbers that come one by one. NaN is none.
+// mean is the mean of numbers that come one at a time. NaN is not counted.
 type mean struct {
 	n         int
 	sum, last float64
@@ -67,7 +68,7 @@ func (m *mean) add(x float64) {
 	}
 }
 
-// mean and latest are NaN where nothing came.
+// mean and latest are NaN before the first number.
 func (m *mean) mean() float64 { return m.sum / float64(m.n) }
 
 func (m *mean) latest() float64 {
@@ -77,7 +78,7 @@ func (m *mean) latest() float64 {
 	return m.last
 }
 
-// merge takes in all numbers of another.
+// merge adds the numbers of o.
 func (m *mean) merge(o *mean) {
 	m.n, m.sum = m.n+o.n, m.sum+o.sum
 	if o.n > 0 {
@@ -85,13 +86,13 @@ func (m *mean) merge(o *mean) {
 	}
 }
 
-// companion reports a series that is about another one.
+// companion reports whether a series holds the confidence or the loss of a different series.
 func companion(name string) bool {
 	last := lastPart(name)
 	return last == confidence || last == loss
 }
 
-// step shows what a step of a series changed. elapsed is the time before it.
+// step shows the change that a step made to its series. elapsed is the time before the step.
 func (d *Log) step(e hooks.Event, name string, n int, elapsed time.Duration) {
 	s := d.running(name, n, elapsed)
 	before, similarity, change := s.last, math.NaN(), math.NaN()
@@ -127,7 +128,8 @@ func (d *Log) step(e hooks.Event, name string, n int, elapsed time.Duration) {
 	s.done = d.pass.elapsed
 }
 
-// running returns the series of a step. A step that does not come after the last one begins it anew.
+// running returns the series of a step. A step with a number that is not above the last number begins the series
+// anew.
 func (d *Log) running(name string, n int, elapsed time.Duration) *series {
 	at := slices.IndexFunc(d.steps.running, func(s *series) bool { return s.name == name })
 	if at >= 0 && n > d.steps.running[at].last {
@@ -146,7 +148,7 @@ func (d *Log) running(name string, n int, elapsed time.Duration) *series {
 	return s
 }
 
-// of returns what was recorded about a chunk: under a name for the first time, nothing.
+// of returns the numbers recorded under a name for a chunk; the first call for a chunk makes an empty mean.
 func (s *steps) of(name string, chunk int) *mean {
 	for len(s.about[name]) <= chunk {
 		s.about[name] = append(s.about[name], &mean{})
@@ -154,17 +156,17 @@ func (s *steps) of(name string, chunk int) *mean {
 	return s.about[name][chunk]
 }
 
-// settle notes whether a step still changed anything.
+// settle notes whether a step still changed the series.
 func (s *series) settle(n int, change float64) {
 	switch {
-	case !(change <= Converged): // nor is NaN at rest
+	case !(change <= Converged): // NaN counts as a change
 		s.settled = -1
 	case s.settled < 0:
 		s.settled = n
 	}
 }
 
-// keep remembers a step for the next one.
+// keep stores a step for comparison with the next step.
 func (s *series) keep(n int, t hooks.Tensor) {
 	s.last = n
 	s.count++
@@ -173,7 +175,7 @@ func (s *series) keep(n int, t hooks.Tensor) {
 	}
 }
 
-// endSeries says how the series of a pass ended, and forgets them.
+// endSeries ends and forgets all series of a pass.
 func (d *Log) endSeries() {
 	for _, s := range d.steps.running {
 		d.endOne(s)
@@ -181,15 +183,15 @@ func (d *Log) endSeries() {
 	d.steps = steps{}
 }
 
-// endOne says how a series ended: after how many steps, how sure the model was at the last one, the loss there, and the time
-// of the whole refinement.
+// endOne writes the line of a series that has ended: the number of steps, the confidence and the loss at the last step, and
+// the time of the whole refinement.
 func (d *Log) endOne(s *series) {
 	if companion(s.name) {
 		return
 	}
 	sure, lost := d.steps.aside(s, confidence), d.steps.aside(s, loss)
 	if sure.n == 0 {
-		sure = d.steps.of(s.name, s.chunk) // of logits
+		sure = d.steps.of(s.name, s.chunk) // the confidence of the logits
 	}
 	d.total.series(s, sure, lost)
 	if !d.pass.full {
@@ -210,14 +212,15 @@ func (d *Log) endOne(s *series) {
 	d.line.end()
 }
 
-// aside is what the model recorded beside a series, under the same name but for the last part.
+// aside is the confidence or the loss that the model recorded for a series, under the name of the series with part
+// as the last part.
 func (s *steps) aside(of *series, part string) *mean {
 	return s.of(strings.TrimSuffix(of.name, lastPart(of.name))+part, of.chunk)
 }
 
-// compared returns how alike two steps are, and how much the later changed: the cosine and ‖b − a‖ / ‖b‖; of whole numbers,
-// such as tokens, the shares of elements that stayed and that changed. Both are NaN for tensors of different shape or dtype,
-// and where an element is no finite number.
+// compared returns how similar two steps are, and how large the change is: the cosine, and ‖b − a‖ / ‖b‖. For whole numbers,
+// such as tokens, the two results are the shares of elements that stayed and that changed. Both are NaN for tensors of
+// different shape or dtype, and for an element that is not finite.
 func compared(a, b hooks.Tensor) (similarity, change float64) {
 	if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) || len(b.Data) == 0 {
 		return math.NaN(), math.NaN()
@@ -245,13 +248,13 @@ func compared(a, b hooks.Tensor) (similarity, change float64) {
 		return math.NaN(), math.NaN()
 	}
 	if sum.Diff == 0 {
-		return sum.Cosine(), 0 // also of zeros, which have no direction
+		return sum.Cosine(), 0 // two zero tensors too, whose cosine is not defined
 	}
 	return sum.Cosine(), math.Sqrt(sum.Diff / sum.Ref)
 }
 
-// said is what a step says of its series: the mean of a confidence or a loss, and of logits the mean, over the rows, of the
-// largest probability. It is NaN of any other.
+// said is the number that a step adds to its series: the mean of a confidence or a loss, or, for logits, the mean over the
+// rows of the largest probability. It is NaN for any other tensor.
 func said(name string, t hooks.Tensor) float64 {
 	switch lastPart(name) {
 	case confidence, loss:

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// slowestShown is how many sections the summary lists.
+// slowestShown is the number of sections in the summary.
 const slowestShown = 5
 
-// totals are what is known of the whole run.
+// totals are the figures of the whole run.
 type totals struct {
 	passes, short, tensors int
 	bad                    counts
@@ -36,16 +36,16 @@ func (l *losses) add(x float64) {
 	l.mean.add(x)
 }
 
-// average is of a series, over all its chunks: how often it was run, and what its steps recorded.
+// average is the average of a series over all its chunks.
 type average struct {
 	name                   string
 	chunks                 int
-	steps                  mean // to convergence, of those that converged
+	steps                  mean // steps to convergence, of the chunks that converged
 	sure, lost             mean // of all steps
-	surest, lowest, millis mean // of the last step of each chunk; of its time
+	surest, lowest, millis mean // confidence and loss of the last step of each chunk, and the time of each chunk
 }
 
-// series takes in a chunk.
+// series adds a chunk to the average of its series.
 func (t *totals) series(s *series, sure, lost *mean) {
 	at := slices.IndexFunc(t.averages, func(a *average) bool { return a.name == s.name })
 	if at < 0 {
@@ -88,8 +88,8 @@ func (t *totals) add(p *passed) {
 	}
 }
 
-// summary writes the sections that took longest over all passes, the averages of the series, the losses, and the closing line. hooks is the time that was not
-// the model's.
+// summary writes the sections that took longest over all passes, the averages of the series, the losses, and the closing line. hooks is the time in
+// hooks, which the times of sections and passes exclude.
 func (t *totals) summary(l *line, hooks time.Duration) {
 	names := slices.SortedFunc(maps.Keys(t.sections), func(a, b string) int {
 		return cmp.Or(cmp.Compare(t.sections[b], t.sections[a]), cmp.Compare(a, b))
