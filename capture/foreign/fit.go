@@ -18,20 +18,20 @@ import (
 // counts.
 var prefixes = append(spelling.Prefixes(spelling.Activation), "")
 
-// Fit reads a dump as the order of its model has it, where one reading alone is possible and no number changes:
+// Fit reads a dump in the form of the order of its model, as far as only one reading is possible and no number changes:
 //
-//   - names without a prefix of frameworks, such as "model.", and outputs of modules by the modules' names;
-//   - token ids under another name, as [T] in place of [1, T];
-//   - a batch axis of 1 that is missing;
-//   - heads before tokens, where transformers' own modules have them so;
-//   - logits of the last token alone, marked as such;
-//   - cells of keys that no query may see, such as those of a static cache, left off: see [cells.Fit].
+//   - names without a prefix of frameworks, such as "model.", and names of modules for the outputs of the modules;
+//   - token ids under another name, or of shape [T] and not [1, T];
+//   - a missing batch axis of 1;
+//   - heads before tokens, for modules of transformers with this layout;
+//   - logits of only the last token, marked with LastRow;
+//   - cells of keys that no query may see, such as the cells of a static cache, left off: see [cells.Fit].
 //
-// Tensors that the order has under two names, of which the dump has one, are noted: nothing is read under the other.
+// A tensor that the order has under two names and the dump under one is noted, and is not read under the second name.
 //
-// Each gets a note, but for the names of later calls of a module, see [capture.Trace.Called]. A trace with a manifest gets these names and the
-// last two readings only. A trace that needs nothing is returned as it is. Without an order, nil, only the token ids are looked at. The trace
-// stays open as long as the new one is used.
+// Each reading adds a note, except for names of later calls of a module, see [capture.Trace.Called]. A trace with a manifest gets only these
+// names and the last two readings. A trace that needs no reading is returned unchanged. If list is nil, Fit reads only the token ids. t stays
+// open while the new trace is used.
 func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
 	if list != nil {
 		t = t.Called(func(name string) bool { return list.Index(name) >= 0 })
@@ -59,7 +59,7 @@ type fitter struct {
 	list    *order.List
 	sources []capture.Source
 	notes   []string
-	tokens  []int // of each pass, as far as they are known
+	tokens  []int // of each pass, up to the first pass without ids
 }
 
 func (f *fitter) note(format string, args ...any) {
@@ -69,8 +69,8 @@ func (f *fitter) note(format string, args ...any) {
 // known reports whether the order has a name.
 func (f *fitter) known(name string) bool { return f.list != nil && f.list.Index(name) >= 0 }
 
-// outputs are the entries that are a module's output under another name than the module's, by the module: layers.0.out is what
-// layers.0 returns.
+// outputs maps a module to the entry of its output, for entries with another name than their module: layers.0.out is the
+// output of layers.0. A module with two such entries is mapped to "".
 func outputs(list *order.List) map[string]string {
 	by := map[string]string{}
 	for i := range list.Entries {
@@ -87,8 +87,8 @@ func outputs(list *order.List) map[string]string {
 	return by
 }
 
-// prefix takes the prefix of frameworks off the names that the order then knows, as its own or as modules of transformers. Where
-// two tensors would have one name, none is changed: which of them is meant is a choice.
+// prefix removes the prefix of frameworks from names if the rest is a name of the order or a module of transformers. If two
+// tensors would get the same name, no name with this prefix is changed, since the choice would be a guess.
 func (f *fitter) prefix() {
 	if f.list == nil {
 		return
@@ -134,7 +134,7 @@ func (f *fitter) prefix() {
 	}
 }
 
-// shapes adds the batch axis where it is missing, and marks logits of the last token.
+// shapes adds a missing batch axis, and marks logits of the last token.
 func (f *fitter) shapes() {
 	if f.list == nil {
 		return
@@ -148,7 +148,7 @@ func (f *fitter) shapes() {
 		if !ok || len(e.Shape) == 0 || len(e.Shape) != len(e.Axes) || e.Axes[0] != order.AxisBatch || s.Name == order.InputIDs {
 			continue
 		}
-		if s.LastRow { // a map says so
+		if s.LastRow { // set by a map
 			with := ones(s.Shape, len(e.Shape))
 			if s.Pass < len(f.tokens) && f.tokens[s.Pass] > 1 {
 				last = append(last, s)
@@ -180,8 +180,8 @@ func (f *fitter) shapes() {
 	f.lastRows(last)
 }
 
-// twice says which tensors the order has under two names, of which the dump has the first alone: what a layer is given is what the one
-// before returns. The other is not compared: a port may lose something on the way.
+// twice notes the tensors that the order has under two names and the dump only under the first: the input of a layer is the output of
+// the layer before. The second name is not compared, since a port may change the tensor on the way.
 func (f *fitter) twice() {
 	if f.list == nil {
 		return
@@ -205,8 +205,8 @@ func (f *fitter) twice() {
 	}
 }
 
-// headsFirst exchanges the axes of heads and tokens of what transformers' modules have in the other order than the list. Where the
-// two are of one size, the other tensors of the dump tell which it is.
+// headsFirst exchanges the axes of heads and tokens in outputs of transformers' modules that have heads first. For a tensor with
+// as many heads as tokens, the other tensors of the dump decide.
 func (f *fitter) headsFirst() {
 	var swapped, unclear []int
 	asListed := false
@@ -247,8 +247,8 @@ func (f *fitter) headsFirst() {
 	f.note("%s with the axis of heads before that of tokens, as transformers has it: read with the two exchanged", tensors(len(swapped)))
 }
 
-// leading is a shape with the axes of 1 in front that an entry has and the tensor does not: the batch axis and, where the tokens of the pass
-// are known, those behind it that are 1 there, such as that of a single token or of a single key head.
+// leading is the shape of a tensor with the missing axes of 1 in front: the batch axis and, if the tokens of the pass are known, the axes
+// after the batch axis that have size 1 in the entry, such as one token or one KV head.
 func (f *fitter) leading(e *order.Entry, s *capture.Source) []int {
 	if missing := len(e.Shape) - len(s.Shape); missing < 1 || missing > 1 && s.Pass >= len(f.tokens) {
 		return nil
@@ -256,12 +256,13 @@ func (f *fitter) leading(e *order.Entry, s *capture.Source) []int {
 	return ones(s.Shape, len(e.Shape))
 }
 
-// ones is a shape with axes of 1 in front, up to so many axes.
+// ones is a shape with axes of 1 in front, up to a number of axes.
 func ones(shape []int, axes int) []int {
 	return append(slices.Repeat([]int{1}, max(axes-len(shape), 0)), shape...)
 }
 
-// fits reports whether a shape is that of an entry in a pass. Sizes that the token ids give are held to them where they are known.
+// fits reports whether an entry has this shape in a pass. Sizes that depend on the token ids are checked if the ids of the pass
+// are known.
 func (f *fitter) fits(e *order.Entry, pass int, shape []int) bool {
 	if len(shape) != len(e.Shape) || f.list.Config == nil {
 		return false
@@ -281,8 +282,8 @@ func (f *fitter) fits(e *order.Entry, pass int, shape []int) bool {
 	return true
 }
 
-// oneRow reports whether a tensor of a text has one row where the pass has several tokens: llama.cpp computes the last layer and
-// what follows it for the tokens whose logits are asked for, which is the last one.
+// oneRow reports whether a tensor of a text has one row in a pass of several tokens: llama.cpp computes the last layer, and
+// everything after the last layer, only for the tokens whose logits are requested, which is the last token.
 func (f *fitter) oneRow(e *order.Entry, s *capture.Source) bool {
 	axes := strings.ReplaceAll(e.Axes, " ", "")
 	if !strings.HasPrefix(axes, "bt") || s.Pass >= len(f.tokens) || f.tokens[s.Pass] < 2 || len(s.Shape) != len(e.Shape) {

@@ -1,9 +1,11 @@
-// Package foreign opens dumps of other tools as traces: any file or folder that internal/dump reads. Passes are those of keys of
-// the form pass<k>/ and of files of one pass each. [Fit] then reads what is written in another way than the order has it, where
-// nothing is lost and nothing is to be chosen: a prefix of names, a missing batch axis.
+// Package foreign opens dumps of other tools as traces: any file or folder that internal/dump reads.
 //
-// A dump says nothing about the run: it has no manifest, and its tensors stand in no order. Whatever was left out, or was
-// taken for something, is one of the trace's notes.
+// A dump does not describe its run: it has no manifest, and its tensors have no order. Pass numbers come from keys of the form
+// pass<k>/, from files with one pass each, or from a list with one element for each pass. [Fit] then reads names and shapes that
+// differ from the order, such as a prefix of names or a missing batch axis, where nothing is lost and only one reading is
+// possible.
+//
+// The notes of the trace name everything that was left out or read in another way.
 package foreign
 
 import (
@@ -22,11 +24,11 @@ import (
 	formats "github.com/tracediff/tracediff/internal/safetensors"
 )
 
-// Open opens the trace, or the dump, at path. Traces are opened by [capture.Open]. A tensor of a dtype that is not read, other
-// than text, is an error.
+// Open opens the trace, or the dump, at path. [capture.Open] opens traces. A tensor of an unknown dtype, other than text, is
+// an error.
 func Open(path string) (*capture.Trace, error) { return open(path, false) }
 
-// Look is Open for what is to be looked into and nothing else: tensors of a dtype that is not read are left out and noted.
+// Look is Open for a file that nothing is compared with: tensors of an unknown dtype are left out and noted.
 func Look(path string) (*capture.Trace, error) { return open(path, true) }
 
 func open(path string, look bool) (*capture.Trace, error) {
@@ -43,7 +45,8 @@ func open(path string, look bool) (*capture.Trace, error) {
 	return assemble(path, f, look)
 }
 
-// folder opens a folder of dumps, by the scheme of the tool that wrote it or, where none knows it, by the names of its files.
+// folder opens a folder of dumps, by the scheme of the tool that wrote the folder. If no scheme fits, the names of the files
+// give the names of the tensors.
 func folder(path string, look bool) (*capture.Trace, error) {
 	d, err := dump.OpenDir(path)
 	if err != nil {
@@ -64,12 +67,12 @@ func folder(path string, look bool) (*capture.Trace, error) {
 	return assemble(path, d.File(), look)
 }
 
-// isSafetensors reports whether a file is for [capture.Open]: one that begins with a header, however wrong, and one that is not
-// there.
+// isSafetensors reports whether [capture.Open] has to open a file: a file that begins with a header, however wrong, and a file
+// that cannot be opened.
 func isSafetensors(path string) bool {
 	f, _, err := files.Open(path)
 	if err != nil {
-		return true // its error says what is wrong
+		return true // capture.Open returns the error
 	}
 	defer f.Close()
 	var start [9]byte
@@ -85,7 +88,7 @@ func safetensors(path string, look bool) (*capture.Trace, error) {
 	}
 	t, err := open(path)
 	if err != nil {
-		if dtype := (*formats.DTypeError)(nil); !errors.As(err, &dtype) { // its header is not read twice
+		if dtype := (*formats.DTypeError)(nil); !errors.As(err, &dtype) { // do not read the header again
 			return nil, err
 		}
 		if t = withoutComplex(path); t == nil {
@@ -111,7 +114,8 @@ func safetensors(path string, look bool) (*capture.Trace, error) {
 	return again, nil
 }
 
-// withoutComplex opens a file of another writer of which complex numbers alone cannot be read; nil for any other.
+// withoutComplex opens a file of another writer without its complex numbers. It returns nil for a trace, and for a
+// file with a tensor of another unknown dtype or with only complex numbers.
 func withoutComplex(path string) *capture.Trace {
 	t, err := capture.Look(path)
 	if err != nil {
@@ -124,7 +128,7 @@ func withoutComplex(path string) *capture.Trace {
 	return t
 }
 
-// assemble makes a trace of an open file, which it closes where that fails.
+// assemble makes a trace of an open file. On an error it closes the file.
 func assemble(path string, f *container.File, look bool) (*capture.Trace, error) {
 	sources, err := sourcesOf(f, look)
 	if err == nil {
@@ -141,11 +145,11 @@ func assemble(path string, f *container.File, look bool) (*capture.Trace, error)
 	return nil, hint.Also(err, f.Close())
 }
 
-// maxName bounds the names of tensors, in bytes: a line of a map has no longer ones.
+// maxName bounds the names of tensors, in bytes, like the names in a line of a map.
 const maxName = 1 << 10
 
-// sourcesOf are the tensors of a file. Arrays of text are no tensors. Complex numbers, such as tables of rotations, are of no entry of any
-// order: they are left out beside others.
+// sourcesOf are the tensors of a file. Arrays of text are left out. Complex numbers, such as tables of rotations, belong to no entry of
+// any order: in a file with tensors of known dtypes they are left out, too.
 func sourcesOf(f *container.File, look bool) ([]capture.Source, error) {
 	var sources []capture.Source
 	some := slices.ContainsFunc(f.Tensors, func(t container.Tensor) bool { return t.Unknown == "" })
@@ -168,12 +172,12 @@ func sourcesOf(f *container.File, look bool) ([]capture.Source, error) {
 	return sources, nil
 }
 
-// isText reports whether numpy calls a dtype by this name that holds text.
+// isText reports whether dtype is numpy's name of a dtype of text.
 func isText(dtype string) bool {
 	return len(dtype) > 1 && (dtype[1] == 'U' || dtype[1] == 'S')
 }
 
-// isComplex reports whether a dtype is of complex numbers: as torch, numpy and safetensors call them.
+// isComplex reports whether dtype is the name of a dtype of complex numbers, in torch, numpy or safetensors.
 func isComplex(dtype string) bool {
 	return strings.HasPrefix(dtype, "complex") || dtype == "C64" || dtype == "C128" || len(dtype) > 1 && dtype[1] == 'c'
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// idNames are names of the token ids: that of the order, and others.
+// idNames are names of the token ids: the name in the order, and names in other tools.
 var idNames = spelling.Endings(spelling.Activation, spelling.Words, order.InputIDs)
 
 // ids gives the token ids their name and their two axes.
@@ -57,7 +57,7 @@ func (f *fitter) ids() {
 	}
 }
 
-// named lists the other names of token ids that belong to a tensor of some form.
+// named lists the names of token ids, other than the name in the order, that belong to a tensor accepted by like.
 func (f *fitter) named(like func(capture.Source) bool) []string {
 	var found []string
 	for _, s := range f.sources {
@@ -68,7 +68,8 @@ func (f *fitter) named(like func(capture.Source) bool) []string {
 	return found
 }
 
-// isIDs reports whether a tensor can be the ids of a pass of one sequence: integers of any width, [1, T], [T], or of one token without axes.
+// isIDs reports whether a tensor can be the ids of a pass of one sequence: integers of any width and of shape [1, T] or [T], or one token as
+// a scalar.
 func isIDs(s capture.Source) bool {
 	return s.DType.Integer() && (len(s.Shape) < 2 || len(s.Shape) == 2 && s.Shape[0] == 1)
 }
@@ -78,7 +79,7 @@ func isBatch(s capture.Source) bool {
 	return s.DType.Integer() && len(s.Shape) == 2 && s.Shape[0] > 1
 }
 
-// element is where a list has a tensor: the number of the element, and the name in it.
+// element is the place of a tensor in a list: the number of the element, and the name in the element.
 type element struct {
 	at   int
 	name string
@@ -114,7 +115,7 @@ func fedElements(sources []capture.Source, found []element, first int) (of int, 
 	return len(fed), steps, why
 }
 
-// noIntegers says that numbers with fractions are no token ids.
+// noIntegers is the note on token ids of a float dtype.
 func noIntegers(s capture.Source) string {
 	return fmt.Sprintf("%s is %s: token ids are integers, of any width; save them as int64", s.Name, s.DType)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// logits adds missing axes of size 1 in front of the logits of a recorded run, and marks logits that have the row of the last token only. Axes that the
-// manifest gives are not changed.
+// logits adds missing axes of size 1 in front of the logits of a recorded run, and marks logits that have only the row of the last token. Axes that
+// the manifest gives are not changed.
 func (f *fitter) logits(t *capture.Trace) {
 	ids, err := t.IDs()
 	if f.list == nil || err != nil || len(t.Manifest().Scope.Positions) > 0 {
@@ -42,7 +42,7 @@ func (f *fitter) logits(t *capture.Trace) {
 // ofLogits reports whether an entry has a row of logits for each token.
 func ofLogits(e *order.Entry) bool { return strings.ReplaceAll(e.Axes, " ", "") == "btv" }
 
-// lastRow is the shape that logits of the last token alone have in the order: [1, 1, V].
+// lastRow is the shape in the order of logits of only the last token: [1, 1, V].
 func (f *fitter) lastRow(e *order.Entry, s *capture.Source) ([]int, bool) {
 	if !ofLogits(e) || s.Pass >= len(f.tokens) || f.tokens[s.Pass] < 2 {
 		return nil, false
@@ -59,7 +59,7 @@ func (f *fitter) lastRow(e *order.Entry, s *capture.Source) ([]int, bool) {
 	return []int{1, 1, vocabulary}, true
 }
 
-// lastRows says which tensors have the row of the last token alone, and how many rows are not compared.
+// lastRows notes the tensors that have only the row of the last token, and the number of rows that are compared.
 func (f *fitter) lastRows(last []*capture.Source) {
 	rows, logits := 0, true
 	for _, s := range last {

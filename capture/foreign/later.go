@@ -11,10 +11,11 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
-// Later gives the passes of a dump whose first is pass 1 the numbers that the other trace's token ids say: such a dump counts from 1, or has no
-// first pass, as one of decode steps alone. What its ids fit is taken, and the first where they fit nothing, which the comparison of tokens
-// shows. The error is that of a dump which has fewer passes than the other, and no ids, or ids that fit both. t stays open as long
-// as the new one is used.
+// Later numbers the passes of a dump whose first pass is named pass 1: either the dump counts from 1, or the dump lacks the prefill, such as a
+// dump of decode steps. The token ids of the other trace decide. If the ids of the dump match only pass 1 and later passes of the other trace,
+// the dump lacks the prefill. Otherwise the first pass of the dump is pass 0; a mismatch of ids appears in the comparison of tokens. It is an
+// error if the dump has fewer passes than the other trace, and no ids or ids that match both readings. t stays open while the new trace is
+// used.
 func Later(t, other *capture.Trace) (*capture.Trace, error) {
 	at := slices.IndexFunc(t.Notes(), func(n string) bool { return n == fromOne || strings.HasSuffix(n, listFromOne) })
 	if at < 0 {
@@ -26,7 +27,7 @@ func Later(t, other *capture.Trace) (*capture.Trace, error) {
 	}
 	ids, err := fitted.IDs()
 	if err != nil {
-		return t, nil // nothing tells, and nothing is compared by tokens
+		return t, nil // the other trace has no ids, so tokens are not compared
 	}
 	sources, passes := t.Sources(), 0
 	for _, s := range sources {
@@ -60,7 +61,7 @@ func Later(t, other *capture.Trace) (*capture.Trace, error) {
 	return capture.Assemble(t.Path(), sources, t.Manifest(), t.Sequence(), notes, t)
 }
 
-// fed reports whether a tensor of whole numbers, under one name in all passes, has these ids.
+// fed reports whether an integer tensor with the same name in all passes has these ids.
 func fed(t *capture.Trace, sources []capture.Source, ids [][]int) (bool, error) {
 	for _, s := range sources {
 		if s.Pass != 0 || s.Firing > 0 || !isIDs(s) {

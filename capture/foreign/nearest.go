@@ -13,20 +13,24 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// Printed reports whether a trace has tensors that are read from a text of rounded numbers.
+// Printed reports whether a trace has tensors that were read from a text of rounded numbers.
 func Printed(t *capture.Trace) bool {
 	return slices.ContainsFunc(t.Records(), func(r capture.Record) bool { return r.Printed != nil })
 }
 
-// Nearest fills the tensors of a text in: each becomes the one that is nearest to the other trace's among all that would be printed
-// like it. So what differs here differs whatever the text leaves out, and by at least as much; what does not differ shows nothing.
+// Nearest fills in the tensors of a text. Each tensor becomes the tensor nearest to the other trace among all tensors that would be
+// printed in the same way. So a difference here is a lower bound of the true difference, for any values that the text leaves out; no
+// difference here proves nothing.
 //
-//   - An element that is printed is moved towards the other by half a unit of its last decimal. One that is not printed is the other's.
-//   - The printed sum s of all n elements bounds the distance as well: ‖l − r‖ ≥ |s − Σr|/√n, less what adding up in float32 can be off
-//     by, n·2⁻²⁴·Σ|r|. Where that is farther than the elements are, all elements are moved by the same amount to have that sum.
+//   - A printed element moves towards the other trace by up to half a unit of its last decimal. An element that is not printed becomes
+//     equal to the other trace.
+//   - The printed sum s of all n elements bounds the distance as well: ‖l − r‖ ≥ |s − Σr|/√n, less the error of a sum in float32,
+//     n·2⁻²⁴·Σ|r|. If this bound is larger than the distance of the elements, every element is r plus the same amount, so that the
+//     elements have that sum.
 //
-// The first holds for each element, so for each part of a tensor; the second for the whole alone, and is left out without sums. A tensor
-// that the other trace does not have, or has in another shape, stays as it is. t stays open as long as the new one is used.
+// The first bound holds for each element, so for each part of a tensor. The second bound holds only for the whole tensor; without sums
+// it is not used. A tensor that the other trace lacks, or has in another shape, stays unchanged. t stays open while the new trace is
+// used.
 func Nearest(t, other *capture.Trace, sums bool) (*capture.Trace, error) {
 	if !Printed(t) {
 		return t, nil
@@ -48,8 +52,8 @@ func Nearest(t, other *capture.Trace, sums bool) (*capture.Trace, error) {
 	return capture.Assemble(t.Path(), sources, t.Manifest(), t.Sequence(), t.Notes(), t)
 }
 
-// rowsOf is the element of the other's tensor at which that of the text begins: the last row of one that has all. ok is false where the
-// two do not fit.
+// rowsOf is the element of the tensor in the other trace at which the tensor of the text begins: 0, or the start of the last row if the
+// text has only the last row. ok is false if the shapes do not fit.
 func rowsOf(s *capture.Source, r capture.Record) (first int, ok bool) {
 	if slices.Equal(s.Shape, r.Shape) {
 		return 0, true
@@ -67,17 +71,17 @@ type nearest struct {
 	of    capture.Source
 	other *capture.Trace
 	r     capture.Record
-	first int64 // the element of r that is the first
+	first int64 // the element of r that matches element 0
 	n     int64
 	sums  bool
 
 	once  sync.Once
-	shift float64 // of all elements, where the sum says more than they do
+	shift float64 // added to each element of r, if the printed sum proves a larger distance than the elements
 	moved bool
 	err   error
 }
 
-// chunk is how many elements are looked at at a time.
+// chunk is the number of elements in memory at a time.
 const chunk = 1 << 14
 
 // ReadAt reads bytes as [io.ReaderAt] does.
@@ -88,7 +92,8 @@ func (x *nearest) ReadAt(p []byte, off int64) (int, error) {
 	return readEncoded(p, off, x.n, int64(x.of.DType.Size()), x.encoded)
 }
 
-// readEncoded reads bytes of n elements of a size, as [io.ReaderAt] does. encoded gives the bytes of those from one number to another.
+// readEncoded reads bytes of n elements of a size, as [io.ReaderAt] does. encoded returns the bytes of elements from to to, to
+// excluded.
 func readEncoded(p []byte, off, n, size int64, encoded func(from, to int64) ([]byte, error)) (int, error) {
 	var end error
 	if rest := n*size - off; int64(len(p)) > rest {
@@ -106,7 +111,7 @@ func readEncoded(p []byte, off, n, size int64, encoded func(from, to int64) ([]b
 	return done, end
 }
 
-// encoded are the bytes of the elements from one number to another.
+// encoded returns the bytes of elements from to to, to excluded.
 func (x *nearest) encoded(from, to int64) ([]byte, error) {
 	l, r, err := x.values(from, to)
 	if err != nil {
@@ -130,7 +135,8 @@ func (x *nearest) encoded(from, to int64) ([]byte, error) {
 	return out, nil
 }
 
-// values are elements as the printed ones alone have them, and the other's.
+// values returns elements of the text after the first bound of [Nearest], and the same elements of the other
+// trace.
 func (x *nearest) values(from, to int64) (l, r []float64, err error) {
 	raw := make([]byte, (to-from)*int64(x.of.DType.Size()))
 	if _, err := x.of.Data.ReadAt(raw, from*int64(x.of.DType.Size())); err != nil {
@@ -153,7 +159,7 @@ func (x *nearest) values(from, to int64) (l, r []float64, err error) {
 			l[i] = r[i]
 			continue
 		}
-		// The element is stored in the tensor's own dtype, which may be off by half a step of it.
+		// The stored element is rounded to the dtype of the tensor, by up to half a unit.
 		slack := x.of.Printed.Half + math.Abs(l[i])*floats.Unit(x.of.DType)
 		switch d := l[i] - r[i]; {
 		case math.Abs(d) <= slack:
@@ -167,7 +173,7 @@ func (x *nearest) values(from, to int64) (l, r []float64, err error) {
 	return l, r, nil
 }
 
-// weigh finds out whether the sum says more than the elements do.
+// weigh sets the shift if the printed sum proves a larger distance than the elements.
 func (x *nearest) weigh() {
 	sum := x.of.Printed.Sum
 	if !x.sums || math.IsNaN(sum) || math.IsInf(sum, 0) {
@@ -186,7 +192,7 @@ func (x *nearest) weigh() {
 			apart += (l[i] - r[i]) * (l[i] - r[i])
 		}
 	}
-	const decimals = 0.5e-6 // of the printed sum
+	const decimals = 0.5e-6 // rounding of the printed sum, which has six decimals
 	n := float64(x.n)
 	off := math.Abs(sum-total) - decimals - 1.01*math.Ldexp(n, -24)*all - math.Abs(sum)*math.Ldexp(1, -24)
 	if off > 0 && off*off/n > apart {

@@ -15,11 +15,11 @@ import (
 // fromOne is the note of a dump whose first pass is pass1/.
 const fromOne = "its passes are counted from 1: pass1/ is taken for the first"
 
-// listFromOne ends the note of a list of passes that is counted from 1.
+// listFromOne ends the note of a list of passes that counts from 1.
 const listFromOne = "1. is pass 0"
 
-// passes gives the sources the passes and firings that their names say, and reports whether any does. note is what is to be said of it;
-// empty for nothing.
+// passes sets the pass and the firing of each source from its name, and reports whether any name has a pass or a firing. note is empty
+// if there is nothing to say.
 func passes(sources []capture.Source) (any bool, note string) {
 	if any, note = elements(sources); note != "" {
 		return any, note
@@ -31,14 +31,14 @@ func passes(sources []capture.Source) (any bool, note string) {
 	return any, note
 }
 
-// elementText is the name of a tensor in an element of a list, or of a dictionary whose keys are numbers or words of passes with one:
-// "0.logits", "step1.logits", "passes.0.logits".
+// elementText is the name of a tensor in an element of a list, or of a dictionary with numbers as keys, with or without a word for
+// passes: "0.logits", "step1.logits", "passes.0.logits".
 var elementText = regexp.MustCompile(`^((?i:pass|passes|step|steps|iter|iteration|iterations)[-_.]?)?(0|[1-9][0-9]{0,8})\.(.+)$`)
 
-// elements reports whether a file is a list of passes, and sets the pass and the name of each source if the file is one. Every tensor of such a file belongs to an
-// element, and elements are counted from 0 or 1. Either the keys have a word for passes, or these conditions hold: each element has more than half of all names,
-// the first element and a later element have token ids, and no later element has more than one token for each sequence. A list of layers has no ids. A list of
-// ranks or of prompts has several tokens in each element; it is not read, and the note says so.
+// elements reports whether a file is a list of passes. If so, it sets the pass and the name of each source. Every tensor of such a file belongs to an
+// element, and elements are counted from 0 or 1. Either the keys have a word for passes, or three conditions hold: each element has more than half of
+// all names, the first element and a later element have token ids, and no later element has more than one token for each sequence. A list of layers
+// has no ids. A list of ranks or of prompts has several tokens in each element; such a list is not read, and the note says so.
 func elements(sources []capture.Source) (are bool, note string) {
 	word, of, all := "", map[int]map[string]bool{}, map[string]bool{}
 	found := make([]element, len(sources))
@@ -82,9 +82,9 @@ func elements(sources []capture.Source) (are bool, note string) {
 	return true, note
 }
 
-// keys gives the sources the passes and firings that their names say, and reports whether any does, and the number of the first pass.
-// What follows "pass<k>/" may be any name. Passes are counted from 0, or from 1 where no tensor is of pass 0. A firing counts only
-// where those before it are there.
+// keys sets the pass and the firing of each source from its name, and reports whether any name has a pass or a firing, and the number
+// of the first pass. After "pass<k>/" any name may follow. Passes are counted from 0, or from 1 if no tensor is of pass 0. A firing
+// counts only if the file has the firing before it.
 func keys(sources []capture.Source) (any bool, first int) {
 	names := make(map[string]bool, len(sources))
 	first = maxPass
@@ -109,7 +109,7 @@ func keys(sources []capture.Source) (any bool, first int) {
 	return any, first
 }
 
-// maxPass bounds what is taken for the number of a pass; a trace has fewer.
+// maxPass bounds the number of a pass in a name; a trace has fewer passes.
 const maxPass = math.MaxInt32
 
 // passOf cuts "pass<k>/" off a name; a name without it is of pass 0.

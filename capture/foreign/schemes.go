@@ -18,18 +18,18 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// schemes are the folders of tools. Each reports whether a folder is one of its, and then has listed its tensors in the folder's
-// file, under keys as [capture.Key] makes them.
+// schemes are the folders of tools. Each scheme reports whether it knows a folder. If so, it has listed the tensors in the
+// folder's file, under keys of [capture.Key].
 var schemes = []func(*dump.Dir) (bool, error){sglangPasses, sglangDumper, debugTree, msprobe}
 
-// named is one tensor with what a scheme knows of it.
+// named is one tensor with its pass and name in a scheme.
 type named struct {
-	pass, index int // index: the place among all of its pass, as far as it is known
+	pass, index int // index is the place among the tensors of the pass, if known
 	name        string
 	tensor      container.Tensor
 }
 
-// list puts tensors into a folder's file. Of those of one name in one pass, the later ones are further firings.
+// list puts tensors into a folder's file. Later tensors of the same name and pass become further firings.
 func list(d *dump.Dir, all []named) {
 	slices.SortStableFunc(all, func(a, b named) int { return cmp.Or(cmp.Compare(a.pass, b.pass), cmp.Compare(a.index, b.index)) })
 	fired := map[string]int{}
@@ -52,7 +52,7 @@ func ranks(names []string) error {
 	return nil
 }
 
-// consecutive gives numbers of steps the passes 0, 1, 2 ...: steps are counted from 0 or 1, and none is left out.
+// consecutive maps the numbers of steps to passes 0, 1, 2 ...: steps are counted from 0 or 1, without gaps.
 func consecutive(steps []int) (map[int]int, error) {
 	slices.Sort(steps)
 	steps = slices.Compact(steps)
@@ -70,9 +70,9 @@ func consecutive(steps []int) (map[int]int, error) {
 // passFile is a file of SGLang's forward hooks.
 var passFile = regexp.MustCompile(`^(?:(.+)/)?Pass(\d{5})\.pt$`)
 
-// sglangPasses is the folder of SGLang's --debug-tensor-dump-output-folder: a file for each pass, below a folder for each rank. Its hook
-// writes the file of a pass before it adds the output of the body and what comes after it, the logits too: they stand in the
-// file of the next pass, and are put right here.
+// sglangPasses is the folder of SGLang's --debug-tensor-dump-output-folder: a file for each pass, in a folder for each rank. The hook of
+// SGLang writes the file of a pass before it adds the output of the body and the tensors after the body, the logits too. So these
+// tensors stand in the file of the next pass, and sglangPasses moves them to their own pass.
 func sglangPasses(d *dump.Dir) (bool, error) {
 	var folders []string
 	var steps []int
@@ -106,7 +106,7 @@ func sglangPasses(d *dump.Dir) (bool, error) {
 		for k, t := range m.Tensors {
 			n := named{pass, k, sglangName(t.Name), t}
 			if !strings.HasPrefix(t.Name, "model.") {
-				// After the body, of the pass before.
+				// A tensor after the body belongs to the pass before.
 				if n.pass--; n.pass < 0 {
 					lost++
 					continue
@@ -125,8 +125,8 @@ func sglangPasses(d *dump.Dir) (bool, error) {
 	return true, nil
 }
 
-// sglangName is the name in the order of a module of SGLang, as far as it has one: a norm that adds the residual returns
-// the normed and the sum.
+// sglangName is the name in the order for a module of SGLang, or else the module's own name. A norm that adds the
+// residual returns the normed tensor (.0) and the sum.
 func sglangName(name string) string {
 	if roles := spelling.Roles(spelling.SGLang, spelling.Activation, name); len(roles) > 0 {
 		return roles[0]
@@ -137,7 +137,7 @@ func sglangName(name string) string {
 	return name
 }
 
-// sglangDumper is the folder of SGLang's dumper: a file for each tensor, its tags in its name.
+// sglangDumper is the folder of SGLang's dumper: a file for each tensor, with tags in the file name.
 func sglangDumper(d *dump.Dir) (bool, error) {
 	var all []named
 	var ranksOf []string
@@ -166,7 +166,7 @@ func sglangDumper(d *dump.Dir) (bool, error) {
 	for i := range all {
 		all[i].pass = passes[all[i].pass]
 	}
-	d.File().Notes = nil // what each file has beside its tensor is its tags
+	d.File().Notes = nil // the notes are about the tags in each file
 	d.File().Note("SGLang's dumper: a file is a tensor, a step is a pass")
 	list(d, all)
 	return true, nil
@@ -185,7 +185,7 @@ func tagsOf(file string) (map[string]string, bool) {
 	return tags, tags["name"] != ""
 }
 
-// valueOf is the tensor of a file of the dumper: its value, beside its tags, or in old files the whole.
+// valueOf is the tensor of a file of the dumper: the item "value" of the file or, in old files, the whole file.
 func valueOf(m *dump.Member) (container.Tensor, bool) {
 	if m.Whole {
 		return m.Tensors[0], true
@@ -202,8 +202,8 @@ func valueOf(m *dump.Member) (container.Tensor, bool) {
 	return found[0], true
 }
 
-// dumperName is the name of a tensor of the dumper: that of the module whose output it is, and with its layer where it
-// says that beside.
+// dumperName is the name in the order for a tensor of the dumper: the name of the module that returns the tensor, with
+// the layer of the tag layer_id if the name has no layer.
 func dumperName(tags map[string]string) string {
 	name := tags["name"]
 	if module, ok := strings.CutPrefix(name, "non_intrusive__"); ok {
@@ -215,11 +215,12 @@ func dumperName(tags map[string]string) string {
 	return sglangName(name)
 }
 
-// treeSuffix ends the name of the file that tells a folder of model_debugging_utils from others.
+// treeSuffix ends the name of the file that marks a folder of model_debugging_utils.
 const treeSuffix = "_debug_tree_FULL_TENSORS.json"
 
 // debugTree is the folder of model_addition_debugger_context of transformers with use_repr=False: a safetensors file for each
-// input and output, its place in its name. A later forward call writes over the files of the one before.
+// input and output, with the path of the module in the file name. A later forward call overwrites the files of the call
+// before.
 func debugTree(d *dump.Dir) (bool, error) {
 	class := ""
 	for _, name := range d.Others {
@@ -240,7 +241,8 @@ func debugTree(d *dump.Dir) (bool, error) {
 		if !ok || len(m.Tensors) != 1 || m.Tensors[0].Name != "data" {
 			return true, fmt.Errorf("%s is no file of a debug tree of %s", container.Quote(m.Path), class)
 		}
-		// One tensor can be the input of the whole and that of its first module: the files of the whole come first.
+		// One tensor can be the input of the model and the input of its first module: the files of the model come
+		// first.
 		if name := debugName(strings.TrimPrefix(rest, ".")); !seen[name] {
 			seen[name] = true
 			all = append(all, named{0, 0, name, m.Tensors[0]})
@@ -251,8 +253,8 @@ func debugTree(d *dump.Dir) (bool, error) {
 	return true, nil
 }
 
-// debugName is the name of "model.layers.0.mlp.up_proj_outputs": an output has its module's, of the whole its own, and an input
-// behind its module's what it is.
+// debugName is the name for a file such as "model.layers.0.mlp.up_proj_outputs". The only output of a module gets the module's
+// name, and an output of the model keeps its own name. An input gets its name from [inputName].
 func debugName(file string) string {
 	if module, what, ok := cut(file, "_outputs"); ok {
 		switch {
@@ -280,8 +282,8 @@ func cut(s, sep string) (before, after string, ok bool) {
 // aLayer is the module of a layer.
 var aLayer = regexp.MustCompile(`(^|\.)layers\.\d+$`)
 
-// inputName is the name in the order of an input of a module, as far as it has one: a layer's first is its "in", that of the
-// embedding the token ids.
+// inputName is the name of an input of a module. The order has names for the first input of a layer, "in", and for the input
+// of the embedding, which is the token ids.
 func inputName(module, what string) string {
 	switch {
 	case module == "" && what == "0":
@@ -303,18 +305,18 @@ var moduleFile = regexp.MustCompile(`^(?:(?:.*/)?step(\d+)/)?(?:((?:rank|proc)\d
 type probed struct {
 	named
 	step   int
-	module string // and which input or output of it
+	module string // of the named input or output
 }
 
-// msprobe is the folder of msprobe: step<N>/rank<N>/dump_tensor_data, or step<N>/proc<N>/dump_tensor_data, with a file for each input and output of each call. The calls of
-// one step are the passes; where there are several steps, each is a pass and has one call. Of a module that is called more often
-// than once a pass nobody knows which calls are of which.
+// msprobe is the folder of msprobe: step<N>/rank<N>/dump_tensor_data, or step<N>/proc<N>/dump_tensor_data, with a file for each input and output of
+// each call. The calls of one step are the passes. In a folder of several steps, each step is a pass and has one call. A module with more calls than
+// the embedding is left out, since the pass of a call is unknown.
 func msprobe(d *dump.Dir) (bool, error) {
 	var all []probed
 	var steps []int
 	var ranksOf []string
 	calls := map[string]int{}
-	most := 0 // calls of the embedding, of which there is one a pass
+	most := 0 // calls of the embedding, one for each pass
 	for i, m := range d.Members {
 		if !strings.Contains("/"+m.Path, "/dump_tensor_data/") {
 			return false, nil

@@ -11,11 +11,11 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// Unrounded is a dump that was computed in float32 and rounded to d, bfloat16 or float16, as it is written: each element becomes the float32
-// that is nearest to the other trace's among all that round to it. So what differs here differs before the rounding, and by at least as much.
-// A number that only lies beside the other's is the midpoint between two numbers of d, where its rounding begins; NaN, infinities, tensors that
-// the other trace has not or in another shape, and those of another dtype than d and float32, stay as they are. t stays open as long as the
-// new one is used.
+// Unrounded is a dump before its rounding, for a dump that was computed in float32 and rounded to d, bfloat16 or float16, when written. Each
+// element becomes the float32 number nearest to the other trace among all numbers that round to the element. So a difference here is a lower
+// bound of the difference before the rounding. If the nearest number is the midpoint between two numbers of d, the element becomes the
+// midpoint. NaN, infinities, tensors of a dtype other than d and float32, and tensors that the other trace lacks or has in another shape, stay
+// unchanged. t stays open while the new trace is used.
 func Unrounded(t, other *capture.Trace, d hooks.DType) (*capture.Trace, error) {
 	sources := t.Sources()
 	for i := range sources {
@@ -35,13 +35,14 @@ func Unrounded(t, other *capture.Trace, d hooks.DType) (*capture.Trace, error) {
 	return capture.Assemble(t.Path(), sources, t.Manifest(), t.Sequence(), t.Notes(), t)
 }
 
-// unrounded is a tensor of a dump as it was before it was rounded, as near to the other's as that allows: float32.
+// unrounded is a tensor of a dump before its rounding, in float32: the nearest to the other trace that rounds to
+// the dump.
 type unrounded struct {
 	of         io.ReaderAt
 	stored, to hooks.DType
 	other      *capture.Trace
 	r          capture.Record
-	first      int64 // the element of r that is the first
+	first      int64 // the element of r that matches element 0
 	n          int64
 }
 
@@ -50,7 +51,7 @@ func (x *unrounded) ReadAt(p []byte, off int64) (int, error) {
 	return readEncoded(p, off, x.n, 4, x.encoded)
 }
 
-// encoded are the bytes of the elements from one number to another.
+// encoded returns the bytes of elements from to to, to excluded.
 func (x *unrounded) encoded(from, to int64) ([]byte, error) {
 	width := int64(x.stored.Size())
 	raw, far := make([]byte, (to-from)*width), make([]byte, (to-from)*4)
@@ -74,7 +75,7 @@ func (x *unrounded) encoded(from, to int64) ([]byte, error) {
 	return out, nil
 }
 
-// before is the number nearest to r that rounds to y in d; y itself where that is none of d's.
+// before is the number nearest to r that rounds to y in d; y if d does not hold y.
 func before(d hooks.DType, y, r float64) float64 {
 	switch {
 	case math.IsNaN(y) || math.IsInf(y, 0) || math.IsNaN(r) || floats.Round(d, y) != y:
@@ -88,7 +89,7 @@ func before(d hooks.DType, y, r float64) float64 {
 	return y
 }
 
-// beside is the number of d above y or below it. y is one of d's.
+// beside is the next number of d above or below y, which is a number of d.
 func beside(d hooks.DType, y float64, above bool) float64 {
 	bits, from := floats.BF16(float32(y)), floats.FromBF16
 	if d == hooks.F16 {
@@ -107,28 +108,29 @@ func beside(d hooks.DType, y float64, above bool) float64 {
 	return float64(from(bits))
 }
 
-// Roundings of tensors: of this many elements or more in two rows that d does not have, in the other trace, all but one of roundingsOf are
-// what the other's round to. Null hypothesis: the port computed in d. Then a linear operation, whose inputs were rounded, has the
-// rounding of the float32 result in about 6 of 10 elements, and is off by about half a unit of d: an element that is off by roundingsFar
-// half units of the root of the mean square is wrong, whatever the port computes in.
+// The limits of the test in [RoundingOf]. Null hypothesis: the port computed in d. Then a linear operation on rounded inputs returns the
+// rounded float32 result in about 6 of 10 elements, and is off by about half a unit of d. The test needs roundingsLeast elements, in two
+// rows or more, that are not numbers of d in the other trace. The hypothesis is rejected if fewer than 1 in roundingsOf of these elements
+// differ from the rounded element of the other trace. An element that is off by more than roundingsFar half units of the root mean square
+// is wrong for a port in any dtype.
 const (
 	roundingsLeast = 8
 	roundingsOf    = 16
 	roundingsFar   = 32
 )
 
-// Numbers says what the elements of a tensor are to those of another in float32.
+// Numbers is the result of [RoundingOf].
 type Numbers int
 
 const (
-	FewNumbers     Numbers = iota // too few to tell, or those of another shape or dtype
-	RoundedNumbers                // what the other's round to
-	OtherNumbers                  // others than those, as of a port that computes in fewer digits
-	NoNumbers                     // some that no port has which is right
+	FewNumbers     Numbers = iota // too few elements to tell, or another shape or dtype
+	RoundedNumbers                // the elements of the other trace, rounded to d
+	OtherNumbers                  // different elements, as of a port that computes in fewer digits
+	NoNumbers                     // an element that no correct port has
 )
 
-// RoundingOf says what a tensor has of another, in float32, and of what that rounds to in d. Elements that d has exactly in the other trace show
-// nothing.
+// RoundingOf reports whether a tensor equals the float32 tensor of the other trace after rounding to d. Elements that are numbers of d in the
+// other trace show nothing.
 func RoundingOf(t *capture.Trace, l capture.Record, other *capture.Trace, r capture.Record, d hooks.DType) (Numbers, error) {
 	if !slices.Equal(l.Shape, r.Shape) || l.DType != d && l.DType != hooks.F32 || r.DType != hooks.F32 || len(l.Shape) == 0 {
 		return FewNumbers, nil
@@ -153,7 +155,7 @@ func RoundingOf(t *capture.Trace, l capture.Record, other *capture.Trace, r capt
 				continue
 			}
 			squares += v * v
-			farthest = max(farthest, math.Abs(x[i]-v)) // NaN where x is
+			farthest = max(farthest, math.Abs(x[i]-v)) // NaN if x[i] is NaN
 			if to == v {
 				continue
 			}
@@ -180,7 +182,7 @@ func RoundingOf(t *capture.Trace, l capture.Record, other *capture.Trace, r capt
 	return OtherNumbers, nil
 }
 
-// decoded are some elements of a tensor.
+// decoded returns count elements of a tensor.
 func decoded(t *capture.Trace, r capture.Record, from, count int64) ([]float64, error) {
 	width := int64(r.DType.Size())
 	raw, out := make([]byte, count*width), make([]float64, count)

@@ -12,27 +12,29 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Applied is what a map has made of a trace.
+// Applied is a trace after a map.
 type Applied struct {
-	Trace *capture.Trace // it closes the one that it was made of
-	// Differ has a sentence for each tensor that all ranks have to have alike and do not. That of the first rank is taken.
+	Trace *capture.Trace // closes the trace given to Apply
+	// Differ has a sentence for each tensor that differs between ranks and should be equal on all ranks. The tensor of the
+	// first rank is used.
 	Differ []string
-	// What the map did: its file or table, how many patterns gave names, and the pattern of each name with another layout or left out.
+	// What the map did: its file or table, the number of patterns, and the pattern of each name with another layout and of each name
+	// left out.
 	File     string
 	Patterns int
 	Changes  []string
 	// Absent has the line of each name that the map gives and no tensor has.
 	Absent map[string]string
-	// Unproven has the line of each name that no value says is right, as the proposal of the map noted it.
+	// Unproven has the line of each name for which the map says by = "name" or "guess": no value proves the name.
 	Unproven map[string]string
 }
 
-// Apply gives the tensors of a trace their names and layouts of the order. Those that no line matches keep theirs. list has the sizes that
-// layouts may leave out: h query heads, k key heads, d the width of a head, e the hidden size, v the vocabulary; nil where
-// the model is not known. The trace stays open as long as the new one is used.
+// Apply gives the tensors of a trace the names and layouts of the order. A tensor without a matching line stays unchanged. list has the sizes that
+// layouts may leave out: h query heads, k KV heads, d the width of a head, e the hidden size, v the vocabulary; nil for an unknown model. t stays
+// open while the new trace is used.
 //
-// It is an error if no line gives a tensor a name, or one gives no name of the order, two lines match one and both give it a name of the order or neither does, two tensors get one name, a name is not in the order, or a
-// layout does not fit a shape. Errors name the line.
+// It is an error if no line matches a tensor, a line matches no tensor and gives no name of the order, two lines match one tensor and not exactly one
+// of the two gives names of the order, two tensors get one name, a name is not in the order, or a layout does not fit a shape. Errors name the line.
 func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
 	a, err := m.applied(t.Path(), t.Sources(), list)
 	if err != nil {
@@ -62,7 +64,8 @@ func (m *Map) changes() []string {
 	return all
 }
 
-// Made are the tensors that a map makes of others, which have the names of the dump. ok is false where a line does not fit them.
+// Made are the tensors after the map, for sources with the names of the dump. ok is false if a line of the map does not fit
+// them.
 func (m *Map) Made(sources []capture.Source, list *order.List) (made []capture.Source, ok bool) {
 	a, err := m.applied("", sources, list)
 	if err != nil {
@@ -71,7 +74,7 @@ func (m *Map) Made(sources []capture.Source, list *order.List) (made []capture.S
 	return a.out, true
 }
 
-// applied makes the tensors that the lines for a model give.
+// applied makes the tensors by the lines for the model of list.
 func (m *Map) applied(path string, sources []capture.Source, list *order.List) (*application, error) {
 	m, err := m.forModel(list)
 	if err != nil {
@@ -89,7 +92,7 @@ func (m *Map) applied(path string, sources []capture.Source, list *order.List) (
 	return a, nil
 }
 
-// SizesOf are the sizes that a model gives to names of axes.
+// SizesOf are the sizes of a model by the names of axes in a map.
 func SizesOf(list *order.List) map[string]int {
 	if list == nil || list.Config == nil {
 		return nil
@@ -101,7 +104,7 @@ func SizesOf(list *order.List) map[string]int {
 	return map[string]int{"h": c.NumHeads, "k": c.NumKVHeads, "d": c.HeadDim, "e": c.HiddenSize, "v": c.VocabSize}
 }
 
-// heads is the number of heads of the entries of a recorded program whose name has this ending; 0 without such entries, or if layers
+// heads is the number of heads of the entries of a recorded program whose names end in "."+end; 0 without such entries, or if layers
 // differ.
 func heads(list *order.List, end string) int {
 	n := 0
@@ -123,14 +126,14 @@ func heads(list *order.List, end string) int {
 // maxPasses bounds the passes that a map gives: no comparison walks more.
 const maxPasses = 1 << 16
 
-// key is a tensor to be.
+// key is a tensor of the new trace.
 type key struct {
 	pass   int
 	name   string
 	firing int
 }
 
-// group is what becomes of one tensor, or of several that are joined.
+// group is one tensor, or several tensors that are joined, and the targets made from the group.
 type group struct {
 	rule    *rule
 	targets []key
@@ -139,7 +142,7 @@ type group struct {
 
 type member struct {
 	source *capture.Source
-	rank   []int // the captures that tell it from the others
+	rank   []int // the numbers of the captures that differ between the members
 }
 
 type application struct {
@@ -148,17 +151,17 @@ type application struct {
 	path    string
 	sources []capture.Source
 	sizes   map[string]int
-	tokens  map[int]int // of the passes up to and with each: where keys stand in a ring
+	tokens  map[int]int // tokens of each pass, for the position of keys in a ring
 
-	groups map[key]*group // by each of their targets
+	groups map[key]*group // by each of the targets of the group
 	order  []*group
-	ranks  map[*rule][][]int // all that there are anywhere for a line
+	ranks  map[*rule][][]int // all ranks in the trace that match a line
 	out    []capture.Source
 	differ []string
-	unused []*rule // they match no tensor
+	unused []*rule // lines that match no tensor
 }
 
-// match finds the line of each tensor. Tensors without a line stay as they are.
+// match finds the line of each tensor. Tensors without a line stay unchanged.
 func (a *application) match() error {
 	used := make([]bool, len(a.m.tensors))
 	latest := map[key]int{} // the last firing of a name in a pass
@@ -192,8 +195,8 @@ func (a *application) match() error {
 	return a.checkMatches(used)
 }
 
-// linesOf returns the lines from a list of lines that match a tensor, chosen by [application.known] if several lines match. A line gives
-// way if the pass has the tensor of the line's unless: linesOf omits the line, and leftOut is true. linesOf sets used for a line that
+// linesOf returns the lines, out of a list, that match a tensor; if several lines match, [application.known] chooses. A line gives way
+// if the pass has the tensor named by the line's unless: linesOf omits the line, and leftOut is true. linesOf sets used for a line that
 // gives way, and for a line that leaves the tensor out.
 func (a *application) linesOf(s *capture.Source, lines []int, latest map[key]int, used []bool) (by []matched, leftOut bool, err error) {
 	for _, n := range lines {
@@ -221,7 +224,8 @@ func (a *application) linesOf(s *capture.Source, lines []int, latest map[key]int
 	return by, leftOut, nil
 }
 
-// checkMatches is an error if a line gives no name of the order, or gives a name that another tensor has. It sorts the ranks of each line.
+// checkMatches returns an error for a line that matches no tensor and gives no name of the order, and for a line that gives a name which
+// another tensor has. It sorts the ranks of each line.
 func (a *application) checkMatches(used []bool) error {
 	for n, r := range a.m.tensors {
 		if !used[n] {
@@ -245,7 +249,7 @@ func (a *application) checkMatches(used []bool) error {
 	return nil
 }
 
-// add puts a tensor to those that become the same.
+// add adds a tensor to its group.
 func (a *application) add(r *rule, c captures, s *capture.Source) error {
 	g := &group{rule: r}
 	pass, firing := s.Pass, s.Firing
@@ -328,8 +332,8 @@ func (a *application) make(g *group) error {
 	return nil
 }
 
-// printed returns the rounding, the count of printed elements and the sum that a text dump gives for a tensor; nil for other dumps. For a
-// part of the tensor, printed drops the sum of the whole tensor.
+// printed is the Printed of a tensor of a text; nil for other dumps. A part of the tensor has no sum, since the text has the sum of the
+// whole tensor.
 func (g *group) printed() *capture.Printed {
 	whole := g.members[0].source.Printed
 	if whole == nil || len(g.targets) == 1 {
@@ -340,7 +344,7 @@ func (g *group) printed() *capture.Printed {
 	return &part
 }
 
-// complete is an error if a group lacks a rank that another tensor of the same line has: without it the joined tensor would be smaller.
+// complete returns an error for a group that lacks a rank which the line has in another group: the joined tensor would be too small.
 func (a *application) complete(g *group) error {
 	if len(g.rule.over) == 0 {
 		return nil
@@ -353,7 +357,7 @@ func (a *application) complete(g *group) error {
 	return nil
 }
 
-// called is what tells a member apart, for people: "R 1".
+// called names a member by its captures, for people: "R 1".
 func (a *application) called(r *rule, rank []int) string {
 	text := ""
 	for i, n := range r.over {

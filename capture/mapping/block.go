@@ -38,7 +38,7 @@ func (a *application) block(r *rule, s *capture.Source, part, pass int) (layout.
 	return a.unrolled(r, s, ordered, shape, from, pass)
 }
 
-// cut leaves of the axes one part of a split, and returns where its elements begin.
+// cut reduces the axis of a split to one part, and returns the offset of the part.
 func (a *application) cut(p *split, axes []layout.Strided, part int) (from int, err error) {
 	at := slices.IndexFunc(axes, func(x layout.Strided) bool { return x.Name == p.axis })
 	before, whole, size := 0, 0, 0
@@ -62,8 +62,8 @@ func (a *application) cut(p *split, axes []layout.Strided, part int) (from int, 
 	return before * axes[at].Stride, nil
 }
 
-// unrolled puts keys in a ring of slots into the order of their positions: position p is in slot p mod the number of slots, so that the oldest
-// follows the newest.
+// unrolled puts keys in a ring of slots into the order of their positions. Position p is in slot p mod the number of slots, so the oldest key
+// stands after the newest key.
 func (a *application) unrolled(r *rule, s *capture.Source, axes []layout.Strided, shape []int, from, pass int) (layout.Block, error) {
 	at := slices.IndexFunc(axes, func(x layout.Strided) bool { return x.Name == r.ring })
 	total, ok := a.written(pass)
@@ -87,7 +87,7 @@ func (a *application) unrolled(r *rule, s *capture.Source, axes []layout.Strided
 	return layout.Concat(halves, r.ring, r.layout)
 }
 
-// written is how many tokens a cache has seen with those of a pass.
+// written is the number of tokens in a cache after a pass; false if a pass has no token ids.
 func (a *application) written(pass int) (int, bool) {
 	if a.tokens == nil {
 		a.tokens = map[int]int{}
@@ -135,7 +135,7 @@ func (a *application) join(g *group, to key, blocks []layout.Block) (layout.Bloc
 	return layout.Concat(blocks, g.rule.join, g.rule.layout)
 }
 
-// alike notes each block that differs from the first block of its run of n, although the ranks of a run have to agree.
+// alike notes each block that differs from the first block of its run of n: the ranks of a run have to agree.
 func (a *application) alike(g *group, to key, blocks []layout.Block, n int) error {
 	for i, b := range blocks {
 		first := i / n * n

@@ -1,6 +1,7 @@
-// Package mapping reads maps, which say how the names and layouts of a dump become those of TENSOR_ORDER, and applies them to a trace.
+// Package mapping reads maps and applies maps to a trace. A map translates the names and layouts of a dump into the names and layouts
+// of TENSOR_ORDER.
 //
-// A map is TOML. Each line of its table [tensors] is a pattern of names and what becomes of the tensors that match:
+// A map is TOML. Each line of its table [tensors] has a pattern of names, and the new name and layout of the tensors that match:
 //
 //	[tensors]
 //	"blk.{L}.attn_norm" = "layers.{L}.input_layernorm"
@@ -10,6 +11,7 @@
 //	"rank{R}/o.{L}"     = { to = "layers.{L}.self_attn.o_proj", join = "sum" }
 //	"step{S}/logits"    = { to = "logits", pass = "S", rows = "last" }
 //
-// A transform changes where an element stands, never what it is: nothing is scaled or cast. The one sum is that of partial results of
-// ranks, as their all-reduce takes it. [Map.Apply] reads nothing but what it compares: the new tensors are views into the old.
+// A map moves elements and never changes their values: nothing is scaled or cast. The only exception is join = "sum", which adds the
+// partial results of ranks as their all-reduce does. [Map.Apply] reads only tensors that it compares: the new tensors are views of the
+// old tensors.
 package mapping

@@ -47,7 +47,7 @@ func newExpression(text string) (*expression, error) {
 	return e, nil
 }
 
-// names are the names in it, in order.
+// names are the names in the expression, in order.
 func (e *expression) names() []string {
 	var list []string
 	for _, t := range e.terms {
@@ -60,12 +60,12 @@ func (e *expression) names() []string {
 	return list
 }
 
-// plain reports whether it is one name and nothing else.
+// plain reports whether the expression is only a name.
 func (e *expression) plain() bool {
 	return len(e.terms) == 1 && e.terms[0].sign == 1 && len(e.terms[0].factors) == 1 && len(e.names()) == 1
 }
 
-// value computes it. of has the names.
+// value computes the expression. of has the numbers of the names.
 func (e *expression) value(of func(string) (int, bool)) (int, error) {
 	sum := 0
 	for _, t := range e.terms {

@@ -17,12 +17,12 @@ import (
 	"github.com/tracediff/tracediff/internal/tomlfile"
 )
 
-// Map says how the names and layouts of a dump become those of TENSOR_ORDER.
+// Map translates the names and layouts of a dump into the names and layouts of TENSOR_ORDER.
 type Map struct {
 	name    string
 	tensors []*rule
 	weights []*rule
-	models  map[string][]*rule // further lines of [tensors], by the model_type that they are for
+	models  map[string][]*rule // further lines of [tensors], by model_type
 	fused   []string
 }
 
@@ -34,7 +34,7 @@ const (
 
 const oneLine = "a capture such as {L} gives one line for all layers"
 
-// Tables are a map as it stands in another TOML file.
+// Tables are a map within another TOML file.
 type Tables struct {
 	Tensors map[string]any `toml:"tensors"`
 	Weights map[string]any `toml:"weights"` // of the checkpoint, in the same words
@@ -45,9 +45,9 @@ type Tables struct {
 	Fused []string `toml:"fused"`
 }
 
-// Parse reads a map. name is that of its file, for errors and notes. Errors name the line.
+// Parse reads a map. name is the name of its file, for errors and notes. Errors name the line.
 func Parse(name string, data []byte) (*Map, error) {
-	if n := bytes.Count(data, []byte("=")); n > 3*MaxRules { // the time that TOML takes to read grows with the square of its keys
+	if n := bytes.Count(data, []byte("=")); n > 3*MaxRules { // the time of reading TOML grows with the square of the number of keys
 		return nil, hint.Add(fmt.Errorf("%s: %d keys: %d are allowed", name, n, 3*MaxRules), oneLine)
 	}
 	var t Tables
@@ -93,13 +93,13 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 	case len(m.tensors)+len(m.weights)+len(m.models)+len(m.fused) > 0:
 	case commentText.Match(data):
 		return nil, hint.Add(errors.New("all lines of the map are comments"), "remove the # of one line of each choice")
-	case !headed(data): // an empty table says that nothing is to be done
+	case !headed(data): // an empty table is a map without changes
 		return nil, hint.Add(errors.New("the map is empty"), "it wants a table [tensors] with lines such as \"blk.{L}.attn_norm\" = \"layers.{L}.input_layernorm\"; a dump that needs none is compared without --map")
 	}
 	return m, nil
 }
 
-// newRules reads the lines of a table and sorts them by their place in the file. The last parameter has further lines for the same tensors.
+// newRules reads the lines of a table and sorts the lines by their place in the file. The last parameter has further lines for the same tensors.
 func newRules(heading string, table map[string]any, data []byte, beside map[string]any) (rules []*rule, err error) {
 	if n := len(table) + len(beside); n > MaxRules {
 		return nil, hint.Add(fmt.Errorf("%d lines in [%s]: %d are allowed", n, heading, MaxRules), oneLine)
@@ -140,7 +140,7 @@ func (m *Map) Matches(t *capture.Trace) bool {
 	})
 }
 
-// String is the map in one text: two maps that do the same, line by line, have the same.
+// String is the map as one text. Two maps with the same lines have the same text.
 func (m *Map) String() string {
 	var b strings.Builder
 	if len(m.fused) > 0 {
@@ -165,10 +165,10 @@ func (m *Map) String() string {
 	return b.String()
 }
 
-// maxShown is how many bytes of a pattern an error shows.
+// maxShown is the number of bytes of a pattern in an error.
 const maxShown = 256
 
-// place is where a rule stands.
+// place names a rule in an error.
 func place(line int, pattern string) string {
 	if len(pattern) > maxShown {
 		pattern = pattern[:maxShown] + "..."
@@ -184,7 +184,7 @@ func (m *Map) at(r *rule) string { return m.name + ": " + place(r.line, r.from.t
 var (
 	headingText = regexp.MustCompile(`^\s*\[+\s*([^\]]*?)\s*\]`)
 	commentText = regexp.MustCompile(`(?m)^\s*#+\s*["'].*["']\s*=`)
-	keyText     = regexp.MustCompile(`^\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*[.=]`) // also the first part of a dotted one
+	keyText     = regexp.MustCompile(`^\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*[.=]`) // for a dotted key, only the first part
 )
 
 // headed reports whether a text has the heading of one of the tables.
@@ -197,7 +197,8 @@ func headed(data []byte) bool {
 	return false
 }
 
-// linesOf returns, for each key of a table, the number of its line in the file. tracediff.toml has the table inside its table [map].
+// linesOf returns, for each key of a table, the number of its line in the file. In tracediff.toml the table is inside the table
+// [map].
 func linesOf(data []byte, heading string) map[string]int {
 	lines := map[string]int{}
 	inside := false

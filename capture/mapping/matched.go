@@ -9,11 +9,11 @@ type matched struct {
 }
 
 // known returns the line that gives entries of the order. It returns all lines if no line or several lines give entries. In a model whose layers
-// differ, a port may have one name for two entries, and each layer has one of the two: the lines then have the same pattern except for
+// differ, a port may have one name for two entries, and each layer has one of the two entries: the lines then have the same pattern except for
 // the names of captures, or no capture. Of two other lines that match one tensor, one line is too wide.
 func (a *application) known(all []matched) []matched {
 	if !slices.ContainsFunc(all, func(m matched) bool { return len(a.m.tensors[m.line].to) > 0 }) {
-		return all[:1] // each leaves the tensor out
+		return all[:1] // every line leaves the tensor out
 	}
 	var have []matched
 	shape := ""
@@ -43,7 +43,8 @@ func (a *application) known(all []matched) []matched {
 	return all
 }
 
-// lines are the numbers of the lines of a map: by name the lines that match a single name, and then the lines with a pattern.
+// lines are the numbers of the lines of a map: in plain the lines for a single name, by name, and in others the lines with a
+// pattern.
 func (m *Map) lines() (plain map[string][]int, others []int) {
 	plain = map[string][]int{}
 	for n, r := range m.tensors {

@@ -16,8 +16,8 @@ type Lines struct {
 	Tensors map[string]any `toml:"tensors"`
 }
 
-// forModel returns the map that applies to the model of a list: the lines for all models and those for its model_type. An engine may use one name for different
-// entries, or different layouts, in different families of models.
+// forModel returns the map for the model of a list: the lines for all models and the lines for the model's model_type. An engine may use one name for
+// different entries, or different layouts, in different families of models.
 func (m *Map) forModel(list *order.List) (*Map, error) {
 	if len(m.models) == 0 {
 		return m, nil

@@ -12,23 +12,23 @@ import (
 	"github.com/tracediff/tracediff/capture/mapping/layout"
 )
 
-// captures are what a pattern has found in a name, by the names of its captures: numbers in decimal.
+// captures are the texts that a pattern has found in a name, by the names of the captures. Numbers are in decimal.
 type captures map[string]string
 
-// pattern is a name with captures: {L}, whose name begins with a capital letter, is a number; {name} is a part without dots and slashes.
-// "#n" at its end is one firing of several of one name, "#last" the last of them, "#last-1" the one before; "##" is a # of the name's own.
+// pattern is a name with captures: {L}, with a capital letter first, is a number; {name} is a part without dots and slashes. At the end of
+// a pattern, "#n" is firing n of the name, "#last" the last firing, and "#last-1" the firing before the last. "##" is a # in the name.
 type pattern struct {
 	text   string
-	names  []string // of its captures, in order of appearance; one may stand twice, and then has to be the same
-	start  string   // what stands before the first capture
+	names  []string // of the captures, in order of appearance; a name that stands twice has to match the same text
+	start  string   // the text before the first capture
 	match  *regexp.Regexp
-	firing int // of the name, or one of the two below; lastFiring−n is the firing n before the last
+	firing int // a number of a firing, or one of the two constants below; lastFiring−n is the firing n before the last
 }
 
 const (
 	anyFiring  = -1
 	lastFiring = -2
-	mostBefore = 99 // firings before the last
+	mostBefore = 99 // limit of n in "#last-n"
 )
 
 // fires reports whether the pattern matches one firing of a name. last is the number of the name's last firing.
@@ -42,16 +42,16 @@ func (p *pattern) fires(firing, last int) bool {
 	return firing == p.firing
 }
 
-// maxCaptures bounds the captures of a pattern: what a regular expression costs grows with them.
+// maxCaptures bounds the captures of a pattern: the time of a regular expression grows with their number.
 const maxCaptures = 16
 
-// hole is a capture, or what is one of the name's own: "{{", "}}" or "##".
+// hole is a capture, or an escaped character of the name: "{{", "}}" or "##".
 var hole = regexp.MustCompile(`\{\{|\}\}|##|\{([^{}]*)\}|[{}]`)
 
 // ofLayer is the capture of a layer's number.
 const ofLayer = "{L}"
 
-// InLayer is a pattern, or a name to be, with the number of a layer in place of {L}.
+// InLayer is a pattern, or a target, with the number of a layer in place of {L}.
 func InLayer(pattern, number string) string {
 	return hole.ReplaceAllStringFunc(pattern, func(found string) string {
 		if found == ofLayer {
@@ -138,7 +138,7 @@ func cutFiring(text string) (name, firing string, ok bool) {
 // isNumber reports whether a capture of this name takes digits only.
 func isNumber(name string) bool { return unicode.IsUpper(rune(name[0])) }
 
-// pieces hands out the literal parts of a text and what stands in its braces.
+// pieces hands out the literal parts of a text and the parts in braces.
 func pieces(text string, literal func(string), inside func(string) error) error {
 	at := 0
 	for _, m := range hole.FindAllStringSubmatchIndex(text, -1) {
@@ -159,7 +159,7 @@ func pieces(text string, literal func(string), inside func(string) error) error 
 	return nil
 }
 
-// of returns what the pattern finds in a name.
+// of returns the captures of a name; false if the pattern does not match.
 func (p *pattern) of(name string) (captures, bool) {
 	if !strings.HasPrefix(name, p.start) {
 		return nil, false
@@ -184,13 +184,13 @@ func (p *pattern) of(name string) (captures, bool) {
 	return c, true
 }
 
-// target is a name to be: its braces hold captures, or sums and products of numbers, such as {L+16*P}.
+// target is a new name: its braces hold captures, or sums and products of numbers, such as {L+16*P}.
 type target struct {
 	text string
-	uses []string // the captures in it
+	uses []string // the captures in the target
 }
 
-// newTarget reads a target whose captures are those of a pattern.
+// newTarget reads a target. Its captures have to be in the pattern.
 func newTarget(text string, from *pattern) (target, error) {
 	t := target{text: text}
 	if text == "" {
@@ -215,7 +215,7 @@ func newTarget(text string, from *pattern) (target, error) {
 	return t, err
 }
 
-// name is the target for what a pattern has found.
+// name is the target with the texts of the captures.
 func (t target) name(c captures) (string, error) {
 	var b strings.Builder
 	err := pieces(t.text, func(literal string) { b.WriteString(literal) }, func(inside string) error {
@@ -240,14 +240,14 @@ func (c captures) number(name string) (int, bool) {
 	return n, err == nil
 }
 
-// shape is the pattern without the names of its captures. Two patterns with the same shape match the same names. A pattern with a capture
-// that stands twice keeps its text.
+// shape is the pattern without the names of its captures. Two patterns with the same shape match the same names. A pattern that has one
+// capture twice keeps its text.
 func (p *pattern) shape() string {
 	seen := map[string]bool{}
 	twice := false
 	text := hole.ReplaceAllStringFunc(p.text, func(found string) string {
 		name := strings.Trim(found, "{}#")
-		if name == "" { // a brace or # of the name's own
+		if name == "" { // a brace or # in the name
 			return found
 		}
 		twice, seen[name] = twice || seen[name], true

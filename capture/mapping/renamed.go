@@ -2,8 +2,8 @@ package mapping
 
 import "strings"
 
-// Renamed returns the new name of a tensor by the first matching line of the map that gives a name and leaves the elements unchanged.
-// Without such a line Renamed returns name.
+// Renamed returns the new name of a tensor by the first matching line that gives a name and leaves the elements unchanged. Without a
+// matching line Renamed returns name.
 func (m *Map) Renamed(name string) string {
 	if m == nil || strings.Contains(name, "#") {
 		return name
@@ -20,7 +20,7 @@ func (m *Map) Renamed(name string) string {
 	return name
 }
 
-// plain reports whether the line is a name for one tensor, and nothing more.
+// plain reports whether the line only gives a name to one tensor.
 func (r *rule) plain() bool {
 	return len(r.to) == 1 && r.layout == nil && r.split == nil && r.join == "" && r.ring == "" && r.pass == nil && r.unless == nil && !r.last && !r.folded
 }

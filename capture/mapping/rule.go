@@ -12,38 +12,38 @@ import (
 
 // rule is a line of a map.
 type rule struct {
-	line int // in its file; 0 where it is not known
+	line int // in the file; 0 if unknown
 	from *pattern
-	to   []target // none: the tensor is left out
+	to   []target // empty: the tensor is left out
 
 	layout *layout.Layout
 	split  *split // one tensor becomes several
 	joining
-	ring   string      // the axis of keys that stands in the order of a ring of slots
-	pass   *expression // nil: the pass that the tensor has
-	last   bool        // it has only the row of its pass's last token
-	unless *target     // if the pass has a tensor of this name, the line leaves its own tensor out; nil for no such name
+	ring   string      // the axis of keys, for a tensor whose keys stand in a ring of slots
+	pass   *expression // nil: the pass of the tensor does not change
+	last   bool        // the tensor has only the row of the pass's last token
+	unless *target     // if the pass has a tensor of this name, the line leaves its own tensor out; nil for no name
 	folded bool        // of a weight: the file has 1+w where the checkpoint has w
-	by     string      // what the line stands on where no value says that it is right: ByName or ByGuess; "" for a line that is believed
+	by     string      // the ground of a line that no value proves: ByName or ByGuess; "" for a line that is right
 }
 
-// joining is how several tensors become one.
+// joining makes one tensor of several.
 type joining struct {
-	join   string   // the name of an axis, or one of the words below; "" for none
-	copies int      // with the name of an axis: the number of consecutive ranks with the same part; 0 for one
-	over   []string // the captures that tell the tensors apart
+	join   string   // the name of an axis, JoinSum or JoinSame; "" for no joining
+	copies int      // with the name of an axis: the number of consecutive ranks with the same part; 0 if each rank has its own part
+	over   []string // the captures that differ between the joined tensors
 }
 
-// What a line stands on that no value proves.
+// The ground of a line that no value proves.
 const (
-	ByName  = "name"  // a known name, and the values of the reference are others
-	ByGuess = "guess" // alike names, the order of the dump, or values that are not far
+	ByName  = "name"  // a known name; the values differ from the reference
+	ByGuess = "guess" // similar names, the order of the dump, or values that are close
 )
 
 // The values of join that are not the name of an axis.
 const (
 	JoinSum  = "sum"  // partial results are added up
-	JoinSame = "same" // all have the same elements, of which one is taken
+	JoinSame = "same" // all tensors have the same elements, and the first tensor is used
 )
 
 // split cuts an axis into parts, one after the other.
@@ -52,15 +52,15 @@ type split struct {
 	sizes []*expression
 }
 
-// maxText bounds every text of a rule, in bytes, and the names that one tensor becomes.
+// maxText bounds every text of a rule, in bytes, and the number of names for one tensor.
 const maxText = 1 << 10
 
-// fields are the keys of a rule that is a table. Only weights may have folded.
+// fields are the keys of a rule that is a table. Weights may also have folded.
 var fields = []string{"to", "axes", "split", "join", "ring", "pass", "rows", "unless", "by"}
 
 const folded = "folded"
 
-// newRule reads a rule as TOML has it: a name, or a table.
+// newRule reads a rule from TOML: a name, or a table.
 func newRule(pattern string, value any) (*rule, error) {
 	r := &rule{}
 	var err error
@@ -231,7 +231,7 @@ func (r *rule) whole() error {
 	return r.findJoined()
 }
 
-// findJoined finds the captures that tell joined tensors apart: they are in no target.
+// findJoined finds the captures that differ between joined tensors: the captures in no target.
 func (r *rule) findJoined() error {
 	used := map[string]bool{}
 	for _, t := range r.to {
@@ -303,7 +303,7 @@ func (r *rule) words() string {
 	return " (" + strings.Join(list, "; ") + ")"
 }
 
-// names are the targets, for people: the captures stand as *.
+// names are the targets, for people: * stands for a capture.
 func (r *rule) names() string {
 	var list []string
 	for _, t := range r.to {

@@ -9,26 +9,26 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// Weight is a tensor of a checkpoint, or what a map has made of some.
+// Weight is a tensor of a checkpoint, before or after a map.
 type Weight struct {
 	Name   string
-	Key    string // as the file has it; of several that were joined the first
+	Key    string // the name in the file; of joined tensors, the name of the first
 	DType  hooks.DType
 	Shape  []int
 	Data   io.ReaderAt
-	Planes []io.ReaderAt // more about each element, float32 in the tensor's shape: they go where the elements go
+	Planes []io.ReaderAt // further float32 data of each element, in the tensor's shape; planes move with the elements
 	Places io.ReaderAt   // eight bytes an element that move with the element, such as a position in the file; nil if elements are made of several tensors
 
-	From   int    // the number of the tensor that it is made of, the first of several
+	From   int    // the index of the tensor in the file; of joined tensors, the index of the first
 	Folded bool   // the file has 1+w
-	How    string // what was done to its layout, in the map's words; empty for nothing
+	How    string // the changes of the layout, in the map's words; empty for no change
 }
 
 // HasWeights reports whether the map has a line for weights.
 func (m *Map) HasWeights() bool { return m != nil && len(m.weights) > 0 }
 
-// Weights gives the tensors of a checkpoint the names and layouts of the original, by the table [weights]. Those that no line matches keep
-// theirs. sizes are those that layouts and splits may name. path is the checkpoint, for errors, which name the line.
+// Weights gives the tensors of a checkpoint the names and layouts of the original, by the table [weights]. A tensor without a matching
+// line stays unchanged. sizes are the sizes of axes for layouts and splits. path is the checkpoint, for errors, which name the line.
 func (m *Map) Weights(path string, list []Weight, sizes map[string]int) ([]Weight, error) {
 	shadow := &Map{name: m.name, tensors: m.weights}
 	a := &application{m: shadow, sizes: sizes, groups: map[key]*group{}, ranks: map[*rule][][]int{}, path: path}
@@ -60,7 +60,7 @@ func (m *Map) Weights(path string, list []Weight, sizes map[string]int) ([]Weigh
 	return out, nil
 }
 
-// weights makes the tensors of a group, and the planes that belong to them.
+// weights makes the tensors of a group, with their planes and places.
 func (a *application) weights(g *group, list []Weight, at map[string]int) ([]Weight, error) {
 	first := at[g.members[0].source.Name]
 	planes := len(list[first].Planes)
@@ -69,7 +69,7 @@ func (a *application) weights(g *group, list []Weight, at map[string]int) ([]Wei
 			planes = 0 // codes cannot be summed
 		}
 	}
-	places := planes // the plane of places
+	places := planes // the number of the plane with the places; −1 for no places
 	several := g.rule.join == JoinSum || g.rule.join == JoinSame || g.rule.copies > 1
 	if several || slices.ContainsFunc(g.members, func(m member) bool { return list[at[m.source.Name]].Places == nil }) {
 		places = -1
@@ -110,14 +110,14 @@ func (a *application) weights(g *group, list []Weight, at map[string]int) ([]Wei
 	return out, nil
 }
 
-// how is what a rule does to the layout of a tensor.
+// how is the change of a rule to the layout of a tensor, in words.
 func (a *application) how(r *rule) string {
 	plain := *r
 	plain.folded = false
 	return plain.words()
 }
 
-// NamesWeight reports whether a line of the map is for a weight of a name. A nil map has none.
+// NamesWeight reports whether a line of the map matches the name of a weight. A nil map has no lines.
 func (m *Map) NamesWeight(name string) bool {
 	return m != nil && slices.ContainsFunc(m.weights, func(r *rule) bool { _, ok := r.from.of(name); return ok })
 }
