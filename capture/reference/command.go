@@ -18,50 +18,50 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// Command is a runner that is not ours: a command line for the system's shell that runs a model and writes a trace. It
-// may stand on either side.
+// Command is a runner of the user: a command line for the system's shell that runs a model and writes a trace, of your
+// port or of the reference.
 //
-// In the line {prompt}, {tokens}, {model}, {order} and {out} are replaced by their values, quoted for the shell, and {{
-// by one brace. Braces around anything but lower-case letters are the shell's own. The same values, and what has no
-// place in a line, are in the environment: TRACEDIFF_SIDE, _PROMPT (unset without one), _TOKENS, _MAX_NEW_TOKENS, _MODEL,
-// _ORDER, _OUT, _DTYPE, _LEVEL, _LAYERS, _SCOPE, _DEBUG and _DEBUG_PASSES.
+// In the line, {prompt}, {tokens}, {model}, {order} and {out} are replaced by their values, quoted for the shell, and {{
+// by one brace. Other braces belong to the shell. The environment has the same values and some more: TRACEDIFF_SIDE,
+// _PROMPT (unset without a prompt), _TOKENS, _MAX_NEW_TOKENS, _MODEL, _ORDER, _OUT, _DTYPE, _LEVEL, _LAYERS, _SCOPE,
+// _DEBUG, _DEBUG_PASSES and _DEBUG_LAYERS.
 type Command struct {
 	Line   string
-	Folder string // where it runs; empty for the current folder
+	Folder string // working folder of the command; empty for the current folder
 	Side   string // "local" or "reference"
 	Input
 	Model string        // a directory with config.json, weights and tokenizer
 	Order string        // TENSOR_ORDER as JSON
 	DType hooks.DType   // to compute in
-	Scope capture.Scope // what will be compared; a command may capture more
-	Out   string        // where the trace, or a dump, has to be afterwards; nothing is there before
-	Debug Debug         // which hooks are shown, if the command's recorder can
-	Show  io.Writer     // what the command prints on either output, as it comes
+	Scope capture.Scope // the scope of the comparison; a command may capture more
+	Out   string        // path of the trace, or of a dump, after the run; no file is there before
+	Debug Debug         // the hooks to show, if the command's recorder can show hooks
+	Show  io.Writer     // gets both outputs of the command during the run
 }
 
-// Input is what a command is to feed its model.
+// Input is the input of the model.
 type Input struct {
 	Prompt    string // the text of the first pass
-	NoPrompt  string // why there is no text; empty when there is
+	NoPrompt  string // why there is no text; empty if there is a text
 	Tokens    string // ids of every pass: "2,513,88;17;29"
-	NewTokens int    // passes to decode after those, one token each
+	NewTokens int    // further passes to decode, one token each
 }
 
-// Debug is which hooks a run shows as they fire.
+// Debug selects the hooks that a run shows.
 type Debug struct {
-	On     bool // else none
-	Passes int  // that are shown in full
-	Layers int  // of each of these passes
+	On     bool // false: no hook is shown
+	Passes int  // number of passes shown in full
+	Layers int  // number of layers shown in each of these passes
 }
 
-// placeholder is what is replaced: a doubled brace, or a name in braces. The shell's ${HOME} and { list; } are none.
+// placeholder is a doubled brace, or a name in braces. It does not match ${HOME} and { list; } of the shell.
 var placeholder = regexp.MustCompile(`\{\{|\{[a-z_]+\}`)
 
 // names of the placeholders, in the order in which an error lists them.
 var names = []string{"prompt", "tokens", "model", "order", "out"}
 
-// Expand returns the line with its placeholders filled in. The error is that of an unknown name, or of {prompt} where
-// there is no prompt.
+// Expand returns the line with its placeholders filled in. An unknown name is an error, and so is {prompt} without a
+// prompt.
 func (c *Command) Expand() (string, error) {
 	values := map[string]string{"prompt": c.Prompt, "tokens": c.Tokens, "model": c.Model, "order": c.Order, "out": c.Out}
 	var wrong error
@@ -86,13 +86,13 @@ func (c *Command) Expand() (string, error) {
 	return line, wrong
 }
 
-// killWait is how long a command that was interrupted may take to end before it is killed, and how long its output is
-// waited for when it left a process behind that holds it open.
+// killWait is the time that an interrupted command has before it is killed. It also bounds the wait for output after
+// the command has ended, if a process that the command started holds the output open.
 const killWait = 2 * time.Second
 
-// Run runs the command and returns nil when it has left a complete trace at Out. The error says with which status it
-// ended and what it left instead: nothing, or an unfinished trace. When ctx is done the command is ended with
-// its process group; a process that left the group goes on.
+// Run runs the command and returns nil if the command left a complete trace at Out. The error has the exit status,
+// and says what the command left: nothing, or an unfinished trace. When ctx is done, Run ends the command and its
+// process group; a process that left the group keeps running.
 func (c *Command) Run(ctx context.Context) error {
 	line, err := c.Expand()
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *Command) Run(ctx context.Context) error {
 	cmd.Dir, cmd.Env = c.Folder, env
 	var said ending
 	show := io.MultiWriter(&said, c.Show)
-	cmd.Stdout, cmd.Stderr = show, show // the same writer: one pipe, and lines stay in their order
+	cmd.Stdout, cmd.Stderr = show, show // the same writer for both: one pipe, and lines stay in order
 	err = runTo(ctx, cmd, c.Out)
 	var status *StatusError
 	if errors.As(err, &status) {
@@ -115,8 +115,9 @@ func (c *Command) Run(ctx context.Context) error {
 	return err
 }
 
-// RunBuild runs a line for the system's shell, or words without one, that makes no trace: a build. What it prints goes to show as it
-// comes. When ctx is done it is ended with its process group. The error is that of ctx, or says how it ended.
+// RunBuild runs a build, which makes no trace: words without a shell or, if words is empty, a line for the system's shell. The
+// output goes to show during the run. When ctx is done, RunBuild ends the command and its process group. The error is the error of
+// ctx, or says how the command ended.
 func RunBuild(ctx context.Context, line string, words []string, folder string, show io.Writer) error {
 	var cmd *exec.Cmd
 	if len(words) > 0 {
@@ -134,14 +135,14 @@ func RunBuild(ctx context.Context, line string, words []string, folder string, s
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, exec.ErrWaitDelay): // a process that outlived it is no failure
+	case errors.Is(err, exec.ErrWaitDelay): // a process that outlives the command is no failure
 		return nil
 	}
 	return err
 }
 
-// runTo runs a command in a group of its own and returns nil when it ended well and has left a complete trace at out. Nothing is at out before the run, so the
-// trace came from this run, whatever its date: a command may copy a file with its time, and the clock of a file server may be slow.
+// runTo runs a command in its own process group and returns nil if the command ended well and left a complete trace at out. No file is at out before
+// the run, so the trace is from this run, whatever its date: a command may copy a file with its time, and the clock of a file server may be slow.
 func runTo(ctx context.Context, cmd *exec.Cmd, out string) error {
 	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is there already, a trace at it could be an old one", out)
@@ -152,7 +153,7 @@ func runTo(ctx context.Context, cmd *exec.Cmd, out string) error {
 		return fmt.Errorf("starting the command: %w", err)
 	}
 	err := cmd.Wait()
-	endGroup(cmd) // what it left running could still write
+	endGroup(cmd) // a process that the command left running could still write
 	if moved := named(out); moved != nil {
 		return moved
 	}
@@ -162,7 +163,7 @@ func runTo(ctx context.Context, cmd *exec.Cmd, out string) error {
 		return ctx.Err()
 	case errors.As(err, &exit):
 		return &StatusError{Code: cmd.ProcessState.ExitCode(), Status: cmd.ProcessState.String(), Left: left(out)}
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a process that outlived it is no failure
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a process that outlives the command is no failure
 		return fmt.Errorf("running the command: %w", err)
 	}
 	if err := left(out); err != nil {
@@ -171,15 +172,15 @@ func runTo(ctx context.Context, cmd *exec.Cmd, out string) error {
 	return nil
 }
 
-// StatusError is a command that ended and left no complete trace, or failed although it did.
+// StatusError is the error of a command that left no complete trace, or that failed after a complete trace.
 type StatusError struct {
-	Code   int    // the exit status; −1 when a signal ended it
+	Code   int    // the exit status; −1 for a command ended by a signal
 	Status string // in words: "exit status 1"
-	Left   error  // what there is in place of a trace, fs.ErrNotExist for nothing; nil for a complete one
+	Left   error  // why there is no complete trace, fs.ErrNotExist for no file; nil for a complete trace
 	Output []byte // the end of what a Command printed
 }
 
-// Error says how the command ended and what it left.
+// Error says how the command ended and what the command left.
 func (e *StatusError) Error() string {
 	if e.Left == nil {
 		return fmt.Sprintf("the command failed (%s), although its trace is complete", e.Status)
@@ -204,7 +205,7 @@ func (c *Command) environment() ([]string, error) {
 		values["PROMPT"] = c.Prompt
 	}
 	var env []string
-	for _, v := range os.Environ() { // a value of an outer run would be believed
+	for _, v := range os.Environ() { // the command would use the prompt of an outer run
 		if !strings.HasPrefix(v, "TRACEDIFF_PROMPT=") {
 			env = append(env, v)
 		}
@@ -218,7 +219,7 @@ func (c *Command) environment() ([]string, error) {
 	return env, nil
 }
 
-// onOff is a switch as the recorders read it: they look at DEBUG where it is empty.
+// onOff is the value of a switch for the recorders, "0" for off: with an empty value the recorders read DEBUG.
 func onOff(on bool) string {
 	if on {
 		return "1"
@@ -226,7 +227,7 @@ func onOff(on bool) string {
 	return "0"
 }
 
-// named moves what numpy.savez wrote, which puts an ending of its own behind a name that has another, to where it was to be.
+// named renames the file of numpy.savez to out: numpy.savez adds .npz to a name with another ending.
 func named(out string) error {
 	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -237,7 +238,7 @@ func named(out string) error {
 	return nil
 }
 
-// left says what there is at path in place of a complete trace; nil for one.
+// left returns an error for a path without a complete trace; the error says what the path has.
 func left(path string) error {
 	t, err := foreign.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -256,7 +257,7 @@ func left(path string) error {
 	return nil
 }
 
-// unfinished describes the .part that a run left which did not come to its end.
+// unfinished describes the .part file of a run that did not come to its end.
 func unfinished(path string) error {
 	t, err := capture.Open(path + capture.Suffix)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,25 +15,25 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// HF is one run of the embedded transformers runner: the class of the model's type, loaded with an explicit dtype, eager
-// attention, its cache in use. A weight that the checkpoint does not have is a failure. Versions of the packages, and what
-// else the numbers depend on, are in the trace's manifest.
+// HF is one run of the embedded transformers runner: the class for the type of the model, loaded with an explicit dtype,
+// with eager attention and a cache. A weight that the checkpoint lacks is a failure. The manifest of the trace has the
+// versions of the packages and every other fact on which the numbers depend.
 type HF struct {
 	Python    string // the interpreter, a path or a name in PATH
-	Model     string // a directory; it and the next two are absolute
+	Model     string // a directory; Model, Order and Out are absolute
 	Order     string // TENSOR_ORDER as JSON; empty: the run is recorded, and NAME.program.json is left next to the trace
-	Out       string // where the trace goes; nothing is there
+	Out       string // path of the trace; no file is there
 	Tokens    string // ids of every pass
-	NewTokens int    // passes to decode after those
+	NewTokens int    // further passes to decode
 	DType     hooks.DType
 	Level     int
 	Layers    capture.Ranges
 	Debug     Debug
-	DebugOnly *Shown    // what debug mode shows of what is recorded; nil for all
-	Show      io.Writer // what the runner says while it works, a line each
+	DebugOnly *Shown    // the part of the recorded tensors that debug mode shows; nil for all tensors
+	Show      io.Writer // gets the progress of the runner, line by line
 }
 
-// Shown is what debug mode shows of a run that records more.
+// Shown selects the tensors that debug mode shows, if a run records more.
 type Shown struct {
 	Names     []string       `json:"names"`
 	Passes    capture.Ranges `json:"passes"`
@@ -52,11 +52,11 @@ func (e *RunnerError) Error() string {
 	return fmt.Sprintf("transformers: %s (%s)", e.Message, e.Status)
 }
 
-// Hint is the runner's.
+// Hint is the advice of the runner.
 func (e *RunnerError) Hint() string { return e.Advice }
 
-// Run checks the interpreter and runs the runner. The error is a *[SetupError] before, a *[RunnerError] or *[StatusError]
-// after it ran. When ctx is done the interpreter is ended.
+// Run checks the interpreter and starts the runner. The error is a *[SetupError] if the runner cannot start, and a
+// *[RunnerError] or *[StatusError] after the start. When ctx is done, Run ends the interpreter.
 func (h *HF) Run(ctx context.Context) error {
 	p, err := ProbePython(ctx, h.Python, runnerNeeds...)
 	if err == nil {
@@ -71,10 +71,10 @@ func (h *HF) Run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	// -m looks into the current folder first, and there nobody else has put a torch.py.
+	// -m searches the current folder first. The new folder has no torch.py of somebody else.
 	args := h.arguments()
 	if h.Debug.On && h.DebugOnly != nil && h.Order != "" {
-		only := filepath.Join(folder, "only.json") // a file, since thousands of names are no argument
+		only := filepath.Join(folder, "only.json") // a file, since thousands of names do not fit an argument
 		text, err := json.Marshal(h.DebugOnly)
 		if err == nil {
 			err = os.WriteFile(only, text, 0o600)
@@ -104,7 +104,7 @@ func (h *HF) arguments() []string {
 		args = append(args, "--order", h.Order)
 	}
 	args = append(args, "--out", h.Out, "--tokens", h.Tokens, "--dtype", h.DType.String())
-	if h.Order != "" { // else all levels and layers are recorded
+	if h.Order != "" { // a recorded run has all levels and layers
 		args = append(args, "--level", fmt.Sprint(h.Level))
 	}
 	if h.NewTokens > 0 {
@@ -123,13 +123,15 @@ func prependPath(folder, path string) string {
 	return folder + string(os.PathListSeparator) + path
 }
 
-// The runner ends with its message in one line, and a hint in the next if it has one.
+// The last lines of a failed runner: the message in one line, and in the next line a hint, if the runner has a
+// hint.
 const (
 	messagePrefix = "tracediff.hf: "
 	advicePrefix  = "hint: "
 )
 
-// runnerError finds the runner's message in what it said; a crash of the interpreter has its last line.
+// runnerError finds the message in the output of the runner. After a crash of the interpreter the message is the
+// last line.
 func runnerError(status *StatusError, said *ending) error {
 	e := &RunnerError{Status: status.Status, Message: string(said.lastLine())}
 	for line := range strings.Lines(string(said.text)) {

@@ -15,7 +15,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Runner is what makes a reference, and which one: a change of version makes its older traces unusable.
+// Runner identifies the maker of a reference by name and version: after a change of the version, older traces of
+// the runner are not used.
 type Runner struct {
 	Name    string `json:"runner"`
 	Version string `json:"version"`
@@ -23,12 +24,12 @@ type Runner struct {
 
 // The names of runners.
 const (
-	Transformers = "hf"   // its version: a digest of the embedded runner and its pins
-	GoWalk       = "go"   // the version of the walk and of TENSOR_ORDER's JSON
-	External     = "exec" // the command line and its folder
+	Transformers = "hf"   // version: a digest of the embedded runner and its pinned packages
+	GoWalk       = "go"   // version: the versions of the walk and of the JSON of TENSOR_ORDER
+	External     = "exec" // version: the command line and its folder
 )
 
-// producers are what the traces of our own runners say that made them. A command is anybody.
+// producers are the producers in the traces of the two built-in runners. A command may give any producer.
 var producers = map[string]string{Transformers: "transformers", GoWalk: WalkName}
 
 // TransformersRunner is the embedded transformers runner.
@@ -39,28 +40,28 @@ func WalkRunner() Runner {
 	return Runner{GoWalk, WalkVersion + "." + strconv.Itoa(order.FormatVersion)}
 }
 
-// CommandRunner is a command line, as it was typed, and the folder in which it runs: ./port is another program in another
-// folder. What the command runs can change without a word of it.
+// CommandRunner is a command line, as it was typed, and its working folder: ./port names a different program in a
+// different folder. The program can change although the command line stays the same.
 func CommandRunner(line, folder string) Runner { return Runner{External, line + "\nin " + folder} }
 
 // Key is everything that a stored reference depends on.
 type Key struct {
 	Weights   string        `json:"weights"` // digest, or "unknown"
 	Config    string        `json:"config"`  // digest of its canonical form
-	Tokens    string        `json:"tokens"`  // ids of the passes that were given: "2,513,88;17"
+	Tokens    string        `json:"tokens"`  // ids of the passes of the input: "2,513,88;17"
 	NewTokens int           `json:"new_tokens,omitempty"`
 	DType     string        `json:"dtype"`
-	Order     string        `json:"order"` // digest of the list that was recorded, as JSON
+	Order     string        `json:"order"` // digest of the recorded list, as JSON
 	Scope     capture.Scope `json:"scope"` // what was captured
 	Runner
 }
 
-// NewKey returns the key of a reference that a runner makes of what is wanted, at a scope.
+// NewKey returns the key of a wanted reference, for a scope and a runner.
 func NewKey(w Wanted, scope capture.Scope, r Runner) Key {
 	return Key{w.Weights, digest(w.Config), FormatTokens(w.Passes), w.NewTokens, w.DType.String(), w.Order, scope, r}
 }
 
-// String is the key's name: 16 hexadecimal digits of the SHA-256 of its JSON.
+// String is the name of the key: 16 hexadecimal digits of the SHA-256 of its JSON.
 func (k Key) String() string {
 	text, err := json.Marshal(k)
 	if err != nil { // of strings, an int and a scope
@@ -97,18 +98,18 @@ func FormatTokens(passes [][]int) string {
 	return b.String()
 }
 
-// Refusal is why a stored reference is not used: the first component of its key that is not what is wanted. Components
-// go from the model over the input to the runner, so a later one is a nearer miss.
+// Refusal is the reason against a stored reference: the first component of its key that differs from the wanted
+// reference. Components go from the model to the input and then to the runner, so a later component is a nearer miss.
 type Refusal struct {
-	Component int // its place among the components, from 0
+	Component int // the index of the component, from 0
 	Why       string
 }
 
 // Error is the reason.
 func (r *Refusal) Error() string { return r.Why }
 
-// refusal compares an entry with what is wanted, component by component; nil when it can be used. What the ids of further
-// passes are, only the trace knows.
+// refusal compares an entry with the wanted reference, component by component; nil if the entry can be used. The ids of
+// decoded passes are not in the key, but only in the trace.
 func (e *Entry) refusal(w Wanted, r Runner) *Refusal {
 	k := e.Key
 	otherRunner := "it was made by another runner (" + k.Name + ")"
@@ -139,21 +140,22 @@ func (e *Entry) refusal(w Wanted, r Runner) *Refusal {
 	return nil
 }
 
-// startsWith reports whether a key's passes begin like those that are wanted. A trace whose later passes were decoded may
-// hold what is wanted as replayed passes, so their number is left to the trace.
+// startsWith reports whether the passes of a key can begin with the wanted passes. Wanted passes may be among the
+// decoded passes of the key; only the trace has the ids and the number of decoded passes, so startsWith accepts such a
+// key.
 func (w Wanted) startsWith(k Key) bool {
 	wanted := FormatTokens(w.Passes)
 	return k.Tokens == wanted || strings.HasPrefix(k.Tokens, wanted+";") || k.NewTokens > 0 && strings.HasPrefix(wanted, k.Tokens+";")
 }
 
-// covers reports whether a capture at scope a has all that one at scope b has.
+// covers reports whether a capture at scope a has every tensor and row of scope b.
 func covers(a, b capture.Scope) bool {
 	same := func(x, y capture.Ranges) bool { return len(x) == 0 || x.String() == y.String() }
 	return a.Level >= b.Level && same(a.Layers, b.Layers) && same(a.Passes, b.Passes) && same(a.Positions, b.Positions) &&
 		(len(a.Tensors) == 0 || slices.Equal(a.Tensors, b.Tensors))
 }
 
-// limits names what narrows a scope.
+// limits lists the limits of a scope, in words.
 func limits(s capture.Scope) string {
 	out := ""
 	for _, part := range []struct{ name, value string }{
@@ -166,8 +168,8 @@ func limits(s capture.Scope) string {
 	return out
 }
 
-// agrees reports what a trace says of itself otherwise than the key under which it is stored. A trace of an external
-// command may leave things unsaid; then its ids alone are held to the key.
+// agrees returns an error for a trace that contradicts its key, and otherwise the ids of the wanted passes. A trace
+// of an external command may declare nothing; then only the ids are checked.
 func (w Wanted) agrees(t *capture.Trace, k Key) ([][]int, error) {
 	if k.Name != External {
 		passes, err := w.Fits(t)

@@ -16,34 +16,35 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// The logits of a long prompt are larger than the memory that a comparison takes: 540 rows of 262,144 numbers are a gigabyte in float64. So are the scores of a
-// long prompt: those of 9 heads and 2,048 tokens are 300 MB. The walk computes and writes them some rows at a time.
+// The logits of a long prompt can be larger than the memory of a comparison: 540 rows of 262,144 numbers take a gigabyte in float64. The scores of 9
+// heads and 2,048 tokens take 300 MB. The walk computes and writes such tensors some rows at a time.
 
 const (
-	// DefaultMemory is what a walk keeps to, in bytes.
+	// DefaultMemory is the memory of a walk, in bytes.
 	DefaultMemory = 1 << 30
-	// perElement is how many bytes an element of a piece takes: its numbers in a few steps, and garbage of the same size.
+	// perElement is the memory of one element of a piece, in bytes: its numbers in a few steps, and garbage of the same
+	// size.
 	perElement = 80
-	// wholeElements is how many elements a tensor has at most that is computed and written as a whole, however much memory there is: 32 MiB in float64.
+	// wholeElements is the largest number of elements of a tensor that is computed and written as a whole, for any memory: 32 MiB in float64.
 	wholeElements = 1 << 22
 )
 
-// elements is how many elements a tensor has at most that is computed as a whole. Pieces of larger ones have as many, and take half of the memory: the other
-// half is for the rest of what a layer needs.
+// elements is the largest number of elements of a tensor that is computed as a whole, and the number of elements in a piece of a larger tensor.
+// Pieces take half of the memory; the other half is for the rest of a layer.
 func (j *Job) elements() int {
 	return int(min(max(cmp.Or(j.Memory, DefaultMemory)/2/perElement, 1), wholeElements))
 }
 
-// traceAlone reports whether nobody but the trace gets the tensors of a job, so that large ones may be written in pieces: a hook gets a tensor as a whole.
+// traceAlone reports whether only the trace gets the tensors of a job, so that large tensors may be written in pieces. A hook gets a whole tensor.
 func (j *Job) traceAlone() bool { return j.Registry == nil && j.Debug == nil }
 
-// inPieces writes tensors that come some rows at a time. If several such tensors are open, the first is written to the trace, and each of the others to a
+// inPieces writes tensors that come some rows at a time. If several such tensors are open, the first goes to the trace, and each later tensor to a
 // temporary file, which is copied to the trace when the tensor is complete.
 type inPieces struct {
 	*walk
 	trace    *capture.Writer
 	selected map[string]bool
-	alone    bool // nobody but the trace gets tensors
+	alone    bool // only the trace gets tensors
 	open     []*pieces
 }
 
@@ -51,9 +52,9 @@ type inPieces struct {
 type pieces struct {
 	node  order.Node
 	event hooks.Event
-	keeps []bool          // by token of the pass: whether its rows are in scope
-	row   int             // how many rows came
-	to    *capture.Stream // nil for a tensor that goes to a file first
+	keeps []bool          // by token of the pass: its rows are in scope
+	row   int             // rows received
+	to    *capture.Stream // nil for a tensor that goes to a temporary file first
 	file  *os.File
 	out   *bufio.Writer // of the file
 	bytes []byte
@@ -67,7 +68,7 @@ func newInPieces(w *walk, trace *capture.Writer, selected []*order.Entry, alone 
 	return r
 }
 
-// whole reports whether somebody wants a tensor who gets it as a whole.
+// whole reports whether a hook wants the tensor; a hook gets a whole tensor.
 func (r *inPieces) whole(n order.Node) bool { return !r.alone && r.points[n.Entry] != nil }
 
 // visit takes the next rows of a step.
@@ -92,7 +93,7 @@ func (r *inPieces) visit(n order.Node, v program.Value, last bool) error {
 	return nil
 }
 
-// of returns the tensor of a node, and begins the tensor with its first rows. It returns nil if the scope has no row of the tensor.
+// of returns the tensor of a node, and begins the tensor at its first rows. It returns nil for a tensor without rows in scope.
 func (r *inPieces) of(n order.Node) (*pieces, error) {
 	for _, p := range r.open {
 		if p.node == n {
@@ -116,7 +117,7 @@ func (r *inPieces) of(n order.Node) (*pieces, error) {
 		p.to, err = r.trace.Stream(p.event)
 	} else if p.file, err = os.CreateTemp(filepath.Dir(r.Path), "rows-*.tmp"); err == nil {
 		p.out = bufio.NewWriterSize(p.file, 1<<20)
-		// Where the system lets an open file go without a name, a walk that is killed leaves nothing.
+		// On a system that can remove an open file, a killed walk leaves no file.
 		_ = os.Remove(p.file.Name())
 	}
 	if err != nil {
@@ -126,7 +127,8 @@ func (r *inPieces) of(n order.Node) (*pieces, error) {
 	return p, nil
 }
 
-// write appends those of some rows that are in scope. Rows come token by token, of attention for each head in turn.
+// write appends the rows of v that are in scope. Rows come token by token; for attention, all tokens of one head
+// and then of the next head.
 func (p *pieces) write(v program.Value) error {
 	d, width := p.event.Tensor.DType, v.Shape[len(v.Shape)-1]
 	if n := len(v.Data) * d.Size(); cap(p.bytes) < n {

@@ -14,23 +14,23 @@ import (
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
-// The program of NAME.safetensors is NAME.program.json beside it.
+// The program of NAME.safetensors is NAME.program.json in the same folder.
 const (
 	ProgramEnd = ".program.json"
 	traceEnd   = ".safetensors"
 )
 
-// ProgramBeside is where the recorded program of a trace lies.
+// ProgramBeside is the path of the recorded program of a trace.
 func ProgramBeside(trace string) string { return strings.TrimSuffix(trace, traceEnd) + ProgramEnd }
 
-// TraceBeside is where the trace of the run that recorded a program lies.
+// TraceBeside is the path of the trace of the run that recorded a program.
 func TraceBeside(program string) string { return strings.TrimSuffix(program, ProgramEnd) + traceEnd }
 
-// ErrOtherProgram is wrapped by the error for a program that is not the one that a trace declares.
+// ErrOtherProgram is wrapped by the error for a program that differs from the program declared by the trace.
 var ErrOtherProgram = errors.New("is not the program that the trace was recorded with")
 
-// ReadProgram reads the program that lies beside a trace and is the one that the trace declares by its digest.
-// The error is fs.ErrNotExist where there is none, and wraps [ErrOtherProgram] where another one lies there.
+// ReadProgram reads the recorded program of a trace and compares it with the digest in the trace. The error is
+// fs.ErrNotExist without a program file, and wraps [ErrOtherProgram] for a program with another digest.
 func ReadProgram(t *capture.Trace) ([]byte, error) {
 	path := ProgramBeside(t.Path())
 	data, err := recorded.File(path)
@@ -43,7 +43,8 @@ func ReadProgram(t *capture.Trace) ([]byte, error) {
 	return data, nil
 }
 
-// MoveProgram moves the program beside a trace with it; where there is none, an older one at the new place goes.
+// MoveProgram moves the recorded program of a trace to the new place of the trace. If the trace has no program,
+// MoveProgram removes an older program at the new place.
 func MoveProgram(from, to string) error {
 	err := os.Rename(ProgramBeside(from), ProgramBeside(to))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +56,7 @@ func MoveProgram(from, to string) error {
 	return nil
 }
 
-// programContent is what tells the program beside a trace from another; nil where there is none.
+// programContent is the size and digest of the recorded program of a trace; nil without a program.
 func (s Store) programContent(trace string) (*content, error) {
 	is, err := s.content(ProgramBeside(trace))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +65,7 @@ func (s Store) programContent(trace string) (*content, error) {
 	return &is, err
 }
 
-// Program is where the recorded program of a stored reference lies; empty where none was recorded.
+// Program is the path of the recorded program of a stored reference; empty if no program was recorded.
 func (e *Entry) Program() string {
 	if e.program == nil {
 		return ""
@@ -72,7 +73,7 @@ func (e *Entry) Program() string {
 	return ProgramBeside(e.Path)
 }
 
-// same reports a file that is not the one that was kept.
+// same returns an error for a file that differs from the stored file.
 func (e *Entry) same(path string, kept content) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -89,7 +90,7 @@ func (e *Entry) same(path string, kept content) error {
 	return err
 }
 
-// SameModel reports whether a stored reference is of the model that is wanted: of its configuration and its weights.
+// SameModel reports whether a stored reference is of the wanted model: the same configuration and the same weights.
 func (e *Entry) SameModel(w Wanted) bool {
 	if e.Err != nil || e.Key.Config != digest(w.Config) {
 		return false

@@ -19,14 +19,14 @@ import (
 	"github.com/tracediff/tracediff/internal/files"
 )
 
-// Python is an interpreter as it describes itself.
+// Python is the description that an interpreter gives.
 type Python struct {
 	Path     string            `json:"executable"`
 	Version  string            `json:"python"`   // "3.11.4"
-	Packages map[string]string `json:"packages"` // of those asked for, the installed version; empty for none
+	Packages map[string]string `json:"packages"` // the installed version of each package in question; empty if not installed
 }
 
-// SetupError is a machine on which transformers cannot run, and what makes it one that can.
+// SetupError is the error for a machine on which transformers cannot run, and the fix.
 type SetupError struct {
 	Problem string
 	Fix     string // a command or a flag
@@ -35,19 +35,21 @@ type SetupError struct {
 // Error says what is missing, and where.
 func (e *SetupError) Error() string { return e.Problem }
 
-// Hint is what to do about it.
+// Hint is the fix.
 func (e *SetupError) Hint() string { return e.Fix }
 
-// runnerNeeds are the packages without which the runner does not start; the others come with them.
+// runnerNeeds are the packages that the runner needs to start. Their dependencies are installed with the two
+// packages.
 var runnerNeeds = []string{"torch", "transformers"}
 
-// oldestPython is the first minor version of Python 3 that has all that the runner uses.
+// oldestPython is the first minor version of Python 3 with every feature that the runner uses.
 const oldestPython = 11
 
-// probeTimeout bounds a question that an interpreter answers within a second, also from a slow disk.
+// probeTimeout bounds the wait for an answer that takes less than a second, even from a slow disk.
 const probeTimeout = 60 * time.Second
 
-// probe asks for versions without importing anything: importing torch takes seconds, and the runner does it anyway.
+// probe asks for versions without importing the packages: importing torch takes seconds, and the runner does so
+// later.
 const probe = `import json, sys
 from importlib import metadata
 def version(name):
@@ -58,15 +60,15 @@ def version(name):
 print(json.dumps({"executable": sys.executable, "python": "%d.%d.%d" % sys.version_info[:3],
                   "packages": {name: version(name) for name in sys.argv[1:]}}))`
 
-// ProbePython asks an interpreter, a path or a name in PATH, for its version and those of packages. The error is a
-// *[SetupError] when there is no such interpreter or it does not answer.
+// ProbePython asks an interpreter, a path or a name in PATH, for its version and the versions of packages. The
+// error is a *[SetupError] if the interpreter does not exist or does not answer.
 func ProbePython(ctx context.Context, interpreter string, packages ...string) (Python, error) {
 	var p Python
 	path, err := findPython(interpreter)
 	if err != nil {
 		return p, err
 	}
-	// An empty folder to run in: Python would import a json.py of the current one.
+	// An empty working folder: Python would import a json.py in the current folder.
 	dir, err := files.MkdirTemp("tracediff-python-*")
 	if err != nil {
 		return p, fmt.Errorf("asking %s for its packages: %w", path, err)
@@ -100,7 +102,8 @@ func ProbePython(ctx context.Context, interpreter string, packages ...string) (P
 
 const pythonHint = "transformers runs in Python 3.11 or later: name an interpreter that has it with --python PATH"
 
-// findPython returns the absolute path of an interpreter. Its symbolic links stay: a virtual environment is one.
+// findPython returns the absolute path of an interpreter. It keeps symbolic links, since the Python of a virtual
+// environment is a link.
 func findPython(interpreter string) (string, error) {
 	path, err := exec.LookPath(interpreter)
 	if err == nil {
@@ -112,7 +115,8 @@ func findPython(interpreter string) (string, error) {
 	return path, nil
 }
 
-// Check returns a *[SetupError] when the runner cannot start: what is missing, where, and the command that installs it.
+// Check returns a *[SetupError] if the runner cannot start: the missing package, the interpreter, and the command that
+// installs the package.
 func (p Python) Check() error {
 	where := fmt.Sprintf("%s (Python %s)", p.Path, p.Version)
 	if !p.recent() {
@@ -148,7 +152,7 @@ func (p Python) recent() bool {
 	return err == nil && err2 == nil && (major > 3 || major == 3 && minor >= oldestPython)
 }
 
-// Pins returns the versions that the runner is made for and the goldens were made with, by package.
+// Pins returns the versions of packages for which the runner is made, and with which the goldens were made.
 func Pins() (map[string]string, error) {
 	text, err := python.Files.ReadFile("requirements.txt")
 	if err != nil {
@@ -168,8 +172,8 @@ func Pins() (map[string]string, error) {
 	return pins, nil
 }
 
-// extract writes the runner to a new folder that only this user can read or write, and returns it. A folder that is made
-// for one run needs no check that its files are still ours, as one in a cache would.
+// extract writes the runner to a new folder that only this user can read or write, and returns the folder. A folder for
+// one run needs no check against changes of its files; a folder in a cache would.
 func extract() (string, error) {
 	dir, err := files.MkdirTemp("tracediff-hf-*")
 	if err == nil {
@@ -181,7 +185,7 @@ func extract() (string, error) {
 	return dir, nil
 }
 
-// hfVersion identifies the runner: a digest of all of its files and pins.
+// hfVersion identifies the runner: a digest of its files and pins.
 func hfVersion() string {
 	var all bytes.Buffer
 	err := fs.WalkDir(python.Files, ".", func(name string, d fs.DirEntry, err error) error {
@@ -198,10 +202,10 @@ func hfVersion() string {
 	return digest(all.Bytes())
 }
 
-// maxEnding is how much of a program's output is kept, to say why it failed.
+// maxEnding is the number of bytes kept of a program's output, to say why the program failed.
 const maxEnding = 16 << 10
 
-// ending keeps the end of what is written to it.
+// ending keeps the last maxEnding bytes written.
 type ending struct{ text []byte }
 
 func (e *ending) Write(data []byte) (int, error) {

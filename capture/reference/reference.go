@@ -1,10 +1,9 @@
-// Package reference makes and keeps the reference of a comparison: the float64 walk over TENSOR_ORDER, transformers run by
-// the embedded runner, any command that writes a trace, a golden that transformers made of an embedded checkpoint, and the
-// store in which what was made once is found again.
+// Package reference makes and keeps the reference of a comparison. A reference comes from the float64 walk over
+// TENSOR_ORDER, from transformers in the embedded runner, from a command that writes a trace, or from a golden, which is a
+// trace by transformers of an embedded checkpoint. The store keeps references for later comparisons.
 //
-// A reference fits or is refused with the reason. Nothing is compared with a trace of another model, other token ids or
-// another dtype because it happened to be there. A runner is believed when it ended well and left a complete trace,
-// and not for one of the two.
+// A reference either fits or is refused with a reason. A trace of another model, other token ids or another dtype is never
+// compared. A runner counts as successful only if it ended well and left a complete trace.
 package reference
 
 import (
@@ -23,24 +22,24 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Wanted says what a reference has to be a trace of.
+// Wanted describes the reference that a comparison needs.
 type Wanted struct {
 	Config    json.RawMessage
-	Model     string    // a path or name; its last element tells models apart whose weights are not known
+	Model     string    // a path or name; the last element distinguishes models with unknown weights
 	Weights   string    // a digest, or "unknown"
-	Changed   time.Time // when the weights were changed last; what can be said of weights that are not known
+	Changed   time.Time // the last change of the weights, used for unknown weights
 	Order     string    // the digest of the list to record, see OrderDigest
 	DType     hooks.DType
-	Passes    [][]int       // the token ids of each pass; those of further passes are the reference's own
+	Passes    [][]int       // the token ids of each pass of the input; the reference chooses the ids of decoded passes
 	NewTokens int           // further passes wanted, one token each
-	Scope     capture.Scope // what will be compared
-	Entries   []string      // its names
-	// Recorded: no order describes the model. Its trace has the names of the program that was recorded with it, and says no
-	// configuration: the digest of the program is what ties the two together.
+	Scope     capture.Scope // the scope of the comparison
+	Entries   []string      // the names in scope
+	// Recorded: no order describes the model. The trace has the names of the program recorded in the same run, and declares
+	// no configuration: the digest of the program ties the trace to the program.
 	Recorded bool
 }
 
-// Fits returns the token ids of the passes wanted, or an error that says why the trace is no reference for them.
+// Fits returns the token ids of the wanted passes, or an error that says why the trace cannot be the reference.
 func (w Wanted) Fits(t *capture.Trace) ([][]int, error) {
 	if err := w.SameModel(t); err != nil {
 		return nil, err
@@ -68,8 +67,8 @@ func (w Wanted) Fits(t *capture.Trace) ([][]int, error) {
 	return w.Match(passes)
 }
 
-// SameModel reports what the trace declares otherwise than is wanted: another configuration, other weights. What it does
-// not declare is no difference.
+// SameModel returns an error for a trace that declares another configuration or other weights. A missing declaration is
+// no difference.
 func (w Wanted) SameModel(t *capture.Trace) error {
 	m := t.Manifest()
 	switch {
@@ -81,8 +80,7 @@ func (w Wanted) SameModel(t *capture.Trace) error {
 	return nil
 }
 
-// Match returns the first passes of a trace, as many as are wanted, or an error when they are of other token ids or too
-// few.
+// Match returns the first passes of a trace, as many as are wanted, or an error for other token ids or too few passes.
 func (w Wanted) Match(passes [][]int) ([][]int, error) {
 	n := len(w.Passes) + w.NewTokens
 	if len(passes) < n {
@@ -99,7 +97,7 @@ func (w Wanted) Match(passes [][]int) ([][]int, error) {
 	return passes[:n], nil
 }
 
-// covered reports what is wanted and was not captured, or not in this order.
+// covered returns an error for wanted tensors that were not captured, or were captured in another order.
 func (w Wanted) covered(m capture.Manifest) error {
 	if len(m.Scope.Passes) > 0 && m.Scope.Passes.String() != w.Scope.Passes.String() {
 		return fmt.Errorf("it was captured for passes %s only", m.Scope.Passes)
@@ -132,15 +130,15 @@ func (w Wanted) covered(m capture.Manifest) error {
 
 func known(digest string) bool { return digest != "" && digest != "unknown" }
 
-// Golden looks for a golden that fits among the traces golden/CHECKPOINT/*.safetensors of fsys, where checkpoint is a
-// name or a pattern. It returns nil when none does. The error is that of a golden that cannot be read.
+// Golden returns the first golden that fits among the traces golden/CHECKPOINT/*.safetensors of fsys; checkpoint is a
+// name or a pattern. It returns nil if no golden fits. A golden that cannot be read is an error.
 func Golden(fsys fs.FS, checkpoint string, w Wanted) (*capture.Trace, [][]int, error) {
 	names, err := fs.Glob(fsys, "golden/"+checkpoint+"/*.safetensors")
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, name := range names {
-		// The dtype stands in the name, so that a search opens half of them.
+		// The dtype is in the file name, so a search opens only traces of the wanted dtype.
 		if dtype := strings.TrimPrefix(path.Ext(strings.TrimSuffix(name, ".safetensors")), "."); dtype != w.DType.String() {
 			continue
 		}

@@ -21,18 +21,20 @@ import (
 	"github.com/tracediff/tracediff/internal/files"
 )
 
-// MaxStored is the estimated size up to which a reference is captured whole, at level 3, all layers and positions, so that
-// every narrower comparison of the same input can use it. A larger one is captured at the scope that was asked for.
+// MaxStored is the largest estimated size, in bytes, of a reference that is captured as a whole: level 3, all layers and
+// positions. Every narrower comparison of the same input can use such a reference. A larger reference is captured at the
+// scope of the comparison.
 const MaxStored = 1 << 30
 
-// Store is the references of a folder of traces: for each key KEY.safetensors, KEY.json which describes it, and perhaps
-// KEY.floor.json, the noise floor of its passes, and KEY.program.json, the program that was recorded with it.
+// Store is the references of a folder of traces. For each key it has KEY.safetensors, and KEY.json with the
+// description. It may have KEY.floor.json, the noise floor of the passes, and KEY.program.json, the program recorded
+// with the reference.
 type Store struct {
 	dir     string
-	digests checkpoint.Digests // of the traces: a large one is not hashed at every comparison
+	digests checkpoint.Digests // of the traces, so that a large trace is not hashed for every comparison
 }
 
-// NewStore is the store of a folder of traces. Nothing is made or read yet.
+// NewStore is the store of a folder of traces. NewStore makes and reads no file.
 func NewStore(traces string) Store {
 	return Store{filepath.Join(traces, "references"), checkpoint.NewDigests(filepath.Join(traces, "digests.json"))}
 }
@@ -40,19 +42,19 @@ func NewStore(traces string) Store {
 // Entry is one stored reference.
 type Entry struct {
 	Key   Key
-	Model string    // what was run, as the person named it then
+	Model string    // the name of the model that the person gave in that run
 	Path  string    // of the trace
 	Made  time.Time // when the trace was finished
-	Size  int64     // bytes of the trace and what belongs to it
-	Floor bool      // a noise floor is beside it
-	Err   error     // why the entry cannot be used by anybody; Key and Model are then not to be relied on
+	Size  int64     // bytes of all files of the entry
+	Floor bool      // the entry has a noise floor
+	Err   error     // why nobody can use the entry; with an error, Key and Model are not reliable
 
-	trace   content  // what was kept
-	program *content // and the program that was recorded with it; nil for none
+	trace   content  // of the stored trace
+	program *content // of the program recorded with the trace; nil without a program
 	digests checkpoint.Digests
 }
 
-// FloorPath is where the noise floor of a reference stands.
+// FloorPath is the path of the noise floor of a reference.
 func (e *Entry) FloorPath() string { return strings.TrimSuffix(e.Path, ".safetensors") + ".floor.json" }
 
 func (e *Entry) sidecarPath() string { return strings.TrimSuffix(e.Path, ".safetensors") + ".json" }
@@ -62,23 +64,24 @@ type sidecar struct {
 	Key   Key     `json:"key"`
 	Model string  `json:"model"`
 	Trace content `json:"trace"`
-	// Program is nil where none was recorded.
+	// Program is nil if no program was recorded.
 	Program *content `json:"program,omitempty"`
 }
 
-// content is what tells a trace from one that was put in its place or written into: a key says what a file ought to be.
+// content identifies a stored file, so that a replaced or changed file is noticed.
 type content struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
 
-// maxSidecar bounds a description: its largest part are token ids, 10 bytes each, of the longest context.
+// maxSidecar bounds a description in bytes. Most of a description is token ids, 10 bytes each, of at most the
+// longest context.
 const maxSidecar = 16 << 20
 
 var keyName = regexp.MustCompile(`^[0-9a-f]{16}\.safetensors$`)
 
-// List returns the entries, the newest first. A folder that is not there is an empty store. Entries that are broken are
-// listed with the reason.
+// List returns the entries, newest first. A missing folder is an empty store. Broken entries are in the list, with the
+// reason.
 func (s Store) List() ([]Entry, error) {
 	files, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -100,7 +103,7 @@ func (s Store) List() ([]Entry, error) {
 	return entries, nil
 }
 
-// describe fills an entry in from its files.
+// describe fills in an entry from its files.
 func (e *Entry) describe() error {
 	info, err := os.Stat(e.Path)
 	if err != nil {
@@ -118,7 +121,7 @@ func (e *Entry) describe() error {
 	e.Size += int64(len(data))
 	var side sidecar
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields() // a component that is not known may be what makes it another reference
+	d.DisallowUnknownFields() // an unknown component could mean another reference
 	if err := d.Decode(&side); err != nil {
 		return fmt.Errorf("its description: %w", err)
 	}
@@ -132,7 +135,8 @@ func (e *Entry) describe() error {
 	return nil
 }
 
-// Intact reports a trace, or the program recorded with it, that is not the one that was kept: the error names it.
+// Intact returns an error for a trace, or a recorded program, that differs from the stored file. The error names
+// the file.
 func (e *Entry) Intact() error {
 	if e.Err != nil {
 		return e.Err
@@ -143,8 +147,8 @@ func (e *Entry) Intact() error {
 	return e.same(ProgramBeside(e.Path), *e.program)
 }
 
-// Open opens the entry's trace when it is what is wanted of a runner, and returns the ids of the passes wanted. The error
-// is a *[Refusal] when the key differs, and says what the trace itself contradicts when it is not what its key says.
+// Open opens the entry's trace if the entry fits w and r, and returns the ids of the wanted passes. The error is a
+// *[Refusal] for a key that differs. If the trace contradicts its key, the error says how.
 func (e *Entry) Open(w Wanted, r Runner) (*capture.Trace, [][]int, error) {
 	if e.Err != nil {
 		return nil, nil, e.Err
@@ -157,7 +161,7 @@ func (e *Entry) Open(w Wanted, r Runner) (*capture.Trace, [][]int, error) {
 		return nil, nil, err
 	}
 	passes, err := w.agrees(t, e.Key)
-	if err == nil { // only now, as it takes longest; what is open is what is hashed, or the hash differs
+	if err == nil { // last, since hashing takes longest; a file that was replaced after capture.Open has another digest
 		err = e.Intact()
 	}
 	if err != nil {
@@ -166,21 +170,21 @@ func (e *Entry) Open(w Wanted, r Runner) (*capture.Trace, [][]int, error) {
 	return t, passes, nil
 }
 
-// Passed is a stored reference that was not used, and why.
+// Passed is a stored reference that was not used, with the reason.
 type Passed struct {
 	Entry
 	Why error
 }
 
-// Found is a stored reference that is what was wanted, open.
+// Found is a stored reference that fits, open.
 type Found struct {
 	*capture.Trace
-	Passes [][]int // the ids of the passes that were wanted
+	Passes [][]int // the ids of the wanted passes
 	Entry  Entry
 }
 
-// Find returns the newest entry that is what is wanted of a runner, nil when there is none. Then passed has the entries of
-// this model by this runner, the nearest misses first. The error is that of reading the folder.
+// Find returns the newest entry that fits w and r, or nil. Without a fit, passed has the entries of this model and this
+// runner and the broken entries, nearest misses first. An error is from reading the folder.
 func (s Store) Find(w Wanted, r Runner) (_ *Found, passed []Passed, err error) {
 	entries, err := s.List()
 	if err != nil {
@@ -199,7 +203,7 @@ func (s Store) Find(w Wanted, r Runner) (_ *Found, passed []Passed, err error) {
 	return nil, passed, nil
 }
 
-// nearness is larger the later a refusal comes; a broken entry, which a person wants to know of, is nearest.
+// nearness grows with the component of a refusal; a broken entry, which a person wants to know about, is nearest.
 func nearness(why error) int {
 	var r *Refusal
 	if errors.As(why, &r) {
@@ -209,10 +213,10 @@ func nearness(why error) int {
 }
 
 // Lock makes the folder and keeps other runs from making the reference of a key, until release is called. While another run
-// makes it the error is [capture.ErrLocked]. What stands in the key's places and is no file is an error, too.
+// makes the reference, the error wraps [capture.ErrLocked]. A path of the key that is not a file is an error, too.
 func (s Store) Lock(k Key) (release func(), err error) {
 	err = os.MkdirAll(s.dir, 0o777)
-	if err == nil { // before anything runs
+	if err == nil { // before the run, not after it
 		err = s.entry(k).replaceable()
 	}
 	if err != nil {
@@ -224,14 +228,14 @@ func (s Store) Lock(k Key) (release func(), err error) {
 	return release, nil
 }
 
-// Place returns where the trace of a key is to be written: a name that no other run has, so that none takes or removes
-// what another writes, even where the file system knows no locks. The folder is there once the key is locked.
+// Place returns the path at which to write the trace of a key. No other run has the same path, so no run takes or
+// removes the file of another run, even on a file system without locks. The folder exists after Lock.
 func (s Store) Place(k Key) string {
 	return filepath.Join(s.dir, k.String()+"."+strings.ToLower(rand.Text())+".new.safetensors")
 }
 
-// Keep stores the trace at a path, which is on the same file system, under a key. When the trace is not what the key says
-// that is an error, and the file stays where it is.
+// Keep stores the trace at a path under a key. The path is on the file system of the store. A trace that contradicts the
+// key is an error, and the file stays at the path.
 func (s Store) Keep(path string, w Wanted, k Key) (*Found, error) {
 	if err := holds(path, w, k); err != nil {
 		return nil, fmt.Errorf("storing the reference: %w", err)
@@ -256,8 +260,8 @@ func (s Store) Keep(path string, w Wanted, k Key) (*Found, error) {
 	return &Found{t, passes, *e}, nil
 }
 
-// Of returns the entry that holds the trace at a path: the path names the stored file, or a copy of it. The entry is nil if the trace was not stored, and if
-// the path names no file, as that of a trace inside the program does.
+// Of returns the entry that holds the trace at a path: the path of the stored file, or of a copy. It returns nil for a trace that is not stored, and
+// for a path without a file, such as the path of a trace inside the program.
 func (s Store) Of(path string) (*Entry, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -275,7 +279,7 @@ func (s Store) Of(path string) (*Entry, error) {
 			continue
 		}
 		is := path
-		if there, err := os.Stat(e.Path); err == nil && os.SameFile(info, there) { // its digest is known
+		if there, err := os.Stat(e.Path); err == nil && os.SameFile(info, there) { // the digest of the stored file is known
 			is = e.Path
 		}
 		if e.same(is, e.trace) == nil {
@@ -285,7 +289,7 @@ func (s Store) Of(path string) (*Entry, error) {
 	return nil, nil
 }
 
-// entry is the place of a key, of which nothing is read yet.
+// entry is the entry of a key, before any file is read.
 func (s Store) entry(k Key) *Entry {
 	return &Entry{Path: filepath.Join(s.dir, k.String()+".safetensors"), digests: s.digests}
 }
@@ -299,7 +303,7 @@ func (s Store) content(path string) (content, error) {
 	return content{info.Size(), sum}, err
 }
 
-// holds reports what a trace says otherwise than its key.
+// holds returns an error for a trace that contradicts its key.
 func holds(path string, w Wanted, k Key) error {
 	t, err := foreign.Open(path)
 	if err != nil {
@@ -312,8 +316,8 @@ func holds(path string, w Wanted, k Key) error {
 	return errors.Join(err, t.Close())
 }
 
-// replace puts a new trace and its description in the place of older ones. The description goes first: a trace without one
-// is broken, a description without a trace is nothing.
+// replace puts a new trace and its description in the place of the old files. The description is written first: a trace
+// without a description is a broken entry, and a description without a trace is no entry.
 func (e *Entry) replace(path string, side sidecar) error {
 	text, err := json.MarshalIndent(side, "", "\t")
 	if err != nil {
@@ -322,7 +326,7 @@ func (e *Entry) replace(path string, side sidecar) error {
 	if err := e.replaceable(); err != nil {
 		return err
 	}
-	for _, old := range []string{e.Path, e.FloorPath()} { // the older program goes with MoveProgram
+	for _, old := range []string{e.Path, e.FloorPath()} { // MoveProgram replaces or removes the old program
 		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -336,7 +340,7 @@ func (e *Entry) replace(path string, side sidecar) error {
 	return os.Rename(path, e.Path)
 }
 
-// replaceable reports what stands in the entry's places and is no file of a store.
+// replaceable returns an error for a path of the entry that is not a file of a store.
 func (e *Entry) replaceable() error {
 	for _, path := range []string{e.Path, e.sidecarPath(), e.FloorPath(), ProgramBeside(e.Path)} {
 		if err := files.Replaceable(path); err != nil {

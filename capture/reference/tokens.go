@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// Tokenized are the token ids of a text, as transformers makes them.
+// Tokenized are the token ids of a text, made by transformers.
 type Tokenized struct {
 	IDs          []int    `json:"ids"`
 	Texts        []string `json:"texts"`        // of each id
 	Transformers string   `json:"transformers"` // its version
 }
 
-// Tokenize asks transformers for the ids of a text, with the special tokens that the checkpoint's tokenizer adds; with chat in the
-// checkpoint's chat template. model is a directory, absolute. The error is a *[SetupError] or a *[RunnerError].
+// Tokenize asks transformers for the ids of a text, with the special tokens of the checkpoint's tokenizer; if chat is true, in the
+// chat template of the checkpoint. model is an absolute directory. The error is a *[SetupError] or a *[RunnerError].
 func Tokenize(ctx context.Context, python, model, text string, chat bool) (*Tokenized, error) {
 	p, err := ProbePython(ctx, python, runnerNeeds...)
 	if err == nil {

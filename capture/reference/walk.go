@@ -22,41 +22,42 @@ import (
 // WalkName is the producer of a walk's trace.
 const WalkName = "tracediff float64 walk"
 
-// WalkVersion changes when the walk's numbers do.
+// WalkVersion changes when the numbers of the walk change.
 const WalkVersion = "1"
 
-// Job is one reference run by the walk: a model, what to feed it, and what to record.
+// Job is one reference run by the walk: a model, its input, and the tensors to record.
 type Job struct {
 	Checkpoint *checkpoint.Checkpoint
 	List       *order.List // of the checkpoint's configuration
 	Record     *order.List // the names to record and their order; nil for List
 	DType      hooks.DType // float32, bfloat16 or float16
-	Exact      bool        // no rounding at all, written as float64: not what a model of DType computes, but its goal
+	Exact      bool        // without rounding, written as float64: the exact result, which no model of DType computes
 	Passes     [][]int
-	NewTokens  int // greedy passes after those
+	NewTokens  int // further passes, decoded greedily
 	Path       string
-	Manifest   capture.Manifest // what the caller knows; Walk fills in the rest
-	Memory     int64            // how many bytes a walk may take beside files; 0 for DefaultMemory. The trace does not depend on it
+	Manifest   capture.Manifest // the part that the caller knows; Walk fills in the rest
+	Memory     int64            // bytes of memory, without files; 0 for DefaultMemory. The trace does not depend on Memory
 	Watch
 }
 
-// Watch is who sees a walk while it runs.
+// Watch receives tensors and progress of a walk.
 type Watch struct {
-	Registry *hooks.Registry // may hold observers and replacers of the caller's; nil for none
-	Debug    *debug.Log      // shows what is recorded; nil for nothing
+	Registry *hooks.Registry // may have observers and replacers of the caller; nil for no hooks
+	Debug    *debug.Log      // shows the recorded tensors; nil for no output
 	Progress func(pass, passes, entry, entries int)
 }
 
-// Output is what a walk fed and would have gone on with.
+// Output is the token ids of a walk: its input and its choices.
 type Output struct {
 	Passes [][]int // the ids of each pass
-	Greedy []int   // per pass, the most likely next token; −1 where the logits were not needed
+	Greedy []int   // the most likely next token of each pass; −1 for a pass without computed logits
 }
 
-// Walk evaluates TENSOR_ORDER entry by entry, pass by pass, in float64, with the dtype's rounding at every rounding point
-// of the reference, and leaves a trace at Path, whose folder it makes. Each entry's hook fires when the entry is there. It
-// shares no kernel and no forward pass with the local model: the operations of the list are all there is. Only ancestors
-// of what the scope selects are computed. On an error the unfinished trace stays beside Path and says why.
+// Walk evaluates TENSOR_ORDER pass by pass and entry by entry, in float64, with the rounding of the dtype at every
+// rounding point of the reference. It writes a trace at Path and makes the folder of Path. The hook of an entry fires when
+// the entry is computed. Walk uses only the operations of the list: it shares no kernel and no forward pass with any port.
+// It computes only entries in scope and their ancestors. On an error the unfinished trace keeps its name with
+// [capture.Suffix] and has the reason in its status.
 func Walk(ctx context.Context, j Job) (Output, error) {
 	if j.Record == nil {
 		j.Record = j.List
@@ -106,7 +107,7 @@ func (j *Job) create(selected []*order.Entry) (*capture.Writer, error) {
 	if j.Exact {
 		m.DType, m.Producer.Details = hooks.F64, map[string]string{"arithmetic": "exact"}
 	}
-	if !j.List.IsRecorded() { // which says no configuration: its program is what it is a trace of
+	if !j.List.IsRecorded() { // a recorded program has no configuration; the trace has its digest
 		m.Config = j.List.Config.Canonical()
 	}
 	for _, e := range selected {
@@ -118,7 +119,7 @@ func (j *Job) create(selected []*order.Entry) (*capture.Writer, error) {
 	return capture.Create(j.Path, m, capture.Reserve(j.Record, m.Scope, j.tokens()))
 }
 
-// walk is a plan for all passes and its state while it runs.
+// walk is a plan for all passes and the state of the run.
 type walk struct {
 	*Job
 	plan   *order.Plan
@@ -132,7 +133,8 @@ type walk struct {
 	out    Output
 }
 
-// newWalk plans the selected entries of the passes in scope, and the logits wherever a token is chosen by them.
+// newWalk plans the selected entries of the passes in scope, and the logits of each pass from which a token is
+// chosen.
 func (j *Job) newWalk(selected []*order.Entry) (*walk, error) {
 	w := &walk{Job: j, steps: make([]int, len(j.tokens()))}
 	for i := range j.List.Entries {
@@ -145,7 +147,7 @@ func (j *Job) newWalk(selected []*order.Entry) (*walk, error) {
 			if at < 0 {
 				return nil, fmt.Errorf("the order of the model has no tensor %s", e.Name)
 			}
-			node := order.Node{Entry: at, Pass: pass} // not every pass of a recorded program has every name
+			node := order.Node{Entry: at, Pass: pass} // in a recorded program, a pass may lack some names
 			if j.Manifest.Scope.Passes.Has(pass) && !w.argument(at) && j.List.In(node) {
 				targets = append(targets, node)
 			}
@@ -166,7 +168,7 @@ func (j *Job) newWalk(selected []*order.Entry) (*walk, error) {
 	return w, nil
 }
 
-// argument reports whether an entry is given, not computed.
+// argument reports whether an entry is an input and is not computed.
 func (w *walk) argument(entry int) bool {
 	_, is := w.List.Entries[entry].Op.(op.Given)
 	return is
@@ -181,12 +183,12 @@ func (w *walk) run(ctx context.Context) error {
 	if err := w.plan.Run(ctx, env); err != nil {
 		return err
 	}
-	w.begin(len(w.steps) - 1) // passes at the end of which nothing is computed have their ids, too
+	w.begin(len(w.steps) - 1) // also fires the ids of last passes without computed entries
 	return w.Registry.Err()
 }
 
-// begin fires the arguments of the passes up to this one: ids, those given or the token that the pass before chose, and
-// positions. A failing hook sticks to the registry.
+// begin fires the arguments of the passes up to pass: the positions and the ids, from the input or chosen by the pass
+// before. An error of a hook sticks to the registry.
 func (w *walk) begin(pass int) {
 	for k := len(w.given); k <= pass; k++ {
 		var ids []int
@@ -221,7 +223,7 @@ const (
 	logits      = "logits"
 )
 
-// read gives the plan its leaves, which are arguments.
+// read gives the plan its leaves: ids and positions.
 func (w *walk) read(n order.Node) (program.Value, error) {
 	if w.List.Entries[n.Entry].Name == order.InputIDs {
 		return w.given[n.Pass][0], w.Registry.Err()
@@ -239,14 +241,14 @@ func (w *walk) visit(n order.Node, v program.Value) error {
 	return nil
 }
 
-// step tells that one more entry is there.
+// step reports progress: one more entry is computed.
 func (w *walk) step(n order.Node) {
 	if w.done++; w.Progress != nil {
 		w.Progress(n.Pass, len(w.steps), w.done, w.steps[n.Pass])
 	}
 }
 
-// written is the dtype that an entry is written in.
+// written is the dtype of an entry in the trace.
 func (w *walk) written(n order.Node) hooks.DType {
 	dtype := w.List.At(n).DTypeOf(w.DType)
 	if w.Exact && dtype.Float() {
@@ -255,14 +257,14 @@ func (w *walk) written(n order.Node) hooks.DType {
 	return dtype
 }
 
-// choose notes the token that the last row of logits chooses.
+// choose stores the token that the last row of logits chooses.
 func (w *walk) choose(n order.Node, v program.Value) {
 	if w.List.At(n).Name == logits {
 		w.out.Greedy[n.Pass] = argmax(v.Data[len(v.Data)-v.Shape[len(v.Shape)-1]:])
 	}
 }
 
-// fire hands a value to its hook, in the dtype that it has in the model, and takes back what a replacer put there.
+// fire hands a value to its hook, in the dtype of the model, and reads back the value of a replacer.
 func (w *walk) fire(entry int, dtype hooks.DType, v program.Value) error {
 	at := w.points[entry]
 	if at == nil {
@@ -283,7 +285,7 @@ func (w *walk) fire(entry int, dtype hooks.DType, v program.Value) error {
 	return nil
 }
 
-// encode writes numbers that dtype has.
+// encode writes numbers that dtype holds exactly.
 func encode(b []byte, dtype hooks.DType, data []float64) {
 	le := binary.LittleEndian
 	for i, v := range data {
@@ -302,7 +304,7 @@ func encode(b []byte, dtype hooks.DType, data []float64) {
 	}
 }
 
-// argmax is the first of the largest elements, as torch's.
+// argmax is the index of the first largest element, like torch's argmax.
 func argmax(x []float64) int {
 	best := 0
 	for i, v := range x {

@@ -13,9 +13,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Weights reads a checkpoint's tensors row by row, as a model of the given dtype has them: rounded to it where the file
-// holds a wider one, which is what from_pretrained(dtype=...) does. The error of the function names a weight that is
-// missing or has another shape. Mapped weights are let go of every releaseBytes.
+// Weights reads a checkpoint's tensors row by row, rounded to the dtype of the model if the file has a wider dtype, as
+// from_pretrained(dtype=...) does. The error of the function names a weight that is missing or has another shape.
+// Mapped pages are released after every releaseBytes read.
 func Weights(ck *checkpoint.Checkpoint, model hooks.DType) func(order.Weight) (program.Rows, error) {
 	pages := &pages{ck: ck}
 	return func(w order.Weight) (program.Rows, error) {
@@ -39,21 +39,21 @@ func Weights(ck *checkpoint.Checkpoint, model hooks.DType) func(order.Weight) (p
 			r.cols = t.Shape[n-1]
 		}
 		to := model
-		if d, err := hooks.ParseDType(w.DType); err == nil { // one that the model keeps in a dtype of its own
+		if d, err := hooks.ParseDType(w.DType); err == nil { // a weight with a dtype of its own in the model
 			to = d
 		}
-		if t.DType != to && to != hooks.F32 || t.DType == hooks.F64 { // bfloat16 and float16 both fit float32, not each other
+		if t.DType != to && to != hooks.F32 || t.DType == hooks.F64 { // float32 holds bfloat16 and float16; neither of the two holds the other
 			r.round = to
 		}
 		return r, nil
 	}
 }
 
-// releaseBytes is how much of a checkpoint is looked at before its pages are let go of: far more than the weights of one
-// operation but for the head, and little beside the memory of a machine that runs the model.
+// releaseBytes is the number of bytes read of a checkpoint before its pages are released: far more than the weights of
+// any operation except the head, and little of the memory of a machine that runs the model.
 const releaseBytes = 256 << 20
 
-// pages counts what was read of a checkpoint since it was last released.
+// pages counts the bytes read of a checkpoint since its last release.
 type pages struct {
 	ck   *checkpoint.Checkpoint
 	read atomic.Int64
@@ -69,9 +69,9 @@ func (p *pages) add(n int) {
 type rows struct {
 	tensor hooks.Tensor
 	cols   int
-	round  hooks.DType // to round to; 0 for none
+	round  hooks.DType // the dtype to round to; 0 for no rounding
 	pages  *pages
-	place  checkpoint.Place // of its data in a file; none for a checkpoint in memory
+	place  checkpoint.Place // of the data in a file; zero for a checkpoint in memory
 }
 
 func (r rows) Size() (rows, cols int) {
@@ -95,10 +95,11 @@ func (r rows) decode(dst []float64, data []byte) error {
 	return nil
 }
 
-// buffers hold what was read of files and is not decoded yet.
+// buffers hold bytes of files before decoding.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// Span reads the rows from the file, where there is one: through the mapping the system would map page after page.
+// Span reads the rows from the file, if there is a file: through the mapping, the system would map page after
+// page.
 func (r rows) Span(dst []float64, from, count int) error {
 	size := r.cols * r.tensor.DType.Size()
 	if r.place.File == nil {
@@ -123,10 +124,10 @@ func (r rows) Span(dst []float64, from, count int) error {
 	return nil
 }
 
-// spanBytes is how much is read at once: what is decoded next is in a near cache.
+// spanBytes is the number of bytes of one read: small enough to stay in a near cache for decoding.
 const spanBytes = 64 << 10
 
-// Digits is how many binary digits the elements have at most: see [products.Digits].
+// Digits is the largest number of significant binary digits of an element: see [products.Digits].
 func (r rows) Digits() int {
 	d := r.tensor.DType
 	if r.round.Valid() {
