@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
-// abFlags ask about two runs of one model of which neither is the reference.
+// abFlags are the flags for two runs of one model without a reference.
 func abFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "ab", Category: catCompare, Usage: "the two traces are of one model, A and B, and neither is the reference: the port at two commits, with a feature on or off, in two dtypes, on two devices"},
@@ -20,8 +20,8 @@ func abFlags() []cli.Flag {
 // asksAB reports whether a command line asks about A and B.
 func asksAB(c *cli.Context) bool { return c.Bool("ab") || c.IsSet("expect-different") }
 
-// checkAB reports what has no meaning in an A/B comparison. A certificate is of one side, whether it is right by itself; A and
-// B agree also where both have the same bug.
+// checkAB returns an error for flags that do not apply to an A/B comparison. A certificate is about one side: it says whether
+// the side is correct. A and B also agree if both have the same bug.
 func checkAB(c *cli.Context) error {
 	if c.NArg() != 2 {
 		return hint.Add(errors.New("--ab and --expect-different compare two traces"), "tracediff compare --ab A B")

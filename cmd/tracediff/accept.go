@@ -65,7 +65,7 @@ Examples:
 	}
 }
 
-// maxAccepted is how many of many lines are listed without --verbose.
+// maxAccepted is the number of lines listed without --verbose.
 const maxAccepted = 20
 
 // printAccepted lists what was written.

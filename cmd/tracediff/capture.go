@@ -94,7 +94,7 @@ func captureSides(c *cli.Context, s settings.Settings, side string, memory int64
 	return nil
 }
 
-// notes is where remarks go that are no result.
+// notes is the writer for remarks that are not a result.
 func notes(c *cli.Context) io.Writer {
 	if c.Bool("quiet") {
 		return io.Discard
@@ -102,7 +102,7 @@ func notes(c *cli.Context) io.Writer {
 	return plain.Writer(c.App.ErrWriter)
 }
 
-// detail writes a line of what --verbose shows, on standard error with everything else that is no result.
+// detail writes a line for --verbose on standard error, like every remark that is not a result.
 func detail(c *cli.Context, format string, args ...any) {
 	if c.Bool("verbose") {
 		fmt.Fprintf(notes(c), "verbose: "+format+"\n", args...)

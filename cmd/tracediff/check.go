@@ -99,7 +99,7 @@ func checkTrace(c *cli.Context) error {
 	return err
 }
 
-// printFlags writes what was found: the summary of a step first, then standard output.
+// printFlags writes the red flags: the summary of a step first, then standard output.
 func printFlags(c *cli.Context, out *outputs, r *redflag.Result, style text.Style) error {
 	if err := out.writeSummary(func(w io.Writer, room int) error { return github.CheckSummary(w, r, room) }); err != nil {
 		return err
@@ -133,7 +133,7 @@ func checkOptions(c *cli.Context) (redflag.Options, error) {
 	return o, nil
 }
 
-// kindNames are all kinds in words.
+// kindNames lists all kinds of flags, for an error.
 func kindNames() string {
 	var names []string
 	for _, a := range redflag.Kinds {
@@ -142,16 +142,16 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-// checkedOrder is the order of a trace's model, or of that of --model; nil where neither is known.
+// checkedOrder is the order of a trace's model, or of the model of --model; nil if neither is known.
 func checkedOrder(c *cli.Context, t *capture.Trace) (*order.List, error) {
 	list, err := orders.OfTraces(t, t)
 	if err == nil && list == nil && c.IsSet("model") {
 		return orders.OfModel(c.String("model"), "")
 	}
-	return list, nil // of a configuration that cannot be used the report says it
+	return list, nil // the report names a configuration that cannot be used
 }
 
-// mapChecked reads a trace by --map, and returns the order of its model; nil where that is not known.
+// mapChecked reads a trace by --map, and returns the order of its model; nil for an unknown model.
 func mapChecked(c *cli.Context, t *capture.Trace) (*capture.Trace, *order.List, error) {
 	list, err := checkedOrder(c, t)
 	if err != nil {
@@ -164,7 +164,7 @@ func mapChecked(c *cli.Context, t *capture.Trace) (*capture.Trace, *order.List, 
 	return all[0], list, nil
 }
 
-// openChecked opens what is to be checked.
+// openChecked opens the file to check.
 func openChecked(path string) (*capture.Trace, error) {
 	if path == "-" {
 		return nil, hint.Add(fmt.Errorf("a trace is read from a file, not from standard input"), "write it to a file first: its header says where in the file each tensor lies")

@@ -29,7 +29,7 @@ var checkFormats = map[string]func(io.Writer, *cli.Context, *capture.Trace, *red
 	htmlFormat: checkHTML,
 }
 
-// checkReports reads --report of check, before anything is read.
+// checkReports reads --report of check, before any file is read.
 func checkReports(c *cli.Context) (*outputs, error) {
 	o := &outputs{format: c.String("format"), plain: text.NewStyle(false)}
 	known := func(format string) bool { return checkFormats[format] != nil }
@@ -39,7 +39,7 @@ func checkReports(c *cli.Context) (*outputs, error) {
 	return o, o.open(c)
 }
 
-// publishCheck writes the files.
+// publishCheck writes the report files.
 func (o *outputs) publishCheck(c *cli.Context, t *capture.Trace, r *redflag.Result) error {
 	for i := range o.files {
 		f := &o.files[i]
@@ -58,14 +58,14 @@ func (o *outputs) publishCheck(c *cli.Context, t *capture.Trace, r *redflag.Resu
 	return nil
 }
 
-// checkHTML draws every tensor of the trace, those with a flag large.
+// checkHTML draws every tensor of the trace; tensors with a flag are large.
 func checkHTML(w io.Writer, c *cli.Context, t *capture.Trace, r *redflag.Result) error {
 	odd := func(key string) bool {
 		return slices.ContainsFunc(r.Flags, func(f redflag.Flag) bool {
 			return capture.Key(f.Pass, f.Entry, 0) == key || slices.Contains(f.Also, key)
 		})
 	}
-	list, err := checkedOrder(c, t) // a trace without an order has tensors whose axes are not known
+	list, err := checkedOrder(c, t) // without an order, the axes of tensors are not known
 	if err != nil {
 		return err
 	}

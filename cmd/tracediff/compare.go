@@ -85,7 +85,7 @@ Examples:
 	}
 }
 
-// compareArguments compares what the arguments name.
+// compareArguments chooses the kind of comparison by the number of arguments.
 func compareArguments(c *cli.Context, out *outputs, pictures *picture.Set) (*compare.Result, error) {
 	if asksAB(c) {
 		if err := checkAB(c); err != nil {
@@ -120,8 +120,8 @@ func compareAgain(c *cli.Context, out *outputs, pictures *picture.Set) (*compare
 	return r, nil
 }
 
-// remember says how the first divergence moved since the last comparison of the same sides by the same input. What keeps it from that is a note: the
-// comparison is what it is.
+// remember notes how the first divergence moved since the last comparison of the same sides by the same input. An error is shown only with
+// --verbose, since it does not change the comparison.
 func (o *outputs) remember(c *cli.Context, local settings.Source, r *compare.Result) {
 	if r == nil {
 		return
@@ -133,7 +133,7 @@ func (o *outputs) remember(c *cli.Context, local settings.Source, r *compare.Res
 	o.since = since
 }
 
-// compareFiles compares two traces as they are.
+// compareFiles compares two traces; no model runs.
 func compareFiles(c *cli.Context, out *outputs, pictures *picture.Set, localFile, referenceFile string) (*compare.Result, error) {
 	s, err := fileSettings(c, "nothing is run: the traces are compared as they are")
 	if err != nil {
@@ -169,8 +169,8 @@ func isolateFile(c *cli.Context, out *outputs, pictures *picture.Set, file strin
 	return session.Alone(c.Context, env(c, out), s, *a, file)
 }
 
-// checkAlone reports what has no meaning for one trace by itself: there is nothing that errors accumulate against, or that a
-// dtype or some of the rows would be held to.
+// checkAlone returns an error for flags that do not apply to one trace. One trace has no accumulated errors, and no second
+// side for a dtype or for rows.
 func checkAlone(c *cli.Context, limits *gate.Limits) error {
 	const next = "tracediff compare LOCAL REFERENCE compares two; of one, every operation is held to what correct arithmetic can give"
 	for _, name := range []string{"rtol", "atol", "positions", "strict-dtype"} {
@@ -184,14 +184,14 @@ func checkAlone(c *cli.Context, limits *gate.Limits) error {
 	return nil
 }
 
-// fileSettings reads the flags that have a meaning where traces are given.
+// fileSettings reads the flags of a comparison of trace files. Flags of a run are an error.
 func fileSettings(c *cli.Context, next string) (settings.Settings, error) {
 	s, err := readFlags(c, settings.Settings{DType: "auto", Scope: capture.Scope{Level: 3}})
 	if err != nil {
 		return s, err
 	}
 	if !c.IsSet("level") {
-		s.Scope.Level = 0 // everything that is there
+		s.Scope.Level = 0 // everything in the files
 	}
 	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference", "python", "debug"} {
 		if c.IsSet(name) {
@@ -201,7 +201,7 @@ func fileSettings(c *cli.Context, next string) (settings.Settings, error) {
 	return s, nil
 }
 
-// colors decides for the writer of the report, not for standard output at large.
+// colors returns the style for the writer of the report, which may differ from standard output.
 func colors(c *cli.Context) (text.Style, error) {
 	var f *os.File
 	out, ok := c.App.Writer.(*output)
@@ -212,7 +212,7 @@ func colors(c *cli.Context) (text.Style, error) {
 	return text.NewStyle(on), err
 }
 
-// coloured decides by --color, and where that is auto by whether a terminal reads the output and by NO_COLOR and TERM.
+// coloured decides by --color; auto depends on whether a terminal reads the output, on NO_COLOR and on TERM.
 func coloured(when string, terminal bool, env func(string) string) (bool, error) {
 	switch when {
 	case "always":

@@ -21,7 +21,7 @@ import (
 	"github.com/tracediff/tracediff/internal/settings"
 )
 
-// isolationFlags say how entries are certified.
+// isolationFlags control how entries are certified.
 func isolationFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "verify every entry of every pass from your port's own inputs, and do not stop; also of one trace without a reference"},
@@ -34,19 +34,20 @@ func isolationFlags() []cli.Flag {
 	}
 }
 
-// memoryFlag says how much memory a command keeps to.
+// memoryFlag limits the memory of a command.
 func memoryFlag(category string) cli.Flag {
 	return &cli.StringFlag{Name: "memory", Category: category, Value: "1GiB", Usage: "`SIZE` of memory to use, without files: what does not fit is done in pieces, and no result depends on it"}
 }
 
-// leastMemory is what the tables of a model and of its tokens take, and one piece of the largest entries.
+// leastMemory is enough for the tables of a model and of its tokens, and one piece of the largest entries, in
+// bytes.
 const leastMemory = 64 << 20
 
-// leastGarbage is how much garbage is left before it is collected, in percent of what is alive, unless --memory is less: the 100 percent that Go leaves take a
-// twentieth of the time more.
+// leastGarbage is the garbage at which a collection starts, in percent of the live memory, unless --memory is smaller. The default of Go, 100
+// percent, takes a twentieth more time.
 const leastGarbage = 200
 
-// keepToMemory reads the flag. The process keeps to the memory that is asked for from here on.
+// keepToMemory reads the flag and limits the memory of the process from here on.
 func keepToMemory(c *cli.Context) (int64, error) {
 	n, err := amount.ParseBytes(c.String("memory"))
 	if err != nil || n < leastMemory {
@@ -56,7 +57,7 @@ func keepToMemory(c *cli.Context) (int64, error) {
 	return n, nil
 }
 
-// isolateOptions reads the flags, and keeps to the memory that is asked for.
+// isolateOptions reads the flags, and limits the memory of the process.
 func isolateOptions(c *cli.Context) (o isolate.Options, err error) {
 	switch o.Arithmetic = isolate.Engines(c.String("arithmetic")); o.Arithmetic {
 	case isolate.Auto, isolate.Strict:
@@ -92,7 +93,7 @@ func isolateOptions(c *cli.Context) (o isolate.Options, err error) {
 	return o, nil
 }
 
-// howOften reads how often something is to be done: "30x".
+// howOften reads a factor such as "30x".
 func howOften(text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSuffix(text, "x"))
 	if err != nil || n < 1 || n > 1000 {
@@ -101,7 +102,7 @@ func howOften(text string) (int, error) {
 	return n, nil
 }
 
-// limitFlags say how far accumulated errors may go.
+// limitFlags set the limits of accumulated errors.
 func limitFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.Float64Flag{Name: "rtol", Category: catCompare, Usage: "relative `L2` error that every tensor may have, in place of a multiple of the noise floor"},
@@ -115,7 +116,7 @@ func baselineFlag() cli.Flag {
 	return &cli.StringFlag{Name: "baseline", Category: catCompare, Usage: "TOML `FILE` of known divergences, which tracediff accept writes: they do not fail the comparison"}
 }
 
-// readBaseline reads the file that the flag names, before anything runs; nil without one.
+// readBaseline reads the file of --baseline, before any run; nil without the flag.
 func readBaseline(c *cli.Context) (*gatefile.Baseline, error) {
 	path := c.String("baseline")
 	if path == "" {
@@ -131,7 +132,7 @@ func readBaseline(c *cli.Context) (*gatefile.Baseline, error) {
 	return b, nil
 }
 
-// readLimits reads the flags and the file that they name: once, as it may be a stream, and before anything runs.
+// readLimits reads the flags and the file of tolerances: once, since the file may be a stream, and before any run.
 func readLimits(c *cli.Context) (*gate.Limits, error) {
 	l := &gate.Limits{}
 	if path := c.String("tolerances"); path != "" {
@@ -159,7 +160,7 @@ func openLimits(path string) (*gate.Limits, error) {
 	return gate.ParseLimits(text)
 }
 
-// readAsked reads the flags of a comparison, and the file of tolerances, which may be a stream: before anything runs.
+// readAsked reads the flags of a comparison, and the file of tolerances, which may be a stream: before any run.
 func readAsked(c *cli.Context) (*session.Asked, error) {
 	limits, err := readLimits(c)
 	if err != nil {
@@ -190,7 +191,8 @@ func readAsked(c *cli.Context) (*session.Asked, error) {
 	}, nil
 }
 
-// env says a session where it takes place. out has the reports that it must not write over; nil where there are none.
+// env describes this process to a session. out has the reports that the session must not overwrite; nil without
+// reports.
 func env(c *cli.Context, out *outputs) *settings.Env {
 	e := &settings.Env{
 		Process: thisProcess,

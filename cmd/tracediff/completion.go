@@ -44,9 +44,9 @@ Examples:
 	}
 }
 
-// completed is what a shell has to know of a command. The scripts of urfave/cli would run the program at every tab, and
-// they complete commands and flags only: not the values of --dtype, --format and other flags, and not the headings that
-// `explain` takes. In zsh they have no descriptions of flags, and in bash they need the package bash-completion.
+// completed is the part of a command that a shell completes. The scripts of urfave/cli would run the program at every
+// tab. They complete only commands and flags: not the values of --dtype, --format and other flags, and not the headings
+// for `explain`. In zsh they show no descriptions of flags, and in bash they need the package bash-completion.
 type completed struct {
 	name, usage string
 	flags       []completedFlag
@@ -55,11 +55,11 @@ type completed struct {
 
 type completedFlag struct {
 	name, usage string
-	takes       bool     // a value
+	takes       bool     // the flag has a value
 	values      []string // nil for files
 }
 
-// flagValues are the values of flags that have a fixed set of them.
+// flagValues are the values of flags with a fixed set of values.
 var flagValues = map[string][]string{
 	"dtype": {"auto", "float32", "bfloat16", "float16"}, "level": {"1", "2", "3"}, "side": {"both", "local", "reference"},
 	"local": {"go", "exec:"}, "reference": {"auto", "go", "hf", "exec:"}, "color": {"auto", "always", "never"},
@@ -72,7 +72,7 @@ var formatValues = map[string][]string{
 	"order": {"table", "json", "text"}, "doctor": {"text", "json"}, "inspect": {"text", "json"}, "check": {"text", "json"}, "weights": {"text", "json", "junit", "html"},
 }
 
-// completions are the commands of the program, as they are defined.
+// completions are the commands of the program, from their definitions.
 func completions(app *cli.App) []completed {
 	var list []completed
 	for _, c := range app.Commands {
@@ -90,7 +90,7 @@ func completions(app *cli.App) []completed {
 		}
 		for _, f := range c.Flags {
 			name := f.Names()[0]
-			if name == "help" { // added by the package to the command that runs
+			if name == "help" { // added by the package to the running command
 				continue
 			}
 			doc, _ := f.(cli.DocGenerationFlag)
@@ -111,7 +111,7 @@ func valuesOf(command, flag string) []string {
 	return flagValues[flag]
 }
 
-// bashScript completes by the command, which is the first word, and the word before.
+// bashScript completes by the first word, which is the command, and by the word before the current word.
 func bashScript(w io.Writer, commands []completed) {
 	fmt.Fprintln(w, `# bash completion of tracediff; load it with: source <(tracediff completion bash)
 _tracediff() {
@@ -176,7 +176,7 @@ func zshScript(w io.Writer, commands []completed) {
 	fmt.Fprintln(w, "\tesac\n}\ncompdef _tracediff tracediff")
 }
 
-// fishScript is a line a flag.
+// fishScript writes a line for each completion.
 func fishScript(w io.Writer, commands []completed) {
 	fmt.Fprintln(w, "# fish completion of tracediff\ncomplete -c tracediff -n __fish_use_subcommand -f")
 	escape := strings.NewReplacer(`\`, `\\`, "'", `\'`)

@@ -11,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
-// debugFlag is of the commands that run a side.
+// debugFlag is the flag of commands that run a side.
 func debugFlag() cli.Flag {
 	return &cli.BoolFlag{
 		Name: "debug", Category: catFiles,
@@ -19,8 +19,7 @@ func debugFlag() cli.Flag {
 	}
 }
 
-// debugs reports whether what runs is to be shown hook by hook. A flag that was typed goes before the environment, and so
-// does --quiet.
+// debugs reports whether runs show each hook. A typed --debug or --quiet overrides the environment.
 func debugs(c *cli.Context) bool {
 	if c.IsSet("debug") {
 		return c.Bool("debug")
@@ -28,7 +27,8 @@ func debugs(c *cli.Context) bool {
 	return !c.Bool("quiet") && debug.Wanted(os.Getenv)
 }
 
-// checkDebug reports what was typed and contradicts debug mode, and says what of its environment is not understood.
+// checkDebug returns an error for typed flags that contradict debug mode, and notes unknown values in the
+// environment.
 func checkDebug(c *cli.Context) error {
 	if c.Bool("debug") && c.Bool("quiet") {
 		return hint.Add(errors.New("--quiet and --debug were both given"), "leave one of them out")
@@ -42,7 +42,7 @@ func checkDebug(c *cli.Context) error {
 	env := func(name string) string {
 		passes, layers := c.IsSet("passes"), c.IsSet("layers") || c.IsSet("tensors")
 		if passes && name == "TRACEDIFF_DEBUG_PASSES" || layers && name == "TRACEDIFF_DEBUG_LAYERS" {
-			return "" // what was typed goes first
+			return "" // a typed flag overrides the environment
 		}
 		return os.Getenv(name)
 	}

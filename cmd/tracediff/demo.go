@@ -24,7 +24,7 @@ const (
 	demoName   = "demo"
 	demoPrompt = "Hello world"
 
-	// demoEpsilon is the mistake of the demo: the default of many a framework, in place of what config.json says.
+	// demoEpsilon is the mistake of the demo: the default of many frameworks, where config.json has another value.
 	demoEpsilon = 1e-5
 )
 
@@ -101,7 +101,8 @@ func demo(c *cli.Context, out *outputs) (err error) {
 	return nil
 }
 
-// mistakePage is the section of docs/mistakes.md that a comparison points to; empty where it names no mistake.
+// mistakePage is the section of docs/mistakes.md for the mistake that a comparison found; empty without a named
+// mistake.
 func mistakePage(r *compare.Result) string {
 	if r.Divergence == nil {
 		return ""
@@ -113,9 +114,9 @@ func mistakePage(r *compare.Result) string {
 	return f.Page
 }
 
-// readComparison reads the settings and the flags of a comparison that captures the local side again. The settings are those of the last capture in
-// the folder of traces, or the defaults where the command line names its input. Without a capture and without an input the demo model would run, and
-// its match would say nothing about a port: that is an error, and so is any run of the demo model with CI=true.
+// readComparison reads the settings and the flags of a comparison that captures your port again. The settings are the settings of the last capture
+// in the folder of traces, or the defaults for a command line that names its input. Without a capture and without an input the demo model would run,
+// and a match would say nothing about a port: this is an error, and so is any run of the demo model with CI=true.
 func readComparison(c *cli.Context) (settings.Settings, *session.Asked, error) {
 	dir := c.String("dir")
 	s, captured, err := settings.Defaults(), false, error(nil)

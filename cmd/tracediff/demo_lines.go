@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/internal/plain"
 )
 
-// meaning is what lines of a report mean.
+// meaning is the meaning of some lines of a report.
 type meaning struct {
 	lines       *regexp.Regexp
 	label, text string
@@ -77,7 +77,7 @@ func anyLine(text string, pattern *regexp.Regexp) bool {
 	return false
 }
 
-// nextForAPort is what a person types who has a port. A test holds its commands to flags that exist.
+// nextForAPort lists the commands for a person with a port. A test checks that the flags of the commands exist.
 const nextForAPort = `
 Your own port, with DIR for its checkpoint as Hugging Face has it
   tracediff doctor --model DIR --prompt "Hello world"

@@ -53,14 +53,14 @@ Example:
 				err = printPrograms(c.App.Writer, c.Args().Slice(), r)
 			}
 			if err == nil && !r.Same() {
-				err = mismatch{} // exit status 1; what differs is printed
+				err = mismatch{} // exit status 1; the differences are printed
 			}
 			return err
 		},
 	}
 }
 
-// maxNames bounds the names that only one program has, and the places of a difference, that are printed.
+// maxNames bounds the printed names that only one program has, and the printed places of a difference.
 const maxNames = 4
 
 // printPrograms writes the differences as text.

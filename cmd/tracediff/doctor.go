@@ -70,7 +70,7 @@ Examples:
 	}
 }
 
-// examine runs the checks and prints what they found.
+// examine runs the checks and prints their lines.
 func examine(c *cli.Context) error {
 	p, err := newPatient(c)
 	if err != nil {
@@ -95,17 +95,17 @@ func examine(c *cli.Context) error {
 	}
 	for _, l := range lines {
 		if l.Status == health.Error {
-			return mismatch{} // exit status 1; what is wrong is printed
+			return mismatch{} // exit status 1; the errors are printed
 		}
 	}
 	return nil
 }
 
-// newPatient reads the flags. What was typed wrongly is an error of usage, not a line.
+// newPatient reads the flags. A wrong flag is an error of usage, not a line.
 func newPatient(c *cli.Context) (*doctor.Patient, error) {
 	s, err := settings.SettingsFor(c.String("dir"), namesInput(c))
 	if err != nil {
-		s = settings.Defaults() // what cannot be read of them is a line
+		s = settings.Defaults() // a check prints a line about settings that cannot be read
 	}
 	if s, err = readFlags(c, s); err != nil {
 		return nil, err
@@ -125,28 +125,28 @@ func newPatient(c *cli.Context) (*doctor.Patient, error) {
 	return p, err
 }
 
-// runExample runs this program as a person would and returns what it prints.
+// runExample runs this program like a person and returns its output.
 func runExample(ctx context.Context, words ...string) ([]byte, error) {
 	var out bytes.Buffer
 	ctx = context.WithValue(ctx, verdictAlone{}, true)
 	err := newApp(strings.NewReader(""), &out, io.Discard).RunContext(ctx, append([]string{"tracediff"}, words...))
 	if errors.As(err, new(mismatch)) {
-		err = nil // which its report says
+		err = nil // the output has the verdict
 	}
 	return out.Bytes(), err
 }
 
-// verdictAlone is the key of a context in which nobody reads more of a result than its verdict and its counts.
+// verdictAlone is the key of a context in which only the verdict and the counts of a result are read.
 type verdictAlone struct{}
 
-// slow says why a check takes its time.
+// slow says why a check takes time.
 var slow = map[string]string{
 	"weights": " (a sample of each; with --full every one is read)",
 	"example": " (the model runs: some seconds where its weights have GiB)",
 	"python":  " (torch takes seconds to import)",
 }
 
-// announce shows, on a terminal and nowhere else, what is being looked at.
+// announce shows the current check, only on a terminal.
 func announce(c *cli.Context) (before func(section string), done func()) {
 	f, ok := c.App.ErrWriter.(*os.File)
 	if !ok || !isatty.IsTerminal(f.Fd()) || os.Getenv("TERM") == "dumb" {

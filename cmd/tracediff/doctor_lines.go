@@ -17,7 +17,7 @@ import (
 	"github.com/tracediff/tracediff/internal/plain"
 )
 
-// linePrinter returns what prints the lines in the format that was asked for.
+// linePrinter returns the printer for the format of --format.
 func linePrinter(c *cli.Context) (func(io.Writer, []health.Line) error, error) {
 	var f *os.File
 	out, ok := c.App.Writer.(*output)
@@ -62,7 +62,8 @@ func tallyOf(lines []health.Line) tally {
 	return t
 }
 
-// printLines prints each line, broken at the width of a page, status and section first so that they can be searched for, the hint below.
+// printLines prints each line, wrapped at the width of a page. Status and section come first, so that a search finds them; the hint
+// follows below.
 func printLines(w io.Writer, lines []health.Line, coloured bool) error {
 	paint := map[health.Status]*color.Color{
 		health.OK: color.New(color.FgGreen), health.Warning: color.New(color.FgYellow), health.Error: color.New(color.FgRed, color.Bold),
@@ -93,14 +94,14 @@ func printLines(w io.Writer, lines []health.Line, coloured bool) error {
 	return err
 }
 
-// hintLines is the hint of a line, indented. A command at its end can be copied: it begins a line of its own where it does not fit
-// into that of the hint, and where it is broken, a shell reads it in one piece.
+// hintLines is the hint of a line, indented. A command at the end can be copied: if the command does not fit into the line of the
+// hint, it starts a new line, and a broken command is still one command for a shell.
 func hintLines(l health.Line, indent int) string {
 	const label, goesOn = "hint: ", ` \`
 	margin := strings.Repeat(" ", indent+len(label))
 	text := strings.TrimSuffix(l.Hint, strings.Join(l.Command, " "))
 	out := plain.Wrap(margin[:indent]+label+text, plain.Columns, len(margin))
-	if len(l.Command) == 0 || text == l.Hint { // the second: it was too long, and was cut
+	if len(l.Command) == 0 || text == l.Hint { // if equal, the hint was too long and its command was cut
 		return out + "\n"
 	}
 	if width := utf8.RuneCountInString(out + strings.Join(l.Command, " ")); text != "" && width > plain.Columns {
@@ -123,7 +124,7 @@ func hintLines(l health.Line, indent int) string {
 	return out + "\n"
 }
 
-// printLinesJSON prints one object: the lines, and how many of them there are of each status.
+// printLinesJSON prints one object: the lines, and the number of lines with each status.
 func printLinesJSON(w io.Writer, lines []health.Line) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

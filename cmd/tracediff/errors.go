@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/internal/plain"
 )
 
-// printError prints an error in two lines: what and why, and what to do.
+// printError prints an error in two lines: the error with its cause, and the next step.
 func printError(w io.Writer, err error) {
 	fmt.Fprintf(w, "tracediff: %s\nhint: %s\n", plain.Text(oneLine(err.Error())), plain.Text(oneLine(advice.Hint(err)))) //nolint:errcheck // there is no other place to say it
 }
@@ -28,8 +28,8 @@ func oneLine(text string) string {
 	return nextLine.ReplaceAllString(listBegins.ReplaceAllString(strings.TrimSpace(text), ": "), "; ")
 }
 
-// interrupted is the error of a run that a person stopped. What was being done says more than that a context was
-// canceled, where it is known.
+// interrupted is the error of a run that a person stopped. It replaces "context canceled"; a more specific error
+// stays.
 func interrupted(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return hint.Add(errors.New("interrupted"), "there is no verdict; run the same command again")

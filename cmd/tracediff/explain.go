@@ -92,8 +92,9 @@ func mistakesOf(w io.Writer, group string) {
 	}
 }
 
-// nearestMistakes returns the n names nearest to an unknown name: first names that contain it or have a word of nearly the same spelling, and those whose
-// field of config.json has it; then names whose section contains the unknown name, then the rest. Within each class the edit distance decides.
+// nearestMistakes returns the n names nearest to an unknown name. First come names that contain the unknown name or have a word of nearly the same
+// spelling, and names whose field of config.json contains it; then names whose section contains the unknown name; then the rest. Within a class the
+// edit distance decides.
 func nearestMistakes(name string, n int) []string {
 	name = docs.Anchor(strings.TrimPrefix(strings.TrimPrefix(name, docs.MistakesPage), "#"))
 	type candidate struct {
@@ -126,10 +127,10 @@ func nearestMistakes(name string, n int) []string {
 	return anchors
 }
 
-// letters takes out what people write differently: softcap, soft-cap and soft_cap are one name.
+// letters removes separators that people write differently: softcap, soft-cap and soft_cap are one name.
 var letters = strings.NewReplacer("-", "", "_", "")
 
-// mentions reports whether the text of a section has a word, or words.
+// mentions reports whether the text of a section contains words.
 func mentions(s docs.Section, words string) bool {
 	return len(words) > 2 && slices.ContainsFunc(s.Items, func(i docs.Item) bool { return strings.Contains(strings.ToLower(docs.Plain(i.Text)), words) })
 }

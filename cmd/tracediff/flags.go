@@ -51,7 +51,7 @@ func jobFlags() []cli.Flag {
 	}, append(talkFlags(), debugFlag())...)
 }
 
-// talkFlags say how much is said beside the result.
+// talkFlags control the remarks beyond the result.
 func talkFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: catFiles, Usage: "print only the verdict: no report, no progress and no notes"},
@@ -66,15 +66,15 @@ func checkTalk(c *cli.Context) error {
 	return nil
 }
 
-// inputFlags name what is run. A command line that has one of them stands alone; without any, the settings of the last
-// capture apply and the flags that are typed change them.
+// inputFlags name the input. A command line with one of these flags ignores the last settings. Without them, the
+// settings of the last capture apply, and typed flags change the settings.
 var inputFlags = []string{"model", "prompt", "tokens"}
 
 func namesInput(c *cli.Context) bool {
 	return slices.ContainsFunc(inputFlags, c.IsSet)
 }
 
-// readFlags lays the flags that were typed over s.
+// readFlags overrides s with the typed flags.
 func readFlags(c *cli.Context, s settings.Settings) (settings.Settings, error) {
 	var errs []error
 	ranges := func(name string, into *capture.Ranges) {
@@ -130,13 +130,13 @@ func readFlags(c *cli.Context, s settings.Settings) (settings.Settings, error) {
 	return s, nil
 }
 
-// rangesHint is for what cannot be read as numbers and ranges of them.
+// rangesHint is the hint for a text that is not a list of numbers and ranges.
 const rangesHint = "numbers count from 0: 3 is one, 0-3,7 are five, and 5- is everything from 5 on"
 
-// checkPython reports an interpreter that no program can be, also where it is not run.
+// checkPython returns an error for an interpreter that is not a program, even if no interpreter runs.
 func checkPython(c *cli.Context) error {
 	path := c.String("python")
-	if path == filepath.Base(path) { // which is looked for in PATH
+	if path == filepath.Base(path) { // a name, to find in PATH
 		return nil
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
@@ -145,7 +145,8 @@ func checkPython(c *cli.Context) error {
 	return nil
 }
 
-// readSources lays --local and --reference over s. The token ids of a file are the input where no other is named.
+// readSources overrides s with --local and --reference. The token ids of a trace file are the input, unless
+// --prompt or --tokens is typed.
 func readSources(c *cli.Context, s *settings.Settings) error {
 	for name, into := range map[string]*settings.Source{"local": &s.Local, "reference": &s.Reference} {
 		if !c.IsSet(name) {
@@ -162,7 +163,7 @@ func readSources(c *cli.Context, s *settings.Settings) error {
 	return nil
 }
 
-// gated reports whether only transformers may be the reference: --gate, or a CI that says it is one.
+// gated reports whether only transformers may be the reference: in tracediff gate, by --gate, or in a CI.
 func gated(c *cli.Context) bool {
 	if c.Command.Name == gateName {
 		return true
@@ -173,13 +174,13 @@ func gated(c *cli.Context) bool {
 	return inCI()
 }
 
-// inCI reports whether a CI runs the program. Most set CI to true, and others to 1 or to their name.
+// inCI reports whether a CI runs the program. Most CIs set CI to true, some to 1 or to their name.
 func inCI() bool {
 	ci := os.Getenv("CI")
 	return ci != "" && ci != "0" && ci != "false"
 }
 
-// fusedFlag says that the attention of the local side is one kernel.
+// fusedFlag declares that your port computes attention in one kernel.
 func fusedFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "fused-attention", Category: catSides, Usage: "your port computes attention in one kernel: that it has no rotated queries, scores and probabilities is no gap"}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/tracediff/tracediff/internal/tracefolder"
 )
 
-// gateName is the name of the command for which only transformers is a reference.
+// gateName is the command that accepts only transformers as the reference.
 const gateName = "gate"
 
 func gateCommand() *cli.Command {
@@ -61,14 +61,14 @@ Examples:
 			if err != nil {
 				return err
 			}
-			if err := tracefolder.CheckDir(c.String("dir")); err != nil { // once, and not at every prompt
+			if err := tracefolder.CheckDir(c.String("dir")); err != nil { // once, not for every prompt
 				return err
 			}
 			all, limits, err := gatefile.OpenConfig(c.String("config"))
 			if err != nil {
 				return err
 			}
-			for _, n := range all { // before the first of them runs
+			for _, n := range all { // before the first run
 				if err := out.spare(tracefolder.FilesOf(&n.Settings, c.String("dir"))...); err != nil {
 					return err
 				}
@@ -90,7 +90,8 @@ Examples:
 	}
 }
 
-// gateBaseline reads the known divergences of a gate: those of --baseline, else those that the file names; nil without any.
+// gateBaseline reads the known divergences of a gate: from the file of --baseline, else from the file that tracediff.toml
+// names; nil without a file.
 func gateBaseline(c *cli.Context, out *outputs, all []gatefile.Named) (*gatefile.Baseline, error) {
 	known, err := readBaseline(c)
 	if err != nil {
@@ -114,7 +115,7 @@ func gateBaseline(c *cli.Context, out *outputs, all []gatefile.Named) (*gatefile
 	return known, known.Of(prompts)
 }
 
-// chosen are the prompts that were named, in the order of the file; all where none was.
+// chosen are the named prompts, in the order of the file; without names, all prompts.
 func chosen(all []gatefile.Named, names []string) ([]gatefile.Named, error) {
 	if len(names) == 0 {
 		return all, nil
@@ -131,7 +132,7 @@ func chosen(all []gatefile.Named, names []string) ([]gatefile.Named, error) {
 	return slices.DeleteFunc(slices.Clone(all), func(n gatefile.Named) bool { return !slices.Contains(names, n.Name) }), nil
 }
 
-// divided are the prompts that --shard leaves, and the shard; nil without the flag.
+// divided returns the prompts of the shard of --shard, and the shard; without the flag, all prompts and nil.
 func divided(c *cli.Context, all []gatefile.Named, limits *gate.Limits, known *gatefile.Baseline) (*report.Shard, []gatefile.Named, error) {
 	if !c.IsSet("shard") {
 		return nil, all, nil
@@ -155,7 +156,7 @@ func divided(c *cli.Context, all []gatefile.Named, limits *gate.Limits, known *g
 	return s, own, err
 }
 
-// runGate compares the prompts one after the other. One that cannot be compared does not keep the others from it; an interrupt
+// runGate compares the prompts one after the other. A prompt that cannot be compared does not stop the gate; an interrupt
 // does.
 func runGate(c *cli.Context, out *outputs, all []gatefile.Named, limits *gate.Limits, known *gatefile.Baseline, shard *report.Shard) error {
 	isolation, err := isolateOptions(c)
@@ -179,7 +180,7 @@ func runGate(c *cli.Context, out *outputs, all []gatefile.Named, limits *gate.Li
 	var failed error
 	for _, n := range all {
 		s := n.Settings
-		if checked != nil && !checked.Right() { // the gate fails by them: what else is wrong is seen with the original's
+		if checked != nil && !checked.Right() { // wrong weights fail the gate; further mistakes show with the original weights
 			s.Weights = ""
 		}
 		if c.IsSet("python") {
@@ -213,7 +214,7 @@ func runGate(c *cli.Context, out *outputs, all []gatefile.Named, limits *gate.Li
 	return out.publish(c, d, failed)
 }
 
-// gateWeights compares the weights that tracediff.toml names, before any tensor of a run; nil where it names none.
+// gateWeights compares the weights that tracediff.toml names, before any run; nil if the file names no weights.
 func gateWeights(c *cli.Context, n gatefile.Named) (*compared.Result, error) {
 	if n.Weights == nil {
 		return nil, nil
@@ -225,7 +226,7 @@ func gateWeights(c *cli.Context, n gatefile.Named) (*compared.Result, error) {
 	return r, nil
 }
 
-// weightsAre says how many tensors of a port are not right.
+// weightsAre says how many tensors of your port are wrong or UNIDENTIFIED.
 func weightsAre(c compared.Counts) string {
 	switch {
 	case c.Unidentified == 0:
@@ -243,7 +244,7 @@ func tensorsAre(n int) string {
 	return fmt.Sprintf("%d tensors are", n)
 }
 
-// summary says of every run of a gate how it ended.
+// summary is the last line of a gate: the number of prompts that match, and the failed prompts.
 func summary(d *report.Document) string {
 	matching := 0
 	var others []string

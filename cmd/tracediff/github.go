@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// githubFormat is the report that is annotations on a stream of the program and a summary in a file.
+	// githubFormat is the report with annotations on standard output or standard error, and a summary in a file.
 	githubFormat = "github"
-	// stepSummary is the variable by which GitHub Actions names the file of a step's summary.
+	// stepSummary is the environment variable in which GitHub Actions gives the path of a step's summary.
 	stepSummary = "GITHUB_STEP_SUMMARY"
 )
 
-// addGitHub takes the file of the step summary: the one that was named, or that of the step.
+// addGitHub adds the file of the summary: the file of --report github=FILE, or else the summary of the step.
 func (o *outputs) addGitHub(c *cli.Context, path string, named bool) error {
 	if o.github {
 		return hint.Add(errors.New("--report github was given twice"), "give it once")
@@ -39,8 +39,8 @@ func (o *outputs) addGitHub(c *cli.Context, path string, named bool) error {
 	return o.add(c, githubFormat, path)
 }
 
-// annotations writes workflow commands after the result: on standard output, where they are part of a text, else on standard error,
-// which the runner reads as well.
+// annotations writes workflow commands after the result: to standard output with a text report, else to standard error. GitHub
+// Actions reads both.
 func (o *outputs) annotations(c *cli.Context, write func(io.Writer) error) error {
 	if !o.github {
 		return nil
@@ -56,7 +56,7 @@ func (o *outputs) annotations(c *cli.Context, write func(io.Writer) error) error
 	return commands(w, b.Bytes())
 }
 
-// appendSummary adds what fits to the summary of the step.
+// appendSummary appends the part that fits to the summary of the step.
 func appendSummary(to *files.Target, write func(w io.Writer, room int) error) error {
 	room := github.MaxSummary
 	if info, err := os.Stat(to.Path); err == nil && info.Mode().IsRegular() {
@@ -77,8 +77,8 @@ func appendSummary(to *files.Target, write func(w io.Writer, room int) error) er
 	return hint.Also(err, f.Close())
 }
 
-// githubFile is the file that annotations are about: the one that says what is compared, or the trace; as it was typed, which is from
-// the root of the repository where a step runs.
+// githubFile is the file for annotations: the configuration of a gate, or the trace. The path stays as it was typed, since a step
+// runs in the root of the repository.
 func githubFile(c *cli.Context) string {
 	switch path := c.Args().First(); {
 	case c.Command.Name == gateName:
@@ -89,7 +89,7 @@ func githubFile(c *cli.Context) string {
 	return ""
 }
 
-// writeSummary writes the summary of a step to every file that takes one.
+// writeSummary writes the summary of a step to every file of --report github.
 func (o *outputs) writeSummary(write func(w io.Writer, room int) error) error {
 	for i := range o.files {
 		f := &o.files[i]

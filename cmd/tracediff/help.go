@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/internal/plain"
 )
 
-// compareHelp is what people need of compare on one screen. --help-all has every flag.
+// compareHelp is the help of compare on one screen. --help-all has every flag.
 const compareHelp = `tracediff compare: find the first tensor at which your port and the reference
 differ, and say whether that is a bug or rounding
 
@@ -52,10 +52,11 @@ is incomplete, 2 it cannot be compared. docs/report.md defines the words of
 the report.
 `
 
-// helpAll is the flag that prints every flag, of a command whose --help has some of them.
+// helpAll is the flag that prints every flag, for commands whose --help has a part of the flags.
 const helpAll = "help-all"
 
-// mainFlags are the flags on the page of a command that has more of them than a page holds. A command that is not here shows all.
+// mainFlags are the flags on the help page of a command with too many flags for a page. A command without an entry shows all
+// flags.
 var mainFlags = map[string][]string{
 	"capture": {"model", "prompt", "tokens", "max-new-tokens", "dtype", "local", "reference", "side", "level", "layers", "dir", "verbose"},
 	watchName: {"watch", "local", "reference", "model", "prompt", "tokens", "level", "layers", "all", "config", "quiet", "report"},
@@ -81,7 +82,7 @@ var briefs = map[string]string{
 	"order": "a list of names in place of the model's order",
 }
 
-// helpPages gives every command a --help of one page, and a --help-all where the page lacks flags.
+// helpPages gives every command a --help of one page, and a --help-all if the page lacks flags.
 func helpPages(commands []*cli.Command) {
 	for _, c := range commands {
 		if c.CustomHelpTemplate == "" {
@@ -107,7 +108,8 @@ func allFlags(c *cli.Context) error {
 	return err
 }
 
-// helpPage is the help of a command in lines of a page's width. With names of flags it has these, and of the description the first paragraph.
+// helpPage is the help of a command, wrapped at the width of a page. With names in shown, it has only these flags and the first paragraph of
+// the description.
 func helpPage(c *cli.Command, shown []string) string {
 	var b strings.Builder
 	usage := "  tracediff " + c.Name
@@ -143,7 +145,7 @@ var placeholder = regexp.MustCompile("`([^`]+)`")
 // headColumns is the maximum width of the column of flag names. The text of a longer name begins in the next line.
 const headColumns = 26
 
-// flagLines are flags with their texts: those that are shown, briefly, or all.
+// flagLines are flags with their texts: the flags in shown with short texts, or all flags.
 func flagLines(c *cli.Command, shown []string) []string {
 	var heads, texts []string
 	width := 0
@@ -193,12 +195,12 @@ func flagLines(c *cli.Command, shown []string) []string {
 	return lines
 }
 
-// continued breaks a command that is wider than a page in front of flags, as a shell takes it.
+// continued breaks a command wider than a page before flags, with a backslash for the shell.
 func continued(line string) string {
 	var b strings.Builder
 	for utf8.RuneCountInString(line) > plain.Columns {
 		at := strings.LastIndex(string([]rune(line)[:plain.Columns-2]), " --")
-		if at <= 6 { // the flag itself is as wide as a page
+		if at <= 6 { // the flag is as wide as a page
 			break
 		}
 		b.WriteString(line[:at] + " \\\n")
@@ -213,7 +215,7 @@ type group struct {
 	names []string
 }
 
-// groups are all commands; a test holds them to those that there are.
+// groups have every command once; a test checks this.
 var groups = []group{
 	{"START", []string{demoName, "doctor", "capture", "compare", watchName, explainName}},
 	{"LOOK INSIDE", []string{"inspect", "check", "weights", "map", "order"}},
@@ -221,7 +223,7 @@ var groups = []group{
 	{"RARELY TYPED", []string{"merge", "diff-program", "completion", "man", "version"}},
 }
 
-// appHelp is what the program prints without a command.
+// appHelp is the help of the program without a command.
 func appHelp(app *cli.App) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUSAGE\n  tracediff COMMAND [flags]\n", plain.Wrap("tracediff: "+app.Usage, plain.Columns, 0))

@@ -18,7 +18,7 @@ import (
 	"github.com/tracediff/tracediff/internal/settings"
 )
 
-// example is a tracediff.toml that works as it is, on the embedded checkpoint, and explains every key.
+// example is a tracediff.toml with every key explained. It works unchanged, on the embedded checkpoint.
 //
 //go:embed tracediff.toml
 var example []byte

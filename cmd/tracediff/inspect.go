@@ -61,7 +61,7 @@ Examples:
 	}
 }
 
-// inspectFiles looks into what the arguments name.
+// inspectFiles inspects the files that the arguments name.
 func inspectFiles(c *cli.Context) error {
 	o, err := inspectOptions(c)
 	if err != nil {
@@ -103,11 +103,11 @@ func inspectFiles(c *cli.Context) error {
 	return text.Inspection(c.App.Writer, result)
 }
 
-// inspectTraces looks into one trace, or two.
+// inspectTraces inspects one trace, or two.
 func inspectTraces(c *cli.Context, traces []*capture.Trace, o inspect.Options) (*inspect.Result, error) {
 	first, last := traces[0], traces[len(traces)-1]
 	list, err := orders.OfTraces(first, last)
-	if err != nil { // a configuration that is not understood leaves axes without names, and no more
+	if err != nil { // with an unknown configuration, only the names of axes are missing
 		fmt.Fprintf(notes(c), "note: no order: %v\n", err)
 	}
 	o.Order = list
@@ -167,7 +167,7 @@ func inspectOptions(c *cli.Context) (inspect.Options, error) {
 	return o, nil
 }
 
-// openInspected opens a file that has to be read in several places.
+// openInspected opens a file for reads at any offset, which excludes standard input.
 func openInspected(path string) (*capture.Trace, error) {
 	if path == "-" {
 		return nil, hint.Add(errors.New("inspect cannot read standard input: it reads a tensor several times, wherever it lies in the file"), "write it to a file and name that")

@@ -15,7 +15,7 @@ import (
 	"github.com/tracediff/tracediff/internal/settings"
 )
 
-// captureLocal makes the local side's trace and says what it left.
+// captureLocal captures your port and prints the trace.
 func captureLocal(c *cli.Context, e *settings.Env, j *job.Job) error {
 	started := time.Now()
 	t, greedy, err := session.Capture(c.Context, e, j)
@@ -37,7 +37,7 @@ func captureLocal(c *cli.Context, e *settings.Env, j *job.Job) error {
 		}
 	}
 	if f, ok := c.App.ErrWriter.(*os.File); !ok || !isatty.IsTerminal(f.Fd()) {
-		return nil // a log has no use for it
+		return nil // a log does not need the time
 	}
 	fmt.Fprintf(notes(c), "captured in %s\n", time.Since(started).Round(time.Millisecond))
 	return nil

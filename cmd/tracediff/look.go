@@ -12,12 +12,12 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// lookMapFlag is --map of commands that look into traces and compare nothing.
+// lookMapFlag is --map of commands that inspect traces without a comparison.
 func lookMapFlag(category string) cli.Flag {
 	return &cli.StringFlag{Name: "map", Category: category, Usage: "a `FILE` that says how the names and layouts of a dump map to the reference's: tracediff map proposes one"}
 }
 
-// lookMapped gives traces the names and layouts that --map says.
+// lookMapped applies the map of --map to traces.
 func lookMapped(c *cli.Context, list *order.List, traces ...*capture.Trace) ([]*capture.Trace, error) {
 	if c.IsSet("map") && c.String("map") == "" {
 		return nil, hint.Add(errors.New("--map is empty"), "leave the flag out where the names are those of the reference")

@@ -7,25 +7,26 @@
 //	tracediff watch -- make port                build, run and compare again whenever a source changes
 //	tracediff check TRACE                       look for red flags in one trace, without a reference
 //	tracediff order                             print TENSOR_ORDER
+//	tracediff diff-program A B                  compare two recorded programs of one model step by step
 //	tracediff inspect FILE [NAME]               look into a trace: shapes, statistics, histograms, single values
-//	tracediff map LOCAL [REFERENCE]             propose how the names and layouts of a dump become those of the order
+//	tracediff map LOCAL [REFERENCE]             propose how the names and layouts of a dump map to the order
 //	tracediff weights LOCAL --model DIR         compare the port's checkpoint with the original, tensor by tensor
 //	tracediff doctor                            the checklist: input, weights, settings, machine
 //
 //	tracediff init                              write a tracediff.toml, with every key explained
 //	tracediff gate                              compare every prompt of tracediff.toml, for CI
 //	tracediff merge REPORT...                   make one report of the shards of a gate
-//	tracediff accept REPORT                     write the divergences of a report to a baseline of known ones
-//	tracediff prompts                           propose prompts that show as many usual mistakes as any do
-//	tracediff version                           say which build this is
+//	tracediff accept REPORT                     write the divergences of a report to a baseline of known divergences
+//	tracediff prompts                           propose a few prompts that together show as many usual mistakes as possible
+//	tracediff version                           print the version, the commit and the Go version
 //	tracediff completion bash                   print the shell's completion script
 //	tracediff man                               print the manual page
 //
-// Exit status: 0 everything in scope was compared and is right; 1 it is not, or something is missing; 2 the command, a
-// file or the model cannot be used; 130 interrupted. Errors are two lines on standard error, "tracediff: what: why" and
-// "hint: what to do".
+// Exit status: 0 everything in scope was compared and is right; 1 something is wrong or missing; 2 the command, a file or the
+// model cannot be used; 130 interrupted. Errors are two lines on standard error, "tracediff: what: why" and "hint: what to
+// do".
 //
-// A command is a file, or a few: hence the many files of the package.
+// Each command has a file, or a few files.
 package main
 
 import (
@@ -53,10 +54,10 @@ const (
 	exitMismatch = 1
 	exitUnusable = 2
 
-	exitInterrupted = 130 // 128 and the number of SIGINT, as shells have it
+	exitInterrupted = 130 // 128 and the number of SIGINT, like shells
 )
 
-// thisProcess is known from its beginning to its end.
+// thisProcess is made once, at the start of the program.
 var thisProcess = settings.NewProcess()
 
 func main() {
@@ -67,28 +68,29 @@ func main() {
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	defer stop()
-	defer context.AfterFunc(ctx, stop)() // a second interrupt ends the program wherever it is
-	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it, and means it
-		// A closed terminal interrupts, too. Its shell may send the signal a second time, which changes nothing: a command would go on without us.
+	defer context.AfterFunc(ctx, stop)() // a second interrupt ends the program at once
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores SIGHUP on purpose
+		// A closed terminal interrupts, too. The shell may send SIGHUP a second time. The second signal is caught as well, so that no command of
+		// the program runs on without the program.
 		var released func()
 		ctx, released = signal.NotifyContext(ctx, syscall.SIGHUP)
 		defer released()
 	}
-	// Go would end the program at the first write to a closed pipe, before it has cleaned up and has a verdict. Notified,
-	// it goes on; ignored, the commands that it starts would inherit that.
+	// Go would end the program at the first write to a closed pipe, before cleanup and verdict. signal.Notify prevents
+	// this. signal.Ignore would, too, but the commands of the program would inherit the ignored signal.
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	defer signal.Stop(pipes)
 	out := newOutput(stdout)
-	if f, ok := stderr.(*os.File); !ok || !isatty.IsTerminal(f.Fd()) { // on a terminal lines are drawn anew, and no runner reads them
+	if f, ok := stderr.(*os.File); !ok || !isatty.IsTerminal(f.Fd()) { // on a terminal, progress redraws lines, and GitHub Actions reads no terminal
 		stderr = newOutput(stderr)
 	}
 	app := newApp(stdin, out, stderr)
 	err := app.RunContext(ctx, flagsFirst(app, args))
-	if out.err != nil { // a result that could not be written is none
+	if out.err != nil { // a result that could not be written does not count
 		failed := hint.Add(fmt.Errorf("writing the output: %w", out.err), "is the disk full, or the output closed?")
 		if errors.As(err, new(mismatch)) || errors.As(err, new(unusable)) || errors.Is(err, out.err) {
-			err = nil // nothing that is to be printed beside it
+			err = nil // printed already, or the same error
 		}
 		err = hint.Also(failed, err)
 	}
@@ -103,7 +105,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitUnusable
 	case errors.As(err, new(ended)):
 		return exitInterrupted
-	case ctx.Err() != nil: // whatever else went wrong, this is why
+	case ctx.Err() != nil: // the interrupt caused any other error
 		printError(stderr, interrupted(err))
 		return exitInterrupted
 	}
@@ -111,11 +113,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitUnusable
 }
 
-// output is a stream of the program. It remembers the first error of writing: much of the output goes through functions that do not return errors. A closed
-// pipe, as after "| head", is no error: the rest goes nowhere, and the verdict stays the same.
+// output is a stream of the program. It keeps the first error of writing, since many functions that write do not return errors. A closed pipe, as
+// after "| head", is no error: the rest of the output is dropped, and the verdict stays the same.
 //
-// Names, prompts and the output of a port are text of others. GitHub Actions acts on lines that look like its commands, so output breaks such lines; only the
-// function commands writes real commands.
+// Names, prompts and the output of a port may hold any text. GitHub Actions acts on lines that look like its commands, so output breaks such lines;
+// only the function commands writes real commands.
 type output struct {
 	io.Writer
 	err error
@@ -124,7 +126,7 @@ type output struct {
 	safe io.Writer // to through, without commands
 }
 
-// through is the writer of an output to which commands for the runner are written.
+// through writes to the stream of an output without breaking commands.
 type through struct{ *output }
 
 func newOutput(w io.Writer) *output {
@@ -139,7 +141,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.safe.Write(p)
 }
 
-// commands writes what is meant for the runner of GitHub Actions.
+// commands writes workflow commands for GitHub Actions.
 func commands(w io.Writer, text []byte) error {
 	if o, ok := w.(*output); ok {
 		o.mu.Lock()
@@ -162,17 +164,17 @@ func (o through) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// mismatch is the error of a comparison that ran and did not match; its report is already printed.
+// mismatch is the error of a comparison that ran and did not match; the report is already printed.
 type mismatch struct{}
 
 func (mismatch) Error() string { return "the traces do not match" }
 
-// unusable is the error of a gate in which a prompt could not be compared; why is already printed.
+// unusable is the error of a gate with a prompt that could not be compared; the reason is already printed.
 type unusable struct{}
 
 func (unusable) Error() string { return "a prompt could not be compared" }
 
-// flagError is an error of the flags' parser, with flags written as people type them: it knows one dash only.
+// flagError is an error of the flag parser, with two dashes before flags: the parser writes one dash.
 type flagError struct{ error }
 
 func (e flagError) Error() string {
@@ -216,8 +218,8 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 	return app
 }
 
-// flagsFirst moves a command's flags before its arguments: the flag package of Go stops at the first argument and would
-// take what follows for arguments, in silence.
+// flagsFirst moves a command's flags before its arguments: the flag package of Go stops at the first argument, and
+// would silently take later flags for arguments.
 func flagsFirst(app *cli.App, args []string) []string {
 	if len(args) < 2 {
 		return args
@@ -247,7 +249,7 @@ func flagsFirst(app *cli.App, args []string) []string {
 		flags = append(flags, arg)
 		name, _, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		if takesValue[name] && !hasValue {
-			if i++; i == len(args) { // nothing may come behind it, or that would be its value
+			if i++; i == len(args) { // "--" and arguments after the flag would become its value
 				return append([]string{args[0], args[1]}, flags...)
 			}
 			flags = append(flags, args[i])

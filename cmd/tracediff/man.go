@@ -26,7 +26,7 @@ Examples:
 	}
 }
 
-// roff escapes a text that stands in a line: what begins with a dot or a quote would be a command.
+// roff escapes a text within a line. A dot or a quote at the start would begin a command.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
@@ -35,8 +35,8 @@ func roff(text string) string {
 	return text
 }
 
-// manPage writes the manual page in the language of man(7). App.ToMan of urfave/cli would leave out every command's
-// description, which has the examples, and the exit status: its template reads Usage, UsageText and flags only.
+// manPage writes the manual page in the language of man(7). App.ToMan of urfave/cli would leave out the description
+// of every command, which has the examples and the exit status: its template reads only Usage, UsageText and flags.
 func manPage(w io.Writer, app *cli.App) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

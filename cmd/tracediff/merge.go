@@ -11,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
-// mergeName is the name of the command whose arguments are reports.
+// mergeName is the command whose arguments are reports.
 const mergeName = "merge"
 
 func mergeCommand() *cli.Command {

@@ -93,7 +93,7 @@ func printOrder(c *cli.Context) error {
 	return printList(c, list)
 }
 
-// recordFlags are the flags that --record alone reads, and catRecord is their group.
+// recordFlags are the flags for --record, and catRecord is their group.
 var recordFlags = []string{"prompt", "tokens", "chat", "max-new-tokens", "dtype", "dir", "python"}
 
 const catRecord = "WITH --record"
@@ -122,7 +122,7 @@ func recordProgram(c *cli.Context, level int, layers capture.Ranges) error {
 	return printRecorded(c, list, level, layers)
 }
 
-// printProgram prints the tensors of a recorded program, and with --steps what nobody captures too.
+// printProgram prints the tensors of a recorded program; with --steps also the tensors that no capture records.
 func printProgram(c *cli.Context, level int, layers capture.Ranges) error {
 	for _, name := range []string{"model", "order"} {
 		if c.IsSet(name) {
@@ -189,7 +189,7 @@ func orderRow(e order.Entry) []string {
 	if e.Line != "" {
 		shown = e.Line
 	}
-	if e.Level > 3 { // nobody captures it
+	if e.Level > 3 { // no capture records the tensor
 		level = ""
 	}
 	return []string{e.Name, level, strings.Join(shape, " "), dtype, e.Op.Kind(), shown}

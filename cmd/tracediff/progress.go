@@ -19,28 +19,28 @@ import (
 	"github.com/tracediff/tracediff/internal/settings"
 )
 
-// progress shows how far a run is: on a terminal what runs, the bytes that are written or read, and their rate; elsewhere, such as in the log of a CI job, a line
-// every half minute.
+// progress shows how far a run is. On a terminal it shows the current work, the bytes written or read, and their rate. Elsewhere, such as in the log
+// of a CI job, it writes a line every half minute.
 type progress struct {
 	bars    *mpb.Progress
 	bar     *mpb.Bar
 	what    string
 	unit    string
-	bytes   func() int64 // nil where nobody counts them
+	bytes   func() int64 // nil if bytes are not counted
 	started time.Time
-	doing   atomic.Value // a string; what is computed for the next step
-	notes   io.Writer    // for lines where nothing is drawn
+	doing   atomic.Value // a string: the computation that precedes the next step
+	notes   io.Writer    // for lines, without a terminal
 
 	at, steps atomic.Int64
-	end       context.CancelFunc // ends the lines that are written if nothing is drawn; nil if none are written
+	end       context.CancelFunc // ends the writer of lines; nil on a terminal and without output
 	lines     sync.WaitGroup
 }
 
-// aliveEvery is how often a run says that it goes on where nothing is drawn.
+// aliveEvery is the time between two lines, without a terminal.
 const aliveEvery = 30 * time.Second
 
-// newProgress shows nothing yet, and in debug mode nothing at all: a bar would be drawn over the lines. what runs and unit are words,
-// such as "local model" and "layer".
+// newProgress shows nothing before the first step. In debug mode it never shows anything, since a bar would be drawn over the lines.
+// what is the current work and unit a step, in words, such as "statistics" and "tensor".
 func newProgress(c *cli.Context, what, unit string, bytes func() int64) *progress {
 	if c.Bool("quiet") || debugs(c) {
 		return &progress{notes: notes(c)}
@@ -61,14 +61,14 @@ func newProgress(c *cli.Context, what, unit string, bytes func() int64) *progres
 	}
 }
 
-// drawn is newProgress for what takes its time in a session.
+// drawn returns newProgress as a function for a session.
 func drawn(c *cli.Context) func(what, unit string, bytes func() int64) settings.Progress {
 	return func(what, unit string, bytes func() int64) settings.Progress {
 		return newProgress(c, what, unit, bytes)
 	}
 }
 
-// Step is told before each step of each pass.
+// Step is called before each step of each pass.
 func (p *progress) Step(pass, passes, at, steps int) {
 	p.at.Store(int64(pass*steps + at))
 	p.steps.Store(int64(passes * steps))
@@ -85,13 +85,13 @@ func (p *progress) Step(pass, passes, at, steps int) {
 	p.bar.SetCurrent(int64(pass*steps + at))
 }
 
-// Doing is told what is computed for the next step.
+// Doing is called with the computation that precedes the next step.
 func (p *progress) Doing(what string) { p.doing.Store(what) }
 
-// mostDoing is how many characters are shown of what is computed: the line is to stay one line.
+// mostDoing is the number of shown characters of the current computation, so that the bar stays in one line.
 const mostDoing = 40
 
-// now is what is computed, as the end of the line: " layers.3.mlp.down_proj".
+// now is the current computation, as the end of the line: " layers.3.mlp.down_proj".
 func (p *progress) now() string {
 	what, _ := p.doing.Load().(string)
 	if what == "" {
@@ -112,8 +112,7 @@ func (p *progress) Write(text []byte) (int, error) {
 	return p.bars.Write(text)
 }
 
-// amount is how many bytes there are so far, and how many come in a second: ", 12.4 MiB, 35.0 MiB/s". It is empty where none are
-// counted.
+// amount is the number of bytes so far, and the rate: ", 12.4 MiB, 35.0 MiB/s". It is empty if no bytes are counted.
 func (p *progress) amount(elapsed time.Duration) string {
 	if p.bytes == nil || elapsed <= 0 {
 		return ""
@@ -145,7 +144,7 @@ func (p *progress) alive(ctx context.Context, tick <-chan time.Time) {
 	}
 }
 
-// Done takes the bar away, or ends the lines.
+// Done removes the bar, or ends the lines.
 func (p *progress) Done() {
 	if p.end != nil {
 		p.end()

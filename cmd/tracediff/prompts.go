@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/internal/settings"
 )
 
-// mostTokens is how long the prompts are that are tried, unless somebody says.
+// mostTokens is the default length of the longest prompt to try.
 const mostTokens = 512
 
 func promptsCommand() *cli.Command {

@@ -26,7 +26,7 @@ import (
 	"github.com/tracediff/tracediff/internal/plain"
 )
 
-// reportFlags say how and where a result is written.
+// reportFlags control the format and the files of a result.
 func reportFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT` of standard output: text, json, jsonl, junit, sarif or html"},
@@ -36,7 +36,7 @@ func reportFlags() []cli.Flag {
 	}
 }
 
-// formats write a document, by the name that a person types.
+// formats write a document, by the name of the format.
 var formats = map[string]func(io.Writer, *report.Document, text.Style) error{
 	"text":  texts,
 	"json":  func(w io.Writer, d *report.Document, _ text.Style) error { return report.JSON(w, d) },
@@ -46,33 +46,33 @@ var formats = map[string]func(io.Writer, *report.Document, text.Style) error{
 	"html":  func(w io.Writer, d *report.Document, _ text.Style) error { return html.Write(w, d) },
 }
 
-// htmlFormat is the format that has pictures.
+// htmlFormat is the format with pictures.
 const htmlFormat = "html"
 
 const formatHint = "want text, json, jsonl, junit, sarif or html"
 
-// outputs are where a result goes: standard output in one format, and any number of files.
+// outputs are the places for a result: standard output in one format, and any number of files.
 type outputs struct {
 	format string
 	style  text.Style // of standard output
 	plain  text.Style // of files
 	files  []outputFile
-	spared []string // what the command reads or writes
+	spared []string // paths that the command reads or writes
 	github bool     // annotations are printed
-	about  string   // the file that they are about
+	about  string   // the file for annotations; empty for githubFile
 	since  string   // how the first divergence moved since the last comparison
 }
 
 type outputFile struct {
 	format string
-	to     *files.Target // nil for one that goes where a stream of this process goes
+	to     *files.Target // nil for a stream of this process
 	stream io.Writer
 	path   string
 
-	refused bool // that it is not written is what the command fails with
+	refused bool // not written, which is the error of the command
 }
 
-// readOutputs reads the flags, before anything runs: an hour of work must not end at a misspelt format.
+// readOutputs reads the flags before any run: an hour of work must not end at a misspelt format.
 func readOutputs(c *cli.Context) (*outputs, error) {
 	style, err := colors(c)
 	if err != nil {
@@ -92,7 +92,7 @@ func readOutputs(c *cli.Context) (*outputs, error) {
 	return o, o.open(c)
 }
 
-// read reads --report. Formats that are not known are an error with the next step.
+// read reads --report. For an unknown format it returns an error with next as the hint.
 func (o *outputs) read(c *cli.Context, known func(format string) bool, next string) error {
 	for _, value := range c.StringSlice("report") {
 		format, path, named := strings.Cut(value, "=")
@@ -112,7 +112,7 @@ func (o *outputs) read(c *cli.Context, known func(format string) bool, next stri
 	return nil
 }
 
-// pictures is where the pictures of a comparison go; nil where no report shows any.
+// pictures is the set for the pictures of a comparison; nil if no report shows pictures.
 func (o *outputs) pictures() *picture.Set {
 	if o.format != htmlFormat && !slices.ContainsFunc(o.files, func(f outputFile) bool { return f.format == htmlFormat }) {
 		return nil
@@ -120,7 +120,8 @@ func (o *outputs) pictures() *picture.Set {
 	return &picture.Set{}
 }
 
-// view reads how much of a result a text has. --quiet is about standard output: a text that a file was asked for is whole.
+// view reads the flags for the length of a text report. --quiet shortens only standard output: a text report in a file is
+// whole.
 func (o *outputs) view(c *cli.Context) error {
 	v := text.Short
 	if c.Bool("verbose") {
@@ -140,13 +141,14 @@ func (o *outputs) view(c *cli.Context) error {
 	return nil
 }
 
-// shows reports whether more than the verdict of a result is written anywhere.
+// shows reports whether some output has more than the verdict.
 func (o *outputs) shows() bool {
 	return o.format != "text" || !o.style.Terse() || len(o.files) > 0
 }
 
-// publish writes the outcome of a command everywhere, and returns its error. The files come first: whoever reads standard
-// output may stop. The error of a comparison alone is no part of standard output: it is printed as every other.
+// publish writes the outcome of a command to all outputs, and returns the error of the command. It writes files first,
+// since the reader of standard output may stop. The error of a single comparison is not part of standard output: main
+// prints it like every error.
 func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) error {
 	d.About = cmp.Or(o.about, githubFile(c))
 	unwritten := o.writeFiles(c, d)
@@ -154,7 +156,7 @@ func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) erro
 		return hint.Also(err, unwritten)
 	}
 	switch {
-	case errors.As(failed, new(unusable)) && unwritten != nil: // which is printed already
+	case errors.As(failed, new(unusable)) && unwritten != nil: // printed already
 		return unwritten
 	case failed != nil:
 		return hint.Also(failed, unwritten)
@@ -166,7 +168,7 @@ func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) erro
 	return nil
 }
 
-// writeFiles writes the reports that go to files. The error is that of all that could not be written.
+// writeFiles writes the report files. The error names each file that could not be written.
 func (o *outputs) writeFiles(c *cli.Context, d *report.Document) (unwritten error) {
 	for i := range o.files {
 		f := &o.files[i]
@@ -187,7 +189,7 @@ func (o *outputs) writeFiles(c *cli.Context, d *report.Document) (unwritten erro
 	return hint.Also(unwritten, o.writeSummary(func(w io.Writer, room int) error { return github.Summary(w, d, room) }))
 }
 
-// print writes the result to standard output, and behind it the annotations.
+// print writes the result to standard output, and then the annotations.
 func (o *outputs) print(c *cli.Context, d *report.Document) error {
 	if !unheard(o.format, d) {
 		if err := formats[o.format](c.App.Writer, d, o.style); err != nil {
@@ -199,12 +201,13 @@ func (o *outputs) print(c *cli.Context, d *report.Document) error {
 	})
 }
 
-// unheard reports whether a text has nothing for standard output: the error of the only comparison goes to standard error.
+// unheard reports whether a text report is empty on standard output: the error of a single comparison goes to standard
+// error.
 func unheard(format string, d *report.Document) bool {
 	return format == "text" && len(d.Runs) == 1 && d.Runs[0].Name == "" && d.Runs[0].Result == nil
 }
 
-// texts writes the runs one after the other, each under its name where it has one.
+// texts writes run after run, a named run under its name.
 func texts(w io.Writer, d *report.Document, style text.Style) error {
 	if d.Weights != nil {
 		heading := "== weights\n"
@@ -256,7 +259,7 @@ func texts(w io.Writer, d *report.Document, style text.Style) error {
 	return err
 }
 
-// newRun is a comparison as reports have it.
+// newRun is a comparison, or its error, for reports.
 func newRun(name string, result *compare.Result, err error) report.Run {
 	if err != nil {
 		return report.Run{Name: name, Exit: exitUnusable, Error: oneLine(err.Error()), Hint: oneLine(advice.Hint(err))}

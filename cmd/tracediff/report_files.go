@@ -18,8 +18,8 @@ import (
 	"github.com/tracediff/tracediff/internal/tracefolder"
 )
 
-// ownStreams are the paths that name a stream of this process. They are written as that stream is: what is opened by such a
-// name would write over what the stream has written to a file.
+// ownStreams are the paths of this process's streams. Reports for such a path go through the stream: opening the path would
+// overwrite the earlier output of the stream in a file.
 func ownStreams(c *cli.Context) map[string]io.Writer {
 	return map[string]io.Writer{
 		"/dev/stdout": c.App.Writer, "/dev/fd/1": c.App.Writer, "/proc/self/fd/1": c.App.Writer,
@@ -27,7 +27,7 @@ func ownStreams(c *cli.Context) map[string]io.Writer {
 	}
 }
 
-// add takes a report's path after a look at what is there. Nothing is opened yet.
+// add adds a report and checks the file at its path, if any. It opens no file.
 func (o *outputs) add(c *cli.Context, format, path string) error {
 	if path == "-" {
 		return hint.Add(errors.New("--report: - is not a file"), "--format "+format+" writes to standard output; ./- is a file of that name")
@@ -59,8 +59,8 @@ func (o *outputs) add(c *cli.Context, format, path string) error {
 
 const ownFile = "give the report a file of its own"
 
-// open spares what the command line names, and makes sure that every report can be written: an hour of work must not end at
-// a folder that is not there.
+// open protects the files of the command line from being overwritten by reports, and makes sure that every report can be
+// written: an hour of work must not end at a missing folder.
 func (o *outputs) open(c *cli.Context) error {
 	if len(o.files) == 0 {
 		return nil
@@ -93,8 +93,8 @@ func (o *outputs) open(c *cli.Context) error {
 	return nil
 }
 
-// spare refuses reports that would be written over a file that the command reads or writes, now and when they are written.
-// A folder stands for what tracediff keeps in it.
+// spare refuses reports that would overwrite a file that the command reads or writes, now and at the time of writing. A
+// folder stands for the files that tracediff keeps in the folder.
 func (o *outputs) spare(paths ...string) error {
 	if len(o.files) == 0 {
 		return nil
@@ -135,7 +135,7 @@ func sparing(to *files.Target, paths []string) error {
 	return nil
 }
 
-// sparingFolder refuses a report that is, or would be, a file of tracediff in a folder of traces.
+// sparingFolder refuses a report at the path of a file that tracediff keeps in a folder of traces.
 func sparingFolder(to *files.Target, folder string) error {
 	refused := func(name string) error {
 		what := "a file that"
@@ -155,7 +155,7 @@ func sparingFolder(to *files.Target, folder string) error {
 			return fs.SkipAll
 		}
 		if err != nil || d.IsDir() {
-			return nil // what cannot be listed is not read either
+			return nil // a folder that cannot be listed is not read either
 		}
 		name, err := filepath.Rel(folder, path)
 		if err == nil && tracefolder.Kept(filepath.ToSlash(name)) && to.Is(path) {
@@ -166,7 +166,7 @@ func sparingFolder(to *files.Target, folder string) error {
 	return err
 }
 
-// write writes a report, after another look at what is there by now.
+// write writes a report, after a second check of the file at its path.
 func (o *outputs) write(f *outputFile, text []byte) error {
 	if f.to == nil {
 		_, err := f.stream.Write(text)
@@ -188,7 +188,7 @@ func (o *outputs) write(f *outputFile, text []byte) error {
 	return hint.Also(f.to.Write(text), f.to.Close())
 }
 
-// close gives back what was opened and not written to.
+// close closes files that were opened and not written.
 func (o *outputs) close() {
 	for _, f := range o.files {
 		if f.to != nil {
@@ -197,7 +197,7 @@ func (o *outputs) close() {
 	}
 }
 
-// reportError is the error of a report's path.
+// reportError is the error for the path of a report.
 func reportError(path string, err error) error {
 	return hint.Add(fmt.Errorf("--report: %w", advice.OnPath(path, err)), "want FORMAT=FILE with a FILE in a folder that is there")
 }

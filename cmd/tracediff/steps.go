@@ -17,8 +17,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// printSteps prints the program of each entry of a list. The list may lack what its entries read: programs are those of the
-// model's whole order.
+// printSteps prints the program of each entry of a list. The programs are from the whole order of the model, since the list
+// may lack inputs of its entries.
 func printSteps(c *cli.Context, list *order.List) error {
 	full, err := orders.OfModel(c.String("model"), "")
 	if err != nil {
@@ -40,7 +40,7 @@ func printSteps(c *cli.Context, list *order.List) error {
 	}
 }
 
-// stepsJSON writes the list as without --steps, every entry with one field more: its steps.
+// stepsJSON writes the list in the same form as without --steps, with a field "steps" in every entry.
 func stepsJSON(w io.Writer, list *order.List, programs [][]program.Line) error {
 	whole, err := json.Marshal(list)
 	if err != nil {
@@ -68,7 +68,7 @@ func stepsJSON(w io.Writer, list *order.List, programs [][]program.Line) error {
 	return json.NewEncoder(w).Encode(out)
 }
 
-// stepsLegend says how to read the listing.
+// stepsLegend explains the listing.
 const stepsLegend = `# A pass of T tokens after a first pass of P; S.full and S.sliding are the keys that such layers see.
 # Columns: step, primitive, operands, shape, what transformers rounds to (R is the model's dtype; empty: float32), and the
 # steps that are sites: where another engine may round, or take another way. i, j, k, l ... are the axes of what is read.

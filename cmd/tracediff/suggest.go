@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// elsewhere says where people find what they look for as a command, and which is none.
+// elsewhere has hints for words that people may type as a command, although tracediff has no such command.
 var elsewhere = map[string]string{
 	"debug":    "tracediff capture --debug prints a line as each hook fires; in your own engine TRACEDIFF_DEBUG=1 does",
 	"trace":    "tracediff capture writes the traces of both sides",
@@ -24,7 +24,7 @@ var elsewhere = map[string]string{
 	"show":     "tracediff inspect FILE NAME shows a tensor",
 }
 
-// commandHint is for a command that does not exist: where the thing itself is, else the command whose name is nearest.
+// commandHint is the hint for an unknown command: the hint of elsewhere, or else the command with the nearest name.
 func commandHint(app *cli.App, name string) string {
 	const all = "tracediff --help lists commands"
 	if text := elsewhere[strings.ToLower(name)]; text != "" {
@@ -88,7 +88,8 @@ func nearestFlag(flags []cli.Flag, wrong string) cli.Flag {
 	return best
 }
 
-// nearest is the name that differs from a misspelt one in at most a third of its letters; empty where none does.
+// nearest is the name that differs from a misspelt name in at most a third of the letters; empty if every name
+// differs in more.
 func nearest(wrong string, names []string) string {
 	best, least := "", (len(wrong)+1)/3+1
 	for _, name := range names {
@@ -99,14 +100,14 @@ func nearest(wrong string, names []string) string {
 	return best
 }
 
-// distance is how many letters have to be put in, taken out or changed to make b of a (Levenshtein).
+// distance is the number of letters to insert, remove or change to turn a into b (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		before := row[0] // of the row above, one to the left
+		before := row[0] // of the row above, one column to the left
 		row[0] = i + 1
 		for j := range len(b) {
 			d := before

@@ -40,8 +40,8 @@ func printVersion(w io.Writer) error {
 	return err
 }
 
-// commitOf is the commit that a build records of itself, shortened, and whether files were changed since. go run and
-// builds outside a checkout record none.
+// commitOf is the commit recorded in a build, shortened, with ", modified" for changed files. go run and builds
+// outside a checkout record no commit.
 func commitOf(settings []debug.BuildSetting) string {
 	const short = 12
 	commit, modified := "", ""
@@ -59,7 +59,7 @@ func commitOf(settings []debug.BuildSetting) string {
 	return commit + modified
 }
 
-// version of this build as manifests and reports have it: the commit, or else the module's version.
+// version is the version of this build for manifests and reports: the commit, or else the version of the module.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -20,7 +20,7 @@ import (
 	"github.com/tracediff/tracediff/internal/watch"
 )
 
-// watchName is the name of the command whose arguments are a command line.
+// watchName is the command whose arguments are a command line.
 const watchName = "watch"
 
 func watchCommand() *cli.Command {
@@ -69,18 +69,18 @@ Examples:
 	}
 }
 
-// watching is what a watch repeats.
+// watching is the state of a watch.
 type watching struct {
 	c       *cli.Context
 	out     *outputs
 	watcher *watch.Watcher
-	shown   string   // what is watched, in words
-	words   []string // the command that builds, from the command line
+	shown   string   // the watched paths, in words
+	words   []string // the build command from the command line
 	show    display
-	before  *compare.Result // of the last run that had one
+	before  *compare.Result // the last result
 }
 
-// newWatching reads the command line once, so that what is wrong in it is said before anything runs, and begins to watch.
+// newWatching reads the command line once, so that a mistake in it is an error before any run, and begins to watch.
 func newWatching(c *cli.Context, out *outputs) (*watching, error) {
 	w := &watching{c: c, out: out, words: c.Args().Slice()}
 	if len(w.words) > 0 && w.words[0] == "" {
@@ -108,7 +108,7 @@ func newWatching(c *cli.Context, out *outputs) (*watching, error) {
 		paths = []string{"."}
 	}
 	switch kind := s.Local.Kind; {
-	case err != nil || named: // it is not there yet, and COMMAND makes it; or somebody knows what to watch
+	case err != nil || named: // err: COMMAND makes the missing trace; named: a person chose the paths
 	case kind == "" || kind == settings.KindGo:
 		return nil, hint.Add(errors.New("the built-in model is compared, and your sources do not change it"), "--local 'exec:COMMAND' runs your port; --watch PATH watches all the same")
 	case kind == settings.KindFile && len(w.words) == 0 && (file == nil || file.Build == ""):
@@ -125,7 +125,7 @@ func newWatching(c *cli.Context, out *outputs) (*watching, error) {
 	return w, nil
 }
 
-// ownFiles are those that standard output and standard error go to.
+// ownFiles are the files that receive standard output and standard error.
 func ownFiles(c *cli.Context) []fs.FileInfo {
 	var own []fs.FileInfo
 	for _, to := range []io.Writer{c.App.Writer, c.App.ErrWriter} {
@@ -141,7 +141,7 @@ func ownFiles(c *cli.Context) []fs.FileInfo {
 	return own
 }
 
-// made reports whether the local trace is a file that is not there before the command has run.
+// made reports whether the local trace is a file that does not exist before the first run of the command.
 func (w *watching) made(local string) bool {
 	if local == "" || len(w.words) == 0 {
 		return false
@@ -150,11 +150,12 @@ func (w *watching) made(local string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// asked are the settings of a comparison: those of the file, else of the last capture, and the flags over them.
+// asked returns the settings of a comparison: from the file, or else from the last capture, overridden by the
+// typed flags.
 func (w *watching) asked(file *gatefile.Watched) (s settings.Settings, a *session.Asked, err error) {
 	if file != nil {
 		s = file.Settings
-		if namesInput(w.c) { // in place of the file's
+		if namesInput(w.c) { // replaces the input of the file
 			s.Prompt, s.Tokens, s.Chat, s.NewTokens = nil, "", false, 0
 		}
 		if s, err = readFlags(w.c, s); err == nil {
@@ -184,7 +185,7 @@ func (w *watching) asked(file *gatefile.Watched) (s settings.Settings, a *sessio
 	return s, a, err
 }
 
-// relative are paths as they are shown: below the current folder without it.
+// relative are paths for display: a path below the current folder is relative.
 func relative(paths []string) []string {
 	here, err := os.Getwd()
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/tracediff/tracediff/internal/plain"
 )
 
-// display shows how a watch goes on. Its methods may be called at the same time.
+// display shows the progress of a watch. Several goroutines may call its methods at the same time.
 type display interface {
-	state(p *pass, doing string) // what a run is at
-	result(p *pass)              // what it came to
-	close()                      // gives the terminal back; more than once is once
+	state(p *pass, doing string) // the current work of a run
+	result(p *pass)              // the outcome of a run
+	close()                      // gives the terminal back; a second call does nothing
 }
 
 // newDisplay is a screen on a terminal, and lines elsewhere.
@@ -40,7 +40,7 @@ func newDisplay(w *watching) display {
 	return l
 }
 
-// linesDisplay writes a few lines a run.
+// linesDisplay writes a few lines for each run.
 type linesDisplay struct {
 	to    io.Writer
 	quiet bool
@@ -75,25 +75,25 @@ func (l *linesDisplay) result(p *pass) {
 	fmt.Fprint(l.to, b.String())
 }
 
-// What a terminal is told: everything that tmux and its likes know.
+// The sequences for a terminal; tmux and similar programs know all of them.
 const (
-	enterScreen = "\x1b[?1049h\x1b[?25l" // the other screen, without a cursor
+	enterScreen = "\x1b[?1049h\x1b[?25l" // the alternate screen, without a cursor
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
 	home        = "\x1b[H"
 	restOfLine  = "\x1b[K"
 	restBelow   = "\x1b[J"
 )
 
-// screen draws everything anew at each change.
+// screen draws the whole screen again at each change.
 type screen struct {
 	mu     sync.Mutex
 	f      *os.File
 	style  text.Style
 	title  string
-	doing  string // of the run that is under way; empty where none is
-	last   *pass  // that ended
+	doing  string // of the current run; empty between runs
+	last   *pass  // the last run that ended
 	closed bool
-	stop   func() // no more signals
+	stop   func() // ends the handling of signals
 }
 
 func newScreen(w *watching, f *os.File) *screen {
@@ -103,7 +103,7 @@ func newScreen(w *watching, f *os.File) *screen {
 	return s
 }
 
-// write is the one place at which the terminal is written to. That it is gone is known by the signal that comes with it.
+// write is the only function that writes to the terminal. It ignores errors: a closed terminal sends a signal.
 func (s *screen) write(text string) { _, _ = s.f.WriteString(text) }
 
 func (s *screen) state(p *pass, doing string) {
@@ -154,8 +154,8 @@ func (s *screen) draw() {
 	s.write(home + strings.Join(lines, restOfLine+"\r\n") + restOfLine + restBelow)
 }
 
-// lines are what there is to say, most important first: what does not fit is left out at the end. Of what a command printed it is the
-// beginning that is left out: why it failed is at the end.
+// lines are the lines of the screen, most important first, since the end is cut off on a small screen. Of the output of a command,
+// the beginning is cut off, since the reason of a failure stands at the end.
 func (s *screen) lines(columns, rows int) []string {
 	lines := []string{s.title}
 	p := s.last
@@ -184,7 +184,7 @@ func (s *screen) lines(columns, rows int) []string {
 		hint = []string{"hint: " + plain.Text(oneLine(advice.Hint(p.err)))}
 	}
 	room := rows - height(lines, columns)
-	if height(hint, columns) >= room { // what was printed says more
+	if height(hint, columns) >= room { // the output says more than the hint
 		hint = nil
 	}
 	room -= height(hint, columns)
@@ -195,7 +195,7 @@ func (s *screen) lines(columns, rows int) []string {
 	return slices.Concat(lines, said, hint)
 }
 
-// height is how many rows of a terminal lines take.
+// height is the number of rows that lines take on a terminal.
 func height(lines []string, columns int) int {
 	rows := 0
 	for _, line := range lines {
@@ -204,7 +204,8 @@ func height(lines []string, columns int) int {
 	return rows
 }
 
-// folded breaks a line at the width of the terminal, between words where it can be. What colours it has no width.
+// folded breaks a line at the width of the terminal, between words if possible. Sequences for colours have no
+// width.
 func folded(line string, columns int) []string {
 	var out []string
 	for {

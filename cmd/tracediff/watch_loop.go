@@ -23,35 +23,35 @@ import (
 	"github.com/tracediff/tracediff/internal/tracefolder"
 )
 
-// ended is the error of a watch that a person has ended: nothing is wrong, and the exit status says that it did not end by itself.
+// ended is the error of a watch that a person has ended. No line is printed; the exit status is 130.
 type ended struct{}
 
 func (ended) Error() string { return "the watch was ended" }
 
-// restless is how many runs in a row a file may stop: one that changes in each of them is written by the runs themselves, or they
-// would never come to an end. That the last one is older than the file is said.
+// restless is the largest number of runs in a row that a file may stop. A file that changes in every run is written by the runs,
+// which would otherwise never end. The result then names files that changed during the run.
 const restless = 4
 
-// pass is what one run came to.
+// pass is one run of a watch, with its outcome.
 type pass struct {
 	number  int
-	changed []string // why it ran; nil for the first
-	removed bool     // all of them are gone
+	changed []string // the files that caused the run; nil for the first run
+	removed bool     // all changed files are gone
 	took    time.Duration
-	result  *compare.Result // nil where err is not
+	result  *compare.Result // nil with err
 	since   string          // how the first divergence moved
 	err     error           // of the comparison, or of the build
-	built   string          // the command that failed, and how; empty where it did not
-	said    []string        // the last lines that were printed
-	late    []string        // files that changed while it ran and did not stop it
+	built   string          // the failed build command, and how it failed; empty if the build did not fail
+	said    []string        // the last lines of output
+	late    []string        // files that changed during the run and did not stop the run
 }
 
 // loop runs, waits for a change, and runs again, until the context is done.
 func (w *watching) loop(ctx context.Context) error {
 	w.show = newDisplay(w)
 	defer w.show.close()
-	defer func() { _ = w.watcher.Close() }() // nothing is waited for any more
-	stopped := map[string]int{}              // by the file, how many runs in a row it has stopped
+	defer func() { _ = w.watcher.Close() }() // no more changes are needed
+	stopped := map[string]int{}              // by file, the number of runs in a row that the file has stopped
 	var changed []string
 	for n := 1; ; n++ {
 		own, stop := context.WithCancel(ctx)
@@ -61,7 +61,7 @@ func (w *watching) loop(ctx context.Context) error {
 		stop()
 		if p == nil {
 			if again == nil {
-				w.show.close() // at once: what is running may take its time to end
+				w.show.close() // before the run ends, which may take time
 			}
 			<-done
 		}
@@ -83,8 +83,8 @@ func (w *watching) loop(ctx context.Context) error {
 	}
 }
 
-// await waits for the end of a run, which it returns, or for what stops it: the files that changed, or nothing where the watch is
-// ended.
+// await waits for the end of a run and returns the run. A change stops the run: then await returns the changed files and a nil
+// pass. When ctx is done, both are nil.
 func (w *watching) await(ctx context.Context, done <-chan *pass, stopped map[string]int) (changed []string, p *pass) {
 	var late []string
 	for {
@@ -118,7 +118,7 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// run builds and compares once. What is read of files and flags is read anew.
+// run builds and compares once. It reads every file and flag again.
 func (w *watching) run(ctx context.Context, n int, changed []string) *pass {
 	p := &pass{number: n, changed: relative(changed)}
 	p.removed = !slices.ContainsFunc(changed, func(path string) bool {
@@ -182,13 +182,13 @@ func ending(err error) string {
 	return err.Error()
 }
 
-// spoken keeps the end of what is written.
+// spoken keeps the end of a command's output.
 type spoken struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-// maxTail bounds what is kept, and maxLines how many lines of it are shown.
+// maxTail bounds the kept bytes, and maxLines the shown lines.
 const (
 	maxTail  = 16 << 10
 	maxLines = 12
@@ -204,7 +204,7 @@ func (t *spoken) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// lines are the last of them, harmless for a terminal.
+// lines are the last lines, without control characters.
 func (t *spoken) lines() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -220,7 +220,7 @@ func (t *spoken) lines() []string {
 	return all
 }
 
-// head says which run it is and why it ran: "run 3, port.c changed".
+// head is the number of the run and its cause: "run 3, port.c changed".
 func (p *pass) head() string {
 	text := fmt.Sprintf("run %d", p.number)
 	how := "changed"
@@ -236,7 +236,7 @@ func (p *pass) head() string {
 	return text
 }
 
-// verdict is what the run came to, in a line.
+// verdict is the outcome of the run, in a line.
 func (p *pass) verdict(s text.Style) string {
 	switch {
 	case p.built != "":
@@ -247,7 +247,7 @@ func (p *pass) verdict(s text.Style) string {
 	return text.Verdict(p.result, s)
 }
 
-// notes are what a reader has to know of the run beside its verdict.
+// notes are remarks on the run, in addition to its verdict.
 func (p *pass) notes() []string {
 	if len(p.late) == 0 {
 		return nil
@@ -255,5 +255,5 @@ func (p *pass) notes() []string {
 	return []string{"note: changed during this run, which did not stop for it: " + plain.Text(strings.Join(p.late, ", "))}
 }
 
-// duration is how long the run took, to a tenth of a second.
+// duration is the time of the run, to a tenth of a second.
 func (p *pass) duration() string { return fmt.Sprintf("%.1f s", p.took.Seconds()) }

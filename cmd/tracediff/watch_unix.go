@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// signals draws the screen again when its size has changed, gives the terminal back while the program is stopped (Ctrl-Z), and takes
-// it again. The function that is returned ends that.
+// signals draws the screen again after a change of size. It gives the terminal back while the program is stopped (Ctrl-Z), and takes
+// the terminal again when the program continues. stop ends the handling of signals.
 func (s *screen) signals() (stop func()) {
 	changes := make(chan os.Signal, 4)
 	signal.Notify(changes, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT)
@@ -38,8 +38,8 @@ func (s *screen) signalled(got os.Signal) {
 	}
 	if got == syscall.SIGTSTP {
 		s.write(leaveScreen)
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // nothing can be done where that is not allowed
-		return                                         // SIGCONT comes next
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // an error cannot be handled
+		return                                         // SIGCONT follows
 	}
 	if got == syscall.SIGCONT {
 		s.write(enterScreen)

@@ -120,7 +120,7 @@ func compareWeights(c *cli.Context) error {
 	return nil
 }
 
-// weightsOf compares weights, and shows how far it is.
+// weightsOf compares weights, and shows its progress.
 func weightsOf(c *cli.Context, a settings.AskedWeights) (*compared.Result, error) {
 	const mega = 1e6
 	p := newProgress(c, "comparing the weights", "MB", nil)
