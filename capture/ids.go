@@ -43,7 +43,7 @@ func (t *Trace) IDs() ([][]int, error) {
 	}
 	if len(passes) == 0 {
 		err := fmt.Errorf("%s has no %s: its input is not known", t.Path(), order.InputIDs)
-		if t.Manifest().Scope.Narrow() { // the ids may be of what was left out
+		if t.Manifest().Scope.Narrow() { // the scope may leave out the ids
 			return nil, err
 		}
 		return nil, hint.Add(err, "dump the token ids of every pass as "+order.InputIDs+", integers [1, tokens]")

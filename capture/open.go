@@ -86,7 +86,7 @@ func (o *opening) contradiction() error {
 	return nil
 }
 
-// readable refuses tensors of an unknown dtype or, where the file is only looked into, leaves them out.
+// readable refuses tensors of an unknown dtype. For [Look] at a file of another writer it leaves such tensors out.
 func (o *opening) readable(tensors []safetensors.Tensor) ([]safetensors.Tensor, error) {
 	known := tensors[:0]
 	for _, s := range tensors {

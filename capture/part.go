@@ -29,7 +29,7 @@ type file interface {
 	Close() error
 }
 
-// osDisk is the real one.
+// osDisk is the file system of the operating system.
 type osDisk struct{}
 
 func (osDisk) Create(path string) (file, error) { return os.Create(path) }
@@ -133,7 +133,7 @@ func (p *part) append(bytes int64, entry []byte) error {
 	if grown > p.header {
 		text := io.NewSectionReader(p.file, 8, p.used)
 		// Twice as long: over a long run the copies stay in proportion to the bytes of the run.
-		p.data += bytes // which are copied, too
+		p.data += bytes // rebuild copies these bytes, too
 		err := p.rebuild(roundUp(max(min(2*p.header, safetensors.MaxHeader), grown)), text)
 		p.data -= bytes
 		if err != nil {

@@ -135,7 +135,7 @@ func (s *Sum) order(k int, most, sum, tiny float64) float64 {
 		steps += float64(k-2) * (s.Unit*most*(1+float64(k)*s.Unit) + flushed)
 	}
 	switch {
-	case steps > 0: // the two sums are rounded apart
+	case steps > 0: // each of the two sums is rounded
 		return steps + 2*floats.RoundingError(s.Held, sum+steps) + min(sum, flushed)
 	case k == 2 && sum < flushed:
 		return sum

@@ -69,8 +69,8 @@ func createOn(d disk, path string, m Manifest, reserve int) (_ *Writer, err erro
 	return w, nil
 }
 
-// replaceable refuses a path at which something stands that is no file: a rename at the end of the run would destroy a
-// device or a pipe, and fail on a folder.
+// replaceable refuses a path that is not a regular file: the rename at the end of the run would destroy a device or a
+// pipe, and fail on a folder.
 func replaceable(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return &files.Error{Path: path, Why: "is " + files.Kind(info.Mode()) + ", and a trace would take its place", Next: "move it away, or write the trace to another place"}
@@ -192,7 +192,7 @@ func (w *Writer) Fail(why error) error {
 	return nil
 }
 
-// end closes what is open. A later call finds the writer closed.
+// end closes the file and gives back the lock. Later calls of the writer return an error.
 func (w *Writer) end() {
 	if w.part.file != nil {
 		_ = w.part.Close() // synced already, or about to be reported as failed

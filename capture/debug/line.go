@@ -45,7 +45,7 @@ func (l *line) ms(key string, d time.Duration) {
 	*l = strconv.AppendFloat(*l, float64(d)/float64(time.Millisecond), 'f', 3, 64)
 }
 
-// percent writes a share with one digit, and "-" for a share of nothing.
+// percent writes a share in percent, with one decimal, and "-" for NaN.
 func (l *line) percent(key string, share float64) {
 	if share != share {
 		l.word(key, "-")

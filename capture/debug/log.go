@@ -26,9 +26,9 @@ import (
 const (
 	Passes    = 3  // shown tensor by tensor; each later pass has one line
 	Layers    = 2  // shown tensor by tensor in a pass shown in full; each later layer has one line
-	Tokens    = 32 // ids listed of a sequence of a pass
-	Top       = 5  // most likely tokens listed of a sequence of a pass
-	Sequences = 4  // listed of a batch
+	Tokens    = 32 // ids listed for each sequence of a pass
+	Top       = 5  // most likely tokens listed for each sequence of a pass
+	Sequences = 4  // sequences listed for each pass
 )
 
 // Options say what a [Log] shows. The zero value is the default.

@@ -44,7 +44,7 @@ type steps struct {
 	chunks  map[string]int     // the number of times that a series began
 }
 
-// series is the state of one series, with its last step as a whole.
+// series has the last step of one series, as a whole, for comparison with the next step.
 type series struct {
 	name        string
 	chunk       int // of this pass

@@ -86,8 +86,8 @@ type element struct {
 }
 
 // fedElements counts the elements of a list that have token ids, and reports whether the elements are passes: the first element has any number of
-// tokens, and every later element one token for each sequence. The shape is [1] or [1, 1], or [B] or [B, 1] for a batch of B. None are counted if the
-// first element has no ids; why says so if the ids are no integers.
+// tokens, and every later element one token for each sequence. The shape is [1] or [1, 1], or [B] or [B, 1] for a batch of B. The count is 0 if the
+// first element has no ids; why is set if the ids are not integers.
 func fedElements(sources []capture.Source, found []element, first int) (of int, steps bool, why string) {
 	sequences, fed := 1, map[int]bool{}
 	named := func(i int) bool { return slices.Contains(idNames, found[i].name) }

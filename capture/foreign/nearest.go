@@ -92,8 +92,8 @@ func (x *nearest) ReadAt(p []byte, off int64) (int, error) {
 	return readEncoded(p, off, x.n, int64(x.of.DType.Size()), x.encoded)
 }
 
-// readEncoded reads bytes of n elements of a size, as [io.ReaderAt] does. encoded returns the bytes of elements from to to, to
-// excluded.
+// readEncoded reads bytes of n elements of a size, as [io.ReaderAt] does. encoded returns the bytes of the elements [from,
+// to).
 func readEncoded(p []byte, off, n, size int64, encoded func(from, to int64) ([]byte, error)) (int, error) {
 	var end error
 	if rest := n*size - off; int64(len(p)) > rest {
@@ -111,7 +111,7 @@ func readEncoded(p []byte, off, n, size int64, encoded func(from, to int64) ([]b
 	return done, end
 }
 
-// encoded returns the bytes of elements from to to, to excluded.
+// encoded returns the bytes of the elements [from, to).
 func (x *nearest) encoded(from, to int64) ([]byte, error) {
 	l, r, err := x.values(from, to)
 	if err != nil {

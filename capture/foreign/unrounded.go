@@ -51,7 +51,7 @@ func (x *unrounded) ReadAt(p []byte, off int64) (int, error) {
 	return readEncoded(p, off, x.n, 4, x.encoded)
 }
 
-// encoded returns the bytes of elements from to to, to excluded.
+// encoded returns the bytes of the elements [from, to).
 func (x *unrounded) encoded(from, to int64) ([]byte, error) {
 	width := int64(x.stored.Size())
 	raw, far := make([]byte, (to-from)*width), make([]byte, (to-from)*4)

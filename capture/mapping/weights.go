@@ -17,7 +17,7 @@ type Weight struct {
 	Shape  []int
 	Data   io.ReaderAt
 	Planes []io.ReaderAt // further float32 data of each element, in the tensor's shape; planes move with the elements
-	Places io.ReaderAt   // eight bytes an element that move with the element, such as a position in the file; nil if elements are made of several tensors
+	Places io.ReaderAt   // eight bytes for each element, such as its position in the file, moved with the element; nil if an element is made of several tensors
 
 	From   int    // the index of the tensor in the file; of joined tensors, the index of the first
 	Folded bool   // the file has 1+w

@@ -22,9 +22,9 @@ import (
 // port or of the reference.
 //
 // In the line, {prompt}, {tokens}, {model}, {order} and {out} are replaced by their values, quoted for the shell, and {{
-// by one brace. Other braces belong to the shell. The environment has the same values and some more: TRACEDIFF_SIDE,
-// _PROMPT (unset without a prompt), _TOKENS, _MAX_NEW_TOKENS, _MODEL, _ORDER, _OUT, _DTYPE, _LEVEL, _LAYERS, _SCOPE,
-// _DEBUG, _DEBUG_PASSES and _DEBUG_LAYERS.
+// by one brace. Any other name of lower-case letters in braces is an error; other braces belong to the shell. The
+// environment has the same values and some more: TRACEDIFF_SIDE, _PROMPT (unset without a prompt), _TOKENS,
+// _MAX_NEW_TOKENS, _MODEL, _ORDER, _OUT, _DTYPE, _LEVEL, _LAYERS, _SCOPE, _DEBUG, _DEBUG_PASSES and _DEBUG_LAYERS.
 type Command struct {
 	Line   string
 	Folder string // working folder of the command; empty for the current folder

@@ -68,7 +68,7 @@ Examples:
 // maxAccepted is the number of lines listed without --verbose.
 const maxAccepted = 20
 
-// printAccepted lists what was written.
+// printAccepted lists the divergences that were written.
 func printAccepted(c *cli.Context, path string, got *ci.Accepted, added int) error {
 	if !c.Bool("quiet") {
 		for i, l := range got.Lines {

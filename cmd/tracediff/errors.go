@@ -23,7 +23,7 @@ var (
 	nextLine   = regexp.MustCompile(`\s*\n\s*`)
 )
 
-// oneLine puts an error that is a list, or several errors, into one line.
+// oneLine joins the lines of an error, such as a list or several errors.
 func oneLine(text string) string {
 	return nextLine.ReplaceAllString(listBegins.ReplaceAllString(strings.TrimSpace(text), ": "), "; ")
 }
