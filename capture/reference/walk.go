@@ -107,7 +107,7 @@ func (j *Job) create(selected []*order.Entry) (*capture.Writer, error) {
 	if j.Exact {
 		m.DType, m.Producer.Details = hooks.F64, map[string]string{"arithmetic": "exact"}
 	}
-	if !j.List.IsRecorded() { // a recorded program has no configuration; the trace has its digest
+	if !j.List.IsRecorded() { // a recorded program has no configuration; the trace has the digest of the program
 		m.Config = j.List.Config.Canonical()
 	}
 	for _, e := range selected {
