@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// argmax looks at what the passes predict. Of logits before and after a cap those after it are enough.
+// argmax looks at the tokens that the passes predict. If the trace has logits before and after a soft cap, argmax reads the logits after the cap.
 func argmax(ctx context.Context, v *view, f *found) error {
 	name := ""
 	for i := range v.subjects {
@@ -26,8 +26,8 @@ func argmax(ctx context.Context, v *view, f *found) error {
 	return nil
 }
 
-// sameArgmax looks for one token that is the most likely after every token of every pass. A model may well repeat one token
-// when it is fed that one, so there have to be several in its input.
+// sameArgmax looks for one token that is the most likely in every row of every pass. A healthy model may repeat the token that it is fed, so the
+// input has to have several different tokens.
 func sameArgmax(ctx context.Context, v *view, f *found, name string) (bool, error) {
 	var first *subject
 	rows, best, same := int64(0), -1, true
@@ -48,7 +48,7 @@ func sameArgmax(ctx context.Context, v *view, f *found, name string) (bool, erro
 			best = at
 			if id, ok := v.fed.behind(pass, int(i%int64(max(tokens, 1))), tokens); ok {
 				ids[id] = true
-			} else if len(v.fed.ids) == 0 && tokens > 1 { // a prompt: nearly never the same token again and again
+			} else if len(v.fed.ids) == 0 && tokens > 1 { // a prompt, which rarely repeats one token all the time
 				ids[-1-int(i)] = true
 			}
 			return same, nil
@@ -65,7 +65,7 @@ func sameArgmax(ctx context.Context, v *view, f *found, name string) (bool, erro
 	return true, nil
 }
 
-// sameNext looks for passes that all choose the same next token: a few that were fed different ones, or many.
+// sameNext looks for passes that all choose the same next token: a few passes that were fed different tokens, or many passes.
 func sameNext(ctx context.Context, v *view, f *found, name string) (bool, error) {
 	var first *subject
 	best, passes := -1, 0
@@ -91,7 +91,7 @@ func sameNext(ctx context.Context, v *view, f *found, name string) (bool, error)
 			ids[id] = true
 		}
 	}
-	fewFed := passes >= repeatedPasses && len(ids) != 1 // 0 where they are not known
+	fewFed := passes >= repeatedPasses && len(ids) != 1 // len(ids) is 0 if the ids are not known
 	if !fewFed && (passes < fedPasses || len(ids) < argmaxIDs) {
 		return false, nil
 	}
@@ -104,7 +104,7 @@ func sameNext(ctx context.Context, v *view, f *found, name string) (bool, error)
 	return true, nil
 }
 
-// largestOf is the index of the largest of some numbers, the lowest of equals; −1 where one is NaN.
+// largestOf is the index of the largest number, and the lowest index of equal numbers; −1 if a number is NaN.
 func largestOf(x []float64) int {
 	at := 0
 	for j, y := range x {
@@ -118,7 +118,7 @@ func largestOf(x []float64) int {
 	return at
 }
 
-// sameLogits looks for passes that all end with the same numbers, although they were not fed the same token.
+// sameLogits looks for passes whose last rows are equal to the bit, although the passes were fed different tokens.
 func sameLogits(ctx context.Context, v *view, f *found, name string) (bool, error) {
 	var first *subject
 	var last, x []float64

@@ -41,55 +41,55 @@ func attention(ctx context.Context, v *view, f *found) error {
 	return nil
 }
 
-// probabilities are what the rows of one tensor [.., heads, queries, keys] have.
+// probabilities describes the rows of one tensor [.., heads, queries, keys].
 type probabilities struct {
 	limits        *attentionLimits
 	queries, keys int
 	sums          sums
-	even          even    // spread is the least of the rows that are wide
-	alone         int64   // of the rows with an earlier key those that give it nothing
-	before        float64 // the most that a row gives to earlier keys
-	reach         int     // how far before its token a row sees a key, at most
+	even          even    // spread is the least of the wide rows
+	alone         int64   // rows with an earlier key that give next to no weight to the earlier keys
+	before        float64 // the largest weight that a row gives to the earlier keys together
+	reach         int     // the largest distance from a token to the first key that its row sees
 	onKey                 // of all heads
 	heads         []headRows
-	uniformRows   map[int]int // by row that sees enough keys, in how many heads the weights are equal
+	uniformRows   map[int]int // by row that sees enough keys: in how many heads the weights are equal
 }
 
-// sums are those of some rows.
+// sums describes the sums of rows.
 type sums struct {
 	tolerance float64
 	rows      int64
 	wrong     int64   // rows that do not sum to 1, or have a negative number
-	worst     int64   // of them the one whose sum is farthest from 1
-	sum       float64 // of that row
-	least     float64 // of all numbers
+	worst     int64   // the wrong row whose sum is farthest from 1
+	sum       float64 // of the row worst
+	least     float64 // the least number of all rows
 }
 
-// even is whether some rows weigh all keys that they see the same.
+// even counts the rows with equal weights on all visible keys.
 type even struct {
-	wide, uniform int64   // rows that see enough keys; of them those with equal weights
-	spread        float64 // how far weights are from the mean of their row, of that mean
+	wide, uniform int64   // rows that see enough keys; wide rows with equal weights
+	spread        float64 // the largest distance of a weight from the mean of its row, divided by the mean
 }
 
-// onKey is whether each of some rows looks at one key alone, and whether it is the same one.
+// onKey describes whether each row puts nearly all its weight on one key, and whether the key is the same in all rows.
 type onKey struct {
 	later   int64   // rows with an earlier key
-	key     int     // on which the first of them puts nearly everything
-	parted  bool    // others do so on another one
+	key     int     // the key with the largest weight in the first row; −1 before the first row
+	parted  bool    // another row has its largest weight on another key
 	shared  bool    // some row divides its weight between several keys
-	weight  float64 // the least on that key
-	back    int     // how far before its token the key of a row stands, where it is not the first slot; 0 without such a row
-	unlike  bool    // not all stand that far before it
-	atFirst int     // of rows that look at the first slot, how far before the token that is at most
+	weight  float64 // the least of the largest weights
+	back    int     // the distance from a token to its key, if the key is not slot 0; 0 without such a row
+	unlike  bool    // the distance differs between rows
+	atFirst int     // the largest distance from a token to its key, if the key is slot 0
 }
 
 // headRows are the rows of one head.
 type headRows struct {
-	even // spread is the largest of the rows that are uniform
+	even // spread is the largest of the uniform rows
 	onKey
 }
 
-// probabilitiesOf reads the rows of a tensor. Token t of T stands at key S − T + t, as in the order.
+// probabilitiesOf reads the rows of a tensor. Token t of T tokens has key S − T + t of S keys, as in the order.
 func probabilitiesOf(ctx context.Context, v *view, s *subject) (*probabilities, error) {
 	p := &probabilities{
 		limits: &v.limits.attention, queries: s.dim(2), keys: s.dim(1), onKey: onKey{key: -1, weight: 1},
@@ -123,7 +123,7 @@ func probabilitiesOf(ctx context.Context, v *view, s *subject) (*probabilities, 
 	return p, err
 }
 
-// add takes in a row. One with NaN or infinities has no sum: it has a flag of its own.
+// add takes in a row. A row with NaN or infinities has no sum, and raises the flag non-finite.
 func (n *sums) add(i int64, x []float64) {
 	n.rows++
 	sum := 0.
@@ -140,14 +140,14 @@ func (n *sums) add(i int64, x []float64) {
 	}
 }
 
-// flat takes in a row that sees enough keys to say whether its weights are equal. A row that is masked everywhere weighs the
-// keys to come as well, and says nothing of its token.
+// flat takes in a row that sees enough keys to tell whether its weights are equal. A row that is masked everywhere has weights on later keys too, and
+// does not count in uniformRows.
 func (p *probabilities) flat(head *headRows, query int, x []float64, own int) {
 	p.even.wide++
 	head.wide++
 	causal := own < len(x) && (own == len(x)-1 || slices.Max(x[own+1:]) == 0)
 	if causal && query < maxQueries {
-		p.uniformRows[query] += 0 // it is judged
+		p.uniformRows[query] += 0 // an entry of 0: the row is judged
 	}
 	seen, sum := 0, 0.
 	least, most := math.Inf(1), math.Inf(-1)
@@ -174,7 +174,7 @@ func (p *probabilities) flat(head *headRows, query int, x []float64, own int) {
 	}
 }
 
-// context takes in a row with keys before its own.
+// context takes in a row with keys before its own key.
 func (p *probabilities) context(head *headRows, x []float64, own int) {
 	before := 0.
 	key := 0
@@ -198,7 +198,7 @@ func (p *probabilities) context(head *headRows, x []float64, own int) {
 	}
 }
 
-// add takes in a row by its largest weight.
+// add takes in a row by its key with the largest weight.
 func (k *onKey) add(key, own int, weight float64, alone bool) {
 	k.later++
 	if k.key < 0 {
@@ -241,22 +241,22 @@ func evenOrAlone(v *view, f *found, s *subject, p *probabilities) {
 	}
 }
 
-// onOne is whether one layer, over all passes, looks at one key alone: by its place in the row, or, where a window moves
-// on, in the sequence.
+// onOne describes whether one layer, over all passes, puts nearly all weight on one key. The key is the same if its slot in the row is the same, or,
+// with a moving window, its place in the sequence.
 type onOne struct {
 	first         *subject
 	rows          int64
-	tokens        int // of the passes so far
+	tokens        int // in the passes so far
 	slot, place   int
-	moved, parted bool // another slot; another place
+	moved, parted bool // a later pass has another slot; another place
 	weight        float64
-	within        bool  // not one key within a pass
-	window        onKey // of all passes
+	within        bool  // a pass has several keys
+	window        onKey // over all passes
 }
 
 // add takes in one pass.
 func (o *onOne) add(s *subject, k onKey, queries, keys int) {
-	start := o.tokens + queries - keys // where slot 0 stands in the sequence
+	start := o.tokens + queries - keys // the place of slot 0 in the sequence
 	o.tokens += queries
 	if k.later == 0 {
 		return
@@ -272,7 +272,7 @@ func (o *onOne) add(s *subject, k onKey, queries, keys int) {
 	o.weight = min(o.weight, k.weight)
 }
 
-// judged reports whether there are enough rows, holds whether all of them look at one key alone.
+// judged reports whether there are enough rows. holds reports whether all rows put nearly all weight on the same key.
 func (o *onOne) judged() bool { return o.first != nil && o.rows >= stuckRows }
 
 func (o *onOne) holds() bool {
@@ -287,14 +287,14 @@ func (o *onOne) where() string {
 	return fmt.Sprintf("key %d", o.slot)
 }
 
-// together takes in the rows of another pass, whose slots are others.
+// together takes in the rows of another pass. The slots of two passes may hold different tokens, so the keys are not compared.
 func (k *onKey) together(o onKey) {
 	k.shared, k.unlike = k.shared || o.shared, k.unlike || o.unlike || k.back > 0 && o.back > 0 && k.back != o.back
 	k.back, k.atFirst = max(k.back, o.back), max(k.atFirst, o.atFirst)
 }
 
-// oldest reports whether every row looks at the oldest key of a window that is as long for all: of 3 keys or more, since a trained head
-// may look at the token before its own.
+// oldest reports whether every row looks at the oldest key of a window of one length. The window has 3 keys or more, since a trained head may look at
+// the previous token.
 func (k *onKey) oldest() bool { return k.back > 1 && !k.unlike && k.atFirst <= k.back }
 
 // stuck looks for a layer whose rows put everything on one key.
@@ -306,7 +306,7 @@ func stuck(v *view, f *found, o *onOne) {
 		"all %d rows of all heads and passes put at least %.4g on %s", o.rows, o.weight, o.where())
 }
 
-// repetition looks for a layer whose weights are those of the pass before, in every decode pass.
+// repetition looks for a layer whose weights in every decode pass equal the weights of the pass before.
 func repetition(ctx context.Context, v *view, f *found, name string) error {
 	steps := decodes(v, name)
 	if len(steps) <= repeatedPairs || !varied(v, steps) || !f.look(AttentionRepeated) {
@@ -327,7 +327,7 @@ func repetition(ctx context.Context, v *view, f *found, name string) error {
 	return nil
 }
 
-// decodes are the tensors of a name in the decode passes, from pass 1 on, each of one query and two keys or more.
+// decodes returns the tensors of a name in the decode passes, from pass 1 on. Each tensor has one query and two keys or more.
 func decodes(v *view, name string) []*subject {
 	var steps []*subject
 	for pass := 1; pass < v.passes; pass++ {
@@ -340,8 +340,8 @@ func decodes(v *view, name string) []*subject {
 	return steps
 }
 
-// varied reports whether decode passes are fed several tokens, or tokens that are not known. Of one token that comes again
-// and again a first layer with a window gives the same weights, by right.
+// varied reports whether the decode passes are fed several tokens, or unknown tokens. If one token is fed again and again, a first layer with a
+// window rightly gives the same weights.
 func varied(v *view, steps []*subject) bool {
 	first, known := v.fed.id(steps[0].pass, 0, 1)
 	for _, s := range steps {
@@ -352,7 +352,7 @@ func varied(v *view, steps []*subject) bool {
 	return !known
 }
 
-// apart is the largest difference of two tensors of decode passes [.., heads, 1, keys], of the keys that both have.
+// apart is the largest difference between two tensors of decode passes [.., heads, 1, keys], over the keys that both tensors have.
 func apart(ctx context.Context, v *view, a, b *subject) (float64, error) {
 	common := min(a.dim(1), b.dim(1))
 	x, y := make([]float64, common), make([]float64, common)

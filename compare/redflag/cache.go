@@ -4,15 +4,15 @@ import (
 	"context"
 )
 
-// cache looks at keys and values, [.., heads, S, D], for positions that hold nothing. A cache that is allocated for more
-// tokens than were fed is zero behind them, and may be.
+// cache looks for zero vectors in keys and values, [.., heads, S, D]. A cache that is allocated for more tokens than were fed may be zero after the
+// fed tokens.
 func cache(ctx context.Context, v *view, f *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
 		if !s.is(roleCached) || !s.DType.Float() || len(s.Shape) < 3 || s.dim(2) == 0 || s.elements() == 0 || s.dim(1) > maxRow || !f.look(CacheZero) {
 			continue
 		}
-		var due, spare zeros // the slots of the tokens fed so far, and those behind them
+		var due, spare zeros // the slots of the tokens fed so far, and the slots after them
 		fed := v.fed.upTo(s.pass)
 		err := v.rows(ctx, s, func(i int64, x []float64) (bool, error) {
 			if fed > 0 && i%int64(s.dim(2)) >= fed {
@@ -26,7 +26,7 @@ func cache(ctx context.Context, v *view, f *found) error {
 			return err
 		}
 		found := due
-		if spare.zero < spare.rows { // they are written, so the ids do not say how many tokens there were
+		if spare.zero < spare.rows { // the spare slots are written, so the ids do not count all tokens
 			if found.zero == 0 || spare.zero > 0 && spare.first < found.first {
 				found.first = spare.first
 			}

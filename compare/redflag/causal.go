@@ -8,9 +8,9 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// causal looks at tensors with minus infinity, or the lowest numbers of their dtype, for those that are scores or masks under
-// a name of their own: [.., queries, keys], of which exactly the keys to come are hidden, and perhaps the first ones, by a
-// window or by padding. They are then read as masked scores are.
+// causal looks for scores and masks with names of their own: tensors [.., queries, keys] with minus infinity or numbers near the lowest number of the
+// dtype, in which exactly the future keys are hidden, and perhaps the first keys, by a window or padding. causal gives the tensor the role of masked
+// scores and takes its numbers anew. If all visible elements are 0, the tensor is a mask too.
 func causal(ctx context.Context, v *view, _ *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
@@ -37,8 +37,8 @@ func causal(ctx context.Context, v *view, _ *found) error {
 	return nil
 }
 
-// hidesWhatComes reports whether every row hides all keys behind its own, shows its own, and hides no other key but the first
-// ones. One query alone has no keys to come: then the name has to say what it is.
+// hidesWhatComes reports whether every row hides all keys after its own key, shows its own key, and hides no other keys but the first. A single query
+// has no later keys, so the last word of the name must contain "score" or "mask".
 func hidesWhatComes(ctx context.Context, v *view, s *subject) (bool, error) {
 	queries, keys := int64(s.dim(2)), s.dim(1)
 	last := strings.ToLower(s.name[strings.LastIndexByte(s.name, '.')+1:])

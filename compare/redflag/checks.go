@@ -2,10 +2,10 @@ package redflag
 
 import "context"
 
-// check is one look at a trace, and raises flags about the tensors.
+// check is one step of the search for flags.
 type check struct {
 	name   string
-	looks  string // at what, or for what
+	looks  string // the tensors that the check reads, or what it looks for
 	raises []Kind // the flags that it may raise
 	run    func(ctx context.Context, v *view, f *found) error
 }

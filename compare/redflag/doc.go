@@ -1,17 +1,18 @@
-// Package redflag looks at one trace for values that are nearly always wrong, with any reference: probabilities that
-// do not sum to 1, keys that no rotation has turned, a cache that reads zero, gradients that are missing.
+// Package redflag looks for values that are nearly always wrong in one trace, without a reference: probabilities that do not sum to 1, keys without
+// rotation, a cache of zeros, missing gradients.
 //
-// The package is opinionated. A flag is raised only where a healthy model has a wide margin, so that it can fail a build:
-// no golden trace of transformers raises one, and docs/inside.md has, for each kind, the limit and what the goldens have.
-// What is merely unusual is no flag. The other way round a trace without flags is not a right one: a wrong theta or a
-// window one too wide raises none. For that there is a reference, and package compare.
+// A [Flag] may fail a build, so the limit of each [Kind] leaves a wide margin for healthy models. No golden trace of transformers raises a flag.
+// docs/inside.md has, for each kind, the limit and the values of the goldens. Values that are only unusual raise no flag. A trace without flags may
+// still be wrong: a wrong theta, or a window that is off by one, raises no flag. To find such mistakes, compare the trace with a reference (package
+// compare).
 //
-// What a tensor is follows from its name, by the vocabulary of TENSOR_ORDER and a few other usual words (see [Kinds] and
-// docs/inside.md), so any safetensors file with such names can be checked. Where a trace says its configuration the order
-// says more: what an entry is computed from, and so where a fault began, and which dtype it is to have.
+// The role of a tensor follows from its name, by the vocabulary of TENSOR_ORDER and a few other common words (see [Kinds] and docs/inside.md). So any
+// safetensors file with such names can be checked. With the configuration of the model, the order also gives the inputs of each entry, from which
+// follows where a fault began, and the dtype of the entry.
 //
-// Each check is a function of the trace as it was read, in one table with what it looks at and which kinds it raises.
+// Each check is a function of the trace. The table checks lists the checks in order, with the tensors that a check reads and the kinds that it
+// raises.
 //
-// Everything is read in strips, once for the numbers and again by the checks that compare tensors with each other. Memory
-// grows with the header, and with the longest row that is looked at, which is bounded.
+// Tensors are read in strips: once for their numbers, and again in the checks that compare tensors. Memory grows with the header and with the longest
+// row, which is limited to maxRow elements.
 package redflag

@@ -14,7 +14,7 @@ const (
 	f32 = hooks.F32
 )
 
-// dtypes looks at what the tensors are stored as, beside their neighbours and beside their numbers.
+// dtypes compares the dtype of each tensor with the dtype of the model, and with the numbers in the tensor.
 func dtypes(_ context.Context, v *view, f *found) error {
 	body := bodyOf(v)
 	for i := range v.subjects {
@@ -27,13 +27,14 @@ func dtypes(_ context.Context, v *view, f *found) error {
 	return nil
 }
 
-// free reports whether a tensor may have a dtype of its own: what is float32 by design, and what is no part of the forward
-// pass.
+// free reports whether the dtype of a tensor may differ from the dtype of the model: the tensor is not a float, is float32 by design, has a dtype in
+// the order, or is no part of the forward pass.
 func (s *subject) free() bool {
 	return !s.DType.Float() || s.is(roleMask|roleTable|roleGradient|roleLoss|roleParameter|roleWide) || s.entry != nil && s.entry.DType != ""
 }
 
-// bodyOf is the dtype of most of the tensors that have the model's; 0 without any. Of equally many the first has it.
+// bodyOf is the dtype of most tensors that are not free; 0 without any. If two dtypes have equally many tensors, the dtype that reaches the number
+// first counts.
 func bodyOf(v *view) hooks.DType {
 	count := map[hooks.DType]int{}
 	var most hooks.DType
@@ -48,7 +49,7 @@ func bodyOf(v *view) hooks.DType {
 	return most
 }
 
-// otherDType looks for a tensor of another dtype than it is to have.
+// otherDType looks for a tensor with another dtype than the order or the model has.
 func otherDType(v *view, f *found, s *subject, body hooks.DType) {
 	want, why := body, "most of the model is "+body.String()
 	switch {
@@ -72,8 +73,8 @@ func otherDType(v *view, f *found, s *subject, body hooks.DType) {
 		"it is %s%s: %s", s.DType, near, why)
 }
 
-// weights looks at the dtype of matrices beside that of the activations. Vectors, such as those of norms, are often wider by
-// design, and 8-bit weights are narrower by design.
+// weights compares the dtype of weight matrices with the dtype of the activations. Vectors, such as the weights of norms, are often wider by design,
+// and 8-bit weights are narrower by design.
 func weights(_ context.Context, v *view, f *found) error {
 	body := bodyOf(v)
 	size := map[hooks.DType]int64{}
@@ -110,7 +111,7 @@ func weights(_ context.Context, v *view, f *found) error {
 	return nil
 }
 
-// neighbour is the nearest tensor of floats before another: one that it is computed from, or the one before it in the file.
+// neighbour is the nearest float tensor before s: an input of s, or, for a name outside the order, the tensor before s in the file. nil if not known.
 func neighbour(v *view, s *subject) *subject {
 	for _, p := range v.parents(s) {
 		if from := v.find(p.pass, p.name); from.DType.Float() && !from.free() {
@@ -128,10 +129,10 @@ func neighbour(v *view, s *subject) *subject {
 	return nil
 }
 
-// narrowed looks for a tensor whose numbers all are of a narrower type.
+// narrowed looks for a tensor whose numbers all fit a narrower type.
 func narrowed(v *view, f *found, s *subject) {
 	n := &s.seen
-	few := len(n.narrow) > 0 && float64(len(n.plain)) < v.limits.values.plain // of a tensor that fits no other type there is no count
+	few := len(n.narrow) > 0 && float64(len(n.plain)) < v.limits.values.plain // numbers are counted only while a narrower type fits
 	if s.is(roleCopied|roleParameter) || narrower(s.DType) == nil || few || !f.look(NarrowValues) || len(n.narrow) == 0 {
 		return
 	}

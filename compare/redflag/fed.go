@@ -10,12 +10,12 @@ import (
 // fed holds the token ids of each pass, and the positions of the tokens that a trace shows.
 type fed struct {
 	scope  capture.Scope
-	ids    [][]int       // by pass; nil where the trace has none
-	length []int         // by pass, the tokens of a sequence
-	shown  map[int][]int // by pass, which of its tokens a capture of some positions shows
+	ids    [][]int       // by pass; nil if a pass has none
+	length []int         // by pass, the tokens of one sequence
+	shown  map[int][]int // by pass, the tokens that a capture of some positions shows
 }
 
-// readFed reads the token ids of every pass. Where a pass has none, or ids of another form, none are known.
+// readFed reads the token ids of every pass. If a pass has no ids, or has ids of another form, no ids are known.
 func (v *view) readFed(ctx context.Context) (fed, error) {
 	f := fed{scope: v.t.Manifest().Scope, shown: map[int][]int{}}
 	for pass := range v.passes {
@@ -37,10 +37,10 @@ func (v *view) readFed(ctx context.Context) (fed, error) {
 	return f, nil
 }
 
-// partial reports a capture of some positions.
+// partial reports whether the trace is a capture of some positions.
 func (f *fed) partial() bool { return len(f.scope.Positions) > 0 }
 
-// of returns the ids of a pass; none where they are not known.
+// of returns the ids of a pass; nil if the ids are not known.
 func (f *fed) of(pass int) []int {
 	if pass >= len(f.ids) {
 		return nil
@@ -48,8 +48,8 @@ func (f *fed) of(pass int) []int {
 	return f.ids[pass]
 }
 
-// token says which token of its pass a row of a tensor is, of how many; a capture of some positions has some rows. It
-// reports false where that is not known.
+// token returns the token of the pass to which a row of a tensor belongs, and the number of tokens of the pass. In a capture of some positions the
+// tensor has rows for some tokens only. known is false if the token cannot be determined.
 func (f *fed) token(pass, row, rows int) (index, tokens int, known bool) {
 	if !f.partial() {
 		return row, rows, true
@@ -89,7 +89,7 @@ func (f *fed) behind(pass, row, rows int) (id int, known bool) {
 	return f.id(pass, row, rows)
 }
 
-// upTo is how many tokens a sequence has up to the end of a pass; 0 where that is not known.
+// upTo is the number of tokens of a sequence up to the end of a pass; 0 if the number is not known.
 func (f *fed) upTo(pass int) (tokens int64) {
 	if pass >= len(f.ids) {
 		return 0

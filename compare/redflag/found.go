@@ -54,7 +54,7 @@ func (f *found) raise(k Kind, s *subject, numbers []Number, format string, args 
 	f.raised[k][s.place()] = flag
 }
 
-// raiseIn raises one flag about the same thing in several layers.
+// raiseIn raises one flag about the same fault in several layers.
 func (f *found) raiseIn(k Kind, layers []*headed, numbers []Number, format string, args ...any) {
 	f.raise(k, layers[0].first, numbers, format, args...)
 	for _, h := range layers[1:] {
@@ -79,10 +79,10 @@ func (f *found) before(k Kind, s *subject) *Flag {
 
 var layerNumber = regexp.MustCompile(`\.[0-9]+\.`)
 
-// layerless is a name without its numbers.
+// layerless is a name without the number of its layer.
 func layerless(name string) string { return layerNumber.ReplaceAllString(name, ".*.") }
 
-// look counts a subject as looked at for some kinds, and reports whether any of them is wanted.
+// look counts a subject as looked at for each wanted kind, and reports whether any kind is wanted.
 func (f *found) look(kinds ...Kind) bool {
 	wanted := false
 	for _, k := range kinds {

@@ -11,13 +11,13 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// headed is what the heads and the rows of one layer's attention do, over all passes.
+// headed collects what the heads and rows of attention do in one layer, over all passes.
 type headed struct {
 	first *subject
-	layer int // −1 where the name has none
+	layer int // −1 if the name has none
 	heads []headOf
-	reach int            // how far before its token a row sees a key, at most
-	rows  map[token]bool // that see enough keys; those whose weights are equal in every head
+	reach int            // the largest distance from a token to the first key that its row sees
+	rows  map[token]bool // by row that sees enough keys: whether the weights are equal in every head
 }
 
 // token is a row of a pass.
@@ -25,13 +25,13 @@ type token struct{ pass, row int }
 
 // headOf is one head.
 type headOf struct {
-	even  // spread is the largest of the rows that are uniform
+	even  // spread is the largest of the uniform rows
 	stuck onOne
 }
 
 var layerOf = regexp.MustCompile(`(?:^|\.)(?:` + spelling.LayerLists + `)\.([0-9]{1,6})\.`)
 
-// layerIn is the number of the layer that a name is in, −1 for none.
+// layerIn is the number of the layer in a name; −1 without a layer.
 func layerIn(name string) int {
 	if m := layerOf.FindStringSubmatch(name); m != nil {
 		n, _ := strconv.Atoi(m[1])
@@ -40,13 +40,12 @@ func layerIn(name string) int {
 	return -1
 }
 
-// newHeaded is nothing yet of the layer whose probabilities begin with a tensor.
+// newHeaded is the empty record of a layer, for the layer's first tensor of probabilities.
 func newHeaded(s *subject) *headed {
 	return &headed{first: s, layer: layerIn(s.name), heads: make([]headOf, min(s.dim(3), maxHeads)), rows: map[token]bool{}}
 }
 
-// add takes in the probabilities of one pass. Tensors with more than one sequence, and those of another number of heads, are
-// not judged by head.
+// add takes in the probabilities of one pass. A layer is not judged by head if a tensor has several sequences or another number of heads.
 func (h *headed) add(s *subject, p *probabilities) {
 	if len(p.heads) != len(h.heads) || len(h.heads) < 2 || s.dim(3) > maxHeads || s.elements() != int64(s.dim(3))*int64(s.dim(2))*int64(s.dim(1)) {
 		h.heads = nil
@@ -120,15 +119,15 @@ func uniformHead(v *view, f *found, layers []*headed, i int) {
 			all = all && h.heads[j].uniform == h.heads[j].wide
 		}
 	}
-	if all { // the whole of it has a flag
+	if all { // every head is uniform: the layers have flags already
 		return
 	}
 	f.raiseIn(AttentionUniform, layers, []Number{number("head", float64(i)), number("layers", float64(len(layers))), number("rows", float64(rows)), number("spread", spread), number("limit", v.limits.attention.uniform)},
 		"head %d of each of %d layers: all %d rows of %d keys or more weigh them the same, within %.2g of the mean", i, len(layers), rows, uniformKeys, v.limits.attention.uniform)
 }
 
-// byReach divides layers into those with a window and those without, where there are both. The configuration says which they are, or
-// else how far they see.
+// byReach divides layers into layers with a window and layers without a window; nil if all layers are of one kind. The kind is read from the
+// configuration, or else from how far the layer sees.
 func byReach(v *view, layers []*headed) (kinds []kindOf) {
 	farthest := 0
 	for _, h := range layers {
@@ -158,7 +157,8 @@ type kindOf struct {
 	layers []*headed
 }
 
-// stuckHead looks at one head for rows that look at one key alone, with some weight at least, and reports whether all do.
+// stuckHead looks for one head that puts at least the weight least on one key, in every row of every layer, and reports whether it does. If every
+// head does so, the layers have flags already.
 func stuckHead(v *view, f *found, of kindOf, i int, least float64) bool {
 	layers := of.layers
 	rows, weight, all := int64(0), 1., true
@@ -182,7 +182,7 @@ func stuckHead(v *view, f *found, of kindOf, i int, least float64) bool {
 	return true
 }
 
-// uniformRow looks for a token that weighs all keys the same, in every head of every layer.
+// uniformRow looks for a token whose row has equal weights in every head of every layer.
 func uniformRow(v *view, f *found, layers []*headed) {
 	judged, found := 0, []token{}
 	for at := range layers[0].rows {
@@ -208,7 +208,7 @@ func uniformRow(v *view, f *found, layers []*headed) {
 		"in every head of each of %d layers %d of %d tokens weigh all keys the same, within %.2g of the mean, the first at row %d of pass %d", len(layers), len(found), judged, v.limits.attention.uniform, first.row, first.pass)
 }
 
-// scores looks at the scores of every head for one that was not written.
+// scores looks for a head whose scores were not written: every score is 0 or masked.
 func scores(ctx context.Context, v *view, f *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// hidden looks at what a layer makes of the state before it.
+// hidden compares the state after each layer with the state before the layer.
 func hidden(ctx context.Context, v *view, f *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
@@ -23,7 +23,7 @@ func hidden(ctx context.Context, v *view, f *found) error {
 	return nil
 }
 
-// stateBefore is the state that a layer starts from: its input, or the output of the layer before.
+// stateBefore is the state from which a layer starts: the layer's input, or the output of the layer before.
 func stateBefore(v *view, s *subject) *subject {
 	if s.layer < 0 || !s.DType.Float() {
 		return nil
@@ -41,7 +41,7 @@ func stateBefore(v *view, s *subject) *subject {
 	return v.find(s.pass, s.name[:at]+last+s.name[at+len(old):])
 }
 
-// evolves measures how far each token's state moves, its streams together.
+// evolves measures how much a layer changes the state of each token, over all streams, relative to the length of the state.
 func evolves(ctx context.Context, v *view, f *found, from, s *subject) error {
 	tokens := s.dim(2)
 	diff, length := make([]float64, tokens), make([]float64, tokens)
@@ -88,14 +88,14 @@ func tokens(ctx context.Context, v *view, f *found) error {
 // hasTokens reports whether a tensor is [.., T, channels] by its name.
 func hasTokens(s *subject) bool {
 	state := s.layer >= 0 || s.is(roleEmbedding|roleLogits) || s.name == "norm" || strings.HasSuffix(s.name, ".norm")
-	// Of tables by layer, [1,T,L,c], the last but one is another axis.
+	// A table by layer, [1,T,L,c], has the layer as its last axis but one.
 	return state && s.DType.Float() && len(s.Shape) >= 2 && s.dim(2) >= 2 && !strings.Contains(s.name, "per_layer")
 }
 
-// judged is the first token that is looked at: without the first, which often stands for the start, where there are enough.
+// judged is the first token that is compared: token 1, since token 0 often marks the start of the text, or token 0 of two tokens.
 func judged(tokens int) int { return min(1, tokens-2) }
 
-// differ reports whether the tokens are known to be, or may be, different ones.
+// differ reports whether the tokens are different, or not known.
 func differ(v *view, s *subject) bool {
 	tokens := s.dim(2)
 	first, known := v.fed.id(s.pass, judged(tokens), tokens)
@@ -107,7 +107,7 @@ func differ(v *view, s *subject) bool {
 	return !known
 }
 
-// sameRows compares every token with the last one, stream by stream, until one is different.
+// sameRows compares every token with the last token, stream by stream, until one token differs.
 func sameRows(ctx context.Context, v *view, f *found, s *subject) error {
 	tokens, width := int64(s.dim(2)), s.dim(1)
 	streams := s.elements() / (tokens * int64(width))

@@ -1,9 +1,9 @@
 package redflag
 
-// Kind is what a flag is about.
+// Kind is the fault that a flag reports.
 type Kind string
 
-// The kinds, in the order in which they are looked at. [Kinds] says what each means.
+// The kinds, in the order of the checks. [Kinds] describes each kind.
 const (
 	NonFinite         Kind = "non-finite"
 	Zero              Kind = "zero"
@@ -38,16 +38,16 @@ const (
 // About describes a kind.
 type About struct {
 	Kind  Kind
-	Wants string // the tensors that it looks at
-	When  string // it is raised, with the limit in numbers
-	Means string // what is usually behind it
+	Wants string // the tensors in which the kind is looked for
+	When  string // the condition for a flag, with the limit in numbers
+	Means string // the usual cause
 	Try   string // what to do first
-	// follows: the fault passes from tensor to tensor, so that one that is computed from a flagged one is no flag of its own.
-	// Of other kinds there is one flag, which lists the tensors.
+	// follows: the fault passes from tensor to tensor, so a tensor that is computed from a flagged tensor raises no flag of its own. A kind that does
+	// not follow has one flag, which lists all tensors.
 	follows bool
 }
 
-// Kinds describes every kind. The sentences are those of the flags, and docs/inside.md has the same.
+// Kinds describes every kind. Flags have the same sentences, and so has docs/inside.md.
 var Kinds = []About{
 	{
 		NonFinite, "floats; the minus infinity of masks and of causal scores does not count", "an element is NaN or infinite",

@@ -7,11 +7,11 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// DefaultMagnitude is beyond what half of a tensor's elements are not in a run that is right, unless [Options] has another.
+// DefaultMagnitude is the limit of magnitude: half of the elements of a tensor beyond the limit raise a flag. [Options] may have another limit.
 const DefaultMagnitude = 1000
 
-// limits are what raises a flag. A test tightens each towards what the goldens, which are healthy, have; docs/inside.md has
-// the margins.
+// limits hold the values at which a flag is raised. A test tightens each limit towards the values of the goldens, which are healthy. docs/inside.md
+// has the margins.
 type limits struct {
 	values    valueLimits
 	attention attentionLimits
@@ -25,46 +25,46 @@ type limits struct {
 type valueLimits struct {
 	magnitude float64
 	overflow  float64 // share of the largest number of a dtype: an eighth is three doublings of headroom
-	plain     float64 // different numbers, neither 0 nor ±1, of which none fits a narrower type by chance
+	plain     float64 // different numbers, neither 0 nor ±1: so many numbers do not fit a narrower type by chance
 }
 
-// attentionLimits are those of probabilities.
+// attentionLimits limit probabilities.
 type attentionLimits struct {
-	sum      float64 // of the tolerance of sumTolerance
-	uniform  float64 // how far a weight is from the mean of its row, of that mean
+	sum      float64 // times the tolerance of sumTolerance
+	uniform  float64 // the distance of a weight from the mean of its row, divided by the mean
 	stuck    float64 // the least weight on the one key
-	fully    float64 // the least weight on the key, for a head that is stuck in only one kind of layers
+	fully    float64 // the same, for a head that is stuck in only one kind of layer
 	repeated float64 // the largest difference of two weights
-	ignored  float64 // the largest weight of all earlier keys together
+	ignored  float64 // the largest weight of all earlier keys, summed
 }
 
-// rotationLimits are those of queries, keys and tables.
+// rotationLimits limit queries, keys and rotary tables.
 type rotationLimits struct {
 	unturned  float64 // the relative change of a vector by its rotation
 	angle     float64 // the largest difference of two cosines or sines
-	backwards float64 // radians that the first angle goes back, beyond what bfloat16 tables are wrong by
+	backwards float64 // radians that the first angle may go back, more than the error of bfloat16 tables
 }
 
-// stateLimits are those of hidden states.
+// stateLimits limit hidden states.
 type stateLimits struct {
 	static    float64 // the relative change of a state by a layer
 	identical float64 // the relative difference of two tokens' states
 }
 
-// lossLimits are those of the losses of a run.
+// lossLimits limit the losses of a run.
 type lossLimits struct {
 	plateau float64 // the share by which the best loss is to fall
-	shaking float64 // the median step between two losses, of the median loss
+	shaking float64 // the median step between two losses, divided by the median loss
 	turning float64 // share of the losses that are turning points
 	rising  float64 // how many median steps the median loss rises
-	spike   float64 // how many median steps the last loss is above those before it
-	jump    float64 // the same, of the median loss
+	spike   float64 // how many median steps the last loss is above the losses before it
+	jump    float64 // the same, in median losses
 }
 
-// gradientLimits are those of the norms of gradients.
+// gradientLimits limit the norms of gradients.
 type gradientLimits struct {
-	apart   float64 // the smallest norm of a group's gradients, of the largest
-	growing float64 // the norm of a group's gradients, of all gradients at the start
+	apart   float64 // the smallest norm of a group's gradients, divided by the largest
+	growing float64 // the norm of a group's gradients, divided by the norm of all gradients at the start
 }
 
 var defaults = limits{
@@ -76,39 +76,39 @@ var defaults = limits{
 	gradients: gradientLimits{apart: 1e-6, growing: 1000},
 }
 
-// How much there has to be before it can be judged.
+// The least amounts that can be judged.
 const (
-	// Fewer elements can be equal by chance, as the few numbers of a router in saturation are.
+	// Fewer elements can be equal by chance, such as the few numbers of a saturated router.
 	minZero, minConstant = 2, 16
 
-	// Routers and coefficients, which have a few numbers a token, are kept wider at no cost.
+	// Routers and coefficients have few numbers per token, and a wider dtype costs nothing.
 	fewNumbers = 16
 
 	uniformKeys   = 4
 	stuckRows     = 4
 	repeatedPairs = 2
-	turnedTokens  = 64 // looked at in one pass, spread over it
+	turnedTokens  = 64 // the most tokens that are compared in one pass, spread over the pass
 
 	argmaxRows, argmaxIDs = 4, 3
 	unchangedPasses       = 3
-	// A small model may repeat a token that it is fed, a few times.
+	// A small model may repeat the token that it is fed a few times.
 	fedPasses, repeatedPasses = 4, 8
-	// One head of each layer. A trained head may look at the first token alone, in later layers.
+	// For one head of each layer. In later layers a trained head may look only at the first token.
 	headLayers, stuckLayers, stuckLater = 2, 3, 8
 	plainNumbers                        = 32
 	plateauLosses                       = 8
 )
 
-// maxRow is the longest row that is held in memory, in elements: four times the largest vocabulary, and longer than any
-// context. A file with holes can claim rows of any length.
+// maxRow is the longest row that is held in memory, in elements: four times the largest vocabulary, and longer than any context. A sparse file can
+// claim rows of any length.
 const maxRow = 1 << 20
 
-// maxHeads and maxQueries are how much is judged by head, and by row, which takes memory for each.
+// maxHeads and maxQueries limit how many heads and rows are judged one by one, since each takes memory.
 const maxHeads, maxQueries = 1 << 10, 1 << 12
 
-// sumTolerance is how far a sum of S probabilities of a dtype may be from 1: each is rounded once, to the dtype (together u,
-// and half of the smallest number each where they are that small), after a softmax in float32, whose sum of S terms is off
-// by a few √S of its unit. Goldens have at most 2.9 units of float32.
+// sumTolerance is how far a sum of S probabilities of a dtype may be from 1: 2u + 8·√S·2^-24 + S·t/2, with u the unit roundoff and t the smallest
+// number of the dtype. Each probability is rounded once to the dtype, which adds u, or t/2 for each probability as small as t. The softmax before
+// runs in float32, and its sum of S terms has an error of a few √S units of float32. Goldens have at most 2.9 units.
 func sumTolerance(d hooks.DType, keys int) float64 {
 	u := floats.Unit(d)
 	least := 0.

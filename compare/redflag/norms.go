@@ -10,17 +10,16 @@ import (
 	"github.com/tracediff/tracediff/capture"
 )
 
-// group is the gradients of one layer or module, over all steps.
+// group holds the gradients of one layer or module, over all steps.
 type group struct {
 	name  string
 	first *subject
-	norm  []float64 // by step: ‖g‖₂ of all its gradients together; 0 where it has none
+	norm  []float64 // by step: ‖g‖₂ of all gradients of the group; 0 without gradients
 }
 
 var layerPart = regexp.MustCompile(`^(.*?\.)?[0-9]{1,6}(\.|$)`)
 
-// groupOf is what a parameter belongs to: everything up to the first number in its name, which is its layer, or else its
-// module.
+// groupOf is the layer or module of a parameter: its name up to the first number, which is the number of the layer, or else its module.
 func groupOf(gradient string) string {
 	name := strings.TrimPrefix(gradient, capture.Gradient)
 	if m := layerPart.FindString(name); m != "" {
@@ -32,8 +31,8 @@ func groupOf(gradient string) string {
 	return name
 }
 
-// norms looks at the norms of gradients, group by group: beside each other in every step, and beside those of the first steps.
-// Zeros, and what is not finite, have flags of their own.
+// norms compares the norms of groups of gradients with each other in every step, and with the norms of the first steps. Zeros and values that are not
+// finite have flags of their own.
 func norms(_ context.Context, v *view, f *found) error {
 	steps, names := stepsOf(v)
 	var groups []*group
@@ -52,7 +51,7 @@ func norms(_ context.Context, v *view, f *found) error {
 				g.first = s
 			}
 			if m := s.seen.moments.Summary(1); s.seen.bad() {
-				g.norm[i] = math.NaN() // and stays so
+				g.norm[i] = math.NaN() // NaN stays in the norm of the step
 			} else {
 				g.norm[i] = hypot(g.norm[i], math.Sqrt(float64(s.elements()))*math.Hypot(m.Mean, m.Std))
 			}
@@ -63,7 +62,7 @@ func norms(_ context.Context, v *view, f *found) error {
 			f.look(GradientVanishing, GradientExploding)
 		}
 	}
-	finite := len(steps) // those before NaN or an infinity; behind it no norm says anything
+	finite := len(steps) // the steps before the first NaN or infinity; later norms mean nothing
 	for _, g := range groups {
 		if i := slices.IndexFunc(g.norm, func(x float64) bool { return !(x <= math.MaxFloat64) }); i >= 0 {
 			finite = min(finite, i)
@@ -77,7 +76,7 @@ func norms(_ context.Context, v *view, f *found) error {
 	return nil
 }
 
-// hypot is √(x² + y²), NaN where either is: [math.Hypot] of NaN and an infinity is infinite.
+// hypot is √(x² + y²), or NaN if x or y is NaN: [math.Hypot] of NaN and an infinity is infinite.
 func hypot(x, y float64) float64 {
 	if x != x || y != y {
 		return math.NaN()
@@ -85,8 +84,8 @@ func hypot(x, y float64) float64 {
 	return math.Hypot(x, y)
 }
 
-// spreadApart looks for groups whose norms are far from each other in every step in which both have one. Which of the two is wrong
-// says their product: a norm is near 1 by nature.
+// spreadApart looks for groups whose norm is far from the largest or the smallest norm in every step. The product of the two norms tells which norm
+// is wrong, since a healthy norm is near 1.
 func spreadApart(v *view, f *found, groups []*group, steps int) {
 	smallest, largest := make([]float64, steps), make([]float64, steps)
 	for i := range steps {
@@ -121,7 +120,7 @@ func spreadApart(v *view, f *found, groups []*group, steps int) {
 	}
 }
 
-// growing looks for groups whose norm outgrows that of all gradients in the first quarter of the steps.
+// growing looks for groups whose norm outgrows the norm of all gradients in the first quarter of the steps.
 func growing(v *view, f *found, groups []*group, steps int) {
 	start := 0.
 	for i := range (steps + 3) / 4 {

@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// read fills x with elements from one on.
+// read fills x with the elements of a tensor, starting at index from.
 func (v *view) read(ctx context.Context, s *subject, from int64, x []float64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -24,17 +24,17 @@ func (v *view) read(ctx context.Context, s *subject, from int64, x []float64) er
 	return floats.Decode(x, s.DType, raw)
 }
 
-// row reads n elements from one on into new memory. Callers bound n by maxRow.
+// row reads n elements, starting at index from, into new memory. Callers limit n to maxRow.
 func (v *view) row(ctx context.Context, s *subject, from int64, n int) ([]float64, error) {
 	x := make([]float64, n)
 	return x, v.read(ctx, s, from, x)
 }
 
-// batch is how many elements are read at a time, where a row is not longer.
+// batch is the number of elements per read, if a row is not longer.
 const batch = 1 << 14
 
-// rows hands out the rows along the last axis, one after the other, until do says that it has seen enough; the next row
-// overwrites the one before. A tensor with longer rows than are held in memory has none.
+// rows hands out the rows along the last axis, one after the other, until do returns false. Each row overwrites the row before. Rows longer than
+// maxRow are not read.
 func (v *view) rows(ctx context.Context, s *subject, do func(i int64, x []float64) (more bool, err error)) error {
 	width := s.dim(1)
 	if width == 0 || width > maxRow || s.elements() == 0 {
@@ -58,7 +58,7 @@ func (v *view) rows(ctx context.Context, s *subject, do func(i int64, x []float6
 	return nil
 }
 
-// pairs hands out the elements of two tensors of the same size beside each other.
+// pairs hands out the elements of two tensors of the same size, strip by strip.
 func (v *view) pairs(ctx context.Context, a, b *subject, do func(x, y []float64)) error {
 	n := a.elements()
 	x, y := make([]float64, min(batch, n)), make([]float64, min(batch, n))

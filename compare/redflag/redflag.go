@@ -10,23 +10,23 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Options say what is looked for. The zero value looks for everything, with the limits of docs/inside.md.
+// Options limit the search. The zero value looks for everything, with the limits of docs/inside.md.
 type Options struct {
 	Skip      []Kind
-	Magnitude float64     // a flag is raised where half of a tensor's elements are beyond it; 0 for [DefaultMagnitude]
-	Order     *order.List // of the model, for a trace that has no configuration; nil: not known
-	// Progress is told before each of the looks at a trace which one it is, of how many. It may be nil.
+	Magnitude float64     // half of a tensor's elements beyond it raise a flag; 0 for [DefaultMagnitude]
+	Order     *order.List // of the model, for a trace without a configuration; nil if not known
+	// Progress is called before each check, with the number of the check, from 0, and the number of all checks. Progress may be nil.
 	Progress func(look, looks int)
-	limits   *limits // nil for the defaults: a test has its own
+	limits   *limits // nil for the defaults; a test has its own limits
 }
 
-// Result is what was found, and what was looked at.
+// Result lists the flags, and how many tensors each kind was looked for in.
 type Result struct {
-	Trace   string   `json:"trace"`   // its path
+	Trace   string   `json:"trace"`   // path of the trace
 	Tensors int      `json:"tensors"` // in the trace
-	Passes  int      `json:"passes"`  // that it has tensors of
+	Passes  int      `json:"passes"`  // passes with tensors in the trace
 	Flags   []Flag   `json:"flags"`   // by kind, then in the order of the trace
-	Looked  []Looked `json:"looked"`  // what each kind had to look at: a kind that had nothing has found nothing
+	Looked  []Looked `json:"looked"`  // by kind: a kind without tensors has found nothing
 	Notes   []string `json:"notes,omitempty"`
 }
 
@@ -37,8 +37,8 @@ type Flag struct {
 	Pass    int      `json:"pass"`
 	What    string   `json:"what"` // a sentence with the numbers
 	Numbers []Number `json:"numbers"`
-	Also    []string `json:"also,omitempty"` // keys of further tensors with the same flag, or to which it has spread
-	Means   string   `json:"means"`          // what it usually means
+	Also    []string `json:"also,omitempty"` // keys of further tensors with the same flag, or to which the fault has spread
+	Means   string   `json:"means"`          // the usual cause
 	Try     string   `json:"try"`            // what to try first
 }
 
@@ -48,14 +48,14 @@ type Number struct {
 	Value measure.Number `json:"value"`
 }
 
-// Looked is how many tensors a kind was looked for in.
+// Looked is the number of tensors in which a kind was looked for.
 type Looked struct {
 	Kind    Kind `json:"kind"`
 	Tensors int  `json:"tensors"`
-	Skipped bool `json:"skipped,omitempty"` // it was not wanted
+	Skipped bool `json:"skipped,omitempty"` // the kind is in Options.Skip
 }
 
-// Check looks for red flags in a trace, or in another safetensors file. The error is that of reading, or ctx's.
+// Check looks for red flags in a trace, or in another safetensors file. Errors come from reading or from ctx.
 func Check(ctx context.Context, t *capture.Trace, o Options) (*Result, error) {
 	v, err := newView(ctx, t, o)
 	if err != nil {

@@ -10,25 +10,25 @@ import (
 	"github.com/tracediff/tracediff/internal/spelling"
 )
 
-// role is the set of roles that a name gives a tensor, as bits; 0 for most names.
+// role is a set of bits: the roles that the name gives a tensor, 0 for most names.
 type role uint16
 
 const (
-	roleMask      role = 1 << iota // of attention: no numbers of the model's
-	roleMasked                     // scores, in which what is masked is very small or minus infinity
+	roleMask      role = 1 << iota // of attention: its numbers are not the model's
+	roleMasked                     // scores with a very small number or minus infinity where the mask hides a key
 	roleTable                      // of cosines or sines
 	roleProbs                      // of attention
-	roleInterior                   // scores or probabilities, which engines keep in float32 while they fuse the steps of attention
+	roleInterior                   // scores or probabilities: engines keep these in float32 while they fuse the steps of attention
 	roleCached                     // keys or values
-	roleLogits                     // or what they are made of by a cap
-	roleEmbedding                  // the input's, a row for each token
-	roleCopied                     // from weights, which have the dtype of the checkpoint
+	roleLogits                     // before or after a soft cap
+	roleEmbedding                  // of the input: one row per token
+	roleCopied                     // from weights, with the dtype of the checkpoint
 	roleScores                     // of attention, [.., heads, queries, keys]
 	roleParameter                  // a weight or a bias
-	roleBias                       // which is a parameter too
+	roleBias                       // a bias is a parameter too
 	roleGradient                   // of a parameter or of an activation
 	roleLoss                       // of a training step
-	roleWide                       // float32 by its name, whatever the model's dtype
+	roleWide                       // float32 by its name, in a model of any dtype
 )
 
 // with adds another role, if it holds.
@@ -52,13 +52,13 @@ var (
 	embedName  = regexp.MustCompile(`(^|\.)(` + called("embed_tokens", "inputs_embeds", "embed_tokens_per_layer") + `)(\.lookup)?$|(^|\.)layers\.0\.in$`)
 )
 
-// called are the last words of the names of some roles, as alternatives.
+// called lists, as alternatives, the last words of names with the given roles.
 func called(roles ...string) string {
 	return strings.Join(spelling.Endings(spelling.Activation, spelling.Words, roles...), "|")
 }
 
-// roleOf reads a name without the pass. Of a gradient nothing else is asked: it has the shape of what it belongs to, and none
-// of its meaning.
+// roleOf reads the role from a name without the pass. A gradient is only a gradient: it has the shape of its parameter or activation, but
+// another meaning.
 func roleOf(name string) role {
 	if strings.HasPrefix(name, capture.Gradient) {
 		return roleGradient
@@ -82,7 +82,7 @@ func roleOf(name string) role {
 		with(roleWide, strings.HasSuffix(last, "_f32"))
 }
 
-// layerOut is the number of the layer whose output a name is, −1 for none.
+// layerOut is the number of the layer whose output has the name; −1 for other names.
 func layerOut(name string) int {
 	if m := outName.FindStringSubmatch(name); m != nil && !strings.HasPrefix(name, capture.Gradient) {
 		layer, _ := strconv.Atoi(m[1] + m[2])

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// rope looks at queries and keys before and behind their rotation: [.., T, h, D] or [.., T, h·D], and [.., h, T, D].
+// rope compares queries and keys before and after their rotation: [.., T, h, D] or [.., T, h·D] before, [.., h, T, D] after.
 func rope(ctx context.Context, v *view, f *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
@@ -29,7 +29,7 @@ func rope(ctx context.Context, v *view, f *found) error {
 	return nil
 }
 
-// turned compares each token's vectors before and after.
+// turned compares the vectors of each token before and after the rotation.
 func turned(ctx context.Context, v *view, f *found, plain, s *subject) error {
 	heads, tokens, width := s.dim(3), s.dim(2), s.dim(1)
 	if int64(heads)*int64(tokens)*int64(width) != s.elements() {
@@ -56,13 +56,13 @@ func turned(ctx context.Context, v *view, f *found, plain, s *subject) error {
 				here += (x[j] - y[j]) * (x[j] - y[j])
 				long += x[j] * x[j]
 			}
-			if change := math.Sqrt(here / long); h < len(most) && !(change <= most[h]) { // of a head that is zero nothing is known
+			if change := math.Sqrt(here / long); h < len(most) && !(change <= most[h]) { // NaN for a head of zeros, which says nothing
 				most[h] = change
 			}
 			diff, length = diff+here, length+long
 		}
 		if !(length > 0) {
-			continue // zero has a flag of its own
+			continue // zeros have a flag of their own
 		}
 		change := math.Sqrt(diff / length)
 		least = min(least, change)
@@ -81,7 +81,7 @@ func turned(ctx context.Context, v *view, f *found, plain, s *subject) error {
 	return nil
 }
 
-// turnedByHead looks for a head that is turned at no token, beside others that are.
+// turnedByHead looks for a head that is turned at no token, while other heads are turned.
 func turnedByHead(v *view, f *found, plain, s *subject, tokens int, most []float64) {
 	for h, change := range most {
 		if change <= v.limits.rotation.unturned {
@@ -92,7 +92,7 @@ func turnedByHead(v *view, f *found, plain, s *subject, tokens int, most []float
 	}
 }
 
-// above are up to turnedTokens rows of a pass whose tokens stand above position 0, evenly, with the first and the last.
+// above returns up to turnedTokens rows of a pass whose tokens stand above position 0: the first, the last, and rows evenly between.
 func above(v *view, pass, rows int) []int {
 	from := 0
 	if index, _, known := v.fed.token(pass, 0, rows); pass == 0 && (index == 0 || !known) {
@@ -132,7 +132,7 @@ func rotary(ctx context.Context, v *view, f *found) error {
 	return nil
 }
 
-// angles are the rows of a token in a pair of tables.
+// angles are the cosines and sines of one token, from a pair of tables.
 type angles struct{ cos, sin []float64 }
 
 func newAngles(width int) angles { return angles{make([]float64, width), make([]float64, width)} }
@@ -144,7 +144,7 @@ func compareAngles(ctx context.Context, v *view, f *found, cos, sin *subject) er
 		return nil // a table for each of several sequences
 	}
 	wanted := f.look(RotaryFrozen)
-	if zeroAngles(v, f, sin) || !wanted { // of angles that are zero, that they do not grow is no news
+	if zeroAngles(v, f, sin) || !wanted { // zero angles do not grow: one flag is enough
 		return nil
 	}
 	before, err := lastAngles(ctx, v, cos, sin)
@@ -171,7 +171,7 @@ func compareAngles(ctx context.Context, v *view, f *found, cos, sin *subject) er
 	return nil
 }
 
-// zeroAngles looks for a table whose angles are all zero; one of position 0 alone has nothing to say.
+// zeroAngles looks for a table whose angles are all zero. A table of position 0 only is not judged.
 func zeroAngles(v *view, f *found, sin *subject) bool {
 	if sin.pass == 0 && sin.dim(2) == 1 {
 		return false
@@ -184,7 +184,7 @@ func zeroAngles(v *view, f *found, sin *subject) bool {
 	return true
 }
 
-// lastAngles are the rows of the last token of the pass before; none where they are not in the trace.
+// lastAngles are the angles of the last token of the pass before; empty if the trace does not have them.
 func lastAngles(ctx context.Context, v *view, cos, sin *subject) (last angles, err error) {
 	a, b := v.find(sin.pass-1, cos.name), v.find(sin.pass-1, sin.name)
 	width := sin.dim(1)
@@ -199,7 +199,7 @@ func lastAngles(ctx context.Context, v *view, cos, sin *subject) (last angles, e
 	return last, err
 }
 
-// frozen compares the angles of a token with those of the token before it.
+// frozen compares the angles of a token with the angles of the token before.
 func frozen(v *view, f *found, sin *subject, t int, before, here angles) bool {
 	c0, s0, c, s := before.cos, before.sin, here.cos, here.sin
 	most := 0.
@@ -215,7 +215,8 @@ func frozen(v *view, f *found, sin *subject, t int, before, here angles) bool {
 			"token %d has the angles of the token before it, within %.3g", t, most)
 		return true
 	}
-	// The first frequency is the highest, at most 1 in a step; in a part of the positions a step may be any.
+	// The first frequency is the highest, and turns at most 1 radian per position. In a capture of some positions two rows may be any number of
+	// positions apart.
 	turn := math.Atan2(s[0]*c0[0]-c[0]*s0[0], c[0]*c0[0]+s[0]*s0[0])
 	if !v.fed.partial() && turn < -v.limits.rotation.backwards {
 		f.raise(RotaryFrozen, sin, []Number{number("token", float64(t)), number("turn", turn), number("limit", -v.limits.rotation.backwards)},

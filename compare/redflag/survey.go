@@ -10,21 +10,21 @@ import (
 	"github.com/tracediff/tracediff/internal/lanes"
 )
 
-// seen are the numbers of one tensor, taken in one pass over it. What masks counts as 0, and no check wants to know of it.
+// seen holds the numbers of one tensor, taken in one reading. Elements that a mask hides count as 0, since no check needs hidden elements.
 type seen struct {
 	moments  lanes.Moments
 	firstBad int64 // the first NaN or infinity
 	largest  float64
-	at       int64     // of the largest absolute value
+	at       int64     // index of the largest absolute value
 	beyond   int64     // elements beyond the limit of magnitude
-	plain    []float64 // the first [plainNumbers] different ones that are finite and neither 0 nor ±1
+	plain    []float64 // the first [plainNumbers] different numbers that are finite and neither 0 nor ±1
 	narrow   []hooks.DType
 }
 
 // bad reports whether an element is NaN or infinite.
 func (s *seen) bad() bool { return s.moments.NaN+s.moments.PosInf+s.moments.NegInf > 0 }
 
-// narrower are the types that hold fewer numbers than a dtype does, of those that models are computed and stored in.
+// narrower lists the types that hold fewer numbers than a dtype, among the types in which models are computed and stored.
 func narrower(d hooks.DType) []hooks.DType {
 	switch d {
 	case hooks.F64:
@@ -37,7 +37,7 @@ func narrower(d hooks.DType) []hooks.DType {
 	return nil
 }
 
-// survey takes the numbers of every tensor of floats: the one reading of the whole file.
+// survey takes the numbers of every float tensor, in the only reading of the whole file.
 func survey(ctx context.Context, v *view, _ *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
@@ -63,10 +63,10 @@ func surveyed(ctx context.Context, v *view, s *subject) error {
 	})
 }
 
-// strip takes in the elements from at on, and counts those beyond a limit. It overwrites them.
+// strip takes in the elements from index at on, and counts the elements beyond a limit. strip overwrites hidden elements in x.
 func (s *subject) strip(at int64, x []float64, limit float64) {
 	n := &s.seen
-	if s.is(roleMask | roleMasked) { // minus infinity is what they are for
+	if s.is(roleMask | roleMasked) { // minus infinity is right in masks and masked scores
 		for i, y := range x {
 			if y < -floats.Largest(s.DType)/2 {
 				x[i] = 0
@@ -93,8 +93,8 @@ func (n *seen) count(x []float64, limit float64) {
 	}
 }
 
-// different keeps of some elements those that were not seen before. A row that is there again, as of a token that is fed
-// twice, says nothing new of the type.
+// different keeps the numbers that were not seen before. A repeated row, such as the row of a token that is fed twice, tells nothing new about the
+// type.
 func (n *seen) different(x []float64) {
 	for _, y := range x {
 		if len(n.plain) == plainNumbers {
@@ -106,7 +106,7 @@ func (n *seen) different(x []float64) {
 	}
 }
 
-// extremes finds the largest of some elements, and the first that is not finite.
+// extremes finds the element with the largest absolute value, and the first element that is not finite.
 func (n *seen) extremes(at int64, x []float64) {
 	if v := lanes.SurveyOf(x); v.Within(math.Inf(1)) && max(v.Most, -v.Least) <= n.largest {
 		return // nearly every strip
@@ -123,7 +123,7 @@ func (n *seen) extremes(at int64, x []float64) {
 	}
 }
 
-// fitting keeps the types that have all of some numbers. NaN and infinities fit any.
+// fitting keeps the types that hold all the numbers exactly. NaN and infinities fit any type.
 func fitting(types []hooks.DType, x []float64) []hooks.DType {
 	var kept []hooks.DType
 	for _, d := range types {

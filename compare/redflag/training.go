@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 )
 
-// gradients looks at what training steps left under grad/: a pass is a step.
+// gradients looks at the gradients of training steps, which have names under grad/. A pass is a step.
 func gradients(_ context.Context, v *view, f *found) error {
 	steps, names := stepsOf(v)
 	if len(names) == 0 {
@@ -19,7 +19,7 @@ func gradients(_ context.Context, v *view, f *found) error {
 	for _, name := range names {
 		f.look(GradientMissing, GradientZero, GradientNonFinite)
 		var last *subject
-		since := -1 // the step from which on it is zero
+		since := -1 // the first step of a run of zero gradients up to the last step
 		for _, pass := range steps {
 			s := v.find(pass, name)
 			if s == nil {
@@ -81,7 +81,7 @@ func stepsOf(v *view) (steps []int, names []string) {
 	return steps, names
 }
 
-// missing raises a flag about a gradient that is not there, by the name that it would have.
+// missing raises a flag about a missing gradient, under the name that the gradient would have.
 func missing(v *view, f *found, pass int, name string) {
 	why := "other steps have it"
 	if slices.Contains(v.t.Manifest().Entries, name) {
@@ -99,13 +99,13 @@ func badGradient(f *found, s *subject) {
 	}
 }
 
-// loss looks at whether the losses of the steps go down. Of a loss with several elements the mean counts.
+// loss looks at whether the losses of the steps go down. A loss with several elements counts by its mean.
 func loss(_ context.Context, v *view, f *found) error {
 	var steps []*subject
 	var losses []float64
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		if mean := s.seen.moments.Summary(1).Mean; s.is(roleLoss) && s.DType.Float() && math.Abs(mean) <= math.MaxFloat64 { // NaN of no number
+		if mean := s.seen.moments.Summary(1).Mean; s.is(roleLoss) && s.DType.Float() && math.Abs(mean) <= math.MaxFloat64 { // a loss without elements has a mean of NaN
 			steps, losses = append(steps, s), append(losses, mean)
 		}
 	}
@@ -135,22 +135,22 @@ func loss(_ context.Context, v *view, f *found) error {
 	return nil
 }
 
-// course is how some losses go: best and median of their halves, the median of all, the median step from one to the next and
-// at how many of them they turn back.
+// course describes a run of losses: best and median of each half, the median of all losses, the median step from a loss to the next, and the number
+// of turning points.
 type course struct {
 	best, median            [2]float64
 	middle, step            float64
 	turns                   int
 	rises, oscillates, flat bool
-	largest                 float64 // of the second half before the last
-	spikes                  bool    // the last is far above all of these
+	largest                 float64 // of the second half, without the last loss
+	spikes                  bool    // the last loss is far above largest
 }
 
-// The last loss spikes if it is above all others of the second half by ten median steps and by half of its median. A spike
-// before that came down again, which happens in healthy runs.
+// courseOf tells noise from a trend by the median step between two losses. If losses only scatter around one number, the medians of the halves differ
+// by less than two steps in all but a few percent of runs of 8 losses, and more rarely still in longer runs.
 //
-// courseOf tells noise from a trend by the median step between two losses: of losses that only scatter around one number the
-// medians of the halves differ by less than two steps in all but a few percent of runs of 8, and of fewer still in longer ones.
+// The last loss spikes if it is above all other losses of the second half by ten median steps and by half of the median of the half. An earlier spike
+// does not count: the loss came down again, which happens in healthy runs.
 func courseOf(losses []float64, l *lossLimits) course {
 	half := len(losses) / 2
 	c := course{
@@ -178,7 +178,7 @@ func courseOf(losses []float64, l *lossLimits) course {
 	return c
 }
 
-// median is the middle of some numbers, the mean of the two in the middle of an even count.
+// median is the middle number, or the mean of the two middle numbers of an even count.
 func median(x []float64) float64 {
 	x = slices.Sorted(slices.Values(x))
 	n := len(x)

@@ -8,11 +8,11 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// values looks at the numbers of every tensor by itself.
+// values looks at the numbers of every tensor, one tensor at a time.
 func values(_ context.Context, v *view, f *found) error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		if !s.DType.Float() || s.elements() == 0 || s.is(roleGradient) { // see gradients
+		if !s.DType.Float() || s.elements() == 0 || s.is(roleGradient) { // the check gradients looks at gradients
 			continue
 		}
 		nonFinite(v, f, s)
@@ -22,7 +22,7 @@ func values(_ context.Context, v *view, f *found) error {
 	return nil
 }
 
-// nonFinite raises a flag where NaN and infinities began. What is computed from such a tensor is part of its flag.
+// nonFinite raises a flag where NaN and infinities began. Tensors computed from a flagged tensor belong to the same flag.
 func nonFinite(v *view, f *found, s *subject) {
 	if !f.look(NonFinite) || !s.seen.bad() {
 		return
@@ -34,7 +34,7 @@ func nonFinite(v *view, f *found, s *subject) {
 		m.NaN+m.PosInf+m.NegInf, s.elements(), m.NaN, m.PosInf, m.NegInf, coordinates(s.Shape, s.seen.firstBad), began(v, s))
 }
 
-// began says of a tensor with NaN whether they began there.
+// began says whether the NaN or infinities of a tensor began there.
 func began(v *view, s *subject) string {
 	if parents := v.parents(s); len(parents) > 0 {
 		return fmt.Sprintf("; it began here: what it is computed from is finite (%s)", names(parents))
@@ -48,7 +48,7 @@ func began(v *view, s *subject) string {
 	return "; no tensor before it in the trace has any"
 }
 
-// firstBad is the first tensor that has NaN or infinities, nil for none.
+// firstBad is the first tensor with NaN or infinities; nil without any.
 func (v *view) firstBad() *subject {
 	for i := range v.subjects {
 		if s := &v.subjects[i]; s.DType.Float() && s.seen.bad() {
@@ -58,7 +58,7 @@ func (v *view) firstBad() *subject {
 	return nil
 }
 
-// names are some places in words.
+// names lists places in words, three at most.
 func names(places []place) string {
 	text := ""
 	for i, p := range places {
@@ -73,12 +73,12 @@ func names(places []place) string {
 	return text
 }
 
-// oneNumber looks for tensors of one number.
+// oneNumber looks for tensors whose elements are all the same number.
 func oneNumber(f *found, s *subject) {
 	if s.is(roleMask|roleMasked|roleTable|roleBias|roleLoss) || s.elements() < minZero {
 		return
 	}
-	// The weights on the only key are 1, by right.
+	// With a single key every weight is rightly 1.
 	one := s.is(roleProbs) && s.dim(1) == 1
 	few := s.elements() < minConstant || s.dim(1) == 1
 	kinds := []Kind{Zero}
@@ -106,11 +106,11 @@ func tooLarge(v *view, f *found, s *subject) {
 	}
 	n := &s.seen
 	numbers, std := []Number{number("largest", n.largest)}, ""
-	if x := n.moments.Summary(1).Std; x <= math.MaxFloat64 { // in float64 the squares of what is finite may not be
+	if x := n.moments.Summary(1).Std; x <= math.MaxFloat64 { // in float64 the squares of finite numbers may overflow
 		numbers, std = append(numbers, number("std", x)), fmt.Sprintf("; the standard deviation is %.4g", x)
 	}
 	at := coordinates(s.Shape, n.at)
-	// In trained models a few channels and the first tokens are thousands of times as large as the rest. A wrong scale moves all channels.
+	// In trained models a few channels, and the first tokens, are thousands of times as large as the rest. A wrong scale moves all channels.
 	if 2*n.beyond >= s.elements() && n.beyond > 0 {
 		beyond := ""
 		if half := floats.Largest(f16); n.largest > half && s.DType != f16 {

@@ -12,7 +12,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// view is a trace for the checks: the tensors, each with the role and the layer that its name gives.
+// view is a trace prepared for the checks. Each tensor has the role and the layer that follow from its name.
 type view struct {
 	t        *capture.Trace
 	limits   limits
@@ -26,7 +26,7 @@ type view struct {
 	raw []byte // scratch of reading
 }
 
-// place is where a name was fired, for the first time in its pass.
+// place is the first firing of a name in a pass.
 type place struct {
 	pass int
 	name string
@@ -37,21 +37,21 @@ type subject struct {
 	capture.Record
 	pass  int
 	name  string
-	layer int // whose output it is, or −1
+	layer int // the layer with this output, or −1
 	role  role
 	entry *order.Entry // nil outside the order
 	seen  seen         // its numbers
 }
 
-// is reports whether a tensor has one of some roles.
+// is reports whether a tensor has at least one of the given roles.
 func (s *subject) is(some role) bool { return s.role&some != 0 }
 
 func (s *subject) place() place { return place{s.pass, s.name} }
 
-// elements is how many there are. The reader has checked that the product fits.
+// elements is the number of elements. The reader has checked that the product of the shape does not overflow.
 func (s *subject) elements() int64 { return s.Size / int64(s.DType.Size()) }
 
-// dim is the size of an axis, counted from the last, which is 1; 1 where there is none.
+// dim is the size of an axis, counted from the last axis, number 1. dim is 1 if the tensor has fewer axes.
 func (s *subject) dim(fromLast int) int {
 	if i := len(s.Shape) - fromLast; i >= 0 {
 		return s.Shape[i]
@@ -71,10 +71,10 @@ func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
 	v.readOrder(o.Order)
 	for _, r := range v.records() {
 		s := subject{Record: r, pass: r.Pass, name: r.Name}
-		if r.Name == r.Key { // of a file of another writer, whose keys may have been made by the same rule
+		if r.Name == r.Key { // a file of another writer, with keys that may follow the same rule
 			s.pass, s.name = splitPass(r.Key)
 			if _, beside := t.Lookup(0, s.name); beside && s.pass == 0 {
-				s.name = r.Key // pass0/x beside x: which of them is meant cannot be known, so x alone is read
+				s.name = r.Key // with both pass0/x and x in the file, the name x means the key x
 			}
 		}
 		s.role, s.layer = roleOf(s.name), layerOut(s.name)
@@ -84,7 +84,7 @@ func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
 		v.passes = max(v.passes, s.pass+1)
 		v.subjects = append(v.subjects, s)
 	}
-	if !t.Sequence() { // a file whose keys are sorted has pass 10 before pass 2
+	if !t.Sequence() { // sorted keys have pass 10 before pass 2
 		slices.SortStableFunc(v.subjects, func(a, b subject) int { return cmp.Compare(a.pass, b.pass) })
 	}
 	for i := range v.subjects {
@@ -100,7 +100,7 @@ func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
 	return v, err
 }
 
-// readOrder makes the order of the trace's configuration; given is that of a trace without one, or nil.
+// readOrder makes the order from the configuration of the trace. given, which may be nil, is the order for a trace without a configuration.
 func (v *view) readOrder(given *order.List) {
 	config := v.t.Manifest().Config
 	if config == nil && given != nil {
@@ -117,7 +117,7 @@ func (v *view) readOrder(given *order.List) {
 	}
 }
 
-// records are those of the file, in the order in which they were computed as far as that can be known.
+// records returns the records of the file in the order of computation, as far as the order is known.
 func (v *view) records() []capture.Record {
 	if v.t.Sequence() || v.list == nil {
 		return v.t.Records()
@@ -129,16 +129,16 @@ func (v *view) records() []capture.Record {
 	return records
 }
 
-// passKey is a key with the number of a pass. A trace has no pass0/, and other writers may.
+// passKey matches a key with the number of a pass. A trace never has pass0/, but a file of another writer may.
 var passKey = regexp.MustCompile(`^pass(0|[1-9][0-9]{0,8})/(.+)$`)
 
-// splitPass reads a key of a file that is no trace.
+// splitPass reads a key of a file that is not a trace.
 func splitPass(key string) (pass int, name string) {
 	m := passKey.FindStringSubmatch(key)
 	if m == nil {
 		return 0, key
 	}
-	pass, _ = strconv.Atoi(m[1]) // nine digits
+	pass, _ = strconv.Atoi(m[1]) // nine digits at most, so no error
 	return pass, m[2]
 }
 
@@ -148,7 +148,7 @@ func (v *view) has(at place) bool {
 	return there
 }
 
-// find returns the first firing of a name in a pass, nil if there is none.
+// find returns the first firing of a name in a pass; nil without a firing.
 func (v *view) find(pass int, name string) *subject {
 	if i, ok := v.index[place{pass, name}]; ok {
 		return &v.subjects[i]
@@ -156,7 +156,7 @@ func (v *view) find(pass int, name string) *subject {
 	return nil
 }
 
-// parents returns what a subject is computed from, as far as it was captured: of an input that was not, its own inputs.
+// parents returns the captured tensors from which a subject is computed. If an input was not captured, parents looks for the inputs of the input.
 func (v *view) parents(s *subject) []place {
 	var found []place
 	seen := map[place]bool{}
