@@ -6,11 +6,11 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// view is a query and a key in a mask. Positions count from the first token.
+// view is one element of a mask: a query and a key. Positions count from the first token.
 type view struct {
 	Mistake
 	q, k        float64 // positions of the query and the key
-	row, column int     // of the query in its pass, and of the key
+	row, column int     // indexes of the query in its pass, and of the key in its row
 	right       bool    // the right mask lets the query see the key
 	window      float64 // of the right mask; 0 for none
 	first, last float64 // positions of the first and the last query of the pass
@@ -25,7 +25,7 @@ func (v view) low(q float64) float64 {
 	return 0
 }
 
-// start and end are the first and the last query of the chunk of n tokens that the query is in.
+// start and end are the first and the last query of the query's chunk of n tokens.
 func (v view) start(n int) float64 { return math.Floor(v.q/float64(n)) * float64(n) }
 func (v view) end(n int) float64   { return min(v.start(n)+float64(n)-1, v.last) }
 
@@ -69,13 +69,13 @@ var maskRules = map[Kind]func(v view) bool{
 
 func ownBlock(v view) bool { return v.k <= v.q && v.k >= v.start(v.N) }
 
-// viewOf is what all views of a mask of an entry have.
+// viewOf returns the fields that all views of a mask of an entry share.
 func viewOf(s *subject, e *Entry, mask *program.Step) view {
 	pass := s.m.Passes[e.Node.Pass]
 	return view{window: mask.Sight().Window, first: float64(pass.Past), last: float64(pass.Past + pass.Tokens - 1), prompt: float64(s.m.Passes[0].Tokens)}
 }
 
-// patternOf is what queries see by a rule in the masks of all entries; empty where they are large.
+// patternOf writes, as a text, which keys the queries of all masks see by a rule. The text is empty if the masks have more than mostPattern elements.
 func patternOf(s *search, sees func(v view) bool, m Mistake) string {
 	var key []byte
 	for _, e := range s.entries {

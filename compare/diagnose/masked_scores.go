@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// maskedScores yields other scores in the place of masked ones, where a mask is added: numbers that are usual, those of the configuration's caps, and the one
-// that masked elements of the result have.
+// maskedScores yields, for a mask that a sum adds, other numbers in place of masked scores: usual numbers, the least scores that soft caps leave, and
+// the number that all masked elements of the result have.
 func maskedScores(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for i := range s.first.Program.Steps {
@@ -50,7 +50,8 @@ func leastScores(s *subject) (all []float64) {
 	return all
 }
 
-// commonScore is the one number that the trace has in all masked elements, where the sum with the mask is the result.
+// commonScore is the number that all masked elements of the trace share. ok is false if these elements differ, or if the sum with the mask is not the
+// result of the program.
 func commonScore(s *search, step int, mask []float64) (c float64, ok bool) {
 	p := s.first.Program
 	y, _ := s.first.Target()
@@ -69,7 +70,7 @@ func commonScore(s *search, step int, mask []float64) (c float64, ok bool) {
 	return c, ok
 }
 
-// maskOf is the mask that a sum adds, as the sum sees it.
+// maskOf returns the operand of a sum that is a mask: its elements are 0 or at most −1e30. ok is false if the step is not a sum with a mask.
 func maskOf(s *subject, e *Entry, step int) ([]float64, bool) {
 	st := &e.Program.Steps[step]
 	if st.Prim != program.Add || len(st.Args) != 2 {
@@ -86,7 +87,7 @@ func maskOf(s *subject, e *Entry, step int) ([]float64, bool) {
 	return nil, false
 }
 
-// filled has a number in place of masked scores.
+// filled makes a program with the number X of the mistake in place of masked scores.
 func filled(s *subject, e *Entry, by Mistake) *program.Edited {
 	ed, some := edit.NewEditor(e.Program), false
 	for i := range e.Program.Steps {
@@ -117,7 +118,8 @@ func filled(s *subject, e *Entry, by Mistake) *program.Edited {
 	return ended(ed)
 }
 
-// maskedLate yields a softmax of what is not masked, whose result is masked: of what the mask is added to, or of a captured tensor.
+// maskedLate yields a softmax of unmasked scores with a mask on the probabilities. The unmasked scores are the operand to which the mask is added, or
+// a captured tensor.
 func maskedLate(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		p := s.first.Program
@@ -139,7 +141,7 @@ func maskedLate(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// maskedLast has softmaxes of a captured tensor, or of what a mask is added to, with 0 where the right result has it.
+// maskedLast makes softmaxes of a captured tensor, or of the operand to which a mask is added, with 0 wherever the right probabilities are 0.
 func maskedLast(s *subject, e *Entry, m Mistake) *program.Edited {
 	p, ed := e.Program, edit.NewEditor(e.Program)
 	all := edit.Softmaxes(p)

@@ -12,15 +12,15 @@ import (
 
 const (
 	maskSite = "mask" // the place of mistakes of masks
-	// mostMasked is how many tokens a prefix or a block is tried with, and of how many keys each is masked.
+	// mostMasked limits the tokens of a prefix or a block, and the keys that are masked one at a time.
 	mostMasked = 64
-	// mostRings bounds the sizes of chunks that are tried with each size of a ring.
+	// mostRings limits the sizes of chunks that are tried with each size of a ring.
 	mostRings = 16
-	// mostPattern is how many elements of masks are told apart before they are tried.
+	// mostPattern limits the elements of masks that are compared before the masks are tried.
 	mostPattern = 1 << 14
 )
 
-// windows yields other windows, and none, and masks that are not causal.
+// windows yields masks with another window or no window, without causality, with small numbers, and moved by one key.
 func windows(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		right, ok := windowOf(s)
@@ -57,7 +57,7 @@ func windows(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// maskValues are what masked scores may be lowered by, in place of the largest number.
+// maskValues are the small numbers that a port may subtract from masked scores, in place of the largest number of the dtype.
 var maskValues = []float64{1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 1000, 1024}
 
 // windowOf is the window of the largest mask, 0 for no window. It is not ok if there are no masks.
@@ -73,7 +73,7 @@ func windowOf(s *search) (window float64, ok bool) {
 	return window, size > 0
 }
 
-// otherWindow makes masks with another window. A mask that hides nothing, such as the mask of one token within its window, is a constant in the program.
+// otherWindow makes masks with another window. A mask that hides nothing, for example the mask of a single token, is a constant in the program.
 func otherWindow(s *subject, e *Entry, m Mistake) *program.Edited {
 	window := m.X.Value
 	switch m.Kind {
@@ -88,7 +88,8 @@ func otherWindow(s *subject, e *Entry, m Mistake) *program.Edited {
 	return masking(s, e, func(v view) bool { return window < 0 || v.k <= v.q && (window == 0 || v.k > v.q-window) })
 }
 
-// otherLayersWindow has the window of the other kind of layers: a mask with a window loses it, and a mask without one gets the window of the configuration.
+// otherLayersWindow makes masks with the window of the other kind of layer: a mask with a window loses the window, and a mask without a window gets
+// the window of the configuration.
 func otherLayersWindow(s *subject, e *Entry, _ Mistake) *program.Edited {
 	all := edit.StepsOf(e.Program, program.Mask)
 	switch {
@@ -100,7 +101,7 @@ func otherLayersWindow(s *subject, e *Entry, _ Mistake) *program.Edited {
 	return edit.Windows(e.Program, 0)
 }
 
-// smallMask has masked scores lowered by a number that is not enough, by masks that the program makes or reads.
+// smallMask makes masks that lower masked scores by a number that is too small. The program makes or reads the masks.
 func smallMask(s *subject, e *Entry, m Mistake) *program.Edited {
 	ed := edit.NewEditor(e.Program)
 	for i := range e.Program.Steps {
@@ -116,7 +117,7 @@ func isMaskRead(s *subject, e *Entry, st *program.Step) bool {
 	return st.Prim == program.Input && st.Index() >= 0 && st.Index() < len(e.Inputs) && strings.HasPrefix(s.m.List.At(e.Inputs[st.Index()]).Name, maskSite+".")
 }
 
-// keyAhead has masks that are moved by one key: ahead, or behind.
+// keyAhead makes masks that are moved by one key, to later keys or to earlier keys.
 func keyAhead(_ *subject, e *Entry, m Mistake) *program.Edited {
 	if m.Kind == "mask.own-key-masked" {
 		return edit.Ahead(e.Program, -1)
@@ -124,15 +125,16 @@ func keyAhead(_ *subject, e *Entry, m Mistake) *program.Edited {
 	return edit.Ahead(e.Program, 1)
 }
 
-// tiledHeads yields keys and values whose heads are tiled, where both products of an attention are in the program.
+// tiledHeads yields keys and values with tiled heads. The program has to have both products of an attention.
 func tiledHeads(*search) iter.Seq[Mistake] {
 	return slices.Values([]Mistake{{Kind: "heads.tiled"}})
 }
 
-// tiledAttention has the heads of keys and values tiled.
+// tiledAttention makes an attention with tiled heads of keys and values.
 func tiledAttention(_ *subject, e *Entry, _ Mistake) *program.Edited { return edit.Tiled(e.Program) }
 
-// sights yields masks by which queries see other keys: of blocks, with a prefix, from the wrong corner, and with a key or the first keys masked or seen by all.
+// sights yields masks in which queries see other keys: masks of blocks, with a prefix, aligned to the wrong corner, or with one key or the first keys
+// masked or seen by all queries.
 func sights(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		all := masksOf(s.first)
@@ -175,7 +177,7 @@ func sights(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// mostKeys is the largest number of keys of the masks of all entries: a decode step of a layer with a window has few.
+// mostKeys is the largest number of keys in the masks of all entries. A mask of a decode step with a window has few keys.
 func mostKeys(s *search) (most int) {
 	for _, e := range s.entries {
 		e = e.Small()
@@ -200,7 +202,8 @@ func sightsOfBoth(most int, more func(kind Kind, n int) bool) bool {
 	return true
 }
 
-// sightsApart yields masks with other edges. Of masks that are equal in the passes of the entries the first is yielded, and none that equals the right mask.
+// sightsApart yields masks with other edges. If several masks are equal in the passes of the entries, only the first is yielded. A mask that equals
+// the right mask is not yielded.
 func sightsApart(s *search, window float64, most int, yield func(Mistake) bool) {
 	right := func(v view) bool { return v.k >= v.low(v.q) && v.k <= v.q }
 	seen := map[string]bool{patternOf(s, right, Mistake{}): true}
@@ -215,8 +218,8 @@ func sightsApart(s *search, window float64, most int, yield func(Mistake) bool) 
 	}
 }
 
-// edges yields masks in which each query sees the keys from one edge to another: windows that begin with a chunk or have no end ahead, keys that a ring has lost,
-// blocks that are not full, and masks of the prompt or of decode steps. Most is the largest size of a chunk.
+// edges yields masks in which each query sees the keys between two edges: windows that begin with a chunk or have no end ahead, keys that a ring
+// cache has lost, blocks that are not full, and masks of the prompt or of decode steps. most is the largest size of a chunk.
 func edges(window float64, most int) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		more := func(kind Kind, n, m int) bool { return yield(Mistake{Kind: kind, Place: maskSite, N: n, M: m}) }
@@ -246,7 +249,7 @@ func edges(window float64, most int) iter.Seq[Mistake] {
 				return
 			}
 			for n := 2; n < min(most, mostRings) && n <= ring; n++ {
-				if window > 0 && float64(ring) < float64(n)+window-1 && !more("mask.ring-of-chunk", ring, n) { // else nothing is lost
+				if window > 0 && float64(ring) < float64(n)+window-1 && !more("mask.ring-of-chunk", ring, n) { // a larger ring loses nothing
 					return
 				}
 			}
@@ -255,8 +258,8 @@ func edges(window float64, most int) iter.Seq[Mistake] {
 	}
 }
 
-// masksOf are the steps of a program that make a mask, and those constants that are one: of 0 and of numbers that hide what they are added
-// to, by query and key. A program that is nothing else may hide nothing.
+// masksOf returns the steps of a program that make a mask, or else the constants that are masks: of query by key, with 0 and numbers that hide a
+// score. A constant that hides nothing counts only if it is the whole program.
 func masksOf(e *Entry) []int {
 	all := edit.StepsOf(e.Program, program.Mask)
 	if len(all) > 0 {
@@ -276,16 +279,16 @@ func masksOf(e *Entry) []int {
 	return all
 }
 
-// hides is what a score is lowered by at least that is hidden.
+// hides is the least number by which a mask lowers a hidden score.
 const hides = 1e30
 
-// otherSight has masks by whose rule queries see other keys.
+// otherSight makes masks in which queries see keys by the rule of the mistake.
 func otherSight(s *subject, e *Entry, m Mistake) *program.Edited {
 	rule := maskRules[m.Kind]
 	return masking(s, e, func(v view) bool { v.Mistake = m; return rule(v) })
 }
 
-// masking has other masks: sees reports whether a query sees a key.
+// masking makes other masks. sees reports whether a query sees a key.
 func masking(s *subject, e *Entry, sees func(v view) bool) *program.Edited {
 	ed := edit.NewEditor(e.Program)
 	for _, i := range masksOf(e) {
@@ -297,7 +300,7 @@ func masking(s *subject, e *Entry, sees func(v view) bool) *program.Edited {
 		v := viewOf(s, e, st)
 		keys := st.Shape[len(st.Shape)-1]
 		positions := make([]float64, len(own)/keys)
-		for q := range positions { // those of a constant are those of the pass
+		for q := range positions { // a constant mask has the positions of its pass
 			positions[q] = v.first + float64(q)
 		}
 		if st.Prim == program.Mask {

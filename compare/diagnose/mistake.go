@@ -8,50 +8,53 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// A Mistake is one difference between a port and the model, as data. Two mistakes are the same if they are equal. The row of its kind in
-// the catalogue says what the fields mean and makes the sentence; a field that the row has no use for has its zero value.
+// A Mistake is one difference between your port and the model, as data. Two mistakes are the same if they are equal. The row of the kind in the
+// catalogue gives the meaning of the fields and makes the sentence. A field that the row does not use has its zero value.
 type Mistake struct {
 	Kind Kind `json:"kind,omitempty"`
-	// Place is the wrong step, by its operation and its name in the formula ("rms_norm.eps"), or the role of the tensor or weight that the
-	// wrong step reads.
+	// Place is the wrong step, by its operation and its name in the formula ("rms_norm.eps"), or the role of the tensor or weight that the step
+	// reads.
 	Place string `json:"place,omitempty"`
-	// Of is the wrong tensor, weight, step or number. By is what the port has or does there, and For is the right one.
+	// Of is the wrong tensor, weight, step or number. By is what the port has or does instead, and For is the right tensor, weight, step or number.
 	Of  Term `json:"of,omitzero"`
 	By  Term `json:"by,omitzero"`
 	For Term `json:"instead_of,omitzero"`
-	// X is the port's number, and Right the model's.
+	// X is the port's number, and Right is the model's number.
 	X     Number `json:"x,omitzero"`
 	Right Number `json:"right_x,omitzero"`
-	// Times is how many times the right number the port's is.
+	// Times is the port's number divided by the right number.
 	Times Number `json:"times,omitzero"`
 	// N, M and K are sizes and indexes.
 	N int `json:"n,omitempty"`
 	M int `json:"m,omitempty"`
 	K int `json:"k,omitempty"`
-	// Axis is the wrong axis, by what the axis counts ("tokens"), and Other is the right axis. Numbers may differ along several axes, with a comma between them ("channels, layers"). Of a value that is a function, Other is the function and the sign between two values: "tanh *".
+	// Axis is the wrong axis, by what the axis counts ("tokens"), and Other is the right axis. Numbers may differ along several axes, with a comma
+	// between them ("channels, layers"). For a value that is a function, Other is the function and the sign between two values: "tanh *".
 	Axis  string `json:"axis,omitempty"`
 	Other string `json:"other_axis,omitempty"`
-	// DType is a type that the port computes in or stores, the zero value for none.
+	// DType is a type in which the port computes or stores; the zero value for no type.
 	DType hooks.DType `json:"dtype,omitzero"`
-	// Coding is how numbers are kept that are kept in few bits.
+	// Coding is the way in which numbers are kept in few bits.
 	Coding Coding `json:"coding,omitzero"`
-	// Called are the fields of the configuration, or functions of them, that are X: "1/√head_dim".
+	// Called lists the fields of the configuration, or functions of fields, whose value is X: "1/√head_dim".
 	Called string `json:"called,omitempty"`
 	// Runs are the wrong rows, channels or slots, each run with its content.
 	Runs Runs `json:"runs,omitempty"`
-	// Tokens are those that have the mistake, where others have not.
+	// Tokens are the tokens with the mistake, if other tokens are right.
 	Tokens Tokens `json:"tokens,omitzero"`
-	// Numbers are those of each index of Axis, or of each block of a matrix, in their order: of several axes the last one varies fastest, and an axis of layers has all layers of the model.
+	// Numbers has the number of each index of Axis, or of each block of a matrix, in order. With several axes, the last axis varies fastest, and an
+	// axis of layers has all layers of the model.
 	Numbers Numbers `json:"numbers,omitempty"`
-	// Others are other values that X may have.
+	// Others are further values that X may have.
 	Others OtherValues `json:"others,omitzero"`
-	// Picked counts elements that the port chose by chance: the elements that dropout has made 0.
+	// Picked counts the elements that the port chose by chance: dropout has set these elements to 0.
 	Picked int `json:"picked,omitempty"`
-	// Source is the tensor or weight that the port reads in the place of the right one, by its name in some layer. In another layer it is the one of the same name there.
+	// Source is the tensor or weight that the port reads in place of the right one, by its name in some layer. In another layer the port reads the
+	// tensor or weight with the same name in that layer.
 	Source string `json:"source,omitempty"`
-	// Edit is the change of the program's steps, as [edit.Edit.Text] writes it, of a kind that is one; or the place of a change.
+	// Edit is the change of the program's steps, written by [edit.Edit.Text], or the place of a change.
 	Edit string `json:"edit,omitempty"`
-	// Rounding is how the port rounds what it has in the place of the right thing, where it may do so in several ways; empty for the way of the formula.
+	// Rounding is how the port rounds the wrong value, if several ways are possible; empty for the way of the formula.
 	Rounding Rounding `json:"rounding,omitempty"`
 	// Code is Place in the source of a recorded model, and is no part of [Mistake.Key].
 	Code Code `json:"code,omitzero"`
@@ -62,23 +65,23 @@ type Rounding string
 
 // The ways to round.
 const (
-	Unstored Rounding = "unstored"  // the result is no tensor of the model's dtype
+	Unstored Rounding = "unstored"  // the result is not stored in the model's dtype
 	EachStep Rounding = "each-step" // each step rounds its result
-	EachCall Rounding = "each-call" // so do the steps that are calls of their own
-	Divided  Rounding = "divided"   // a factor is the quotient by its reciprocal, and a divisor is the product with its own
+	EachCall Rounding = "each-call" // each step that is a call of its own rounds its result
+	Divided  Rounding = "divided"   // the port divides by the reciprocal of a factor, and multiplies by the reciprocal of a divisor
 
-	// Of what is kept in few bits.
-	NewestToo       Rounding = "newest-too"            // the newest token is rounded before it is read, too
-	InFloat32       Rounding = "in-float32"            // what is computed on the way is not rounded to the model's dtype
-	NewestInFloat32 Rounding = "newest-too-in-float32" // both
-	// TowardZero is the way of a port that cuts bits off.
+	// Ways to round numbers that are kept in few bits.
+	NewestToo       Rounding = "newest-too"            // the newest token is also rounded before it is read
+	InFloat32       Rounding = "in-float32"            // intermediate values are not rounded to the model's dtype
+	NewestInFloat32 Rounding = "newest-too-in-float32" // newest-too and in-float32
+	// TowardZero cuts bits off.
 	TowardZero Rounding = "toward-zero"
 )
 
 // OtherValues are further values of a number with which the port would give the same elements. The zero value has no further values.
 type OtherValues struct {
-	Less   bool   `json:"or_less,omitempty"` // every smaller one, down to 0
-	Values string `json:"or,omitempty"`      // some, with a comma between
+	Less   bool   `json:"or_less,omitempty"` // every smaller value, down to 0
+	Values string `json:"or,omitempty"`      // some values, with commas between them
 }
 
 // Number is an optional number. The zero value has no number.
@@ -116,8 +119,8 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 // Tokens says which tokens have a mistake. The zero value is all tokens.
 type Tokens struct {
 	Some   bool   `json:"some,omitempty"`
-	From   Number `json:"from_id,omitzero"` // the smallest of their ids, where all other tokens have smaller ids
-	Called string `json:"called,omitempty"` // the field of the configuration that From is beyond
+	From   Number `json:"from_id,omitzero"` // these tokens have this id or larger ids, and all other tokens have smaller ids
+	Called string `json:"called,omitempty"` // a field of the configuration with the value of From
 }
 
 // A Term is something with a name: a tensor, a weight, a step, or what a step does. The zero value is no term.
@@ -127,16 +130,16 @@ type Term struct {
 	// a function ("gelu_tanh").
 	Name string  `json:"name,omitempty"`
 	X    float64 `json:"x,omitempty"`     // of a number, a factor, a divisor
-	Item Number  `json:"stream,omitzero"` // the stream of a tensor that is meant
+	Item Number  `json:"stream,omitzero"` // the stream of the tensor, if one stream is meant
 	// Before is set for the tensor of the pass before.
 	Before bool `json:"before,omitempty"`
 	// Sum is set for the sum with the term.
 	Sum bool `json:"sum,omitempty"`
-	// Code is a step, or a number of one, in the source of a recorded model. It is no part of a key.
+	// Code is a step, or a number of a step, in the source of a recorded model, and is no part of a key.
 	Code Code `json:"code,omitzero"`
 }
 
-// TermKind is what a term is.
+// TermKind is the kind of thing that a term names.
 type TermKind string
 
 // The kinds of terms.
@@ -156,7 +159,7 @@ const (
 	TheAddend  TermKind = "addend"         // the sum with a number
 	TheNamed   TermKind = "named-addend"   // the sum with a number that has a name in the formula
 	TheRoot    TermKind = "root"
-	// Numbers of a formula, by what stands around them.
+	// Numbers of a formula, by their use in the formula.
 	Epsilon   TermKind = "epsilon"
 	Floor     TermKind = "floor"
 	SoftCap   TermKind = "soft-cap"
@@ -166,11 +169,11 @@ const (
 	Window    TermKind = "window"
 	Theta     TermKind = "theta"
 	Scaling   TermKind = "scaling"
-	// OfItself is for [Row.Field]: what the term Of of the mistake is.
+	// OfItself, in [Row.Field], stands for the kind of the mistake's term Of.
 	OfItself TermKind = "of"
-	// Numbers and weights that are functions of other ones.
+	// Numbers and weights that are functions of a number or weight.
 	Constant      TermKind = "constant" // a number of a formula, by its name and value
-	ItsSquare     TermKind = "square"   // a number that is the square of another; the next are read alike
+	ItsSquare     TermKind = "square"   // a number that is the square of a second number; the kinds below are read in the same way
 	ItsRoot       TermKind = "root-of"
 	ItsReciprocal TermKind = "reciprocal"
 	TwiceIt       TermKind = "twice"
@@ -180,11 +183,11 @@ const (
 	TheMinus      TermKind = "minus"
 )
 
-// The kinds of terms of caches, rows and what is read.
+// The kinds of terms for caches, rows and what is read.
 const (
 	TheCache    TermKind = "the-cache"
-	TheCached   TermKind = "cached"           // what a cache holds of a role
-	TheKept     TermKind = "of-passes-before" // what a cache holds of a role and the pass does not write
+	TheCached   TermKind = "cached"           // the content of a cache for a role
+	TheKept     TermKind = "of-passes-before" // the content of a cache for a role that the pass does not write
 	Operation   TermKind = "operation"        // of the order, by its kind
 	ALayer      TermKind = "layer"
 	RowsOf      TermKind = "rows-of"
@@ -194,8 +197,8 @@ const (
 	// Lists of names, with a comma between two.
 	Modules    TermKind = "modules"
 	Operations TermKind = "operations"
-	Others     TermKind = "others" // "a=b": a tensor or weight, and the one that is in its place
-	// Scales of rounded numbers, by what has one of its own.
+	Others     TermKind = "others" // "a=b": the port reads the tensor or weight b in place of a
+	// Scales of rounded numbers, by what has a scale of its own.
 	ScalesOfTokensAndHeads TermKind = "scales-of-tokens-and-heads"
 	ScalesOfTokens         TermKind = "scales-of-tokens"
 	ScalesOfHeads          TermKind = "scales-of-heads"
@@ -226,7 +229,7 @@ func dtypeTerm(d hooks.DType) Term { return Term{Kind: AName, Name: d.String()} 
 // theResult is the term of an entry's result.
 var theResult = Term{Kind: TheResult}
 
-// Name is the mistake as a finding has it, in words.
+// name returns the mistake as a finding has it, in words.
 func (m Mistake) name() Name {
 	return Name{Mistake: m, What: m.String(), Site: m.Place, Value: m.X.pointer(), Right: m.Right.pointer()}
 }

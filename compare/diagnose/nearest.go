@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// FindStepsIn is [FindSteps] for an engine that may have one of several arithmetics. Entries are in the first arithmetic, and others yields the same entries
-// in each of the other arithmetics. The search tries all edits in the first arithmetic. If no edit explains the entries, the search tries the mostClose
-// edits that come nearest to the trace in each other arithmetic. Two arithmetics of one operation differ by a few roundings, so that an edit that is far
-// from the trace in one arithmetic is far from the trace in all. The error is that of FindSteps, or of others.
+// FindStepsIn is [FindSteps] for an engine with one of several possible arithmetics. entries are in the first arithmetic, and others yields the same
+// entries in each further arithmetic. The search tries all edits in the first arithmetic. If no edit explains the entries, the search tries the
+// mostClose edits nearest to the trace in each further arithmetic. Two arithmetics of one operation differ by a few roundings, so an edit that is far
+// from the trace in one arithmetic is far from the trace in every arithmetic. Errors come from FindSteps or from others.
 func FindStepsIn(ctx context.Context, m *Model, entries []*Entry, others iter.Seq2[[]*Entry, error]) (*Finding, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -39,7 +39,7 @@ func FindStepsIn(ctx context.Context, m *Model, entries []*Entry, others iter.Se
 	return found, nil
 }
 
-// mostClose is how many edits are tried in other arithmetics.
+// mostClose is the number of edits that are tried in further arithmetics.
 const mostClose = 32
 
 // closest holds the hypotheses that come nearest to the first entry of a search, the nearest first.

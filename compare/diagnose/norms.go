@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// normVariants yields norms with and without the mean taken off, and gates that do not shift.
+// normVariants yields norms that wrongly subtract the mean or keep the mean, and gates that do not shift.
 func normVariants(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	p := s.first.Program
@@ -23,10 +23,10 @@ func normVariants(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// leastPart is the least number of channels that has a norm of its own.
+// leastPart is the least number of channels in a part with a norm of its own.
 const leastPart = 4
 
-// meansOfParts yields norms of each part of a row by itself, such as the channels of a head.
+// meansOfParts yields a separate norm for each part of a row, such as the channels of a head.
 func meansOfParts(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	if means := edit.Means(s.first.Program); len(means) > 0 {
@@ -40,7 +40,7 @@ func meansOfParts(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// otherNorm has a variant of each norm, or of each gate.
+// otherNorm makes a variant of each norm, or of each gate.
 func otherNorm(_ *subject, e *Entry, m Mistake) *program.Edited {
 	switch m.Kind {
 	case "norm.layernorm":

@@ -15,10 +15,10 @@ import (
 // usualCaps are the soft caps of published models.
 var usualCaps = []float64{50, 30, 20, 15}
 
-// powers are those of ten by which a constant may be off.
+// powers is the largest power of ten by which a constant may be off.
 const powers = 6
 
-// othersFor are the numbers that one may be in place of: of the program and the configuration, and functions of itself.
+// othersFor lists the numbers that a port may have in place of old: numbers of the program and of the configuration, and functions of old.
 func othersFor(s *search, t *edit.StepIndex, old float64, what TermKind) []number {
 	var all []number
 	add := func(n number) {
@@ -66,7 +66,7 @@ func othersFor(s *search, t *edit.StepIndex, old float64, what TermKind) []numbe
 	return append(all, number{})
 }
 
-// said reports whether something is known of a number beside its value.
+// said reports whether a number has a name, or a dtype from which it comes.
 func (n number) said() bool { return n.words != "" || n.rounded != 0 || n.unit != 0 }
 
 // nearNumber reports whether v may be the rounded right number, old: the operation has fewer bits than float32, and the numbers differ by
@@ -108,7 +108,8 @@ func otherNumbers(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// equalNumbers lists sets of places that may have a wrong number together: the place of the number alone, and for the first of several equal numbers all of their places before.
+// equalNumbers lists sets of places that may have a wrong number together. For the first of several equal numbers, the first set is the places of all
+// equal numbers. The last set is the place of the number only.
 func equalNumbers(t *edit.StepIndex, numbers []int, i int) [][]edit.Place {
 	var equal []edit.Place
 	first := true
@@ -125,7 +126,8 @@ func equalNumbers(t *edit.StepIndex, numbers []int, i int) [][]edit.Place {
 	return [][]edit.Place{equal, own}
 }
 
-// numberAt yields a number in place of that of a step: where the step's is a tensor of the model's dtype, rounded, and where that gives nothing not rounded.
+// numberAt yields a number in place of the number of a step. If the step's number is stored in the model's dtype, the yielded number is rounded
+// first; if the rounded number gives nothing, numberAt yields the number without rounding.
 func numberAt(s *search, t *edit.StepIndex, i int, at []edit.Place, n number, yield func(Mistake) bool) bool {
 	st, dtype := &t.Steps[i], s.first.Call.DType
 	if nearNumber(s, st.Number().Value, n.value) || s.cautious && (st.Round == program.Model || !powerOfTen(n.value/st.Number().Value)) {
@@ -142,7 +144,7 @@ func numberAt(s *search, t *edit.StepIndex, i int, at []edit.Place, n number, yi
 	return yield(m)
 }
 
-// otherNumber has another number at places; where it is unstored the number is no tensor of the model's dtype.
+// otherNumber makes a program with another number at places. An unstored number is not rounded to the model's dtype.
 func otherNumber(s *subject, e *Entry, m Mistake) *program.Edited {
 	d, ok := s.edit(m)
 	switch {
@@ -161,7 +163,7 @@ func otherNumber(s *subject, e *Entry, m Mistake) *program.Edited {
 	return ended(ed)
 }
 
-// unroundedNumbers yields constants that are tensors of the model's dtype and are kept as they were computed.
+// unroundedNumbers yields constants that the model stores in its dtype and the port does not round.
 func unroundedNumbers(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
@@ -180,7 +182,7 @@ func unroundedNumbers(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// literals yields the numbers of a formula that no configuration gives, such as the 1 of 1+w, doubled, with the opposite sign and halved.
+// literals yields changes of the numbers of a formula that no configuration gives, such as the 1 of 1+w: doubled, with the opposite sign, and halved.
 func literals(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)

@@ -10,11 +10,12 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// mostOfOther is how many operations of another layer are taken in a layer that does not have them.
+// mostOfOther is the largest number of operations of another layer that are computed in the entry's layer.
 const mostOfOther = 12
 
-// asOtherLayers yields what layers of another kind compute in the entry's place from the tensors of the entry's layer: a sparse gate in a dense layer, or new
-// keys in a layer that shares the keys of another layer. One layer of each kind is tried, and the layer that the entry's layer shares with.
+// asOtherLayers yields the computation of another kind of layer in the entry's place, with the tensors of the entry's layer: a sparse gate in a dense
+// layer, or new keys in a layer that shares the keys of another layer. One layer of each kind is tried, and the layer with which the entry's layer
+// shares.
 func asOtherLayers(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	entry := &s.m.List.Entries[s.first.Node.Entry]
@@ -38,7 +39,7 @@ func asOtherLayers(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// asOtherLayer has what another layer computes in the entry's place.
+// asOtherLayer makes a program with the computation of another layer in the entry's place.
 func asOtherLayer(s *subject, e *Entry, m Mistake) *program.Edited {
 	k := s.m.List.Index(order.NameOf(m.By.Name).Here(order.NameOf(s.m.List.Entries[e.Node.Entry].Name).Module()).String())
 	if k < 0 {
@@ -53,7 +54,7 @@ func asOtherLayer(s *subject, e *Entry, m Mistake) *program.Edited {
 	return ended(o.ed)
 }
 
-// readsOf tells apart what entries of one role are computed from, by role.
+// readsOf lists the roles of an entry's inputs. Entries of one role that are computed in different ways have different lists.
 func readsOf(e *order.Entry) string {
 	var all []string
 	for _, r := range e.Inputs {
@@ -62,7 +63,7 @@ func readsOf(e *order.Entry) string {
 	return strings.Join(all, ",")
 }
 
-// throughLayer are the modules that an entry of another layer is computed through and that the layer of own does not have, in their order.
+// throughLayer lists, in order, the modules through which another layer computes an entry and which the layer of own does not have.
 func throughLayer(s *subject, entry int, own string) []string {
 	var all []string
 	seen := map[int]bool{entry: true}
@@ -81,17 +82,18 @@ func throughLayer(s *subject, entry int, own string) []string {
 	return all
 }
 
-// otherLayer computes an entry of another layer from what the layer of an entry has.
+// otherLayer computes an entry of another layer from the tensors in the layer of e.
 type otherLayer struct {
 	*subject
 	e    *Entry
 	ed   *edit.Editor
 	done map[order.Node]program.Var
 
-	widths [2]int // of the last axis in the other layer, and in the entry's, where they differ
+	widths [2]int // size of the last axis in the other layer and in the entry's layer, if the sizes differ
 }
 
-// value is what stands in the layer in the place of an entry of the other: what was captured there, or else what the other's operation makes.
+// value returns the tensor in the entry's layer for an entry of the other layer: the captured tensor, or else the result of the other layer's
+// operation.
 func (o *otherLayer) value(n order.Node, r order.Ref) (program.Var, bool) {
 	name := o.m.List.Entries[n.Entry].Name
 	here := o.here(name, o.e)

@@ -11,10 +11,10 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// joint is one matrix that has the weights of several linear operations. The operations read the same tensor.
+// joint is one matrix with the weights of several linear operations. The operations read the same tensor.
 type joint struct {
 	parts []*order.Entry // in the order of the matrix
-	own   int            // the part that is looked at
+	own   int            // index of the part of the entry
 }
 
 // jointOf is the matrix that a weight may be a part of; ok is false if no other operation reads the same tensor.
@@ -55,7 +55,7 @@ func (p joint) size() (whole, before, least int) {
 	return whole, before, least
 }
 
-// at is where a row comes from of a matrix, or of one of n groups in it.
+// at returns the part and the row of the part for row i of a matrix, or of one of n groups in the matrix.
 func (p joint) at(i, n int) rowOf {
 	for k := range p.parts {
 		if i < p.rows(k)/n {
@@ -66,7 +66,7 @@ func (p joint) at(i, n int) rowOf {
 	return rowOf{p.own, i}
 }
 
-// joints yields the matrices that the weights of the first entry may be a part of, each with the weight.
+// joints yields the weights of the first entry that may be a part of a matrix, each with the matrix.
 func joints(s *search) iter.Seq2[order.Weight, joint] {
 	return func(yield func(order.Weight, joint) bool) {
 		if len(edit.StepsOf(s.first.Program, program.Affine)) != 1 {
@@ -80,8 +80,8 @@ func joints(s *search) iter.Seq2[order.Weight, joint] {
 	}
 }
 
-// packedMatrices yields mistakes of weights that are stored as one matrix. A file has the whole parts in turn and the port reads groups of rows, each with rows of all
-// parts; or the file has groups and the port reads whole parts.
+// packedMatrices yields mistakes of weights that are stored as one matrix. Either the file has whole parts, one after another, and the port reads
+// groups of rows, each with rows of all parts; or the file has groups and the port reads whole parts.
 func packedMatrices(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for w, p := range joints(s) {
@@ -101,10 +101,11 @@ func packedMatrices(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// splitKind is the mistake of a matrix of groups that is read as parts.
+// splitKind is the mistake of a matrix of groups that is read as whole parts.
 const splitKind Kind = "weight.groups-read-as-packed"
 
-// groupsOf are how many groups of rows a matrix of some parts may have: one for each head, or for each row of the smallest.
+// groupsOf lists the numbers of groups that a joint matrix may have: the number of heads or of KV heads, the rows of the smallest part or half of
+// them, 2, or 4.
 func groupsOf(s *subject, p joint) []int {
 	c := s.m.List.Config
 	_, _, least := p.size()
@@ -117,12 +118,12 @@ func groupsOf(s *subject, p joint) []int {
 	return all
 }
 
-// hasGroups reports whether each part has rows of so many groups.
+// hasGroups reports whether the rows of each part can be divided into n groups.
 func (p joint) hasGroups(n int) bool {
 	return n > 0 && !slices.ContainsFunc(p.parts, func(e *order.Entry) bool { return e.Weights[0].Shape[0]%n != 0 })
 }
 
-// regrouped has the rows that an entry's linear operation takes of a matrix that is read otherwise than it is.
+// regrouped makes a linear operation with the rows that the port takes if it reads the matrix in the wrong form.
 func regrouped(s *subject, e *Entry, m Mistake) *program.Edited {
 	w := weightIn(e, m.Place)
 	p, ok := jointOf(s, w.Name)
@@ -137,7 +138,7 @@ func regrouped(s *subject, e *Entry, m Mistake) *program.Edited {
 			from[i] = p.at(i/n*each+before/m.N+i%n, 1)
 			continue
 		}
-		group, inside := (before+i)/each, (before+i)%each // of the file: the port reads parts
+		group, inside := (before+i)/each, (before+i)%each // in the file: the port reads whole parts
 		r := p.at(inside, m.N)
 		from[i] = rowOf{r.matrix, group*p.rows(r.matrix)/m.N + r.row}
 	}
@@ -152,14 +153,14 @@ func (p joint) matrices() (all []string) {
 	return all
 }
 
-// The mistakes of a weight whose bias is cut in the same place, of a weight without a bias or with the right one, and of a bias.
+// Kinds of wrong cuts: of a weight with its bias, of only the weight, and of only the bias.
 const (
 	bothCut   Kind = "weight.cut-elsewhere-with-bias"
 	weightCut Kind = "weight.cut-elsewhere"
 	biasCut   Kind = "bias.cut-elsewhere"
 )
 
-// mostParts is how many parts are tried in another order.
+// mostParts is the largest number of parts that are tried in other orders.
 const mostParts = 4
 
 // cutMatrices yields one matrix of several weights that is cut at a wrong place: the port has the parts in another order, or takes rows of a neighbour.
@@ -208,7 +209,7 @@ func moduleTerm(weight string) Term {
 	return Term{Kind: AName, Name: strings.TrimSuffix(order.NameOf(weight).Role(), ".weight")}
 }
 
-// pieces lists the parts that have some rows of a matrix. The matrix has its parts in a wrong sequence.
+// pieces lists the parts from which the given number of rows comes, from row start on. The matrix has its parts in the given sequence.
 func (p joint) pieces(sequence []int, start, rows int) Runs {
 	var all []Run
 	at := 0
@@ -227,7 +228,7 @@ func (p joint) pieces(sequence []int, start, rows int) Runs {
 	return makeRuns(all...)
 }
 
-// recut has the rows of a linear operation, the numbers of its bias, or both, from another place of the matrix of several.
+// recut makes a linear operation with the rows of its weight, the numbers of its bias, or both, from another place of the joint matrix.
 func recut(s *subject, e *Entry, m Mistake) *program.Edited {
 	w := weightIn(e, m.Place)
 	p, ok := jointOf(s, w.Name)

@@ -10,7 +10,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// penalties are what samplers do to logits of ids that were read, and a model does not: each takes a logit x by a number to y.
+// penalties are changes that samplers make to the logits of ids that were read, and that a model does not make. to changes a logit x by a number, and
+// by is the number that takes x to y.
 var penalties = map[Kind]struct{ to, by func(x, y float64) float64 }{
 	"logits.repetition-penalty": {
 		func(x, by float64) float64 {
@@ -32,8 +33,8 @@ var penalties = map[Kind]struct{ to, by func(x, y float64) float64 }{
 	},
 }
 
-// penalised yields logits of ids that were read, in the pass or until then, which are divided by a number where they are above 0 and multiplied by it below, or
-// are lowered by one.
+// penalised yields penalties on the logits of ids that were read, in the pass or up to its end. A repetition penalty divides a positive logit by a
+// number and multiplies a negative logit by the number. A presence penalty subtracts a number.
 func penalised(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		axes := s.m.List.Entries[s.first.Node.Entry].Axes
@@ -76,7 +77,7 @@ func penalised(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// idsOf are the ids of an entry's pass, and of those before.
+// idsOf returns the ids of an entry's pass, and, with before, the ids of all earlier passes.
 func idsOf(s *subject, e *Entry, before bool) []int {
 	var all []int
 	for pass := range e.Node.Pass + 1 {
@@ -95,7 +96,7 @@ func idsOf(s *subject, e *Entry, before bool) []int {
 	return all
 }
 
-// penalty changes the logits of ids that were read. If the source of a mistake is the tensor of ids, the port looks at the ids of the pass, and not at earlier ones.
+// penalty changes the logits of ids that were read. If the mistake has a Source, the port looks only at the ids of the pass.
 func penalty(s *subject, e *Entry, m Mistake) *program.Edited {
 	v, ok := s.asStored(e)
 	if !ok {

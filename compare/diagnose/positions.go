@@ -13,7 +13,7 @@ import (
 
 const (
 	positionsSite = "positions" // the place of mistakes of positions
-	// mostOffset is by how much positions may be off, and the last that all may have.
+	// mostOffset limits the offset of positions, and the last position that all tokens may share.
 	mostOffset = 64
 )
 
@@ -40,7 +40,7 @@ func positions(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// end is the position after the last of all entries.
+// end is the position after the last token of all entries.
 func end(s *search) (tokens int) {
 	for _, e := range s.entries {
 		tokens = max(tokens, s.m.Passes[e.Node.Pass].Past+s.m.Passes[e.Node.Pass].Tokens)
@@ -81,8 +81,8 @@ func usualPositions(s *search) []Mistake {
 	return all
 }
 
-// ruledPositions lists rules for all positions: they stand still, are off by more than a few, end at one (the table is too short), begin later (tokens are counted
-// as padding), are off from one token on, or count down.
+// ruledPositions lists rules for all positions: the positions stand still, are off by more than 2, end at a last position (the table is too short),
+// begin later (tokens are counted as padding), are off from one token on, or count down.
 func ruledPositions(s *search) (all []Mistake) {
 	add := func(kind Kind, n, m int) { all = append(all, Mistake{Kind: kind, N: n, M: m}) }
 	for k := 1; k <= mostOffset; k++ {
@@ -107,8 +107,8 @@ func ruledPositions(s *search) (all []Mistake) {
 	return all
 }
 
-// otherPlaces lists other positions for the only position that the entries have, the nearest first. One position does not show by which rule it is wrong, so that
-// these mistakes come before the rules.
+// otherPlaces lists other positions for entries with only one position, the nearest first. One position does not show the rule by which it is wrong,
+// so otherPlaces takes the place of ruledPositions.
 func otherPlaces(p float64) (all []Mistake) {
 	add := func(k float64) {
 		m := Mistake{Kind: "position.ahead", For: literal(p), X: some(k), By: literal(k - p)}
@@ -136,7 +136,7 @@ func farPlace(m Mistake) int {
 	return 0
 }
 
-// onlyPlace is the position of the entries where they have one alone, as those of one decode step do.
+// onlyPlace returns the position of the entries if all entries have one and the same position, as in one decode step.
 func onlyPlace(s *search) (p float64, only bool) {
 	pass := s.first.Node.Pass
 	if s.m.Passes[pass].Tokens > 1 || slices.ContainsFunc(s.entries, func(e *Entry) bool { return e.Node.Pass != pass }) {
@@ -156,7 +156,7 @@ func onlyPlace(s *search) (p float64, only bool) {
 	return p, true
 }
 
-// otherPositions has other positions, which the program computes from the right ones.
+// otherPositions makes a program with other positions, which the program computes from the right positions.
 func otherPositions(s *subject, e *Entry, m Mistake) *program.Edited {
 	pass := s.m.Passes[e.Node.Pass]
 	by, plus := 1.0, 0.0
@@ -186,7 +186,7 @@ type positioned struct {
 	p, prompt float64
 }
 
-// positionRules are what positions are taken for.
+// positionRules give the position that the port uses for a token.
 var positionRules = map[Kind]func(at positioned) float64{
 	"position.rounded":   func(at positioned) float64 { return floats.Round(at.DType, at.p) },
 	"position.multiples": func(at positioned) float64 { return math.Floor(at.p/at.By.X) * at.By.X },
@@ -207,7 +207,7 @@ var positionRules = map[Kind]func(at positioned) float64{
 	"rope.angles-rounded": func(at positioned) float64 { return at.p },
 }
 
-// otherAngles has the products of frequencies and of what positions are taken for.
+// otherAngles makes the products of frequencies and the port's positions.
 func otherAngles(s *subject, e *Entry, m Mistake) *program.Edited {
 	ed, rule := edit.NewEditor(e.Program), positionRules[m.Kind]
 	all := edit.StepsOf(e.Program, program.Angle)
@@ -224,7 +224,7 @@ func otherAngles(s *subject, e *Entry, m Mistake) *program.Edited {
 			if m.Kind == "rope.angles-rounded" {
 				angle = floats.Round(m.DType, angle)
 			}
-			v.Data[k], v.Bound[k] = angle, 3*0x1p-24*math.Abs(angle) // as of the primitive
+			v.Data[k], v.Bound[k] = angle, 3*0x1p-24*math.Abs(angle) // the bound of the primitive
 		}
 		ed.Pass(i, ed.Other(v))
 	}

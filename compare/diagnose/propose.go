@@ -9,16 +9,16 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// generator yields mistakes that the entries of a search may have, the most plausible first. It reads what the search has found so far where one find makes
-// others needless.
+// generator yields mistakes that the entries of a search may have, the most plausible first. A generator reads what the search has found so far, if a
+// find makes further mistakes needless.
 type generator func(s *search) iter.Seq[Mistake]
 
-// tried is the stage of some generators.
+// tried makes a stage from generators.
 func tried(all ...generator) func(*search) error {
 	return func(s *search) error { return s.from(all...) }
 }
 
-// withSolved is the stage of generators that solve a number from the elements.
+// withSolved makes a stage from generators that solve a number from the elements.
 func withSolved(all ...generator) func(*search) error {
 	return func(s *search) error {
 		for _, g := range inDrawnOrder(s.m, all) {
@@ -34,7 +34,7 @@ func withSolved(all ...generator) func(*search) error {
 	}
 }
 
-// from tries what generators yield.
+// from tries the mistakes that generators yield.
 func (s *search) from(all ...generator) error {
 	for _, g := range inDrawnOrder(s.m, all) {
 		for m := range g(s) {
@@ -49,7 +49,7 @@ func (s *search) from(all ...generator) error {
 	return s.err
 }
 
-// hypothesis is what the entries of a search may have: a mistake, or a statement.
+// hypothesis is a mistake or a statement that the entries of a search may have.
 type hypothesis struct {
 	is        Mistake
 	statement *statement // nil for a mistake
@@ -60,12 +60,12 @@ type hypothesis struct {
 	number    float64
 	weak      bool // see [Row.Weak]
 	exact     bool // see [Row.Exact]
-	addend    bool // it is 0 in the place of a number, which an edit leaves out of a sum
-	// of is a text that is the same for hypotheses which differ in roundings only: these hypotheses have one name.
+	addend    bool // an edit leaves the addend out, and the number is 0
+	// of is equal for hypotheses that differ only in roundings. These hypotheses have one name.
 	of string
 }
 
-// hypothesis is that the entries have a mistake. A mistake without a kind is an edit of steps.
+// hypothesis returns the hypothesis that the entries have a mistake. A mistake without a kind is an edit of steps.
 func (s *search) hypothesis(m Mistake) hypothesis {
 	h := hypothesis{is: m, of: m.Key()}
 	d, edits := s.edit(m)
@@ -100,8 +100,8 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 	return h
 }
 
-// weakEdit reports whether an edit of steps is said only where nothing else of its class gives the same elements: an order that is put back in the result is the order of
-// another operand.
+// weakEdit reports whether an edit of steps is named only if no other edit of its class gives the same elements: an order that is put back in the
+// result is the order of another operand.
 func weakEdit(d *edit.Edit) bool {
 	switch d.Class {
 	case edit.Order:
@@ -112,7 +112,7 @@ func weakEdit(d *edit.Edit) bool {
 	return false
 }
 
-// edited is the program of an entry as a hypothesis has it; nil where the hypothesis does not go with the entry.
+// edited makes the program of an entry with a hypothesis; nil if the hypothesis does not fit the entry.
 func (s *search) edited(h hypothesis, e *Entry) *program.Edited {
 	if h.statement != nil {
 		return h.statement.edit(e)
@@ -120,7 +120,8 @@ func (s *search) edited(h hypothesis, e *Entry) *program.Edited {
 	return s.apply(h.is, e)
 }
 
-// inOthers is a hypothesis for entries that its list of pairs leaves out: they read what the first entry of the list reads. It is not ok if the mistake has no list.
+// inOthers makes a hypothesis for entries that its list of pairs leaves out: these entries read what the first entry of the list reads. ok is false
+// if the mistake has no list.
 func (h hypothesis) inOthers() (other hypothesis, ok bool) {
 	if h.is.By.Kind != Others {
 		return h, false
@@ -131,10 +132,10 @@ func (h hypothesis) inOthers() (other hypothesis, ok bool) {
 	return h, true
 }
 
-// numberKinds are numbers of a formula, by what stands around them.
+// numberKinds are the kinds of numbers of a formula.
 var numberKinds = []TermKind{Epsilon, Floor, SoftCap, AFactor, ADivisor, SomeValue, AName}
 
-// name is a hypothesis in words, with the fields of the configuration that have its numbers.
+// name returns a hypothesis in words, with the fields of the configuration that have its numbers.
 func (s *search) name(h hypothesis) Name {
 	if h.statement != nil {
 		return h.statement.name()

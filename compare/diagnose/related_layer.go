@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// ofLayer adds a layer to a name of rows that are those of another tensor. It adds the layer itself if all entries have rows of one layer, and the distance to the layer if the
-// distance is the same for all entries. Otherwise the name stays as it is.
+// ofLayer adds a layer to the name of a relation with rows of another tensor. It adds the layer if all entries have rows of one layer, and the
+// distance to the layer if the distance is the same for all entries. Otherwise the name stays as it is.
 func ofLayer(s *search, name Name) (Name, error) {
 	r := name.Relation
 	if r.Kind != "rows.of-another" || r.By.Kind != RowsOf {
@@ -40,8 +40,8 @@ func ofLayer(s *search, name Name) (Name, error) {
 	return r.name(), nil
 }
 
-// ofAllLayers has the name of a right tensor that all layers have for it, where a mistake of several layers has that of the first: what the first layer reads is embed_tokens, and in any
-// layer that is layers.*.in.
+// ofAllLayers renames the right tensor of a mistake in several layers. The mistake has the name in the first layer, and ofAllLayers puts the role for
+// any layer in its place: the first layer reads embed_tokens, and any layer reads layers.*.in.
 func ofAllLayers(s *search, name Name) Name {
 	m := name.Mistake
 	at := s.m.List.Index(m.For.Name)
@@ -56,8 +56,8 @@ func ofAllLayers(s *search, name Name) Name {
 	return all
 }
 
-// layerWithRows returns the tensor of a role that has all rows that are left of an entry. If several layers have such a tensor, the nearest layer before the entry counts. The name is
-// empty if no layer has the rows, or if the entry's own layer has them.
+// layerWithRows returns the tensor of a role that has all unexplained rows of an entry. If several layers have such a tensor, the nearest layer
+// before the entry counts. The name is empty if no layer has the rows, or if the entry's own layer has the rows.
 func layerWithRows(s *search, e *Entry, of Term) (source string, err error) {
 	pass := e.Node.Pass
 	if of.Before {

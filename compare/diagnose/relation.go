@@ -9,17 +9,17 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// A Relation is a statement about the port's own tensor: some rows are zeros, or rows of another tensor, or elements are not finite. It is
-// read off that tensor and holds bit by bit. It says nothing about another entry, so it is no [Mistake]. Two relations are the same if they
-// are equal. The row of its kind in the catalogue makes the sentence; a field that the row has no use for has its zero value.
+// A Relation is a statement about the port's own tensor: some rows are zeros, or rows of another tensor, or elements are not finite. It is read off
+// the tensor and holds to the bit. It predicts no other entry, so it is no [Mistake]. Two relations are the same if they are equal. The row of the
+// kind in the catalogue makes the sentence. A field that the row does not use has its zero value.
 type Relation struct {
 	Kind Kind `json:"kind,omitempty"`
-	// Place is the role of the tensor that the rows are of; "zeros" for rows of zeros.
+	// Place is the role of the tensor with the rows; "zeros" for rows of zeros.
 	Place string `json:"place,omitempty"`
 	// Of is the tensor or operation of the statement, and By has the rows that the port's rows are equal to.
 	Of Term `json:"of,omitzero"`
 	By Term `json:"by,omitzero"`
-	// N of M rows are wrong. K is the index of the right one.
+	// N of M rows are wrong. K is the index of the right row, or the distance in layers.
 	N int `json:"n,omitempty"`
 	M int `json:"m,omitempty"`
 	K int `json:"k,omitempty"`
@@ -42,19 +42,19 @@ func NotAsDumped(list *order.List, wrong []order.Node, of string, elements, show
 	return f
 }
 
-// name is the relation as a finding has it, in words.
+// name returns the relation as a finding has it, in words.
 func (r Relation) name() Name { return Name{Relation: r, What: r.String(), Site: r.Place} }
 
 // String is the relation as a sentence.
 func (r Relation) String() string { return say(r.Kind, r.field) }
 
-// Page is where the relation is explained for an entry of a role; empty where it is not.
+// Page is the page that explains the relation for an entry of a role; empty without a page.
 func (r Relation) Page(role string) string {
 	return pageIn(r.Kind, role, func(p Page) bool { return p.Of == nil || p.Of(r) })
 }
 
-// field is what fills a hole, and whether the relation has it. The hole {at} is filled with indexes, or with "elements" if they are
-// everywhere; the others are those of a mistake.
+// field fills a hole of the sentence, and reports whether the relation has it. The hole {at} is filled with indexes, or with "elements" if the
+// indexes are everywhere. The other holes are filled as for a mistake.
 func (r Relation) field(name string) (words string, has bool) {
 	if name == "at" {
 		return r.At.String(), r.At != ""
@@ -72,12 +72,12 @@ type spot struct {
 	at     []int
 }
 
-// mostIndexes is how many indexes of an axis are listed.
+// mostIndexes is the largest number of indexes that are listed for an axis.
 const mostIndexes = 4
 
-// spotsOf says in which few indexes of each axis the elements at some offsets lie. An axis is left out if the elements have all indexes of
-// the axis, or more than [mostIndexes]. The shape has the first axes of the first entry's result. The result is nil if the meaning of
-// these axes is not known.
+// spotsOf lists, for each axis, the few indexes at which the elements with the given offsets lie. An axis is left out if the elements have all
+// indexes of the axis, or more than [mostIndexes]. shape has the first axes of the first entry's result. The result is nil if the meaning of these
+// axes is not known.
 func spotsOf(s *search, shape, offsets []int) []spot {
 	axes := s.m.List.Entries[s.first.Node.Entry].Axes
 	if len(axes) != len(s.first.Program.Out.Shape) {

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	leastRow   = 4       // different numbers of a row that may be that of another tensor
+	leastRow   = 4       // different numbers of a row that is looked for in other tensors
 	mostRows   = 1 << 14 // rows that are looked for
-	mostLooked = 1 << 26 // elements that they are looked for in
+	mostLooked = 1 << 26 // elements in which the rows are looked for
 )
 
-// statement is that some entries have a relation. It gives these entries the port's own tensors, and it gives nothing to another entry.
+// statement is the claim that some entries have a relation. It gives these entries the port's own tensors, and gives nothing for further entries.
 type statement struct {
 	Relation
 	of     []*Entry
@@ -23,14 +23,14 @@ type statement struct {
 	exact  bool // see [Row.Exact]
 }
 
-// state judges a statement. An element that is not left is the port's, too: some order of summation gives it.
+// state judges a statement. For elements that are explained, too, the statement gives the port's value: some order of summation gives it.
 func (s *search) state(r statement) error {
 	return s.try(hypothesis{
 		class: edit.InputOf, statement: &r, solved: r.solved, exact: r.exact,
 	})
 }
 
-// edit has the port's own tensor for the result of an entry that the statement is of.
+// edit makes the port's own tensor the result of an entry of the statement.
 func (r *statement) edit(e *Entry) *program.Edited {
 	y, _ := e.Target()
 	if !slices.Contains(r.of, e) || len(y) != e.elements() {
@@ -39,7 +39,7 @@ func (r *statement) edit(e *Entry) *program.Edited {
 	return given(e, program.Value{Data: slices.Clone(y), Bound: make([]float64, len(y))})
 }
 
-// notFinite looks whether all that is left is NaN or infinite: memory that was not written, or a number that is too large for its type.
+// notFinite checks whether all unexplained elements are NaN or infinite: memory that was not written, or a number that is too large for its type.
 func notFinite(s *search) error {
 	nan, up, down := false, false, false
 	var of []*Entry
@@ -65,7 +65,8 @@ func notFinite(s *search) error {
 	return s.state(statement{Relation: r, of: of, exact: true})
 }
 
-// relatedRows looks for rows of captured tensors: of the entry itself, of its role, of other tensors, of this pass and those before.
+// relatedRows looks for the unexplained rows in captured tensors: in the entry itself, in its role, and in other tensors, of this pass and the pass
+// before.
 func relatedRows(s *search) error {
 	if s.first != s.entries[0] {
 		return nil
@@ -90,7 +91,7 @@ func relatedRows(s *search) error {
 	return nil
 }
 
-// movedRows looks for rows of captured tensors where nothing is computed: then no number is solved before that is one of a formula.
+// movedRows runs relatedRows early for an operation that computes nothing, before a search solves a number of a formula.
 func movedRows(s *search) error {
 	if !movesOnly(s) {
 		return nil
@@ -98,7 +99,7 @@ func movedRows(s *search) error {
 	return relatedRows(s)
 }
 
-// zeroRows looks whether nothing of the entries is there at all, before a number is solved or a difference taken that happens to give zeros.
+// zeroRows checks whether the entries are all zeros. It runs before a search solves a number, or takes a difference, that happens to give zeros.
 func zeroRows(s *search) error {
 	rows := map[*Entry][]int{}
 	for _, e := range s.entries {
@@ -112,7 +113,7 @@ func zeroRows(s *search) error {
 	return relate(s, relative{role: zeroRole}, rows, &looked)
 }
 
-// relate tries whether the rows that are left are rows of a role.
+// relate tries whether the unexplained rows are rows of a role.
 func relate(s *search, from relative, rows map[*Entry][]int, looked *int) error {
 	r := statement{of: s.entries, exact: from.role == zeroRole}
 	for _, e := range s.entries {
@@ -125,17 +126,17 @@ func relate(s *search, from relative, rows map[*Entry][]int, looked *int) error 
 	return s.state(r)
 }
 
-// zeroRole is in place of a role if rows are zeros.
+// zeroRole stands in place of a role if rows are zeros.
 const zeroRole = "zeros"
 
-// relative is a role in which rows are looked for, some passes before.
+// relative is a role in which rows are looked for. pass is relative to the pass of the entry.
 type relative struct {
 	role string
 	pass int
 	own  bool // the entry itself
 }
 
-// relatives are the roles in which rows are looked for: the entry itself first, then its inputs, its role, and all others.
+// relatives lists the roles in which rows are looked for: the entry itself first, then zeros, the inputs, the entry's role, and all other roles.
 func relatives(s *search) []relative {
 	own := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name).Role()
 	all := []relative{{role: own, own: true}, {role: zeroRole}}
@@ -158,7 +159,7 @@ func relatives(s *search) []relative {
 	return all
 }
 
-// leftRows are the rows, along the last axis, that have elements left.
+// leftRows lists the rows, along the last axis, with unexplained elements.
 func leftRows(e *Entry) []int {
 	var all []int
 	width := e.Program.Out.Last()
@@ -170,7 +171,7 @@ func leftRows(e *Entry) []int {
 	return all
 }
 
-// rowsAre reports whether the tensors of a role have each of some rows of the trace's tensor, bit by bit.
+// rowsAre reports whether the tensors of a role have each of the given rows of the trace's tensor, to the bit.
 func rowsAre(s *subject, e *Entry, rows []int, from relative, looked *int) bool {
 	y, _ := e.Target()
 	width := e.Program.Out.Last()
@@ -222,7 +223,8 @@ func rowsAre(s *subject, e *Entry, rows []int, from relative, looked *int) bool 
 	return len(missing) == 0
 }
 
-// distinct counts the numbers of a row, up to [leastRow]: a row of few, as probabilities of 0 and 1 are, is that of many others.
+// distinct counts the different numbers of a row, up to [leastRow]. A row with few different numbers, such as probabilities of 0 and 1, equals rows
+// of many tensors.
 func distinct(row []float64) int {
 	var seen []float64
 	for _, x := range row {
@@ -240,8 +242,8 @@ func begins(row []float64) uint64 {
 	return math.Float64bits(row[0])*31 ^ math.Float64bits(row[len(row)-1])
 }
 
-// operationsSince are the kinds of the operations that a role goes through until the entry has it, the entry's own last: rows of it were handed on
-// past these. It is nil where the entry is not computed from it.
+// operationsSince lists the kinds of the operations between a role and the entry, the entry's own operation last. Rows of the role were handed on
+// past these operations. The list is nil if the entry is not computed from the role.
 func operationsSince(s *search, role string) []string {
 	type way struct {
 		entry int
@@ -266,10 +268,10 @@ func operationsSince(s *search, role string) []string {
 	return nil
 }
 
-// mostSince is how many operations rows may have been handed on past.
+// mostSince is the largest number of operations that rows may have been handed on past.
 const mostSince = 3
 
-// repeats says at which index of an axis all rows of one index are found again, in the same place otherwise; −1 where there is none.
+// repeats returns an index of an axis at which all rows of a given index are found again, in the same places; −1 without such an index.
 func repeats(e *Entry, axis, index int) int {
 	y, _ := e.Target()
 	shape := e.Program.Out.Shape
@@ -286,7 +288,7 @@ func repeats(e *Entry, axis, index int) int {
 	return -1
 }
 
-// relationOf says which rows are those of what.
+// relationOf makes the relation of the unexplained rows to a role.
 func relationOf(s *search, from relative, rows map[*Entry][]int) Relation {
 	r := Relation{Kind: "rows.of-another", Place: from.role, By: Term{Kind: RowsOf, Name: from.role, Before: from.pass < 0}}
 	for e, of := range rows {
@@ -296,7 +298,7 @@ func relationOf(s *search, from relative, rows map[*Entry][]int) Relation {
 	shape := s.first.Program.Out.Shape
 	spots := spotsOf(s, shape[:len(shape)-1], rows[s.first])
 	r.At = makeSpots(spots...)
-	axis, index := -1, -1 // the only index of the only axis that tells them apart
+	axis, index := -1, -1 // the only index of the only axis, if there is just one
 	if len(spots) == 1 && len(spots[0].at) == 1 {
 		axis, index = spots[0].axis, spots[0].at[0]
 	}
@@ -310,7 +312,7 @@ func relationOf(s *search, from relative, rows map[*Entry][]int) Relation {
 	case from.role == zeroRole:
 		r.Kind, r.By = "rows.zeros", Term{Kind: Zeros}
 	case from.pass == 0 && movesOnly(s) && slices.ContainsFunc(s.first.Inputs, func(n order.Node) bool { return order.NameOf(s.m.List.Entries[n.Entry].Name).Role() == from.role }):
-		r.By.Kind = OtherRowsOf // nothing is computed here that could have been left out
+		r.By.Kind = OtherRowsOf // the operation computes nothing that could have been left out
 	case len(kinds) == 1 && from.pass == 0 && len(spots) == 1:
 		return Relation{Kind: "rows.left-as-they-are", Place: from.role, By: tensorTerm(from.role), At: r.At}
 	case len(kinds) > 1:
@@ -325,7 +327,7 @@ func relationOf(s *search, from relative, rows map[*Entry][]int) Relation {
 	return r
 }
 
-// movesOnly reports whether the program computes nothing: it shows elements of what it reads.
+// movesOnly reports whether the program computes nothing: its result has elements of its inputs.
 func movesOnly(s *search) bool {
 	return !slices.ContainsFunc(s.first.Program.Steps, func(st program.Step) bool { return st.Prim.Computes() || st.Prim == program.Angle })
 }
