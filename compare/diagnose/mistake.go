@@ -119,7 +119,7 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 // Tokens says which tokens have a mistake. The zero value is all tokens.
 type Tokens struct {
 	Some   bool   `json:"some,omitempty"`
-	From   Number `json:"from_id,omitzero"` // these tokens have this id or larger ids, and all other tokens have smaller ids
+	From   Number `json:"from_id,omitzero"` // the tokens have ids from From on, and all other tokens have smaller ids
 	Called string `json:"called,omitempty"` // a field of the configuration with the value of From
 }
 

@@ -107,8 +107,8 @@ func ruledPositions(s *search) (all []Mistake) {
 	return all
 }
 
-// otherPlaces lists other positions for entries with only one position, the nearest first. One position does not show the rule by which it is wrong,
-// so otherPlaces takes the place of ruledPositions.
+// otherPlaces lists other positions for entries with only one position, the nearest first. A single position does not show a rule, so otherPlaces
+// takes the place of ruledPositions.
 func otherPlaces(p float64) (all []Mistake) {
 	add := func(k float64) {
 		m := Mistake{Kind: "position.ahead", For: literal(p), X: some(k), By: literal(k - p)}
@@ -136,7 +136,7 @@ func farPlace(m Mistake) int {
 	return 0
 }
 
-// onlyPlace returns the position of the entries if all entries have one and the same position, as in one decode step.
+// onlyPlace returns the position of the entries if they have a single position, as in one decode step.
 func onlyPlace(s *search) (p float64, only bool) {
 	pass := s.first.Node.Pass
 	if s.m.Passes[pass].Tokens > 1 || slices.ContainsFunc(s.entries, func(e *Entry) bool { return e.Node.Pass != pass }) {

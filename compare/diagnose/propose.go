@@ -61,7 +61,7 @@ type hypothesis struct {
 	weak      bool // see [Row.Weak]
 	exact     bool // see [Row.Exact]
 	addend    bool // an edit leaves the addend out, and the number is 0
-	// of is equal for hypotheses that differ only in roundings. These hypotheses have one name.
+	// of is equal for hypotheses that differ only in roundings and have one name.
 	of string
 }
 

@@ -39,7 +39,7 @@ func (r *statement) edit(e *Entry) *program.Edited {
 	return given(e, program.Value{Data: slices.Clone(y), Bound: make([]float64, len(y))})
 }
 
-// notFinite checks whether all unexplained elements are NaN or infinite: memory that was not written, or a number that is too large for its type.
+// notFinite checks whether all unexplained elements are NaN or infinite: memory was not written, or a number is too large for its type.
 func notFinite(s *search) error {
 	nan, up, down := false, false, false
 	var of []*Entry
@@ -327,7 +327,7 @@ func relationOf(s *search, from relative, rows map[*Entry][]int) Relation {
 	return r
 }
 
-// movesOnly reports whether the program computes nothing: its result has elements of its inputs.
+// movesOnly reports whether the program computes nothing: the result has elements of the inputs.
 func movesOnly(s *search) bool {
 	return !slices.ContainsFunc(s.first.Program.Steps, func(st program.Step) bool { return st.Prim.Computes() || st.Prim == program.Angle })
 }

@@ -41,13 +41,13 @@ func thetas(s *search, f *frequencies) []Mistake {
 		add(b, theta)
 	}
 	if d := 2 * len(f.values); f.pure {
-		for _, n := range s.numbers { // linear scaling that is taken for one of theta
+		for _, n := range s.numbers { // linear scaling that is taken for a scaling of theta
 			if n.plain && n.value > 1 && strings.Contains(n.field, fieldWords[Scaling]) {
 				add(round6(f.base*n.value), Mistake{Kind: "rope.theta-scaled"})
 			}
 		}
 		for _, by := range []int{2, 4, 8, 16, 32} {
-			if b := f.base * math.Pow(float64(by), float64(d)/float64(d-2)); !slices.Contains(usualBases, round6(b)) { // 10000 says nothing
+			if b := f.base * math.Pow(float64(by), float64(d)/float64(d-2)); !slices.Contains(usualBases, round6(b)) { // a usual base is no sign of NTK scaling
 				add(b, Mistake{Kind: "rope.theta-ntk", N: by})
 			}
 		}
@@ -69,7 +69,7 @@ func thetas(s *search, f *frequencies) []Mistake {
 	return all
 }
 
-// bases are other bases, scaled as they should be and not.
+// bases lists other bases, with the right scaling and without it.
 func bases(s *search, f *frequencies) (all []Mistake) {
 	for _, m := range thetas(s, f) {
 		own := math.Abs(f.base/m.X.Value-1) < 1e-4
@@ -95,7 +95,7 @@ func bases(s *search, f *frequencies) (all []Mistake) {
 	return all
 }
 
-// baseOf is a mistake of the base with what the base is called, and with the right one.
+// baseOf completes a mistake of the base with the name of the wrong base in the configuration, and with the right base.
 func baseOf(s *search, f *frequencies, m Mistake) Mistake {
 	if called := s.numbers.called(m.X.Value, f.base, Theta); called != "" {
 		m = Mistake{Kind: "rope.theta", Place: m.Place, X: m.X, Called: called}
@@ -106,10 +106,10 @@ func baseOf(s *search, f *frequencies, m Mistake) Mistake {
 	return m
 }
 
-// mostBase is how many times larger or smaller a base is looked for.
+// mostBase limits how many times larger or smaller than the right base a base is looked for.
 const mostBase = 1 << 12
 
-// solvedBase yields a base that nothing suggests, where no other frequencies give everything.
+// solvedBase yields a base that is solved from the elements, if the search has found nothing.
 func solvedBase(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		r := frequenciesIn(s.subject, s.first)
@@ -143,10 +143,11 @@ func ownBases(s *search) (all []float64) {
 	return all
 }
 
-// usualMultiples are those by which a base is too large.
+// usualMultiples are usual ratios of a wrong base to the right base.
 var usualMultiples = []float64{2, 4, 8, 10, 100, 1. / 2, 1. / 4, 1. / 8, 1. / 10, 1. / 100}
 
-// basesOfKinds lists mistakes of models whose layers have two bases or more, by their kind: two bases are exchanged, or all bases are wrong by one factor.
+// basesOfKinds lists mistakes of models with two bases or more, one for each kind of layer: two bases are exchanged, or all bases are wrong by one
+// factor.
 func basesOfKinds(s *search, _ *frequencies) (all []Mistake) {
 	own := ownBases(s)
 	if len(own) < 2 {
@@ -176,7 +177,7 @@ func solvedBases(s *search) iter.Seq[Mistake] {
 		}
 		solveFamily(s, f, func(m Mistake) bool {
 			before := len(s.found)
-			if x := math.Round(m.Times.Value*1000) / 1000; math.Abs(x/m.Times.Value-1) < 1e-4 { // a solved base is known to about that
+			if x := math.Round(m.Times.Value*1000) / 1000; math.Abs(x/m.Times.Value-1) < 1e-4 { // the precision of a solved base is about 1e-4
 				few := m
 				if few.Times = some(x); !yield(few) {
 					return false
@@ -190,7 +191,8 @@ func solvedBases(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// largerParts lists mistakes of a model that rotates a part of the head: the port rotates more, or all, or exponents count the part.
+// largerParts lists mistakes of a model that rotates a part of the head: the port rotates a larger part, or the whole head, or the exponents count
+// the part.
 func largerParts(_ *search, f *frequencies) (all []Mistake) {
 	n := len(f.values)
 	if f.turns == n {
@@ -235,7 +237,8 @@ func otherOrders(_ *search, f *frequencies) []Mistake {
 	return all
 }
 
-// factors lists frequencies times a number, and rounded ones. Of the fields that have the number, the factors of a scaling are said: the others have it by chance.
+// factors lists frequencies multiplied by a number, and rounded frequencies. If several fields of the configuration have the number, only the factors
+// of a scaling are named: the other fields have the number by chance.
 func factors(s *search, f *frequencies) (all []Mistake) {
 	scaled := f.scale != 1
 	for _, n := range othersFor(s, s.first.signed(s.m), 1, "") {
@@ -246,7 +249,7 @@ func factors(s *search, f *frequencies) (all []Mistake) {
 		m := Mistake{Kind: "rope.frequencies-multiplied", X: some(x)}
 		if !scaled {
 			m.Called = listed(slices.DeleteFunc(fieldNames(n.words), func(w string) bool { return !strings.Contains(w, "factor") }))
-		} else if same(x*f.scale, 1) { // by another number than they should be
+		} else if same(x*f.scale, 1) { // x is the reciprocal of the right factor
 			m.Kind = "rope.frequencies-multiplied-not-divided"
 		}
 		all = append(all, m)
@@ -254,7 +257,8 @@ func factors(s *search, f *frequencies) (all []Mistake) {
 	return append(all, Mistake{Kind: "rope.frequencies-rounded", DType: hooks.BF16}, Mistake{Kind: "rope.frequencies-rounded", DType: hooks.F16})
 }
 
-// blends lists mistakes of frequencies of which some are scaled: some are scaled in a wrong way, the factor is another, or all are scaled.
+// blends lists mistakes of frequencies with a scaling of some frequencies: some frequencies are scaled in a wrong way, the factor is wrong, or all
+// frequencies are scaled.
 func blends(s *search, f *frequencies) []Mistake {
 	least, ok := f.least()
 	if !ok {
@@ -277,7 +281,7 @@ func blends(s *search, f *frequencies) []Mistake {
 	return all
 }
 
-// mixed finds the way in which each frequency is scaled, if not all are scaled in the right way.
+// mixed finds the way in which each frequency is scaled, if some are scaled in a wrong way.
 func mixed(s *search, f *frequencies, factor float64) []Mistake {
 	n := len(f.values)
 	if s.first.Program.Out.Last() != 2*n {
@@ -357,13 +361,13 @@ func scalings(s *search, f *frequencies) []Mistake {
 	return append(all, llama3...)
 }
 
-// usualSettings are what the published files of models have.
+// usualSettings are the settings in the files of published models.
 var usualSettings = map[string][]float64{
 	"theta": {1e4, 5e5, 1e6, 1e5}, "factor": {8, 32, 4, 2}, "low_freq_factor": {1}, "high_freq_factor": {4}, "original_max_position_embeddings": {8192, 4096, 2048},
 }
 
-// settings lists other numbers for each setting of the operation that makes the frequencies: usual numbers, then multiples of the right one. The bounds of bands may
-// also be off by 2π: a wavelength is taken for the inverse of a frequency.
+// settings lists other numbers for each setting of the operation that makes the frequencies: usual numbers, then multiples of the right one. The
+// bounds of bands may also be off by 2π: a wavelength is taken for the inverse of a frequency.
 func settings(s *search, f *frequencies) (all []Mistake) {
 	for _, usual := range []bool{true, false} {
 		for _, name := range slices.Sorted(maps.Keys(f.made)) {
@@ -387,7 +391,8 @@ func settings(s *search, f *frequencies) (all []Mistake) {
 	return all
 }
 
-// settingsLike lists numbers that a setting may have in place of its own: usual numbers and, of a length, other lengths; or multiples.
+// settingsLike lists numbers that a port may have for a setting: usual numbers, with other lengths of the configuration for a length; or multiples of
+// the right number.
 func settingsLike(s *search, name string, old float64, usual bool) []float64 {
 	switch {
 	case !usual:

@@ -11,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// rowFunctions are what may be done to each row of a tensor that nothing of the operation does.
+// rowFunctions are functions that a port may apply to each row of a tensor, and that the operation does not apply.
 var rowFunctions = map[Kind]func(ed *edit.Editor, x program.Var) program.Var{
 	"row.maximum-subtracted": func(ed *edit.Editor, x program.Var) program.Var { return ed.Sub("", x, ed.RowMax(x)) },
 	"row.mean-subtracted":    func(ed *edit.Editor, x program.Var) program.Var { return ed.Sub("", x, ed.Mean("", x)) },
@@ -24,7 +24,7 @@ var rowFunctions = map[Kind]func(ed *edit.Editor, x program.Var) program.Var{
 	},
 }
 
-// byRow yields functions of the rows of the result, and of what the program reads.
+// byRow yields functions of the rows of the result, and of the rows of the inputs.
 func byRow(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
@@ -48,7 +48,7 @@ func byRow(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// ofRows has a function of the rows of a value.
+// ofRows applies a function to the rows of a value.
 func ofRows(s *subject, e *Entry, m Mistake) *program.Edited {
 	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
 		if v.Last() < 2 {
@@ -67,7 +67,7 @@ func logarithms(*search) iter.Seq[Mistake] {
 	return slices.Values([]Mistake{{Kind: "result.log-softmax", Rounding: Unstored}, {Kind: "result.log-softmax"}})
 }
 
-// logSoftmax has the logarithm of the softmax of the result. The result is rounded to the model's dtype first, or it is not.
+// logSoftmax makes the logarithm of the softmax of the result. The result is rounded to the model's dtype first, unless the mistake is unstored.
 func logSoftmax(s *subject, e *Entry, m Mistake) *program.Edited {
 	own := s.asStored
 	if m.Rounding == Unstored {
@@ -86,7 +86,7 @@ func logSoftmax(s *subject, e *Entry, m Mistake) *program.Edited {
 			sum, off = sum+y, off+y*b[i]
 		}
 		by := top + math.Log(sum)
-		// The error of the logarithm is that of the weighted mean of the elements, of the sum and of two roundings.
+		// The error of the logarithm is the sum of the weighted mean of the elements' errors, the error of the sum, and two roundings.
 		off = off/sum + 0x1p-24*(math.Sqrt(float64(width))+4)*(1+math.Abs(by))
 		for i := range x {
 			x[i] -= by

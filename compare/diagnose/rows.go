@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// mostIDs is how many ids with other rows are named.
+// mostIDs is the largest number of ids with wrong rows.
 const mostIDs = 16
 
 // otherRows yields wrong rows of a table: an id has the row of another id, or a row of zeros.
@@ -63,7 +63,7 @@ func otherRows(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// idsLookedUp are the ids of the rows that an entry reads in a table; ok is false for an entry whose result is no row of a table.
+// idsLookedUp returns the ids of the rows that an entry reads from a table. ok is false if the result is not made of rows of a table.
 func idsLookedUp(s *subject, e *Entry) (ids []float64, ok bool) {
 	i := lookedUp(e.Program)
 	if i < 0 {
@@ -72,13 +72,13 @@ func idsLookedUp(s *subject, e *Entry) (ids []float64, ok bool) {
 	return s.valueAt(e, e.Program.Steps[i].Args[0])
 }
 
-// tableOf is the table that an entry reads rows of.
+// tableOf is the table from which an entry reads rows.
 func tableOf(e *Entry) program.Rows {
 	p := e.Program
 	return e.Call.W[p.Steps[p.Steps[lookedUp(p)].Args[1].Step].Index()]
 }
 
-// rowsOfOthers has the rows of other ids in a table, or rows of zeros.
+// rowsOfOthers makes a result with the rows of other ids in a table, or rows of zeros.
 func rowsOfOthers(s *subject, e *Entry, m Mistake) *program.Edited {
 	ids, ok := idsLookedUp(s, e)
 	own, has := s.valueOf(e, nil)
@@ -107,7 +107,7 @@ func rowsOfOthers(s *subject, e *Entry, m Mistake) *program.Edited {
 	return given(e, own)
 }
 
-// lookedUp is the step that reads the rows of a table which are the result; −1 where there is none.
+// lookedUp is the step that reads the rows of a table for the result; −1 without such a step.
 func lookedUp(p *program.Program) int {
 	i := p.Out.Step
 	for p.Steps[i].Prim == program.Round || p.Steps[i].Prim == program.Copy {

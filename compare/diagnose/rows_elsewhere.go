@@ -11,11 +11,12 @@ import (
 
 const (
 	mostOfMatrices = 1 << 25 // elements of the matrices in which rows are looked for
-	tokensOfRows   = 8       // tokens by which a row is told
+	tokensOfRows   = 8       // tokens that tell rows apart
 )
 
-// rowsElsewhere yields matrices with wrong rows, as the channels of the result show them: a wrong row is a different row of the matrix, a row of a second matrix
-// of the same width, or 0. A port has wrong rows if it cuts a packed matrix at a wrong place, reads padding, or keeps the order of another layout.
+// rowsElsewhere yields matrices with wrong rows, as the channels of the result show them: a wrong row is a different row of the matrix, a row of a
+// second matrix of the same width, or 0. A port has wrong rows if it cuts a packed matrix at a wrong place, reads padding, or keeps the order of
+// another layout.
 func rowsElsewhere(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		p := s.first.Program
@@ -45,7 +46,7 @@ func rowsElsewhere(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// matricesOf are the weights in which rows are looked for: the own one first, those that read the same tensor, and others of the layer.
+// matricesOf lists the weights in which rows are looked for: first own, then the weights that read the same tensor, then other weights of the layer.
 func matricesOf(s *subject, own order.Weight) []string {
 	own = listedWeight(s, own)
 	all := []string{own.Name}
@@ -66,7 +67,7 @@ func matricesOf(s *subject, own order.Weight) []string {
 	return all
 }
 
-// rowsOf says of each row of a matrix which one it is in all entries; nil where one is none.
+// rowsOf returns, for each row of a matrix, the row that the port reads instead in all entries; nil if a row is not found.
 func rowsOf(s *search, k int, names []string, moves bool) []rowOf {
 	var from []rowOf
 	found := origins[int, rowOf]{} // of channels that are wrong in some entry
@@ -128,7 +129,7 @@ func rowsOf(s *search, k int, names []string, moves bool) []rowOf {
 	return from
 }
 
-// wrongChannels are the channels of an entry's result that have something left.
+// wrongChannels lists the channels of an entry's result with unexplained elements.
 func wrongChannels(e *Entry) []int {
 	width := e.Program.Out.Last()
 	var all []int
@@ -139,7 +140,7 @@ func wrongChannels(e *Entry) []int {
 	return slices.Compact(all)
 }
 
-// matricesBeside are matrices of the layer of an entry; nil where one cannot be had whole.
+// matricesBeside returns the named matrices in the layer of an entry; nil if a matrix cannot be read whole.
 func matricesBeside(s *subject, e *Entry, k int, names []string) []program.Rows {
 	all := []program.Rows{e.Call.W[k]}
 	for _, name := range names[1:] {
@@ -156,10 +157,10 @@ func matricesBeside(s *subject, e *Entry, k int, names []string) []program.Rows 
 	return all
 }
 
-// products are the products of some tokens with all rows of some matrices.
+// products holds the products of some tokens with all rows of some matrices.
 type products struct {
 	all           []rowOf
-	first         []int // of each matrix: the number of its first row
+	first         []int // by matrix: the index of its first row in all
 	values, slack []float64
 	tokens        int
 }
@@ -196,7 +197,7 @@ func (p *products) at(r rowOf, token int) (v, slack float64) {
 	return p.values[i], p.slack[i]
 }
 
-// rows yields what a row may be: zeros, or one of the matrices.
+// rows yields the candidates for a row: zeros, then the rows of the matrices.
 func (p *products) rows(yield func(rowOf) bool) {
 	if !yield(rowOf{-1, 0}) {
 		return
@@ -208,7 +209,7 @@ func (p *products) rows(yield func(rowOf) bool) {
 	}
 }
 
-// otherRowsOf has the rows of a matrix from elsewhere, and the numbers of its bias where these move with them.
+// otherRowsOf makes a matrix with rows from elsewhere. If the mistake moves the bias, the numbers of the bias come from the same place.
 func otherRowsOf(s *subject, e *Entry, m Mistake) *program.Edited {
 	own := listedWeight(s, weightIn(e, m.Place))
 	if len(own.Shape) != 2 {
@@ -238,10 +239,10 @@ func otherRowsOf(s *subject, e *Entry, m Mistake) *program.Edited {
 	return gathered(s, e, gathering{own.Name, names, from, true, m.Edit != ""})
 }
 
-// blocksKind is the mistake of rows that have one order in all blocks.
+// blocksKind is the mistake of rows that have the same wrong order in all blocks.
 const blocksKind Kind = "weight.rows-reordered-in-blocks"
 
-// rowMistake is the mistake of wrong rows; it has no kind where all are right.
+// rowMistake is the mistake of wrong rows; without a kind if all rows are right.
 func rowMistake(from []rowOf, names []string) Mistake {
 	var runs []Run
 	for a := 0; a < len(from); {
@@ -277,7 +278,7 @@ func rowMistake(from []rowOf, names []string) Mistake {
 	return m
 }
 
-// blockOfRows is the smallest number of rows of which all have one order, and that are a half of all at most; 0 where there is none.
+// blockOfRows is the smallest size of blocks with one order of rows in all blocks, at most half of the rows; 0 without such blocks.
 func blockOfRows(from []rowOf) int {
 	for n := 2; n <= len(from)/2; n++ {
 		if len(from)%n != 0 {

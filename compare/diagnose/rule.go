@@ -10,8 +10,8 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// finding puts what was found together: the name is the most plausible match, and other matches with the same values are its aliases. If a match has other values, the data do
-// not tell which one it is: then all are listed, and none is the name.
+// finding puts the outcome together. The name is the most plausible match, and matches with the same values are its aliases. If a match has other
+// values, the data do not decide between the matches: the finding lists all matches and has no name.
 func (s *search) finding() (*Finding, error) {
 	f := tallied(s)
 	if len(s.found) == 0 {
@@ -37,7 +37,7 @@ func (s *search) finding() (*Finding, error) {
 		return nil, err
 	case beyond.What != "" && len(o.differ) == 0:
 		f.Name, f.Class, f.Aliases = beyond, edit.LeftOut.String(), nil
-	case undetermined(best.number, o.numbers): // the data do not say which
+	case undetermined(best.number, o.numbers): // the data do not decide
 		for _, v := range o.numbers {
 			m := f.Mistake
 			m.X = some(v)
@@ -75,13 +75,13 @@ func tallied(s *search) *Finding {
 
 // sortFound sorts what was found, the most plausible match first.
 func sortFound(s *search) error {
-	// A number that is added, as an epsilon is, and is left out is 0: one of the values that it may have.
+	// If an edit leaves out an added number, such as an epsilon, the number is 0: one of the values that the number may have.
 	for k, o := range s.found {
 		if at, ok := addendLeftOut(s, o); ok {
 			s.found[k].class, s.found[k].addend, s.found[k].at = edit.Constant, true, at
 		}
 	}
-	// What has the values of a hypothesis that shows enough is a name of it, if its own bounds are too wide to show as much.
+	// A thin hypothesis with the values of a match is a name of the match: the bounds of the hypothesis are too wide to show as much.
 	for _, o := range s.thin {
 		if same, err := s.equal(s.found[0], o); err != nil {
 			return err
@@ -98,13 +98,13 @@ func sortFound(s *search) error {
 	return nil
 }
 
-// others are the matches beside the best: other numbers in its place, and names of the same values and of other values.
+// others are the matches after the best match: further numbers in its place, names with the same values, and names with different values.
 type others struct {
 	numbers         []float64
 	aliases, differ []OtherName
 }
 
-// otherNames sorts the matches beside the best, whose name is given.
+// otherNames sorts the matches after the best match. name is the name of the best match.
 func otherNames(s *search, best survivor, name Name) (all others, err error) {
 	said := []Name{name}
 	for _, o := range s.found[1:] {
@@ -143,13 +143,13 @@ func classesTried(s *search) []string {
 	return all
 }
 
-// sameValue is the part of the distance between two numbers of the dtype by which edits that are the same in exact arithmetic may
-// differ: as two that leave out one factor do, before a tiny epsilon and after it.
+// sameValue is the largest difference, in distances between two numbers of the dtype, between edits that are equal in exact arithmetic. For example,
+// two edits may leave out one factor, before a tiny epsilon and after it.
 const sameValue = 1. / 32
 
-// equal reports whether two hypotheses have the same values in all entries. Both give what the trace has, so that a difference is one
-// that the last rounding hides: no element may have one beyond the bounds of the two programs, or without any rounding beyond
-// [sameValue]. Two infinities of one sign are the same value, and so are two elements that are NaN.
+// equal reports whether two hypotheses have the same values in all entries. Both hypotheses give the trace, so only the last rounding can hide a
+// difference: no element may differ by more than the bounds of the two programs, or, without any rounding, by more than [sameValue]. Two infinities
+// of one sign are the same value, and so are two elements that are NaN.
 func (s *search) equal(a, b survivor) (bool, error) {
 	for _, e := range s.entries {
 		k, err := s.m.values(e)
@@ -170,7 +170,7 @@ func (s *search) equal(a, b survivor) (bool, error) {
 			if x.Bound != nil && y.Bound != nil {
 				bound = x.Bound[i] + y.Bound[i]
 			}
-			if bound-bound != 0 { // it says nothing
+			if bound-bound != 0 { // an infinite bound says nothing
 				bound = 0
 			}
 			if math.Abs(v-y.Data[i]) <= bound || v == y.Data[i] || v != v && y.Data[i] != y.Data[i] {
@@ -189,11 +189,11 @@ func (s *search) equal(a, b survivor) (bool, error) {
 	return true, nil
 }
 
-// beyondAll is the factor by which a number is made larger to see whether the result still changes.
+// beyondAll is the factor by which a number is increased to see whether the result still changes.
 const beyondAll = 1 << 20
 
-// limitless names a step that is left out: all numbers that give all elements are larger than the right number, and much larger numbers give the same values. The name is empty if
-// much larger numbers give other values.
+// limitless names a step as left out if all matching numbers are larger than the right number and much larger numbers give the same values. The name
+// is empty if much larger numbers give different values.
 func limitless(s *search, best survivor, others []float64) (Name, error) {
 	m := best.is
 	d, ok := s.edit(m)
@@ -224,7 +224,7 @@ func limitless(s *search, best survivor, others []float64) (Name, error) {
 	return s.name(far.hypothesis), nil
 }
 
-// unrounded are the values of edited programs without any rounding.
+// unrounded returns the values of edited programs without any rounding.
 func (e *Entry) unrounded(edits ...*program.Edited) (all [2][]float64, err error) {
 	call := e.Call
 	call.Emulated, call.Bounds = false, false
@@ -239,13 +239,14 @@ func (e *Entry) unrounded(edits ...*program.Edited) (all [2][]float64, err error
 	return all, nil
 }
 
-// compare has the more plausible of two matches first. Matches of one generator that are as plausible come in the order in which the generator yields them.
+// compare sorts the more plausible of two matches first. Equally plausible matches of one generator keep the order of the generator.
 func (s survivor) compare(o survivor) int {
 	return cmp.Or(cmp.Compare(s.place(), o.place()), cmp.Compare(s.is.Kind.depth(), o.is.Kind.depth()))
 }
 
-// place is where a name comes among others, by what it needs: a mistake without solved numbers, one with some, or a relation, which predicts nothing; then by its class, whose weak
-// names come last. An addend that is left out comes after the numbers that it may be.
+// place is the rank of a match. First come mistakes without solved numbers, then mistakes with solved numbers, then relations, which predict nothing.
+// Within each of the three, the class decides, with the weak names of a class last. An addend that is left out comes after the numbers that the
+// addend may be.
 func (s survivor) place() int {
 	n := 4 * plausible(s.class, s.is.Kind)
 	if s.weak {
@@ -263,13 +264,14 @@ func (s survivor) place() int {
 	return n
 }
 
-// rewords reports whether edits of a class say the same as others in words that nobody would use: a step that reads another value
-// is as if those between were left out.
+// rewords reports whether edits of a class describe a mistake of another class in words that nobody would use: a step that reads another value acts
+// as if the steps between were left out.
 func rewords(c edit.Class) bool {
 	return c == edit.Operand || c == edit.Swapped || c == edit.Exchanged || c == edit.Axis || c == edit.Mapped
 }
 
-// withoutMirrored drops a number with the sign that the right number has not, where the same number with the other sign gives the same values: a soft cap of −1 is one of 1.
+// withoutMirrored drops a number with the wrong sign if the number with the right sign gives the same values: a soft cap of −1 equals a soft cap of
+// 1.
 func withoutMirrored(s *search) error {
 	var kept []survivor
 	for _, o := range s.found {
@@ -291,7 +293,7 @@ func withoutMirrored(s *search) error {
 	return nil
 }
 
-// doubt makes numbers weak for which others do as well in their place: a number that the data tell is more.
+// doubt makes a number weak if other numbers in the same place match, too: a number that the data determine is worth more.
 func doubt(s *search) {
 	doubted := make([]bool, len(s.found))
 	for k, o := range s.found {
@@ -308,9 +310,9 @@ func doubt(s *search) {
 	}
 }
 
-// undetermined reports whether a number that gives everything may be another one as well: what it is does not show then, but for one that
-// may be anything down to 0. A power of ten, of which people choose the exponent alone, is the same number as another that has it in one
-// digit: both are said.
+// undetermined reports whether the data do not determine a number, because clearly different numbers match, too. A number is determined if the other
+// matches are smaller and go down to 0. People choose only the exponent of a power of ten, so a power of ten is not clearly different from a number
+// that rounds to the same single digit. The finding then lists both numbers.
 func undetermined(first float64, others []float64) bool {
 	if len(others) == 0 || slices.Min(others) == 0 && first > 0 && slices.Max(others) < first {
 		return false
@@ -322,7 +324,7 @@ func undetermined(first float64, others []float64) bool {
 
 func inOneDigit(x float64) string { return strconv.FormatFloat(x, 'e', 0, 64) }
 
-// values says which values a number may have beside the first that was found.
+// values adds the further values that a number may have to the value that was found first.
 func (f *Finding) values(first float64, others []float64) {
 	if len(others) == 0 {
 		return
@@ -331,7 +333,7 @@ func (f *Finding) values(first float64, others []float64) {
 	others = slices.Compact(others)
 	said := short(first)
 	if others = slices.DeleteFunc(others, func(v float64) bool { return short(v) == said }); len(others) == 0 {
-		return // the number of the code, and what it is in float32
+		return // the number in the port's code, and its float32 value
 	}
 	f.Value = nil
 	if others[0] == 0 && first > 0 && others[len(others)-1] < first {
@@ -345,7 +347,7 @@ func (f *Finding) values(first float64, others []float64) {
 	f.or(OtherValues{Values: listed(words)})
 }
 
-// or adds values that the number of a name may have, too.
+// or adds further values for the number of a name.
 func (f *Finding) or(others OtherValues) {
 	f.Mistake.Others = others
 	if f.Mistake.Kind == "" {

@@ -10,13 +10,14 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Wrong scales of a run of rows, in [Run.Of]: no scale, and its own scale twice. If the run has the scale of other rows, Of is empty and Is is the first of those.
+// Wrong scales of a run of rows, in [Run.Of]: no scale, and the own scale twice. If the run has the scale of other rows, Of is empty and Is is the
+// first of the other rows.
 const (
 	unscaledRows = "unscaled"
 	scaledTwice  = "scaled-twice"
 )
 
-// blockScales yields wrong scales of blocks of rows, as a quantised matrix has them. A block has the scale of another block, no scale, or its own scale twice.
+// blockScales yields wrong scales for blocks of rows in a quantised matrix. A block has the scale of another block, no scale, or its own scale twice.
 func blockScales(s *search, k int) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		w := s.first.Call.W[k]
@@ -43,7 +44,7 @@ func blockScales(s *search, k int) iter.Seq[Mistake] {
 	}
 }
 
-// scalesOf are the blocks of n rows whose scale is wrong; nil where no scale explains one.
+// scalesOf lists the blocks of n rows with a wrong scale; nil if no scale explains a block.
 func scalesOf(s *search, l linear, w program.Rows, n int) []Run {
 	largest := make([]float64, l.rows/n)
 	for b := range largest {
@@ -93,7 +94,7 @@ func scalesOf(s *search, l linear, w program.Rows, n int) []Run {
 	return others
 }
 
-// largestIn is the largest size of a number in some rows: the scale of a block is a multiple of it.
+// largestIn is the largest absolute value in some rows. The scale of a block is proportional to this value.
 func largestIn(w program.Rows, from, to int) (top float64, err error) {
 	_, cols := w.Size()
 	row := make([]float64, cols)
@@ -106,8 +107,9 @@ func largestIn(w program.Rows, from, to int) (top float64, err error) {
 	return top, nil
 }
 
-// rescaled is a matrix with wrong scales for some blocks of rows. The scale of a block is its largest number: rows are divided by it and multiplied by the largest
-// number of another block; divided by it, for rows without a scale; or multiplied by it, for rows with their scale twice.
+// rescaled is a matrix with wrong scales for some blocks of rows. The scale of a block is its largest absolute value. Rows with the scale of another
+// block are divided by the own scale and multiplied by the scale of the other block. Rows without a scale are divided by the own scale. Rows with a
+// scale twice are multiplied by the own scale.
 func rescaled(w program.Rows, m Mistake, model hooks.DType) program.Rows {
 	rows, _ := w.Size()
 	over, by := make([]float64, rows), make([]float64, rows) // 0 for a row that is right

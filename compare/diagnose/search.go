@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// A name has to give shownElements elements in shownRows rows that the operation itself does not give, and one more for each
-	// number that was solved from them. A mask is judged bit by bit: half of that is as much.
+	// A name has to give shownElements elements in shownRows rows that the operation itself does not give, and one more element for each solved
+	// number. For a mask, which is judged to the bit, half of the elements are enough.
 	shownElements = 8
 	shownRows     = 2
 )
 
-// survivor is a hypothesis that gives everything.
+// survivor is a hypothesis that gives every element.
 type survivor struct {
 	hypothesis
 	shown, rows int
@@ -29,9 +29,9 @@ type survivor struct {
 type search struct {
 	*subject
 	ctx      context.Context // of the call: a generator takes only the search, and the search asks the context at every mistake
-	entries  []*Entry        // the first are looked at first
-	first    *Entry          // what edits are made from, small
-	cautious bool            // what is found decides whether something is wrong
+	entries  []*Entry        // in the order in which the entries are judged
+	first    *Entry          // the first of entries, in its small form: edits are made from it
+	cautious bool            // the outcome decides whether something is wrong
 	looked   map[edit.Class]bool
 	survivors
 	progress
@@ -46,16 +46,16 @@ type stage struct {
 	look  func(s *search) error
 }
 
-// A reach says how far from the formula of an operation a mistake lies: a nearer mistake is the simpler explanation. Within a reach the stages come in the order of their cost. A search
-// ends with the first stage that has a match, so that a match of a later stage in the same reach is not seen. TestMistakesOfAllKindsAreFound looks whether another order gives another
-// name, see [Study.Drawn].
+// A reach says how far from the formula of an operation a mistake lies: a nearer mistake is the simpler explanation. Within a reach the stages come
+// in the order of their cost. A search ends with the first stage that has a match, so that a match of a later stage in the same reach is not seen.
+// TestMistakesOfAllKindsAreFound looks whether another order gives another name, see [Study.Drawn].
 type reach int
 
 const (
 	inTensor    reach = iota // what the tensor itself shows
 	inFormula                // the steps, numbers, masks and positions of the formula
 	inReads                  // what the operation reads: weights, inputs, caches, their scale and their order
-	besides                  // channels and rows from elsewhere, steps that the formula does not have, values and formulas of other operations
+	besides                  // channels and rows from elsewhere, steps outside the formula, values and formulas of other operations
 	inPrecision              // results and inputs in fewer bits
 	inParts                  // some channels, rows or inputs; numbers that are solved from the elements; two edits at once
 	inNumbers                // what a description of the difference proposes
@@ -63,7 +63,7 @@ const (
 
 func newSearch(ctx context.Context, m *Model, entries []*Entry) *search {
 	s := &search{subject: newSubject(m), ctx: ctx, entries: slices.Clone(entries), progress: progress{tried: m.tried}, looked: map[edit.Class]bool{}}
-	// What shows enough by itself and is small comes first: it costs least, and refuses most.
+	// Entries with enough unexplained elements come first, the small before the large: a small entry costs least and refuses most.
 	slices.SortStableFunc(s.entries, func(a, b *Entry) int {
 		if x, y := len(a.Left) >= shownElements, len(b.Left) >= shownElements; x != y {
 			if x {
@@ -77,7 +77,7 @@ func newSearch(ctx context.Context, m *Model, entries []*Entry) *search {
 	return s
 }
 
-// find looks at stages until one of them has a match. A search in a drawn order looks at all stages of the reach of the first match.
+// find looks at stages until a stage has a match. A search in a drawn order looks at all stages of the reach of the first match.
 func (s *search) find(stages []stage) (*Finding, error) {
 	m := s.m
 	defer s.begun()()
@@ -176,7 +176,7 @@ func gives(s *search, h hypothesis) (all bool, shown, rows int, err error) {
 	return true, shown, rows, nil
 }
 
-// take takes in a hypothesis that gives every element. It is a match if the right operation misses enough of them.
+// take takes in a hypothesis that gives every element. The hypothesis is a match if the right operation misses enough elements.
 func (s *search) take(h hypothesis, shown, rows int) {
 	need := shownElements
 	if s.first.exact() {
@@ -198,7 +198,7 @@ func (s *search) take(h hypothesis, shown, rows int) {
 	}
 }
 
-// outside is the error of an evaluation, but for that of an index that an edit takes out of a table: then it explains nothing.
+// outside returns the error of an evaluation. It is nil if an edit takes an index outside of a table: such an edit explains nothing.
 func outside(err error) error {
 	if errors.Is(err, program.ErrIndex) {
 		return nil
@@ -206,19 +206,20 @@ func outside(err error) error {
 	return err
 }
 
-// nearly notes a hypothesis that gives some of the entries, the first of them, and not the next.
+// nearly notes a hypothesis that gives the first entries, and does not give the next entry.
 func (s *search) nearly(h hypothesis, entries int) {
 	if entries > s.nearest.entries {
 		s.nearest = near{h, entries}
 	}
 }
 
-// exact reports whether the entry is a mask, whose elements are what they are in any arithmetic.
+// exact reports whether the entry is a mask. A mask has the same elements in any arithmetic.
 func (e *Entry) exact() bool {
 	return len(masksOf(e)) > 0 && !slices.ContainsFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim.Computes() || s.Prim == program.Angle })
 }
 
-// may reports whether a hypothesis gives an entry, few tokens of a large one, or nearly: orders of summation may give the rest.
+// may reports whether a hypothesis gives at least seven eighths of an entry's unexplained elements; of a few tokens if the entry is large. Orders of
+// summation may give the rest.
 func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 	s.far = math.NaN()
 	d := s.edited(h, e)
@@ -265,13 +266,13 @@ func refused(x *subject, e *Entry, of func(*program.Some) (program.Value, error)
 	return x.failed(err) || len(left) > most
 }
 
-// steps are the steps of the program by themselves: what they do and read, their numbers, and what is known of them together.
+// steps looks at the steps of the program: what single steps do and read, the numbers, and the known structures that several steps form.
 func (s *search) steps() error {
 	return cmp.Or(s.from(structure, productsLast, again, otherActivations, otherTanhs, otherIDs, heldSlots, windows, softmaxVariants, normVariants, tiledHeads, softmaxParts, sights, maskedScores,
 		maskedLate, softmaxesElsewhere, cachedSlots, meansOfParts, rotary), withSolved(solvedBase, solvedBases)(s), s.from(positions, otherNumbers, unroundedNumbers, literals, functionsOfNumbers))
 }
 
-// edits yields edits of steps. Their words come when one is found.
+// edits yields edits of steps. An edit gets words when a search finds it.
 func edits(lists ...func() []edit.Edit) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, list := range lists {
@@ -292,7 +293,7 @@ func structure(s *search) iter.Seq[Mistake] {
 	return edits(leftOut, all.Exchanged, all.Swapped, all.Twice, all.Wholes, all.Axes, all.Along, all.Wider, all.AllWider, all.Apart, all.Indexes, all.Behind, all.Alone, all.Counts, all.Fewer, all.Turns)
 }
 
-// wholeFirst has the edits first that leave one step out, then those that leave the whole operation out: they say most.
+// wholeFirst sorts edits that leave something out: first a single step, then the whole operation, then other runs of steps. The first edits say most.
 func wholeFirst(t *edit.StepIndex, all []edit.Edit) []edit.Edit {
 	out := t.Of(t.Out.Step)
 	place := func(d edit.Edit) int {
@@ -316,7 +317,7 @@ func wholeFirst(t *edit.StepIndex, all []edit.Edit) []edit.Edit {
 	return slices.Concat(places[:]...)
 }
 
-// productsLast yields products of the program that are taken of its result.
+// productsLast yields products of the program that the port applies to the result.
 func productsLast(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
@@ -338,15 +339,15 @@ func productsLast(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// productLast has a product taken of the result.
+// productLast applies a product to the result.
 func productLast(s *subject, e *Entry, m Mistake) *program.Edited {
 	return edit.ProductLast(e.signed(s.m), s.place(m))
 }
 
-// operands yields other values of the program in the place of each.
+// operands yields, for each operand, other values of the program in its place.
 func operands(s *search) iter.Seq[Mistake] { return edits(s.first.signed(s.m).Edits().Operands) }
 
-// shiftedSteps yields steps that are taken of another value, earlier or later, and parts that are read in each other's place.
+// shiftedSteps yields steps that are applied to another value, earlier or later, and parts that are read in exchanged places.
 func shiftedSteps(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
 	all := t.Edits()
@@ -380,7 +381,7 @@ func orders(s *search) iter.Seq[Mistake] {
 	return edits(all.Repeated, all.IndexesOfOne, func() []edit.Edit { return all.Maps(blocks) })
 }
 
-// elements counts those of the entry.
+// elements is the number of elements of the entry.
 func (e *Entry) elements() int {
 	n := 1
 	for _, d := range e.Program.Out.Shape {

@@ -3,7 +3,7 @@ package diagnose
 // survivors are hypotheses that give all elements.
 type survivors struct {
 	found  []survivor
-	thin   []survivor // steps taken twice that give everything, and show too little by themselves
+	thin   []survivor // steps taken twice that give everything, and show too few elements
 	little []survivor // too few elements rule the right operation out
 }
 
@@ -11,26 +11,26 @@ type survivors struct {
 type progress struct {
 	tried   int // hypotheses, of all searches of the model
 	stopped bool
-	unended []stage // of a search that stopped: the stage of the stop, and all later stages
+	unended []stage // after a stop: the stage of the stop, and all later stages
 }
 
-// approach is what came nearest to the trace.
+// approach is the state of the hypotheses that come nearest to the trace.
 type approach struct {
 	nearest near
 	closer  distant  // the hypothesis that comes nearest to the first entry
-	close   *closest // nil: nobody asks for them
+	close   *closest // nil if not needed
 	far     float64  // how far from the trace the last hypothesis was
 }
 
-// describing is the description of what a search has no name for.
+// describing is the state of the description for a search without a name.
 type describing struct {
 	proposing   bool // mistakes that descriptions propose are tried
 	described   bool
-	description *Description // nil where nothing simple holds
+	description *Description // nil if nothing simple holds
 	drafts      map[*Description]*draft
 }
 
-// near is a hypothesis that gives some entries, or nearly.
+// near is a hypothesis that gives some entries, or nearly gives the entries.
 type near struct {
 	hypothesis
 	entries int

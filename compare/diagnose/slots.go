@@ -9,11 +9,11 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// slot is where a slot of a cache comes from: an index of an input, or nothing where it is 0.
+// slot is where a slot of a cache comes from: an index of an input. A negative input stands for a slot of zeros.
 type slot struct{ input, index int }
 
-// heldSlots yields what a cache holds where it should hold something else: of an entry that is one, a program that only joins tensors along an axis. Each slot
-// of the result is to be a slot of what it is joined from, kept or not, or 0.
+// heldSlots yields the mistake of a cache that holds wrong tokens. The entry's program only joins tensors along an axis. Each slot of the result has
+// to come from a slot of a joined tensor, kept by the program or not, or be 0.
 func heldSlots(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		if now := foundSlots(s.subject, s.first); now != nil {
@@ -34,7 +34,7 @@ func cache(p *program.Program) (step, axis int, ok bool) {
 	return step, s.Axis(), s.Prim == program.Cat && slices.Equal(s.Shape, p.Out.Shape)
 }
 
-// rightSlots are those that the program itself takes.
+// rightSlots are the slots that the program takes.
 func rightSlots(e *Entry) []slot {
 	step, axis, _ := cache(e.Program)
 	args := e.Program.Steps[step].Args
@@ -51,7 +51,7 @@ func rightSlots(e *Entry) []slot {
 	return all
 }
 
-// before is all that a cache had before, of which the program takes the last; ok is false for a cache that begins.
+// before is the whole cache before the pass; the program takes its last slots. ok is false for a cache that begins.
 func (e *Entry) before() (v program.Var, ok bool) {
 	step, axis, _ := cache(e.Program)
 	args := e.Program.Steps[step].Args
@@ -71,7 +71,7 @@ func (e *Entry) before() (v program.Var, ok bool) {
 	return v, true
 }
 
-// sources are the whole tensors that a cache is joined from: of the first all that it had before.
+// sources are the whole tensors that are joined into a cache. The first is the whole cache before the pass.
 func sources(e *Entry) []program.Var {
 	step, _, _ := cache(e.Program)
 	all := slices.Clone(e.Program.Steps[step].Args)
@@ -81,7 +81,8 @@ func sources(e *Entry) []program.Var {
 	return all
 }
 
-// foundSlots are where the slots of the trace's tensor come from: where they should, if they are that; nil where one comes from nowhere.
+// foundSlots finds where the slots of the trace's tensor come from. The right source comes first among equal sources. The result is nil if a slot has
+// no source.
 func foundSlots(s *subject, e *Entry) []slot {
 	step, axis, ok := cache(e.Program)
 	if !ok {
@@ -121,7 +122,7 @@ func foundSlots(s *subject, e *Entry) []slot {
 	return all
 }
 
-// joined has a cache of other slots.
+// joined makes a cache of other slots.
 func joined(e *Entry, slots []slot) *program.Edited {
 	if slots == nil {
 		return nil
@@ -190,7 +191,7 @@ func slotsHeld(right, now []slot) Mistake {
 // slotRun is a run of one slot; is becomes its Run.Is.
 func slotRun(k, is int) Run { return Run{From: k, To: k + 1, Is: is} }
 
-// shouldHold is the number of the slot that should hold a token. It is isUnknown if the token should be in no slot.
+// shouldHold is the number of the slot that should hold a token; isUnknown if no slot should hold the token.
 func shouldHold(right []slot, held slot) int {
 	if k := slices.Index(right, held); k >= 0 {
 		return k
@@ -198,7 +199,7 @@ func shouldHold(right []slot, held slot) int {
 	return isUnknown
 }
 
-// sink is how many slots at the beginning hold the first tokens that there were, where the others hold what they should; 0 where none do.
+// sink counts the slots at the beginning that still hold the first tokens, if all later slots are right; 0 otherwise.
 func sink(right, now []slot) int {
 	n := 0
 	for n < len(now) && now[n] != right[n] && now[n] == (slot{0, n}) {
@@ -263,7 +264,7 @@ func repeated(right, now []slot) (Mistake, bool) {
 	return Mistake{Kind: "cache.slots-of-another", Runs: makeRuns(again...)}, true
 }
 
-// lastSlots yields results that are a slot of a tensor of the pass before: the last along one axis.
+// lastSlots yields results that are the last slot, along one axis, of a tensor of the pass before.
 func lastSlots(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		own := s.m.List.Entries[s.first.Node.Entry].Name
@@ -280,7 +281,7 @@ func lastSlots(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// lastSlot has the last slot of a tensor of the pass before for its result.
+// lastSlot makes the last slot of a tensor of the pass before the result.
 func lastSlot(s *subject, e *Entry, m Mistake) *program.Edited {
 	v, ok := s.tensor(e, source{name: s.here(m.Source, e), pass: -1})
 	shape := e.Program.Out.Shape

@@ -20,15 +20,15 @@ func (softmax) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	return b.Div("quotient", exp, b.Sum("sum", exp))
 }
 
-// maxSlots is how many slots of a cache that nobody wrote are tried in a softmax.
+// maxSlots is the largest number of unwritten cache slots that are tried in a softmax.
 const maxSlots = 32
 
-// softmaxOf is a mistake of softmaxes, at the first of them.
+// softmaxOf is a mistake of all softmaxes, placed at the first softmax.
 func softmaxOf(s *search, kind Kind) Mistake {
 	return Mistake{Kind: kind, Place: s.site(s.first, edit.Softmaxes(s.first.Program)[0])}
 }
 
-// softmaxVariants yields softmaxes over a wrong axis, with a wrong base, and with slots of a cache that nobody wrote.
+// softmaxVariants yields softmaxes over a wrong axis, with a wrong base, and with unwritten slots of a cache.
 func softmaxVariants(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	softmaxes, t := edit.Softmaxes(s.first.Program), s.first.signed(s.m)
@@ -63,8 +63,8 @@ func softmaxVariants(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// softmaxesElsewhere yields sigmoids in the place of softmaxes, softmaxes that are taken before a part is chosen or after it, and softmaxes without one of the
-// tensors that are joined to be their operand.
+// softmaxesElsewhere yields sigmoids in place of softmaxes, softmaxes on the wrong side of a choice of parts, and softmaxes without one of the
+// tensors that are joined into their operand.
 func softmaxesElsewhere(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	if len(edit.Softmaxes(s.first.Program)) == 0 {
@@ -81,7 +81,7 @@ func softmaxesElsewhere(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// otherSoftmax has a variant of each softmax.
+// otherSoftmax makes a variant of each softmax.
 func otherSoftmax(s *subject, e *Entry, m Mistake) *program.Edited {
 	p := e.Program
 	switch m.Kind {
@@ -115,14 +115,14 @@ func otherSoftmax(s *subject, e *Entry, m Mistake) *program.Edited {
 	return nil
 }
 
-// sizes of blocks, and numbers of equal parts, in which a softmax may be taken.
+// Sizes of blocks of keys, and numbers of equal parts of the keys, in which a softmax may be taken.
 var (
 	blocksOfKeys = []int{2, 4, 8, 16, 32, 64, 128}
 	partsOfKeys  = []int{2, 3, 4}
 )
 
-// softmaxParts yields softmaxes that are taken in parts of the keys and put together in a wrong way: each part has a maximum and a sum of its own, as in a
-// kernel that goes over blocks of keys.
+// softmaxParts yields softmaxes that are taken in parts of the keys and joined in a wrong way. Each part has its own maximum and sum, as in a kernel
+// that goes over blocks of keys.
 func softmaxParts(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	if len(edit.Softmaxes(s.first.Program)) == 0 {
@@ -154,7 +154,7 @@ func softmaxParts(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// endsOfParts are the ends of n parts of the keys, or of blocks of a size.
+// endsOfParts lists the ends of n equal parts of the keys, or of blocks of a size.
 func endsOfParts(keys, n, size int) (all []int) {
 	for k := 1; k < n && keys >= n; k++ {
 		all = append(all, k*(keys/n))
@@ -165,7 +165,7 @@ func endsOfParts(keys, n, size int) (all []int) {
 	return append(all, keys)
 }
 
-// softmaxInParts has each softmax taken in parts of its keys.
+// softmaxInParts takes each softmax in parts of its keys.
 func softmaxInParts(_ *subject, e *Entry, m Mistake) *program.Edited {
 	return edit.SoftmaxBy(e.Program, func(ed *edit.Editor, x program.Var) program.Var {
 		last, from := len(x.Shape)-1, 0
@@ -173,7 +173,7 @@ func softmaxInParts(_ *subject, e *Entry, m Mistake) *program.Edited {
 		for _, end := range endsOfParts(x.Last(), m.N, m.M) {
 			parts, from = append(parts, ed.Slice(x, last, from, end)), end
 		}
-		if len(parts) < 2 { // it is one softmax
+		if len(parts) < 2 { // a single part is a plain softmax
 			parts = []program.Var{x}
 		}
 		switch m.Kind {
@@ -189,7 +189,7 @@ func softmaxInParts(_ *subject, e *Entry, m Mistake) *program.Edited {
 // leastScore is below every score that is not masked.
 const leastScore = -1e30
 
-// ownSums has a softmax of each part.
+// ownSums takes a softmax of each part.
 func ownSums(ed *edit.Editor, parts []program.Var) program.Var {
 	var all []program.Var
 	for _, x := range parts {
@@ -199,12 +199,12 @@ func ownSums(ed *edit.Editor, parts []program.Var) program.Var {
 	return ed.Cat(len(parts[0].Shape)-1, all...)
 }
 
-// oneSum has one sum for all parts. Each part takes its own maximum off, or the maximum of the parts up to it.
+// oneSum takes a softmax with one sum for all parts. From each part it subtracts the maximum of the part, or the maximum of the parts so far.
 func oneSum(ed *edit.Editor, parts []program.Var, running bool) program.Var {
 	var all []program.Var
 	var top program.Var
 	for k, x := range parts {
-		own := ed.Max(ed.RowMax(x), ed.Literal(leastScore)) // a block whose keys are all masked has no part in the sum
+		own := ed.Max(ed.RowMax(x), ed.Literal(leastScore)) // a block of masked keys adds nothing to the sum
 		if k == 0 || !running {
 			top = own
 		} else {

@@ -13,17 +13,18 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// family is a mistake with one number that is not known.
+// family is a mistake with one unknown number.
 type family struct {
 	starts []float64
 	of     func(n number) Mistake
-	// roundings are those of the mistake that are tried in turn, the first while the number is looked for; none for that of the formula.
+	// roundings are further roundings of the mistake, which are tried in turn. The number is solved with the rounding of the formula, which is tried
+	// first.
 	roundings []Rounding
-	old       float64 // the right number, if it is not 0: a number near it is no mistake
+	old       float64 // the right number, or 0; a number near a nonzero old is no mistake
 }
 
-// solved yields mistakes with numbers that nothing suggests: those of the formula, and a factor, a term or a soft cap too many. A value that is not used at all has no
-// number: where 0 gives everything, so does a factor, or a soft cap, that leaves nothing of the value.
+// solved yields mistakes with numbers that are solved from the elements: numbers of the formula, and a factor, a term or a soft cap too many. An
+// unused value has no number: if 0 gives everything, a factor or a soft cap that removes the value gives everything, too.
 func solved(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
@@ -49,8 +50,8 @@ func solved(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// ofOneScale solves numbers at once where the first entry is the right result times one number. If no solution gives everything, the number that was read off is
-// tried: a choice of roundings may hide it from Newton's method. A result of zeros is left to [zeroRows].
+// ofOneScale solves numbers if the first entry is the right result times one number. If no solution gives everything, ofOneScale tries the factor
+// between the two results: a choice of roundings may hide the factor from Newton's method. A result of zeros is left to [zeroRows].
 func ofOneScale(s *search) error {
 	e := s.first
 	x, y, half, err := e.own()
@@ -74,7 +75,8 @@ func ofOneScale(s *search) error {
 	return s.err
 }
 
-// ofOneSize reports whether all numbers except zeros have the same size, as in a mask. A factor of a mask says nothing: every mask with the same zeros is a multiple.
+// ofOneSize reports whether all numbers except zeros have the same size, as in a mask. A factor of a mask says nothing: every mask with the same
+// zeros is a multiple.
 func ofOneSize(x []float64) bool {
 	size := 0.0
 	for _, v := range x {
@@ -89,18 +91,18 @@ func ofOneSize(x []float64) bool {
 	return true
 }
 
-// unusedValue has 0 in place of a value.
+// unusedValue puts 0 in place of a value.
 func unusedValue(s *subject, e *Entry, m Mistake) *program.Edited {
 	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var { return ed.Mul("", v, ed.Literal(0)) })
 }
 
-// The places where something is inserted that are no steps: the result as it is rounded, and as it is before.
+// The places of insertions that are not steps: the rounded result, and the result before it is rounded.
 const (
 	result    = -1
 	unrounded = -2
 )
 
-// places are those where something may be inserted: the result, and what the program reads.
+// places lists where something may be inserted: at the result, at the inputs of the program, and at the ends of operations within a cut.
 func (s *search) places(t *edit.StepIndex) []int {
 	all := []int{result}
 	if s.first.Call.DType != hooks.F32 {
@@ -121,10 +123,10 @@ func (s *search) places(t *edit.StepIndex) []int {
 	return all
 }
 
-// maxEnds is how many results within a cut something is inserted at.
+// maxEnds is the largest number of results within a cut at which something is inserted.
 const maxEnds = 8
 
-// placeOf is the place of a step, or of one that is no step: the result, rounded or not.
+// placeOf is the place of a step, or, for a negative number, of the result, rounded or not.
 func placeOf(t *edit.StepIndex, step int) edit.Place {
 	if step < 0 {
 		return edit.Place{Arg: step}
@@ -153,8 +155,8 @@ func (s *subject) at(e *Entry, at edit.Place, change func(ed *edit.Editor, v pro
 	return ended(ed)
 }
 
-// solveFamily yields the members of a family with the number that gives everything: by Gauss and Newton's method on the unrounded program of one entry, then numbers of the
-// configuration that are near, then the shortest decimal. It reports whether to go on.
+// solveFamily yields the members of a family with the number that gives everything. It tries the number of Gauss and Newton's method on the unrounded
+// program of one entry, nearby numbers of the configuration, and the shortest decimal. It reports whether to go on.
 func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 	for _, start := range f.starts {
 		x, ok, err := newton(s, f, start)
@@ -193,7 +195,8 @@ func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 // negligible is a fraction of the right number. Before a solved number below this fraction, the search tries 0.
 const negligible = 1e-6
 
-// overRoots returns 1/√n if a solved number is that, for a whole number n, and if the right number is 1/√m for another whole number m. Scales of attention are such numbers.
+// overRoots returns 1/√n if a solved number is 1/√n for a whole number n, and if the right number is 1/√m for a different whole number m. Scales of
+// attention are such numbers.
 func overRoots(x, old float64) []number {
 	n, right := math.Round(1/(x*x)), math.Round(1/(old*old))
 	if !(n > 1 && n < mostUnderRoot && right > 1 && n != right) || math.Abs(right*old*old-1) > 1e-6 || math.Abs(n*x*x-1) > 1e-5 || x*old < 0 {
@@ -202,15 +205,15 @@ func overRoots(x, old float64) []number {
 	return []number{{value: math.Copysign(1/math.Sqrt(n), x), words: fmt.Sprintf("1/√%g", n), own: true}}
 }
 
-// mostUnderRoot is the largest whole number that is looked for under a root: larger ones lie too near to each other.
+// mostUnderRoot is the largest whole number that is looked for under a root. The roots of larger numbers are too near to each other.
 const mostUnderRoot = 2048
 
-// editWith is the edit of the first entry, or another, with a number of a family.
+// editWith makes the edit of an entry with a number of a family.
 func editWith(s *search, f family, e *Entry, x float64) *program.Edited {
 	return s.apply(f.of(number{value: x}), e)
 }
 
-// candidates are the numbers that one which was solved may be: of the configuration, then with more and more digits.
+// candidates lists the numbers that a solved number may stand for: numbers of the configuration, then decimals with more and more digits.
 func (s *search) candidates(x, low, high float64) []number {
 	var all []number
 	if low <= 0 && high >= 0 {
@@ -249,18 +252,18 @@ func (s *search) candidates(x, low, high float64) []number {
 }
 
 const (
-	// nearOne is how far a factor that no field of the configuration has is from 1, at least: what is nearer is a constant that was
-	// rounded, or an arithmetic that is not known.
+	// nearOne is the least distance from 1 of a factor that no field of the configuration has. A nearer factor is a rounded constant or an unknown
+	// arithmetic.
 	nearOne     = 0.01
 	newtonSteps = 12
-	newtonMoves = 1e-4 // of the number, for the slope
+	newtonMoves = 1e-4 // relative step for the slope
 )
 
-// mostSolved is how many entries a number is held to before it is tried on all.
+// mostSolved is the number of entries that bound a number before the number is tried on all entries.
 const mostSolved = 8
 
-// intervalOf is where the number of a family lies by each element that is left, near one that was solved: half a unit of the element
-// divided by its slope, of the unrounded program. Elements that roundings within the program move may make it empty.
+// intervalOf returns the interval of a family's number around the solved number x. Each unexplained element bounds the interval: half a unit of the
+// element divided by its slope in the unrounded program. The interval may be empty if roundings within the program move elements.
 func intervalOf(s *search, f family, x float64) (low, high float64, err error) {
 	low, high = math.Inf(-1), math.Inf(1)
 	h := newtonMoves * math.Abs(x)
@@ -289,8 +292,8 @@ func intervalOf(s *search, f family, x float64) (low, high float64, err error) {
 	return low, high, nil
 }
 
-// solving is what a number is solved from: the trace's elements of an entry, half a unit of each, and the indexes of the elements that remain. An entry with
-// long rows gives a few of its columns, since one number acts on all columns.
+// solving holds what a number is solved from: the trace's elements of an entry, half a unit of each element, and the indexes of the unexplained
+// elements. An entry with long rows gives a few columns only, since one number acts on all columns.
 type solving struct {
 	call    program.Call
 	y, half []float64
@@ -309,7 +312,7 @@ func solvedFrom(e *Entry) solving {
 	return from
 }
 
-// valueIn returns the unrounded value of an edit for a solving's elements. It counts as a try.
+// valueIn returns the unrounded value of an edit for the elements of a solving, and counts as a try.
 func valueIn(s *search, d *program.Edited, from solving) ([]float64, error) {
 	p, c := d.Whole(from.call)
 	s.tried++
@@ -318,8 +321,8 @@ func valueIn(s *search, d *program.Edited, from solving) ([]float64, error) {
 	return v.Data, err
 }
 
-// newton is the number with which the unrounded program comes nearest to what is left of one entry; ok is false where it does not come
-// to rest.
+// newton finds the number with which the unrounded program comes nearest to the unexplained elements of one entry. ok is false if Newton's method
+// fails, or if many elements stay far from the trace.
 func newton(s *search, f family, start float64) (x float64, ok bool, err error) {
 	from := solvedFrom(s.first)
 	y, half := from.y, from.half
@@ -374,7 +377,7 @@ func newton(s *search, f family, start float64) (x float64, ok bool, err error) 
 	if v == nil {
 		return 0, false, s.err
 	}
-	// A number that is right leaves elements within a few units, of what is rounded on the way.
+	// With the right number, elements are within some units of the trace, because of roundings within the program.
 	far := 0
 	for _, i := range from.left {
 		if !(math.Abs(v[i]-y[i]) <= 64*half[i]) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// A configuration may have a number for each layer, such as the sparsity of each. Where the port has the numbers of other layers, or makes another number of each, every layer is off by a number of its
-// own.
+// A configuration may have a number for each layer, such as a sparsity. If the port has the numbers of other layers, or computes the numbers
+// differently, each layer is off by its own number.
 
 // numbersOfLayers tries numbers of the formula that differ from layer to layer: the search solves for a number in each layer, then tries
 // the numbers of all layers together.
@@ -23,7 +23,7 @@ func numbersOfLayers(s *search) error {
 	if len(layers) < 2 || layers[-1] != nil {
 		return s.err
 	}
-	of := map[string]map[int]float64{} // of each place, the numbers by layer
+	of := map[string]map[int]float64{} // by place, then by layer
 	mistakes := map[string]Mistake{}
 	for k, layer := range slices.Sorted(maps.Keys(layers)) {
 		for _, m := range inLayer(s, layers[layer]) {
@@ -61,7 +61,7 @@ type ofPlace struct {
 	place edit.Place
 }
 
-// inLayer are the other numbers that give all entries of a layer.
+// inLayer lists mistakes of one number that give all entries of a layer.
 func inLayer(s *search, entries []*Entry) (all []ofPlace) {
 	sub := newSearch(s.ctx, s.m, entries)
 	sub.subject, sub.tried = s.subject, s.tried
@@ -83,7 +83,7 @@ func inLayer(s *search, entries []*Entry) (all []ofPlace) {
 	return all
 }
 
-// numberOfLayer has another number in a formula: that of the entry's own layer.
+// numberOfLayer puts the number of the entry's own layer into a formula.
 func numberOfLayer(s *subject, e *Entry, m Mistake) *program.Edited {
 	x := ownNumbers(s, e, m)
 	if len(x) != 1 || math.IsNaN(x[0]) {

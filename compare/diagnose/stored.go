@@ -11,11 +11,11 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// stored is how a tensor may be kept in fewer bits than it should be: as numbers of a narrower type, or as whole numbers. Numbers may share a scale.
+// stored is a way to keep a tensor in too few bits: as numbers of a narrower type, or as whole numbers. Numbers may share a scale.
 type stored struct {
 	Coding             // none for a type
 	dtype  hooks.DType // of the numbers; 0 for whole numbers
-	top    float64     // what the largest of those becomes that share a scale; 0 without a scale
+	top    float64     // the largest of the numbers that share a scale becomes top; 0 without a scale
 }
 
 // storedAs is how a mistake keeps a tensor.
@@ -39,7 +39,7 @@ func storedAs(m Mistake) stored {
 	return w
 }
 
-// narrower are the ways to store a tensor in fewer bits, without the tensor.
+// narrower lists the ways to store a tensor in fewer bits, without the tensor.
 func narrower(model hooks.DType) []Mistake {
 	var all []Mistake
 	for _, d := range []hooks.DType{hooks.F16, hooks.BF16} {
@@ -61,7 +61,7 @@ func narrower(model hooks.DType) []Mistake {
 	return all
 }
 
-// inFewerBits yields results that are stored in fewer bits, and results of operands that are.
+// inFewerBits yields results that are stored in fewer bits, and results of operands that are stored in fewer bits.
 func inFewerBits(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
@@ -76,7 +76,7 @@ func inFewerBits(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// storedInFewerBits has the result, or an input, in fewer bits.
+// storedInFewerBits rounds the result, or an input, to fewer bits.
 func storedInFewerBits(s *subject, e *Entry, m Mistake) *program.Edited {
 	w, at := storedAs(m), s.place(m)
 	if at == (edit.Place{Arg: result}) {
@@ -97,7 +97,7 @@ func storedInFewerBits(s *subject, e *Entry, m Mistake) *program.Edited {
 	return ended(ed)
 }
 
-// stores has the result of an edited program, nil for the entry's own, in fewer bits.
+// stores rounds the result of an edited program to fewer bits. d is nil for the entry's own program.
 func stores(s *subject, e *Entry, d *program.Edited, w stored) *program.Edited {
 	v, ok := s.valueOf(e, d)
 	if !ok || !w.store(v, e.Program.Out.Last(), e.Call.DType) {
@@ -106,7 +106,7 @@ func stores(s *subject, e *Entry, d *program.Edited, w stored) *program.Edited {
 	return given(e, v)
 }
 
-// store rounds a value in its place; it reports whether its rows have such groups.
+// store rounds a value in place. It reports whether rows of the given length consist of whole groups.
 func (w stored) store(v program.Value, row int, model hooks.DType) bool {
 	group := int(w.Scales)
 	switch {
@@ -141,7 +141,7 @@ func (w stored) store(v program.Value, row int, model hooks.DType) bool {
 	return true
 }
 
-// round gives the nearest number that can be kept. The number is in units of its scale.
+// round gives the nearest number that can be kept. x is in units of the scale.
 func (w stored) round(x float64) float64 {
 	if w.dtype == 0 {
 		return math.RoundToEven(x)
@@ -177,14 +177,14 @@ func (s *subject) asStored(e *Entry) (program.Value, bool) {
 	return v, ok
 }
 
-// ownedValue is a value with its bounds that may be written to.
+// ownedValue is a copy of a value with its bounds. The copy may be written to.
 func ownedValue(x program.Value) program.Value {
 	v := program.Value{Shape: x.Shape, Data: slices.Clone(x.Data), Bound: make([]float64, len(x.Data))}
 	copy(v.Bound, x.Bound)
 	return v
 }
 
-// given has a value for its result.
+// given makes a value the result.
 func given(e *Entry, v program.Value) *program.Edited {
 	ed := edit.NewEditor(e.Program)
 	v.Shape = e.Program.Out.Shape

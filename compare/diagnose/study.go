@@ -10,12 +10,12 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// Study is for those who measure a search. The zero value leaves it as it is.
+// Study is for measurements of a search. The zero value changes nothing.
 type Study struct {
 	// Without is a class of edits that are not tried, by its name.
 	Without string
-	// Drawn is the seed of another order of the stages within each reach, and of the generators of a stage. All stages of a reach are then tried. 0 leaves the order and ends a search
-	// with the first stage that has a match.
+	// Drawn is the seed of another order of the stages within each reach, and of the generators of a stage. All stages of a reach are then tried. 0
+	// leaves the order and ends a search with the first stage that has a match.
 	Drawn uint64
 	// Looked hears of each search of a name that ended.
 	Looked func(Effort)
@@ -27,7 +27,7 @@ type Study struct {
 type Effort struct {
 	Role    string // of the entries
 	Tried   int    // hypotheses
-	Stopped bool   // it came to its end before its last hypothesis
+	Stopped bool   // the search ended before its last hypothesis
 	Took    time.Duration
 }
 
@@ -60,14 +60,14 @@ func declined(s *search, h hypothesis) bool {
 	return class.String() == s.m.Without
 }
 
-// hears tells whoever measures the search that a hypothesis is tried.
+// hears tells the study that a hypothesis is tried.
 func (s *search) hears(h hypothesis) {
 	if s.m.Study.Tried != nil && h.statement == nil {
 		s.m.Study.Tried(h.is)
 	}
 }
 
-// begun is called where a search begins, and what it returns where it ends.
+// begun is called at the start of a search, and the returned function at the end.
 func (s *search) begun() (ended func()) {
 	start, before := time.Now(), s.tried
 	return func() {

@@ -5,27 +5,27 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// A subject is what mistakes are applied to: the entries of a model, whose tensors and weights are read where an edit needs them. It keeps the first error of
-// reading.
+// A subject is what mistakes are applied to: the model, whose entries, tensors and weights are read when an edit needs them. It keeps the first error
+// of reading.
 type subject struct {
 	m       *Model
 	numbers numbers // of the configuration
-	// measured is set where the distance of each hypothesis from the trace is wanted, of those too that a few elements refuse.
+	// measured is set if the search needs the distance of every hypothesis from the trace, even of hypotheses that a few elements refuse.
 	measured bool
 	err      error
 }
 
 func newSubject(m *Model) *subject { return &subject{m: m, numbers: numbersOf(m.List.Config)} }
 
-// Apply makes the edit of a mistake in the program of an entry. The edit is nil where the mistake does not go with the entry, and for the zero value. The error is that of reading the
-// trace or the weights.
+// Apply makes the edit of a mistake in the program of an entry. The edit is nil if the mistake does not fit the entry, and for the zero value. The
+// error comes from reading the trace or the weights.
 func (m *Model) Apply(mistake Mistake, e *Entry) (*program.Edited, error) {
 	s := newSubject(m)
 	d := s.apply(mistake, e)
 	return d, s.err
 }
 
-// apply is [Model.Apply], and keeps the error. An error of reading has the edit nil.
+// apply is [Model.Apply], and keeps the error. After an error the edit is nil.
 func (s *subject) apply(m Mistake, e *Entry) *program.Edited {
 	if m.Tokens.Some {
 		m.Tokens = Tokens{}
@@ -49,7 +49,7 @@ func (s *subject) apply(m Mistake, e *Entry) *program.Edited {
 	return nil
 }
 
-// edit is the edit of a mistake that is one of steps; ok is false for other mistakes.
+// edit parses the edit of steps in a mistake; ok is false for a mistake without an edit.
 func (s *subject) edit(m Mistake) (d edit.Edit, ok bool) {
 	if m.Edit == "" {
 		return d, false
@@ -58,7 +58,7 @@ func (s *subject) edit(m Mistake) (d edit.Edit, ok bool) {
 	return d, !s.failed(err)
 }
 
-// place is the first place of a mistake that has one.
+// place is the first place of a mistake's edit; the zero value without an edit.
 func (s *subject) place(m Mistake) edit.Place {
 	d, ok := s.edit(m)
 	if !ok {
@@ -78,7 +78,7 @@ func (s *subject) failed(err error) bool {
 	return err != nil
 }
 
-// valueAt is what a variable of the entry's own program shows; not to be written to.
+// valueAt returns the values of a variable in the entry's own program. Callers must not write to the values.
 func (s *subject) valueAt(e *Entry, v program.Var) ([]float64, bool) {
 	d, err := edit.NewEditor(e.Program).Only(v)
 	if err != nil || !e.known(d.Program) {

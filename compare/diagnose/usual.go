@@ -11,21 +11,22 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// Usual is one of the usual mistakes of ports in docs/mistakes.md: a [Mistake] of the operations of some roles. A run without mistakes shows what each usual mistake would change in
-// it.
+// Usual is one of the usual mistakes of ports in docs/mistakes.md: a [Mistake] of the operations of some roles. For a run
+// without mistakes, the package tells which usual mistakes the run would have shown.
 type Usual struct {
 	Name string // short, without blanks
 	Page string // its heading in docs/mistakes.md, as an anchor
 	What string // in words
 
-	// at are patterns of the entries whose operations have the mistake, each with what the form of the operation begins with after "=", if that matters.
+	// at are patterns of the entries with the mistake. After "=", a pattern may have the start of the operation's form.
 	at []string
-	// seen is the pattern of the entries that may show the mistake. It is empty if these are the entries that have it. If it is set, a sight computes tables and masks, which follow
-	// from positions, inside of the cut: one entry reads another table than its neighbours.
+	// seen is the pattern of the entries that may show the mistake; empty if the entries with the mistake show it. If seen is set, a sight computes
+	// tables and masks, which follow from positions, inside the cut: one entry reads another table than its neighbours.
 	seen  string
-	when  func(c *order.Config) bool // whether it is a mistake in a model; nil for always
-	needs need                       // what a run has to have to show it; nil for nothing
-	// is gives the mistake of an entry, or the zero value if the entry cannot have it. It is nil if no kind of the catalogue expresses the mistake; then edit makes the edit.
+	when  func(c *order.Config) bool // reports whether the mistake is possible in a model; nil for always
+	needs need                       // what a run must have to show the mistake; nil for nothing
+	// is gives the mistake of an entry, or the zero value if the entry cannot have the mistake. It is nil if no kind of the catalogue expresses the
+	// mistake; then edit makes the edit.
 	is   func(s *subject, e *Entry) Mistake
 	edit func(s *subject, e *Entry) *program.Edited
 }
@@ -42,7 +43,7 @@ func Usuals(list *order.List) []*Usual {
 	return all
 }
 
-// Needs is what a run of a model has to have to show it.
+// Needs returns what a run of a model must have to show the mistake.
 func (u *Usual) Needs(c *order.Config) Needs {
 	if u.needs == nil {
 		return Needs{}
@@ -50,7 +51,7 @@ func (u *Usual) Needs(c *order.Config) Needs {
 	return u.needs(c)
 }
 
-// Edits reports whether an entry's operation may have it.
+// Edits reports whether an entry's operation may have the mistake.
 func (u *Usual) Edits(e *order.Entry) bool {
 	return e.Op != nil && slices.ContainsFunc(u.at, func(p string) bool { return matches(p, e) })
 }
@@ -61,12 +62,12 @@ func (u *Usual) Opens() bool { return u.seen != "" }
 // ShownBy reports whether an entry may show the mistake of an entry in its cut.
 func (u *Usual) ShownBy(e *order.Entry) bool { return u.seen == "" || hooks.Match(u.seen, e.Name) }
 
-// matches reports whether an entry has a pattern.
+// matches reports whether an entry matches a pattern.
 func matches(pattern string, e *order.Entry) bool {
 	name, form, _ := strings.Cut(pattern, "=")
 	rest, any := strings.CutPrefix(name, "*")
 	switch {
-	case any && !strings.ContainsAny(rest, "*[?"): // as most are
+	case any && !strings.ContainsAny(rest, "*[?"): // most patterns
 		if !strings.HasSuffix(e.Name, rest) {
 			return false
 		}
@@ -76,24 +77,24 @@ func matches(pattern string, e *order.Entry) bool {
 	return form == "" || strings.HasPrefix(op.Form(e.Op), form)
 }
 
-// Healthy are the operations of a cut that is right, each with the entry that its mistakes are made in.
+// Healthy holds the operations of a right cut, each with the entry in which usual mistakes are made.
 type Healthy struct {
 	s       *subject
 	f       *order.Formula
 	parts   []order.Part
 	call    program.Call
 	judge   chosen
-	entries []*Entry // by part; nil where it was not asked for
+	entries []*Entry // by part; nil until needed
 	inner   []*edit.Inner
 }
 
-// Healthy are the operations of a cut that is right. Choices are those of the arithmetic; nil for the program's own.
+// Healthy returns the operations of a right cut. choices are the choices of the arithmetic; nil for the program's own choices.
 func (m *Model) Healthy(f *order.Formula, parts []order.Part, call program.Call, choices func(*program.Program) []program.Choice) *Healthy {
 	return &Healthy{newSubject(m), f, parts, call, chosen{choices: choices}, make([]*Entry, len(parts)), make([]*edit.Inner, len(parts))}
 }
 
-// With makes a usual mistake in the operations of its roles, and changes no other operation of the cut. It is nil if no operation can have the mistake, or if the mistake reads a
-// tensor that was not captured.
+// With makes a usual mistake in the operations of its roles, and changes no other operation of the cut. It is nil if no operation can have the
+// mistake, or if the mistake reads a tensor that was not captured.
 func (o *Healthy) With(u *Usual) *program.Edited {
 	ed, some := edit.NewEditor(o.f.Program), false
 	for k := range o.parts {
@@ -104,7 +105,7 @@ func (o *Healthy) With(u *Usual) *program.Edited {
 		if e == nil {
 			continue
 		}
-		o.s.err = nil // what cannot be read cannot be what is read by mistake
+		o.s.err = nil // a tensor that cannot be read cannot be read by mistake
 		if d := usualEdit(o.s, u, e); d != nil && edit.Put(ed, o.inner[k], d) {
 			some = true
 		}
@@ -123,7 +124,8 @@ func usualEdit(s *subject, u *Usual, e *Entry) *program.Edited {
 	return s.apply(u.is(s, e), e)
 }
 
-// entry is the entry of an operation; nil where the operation has no program of its own. Inputs that other operations of the cut compute have no values.
+// entry returns the entry of an operation; nil if the operation has no program of its own. Inputs that are computed by other operations of the cut
+// have no values.
 func (o *Healthy) entry(k int) *Entry {
 	if o.entries[k] != nil {
 		return o.entries[k]
@@ -150,7 +152,7 @@ func (o *Healthy) entry(k int) *Entry {
 	return e
 }
 
-// chosen is the judge of an entry that is healthy: nothing but the arithmetic is asked of it.
+// chosen is the judge of a healthy entry. Only the choices of the arithmetic are asked for.
 type chosen struct {
 	Judge
 	choices func(*program.Program) []program.Choice

@@ -8,7 +8,8 @@ import (
 
 // The usual mistakes that no kind of the catalogue expresses.
 
-// epsilonInflated has epsilon multiplied by the square of the largest number of each row: the row is divided by that number, and epsilon is not.
+// epsilonInflated multiplies epsilon by the square of the largest number of each row: the port divides the row by the largest number, and does not
+// divide epsilon.
 func epsilonInflated(_ *subject, e *Entry) *program.Edited {
 	ed, some := edit.NewEditor(e.Program), false
 	for _, i := range stepsOf(e, "+eps") {
@@ -28,7 +29,7 @@ func epsilonInflated(_ *subject, e *Entry) *program.Edited {
 	return ended(ed)
 }
 
-// coefficientsClipped has a weight clipped as it is in training.
+// coefficientsClipped clips a weight as in training.
 func coefficientsClipped(s *subject, e *Entry) *program.Edited {
 	if len(e.Weights) == 0 || s.m.List.Config.Gemma3n == nil {
 		return nil
@@ -39,7 +40,7 @@ func coefficientsClipped(s *subject, e *Entry) *program.Edited {
 	}, order.NameOf(e.Weights[0].Name).Role())
 }
 
-// cachedUnturned has the keys of the pass before as they were before the rotation.
+// cachedUnturned reads the keys of the pass before without their rotation.
 func cachedUnturned(s *subject, e *Entry) *program.Edited {
 	shape := e.Program.Out.Shape
 	own := order.NameOf(s.m.List.At(e.Node).Name)

@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// takenTwice is the operation of its own result.
+// takenTwice applies the operation to its own result.
 func takenTwice(s *subject, e *Entry) Mistake {
 	own := s.m.List.At(e.Node)
 	if !insertable(s, own, e.Node.Pass) {
@@ -17,7 +17,7 @@ func takenTwice(s *subject, e *Entry) Mistake {
 	return Mistake{Kind: "operation.twice", Place: order.NameOf(own.Name).Role(), Of: operationTerm(own), Source: own.Name, Edit: placed(edit.Place{Arg: result})}
 }
 
-// firstHalf leaves the second half of the channels as it is.
+// firstHalf leaves the second half of the channels unchanged.
 func firstHalf(s *subject, e *Entry) Mistake {
 	own, width := s.m.List.At(e.Node), e.Program.Out.Last()
 	if width%2 != 0 || width < 4 || len(own.Weights) > 0 || !insertable(s, own, e.Node.Pass) {
@@ -27,7 +27,8 @@ func firstHalf(s *subject, e *Entry) Mistake {
 	return Mistake{Kind: "channels.first-alone", N: width / 2, M: width, Edit: d.Text()}
 }
 
-// inputIs reads a wrong tensor of the layer for an input, or adds it to the input. The tensor is the first of some names that the layer has.
+// inputIs reads a wrong tensor of the layer for an input, or adds a wrong tensor to the input. The tensor is the first of the modules that the layer
+// has.
 func inputIs(kind Kind, input int, modules ...string) usually {
 	return func(s *subject, e *Entry) Mistake {
 		layer := order.NameOf(s.m.List.At(e.Node).Name)
@@ -42,7 +43,7 @@ func inputIs(kind Kind, input int, modules ...string) usually {
 	}
 }
 
-// streamIs reads a wrong stream of a stack: the first input is the right one.
+// streamIs reads stream n of a stack as the first input, in place of the right stream.
 func streamIs(n int) usually {
 	return func(s *subject, e *Entry) Mistake {
 		steps := inputOf(e, 0)
@@ -59,7 +60,7 @@ func ofAnotherLayer(of Term, layer int, module string) Mistake {
 	return inAll(Mistake{Kind: "instance.of-another-layer", Place: of.Name, Of: of}, order.InLayer(layer, module).String())
 }
 
-// keysOfAnother is the keys or values of another layer of the same kind than that with which a layer shares.
+// keysOfAnother reads the shared keys or values of a wrong layer of the same kind.
 func keysOfAnother(s *subject, e *Entry) Mistake {
 	own := s.m.List.At(e.Node)
 	steps, from := inputOf(e, 0), otherSource(s.m.List.Config, own.Layer)
@@ -71,7 +72,8 @@ func keysOfAnother(s *subject, e *Entry) Mistake {
 	return m
 }
 
-// otherSource is the first layer of the same type that computes keys and is not the layer whose keys a layer shares. It is −1 if no layer is so.
+// otherSource is the first layer that computes keys and has the type of the sharing layer, except the layer whose keys are shared. It is −1 without
+// such a layer.
 func otherSource(c *order.Config, sharing int) int {
 	for i := range c.FirstShared() {
 		if sharing >= 0 && sharing < c.NumLayers && c.LayerTypes[i] == c.LayerTypes[sharing] && i != c.KVSource(sharing) {
@@ -96,12 +98,12 @@ func weightHas(of func(c *order.Config, e *Entry, w order.Weight) Mistake) usual
 	}
 }
 
-// weightIs is one mistake of the operation's first weight, whatever that is.
+// weightIs is the given mistake of the operation's first weight.
 func weightIs(m Mistake) usually {
 	return weightHas(func(*order.Config, *Entry, order.Weight) Mistake { return m })
 }
 
-// weightOf is a weight of the entry's layer, or one of no layer, in place of the operation's.
+// weightOf reads a weight of the entry's layer, or of no layer, in place of the operation's weight.
 func weightOf(module string) usually {
 	return func(s *subject, e *Entry) Mistake {
 		if len(e.Weights) == 0 {
@@ -112,7 +114,7 @@ func weightOf(module string) usually {
 	}
 }
 
-// weightOfNextLayer is the same weight of the next layer, and of the last the first.
+// weightOfNextLayer reads the same weight of the next layer. The last layer reads the weight of the first layer.
 func weightOfNextLayer(s *subject, e *Entry) Mistake {
 	if len(e.Weights) == 0 {
 		return Mistake{}
@@ -121,7 +123,7 @@ func weightOfNextLayer(s *subject, e *Entry) Mistake {
 	return ofAnotherLayer(weightTerm(own), (s.m.List.At(e.Node).Layer+1)%s.m.List.Config.NumLayers, order.NameOf(own).Module())
 }
 
-// notLoaded is a gain that was not loaded: its memory has the initial numbers, with which the factor is 1.
+// notLoaded is a gain that was not loaded. Its memory has the initial numbers, and the factor is 1.
 func notLoaded(_ *order.Config, e *Entry, _ order.Weight) Mistake {
 	if len(stepsOf(e, "1+w")) > 0 {
 		return Mistake{Kind: "weight.zero"}
@@ -129,7 +131,7 @@ func notLoaded(_ *order.Config, e *Entry, _ order.Weight) Mistake {
 	return Mistake{Kind: "weight.one"}
 }
 
-// halfOfRows and halfOfColumns have 0 in the second half.
+// halfOfRows and halfOfColumns have 0 in the second half of a weight.
 func halfOfRows(_ *order.Config, _ *Entry, w order.Weight) Mistake {
 	return Mistake{Kind: "weight.rows-others", Runs: makeRuns(Run{From: w.Shape[0] / 2, To: w.Shape[0], Is: isZero})}
 }
@@ -139,7 +141,7 @@ func halfOfColumns(_ *order.Config, _ *Entry, w order.Weight) Mistake {
 	return Mistake{Kind: "weight.columns-cut", N: cols - cols/2, M: cols}
 }
 
-// inGroups is a weight in 4 bits, with groups of 32 where it has any.
+// inGroups is a weight in 4 bits, with groups of 32 columns if the rows have more than one such group.
 func inGroups(_ *order.Config, _ *Entry, w order.Weight) Mistake {
 	if cols := w.Shape[len(w.Shape)-1]; cols%32 == 0 && cols > 32 {
 		return rounded(Int4, 32)
@@ -147,7 +149,7 @@ func inGroups(_ *order.Config, _ *Entry, w order.Weight) Mistake {
 	return rounded(Int4, ByRow)
 }
 
-// headsBySize has the rows of all heads read as [head_dim, heads], and otherPairs the rows of each head in the order of the other rotary embedding.
+// headsBySize reads the rows of all heads as [head_dim, heads]. otherPairs reads the rows of each head in the order of the other rotary embedding.
 func headsBySize(c *order.Config, _ *Entry, _ order.Weight) Mistake {
 	return Mistake{Kind: interleavedKind, N: c.HeadDim * c.NumHeads, M: c.HeadDim, K: c.NumHeads}
 }
@@ -174,7 +176,7 @@ func frequencyIs(of func(c *order.Config, f *frequencies) Mistake) usually {
 	}
 }
 
-// thetaIs is another base.
+// thetaIs has a wrong base.
 func thetaIs(of func(c *order.Config) float64) usually {
 	return frequencyIs(func(c *order.Config, f *frequencies) Mistake {
 		x, old := of(c), f.base
@@ -219,7 +221,7 @@ func allScaled(_ *order.Config, f *frequencies) Mistake {
 	return Mistake{Kind: "rope.scaling-of-all", X: some(f.setting("factor"))}
 }
 
-// attentionFactor is YaRN's factor of cosines and sines, of a scaling.
+// attentionFactor is YaRN's factor of cosines and sines for a scaling.
 func attentionFactor(s *subject, e *Entry) (float64, bool) {
 	f := frequenciesIn(s, e)
 	if f == nil || f.setting("factor") <= 1 {
@@ -242,7 +244,8 @@ func positionIs(m Mistake) usually {
 
 // Caches.
 
-// slotsAre is a mistake of a cache. If the mistake is of some slots, runs gives them for n slots, the last of which the pass writes.
+// slotsAre is a mistake of a cache. For a mistake of some slots, runs gives the wrong slots of a cache with n slots. The pass writes the last now
+// slots.
 func slotsAre(m Mistake, runs func(n, now int) (Run, bool)) usually {
 	return decoding(func(s *subject, e *Entry) Mistake {
 		step, axis, ok := cache(e.Program)
@@ -262,6 +265,6 @@ func slotsAre(m Mistake, runs func(n, now int) (Run, bool)) usually {
 	})
 }
 
-// lastStale has in the last slot what the pass before had there, and firstZero has zeros in the first slot.
+// lastStale keeps the token of the pass before in the last slot. firstZero has zeros in the first slot.
 func lastStale(n, now int) (Run, bool) { return slotRun(n-1, n-1-now), n > now }
 func firstZero(n, _ int) (Run, bool)   { return slotRun(0, isZero), n > 1 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// usually is the mistake of an entry, the zero value where the entry cannot have it.
+// usually gives the mistake of an entry; the zero value if the entry cannot have the mistake.
 type usually func(s *subject, e *Entry) Mistake
 
 // decoding leaves a mistake out of the first pass.
@@ -23,10 +23,10 @@ func decoding(of usually) usually {
 	}
 }
 
-// always is one mistake whatever the entry.
+// always gives the same mistake for every entry.
 func always(m Mistake) usually { return func(*subject, *Entry) Mistake { return m } }
 
-// stepsOf are the entry's steps of a name: of some primitives, or of any.
+// stepsOf lists the entry's steps with a name and one of the given primitives, or any primitive if none is given.
 func stepsOf(e *Entry, site string, prims ...program.Prim) (all []int) {
 	for i := range e.Program.Steps {
 		if st := &e.Program.Steps[i]; st.Site == site && (len(prims) == 0 || slices.Contains(prims, st.Prim)) {
@@ -46,7 +46,7 @@ func inputOf(e *Entry, input int) []int {
 	return nil
 }
 
-// editPlaces are the places of steps, each once.
+// editPlaces lists the places of steps, each place once.
 func editPlaces(s *subject, e *Entry, steps []int) (all []edit.Place) {
 	for _, i := range steps {
 		if at := e.signed(s.m).Of(i); !slices.Contains(all, at) {
@@ -56,7 +56,7 @@ func editPlaces(s *subject, e *Entry, steps []int) (all []edit.Place) {
 	return all
 }
 
-// saidOf is the mistake of an edit of steps, as a search says it; none of an edit without a place.
+// saidOf is the mistake of an edit of steps, as a search names it; the zero value for an edit without a place.
 func saidOf(s *subject, e *Entry, d edit.Edit) Mistake {
 	if len(d.At) == 0 {
 		return Mistake{}
@@ -66,7 +66,7 @@ func saidOf(s *subject, e *Entry, d edit.Edit) Mistake {
 	return m
 }
 
-// editOf is the first of some edits of steps that is meant.
+// editOf is the mistake of the first edit of steps for which meant holds.
 func editOf(of func(edit.Edits) []edit.Edit, meant func(t *edit.StepIndex, d edit.Edit) bool) usually {
 	return func(s *subject, e *Entry) Mistake {
 		t := e.signed(s.m)
@@ -78,7 +78,7 @@ func editOf(of func(edit.Edits) []edit.Edit, meant func(t *edit.StepIndex, d edi
 	}
 }
 
-// leftOut is the operation left out: its result is an input.
+// leftOut leaves the operation out: the result is an input.
 func leftOut(input int) usually {
 	return editOf(edit.Edits.LeftOut, func(t *edit.StepIndex, d edit.Edit) bool {
 		from := &t.Steps[t.At(d.From).Step]
@@ -96,8 +96,8 @@ func streamsUnscaled(t *edit.StepIndex, d edit.Edit) bool {
 // biasLeftOut reports whether an edit leaves a bias out.
 func biasLeftOut(_ *edit.StepIndex, d edit.Edit) bool { return d.At[0].Arg == 2 }
 
-// ofRepeated reports whether an edit is of the second input, which each index of the next axis reads again, as the heads of a group read one head of keys. The edit has them read the
-// heads in turn.
+// ofRepeated reports whether an edit is of the second input, and each index of the next axis reads the input again, as the heads of a group read one
+// KV head. With the edit, the heads read the KV heads in turn.
 func ofRepeated(t *edit.StepIndex, d edit.Edit) bool {
 	if d.At[0].Arg < 0 || d.Map.Kind != edit.Reread || d.Map.Other != d.Map.Axis+1 || d.Map.By != 0 {
 		return false
@@ -115,7 +115,7 @@ func valued(x float64) func(*edit.StepIndex, edit.Edit) bool {
 	return func(_ *edit.StepIndex, d edit.Edit) bool { return d.Value == x && d.Prim == 0 }
 }
 
-// stepLeftOut is a step that hands an operand on.
+// stepLeftOut leaves a step out: the step hands on an operand.
 func stepLeftOut(site string, arg int) usually {
 	return func(s *subject, e *Entry) Mistake {
 		steps := stepsOf(e, site)
@@ -127,7 +127,7 @@ func stepLeftOut(site string, arg int) usually {
 	}
 }
 
-// stepIs is a step of a name as another primitive, or each of a primitive for "".
+// stepIs exchanges the primitive own for prim in the steps of a name, or in all steps if the name is empty.
 func stepIs(site string, own, prim program.Prim) usually {
 	return func(s *subject, e *Entry) Mistake {
 		steps := edit.StepsOf(e.Program, own)
@@ -143,7 +143,7 @@ func sampled(s *subject, e *Entry) Mistake {
 	return saidOf(s, e, edit.Edit{Class: edit.Count, At: editPlaces(s, e, stepsOf(e, "variance")), Value: -1})
 }
 
-// inputMapped has the elements of an input in another order, and those of the result back.
+// inputMapped puts the elements of an input in another order and, with back, puts the elements of the result back in order.
 func inputMapped(input int, back bool, of func(c *order.Config, axes int) edit.Map) usually {
 	return func(s *subject, e *Entry) Mistake {
 		steps := inputOf(e, input)
@@ -159,7 +159,7 @@ func inputMapped(input int, back bool, of func(c *order.Config, axes int) edit.M
 	}
 }
 
-// resultMapped has the elements of the result in another order.
+// resultMapped puts the elements of the result in another order.
 func resultMapped(of func(c *order.Config) edit.Map) usually {
 	return func(s *subject, e *Entry) Mistake {
 		t, m := e.signed(s.m), of(s.m.List.Config)
@@ -170,7 +170,7 @@ func resultMapped(of func(c *order.Config) edit.Map) usually {
 	}
 }
 
-// nextSlice is the first input's slice, along an axis, of the layer after the own; of the last it is that of the first.
+// nextSlice reads the slice of the next layer, along an axis of the first input. The last layer reads the slice of the first layer.
 func nextSlice(axis int) usually {
 	return func(s *subject, e *Entry) Mistake {
 		own, steps := s.m.List.At(e.Node).Layer, inputOf(e, 0)
@@ -205,7 +205,7 @@ func ofConfig(of func(c *order.Config) float64) func(*order.Config, float64) flo
 
 func squared(_ *order.Config, old float64) float64 { return old * old }
 
-// roundedScale is the constant of a scale, rounded to bfloat16 in float32, and in 16 bits not rounded.
+// roundedScale is the constant of a scale: rounded to bfloat16 in a float32 model, and not rounded in a model of 16 bits.
 func roundedScale(s *subject, e *Entry) Mistake {
 	steps := stepsOf(e, "constant", program.Number)
 	if len(steps) == 0 {
@@ -222,7 +222,7 @@ func roundedScale(s *subject, e *Entry) Mistake {
 	return m
 }
 
-// twoSided is the quantile of both sides in place of that of one.
+// twoSided has the quantile of both sides in place of the quantile of one side.
 func twoSided(s *subject, e *Entry) Mistake {
 	steps := stepsOf(e, "multiplier", program.Number)
 	if len(steps) == 0 {
@@ -231,7 +231,7 @@ func twoSided(s *subject, e *Entry) Mistake {
 	return Mistake{Kind: "number.two-sided-quantile", Place: s.site(e, steps[0]), Of: numberTerm(s, e.Program, steps[0]), Edit: placed(editPlaces(s, e, steps)...)}
 }
 
-// insertedIs multiplies the result by a number, or caps it, where the model does not. It is no mistake if the entry gives no number.
+// insertedIs multiplies the result by a number, or caps the result, if the model does not. It is no mistake if the entry gives no number.
 func insertedIs(kind Kind, x func(s *subject, e *Entry) (float64, bool)) usually {
 	return func(s *subject, e *Entry) Mistake {
 		by, ok := x(s, e)
@@ -270,7 +270,7 @@ func wider(by float64) func(*order.Config, float64) float64 {
 	return func(_ *order.Config, old float64) float64 { return old + by }
 }
 
-// softmaxIs is a mistake of an operation that has a softmax, and tanhIs is one of an operation that has a tanh. Both have the place of the first step.
+// softmaxIs is a mistake of an operation with a softmax, and tanhIs is a mistake of an operation with a tanh. Both have the place of the first step.
 func softmaxIs(m Mistake, axis int) usually {
 	return atFirst(m, func(p *program.Program) []int { return edit.Softmaxes(p) }, edit.Map{Axis: axis})
 }
@@ -291,7 +291,7 @@ func atFirst(m Mistake, of func(p *program.Program) []int, to edit.Map) usually 
 	}
 }
 
-// activationIs is another activation, or none for "".
+// activationIs has a wrong activation, or no activation for "".
 func activationIs(name string) usually {
 	return func(s *subject, e *Entry) Mistake {
 		for _, own := range activationsOf {

@@ -8,11 +8,11 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// usuals are the usual mistakes, in the order of docs/mistakes.md. A mistake that no field of a configuration rules out is one in every model whose order has such
-// entries.
+// usuals lists the usual mistakes, in the order of docs/mistakes.md. A mistake without a condition on the configuration is possible in every model
+// that has its entries.
 var usuals = slices.Concat(usualEmbeddings, usualNorms, usualProjections, usualRotary, usualAttention, usualCaches, usualLayers, only(isGemma3n, usualGemma3n), usualWeights, usualHeads)
 
-// only limits mistakes to models of which a condition holds: other models may have entries with the same names.
+// only limits mistakes to models for which a condition holds, since other models may have entries with the same names.
 func only(is func(*order.Config) bool, all []Usual) []Usual {
 	all = slices.Clone(all)
 	for i := range all {
@@ -22,7 +22,7 @@ func only(is func(*order.Config) bool, all []Usual) []Usual {
 	return all
 }
 
-// What a model has.
+// Conditions on the configuration of a model.
 
 func isGemma3n(c *order.Config) bool { return c.Gemma3n != nil }
 
@@ -30,7 +30,7 @@ func not(is func(c *order.Config) bool) func(*order.Config) bool {
 	return func(c *order.Config) bool { return !is(c) }
 }
 
-// hasPostNorms: what attention and MLP give is normed before it is added.
+// hasPostNorms reports whether the outputs of attention and MLP are normed before the sum.
 func hasPostNorms(c *order.Config) bool {
 	return !slices.Contains([]string{"llama", "qwen2", "qwen3", "gemma"}, c.ModelType)
 }
@@ -58,7 +58,7 @@ func slidesInPart(c *order.Config) bool {
 	return slices.Contains(c.LayerTypes, order.Sliding) && slices.Contains(c.LayerTypes, order.Full)
 }
 
-// anyRope reports whether a rotary embedding of a model is of a kind.
+// anyRope reports whether a model has a rotary embedding of a kind.
 func anyRope(is func(r order.Rope) bool) func(*order.Config) bool {
 	return func(c *order.Config) bool {
 		for _, t := range c.Types() {
@@ -90,7 +90,7 @@ func finalCap(c *order.Config) float64    { return c.FinalSoftcap }
 func slidingSize(c *order.Config) float64 { return float64(c.SlidingWindow) }
 func fullTheta(c *order.Config) float64   { return c.Rope[order.Full].Theta }
 
-// scaleOfScores is that of scores.
+// scaleOfScores is the factor of attention scores.
 func scaleOfScores(c *order.Config) float64 {
 	switch {
 	case c.Gemma3n != nil:
@@ -101,7 +101,7 @@ func scaleOfScores(c *order.Config) float64 {
 	return byHead(c)
 }
 
-// pairs reads neighbours as halves: in three axes the heads are in one, and in the result they are not.
+// pairs reads neighbouring channels as halves. A value with three axes has all heads in the last axis, so the map needs the head size.
 func pairs(c *order.Config, axes int) edit.Map {
 	m := edit.Map{Kind: edit.Weave, Axis: axes - 1, N: 2}
 	if axes == 3 {

@@ -22,8 +22,8 @@ func (swish) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 // variantBases are the activations whose steps are changed.
 var variantBases = append(op.Activations(), swish{}, quick{})
 
-// activationVariants yields activations with one of their steps changed: the program's own first, and others in its place. Each has its steps rounded in the ways in
-// which engines do.
+// activationVariants yields activations with one changed step: first the program's own activation, then other activations in its place. Each
+// activation is rounded in the ways of known engines.
 func activationVariants(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		roundings := []Rounding{"", EachStep, EachCall}
@@ -56,7 +56,8 @@ func activationVariants(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// variantActivation has the activation with a changed step that the edit of a mistake counts: which base, and which of its variants.
+// variantActivation makes an activation with a changed step. The mistake's edit has the index of the base in variantBases, and the index of the
+// variant.
 func variantActivation(s *subject, e *Entry, m Mistake) *program.Edited {
 	d, ok := s.edit(m)
 	if !ok || d.Map.N < 0 || d.Map.N >= len(variantBases) {
@@ -85,7 +86,8 @@ func variantActivation(s *subject, e *Entry, m Mistake) *program.Edited {
 	return ended(ed)
 }
 
-// variantKinds are the mistakes of a changed activation. The first kind is for the right activation with a change, the second for a wrong activation with a change.
+// variantKinds are the mistakes of a changed activation. The first kind is for the right activation with a change, the second for a wrong activation
+// with a change.
 var variantKinds = map[edit.ChangeKind][2]Kind{
 	edit.StepLeftOut:  {"activation.step-left-out", "activation.other-step-left-out"},
 	edit.OperandAlone: {"activation.operand-alone", "activation.other-operand-alone"},
@@ -93,12 +95,12 @@ var variantKinds = map[edit.ChangeKind][2]Kind{
 	edit.NumberAs:     {"activation.number", "activation.other-number"},
 }
 
-// numberTerms are the terms of a function of a number.
+// numberTerms are the terms for functions of a number.
 var numberTerms = map[edit.NumberFunction]TermKind{
 	edit.Squared: ItsSquare, edit.Rooted: ItsRoot, edit.Inverted: ItsReciprocal, edit.Doubled: TwiceIt, edit.Halved: HalfOfIt, edit.Negated: ItsNegative,
 }
 
-// variantOf is the mistake of a changed activation. Its kind and that of the right activation may differ.
+// variantOf is the mistake of a changed activation. kind is the changed activation, own the right activation.
 func variantOf(c edit.Change, kind, own string) Mistake {
 	m := Mistake{Kind: variantKinds[c.Kind][0], Place: kind, Of: Term{Kind: AName, Name: c.Step}}
 	if kind != own {

@@ -11,8 +11,8 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// multipliedVectors yields products with a vector of the layer, such as the weight of a norm. A wrong product is taken of the columns of a matrix, where converters
-// fold the vector into it, of a tensor that the program reads, or of the result.
+// multipliedVectors yields products with a vector of the layer, such as the weight of a norm. The vector multiplies the columns of a matrix, into
+// which converters fold it, a tensor that the program reads, or the result.
 func multipliedVectors(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
@@ -44,7 +44,7 @@ func multipliedVectors(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// vectorsOf are the vectors of the layer of the first entry, and those of no layer: one of each role.
+// vectorsOf lists the vectors of the first entry's layer and the vectors of no layer, one of each role.
 func vectorsOf(s *search) (all []order.Weight) {
 	own := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name)
 	seen := map[string]bool{}
@@ -58,7 +58,7 @@ func vectorsOf(s *search) (all []order.Weight) {
 	return all
 }
 
-// vectorOf is a weight of one row, of the layer of an entry; ok is false where it cannot be had.
+// vectorOf reads a weight of one row, in the layer of an entry. ok is false if the weight cannot be read.
 func vectorOf(s *subject, e *Entry, name string) (x []float64, ok bool) {
 	w, ok := s.weightOf(s.here(name, e))
 	if !ok || len(w.Shape) != 1 {
@@ -72,7 +72,7 @@ func vectorOf(s *subject, e *Entry, name string) (x []float64, ok bool) {
 	return x, !s.failed(rows.Row(x, 0))
 }
 
-// factorOf is the vector that a mistake multiplies by, or 1 and the vector.
+// factorOf is the vector by which a mistake multiplies, or 1 plus the vector.
 func factorOf(s *subject, e *Entry, m Mistake) (x []float64, ok bool) {
 	x, ok = vectorOf(s, e, m.Source)
 	plus := 0.0
@@ -85,7 +85,7 @@ func factorOf(s *subject, e *Entry, m Mistake) (x []float64, ok bool) {
 	return x, ok
 }
 
-// folded has a matrix whose columns are multiplied by a vector.
+// folded multiplies the columns of a matrix by a vector.
 func folded(s *subject, e *Entry, m Mistake) *program.Edited {
 	x, ok := factorOf(s, e, m)
 	if !ok {
@@ -103,7 +103,7 @@ func folded(s *subject, e *Entry, m Mistake) *program.Edited {
 	}, m.Place)
 }
 
-// timesVector has a value multiplied by a vector along its last axis.
+// timesVector multiplies a value by a vector along the last axis.
 func timesVector(s *subject, e *Entry, m Mistake) *program.Edited {
 	x, ok := factorOf(s, e, m)
 	if !ok {
@@ -117,8 +117,8 @@ func timesVector(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// addedVectors yields sums with a vector of the layer that the program does not read, such as a bias that is added after a rotation. The other term is a value with as
-// many columns, or with as many columns in all of its heads.
+// addedVectors yields sums with a vector of the layer that the program does not read, such as a bias after a rotation. The vector is as long as the
+// last axis of the other term, or as all heads of the other term.
 func addedVectors(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
@@ -141,7 +141,8 @@ func addedVectors(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// withVector adds a vector of the entry's layer to the value of a place, which is stored in the model's type first or not.
+// withVector adds a vector of the entry's layer to the value of a place. The value is rounded to the model's dtype first, unless the mistake is
+// unstored.
 func withVector(s *subject, e *Entry, m Mistake) *program.Edited {
 	all, steps := vectorsUnread(s, e), e.signed(s.m).Copies(s.place(m))
 	k := slices.IndexFunc(all, func(w order.Weight) bool { return order.NameOf(w.Name).Role() == order.NameOf(m.Source).Role() })
@@ -168,8 +169,8 @@ func withVector(s *subject, e *Entry, m Mistake) *program.Edited {
 	return ended(ed)
 }
 
-// perHead is the shape in which a vector of n numbers is added to a tensor: along its last axis, or along that and the axis of heads, the
-// second of four. It is nil where it has neither.
+// perHead is the shape in which a vector of n numbers is added to a tensor: along the last axis, or along the last axis and the axis of heads, the
+// second of four. perHead is nil if the tensor has neither.
 func perHead(shape []int, n int) []int {
 	switch last := len(shape) - 1; {
 	case last < 0:
@@ -181,8 +182,8 @@ func perHead(shape []int, n int) []int {
 	return nil
 }
 
-// vectorsUnread are the vectors that operations in an entry's layer read, and its own program does not. A recorded model calls the layer of a weight by a longer name than that
-// of an entry, so that the operations tell which weights are the layer's.
+// vectorsUnread lists the vectors that operations in an entry's layer read, and that the entry's program does not read. In a recorded model a weight
+// may have a longer path than an entry of its layer, so the operations tell which weights belong to the layer.
 func vectorsUnread(s *subject, e *Entry) (all []order.Weight) {
 	own := order.NameOf(s.m.List.At(e.Node).Name)
 	for k := range s.m.List.Entries {

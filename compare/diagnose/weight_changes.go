@@ -9,12 +9,13 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// weightChange is what a weight is read as with a mistake; nil where the weight cannot have it. Model is the type in which the weight is stored.
+// weightChange returns the weight that the port reads with a mistake; nil if the weight cannot have the mistake. model is the type in which the
+// weight is stored.
 type weightChange func(w program.Rows, m Mistake, model hooks.DType) program.Rows
 
-// weightChanges are the mistakes of one weight. They need nothing else of the model.
+// weightChanges are the mistakes that need one weight and nothing else from the model.
 var weightChanges = map[Kind]weightChange{
-	// Each number by itself.
+	// Number by number.
 	"weight.zero":            each(func(float64) float64 { return 0 }),
 	"weight.one":             each(func(float64) float64 { return 1 }),
 	"weight.plus-one":        func(w program.Rows, m Mistake, _ hooks.DType) program.Rows { return each(plusOne)(w, m, hooks.F32) },
@@ -65,7 +66,7 @@ var weightChanges = map[Kind]weightChange{
 	"weight.bit-flipped": withOneNumber,
 }
 
-// interleavedKind is the mistake of a weight whose rows are of no heads.
+// interleavedKind is the mistake of interleaved rows in a weight without heads.
 const interleavedKind Kind = "weight.rows-interleaved"
 
 // altered is a weight with a wrong way to read a row.
@@ -76,7 +77,7 @@ type altered struct {
 
 func (w altered) Row(dst []float64, i int) error { return w.read(w.Rows, dst, i) }
 
-// Product is that of the weight: an altered one is multiplied in the same way.
+// Product multiplies the altered weight in the same way as the weight.
 func (w altered) Product(x, bound []float64) program.Product {
 	p := program.ProductOf(w.Rows, x, bound)
 	p.W = altered{p.W, w.read}
@@ -103,7 +104,7 @@ func reordered(w program.Rows, at func(i int) int) program.Rows {
 	return altered{w, func(w program.Rows, dst []float64, i int) error { return w.Row(dst, at(i)) }}
 }
 
-// made is a weight of other rows.
+// made is a weight whose rows are made by a function.
 type made struct {
 	rows, cols int
 	read       func(dst []float64, i int) error
@@ -126,7 +127,7 @@ func madeOf(data []float64, rows, cols int, at func(i, j int) int) program.Rows 
 // maxHeld bounds the elements of a weight that is held whole.
 const maxHeld = 1 << 24
 
-// held are the numbers of a matrix, row by row; nil for a vector, and for a matrix that is too large.
+// held returns the numbers of a matrix, row by row; nil for a vector, and for a matrix with more than maxHeld elements.
 func held(w program.Rows) []float64 {
 	rows, cols := w.Size()
 	if rows < 2 || cols < 2 || rows*cols > maxHeld {
@@ -173,7 +174,7 @@ func narrowed(w program.Rows, m Mistake, model hooks.DType) program.Rows {
 	return each(func(x float64) float64 { return x })(w, m, m.DType)
 }
 
-// misread reads the bits of a number as a number of another type, or with the two bytes exchanged.
+// misread reads the bits of a number as a number of the wrong type, or with its two bytes exchanged.
 func misread(m Mistake) func(x float64) float64 {
 	written, read := m.DType, m.DType
 	switch m.By {
@@ -185,12 +186,12 @@ func misread(m Mistake) func(x float64) float64 {
 	return func(x float64) float64 { return floats.Misread(written, read, x) }
 }
 
-// truncated is a number in a narrower type, without its low bits.
+// truncated cuts off the low bits of a number in a narrower type.
 func truncated(m Mistake) func(x float64) float64 {
 	return func(x float64) float64 { return floats.Truncate(m.DType, x) }
 }
 
-// transpose is a square weight transposed: its shape does not tell.
+// transpose transposes a square weight. The shape does not show the mistake.
 func transpose(w program.Rows, _ Mistake, _ hooks.DType) program.Rows {
 	if rows, cols := w.Size(); rows != cols {
 		return nil
@@ -198,7 +199,7 @@ func transpose(w program.Rows, _ Mistake, _ hooks.DType) program.Rows {
 	return turned(w)
 }
 
-// turned is a weight of any shape transposed; nil for a vector, and for one that is too large to be held.
+// turned is the transpose of a weight of any shape; nil for a vector, and for a matrix with more than maxHeld elements.
 func turned(w program.Rows) program.Rows {
 	data := held(w)
 	if data == nil {
@@ -221,8 +222,8 @@ func reshape(w program.Rows, _ Mistake, _ hooks.DType) program.Rows {
 	})
 }
 
-// tiles is a matrix that is stored in tiles of n rows by m columns. Each tile is stored by columns and read by rows, or stored by rows and read by columns. It is nil
-// for a matrix that has no whole tiles, or a single one.
+// tiles is a matrix that is stored in tiles of n rows by m columns. Each tile is stored by columns and read by rows, or stored by rows and read by
+// columns. It is nil for a matrix that has no whole tiles, or a single one.
 func tiles(w program.Rows, m Mistake, _ hooks.DType) program.Rows {
 	rows, cols := w.Size()
 	a, b := m.N, m.M
@@ -244,10 +245,10 @@ func tiles(w program.Rows, m Mistake, _ hooks.DType) program.Rows {
 	})
 }
 
-// inTurn is where a row comes from that is read of the n parts of a block in turn.
+// inTurn is the source of row at if the rows are read from the n parts of each block in turn.
 func inTurn(at, block, n int) int { return at - at%block + at%block%n*(block/n) + at%block/n }
 
-// blocksOf reports whether so many rows or channels have whole blocks, of parts of one size.
+// blocksOf reports whether a number of rows or channels divides into blocks of N, and N into M equal parts.
 func (m Mistake) blocksOf(all int) bool { return m.N > 0 && m.M > 0 && all%m.N == 0 && m.N%m.M == 0 }
 
 // interleavedBlocks reads blocks of n rows as m rows of n/m, columns first: the rows of heads for the other rotary embedding.
@@ -271,7 +272,7 @@ func interleavedChannels(w program.Rows, m Mistake, _ hooks.DType) program.Rows 
 	})
 }
 
-// shard keeps part n of m of the columns, or all but that: what a shard has, or lacks.
+// shard keeps part n of m parts of the columns, or all parts except n. Part n is what one shard has, and what a port without the shard lacks.
 func shard(w program.Rows, m Mistake, _ hooks.DType) program.Rows {
 	_, cols := w.Size()
 	if m.M < 1 || cols%m.M != 0 || cols == m.M {
@@ -286,8 +287,8 @@ func shard(w program.Rows, m Mistake, _ hooks.DType) program.Rows {
 	})
 }
 
-// firstShard has the first of n equal parts of a weight in the place of each: of a vector its numbers, of a matrix its rows. So it is where every rank is given
-// the shard of the first.
+// firstShard puts the first of n equal parts of a weight in place of every part. A part is a run of a vector's numbers, or of a matrix's rows. The
+// port gives every rank the shard of the first rank.
 func firstShard(w program.Rows, m Mistake, _ hooks.DType) program.Rows {
 	rows, cols := w.Size()
 	switch n := m.N; {
@@ -304,7 +305,7 @@ func firstShard(w program.Rows, m Mistake, _ hooks.DType) program.Rows {
 	return nil
 }
 
-// withOneNumber has another number in one place.
+// withOneNumber puts a wrong number in one place.
 func withOneNumber(w program.Rows, m Mistake, _ hooks.DType) program.Rows {
 	if rows, cols := w.Size(); m.N >= rows || m.M >= cols {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// codes are the numbers of a coding: the nearest one to a number in steps, and how many steps the largest number of a group has.
+// codes are the numbers of a coding. nearest gives the code for a number in steps, and most is the size of a group's largest number in steps.
 type codes struct {
 	nearest func(x float64) float64
 	most    float64
@@ -23,12 +23,12 @@ var codesOf = map[Codes]codes{
 	NormalFloat4: {nearestOf(normalFloats), 1}, Float4E2M1: {nearestOf(float4s), 6},
 }
 
-// whole are codes that are whole numbers, up to a largest one.
+// whole gives codes that are whole numbers from low to high.
 func whole(low, high float64) func(float64) float64 {
 	return func(x float64) float64 { return min(max(math.RoundToEven(x), low), high) }
 }
 
-// nearestOf are codes that are some numbers, in their order.
+// nearestOf gives codes that are the numbers of a sorted list.
 func nearestOf(book []float64) func(float64) float64 {
 	return func(x float64) float64 {
 		k := sort.SearchFloat64s(book, x)
@@ -39,7 +39,7 @@ func nearestOf(book []float64) func(float64) float64 {
 	}
 }
 
-// The numbers of 4 bits: quantiles of a normal distribution, as QLoRA has them, and those of a sign, two bits of exponent and one of fraction.
+// Numbers of 4 bits: the quantiles of a normal distribution in QLoRA, and the floats with a sign, two bits of exponent and one bit of fraction.
 var (
 	normalFloats = []float64{
 		-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022833234, -0.09105003625154495, 0,
@@ -83,7 +83,7 @@ func coded(w program.Rows, m Mistake, model hooks.DType) program.Rows {
 			}
 		})
 	default:
-		if group < 1 || cols%group != 0 || cols == group { // that is a row
+		if group < 1 || cols%group != 0 || cols == group { // a group of cols numbers is a row
 			return nil
 		}
 	}
@@ -94,7 +94,7 @@ func coded(w program.Rows, m Mistake, model hooks.DType) program.Rows {
 	})
 }
 
-// larger is the number of the larger size, the first of two of one size.
+// larger is the number with the larger absolute value, and a if the absolute values are equal.
 func larger(a, b float64) float64 {
 	if math.Abs(b) > math.Abs(a) {
 		return b
@@ -102,7 +102,7 @@ func larger(a, b float64) float64 {
 	return a
 }
 
-// largestOf is the number of the largest size.
+// largestOf is the number with the largest absolute value.
 func largestOf(x []float64) float64 {
 	top := 0.0
 	for _, v := range x {
@@ -111,7 +111,8 @@ func largestOf(x []float64) float64 {
 	return top
 }
 
-// readCodes rounds the numbers of a group to codes with one step. The step depends on the group's largest number, which has its sign.
+// readCodes rounds the numbers of a group to codes with one step. The step depends on largest, the number of the group with the largest absolute
+// value, with its sign.
 func readCodes(m Mistake, model hooks.DType) func(group []float64, largest float64) {
 	of := codesOf[m.Coding.Numbers]
 	code, most := of.nearest, of.most
@@ -183,7 +184,7 @@ var misreadings = map[Kind]func(code, half float64) float64{
 	"weight.codes-without-sign": func(code, _ float64) float64 { return math.Abs(code) },
 }
 
-// betweenEnds rounds a group to steps between its least and its greatest number, with a zero point that is off by some steps.
+// betweenEnds rounds a group to steps between its least and its greatest number. The zero point is off by a number of steps.
 func betweenEnds(group []float64, most, off float64, model hooks.DType) {
 	low, high := slices.Min(group), slices.Max(group)
 	step := float64(float32(float64(float32(high-low)) / most))

@@ -11,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// weightsElsewhere yields, for each weight that the entry reads, other weights of the same shape, and the weights of the same role in other layers.
+// weightsElsewhere yields, for each weight that the entry reads, other weights of the same shape, and weights of the same role in other layers.
 func weightsElsewhere(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, w := range weightsRead(s, program.Weight, program.Matrix) {
@@ -26,7 +26,7 @@ func weightsElsewhere(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// weightsRead are the weights that the first entry reads in steps of some kinds: one of each role.
+// weightsRead lists the weights that the first entry reads in steps of some kinds, one of each role.
 func weightsRead(s *search, prims ...program.Prim) (all []order.Weight) {
 	t := s.first.signed(s.m)
 	for _, i := range leafSteps(t, prims...) {
@@ -40,12 +40,12 @@ func changedWeights(s *search) iter.Seq[Mistake] {
 	return ofWeights(s, weightMistakes(s.subject), program.Weight, program.Matrix)
 }
 
-// unloaded yields vectors that were not loaded: a bias of 0, a gain of 1. They have what their memory was made with.
+// unloaded yields vectors that were not loaded: a bias of 0, a gain of 1. The memory still has its initial numbers.
 func unloaded(s *search) iter.Seq[Mistake] {
 	return ofWeights(s, []Mistake{{Kind: "weight.zero"}, {Kind: "weight.one"}}, program.Weight)
 }
 
-// ofWeights yields each of some mistakes of each weight.
+// ofWeights yields each of the mistakes for each weight.
 func ofWeights(s *search, all []Mistake, prims ...program.Prim) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		weights := weightsRead(s, prims...)
@@ -95,7 +95,7 @@ func weightMistakes(s *subject) (all []Mistake) {
 	sides := []int{2, 4, 8, 16, 32}
 	for _, a := range sides {
 		for _, b := range sides {
-			if all = append(all, Mistake{Kind: "weight.tiles-by-columns", N: a, M: b}); a != b { // else they are the same
+			if all = append(all, Mistake{Kind: "weight.tiles-by-columns", N: a, M: b}); a != b { // with equal sides, both kinds are the same
 				all = append(all, Mistake{Kind: "weight.tiles-by-rows", N: a, M: b})
 			}
 		}
@@ -112,7 +112,7 @@ func weightMistakes(s *subject) (all []Mistake) {
 	return all
 }
 
-// factorsOf are the numbers that a weight may be multiplied by: powers of two, and numbers of the configuration.
+// factorsOf lists the numbers by which a weight may be multiplied: powers of two, and numbers of the configuration.
 func factorsOf(s *subject) []float64 {
 	usual := []float64{2, 0.5, 4, 0.25, 8, 0.125}
 	all := slices.Clone(usual)
@@ -125,13 +125,13 @@ func factorsOf(s *subject) []float64 {
 	return all
 }
 
-// changedWeight has a weight that is changed by itself.
+// changedWeight makes one of weightChanges.
 func changedWeight(_ *subject, e *Entry, m Mistake) *program.Edited {
 	return reweighted(e, func(_ int, w program.Rows) program.Rows { return weightChanges[m.Kind](w, m, e.Call.DType) }, m.Place)
 }
 
-// reweighted replaces the weights of some roles. Of gets a whole weight and its number in the entry, and returns the weight that the port reads, or nil if the mistake does not go with
-// the weight.
+// reweighted replaces the weights of some roles. of gets a whole weight and its number in the entry. It returns the weight that the port reads, or
+// nil if the mistake does not fit the weight.
 func reweighted(e *Entry, of func(k int, w program.Rows) program.Rows, roles ...string) *program.Edited {
 	ed, some := edit.NewEditor(e.Program), false
 	for i := range e.Program.Steps {
@@ -161,10 +161,10 @@ func reweighted(e *Entry, of func(k int, w program.Rows) program.Rows, roles ...
 	return ended(ed)
 }
 
-// someOf is a weight of which an entry has some rows, or some elements.
+// someOf is a weight in part: the rows or elements that an entry needs.
 type someOf interface {
 	All() program.Rows
-	Of(all program.Rows) program.Rows // the same of another weight
+	Of(all program.Rows) program.Rows // the same part of another weight
 }
 
 func sameSize(own, other program.Rows) bool {
@@ -173,7 +173,8 @@ func sameSize(own, other program.Rows) bool {
 	return a == x && b == y
 }
 
-// otherWeights yields other weights of the shape of one: of the same layer, and of none. Those that have the shape when they are transposed come last.
+// otherWeights yields other weights with the shape of w, in the same layer or in no layer. Weights that have the shape only when transposed come
+// last.
 func otherWeights(w order.Weight) generator {
 	return func(s *search) iter.Seq[Mistake] {
 		return func(yield func(Mistake) bool) {
@@ -185,7 +186,7 @@ func otherWeights(w order.Weight) generator {
 				}
 				for _, other := range shaped(s.subject, own, shape) {
 					m := Mistake{Kind: kind, Place: order.NameOf(own.Name).Role(), By: weightTerm(other), For: weightTerm(own.Name), Source: other}
-					if !order.NameOf(own.Name).Within() { // which layer it is of
+					if !order.NameOf(own.Name).Within() { // the name tells the layer
 						m.By.Name, m.For.Name = other, own.Name
 					}
 					if !yield(m) {
@@ -200,12 +201,12 @@ func otherWeights(w order.Weight) generator {
 // transposedKind is the mistake of another weight that is transposed.
 const transposedKind Kind = "weight.other-transposed"
 
-// otherWeight has the weight of another role.
+// otherWeight reads the weight of another role.
 func otherWeight(s *subject, e *Entry, m Mistake) *program.Edited {
 	return weightInstead(s, e, m.Place, func(own string) string { return order.NameOf(m.Source).Beside(order.NameOf(own)).String() }, m.Kind == transposedKind)
 }
 
-// weightInstead has another weight in the place of one of a role, transposed or not: named gives its name.
+// weightInstead reads another weight, transposed or not, in place of the weight of a role. named gives the name of the other weight.
 func weightInstead(s *subject, e *Entry, role string, named func(own string) string, turn bool) *program.Edited {
 	return reweighted(e, func(k int, _ program.Rows) program.Rows {
 		own := listedWeight(s, e.Weights[k])

@@ -9,9 +9,9 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// where says in which layers and passes an edit is, and in which the same step is right: the first are those of the entries that are
-// left, and the second of others of the role. An entry that is right tells it only where the edit would show. Both are empty where no
-// entry does, and the first where the words say it.
+// where says in which layers and passes an edit is, and in which the same step is right. in is from the unexplained entries, and rightIn from further
+// entries of the role. A right entry counts only if the edit would show in the entry. Both texts are empty if no right entry counts. in is also empty
+// if the words of the mistake have the places.
 func (s *search) where(h survivor) (in, rightIn string, err error) {
 	if s.m.Rest == nil {
 		return "", "", nil
@@ -43,7 +43,7 @@ func (s *search) where(h survivor) (in, rightIn string, err error) {
 	return placesOf(s, s.entries, without), rightIn, nil
 }
 
-// rightElsewhere says where a step is right that is wrong in some entries: the other layers, and the other passes of these layers.
+// rightElsewhere says where a step is right although it is wrong in some entries: in further layers, and in further passes of the same layers.
 func rightElsewhere(s *search, wrong, right []*Entry) string {
 	layers := layersOf(s, wrong)
 	var other, same []*Entry
@@ -68,10 +68,10 @@ func rightElsewhere(s *search, wrong, right []*Entry) string {
 	return strings.Join(all, andWords)
 }
 
-// shows reports whether an edit gives another result than a right entry has.
+// shows reports whether an edit gives a clearly different result than a right entry has.
 func shows(s *search, h survivor, e *Entry) (bool, error) {
 	e = e.Small()
-	if !slices.Equal(windowsOf(e), windowsOf(s.first)) { // a mask without a window is another operation
+	if !slices.Equal(windowsOf(e), windowsOf(s.first)) { // masks with different windows are different operations
 		return false, nil
 	}
 	d := s.edited(h.hypothesis, e)
@@ -103,8 +103,8 @@ func windowsOf(e *Entry) []float64 {
 	return all
 }
 
-// placesOf are the layers and passes of some entries, where others are right: as little as tells them apart, and all of both where neither
-// does alone. It depends on the entries, and not on their order.
+// placesOf names the layers and passes of the wrong entries. It names only the layers if only the layers tell wrong entries from right entries, only
+// the passes if only the passes do, and both otherwise. The text does not depend on the order of the entries.
 func placesOf(s *search, wrong, right []*Entry) string {
 	layers, passes := layersOf(s, wrong), passesOf(wrong)
 	byLayer := !slices.ContainsFunc(layersOf(s, right), func(l string) bool { return slices.Contains(layers, l) })
@@ -119,10 +119,10 @@ func placesOf(s *search, wrong, right []*Entry) string {
 	return listed([]string{inLayers, passWords(passes)})
 }
 
-// mostPlaces is how many layers, or passes, are listed.
+// mostPlaces is the largest number of layers, or passes, that are listed.
 const mostPlaces = 4
 
-// layersOf are the layers of entries, those without one by their name.
+// layersOf lists the names of entries without a layer, then the layers of the other entries.
 func layersOf(s *search, entries []*Entry) []string {
 	var all []int
 	var named []string

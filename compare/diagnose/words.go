@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// editMistake are the mistake of an edit, by what stands around the step.
+// editMistake is the mistake of an edit of steps. The kind follows from the steps around the edit.
 func editMistake(s *subject, e *Entry, d edit.Edit) Mistake {
 	t := e.signed(s.m)
 	step := t.Copies(d.At[0])[0]
@@ -59,7 +59,7 @@ func mistakeAt(s *subject, e *Entry, t *edit.StepIndex, step int, d edit.Edit) M
 	return Mistake{}
 }
 
-// reorderedSteps is the mistake of an edit that takes a step earlier, later, or of a term alone.
+// reorderedSteps is the mistake of an edit that takes a step earlier, later, or of only one term.
 func reorderedSteps(s *subject, e *Entry, t *edit.StepIndex, step int, d edit.Edit) Mistake {
 	if d.Map.Kind == edit.Shift {
 		return shiftedStep(s, e, t, d)
@@ -116,7 +116,7 @@ func overAxis(s *subject, e *Entry, t *edit.StepIndex, step int, d edit.Edit) Mi
 	return Mistake{Kind: "operand.transposed", Of: s.value(e, t.Steps[step].Args[at.Arg]), By: s.step(e, step)}
 }
 
-// counted is the mistake of an edit of a mean's count of terms.
+// counted is the mistake of a mean with a wrong count of terms.
 func counted(t *edit.StepIndex, step int, d edit.Edit) Mistake {
 	number, _ := edit.Divisor(t.Program, step)
 	right := t.Steps[number].Number().Value
@@ -129,7 +129,7 @@ func counted(t *edit.StepIndex, step int, d edit.Edit) Mistake {
 	return Mistake{Kind: "count.divisor", X: some(right + d.Value), Right: some(right)}
 }
 
-// numberBelow is what the number is called that a step below a root takes.
+// numberBelow is the term of the number that a step below a root takes: an epsilon or a floor.
 func numberBelow(s *subject, t *edit.StepIndex, step int) Term {
 	for _, a := range t.Steps[step].Args {
 		if n := a.Step; t.Steps[n].Prim == program.Number {
@@ -139,7 +139,7 @@ func numberBelow(s *subject, t *edit.StepIndex, step int) Term {
 	return Term{Kind: SomeValue}
 }
 
-// site names a step: by its operation and its place in the formula.
+// site names a step by its operation and its place in the formula.
 func (s *subject) site(e *Entry, step int) string {
 	st := &e.Program.Steps[step]
 	kind, _, _ := strings.Cut(st.Form, "(")
@@ -161,17 +161,17 @@ func (s *subject) step(e *Entry, step int) Term {
 	return s.stepTerm(e, step)
 }
 
-// stepTerm is the term of a step by its operation and name, with its place in the source.
+// stepTerm is the term of a step by operation and name, with the place in the source.
 func (s *subject) stepTerm(e *Entry, step int) Term {
 	t := stepTerm(s.site(e, step))
 	t.Code = codeOf(s, e, step)
 	return t
 }
 
-// value is the term of what a variable shows.
+// value is the term of a variable's value.
 func (s *subject) value(e *Entry, v program.Var) Term {
 	step := v.Step
-	if leaf, ok := e.signed(s.m).Moved(step); ok { // what a cache hands on is called by what is put into it
+	if leaf, ok := e.signed(s.m).Moved(step); ok { // a value from a cache has the name of the tensor that is put into the cache
 		step = leaf
 	}
 	switch st := &e.Program.Steps[step]; st.Prim {
@@ -241,7 +241,7 @@ func operator(s *subject, e *Entry, step int) (Term, bool) {
 	return Term{}, false
 }
 
-// weightBelow names the weight that a step is computed from, and nothing else but numbers.
+// weightBelow names the weight from which a step is computed. ok is false if the step is also computed from an input.
 func weightBelow(s *subject, e *Entry, step int) (name string, ok bool) {
 	for _, i := range edit.Ancestors(e.Program, step) {
 		switch st := &e.Program.Steps[i]; st.Prim {
@@ -254,7 +254,7 @@ func weightBelow(s *subject, e *Entry, step int) (name string, ok bool) {
 	return name, ok
 }
 
-// leftOutMistake is the mistake of steps that are skipped: the value from before them is handed on.
+// leftOutMistake is the mistake of steps that are skipped: the value before the steps is handed on.
 func leftOutMistake(s *subject, e *Entry, step int, from program.Var) Mistake {
 	p := e.Program
 	source := from.Step
@@ -305,7 +305,7 @@ func leftOutMistake(s *subject, e *Entry, step int, from program.Var) Mistake {
 	return Mistake{Kind: "steps.run-left-out", Of: s.value(e, from)}
 }
 
-// oneLeftOut is the mistake of a single step that hands on its operand; ok is false if the step is known by neither its operator nor its addend.
+// oneLeftOut is the mistake of a single step that hands on its operand. ok is false if the step has neither an operator nor an addend.
 func oneLeftOut(s *subject, e *Entry, step, source int) (m Mistake, ok bool) {
 	p := e.Program
 	st := &p.Steps[step]
@@ -328,7 +328,7 @@ func oneLeftOut(s *subject, e *Entry, step, source int) (m Mistake, ok bool) {
 	return Mistake{}, false
 }
 
-// operators are the terms of steps that are left out between a source and a result, each once; ok is false if a step has none.
+// operators lists the terms of steps that are left out between a source and a result, each term once. ok is false if a step has no term.
 func operators(s *subject, e *Entry, steps []int, source int) (all []Term, ok bool) {
 	for _, i := range steps {
 		who, ok := operator(s, e, i)
@@ -345,7 +345,7 @@ func operators(s *subject, e *Entry, steps []int, source int) (all []Term, ok bo
 	return all, true
 }
 
-// addendOf is the tensor that a step adds to one that comes from a source.
+// addendOf is the tensor that a step adds to a value from a source.
 func addendOf(s *subject, e *Entry, step, source int) (Term, bool) {
 	p, st := e.Program, &e.Program.Steps[step]
 	if st.Prim != program.Add && st.Prim != program.Sub || len(st.Args) != 2 {
@@ -367,7 +367,7 @@ func between(p *program.Program, from, to int) []int {
 	if from < 0 || from >= to {
 		return nil
 	}
-	behind := make([]bool, to+1) // computed from it
+	behind := make([]bool, to+1) // computed from step from
 	behind[from] = true
 	for i := from + 1; i <= to; i++ {
 		behind[i] = slices.ContainsFunc(p.Steps[i].Args, func(v program.Var) bool { return behind[v.Step] })

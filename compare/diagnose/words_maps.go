@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// axesOf are the letters of the axes of what a step reads, where it is computed by element from an input.
+// axesOf returns the letters of the entry's axes, if a variable is computed from an input and has as many axes as the entry; empty otherwise.
 func axesOf(s *subject, e *Entry, v program.Var) string {
 	for _, i := range edit.Ancestors(e.Program, v.Step) {
 		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index() >= 0 && st.Index() < len(e.Inputs) {
@@ -23,7 +23,7 @@ func axesOf(s *subject, e *Entry, v program.Var) string {
 	return ""
 }
 
-// indexedPart is the mistake of an edit that reads another part of a tensor.
+// indexedPart is the mistake of an edit that reads the wrong part of a tensor.
 func indexedPart(s *subject, e *Entry, t *edit.StepIndex, d edit.Edit) Mistake {
 	if at := d.At[0]; at.Arg == 1 {
 		step := t.Copies(at)[0]
@@ -161,14 +161,15 @@ func turnsHalves(p *program.Program) bool {
 	return slices.ContainsFunc(p.Steps, func(st program.Step) bool { return st.Prim == program.Cat && slices.ContainsFunc(st.Args, negative) })
 }
 
-// turnKinds are the kinds of interleaved parts: by whether the port takes interleaved parts for parts in a row (true) or the reverse, and by whether there are more
-// than two parts.
+// turnKinds are the kinds of interleaved parts: by whether the port takes interleaved parts for parts in a row (true) or the reverse, and by whether
+// there are more than two parts.
 var turnKinds = map[bool]map[bool]Kind{
 	true:  {false: "elements.as-halves", true: "elements.as-parts"},
 	false: {false: "elements.by-turns-not-halves", true: "elements.by-turns-not-parts"},
 }
 
-// interleaved is the mistake of interleaved parts along an axis: of heads, or of something else, and of a size.
+// interleaved is the mistake of interleaved parts along an axis. axis and size are the name and the size of the axis, and heads says whether the axis
+// counts heads.
 func interleaved(t *edit.StepIndex, m Mistake, d edit.Edit, heads bool, axis string, size int) Mistake {
 	o := d.Map
 	switch {
@@ -189,7 +190,7 @@ func interleaved(t *edit.StepIndex, m Mistake, d edit.Edit, heads bool, axis str
 	return m
 }
 
-// shiftedStep is the mistake of a step that is taken of another value, earlier or later.
+// shiftedStep is the mistake of a step that is applied to another value, earlier or later.
 func shiftedStep(s *subject, e *Entry, t *edit.StepIndex, d edit.Edit) Mistake {
 	step := t.Copies(d.At[0])[0]
 	m := Mistake{Kind: "order.earlier", Of: s.step(e, step), By: s.value(e, t.At(d.From)), For: s.value(e, t.Steps[step].Args[d.At[0].Arg])}
@@ -199,7 +200,7 @@ func shiftedStep(s *subject, e *Entry, t *edit.StepIndex, d edit.Edit) Mistake {
 	return m
 }
 
-// axisWords are what an axis counts, in the plural.
+// axisWords says what an axis counts, in the plural.
 func axisWords(a byte) string {
 	switch a {
 	case 't':

@@ -37,7 +37,7 @@ func twiceTaken(s *subject, e *Entry, step int) Mistake {
 	return m
 }
 
-// otherConstant is the mistake of another number, at places that have the number of a step.
+// otherConstant is the mistake of a wrong number in place of the number of a step, at the given places.
 func otherConstant(s *subject, e *Entry, step int, v number, at ...edit.Place) Mistake {
 	right, value := e.Program.Steps[step].Number().Value, v.value
 	what := numberTerm(s, e.Program, step)
@@ -59,10 +59,10 @@ func otherConstant(s *subject, e *Entry, step int, v number, at ...edit.Place) M
 	return m
 }
 
-// same reports whether two numbers are one that was rounded to float32.
+// same reports whether two numbers are equal in float32.
 func same(a, b float64) bool { return float32(a) == float32(b) }
 
-// numberTerm is what a number is, by what stands around it.
+// numberTerm is the term of a number, by its use in the formula.
 func numberTerm(s *subject, p *program.Program, step int) Term {
 	readers := readersOf(p, step)
 	has := func(test func(i int) bool) bool { return slices.ContainsFunc(readers, test) }
@@ -92,8 +92,8 @@ func numberTerm(s *subject, p *program.Program, step int) Term {
 	return Term{Kind: SomeValue}
 }
 
-// caps reports whether a number is one of two that are the same and stand on both sides of a tanh: what is divided by one goes through it,
-// and is multiplied by the other.
+// caps reports whether a number is a soft cap: one of two equal numbers around a tanh. The operand of the tanh is divided by the number, and the
+// result is multiplied by the number.
 func caps(p *program.Program, step int) bool {
 	for i := range p.Steps {
 		if p.Steps[i].Prim != program.Tanh {
@@ -119,7 +119,7 @@ func caps(p *program.Program, step int) bool {
 	return false
 }
 
-// readersOf are the steps that read a result.
+// readersOf lists the steps that read a result.
 func readersOf(p *program.Program, step int) []int {
 	var all []int
 	for i := range p.Steps {
