@@ -60,7 +60,7 @@ func windows(s *search) iter.Seq[Mistake] {
 // maskValues are the small numbers that a port may subtract from masked scores, in place of the largest number of the dtype.
 var maskValues = []float64{1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 1000, 1024}
 
-// windowOf is the window of the largest mask, 0 for no window. It is not ok if there are no masks.
+// windowOf is the window of the largest mask, 0 for no window. ok is false if there are no masks.
 func windowOf(s *search) (window float64, ok bool) {
 	size := 0
 	for _, e := range s.entries {

@@ -120,8 +120,8 @@ func (s *search) edited(h hypothesis, e *Entry) *program.Edited {
 	return s.apply(h.is, e)
 }
 
-// inOthers makes a hypothesis for entries that its list of pairs leaves out: these entries read what the first entry of the list reads. ok is false
-// if the mistake has no list.
+// inOthers makes a hypothesis for entries outside of a mistake's list of pairs: these entries read what the first entry of the list reads. ok is
+// false if the mistake has no list.
 func (h hypothesis) inOthers() (other hypothesis, ok bool) {
 	if h.is.By.Kind != Others {
 		return h, false

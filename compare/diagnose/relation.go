@@ -53,8 +53,8 @@ func (r Relation) Page(role string) string {
 	return pageIn(r.Kind, role, func(p Page) bool { return p.Of == nil || p.Of(r) })
 }
 
-// field fills a hole of the sentence, and reports whether the relation has it. The hole {at} is filled with indexes, or with "elements" if the
-// indexes are everywhere. The other holes are filled as for a mistake.
+// field fills a hole of the sentence, and reports whether the relation has a value for the hole. The hole {at} is filled with indexes, or with
+// "elements" if the indexes are everywhere. The other holes are filled as for a mistake.
 func (r Relation) field(name string) (words string, has bool) {
 	if name == "at" {
 		return r.At.String(), r.At != ""

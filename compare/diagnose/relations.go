@@ -23,7 +23,7 @@ type statement struct {
 	exact  bool // see [Row.Exact]
 }
 
-// state judges a statement. For elements that are explained, too, the statement gives the port's value: some order of summation gives it.
+// state judges a statement. The statement gives the port's value for explained elements, too: some order of summation gives that value.
 func (s *search) state(r statement) error {
 	return s.try(hypothesis{
 		class: edit.InputOf, statement: &r, solved: r.solved, exact: r.exact,

@@ -108,8 +108,8 @@ func largestIn(w program.Rows, from, to int) (top float64, err error) {
 }
 
 // rescaled is a matrix with wrong scales for some blocks of rows. The scale of a block is its largest absolute value. Rows with the scale of another
-// block are divided by the own scale and multiplied by the scale of the other block. Rows without a scale are divided by the own scale. Rows with a
-// scale twice are multiplied by the own scale.
+// block are divided by their own scale and multiplied by the scale of the other block. Rows without a scale are divided by their scale. Rows with
+// their scale twice are multiplied by it.
 func rescaled(w program.Rows, m Mistake, model hooks.DType) program.Rows {
 	rows, _ := w.Size()
 	over, by := make([]float64, rows), make([]float64, rows) // 0 for a row that is right

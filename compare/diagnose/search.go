@@ -47,8 +47,8 @@ type stage struct {
 }
 
 // A reach says how far from the formula of an operation a mistake lies: a nearer mistake is the simpler explanation. Within a reach the stages come
-// in the order of their cost. A search ends with the first stage that has a match, so that a match of a later stage in the same reach is not seen.
-// TestMistakesOfAllKindsAreFound looks whether another order gives another name, see [Study.Drawn].
+// in the order of their cost. A search ends with the first stage that has a match, and does not see a match of a later stage in the same reach.
+// TestMistakesOfAllKindsAreFound checks whether another order gives another name, see [Study.Drawn].
 type reach int
 
 const (

@@ -51,7 +51,7 @@ func rightSlots(e *Entry) []slot {
 	return all
 }
 
-// before is the whole cache before the pass; the program takes its last slots. ok is false for a cache that begins.
+// before is the whole cache before the pass; the program takes its last slots. ok is false for a cache that begins with the pass.
 func (e *Entry) before() (v program.Var, ok bool) {
 	step, axis, _ := cache(e.Program)
 	args := e.Program.Steps[step].Args

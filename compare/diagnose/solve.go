@@ -155,7 +155,7 @@ func (s *subject) at(e *Entry, at edit.Place, change func(ed *edit.Editor, v pro
 	return ended(ed)
 }
 
-// solveFamily yields the members of a family with the number that gives everything. It tries the number of Gauss and Newton's method on the unrounded
+// solveFamily yields the members of a family with the number that gives everything. It tries the number of the Gauss-Newton method on the unrounded
 // program of one entry, nearby numbers of the configuration, and the shortest decimal. It reports whether to go on.
 func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 	for _, start := range f.starts {

@@ -149,7 +149,7 @@ func (w stored) round(x float64) float64 {
 	return floats.Round(w.dtype, x)
 }
 
-// valueOf is the result of an edited program, nil for the entry's own, with its bounds; not shared.
+// valueOf is the result of an edited program with its bounds. d is nil for the entry's own program. The caller may write to the value.
 func (s *subject) valueOf(e *Entry, d *program.Edited) (program.Value, bool) {
 	k, err := s.m.values(e)
 	if s.failed(err) {

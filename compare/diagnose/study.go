@@ -17,9 +17,9 @@ type Study struct {
 	// Drawn is the seed of another order of the stages within each reach, and of the generators of a stage. All stages of a reach are then tried. 0
 	// leaves the order and ends a search with the first stage that has a match.
 	Drawn uint64
-	// Looked hears of each search of a name that ended.
+	// Looked is called for each search of a name, at its end.
 	Looked func(Effort)
-	// Tried hears of each mistake before the mistake is judged. A mistake without a kind is an edit of steps.
+	// Tried is called for each mistake before the mistake is judged. A mistake without a kind is an edit of steps.
 	Tried func(Mistake)
 }
 
@@ -48,7 +48,7 @@ func inDrawnOrder[T any](m *Model, list []T) []T {
 	return list
 }
 
-// declined reports whether a hypothesis is of a class that is not tried. A number that is left out of a sum is said to be 0.
+// declined reports whether a hypothesis is of a class that is not tried. A number that is left out of a sum counts as a number of 0.
 func declined(s *search, h hypothesis) bool {
 	if s.m.Without == "" {
 		return false

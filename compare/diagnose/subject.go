@@ -70,7 +70,7 @@ func (s *subject) place(m Mistake) edit.Place {
 // placed is the text of a place for [Mistake.Edit].
 func placed(at ...edit.Place) string { return edit.Edit{At: at}.Text() }
 
-// failed keeps an error of reading in the making of an edit, which ends the search.
+// failed keeps the first error of reading in the making of an edit, which ends the search. It reports whether there is an error.
 func (s *subject) failed(err error) bool {
 	if s.err == nil {
 		s.err = err

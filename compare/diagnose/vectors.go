@@ -117,8 +117,8 @@ func timesVector(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// addedVectors yields sums with a vector of the layer that the program does not read, such as a bias after a rotation. The vector is as long as the
-// last axis of the other term, or as all heads of the other term.
+// addedVectors yields sums with a vector of the layer that the program does not read, such as a bias after a rotation. The vector has a number for
+// each channel of the value to which it is added, or for each channel of all heads.
 func addedVectors(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)

@@ -142,7 +142,7 @@ func held(w program.Rows) []float64 {
 	return data
 }
 
-// each changes numbers one by one, and stores them in the model's type.
+// each changes numbers one by one, and rounds the results to the model's type.
 func each(f func(x float64) float64) weightChange {
 	return eachBy(func(Mistake) func(x float64) float64 { return f })
 }

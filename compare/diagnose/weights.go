@@ -130,7 +130,7 @@ func changedWeight(_ *subject, e *Entry, m Mistake) *program.Edited {
 	return reweighted(e, func(_ int, w program.Rows) program.Rows { return weightChanges[m.Kind](w, m, e.Call.DType) }, m.Place)
 }
 
-// reweighted replaces the weights of some roles. of gets a whole weight and its number in the entry. It returns the weight that the port reads, or
+// reweighted replaces the weights of some roles. of gets a whole weight and its number in the entry, and returns the weight that the port reads, or
 // nil if the mistake does not fit the weight.
 func reweighted(e *Entry, of func(k int, w program.Rows) program.Rows, roles ...string) *program.Edited {
 	ed, some := edit.NewEditor(e.Program), false
