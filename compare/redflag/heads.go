@@ -157,7 +157,7 @@ type kindOf struct {
 	layers []*headed
 }
 
-// stuckHead looks for one head that puts at least the weight least on one key, in every row of every layer, and reports whether it does. If every
+// stuckHead reports whether head i puts nearly all its weight, least or more, on one key in every row of every layer, and flags the head. If every
 // head does so, the layers have flags already.
 func stuckHead(v *view, f *found, of kindOf, i int, least float64) bool {
 	layers := of.layers

@@ -84,8 +84,8 @@ func hypot(x, y float64) float64 {
 	return math.Hypot(x, y)
 }
 
-// spreadApart looks for groups whose norm is far from the largest or the smallest norm in every step. The product of the two norms tells which norm
-// is wrong, since a healthy norm is near 1.
+// spreadApart looks for groups whose norm is far from the largest or the smallest norm in every step with gradients of the group. The product of the
+// two norms tells which norm is wrong, since a healthy norm is near 1.
 func spreadApart(v *view, f *found, groups []*group, steps int) {
 	smallest, largest := make([]float64, steps), make([]float64, steps)
 	for i := range steps {
