@@ -28,8 +28,8 @@ func (quick) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	return b.Div("quotient", x, b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(b.Mul("scaled", x, b.Scalar("1.702", 1.702))))))
 }
 
-// The others are no activation of a family of the order either: relu that ends at 6 and x·relu6(x+3)/6, as on small devices, a small slope below 0,
-// the sigmoid alone, and x·tanh(log(1+eˣ)).
+// No family of the order has these activations either: relu that ends at 6 and x·relu6(x+3)/6, as on small devices, a small slope below 0, the sigmoid,
+// and x·tanh(log(1+eˣ)).
 type (
 	relu6   struct{}
 	hard    struct{}
@@ -69,7 +69,7 @@ func (mish) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	return b.Mul("product", in[0], b.Tanh("of-softplus", b.Log1p("softplus", b.Exp("exp", in[0]))))
 }
 
-// quickly is quick as three calls, each of which rounds its result.
+// quickly is quick as three calls; each call rounds its result.
 type quickly struct{}
 
 func (quickly) Kind() string { return "quick_gelu" }
@@ -93,19 +93,19 @@ var activations = append(op.Activations(), relu{}, quick{}, quickly{}, op.Tanh{}
 // function is the term of a function of one number.
 func function(name string) Term { return Term{Kind: Function, Name: name} }
 
-// kindOf is the kind of the operation that a step is of.
+// kindOf is the kind of the operation that a step belongs to.
 func kindOf(s *program.Step) string {
 	kind, _, _ := strings.Cut(s.Form, "(")
 	return kind
 }
 
-// piece is a part of a program that is a known activation: its input, and its last step.
+// piece is a known activation within a program, with its input and its last step.
 type piece struct {
 	in   program.Var
 	last int
 }
 
-// pieces are the activations of a kind in a program; nil where one of them reads several tensors.
+// pieces are the activations of a kind in a program; nil if one activation reads several tensors.
 func pieces(p *program.Program, kind string) (all []piece) {
 	of := map[int]int{} // by step: the first step of its piece
 	in := map[int]program.Var{}
@@ -120,7 +120,7 @@ func pieces(p *program.Program, kind string) (all []piece) {
 			from := a.Step
 			first, inside := of[from]
 			switch {
-			case inside && in[first].Shape == nil: // of numbers alone
+			case inside && in[first].Shape == nil: // computed from numbers only
 				continue
 			case inside:
 				a = in[first]
@@ -139,7 +139,7 @@ func pieces(p *program.Program, kind string) (all []piece) {
 						of[k] = own
 					}
 				}
-				if !s.Prim.Computes() && s.Prim != program.Max { // it hands on what was computed
+				if !s.Prim.Computes() && s.Prim != program.Max { // it hands on a computed value
 					end = last[first]
 				}
 				delete(last, first)
@@ -155,14 +155,14 @@ func pieces(p *program.Program, kind string) (all []piece) {
 	return all
 }
 
-// identity is for an activation that is left out.
+// identity replaces an activation that is left out.
 type identity struct{}
 
 func (identity) Kind() string { return "none" }
 
 func (identity) Steps(_ *program.Builder, in, _ []program.Var) program.Var { return in[0] }
 
-// softplus is the activation of time steps. Its formula is that of recorded programs.
+// softplus is the activation of time steps. It has the formula of recorded programs.
 type softplus struct{}
 
 func (softplus) Kind() string { return "softplus" }
@@ -172,11 +172,11 @@ func (softplus) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	return b.Add("sum", b.Max(x, b.Literal(0)), b.Log1p("log", b.Exp("exp", b.Neg(b.Max(x, b.Neg(x))))))
 }
 
-// activationsOf are the activations that a program may have: those of families of the order, and those of recorded programs.
+// activationsOf are the activations that a program may have, from families of the order and from recorded programs.
 var activationsOf = append(op.Activations(), softplus{}, sigmoid{})
 
-// otherActivations yields each activation in place of each, and each with every step rounded; and none, and a softmax. A cautious search has those of families
-// alone.
+// otherActivations yields other activations in place of each activation of the program, plain and with every step rounded. It also yields no activation,
+// and a softmax. A cautious search yields only the activations of families.
 func otherActivations(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, own := range activationsOf {
@@ -214,7 +214,7 @@ func otherActivations(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// otherActivation has another activation in place of a program's.
+// otherActivation replaces an activation of the program.
 func otherActivation(_ *subject, e *Entry, m Mistake) *program.Edited {
 	other := activationCalled(m.By.Name, m.Rounding)
 	all := pieces(e.Program, m.For.Name)
@@ -232,7 +232,7 @@ func otherActivation(_ *subject, e *Entry, m Mistake) *program.Edited {
 	return ended(ed)
 }
 
-// activationCalled is the activation of a name, as it rounds; the identity for no name, and nil for a name that none has.
+// activationCalled finds an activation by its name and rounding: the identity for no name, nil for an unknown name.
 func activationCalled(name string, rounding Rounding) op.Op {
 	switch {
 	case name == "":
@@ -250,7 +250,7 @@ func activationCalled(name string, rounding Rounding) op.Op {
 	return nil
 }
 
-// tanhKinds are what may stand in the place of a tanh.
+// tanhKinds are the kinds of mistakes with another function in place of a tanh.
 var tanhKinds = []Kind{"tanh.clip", "tanh.sigmoid", "tanh.softmax"}
 
 // otherTanhs yields a limit, a sigmoid and a softmax in place of each tanh.
@@ -289,5 +289,5 @@ func otherTanh(s *subject, e *Entry, m Mistake) *program.Edited {
 	return ended(ed)
 }
 
-// activationName is the same for an activation and for one each step of which is rounded.
+// activationName is one text for an activation, whether each step is rounded or not.
 func activationName(m Mistake) string { return "activation." + m.By.Name }

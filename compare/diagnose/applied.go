@@ -11,8 +11,8 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// applied yields operations of the order where they do not belong: on what the program reads, or on its result. They are operations of the layer, and
-// operations without weights that only other layers have. The entry's own operation of its result is for [again].
+// applied yields operations of the order in places where they do not belong: before an input of the program, or after the result. These are operations of
+// the layer, and operations without weights that only other layers have. [again] yields the entry's own operation after the result.
 func applied(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
 	own := s.m.List.Entries[s.first.Node.Entry].Name
@@ -48,11 +48,11 @@ func applied(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// mostInner is how many of the last steps of an operation are left out.
+// mostInner is the largest number of last steps that are left out of an operation.
 const mostInner = 2
 
-// overwritten are the mistakes of a tensor that an operation reads and that has what the operation has computed before its last steps: it is done in place, and
-// the tensor is read again. The mistake is that of the whole operation.
+// overwritten are the mistakes of an operation that works in place: its input is overwritten by the value before the last steps of the operation, and the
+// input is read again. m is the mistake with the whole operation.
 func overwritten(other *order.Entry, m Mistake) []Mistake {
 	first := m
 	first.Kind, first.Of, first.By = "operand.overwritten", m.By, m.Of
@@ -64,7 +64,7 @@ func overwritten(other *order.Entry, m Mistake) []Mistake {
 	return all
 }
 
-// again yields the entry's own operation on its result: it is taken twice.
+// again yields the entry's own operation applied to its result: the operation is applied twice.
 func again(s *search) iter.Seq[Mistake] {
 	own := &s.m.List.Entries[s.first.Node.Entry]
 	var all []Mistake
@@ -79,7 +79,7 @@ func again(s *search) iter.Seq[Mistake] {
 // maxPlaces is how many inputs of a program an operation is put before.
 const maxPlaces = 4
 
-// insertable reports whether an operation takes a tensor to one of as many elements, without a matrix.
+// insertable reports whether an operation keeps the number of elements of its first input, has no matrix and reads no earlier pass.
 func insertable(s *subject, e *order.Entry, pass int) bool {
 	if e.Op == nil || len(e.Inputs) == 0 || e.Inputs[0].Prev || slices.ContainsFunc(e.Inputs, func(r order.Ref) bool { return r.Prev }) {
 		return false
@@ -105,11 +105,11 @@ func (s *subject) shapeOf(r order.Ref, pass int) []int {
 	return shape
 }
 
-// inserted has an operation of the entry's layer at the place of a mistake, with its result rounded or not, and in whole or without its last steps. It is nil
-// where the operation does not go with the entry.
+// inserted applies an operation of the entry's layer at the place of a mistake: with the result rounded or not, whole or without its last steps. It is nil
+// if the operation does not fit the entry.
 func inserted(s *subject, e *Entry, m Mistake) *program.Edited {
 	n := s.m.List.Index(s.here(m.Source, e))
-	for _, in := range e.Inputs { // other layers alone have it: that of which something is read first
+	for _, in := range e.Inputs { // the entry's layer has no such operation: look in the layers of the inputs
 		if n < 0 {
 			n = s.m.List.Index(order.NameOf(m.Source).Beside(order.NameOf(s.m.List.Entries[in.Entry].Name)).String())
 		}
@@ -137,11 +137,11 @@ type operation struct {
 	rest    []program.Value
 	weights []program.Rows
 
-	unstored bool // its result is not rounded
-	inner    int  // so many of its last steps are left out
+	unstored bool // the result is not rounded
+	inner    int  // how many of the last steps are left out
 }
 
-// operationFor reads what an operation reads; ok is false where it was not captured.
+// operationFor reads the inputs and weights of an operation; ok is false if an input was not captured.
 func operationFor(s *subject, e *Entry, other *order.Entry, pass int) (o operation, ok bool) {
 	o = operation{entry: other, pass: pass}
 	for _, r := range other.Inputs[1:] {
@@ -165,7 +165,7 @@ func operationFor(s *subject, e *Entry, other *order.Entry, pass int) (o operati
 	return o, true
 }
 
-// taken has an operation taken of a value of as many elements as its first input, in the value's shape.
+// taken applies an operation to a value with as many elements as the operation's first input. The result has the shape of the value.
 func taken(s *subject, ed *edit.Editor, o operation, v program.Var) program.Var {
 	x, ok := edit.As(v, s.shapeOf(o.entry.Inputs[0], o.pass))
 	if !ok {
@@ -199,7 +199,7 @@ func taken(s *subject, ed *edit.Editor, o operation, v program.Var) program.Var 
 	return y
 }
 
-// byToken has the tokens of a result of an operation where its input has them.
+// byToken moves the tokens of an operation's result to the axis that has the tokens in its input.
 func byToken(s *subject, ed *edit.Editor, y program.Var, e *order.Entry) program.Var {
 	in := s.m.List.Entries[s.m.List.Index(e.Inputs[0].Name)].Axes
 	if e.Inputs[0].Index != nil && in != "" {
@@ -218,8 +218,8 @@ func byToken(s *subject, ed *edit.Editor, y program.Var, e *order.Entry) program
 	return ed.Cat(0, ed.Permute(y, slices.Insert(axes, to, from)...))
 }
 
-// partly yields the entry's operation on the first channels, where the other channels stay as they are. The further inputs give every n-th of their channels,
-// or the first channels of each half, as the tables of a rotary embedding of fewer channels do. The map of the mistake's edit has the n, or 0 for halves.
+// partly yields the entry's own operation on the first channels; the other channels stay unchanged. The further inputs give every n-th channel, or the
+// first channels of each half, as the tables of a rotary embedding of fewer channels do. The map of the mistake's edit has the n, or 0 for halves.
 func partly(s *search) iter.Seq[Mistake] {
 	entry := &s.m.List.Entries[s.first.Node.Entry]
 	var all []Mistake
@@ -242,7 +242,7 @@ func partly(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// partOf has the entry's own operation of the first channels.
+// partOf applies the entry's own operation to the first channels.
 func partOf(s *subject, e *Entry, m Mistake) *program.Edited {
 	entry := &s.m.List.Entries[e.Node.Entry]
 	ed, n := edit.NewEditor(e.Program), m.N

@@ -21,10 +21,11 @@ next:
 	return all, true
 }
 
-// origins are what units, such as rows, may come from, by unit: each source fits all entries that were looked at, and the first is the most plausible.
+// origins are the possible sources of each unit, such as a row. Each source fits all entries that were looked at, and the most plausible source comes
+// first.
 type origins[U comparable, S any] map[U][]S
 
-// narrow removes the sources that do not fit one more entry. A new unit gets all sources that fit. The result is whether each unit has a source left.
+// narrow removes the sources that do not fit one more entry. A new unit gets all sources that fit. narrow reports whether each unit has a source left.
 func (o origins[U, S]) narrow(units []U, all iter.Seq[S], fits func(U, S) bool) bool {
 	keep := func(u U, from iter.Seq[S]) bool {
 		var left []S

@@ -10,20 +10,20 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// cacheSite is the place of a mistake in what a cache holds.
+// cacheSite is the place of a mistake in the content of a cache.
 const cacheSite = "cache"
 
 const (
-	// mostCached is how many slots of a cache are tried each by itself.
+	// mostCached is how many slots of a cache are tried one by one.
 	mostCached = 32
 	// mostSink is how many first tokens a cache may keep for good.
 	mostSink = 4
 )
 
-// cachedTerm is the term of what a cache holds of a role.
+// cachedTerm is the term of the tensors of a role in a cache.
 func cachedTerm(role string) Term { return Term{Kind: TheCached, Name: role} }
 
-// cachedRoles are the roles of what is kept over passes.
+// cachedRoles are the roles of the tensors that the caches in a program hold.
 func cachedRoles(s *subject, e *Entry) []string {
 	var all []string
 	for _, i := range cachesOf(s, e, "") {
@@ -34,13 +34,13 @@ func cachedRoles(s *subject, e *Entry) []string {
 	return all
 }
 
-// cachedRole is the role of what a step joins over passes.
+// cachedRole is the role of the tensors that a step joins over passes.
 func cachedRole(s *subject, e *Entry, step int) string {
 	leaf, _ := e.signed(s.m).Moved(step)
 	return order.NameOf(s.m.List.Entries[e.Inputs[e.Program.Steps[leaf].Index()].Entry].Name).Role()
 }
 
-// cachesOf are the steps that join what is kept of a role with what is new, the last of each: of any role for "".
+// cachesOf are the steps that join the kept tensors of a role with new ones. Of several joins of one cache, it has the last. The role "" means any role.
 func cachesOf(s *subject, e *Entry, role string) []int {
 	t := e.signed(s.m)
 	var all []int
@@ -50,15 +50,16 @@ func cachesOf(s *subject, e *Entry, role string) []int {
 		if !ok || st.Prim != program.Cat || len(st.Args) != 2 || t.Steps[leaf].Index() >= len(e.Inputs) || role != "" && cachedRole(s, e, i) != role {
 			continue
 		}
-		// What is kept of it for the next pass is no cache of its own.
+		// A join of an earlier pass is a part of this cache, and no cache itself.
 		all = slices.DeleteFunc(all, func(k int) bool { return slices.Contains(edit.Ancestors(t.Program, i), k) })
 		all = append(all, i)
 	}
 	return all
 }
 
-// cachedSlots yields wrong slots in the caches within a program: the oldest slots in the place of the newest, a slot that was not written, a slot with what the
-// slot before it holds, blocks of slots with what other blocks hold, and a wrong order. If the entry itself is a cache, [heldSlots] reads what it holds.
+// cachedSlots yields wrong slots in the caches within a program: the oldest slots in place of the newest, a slot that was not written, a slot with the
+// content of the slot before, blocks of slots with the content of other blocks, and a wrong order. [heldSlots] does so for an entry that is a cache
+// itself.
 func cachedSlots(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	if _, _, ok := cache(s.first.Program); ok {
@@ -99,7 +100,7 @@ func cachedSlots(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// solvedSlots is 1 for a mistake whose slots were found in the elements.
+// solvedSlots is 1 for a mistake whose slots were found from the elements.
 func solvedSlots(m Mistake) int {
 	if m.Of.Kind == TheCache || m.Runs != "" {
 		return 1
@@ -107,11 +108,11 @@ func solvedSlots(m Mistake) int {
 	return 0
 }
 
-// inCaches edits the caches of a role. The function gives what a cache is instead, and reports false for a cache that stays as it is. The edit is nil if all
-// do.
+// inCaches edits the caches of a role within a program, or the entry if it is such a cache itself. The function change returns the new content of a cache,
+// or false for a cache that stays unchanged. The edit is nil if no cache changes.
 func inCaches(s *subject, e *Entry, role string, change func(ed *edit.Editor, step int) (program.Var, bool)) *program.Edited {
 	ed, some, all := edit.NewEditor(e.Program), false, cachesOf(s, e, role)
-	if step, _, ok := cache(e.Program); ok && order.NameOf(s.m.List.At(e.Node).Name).Role() == role && len(e.Program.Steps[step].Args) == 2 { // the entry is the cache
+	if step, _, ok := cache(e.Program); ok && order.NameOf(s.m.List.At(e.Node).Name).Role() == role && len(e.Program.Steps[step].Args) == 2 {
 		all = []int{step}
 	}
 	for _, i := range all {
@@ -126,7 +127,7 @@ func inCaches(s *subject, e *Entry, role string, change func(ed *edit.Editor, st
 	return ended(ed)
 }
 
-// otherSlots has other slots in the caches of a role. An entry that is a cache has the slots of the trace's tensor.
+// otherSlots replaces slots in the caches of a role. If the entry is the cache, it gets the slots of the trace's tensor.
 func otherSlots(s *subject, e *Entry, m Mistake) *program.Edited {
 	switch {
 	case m.Of.Kind == TheCache:
@@ -164,8 +165,8 @@ func otherSlots(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// reslot changes the index of the right slot that each slot of a cache holds, isZero for zeros. Nothing changes where there are fewer slots than the mistake
-// has.
+// reslot sets, for each slot of a cache, the index of the right slot that it holds; isZero for zeros. It changes nothing in a cache with fewer slots than
+// the mistake needs.
 func reslot(s *subject, e *Entry, m Mistake, at []int) {
 	n := len(at)
 	switch m.Kind {
@@ -196,8 +197,8 @@ func reslot(s *subject, e *Entry, m Mistake, at []int) {
 	}
 }
 
-// firstsKept has the first n slots that a cache ever had in the place of the n oldest that it should have. A mistake without n has the first slots in the place
-// of all but what is new.
+// firstsKept keeps the first n slots that a cache ever had in place of the n oldest slots of the right cache. If the mistake has no n, it keeps the first
+// slots in place of all but the new ones.
 func firstsKept(s *subject, e *Entry, m Mistake) *program.Edited {
 	return inCaches(s, e, m.Of.Name, func(ed *edit.Editor, i int) (program.Var, bool) {
 		st := &e.Program.Steps[i]
@@ -213,14 +214,14 @@ func firstsKept(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// ever is all that a cache was given until some pass, of which v is what was kept.
+// ever is everything that a cache was given up to some pass, and v is the part that was kept.
 func ever(ed *edit.Editor, p *program.Program, v program.Var, axis int) program.Var {
 	whole, ok := edit.Unsliced(p, v, axis)
 	if !ok {
 		return v
 	}
 	st := &p.Steps[v.Step]
-	if st.Prim == program.Round { // of what was captured, which is rounded
+	if st.Prim == program.Round { // a captured tensor, which is rounded
 		st = &p.Steps[st.Args[0].Step]
 	}
 	if st.Prim == program.Cat && len(st.Args) == 2 && st.Axis() == axis && slices.Equal(st.Shape, whole.Shape) {
@@ -229,11 +230,11 @@ func ever(ed *edit.Editor, p *program.Program, v program.Var, axis int) program.
 	return whole
 }
 
-// beforeAlone is the end of the kinds of operations that are taken of the tensors of earlier passes and not of the pass's own.
+// beforeAlone ends the kinds of operations that are applied only to the tensors of earlier passes, not to the tensor of the pass.
 const beforeAlone = "-before"
 
-// appliedToCached yields operations of the layer that are taken of the tensors in a cache, with the further inputs of each tensor's own pass. An example are
-// keys that are rotated when they are written, and once more when they are read.
+// appliedToCached yields operations of the layer that are applied to the tensors in a cache, with the further inputs of each tensor's own pass. An example
+// is keys that are rotated when they are written, and again when they are read.
 func appliedToCached(s *search) iter.Seq[Mistake] {
 	own := s.m.List.Entries[s.first.Node.Entry].Name
 	roles := cachedRoles(s.subject, s.first)
@@ -260,7 +261,7 @@ func appliedToCached(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// takenOfCached has an operation taken of each tensor of a role that is in a cache, with or without that of the pass.
+// takenOfCached applies an operation to each tensor of a role in a cache. Depending on the kind, it leaves out the tensor of the pass.
 func takenOfCached(s *subject, e *Entry, m Mistake) *program.Edited {
 	n := s.m.List.Index(s.here(m.Source, e))
 	if n < 0 {

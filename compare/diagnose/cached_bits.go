@@ -11,15 +11,15 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// The kinds of caches in few bits that have the scale of one token, and those with a scale from the least number to the greatest.
+// Kinds of caches in few bits: scales that come from one token, and scales from the minimum to the maximum.
 const (
 	roundedLikeNewest = "cache.rounded-as-the-newest"
 	roundedLikeFirst  = "cache.rounded-as-the-first"
 	roundedBetween    = "cache.rounded-between"
 )
 
-// scaleSharing has a function for each kind of scales. The function reports whether elements with different indexes along an axis have different scales. Tokens
-// is the axis of the tokens, and last is that of the channels.
+// scaleSharing has a function for each kind of scales. The function reports whether elements with different indexes along an axis have different scales.
+// tokens is the axis of the tokens, and last is the axis of the channels.
 var scaleSharing = map[TermKind]func(axis, tokens, last int) bool{
 	ScalesOfTokensAndHeads: func(axis, _, last int) bool { return axis != last },
 	ScalesOfTokens:         func(axis, tokens, _ int) bool { return axis == tokens },
@@ -32,10 +32,10 @@ var scaleSharing = map[TermKind]func(axis, tokens, last int) bool{
 func newestToo(m Mistake) bool { return m.Rounding == NewestToo || m.Rounding == NewestInFloat32 }
 func inFloat32(m Mistake) bool { return m.Rounding == InFloat32 || m.Rounding == NewestInFloat32 }
 
-// usualSteps are fixed scales that are tried where the numbers of a cache are not to be seen.
+// usualSteps are fixed scales that are tried where the entry is not the cache: no scale can be solved there.
 var usualSteps = []float64{0.05, 0.1, 0.01, 0.02, 0.5, 1. / 8, 1. / 16, 1. / 32, 1. / 64, 1. / 128, 1. / 127}
 
-// cachedBits yields caches that keep numbers in a few bits. A tensor that was captured before it went into the cache has all bits.
+// cachedBits yields caches that hold numbers in few bits. A tensor that is captured before it is written to the cache keeps all bits.
 func cachedBits(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	for _, role := range cachedRoles(s.subject, s.first) {
@@ -52,7 +52,7 @@ func cachedBits(s *search) iter.Seq[Mistake] {
 		for _, scales := range []TermKind{ScalesOfTokensAndHeads, ScalesOfTokens, ScalesOfHeads, ScalesOfChannels, OneScale} {
 			for _, bits := range []int{8, 4} {
 				kinds := []Kind{"cache.rounded", roundedBetween, roundedLikeNewest, roundedLikeFirst}
-				if scales == ScalesOfTokensAndHeads || scales == ScalesOfTokens { // that of each token is its own
+				if scales == ScalesOfTokensAndHeads || scales == ScalesOfTokens { // each token has its own scale
 					kinds = kinds[:2]
 				}
 				for _, kind := range kinds {
@@ -67,7 +67,8 @@ func cachedBits(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// fixedSteps are the steps of which what is left may be multiples: those that are solved where the entry is a cache, else the usual ones.
+// fixedSteps are the fixed scales to try. Where the entry is the cache, the scale is solved: all unexplained elements are multiples of it. Elsewhere the
+// scales are usualSteps.
 func fixedSteps(s *search) (all []number) {
 	if _, _, ok := cache(s.first.Program); !ok {
 		for _, v := range usualSteps {
@@ -84,9 +85,9 @@ func fixedSteps(s *search) (all []number) {
 			}
 		}
 	}
-	for part := 1.0; part <= 16; part++ { // the least of them is a few steps
+	for part := 1.0; part <= 16; part++ { // the smallest element is a few steps
 		about, low, high, good := least/part, 0.0, math.Inf(1), true
-		for round := 0; good && round < 2; round++ { // the larger ones say it more exactly
+		for round := 0; good && round < 2; round++ { // larger elements give the step more exactly
 			for _, e := range s.entries {
 				y, half := e.Target()
 				for _, i := range e.Left {
@@ -107,7 +108,7 @@ func fixedSteps(s *search) (all []number) {
 	return nil
 }
 
-// packedCache has what is kept in the caches of a role in a few bits.
+// packedCache puts the content of the caches of a role in few bits.
 func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
 	return inCaches(s, e, m.Of.Name, func(ed *edit.Editor, i int) (program.Var, bool) {
 		st := &e.Program.Steps[i]
@@ -117,7 +118,7 @@ func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
 		}
 		old, ok := s.valueAt(e, kept)
 		fresh, has := []float64(nil), true
-		if m.Kind == roundedLikeNewest { // else it is not looked at
+		if m.Kind == roundedLikeNewest { // no other kind reads it
 			fresh, has = s.valueAt(e, st.Args[1])
 		}
 		if !ok || !has || len(kept.Shape) < 2 || product(kept.Shape) != len(old) {
@@ -134,8 +135,8 @@ func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// pack rounds a value in its place to whole numbers of a step, as a mistake has it. The tokens of the value lie along an axis, and fresh is what is new in the
-// cache. It reports false for shapes without such an axis, and for a mistake without a kind of scales.
+// pack rounds a value in place to whole multiples of a step, as a mistake says. tokens is the axis of the value's tokens, and fresh is the new part of the
+// cache. pack reports false for shapes without a token axis before the last axis, and for a mistake without a kind of scales.
 func pack(m Mistake, v program.Value, tokens int, fresh program.Value, model hooks.DType) bool {
 	last := len(v.Shape) - 1
 	if tokens >= last || len(fresh.Shape) != len(v.Shape) || !m.X.Has && scaleSharing[m.By.Kind] == nil {
@@ -152,7 +153,7 @@ func pack(m Mistake, v program.Value, tokens int, fresh program.Value, model hoo
 	case m.Kind == roundedBetween:
 		most = 2*most + 1
 	}
-	// group numbers the elements that share a scale, and token is the token of an element.
+	// group returns the number of the scale of an element, and the token of the element.
 	group := func(shape []int, i int) (g, token int) {
 		n := 1
 		for a := last; a >= 0; a-- {

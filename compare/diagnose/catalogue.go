@@ -16,66 +16,68 @@ import (
 // Kind is a class of mistakes, in the words of the field: "rope.interleaved". It is the key of a row of the catalogue.
 type Kind string
 
-// Row is what is known of a kind of mistakes. It is a line of the catalogue, in which most rows leave most of its many fields out.
+// Row is what is known of a kind of mistakes: a line of the catalogue. Most rows leave most fields empty.
 type Row struct {
 	Kind Kind
-	// Words is the sentence. A hole {of} is filled with the field of that name, see Mistake.field; a part in brackets is left out if a field in it
-	// has its zero value. A bracket of the sentence itself has a backslash before it.
+	// Words is the sentence. A hole {of} is filled with the field of that name, see Mistake.field. A part in brackets is left out if a field in the part
+	// has its zero value. A backslash marks a bracket of the sentence itself.
 	Words string
-	// Each fills the hole {each} for each run, and Zero does for a run of zeros. Between stands between two runs.
+	// Each fills the hole {each} for each run, and Zero fills it for a run of zeros. Between stands between two runs.
 	Each, Zero, Between string
-	// Pages are where the kind is explained in docs/mistakes.md. The first page that fits an entry is the page of a mistake there.
+	// Pages are where docs/mistakes.md explains the kind. The page of a mistake is the first page that fits the entry.
 	Pages []Page
-	// Apply makes the edit of a mistake of the kind in the program of an entry. It is nil for kinds that are edits of steps, which [Mistake.Edit] has, and for
+	// Apply makes the edit of a mistake of the kind in the program of an entry. It is nil for edits of steps, which [Mistake.Edit] holds, and for
 	// relations.
 	Apply apply
-	// Class says how plausible the kind is beside others that give the same elements. The class of an edit of steps is that of the edit.
+	// Class says how plausible the kind is, compared with other kinds that give the same elements. An edit of steps has the class of the edit instead.
 	Class edit.Class
-	// After are kinds that are said before this one where both give the same elements.
+	// After lists kinds that come before this kind in a finding, where both kinds give the same elements.
 	After []Kind
-	// Weak is set for a kind that is said only where nothing else of its class gives the same elements.
+	// Weak is set for a kind that is named only if nothing else of its class gives the same elements.
 	Weak bool
-	// Exact is set for a kind that moves values without computing. One row is enough to show it, since no number was fitted.
+	// Exact is set for a kind that moves values without computing. One row is enough to show the mistake, since no number was fitted.
 	Exact bool
-	// WeakIf reports whether a mistake is weak where not all of the kind are; it may be nil.
+	// WeakIf reports whether a mistake is weak, where only some mistakes of the kind are; it may be nil.
 	WeakIf func(m Mistake) bool
-	// Field is what the right number of a mistake is, for the fields of the configuration that have the number; empty where they are not said. It is AName where the
-	// field is called as [Mistake.Of].
+	// Field is the kind of the right number of a mistake, and selects the fields of the configuration that are listed with the mistake; empty for no
+	// fields. AName selects the field with the name of [Mistake.Of].
 	Field TermKind
-	// Alike is a text that is the same for mistakes which differ in roundings only: these mistakes have one name. It is nil if such mistakes have one key.
+	// Alike returns the same text for mistakes that differ only in rounding: these have one name. If Alike is nil, the text is [Mistake.Key], which leaves
+	// out the rounding.
 	Alike func(m Mistake) string
-	// Solved counts the numbers of a mistake that are solved from the elements; nil for none.
+	// Solved counts the numbers of a mistake that are solved from the elements; nil for no numbers.
 	Solved func(m Mistake) int
 }
 
-// apply makes the edit of a mistake in the program of an entry; nil where the mistake does not go with the entry.
+// apply makes the edit of a mistake in the program of an entry; nil if the mistake does not fit the entry.
 type apply func(s *subject, e *Entry, m Mistake) *program.Edited
 
 // Page is where a mistake is explained.
 type Page struct {
 	Anchor string
-	Roles  string // a regular expression for the roles of entries that the page speaks of; empty for all
+	Roles  string // a regular expression for the roles of entries that the page is about; empty for all
 	If     func(Mistake) bool
 	Last   bool                // only where the role has no page of its own
-	Of     func(Relation) bool // as If, of relations
+	Of     func(Relation) bool // like If, for relations
 }
 
-// descriptions begins the kinds of descriptions, whose sentences have other holes than a mistake has fields.
+// descriptions is the prefix of the kinds of descriptions. The holes of their sentences are not the fields of a mistake.
 const descriptions = "described."
 
-// catalogue has all kinds of mistakes. It is the only place of the package with sentences.
+// catalogue has all kinds of mistakes. Only the catalogue has sentences.
 func catalogue() map[Kind]*Row {
 	rows.once.Do(func() { rows.all = allRows() })
 	return rows.all
 }
 
-// byPlausibility are the classes of mistakes, the most plausible first: what a formula does, what is known of masks, positions, norms and caches, and then what an operation reads.
+// byPlausibility are the classes of mistakes, the most plausible first: the steps of a formula, then known mistakes of masks, positions, norms and caches,
+// then the tensors and weights that an operation reads.
 var byPlausibility = [...]edit.Class{
 	edit.LeftOut, edit.Exchanged, edit.Swapped, edit.Twice, edit.Count, edit.Constant, edit.Axis, edit.Index, edit.Order, edit.Operand, edit.Whole,
 	edit.Known, edit.Leaf, edit.InputOf, edit.Mapped, edit.Inserted,
 }
 
-// plausible is the place of a mistake's class among all classes, from 0. A kind that comes after others is as plausible as these at most.
+// plausible is the index of a class in byPlausibility. A kind with [Row.After] is at most as plausible as the kinds in After.
 func plausible(c edit.Class, k Kind) int {
 	n := slices.Index(byPlausibility[:], c)
 	if row := catalogue()[k]; row != nil {
@@ -86,7 +88,7 @@ func plausible(c edit.Class, k Kind) int {
 	return n
 }
 
-// depth counts the kinds, one behind the other, that are said before a kind.
+// depth is the length of the longest chain of [Row.After] from a kind: After of the kind, After of a kind in After, and so on.
 func (k Kind) depth() int {
 	row, n := catalogue()[k], 0
 	if row == nil {
@@ -98,7 +100,7 @@ func (k Kind) depth() int {
 	return n
 }
 
-// rows is the catalogue once it was asked for. It has no initial value: rows have functions that ask for rows.
+// rows is the catalogue after the first request. It has no initial value, because rows have functions that request rows.
 var rows struct {
 	once sync.Once
 	all  map[Kind]*Row
@@ -117,7 +119,7 @@ func allRows() map[Kind]*Row {
 	return all
 }
 
-// String is the mistake as a sentence: "epsilon is 1e-05". A kind that the catalogue does not have, or has as a description, is its own sentence.
+// String is the mistake as a sentence: "epsilon is 1e-05". A description, or a kind that the catalogue does not have, is written as the kind.
 func (m Mistake) String() string {
 	if strings.HasPrefix(string(m.Kind), descriptions) {
 		return string(m.Kind)
@@ -125,7 +127,7 @@ func (m Mistake) String() string {
 	return say(m.Kind, m.field) + m.Tokens.String() + m.Others.String()
 }
 
-// say makes the sentence of a kind with what fills its holes.
+// say makes the sentence of a kind; field fills the holes.
 func say(kind Kind, field func(name string) (words string, has bool)) string {
 	row := catalogue()[kind]
 	if row == nil {
@@ -145,11 +147,11 @@ func say(kind Kind, field func(name string) (words string, has bool)) string {
 }
 
 var (
-	segment = regexp.MustCompile(`\\[[\]]|\[[^\]]*\]|[^[\\]+`) // a bracket, an optional part, or what stands between them
+	segment = regexp.MustCompile(`\\[[\]]|\[[^\]]*\]|[^[\\]+`) // a bracket, an optional part, or the text between them
 	hole    = regexp.MustCompile(`\{[^}]*\}`)
 )
 
-// fill fills the holes of a text; all reports whether each hole had something.
+// fill fills the holes of a text; all reports whether each hole has a value.
 func fill(text string, field func(name string) (words string, has bool)) (filled string, all bool) {
 	all = true
 	filled = hole.ReplaceAllStringFunc(text, func(h string) string {
@@ -160,22 +162,24 @@ func fill(text string, field func(name string) (words string, has bool)) (filled
 	return filled, all
 }
 
-// field is what fills a hole, and whether the mistake has it:
+// field is the text for a hole, and whether the mistake has a value for the hole:
 //
 //	of, by, for       a term
 //	x, right          a number with six digits; +x has its sign
-//	times             how many times the right number the port's is
+//	times             how many times the right number the port's number is
 //	n, m, k           a size, or a sum of sizes and whole numbers (n+k-1); +n has its sign
-//	place, place step the step at the place of the mistake, and the same where a sentence begins with it
-//	axis, other       what an axis counts, or the number of an axis without a known meaning; "its axis" is that of a tensor
+//	place, place step the step at the place of the mistake, and the same at the beginning of a sentence
+//	axis, other       what an axis counts, or the number of an axis without a known meaning; "its axis" is an axis of a tensor
 //	dtype, called     as they are
 //	coding            how values are kept in few bits
-//	runs NOUN         which rows, channels or slots are which
+//	formula           a function of one value or two
+//	numbers           the numbers that change something, with their indexes
+//	runs NOUN         the wrong rows, channels or slots, and their content
 //	interleaved       the order of n rows that are read as m columns
 //	pieces, order     the parts of a matrix that the rows come from, and the order of n parts
-//	scalings          which rotary frequencies have a wrong scaling, and which
-//	scales            which rows have a wrong scale, and which
-//	at, are           the indexes of the runs, and what these are
+//	scalings          the rotary frequencies with a wrong scaling, and the scaling of each
+//	scales            the rows with a wrong scale, and the scale of each
+//	at, are           the indexes of the runs, and the indexes of their content
 //	each              a part of the sentence for each run, see [Row.Each]
 func (m Mistake) field(name string) (words string, has bool) {
 	noun, isRuns := strings.CutPrefix(name, "runs ")
@@ -239,7 +243,7 @@ func (m Mistake) field(name string) (words string, has bool) {
 	return m.size(name)
 }
 
-// size fills the hole of a size: n, m, k, or a sum of them and of whole numbers.
+// size fills the hole of a size: n, m, k, or a sum of these and of whole numbers.
 func (m Mistake) size(name string) (words string, has bool) {
 	sum, sign, signed := 0, 1, strings.HasPrefix(name, "+")
 	for _, part := range parts.FindAllString(name, -1) {
@@ -313,10 +317,10 @@ var termWords = map[TermKind]string{
 	ItsNegative: "{x}, its negative", OnePlus: "1+{name}", TheMinus: "the minus sign",
 }
 
-// codedWords are the terms that have a place in the source of a recorded model.
+// codedWords are the terms that may have a place in the source of a recorded model.
 var codedWords = map[TermKind]string{Step: "{code}", TheNamed: "the addend of {code}", AName: "{code}"}
 
-// termLists are the terms whose names are lists, with what stands between two names in a sentence.
+// termLists are the terms whose names are lists, with the text between two names in a sentence.
 var termLists = map[TermKind]*strings.Replacer{
 	Modules: strings.NewReplacer(",", ", "), Operations: strings.NewReplacer(",", " and "), Others: strings.NewReplacer("=", " has that of ", ",", "; "),
 }
@@ -327,7 +331,7 @@ var primWords = map[string]string{
 	program.Sqrt.String(): "√x", program.Rsqrt.String(): "1/√x", program.Neg.String(): "−x",
 }
 
-// String says which tokens have a mistake; empty for all of them.
+// String says which tokens have a mistake; empty for all tokens.
 func (t Tokens) String() string {
 	switch {
 	case !t.Some:
@@ -340,17 +344,17 @@ func (t Tokens) String() string {
 	return ", only for ids from " + short(t.From.Value) + " on"
 }
 
-// notApplied is the error of applying a mistake of a kind that is a relation, or that the catalogue does not have.
+// notApplied is the error for a mistake that cannot be applied: its kind is a relation, or is not in the catalogue.
 func notApplied(kind Kind) error {
 	return fmt.Errorf("a mistake of the kind %q cannot be applied", kind)
 }
 
-// Page is where the mistake is explained for an entry of a role; empty where it is not one of the usual ones.
+// Page is where the mistake is explained for an entry of a role; empty if no page explains the mistake.
 func (m Mistake) Page(role string) string {
 	return pageIn(m.Kind, role, func(p Page) bool { return p.If == nil || p.If(m) })
 }
 
-// pageIn is the first page of a kind that fits a role and what is said.
+// pageIn is the first page of a kind that fits a role and the function fits.
 func pageIn(kind Kind, role string, fits func(Page) bool) string {
 	row := catalogue()[kind]
 	if row == nil {

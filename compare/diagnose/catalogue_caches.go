@@ -46,7 +46,7 @@ func cacheRows() []Row {
 	}
 }
 
-// ofSlots, ofHeldSlots and ofOrder are the pages of mistakes in slots, in what a slot holds, and in the order of slots.
+// ofSlots, ofHeldSlots and ofOrder are the pages of wrong slots, of wrong content of slots, and of a wrong order of slots.
 var (
 	ofSlots     = []Page{onRoles("unwritten-cache-slots", "probs")}
 	ofHeldSlots = []Page{onRoles("unwritten-cache-slots", "probs"), onRoles("zero-cache-slot", caches)}

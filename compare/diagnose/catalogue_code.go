@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// String is the place in a sentence: "`hidden_states * scale` (modeling_x.py:213)", "the division within `attn.softmax(-1)` (port.py:40)". An operation whose expression is
-// not known is called as torch calls it.
+// String is the place in a sentence: "`hidden_states * scale` (modeling_x.py:213)", "the division within `attn.softmax(-1)` (port.py:40)". Without a known
+// expression, the operation has the name that torch gives to it.
 func (c Code) String() string {
 	var text string
 	switch {

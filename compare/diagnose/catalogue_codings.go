@@ -2,16 +2,16 @@ package diagnose
 
 import "fmt"
 
-// Coding is a format of few bits: the numbers that it has, and the groups of numbers that share a scale. The zero value is no coding.
+// Coding is a format of few bits: the numbers of the format, and the groups of numbers that share a scale. The zero value is no coding.
 type Coding struct {
 	Numbers Codes  `json:"numbers"`
 	Scales  Scales `json:"scales"`
 }
 
-// Codes are the numbers that a coding has.
+// Codes are the numbers of a coding.
 type Codes string
 
-// The numbers of codings. Those of 8 and 4 bits are whole numbers times a scale; the normal floats are quantiles of a normal distribution.
+// The numbers of codings. Int8 and Int4 are whole numbers times a scale; NormalFloat4 has quantiles of a normal distribution.
 const (
 	Int8         Codes = "int8"
 	Int4         Codes = "int4"
@@ -24,7 +24,7 @@ const (
 // Scales is how many numbers of a row share a scale, or one of the constants.
 type Scales int
 
-// The scales of codings that are not of groups within a row.
+// The scales of codings, where they do not belong to groups within a row.
 const (
 	ByRow    Scales = 0
 	OfAll    Scales = -1

@@ -158,7 +158,7 @@ func indexWords(all []int) string {
 	return strings.Join(parts, ", ")
 }
 
-// indexPlace says at which indexes of an axis something is, by those or by the others, whichever are fewer.
+// indexPlace says that something holds at the indexes in of an axis, or that it holds everywhere except at the indexes out, whichever are fewer.
 func indexPlace(counts string, in, out []int) string {
 	named := func(all []int) string {
 		if len(all) > 1 {
@@ -172,7 +172,8 @@ func indexPlace(counts string, in, out []int) string {
 	return "only at " + named(in)
 }
 
-// queryWords say which keys a query sees wrongly; empty where it sees the right ones.
+// queryWords says which keys a query should attend to and does not (lost), and which keys it should not attend to and does (gained); empty without such
+// keys.
 func queryWords(query int, lost, gained []int) string {
 	switch {
 	case len(lost) == 0 && len(gained) == 0:
@@ -185,7 +186,7 @@ func queryWords(query int, lost, gained []int) string {
 	return fmt.Sprintf("query %d attends to keys %s instead of %s", query, indexWords(gained), indexWords(lost))
 }
 
-// rowWords say what row a row is.
+// rowWords say that a row is a row of a tensor.
 func rowWords(at string, is rowFrom, pass int) string {
 	of := is.of.String()
 	if is.of == theResult {
@@ -198,7 +199,7 @@ func rowWords(at string, is rowFrom, pass int) string {
 	return text
 }
 
-// likeWords say what has the numbers.
+// likeWords name the term with the same numbers.
 func (d *Description) likeWords() string {
 	switch d.Like.Kind {
 	case Constant:
@@ -222,7 +223,7 @@ func (d *Description) values() string {
 	return text
 }
 
-// sumWords say what an element is the sum of.
+// sumWords say which sum an element is.
 func sumWords(by string, j int, row []float64) string {
 	var terms []string
 	for i, c := range row {
@@ -239,10 +240,10 @@ func sumWords(by string, j int, row []float64) string {
 	return ordinal(by, j) + " is " + strings.Join(terms, " + ")
 }
 
-// withSign is a function with the sign between two values, if any: "tanh *". A product of two values has no function: " *".
+// withSign is a function with the sign between two values, if any: "tanh *". A product of two values without a function is " *".
 func withSign(function, sign string) string { return strings.TrimSuffix(function+" "+sign, " ") }
 
-// signOf reads what withSign has written; two reports whether there is a sign.
+// signOf reads the text of withSign; two reports whether there is a sign.
 func signOf(text string) (function, sign string, two bool) { return strings.Cut(text, " ") }
 
 // formulaWords are a function of one value or two.
@@ -266,7 +267,7 @@ func formulaWords(function string, one Term, sign string, other Term) string {
 	return text + " " + sign + " " + other.String()
 }
 
-// conditionWords say on which side of a number a value is where something differs.
+// conditionWords say that something differs where a value is above or below a number.
 func conditionWords(of Term, absolute, above bool, at float64) string {
 	side := "below"
 	if above {
@@ -279,7 +280,7 @@ func conditionWords(of Term, absolute, above bool, at float64) string {
 	return "where " + text + " is " + side + " " + short(at)
 }
 
-// headWords say which heads of the operands of a product a head is the product of.
+// headWords say which heads of two operands give a head of the product.
 func headWords(head, first, second int, one, other Term) string {
 	return fmt.Sprintf("head %d is the product of head %d of %s and head %d of %s", head, first, one, second, other)
 }
@@ -287,7 +288,7 @@ func headWords(head, first, second int, one, other Term) string {
 // channelWords say which channel of the right result a channel is.
 func channelWords(c, k int) string { return fmt.Sprintf("channel %d is %d", c, k) }
 
-// zeroWords say of a row that it is 0.
+// zeroWords say that a row is 0.
 func zeroWords(at string) string { return at + " is 0" }
 
 // pointWords are a function at a point.
@@ -311,8 +312,9 @@ func angleWords(channel int, now, right float64) string {
 	return fmt.Sprintf("channel %d: %s times the right angle (%s instead of %s)", channel, short(now/right), short(now), short(right))
 }
 
-// numbers lists the numbers of a mistake that change something, with their indexes: "0.5 at heads 2, 3; 2 at head 5". A mistake without an axis has one number: "0.5". More than [mostSpelled] different
-// numbers, and numbers along several axes, are counted: "a number for each channel and layer: 1.53, 0.61, ... (48 different values, from 0.53 to 1.53)".
+// numbers lists the numbers of a mistake that change something, with their indexes: "0.5 at heads 2, 3; 2 at head 5". A mistake without an axis has one
+// number: "0.5". More than [mostSpelled] different numbers, and numbers along several axes, are counted: "a number for each channel and layer: 1.53, 0.61,
+// ... (48 different values, from 0.53 to 1.53)".
 func (m Mistake) numbers() string {
 	all, noun := m.Numbers.list(), strings.TrimSuffix(m.Axis, "s")
 	switch {
@@ -363,7 +365,7 @@ func (m Mistake) numbers() string {
 // axisSeparator stands between two axes of [Mistake.Axis].
 const axisSeparator = ", "
 
-// singular is what some axes count, each in the singular: "channel and layer". Of one axis it is the noun.
+// singular joins the nouns of several axes in the singular: "channel and layer". For a single axis it is the noun.
 func singular(axes, noun string) string {
 	if !strings.Contains(axes, axisSeparator) {
 		return noun

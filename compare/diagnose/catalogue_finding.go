@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// Text is the name for a sentence: "epsilon is 1e-05; config.json: rms_norm_eps 1e-06".
+// Text is the name as a sentence: "epsilon is 1e-05; config.json: rms_norm_eps 1e-06".
 func (n Name) Text() string {
 	text := n.What
 	if n.Right != nil && len(n.Fields) == 0 {
@@ -76,14 +76,14 @@ func textOf(names []OtherName, between string) string {
 	return strings.Join(all, between)
 }
 
-// inLayer has a name that speaks of any layer speak of the one layer that has the mistake.
+// inLayer adds the layer to a name whose sentence has a name of any layer, if only one layer has the mistake.
 func (n *Name) inLayer(where string) {
 	if isLayer(where) && strings.Contains(n.What, order.AnyLayer) {
 		n.Where = where
 	}
 }
 
-// isLayer reports whether a place is a layer. If so, no other layer has the mistake.
+// isLayer reports whether a place is a layer. A mistake at this place is in no other layer.
 func isLayer(where string) bool {
 	name := order.NameOf(where)
 	return name.Layer() >= 0 && !name.Within()
@@ -109,7 +109,7 @@ func (f *Finding) String() string {
 	return fmt.Sprintf("%s; it reproduces all %d elements of %d entries; %d of them rule out the correct operation", text, f.Elements, f.Entries, f.Shown)
 }
 
-// lookedWords are the classes of edits as what was looked for.
+// lookedWords are the classes of edits, as words for the list of tried kinds.
 var lookedWords = [...]string{
 	edit.LeftOut: "steps left out", edit.Exchanged: "other functions", edit.Swapped: "operands exchanged", edit.Twice: "steps applied twice",
 	edit.Count: "counts", edit.Constant: "constants", edit.Axis: "axes", edit.Index: "other indexes", edit.Order: "orders of steps", edit.Leaf: "weights", edit.Operand: "other values of the formula",
@@ -128,10 +128,10 @@ func (o OtherValues) String() string {
 	return ""
 }
 
-// GoesOn names the flag that continues a search which stopped after a number of times DefaultWork.
+// GoesOn names the flag that continues a search. The search stopped after so many times DefaultWork.
 func GoesOn(times int) string { return fmt.Sprintf("--search-work %dx goes on", moreWork*times) }
 
-// layerWords are the layers of entries with their ranges, and the names of those that are in none: "layers 0, 3 to 25".
+// layerWords lists the names of entries outside layers, and then the layers of the other entries as ranges: "norm, layers 0, 3 to 25".
 func layerWords(s *search, entries []*Entry) string {
 	var names, ranges []string
 	var numbers []int
@@ -179,7 +179,7 @@ func passWords(passes []int) string {
 	return "passes " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(passes)), ", "), "[]")
 }
 
-// andWords is between places where a step is right.
+// andWords joins places where a step is right.
 const andWords = ", and "
 
 // sameLayersIn names the passes in which the layers with the mistake are right.

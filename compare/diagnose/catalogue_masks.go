@@ -79,7 +79,7 @@ func maskRows() []Row {
 		{Kind: "norm.of-parts", Words: "each group of {n} channels, such as a head, is normalised separately: the mean should be over all {m} channels", Apply: otherNorm, Class: edit.Known},
 		{Kind: "sparsity.not-shifted", Words: "values above the cutoff are not reduced by the cutoff", Pages: pagesOf("activation-sparsity", "act_fn"), Apply: otherNorm, Class: edit.Known},
 
-		// What is done beside the operation.
+		// Extra steps.
 		{Kind: "row.maximum-subtracted", Words: "the maximum of each row is subtracted from {of}", Pages: rowTakenPages, Apply: ofRows, Class: edit.Inserted},
 		{Kind: "row.mean-subtracted", Words: "the mean of each row is subtracted from {of}", Pages: rowTakenPages, Apply: ofRows, Class: edit.Inserted},
 		{Kind: "row.over-length", Words: "each row of {of} is divided by its L2 norm", Pages: rowTakenPages, Apply: ofRows, Class: edit.Inserted},

@@ -23,7 +23,7 @@ func anyNamed(fits *regexp.Regexp, terms ...Term) bool {
 	return slices.ContainsFunc(terms, func(t Term) bool { return fits.MatchString(t.Name) })
 }
 
-// ofBy is a page for mistakes and relations of whose By something is true.
+// ofBy is a page for mistakes and relations whose term By passes a test.
 func ofBy(anchor, roles string, is func(Term) bool) Page {
 	return Page{Anchor: anchor, Roles: roles, If: func(m Mistake) bool { return is(m.By) }, Of: func(r Relation) bool { return is(r.By) }}
 }
@@ -34,7 +34,7 @@ func ofByName(anchor, roles, names string) Page {
 	return ofBy(anchor, roles, func(t Term) bool { return fits().MatchString(t.Name) })
 }
 
-// ofOf is a page for mistakes of whose Of something is true.
+// ofOf is a page for mistakes whose term Of passes a test.
 func ofOf(anchor, roles string, is func(Term) bool) Page {
 	return Page{Anchor: anchor, Roles: roles, If: func(m Mistake) bool { return is(m.Of) }}
 }
@@ -47,8 +47,8 @@ func isKind(kinds ...TermKind) func(Term) bool {
 // isBefore reports whether a term is of the pass before.
 func isBefore(t Term) bool { return t.Before }
 
-// namePages and laterNamePages are the pages that follow from the name of another tensor, weight or operation. The pages of the kind itself come
-// after the former and before the latter.
+// namePages and laterNamePages are the pages that follow from the name of another tensor, weight or operation. The pages of the kind itself come between
+// them.
 var (
 	namePages = []Page{
 		ofNames("rotary-scaling", tables, `scal`),
@@ -68,10 +68,11 @@ var (
 	}
 )
 
-// routers are the roles of what AltUp's router reads and gives.
+// routers are the roles of the input and the output of AltUp's router.
 const routers = `router_input$|modalities$`
 
-// pagesWithNames are the pages of a kind whose terms have names, in this order: before, namePages, behind, laterNamePages, last.
+// pagesWithNames are the pages of a kind whose terms have names. Its first two lists go before and after namePages; laterNamePages and the last list end
+// the pages.
 func pagesWithNames(before, behind []Page, last ...Page) []Page {
 	return slices.Concat(before, namePages, behind, laterNamePages, last)
 }

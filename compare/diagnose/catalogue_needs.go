@@ -8,24 +8,24 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Needs is what a run has to have to show a usual mistake.
+// Needs is what a run must have to show a usual mistake.
 type Needs struct {
 	Tokens int    // in one pass
 	Total  int    // in all passes together
 	Before int    // in the passes before the last
 	Steps  int    // passes after the first
 	ID     int    // a token id that is at least this
-	Never  string // what a checkpoint has to have, whatever the run
+	Never  string // a property that a checkpoint needs, whatever the run
 }
 
-// Ran is what of a run decides what it can show.
+// Ran is the part of a run that decides which mistakes the run can show.
 type Ran struct {
 	Passes []order.Pass
 	IDs    [][]int
 	DType  hooks.DType
 }
 
-// Lacks says what a mistake needs and the run does not have. It is empty if the run has everything.
+// Lacks names a need of a mistake that the run does not meet; empty if the run meets all needs.
 func (n Needs) Lacks(r Ran) string {
 	longest, total, id := 0, 0, -1
 	for k, p := range r.Passes {
@@ -65,7 +65,7 @@ func steppings(n int) string {
 	return fmt.Sprintf("%d decode steps", n)
 }
 
-// need is what a run has to have, for a configuration.
+// need returns the needs of a mistake for a configuration.
 type need func(*order.Config) Needs
 
 func tokens(n int) need {
@@ -92,5 +92,5 @@ func twoKeyHeads(c *order.Config) Needs {
 	return Needs{}
 }
 
-// exactPositions is up to where bfloat16 has every whole number.
+// exactPositions is the end of the range in which bfloat16 has every whole number.
 const exactPositions = 256

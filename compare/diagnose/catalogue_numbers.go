@@ -18,7 +18,7 @@ var (
 	}, pagesWithNames(nil, nil), multipliedPages)
 	addedPages = slices.Concat(pagesWithNames(nil, nil), []Page{{Anchor: "order-of-norm-and-residual", Roles: "layernorm$"}, {Anchor: "source-of-the-residual", Roles: stream}})
 	capPages   = []Page{{Anchor: "attention-soft-cap", Roles: "probs|context|o_proj|scores"}, {Anchor: "logit-soft-cap", Roles: "^logits$"}}
-	// numberPages are pages of a number by what it does in its formula.
+	// numberPages are pages of a number by its part in the formula.
 	numberPages = slices.Concat([]Page{
 		{Anchor: "attention-soft-cap", Roles: "probs|context|o_proj|scores", If: of(SoftCap)},
 		{Anchor: "logit-soft-cap", Roles: "^logits$", If: of(SoftCap)},
@@ -39,7 +39,7 @@ var (
 	functionLeftOutPages = []Page{{Anchor: "missing-norm", Roles: norms}, {Anchor: "missing-residual", Roles: stream}, {Anchor: "logit-soft-cap", Roles: "^logits$"}}
 )
 
-// oneGELU reports whether GELU takes the place of its tanh approximation, or the approximation takes the place of GELU. ofTanh reports whether a name has a tanh.
+// oneGELU reports whether GELU replaces its tanh approximation, or the approximation replaces GELU. ofTanh reports whether a name has a tanh.
 func oneGELU(m Mistake) bool {
 	is, right := m.By.Name, m.For.Name
 	if m.Kind != "activation.other" && m.Kind != "activation.other-rounded" {
@@ -52,7 +52,7 @@ func ofTanh(m Mistake) bool {
 	return slices.ContainsFunc([]string{m.Of.Name, m.By.Name, m.For.Name, m.Called, m.Place}, func(name string) bool { return strings.Contains(name, "tanh") })
 }
 
-// numberRows are mistakes in numbers and functions of a formula, and in what is added to one.
+// numberRows are mistakes in numbers and functions of a formula, and in numbers and tensors that are added to a formula.
 func numberRows() []Row {
 	return []Row{
 		// Each layer has its own number, and all layers have the same function of the right number.

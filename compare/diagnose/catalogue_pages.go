@@ -21,7 +21,7 @@ func (f *Finding) Quantised() bool {
 	return f != nil && f.Page == QuantisedPage && (f.Likely != "" || f.Mistake.Coding != Coding{})
 }
 
-// pageOf is where a name is explained; empty where it is not one of the usual mistakes.
+// pageOf is where a name is explained; empty if no page explains it.
 func pageOf(s *search, n Name) string {
 	role := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name).Role()
 	if n.Relation.Kind != "" {
@@ -30,7 +30,7 @@ func pageOf(s *search, n Name) string {
 	return n.Mistake.Page(role)
 }
 
-// Pages are the anchors that findings point to, each once, in order.
+// Pages are the anchors that findings point to, without repetition, in order.
 func Pages() []string {
 	var all []string
 	add := func(pages []Page) {
@@ -156,7 +156,7 @@ var (
 	packedPages = []Page{{Anchor: "head-layout", Roles: attentionInput}, {Anchor: "gate-and-up", Roles: gateAndUp}}
 )
 
-// pagesOf makes pages from pairs of an anchor and the roles that it is for.
+// pagesOf makes pages from pairs of an anchor and a pattern of roles.
 func pagesOf(pairs ...string) []Page {
 	var all []Page
 	for pair := range slices.Chunk(pairs, 2) {

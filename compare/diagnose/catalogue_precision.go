@@ -2,7 +2,7 @@ package diagnose
 
 import "github.com/tracediff/tracediff/order/program/edit"
 
-// precisionRows are mistakes in the types that are computed in or stored.
+// precisionRows are mistakes in the types of a computation or of stored values.
 func precisionRows() []Row {
 	return []Row{
 		{Kind: "precision.narrow", Words: "it is computed in {by}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: ofNarrowOperands, Class: edit.Inserted, After: []Kind{"tensor.rounded-dtype"}, Alike: computedAs},

@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// readRows are mistakes in tensors that are read in place of others, and relations.
+// readRows are mistakes in the tensors that an operation reads, operations in the wrong place, and relations.
 func readRows() []Row {
 	return []Row{
 		// Tensors and weights in the place of others.
@@ -57,11 +57,11 @@ func readRows() []Row {
 // notAsDumpedKind is the kind of [NotAsDumped].
 const notAsDumpedKind = "input.not-as-dumped"
 
-// rowsWords says how many rows are others.
+// rowsWords says how many rows are rows of another tensor.
 const rowsWords = "{n} of {m} rows are {by}[, in layer L from layer L-{k}][ (in {of}: {at})]"
 
-// The pages of a wrong tensor or stream that is read, of a wrong stream of the right tensor, and of a tensor that each entry of a role reads in its own
-// way.
+// eachPages are for a tensor that each entry of a role reads in its own way, streamPages for a wrong stream of the right tensor, and inputPages for a
+// wrong tensor or stream.
 var (
 	eachPages = pagesWithNames(nil, []Page{
 		onRoles("crossed-projections", caches), {Anchor: "one-plus-the-weight", Roles: norms, If: isNext}, onRoles("gate-and-up", gated),

@@ -11,7 +11,7 @@ import (
 // turning are the roles of rotary tables and of what is rotated.
 const turning = tables + "|" + rotated
 
-// Pages of rotary mistakes. An entry of another role has a rotary mistake if the program between its captured inputs and itself computes the tables.
+// Pages of rotary mistakes. An entry of another role has a rotary mistake if the program from its captured inputs computes the tables.
 var (
 	scoresPages    = []Page{{Anchor: "attention-scale", Roles: "scores"}}
 	scalingPages   = []Page{{Anchor: "rotary-scaling", Roles: turning}}
@@ -36,7 +36,8 @@ var (
 	})
 )
 
-// withScaling reports whether a mistake of the base leaves the scaling out too. ofScaling reports that as well, and whether its number is a field of the scaling.
+// withScaling reports whether a mistake of the base also leaves out the scaling. ofScaling reports this too, and whether the wrong number is a field of
+// the scaling.
 func withScaling(m Mistake) bool { return m.By != Term{} }
 
 func ofScaling(m Mistake) bool { return withScaling(m) || strings.Contains(m.Called, "scaling") }
@@ -46,7 +47,7 @@ func ofTheta(m Mistake) bool { return m.Of.Name == "theta" }
 
 func ofFactor(m Mistake) bool { return strings.Contains(m.Of.Name+m.Called, "factor") }
 
-// oneNumber is the count of the numbers of a mistake with one that is solved.
+// oneNumber is the count of solved numbers of a mistake that has one.
 func oneNumber(Mistake) int { return 1 }
 
 // rotaryRows are mistakes in rotary tables and positions.
@@ -129,7 +130,7 @@ var scalingWords = map[string]string{
 	"waves-ends-exchanged":     "blended in wavelength, not in frequency, with the ends exchanged (1-smooth for smooth)",
 }
 
-// scalings lists the frequencies of each wrong way, of N frequencies: "0, 1 of 8 is not scaled; 5 of 8 is divided by 4".
+// scalings lists the frequencies of each wrong way, out of N frequencies: "0, 1 of 8 is not scaled; 5 of 8 is divided by 4".
 func (m Mistake) scalings() string {
 	of := map[string][]string{}
 	var ways, all []string

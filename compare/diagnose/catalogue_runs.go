@@ -7,9 +7,9 @@ import (
 
 // Run is a run of wrong rows, channels or slots.
 type Run struct {
-	From, To int    // the first, and the one after the last
-	Is       int    // what the first is; isZero for zeros, and isUnknown if it is not known
-	Of       string // the role of a tensor or weight with these rows; empty for the tensor itself
+	From, To int    // the first index, and the index after the last
+	Is       int    // the index whose content is at From; isZero for zeros, isUnknown for unknown content
+	Of       string // the role of a tensor or weight that has the content; empty for the tensor itself
 }
 
 // The values of Run.Is for a run of zeros, and for a run of unknown content.
@@ -64,7 +64,7 @@ func (r Runs) list() []Run {
 	return all
 }
 
-// How many runs, and how many rows of a block, a sentence has one by one.
+// How many runs, and how many rows of a block, a sentence lists.
 const (
 	mostRuns   = 3
 	mostListed = 16
@@ -76,7 +76,7 @@ func (r Runs) said() []Run {
 	return all[:min(len(all), mostRuns)]
 }
 
-// words says what the first runs are, of a noun: "rows 0 to 3 are rows 4 to 7; row 7 is 0".
+// words says what the first runs have, with a noun: "rows 0 to 3 are rows 4 to 7; row 7 is 0".
 func (r Runs) words(noun string) string {
 	var all []string
 	for _, run := range r.said() {
@@ -98,7 +98,7 @@ func (r Runs) words(noun string) string {
 	return strings.Join(all, "; ")
 }
 
-// spanWords is a run by its ends, the last one left out: "rows 4 to 7", "row 7".
+// spanWords is a run by its ends, from one index to before another: "rows 4 to 7", "row 7".
 func spanWords(noun string, from, to int) string {
 	if to != from+1 {
 		noun += "s"
@@ -106,7 +106,7 @@ func spanWords(noun string, from, to int) string {
 	return noun + " " + endsWords(from, to)
 }
 
-// wholeOf follows the name of a tensor all of which a run has.
+// wholeOf follows the name of a tensor if the run has the whole tensor.
 const wholeOf = "[:]"
 
 // pieces names the part of a packed matrix from which each run comes: "self_attn.q_proj, rows 0 to 3 of self_attn.k_proj".
@@ -122,7 +122,7 @@ func (r Runs) pieces() string {
 	return listed(all)
 }
 
-// order lists what each is, of n in all: "0, 2, 1, 3".
+// order lists the right index of each of n parts: "0, 2, 1, 3".
 func (r Runs) order(n int) string {
 	var all []string
 	for _, run := range r.list() {
@@ -159,7 +159,7 @@ func (r Runs) at() string {
 	return strings.Join(all, ", ")
 }
 
-// are lists what the runs are, by their indexes there: "0, 2, 8 to 10".
+// are lists the right indexes of the content of the runs: "0, 2, 8 to 10".
 func (r Runs) are() string {
 	var all []string
 	for _, run := range r.list() {
@@ -168,7 +168,7 @@ func (r Runs) are() string {
 	return strings.Join(all, ", ")
 }
 
-// endsWords is a run by its ends, without a noun. The end is left out.
+// endsWords is a run by its ends, without a noun. The index to is not in the run.
 func endsWords(from, to int) string {
 	if to == from+1 {
 		return fmt.Sprint(from)

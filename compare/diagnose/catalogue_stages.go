@@ -1,16 +1,16 @@
 package diagnose
 
-// The stages that stand alone in a search.
+// The stages of searches with a single stage.
 var (
 	inSteps  = stage{"steps, masks, positions and numbers", inFormula, (*search).steps}
 	inMasks  = stage{"masks", inFormula, tried(windows, sights)}
 	cautious = stage{"counts, activations, numbers and weights that were not loaded", inFormula, cautiousSteps}
 )
 
-// underOthers are the nearest edits in the other arithmetics.
+// underOthers is the stage of the nearest edits in the other arithmetics.
 const underOthers = "the nearest mistakes in other arithmetics"
 
-// stages are those of [Find], by reach. Within a reach what costs least comes first.
+// stages are the stages of [Find], by reach. Within a reach the cheapest stage comes first.
 func stages() []stage {
 	return []stage{
 		{"numbers that are not finite", inTensor, notFinite},

@@ -6,7 +6,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// stepRows are mistakes in what a step of a formula does, reads or is given.
+// stepRows are mistakes in the work of a step, in what the step reads, and in its numbers.
 func stepRows() []Row {
 	return []Row{
 		// A step is left out.

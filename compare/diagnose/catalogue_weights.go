@@ -6,7 +6,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// oneSolved and eachRun count the solved numbers of a mistake: one number in all, or one number for each run.
+// oneSolved and eachRun count the solved numbers of a mistake: a single number, or a number for each run.
 func oneSolved(Mistake) int { return 1 }
 func eachRun(m Mistake) int { return len(m.Runs.list()) }
 
@@ -60,7 +60,7 @@ func weightRows() []Row {
 		{Kind: "channels.many-others", Words: "{runs channel}; and {n} more", Pages: []Page{{Anchor: "damaged-weight", Roles: projected, If: oneChannel}, {Anchor: "shards", Roles: projected, If: withZeros}}, Apply: movedChannels, Class: edit.Mapped, Solved: eachRun},
 		{Kind: "channels.reordered", Words: "the channels are in the wrong order: {n} of {m} ({runs channel}; ...)", Pages: reorderedPages, Apply: movedChannels, Class: edit.Mapped, Solved: eachRun},
 
-		// A part of it, or a part of one matrix of several.
+		// Parts of a matrix, or of one of several matrices.
 		{Kind: "weight.one-shard", Words: "{of} has only part {n+1} of {m} of its columns: the others are 0", Pages: []Page{{Anchor: "shards", Roles: projected}}, Apply: changedWeight, Class: edit.Leaf},
 		{Kind: "weight.shard-missing", Words: "{of} lacks part {n+1} of {m} of its columns: they are 0", Pages: []Page{{Anchor: "shards", Roles: projected}}, Apply: changedWeight, Class: edit.Leaf},
 		{Kind: "weight.first-shard-everywhere", Words: "{of} repeats the first of its {n} parts", Apply: changedWeight, Class: edit.Leaf},

@@ -10,13 +10,13 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// maxMoved is how many channels that are others are looked at one by one.
+// maxMoved is the largest number of wrong channels whose sources are searched for.
 const maxMoved = 256
 
 // otherChannels yields wrong channels of the result. In all entries a wrong channel is 0, or has the elements of another channel.
 func otherChannels(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
-		if s.first != s.entries[0] || len(edit.StepsOf(s.first.Program, program.Mask)) > 0 { // some columns alone are kept of it
+		if s.first != s.entries[0] || len(edit.StepsOf(s.first.Program, program.Mask)) > 0 { // only some columns of the result are kept
 			return
 		}
 		if m := channelMistake(channelsFrom(s)); m.Kind != "" {
@@ -25,7 +25,8 @@ func otherChannels(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// channelsFrom says of each channel which one it is, −1 for 0; nil where one is none, or where too many are others.
+// channelsFrom gives for each channel of the result the channel of the right result that has its elements, −1 for zeros. It is nil if a wrong channel has
+// no source, if more than [maxMoved] channels are wrong, and if all are wrong without being a permutation.
 func channelsFrom(s *search) []int {
 	width := s.first.Program.Out.Last()
 	var wrong []int
@@ -72,13 +73,13 @@ func channelsFrom(s *search) []int {
 	for c, may := range found {
 		from[c] = may[0]
 	}
-	if len(wrong) == width && !isPermutation(from) { // it is an order of all of them, or nothing
+	if len(wrong) == width && !isPermutation(from) { // if all channels are wrong, only a permutation counts
 		return nil
 	}
 	return from
 }
 
-// run is where channels end that begin at one and are zeros, or those of others in their order.
+// run returns the end of a run of channels: channels that are zeros, or channels whose sources follow each other.
 func run(from []int, at int) int {
 	end := at + 1
 	for end < len(from) && (from[at] < 0 && from[end] < 0 || from[at] >= 0 && from[end] == from[at]+end-at) {
@@ -87,7 +88,7 @@ func run(from []int, at int) int {
 	return end
 }
 
-// channelMistake is the mistake of wrong channels; it has no kind where all are right.
+// channelMistake is the mistake of wrong channels; it has no kind if all channels are right.
 func channelMistake(from []int) Mistake {
 	var runs []Run
 	for a := 0; a < len(from); {
@@ -110,7 +111,7 @@ func channelMistake(from []int) Mistake {
 	return m
 }
 
-// isPermutation reports whether every channel is somewhere.
+// isPermutation reports whether every channel is the source of one channel.
 func isPermutation(from []int) bool {
 	seen := make([]bool, len(from))
 	for _, k := range from {
@@ -122,7 +123,7 @@ func isPermutation(from []int) bool {
 	return true
 }
 
-// movedChannels puts channels of the result, or 0, in the places of wrong channels. It is nil for an entry that is computed with a few of its columns.
+// movedChannels puts channels of the result, or 0, in the places of wrong channels. It is nil for an entry that is computed with only some columns.
 func movedChannels(s *subject, e *Entry, m Mistake) *program.Edited {
 	out := e.Program.Out
 	last, width := len(out.Shape)-1, out.Last()

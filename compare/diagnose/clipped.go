@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// clips are limits of a result: of both signs, below and above. The element at the limit has the largest size.
+// clips are limits of a result: on both sides, below and above. size is largest for the elements at the limit.
 var clips = []struct {
 	kind Kind
 	size func(y float64) float64
@@ -18,7 +18,7 @@ var clips = []struct {
 	{"result.clipped-above", func(y float64) float64 { return y }},
 }
 
-// clippings yields limits of the result: the largest size of the elements that are left, if several elements have that size.
+// clippings yields limits of the result. A limit is the element of largest size among the unexplained elements, if enough elements have this size.
 func clippings(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, c := range clips {
@@ -44,7 +44,7 @@ func clippings(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// cutOff has a result with a least number, a largest one, or both.
+// cutOff gives the result a lower limit, an upper limit, or both.
 func cutOff(_ *subject, e *Entry, m Mistake) *program.Edited {
 	ed, y := edit.NewEditor(e.Program), e.Program.Out
 	least := m.X.Value

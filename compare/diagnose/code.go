@@ -10,18 +10,18 @@ import (
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
-// Code is a place in the source of a recorded model. The zero value is no place: that of an operation which was not recorded.
+// Code is a place in the source of a recorded model. The zero value is no place: the operation was not recorded.
 type Code struct {
 	// Operation is torch's name for what the place calls: "softmax".
 	Operation string `json:"operation,omitempty"`
-	// Line is the line of source, and Expression is the code there: "hidden_states * scale". Each is empty if it is not known.
+	// Line is the line of source, and Expression is the code there: "hidden_states * scale". Each is empty if not known.
 	Line       string `json:"line,omitempty"`
 	Expression string `json:"expression,omitempty"`
-	// Within is the step of the operation that is meant, in words: "the division". It is empty for the result of the operation.
+	// Within is the step within the operation, in words: "the division". It is empty for the result of the operation.
 	Within string `json:"within,omitempty"`
 }
 
-// sourced is what is known of the steps of an entry's program as places in the source of a recorded model.
+// sourced has the places in the source of a recorded model for the steps of an entry's program.
 type sourced struct {
 	ops   []Code // of the operations of the cut, in their order
 	inner []bool // by step: another step of the same operation reads it
@@ -83,8 +83,8 @@ func newSourced(m *Model, e *Entry) *sourced {
 	return c
 }
 
-// withCode adds the place in the source of a recorded model to a mistake that has a step for its place. If several steps have that name and the edit does not tell
-// which one is meant, the place is the operation alone.
+// withCode adds the place in the source of a recorded model to a mistake whose place is a step. If several steps have the name and the edit does not tell
+// which step is meant, only the operation is added.
 func withCode(s *subject, e *Entry, m Mistake) Mistake {
 	if !strings.Contains(m.Place, ".") {
 		return m
@@ -105,7 +105,7 @@ func withCode(s *subject, e *Entry, m Mistake) Mistake {
 	}
 	for k, i := range steps {
 		c := codeOf(s, e, i)
-		if k > 0 && c != m.Code { // which of several is meant is not known
+		if k > 0 && c != m.Code { // several steps are possible
 			c = Code{Operation: c.Operation}
 		}
 		m.Code = c
@@ -116,13 +116,13 @@ func withCode(s *subject, e *Entry, m Mistake) Mistake {
 	return m
 }
 
-// isUnnamed reports whether a tensor is a step of a recorded program that the model has no name for.
+// isUnnamed reports whether a tensor is a step of a recorded program for which the model has no name.
 func isUnnamed(s *subject, name string) bool {
 	at := s.m.List.Index(name)
 	return at >= 0 && s.m.List.Entries[at].Level == recorded.Unnamed
 }
 
-// same reports whether two terms are one to whoever reads their keys: the operations that make them may stand at other places in the source.
+// same reports whether two terms are equal, apart from their places in the source.
 func (t Term) same(other Term) bool {
 	t.Code, other.Code = Code{}, Code{}
 	return t == other

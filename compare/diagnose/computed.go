@@ -17,7 +17,7 @@ var narrowTypes = []hooks.DType{hooks.BF16, hooks.F16}
 // tf32 is the type of the inputs of tensor cores.
 const tf32 = "tf32"
 
-// computedAs is one text for all ways to compute in a type with a result of the type, and another text for a result in float32.
+// computedAs is one text for all ways to compute in a type, with a different text if the result stays float32.
 func computedAs(m Mistake) string {
 	text := "computed:" + m.By.Name
 	if m.DType != 0 {
@@ -46,7 +46,7 @@ func narrowOperands(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// ofNarrowOperands has inputs and weights that are rounded to a narrower type, and so is the result where the port's is of the type.
+// ofNarrowOperands rounds inputs and weights to a narrower type. It rounds the result too, except for TF32 and for the kind "precision.narrow-operands".
 func ofNarrowOperands(s *subject, e *Entry, m Mistake) *program.Edited {
 	d, err := hooks.ParseDType(m.By.Name)
 	switch {
@@ -85,7 +85,7 @@ func ofNarrowOperands(s *subject, e *Entry, m Mistake) *program.Edited {
 	return stores(s, e, edited, w)
 }
 
-// leavesOf has inputs and weights with other numbers.
+// leavesOf changes the numbers of all inputs and weights.
 func leavesOf(e *Entry, round func(x []float64)) *program.Edited {
 	ed := edit.NewEditor(e.Program)
 	for i := range e.Program.Steps {
@@ -94,7 +94,7 @@ func leavesOf(e *Entry, round func(x []float64)) *program.Edited {
 	return ended(ed)
 }
 
-// changeLeaf gives other numbers to a step that is an input or a weight.
+// changeLeaf changes the numbers of a step that is an input or a weight.
 func changeLeaf(ed *edit.Editor, e *Entry, step int, round func(x []float64)) {
 	switch st := &e.Program.Steps[step]; st.Prim {
 	case program.Input:
@@ -106,7 +106,7 @@ func changeLeaf(ed *edit.Editor, e *Entry, step int, round func(x []float64)) {
 	}
 }
 
-// ofNarrowProducts has sums of products whose operands and results are rounded to float16.
+// ofNarrowProducts rounds the operands and results of sums of products to float16.
 func ofNarrowProducts(_ *subject, e *Entry, _ Mistake) *program.Edited {
 	ed := edit.NewEditor(e.Program)
 	all := edit.StepsOf(e.Program, program.Dot)
@@ -123,8 +123,8 @@ func ofNarrowProducts(_ *subject, e *Entry, _ Mistake) *program.Edited {
 	return ended(ed)
 }
 
-// narrowSteps yields, in float32, an operation whose steps up to one are computed in a narrower type: each rounds its result, a mean once. The whole operation
-// comes last.
+// narrowSteps yields, in float32, an operation that is computed in a narrower type up to some step: each step rounds its result, and a mean rounds once.
+// The whole operation comes last.
 func narrowSteps(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		if s.first.Call.DType != hooks.F32 {
@@ -147,8 +147,8 @@ func narrowSteps(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// narrowParts yields, in float32, parts that are computed in a narrower type: a step, the steps from one on, and one operation of several. What the steps read is
-// rounded, and so is the result of each.
+// narrowParts yields, in float32, parts that are computed in a narrower type: one step, the steps from one step on, or one of several operations. The
+// inputs of the part are rounded, and so is the result of each step.
 func narrowParts(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		if s.first.Call.DType != hooks.F32 {
@@ -173,7 +173,7 @@ func narrowParts(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// storedSteps yields, in float32, results of steps that are kept in a narrower type, and are computed as before.
+// storedSteps yields, in float32, a step whose result is stored in a narrower type. The step is computed as before.
 func storedSteps(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		if s.first.Call.DType != hooks.F32 {
@@ -190,7 +190,7 @@ func storedSteps(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// storedStep has the result of a step in a narrower type.
+// storedStep stores the result of a step in a narrower type.
 func storedStep(s *subject, e *Entry, m Mistake) *program.Edited {
 	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	copies := t.Copies(s.place(m))
@@ -211,7 +211,7 @@ func storedStep(s *subject, e *Entry, m Mistake) *program.Edited {
 	return ended(ed)
 }
 
-// rounds reports whether a step computes something that it rounds.
+// rounds reports whether a step computes a value and rounds it.
 func rounds(t *edit.StepIndex, step int) bool {
 	return t.Steps[step].Prim.Computes() && !isSumOfMean(t.Program, step)
 }
@@ -224,7 +224,7 @@ func isSumOfMean(p *program.Program, step int) bool {
 	})
 }
 
-// stepsIn marks the steps that a mistake has in a narrower type. Some is false if the program has not the step that the mistake names.
+// stepsIn marks the steps that a mistake computes in a narrower type. some is false if the program does not have the step that the mistake names.
 func stepsIn(s *subject, t *edit.StepIndex, m Mistake) (in []bool, some bool) {
 	in = make([]bool, len(t.Steps))
 	all := t.Copies(s.place(m))
@@ -248,14 +248,14 @@ func stepsIn(s *subject, t *edit.StepIndex, m Mistake) (in []bool, some bool) {
 	return in, len(all) > 0
 }
 
-// withSumOfMean takes in the sum of a mean with its division.
+// withSumOfMean marks the sum of a mean together with the division.
 func withSumOfMean(t *edit.StepIndex, i int, in []bool) {
 	if _, ok := edit.Divisor(t.Program, i); ok {
 		in[t.Steps[i].Args[0].Step] = true
 	}
 }
 
-// operationTo takes in the operation that a step ends: back to the last steps of other operations.
+// operationTo marks the operation that ends with a step: back to the last steps of other operations.
 func operationTo(t *edit.StepIndex, i int, in []bool) {
 	for k := i; k >= 0; k-- {
 		if !in[k] {
@@ -269,7 +269,7 @@ func operationTo(t *edit.StepIndex, i int, in []bool) {
 	}
 }
 
-// computedUpTo has the steps up to one place computed in a narrower type.
+// computedUpTo computes the steps up to one place in a narrower type.
 func computedUpTo(s *subject, e *Entry, m Mistake) *program.Edited {
 	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	in, some := stepsIn(s, t, m)
@@ -300,7 +300,7 @@ func computedUpTo(s *subject, e *Entry, m Mistake) *program.Edited {
 	return given(e, ownedValue(v))
 }
 
-// evalAs evaluates an edited program in a type, some of it or all.
+// evalAs evaluates an edited program in a type, in whole or in part.
 func evalAs(e *Entry, edited *program.Edited, d hooks.DType, some *program.Some) (program.Value, error) {
 	p, c := edited.Whole(e.Call)
 	if c.DType, c.Choices = d, nil; some != nil {
@@ -309,11 +309,11 @@ func evalAs(e *Entry, edited *program.Edited, d hooks.DType, some *program.Some)
 	return p.Eval(c)
 }
 
-// computedPart has a part of the program computed in a narrower type: in turn for each copy of a step, in the order of the program.
+// computedPart computes a part of the program in a narrower type. It goes through the copies of a step in the order of the program.
 func computedPart(s *subject, e *Entry, m Mistake) *program.Edited {
 	t, narrow := e.signed(s.m), edit.NewEditor(e.Program)
 	in, _ := stepsIn(s, t, m)
-	var ends []int // what the rest reads of the part
+	var ends []int // the values of the part that the rest reads
 	end := func(v program.Var) {
 		if k := v.Step; in[k] && !slices.Contains(ends, k) {
 			ends = append(ends, k)
@@ -368,7 +368,7 @@ func computedPart(s *subject, e *Entry, m Mistake) *program.Edited {
 	return ended(ed)
 }
 
-// readNarrowed has what a step reads rounded to a type, but for what the part itself has computed. It reports whether that can be read.
+// readNarrowed rounds the values that a step of a part reads from outside the part. It reports false if a value cannot be read.
 func readNarrowed(s *subject, narrow *edit.Editor, e *Entry, step int, in []bool, d hooks.DType) bool {
 	p := e.Program
 	for a, v := range p.Steps[step].Args {

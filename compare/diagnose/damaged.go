@@ -40,7 +40,7 @@ func cutColumns(s *search, k int) iter.Seq[Mistake] {
 	for n := 1; n <= min(mostCut, cols-1); n++ {
 		cuts = append(cuts, n)
 	}
-	for tile := 2 * mostCut; tile < cols && tile <= mostTile; tile *= 2 { // what is behind the last whole tile
+	for tile := 2 * mostCut; tile < cols && tile <= mostTile; tile *= 2 { // the columns after the last whole tile
 		if n := cols % tile; n > 0 && !slices.Contains(cuts, n) {
 			cuts = append(cuts, n)
 		}
@@ -54,15 +54,16 @@ func cutColumns(s *search, k int) iter.Seq[Mistake] {
 	}
 }
 
-// linear is a matrix of an entry whose result is what the matrix is multiplied by, and a bias.
+// linear is a product with a matrix, and a bias, that gives the result of an entry.
 type linear struct {
 	rows, cols int
 	own        []float64 // the result
-	x          []float64 // what the matrix is multiplied by
+	x          []float64 // the input that is multiplied by the matrix
 	bias       []float64 // nil for none
 }
 
-// linearOf is the first entry of a search with a matrix, in whole, where all entries are of one name; ok is false for an entry that is no such product.
+// linearOf is the product of the first entry of a search with the matrix k, if all entries have one name; ok is false for an entry that is no product with
+// the matrix, or is read in few tokens.
 func linearOf(s *search, k int) (l linear, ok bool) {
 	e := s.entries[0]
 	name := func(e *Entry) string { return s.m.List.Entries[e.Node.Entry].Name }
@@ -92,8 +93,8 @@ func linearOf(s *search, k int) (l linear, ok bool) {
 	return l, ok
 }
 
-// oneOtherNumber yields the number of a matrix with which the one channel that is left is right: the difference of the channel is then its input times the difference
-// of the number, token by token.
+// oneOtherNumber yields another value for one number of a matrix, if only one channel is wrong. The error of the channel is then, token by token, its
+// input times the error of the number.
 func oneOtherNumber(s *search, k int) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		e := s.entries[0]
@@ -113,7 +114,7 @@ func oneOtherNumber(s *search, k int) iter.Seq[Mistake] {
 		}
 		best, col, value := math.Inf(1), -1, 0.0
 		for c := range l.cols {
-			var xd, xx, dd float64 // of the input and the difference, of two inputs, and of two differences
+			var xd, xx, dd float64 // sums of products: input with difference, input with input, difference with difference
 			for r := range len(y) / l.rows {
 				d, in := y[r*l.rows+channel]-l.own[r*l.rows+channel], l.x[r*l.cols+c]
 				xd, xx, dd = xd+in*d, xx+in*in, dd+d*d
@@ -138,7 +139,7 @@ func oneOtherNumber(s *search, k int) iter.Seq[Mistake] {
 	}
 }
 
-// damages are what a number may have become that was solved: powers of two times it, its opposite, 0, and the nearest number of the
+// damages are the values that a damaged number may have: a power of two times the old number, the opposite number, 0, and the solved number rounded to the
 // model's dtype.
 func damages(old, solved float64, e *Entry) []float64 {
 	var all []float64

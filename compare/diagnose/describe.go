@@ -10,41 +10,41 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// A Description says how tensors that no mistake explains differ from what their operation gives. It is read off the numbers: no name, and no proof of
-// what the port does. The row of its kind in the catalogue makes the sentence.
+// A Description says how tensors that no mistake explains differ from the result of their operation. It is computed from the numbers: it is neither a name
+// nor a proof of the port's mistake. The row of its kind in the catalogue makes the sentence.
 type Description struct {
 	Kind Kind `json:"kind"`
-	// Of is what differs: the result, or a value within the operation.
+	// Of is the result, or a value within the operation, that differs.
 	Of Term `json:"of"`
-	// By lists the axes along which the numbers differ, by what the axes count; it is empty for one number. Same lists the other axes.
+	// By lists the axes along which the numbers differ, by what the axes count; empty for a single number. Same lists the other axes.
 	By   string `json:"by,omitempty"`
 	Same string `json:"same_for,omitempty"`
-	// Values are the first numbers that are not right, in the order of their indexes.
+	// Values are the first wrong numbers, in the order of their indexes.
 	Values []float64 `json:"values,omitempty"`
-	// Called are the fields of the configuration, or functions of them, that are the only number.
+	// Called are the fields of the configuration, or functions of fields, that equal the only number.
 	Called string `json:"called,omitempty"`
-	// Like has the same numbers: it is a weight, a number of the formula, the reciprocal of such a number, or a captured tensor.
+	// Like has the same numbers: a weight, a number of the formula or its reciprocal, or a captured tensor.
 	Like Term `json:"like,omitzero"`
-	// Explained of Elements are as the description says. Numbers counts the numbers that were fitted to them.
+	// Explained counts the elements, out of Elements, that fit the description. Numbers counts the fitted numbers.
 	Explained int `json:"explained"`
 	Elements  int `json:"elements"`
 	Numbers   int `json:"numbers,omitempty"`
-	// Wrong counts the numbers that are not those of a right value. Values are the first of these.
+	// Wrong counts the wrong fitted numbers, such as a factor other than 1. Values has the first wrong numbers.
 	Wrong int `json:"wrong_numbers,omitempty"`
-	// Cases are the first single cases, in words: rows, queries, pairs of channels. There are more than six where the sentence ends with dots.
+	// Cases are the first single cases, in words: rows, queries, pairs of channels. With more than six cases the sentence ends with dots.
 	Cases []string `json:"cases,omitempty"`
-	// Where are the indexes of the axes at which alone something differs, in words; empty for all.
+	// Where are the only indexes of the axes at which something differs, in words; empty for all indexes.
 	Where string `json:"where,omitempty"`
-	// Only is the condition on a value under which alone something differs, in words; empty for none.
+	// Only is the condition on a value without which nothing differs, in words; empty for no condition.
 	Only string `json:"only,omitempty"`
-	// Zeros counts elements that are 0 and should not be, which the numbers leave out; ZerosAt says where they are.
+	// Zeros counts elements that are 0 and should not be. The numbers do not count them. ZerosAt says where the zeros are.
 	Zeros   int    `json:"zeros,omitempty"`
 	ZerosAt string `json:"zeros_at,omitempty"`
 	// Right are the layers and passes in which the same operation is right.
 	Right string `json:"right_in,omitempty"`
 }
 
-// like reports whether two descriptions are of one kind of difference, be its numbers others. Either may be nil.
+// like reports whether two descriptions are of the same kind of difference, even with different numbers. Either may be nil.
 func (d *Description) like(other *Description) bool {
 	if d == nil || other == nil {
 		return d == other
@@ -52,10 +52,10 @@ func (d *Description) like(other *Description) bool {
 	return d.Kind == other.Kind && d.Of.same(other.Of) && d.By == other.By && d.Same == other.Same && d.Like.same(other.Like) && slices.Equal(d.Cases, other.Cases)
 }
 
-// vague are the kinds that say where something differs, and not how.
+// vague are the kinds that say where something differs, but not how.
 var vague = []Kind{"described.zeros", "described.data", "described.somewhere", "described.no-operand", "described.operand"}
 
-// or is the description, or another one of the same entries that says how they differ where this one does not. Either may be nil.
+// or returns the other description if this one is nil, or if this one is vague and the other is not.
 func (d *Description) or(other *Description) *Description {
 	if d == nil || other != nil && slices.Contains(vague, d.Kind) && !slices.Contains(vague, other.Kind) {
 		return other
@@ -66,23 +66,23 @@ func (d *Description) or(other *Description) *Description {
 const (
 	mostDescribed = 1 << 20 // elements that are looked at
 	mostValues    = 6       // numbers that are listed
-	leastShare    = 0.97    // of the elements that a description has to explain: saturated and cancelled values fit nothing
-	leastAGroup   = 3       // elements for each number that is fitted
+	leastShare    = 0.97    // of the elements that a description must explain: saturated and cancelled values fit nothing
+	leastAGroup   = 3       // elements for each fitted number
 )
 
-// observed is a value of one entry: what it should be, and what it would have to be for the entry to be the trace's tensor.
+// observed is a value of one entry: the right value, and the value that would give the trace's tensor.
 type observed struct {
-	value, off []float64 // what it should be, and by how much that may be off
-	want, half []float64 // what it would have to be, and by how much that may be off
+	value, off []float64 // the right value, and its largest error
+	want, half []float64 // the value that would give the trace's tensor, and its largest error
 	shape      []int
-	wrong      []bool // of a result: the elements that the arithmetic does not give; nil for a value within
-	each       int    // elements of the result that one of the value was read off; 0 for one
-	axes       string // what the axes count, by their letters; as many as axes, or none
+	wrong      []bool // of a result: the elements that the arithmetic does not give; nil for a value within the operation
+	each       int    // how many elements of the result one element of the value was computed from; 0 for one
+	axes       string // what the axes count, by their letters: a letter for each axis, or empty
 	counted    []int  // the numbers of tokens and keys of the entry, which differ from pass to pass
 	e          *Entry
 }
 
-// difference is what is described: the results of the entries of a search, and what is read off them once.
+// difference is the subject of a description: the results of the entries of a search, and values that are computed once from the results.
 type difference struct {
 	*search
 	results []observed
@@ -94,10 +94,10 @@ type difference struct {
 // analysis is a way to describe a difference. It returns nil where the way does not hold.
 type analysis struct {
 	of       func(x *difference) *Description
-	proposes bool // mistakes, of what it describes
+	proposes bool // the description proposes mistakes
 }
 
-// analyses are the ways to describe a difference: what says most comes first.
+// analyses are the ways to describe a difference, the most specific way first.
 func analyses() []analysis {
 	return []analysis{
 		{of: otherKeys},
@@ -133,7 +133,7 @@ func analyses() []analysis {
 	}
 }
 
-// describe describes the entries of a search that has found no name. It is nil where nothing simple holds, and where a mistake that a description proposes is found.
+// describe describes the entries of a search without a name. It is nil where no way holds, and where a mistake that a description proposes is found.
 func describe(s *search) (*Description, error) {
 	results, err := results(s)
 	if err != nil || len(results) == 0 {
@@ -143,7 +143,7 @@ func describe(s *search) (*Description, error) {
 	x.inners = sync.OnceValue(func() []inner { return requiredValues(s, results) })
 	x.bases = sync.OnceValue(func() []base { return basesOf(s, results) })
 	x.offered = sync.OnceValue(func() []string { return offeredTensors(s) })
-	var best *Description // of those that only say where something differs, the first
+	var best *Description // the first vague description, until a description says how the entries differ
 	for _, a := range analyses() {
 		said := best != nil && !slices.Contains(vague, best.Kind)
 		if said && !(s.proposing && a.proposes) {
@@ -163,7 +163,7 @@ func describe(s *search) (*Description, error) {
 	if best == nil {
 		return nil, nil
 	}
-	if len(best.Cases) == 0 { // cases say it themselves
+	if len(best.Cases) == 0 { // cases say where
 		best.Where = best.place(s, results)
 	}
 	if best.Numbers == 0 {
@@ -180,7 +180,8 @@ func captiveResult(x *difference) *Description {
 // resultOnGrid is [onGrid] of the result.
 func resultOnGrid(x *difference) *Description { return onGrid(x.search, x.results, theResult) }
 
-// inwards describes the result, or the value within the operation that takes the fewest numbers, of several the one with the fewest elements.
+// inwards describes the result, or the value within the operation that needs the fewest numbers. Of several values with as few numbers, it takes the value
+// with the fewest elements.
 func inwards(x *difference) *Description {
 	best, size := byAxes(x.search, x.results, theResult, edit.Place{Arg: result}), len(x.results[0].want)
 	for _, inner := range x.inners() {
@@ -198,8 +199,8 @@ func inwards(x *difference) *Description {
 	return best
 }
 
-// results are the results of the entries that have the axes and sizes of the first, but for tokens and keys: the small ones first, up to [mostDescribed] elements. Entries of another shape,
-// such as those of layers with fewer heads, are not described.
+// results are the results of the entries whose axes have the sizes of the first entry, apart from tokens and keys, up to [mostDescribed] elements. Entries
+// of another shape, such as entries of layers with fewer heads, are not described.
 func results(s *search) (all []observed, err error) {
 	n := 0
 	for _, e := range s.entries {
@@ -243,7 +244,8 @@ func results(s *search) (all []observed, err error) {
 	return all, nil
 }
 
-// alike reports whether two values have the same axes, of the same sizes but for tokens and keys. An axis whose meaning is not known may count these.
+// alike reports whether two values have the same axes, with the same sizes apart from tokens and keys. An axis without a known meaning may count tokens or
+// keys.
 func (o *observed) alike(other *observed) bool {
 	if o.axes != other.axes || len(o.shape) != len(other.shape) || len(o.counted) != len(other.counted) {
 		return false
@@ -262,8 +264,8 @@ func (o *observed) alike(other *observed) bool {
 // countsOfPass reports whether the size of an axis depends on the pass: axes of tokens and of keys.
 func countsOfPass(axis byte) bool { return axis == order.AxisToken || axis == order.AxisKey }
 
-// own is the result of the entry's own program beside the trace's tensor, with half the distance between two numbers of its dtype: of the few tokens that a search looks at
-// first, where the entry is large.
+// own is the result of the entry's own program, with the trace's tensor y and half the distance between two numbers of the trace's dtype. A large entry
+// has only the few tokens that a search looks at first.
 func (e *Entry) own() (x program.Value, y, half []float64, err error) {
 	call := e.Call
 	call.Choices = e.Choices(e.Program)
@@ -276,7 +278,7 @@ func (e *Entry) own() (x program.Value, y, half []float64, err error) {
 	return x, y, half, err
 }
 
-// zeroedResults describes entries a quarter of whose wrong elements or more are 0, where they should not be.
+// zeroedResults describes entries with at least a quarter of their wrong elements 0.
 func zeroedResults(x *difference) *Description {
 	d := &Description{Kind: "described.zeros", Of: theResult}
 	for _, o := range x.results {

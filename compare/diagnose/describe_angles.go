@@ -8,13 +8,14 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// mostAngleOff is the part of an angle by which it may be off: the cosine of a small one tells little.
+// mostAngleOff is the largest relative error of an angle: the cosine of a small angle does not tell the angle exactly.
 const mostAngleOff = 0.01
 
-// leastPositions is how many positions beyond the first tell an angle.
+// leastPositions is how many positions after the first an angle needs.
 const leastPositions = 3
 
-// angledOtherwise describes tables of cosines and sines by the angle by position that each channel would have to have. It is nil where one angle by position does not give a channel.
+// angledOtherwise describes tables of cosines and sines by the angle per position that each channel would need. It is nil if one angle per position does
+// not give a channel.
 func angledOtherwise(x *difference) *Description {
 	s, results := x.search, x.results
 	t := s.first.Program
@@ -47,7 +48,7 @@ func angledOtherwise(x *difference) *Description {
 	return d
 }
 
-// angleOf is the angle by position of a channel, below π, whose function the channel is at all positions, and by how much it may be off.
+// angleOf is the angle per position of a channel, below π, and the largest error of the angle. The channel is the function of the angle at all positions.
 func angleOf(s *search, results []observed, c int, of, back func(x float64) float64, y func(o *observed, i int) float64) (angle, slack float64, ok bool) {
 	type element struct{ at, y, e float64 }
 	var all []element
@@ -76,7 +77,7 @@ func angleOf(s *search, results []observed, c int, of, back func(x float64) floa
 		angle := may
 		good := true
 		for _, x := range all[begin:] {
-			// The angle gets more exact with each position.
+			// Each position makes the angle more exact.
 			turned := math.Round((angle*x.at-back(max(-1, min(1, x.y))))/(2*math.Pi))*2*math.Pi + back(max(-1, min(1, x.y)))
 			for _, other := range []float64{-back(max(-1, min(1, x.y))), math.Pi - back(max(-1, min(1, x.y)))} {
 				if next := math.Round((angle*x.at-other)/(2*math.Pi))*2*math.Pi + other; math.Abs(of(next)-x.y) <= x.e && math.Abs(next-angle*x.at) < math.Abs(turned-angle*x.at) {

@@ -8,7 +8,8 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// offeredTensors are captured tensors that are not computed from the entries, in any layer, and that the program does not compute itself: a name stands for the tensor of that name in the layer of each entry.
+// offeredTensors are captured tensors that are not computed from the entries, in any layer, and that the program does not compute itself. A name stands
+// for the tensor of the name in the layer of each entry.
 func offeredTensors(s *search) []string {
 	target := s.first.Node.Entry
 	from := map[int]bool{target: true}
@@ -22,7 +23,7 @@ func offeredTensors(s *search) []string {
 	})
 }
 
-// insideOf are the entries that the program of the first entry computes on the way from its inputs.
+// insideOf are the entries between the captured inputs and the result of the first entry's program.
 func insideOf(s *search) map[int]bool {
 	all := map[int]bool{}
 	next := []int{s.first.Node.Entry}
@@ -40,8 +41,8 @@ func insideOf(s *search) map[int]bool {
 	return all
 }
 
-// captive describes a value within the operation that would have to be a captured tensor of the layer for the entries to be the trace's tensors. It is nil where none is it, and
-// where a tensor is the right value as well.
+// captive describes a value within the operation that has to be a captured tensor of the layer to give the trace's tensors. It is nil if no captured
+// tensor fits, and if a fitting tensor is the right value as well.
 func (x *difference) captive(all []observed, of Term, at edit.Place) *Description {
 	s := x.search
 	for _, name := range offeredTensors(x.search) {
@@ -61,7 +62,7 @@ func (x *difference) captive(all []observed, of Term, at edit.Place) *Descriptio
 				if has {
 					d.Explained++
 				}
-				if math.Abs(o.want[i]-o.value[i]) > 4*e { // it tells the two apart
+				if math.Abs(o.want[i]-o.value[i]) > 4*e { // the element tells the two apart
 					if wrong++; has {
 						given++
 					}

@@ -9,17 +9,17 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// axis is one along which numbers may differ.
+// axis is an axis along which numbers may differ.
 type axis struct {
 	counts string
-	letter byte                              // of what it counts; 0 for layers and distances
-	index  func(o *observed) func(i int) int // of an element of a value
+	letter byte                              // the letter of the noun; 0 for layers and distances
+	index  func(o *observed) func(i int) int // of an element of a value, along the axis
 	size   int
-	last   bool // it is the last one of the value
-	made   bool // it is read off other axes
+	last   bool // the last axis of the value
+	made   bool // computed from the indexes of other axes
 }
 
-// axesIn are the axes of some values with more than one index, and that of the layers of their entries. Tokens are told apart over passes, too.
+// axesIn are the axes with several indexes in some values, and the axis of the layers of their entries. Tokens of different passes have different indexes.
 func axesIn(s *search, all []observed) []axis {
 	var axes []axis
 	first := &all[0]
@@ -61,22 +61,23 @@ func axesIn(s *search, all []observed) []axis {
 // layerOf is the layer of a value's entry, from 0; below 0 for an entry outside of layers.
 func layerOf(s *subject, o *observed) int { return s.m.List.Entries[o.e.Node.Entry].Layer }
 
-// along is the index of an element along an axis of the value.
+// along returns the index of an element along an axis of the value.
 func (o *observed) along(axis int) func(i int) int {
 	stride, size := product(o.shape[axis+1:]), o.shape[axis]
 	return func(i int) int { return i / stride % size }
 }
 
-// grouping is a partition of elements: of each value the group of each element. Groups are numbered in the order of their indexes along the axes; some numbers may be of no element.
+// grouping is a partition of elements: for each value, the group of each element. Groups are numbered in the order of their indexes along the axes; a
+// group may have no element.
 type grouping struct {
 	of    [][]int
-	count int // of numbers
+	count int // of groups, with or without elements
 }
 
-// mostGroups is how many numbers groups may have: four for each element that is looked at.
+// mostGroups is the largest count of groups: four for each element that is looked at.
 const mostGroups = 4 * mostDescribed
 
-// groupsBy has in one group the elements with the same indexes along some axes. It is not ok for more than [mostGroups].
+// groupsBy puts the elements with the same indexes along some axes in one group. It is not ok for more than [mostGroups].
 func groupsBy(axes []axis, set []int, all []observed) (g grouping, ok bool) {
 	g.count = 1
 	for _, a := range set {
@@ -97,7 +98,8 @@ func groupsBy(axes []axis, set []int, all []observed) (g grouping, ok bool) {
 	return g, true
 }
 
-// headsIn is the axis of heads, where the channels of several heads stand one behind the other; none where the heads have an axis, and where there is one head.
+// headsIn is the axis of heads, where one axis has the channels of all heads, head after head. It is empty where heads have an axis, and for a single
+// head.
 func headsIn(s *search, first *observed, axes []axis) []axis {
 	last, c := len(first.axes)-1, s.m.List.Config
 	size := c.HeadDim
@@ -114,7 +116,7 @@ func headsIn(s *search, first *observed, axes []axis) []axis {
 	}}}
 }
 
-// firstIndex is what the indexes of an axis begin with in a pass: those of tokens with the position of the first.
+// firstIndex is the first index of an axis in a pass: the position of the first token for an axis of tokens, else 0.
 func firstIndex(s *search, o *observed, letter byte) int {
 	if letter != order.AxisToken {
 		return 0
@@ -122,8 +124,8 @@ func firstIndex(s *search, o *observed, letter byte) int {
 	return s.m.Passes[o.e.Node.Pass].Past
 }
 
-// byAxes describes values by factors or terms: one number, one for each index of an axis, or one for each pair of indexes of two axes. It takes the fewest numbers that explain the
-// values, and is nil if none do.
+// byAxes describes values by factors or addends: one number, a number for each index of an axis, for each pair of indexes of two axes, or for each row. It
+// takes the fewest numbers that explain the values, and is nil if no numbers do.
 func byAxes(s *search, all []observed, of Term, at edit.Place) *Description {
 	axes := axesIn(s, all)
 	sets := [][]int{nil}
@@ -154,7 +156,7 @@ func byAxes(s *search, all []observed, of Term, at edit.Place) *Description {
 	return best
 }
 
-// rowsIn are the axes that tell rows apart: all but the last one, and but those that are read off others.
+// rowsIn are the axes that number rows: not the last axis, and no axis that is computed from other axes.
 func rowsIn(axes []axis) (set []int) {
 	for a, x := range axes {
 		if !x.last && !x.made {
@@ -176,7 +178,7 @@ func descriptionOf(s *search, f *fit, axes []axis, set []int, of Term) *Descript
 		}
 	}
 	d.By, d.Same = listed(by), listed(same)
-	for k := range f.groups { // those that are not right say most
+	for k := range f.groups { // the wrong numbers say most
 		if g := &f.groups[k]; g.n > 0 && len(d.Values) < mostValues && !g.has(f.right) {
 			d.Values = append(d.Values, g.middle())
 		}
@@ -198,11 +200,12 @@ func descriptionOf(s *search, f *fit, axes []axis, set []int, of Term) *Descript
 	return d
 }
 
-// mostOfFormula is how far apart the ends are, for each unit of its size, between which a factor lies that is said to be of a number of the formula: between others any number may be.
+// mostOfFormula is the largest relative width of a factor's interval in which a number of the formula means something. A wider interval may have any
+// number by chance.
 const mostOfFormula = 0.01
 
-// ofFormula is the factor of a fit that is a number of the formula or its reciprocal, with the number: as where its step is left out, or taken twice. The term is empty where no number,
-// or more than one, is it.
+// ofFormula is the number of the formula, or its reciprocal, that lies in the interval of a factor: the step of the number may be missing or applied
+// twice. The term is empty if no number, or more than one, lies there.
 func ofFormula(s *search, f *fit) (x float64, of Term) {
 	g := &f.groups[0]
 	if f.right == 0 || g.high-g.low > mostOfFormula*math.Abs(g.middle()) {
@@ -223,7 +226,7 @@ func ofFormula(s *search, f *fit) (x float64, of Term) {
 	return x, of
 }
 
-// weightLike is a vector of the layer of the first entry, or of none, that has the numbers of a fit, or one more than they, or their reciprocals.
+// weightLike is a vector of the first entry's layer, or of no layer, that has the numbers of a fit, or has them after 1 is added.
 func weightLike(s *search, f *fit) (like Term, name string) {
 	own := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name)
 	seen := map[string]bool{}

@@ -3,11 +3,11 @@ package diagnose
 import "math"
 
 const (
-	leastFewer = 4  // bits that values have fewer than their dtype
-	leastBits  = 32 // wrong elements that tell how many bits they have
+	leastFewer = 4  // how many bits fewer than their dtype the values have, at least
+	leastBits  = 32 // wrong elements that are needed to tell the number of bits
 )
 
-// inFewBits describes wrong elements that all have few significant bits, as numbers of a narrower type. It is nil where right elements have as few.
+// inFewBits describes wrong elements with few significant bits, such as numbers of a narrower type. It is nil if the right values have few bits too.
 func inFewBits(x *difference) *Description {
 	d := &Description{Kind: "described.bits", Of: theResult}
 	most, right, stored := 0, 0, 0
@@ -33,7 +33,7 @@ func inFewBits(x *difference) *Description {
 	return d
 }
 
-// digits is how many significant bits the dtype of a tensor has, by half the distance from one of its numbers to the next.
+// digits is the number of significant bits of a tensor's dtype, from an element and half the distance to the next number of the dtype.
 func digits(y, half float64) int {
 	if y == 0 || !(half > 0) {
 		return 0
@@ -41,7 +41,7 @@ func digits(y, half float64) int {
 	return int(math.Floor(-math.Log2(half/math.Abs(y)))) - 1
 }
 
-// significant is how many bits a number has from its first to its last that is not 0.
+// significant counts the bits of a number from the first 1 to the last 1.
 func significant(x float64) int {
 	bits := math.Float64bits(x) & (1<<52 - 1)
 	if x == 0 || x-x != 0 {

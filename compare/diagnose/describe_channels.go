@@ -1,8 +1,9 @@
 package diagnose
 
-const leastAChannel = 6 // elements by which a channel is told
+const leastAChannel = 6 // elements that are needed to recognise a channel
 
-// channelsFromElsewhere describes results whose wrong channels are other channels of the right result, as where the rows of a weight stand in another order.
+// channelsFromElsewhere describes results whose wrong channels are other channels of the right result, for example after a wrong order of the rows of a
+// weight.
 func channelsFromElsewhere(x *difference) *Description { return channelsAmong(x.results, theResult) }
 
 // channelsAmong describes values whose wrong channels are other channels of the right values.
@@ -43,7 +44,7 @@ func channelsAmong(all []observed, of Term) *Description {
 	return d
 }
 
-// countRows counts rows of all values of which something is true, by the first element.
+// countRows counts the rows of all values that pass a test. The test gets the first element of the row.
 func countRows(all []observed, width int, is func(o *observed, row int) bool) (n int) {
 	for r := range all {
 		o := &all[r]
@@ -56,7 +57,7 @@ func countRows(all []observed, width int, is func(o *observed, row int) bool) (n
 	return n
 }
 
-// has reports whether an element is a number.
+// has reports whether an element of the wanted value is v, within its error.
 func (o *observed) has(i int, v float64) bool {
 	d := o.want[i] - v
 	return max(d, -d) <= off(o, i)

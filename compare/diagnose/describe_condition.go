@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	leastEachSide = 8    // elements that are right, and that are wrong, where a value tells them apart
-	leastSide     = 0.1  // of all elements that either side has
-	leastLimit    = 0.25 // of the root mean square of the value, where its size tells: what is smaller does not show in many ways
+	leastEachSide = 8    // right elements, and wrong elements, that a condition needs
+	leastSide     = 0.1  // of all elements, added to leastEachSide
+	leastLimit    = 0.25 // of the root mean square of the value, for a limit of its magnitude: a smaller limit may have many causes
 )
 
-// condition says that exactly the elements differ whose value is above or below a number: the value of a step or an input by element, or one a row. It is empty where no value tells.
+// condition says that the elements differ exactly where a value is above or below a number. The value is a step or an input, with a number for each
+// element or for each row. It is empty if no value separates the wrong elements from the right ones.
 func (x *difference) condition() string {
 	for _, b := range x.bases()[1:] {
 		if text := x.limited(b); text != "" {
@@ -29,13 +30,13 @@ func (x *difference) condition() string {
 	return ""
 }
 
-// told is an element: a value, and whether the element is wrong.
+// told is an element: its value, and whether the element is wrong.
 type told struct {
 	x     float64
 	wrong bool
 }
 
-// limited says on which side of a number a value is where results are wrong.
+// limited says that results are wrong exactly where a value, or its magnitude, is above or below a number.
 func (x *difference) limited(b base) string {
 	for _, absolute := range []bool{false, true} {
 		var all []told
@@ -83,7 +84,7 @@ func (x *difference) limited(b base) string {
 	return ""
 }
 
-// rowBases are the values of the program that have one number a row of the result.
+// rowBases are the values of the program with one number for each row of the result.
 func (x *difference) rowBases() (all []base) {
 	t := x.first.signed(x.m)
 	want := slices.Clone(t.Out.Shape)

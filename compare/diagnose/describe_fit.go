@@ -6,28 +6,28 @@ import (
 	"slices"
 )
 
-// anyNumber is by how much an element may be off that says nothing.
+// anyNumber is the error of an element that fits any number.
 var anyNumber = math.Inf(1)
 
-// fit is a factor, or a term, of each group of elements: the numbers with which what a value should be is what it would have to be.
+// fit is a factor, or an addend, for each group of elements. The number takes the right value of an element to the wanted value.
 type fit struct {
 	kind  Kind
-	right float64 // the number of a right value
+	right float64 // the number that keeps the right value
 
-	groups              []group // by their numbers
-	numbers             int     // of groups that have one
+	groups              []group // by the number of the group
+	numbers             int     // of groups with a number
 	elements, explained int
-	apart               int // elements of groups whose number is not the right one
+	apart               int // elements of groups whose number is not right
 	apartGroups         int
 }
 
-// group is where the number of a group lies by each of its elements, and how many these are.
+// group is the interval of a group's number, from the intervals of its elements, and the count of these elements.
 type group struct {
 	low, high float64
 	n         int  // 0 for a group without a number
 	settled   bool // some elements contradict the number
 	given     int  // elements that a settled number gives
-	right     int  // and the right number
+	right     int  // elements that the right number gives
 }
 
 func (g *group) middle() float64    { return g.low/2 + g.high/2 }
@@ -79,7 +79,7 @@ func (f *fit) of(all []observed, by grouping) {
 	}
 }
 
-// settle gives the groups a number that some of their elements contradict: what most of them say, weighted by how exactly they say it.
+// settle gives a number to groups in which elements contradict each other: the median of the quarter of elements with the narrowest intervals.
 func (f *fit) settle(all []observed, by grouping) {
 	type said struct{ x, width float64 }
 	contrary := map[int][]said{}
@@ -102,7 +102,7 @@ func (f *fit) settle(all []observed, by grouping) {
 	}
 	for key, of := range contrary {
 		slices.SortFunc(of, func(a, b said) int { return cmp.Compare(a.width, b.width) })
-		of = of[:max(len(of)/4, 1)] // those that say it most exactly
+		of = of[:max(len(of)/4, 1)] // the narrowest intervals
 		width := of[len(of)-1].width
 		slices.SortFunc(of, func(a, b said) int { return cmp.Compare(a.x, b.x) })
 		x := of[len(of)/2].x
@@ -111,15 +111,15 @@ func (f *fit) settle(all []observed, by grouping) {
 	}
 }
 
-// off is by how much an element may be off: twice what roundings may do, since what is computed on the way rounds as well.
+// off is how far an element may be off: twice the effect of rounding, since intermediate values round as well.
 func off(o *observed, i int) float64 { return 2 * (o.half[i] + o.off[i]) }
 
-// silent reports whether an element says nothing: any number would do there, or both are as low as what is hidden.
+// silent reports whether an element says nothing: any number fits, or the wanted and the right value are both as low as masked scores.
 func silent(o *observed, i int) bool {
 	return math.IsInf(o.half[i], 0) || o.want[i] < -hides && o.value[i] < -hides
 }
 
-// interval is where the number of an element lies; ok is false for an element that says little.
+// interval is the interval of the number of an element; ok is false for an element that says little.
 func (f *fit) interval(o *observed, i int) (low, high float64, ok bool) {
 	v, y, e := o.value[i], o.want[i], off(o, i)
 	if e-e != 0 || y-y != 0 {
@@ -135,7 +135,7 @@ func (f *fit) interval(o *observed, i int) (low, high float64, ok bool) {
 	return min(low, high), max(low, high), true
 }
 
-// gives reports whether a number gives an element.
+// gives reports whether a number gives the wanted value of an element.
 func (f *fit) gives(o *observed, i int, x float64) bool {
 	v := o.value[i] * x
 	e := off(o, i) * max(1, math.Abs(x))
@@ -145,8 +145,8 @@ func (f *fit) gives(o *observed, i int, x float64) bool {
 	return math.Abs(o.want[i]-v) <= e
 }
 
-// explains reports whether the numbers explain nearly all elements and say something: there are several elements for each number, and those of the groups that are
-// not right tell how far they are off.
+// explains reports whether the numbers explain nearly all elements and mean something: each number has several elements, and most wrong numbers have
+// intervals that are narrow enough to tell how wrong they are.
 func (f *fit) explains() bool {
 	if float64(f.explained) < leastShare*float64(f.elements) || f.apart < shownElements || f.elements < leastAGroup*f.numbers || f.apart < leastAGroup*f.apartGroups {
 		return false

@@ -7,16 +7,17 @@ import (
 )
 
 const (
-	leastPoints = 48         // wrong elements that tell a function
-	shownPoints = mostValues // at which a function is listed
-	mostRough   = 0.1        // of the difference that two neighbours may say wrongly of the element between them
-	shareSmooth = 0.9        // of elements of which they do not
+	leastPoints = 48         // wrong elements that a function needs
+	shownPoints = mostValues // points of a function that are listed
+	mostRough   = 0.1        // of the root mean square: how far an element may be from the line between its two neighbours
+	shareSmooth = 0.9        // of the elements, within this distance
 )
 
-// point is an element: a value that it may be a function of, and what it would have to be and should be.
+// point is an element: the argument of a function, the wanted value and the right value.
 type point struct{ x, want, right float64 }
 
-// ofOneValue describes a result that is another function of one value: the difference is smooth where elements are sorted by the value, which differs in all other ways.
+// ofOneValue describes a result that is a different function of one value, or has a function of one value added. If the elements are sorted by the value,
+// the difference is a smooth curve.
 func ofOneValue(x *difference) *Description {
 	results := x.results
 	for _, b := range x.bases()[1:] {
@@ -38,7 +39,7 @@ func ofOneValue(x *difference) *Description {
 	return nil
 }
 
-// pointsOf are the elements sorted by a value, and how many of them are wrong.
+// pointsOf sorts the elements by a value, and counts the wrong elements.
 func pointsOf(results []observed, values [][]float64) (points []point, wrong int) {
 	for r := range results {
 		o := &results[r]
@@ -57,7 +58,7 @@ func pointsOf(results []observed, values [][]float64) (points []point, wrong int
 	return points, wrong
 }
 
-// smooth reports whether a number of sorted elements is what their neighbours say.
+// smooth reports whether the numbers of sorted elements follow from the numbers of their neighbours.
 func smooth(points []point, of func(p point) float64) bool {
 	size, near, n := 0.0, 0, 0
 	for _, p := range points {

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	leastTurn = 1e-3 // radians that a pair is turned by
-	sameTurn  = 0.02 // of the turn, by which angles of one pair may differ
+	leastTurn = 1e-3 // radians of the smallest rotation
+	sameTurn  = 0.02 // of the rotation: how far the angles of one pair may differ
 )
 
-// turnedFurther describes results whose pairs of channels have the right length and another angle: by the same angle at all positions, or by one that grows with the position. Pairs are
-// halves of the channels, or neighbours.
+// turnedFurther describes results whose pairs of channels have the right length and a wrong angle. The extra angle is the same at all positions, or grows
+// with the position. A pair has one channel of each half, or two neighbours.
 func turnedFurther(x *difference) *Description {
 	o := &x.results[0]
 	last := len(o.shape) - 1
@@ -35,7 +35,7 @@ func turnedFurther(x *difference) *Description {
 	return nil
 }
 
-// furtherBy is the description of turns of one kind.
+// furtherBy describes extra rotations of one kind.
 func (x *difference) furtherBy(at int, halves, grows bool) *Description {
 	last := len(x.results[0].shape) - 1
 	size := x.results[0].shape[last]
@@ -43,7 +43,7 @@ func (x *difference) furtherBy(at int, halves, grows bool) *Description {
 	if grows {
 		d.Kind = "described.rotated-more"
 	}
-	turned, left := 0, 0 // left are wrong pairs of elements that tell no angle
+	turned, left := 0, 0 // left counts wrong pairs of elements without a measured angle
 	for pair := range size / 2 {
 		a, b := 2*pair, 2*pair+1
 		if halves {
@@ -76,9 +76,10 @@ func (x *difference) furtherBy(at int, halves, grows bool) *Description {
 	return d
 }
 
-// turnOf is the angle by which a pair is turned further, how many pairs of elements tell it from none, and of how many. It is not ok where a length differs, or angles do.
+// turnOf is the extra angle of a pair of channels. told counts the pairs of elements with an angle that is clearly not 0, and n all pairs of elements. It
+// is not ok if lengths or angles do not agree.
 func (x *difference) turnOf(at, a, b int, grows bool) (angle float64, told, n int, ok bool) {
-	first := true // an angle that grows is that of position 1, and another is that of any position
+	first := true // a growing angle is measured at position 1, a constant angle at any position
 	tokens := map[int]bool{}
 	each := func(use func(position int, by, slack float64) bool) bool {
 		for r := range x.results {

@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	mostSteps    = 255 // of a grid: what 8 bits count
-	leastOnGrid  = 8   // elements of a group that tell a grid
-	leastApart   = 4   // different multiples of a step in each group
-	mostByChance = 0.5 // of the right values that may lie on the grid of the wrong ones
+	mostSteps    = 255 // of a grid: as many as 8 bits count
+	leastOnGrid  = 8   // elements that a group needs
+	leastApart   = 4   // different multiples of the step in each group
+	mostByChance = 0.5 // of the right values that may lie on the same grid
 )
 
-// onGrid describes values that are whole multiples of a step, as numbers that were kept in few bits: of one step, or of one for each index of an axis. It is nil where
-// the right values lie on the same grid.
+// onGrid describes values that are whole multiples of a step, such as numbers that were kept in few bits: one step, or a step for each index of an axis.
+// It is nil if the right values lie on the same grid.
 func onGrid(s *search, all []observed, of Term) *Description {
 	axes := axesIn(s, all)
 	sets := append([][]int{nil}, single(len(axes))...)
@@ -53,7 +53,7 @@ func onGrid(s *search, all []observed, of Term) *Description {
 	return nil
 }
 
-// gridsBy has the values of each group of elements, and how many values there are.
+// gridsBy returns the values of each group of elements, and the count of all values.
 func gridsBy(axes []axis, set []int, all []observed) (groups []grid, total int) {
 	by, ok := groupsBy(axes, set, all)
 	if !ok {
@@ -69,7 +69,7 @@ func gridsBy(axes []axis, set []int, all []observed) (groups []grid, total int) 
 	return slices.DeleteFunc(groups, func(g grid) bool { return len(g.want) == 0 }), total
 }
 
-// single are sets of one of n axes.
+// single lists the sets of one axis, out of n axes.
 func single(n int) (all [][]int) {
 	for a := range n {
 		all = append(all, []int{a})
@@ -77,7 +77,7 @@ func single(n int) (all [][]int) {
 	return all
 }
 
-// grid are the sizes of some values that should be others.
+// grid has the magnitudes of the values of a group, and counts the wrong ones.
 type grid struct {
 	want, right, off []float64
 	wrong            int
@@ -90,8 +90,8 @@ func (g *grid) add(o *observed, i int) {
 	g.want, g.right, g.off = append(g.want, math.Abs(o.want[i])), append(g.right, math.Abs(o.value[i])), append(g.off, o.half[i])
 }
 
-// step is the largest step of which all values are whole multiples. It is not ok if there is no step, if the values have too few different multiples, or if the right
-// values are multiples of the step as well.
+// step is the largest step with all values as whole multiples. It is not ok if there is no step, if the values have too few different multiples, or if the
+// right values are multiples of the step as well.
 func (g *grid) step() (step float64, ok bool) {
 	sorted := slices.Clone(g.want)
 	slices.Sort(sorted)
@@ -108,7 +108,7 @@ func (g *grid) step() (step float64, ok bool) {
 	if len(sorted) < leastOnGrid || math.IsInf(least, 1) || most/least > mostSteps {
 		return 0, false
 	}
-	step = most / math.Round(most/least) // the largest value says it most exactly
+	step = most / math.Round(most/least) // the largest value tells the step most exactly
 	multiples := map[float64]bool{}
 	chance := 0
 	for k, x := range g.want {

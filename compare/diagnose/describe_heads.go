@@ -9,10 +9,10 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// mostHeads is how many heads are tried with each other.
+// mostHeads is the largest number of heads that are compared with each other.
 const mostHeads = 64
 
-// otherHeads describes products of two tensors by heads, such as scores and contexts, some of which are products of other heads of these tensors.
+// otherHeads describes products of two tensors by heads, such as scores and contexts, where some products have the wrong heads of the two tensors.
 func otherHeads(x *difference) *Description {
 	if d := headsOf(x, x.results, theResult); d != nil || x.err != nil {
 		return d
@@ -25,7 +25,7 @@ func otherHeads(x *difference) *Description {
 	return nil
 }
 
-// headsOf describes a value that is such a product.
+// headsOf describes a value that is a product by heads.
 func headsOf(x *difference, all []observed, of Term) *Description {
 	t := x.first.signed(x.m)
 	for _, i := range t.Firsts() {
@@ -59,7 +59,7 @@ func (x *difference) headMistakes(d *Description, t *edit.StepIndex, step int) (
 		other := false
 		for head, from := range x.draft(d).heads {
 			is := from[k]
-			if other = other || from[1-k] != head; !h.byQuery[k] { // a head of keys
+			if other = other || from[1-k] != head; !h.byQuery[k] { // a KV head
 				is /= each
 			}
 			numbers = append(numbers, float64(is))
@@ -71,7 +71,7 @@ func (x *difference) headMistakes(d *Description, t *edit.StepIndex, step int) (
 	return all
 }
 
-// ofOtherHeads is a product that reads other heads of one operand: Numbers has the head for each head of the result.
+// ofOtherHeads reads other heads of one operand of a product. Numbers has the head for each head of the result.
 func ofOtherHeads(s *subject, e *Entry, m Mistake) *program.Edited {
 	t := e.signed(s.m)
 	all := t.Copies(s.place(m))
@@ -105,7 +105,7 @@ func ofOtherHeads(s *subject, e *Entry, m Mistake) *program.Edited {
 	return ended(ed)
 }
 
-// onlyHandsOn reports whether the result of a program is that of a step, rounded.
+// onlyHandsOn reports whether the result of a program is the result of a step, rounded.
 func onlyHandsOn(t *edit.StepIndex, step int) bool {
 	i := t.Out.Step
 	for t.Steps[i].Prim == program.Round || t.Steps[i].Prim == program.Copy {
@@ -114,13 +114,14 @@ func onlyHandsOn(t *edit.StepIndex, step int) bool {
 	return i == step
 }
 
-// headed is how the elements of a product lie: so many of each head, for each index of the axes before the heads.
+// headed is the layout of the elements of a product: each elements per head, for every index of the axes before the heads.
 type headed struct {
 	before, heads, each, width int
-	byQuery                    [2]bool // an operand has heads of its own for the queries of a group
+	byQuery                    [2]bool // an operand has its own heads for the queries of a group
 }
 
-// headsAt are the axes of a product's result by which heads are told apart: those of the heads of keys, and of the queries of each. It is not ok for other products.
+// headsAt is the layout of the heads in the result of a product. Two axes number the heads: KV heads, and the query heads of each KV head. It is not ok
+// for other products.
 func headsAt(s *search, st *program.Step) (h headed, ok bool) {
 	k := headsAxisOf(s.m.List.Config, st)
 	if k < 0 {
@@ -135,7 +136,7 @@ func headsAt(s *search, st *program.Step) (h headed, ok bool) {
 	return h, true
 }
 
-// headsAxisOf is the axis that counts the heads of keys in the result of a product. The next axis counts the heads of queries for each of these. It is -1 for other products.
+// headsAxisOf is the axis of KV heads in the result of a product. The next axis counts the query heads of each KV head. It is -1 for other products.
 func headsAxisOf(c *order.Config, st *program.Step) int {
 	for k := 0; k+1 < len(st.Shape) && c.NumKVHeads > 0; k++ {
 		if n := st.Shape[k] * st.Shape[k+1]; len(st.Shape) == 5 && st.Shape[k] == c.NumKVHeads && n == c.NumHeads && n > 1 && n <= mostHeads {
@@ -242,7 +243,7 @@ func areProducts(all []headProduct, head, a, b int) bool {
 // element is the n-th element of a head.
 func (h headed) element(head, n int) int { return (n/h.each*h.heads+head)*h.each + n%h.each }
 
-// isProduct reports whether a head is the product of two other heads, and how many elements say so.
+// isProduct reports whether a head is the product of two other heads, and counts the elements of the product.
 func (m *headProduct) isProduct(head, a, b int) (told int, is bool) {
 	for n := range m.before * m.headed.each {
 		k := m.element(head, n)

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	mostAtOnce = 64 // of an axis that are tried
+	mostAtOnce = 64 // indexes of an axis that are tried
 	lastIndex  = -1
 )
 

@@ -12,18 +12,18 @@ import (
 // inner is a value within the operation, in each entry.
 type inner struct {
 	of  Term
-	at  edit.Place // the operand that is the value
+	at  edit.Place // the operand with the value
 	all []observed
 	// repeated is set if an axis repeats the elements of a value on the way from the result: an element then stands for a whole row.
 	repeated bool
 	number   bool // the value is a number of the formula: no search for factors
 }
 
-// mostInverted is how many steps are inverted one behind the other.
+// mostInverted limits the steps that are inverted from the result back to a value.
 const mostInverted = 8
 
-// requiredValues are the values within the operation that could be other ones for the entries to be the trace's tensors: from the result backwards, each step is inverted whose
-// other operand is known. A value of several copies of a step, or that some elements alone are read of, is none.
+// requiredValues are the values within the operation that give the trace's tensors if they are changed. It goes from the result backwards and inverts each
+// step with a known other operand. It leaves out a value if the step has several copies, or if only some elements of the value are read.
 func requiredValues(s *search, results []observed) []inner {
 	var all []inner
 	for _, path := range inversions(s) {
@@ -49,7 +49,7 @@ func requiredValues(s *search, results []observed) []inner {
 	return all
 }
 
-// required is what a value would have to be in each entry; nil where it does not follow.
+// required is the wanted value in each entry; nil if it does not follow from the result.
 func (s *search) required(results []observed, path []edit.Place, apart bool) (all []observed) {
 	for n := range results {
 		o, ok := backAlong(s, &results[n], path, apart)
@@ -61,8 +61,8 @@ func (s *search) required(results []observed, path []edit.Place, apart bool) (al
 	return all
 }
 
-// uncaptured returns the name of the only input of an operation with one step that was not captured. A value that the step reads and that is computed is this input. The name is empty
-// for an operation with more steps, and if several inputs were not captured.
+// uncaptured names the only input that was not captured, for an operation with one step. A computed value that the step reads is this input. The name is
+// empty for an operation with more steps, and if several inputs were not captured.
 func uncaptured(s *search) (name string) {
 	entry := &s.m.List.Entries[s.first.Node.Entry]
 	b := program.NewBuilder()
@@ -96,7 +96,7 @@ func uncaptured(s *search) (name string) {
 	return name
 }
 
-// inversions are the ways from the result to operands, each a list of steps with the operand that is asked for.
+// inversions are the ways from the result to operands. A way is a list of steps, each with the operand that the way goes through.
 func inversions(s *search) (all [][]edit.Place) {
 	t := s.first.signed(s.m)
 	ways := [][]edit.Place{nil}
@@ -118,7 +118,7 @@ func inversions(s *search) (all [][]edit.Place) {
 			}
 			next := append(slices.Clone(way), edit.Place{Step: t.Of(i).Step, Arg: a})
 			all = append(all, next)
-			if spreads(t, v) && t.Steps[v.Step].Prim != program.Number { // behind a view stand other elements
+			if spreads(t, v) && t.Steps[v.Step].Prim != program.Number { // a view has other elements
 				ways = append(ways, next)
 			}
 		}
@@ -126,7 +126,7 @@ func inversions(s *search) (all [][]edit.Place) {
 	return all
 }
 
-// repeatedOn reports whether a way goes through a value whose elements are repeated.
+// repeatedOn reports whether a way goes through a value with repeated elements.
 func repeatedOn(t *edit.StepIndex, path []edit.Place) bool {
 	for _, at := range path {
 		if v := t.Steps[t.Copies(at)[0]].Args[at.Arg]; !v.Same(t.Result(v.Step)) {
@@ -147,7 +147,7 @@ func spreads(t *edit.StepIndex, v program.Var) bool {
 	return ed.Err() == nil && all.Same(v)
 }
 
-// invertible reports whether the operands of a step follow from its result and the other operand.
+// invertible reports whether an operand of a step follows from the result and the other operand.
 func invertible(p program.Prim) bool {
 	switch p {
 	case program.Add, program.Sub, program.Mul, program.Div, program.Neg, program.Max, program.Round, program.Copy, program.Tanh, program.Exp, program.Log, program.Sqrt, program.Rsqrt:
@@ -156,8 +156,8 @@ func invertible(p program.Prim) bool {
 	return false
 }
 
-// backAlong computes what a value would have to be in an entry, by the steps between the value and the result. If apart is set, every copy
-// of a repeated element that the last step reads is an element. Otherwise all copies are a single element.
+// backAlong computes the wanted value in an entry, from the steps between the value and the result. If apart is set, every copy of a repeated element that
+// the last step reads is an element. Otherwise all copies are a single element.
 func backAlong(s *search, o *observed, path []edit.Place, apart bool) (observed, bool) {
 	t := o.e.signed(s.m)
 	if o.e.Few != nil {
@@ -166,7 +166,7 @@ func backAlong(s *search, o *observed, path []edit.Place, apart bool) (observed,
 	now := *o
 	now.wrong = nil
 	now.want, now.half = slices.Clone(o.want), slices.Clone(o.half)
-	for i := range now.half { // what is computed behind the value rounds, too
+	for i := range now.half { // the steps after the value round too
 		now.half[i] += o.off[i]
 	}
 	for k, at := range path {
@@ -215,7 +215,7 @@ func backAlong(s *search, o *observed, path []edit.Place, apart bool) (observed,
 	return now, true
 }
 
-// invert is the operand of a step that has a result, y with an error of e, and another operand. An operand that does not follow is NaN.
+// invert computes an operand of a step from the result y, with an error of e, and the other operand. The operand is NaN if it does not follow.
 func invert(p program.Prim, arg int, y, e, other float64) (x, off float64) {
 	of := func(f func(y float64) float64) (float64, float64) {
 		low, high := f(y-e), f(y+e)
@@ -235,7 +235,7 @@ func invert(p program.Prim, arg int, y, e, other float64) (x, off float64) {
 		if arg == 0 {
 			return y * other, e * math.Abs(other)
 		}
-		if math.Abs(y) <= 4*e { // no number gives 0, and any large one nearly does
+		if math.Abs(y) <= 4*e { // no number gives 0, and any large number nearly does
 			if math.Abs(other) <= 4*e {
 				return y, math.Inf(1)
 			}
@@ -260,5 +260,5 @@ func invert(p program.Prim, arg int, y, e, other float64) (x, off float64) {
 	case program.Rsqrt:
 		return of(func(y float64) float64 { return 1 / (y * y) })
 	}
-	return y, e // it hands on what it reads
+	return y, e // the step hands on its operand
 }

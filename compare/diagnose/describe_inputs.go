@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	mostUnknowns = 128     // factors that are solved at a time
+	mostUnknowns = 128     // factors that are solved together
 	perUnknown   = 2       // elements for each factor, at least
-	mostRowsEach = 8       // elements for each factor that they are solved from
-	mostFactor   = 1 << 10 // a factor that is said
+	mostRowsEach = 8       // elements for each factor in the solution
+	mostFactor   = 1 << 10 // the largest factor that is reported
 )
 
-// blocking are the blocks of a matrix that have one factor each: so many rows by so many columns. No rows are all rows.
+// blocking is the size of the blocks of a matrix that have one factor each, rows by columns. With 0 rows a block has all rows.
 type blocking struct{ rows, cols int }
 
-// factorsOfInputs describes products with a matrix that has a factor of its own for each input, the same for all outputs, or for each block: as where a scale is folded into the one
-// side alone, or scales of blocks are those of other blocks. It takes the fewest factors that give the elements.
+// factorsOfInputs describes products with a matrix that has a factor for each input, the same for all outputs, or a factor for each block. Causes are a
+// scale that is folded into only one side, and blocks with the scales of other blocks. It takes the fewest factors that give the elements.
 func factorsOfInputs(x *difference) *Description {
 	p := x.first.Program
 	end := &p.Steps[p.Out.Step]
@@ -36,7 +36,7 @@ func factorsOfInputs(x *difference) *Description {
 			d.Kind, d.Called = "described.inputs", ""
 		}
 		good, name := true, x.first.Weights[p.Steps[end.Args[1].Step].Index()].Name
-		of := layered{} // the first entry of a layer tells them
+		of := layered{} // from the first entry of each layer
 		for n := range x.results {
 			factors, ok := x.blockFactors(d, &x.results[n], b)
 			if good = ok; !good || x.err != nil {
@@ -52,17 +52,17 @@ func factorsOfInputs(x *difference) *Description {
 	return nil
 }
 
-// layered are numbers of layers. Those of all layers are as many.
+// layered has the numbers of each layer. All layers have equally many.
 type layered map[int][]float64
 
-// add takes the numbers of a layer that has none.
+// add keeps the numbers of a layer that has no numbers yet.
 func (l layered) add(layer int, numbers []float64) {
 	if len(numbers) > 0 && l[layer] == nil {
 		l[layer] = numbers
 	}
 }
 
-// one are the numbers of one layer, for all of them.
+// one returns the numbers of the first layer with numbers, to be used for all layers.
 func (l layered) one() []float64 {
 	for _, layer := range slices.Sorted(maps.Keys(l)) {
 		return l[layer]
@@ -86,7 +86,8 @@ func (l layered) all(layers int, right float64) (all []float64) {
 	return all
 }
 
-// blockMistakes are the mistakes of factors of a matrix, the same in all layers or others in each, with short numbers and with those that were solved.
+// blockMistakes are the mistakes of factors of a matrix: the same factors in all layers or different ones in each layer, as short numbers and as solved
+// numbers.
 func blockMistakes(d *Description, factors layered, name string, of blocking, rows, layers int) (all []Mistake) {
 	if of.rows == 0 {
 		of.rows = rows
@@ -112,7 +113,7 @@ func blockMistakes(d *Description, factors layered, name string, of blocking, ro
 	return all
 }
 
-// blockings are the blocks that are tried: the fewest first.
+// blockings are the sizes of blocks to try, fewest factors first.
 func blockings(cols int) (all []blocking) {
 	if cols <= mostUnknowns {
 		all = append(all, blocking{0, 1})
@@ -130,7 +131,7 @@ func blockings(cols int) (all []blocking) {
 	return all
 }
 
-// blocks are the terms of a product, a block of inputs each.
+// blocks has the terms of a product, summed over each block of inputs.
 type blocks struct {
 	*affine
 	blocking
@@ -139,7 +140,7 @@ type blocks struct {
 	terms  []float64 // of one output: a sum for each block of inputs
 }
 
-// visit visits the outputs of some rows of the matrix, with their terms. It is not ok where the matrix cannot be read.
+// visit calls use for each output of some rows of the matrix, with the terms of the output. It is not ok if the matrix cannot be read.
 func (b *blocks) visit(x *difference, from, rows int, use func(i int)) bool {
 	for r := from; r < from+rows; r++ {
 		if x.failed(b.w.Row(b.row, r)) {
@@ -156,7 +157,7 @@ func (b *blocks) visit(x *difference, from, rows int, use func(i int)) bool {
 	return true
 }
 
-// factors are those of some rows, by least squares; nil where the elements do not tell them.
+// factors solves the factors of some rows by least squares; nil if the elements do not determine the factors.
 func (b *blocks) factors(x *difference, o *observed, from, rows int) []float64 {
 	n := len(b.terms)
 	gram, right := make([]float64, n*n), make([]float64, n*n)
@@ -183,7 +184,7 @@ func (b *blocks) factors(x *difference, o *observed, from, rows int) []float64 {
 	return factors
 }
 
-// given counts the outputs of some rows, and those that factors give.
+// given counts the outputs of some rows, and the outputs that the factors give.
 func (b *blocks) given(x *difference, o *observed, from, rows int, factors []float64) (given, all int) {
 	ok := b.visit(x, from, rows, func(i int) {
 		sum, size := b.bias[i%b.affine.rows], 0.0
@@ -201,7 +202,8 @@ func (b *blocks) given(x *difference, o *observed, from, rows int, factors []flo
 	return given, all
 }
 
-// blockFactors solves the factors of an entry, and counts the elements that they give. It is not ok where the elements do not tell them, and where they do not give these.
+// blockFactors solves the factors of an entry, and counts the elements that the factors give. It is not ok if the elements do not determine the factors,
+// or if the factors give too few elements.
 func (x *difference) blockFactors(d *Description, o *observed, of blocking) (all []float64, ok bool) {
 	a := wideOf(x.search, o.e)
 	if a == nil || len(o.want) != len(a.x)/a.cols*a.rows {
@@ -212,7 +214,7 @@ func (x *difference) blockFactors(d *Description, o *observed, of blocking) (all
 	}
 	b := &blocks{affine: a, blocking: of, tokens: len(a.x) / a.cols, row: make([]float64, a.cols), terms: make([]float64, a.cols/of.cols)}
 	if b.tokens*min(of.rows, a.rows) < perUnknown*len(b.terms) {
-		return nil, b.tokens == 1 // a step of decoding says too little, and the prompt says it
+		return nil, b.tokens == 1 // a decode step has too few elements, and the prompt decides
 	}
 	for from := 0; from < a.rows; from += of.rows {
 		rows := min(of.rows, a.rows-from)
@@ -239,7 +241,7 @@ func (x *difference) blockFactors(d *Description, o *observed, of blocking) (all
 	return all, true
 }
 
-// wideOf is the product that ends the program of an entry, of any shape; nil where there is none.
+// wideOf is the product at the end of an entry's program, with a matrix of any shape; nil if the program does not end with a product.
 func wideOf(s *search, e *Entry) *affine {
 	end := &e.Program.Steps[e.Program.Out.Step]
 	if e.Few != nil || end.Prim != program.Affine {

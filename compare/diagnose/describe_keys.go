@@ -6,7 +6,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// otherKeys describes masks by the keys that queries see and should not, and the other way round.
+// otherKeys describes masks by the keys that queries see and should not see, or do not see and should.
 func otherKeys(x *difference) *Description {
 	s := x.search
 	if !s.first.exact() && s.m.List.Entries[s.first.Node.Entry].Compare != order.Pattern {

@@ -8,10 +8,10 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// mostOtherLayers is how many other layers are taken.
+// mostOtherLayers is how many other layers are tried.
 const mostOtherLayers = 8
 
-// otherLayersWeights describes entries of one layer that all weights of another layer give, the bias and the matrix at once.
+// otherLayersWeights describes entries of one layer that use all weights of another layer, such as matrix and bias.
 func otherLayersWeights(x *difference) *Description {
 	s := x.search
 	own := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name)

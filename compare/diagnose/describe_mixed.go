@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	mostMixed    = 64    // indexes of an axis that are mixtures
-	leastOfMixed = 2     // elements of each index for each coefficient
-	mostWholes   = 8     // a whole-number coefficient at most
-	nearWhole    = 0.02  // of a whole number that a solved coefficient may be
-	mostTerms    = 4     // coefficients that are not 0, at most
-	mostSingular = 1e-10 // of the largest pivot that the smallest may be
+	mostMixed    = 64    // indexes of an axis with mixtures
+	leastOfMixed = 2     // elements of each index, for each coefficient
+	mostWholes   = 8     // the largest whole-number coefficient
+	nearWhole    = 0.02  // how far a solved coefficient may be from a whole number
+	mostTerms    = 4     // coefficients of an index that are not 0, at most
+	mostSingular = 1e-10 // of the largest diagonal element: smaller pivots are singular
 )
 
-// mixtures describes results of which each head, token or channel is a sum of few others with whole-number coefficients: of the right result, or of a value of its shape that the program
-// has. The coefficients are the same at all other indexes.
+// mixtures describes results in which each head, token or channel is a sum of a few heads, tokens or channels of the right result, or of a value of the
+// same shape in the program. The coefficients are whole numbers, and the same at all other indexes.
 func mixtures(d *difference) *Description {
 	results := d.results
 	for k := range results[0].axes {
@@ -35,15 +35,15 @@ func mixtures(d *difference) *Description {
 	return nil
 }
 
-// base is a value of the shape of the result, in each entry.
+// base is a value with the shape of the result, in each entry.
 type base struct {
 	of     Term
-	at     edit.Place // the operand that it is
-	source string     // the captured tensor that it is, empty for an operand
+	at     edit.Place // the operand with the value
+	source string     // the captured tensor with the value; empty for an operand
 	values [][]float64
 }
 
-// basesOf are the right results, and the values of their shape that the program reads at its steps.
+// basesOf are the right results, and the operands of the program's steps with the shape of the result.
 func basesOf(s *search, results []observed) []base {
 	right := base{of: theResult}
 	for n := range results {
@@ -80,14 +80,15 @@ func basesOf(s *search, results []observed) []base {
 	return all
 }
 
-// mixture is a matrix along an axis.
+// mixture is a matrix of coefficients along an axis.
 type mixture struct {
 	of    Term
 	n, at int
 	coefs []float64 // n by n
 }
 
-// vectors yields the elements along the axis, of each set of the other indexes: the element of index 0, and the distance to the next.
+// vectors visits the vectors of elements along the axis, for each set of other indexes. A vector starts at the element of index 0, and stride is the
+// distance to the next element.
 func (x *mixture) vectors(o *observed, visit func(start, stride int) bool) {
 	stride := product(o.shape[x.at+1:])
 	for start := range o.want {
@@ -97,7 +98,7 @@ func (x *mixture) vectors(o *observed, visit func(start, stride int) bool) {
 	}
 }
 
-// solve solves the coefficients by least squares. It is not ok where the elements do not tell them.
+// solve solves the coefficients by least squares. It is not ok if the elements do not determine the coefficients.
 func (x *mixture) solve(results []observed, values [][]float64) bool {
 	n := x.n
 	gram, right := make([]float64, n*n), make([]float64, n*n)
@@ -137,7 +138,7 @@ func (x *mixture) solve(results []observed, values [][]float64) bool {
 	return true
 }
 
-// eliminated solves a symmetric system with n right sides in place, by elimination with pivots on the diagonal. It is not ok for a system that is nearly singular.
+// eliminated solves a symmetric system with n right sides in place, by elimination with pivots on the diagonal. It is not ok for a nearly singular system.
 func eliminated(a, b []float64, n int) bool {
 	largest := 0.0
 	for i := range n {
@@ -167,7 +168,7 @@ func eliminated(a, b []float64, n int) bool {
 	return true
 }
 
-// whole rounds the coefficients to whole numbers. It is not ok where they are none, or too many.
+// whole rounds the coefficients to whole numbers. It is not ok if a coefficient is not near a whole number, or if an index has too many.
 func (x *mixture) whole() bool {
 	n := x.n
 	for j := range n {
@@ -189,7 +190,7 @@ func (x *mixture) whole() bool {
 	return true
 }
 
-// description says the coefficients where they are whole numbers and give the elements. It is nil where they are those of the right result.
+// description lists the coefficients if they are whole numbers and give the elements. It is nil for the coefficients of the right result.
 func (x *mixture) description(results []observed, values [][]float64) *Description {
 	n := x.n
 	if !x.whole() {
@@ -237,7 +238,7 @@ func (x *mixture) description(results []observed, values [][]float64) *Descripti
 	return d
 }
 
-// isUnit reports whether a row of coefficients hands one element on.
+// isUnit reports whether a row of coefficients is 1 at index j and 0 elsewhere.
 func isUnit(row []float64, j int) bool {
 	for i, c := range row {
 		if want := 0.0; i == j && c != 1 || i != j && c != want {

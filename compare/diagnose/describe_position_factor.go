@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// positionFunctions are the functions of a position, from 0, that values are multiplied by.
+// positionFunctions are functions of a position, from 0, that values may be multiplied by.
 var positionFunctions = map[string]func(p float64) float64{
 	"log(p)":     math.Log,
 	"log(1+p)":   math.Log1p,
@@ -22,7 +22,7 @@ var positionFunctions = map[string]func(p float64) float64{
 	"1+log(1+p)": func(p float64) float64 { return 1 + math.Log1p(p) },
 }
 
-// byPosition describes results that are multiplied by a number times a function of the token's position: everywhere, or where that is more than 1.
+// byPosition describes results that are multiplied by a number times a function of the token's position: everywhere, or where the product exceeds 1.
 func byPosition(x *difference) *Description {
 	axes := axesIn(x.search, x.results)
 	at := slices.IndexFunc(axes, func(a axis) bool { return a.letter == order.AxisToken })
@@ -59,7 +59,8 @@ func byPosition(x *difference) *Description {
 	return nil
 }
 
-// times is between which numbers one lies whose product with a function of each position is the factor of the position. With a floor positions whose product is below 1 have the factor 1.
+// times is the interval of a number whose product with a function of each position is the factor of the position. With a floor, a position has the factor
+// 1 where the product is below 1.
 func (f *fit) times(of func(p float64) float64, floor bool) (low, high float64, ok bool) {
 	low, high = math.Inf(-1), math.Inf(1)
 	told := 0
@@ -85,7 +86,7 @@ func (f *fit) times(of func(p float64) float64, floor bool) (low, high float64, 
 	return low, high, true
 }
 
-// overLogs are the numbers between two that may be meant: 1 over the logarithm of a whole number, the shortest, and the middle one.
+// overLogs are likely numbers between two bounds: 1 over the logarithm of a whole number, the shortest number, and the middle.
 func overLogs(low, high float64) []number {
 	var all []number
 	if low > 0 {
@@ -96,7 +97,7 @@ func overLogs(low, high float64) []number {
 	return append(all, number{value: shortest(low, high)}, number{value: low/2 + high/2})
 }
 
-// timesPosition has a value multiplied by a number times a function of the position of the token.
+// timesPosition multiplies a value by a number times a function of the token's position.
 func timesPosition(s *subject, e *Entry, m Mistake) *program.Edited {
 	axes, past := s.m.List.Entries[e.Node.Entry].Axes, s.m.Passes[e.Node.Pass].Past
 	of := positionFunctions[m.Other]

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// mostMoved is by how much the position of a token may be off that is told from its angles.
+// mostMoved is the largest error of a token's position that is looked for.
 const mostMoved = 128
 
 // movedPositions describes angles that are right for other positions of the tokens: for each token, the angles of a single position give
@@ -49,7 +49,7 @@ func movedPositions(x *difference) *Description {
 	return d
 }
 
-// movedTokens is by how much the position of each token is off. It is not ok where a token has no position that gives all of its elements.
+// movedTokens is the error of each token's position. It is not ok if no position gives all elements of a token.
 func (x *difference) movedTokens(o *observed) (moved []int, ok bool) {
 	axis := strings.IndexByte(o.axes, order.AxisToken)
 	if axis < 0 || o.e.Few != nil {

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	mostOperand  = 768  // columns of a matrix whose operand is asked for
-	tall         = 1.5  // rows of the matrix for each of its columns, at least: with fewer any result has an operand
-	rowsOfSquare = 4    // rows for each column that the operand is solved from
-	mostSpread   = 1e4  // of the matrix: the largest of its pivots for each unit of the smallest
-	operandSlack = 4    // units of its error that a solved operand may be off by
-	mostAlike    = 0.75 // of the elements that the right operand may give within the same error: where it gives more, any operand near it does as well
+	mostOperand  = 768  // columns of a matrix whose operand is solved
+	tall         = 1.5  // rows of the matrix for each column, at least: with fewer rows any result has an operand
+	rowsOfSquare = 4    // rows for each column in the solution
+	mostSpread   = 1e4  // of the matrix: the largest pivot for each unit of the smallest
+	operandSlack = 4    // multiples of its error that a solved operand may be off by
+	mostAlike    = 0.75 // of the elements that the right operand may give within the error: with more, any operand near the right one does so too
 )
 
-// describeOperand describes entries that are products with a matrix which has more rows than columns: by the operand with which the product would be the trace's tensor, or by that
-// there is none, which leaves the matrix and the result to be wrong. It is nil for other entries.
+// describeOperand describes products with a matrix that has more rows than columns, by the operand with which the product would be the trace's tensor. If
+// there is no such operand, the matrix is wrong, or a step after the product. It is nil for other entries.
 func describeOperand(x *difference) *Description {
 	s, results := x.search, x.results
 	t := s.first.signed(s.m)
@@ -53,14 +53,14 @@ func describeOperand(x *difference) *Description {
 	return &whole
 }
 
-// affine is a product of an entry: an operand by tokens, a matrix, and the term that is added to each row.
+// affine is a product of an entry: an operand for each token, a matrix, and a bias for each row.
 type affine struct {
 	x, bias    []float64
 	w          program.Rows
 	rows, cols int
 }
 
-// affineOf is the product that ends the program of an entry. It is nil if the matrix has too few rows to tell the operand, or is too large.
+// affineOf is the product at the end of an entry's program. It is nil if the matrix has too few rows to determine the operand, or is too large.
 func affineOf(s *search, e *Entry) *affine {
 	a := wideOf(s, e)
 	if a == nil || a.cols > mostOperand || float64(a.rows) < tall*float64(a.cols) || len(a.x)/a.cols*a.rows != product(e.Program.Out.Shape) {
@@ -69,8 +69,8 @@ func affineOf(s *search, e *Entry) *affine {
 	return a
 }
 
-// operandOf solves the operand of an entry, token by token, by least squares. The description counts the elements that the operand gives. The operand is nil where the matrix does not
-// tell it, and where the right operand gives most elements within the same error.
+// operandOf solves the operand of an entry, token by token, by least squares. The description counts the elements that the operand gives. The operand is
+// nil if the matrix does not determine it, and if the right operand gives most elements within the same error.
 func operandOf(s *search, o *observed) (*observed, *Description, error) {
 	a := affineOf(s, o.e)
 	if a == nil || len(o.want) != len(a.x)/a.cols*a.rows {
@@ -137,10 +137,10 @@ func (a *affine) given(o, operand *observed) (*Description, error) {
 type square struct {
 	n, each int
 	factor  []float64 // lower triangle, row by row
-	error   []float64 // by column: what an error of 1 in each row does to the operand
+	error   []float64 // by column: the error of the operand for an error of 1 in each row
 }
 
-// newSquare is nil for a matrix that tells its operand badly. Each is every how many rows are taken.
+// newSquare takes one of every each rows of a matrix. It is nil if the rows determine the operand badly.
 func newSquare(w program.Rows, each int) (*square, error) {
 	rows, n := w.Size()
 	q := &square{n, each, make([]float64, n*n), make([]float64, n)}
@@ -201,7 +201,7 @@ func (q *square) halfway(x []float64) {
 	}
 }
 
-// solve is the operand of a result, one token.
+// solve adds the operand of one token to x, from the result y of the token.
 func (q *square) solve(w program.Rows, y, x []float64) error {
 	row := make([]float64, q.n)
 	for r := 0; r < len(y); r += q.each {

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	mostOfRank  = 1 << 18 // elements of a matrix whose rank is asked for
-	rankSlack   = 16      // times its error that an element may be off where a matrix has its rank
-	shareOfRank = 4       // the rank is at most one of so many wrong rows, and of so many wrong columns
+	mostOfRank  = 1 << 18 // elements of a matrix whose rank is computed
+	rankSlack   = 16      // multiples of its error that an element may be off by
+	shareOfRank = 4       // wrong rows, and wrong columns, for each unit of rank, at least
 )
 
-// lowRank describes results that differ by a matrix of low rank, tokens by channels: as where the weights have an adapter merged that they should not have. It is nil where the right
-// result has a low rank as well.
+// lowRank describes results with an error that is a matrix of low rank, tokens by channels. An example are weights with an adapter merged by mistake. It
+// is nil if the right result has a low rank as well.
 func lowRank(x *difference) *Description {
 	results, p := x.results, x.first.Program
 	if p.Steps[p.Out.Step].Prim != program.Affine {

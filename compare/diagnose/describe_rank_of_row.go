@@ -9,11 +9,12 @@ import (
 )
 
 const (
-	mostRanked = 1 << 14 // elements of a row that are put in order
-	leastRows  = 4       // rows in which a number has one rank
+	mostRanked = 1 << 14 // elements of a row that is sorted
+	leastRows  = 4       // rows that have a value of the same rank, at least
 )
 
-// rankedRows describes values of rows that are elements of the rows of another value, all of one rank: the largest, the smallest, or the k-th largest, as where a cutoff is found by sorting.
+// rankedRows describes values with one number per row: an element of the row of another value, always of the same rank, such as the largest or the k-th
+// largest. An example is a cutoff that is found by sorting.
 func rankedRows(x *difference) *Description {
 	for _, inner := range x.inners() {
 		rows := 0
@@ -45,7 +46,7 @@ func rankedRows(x *difference) *Description {
 	return nil
 }
 
-// rankIn is the rank of the values in the rows of an operand, from 1 for the largest. It is not ok where they have none, or not all the same.
+// rankIn is the rank of the values in the rows of an operand, from 1 for the largest. It is not ok if a value is not in its row, or if the ranks differ.
 func (x *difference) rankIn(all []observed, at edit.Place) (rank int, ok bool) {
 	wrong := 0
 	for n := range all {
@@ -77,7 +78,7 @@ func (x *difference) rankIn(all []observed, at edit.Place) (rank int, ok bool) {
 	return rank, wrong >= leastRows
 }
 
-// placedValue is what an operand of a step shows in an entry.
+// placedValue is the value of an operand of a step in an entry.
 func placedValue(s *subject, e *Entry, at edit.Place) ([]float64, bool) {
 	t := e.signed(s.m)
 	copies := t.Copies(at)
@@ -87,7 +88,7 @@ func placedValue(s *subject, e *Entry, at edit.Place) ([]float64, bool) {
 	return s.valueAt(e, t.Steps[copies[0]].Args[at.Arg])
 }
 
-// ofRank has the element of one rank of each row of an operand in place of a value.
+// ofRank puts the element of one rank in each row of an operand in place of a value.
 func ofRank(s *subject, e *Entry, m Mistake) *program.Edited {
 	d, ok := s.edit(m)
 	if !ok || len(d.At) != 2 {

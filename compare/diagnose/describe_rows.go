@@ -10,20 +10,21 @@ import (
 )
 
 const (
-	leastWidth   = 4       // of a row that is told by its numbers
-	leastOfRows  = 16      // elements of rows from elsewhere, together
+	leastWidth   = 4       // of a row that is recognised by its numbers
+	leastOfRows  = 16      // elements of recognised rows, together
 	mostCompared = 1 << 26 // pairs of rows
 )
 
-// rowFrom is a row that a wrong row may be.
+// rowFrom is a row that may be in the place of a wrong row.
 type rowFrom struct {
 	x    []float64
 	of   Term
 	pass int
-	at   string // which row
+	at   string // the name of the row
 }
 
-// rowsFromElsewhere describes results whose wrong rows are other rows of the right result, of a tensor that the operation reads, of an earlier pass, or of the table that it reads.
+// rowsFromElsewhere describes results whose wrong rows are rows of the right result, of an input, of an earlier pass, or of the table that the operation
+// reads.
 func rowsFromElsewhere(x *difference) *Description {
 	s, results := x.search, x.results
 	if d := rowsAmong(s, results, theResult, func(o *observed) []rowFrom { return rowsBeside(s, o) }); d != nil || s.err != nil {
@@ -54,7 +55,7 @@ func rowsFromElsewhere(x *difference) *Description {
 	return nil
 }
 
-// rowsAmong describes values half of whose wrong rows or more are found among others.
+// rowsAmong describes values if at least half of the wrong rows are zeros or are found among candidate rows.
 func rowsAmong(s *search, all []observed, of Term, among func(o *observed) []rowFrom) *Description {
 	d := &Description{Kind: "described.rows", Of: of}
 	strong := false
@@ -96,10 +97,10 @@ func rowsAmong(s *search, all []observed, of Term, among func(o *observed) []row
 	return d
 }
 
-// same reports whether a value has as many elements as its entry's result: the axes of the result are those of the value.
+// same reports whether the wanted and the right value have equally many elements: the axes of the result then fit both.
 func (o *observed) same() bool { return len(o.want) == len(o.value) }
 
-// wrongRow reports whether a row has an element that is not what it should be, by more than the row may be off.
+// wrongRow reports whether at least half of the elements of a row are wrong by more than four times their error.
 func (o *observed) wrongRow(at, width int) bool {
 	n := 0
 	for i := at; i < at+width; i++ {
@@ -110,12 +111,12 @@ func (o *observed) wrongRow(at, width int) bool {
 	return 2*n >= width
 }
 
-// zeroRow reports whether all of a row is 0.
+// zeroRow reports whether a whole row is 0.
 func (o *observed) zeroRow(at, width int) bool {
 	return !slices.ContainsFunc(o.want[at:at+width], func(x float64) bool { return x != 0 })
 }
 
-// oneMore adds a case that is not among the cases, as long as these are few.
+// oneMore adds a new case to the cases while there are few.
 func oneMore(cases []string, text string) []string {
 	if len(cases) <= mostValues && !slices.Contains(cases, text) {
 		return append(cases, text)
@@ -123,7 +124,7 @@ func oneMore(cases []string, text string) []string {
 	return cases
 }
 
-// isRow reports whether a row is another one. A row of one number, such as zeros, is no row.
+// isRow reports whether a row of the wanted value is x. A row of equal numbers, such as zeros, does not count.
 func (o *observed) isRow(at, width int, x []float64) bool {
 	same := true
 	for k, v := range x {
@@ -140,7 +141,7 @@ func rowAt(s *search, o *observed, r int) string {
 	return rowOfShape(s, o.axes, o.shape, r, firstIndex(s, o, order.AxisToken))
 }
 
-// rowOfShape names a row of a tensor by the indexes of its axes. First is the index of its first token.
+// rowOfShape names a row of a tensor by the indexes of its axes; first is the index of the first token.
 func rowOfShape(s *search, axes string, shape []int, r, first int) string {
 	var all []string
 	for k := len(shape) - 2; k >= 0; k-- {
@@ -161,14 +162,14 @@ func rowOfShape(s *search, axes string, shape []int, r, first int) string {
 	return listed(all)
 }
 
-// rowsBeside are the rows of the right result, of what the operation reads, and of its result in the passes before.
+// rowsBeside are the rows of the right result, of the inputs, and of the result in earlier passes.
 func rowsBeside(s *search, o *observed) (all []rowFrom) {
 	width := o.shape[len(o.shape)-1]
 	add := func(x []float64, of Term, pass int, axes string, shape []int, first int) {
 		if len(shape) == 0 || shape[len(shape)-1]%width != 0 {
 			return
 		}
-		if n := shape[len(shape)-1] / width; n > 1 { // heads that stand one behind the other
+		if n := shape[len(shape)-1] / width; n > 1 { // the channels of several heads
 			shape = append(slices.Clone(shape[:len(shape)-1]), n, width)
 			axes = splitAxes(axes)
 		}
@@ -200,7 +201,7 @@ func rowsBeside(s *search, o *observed) (all []rowFrom) {
 	return all
 }
 
-// splitAxes are axes whose last one is split into heads.
+// splitAxes splits the last axis into heads and channels.
 func splitAxes(axes string) string {
 	if axes == "" {
 		return ""
@@ -208,7 +209,7 @@ func splitAxes(axes string) string {
 	return axes[:len(axes)-1] + string(rune(order.AxisHead)) + string(rune(order.AxisChannel))
 }
 
-// rowsOfTable are the rows of a matrix of an entry.
+// rowsOfTable are the rows of a matrix that an entry reads.
 func rowsOfTable(s *search, o *observed, weight int) (all []rowFrom) {
 	w := o.e.Call.W[weight]
 	rows, cols := w.Size()

@@ -2,7 +2,8 @@ package diagnose
 
 import "math"
 
-// indexIn is, of an element of a shape, the element of a smaller shape that is repeated there: axes are aligned at the last one. It is −1 where the shapes do not go together.
+// indexIn is the element of a smaller shape that is broadcast to element i of a shape. Axes are aligned at the last axis. It is −1 if the shapes do not
+// fit.
 func indexIn(i int, shape, small []int) int {
 	at, stride := 0, 1
 	for k := range small {
@@ -26,7 +27,7 @@ func indexIn(i int, shape, small []int) int {
 	return at
 }
 
-// stretched is an operand with its elements repeated as a step of a larger shape reads them; nil where the shapes do not go together.
+// stretched broadcasts an operand to the shape of a step; nil if the shapes do not fit.
 func stretched(x []float64, from, to []int) []float64 {
 	n := product(to)
 	if len(x) == n {
@@ -43,7 +44,7 @@ func stretched(x []float64, from, to []int) []float64 {
 	return out
 }
 
-// shared is what an operand would have to be whose elements are repeated: what all elements of a step agree on. It is NaN where they do not agree.
+// shared is the wanted value of an operand that is broadcast: the number on which all copies of an element agree. It is NaN if the copies do not agree.
 func shared(want, half []float64, from, to []int) (x, e []float64) {
 	n := product(to)
 	if n == len(want) {
@@ -61,7 +62,7 @@ func shared(want, half []float64, from, to []int) (x, e []float64) {
 		switch e := half[i]; {
 		case y-y != 0 && !math.IsInf(e, 1): // nothing gives the element
 			low[k], high[k] = math.MaxFloat64, -math.MaxFloat64
-		case e-e == 0: // others say nothing
+		case e-e == 0: // an element with an infinite error says nothing
 			low[k], high[k] = max(low[k], y-2*e), min(high[k], y+2*e)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// shiftedWeights describes products with a matrix to whose weights a number is added: one number, or one for each row, as where the zero points of a quantised weight are off.
-// Each output then has the number times the sum of the inputs added.
+// shiftedWeights describes products with a matrix that has a number added to its weights: one number, or a number for each row, such as wrong zero points
+// of a quantised weight. Each output then has an addend: the number times the sum of the inputs.
 func shiftedWeights(x *difference) *Description {
 	p := x.first.Program
 	end := &p.Steps[p.Out.Step]
@@ -72,7 +72,7 @@ func (x *difference) bySums(o *observed) (observed, bool) {
 	return sums, true
 }
 
-// shiftedWeight has a number added to the weights of each row.
+// shiftedWeight adds a number to the weights of each row.
 func shiftedWeight(s *subject, e *Entry, m Mistake) *program.Edited {
 	return reweighted(e, func(_ int, w program.Rows) program.Rows {
 		rows, cols := w.Size()
@@ -88,7 +88,7 @@ func shiftedWeight(s *subject, e *Entry, m Mistake) *program.Edited {
 	}, m.Place)
 }
 
-// alongRows are the numbers of a mistake for each row of a matrix: one for all of them, or one for each channel of the result.
+// alongRows are the numbers of a mistake for each row of a matrix: one number for all rows, or a number for each channel of the result.
 func alongRows(s *subject, e *Entry, rows int, m Mistake) (all []float64, ok bool) {
 	all = make([]float64, rows)
 	shape := e.Program.Out.Shape

@@ -9,10 +9,11 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// leastAlong is the size of an axis along which a slope is told.
+// leastAlong is the smallest size of an axis along which a slope is measured.
 const leastAlong = 4
 
-// slopes describes results to which something is added that grows by the same number from one token or key to the next: one number, or one a head or a layer.
+// slopes describes results with an addend that grows by the same number from one token or key to the next. The number is the same everywhere, or different
+// for each head or layer.
 func slopes(x *difference) *Description {
 	first := &x.results[0]
 	for _, letter := range []byte{order.AxisKey, order.AxisToken} {
@@ -47,7 +48,8 @@ func slopes(x *difference) *Description {
 	return nil
 }
 
-// slopeMistakes propose that a slope was added to the result, or to a term of the sum that the result is: times the index of the token or key, or times the distance of a key from the query.
+// slopeMistakes propose that a slope was added to the result, or to a term if the result is a sum. The slope is multiplied by the index of the token or
+// key, or by the distance from a key to the query.
 func slopeMistakes(s *search, f *fit, axes []axis, set []int, letter byte) (all []Mistake) {
 	m := Mistake{Kind: "slopes.inserted", Other: axisWords(letter)}
 	if len(set) > 0 && !modelAxes(axes, set) {
@@ -69,13 +71,13 @@ func slopeMistakes(s *search, f *fit, axes []axis, set []int, letter byte) (all 
 	return all
 }
 
-// valuePlace is a value and the place at which it is read.
+// valuePlace is a value and the place where a step reads the value.
 type valuePlace struct {
 	of Term
 	at edit.Place
 }
 
-// mostAddedTo is how many terms of a sum are looked at.
+// mostAddedTo limits the terms of a sum that are looked at.
 const mostAddedTo = 4
 
 // termsOfResult lists the result and, if the result is a sum, the terms that have the size of the result.
@@ -102,7 +104,7 @@ func termsOfResult(s *search) []valuePlace {
 	return all
 }
 
-// pairsOf are sets of two of n axes.
+// pairsOf lists the sets of two axes, out of n axes.
 func pairsOf(n int) (all [][]int) {
 	for a := range n {
 		for b := range a {
@@ -112,7 +114,7 @@ func pairsOf(n int) (all [][]int) {
 	return all
 }
 
-// along has the differences of a value from one index of an axis to the next. It is not ok for a short axis.
+// along returns the differences of a value from one index of an axis to the next. It is not ok for a short axis.
 func along(o *observed, at int) (observed, bool) {
 	if len(o.shape) <= at || o.shape[at] < leastAlong {
 		return observed{}, false

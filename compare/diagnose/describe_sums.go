@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	mostSolvedTerms = 64   // terms of a sum whose counts are solved from its rows
-	nearCount       = 1e-3 // of a whole number that a solved count may be
-	mostCounts      = 3    // different counts of the terms of a sum: of more the rows tell nothing
+	mostSolvedTerms = 64   // terms of a sum whose counts are solved from the rows
+	nearCount       = 1e-3 // how far a solved count may be from a whole number
+	mostCounts      = 3    // different counts of the terms of a sum: with more counts the rows say nothing
 )
 
-// summed are the rows that a sum within the operation goes over, in each entry, and what the sums would have to be.
+// summed is a sum within the operation: the terms of each row in each entry, and the wanted sums.
 type summed struct {
 	inner
 	step  int         // the sum, in the program of the first entry
-	terms [][]float64 // of each entry, row by row
+	terms [][]float64 // for each entry, row by row
 	n     int         // terms of a row
 }
 
@@ -50,7 +50,7 @@ func otherSums(x *difference) *Description {
 	return nil
 }
 
-// described counts what a description explains.
+// described counts all elements of the sums as explained.
 func (s *summed) described(d *Description) *Description {
 	for n := range s.all {
 		d.Elements += len(s.all[n].want)
@@ -59,7 +59,7 @@ func (s *summed) described(d *Description) *Description {
 	return d
 }
 
-// summedAt is a sum whose result is a value within the operation.
+// summedAt finds the sum whose result is a value within the operation.
 func (x *difference) summedAt(inner inner) (s summed, ok bool) {
 	s.inner = inner
 	for n := range inner.all {
@@ -85,7 +85,7 @@ func (x *difference) summedAt(inner inner) (s summed, ok bool) {
 	return s, s.n > 1
 }
 
-// isWrong reports whether sums of enough rows are not those of their terms.
+// isWrong reports whether enough wanted sums differ from the sums of the terms.
 func (s *summed) isWrong() bool {
 	wrong := 0
 	for n := range s.all {
@@ -99,7 +99,7 @@ func (s *summed) isWrong() bool {
 	return wrong >= shownElements/2
 }
 
-// slack is by how much the sum of a row may be off.
+// slack is how far the sum of row i may be off.
 func (s *summed) slack(n, i int) float64 {
 	size := 0.0
 	for _, v := range s.terms[n][i*s.n:][:s.n] {
@@ -150,7 +150,8 @@ func (s *summed) ofEnds() []float64 {
 	return nil
 }
 
-// solved are the counts of the terms that the rows tell, by least squares: one number, and 0, or whole numbers. It is nil where there are too few rows, and where the counts do not give the sums.
+// solved solves the counts of the terms from the rows by least squares. A count near a multiple of 1, or of 1/n, is rounded. It is nil if there are too
+// few rows, and if the counts do not give the sums or have more than [mostCounts] different values.
 func (s *summed) solved() []float64 {
 	rows := 0
 	for n := range s.all {
@@ -175,7 +176,7 @@ func (s *summed) solved() []float64 {
 	counts := make([]float64, s.n)
 	for c := range counts {
 		counts[c] = right[c*s.n]
-		for _, whole := range []float64{1, float64(s.n)} { // a count, or one of a part of n
+		for _, whole := range []float64{1, float64(s.n)} { // a count, or a count divided by n
 			if w := math.Round(counts[c] * whole); math.Abs(counts[c]*whole-w) <= nearCount*max(1, math.Abs(w)) {
 				counts[c] = w / whole
 				break
@@ -195,7 +196,7 @@ func (s *summed) solved() []float64 {
 	return counts
 }
 
-// aboutMean reports whether squares are summed, and would have to be those of what the mean is taken off.
+// aboutMean reports whether the sum is over squares, and the wanted sum is over squares of values minus their mean.
 func (x *difference) aboutMean(s *summed) bool {
 	t := x.first.signed(x.m)
 	sq := &t.Steps[t.Steps[s.step].Args[0].Step]
@@ -230,7 +231,7 @@ func (x *difference) aboutMean(s *summed) bool {
 	return true
 }
 
-// countedTerms has the terms of a sum multiplied by numbers.
+// countedTerms multiplies the terms of a sum by numbers.
 func countedTerms(s *subject, e *Entry, m Mistake) *program.Edited {
 	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	copies := t.Copies(s.place(m))
@@ -250,7 +251,7 @@ func countedTerms(s *subject, e *Entry, m Mistake) *program.Edited {
 	return ended(ed)
 }
 
-// aboutMeans has squares of what the mean is taken off summed, and the mean kept otherwise.
+// aboutMeans subtracts the mean in sums of squares, and nowhere else.
 func aboutMeans(_ *subject, e *Entry, _ Mistake) *program.Edited {
 	ed := edit.NewEditor(e.Program)
 	all := edit.Means(e.Program)

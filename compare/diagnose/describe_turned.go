@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	leastTurned  = 4  // tokens that tell which two channels turn together
-	mostChannels = 96 // of a token, among which pairs are looked for
+	leastTurned  = 4  // tokens in which two channels turn together, at least
+	mostChannels = 96 // of a token, among which pairs are searched for
 )
 
-// turnedPairs describes rotations of pairs of channels that are not the pairs of the formula: of channels of two heads, of neighbours for halves. Two channels turn together if their
-// length is the same before and after, at all tokens.
+// turnedPairs describes rotations of wrong pairs of channels: channels of two heads, or neighbours instead of halves. Two channels turn together if their
+// length is the same before and after the rotation, at all tokens.
 func turnedPairs(x *difference) *Description {
 	s, results := x.search, x.results
 	if !slices.ContainsFunc(s.first.Program.Steps, func(st program.Step) bool { return st.Prim == program.Neg || st.Prim == program.Sub }) {
@@ -41,7 +41,7 @@ type pairing struct {
 	head, token int
 }
 
-// description is nil where channels keep no length, or where they turn as the formula turns them.
+// description is nil if too few pairs of channels keep their length, or if all pairs are pairs of the formula.
 func (p *pairing) description(of Term) *Description {
 	o := &p.results[0]
 	last := len(o.shape) - 1
@@ -73,7 +73,8 @@ func (p *pairing) description(of Term) *Description {
 	return d
 }
 
-// partner is the one channel that keeps its length with another at all tokens, in the trace's tensor or in the right result; −1 for none or several.
+// partner is the only channel that turns together with channel a at all tokens, in the trace's tensor or in the right result; −1 for no channel or
+// several.
 func (p *pairing) partner(a, channels int, right bool) int {
 	found := -1
 	for b := range channels {
@@ -112,7 +113,7 @@ func (p *pairing) turn(a, b int, right bool) bool {
 	return changed >= leastTurned
 }
 
-// index is the element of a channel of a head at a token.
+// index is the element of a channel at a token. Channels are numbered over all heads.
 func (p *pairing) index(o *observed, channel, token int) int {
 	last := len(o.shape) - 1
 	i := channel % o.shape[last]

@@ -9,11 +9,11 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// term of two values, or of one: what a value would have to be.
+// formula is a function of one value or two that a value has to be.
 type formula struct {
-	f, g   int // indexes of values
-	unary  int // of functionsOfOne, of the first
-	binary int // of functionsOfTwo; −1 for the first alone
+	f, g   int // indexes of bases
+	unary  int // index in functionsOfOne, applied to the first value
+	binary int // index in functionsOfTwo; −1 for a function of only the first value
 }
 
 // functionOfOne is a function of one number.
@@ -28,7 +28,7 @@ type functionOfTwo struct {
 	of   func(x, y float64) float64
 }
 
-// functionsOfOne has functions with a name. The first hands the number on.
+// functionsOfOne are functions with a name. The first function returns its argument.
 var functionsOfOne = []functionOfOne{
 	{"", func(x float64) float64 { return x }},
 	{"negative", func(x float64) float64 { return -x }},
@@ -60,11 +60,12 @@ var functionsOfTwo = []functionOfTwo{
 }
 
 const (
-	mostTermsOf    = 24 // values that functions are taken of
-	leastOfFormula = 16 // wrong elements that a formula gives
+	mostTermsOf    = 24 // values that formulas are made of
+	leastOfFormula = 16 // wrong elements that a formula gives, at least
 )
 
-// ofTwoValues describes the result, or a value within the operation, that would have to be a function of one or two other values: of steps of the program, and of captured tensors.
+// ofTwoValues describes the result, or a value within the operation, as a function of one or two other values: operands of the program's steps, and
+// captured tensors.
 func ofTwoValues(x *difference) *Description {
 	s, results := x.search, x.results
 	bases := slices.Clone(x.bases()[1:])
@@ -90,7 +91,7 @@ func ofTwoValues(x *difference) *Description {
 	return nil
 }
 
-// capturedBase is a captured tensor of the layer of each entry, that has as many elements.
+// capturedBase is a captured tensor in the layer of each entry; ok is false if its size is not the size of the result.
 func capturedBase(s *search, name string, results []observed) (b base, ok bool) {
 	b.of, b.source = tensorTerm(name), name
 	for n := range results {
@@ -109,7 +110,7 @@ func formulaOf(s *search, all []observed, of Term, at edit.Place, bases []base) 
 	for binary := -1; binary < len(functionsOfTwo); binary++ {
 		for f := range bases {
 			for unary := range functionsOfOne {
-				if binary < 0 && unary == 0 { // a value by itself is a captured tensor or a step left out
+				if binary < 0 && unary == 0 { // a value without a function is a captured tensor, or a step is missing
 					if d := (formula{f, f, 0, -1}).explains(s, all, of, at, bases); d != nil {
 						return d
 					}
@@ -132,7 +133,7 @@ func formulaOf(s *search, all []observed, of Term, at edit.Place, bases []base) 
 	return nil
 }
 
-// explains is the description of a formula that gives nearly all elements, and nearly all wrong ones.
+// explains describes a formula if it gives nearly every element, and nearly every wrong element.
 func (x formula) explains(s *search, all []observed, of Term, at edit.Place, bases []base) *Description {
 	one := functionsOfOne[x.unary].of
 	wrong, given, total, explained := 0, 0, 0, 0
@@ -177,7 +178,7 @@ func (x formula) explains(s *search, all []observed, of Term, at edit.Place, bas
 	return d
 }
 
-// mistake is that a value is the formula.
+// mistake is the mistake that a value is the formula.
 func (x formula) mistake(of Term, sign string, at edit.Place, bases []base) Mistake {
 	f, g := &bases[x.f], &bases[x.g]
 	m := Mistake{Kind: "value.formula", Of: of, By: f.of, Other: withSign(functionsOfOne[x.unary].name, sign), Source: f.source + "," + g.source, Edit: placed(at, f.at, g.at)}
@@ -187,7 +188,7 @@ func (x formula) mistake(of Term, sign string, at edit.Place, bases []base) Mist
 	return m
 }
 
-// byFormula has a function of one or two values in place of a value: of operands of steps, and of captured tensors.
+// byFormula puts a function of one or two values in place of a value. The values are operands of steps, or captured tensors.
 func byFormula(s *subject, e *Entry, m Mistake) *program.Edited {
 	d, ok := s.edit(m)
 	name, sign, two := signOf(m.Other)
@@ -217,7 +218,7 @@ func byFormula(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// operandAt is the value of an operand of a step, or the captured tensor of a name in the entry's layer.
+// operandAt is the value of an operand of a step, or the captured tensor with a name in the entry's layer.
 func operandAt(s *subject, e *Entry, at edit.Place, name string) ([]float64, bool) {
 	if name != "" {
 		v, ok := s.tensor(e, source{name: s.here(name, e)})

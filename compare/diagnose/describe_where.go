@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// wrongElement reports whether an element is not what it should be.
+// wrongElement reports whether an element is wrong.
 func wrongElement(o *observed, i int) bool {
 	if o.wrong != nil {
 		return o.wrong[i]
@@ -16,7 +16,7 @@ func wrongElement(o *observed, i int) bool {
 	return !silent(o, i) && !(math.Abs(o.want[i]-o.value[i]) <= off(o, i))
 }
 
-// place is where alone the results differ: at indexes of the axes that the description tells apart, or of all.
+// place says where the results differ: at which indexes of the axes in By, or of all axes if By is empty.
 func (d *Description) place(s *search, all []observed) string {
 	axes := axesIn(s, all)
 	if d.By != "" {
@@ -25,7 +25,8 @@ func (d *Description) place(s *search, all []observed) string {
 	return within(axes, all, wrongElement)
 }
 
-// within says at which indexes of their axes the elements lie of which something is true, where this is not true at others. It is empty where it is true everywhere.
+// within says at which indexes of the axes a test holds for an element, if the test holds for no element at other indexes. It is empty if the test holds
+// at all indexes.
 func within(axes []axis, all []observed, is func(o *observed, i int) bool) string {
 	var places []string
 	for _, x := range axes {
@@ -63,10 +64,10 @@ func within(axes []axis, all []observed, is func(o *observed, i int) bool) strin
 	return listed(places)
 }
 
-// mostPlacesOfAxis is the size of an axis whose indexes are told apart.
+// mostPlacesOfAxis is the largest size of an axis with indexes that are listed.
 const mostPlacesOfAxis = 1 << 12
 
-// distanceAxis is by how many positions a key stands before a query. It is not ok for values without queries or keys.
+// distanceAxis counts the positions from a key to the query. It is not ok for values without queries or keys.
 func distanceAxis(s *search, all []observed) (axis, bool) {
 	query, key := strings.IndexByte(all[0].axes, order.AxisToken), strings.IndexByte(all[0].axes, order.AxisKey)
 	if query < 0 || key < 0 || all[0].shape[key] < 2 {
@@ -83,7 +84,7 @@ func distanceAxis(s *search, all []observed) (axis, bool) {
 	}}, true
 }
 
-// ofItsData describes entries whose operation is right in other layers or passes: what they have of their own is wrong.
+// ofItsData describes entries whose operation is right in other layers or passes: their own data are wrong.
 func ofItsData(x *difference) *Description {
 	s := x.search
 	if s.m.Rest == nil {
@@ -113,13 +114,13 @@ func ofItsData(x *difference) *Description {
 	return d
 }
 
-// onlyPasses reports whether entries that are right are other passes of layers that are wrong.
+// onlyPasses reports whether some right entries are in a layer of the wrong entries, in a different pass.
 func onlyPasses(s *search, right []*Entry) bool {
 	layers := layersOf(s, s.entries)
 	return slices.ContainsFunc(layersOf(s, right), func(l string) bool { return slices.Contains(layers, l) })
 }
 
-// formsOf are the steps of an entry, and the numbers and windows that the formula has.
+// formsOf are the steps of an entry, with the numbers and windows of the formula.
 func formsOf(e *Entry) (all []string) {
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
@@ -128,7 +129,7 @@ func formsOf(e *Entry) (all []string) {
 	return all
 }
 
-// count counts the elements of results, and has those explained that are wrong.
+// count counts the elements of results, and counts the wrong ones as explained.
 func (d *Description) count(results []observed) {
 	for n := range results {
 		for i := range results[n].want {

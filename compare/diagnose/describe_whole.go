@@ -11,11 +11,11 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// mostWhole is how many inputs are looked at that may be rounded to whole numbers.
+// mostWhole is the largest number of inputs for which rounding is tried.
 const mostWhole = 4
 
-// wholeInputs describes entries that the right operation gives if some of its inputs are rounded or truncated to whole numbers. Single inputs are tried first, then several
-// together. The result is nil if no inputs do.
+// wholeInputs describes entries that the right operation gives with some inputs rounded or truncated to whole numbers. Single inputs are tried first, then
+// several together. The result is nil if no inputs explain the entries.
 func wholeInputs(x *difference) *Description {
 	s := x.search
 	t := s.first.signed(s.m)
@@ -61,7 +61,7 @@ func wholeInputs(x *difference) *Description {
 	return nil
 }
 
-// wholeAt has whole numbers in place of inputs.
+// wholeAt puts whole numbers in place of inputs.
 func wholeAt(s *subject, e *Entry, places []edit.Place, whole func(float64) float64) *program.Edited {
 	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	for _, at := range places {
@@ -78,7 +78,7 @@ func wholeAt(s *subject, e *Entry, places []edit.Place, whole func(float64) floa
 			for k := range x {
 				v.Data[k] = whole(x[k])
 			}
-			if !slices.ContainsFunc(v.Data, func(x float64) bool { return x != 0 }) { // it is a tensor that is 0, whatever made it so
+			if !slices.ContainsFunc(v.Data, func(x float64) bool { return x != 0 }) { // a tensor of zeros has another cause
 				return nil
 			}
 			ed.OtherInput(i, v)
@@ -87,7 +87,8 @@ func wholeAt(s *subject, e *Entry, places []edit.Place, whole func(float64) floa
 	return ended(ed)
 }
 
-// givenBy counts the elements of all entries that an edit gives. The result is nil if the edit gives too few of the elements that the right operation does not give.
+// givenBy counts the elements of all entries that an edit gives. The result is nil if the edit gives too few of the elements that the right operation does
+// not give.
 func givenBy(s *search, edit func(e *Entry) *program.Edited) (*Description, error) {
 	d := &Description{}
 	wrong, left := 0, 0

@@ -7,7 +7,8 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// restOfZeros describes results with zeros where there should be none by what the other elements have: a softmax that some keys are left out of has a factor a row.
+// restOfZeros describes results with wrong zeros by the other elements. An example is a softmax that leaves out some keys: the other elements of each row
+// have a common factor.
 func restOfZeros(x *difference) *Description {
 	s, results := x.search, x.results
 	zero := func(o *observed, i int) bool { return o.want[i] == 0 && wrongElement(o, i) }
@@ -31,7 +32,7 @@ func restOfZeros(x *difference) *Description {
 	if d == nil {
 		return nil
 	}
-	s.draft(d).proposes = nil // zeros are left out
+	s.draft(d).proposes = nil // no proposal has the zeros
 	d.Zeros, d.ZerosAt = zeros, within(axesIn(s, results), results, zero)
 	return d
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// leastDropped is how many of the elements that are left have to be 0.
+// leastDropped is how many unexplained elements must be 0.
 const leastDropped = 2
 
-// dropout yields dropout that was left on: some elements of the result are 0, and all others are multiplied by one number.
+// dropout yields dropout that was left on: some elements of the result are 0, and the other elements are multiplied by one number.
 func dropout(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		zeros := 0
@@ -52,7 +52,8 @@ func dropout(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// droppedOut has a result that is 0 where the port's is, and is multiplied by a number elsewhere. Dropout is an operation of its own.
+// droppedOut sets the result to 0 where the port's tensor is 0, and multiplies it by a number elsewhere. Dropout is a separate operation, on the stored
+// result.
 func droppedOut(s *subject, e *Entry, m Mistake) *program.Edited {
 	own, ok := s.asStored(e)
 	y, _ := e.Target()
@@ -69,7 +70,8 @@ func droppedOut(s *subject, e *Entry, m Mistake) *program.Edited {
 	return given(e, own)
 }
 
-// twoRoundings is what two roundings of float32 may change a result by, which is x at most; below the normal numbers engines take it for zero.
+// twoRoundings is the largest change of a result by two roundings of float32; the result is x at most. Ports may flush numbers below the normal range to
+// zero.
 func twoRoundings(x float64) float64 {
 	if x = math.Abs(x); x == 0 {
 		return 0

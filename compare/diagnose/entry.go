@@ -9,45 +9,45 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// Entry is one entry that is left: an arithmetic that is its engine's does not give all of its elements. Its program is of the cut
-// between the entry and its captured ancestors.
+// Entry is one unexplained entry: the arithmetic of the port does not give all of its elements. Program is the program of the cut between the entry and
+// its captured ancestors.
 type Entry struct {
 	Node    order.Node
 	Program *program.Program
 	Call    program.Call
 	Inputs  []order.Node   // by the number of the program's input
-	Items   []*int         // which index of its first axis an input is; nil for all of it
-	Weights []order.Weight // by the number of its weight
+	Items   []*int         // for an input, the index of the first axis that is read; nil for the whole tensor
+	Weights []order.Weight // by the number of the weight
 	Left    []int          // elements that the arithmetic does not give
-	Few     *Few           // what a hypothesis has to give first; nil for a small entry
+	Few     *Few           // tokens that a hypothesis must give first; nil for a small entry
 	Judge
 
 	remembered
 }
 
-// remembered is what a search keeps of an entry.
+// remembered is what a search keeps for an entry.
 type remembered struct {
 	parts   *edit.StepIndex
-	sourced *sourced // nil until it is asked for
+	sourced *sourced // nil until the first request
 	kept    *program.Kept
-	begun   bool   // its values were kept before
-	worked  int    // the work of its own values, and of hypotheses before its values were dropped
-	tokens  []bool // those that have something left; see leftTokens
-	// What is known of the constants that positions are multiplied by.
+	begun   bool   // values were kept before
+	worked  int    // work of the entry's own values, and of hypotheses before these values were dropped
+	tokens  []bool // tokens with unexplained elements; see leftTokens
+	// The constants that positions are multiplied by.
 	frequencies []*frequencies
 }
 
 // Few are a few tokens of an entry: a hypothesis that does not give them is refused before all tokens are computed.
 type Few struct {
 	Some program.Some
-	Left []int // indexes into the elements of Some: those that the arithmetic does not give
-	// Leaves, Far and Target are those of [Judge] for these tokens.
+	Left []int // indexes of the elements of Some that the arithmetic does not give
+	// Leaves, Far and Target are the functions of [Judge] for these tokens.
 	Leaves func(x program.Value, limit int) ([]int, error)
 	Far    func(x program.Value) float64
 	Target func() (y, half []float64)
 }
 
-// itemOf is which index of its first axis an input is; nil for all of it, and for what is no tensor of the order.
+// itemOf is the index of the first axis that an input reads; nil for the whole tensor, and for an input that is no tensor of the order.
 func (e *Entry) itemOf(input int) *int {
 	if input < 0 || input >= len(e.Items) {
 		return nil
@@ -55,55 +55,55 @@ func (e *Entry) itemOf(input int) *int {
 	return e.Items[input]
 }
 
-// Judge holds the trace's tensor to values.
+// Judge compares values with the trace's tensor.
 type Judge interface {
-	// Small is the entry with fewer rows and columns, for a search; or itself.
+	// Small is the entry with fewer rows and columns, for a search; or the entry itself.
 	Small() *Entry
-	// Choices are those of the arithmetic in a program.
+	// Choices are the choices of the arithmetic in a program.
 	Choices(p *program.Program) []program.Choice
-	// Target is the trace's tensor, and by element half the distance to the next number of its dtype.
+	// Target is the trace's tensor, and for each element half the distance to the next number of the dtype.
 	Target() (y, half []float64)
-	// Leaves lists elements that a value before its last rounding does not give, up to a limit.
+	// Leaves lists the elements that a value before its last rounding does not give, up to a limit.
 	Leaves(x program.Value, limit int) ([]int, error)
-	// Far is how far a value is from the trace's tensor: the root mean square of the differences.
+	// Far is the distance of a value from the trace's tensor: the root mean square of the differences.
 	Far(x program.Value) float64
-	// Refuses reports whether a program leaves an element of the few tokens of a large entry, in every order of summation.
+	// Refuses reports whether a program misses an element of the few tokens of a large entry, in every order of summation.
 	Refuses(p *program.Program, c program.Call) (bool, error)
-	// Explains reports whether a program gives every element, in some order of summation. Shown counts those of what is left that it
-	// gives without a choice and that are apart from what the entry's own program gives, and rows where they lie.
+	// Explains reports whether a program gives every element, in some order of summation. Shown counts the unexplained elements that the program gives
+	// without a choice and that differ from the result of the entry's own program; rows counts the rows of these elements.
 	Explains(p *program.Program, c program.Call) (all bool, shown, rows int, err error)
 }
 
-// Model is what the entries are of.
+// Model is the model of the entries.
 type Model struct {
 	Study
 	List    *order.List
 	Passes  []order.Pass
 	Weights func(order.Weight) (program.Rows, error)
 	Read    func(order.Node) (program.Value, error)
-	// Has reports whether the trace has a tensor, in whole and of the shape that the order gives it.
+	// Has reports whether the trace has a tensor, in whole and with the shape that the order gives.
 	Has func(order.Node) bool
-	// Rest are the entries of the roles that are looked at of which nothing is left: they are right. It may be nil.
+	// Rest are the entries of the searched roles without unexplained elements: they are right. It may be nil.
 	Rest func() ([]*Entry, error)
-	// Unread is how many more are right that Rest leaves out.
+	// Unread counts the right entries that Rest leaves out.
 	Unread int
-	Room   int64 // bytes of memory that what is computed at one time keeps to
-	Work   int   // what the searches for one finding may take; 0 for DefaultWork
+	Room   int64 // bytes of memory for values that are computed at one time
+	Work   int   // work that the searches for one finding may use; 0 for DefaultWork
 
-	kept []*Entry // whose values are kept, last those that were asked for last
+	kept []*Entry // entries with kept values, the last used one last
 	spent
 }
 
-// spent is what all searches of a model took.
+// spent is the work of all searches of a model.
 type spent struct {
 	tried, work int
-	most        int // work that the next searches may come to; 0 for all of the account
+	most        int // the work that the next searches may reach; 0 for all work
 }
 
-// layerKind is what a tensor of all layers of one kind is called by: tables and masks of layers with a window, and without.
+// layerKind is the part of a tensor's name for one kind of layers: tables and masks of layers with a window, and without.
 var layerKind = regexp.MustCompile(`\.(sliding|full)(\.|$)`)
 
-// signed are the steps of the entry's program by signature: a step is the same in layers with a window and without.
+// signed indexes the steps of the entry's program by signature. The signature of a step is the same in layers with a window and without.
 func (e *Entry) signed(m *Model) *edit.StepIndex {
 	if e.parts == nil {
 		e.parts = edit.NewStepIndex(e.Program, func(p program.Prim, k int) string {
@@ -121,8 +121,8 @@ func (e *Entry) signed(m *Model) *edit.StepIndex {
 	return e.parts
 }
 
-// handedOn returns the name that a tensor from outside has in the layer of an entry. A layer calls its input layers.1.in, and that input is layers.0.out. A step that reads the
-// input has thus the same signature in all layers. If the layer has no name for the tensor, handedOn returns the tensor's own name.
+// handedOn returns the name that a tensor from outside has in the layer of an entry: layers.0.out is layers.1.in for layer 1. Thus a step that reads the
+// input has the same signature in all layers. If the layer has no name for the tensor, handedOn returns the tensor's own name.
 func (m *Model) handedOn(e *Entry, tensor int) string {
 	own := m.List.Entries[tensor].Name
 	layer := order.NameOf(m.List.Entries[e.Node.Entry].Name)
@@ -138,7 +138,7 @@ func (m *Model) handedOn(e *Entry, tensor int) string {
 	return own
 }
 
-// handsOn reports whether an operation gives what it reads.
+// handsOn reports whether an operation returns its input.
 func (m *Model) handsOn(o *order.Entry, pass int) bool {
 	b, size := program.NewBuilder(), o.Size(m.Passes[pass], m.List.Config.SlidingWindow)
 	p, err := b.Program(b.Apply(o.Op, "", size, []program.Var{b.Input(0, size)}, nil))
@@ -152,10 +152,10 @@ func (m *Model) handsOn(o *order.Entry, pass int) bool {
 	return p.Steps[i].Prim == program.Input
 }
 
-// keptPart is the part of the memory of a comparison for the values of entries that are kept for the next hypothesis, unless one entry alone has more.
+// keptPart is the part of a comparison's memory for values that are kept for the next hypothesis. A single entry may take more.
 const keptPart = 4
 
-// values returns the values of an entry's own program. If kept values take too much memory, those with the oldest use are dropped.
+// values returns the values of an entry's own program. If kept values take too much memory, the values with the oldest use are dropped.
 func (m *Model) values(e *Entry) (*program.Kept, error) {
 	if at := slices.Index(m.kept, e); at >= 0 {
 		m.kept = slices.Delete(m.kept, at, at+1)
@@ -165,7 +165,7 @@ func (m *Model) values(e *Entry) (*program.Kept, error) {
 			e.kept = nil
 			return nil, err
 		}
-		if !e.begun { // values that are computed again are not counted again: how many are kept depends on the room
+		if !e.begun { // counted once: how often values are computed again depends on the memory
 			e.begun, e.worked = true, e.worked+e.Program.Time()+program.StepTime*len(e.Program.Steps)
 		}
 	}
@@ -183,7 +183,7 @@ func (m *Model) values(e *Entry) (*program.Kept, error) {
 	return e.kept, nil
 }
 
-// ended is what an editor has made; nil where it is no program.
+// ended is the program of an editor; nil if the edit is no program.
 func ended(ed *edit.Editor) *program.Edited {
 	d, err := ed.End()
 	if err != nil {

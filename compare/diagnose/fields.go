@@ -11,25 +11,25 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// number is one that a configuration has, or a function of it.
+// number is a number of a configuration, or a function of one.
 type number struct {
 	value float64
 	words string // "1/√head_dim"
 	field string // "head_dim"
-	plain bool   // it is the field's own value
-	own   bool   // its words are of no field: they are said as they are
-	// rounded is the type that the right number was rounded to, and unit the type whose distance from 1 to the next number this is; 0 for neither.
+	plain bool   // the value of the field itself
+	own   bool   // words name no field, and are said unchanged
+	// rounded is the type that the right number was rounded to. unit is the type with this distance from 1 to the next number. Each is 0 if unset.
 	rounded, unit hooks.DType
 }
 
-// numbers are those of a configuration.
+// numbers are the numbers of a configuration.
 type numbers []number
 
 // numbersOf lists the numbers of a configuration. Widths come with their roots, their reciprocals and the reciprocals of their roots.
 func numbersOf(c *order.Config) numbers {
 	var all numbers
 	fields := Fields(c)
-	if c.NumHeads > 0 && c.HiddenSize/c.NumHeads != c.HeadDim { // the size of a head, where there is no other
+	if c.NumHeads > 0 && c.HiddenSize/c.NumHeads != c.HeadDim { // the size of a head that ports may compute
 		fields = append(fields, Field{widthOfHeads, float64(c.HiddenSize / c.NumHeads)})
 	}
 	for _, f := range fields {
@@ -46,15 +46,15 @@ func numbersOf(c *order.Config) numbers {
 	return all
 }
 
-// widthOfHeads is the size of a head that ports compute where the configuration has a size of its own, head_dim.
+// widthOfHeads is the size of a head that ports compute where the configuration has its own size, head_dim.
 const widthOfHeads = "hidden_size/num_attention_heads"
 
-// isWidth reports whether a field is one of which a scale may be a function: a width, or a scalar that is meant for it.
+// isWidth reports whether a scale may be a function of a field: a width, or a scalar for this purpose.
 func isWidth(name string) bool {
 	return !strings.Contains(name, "vocab") && slices.ContainsFunc([]string{"size", "dim", "scalar"}, func(w string) bool { return strings.Contains(name, w) })
 }
 
-// Fields are the numbers of a configuration by name, those of layers each once.
+// Fields are the numbers of a configuration by name. A number of several layers is listed once.
 func Fields(c *order.Config) []Field {
 	var m map[string]any
 	if c == nil || json.Unmarshal(c.Canonical(), &m) != nil {
@@ -88,9 +88,9 @@ func Fields(c *order.Config) []Field {
 	return all
 }
 
-// called says which field of the configuration a number is, or is a function of, for a sentence; empty where it may be a coincidence: a
-// number that people type, or that several fields have, is that of a field only if the field is the right number's, one of its kind, or
-// one of which the number is what the right one is of its own.
+// called names the fields of the configuration that are equal to a number, or functions of fields, for a sentence. Fields of the right number come first.
+// Next are fields of the number's kind, and functions of fields if the same function of another field is the right number. Other fields may be equal by
+// chance: they are named only if people do not often type the number. More than [maxAliases] names are not listed.
 func (of numbers) called(v, right float64, what TermKind) string {
 	var own, kind, all []number
 	for _, n := range of {
@@ -128,12 +128,12 @@ func (of numbers) called(v, right float64, what TermKind) string {
 	return listed(names)
 }
 
-// function is what a number is of its field: "1/√".
+// function is the function of the field that gives a number: "1/√".
 func (n number) function() string {
 	return strings.NewReplacer(n.field, "", "(", "", ")", "").Replace(n.words)
 }
 
-// typed reports whether a number is one that people type: a power of two, or one of at most two digits.
+// typed reports whether people often type a number: a power of two, or a number of at most two digits.
 func typed(v float64) bool {
 	if f, _ := math.Frexp(v); math.Abs(f) == 0.5 {
 		return true
@@ -145,7 +145,7 @@ func typed(v float64) bool {
 // field is the last part of a field's path.
 func field(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
-// fieldWords are parts of the names of fields, by what a number is in its formula.
+// fieldWords are parts of the names of fields, by the part of a number in its formula.
 var fieldWords = map[TermKind]string{Epsilon: "eps", SoftCap: "softcap", Window: "window", Theta: "theta", Scaling: ".factor"}
 
 // having are the fields of the configuration that have a number.
@@ -158,8 +158,8 @@ func (of numbers) having(v float64) (all []Field) {
 	return all
 }
 
-// fields lists the fields of the configuration that have a number. Fields whose names say what the number is come alone. A number that people often type gets no other fields:
-// another field has it by chance.
+// fields lists the fields of the configuration that have a number. If some names say what the number is, only these fields are listed. A number that
+// people often type gets no other fields, which may have it by chance.
 func (of numbers) fields(v float64, what TermKind) []Field {
 	var called []Field
 	all := of.having(v)
@@ -176,7 +176,7 @@ func (of numbers) fields(v float64, what TermKind) []Field {
 	return all
 }
 
-// fieldsOrFunctions are the fields of the configuration that have a number, or the function of a field that is the number.
+// fieldsOrFunctions are the fields of the configuration that have a number, or else a function of a field that gives the number.
 func (of numbers) fieldsOrFunctions(right float64, what TermKind) []Field {
 	if all := of.fields(right, what); len(all) > 0 {
 		return all

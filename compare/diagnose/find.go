@@ -5,8 +5,8 @@ import (
 )
 
 // Find looks for the edit with which the programs give every element of all entries. If no edit does, or if several edits of different values do, the
-// finding has no name, says what was tried and describes the difference. The finding is nil if there are no entries. The error is that of reading the
-// trace or the weights, or of an edit that is no program.
+// finding has no name, says what was tried and describes the difference. The finding is nil without entries. The error comes from reading the trace or the
+// weights, or from an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -21,14 +21,14 @@ func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	return f, err
 }
 
-// FindSteps is Find with the edits of steps and numbers only, and their known combinations.
+// FindSteps is [Find] with only the edits of steps and numbers, and their known combinations.
 func FindSteps(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	return find(ctx, m, entries, []stage{inSteps})
 }
 
-// FindNumber is Find with the few edits that ports are known to have and that may move elements as little as roundings do: a count that is one off, an
-// activation of another family, a number that is 0 or off by powers of ten, a vector of weights that was not loaded. A find makes an entry a BUG which some
-// choice of roundings could give, so no other edit is tried.
+// FindNumber is [Find] with a few known mistakes of ports that may move elements as little as rounding does: a count that is off by one, an activation of
+// another family, a number that is 0 or off by powers of ten, a vector of weights that was not loaded. A match makes a BUG of an entry that some choice of
+// roundings could give, so no other edit is tried.
 func FindNumber(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	return find(ctx, m, entries, []stage{cautious})
 }
@@ -38,7 +38,7 @@ func FindMask(ctx context.Context, m *Model, entries []*Entry) (*Finding, error)
 	return find(ctx, m, entries, []stage{inMasks})
 }
 
-// fewTokens looks at masks before all other edits, if the entries are large and the remaining elements lie in less than half of the tokens. A mistake in
+// fewTokens looks at masks before all other edits, if the entries are large and the unexplained elements lie in less than half of the tokens. A mistake in
 // any other step shows in all tokens.
 func fewTokens(s *search) error {
 	for _, e := range s.entries {

@@ -13,69 +13,68 @@ type Field struct {
 
 // Name says what is wrong with a step, and what is right.
 type Name struct {
-	// Mistake is what is wrong, as data.
+	// Mistake is the mistake as data.
 	Mistake Mistake `json:"mistake,omitzero"`
-	// Relation is a statement about the port's tensor alone. A name has either a mistake or a relation.
+	// Relation is a statement about the port's tensor only. A name has either a mistake or a relation.
 	Relation Relation `json:"relation,omitzero"`
-	// What is what the engine does: "epsilon is 1e-05".
+	// What says what the port does: "epsilon is 1e-05".
 	What string `json:"name"`
 	// Site is the step: "rms_norm.eps".
 	Site string `json:"site,omitempty"`
-	// Value and Right are the engine's number and the model's.
+	// Value is the port's number, and Right is the model's number.
 	Value *float64 `json:"value,omitempty"`
 	Right *float64 `json:"right,omitempty"`
-	// Fields are those of the configuration that have the right number, and Equal those that have the engine's.
+	// Fields are the fields of the configuration with the right number, and Equal the fields with the port's number.
 	Fields []Field `json:"config,omitempty"`
 	Equal  []Field `json:"equal,omitempty"`
-	// Where are the layers and passes that have it, where others of the role are right: "layers.2, pass 1".
+	// Where are the layers and passes with the mistake, if other entries of the role are right: "layers.2, pass 1".
 	Where string `json:"where,omitempty"`
 }
 
-// OtherName is a name beside that of a finding. A document has its words.
+// OtherName is a further name of a finding. A document has only the words of the name.
 type OtherName struct{ Name }
 
 // MarshalText is the name in words.
 func (n OtherName) MarshalText() ([]byte, error) { return []byte(n.Text()), nil }
 
-// UnmarshalText makes a name of its words. The name has no mistake.
+// UnmarshalText makes a name from its words. The name has no mistake.
 func (n *OtherName) UnmarshalText(text []byte) error {
 	*n = OtherName{Name{What: string(text)}}
 	return nil
 }
 
-// Finding is the edit with which the programs of some entries give every element of them: what is wrong, where there is one. Where
-// there is none it says what was tried.
+// Finding is the outcome of a search: the edit with which the programs of some entries give every element, or a list of the edits that were tried.
 type Finding struct {
 	Name
 	Class string `json:"class,omitempty"`
-	// Likely is what many entries look like together, where that is known and no proof: a sentence. No edit was then tried.
+	// Likely is a sentence about the likely cause in many entries together, without a proof. No edit was tried in this case.
 	Likely string `json:"likely,omitempty"`
-	// The proof: the edit gives all Elements of all Entries. For Shown of them it allows one number only, and the right operation
-	// another.
+	// The proof: the edit gives all Elements of all Entries. For Shown elements the edit allows only one number, and the right operation only a different
+	// number.
 	Entries  int `json:"entries"`
 	Elements int `json:"elements"`
 	Shown    int `json:"shown"`
-	// RightIn are the layers and passes in which the same step is right, where the mistake would show too: "layers 0, 3 to 25". Empty
-	// where no entry of the role shows it.
+	// RightIn are the layers and passes in which the same step is right and the mistake would show: "layers 0, 3 to 25". It is empty if no entry of the
+	// role shows this.
 	RightIn string `json:"right_in,omitempty"`
-	// Aliases are other names of the same values.
+	// Aliases are other names with the same values.
 	Aliases []OtherName `json:"aliases,omitempty"`
-	// Undecided are names that give every element with different values: none of them is the name.
+	// Undecided are names that give every element with different values. No name is chosen.
 	Undecided []OtherName `json:"undecided,omitempty"`
 	Tried     int         `json:"tried"`                    // edits
 	Looked    []string    `json:"looked,omitempty"`         // kinds of edits that were tried
-	Nearest   string      `json:"nearest,omitempty"`        // the edit that comes nearest, where none gives all
-	Left      *Left       `json:"nearest_leaves,omitempty"` // what the nearest edit leaves; nil where that was not measured
-	Stopped   bool        `json:"stopped,omitempty"`        // the search came to its end before its last edit
-	// NotReached are the kinds of edits that a search which came to its end has not begun, or not ended; the first is where it stopped.
+	Nearest   string      `json:"nearest,omitempty"`        // the nearest edit, if no edit gives all elements
+	Left      *Left       `json:"nearest_leaves,omitempty"` // what the nearest edit leaves; nil if not measured
+	Stopped   bool        `json:"stopped,omitempty"`        // the search used up its work before the last edit
+	// NotReached are the kinds of edits that a stopped search has not begun or not finished. The search stopped in the first kind.
 	NotReached []string `json:"not_reached,omitempty"`
-	// Description is how the entries differ, where no edit gives all elements and something simple is true of the difference.
+	// Description says how the entries differ, if no edit gives all elements and a simple description fits.
 	Description *Description `json:"description,omitempty"`
-	Times       int          `json:"times,omitempty"` // how often the search had the work that it has where nothing is asked for; 0 for once
+	Times       int          `json:"times,omitempty"` // work of the search in multiples of the default; 0 for once
 	// DumpOnly are the roles that read the entries, if each of them is right with the right values: the port has computed the right values, and the dump has
 	// others.
 	DumpOnly []string `json:"dump_only,omitempty"`
-	// Page is where the mistake is explained, with its fix; empty where it is not one of those.
+	// Page explains the mistake and its fix; empty if no page does.
 	Page string `json:"page,omitempty"`
 }
 
@@ -86,7 +85,7 @@ func (f *Finding) InDumpOnly(readers []string) {
 	}
 }
 
-// Edit is the mistake of the name for [Model.Apply]; nil where there is no name. That of a relation is the zero value, which goes with no entry.
+// Edit is the mistake of the name for [Model.Apply]; nil without a name. A relation has the zero value, which fits no entry.
 func (f *Finding) Edit() *Mistake {
 	if !f.Named() {
 		return nil
@@ -94,8 +93,8 @@ func (f *Finding) Edit() *Mistake {
 	return &f.Mistake
 }
 
-// Same reports whether two findings are one to whoever reads them: one mistake in the same layers and passes, be it at one step or at several of one kind, or for
-// want of a name the same that is known.
+// Same reports whether two findings mean the same to a reader: the same mistake in the same layers and passes, even at different steps of one kind.
+// Findings without a name are the same if they report the same.
 func (f *Finding) Same(other *Finding) bool {
 	if f.Named() != other.Named() {
 		return false
@@ -106,7 +105,7 @@ func (f *Finding) Same(other *Finding) bool {
 	return f.Likely == other.Likely && slices.EqualFunc(f.Undecided, other.Undecided, func(a, b OtherName) bool { return a.reads(b.Name) }) && f.Stopped == other.Stopped && f.Description.like(other.Description)
 }
 
-// reads reports whether two names are one to whoever reads them: the same step may stand in a formula twice.
+// reads reports whether two names mean the same to a reader, even at different places: a step may occur twice in a formula.
 func (n Name) reads(other Name) bool {
 	for _, of := range []*Name{&n, &other} {
 		of.Mistake.Place, of.Relation.Place = "", ""
@@ -114,21 +113,21 @@ func (n Name) reads(other Name) bool {
 	return n.Key() == other.Key()
 }
 
-// Unnamed is a finding whose name does not give all elements: the name is the nearest one.
+// Unnamed is the finding without its name, for a name that does not give all elements. The name becomes the nearest mistake.
 func (f *Finding) Unnamed() *Finding {
 	return &Finding{Tried: f.Tried, Looked: f.Looked, Nearest: f.Name.Text(), Left: f.Left, Stopped: f.Stopped, NotReached: f.NotReached, Times: f.Times}
 }
 
-// Positions reports whether the name is that of other positions.
+// Positions reports whether the name is a mistake of positions.
 func (f *Finding) Positions() bool { return f.Named() && f.Site == positionsSite }
 
-// Named reports whether what is wrong is known.
+// Named reports whether the finding has a name.
 func (f *Finding) Named() bool { return f != nil && f.What != "" }
 
-// Explains reports whether some edit gives all elements, be it known which or not.
+// Explains reports whether some edit gives all elements, even if the right edit is undecided.
 func (f *Finding) Explains() bool { return f.Named() || f != nil && len(f.Undecided) > 0 }
 
-// With adds what another search of the same entries, before this one, has tried: neither found a name.
+// With adds the results of an earlier search of the same entries. Neither search found a name.
 func (f *Finding) With(before *Finding) *Finding {
 	if f == nil || before == nil {
 		return cmp.Or(f, before)
@@ -151,7 +150,7 @@ func (f *Finding) With(before *Finding) *Finding {
 	return &all
 }
 
-// stoppedIn adds kinds that were not reached. Without any, the search has not stopped.
+// stoppedIn adds kinds that were not reached. If there are any, the finding is marked as stopped.
 func (f *Finding) stoppedIn(kinds ...string) {
 	for _, k := range kinds {
 		if f.Stopped = true; !slices.Contains(f.NotReached, k) {
@@ -160,5 +159,5 @@ func (f *Finding) stoppedIn(kinds ...string) {
 	}
 }
 
-// maxAliases is how many names of the same values are said beside the first.
+// maxAliases is the largest number of further names with the same values in a finding.
 const maxAliases = 3

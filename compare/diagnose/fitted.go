@@ -12,18 +12,18 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// A description proposes a mistake if the description has all numbers of the mistake. The program then shows whether the port makes the
-// mistake. The numbers have to be parameters of the model: a single number for all elements, or a number for each head, channel or layer.
-// A number for each token or row holds for a single prompt, so the description proposes nothing.
+// A description proposes a mistake if it has all numbers of the mistake. The program then shows whether the port makes the mistake. The numbers have to be
+// parameters of the model: a single number for all elements, or a number for each head, channel or layer. A number for each token or row holds for a
+// single prompt, so the description proposes nothing.
 
-// draft is what an analysis knows of a description and the description does not say.
+// draft is what an analysis knows beyond the description.
 type draft struct {
 	proposes []Mistake // with all numbers filled in
-	weight   string    // with the numbers that were fitted
-	heads    [][2]int  // of a product, the heads of its operands that each head is the product of
+	weight   string    // with the fitted numbers
+	heads    [][2]int  // of a product: for each head of the result, the heads of the two operands
 }
 
-// draft is that of a description.
+// draft returns the draft of a description.
 func (s *search) draft(d *Description) *draft {
 	if s.drafts == nil {
 		s.drafts = map[*Description]*draft{}
@@ -34,13 +34,13 @@ func (s *search) draft(d *Description) *draft {
 	return s.drafts[d]
 }
 
-// mostSpelled is how many different numbers a sentence and a key list. Of more numbers they say how many there are, and the smallest and the largest.
+// mostSpelled is how many different numbers a sentence and a key list. With more numbers they have the count, the smallest and the largest number.
 const mostSpelled = 8
 
-// mostFitted is how many numbers a mistake has that were fitted to the elements.
+// mostFitted is how many fitted numbers a mistake may have.
 const mostFitted = 1 << 12
 
-// proposed tries what descriptions propose, and keeps the description that no proposal was confirmed of.
+// proposed tries the mistakes that descriptions propose, and keeps a description without a confirmed mistake.
 func proposed(s *search) error {
 	s.proposing = true
 	defer func() { s.proposing = false }()
@@ -77,7 +77,7 @@ func makeNumbers(all []float64) Numbers {
 	return writtenNumbers(all, func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) })
 }
 
-// writtenNumbers writes numbers, each by itself.
+// writtenNumbers writes numbers, each with the function one.
 func writtenNumbers(all []float64, one func(x float64) string) Numbers {
 	var parts []string
 	for k := 0; k < len(all); {
@@ -118,7 +118,7 @@ func (n Numbers) list() (all []float64) {
 	return all
 }
 
-// proposals are the mistakes that a fit along axes proposes of a value: one number, or one for each head or channel.
+// proposals are the mistakes that a fit along axes proposes for a value: one number, or a number for each index of axes of the model.
 func (f *fit) proposals(s *search, axes []axis, set []int, d *Description, at edit.Place) (all []Mistake) {
 	m, source := Mistake{Kind: "factor.inserted", Of: d.Of, Edit: placed(at)}, s.draft(d).weight
 	if f.right == 0 {
@@ -147,7 +147,7 @@ func (f *fit) proposals(s *search, axes []axis, set []int, d *Description, at ed
 	}
 	var rounded []Mistake
 	for _, m := range all {
-		if m.Kind == "vector.inserted" { // it is rounded in one way
+		if m.Kind == "vector.inserted" { // a vector is rounded in one way
 			rounded = append(rounded, m)
 			continue
 		}
@@ -159,7 +159,8 @@ func (f *fit) proposals(s *search, axes []axis, set []int, d *Description, at ed
 	return rounded
 }
 
-// modelAxes reports whether some axes count what the model has several of, and no axis counts tokens, keys or distances. Heads that are read off channels stand by themselves.
+// modelAxes reports whether numbers along some axes may be parameters of the model: no axis counts tokens, keys or distances. An axis of heads that is
+// computed from channels must be the only axis.
 func modelAxes(axes []axis, set []int) bool {
 	return len(set) > 0 && !slices.ContainsFunc(set, func(a int) bool {
 		x := &axes[a]
@@ -167,7 +168,7 @@ func modelAxes(axes []axis, set []int) bool {
 	})
 }
 
-// axesWords are what some axes count, for [Mistake.Axis]: "channels, layers".
+// axesWords are the nouns of some axes, for [Mistake.Axis]: "channels, layers".
 func axesWords(axes []axis, set []int) string {
 	var all []string
 	for _, a := range set {
@@ -180,10 +181,10 @@ func axesWords(axes []axis, set []int) string {
 	return strings.Join(all, axisSeparator)
 }
 
-// layersAxis counts the layers of the model.
+// layersAxis is the noun of an axis that counts the layers of the model.
 var layersAxis = axisWords('l')
 
-// fittedRoundings are the ways in which a port rounds what is done to a value.
+// fittedRoundings are the ways in which a port may round a changed value.
 func fittedRoundings(s *search) []Rounding {
 	if s.first.Call.DType == hooks.F32 {
 		return []Rounding{""}
@@ -191,7 +192,7 @@ func fittedRoundings(s *search) []Rounding {
 	return []Rounding{"", Unstored}
 }
 
-// numbersIn are the numbers that a group may have: of the configuration, the shortest, and the middle one.
+// numbersIn are the likely numbers of a group: numbers of the configuration, the shortest number, and the middle.
 func numbersIn(s *search, g *group, right float64) (all []number) {
 	for _, n := range s.candidates(g.middle(), g.low, g.high) {
 		if n.value >= g.low && n.value <= g.high && len(all) < mostProposed {
@@ -205,8 +206,8 @@ func numbersIn(s *search, g *group, right float64) (all []number) {
 // mostProposed is how many numbers are proposed for one place.
 const mostProposed = 4
 
-// numbersOf are two lists of the numbers of all groups. A group that may have the right number, or has no element, has it. Another group has its shortest number in the first list, and the middle of its interval in
-// the second.
+// numbersOf returns two lists with a number for each group. A group gets the right number if its interval has the right number, or if the group has no
+// element. The first list has the shortest number of every other interval, and the second list the middle of the interval.
 func (f *fit) numbersOf() [][]float64 {
 	short, middle := make([]float64, len(f.groups)), make([]float64, len(f.groups))
 	for k := range f.groups {
@@ -218,7 +219,7 @@ func (f *fit) numbersOf() [][]float64 {
 	return [][]float64{short, middle}
 }
 
-// shortest is the number with the fewest digits between two: 0 if it is between them.
+// shortest is the number with the fewest digits between two bounds: 0 if it lies between the bounds.
 func shortest(low, high float64) float64 {
 	if low <= 0 && high >= 0 {
 		return 0
@@ -231,8 +232,8 @@ func shortest(low, high float64) float64 {
 	return low/2 + high/2
 }
 
-// fewNumbers reports whether numbers may be those of a mistake: there are at most [mostFitted]. A factor nearer to 1 than [nearOne] may come from an arithmetic: fewer than half of those that
-// are not 1 are such.
+// fewNumbers reports whether numbers may be the numbers of a mistake. There are at most [mostFitted]. A factor nearer to 1 than [nearOne] may come from an
+// arithmetic, so fewer than half of the wrong factors may be so near.
 func fewNumbers(all []float64, right float64) bool {
 	wrong := slices.DeleteFunc(slices.Clone(all), func(x float64) bool { return x == right })
 	near := 0
@@ -244,7 +245,7 @@ func fewNumbers(all []float64, right float64) bool {
 	return len(all) <= mostFitted && 2*near < max(len(wrong), 1)
 }
 
-// different counts the numbers that are not the right one.
+// different counts the numbers that are not the right number.
 func different(all []float64, right float64) (n int) {
 	for _, x := range all {
 		if x != right && x == x {
@@ -254,7 +255,7 @@ func different(all []float64, right float64) (n int) {
 	return n
 }
 
-// rightNumber is the number that changes nothing in a mistake of numbers; NaN for none.
+// rightNumber is the number that changes nothing in a mistake with several numbers; NaN if no number does.
 func (m Mistake) rightNumber() float64 {
 	switch m.Kind {
 	case "addends.inserted", "slopes.inserted", "weight.shifted":
@@ -265,7 +266,7 @@ func (m Mistake) rightNumber() float64 {
 	return 1
 }
 
-// fittedOf counts the numbers of a mistake that were fitted.
+// fittedOf counts the fitted numbers of a mistake.
 func fittedOf(m Mistake) int {
 	all := m.Numbers.list()
 	if m.Kind == "heads.others" {
@@ -274,7 +275,8 @@ func fittedOf(m Mistake) int {
 	return different(all, m.rightNumber())
 }
 
-// key has the numbers with three digits, since the last digits of solved numbers are those of a processor. Of more than [mostSpelled] different numbers it has the count, the smallest and the largest.
+// key writes the numbers with three digits, since further digits of solved numbers depend on the processor. More than [mostSpelled] different numbers
+// become the count, the smallest and the largest number.
 func (n Numbers) key() string {
 	all := n.list()
 	if few, low, high := differentNumbers(all); few > mostSpelled {
@@ -286,7 +288,7 @@ func (n Numbers) key() string {
 	return string(writtenNumbers(all, func(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }))
 }
 
-// differentNumbers counts the different ones of some numbers, and has the smallest and the largest.
+// differentNumbers counts the different numbers, and returns the smallest and the largest.
 func differentNumbers(all []float64) (n int, low, high float64) {
 	sorted := slices.DeleteFunc(slices.Clone(all), math.IsNaN)
 	slices.Sort(sorted)

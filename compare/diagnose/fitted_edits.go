@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// fittedNumbers has a factor, or a term, of each head or channel of a value.
+// fittedNumbers multiplies a value by the numbers of a mistake along axes, or adds the numbers.
 func fittedNumbers(s *subject, e *Entry, m Mistake) *program.Edited {
 	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
 		x, ok := alongAxis(s, e, v.Shape, m)
@@ -28,7 +28,7 @@ func fittedNumbers(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// alongIndex is one of the axes of [Mistake.Axis] in a value: it numbers indexes from the index of the element.
+// alongIndex is one of the axes of [Mistake.Axis] in a value; of returns the index along the axis for the indexes of an element.
 type alongIndex struct {
 	size int
 	of   func(at []int) int
@@ -68,8 +68,8 @@ func alongAxis(s *subject, e *Entry, shape []int, m Mistake) (v program.Value, o
 	return v, true
 }
 
-// alongOne finds an axis that numbers differ along by the name of the axis, and sets the size of the axis in the shape of the numbers. The
-// result has no function if the value has no such axis. If heads have no axis, the count of numbers is the count of heads.
+// alongOne finds an axis by its name among the axes of a value, and sets the size of the axis in the shape of the numbers. The result has no function if
+// the value has no such axis. If heads have no axis, the count of numbers is the count of heads.
 func alongOne(s *subject, e *Entry, shape []int, name string, size []int, numbers int) alongIndex {
 	entry, last := &s.m.List.Entries[e.Node.Entry], len(shape)-1
 	if layer := entry.Layer; name == layersAxis {
@@ -95,12 +95,12 @@ func alongOne(s *subject, e *Entry, shape []int, name string, size []int, number
 	return alongIndex{numbers, func(at []int) int { return at[last] / each }}
 }
 
-// ofLayerWeights has all weights of another layer.
+// ofLayerWeights uses all weights of another layer.
 func ofLayerWeights(s *subject, e *Entry, m Mistake) *program.Edited {
 	return layerWeights(s, e, m.By.Name)
 }
 
-// wholeNumbers has whole numbers in place of inputs.
+// wholeNumbers puts whole numbers in place of inputs.
 func wholeNumbers(s *subject, e *Entry, m Mistake) *program.Edited {
 	t := e.signed(s.m)
 	var places []edit.Place
@@ -120,7 +120,7 @@ func wholeNumbers(s *subject, e *Entry, m Mistake) *program.Edited {
 	return wholeAt(s, e, places, whole)
 }
 
-// otherValue has a captured tensor in place of a value within the operation.
+// otherValue puts a captured tensor in place of a value within the operation.
 func otherValue(s *subject, e *Entry, m Mistake) *program.Edited {
 	v, ok := s.tensor(e, source{name: s.here(m.Source, e)})
 	if !ok {
@@ -155,10 +155,10 @@ func addedSlopes(s *subject, e *Entry, m Mistake) *program.Edited {
 const (
 	fromFirst = iota // the index of the key, or the position of the token
 	fromQuery        // the index of the key less the position of the query
-	fromLast         // the index of the key less that of the last key
+	fromLast         // the index of the key less the index of the last key
 )
 
-// indexesAlong are what a slope is multiplied by, counted as N says.
+// indexesAlong are the indexes that a slope is multiplied by, counted as N says.
 func indexesAlong(s *subject, e *Entry, shape []int, m Mistake) (v program.Value, ok bool) {
 	axes := s.m.List.Entries[e.Node.Entry].Axes
 	token, along := strings.IndexByte(axes, order.AxisToken), strings.IndexFunc(axes, func(r rune) bool { return axisWords(byte(r)) == m.Other })
@@ -191,7 +191,8 @@ func indexesAlong(s *subject, e *Entry, shape []int, m Mistake) (v program.Value
 	return v, true
 }
 
-// scaledWeight has a matrix with a factor for each input, or for each block of M rows and K columns; of several layers' factors those of its own layer.
+// scaledWeight multiplies a matrix by a factor for each input, or for each block of M rows and K columns. If layers have different factors, it takes the
+// factors of the entry's layer.
 func scaledWeight(s *subject, e *Entry, m Mistake) *program.Edited {
 	factors := ownNumbers(s, e, m)
 	return reweighted(e, func(_ int, w program.Rows) program.Rows {
@@ -208,7 +209,8 @@ func scaledWeight(s *subject, e *Entry, m Mistake) *program.Edited {
 	}, m.Place)
 }
 
-// ownNumbers are the numbers of a mistake in the layer of an entry: all of them where the mistake has no axis of layers. None are those of an entry outside of layers.
+// ownNumbers are the numbers of a mistake in the layer of an entry: all numbers if the mistake has no axis of layers, and no numbers for an entry outside
+// of layers.
 func ownNumbers(s *subject, e *Entry, m Mistake) []float64 {
 	all, layer, layers := m.Numbers.list(), s.m.List.Entries[e.Node.Entry].Layer, s.m.List.Config.NumLayers
 	if m.Axis != layersAxis {

@@ -11,16 +11,16 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// frequencies is what is known of the n constants that positions are multiplied by. Pure frequencies are scale·base^(−j/n). If the model rotates a part of the head,
-// they are 0 from the index `turns` on. Frequencies that a model scales by different numbers are not pure: base is then the base before the scaling, or 0 if the
-// base is not known, and scale is 1.
+// frequencies is what is known of the n constants that positions are multiplied by. Pure frequencies are scale·base^(−j/n). If the model rotates a part of
+// the head, the frequencies are 0 from the index `turns` on. Frequencies that a model scales by different numbers are not pure: base is then the base
+// before the scaling, or 0 if not known, and scale is 1.
 type frequencies struct {
 	values      []float64
 	base, scale float64
 	pure        bool
 	turns       int
-	// op is the operation of the order that makes the frequencies, made has its settings, and in and size are the shapes of its input and result. If no operation
-	// makes them, made is nil.
+	// op is the operation of the order that makes the frequencies, made has its settings, and in and size are the shapes of its input and result. If no
+	// operation makes the frequencies, made is nil.
 	op       program.Op
 	made     map[string]any
 	in, size []int
@@ -66,10 +66,10 @@ func frequenciesOf(s *subject, e *Entry, values []float64) *frequencies {
 	return f
 }
 
-// usualBases are those of published models.
+// usualBases are the bases of published models.
 var usualBases = []float64{1e4, 1e6, 5e5, 1e5, 1e7, 1e3, 1e2, 10}
 
-// bigNumbers lists the fields' numbers above 1 of the configuration, then other numbers.
+// bigNumbers lists the numbers above 1 in fields of the configuration, then other numbers.
 func bigNumbers(s *subject, others ...float64) (all []float64) {
 	for _, n := range s.numbers {
 		if n.plain && n.value > 1 {
@@ -110,7 +110,7 @@ func (f *frequencies) powers(base, scale float64) []float64 {
 	return v
 }
 
-// each returns the frequencies after a change of each that is not 0, in float32.
+// each changes every frequency that is not 0, and returns the frequencies in float32.
 func (f *frequencies) each(change func(x float64) float64) []float64 {
 	v := slices.Clone(f.values)
 	for j, x := range v {
@@ -121,7 +121,7 @@ func (f *frequencies) each(change func(x float64) float64) []float64 {
 	return v
 }
 
-// keep reports whether some frequencies are those of a base without a scaling. The first is 1 for every base.
+// keep reports whether some frequencies belong to a base without a scaling. The first frequency is 1 for every base.
 func (f *frequencies) keep(base float64) bool {
 	own := powersOf(len(f.values), base, 1)
 	for j := 1; j < len(own); j++ {
@@ -132,7 +132,7 @@ func (f *frequencies) keep(base float64) bool {
 	return false
 }
 
-// least returns the smallest factor of the scaling. It is not ok unless some frequencies are scaled down and the first is not scaled.
+// least returns the smallest factor of the scaling. It is not ok unless some frequencies are scaled down and the first frequency is not scaled.
 func (f *frequencies) least() (least float64, ok bool) {
 	least = 1
 	for j, whole := range powersOf(len(f.values), f.base, 1) {
@@ -175,7 +175,7 @@ func (f *frequencies) madeBy(o program.Op) []float64 {
 	return p.Steps[all[0]].Vector()
 }
 
-// with returns the frequencies that the operation makes if some settings are others, or nil.
+// with returns the frequencies that the operation makes with other values of some settings, or nil.
 func (f *frequencies) with(settings map[string]any) []float64 {
 	if f.made == nil {
 		return nil
@@ -187,7 +187,7 @@ func (f *frequencies) with(settings map[string]any) []float64 {
 		return nil
 	}
 	o := reflect.New(reflect.TypeOf(f.op))
-	if json.Unmarshal(data, o.Interface()) != nil { // no whole number
+	if json.Unmarshal(data, o.Interface()) != nil { // not a whole number
 		return nil
 	}
 	return f.madeBy(o.Elem().Interface().(program.Op))
@@ -199,7 +199,7 @@ func (f *frequencies) setting(name string) float64 {
 	return x
 }
 
-// round6 is a number with six digits: bases are whole numbers, and are known to about that.
+// round6 rounds a number to six digits: bases are whole numbers, and are known to about six digits.
 func round6(x float64) float64 {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
 	if err != nil {

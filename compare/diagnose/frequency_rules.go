@@ -12,7 +12,8 @@ import (
 
 const frequencySite = "inv_freq" // the place of mistakes of frequencies
 
-// frequencyRules compute the wrong frequencies of a mistake from the right ones. The result is nil if the mistake does not go with them.
+// frequencyRules compute the wrong frequencies of a mistake from the right frequencies. The result is nil if the mistake does not fit the right
+// frequencies.
 var frequencyRules = map[Kind]func(f *frequencies, m Mistake) []float64{
 	"rope.theta":             otherBase,
 	"rope.theta-scaled":      otherBase,
@@ -49,7 +50,7 @@ var frequencyRules = map[Kind]func(f *frequencies, m Mistake) []float64{
 	"rope.exponents-zero": func(f *frequencies, _ Mistake) []float64 {
 		return append(slices.Repeat(f.values[:1], f.turns), f.values[f.turns:]...)
 	},
-	// The number is what the frequencies without a scaling are multiplied by.
+	// X is the factor on frequencies without a scaling.
 	"rope.frequencies-multiplied":             func(f *frequencies, m Mistake) []float64 { return f.times(m.X.Value / f.scale) },
 	"rope.frequencies-multiplied-not-divided": func(f *frequencies, m Mistake) []float64 { return f.times(m.X.Value / f.scale) },
 	"rope.exponents-from-one":                 func(f *frequencies, m Mistake) []float64 { return f.times(1 / m.X.Value) },
@@ -58,7 +59,7 @@ var frequencyRules = map[Kind]func(f *frequencies, m Mistake) []float64{
 	"rope.angles-in-half-turns":               func(f *frequencies, m Mistake) []float64 { return f.times(m.X.Value) },
 }
 
-// otherFrequencies has the frequencies that a mistake makes of those of the entry.
+// otherFrequencies puts the frequencies of a mistake in place of the entry's frequencies.
 func otherFrequencies(s *subject, e *Entry, m Mistake) *program.Edited {
 	rule := frequencyRules[m.Kind]
 	return edit.Frequencies(e.Program, func(v []float64) []float64 {
@@ -70,7 +71,7 @@ func otherFrequencies(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// yarnMultiplied has YaRN's frequencies, and cosines and sines that are multiplied by its factor of attention.
+// yarnMultiplied has YaRN's frequencies, with cosines and sines multiplied by YaRN's attention factor.
 func yarnMultiplied(s *subject, e *Entry, m Mistake) *program.Edited {
 	d := otherFrequencies(s, e, m)
 	if d == nil {
@@ -93,7 +94,7 @@ func (f *frequencies) times(by float64) []float64 {
 	return f.each(func(x float64) float64 { return x * by })
 }
 
-// otherBase has another base, and the scale of the entry unless it is left out.
+// otherBase has another base, and keeps the scale of the entry unless the mistake leaves the scale out.
 func otherBase(f *frequencies, m Mistake) []float64 {
 	if m.By != (Term{}) {
 		return f.powers(m.X.Value, 1)
@@ -101,7 +102,7 @@ func otherBase(f *frequencies, m Mistake) []float64 {
 	return f.powers(m.X.Value, f.scale)
 }
 
-// exchangedBase has the other of two bases.
+// exchangedBase has the other base of two.
 func exchangedBase(f *frequencies, m Mistake) []float64 {
 	for _, two := range [][2]float64{{m.Of.X, m.For.X}, {m.For.X, m.Of.X}} {
 		if math.Abs(f.base/two[0]-1) < 1e-4 {
@@ -111,7 +112,7 @@ func exchangedBase(f *frequencies, m Mistake) []float64 {
 	return nil
 }
 
-// otherFactor has another factor for what is scaled, where some frequencies are not.
+// otherFactor has another factor for the scaled frequencies, if some frequencies are not scaled.
 func otherFactor(f *frequencies, m Mistake) []float64 {
 	least, ok := f.least()
 	if !ok {
@@ -119,7 +120,7 @@ func otherFactor(f *frequencies, m Mistake) []float64 {
 	}
 	v := powersOf(len(f.values), f.base, 1)
 	for j, whole := range v {
-		part := (1 - f.values[j]/whole) / (1 - least) // how far it is scaled
+		part := (1 - f.values[j]/whole) / (1 - least) // how far the frequency is scaled
 		v[j] = float64(float32(whole * (1 - part*(1-1/m.X.Value))))
 	}
 	return v
@@ -144,7 +145,7 @@ func otherScalings(f *frequencies, m Mistake) []float64 {
 // scalingWays are the ways in which one frequency may be scaled.
 var scalingWays = []string{"unscaled", "scaled", "ends-exchanged", "by-wavelength", "by-wavelength-everywhere", "by-frequency-everywhere", "waves", "waves-ends-exchanged"}
 
-// scaled is a frequency in one of the scalingWays: the right one is own, that without a scaling is whole.
+// scaled is a frequency in one of the scalingWays. own is the right frequency, and whole is the frequency without a scaling.
 func (f *frequencies) scaled(way string, own, whole, factor float64) float64 {
 	scaled := float64(float32(whole / factor))
 	switch way {
@@ -156,7 +157,7 @@ func (f *frequencies) scaled(way string, own, whole, factor float64) float64 {
 		return float64(float32(float64(float32(whole+scaled)) - own))
 	case "by-wavelength":
 		turns := f.setting("original_max_position_embeddings") * whole / (2 * math.Pi)
-		if turns < f.setting("low_freq_factor") || turns > f.setting("high_freq_factor") { // it does not lie between Llama 3's bands
+		if turns < f.setting("low_freq_factor") || turns > f.setting("high_freq_factor") { // outside of Llama 3's bands
 			return own
 		}
 		return f.blended(own, whole, factor, true)
@@ -184,8 +185,8 @@ func (f *frequencies) waves() (low, high float64) {
 	return length / f.setting("low_freq_factor"), length / f.setting("high_freq_factor")
 }
 
-// blended returns a frequency that is blended as between Llama 3's bands. Its share goes by the frequency, or by the wavelength. Without bands it returns the
-// operation's own frequency.
+// blended returns a frequency that is blended as between Llama 3's bands. The share depends on the frequency, or on the wavelength. Without bands it
+// returns the operation's own frequency.
 func (f *frequencies) blended(own, whole, factor float64, byWavelength bool) float64 {
 	low, high, length := f.setting("low_freq_factor"), f.setting("high_freq_factor"), f.setting("original_max_position_embeddings")
 	if low == 0 || high == 0 {
@@ -200,14 +201,14 @@ func (f *frequencies) blended(own, whole, factor float64, byWavelength bool) flo
 	return float64(float32(share*whole + (1-share)*whole/factor))
 }
 
-// YaRN's usual numbers of turns within the length, between which frequencies are blended.
+// YaRN's usual numbers of turns within the length. Frequencies between the two are blended.
 const (
 	yarnFast = 32
 	yarnSlow = 1
 )
 
-// yarn are frequencies as YaRN scales them: those that turn more than yarnFast times within a length are kept, those that turn less than yarnSlow times are divided
-// by a factor, and between them the share goes by the number of the pair.
+// yarn scales frequencies as YaRN does. A frequency with more than yarnFast turns within a length is kept. A frequency with fewer than yarnSlow turns is
+// divided by a factor. Between the two, the share depends on the number of the pair.
 func yarn(f *frequencies, m Mistake) []float64 {
 	factor, length := m.By.X, m.For.X
 	v := powersOf(len(f.values), f.base, 1)
@@ -224,12 +225,12 @@ func yarn(f *frequencies, m Mistake) []float64 {
 	return v
 }
 
-// bands are the frequencies of the operation with Llama 3's scaling, by a factor for a length, and the published bands.
+// bands are the frequencies of the operation with Llama 3's scaling by a factor for a length, and with the published bands.
 func bands(f *frequencies, m Mistake) []float64 {
 	return f.with(map[string]any{"scaling": "llama3", "factor": m.By.X, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": m.For.X})
 }
 
-// otherSetting has another number in one setting of the operation.
+// otherSetting changes one setting of the operation.
 func otherSetting(f *frequencies, m Mistake) []float64 {
 	if f.setting(m.Of.Name) == 0 {
 		return nil
@@ -237,7 +238,7 @@ func otherSetting(f *frequencies, m Mistake) []float64 {
 	return f.with(map[string]any{m.Of.Name: m.X.Value})
 }
 
-// bandsExchanged has the two bounds of Llama 3's bands in each other's place.
+// bandsExchanged exchanges the two bounds of Llama 3's bands.
 func bandsExchanged(f *frequencies, _ Mistake) []float64 {
 	if f.setting("low_freq_factor") == 0 || f.setting("high_freq_factor") == 0 {
 		return nil
@@ -245,7 +246,7 @@ func bandsExchanged(f *frequencies, _ Mistake) []float64 {
 	return f.with(map[string]any{"low_freq_factor": f.setting("high_freq_factor"), "high_freq_factor": f.setting("low_freq_factor")})
 }
 
-// bandsTimes has all bounds of the bands times a number.
+// bandsTimes multiplies all bounds of the bands by a number.
 func (f *frequencies) bandsTimes(by float64) []float64 {
 	other := map[string]any{}
 	for name, x := range f.made {
@@ -259,7 +260,7 @@ func (f *frequencies) bandsTimes(by float64) []float64 {
 	return f.with(other)
 }
 
-// largerPart has K frequencies that are not 0, where there are to be fewer. If the mistake has a base, it is the base of the part, taken for the whole head.
+// largerPart has K frequencies that are not 0, more than the model has. If the mistake has a base, it is the base of the part, used for the whole head.
 func largerPart(f *frequencies, m Mistake) []float64 {
 	base := f.base
 	if m.By != (Term{}) {
@@ -270,7 +271,7 @@ func largerPart(f *frequencies, m Mistake) []float64 {
 	return v
 }
 
-// baseOfPart is the base if exponents count the rotated part of the head alone.
+// baseOfPart is the base if exponents count only the rotated part of the head.
 func (f *frequencies) baseOfPart() float64 {
 	return math.Pow(f.base, float64(f.turns)/float64(len(f.values)))
 }

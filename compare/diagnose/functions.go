@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// numberFunction is a function that a port takes of a number which each layer has a value of its own of.
+// numberFunction is a function that a port may apply to a number, where each layer has its own number.
 type numberFunction struct {
 	kind Kind
 	of   func(x float64) float64
@@ -29,7 +29,7 @@ var numberFunctions = []numberFunction{
 	}},
 }
 
-// functionsOfNumbers yields functions of a number that the entries have different values of, as where each layer has its own.
+// functionsOfNumbers yields functions of a number that differs between the entries, for example between layers.
 func functionsOfNumbers(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
@@ -55,7 +55,7 @@ func functionsOfNumbers(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// functionOfNumber has a function of the entry's own number in its place.
+// functionOfNumber puts a function of the entry's own number in place of the number.
 func functionOfNumber(s *subject, e *Entry, m Mistake) *program.Edited {
 	of := numberFunctions[slices.IndexFunc(numberFunctions, func(f numberFunction) bool { return f.kind == m.Kind })].of
 	t, ed := e.signed(s.m), edit.NewEditor(e.Program)

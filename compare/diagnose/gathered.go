@@ -5,18 +5,18 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// rowOf is a row of one of some matrices; matrix −1 is for zeros.
+// rowOf is a row of a matrix in a list of matrices; matrix −1 stands for zeros.
 type rowOf struct{ matrix, row int }
 
 // gathering says where the rows of a matrix, and the numbers of its bias, come from.
 type gathering struct {
 	own          string   // the matrix
 	names        []string // the matrices that rows come from
-	from         []rowOf  // of each row
-	matrix, bias bool     // which of the two are changed
+	from         []rowOf  // for each row
+	matrix, bias bool     // whether the matrix, and the bias, are changed
 }
 
-// gathered has the rows of a matrix from several, the numbers of its bias from their biases, or both.
+// gathered takes the rows of a matrix from several matrices, the numbers of its bias from the biases of these matrices, or both.
 func gathered(s *subject, e *Entry, g gathering) *program.Edited {
 	var roles []string
 	own := g.own
@@ -54,7 +54,7 @@ func gathered(s *subject, e *Entry, g gathering) *program.Edited {
 	}, roles...)
 }
 
-// gather is a matrix of a width with the rows of several, or a vector with the numbers of several; nil where there is no such row.
+// gather is a matrix of a width with rows of several matrices, or a vector with numbers of several vectors; nil if a row does not exist.
 func gather(of []program.Rows, from []rowOf, width int, vectors bool) program.Rows {
 	for _, r := range from {
 		if r.matrix < 0 {
@@ -107,7 +107,7 @@ func biasOf(s *subject, matrix string) (name string, ok bool) {
 	return "", false
 }
 
-// weightIn is the weight of a role that an entry reads; it has no name where the entry reads none.
+// weightIn is the weight of a role that an entry reads, without a name if the entry reads no weight of the role.
 func weightIn(e *Entry, role string) order.Weight {
 	for _, w := range e.Weights {
 		if order.NameOf(w.Name).Role() == role {

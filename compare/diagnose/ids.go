@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// otherIDs yields wrong rows of a table: the row after or before that of each id, the last row for ids beyond the table, and row 0 for every id.
+// otherIDs yields wrong rows of a table: the row after or before the row of each id, the last row for ids beyond the table, and row 0 for every id.
 func otherIDs(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	if len(edit.StepsOf(s.first.Program, program.Lookup)) > 0 {
@@ -26,7 +26,7 @@ func rowsOfOtherIDs(_ *subject, e *Entry, m Mistake) *program.Edited {
 		st := e.Program.Steps[i]
 		ids := st.Args[0]
 		switch m.Kind {
-		case "ids.row-after": // of the last there is none
+		case "ids.row-after": // the last row stays: no row comes after it
 			ids = ed.Neg(ed.Max(ed.Neg(ed.Add("", ids, ed.Literal(1))), ed.Literal(float64(1-st.Entries().Rows))))
 		case "ids.row-before":
 			ids = ed.Add("", ids, ed.Literal(-1))

@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// inPart yields edits of steps and numbers in the tokens that have something left. The other tokens are right.
+// inPart yields edits of steps and numbers in the tokens with unexplained elements. The other tokens are right.
 func inPart(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, e := range s.entries {
@@ -33,7 +33,7 @@ func inPart(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// tokenAxis is the axis of the result that counts tokens; −1 where there is none.
+// tokenAxis is the axis of the result that counts tokens; −1 if no axis does.
 func tokenAxis(x *subject, e *Entry) int {
 	axes := x.m.List.Entries[e.Node.Entry].Axes
 	if len(axes) != len(e.Program.Out.Shape) {
@@ -42,7 +42,7 @@ func tokenAxis(x *subject, e *Entry) int {
 	return strings.IndexByte(axes, order.AxisToken)
 }
 
-// leftTokens says of each token whether it has something left, and how many have. The tokens are those of an axis.
+// leftTokens reports for each token along an axis whether the token has unexplained elements, and counts the tokens that have some.
 func (e *Entry) leftTokens(axis int) (has []bool, n int) {
 	if e.tokens == nil {
 		shape := e.Program.Out.Shape
@@ -60,7 +60,8 @@ func (e *Entry) leftTokens(axis int) (has []bool, n int) {
 	return e.tokens, n
 }
 
-// onlyInTokens has the result of an edited program in the tokens that have something left, and the entry's own in the others. It is nil if the edit is.
+// onlyInTokens takes the result of an edited program in tokens with unexplained elements, and the entry's own result in the other tokens. It is nil for a
+// nil edit.
 func onlyInTokens(x *subject, e *Entry, d *program.Edited) *program.Edited {
 	axis := tokenAxis(x, e)
 	if d == nil || axis < 0 {
@@ -82,8 +83,8 @@ func onlyInTokens(x *subject, e *Entry, d *program.Edited) *program.Edited {
 	return given(e, own)
 }
 
-// someTokens are the tokens with unexplained elements. If all of them have larger ids than every other token, as behind the end of a table that is shorter than the
-// vocabulary, the smallest of the ids is known too.
+// someTokens are the tokens with unexplained elements. If their ids are larger than the ids of all other tokens, the smallest id is known too. This
+// happens past the end of a table that is shorter than the vocabulary.
 func someTokens(s *search) Tokens {
 	var left, right []float64
 	for _, e := range s.entries {

@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// inputs yields other captured tensors in place of those that the program reads.
+// inputs yields other captured tensors in place of the tensors that the program reads.
 func inputs(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
@@ -37,10 +37,10 @@ func inputs(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// keptToo is a second place of a mistake. It stands for the inputs that are the same tensor of earlier passes.
+// keptToo is a second place of a mistake. It stands for inputs that have the same tensor in earlier passes.
 const keptToo = -3
 
-// otherInputs are the mistakes of a wrong stream or tensor in the place of an input, or of the same tensor of the pass before.
+// otherInputs are the mistakes of a wrong stream or tensor in place of an input, or of the input's tensor in the pass before.
 func otherInputs(s *search, step int) (all []Mistake) {
 	t := s.first.signed(s.m)
 	at, n, item := t.Of(step), s.first.Inputs[t.Steps[step].Index()], s.first.Items[t.Steps[step].Index()]
@@ -77,7 +77,7 @@ func otherInputs(s *search, step int) (all []Mistake) {
 	return all
 }
 
-// otherInput has a captured tensor in place of what is read at the place of a mistake.
+// otherInput puts a captured tensor in place of the input at the place of a mistake.
 func otherInput(s *subject, e *Entry, m Mistake) *program.Edited {
 	d, ok := s.edit(m)
 	if !ok {
@@ -106,7 +106,7 @@ func before(name string) string {
 	return other.String()
 }
 
-// streams lists the streams of captured stacks of tensors of some elements: of one stack of each role.
+// streams lists the streams of captured stacks of tensors with some number of elements: one stack of each role.
 func streams(s *search, elements int) []source {
 	var all []source
 	for _, name := range capturedLike(s, "") {
@@ -127,7 +127,7 @@ func stacked(s *subject, entry int) bool {
 	return axes != "" && axes[0] == order.AxisStream
 }
 
-// exchanged yields each two inputs in each other's place.
+// exchanged yields each pair of inputs exchanged.
 func exchanged(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
 	var all []Mistake
@@ -140,7 +140,7 @@ func exchanged(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// exchangedInputs has two inputs in each other's place.
+// exchangedInputs exchanges two inputs.
 func exchangedInputs(s *subject, e *Entry, m Mistake) *program.Edited {
 	d, ok := s.edit(m)
 	if !ok || len(d.At) < 2 {
@@ -154,12 +154,12 @@ func exchangedInputs(s *subject, e *Entry, m Mistake) *program.Edited {
 	return ended(ed)
 }
 
-// source is a captured tensor: of some passes before, and an index of its first axis alone where it has one.
+// source is a captured tensor: its name, its pass relative to the entry's pass, and the index of its first axis if only one stream is read.
 type source struct {
 	name string
 	pass int
 	item *int
-	all  bool // in place of what is read of the passes before, too
+	all  bool // also in place of inputs of earlier passes
 }
 
 // term is the term of a captured tensor, or of a stream of it.
@@ -171,7 +171,7 @@ func (of source) term() Term {
 	return t
 }
 
-// streamOf is the stream of a tensor that a term means; nil for none.
+// streamOf is the stream in a term; nil for no stream.
 func streamOf(t Term) *int {
 	if !t.Item.Has {
 		return nil
@@ -199,7 +199,7 @@ func capturedLike(s *search, own string) []string {
 	var all []string
 	seen := map[string]bool{order.NameOf(own).Role(): true}
 	target := s.first.Node.Entry
-	from := map[int]bool{target: true} // what is computed from the entry
+	from := map[int]bool{target: true} // entries that are computed from the entry
 	for k := range s.m.List.Entries {
 		e := &s.m.List.Entries[k]
 		if k > target {
@@ -216,7 +216,7 @@ func capturedLike(s *search, own string) []string {
 	return all
 }
 
-// tensor is a captured tensor that was not computed from an entry.
+// tensor reads a captured tensor, or a stream of the tensor. It is not ok for the entry's own tensor.
 func (s *subject) tensor(e *Entry, of source) (program.Value, bool) {
 	n := order.Node{Entry: s.m.List.Index(of.name), Pass: e.Node.Pass + of.pass}
 	if n.Entry < 0 || n.Pass < 0 || n == e.Node || !s.m.Has(n) {
@@ -236,8 +236,8 @@ func (s *subject) tensor(e *Entry, of source) (program.Value, bool) {
 	return v, true
 }
 
-// reads has a captured tensor in place of what is read at a place, each of the pass of that; nil where there is none of as many
-// elements.
+// reads puts a captured tensor in place of the inputs at a place; each input gets the tensor of its own pass. It is nil if the tensor does not have as
+// many elements as an input.
 func reads(s *subject, e *Entry, at edit.Place, from source) *program.Edited {
 	t := e.signed(s.m)
 	steps := t.Copies(at)
@@ -261,7 +261,7 @@ func reads(s *subject, e *Entry, at edit.Place, from source) *program.Edited {
 	return ended(ed)
 }
 
-// readAt has a captured tensor in place of an input; it reports whether there is one of as many elements.
+// readAt puts a captured tensor in place of an input. It reports false if the tensor is missing or does not have as many elements.
 func readAt(s *subject, e *Entry, ed *edit.Editor, i int, from source) bool {
 	t := e.signed(s.m)
 	size := product(t.Steps[i].Shape)
@@ -286,7 +286,7 @@ func readAt(s *subject, e *Entry, ed *edit.Editor, i int, from source) bool {
 		return true
 	}
 	other, some := ed.Other(v), false
-	for k := range t.Steps { // its axes may be in another order: as its readers see them
+	for k := range t.Steps { // the axes of the tensor may have another order: the order that the readers of the input see
 		for a, arg := range t.Steps[k].Args {
 			if arg.Step == i {
 				if some = ed.ReadAs(k, a, other); !some {

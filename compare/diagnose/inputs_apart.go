@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// chained yields what the same operation made before in place of an input, as where each of several projections should read one tensor and reads what the last
-// of them gave; and tensors of the layer before.
+// chained yields an earlier result of the same operation in place of an input, as where several projections should read one tensor and each reads the
+// result of the projection before. It also yields tensors of the layer before.
 func chained(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
 	target := s.m.List.Entries[s.first.Node.Entry].Name
@@ -38,8 +38,8 @@ func chained(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// ownStreams are the mistakes of a stack of streams in the place of an input, where each entry of a role reads the stream with the entry's number, or the
-// stream before or after it.
+// ownStreams are the mistakes of a stack of streams in place of an input, where each entry of a role reads the stream with the entry's number, or the
+// stream before or after.
 func ownStreams(s *search, step int) (all []Mistake) {
 	if order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name).Number() < 0 {
 		return nil
@@ -61,10 +61,10 @@ func ownStreams(s *search, step int) (all []Mistake) {
 	return all
 }
 
-// mostApart bounds the readers of inputs, each by itself, that are tried with other tensors.
+// mostApart limits the readers of inputs for which other tensors are tried, one reader at a time.
 const mostApart = 6
 
-// apartInputs yields wrong tensors for one step of several that read an input. The other steps read the right tensor.
+// apartInputs yields wrong tensors for one of several readers of an input. The other readers have the right tensor.
 func apartInputs(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
 	var readers []int
@@ -95,7 +95,7 @@ func apartInputs(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// sourcesOf are captured tensors of some elements, and streams of stacks, beside one that is read.
+// sourcesOf are the captured tensors, and streams of stacks, with some number of elements, without the tensor that is read.
 func sourcesOf(s *search, own string, elements int) []source {
 	var all []source
 	for _, name := range capturedLike(s, own) {
@@ -106,7 +106,7 @@ func sourcesOf(s *search, own string, elements int) []source {
 	return append(all, streams(s, elements)...)
 }
 
-// inputApart has a captured tensor in place of what one step reads.
+// inputApart puts a captured tensor in place of an input, for one step.
 func inputApart(s *subject, e *Entry, m Mistake) *program.Edited {
 	t, ed, at := e.signed(s.m), edit.NewEditor(e.Program), s.place(m)
 	x, ok := s.tensor(e, source{name: s.here(m.Source, e), item: streamOf(m.By)})

@@ -18,7 +18,7 @@ func placeTerm(s *search, t *edit.StepIndex, step int) Term {
 	return s.value(s.first, t.Result(step))
 }
 
-// insertions are a factor, a term and a soft cap at a place. Engines round them in the ways of their kinds, see inserted numbers below.
+// insertions are a factor, an addend and a soft cap at a place. Ports round each kind in different ways, see [insertedNumber].
 func insertions(s *search, t *edit.StepIndex, step int) []family {
 	roundings := func(all ...Rounding) []Rounding {
 		if s.first.Call.DType == hooks.F32 {
@@ -46,8 +46,8 @@ func insertions(s *search, t *edit.StepIndex, step int) []family {
 	return all
 }
 
-// insertedNumber has a factor, a term or a soft cap at a place. Each step rounds, or none does; divided, a factor is the quotient by its reciprocal, which is a tensor, and a soft
-// cap is multiplied by its reciprocal.
+// insertedNumber inserts a factor, an addend or a soft cap at a place. Each step rounds, or no step does. With [Divided], a factor is a division by its
+// reciprocal, which is a tensor, and a soft cap is a product with its reciprocal.
 func insertedNumber(s *subject, e *Entry, m Mistake) *program.Edited {
 	x := m.X.Value
 	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
@@ -70,7 +70,7 @@ func insertedNumber(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// addends yields captured tensors that are added to the result, or to what the program reads. A sum within the program may be one that the engine does not store.
+// addends yields captured tensors that are added to the result, or to an input of the program. The port may not store a sum within the program.
 func addends(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
@@ -94,7 +94,7 @@ func addends(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// addend has a captured tensor of the entry's layer added to a value, or taken off.
+// addend adds a captured tensor of the entry's layer to a value, or subtracts it.
 func addend(s *subject, e *Entry, m Mistake) *program.Edited {
 	v, ok := s.tensor(e, source{name: s.here(m.Source, e)})
 	if !ok {

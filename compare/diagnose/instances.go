@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// instances yields the mistake of entries that each read the tensor or weight of another layer or stream, the same in all passes of an entry. The mistake has
-// what the entries should read, and others are the names of the tensors or weights that they may read.
+// instances yields the mistake of entries that read the tensor or weight of a wrong layer or stream, the same in all passes of an entry. m has the right
+// tensor or weight, and others are the names of candidates.
 func instances(s *search, m Mistake, others []string) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		if len(others) < 2 {
@@ -51,16 +51,16 @@ func instances(s *search, m Mistake, others []string) iter.Seq[Mistake] {
 	}
 }
 
-// solvedInstances counts the entries of a mistake: a tensor or weight was found for each.
+// solvedInstances counts the entries of a mistake: a tensor or weight was found for each entry.
 func solvedInstances(m Mistake) int { return strings.Count(m.By.Name, "=") }
 
-// inAll is the mistake of all entries that read one tensor or weight: a pair of the list has no entry then.
+// inAll is the mistake that all entries read one tensor or weight: the pair in the list has no entry.
 func inAll(m Mistake, other string) Mistake {
 	m.By = listTerm(Others, []string{"=" + other})
 	return m
 }
 
-// instanceOf is the tensor or weight that an entry reads by a list of pairs.
+// instanceOf is the tensor or weight that an entry reads, from a list of pairs.
 func instanceOf(list Term, entry string) (string, bool) {
 	for pair := range strings.SplitSeq(list.Name, ",") {
 		if of, other, _ := strings.Cut(pair, "="); of == entry || of == "" {
@@ -70,7 +70,7 @@ func instanceOf(list Term, entry string) (string, bool) {
 	return "", false
 }
 
-// otherInstance has the tensor or weight of another layer or stream in an entry of the list of a mistake.
+// otherInstance reads the tensor or weight of another layer or stream, if the list of the mistake has the entry.
 func otherInstance(s *subject, e *Entry, m Mistake) *program.Edited {
 	other, ok := instanceOf(m.By, s.m.List.Entries[e.Node.Entry].Name)
 	switch {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Key is the mistake as a line of text that has no sentence in it: "number.value(place=rms_norm.eps,of=epsilon,x=1e-05)". Two mistakes
-// with one key count as the same mistake for whoever has accepted or read the first. Numbers have six digits, and [Numbers] three, of many
-// different ones only the count and the range; long runs end with a digest. The key leaves out what is the model's, such as the right
-// number and the fields of the configuration that have the number, and what may be another in each layer or arithmetic: the name of the
-// source in its layer, how the port rounds, the text of an edit, and which elements were picked by chance.
+// Key is the mistake as a line of text without a sentence: "number.value(place=rms_norm.eps,of=epsilon,x=1e-05)". Two mistakes with one key count as the
+// same mistake for a person who has accepted or read the first. A number has six digits, and each of [Numbers] three; many different numbers become a
+// count and a range, and long runs end with a digest. The key leaves out values of the model, such as the right number and the fields of the configuration
+// with the number. It also leaves out details that may differ between layers or arithmetics: the name of the source in its layer, how the port rounds, the
+// text of an edit, and the elements that were picked by chance.
 func (m Mistake) Key() string {
 	if m.Kind == "" {
 		return ""
@@ -59,7 +59,7 @@ func (m Mistake) Key() string {
 // longestRuns is the most bytes of runs that a key has in full.
 const longestRuns = 1 << 10
 
-// key is the runs in a key: of long ones the first, how many there are, and a digest of all.
+// key writes the runs for a key. Long runs are cut: the first runs, the count, and a digest of all runs.
 func (r Runs) key() string {
 	if len(r) <= longestRuns {
 		return string(r)
@@ -68,7 +68,7 @@ func (r Runs) key() string {
 	return fmt.Sprintf("%s...%d:%x", first, strings.Count(string(r), ";")+1, sha256.Sum256([]byte(r)))
 }
 
-// Key is the relation as a line of text that has no sentence in it, as [Mistake.Key] is: "rows.zeros(place=zeros,n=3,m=12)".
+// Key is the relation as a line of text without a sentence, like [Mistake.Key]: "rows.zeros(place=zeros,n=3,m=12)".
 func (r Relation) Key() string {
 	key := Mistake{Kind: r.Kind, Place: r.Place, Of: r.Of, By: r.By, N: r.N, M: r.M, K: r.K}.Key()
 	if r.At == "" || key == "" {
@@ -81,7 +81,7 @@ func (r Relation) Key() string {
 	return fmt.Sprintf("%s,at=%s)", inner, r.At)
 }
 
-// Key is the key of the mistake or of the relation that a name has; empty for no name.
+// Key is the key of the mistake or relation of a name; empty for no name.
 func (n Name) Key() string {
 	if n.Relation.Kind != "" {
 		return n.Relation.Key()

@@ -10,8 +10,8 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// laterInputs yields tensors of the layer that the order computes from the entry in place of those that the program reads: the engine then has two operations in the other order, as
-// where it rotates before a norm.
+// laterInputs yields tensors of the layer that are computed from the entry, in place of tensors that the program reads. The port then has two operations
+// in the wrong order, such as rotation before a norm.
 func laterInputs(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
@@ -45,11 +45,11 @@ func computedLater(s *search) (all []string) {
 	return all
 }
 
-// sameAgain is how far two results of an operation are from each other, for each unit of their size, that are the same one: an epsilon may move them.
+// sameAgain is the largest relative L2 distance of two results of an operation that count as equal: an epsilon may move them.
 const sameAgain = 0.01
 
-// repeatable reports whether the right operation makes of its own result, in place of an input, that result again or the input: as a norm without weights does, a copy and a minus. Of
-// a tensor that follows from any wrong result it would then give that result.
+// repeatable reports whether the right operation, applied to its own result, gives the same result again or the input. A norm without weights, a copy and
+// a minus do so. Such an operation would explain any wrong result by a tensor that is computed from the wrong result.
 func repeatable(s *search, input int) bool {
 	right, ok := s.valueOf(s.first, nil)
 	read, has := s.valueAt(s.first, s.first.Program.Result(input))

@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// leafSteps are the first steps of weights, or of inputs.
+// leafSteps are the first copies of the steps that read weights, or inputs.
 func leafSteps(t *edit.StepIndex, prims ...program.Prim) []int {
 	var all []int
 	for _, i := range t.Firsts() {
@@ -20,7 +20,7 @@ func leafSteps(t *edit.StepIndex, prims ...program.Prim) []int {
 	return all
 }
 
-// headless reports whether the rows of a weight are of no heads: what reads the result of its operation has none.
+// headless reports whether the rows of a weight belong to no heads: no reader of the operation's result has an axis of heads.
 func headless(s *subject, weight string) bool {
 	var of string
 	for i := range s.m.List.Entries {
@@ -49,7 +49,7 @@ func product(shape []int) int {
 	return n
 }
 
-// reversed is the shape of a matrix that is transposed; nil for what is none.
+// reversed is the shape of a matrix after a transpose; nil for a shape that is no matrix.
 func reversed(shape []int) []int {
 	if len(shape) != 2 {
 		return nil
@@ -57,7 +57,7 @@ func reversed(shape []int) []int {
 	return []int{shape[1], shape[0]}
 }
 
-// weightOf is a weight of the order by its name.
+// weightOf finds a weight of the order by its name.
 func (s *subject) weightOf(name string) (order.Weight, bool) {
 	for i := range s.m.List.Entries {
 		for _, w := range s.m.List.Entries[i].Weights {
@@ -69,7 +69,7 @@ func (s *subject) weightOf(name string) (order.Weight, bool) {
 	return order.Weight{}, false
 }
 
-// listedWeight is a weight with its shape in the order, which is larger where a search looks at some rows of it.
+// listedWeight is a weight with its shape in the order. A search may look at only some rows, and then has a smaller shape.
 func listedWeight(s *subject, w order.Weight) order.Weight {
 	if all, ok := s.weightOf(w.Name); ok {
 		return all
@@ -77,7 +77,7 @@ func listedWeight(s *subject, w order.Weight) order.Weight {
 	return w
 }
 
-// shaped lists a weight of each other role than that of one, of a shape: of the layer where it has a layer, and of each layer where it has none.
+// shaped lists weights of a shape, without w: one weight for each other role if w lies within a layer, and every weight if w lies outside of layers.
 func shaped(s *subject, w order.Weight, shape []int) []string {
 	var all []string
 	if shape == nil {
@@ -99,7 +99,7 @@ func shaped(s *subject, w order.Weight, shape []int) []string {
 	return all
 }
 
-// sameRole lists the weights of the role of one, itself too.
+// sameRole lists the weights with the role of a weight, with the weight itself.
 func sameRole(s *subject, name string) []string {
 	var all []string
 	for _, o := range s.m.List.Weights() {
@@ -110,7 +110,7 @@ func sameRole(s *subject, name string) []string {
 	return all
 }
 
-// here is a name in the layer of an entry.
+// here is the same name in the layer of an entry.
 func (s *subject) here(name string, e *Entry) string {
 	return order.NameOf(name).Beside(order.NameOf(s.m.List.Entries[e.Node.Entry].Name)).String()
 }

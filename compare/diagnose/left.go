@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 )
 
-// Left is what a mistake leaves that does not give every element. Of a large entry some tokens and columns are counted.
+// Left is what a mistake leaves if it does not give every element. A large entry is counted in some tokens and columns.
 type Left struct {
 	Gives int `json:"gives"` // entries without elements left
 	Of    int `json:"of"`    // entries that are wrong
@@ -16,31 +16,33 @@ type Left struct {
 	First      string `json:"first,omitempty"`
 	Elements   int    `json:"elements,omitempty"`
 	OfElements int    `json:"of_elements,omitempty"`
-	// RelL2 is the relative L2 error of the mistake in the first entry of the search, and Right the error of the right operation there. Both are 0 if neither was measured.
+	// RelL2 is the relative L2 error of the mistake in the first entry of the search, and Right is the error of the right operation there. Both are 0 if
+	// not measured.
 	RelL2 float64 `json:"rel_l2,omitempty"`
 	Right float64 `json:"right,omitempty"`
 }
 
-// mostLeft is the largest part of the error of the right operation that a mistake may leave and still be said to be near, where it gives no entry. A fit of one of
-// thousands of edits makes an error somewhat smaller by chance; hardly any halves it.
+// mostLeft is the largest part of the right operation's error that a mistake may leave to be called near, if the mistake gives no entry. Among thousands
+// of edits, one makes an error somewhat smaller by chance; hardly any halves the error.
 const mostLeft = 0.5
 
-// distant is a hypothesis and how far it is from the first entry. The zero value is of none.
+// distant is a hypothesis and its distance from the first entry. The zero value has no hypothesis.
 type distant struct {
 	hypothesis
 	far float64
 	any bool
 }
 
-// take takes in a hypothesis if it comes nearer. A distance that is not finite tells nothing.
+// take keeps a hypothesis if it is nearer. A distance that is not finite tells nothing.
 func (d *distant) take(h hypothesis, far float64) {
 	if far-far == 0 && (!d.any || far < d.far) {
 		*d = distant{h, far, true}
 	}
 }
 
-// sayNearest adds the nearest hypothesis to a finding without a name. The most plausible hypothesis that gives all elements and shows too little comes first, then one that gives some entries, or nearly. Without one the hypothesis with
-// the smallest error in the first entry is taken, if its error is much smaller than the error of the right operation. The error is that of an evaluation.
+// sayNearest adds the nearest hypothesis to a finding without a name. The most plausible hypothesis that gives all elements and shows too little comes
+// first, then a hypothesis that gives some entries, or nearly. Otherwise it is the hypothesis with the smallest error in the first entry, if the error is
+// much smaller than the error of the right operation. The returned error comes from an evaluation.
 func sayNearest(s *search, f *Finding) (err error) {
 	if len(s.little) > 0 {
 		best := slices.MinFunc(s.little, survivor.compare)
@@ -67,7 +69,7 @@ func sayNearest(s *search, f *Finding) (err error) {
 	return nil
 }
 
-// leftOf counts what a hypothesis leaves.
+// leftOf counts the elements that a hypothesis leaves.
 func leftOf(s *search, h hypothesis) (*Left, error) {
 	l := &Left{Of: len(s.entries)}
 	for _, e := range s.entries {
@@ -96,8 +98,8 @@ func leftOf(s *search, h hypothesis) (*Left, error) {
 	return l, s.err
 }
 
-// distance is how far the entry's own program is from the trace's tensor, and the size of the tensor, as root mean squares: of the few tokens that a search
-// looks at first, where the entry is large.
+// distance is the distance of the entry's own program from the trace's tensor, and the size of the tensor, as root mean squares. A large entry is measured
+// in the few tokens that a search looks at first.
 func (e *Entry) distance() (far, size float64, err error) {
 	call := e.Call
 	call.Choices = e.Choices(e.Program)
