@@ -15,7 +15,7 @@ const (
 	HypothesisWork = 1 << 14
 )
 
-// moreWork is how many times its work a stopped search is offered.
+// moreWork is the factor by which the work of a stopped search is raised in the offer to go on.
 const moreWork = 30
 
 // Share limits the next searches to one of n equal parts of the work that is left. The next call sets another limit.

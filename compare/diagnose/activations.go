@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// relu is max(0, x), and quick is x / (1 + exp(−1.702·x)), by which some engines approximate GELU. No family of the order has them.
+// relu is max(0, x), and quick is x / (1 + exp(−1.702·x)), with which some ports approximate GELU. No family of the order has these activations.
 type (
 	relu  struct{}
 	quick struct{}
@@ -28,8 +28,8 @@ func (quick) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	return b.Div("quotient", x, b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(b.Mul("scaled", x, b.Scalar("1.702", 1.702))))))
 }
 
-// No family of the order has these activations either: relu that ends at 6 and x·relu6(x+3)/6, as on small devices, a small slope below 0, the sigmoid,
-// and x·tanh(log(1+eˣ)).
+// No family of the order has these either: relu that ends at 6 and x·relu6(x+3)/6, as on small devices, a small slope below 0, the sigmoid, and
+// x·tanh(log(1+eˣ)).
 type (
 	relu6   struct{}
 	hard    struct{}
@@ -175,8 +175,8 @@ func (softplus) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 // activationsOf are the activations that a program may have, from families of the order and from recorded programs.
 var activationsOf = append(op.Activations(), softplus{}, sigmoid{})
 
-// otherActivations yields other activations in place of each activation of the program, plain and with every step rounded. It also yields no activation,
-// and a softmax. A cautious search yields only the activations of families.
+// otherActivations yields other activations in place of each activation of the program, plain and with every step rounded. It also yields the activation
+// left out, and a softmax in its place. A cautious search yields only the activations of families.
 func otherActivations(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, own := range activationsOf {
@@ -267,7 +267,7 @@ func otherTanhs(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// otherTanh has another function in the place of a tanh.
+// otherTanh replaces a tanh by another function.
 func otherTanh(s *subject, e *Entry, m Mistake) *program.Edited {
 	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
 	all := t.Copies(s.place(m))

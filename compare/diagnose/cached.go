@@ -40,7 +40,7 @@ func cachedRole(s *subject, e *Entry, step int) string {
 	return order.NameOf(s.m.List.Entries[e.Inputs[e.Program.Steps[leaf].Index()].Entry].Name).Role()
 }
 
-// cachesOf are the steps that join the kept tensors of a role with new ones. Of several joins of one cache, it has the last. The role "" means any role.
+// cachesOf are the steps that join the kept tensors of a role with new ones: the last join of each cache. The role "" means any role.
 func cachesOf(s *subject, e *Entry, role string) []int {
 	t := e.signed(s.m)
 	var all []int

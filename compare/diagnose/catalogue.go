@@ -88,7 +88,7 @@ func plausible(c edit.Class, k Kind) int {
 	return n
 }
 
-// depth is the length of the longest chain of [Row.After] from a kind: After of the kind, After of a kind in After, and so on.
+// depth is the length of the longest chain of [Row.After] that starts at a kind.
 func (k Kind) depth() int {
 	row, n := catalogue()[k], 0
 	if row == nil {

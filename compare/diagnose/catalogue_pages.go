@@ -46,7 +46,7 @@ func Pages() []string {
 	return slices.Compact(all)
 }
 
-// pattern is compiled when it is first asked for: most runs find no mistake.
+// pattern compiles a regular expression at the first request: most runs find no mistake.
 func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
@@ -165,36 +165,36 @@ func pagesOf(pairs ...string) []Page {
 	return all
 }
 
-// of is for mistakes that are done to a term of some kinds.
+// of tests whether a mistake is in a term of some kinds.
 func of(kinds ...TermKind) func(Mistake) bool {
 	return func(m Mistake) bool { return slices.Contains(kinds, m.Of.Kind) }
 }
 
-// ofFunction is for mistakes that are done to a function, such as tanh.
+// ofFunction tests whether a mistake is in a function, such as tanh.
 func ofFunction(m Mistake) bool { return m.Of.Kind == Function }
 
-// divides is for a division by a number that is left out or taken twice, with another step or without.
+// divides tests whether a division by a number is left out or taken twice, with another step or without.
 func divides(m Mistake) bool { return m.Of.Kind == TheDivisor || m.By.Kind == TheDivisor }
 
-// forPlusOne is for a step that should read the weight with 1 added.
+// forPlusOne tests whether a step should read the weight with 1 added.
 func forPlusOne(m Mistake) bool { return strings.HasSuffix(m.For.Name, "1+w") }
 
-// aStream is for another stream that is read.
+// aStream tests whether another stream is read.
 func aStream(m Mistake) bool { return m.Axis == "stream" || m.By.Item.Has }
 
-// ints is for numbers that are kept as whole numbers.
+// ints tests whether numbers are kept as whole numbers.
 func ints(m Mistake) bool { return m.Coding.Numbers == Int8 || m.Coding.Numbers == Int4 }
 
-// alongTokens is for elements that are moved along the tokens.
+// alongTokens tests whether elements are moved along the tokens.
 func alongTokens(m Mistake) bool { return m.Axis == axisWords('t') }
 
-// oneChannel is for a single channel in the place of a wrong channel.
+// oneChannel tests whether a single channel stands in the place of a wrong channel.
 func oneChannel(m Mistake) bool {
 	all := m.Runs.list()
 	return len(all) == 1 && all[0].To == all[0].From+1 && all[0].Is >= 0
 }
 
-// withZeros is for channels of zeros among the runs of the sentence.
+// withZeros tests whether channels of zeros are among the runs of the sentence.
 func withZeros(m Mistake) bool {
 	return slices.ContainsFunc(m.Runs.said(), func(r Run) bool { return r.Is < 0 })
 }

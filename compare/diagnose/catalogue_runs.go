@@ -8,7 +8,7 @@ import (
 // Run is a run of wrong rows, channels or slots.
 type Run struct {
 	From, To int    // the first index, and the index after the last
-	Is       int    // the index whose content is at From; isZero for zeros, isUnknown for unknown content
+	Is       int    // where the content at From comes from; isZero for zeros, isUnknown for unknown content
 	Of       string // the role of a tensor or weight that has the content; empty for the tensor itself
 }
 
@@ -76,7 +76,7 @@ func (r Runs) said() []Run {
 	return all[:min(len(all), mostRuns)]
 }
 
-// words says what the first runs have, with a noun: "rows 0 to 3 are rows 4 to 7; row 7 is 0".
+// words says where the content of the first runs comes from, with a noun: "rows 0 to 3 are rows 4 to 7; row 7 is 0".
 func (r Runs) words(noun string) string {
 	var all []string
 	for _, run := range r.said() {
@@ -98,7 +98,7 @@ func (r Runs) words(noun string) string {
 	return strings.Join(all, "; ")
 }
 
-// spanWords is a run by its ends, from one index to before another: "rows 4 to 7", "row 7".
+// spanWords is a run by its first and last index: "rows 4 to 7", "row 7". The index to is not in the run.
 func spanWords(noun string, from, to int) string {
 	if to != from+1 {
 		noun += "s"
@@ -122,7 +122,7 @@ func (r Runs) pieces() string {
 	return listed(all)
 }
 
-// order lists the right index of each of n parts: "0, 2, 1, 3".
+// order lists where each of n parts comes from: "0, 2, 1, 3".
 func (r Runs) order(n int) string {
 	var all []string
 	for _, run := range r.list() {
@@ -159,7 +159,7 @@ func (r Runs) at() string {
 	return strings.Join(all, ", ")
 }
 
-// are lists the right indexes of the content of the runs: "0, 2, 8 to 10".
+// are lists where the content of the runs comes from: "0, 2, 8 to 10".
 func (r Runs) are() string {
 	var all []string
 	for _, run := range r.list() {
@@ -168,7 +168,7 @@ func (r Runs) are() string {
 	return strings.Join(all, ", ")
 }
 
-// endsWords is a run by its ends, without a noun. The index to is not in the run.
+// endsWords is a run by its first and last index, without a noun. The index to is not in the run.
 func endsWords(from, to int) string {
 	if to == from+1 {
 		return fmt.Sprint(from)

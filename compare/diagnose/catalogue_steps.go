@@ -6,7 +6,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// stepRows are mistakes in the work of a step, in what the step reads, and in its numbers.
+// stepRows are mistakes in the steps of a formula: in a step's operation, operands, numbers and order.
 func stepRows() []Row {
 	return []Row{
 		// A step is left out.

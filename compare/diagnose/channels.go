@@ -111,7 +111,7 @@ func channelMistake(from []int) Mistake {
 	return m
 }
 
-// isPermutation reports whether every channel is the source of one channel.
+// isPermutation reports whether every channel is the source of exactly one channel.
 func isPermutation(from []int) bool {
 	seen := make([]bool, len(from))
 	for _, k := range from {

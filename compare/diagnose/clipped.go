@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// clips are limits of a result: on both sides, below and above. size is largest for the elements at the limit.
+// clips are limits of a result: on both sides, below, and above. Elements at the limit have the largest size.
 var clips = []struct {
 	kind Kind
 	size func(y float64) float64

@@ -105,7 +105,7 @@ func withCode(s *subject, e *Entry, m Mistake) Mistake {
 	}
 	for k, i := range steps {
 		c := codeOf(s, e, i)
-		if k > 0 && c != m.Code { // several steps are possible
+		if k > 0 && c != m.Code { // several steps are possible: only the operation is known
 			c = Code{Operation: c.Operation}
 		}
 		m.Code = c

@@ -17,7 +17,7 @@ var narrowTypes = []hooks.DType{hooks.BF16, hooks.F16}
 // tf32 is the type of the inputs of tensor cores.
 const tf32 = "tf32"
 
-// computedAs is one text for all ways to compute in a type, with a different text if the result stays float32.
+// computedAs is one text for all ways to compute in a type. A result that stays float32 has a different text.
 func computedAs(m Mistake) string {
 	text := "computed:" + m.By.Name
 	if m.DType != 0 {

@@ -35,7 +35,7 @@ type Description struct {
 	Cases []string `json:"cases,omitempty"`
 	// Where are the only indexes of the axes at which something differs, in words; empty for all indexes.
 	Where string `json:"where,omitempty"`
-	// Only is the condition on a value without which nothing differs, in words; empty for no condition.
+	// Only is a condition on a value that holds wherever something differs, in words; empty for no condition.
 	Only string `json:"only,omitempty"`
 	// Zeros counts elements that are 0 and should not be. The numbers do not count them. ZerosAt says where the zeros are.
 	Zeros   int    `json:"zeros,omitempty"`
@@ -278,7 +278,7 @@ func (e *Entry) own() (x program.Value, y, half []float64, err error) {
 	return x, y, half, err
 }
 
-// zeroedResults describes entries with at least a quarter of their wrong elements 0.
+// zeroedResults describes entries with zeros in at least a quarter of the wrong elements.
 func zeroedResults(x *difference) *Description {
 	d := &Description{Kind: "described.zeros", Of: theResult}
 	for _, o := range x.results {

@@ -111,7 +111,7 @@ func (f *fit) settle(all []observed, by grouping) {
 	}
 }
 
-// off is how far an element may be off: twice the effect of rounding, since intermediate values round as well.
+// off is how far an element may be off: twice the sum of both errors, since intermediate values round as well.
 func off(o *observed, i int) float64 { return 2 * (o.half[i] + o.off[i]) }
 
 // silent reports whether an element says nothing: any number fits, or the wanted and the right value are both as low as masked scores.

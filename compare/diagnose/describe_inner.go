@@ -22,8 +22,8 @@ type inner struct {
 // mostInverted limits the steps that are inverted from the result back to a value.
 const mostInverted = 8
 
-// requiredValues are the values within the operation that give the trace's tensors if they are changed. It goes from the result backwards and inverts each
-// step with a known other operand. It leaves out a value if the step has several copies, or if only some elements of the value are read.
+// requiredValues are the values within the operation that give the trace's tensors if they are changed. The search goes from the result backwards and
+// inverts each step with a known other operand. A value is left out if the step has several copies, or if only some elements of the value are read.
 func requiredValues(s *search, results []observed) []inner {
 	var all []inner
 	for _, path := range inversions(s) {

@@ -12,7 +12,7 @@ const (
 	tall         = 1.5  // rows of the matrix for each column, at least: with fewer rows any result has an operand
 	rowsOfSquare = 4    // rows for each column in the solution
 	mostSpread   = 1e4  // of the matrix: the largest pivot for each unit of the smallest
-	operandSlack = 4    // multiples of its error that a solved operand may be off by
+	operandSlack = 4    // how many times its error a solved operand may be off
 	mostAlike    = 0.75 // of the elements that the right operand may give within the error: with more, any operand near the right one does so too
 )
 
@@ -140,7 +140,7 @@ type square struct {
 	error   []float64 // by column: the error of the operand for an error of 1 in each row
 }
 
-// newSquare takes one of every each rows of a matrix. It is nil if the rows determine the operand badly.
+// newSquare uses every n-th row of a matrix, where n is each. It is nil if these rows determine the operand badly.
 func newSquare(w program.Rows, each int) (*square, error) {
 	rows, n := w.Size()
 	q := &square{n, each, make([]float64, n*n), make([]float64, n)}

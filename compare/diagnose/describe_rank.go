@@ -9,12 +9,12 @@ import (
 
 const (
 	mostOfRank  = 1 << 18 // elements of a matrix whose rank is computed
-	rankSlack   = 16      // multiples of its error that an element may be off by
+	rankSlack   = 16      // how many times its error an element may be off
 	shareOfRank = 4       // wrong rows, and wrong columns, for each unit of rank, at least
 )
 
-// lowRank describes results with an error that is a matrix of low rank, tokens by channels. An example are weights with an adapter merged by mistake. It
-// is nil if the right result has a low rank as well.
+// lowRank describes results with an error that is a matrix of low rank, tokens by channels. An example is an adapter that is merged into the weights by
+// mistake. It is nil if the right result has a low rank as well.
 func lowRank(x *difference) *Description {
 	results, p := x.results, x.first.Program
 	if p.Steps[p.Out.Step].Prim != program.Affine {

@@ -152,7 +152,7 @@ func (m *Model) handsOn(o *order.Entry, pass int) bool {
 	return p.Steps[i].Prim == program.Input
 }
 
-// keptPart is the part of a comparison's memory for values that are kept for the next hypothesis. A single entry may take more.
+// keptPart divides the memory of a comparison: values that are kept for the next hypothesis may take one part. A single entry may take more.
 const keptPart = 4
 
 // values returns the values of an entry's own program. If kept values take too much memory, the values with the oldest use are dropped.

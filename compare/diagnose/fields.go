@@ -18,7 +18,8 @@ type number struct {
 	field string // "head_dim"
 	plain bool   // the value of the field itself
 	own   bool   // words name no field, and are said unchanged
-	// rounded is the type that the right number was rounded to. unit is the type with this distance from 1 to the next number. Each is 0 if unset.
+	// rounded is the type that the right number was rounded to. unit is the type for which the number is the distance from 1 to the next number. Each is 0
+	// if unset.
 	rounded, unit hooks.DType
 }
 
@@ -29,7 +30,7 @@ type numbers []number
 func numbersOf(c *order.Config) numbers {
 	var all numbers
 	fields := Fields(c)
-	if c.NumHeads > 0 && c.HiddenSize/c.NumHeads != c.HeadDim { // the size of a head that ports may compute
+	if c.NumHeads > 0 && c.HiddenSize/c.NumHeads != c.HeadDim { // head_dim as ports may compute it
 		fields = append(fields, Field{widthOfHeads, float64(c.HiddenSize / c.NumHeads)})
 	}
 	for _, f := range fields {
@@ -88,9 +89,9 @@ func Fields(c *order.Config) []Field {
 	return all
 }
 
-// called names the fields of the configuration that are equal to a number, or functions of fields, for a sentence. Fields of the right number come first.
-// Next are fields of the number's kind, and functions of fields if the same function of another field is the right number. Other fields may be equal by
-// chance: they are named only if people do not often type the number. More than [maxAliases] names are not listed.
+// called names, for a sentence, the fields of the configuration that equal the number v, or functions of fields that do. Fields of the right number are
+// preferred. Next are fields of the number's kind, and functions of fields if the same function of another field is the right number. Other fields may be
+// equal by chance, so they are named only if people do not often type the number. The result is empty for more than [maxAliases] names.
 func (of numbers) called(v, right float64, what TermKind) string {
 	var own, kind, all []number
 	for _, n := range of {

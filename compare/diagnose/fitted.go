@@ -19,7 +19,7 @@ import (
 // draft is what an analysis knows beyond the description.
 type draft struct {
 	proposes []Mistake // with all numbers filled in
-	weight   string    // with the fitted numbers
+	weight   string    // the weight with the fitted numbers
 	heads    [][2]int  // of a product: for each head of the result, the heads of the two operands
 }
 
@@ -34,7 +34,7 @@ func (s *search) draft(d *Description) *draft {
 	return s.drafts[d]
 }
 
-// mostSpelled is how many different numbers a sentence and a key list. With more numbers they have the count, the smallest and the largest number.
+// mostSpelled is how many different numbers a sentence and a key list. More numbers become the count, the smallest and the largest number.
 const mostSpelled = 8
 
 // mostFitted is how many fitted numbers a mistake may have.
@@ -77,7 +77,7 @@ func makeNumbers(all []float64) Numbers {
 	return writtenNumbers(all, func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) })
 }
 
-// writtenNumbers writes numbers, each with the function one.
+// writtenNumbers writes numbers; the function one writes a single number.
 func writtenNumbers(all []float64, one func(x float64) string) Numbers {
 	var parts []string
 	for k := 0; k < len(all); {

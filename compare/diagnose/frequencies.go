@@ -161,7 +161,7 @@ func (f *frequencies) find(s *subject, pass int) {
 	}
 }
 
-// madeBy returns the constants of an operation that positions are multiplied by, or nil.
+// madeBy returns the constants by which an operation multiplies positions, or nil.
 func (f *frequencies) madeBy(o program.Op) []float64 {
 	b := program.NewBuilder()
 	p, err := b.Program(b.Apply(o, "", f.size, []program.Var{b.Input(0, f.in)}, nil))
