@@ -76,7 +76,7 @@ func again(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// maxPlaces is the largest number of inputs for which operations are tried before the inputs of a program.
+// maxPlaces limits the inputs of a program: with more inputs, no operation is tried before an input.
 const maxPlaces = 4
 
 // insertable reports whether an operation keeps the number of elements of its first input, has no matrix and reads no earlier pass.
