@@ -31,12 +31,6 @@ var bannedTurns = regexp.MustCompile(strings.Join([]string{
 	`\bthan those\b`, `\bsays of\b`,
 }, "|"))
 
-// notYet are packages whose comments are not rewritten yet: they may have banned turns and larger shares. A package that no longer needs its
-// line fails the test, and no line is added.
-var notYet = map[string]bool{
-	"compare/diagnose": true,
-}
-
 // allowedTurns are comments that may have a banned turn: a part of the comment, and the reason.
 var allowedTurns = map[string]string{}
 
@@ -50,14 +44,12 @@ var (
 // A package keeps the share of pronouns in its comments below the limits, and no comment has a banned turn of phrase. Tests and generated
 // files are left out, and so are words in quotes. Run with -v to list the comments with the largest shares.
 func TestCommentsArePlain(t *testing.T) {
-	shares, used, needed := map[string][]share{}, map[string]bool{}, map[string]bool{}
+	shares, used := map[string][]share{}, map[string]bool{}
 	for _, c := range comments(t, "../..") {
 		text := quoted.ReplaceAllString(c.text, " ")
 		dir := filepath.ToSlash(filepath.Dir(c.at))
 		if turn := bannedTurns.FindString(named.ReplaceAllString(text, " ")); turn != "" && !allowed(c.text, used) {
-			if needed[dir] = true; !notYet[dir] {
-				t.Errorf("%s: %q in: %s", c.at, turn, c.text)
-			}
+			t.Errorf("%s: %q in: %s", c.at, turn, c.text)
 		}
 		if words := word.FindAllString(text, -1); len(words) >= fewestWords {
 			shares[dir] = append(shares[dir], share{shareOf(words), c})
@@ -75,17 +67,9 @@ func TestCommentsArePlain(t *testing.T) {
 		if n < fewestComments || median <= mostAtMedian && ninetyth <= mostAtNinetyth {
 			continue
 		}
-		if needed[dir] = true; notYet[dir] {
-			continue
-		}
 		t.Errorf("%s: of %d comments the median share of pronouns is %.3f and the 90th percentile %.3f, and may be %g and %g", dir, n, median, ninetyth, mostAtMedian, mostAtNinetyth)
 		for _, s := range all[:min(n, 3+n/4)] {
 			t.Logf("%.2f %s: %s", s.of, s.comment.at, s.comment.text)
-		}
-	}
-	for dir := range notYet {
-		if !needed[dir] {
-			t.Errorf("%s is plain: take it out of the list", dir)
 		}
 	}
 }
