@@ -79,6 +79,7 @@ func numberRows() []Row {
 		{Kind: "activation.other-operand-alone", Words: "the activation is {place}, not {for}, and uses only one operand of {of}", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged, Weak: true},
 		{Kind: "activation.other-step-as", Words: "the activation is {place}, not {for}, with {by} instead of {of}", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged, Weak: true},
 		{Kind: "activation.other-number", Words: "the activation is {place}, not {for}, with {by} instead of {of}", Pages: activationPages, Apply: variantActivation, Class: edit.Exchanged, Weak: true},
+		{Kind: "activation.other-with-number", Words: "the activation is {place}, not {for}, with {x} instead of {of}", Pages: activationPages, Apply: numberedActivation, Class: edit.Exchanged, Solved: fitted},
 		{Kind: "tanh.clip", Words: "a hard clip to ±1 replaces tanh", Pages: capPages, Apply: otherTanh, Class: edit.Exchanged},
 		{Kind: "tanh.softmax", Words: "a softmax over the channels replaces tanh", Pages: capPages, Apply: otherTanh, Class: edit.Exchanged},
 		{Kind: "tanh.sigmoid", Words: "a sigmoid replaces tanh", Pages: capPages, Apply: otherTanh, Class: edit.Exchanged},

@@ -122,6 +122,16 @@ func tanhGELU(x float64) float64 {
 }
 func quickGELU(x float64) float64 { return x * sigmoid(1.702*x) }
 
+// sigmoidGELU is GELU by a sigmoid with a steepness.
+func sigmoidGELU(by float64) func(float64) float64 {
+	return func(x float64) float64 { return x * sigmoid(by*x) }
+}
+
+// leakyBelow has a slope below 0.
+func leakyBelow(slope float64) func(float64) float64 {
+	return func(x float64) float64 { return max(x, slope*x) }
+}
+
 // capped are numbers with a soft cap.
 func capped(limit float64) func(p *wrongPort) []float64 {
 	return ofEach(func(x float64) float64 { return math.Tanh(x/limit) * limit })

@@ -203,3 +203,42 @@ func (e *Editor) Inner(from int, y program.Var, n int) (program.Var, bool) {
 	}
 	return y, false
 }
+
+// FormulaNumber is a number in the formula of an operation: its step, counted from the operation's first, and its value.
+type FormulaNumber struct {
+	Step  int
+	Value float64
+}
+
+// NumbersOf lists the numbers in the formula of an operation of one tensor, but for 0, 1 and negative numbers.
+func NumbersOf(o program.Op) []FormulaNumber {
+	p, err := identity()
+	if err != nil {
+		return nil
+	}
+	e := NewEditor(p)
+	first := len(e.Steps)
+	e.Insert(o, p.Out)
+	if e.Err() != nil {
+		return nil
+	}
+	var all []FormulaNumber
+	for i := first; i < len(e.Steps); i++ {
+		if s := &e.Steps[i]; s.Prim == program.Number && s.Number().Value > 0 && s.Number().Value != 1 {
+			all = append(all, FormulaNumber{i - first, s.Number().Value})
+		}
+	}
+	return all
+}
+
+// InsertWithNumber is Insert of an operation with v in place of the number at a step. It fails if the step is no number.
+func InsertWithNumber(e *Editor, o program.Op, step int, v float64, x program.Var) program.Var {
+	first := len(e.Steps)
+	out := e.Insert(o, x)
+	if at := first + step; e.Err() == nil && at >= first && at < len(e.Steps) && e.Steps[at].Prim == program.Number {
+		old := e.Steps[at].Number()
+		e.Steps[at].Payload = program.Constant{Value: v, Units: old.Units, Fixed: old.Fixed}
+		return out
+	}
+	return e.Fail("number")
+}
