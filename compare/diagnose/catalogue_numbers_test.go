@@ -41,6 +41,13 @@ func TestSentencesOfNumbersAndFunctions(t *testing.T) {
 		{variant("activation.number", literal(4), Term{Kind: TwiceIt, X: 8}), "the activation gelu_tanh has 8, its double instead of 4", gated, "activation"},
 		{variant("activation.number", literal(4), Term{Kind: HalfOfIt, X: 2}), "the activation gelu_tanh has 2, its half instead of 4", gated, "activation"},
 		{variant("activation.number", literal(4), Term{Kind: ItsNegative, X: -4}), "the activation gelu_tanh has -4, its negative instead of 4", gated, "activation"},
+		{
+			Mistake{Kind: "activation.other-with-number", Place: "quick_gelu", Of: literal(1.702), For: function("gelu_tanh"), X: some(1.773)},
+			"the activation is quick_gelu, not gelu_tanh, with 1.773 instead of 1.702", gated, "activation",
+		},
+		{Mistake{Kind: "activation.zero-below", Place: "gelu_tanh", X: some(-2.5)}, "the activation gelu_tanh is 0 for inputs below -2.5", gated, "activation"},
+		{Mistake{Kind: "activation.input-above", Place: "gelu_tanh", X: some(3)}, "the activation gelu_tanh is its input for inputs above 3", gated, "activation"},
+		{Mistake{Kind: "activation.saturated", Place: "gelu_tanh", X: some(3)}, "the activation gelu_tanh is 0 for inputs below -3, and its input for inputs above 3", gated, "activation"},
 		{variant("activation.other-step-left-out", named("tanh"), Term{}), "the activation is gelu_tanh, not silu, and lacks tanh", gated, "activation"},
 		{variant("activation.other-operand-alone", named("sum"), Term{}), "the activation is gelu_tanh, not silu, and uses only one operand of sum", gated, "activation"},
 		{variant("activation.other-step-as", named("sum"), function("sub")), "the activation is gelu_tanh, not silu, with sub instead of sum", gated, "activation"},

@@ -25,7 +25,7 @@ func stages() []stage {
 		{"rows of matrices from elsewhere", besides, tried(rowsElsewhere)},
 		{"steps of earlier or later values", besides, tried(shiftedSteps)},
 		{"activations by other formulas", besides, tried(activationVariants)},
-		{"activations with another number", besides, tried(numberedActivations)},
+		{"activations with another number", besides, tried(numberedActivations, beyondLimits)},
 		{"clipped values", besides, tried(clippings)},
 		{"rows of zeros", besides, zeroRows},
 		{"dropout", besides, tried(dropout)},

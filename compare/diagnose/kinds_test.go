@@ -18,6 +18,8 @@ import (
 // text, by the form of a step, or by order/op.
 var knowing = []string{
 	// The table of activations, by operation.
+	"compare/diagnose/activation_numbers.go numberedActivations: .Kind()",
+	"compare/diagnose/activation_regions.go beyondLimits: .Kind()",
 	"compare/diagnose/activations.go activationCalled: .Kind(), op.Op",
 	"compare/diagnose/activations.go kindOf: .Form",
 	"compare/diagnose/activations.go otherActivations: .Kind(), op.Activations",

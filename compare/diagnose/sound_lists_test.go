@@ -57,6 +57,7 @@ var notReached = []struct{ kinds, why string }{
 	{"described.", "how a tensor differs, and no mistake"},
 	{"addends.inserted factors.inserted heads.others input.truncated input.whole slopes.inserted value.formula value.other weight.factors weight.input-factors weight.shifted weights.of-another-layer", "a description of a port's tensors proposes them: TestDescriptionsAreConfirmed"},
 	{"factor.by-late-position factor.by-position norm.about-mean number.of-layers sum.terms value.of-last-index value.of-one-index value.of-rank", "a description of a port's tensors proposes them: TestSumsAndRowsAreNamed, TestSumsAndRowsAreApplied"},
+	{"activation.input-above activation.other-with-number", "a number is solved from the tensors of a port: TestMistakesInPlainLoopsAreNamed of package naming"},
 	{"input.not-as-dumped", "a relation of two entries, which package naming finds: TestATensorThatIsWrongOnlyInTheDump"},
 	{"rows. elements.nan elements.nan-or-infinite elements.infinite elements.minus-infinity", "a relation, and no mistake: TestARelationSaysNothingOfAnotherEntry, TestMinusInfinityIsMasked"},
 	{"cache.order cache.other-slots cache.ring cache.slots-of-another cache.written-elsewhere", "the slots are found in the cache of a port: TestSlotsAreApplied"},
@@ -82,6 +83,7 @@ var notNamed = []struct{ kinds, why string }{
 // notBack are kinds of which no two neighbours in a role have both their own names, and why; or no plant has, of a kind that each role has one of.
 var notBack = []struct{ kinds, why string }{
 	{"activation.number activation.operand-alone activation.other-operand-alone activation.other-rounded activation.step-as activation.step-left-out", "the edit of the step says more, or the rounding of steps is not seen in float32"},
+	{"activation.saturated", "the limit is found in the tensors of a port: TestMistakesInPlainLoopsAreNamed of package naming"},
 	{"cache.newest-stale cache.newest-unwritten cache.oldest-kept", "in one step the newest slot is what steps write, and what is kept is a slice"},
 	{"elements.blocks-reversed elements.halves-exchanged-and-back elements.neighbours-exchanged elements.reversed-and-back elements.rolled", "the order of another operand says the same"},
 	{"epsilon.least-value norm.rmsnorm number.doubled number.inverted number.negated number.squared number.two-sided-quantile step.left-out", "a step that is taken twice, exchanged or left out, or the number itself, says the same"},

@@ -127,6 +127,19 @@ func sigmoidGELU(by float64) func(float64) float64 {
 	return func(x float64) float64 { return x * sigmoid(by*x) }
 }
 
+// cutGELU is GELU between two inputs, 0 below and the input above.
+func cutGELU(least, most float64) func(float64) float64 {
+	return func(x float64) float64 {
+		switch {
+		case x < least:
+			return 0
+		case x > most:
+			return x
+		}
+		return tanhGELU(x)
+	}
+}
+
 // leakyBelow has a slope below 0.
 func leakyBelow(slope float64) func(float64) float64 {
 	return func(x float64) float64 { return max(x, slope*x) }

@@ -51,6 +51,9 @@ var plantedRows = []plantedRow{
 	{"activation.other", "gelu", "act_fn", ofEach(erfGELU), "(place=gelu_tanh.product,by=function:gelu,for=function:gelu_tanh)", ofEach(quickGELU)},
 	{"activation.other-with-number", "gelu", "act_fn", ofEach(sigmoidGELU(1.773)), "(place=quick_gelu,of=number:1.702,for=function:gelu_tanh,x=1.773)", ofEach(quickGELU)},
 	{"activation.other-with-number", "gelu", "act_fn", ofEach(leakyBelow(0.2)), "(place=leaky_relu,of=number:0.01,for=function:gelu_tanh,x=0.2)", ofEach(sigmoidGELU(1.6))},
+	{"activation.zero-below", "gelu", "act_fn", ofEach(cutGELU(-1.5, 1e9)), "(place=gelu_tanh,x=-1.5)", ofEach(cutGELU(-1, 1e9))},
+	{"activation.input-above", "gelu", "act_fn", ofEach(cutGELU(-1e9, 1)), "(place=gelu_tanh,x=1)", ofEach(cutGELU(-1e9, 1.25))},
+	{"activation.saturated", "gelu", "act_fn", ofEach(cutGELU(-1.5, 1.5)), "(place=gelu_tanh,x=1.5)", ofEach(cutGELU(-1.5, 1))},
 	{"number.value", "gemma2", "scores_softcap", capped(5), "(place=softcap.cap,of=soft-cap,x=5)", capped(7)},
 	{"step.left-out", "gemma2", "scores_softcap", multipliedBy(1), "(place=softcap.tanh,of=function:tanh)", multipliedBy(0.5)},
 
