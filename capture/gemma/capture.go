@@ -18,7 +18,7 @@ import (
 type Job struct {
 	Checkpoint *checkpoint.Checkpoint
 	List       *order.List   // of the checkpoint's configuration
-	Computes   *order.Config // what the model computes by, where that is not List's configuration: a mistake that is made on purpose; nil for List's
+	Computes   *order.Config // the configuration to compute with, for a mistake made on purpose; nil for the configuration of List
 	Record     *order.List   // the names to record and their order; nil for List
 	DType      hooks.DType
 	Passes     [][]int
@@ -30,8 +30,8 @@ type Job struct {
 	Progress   func(pass, passes, layer, layers int)
 }
 
-// Capture runs the model and writes a trace to Path, whose folder it makes. Only the scope's entries are computed: a pass ends after the last
-// layer with a selected entry. On an error the unfinished trace stays next to Path and says why.
+// Capture runs the model and writes a trace to Path, whose folder it makes. Only the scope's entries are written. A pass ends after the last
+// layer with a selected entry, unless tokens are decoded after the pass. On an error the unfinished trace stays next to Path and says why.
 func Capture(ctx context.Context, j Job) (Output, error) {
 	if j.Record == nil {
 		j.Record = j.List
@@ -46,7 +46,8 @@ func Capture(ctx context.Context, j Job) (Output, error) {
 	if err := CheckPasses(j.List.Config, j.Passes, j.NewTokens); err != nil {
 		return Output{}, err
 	}
-	// The registry is complete before the model is built, and the trace begun only for a model that could be.
+	// Building the model resolves the hooks, so write is attached before. The trace is begun after, so that no file is left for a model that cannot be
+	// built.
 	var w *capture.Writer
 	write := func(e hooks.Event) error { return w.Observe(e) }
 	if err := capture.Attach(j.Registry, j.Debug.Around(write), j.Record, j.Manifest.Scope, j.tokens()); err != nil {
@@ -54,7 +55,7 @@ func Capture(ctx context.Context, j Job) (Output, error) {
 	}
 	last := lastLayer(j.List, selected)
 	build := last
-	if j.NewTokens > 0 { // the next token comes from the logits
+	if j.NewTokens > 0 { // the logits, which give the next token, need every layer
 		build = All
 	}
 	model, err := New(j.Checkpoint, j.computed(), j.DType, j.Registry, build)
@@ -78,7 +79,7 @@ func Capture(ctx context.Context, j Job) (Output, error) {
 	return out, w.Close()
 }
 
-// computed is the list with the configuration that the model computes by. The names are those of List.
+// computed is List, with the configuration Computes if there is one.
 func (j *Job) computed() *order.List {
 	if j.Computes == nil {
 		return j.List
@@ -124,13 +125,13 @@ func CheckSelected(l *order.List, selected []*order.Entry) error {
 	switch {
 	case len(unknown) > 0:
 		return fmt.Errorf("the model has no tensor %s (%d of %d names are unknown)", unknown[0], len(unknown), len(selected))
-	case len(selected) <= 1: // only input_ids
+	case len(selected) <= 1: // only input_ids, which every scope selects
 		return fmt.Errorf("the scope selects no tensor of the model")
 	}
 	return nil
 }
 
-// lastLayer is the last layer that has to run for the selected entries.
+// lastLayer is the last layer that has to run for the selected entries: −1 if the entries before the layers are enough, All for an entry after the layers.
 func lastLayer(l *order.List, selected []*order.Entry) int {
 	last := -1
 	for _, e := range selected {

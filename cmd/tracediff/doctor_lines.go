@@ -17,7 +17,7 @@ import (
 	"github.com/tracediff/tracediff/internal/plain"
 )
 
-// linePrinter returns the printer for the format of --format.
+// linePrinter returns the function that prints lines in the format of --format, and in colour where --color allows it.
 func linePrinter(c *cli.Context) (func(io.Writer, []health.Line) error, error) {
 	var f *os.File
 	out, ok := c.App.Writer.(*output)
@@ -75,6 +75,7 @@ func printLines(w io.Writer, lines []health.Line, coloured bool) error {
 			status = c.Sprint(status)
 		}
 		const indent = 18
+		// The text is wrapped with a blank status: codes of colour would count as columns.
 		what := plain.Wrap(fmt.Sprintf("%-7s  %-7s  %s", "", l.Section, l.What), plain.Columns, indent)
 		if _, err := fmt.Fprintf(w, "%s%s\n", status, what[7:]); err != nil {
 			return err
@@ -101,7 +102,7 @@ func hintLines(l health.Line, indent int) string {
 	margin := strings.Repeat(" ", indent+len(label))
 	text := strings.TrimSuffix(l.Hint, strings.Join(l.Command, " "))
 	out := plain.Wrap(margin[:indent]+label+text, plain.Columns, len(margin))
-	if len(l.Command) == 0 || text == l.Hint { // if equal, the hint was too long and its command was cut
+	if len(l.Command) == 0 || text == l.Hint { // if equal, the hint does not end with the command: a very long hint was cut
 		return out + "\n"
 	}
 	if width := utf8.RuneCountInString(out + strings.Join(l.Command, " ")); text != "" && width > plain.Columns {

@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// Decide finds the arithmetic of the form: an arithmetic for every entry; or an arithmetic for most entries and a
-// second for the rest; or a mistake in all entries.
+// Decide finds the [Verdict] of the form: an arithmetic for every entry; or an arithmetic for most entries, and a second
+// arithmetic, a mistake or suspects for the rest; or a mistake in all entries; or nothing.
 func (f *Form) Decide(ctx context.Context) error {
 	left := f.Left()
 	if len(left) == 0 {
@@ -57,7 +57,7 @@ func (f *Form) Decide(ctx context.Context) error {
 		return err
 	}
 	// Elements outside the hull are wrong in every arithmetic. The other elements may be right in an unknown
-	// arithmetic.
+	// arithmetic. So a mistake is looked for here only if all elements of some entry are inside.
 	for _, e := range left {
 		inside, err := e.InHull(ctx)
 		if err != nil {
@@ -73,11 +73,12 @@ func (f *Form) Decide(ctx context.Context) error {
 	return nil
 }
 
-// majority finds the arithmetic of most entries, if no arithmetic explains all. It belongs to the form if it
-// explains more than half of the entries, and at least two. given are the arithmetics tried before.
+// majority finds the arithmetic of most entries, if no arithmetic explains all. The arithmetic belongs to the
+// form if it explains more than half of the entries, and at least two. If it explains exactly half, the other half
+// also needs an arithmetic or a mistake. The parameter given has the arithmetics tried before.
 func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []ranked) error {
 	for _, e := range samples(left) {
-		if len(f.Entries) == 1 { // it was what was looked at
+		if len(f.Entries) == 1 { // the search before has tried the only entry
 			break
 		}
 		one := searchOf(e, left, f.Entries)
@@ -93,7 +94,7 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 		return err
 	}
 	held := len(f.Entries) - len(others)
-	// What transformers' arithmetic gives is right, whatever the others of its form have.
+	// An entry that transformers' arithmetic explains is right, even if the other entries have a different arithmetic.
 	suspects := slices.DeleteFunc(slices.Clone(others), func(e *isolate.Evidence) bool { return len(e.Left) == 0 })
 	switch {
 	case len(others) > 0 && (held < 2 || 2*held < len(f.Entries)):
@@ -116,15 +117,15 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 		return err
 	}
 	f.Own, f.Suspects = own, true
-	if held < thresholds.Proof.Elements*len(suspects) { // else it is too well shown to doubt it
+	if held < thresholds.Proof.Elements*len(suspects) { // else own explains too many entries to be doubted
 		f.thin, err = tooThin(ctx, own, suspects)
 	}
 	return err
 }
 
-// secondOf finds the arithmetic of the entries not given by the form's own, or nil. It needs as much evidence
-// against the form's own arithmetic as against transformers', because some arithmetic always gives a row of a
-// mistake.
+// secondOf finds the arithmetic of the entries not given by the form's own, or nil. The proof needs as much
+// evidence against the form's own arithmetic as against transformers': so many arithmetics are tried that one of them
+// explains a single wrong row by chance.
 func (f *Form) secondOf(ctx context.Context, own *isolate.Arithmetic, suspects []*isolate.Evidence) (*isolate.Arithmetic, error) {
 	if apart, err := apartFrom(ctx, own, suspects); apart != nil || err != nil {
 		return apart, err
@@ -174,8 +175,9 @@ func most(ctx context.Context, entries, left []*isolate.Evidence, given []ranked
 	return own, suspects, nil
 }
 
-// samples returns single entries to search an arithmetic of the majority in. They are in the middle by their share
-// of elements unexplained by transformers' arithmetic, since wrong entries are usually at the ends.
+// samples returns up to three entries; the arithmetic of the majority is searched in each of them. The entries are at the
+// median and the quartiles of the share of elements unexplained by transformers' arithmetic, since wrong entries are
+// usually at the ends.
 func samples(left []*isolate.Evidence) []*isolate.Evidence {
 	of := slices.Clone(left)
 	share := func(e *isolate.Evidence) float64 { return float64(len(e.Left)) / float64(len(e.Y.Data)) }

@@ -12,8 +12,8 @@ import (
 // leastAlong is the smallest size of an axis along which a slope is measured.
 const leastAlong = 4
 
-// slopes describes results with an addend that grows by the same number from one token or key to the next. The number is the same everywhere, or different
-// for each head or layer.
+// slopes describes results with an addend that grows by the same number from one token or key to the next. The number is the same everywhere, or differs
+// along one or two other axes, such as heads and layers.
 func slopes(x *difference) *Description {
 	first := &x.results[0]
 	for _, letter := range []byte{order.AxisKey, order.AxisToken} {
@@ -49,7 +49,7 @@ func slopes(x *difference) *Description {
 }
 
 // slopeMistakes propose that a slope was added to the result, or to a term if the result is a sum. The slope is multiplied by the index of the token or
-// key, or by the distance from a key to the query.
+// key, counted from the first, from the query or from the last: see [fromFirst].
 func slopeMistakes(s *search, f *fit, axes []axis, set []int, letter byte) (all []Mistake) {
 	m := Mistake{Kind: "slopes.inserted", Other: axisWords(letter)}
 	if len(set) > 0 && !modelAxes(axes, set) {
@@ -77,10 +77,10 @@ type valuePlace struct {
 	at edit.Place
 }
 
-// mostAddedTo limits the terms of a sum that are looked at.
+// mostAddedTo is the most terms of a sum that termsOfResult lists.
 const mostAddedTo = 4
 
-// termsOfResult lists the result and, if the result is a sum, the terms that have the size of the result.
+// termsOfResult lists the result and, if the result is a sum, the terms that have the size of the result. A term that is a sum is listed with its terms.
 func termsOfResult(s *search) []valuePlace {
 	t := s.first.signed(s.m)
 	all := []valuePlace{{theResult, edit.Place{Arg: result}}}
@@ -114,7 +114,7 @@ func pairsOf(n int) (all [][]int) {
 	return all
 }
 
-// along returns the differences of a value from one index of an axis to the next. It is not ok for a short axis.
+// along returns the differences of a value from one index of an axis to the next, or false for an axis shorter than leastAlong.
 func along(o *observed, at int) (observed, bool) {
 	if len(o.shape) <= at || o.shape[at] < leastAlong {
 		return observed{}, false

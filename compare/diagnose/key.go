@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Key is the mistake as a line of text without a sentence: "number.value(place=rms_norm.eps,of=epsilon,x=1e-05)". Two mistakes with one key count as the
-// same mistake for a person who has accepted or read the first. A number has six digits, and each of [Numbers] three; many different numbers become a
+// Key is the mistake as its kind with names and values, in one line: "number.value(place=rms_norm.eps,of=epsilon,x=1e-05)". In a baseline, two
+// mistakes with equal keys are the same mistake. A number has six digits, and each of [Numbers] three; many different numbers become a
 // count and a range, and long runs end with a digest. The key leaves out values of the model, such as the right number and the fields of the configuration
 // with the number. It also leaves out details that may differ between layers or arithmetics: the name of the source in its layer, how the port rounds, the
 // text of an edit, and the elements that were picked by chance.
@@ -68,7 +68,7 @@ func (r Runs) key() string {
 	return fmt.Sprintf("%s...%d:%x", first, strings.Count(string(r), ";")+1, sha256.Sum256([]byte(r)))
 }
 
-// Key is the relation as a line of text without a sentence, like [Mistake.Key]: "rows.zeros(place=zeros,n=3,m=12)".
+// Key is the relation as its kind with names and values, like [Mistake.Key]: "rows.zeros(place=zeros,n=3,m=12)".
 func (r Relation) Key() string {
 	key := Mistake{Kind: r.Kind, Place: r.Place, Of: r.Of, By: r.By, N: r.N, M: r.M, K: r.K}.Key()
 	if r.At == "" || key == "" {

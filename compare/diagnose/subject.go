@@ -5,20 +5,21 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// A subject is what mistakes are applied to: the model, whose entries, tensors and weights are read when an edit needs them. It keeps the first error
-// of reading.
+// A subject is what mistakes are applied to: the model, whose entries, tensors and weights are read when an edit needs them. A subject keeps
+// the first error.
 type subject struct {
 	m       *Model
 	numbers numbers // of the configuration
-	// measured is set if the search needs the distance of every hypothesis from the trace, even of hypotheses that a few elements refuse.
+	// measured is set for a search that measures how far every hypothesis is from the trace. Such a search drops no hypothesis after a look at a few
+	// elements.
 	measured bool
 	err      error
 }
 
 func newSubject(m *Model) *subject { return &subject{m: m, numbers: numbersOf(m.List.Config)} }
 
-// Apply makes the edit of a mistake in the program of an entry. The edit is nil if the mistake does not fit the entry, and for the zero value. The
-// error comes from reading the trace or the weights.
+// Apply makes the edit of a mistake in the program of an entry. The edit is nil if the mistake does not fit the entry, and for the zero Mistake. The
+// error comes from reading the trace or the weights, or reports a mistake that cannot be applied.
 func (m *Model) Apply(mistake Mistake, e *Entry) (*program.Edited, error) {
 	s := newSubject(m)
 	d := s.apply(mistake, e)
@@ -70,7 +71,7 @@ func (s *subject) place(m Mistake) edit.Place {
 // placed is the text of a place for [Mistake.Edit].
 func placed(at ...edit.Place) string { return edit.Edit{At: at}.Text() }
 
-// failed keeps the first error of reading in the making of an edit, which ends the search. It reports whether there is an error.
+// failed reports whether err is an error, and keeps the first error of the subject, which ends the search.
 func (s *subject) failed(err error) bool {
 	if s.err == nil {
 		s.err = err
@@ -78,7 +79,8 @@ func (s *subject) failed(err error) bool {
 	return err != nil
 }
 
-// valueAt returns the values of a variable in the entry's own program. Callers must not write to the values.
+// valueAt returns the values of a variable in the entry's own program, or false if an input that the variable is computed from has no value. Callers
+// must not write to the values.
 func (s *subject) valueAt(e *Entry, v program.Var) ([]float64, bool) {
 	d, err := edit.NewEditor(e.Program).Only(v)
 	if err != nil || !e.known(d.Program) {

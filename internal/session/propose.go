@@ -21,7 +21,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// openDump opens what a map is proposed for.
+// openDump opens a dump or a trace for [ProposeMap], and adds a hint to an error.
 func openDump(path string) (*capture.Trace, error) {
 	t, err := foreign.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +38,7 @@ type Unmapped struct {
 	Program   string // the file of a recorded program, if the reference has none next to it
 }
 
-// ProposeMap writes the map that a dump may need, by known names, shapes and, with a reference, values.
+// ProposeMap writes the map that a dump may need, and returns it. The map is found by known names, shapes and, with a reference, values.
 func ProposeMap(ctx context.Context, e *settings.Env, w io.Writer, u Unmapped) (*propose.Proposal, error) {
 	referenceFile := u.Reference
 	local, err := openDump(u.Local)
@@ -65,11 +65,11 @@ func ProposeMap(ctx context.Context, e *settings.Env, w io.Writer, u Unmapped) (
 		return nil, err
 	}
 	if r, ok := fitted.Lookup(0, order.InputIDs); ok && len(r.Shape) == 2 && r.Shape[0] > 1 {
-		_, err := fitted.IDs()
+		_, err := fitted.IDs() // the error for a batch of several sequences
 		return nil, err
 	}
 	far := ref
-	if ref == local || foreign.Printed(local) { // of a text too few values are known, and these rounded
+	if ref == local || foreign.Printed(local) { // a printed text has few of the values, and rounded: values of the reference are not compared
 		far, referenceFile = nil, ""
 	} else if far, err = foreign.Fit(ref, list); err != nil {
 		return nil, err
@@ -100,19 +100,20 @@ func ProposeMap(ctx context.Context, e *settings.Env, w io.Writer, u Unmapped) (
 	return p, p.Write(w, u.Local, referenceFile)
 }
 
-// mapCheckpoint opens the named checkpoint, or the checkpoint of the reference: its weights tell tensors from each other. nil: nothing is computed.
+// mapCheckpoint opens the checkpoint in the folder model, or the checkpoint of the reference if model is empty. With the weights, entries are computed
+// from tensors of the dump, which tells tensors of one shape apart. The checkpoint is nil if no weights can be opened; then nothing is computed.
 func mapCheckpoint(ctx context.Context, model string, ref *capture.Trace) (*checkpoint.Checkpoint, error) {
 	if model == "" {
 		return origin.Of(ctx, &settings.Env{}, "", "", ref)
 	}
 	ck, err := checkpoint.Open(model)
-	if err != nil { // a folder that has no weights gives names
+	if err != nil { // a folder without weights can still have config.json, which mapOrder reads
 		return nil, nil
 	}
 	return ck, nil
 }
 
-// mapOrder returns the order to propose names from. compare would use the same order for these two traces.
+// mapOrder returns the order whose names the map proposes. The command compare would use the same order for the two traces.
 func mapOrder(model, program string, local, ref *capture.Trace) (*order.List, error) {
 	list, err := orders.OfTraces(local, ref)
 	if err != nil {

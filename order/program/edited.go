@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Edited is a program that computes something else in some places.
+// Edited is a program after an edit. From says which results are the same as before the edit, so that an evaluation computes only the others.
 type Edited struct {
 	*Program
-	From []int // by step: the one of the program before with the same result; −1 for what is computed anew
-	In   []Value
-	W    []Rows
+	From []int   // for each step, the step of the program before the edit with the same result; −1 for a step that has to be computed
+	In   []Value // inputs of the edit itself, see NewEdited
+	W    []Rows  // weights of the edit itself
 }
 
 var errCycle = errors.New("a step would be computed from its own result")
@@ -21,7 +21,7 @@ var errCycle = errors.New("a step would be computed from its own result")
 // result.
 func NewEdited(steps []Step, changed []bool, out Var, in []Value, w []Rows) (*Edited, error) {
 	d := &Edited{Program: &Program{Steps: make([]Step, 0, len(steps))}, From: make([]int, 0, len(steps)), In: in, W: w}
-	at := make([]int, len(steps)) // of the new program, plus 1; −1 while it is visited
+	at := make([]int, len(steps)) // for each step, 1 + its index in the new program; 0 before the visit, −1 during the visit
 	operands := 0
 	for i := range steps {
 		operands += len(steps[i].Args)
@@ -85,7 +85,7 @@ func (d *Edited) Whole(c Call) (*Program, Call) {
 	return p, c
 }
 
-// call appends the program's own inputs and weights to a call, the last first.
+// call appends the edit's own inputs and weights to a call, in reverse order: the input or weight with index −1 comes last.
 func (d *Edited) call(c Call) Call {
 	c.In, c.W = slices.Clone(c.In), slices.Clone(c.W)
 	for k := len(d.In) - 1; k >= 0; k-- {
@@ -97,8 +97,8 @@ func (d *Edited) call(c Call) Call {
 	return c
 }
 
-// indexes gives a leaf of the edit, whose index is negative, its index in the extended call: in inputs and w weights
-// in all.
+// indexes replaces the negative indexes of the edit's own inputs and weights by their indexes in the extended call. The
+// parameters in and w are the numbers of inputs and weights of the extended call.
 func (d *Edited) indexes(p *Program, in, w int) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -112,7 +112,7 @@ func (d *Edited) indexes(p *Program, in, w int) {
 	}
 }
 
-// unedited is a program as an edited one that nothing was changed in.
+// unedited makes an edited program without a change, for code that evaluates edited programs.
 func (p *Program) unedited() (*Edited, error) {
 	return NewEdited(p.Steps, make([]bool, len(p.Steps)), p.Out, nil, nil)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// mostShifted bounds the steps of programs in which steps are taken elsewhere.
+// mostShifted is the most steps of a program for which Shifted returns edits.
 const mostShifted = 60
 
 // Shifted returns edits that apply a step too early or too late: to an ancestor of the operand, or to a value
@@ -27,7 +27,7 @@ func (t Edits) Shifted() []Edit {
 				if slices.ContainsFunc(all, func(o Edit) bool { return o.At[0] == d.At[0] && o.From == d.From }) || !t.takes(i, arg, step) {
 					return
 				}
-				if all = append(all, d); t.Steps[i].Round == program.Model {
+				if all = append(all, d); t.Steps[i].Round == program.Model { // also without the rounding to the model's dtype
 					d.Value = 1
 					all = append(all, d)
 				}
@@ -67,8 +67,9 @@ func (t *StepIndex) shiftable(i, arg int) bool {
 	return true
 }
 
-// takes reports whether a step can be applied to the result of another step: the shapes are equal, or the step's
-// other operands are single numbers.
+// takes reports whether step i can take the result of another step as its operand arg: the shapes are equal, or the
+// other operands of step i are single numbers. Weights, numbers, masks, lookups, ranks, roundings, copies and angles are
+// not taken.
 func (t *StepIndex) takes(i, arg, step int) bool {
 	s, of := &t.Steps[i], &t.Steps[step]
 	if p := of.Prim; p.IsLeaf() && p != program.Input || p == program.Mask || p == program.Lookup || p == program.Rank || p == program.Round || p == program.Copy || p == program.Angle {
@@ -85,7 +86,8 @@ func (t *StepIndex) takes(i, arg, step int) bool {
 	return true
 }
 
-// shift takes a step of the result of another.
+// shift makes a step hand on its operand, and applies the step to the result of another step instead. All readers of that
+// result read the new value.
 func (d Edit) shift(e *Editor, t *StepIndex, step, k, copies int) bool {
 	s := &t.Steps[step]
 	of, ok := t.of(Place{Step: d.From.Step}, k, copies)
