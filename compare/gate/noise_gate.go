@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// noiseFactor is the limit in noise floors, by the dtype of the floor; docs/verdict.md has the measured rate of healthy pairs beyond it.
+// noiseFactor is the limit in noise floors, by the dtype of the floor; docs/results/limits.md has the measured rate of healthy pairs beyond it.
 // float32 needs a larger factor: the walk sums in float64, so its floor lacks the rounding of an engine's float32 sums. In 16 bits that
 // rounding is far smaller than the tensors' own.
 var noiseFactor = map[hooks.DType]float64{hooks.F32: 8, hooks.BF16: 4, hooks.F16: 4}

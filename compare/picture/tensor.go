@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
-// Tensor is the picture of one pair of tensors, or of a single tensor. Its letters are codes: see docs/report.md.
+// Tensor is the picture of one pair of tensors, or of a single tensor. Its letters are codes: see code.go, and docs/report.md for the pictures.
 //
 // The error of an element is |local − reference|, and infinite if only one side is NaN, infinite or masked. Elements that are masked on
 // both sides, or NaN or the same infinity on both, are excluded. The "error" of a single tensor is the size |x| of its finite elements.

@@ -47,7 +47,7 @@ type About struct {
 	follows bool
 }
 
-// Kinds describes every kind. Flags have the same sentences, and so has docs/inside.md.
+// Kinds describes every kind. A flag has Means and Try, and docs/inside.md has Wants and When.
 var Kinds = []About{
 	{
 		NonFinite, "floats; the minus infinity of masks and of causal scores does not count", "an element is NaN or infinite",

@@ -10,7 +10,7 @@ import (
 // DefaultMagnitude is the limit of magnitude: half of the elements of a tensor beyond the limit raise a flag. [Options] may have another limit.
 const DefaultMagnitude = 1000
 
-// limits hold the values at which a flag is raised. A test tightens each limit towards the values of the goldens, which are healthy. docs/inside.md
+// limits hold the values at which a flag is raised. A test tightens each limit towards the values of the goldens, which are healthy. docs/results/inside.md
 // has the margins.
 type limits struct {
 	values    valueLimits
