@@ -1,9 +1,9 @@
-"""The steps inside the eager attention function, seen without changing it.
+"""The steps inside the eager attention function, recorded without changing the function.
 
-Scores and probabilities exist only inside `eager_attention_forward`. The wrapper made here calls the original and
-returns what it returned; beside it, it performs the same steps with the same torch operations and shows those. If its
-own probabilities or output are not equal to the original's bit for bit, the steps are not what the model did, and
-the capture fails.
+Scores and probabilities exist only inside `eager_attention_forward`. The wrapper calls the original function and
+returns its result. Then the wrapper performs the same steps with the same torch operations and shows their results. If
+its probabilities or its output differ from the original in any bit, the steps are not those of the model, and the
+capture fails.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from tracediff.errors import CaptureFailed
 from tracediff.model import VERSION_HINT
 
 FUNCTION = "eager_attention_forward"
-# What a call shows; where the scores are capped, also scores_softcap.
+# # Tensors that a call shows; scores_softcap too where the scores are capped.
 ROLES = ("query", "key", "value", "scores", "scores_masked", "probs_f32", "probs")
 
 # Shows the steps of one call: the attention module, then tensors by role.
@@ -23,9 +23,9 @@ Show = Callable[[Any, dict[str, Any]], None]
 
 
 def steps(repeat: Callable[[Any, int], Any], call: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """Perform the attention of one call, its arguments by name; return the tensors by role, and the output.
+    """Perform the attention of one call; return the tensors by role, and the output.
 
-    `repeat` is the model's own function that gives each query head its key and value head.
+    `call` has the arguments by name. `repeat` is the model's own function that gives each query head its KV head.
     """
     import torch
 
@@ -56,10 +56,11 @@ def same_bits(a: Any, b: Any) -> bool:
 
 @contextlib.contextmanager
 def unseen() -> Iterator[None]:
-    """Keep what torch computes within the block from recordings of the model: it is the capture's own.
+    """Keep operations of the capture itself, within the block, out of recordings of the model.
 
-    Other dispatch modes go on: an engine that replaces operations replaces these, too. A recording with none of them
-    about it is taken off, so that nothing goes through Python; one beneath another mode lets what it hears pass.
+    Other dispatch modes go on: an engine that replaces operations replaces these operations too. A recording on top of
+    the stack of modes is taken off, so that no call goes through Python; a recording below another mode ignores what it
+    hears.
     """
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
 

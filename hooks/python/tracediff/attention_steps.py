@@ -1,5 +1,6 @@
-"""What attention shows between modules, found in the steps about each softmax: queries and keys as they meet, scores,
-probabilities, context, cached keys and values."""
+"""Tensors inside attention, found in the steps about each softmax: queries and keys as they meet, scores,
+probabilities, context, cached keys and values.
+"""
 
 import re
 from collections.abc import Iterator
@@ -11,9 +12,9 @@ from tracediff.program import Step
 PRODUCTS = ("bmm", "mm", "baddbmm")
 # Attention as one operation: queries, keys and values go in, and the context comes out.
 FUSED = re.compile(r"_?scaled_dot_product_\w*attention\w*")
-# What stands between the product of queries and keys, and the softmax.
+# Operations that may stand between the product of queries and keys, and the softmax.
 BETWEEN = ("to", "mul", "div", "add", "tanh", "masked_fill", "where", "sub", "cat", "maximum", "max", "clamp")
-Found = tuple[str, Operand | None, int, int]  # name, what it names, level, and the step behind which it stands
+Found = tuple[str, Operand | None, int, int]  # name, operand, level, and the step that the name follows
 
 
 def _step(operand: Any, steps: list[Step], first: int) -> Step | None:
@@ -40,7 +41,7 @@ def _dtype(operand: Operand) -> str:
 
 
 def _through(operand: Any, steps: list[Step], first: int) -> tuple[Any, Step | None]:
-    """Follow copies back; return the operand behind them and the step that made it."""
+    """Follow copies back; return the operand before the copies and the step that made it."""
     step = _step(operand, steps, first)
     while step is not None and _moved(step):
         operand = step.operands[0]
@@ -49,7 +50,7 @@ def _through(operand: Any, steps: list[Step], first: int) -> tuple[Any, Step | N
 
 
 def is_context(every: list[Step], operand: Operand, first: int) -> bool:
-    """Report whether an operand is a product of probabilities: of what a softmax of this pass made, or a fused kernel."""
+    """Report whether an operand is a product of probabilities, by a softmax of this pass or a fused kernel."""
     steps = every[first:]
     _, step = _through(operand, steps, first)
     if step is not None and FUSED.fullmatch(step.op):
@@ -63,17 +64,17 @@ def is_context(every: list[Step], operand: Operand, first: int) -> bool:
 
 
 def softmaxes(every: list[Step], scope: str, since: int) -> list[Step]:
-    """Return the softmaxes that a module computed, among the steps of a run from one on."""
+    """Return the softmaxes that a module computed since step `since` of the run."""
     return [s for s in every[since:] if s.op == "softmax" and s.scope == scope] if scope else []
 
 
 def fused(every: list[Step], scope: str, since: int) -> list[Step]:
-    """Return the fused attentions that a module computed, among the steps of a run from one on."""
+    """Return the fused attentions that a module computed since step `since` of the run."""
     return [s for s in every[since:] if s.scope == scope and FUSED.fullmatch(s.op)] if scope else []
 
 
 def operands(step: Step, steps: list[Step], first: int, tokens: int) -> Iterator[Found]:
-    """Yield the names of what goes into a fused attention of some tokens: queries and keys as they meet, cached keys and values."""
+    """Yield the names of the operands of a fused attention: queries and keys as they meet, cached keys and values."""
     if len(step.operands) < 3:
         return
     scope = step.scope
@@ -86,9 +87,9 @@ def operands(step: Step, steps: list[Step], first: int, tokens: int) -> Iterator
 
 
 def _unfolded(query: Operand, tokens: int) -> Operand | None:
-    """Return the queries of some tokens as [1, heads, tokens, width]; None where they are not that.
+    """Return the queries of a pass as [1, heads, tokens, width]; None for another shape.
 
-    For a single token torch may hand the heads that share a key head on as rows: [1, key heads, group, width].
+    For a single token torch may return the heads that share a KV head as rows: [1, KV heads, group, width].
     """
     one, heads, rows, width = query.shape
     if rows == tokens:
@@ -100,9 +101,9 @@ def _unfolded(query: Operand, tokens: int) -> Operand | None:
 
 
 def names(found: list[Step], steps: list[Step], first: int, missed: list[Step]) -> Iterator[Found]:
-    """Yield the names of each attention about a softmax; those whose scores are not found are added to `missed`.
+    """Yield the names of each attention about a softmax; softmaxes whose scores are not found are added to `missed`.
 
-    The softmax of a router is of a product with a weight: it is none of these. `steps` are those of the pass.
+    The softmax of a router follows a product with a weight and is skipped. `steps` are the steps of the pass.
     """
     users: dict[int, list[Step]] = {}
     for step in steps[found[0].index - first :]:
@@ -140,7 +141,7 @@ def _one(
         yield f"{scope}.scores_softcap", _shaped(capped, shape), 3, capped.index
     masked, made = softmax.operands[0], _step(softmax.operands[0], steps, first)
     while made is not None and made.op in ("to", "sub", "cat") and made is not product:
-        # A conversion to float32, the maximum taken off, and sinks beside the keys are part of the softmax.
+        # A conversion to float32, the subtracted maximum, and sinks next to the keys are part of the softmax.
         masked = max((o for o in made.operands if isinstance(o, Operand)), key=lambda o: getattr(o.of, "count", 0))
         made = _step(masked, steps, first)
     yield f"{scope}.scores_masked", _four_scores(masked, shape), 3, softmax.index - 1
@@ -149,7 +150,7 @@ def _one(
 
 
 def _shaped(step: Step, shape: tuple[int, ...]) -> Operand:
-    """Return a step's value in the shape of the scores, which a product has without the first axis."""
+    """Return a step's value in the shape of the scores; a product has no first axis."""
     value = step.outs[0]
     if len(value.shape) == 3 and len(shape) == 4 and value.shape[0] == shape[0] * shape[1] and shape[0] == 1:
         return Operand(value, shape, (0, *value.stride), 0)
@@ -166,7 +167,8 @@ def _four_scores(operand: Operand, shape: tuple[int, ...]) -> Operand:
 def _chain(softmax: Step, steps: list[Step], first: int) -> list[Step] | None:
     """Return the steps from the product of queries and keys up to the softmax.
 
-    Nothing in a router, where the product is with a weight or the largest are picked; None where no product is found.
+    The list is empty for a router, where the product is with a weight or the largest values are picked. None where no
+    product is found.
     """
     chain: list[Step] = []
     operand = softmax.operands[0]
@@ -190,7 +192,7 @@ def _chain(softmax: Step, steps: list[Step], first: int) -> list[Step] | None:
 
 
 def _scores(chain: list[Step]) -> tuple[Step, Step | None]:
-    """Return the step that made the scores as they are before a cap and the mask, and the one that capped them."""
+    """Return the step that made the scores before a soft cap and the mask, and the step that capped the scores."""
     kinds = [step.op for step in chain]
     at, capped = 0, None
     stop = len(chain)
@@ -209,9 +211,9 @@ def _tensor(step: Step) -> bool:
 
 
 def _view(operand: Any, steps: list[Step], first: int, turned: bool) -> tuple[Operand | None, Step | None]:
-    """Return queries, keys or values as they were before they were copied, [1, heads, rows, width], and their step.
+    """Return queries, keys or values as they were before copies, [1, heads, rows, width], and the step that made them.
 
-    An operand of a product has the rows last where it is `turned`. Axes along which it is only repeated are dropped.
+    An operand of a product has the rows last where the operand is `turned`. Axes that only repeat elements are dropped.
     """
     step = _step(operand, steps, first)
     last = -2 if turned else -1  # the axis of the width
@@ -240,7 +242,7 @@ def _view(operand: Any, steps: list[Step], first: int, turned: bool) -> tuple[Op
 def _side(
     fresh: str | None, cached: str | None, operand: Any, steps: list[Step], first: int, product: Step, turned: bool
 ) -> Iterator[Found]:
-    """Yield one side of a product: what was made in this pass, and behind a cache all there is."""
+    """Yield one side of a product: `fresh` for the rows of this pass, `cached` for all rows that the cache holds."""
     whole, step = _view(operand, steps, first, turned)
     if whole is None:
         return
@@ -253,11 +255,11 @@ def _side(
         yield cached, whole, 3, product.index - 1
 
 
-INTO = ("index_copy", "index_put", "write")  # what a cache with room for later tokens does, instead of growing
+INTO = ("index_copy", "index_put", "write")  # how a cache with room for later tokens is written, instead of growing
 
 
 def _added(step: Step, whole: Operand) -> Any:
-    """Return what a step adds to a cache of keys [1, heads, rows, width]: of one that is no cache, all that it made."""
+    """Return what a step adds to a cache of keys [1, heads, rows, width]; `whole` where the step writes no cache."""
     if step.op == "cat" and step.attrs.get("dim", 0) in (-2, len(step.outs[0].shape) - 2):
         return step.operands[-1]
     new = step.operands[-1] if step.op in INTO and step.operands else None
@@ -274,9 +276,9 @@ EARLY = re.compile(r".*\.(q_rope|k_rope|[qkv]_norm|[qkv]_layernorm)")
 
 
 def in_sequence(names: list[Any], steps: list[Step], first: int) -> list[Any]:
-    """Put queries and keys, normed and rotated, right behind the last named value that they were made from.
+    """Put queries and keys, normed and rotated, right after the last named value that they were made from.
 
-    Rotary tables do not count. Tables of sliding layers stand before those of full ones.
+    Rotary tables do not count. Tables of sliding layers stand before tables of full layers.
     """
     full = [n for n in names if n.name.startswith("rotary.full.")]
     sliding = [i for i, n in enumerate(names) if n.name.startswith("rotary.sliding.")]
@@ -285,7 +287,7 @@ def in_sequence(names: list[Any], steps: list[Step], first: int) -> list[Any]:
         names = [n for n in names if n not in full]
         names[names.index(at) + 1 : names.index(at) + 1] = full
     out = [n for n in names if not EARLY.fullmatch(n.name)]
-    held = [_held(n) for n in out]  # beside out: the values that its names are of
+    held = [_held(n) for n in out]  # the values of the names in out, in the same order
     known = set(held)
     for name in (n for n in names if EARLY.fullmatch(n.name)):
         todo, seen, found = list(_inputs(name.operand, steps, first)), set(), set()
@@ -307,7 +309,7 @@ def in_sequence(names: list[Any], steps: list[Step], first: int) -> list[Any]:
 
 
 def _held(name: Any) -> int | None:
-    """Return the identity of the value that a name is of; None of rotary tables."""
+    """Return the identity of the value that a name stands for; None for rotary tables."""
     return None if name.name.startswith("rotary") else id(name.operand.of)
 
 

@@ -1,4 +1,5 @@
-"""Names that no module path gives: what the text model of Gemma 3n computes in methods, as its order calls it."""
+"""Names that no module path gives: tensors that the text model of Gemma 3n computes in methods, named as in its order.
+"""
 
 import contextlib
 import functools
@@ -11,7 +12,7 @@ from tracediff.program_file import Name
 
 
 class Method(NamedTuple):
-    """A method of the modules whose path matches; `arg` is the argument that is named, else it is the result."""
+    """A method of the modules whose path matches; the argument `arg` is named, or the result where `arg` is empty."""
 
     modules: str
     method: str
@@ -21,7 +22,7 @@ class Method(NamedTuple):
 
 
 class Rename(NamedTuple):
-    """A name found by path, and what it is called; with a width its last axis is split."""
+    """A name found by path, and the name that replaces it."""
 
     found: str
     name: str
@@ -29,7 +30,7 @@ class Rename(NamedTuple):
 
 
 class Names(NamedTuple):
-    """What one kind of model calls otherwise. `split` has names whose last axis is layers times a width."""
+    """Names of one kind of model that no path gives. The last axis of the names in `split` is layers times width."""
 
     methods: tuple[Method, ...]
     renames: tuple[Rename, ...]
@@ -73,7 +74,7 @@ KINDS: dict[str, Names] = {
 
 
 def renamed(name: str, kind: Names) -> tuple[str, int] | None:
-    """Return a name as the order has it, and its level; None where it is the same."""
+    """Return a name as the order has it, and its level; None where the name stays."""
     for one in kind.renames:
         if found := re.fullmatch(one.found, name):
             return found.expand(one.name), one.level

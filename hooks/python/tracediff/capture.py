@@ -14,17 +14,16 @@ from tracediff.order import Entry, Order, Scope
 from tracediff.record import Recorder
 from tracediff.sources import Hooks
 
-# What a model raises when it cannot go on (too little memory, a shape that does not fit), and a disk that is full.
+# Errors of a model that cannot go on (too little memory, a shape that does not fit), and of a full disk.
 RUN_ERRORS = (RuntimeError, MemoryError, TypeError, ValueError, AttributeError, LookupError, OSError)
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What to run, and what of it to record.
+    """What to run, and which tensors to record.
 
-    passes   token ids of each forward call; the first is the prompt
-    decode   further calls, each fed the token that the call before made most likely
-    prompt   the text that was tokenized, "" when ids were given
+    passes   token ids of each forward call; the first is the prompt decode   number of decode steps, each fed the most
+    likely token of the call before prompt   the text that was tokenized, "" when ids were given
     """
 
     passes: Sequence[Sequence[int]]
@@ -48,9 +47,9 @@ def run(
 ) -> list[list[int]]:
     """Run the job, write the trace `out` and return the ids that each pass was fed.
 
-    `progress` hears of passes done, and passes in all; `log` shows tensors as they are written. With `program` the
-    run is recorded too, into NAME.program.json beside NAME.safetensors. CaptureFailed when the model stops or does not
-    show what the order says; the trace is then left under its `.part` name, marked as failed.
+    `progress` gets the number of finished passes and of all passes; `log` shows tensors as they are written. With
+    `program` the run is recorded too, as NAME.program.json in the folder of NAME.safetensors. CaptureFailed when the
+    model stops or does not show what the order says; the trace then keeps its `.part` name and is marked as failed.
     """
     check_ids(order, job)
     plan = job.scope.select(order.entries)
@@ -72,7 +71,7 @@ def run(
 
 @contextlib.contextmanager
 def _recorded(loaded: Loaded, writer: trace.Writer, program: bool) -> Iterator[None]:
-    """Record the program of what runs within the block, beside the trace that is written."""
+    """Record the program of what runs within the block, in the folder of the trace."""
     if not program:
         yield
         return
@@ -93,14 +92,14 @@ def _passes(loaded: Loaded, job: Job, hooks: Hooks, recorder: Recorder, program:
     past = 0
     for index in range(len(job.passes) + job.decode):
         given = index < len(job.passes)
-        # Of equal logits argmax takes the lowest id; in 16-bit types ties are common.
+        # Where logits are equal, argmax takes the lowest id; in 16-bit types ties are common.
         ids = list(job.passes[index]) if given else [int(output.logits[0, -1].argmax())]
         tensor = torch.tensor([ids], dtype=torch.int64, device=loaded.device)
-        # Under inference_mode torch leaves compositions whole, and a recording takes each apart in Python.
+        # inference_mode keeps compositions whole, and a recording would take each apart in Python.
         with torch.no_grad() if program else torch.inference_mode():
             recorder.begin(len(ids), past)
             hooks.begin({"input_ids": tensor})
-            # logits_to_keep 0 keeps all. use_cache also in a single pass, so that keys come from where they always do.
+            # logits_to_keep 0 keeps all. use_cache also in a single pass, so that keys always come from the same place.
             output = loaded.outer(input_ids=tensor, past_key_values=cache, use_cache=True, logits_to_keep=0)
             hooks.result(output)
             recorder.end()
@@ -109,7 +108,7 @@ def _passes(loaded: Loaded, job: Job, hooks: Hooks, recorder: Recorder, program:
 
 
 def check_ids(order: Order, job: Job) -> None:
-    """Fail when there is nothing to run, or an id is not in the vocabulary."""
+    """Fail without tokens, for an id outside the vocabulary, and for more tokens than max_position_embeddings."""
     vocabulary, limit = order.config["vocab_size"], order.config["max_position_embeddings"]
     if not job.passes or not all(job.passes):
         raise BadInput("no tokens: every pass needs at least one", "give --prompt TEXT or --tokens '2,513,88'")
@@ -134,7 +133,7 @@ def _expected(
 
 
 def manifest(loaded: Loaded, order: Order, job: Job, plan: Sequence[Entry]) -> dict[str, str]:
-    """Return the trace's manifest. Nothing in it depends on when, where or by whom the run was made."""
+    """Return the trace's manifest, which does not depend on the time, place or user of the run."""
     scope: dict[str, Any] = {"level": job.scope.level}
     if job.scope.layers:
         scope["layers"] = job.scope.layers
@@ -159,7 +158,7 @@ def manifest(loaded: Loaded, order: Order, job: Job, plan: Sequence[Entry]) -> d
         "device": loaded.device,
         "passes": str(len(job.lengths())),
     }
-    # An empty text would be a declaration; a missing key is none.
+    # An empty text would be a declaration; a missing key declares nothing.
     return {f"tracediff.{name}": value for name, value in out.items() if value}
 
 

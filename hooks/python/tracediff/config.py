@@ -1,7 +1,7 @@
-"""The configuration that transformers resolved, under the names of an order's.
+"""The configuration that transformers resolved, with the field names of an order.
 
-A setting has one name in transformers' class of a family and one in an order; here the first becomes the second. So an
-order can be compared with the checkpoint field by field, in both directions: what only one of them has is a difference.
+A setting has one name in transformers' class of a family and one in an order; resolve() turns the first into the
+second. So an order and a checkpoint are compared field by field: a field that only one side has is a difference.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Any
 
 SLIDING, FULL = "sliding_attention", "full_attention"
 
-# What only one family has stands in a group of its own.
+# Fields of only one family stand in a group of their own.
 GROUPS = {
     "gemma3n_text": (
         "gemma3n",
@@ -29,7 +29,7 @@ GROUPS = {
 
 
 def resolve(outer: Any) -> dict[str, Any]:
-    """Return the text model's settings out of a checkpoint's configuration, without those that are off."""
+    """Return the text model's settings from a checkpoint's configuration, without settings that are off."""
     c = outer.get_text_config()
     kind, layers, widths = c.model_type, c.num_hidden_layers, c.intermediate_size
     out = {
@@ -41,7 +41,7 @@ def resolve(outer: Any) -> dict[str, Any]:
         "num_attention_heads": c.num_attention_heads,
         "num_key_value_heads": c.num_key_value_heads,
         "head_dim": getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads,
-        # Gemma has both fields and reads hidden_act alone.
+        # Gemma has both fields and reads only hidden_act.
         "hidden_activation": c.hidden_act if hasattr(c, "hidden_act") else c.hidden_activation,
         "max_position_embeddings": c.max_position_embeddings,
         "rms_norm_eps": c.rms_norm_eps,
@@ -51,11 +51,11 @@ def resolve(outer: Any) -> dict[str, Any]:
         # Qwen2's q, k and v have a bias that no field switches.
         "attention_bias": kind == "qwen2" or getattr(c, "attention_bias", False),
         "mlp_bias": getattr(c, "mlp_bias", False),
-        # Files of Gemma 3n hold the field, and its class does not know it.
+        # Files of Gemma 3n hold the field, and transformers' class does not know it.
         "query_pre_attn_scalar": None if kind == "gemma3n_text" else getattr(c, "query_pre_attn_scalar", None),
         # Gemma 3 has the field and never hands it to the attention.
         "attn_logit_softcapping": c.attn_logit_softcapping if kind == "gemma2" else None,
-        # The multimodal class of Gemma 3 gives the head's logits, whatever its text settings say.
+        # The multimodal class of Gemma 3 returns the logits of the head, without a soft cap of its text settings.
         "final_logit_softcapping": None
         if outer.model_type == "gemma3"
         else getattr(c, "final_logit_softcapping", None),
@@ -69,7 +69,7 @@ def resolve(outer: Any) -> dict[str, Any]:
 
 
 def _ropes(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the rotary settings by layer type; a model with one for all layers has it under full attention."""
+    """Return the rotary settings by layer type; a model with one setting for all layers has it under full attention."""
     if SLIDING in settings:
         return {kind: _rope(settings[kind]) for kind in (SLIDING, FULL)}
     return {FULL: _rope(settings)}
@@ -88,9 +88,9 @@ _ABSENT = object()
 
 
 def differences(wanted: dict[str, Any], found: dict[str, Any], where: str = "") -> Iterator[str]:
-    """Yield, by name, each field of an order's configuration that is not the checkpoint's.
+    """Yield, by name, each field of an order's configuration that differs from the checkpoint.
 
-    `where` stands before the names: the path of the group that they are in.
+    `where` is the path of the group, and stands before the names.
     """
     for name in dict.fromkeys([*wanted, *found]):
         ours, theirs = wanted.get(name, _ABSENT), found.get(name, _ABSENT)

@@ -1,12 +1,12 @@
 """Debug mode: a line on standard error as each tensor is recorded.
 
-Every line is "debug: KIND key=value ...", the same as the Go program and the C recorder print; docs/inside.md lists the
-kinds. `trace.Writer` prints them by itself when TRACEDIFF_DEBUG, or DEBUG where that is not set, is 1, true, yes or on, in
-any case; other values of DEBUG belong to other tools. TRACEDIFF_DEBUG_PASSES=N shows N passes in full and not 3,
-TRACEDIFF_DEBUG_LAYERS=N that many layers of each and not 2.
+Every line is "debug: KIND key=value ...", as the Go program and the C recorder print it; docs/inside.md lists the
+kinds. `trace.Writer` prints the lines when TRACEDIFF_DEBUG, or DEBUG where TRACEDIFF_DEBUG is not set, is 1, true, yes
+or on, in any case; other values of DEBUG belong to other tools. TRACEDIFF_DEBUG_PASSES=N shows N passes in full
+(default 3), TRACEDIFF_DEBUG_LAYERS=N shows N layers of each pass (default 2).
 
-Times are those between two tensors, without what the lines and the file take. Where a GPU computes, the time of what is
-still running falls on the next tensor that is copied from it.
+A tensor's time runs from the tensor before, without the time of the lines and the file. Where a GPU computes, time of
+operations still running is added to the next tensor that is copied from the GPU.
 """
 
 import math
@@ -21,8 +21,8 @@ from tracediff.moments import Moments, doubles, finite
 from tracediff.shown import Shown, inside
 from tracediff.steps import Mean, Steps, is_loss, split
 
-PASSES = 3  # shown tensor by tensor; of later ones a line each
-LAYERS = 2  # shown tensor by tensor in such a pass; of later ones a line each
+PASSES = 3  # shown tensor by tensor; later passes have a line each
+LAYERS = 2  # shown tensor by tensor in such a pass; later layers have a line each
 EVERY = 1 << 31  # layers: all of them
 TOKENS = 32  # ids listed of a sequence of a pass
 TOP = 5  # most likely tokens listed of a sequence of a pass
@@ -31,14 +31,14 @@ SLOWEST = 5  # sections in the summary
 SHORT = "from here on one line a pass; --passes or TRACEDIFF_DEBUG_PASSES show more of them in full"
 BRIEF = "from layer {} on one line a layer; --layers or TRACEDIFF_DEBUG_LAYERS show more of them in full"
 
-# Elements of masks and scores that count as masked: these numbers and lower ones, by dtype. They are -1e8, or half of the
-# lowest number where that is nearer to zero. Ports mask with -1e9, -1e30 or the lowest number; no model has such scores.
+# Elements of masks and scores count as masked at these numbers and below, by dtype: -1e8, or half of the lowest number
+# where that is nearer to zero. Ports mask with -1e9, -1e30 or the lowest number; no model has such scores.
 MASKED = {
     "float64": -1e8, "float32": -1e8, "bfloat16": -1e8, "float16": -32752.0, "float8_e5m2": -28672.0,
     "float8_e4m3fn": -224.0,
 }  # fmt: skip
 
-# Steps of a forward pass that are no layers, by what the names of their tensors begin with.
+# Steps of a forward pass outside the layers, by the first part of their tensors' names.
 SECTIONS = (
     ("input_ids", "input"), ("position_ids", "input"), ("mask", "mask"), ("attention_mask", "mask"),
     ("embed_tokens", "embedding"), ("inputs_embeds", "embedding"), ("per_layer_", "embedding"),
@@ -58,7 +58,7 @@ def wanted(env: Mapping[str, str] = os.environ) -> bool:
 
 
 def from_environment(env: Mapping[str, str] = os.environ) -> "Log | None":
-    """Return a log where an environment asks for one; say so on standard error where it is neither on nor off."""
+    """Return a log where an environment asks for one; print a note on standard error for an unknown value."""
     if wanted(env):
         return Log()
     if env.get("TRACEDIFF_DEBUG", "").lower() not in OFF:
@@ -67,12 +67,12 @@ def from_environment(env: Mapping[str, str] = os.environ) -> "Log | None":
 
 
 def passes_wanted(env: Mapping[str, str] = os.environ) -> int:
-    """Return how many passes an environment wants to see in full; 0 where it says something else."""
+    """Return how many passes an environment wants to see in full; 0 for a value that is not a number."""
     return _count(env.get("TRACEDIFF_DEBUG_PASSES", ""), PASSES)
 
 
 def layers_wanted(env: Mapping[str, str] = os.environ) -> int:
-    """Return how many layers of a pass an environment wants to see; 0 where it says something else."""
+    """Return how many layers of a pass an environment wants to see; 0 for a value that is not a number."""
     return _count(env.get("TRACEDIFF_DEBUG_LAYERS", ""), LAYERS)
 
 
@@ -82,13 +82,13 @@ def _count(text: str, otherwise: int) -> int:
 
 
 def least(name: str, dtype: str) -> float:
-    """Return from which number on downwards an element of a tensor is masked; -inf where none is."""
+    """Return the largest number that counts as masked in a tensor; -inf for a tensor without masked elements."""
     name = name.lower()
     return MASKED.get(dtype, -math.inf) if "mask" in name or "scores" in name else -math.inf
 
 
 def section(name: str) -> str:
-    """Return the step of a forward pass that a tensor belongs to, by its name alone."""
+    """Return the step of a forward pass that a tensor belongs to, only by its name."""
     _, n = split(name)
     if n is not None:
         return f"step.{name.rpartition('.')[2]}"
@@ -112,7 +112,8 @@ class Log:
     ) -> None:
         """Log to `out`, standard error by default; `text` gives the text of a token id, `only` limits what is shown.
 
-        Of `passes` passes each tensor is shown, in `layers` layers; 0 is what the environment says, or the default.
+        Each tensor of the first `passes` passes is shown, in the first `layers` layers; 0 takes the environment's
+        number, or the default.
         """
         self._only, self._hidden = only, 0.0  # the model's time up to tensors that were not shown
         self._out, self._text, self._clock = out or sys.stderr, text, clock
@@ -135,10 +136,10 @@ class Log:
 
     def _flush(self) -> None:
         try:
-            self._out.write("".join(self._lines))  # at once: whatever ends the process leaves whole lines
+            self._out.write("".join(self._lines))  # at once: the process may end at any time, and leaves whole lines
             self._out.flush()
         except (OSError, ValueError):
-            pass  # a run does not fail because nobody reads on
+            pass  # a run does not fail because the reader of its lines is gone
 
     def arrive(self) -> None:
         """Say that the model has handed over a tensor: its time ends here."""
@@ -171,7 +172,7 @@ class Log:
         self._enter(here, section(base), elapsed)
         here.tensors += 1
         listed = here.full and not self._later(here)
-        if listed or is_loss(base) or not finite(tensor):  # else nothing of its numbers is shown
+        if listed or is_loss(base) or not finite(tensor):  # otherwise no statistics of the tensor are shown
             moments = Moments(tensor, least(base, dtype))
             began = here.count(name, moments.not_finite)
             if listed or here.full and began:
@@ -182,7 +183,7 @@ class Log:
         self._flush()
 
     def _tensor(self, index: int, name: str, dtype: str, tensor: Any, moments: Moments, elapsed: float) -> None:
-        """Print the line that every hook has. It is most of the lines: in one piece."""
+        """Print the line of one tensor. Most lines are of this kind: one string is faster than a list of fields."""
         low, high, mean, std = moments.summary()
         nan, inf, neg_inf = moments.not_finite
         masked = f" masked={moments.masked}" if moments.masked else ""
@@ -213,7 +214,7 @@ class Log:
         self._line("note", ("pass", index), ("text", quoted(text)))
 
     def _later(self, here: "_Pass") -> bool:
-        """Report whether the tensors of the section are not listed, those of a later layer; the first time, say so."""
+        """Report whether the tensors of a section are not listed, as of a later layer; print a note the first time."""
         if not here.section.startswith("layer.") or not digits(here.section[6:]) or int(here.section[6:]) < self._layers:
             return False
         if not self._brief:
@@ -265,7 +266,7 @@ class Log:
         self._pass = None
 
     def _contents(self, here: "_Pass", name: str, dtype: str, tensor: Any, elapsed: float) -> None:
-        """Show what is inside of the tensors that a person reads."""
+        """Show the contents of tensors that a person reads: step series, token ids, logits."""
         series, n = split(name)
         if n is not None:
             now = here.elapsed
@@ -322,7 +323,7 @@ class Log:
             self._note(here.number, f"the most likely tokens of {left} more sequences are not listed")
 
     def _likely(self, here: "_Pass", rows: Any, b: int, batch: int) -> None:
-        """List those of one sequence. Of equal logits the lower id comes first; NaN has no rank."""
+        """List the most likely tokens of one sequence. Of equal logits the lower id comes first; NaN has no rank."""
         each = len(rows) // batch
         at = (b + 1) * each - 1
         row = doubles(rows[at])
@@ -373,7 +374,7 @@ class Log:
 
 
 class _Pass:
-    """What is known of the pass that is running."""
+    """State of the pass that is running."""
 
     def __init__(self, number: int, full: bool) -> None:
         self.number, self.full = number, full
@@ -386,7 +387,7 @@ class _Pass:
         self.top: list[tuple[str, object]] = []
 
     def count(self, name: str, not_finite: list[int]) -> bool:
-        """Count what is not finite in a tensor, and report whether it is the first that has NaN."""
+        """Count the elements of a tensor that are not finite, and report whether it is the first tensor with NaN."""
         if any(not_finite):
             self.not_finite = [a + b for a, b in zip(self.not_finite, not_finite, strict=True)]
         if not not_finite[0] or self.first_nan:

@@ -1,8 +1,8 @@
-"""Tensors that transformers shows nowhere, recomputed from those it shows.
+"""Tensors that transformers does not show, recomputed from tensors that it shows.
 
-Each function is one kind of operation of the order, with the torch calls that the model itself makes, on tensors that
-were captured: where the model's next tensor is captured too, it follows from these bit for bit. Still they are our
-own arithmetic on the reference's side, so the manifest lists them and no comparison gates on them.
+Each function is one kind of operation of the order, with the torch calls of the model, on captured tensors. Where the
+model's next tensor is captured too, that tensor follows from the recomputed one bit for bit. Still, recomputed tensors
+are tracediff's own arithmetic on the side of the reference, so the manifest lists them and no comparison gates on them.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ def _magnitude(op: dict[str, Any], inputs: Sequence[Any], _: Sequence[Any]) -> A
     import torch
 
     square = torch.mean(inputs[0] ** 2, dim=-1, keepdim=True)
-    # The model writes the two cases differently, and so they are written here.
+    # The model writes the two cases differently, and the results may differ in the last bits.
     return torch.sqrt(square.clamp(min=op["floor"])) if "floor" in op else square**0.5
 
 
@@ -55,7 +55,7 @@ def _cutoff(op: dict[str, Any], inputs: Sequence[Any], _: Sequence[Any]) -> Any:
 
 
 def _constant(const: dict[str, Any], like: Any) -> Any:
-    """Return a constant as the operation takes it: a number, or a tensor rounded to the dtype first."""
+    """Return a constant as the operation takes it: a number, or a tensor rounded to the dtype of `like`."""
     import torch
 
     if not const.get("cast"):

@@ -1,4 +1,4 @@
-"""Failures that a person reads: one line that says what and why, and a hint what to do."""
+"""Failures that a person reads: one line with the error and its cause, and a hint."""
 
 import sys
 from collections.abc import Callable
@@ -14,12 +14,12 @@ class Failure(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        # A message may hold text of a library or of a file; what is printed stays one line.
+        # A message may hold text of a library or of a file; the printed message stays one line.
         return " ".join(super().__str__().split())
 
 
 class CaptureFailed(Failure):
-    """The model ran, or began to, and did not show what the order says: exit code 1."""
+    """The model ran, or began to run, and did not show what the order says: exit code 1."""
 
 
 class BadInput(Failure):
@@ -29,7 +29,7 @@ class BadInput(Failure):
 
 
 def command(name: str, work: Callable[[], None]) -> int:
-    """Do the work of a command, say on stderr why it failed, and return its exit code."""
+    """Do the work of a command, print an error on stderr, and return the exit code."""
     try:
         work()
     except Failure as err:

@@ -1,16 +1,16 @@
-"""Names for the tensors of an ONNX graph: which of them is the output of which module of the exported model.
+"""Names for the tensors of an ONNX graph: each output of a module has the module's name.
 
-torch.onnx.export(dynamo=True) writes the modules in which a node stands into its metadata; older exporters make them
-a part of the node's name, `/model/layers.0/self_attn/q_proj/MatMul`. A module's output is the tensor that is computed
-inside it and used outside. Where that is one tensor alone, it gets the module's name, below the text model as in
-transformers: `layers.0.self_attn.q_proj`, and `layers.0.out` for what a layer returns. The cache that the model
-returns does not count. Where there are several, none gets the name: which is which, the graph does not say.
+torch.onnx.export(dynamo=True) writes the modules of a node into the node's metadata; older exporters make the modules a
+part of the node's name, `/model/layers.0/self_attn/q_proj/MatMul`. A module's output is the tensor that is computed
+inside the module and used outside. Where only one tensor is used outside, it gets the module's name, below the text
+model as in transformers: `layers.0.self_attn.q_proj`, and `layers.0.out` for the output of a layer. The cache that the
+model returns does not count. Several tensors get no module's name: the graph does not tell them apart.
 
-Every other tensor has the name of its node behind the module: `layers.0.self_attn.Add_1`. Nodes of the newer exporter
-are numbered through the whole model; they get the kind of the node and its number within the module, which is the
+Every other tensor has the module's name and then the node's: `layers.0.self_attn.Add_1`. Nodes of the newer exporter
+are numbered through the whole model; here they get the kind of the node and its number within the module, which is the
 same in every layer.
 
-Nothing of onnx is imported here: a model is what its attributes say.
+This file imports nothing of onnx and reads only the attributes of a model.
 """
 
 import ast
@@ -23,13 +23,14 @@ SCOPES = "pkg.torch.onnx.name_scopes"
 
 FLOATS = ("tensor(float)", "tensor(float16)", "tensor(double)", "tensor(bfloat16)")
 
-# They look at a tensor's shape and not at its numbers.
+# Nodes that read a tensor's shape and not its numbers.
 SHAPES = ("Shape", "Size")
 
-# They put elements elsewhere and compute nothing. An exporter shares such a node between modules that have the same.
+# Nodes that move elements and compute nothing. An exporter shares equal nodes of this kind between modules.
 MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Expand")
 
-# Of these the outputs after the first are no results of the module: statistics of the norm, and the sum that it is of.
+# Nodes whose outputs after the first are not results of the module: statistics of the norm, and the sum before the
+# norm.
 NORMS = (
     "SkipSimplifiedLayerNormalization",
     "SkipLayerNormalization",
@@ -41,7 +42,7 @@ LAYER = re.compile(r"(?:(.*)\.)?layers\.\d+")
 
 
 class Named(NamedTuple):
-    """A tensor that is recorded: its name in the graph, its name in the trace, whether that is a module's."""
+    """A recorded tensor: its name in the graph, its name in the trace, whether the name in the trace is a module's."""
 
     value: str
     name: str
@@ -54,7 +55,8 @@ class Graph:
     def __init__(self, model: Any, types: Mapping[str, str], cache: Collection[str] = ()) -> None:
         """Read a ModelProto.
 
-        `types` has the type of each tensor, as onnxruntime writes it, and `cache` the outputs that the next pass gets.
+        `types` has the type of each tensor, as onnxruntime writes it; `cache` has the outputs that are fed to the next
+        pass.
         """
         graph = model.graph
         self.types = types
@@ -70,7 +72,7 @@ class Graph:
 
     @property
     def fused(self) -> list[str]:
-        """The kinds of nodes that are not of ONNX: each is several operations, of which one result is seen."""
+        """The kinds of nodes outside the ONNX standard: each fuses several operations and shows only one result."""
         return sorted({node.op_type for node in self.nodes if node.domain not in ("", "ai.onnx", "ai.onnx.ml")})
 
     @property
@@ -79,7 +81,8 @@ class Graph:
         return sum(len(a.g.node) for node in self.nodes for a in node.attribute if a.HasField("g"))
 
     def _same(self, model: Any) -> dict[str, str]:
-        """Return the tensors that are another one, unchanged: of Identity, and of casts to the dtype that is there."""
+        """Return unchanged copies (of Identity, and of casts to the same dtype) with the tensor that each one copies.
+        """
         same: dict[str, str] = {}
         weights = {weight.name for weight in model.graph.initializer}
         for node in self.nodes:
@@ -92,7 +95,7 @@ class Graph:
         return same
 
     def _fed(self, inputs: set[str]) -> set[str]:
-        """Return the tensors that depend on what is fed; the others are constants."""
+        """Return the tensors that depend on the inputs; all other tensors are constants."""
         fed = set(inputs)
         for node in self.nodes:
             if fed.intersection(node.input) or _captures(node, fed):
@@ -100,10 +103,10 @@ class Graph:
         return fed
 
     def named(self, everything: bool) -> list[Named]:
-        """Return what is recorded, in the order of execution.
+        """Return the recorded tensors, in the order of execution.
 
-        That is each floating point tensor that depends on what is fed and is not another one unchanged; `everything`
-        adds the rest, but no constants.
+        Recorded is each floating-point tensor that depends on the inputs and is not an unchanged copy; `everything`
+        adds the remaining tensors that depend on the inputs. Constants are never recorded.
         """
         modules = self._module_outputs()
         named, taken, numbers = [], {"input_ids", "position_ids"}, Counter()
@@ -139,7 +142,7 @@ class Graph:
         return kind if numbers[kind] == 1 else f"{kind}_{numbers[kind] - 1}"
 
     def _module_outputs(self) -> dict[str, str]:
-        """Return modules' names by the one tensor that each returns; the innermost module's where there are two."""
+        """Return names of modules by the one tensor that a module returns; of several modules the innermost counts."""
         made = {v: chain for node, chain in zip(self.nodes, self.chains, strict=True) for v in _results(node) if v}
         moved = {node.output[0]: node.input[0] for node in self.nodes if node.op_type in MOVES}
         leaves: dict[str, set[str]] = {}  # by module, the tensors that are used outside
@@ -171,7 +174,7 @@ class Graph:
         return f"{below}.out" if re.fullmatch(r"layers\.\d+", below) else below
 
     def _below(self, module: str) -> str:
-        """Return a module's path below the text model; of one outside of it the whole, but for the head."""
+        """Return a module's path below the text model; outside of the text model the whole path, or lm_head."""
         if self.prefix is None:
             return module
         if module == self.prefix:
@@ -186,7 +189,7 @@ def _results(node: Any) -> list[str]:
 
 
 def _captured(node: Any) -> list[str]:
-    """Return the names that the branches of a node use; some of them are their own."""
+    """Return the names that the branches of a node use, including names of tensors inside the branches."""
     return [
         value
         for a in node.attribute
@@ -221,9 +224,9 @@ def _scopes(text: str) -> list[str]:
 
 
 def _prefix(modules: set[str]) -> str | None:
-    """Return the path of the text model: the module that has layers, and beside them a norm or an embedding.
+    """Return the path of the text model: the module that has layers, and a norm or an embedding.
 
-    None where there is none or several: then paths stay whole.
+    None where no module or several modules have them: then paths stay whole.
     """
     have = {m[1] or "" for path in modules if (m := LAYER.fullmatch(path))}
     if len(have) > 1:

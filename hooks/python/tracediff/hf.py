@@ -26,7 +26,7 @@ in OUT.part); 2 arguments, files or packages are not usable.
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a wrong argument as every other error is reported."""
+    """Reports a wrong argument in the same form as every other error."""
 
     def error(self, message: str) -> NoReturn:
         """Raise the message; nothing is printed here."""
@@ -110,11 +110,11 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _record(args: argparse.Namespace) -> None:
-    """Record a model that has no order: the trace, and its program beside it."""
+    """Record a model that has no order: the trace, and its program in the same folder."""
     if args.layers or args.level != 3 or args.debug_only:
         raise BadInput("--layers, --level and --debug-only need --order", "without an order everything is recorded")
     passes = read_ids(args.tokens) if args.tokens is not None else [tokenize(args.model, args.prompt)]
-    from tracediff import tracing  # which imports torch
+    from tracediff import tracing  # imports torch
 
     model.set_up(args.threads)
     if args.progress:
@@ -158,12 +158,12 @@ def tokenize(folder: str, text: str) -> list[int]:
 
 
 def _texts(folder: str) -> Callable[[int], str] | None:
-    """Return what gives the text of an id, where the checkpoint has a tokenizer."""
+    """Return the function that gives the text of an id; None where the checkpoint has no tokenizer."""
     try:
         tokenizer = _tokenizer(folder)
     except BadInput:
         return None
-    if "\u0120" in tokenizer.get_vocab():  # a byte-level vocabulary, which spells a space so
+    if "\u0120" in tokenizer.get_vocab():  # a byte-level vocabulary, which spells a space as \u0120
         return lambda token: str(tokenizer.decode([token]))
     return lambda token: str(tokenizer.convert_ids_to_tokens(token)).replace("\u2581", " ")
 
@@ -172,7 +172,7 @@ def _tokenizer(folder: str) -> Any:
     if not os.path.isdir(folder):
         raise BadInput(f"--model {folder}: no such folder")
     hint = 'give ids: --tokens "2,513,88"'
-    # Without files of its own AutoTokenizer makes an empty tokenizer up, which gives ids that mean nothing.
+    # Without these files AutoTokenizer returns an empty tokenizer, whose ids mean nothing.
     if not any(os.path.isfile(os.path.join(folder, name)) for name in ("tokenizer.json", "tokenizer.model")):
         raise BadInput(f"--model {folder}: it has no tokenizer", hint)
     import transformers
@@ -190,7 +190,7 @@ def _progress(done: int, every: int) -> None:
 
 
 def _lines(done: int, every: int) -> None:
-    """Report progress to a program, which shows lines as they come."""
+    """Report progress to a program, a line per pass."""
     print(f"pass {done} of {every}", file=sys.stderr, flush=True)
 
 

@@ -1,7 +1,7 @@
 """The packages and the machine, checked before a capture and recorded in its trace.
 
-Bits of a float result depend on the library's version and on the instructions that it finds, so both belong in the
-trace. What differs from run to run without changing results (times, paths, user) does not.
+Bits of a float result depend on the version of the library and on the processor's instructions, so both belong in the
+trace. Times, paths and user, which change from run to run without changing results, are left out.
 """
 
 import concurrent.futures
@@ -18,15 +18,16 @@ from typing import Any
 
 from tracediff.errors import BadInput
 
-# What the goldens were made with; the same as in requirements.txt.
+# Versions that the goldens were made with; requirements.txt has the same.
 PINS = {"torch": "2.15.0", "transformers": "5.23.0"}
 
-# Weights of more bytes have the digests of their chunks, and how many bytes a chunk has. The command-line tool has the same numbers.
+# Above LARGE bytes, weights have the digests of their chunks of CHUNK bytes. The command-line tool has the same
+# numbers.
 LARGE = 128 << 20
 CHUNK = 8 << 20
 
-# Seconds for which a file has to be unchanged before its digest is remembered: writes within one tick of a file system's
-# clock leave the same times.
+# Seconds for which a file has to be unchanged before its digest is remembered: two writes within one tick of a file
+# system's clock leave the same times.
 SETTLE = 2
 
 # Instruction sets that choose a kernel in torch or its libraries.
@@ -38,10 +39,9 @@ CHOICES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MKL
 
 
 def versions() -> tuple[dict[str, str], list[str]]:
-    """Return the installed version of each pinned package, and a warning for each that is another than pinned.
+    """Return the installed version of each pinned package, and a warning for each version that is not the pinned one.
 
-    This reads metadata only: importing torch takes seconds, and to be told then that transformers is missing is
-    annoying.
+    Only metadata is read: importing torch takes seconds, and a missing transformers is reported at once.
     """
     found, warnings = {}, []
     install = "pip install " + " ".join(f"{name}=={version}" for name, version in PINS.items())
@@ -56,7 +56,7 @@ def versions() -> tuple[dict[str, str], list[str]]:
 
 
 def cpu() -> dict[str, str]:
-    """Return the processor's name and those of its flags that change results."""
+    """Return the processor's name and its flags that change results."""
     name = ""
     flags: list[str] = []
     try:
@@ -73,7 +73,7 @@ def cpu() -> dict[str, str]:
 
 
 def details(found: dict[str, str], device: str) -> dict[str, str]:
-    """Return what the numbers depend on. Call it after torch has been set up."""
+    """Return versions and settings that the numbers depend on. Call it after torch has been set up."""
     import torch
 
     out = {
@@ -96,11 +96,11 @@ def details(found: dict[str, str], device: str) -> dict[str, str]:
 def weights_digest(folder: str | os.PathLike[str]) -> str:
     """Return the digest of the weight files in the folder, "unknown" without any.
 
-    That is the SHA-256 of one line a file, sorted by name: its own digest in hexadecimal, two spaces, its name. Up to
-    LARGE bytes in all, a file's is its SHA-256, and "sha256:" stands before the digest; beyond, it is that of the
-    digests of its chunks, see chunked(), and the digest begins with "chunks:". The files are those that are loaded,
-    since folders hold copies in other layouts, too: model.safetensors, or else what the index names, or else all there
-    are.
+    The digest is the SHA-256 of one line per file, sorted by name: the file's digest in hexadecimal, two spaces, the
+    name. Up to LARGE bytes in all, a file's digest is its SHA-256, and "sha256:" stands before the result. Above LARGE,
+    a file's digest is the SHA-256 of the digests of its chunks, see chunked(), and the result begins with "chunks:".
+    Only files that are loaded count, since folders also hold copies in other layouts: model.safetensors, or else the
+    files of the index, or else all *.safetensors.
     """
     path = pathlib.Path(folder)
     index = path / "model.safetensors.index.json"
@@ -120,14 +120,14 @@ def weights_digest(folder: str | os.PathLike[str]) -> str:
 
 
 def port(folder: str | os.PathLike[str]) -> str:
-    """Return what the folder says of a port's file that its weights were read from, as JSON; "" for a model's own."""
+    """Return, as JSON, what port.json tells of the file that the weights were read from; "" without that file."""
     if not folder:
         return ""
     try:
         told = json.loads(pathlib.Path(folder, "port.json").read_text(encoding="utf-8"))["told"]
         if isinstance(told["file"], str):
             return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
-    except (OSError, ValueError, KeyError, TypeError):  # there is none, or one of something else
+    except (OSError, ValueError, KeyError, TypeError):  # no such file, or a file with other contents
         pass
     return ""
 
@@ -139,10 +139,10 @@ def whole(file: pathlib.Path) -> str:
 
 
 def chunked(files: list[pathlib.Path]) -> list[str]:
-    """Return, of each file, the SHA-256 of the SHA-256 digests of its chunks, hashed on all cores.
+    """Return, for each file, the SHA-256 of the SHA-256 digests of its chunks, hashed on all cores.
 
-    Digests that are in the user's cache folder, where the command-line tool has its own, are taken from there, where a
-    file is the one that was hashed; what was hashed is put there. OSError when a file cannot be read or changes.
+    Digests of unchanged files are taken from the user's cache folder, which the command-line tool uses too; new digests
+    are added to the cache. OSError when a file cannot be read or changes.
     """
     known = _remembered()
     sums = []
@@ -173,8 +173,8 @@ def _chunk(file: pathlib.Path, at: int) -> bytes:
 
 
 def _remembered() -> dict[str, Any]:
-    """Return what the command-line tool remembers of files, by path: nothing where there is none or it cannot be read."""
-    if not sys.platform.startswith("linux"):  # elsewhere the system says too little of a file
+    """Return the files whose digests the command-line tool remembers, by path; empty where the cache cannot be read."""
+    if not sys.platform.startswith("linux"):  # elsewhere the system tells too little about a file
         return {}
     try:
         known = json.loads(_cache().read_text())
@@ -184,7 +184,8 @@ def _remembered() -> dict[str, Any]:
 
 
 def _remember(new: dict[str, dict[str, Any]]) -> None:
-    """Add files to what is remembered, all or nothing. Where that cannot be written they are hashed again the next time."""
+    """Add files to the remembered digests, all or nothing. After a failure, the files are hashed again the next time.
+    """
     if not new or not sys.platform.startswith("linux"):
         return
     known = _remembered()
@@ -203,19 +204,19 @@ def _remember(new: dict[str, dict[str, Any]]) -> None:
 
 
 def _cache() -> pathlib.Path:
-    """Return where digests are remembered. RuntimeError where there is no home."""
+    """Return the file of remembered digests. RuntimeError where there is no home."""
     folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     return folder / "tracediff" / "digests.json"
 
 
 def _same(entry: dict[str, Any], now: os.stat_result) -> bool:
-    """Tell whether a remembered file is the one that is there now."""
+    """Report whether a remembered file is unchanged."""
     whole_digest = re.fullmatch("[0-9a-f]{64}", str(entry["chunks"]))
     return bool(whole_digest) and _identity_of(entry) == _identity(now)
 
 
 def _identity(now: os.stat_result) -> dict[str, int]:
-    """Return what changes when a file is written, as the command-line tool names it."""
+    """Return the fields that change when a file is written, named as in the command-line tool."""
     return {
         "size": now.st_size,
         "mtime_ns": now.st_mtime_ns,

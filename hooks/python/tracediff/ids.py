@@ -1,8 +1,8 @@
 """The token ids of a text, by a checkpoint's own tokenizer: python -m tracediff.ids --model DIR < text.
 
-Prints one line of JSON: {"ids":[...],"texts":[...],"transformers":"5.23.0"}. `texts` has the text of each id. With --chat
-the text is what a user says, in the checkpoint's chat template, up to where the model is to answer. exit code: 0 the line
-is printed; 2 the tokenizer or the text is not usable.
+Prints one line of JSON: {"ids":[...],"texts":[...],"transformers":"5.23.0"}. `texts` has the text of each id. With
+--chat the text is a user message, in the checkpoint's chat template, up to where the model is to answer. exit code: 0
+the line is printed; 2 the tokenizer or the text is not usable.
 """
 
 import argparse

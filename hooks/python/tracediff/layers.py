@@ -1,4 +1,4 @@
-"""Which modules are the layers of a model: a list of them, found by what is in it, whatever it is called."""
+"""Which modules are the layers of a model: a list of modules, found by its elements, whatever its name."""
 
 import re
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ IN_A_LIST = re.compile(r"(^|.*\.)\d+(\..*|$)")
 
 
 def path(paths: Mapping[Any, str]) -> str:
-    """Return the path of the list of layers; "layers" where there is none.
+    """Return the path of the list of layers; "layers" where no list is found.
 
-    `paths` has each module's path. A list that is called as lists of layers are is one. Else it is the longest of those
-    that could be, and of several the one with the most parameters.
+    `paths` has each module's path. A list with a usual name of layers wins. Otherwise the longest candidate wins, and
+    among candidates of equal length the one with the most parameters.
     """
     for one in paths.values():
         if found := CALLED.fullmatch(one):
@@ -23,8 +23,8 @@ def path(paths: Mapping[Any, str]) -> str:
 def _lists(paths: Mapping[Any, str]) -> list[tuple[int, int, int, str]]:
     """Return length, parameters, place from the end and path of each list whose modules could be layers.
 
-    Its modules have modules in them, and at least two are of one class. It is in no other list. One that stands beside
-    another of the same length is none: what is done in turn for each layer is spread over both.
+    Each module of a candidate has modules in it, and at least two are of one class. A candidate is in no other list.
+    Two lists of the same length in one module are no candidates: the work of one layer is spread over both lists.
     """
     lengths: dict[tuple[str, int], int] = {}  # lists by the module that they are in, and length
     found = []

@@ -1,8 +1,8 @@
-"""Runs of other lengths, recorded beside the run that is wanted: of what depends on a prompt's length they show how.
+"""Runs with other prompt lengths, recorded after the wanted run, to show which sizes depend on the prompt's length.
 
-One run cannot tell a size that is always 10 from one that is the number of tokens. So short prompts and a long one are
-run too, each with a few decode steps, and their passes are written into the program behind those of the run itself. A
-reader takes the sizes of a length between them from what all of them have in common.
+One run cannot tell a size that is always 10 from a size that is the number of tokens. So short prompts and a long one
+are run too, each with a few decode steps. Their passes follow the passes of the wanted run in the program. A reader
+derives the sizes of lengths between them from what all runs have in common.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from tracediff.errors import CaptureFailed
 if TYPE_CHECKING:  # it imports torch
     from tracediff.session import Session
 
-MOST = 131  # tokens of the longest prompt where nobody says otherwise; odd, so that no chunk of 2, 4, 8 ... fits into it
-SHORT = (1, 2, 5)  # beside 1, which models treat as a decode step now and then, no two that differ by a whole chunk
-BETWEEN = 11  # at least, of the one that is twice the wanted prompt and one more
-FURTHER = (31, 63)  # where the longest prompt has other operations than the one before: most chunks are of 32, 64 ... tokens
-BELOW = (9, 22)  # tokens fewer than the longest, then: three of them are what a reader needs
-STEPS = 2  # decoded after each prompt, and one more after the longest: that shows which pass before it a third one reads
-LEFT = 4  # tokens that a window, or the table of positions, has left behind the longest prompt and its steps
+MOST = 131  # tokens of the longest prompt by default; odd, so that no chunk of 2, 4, 8 ... fits into it
+SHORT = (1, 2, 5)  # 1 is at times run as a decode step; no two others differ by a whole chunk
+BETWEEN = 11  # the least of the prompt with twice the wanted tokens and one more
+FURTHER = (31, 63)  # if the two longest prompts differ in operations: chunks are of 32, 64 ... tokens
+BELOW = (9, 22)  # tokens fewer than the longest, in the same case: a reader needs three prompts
+STEPS = 2  # decode steps after each prompt, one more after the longest, to show which earlier pass a third step reads
+LEFT = 4  # tokens that a window, or the table of positions, has room for after the longest prompt
 
-Call = Callable[[list[int], Any], Any]  # a forward call on token ids, after the output of another or None
+Call = Callable[[list[int], Any], Any]  # a forward call on token ids, after the output of the call before, or None
 
 
 def record(session: Session, call: Call, ids: Sequence[int], most: int, config: Any) -> str:
-    """Record the runs; return why there are none, or "".
+    """Record the runs; return why no runs are recorded, or "".
 
-    `ids` are those of the wanted prompt: the others are made of them. The longest has `most` tokens, or fewer where a
-    window or the table of positions ends before and the wanted prompt does not.
+    `ids` are the ids of the wanted prompt; the other prompts repeat them. The longest prompt has `most` tokens, or
+    fewer where a window or the table of positions ends earlier and the wanted prompt fits.
     """
     longest = _longest(len(ids), most, config)
     prompts = [n for n in (*SHORT, max(2 * len(ids) + 1, BETWEEN)) if n != len(ids) and n < longest]
@@ -44,7 +44,7 @@ def record(session: Session, call: Call, ids: Sequence[int], most: int, config: 
         session.again()
         try:
             _run(call, [ids[i % len(ids)] for i in range(n)], STEPS + (n == longest))
-        except Exception as err:  # what the model makes of other lengths is its own
+        except Exception as err:  # a model may raise anything for other lengths
             session.undo()
             why = f"a prompt of {n} tokens fails: {type(err).__name__}: {err}"
         else:
@@ -72,7 +72,7 @@ def _longest(tokens: int, most: int, config: Any) -> int:
 
 
 def _further(session: Session) -> list[int]:
-    """Return prompts to run, too, where the longest does other operations than the next: such as those of more chunks."""
+    """Return further prompts where the longest runs more or fewer operations than the next: it may have more chunks."""
     firsts = sorted((one for one in session.passes if one.past == 0), key=lambda one: one.tokens)
     a, b = firsts[-2:]
     if len(a.steps) == len(b.steps):
@@ -81,7 +81,7 @@ def _further(session: Session) -> list[int]:
 
 
 def _grows(session: Session) -> str:
-    """Return how the operations grow with the tokens of the two longest prompts so far, or "" where they do not."""
+    """Return how the operations grow with the tokens of the two longest prompts so far; "" where they do not."""
     firsts = sorted((one for one in session.passes if one.past == 0), key=lambda one: one.tokens)[-2:]
     if len(firsts) < 2 or len(firsts[0].steps) >= len(firsts[1].steps):
         return ""

@@ -1,17 +1,17 @@
-"""Values as debug mode writes them: each fits in a line, and a line is whole."""
+"""Values as debug mode writes them, each within one line."""
 
 import re
 
-_PLAIN = re.compile(r"[!#-\[\]-~]+")  # nearly every name, and there is a line for each
+_PLAIN = re.compile(r"[!#-\[\]-~]+")  # nearly every name, and each has a line
 
 
 def digits(text: str) -> bool:
-    """Report a number as a name has it, short enough for other languages' integers."""
+    """Report whether a text is a number of a name, of at most 9 digits, which fits the integers of other languages."""
     return text.isascii() and text.isdecimal() and len(text) <= 9
 
 
 def number(x: float) -> str:
-    """Return six digits, as C's %.6g, and "-" for NaN: there is no such number."""
+    """Return six digits, as C's %.6g, and "-" for NaN."""
     return "-" if x != x else f"{x:.6g}"
 
 
@@ -26,9 +26,9 @@ def counts(not_finite: list[int]) -> list[tuple[str, object]]:
 
 
 def word(text: str) -> str:
-    """Return a text without spaces, which awk can split a line around; nothing at all is "-".
+    """Return a text without spaces, so that awk splits a line correctly; an empty text is "-".
 
-    What is no printable ASCII is \\xNN, byte by byte of UTF-8.
+    A byte of UTF-8 that is not printable ASCII becomes \\xNN.
     """
     if _PLAIN.fullmatch(text):
         return text
@@ -39,8 +39,8 @@ def word(text: str) -> str:
 def quoted(text: str) -> str:
     """Return a text in double quotes, with quotes and backslashes escaped.
 
-    No name and no token can end the line or talk to the terminal: control characters and what Unicode takes for the end
-    of a line are \\xNN or \\uNNNN.
+    Control characters and Unicode's line separators become \\xNN or \\uNNNN, so that no name and no token can end the
+    line or control the terminal.
     """
     out = []
     for c in text:

@@ -1,8 +1,8 @@
-"""What the memory of a running model holds: which storage has which value, and since when.
+"""The memory of a running model: which storage holds which value, and since which step.
 
 A value is the memory of a tensor as one operation left it: `n` elements of one dtype. A tensor that the model hands to
 an operation is a strided view of a storage's value at that moment. So views are no operations, and writing in place
-makes a new value. Storages are held by weak references alone: what the model lets go is gone.
+makes a new value. Only weak references point to storages: memory that the model frees stays free.
 """
 
 import dataclasses
@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-MANY = 1024  # bytes of a constant which no other one has by chance
-PURGE = 4096  # operations after which storages that are gone are forgotten
+MANY = 1024  # bytes; two constants of so many bytes are not equal by chance
+PURGE = 4096  # operations after which freed storages are forgotten
 
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Value:
-    """The memory that an operation wrote, and the view through which it wrote it."""
+    """The memory that an operation wrote, and the view through which the operation wrote."""
 
     dtype: str
     count: int
@@ -30,7 +30,7 @@ class Value:
 
 @dataclasses.dataclass(eq=False)
 class Leaf:
-    """A parameter, or a buffer of floating-point numbers: memory that is there before the run."""
+    """A parameter, or a buffer of floating-point numbers: memory from before the run."""
 
     name: str
     tensor: Any  # of the model, which keeps it alive anyway
@@ -39,7 +39,7 @@ class Leaf:
 
 @dataclasses.dataclass(eq=False)
 class Constant:
-    """Numbers that depend on no parameter. `origin` has the names of the inputs that they depend on."""
+    """Numbers that depend on no parameter. `origin` has the names of the inputs that the numbers depend on."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -52,7 +52,7 @@ class Constant:
 class Operand:
     """A strided view of a value, a leaf or a constant; `of` is None for memory that nobody has written.
 
-    It is not changed once it is made: several steps may have the same one.
+    An operand never changes: several steps may share one.
     """
 
     of: Value | Leaf | Constant | None
@@ -62,7 +62,7 @@ class Operand:
 
 
 class Storage:
-    """What is known of one storage: leaves in it, or its value, or what its constants depend on."""
+    """State of one storage: leaves, or a value, or the origin of constants."""
 
     __slots__ = ("born", "copies", "key", "leaves", "line", "origin", "value", "weak")
 
@@ -78,7 +78,7 @@ class Storage:
 
     @property
     def computed(self) -> bool:
-        """Report whether what is in it depends on parameters or on buffers of floating-point numbers."""
+        """Report whether the contents depend on parameters or on buffers of floating-point numbers."""
         return self.value is not None or bool(self.leaves)
 
 
@@ -96,25 +96,25 @@ class Memory:
         self.now = 0  # steps recorded
 
     def tick(self) -> None:
-        """Count an operation; now and then forget what is gone."""
+        """Count an operation; at times forget freed storages."""
         self.clock += 1
         if self.clock % PURGE == 0:
             self.purge()
 
     def purge(self) -> None:
-        """Forget storages that are gone."""
+        """Forget freed storages."""
         for key in [key for key, known in self._storages.items() if known.weak.expired()]:
             del self._storages[key]
 
     def forget(self) -> None:
-        """Take constants that come from now on for others, whatever their numbers, but for those of many bytes.
+        """Treat equal constants from now on as new ones, except constants of MANY bytes or more.
 
-        A few numbers may be the same by chance: position 3 in one run, three keys in another.
+        A few numbers may be equal by chance: position 3 in one run, three keys in the next.
         """
         self._constants = {key: c for key, c in self._constants.items() if len(c.data) >= MANY}
 
     def find(self, tensor: Any) -> Storage:
-        """Return the storage of a tensor; one that was never seen holds numbers from outside."""
+        """Return the storage of a tensor; an unknown storage holds numbers from outside."""
         storage = tensor.untyped_storage()
         known = self._storages.get(storage._cdata)
         if known is None:
@@ -123,7 +123,7 @@ class Memory:
         return known
 
     def alive(self, value: Value) -> Any:
-        """Return the memory that holds a value now, as one axis; None where it is gone or was written to."""
+        """Return the memory that holds a value now, as one axis; None where the memory was freed or overwritten."""
         for known in self._storages.values():
             if known.value is value and not known.weak.expired():
                 storage = torch.UntypedStorage._new_with_weak_ptr(known.weak.cdata)
@@ -136,7 +136,7 @@ class Memory:
         return tensor.untyped_storage()._cdata in self._storages
 
     def leaf(self, name: str, tensor: Any, buffer: bool) -> None:
-        """Register a parameter or buffer; of several names of one tensor the first stays."""
+        """Register a parameter or buffer; if one tensor has several names, the first stays."""
         found = self.find(tensor)
         if not any(same_place(tensor, one.tensor) for one in found.leaves):
             found.leaves.append(Leaf(name, tensor, buffer))
@@ -154,7 +154,7 @@ class Memory:
         found.value, found.leaves = value, []
 
     def constant(self, tensor: Any, origin: frozenset[str], line: str) -> Constant:
-        """Return a copy of numbers, the same object for the same numbers that one line of source wrote."""
+        """Return a copy of numbers; equal numbers that one line of source wrote share one object."""
         data = content(tensor)
         dtype, shape = dtype_name(tensor.dtype), tuple(tensor.shape)
         key = (dtype, shape, hashlib.sha256(data).digest(), origin, line)
@@ -163,7 +163,8 @@ class Memory:
         return self._constants[key]
 
     def operand(self, tensor: Any) -> Operand:
-        """Return what a tensor is a view of, as of now. The dtype of a value is not looked at here."""
+        """Return the value, leaf or constant that a tensor is a view of now. The dtype of a value is not checked here.
+        """
         found = self.find(tensor)
         shape, stride, offset = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
         if found.value is not None:
@@ -180,7 +181,7 @@ class Memory:
         return found.copies[key]
 
     def _copy(self, tensor: Any, storage: Storage) -> Operand:
-        """Return a copy of constants; axes that are only expanded are kept once."""
+        """Return a copy of constants; axes that only repeat elements (stride 0) are kept once."""
         shape, stride = tuple(tensor.shape), tuple(tensor.stride())
         narrow = tensor
         for axis, step in enumerate(stride):
@@ -194,7 +195,7 @@ class Memory:
 
 def content(tensor: Any) -> bytes:
     """Return the elements of a tensor, row-major."""
-    # A tensor of one element counts as contiguous with any stride, and with another than 1 is read as no other dtype.
+    # A tensor of one element counts as contiguous with any stride, and view() takes another dtype only with stride 1.
     flat = tensor.detach().cpu().clone(memory_format=torch.contiguous_format).reshape(-1)
     return bytes(torch.as_strided(flat, flat.shape, (1,)).view(torch.uint8).numpy().tobytes()) if flat.numel() else b""
 
@@ -233,7 +234,7 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=1 << 14)
 def extent(shape: Any, stride: Any) -> int:
-    """Return how many elements of memory a view spans."""
+    """Return the number of elements of memory from the first to the last element of a view."""
     if any(n == 0 for n in shape):
         return 0
     return 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))

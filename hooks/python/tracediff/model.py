@@ -1,8 +1,8 @@
-"""Loading a checkpoint so that what runs is the model that was published.
+"""Loading a checkpoint so that the model that runs is the model that was published.
 
-Each step here closes a way in which a capture can be of another model: weights that stayed random because their names
-did not fit, a class that was guessed, constants rounded by a cast after loading, an attention that skips the steps
-that are to be seen, another configuration than the order was made for.
+Each step here prevents a capture of a wrong model: weights that stayed random because their names did not fit, a
+guessed class, constants rounded by a cast after loading, an attention kernel that skips the recorded steps, a
+configuration that differs from the order.
 """
 
 import dataclasses
@@ -18,9 +18,9 @@ from tracediff.order import Order
 
 DTYPES = ("float32", "bfloat16", "float16")
 
-# The class by model_type, never an automatic one. For a multimodal Gemma 3n that would be the multimodal class, which
-# runs more than the text model and needs more packages, where the text class reads the same file. Of a multimodal
-# Gemma 3 the text class finds no weights and runs random ones: there only the multimodal class will do, fed with text.
+# The class by model_type, never an automatic one. A multimodal Gemma 3n would get the multimodal class, which runs more
+# than the text model and needs more packages; the text class reads the same file. For a multimodal Gemma 3 the text
+# class finds no weights and runs random ones: there the multimodal class is used, fed with text.
 CLASSES = {
     "gemma3n": "Gemma3nForCausalLM",
     "gemma3n_text": "Gemma3nForCausalLM",
@@ -40,7 +40,7 @@ class Loaded:
 
     outer: Any
     text: Any
-    code: types.ModuleType  # the module that defines the text model, where its attention function is looked up
+    code: types.ModuleType  # the module that defines the text model, and holds its attention function
     name: str  # the checkpoint as the person named it
     weights: str  # its digest
     versions: dict[str, str]  # of the packages
@@ -49,7 +49,7 @@ class Loaded:
     folder: str = ""  # of the checkpoint
 
     def module(self, path: str) -> Any:
-        """Return the module of an order's path; CaptureFailed when there is none."""
+        """Return the module of a path in an order; CaptureFailed when the model has no such module."""
         root, rest = (self.outer, path[1:]) if path.startswith("^") else (self.text, path)
         try:
             return root.get_submodule(rest)
@@ -70,7 +70,7 @@ VERSION_HINT = "the order describes transformers 5.23: compare the installed ver
 
 
 def set_up(threads: int = 0) -> None:
-    """Make torch compute in the plain way; call it before a model is loaded. 0 threads are torch's choice."""
+    """Make torch compute without shortcuts; call it before a model is loaded. With 0 threads torch chooses."""
     import torch
 
     if threads:
@@ -83,10 +83,10 @@ def set_up(threads: int = 0) -> None:
 
 
 def load(folder: str | os.PathLike[str], dtype: str, device: str, order: Order, name: str = "") -> Loaded:
-    """Load the checkpoint in a folder; traces will call it `name`, or else the folder's name as it was given.
+    """Load the checkpoint in a folder; traces call it `name`, or by default the folder's name as it was given.
 
-    BadInput when packages are missing, the folder is no checkpoint of a known family, a weight is not there, or the
-    configuration is another than the order's.
+    BadInput when packages are missing, the folder is no checkpoint of a known family, a weight is missing, or the
+    configuration differs from the order.
     """
     versions, _ = host.versions()
     transformers, path = _checkpoint(folder)
@@ -104,7 +104,7 @@ def load(folder: str | os.PathLike[str], dtype: str, device: str, order: Order, 
 def load_any(folder: str | os.PathLike[str], dtype: str, device: str, remote: bool = False) -> Any:
     """Load a checkpoint of any kind that transformers can run, by the class that its config.json names.
 
-    `remote` lets transformers run code that lies in the checkpoint. BadInput as of load().
+    `remote` lets transformers run code from the checkpoint's folder. BadInput as for load().
     """
     host.versions()
     transformers, path = _checkpoint(folder)
@@ -140,7 +140,7 @@ def _loaded(cls: Any, folder: str | os.PathLike[str], dtype: str, device: str, *
     import torch
 
     try:
-        # dtype here and never model.to(dtype) later: that would round the rotary frequencies too.
+        # dtype here and never model.to(dtype) later, which would also round the rotary frequencies.
         outer, report = cls.from_pretrained(
             pathlib.Path(folder),
             dtype=getattr(torch, dtype),
@@ -157,13 +157,13 @@ def _loaded(cls: Any, folder: str | os.PathLike[str], dtype: str, device: str, *
 
 
 def quiet(transformers: Any) -> None:
-    """Silence what transformers prints of itself; its loading report is checked instead."""
+    """Silence messages of transformers; its loading report is checked instead."""
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
 
 
 def _config(transformers: Any, path: pathlib.Path) -> Any:
-    """Return the configuration: of a multimodal checkpoint the outer one."""
+    """Return the configuration; for a multimodal checkpoint the outer one."""
     try:
         found = transformers.AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
     except Exception as err:  # strict classes raise their own errors for a field of a wrong type
@@ -175,7 +175,7 @@ def _config(transformers: Any, path: pathlib.Path) -> Any:
 
 
 def _to_device(model: Any, device: str) -> Any:
-    """Move the model. The device only: a dtype in this call would undo the care taken above."""
+    """Move the model to a device. Only the device: a dtype in this call would round the rotary frequencies."""
     try:
         return model.to(device=device)
     except (RuntimeError, AssertionError) as err:  # torch without CUDA asserts

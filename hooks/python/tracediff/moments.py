@@ -1,7 +1,7 @@
 """Statistics of a tensor: one pass over its memory, in float64.
 
-Neither torch nor numpy is imported: tensors of both are used by the methods that they share. numpy warns of sums that
-overflow, on standard error, between the lines: what they come to is looked at here.
+Neither torch nor numpy is imported: tensors of both are used by their common methods. Warnings of numpy about sums that
+overflow would appear between the lines on standard error, so they are off: results are checked here.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from typing import Any
 
 STRIP = 1 << 16  # elements converted at a time: half a megabyte, which stays in a cache
 NARROW = ("torch.bfloat16", "torch.float16", "torch.float32")  # compared twice as fast as float64
-NEAR = 1e-6  # of a sum of squares; what is left of it after the mean is taken off has ten digits down to here
+NEAR = 1e-6  # of a sum of squares; after subtracting the mean, a larger rest has at least ten correct digits
 
 
 def doubles(tensor: Any) -> Any:
@@ -25,7 +25,8 @@ def doubles(tensor: Any) -> Any:
 def finite(tensor: Any) -> bool:
     """Report whether every element of a torch tensor is known to be finite, by one sum.
 
-    A sum that overflows does not know, and of numpy, which warns of it, and of other types none is taken.
+    False also where the sum overflows, for numpy, which warns of overflow, and for dtypes outside NARROW: no sum is
+    taken.
     """
     return str(tensor.dtype) in NARROW and abs(float(tensor.sum())) < math.inf
 
@@ -47,16 +48,16 @@ def pieces(tensor: Any) -> Iterator[Any]:
 
 
 class Moments:
-    """Extremes, mean and standard deviation of the finite elements; how many are NaN, +Inf and -Inf.
+    """Extremes, mean and standard deviation of the finite elements; the numbers of NaN, +Inf and -Inf.
 
-    Strips are merged by the formula of Chan, Golub and LeVeque (1979). In a strip the squares about the mean are the
-    squares less those of the mean, unless next to nothing would be left: then each element's distance is squared.
+    Strips are merged by the formula of Chan, Golub and LeVeque (1979). In a strip, the squares about the mean are the
+    sum of squares less n times the squared mean; where little would remain, each element's distance is squared instead.
     """
 
     def __init__(self, tensor: Any, least: float = -math.inf) -> None:
         """Take in all elements of a torch tensor in the host's memory, or of a numpy array.
 
-        Finite ones of `least` or below are masked: they are counted and left out.
+        Finite elements of `least` or below are masked: counted and left out.
         """
         self.n, self.mean, self.squares = 0, 0.0, 0.0
         self.masked = 0
@@ -75,7 +76,7 @@ class Moments:
     def _add(self, strip: Any) -> None:
         x = doubles(strip)
         n, total = x.shape[0], float(x.sum())
-        if not abs(total) < math.inf:  # else there is nothing to look for: a sum shows NaN and infinities
+        if not abs(total) < math.inf:  # a finite sum proves that the strip has no NaN and no infinity
             for i, found in enumerate((x != x, x == math.inf, x == -math.inf)):
                 self.not_finite[i] += int(found.sum())
             strip = x = x[abs(x) < math.inf]
@@ -96,17 +97,17 @@ class Moments:
         self.n += n
 
     def certain(self) -> float:
-        """Return the mean of what is finite throughout; NaN of anything else."""
+        """Return the mean where every element is finite; NaN otherwise."""
         return math.nan if any(self.not_finite) else self.summary()[2]
 
     def summary(self) -> tuple[float, float, float, float]:
         """Return minimum, maximum, mean and the population's standard deviation; NaN when nothing is finite.
 
-        The standard deviation is NaN, too, where float64 does not hold the sum of squares.
+        The standard deviation is also NaN where float64 does not hold the sum of squares.
         """
         if not self.n:
             return math.nan, math.nan, math.nan, math.nan
-        if self.low == self.high:  # the sum of equal numbers may be rounded, and so miss that they are equal
+        if self.low == self.high:  # the sum of equal numbers may be rounded, and give a standard deviation above 0
             return self.low + 0.0, self.high + 0.0, self.low + 0.0, 0.0
         std = math.sqrt(self.squares / self.n) if self.squares < math.inf else math.nan
         return self.low + 0.0, self.high + 0.0, self.mean, std
@@ -117,6 +118,6 @@ def _extremes(x: Any) -> Any:
 
 
 def _silent(tensor: Any) -> contextlib.AbstractContextManager[Any]:
-    """Return what keeps numpy from warning; torch does not warn."""
+    """Return a context that silences numpy's warnings; torch does not warn."""
     numpy = sys.modules.get("numpy")
     return contextlib.nullcontext() if numpy is None or hasattr(tensor, "double") else numpy.errstate(all="ignore")

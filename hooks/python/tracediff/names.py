@@ -1,7 +1,7 @@
-"""Names for the values of a recorded program: module outputs and inputs by path, and what attention shows inside.
+"""Names for the values of a recorded program: module outputs and inputs by path, and values inside attention.
 
-A module's output has its path below the text model, and its input `path.in` where no module made that value. What
-everybody calls by another name gets that one: `layers.3.out`, `attn_residual`, `mlp.gated`, `self_attn.context`.
+A module's output has its path below the text model, and its input `path.in` where no module made that value. Values
+with a usual name get that name: `layers.3.out`, `attn_residual`, `mlp.gated`, `self_attn.context`.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ NORM = re.compile(r"(^|_)(norm|ln|layernorm|layer_norm|rmsnorm)", re.IGNORECASE)
 
 @dataclasses.dataclass(order=True)
 class Place:
-    """Where a name stands: after so many steps, and in the order of firing."""
+    """Where a name stands: after a number of steps, then by rank, then in the order of firing."""
 
     steps: int
     rank: float
@@ -36,7 +36,7 @@ class Place:
 
 
 class Namer:
-    """Gives names while a pass runs: attach() hooks every module, end() returns what was found, in sequence."""
+    """Gives names while a pass runs: attach() hooks every module, end() returns the names of the pass, in sequence."""
 
     def __init__(self, recording: Recording, outer: Any, text: Any, layer_types: list[str] | None = None) -> None:
         """Prepare for a model: `text` is the part that names are relative to."""
@@ -48,15 +48,15 @@ class Namer:
         self._handles = contextlib.ExitStack()
         self._paths = self._name_modules()
         self._layers: dict[str, int] = {}  # by name
-        self._renamed: dict[str, tuple[str, int] | None] = {}  # what a name is called, where that is another
+        self._renamed: dict[str, tuple[str, int] | None] = {}  # replacements by name; None where the name stays
         self.fused: list[str] = []  # modules whose attention was one operation
-        self.missed: list[str] = []  # modules whose softmax is of scores that were not found, as names of these
+        self.missed: list[str] = []  # modules with a softmax whose scores were not found, by module
         self.prefix = layers.path(self._paths)
         self._layer = re.compile(re.escape(self.prefix) + r"\.(\d+)")
         self.begin()
 
     def _name_modules(self) -> dict[Any, str]:
-        """Return each module's path: below the text model, or else below the outer one."""
+        """Return each module's path: below the text model, or else below the outer model."""
         out: dict[Any, str] = {}
         for name, module in self._text.named_modules():
             if name:
@@ -88,7 +88,7 @@ class Namer:
             self._handles.enter_context(called_names.watched(self._kind, modules, self.give))
 
     def detach(self) -> None:
-        """Take all hooks off."""
+        """Remove all hooks."""
         self._handles.close()
 
     def layer_of(self, name: str) -> int:
@@ -105,7 +105,7 @@ class Namer:
             self._give(name, operand, level, self._place(rank, place))
 
     def _place(self, rank: float | None = None, steps: int | None = None) -> Place:
-        """Return the place of what fires now: before the layers tables and masks come behind what else is there."""
+        """Return the place of a value that fires now; before the layers, tables and masks follow other values."""
         rank = (1 if self._layered else 0) if rank is None else rank
         return Place(self._now if steps is None else steps, rank, len(self._names))
 
@@ -138,18 +138,18 @@ class Namer:
         called_names.split(one, self._kind, self._config)
 
     def named(self, name: Name) -> None:
-        """Hear of a name as it is given; whoever writes a trace puts a function of its own here."""
+        """Receive each name as it is given; the writer of a trace replaces this method."""
 
     def entered(self) -> None:
-        """Hear that a module begins."""
+        """Receive the start of a module."""
 
     def left(self, outer: bool) -> None:
-        """Hear that a module is done; `outer` says that none of the hooked ones runs about it."""
+        """Receive the end of a module; `outer` says that no other hooked module is running."""
 
     def _operand(self, tensor: Any) -> Operand | None:
         self._recording.quiet = True
         try:
-            if tensor.is_complex() and not tensor.is_conj():  # which no trace has: its parts, beside each other
+            if tensor.is_complex() and not tensor.is_conj():  # a trace has no complex dtype: two parts
                 tensor = torch.view_as_real(tensor)
             return self._recording.operand(tensor)
         finally:
@@ -180,12 +180,12 @@ class Namer:
         return hook
 
     def _new(self, operand: Operand) -> bool:
-        """Report whether nothing has a name yet that has these elements, in whatever order of axes."""
+        """Report whether no name has these elements yet, in any order of axes."""
         whole = _whole(operand)
         return _key(operand) not in self._seen and (whole is None or whole not in self._whole)
 
     def _norm_at_end(self, path: str) -> bool:
-        """Report whether this is the norm behind the layers: some layer has run."""
+        """Report whether this is the norm after the layers: some layer has run."""
         return self._passed and bool(NORM.search(path))
 
     def _give_input(self, path: str, argument: str, operand: Operand, tensor: Any) -> None:
@@ -255,7 +255,7 @@ class Namer:
             self._give_output(path, module, tensors)
 
     def _attention(self, path: str, since: int) -> None:
-        """Name what an attention shows inside, when its module is done."""
+        """Name the values inside an attention, when its module is done."""
         found = attention_steps.softmaxes(self._recording.steps, path, since)
         kernels = attention_steps.fused(self._recording.steps, path, since)
         if not found and not kernels:
@@ -299,7 +299,7 @@ class Namer:
                 return
 
     def _shown(self, path: str, operand: Operand) -> Operand:
-        """Return heads behind positions, where a module of the attention was given them before."""
+        """Return norms of heads as [1, rows, heads, width], where the module of the attention had heads before rows."""
         tokens = self.tokens
         if len(operand.shape) == 4 and NORM.search(path.rpartition(".")[2]) and self.layer_of(path) >= 0:
             one, heads, rows, width = operand.shape
@@ -322,7 +322,7 @@ def _swapped(stride: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _key(operand: Operand) -> Any:
-    """Return what is equal for views of the same elements in the same order, however their axes are split."""
+    """Return a key that is equal for views of the same elements in the same order, however the axes are split."""
     axes: list[tuple[int, int]] = []
     for n, s in zip(operand.shape, operand.stride, strict=True):
         if n == 1:
@@ -335,7 +335,7 @@ def _key(operand: Operand) -> Any:
 
 
 def _whole(operand: Operand) -> Any:
-    """Return what is equal for views of the same stretch of memory without gaps; None of others."""
+    """Return a key that is equal for views of the same memory without gaps; None for views with gaps."""
     axes = [(n, s) for n, s in zip(operand.shape, operand.stride, strict=True) if n != 1]
     if not dense(tuple(n for n, _ in axes), tuple(s for _, s in axes)):
         return None
@@ -347,14 +347,14 @@ def _contains(module: Any, other: Any) -> bool:
 
 
 def _leafy(module: Any) -> bool:
-    """Report whether a module computes of itself: it has parameters of its own, or no modules in it."""
+    """Report whether a module computes something: it has parameters of its own, or no modules in it."""
     return not any(True for _ in module.children()) or any(True for _ in module.parameters(recurse=False))
 
 
 def _bound(module: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     """Return the arguments of a call by name."""
     forward = module.forward
-    inner = getattr(forward, "__func__", None)  # of a method: of the class, so that it may be kept
+    inner = getattr(forward, "__func__", None)  # the function of the class, for the cache of signatures
     known = _parameters(forward) if inner is None else _of_class(inner)
     if known is None:
         return {f"arg{i}": a for i, a in enumerate(args)} | dict(kwargs)
@@ -367,7 +367,7 @@ def _bound(module: Any, args: Any, kwargs: Any) -> dict[str, Any]:
 
 
 def _parameters(forward: Any) -> tuple[tuple[str, ...], str] | None:
-    """Return the names of a function's positional parameters, and that of *args; None where they are not known."""
+    """Return the names of a function's positional parameters, and the name of *args; None for an unknown signature."""
     try:
         found = inspect.signature(forward).parameters.values()
     except (TypeError, ValueError):

@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _choose(graph: Graph, args: argparse.Namespace) -> list[Named]:
-    """Return what is recorded; fail where no name says which module a tensor is of."""
+    """Return the tensors to record; fail where no node names its module."""
     named = graph.named(args.all)
     if not any(n.certain and n.name != "logits" for n in named) and not args.own_names:
         fused = f": {', '.join(graph.fused[:3])} are fused nodes" if graph.fused else ""
@@ -99,7 +99,7 @@ def _choose(graph: Graph, args: argparse.Namespace) -> list[Named]:
 
 
 def _notes(graph: Graph, differ: dict[str, float]) -> Iterator[str]:
-    """Return what a reader of the trace has to know."""
+    """Return notes for a reader of the trace."""
     if graph.prefix is None:
         yield "no module has layers, or several have: paths of modules stay whole"
     if graph.fused:
@@ -111,7 +111,7 @@ def _notes(graph: Graph, differ: dict[str, float]) -> Iterator[str]:
 
 
 def _as_it_is(model: Model, feeder: Feeder, names: Mapping[str, str], passes: int) -> dict[tuple[int, str], Any]:
-    """Return the outputs, but for the cache, of the model as it is, optimised, by pass and name in the trace."""
+    """Return the outputs of the optimised model, without the cache, by pass and name in the trace."""
     session, cache, kept = model.session(optimised=True), feeder.start(), {}
     for index in range(passes):
         fetched = dict(zip(model.outputs, model.fetch(session, model.outputs, feeder.feeds(index, cache)), strict=True))
@@ -123,7 +123,7 @@ def _as_it_is(model: Model, feeder: Feeder, names: Mapping[str, str], passes: in
 def _record(
     model: Model, feeder: Feeder, named: Sequence[Named], passes: int, at_once: int
 ) -> Iterator[tuple[int, str, Any]]:
-    """Run the passes; return (pass, name, tensor) in the order of execution."""
+    """Run the passes; yield (pass, name, tensor) in the order of execution."""
     groups = [named[i : i + at_once] for i in range(0, len(named), at_once)]
     session, cache = None, feeder.start()
     for index in range(passes):
@@ -133,7 +133,7 @@ def _record(
         for group in groups:
             values = [n.value for n in group]
             if session is None or len(groups) > 1:
-                session = None  # before the next one takes its memory
+                session = None  # frees the memory before the next session is made
                 session = model.session(values)
             wanted = list(dict.fromkeys(values + ([] if following else list(feeder.cache.values()))))
             fetched = dict(zip(wanted, model.fetch(session, wanted, feeds), strict=True))
@@ -156,7 +156,7 @@ def _distance(a: Any, b: Any) -> float:
 
 
 def _manifest(model: Model, named: Sequence[Named], passes: int) -> dict[str, str]:
-    """Return what the trace says of itself."""
+    """Return the manifest of the trace."""
     kinds = Counter(kind for n in named if (kind := model.types[n.value]) in FLOATS)
     details = {
         "exporter": f"{model.proto.producer_name} {model.proto.producer_version}".strip(),

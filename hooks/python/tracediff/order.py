@@ -1,7 +1,7 @@
 """TENSOR_ORDER as `tracediff order --format json` prints it: the entries of one pass, in execution order.
 
-The file says everything that a capture has to know of a model: the resolved configuration, and for each tensor its
-name, shape, dtype, the operation that makes it and the place where transformers shows it.
+The file has everything that a capture needs to know about a model: the resolved configuration, and for each tensor the
+name, shape, dtype, operation, and the place where transformers shows the tensor.
 """
 
 import dataclasses
@@ -66,7 +66,8 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Ref:
-    """One input of an operation: an entry, or one `index` of its first axis; with `prev` that of the pass before."""
+    """One input of an operation: an entry, or one `index` of its first axis; `prev` takes the entry of the pass before.
+    """
 
     name: str
     index: int | None = None
@@ -75,7 +76,7 @@ class Ref:
 
 @dataclasses.dataclass(frozen=True)
 class Weight:
-    """A checkpoint tensor by its name below the text model, with the name to use when it is not there."""
+    """A checkpoint tensor by its name below the text model, with a fallback name."""
 
     name: str
     shape: tuple[int, ...]
@@ -104,13 +105,13 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """What a run is asked to capture: up to a level, and only some layers. The empty text is all layers."""
+    """The part of a run to capture: entries up to a level, and only some layers. An empty text means all layers."""
 
     level: int = 3
     layers: str = ""
 
     def select(self, entries: tuple[Entry, ...]) -> list[Entry]:
-        """Return the entries in scope, in order. With layers, nothing that comes after the last of them is."""
+        """Return the entries in scope, in order. With layers, entries after the last layer are left out."""
         if not self.layers:
             return [e for e in entries if e.level <= self.level]
         wanted = ranges(self.layers, "--layers")
@@ -153,7 +154,7 @@ def load(path: str | os.PathLike[str]) -> Order:
 
 
 def parse(text: str) -> Order:
-    """Read the text of an order file; ValueError, KeyError, TypeError or AttributeError when it is not one."""
+    """Parse the text of an order file; ValueError, KeyError, TypeError or AttributeError for any other text."""
     data = json.loads(text)
     if data["version"] != VERSION:
         raise ValueError(f"version {data['version']}, this program reads version {VERSION}")
@@ -199,7 +200,7 @@ def _entry(e: dict[str, Any]) -> Entry:
 
 
 def _member(text: str, wanted: str) -> str:
-    """Return the text of one member of a JSON object: numbers keep the spelling that they have in the file."""
+    """Return the text of one member of a JSON object, so that numbers keep the spelling of the file."""
     decoder, at = json.JSONDecoder(), text.index("{") + 1
     skip = " \t\r\n,:"
     while True:

@@ -1,4 +1,4 @@
-"""ONNX models in ONNX Runtime: sessions in which every tensor can be fetched, and what is fed pass by pass."""
+"""ONNX models in ONNX Runtime: sessions in which every tensor can be fetched, and the inputs of each pass."""
 
 import ctypes
 import pathlib
@@ -12,7 +12,7 @@ from tracediff.errors import BadInput, CaptureFailed
 PACKAGES = "pip install onnx==1.23.2 onnxruntime==1.31.1"
 UNDERSTOOD = "understood are input_ids, attention_mask, position_ids, cache_position, logits_to_keep, past_key_values.*"
 
-# What onnxruntime calls dtypes, as the trace's writer knows them.
+# The names of the trace's writer, by onnxruntime's names of dtypes.
 DTYPES = {f"tensor({name})": name for name in trace.DTYPES} | {"tensor(float)": "float32", "tensor(double)": "float64"}
 
 SMALL = 1 << 12  # bytes of a weight that is read with the model
@@ -36,7 +36,7 @@ class Model:
     """A model file, and sessions of onnxruntime on it."""
 
     def __init__(self, path: pathlib.Path, threads: int) -> None:
-        """Read a file; weights that lie in other files are not read."""
+        """Read a file; weights in other files are not read."""
         try:
             import onnx
             import onnxruntime
@@ -48,7 +48,7 @@ class Model:
             raise BadInput(f"{path}: no such file")
         try:
             self.proto = onnx.load(path, load_external_data=False)
-        except Exception as err:  # what the parser raises is of another library
+        except Exception as err:  # the parser raises errors of another library
             raise BadInput(f"{path}: not an ONNX model: {err}") from err
         if not self.proto.graph.node:
             raise BadInput(f"{path}: not an ONNX model: it has no nodes")
@@ -59,7 +59,7 @@ class Model:
         self.types = {value.name: value.type for value in [*self.inputs, *session.get_outputs()]}
 
     def _weights(self, onnx: Any) -> None:
-        """Check that weights in other files are there, and read the small ones: shapes are computed from some."""
+        """Check that files of weights exist, and read small weights: shapes are computed from some."""
         for weight in self.proto.graph.initializer:
             about = {entry.key: entry.value for entry in weight.external_data}
             if not about:
@@ -76,10 +76,10 @@ class Model:
                 del weight.external_data[:]
 
     def session(self, outputs: Sequence[str] = (), optimised: bool = False) -> Any:
-        """Return a session on the CPU in which these tensors are outputs, too."""
+        """Return a session on the CPU that also returns the given tensors as outputs."""
         options = self._ort.SessionOptions()
         options.intra_op_num_threads = self._threads
-        options.log_severity_level = 4  # what is wrong comes as an exception, too
+        options.log_severity_level = 4  # errors also come as exceptions
         folder = str(self.path.parent.resolve())
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
         if not optimised:
@@ -110,7 +110,7 @@ class Model:
             raise CaptureFailed(f"{self.path}: onnxruntime: {err}", _hint(str(err))) from err
 
     def value(self, array: Any) -> Any:
-        """Return a numpy array as onnxruntime takes it."""
+        """Return a numpy array as an OrtValue."""
         return self._ort.OrtValue.ortvalue_from_numpy(array)
 
     def empty(self, shape: Sequence[int], dtype: str) -> Any:
@@ -124,7 +124,7 @@ class Model:
 
 
 def _hint(error: str) -> str:
-    """Return what to do about an error of onnxruntime, as far as one knows."""
+    """Return advice about an error of onnxruntime, or ""."""
     if "NOT_IMPLEMENTED" in error:
         return "the processor has no kernel for this node and dtype: export the model in float32"
     if "not a registered function/op" in error or "Unsupported model IR version" in error or "opset" in error.lower():
@@ -133,14 +133,14 @@ def _hint(error: str) -> str:
 
 
 def dtype_of(name: str, kind: str) -> str:
-    """Return the trace's dtype of what onnxruntime calls `kind`."""
+    """Return the trace's dtype of onnxruntime's type `kind`."""
     if kind not in DTYPES:
         raise BadInput(f"{name}: {kind} is a type that a trace does not have", "leave --all out")
     return DTYPES[kind]
 
 
 def tensor(name: str, value: Any) -> Any:
-    """Return a tensor of onnxruntime as the trace's writer takes it."""
+    """Return a tensor of onnxruntime as the trace's writer takes it: a numpy array, or Bits."""
     dtype, shape = dtype_of(name, value.data_type()), tuple(value.shape())
     if dtype == "bfloat16" or dtype.startswith("float8"):
         size = trace.SIZES[trace.DTYPES[dtype]] * trace.count(shape)
@@ -149,10 +149,10 @@ def tensor(name: str, value: Any) -> Any:
 
 
 class Feeder:
-    """What the inputs of a model get in each pass."""
+    """The inputs of a model in each pass."""
 
     def __init__(self, model: Model, passes: Sequence[Sequence[int]]) -> None:
-        """Find out what each input is; fail where one is not understood."""
+        """Find the role of each input; fail for an unknown input."""
         self._model, self._passes = model, passes
         self._given = {i.name: i for i in model.inputs if not _is_past(i)}
         self._past = [i for i in model.inputs if _is_past(i)]
@@ -177,7 +177,7 @@ class Feeder:
         return whole[0]
 
     def _pairs(self) -> dict[str, str]:
-        """Return the outputs that the cache of the next pass is, by the inputs that it becomes."""
+        """Return the outputs that become the cache of the next pass, by the inputs that they are fed to."""
         outputs = self._model.outputs
         pairs = {i.name: re.sub("^past(_key_values?)?", "present", i.name) for i in self._past}
         if not set(pairs.values()) <= set(outputs):
@@ -207,7 +207,7 @@ class Feeder:
         return numpy.array([self._passes[index]], "<i8")
 
     def feeds(self, index: int, cache: Mapping[str, Any]) -> Feeds:
-        """Return what is fed in a pass, with the cache of the pass before."""
+        """Return the inputs of a pass, with the cache of the pass before."""
         import numpy
 
         positions = self.positions(index)
@@ -247,7 +247,7 @@ def _check_shape(name: str, declared: Sequence[Any], shape: Sequence[int]) -> No
 
 
 def _empty_shape(given: Any) -> list[int]:
-    """Return the shape of a cache without tokens: the one axis without a size has none, the batch is 1."""
+    """Return the shape of a cache without tokens: the axis of tokens has length 0, an unknown batch is 1."""
     shape = [1 if i == 0 and not isinstance(n, int) else n for i, n in enumerate(given.shape)]
     if sum(not isinstance(n, int) for n in shape) != 1:
         raise BadInput(

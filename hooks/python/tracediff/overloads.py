@@ -1,4 +1,4 @@
-"""What the schema of a torch operation says, read once: a program of a thousand steps asks some thirty operations."""
+"""The schema of a torch operation, read once: a program of a thousand steps uses some thirty operations."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -14,19 +14,19 @@ class Argument(NamedTuple):
     """An argument of an operation."""
 
     name: str
-    out: bool  # it is where the result goes
+    out: bool  # the result is written there
     writes: bool  # the operation writes to it
     tensor: bool  # a tensor, or a list of tensors
     number: bool  # a number that may be an operand
-    silent: bool  # it says where memory is, and nothing about numbers
+    silent: bool  # says where memory is, and nothing about numbers
     has_default: bool
     default: Any
-    reads: bool  # a tensor, or a list of tensors, that is not where the result goes
-    left_out: bool  # not an operand: the place that is written, where nothing of its content is read
+    reads: bool  # a tensor, or a list of tensors, that is not an output argument
+    left_out: bool  # not an operand: the target of a write whose old contents are not read
 
 
 class Overload:
-    """One operation of torch: its name in a program, its arguments, and what kind of call it is."""
+    """One operation of torch: the name in a program, the arguments, and the kind of call."""
 
     def __init__(self, func: Any) -> None:
         """Read the schema."""
@@ -34,18 +34,18 @@ class Overload:
         has = func.has_kernel_for_dispatch_key
         self.op = canonical(func)
         self.name = schema.name
-        self.composite = has(KEYS.CompositeImplicitAutograd) and not has(KEYS.CPU)  # of others; inference mode leaves it whole
+        self.composite = has(KEYS.CompositeImplicitAutograd) and not has(KEYS.CPU)  # split into other operations
         self.factory = schema.name in FACTORIES
         self.empty = schema.name.startswith(("aten::empty", "aten::new_empty"))
         self.copies = schema.name == "aten::copy_"
         self.lifts = schema.name == "aten::lift_fresh"
-        # It may return a view: nothing in the schema says that it always makes memory.
+        # It may return a view: the schema does not promise new memory.
         self.views = func.is_view or schema.name in (
             "aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh", "aten::detach",
         )  # fmt: skip
         self.arguments = [self._argument(a) for a in schema.arguments]
         self.writes = any(a.writes for a in self.arguments)
-        # It does nothing but look at memory in another way: whatever it is given, there is nothing to record.
+        # It only views memory, so there is nothing to record.
         self.looks = func.is_view and not self.writes and not self.lifts and not self.composite
 
     def _argument(self, a: Any) -> Argument:
@@ -59,7 +59,7 @@ class Overload:
         )  # fmt: skip
 
     def given(self, args: Any, kwargs: Any) -> list[tuple[Argument, Any]]:
-        """Return each argument that was given, and what was given, in the order of the schema."""
+        """Return each given argument with its value, in the order of the schema."""
         out = list(zip(self.arguments, args, strict=False))
         if kwargs:
             out += [(a, kwargs[a.name]) for a in self.arguments[len(args) :] if a.name in kwargs]

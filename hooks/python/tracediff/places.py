@@ -1,4 +1,4 @@
-"""The place in a model's source that called torch: the line, and the expression there."""
+"""The place in a model's source that called torch: the line, and the expression on that line."""
 
 import itertools
 import linecache
@@ -9,25 +9,25 @@ from typing import Any
 import torch
 
 MAX_EXPRESSION = 80  # characters
-MAX_ROWS = 32  # lines of source that an expression is read from
+MAX_ROWS = 32  # lines of source that an expression may span
 
 _HERE = __file__.rsplit("/", 1)[0]
 _TORCH = torch.__file__.rsplit("/", 1)[0]
-# Source files by path, as lines name them; "" of those of torch and of this package.
+# Source files by path, as lines name them; "" for files of torch and of this package.
 _FILES: dict[str, str] = {}
-# Expressions by the identity of their code, which hashes slowly by itself, and the offset in it. The code is kept, so
-# that no other one has its identity.
+# Expressions by the identity of their code and the offset in it; the code itself hashes slowly. The code is kept, so
+# that no other code gets the same identity.
 _EXPRESSIONS: dict[tuple[int, int], tuple[CodeType, str]] = {}
 
 
 def line() -> str:
-    """Return the line of source that called torch: "net.py:7"; "" where there is none."""
+    """Return the line of source that called torch: "net.py:7"; "" where no such line exists."""
     found = _caller()
     return f"{found[1]}:{found[0].f_lineno}" if found else ""
 
 
 def place() -> tuple[str, str]:
-    """Return the line of source that called torch, and the expression there; "" for what is not known."""
+    """Return the line of source that called torch, and the expression there; "" for unknown parts."""
     found = _caller()
     if found is None:
         return "", ""
@@ -40,7 +40,7 @@ def place() -> tuple[str, str]:
 
 
 def _caller() -> tuple[Any, str] | None:
-    """Return the nearest frame that is neither torch's nor this package's, with its file as lines name it."""
+    """Return the nearest frame outside of torch and this package, with its file as lines name it."""
     frame: Any = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename
@@ -54,7 +54,7 @@ def _caller() -> tuple[Any, str] | None:
 
 
 def _short(path: str) -> str:
-    """Return a source file's path below the folder that packages are installed in, else below the working folder."""
+    """Return a source file's path below the folder of installed packages; otherwise only the file's name."""
     for mark in ("/site-packages/", "/dist-packages/"):
         if mark in path:
             return path.rsplit(mark, 1)[1]
@@ -62,7 +62,7 @@ def _short(path: str) -> str:
 
 
 def expression(code: CodeType, at: int) -> str:
-    """Return the text of the expression whose instruction is at an offset, on one line; "" where it is not known."""
+    """Return the text of the expression whose instruction is at an offset, on one line; "" where it is unknown."""
     where = next(itertools.islice(code.co_positions(), at // 2, None), None)
     if where is None or None in where:
         return ""
@@ -75,6 +75,6 @@ def expression(code: CodeType, at: int) -> str:
     rows[-1] = rows[-1][:end]
     rows[0] = rows[0][start:]
     text = " ".join(b" ".join(rows).decode(errors="replace").split())
-    # No character that a reader with an older table of them takes for none.
+    # Replace characters that a reader with an older Unicode table may not print.
     text = "".join(c if c.isprintable() and c < "\U00010000" else "?" for c in text)
     return text if len(text) <= MAX_EXPRESSION else text[: MAX_EXPRESSION - 1].rstrip() + "…"

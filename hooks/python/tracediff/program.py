@@ -1,8 +1,8 @@
 """Recording what a model computes, as it runs: every floating-point operation, its operands and its rounding.
 
-A dispatch mode sees each call that torch makes. What depends on a parameter, or on a buffer of floating-point numbers,
-is a step; what depends on token ids, positions and sizes alone is folded to constants; views are operands. Recording
-changes nothing that the model computes, and keeps no tensor alive.
+A dispatch mode sees each call that torch makes. An operation on a parameter, or on a buffer of floating-point numbers,
+or on their results, is a step. Values that depend only on token ids, positions and sizes are folded to constants; views
+are operands. Recording changes no result of the model, and keeps no tensor alive.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ NOTHING: frozenset[str] = frozenset()
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Step:
-    """One operation: operands, attributes by name, the values that it wrote, and what called it in the source."""
+    """One operation: operands, attributes by name, the values that it wrote, and the call in the source."""
 
     op: str
-    operands: list[Any]  # Operand, a Python number, or None for what was left out
+    operands: list[Any]  # Operand, a Python number, or None for an omitted operand
     attrs: dict[str, Any]
     outs: list[Value]
     line: str
-    expression: str  # on that line; "" where it is not known
+    expression: str  # on that line; "" where it is unknown
     index: int
     scope: str  # the path of the module that called it
 
@@ -37,8 +37,8 @@ class Step:
 class Recording(TorchDispatchMode):
     """The steps of a run, in the order in which they were computed.
 
-    Use running() around each forward call; what it knows stays from call to call, so that a cache that one call wrote
-    is read by the next.
+    Use running() around each forward call. Its knowledge of memory stays from call to call, so that the next call reads
+    a cache that one call wrote.
     """
 
     def __init__(self, model: Any) -> None:
@@ -46,10 +46,10 @@ class Recording(TorchDispatchMode):
         super().__init__()
         self.memory = Memory()
         self.steps: list[Step] = []
-        self.before: Callable[[list[Any]], None] = lambda _: None  # hears of tensors that are about to be written to
-        self.after: Callable[[list[Any]], None] = lambda _: None  # and of those that an operation has written
-        self.scope = ""  # the path of the module that runs, kept by who hooks modules
-        self.quiet = False  # what is computed now is the recorder's own
+        self.before: Callable[[list[Any]], None] = lambda _: None  # receives tensors before a write
+        self.after: Callable[[list[Any]], None] = lambda _: None  # receives tensors after an operation wrote them
+        self.scope = ""  # the path of the running module, kept by the hooks on modules
+        self.quiet = False  # operations now are the recorder's own
         self._overloads: dict[Any, Overload] = {}
         self._bits: dict[tuple[int, str], tuple[Value | None, Value]] = {}
         for name, tensor in model.named_parameters(remove_duplicate=False):
@@ -106,7 +106,7 @@ class Recording(TorchDispatchMode):
     def _computed(
         self, form: Overload, func: Any, args: Any, kwargs: Any, given: Any, before: set[int], written: Any
     ) -> Any:
-        """Run an operation that reads or writes what depends on parameters; `before` are the storages that it reads."""
+        """Run an operation on values that depend on parameters; `before` has the keys of the storages that it reads."""
         if form.views and not written:
             out = func(*args, **kwargs)
             if all(t.untyped_storage()._cdata in before for t in tensors(out)):
@@ -134,7 +134,7 @@ class Recording(TorchDispatchMode):
         return out
 
     def _read(self, form: Overload, given: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Return operands and attributes of a call, as memory is before it."""
+        """Return operands and attributes of a call, from the memory before the call."""
         operands: list[Any] = []
         attrs: dict[str, Any] = {}
         for argument, value in given:
@@ -154,7 +154,7 @@ class Recording(TorchDispatchMode):
         return (operands or [0]) if form.op == "fill" else operands, attrs
 
     def operand(self, tensor: Any) -> Operand | None:
-        """Return what a tensor is a view of now; where it looks at a value in another dtype, of the value so read."""
+        """Return a tensor as a view of its memory now; a value in another dtype is read by a step of its own."""
         found = self.memory.operand(tensor)
         dtype = dtype_name(tensor.dtype)
         if isinstance(found.of, Value) and found.of.dtype != dtype:
@@ -172,25 +172,25 @@ class Recording(TorchDispatchMode):
             count = tensor.untyped_storage().nbytes() // tensor.element_size()
             made = Value(dtype, count, (count,), (1,))
             self._add("bits", [Operand(value, (value.count,), (1,), 0)], {}, [made])
-            self._bits[id(value), dtype] = value, made  # which keeps the value's number from being used again
+            self._bits[id(value), dtype] = value, made  # keeps the value, so that its identity is not used again
         return self._bits[id(value), dtype][1]
 
     @staticmethod
     def _whole(tensor: Any) -> bool:
-        """Report whether a tensor has each element of its storage once."""
+        """Report whether a tensor has each element of its storage exactly once."""
         if tensor.untyped_storage().nbytes() != tensor.nbytes:
             return False
         return tensor.is_contiguous() or dense(tuple(tensor.shape), tuple(tensor.stride()))
 
     def _old(self, tensor: Any) -> Operand | None:
-        """Return all memory of the storage that a tensor is in, before it is written to; None where that is all new."""
+        """Return all memory of a tensor's storage before a write; None where the write covers all of it."""
         if self._whole(tensor):
             return None
         count = tensor.untyped_storage().nbytes() // tensor.element_size()
         return self.operand(torch.as_strided(tensor.detach(), (count,), (1,), 0))
 
     def _write(self, tensor: Any, old: Operand | None, value: Value) -> Value:
-        """Return memory after a part of it was written, by a step of its own."""
+        """Return memory after a write to a part of it, by a step of its own."""
         count = tensor.untyped_storage().nbytes() // tensor.element_size()
         made = Value(value.dtype, count, (count,), (1,))
         where = {
@@ -209,16 +209,16 @@ class Recording(TorchDispatchMode):
         self.memory.now = len(self.steps)
 
     def guard(self, tensor: Any, value: Any) -> None:
-        """Note that Python looked at numbers of a tensor, and may go another way where they are others."""
+        """Note that Python read numbers of a tensor, and may branch on them."""
         if self.memory.find(tensor).computed:
             self._add("guard", [self.operand(tensor)], {"value": value}, [])
 
 
 @contextlib.contextmanager
 def _lists(recording: Recording) -> Iterator[None]:
-    """See what leaves torch without an operation within the block: tolist.
+    """Record numbers that leave torch without an operation within the block: tolist.
 
-    A TorchFunctionMode would see it, too, and would make each look at a shape or a storage a call of Python.
+    A TorchFunctionMode would record them too, and would turn each look at a shape or a storage into a call of Python.
     """
     own = torch.Tensor.__dict__.get("tolist")
     original: Any = torch.Tensor.tolist
@@ -240,7 +240,7 @@ def _lists(recording: Recording) -> Iterator[None]:
 
 
 def _value(tensor: Any, whole: bool) -> Value:
-    """Return the value that a tensor holds: the whole of its storage, or a copy of its part of one."""
+    """Return the value that a tensor holds: its whole storage, or a copy of its part of a storage."""
     shape, stride = tuple(tensor.shape), tuple(tensor.stride())
     if not whole or plain(shape, stride):
         stride = row_major(shape)

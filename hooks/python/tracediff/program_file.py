@@ -15,17 +15,17 @@ from tracediff.templates import Block, share
 
 FORMAT, VERSION = "tracediff program", 1
 
-# What a file may hold, as docs/formats.md says: a reader refuses more.
+# Limits of a file, as docs/formats.md says: a reader refuses more.
 MAX_CONSTANTS = 44 << 20  # bytes of constants
-MAX_NUMBERS = 17 << 19  # of them
+MAX_NUMBERS = 17 << 19  # in constants
 MAX_LINES, MAX_ALL_LINES = 1 << 18, 1 << 19  # steps and names of a run, and of all runs
-MAX_WRITTEN = 1 << 17  # of them in all templates
+MAX_WRITTEN = 1 << 17  # steps and names in all templates
 MAX_OPERANDS = 3 << 18  # operands and results of a run
 
 
 @dataclasses.dataclass
 class Name:
-    """A name of a value, as of one moment: `before` is the number of steps that were there."""
+    """A name of a value at one moment: `before` is the number of steps at that moment."""
 
     name: str
     operand: Operand
@@ -36,7 +36,7 @@ class Name:
 
 @dataclasses.dataclass
 class Pass:
-    """One forward call: tokens in it, tokens before it, its steps and its names in sequence."""
+    """One forward call: number of tokens, number of tokens before, steps, and names in sequence."""
 
     tokens: int
     past: int
@@ -45,16 +45,16 @@ class Pass:
 
 
 class Writer:
-    """Turns passes into the file's objects: values get their numbers, constants and lines their places."""
+    """Turns passes into the file's objects: numbers values, constants and lines of source."""
 
     def __init__(self, prefix: str) -> None:
         """Begin; `prefix` is the path of the list of layers, such as "layers"."""
         self._prefix = prefix
         self._values: dict[int, int] = {}  # numbers by identity
-        self._kept: list[Value] = []  # so that no identity is used again
+        self._kept: list[Value] = []  # keeps values, so that no identity is used again
         self._constants: dict[int, int] = {}
         self.constants: list[Constant] = []
-        self.passes: list[set[int]] = []  # in which each constant stands
+        self.passes: list[set[int]] = []  # the passes that each constant stands in
         self._pass = -1
         self.leaves: dict[str, Leaf] = {}
         self._places: dict[tuple[str, str], int] = {}  # lines of source with the expressions there
@@ -62,7 +62,7 @@ class Writer:
     def blocks(self, one: Pass) -> list[Block]:
         """Return the steps and names of a pass, cut where the layer changes.
 
-        Steps are put in an order in which each name stands right behind what it needs.
+        Steps are ordered so that each name follows right after the steps that it needs.
         """
         self._pass += 1
         by_index = {step.index: step for step in one.steps}
@@ -149,7 +149,7 @@ class Writer:
 
     @property
     def expressions(self) -> list[str]:
-        """Return the expressions on the lines of source, by number; "" where one is not known."""
+        """Return the expressions on the lines of source, by number; "" for an unknown expression."""
         return [expression for _, expression in self._places]
 
 
@@ -158,7 +158,7 @@ def _same(shape: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> boo
 
 
 def _plain(value: Any) -> Any:
-    """Return a setting as JSON has it; numbers that JSON has not are named."""
+    """Return a setting as JSON; NaN and infinities, which JSON does not have, become {"number": NAME}."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"number": "nan" if value != value else "inf" if value > 0 else "-inf"}
     if isinstance(value, list | tuple):
@@ -169,7 +169,7 @@ def _plain(value: Any) -> Any:
 
 
 def constant(c: Constant, made: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a constant's object; `made` has the ways in which it can be made again."""
+    """Return a constant's object; `made` has the recipes that make the constant again."""
     out: dict[str, Any] = {"dtype": c.dtype, "shape": list(c.shape)}
     out["from"] = made
     if c.origin:
@@ -215,7 +215,7 @@ def _json(value: Any) -> str:
 
 
 def write(path: str | os.PathLike[str], text: str) -> str:
-    """Write the file under its final name at once and return its digest, "sha256:" and hexadecimal."""
+    """Write the file under its final name in one step; return its digest, "sha256:" and hexadecimal."""
     target = pathlib.Path(path)
     part = target.with_name(target.name + ".part")
     data = text.encode()
@@ -225,7 +225,7 @@ def write(path: str | os.PathLike[str], text: str) -> str:
 
 
 def shared(writer: Writer, passes: list[Pass]) -> tuple[list[dict[str, Any]], list[Any]]:
-    """Return the calls of each pass, and the templates that they share."""
+    """Return the calls of each pass, and the templates that the passes share."""
     blocks = [writer.blocks(one) for one in passes]
     templates, calls = share([b for some in blocks for b in some], writer._prefix)
     out, at = [], 0
@@ -236,7 +236,7 @@ def shared(writer: Writer, passes: list[Pass]) -> tuple[list[dict[str, Any]], li
 
 
 def main_dtype(model: Any) -> str:
-    """Return the dtype that most elements of a model's parameters have."""
+    """Return the dtype of most elements of a model's parameters."""
     count: dict[str, int] = {}
     for p in model.parameters():
         count[dtype_name(p.dtype)] = count.get(dtype_name(p.dtype), 0) + p.numel()

@@ -1,7 +1,7 @@
-"""How a constant can be made again: from token ids, positions and lengths alone, by a recipe that gives these numbers.
+"""Recipes that make a constant again from token ids, positions and lengths.
 
-Every recipe that gives the constant of this run is listed. Where there are several, a run of other lengths may use one
-only if all of them give the same there: a window longer than the prompt cannot be told from none.
+Every recipe that gives the constant of this run is listed. Where several recipes fit, a run of other lengths may use
+one only if all recipes agree there: a window longer than the prompt cannot be told from no window.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ Recipe = dict[str, Any]
 
 
 class Lengths:
-    """The sizes of a pass: its tokens, those before it, and the windows that the configuration speaks of."""
+    """The sizes of a pass: its tokens, the tokens before it, and the windows of the configuration."""
 
     def __init__(self, ids: Any, past: int, windows: tuple[int, ...] = ()) -> None:
         """`ids` are the token ids of the pass, a tensor [1, T]."""
@@ -41,7 +41,7 @@ def _recipes(c: Constant, t: Any, at: Lengths) -> Iterator[Recipe]:
         return
     if "input_ids" in c.origin:
         ids = at.ids.reshape(-1)
-        # Ids of several codebooks are no row of a pass's ids: they stay numbers.
+        # Ids of several codebooks are not a row of a pass's ids and stay numbers.
         if t.numel() == ids.numel() == at.tokens and torch.equal(t.reshape(-1), ids.to(t.dtype)):
             yield {"kind": "ids"}
         return
@@ -64,7 +64,7 @@ def _recipes(c: Constant, t: Any, at: Lengths) -> Iterator[Recipe]:
 
 
 def _masks(t: Any, positions: Any, keys: int, at: Lengths) -> Iterator[Recipe]:
-    """Yield the masks that a matrix [T, S] is: what a query may see has one value, and the rest another."""
+    """Yield the masks that equal a matrix [T, S]: visible keys have one value, and hidden keys another."""
     seen_keys = torch.arange(keys)[-t.shape[1] :] if t.shape[1] <= keys else torch.arange(t.shape[1])
     shapes = [("causal", None), *(("sliding", w) for w in at.windows), ("all", None)]
     for kind, window in shapes:

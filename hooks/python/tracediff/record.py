@@ -1,8 +1,8 @@
-"""One pass after the other: what fired, checked against the order, put in its sequence, written.
+"""One pass after the other: tensors that fired, checked against the order, put in sequence, written.
 
-Hooks fire in the order of execution, which is the list's but for choices that a list has to make and a model does not
-(streams interleaved or not, sliding before full). So a tensor waits here only until the entries before it have
-come, and inputs of derived entries until those are computed.
+Hooks fire in the order of execution. A list has to fix choices that a model leaves open (streams interleaved or not,
+sliding before full), so a tensor waits until the entries before it have come. Inputs of derived entries wait until the
+derived entries are computed.
 """
 
 from collections import Counter
@@ -19,8 +19,8 @@ from tracediff.trace import count
 class Recorder:
     """Takes the tensors of one pass at a time and hands them on in the order of the list.
 
-    Every tensor is copied when it fires: models go on to change tensors in place. `put` receives (entry, tensor) for
-    each entry of the plan, and may keep the tensor.
+    Every tensor is copied when it fires, because models change tensors in place later. `put` receives (entry, tensor)
+    for each entry of the plan, and may keep the tensor.
     """
 
     def __init__(self, loaded: Loaded, order: Order, plan: Sequence[Entry], put: Callable[[Entry, Any], None]) -> None:
@@ -34,7 +34,7 @@ class Recorder:
                 self._uses.update(ref.name for ref in entry.inputs)
         planned = {entry.name for entry in plan}
         extra = [by_name[name] for name in self._uses if name not in planned]
-        # An input that is itself derived would have to be planned too; the orders have none outside the plan.
+        # A derived input outside of the plan would have to be planned too; no order has such an input.
         if any(entry.source.kind == "derived" for entry in extra):
             raise CaptureFailed(f"{extra[0].name}: needed for a derived entry and derived itself")
         self.wanted = [entry for entry in plan if entry.source.kind != "derived"] + extra
@@ -123,9 +123,9 @@ class Recorder:
 
 
 def _splits(have: tuple[int, ...], want: tuple[int, ...]) -> bool:
-    """Report whether the shapes are equal, or equal but for a last axis that is split into several.
+    """Report whether the shapes are equal, or differ only in a last axis that is split into several.
 
-    Any other reshape could hide transposed axes, so it is none that a capture makes.
+    A capture makes no other reshape: it could hide transposed axes.
     """
     if have == want:
         return True

@@ -1,6 +1,6 @@
 """Recording a model's program: the passes of a run, from the hooks on the model to the file.
 
-A Session hooks a model: each outermost call of it is one pass, recorded and named. `save` writes the file that
+A Session hooks a model: each outermost call of the model is one pass, recorded and named. `save` writes the file that
 docs/formats.md describes.
 """
 
@@ -29,10 +29,10 @@ from tracediff.weights import Checkpoint
 
 @contextlib.contextmanager
 def _old_objects_left() -> Iterator[None]:
-    """Let the garbage collector look at nothing that is there already.
+    """Hide objects that exist already from the garbage collector.
 
-    A recording makes many small objects, and every quarter more of them has the collector go through all that torch and
-    transformers hold: as long as a forward pass takes. Who has frozen objects before keeps them so.
+    A recording makes many small objects. With every quarter more objects, the collector would go through all objects of
+    torch and transformers, which takes as long as a forward pass. Objects that the caller has frozen stay frozen.
     """
     if gc.get_freeze_count():
         yield
@@ -56,8 +56,8 @@ class Session:
         self._config = config
         self.names = Namer(self.recording, model, text, getattr(config, "layer_types", None))
         self.passes: list[Pass] = []
-        self._runs: list[int] = []  # the first passes of runs behind the wanted one
-        self.why_alone = ""  # why there is no run of another length
+        self._runs: list[int] = []  # the first passes of the runs after the wanted run
+        self.why_alone = ""  # why no run of another length is recorded
         self._lengths: list[recipes.Lengths] = []
         self._inside = contextlib.ExitStack()
 
@@ -77,22 +77,22 @@ class Session:
             after.remove()
 
     def again(self) -> None:
-        """Begin another run of the model, which shares neither a cache nor constants with those before."""
+        """Begin another run of the model, which shares neither a cache nor constants with earlier runs."""
         self._runs.append(len(self.passes))
         self.recording.memory.forget()
 
     def undo(self) -> None:
-        """Drop the last of these runs, which failed."""
+        """Drop the last run, which failed."""
         self._inside.close()
         since = self._runs.pop()
         del self.passes[since:], self._lengths[since:]
 
     def others(self) -> list[Pass]:
-        """Return the passes of the runs behind the wanted one."""
+        """Return the passes of the runs after the wanted run."""
         return self.passes[self._runs[0] :] if self._runs else []
 
     def alone(self, why: str) -> None:
-        """Drop the runs behind the wanted one; the file says why."""
+        """Drop the runs after the wanted run; the file says why."""
         if self._runs:
             del self.passes[self._runs[0] :], self._lengths[self._runs[0] :]
         self._runs, self.why_alone = [], why
@@ -139,7 +139,7 @@ class Session:
         return tuple(n for n in found if isinstance(n, int) and n > 0)
 
     def text(self, head: dict[str, Any]) -> str:
-        """Return the file of what was recorded; `head` has what else its beginning says."""
+        """Return the file of the recorded passes; `head` has further fields of its beginning."""
         if not self.passes:
             raise CaptureFailed("the model was not called: there is no program")
         writer = Writer(self.names.prefix)
@@ -162,7 +162,7 @@ class Session:
         return program_file.render(head, passes[: ends[0]], runs, templates, tables)
 
     def _beyond(self, writer: Writer, templates: list[list[str]]) -> str:
-        """Return what of the passes no reader would take, or "" where it takes them."""
+        """Return which limit of a reader the passes exceed; "" for none."""
         if sum(len(c.data) for c in writer.constants) > program_file.MAX_CONSTANTS:
             return f"more than {program_file.MAX_CONSTANTS >> 20} MiB of constants"
         if sum(math.prod(c.shape) for c in writer.constants) > program_file.MAX_NUMBERS:
@@ -213,7 +213,7 @@ class Session:
         return out
 
     def _constants(self, writer: Writer, passes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the constants with the recipes that hold wherever they stand."""
+        """Return the constants, each with the recipes that hold in all passes where it stands."""
         made = []
         for c, where in zip(writer.constants, writer.passes, strict=True):
             common = [recipes.of(c, self._lengths[at]) for at in sorted(where)]
@@ -237,17 +237,17 @@ def _places(passes: list[dict[str, Any]]) -> list[list[int]]:
 
 
 def _text(model: Any) -> Any:
-    """Return the part of a model that names are relative to: its decoder, or else its base, or else all of it."""
+    """Return the part of a model that names are relative to: its decoder, or else its base, or else the whole model."""
     for find in ("get_decoder", "get_encoder"):
         with contextlib.suppress(Exception):
             found = getattr(model, find)()
-            # A head may be called decoder, too: the part that is meant has layers.
+            # A head may be called decoder too; the decoder of a model has layers.
             if found is not model and any(isinstance(m, torch.nn.ModuleList) for m in found.modules()):
                 return found
     return getattr(model, "base_model", model)
 
 
 def beside(trace: str | os.PathLike[str]) -> pathlib.Path:
-    """Return the program's path beside a trace: NAME.program.json beside NAME.safetensors."""
+    """Return the path of a trace's program: NAME.program.json in the folder of NAME.safetensors."""
     path = pathlib.Path(trace)
     return path.with_name(path.name.removesuffix(".safetensors") + ".program.json")

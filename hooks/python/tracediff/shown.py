@@ -1,4 +1,4 @@
-"""What debug mode shows of a run that records more."""
+"""The part of a recorded run that debug mode shows."""
 
 import itertools
 import json
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tracediff.errors import BadInput
 
 if TYPE_CHECKING:
-    from tracediff.order import Order  # which reads its ranges here
+    from tracediff.order import Order  # imports this module
 
 Ranges = list[tuple[int, int]]  # first and last numbers; an empty list limits nothing
 MOST_DIGITS = 20  # of a range
@@ -34,7 +34,7 @@ class Shown:
     """The part of a run that a person asked for: some names, passes and positions of the sequence."""
 
     def __init__(self, path: str, listed: "Order", tokens: Sequence[int]) -> None:
-        """Read it from JSON {"names":[...],"passes":"0-3,7","positions":""}; `tokens` has those of each pass."""
+        """Read JSON {"names":[...],"passes":"0-3,7","positions":""}; `tokens` has the number of tokens of each pass."""
         try:
             with open(path, encoding="utf-8") as file:
                 value = json.load(file)
@@ -44,7 +44,7 @@ class Shown:
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as err:
             raise BadInput(f"--debug-only {path}: {err}") from err
-        # The axis of a name's tokens, for all names that are shown; -1 where it has none, and for the ids, which are
+        # The axis of tokens by name, for all shown names; -1 for names without the axis, and for input_ids, which are
         # listed by their positions.
         self._axes = {
             e.name: e.shape.index("T") if "T" in e.shape and e.name != "input_ids" else -1
@@ -54,7 +54,7 @@ class Shown:
         self.starts = list(itertools.accumulate(tokens, initial=0))
 
     def part(self, index: int, name: str, tensor: Any) -> Any:
-        """Return the rows of a tensor that are shown; None where it is not shown at all."""
+        """Return the rows of a tensor that are shown; None for no rows."""
         axis = self._axes.get(name)
         if axis is None or not inside(self._passes, index):
             return None

@@ -1,8 +1,8 @@
 """Hooks: each kind of source of an order, attached to a model and taken off again.
 
-One hook is attached per place, however many entries it serves: a module's input, its output, a method, the attention
-function. Each counts its calls within a pass, because some modules run twice a layer; a call more than the order
-knows fails the capture, since it would mean that the model does something that the order does not describe.
+One hook is attached per place, for all entries of that place: a module's input, its output, a method, the attention
+function. Each place counts its calls within a pass, because some modules run twice in a layer. A call beyond the
+order's number fails the capture: the model then does something that the order does not describe.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ from tracediff.model import VERSION_HINT, Loaded
 from tracediff.order import Entry
 
 Fire = Callable[[Entry, Any], None]
-WHEN = "layer_type"  # the parameter that Source.when speaks of
+WHEN = "layer_type"  # the parameter that Source.when refers to
 
 
 class Place(NamedTuple):
-    """What one hook is attached to; `before` tells the arguments of a method from its result."""
+    """The place of one hook; `before` tells the arguments of a method from its result."""
 
     kind: str
     module: str
@@ -37,7 +37,7 @@ class Site:
     """One watched place: the entries that it shows, by call."""
 
     def __init__(self, where: str, entries: Sequence[Entry], known: Iterable[Entry], fire: Fire) -> None:
-        """Watch for `entries`; `known` are all that the order has here, in scope or not: they say how many calls."""
+        """Watch for `entries`; `known` has all entries of the order here, and so the number of calls."""
         self.where, self._entries, self._fire = where, entries, fire
         known = list(known)
         self._by_argument = any(e.source.when for e in known)
@@ -45,7 +45,7 @@ class Site:
         self.calls = 0
 
     def seen(self, value: Callable[[Entry], Any], arguments: Mapping[str, Any]) -> None:
-        """Fire the entries of one call; `value` gets an entry's tensor out of it."""
+        """Fire the entries of one call; `value` gets the tensor of an entry."""
         call, self.calls = self.calls, self.calls + 1
         if not self._by_argument and call >= self._most:
             raise CaptureFailed(f"{self.where}: call {call + 1} in one pass, the order has {self._most}", VERSION_HINT)
@@ -56,7 +56,7 @@ class Site:
 
 
 def arguments_of(signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by parameter name, whether they came by position or by keyword."""
+    """Return the arguments of a call by parameter name, for arguments by position and by keyword."""
     bound = signature.bind_partial(*args, **kwargs)
     out = dict(bound.arguments)
     for name, parameter in signature.parameters.items():
@@ -84,8 +84,8 @@ def _item(entry: Entry, output: Any) -> Any:
 class Hooks:
     """All hooks of a capture, attached within a `with` block.
 
-    begin() starts a pass and shows its arguments, result() shows the model's output; everything else fires from
-    inside the model.
+    begin() starts a pass and shows its arguments, result() shows the model's output; all other entries fire from inside
+    the model.
     """
 
     def __init__(self, loaded: Loaded, known: Sequence[Entry], wanted: Sequence[Entry], fire: Fire) -> None:
@@ -100,7 +100,7 @@ class Hooks:
 
     @staticmethod
     def _place(entry: Entry) -> Place:
-        """Return what is hooked: all inputs of a module are one place, and the arguments of a method are one too."""
+        """Return the hooked place: all inputs of a module share one place, and so do the arguments of a method."""
         s = entry.source
         return Place(s.kind, s.module, s.name if s.kind in ("call", "input", "result") else "", bool(s.arg))
 
@@ -158,7 +158,7 @@ class Hooks:
         self._undo.callback(module.register_forward_hook(hook, with_kwargs=True).remove)
 
     def _attach_call(self, module: Any, place: Place, site: Site) -> None:
-        """Put a wrapper in the way of a method: it is called through the instance, where ours is found first."""
+        """Wrap a method on the instance, where Python finds the wrapper before the method of the class."""
         method = getattr(module, place.name, None)
         if method is None:
             raise CaptureFailed(f"{place}: {type(module).__name__} has no such method", VERSION_HINT)
@@ -177,7 +177,7 @@ class Hooks:
         self._replace(module, place.name, wrapper)
 
     def _attach_attn(self, module: Any, _: Place, site: Site) -> None:
-        """Remember a layer's attention module: one function serves them all."""
+        """Remember a layer's attention module: one function serves all modules."""
         self._attention[module] = site
 
     def _wrap_attention(self) -> None:

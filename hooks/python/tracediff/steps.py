@@ -1,4 +1,4 @@
-"""Series of steps, SERIES.step.N, as models record them that refine a state again and again."""
+"""Series of steps, SERIES.step.N, recorded by models that refine a state again and again."""
 
 import math
 from collections.abc import Callable
@@ -7,15 +7,15 @@ from typing import Any
 from tracediff.lines import digits, ms, number, quoted, word
 from tracediff.moments import Moments, doubles, strips
 
-# The change from one step to the next, relative to the step's length, up to which it counts as none.
+# A change from one step to the next, relative to the step's length, up to this limit counts as no change.
 CONVERGED = 0.01
 
-# The last parts of the names of series that are about another series: how sure the model is, and its loss.
+# The last parts of names of series about another series: the model's confidence, and its loss.
 CONFIDENCE, LOSS = "confidence", "loss"
 
 
 def split(name: str) -> tuple[str, int | None]:
-    """Return the series and the number of a step; the name and None for what is no step."""
+    """Return the series and the number of a step; the name and None for a name without a step."""
     series, mark, n = name.rpartition(".step.")
     if not mark or not series or not digits(n):
         return name, None
@@ -28,17 +28,17 @@ def last(name: str) -> str:
 
 
 def is_loss(name: str) -> bool:
-    """Report the loss of a whole pass."""
+    """Report whether a name is the loss of a whole pass."""
     return name == "loss" or name.endswith(".loss")
 
 
 def companion(name: str) -> bool:
-    """Report a series that is about another one."""
+    """Report whether a series is about another series."""
     return last(name) in (CONFIDENCE, LOSS)
 
 
 class Mean:
-    """Of numbers that come one by one; NaN is none."""
+    """The mean of numbers that come one by one, without NaN."""
 
     def __init__(self) -> None:
         self.n, self.sum, self.last = 0, 0.0, math.nan
@@ -49,31 +49,31 @@ class Mean:
             self.n, self.sum, self.last = self.n + 1, self.sum + x, x
 
     def mean(self) -> float:
-        """Return their mean; NaN where nothing came."""
+        """Return the mean; NaN without numbers."""
         return self.sum / self.n if self.n else math.nan
 
     def merge(self, other: "Mean") -> None:
-        """Take in all numbers of another."""
+        """Take in all numbers of another mean."""
         self.n, self.sum = self.n + other.n, self.sum + other.sum
         if other.n:
             self.last = other.last
 
 
 class Steps:
-    """The series of one pass, and their averages over all. Of each its last step is kept, whole."""
+    """The series of one pass, and their averages over all passes. The last step of each series is kept whole."""
 
     def __init__(self, line: Callable[..., None]) -> None:
         """Begin; `line` prints a kind and its fields."""
         self._line = line
         self._series: dict[str, _Series] = {}
-        self._about: dict[str, list[Mean]] = {}  # by name, then by chunk: of confidences and losses
+        self._about: dict[str, list[Mean]] = {}  # of confidences and losses, by name, then by chunk
         self._chunks: dict[str, int] = {}  # how often a series began in this pass
         self._averages: dict[str, _Average] = {}
 
     def step(self, index: int, name: str, n: int, dtype: str, tensor: Any, began: float, now: float, full: bool) -> None:
         """Show what a step changed.
 
-        `began` and `now` are times of the pass, before the step and at it; only where `full` is a line printed.
+        `began` and `now` are times of the pass, before the step and at it; a line is printed only where `full`.
         """
         if name in self._series and n <= self._series[name].last:  # it starts anew
             self._end(index, self._series.pop(name), full)
@@ -106,13 +106,13 @@ class Steps:
         return known[chunk]
 
     def end(self, index: int, full: bool) -> None:
-        """Say how the series of a pass ended, and forget them."""
+        """Print how the series of a pass ended, and forget the series."""
         for series in self._series.values():
             self._end(index, series, full)
         self._series, self._about, self._chunks = {}, {}, {}
 
     def _end(self, index: int, series: "_Series", full: bool) -> None:
-        """Say how a series ended, how sure the model was at the last step, the loss there, and the time of all steps."""
+        """Print how a series ended: confidence and loss at the last step, and the time of all steps."""
         if companion(series.name):
             return
         base = series.name.removesuffix(last(series.name))
@@ -137,7 +137,7 @@ class Steps:
 
 
 class _Average:
-    """Of a series over all its chunks: how often it was run, and what its steps recorded."""
+    """Averages of a series over all its chunks: the number of runs, and the values of its steps."""
 
     def __init__(self) -> None:
         self.chunks = 0
@@ -165,15 +165,15 @@ class _Average:
 class _Series:
     def __init__(self, name: str, chunk: int, began: float) -> None:
         self.name, self.chunk, self.last, self.count = name, chunk, -1, 0
-        self.began = self.done = began  # of the pass: before the first step, and at the last one
-        self.settled: int | None = None  # the step from which on nothing has changed
+        self.began = self.done = began  # times in the pass: before the first step, and at the last step
+        self.settled: int | None = None  # the step after which nothing has changed
         self._dtype, self._tensor = "", None
 
     def compare(self, dtype: str, b: Any) -> tuple[float, float]:
-        """Return the cosine of the step before and this one, and the length of their difference by this one's.
+        """Return the cosine of the step before and this step, and the length of their difference by this step's length.
 
-        Of whole numbers, such as tokens, the shares of elements that stayed and that changed; NaN for tensors of
-        different shape or dtype, and where an element is no finite number.
+        For whole numbers, such as tokens: the shares of equal and of changed elements. NaN for tensors of different
+        shape or dtype, and where an element is not finite.
         """
         a: Any = self._tensor
         if dtype != self._dtype or tuple(a.shape) != tuple(b.shape) or 0 in b.shape:
@@ -194,18 +194,18 @@ class _Series:
         length = now if before == now else math.sqrt(before) * math.sqrt(now)
         similarity = max(-1.0, min(1.0, cross / length)) if length else math.nan
         if difference == 0:
-            return similarity, 0.0  # also of zeros, which have no direction
+            return similarity, 0.0  # also for zeros, which have no direction
         return similarity, math.sqrt(difference / now) if now else math.inf
 
     def settle(self, n: int, change: float) -> None:
-        """Note whether a step still changed anything; NaN is not at rest."""
+        """Note whether a step still changed anything; a change of NaN counts as a change."""
         if not change <= CONVERGED:
             self.settled = None
         elif self.settled is None:
             self.settled = n
 
     def keep(self, n: int, dtype: str, tensor: Any) -> None:
-        """Remember a step for the next one: the model may go on to change the tensor."""
+        """Keep a copy of a step for the next one: the model may change the tensor later."""
         self.last, self._dtype = n, dtype
         self.count += 1
         if not companion(self.name):
@@ -213,10 +213,10 @@ class _Series:
 
 
 def said(name: str, tensor: Any) -> float:
-    """Return what a step says of its series.
+    """Return the value of a step for its series.
 
-    That is the mean of a confidence or a loss; of logits the mean, over the rows, of the largest probability; NaN of any
-    other.
+    The value is the mean of a confidence or a loss; for logits the mean, over the rows, of the largest probability; NaN
+    for any other series.
     """
     if companion(name):
         return Moments(tensor).certain()

@@ -1,7 +1,8 @@
-"""Templates: what layers and passes have in common is written once.
+"""Templates: equal lines of layers and passes are written once.
 
-A block is a run of lines of one layer. Blocks that are equal but for numbers, weights, constants, names and values from
-outside share a template; where they differ it has a hole, and each use of it says what the holes hold.
+A block is a run of lines of one layer. Blocks that differ only in numbers, weights, constants, names and values from
+outside share a template. The template has a hole at each difference, and each use of the template lists the values of
+the holes.
 """
 
 import dataclasses
@@ -11,7 +12,7 @@ from typing import Any
 
 @dataclasses.dataclass
 class Block:
-    """A run of lines; `values` has those that it makes, by identity, in its own numbering."""
+    """A run of lines; `values` has the block's own number of each value that the lines make, by identity."""
 
     layer: int
     lines: list[dict[str, Any]]
@@ -26,7 +27,7 @@ class _Leaf:
 
 
 def share(blocks: list[Block], prefix: str) -> tuple[list[Any], list[list[Any]]]:
-    """Return the templates, and for each block its call: the template, the layer, and what the holes hold."""
+    """Return the templates, and for each block its call: the template, the layer, and the values of the holes."""
     taken = [_take(block, prefix) for block in blocks]
     groups: dict[str, list[int]] = {}
     for i, (skeleton, _) in enumerate(taken):

@@ -1,20 +1,19 @@
 """The trace file: named tensors in the order in which they were computed, and a manifest.
 
 A trace is one `.safetensors` file that any safetensors library opens: 8 bytes of header length, little endian; a JSON
-header; the data. What is particular to a trace:
+header; the data. Rules of a trace beyond the format:
 
-- Keys are `[pass<k>/]<name>[#<n>]`; `pass0/` and `#0` are not written. `#n` is the n-th firing of a name in one pass.
-- The tensors stand in the file, and in the header, in the order in which they were appended.
-- `__metadata__` comes first and is the manifest: flat strings. It begins with `tracediff.version` and
-  `tracediff.status`, which is padded with spaces to a fixed width, so that it can be changed in place: "open",
-  "complete" or "failed: why".
+- Keys are `[pass<k>/]<name>[#<n>]`; `pass0/` and `#0` are not written. `#n` is the n-th firing of a name in one pass. -
+The tensors stand in the file, and in the header, in the order in which they were appended. - `__metadata__` comes first
+and is the manifest: flat strings. It begins with `tracediff.version` and
+  `tracediff.status`, which is padded with spaces to a fixed width and changed in place: "open", "complete" or
+  "failed: why".
 
-Writing takes constant memory and leaves a file that can be opened at every moment between two appends: the header is
-reserved with spaces behind its closing brace, data is appended first, and then one small write replaces the brace by
-the tensor's entry and a new brace. When the reserve is used up, the file is copied once with a larger one. The name
-ends in `.part` until close.
+Writing takes constant memory, and between two appends the file can always be opened. The header has a reserve of spaces
+after its closing brace. Data is appended first; then one small write replaces the brace by the tensor's entry and a new
+brace. When the reserve is used up, the file is copied once with a larger reserve. The name ends in `.part` until close.
 
-Neither torch nor numpy is imported here: tensors of both are recognised by what they can do.
+Neither torch nor numpy is imported here: tensors of both are recognised by their methods.
 """
 
 import ctypes
@@ -36,25 +35,25 @@ ALIGN = 8  # data starts at a multiple of this, as the format asks
 MAX_HEADER = 100_000_000  # bytes; the limit of the official library
 CHUNK = 1 << 20  # bytes per step when a file is copied or hashed
 
-# Bytes per element of what a trace may hold, by the format's name.
+# Bytes per element, by the format's name of the dtype.
 SIZES = {
     "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2,
     "I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8,
 }  # fmt: skip
 
-# The format's names by those of torch and numpy, which agree on these; numpy has no bfloat16 and no float8.
+# The format's names by the names of torch and numpy, which agree here; numpy has no bfloat16 and no float8.
 DTYPES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16", "float16": "F16", "bfloat16": "BF16",
     "int32": "I32", "uint32": "U32", "float32": "F32", "int64": "I64", "uint64": "U64", "float64": "F64",
     "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
 }  # fmt: skip
 
-# And back, for people.
+# Names of dtypes for people, by the format's names.
 NAMES = {name: dtype for dtype, name in DTYPES.items()}
 
 
 class Info(NamedTuple):
-    """Where one tensor lies: byte offsets count from the start of the data."""
+    """The place of one tensor: byte offsets count from the start of the data."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -80,8 +79,8 @@ def count(shape: Iterable[int]) -> int:
 def reserve(tensors: Iterable[tuple[str, str, tuple[int, ...]]]) -> int:
     """Return how many bytes of header the tensors (key, dtype, shape) will take, appended in this order.
 
-    With every tensor known in advance this is exact, so a finished trace has no slack; when a guess was wrong the
-    writer makes room by itself.
+    The number is exact if every tensor is known in advance, so that a finished trace has no slack. The writer makes
+    room when the number was too small.
     """
     total, end = 0, 0
     for name, dtype, shape in tensors:
@@ -106,12 +105,12 @@ def _entry(name: str, info: Info) -> bytes:
 
 
 def _host(tensor: Any) -> Any:
-    """Return a torch tensor in the host's memory, row-major; a numpy array as it is."""
+    """Return a torch tensor in the host's memory, row-major; a numpy array unchanged."""
     return tensor.detach().cpu().contiguous() if hasattr(tensor, "data_ptr") else tensor
 
 
 def _bytes(tensor: Any) -> tuple[str, tuple[int, ...], Any]:
-    """Return dtype, shape and data of what `_host` returned, row-major."""
+    """Return dtype, shape and row-major data of a result of `_host`."""
     shape = tuple(int(n) for n in tensor.shape)
     dtype = DTYPES.get(str(tensor.dtype).removeprefix("torch."))
     if dtype is None:
@@ -121,16 +120,16 @@ def _bytes(tensor: Any) -> tuple[str, tuple[int, ...], Any]:
     size = SIZES[dtype] * count(shape)
     if not size:
         return dtype, shape, b""
-    # The memory itself: numpy has no bfloat16, and torch may be installed without numpy. tobytes, and not a view,
-    # because the view would outlive the tensor.
+    # The memory of the tensor: numpy has no bfloat16, and torch may be installed without numpy. The bytes are copied,
+    # because a view would outlive the tensor.
     return dtype, shape, (ctypes.c_char * size).from_address(tensor.data_ptr()).raw
 
 
 class Writer:
     """A trace being written. Use as a context manager: leaving it normally completes the trace.
 
-    An exception that passes through marks the trace as failed and leaves it under its `.part` name; a finished trace
-    that had the final name before stays.
+    An exception that passes through marks the trace as failed and leaves the `.part` name; an earlier trace with the
+    final name stays.
     """
 
     def __init__(
@@ -142,7 +141,7 @@ class Writer:
     ) -> None:
         """Begin `path`.part with a manifest (its status is set here) and room for `reserved` bytes of header.
 
-        What is appended is shown by `log`; without one, as the environment says.
+        `log` shows appended tensors; without `log`, the environment decides.
         """
         if sys.byteorder != "little":
             raise BadInput("writing a trace: this machine is big-endian, and safetensors files are not")
@@ -174,7 +173,7 @@ class Writer:
             view, at = view[n:], at + n
 
     def append(self, name: str, tensor: Any) -> None:
-        """Add a torch tensor or numpy array under a key that is not there yet."""
+        """Add a torch tensor or numpy array under a new key."""
         if name in self._keys or name == "__metadata__":
             raise ValueError(f"{name!r} is in the trace already")
         tensor = _host(tensor)
@@ -186,7 +185,8 @@ class Writer:
         if len(self._header) + len(entry) > self._capacity:
             self._grow(len(entry))
         self._put(self._file, data, 8 + self._capacity + info.begin)
-        # One write, over the closing brace: before it the file is the old trace with bytes behind, after it the new.
+        # One write, over the closing brace. Before it the file is the old trace with extra bytes, after it the new
+        # trace.
         self._put(self._file, entry + b"}", 8 + len(self._header) - 1)
         self._header[-1:] = entry + b"}"
         self._size = info.end
@@ -196,7 +196,7 @@ class Writer:
             self._log.leave()
 
     def _grow(self, need: int) -> None:
-        """Copy the file with twice the header, so that it happens at most a few times."""
+        """Copy the file with twice the header, so that few copies are needed."""
         old_start = 8 + self._capacity
         self._capacity = _padded(2 * (len(self._header) + need))
         grown = self.part.with_name(self.part.name + ".grow")
@@ -214,17 +214,17 @@ class Writer:
         self._file = file
 
     def amend(self, manifest: Mapping[str, str]) -> None:
-        """Add to the manifest what is known only at the end; keys that are there already stay as they are."""
+        """Add fields that are known only at the end to the manifest; existing keys stay unchanged."""
         known = json.loads(bytes(self._header))["__metadata__"]
         text = _lines({k: v for k, v in manifest.items() if k not in known})
-        at = len(_BEGIN) + STATUS_WIDTH + 1  # behind the status and its quotes
+        at = len(_BEGIN) + STATUS_WIDTH + 1  # after the status and its quotes
         if len(self._header) + len(text) > self._capacity:
             self._grow(len(text))
         self._header[at:at] = text
         self._put(self._file, self._head(), 0)
 
     def _set_status(self, status: str) -> None:
-        # What JSON would escape, or UTF-8 write in several bytes, would change the width.
+        # Characters that JSON would escape, or that take several bytes in UTF-8, would change the width.
         text = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else "'" for c in status)
         slot = text.encode()[:STATUS_WIDTH].ljust(STATUS_WIDTH)
         self._header[len(_BEGIN) : len(_BEGIN) + STATUS_WIDTH] = slot
@@ -261,7 +261,7 @@ class Writer:
             self.fail(f"{kind.__name__}: {err}")
 
 
-# How the header of every trace begins; the status stands right behind it.
+# The header of every trace begins so; the status follows.
 _BEGIN = f'{{"__metadata__":{{"tracediff.version":"{VERSION}","{STATUS}":"'.encode()
 
 
@@ -270,16 +270,16 @@ def _padded(size: int) -> int:
 
 
 class Reader:
-    """A trace, or another safetensors file, opened for reading. Only the header is read until a tensor is asked for.
+    """A trace, or another safetensors file, opened for reading. Only the header is read until a tensor is requested.
 
-    The file may be hostile: every number in the header is checked before it is used. Bytes behind the last tensor are
-    refused, unless the trace says that it is not complete: then they are an append that was cut off.
+    The file may be hostile: every number in the header is checked before use. Bytes after the last tensor are refused,
+    unless the trace is marked as not complete: then the bytes are an append that was cut off.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = pathlib.Path(path)
         try:
-            self._file = self.path.open("rb", buffering=0)  # or a part of the file stays in memory, and old
+            self._file = self.path.open("rb", buffering=0)  # a buffer would keep an old part of the file
         except OSError as err:
             raise BadInput(f"{self.path}: {err.strerror}") from err
         try:
@@ -342,7 +342,7 @@ class Reader:
 
     @property
     def status(self) -> str:
-        """The first word of the status: "open", "complete" or "failed"; empty when the file is no trace."""
+        """The first word of the status: "open", "complete" or "failed"; empty for a file that is no trace."""
         return self.metadata.get(STATUS, "").split(":")[0].strip()
 
     def read(self, name: str) -> bytes:
@@ -354,8 +354,8 @@ class Reader:
         return data
 
     def array(self, name: str) -> Any:
-        """Return one tensor as a numpy array; bfloat16 as float32, which holds it exactly."""
-        import numpy  # here: everything else works without it
+        """Return one tensor as a numpy array; bfloat16 as float32, which is exact."""
+        import numpy  # here: the rest of the module works without numpy
 
         info = self.tensors[name]
         if info.dtype == "BF16":

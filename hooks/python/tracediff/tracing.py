@@ -1,7 +1,7 @@
 """The trace of a recorded run: each named tensor as it is when its name is known.
 
-Names inside attention are known when its module is done, and by then most of what it computed is gone. So what a
-module computes is held until it is done, and no longer; of what it returns, until the module about it is done.
+Names inside attention are known when the attention's module is done; by then most tensors of the module are freed. So
+tensors of a module are held until the module is done, and its results until the enclosing module is done.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ from tracediff.program_file import Name
 from tracediff.session import Session, beside
 
 NUMBERED = re.compile(r"\.\d+(\.|$)")  # a module of a list, whatever the list is called
-SHOWN = 8  # names that are missed, in a line
+SHOWN = 8  # missed names in one line
 
 
 class Tracer:
-    """Writes what a session names into a trace, and the program beside it."""
+    """Writes the named tensors of a session into a trace, and the program into the same folder."""
 
     def __init__(self, session: Session, out: str | os.PathLike[str], manifest: dict[str, str]) -> None:
         """Begin the trace `out`."""
@@ -34,14 +34,14 @@ class Tracer:
         self._declares = manifest.get("tracediff.side") == "reference"
         self._held: list[dict[int, tuple[Value, Any]]] = []
         self._names: list[str] = []
-        self._passes = 0  # of the trace, once it is to have no more
+        self._passes = 0  # of the trace, once it is complete; 0 until then
         self._gone: list[str] = []  # names whose tensor was gone when they were known
         recording, names = session.recording, session.names
         recording.before, recording.after = self._before, self._after
         names.named, names.entered, names.left = self._named, self._entered, self._left
 
     def rest(self) -> None:
-        """Write nothing of what runs from now on: the trace has what it is to have."""
+        """Stop writing: the trace is complete, and later runs go only into the program."""
         recording, names = self.session.recording, self.session.names
         recording.before = recording.after = names.named = lambda _: None
         names.entered, names.left = lambda: None, lambda outer: None
@@ -51,14 +51,15 @@ class Tracer:
         self._held.append({})
 
     def _left(self, outer: bool) -> None:
-        """Let go of what the module computed, but for what is still in use about it."""
+        """Release the tensors of a module, except tensors that the enclosing module may still use."""
         names = self.session.names
         depth = len(names._stack)
-        # A module that only holds layers needs none of theirs for a name: it would keep a part of each until the end.
+        # A module that only holds layers needs no tensors of the layers; it would keep a part of each layer until the
+        # end.
         about = depth > 1 or (depth == 1 and bool(NUMBERED.search(names._stack[-1][0])))
         while len(self._held) > depth:
             inner = self._held.pop()
-            last = list(inner.values())[-4:]  # among them what it returns
+            last = list(inner.values())[-4:]  # the module's results are among them
             if self._held and about:
                 self._held[-1].update({id(value): (value, flat) for value, flat in last})
 
@@ -71,7 +72,7 @@ class Tracer:
                 self._held[-1][id(value)] = value, _flat(t)
 
     def _before(self, tensors: list[Any]) -> None:
-        """Copy what is about to be overwritten, where it is held."""
+        """Copy held memory before it is overwritten."""
         for t in tensors:
             value = self.session.recording.memory.find(t).value
             for held in self._held:
@@ -108,7 +109,7 @@ class Tracer:
         return torch.as_strided(flat, operand.shape, operand.stride, operand.offset).clone()
 
     def _memory(self, of: Value) -> Any:
-        """Return the memory that a value is in; None where it is gone."""
+        """Return the memory of a value; None where the memory was freed."""
         for held in reversed(self._held):
             if id(of) in held:
                 return held[id(of)][1]
@@ -119,7 +120,7 @@ class Tracer:
         return self.session.recording.memory.alive(of)
 
     def _copy(self, of: Value) -> Any:
-        """Return the memory of a copy of a value: a cache keeps what it was given after that is gone. None without one."""
+        """Return the memory of a copy of a value, as in a cache that outlives the value; None without a copy."""
         for step in self.session.recording.steps[of.step + 1 :]:
             source = step.operands[0] if step.op == "to" and step.operands else None
             if not isinstance(source, Operand) or source.of is not of or source.offset:
@@ -133,19 +134,19 @@ class Tracer:
 
     @property
     def missed(self) -> list[str]:
-        """Names that are not in the trace: scores that were not found about a softmax, and tensors that were gone."""
+        """Names that are not in the trace: scores that were not found about a softmax, and tensors that were freed."""
         return list(dict.fromkeys([*self.session.names.missed, *self._gone]))
 
     @property
     def told(self) -> str:
-        """How many names the first pass has, and what was missed, as a line."""
+        """The number of names in the first pass, and the missed names, as a line."""
         few = ", ".join(self.missed[:SHOWN]) or "none"
         more = f" and {len(self.missed) - SHOWN} more" if len(self.missed) > SHOWN else ""
         return f"names found: {len(self._names)}; missed: {few}{more}"
 
     def close(self) -> None:
         """Write the program, and complete the trace."""
-        # Of a port the names are its own: those of the reference's program, or a map, say which entries there are to be.
+        # A port has names of its own: the expected entries come from the reference's program, or from a map.
         declared = {"tracediff.entries": json.dumps(self._names, separators=(",", ":"))} if self._declares else {}
         if fused := self.session.names.fused:
             declared["tracediff.fused"] = json.dumps(fused, separators=(",", ":"))
@@ -166,7 +167,7 @@ def recording(
     side: str = "local",
     prompt: str = "",
 ) -> Iterator[Tracer]:
-    """Record every call of a model within the block, as tracediff.recording says."""
+    """Record every call of a model within the block, as tracediff.recording does."""
     session = Session(model, checkpoint)
     tracer = Tracer(session, out, manifest(model, str(checkpoint), side, prompt))
     try:
@@ -187,10 +188,10 @@ def run(
     prompt: str,
     most: int = 0,
 ) -> tuple[list[list[int]], str]:
-    """Record a model of transformers on token ids; return the ids that each pass was fed, and what names were found.
+    """Record a model of transformers on token ids; return the ids that each pass was fed, and a text about the names.
 
-    The first pass is the prompt; the others, and `decode` more with the most likely token, use the cache. A model
-    without a cache runs one pass. With `most` the program gets runs of other lengths, up to so many tokens.
+    The first pass is the prompt; the other passes, and `decode` decode steps with the most likely token, use the cache.
+    A model without a cache runs one pass. With `most` the program gets runs of other lengths, up to `most` tokens.
     """
 
     def call(ids: Sequence[int], before: Any) -> Any:
@@ -204,7 +205,7 @@ def run(
     fed: list[list[int]] = []
     output: Any = None
     try:
-        # Not inference_mode: there torch leaves compositions whole, and the recording takes each apart in Python.
+        # Not inference_mode, which keeps compositions whole: the recording would take each apart in Python.
         with torch.no_grad(), recording(model, out, checkpoint, "reference", prompt) as tracer:
             for index in range(len(passes) + decode):
                 given = index < len(passes)
@@ -221,14 +222,14 @@ def run(
 
 
 def _lengths(session: Session, call: lengths.Call, ids: Sequence[int], most: int, config: Any) -> str:
-    """Record runs of other lengths, and return what came of them as a line."""
+    """Record runs of other lengths, and return the result as a line."""
     if why := lengths.record(session, call, ids, most, config):
         return f"lengths: these alone: {why}"
     return f"lengths: {', '.join(str(one.tokens) for one in session.others() if one.past == 0)} tokens, too"
 
 
 def _cache(output: Any) -> dict[str, Any]:
-    """Return the argument that hands on what the pass before has cached."""
+    """Return the argument that passes on the cache of the pass before."""
     for name in ("past_key_values", "cache_params", "state"):
         if getattr(output, name, None) is not None:
             return {name: getattr(output, name), "use_cache": True}
@@ -239,7 +240,7 @@ def _cache(output: Any) -> dict[str, Any]:
 
 
 def manifest(model: Any, checkpoint: str, side: str, prompt: str) -> dict[str, str]:
-    """Return what is known of a run before it begins."""
+    """Return the manifest's fields that are known before a run begins."""
     versions = {"torch": torch.__version__}
     config = getattr(model, "config", None)
     name = "transformers" if hasattr(config, "model_type") else "torch"

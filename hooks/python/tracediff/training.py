@@ -8,9 +8,9 @@
             optimizer.step()
             optimizer.zero_grad()
 
-A step is a pass of the trace: `loss`, then `grad/<name>` for each parameter, `pass<k>/` before them from the second step
-on. A parameter whose gradient is None has no tensor in that step; the trace lists what it was to have, so that it can be
-told from one that was never trained.
+A step is a pass of the trace: `loss`, then `grad/<name>` for each parameter, `pass<k>/` before them from the second
+step on. A parameter whose gradient is None has no tensor in that step. The trace lists the expected names, so that such
+a parameter can be told from a parameter that is not trained.
 """
 
 import fnmatch
@@ -22,15 +22,15 @@ from typing import Any
 from tracediff import trace
 from tracediff.errors import BadInput
 
-PREFIX = "grad/"  # before the name of what the loss is derived by
+PREFIX = "grad/"  # before the name of a parameter
 ROOM = 10  # steps for which the header has room at first
 
 
 class Recorder:
     """Writes a trace of training steps. Use as a context manager: an exception marks the trace as failed.
 
-    Memory does not grow with the steps, the file does, by the size of the gradients: `only` names the parameters to
-    record, by patterns such as "layers.0.*"; all that require a gradient when it is empty.
+    Memory does not grow with the steps; the file grows by the size of the gradients. `only` names the parameters to
+    record, by patterns such as "layers.0.*"; without patterns, all parameters that require a gradient.
     """
 
     def __init__(self, path: str | os.PathLike[str], model: Any, only: Sequence[str] = ()) -> None:
@@ -51,13 +51,13 @@ class Recorder:
         }
         self._parameters = wanted
         self._steps = 0
-        # Room for a few steps: how many there will be is not known, and a header that is full is copied, twice as long.
+        # Room for ROOM steps: the number of steps is unknown, and a full header is copied into one of twice the length.
         step = [("loss", "F64", ()), *((trace.key(PREFIX + name, 99), "F32", tuple(p.shape)) for name, p in wanted.items())]
         reserved = ROOM * trace.reserve(step)
         self._writer = trace.Writer(path, {f"tracediff.{name}": value for name, value in manifest.items()}, reserved)
 
     def step(self, loss: Any) -> None:
-        """Record a step: its loss, a tensor, and the gradients as they are now."""
+        """Record a step: its loss, a tensor, and the gradients at this moment."""
         self._writer.append(trace.key("loss", self._steps), loss)
         for name, parameter in self._parameters.items():
             if parameter.grad is not None:

@@ -1,8 +1,8 @@
-"""The operations of a recorded program: how torch's names become theirs, and which arguments are operands.
+"""The operations of a recorded program: their names, and which arguments are operands.
 
 An operation keeps torch's name without the marks of variants: `add_`, `add.Tensor` and `add.Scalar` are all "add". Its
-tensors, and the numbers that stand in place of a tensor, are operands; every other argument that is not the default is
-an attribute under the name that torch gives it.
+tensors, and the numbers that stand in place of a tensor, are operands; every other argument with a value other than the
+default is an attribute with torch's name.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ NAMES = {
 
 # Arguments of the type Scalar that are operands: the numbers of an expression.
 OPERAND_SCALARS = {"other", "exponent", "self", "value", "fill_value", "min", "max"}
-# Of these operations a scalar named `value`, `min` or `max` is a setting, not an operand.
+# For these operations a scalar named `value`, `min` or `max` is a setting, not an operand.
 SETTINGS = {
     "pad": {"value"},
     "clamp": {"min", "max"},
@@ -40,13 +40,13 @@ SETTINGS = {
     "hardtanh": {"min", "max"},
 }
 
-# Operations that make memory of a tensor's shape, whatever is in that tensor.
+# Operations that make memory of a tensor's shape, whatever numbers are in that tensor.
 FACTORIES = {
     "aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::empty_like", "aten::new_zeros", "aten::new_ones",
     "aten::new_full", "aten::new_empty", "aten::new_empty_strided", "aten::rand_like", "aten::randn_like",
 }  # fmt: skip
 
-# Arguments that say where and how memory is taken; the result's dtype is recorded of itself.
+# Arguments about where and how memory is taken; the result has its dtype in the program.
 SILENT = {
     "dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "implicit", "half_to_float", "out",
     "generator", "copy",
@@ -76,7 +76,7 @@ KINDS = {
     "guard": "guard",
 }
 
-# The kind of each operation; what is not here is recorded all the same, by torch's name.
+# The kind of each operation; an operation without a kind is recorded by torch's name.
 KIND = {op: kind for kind, ops in KINDS.items() for op in ops.split()}
 
 

@@ -1,8 +1,8 @@
-"""Which tensors of a checkpoint a parameter is: the one of its name, or else those that have its numbers.
+"""Which tensors of a checkpoint a parameter is: the tensor of its name, or else tensors with equal numbers.
 
-transformers converts checkpoints as it loads them: names change, and matrices are joined. A parameter that is no tensor
-of the file by name is looked for by content: as one tensor, as one transposed, or as rows of several, one behind the
-other.
+transformers converts checkpoints while loading: names change, and matrices are joined. A parameter without a tensor of
+its name is searched by content: as one tensor, as one transposed tensor, or as the rows of several tensors, one after
+the other.
 """
 
 import pathlib
@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-SAMPLES = 4096  # elements compared of a parameter that has the name and shape of a tensor, spread over all of it
+SAMPLES = 4096  # elements compared where name and shape agree, spread over the whole parameter
 WRAPPERS = ("model.", "language_model.", "model.language_model.", "transformer.", "base_model.", "")
 
 
@@ -19,7 +19,7 @@ class Checkpoint:
     """The tensors of a folder's safetensors files, read one by one."""
 
     def __init__(self, folder: str) -> None:
-        """Open a checkpoint; an empty text is none."""
+        """Open a checkpoint; an empty text opens no files."""
         from safetensors import safe_open
 
         self._files = [safe_open(p, "pt") for p in sorted(pathlib.Path(folder).glob("*.safetensors"))] if folder else []
@@ -36,8 +36,8 @@ class Checkpoint:
     def describe(self, name: str, parameter: Any) -> dict[str, Any]:
         """Return where a parameter comes from: {"file": NAME} with "transposed", or {"rows": [[NAME, shape], ...]}.
 
-        Nothing where the checkpoint has it under its own name; {"unknown": True} where it has not. "rows" are tensors
-        whose elements follow each other.
+        The result is empty where the checkpoint has the parameter under its own name; {"unknown": True} where nothing
+        is found. "rows" are tensors whose elements follow each other.
         """
         for candidate in self._candidates(name):
             if self._same(candidate, parameter):
@@ -75,7 +75,7 @@ class Checkpoint:
         return torch.equal(theirs[::step].to(ours.dtype), ours[::step])
 
     def _tiles(self, rows: Any, dtype: Any, width: int) -> Iterator[str]:
-        """Yield the tensors that make up a matrix from top to bottom; an empty text where none does."""
+        """Yield the tensors that make up a matrix from top to bottom; an empty text where no tensor fits."""
         known = self._first_rows(dtype, width)
         at = 0
         while at < rows.shape[0]:
