@@ -14,14 +14,14 @@ example:
   tracediff order --model gemma-3n-E2B --format json > order.json
   python -m tracediff.hf --model gemma-3n-E2B --order order.json --prompt "Hello world" \\
       --max-new-tokens 4 --dtype bfloat16 --out ref.safetensors
-  tracediff compare local.safetensors ref.safetensors
+  tracediff compare port.safetensors ref.safetensors
 
 Passes of --tokens are forward calls: "2,513,88;17;29" runs a prompt of three tokens and then two tokens one at a
-time, with the cache that the calls before returned. That is how a trace of another engine is replayed. Decoding with
+time, with the cache that the calls before returned. So the passes of your port can be repeated. Decoding with
 --max-new-tokens is greedy and does not stop at an end token.
 
-exit code: 0 the trace is written; 1 the model did not run or did not show what the order says (what there was is left
-in OUT.part); 2 arguments, files or packages are not usable.
+exit code: 0 the trace is written; 1 the model did not run or did not show what the order says (OUT.part has the tensors
+up to the error); 2 arguments, files or packages are not usable.
 """
 
 
@@ -50,11 +50,11 @@ def parser() -> Parser:
     what.add_argument("--prompt", metavar="TEXT", help="text, tokenized by the checkpoint's tokenizer with its BOS")
     what.add_argument("--tokens", metavar="IDS", help='token ids, one pass or several: "2,513,88;17;29"')
     p.add_argument("--max-new-tokens", type=int, default=0, metavar="N", help="decode N more tokens (default 0)")
-    p.add_argument("--dtype", required=True, choices=model.DTYPES, help="to load the weights in, and to compute in")
+    p.add_argument("--dtype", required=True, choices=model.DTYPES, help="of the loaded weights and of the computation")
     p.add_argument(
         "--level", type=int, default=3, choices=(1, 2, 3), help="1 block boundaries, 2 module outputs, 3 all (default)"
     )
-    p.add_argument("--layers", default="", metavar="LIST", help='only these, for example "0-3,7"')
+    p.add_argument("--layers", default="", metavar="LIST", help='only these layers, for example "0-3,7"')
     p.add_argument(
         "--program", action="store_true", help="also record the program, NAME.program.json; without --order always"
     )
@@ -63,18 +63,18 @@ def parser() -> Parser:
         type=int,
         default=lengths.MOST,
         metavar="N",
-        help=f"record prompts of other lengths, too, up to N tokens (default {lengths.MOST}; 0: none); without --order",
+        help=f"record other prompt lengths too, up to N tokens (default {lengths.MOST}; 0: none); only without --order",
     )
     p.add_argument(
-        "--trust-remote-code", action="store_true", help="run Python code that lies in the checkpoint; without --order"
+        "--trust-remote-code", action="store_true", help="run Python code from the checkpoint; only without --order"
     )
     p.add_argument("--device", default="cpu", help="cpu (default), cuda, cuda:1")
     p.add_argument("--threads", type=int, default=0, metavar="N", help="CPU threads (default: torch's choice)")
-    p.add_argument("--progress", action="store_true", help="say on stderr, a line each, how far the run is")
+    p.add_argument("--progress", action="store_true", help="print progress on stderr, a line per pass")
     p.add_argument(
         "--debug", action="store_true", help="a line on stderr for each tensor (also TRACEDIFF_DEBUG=1, DEBUG=1)"
     )
-    p.add_argument("--debug-only", metavar="FILE", help='of these alone: {"names":[...],"passes":"","positions":""}')
+    p.add_argument("--debug-only", metavar="FILE", help='show only these: {"names":[...],"passes":"","positions":""}')
     return p
 
 

@@ -199,6 +199,6 @@ def check_config(order: Order, outer: Any) -> None:
     found = list(config.differences(order.config, config.resolve(outer)))
     if found:
         raise BadInput(
-            f"the order is of another configuration: {'; '.join(found[:4])}",
-            "make it again from this checkpoint: tracediff order --model DIR --format json > order.json",
+            f"the order was made for another configuration: {'; '.join(found[:4])}",
+            "make the order again from this checkpoint: tracediff order --model DIR --format json > order.json",
         )

@@ -20,24 +20,24 @@ example:
   tracediff map port.safetensors ref.safetensors > map.toml
   tracediff compare port.safetensors ref.safetensors --map map.toml
 
-Every node's result is made an output of the model, in memory: the file is not changed. A tensor that a module of the
-exported model returns has that module's name (layers.0.self_attn.q_proj). The others have their node's behind the
-module (layers.0.self_attn.Add_1), and a map says which entries they are. The metadata onnx.values of the trace has the
-name of each in the ONNX file. torch.onnx.export writes the modules into the metadata or the names of nodes; a file that
-onnxruntime or another optimiser wrote often has lost them.
+Every node's result becomes an output of the model, in memory: the file is not changed. A tensor that a module of the
+exported model returns has that module's name (layers.0.self_attn.q_proj). Every other tensor has the module's name and
+then the node's (layers.0.self_attn.Add_1), and a map says which entries these tensors are. The metadata onnx.values of
+the trace has the name of each tensor in the ONNX file. torch.onnx.export writes the modules into the metadata or the
+names of nodes; a file that onnxruntime or another optimiser wrote often has lost the modules.
 
 Passes of --tokens are forward calls: "2,513,88;17;29" runs a prompt of three tokens and then two tokens one at a time.
-More than one needs a model with a cache: inputs past_key_values.0.key and so on, outputs present.0.key and so on.
-Other inputs that are understood: input_ids, attention_mask, position_ids, cache_position, logits_to_keep.
+More than one pass needs a model with a cache: inputs past_key_values.0.key and so on, outputs present.0.key and so on.
+Other known inputs: input_ids, attention_mask, position_ids, cache_position, logits_to_keep.
 
-What is recorded is computed without onnxruntime's optimisations of the graph, which would leave few of the nodes. The
-model is run with them, too, as it is; where its outputs have other bits then, this is said.
+The trace is computed without onnxruntime's optimisations of the graph, which would leave few of the nodes. The
+unchanged model also runs with the optimisations; a note names each output whose bits differ.
 
-At most --at-once tensors of a pass are held in memory. Where there are more, the model is loaded anew for each group
-of them, in each pass.
+At most --at-once tensors of a pass are held in memory. For more tensors, the model is loaded again for each group of
+tensors, in each pass.
 
-exit code: 0 the trace is written; 1 the model did not run (what there was is left in OUT.part); 2 arguments, files or
-packages are not usable.
+exit code: 0 the trace is written; 1 the model did not run (OUT.part has the tensors up to the error); 2 arguments,
+files or packages are not usable.
 """
 
 
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--tokens", required=True, metavar="IDS", help='token ids, one pass or several: "2,513,88;17;29"')
     p.add_argument("--out", required=True, metavar="FILE", help="the trace to write, NAME.safetensors")
     p.add_argument("--all", action="store_true", help="integers, masks and copies, too; never constants")
-    p.add_argument("--own-names", action="store_true", help="go on with a model whose nodes name no modules")
+    p.add_argument("--own-names", action="store_true", help="accept a model whose nodes name no modules")
     p.add_argument("--at-once", type=int, default=2000, metavar="N", help="tensors held in memory (default 2000)")
     p.add_argument("--threads", type=int, default=0, metavar="N", help="CPU threads (default: onnxruntime's choice)")
     return p
@@ -103,11 +103,11 @@ def _notes(graph: Graph, differ: dict[str, float]) -> Iterator[str]:
     if graph.prefix is None:
         yield "no module has layers, or several have: paths of modules stay whole"
     if graph.fused:
-        yield f"of fused nodes the results alone are recorded: {', '.join(graph.fused)}"
+        yield f"only the results of fused nodes are recorded: {', '.join(graph.fused)}"
     if graph.nested:
         yield f"{graph.nested} nodes inside of branches or loops are not recorded"
     for name, far in differ.items():
-        yield f"with onnxruntime's optimisations, which are off here, {name} has other bits: relative L2 {far:.1e}"
+        yield f"{name} differs with onnxruntime's optimisations, which are off here: relative L2 {far:.1e}"
 
 
 def _as_it_is(model: Model, feeder: Feeder, names: Mapping[str, str], passes: int) -> dict[tuple[int, str], Any]:

@@ -68,7 +68,7 @@ class Model:
             if not (self.path.parent / location).is_file():
                 raise BadInput(
                     f"{self.path}: its weights are in {location or 'another file'}, which is not there",
-                    "copy that file, too: the exporter wrote it beside the model",
+                    "copy that file to the folder of the model, where the exporter wrote it",
                 )
             if int(about.get("length", SMALL)) < SMALL:
                 onnx.external_data_helper.load_external_data_for_tensor(weight, str(self.path.parent))
@@ -252,6 +252,6 @@ def _empty_shape(given: Any) -> list[int]:
     if sum(not isinstance(n, int) for n in shape) != 1:
         raise BadInput(
             f"input {given.name!r} takes {given.shape}: which axis has the tokens is not clear",
-            "export it with that axis dynamic, and no other but the batch",
+            "export the model with only that axis and the batch dynamic",
         )
     return [n if isinstance(n, int) else 0 for n in shape]

@@ -224,7 +224,7 @@ def run(
 def _lengths(session: Session, call: lengths.Call, ids: Sequence[int], most: int, config: Any) -> str:
     """Record runs of other lengths, and return the result as a line."""
     if why := lengths.record(session, call, ids, most, config):
-        return f"lengths: these alone: {why}"
+        return f"lengths: only this one: {why}"
     return f"lengths: {', '.join(str(one.tokens) for one in session.others() if one.past == 0)} tokens, too"
 
 
