@@ -1,15 +1,15 @@
 """Puts the program into the wheel, so that one installation has the recorder and the command `tracediff`.
 
-TRACEDIFF_PROGRAM is the file of the program, and TRACEDIFF_PLATFORM what it was built for, as Go writes it: linux/amd64. Without them, as from a checkout or
-from the source archive, the wheel has the recorder alone and is for every platform.
+TRACEDIFF_PROGRAM is the file of the program; TRACEDIFF_PLATFORM is its platform in Go's form, such as linux/amd64.
+Without them, as in a checkout or a source archive, the wheel has only the recorder and fits every platform.
 """
 
 import os
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# The tags of a platform say what the program needs. On Linux it is static, and needs the kernel alone: it runs with glibc, which manylinux is about, and
-# with musl. Go 1.26 needs macOS 12.
+# Tags by platform. On Linux the program is static and needs only the kernel: it runs with glibc (manylinux) and with
+# musl. Go 1.26 needs macOS 12.
 TAGS = {
     "linux/amd64": "manylinux_2_17_x86_64.musllinux_1_1_x86_64",
     "linux/arm64": "manylinux_2_17_aarch64.musllinux_1_1_aarch64",
@@ -24,7 +24,7 @@ class ProgramHook(BuildHookInterface):
     """The build hook of hatchling."""
 
     def initialize(self, version: str, build_data: dict) -> None:
-        """Add the program as a script, which installers put beside python, and say which platform the wheel is for."""
+        """Add the program as a script, which installers put next to python, and set the platform of the wheel."""
         program = os.environ.get("TRACEDIFF_PROGRAM")
         if not program:
             return

@@ -2,14 +2,14 @@
 
     PYTHONPATH=hooks/python TRACEDIFF_DEBUG=1 python hooks/python/examples/refine.py --out refine.safetensors
 
-It is here to be copied from. The model is a tied recurrence, s' = tanh(W s + e), over random weights; it stops when a
-step changes the state by no more than a hundredth, or after `--max-steps`. All that recording takes is in
-`Refiner.forward`: `put` with a name of the form SERIES.step.N. In debug mode every step is then shown with its
-similarity to the step before, and every series with how it ended: "converged at step k", or "hit the maximum of n
-steps", with the confidence and the loss there; at the end of the run stand the averages over both passes.
+Copy from this example. The model is a tied recurrence, s' = tanh(W s + e), over random weights; it stops when a step
+changes the state by at most a hundredth, or after `--max-steps`. The recording is in `Refiner.forward`: `put` with a
+name of the form SERIES.step.N. Debug mode then shows every step with its similarity to the step before, and the end of
+every series: "converged at step k", or "hit the maximum of n steps", with confidence and loss. The end of the run has
+the averages over both passes.
 
-Two passes are run: of tokens whose embedding is large, which drives the state to a fixed point, and of tokens whose
-embedding is small, so that the recurrence, which by itself does not settle, goes on to the last step.
+The first pass has tokens with a large embedding, which drives the state to a fixed point. The second pass has tokens
+with a small embedding: there the recurrence does not settle, and runs to the last step.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from tracediff import trace
 
 WIDTH, VOCABULARY, LOUD = 16, 32, 16  # ids from LOUD on have embeddings a twentieth as large
 GAIN, QUIET = 1.2, 0.05
-SETTLED = 0.01  # a step that changes the state by this share of its length is the last one
+SETTLED = 0.01  # the last step changes the state by at most this share of its length
 PASSES = ((3, 7, 11, 5), (18, 29, 21))
 
 Put = Callable[[str, torch.Tensor], None]
@@ -42,7 +42,7 @@ class Refiner:
         self.scale[LOUD:] = QUIET
 
     def forward(self, ids: torch.Tensor, put: Put) -> torch.Tensor:
-        """Return the logits [1, T, VOCABULARY] of token ids [1, T], telling `put` of every step."""
+        """Return the logits [1, T, VOCABULARY] of token ids [1, T], and call `put` for every step."""
         put("input_ids", ids)
         drive = (self.embedding * self.scale)[ids]
         put("embed_tokens", drive)
@@ -60,11 +60,11 @@ class Refiner:
         return logits
 
     def loss(self, state: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-        """Return how badly the state gives back the tokens that it stands for: the cross-entropy, a scalar."""
+        """Return the cross-entropy between the state's logits and the tokens, a scalar."""
         return torch.nn.functional.cross_entropy((state @ self.embedding.T)[0], ids[0])
 
     def confidence(self, state: torch.Tensor) -> torch.Tensor:
-        """Return how sure the model is, a scalar: the mean over the tokens of the largest probability."""
+        """Return the confidence of the model, a scalar: the mean over the tokens of the largest probability."""
         return torch.softmax(state @ self.embedding.T, dim=-1).amax(-1).mean()
 
 

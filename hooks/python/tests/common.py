@@ -1,4 +1,4 @@
-"""What the tests share: the small checkpoints, their orders, and models that are loaded once."""
+"""Helpers of the tests: the small checkpoints, their orders, and models that are loaded once."""
 
 import functools
 import os

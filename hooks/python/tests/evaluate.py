@@ -1,8 +1,8 @@
-"""A second reading of docs/formats.md: a recorded program evaluated in float64, with the roundings that it has.
+"""A second implementation of docs/formats.md: a recorded program, evaluated in float64 with the program's roundings.
 
-It shares no code with the recorder. Each operation is computed by torch in float64 and rounded to the dtype that the
-file says. Where a trace of the same run is there, what is named is compared with it bit by bit, and then replaced by
-it: so each named tensor is computed from the named tensors before it.
+It shares no code with the recorder. torch computes each operation in float64 and rounds the result to the dtype in the
+file. Where a trace of the same run is given, each named tensor is compared with the trace bit by bit, and then replaced
+by the tensor of the trace: so errors do not add up from one named tensor to the next.
 """
 
 import base64
@@ -57,7 +57,7 @@ class Evaluator:
         self._pass = 0
 
     def run(self, captured: Any = None) -> dict[str, Any]:
-        """Return what named tensors come to, by pass and name; `captured(pass, name)` gives those of a trace."""
+        """Return the named tensors, by pass and name; `captured(pass, name)` gives the tensors of a trace."""
         named: dict[str, Any] = {}
         for number, line in expand(self.program):
             self._pass = number
@@ -76,7 +76,7 @@ class Evaluator:
         return (of if isinstance(of, str) else of[0])[0] == "v"
 
     def operand(self, item: Any) -> Any:
-        """Return an operand as a tensor, a view of its memory; numbers as they are."""
+        """Return an operand as a tensor, a view of its memory; a number unchanged."""
         if item is None or isinstance(item, bool | int | float):
             return item
         if isinstance(item, dict):

@@ -1,4 +1,4 @@
-"""docs/reference.md: its blocks are run, in a folder of their own, and print what the page says."""
+"""docs/reference.md: the blocks run in a folder of their own, and print the lines of the page."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "reference.md"
 
 
 def fences():
-    """Return the console blocks of the page: commands, each with its exit status and the lines that it prints."""
+    """Return the console blocks of the page: commands, each with exit status and printed lines."""
     for head, text in re.findall(r"^```console exit ([\d ]+)\n(.*?)^```$", PAGE.read_text(), re.M | re.S):
         statuses = [int(n) for n in head.split()]
         commands = re.split(r"^\$ ", text, flags=re.M)[1:]
@@ -25,7 +25,7 @@ def fences():
 
 
 def missing(got, want):
-    """Return the first line that is not there in its turn; "..." stands for any lines."""
+    """Return the first line of `want` that is missing from `got` in order; "..." stands for any lines."""
     at, free = 0, False
     for line in want:
         if line == "...":

@@ -1,4 +1,4 @@
-"""Captures of the small checkpoints: what is recorded is what the model computed, and recording changes nothing."""
+"""Captures of the small checkpoints: the trace has the tensors of the model, and recording changes no result."""
 
 import dataclasses
 import errno
@@ -77,7 +77,7 @@ class Observing(TestCase):
 
 
 class Arithmetic(TestCase):
-    """What is captured fits together bit for bit, so no tensor is one that changed after it was computed."""
+    """Captured tensors fit together bit for bit, so no tensor was changed after it was computed."""
 
     def both(self):
         """Yield the tensors of a prefill and of a decode step, of both checkpoints in both dtypes."""
@@ -152,7 +152,7 @@ class Arithmetic(TestCase):
 
 
 class Manifest(TestCase):
-    """What a trace says of itself."""
+    """The manifest of a trace."""
 
     def test_fields(self):
         out = self.folder / "t.safetensors"

@@ -39,7 +39,7 @@ def ticks():
 
 
 def lines(path: pathlib.Path, arrays: bool) -> str:
-    """Return the lines of a run that records what a trace has, as numpy arrays or as torch tensors."""
+    """Return the debug lines of a run that records the tensors of a trace, as numpy arrays or as torch tensors."""
     out = io.StringIO()
     log = debug.Log(out, passes=debug.PASSES, clock=ticks())
     seen = tensors(path)

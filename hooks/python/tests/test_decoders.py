@@ -1,4 +1,4 @@
-"""Captures of the plain decoders: what is recorded fits together, and is of the model that was published."""
+"""Captures of the plain decoders: the tensors fit together, and belong to the published model."""
 
 import json
 import shutil
@@ -65,7 +65,7 @@ class Observing(TestCase):
 
 
 class Arithmetic(TestCase):
-    """Every tensor follows from those before it, by the model's own modules or the operation that the order names."""
+    """Every tensor follows from earlier tensors, by the model's own modules or by the operation of the order."""
 
     def each(self):
         """Yield the model, its order and the tensors of a prefill and of a decode step."""
@@ -149,10 +149,12 @@ class Arithmetic(TestCase):
 
 
 class Multimodal(TestCase):
-    """A checkpoint of text and images, run on text alone."""
+    """A checkpoint of text and images, run on text only."""
 
     def text_only(self):
-        """Return a copy of the checkpoint as a text model: its text settings and weights under the names of one."""
+        """Return a copy of the checkpoint as a text model, with text settings and with weights under a text model's
+        names.
+        """
         folder = self.folder / "text"
         folder.mkdir()
         settings = json.loads((MULTIMODAL / "config.json").read_text())["text_config"]

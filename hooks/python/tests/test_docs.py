@@ -1,4 +1,4 @@
-"""The Python that docs/ports.md shows: each block is run, and what it wrote is compared with transformers."""
+"""The Python blocks of docs/ports.md: each block runs, and its dump is compared with transformers."""
 
 import contextlib
 import functools
@@ -58,7 +58,7 @@ def weights():
 
 
 class Ports(TestCase):
-    """Each block in a folder of its own, with the names that it says it needs."""
+    """Each block runs in its own folder, with the names that the page says it needs."""
 
     def run_block(self, word, names):
         """Run a block, and return the names that it left."""

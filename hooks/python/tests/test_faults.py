@@ -1,4 +1,5 @@
-"""Faults are planted where they are said to be, and taken out again; the page that explains them names what there is."""
+"""Faults change the model at the expected places, and are removed again; the page about the faults names every fault.
+"""
 
 import collections
 import importlib
@@ -62,7 +63,7 @@ class Planting(TestCase):
 
 
 class Guilty(unittest.TestCase):
-    """What faults.json says of a fault."""
+    """A fault's description in faults.json."""
 
     def test_passes_and_order(self):
         fault = next(f for f in catalogue.ALL if f.name == "keys-evicted")
@@ -81,9 +82,10 @@ class Shown(TestCase):
     NAMES = ("a", "b", "c")
 
     def record(self, changed=(), hidden=""):
-        """Check a run of one pass in which `changed` differ from the healthy one, and b and c are said to be guilty.
+        """Check a run of one pass in which the tensors `changed` differ from the healthy run; b and c are listed as
+        guilty.
 
-        Each of a, b and c is computed from the one before it.
+        b is computed from a, and c from b.
         """
         metadata = {"tracediff.entries": json.dumps(self.NAMES), "tracediff.passes": "1"}
         for file in ("healthy", "faulty"):

@@ -61,10 +61,10 @@ class Differences(TestCase):
 
 
 class Equality(TestCase):
-    """Which differences make.py --check takes: none, but those of MKL in float32 on another maker's processor."""
+    """Differences that make.py --check accepts: only differences of MKL in float32 on another maker's processor."""
 
     def judged(self, change=None, producer=(), dtype="float32"):
-        """Return what make.py says of a golden after changes: of a tensor's values, of words in its producer."""
+        """Return the verdict of make.py on a golden after changes of a tensor's values or of words in its producer."""
         golden = HELLO.with_name(f"hello.{dtype}.safetensors")
         path = pathlib.Path(shutil.copy(golden, self.folder / "again.safetensors"))
         if change:
@@ -186,7 +186,7 @@ class Properties(unittest.TestCase):
 
 
 class Special(unittest.TestCase):
-    """What one checkpoint alone is for is missed when it is not there."""
+    """A property that only one checkpoint tests is reported when it is missing."""
 
     def test_as_it_is_and_spoiled(self):
         cases = (
@@ -208,7 +208,7 @@ class Special(unittest.TestCase):
 
 
 class Decoders(TestCase):
-    """The plain decoders show what they are for, and what is spoiled is missed."""
+    """The plain decoders have the properties that they test, and a spoiled property is reported."""
 
     def runs(self, fixture, dtype="float32"):
         return {g.name: properties.read(goldens.path(FIXTURES, g, dtype)) for g in goldens.of(fixture.name, dtype)}

@@ -1,6 +1,7 @@
-"""The official safetensors package opens what the Go writer writes: finished traces, failed ones, and unfinished
-ones between two appends. The files are in capture/testdata/snapshots; a Go test keeps them equal to what the writer
-makes. Needs safetensors and numpy, and none of this project's Python."""
+"""The official safetensors package opens files of the Go writer: finished traces, failed traces, and unfinished traces
+between two appends. The files are in capture/testdata/snapshots; a Go test keeps them equal to the writer's output.
+Needs safetensors and numpy, and no Python of this project.
+"""
 
 import json
 import re
@@ -46,7 +47,7 @@ def raw_header(path):
 
 
 def values(path, file, key):
-    """A tensor as float64. numpy has no bfloat16: it is widened by hand, from where the header says it lies."""
+    """A tensor as float64. numpy has no bfloat16, so its bits are widened by hand, at the header's offsets."""
     if file.get_slice(key).get_dtype() != "BF16":
         return file.get_tensor(key).astype(np.float64)
     header, start = raw_header(path)
@@ -57,7 +58,7 @@ def values(path, file, key):
 
 class GoTraces(unittest.TestCase):
     def snapshots(self):
-        """Each file with its status and the number of tensors fired, which are in its name."""
+        """Each file with its status and the number of fired tensors, both from its name."""
         for path in sorted(SNAPSHOTS.glob("*.safetensors")):
             status, count = re.fullmatch(r"(\w+)-(\d+)\.safetensors", path.name).groups()
             yield path, status, int(count)

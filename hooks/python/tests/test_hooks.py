@@ -16,7 +16,7 @@ WIDTH = 4
 
 
 class Block(torch.nn.Module):
-    """A layer whose inner module runs twice and that changes what it got in place."""
+    """A layer whose inner module runs twice, and which changes its input in place."""
 
     def __init__(self):
         super().__init__()
@@ -142,7 +142,7 @@ class Toy(TestCase):
     def test_fired_more_often_than_listed(self):
         first = [e for e in ENTRIES if e.name in ("x", "once")]
         self.expect_failure("out:block.inner: call 2 in one pass, the order has 1", first)
-        # The same list, of which only the first call is wanted, knows that there are two.
+        # The same list knows two calls, although only the first is wanted.
         got = self.run_with(ENTRIES, plan=first)
         self.assertEqual(list(got), ["x", "once"])
 

@@ -1,6 +1,6 @@
-"""Models of ONNX in ONNX Runtime: what is recorded, under which names, and what is said where something is wrong.
+"""ONNX models in ONNX Runtime: recorded tensors, their names, and messages about errors.
 
-It needs onnx and onnxruntime (fixtures/wild/onnx/requirements.txt): .ci/run has an environment with them.
+Needs onnx and onnxruntime (fixtures/wild/onnx/requirements.txt): .ci/run has an environment with them.
 """
 
 import contextlib
@@ -144,7 +144,8 @@ class Onnx(TestCase):
         np.testing.assert_array_equal(seen["layers.0.Identity"], seen["embed_tokens"])
 
     def test_two_results_have_no_name(self):
-        # The embedding's module also gives what it looked up before a factor: which is its result is not said.
+        # The embedding's module also returns the rows before a factor: the graph does not say which tensor is its
+        # result.
         listed = nodes()
         listed.insert(1, ("Neg", ["model", "embed_tokens"], ["x"], "negative", {}))
         listed[-2][2].append("unused")
@@ -193,7 +194,7 @@ class Onnx(TestCase):
         listed[-2][2][0] = "seen"
         build(self.model, listed)
         names = self.recorded()
-        self.assertIn("layers.0.self_attn.k_proj", names)  # beside it is the embedding
+        self.assertIn("layers.0.self_attn.k_proj", names)  # the text model has an embedding too
         self.assertIn("tower.layers.0", " ".join(names))
 
     def test_external_weights(self):
@@ -271,7 +272,7 @@ class Onnx(TestCase):
         self.check_refused("--at-once is at least 1", "--at-once", "0")
 
     def check_refused(self, words, *more, **change):
-        """Fail unless the command ends with one line that has some words, a hint or none, and writes nothing."""
+        """Fail unless the command prints one line with `words`, and at most one hint, and writes nothing."""
         code, out, err = self.run_with(*more, **change)
         self.assertEqual((code, out), (2, ""), err)
         self.assertTrue(err.startswith("tracediff.onnx: "), err)

@@ -179,7 +179,7 @@ class Expressions(TestCase):
     """The text of the expression that called torch."""
 
     def of(self, source):
-        """Return the expressions of a function's calls, whose source is a file or, where it is None, is not there."""
+        """Return the expressions of a function's calls; without a source the function's file does not exist."""
         path = self.folder / "net.py"
         path.write_text(source)
         linecache.checkcache(str(path))

@@ -27,7 +27,7 @@ IDS = [2, 17, 29, 41, 7]
 
 
 def program(path):
-    """Return the program beside a trace."""
+    """Return the program of a trace."""
     return json.loads(sessions.beside(path).read_text())
 
 
@@ -307,10 +307,10 @@ class Stacked(nn.Module):
 
 
 class Names(TestCase):
-    """What is found, what is missed, and what has no dtype that a trace has."""
+    """Names that are found, names that are missed, and tensors of a dtype that a trace does not have."""
 
     def record(self, *modules):
-        """Return the trace and what its manifest says of names."""
+        """Return the trace and the names in its manifest."""
         out = self.folder / "run.safetensors"
         model = Attends(*modules)
         with torch.no_grad(), tracediff.recording(model, out):
@@ -436,7 +436,7 @@ class Names(TestCase):
 
 
 class Caches(TestCase):
-    """What a pass adds to a cache with room for later tokens, and what a caller says of padding."""
+    """Tensors that a pass adds to a cache with room for later tokens, and the mask of padding that a caller gives."""
 
     def setUp(self):
         import transformers
