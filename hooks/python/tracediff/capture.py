@@ -22,8 +22,9 @@ RUN_ERRORS = (RuntimeError, MemoryError, TypeError, ValueError, AttributeError, 
 class Job:
     """What to run, and which tensors to record.
 
-    passes   token ids of each forward call; the first is the prompt decode   number of decode steps, each fed the most
-    likely token of the call before prompt   the text that was tokenized, "" when ids were given
+    passes   token ids of each forward call; the first is the prompt
+    decode   number of decode steps, each fed the most likely token of the call before
+    prompt   the text that was tokenized, "" when ids were given
     """
 
     passes: Sequence[Sequence[int]]

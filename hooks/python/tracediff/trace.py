@@ -3,9 +3,9 @@
 A trace is one `.safetensors` file that any safetensors library opens: 8 bytes of header length, little endian; a JSON
 header; the data. Rules of a trace beyond the format:
 
-- Keys are `[pass<k>/]<name>[#<n>]`; `pass0/` and `#0` are not written. `#n` is the n-th firing of a name in one pass. -
-The tensors stand in the file, and in the header, in the order in which they were appended. - `__metadata__` comes first
-and is the manifest: flat strings. It begins with `tracediff.version` and
+- Keys are `[pass<k>/]<name>[#<n>]`; `pass0/` and `#0` are not written. `#n` is the n-th firing of a name in one pass.
+- The tensors stand in the file, and in the header, in the order in which they were appended.
+- `__metadata__` comes first and is the manifest: flat strings. It begins with `tracediff.version` and
   `tracediff.status`, which is padded with spaces to a fixed width and changed in place: "open", "complete" or
   "failed: why".
 
