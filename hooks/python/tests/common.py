@@ -42,7 +42,7 @@ def order_of(checkpoint: pathlib.Path) -> order.Order:
 
 @functools.cache
 def loaded(checkpoint: pathlib.Path, dtype: str) -> model.Loaded:
-    """Return a model; captures leave it as it was."""
+    """Return a model; captures do not change the model."""
     return model.load(checkpoint, dtype, "cpu", order_of(checkpoint))
 
 

@@ -292,7 +292,7 @@ class Score:
 
 
 def score(path: str, weights: dict[str, Any], ids: list[list[int]], captured: Any) -> Score:
-    """Evaluate a file and compare what it names."""
+    """Evaluate a file and compare its named tensors."""
     with open(path, encoding="utf-8") as file:
         program = json.load(file)
     out = Score()

@@ -196,7 +196,7 @@ class Manifest(TestCase):
 
 
 class Failing(TestCase):
-    """Runs that cannot be."""
+    """Runs that have to fail."""
 
     def test_ids(self):
         for passes in ([], [[]], [[2], []], [[1024]], [[-1]], [[2] * 129]):
@@ -214,7 +214,7 @@ class Failing(TestCase):
             capture.run(loaded(TINY, "float32"), wrong, capture.Job([PROMPT]), self.folder / "t.safetensors")
         self.assertEqual([f.name for f in self.folder.iterdir()], ["t.safetensors.part"])
         part = tensors(self.folder / "t.safetensors.part")
-        self.assertEqual(list(part)[-1], entries[at - 1].name)  # all that came before it is there
+        self.assertEqual(list(part)[-1], entries[at - 1].name)  # the tensors before the error are there
 
     def test_a_model_that_stops(self):
         def stop(*_):

@@ -1,4 +1,4 @@
-"""The command: what a person types, and what it answers."""
+"""The command line: arguments, output, and errors."""
 
 import contextlib
 import importlib.metadata

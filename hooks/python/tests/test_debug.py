@@ -109,7 +109,7 @@ class Lines(TestCase):
 
 
 class Recording(TestCase):
-    """What turns it on, and what it does to a run: nothing."""
+    """Switches of debug mode, and no effect of debug mode on a run."""
 
     def record(self, **env):
         """Record two tensors under an environment; return what is on standard error and the trace's bytes."""

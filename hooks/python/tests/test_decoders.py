@@ -33,7 +33,7 @@ def gemma(name):
 
 
 class Observing(TestCase):
-    """Hooks change nothing, and all that the order has is there."""
+    """Hooks change no result, and the trace has every entry of the order."""
 
     def test_changes_nothing_and_all_is_there(self):
         for checkpoint in CHECKPOINTS:

@@ -58,7 +58,7 @@ def weights():
 
 
 class Ports(TestCase):
-    """Each block runs in its own folder, with the names that the page says it needs."""
+    """Each block runs in its own folder, with the variables that the page names."""
 
     def run_block(self, word, names):
         """Run a block, and return the names that it left."""

@@ -77,7 +77,7 @@ class Guilty(unittest.TestCase):
 
 
 class Shown(TestCase):
-    """What a run has to show of its fault."""
+    """The effects that a run has to show of its fault."""
 
     NAMES = ("a", "b", "c")
 

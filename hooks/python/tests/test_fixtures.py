@@ -30,7 +30,7 @@ def alter(path, change):
     with trace.Reader(path) as reader:
         array, raw = reader.array("layers.6.out").copy(), reader.read("layers.6.out")
     change(array.reshape(-1))
-    if array.nbytes == 2 * len(raw):  # bfloat16, which is read as float32
+    if array.nbytes == 2 * len(raw):  # bfloat16, read as float32
         array = array.reshape(-1).view("<u2")[1::2]
     data = path.read_bytes()
     assert data.count(raw) == 1, "the tensor's bytes are found"
@@ -38,7 +38,7 @@ def alter(path, change):
 
 
 class Differences(TestCase):
-    """Comparing a golden with one that was made again."""
+    """Comparing a golden with a new copy."""
 
     def changed(self, change):
         """Return a copy of a golden in which one tensor's values were changed."""
@@ -137,7 +137,7 @@ def spoiled(values):
 
 
 class Properties(unittest.TestCase):
-    """What the checkpoints have to show is missed when it is not there."""
+    """A missing property of the checkpoints is reported."""
 
     def setUp(self):
         names = [g.name for g in goldens.GOLDENS if g.checkpoint == "gemma3n-tiny"]
@@ -186,7 +186,7 @@ class Properties(unittest.TestCase):
 
 
 class Special(unittest.TestCase):
-    """A property that only one checkpoint tests is reported when it is missing."""
+    """A missing property is reported also where only one checkpoint has the property."""
 
     def test_as_it_is_and_spoiled(self):
         cases = (

@@ -16,7 +16,7 @@ WIDTH = 4
 
 
 class Block(torch.nn.Module):
-    """A layer whose inner module runs twice, and which changes its input in place."""
+    """A layer with an inner module that runs twice; the layer changes its input in place."""
 
     def __init__(self):
         super().__init__()

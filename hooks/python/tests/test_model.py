@@ -16,7 +16,7 @@ from tracediff.errors import BadInput
 
 
 class Loading(TestCase):
-    """model.load on checkpoints that are not as they should be."""
+    """model.load on unusable checkpoints."""
 
     def checkpoint(self, change=None, config=None, prefix=None):
         """Return a copy of the tiny checkpoint with changed tensors or settings."""

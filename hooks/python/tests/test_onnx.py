@@ -233,7 +233,7 @@ class Onnx(TestCase):
     def test_optimisations_that_change_numbers_are_said(self):
         build(self.model)
         self.assertNotIn("optimisations", self.run_with()[2])
-        honest = command._as_it_is  # what it returns is made different: of this model nothing is fused
+        honest = command._as_it_is  # this model has no fused nodes, so the optimised outputs are made different
 
         def other(*args):
             return {key: value * np.float32(1.5) for key, value in honest(*args).items()}

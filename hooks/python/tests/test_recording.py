@@ -235,7 +235,7 @@ class Scripts(TestCase):
 
 
 class OneKernel(TestCase):
-    """Attention that is one operation."""
+    """Attention as one operation."""
 
     def test_what_goes_into_it_has_names_and_the_trace_says_where_it_ran(self):
         import transformers

@@ -139,7 +139,7 @@ class Writing(TestCase):
 
 
 class Killed(TestCase):
-    """What a process leaves that is killed while it writes."""
+    """The file of a process that is killed while writing."""
 
     KILL = """
 import os, signal, sys, numpy
@@ -175,7 +175,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Reading(TestCase):
-    """Files that are not what they say."""
+    """Files whose contents contradict their header."""
 
     def file(self, header, data=b"", length=None):
         """Write a file with this header."""

@@ -16,7 +16,7 @@ def small() -> torch.nn.Module:
 
 
 class Training(TestCase):
-    """What a Recorder writes."""
+    """The trace of a Recorder."""
 
     def setUp(self) -> None:
         super().setUp()

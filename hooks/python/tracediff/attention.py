@@ -82,7 +82,7 @@ def unseen() -> Iterator[None]:
 
 
 def wrap(original: Callable[..., Any], repeat: Callable[[Any, int], Any], show: Show) -> Callable[..., Any]:
-    """Return a function that does what `original` does, and shows its steps."""
+    """Return a function with the result of `original` that also shows the steps."""
     signature = inspect.signature(original)
 
     def shown(*args: Any, **kwargs: Any) -> Any:

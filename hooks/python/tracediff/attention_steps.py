@@ -242,7 +242,7 @@ def _view(operand: Any, steps: list[Step], first: int, turned: bool) -> tuple[Op
 def _side(
     fresh: str | None, cached: str | None, operand: Any, steps: list[Step], first: int, product: Step, turned: bool
 ) -> Iterator[Found]:
-    """Yield one side of a product: `fresh` for the rows of this pass, `cached` for all rows that the cache holds."""
+    """Yield one side of a product: `fresh` for the rows of this pass, `cached` for every row in the cache."""
     whole, step = _view(operand, steps, first, turned)
     if whole is None:
         return

@@ -1,5 +1,4 @@
-"""Names that no module path gives: tensors that the text model of Gemma 3n computes in methods, named as in its order.
-"""
+"""Names that no module path gives: tensors from methods of the text model of Gemma 3n, named as in its order."""
 
 import contextlib
 import functools
@@ -74,7 +73,7 @@ KINDS: dict[str, Names] = {
 
 
 def renamed(name: str, kind: Names) -> tuple[str, int] | None:
-    """Return a name as the order has it, and its level; None where the name stays."""
+    """Return the order's name for a name, and its level; None where the name stays."""
     for one in kind.renames:
         if found := re.fullmatch(one.found, name):
             return found.expand(one.name), one.level

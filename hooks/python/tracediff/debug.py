@@ -23,7 +23,7 @@ from tracediff.steps import Mean, Steps, is_loss, split
 
 PASSES = 3  # shown tensor by tensor; later passes have a line each
 LAYERS = 2  # shown tensor by tensor in such a pass; later layers have a line each
-EVERY = 1 << 31  # layers: all of them
+EVERY = 1 << 31  # layers: every layer
 TOKENS = 32  # ids listed of a sequence of a pass
 TOP = 5  # most likely tokens listed of a sequence of a pass
 SEQUENCES = 4  # of a batch that are listed
@@ -99,7 +99,7 @@ def section(name: str) -> str:
 
 
 class Log:
-    """Prints the lines of one run, which records its tensors from one thread."""
+    """Prints the lines of one run whose tensors are recorded from one thread."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 from tracediff.errors import CaptureFailed
 from tracediff.order import Entry
 
-# The order's operation as a dict, the tensors of its inputs and of its weights.
+# The order's operation as a dict, the tensors of the inputs and of the weights.
 Function = Callable[[dict[str, Any], Sequence[Any], Sequence[Any]], Any]
 
 

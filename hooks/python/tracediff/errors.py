@@ -1,4 +1,4 @@
-"""Failures that a person reads: one line with the error and its cause, and a hint."""
+"""Failures that a person reads: one line with error and cause, and a hint."""
 
 import sys
 from collections.abc import Callable

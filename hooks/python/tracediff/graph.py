@@ -50,7 +50,7 @@ class Named(NamedTuple):
 
 
 class Graph:
-    """The nodes of one model, and the modules in which they stand."""
+    """The nodes of one model, and the modules of each node."""
 
     def __init__(self, model: Any, types: Mapping[str, str], cache: Collection[str] = ()) -> None:
         """Read a ModelProto.
@@ -95,7 +95,7 @@ class Graph:
         return same
 
     def _fed(self, inputs: set[str]) -> set[str]:
-        """Return the tensors that depend on the inputs; all other tensors are constants."""
+        """Return the tensors that depend on the inputs; the remaining tensors are constants."""
         fed = set(inputs)
         for node in self.nodes:
             if fed.intersection(node.input) or _captures(node, fed):

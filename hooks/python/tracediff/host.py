@@ -32,7 +32,7 @@ SETTLE = 2
 
 # Instruction sets that choose a kernel in torch or its libraries.
 FLAGS = ("sse4_2", "avx", "avx2", "f16c", "fma", "avx_vnni", "asimd", "asimddp", "bf16", "i8mm")
-FAMILIES = ("avx512", "amx_", "sve")  # and all flags that begin so
+FAMILIES = ("avx512", "amx_", "sve")  # and every flag that begins so
 
 # Variables that choose other kernels than the processor's: torch's own, oneDNN's, MKL's.
 CHOICES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS")
@@ -120,7 +120,7 @@ def weights_digest(folder: str | os.PathLike[str]) -> str:
 
 
 def port(folder: str | os.PathLike[str]) -> str:
-    """Return, as JSON, what port.json tells of the file that the weights were read from; "" without that file."""
+    """Return, as JSON, what port.json tells of the weights' source file; "" without port.json."""
     if not folder:
         return ""
     try:

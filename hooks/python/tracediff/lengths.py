@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracediff.errors import CaptureFailed
 
-if TYPE_CHECKING:  # it imports torch
+if TYPE_CHECKING:  # session imports torch
     from tracediff.session import Session
 
 MOST = 131  # tokens of the longest prompt by default; odd, so that no chunk of 2, 4, 8 ... fits into it

@@ -25,7 +25,7 @@ class Value:
     count: int
     shape: tuple[int, ...]
     stride: tuple[int, ...]
-    step: int = -1  # the step that wrote it
+    step: int = -1  # index of the step that wrote the value
 
 
 @dataclasses.dataclass(eq=False)
@@ -33,7 +33,7 @@ class Leaf:
     """A parameter, or a buffer of floating-point numbers: memory from before the run."""
 
     name: str
-    tensor: Any  # of the model, which keeps it alive anyway
+    tensor: Any  # of the model, which keeps the tensor alive
     buffer: bool
 
 
@@ -45,7 +45,7 @@ class Constant:
     shape: tuple[int, ...]
     data: bytes
     origin: frozenset[str]
-    line: str = ""  # of source, that wrote it last
+    line: str = ""  # last line of source that wrote the numbers
 
 
 @dataclasses.dataclass(slots=True)
@@ -72,7 +72,7 @@ class Storage:
         self.leaves: list[Leaf] = []
         self.value: Value | None = None
         self.origin: frozenset[str] = frozenset()
-        self.line = ""  # of source, that wrote them
+        self.line = ""  # line of source that wrote the constants
         self.born = born  # steps recorded when its constants were written
         self.copies: dict[Any, Operand] = {}  # of its constants, by view
 
@@ -83,11 +83,11 @@ class Storage:
 
 
 EMPTY = "empty"  # the origin of memory that nobody has written
-OUTSIDE = "outside"  # of numbers that were there before the recording began
+OUTSIDE = "outside"  # the origin of numbers from before the recording
 
 
 class Memory:
-    """All storages that the model touches."""
+    """Every storage that the model uses."""
 
     def __init__(self) -> None:
         self._storages: dict[int, Storage] = {}
@@ -123,7 +123,7 @@ class Memory:
         return known
 
     def alive(self, value: Value) -> Any:
-        """Return the memory that holds a value now, as one axis; None where the memory was freed or overwritten."""
+        """Return the memory that holds a value now, as one axis; None for memory that was freed or overwritten."""
         for known in self._storages.values():
             if known.value is value and not known.weak.expired():
                 storage = torch.UntypedStorage._new_with_weak_ptr(known.weak.cdata)
@@ -154,7 +154,7 @@ class Memory:
         found.value, found.leaves = value, []
 
     def constant(self, tensor: Any, origin: frozenset[str], line: str) -> Constant:
-        """Return a copy of numbers; equal numbers that one line of source wrote share one object."""
+        """Return a copy of numbers; equal numbers of one line of source share one object."""
         data = content(tensor)
         dtype, shape = dtype_name(tensor.dtype), tuple(tensor.shape)
         key = (dtype, shape, hashlib.sha256(data).digest(), origin, line)

@@ -41,8 +41,8 @@ class Loaded:
     outer: Any
     text: Any
     code: types.ModuleType  # the module that defines the text model, and holds its attention function
-    name: str  # the checkpoint as the person named it
-    weights: str  # its digest
+    name: str  # the checkpoint's name, as the caller gave it
+    weights: str  # the digest of the weights
     versions: dict[str, str]  # of the packages
     dtype: str
     device: str

@@ -125,7 +125,7 @@ class Namer:
         self._passed = self._passed or one.name.endswith(".out")
         self.named(one)
         for copy, original in (self._kind.copies if self._kind else {}).items():
-            if original == one.name and isinstance(operand.of, Value):  # it stands where it was computed
+            if original == one.name and isinstance(operand.of, Value):  # a copy stands where the original was computed
                 place = Place(operand.of.step + 1, 0, len(self._names))
                 self._names.append((place, Name(copy, operand, 1, -1, place.steps)))
                 self.named(self._names[-1][1])
@@ -138,7 +138,7 @@ class Namer:
         called_names.split(one, self._kind, self._config)
 
     def named(self, name: Name) -> None:
-        """Receive each name as it is given; the writer of a trace replaces this method."""
+        """Receive each name when it is given; the writer of a trace replaces this method."""
 
     def entered(self) -> None:
         """Receive the start of a module."""
@@ -281,7 +281,7 @@ class Namer:
             self._lookup(path)
         held = self._seen.get(_key(operand), "")
         if not _leafy(module) and held.startswith(path + "."):
-            return  # what the last module inside it made
+            return  # the output of the last module inside
         outside = self.layer_of(path) < 0 and (path == "embed_tokens" or self._norm_at_end(path))
         level = 1 if last in BOUNDARIES or outside else 2
         self._give(path, self._shown(path, operand), level, self._place())
@@ -347,7 +347,7 @@ def _contains(module: Any, other: Any) -> bool:
 
 
 def _leafy(module: Any) -> bool:
-    """Report whether a module computes something: it has parameters of its own, or no modules in it."""
+    """Report whether a module computes something: it has parameters of its own, or no inner modules."""
     return not any(True for _ in module.children()) or any(True for _ in module.parameters(recurse=False))
 
 

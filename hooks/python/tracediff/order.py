@@ -94,7 +94,7 @@ class Entry:
     inputs: tuple[Ref, ...]
     weights: tuple[Weight, ...]
     shape: tuple[int | str, ...]
-    dtype: str  # as torch spells it; "" for the model's
+    dtype: str  # torch's name; "" for the dtype of the model
     source: Source
 
     def size(self, tokens: int, past: int, window: int) -> tuple[int, ...]:
@@ -125,7 +125,7 @@ class Scope:
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """The list for one configuration. `config_text` is the configuration as the file has it, for the manifest."""
+    """The list for one configuration. `config_text` is the text of the configuration in the file, for the manifest."""
 
     config: dict[str, Any]
     config_text: str

@@ -21,7 +21,7 @@ Feeds = dict[str, Any]
 
 
 class Bits(NamedTuple):
-    """A tensor of a dtype that numpy does not have, as its bytes."""
+    """A tensor in a dtype unknown to numpy, as bytes."""
 
     dtype: str
     shape: tuple[int, ...]

@@ -45,7 +45,7 @@ class Overload:
         )  # fmt: skip
         self.arguments = [self._argument(a) for a in schema.arguments]
         self.writes = any(a.writes for a in self.arguments)
-        # It only views memory, so there is nothing to record.
+        # A pure view: nothing to record.
         self.looks = func.is_view and not self.writes and not self.lifts and not self.composite
 
     def _argument(self, a: Any) -> Argument:

@@ -13,7 +13,7 @@ MAX_ROWS = 32  # lines of source that an expression may span
 
 _HERE = __file__.rsplit("/", 1)[0]
 _TORCH = torch.__file__.rsplit("/", 1)[0]
-# Source files by path, as lines name them; "" for files of torch and of this package.
+# Source files by path, in the form of recorded lines; "" for files of torch and of this package.
 _FILES: dict[str, str] = {}
 # Expressions by the identity of their code and the offset in it; the code itself hashes slowly. The code is kept, so
 # that no other code gets the same identity.
@@ -40,7 +40,7 @@ def place() -> tuple[str, str]:
 
 
 def _caller() -> tuple[Any, str] | None:
-    """Return the nearest frame outside of torch and this package, with its file as lines name it."""
+    """Return the nearest frame outside of torch and this package, and the name of its file in recorded lines."""
     frame: Any = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename

@@ -22,7 +22,7 @@ NOTHING: frozenset[str] = frozenset()
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Step:
-    """One operation: operands, attributes by name, the values that it wrote, and the call in the source."""
+    """One operation: operands, attributes by name, the written values, and the call in the source."""
 
     op: str
     operands: list[Any]  # Operand, a Python number, or None for an omitted operand
@@ -31,7 +31,7 @@ class Step:
     line: str
     expression: str  # on that line; "" where it is unknown
     index: int
-    scope: str  # the path of the module that called it
+    scope: str  # the path of the calling module
 
 
 class Recording(TorchDispatchMode):
@@ -183,7 +183,7 @@ class Recording(TorchDispatchMode):
         return tensor.is_contiguous() or dense(tuple(tensor.shape), tuple(tensor.stride()))
 
     def _old(self, tensor: Any) -> Operand | None:
-        """Return all memory of a tensor's storage before a write; None where the write covers all of it."""
+        """Return the whole memory of a tensor's storage before a write; None where the write covers the whole."""
         if self._whole(tensor):
             return None
         count = tensor.untyped_storage().nbytes() // tensor.element_size()

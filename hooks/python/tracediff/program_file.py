@@ -215,7 +215,7 @@ def _json(value: Any) -> str:
 
 
 def write(path: str | os.PathLike[str], text: str) -> str:
-    """Write the file under its final name in one step; return its digest, "sha256:" and hexadecimal."""
+    """Write the file under its final name in one step; return the digest, "sha256:" and hexadecimal."""
     target = pathlib.Path(path)
     part = target.with_name(target.name + ".part")
     data = text.encode()

@@ -114,7 +114,7 @@ class Session:
             self.names.give("input_ids", ids, 1, -2)
         seen = given.get("attention_mask")
         if isinstance(seen, torch.Tensor) and seen.dim() == 2 and not bool(seen.all()):
-            self.names.give("attention_mask", seen, 2, -1)  # it says which tokens are padding
+            self.names.give("attention_mask", seen, 2, -1)  # padding is 0
         self._inside.enter_context(self.recording.running())
 
     def _end(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:
@@ -213,7 +213,7 @@ class Session:
         return out
 
     def _constants(self, writer: Writer, passes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the constants, each with the recipes that hold in all passes where it stands."""
+        """Return the constants, each with the recipes that hold in every pass of the constant."""
         made = []
         for c, where in zip(writer.constants, writer.passes, strict=True):
             common = [recipes.of(c, self._lengths[at]) for at in sorted(where)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tracediff.errors import BadInput
 
 if TYPE_CHECKING:
-    from tracediff.order import Order  # imports this module
+    from tracediff.order import Order  # order imports this module
 
 Ranges = list[tuple[int, int]]  # first and last numbers; an empty list limits nothing
 MOST_DIGITS = 20  # of a range

@@ -38,7 +38,7 @@ def companion(name: str) -> bool:
 
 
 class Mean:
-    """The mean of numbers that come one by one, without NaN."""
+    """The mean of a series of numbers, without NaN."""
 
     def __init__(self) -> None:
         self.n, self.sum, self.last = 0, 0.0, math.nan
@@ -53,7 +53,7 @@ class Mean:
         return self.sum / self.n if self.n else math.nan
 
     def merge(self, other: "Mean") -> None:
-        """Take in all numbers of another mean."""
+        """Take in the numbers of another mean."""
         self.n, self.sum = self.n + other.n, self.sum + other.sum
         if other.n:
             self.last = other.last
@@ -75,7 +75,7 @@ class Steps:
 
         `began` and `now` are times of the pass, before the step and at it; a line is printed only where `full`.
         """
-        if name in self._series and n <= self._series[name].last:  # it starts anew
+        if name in self._series and n <= self._series[name].last:  # the series starts again
             self._end(index, self._series.pop(name), full)
         if name not in self._series:
             chunk = self._chunks.get(name, 0)

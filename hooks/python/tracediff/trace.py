@@ -232,7 +232,7 @@ class Writer:
 
     def close(self) -> None:
         """Mark the trace complete and give it its final name."""
-        os.fsync(self._file)  # before the status says that the data are there
+        os.fsync(self._file)  # data first, then the status "complete"
         self._set_status("complete")
         os.fsync(self._file)
         os.close(self._file)

@@ -35,7 +35,7 @@ class Tracer:
         self._held: list[dict[int, tuple[Value, Any]]] = []
         self._names: list[str] = []
         self._passes = 0  # of the trace, once it is complete; 0 until then
-        self._gone: list[str] = []  # names whose tensor was gone when they were known
+        self._gone: list[str] = []  # names whose tensors were freed before the name was known
         recording, names = session.recording, session.names
         recording.before, recording.after = self._before, self._after
         names.named, names.entered, names.left = self._named, self._entered, self._left

@@ -68,7 +68,7 @@ class Recorder:
         self._steps += 1
 
     def close(self) -> None:
-        """Complete the trace and give it its name."""
+        """Complete the trace under its final name."""
         self._writer.close()
 
     def __enter__(self) -> "Recorder":
