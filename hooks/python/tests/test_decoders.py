@@ -152,9 +152,7 @@ class Multimodal(TestCase):
     """A checkpoint of text and images, run on text only."""
 
     def text_only(self):
-        """Return a copy of the checkpoint as a text model, with text settings and with weights under a text model's
-        names.
-        """
+        """Return a copy of the checkpoint as a text model: text settings, and weights under a text model's names."""
         folder = self.folder / "text"
         folder.mkdir()
         settings = json.loads((MULTIMODAL / "config.json").read_text())["text_config"]

@@ -82,8 +82,7 @@ class Shown(TestCase):
     NAMES = ("a", "b", "c")
 
     def record(self, changed=(), hidden=""):
-        """Check a run of one pass in which the tensors `changed` differ from the healthy run; b and c are listed as
-        guilty.
+        """Check a run of one pass in which `changed` differ from the healthy run; b and c are listed as guilty.
 
         b is computed from a, and c from b.
         """

@@ -166,7 +166,7 @@ class _Series:
     def __init__(self, name: str, chunk: int, began: float) -> None:
         self.name, self.chunk, self.last, self.count = name, chunk, -1, 0
         self.began = self.done = began  # times in the pass: before the first step, and at the last step
-        self.settled: int | None = None  # the step after which nothing has changed
+        self.settled: int | None = None  # the first step since which nothing has changed
         self._dtype, self._tensor = "", None
 
     def compare(self, dtype: str, b: Any) -> tuple[float, float]:
