@@ -63,7 +63,7 @@ class TestCase(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        self.where = ""  # what a failing assert_same is about
+        self.where = ""  # the tensor of a failing assert_same
 
     def capture(self, checkpoint: pathlib.Path, dtype: str, job: capture.Job) -> dict[str, torch.Tensor]:
         """Run a job and return the trace's tensors."""

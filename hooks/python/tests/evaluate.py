@@ -49,7 +49,7 @@ def _fill(item: Any, fill: list[Any], layer: int, base: int) -> Any:
 
 
 class Evaluator:
-    """Evaluates the lines of a program; `weights` has checkpoint tensors by name, `ids` those of each pass."""
+    """Evaluates the lines of a program; `weights` has checkpoint tensors by name, `ids` has the ids of each pass."""
 
     def __init__(self, program: dict[str, Any], weights: dict[str, Any], ids: list[list[int]]) -> None:
         self.program, self._weights, self._ids = program, weights, ids
@@ -263,16 +263,16 @@ def _row_major(shape: list[int]) -> list[int]:
 
 
 class Score:
-    """How a program's named tensors compare with those of its trace."""
+    """Counts of equal and unequal elements between a program's named tensors and the tensors of its trace."""
 
     def __init__(self) -> None:
         self.entries = self.elements = self.unequal = self.far = 0
         self.worst: list[tuple[float, str]] = []
 
     def add(self, name: str, ours: Any, theirs: Any) -> None:
-        """Count the elements that differ, and those by more than a few units of the tensor's typical size.
+        """Count unequal elements, and elements that differ by more than a few units of the tensor's typical size.
 
-        These are 4 in types of 16 bits, where torch sums in float32, and 16 in float32.
+        The limit is 4 units in types of 16 bits, where torch sums in float32, and 16 units in float32.
         """
         ours, theirs = ours.reshape(-1), theirs.reshape(-1)
         assert ours.dtype == theirs.dtype and ours.shape == theirs.shape, f"{name}: {ours.dtype} {theirs.dtype}"

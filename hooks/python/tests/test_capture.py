@@ -29,7 +29,7 @@ def logits_alone(checkpoint, dtype, prompt, decode):
 
 
 class Observing(TestCase):
-    """Hooks and what they see."""
+    """Hooks and the tensors that they receive."""
 
     def test_changes_nothing(self):
         for checkpoint in (TINY, ODD):

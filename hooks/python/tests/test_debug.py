@@ -1,4 +1,4 @@
-"""Debug mode: the lines are those of the Go program, to the letter."""
+"""Debug mode: the lines are exactly the lines of the Go program."""
 
 import contextlib
 import io
@@ -112,7 +112,7 @@ class Recording(TestCase):
     """Switches of debug mode, and no effect of debug mode on a run."""
 
     def record(self, **env):
-        """Record two tensors under an environment; return what is on standard error and the trace's bytes."""
+        """Record two tensors under an environment; return the text on standard error and the trace's bytes."""
         path, err = self.folder / "run.safetensors", io.StringIO()
         with mock.patch.dict("os.environ", env), contextlib.redirect_stderr(err), trace.Writer(path, {}) as writer:
             writer.append("layers.0.in", torch.tensor([[1.0, -2.0]], dtype=torch.bfloat16).t())

@@ -1,4 +1,4 @@
-"""The checks of fixtures/make.py find what they are for."""
+"""The checks of fixtures/make.py find each kind of error."""
 
 import contextlib
 import io

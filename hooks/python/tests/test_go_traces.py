@@ -14,8 +14,8 @@ from safetensors import safe_open
 
 SNAPSHOTS = Path(__file__).parents[3] / "capture" / "testdata" / "snapshots"
 
-# The tensors in the order in which they were fired: key, dtype in the file, shape. The n-th one's element i is
-# (7*n + i) mod 100, of a BOOL the parity of that.
+# The tensors in the order of firing: key, dtype in the file, shape. Element i of the n-th tensor is (7*n + i) mod 100,
+# or the parity of that number for BOOL.
 FIRED = [
     ("input_ids", "I64", [1, 4]),
     ("embed_tokens", "BF16", [1, 4, 3]),

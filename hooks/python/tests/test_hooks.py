@@ -88,7 +88,7 @@ class Toy(TestCase):
         self.x = torch.randn(1, 3, WIDTH)
 
     def run_with(self, entries, by_keyword=False, plan=None, before=None):
-        """Run one pass and return what was recorded, in order."""
+        """Run one pass and return the recorded tensors, in order."""
         got = {}
         listed = order.Order({}, "{}", tuple(entries))
         recorder = record.Recorder(self.loaded, listed, plan or entries, lambda e, t: got.__setitem__(e.name, t))

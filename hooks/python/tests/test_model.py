@@ -1,4 +1,4 @@
-"""Loading: what is loaded is the checkpoint, the whole checkpoint, for the order's configuration."""
+"""Loading: the loaded model is the whole checkpoint, with the order's configuration."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""tracediff.recording in a script of one's own: ports, encoders, refinement steps, code in checkpoints."""
+"""tracediff.recording in a user's script: ports, encoders, refinement steps, code in checkpoints."""
 
 import contextlib
 import gc
@@ -45,7 +45,7 @@ class Doubles(TorchDispatchMode):
 
 
 class Unseen(TestCase):
-    """attention.unseen keeps what is computed from recordings, and from nothing else."""
+    """attention.unseen hides operations from recordings, and from no other mode."""
 
     def test_nothing_goes_through_the_recording(self):
         session, heard = sessions.Session(nn.Linear(3, 3)), []

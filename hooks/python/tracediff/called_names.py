@@ -81,7 +81,7 @@ def renamed(name: str, kind: Names) -> tuple[str, int] | None:
 
 
 def split(name: Name, kind: Names, config: Any) -> None:
-    """Split the last axis of a name whose axis is layers times a width."""
+    """Split the last axis of the names in `kind.split` into layers and width."""
     if name.name in kind.split:
         name.operand = _split(name.operand, config.num_hidden_layers, config.hidden_size_per_layer_input)
 

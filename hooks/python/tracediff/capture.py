@@ -72,7 +72,7 @@ def run(
 
 @contextlib.contextmanager
 def _recorded(loaded: Loaded, writer: trace.Writer, program: bool) -> Iterator[None]:
-    """Record the program of what runs within the block, in the folder of the trace."""
+    """Record the program of the operations within the block, in the folder of the trace."""
     if not program:
         yield
         return

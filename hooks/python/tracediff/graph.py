@@ -169,7 +169,7 @@ class Graph:
         return {value: name for value, name in found.items() if name}
 
     def _reference(self, module: str) -> str:
-        """Return the name that the reference has for what a module returns."""
+        """Return the reference's name for the output of a module."""
         below = self._below(module)
         return f"{below}.out" if re.fullmatch(r"layers\.\d+", below) else below
 

@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def read(folder: str, data: bytes, chat: bool) -> dict[str, Any]:
-    """Return what the command prints."""
+    """Return the ids, the text of each id, and the version of transformers."""
     import transformers
 
     try:
@@ -47,7 +47,7 @@ def read(folder: str, data: bytes, chat: bool) -> dict[str, Any]:
         turn = [{"role": "user", "content": text}]
         try:
             written = tokenizer.apply_chat_template(turn, add_generation_prompt=True, tokenize=False)
-        except Exception as err:  # a template is a program, and raises what it wants
+        except Exception as err:  # a template is a program, and may raise anything
             raise BadInput(f"--chat: the chat template of {folder} does not run: {err}") from err
         ids = tokenizer(written, add_special_tokens=False).input_ids
     else:

@@ -195,7 +195,7 @@ def _check_report(folder: str | os.PathLike[str], report: dict[str, Any]) -> Non
 
 
 def check_config(order: Order, outer: Any) -> None:
-    """Fail, by name, when a field of the order's configuration is not what transformers resolved."""
+    """Fail, by name, when a field of the order's configuration differs from transformers' configuration."""
     found = list(config.differences(order.config, config.resolve(outer)))
     if found:
         raise BadInput(

@@ -50,7 +50,7 @@ class Namer:
         self._layers: dict[str, int] = {}  # by name
         self._renamed: dict[str, tuple[str, int] | None] = {}  # replacements by name; None where the name stays
         self.fused: list[str] = []  # modules whose attention was one operation
-        self.missed: list[str] = []  # modules with a softmax whose scores were not found, by module
+        self.missed: list[str] = []  # names of scores that were not found before a softmax
         self.prefix = layers.path(self._paths)
         self._layer = re.compile(re.escape(self.prefix) + r"\.(\d+)")
         self.begin()

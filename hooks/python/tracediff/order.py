@@ -21,7 +21,7 @@ SYMBOLS = ("T", "S.full", "S.sliding")
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where transformers shows an entry.
+    """The place where transformers shows an entry.
 
     kind      input    an argument of the whole call, `name`
               in       the input of `module` that its forward calls `name`
@@ -29,13 +29,13 @@ class Source:
               call     of the method `name` of `module`: the argument `arg`, else the result
               attn     inside the eager attention function called for `module`; `name` is the role
               result   the field `name` of the model's output
-              derived  shown nowhere: recomputed
+              derived  not shown by transformers: recomputed
     module    a path below the text model, "" the text model itself; "^x" is x below the outer model
-    call      which call within the pass, from 0
+    call      index of the call within the pass, from 0
     when      only the call whose argument layer_type has this value
-    item      which item of a tuple
+    item      index of the item of a tuple
     last_t    only the last T positions of the axis before the last
-    heads_first  the tensor there is [1,heads,T,D] and the entry [1,T,heads,D]
+    heads_first  the tensor is [1,heads,T,D] in transformers and [1,T,heads,D] in the entry
     """
 
     kind: str

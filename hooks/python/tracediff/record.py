@@ -85,7 +85,7 @@ class Recorder:
         return copy.reshape(want)
 
     def _flush(self) -> None:
-        """Write every entry whose turn it is."""
+        """Write every entry that is next in the plan."""
         while self._next < len(self._plan):
             entry = self._plan[self._next]
             if entry.source.kind == "derived" and all(ref.name in self._kept for ref in entry.inputs):

@@ -48,7 +48,7 @@ class Session:
     """A model under recording."""
 
     def __init__(self, model: Any, checkpoint: str | os.PathLike[str] = "") -> None:
-        """Prepare; `checkpoint` is the folder whose tensors the parameters are."""
+        """Prepare; the parameters are tensors of the folder `checkpoint`."""
         self._model, self._checkpoint = model, str(checkpoint)
         self.recording = Recording(model)
         text = _text(model)

@@ -20,7 +20,7 @@ from tracediff.memory import Leaf, Operand, Value
 from tracediff.program_file import Name
 from tracediff.session import Session, beside
 
-NUMBERED = re.compile(r"\.\d+(\.|$)")  # a module of a list, whatever the list is called
+NUMBERED = re.compile(r"\.\d+(\.|$)")  # a module of a list, by its number
 SHOWN = 8  # missed names in one line
 
 
