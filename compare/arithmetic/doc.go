@@ -1,8 +1,8 @@
 // Package arithmetic infers the arithmetic of a trace's engine: its rounding points, its functions, and its order of
 // addition. It knows no mistakes: for elements without an explaining arithmetic it asks [Mistakes].
 //
-// An engine has one arithmetic for all entries of a form, so a form is decided as a whole. [Forms.Verdict] gathers the
-// evidence and settles the verdict, and Form.Decide is between them. In the order of both:
+// A form is all entries with programs equal except for numbers. An engine has one arithmetic for a form, so a form is
+// decided as a whole. The steps of [Forms.Verdict]; [Form.Decide] has all between the choice of entries and step 7:
 //
 //  1. Evidence. Entries of the form, spread over the trace and enough to decide, each with the elements unexplained
 //     by transformers' arithmetic. A usual mistake of a number, or of a mask in few tokens, is looked for first: some
@@ -19,7 +19,7 @@
 //  7. Verdict. If the form's own entries are too little evidence, the passes of the other kind, both kinds together,
 //     and the habits proven by other forms decide.
 //
-// An engine may also read an operand before rounding, see rereading, or have computed in more digits than it stored,
+// An engine may also read an operand before rounding, see [Verdict].Reread, or have computed in more digits than it stored,
 // see [Forms.Rounded].
 //
 // Forms ask each other: a form asks smaller forms for their proofs, and the passes of one token ask the prompt's

@@ -9,7 +9,7 @@
 //     tensor itself, the formula of the operation, the tensors and weights that the operation reads, steps outside of the formula, fewer bits, and
 //     then parts, solved numbers and two edits at once. Numbers of each layer (solve_layers.go) come last, with the mistakes that a description of
 //     the difference proposes, all numbers filled in (fitted.go). A generator yields each [Mistake] that the entries may have, as data. A wrong
-//     window, for example, comes from windows in masks.go, in the stage of the formula, or earlier if a large entry is wrong in few tokens. An edit
+//     window, for example, comes from windows in masks.go, in the stage of the formula. If a large entry is wrong in few tokens, an earlier stage has these masks. An edit
 //     of steps has no kind during the search; it gets a kind when it is named (words.go). [Model.Apply] makes the edit of a mistake in the program
 //     of any entry, by the row of the mistake's kind in the catalogue.
 //  3. Each hypothesis is evaluated on a few tokens of every entry, then on all tokens of all entries. On the few tokens it may leave an eighth of
@@ -19,7 +19,7 @@
 //  4. A search ends after the first stage with a match, when its work is used up ([Finding.Stopped]), or after the last stage. Only matches of one
 //     stage can leave a finding undecided, since later stages are not searched. Matches with equal values become one name and its aliases, in the
 //     order of survivor.compare (rule.go): mistakes without solved numbers, mistakes with solved numbers, then relations. Within each of these the
-//     most plausible class comes first, and a kind is at most as plausible as the kinds in its [Row.After]; weak kinds end a class. Several numbers
+//     most plausible class comes first, and weak kinds end a class. A kind that its class puts before a kind in its [Row.After] takes that kind's class, and comes after it. Several numbers
 //     in one place are one name with [Mistake.Others] if they are nearly equal or reach down to 0. They are a missing step if any larger number
 //     gives the same elements. Other matches with different values leave the finding undecided.
 //  5. A [Finding] is the outcome: the mistake with its sentence, proof, place and page. Without a name it lists the tried kinds and the nearest

@@ -2,6 +2,9 @@
 // decides by error bounds whether correct arithmetic can have made the entry. The package knows transformers'
 // arithmetic; an [Engine] knows the arithmetic of the trace's own engine.
 //
+// Entries with programs equal except for numbers are a form, named by a [FormKey]. A site is a step at which engines
+// may round or compute in different ways. An element is explained by an arithmetic that can give it.
+//
 // The pipeline of one entry, in the order of [Isolator.Certify]:
 //
 //  1. Cut. The entry is computed from its nearest captured ancestors. [Tensors] are the captured tensors, and
@@ -15,9 +18,8 @@
 //     element; the inconsistent elements are left for the next steps.
 //  5. Orders of summation. The elements left may be sums in an engine's order: they are recomputed in the usual
 //     orders, see [Replay].
-//  6. Engine. The [Engine] explains further elements: by the arithmetic of the entry's form, or a mistake. Entries with
-//     programs equal except for numbers share a [FormKey]. A known fused kernel of the engine is tried before
-//     transformers' arithmetic.
+//  6. Engine. The [Engine] explains further elements: by the arithmetic of the entry's form, or a mistake. If it knows a
+//     fused kernel of the form, steps 3 to 5 try the kernel first, and then transformers' arithmetic.
 //  7. Certificate. A [Certificate] is EXACT, ROUNDING, UNIDENTIFIED, BUG or UNVERIFIED, with sums over all elements:
 //     the reach of the bounds, and the smallest detectable error of scale. Package chain makes a BUG that cancels
 //     further on a LAYOUT.
@@ -27,5 +29,5 @@
 // [Memory] keeps the certificates of right entries between runs.
 //
 // An [Evidence] is an entry with the elements unexplained by transformers' arithmetic, the input of the searches in
-// the packages above.
+// packages arithmetic and naming.
 package isolate
