@@ -41,7 +41,7 @@ func Assemble(path string, sources []Source, m Manifest, ordered bool, notes []s
 		case twice:
 			return nil, fmt.Errorf("trace %s: two tensors for %s", path, quote(Key(s.Pass, s.Name, s.Firing)))
 		case s.Pass >= maxPasses:
-			return nil, fmt.Errorf("trace %s: tensor %s is of pass %d: the last that a trace can have is %d", path, quote(s.Key), s.Pass, maxPasses-1)
+			return nil, fmt.Errorf("trace %s: tensor %s has pass %d: the last pass of a trace is %d at most", path, quote(s.Key), s.Pass, maxPasses-1)
 		case s.Name == "" || s.Pass < 0 || !ok || !s.DType.Valid():
 			return nil, fmt.Errorf("trace %s: tensor %s has no name, pass, shape or dtype", path, quote(s.Key))
 		}

@@ -22,7 +22,7 @@ func TestAssembleRefuses(t *testing.T) {
 	}{
 		{[]capture.Source{good}, ""},
 		{[]capture.Source{good, good}, "two tensors for"},
-		{[]capture.Source{far}, "is of pass 65536: the last that a trace can have is 65535"},
+		{[]capture.Source{far}, "has pass 65536: the last pass of a trace is 65535 at most"},
 		{[]capture.Source{nameless}, "has no name, pass, shape or dtype"},
 	} {
 		_, err := capture.Assemble("dump", c.sources, capture.Manifest{}, false, nil, nil)

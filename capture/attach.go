@@ -56,7 +56,7 @@ type recorder struct {
 
 func (r *recorder) observe(e *order.Entry, ev hooks.Event) error {
 	if ev.Pass >= len(r.passes) {
-		return fmt.Errorf("pass %d fired, %d were planned", ev.Pass, len(r.passes))
+		return fmt.Errorf("pass %d fired, and only %d passes were planned", ev.Pass, len(r.passes))
 	}
 	if ev, ok := r.narrow(e, ev); ok {
 		return r.write(ev)

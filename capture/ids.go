@@ -27,7 +27,7 @@ func (t *Trace) IDs() ([][]int, error) {
 		}
 		if n, possible := hooks.Elements(r.Shape); !r.DType.Integer() || len(r.Shape) != 2 || r.Shape[0] != 1 || !possible || n > maxIDs {
 			if len(r.Shape) == 2 && r.Shape[0] > 1 && possible {
-				return nil, hint.Add(fmt.Errorf("%s: %s has %d sequences, and one is read: its shape is %v, not [1, tokens]", t.Path(), r.Key, r.Shape[0], r.Shape), OneSequence)
+				return nil, hint.Add(fmt.Errorf("%s: %s has %d sequences, and only one can be read: its shape is %v, not [1, tokens]", t.Path(), r.Key, r.Shape[0], r.Shape), OneSequence)
 			}
 			return nil, fmt.Errorf("%s: %s is %s %v, want integers [1, tokens]", t.Path(), r.Key, r.DType, r.Shape)
 		}
@@ -63,7 +63,7 @@ func wholeNumbers(x hooks.Tensor) ([]int, error) {
 	all := make([]int, len(values))
 	for i, v := range values {
 		if math.Abs(v) >= maxWhole {
-			return nil, fmt.Errorf("has %.0f, which is no token id", v)
+			return nil, fmt.Errorf("has %.0f, which is not a token id", v)
 		}
 		all[i] = int(v)
 	}

@@ -47,7 +47,7 @@ func (o *opening) open() error {
 		return err
 	}
 	if o.sequence && !ordered {
-		return errors.New("the header lists the tensors in another order than their data have")
+		return errors.New("the header lists the tensors in another order than their data")
 	}
 	start := 8 + int64(len(text))
 	tensors, err := o.fit(header.Tensors, end, o.size-start)
@@ -139,7 +139,7 @@ func (o *opening) readMetadata(metadata map[string]string) (err error) {
 	o.manifest.Status = Status(strings.TrimRight(status, " "))
 	_, isFailed := o.manifest.Status.Failure()
 	if !isFailed && o.manifest.Status != StatusOpen && o.manifest.Status != StatusComplete {
-		o.lacks = fmt.Sprintf("its status %s is not one that a run leaves behind, unless it stopped while it wrote the status", quote(string(o.manifest.Status)))
+		o.lacks = fmt.Sprintf("its status %s is not one that a run leaves, unless the run stopped while it wrote the status", quote(string(o.manifest.Status)))
 		o.note("%s: read as %q", o.lacks, StatusOpen)
 		o.manifest.Status = StatusOpen
 	}

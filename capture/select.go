@@ -53,7 +53,7 @@ func (s Scope) Check(l *order.List) error {
 	chosen := s.Select(l)
 	for _, p := range s.Tensors {
 		if !slices.ContainsFunc(chosen, func(e *order.Entry) bool { return hooks.Match(p, e.Name) }) {
-			return fmt.Errorf("tensors %q: none is in %s", p, s.limits())
+			return fmt.Errorf("tensors %q: no tensor in %s matches", p, s.limits())
 		}
 	}
 	return nil
@@ -83,7 +83,7 @@ func (s Scope) CheckRun(tokens []int) error {
 			past += n
 		}
 		if !selected {
-			return fmt.Errorf("positions %s: the passes that are selected have none of them; the run has positions 0 to %d", Ranges{r}, past-1)
+			return fmt.Errorf("positions %s: the selected passes do not have them; the run has positions 0 to %d", Ranges{r}, past-1)
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func createOn(d disk, path string, m Manifest, reserve int) (_ *Writer, err erro
 // pipe, and fail on a folder.
 func replaceable(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return &files.Error{Path: path, Why: "is " + files.Kind(info.Mode()) + ", and a trace would take its place", Next: "move it away, or write the trace to another place"}
+		return &files.Error{Path: path, Why: "is " + files.Kind(info.Mode()) + ", and a trace would replace it", Next: "move it away, or write the trace to another place"}
 	}
 	return nil
 }

@@ -218,7 +218,7 @@ func unseen(l *KnownLine, r *Row) (KnownState, string) {
 	case r.Verdict == Unverified:
 		return KnownGone, "it was not judged: " + r.Detail
 	case r.Derived:
-		return KnownGone, "a capturing side recomputed it: no engine fired it"
+		return KnownGone, "a capturing side recomputed it: the engine did not fire it"
 	case r.Isolated == nil && !math.IsNaN(float64(l.line.Own)):
 		return KnownUnchecked, "it was wrong on its own inputs, and this time it was not certified"
 	}

@@ -167,7 +167,7 @@ func (c *certifier) chained(ctx context.Context, p *pair, got *chain.Link) error
 		return nil
 	}
 	if form, err := c.by.Isolator.Uncertified(); err != nil || form != "" {
-		p.isolated.gap = "the walk's " + form + " has not reproduced transformers, so that nothing is excused; compare with a trace of transformers"
+		p.isolated.gap = "the walk's " + form + " has not reproduced transformers, so nothing is excused; compare with a trace of transformers"
 		return err
 	}
 	if c.reference == nil {

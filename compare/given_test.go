@@ -28,7 +28,7 @@ func TestPositionsAloneGoOnFromTheTokens(t *testing.T) {
 		if r := rowOfKey(t, res, key); r.Verdict != compare.Mismatch || r.Class != gate.Value || !strings.Contains(r.Detail, detail) || r.Blame != compare.Root || res.ExitCode() != 1 {
 			t.Errorf("%s + 1: %s %s (%s), exit %d", key, r.Verdict, r.Class, r.Detail, res.ExitCode())
 		}
-		if res.Decided != "the order, which has another value there: nothing was computed" {
+		if res.Decided != "the order, which has another value there; nothing was computed" {
 			t.Errorf("%s + 1: decided by %s", key, res.Decided)
 		}
 		if res := moved(key, 0, hooks.I32); res.ExitCode() != 0 {

@@ -157,7 +157,7 @@ func (h *hinter) parents() {
 		h.add("the fault is in %s, which was not compared: check that operation in your port%s", d.Fault.Key, within)
 	case matching < len(d.Parents):
 	case row.Facts.Seen == SeenPast && row.Isolated == nil && row.Growth > 0 && row.Growth < ownGrowth:
-		text := fmt.Sprintf("the error is inherited: it is only %.3g times that of its inputs, which match", float64(row.Growth))
+		text := fmt.Sprintf("the error is inherited: it is only %.3g times the error of its inputs, which match", float64(row.Growth))
 		if h.o.Certifying == Declined {
 			text += "; without --no-isolate each operation is verified"
 		}
@@ -193,7 +193,7 @@ func weightsOf(d *Divergence) string {
 // there are any, else what stands at the boundaries of blocks, since these halve the search soonest.
 func (h *hinter) between() {
 	d := h.d
-	const where = "the fault is in this entry or in one of those that were not compared: "
+	const where = "the fault is in this entry or in an entry that was not compared: "
 	if !h.o.Given {
 		h.add(where + "capture them with --level 3")
 		return
@@ -236,7 +236,7 @@ func inReference(pl *plan.Plan, pass int, name string) bool {
 func (h *hinter) expected() {
 	for _, p := range h.d.Parents {
 		if h.decided.different[p.Key] {
-			h.add("computed from %s, which was expected to differ: if this is too, expect it with another --expect-different", p.Key)
+			h.add("computed from %s, which was expected to differ: if this entry is too, name it in another --expect-different", p.Key)
 			break
 		}
 	}

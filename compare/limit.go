@@ -28,7 +28,7 @@ func unlimited(pl *plan.Plan, l *gate.Limits) error {
 			if t, _ := l.Tolerance(e.Name, pass); t == nil {
 				return &UnsuitableError{
 					What: "tolerances", Reason: fmt.Sprintf("no pattern of the tolerances matches %q", capture.Key(pass, e.Name, 0)),
-					Hint: "end the file with a [[tolerance]] for tensors = \"*\", or give --rtol for what no pattern matches",
+					Hint: "end the file with a [[tolerance]] for tensors = \"*\", or give --rtol for tensors that no pattern matches",
 				}
 			}
 		}

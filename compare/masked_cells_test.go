@@ -195,7 +195,7 @@ func TestCellsThatNoQuerySeesAreLeftOff(t *testing.T) {
 				k.without = func(name string) bool { return strings.HasSuffix(name, ".keys") || strings.HasSuffix(name, ".values") }
 			}
 			local := k.local(t)
-			if !slices.ContainsFunc(local.Notes(), func(n string) bool { return strings.Contains(n, "left off where their probability is zero") }) {
+			if !slices.ContainsFunc(local.Notes(), func(n string) bool { return strings.Contains(n, "left out if their probability is zero") }) {
 				t.Errorf("%s: notes %q", what, local.Notes())
 			}
 			for side, ref := range map[string]*capture.Trace{"with a reference": k.golden, "alone": nil, "with itself": local} {
@@ -327,11 +327,11 @@ func TestProbabilityOfAMaskedCellIsTheBug(t *testing.T) {
 		cells      func(bool, int) []int
 		says       string
 	}{
-		{"a key in front of the window", "layers.0.self_attn.probs", 3, 0.02, all(0), "key 3, in front of the window, has probability 0.02 (head 2)"},
-		{"where cells are used again", "layers.0.self_attn.probs", 3, 0.02, usedAgain, "key 3, in front of the window, has probability 0.02 (head 2)"},
+		{"a key in front of the window", "layers.0.self_attn.probs", 3, 0.02, all(0), "key 3, before the window, has probability 0.02 (head 2)"},
+		{"where cells are used again", "layers.0.self_attn.probs", 3, 0.02, usedAgain, "key 3, before the window, has probability 0.02 (head 2)"},
 		{"a free cell", "layers.1.self_attn.probs", -1, 1e-30, all(4), "cell 9, which holds no token, has probability 1e-30 (head 2)"},
-		{"a masked score", "layers.2.self_attn.scores_masked", 4, 0.5, all(0), "key 4, in front of the window, is not masked, its score is 0.5 (head 2)"},
-		{"a mask", "mask.sliding", 4, 0, all(0), "key 4, in front of the window, is not masked: 0"},
+		{"a masked score", "layers.2.self_attn.scores_masked", 4, 0.5, all(0), "key 4, before the window, is not masked, its score is 0.5 (head 2)"},
+		{"a mask", "mask.sliding", 4, 0, all(0), "key 4, before the window, is not masked: 0"},
 	} {
 		k := newKeeper(t)
 		k.cells = c.cells

@@ -110,7 +110,7 @@ type Token struct {
 const topTokensShown = 5
 
 // agreement is the remark about sides with the same next token.
-const agreement = "weak evidence: a missing scale or soft cap leaves the order of the logits as it is, and an error smaller than the lead leaves the choice"
+const agreement = "weak evidence: a missing scale or soft cap does not change the order of the logits, and an error smaller than the lead does not change the token"
 
 // nextTokens looks at logits as choices of the next token.
 type nextTokens struct {
@@ -126,7 +126,7 @@ func (n *nextTokens) note(p *pair, s *measure.Sums) {
 	if !(measure.Number(s.Top.Gap) <= allowed) {
 		kind, relation = Greedy, "beyond"
 	}
-	p.row.Notes = append(p.row.Notes, Note{kind, fmt.Sprintf("the most likely token differs in %d of %d rows; %s has the two %.3g apart at most, %s the %.3g that the %s allows",
+	p.row.Notes = append(p.row.Notes, Note{kind, fmt.Sprintf("the most likely token differs in %d of %d rows; in %s the two are at most %.3g apart, %s the %.3g that the %s allows",
 		s.Top.Flipped, s.Top.Rows, p.names[reference].Side, s.Top.Gap, relation, float64(allowed), from)})
 }
 

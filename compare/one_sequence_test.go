@@ -70,8 +70,8 @@ func TestRowsThatAreNotOneSequenceAreRefused(t *testing.T) {
 		next   string
 	}{
 		{"two sequences", []hooks.Event{ints("input_ids", []int{2, 3}, 5, 6, 7, 8, 9, 3)}, "2 sequences", capture.OneSequence},
-		{"tensors of two sequences, and no ids", []hooks.Event{state("embed_tokens", 2, 3), state("norm", 2, 3)}, "all 2 tensors with tokens have 2 in front, such as embed_tokens [2 3 8]", capture.OneSequence},
-		{"beside them a table of rotations for all", []hooks.Event{state("embed_tokens", 2, 3), state("norm", 2, 3), state("rotary.full.cos", 1, 3)}, "all 2 tensors with tokens have 2 in front", capture.OneSequence},
+		{"tensors of two sequences, and no ids", []hooks.Event{state("embed_tokens", 2, 3), state("norm", 2, 3)}, "the first axis of all 2 tensors with tokens is 2, such as embed_tokens [2 3 8]", capture.OneSequence},
+		{"beside them a table of rotations for all", []hooks.Event{state("embed_tokens", 2, 3), state("norm", 2, 3), state("rotary.full.cos", 1, 3)}, "the first axis of all 2 tensors with tokens is 2", capture.OneSequence},
 		{"their ids are one row", []hooks.Event{row(5, 6, 7, 8, 9, 3), state("embed_tokens", 2, 3), state("norm", 2, 3)}, "have 2 in front", capture.OneSequence},
 		{"one tensor with another axis in front is a mistake", []hooks.Event{row(5, 6, 7), state("embed_tokens", 2, 3), state("norm", 1, 3)}, "", ""},
 		{"tokens in front are another layout", []hooks.Event{row(5, 6, 7), state("embed_tokens", 3, 1), state("norm", 3, 1)}, "", ""},
@@ -118,8 +118,8 @@ func TestPaddingOnOneSide(t *testing.T) {
 		long, text []float64
 		why        string // empty: the tokens are compared, and differ
 	}{
-		{"in front", list, []float64{0, 0, 5, 6, 7}, []float64{5, 6, 7}, "it begins with 2 tokens of id 0, and the rest is what "},
-		{"behind", list, []float64{5, 6, 7, 0, 0, 0}, []float64{5, 6, 7}, "it ends with 3 tokens of id 0, and the rest is what "},
+		{"in front", list, []float64{0, 0, 5, 6, 7}, []float64{5, 6, 7}, "it begins with 2 tokens of id 0, and the rest equals "},
+		{"behind", list, []float64{5, 6, 7, 0, 0, 0}, []float64{5, 6, 7}, "it ends with 3 tokens of id 0, and the rest equals "},
 		{"a token more", list, []float64{3, 5, 6, 7}, []float64{5, 6, 7}, ""},
 		{"the token of padding more", withPAD, []float64{3, 5, 6, 7}, []float64{5, 6, 7}, "it begins with 1 token of id 3"},
 		{"BOS twice", withPAD, []float64{1, 1, 5, 6}, []float64{1, 5, 6}, ""},

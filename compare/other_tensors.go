@@ -61,7 +61,7 @@ func swapped(pl *plan.Plan, mapped bool, r *Row) (string, error) {
 			if mapped { // which does not follow the values where the names say the opposite
 				mend = "exchange their two lines in the map"
 			}
-			return fmt.Sprintf("%s has the values of %s's %s, and the reverse: if it is the names that are exchanged, %s", pl.Names[local].Tensor, pl.Names[reference].Trace, e.Name, mend), nil
+			return fmt.Sprintf("%s has the values of %s's %s, and the reverse: if only the names are exchanged, %s", pl.Names[local].Tensor, pl.Names[reference].Trace, e.Name, mend), nil
 		}
 	}
 	return "", nil
@@ -118,7 +118,7 @@ func batched(pl *plan.Plan, pass int, name string) string {
 	for side, s := range pl.Sides {
 		rec, ok := s.Trace.Lookup(pass, name)
 		if ok && len(rec.Shape) == len(e.Shape) && rec.Shape[0] > 1 && e.Shape[0] == 1 {
-			return fmt.Sprintf("%s has %d sequences, and one is compared: %s", pl.Names[side].Trace, rec.Shape[0], capture.OneSequence)
+			return fmt.Sprintf("%s has %d sequences, and only one can be compared: %s", pl.Names[side].Trace, rec.Shape[0], capture.OneSequence)
 		}
 	}
 	return ""

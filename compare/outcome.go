@@ -39,9 +39,9 @@ func (r *Result) restsOn() string {
 	case r.Divergence != nil:
 		return r.decidedBy(&r.Divergence.Row)
 	case len(r.Missing) > 0:
-		return "what is missing: " + r.noneWrong()
+		return "missing entries: " + r.noneWrong()
 	case r.unmetExpectation():
-		return "what was expected to differ and does not"
+		return "an entry that was expected to differ and does not"
 	case len(r.Baseline.Failing()) > 0:
 		l := r.Baseline.Failing()[0]
 		return "the baseline: " + l.Key + ": " + l.Why
@@ -66,11 +66,11 @@ func (r *Result) decidedWell(accepted int) string {
 	}
 	text := "both verdicts: all errors within limits, "
 	if s.Drift > 0 {
-		text = fmt.Sprintf("isolation where an error is over its limit, in %s: every operation from the token ids to there is right; else both verdicts: all errors within limits, ",
+		text = fmt.Sprintf("isolation for %s over the limit: every operation from the token ids to there is right; both verdicts for all others: all errors within limits, ",
 			sides.CountOf(s.Drift, "entry", "entries"))
 	}
 	if s.Layout > 0 {
-		text = "both verdicts: all errors within limits but for other layouts, which cancel, "
+		text = "both verdicts: all errors within limits except other layouts, which cancel, "
 	}
 	if n, all := s.Exact+s.Rounding+s.Layout, s.Certified+s.NotIsolated; n+min(accepted, s.Bugs) < all {
 		return text + fmt.Sprintf("and %d of %s right on their own inputs, the others are not certified", n, sides.CountOf(all-min(accepted, s.Bugs), "entry is", "entries are"))
@@ -90,7 +90,7 @@ func (r *Result) noneWrong() string {
 func (r *Result) decidedBy(row *Row) string {
 	wrong := "the operation is wrong on its own inputs"
 	if row.Isolated == nil || row.Isolated.Outcome != isolate.Bug {
-		wrong = "something that it was computed from, and that was not compared, is wrong"
+		wrong = "an entry that it was computed from, and that was not compared, is wrong"
 	}
 	differs := seenWords[row.Facts.Seen]
 	if row.Name == order.PositionIDs && row.Facts.Seen == SeenNumbers {
@@ -109,7 +109,7 @@ func (r *Result) decidedBy(row *Row) string {
 		return "both verdicts: " + wrong + ", and " + differs
 	case ByEquality:
 		if r.Alone {
-			return "the order, which has another value there: nothing was computed"
+			return "the order, which has another value there; nothing was computed"
 		}
 		return "the comparison: " + differs + ", for which there is no tolerance; " + r.other(row)
 	}
@@ -290,7 +290,7 @@ func (a *account) reach() {
 		}
 	}
 	if more > 0 {
-		text += fmt.Sprintf(", and %s likewise", sides.CountOf(more, "pass more", "passes more"))
+		text += fmt.Sprintf(", and the same in %s", sides.CountOf(more, "pass more", "passes more"))
 	}
 	if text != "" {
 		a.res.Incomplete = append(a.res.Incomplete, text)

@@ -146,7 +146,7 @@ func (p *pair) note(s *measure.Sums) {
 		p.remark(BothNaN, "%s", p.shows.why)
 	}
 	if s.TooLong {
-		p.remark(LongAxis, "an axis has more than %d indexes, which were not measured one by one", measure.MaxSlices)
+		p.remark(LongAxis, "an axis has more than %d indexes, and they were not measured one by one", measure.MaxSlices)
 	}
 	if m.Floor > 2*m.Norm && !p.names.Alone() { // less is what terms that point in different directions do
 		p.remark(Floored, "errors are relative to %.3g, %s, not to the %.3g of %s", float64(m.Floor), m.FloorFrom, float64(m.Norm), p.names[reference].Side)
@@ -168,7 +168,7 @@ func (p *pair) contentOf(s *measure.Sums) (c Content, why string) {
 	case m.NaNBoth > 0:
 		return NotFinite, fmt.Sprintf("%d of %d elements are NaN or overflowed%s", m.NaNBoth, m.Elements, p.names.Both())
 	case p.entry.Op != nil && p.entry.Compare == order.All && m.Masked+min(m.Local.NInf, m.Reference.NInf) > 0:
-		return NotFinite, fmt.Sprintf("some of %d elements are as low as masked values%s, and the order has no mask here", m.Elements, p.names.Both())
+		return NotFinite, fmt.Sprintf("some of %d elements are as low as masked values%s, but the order has no mask here", m.Elements, p.names.Both())
 	case p.entry.Name == order.InputIDs || given:
 	case p.entry.Compare == order.Pattern:
 		if s.Pattern.Masked == 0 && s.Pattern.Shown > 0 {

@@ -57,7 +57,7 @@ func (x *pairing) pair(i, pass int, l, r capture.Record) (*pair, error) {
 	}
 	for side, cut := range cuts {
 		if cut != nil && rune(axesL[cut.Axis]) == order.AxisKey {
-			p.remark(OtherLayout, "the keys of %s lie in another order; they are compared from the oldest to the newest", p.names[side].Trace)
+			p.remark(OtherLayout, "the keys of %s are in another order; they are compared from the oldest to the newest", p.names[side].Trace)
 			break
 		}
 	}

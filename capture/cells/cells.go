@@ -143,13 +143,13 @@ func (f *fitter) note() string {
 		what = append(what, fmt.Sprintf("up to %d that hold no token", f.free))
 	}
 	if f.early > 0 {
-		what = append(what, fmt.Sprintf("up to %d in front of the window", f.early))
+		what = append(what, fmt.Sprintf("up to %d before the window", f.early))
 	}
 	noun := "tensors have"
 	if f.tensors == 1 {
 		noun = "tensor has"
 	}
-	return fmt.Sprintf("%d %s cells of keys that no query may see: %s; left off where their probability is zero", f.tensors, noun, strings.Join(what, ", "))
+	return fmt.Sprintf("%d %s cells of keys that no query may attend to: %s; left out if their probability is zero", f.tensors, noun, strings.Join(what, ", "))
 }
 
 // of makes a source the view of itself.

@@ -83,7 +83,7 @@ func TestKeysOfTheOrderAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if notes := fitted.Notes(); len(notes) != 1 || notes[0] != "2 tensors have cells of keys that no query may see: up to 2 that hold no token, up to 3 in front of the window; left off where their probability is zero" {
+	if notes := fitted.Notes(); len(notes) != 1 || notes[0] != "2 tensors have cells of keys that no query may attend to: up to 2 that hold no token, up to 3 before the window; left out if their probability is zero" {
 		t.Errorf("%q", notes)
 	}
 	if fitted.Status() != tr.Status() || fitted.Path() != tr.Path() || !fitted.Sequence() {

@@ -126,7 +126,7 @@ func (f *fitter) prefix() {
 			taken[capture.Key(s.Pass, s.Name, s.Firing)] = true
 		}
 		if renamed += modules; p != "" {
-			f.note("%q is left off the names of %s", p, tensors(len(to)))
+			f.note("%q is removed from the names of %s", p, tensors(len(to)))
 		}
 	}
 	if renamed > 0 {
@@ -172,7 +172,7 @@ func (f *fitter) shapes() {
 		}
 	}
 	if batch > 0 {
-		f.note("%s without axes of size 1 in front: read with them", tensors(batch))
+		f.note("%s without leading axes of size 1: read with them", tensors(batch))
 	}
 	if pruned > 0 {
 		f.note("%s with only the row of the last token: that row is compared", tensors(pruned))
@@ -201,7 +201,7 @@ func (f *fitter) twice() {
 		}
 	}
 	if n > 0 {
-		f.note("%s of two names in the order: %s; compared under the name that is there", tensors(n), first)
+		f.note("%s with two names in the order: %s; compared under the name that the dump has", tensors(n), first)
 	}
 }
 
@@ -244,7 +244,7 @@ func (f *fitter) headsFirst() {
 			s.Terms[k] = turned(term)
 		}
 	}
-	f.note("%s with the axis of heads before that of tokens, as transformers has it: read with the two exchanged", tensors(len(swapped)))
+	f.note("%s with the axis of heads before the axis of tokens, as in transformers: read with the two axes exchanged", tensors(len(swapped)))
 }
 
 // leading is the shape of a tensor with the missing axes of 1 in front: the batch axis and, if the tokens of the pass are known, the axes

@@ -166,7 +166,7 @@ func sourcesOf(f *container.File, look bool) ([]capture.Source, error) {
 			f.Note("%s left out: dtype %s, which is not read", container.Quote(t.Name), container.Quote(t.Unknown))
 		default:
 			return nil, hint.Add(fmt.Errorf("tensor %s has dtype %s, which is not read", container.Quote(t.Name), container.Quote(t.Unknown)),
-				"leave it out of the dump, or save it as another dtype: of complex numbers the real and the imaginary parts")
+				"leave it out of the dump, or save it in another dtype; save complex numbers as their real and imaginary parts")
 		}
 	}
 	return sources, nil

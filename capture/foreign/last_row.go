@@ -34,7 +34,7 @@ func (f *fitter) logits(t *capture.Trace) {
 		}
 	}
 	if batch > 0 {
-		f.note("%s without axes of size 1 in front: read with them", tensors(batch))
+		f.note("%s without leading axes of size 1: read with them", tensors(batch))
 	}
 	f.lastRows(last)
 }

@@ -25,7 +25,7 @@ func TestLogitsOfATraceWithAManifest(t *testing.T) {
 		{"two axes", tensor("logits", hooks.F32, 1, 160), "", "[1 1 160] LAST", "1 of 5 rows"},
 		{"three axes", tensor("logits", hooks.F32, 1, 1, 160), "", "[1 1 160] LAST", "1 of 5 rows"},
 		{"the product before the soft cap", tensor("lm_head", hooks.F32, 160), "", "[1 1 160] LAST", "1 of 5 rows"},
-		{"a decode step", tensor("pass1/logits", hooks.F32, 160), "", "[1 1 160]", "1 tensor without axes of size 1"},
+		{"a decode step", tensor("pass1/logits", hooks.F32, 160), "", "[1 1 160]", "1 tensor without leading axes of size 1"},
 		{"all rows", tensor("logits", hooks.F32, 1, 5, 160), "", "[1 5 160]", ""},
 		{"two rows", tensor("logits", hooks.F32, 2, 160), "", "[2 160]", ""},
 		{"another vocabulary", tensor("logits", hooks.F32, 128), "", "[128]", ""},

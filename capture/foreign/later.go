@@ -47,8 +47,8 @@ func Later(t, other *capture.Trace) (*capture.Trace, error) {
 	some := slices.ContainsFunc(sources, func(s capture.Source) bool { return isIDs(s) && s.Pass == 0 })
 	switch {
 	case first && second || !some:
-		return nil, hint.Add(fmt.Errorf("%s: its passes begin with 1, and nothing says whether that is the first: %s has %d passes, the dump %d", t.Path(), other.Path(), len(ids), passes),
-			"dump the token ids of each pass as input_ids; of a first pass that is there, call the tensors pass0/")
+		return nil, hint.Add(fmt.Errorf("%s: its passes begin with 1, and it is not known whether pass 1 is the first: %s has %d passes, the dump has %d", t.Path(), other.Path(), len(ids), passes),
+			"dump the token ids of each pass as input_ids; if the dump has the first pass, call its tensors pass0/")
 	case !second:
 		return t, nil
 	}

@@ -69,7 +69,7 @@ func elements(sources []capture.Source) (are bool, note string) {
 		if fed < min(len(numbers), 2) {
 			return false, why
 		} else if !steps {
-			return false, fmt.Sprintf("each of its %d elements has token ids, not one token a pass after the first: several prompts or ranks? Dump one of them; of passes, name them pass0, pass1", len(numbers))
+			return false, fmt.Sprintf("each of its %d elements has token ids, and an element after the first has more than one token: several prompts or ranks? Dump one of them; if they are passes, name them pass0, pass1", len(numbers))
 		}
 	}
 	for i := range sources {

@@ -137,8 +137,8 @@ func TestWhichPassIsTheFirst(t *testing.T) {
 		{"as many", map[string]string{"pass1/x": array, "pass2/x": array, "pass3/x": array}, "x", ""},
 		{"other tokens", map[string]string{"pass1/own": tokens(4, 1), "pass2/own": tokens(1, 2)}, "own", ""},
 		{"from 0", map[string]string{"pass0/own": tokens(1, 2), "pass1/own": tokens(1, 2)}, "own", ""},
-		{"steps alone, all alike", map[string]string{"pass1/own": tokens(1, 2), "pass2/own": tokens(1, 2)}, "", "nothing says whether that is the first"},
-		{"no ids", map[string]string{"pass1/x": array, "pass2/x": array}, "", "nothing says whether that is the first"},
+		{"steps alone, all alike", map[string]string{"pass1/own": tokens(1, 2), "pass2/own": tokens(1, 2)}, "", "it is not known whether pass 1 is the first"},
+		{"no ids", map[string]string{"pass1/x": array, "pass2/x": array}, "", "it is not known whether pass 1 is the first"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ref := other

@@ -47,7 +47,7 @@ func ranks(names []string) error {
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) > 1 {
 		return hint.Add(fmt.Errorf("tensors of %d ranks, %s and others", len(names), container.Quote(names[0])),
-			"name the folder of one rank where its tensors are whole; shards of several ranks have to be joined first")
+			"if the tensors of one rank are whole, name the folder of that rank; join shards of several ranks first")
 	}
 	return nil
 }
@@ -59,8 +59,8 @@ func consecutive(steps []int) (map[int]int, error) {
 	passes := map[int]int{}
 	for i, s := range steps {
 		if steps[0] > 1 || s != steps[0]+i {
-			return nil, hint.Add(fmt.Errorf("its steps are %d to %d, and not all of them from 0 or 1 on are there", steps[0], steps[len(steps)-1]),
-				"a run begins with pass 0: dump all steps up to the last that counts")
+			return nil, hint.Add(fmt.Errorf("its steps are %d to %d, and some steps from 0 or 1 on are missing", steps[0], steps[len(steps)-1]),
+				"a run begins with pass 0: dump every step from the first one on")
 		}
 		passes[s] = i
 	}
@@ -117,7 +117,7 @@ func sglangPasses(d *dump.Dir) (bool, error) {
 			all = append(all, n)
 		}
 	}
-	d.File().Note("SGLang's forward hooks: a file is a pass; %d tensors that it writes into the file of the next pass, such as the logits, are put right, and the last pass has none", moved)
+	d.File().Note("SGLang's forward hooks: a file is a pass; %d tensors that SGLang writes into the file of the next pass, such as the logits, are moved to their own pass, and the last pass lacks them", moved)
 	if lost > 0 {
 		d.File().Note("%d tensors of a pass before the first file left out", lost)
 	}
@@ -239,7 +239,7 @@ func debugTree(d *dump.Dir) (bool, error) {
 	for _, m := range d.Members {
 		rest, ok := strings.CutPrefix(strings.TrimSuffix(m.Path, ".safetensors"), class)
 		if !ok || len(m.Tensors) != 1 || m.Tensors[0].Name != "data" {
-			return true, fmt.Errorf("%s is no file of a debug tree of %s", container.Quote(m.Path), class)
+			return true, fmt.Errorf("%s is not a file of a debug tree of %s", container.Quote(m.Path), class)
 		}
 		// One tensor can be the input of the model and the input of its first module: the files of the model come
 		// first.
@@ -368,7 +368,7 @@ func msprobe(d *dump.Dir) (bool, error) {
 	f := d.File()
 	f.Note("msprobe: outputs and inputs of modules, a forward call is a pass")
 	if n := len(d.Members) - len(known); n > 0 {
-		f.Note("%d files left out that are of no forward call of a module, or of one that is called several times a pass", n)
+		f.Note("%d files left out: they belong to no forward call of a module, or to a module that is called several times a pass", n)
 	}
 	list(d, known)
 	return true, nil

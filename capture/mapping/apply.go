@@ -234,12 +234,12 @@ func (a *application) checkMatches(used []bool) error {
 	}
 	for _, r := range a.unused {
 		if len(a.unused) == len(used) || len(r.to) > 0 && len(a.named(r)) == 0 { // a tensor that is left out may be absent
-			return hint.Add(fmt.Errorf("%s: it matches no tensor of %s", a.m.at(r), a.path), "tracediff inspect FILE lists the names that there are")
+			return hint.Add(fmt.Errorf("%s: it matches no tensor of %s", a.m.at(r), a.path), "tracediff inspect FILE lists its names")
 		}
 	}
 	for _, s := range a.out {
 		if g := a.groups[key{s.Pass, s.Name, s.Firing}]; g != nil {
-			return hint.Add(fmt.Errorf("%s: %q becomes %q, and a tensor has that name already", a.m.at(g.rule), g.members[0].source.Key, s.Key), "a line for that one gives it another name")
+			return hint.Add(fmt.Errorf("%s: %q becomes %q, and a tensor has that name already", a.m.at(g.rule), g.members[0].source.Key, s.Key), "give that tensor another name in a line of its own")
 		}
 	}
 	for r, ranks := range a.ranks {
@@ -279,7 +279,7 @@ func (a *application) add(r *rule, c captures, s *capture.Source) error {
 	for _, n := range r.over {
 		rank, ok := c.number(n)
 		if !ok {
-			return fmt.Errorf("{%s} tells the joined tensors apart, and is no number: its name has to begin with a capital letter", n)
+			return fmt.Errorf("{%s} tells the joined tensors apart, so it has to be a number: begin its name with a capital letter", n)
 		}
 		m.rank = append(m.rank, rank)
 	}
@@ -305,7 +305,7 @@ func (a *application) add(r *rule, c captures, s *capture.Source) error {
 // make makes the tensors of a group.
 func (a *application) make(g *group) error {
 	if len(g.members) > 1 && g.members[0].source.Printed != nil {
-		return fmt.Errorf("%q and others are joined: of a text of rounded numbers no tensors are", g.members[0].source.Key)
+		return fmt.Errorf("%q and others are joined: tensors of a text of rounded numbers cannot be joined", g.members[0].source.Key)
 	}
 	slices.SortFunc(g.members, func(x, y member) int { return slices.Compare(x.rank, y.rank) })
 	if err := a.complete(g); err != nil {

@@ -56,7 +56,7 @@ func (a *application) cut(p *split, axes []layout.Strided, part int) (from int, 
 		whole += n
 	}
 	if whole != axes[at].Size {
-		return 0, fmt.Errorf("split: the parts of %s are %d together, and it has %d", p.axis, whole, axes[at].Size)
+		return 0, fmt.Errorf("split: the parts of %s add up to %d, and its size is %d", p.axis, whole, axes[at].Size)
 	}
 	axes[at].Size = size
 	return before * axes[at].Stride, nil
@@ -68,7 +68,7 @@ func (a *application) unrolled(r *rule, s *capture.Source, axes []layout.Strided
 	at := slices.IndexFunc(axes, func(x layout.Strided) bool { return x.Name == r.ring })
 	total, ok := a.written(pass)
 	if !ok {
-		return layout.Block{}, hint.Add(fmt.Errorf("ring: how many tokens came before is not known: the trace has no %s of pass %d", order.InputIDs, pass), "ids under another name have a line of their own: \"my_ids\" = \"input_ids\"")
+		return layout.Block{}, hint.Add(fmt.Errorf("ring: how many tokens came before is not known: the trace has no %s of pass %d", order.InputIDs, pass), "if the ids have another name, give them a line: \"my_ids\" = \"input_ids\"")
 	}
 	slots := axes[at].Size
 	oldest := 0
@@ -125,7 +125,7 @@ func (a *application) join(g *group, to key, blocks []layout.Block) (layout.Bloc
 	}
 	if n := g.rule.copies; n > 1 {
 		if len(blocks)%n != 0 {
-			return layout.Block{}, fmt.Errorf("join: %q has %d parts, which are not on %d ranks each", to.name, len(blocks), n)
+			return layout.Block{}, fmt.Errorf("join: %q has %d parts, which is not a multiple of the %d ranks that have each part", to.name, len(blocks), n)
 		}
 		if err := a.alike(g, to, blocks, n); err != nil {
 			return layout.Block{}, err

@@ -30,7 +30,7 @@ var (
 func newExpression(text string) (*expression, error) {
 	e := &expression{text: strings.TrimSpace(text)}
 	if !expressionText.MatchString(text) {
-		return nil, fmt.Errorf("%q is no number: want names and numbers with +, - and *", text)
+		return nil, fmt.Errorf("%q is not a number: want names and numbers with +, - and *", text)
 	}
 	for _, m := range termText.FindAllStringSubmatch(strings.ReplaceAll(text, " ", ""), -1) {
 		t := term{sign: 1, factors: strings.Split(m[2], "*")}

@@ -94,7 +94,7 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 	case commentText.Match(data):
 		return nil, hint.Add(errors.New("all lines of the map are comments"), "remove the # of one line of each choice")
 	case !headed(data): // an empty table is a map without changes
-		return nil, hint.Add(errors.New("the map is empty"), "it wants a table [tensors] with lines such as \"blk.{L}.attn_norm\" = \"layers.{L}.input_layernorm\"; a dump that needs none is compared without --map")
+		return nil, hint.Add(errors.New("the map is empty"), "write a table [tensors] with lines such as \"blk.{L}.attn_norm\" = \"layers.{L}.input_layernorm\"; compare a dump that needs no map without --map")
 	}
 	return m, nil
 }
@@ -109,11 +109,11 @@ func newRules(heading string, table map[string]any, data []byte, beside map[stri
 		r, err := newRule(pattern, value)
 		switch {
 		case err == nil && r.folded && !weights:
-			err = errors.New("folded is for [weights]: what a norm makes is the same, whichever of 1+w and w a file has")
+			err = errors.New("folded is for [weights]: the result of a norm is the same whether a file has 1+w or w")
 		case err == nil && (r.ring != "" || r.pass != nil || r.last || r.by != "" || r.unless != nil) && weights:
 			err = errors.New("ring, pass, rows, by and unless are for [tensors]: a weight has none of them")
 		case err == nil && beside[pattern] != nil:
-			err = fmt.Errorf("[tensors] has a line of the same pattern, and [%s] has one, too", heading)
+			err = fmt.Errorf("[tensors] and [%s] both have a line with this pattern", heading)
 		}
 		if err != nil {
 			return nil, hint.Add(fmt.Errorf("%s: %w", place(lines[pattern], pattern), err), "docs/ports.md has every word of a map")

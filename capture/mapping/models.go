@@ -24,12 +24,12 @@ func (m *Map) forModel(list *order.List) (*Map, error) {
 	}
 	known := strings.Join(slices.Sorted(maps.Keys(m.models)), ", ")
 	if list == nil || list.Config == nil {
-		return nil, hint.Add(fmt.Errorf("%s: it has lines of %s, and which model this is is not known", m.name, known), "--model DIR names the checkpoint")
+		return nil, hint.Add(fmt.Errorf("%s: it has lines for %s, and the model is not known", m.name, known), "name the checkpoint with --model DIR")
 	}
 	own, ok := m.models[list.Config.ModelType]
 	if !ok {
-		return nil, hint.Add(fmt.Errorf("%s: it has lines of %s, and none of %s", m.name, known, list.Config.ModelType),
-			fmt.Sprintf("a table [model.%s.tensors] has the lines of this model; an empty one says that it needs none", list.Config.ModelType))
+		return nil, hint.Add(fmt.Errorf("%s: it has lines for %s, and no lines for %s", m.name, known, list.Config.ModelType),
+			fmt.Sprintf("write the lines of this model in a table [model.%s.tensors]; leave the table empty if the model needs none", list.Config.ModelType))
 	}
 	all := *m
 	all.models, all.tensors = nil, slices.Concat(m.tensors, own)
@@ -44,7 +44,7 @@ func checkModels(t Tables) error {
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool {
 			return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 		}) {
-			return hint.Add(errors.New("a table [model.NAME.tensors] has a name that is no model_type"), "model_type stands in config.json: llama, qwen3, gemma3_text")
+			return hint.Add(errors.New("the NAME of a table [model.NAME.tensors] is not a model_type"), "config.json has the model_type, such as llama, qwen3 or gemma3_text")
 		}
 	}
 	if all > MaxRules {

@@ -38,8 +38,8 @@ func TestLinesOfAModel(t *testing.T) {
 		}
 	}
 	for model, want := range map[string]string{
-		"qwen3-tiny": "map.toml: it has lines of gemma3_text, llama, and none of qwen3",
-		"":           "map.toml: it has lines of gemma3_text, llama, and which model this is is not known",
+		"qwen3-tiny": "map.toml: it has lines for gemma3_text, llama, and no lines for qwen3",
+		"":           "map.toml: it has lines for gemma3_text, llama, and the model is not known",
 	} {
 		var list *order.List
 		if model != "" {
@@ -54,8 +54,8 @@ func TestLinesOfAModel(t *testing.T) {
 	}
 	for lines, want := range map[string]string{
 		"[tensors]\n'a' = 'x'\n[model.llama.tensors]\n'b' = 'y'\n'c' = 3": `map.toml: line 5, "c": want a name, or a table`,
-		"[tensors]\n'a' = 'x'\n[model.llama.tensors]\n'a' = 'y'":          `map.toml: line 4, "a": [tensors] has a line of the same pattern, and [model.llama.tensors] has one, too`,
-		"[model.'a b'.tensors]\n'a' = 'y'":                                "map.toml: a table [model.NAME.tensors] has a name that is no model_type",
+		"[tensors]\n'a' = 'x'\n[model.llama.tensors]\n'a' = 'y'":          `map.toml: line 4, "a": [tensors] and [model.llama.tensors] both have a line with this pattern`,
+		"[model.'a b'.tensors]\n'a' = 'y'":                                "map.toml: the NAME of a table [model.NAME.tensors] is not a model_type",
 		"[model.llama]\n'a' = 'y'":                                        "map.toml",
 	} {
 		if _, err := mapping.Parse("map.toml", []byte(lines)); err == nil || !strings.Contains(err.Error(), want) {
@@ -83,7 +83,7 @@ func TestUnlessAnotherIsThere(t *testing.T) {
 	if _, err := mapping.Parse("map.toml", []byte("[tensors]\n'a{L}' = { to = 'b{L}', unless = 'c{M}' }")); err == nil || !strings.Contains(err.Error(), "unless: {M} is in the target") {
 		t.Error(err)
 	}
-	if _, err := mapping.Parse("map.toml", []byte("[tensors]\n'a{L}' = { to = 'b{L}', unless = 'a{L}' }")); err == nil || !strings.Contains(err.Error(), "unless is the name of the line itself") {
+	if _, err := mapping.Parse("map.toml", []byte("[tensors]\n'a{L}' = { to = 'b{L}', unless = 'a{L}' }")); err == nil || !strings.Contains(err.Error(), "unless is the pattern of its own line") {
 		t.Error(err)
 	}
 	if _, err := mapping.Parse("map.toml", []byte("[weights]\n'a{L}' = { to = 'b{L}', unless = 'c{L}' }")); err == nil || !strings.Contains(err.Error(), "unless are for [tensors]") {

@@ -86,7 +86,7 @@ func newPattern(text string) (*pattern, error) {
 		}
 	}, func(inside string) error {
 		if !layout.IsName(inside) {
-			return fmt.Errorf("{%s} is no capture: want a name, such as {L}", inside)
+			return fmt.Errorf("{%s} is not a capture: want a name, such as {L}", inside)
 		}
 		if p.names = append(p.names, inside); len(p.names) > maxCaptures {
 			return fmt.Errorf("it has more than %d captures", maxCaptures)
@@ -148,7 +148,7 @@ func pieces(text string, literal func(string), inside func(string) error) error 
 		case found == "{{" || found == "}}" || found == "##":
 			literal(found[:1])
 		case m[2] < 0:
-			return fmt.Errorf("%q has a brace without its other one", text)
+			return fmt.Errorf("%q has a brace without its counterpart", text)
 		default:
 			if err := inside(text[m[2]:m[3]]); err != nil {
 				return err
@@ -206,7 +206,7 @@ func newTarget(text string, from *pattern) (target, error) {
 				return fmt.Errorf("{%s} is in the target, and the pattern has no {%s}", inside, n)
 			}
 			if !isNumber(n) && !e.plain() {
-				return fmt.Errorf("{%s}: %s is no number: captures of numbers begin with a capital letter", inside, n)
+				return fmt.Errorf("{%s}: %s is not a number: captures of numbers begin with a capital letter", inside, n)
 			}
 			t.uses = append(t.uses, n)
 		}

@@ -150,7 +150,7 @@ func (r *rule) transforms(texts map[string]string) error {
 			return fmt.Errorf("unless: %w", err)
 		}
 		if text == r.from.text {
-			return errors.New("unless is the name of the line itself, so that the line never gives a name: want the name of another tensor")
+			return errors.New("unless is the pattern of its own line, so the line never applies: want the name of another tensor")
 		}
 		r.unless = &t
 	}
@@ -196,7 +196,7 @@ func newSplit(text string) (*split, error) {
 func (r *rule) whole() error {
 	if len(r.to) == 0 {
 		if r.words() != "" {
-			return fmt.Errorf("to is an empty list, which leaves a tensor out: nothing else can be said of it")
+			return fmt.Errorf("to is an empty list, which leaves a tensor out: the line can have no other key")
 		}
 		return nil
 	}
@@ -256,7 +256,7 @@ func (r *rule) findJoined() error {
 	case len(r.over) > 0 && r.join == "":
 		return fmt.Errorf("{%s} is in no target: join = \"same\", \"sum\" or an axis says how several tensors become one", r.over[0])
 	case len(r.over) == 0 && r.join != "":
-		return fmt.Errorf("join = %q, and every capture is in a target: what is joined is told apart by one that is not, such as rank{R}", r.join)
+		return fmt.Errorf("join = %q, and every capture is in a target: want a capture that is in no target, such as rank{R}, to tell the joined tensors apart", r.join)
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func RunBuild(ctx context.Context, line string, words []string, folder string, s
 // the run, so the trace is from this run, whatever its date: a command may copy a file with its time, and the clock of a file server may be slow.
 func runTo(ctx context.Context, cmd *exec.Cmd, out string) error {
 	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is there already, a trace at it could be an old one", out)
+		return fmt.Errorf("%s exists already: a trace there could be an old one", out)
 	}
 	group(cmd)
 	cmd.WaitDelay = killWait

@@ -161,7 +161,7 @@ func TestRunJudgesTheTrace(t *testing.T) {
 		}
 	}
 	c := reference.Command{Line: "true", Out: good}
-	if err := c.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "is there already") {
+	if err := c.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Errorf("a command whose place is taken: %v", err)
 	}
 }

@@ -130,7 +130,7 @@ func (e *Entry) describe() error {
 		e.Size += e.program.Size
 	}
 	if e.Key.String() != filepath.Base(base) {
-		return errors.New("its description is that of another reference")
+		return errors.New("its description is of another reference")
 	}
 	return nil
 }

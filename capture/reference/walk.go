@@ -114,7 +114,7 @@ func (j *Job) create(selected []*order.Entry) (*capture.Writer, error) {
 		m.Entries = append(m.Entries, e.Name)
 	}
 	if err := os.MkdirAll(filepath.Dir(j.Path), 0o777); err != nil {
-		return nil, fmt.Errorf("making a place for the trace: %w", err)
+		return nil, fmt.Errorf("making the folder of the trace: %w", err)
 	}
 	return capture.Create(j.Path, m, capture.Reserve(j.Record, m.Scope, j.tokens()))
 }

@@ -205,7 +205,7 @@ func TestCertificatesAreOfTheReferencesWeights(t *testing.T) {
 		t.Errorf("a trace of other weights: exit %d\n%s", code, tail(text))
 	}
 	// Named by hand, the checkpoint is not quietly replaced, and certifies nothing either: what was asked about it is not answered.
-	if code, text := compareThem(right, golden, "--model", dir); code != exitMismatch || !strings.Contains(text, "none was certified: the weights of ") ||
+	if code, text := compareThem(right, golden, "--model", dir); code != exitMismatch || !strings.Contains(text, "nothing was certified: the weights of ") ||
 		!strings.Contains(text, "INCOMPLETE: the weights of ") {
 		t.Errorf("with --model: exit %d\n%s", code, tail(text))
 	}

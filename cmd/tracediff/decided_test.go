@@ -69,7 +69,7 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 		},
 		{
 			why: "an entry that is not there", local: changed{golden: "window.float32", drop: downProj}, args: "local.st ref.st", code: exitMismatch,
-			want: []string{"decided by what is missing: nothing that was compared is wrong"},
+			want: []string{"decided by missing entries: nothing that was compared is wrong"},
 		},
 		{
 			why: "everything right", local: healthy, args: "local.st ref.st",
@@ -91,7 +91,7 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 			why: "a limit that only drift is past", args: "--tokens 2,527,876 --dtype float32 --rtol 1e-9", not: []string{"^MATCH: [^(]*$"},
 			want: []string{
 				"MATCH: all 302 entries compared match (...", // how many is a matter of the local arithmetic
-				"decided by isolation where an error is over its limit, in ...",
+				"decided by isolation for ...",
 			},
 		},
 	} {
@@ -107,9 +107,9 @@ func TestReportSaysThatSomethingNotComparedDecided(t *testing.T) {
 		fault fault
 		want  string
 	}{
-		{scaled("window", "layers.1.self_attn.probs_f32", 1+4e-6), "isolation: something that it was computed from, and that was not compared, is wrong; the accumulated error is within its limit"},
-		{scaled("window", "layers.1.self_attn.probs_f32", 1.03), "both verdicts: something that it was computed from, and that was not compared, is wrong, and the accumulated error is over its limit"},
-		{scaled("window", scores, 1+4e-6), "isolation: something that it was computed from, and that was not compared, is wrong; the accumulated error is within its limit"},
+		{scaled("window", "layers.1.self_attn.probs_f32", 1+4e-6), "isolation: an entry that it was computed from, and that was not compared, is wrong; the accumulated error is within its limit"},
+		{scaled("window", "layers.1.self_attn.probs_f32", 1.03), "both verdicts: an entry that it was computed from, and that was not compared, is wrong, and the accumulated error is over its limit"},
+		{scaled("window", scores, 1+4e-6), "isolation: an entry that it was computed from, and that was not compared, is wrong; the accumulated error is within its limit"},
 	} {
 		local, reference := plant(t, t.TempDir(), hooks.F32, 3, c.fault)
 		code, report, rows := compareOther(t, local, reference, "--level", "2")

@@ -36,7 +36,7 @@ func TestFaultsBelowTheLevel(t *testing.T) {
 		{faultNamed(t, "layers.1.self_attn.scores_masked"), []string{
 			"bug in layers.1.self_attn.scores_masked: the window is 5, in layers.1 only; config.json: sliding_window 4 ",
 			"proof this mistake reproduces all 1024 elements of 1 entry; 48 of them rule out the correct operation; right in layers 0, 3, 5 see",
-			"next correct this in your port, dump its tensors, compare again",
+			"next correct this in your port, dump its tensors and compare again",
 		}},
 		{noisyScores, []string{
 			"bug in layers.1.self_attn.scores: unexplained: ",
@@ -78,7 +78,7 @@ func TestATensorThatIsWrongOnlyInTheDumpIsDumpedAgain(t *testing.T) {
 	text := unbroken(out.String())
 	for _, want := range []string{
 		"first divergence: layers.1.self_attn.context", "; only in the dump: with the right values, self_attn.o_proj is right", "see docs/mistakes.md#hooks-at-another-point",
-		"next dump the tensor where it is computed, before its memory is used again; the computation is right",
+		"next dump the tensor right after it is computed, before its memory is reused; the computation is right",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("does not say %q:\n%s", want, out.String())

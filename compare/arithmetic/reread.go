@@ -195,9 +195,9 @@ func (r *rereading) words() string {
 		words = "reads " + r.operand.Role + ", and " + r.operand.Inner + " for that, before they are rounded"
 	}
 	if r.rounded != nil {
-		words += ", but at " + strings.Join(r.rounded.Readers, ", ")
+		words += ", except in " + strings.Join(r.rounded.Readers, ", ")
 	}
-	return words + ", as a kernel does that fuses the two"
+	return words + ", as a fused kernel does"
 }
 
 // A kernel that recomputes an operand repeats the operand's own kernel. If that kernel read a captured tensor

@@ -33,7 +33,7 @@ func TestOperandReadBeforeItIsRounded(t *testing.T) {
 		{"another activation inside the kernel", func(x float64) float64 { return x / (1 + math.Exp(-1.702*x)) }, 1, "012"},
 	} {
 		local := fusedActivation(t, "qwen3-tiny", c.act, c.scale)
-		judgeLayers(t, c.what, local, "mlp.down_proj", "reads mlp.act_fn before it is rounded, as a kernel does that fuses the two", c.bad)
+		judgeLayers(t, c.what, local, "mlp.down_proj", "reads mlp.act_fn before it is rounded, as a fused kernel does", c.bad)
 	}
 }
 
@@ -41,7 +41,7 @@ func TestOperandReadBeforeItIsRounded(t *testing.T) {
 // and what is multiplied is the rounded sum, which the trace has. The norms of a healthy engine are right, and what differs is said. With another
 // epsilon inside the kernel they are not, nor is one layer that is scaled.
 func TestNormThatReadsASumInTwoWays(t *testing.T) {
-	const said = "reads out before it is rounded, but at product, as a kernel does that fuses the two"
+	const said = "reads out before it is rounded, but at product, as a fused kernel does"
 	for _, c := range []struct {
 		what  string
 		eps   float64

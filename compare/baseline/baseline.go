@@ -72,7 +72,7 @@ func (l *Line) Uncovered(now *Shown) string {
 	case l.Class != now.Class:
 		return fmt.Sprintf("it was accepted as %s and is now %s", l.Class, now.Class)
 	case kind(&l.Shown) != kind(now):
-		return fmt.Sprintf("it differs in another way: accepted was %q, now it is %q", l.Seen, now.Seen)
+		return fmt.Sprintf("it differs in another way: %q was accepted, now it is %q", l.Seen, now.Seen)
 	case !slices.Equal(l.Shape, now.Shape):
 		return fmt.Sprintf("it was accepted with shape %v and has %v now", l.Shape, now.Shape)
 	case l.DType != now.DType:
@@ -80,11 +80,11 @@ func (l *Line) Uncovered(now *Shown) string {
 	case now.Cause != "" && l.Cause == "" && l.Mistake == "":
 		return fmt.Sprintf("it has a cause now that it did not have when it was accepted: %s", now.Cause)
 	case now.Cause != "" && !l.sameCause(now):
-		return fmt.Sprintf("the cause changed: accepted was %q, now it is %q", cmp.Or(l.Cause, l.Mistake), now.Cause)
+		return fmt.Sprintf("the cause changed: %q was accepted, now it is %q", cmp.Or(l.Cause, l.Mistake), now.Cause)
 	case kind(now) == "size" && math.IsNaN(float64(now.Error)) && math.IsNaN(float64(now.Own)) && len(now.Slices) == 0:
-		return "how large it is was not measured"
+		return "its size was not measured"
 	case float64(now.Elements) > Growth*float64(l.Elements):
-		return fmt.Sprintf("%d elements are wrong, accepted were %d", now.Elements, l.Elements)
+		return fmt.Sprintf("%d elements are wrong, and %d were accepted", now.Elements, l.Elements)
 	}
 	return l.grown(now)
 }
@@ -108,7 +108,7 @@ func (l *Line) SetAside(now *Shown) string {
 	if l.Mistake != "" || now.Mistake == "" || l.Cause == "" || l.Cause == now.Cause {
 		return ""
 	}
-	return fmt.Sprintf("the cause was not compared: it was accepted as the sentence %q, which no report has today, and is now %q; accept it again to keep it by its key", l.Cause, now.Cause)
+	return fmt.Sprintf("the cause was not compared: it was accepted as the sentence %q, which reports no longer print, and is now %q; accept it again to keep it by its key", l.Cause, now.Cause)
 }
 
 // grown names the error that exceeds the line, or is empty.

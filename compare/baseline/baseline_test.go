@@ -52,7 +52,7 @@ func TestParseRefuses(t *testing.T) {
 		{"a class that is none", "VALUE", "value", `class: "value" is not one of`},
 		{"what is missing is not a divergence of an entry", "VALUE", "MISSING", "[[allow]]"},
 		{"nothing seen", `seen = "past"`, "", `seen: "" is not one of`},
-		{"an error that nothing exceeds", "0.011", "inf", "own_inputs is +Inf, more than 1e+06: it would accept whatever comes"},
+		{"an error that nothing exceeds", "0.011", "inf", "own_inputs is +Inf, more than 1e+06: it would accept anything"},
 		{"and nothing that is measured", "0.011", "1e300", "own_inputs is 1e+300, more than 1e+06"},
 		{"of the tensor, over a reference that is not zero", "0.012", "inf", "error is +Inf"},
 		{"of a token, beside one of the tensor that is none", "error = 0.012\nslices = {token = 0.1", "slices = {token = inf", "slices.token is +Inf"},
@@ -141,7 +141,7 @@ func TestUncovered(t *testing.T) {
 		{why: "other keys are masked", now: func(s *baseline.Shown) { s.Seen = "keys" }, want: "in another way"},
 		{
 			why: "more keys are masked", line: func(l *baseline.Line) { l.Seen, l.Elements = "keys", 4 },
-			now: func(s *baseline.Shown) { s.Seen, s.Elements = "keys", 7 }, want: "7 elements are wrong, accepted were 4",
+			now: func(s *baseline.Shown) { s.Seen, s.Elements = "keys", 7 }, want: "7 elements are wrong, and 4 were accepted",
 		},
 		{
 			why: "as many", line: func(l *baseline.Line) { l.Seen, l.Elements = "keys", 4 },
@@ -210,7 +210,7 @@ func TestFormatIsRead(t *testing.T) {
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%v\n%s", err, data)
 		}
-		if why := got[0].Uncovered(&l.Shown); why != "" && why != "how large it is was not measured" || got[0].Reason != l.Reason || got[0].Cause != l.Cause || got[0].Mistake != l.Mistake || got[0].Run != l.Run {
+		if why := got[0].Uncovered(&l.Shown); why != "" && why != "its size was not measured" || got[0].Reason != l.Reason || got[0].Cause != l.Cause || got[0].Mistake != l.Mistake || got[0].Run != l.Run {
 			t.Fatalf("%q: %+v is not %+v\n%s", why, got[0], l, data)
 		}
 		if again := baseline.Format(got); string(again) != string(data) {

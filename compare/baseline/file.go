@@ -137,7 +137,7 @@ func (l *Line) Check() error {
 	case strings.Contains(l.Key, "*"):
 		return errors.New("entry: want the name of one entry, not a pattern")
 	case ids.MatchString(l.Key):
-		return errors.New("entry: token ids are no result that could be accepted")
+		return errors.New("entry: token ids are not a result and cannot be accepted")
 	case l.Class == gate.Absent:
 		return errors.New("class: an entry that is MISSING is for [[allow]] in a file of tolerances")
 	case !slices.Contains(classes, l.Class):
@@ -163,7 +163,7 @@ func (l *Line) Check() error {
 		case x < 0 || math.IsNaN(x):
 			return fmt.Errorf("%s is %g, want 0 or more", name, x)
 		case x > maxSize && !l.bounded(name, x):
-			return fmt.Errorf("%s is %g, more than %g: it would accept whatever comes", name, x, float64(maxSize))
+			return fmt.Errorf("%s is %g, more than %g: it would accept anything", name, x, float64(maxSize))
 		}
 	}
 	return nil
@@ -207,7 +207,7 @@ func orNone(v *float64) measure.Number {
 
 // header begins a file that is written.
 const header = `# Known divergences, for tracediff compare --baseline and tracediff gate --baseline. Written by tracediff accept, which keeps the
-# lines and no comments. docs/verdict.md explains the keys.
+# lines but not the comments. docs/verdict.md explains the keys.
 `
 
 // Format writes lines as [Parse] reads them, with six digits of each error.

@@ -277,7 +277,7 @@ func (c *Chain) broken(l *Link) string {
 	case cert.Outcome == isolate.Bug:
 		return "it is wrong on its own inputs"
 	case cert.Outcome == isolate.Unidentified && c.beyondLimits(cert, l.fact):
-		return fmt.Sprintf("no known arithmetic reproduces it, and its bounds are too wide to tell rounding from a mistake: they reach to %.3g", float64(cert.Reach))
+		return fmt.Sprintf("no known arithmetic reproduces it, and its bounds are too wide to tell rounding from a mistake: they reach %.3g", float64(cert.Reach))
 	case cert.Outcome == isolate.Unidentified:
 		return "it is not certified: " + cert.Unidentified()
 	case cert.Outcome == isolate.NotCertified:

@@ -21,7 +21,7 @@ func (c *Chain) askFirst(ctx context.Context) {
 	c.asked = true
 	seed, err := strconv.ParseUint(os.Getenv("TRACEDIFF_SHUFFLED"), 10, 64)
 	if err != nil {
-		panic("the program was built with the tag shuffled, and TRACEDIFF_SHUFFLED is no seed")
+		panic("the program was built with the tag shuffled, and TRACEDIFF_SHUFFLED is not a seed")
 	}
 	records := c.i.Trace().Records()
 	for _, k := range rand.New(rand.NewPCG(seed, 1)).Perm(len(records)) {

@@ -16,7 +16,7 @@ type Untried struct {
 // Why mistakes are not tried.
 const (
 	UntriedWork = "the search stopped at its limit of work"
-	UntriedRoom = "it takes more memory than the search may have"
+	UntriedRoom = "it takes more memory than the search may use"
 	UntriedForm = "the operation in which it would show was not recomputed"
 )
 

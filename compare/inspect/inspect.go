@@ -177,7 +177,7 @@ func Pair(ctx context.Context, a, b *capture.Trace, o Options) (*Result, error) 
 	var err error
 	res.Difference, err = subtract(ctx, a, b, recs, res.Tensors)
 	if err == nil && res.Difference == nil && o.Slice != "" {
-		return nil, optionError(fmt.Errorf("--slice: %q has the shapes %v and %v, and no difference to show the values of", o.Name, recs[0].Shape, recs[1].Shape), "look at one file: tracediff inspect FILE NAME --slice SLICE")
+		return nil, optionError(fmt.Errorf("--slice: %q has the shapes %v and %v, so there is no difference to show", o.Name, recs[0].Shape, recs[1].Shape), "look at one file: tracediff inspect FILE NAME --slice SLICE")
 	}
 	if err == nil && res.Difference == nil {
 		res.Notes = append(res.Notes, "the shapes differ: there is no difference element by element")

@@ -45,7 +45,7 @@ func parseSlice(text string, shape []int) (*slice, error) {
 			continue
 		}
 		if dots >= 0 {
-			return nil, errors.New("\"...\" stands in it twice")
+			return nil, errors.New("it has \"...\" twice")
 		}
 		dots, named = i, named-1
 	}
@@ -95,7 +95,7 @@ func parseSteps(text string, size int) (steps, error) {
 
 func oneIndex(at, size int) (steps, error) {
 	if at < -size || at >= size {
-		return steps{}, fmt.Errorf("index %d is not in it", at)
+		return steps{}, fmt.Errorf("index %d is out of range", at)
 	}
 	if at < 0 {
 		at += size

@@ -269,6 +269,6 @@ type Nearer struct {
 
 // words say why an entry is wrong although no element is outside of its bounds.
 func (n Nearer) words() string {
-	return fmt.Sprintf("wrong on its own inputs: rounding could explain every element, but the mistake that other entries prove gives more elements to the bit in %d rows, and fewer in %d",
+	return fmt.Sprintf("wrong on its own inputs: rounding could explain every element, but the mistake that other entries prove reproduces more elements to the bit in %d rows, and fewer in %d",
 		n.With, n.Without)
 }

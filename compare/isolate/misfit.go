@@ -53,7 +53,7 @@ func misfitIn(i *Isolator, n order.Node, last bool) *Misfit {
 		bad.Is = "cannot be read: " + err.Error()
 		return bad
 	case out != nil:
-		bad.Is = "shows a query what no query may see: " + out.What
+		bad.Is = "lets a query attend to a key that no query may attend to: " + out.What
 		return bad
 	}
 	if want := e.DTypeOf(i.env.DType); rec.DType != i.o.Stored && otherNumbers(e, rec.DType, want) {

@@ -39,7 +39,7 @@ func (l *Layout) Notes() []string {
 	for _, t := range slices.Sorted(maps.Keys(kinds)) {
 		k, what, where := kinds[t], "ring-buffer order", ""
 		if k.other {
-			what = "another order than by position"
+			what = "an order other than by position"
 		}
 		if k.layers < all[t] {
 			where = fmt.Sprintf(" in %d of %d layers", k.layers, all[t])
@@ -47,7 +47,7 @@ func (l *Layout) Notes() []string {
 		name := map[string]string{order.Sliding: "sliding", order.Full: "full"}[t]
 		beside := ""
 		if slices.ContainsFunc(l.trace.Records(), func(r capture.Record) bool { return r.InOrder }) {
-			beside = ", in addition to those that the map has put into order"
+			beside = ", in addition to the keys that the map has put into order"
 		}
 		notes = append(notes, fmt.Sprintf("keys of %s layers%%s lie in %s%s from pass %d on%s", name, what, where, k.first, beside))
 	}

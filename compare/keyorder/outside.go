@@ -146,7 +146,7 @@ func name(c *capture.Cell) string {
 	if c.Key < 0 {
 		return fmt.Sprintf("cell %d, which holds no token,", c.At)
 	}
-	return fmt.Sprintf("key %d, in front of the window,", c.Key)
+	return fmt.Sprintf("key %d, before the window,", c.Key)
 }
 
 // where gives the indexes of an element on the other axes: "head 1, token 3".

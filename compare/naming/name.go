@@ -59,7 +59,7 @@ func New(i *isolate.Isolator) *Names {
 		return func(string) memo.Place { return memo.Place{int(arithmetic.StageNames) + stage} }
 	}
 	n.quantised.Place = func(struct{}) memo.Place { return at(0)("") }
-	n.quantised.Name = func(struct{}) string { return "the look of the products" }
+	n.quantised.Name = func(struct{}) string { return "the errors of the products" }
 	n.few.Place, n.few.Name = at(1), func(role string) string { return "the mistake in a few tokens of " + role }
 	n.whole.Place, n.whole.Name = at(2), func(role string) string { return "the mistake in " + role }
 	return n

@@ -92,7 +92,7 @@ func orderOf(t *capture.Trace) (*order.List, error) {
 	if !t.Sequence() {
 		return nil, &sides.UnsuitableError{
 			What: "sequence", Reason: fmt.Sprintf("nothing says in which order the tensors of %s were computed", t.Path()),
-			Hint: "name the model that both are of, --model DIR, or give the order with --order FILE, one tensor name a line",
+			Hint: "name the model of both with --model DIR, or give the order with --order FILE, one tensor name a line",
 		}
 	}
 	var names strings.Builder

@@ -225,7 +225,7 @@ func sumToOne(f *found, s *subject, n *sums) {
 	shape := s.Shape[:len(s.Shape)-1]
 	f.raise(ProbabilitySum, s, []Number{
 		number("rows", float64(n.rows)), number("rows_wrong", float64(n.wrong)), number("sum", n.sum), number("tolerance", n.tolerance), number("least", n.least),
-	}, "%d of %d rows are wrong: row %s sums to %.6g, want 1 ± %.1e; the least number is %.3g", n.wrong, n.rows, coordinates(shape, n.worst), n.sum, n.tolerance, n.least)
+	}, "%d of %d rows are wrong: row %s sums to %.6g, want 1 ± %.1e; the smallest number is %.3g", n.wrong, n.rows, coordinates(shape, n.worst), n.sum, n.tolerance, n.least)
 }
 
 // evenOrAlone flags a tensor if each row with enough keys weighs the keys the same, or if each row gives the earlier keys next to no
@@ -233,11 +233,11 @@ func sumToOne(f *found, s *subject, n *sums) {
 func evenOrAlone(v *view, f *found, s *subject, p *probabilities) {
 	if n := &p.even; n.wide > 0 && f.look(AttentionUniform) && n.uniform == n.wide {
 		f.raise(AttentionUniform, s, []Number{number("rows", float64(n.wide)), number("spread", n.spread), number("limit", v.limits.attention.uniform)},
-			"all %d rows of %d keys or more weigh them the same, within %.2g of the mean", n.wide, uniformKeys, v.limits.attention.uniform)
+			"all %d rows of %d keys or more have equal weights, within %.2g of the mean", n.wide, uniformKeys, v.limits.attention.uniform)
 	}
 	if p.later > 0 && f.look(ContextIgnored) && p.alone == p.later {
 		f.raise(ContextIgnored, s, []Number{number("rows", float64(p.later)), number("weight", p.before), number("limit", v.limits.attention.ignored)},
-			"the earlier positions weigh %.3g together in the row that sees them most, of %d rows in %d heads", p.before, p.later, max(p.later/int64(max(p.queries, 1)), 1))
+			"the weights of the earlier positions sum to %.3g at most, in %d rows of %d heads", p.before, p.later, max(p.later/int64(max(p.queries, 1)), 1))
 	}
 }
 
@@ -303,7 +303,7 @@ func stuck(v *view, f *found, o *onOne) {
 		return
 	}
 	f.raise(AttentionStuck, o.first, []Number{number("rows", float64(o.rows)), number("key", float64(o.slot)), number("weight", o.weight), number("limit", v.limits.attention.stuck)},
-		"all %d rows of all heads and passes put at least %.4g on %s", o.rows, o.weight, o.where())
+		"all %d rows of all heads and passes put a weight of at least %.4g on %s", o.rows, o.weight, o.where())
 }
 
 // repetition looks for a layer whose weights in every decode pass equal the weights of the pass before.
@@ -323,7 +323,7 @@ func repetition(ctx context.Context, v *view, f *found, name string) error {
 		}
 	}
 	f.raise(AttentionRepeated, steps[1], []Number{number("passes", float64(len(steps))), number("difference", most), number("limit", v.limits.attention.repeated)},
-		"%d decode passes in a row have the same weights, within %.3g", len(steps), most)
+		"%d consecutive decode passes have the same weights, within %.3g", len(steps), most)
 	return nil
 }
 

@@ -12,7 +12,7 @@ type check struct {
 
 // checks lists the checks in the order of execution. The later checks need the results of the first two.
 var checks = []check{
-	{"survey", "takes the numbers of every tensor of floats", nil, survey},
+	{"survey", "reads the numbers of every tensor of floats", nil, survey},
 	{"causal", "finds the scores and the masks that have a name of their own", nil, causal},
 	{"values", "the numbers of each tensor", []Kind{NonFinite, Zero, Constant, Magnitude, Overflow}, values},
 	{"scores", "the scores of every head, for one that was not written", []Kind{Zero}, scores},
@@ -26,9 +26,9 @@ var checks = []check{
 	{"rope", "queries and keys before and after their rotation", []Kind{RopeUnchanged}, rope},
 	{"rotary", "the tables of cosines and sines, from position to position", []Kind{RotaryZero, RotaryFrozen}, rotary},
 	{"cache", "cached keys and values, for positions that hold nothing", []Kind{CacheZero}, cache},
-	{"hidden", "what a layer makes of the state before it", []Kind{HiddenStatic}, hidden},
+	{"hidden", "whether a layer changes the state", []Kind{HiddenStatic}, hidden},
 	{"tokens", "states that are the same for every token", []Kind{TokensIdentical}, tokens},
-	{"argmax", "what the passes predict", []Kind{ArgmaxSame}, argmax},
+	{"argmax", "the predicted tokens", []Kind{ArgmaxSame}, argmax},
 	{"gradients", "the gradients of training steps", []Kind{GradientMissing, GradientZero, GradientNonFinite}, gradients},
 	{"norms", "the norms of gradients, by layer or module", []Kind{GradientVanishing, GradientExploding}, norms},
 	{"loss", "whether the losses of training steps go down", []Kind{LossRising, LossOscillating, LossPlateau}, loss},

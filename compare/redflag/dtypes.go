@@ -141,5 +141,5 @@ func narrowed(v *view, f *found, s *subject) {
 		types = append(types, d.String())
 	}
 	f.raise(NarrowValues, s, []Number{number("elements", float64(s.elements())), number("different", float64(len(n.plain))), number("bits", float64(8*s.DType.Size())), number("bits_needed", float64(8*n.narrow[0].Size()))},
-		"it is %s, and each of its %d elements is a number of %s; %d different ones or more are neither 0 nor ±1", s.DType, s.elements(), strings.Join(types, " and of "), len(n.plain))
+		"it is %s, and each of its %d elements is a number of %s; at least %d different numbers are neither 0 nor ±1", s.DType, s.elements(), strings.Join(types, " and of "), len(n.plain))
 }

@@ -133,7 +133,7 @@ func TestSumsBeyondFloat64(t *testing.T) {
 		if f.Kind == redflag.LossPlateau || strings.Contains(f.What, "NaN") {
 			t.Errorf("%s: %s", f.Kind, f.What)
 		}
-		if !strings.Contains(f.Try, "in float16 keep") && f.Kind == redflag.Overflow {
+		if !strings.Contains(f.Try, "in a float16 model") && f.Kind == redflag.Overflow {
 			t.Errorf("%s of float64: %s", f.Kind, f.Try)
 		}
 		for _, n := range f.Numbers {

@@ -123,7 +123,7 @@ func uniformHead(v *view, f *found, layers []*headed, i int) {
 		return
 	}
 	f.raiseIn(AttentionUniform, layers, []Number{number("head", float64(i)), number("layers", float64(len(layers))), number("rows", float64(rows)), number("spread", spread), number("limit", v.limits.attention.uniform)},
-		"head %d of each of %d layers: all %d rows of %d keys or more weigh them the same, within %.2g of the mean", i, len(layers), rows, uniformKeys, v.limits.attention.uniform)
+		"head %d of each of %d layers: all %d rows of %d keys or more have equal weights, within %.2g of the mean", i, len(layers), rows, uniformKeys, v.limits.attention.uniform)
 }
 
 // byReach divides layers into layers with a window and layers without a window; nil if all layers are of one kind. The kind is read from the
@@ -178,7 +178,7 @@ func stuckHead(v *view, f *found, of kindOf, i int, least float64) bool {
 	}
 	first := &layers[0].heads[i].stuck
 	f.raiseIn(AttentionStuck, layers, []Number{number("head", float64(i)), number("layers", float64(len(layers))), number("rows", float64(rows)), number("key", float64(first.slot)), number("weight", weight), number("limit", v.limits.attention.stuck)},
-		"head %d of each of %d %s: all %d rows put at least %.4g on one key, in the first of the layers on %s", i, len(layers), of.name, rows, weight, first.where())
+		"head %d of each of %d %s: all %d rows put a weight of at least %.4g on one key, in the first of these layers on %s", i, len(layers), of.name, rows, weight, first.where())
 	return true
 }
 
@@ -205,7 +205,7 @@ func uniformRow(v *view, f *found, layers []*headed) {
 		}
 	}
 	f.raiseIn(AttentionUniform, layers, []Number{number("layers", float64(len(layers))), number("rows", float64(judged)), number("rows_wrong", float64(len(found))), number("limit", v.limits.attention.uniform)},
-		"in every head of each of %d layers %d of %d tokens weigh all keys the same, within %.2g of the mean, the first at row %d of pass %d", len(layers), len(found), judged, v.limits.attention.uniform, first.row, first.pass)
+		"in every head of each of %d layers, %d of %d tokens have equal weights on all keys, within %.2g of the mean, the first at row %d of pass %d", len(layers), len(found), judged, v.limits.attention.uniform, first.row, first.pass)
 }
 
 // scores looks for a head whose scores were not written: every score is 0 or masked.

@@ -66,7 +66,7 @@ func evolves(ctx context.Context, v *view, f *found, from, s *subject) error {
 	}
 	if slices.Max(length) > 0 && most <= v.limits.states.static {
 		f.raise(HiddenStatic, s, []Number{number("tokens", float64(tokens)), number("change", most), number("limit", v.limits.states.static)},
-			"the state is that of %s: of %d tokens none changes by more than %.3g of its length", from.name, tokens, most)
+			"the state equals %s: no token of %d changes by more than %.3g of its length", from.name, tokens, most)
 	}
 	return nil
 }

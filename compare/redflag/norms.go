@@ -116,7 +116,7 @@ func spreadApart(v *view, f *found, groups []*group, steps int) {
 			kind, other, which = GradientExploding, smallest[last], "smallest"
 		}
 		f.raise(kind, g.first, []Number{number("norm", g.norm[last]), number(which, other), number("steps", float64(judged)), number("limit", v.limits.gradients.apart)},
-			"the norm of the gradients of %s is %.3g, and the %s of all layers and modules is %.3g; it is so in each of %d steps", g.name, g.norm[last], which, other, judged)
+			"the norm of the gradients of %s is %.3g, and the %s of all layers and modules is %.3g; the same holds in each of %d steps", g.name, g.norm[last], which, other, judged)
 	}
 }
 
@@ -137,7 +137,7 @@ func growing(v *view, f *found, groups []*group, steps int) {
 		for i := (steps + 3) / 4; i < steps; i++ {
 			if x := g.norm[i]; x > v.limits.gradients.growing*start {
 				f.raise(GradientExploding, g.first, []Number{number("norm", x), number("start", start), number("step", float64(i)), number("limit", v.limits.gradients.growing)},
-					"the norm of the gradients of %s grows to %.3g at step %d; that of all gradients was at most %.3g in the first %d steps", g.name, x, i, start, (steps+3)/4)
+					"the norm of the gradients of %s grows to %.3g at step %d; the norm of all gradients was at most %.3g in the first %d steps", g.name, x, i, start, (steps+3)/4)
 				break
 			}
 		}

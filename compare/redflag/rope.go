@@ -77,7 +77,7 @@ func turned(ctx context.Context, v *view, f *found, plain, s *subject) error {
 		return nil
 	}
 	f.raise(RopeUnchanged, s, []Number{number("tokens", float64(len(at))), number("unchanged", float64(still)), number("change", least), number("limit", v.limits.rotation.unturned)},
-		"%d of the %d tokens looked at, the first at index %d, are what %s has: the relative change is %.3g", still, len(at), first, plain.name, least)
+		"%d of the %d tokens looked at, the first at index %d, equal %s: the relative change is %.3g", still, len(at), first, plain.name, least)
 	return nil
 }
 
@@ -86,7 +86,7 @@ func turnedByHead(v *view, f *found, plain, s *subject, tokens int, most []float
 	for h, change := range most {
 		if change <= v.limits.rotation.unturned {
 			f.raise(RopeUnchanged, s, []Number{number("head", float64(h)), number("heads", float64(s.dim(3))), number("tokens", float64(tokens)), number("change", change), number("limit", v.limits.rotation.unturned)},
-				"head %d of %d is what %s has, at all %d tokens looked at: the relative change is at most %.3g", h, s.dim(3), plain.name, tokens, change)
+				"head %d of %d equals %s, at all %d tokens looked at: the relative change is at most %.3g", h, s.dim(3), plain.name, tokens, change)
 			return
 		}
 	}

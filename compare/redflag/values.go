@@ -43,9 +43,9 @@ func began(v *view, s *subject) string {
 		return ""
 	}
 	if first := v.firstBad(); first != s {
-		return fmt.Sprintf("; the first in the trace that has any is %s, pass %d", first.name, first.pass)
+		return fmt.Sprintf("; the first tensor of the trace that is not finite is %s, pass %d", first.name, first.pass)
 	}
-	return "; no tensor before it in the trace has any"
+	return "; every tensor before it in the trace is finite"
 }
 
 // firstBad is the first tensor with NaN or infinities; nil without any.

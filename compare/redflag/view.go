@@ -106,14 +106,14 @@ func (v *view) readOrder(given *order.List) {
 	if config == nil && given != nil {
 		v.list = given
 	} else if config == nil {
-		v.notes = append(v.notes, "no configuration in the trace: what a tensor is follows from its name, and what it is computed from is not known")
+		v.notes = append(v.notes, "no configuration in the trace: the name tells what a tensor is, and its inputs are not known")
 	} else if c, err := order.ParseCanonical(config); err != nil {
-		v.notes = append(v.notes, fmt.Sprintf("the trace's configuration cannot be used (%v): what a tensor is follows from its name", err))
+		v.notes = append(v.notes, fmt.Sprintf("the trace's configuration cannot be used (%v): the name tells what a tensor is", err))
 	} else if v.list, err = order.New(c); err != nil {
-		v.notes = append(v.notes, fmt.Sprintf("no order of the trace's configuration (%v): what a tensor is follows from its name", err))
+		v.notes = append(v.notes, fmt.Sprintf("no order of the trace's configuration (%v): the name tells what a tensor is", err))
 	}
 	if !v.t.Sequence() {
-		v.notes = append(v.notes, "the file does not promise the order of execution: of several tensors, which came first is not known")
+		v.notes = append(v.notes, "the file does not promise the order of execution: it is not known which of several tensors came first")
 	}
 }
 

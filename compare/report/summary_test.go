@@ -207,9 +207,9 @@ func TestSightSaysTensors(t *testing.T) {
 	untried("h", detectable.UntriedRoom)
 	untried("i", detectable.UntriedForm)
 	const stopped = "  3 were not tried (such as mistake e; mistake f): the search stopped at its\n    limit of work"
-	const rest = "  1 was not tried (mistake h): it takes more memory than the search may have\n" +
+	const rest = "  1 was not tried (mistake h): it takes more memory than the search may use\n" +
 		"  1 was not tried (mistake i): the operation in which it would show was not\n    recomputed\n" +
-		"  no verdict rests on what was tried: each stands on the entries that were\n    compared and recomputed\n"
+		"  no verdict depends on these mistakes: verdicts depend on the entries that were\n    compared and recomputed\n"
 	for times, more := range map[int]string{0: "", 1: ", --search-work 30x goes on", 900: ", --search-work 1000x goes on", 1000: ""} {
 		s.Times = times
 		if got, want := said(), fmt.Sprintf(seen, " that were tried")+stopped+more+"\n"+rest+others; got != want {
@@ -258,8 +258,8 @@ func TestDownstreamOfAWrongOperation(t *testing.T) {
 		want  string
 	}{
 		{false, compare.Downstream{Compared: 310}, "all 310 entries computed from it in this pass are within their limits"},
-		{true, compare.Downstream{Compared: 310}, "all 310 entries computed from it in this pass are within their limits; the operation is wrong all the same, and another prompt may show more of it"},
-		{true, compare.Downstream{Compared: 1}, "the 1 entry computed from it in this pass is within its limit; the operation is wrong all the same, and another prompt may show more of it"},
+		{true, compare.Downstream{Compared: 310}, "all 310 entries computed from it in this pass are within their limits; the operation is still wrong, and another prompt may show more of it"},
+		{true, compare.Downstream{Compared: 1}, "the 1 entry computed from it in this pass is within its limit; the operation is still wrong, and another prompt may show more of it"},
 		{false, compare.Downstream{Compared: 5, Partial: true}, "the next 5 entries computed from it are within their limits"},
 		{false, compare.Downstream{Compared: 5, Until: "norm"}, "all 5 entries computed from it, up to norm, which is wrong on its own inputs, are within their limits"},
 	} {

@@ -16,7 +16,7 @@ import (
 // another layout.
 func batch(t *capture.Trace, list *order.List) string {
 	if r, ok := t.Lookup(0, order.InputIDs); ok && len(r.Shape) == 2 && r.Shape[0] > 1 {
-		return fmt.Sprintf("%d sequences, and one is compared: the shape of %s is %v", r.Shape[0], order.InputIDs, r.Shape)
+		return fmt.Sprintf("%d sequences, and only one can be compared: the shape of %s is %v", r.Shape[0], order.InputIDs, r.Shape)
 	}
 	var first capture.Record
 	n, tokens, reads := 0, 0, fromTokens(list)
@@ -39,7 +39,7 @@ func batch(t *capture.Trace, list *order.List) string {
 	if n < 2 || tokens < 2 {
 		return ""
 	}
-	return fmt.Sprintf("%[1]d sequences, and one is compared: all %[2]d tensors with tokens have %[1]d in front, such as %[3]s %[4]v", first.Shape[0], n, first.Key, first.Shape)
+	return fmt.Sprintf("%[1]d sequences, and only one can be compared: the first axis of all %[2]d tensors with tokens is %[1]d, such as %[3]s %[4]v", first.Shape[0], n, first.Key, first.Shape)
 }
 
 // fromTokens are the entries that are computed from the token ids.
@@ -80,9 +80,9 @@ func paddedBeside(traces [2]*capture.Trace, o Options) (side int, why string, er
 	other := sides.NamesOf(o.Mode)[1-side].Trace
 	switch {
 	case slices.Equal(long[more:], short) && has(long[:more], short[0]):
-		return side, fmt.Sprintf("it begins with %s of id %d, and the rest is what %s has", sides.Count(more, "token"), long[0], other), nil
+		return side, fmt.Sprintf("it begins with %s of id %d, and the rest equals %s", sides.Count(more, "token"), long[0], other), nil
 	case slices.Equal(long[:len(short)], short) && has(long[len(short):], short[len(short)-1]):
-		return side, fmt.Sprintf("it ends with %s of id %d, and the rest is what %s has", sides.Count(more, "token"), long[len(long)-1], other), nil
+		return side, fmt.Sprintf("it ends with %s of id %d, and the rest equals %s", sides.Count(more, "token"), long[len(long)-1], other), nil
 	}
 	return 0, "", nil
 }

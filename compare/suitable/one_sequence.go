@@ -74,7 +74,7 @@ func PaddedAsFound(local *capture.Trace, name string, list *order.List, found Wr
 	case front > 1 && f.FirstKeysMasked(front):
 		return padded(name, fmt.Sprintf("it begins with %d tokens of id %d, and they are masked for every query", front, ids[0]))
 	case back > 1 && c.Outcome == isolate.Bug && readsKeys(list, found.Name) && c.FirstToken >= 0 && behind > 1 && (behind == back || behind == back-1):
-		return padded(name, fmt.Sprintf("it ends with %d tokens of id %d, and %s is a different operation for only these", behind, ids[n-1], found.Key))
+		return padded(name, fmt.Sprintf("it ends with %d tokens of id %d, and %s is a different operation for these tokens only", behind, ids[n-1], found.Key))
 	}
 	return nil
 }

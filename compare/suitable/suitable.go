@@ -31,7 +31,7 @@ func Check(traces [2]*capture.Trace, o Options) (differences []string, err error
 		if why := t.Unfinished(); why != "" && !o.Partial {
 			return nil, &sides.UnsuitableError{
 				What: "status", Reason: fmt.Sprintf("%s is not complete: %s", names[i].Trace, why),
-				Hint: "capture it again, or add --partial to compare what is there",
+				Hint: "capture it again, or add --partial to compare the tensors that it has",
 			}
 		}
 	}

@@ -112,12 +112,12 @@ func Sum(blocks []Block) (Block, error) {
 	t := &total{dtype: out.DType, bytes: int64(elements) * int64(out.DType.Size())}
 	for _, b := range blocks {
 		if !slices.Equal(b.Shape, out.Shape) || b.DType != out.DType {
-			return Block{}, fmt.Errorf("%s of shape %v and %s of shape %v cannot be added up", out.DType, out.Shape, b.DType, b.Shape)
+			return Block{}, fmt.Errorf("%s of shape %v and %s of shape %v cannot be added", out.DType, out.Shape, b.DType, b.Shape)
 		}
 		t.parts = append(t.parts, b.Data)
 	}
 	if !out.DType.Float() {
-		return Block{}, fmt.Errorf("sums are of floats, and these are %s", out.DType)
+		return Block{}, fmt.Errorf("only floats are added, and these are %s", out.DType)
 	}
 	out.Data = t
 	return out, nil

@@ -36,7 +36,7 @@ type axis struct {
 func New(text, dropped string) (*Layout, error) {
 	left, right, ok := strings.Cut(text, "->")
 	if !ok {
-		return nil, fmt.Errorf("axes %q: want the axes that there are, ->, and those that are wanted", text)
+		return nil, fmt.Errorf("axes %q: want the axes of the tensor, ->, and the axes of the entry", text)
 	}
 	l := &Layout{Text: strings.Join(strings.Fields(text), " ")}
 	var err error
@@ -92,7 +92,7 @@ func items(side string, sizes bool) ([][]axis, error) {
 			list = append(list, nil)
 		case word == ")" && inside:
 			if inside = false; len(list[len(list)-1]) == 0 {
-				return nil, errors.New("nothing is in the parentheses")
+				return nil, errors.New("the parentheses are empty")
 			}
 		case word == "(" || word == ")":
 			return nil, errors.New("parentheses do not fit together")
@@ -122,7 +122,7 @@ func newAxis(word string, sizes bool) (axis, error) {
 	name, size, written := strings.Cut(word, ":")
 	a := axis{name: name}
 	if !IsName(name) {
-		return a, fmt.Errorf("%q is no name of an axis", word)
+		return a, fmt.Errorf("%q is not a name of an axis", word)
 	}
 	if !written {
 		return a, nil
@@ -178,7 +178,7 @@ func (l *Layout) Apart(shape []int, sizes map[string]int) ([]Strided, error) {
 // factors splits an axis into parts. A single part may lack a size: factors divides the size of the axis by the known sizes.
 func factors(item []axis, size int, sizes map[string]int) ([]Strided, error) {
 	if len(item) == 0 && size != 1 {
-		return nil, fmt.Errorf("an axis of %d is called 1", size)
+		return nil, fmt.Errorf("an axis of size %d is called 1", size)
 	}
 	parts := make([]Strided, len(item))
 	known, open := 1, -1
@@ -203,7 +203,7 @@ func factors(item []axis, size int, sizes map[string]int) ([]Strided, error) {
 	case open >= 0 && size%known == 0:
 		parts[open].Size = size / known
 	case open >= 0 || len(item) > 0 && known != size:
-		return nil, fmt.Errorf("an axis of %d is not %s: %s", size, spell(item), spellSizes(parts, open))
+		return nil, fmt.Errorf("an axis of size %d is not %s: %s", size, spell(item), spellSizes(parts, open))
 	}
 	return parts, nil
 }

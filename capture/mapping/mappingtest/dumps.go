@@ -85,7 +85,7 @@ func Elements(t TB, trace *capture.Trace, pass int, name string) (shape []int, v
 				t.Fatal(err)
 			}
 			if !bytes.Equal(part, whole[off:off+len(part)]) {
-				t.Fatal(fmt.Sprintf("%s: bytes %d to %d are others by themselves", name, off, off+len(part)))
+				t.Fatal(fmt.Sprintf("%s: bytes %d to %d differ when they are read separately", name, off, off+len(part)))
 			}
 		}
 	}

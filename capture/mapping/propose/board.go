@@ -51,7 +51,7 @@ func newBoard(ctx context.Context, d traces, list *order.List, passes bool) (*bo
 	}
 	if n := len(p.open); n > mapping.MaxRules {
 		return nil, hint.Add(fmt.Errorf("the names need %d lines, and a map has at most %d", n, mapping.MaxRules),
-			"give the tensors of all layers one name with the number of the layer in it, such as h.0.attn, and leave out what is no tensor of the model")
+			"give the tensors of all layers one name with the number of the layer in it, such as h.0.attn, and leave out what is not a tensor of the model")
 	}
 	return p, nil
 }

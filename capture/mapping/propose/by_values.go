@@ -92,7 +92,7 @@ func (p valueSearch) takeValued(f candidate) (err error) {
 		return err
 	}
 	if line.Ring != "" {
-		line.Axes, line.Why = f.how.Whole, line.Why+"; what later passes have stands in a ring"
+		line.Axes, line.Why = f.how.Whole, line.Why+"; later passes have a ring"
 	}
 	if err := p.take(f, line); err != nil {
 		return err

@@ -44,7 +44,7 @@ func (p consumers) byConsumers(ctx context.Context) error {
 			if then <= now {
 				continue
 			}
-			line.Why = fmt.Sprintf("what is computed from it takes it as that (%d of its tensors)", then)
+			line.Why = fmt.Sprintf("the tensors computed from it confirm it (%d of them)", then)
 			if line.By == "" {
 				line.Why += "; it has the values of " + pair.r.text
 			}

@@ -254,7 +254,7 @@ func TestWhatIsACopy(t *testing.T) {
 	}
 	dump = mappingtest.Assembled(t, append(all, more[0])...)
 	p, text = proposed(t, dump, list, trace)
-	if !p.Needless() || !strings.HasSuffix(text, "\n[tensors]\n# Copies without a line: 1. They have the numbers of tensors that have an entry, and are not compared.\n") {
+	if !p.Needless() || !strings.HasSuffix(text, "\n[tensors]\n# Copies without a line: 1. They are equal to tensors that have an entry, and are not compared.\n") {
 		t.Error(text)
 	}
 }

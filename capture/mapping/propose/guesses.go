@@ -43,7 +43,7 @@ func (g guess) why() string {
 	case g.alike > 0:
 		text = "a guess by its name"
 	case g.only:
-		text = "a guess: the only tensor of such a shape"
+		text = "a guess: the only tensor of this shape"
 	default:
 		text = "a guess by the order of the dump"
 	}

@@ -56,7 +56,7 @@ func TestCopiesAreOfAnAxis(t *testing.T) {
 	dump := mappingtest.Assembled(t, copied(t, trace, "rank0/n", "norm", 0), copied(t, trace, "rank1/n", "norm", 0), copied(t, trace, "rank2/n", "norm", 0))
 	for join, want := range map[string]string{
 		"c/1": "want an axis and how many ranks", "c/x": "want an axis and how many ranks", "sum/2": "want an axis and how many ranks",
-		"z/2": "no axis is called z", "c/2": "3 parts, which are not on 2 ranks each",
+		"z/2": "no axis is called z", "c/2": "3 parts, which is not a multiple of the 2 ranks",
 	} {
 		m, err := mapping.Parse("map.toml", []byte(`[tensors]
 "rank{R}/n" = { to = "norm", axes = "b t c -> b t c", join = "`+join+`" }`))

@@ -259,7 +259,7 @@ type candidate struct {
 func (f candidate) why() string {
 	text := fmt.Sprintf("values: %d of %d, relative L2 %.1e", f.good, f.of, f.error)
 	if f.how.Interleaved {
-		text += "; rotary pairs are neighbours"
+		text += "; interleaved rotary pairs"
 	}
 	return text + f.f.Why()
 }

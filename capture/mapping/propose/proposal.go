@@ -89,7 +89,7 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 		fmt.Fprintf(&b, "# %d tensors need no line.\n", p.Known)
 	}
 	if len(p.Without) > 0 {
-		fmt.Fprintf(&b, "# No tensor of the dump is of layer %s.\n", capture.RangesOf(p.Without))
+		fmt.Fprintf(&b, "# The dump has no tensor of layer %s.\n", capture.RangesOf(p.Without))
 	}
 	if p.Needless() {
 		b.WriteString("# The dump needs no map: compare it as it is.\n")
@@ -106,7 +106,7 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 		fmt.Fprintf(&b, "%s # %s\n", Line{From: c.From}.text(), comment(c.why()))
 	}
 	if n := len(p.Copies) - len(copies); n > 0 {
-		fmt.Fprintf(&b, "# Copies without a line: %d. They have the numbers of tensors that have an entry, and are not compared.\n", n)
+		fmt.Fprintf(&b, "# Copies without a line: %d. They are equal to tensors that have an entry, and are not compared.\n", n)
 	}
 	p.writeOpen(&b)
 	_, err := io.WriteString(w, b.String())
@@ -125,14 +125,14 @@ func (p *Proposal) writeOpen(b *strings.Builder) {
 		}
 	}
 	if len(p.Swapped) > 0 {
-		b.WriteString("\n# Each of these has the values of another of them. If they are dumped under each other's names, remove the # of all.\n")
-		b.WriteString("# If they are not, the port computes them so: compare it without these lines.\n")
+		b.WriteString("\n# These tensors have each other's values. If they are dumped under each other's names, remove the # of all.\n")
+		b.WriteString("# If not, the port computes these values: compare without these lines.\n")
 		for _, l := range p.Swapped {
 			fmt.Fprintf(b, "# %s # %s\n", l.text(), comment(l.Why))
 		}
 	}
 	if len(p.Others) > 0 {
-		b.WriteString("\n# None of these is an entry, or has its shape: what the dump computes from each entry without a tensor is right. They are not compared.\n")
+		b.WriteString("\n# These tensors match no entry, and are not compared. What the dump computes from each entry without a tensor is right.\n")
 		for _, name := range p.Others[:min(len(p.Others), mostListed)] {
 			fmt.Fprintf(b, "# %s\n", tomlfile.Quote(name))
 		}
@@ -141,7 +141,7 @@ func (p *Proposal) writeOpen(b *strings.Builder) {
 		}
 	}
 	if len(p.Left) > 0 {
-		b.WriteString("\n# Left: nothing tells what these are. They are not compared.\n")
+		b.WriteString("\n# Left: no entry was found for these. They are not compared.\n")
 		for _, name := range p.Left {
 			fmt.Fprintf(b, "# %s\n", tomlfile.Quote(name))
 		}

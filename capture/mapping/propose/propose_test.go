@@ -111,7 +111,7 @@ func TestProposedMapRestoresTheReference(t *testing.T) {
 				t.Errorf("choices and left:\n%s", text)
 			}
 			a := remade(t, dump, list, text)
-			if want := `axes = "t h (p:3 r) -> 1 h t (r p)" }`; !strings.Contains(text, want) || strings.Count(text, "; rotary pairs are neighbours\n") != 1 {
+			if want := `axes = "t h (p:3 r) -> 1 h t (r p)" }`; !strings.Contains(text, want) || strings.Count(text, "; interleaved rotary pairs\n") != 1 {
 				t.Errorf("it lacks %s, or says nothing of the pairs\n%s", want, text)
 			}
 			names := 0

@@ -311,7 +311,7 @@ func TestACommentSaysNoValuesThatATensorDoesNotHave(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(p.Lines, func(l propose.Line) bool { return l.From == "blocks.{L}.x" })
-	if i < 0 || p.Lines[i].To[0] != "layers.{L}.out" || p.Lines[i].By != "guess" || !strings.Contains(p.Lines[i].Why, "takes it as that") || strings.Contains(p.Lines[i].Why, "values") {
+	if i < 0 || p.Lines[i].To[0] != "layers.{L}.out" || p.Lines[i].By != "guess" || !strings.Contains(p.Lines[i].Why, "computed from it confirm it") || strings.Contains(p.Lines[i].Why, "values") {
 		t.Errorf("%v", p.Lines)
 	}
 }
@@ -324,7 +324,7 @@ func TestALayerWithoutATensorIsSaid(t *testing.T) {
 	for _, c := range []struct {
 		dump *capture.Trace
 		want string
-	}{{whole, ""}, {some, "# No tensor of the dump is of layer 1.\n"}} {
+	}{{whole, ""}, {some, "# The dump has no tensor of layer 1.\n"}} {
 		p, err := propose.Map(t.Context(), c.dump, c.dump, list, trace, propose.Options{Weights: weights})
 		if err != nil {
 			t.Fatal(err)

@@ -86,7 +86,7 @@ func newPasses(res *compare.Result, data *dataRun, run int) (drawn []passMap, sk
 		drawn = append(drawn, p)
 	}
 	if left > 0 {
-		skipped = fmt.Sprintf("%s not drawn: this page has the first, and the first in which something does not match. The JSON report has all.", words.Count(left, "pass is", "passes are"))
+		skipped = fmt.Sprintf("%s not drawn: this page has the first pass, and the first pass with a mismatch. The JSON report has all.", words.Count(left, "pass is", "passes are"))
 	}
 	return drawn, skipped
 }

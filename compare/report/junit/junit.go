@@ -165,7 +165,7 @@ func detail(res *compare.Result, r *compare.Row) string {
 		fmt.Fprintf(&b, "bug: %s\n", r.Isolated.Finding.Text())
 	}
 	if r.Isolated != nil {
-		fmt.Fprintf(&b, "by itself: %s\n", r.Isolated.Outcome)
+		fmt.Fprintf(&b, "on its own inputs: %s\n", r.Isolated.Outcome)
 	}
 	if r.Blame != "" {
 		fmt.Fprintf(&b, "blame: %s\n", r.Blame)
@@ -185,7 +185,7 @@ func detail(res *compare.Result, r *compare.Row) string {
 // coverageCase stands for the comparison as a whole.
 func coverageCase(r *compare.Result) testCase {
 	v := r.Coverage
-	said := fmt.Sprintf("%s; %d show something", words.Covered(r), v.Tested)
+	said := fmt.Sprintf("%s; %d test something", words.Covered(r), v.Tested)
 	c := testCase{Name: "coverage"}
 	switch s := r.Isolation; {
 	case r.Uncertified != "":

@@ -131,7 +131,7 @@ func (s *run) failing(r *report.Run, about string) {
 	}
 	rule, title, page := "incomplete", "the comparison is incomplete", ""
 	if d := res.Divergence; d != nil {
-		rule, title = strings.ToLower(string(d.Row.Class)), "a tensor that is not the reference's: "+string(d.Row.Class)
+		rule, title = strings.ToLower(string(d.Row.Class)), "a tensor that differs from the reference: "+string(d.Row.Class)
 		if f, _ := d.Bug(); f != nil {
 			page = f.Page
 		}
@@ -153,7 +153,7 @@ func (s *run) failing(r *report.Run, about string) {
 			Fingerprints: map[string]string{"tracediff/v1": words.Clean(r.Name + "/" + f.First)},
 		}
 		further.at(f.First, about, nil)
-		s.add("value", "a tensor that is not the reference's: VALUE", f.Bug.Page, further)
+		s.add("value", "a tensor that differs from the reference: VALUE", f.Bug.Page, further)
 	}
 }
 

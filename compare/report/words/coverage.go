@@ -17,7 +17,7 @@ func NotCompared(doc *Document, r *compare.Result) {
 		return
 	}
 	if r.Stopped {
-		doc.Line("not compared: what comes after the first divergence (--all goes on)")
+		doc.Line("not compared: the entries after the first divergence (--all compares them)")
 		return
 	}
 	text := fmt.Sprintf("not compared: %d of %s", n, Count(c.Entries, "entry", "entries"))

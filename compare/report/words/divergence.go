@@ -44,7 +44,7 @@ func Divergence(doc *Document, r *compare.Result) {
 func next(doc *Document, r *compare.Result, d *compare.Divergence) {
 	f, _ := d.Bug()
 	if f != nil && len(f.DumpOnly) > 0 {
-		doc.Field("next", "dump the tensor where it is computed, before its memory is used again; the computation is right")
+		doc.Field("next", "dump the tensor right after it is computed, before its memory is reused; the computation is right")
 		return
 	}
 	for i, hint := range d.Hints {
@@ -55,7 +55,7 @@ func next(doc *Document, r *compare.Result, d *compare.Divergence) {
 	}
 	if len(d.Hints) == 0 && f != nil {
 		what := Either(Unnamed(d), "check this operation in your port", "correct this in your port")
-		doc.Field("next", "%s, %s", what, Either(r.Given, "dump its tensors, compare again", "then run the same command again"))
+		doc.Field("next", "%s, %s", what, Either(r.Given, "dump its tensors and compare again", "then run the same command again"))
 	}
 }
 

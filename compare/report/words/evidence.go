@@ -68,7 +68,7 @@ func both(doc *Document, r *compare.Result, row *compare.Row) {
 	if m.Pattern != nil && m.Pattern.Gained+m.Pattern.Lost > 0 { // of a mask no element is counted
 		return
 	}
-	doc.Field("", "both sides are equal here: the reference has the same mistake, or both ran with another checkpoint or config.json than this one")
+	doc.Field("", "both sides are equal here: the reference has the same mistake, or both ran with another checkpoint or config.json")
 }
 
 // about is the operation and the place of a row.
@@ -98,7 +98,7 @@ func checksOf(doc *Document, r *compare.Row) {
 		label = ""
 	}
 	if r.Gate.Passed() && !broken {
-		doc.Field("", "the values that both sides show are within them")
+		doc.Field("", "the values that are finite on both sides are within them")
 	}
 	times := ""
 	if r.Gate.Noise > 0 {
@@ -186,9 +186,9 @@ func downstream(doc *Document, of *compare.Divergence) {
 	case d.Compared == 0:
 		doc.Field("downstream", "%s is computed from it next, and wrong on its own inputs", d.Until)
 	case d.Past == 0:
-		doc.Field("downstream", "%s%s", within(d), Either(wrongOperation(of), "; the operation is wrong all the same, and another prompt may show more of it", ""))
+		doc.Field("downstream", "%s%s", within(d), Either(wrongOperation(of), "; the operation is still wrong, and another prompt may show more of it", ""))
 	case d.Vanishes != "":
-		doc.Field("downstream", "ends at %s: it and all after it are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
+		doc.Field("downstream", "ends at %s: this entry and all later ones are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
 	default:
 		doc.Field("downstream", "reaches %s, relative L2 %s: %s are over their limits", d.Last, Number(d.LastRelL2), looked)
 	}
@@ -231,7 +231,7 @@ func code(doc *Document, c *compare.Code) {
 	}
 	switch {
 	case len(c.Steps) > 0:
-		doc.Field("steps", "of the reference (-) and of your port (+):")
+		doc.Field("steps", "of the reference (-) and your port (+):")
 		for i, step := range c.Steps {
 			if i == maxSteps {
 				doc.Field("", "and %d more; tracediff diff-program shows all", len(c.Steps)-i)
@@ -240,7 +240,7 @@ func code(doc *Document, c *compare.Code) {
 			doc.Field("", "%s", step)
 		}
 	case c.Compared:
-		doc.Field("steps", "the same on both sides: the numbers that they read differ")
+		doc.Field("steps", "the same on both sides: their input numbers differ")
 	}
 }
 

@@ -37,7 +37,7 @@ func Isolation(doc *Document, r *compare.Result) {
 		doc.Line("sensitivity: a %s scale error would have been detected in each (weakest: %s)", percent(s.WeakestPower), s.Weakest)
 	}
 	if s.Sampled > 0 {
-		doc.Line("sampled: the sensitivity of %s is of a part of their elements", Count(s.Sampled, "large product", "large products"))
+		doc.Line("sampled: the sensitivity of %s is measured on some of their elements", Count(s.Sampled, "large product", "large products"))
 	}
 	findings(doc, s.Findings)
 }
@@ -99,7 +99,7 @@ func Uncertified(r *compare.Result) string {
 	if r.Uncertified == "" {
 		return ""
 	}
-	return "none was certified: " + r.Uncertified
+	return "nothing was certified: " + r.Uncertified
 }
 
 // reasons lists why entries are neither right nor wrong by themselves: those that are UNIDENTIFIED by their operation.
@@ -130,7 +130,7 @@ func certificate(doc *Document, r *compare.Row) {
 	case c.Outcome == isolate.Bug:
 		size := "relative L2 " + Number(c.RelL2)
 		if c.RelL2 == 0 { // which leaves out what is masked or not finite
-			size = "of another mask or not finite; the others are equal"
+			size = "masked differently or not finite; the others are equal"
 		}
 		doc.Field("isolated", "%s: %d of %d elements outside the rounding bound, %s%s", c.Outcome, c.Outside, c.Elements, size, power(c.Certificate))
 	case c.Outcome == isolate.Unidentified:
@@ -286,16 +286,16 @@ func blame(doc *Document, r *compare.Row) {
 	text := map[compare.Blame]string{
 		compare.Root:      "its own operation, or one before it that was not captured",
 		compare.Inherited: "an ancestor's fault",
-		compare.Unknown:   "what it was computed from was not captured",
+		compare.Unknown:   "its inputs were not captured",
 	}[r.Blame]
 	if r.Blame == compare.Inherited && r.Isolated == nil && r.Growth > 0 {
-		text = "an ancestor's fault, or what accumulated"
+		text = "an ancestor's fault, or accumulated rounding"
 	}
 	if r.Needs != "" {
 		text += "; " + r.Needs
 	}
 	if r.Growth > 0 {
-		text += fmt.Sprintf("; the error is %s times that of its inputs", Number(r.Growth))
+		text += fmt.Sprintf("; the error is %s times the error of its inputs", Number(r.Growth))
 	}
 	doc.Field("blame", "%s, %s", r.Blame, text)
 }

@@ -157,7 +157,7 @@ func mend(l compare.KnownLine, file string) string {
 	if l.State == compare.KnownGone {
 		return "remove it from " + file
 	}
-	return "correct it, or accept it anew with tracediff accept"
+	return "correct it, or accept it again with tracediff accept"
 }
 
 // allowance is a line of the allow-list, and what it accepted.
@@ -169,7 +169,7 @@ func allowance(a compare.Allowed) string {
 	for _, c := range a.Classes {
 		where += " " + string(c)
 	}
-	use := "nothing that was compared needs it"
+	use := "no compared entry needs it"
 	if n := len(a.Keys); n > 0 {
 		use = Count(n, "mismatch", "mismatches") + ", the first is " + a.Keys[0]
 	}
@@ -179,7 +179,7 @@ func allowance(a compare.Allowed) string {
 // Others names the mismatches with a wrong operation if there are several, and the entries that were allowed to differ.
 func Others(doc *Document, r *compare.Result) {
 	if n := len(r.Roots); n > 1 {
-		doc.Line("wrong by themselves: %d of %s: %s", n, Count(r.Mismatches, "mismatch", "mismatches"), first(r.Roots, maxShort))
+		doc.Line("wrong on their own inputs: %d of %s: %s", n, Count(r.Mismatches, "mismatch", "mismatches"), first(r.Roots, maxShort))
 	}
 	for _, a := range r.Allowed {
 		doc.Line("allowed: %s", allowance(a))

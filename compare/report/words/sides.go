@@ -13,7 +13,7 @@ import (
 // Sides names the traces, their differences, and the map of the local trace.
 func Sides(doc *Document, r *compare.Result) {
 	if r.Alone {
-		doc.Head("reference", "none, every entry is computed from the trace's own inputs")
+		doc.Head("reference", "none; every entry is computed from the trace's own inputs")
 		doc.Head("trace", "%s", SideOf(r.Local))
 	} else {
 		first, second := r.Reference, r.Local
@@ -68,7 +68,7 @@ func unmapped(m *compare.Map) (texts []string) {
 
 // withoutMap says that a dump in names of its own needs a map.
 func withoutMap(m *compare.Map) string {
-	return "none; the order does not know " + openTensors(m) + ": not compared; tracediff map LOCAL REFERENCE proposes a map, and --map reads the dump by it"
+	return "none; the order does not know " + openTensors(m) + ": not compared; tracediff map LOCAL REFERENCE proposes a map, and --map reads the dump with it"
 }
 
 // openTensors are the tensors of the dump that have no line: how many there are, and the names of some.

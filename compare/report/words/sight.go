@@ -93,7 +93,7 @@ func untried(doc *Document, s *detectable.Sight) {
 		doc.Sub("%s not tried", Count(len(s.Skipped)-len(s.Untried), "was", "were"))
 	}
 	if len(s.Skipped) > 0 {
-		doc.Sub("no verdict rests on what was tried: each stands on the entries that were compared and recomputed")
+		doc.Sub("no verdict depends on these mistakes: verdicts depend on the entries that were compared and recomputed")
 	}
 }
 

@@ -63,7 +63,7 @@ func VerdictOf(r *compare.Result, whole bool) Field {
 		v.Label = "NOT DIFFERENT"
 		v.Segments = []Segment{{Text: Count(unmet(r), "pattern", "patterns") + " expected a difference and found none"}, counted, passes}
 	default:
-		v.Segments = []Segment{compared, passes, {Text: ", and none tests anything"}}
+		v.Segments = []Segment{compared, passes, {Text: ", but nothing was tested"}}
 	}
 	for i := range v.Segments {
 		v.Segments[i].Text = Clean(v.Segments[i].Text)

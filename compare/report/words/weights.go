@@ -28,7 +28,7 @@ func WeightAt(a *weights.Element) string {
 		text += fmt.Sprintf(" in row %d, column %d", a.Row, a.Column)
 	}
 	if a.Folded {
-		text += " (the file is to have 1+w)"
+		text += " (the file should have 1+w)"
 	}
 	return text
 }
@@ -52,7 +52,7 @@ func WeightsRight(r *weights.Result) []string {
 			}
 			worst[text] = max(worst[text], t.Relative)
 		case weights.Rescaled:
-			text = "divided by factors that the columns of other tensors are multiplied by"
+			text = "divided by factors, and the columns of other tensors are multiplied by them"
 		default:
 			continue
 		}

@@ -122,7 +122,7 @@
 
   function open(td, focus) {
     if (td.dataset.i === undefined) {
-      live.textContent = "Nothing was compared there, or its numbers are in the JSON report alone.";
+      live.textContent = "Nothing was compared there, or its numbers are in the JSON report only.";
       return;
     }
     from = td;
