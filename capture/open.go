@@ -194,10 +194,10 @@ func (o *opening) list(tensors []safetensors.Tensor, start int64) error {
 		}
 		if o.sequence {
 			if i > 0 && r.Pass < o.records[i-1].Pass {
-				return writtenAgain(tensors, fmt.Errorf("tensor %s of pass %d stands after pass %d", quote(r.Key), r.Pass, o.records[i-1].Pass))
+				return writtenAgain(tensors, fmt.Errorf("tensor %s of pass %d comes after pass %d", quote(r.Key), r.Pass, o.records[i-1].Pass))
 			}
 			if _, before := o.LookupFiring(r.Pass, r.Name, r.Firing-1); r.Firing > 0 && !before {
-				return fmt.Errorf("tensor %s stands before firing %d of its name", quote(r.Key), r.Firing-1)
+				return fmt.Errorf("tensor %s comes before firing %d of its name", quote(r.Key), r.Firing-1)
 			}
 		}
 		o.records[i] = r

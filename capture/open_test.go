@@ -78,10 +78,10 @@ var refused = []struct {
 	{"no name", `the name is empty`, trace("complete", "", u8("pass1/", 0, 1), "a")},
 	{"empty key", `the name is empty`, trace("complete", "", u8("", 0, 1), "a")},
 	{"metadata as a name", `keeps this name`, trace("complete", "", u8("pass1/__metadata__", 0, 1), "a")},
-	{"second firing alone", `"a#1" stands before firing 0`, trace("complete", "", u8("a#1", 0, 1), "a")},
-	{"third after first", `"a#2" stands before firing 1`, trace("complete", "", u8("a", 0, 1)+u8("a#2", 1, 2), "ab")},
+	{"second firing alone", `"a#1" comes before firing 0`, trace("complete", "", u8("a#1", 0, 1), "a")},
+	{"third after first", `"a#2" comes before firing 1`, trace("complete", "", u8("a", 0, 1)+u8("a#2", 1, 2), "ab")},
 	{"saved again by another program", "it was written again by another program: its 2 tensors are sorted by dtype and name", trace("complete", "", u8("pass1/a", 0, 1)+u8("x", 1, 2), "ab")},
-	{"passes backwards", `"pass1/b" of pass 1 stands after pass 2`, trace("complete", "", u8("pass2/a", 0, 1)+u8("pass1/b", 1, 2), "ab")},
+	{"passes backwards", `"pass1/b" of pass 1 comes after pass 2`, trace("complete", "", u8("pass2/a", 0, 1)+u8("pass1/b", 1, 2), "ab")},
 
 	{"config", "metadata tracediff.config: not JSON", trace("complete", `,"tracediff.config":"{"`, "", "")},
 	{"producer", "metadata tracediff.producer", trace("complete", `,"tracediff.producer":"transformers"`, "", "")},

@@ -72,7 +72,7 @@ func TestRowsThatAreNotOneSequenceAreRefused(t *testing.T) {
 		{"two sequences", []hooks.Event{ints("input_ids", []int{2, 3}, 5, 6, 7, 8, 9, 3)}, "2 sequences", capture.OneSequence},
 		{"tensors of two sequences, and no ids", []hooks.Event{state("embed_tokens", 2, 3), state("norm", 2, 3)}, "the first axis of all 2 tensors with tokens is 2, such as embed_tokens [2 3 8]", capture.OneSequence},
 		{"beside them a table of rotations for all", []hooks.Event{state("embed_tokens", 2, 3), state("norm", 2, 3), state("rotary.full.cos", 1, 3)}, "the first axis of all 2 tensors with tokens is 2", capture.OneSequence},
-		{"their ids are one row", []hooks.Event{row(5, 6, 7, 8, 9, 3), state("embed_tokens", 2, 3), state("norm", 2, 3)}, "have 2 in front", capture.OneSequence},
+		{"their ids are one row", []hooks.Event{row(5, 6, 7, 8, 9, 3), state("embed_tokens", 2, 3), state("norm", 2, 3)}, "with tokens is 2", capture.OneSequence},
 		{"one tensor with another axis in front is a mistake", []hooks.Event{row(5, 6, 7), state("embed_tokens", 2, 3), state("norm", 1, 3)}, "", ""},
 		{"tokens in front are another layout", []hooks.Event{row(5, 6, 7), state("embed_tokens", 3, 1), state("norm", 3, 1)}, "", ""},
 		{"an attention mask with a 0", []hooks.Event{row(5, 6, 7), ints("attention_mask", []int{1, 3}, 0, 1, 1)}, "attention_mask is 0 for 1 of 3 tokens", padding},

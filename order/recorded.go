@@ -73,7 +73,7 @@ func listOf(p *recorded.Program, passes [][]recorded.Entry, sorted bool) (*List,
 	for _, all := range passes {
 		m.pass(all)
 		if len(m.names)*len(passes) > maxPlaces {
-			return nil, fmt.Errorf("more than %d names in %d passes, few of which have the same", len(m.names), len(passes))
+			return nil, fmt.Errorf("more than %d names in %d passes, and few passes share names", len(m.names), len(passes))
 		}
 	}
 	if sorted {
@@ -282,7 +282,7 @@ func inAll(entries [][]*Entry, i int, passes []recorded.Pass) Entry {
 	return e
 }
 
-var errCrossed = errors.New("another pass has these in the other order")
+var errCrossed = errors.New("another pass has these in the opposite order")
 
 // ordered reports an entry that is computed from a later entry of the list.
 func ordered(l *List) error {
@@ -295,7 +295,7 @@ func ordered(l *List) error {
 				at, ok := l.parent(Node{i, pass}, ref)
 				switch {
 				case !ok || at.Entry < 0 || l.passes[at.Pass][at.Entry] == nil:
-					return fmt.Errorf("pass %d: %s is computed from %s, which is not there", pass, e.Name, ref.Name)
+					return fmt.Errorf("pass %d: %s is computed from %s, which is missing", pass, e.Name, ref.Name)
 				case at.Pass == pass && at.Entry >= i:
 					return fmt.Errorf("pass %d: %s is computed from %s, and %w", pass, e.Name, ref.Name, errCrossed)
 				}

@@ -111,7 +111,7 @@ func TestRecordedOrderOfPasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := order.Recorded(p); err == nil || !strings.Contains(err.Error(), "another pass has these in the other order") {
+	if _, err := order.Recorded(p); err == nil || !strings.Contains(err.Error(), "another pass has these in the opposite order") {
 		t.Errorf("an order that no list has: %v", err)
 	}
 	if got := strings.Join(recordedList(t, crossed("$0")).Names(), " "); got != "b a" {

@@ -242,7 +242,7 @@ func TestErrors(t *testing.T) {
 		{`"blk.{L}.x" = { to = "y.{L}", join = "sum" }`, "every capture is in a target"},
 		{`"blk.{L}.x" = { to = "y.{L}", axes = "t c -> c" }`, "t is on the left only"},
 		{`"blk.{L}.x" = { to = "y.{L}", axes = "t c -> t c e" }`, "e is on the right only"},
-		{`"blk.{L}.x" = { to = "y.{L}", axes = "t t -> t t" }`, "t stands twice on one side"},
+		{`"blk.{L}.x" = { to = "y.{L}", axes = "t t -> t t" }`, "t is twice on one side"},
 		{`"blk.{L}.x" = { to = "y.{L}", axes = "t (c -> t c" }`, "parentheses do not fit together"},
 		{`"blk.{L}.x" = { to = "y.{L}", axes = "t (c:0 d) -> t c d" }`, "want a size of 1 or more"},
 		{`"blk.{L}.x" = { to = ["y.{L}", "z.{L}"] }`, "2 names for 1 parts"},

@@ -99,10 +99,10 @@ func TestProgramsThatDoNotHoldForALength(t *testing.T) {
 	})
 	many := strings.TrimSuffix(strings.Repeat("5,", 125), ",")
 	for _, c := range []struct{ program, tokens, more, want string }{
-		{mistral + "recorded.program.json", many, "0", "its tokens are 125, and the recorded ones are 1 to 124"},
-		{mistral + "recorded.program.json", "5,6,7,8;9,10", "0", "was recorded of others: a prompt at once, and then one token a pass"},
-		{mistral + "recorded.program.json", "5,6,7", "2", "was recorded of others: pass 1, "}, // the window of 6 keys is full at a length that was not recorded
-		{alone, otherTokens, "0", "was recorded of others: it loops over tokens"},
+		{mistral + "recorded.program.json", many, "0", "its tokens are 125, and the recorded numbers are 1 to 124"},
+		{mistral + "recorded.program.json", "5,6,7,8;9,10", "0", "was recorded with other lengths: want a prompt in one pass, and then one token a pass"},
+		{mistral + "recorded.program.json", "5,6,7", "2", "was recorded with other lengths: pass 1, "}, // the window of 6 keys is full at a length that was not recorded
+		{alone, otherTokens, "0", "was recorded with other lengths: it loops over tokens"},
 		{guard, otherTokens, "0", "Python looked at what was computed: guard at transformers/"},
 	} {
 		model := mistral + "model"

@@ -43,7 +43,7 @@ func TestProgramOfAConfiguration(t *testing.T) {
 	n.write(filepath.Join(n.dir, "mixtral.program.json"), string(readAll(t, "../../fixtures/programs/mixtral-tiny/bfloat16.program.json")), 0o644)
 	for other, words := range map[string][2]string{
 		"none.program.json": {"reading the program", "reading the program"}, "model/config.json": {"config.json", "format"},
-		"mixtral.program.json": {"was recorded of others", "weight model.layers.0.block_sparse_moe.gate.weight [4 32] is missing"},
+		"mixtral.program.json": {"was recorded with other lengths", "weight model.layers.0.block_sparse_moe.gate.weight [4 32] is missing"},
 	} {
 		n.write(toml, strings.Replace(text, "made.program.json", other, 1), 0o644)
 		n.run(2, gate, words[0])

@@ -160,7 +160,7 @@ func TestProgramsThatCannotBeUsed(t *testing.T) {
 	}{
 		{[]string{"compare", "--program", at("prompt.program.json"), healthy, other}, "other token ids than the run that recorded"},
 		{[]string{"compare", at("ref.safetensors"), at("ref.safetensors")}, "is not the program that"},
-		{[]string{"compare", "--program", at("forward.program.json"), healthy, healthy}, `"t99" is no step before this one`},
+		{[]string{"compare", "--program", at("forward.program.json"), healthy, healthy}, `"t99" is not a step before this one`},
 		{[]string{"compare", "--program", program, other, other}, "has 5 tokens, and"},
 		{[]string{"compare", "--program", at("none.json"), healthy, healthy}, "reading the program"},
 		{[]string{"compare", "--program", program, "--tokens", "2,3", "--dir", at("d")}, "pass 0 has 2 tokens, and"},

@@ -126,7 +126,7 @@ func TestUndescribedModelsAreRecorded(t *testing.T) {
 	other := "2,3,4,5,6,7,8,9,10,11"
 	n.run(0, "compare --reference go --level 3"+strings.Replace(again, "compare", "", 1), "reference: tracediff float64 walk v1, bfloat16", "MATCH: all")
 	n.run(0, "capture --side reference --reference go --model MODEL --dir TRACES --tokens "+other, "tracediff float64 walk v1, bfloat16 (captured), 80 tensors")
-	n.run(2, "capture --side reference --reference go --model MODEL --dir TRACES --tokens 2,3,4", "pass 0 has 3 tokens, and ", "was recorded of others")
+	n.run(2, "capture --side reference --reference go --model MODEL --dir TRACES --tokens 2,3,4", "pass 0 has 3 tokens, and ", "was recorded with other lengths")
 	n.run(2, "capture --side reference --reference go --model MODEL --dir HERE/other --tokens "+other, "the walk has nothing to run")
 	n.run(0, "capture --side reference --reference go --model MODEL --dir HERE/other --program HERE/made.program.json --tokens "+other, "(captured), 80 tensors")
 	n.run(0, "compare --reference go --model MODEL --dir HERE/other --program HERE/made.program.json --local HERE/other/reference.safetensors --tokens "+other, "(stored)", "EXACT, 0 ROUNDING")

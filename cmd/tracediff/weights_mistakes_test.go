@@ -271,7 +271,7 @@ func TestMistakesOfCodesBesideScalesAreNamed(t *testing.T) {
 				row := x.Data[g*128 : (g+1)*128]
 				copy(row, append(slices.Clone(row[2:]), row[:2]...))
 			}
-		}, []string{name, "of the others the size of the errors is right"}},
+		}, []string{name, "the errors of all other elements have the right size"}},
 		{"GPTQ: an output of zeros", in("GPTQ"), func(c tensors) {
 			for g := range 4 {
 				clear(c[up+".scales"].Data[2*(g*64+12) : 2*(g*64+13)])

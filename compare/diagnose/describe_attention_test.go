@@ -111,7 +111,7 @@ func TestDescriptionsOfAttention(t *testing.T) {
 		if strings.HasSuffix(c.name, "last keys") && !strings.Contains(got, "; 32 other elements are 0, only at keys 6, 7") {
 			t.Errorf("%s: %q", c.name, got)
 		}
-		if got := c.of.described(t, noisy); c.name != "a mask" && !strings.Contains(got, "elements of the result differ, in total by") {
+		if got := c.of.described(t, noisy); c.name != "a mask" && !strings.Contains(got, "elements of the result differ, with a relative L2 of") {
 			t.Errorf("%s: noise is described: %q", c.name, got)
 		}
 	}

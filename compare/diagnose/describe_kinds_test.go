@@ -152,7 +152,7 @@ func TestKindsOfDescriptions(t *testing.T) {
 				y[i] = math.Ldexp(math.RoundToEven(f*64)/64, e)
 			}
 		}, "the wrong elements of the result have at most 6 significant bits"},
-		{"where", normOf8(), func(_ [][]float64, y []float64) { noisy(nil, y[48:80]) }, "32 of 128 elements of the result differ, in total by 0.1"},
+		{"where", normOf8(), func(_ [][]float64, y []float64) { noisy(nil, y[48:80]) }, "32 of 128 elements of the result differ, with a relative L2 of 0.1"},
 		{"a formula", sumOf8(), func(in [][]float64, y []float64) {
 			for i := range y {
 				y[i] = math.Tanh(in[0][i]) * in[1][i]

@@ -55,8 +55,8 @@ func Check(traces [2]*capture.Trace, o Options) (differences []string, err error
 		return nil, err
 	}
 	for _, d := range []sides.UnsuitableError{
-		{What: "config", Reason: "the two traces are of different configurations", Differences: config, Hint: "capture both sides from the same checkpoint, or add --ab if they are to differ"},
-		{What: "order", Reason: "the two traces were captured by different orders", Differences: orders, Hint: "capture both sides with the same version of tracediff and the same --order, or add --ab if they are to differ"},
+		{What: "config", Reason: "the two traces are of different configurations", Differences: config, Hint: "capture both sides from the same checkpoint, or add --ab if they should differ"},
+		{What: "order", Reason: "the two traces were captured by different orders", Differences: orders, Hint: "capture both sides with the same version of tracediff and the same --order, or add --ab if they should differ"},
 	} {
 		if len(d.Differences) == 0 {
 			continue

@@ -86,51 +86,51 @@ func rank(c Class) int {
 
 // tries say what to do, by kind.
 var tries = map[Kind]string{
-	Transposed:   "transpose it in the conversion; if the port means [in, out], a line of the map says so: axes = \"a b -> b a\"",
+	Transposed:   "transpose it in the conversion; if the port means [in, out], say so in a line of the map: axes = \"a b -> b a\"",
 	RowOrder:     "look for the reshape or the concatenation that makes this order in the conversion",
 	ColumnOrder:  "look for the reshape or the concatenation that makes this order in the conversion",
-	Interleaved:  "leave the permutation for interleaved rotary pairs out, or make the port rotate neighbours; a line of the map says that it does: axes = \"(h p r:2) c -> (h r p) c\"",
+	Interleaved:  "leave the permutation for interleaved rotary pairs out, or make the port rotate neighbours and say so in a line of the map: axes = \"(h p r:2) c -> (h r p) c\"",
 	Halves:       "permute it for interleaved rotary pairs, or make the port rotate halves",
-	HeadOrder:    "look for the reshape of heads in the conversion: [heads, head_dim] and [head_dim, heads] are easily taken for one another",
-	FusedOrder:   "concatenate the parts in the conversion; if the port means them as they are, say so in a line of the map: axes and split",
-	ShiftedRows:  "look for an index that is off by one, or a special token that was put in or left out",
-	Shifted:      "look for an offset that is off in the reader or the writer of the file",
-	Folded:       "leave the 1 to one of the two, conversion or port; if the port multiplies by what the file has, a line of the map says so: folded = \"1+w\"",
+	HeadOrder:    "look for the reshape of heads in the conversion: [heads, head_dim] and [head_dim, heads] are easily confused",
+	FusedOrder:   "concatenate the parts in the conversion; if the port means this order, say so in a line of the map: axes and split",
+	ShiftedRows:  "look for an index that is off by one, or a special token that was inserted or left out",
+	Shifted:      "look for a wrong offset in the reader or the writer of the file",
+	Folded:       "add the 1 in one place only, the conversion or the port; if the port does not add it, say so in a line of the map: folded = \"1+w\"",
 	FoldedTwice:  "add 1 in one place: the conversion or the port",
 	Unfolded:     "add 1 in the conversion, or leave folded out of the map if the port adds it",
-	Scaled:       "look for a scale in the conversion that the port applies, too",
+	Scaled:       "look for a scale in the conversion that the port applies as well",
 	ScaledRows:   "look at the scales of the rows: do they belong to other rows, or are they applied twice?",
 	ScaledBlock:  "look at the scale of this block in the writer of the file",
 	ScaledStep:   "look at the scale of this block in the writer of the file",
 	ScaledOffset: "look at the offset of this block in the writer of the file",
 	ScaledColumn: "was a norm multiplied into the weight? Then the port must not apply it again",
 	Negated:      "look for a sign in the conversion",
-	OtherTensor:  "look at the names in the conversion: two are crossed",
+	OtherTensor:  "look at the names in the conversion: two are exchanged",
 	OtherLayer:   "look at how layers are numbered in the conversion: sorted as text, 10 comes before 2",
-	Untied:       "write the embedding for the head, or leave the head out",
+	Untied:       "write the embedding as the head, or leave the head out",
 	Tied:         "write the original's head: its config.json says that it is not tied",
 	Zero:         "look for a tensor that was allocated and never written",
 	ZeroRows:     "look for rows that were never written: a loop that ends early, or padding",
 	ZeroBlock:    "look for a block that was never written",
 	Constant:     "look for a name that was not found when the weights were loaded",
 	NotFinite:    "look for an overflow, or for memory that was never written",
-	OtherBlock:   "look for an index or an offset that is off in the writer of the file",
+	OtherBlock:   "look for a wrong index or offset in the writer of the file",
 	WrongBlock:   "convert the tensor again; if the same block is wrong, look at its place in the writer",
 	WrongRows:    "convert the tensor again, and compare the rows",
 	Unrelated:    "look for a name that was not found when the weights were loaded",
 	CutOff:       "round to nearest even: take the format's own conversion, not the upper half of the bits",
 	Rounded:      "convert from the original in one step, to nearest even",
 	ZeroPoint:    "the format gptq stores zero points less one and gptq_v2 stores them as they are: config.json and the file have to mean the same",
-	LargeErrors:  "hold it to a checkpoint that the same writer makes of the original, or run the port: tracediff compare --weights LOCAL",
+	LargeErrors:  "compare it with a checkpoint that the same writer makes of the original, or run the port: tracediff compare --weights LOCAL",
 	Coarse:       "look at the scales in the writer of the file: they do not fit the numbers",
 	Overflow:     "keep this tensor in bfloat16 or float32",
 	Misread:      "read the file in the format in which it was written",
-	Shape:        "reshape it in the conversion; a line of the map with axes says where the port means it",
+	Shape:        "reshape it in the conversion; if the port means this shape, say so in a line of the map with axes",
 	Truncated:    "convert all rows",
 	Padded:       "fill padding with zeros",
 	Unread:       "write it as float32, bfloat16 or float16",
-	Absent:       "is it under another name? A line of the map says so",
-	Unknown:      "a line of the map says what it is, or leaves it out: { to = [] }",
+	Absent:       "if it has another name, give that name in a line of the map",
+	Unknown:      "say what it is in a line of the map, or leave it out: { to = [] }",
 }
 
 // mapLine is the line of a map for a tensor of the port: for all layers, where both names have the same number of one.
@@ -152,7 +152,7 @@ func try(r *Row) string {
 		return mapLine(r.Other, r.Name)
 	}
 	if r.Class == Different && r.Kind == Shape {
-		return "are both checkpoints of one model? Where the port means another layout, a line of the map with axes says so"
+		return "are both checkpoints of one model? If the port means another layout, say so in a line of the map with axes"
 	}
 	if r.Kind == CutOff && r.Rounding == "" { // codes
 		return "round each number over its scale to the nearest code: a plain conversion to integers truncates"
@@ -160,7 +160,7 @@ func try(r *Row) string {
 	if t := tries[r.Kind]; t != "" {
 		return t
 	}
-	return "convert the tensor again from the original, and compare what each step of the conversion makes of it"
+	return "convert the tensor again from the original, and compare it after each step of the conversion"
 }
 
 // alike are the sentences of a finding that differ in numbers at most.
@@ -172,7 +172,7 @@ type alike struct {
 }
 
 // ofFirst ends a sentence about several tensors whose numbers differ.
-const ofFirst = "; the numbers are those of the first tensor, and each has its own"
+const ofFirst = "; the numbers are from the first tensor, and each tensor has its own"
 
 func (a *alike) text() string {
 	switch {
@@ -206,7 +206,7 @@ func together(groups []*alike) string {
 		list = append(list, "in "+called(a.names)+": "+a.text())
 	}
 	if n := len(groups) - maxSentences; n > 0 {
-		list = append(list, fmt.Sprintf("and %s: --format json has what is said of each tensor", count(n, "other sentence", "other sentences")))
+		list = append(list, fmt.Sprintf("and %s: --format json has the sentence of each tensor", count(n, "other sentence", "other sentences")))
 	}
 	return strings.Join(list, "; ")
 }

@@ -57,16 +57,16 @@ func (row *Row) coded(g *quant.Coding, t *tally) {
 	mean := e.signed / float64(max(e.n, 1))
 	switch {
 	case g.Moves && !(times <= worst):
-		row.wrong(Unidentified, LargeErrors, "its root mean square error is %s times that of rounding to the nearest code with the best scale, and up to %g times is usual for a format that moves errors; a writer can make it, and so can a mistake", number(times), worst)
+		row.wrong(Unidentified, LargeErrors, "its root mean square error is %s times the error of rounding to the nearest code with the best scale, and up to %g times is usual for a format that moves errors; a writer can make it, and so can a mistake", number(times), worst)
 	case !(times <= worst):
-		row.wrong(Different, Coarse, "its root mean square error is %s times that of rounding to the nearest code with the best scale; up to %g times is right", number(times), worst)
+		row.wrong(Different, Coarse, "its root mean square error is %s times the error of rounding to the nearest code with the best scale; up to %g times is right", number(times), worst)
 	case !g.Moves && e.n >= minBeside && e.beside*worstBeside > e.n:
 		row.wrong(Mistake, Rounded, "%d of %d codes are not the nearest, and %s steps from the numbers on average: they were cut off, or a zero point or an offset is off", e.beside, e.n, number(e.above/float64(e.beside)))
 	case g.Moves && e.n >= minTensor && !(math.Abs(mean) <= tensorMean):
 		row.wrong(Mistake, Rounded, "the codes are %s steps from the numbers on average: a zero point is off, or the codes were cut off", number(mean))
 	case g.Moves:
 		row.Rounding += SizeAlone
-		row.note("the format moves errors between codes: the size and the mean of the errors of each group were checked, and no single code was")
+		row.note("the format moves errors between codes: the size and the mean of the errors of each group were checked, but no single code")
 		if e.furthest > farCode {
 			row.note("the code of row %d, column %d is %s steps from its number: the format may move it there, or it is wrong", e.row, e.column, number(e.furthest))
 		}

@@ -148,7 +148,7 @@ var planted = []struct {
 			x.values[i] = half(uint16(bits[2*i]) | uint16(bits[2*i+1])<<8)
 		}
 		x.dtype = hooks.F16
-	}, weights.Mistake, weights.Misread, 0, "bits are those of bfloat16, read as float16", 0},
+	}, weights.Mistake, weights.Misread, 0, "bits are bfloat16, read as float16", 0},
 	{"bytes swapped", layer1 + "mlp.up_proj.weight", func(c checkpoint) {
 		x := c[layer1+"mlp.up_proj.weight"]
 		for i, v := range x.values {

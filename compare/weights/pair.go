@@ -355,7 +355,7 @@ func right(row Row, local *Tensor, q rule, t *tally) Row {
 		row.Class = Equal
 		return row
 	case !t.values.varies && t.given.varies && (q.round.dtype != local.DType || t.values.first == 0):
-		row.wrong(Mistake, Constant, "every element is %s, and the original's are not: %s leaves no more of them, and so does a tensor that was not loaded", number(t.values.first), q.round.dtype)
+		row.wrong(Mistake, Constant, "every element is %s, but not in the original: rounding to %s can do this, and so can a tensor that was not loaded", number(t.values.first), q.round.dtype)
 		if row.Unequal = t.elements; t.values.first == 0 {
 			row.Kind = Zero
 		}
@@ -365,7 +365,7 @@ func right(row Row, local *Tensor, q rule, t *tally) Row {
 		row.Unequal = t.beyond
 		return row
 	case q.round.via != 0:
-		row.wrong(Mistake, Rounded, "rounded to %s first, and then to %s: it has lost the bits that either of them lacks", q.round.via, q.round.dtype)
+		row.wrong(Mistake, Rounded, "rounded to %s first, and then to %s: it has lost the bits that either dtype lacks", q.round.via, q.round.dtype)
 		row.Rounding, row.Unequal = q.round.String(), t.elements
 		return row
 	case q.round.cut:

@@ -245,7 +245,7 @@ func (a parts) say(runs []run, rows, columns int) bool {
 // elsewhere is the end of a sentence about the other elements: right, or, where errors move, right by the size of the errors.
 func (a parts) elsewhere(right string) string {
 	if a.moves() {
-		return "of the others the size of the errors is right"
+		return "the errors of all other elements have the right size"
 	}
 	return right
 }

@@ -24,7 +24,7 @@ func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
 			switch known, err := computed(t, c.o.Rotary); {
 			case errors.Is(err, errOther):
 				j := &job{local: t, row: newRow(t, nil)}
-				j.row.wrong(Extra, Unknown, "the original has no such tensor, and a port that reads it computes something else: %v", err)
+				j.row.wrong(Extra, Unknown, "the original has no such tensor, and a port that reads it computes another result: %v", err)
 				extra = append(extra, j)
 			case err != nil:
 				return nil, err
@@ -36,7 +36,7 @@ func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
 		case o == nil:
 			extra = append(extra, &job{local: t})
 		case before != nil:
-			return nil, hint.Add(fmt.Errorf("%s and %s are both the original's %s", before.local.key(), t.key(), o.key()), "a line of the map leaves one of them out: { to = [] }")
+			return nil, hint.Add(fmt.Errorf("%s and %s are both the original's %s", before.local.key(), t.key(), o.key()), "leave one of them out in a line of the map: { to = [] }")
 		default:
 			of[o] = &job{local: t, original: o}
 		}
@@ -160,7 +160,7 @@ func (c *comparison) heads(of map[*Tensor]*job, extra []*job) []*job {
 	if j := of[embedding]; of[head] == nil && j != nil { // the port has the embedding for both
 		of[head] = &job{local: j.local, original: head, then: func(row *Row) {
 			if row.Class.Right() {
-				row.note("the port has the embedding for the head, and the original two tensors that are the same")
+				row.note("the port uses the embedding as the head, and the original has two equal tensors")
 				return
 			}
 			row.Local, row.At, row.Unequal = nil, nil, 0

@@ -215,7 +215,7 @@ func added(_ context.Context, a *pair) iter.Seq2[reading, error] {
 	}
 	return readingsOf(one, a.says(rule{scale: 1, add: 2}, 0, FoldedTwice, "%s", two),
 		a.says(rule{scale: 1, add: -1}, 0, Unfolded, "w-1, where the original has w: 1 was subtracted"),
-		a.says(rule{scale: -1}, 0, Negated, "-w: every sign is the other"))
+		a.says(rule{scale: -1}, 0, Negated, "-w: every sign is flipped"))
 }
 
 // misread are bits of another format.
@@ -246,7 +246,7 @@ func constant(_ context.Context, a *pair) iter.Seq2[reading, error] {
 	case value == 0:
 		return readingsOf(a.says(q, 0, Zero, "every element is zero"))
 	default:
-		return readingsOf(a.says(q, 0, Constant, "every element is %s, as a tensor has it that was not loaded", number(value)))
+		return readingsOf(a.says(q, 0, Constant, "every element is %s, as in a tensor that was not loaded", number(value)))
 	}
 }
 

@@ -96,10 +96,10 @@ func (s *rescaling) Judge(ctx context.Context, t *awq.Tensor, f awq.Factors) err
 	}
 	row.Name, row.Original = j.row.Name, stored(j.original)
 	if f.Columns != nil {
-		row.note("its columns are the original's times %s to %s, and what they are multiplied with is divided by the same", number(slices.Min(f.Columns)), number(slices.Max(f.Columns)))
+		row.note("its columns are the original's times %s to %s, and their inputs are divided by the same factors", number(slices.Min(f.Columns)), number(slices.Max(f.Columns)))
 	}
 	if f.Rows != nil {
-		row.note("its rows are the original's divided by %s to %s, and the columns that they are multiplied with are times the same", number(slices.Min(f.Rows)), number(slices.Max(f.Rows)))
+		row.note("its rows are the original's divided by %s to %s, and the columns that read them are multiplied by the same factors", number(slices.Min(f.Rows)), number(slices.Max(f.Rows)))
 	}
 	*j.row = row
 	return nil
@@ -109,21 +109,21 @@ func (s *rescaling) Rescaled(t *awq.Tensor, factors []float64) {
 	j := s.at[t]
 	row := newRow(j.local, j.original)
 	row.Name, row.Relative, row.Class = j.row.Name, j.row.Relative, Rescaled
-	row.note("it is the original's divided by %s to %s, and the columns that it is multiplied with are times the same, as AWQ does", number(slices.Min(factors)), number(slices.Max(factors)))
+	row.note("it is the original's divided by %s to %s, and the columns that read its result are multiplied by the same factors, as AWQ does", number(slices.Min(factors)), number(slices.Max(factors)))
 	*j.row = row
 }
 
 func (s *rescaling) Suspect(t *awq.Tensor, norm string, apart float64) {
 	row := s.at[t].row
 	if norm == "" {
-		row.wrong(Unidentified, LargeErrors, "its columns have factors of their own, %s standard errors from each other, as AWQ makes them; what is divided by them is not known of this layer", number(apart))
+		row.wrong(Unidentified, LargeErrors, "its columns have factors of their own, %s standard errors from each other, as AWQ makes them; it is not known what this layer divides by them", number(apart))
 		return
 	}
-	row.wrong(Unidentified, LargeErrors, "its columns, and the columns of every matrix after %s, have factors of their own, %s standard errors from each other: AWQ makes such, and divides the norm by them, which is the original's", norm, number(apart))
+	row.wrong(Unidentified, LargeErrors, "its columns, and the columns of every matrix after %s, have factors of their own, %s standard errors from each other: AWQ makes such factors and divides the norm by them, but the norm is the original's", norm, number(apart))
 }
 
 func (s *rescaling) SuspectNorm(t, matrix *awq.Tensor, factors []float64) {
-	s.at[t].row.wrong(Unidentified, LargeErrors, "the columns of %s have the factors, %s to %s, by which it is divided, as AWQ makes them; what else this layer multiplies it with is not known", matrix.Called, number(slices.Min(factors)), number(slices.Max(factors)))
+	s.at[t].row.wrong(Unidentified, LargeErrors, "the columns of %s have the factors, %s to %s, by which it is divided, as AWQ makes them; it is not known what else this layer multiplies by it", matrix.Called, number(slices.Min(factors)), number(slices.Max(factors)))
 }
 
 // scaledBy is a tensor with factors, in float32.

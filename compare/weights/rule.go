@@ -63,7 +63,7 @@ func (m *misreading) String() string {
 	if m.written == m.read {
 		return fmt.Sprintf("the two bytes of each %s are in the other order", m.written)
 	}
-	return fmt.Sprintf("the bits are those of %s, read as %s", m.written, m.read)
+	return fmt.Sprintf("the bits are %s, read as %s", m.written, m.read)
 }
 
 // misreadings are those by which a tensor of two-byte numbers can be spoilt.

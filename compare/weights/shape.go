@@ -60,7 +60,7 @@ func (c *comparison) padded(rows []Row) {
 	for _, r := range both {
 		for _, o := range both {
 			if n, m := r.Local.Shape[0], o.Local.Shape[0]; n > m && n > embedding.Shape[0] {
-				r.wrong(Mistake, Padded, "%s after the original's %d, and %s has %d rows: embedding and head have as many", count(n-embedding.Shape[0], "row", "rows"), embedding.Shape[0], o.Name, m)
+				r.wrong(Mistake, Padded, "%s after the original's %d, and %s has %d rows: the embedding and the head need the same number", count(n-embedding.Shape[0], "row", "rows"), embedding.Shape[0], o.Name, m)
 				break
 			}
 		}

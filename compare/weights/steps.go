@@ -118,7 +118,7 @@ func cutOff(ctx context.Context, a *pair) (bool, error) {
 		return false, nil
 	}
 	where := either(inward, "toward zero", "down")
-	a.row.wrong(Mistake, CutOff, "codes are rounded %s: %d of %d are not the nearest, and each is the next one on that side", where, beside, n)
+	a.row.wrong(Mistake, CutOff, "codes are rounded %s: %d of %d are not the nearest, and each is the next code on that side", where, beside, n)
 	a.row.Unequal = beside
 	return true, nil
 }

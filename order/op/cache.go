@@ -24,7 +24,7 @@ func (o Cache) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 		return b.Cat(2, now)
 	}
 	if len(in) < 2 {
-		return b.Fail("%d keys of the pass before, which is not there", kept)
+		return b.Fail("%d keys of the previous pass, which is missing", kept)
 	}
 	before := in[1].Shape[2]
 	return b.Cat(2, b.Slice(in[1], 2, before-kept, before), now)

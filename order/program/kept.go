@@ -6,7 +6,7 @@ import (
 )
 
 // ErrRoom is the error of an evaluation that would take more than [Kept.Room].
-var ErrRoom = errors.New("the values take more room than there is")
+var ErrRoom = errors.New("the values need more memory than there is")
 
 // Kept is a program whose values are kept: of a program that is edited only what is computed from the edit is computed again. The program's own values are
 // computed, row by row, when an edited program first reads them. Not for several goroutines.

@@ -12,7 +12,7 @@ import (
 // 1, whatever stands there. B is [m,n,c].
 func (b *Builder) Solve(name string, l, rest Var, unit bool) Var {
 	if len(l.Shape) != 3 || len(rest.Shape) != 3 || l.Shape[1] != l.Shape[2] || !slices.Equal(l.Shape[:2], rest.Shape[:2]) {
-		return b.Fail("%s: %v and %v are no systems of equations", name, l.Shape, rest.Shape)
+		return b.Fail("%s: %v and %v are not systems of equations", name, l.Shape, rest.Shape)
 	}
 	return b.Append(Step{Prim: Solve, Name: name, Args: []Var{l, rest}, Shape: rest.Shape, Payload: marked(unit, UnitDiagonal)})
 }

@@ -64,7 +64,7 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	}
 	x, ok := named[by.Number]
 	if !ok {
-		return fmt.Errorf("%q is no number", by.Number)
+		return fmt.Errorf("%q is not a number", by.Number)
 	}
 	*n = number(x)
 	return nil
@@ -90,7 +90,7 @@ func (r *reader) constant(c *fileConstant, what string) (*Constant, error) {
 		case len(data) != n*d.Size():
 			return nil, fmt.Errorf("%s: %d bytes of data, not %d", what, len(data), n*d.Size())
 		case hex.EncodeToString(sum[:]) != c.SHA256:
-			return nil, fmt.Errorf("%s: its data does not have the digest that the file says", what)
+			return nil, fmt.Errorf("%s: its data do not have the digest in the file", what)
 		}
 		out.Numbers = make([]float64, n)
 		return out, floats.Decode(out.Numbers, d, data)
@@ -98,7 +98,7 @@ func (r *reader) constant(c *fileConstant, what string) (*Constant, error) {
 	for _, from := range c.From {
 		if from.Kind == "ids" {
 			if len(c.From) > 1 || n != r.tokensOf(n) {
-				return nil, fmt.Errorf("%s: %d numbers are no token ids of a pass", what, n)
+				return nil, fmt.Errorf("%s: %d numbers are not the token ids of a pass", what, n)
 			}
 			out.Is = InputIDs
 			return out, nil
@@ -123,7 +123,7 @@ func (r *reader) constant(c *fileConstant, what string) (*Constant, error) {
 			return out, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: it has no data, and no way to make it gives its digest", what)
+	return nil, fmt.Errorf("%s: it has no data, and no known rule gives its digest", what)
 }
 
 // decoded are the bytes of a text of base64 as the file has it.

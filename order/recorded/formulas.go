@@ -74,7 +74,7 @@ func move(m *maker) program.Var {
 	case m.s.dtype == hooks.Bool:
 		x = m.b.Choose(x, m.b.Literal(1), m.b.Literal(0))
 	case from.Float():
-		return m.unknown("a whole number of one with a fraction")
+		return m.unknown("a whole number made of a number with a fraction")
 	}
 	return m.b.Expand(x, m.s.shape)
 }

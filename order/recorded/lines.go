@@ -75,7 +75,7 @@ func (c *caller) name(l *line) (*Name, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if of.Kind == ToNothing || of.Kind == ToNumber {
-		return nil, fmt.Errorf("%s is the name of no tensor", name)
+		return nil, fmt.Errorf("%s is not the name of a tensor", name)
 	}
 	return &Name{Name: name, Of: of, Level: level}, nil
 }
@@ -87,7 +87,7 @@ func printable(s string, most int) bool {
 
 func (c *caller) step(l *line) (*Step, error) {
 	if !printable(l.Op, 1<<7) {
-		return nil, fmt.Errorf("%.60q is no name of an operation", l.Op)
+		return nil, fmt.Errorf("%.60q is not the name of an operation", l.Op)
 	}
 	s := &Step{Op: l.Op, First: c.reader.first + len(c.values), Source: -1}
 	if len(l.In) > maxOperands || len(l.Out) > maxOperands {
@@ -224,7 +224,7 @@ func (c *caller) ref(v any) (Ref, error) {
 		}
 		return ref, nil
 	}
-	return Ref{}, fmt.Errorf("%.60v is no operand", v)
+	return Ref{}, fmt.Errorf("%.60v is not an operand", v)
 }
 
 // whole is a reference to all of a value, of a weight or of a constant, as it is.
@@ -254,11 +254,11 @@ func (c *caller) whole(text string) (Ref, error) {
 		}
 	case 'v':
 	default:
-		return Ref{}, fmt.Errorf("%.40q is no operand", text)
+		return Ref{}, fmt.Errorf("%.40q is not an operand", text)
 	}
 	at := n - c.reader.first
 	if err != nil || n < 0 || at >= len(c.values) {
-		return Ref{}, fmt.Errorf("%.20q is no step before this one", text)
+		return Ref{}, fmt.Errorf("%.20q is not a step before this one", text)
 	}
 	if at < 0 {
 		return Ref{}, fmt.Errorf("%.20q is of another run", text)
@@ -308,7 +308,7 @@ func (c *caller) view(list []any) (Ref, error) {
 		ref.Shape, ref.Stride, ref.Off = ofParts(ref.Shape, ref.Stride, ref.Off)
 	}
 	if len(ref.Shape) != len(ref.Stride) || !program.Within(n, ref.Shape, ref.Stride, ref.Off) {
-		return Ref{}, fmt.Errorf("%s has %d elements, and %v by %v from %d is seen of it", text, n, ref.Shape, ref.Stride, ref.Off)
+		return Ref{}, fmt.Errorf("%s has %d elements: a view of %v by %v from %d does not fit", text, n, ref.Shape, ref.Stride, ref.Off)
 	}
 	return ref, nil
 }
@@ -330,7 +330,7 @@ func (c *caller) setting(v any, depth int) (any, error) {
 		if x, ok := named[text]; ok && len(v) == 1 {
 			return x, nil
 		}
-		return nil, fmt.Errorf("%.60v is no number", v)
+		return nil, fmt.Errorf("%.60v is not a number", v)
 	case []any:
 		if depth > 2 {
 			return nil, errors.New("lists of lists of lists")
@@ -353,7 +353,7 @@ func (c *caller) integer(v any) (int, error) {
 	}
 	n, ok := whole(v)
 	if !ok {
-		return 0, fmt.Errorf("%.40v is no whole number", v)
+		return 0, fmt.Errorf("%.40v is not a whole number", v)
 	}
 	return n, nil
 }

@@ -74,7 +74,7 @@ func (x *expander) fromWeight(f *found, e *Entry, w *Weight) {
 		f.lost = fmt.Sprintf("%s is of dtype %s", w.Name, w.DType)
 		return
 	case w.Lost:
-		f.lost = w.Name + " is no tensor of the checkpoint"
+		f.lost = w.Name + " is not a tensor of the checkpoint"
 		return
 	}
 	tensor := Tensor{Name: w.File, Shape: w.Shape, DType: x.dtype(w.DType)}

@@ -80,7 +80,7 @@ func convolution(m *maker) program.Var {
 	m.only("stride", "padding", "dilation", "transposed", "output_padding", "groups")
 	x, w := m.operand(0), m.operand(1)
 	if len(x.Shape) != 3 || len(w.Shape) != 3 || m.flag("transposed", false) {
-		return m.unknown("its %d axes, or its being transposed", len(x.Shape))
+		return m.unknown("its %d axes, or its transposition", len(x.Shape))
 	}
 	one := func(name string, otherwise int) int {
 		if all, ok := m.integers(name); ok && len(all) == 1 {
@@ -120,7 +120,7 @@ func solve(m *maker) program.Var {
 	l, x := m.operand(0), m.operand(1)
 	rank := len(l.Shape)
 	if !m.flag("left", true) || rank < 2 || len(x.Shape) != rank {
-		return m.unknown("its %d axes, or its being on the right", rank)
+		return m.unknown("its %d axes, or the matrix on the right", rank)
 	}
 	n, c := l.Last(), x.Last()
 	if l.Shape[rank-2] != n || x.Shape[rank-2] != n || n == 0 {

@@ -90,7 +90,7 @@ func Read(in io.Reader) (*Program, error) {
 	var syntax *json.SyntaxError
 	switch err := json.Unmarshal(data, r.file); {
 	case errors.As(err, &syntax) && strings.Contains(syntax.Error(), "after top-level value"):
-		return nil, errors.New("something follows the end of the program")
+		return nil, errors.New("data follow the end of the program")
 	case err != nil:
 		return nil, fmt.Errorf("not the JSON of a recorded program: %w", err)
 	case r.Format != "tracediff program":
@@ -135,7 +135,7 @@ func rowsOf(w *fileWeight) ([]Tensor, error) {
 		list := json.Unmarshal(row[0], &t.Name) == nil && json.Unmarshal(row[1], &t.Shape) == nil
 		k, err := Elements(t.Shape)
 		if err != nil || !list || t.Name == "" {
-			return nil, fmt.Errorf("%.60s is no tensor of the checkpoint with its shape", row)
+			return nil, fmt.Errorf("%.60s is not the name and shape of a tensor of the checkpoint", row)
 		}
 		n += k
 		all = append(all, t)
@@ -172,7 +172,7 @@ func Elements(shape []int) (int, error) {
 	n := 1
 	for _, d := range shape {
 		if d < 0 || d > maxElements || n*max(d, 1) > maxElements {
-			return 0, fmt.Errorf("the shape %v has more than %d elements, or fewer than none", shape, maxElements)
+			return 0, fmt.Errorf("the shape %v has more than %d elements, or a negative axis", shape, maxElements)
 		}
 		n *= max(d, 1)
 	}
@@ -296,7 +296,7 @@ func (r *reader) parameters() error {
 			return fmt.Errorf("weight %.80q is null", name)
 		}
 		if !printable(name, 1<<10) || !printable(w.File, 1<<10) || !printable(w.DType, 1<<6) {
-			return fmt.Errorf("%.80q is no weight's name, or its file or dtype is no text of one line", name)
+			return fmt.Errorf("%.80q is not the name of a weight, or its file or dtype is not one line of text", name)
 		}
 		if _, err := Elements(w.Shape); err != nil {
 			return fmt.Errorf("weight %.80q: %w", name, err)

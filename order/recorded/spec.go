@@ -37,7 +37,7 @@ type formula struct {
 
 func (x *expander) build(e *Entry) (f formula, err error) {
 	if x.steps > maxFormulas || x.numbers > maxFormed {
-		return formula{unknown: "its formula is not built: those before it are of too many steps and numbers"}, nil
+		return formula{unknown: "its formula is not built: the formulas before it have too many steps and numbers"}, nil
 	}
 	var in [][]int
 	var w [][2]int

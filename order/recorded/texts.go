@@ -22,7 +22,7 @@ func (r *file) texts() error {
 		}
 	}
 	if !printable(r.Class, 1<<10) || !printable(r.ModelType, 1<<10) || !printable(r.Alone, 1<<12) {
-		return errors.New("its class, model_type or alone is no text of one line")
+		return errors.New("its class, model_type or alone is not one line of text")
 	}
 	for key, value := range r.Producer {
 		if !printable(key, 1<<10) || !printable(value, 1<<10) {

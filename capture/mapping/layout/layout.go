@@ -50,7 +50,7 @@ func New(text, dropped string) (*Layout, error) {
 	for _, side := range [][]string{from, to} {
 		for i, n := range side {
 			if slices.Contains(side[:i], n) {
-				return nil, fmt.Errorf("axes %q: %s stands twice on one side", text, n)
+				return nil, fmt.Errorf("axes %q: %s is twice on one side", text, n)
 			}
 		}
 	}

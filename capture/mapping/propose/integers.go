@@ -62,7 +62,7 @@ func (p integerSearch) tell(name string, all []whole, could func(whole) bool) er
 	for _, found := range []struct {
 		list []whole
 		why  string
-	}{{named, "name"}, {equal, "values: those of the reference"}} {
+	}{{named, "name"}, {equal, "values: equal to the reference's"}} {
 		if len(found.list) == 1 && found.list[0].f.Certain() {
 			x := found.list[0]
 			p.take(candidate{t: x.t, f: x.f, r: r}, Line{Why: found.why + x.f.Why()})

@@ -24,13 +24,13 @@ func ParseEdit(text string) (d Edit, err error) {
 	}
 	var bits uint64
 	if _, err := fmt.Sscanf(head, "%d;%d;%x;%d,%d,%d,%d,%d;%t;", &d.Class, &d.Prim, &bits, &d.Map.Kind, &d.Map.Axis, &d.Map.Other, &d.Map.By, &d.Map.N, &d.Back); err != nil {
-		return Edit{}, fmt.Errorf("%q is no edit: %w", text, err)
+		return Edit{}, fmt.Errorf("%q is not an edit: %w", text, err)
 	}
 	d.Value = math.Float64frombits(bits)
 	for n, part := range strings.Split(strings.TrimSuffix(places, ","), ",") {
 		var at Place
 		if _, err := fmt.Sscanf(part, "%x:%d", &at.Step, &at.Arg); err != nil {
-			return Edit{}, fmt.Errorf("%q is no edit: place %d: %w", text, n, err)
+			return Edit{}, fmt.Errorf("%q is not an edit: place %d: %w", text, n, err)
 		}
 		if n == 0 {
 			d.From = at
@@ -39,7 +39,7 @@ func ParseEdit(text string) (d Edit, err error) {
 		}
 	}
 	if d.Class > Inserted || len(d.At) == 0 {
-		return Edit{}, fmt.Errorf("%q is no edit: class %d, %d places", text, d.Class, len(d.At))
+		return Edit{}, fmt.Errorf("%q is not an edit: class %d, %d places", text, d.Class, len(d.At))
 	}
 	return d, nil
 }

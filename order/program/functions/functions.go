@@ -56,7 +56,7 @@ var Table = []Error{
 	{"x^(−1/2)", "2e-9 to 5e8", Rsqrt, false, "torch 1.5", "as 1/√x two roundings; one unit more is for other libraries"},
 	{"tanh", "−20 to 20", Tanh, false, "ONNX Runtime 1.31 5.5, glibc 2.7, numpy 1.9, torch 1.0", "a quotient of polynomials in float32: Eigen, MLAS"},
 	{"sigmoid", "−20 to 20", Sigmoid, false, "ONNX Runtime 1.31 2.9, torch 2.5", "½ + tanh(x/2)/2 in Eigen and MLAS"},
-	{"erf", "within a GELU that is one loop", FusedErf, true, "torch's GELU 9.2; erf by itself: torch 1.2, glibc 1.3, relative", "Abramowitz and Stegun 7.1.26: 1.5e-7, which is 2.5 units"},
+	{"erf", "within a GELU that is one loop", FusedErf, true, "torch's GELU 9.2; erf only: torch 1.2, glibc 1.3, relative", "Abramowitz and Stegun 7.1.26: 1.5e-7, which is 2.5 units"},
 	{"log₂, fast", "½ to 2", FastLog2, true, "", "CUDA __log2f 2⁻²² (programming guide, intrinsic functions)"},
 	{"quantile of the normal distribution", "a constant of a formula", Quantile, false, "", "two units of a library, and its rounding"},
 }

@@ -11,7 +11,7 @@ import (
 
 // ErrLengths says that the program has no answer for the requested lengths of passes: no run was recorded with these
 // lengths, and no rule leads from the recorded lengths to the requested lengths.
-var ErrLengths = errors.New("was recorded of others")
+var ErrLengths = errors.New("was recorded with other lengths")
 
 // For is the program of a prompt of lengths[0] tokens and of further passes of one token each. What was recorded is returned as it is
 // where it is that. Otherwise runs of other lengths that were recorded, too, have to show what each number of the program is there:
@@ -41,7 +41,7 @@ func from(p *recorded.Program, runs [][]recorded.Pass, lengths []int) (*recorded
 	past := 0
 	for i, tokens := range lengths {
 		if i > 0 && tokens != 1 {
-			return nil, fmt.Errorf("%w: a prompt at once, and then one token a pass", ErrLengths)
+			return nil, fmt.Errorf("%w: want a prompt in one pass, and then one token a pass", ErrLengths)
 		}
 		s := &stretcher{from: p, runs: runs, to: to, at: i, pass: recorded.Pass{Tokens: tokens, Past: past, First: len(to.Values)}}
 		if err := s.run(); err != nil {
@@ -72,14 +72,14 @@ const kinds = 3
 func (s *stretcher) run() error {
 	all := s.passes(min(s.at, kinds-1))
 	if len(all) == 0 {
-		return errors.New("and no run has as many")
+		return errors.New("and no run has this many passes")
 	}
 	x, what := s.pass.Past, "the tokens before it"
 	if s.at == 0 {
 		x, what = s.pass.Tokens, "its tokens"
 	}
 	if low, high := all[0].x, all[len(all)-1].x; x < low || x > high {
-		return fmt.Errorf("%s are %d, and the recorded ones are %d to %d", what, x, low, high)
+		return fmt.Errorf("%s are %d, and the recorded numbers are %d to %d", what, x, low, high)
 	}
 	var why error
 	kept := *s.to
@@ -93,7 +93,7 @@ func (s *stretcher) run() error {
 		s.to.Values, s.to.Constants, s.pass.Lines = kept.Values, kept.Constants, nil
 	}
 	if why == nil {
-		return fmt.Errorf("too few were recorded about %s, %d", what, x)
+		return fmt.Errorf("too few lengths near %[2]d were recorded (%[1]s)", what, x)
 	}
 	return why
 }

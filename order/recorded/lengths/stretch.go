@@ -12,7 +12,7 @@ import (
 func (s *stretcher) step(all []*recorded.Line, x int) (*recorded.Step, error) {
 	first := all[0].Step
 	if first.Op == recorded.Guard {
-		return nil, errors.New("its numbers were looked at in Python, which may go another way for others")
+		return nil, errors.New("Python branched on its numbers, and may branch differently for other numbers")
 	}
 	for _, l := range all {
 		if o := l.Step; o.Op != first.Op || len(o.In) != len(first.In) || len(o.Out) != len(first.Out) {
@@ -206,7 +206,7 @@ func (s *stretcher) result(all []recorded.Ref) (int, error) {
 		return 0, errOther
 	case same(back) && back[0] == 0:
 	case same(back) && same(pass) && s.at-back[0] != pass[0]:
-		return 0, errors.New("which pass before it is read is not known: too few were recorded behind the second")
+		return 0, errors.New("it is not known which earlier pass it reads: too few passes were recorded after the second")
 	case same(pass):
 		at = pass[0]
 	case same(back):
