@@ -82,7 +82,7 @@ func ParseDType(s string) (DType, error) {
 // MarshalText writes the name of the type, as [DType.String] has it. The zero value is an error.
 func (d DType) MarshalText() ([]byte, error) {
 	if !d.Valid() {
-		return nil, fmt.Errorf("%s is no type of elements", d)
+		return nil, fmt.Errorf("%s is not an element type", d)
 	}
 	return []byte(d.String()), nil
 }

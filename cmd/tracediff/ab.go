@@ -12,8 +12,8 @@ import (
 // abFlags are the flags for two runs of one model without a reference.
 func abFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "ab", Category: catCompare, Usage: "the two traces are of one model, A and B, and neither is the reference: the port at two commits, with a feature on or off, in two dtypes, on two devices"},
-		&cli.StringSliceFlag{Name: "expect-different", Category: catCompare, Usage: "entries whose names match `PATTERN` have to differ between A and B, all others to match (repeatable; implies --ab)"},
+		&cli.BoolFlag{Name: "ab", Category: catCompare, Usage: "compare two runs of one model, A and B; neither is the reference: the port at two commits, with a feature on or off, in two dtypes, on two devices"},
+		&cli.StringSliceFlag{Name: "expect-different", Category: catCompare, Usage: "entries whose names match `PATTERN` must differ between A and B, and all others must match (repeatable; implies --ab)"},
 	}
 }
 

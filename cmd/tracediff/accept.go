@@ -17,14 +17,14 @@ import (
 func acceptCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "accept",
-		Usage:     "write the divergences of a report to a baseline of known ones",
+		Usage:     "write the divergences of a report to a baseline of known divergences",
 		ArgsUsage: "REPORT.json",
-		Description: `Takes the mismatches that fail a JSON report of "tracediff compare" or "tracediff gate" and writes each, by name, to a file
-with a reason and a last day. With --baseline that file lets them pass: each is printed every time, and the comparison fails
-when one is gone, has grown, or its last day is over. An entry that has its error from another one and is right on its
-own inputs needs no line. docs/verdict.md has more.
+		Description: `Reads a JSON report of "tracediff compare" or "tracediff gate" and writes each mismatch that fails it, by name, to a file,
+with a reason and a last day. A comparison with --baseline FILE lets these mismatches pass: it prints each of them every time,
+and fails when one is gone, has grown, or is past its last day. An entry that inherited its error and is right on its
+own inputs needs no line. docs/verdict.md has the rules.
 
-A file that is there is extended; an entry that it has already is replaced. Comments of your own are not kept.
+An existing file is extended; an entry that it already has is replaced. Your own comments are not kept.
 
 Exit status: 0 written, 2 nothing was written.
 
@@ -35,9 +35,9 @@ Examples:
   tracediff compare --baseline baseline.toml`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "reason", Category: catCompare, Usage: "`TEXT` that says why the divergences are known; every report prints it"},
-			&cli.StringFlag{Name: "until", Category: catCompare, Usage: "`DATE` of the last day on which they may be there, in UTC: 2027-01-31"},
+			&cli.StringFlag{Name: "until", Category: catCompare, Usage: "`DATE` of the last day on which they are accepted, in UTC: 2027-01-31"},
 			&cli.StringSliceFlag{Name: "entries", Category: catCompare, Usage: "only entries whose names match `PATTERN` (repeatable; default: all but inherited ones)"},
-			&cli.StringFlag{Name: "baseline", Category: catFiles, Value: gatefile.BaselineName, Usage: "the `FILE` that is written or extended"},
+			&cli.StringFlag{Name: "baseline", Category: catFiles, Value: gatefile.BaselineName, Usage: "the `FILE` to write or extend"},
 		}, talkFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := checkTalk(c); err != nil {

@@ -21,7 +21,7 @@ func captureCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "capture",
 		Usage: "dump the tensors of your port and of the reference to files",
-		Description: `Runs your port and writes local.safetensors, and puts the reference's trace of the same tokens next to
+		Description: `Runs your port and writes local.safetensors, and puts the reference trace of the same tokens next to
 it. The next "tracediff compare" captures your port again with these settings.
 
 A reference that is run is kept by a key of everything it depends on, at level 3 and all layers up to ` + amount.Bytes(reference.MaxStored) + ` of

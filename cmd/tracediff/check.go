@@ -24,12 +24,12 @@ import (
 func checkCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "check",
-		Usage:     "look for red flags in one trace: values that are nearly always wrong, with any reference",
+		Usage:     "look for red flags in one trace: values that are nearly always wrong",
 		ArgsUsage: "TRACE",
-		Description: `Looks at probabilities, rotations, the cache, hidden states, logits, gradients and the numbers of every tensor, with
-limits that no healthy model comes near; docs/inside.md has them. A trace without a flag may still be wrong: compare it.
-TRACE is a trace, complete or not, or a dump whose tensors are named alike (docs/ports.md). A dump with names and layouts of its own is
-read by its map: --map FILE, with --model DIR where the map's layouts have sizes of the model.
+		Description: `Needs no reference. Looks at probabilities, rotations, the cache, hidden states, logits, gradients and the numbers of every
+tensor, with limits that no healthy model comes near; docs/inside.md has them. A trace without a flag may still be wrong: compare it.
+TRACE is a trace, complete or not, or a dump with the same names (docs/ports.md). A dump with its own names and layouts needs a
+map: --map FILE, and --model DIR if the layouts of the map use sizes of the model.
 Exit status: 0 no flag, 1 a flag, 2 the file cannot be checked.
 
 Examples:
@@ -40,12 +40,12 @@ Examples:
   tracediff check training.safetensors --report github
   tracediff check large.safetensors --magnitude 1e5 --skip narrow-values,dtype-change`,
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "skip", Usage: "leave these `KINDS` of flags out, by the names that docs/inside.md lists (repeatable)"},
-			&cli.Float64Flag{Name: "magnitude", Value: redflag.DefaultMagnitude, Usage: "raise a flag where half of a tensor is beyond this `NUMBER`; higher for models that have large values"},
+			&cli.StringSliceFlag{Name: "skip", Usage: "leave out these `KINDS` of flags, by the names in docs/inside.md (repeatable)"},
+			&cli.Float64Flag{Name: "magnitude", Value: redflag.DefaultMagnitude, Usage: "raise a flag where half of a tensor is beyond this `NUMBER`; set it higher for models with large values"},
 			lookMapFlag(""),
-			&cli.StringFlag{Name: "model", Usage: "checkpoint `DIR` whose config.json gives the order, where the trace has none"},
+			&cli.StringFlag{Name: "model", Usage: "checkpoint `DIR` whose config.json gives the order, if the trace has none"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, or json"},
-			&cli.StringSliceFlag{Name: "report", Usage: "also write `FORMAT=FILE`, such as html=flags.html; github is annotations, and a summary of the step (repeatable)"},
+			&cli.StringSliceFlag{Name: "report", Usage: "also write `FORMAT=FILE`, such as html=flags.html; github writes annotations and a summary of the step (repeatable)"},
 			&cli.StringFlag{Name: "color", Value: "auto", Usage: "`WHEN`: auto, always or never"},
 		},
 		Action: checkTrace,
@@ -86,10 +86,10 @@ func checkTrace(c *cli.Context) error {
 	r, err := redflag.Check(c.Context, trace, o)
 	p.Done()
 	if err != nil {
-		return hint.Default(err, "the file could be opened, but not read to its end: is it still being written, or does the disk fail?")
+		return hint.Default(err, "the file could be opened, but not read to its end: is it still being written, or is the disk failing?")
 	}
 	if !slices.ContainsFunc(r.Looked, func(l redflag.Looked) bool { return l.Tensors > 0 }) {
-		return hint.Add(fmt.Errorf("%s has no tensor that can be checked", trace.Path()), "check looks at tensors of floats; docs/inside.md says at which, and by which names")
+		return hint.Add(fmt.Errorf("%s has no tensor that can be checked", trace.Path()), "check looks at float tensors; docs/inside.md has their names")
 	}
 	unwritten := out.publishCheck(c, trace, r)
 	err = hint.Also(printFlags(c, out, r, style), unwritten)

@@ -28,19 +28,19 @@ func compareCommand() *cli.Command {
 		ArgsUsage: "[LOCAL [REFERENCE]]",
 		Description: `Without arguments it captures your port again, with the settings of the last capture or compare, and compares it with the
 reference: the one that --reference names, else a stored trace of transformers, else a golden, else the float64 walk. A command
-with --model, --prompt or --tokens ignores the last settings; without them the flags that you type change the last settings. Those
-of a command that failed or was interrupted are kept, too. Where nothing was captured and no input is named there is nothing to
-compare: exit status 2. Without a model it is the embedded demo model that runs, as the last line says, and with CI=true none does.
+with --model, --prompt or --tokens ignores the last settings. Without these three, the flags that you type change the last
+settings, even if the command fails or is interrupted. If nothing was captured and no input is named, there is nothing to
+compare: exit status 2. If no model is named, the embedded demo model runs, and the last line says so; with CI=true it does not run.
 
 Two trace files are compared as they are. One file with --isolate is checked without a reference: every entry is computed again from its
 own inputs and the checkpoint. With --ab the files are two runs of one model, A and B, and neither is the reference; the entries that
---expect-different names have to differ, all others to match.
+--expect-different names must differ, and all others must match.
 
 Every entry is verified from your port's own inputs: EXACT, ROUNDING, UNIDENTIFIED or BUG. A BUG is a mismatch
-even where the error is within its limit. An error over its limit is drift, not a mismatch, where every operation from the token
-ids to it is correct. For an UNIDENTIFIED entry the limit decides; --require-certified does not accept it.
+even if the error is within its limit. An error over its limit is drift, not a mismatch, if every operation from the token
+ids to that entry is correct. For an UNIDENTIFIED entry the limit decides; --require-certified does not accept it.
 
-Limits come from --rtol, --atol and --tolerances; else from the noise floor, which is the error that rounding alone makes for
+Limits come from --rtol, --atol and --tolerances; else from the noise floor, which is the error that rounding makes for
 this prompt; else from a table by dtype.
 
 Exit status: 0 everything in scope was compared and matches, 1 it does not or is incomplete, 2 it cannot be compared.
@@ -63,9 +63,9 @@ Examples:
 			baselineFlag(),
 			&cli.BoolFlag{Name: helpAll, Usage: "show every flag"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
-			&cli.BoolFlag{Name: "partial", Category: catCompare, Usage: "accept traces of runs that did not finish; such a comparison never succeeds"},
+			&cli.BoolFlag{Name: "partial", Category: catCompare, Usage: "accept traces of unfinished runs; the comparison then never succeeds"},
 			fusedFlag(),
-			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"}),
+			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "treat every difference in dtype as a mismatch"}),
 		CustomHelpTemplate: compareHelp,
 		Action: func(c *cli.Context) error {
 			if c.Bool(helpAll) {
@@ -172,7 +172,7 @@ func isolateFile(c *cli.Context, out *outputs, pictures *picture.Set, file strin
 // checkAlone returns an error for flags that do not apply to one trace. One trace has no accumulated errors, and no second
 // side for a dtype or for rows.
 func checkAlone(c *cli.Context, limits *gate.Limits) error {
-	const next = "tracediff compare LOCAL REFERENCE compares two; of one, every operation is held to what correct arithmetic can give"
+	const next = "tracediff compare LOCAL REFERENCE compares two traces; in one trace, every operation is checked against correct arithmetic"
 	for _, name := range []string{"rtol", "atol", "positions", "strict-dtype"} {
 		if c.IsSet(name) {
 			return hint.Add(fmt.Errorf("--%s does not apply to one trace", name), next)
@@ -195,7 +195,7 @@ func fileSettings(c *cli.Context, next string) (settings.Settings, error) {
 	}
 	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference", "python", "debug"} {
 		if c.IsSet(name) {
-			return s, hint.Add(fmt.Errorf("--%s does not apply where traces are given", name), next)
+			return s, hint.Add(fmt.Errorf("--%s does not apply to trace files", name), next)
 		}
 	}
 	return s, nil

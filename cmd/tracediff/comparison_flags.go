@@ -24,19 +24,19 @@ import (
 // isolationFlags control how entries are certified.
 func isolationFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "verify every entry of every pass from your port's own inputs, and do not stop; also of one trace without a reference"},
+		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "verify every entry of every pass from your port's own inputs, and do not stop; works on one trace without a reference, too"},
 		&cli.BoolFlag{Name: "no-isolate", Category: catCompare, Usage: "verify no operation: only the accumulated errors decide"},
 		&cli.BoolFlag{Name: "require-certified", Category: catCompare, Usage: "the comparison is incomplete unless every entry is verified as EXACT or ROUNDING"},
-		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "which `ROUNDING` is correct: strict (only that of transformers), auto (also an engine's own, if all entries of one kind of operation have it)"},
+		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "which `ROUNDING` is correct: strict (only as transformers rounds), auto (also as an engine rounds, if all entries of one kind of operation round alike)"},
 		&cli.StringFlag{Name: "bound", Category: catCompare, Value: "probabilistic", Usage: "`BOUND` on the rounding of sums: probabilistic, or rigorous for any order of summation"},
 		memoryFlag(catCompare),
-		&cli.StringFlag{Name: "search-work", Category: catCompare, Value: "1x", Usage: "`TIMES` the default work of a search for a mistake or an arithmetic, which takes 13 to 20 seconds at most: 30x continues a search that stopped at its limit"},
+		&cli.StringFlag{Name: "search-work", Category: catCompare, Value: "1x", Usage: "let a search for a mistake or an arithmetic do `TIMES` its default work, which takes 13 to 20 seconds at most; 30x continues a search that stopped at its limit"},
 	}
 }
 
 // memoryFlag limits the memory of a command.
 func memoryFlag(category string) cli.Flag {
-	return &cli.StringFlag{Name: "memory", Category: category, Value: "1GiB", Usage: "`SIZE` of memory to use, without files: what does not fit is done in pieces, and no result depends on it"}
+	return &cli.StringFlag{Name: "memory", Category: category, Value: "1GiB", Usage: "`SIZE` of memory to use, not counting files: larger work is done in pieces, with the same results"}
 }
 
 // leastMemory is enough for the tables of a model and of its tokens, and one piece of the largest entries, in
@@ -62,7 +62,7 @@ func isolateOptions(c *cli.Context) (o isolate.Options, err error) {
 	switch o.Arithmetic = isolate.Engines(c.String("arithmetic")); o.Arithmetic {
 	case isolate.Auto, isolate.Strict:
 	case "free", "float16":
-		return o, hint.Add(fmt.Errorf("--arithmetic %s is no longer there", o.Arithmetic), "leave it out: auto finds how an engine rounds, float16 tables and stores too")
+		return o, hint.Add(fmt.Errorf("--arithmetic %s no longer exists", o.Arithmetic), "leave it out: auto finds how an engine rounds, float16 tables and stores too")
 	default:
 		return o, hint.Add(fmt.Errorf("--arithmetic is %q", o.Arithmetic), "want auto or strict")
 	}
@@ -107,7 +107,7 @@ func limitFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.Float64Flag{Name: "rtol", Category: catCompare, Usage: "relative `L2` error that every tensor may have, in place of a multiple of the noise floor"},
 		&cli.Float64Flag{Name: "atol", Category: catCompare, Usage: "RMS error that every tensor may have in addition to --rtol, in its own `UNITS`"},
-		&cli.StringFlag{Name: "tolerances", Category: catCompare, Usage: "TOML `FILE` with [[tolerance]] by pattern, the first that matches decides, and [[allow]] with reasons"},
+		&cli.StringFlag{Name: "tolerances", Category: catCompare, Usage: "TOML `FILE` with [[tolerance]] by pattern (the first match decides) and [[allow]] with reasons"},
 	}
 }
 
@@ -121,7 +121,7 @@ func readBaseline(c *cli.Context) (*gatefile.Baseline, error) {
 	path := c.String("baseline")
 	if path == "" {
 		if c.IsSet("baseline") {
-			return nil, hint.Add(errors.New("--baseline is empty"), "leave the flag out where nothing is known to differ")
+			return nil, hint.Add(errors.New("--baseline is empty"), "leave the flag out if nothing is known to differ")
 		}
 		return nil, nil
 	}
@@ -146,7 +146,7 @@ func readLimits(c *cli.Context) (*gate.Limits, error) {
 	if c.IsSet("rtol") || c.IsSet("atol") {
 		l.Default = &gate.Tolerance{RTol: c.Float64("rtol"), ATol: c.Float64("atol")}
 		if err := l.Default.Check(); err != nil {
-			return nil, hint.Add(fmt.Errorf("--%w", err), "--rtol 1e-3 is a limit for float32, 2e-2 one for bfloat16; without it the noise floor of the prompt decides")
+			return nil, hint.Add(fmt.Errorf("--%w", err), "--rtol 1e-3 is a limit for float32, --rtol 2e-2 for bfloat16; without --rtol the noise floor of the prompt decides")
 		}
 	}
 	return l, nil

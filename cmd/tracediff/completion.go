@@ -21,8 +21,8 @@ func completionCommand() *cli.Command {
 		Name:      "completion",
 		Usage:     "print a completion script for bash, zsh or fish",
 		ArgsUsage: "bash|zsh|fish",
-		Description: `The script completes commands, flags, the values of flags that have a fixed set of them, and file names. It is made of
-this build's own flags: load it at the start of a shell, and it is never out of date.
+		Description: `The script completes commands, flags, the values of flags that have a fixed set of values, and file names. It is made from
+the flags of this build: load it when a shell starts, and it is never out of date.
 
 Examples:
   source <(tracediff completion bash)     in ~/.bashrc

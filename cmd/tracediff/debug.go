@@ -15,7 +15,7 @@ import (
 func debugFlag() cli.Flag {
 	return &cli.BoolFlag{
 		Name: "debug", Category: catFiles,
-		Usage: "print a line on standard error as each hook fires, with statistics and times (also TRACEDIFF_DEBUG=1, DEBUG=1); the first " + fmt.Sprint(debug.Passes) + " passes and " + fmt.Sprint(debug.Layers) + " layers in full, or those of --passes and --layers",
+		Usage: "print a line on standard error as each hook fires, with statistics and times (also TRACEDIFF_DEBUG=1, DEBUG=1); the first " + fmt.Sprint(debug.Passes) + " passes and " + fmt.Sprint(debug.Layers) + " layers in full, or the ones that --passes and --layers name",
 	}
 }
 

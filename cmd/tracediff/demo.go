@@ -34,7 +34,7 @@ func demoCommand() *cli.Command {
 		Usage: "find a mistake in the embedded model, and explain the report",
 		Description: `Runs the embedded model with the epsilon of its norms set to 1e-5, compares it with the embedded trace of transformers, explains
 each line of the report, and says what to type next for your own port. It takes a second, needs no Python, no checkpoint and no network,
-leaves no file behind, and changes no settings.
+leaves no files, and changes no settings.
 
 Exit status: 0 the mistake was found and named, 1 it was not.
 
@@ -140,7 +140,7 @@ func readComparison(c *cli.Context) (settings.Settings, *session.Asked, error) {
 		return s, nil, hint.Add(fmt.Errorf("nothing was captured in %s, and the command names no input: there is nothing to compare", dir),
 			"capture first: tracediff capture --model DIR --prompt TEXT; or run the embedded demo model: tracediff demo")
 	case s.Model == "" && inCI():
-		return s, nil, hint.Add(errors.New("no model is named, and CI=true: what would be compared is the demo model that is embedded in the program"),
+		return s, nil, hint.Add(errors.New("no model is named, and with CI=true the embedded demo model is not compared"),
 			"name the checkpoint with --model DIR; tracediff demo runs the demo model")
 	}
 	return s, a, nil

@@ -24,13 +24,13 @@ var meanings = []meaning{
 	{regexp.MustCompile(`^reference:`), "reference", "the right side: a stored trace of Hugging Face transformers"},
 	{regexp.MustCompile(`^local:`), "local", "the side that is tested, such as your port"},
 	{regexp.MustCompile(`^tokens:`), "tokens", "the token ids that both sides read"},
-	{regexp.MustCompile(`^ +part +entries|^(MATCH|MISMATCH) +(input|output|layers?) `), "part", "parts of the model in the order in which they are computed, with the number of tensors that were compared; the walk stops at the first that is wrong"},
+	{regexp.MustCompile(`^ +part +entries|^(MATCH|MISMATCH) +(input|output|layers?) `), "part", "parts of the model in execution order, with the number of tensors that were compared; the walk stops at the first wrong part"},
 	{regexp.MustCompile(`^ +entry |^(MATCH|MISMATCH) +\S+\.\S+ .*(EXACT|ROUNDING|UNIDENTIFIED|BUG)$`), "entry", "the tensors before the first wrong one, and that one"},
-	{regexp.MustCompile(`^\(error:`), "error, limit", "how far a tensor is from the reference's, and how far rounding can take it here; an error below its limit is what a comparison with tolerances accepts"},
-	{regexp.MustCompile(`(EXACT|ROUNDING|UNIDENTIFIED|BUG)$`), "on its own inputs", "each operation is computed again from your port's own inputs: EXACT is equal to the bit, ROUNDING is what rounding can do, BUG is what no correct operation gives"},
+	{regexp.MustCompile(`^\(error:`), "error, limit", "how far a tensor is from the reference, and how far rounding can take it here; a comparison with tolerances accepts an error below its limit"},
+	{regexp.MustCompile(`(EXACT|ROUNDING|UNIDENTIFIED|BUG)$`), "on its own inputs", "each operation is computed again from your port's own inputs: EXACT is equal bit for bit, ROUNDING is what rounding can do, BUG is what no correct operation gives"},
 	{regexp.MustCompile(`^first divergence:`), "first divergence", "the first tensor that is wrong; everything before it is right"},
 	{regexp.MustCompile(`^  bug `), "bug", "the mistake, with the line of config.json that says otherwise"},
-	{regexp.MustCompile(`^  proof `), "proof", "how many elements the operation with this mistake gives to the bit, and how many of them the correct operation cannot give"},
+	{regexp.MustCompile(`^  proof `), "proof", "how many elements the operation with this mistake gives bit for bit, and how many of them the correct operation cannot give"},
 	{regexp.MustCompile(`^  see `), "see", "the section with cause and fix; the command for it is below"},
 	{regexp.MustCompile(`^  what `), "what", "how many elements are wrong, how much, and where"},
 	{regexp.MustCompile(`^  error `), "error", "of this tensor, with its limit"},
@@ -39,7 +39,7 @@ var meanings = []meaning{
 	{regexp.MustCompile(`^  downstream `), "downstream", "what the mistake does to the tensors that are computed from this one"},
 	{regexp.MustCompile(`^  next `), "next", "what to do now"},
 	{regexp.MustCompile(`^operations:`), "operations", "how many operations were computed again, and with which results"},
-	{regexp.MustCompile(`^next token:`), "next token", "the token that each side would say next; the same token proves little"},
+	{regexp.MustCompile(`^next token:`), "next token", "the token that each side chooses next; the same token proves little"},
 	{regexp.MustCompile(`^not compared:`), "not compared", "what this run did not look at"},
 	{regexp.MustCompile(`^counts:`), "counts", "which model this was"},
 	{regexp.MustCompile(`^(MATCH|MISMATCH|INCOMPLETE): `), "last line", "the verdict; the exit status of compare is 0 for MATCH and 1 for all others"},
@@ -79,13 +79,13 @@ func anyLine(text string, pattern *regexp.Regexp) bool {
 
 // nextForAPort lists the commands for a person with a port. A test checks that the flags of the commands exist.
 const nextForAPort = `
-Your own port, with DIR for its checkpoint as Hugging Face has it
+Your own port, with DIR for its Hugging Face checkpoint
   tracediff doctor --model DIR --prompt "Hello world"
       the token ids, the weights, and what this machine lacks
   tracediff capture --model DIR --prompt "Hello world" --reference hf --side reference
       transformers writes .tracediff/reference.safetensors, once
   tracediff compare dump.pt .tracediff/reference.safetensors --model DIR
-      dump.pt: named tensors of your port, by torch.save; .npz and others are read
+      dump.pt: named tensors of your port, saved by torch.save; or .npz and others
   tracediff compare --model DIR --prompt "Hello world" --local 'exec:./port --tokens {tokens} --out {out}'
       or the command that runs your port: compare runs it again each time
 `

@@ -19,20 +19,20 @@ func diffProgramCommand() *cli.Command {
 		Name:      "diff-program",
 		Usage:     "compare two recorded programs of one model step by step, without running either",
 		ArgsUsage: "A B",
-		Description: `A and B are recorded programs, NAME.program.json, or the traces NAME.safetensors that lie beside them: most often that of
-transformers and that of a port in PyTorch, recorded with tracediff.recording. For each named tensor the operations between it and the
-named tensors before it are compared. Those that are not the same are printed as a diff, with the lines of source that compute the
-tensor. Layers and passes that differ alike are printed once.
+		Description: `A and B are recorded programs, NAME.program.json, or the traces NAME.safetensors next to them: usually one of transformers and
+one of a port in PyTorch, recorded with tracediff.recording. For each named tensor, the operations between it and the named
+tensors before it are compared. Operations that differ are printed as a diff, with the source lines that compute the tensor.
+Layers and passes with the same difference are printed once.
 
-Operations are compared as they were recorded: one that computes the same in another way differs. The numbers of a checkpoint are not
-looked at. A program that lacks a named tensor of the other one differs.
+Operations are compared as they were recorded: an operation that computes the same in another way differs. The numbers of a
+checkpoint are not compared. A named tensor that only one program has is a difference.
 
 Exit status: 0 all named tensors are computed alike, 1 some are not, 2 they cannot be compared.
 
 Example:
   tracediff diff-program reference.program.json port.program.json --map map.toml`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "map", Usage: "a `FILE` that says which names of B are which of A, as for compare; lines that change a layout are left out"},
+			&cli.StringFlag{Name: "map", Usage: "a `FILE` that maps names of B to names of A, as for compare; lines that change a layout are left out"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, or json"},
 		},
 		Action: func(c *cli.Context) error {

@@ -27,12 +27,12 @@ func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "check the input, the weights, the settings and the machine, before the arithmetic",
-		Description: `The checklist, in the order in which a person should look: the machine; the model's configuration; the token ids
-beside their texts, BOS, chat template, vocabulary; the weights: all there, whole, none left as it was before training; the
-generation settings; an example, end to end: the embedded model against transformers, then one forward call of this
-model. Then Python with torch and transformers, the room that traces of the input take, and what earlier captures have
-left. Every line is ok, a warning, an error or skipped, with a next step. Where no input is named, it is that of the last capture,
-as for "tracediff compare". A model of some GiB takes seconds.
+		Description: `A checklist, in the order in which to look: the machine; the model's configuration; the token ids with their texts, BOS,
+chat template, vocabulary; the weights: all there, none cut short, none untrained; the generation settings; an example, end to
+end: the embedded model against transformers, then one forward call of this model. Then Python with torch and transformers, the
+disk space that traces of the input take, and the files of earlier captures. Every line is ok, a warning, an error or skipped,
+with a next step. If no input is named, the input of the last capture is used, as in "tracediff compare". A model of a few GiB
+takes seconds.
 Exit status: 0 no error, 1 an error, 2 the command cannot be used.
 
 Examples:
@@ -43,19 +43,19 @@ Examples:
   tracediff doctor --clean`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the embedded tiny Gemma 3n)"},
-			&cli.StringFlag{Name: "prompt", Category: catInput, Usage: "`TEXT` to estimate traces of (default: the single token \"What\")"},
+			&cli.StringFlag{Name: "prompt", Category: catInput, Usage: "`TEXT` of the input (default: the single token \"What\")"},
 			&cli.StringFlag{Name: "tokens", Category: catInput, Usage: "token `IDS` instead of a prompt: 2,513,88; passes separated by ';'"},
 			&cli.StringFlag{Name: "program", Category: catInput, Usage: "the recorded program `FILE` of a model that no order describes"},
-			&cli.StringFlag{Name: "weights", Category: catInput, Usage: "the port's checkpoint, a `FILE` or a folder: it is compared with that of the model, as tracediff weights does"},
+			&cli.StringFlag{Name: "weights", Category: catInput, Usage: "the port's checkpoint, a `FILE` or a folder: it is compared with the model's, as tracediff weights does"},
 			&cli.StringFlag{Name: "map", Category: catInput, Usage: "a `FILE` whose table [weights] has the names and layouts of the port's checkpoint"},
 			&cli.StringFlag{Name: "dtype", Category: catInput, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},
 			&cli.BoolFlag{Name: "chat", Category: catInput, Usage: "put the prompt into the model's turn template"},
 			&cli.IntFlag{Name: "max-new-tokens", Category: catInput, Usage: "decode `N` tokens, each a pass of its own"},
 			&cli.IntFlag{Name: "level", Category: catScope, Value: 2, Usage: "how much would be captured: `N` is 1 for block boundaries, 2 for module outputs, 3 for internals"},
 			&cli.StringFlag{Name: "dir", Category: catFiles, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept"},
-			&cli.BoolFlag{Name: "clean", Category: catFiles, Usage: "remove traces, what failed runs have left and all else that tracediff has put into DIR, but for the stored references"},
+			&cli.BoolFlag{Name: "clean", Category: catFiles, Usage: "remove traces, files of failed runs and everything else that tracediff has put into DIR, except the stored references"},
 			&cli.BoolFlag{Name: "full", Category: catFiles, Usage: "look at every value of every weight, show every id, and run the model however long it takes"},
-			&cli.StringFlag{Name: "python", Category: catMachine, Value: "python3", Usage: "the Python to ask: a `PATH` or a name"},
+			&cli.StringFlag{Name: "python", Category: catMachine, Value: "python3", Usage: "the Python to check: a `PATH` or a name"},
 			&cli.DurationFlag{Name: "timeout", Category: catMachine, Value: time.Minute, Usage: "kill Python after this `TIME`: importing torch from a network disk can take long"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, or json"},
 			&cli.StringFlag{Name: "color", Value: "auto", Usage: "`WHEN`: auto, always or never"},

@@ -21,8 +21,8 @@ func explainCommand() *cli.Command {
 		Name:      explainName,
 		Usage:     "explain a mistake that a report names: numbers, cause and fix",
 		ArgsUsage: "[NAME]",
-		Description: `Prints a section of docs/mistakes.md, which is embedded in the program: numbers, cause, fix, and the fix in a port by PyTorch, in C and
-by MLX. NAME is what a report has behind "see", whole or from the # on. Without NAME the names are listed.
+		Description: `Prints a section of docs/mistakes.md, which is embedded in the program: numbers, cause, fix, and the fix for a port in PyTorch, C or
+MLX. NAME is what a report has after "see", whole or from the # on. Without NAME the names are listed.
 
 Exit status: 0 it is explained, 2 there is no such name.
 

@@ -39,13 +39,13 @@ func jobFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "tensors", Category: catScope, Usage: "only names that match `PATTERN`, such as '*.mlp.*' (repeatable)"},
 		&cli.StringFlag{Name: "passes", Category: catScope, Usage: "only these forward `PASSES`: 0 is the prefill"},
 		&cli.StringFlag{Name: "positions", Category: catScope, Usage: "only the rows of these token `POSITIONS` are written"},
-		&cli.StringFlag{Name: "order", Category: catScope, Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
+		&cli.StringFlag{Name: "order", Category: catScope, Usage: "a `FILE` with one tensor name per line, in place of TENSOR_ORDER"},
 		&cli.StringFlag{Name: "program", Category: catScope, Usage: "a recorded program `FILE` in place of TENSOR_ORDER, or of the one that was recorded with the reference"},
 		&cli.StringFlag{Name: "map", Category: catScope, Usage: "a `FILE` that says how the names and layouts of your port's dump map to the order's: tracediff map proposes one"},
 		&cli.StringFlag{Name: "weights", Aliases: []string{"weights-from"}, Category: catInput, Usage: "the port's own checkpoint, a `FILE` or a folder, quantised or not: the reference is run, and operations are verified, with these weights"},
 		&cli.StringFlag{Name: "dir", Category: catFiles, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept"},
 		&cli.StringFlag{Name: "local", Category: catSides, Value: settings.KindGo, Usage: "`RUNNER` of your port: go, a trace FILE as it is, or exec:COMMAND with {prompt}, {tokens}, {model}, {order}, {out} filled in"},
-		&cli.StringFlag{Name: "reference", Category: catSides, Value: "auto", Usage: "`RUNNER` of the reference: a trace FILE as it is, exec:COMMAND, go for the float64 walk, hf for transformers, or auto for the best there is"},
+		&cli.StringFlag{Name: "reference", Category: catSides, Value: "auto", Usage: "`RUNNER` of the reference: a trace FILE as it is, exec:COMMAND, go for the float64 walk, hf for transformers, or auto for the best available"},
 		&cli.StringFlag{Name: "python", Category: catSides, Value: "python3", Usage: "Python `INTERPRETER` that has torch and transformers, for --reference hf"},
 		&cli.BoolFlag{Name: "gate", Category: catSides, Usage: "the reference has to be transformers: the float64 walk is refused unless --reference go asks for it (implied by CI=true; --gate=false turns it off)"},
 	}, append(talkFlags(), debugFlag())...)
@@ -182,5 +182,5 @@ func inCI() bool {
 
 // fusedFlag declares that your port computes attention in one kernel.
 func fusedFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "fused-attention", Category: catSides, Usage: "your port computes attention in one kernel: that it has no rotated queries, scores and probabilities is no gap"}
+	return &cli.BoolFlag{Name: "fused-attention", Category: catSides, Usage: "your port computes attention in one kernel: missing rotated queries, scores and probabilities are not a gap"}
 }

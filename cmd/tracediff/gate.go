@@ -29,10 +29,9 @@ func gateCommand() *cli.Command {
 		Name:      gateName,
 		Usage:     "compare every prompt of tracediff.toml with transformers, for CI",
 		ArgsUsage: "[PROMPT]...",
-		Description: `Reads tracediff.toml, which "tracediff init" writes, and compares each of its prompts, or those that are named, as
-"tracediff compare" would. Everything that decides stands in the file. The settings of the last capture are neither used nor
-changed. Parity means transformers: where there is no trace of it, the prompt is refused, unless the file says
-reference = "go".
+		Description: `Reads tracediff.toml, which "tracediff init" writes, and compares each of its prompts, or the named ones, as
+"tracediff compare" would. Everything that decides is in the file. The settings of the last capture are neither used nor
+changed. Parity means transformers: without a trace of it, a prompt is refused, unless the file says reference = "go".
 
 Exit status: 0 every prompt matches, 1 one does not or is incomplete, 2 one cannot be compared.
 
@@ -51,7 +50,7 @@ Examples:
 			&cli.StringFlag{Name: "python", Category: catSides, Usage: "Python `INTERPRETER` in place of the file's"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			baselineFlag(),
-			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"},
+			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "treat every difference in dtype as a mismatch"},
 		}, isolationFlags(), reportFlags(), talkFlags()),
 		Action: func(c *cli.Context) error {
 			if err := cmp.Or(checkTalk(c), checkDebug(c)); err != nil {

@@ -20,7 +20,7 @@ differ, and say whether that is a bug or rounding
 USAGE
   tracediff compare [flags]                   run the port again and compare
   tracediff compare [flags] LOCAL REFERENCE   compare two trace files
-  tracediff compare --isolate [flags] LOCAL   check one trace by itself
+  tracediff compare --isolate [flags] LOCAL   check one trace
 
 FLAGS
   --model DIR           checkpoint, as Hugging Face writes it
@@ -34,12 +34,12 @@ FLAGS
   --all                 go on after the first divergence
   --table               print every entry with all its numbers
   --verbose             print the numbers that the verdict rests on
-  -q                    print the verdict alone
+  -q                    print only the verdict
   --report FORMAT=FILE  also write html, json, jsonl, junit, sarif or github
   --help-all            the other flags: tolerances, certificates, A/B, CI
 
 Without --model, --prompt and --tokens the settings of the last capture or
-compare apply, also of one that failed; the flags that you type change them.
+compare apply, even if it failed; the flags that you type change them.
 
 EXAMPLES
   tracediff compare --prompt "Hello world"
@@ -76,7 +76,7 @@ var briefs = map[string]string{
 	"side": "local, reference or both", "table": "print every entry with all its numbers", "report": "also write html, json, jsonl, junit, sarif or github",
 	"config": "the file that says what is compared", "baseline": "known divergences, which do not fail",
 	"require-certified": "every entry has to be EXACT or ROUNDING", "shard": "the prompts of shard I of N, from 0",
-	"watch": "a folder or a file to watch, as often as needed", "python": "a Python with torch and transformers", "weights": "the port's own checkpoint",
+	"watch": "a folder or a file to watch (repeatable)", "python": "a Python with torch and transformers", "weights": "the port's own checkpoint",
 	"full": "look at every value, run the model however long", "clean": "remove what tracediff has put into --dir",
 	"format": "of standard output", "steps": "how each tensor is computed, step by step", "record": "store the program of a model without an order",
 	"order": "a list of names in place of the model's order",

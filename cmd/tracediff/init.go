@@ -28,16 +28,16 @@ func initCommand() *cli.Command {
 		Name:      "init",
 		Usage:     "write a tracediff.toml for the gate, with every key explained",
 		ArgsUsage: "[FILE]",
-		Description: `Where something was captured before, the file has the model, the port and the tokens of the last capture, and says
-which: the gate then compares what "tracediff compare" did. Of a port it has the map, and asks for what the port showed: a name that
-disappears later fails. Of the built-in model a gate compares everything, however much was captured.
-Else it is an example that works as it is, on the embedded tiny checkpoint. An existing file is kept.
+		Description: `After a capture, the file has the model, the port and the tokens of that capture, and the command prints them: the gate then
+compares what "tracediff compare" did. For a port the file has its map and the names that the port dumped: a name that
+disappears later fails. For the built-in model the gate compares everything, even if less was captured.
+Without a capture it is an example that works as it is, on the embedded tiny checkpoint. An existing file is kept.
 
 Examples:
   tracediff init
   tracediff init ci/tracediff.toml
   tracediff init --dir /tmp/traces`,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "dir", Category: catFiles, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept: that of the last capture"}},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "dir", Category: catFiles, Value: settings.DefaultDir, Usage: "`DIR` where the traces of the last capture are kept"}},
 		Action: func(c *cli.Context) error {
 			path := gatefile.ConfigName
 			switch c.NArg() {

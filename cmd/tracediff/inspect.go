@@ -30,12 +30,12 @@ func inspectCommand() *cli.Command {
 		Name:      "inspect",
 		Usage:     "look into a trace, or any safetensors file: shapes, statistics, histograms, single values",
 		ArgsUsage: "FILE [NAME] | A B NAME",
-		Description: `With a file alone, or a pattern such as 'layers.*.mlp.*', it lists tensors with their statistics. With a NAME it shows one
-tensor: statistics, percentiles, a histogram, heads and AltUp streams apart, the channels that stand out, of logits the
-tokens that they choose. With two files it shows one tensor of both, side by side, and their difference.
+		Description: `With only a file, or with a pattern such as 'layers.*.mlp.*', it lists tensors with their statistics. With a NAME it shows one
+tensor: statistics, percentiles, a histogram, each head and AltUp stream, the channels that stand out, and for logits the
+tokens that they choose. With two files it shows one tensor of both, side by side, and the difference.
 
-NaN, infinities and what stands for -Inf in a mask are counted and left out of statistics. Nothing is judged: that is for
-"tracediff compare".
+NaN, infinities and values that stand for -Inf in a mask are counted and left out of statistics. Nothing is judged:
+"tracediff compare" does that.
 
 Exit status: 0 it was shown, 2 a file or a name cannot be used.
 
@@ -47,13 +47,13 @@ Examples:
   tracediff inspect model.safetensors model.layers.0.mlp.up_proj.weight --slice ':4,:8' --top 10
   tracediff inspect port.npz reference.safetensors layers.3.mlp.act_fn --map map.toml`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "pass", Category: catLook, Usage: "only these forward `PASSES`, such as 0 or 1-3: 0 is the prefill (default: all in a list, of one tensor the first that has it)"},
-			&cli.StringFlag{Name: "slice", Category: catLook, Usage: "show the values of `SLICE`, as Python has it: an index or start:stop:step for each axis, as in '0,:8,-1'"},
+			&cli.StringFlag{Name: "pass", Category: catLook, Usage: "only these forward `PASSES`, such as 0 or 1-3: 0 is the prefill (default: all in a list; for one tensor the first pass that has it)"},
+			&cli.StringFlag{Name: "slice", Category: catLook, Usage: "show the values of `SLICE`, in Python's syntax: an index or start:stop:step for each axis, as in '0,:8,-1'"},
 			&cli.IntFlag{Name: "axis", Category: catLook, DefaultText: "heads and streams", Usage: "statistics of each index of axis `N`; -1 is the last"},
 			&cli.IntFlag{Name: "row", Category: catLook, DefaultText: "the last", Usage: "show what row `N` of the logits chooses"},
 			&cli.IntFlag{Name: "top", Category: catLook, Value: 5, Usage: "list `N` channels and tokens"},
 			&cli.BoolFlag{Name: "header", Category: catLook, Usage: "list only names, shapes and dtypes: no data are read"},
-			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose tokenizer has the texts of token ids, and whose config.json the order, where the file has none (default: the one that the file names, if it is there)"},
+			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose tokenizer has the texts of token ids, and whose config.json gives the order if the file has none (default: the one that the file names, if it exists)"},
 			lookMapFlag(catInput),
 			&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT`: text, or json"},
 		}, talkFlags()...),
@@ -162,7 +162,7 @@ func inspectOptions(c *cli.Context) (inspect.Options, error) {
 	case c.IsSet("slice") && o.Slice == "":
 		return o, hint.Add(errors.New("--slice is empty"), "want an index or start:stop:step for each axis, as in '0,:8,-1'")
 	case c.NArg() == 1 && (o.Slice != "" || o.Axis != nil || o.Row != nil):
-		return o, hint.Add(errors.New("--slice, --axis and --row are about one tensor, and none is named"), inspectHint)
+		return o, hint.Add(errors.New("--slice, --axis and --row need the name of one tensor"), inspectHint)
 	}
 	return o, nil
 }

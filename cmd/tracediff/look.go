@@ -20,7 +20,7 @@ func lookMapFlag(category string) cli.Flag {
 // lookMapped applies the map of --map to traces.
 func lookMapped(c *cli.Context, list *order.List, traces ...*capture.Trace) ([]*capture.Trace, error) {
 	if c.IsSet("map") && c.String("map") == "" {
-		return nil, hint.Add(errors.New("--map is empty"), "leave the flag out where the names are those of the reference")
+		return nil, hint.Add(errors.New("--map is empty"), "leave the flag out if the names are the reference's")
 	}
 	all, differ, err := session.Mapped(c.String("map"), list, traces...)
 	for _, d := range differ {

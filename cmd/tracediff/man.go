@@ -12,7 +12,7 @@ func manCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "man",
 		Usage: "print the manual page",
-		Description: `The page has every command with its flags and examples, made of this build's own help.
+		Description: `The page has every command with its flags and examples, made from the help of this build.
 
 Examples:
   tracediff man | man -l -

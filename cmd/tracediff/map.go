@@ -16,10 +16,10 @@ func mapCommand() *cli.Command {
 		Name:      "map",
 		Usage:     "propose how the names and layouts of a dump map to the order's",
 		ArgsUsage: "LOCAL [REFERENCE]",
-		Description: `LOCAL is a dump in names and layouts of its own: any file or folder that compare reads. The map is written to standard output, a
-line for each tensor of a layer: by the names of known engines, by shapes and, where a REFERENCE of the same tokens is given, by
-values. A layer that is wrong has the names of the layers that are right. What the numbers leave open is a choice, which is offered and not
-taken. compare and capture take the map as --map FILE, and gate as the table [map.tensors] of tracediff.toml.
+		Description: `LOCAL is a dump with its own names and layouts: any file or folder that compare reads. The map is written to standard output, a
+line for each tensor of a layer: by the names of known engines, by shapes and, with a REFERENCE of the same tokens, by
+values. A wrong layer gets the names of the right layers. If the numbers leave a choice open, the map offers the choices and takes
+none. compare and capture take the map as --map FILE, and gate as the table [map.tensors] of tracediff.toml.
 
 Exit status: 0 the map is ready, 1 a choice is open or a tensor fits nothing, 2 a file cannot be used.
 
@@ -48,9 +48,9 @@ Examples:
 			case p.Needless():
 				fmt.Fprintln(notes(c), "note: no map is needed: compare the dump as it is")
 			case open == 1:
-				fmt.Fprintln(notes(c), "note: 1 pattern is left open: it is a comment of the map")
+				fmt.Fprintln(notes(c), "note: 1 pattern is left open: it is a comment in the map")
 			case open > 1:
-				fmt.Fprintf(notes(c), "note: %d patterns are left open: each is a comment of the map\n", open)
+				fmt.Fprintf(notes(c), "note: %d patterns are left open: each is a comment in the map\n", open)
 			}
 			if p.Open() > 0 {
 				return mismatch{}

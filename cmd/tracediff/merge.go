@@ -20,8 +20,8 @@ func mergeCommand() *cli.Command {
 		Usage:     "make one report of the shards of a gate",
 		ArgsUsage: "REPORT...",
 		Description: `Reads the JSON reports that "tracediff gate --shard I/N --report json=FILE" wrote, one of each shard, and writes what the
-gate writes when it runs all prompts itself: text, JSON, JSON Lines and JUnit are the same byte for byte. A shard that is
-missing or there twice is an error, and so are shards of gates that differ: it says in what.
+gate writes when it runs all prompts itself: text, JSON, JSON Lines and JUnit are the same byte for byte. A missing shard, a shard
+that is given twice and shards of different gates are errors; the message says what differs.
 
 Exit status: 0 every prompt matches, 1 one does not or is incomplete, 2 one could not be compared, or these are not all shards
 of one gate.

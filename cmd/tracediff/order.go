@@ -23,8 +23,8 @@ func orderCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "order",
 		Usage: "print TENSOR_ORDER: every named tensor in execution order, with the operation that makes it",
-		Description: `The list has what compare walks through. With --format json it is what python -m tracediff.hf reads, with --format text names to edit, for
---order. Of a model that has no order here, --record stores what transformers computes.
+		Description: `compare walks through this list. With --format json, python -m tracediff.hf reads it; with --format text it is a list of names to edit,
+for --order. For a model without an order, --record stores what transformers computes.
 
 Examples:
   tracediff order --level 1
@@ -37,9 +37,9 @@ Examples:
 			&cli.StringFlag{Name: "format", Value: "table", Usage: "`FORMAT`: table, json, or text for only the names"},
 			&cli.IntFlag{Name: "level", Value: 3, Usage: "up to level `N`: 1 block boundaries, 2 module outputs, 3 internals"},
 			&cli.StringFlag{Name: "layers", Usage: "only these `LAYERS`, such as 0-3,7, and what comes before them"},
-			&cli.StringFlag{Name: "order", Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
+			&cli.StringFlag{Name: "order", Usage: "a `FILE` with one tensor name per line, in place of TENSOR_ORDER"},
 			&cli.StringFlag{Name: "program", Usage: "a recorded program, `FILE`.program.json: its tensors, and with --steps every operation between them"},
-			&cli.BoolFlag{Name: "record", Usage: "record the program of a model that has no order here, as transformers runs it, and store it with the reference"},
+			&cli.BoolFlag{Name: "record", Usage: "record the program of a model without an order, as transformers runs it, and store it with the reference"},
 			&cli.StringFlag{Name: "prompt", Category: catRecord, Usage: "`TEXT` to run"},
 			&cli.StringFlag{Name: "tokens", Category: catRecord, Usage: "token `IDS` to run instead of a prompt: 2,513,88; passes separated by ';'"},
 			&cli.BoolFlag{Name: "chat", Category: catRecord, Usage: "put the prompt into the model's turn template"},
@@ -47,7 +47,7 @@ Examples:
 			&cli.StringFlag{Name: "dtype", Category: catRecord, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},
 			&cli.StringFlag{Name: "dir", Category: catRecord, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept"},
 			&cli.StringFlag{Name: "python", Category: catRecord, Value: "python3", Usage: "Python `INTERPRETER` that has torch and transformers"},
-			&cli.BoolFlag{Name: "steps", Usage: "print each operation's steps, with where transformers rounds"},
+			&cli.BoolFlag{Name: "steps", Usage: "print the steps of each operation, and where transformers rounds"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := noArguments(c); err != nil {

@@ -19,9 +19,9 @@ func promptsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "prompts",
 		Usage: "propose a few prompts that together show as many of the usual mistakes as possible",
-		Description: `Tries token ids of some lengths, each with a decode step, on the float64 walk of the model, and asks which of the mistakes of
-docs/mistakes.md each of them would show. Prints a few that together show all that any of them shows; leaving one out loses
-something. Random ids do: every operation is compared on its own inputs, whatever the text says.
+		Description: `Tries prompts of several lengths, each with a decode step, on the float64 walk of the model, and finds which mistakes of
+docs/mistakes.md each prompt would show. Prints a few prompts that together show every mistake that any of them shows; leaving one
+out loses a mistake. Random ids are enough: every operation is compared on its own inputs, whatever the text says.
 
 Exit status: 0 every usual mistake is shown, 1 some are not, with what would show them, 2 the model cannot be used.
 

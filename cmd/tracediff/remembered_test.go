@@ -38,7 +38,7 @@ func TestRememberedCertificates(t *testing.T) {
 	if _, said, code := run("capture", "--model", at("model"), "--tokens", "5,6,7,8", "--level", "3", "--dir", at("run"), "--reference", "go"); code != 0 {
 		t.Fatalf("exit %d: %s", code, said)
 	}
-	const earlier = "results are those of an earlier run"
+	const earlier = "results come from an earlier run"
 	local := at("run/local.safetensors")
 	compare := func(when string, known bool, code int, more ...string) string {
 		t.Helper()

@@ -199,5 +199,5 @@ func (o *outputs) close() {
 
 // reportError is the error for the path of a report.
 func reportError(path string, err error) error {
-	return hint.Add(fmt.Errorf("--report: %w", advice.OnPath(path, err)), "want FORMAT=FILE with a FILE in a folder that is there")
+	return hint.Add(fmt.Errorf("--report: %w", advice.OnPath(path, err)), "want FORMAT=FILE with a FILE in an existing folder")
 }

@@ -81,5 +81,5 @@ func TestTheRoadOfAWrongPort(t *testing.T) {
 	run(1, "cp wrong.safetensors port.safetensors; tracediff gate", "first layers.0.mlp.act_fn")
 	run(1, "cp less.safetensors port.safetensors; tracediff gate", "MISSING")
 	run(0, "cp right.safetensors port.safetensors; tracediff gate", "1 of 1 prompts match")
-	run(0, "rm .tracediff/local.safetensors; tracediff init later.toml", "tensors = all: the trace of the port is gone")
+	run(0, "rm .tracediff/local.safetensors; tracediff init later.toml", "tensors = all: the port's trace is gone")
 }

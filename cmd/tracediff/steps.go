@@ -27,7 +27,7 @@ func printSteps(c *cli.Context, list *order.List) error {
 	programs := make([][]program.Line, len(list.Entries))
 	for i := range list.Entries {
 		if programs[i], err = full.Listing(list.Entries[i].Name); err != nil {
-			return hint.Add(fmt.Errorf("--steps: %w", err), "steps are known of the names that tracediff order --format text prints")
+			return hint.Add(fmt.Errorf("--steps: %w", err), "steps are known for the names that tracediff order --format text prints")
 		}
 	}
 	switch format := c.String("format"); {

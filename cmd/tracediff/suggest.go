@@ -14,13 +14,13 @@ var elsewhere = map[string]string{
 	"dump":     "tracediff capture writes the traces of both sides; tracediff inspect FILE shows what a dump has",
 	"run":      "tracediff capture runs both sides, tracediff compare runs your port again and compares",
 	"diff":     "tracediff compare LOCAL REFERENCE compares two traces, tracediff diff-program A B two recorded programs",
-	"report":   "tracediff compare --report html=report.html writes a report; json, jsonl, junit, text and github are the others",
+	"report":   "tracediff compare --report html=report.html writes a report; other formats are json, jsonl, junit, text and github",
 	"html":     "tracediff compare --report html=report.html writes the page",
 	"isolate":  "tracediff compare --isolate FILE checks one trace",
 	"ab":       "tracediff compare --ab A B compares two runs of one model",
 	"baseline": "tracediff accept REPORT.json writes a baseline, tracediff compare --baseline FILE uses it",
-	"record":   "tracediff order --record stores the program of a model that has no order here",
-	"list":     "tracediff order lists the names of all tensors, tracediff inspect FILE those of a file",
+	"record":   "tracediff order --record stores the program of a model without an order",
+	"list":     "tracediff order lists the names of all tensors, tracediff inspect FILE the names in a file",
 	"show":     "tracediff inspect FILE NAME shows a tensor",
 }
 

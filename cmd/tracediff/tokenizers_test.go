@@ -95,7 +95,7 @@ func TestIDsOfDescribedModelsByTheRunner(t *testing.T) {
 	}
 	traces := filepath.Join(dir, "traces")
 	said := told(t, 2, "capture", "--model", model, "--dir", traces, "--prompt", "ab")
-	tells(t, said, `normalizer: "Lowercase" is not implemented`, "hint: --reference hf makes the ids by the tokenizer of transformers; or give them: --tokens 2,513,88")
+	tells(t, said, `normalizer: "Lowercase" is not implemented`, "hint: --reference hf makes the ids with the tokenizer of transformers; or give them: --tokens 2,513,88")
 	python := filepath.Join(dir, "python")
 	script := fmt.Sprintf(`#!/bin/sh
 case "$*" in
@@ -114,7 +114,7 @@ esac
 	}
 	tells(t, told(t, 0, "capture", "--side", "reference", "--reference", "go", "--model", model, "--dir", traces, "--tokens", "2,8"), "tokens, pass 0:  2  8")
 	tells(t, told(t, 1, "doctor", "--model", model, "--prompt", "ab"), `error    input    reading tokenizer.json: normalizer: "Lowercase" is not implemented`,
-		"hint: --reference hf makes the ids by the tokenizer of transformers; or give them: --tokens 2,513,88")
+		"hint: --reference hf makes the ids with the tokenizer of transformers; or give them: --tokens 2,513,88")
 }
 
 // An ending is what a text gets behind it, by a file whose template has an EOS: transformers puts it there, so it is fed.

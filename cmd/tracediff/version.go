@@ -13,8 +13,7 @@ func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "version",
 		Usage: "print the version, the commit and what built it",
-		Description: `One line: the version, in brackets the commit that it was built from where that is known, the Go version and the
-platform.
+		Description: `One line: the version, in brackets the commit if it is known, the Go version and the platform.
 
 Example:
   tracediff version`,

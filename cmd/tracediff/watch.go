@@ -28,15 +28,15 @@ func watchCommand() *cli.Command {
 		Name:      watchName,
 		Usage:     "build, run and compare again whenever a source changes",
 		ArgsUsage: "[-- COMMAND]",
-		Description: `Compares as "tracediff compare" does, then waits for a change of the sources, runs COMMAND, which is to build the port, and
-compares again. One screen shows the verdict, where the first divergence was and is now, and how long it took; where standard
-output is not a terminal, it prints lines. A change stops a run that is under way. Ctrl-C ends it with exit status 130.
+		Description: `Compares as "tracediff compare" does, then waits until a source changes, runs COMMAND, which builds the port, and
+compares again. One screen shows the verdict, where the first divergence was and is now, and how long it took; if standard
+output is not a terminal, it prints lines. A change stops a run in progress. Ctrl-C ends the watch with exit status 130.
 
-Where there is a tracediff.toml, its first prompt is compared, or the one that [watch] names, and that section has the paths
-and the command; flags go before it. Without one, the settings of the last capture apply as for compare.
+If there is a tracediff.toml, its first prompt is compared, or the prompt that [watch] names, and that section has the paths
+and the command; flags take precedence over it. Without a tracediff.toml, the settings of the last capture apply as for compare.
 
-It watches --watch PATH, else the paths of [watch], else the folder of the file, else this one. It ignores hidden folders, what
-builds, editors and tracediff write, and files that are not text unless they are named themselves.
+It watches --watch PATH, else the paths of [watch], else the folder of tracediff.toml, else this folder. It ignores hidden folders,
+files that builds, editors and tracediff write, and files that are not text, except a file that is named itself.
 
 Examples:
   tracediff watch -- make port
@@ -44,11 +44,11 @@ Examples:
   tracediff watch --local out.safetensors --reference hf.safetensors`,
 		Flags: append(slices.Concat(jobFlags(), isolationFlags(), limitFlags(), reportFlags()),
 			baselineFlag(),
-			&cli.StringSliceFlag{Name: "watch", Category: catFiles, Usage: "a `PATH` that is watched, a folder with all in it or a file (repeatable)"},
-			&cli.StringFlag{Name: "config", Category: catFiles, Value: gatefile.ConfigName, Usage: "the `FILE` that says what is compared, if it is there"},
+			&cli.StringSliceFlag{Name: "watch", Category: catFiles, Usage: "a `PATH` to watch: a file, or a folder with everything in it (repeatable)"},
+			&cli.StringFlag{Name: "config", Category: catFiles, Value: gatefile.ConfigName, Usage: "the `FILE` that says what is compared, if it exists"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			fusedFlag(),
-			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"}),
+			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "treat every difference in dtype as a mismatch"}),
 		Action: func(c *cli.Context) error {
 			for _, name := range []string{"format", "table", "verbose", "debug"} {
 				if c.IsSet(name) {
@@ -110,7 +110,7 @@ func newWatching(c *cli.Context, out *outputs) (*watching, error) {
 	switch kind := s.Local.Kind; {
 	case err != nil || named: // err: COMMAND makes the missing trace; named: a person chose the paths
 	case kind == "" || kind == settings.KindGo:
-		return nil, hint.Add(errors.New("the built-in model is compared, and your sources do not change it"), "--local 'exec:COMMAND' runs your port; --watch PATH watches all the same")
+		return nil, hint.Add(errors.New("the built-in model is compared, and your sources do not change it"), "--local 'exec:COMMAND' runs your port; --watch PATH watches anyway")
 	case kind == settings.KindFile && len(w.words) == 0 && (file == nil || file.Build == ""):
 		paths = append(paths, s.Local.Text)
 	}
@@ -120,7 +120,7 @@ func newWatching(c *cli.Context, out *outputs) (*watching, error) {
 		return nil, hint.Add(err, "--watch PATH names only the folder of the sources; or [watch] in "+gatefile.ConfigName+" has paths and ignore")
 	}
 	if err != nil {
-		return nil, hint.Add(err, "--watch PATH names a file or a folder that is there; the system limits how many are watched (fs.inotify.max_user_watches on Linux)")
+		return nil, hint.Add(err, "--watch PATH names an existing file or folder; the system limits how many are watched (fs.inotify.max_user_watches on Linux)")
 	}
 	return w, nil
 }

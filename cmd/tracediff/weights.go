@@ -24,13 +24,13 @@ func weightsCommand() *cli.Command {
 		Name:      "weights",
 		Usage:     "compare the port's checkpoint with the original, tensor by tensor",
 		ArgsUsage: "LOCAL",
-		Description: `LOCAL is the port's checkpoint: safetensors (one file, or shards with their index), what torch.save writes, npz, GGUF, or a folder
-with one of them. Each tensor is EQUAL, CAST (to which format), QUANTISED (within its format's error), or it is named for what it is:
+		Description: `LOCAL is the port's checkpoint: safetensors (one file, or shards with their index), a file of torch.save, npz, GGUF, or a folder
+with one of them. Each tensor is EQUAL, CAST (to which format), QUANTISED (within its format's error), or wrong, with the mistake:
 transposed, rows in another order, 1+w, another layer's. Nothing is run. Memory does not grow with the checkpoint.
-In files that GPTQ or AWQ wrote, a norm that is divided by factors by which the columns behind it are multiplied is RESCALED, which is right;
-codes whose errors are larger than usual and have no name are UNIDENTIFIED: neither right nor wrong, and the comparison is INCOMPLETE.
-Names are those of the original, with or without what frameworks put in front, or those of GGUF files. Other names and layouts are said
-by the table [weights] of a map (docs/weights.md).
+In GPTQ and AWQ files a norm may be divided by factors, and the columns after it multiplied by the same factors: this norm is RESCALED,
+which is right. Codes whose errors are larger than usual and have no known mistake are UNIDENTIFIED: neither right nor wrong, and the
+comparison is INCOMPLETE. Names are the original's, with or without the prefix of a framework, or the names of GGUF files. The table
+[weights] of a map maps other names and layouts (docs/weights.md).
 
 Exit status: 0 every tensor is right, 1 one is wrong, missing or UNIDENTIFIED, 2 a file cannot be used.
 

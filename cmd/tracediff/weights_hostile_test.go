@@ -92,7 +92,7 @@ func TestHostilePackedWeights(t *testing.T) {
 		{"a name with control characters", list(zeros("a\x1b[2J\u202e.qweight", hooks.I32, 8, 16)), gptqConfig, `\x1b[2J\u202e`},
 		{"MLX in groups of 2^40", list(zeros("a.weight", hooks.U32, 4, 8), zeros("a.scales", hooks.F16, 4, 1), zeros("a.biases", hooks.F16, 4, 1)), `{"quantization": {"bits": 4, "group_size": 1099511627776}}`, "in groups of 1099511627776"},
 		{"MLX in groups of −64", list(zeros("a.weight", hooks.U32, 4, 8), zeros("a.scales", hooks.F16, 4, 1), zeros("a.biases", hooks.F16, 4, 1)), `{"quantization": {"bits": 4, "group_size": -64}}`, "in groups of -64"},
-		{"MLX of 0 bits", list(zeros("a.weight", hooks.U32, 4, 8)), `{"quantization": {"bits": 0, "group_size": 64}}`, "their bits are not known"},
+		{"MLX of 0 bits", list(zeros("a.weight", hooks.U32, 4, 8)), `{"quantization": {"bits": 0, "group_size": 64}}`, "of an unknown number of bits"},
 		{"MLX with scales of another shape", list(zeros("a.weight", hooks.U32, 4, 8), zeros("a.scales", hooks.F16, 4, 3), zeros("a.biases", hooks.F16, 4, 3)), `{"quantization": {"bits": 4, "group_size": 64}}`, `"a.scales" is [4 3]; want [4 1]`},
 		{"GPTQ with a group that is not there", file(append(gptq[:3:3], index)), gptqConfig, "g_idx gives input 63 the group 7 of 1"},
 		{"GPTQ of 2^31 bits", file(gptq), `{"quantization_config": {"quant_method": "gptq", "bits": 2147483648, "group_size": 64}}`, "GPTQ with 2147483648 bits"},

@@ -35,7 +35,7 @@ func Hint(err error) string {
 	case errors.As(err, &unsuitable) && unsuitable.Hint != "":
 		return unsuitable.Hint
 	case errors.As(err, &file):
-		return "the file may have been cut short on its way (compare its size with the original's), or hold types that are not read; float32, bfloat16 and float16 are"
+		return "the file may be cut short (compare its size with the original's), or hold types that are not read; float32, bfloat16 and float16 are read"
 	case order.Undescribed(err):
 		return "Gemma 1, 2, 3 and 3n, Llama, Qwen2 and Qwen3 have an order of their own; " + RecordHint
 	case errors.Is(err, fs.ErrNotExist):
@@ -50,19 +50,19 @@ func systemHint(err error) string {
 		is   error
 		next string
 	}{
-		{syscall.ENOSPC, "the disk is full: make room on it, or name a place on another disk (tracediff doctor says how much traces take)"},
-		{syscall.EDQUOT, "your disk quota is used up: make room, or name a place on another disk"},
-		{syscall.EFBIG, "the file is larger than the system lets it be: raise the limit of the shell (ulimit -f unlimited), or name a place on another file system"},
-		{syscall.EROFS, "the file system can only be read: name a place on another disk"},
+		{syscall.ENOSPC, "the disk is full: free some space, or name a place on another disk (tracediff doctor says how much space traces take)"},
+		{syscall.EDQUOT, "your disk quota is used up: free some space, or name a place on another disk"},
+		{syscall.EFBIG, "the file is larger than the system allows: raise the limit of the shell (ulimit -f unlimited), or name a place on another file system"},
+		{syscall.EROFS, "the file system is read-only: name a place on another disk"},
 		{syscall.ENOTDIR, "a part of the path is a file and not a folder: check the path"},
 		{syscall.EISDIR, "it is a folder: name a file in it"},
 		{syscall.EMFILE, "too many files are open: raise the limit of the shell, ulimit -n"},
-		{syscall.EIO, "the disk, or its network, fails: name a place on another disk"},
-		{syscall.EPIPE, "what reads from it has ended: let it read to the end"},
+		{syscall.EIO, "the disk or its network fails: name a place on another disk"},
+		{syscall.EPIPE, "its reader has ended: let it read to the end"},
 		{syscall.ELOOP, "the links form a loop: name the file itself"},
 		{syscall.ENAMETOOLONG, "the name is longer than the file system allows: choose a shorter one"},
-		{os.ErrDeadlineExceeded, "reading it does not come to an end: write what it has to a file, and name that"},
-		{fs.ErrPermission, "the user who runs tracediff is not allowed to: check the permissions (ls -l), or name another place"},
+		{os.ErrDeadlineExceeded, "reading it does not end: write its contents to a file, and name that file"},
+		{fs.ErrPermission, "the user who runs tracediff has no permission: check it (ls -l), or name another place"},
 	} {
 		if errors.Is(err, s.is) {
 			return s.next

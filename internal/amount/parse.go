@@ -26,5 +26,5 @@ func ParseBytes(text string) (int64, error) {
 		}
 		return int64(n), nil
 	}
-	return 0, fmt.Errorf("%q is no count of bytes such as 512MiB or 2GiB", text)
+	return 0, fmt.Errorf("%q is not a size such as 512MiB or 2GiB", text)
 }

@@ -111,7 +111,7 @@ func open(name string, fsys fs.FS, load func(name string) (shard, error)) (_ *Ch
 	}
 	for tensor, file := range where {
 		if _, ok := c.tensors[tensor]; !ok {
-			return nil, fmt.Errorf("%s says that %s is in %s, and it is not", indexFile, tensor, file)
+			return nil, fmt.Errorf("%s says that %s is in %s, but it is not", indexFile, tensor, file)
 		}
 	}
 	c.prefix = findPrefix(c.tensors)

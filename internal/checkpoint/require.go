@@ -74,11 +74,11 @@ func (e *WeightsError) Hint() string {
 	case unread == len(e.Problems):
 		return "convert the checkpoint to bfloat16, float16 or float32 first"
 	case missing == len(e.Problems) && e.Tensors > 0 && missing > 10:
-		return fmt.Sprintf("the files hold %d tensors under prefix %q; is config.json that of these weights, and is it a text model?", e.Tensors, e.Prefix)
+		return fmt.Sprintf("the files hold %d tensors under prefix %q; does config.json belong to these weights, and is it a text model?", e.Tensors, e.Prefix)
 	case missing == len(e.Problems):
 		return "the download may be incomplete: compare the directory with the one it came from"
 	}
-	return "config.json and the weights are of different models; sizes in config.json give the shapes wanted"
+	return "config.json and the weights are from different models; sizes in config.json give the wanted shapes"
 }
 
 // Require checks that every weight exists with its shape, in float32, bfloat16 or float16. The error is a *WeightsError with all problems.

@@ -70,7 +70,7 @@ func Accept(a Acceptance, today time.Time) (*Accepted, error) {
 		}
 	}
 	if at := slices.Index(matched, false); at >= 0 {
-		return nil, hint.Add(fmt.Errorf("--entries %q matches no divergence of %s", a.Patterns[at], a.Report), "patterns are of the names of entries, such as layers.3.mlp.*; a comparison that stopped at the first divergence has only that divergence, --all goes on")
+		return nil, hint.Add(fmt.Errorf("--entries %q matches no divergence of %s", a.Patterns[at], a.Report), "patterns match names of entries, such as layers.3.mlp.*; a comparison that stopped at the first divergence has only that divergence, --all goes on")
 	}
 	if len(got.Lines) == 0 {
 		return nil, hint.Add(fmt.Errorf("%s has no divergence that could be accepted", a.Report), "only a mismatch can be accepted; an entry that is missing, incomplete or not comparable has to be corrected, or left out by a narrower comparison")
@@ -80,7 +80,7 @@ func Accept(a Acceptance, today time.Time) (*Accepted, error) {
 
 // check reports what no baseline may say.
 func (a *Acceptance) check(today time.Time) error {
-	const next = "--until 2027-01-31 is the last day, in UTC, on which the divergences may be there"
+	const next = "--until 2027-01-31 is the last day, in UTC, on which the divergences are accepted"
 	day, err := time.Parse(baseline.Date, a.Until)
 	switch {
 	case strings.TrimSpace(a.Reason) == "":
@@ -185,7 +185,7 @@ func (a *Accepted) Extend(path string) (added int, err error) {
 		return 0, hint.Add(fmt.Errorf("%s: %w", path, err), "a section without a prompt applies to all prompts: remove it, or accept into another file")
 	}
 	if err := files.Write(path, baseline.Format(lines)); err != nil {
-		return 0, hint.Add(advice.OnPath(path, err), "--baseline names a file in a folder that is there")
+		return 0, hint.Add(advice.OnPath(path, err), "--baseline names a file in an existing folder")
 	}
 	return len(a.Lines) - replaced, nil
 }

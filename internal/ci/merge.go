@@ -125,7 +125,7 @@ func checkShard(d *report.Document) error {
 			exit = r.Result.ExitCode()
 		}
 		if r.Exit != exit || (r.Result == nil) != (r.Error != "") {
-			return fmt.Errorf("prompt %q: its exit status is %d, and its results give a different status", r.Name, r.Exit)
+			return fmt.Errorf("prompt %q: its exit status is %d, but its results give a different status", r.Name, r.Exit)
 		}
 		if r.Result != nil {
 			if err := r.Result.Contradiction(); err != nil {
@@ -135,10 +135,10 @@ func checkShard(d *report.Document) error {
 		worst = max(worst, exit)
 	}
 	if want := s.Own(); !slices.Equal(have, want) {
-		return fmt.Errorf("shard %s runs %s, and the report has %s", s, strings.Join(want, ", "), strings.Join(have, ", "))
+		return fmt.Errorf("shard %s runs %s, but the report has %s", s, strings.Join(want, ", "), strings.Join(have, ", "))
 	}
 	if d.Exit != worst {
-		return fmt.Errorf("its exit is %d, and that of its prompts %d", d.Exit, worst)
+		return fmt.Errorf("its exit status is %d, but its prompts give %d", d.Exit, worst)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func place(parts []part) ([]part, error) {
 	by := make([]part, of)
 	for _, p := range parts {
 		if was := by[p.Shard.Index]; was.Document != nil {
-			return nil, hint.Add(fmt.Errorf("shard %s is there twice: %s and %s", p.Shard, was.path, p.path), "give the report of each shard once")
+			return nil, hint.Add(fmt.Errorf("shard %s was given twice: %s and %s", p.Shard, was.path, p.path), "give the report of each shard once")
 		}
 		by[p.Shard.Index] = p
 	}

@@ -85,7 +85,7 @@ func TestMergedIsTheWhole(t *testing.T) {
 				t.Errorf("without shard %s: %v", number, err)
 			}
 		}
-		if _, _, err := ci.Merge(append(paths, paths[lost])); err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("shard %s/%d is there twice: ", number, of)) {
+		if _, _, err := ci.Merge(append(paths, paths[lost])); err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("shard %s/%d was given twice: ", number, of)) {
 			t.Errorf("with shard %s twice: %v", number, err)
 		}
 	})

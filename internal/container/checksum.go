@@ -79,7 +79,7 @@ func (c *checksum) compare(m Member, r io.ReaderAt) error {
 		case n != m.Size:
 			c.err = fmt.Errorf("zip member %s: %w", Quote(m.Name), io.ErrUnexpectedEOF)
 		case sum.Sum32() != m.file.CRC32:
-			c.err = m.damaged(fmt.Errorf("its bytes have the checksum %08x, and the archive says %08x", sum.Sum32(), m.file.CRC32))
+			c.err = m.damaged(fmt.Errorf("its bytes have the checksum %08x, but the archive says %08x", sum.Sum32(), m.file.CRC32))
 		}
 	})
 	return c.err

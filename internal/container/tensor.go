@@ -57,7 +57,7 @@ func (t *Tensor) Check(storage int64) error {
 	size := int64(t.DType.Size())
 	if t.Strides == nil {
 		if have := (storage - t.Offset) / size; storage < t.Offset || int64(n) > have {
-			return fmt.Errorf("shape %v of %s takes %d bytes, and its data are %d", t.Shape, t.DType, int64(n)*size, max(0, storage-t.Offset))
+			return fmt.Errorf("shape %v of %s takes %d bytes, but its data have %d", t.Shape, t.DType, int64(n)*size, max(0, storage-t.Offset))
 		}
 		return nil
 	}

@@ -104,7 +104,7 @@ func (z *Zip) check() error {
 	var packed, unpacked uint64
 	for i, m := range order {
 		if i > 0 && m.at < order[i-1].end() {
-			return fmt.Errorf("zip members %s and %s lie over one another", Quote(order[i-1].Name), Quote(m.Name))
+			return fmt.Errorf("zip members %s and %s overlap", Quote(order[i-1].Name), Quote(m.Name))
 		}
 		if m.file.Method == zip.Deflate {
 			packed += m.file.CompressedSize64
@@ -112,7 +112,7 @@ func (z *Zip) check() error {
 		}
 		if unpacked > bombSize && unpacked/bombRatio > packed {
 			return hint.Add(fmt.Errorf("a zip bomb: members of %d bytes claim to unpack to %d", packed, unpacked),
-				"numpy.savez, without compression, writes large zeros that are read")
+				"write large arrays of zeros without compression: numpy.savez")
 		}
 	}
 	return nil

@@ -92,12 +92,12 @@ func list(folder string) ([]string, error) {
 			return nil
 		case d.IsDir():
 			if strings.Count(name, "/") >= maxDepth {
-				return hint.Add(fmt.Errorf("%s: more than %d folders in one another", path, maxDepth), "name the folder that has the dump")
+				return hint.Add(fmt.Errorf("%s: folders are nested more than %d deep", path, maxDepth), "name the folder that has the dump")
 			}
 			return nil
 		}
 		if names = append(names, name); len(names) > maxFiles {
-			return hint.Add(fmt.Errorf("%s: more than %d files", folder, maxFiles), "name the folder that has the dump; of a dump of many passes that of some of them")
+			return hint.Add(fmt.Errorf("%s: more than %d files", folder, maxFiles), "name the folder that has the dump; for a dump of many passes, the folder of some passes")
 		}
 		return nil
 	})
@@ -189,7 +189,7 @@ func passes(f *container.File, all []*Member) error {
 		}
 		n, err := strconv.Atoi(parts[2])
 		if err != nil || of[n] != nil {
-			return fmt.Errorf("%s and another file are of one number", container.Quote(m.Path))
+			return fmt.Errorf("%s and another file have the same number", container.Quote(m.Path))
 		}
 		of[n] = m
 		numbers = append(numbers, n)
@@ -198,7 +198,7 @@ func passes(f *container.File, all []*Member) error {
 	first := numbers[0]
 	for i, n := range numbers {
 		if first > 1 || n != first+i {
-			return hint.Add(fmt.Errorf("passes are numbered %d to %d in the names of its files, and %d is not there", first, numbers[len(numbers)-1], max(0, missing(numbers))),
+			return hint.Add(fmt.Errorf("passes are numbered %d to %d in the names of its files, but %d is missing", first, numbers[len(numbers)-1], max(0, missing(numbers))),
 				"a run begins with pass 0, or 1, and has all passes up to its last")
 		}
 		of[n].pass = i
@@ -271,7 +271,7 @@ func gather(f *container.File, all []*Member, folder string) error {
 		}
 	}
 	if several > 1 && all[0].pass < 0 && !slices.ContainsFunc(all, func(m *Member) bool { return m.pass >= 0 }) {
-		f.Note("the names of its tensors begin with those of their files")
+		f.Note("the names of its tensors begin with the names of their files")
 	}
 	slices.SortStableFunc(f.Tensors, func(a, b container.Tensor) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
@@ -348,7 +348,7 @@ func (x index) open(f *container.File, pool *pool, folder string) error {
 		}
 	}
 	if len(f.Tensors) != len(x.Map) {
-		return fmt.Errorf("the index names %d tensors, and the shards have %d", len(x.Map), len(f.Tensors))
+		return fmt.Errorf("the index names %d tensors, but the shards have %d", len(x.Map), len(f.Tensors))
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func otherArchive(z *container.Zip) error {
 	case kinds[".class"] > 0:
 		return hint.Add(fmt.Errorf("a zip of Java classes, with %s", first), Next)
 	case kinds[".npy"] > 0, kinds[".npz"] > 0, kinds[".pt"] > 0, kinds[".safetensors"] > 0:
-		return hint.Add(fmt.Errorf("a zip of files; some may be dumps, with %s", first), "unpack it, and name the folder")
+		return hint.Add(fmt.Errorf("a zip of files, with %s; some may be dumps", first), "unpack it, and name the folder")
 	}
 	return hint.Add(fmt.Errorf("a zip of %d files, with %s", len(z.Members), first), Next)
 }

@@ -64,7 +64,7 @@ func Kind(m fs.FileMode) string {
 func Irregular(path string, m fs.FileMode) error {
 	e := &Error{Path: path, Why: "is not a regular file, but " + Kind(m)}
 	if !m.IsDir() {
-		e.Next = "it is read at several places, or more than once: write it to a regular file first, and name that"
+		e.Next = "it is read at several places, or more than once: write it to a regular file first, and name that file"
 	}
 	return e
 }

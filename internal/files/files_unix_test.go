@@ -178,7 +178,7 @@ func TestLinksAreFollowed(t *testing.T) {
 	if info, err := os.Lstat(filepath.Join(dir, "link")); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is replaced: %v", err)
 	}
-	if _, err := files.NewTarget(filepath.Join(dir, "loose")); err == nil || !strings.Contains(err.Error(), "a link to a file that is not there") {
+	if _, err := files.NewTarget(filepath.Join(dir, "loose")); err == nil || !strings.Contains(err.Error(), "a link to a missing file") {
 		t.Errorf("a link to nothing: %v", err)
 	}
 }

@@ -133,11 +133,11 @@ func NewTarget(path string) (*Target, error) {
 // canBeMade says why no file can be made at a path at which none is.
 func (t *Target) canBeMade(err error) error {
 	if _, linked := os.Lstat(t.Path); linked == nil {
-		return &Error{Path: t.Path, Why: "is a link to a file that is not there", Next: "name the file itself", Err: err}
+		return &Error{Path: t.Path, Why: "is a link to a missing file", Next: "name the file itself", Err: err}
 	}
 	folder := filepath.Dir(t.Path)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return &Error{Path: t.Path, Why: "has no folder: " + folder + " is not there", Next: "make the folder first: folders are not made for it", Err: err}
+		return &Error{Path: t.Path, Why: "has no folder: " + folder + " is not there", Next: "make the folder first: tracediff does not make it", Err: err}
 	}
 	if t.Path[len(t.Path)-1] == filepath.Separator {
 		return &Error{Path: t.Path, Why: "is the name of a folder", Next: "name a file in it"}

@@ -115,7 +115,7 @@ func readConfigFile(path string) ([]Named, *gate.Limits, error) {
 func readConfigText(path string) (text []byte, folder string, err error) {
 	text, stream, err := files.ReadStream(path, maxConfig)
 	if errors.Is(err, os.ErrNotExist) && path != ConfigName {
-		err = hint.Add(err, "check the path; tracediff init FILE writes such a file, with every key explained")
+		err = hint.Add(err, "check the path; tracediff init FILE writes an example with every key explained")
 	}
 	if err != nil {
 		return nil, "", err
@@ -176,7 +176,7 @@ func (c *config) weights(common settings.Settings) (*settings.AskedWeights, erro
 	case c.Weights == "":
 		return nil, nil
 	case common.Model == "":
-		return nil, hint.Add(errors.New("weights is the port's checkpoint, and model is not there"), "model names the original, which the weights are compared with")
+		return nil, hint.Add(errors.New("weights names the port's checkpoint, but model is not set"), "model names the original that the weights are compared with")
 	}
 	return &settings.AskedWeights{Local: c.path(c.Weights), Model: common.Model, Table: common.Table}, nil
 }

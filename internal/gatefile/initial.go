@@ -65,7 +65,7 @@ func (s *Captured) Write(example []byte, path string) (text []byte, taken []Take
 	}
 	switch {
 	case s.Gone:
-		taken = append(taken, Taken{"tensors", "all: the trace of the port is gone, capture again for those that it dumps"})
+		taken = append(taken, Taken{"tensors", "all: the port's trace is gone, capture again to list the tensors that it dumps"})
 	case s.Level > 0:
 		if err := cmp.Or(add("level", s.Level), add("tensors", s.Patterns)); err != nil {
 			return nil, nil, err
@@ -87,7 +87,7 @@ func (s *Captured) Write(example []byte, path string) (text []byte, taken []Take
 		}
 	}
 	if _, _, err := parseConfig([]byte(edited), ConfigName, folder); err != nil {
-		return nil, nil, hint.Add(fmt.Errorf("a gate cannot repeat the last capture in %s: %w", s.Dir, err), "tracediff init --dir DIR names another folder; one without a capture gives an example")
+		return nil, nil, hint.Add(fmt.Errorf("a gate cannot repeat the last capture in %s: %w", s.Dir, err), "tracediff init --dir DIR names another folder; a folder without a capture gives an example")
 	}
 	return []byte(edited), taken, nil
 }

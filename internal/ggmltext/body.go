@@ -80,7 +80,7 @@ func (b *body) read(see func(v float64)) error {
 				b.sum, b.summed = v, err == nil
 			default:
 				if b.blocks > 0 && b.blocks != b.of.size[3] {
-					return b.errorf("%d blocks, and its size there is %d", b.blocks, b.of.size[3])
+					return b.errorf("%d blocks, but its size there is %d", b.blocks, b.of.size[3])
 				}
 				return nil
 			}
@@ -120,7 +120,7 @@ func (b *body) read(see func(v float64)) error {
 // leaveOut is the mark for what is not printed.
 func (b *body) leaveOut(r *run) error {
 	if r.elided {
-		return b.errorf("two marks for what is left out of one axis")
+		return b.errorf("two marks of left-out elements on one axis")
 	}
 	r.elided = true
 	return nil

@@ -156,7 +156,7 @@ func (p *reader) note() {
 		p.file.Note("%d tensors left out: quantised, of integers, empty, or without elements", p.bare)
 	}
 	if p.cut != "" {
-		p.file.Note("the text ends in the middle of %s: left out; llama.cpp's program may end before it has printed all: run it again until the text has result_output", container.Quote(p.cut))
+		p.file.Note("the text ends in the middle of %s, which is left out; llama.cpp's program may end before it has printed everything: run it again until the text has result_output", container.Quote(p.cut))
 	}
 }
 

@@ -37,7 +37,7 @@ func TestElements(t *testing.T) {
 	}{
 		{"floats", "elements of float32, want strings", func(key string) (int, error) { all, err := f.Texts(key); return len(all), err }},
 		{"texts", "elements of string, want numbers", func(key string) (int, error) { all, err := f.Numbers(key); return len(all), err }},
-		{"damaged", "no UTF-8", func(key string) (int, error) { all, err := f.Texts(key); return len(all), err }},
+		{"damaged", "not UTF-8", func(key string) (int, error) { all, err := f.Texts(key); return len(all), err }},
 		{"none", "", func(key string) (int, error) { all, err := f.Texts(key); return len(all), err }},
 		{"between", "", func(key string) (int, error) { all, err := f.Numbers(key); return len(all), err }},
 	} {

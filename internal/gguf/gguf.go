@@ -105,7 +105,7 @@ func (f *File) weighted() bool {
 func (s *scanner) header(f *File) error {
 	var magic [4]byte
 	if err := s.bytes(magic[:]); err != nil || string(magic[:]) != Magic {
-		return errors.New("no GGUF file: it does not begin with \"GGUF\"")
+		return errors.New("not a GGUF file: it does not begin with \"GGUF\"")
 	}
 	version, err := s.uint32()
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *scanner) header(f *File) error {
 	case version&0xffff == 0 && version != 0:
 		return hint.Add(errors.New("a big-endian GGUF file, which is not read"), "gguf-py/gguf/scripts/gguf_convert_endian.py of llama.cpp converts it")
 	case version != 2 && version != 3:
-		return hint.Add(fmt.Errorf("GGUF version %d; versions 2 and 3 are read", version), "convert the model again with a llama.cpp of today")
+		return hint.Add(fmt.Errorf("GGUF version %d; versions 2 and 3 are read", version), "convert the model again with a current llama.cpp")
 	}
 	tensors, err := s.count("tensors", maxTensors)
 	if err != nil {
@@ -241,9 +241,9 @@ func (f *File) place(r io.ReaderAt, end, size int64) error {
 		by[i] = t
 		switch room := size - start; {
 		case t.Offset%f.Alignment != 0:
-			return fmt.Errorf("tensor %s: its data begin at byte %d, no multiple of the alignment %d", container.Quote(t.Name), t.Offset, f.Alignment)
+			return fmt.Errorf("tensor %s: its data begin at byte %d, not a multiple of the alignment %d", container.Quote(t.Name), t.Offset, f.Alignment)
 		case room < 0 || t.Offset > room || t.Size > room-t.Offset:
-			return hint.Add(fmt.Errorf("tensor %s: %d bytes from byte %d of data on, which has %d", container.Quote(t.Name), t.Size, t.Offset, max(0, room)),
+			return hint.Add(fmt.Errorf("tensor %s: %d bytes from byte %d of the data, which have %d", container.Quote(t.Name), t.Size, t.Offset, max(0, room)),
 				"the file may be cut short: compare its size with that of the original")
 		}
 		t.Offset += start

@@ -100,7 +100,7 @@ func (s *scanner) text(most uint64) (string, error) {
 	case err != nil:
 		return "", err
 	case n > uint64(s.size-s.at):
-		return "", fmt.Errorf("a string of %d bytes, and the file ends before that", n)
+		return "", fmt.Errorf("a string of %d bytes, but the file ends before that", n)
 	case n > most:
 		return "", fmt.Errorf("a string of %d bytes, more than %d", n, most)
 	case n > uint64(s.kept):
@@ -112,7 +112,7 @@ func (s *scanner) text(most uint64) (string, error) {
 		return "", err
 	}
 	if !utf8.Valid(text) {
-		return "", fmt.Errorf("a string that is no UTF-8: %s", container.Quote(string(text)))
+		return "", fmt.Errorf("a string that is not UTF-8: %s", container.Quote(string(text)))
 	}
 	return string(text), nil
 }

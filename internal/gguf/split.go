@@ -67,7 +67,7 @@ func (f *File) Join(parts ...*File) error {
 		}
 	}
 	if n, ok := f.Number("split.tensors.count"); ok && n != float64(len(tensors)) {
-		return fmt.Errorf("the parts have %d tensors together, and the first says %v", len(tensors), n)
+		return fmt.Errorf("the parts have %d tensors together, but the first says %v", len(tensors), n)
 	}
 	f.Tensors = tensors
 	return nil

@@ -78,7 +78,7 @@ func (s *Section) indexed(file string, has []string, index map[string]string, li
 		}
 	}
 	if len(unlisted) > 0 {
-		s.Warn("the index may be of another version of the files", "%s: the index does not list %s of it, so they are not read: %s",
+		s.Warn("the index may be from another version of the files", "%s: the index does not list %s of it, so they are not read: %s",
 			file, amount.Of(len(unlisted), "tensor"), few(unlisted))
 	}
 	if missing := listed - len(kept); missing > 0 {
@@ -146,7 +146,7 @@ func openWeights(fsys fs.FS, name string) (*weightFile, error) {
 	defer file.Close()
 	r, ok := file.(io.ReaderAt)
 	if !ok {
-		return nil, errors.New("it cannot be read at a place of choice")
+		return nil, errors.New("it cannot be read at any offset")
 	}
 	size := info.Size()
 	text, err := safetensors.Text(r, size)
@@ -187,7 +187,7 @@ func notWeights(r io.ReaderAt, err error) error {
 	case bytes.HasPrefix(start, []byte(pointerMark)):
 		return hintError{errors.New("it is a git-lfs pointer, not the weights"), hintPull}
 	case bytes.HasPrefix(start, []byte("<")):
-		return hintError{errors.New("it is a web page, not the weights"), "the download may have needed a login or a licence to be accepted: fetch it again"}
+		return hintError{errors.New("it is a web page, not the weights"), "the download may need a login or an accepted licence: fetch it again"}
 	}
 	return err
 }
@@ -228,7 +228,7 @@ func stray(s *Section, fsys fs.FS, used []string) {
 		}
 	}
 	if len(names) > 0 {
-		s.Warn("move them away: the transformers runner takes them into the digest of the weights, and its traces will be refused as of other weights",
+		s.Warn("move them away: the transformers runner includes them in the digest of the weights, and its traces will be refused as made from other weights",
 			"%s that the model does not read: %s", amount.Of(len(names), "weight file"), few(names))
 	}
 }

@@ -105,18 +105,18 @@ func fresh(s *Section, weights []Weight, found []stats, spread float64) {
 			}
 		}
 	}
-	const hint = "transformers says at loading which weights are newly initialized, and save_pretrained then writes those: compare the names and values with the original's"
+	const hint = "transformers says at loading which weights are newly initialized, and save_pretrained then writes them: compare the names and values with the original's"
 	if len(wildest) > 0 {
 		s.Warn("memory that was never written looks like this: compare it with the original's", "%s beyond ±%g: %s", amount.Of(len(wildest), "weight"), wild, few(wildest))
 	}
-	seen := map[drawn]string{normal: "transformers', normal with mean 0 and deviation initializer_range", uniform: "torch's, even in ±1/√inputs"}
+	seen := map[drawn]string{normal: "transformers', normal with mean 0 and deviation initializer_range", uniform: "torch's, uniform in ±1/√inputs"}
 	for _, how := range []drawn{normal, uniform} {
 		switch n := len(names[how]); {
 		case n == 0:
 		case n == told:
-			s.Warn("is it a model that nobody has trained?", "every matrix that is large enough to tell looks as it does before training (%s): %d", seen[how], n)
+			s.Warn("is it an untrained model?", "every matrix that is large enough to tell looks untrained (%s): %d", seen[how], n)
 		default:
-			s.Warn(hint, "%s of %d, as before training (%s): %s", amount.Of(n, "weight"), told, seen[how], few(names[how]))
+			s.Warn(hint, "%s of %d with untrained values (%s): %s", amount.Of(n, "weight"), told, seen[how], few(names[how]))
 		}
 	}
 	if len(idle) > 0 && len(idle) < norms { // all of them are said elsewhere

@@ -56,7 +56,7 @@ func TestBeforeTraining(t *testing.T) {
 			w := matrix(512, func(row, col int) float64 { return c.draw(r, row, col) })
 			health.Values(t.Context(), &s, []health.Weight{w, matrix(512, func(_, col int) float64 { return float64(col) })}, spread, false)
 			got := strings.Join(texts(s), "\n")
-			if raised := strings.Contains(got, "before training"); raised != (c.want != "") || !strings.Contains(got, c.want) {
+			if raised := strings.Contains(got, "untrained"); raised != (c.want != "") || !strings.Contains(got, c.want) {
 				missed++
 			}
 		}

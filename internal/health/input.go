@@ -109,22 +109,22 @@ func (s *Section) bos(in Input, ids []int) {
 	case bos < 0:
 		s.OK("no BOS, and none is expected")
 	case first && again == 1:
-		s.Warn("the tokenizer puts one before a prompt, and --tokens are taken as they are: leave the other out",
-			"BOS stands twice, %s at 0 and 1: the model was not trained on such text", mark)
+		s.Warn("the tokenizer puts one before a prompt, and --tokens are taken as they are: leave one out",
+			"BOS comes twice, %s at 0 and 1: the model was not trained on this", mark)
 	case first && !in.WantsBOS:
 		s.Warn("transformers' tokenizer of this family does not put one there", "BOS %s comes first, and this family is used without it", mark)
 	case again > 0 && bos >= 0:
-		s.Warn("a text that is tokenized in parts gets one before each: only the first belongs there", "BOS %s stands in the middle, at %d", mark, again)
+		s.Warn("a text that is tokenized in parts gets one before each part: only the first belongs there", "BOS %s comes in the middle, at %d", mark, again)
 	case first:
 		s.OK("BOS %s comes first, and once", mark)
 	case !in.WantsBOS:
-		s.OK("no BOS, as this family is used")
+		s.OK("no BOS, as usual for this family")
 	case in.Default:
 		s.OK("no BOS: without a prompt the input is one token")
 	case in.Prompt:
 		s.Warn("the post_processor of tokenizer.json puts it there: take the tokenizer files of the original", "no BOS: the tokenizer puts none, and this family was trained with %s before every text", mark)
 	default:
-		s.Warn(fmt.Sprintf("begin --tokens with %d, unless the text goes on elsewhere", bos), "no BOS: this family was trained with %s before every text", mark)
+		s.Warn(fmt.Sprintf("begin --tokens with %d, unless the text is a continuation", bos), "no BOS: this family was trained with %s before every text", mark)
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *Section) turns(in Input, ids []int) {
 	case tokenizer.Answer:
 		s.OK("the input is a conversation that ends where the model answers")
 	case tokenizer.OpenTurn:
-		s.Warn("--chat writes the whole template around a prompt", "the input has markers of turns, and does not end where the model is to answer")
+		s.Warn("--chat writes the whole template around a prompt", "the input has markers of turns, but does not end where the model answers")
 	default:
 		s.Warn("--chat puts the prompt into it; for a comparison of arithmetic a bare prompt is as good",
 			"the model has a chat template (%s), and the input is a bare text: the continuation will not be an answer", in.Template)
@@ -160,9 +160,9 @@ func (s *Section) textless(in Input, ids []int) {
 		}
 	}
 	if unknown > 0 {
-		s.Warn("the vocabulary has no piece for some of the text: is the tokenizer the model's?", "%s unknown, %s: what was written there is lost", amount.Of(unknown, "token"), in.show(id))
+		s.Warn("the vocabulary has no piece for some of the text: is it the tokenizer of this model?", "%s unknown, %s: what was written there is lost", amount.Of(unknown, "token"), in.show(id))
 	}
 	if without > 0 {
-		s.Warn("the last rows of a vocabulary are there to make its size round, or belong to images", "%s without a text: the tokenizer has %d ids", amount.Of(without, "token"), in.Tokenizer.Size())
+		s.Warn("the last rows of a vocabulary are padding, or belong to images", "%s without a text: the tokenizer has %d ids", amount.Of(without, "token"), in.Tokenizer.Size())
 	}
 }

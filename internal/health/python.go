@@ -70,7 +70,7 @@ func Python(ctx context.Context, s *Section, p Interpreter) {
 	a, err := ask(ctx, path, p)
 	if a.Version == "" {
 		if err == nil {
-			err = errors.New("it printed nothing that was asked for")
+			err = errors.New("it did not print what was asked for")
 		}
 		bad("name a Python 3.11 or later with --python PATH", "%s is not a Python interpreter that answers: %v", quote(path), err)
 		return
@@ -118,9 +118,9 @@ func torch(s *Section, p Interpreter, a answer, err error) {
 		s.warnCommand("install it again: ", p.install("--force-reinstall", "torch"), "torch cannot be imported: %s", a.Error)
 	case a.Threads == 0:
 		if err == nil {
-			err = errors.New("it ended without a word")
+			err = errors.New("it ended and printed nothing")
 		}
-		s.Warn("try it by hand: "+p.Command+` -c "import torch"; --timeout gives it longer`, "importing torch failed: %v", err)
+		s.Warn("try it by hand: "+p.Command+` -c "import torch"; --timeout gives it more time`, "importing torch failed: %v", err)
 	case len(a.Accelerators) == 0:
 		s.OK("torch sees no accelerator and uses %s of the CPU", amount.Of(a.Threads, "thread"))
 	default:

@@ -42,7 +42,7 @@ func sampling(s *Section, data []byte) {
 		shown = append(shown, fmt.Sprintf("%s %s", k.name, text))
 	}
 	if zero, ok := all["temperature"].(float64); ok && zero == 0 && all["do_sample"] == true {
-		s.Fail("do_sample false is what chooses the most likely token", "%s: temperature is 0 and do_sample is true: logits are divided by it", generationFile)
+		s.Fail("do_sample = false chooses the most likely token", "%s: temperature is 0 and do_sample is true: logits are divided by it", generationFile)
 	}
 	if len(shown) > 0 {
 		s.OK("%s: %s; captures are greedy whatever it says", generationFile, strings.Join(shown, ", "))

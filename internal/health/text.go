@@ -45,15 +45,15 @@ func Tokenizer(s *Section, fsys fs.FS, v Vocabulary) *tokenizer.Tokenizer {
 		s.Warn("without one, inputs are ids: --tokens 2,513,88", "no tokenizer: neither tokenizer.json nor tokenizer.model is there")
 		return nil
 	case err != nil:
-		s.Fail("--reference hf makes the ids by the tokenizer of transformers; or give them: --tokens 2,513,88", "%v", err)
+		s.Fail("--reference hf makes the ids with the tokenizer of transformers; or give them: --tokens 2,513,88", "%v", err)
 		return nil
 	case t.Size() > v.Size:
-		s.Fail("the tokenizer and config.json are of different models", "the tokenizer has %d ids, the model's vocabulary %d: the last ones have no row", t.Size(), v.Size)
+		s.Fail("the tokenizer and config.json are from different models", "the tokenizer has %d ids, the model's vocabulary %d: the last ones have no row", t.Size(), v.Size)
 		return t
 	case t.Size() < v.Size:
 		s.OK("tokenizer: %d ids; the last %d rows of the vocabulary of %d have no text", t.Size(), v.Size-t.Size(), v.Size)
 	default:
-		s.OK("tokenizer: %d ids, as the vocabulary", t.Size())
+		s.OK("tokenizer: %d ids, as many as the vocabulary has", t.Size())
 	}
 	if bos, ok := t.BOS(); ok && v.BOS >= 0 && bos != v.BOS {
 		s.Warn("transformers puts the tokenizer's before a prompt, and so does tracediff", "BOS is %d in the tokenizer and %d in config.json", bos, v.BOS)
@@ -103,14 +103,14 @@ func Generation(s *Section, fsys fs.FS, v Vocabulary) {
 		err = json.Unmarshal(data, &g)
 	}
 	if err != nil {
-		s.Fail("transformers fails on it too: fetch it again, or take it away", "%s: %v", generationFile, err)
+		s.Fail("transformers fails on it too: fetch it again, or remove it", "%s: %v", generationFile, err)
 		return
 	}
 	agrees := true
 	for _, id := range slices.Concat(g.BOS, g.EOS, g.PAD) {
 		if id < 0 || id >= v.Size {
 			agrees = false
-			s.Fail("it may be of another model", "%s: id %d is outside the vocabulary of %d", generationFile, id, v.Size)
+			s.Fail("it may be from another model", "%s: id %d is outside the vocabulary of %d", generationFile, id, v.Size)
 		}
 	}
 	differs := func(what string, here ids, config []int) {

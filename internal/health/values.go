@@ -228,5 +228,5 @@ func Head(s *Section, head, embedding Weight, all bool) {
 		s.Warn("transformers 5 uses the head of the file, older versions and most ports the embedding", "tie_word_embeddings is true, and %s differs from %s", head.Name, embedding.Name)
 		return
 	}
-	s.OK("%s stands in the file and equals %s, as tie_word_embeddings says", head.Name, embedding.Name)
+	s.OK("%s is in the file and equals %s, as tie_word_embeddings says", head.Name, embedding.Name)
 }

@@ -75,7 +75,7 @@ func ConfiguredOtherwise(ck *checkpoint.Checkpoint, ref *capture.Trace) string {
 	if len(differ) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s has another configuration than the reference, in %s; capture the reference from the model", ck.Name(), strings.Join(differ, ", "))
+	return fmt.Sprintf("the configuration of %s differs from the reference's, in %s; capture the reference from the model", ck.Name(), strings.Join(differ, ", "))
 }
 
 // KnownDigest reports whether a manifest says which weights were used: a recorder without their digest writes nothing, or "unknown".

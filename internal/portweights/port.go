@@ -65,7 +65,7 @@ const (
 )
 
 // Hint is for what keeps the weights of a port from being used.
-const Hint = "tracediff weights LOCAL --model DIR says what the file has; docs/weights.md has how a map names weights"
+const Hint = "tracediff weights LOCAL --model DIR says what the file has; docs/weights.md says how a map names weights"
 
 // Open reads the weights of a port for the model of ck. It uses the weights that an earlier call wrote to dir, the folder of traces, if
 // these are unchanged and so are the files that they were read from. Without a folder of traces nothing is kept.

@@ -38,7 +38,7 @@ func Compare(ctx context.Context, a settings.AskedWeights) (*weights.Result, err
 	}
 	defer o.close()
 	r, err := weights.Compare(ctx, o.local.side(), o.original.side(), weights.Options{Hidden: o.sizes["e"], HeadDim: o.sizes["d"], Rotary: readRotary(a.Model), Progress: a.Progress, Workers: a.Workers})
-	return r, hint.Default(err, "the file could be opened, but not read to its end: is it still being written, or does the disk fail?")
+	return r, hint.Default(err, "the file could be opened, but not read to its end: is it still being written, or is the disk failing?")
 }
 
 // bothWeights are the checkpoint of a port and the original's.
@@ -152,7 +152,7 @@ func openWeights(path string, originals int) (*openedWeights, error) {
 	}
 	if slices.ContainsFunc(o.file.Tensors, func(t container.Tensor) bool { return t.Printed != nil }) {
 		o.close()
-		return nil, hint.Add(fmt.Errorf("%s is a text of rounded numbers, and no checkpoint", path), WeightsHint)
+		return nil, hint.Add(fmt.Errorf("%s is a text of rounded numbers, not a checkpoint", path), WeightsHint)
 	}
 	if err := o.crowded(len(o.file.Tensors)); err != nil {
 		o.close()
@@ -240,7 +240,7 @@ func withoutIndex(path string) error {
 	}
 	for _, e := range all {
 		if base := e.Name(); shardName.MatchString(base) {
-			return hint.Add(fmt.Errorf("%s has the shard %s, and no index", path, container.Quote(base)), "copy the .index.json of the checkpoint, too: it says which shards there are, and what is in them")
+			return hint.Add(fmt.Errorf("%s has the shard %s, but no index", path, container.Quote(base)), "copy the .index.json of the checkpoint, too: it says which shards there are, and what is in them")
 		}
 	}
 	return nil
@@ -253,7 +253,7 @@ func (o *openedWeights) fit(m *mapping.Map, sizes map[string]int) error {
 	}
 	list, err := m.Weights(o.path, o.list, sizes)
 	if err != nil {
-		return hint.Default(err, "docs/weights.md has how a map names weights, and docs/ports.md every word of it")
+		return hint.Default(err, "docs/weights.md says how a map names weights, and docs/ports.md explains every word of it")
 	}
 	o.list = list
 	return nil

@@ -73,19 +73,19 @@ func (o *openedWeights) readParts(path string, n int) (*gguf.File, error) {
 	o.file = &container.File{Format: "GGUF"}
 	paths := gguf.Parts(path)
 	if len(paths) != n {
-		return nil, hint.Add(fmt.Errorf("%s is one of %d files that a GGUF was split into, and its name does not say which", path, n), "want NAME-00001-of-00003.gguf; "+again)
+		return nil, hint.Add(fmt.Errorf("%s is one of %d files that a GGUF was split into, but its name does not say which", path, n), "want NAME-00001-of-00003.gguf; "+again)
 	}
 	var parts []*gguf.File
 	for _, p := range paths {
 		if _, err := os.Stat(p); errors.Is(err, fs.ErrNotExist) {
-			return nil, hint.Add(fmt.Errorf("%s is one of %d files that a GGUF was split into, and %s is missing", path, n, filepath.Base(p)), "put all parts into one folder")
+			return nil, hint.Add(fmt.Errorf("%s is one of %d files that a GGUF was split into, but %s is missing", path, n, filepath.Base(p)), "put all parts into one folder")
 		}
 		g, is, err := o.readGGUF(p)
 		switch {
 		case err != nil:
 			return nil, err
 		case !is:
-			return nil, hint.Add(fmt.Errorf("%s cannot be read as a GGUF file, as the other parts of %s", p, filepath.Base(path)), "is the download of this part complete?")
+			return nil, hint.Add(fmt.Errorf("%s cannot be read as a GGUF file, unlike other parts of %s", p, filepath.Base(path)), "is the download of this part complete?")
 		}
 		parts = append(parts, g)
 	}

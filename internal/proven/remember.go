@@ -66,7 +66,7 @@ func Keep(e *settings.Env, o compare.Options) {
 		return
 	}
 	if n := m.Found(); n > 0 {
-		e.Detail("%d results are those of an earlier run, of the same tensors, weights and program", n)
+		e.Detail("%d results come from an earlier run of the same tensors, weights and program", n)
 	}
 	if err := m.Save(); err != nil {
 		e.Detail("%v", err)

@@ -159,7 +159,7 @@ func (s *columns) parts(r *Reader, g, first, outputs int) error {
 // transposed are the weights of GPTQ and AWQ.
 func (f *finder) transposed(t *container.Tensor, name string) error {
 	if f.Method != "gptq" && f.Method != "awq" {
-		return hint.Add(fmt.Errorf("qweight, as GPTQ and AWQ pack codes, and config.json does not say which (quant_method %s)", container.Quote(f.Method)), "name the folder that has config.json with quantization_config")
+		return hint.Add(fmt.Errorf("qweight, as GPTQ and AWQ pack codes, but config.json does not say which (quant_method %s)", container.Quote(f.Method)), "name the folder that has config.json with quantization_config")
 	}
 	s := &columns{qweight: *t, bits: f.Bits, awq: f.Method == "awq"}
 	if err := matrix(t, 2, hooks.I32); err != nil || len(t.Shape) != 2 {

@@ -127,7 +127,7 @@ func (f *finder) look(t *container.Tensor) error {
 	case end == "weight" && t.DType == hooks.I8 && t.Unknown == "":
 		return f.bytes(t, name)
 	case end == "weight" && t.Unknown == "" && !t.DType.Float() && len(t.Shape) > 0 && !f.bnb(t.Name):
-		return hint.Add(fmt.Errorf("%s codes, packed in an order that nothing tells", t.DType), next)
+		return hint.Add(fmt.Errorf("%s codes, packed in an unknown order", t.DType), next)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // mlx is what mx.quantize stores: codes of consecutive inputs in uint32, a scale and a bias for each group of inputs.
 func (f *finder) mlx(t *container.Tensor, name string) error {
 	if f.Method != "" {
-		return fmt.Errorf("uint32, as MLX packs codes, and config.json says %s", container.Quote(f.Method))
+		return fmt.Errorf("uint32, as MLX packs codes, but config.json says %s", container.Quote(f.Method))
 	}
 	if err := matrix(t, 2, hooks.U32); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (f *finder) mlx(t *container.Tensor, name string) error {
 	case s.Mode != "" && s.Mode != "affine":
 		return hint.Add(fmt.Errorf("MLX mode %s, which is not read", container.Quote(s.Mode)), next)
 	case s.Bits == 0 || s.Group == 0:
-		return hint.Add(errors.New("uint32 codes, and their bits are not known"), "config.json of mlx-lm has them under \"quantization\": name its folder")
+		return hint.Add(errors.New("uint32 codes of an unknown number of bits"), "config.json of mlx-lm has them under \"quantization\": name its folder")
 	case s.Bits != 4 && s.Bits != 8:
 		return hint.Add(fmt.Errorf("MLX with %d bits, which is not read", s.Bits), next)
 	}
@@ -57,7 +57,7 @@ func (f *finder) mlx(t *container.Tensor, name string) error {
 // packed reads compressed-tensors' pack-quantized weights: codes of consecutive inputs in int32, the lowest code as zero.
 func (f *finder) packed(t *container.Tensor, name string) error {
 	if f.Method != "" && f.Method != "compressed-tensors" {
-		return fmt.Errorf("packed as compressed-tensors does, and config.json says %s", container.Quote(f.Method))
+		return fmt.Errorf("packed as compressed-tensors does, but config.json says %s", container.Quote(f.Method))
 	}
 	if f.Format != "" && f.Format != "pack-quantized" && f.Format != "mixed-precision" {
 		return hint.Add(fmt.Errorf("compressed-tensors of format %s, which is not read", container.Quote(f.Format)), next)
@@ -85,7 +85,7 @@ func (f *finder) axes(t *container.Tensor) error {
 	if len(t.Shape) == 2 {
 		return nil
 	}
-	return fmt.Errorf("shape %v, not of two axes", t.Shape)
+	return fmt.Errorf("shape %v does not have two axes", t.Shape)
 }
 
 // inputs reads weight_shape.
@@ -100,7 +100,7 @@ func (f *finder) inputs(t *container.Tensor, name string) (int, error) {
 	}
 	outputs, inputs := binary.LittleEndian.Uint64(append(raw[:len(raw)/2:len(raw)/2], 0, 0, 0, 0)), binary.LittleEndian.Uint64(append(raw[len(raw)/2:], 0, 0, 0, 0))
 	if outputs != uint64(t.Shape[0]) || inputs == 0 || inputs > maxRow {
-		return 0, fmt.Errorf("weight_shape is [%d %d], and the codes are %v", outputs, inputs, t.Shape)
+		return 0, fmt.Errorf("weight_shape is [%d %d], but the codes are %v", outputs, inputs, t.Shape)
 	}
 	return int(inputs), nil
 }

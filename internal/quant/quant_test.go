@@ -337,7 +337,7 @@ func TestFindRefuses(t *testing.T) {
 		config  []byte
 		want    string
 	}{
-		{"MLX without settings", mlx, nil, "their bits are not known"},
+		{"MLX without settings", mlx, nil, "of an unknown number of bits"},
 		{"MLX of 3 bits", mlx, []byte(`{"quantization": {"bits": 3, "group_size": 64}}`), "MLX with 3 bits"},
 		{"MLX with a setting of another type", mlx, []byte(`{"quantization": {"bits": 4, "group_size": "32"}}`), "config.json: quantization: group_size is a string; want a value of type int"},
 		{"MLX of another mode", mlx, []byte(`{"quantization": {"bits": 4, "group_size": 32, "mode": "mxfp4"}}`), `MLX mode "mxfp4"`},
@@ -359,12 +359,12 @@ func TestFindRefuses(t *testing.T) {
 		{"AWQ of another version", awq, hf(`{"quant_method": "awq", "bits": 4, "group_size": 64, "version": "gemv"}`), `AWQ of version "gemv"`},
 		{"AWQ taken for GPTQ", awq, hf(`{"quant_method": "gptq", "bits": 4, "group_size": -1}`), "512 inputs and 2 outputs"},
 		{"AWQ of 8 bits", awq, hf(`{"quant_method": "awq", "bits": 8, "group_size": 64}`), "AWQ with 8 bits"},
-		{"compressed-tensors with another shape", ct, nil, "weight_shape is [0 0], and the codes are [4 8]"},
+		{"compressed-tensors with another shape", ct, nil, "weight_shape is [0 0], but the codes are [4 8]"},
 		{"compressed-tensors in float", ct, hf(`{"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}`), `format "nvfp4-pack-quantized"`},
 		{"int8 without scales", []container.Tensor{codes("a.weight", hooks.I8, 4, 8)}, nil, `"a.weight_scale" is missing`},
 		{"int8 with scales of another shape", []container.Tensor{codes("a.weight", hooks.I8, 4, 8), codes("a.weight_scale", hooks.F32, 3)}, nil, `"a.weight_scale" is [3], for 4 outputs`},
 		{"int8 with two sorts of scales", []container.Tensor{codes("a.weight", hooks.I8, 4, 8), codes("a.weight_scale", hooks.F32, 4), codes("a.scale", hooks.F32, 4)}, nil, `both "a.weight_scale" and "a.scale"`},
-		{"int4 in an order that nothing tells", []container.Tensor{codes("a.weight", hooks.U8, 4, 8), codes("a.scales", hooks.F16, 4)}, nil, "uint8 codes, packed in an order that nothing tells"},
+		{"int4 in an order that nothing tells", []container.Tensor{codes("a.weight", hooks.U8, 4, 8), codes("a.scales", hooks.F16, 4)}, nil, "uint8 codes, packed in an unknown order"},
 		{"int8 in an order of old kernels", []container.Tensor{codes("a.weight", hooks.I8, 4, 8), codes("a.SCB", hooks.F32, 4), {Name: "a.weight_format", DType: hooks.U8, Data: bytes.NewReader([]byte{2})}}, nil, "weight_format 2"},
 		{"4 bits of bitsandbytes", []container.Tensor{codes("a.weight", hooks.U8, 16, 1), codes("a.weight.absmax", hooks.F32, 1)}, hf(`{"quant_method": "bitsandbytes"}`), "4 bits of bitsandbytes"},
 		{"float8 with scales", []container.Tensor{codes("a.weight", hooks.F8E4M3, 4, 4), codes("a.weight_scale_inv", hooks.F32, 1, 1)}, nil, "float8 with scales"},

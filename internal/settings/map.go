@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
-const MapHint = "tracediff map LOCAL REFERENCE proposes one; docs/ports.md has every word of it"
+const MapHint = "tracediff map LOCAL REFERENCE proposes one; docs/ports.md explains every word of it"
 
 // ReadMap reads the map of the settings: the file of --map, or the table of tracediff.toml. It returns nil without
 // a map.

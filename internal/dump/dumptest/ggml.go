@@ -36,7 +36,7 @@ func ggmlCorpus(testing.TB) []Specimen {
 		{"ggml text, nothing is left out", evalCallback("f32", "6, 1, 1, 1", elided...), "6 of 6 elements of an axis"},
 		{"ggml text, two marks", evalCallback("f32", "64, 1, 1, 1", rows("[ 0.5000, ..., 0.2500, ..., 1.0000 ],")...), "two marks"},
 		{"ggml text, rows of two sorts", evalCallback("f32", "64, 2, 1, 1", rows("[ 0.5000, ..., 1.0000 ],", "[ 0.5000, 0.2500, ..., 1.0000 ],")...), "other elements of an axis than before"},
-		{"ggml text, a block too few", evalCallback("f32", "2, 2, 1, 2", append(good, "more")...), "1 blocks, and its size there is 2"},
+		{"ggml text, a block too few", evalCallback("f32", "2, 2, 1, 2", append(good, "more")...), "1 blocks, but its size there is 2"},
 		{"ggml text, a log line in a tensor", bytes.Replace(one, []byte("        ],\n"), []byte("llama_perf: 12 ms\n        ],\n"), 1), `"llama_perf: 12 ms" does not belong to it`},
 		{"ggml text, a word for a number", bytes.Replace(one, []byte("0.2500"), []byte("0x1p-2"), 1), `"0x1p-2" is not a number`},
 		{"ggml text, a line of a megabyte", bytes.Replace(one, []byte("0.5000"), bytes.Repeat([]byte("0"), 1<<20), 1), "a line of more than 4096 bytes"},

@@ -173,7 +173,7 @@ func (m *model) head(s *health.Section, ck *checkpoint.Checkpoint, full bool) {
 	case m.config.Tied:
 		health.Head(s, health.Weight{Name: headName, Tensor: head}, health.Weight{Name: embedName, Tensor: embedding}, full)
 	default:
-		s.OK("%s stands in the file: tie_word_embeddings is false", headName)
+		s.OK("%s is in the file: tie_word_embeddings is false", headName)
 	}
 }
 

@@ -65,7 +65,7 @@ func (r *inputReader) read(ctx context.Context, e *settings.Env) (err error) {
 // noTokenizerHint says who else makes ids.
 func (r *inputReader) noTokenizerHint() string {
 	if r.settings.Prompt != nil && r.model.Checkpoint != nil && health.HasTokenizer(r.model.Folder) {
-		return "--reference hf makes the ids by the tokenizer of transformers; or give them: --tokens 2,513,88"
+		return "--reference hf makes the ids with the tokenizer of transformers; or give them: --tokens 2,513,88"
 	}
 	return "give the ids themselves: --tokens 2,513,88"
 }
