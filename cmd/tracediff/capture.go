@@ -24,8 +24,8 @@ func captureCommand() *cli.Command {
 		Description: `Runs your port and writes local.safetensors, and puts the reference trace of the same tokens next to
 it. The next "tracediff compare" captures your port again with these settings.
 
-A reference that is run is kept by a key of everything it depends on, at level 3 and all layers up to ` + amount.Bytes(reference.MaxStored) + ` of
-estimated data, else at the scope that was asked for, and used again while the key holds.
+A reference that is run is stored, and used again until something that it depends on changes. It has level 3 and all layers up to ` + amount.Bytes(reference.MaxStored) + ` of
+estimated data, else the scope that was asked for.
 
 Examples:
   tracediff capture --prompt "Hello world"

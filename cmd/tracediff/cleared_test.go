@@ -63,9 +63,9 @@ func TestKeptClearance(t *testing.T) {
 			t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
 		}
 		switch said := stderr.String(); {
-		case strings.Contains(said, "has cleared every operation before"):
+		case strings.Contains(said, "cleared every operation in an earlier run"):
 			return stdout.String(), "used"
-		case strings.Contains(said, "has cleared every operation, which is kept"):
+		case strings.Contains(said, "cleared every operation, which is remembered"):
 			return stdout.String(), "kept"
 		}
 		return stdout.String(), "nothing"
@@ -119,7 +119,7 @@ func TestKeptClearance(t *testing.T) {
 	cmd := exec.Command(program, "compare", "--isolate", trace, "--program", at("recorded.program.json"), "--model", at("model"), "--verbose")
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CACHE_HOME="+at("cache"), "LocalAppData="+at("cache"))
 	out, err := cmd.CombinedOutput()
-	if err == nil || strings.Contains(string(out), "has cleared") || !strings.Contains(string(out), "UNVERIFIED") {
+	if err == nil || strings.Contains(string(out), "cleared every operation") || !strings.Contains(string(out), "UNVERIFIED") {
 		t.Errorf("a trace that contradicts the program: %v\n%s", err, out)
 	}
 }

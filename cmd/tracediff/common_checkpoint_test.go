@@ -212,7 +212,7 @@ func TestCertificatesAreOfTheReferencesWeights(t *testing.T) {
 	if code, text := compareThem(right, golden, "--model", dir, "--require-certified"); code != exitMismatch || !strings.Contains(text, "certificates are required: the first is embed_tokens: the weights of ") {
 		t.Errorf("with --model and --require-certified: exit %d\n%s", code, tail(text))
 	}
-	if code, text := compareThem(right, golden, "--model", dir, "--isolate"); code != exitUnusable || !strings.Contains(text, "are not those that the reference was made of") {
+	if code, text := compareThem(right, golden, "--model", dir, "--isolate"); code != exitUnusable || !strings.Contains(text, "are not those that the reference was made from") {
 		t.Errorf("with --model and --isolate: exit %d\n%s", code, tail(text))
 	}
 }

@@ -243,7 +243,7 @@ func TestKnownGoodThatIsNot(t *testing.T) {
 	run([]string{"tracediff", "compare", bug, golden, "--format", "json"}, nil, &out, io.Discard)
 	const command = `tracediff compare --prompt "Hello world"`
 	for report, want := range map[string]string{
-		out.String():   command + ": the embedded model does not come out as transformers 5.23.0 had it: " + command + " prints what differs",
+		out.String():   command + ": the embedded model differs from transformers 5.23.0: " + command + " prints what differs",
 		"":             command + ": reading the report: ",
 		"{":            command + ": reading the report: ",
 		`{"runs": []}`: command + ": the report has 0 runs",

@@ -70,7 +70,7 @@ func TestMapOfARecordedProgram(t *testing.T) {
 	if err := os.Remove(program); err != nil {
 		t.Fatal(err)
 	}
-	if said = told(t, 2, "map", port, filepath.Join(dir, "other.safetensors")); !strings.Contains(said, "no recorded program lies next to it") || strings.Count(said, "\n") != 2 {
+	if said = told(t, 2, "map", port, filepath.Join(dir, "other.safetensors")); !strings.Contains(said, "no recorded program is next to it") || strings.Count(said, "\n") != 2 {
 		t.Errorf("without the program: %s", said)
 	}
 }

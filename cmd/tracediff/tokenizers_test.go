@@ -166,12 +166,12 @@ func TestDoctorComparesTheTokenizerOfAGGUF(t *testing.T) {
 		bos       bool
 		want      []string
 	}{
-		{"same", "gpt-2", pieces, false, []string{"ok input the tokenizer of the port's file: the 7 tokens of the checkpoint's, and its ids for 2000 drawn texts"}},
+		{"same", "gpt-2", pieces, false, []string{"ok input the tokenizer of the port's file: the 7 tokens of the checkpoint's, and its ids for 2000 random texts"}},
 		{"digits", "smollm", pieces, false, []string{
-			"warning input the tokenizer of the port's file is not the checkpoint's: ", " of 2000 drawn texts get other ids, such as ", ": [3 3], and [6] in the checkpoint",
+			"warning input the tokenizer of the port's file is not the checkpoint's: ", " of 2000 random texts get other ids, such as ", ": [3 3], and [6] in the checkpoint",
 			`It splits by "smollm", which is \p{N}, then 's|'t`, "; the checkpoint by ByteLevel split", "hint: an engine that reads the file gives the model other ids than transformers does",
 		}},
-		{"bos", "gpt-2", pieces, true, []string{`is not the checkpoint's: token 0, "<s>", stands before a prompt, and nothing stands in the checkpoint`}},
+		{"bos", "gpt-2", pieces, true, []string{`is not the checkpoint's: it puts token 0, "<s>", before a prompt, and the checkpoint's puts nothing`}},
 		{"pieces", "gpt-2", append(pieces[:5:5], "ba", "11"), false, []string{"was not compared with the checkpoint's: ", `needs "ab", which is not in the vocabulary`}},
 		{"size", "gpt-2", append(pieces[:7:7], "x"), false, []string{"it has 8 tokens, and the checkpoint's 7"}},
 		{"unknown", "gpt-9", pieces, false, []string{"skipped input the tokenizer of the port's file was not compared with the checkpoint's: tokenizer.ggml.pre \"gpt-9\" is not read"}},

@@ -252,7 +252,7 @@ func (p *pass) notes() []string {
 	if len(p.late) == 0 {
 		return nil
 	}
-	return []string{"note: changed during this run, which did not stop for it: " + plain.Text(strings.Join(p.late, ", "))}
+	return []string{"note: changed during this run, which went on: " + plain.Text(strings.Join(p.late, ", "))}
 }
 
 // duration is the time of the run, to a tenth of a second.

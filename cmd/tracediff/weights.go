@@ -24,7 +24,7 @@ func weightsCommand() *cli.Command {
 		Name:      "weights",
 		Usage:     "compare the port's checkpoint with the original, tensor by tensor",
 		ArgsUsage: "LOCAL",
-		Description: `LOCAL is the port's checkpoint: safetensors (one file, or shards with their index), a file of torch.save, npz, GGUF, or a folder
+		Description: `LOCAL is the port's checkpoint: safetensors (one file, or shards with their index), a torch.save file, npz, GGUF, or a folder
 with one of them. Each tensor is EQUAL, CAST (to which format), QUANTISED (within its format's error), or wrong, with the mistake:
 transposed, rows in another order, 1+w, another layer's. Nothing is run. Memory does not grow with the checkpoint.
 In GPTQ and AWQ files a norm may be divided by factors, and the columns after it multiplied by the same factors: this norm is RESCALED,

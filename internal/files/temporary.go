@@ -33,6 +33,6 @@ func Temporary(err error) error {
 	}
 	return &Error{
 		Path: os.TempDir(), Why: "cannot be used for temporary files: " + why.Error(),
-		Next: "set " + variable + " to a folder that is there, can be written to and has room", Err: err,
+		Next: "set " + variable + " to an existing folder that can be written to and has free space", Err: err,
 	}
 }

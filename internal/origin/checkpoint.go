@@ -38,7 +38,7 @@ func Of(ctx context.Context, e *settings.Env, dir, weights string, t *capture.Tr
 		if why == "" || why == itsWeights && weights != "" {
 			return ck, nil
 		}
-		next := "--model names the checkpoint that your port's trace was made of"
+		next := "--model names the checkpoint that your port's trace was made from"
 		if why == itsWeights && m.Port.File != "" {
 			next = "it was made with the weights of a port: --weights " + plain.QuoteShell(plain.Text(m.Port.File)) + " names them, in addition to --model"
 		}

@@ -51,7 +51,7 @@ func OthersThan(ck *checkpoint.Checkpoint, t *capture.Trace) string {
 	if !HasOthers(ck, t.Manifest().Weights) {
 		return ""
 	}
-	return fmt.Sprintf("the weights of %s are not those that the reference was made of", ck.Name())
+	return fmt.Sprintf("the weights of %s are not those that the reference was made from", ck.Name())
 }
 
 // ConfiguredOtherwise returns a sentence if a checkpoint and a reference declare different configurations. Entries

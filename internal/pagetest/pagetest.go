@@ -48,7 +48,7 @@ func Section(t testing.TB, path, page, name, text string) string {
 	}
 	text += "\n"
 	if text != old && !*update {
-		t.Errorf("%s: what it says of %s is not what was measured now; run with -update:\n%s", path, name, text)
+		t.Errorf("%s: what it says about %s is not what was measured now; run with -update:\n%s", path, name, text)
 	}
 	return before + begin + text + end + after
 }

@@ -201,7 +201,7 @@ func (m *machine) global(module, name string) error {
 func (m *machine) call(fn any, args any) error {
 	list, ok := args.(Tuple)
 	if !ok {
-		return errors.New("a call whose arguments are no tuple")
+		return errors.New("a call whose arguments are not a tuple")
 	}
 	v, err := m.owner.Call(fn, list)
 	if err != nil {
@@ -268,7 +268,7 @@ func (m *machine) number() error {
 	}
 	n, err := strconv.ParseInt(strings.TrimSuffix(text, "L"), 10, 64)
 	if err != nil {
-		return fmt.Errorf("no number: %.40q", text)
+		return fmt.Errorf("not a number: %.40q", text)
 	}
 	return m.push(n, small)
 }

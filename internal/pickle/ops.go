@@ -40,7 +40,7 @@ func lined(do func(m *machine, n int64) error) func(*machine) error {
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return fmt.Errorf("no number: %.40q", text)
+			return fmt.Errorf("not a number: %.40q", text)
 		}
 		return do(m, n)
 	}
@@ -87,7 +87,7 @@ func numbers(ops *table) {
 		}
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return fmt.Errorf("no number: %.40q", text)
+			return fmt.Errorf("not a number: %.40q", text)
 		}
 		return m.push(x, small)
 	}
@@ -213,7 +213,7 @@ func objects(ops *table) {
 		module, isText := items[0].(string)
 		name, isText2 := items[1].(string)
 		if !isText || !isText2 {
-			return errors.New("a global whose name is no text")
+			return errors.New("a global whose name is not text")
 		}
 		return m.global(module, name)
 	}

@@ -102,9 +102,9 @@ func (w *Ways) Read(io *isolate.Options) func(order.Weight) (program.Rows, error
 // noWay lists the arithmetics tried for a format, for the reason of an unverified product.
 func (w *Ways) noWay(format string) string {
 	if len(w.kernels(format)) == 0 {
-		return "float32 weights do not give most of such products, and how engines round their inputs is not known"
+		return "float32 weights do not give most of these products, and how engines round the inputs is not known"
 	}
-	return "neither float32 weights nor the kernels that are known for the format give most of such products"
+	return "neither float32 weights nor the known kernels of the format give most of these products"
 }
 
 // Flaws returns a sentence for each kind of unverified product: for these products a comparison has only the

@@ -108,7 +108,7 @@ func LargeTrace(path string, ck *checkpoint.Checkpoint) string {
 func (c *Clearing) Certified(ctx context.Context, ck *checkpoint.Checkpoint, certify func() (isolate.Certified, error)) (isolate.Certified, error) {
 	is := c.by(ctx, ck)
 	if is != nil && is.load()[is.path] == is.sum {
-		c.Env.Detail("%s has cleared every operation before: %s", plain.Text(c.Trace.Path()), plain.Text(is.file))
+		c.Env.Detail("%s cleared every operation in an earlier run: %s", plain.Text(c.Trace.Path()), plain.Text(is.file))
 		return isolate.Cleared(c.List), nil
 	}
 	own, err := certify()
@@ -122,10 +122,10 @@ func (c *Clearing) Certified(ctx context.Context, ck *checkpoint.Checkpoint, cer
 	// Keep the result only if the files did not change during certify: otherwise nobody knows which weights cleared
 	// the list.
 	if now := c.by(ctx, again); now != nil && *now == *is && is.keep() == nil {
-		c.Env.Detail("%s has cleared every operation, which is kept: %s", plain.Text(c.Trace.Path()), plain.Text(is.file))
+		c.Env.Detail("%s cleared every operation, which is remembered: %s", plain.Text(c.Trace.Path()), plain.Text(is.file))
 	}
 	if err := again.Close(); err != nil {
-		return nil, fmt.Errorf("closing %s, which was looked at again: %w", ck.Name(), err)
+		return nil, fmt.Errorf("closing %s, which was opened again: %w", ck.Name(), err)
 	}
 	return own, nil
 }

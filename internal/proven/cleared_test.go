@@ -70,10 +70,10 @@ func TestStoredTracesAreKept(t *testing.T) {
 		return into, said.String()
 	}
 	first, said := by(list)
-	if !strings.Contains(said, "which is kept") || !first.Clears(list) {
+	if !strings.Contains(said, "which is remembered") || !first.Clears(list) {
 		t.Errorf("the first time: %q, %v", said, first)
 	}
-	if second, said := by(list); !strings.Contains(said, "before") || !second.Clears(list) {
+	if second, said := by(list); !strings.Contains(said, "in an earlier run") || !second.Clears(list) {
 		t.Errorf("the second time: %q, %v", said, second)
 	}
 	other, err := order.New(config)

@@ -65,7 +65,7 @@ func Unrounded(format string, group int) (Kernel, bool) {
 			return Kernel{}, false
 		}
 	}
-	return Kernel{Name: "float32", does: "adds offsets of %s weights apart", Elements: group}.adds(group, zero), true
+	return Kernel{Name: "float32", does: "adds offsets of %s weights separately", Elements: group}.adds(group, zero), true
 }
 
 // Kernels returns the known ways to multiply by a weight of a format in a model of a dtype, or nil. Kernels with the same name differ in few codes.

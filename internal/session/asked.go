@@ -66,9 +66,9 @@ func (k Known) lines(e *settings.Env) *compare.KnownDivergences {
 		}
 	}
 	if n := len(k.Baseline.Lines) - len(known.Lines); n > 0 && k.Run == "" {
-		what := "1 section of a prompt of a gate is"
+		what := "1 section for a prompt of a gate is"
 		if n > 1 {
-			what = fmt.Sprintf("%d sections of prompts of a gate are", n)
+			what = fmt.Sprintf("%d sections for prompts of a gate are", n)
 		}
 		fmt.Fprintf(e.Notes, "note: %s: %s not used here\n", known.File, what)
 	}

@@ -31,7 +31,7 @@ func (in *inputs) finer(r *compare.Result) (string, error) {
 	if is, err := madeInFloat32(in.local, rows); !is || err != nil {
 		return "", err
 	}
-	return "the port computes in float32 and the reference in bfloat16; with a reference in float32 limits are narrower, and no rounding of bfloat16 is a difference: " + float32Reference(r, in.ref), nil
+	return "the port computes in float32 and the reference in bfloat16; with a float32 reference limits are narrower, and there is no bfloat16 rounding: " + float32Reference(r, in.ref), nil
 }
 
 // byCoarseLimit reports whether a row holds float32 in the port and bfloat16 in the reference, and is a mismatch or

@@ -44,9 +44,9 @@ func (in *inputs) certify(ctx context.Context) error {
 		in.o.NotIsolated, in.o.Certifying = "as asked for (--no-isolate)", compare.Declined
 		return nil
 	case in.order.list == nil || in.order.list.Config == nil:
-		return in.unable("the order has names and no operations", "--model DIR names the checkpoint whose configuration gives the operations")
+		return in.unable("the order has names but no operations", "--model DIR names the checkpoint whose configuration gives the operations")
 	case in.model.ck == nil:
-		const next = "--model DIR names the checkpoint that your port's trace was made of"
+		const next = "--model DIR names the checkpoint that your port's trace was made from"
 		err = in.unable("the checkpoint of your port's trace is not known", next)
 		in.o.NotIsolated += "; " + next
 		return err
@@ -55,7 +55,7 @@ func (in *inputs) certify(ctx context.Context) error {
 	if in.model.port != nil {
 		theirs = in.model.port.Of(in.ref)
 	} else if why := origin.OthersThan(in.model.ck, in.ref); why != "" && !in.alone {
-		return in.unable(why, "--model DIR names the checkpoint that both were made of")
+		return in.unable(why, "--model DIR names the checkpoint that both were made from")
 	}
 	return in.isolate(ctx, how, dtype, theirs)
 }

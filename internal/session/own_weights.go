@@ -19,14 +19,14 @@ func (in *inputs) openPort(ctx context.Context) error {
 		return nil
 	}
 	if in.model.ck == nil {
-		return hint.Add(errors.New("--weights: the model that they are for is not known"), "--model DIR names the checkpoint that the port was converted from")
+		return hint.Add(errors.New("--weights: the model of these weights is not known"), "--model DIR names the checkpoint that the port was converted from")
 	}
 	p, err := portweights.Open(ctx, in.env, &in.settings, in.env.Dir, in.model.ck)
 	if err != nil {
 		return err
 	}
 	if p.Of(in.local) == nil {
-		err := fmt.Errorf("%s was made of weights that differ from %s and %s", in.local.Path(), in.model.ck.Name(), p.Path)
+		err := fmt.Errorf("%s was made from weights that differ from %s and %s", in.local.Path(), in.model.ck.Name(), p.Path)
 		return hint.Also(hint.Add(err, "--weights names the file of the port that made the trace, as it was then"), p.Close())
 	}
 	in.model.opened = append(in.model.opened, p)
@@ -82,7 +82,7 @@ func (in *inputs) declare(context.Context) error {
 	case in.model.port == nil && origin.OthersThan(named, ref) != "":
 		o.Flaws = append(o.Flaws, origin.OthersThan(named, ref)+"; "+referenceOf)
 	case in.model.port != nil && in.model.port.Of(ref) == nil:
-		o.Flaws = append(o.Flaws, fmt.Sprintf("the reference was made of weights that differ from %s and %s; %s", in.model.port.Original.Name(), in.model.port.Path, referenceOf))
+		o.Flaws = append(o.Flaws, fmt.Sprintf("the reference was made from weights that differ from %s and %s; %s", in.model.port.Original.Name(), in.model.port.Path, referenceOf))
 	}
 	return nil
 }

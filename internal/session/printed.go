@@ -16,14 +16,14 @@ func nearest(s *settings.Settings, local, ref *capture.Trace) (*capture.Trace, [
 	record := "record the tensors themselves: docs/results/in-the-wild.md shows how, for llama.cpp"
 	switch isLocal, isRef := foreign.Printed(local), foreign.Printed(ref); {
 	case isLocal && local == ref:
-		return nil, nil, hint.Add(fmt.Errorf("%s: a text of rounded numbers, and not all of them: no operation can be computed from it", local.Path()), record)
+		return nil, nil, hint.Add(fmt.Errorf("%s: a text of rounded numbers, with some left out: no operation can be computed from it", local.Path()), record)
 	case isRef:
-		return nil, nil, hint.Add(fmt.Errorf("%s: a text of rounded numbers, and not all of them, is no reference", ref.Path()), "name it first, and a trace of transformers second")
+		return nil, nil, hint.Add(fmt.Errorf("%s: a text of rounded numbers, with some left out, cannot be the reference", ref.Path()), "name it first, and a trace of transformers second")
 	case !isLocal:
 		return local, nil, nil
 	case s.Map == "" && s.Table == nil:
 		return nil, nil, hint.Add(fmt.Errorf("%s: the text of llama.cpp's eval-callback has names of its own: want --map FILE", local.Path()), settings.MapHint)
 	}
 	filled, err := foreign.Nearest(local, ref, len(s.Scope.Positions) == 0)
-	return filled, []string{"your port's trace is a text of rounded numbers, and not all of them: it can show a mismatch, never a match"}, err
+	return filled, []string{"your port's trace is a text of rounded numbers, with some left out: it can show a mismatch, never a match"}, err
 }

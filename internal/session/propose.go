@@ -129,7 +129,7 @@ func mapOrder(model, program string, local, ref *capture.Trace) (*order.List, er
 		}
 	}
 	if m := ref.Manifest(); list == nil && model == "" && (m.Program != "" || m.Config != nil) {
-		return nil, hint.Add(fmt.Errorf("%s is of a model that no order describes, and no recorded program lies next to it", ref.Path()), "--program FILE names the program that was recorded with it")
+		return nil, hint.Add(fmt.Errorf("%s is of a model that no order describes, and no recorded program is next to it", ref.Path()), "--program FILE names the program that was recorded with it")
 	}
 	if list == nil || model != "" {
 		return orders.OfModel(model, "")

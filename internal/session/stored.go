@@ -59,10 +59,10 @@ func (in *inputs) unround(ctx context.Context) error {
 	}
 	o.NotIsolated, o.Stored = computesWider(stored), stored
 	if of != hooks.F32 {
-		o.Remarks = append(o.Remarks, fmt.Sprintf("the dump is stored in %s, and the port computes wider: compare it with a float32 reference to see errors below that rounding; dump float32 to have operations verified", stored))
+		o.Remarks = append(o.Remarks, fmt.Sprintf("the dump is stored in %s, but the port computes in a wider dtype: compare it with a float32 reference to see errors below that rounding; dump float32 to have operations verified", stored))
 		return nil
 	}
-	o.Remarks = append(o.Remarks, fmt.Sprintf("the dump is stored in %s, and the port computes wider: errors are those beyond that rounding; dump float32 to have operations verified", stored))
+	o.Remarks = append(o.Remarks, fmt.Sprintf("the dump is stored in %s, but the port computes in a wider dtype: errors are those beyond this rounding; dump float32 to have operations verified", stored))
 	in.local, err = foreign.Unrounded(local, ref, stored)
 	return err
 }
@@ -109,7 +109,7 @@ func ofMatrix(e *order.Entry, before map[string]bool) bool {
 
 // computesWider says why nothing of a dump can be isolated.
 func computesWider(stored hooks.DType) string {
-	return fmt.Sprintf("the dump is stored in %s, and the port computes wider: what operations were given is not known", stored)
+	return fmt.Sprintf("the dump is stored in %s, but the port computes in a wider dtype: the inputs of operations are not known", stored)
 }
 
 // roundedAlone reports whether a dump of 16 bits without a declared dtype was rounded at writing time. The dump is

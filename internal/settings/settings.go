@@ -93,7 +93,7 @@ func (s *Settings) ComputedIn(declared string) (hooks.DType, error) {
 		return hooks.ParseDType(name)
 	}
 	if s.DType == "auto" {
-		return 0, hint.Add(fmt.Errorf("config.json declares dtype %q, which is not computed in", name), "choose with --dtype float32, bfloat16 or float16")
+		return 0, hint.Add(fmt.Errorf("config.json declares dtype %q, in which tracediff does not compute", name), "choose with --dtype float32, bfloat16 or float16")
 	}
 	return 0, hint.Add(fmt.Errorf("--dtype is %q", name), "want float32, bfloat16, float16 or auto")
 }

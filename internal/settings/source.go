@@ -63,7 +63,7 @@ func ParseSource(flag, value string) (Source, error) {
 			return Source{}, fmt.Errorf("--%s: %w", flag, err)
 		}
 		words := slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == KindFile || k == KindExec })
-		return Source{}, hint.Add(fmt.Errorf("--%s is %q, and there is no file of that name", flag, value),
+		return Source{}, hint.Add(fmt.Errorf("--%s is %q, and there is no file with this name", flag, value),
 			fmt.Sprintf("--%s wants a trace file, as tracediff capture and python -m tracediff.hf write them, or %s, or exec:COMMAND", flag, strings.Join(words, " or ")))
 	}
 	return Source{Kind: KindFile, Text: value}, nil

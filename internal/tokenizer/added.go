@@ -83,7 +83,7 @@ func (m *matcher) split(text string, plain func(text string, atStart bool), toke
 		}
 		switch {
 		case start > end:
-			return fmt.Errorf("added_tokens: %q stands in the white space that another token takes: transformers fails on this text too", found.Content)
+			return fmt.Errorf("added_tokens: %q is in the white space that another token takes: transformers fails on this text too", found.Content)
 		case start == end:
 			continue
 		}

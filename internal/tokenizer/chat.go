@@ -130,7 +130,7 @@ func (t *Tokenizer) chat() (chat, error) {
 			return c, nil
 		}
 		if t.template == "" {
-			return chat{}, fmt.Errorf("%s has none, and neither is there a %s; %s", configFile, templateFile, passIDs)
+			return chat{}, fmt.Errorf("%s has none, and there is no %s; %s", configFile, templateFile, passIDs)
 		}
 		// Older templates spell a line break as such, newer ones as an escape.
 		system, err := family.system(strings.ReplaceAll(t.template, `\n`, "\n"))
@@ -142,7 +142,7 @@ func (t *Tokenizer) chat() (chat, error) {
 }
 
 // errTemplate is about a template that may well be sound.
-var errTemplate = fmt.Errorf("the checkpoint's template is not one of those that are known; %s", passIDs)
+var errTemplate = fmt.Errorf("the checkpoint's template is not a known one; %s", passIDs)
 
 // llama3System returns the system turn of a Llama 3 template: none, or from 3.1 on one with two dates.
 func llama3System(template string) (string, error) {

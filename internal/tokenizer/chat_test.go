@@ -83,7 +83,7 @@ const (
 )
 
 func TestUnknownTemplatesAreRefused(t *testing.T) {
-	const unknown = "not one of those that are known"
+	const unknown = "not a known one"
 	for _, c := range []struct{ family, template, old, new, want string }{
 		{"llama3", llama3Template, "", "", ""},
 		{"llama3", llama3Template, llama3Template, "", "chat_template.jinja"},

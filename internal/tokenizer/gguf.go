@@ -164,7 +164,7 @@ func (r *reader) ggmlBPE(g *gguf.File, pre string, expressions []string) error {
 	for _, m := range merges {
 		left, right, ok := strings.Cut(m, " ")
 		if !ok {
-			return fmt.Errorf("tokenizer.ggml.merges: number %d is no pair", list.rank)
+			return fmt.Errorf("tokenizer.ggml.merges: number %d is not a pair", list.rank)
 		}
 		if err := list.add([][]byte{[]byte(left), []byte(right)}); err != nil {
 			return fmt.Errorf("tokenizer.ggml.merges: %w", err)
@@ -225,7 +225,7 @@ func (r *reader) ggmlScores(g *gguf.File, pieces []string, types []float64) erro
 		piece := pieces[id]
 		for at, c := range piece {
 			if _, ok := r.bpe.chars[c]; !ok { // it is joined before its bytes are looked for
-				return fmt.Errorf("tokenizer.ggml.tokens: %.60q has a character that is no token, which is not read", piece)
+				return fmt.Errorf("tokenizer.ggml.tokens: %.60q has a character that is not a token, which is not read", piece)
 			}
 			left, ok1 := r.bpe.vocab[piece[:at]]
 			right, ok2 := r.bpe.vocab[piece[at:]]

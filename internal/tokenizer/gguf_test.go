@@ -143,10 +143,10 @@ func TestWhatIsNotReadOfAGGUF(t *testing.T) {
 		{func(v *vocabulary) { v.pieces = nil }, "0 tokens"},
 		{func(v *vocabulary) { v.pieces[2] = "a" }, "there already"},
 		{func(v *vocabulary) { v.pieces[2] = "" }, "empty"},
-		{func(v *vocabulary) { v.merges = []string{"ab"} }, "no pair"},
+		{func(v *vocabulary) { v.merges = []string{"ab"} }, "not a pair"},
 		{func(v *vocabulary) { v.merges = []string{"b a"} }, `"ba"`},
 		{func(v *vocabulary) { v.model = "llama" }, "0 of them, want 4"},
-		{func(v *vocabulary) { v.model, v.scores, v.pieces[3] = "llama", make([]float32, 4), "xy" }, "a character that is no token"},
+		{func(v *vocabulary) { v.model, v.scores, v.pieces[3] = "llama", make([]float32, 4), "xy" }, "a character that is not a token"},
 		{func(v *vocabulary) { v.model, v.scores, v.types[3] = "llama", make([]float32, 4), 6 }, `the byte "ab"`},
 	} {
 		v := good()

@@ -86,7 +86,7 @@ func parseJSON(data []byte) (*Tokenizer, error) {
 	}
 	// What is the start to it, `tokenizers` asks of places in the text before the normaliser, which may have taken the start away.
 	if len(r.normalize) > 0 && len(r.steps) > 0 && r.steps[0].first {
-		return nil, fmt.Errorf(`normalizer: none is implemented beside a Metaspace with prepend_scheme "first"; %s`, passIDs)
+		return nil, fmt.Errorf(`normalizer: not implemented together with a Metaspace with prepend_scheme "first"; %s`, passIDs)
 	}
 	if r.bpe, model, err = f.Model.bpe(t.byteLevel); err != nil {
 		return nil, err
@@ -129,10 +129,10 @@ func (r *reader) addTokens(tokens []addedToken) (map[string]addedToken, error) {
 		}
 		content, err := r.normalize.apply(a.Content, budget)
 		if err != nil || content == "" {
-			return nil, errors.Join(fmt.Errorf("added_tokens: %q is no text to the normalizer", a.Content), err)
+			return nil, errors.Join(fmt.Errorf("added_tokens: the normalizer leaves no text of %q", a.Content), err)
 		}
 		if other, ok := r.normalized.tokens[content]; ok {
-			return nil, fmt.Errorf("added_tokens: %q and %q are one text to the normalizer", other.Content, a.Content)
+			return nil, fmt.Errorf("added_tokens: the normalizer makes one text of %q and %q", other.Content, a.Content)
 		}
 		r.normalized.add(content, a)
 	}

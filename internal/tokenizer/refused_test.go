@@ -87,7 +87,7 @@ func TestJSONBeyondGemmaIsRefusedByName(t *testing.T) {
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Sequence", "pretokenizers": {}}, "decoder": {`, "pre_tokenizer"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": false}, "decoder": {`, `"(a+)+$"`},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Split", "pattern": {}, "behavior": "Isolated", "invert": false}, "decoder": {`, "pattern"},
-		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"}, "decoder": {`, "beside a Metaspace"},
+		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"}, "decoder": {`, "together with a Metaspace"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "__", "prepend_scheme": "first"}, "decoder": {`, "replacement"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "last"}, "decoder": {`, "prepend_scheme"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "add_prefix_space": false}, "decoder": {`, "add_prefix_space"},
@@ -121,7 +121,7 @@ func TestSwallowedTokenIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, fails := range map[string]bool{"<x>\na": false, "<x>a\n a": false, "<x>\n a": true, "<x>\n\n": true, "<x>a \n<x> \n ": true} {
-		if _, err := tok.Encode(text); (err != nil) != fails || fails && !strings.Contains(err.Error(), `"\n" stands in the white space`) {
+		if _, err := tok.Encode(text); (err != nil) != fails || fails && !strings.Contains(err.Error(), `"\n" is in the white space`) {
 			t.Errorf("%q: %v, want that it fails: %v", text, err, fails)
 		}
 	}

@@ -62,7 +62,7 @@ func checkSurrogates(quoted []byte) error {
 		case !utf16.IsSurrogate(r):
 			at++
 		case utf16.DecodeRune(r, unit(at+6)) == '\uFFFD':
-			return fmt.Errorf("the escape %s of a surrogate stands alone", quoted[at:at+6])
+			return fmt.Errorf("the escape %s of a surrogate has no pair", quoted[at:at+6])
 		default:
 			at += 11
 		}

@@ -21,7 +21,7 @@ type numpyType struct {
 // array is a numpy array while a pickle builds it: the data come with the state.
 type array struct{ tensor *tensor }
 
-var errArray = errors.New("a numpy array whose parts are not those of an array")
+var errArray = errors.New("a malformed numpy array")
 
 // mlTypes are the dtypes of ml_dtypes, by their class.
 var mlTypes = map[constant]hooks.DType{"ml_dtypes.bfloat16": hooks.BF16, "ml_dtypes.float8_e4m3fn": hooks.F8E4M3, "ml_dtypes.float8_e5m2": hooks.F8E5M2}

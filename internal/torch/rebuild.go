@@ -28,7 +28,7 @@ type owner struct {
 	deferred bool                                                       // storages are known only after the pickle
 }
 
-var errTensor = errors.New("a tensor whose parts are not those of a tensor")
+var errTensor = errors.New("a malformed tensor")
 
 // rebuild makes a tensor from (storage, offset, size, strides, requires_grad, hooks, metadata). Old files have the first four.
 func rebuild(o *owner, args pickle.Tuple) (any, error) {

@@ -72,7 +72,7 @@ func RemoveLeft(e *settings.Env, s settings.Settings) {
 	removeRuns(e, ExecFolder, given...)
 	RemoveLeftWalks(e)
 	if err := removeUnfinished(e.Dir, given); err != nil {
-		fmt.Fprintf(e.Notes, "note: what an earlier run has left cannot be removed: %v\n", err)
+		fmt.Fprintf(e.Notes, "note: files of an earlier run cannot be removed: %v\n", err)
 	}
 }
 
@@ -87,7 +87,7 @@ func RemoveLeftWalks(e *settings.Env) {
 // removeRuns calls removeLeft, and reports an error as a note.
 func removeRuns(e *settings.Env, parent string, given ...string) {
 	if err := removeLeft(e.Dir, parent, given); err != nil {
-		fmt.Fprintf(e.Notes, "note: what an earlier run has left cannot be removed: %v\n", err)
+		fmt.Fprintf(e.Notes, "note: files of an earlier run cannot be removed: %v\n", err)
 	}
 }
 

@@ -169,7 +169,7 @@ func removable(dir string, files []storedFile) error {
 		return f.kind == tracefolder.FileStored && strings.HasSuffix(f.path, ".safetensors")
 	})
 	if filepath.Base(filepath.Clean(dir)) != settings.DefaultDir && !known && len(files) > 0 {
-		return hint.Add(errors.New("nothing says that this is a folder of traces: it is not called "+settings.DefaultDir+" and has no settings of a capture and no reference"),
+		return hint.Add(errors.New("this may not be a folder of traces: it is not called "+settings.DefaultDir+" and has no settings of a capture and no reference"),
 			"remove by hand what you no longer want")
 	}
 	for _, f := range files {

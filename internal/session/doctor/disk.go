@@ -49,7 +49,7 @@ func (p *Patient) checkDisk(_ context.Context, s *health.Section) {
 	case disk.Free >= 0 && need > disk.Free:
 		s.Fail(less, "the traces do not fit: %s", what)
 	case disk.Free >= 0 && need > disk.Free/2:
-		s.Warn(less, "the traces take more than half of the room: %s", what)
+		s.Warn(less, "the traces take more than half of the free space: %s", what)
 	default:
 		s.OK("%s", what)
 	}

@@ -56,7 +56,7 @@ func (k *known) say(s *health.Section, err error, took time.Duration) {
 	case err != nil:
 		s.Fail(Hint(err), "%s: %v", knownPrompt, err)
 	case k.Exit != 0 || k.Compared == 0:
-		s.Fail(hint, "%s: the embedded model does not come out as %s had it: %s", knownPrompt, k.reference, k.Error)
+		s.Fail(hint, "%s: the embedded model differs from %s: %s", knownPrompt, k.reference, k.Error)
 	default:
 		s.OK("%s: the embedded model matches %s in %d tensors, %d of them bit by bit, %d certified; %s",
 			knownPrompt, k.reference, k.Compared, k.Equal, k.Certified, took)
@@ -150,7 +150,7 @@ func (p *Patient) runModel(ctx context.Context, s *health.Section) {
 		most = min(most, memory)
 	}
 	if ck.Size() > most && !p.Full {
-		s.Skip("--full runs it", "not run: %s of weights would take %s more than seconds", amount.Bytes(ck.Size()), name)
+		s.Skip("--full runs it", "not run: with %s of weights %s takes more than seconds", amount.Bytes(ck.Size()), name)
 		return
 	}
 	ids, which := p.exampleIDs()
@@ -202,7 +202,7 @@ func sayNext(s *health.Section, w *watch, tok *tokenizer.Tokenizer, what string)
 		least = min(least, v)
 	}
 	if w.logits[next] == least {
-		s.Warn("a head or an embedding of zeros does that", "%s: all %d logits are %g", what, len(w.logits), least)
+		s.Warn("a head or an embedding of zeros gives this", "%s: all %d logits are %g", what, len(w.logits), least)
 		return
 	}
 	for _, v := range w.logits {

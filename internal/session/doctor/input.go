@@ -22,7 +22,7 @@ func (p *Patient) checkInput(_ context.Context, s *health.Section) {
 	}
 	v, byRunner := p.model.vocabulary(), false
 	if _, err := tokenizer.Open(p.model.folder); err != nil && p.model.undescribed && health.HasTokenizer(p.model.folder) {
-		s.Warn("--prompt works where --python names an interpreter that has transformers; --tokens 2,513,88 needs none", "token ids are made by transformers: %v", err)
+		s.Warn("--prompt works if --python names an interpreter that has transformers; --tokens 2,513,88 needs none", "token ids are made by transformers: %v", err)
 		byRunner = true
 	} else {
 		p.tok = health.Tokenizer(s, p.model.folder, v)
@@ -112,28 +112,28 @@ func (p *Patient) comparePortTokenizer(s *health.Section) {
 		s.Warn(same, "the tokenizer of the port's file is not the checkpoint's: "+format, args...)
 	}
 	if d.Sizes[0] != d.Sizes[1] {
-		warn("it has %d tokens, and the checkpoint's %d", d.Sizes[1], d.Sizes[0])
+		warn("it has %d tokens, and the checkpoint's has %d", d.Sizes[1], d.Sizes[0])
 	}
 	if d.Piece >= 0 {
 		warn("token %d is %.60q, and %.60q in the checkpoint", d.Piece, theirs.Text(d.Piece), p.tok.Text(d.Piece))
 	}
 	if d.Differ > 0 {
-		warn("%d of %d drawn texts get other ids, such as %q: %v, and %v in the checkpoint. It splits by %s; the checkpoint by %s",
+		warn("%d of %d random texts get other ids, such as %q: %v, and %v in the checkpoint. It splits by %s; the checkpoint by %s",
 			d.Differ, d.Texts, d.Text, d.Other, d.Ours, theirs.Splits(), p.tok.Splits())
 	}
 	ours, has := p.tok.BOS()
 	if bos, puts := theirs.BOS(); puts != has || bos != ours {
-		warn("%s before a prompt, and %s in the checkpoint", bosOf(theirs), bosOf(p.tok))
+		warn("it puts %s before a prompt, and the checkpoint's puts %s", bosOf(theirs), bosOf(p.tok))
 	}
 	if right {
-		s.OK("the tokenizer of the port's file: the %d tokens of the checkpoint's, and its ids for %d drawn texts", d.Sizes[0], d.Texts)
+		s.OK("the tokenizer of the port's file: the %d tokens of the checkpoint's, and its ids for %d random texts", d.Sizes[0], d.Texts)
 	}
 }
 
 // bosOf says what a tokenizer puts before a prompt.
 func bosOf(t *tokenizer.Tokenizer) string {
 	if id, ok := t.BOS(); ok {
-		return fmt.Sprintf("token %d, %.60q, stands", id, t.Text(id))
+		return fmt.Sprintf("token %d, %.60q,", id, t.Text(id))
 	}
-	return "nothing stands"
+	return "nothing"
 }

@@ -126,7 +126,7 @@ func (p *Patient) checkGeneral(s *health.Section, data []byte) {
 		p.checkProgram(s, general.ModelType)
 		return
 	}
-	s.Warn("there is no built-in model and no check of its weights: tracediff capture --side reference --reference hf --model DIR records its operations, for which Python is needed once",
+	s.Warn("there is no built-in model and no check of its weights: tracediff capture --side reference --reference hf --model DIR records its operations, which needs Python once",
 		"%s: no order describes a model of type %q: its operations are recorded as transformers runs it", p.model.name(), general.ModelType)
 	if _, err := p.ComputedIn(p.model.config.DType); err != nil {
 		s.Fail(Hint(err), "%v", err)

@@ -55,7 +55,7 @@ func (p *Patient) checkStore(_ context.Context, s *health.Section) {
 		}
 	}
 	if n := counts[tracefolder.FileLeft]; n > 0 {
-		s.Warn("unless a run is going on: "+hintClean, "%s, %s: %s", amount.Of(n, tracefolder.FileLeft), amount.Bytes(sums[tracefolder.FileLeft]), someOf(ofKind(files, tracefolder.FileLeft)))
+		s.Warn("unless a run is in progress: "+hintClean, "%s, %s: %s", amount.Of(n, tracefolder.FileLeft), amount.Bytes(sums[tracefolder.FileLeft]), someOf(ofKind(files, tracefolder.FileLeft)))
 	}
 	if n := counts[tracefolder.FileForeign]; n > 0 {
 		s.OK("%s not written by tracediff: %s", amount.Of(n, "file"), someOf(ofKind(files, tracefolder.FileForeign)))
@@ -118,7 +118,7 @@ func (p *Patient) references(s *health.Section) {
 			s.Warn(hintClean, "%s, %s, %s old, is never used: %v", name, amount.Bytes(e.Size), age(e.Made), err)
 			continue
 		}
-		use := "not known whether it fits this input, since the model cannot be opened"
+		use := "not known whether it fits this input, because the model cannot be opened"
 		if whyNot == nil {
 			use = choice.Use(j, &e)
 		}

@@ -208,7 +208,7 @@ func (m *model) extra(s *health.Section, prefix string, names []string) {
 		s.OK("ignored, as no operation reads them (keys and values of sharing layers, rotary frequencies, scales turned off): %s", amount.Of(leftover, "tensor"))
 	}
 	if n := len(unexpected); n > 0 {
-		s.Warn("config.json may be of a smaller model, or the family has a part that is not described here",
+		s.Warn("config.json may be from a smaller model, or the family has a part that tracediff does not know",
 			"%s below %q that the model does not read, such as %.120q", amount.Of(n, "tensor"), prefix, unexpected[0])
 	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // commandHint shows how a command is written.
-const commandHint = "for example: 'exec:./port --model {model} --tokens {tokens} --out {out}'; {prompt} and {order} are known too, and a brace of the command's own is {{"
+const commandHint = "for example: 'exec:./port --model {model} --tokens {tokens} --out {out}'; {prompt} and {order} are filled in too, and {{ is a brace of the command's own"
 
 // Command is a command of a person that makes the trace of a side of the job.
 type Command struct {

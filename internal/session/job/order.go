@@ -77,7 +77,7 @@ func (j *Job) openUndescribed() error {
 	}
 	j.Model.Config, j.Model.Canonical, j.Model.Undescribed = &general.Config, general.File, true
 	if j.Settings.Order != "" {
-		return hint.Add(fmt.Errorf("--order does not apply to a model of type %q: its order is the program that is recorded of it", general.ModelType), "leave --order out; --tensors and --layers narrow a comparison")
+		return hint.Add(fmt.Errorf("--order does not apply to a model of type %q: its order is its recorded program", general.ModelType), "leave --order out; --tensors and --layers narrow a comparison")
 	}
 	j.Order.digest, j.Order.recordDigest = recordedOrder, recordedOrder
 	return nil

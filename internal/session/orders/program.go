@@ -188,7 +188,7 @@ func (p *Program) ids() (own [][]int, err error) {
 		err = hint.Also(err, t.Close())
 	}
 	if err != nil {
-		return nil, hint.Add(fmt.Errorf("%s holds only for the prompt of one run: %w", p.Path, err), "the trace of that run has to lie next to it")
+		return nil, hint.Add(fmt.Errorf("%s holds only for the prompt of one run: %w", p.Path, err), "the trace of that run has to be next to it")
 	}
 	return own, nil
 }
