@@ -48,7 +48,7 @@ var folders = []struct {
 	{"a rank a file, in a folder of the run", map[string]string{"run/TP_0.safetensors": one("norm"), "run/TP_1.safetensors": one("norm")}, "", []string{"run.TP_0.norm", "run.TP_1.norm"}},
 	{"a layer a file", map[string]string{"layer-1.safetensors": one("norm"), "layer-2.safetensors": one("norm")}, "", []string{"layer-1.norm", "layer-2.norm"}},
 	{"a rank a file, with passes", map[string]string{"rank0.safetensors": one("pass1/norm"), "rank1.safetensors": one("pass1/norm"), "rank2.safetensors": one("norm")}, "", []string{"pass1/rank0.norm", "pass1/rank1.norm", "rank2.norm"}},
-	{"a pass that is missing", map[string]string{"step_0.safetensors": one("norm"), "step_2.safetensors": one("norm")}, "is not there", nil},
+	{"a pass that is missing", map[string]string{"step_0.safetensors": one("norm"), "step_2.safetensors": one("norm")}, "is missing", nil},
 	{"two files of one pass", map[string]string{"step_1.safetensors": one("norm"), "step_01.safetensors": one("norm")}, "have the same number", nil},
 	{"nothing", map[string]string{"notes.txt": "To whom it may concern"}, "has no dump of tensors", nil},
 	{"a file that is cut", map[string]string{"norm.npy": array, "logits.npy": array[:len(array)-1]}, "logits.npy", nil},

@@ -155,7 +155,7 @@ func TestBadDirectories(t *testing.T) {
 		"index is no JSON":    {sharded("["), "reading model.safetensors.index.json"},
 		"index is empty":      {sharded("{}"), "lists no tensors"},
 		"shard is missing":    {sharded(`{"weight_map": {"x": "b.safetensors"}}`), "b.safetensors"},
-		"tensor is not there": {sharded(`{"weight_map": {"x": "a.safetensors"}}`), "says that x is in a.safetensors, and it is not"},
+		"tensor is not there": {sharded(`{"weight_map": {"x": "a.safetensors"}}`), "says that x is in a.safetensors, but it is not"},
 		"leaves the folder":   {sharded(`{"weight_map": {"x": "../a.safetensors"}}`), `"../a.safetensors", which is not`},
 		"is no safetensors":   {sharded(`{"weight_map": {"x": "config.json"}}`), `"config.json", which is not`},
 	} {

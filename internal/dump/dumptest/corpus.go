@@ -267,7 +267,7 @@ func pickleCorpus(testing.TB) []Specimen {
 		{"pickle, without an end", []byte("\x80\x02]]]"), "ends in the middle"},
 		{"pickle, by its name on the stack", []byte("\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x02id\x85R."), `"posix.system": refused`},
 		{"pickle, instance", []byte("\x80\x02(S'id'\nios\nsystem\n."), `"os.system": refused`},
-		{"pickle, a file behind it", []byte("\x80\x02}.hello"), "5 bytes after the pickle"},
+		{"pickle, a file after it", []byte("\x80\x02}.hello"), "5 bytes after the pickle"},
 		{"pickle of the oldest protocol", []byte("cposix\nsystem\np0\n(Vid\np1\ntp2\nRp3\n."), `"posix.system": refused`},
 	}
 }

@@ -27,7 +27,7 @@ func ggmlCorpus(testing.TB) []Specimen {
 		{"ggml text, NaN and infinity", evalCallback("f32", "2, 2, 1, 1", rows("[         nan,        -nan  ],", "[         inf,        -inf  ],")...), ""},
 		{"ggml text of an older program", []byte("ggml_debug:                 inp_embd = (f32)   GET_ROWS(token_embd.weight{2560, 51200, 1, 1}, inp_tokens{1, 1, 1, 1}}) = {2560, 1, 1, 1}\n" +
 			" [\n  [\n   [ -0.0181,   0.0272,   0.0272, ...],\n  ],\n ]\n"), ""},
-		{"ggml text behind a log", append(bytes.Repeat([]byte("llama_model_loader: - kv   0: general.architecture str = llama\n"), 10_000), one...), ""},
+		{"ggml text after a log", append(bytes.Repeat([]byte("llama_model_loader: - kv   0: general.architecture str = llama\n"), 10_000), one...), ""},
 		{"ggml text, cut", append(bytes.Clone(one), one[:len(one)-60]...), ""},
 		{"ggml text, cut at the first tensor", one[:len(one)-60], "without a tensor"},
 		{"ggml text, quantised", evalCallback("q8_0", "2, 2, 1, 1"), "without a tensor"},
