@@ -144,7 +144,7 @@ var failing = []struct {
 	{"inspect,hello.safetensors,odd.safetensors,layers.*", `"layers.\*" names [0-9]+ tensors of hello`, "for one tensor"},
 	{"inspect,hello.safetensors,logits,--pass,3", `.*--pass 3: .*has no tensor of it`, "only pass 0"},
 	{"inspect,hello.safetensors,--pass,x", `--pass: "x"`, "numbers count from 0"},
-	{"inspect,hello.safetensors,--slice,0", `--slice, --axis and --row are about one tensor`, "inspect FILE"},
+	{"inspect,hello.safetensors,--slice,0", `--slice, --axis and --row need the name of one tensor`, "inspect FILE"},
 	{"inspect,hello.safetensors,logits,--slice,9", `--slice "9": axis 0, of size 1: index 9`, "start:stop:step"},
 	{"inspect,hello.safetensors,logits,--slice,", `--slice is empty`, "start:stop:step"},
 	{"inspect,hello.safetensors,logits,--axis,-4", `--axis -4: "logits" has 3 axes`, "axes count from 0"},

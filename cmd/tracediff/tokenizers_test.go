@@ -173,7 +173,7 @@ func TestDoctorComparesTheTokenizerOfAGGUF(t *testing.T) {
 		}},
 		{"bos", "gpt-2", pieces, true, []string{`is not the checkpoint's: it puts token 0, "<s>", before a prompt, and the checkpoint's puts nothing`}},
 		{"pieces", "gpt-2", append(pieces[:5:5], "ba", "11"), false, []string{"was not compared with the checkpoint's: ", `needs "ab", which is not in the vocabulary`}},
-		{"size", "gpt-2", append(pieces[:7:7], "x"), false, []string{"it has 8 tokens, and the checkpoint's 7"}},
+		{"size", "gpt-2", append(pieces[:7:7], "x"), false, []string{"it has 8 tokens, and the checkpoint's has 7"}},
 		{"unknown", "gpt-9", pieces, false, []string{"skipped input the tokenizer of the port's file was not compared with the checkpoint's: tokenizer.ggml.pre \"gpt-9\" is not read"}},
 		{"merges", "gpt-2", other, false, []string{"was not compared", `needs "11"`}},
 	} {
