@@ -74,6 +74,10 @@ func (h *hinter) first() {
 	}
 	if text, err := swapped(h.plan, h.o.Map != nil, r); err == nil && text != "" {
 		h.add("%s", text)
+	} else if f, _ := d.Bug(); f.OnlyInDump() {
+		h.add("dump the tensor right after it is computed, before its memory is reused; the computation is right")
+		h.expected()
+		return
 	}
 	if f, _ := d.Bug(); f.Quantised() && !h.o.Isolator.Options().Own {
 		h.add(ownWeights)

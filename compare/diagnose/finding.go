@@ -78,12 +78,21 @@ type Finding struct {
 	Page string `json:"page,omitempty"`
 }
 
-// InDumpOnly says that some roles read the entries, and that each of them is right with the right values.
-func (f *Finding) InDumpOnly(readers []string) {
-	if len(readers) > 0 {
-		f.DumpOnly, f.Page = readers, Relation{Kind: notAsDumpedKind}.Page("")
+// InDumpOnly returns the finding with the roles that read the entries, each of which is right with the right values. It returns the finding itself for no roles.
+func (f *Finding) InDumpOnly(readers []string) *Finding {
+	if len(readers) == 0 {
+		return f
 	}
+	g := *f
+	g.DumpOnly, g.Page = readers, Relation{Kind: notAsDumpedKind}.Page("")
+	return &g
 }
+
+// NotAsDumped reports whether the entries are right with other values of a tensor than those that were dumped; see [NotAsDumped].
+func (f *Finding) NotAsDumped() bool { return f.Named() && f.Relation.Kind == notAsDumpedKind }
+
+// OnlyInDump reports whether the port has computed the right values, and the dump has others.
+func (f *Finding) OnlyInDump() bool { return f != nil && len(f.DumpOnly) > 0 }
 
 // Edit is the mistake of the name for [Model.Apply]; nil without a name. A relation has the zero value, which fits no entry.
 func (f *Finding) Edit() *Mistake {

@@ -9,12 +9,12 @@
 //  2. A mistake found earlier for the arithmetic of a form is also the mistake of the role.
 //  3. Suspects. The entries with elements unexplained by the arithmetics of their forms are prepared in this
 //     arithmetic, or in a few arithmetics if it is unknown.
-//  4. Dumps. If the trace has wrong values of a tensor that the entries read, and the entries are right with the right
-//     values, the dump does not hold what was read. A wrong entry whose readers are all right so is wrong only in the
-//     dump.
-//  5. Cuts. The search looks between an entry and its captured ancestors; then without captured masks and rotary
+//  4. Cuts. The search looks between an entry and its captured ancestors; then without captured masks and rotary
 //     tables, which follow from positions; without the caches of earlier passes; and from captured products only. All
 //     of these searches share one budget.
 //     If there is no name, the entries of further roles that may have the same mistake are searched with these.
-//  6. A name found in a few tokens of large entries is checked in all tokens.
+//  5. Dumps. If the entries have no name, they read a tensor that the trace has wrong, and they are right with the right
+//     values of this tensor, then the dump does not hold what was read.
+//  6. A name found in a few tokens of large entries is checked in all tokens. An entry is wrong only in the dump if step 5
+//     holds for every entry that reads it.
 package naming

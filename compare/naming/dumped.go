@@ -133,6 +133,9 @@ func (k *Names) readersRight(ctx context.Context, role string) ([]string, error)
 		if f, err := k.notAsDumped(ctx, r, of); f == nil || err != nil {
 			return nil, err
 		}
+		if n, err := k.nameInFew(ctx, r); err != nil || !n.finding.NotAsDumped() { // a mistake that cancels the other has a name
+			return nil, err
+		}
 	}
 	return roles, nil
 }

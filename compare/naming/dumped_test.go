@@ -55,7 +55,8 @@ func TestATensorThatIsWrongOnlyInTheDump(t *testing.T) {
 		},
 		{"the reader has read it", "float32", map[string]func([]float64){context: scaled(2), o: scaled(2)}, context, "is multiplied by 2, in layers.1 only", nil},
 		{"the reader is wrong too", "float32", map[string]func([]float64){context: scaled(1.01), o: scaled(1.03)}, context, "is multiplied by 1.01, in layers.1 only", map[string]string{o: ""}},
-		{"one of three readers has read it", "float32", map[string]func([]float64){norm: scaled(2), v: scaled(2)}, norm, "is multiplied by 2", map[string]string{q: norm + " was not dumped"}},
+		{"one of three readers has read it", "float32", map[string]func([]float64){norm: scaled(2), v: scaled(2)}, norm, "is multiplied by 2", map[string]string{q: q + ".weight is multiplied by 0.5"}},
+		{"a mistake that cancels it has a name", "float32", map[string]func([]float64){context: scaled(2)}, context, "is multiplied by 2, in layers.1 only", map[string]string{o: o + ".weight is multiplied by 0.5"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			golden := testengine.OpenGolden(t, "golden/llama-tiny/decode."+c.dtype+".safetensors")

@@ -79,14 +79,20 @@ func (k *Names) nameOf(ctx context.Context, role string) (wholeName, error) {
 		return wholeName{}, err
 	}
 	return k.whole.Get(ctx, role, func(ctx context.Context) (wholeName, error) {
-		if f.edit == nil {
-			return wholeName{f.finding, nil}, nil
+		w := wholeName{f.finding, f.edit}
+		if f.edit != nil {
+			if all, err := k.inAllParts(ctx, f); err != nil {
+				return wholeName{}, err
+			} else if !all {
+				w = wholeName{f.finding.Unnamed(), nil}
+			}
 		}
-		all, err := k.inAllParts(ctx, f)
-		if !all {
-			return wholeName{f.finding.Unnamed(), nil}, err
+		if w.finding == nil {
+			return w, nil
 		}
-		return wholeName{f.finding, f.edit}, err
+		readers, err := k.readersRight(ctx, role)
+		w.finding = w.finding.InDumpOnly(readers)
+		return w, err
 	})
 }
 
@@ -104,11 +110,17 @@ func (k *Names) nameInFew(ctx context.Context, role string) (*named, error) {
 			f.finding, err = k.name(ctx, role)
 			f.edit = f.finding.Edit()
 		}
-		if f.finding == nil || err != nil {
+		if f.finding == nil || f.finding.Explains() || err != nil {
 			return f, err
 		}
-		readers, err := k.readersRight(ctx, role)
-		f.finding.InDumpOnly(readers)
+		left, _, _, err := k.leftOf(ctx, role)
+		if err != nil {
+			return f, err
+		}
+		dumped, err := k.notAsDumped(ctx, role, left)
+		if dumped != nil {
+			f.finding, f.edit = dumped, dumped.Edit()
+		}
 		return f, err
 	})
 }
@@ -120,9 +132,6 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 	left, own, right, err := k.leftOf(ctx, role)
 	if err != nil || len(left) == 0 {
 		return nil, err
-	}
-	if found, err := k.notAsDumped(ctx, role, left); found != nil || err != nil {
-		return found, err
 	}
 	var others []func(e *isolate.Evidence) func(order.Node) bool
 	for _, from := range []func(*isolate.Isolator, *isolate.Evidence) func(order.Node) bool{fromArguments, fromTokens, fromProducts} {

@@ -37,23 +37,13 @@ func Divergence(doc *Document, r *compare.Result) {
 	came(doc, d)
 	code(doc, d.Code)
 	downstream(doc, d)
-	next(doc, r, d)
-}
-
-// next says what to do about a divergence.
-func next(doc *Document, r *compare.Result, d *compare.Divergence) {
-	f, _ := d.Bug()
-	if f != nil && len(f.DumpOnly) > 0 {
-		doc.Field("next", "dump the tensor right after it is computed, before its memory is reused; the computation is right")
-		return
-	}
 	for i, hint := range d.Hints {
 		if i == maxShort {
 			break
 		}
 		doc.Field(Either(i == 0, "next", ""), "%s", hint)
 	}
-	if len(d.Hints) == 0 && f != nil {
+	if f, _ := d.Bug(); len(d.Hints) == 0 && f != nil {
 		what := Either(Unnamed(d), "check this operation in your port", "correct this in your port")
 		doc.Field("next", "%s, %s", what, Either(r.Given, "dump its tensors and compare again", "then run the same command again"))
 	}
