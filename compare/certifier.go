@@ -209,7 +209,7 @@ func (c *certifier) confirm(ctx context.Context, p *pair) error {
 		return err
 	}
 	p.shows.content = Confirmed
-	p.remark(NoteConfirmed, "%s, as the order gives it from %s", p.shows.why, listed(from))
+	p.remark(NoteConfirmed, "%s, which is right: it follows from %s", p.shows.why, listed(from))
 	return nil
 }
 

@@ -60,7 +60,7 @@ func (r *Result) decidedWell(accepted int) string {
 	s := r.Isolation
 	switch {
 	case r.Alone:
-		return "isolation only: there is nothing to compare with"
+		return "isolation only: there is no reference"
 	case s == nil || s.Exact+s.Rounding+s.Layout+s.Bugs == 0:
 		return "the comparison only: nothing was certified"
 	}
@@ -81,7 +81,7 @@ func (r *Result) decidedWell(accepted int) string {
 // noneWrong says that nothing is accused, and what is not known.
 func (r *Result) noneWrong() string {
 	if s := r.Isolation; s != nil && s.Unidentified > 0 {
-		return "nothing that was compared was found wrong, but the arithmetic of " + sides.CountOf(s.Unidentified, "entry is", "entries are") + " not known"
+		return "nothing that was compared was found wrong, but the arithmetic of " + sides.CountOf(s.Unidentified, "entry", "entries") + " is not known"
 	}
 	return "nothing that was compared is wrong"
 }

@@ -81,7 +81,7 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 		},
 		{
 			why: "a trace alone that is right", local: healthy, args: "--isolate local.st",
-			want: []string{"MATCH: all ...", "decided by isolation only: there is nothing to compare with"},
+			want: []string{"MATCH: all ...", "decided by isolation only: there is no reference"},
 		},
 		{
 			why: "a bug of a trace alone that is allowed", local: late, args: "--isolate local.st --tolerances a.toml", files: map[string]string{"a.toml": allow},

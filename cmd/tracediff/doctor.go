@@ -26,7 +26,7 @@ func doctorCommand() *cli.Command {
 	const catMachine = "MACHINE"
 	return &cli.Command{
 		Name:  "doctor",
-		Usage: "check the input, the weights, the settings and the machine, before the arithmetic",
+		Usage: "check the input, the weights, the settings and the machine, before any tensor is compared",
 		Description: `A checklist, in the order in which to look: the machine; the model's configuration; the token ids with their texts, BOS,
 chat template, vocabulary; the weights: all there, none cut short, none untrained; the generation settings; an example, end to
 end: the embedded model against transformers, then one forward call of this model. Then Python with torch and transformers, the

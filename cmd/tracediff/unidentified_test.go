@@ -59,7 +59,7 @@ func unidentifiedPort(t *testing.T) (local, golden string) {
 func TestUnidentifiedEntryIsLeftToItsLimit(t *testing.T) {
 	t.Parallel()
 	local, golden := unidentifiedPort(t)
-	const why = "rounding could explain it, but no known arithmetic reproduces all entries of its form"
+	const why = "rounding could explain it, but no known arithmetic reproduces all entries of this operation"
 	limits := filepath.Join(t.TempDir(), "limits.toml")
 	for _, tt := range []struct {
 		what string

@@ -20,7 +20,7 @@ import (
 type changed struct {
 	golden string
 	level  int                        // of what is left of it; 0 for all
-	drop   string                     // an entry that is declared but not there
+	drop   string                     // an entry that is declared and not dumped
 	late   bool                       // the first pass has no positions, and the others have
 	by     map[string]func([]float32) // by key
 }

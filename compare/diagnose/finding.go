@@ -88,7 +88,7 @@ func (f *Finding) InDumpOnly(readers []string) *Finding {
 	return &g
 }
 
-// NotAsDumped reports whether the entries are right with other values of a tensor than those that were dumped; see [NotAsDumped].
+// NotAsDumped reports whether the finding is one of [NotAsDumped].
 func (f *Finding) NotAsDumped() bool { return f.Named() && f.Relation.Kind == notAsDumpedKind }
 
 // OnlyInDump reports whether the port has computed the right values, and the dump has others.

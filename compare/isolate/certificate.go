@@ -103,7 +103,7 @@ type Certificate struct {
 }
 
 // NotIdentified says what UNIDENTIFIED means.
-const NotIdentified = "rounding could explain it, but no known arithmetic reproduces all entries of its form"
+const NotIdentified = "rounding could explain it, but no known arithmetic reproduces all entries of this operation"
 
 // Unidentified says why an UNIDENTIFIED entry has no known arithmetic.
 func (c *Certificate) Unidentified() string {

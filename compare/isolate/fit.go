@@ -81,13 +81,17 @@ func (c *Certificate) Factor() bool {
 	return c.Outcome == Bug && everywhere && off > 0 && min(off, math.Abs(scale)) >= clearFit*e && off > math.Sqrt(float64(cmp.Or(c.Sampled, c.Elements)))*e
 }
 
+// leastWorst is the smallest distance that is said in units of the rounding bound. A unit is the dtype's last place where the bound is smaller, so that
+// an element outside of its bound may be one unit away.
+const leastWorst = 2
+
 // Detail puts a BUG into words.
 func (c *Certificate) Detail() string {
 	scaled := fmt.Sprintf("scaled by %.9g ± %.1g", float64(c.Scale), float64(c.ScaleError))
 	text := fmt.Sprintf("wrong on its own inputs: %d of %d elements differ by more than rounding", c.Outside, c.Elements)
 	if c.Nearer != nil {
 		text = c.Nearer.words()
-	} else if measure.Finite(float64(c.Worst)) && c.Worst > 0 {
+	} else if measure.Finite(float64(c.Worst)) && c.Worst >= leastWorst {
 		text += fmt.Sprintf(", up to %.2g times the rounding bound", float64(c.Worst))
 	}
 	if len(c.Set) > 0 {

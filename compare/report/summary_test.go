@@ -77,7 +77,7 @@ func TestSummaryHidesNothing(t *testing.T) {
 		if err := text.Write(&b, res, text.Style{}); err != nil {
 			t.Fatal(err)
 		}
-		table, _, _ := strings.Cut(strings.SplitN(b.String(), "largest at\n", 2)[1], "\n(")
+		table, _, _ := strings.Cut(strings.SplitN(b.String(), "worst entry\n", 2)[1], "\n(")
 		table, _, _ = strings.Cut(table, "\n\n")
 		want := map[string]int{}
 		var rows int

@@ -105,7 +105,7 @@ func suiteOf(r *report.Run) suite {
 		s.add(rowCase(r.Result, &r.Result.Rows[i]))
 	}
 	for _, m := range r.Result.Missing {
-		s.add(testCase{Name: words.Key(m.Pass, m.Name), Failure: &outcome{Message: "declared but not there: " + m.Side, Type: "MISSING"}})
+		s.add(testCase{Name: words.Key(m.Pass, m.Name), Failure: &outcome{Message: "declared and not dumped: " + m.Side, Type: "MISSING"}})
 	}
 	for _, l := range r.Result.Baseline.Failing() {
 		s.add(testCase{Name: "baseline " + l.Key, Failure: &outcome{Message: l.Why, Type: "BASELINE", Text: fmt.Sprintf("%s, until %s: %s", l.State, l.Until, l.Reason)}})

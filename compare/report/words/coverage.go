@@ -48,17 +48,20 @@ func Missing(doc *Document, r *compare.Result) {
 		return
 	}
 	doc.Blank()
-	doc.Line("MISSING: %s declared but not there", Count(len(r.Missing), "entry is", "entries are"))
+	doc.Line("MISSING: %s declared and not dumped", Count(len(r.Missing), "entry is", "entries are"))
 	for i, m := range r.Missing {
 		if i == maxListed || i == maxShort && doc.options.Brief && len(r.Missing) > maxShort+1 {
 			doc.Sub("and %d more", len(r.Missing)-i)
 			return
 		}
-		where := m.Side
-		if where == "both" {
-			where = "both sides"
+		where := ", " + m.Side
+		switch {
+		case r.Alone:
+			where = ""
+		case m.Side == "both":
+			where = ", both sides"
 		}
-		doc.Sub("%s, %s", Key(m.Pass, m.Name), where)
+		doc.Sub("%s%s", Key(m.Pass, m.Name), where)
 	}
 }
 

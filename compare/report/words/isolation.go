@@ -247,7 +247,7 @@ func Proof(f *diagnose.Finding) string {
 	text := fmt.Sprintf("this mistake reproduces all %s of %s; %s out the correct operation",
 		Count(f.Elements, "element", "elements"), Count(f.Entries, "entry", "entries"), shown)
 	if f.RightIn != "" {
-		text += "; right in " + f.RightIn
+		text += "; right elsewhere: " + f.RightIn
 	}
 	return text
 }

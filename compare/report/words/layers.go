@@ -35,7 +35,7 @@ func Layers(doc *Document, r *compare.Result) {
 		return
 	}
 	doc.Blank()
-	columns := []Column{{}, {Title: "part"}, {"entries", true}, {"error", true}, {"limit", true}, {Title: "largest at"}}
+	columns := []Column{{}, {Title: "part"}, {"entries", true}, {"error", true}, {"limit", true}, {Title: "worst entry"}}
 	if r.Alone {
 		columns = append(columns[:3], Column{Title: "on their own inputs"})
 	}
@@ -316,7 +316,8 @@ func (g *group) outcomes() string {
 	return strings.TrimPrefix(counts(", ", all...), ", ")
 }
 
-// remarked counts the outcomes other than a plain match. certified: the table has a column of certificates, which already has the bugs.
+// remarked counts the outcomes other than a plain match. certified: the table has a column of certificates, which already has the bugs and the
+// unidentified entries.
 func (g *group) remarked(certified bool) string {
 	var all []number
 	if g.mismatches > 1 && !certified { // else BUG is counted already
@@ -324,7 +325,9 @@ func (g *group) remarked(certified bool) string {
 	}
 	all = append(all, number{int64(g.unjudged), string(compare.Unverified)})
 	for _, what := range []string{string(isolate.Unidentified), "drift", "layout", "untested", "accepted", "inherited", "allowed to differ", "expected to differ"} {
-		all = append(all, number{int64(g.remarks[what]), what})
+		if what != string(isolate.Unidentified) || !certified {
+			all = append(all, number{int64(g.remarks[what]), what})
+		}
 	}
 	return strings.TrimPrefix(counts(", ", all...), ", ")
 }
