@@ -78,7 +78,7 @@ type Finding struct {
 	Page string `json:"page,omitempty"`
 }
 
-// InDumpOnly returns the finding with the roles that read the entries, each of which is right with the right values. It returns the finding itself for no roles.
+// InDumpOnly returns the finding with the roles that read the entries and are right with the right values. It returns the finding itself for no roles.
 func (f *Finding) InDumpOnly(readers []string) *Finding {
 	if len(readers) == 0 {
 		return f
