@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkIsolate is `compare --isolate` of one trace: every entry of every pass from its own inputs. The trace is the
-// golden of transformers with the most passes, which has to take less than a second; beside it one of the local model and 16
+// golden of transformers with the most passes, which has to take less than a second; beside it one of the built-in model and 16
 // tokens, if TRACEDIFF_E2B names a checkpoint of full size that fixtures/e2b.py made.
 func BenchmarkIsolate(b *testing.B) {
 	b.Run("tiny", func(b *testing.B) {

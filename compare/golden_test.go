@@ -19,7 +19,7 @@ import (
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
-// localRun captures the local model on the ids of a golden, with what reg puts into its way.
+// localRun captures the built-in model on the ids of a golden, with what reg puts into its way.
 func localRun(t testing.TB, name string, ref *capture.Trace, reg *hooks.Registry) (*capture.Trace, *order.List) {
 	t.Helper()
 	ck, list := ordertest.Embedded(t, name)
@@ -38,7 +38,7 @@ func localRun(t testing.TB, name string, ref *capture.Trace, reg *hooks.Registry
 	return open(t, path), list
 }
 
-// TestHealthyPortsMatch compares the local model with transformers on every golden.
+// TestHealthyPortsMatch compares the built-in model with transformers on every golden.
 func TestHealthyPortsMatch(t *testing.T) {
 	paths, err := fs.Glob(ondisk.Files(), "golden/gemma*/*.safetensors")
 	if err != nil || len(paths) == 0 {
@@ -123,7 +123,7 @@ func (f fault) replacer() hooks.Replacer {
 	}
 }
 
-// TestFaultsAreFoundWhereTheyAre plants one fault at a time in the local model and compares with transformers, in both
+// TestFaultsAreFoundWhereTheyAre plants one fault at a time in the built-in model and compares with transformers, in both
 // dtypes: the walk stops at exactly its entry, and with fewer tensors at the first of those that follow from it.
 func TestFaultsAreFoundWhereTheyAre(t *testing.T) {
 	for _, dtype := range []string{"float32", "bfloat16"} {

@@ -50,7 +50,7 @@ func floorOf(t *testing.T, ck *checkpoint.Checkpoint, list *order.List, d hooks.
 	return floor, emulated
 }
 
-// localWalk is the local model over passes. A sloppy one is another engine: of every tensor that an operation computes, one
+// localWalk is the built-in model over passes. A sloppy one is another engine: of every tensor that an operation computes, one
 // element in eight is one unit in the last place off, either way, as in an engine that rounds in other places.
 func localOver(t *testing.T, ck *checkpoint.Checkpoint, list *order.List, d hooks.DType, passes [][]int, sloppy *rand.Rand) *capture.Trace {
 	t.Helper()

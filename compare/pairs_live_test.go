@@ -26,7 +26,7 @@ type liveRun struct {
 
 func (r liveRun) trace() string { return r.args[len(r.args)-1] }
 
-// Transformers against the walk on random models of the families that the local model does not run: here the
+// Transformers against the walk on random models of the families that the built-in model does not run: here the
 // healthy port is transformers itself. The interpreter that TRACEDIFF_PYTHON names has to have it.
 func TestHealthyPairsOfTransformers(t *testing.T) {
 	interpreter := os.Getenv("TRACEDIFF_PYTHON")

@@ -78,7 +78,7 @@ func (h *healthy) log(t *testing.T) {
 		h.pairs, h.beyondWindow, h.decoded, h.entries, h.byFloor, h.unequal, h.elements, h.drift, 3/float64(h.pairs), 3/float64(h.entries))
 }
 
-// The local model against the walk on random models: whatever the shapes, the prompt and the dtype, a port without a
+// The built-in model against the walk on random models: whatever the shapes, the prompt and the dtype, a port without a
 // mistake is never accused of one, neither by what accumulated nor entry by entry.
 func TestHealthyPairs(t *testing.T) {
 	seeds, err := strconv.Atoi(cmp.Or(os.Getenv(pairSeeds), strconv.Itoa(samplePairs)))

@@ -1,9 +1,9 @@
-// Package gemma is the local model: the text decoders of Gemma 3n, Gemma 3, Gemma 2 and Gemma 1, readable before fast,
+// Package gemma is the built-in model: the text decoders of Gemma 3n, Gemma 3, Gemma 2 and Gemma 1, readable before fast,
 // with the hooks of TENSOR_ORDER fired from the forward pass itself. What the families share is written once; the file of
 // a family has what is its own.
 //
 // It is an implementation to debug with and to be compared against, not a serving engine: one sequence, no batching.
-// In bfloat16 and float16 every place where transformers rounds is a rounding here. Other families have no local model.
+// In bfloat16 and float16 every place where transformers rounds is a rounding here. Other families have no built-in model.
 package gemma
 
 import (

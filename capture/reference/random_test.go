@@ -63,7 +63,7 @@ func (a *parity) add(b parity) {
 	}
 }
 
-// compareLocal runs the local model and compares each of its tensors with the walk's, which have to be the same entries
+// compareLocal runs the built-in model and compares each of its tensors with the walk's, which have to be the same entries
 // of the same shapes. Isolated, it then computes on with the walk's tensor, so that every operation has the walk's inputs.
 func (r randomCase) compareLocal(t *testing.T, dtype hooks.DType, walk map[firing]hooks.Tensor, isolated bool) (p parity) {
 	t.Helper()
@@ -143,7 +143,7 @@ var randomLimits = map[hooks.DType]map[bool]struct{ worst, unequal float64 }{
 	hooks.BF16: {true: {4e-3, 1e-4}, false: {5e-2, 1e-2}},
 }
 
-// The local model and the walk share the specification and no code. They agree entry by entry on random configurations of
+// The built-in model and the walk share the specification and no code. They agree entry by entry on random configurations of
 // every family, over whole runs and given the same inputs, in prefill and after it.
 func TestLocalAgreesWithTheWalkOnRandomConfigurations(t *testing.T) {
 	for _, family := range ordertest.Gemma {

@@ -11,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// A flaw is a fault that tracediff check has to see: tensors that are replaced while the local model runs, which goes on
+// A flaw is a fault that tracediff check has to see: tensors that are replaced while the built-in model runs, which goes on
 // with them.
 type flaw struct {
 	kind   redflag.Kind

@@ -24,7 +24,7 @@ import (
 	"github.com/tracediff/tracediff/internal/plantedtest"
 )
 
-// run captures the passes of the flaw's golden with the local model, the fault in it, or without.
+// run captures the passes of the flaw's golden with the built-in model, the fault in it, or without.
 func (f *flaw) run(t *testing.T, healthy bool) (path string) {
 	t.Helper()
 	dtype := f.dtype
@@ -146,7 +146,7 @@ func TestFlawsAreFlagged(t *testing.T) {
 	}
 }
 
-// A head in float32 on a body in bfloat16: the local model runs in bfloat16, and a port that widens behind the last norm
+// A head in float32 on a body in bfloat16: the built-in model runs in bfloat16, and a port that widens behind the last norm
 // writes down what its head makes of it.
 func TestHeadInFloat32IsFlagged(t *testing.T) {
 	golden, passes, ck, list := goldenFile(t, "gemma3n-tiny", "hello.bfloat16")
@@ -377,7 +377,7 @@ func trainingIsFlagged(t *testing.T, dir string) {
 	}
 }
 
-// Every kind is raised by a fault that was really there: in the local model, or in a training loop of torch.
+// Every kind is raised by a fault that was really there: in the built-in model, or in a training loop of torch.
 func TestEveryKindIsRaised(t *testing.T) {
 	raised := map[redflag.Kind]bool{redflag.DTypeChange: true} // TestHeadInFloat32IsFlagged
 	for _, f := range flaws {

@@ -22,7 +22,7 @@ const liveDriftSample = 2
 // driftWorkers is the number of Python processes. Each captures many models on one core.
 const driftWorkers = 2
 
-// Transformers in bfloat16 against transformers in float32, and against the local model and the walk in the other dtype:
+// Transformers in bfloat16 against transformers in float32, and against the built-in model and the walk in the other dtype:
 // in no family is drift a mismatch, and in every family some entries drift past their limits.
 func TestDriftOfTransformersIsNoMismatch(t *testing.T) {
 	t.Setenv("CI", "") // the walk is reference enough

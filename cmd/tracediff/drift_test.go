@@ -174,7 +174,7 @@ func sharpen(weights []checkpointtest.Tensor) {
 	}
 }
 
-// local is the path of the local model's trace in a dtype.
+// local is the path of the built-in model's trace in a dtype.
 func (c driftCase) local(t *testing.T, dtype hooks.DType) string {
 	t.Helper()
 	path := filepath.Join(c.dir, "local-"+dtype.String()+".safetensors")
@@ -278,7 +278,7 @@ func TestDriftOfEmbeddedModelIsNoMismatch(t *testing.T) {
 	drifts{"gemma3n_text": d}.log(t)
 }
 
-// A port that rounds what it has normed before it multiplies with the weight, as many do, against the local model, which
+// A port that rounds what it has normed before it multiplies with the weight, as many do, against the built-in model, which
 // does not: over the tiny checkpoints, and random prompts with four decode steps.
 func TestDriftOfOtherNormsIsNoMismatch(t *testing.T) {
 	t.Parallel()

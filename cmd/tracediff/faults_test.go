@@ -148,13 +148,13 @@ func (f *faulty) each(do func(i int, v float32) float32) []float32 {
 	return out
 }
 
-// plant captures the golden's passes with the local model at level 3, one tensor of one pass replaced.
+// plant captures the golden's passes with the built-in model at level 3, one tensor of one pass replaced.
 func (f fault) plant(t *testing.T, dir string) (local, reference string) {
 	t.Helper()
 	return plant(t, dir, hooks.F32, 3, f)
 }
 
-// plant captures the passes of the faults' golden with the local model, with all of them in it.
+// plant captures the passes of the faults' golden with the built-in model, with all of them in it.
 func plant(t *testing.T, dir string, dtype hooks.DType, level int, all ...fault) (local, reference string) {
 	t.Helper()
 	local, reference = filepath.Join(dir, "local.safetensors"), filepath.Join(dir, "reference.safetensors")

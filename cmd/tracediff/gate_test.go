@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The gate of this repository: the local model matches every golden that its file names, in a CI.
+// The gate of this repository: the built-in model matches every golden that its file names, in a CI.
 func TestOwnGate(t *testing.T) {
 	t.Setenv("CI", "true")
 	var out, errOut bytes.Buffer

@@ -19,7 +19,7 @@ import (
 // mixedReference is the golden that the dumps of these tests are compared with.
 const mixedReference = "../../fixtures/golden/gemma3-tiny/decode.bfloat16.safetensors"
 
-// plainDump runs the local model in bfloat16 on the token ids of the reference, and returns what a port dumps without saying anything of
+// plainDump runs the built-in model in bfloat16 on the token ids of the reference, and returns what a port dumps without saying anything of
 // itself: module outputs and probabilities. edit changes the text of config.json, and with it what the port computes.
 func plainDump(t *testing.T, edit func(config string) string) *stFile {
 	t.Helper()

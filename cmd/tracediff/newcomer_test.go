@@ -14,7 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The newcomer's path: a clone, the two commands of the README, a bug planted in the sources of the clone's local model, found
+// The newcomer's path: a clone, the two commands of the README, a bug planted in the sources of the clone's built-in model, found
 // by the same command, taken out again, and the gate. The program is built from the clone each time, offline, from the modules
 // that this test was built from.
 func TestNewcomer(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// otherEngine is a port with an arithmetic and a cache of its own: the local model, in which every entry that the port
+// otherEngine is a port with an arithmetic and a cache of its own: the built-in model, in which every entry that the port
 // computes otherwise is replaced as it is fired, so that what follows is computed from it. Norms round before the weight.
 // Scores, probabilities and AltUp's coefficients stay float32: the model's own buffers have no room for that, so their
 // readers, the context and the streams, are computed here from float32 too, and the trace gets what the port
@@ -39,8 +39,8 @@ type otherEngine struct {
 	seen map[string][]float32 // the tensors of this pass as the port has them
 	wide map[string]bool      // those that are float32 whatever the model's dtype
 
-	model bool // the arithmetic is the local model's after all
-	norms bool // only its norms are the port's own, and the cache is the local model's
+	model bool // the arithmetic is the built-in model's after all
+	norms bool // only its norms are the port's own, and the cache is the built-in model's
 	level int  // of what is recorded; 0 is all
 	// spoil, if it is not nil, is a mistake of the port: what follows is computed with it.
 	spoil func(e *order.Entry, pass int, y []float32)

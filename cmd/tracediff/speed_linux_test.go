@@ -100,7 +100,7 @@ func BenchmarkStart(b *testing.B) {
 }
 
 // BenchmarkModel is `compare --isolate` of a trace at level 3, and the walk, of the checkpoint that TRACEDIFF_E2B names, as whole
-// processes: fixtures/e2b.py makes it. The trace is the local model's in bfloat16. TRACEDIFF_TOKENS is the length of the prompt,
+// processes: fixtures/e2b.py makes it. The trace is the built-in model's in bfloat16. TRACEDIFF_TOKENS is the length of the prompt,
 // 16 if it is not set, or several.
 func BenchmarkModel(b *testing.B) {
 	model := os.Getenv("TRACEDIFF_E2B")

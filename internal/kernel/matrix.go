@@ -1,4 +1,4 @@
-// Package kernel has the arithmetic of the local model: products with weights that stay in their file's format, and
+// Package kernel has the arithmetic of the built-in model: products with weights that stay in their file's format, and
 // the operations between them with a rounding wherever the model's dtype rounds.
 //
 // Activations are float32 slices whose values are exactly representable in the model's dtype. Sums run in float64 in a

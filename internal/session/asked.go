@@ -29,8 +29,8 @@ type Asked struct {
 
 	Pictures *picture.Set // is given a picture of every pair of tensors; nil: none is made
 
-	// Mistake changes the configuration by which the local model computes, but not the configuration in the local
-	// trace's manifest: the run then looks like a port with a misread setting. Nil: the local model computes by
+	// Mistake changes the configuration by which the built-in model computes, but not the configuration in the local
+	// trace's manifest: the run then looks like a port with a misread setting. Nil: the built-in model computes by
 	// config.json.
 	Mistake func(*order.Config)
 }

@@ -41,7 +41,7 @@ func (p *told) Doing(what string) {
 func (p *told) Done() { p.done++ }
 
 // Everything that takes long on a large model says what it is, how far it is and how many bytes there are: the walk, that of the
-// noise floor, the local model, and the comparison, also of a trace alone.
+// noise floor, the built-in model, and the comparison, also of a trace alone.
 func TestWhatTakesLongShowsHowFarItIs(t *testing.T) {
 	var all []*told
 	e := &settings.Env{Dir: t.TempDir(), Notes: io.Discard, Errors: io.Discard, Progress: func(what, _ string, bytes func() int64) settings.Progress {

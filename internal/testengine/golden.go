@@ -32,7 +32,7 @@ func OpenGolden(t testing.TB, name string) *capture.Trace {
 	return tr
 }
 
-// LocalModel runs the local model on a case, and opens its trace.
+// LocalModel runs the built-in model on a case, and opens its trace.
 func LocalModel(t testing.TB, c ordertest.Case, dtype hooks.DType) *capture.Trace {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "local.safetensors")

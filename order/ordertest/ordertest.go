@@ -19,7 +19,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Gemma are the families that the local model runs, by model_type, and Plain those that only transformers and the walk do.
+// Gemma are the families that the built-in model runs, by model_type, and Plain those that only transformers and the walk do.
 var (
 	Gemma = []string{"gemma3n_text", "gemma3_text", "gemma2", "gemma"}
 	Plain = []string{"llama", "qwen2", "qwen3"}

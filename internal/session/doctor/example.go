@@ -215,7 +215,7 @@ func sayNext(s *health.Section, w *watch, tok *tokenizer.Tokenizer, what string)
 	s.OK("%s: all logits finite; next token %s (greedy, probability %.2g)", what, text, 1/sum)
 }
 
-// forward runs the local model.
+// forward runs the built-in model.
 func (m *model) forward(ctx context.Context, ck *checkpoint.Checkpoint, dtype hooks.DType, ids []int, reg *hooks.Registry) error {
 	local, err := gemma.New(ck, m.list, dtype, reg, gemma.All)
 	if err != nil {
@@ -225,7 +225,7 @@ func (m *model) forward(ctx context.Context, ck *checkpoint.Checkpoint, dtype ho
 	return err
 }
 
-// walk runs the float64 walk, for families without a local model. It leaves a trace, which is gone afterwards.
+// walk runs the float64 walk, for families without a built-in model. It leaves a trace, which is gone afterwards.
 func (m *model) walk(ctx context.Context, ck *checkpoint.Checkpoint, dtype hooks.DType, ids []int, reg *hooks.Registry) error {
 	dir, err := files.MkdirTemp("tracediff-doctor-")
 	if err != nil {
