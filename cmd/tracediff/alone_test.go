@@ -44,7 +44,7 @@ func TestOneTraceAloneIsNotComparedWithItself(t *testing.T) {
 	}.check(t)
 	says{
 		local: changed{golden: "window.float32", drop: downProj}, args: "--isolate local.st", code: exitMismatch,
-		want: []string{"layers.1.mlp.down_proj, trace"}, not: []string{"both sides"},
+		want: []string{"MISSING: 1 entry is declared and not dumped", "layers.1.mlp.down_proj"}, not: []string{"both sides", "down_proj, trace"},
 	}.check(t)
 }
 
