@@ -75,7 +75,7 @@ func (h *hinter) first() {
 	if text, err := swapped(h.plan, h.o.Map != nil, r); err == nil && text != "" {
 		h.add("%s", text)
 	} else if f, _ := d.Bug(); f.OnlyInDump() {
-		h.add("dump the tensor right after it is computed, before its memory is reused; the computation is right")
+		h.add("dump the tensor right after it is computed, before its memory is reused; what reads it is right with the right values")
 		h.expected()
 		return
 	}

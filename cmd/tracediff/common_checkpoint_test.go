@@ -241,7 +241,7 @@ func TestANamedModelHasTheReferencesConfiguration(t *testing.T) {
 	wrong := regexp.MustCompile(`("rms_norm_eps": )[^,]+`).ReplaceAll(data, []byte("${1}0.01"))
 	must(t, os.Chmod(path, 0o666))
 	must(t, os.WriteFile(path, wrong, 0o666))
-	if code, text := with(dir); bytes.Equal(wrong, data) || code != exitMismatch || !strings.Contains(text, "the configuration of m2 differs from the reference's, in rms_norm_eps; capture the reference from the model") {
+	if code, text := with(dir); bytes.Equal(wrong, data) || code != exitMismatch || !strings.Contains(text, "m2 differs from the reference's, in rms_norm_eps; capture the reference from the model") {
 		t.Errorf("another epsilon: exit %d\n%s", code, tail(text))
 	}
 }

@@ -77,8 +77,8 @@ func TestATensorThatIsWrongOnlyInTheDumpIsDumpedAgain(t *testing.T) {
 	}
 	text := unbroken(out.String())
 	for _, want := range []string{
-		"first divergence: layers.1.self_attn.context", "; only in the dump: with the right values, self_attn.o_proj is right", "see docs/mistakes.md#hooks-at-another-point",
-		"next dump the tensor right after it is computed, before its memory is reused; the computation is right",
+		"first divergence: layers.1.self_attn.context", "; with the right values, self_attn.o_proj is right: wrong only in the dump, or two mistakes cancel", "see docs/mistakes.md#hooks-at-another-point",
+		"next dump the tensor right after it is computed, before its memory is reused; what reads it is right with the right values",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("does not say %q:\n%s", want, out.String())

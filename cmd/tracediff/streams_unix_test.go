@@ -68,7 +68,7 @@ func TestNoTemporaryFiles(t *testing.T) {
 		t.Setenv("TMPDIR", place)
 		for _, line := range []string{"demo", "prompts", "inspect ../../fixtures/foreign/numpy-compressed.npz input_ids", "capture --dir $F --tokens 5,6 --reference hf --python /bin/sh"} {
 			text := refused(t, typed(line, filepath.Join(dir, "traces")))
-			if !strings.Contains(text, place+" cannot be used for temporary files: ") || !strings.Contains(text, "hint: set TMPDIR to a folder") || strings.Contains(text, "--model") {
+			if !strings.Contains(text, place+" cannot be used for temporary files: ") || !strings.Contains(text, "hint: set TMPDIR to an existing folder") || strings.Contains(text, "--model") {
 				t.Errorf("%s: %s", line, text)
 			}
 		}

@@ -20,9 +20,9 @@ import (
 // The norms of a healthy engine are right, and what differs is said. With another epsilon they are not, nor is one layer that is scaled.
 func TestNormsThatReadAFusedSum(t *testing.T) {
 	const (
-		next   = "reads out, and post_feedforward_layernorm for that, before they are rounded, but at product, as a fused kernel does"
-		first  = "reads embed_tokens before it is rounded, but at product, as a fused kernel does"
-		within = "reads post_attention_layernorm before it is rounded, but at product, as a fused kernel does"
+		next   = "reads out, and post_feedforward_layernorm for that, before they are rounded, except in product, as a fused kernel does"
+		first  = "reads embed_tokens before it is rounded, except in product, as a fused kernel does"
+		within = "reads post_attention_layernorm before it is rounded, except in product, as a fused kernel does"
 	)
 	for _, c := range []struct {
 		what  string

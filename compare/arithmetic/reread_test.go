@@ -41,7 +41,7 @@ func TestOperandReadBeforeItIsRounded(t *testing.T) {
 // and what is multiplied is the rounded sum, which the trace has. The norms of a healthy engine are right, and what differs is said. With another
 // epsilon inside the kernel they are not, nor is one layer that is scaled.
 func TestNormThatReadsASumInTwoWays(t *testing.T) {
-	const said = "reads out before it is rounded, but at product, as a fused kernel does"
+	const said = "reads out before it is rounded, except in product, as a fused kernel does"
 	for _, c := range []struct {
 		what  string
 		eps   float64

@@ -45,7 +45,7 @@ func (f *Finding) Text() string {
 	if len(readers) == 1 {
 		is = " is right"
 	}
-	return f.text() + "; only in the dump: with the right values, " + listed(readers) + is
+	return f.text() + "; with the right values, " + listed(readers) + is + ": wrong only in the dump, or two mistakes cancel"
 }
 
 func (f *Finding) text() string {

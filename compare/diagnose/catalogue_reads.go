@@ -39,7 +39,7 @@ func readRows() []Row {
 		{Kind: "result.log-softmax", Words: "the result is a log softmax: log probabilities, each row shifted by a constant", Pages: rowPages, Apply: logSoftmax, Class: edit.Inserted},
 
 		// Relations: the dump of what is read, rows, and elements that are not finite.
-		{Kind: notAsDumpedKind, Words: "{of} was not dumped as it was read: with the right {of}, every element is right", Pages: []Page{{Anchor: "hooks-at-another-point"}}},
+		{Kind: notAsDumpedKind, Words: "with the right {of}, every element is right: {of} was not dumped as it was read, or two mistakes cancel", Pages: []Page{{Anchor: "hooks-at-another-point"}}},
 		{Kind: "rows.of-another", Words: rowsWords, Pages: relatedPages},
 		{Kind: "rows.of-itself", Words: rowsWords, Pages: relatedPages},
 		{Kind: "rows.zeros", Words: rowsWords, Pages: relatedPages},

@@ -102,7 +102,7 @@ func TestReadsSay(t *testing.T) {
 		},
 		{
 			relation: Relation{Kind: notAsDumpedKind, Of: tensorTerm("layers.2.self_attn.context")}, role: "layers.*.self_attn.o_proj", page: "hooks-at-another-point",
-			says: "layers.*.self_attn.context was not dumped as it was read: with the right layers.*.self_attn.context, every element is right",
+			says: "with the right layers.*.self_attn.context, every element is right: layers.*.self_attn.context was not dumped as it was read, or two mistakes cancel",
 		},
 		{relation: Relation{Kind: "rows.stale-keys", Of: tensorTerm("layers.2.self_attn.keys"), K: 2, At: "keys=3"}, says: "keys 3 of layers.*.self_attn.keys are keys 2 again: stale", role: keys, page: "stale-cache-slot"},
 		{
