@@ -104,7 +104,7 @@ func analyses() []analysis {
 		{wholeInputs, true},
 		{otherLayersWeights, true},
 		{captiveResult, true},
-		{of: rowsFromElsewhere},
+		{rowsFromElsewhere, true},
 		{of: resultOnGrid},
 		{of: channelsFromElsewhere},
 		{oneIndexed, true},

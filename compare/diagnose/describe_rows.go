@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/program"
-	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 const (
@@ -30,25 +28,19 @@ func rowsFromElsewhere(x *difference) *Description {
 	if d := rowsAmong(s, results, theResult, func(o *observed) []rowFrom { return rowsBeside(s, o) }); d != nil || s.err != nil {
 		return d
 	}
-	look := edit.StepsOf(s.first.Program, program.Lookup)
-	if len(look) != 1 {
+	_, weight := tableOf(s.first)
+	if weight < 0 {
 		return nil
 	}
-	st := &s.first.Program.Steps[look[0]]
-	table := st.Args[0].Step
-	if p := s.first.Program.Steps[table].Prim; p != program.Matrix && p != program.Dense {
-		table = st.Args[len(st.Args)-1].Step
-	}
-	if p := s.first.Program.Steps[table].Prim; p != program.Matrix && p != program.Dense {
-		return nil
-	}
-	weight := s.first.Program.Steps[table].Index()
 	among := func(o *observed) []rowFrom { return rowsOfTable(s, o, weight) }
 	if d := rowsAmong(s, results, theResult, among); d != nil || s.err != nil {
 		return d
 	}
 	for _, inner := range x.inners() {
 		if d := rowsAmong(s, inner.all, inner.of, among); d != nil || s.err != nil {
+			if d != nil {
+				x.draft(d).proposes = lookupMistakes(s, inner.all, among)
+			}
 			return d
 		}
 	}

@@ -20,7 +20,10 @@ func otherRows(s *search) iter.Seq[Mistake] {
 		if len(all) != 1 || lookedUp(p) != all[0] {
 			return
 		}
-		table := tableOf(s.first)
+		table, at := tableOf(s.first)
+		if at < 0 {
+			return
+		}
 		rows, cols := table.Size()
 		wanted := map[int][]float64{} // by id: the row that the trace has
 		for _, e := range s.entries {
@@ -72,39 +75,20 @@ func idsLookedUp(s *subject, e *Entry) (ids []float64, ok bool) {
 	return s.valueAt(e, e.Program.Steps[i].Args[0])
 }
 
-// tableOf is the table from which an entry reads rows.
-func tableOf(e *Entry) program.Rows {
+// tableOf returns the table from which an entry reads rows, and its index among the entry's weights; −1 if the program does not have exactly one lookup, in a
+// weight.
+func tableOf(e *Entry) (table program.Rows, weight int) {
 	p := e.Program
-	return e.Call.W[p.Steps[p.Steps[lookedUp(p)].Args[1].Step].Index()]
-}
-
-// rowsOfOthers makes a result with the rows of other ids in a table, or rows of zeros.
-func rowsOfOthers(s *subject, e *Entry, m Mistake) *program.Edited {
-	ids, ok := idsLookedUp(s, e)
-	own, has := s.valueOf(e, nil)
-	if !ok || !has {
-		return nil
+	look := edit.StepsOf(p, program.Lookup)
+	if len(look) != 1 {
+		return nil, -1
 	}
-	table := tableOf(e)
-	rows, cols := table.Size()
-	if len(ids)*cols != len(own.Data) {
-		return nil
-	}
-	for _, run := range m.Runs.list() {
-		if run.Is >= rows {
-			return nil
-		}
-		for r, id := range ids {
-			if int(id) != run.From {
-				continue
-			}
-			row := own.Data[r*cols:][:cols]
-			if clear(row); run.Is >= 0 && s.failed(table.Row(row, run.Is)) {
-				return nil
-			}
+	for _, a := range p.Steps[look[0]].Args {
+		if s := &p.Steps[a.Step]; s.Prim == program.Matrix || s.Prim == program.Dense {
+			return e.Call.W[s.Index()], s.Index()
 		}
 	}
-	return given(e, own)
+	return nil, -1
 }
 
 // lookedUp is the step that reads the rows of a table for the result; −1 without such a step.
