@@ -57,6 +57,7 @@ var maskSentences = []struct {
 	{Mistake{Kind: "mask.multiplied", X: some(0)}, "masked scores are 0: the mask is multiplied, not added", "layers.*.self_attn.scores_masked", "attention-scale"},
 	{Mistake{Kind: "mask.before-soft-cap", X: some(-50)}, "masked scores are -50: the mask is applied before the soft cap, not after it", "layers.*.self_attn.scores_masked", "attention-soft-cap"},
 	{Mistake{Kind: "mask.value-small", X: some(10)}, "masked scores are lowered by only 10: masked keys still get weight", "mask.sliding", "mask-value"},
+	{Mistake{Kind: "mask.boolean"}, "the mask is 1 for visible keys and 0 for masked keys: a boolean mask is added to the scores", "mask.full", "mask-value"},
 	{Mistake{Kind: "mask.after-softmax"}, "the mask is applied after the softmax: rows do not sum to 1", "mask.sliding", ""},
 
 	{Mistake{Kind: "softmax.axis", Axis: "tokens"}, "the softmax runs over the tokens, not the keys", "layers.*.self_attn.probs", "softmax-axis"},

@@ -78,6 +78,22 @@ func TestMaskedScoresMadeInLoopsAreNamed(t *testing.T) {
 			}
 		}
 	}
+	boolean := func(seen float64) func(in [][]float64, y []float64) {
+		return func(in [][]float64, y []float64) {
+			for at := 0; at < len(y); at += 8 {
+				total := 0.0
+				for i := at; i < at+8; i++ {
+					if y[i] = math.Exp(in[0][i]); !hidden(i) {
+						y[i] *= math.Exp(seen)
+					}
+					total += y[i]
+				}
+				for i := at; i < at+8; i++ {
+					y[i] /= total
+				}
+			}
+		}
+	}
 	late := func(least float64) func(in [][]float64, y []float64) {
 		return func(in [][]float64, y []float64) {
 			for at := 0; at < len(y); at += 8 {
@@ -97,6 +113,7 @@ func TestMaskedScoresMadeInLoopsAreNamed(t *testing.T) {
 		{"mask.value(place=mask,x=-10000)", sum, masked(func(float64) float64 { return -1e4 }), masked(func(x float64) float64 { return x - 3 })},
 		{"mask.multiplied(place=mask,x=0)", sum, masked(func(float64) float64 { return 0 }), masked(func(x float64) float64 { return -1 })},
 		{"mask.value-small(place=mask,x=10)", sum, masked(func(x float64) float64 { return x - 10 }), masked(func(x float64) float64 { return -x - 10 })},
+		{"mask.boolean(place=mask)", probs, boolean(1), boolean(2)},
 		{"mask.after-softmax(place=made.quotient)", probs, late(0), late(0.01)},
 	} {
 		c.look(t)

@@ -48,6 +48,9 @@ func windows(s *search) iter.Seq[Mistake] {
 		if !yield(Mistake{Kind: "mask.layers-exchanged", Place: maskSite}) {
 			return
 		}
+		if !yield(Mistake{Kind: "mask.boolean", Place: maskSite}) {
+			return
+		}
 		for _, x := range maskValues {
 			if !yield(Mistake{Kind: "mask.value-small", Place: maskSite, X: some(x)}) {
 				return
@@ -107,6 +110,17 @@ func smallMask(s *subject, e *Entry, m Mistake) *program.Edited {
 	for i := range e.Program.Steps {
 		if st := &e.Program.Steps[i]; st.Prim == program.Mask || isMaskRead(s, e, st) {
 			ed.Pass(i, ed.Max(ed.Move(i), ed.Literal(-m.X.Value)))
+		}
+	}
+	return ended(ed)
+}
+
+// booleanMask makes masks with 1 for visible keys and 0 for masked keys. The program makes or reads the masks, and adds them to the scores.
+func booleanMask(s *subject, e *Entry, _ Mistake) *program.Edited {
+	ed := edit.NewEditor(e.Program)
+	for i := range e.Program.Steps {
+		if st := &e.Program.Steps[i]; st.Prim == program.Mask || isMaskRead(s, e, st) {
+			ed.Pass(i, ed.Sub("", ed.Literal(1), ed.Gate(ed.Neg(ed.Move(i)))))
 		}
 	}
 	return ended(ed)
