@@ -38,19 +38,27 @@ func TestATensorThatIsWrongOnlyInTheDump(t *testing.T) {
 		readers map[string]string
 	}{
 		{
-			"a factor", "float32", map[string]func([]float64){context: scaled(1.01)}, context, "is multiplied by 1.01, in layers.1 only; with the right values, self_attn.o_proj is right: wrong only in the dump, or two mistakes cancel",
+			"a factor", "float32",
+			map[string]func([]float64){context: scaled(1.01)},
+			context, "is multiplied by 1.01, in layers.1 only; with the right values, self_attn.o_proj is right: wrong only in the dump, or two mistakes cancel",
 			map[string]string{o: "with the right " + context + ", every element is right: " + context + " was not dumped as it was read, or two mistakes cancel"},
 		},
 		{
-			"16 bits", "bfloat16", map[string]func([]float64){context: scaled(1.5)}, context, "; with the right values, self_attn.o_proj is right: wrong only in the dump, or two mistakes cancel",
+			"16 bits", "bfloat16",
+			map[string]func([]float64){context: scaled(1.5)},
+			context, "; with the right values, self_attn.o_proj is right: wrong only in the dump, or two mistakes cancel",
 			map[string]string{o: "with the right " + context},
 		},
 		{
-			"three readers", "float32", map[string]func([]float64){norm: cleared}, norm, "; with the right values, self_attn.q_proj, self_attn.k_proj, self_attn.v_proj are right: wrong only in the dump, or two mistakes cancel",
+			"three readers", "float32",
+			map[string]func([]float64){norm: cleared},
+			norm, "; with the right values, self_attn.q_proj, self_attn.k_proj, self_attn.v_proj are right: wrong only in the dump, or two mistakes cancel",
 			map[string]string{q: "with the right " + norm, k: "with the right " + norm, v: "with the right " + norm},
 		},
 		{
-			"the reader is in the layer after", "float32", map[string]func([]float64){"layers.0.out": cleared}, "layers.0.out", "; with the right values, in is right: wrong only in the dump, or two mistakes cancel",
+			"the reader is in the layer after", "float32",
+			map[string]func([]float64){"layers.0.out": cleared},
+			"layers.0.out", "; with the right values, in is right: wrong only in the dump, or two mistakes cancel",
 			map[string]string{"layers.1.in": "with the right layers.*.out, every element is right"},
 		},
 		{"the reader has read it", "float32", map[string]func([]float64){context: scaled(2), o: scaled(2)}, context, "is multiplied by 2, in layers.1 only", nil},

@@ -12,7 +12,7 @@ import (
 func (s *stretcher) step(all []*recorded.Line, x int) (*recorded.Step, error) {
 	first := all[0].Step
 	if first.Op == recorded.Guard {
-		return nil, errors.New("Python branched on its numbers, and may branch differently for other numbers")
+		return nil, errors.New("the Python code branched on its numbers, and may branch differently for other numbers")
 	}
 	for _, l := range all {
 		if o := l.Step; o.Op != first.Op || len(o.In) != len(first.In) || len(o.Out) != len(first.Out) {
