@@ -145,7 +145,7 @@ func TestWhichPassIsTheFirst(t *testing.T) {
 			if strings.HasSuffix(c.name, "all alike") {
 				ref = alike
 			}
-			got, err := foreign.Later(archive(t, c.files), ref)
+			got, err := foreign.Renumbered(archive(t, c.files), ref)
 			if c.err != "" || err != nil {
 				if err == nil || c.err == "" || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("%v, want %q", err, c.err)

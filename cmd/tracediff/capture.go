@@ -81,14 +81,14 @@ func captureSides(c *cli.Context, s settings.Settings, side string, memory int64
 		}
 	}
 	if ref == nil {
-		tracefolder.RemoveLeft(e, s)
+		tracefolder.RemoveLeftovers(e, s)
 		return nil
 	}
 	path, err := choice.Keep(c.Context, e, j, ref)
 	if err != nil {
 		return err
 	}
-	tracefolder.RemoveLeft(e, s)
+	tracefolder.RemoveLeftovers(e, s)
 	j.ShowProgram(c.App.Writer)
 	fmt.Fprintf(c.App.Writer, "reference: %s (%s), %s -> %s\n", plain.Text(session.Describe(ref.Trace)), ref.Label, amount.Of(len(ref.Records()), "tensor"), plain.Text(path))
 	return nil

@@ -116,7 +116,7 @@ func compareAgain(c *cli.Context, out *outputs, pictures *picture.Set) (*compare
 		return r, err
 	}
 	out.remember(c, s.Local, r)
-	tracefolder.RemoveLeft(e, s)
+	tracefolder.RemoveLeftovers(e, s)
 	return r, nil
 }
 

@@ -206,7 +206,7 @@ func runGate(c *cli.Context, out *outputs, all []gatefile.Named, limits *gate.Li
 		}
 	}
 	if failed == nil {
-		tracefolder.RemoveLeft(e, all[0].Settings)
+		tracefolder.RemoveLeftovers(e, all[0].Settings)
 	}
 	d := report.NewDocument(version(), runs...).WithWeights(checked)
 	d.Shard = shard

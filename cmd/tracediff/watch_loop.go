@@ -162,7 +162,7 @@ func (w *watching) once(ctx context.Context, p *pass, said *spoken) error {
 	if err != nil {
 		return err
 	}
-	tracefolder.RemoveLeft(e, s)
+	tracefolder.RemoveLeftovers(e, s)
 	if p.since, err = tracefolder.Since(w.c.String("dir"), s.Local, r); err != nil || p.since == "" || w.before != nil {
 		p.since, err = tracefolder.Moved(s.Local, w.before, r)
 	}

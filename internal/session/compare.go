@@ -113,7 +113,7 @@ func CompareFiles(ctx context.Context, e *settings.Env, s settings.Settings, a A
 		return nil, err
 	}
 	defer ref.Close()
-	if local, err = foreign.Later(local, ref); err != nil {
+	if local, err = foreign.Renumbered(local, ref); err != nil {
 		return nil, err
 	}
 	o := compare.Options{Reporting: compare.Reporting{ReferenceLabel: "given"}, Sides: compare.Sides{Parity: e.Gate, Named: s.Order != "" || e.Gate}}

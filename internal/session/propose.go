@@ -52,7 +52,7 @@ func ProposeMap(ctx context.Context, e *settings.Env, w io.Writer, u Unmapped) (
 			return nil, err
 		}
 		defer ref.Close()
-		if local, err = foreign.Later(local, ref); err != nil {
+		if local, err = foreign.Renumbered(local, ref); err != nil {
 			return nil, err
 		}
 	}

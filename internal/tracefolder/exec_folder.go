@@ -12,7 +12,7 @@ import (
 
 // OwnFolder makes a new folder for the trace of one run of a side's command, and says where the command is to write: a trace that
 // stands there was written by this run and by no other, whatever else runs in the same folder of traces. done gives the
-// folder back. It stays while anything is in it: a command that failed may have left what a person wants to see, until [RemoveLeft].
+// folder back. It stays while anything is in it: a command that failed may have left what a person wants to see, until [RemoveLeftovers].
 func OwnFolder(dir, side string) (out string, done func(), err error) {
 	folder, release, err := MakeRunFolder(filepath.Join(dir, ExecFolder), side+"-", "")
 	if err != nil {

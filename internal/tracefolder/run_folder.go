@@ -60,9 +60,9 @@ func MakeRunFolder(parent, before, after string) (folder string, release func(),
 	}
 }
 
-// RemoveLeft removes the folders and the unfinished traces that failed and killed runs have left in the folder of traces. A command calls RemoveLeft after a successful
+// RemoveLeftovers removes the folders and the unfinished traces that failed and killed runs have left in the folder of traces. A command calls RemoveLeftovers after a successful
 // run: until then a person may want to look into them. What is or holds a side of the settings stays, and what another run has locked.
-func RemoveLeft(e *settings.Env, s settings.Settings) {
+func RemoveLeftovers(e *settings.Env, s settings.Settings) {
 	var given []string
 	for _, side := range []settings.Source{s.Local, s.Reference} {
 		if at, err := filepath.Abs(side.Text); side.Kind == settings.KindFile && err == nil {

@@ -98,16 +98,16 @@ func (d *Edited) call(c Call) Call {
 }
 
 // indexes replaces the negative indexes of the edit's own inputs and weights by their indexes in the extended call. The
-// parameters in and w are the numbers of inputs and weights of the extended call.
-func (d *Edited) indexes(p *Program, in, w int) {
+// extended call has so many inputs and weights in all.
+func (d *Edited) indexes(p *Program, inputs, weights int) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		switch {
 		case s.Index() >= 0:
 		case s.Prim == Input:
-			s.Payload = Leaf(s.Index() + in)
+			s.Payload = Leaf(s.Index() + inputs)
 		case s.Prim.IsWeight():
-			s.Payload = Leaf(s.Index() + w)
+			s.Payload = Leaf(s.Index() + weights)
 		}
 	}
 }

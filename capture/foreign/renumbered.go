@@ -11,12 +11,12 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
-// Later numbers the passes of a dump whose first pass is named pass 1: either the dump counts from 1, or the dump lacks the prefill, such as a
+// Renumbered numbers the passes of a dump whose first pass is named pass 1: either the dump counts from 1, or the dump lacks the prefill, such as a
 // dump of decode steps. The token ids of the other trace decide. If the ids of the dump match only pass 1 and later passes of the other trace,
 // the dump lacks the prefill. Otherwise the first pass of the dump is pass 0; a mismatch of ids appears in the comparison of tokens. It is an
 // error if the dump has fewer passes than the other trace, and no ids or ids that match both readings. t stays open while the new trace is
 // used.
-func Later(t, other *capture.Trace) (*capture.Trace, error) {
+func Renumbered(t, other *capture.Trace) (*capture.Trace, error) {
 	at := slices.IndexFunc(t.Notes(), func(n string) bool { return n == fromOne || strings.HasSuffix(n, listFromOne) })
 	if at < 0 {
 		return t, nil
