@@ -41,7 +41,7 @@ var meanings = []meaning{
 	{regexp.MustCompile(`^operations:`), "operations", "how many operations were computed again, and with which results"},
 	{regexp.MustCompile(`^next token:`), "next token", "the token that each side chooses next; the same token proves little"},
 	{regexp.MustCompile(`^not compared:`), "not compared", "what this run did not look at"},
-	{regexp.MustCompile(`^counts:`), "counts", "which model this was"},
+	{regexp.MustCompile(`^also:`), "also", "what the last line has no room for: here, which model this was"},
 	{regexp.MustCompile(`^(MATCH|MISMATCH|INCOMPLETE): `), "last line", "the verdict; the exit status of compare is 0 for MATCH and 1 for all others"},
 }
 

@@ -107,7 +107,7 @@ func (p *printer) narrowed(f words.Field) words.Field {
 	}
 	if out != nil {
 		slices.Reverse(out)
-		p.line("counts: %s", strings.Join(out, "; "))
+		p.line("also: %s", strings.Join(out, "; "))
 	}
 	return f
 }
