@@ -105,13 +105,20 @@ func (k *Names) wrongInputs(ctx context.Context, role string, left []*isolate.Ev
 // readersRight returns the roles that read the wrong entries of a role, if every captured operation that reads a wrong entry is right with the right values.
 // The port has then computed the right values, and the dump has others. It returns nil if an operation has read what was dumped.
 func (k *Names) readersRight(ctx context.Context, role string) ([]string, error) {
+	if may, err := k.mayBeInDump(ctx, role); !may || err != nil {
+		return nil, err
+	}
 	left, _, _, err := k.leftOf(ctx, role)
 	if err != nil {
 		return nil, err
 	}
-	readers, err := k.wrongReaders(ctx, left)
-	if len(readers) == 0 || err != nil {
-		return nil, err
+	var readers []order.Node
+	for _, e := range left {
+		some, err := wrongReaders(ctx, k.i, e)
+		if len(some) == 0 || err != nil {
+			return nil, err
+		}
+		readers = append(readers, nodesOf(some)...)
 	}
 	var roles []string
 	for _, n := range readers {
@@ -140,31 +147,80 @@ func (k *Names) readersRight(ctx context.Context, role string) ([]string, error)
 	return roles, nil
 }
 
-// wrongReaders returns the captured entries that read some entries directly. It returns nil if one of them is right on the dumped values.
-func (k *Names) wrongReaders(ctx context.Context, of []*isolate.Evidence) ([]order.Node, error) {
-	var all []order.Node
-	for _, e := range of {
-		for at := range k.i.List().Entries {
-			for _, in := range k.i.List().Entries[at].Inputs {
-				n := order.Node{Entry: at, Pass: e.Node.Pass}
-				if in.Prev {
-					n.Pass += 1 + in.Back
-				}
-				if k.i.List().Index(in.Name) != e.Node.Entry || n.Pass >= len(k.i.Env().Passes) || !k.i.Has(n) || k.i.Recomputed(k.i.List().Entries[at].Name) || slices.Contains(all, n) {
-					continue
-				}
-				r, err := k.i.Evidence(ctx, n)
-				if err != nil {
-					return nil, err
-				}
-				if r == nil || !slices.Contains(r.Cut.Leaves, e.Node) {
-					continue
-				}
-				if len(r.Left) == 0 {
-					return nil, nil
-				}
-				all = append(all, n)
+// mayBeInDump looks at the first wrong entry of a role only, and at its readers in transformers' arithmetic: it reports whether each reader is wrong, and has
+// fewer wrong elements with the right values. It spares the search for the arithmetic of the readers of an entry that the port has computed wrong.
+func (k *Names) mayBeInDump(ctx context.Context, role string) (bool, error) {
+	c := k.i.CapturedForms()
+	for _, form := range c.Names {
+		for _, n := range c.Nodes[form] {
+			if order.NameOf(k.i.List().At(n).Name).Role() != role {
+				continue
 			}
+			e, err := k.i.Evidence(ctx, n)
+			if err != nil {
+				return false, err
+			}
+			if e == nil || len(e.Left) == 0 {
+				continue
+			}
+			readers, err := wrongReaders(ctx, k.i, e)
+			if len(readers) == 0 || err != nil {
+				return false, err
+			}
+			for _, r := range readers {
+				if nearer, err := nearerOpened(ctx, k.i, r); !nearer || err != nil {
+					return false, err
+				}
+			}
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// nearerOpened reports whether an entry has fewer wrong elements if its wrong inputs are computed.
+func nearerOpened(ctx context.Context, i *isolate.Isolator, r *isolate.Evidence) (bool, error) {
+	wrong := map[order.Node]bool{}
+	for _, n := range r.Cut.Leaves {
+		e, err := i.Evidence(ctx, n)
+		if err != nil {
+			return false, err
+		}
+		wrong[n] = e != nil && len(e.Left) > 0
+	}
+	opened, err := openedEntries(ctx, i, []*isolate.Evidence{r}, func(*isolate.Evidence) func(order.Node) bool {
+		return func(n order.Node) bool { return i.Has(n) && !wrong[n] }
+	})
+	if opened == nil || err != nil {
+		return false, err
+	}
+	_, rest, _, err := opened[0].Judge(ctx, &isolate.Arithmetic{})
+	return len(rest) < len(r.Left), err
+}
+
+// wrongReaders returns the captured entries that read an entry directly. It returns nil if one of them is right on the dumped values.
+func wrongReaders(ctx context.Context, i *isolate.Isolator, e *isolate.Evidence) ([]*isolate.Evidence, error) {
+	var all []*isolate.Evidence
+	for at := range i.List().Entries {
+		for _, in := range i.List().Entries[at].Inputs {
+			n := order.Node{Entry: at, Pass: e.Node.Pass}
+			if in.Prev {
+				n.Pass += 1 + in.Back
+			}
+			if i.List().Index(in.Name) != e.Node.Entry || n.Pass >= len(i.Env().Passes) || !i.Has(n) || i.Recomputed(i.List().Entries[at].Name) || slices.Contains(nodesOf(all), n) {
+				continue
+			}
+			r, err := i.Evidence(ctx, n)
+			if err != nil {
+				return nil, err
+			}
+			if r == nil || !slices.Contains(r.Cut.Leaves, e.Node) {
+				continue
+			}
+			if len(r.Left) == 0 {
+				return nil, nil
+			}
+			all = append(all, r)
 		}
 	}
 	return all, nil
