@@ -206,7 +206,7 @@ func engineCasesOf(t *testing.T, n int) (drawn, large int, all []testengine.Case
 			all = append(all, testengine.CaseOf(t, k))
 		}
 	}
-	return drawn, large, all
+	return drawn, large, append(all, testengine.LaterCases(t)...)
 }
 
 // hardCases are those of the first thousand that one part of the rule decides.

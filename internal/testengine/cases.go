@@ -23,8 +23,8 @@ const enginePasses = 5
 func CaseOf(t *testing.T, n int) Case {
 	t.Helper()
 	families := slices.Concat(ordertest.Gemma, ordertest.Plain)
-	family := families[meeting(n, len(Names), len(families))]
-	name := Names[n%len(Names)]
+	family := familyOf(n, families)
+	name := Names[n%later%len(Names)]
 	dtypes := engineDTypes[name]
 	d := dtypes[n/len(Names)%len(dtypes)]
 	rng := rand.New(rand.NewPCG(uint64(n), 51))
@@ -57,6 +57,36 @@ func CaseOf(t *testing.T, n int) Case {
 		c.Passes = append(c.Passes, ids)
 	}
 	return Case{c, Draw(name, d, c.List, rng), n}
+}
+
+// Case numbers below later are cases of the first families, the settled ones, so that a family that is added changes none of them. The family after the
+// settled ones has the numbers from later to 2·later, and so on.
+const settled, later = 7, 1 << 20
+
+// familyOf returns the family of case n.
+func familyOf(n int, families []string) string {
+	if f := n / later; f > 0 {
+		return families[settled+f-1]
+	}
+	return families[meeting(n, len(Names), settled)]
+}
+
+// LaterCases are the cases of the families after the settled ones: one of each engine, of a model that is not small.
+func LaterCases(t *testing.T) []Case {
+	t.Helper()
+	var all []Case
+	for f := settled; f < len(ordertest.Gemma)+len(ordertest.Plain); f++ {
+		for e := range Names {
+			n := (f-settled+1)*later + e
+			c := CaseOf(t, n)
+			for c.Small() {
+				n += len(Names)
+				c = CaseOf(t, n)
+			}
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // meeting is which of some families engine n%engines meets in case n. If the two numbers have a common factor, the families move on by one
