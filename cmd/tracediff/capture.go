@@ -33,7 +33,7 @@ Examples:
   tracediff capture --tokens '2,513,88;17' --dtype float32
   tracediff capture --side local --layers 5 --debug
   tracediff capture --side reference --reference hf --prompt "Hello world"
-  tracediff capture --side reference --reference hf --model ./Qwen3-0.6B --weights-from model.Q8_0.gguf --prompt "Hello world"`,
+  tracediff capture --side reference --reference hf --model ./Qwen3-0.6B --weights model.Q8_0.gguf --prompt "Hello world"`,
 		Flags: append(jobFlags(), side, memoryFlag(catScope)),
 		Action: func(c *cli.Context) error {
 			if err := noArguments(c); err != nil {

@@ -42,7 +42,7 @@ var meanings = []meaning{
 	{regexp.MustCompile(`^next token:`), "next token", "the token that each side chooses next; the same token proves little"},
 	{regexp.MustCompile(`^not compared:`), "not compared", "what this run did not look at"},
 	{regexp.MustCompile(`^also:`), "also", "what the last line has no room for: here, which model this was"},
-	{regexp.MustCompile(`^(MATCH|MISMATCH|INCOMPLETE): `), "last line", "the verdict; the exit status of compare is 0 for MATCH and 1 for all others"},
+	{regexp.MustCompile(`^(MATCH|MISMATCH|INCOMPLETE): `), "last line", "the verdict; the exit status of compare is 0 for MATCH and ACCEPTED, and 1 for all others"},
 }
 
 // labelColumns is the column at which the text of a label begins.

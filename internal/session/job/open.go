@@ -14,7 +14,7 @@ import (
 func OpenTrace(path string) (*capture.Trace, error) {
 	t, err := foreign.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hint.Add(err, "compare takes two trace files, or none to capture your port again")
+		return nil, hint.Add(err, "check the path; compare takes two trace files, or none to capture your port again")
 	}
 	return t, hint.Default(err, dump.Next)
 }
