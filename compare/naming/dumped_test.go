@@ -25,6 +25,15 @@ func scaled(by float64) func([]float64) {
 // cleared has zeros in the place of the second half of a tensor.
 func cleared(data []float64) { clear(data[len(data)/2:]) }
 
+// inPrompt changes the last row of 16 elements of the prompt, and no decode step.
+func inPrompt(change func(row []float64)) func([]float64) {
+	return func(data []float64) {
+		if len(data) > 16 {
+			change(data[len(data)-16:])
+		}
+	}
+}
+
 // A tensor is wrong only in the dump if all operations that read it are right with the right values. Where an operation has read what was dumped, or is wrong
 // with the right values too, the port is wrong.
 func TestATensorThatIsWrongOnlyInTheDump(t *testing.T) {
@@ -60,6 +69,16 @@ func TestATensorThatIsWrongOnlyInTheDump(t *testing.T) {
 			map[string]func([]float64){"layers.0.out": cleared},
 			"layers.0.out", "; with the right values, in is right: wrong only in the dump, or two mistakes cancel",
 			map[string]string{"layers.1.in": "with the right layers.*.out, every element is right"},
+		},
+		{
+			"one row shows too little", "float32",
+			map[string]func([]float64){context: inPrompt(func(row []float64) { row[0]++ })},
+			context, "unexplained: no mistake that was tried reproduces all elements", nil,
+		},
+		{
+			"one of three readers has read it, without a name", "float32",
+			map[string]func([]float64){norm: inPrompt(func(row []float64) { clear(row) }), v: inPrompt(func(row []float64) { clear(row) })},
+			norm, "1 of 5 rows are zeros (in layers.1.input_layernorm: tokens 4)", nil,
 		},
 		{"the reader has read it", "float32", map[string]func([]float64){context: scaled(2), o: scaled(2)}, context, "is multiplied by 2, in layers.1 only", nil},
 		{"the reader is wrong too", "float32", map[string]func([]float64){context: scaled(1.01), o: scaled(1.03)}, context, "is multiplied by 1.01, in layers.1 only", map[string]string{o: ""}},

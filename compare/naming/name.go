@@ -110,17 +110,6 @@ func (k *Names) nameInFew(ctx context.Context, role string) (*named, error) {
 			f.finding, err = k.name(ctx, role)
 			f.edit = f.finding.Edit()
 		}
-		if f.finding == nil || f.finding.Explains() || err != nil {
-			return f, err
-		}
-		left, _, _, err := k.leftOf(ctx, role)
-		if err != nil {
-			return f, err
-		}
-		dumped, err := k.notAsDumped(ctx, role, left)
-		if dumped != nil {
-			f.finding, f.edit = dumped, dumped.Edit()
-		}
 		return f, err
 	})
 }
@@ -173,7 +162,14 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 		}
 		found = more.With(found)
 	}
-	return found, nil
+	if found.Explains() {
+		return found, nil
+	}
+	dumped, err := k.notAsDumped(ctx, role, left)
+	if dumped != nil {
+		found = dumped
+	}
+	return found, err
 }
 
 // nameOpened looks for the mistake between some entries and a smaller set of captured tensors. It returns nil if
