@@ -31,7 +31,7 @@ func (m *measurer) remarks(ctx context.Context, p *pair, s *measure.Sums) error 
 	}
 	p.note(s)
 	if p.printed() != nil {
-		return nil // the tensor shows the other side's values where none are printed, and so the other side's most likely token
+		return nil // elements that were not printed hold the reference's values, and the most likely token may be one of these
 	}
 	if s.Top != nil && s.Top.Flipped > 0 && p.row.Gate.Tolerant() {
 		m.next.note(p, s)

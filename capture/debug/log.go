@@ -141,7 +141,7 @@ func (d *Log) End() {
 	d.flush()
 }
 
-// flush writes the lines of one event at once, so that a killed process leaves whole lines.
+// flush writes the lines of one event in one call: a killed process leaves no part of a line.
 func (d *Log) flush() {
 	_, _ = d.w.Write(d.line)
 	d.line = d.line[:0]

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
-	"time"
 )
 
 // BenchmarkAgainst is this program against an earlier one, which TRACEDIFF_BEFORE names: both certify the same trace by itself, as whole processes, in
@@ -36,22 +32,10 @@ func BenchmarkAgainst(b *testing.B) {
 	b.Run("E2B", func(b *testing.B) { against(b, before, after, filepath.Join(dir, "local.safetensors"), model) })
 }
 
-// against measures two programs in turns. Neither round finds what another process has kept.
+// against measures two programs in turns. No process finds what another has kept.
 func against(b *testing.B, before, after, trace, model string) {
 	certify := func(program string) spent {
-		cmd := exec.Command(program, "compare", "--isolate", trace, "--model", model, "--all", "--quiet")
-		cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+b.TempDir())
-		start := time.Now()
-		out, err := cmd.CombinedOutput()
-		wall, exit := time.Since(start), new(exec.ExitError)
-		if err != nil && !errors.As(err, &exit) {
-			b.Fatal(err)
-		}
-		used := cmd.ProcessState
-		if code := used.ExitCode(); code != exitMatch && code != exitMismatch {
-			b.Fatalf("exit %d\n%s", code, out)
-		}
-		return spent{wall.Seconds(), (used.UserTime() + used.SystemTime()).Seconds(), float64(used.SysUsage().(*syscall.Rusage).Maxrss)}
+		return processIn(b, b.TempDir(), program, "compare", "--isolate", trace, "--model", model, "--all", "--quiet")
 	}
 	var wall, cpu, resident []float64
 	for turn := 0; b.Loop(); turn++ {

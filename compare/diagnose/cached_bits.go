@@ -35,7 +35,7 @@ func inFloat32(m Mistake) bool { return m.Rounding == InFloat32 || m.Rounding ==
 // usualSteps are fixed scales that are tried where the entry is not the cache: no scale can be solved there.
 var usualSteps = []float64{0.05, 0.1, 0.01, 0.02, 0.5, 1. / 8, 1. / 16, 1. / 32, 1. / 64, 1. / 128, 1. / 127}
 
-// cachedBits yields caches that hold numbers in few bits. A tensor that is captured before it is written to the cache keeps all bits.
+// cachedBits yields caches that hold numbers in few bits. A tensor that is captured before the write to the cache keeps all bits.
 func cachedBits(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	for _, role := range cachedRoles(s.subject, s.first) {

@@ -55,7 +55,7 @@ func (d *Description) like(other *Description) bool {
 // vague are the kinds that say where something differs, but not how.
 var vague = []Kind{"described.zeros", "described.data", "described.somewhere", "described.no-operand", "described.operand"}
 
-// or returns the other description if this one is nil, or if this one is vague and the other is not.
+// or returns the description that says more: d, or other where d is nil or only d is vague.
 func (d *Description) or(other *Description) *Description {
 	if d == nil || other != nil && slices.Contains(vague, d.Kind) && !slices.Contains(vague, other.Kind) {
 		return other

@@ -11,7 +11,7 @@ import (
 // mostOtherLayers is how many other layers are tried.
 const mostOtherLayers = 8
 
-// otherLayersWeights describes entries of one layer that use all weights of another layer, such as matrix and bias.
+// otherLayersWeights describes entries of a layer with all weights, such as the matrix and the bias, taken from a second layer.
 func otherLayersWeights(x *difference) *Description {
 	s := x.search
 	own := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name)

@@ -159,7 +159,7 @@ func (f *Finding) With(before *Finding) *Finding {
 	return &all
 }
 
-// stoppedIn adds kinds that were not reached. If there are any, the finding is marked as stopped.
+// stoppedIn adds kinds that the search did not reach, and marks the finding as stopped if there is a kind.
 func (f *Finding) stoppedIn(kinds ...string) {
 	for _, k := range kinds {
 		if f.Stopped = true; !slices.Contains(f.NotReached, k) {

@@ -61,7 +61,7 @@ func ownStreams(s *search, step int) (all []Mistake) {
 	return all
 }
 
-// mostApart limits the readers of inputs for which other tensors are tried, one reader at a time.
+// mostApart is the largest number of readers of inputs; the search tries other tensors for one reader at a time.
 const mostApart = 6
 
 // apartInputs yields wrong tensors for one of several readers of an input. The other readers have the right tensor.

@@ -28,6 +28,7 @@ func lookupMistakes(s *search, all []observed, among func(o *observed) []rowFrom
 			if !o.wrongRow(r*width, width) {
 				continue
 			}
+			// from has every row of the table, in order
 			k := slices.IndexFunc(from, func(f rowFrom) bool { return o.isRow(r*width, width, f.x) })
 			if o.zeroRow(r*width, width) {
 				k = isZero

@@ -198,7 +198,7 @@ func nearerOpened(ctx context.Context, i *isolate.Isolator, r *isolate.Evidence)
 	return len(rest) < len(r.Left), err
 }
 
-// wrongReaders returns the captured entries that read an entry directly. It returns nil if one of them is right on the dumped values.
+// wrongReaders returns the captured entries that read e directly. It returns nil if a reader is right with the dumped values of e.
 func wrongReaders(ctx context.Context, i *isolate.Isolator, e *isolate.Evidence) ([]*isolate.Evidence, error) {
 	var all []*isolate.Evidence
 	for at := range i.List().Entries {

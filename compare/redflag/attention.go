@@ -71,7 +71,7 @@ type even struct {
 	spread        float64 // the largest distance of a weight from the mean of its row, divided by the mean
 }
 
-// onKey describes whether each row puts nearly all its weight on one key, and whether the key is the same in all rows.
+// onKey says whether each row puts nearly all weight on one key, and whether all rows have the same key.
 type onKey struct {
 	later   int64   // rows with an earlier key
 	key     int     // the key with the largest weight in the first row; −1 before the first row

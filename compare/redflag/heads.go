@@ -11,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// headed collects what the heads and rows of attention do in one layer, over all passes.
+// headed collects the behaviour of attention heads and rows in one layer, over all passes.
 type headed struct {
 	first *subject
 	layer int // −1 if the name has none

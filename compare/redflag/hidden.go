@@ -88,7 +88,7 @@ func tokens(ctx context.Context, v *view, f *found) error {
 // hasTokens reports whether a tensor is [.., T, channels] by its name.
 func hasTokens(s *subject) bool {
 	state := s.layer >= 0 || s.is(roleEmbedding|roleLogits) || s.name == "norm" || strings.HasSuffix(s.name, ".norm")
-	// A table by layer, [1,T,L,c], has the layer as its last axis but one.
+	// In a table by layer, [1,T,L,c], the second last axis is the layer.
 	return state && s.DType.Float() && len(s.Shape) >= 2 && s.dim(2) >= 2 && !strings.Contains(s.name, "per_layer")
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/internal/lanes"
 )
 
-// seen holds the numbers of one tensor, from one reading. Elements that a mask hides count as 0, since no check needs hidden elements.
+// seen holds the numbers of one tensor, from one reading. Masked elements count as 0: no check needs masked elements.
 type seen struct {
 	moments  lanes.Moments
 	firstBad int64 // the first NaN or infinity

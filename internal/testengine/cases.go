@@ -59,8 +59,8 @@ func CaseOf(t *testing.T, n int) Case {
 	return Case{c, Draw(name, d, c.List, rng), n}
 }
 
-// Case numbers below later are cases of the first families, the settled ones, so that a family that is added changes none of them. The family after the
-// settled ones has the numbers from later to 2·later, and so on.
+// The first families, as many as settled, share the case numbers below later. A family that is added gets the numbers from later to 2·later, the next
+// family the numbers from 2·later on: no other case changes.
 const settled, later = 7, 1 << 20
 
 // familyOf returns the family of case n.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Edited is a program after an edit. From says which results are the same as before the edit, so that an evaluation computes only the others.
+// Edited is a program after an edit. From lists the results that the edit does not change; an evaluation computes only changed results.
 type Edited struct {
 	*Program
 	From []int   // for each step, the step of the program before the edit with the same result; −1 for a step that has to be computed
