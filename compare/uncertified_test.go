@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
@@ -96,26 +97,52 @@ func TestMatchWithoutCertificates(t *testing.T) {
 func TestBoundsAsWideAsTheTensorCertifyNothing(t *testing.T) {
 	for _, dir := range []string{"gemma3n-tiny", "gemma2-tiny"} {
 		golden := testengine.OpenGolden(t, "golden/"+dir+"/decode.float32.safetensors")
-		local := testengine.Rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
-			switch e.Name {
-			case "input_ids", "position_ids":
-				return []hooks.Event{e}
-			case "logits":
-				x := elementsOf(e.Tensor)
-				e.Tensor = hooks.Tensor{DType: hooks.F32, Shape: e.Tensor.Shape}
-				for k := range x {
-					e.Tensor.Data = appendValue(e.Tensor.Data, hooks.F32, -x[(k*7)%len(x)])
-				}
-				return []hooks.Event{e}
-			}
-			return nil
-		})
+		local := onlyLogits(t, golden)
 		for _, ref := range []*capture.Trace{nil, golden} {
 			r := isolated(t, dir, local, ref)
 			row := rowOfKey(t, r, "logits")
 			if r.ExitCode() != 1 || row.Isolated != nil || !strings.Contains(row.NotIsolated, "rounding may add an error of") && !strings.Contains(row.NotIsolated, "nothing bounds") {
 				t.Errorf("%s: exit %d, %s, %+v, %q", dir, r.ExitCode(), row.Verdict, row.Isolated, row.NotIsolated)
 			}
+		}
+	}
+}
+
+// onlyLogits is a trace with the token ids and logits in another order and with the wrong sign, and nothing between.
+func onlyLogits(t *testing.T, golden *capture.Trace) *capture.Trace {
+	t.Helper()
+	return testengine.Rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
+		switch e.Name {
+		case "input_ids", "position_ids":
+			return []hooks.Event{e}
+		case "logits":
+			x := elementsOf(e.Tensor)
+			e.Tensor = hooks.Tensor{DType: hooks.F32, Shape: e.Tensor.Shape}
+			for k := range x {
+				e.Tensor.Data = appendValue(e.Tensor.Data, hooks.F32, -x[(k*7)%len(x)])
+			}
+			return []hooks.Event{e}
+		}
+		return nil
+	})
+}
+
+// A certificate is held to the limit of its own entry: bounds that reach further than the built-in limits certify an entry whose limit a person has set
+// further still.
+func TestACertificateIsHeldToTheLimitOfItsEntry(t *testing.T) {
+	golden := testengine.OpenGolden(t, "golden/gemma2-tiny/decode.float32.safetensors")
+	local := onlyLogits(t, golden)
+	ck, list := ordertest.Embedded(t, "gemma2-tiny")
+	for rtol, certified := range map[float64]bool{1: false, 1e6: true} {
+		i, err := compare.NewIsolator(local, list, reference.Weights(ck, hooks.F32), isolate.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := compare.Options{Order: list, All: true, Judging: compare.Judging{Limits: &gate.Limits{Default: &gate.Tolerance{RTol: rtol}}}}
+		o.Isolator = i
+		row := rowOfKey(t, run(t, local, golden, o), "logits")
+		if (row.Isolated != nil) != certified || !certified && !strings.Contains(row.NotIsolated, "rounding may add an error of") {
+			t.Errorf("limit %g: %+v, %q", rtol, row.Isolated, row.NotIsolated)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -26,12 +27,13 @@ type relaying struct {
 	ck     *checkpoint.Checkpoint
 	list   *order.List
 	golden *capture.Trace
+	limits *gate.Limits // nil for the built-in limits
 }
 
 func newRelaying(t *testing.T) relaying {
 	t.Helper()
 	ck, list := ordertest.Embedded(t, "llama-tiny")
-	return relaying{ck, list, testengine.OpenGolden(t, "golden/llama-tiny/decode.float32.safetensors")}
+	return relaying{ck: ck, list: list, golden: testengine.OpenGolden(t, "golden/llama-tiny/decode.float32.safetensors")}
 }
 
 // products are the scores of layer 1 in a pass, computed from its queries and keys with both in other numbers: [h,T,S].
@@ -82,7 +84,7 @@ func (g relaying) held(t *testing.T, alone bool, local *capture.Trace) *compare.
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := compare.Options{Order: g.list, Certification: compare.Certification{Isolator: i}, All: true}
+	o := compare.Options{Order: g.list, Certification: compare.Certification{Isolator: i}, Judging: compare.Judging{Limits: g.limits}, All: true}
 	var res *compare.Result
 	if alone {
 		res, err = compare.Alone(t.Context(), local, o)
@@ -192,6 +194,23 @@ func TestLayoutsMatch(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// A layout has to cancel within the limit of the entry in which it does: scores that are right on their own inputs, and further off than a person allows, are
+// no end of a layout.
+func TestALayoutCancelsWithinTheLimit(t *testing.T) {
+	g := newRelaying(t)
+	c := change{queries: inOrder(back), keys: inOrder(back), computed: true}
+	for rtol, cancels := range map[float64]bool{1e-3: true, 1e-12: false} {
+		g.limits = &gate.Limits{
+			Rules:   []gate.Rule{{Tensors: attended + "scores*", Tolerance: gate.Tolerance{RTol: rtol}}},
+			Default: &gate.Tolerance{RTol: 10},
+		}
+		r := g.changed(t, false, c)
+		if (r.Isolation.Layout > 0) != cancels || (r.Isolation.Bugs == 0) != cancels {
+			t.Errorf("limit %g: %d in a layout, %d bugs, layouts %q", rtol, r.Isolation.Layout, r.Isolation.Bugs, r.Layouts)
 		}
 	}
 }
