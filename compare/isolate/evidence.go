@@ -123,8 +123,11 @@ func (i *Isolator) CapturedForms() *captured {
 }
 
 // Evidence returns an entry and its elements unexplained by transformers' arithmetic. It returns nil for an entry
-// without a formula from captured tensors. For a large entry the evidence covers a few tokens: see partOf.
+// without a formula from captured tensors, and for position_ids that are assumed. For a large entry the evidence covers a few tokens: see partOf.
 func (i *Isolator) Evidence(ctx context.Context, n order.Node) (*Evidence, error) {
+	if i.assumed(n) {
+		return nil, nil
+	}
 	t, err := partOf(ctx, i, n)
 	if t == nil && err == nil {
 		t, err = i.Trial(n)

@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
@@ -120,5 +121,35 @@ func TestATensorThatIsWrongOnlyInTheDump(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A trace without position_ids: the reader of a wrong tensor is computed from the positions that are assumed, and they have no evidence of their own.
+func TestThatIsWrongOnlyInADumpWithoutPositions(t *testing.T) {
+	const q = "layers.1.self_attn.q_proj"
+	golden := testengine.OpenGolden(t, "golden/llama-tiny/decode.float32.safetensors")
+	trace := testengine.Rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
+		if e.Name == order.PositionIDs || strings.HasPrefix(e.Name, "rotary") {
+			return nil
+		}
+		return []hooks.Event{e}
+	})
+	trace = testengine.Tampered(t, trace, func(_ string, r capture.Record, data []float64) ([]float64, hooks.DType) {
+		if r.Name == q {
+			cleared(data)
+		}
+		return data, r.DType
+	})
+	ck, list := ordertest.Embedded(t, "llama-tiny")
+	i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.F32), isolate.Options{DType: hooks.F32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := i.Name(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(f.Text(), "; with the right values, self_attn.q_rope is right: wrong only in the dump, or two mistakes cancel") {
+		t.Errorf("%q", f.Text())
 	}
 }
