@@ -38,9 +38,6 @@ func (c *certifier) isolate(ctx context.Context, p *pair) error {
 	if argument {
 		p.isolated.standing = StandingGiven
 	}
-	if c.chain == nil && argument {
-		return positions(c.plan, p)
-	}
 	if c.chain == nil && p.seen.what == SeenPast && c.by.Certifying != Declined && c.by.NotIsolated != "" && c.plan.Mode != sides.AB {
 		p.isolated.gap = c.by.NotIsolated
 	}
@@ -66,7 +63,7 @@ func (c *certifier) isolate(ctx context.Context, p *pair) error {
 	case misfit:
 		p.see(SeenDType, "it %s", got.Misfit.Is)
 	case argument:
-		return positions(c.plan, p)
+		return nil
 	case got.Layout != nil:
 		p.isolated.standing = StandingLayout
 		p.remark(OtherLayout, "%s", layoutOf(got.Layout))

@@ -38,7 +38,7 @@
 //  4. pairing reads two records and makes a pair: axes, common rows, the order of cached keys, shapes.
 //  5. measurer reads the numbers of the pair and writes metrics, gate and the first visible difference (shape, NaN,
 //     keys, numbers, dtype, limit). nextTokens reads the logits as a choice of the next token. facts keeps the limit and
-//     whether the two sides agree.
+//     whether the two sides agree, and holds position_ids to the number of token ids.
 //  6. certifier asks the chain of the [Isolator], and writes the certificate, the standing, and the name of a bug. The
 //     chain reads facts. Where the chain needs the facts of a later entry, steps 4 and 5 of the later entry are done
 //     first, once. Then certifier asks whether a constant tensor is the constant of the order.

@@ -11,13 +11,13 @@ import (
 	"github.com/tracediff/tracediff/compare/plan"
 	"github.com/tracediff/tracediff/compare/sides"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
 )
 
-// facts are what the pairs of a comparison show before any entry is certified; see [chain.Facts]. They depend on the two traces only. A chain may
-// ask for the facts of an entry that the walk has not reached: the pair is then measured, and waits for the walk.
+// facts are what the pairs of a comparison show before any entry is certified; see [chain.Facts]. They depend on the two traces only, and on nothing that
+// the walk has decided. A chain may ask for the facts of an entry that the walk has not reached: the pair is then measured, and waits for the walk.
 type facts struct {
 	*measurer
-	decided *decided // the arguments of the model, which the walk decides first
 	by      *Certification
 	known   map[string]chain.Fact // by key
 	waiting map[string]*measured  // by key
@@ -29,8 +29,8 @@ type measured struct {
 	sums *measure.Sums
 }
 
-func newFacts(m *measurer, d *decided, by *Certification) *facts {
-	return &facts{measurer: m, decided: d, by: by, known: map[string]chain.Fact{}, waiting: map[string]*measured{}}
+func newFacts(m *measurer, by *Certification) *facts {
+	return &facts{measurer: m, by: by, known: map[string]chain.Fact{}, waiting: map[string]*measured{}}
 }
 
 // look returns the measured pair of one firing of an entry.
@@ -58,7 +58,12 @@ func (f *facts) measured(ctx context.Context, i, pass int, l, r capture.Record) 
 			return nil, err
 		}
 	}
-	fact := chain.Fact{Compared: true, Within: p.agrees()}
+	if _, argument := p.entry.Op.(op.Given); argument {
+		if err := positions(f.plan, p); err != nil {
+			return nil, err
+		}
+	}
+	fact := chain.Fact{Compared: true, Within: p.agrees(), Same: p.seen.what == SeenWithin && p.printed() == nil}
 	if g := p.row.Gate; g.Tolerant() {
 		fact.Limit = float64(g.Checks[0].Limit)
 	}
@@ -71,20 +76,24 @@ func key(l capture.Record) string { return capture.Key(l.Pass, l.Name, l.Firing)
 
 // Of returns the facts of the first firing of an entry.
 func (f *facts) Of(ctx context.Context, pass int, name string) (chain.Fact, error) {
-	i := f.plan.Index(name)
-	l, r, both := f.plan.Lookup(pass, name)
-	both = both && i >= 0 && slices.Contains(f.plan.Common(), pass) && f.plan.Walked(i, pass)
-	if f.plan.Mode == sides.Alone {
-		return chain.Fact{Compared: both, Within: true}, nil
+	if f.plan.Mode != sides.Alone {
+		return f.of(ctx, pass, name)
 	}
-	if !both {
+	_, _, compared := f.compared(pass, name)
+	return chain.Fact{Compared: compared, Within: true}, nil
+}
+
+// of measures the first firing of an entry, unless it is measured already.
+func (f *facts) of(ctx context.Context, pass int, name string) (chain.Fact, error) {
+	l, r, compared := f.compared(pass, name)
+	if !compared {
 		return chain.Fact{}, nil
 	}
 	at := key(l)
 	if fact, ok := f.known[at]; ok {
 		return fact, nil
 	}
-	got, err := f.measured(ctx, i, pass, l, r)
+	got, err := f.measured(ctx, f.plan.Index(name), pass, l, r)
 	if err != nil {
 		return chain.Fact{}, err
 	}
@@ -92,11 +101,18 @@ func (f *facts) Of(ctx context.Context, pass int, name string) (chain.Fact, erro
 	return f.known[at], nil
 }
 
-// Given reports whether an argument of the model has the same values on both sides. An argument that is out of scope has no row, and is compared
-// here.
-func (f *facts) Given(pass int, name string) (bool, error) {
-	if v, compared := f.decided.verdicts[capture.Key(pass, name, 0)]; compared {
-		return v == Match, nil
+// compared returns the records of the first firing of an entry, and whether the walk makes a row of them.
+func (f *facts) compared(pass int, name string) (l, r capture.Record, compared bool) {
+	i := f.plan.Index(name)
+	l, r, both := f.plan.Lookup(pass, name)
+	return l, r, both && i >= 0 && slices.Contains(f.plan.Common(), pass) && f.plan.Walked(i, pass)
+}
+
+// Given reports whether an argument of the model has the same values on both sides. An argument that is out of scope has no row: all its values are
+// compared.
+func (f *facts) Given(ctx context.Context, pass int, name string) (bool, error) {
+	if fact, err := f.of(ctx, pass, name); fact.Compared || err != nil {
+		return fact.Same, err
 	}
 	var values [2][]int64
 	for side := range values {

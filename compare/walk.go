@@ -32,7 +32,7 @@ type walk struct {
 func newWalk(pl *plan.Plan, meter *measure.Meter, o *Options, res *Result) *walk {
 	d := newDecided()
 	m := &measurer{pairing: newPairing(pl, o.Isolator), meter: meter, judging: &o.Judging, noise: gate.NewFloors(o.Noise), stored: o.Stored, next: &nextTokens{plan: pl, floor: o.Noise}}
-	f := newFacts(m, d, &o.Certification)
+	f := newFacts(m, &o.Certification)
 	c := &certifier{
 		plan: pl, by: &o.Certification, chain: NewChain(o.Isolator, f), reference: NewChain(o.ReferenceIsolator, f), decided: d, cancels: map[string]string{},
 	}

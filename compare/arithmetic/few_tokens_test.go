@@ -85,7 +85,7 @@ func TestBitsTellAMistakeWithinTheBounds(t *testing.T) {
 // sameInputs are the facts of a trace that was given what the reference was given.
 type sameInputs struct{}
 
-func (sameInputs) Given(int, string) (bool, error) { return true, nil }
+func (sameInputs) Given(context.Context, int, string) (bool, error) { return true, nil }
 func (sameInputs) Of(context.Context, int, string) (chain.Fact, error) {
 	return chain.Fact{Compared: true, Within: true}, nil
 }

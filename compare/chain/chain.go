@@ -20,7 +20,7 @@ import (
 // Facts are what a comparison knows of its entries before any entry is certified.
 type Facts interface {
 	// Given reports whether an argument of the model has the same values on both sides.
-	Given(pass int, name string) (same bool, err error)
+	Given(ctx context.Context, pass int, name string) (same bool, err error)
 	// Of returns the facts of an entry. The entry may come later in the walk than the entry that is certified.
 	Of(ctx context.Context, pass int, name string) (Fact, error)
 }
@@ -29,6 +29,7 @@ type Facts interface {
 type Fact struct {
 	Compared bool    // the walk makes a row of the entry
 	Within   bool    // the difference is within the entry's limit; always true for a single trace
+	Same     bool    // no element differs; an argument of the model also has the expected values
 	Limit    float64 // on the accumulated relative L2; 0 if the entry has no limit
 }
 
@@ -109,9 +110,8 @@ func (c *Chain) At(ctx context.Context, name string, pass int) (*Link, error) {
 		return &Link{Why: why, Gap: &Gap{key, why}}, nil
 	}
 	if _, argument := e.Op.(op.Given); argument {
-		// Not remembered: the row that is being decided asks too, and has no verdict yet.
 		got := &Link{Misfit: c.i.Misfit(order.Node{Entry: c.i.List().Index(name), Pass: pass})}
-		same, err := c.facts.Given(pass, name)
+		same, err := c.facts.Given(ctx, pass, name)
 		switch {
 		case err != nil:
 			return nil, err
