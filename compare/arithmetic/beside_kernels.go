@@ -43,7 +43,7 @@ func besideKernels(ctx context.Context, f *Form, left []*isolate.Evidence, kerne
 		given = append(given, s.given...)
 	}
 	own, rest, err = most(ctx, f.Entries, left, given)
-	if held := len(f.Entries) - len(rest); err != nil || own.Strict() || held < 2 || 2*held <= len(f.Entries) {
+	if held := len(f.Entries) - len(rest); err != nil || own.Strict() || held < thresholds.Majority.Held || !mostOf(held, len(f.Entries)) {
 		return nil, nil, err
 	}
 	return own, rest, nil

@@ -87,7 +87,7 @@ func asInputs(i *isolate.Isolator, n order.Node, c *coding) (bool, error) {
 		return true, nil
 	}
 	width := len(v.Data) / all
-	tokens = min(tokens, thresholds.Codes.Tokens.Most)
+	tokens = min(tokens, codedTokens)
 	even := evened(v.Data[:tokens*width], width)
 	more, pairs := 0.0, 0
 	for a := range tokens {

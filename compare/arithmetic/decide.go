@@ -97,7 +97,7 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 	// An entry that transformers' arithmetic explains is right, even if the other entries have a different arithmetic.
 	suspects := slices.DeleteFunc(slices.Clone(others), func(e *isolate.Evidence) bool { return len(e.Left) == 0 })
 	switch {
-	case len(others) > 0 && (held < 2 || 2*held < len(f.Entries)):
+	case !decides(held, len(f.Entries)) && (held < thresholds.Majority.Held || !halfOf(held, len(f.Entries))):
 		return nil
 	case len(suspects) == 0:
 		f.Own = own
@@ -108,7 +108,7 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 		f.Own = own
 		return err
 	}
-	if 2*held == len(f.Entries) {
+	if halfOf(held, len(f.Entries)) {
 		// Exactly half is not a majority, but a single change that explains the other half is the mistake of the
 		// other half.
 		if f.Wrong, err = f.Number(ctx, suspects, suspects); f.Wrong != nil {

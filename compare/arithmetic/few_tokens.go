@@ -80,13 +80,13 @@ func (f *Form) maskedUnder(ctx context.Context, left []*isolate.Evidence, kernel
 		if err != nil {
 			return err
 		}
-		if 2*rows >= spreadTokens {
+		if !mostOf(spreadTokens-rows, spreadTokens) {
 			rest = append(rest, e)
 			continue
 		}
 		held, shown = append(held, e), append(shown, few)
 	}
-	if len(held) < 2 && len(rest) > 0 || 2*len(held) <= len(f.Entries) {
+	if !decides(len(held), len(f.Entries)) {
 		return nil
 	}
 	if a.Beside != nil {
@@ -136,11 +136,12 @@ func nearestIn(ctx context.Context, of []*isolate.Evidence, all []*isolate.Arith
 			if err != nil {
 				return nil, err
 			}
-			if rows += n; 2*n < e.Y.Shape[isolate.TokenAxis(e.Entry)] {
+			rows += n
+			if of := e.Y.Shape[isolate.TokenAxis(e.Entry)]; mostOf(of-n, of) {
 				held++
 			}
 		}
-		if 2*held <= len(of) || rows > fewest {
+		if !mostOf(held, len(of)) || rows > fewest {
 			continue
 		}
 		if rows < fewest {
@@ -192,7 +193,7 @@ func inFewTokens(e *isolate.Evidence) bool {
 	for _, i := range e.Left {
 		tokens[i/inner%e.Y.Shape[at]] = true
 	}
-	return 2*len(tokens) < e.Y.Shape[at]
+	return mostOf(e.Y.Shape[at]-len(tokens), e.Y.Shape[at])
 }
 
 // spreadOver returns the entry with a few tokens spread over the pass; nil if the pass has no further tokens.

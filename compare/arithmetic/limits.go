@@ -18,6 +18,8 @@ const (
 	// prompt one evaluation of so many entries may take as much as formWork.
 	formWork   = 2 * arithmeticWork
 	formPasses = 16
+	// codedTokens is the largest number of tokens of a product with codes that are compared in pairs.
+	codedTokens = 16
 )
 
 // drawOn sets the limit of an account by the size of some entries, and counts the evaluations of these entries on the account.

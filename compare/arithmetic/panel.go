@@ -106,7 +106,7 @@ func (m *member) leaves(ctx context.Context, a *isolate.Arithmetic, inOrder bool
 // entries: such an arithmetic decides nothing.
 func (s *search) holds(ctx context.Context, a *isolate.Arithmetic) (held []*isolate.Evidence, err error) {
 	for k, e := range s.entries {
-		if failed := k - len(held); 2*failed > len(s.entries) {
+		if failed := k - len(held); mostOf(failed, len(s.entries)) {
 			break
 		}
 		if slices.ContainsFunc(s.panel, func(m *member) bool { return m.whole == e && m.Evidence == e }) {

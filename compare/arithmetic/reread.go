@@ -101,7 +101,7 @@ func rereadable(entries []*isolate.Evidence) []string {
 			}
 		}
 	}
-	return slices.DeleteFunc(all, func(role string) bool { return 2*count[role] <= len(entries) })
+	return slices.DeleteFunc(all, func(role string) bool { return !mostOf(count[role], len(entries)) })
 }
 
 // computing is the first of some entries that computes an operand. Most of them do.
@@ -168,7 +168,7 @@ func unrounded(ctx context.Context, entries []*isolate.Evidence, operand isolate
 	}
 	own, suspects, err := most(ctx, entries, left, given)
 	held := len(entries) - len(suspects)
-	if err != nil || own.Strict() || len(suspects) > 0 && (held < 2 || 2*held <= len(entries)) {
+	if err != nil || own.Strict() || !decides(held, len(entries)) {
 		return nil, err
 	}
 	r := &rereading{operand: operand, rounded: rounded, Own: own}

@@ -88,7 +88,7 @@ func (w *witnesses) ask(ctx context.Context, wide *isolate.Isolator, e *isolate.
 // Thresholds.Wider.Rounded times as many are explained as are wrong, and the explained witnesses have the elements
 // and rows of a proof.
 func (w *witnesses) tell() bool {
-	return 2*(len(w.given)+w.wrong) > w.looked && len(w.given) >= thresholds.Wider.Rounded*w.wrong && proven(w.given)
+	return mostOf(len(w.given)+w.wrong, w.looked) && len(w.given) >= thresholds.Wider.Rounded*w.wrong && proven(w.given)
 }
 
 // roundedProducts reports whether the products with weights show rounding at writing time, if only one place of a

@@ -2,10 +2,11 @@ package arithmetic
 
 // Thresholds are the numbers on which the verdicts of this package rest, without the limits of work and memory.
 type Thresholds struct {
-	Proof  ProofThresholds
-	Nearer NearerThresholds
-	Wider  WiderThresholds
-	Codes  CodeThresholds
+	Proof    ProofThresholds
+	Majority MajorityThresholds
+	Nearer   NearerThresholds
+	Wider    WiderThresholds
+	Codes    CodeThresholds
 }
 
 // ProofThresholds say when entries prove an arithmetic, or a change to the operation.
@@ -23,6 +24,33 @@ type ProofThresholds struct {
 	// Rate: 2⁻¹⁸ for a change. For an arithmetic Elements are enough; but a thousand changes are tried, and each doubling
 	// of the tries asks for one more element.
 	Change int
+}
+
+// MajorityThresholds say when an arithmetic decides a form that it does not explain whole: the entries that it explains are right, and the other
+// entries are suspects. The entries that it explains have to prove the arithmetic as well, see [ProofThresholds].
+type MajorityThresholds struct {
+	// Held is the number of entries that the arithmetic has to explain if there are suspects.
+	// Null hypothesis: a mistake in all entries of the form, and one entry that shows little of it.
+	// Statistic: the number of entries that the arithmetic explains.
+	// Rate: none was measured for Held; a single entry says nothing of the other entries.
+	Held int
+	// Share is the share of the entries that has to be exceeded. At exactly Share the form is decided only if one mistake explains all other entries.
+	// Null hypothesis: the explained entries are the exception, such as layers of another kind, and the suspects are as the engine computes.
+	// Statistic: explained entries / entries of the form; of an entry with many tokens, explained tokens / tokens; of a trace that may have been
+	// rounded on writing, explained entries / entries that transformers' arithmetic does not explain.
+	// Rate: 0 for a mistake in fewer than half of the entries; a mistake in most entries is not decided by a majority.
+	Share float64
+}
+
+// mostOf reports whether n things are more than the share that decides.
+func mostOf(n, of int) bool { return float64(n) > thresholds.Majority.Share*float64(of) }
+
+// halfOf reports whether n things are exactly the share that decides nothing.
+func halfOf(n, of int) bool { return float64(n) == thresholds.Majority.Share*float64(of) }
+
+// decides reports whether an arithmetic that explains some entries of a form decides the whole form.
+func decides(held, of int) bool {
+	return mostOf(held, of) && (held == of || held >= thresholds.Majority.Held)
 }
 
 // NearerThresholds say when one of two arithmetics is nearer to a trace.
@@ -103,8 +131,6 @@ type CodedProduct struct {
 
 // CodedTokens says when differences of tokens are no more alike than the inputs of the tokens; see asInputs.
 type CodedTokens struct {
-	// Most is the largest number of tokens that are compared in pairs.
-	Most int
 	// Alike limits the excess of the cosines.
 	// Null hypothesis: something is added to the product, such as a bias, the same for every token.
 	// Statistic: the mean over all pairs of the cosine of two differences less the cosine of the two inputs.
@@ -122,13 +148,14 @@ type Slope struct{ Most, Least, Deviations float64 }
 
 // thresholds are those that are used.
 var thresholds = Thresholds{
-	Proof:  ProofThresholds{Elements: 8, Rows: 2, Change: 18},
-	Nearer: NearerThresholds{Deviations: 4, Alike: 1.25},
-	Wider:  WiderThresholds{Places: 2, Rounded: 2},
+	Proof:    ProofThresholds{Elements: 8, Rows: 2, Change: 18},
+	Majority: MajorityThresholds{Held: 2, Share: 0.5},
+	Nearer:   NearerThresholds{Deviations: 4, Alike: 1.25},
+	Wider:    WiderThresholds{Places: 2, Rounded: 2},
 	Codes: CodeThresholds{
 		Trace:   CodedTrace{Weights: 3, Share: 0.75, Above: 3},
 		Product: CodedProduct{Elements: 0.9, Coarse: 0.25, Least: 3e-3, Most: 0.35, Parts: 8, Apart: 5},
-		Tokens:  CodedTokens{Most: 16, Alike: 0.2},
+		Tokens:  CodedTokens{Alike: 0.2},
 		Slope:   Slope{Most: 0.9, Least: 0.2, Deviations: 4},
 	},
 }

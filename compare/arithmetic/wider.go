@@ -60,7 +60,7 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 		}
 	}
 	for _, n := range nodes[some:] {
-		if 2*explained <= left || proven(given) && kinds(given) >= thresholds.Wider.Places {
+		if !mostOf(explained, left) || proven(given) && kinds(given) >= thresholds.Wider.Places {
 			break
 		}
 		if single, err := isSingle(i, n); err != nil {
@@ -72,7 +72,7 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 			return false, err
 		}
 	}
-	return 2*explained > left && proven(given) && kinds(given) >= thresholds.Wider.Places, nil
+	return mostOf(explained, left) && proven(given) && kinds(given) >= thresholds.Wider.Places, nil
 }
 
 // GivenWider returns an entry that transformers' arithmetic does not explain, and whether wider inputs explain the entry. For any other entry it returns nil.
