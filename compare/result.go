@@ -100,6 +100,7 @@ type Side struct {
 	Status   capture.Status   `json:"status,omitempty"`
 	Passes   int              `json:"passes"`
 	Scope    capture.Scope    `json:"scope"` // Level 0: undeclared
+	Manifest capture.Manifest `json:"-"`     // all that the trace says of itself
 }
 
 // Map is a map of names: docs/ports.md.
@@ -167,7 +168,7 @@ func newSide(t *capture.Trace, name sides.Name, label string) Side {
 	m := t.Manifest()
 	s := Side{
 		Name: Name(name), Path: t.Path(), Label: label, Producer: m.Producer, Model: m.Model, Device: m.Device, Weights: m.Weights,
-		Status: m.Status, Passes: sides.Passes(t), Scope: m.Scope,
+		Status: m.Status, Passes: sides.Passes(t), Scope: m.Scope, Manifest: m,
 	}
 	if m.DType != hooks.DType(0) {
 		s.DType = m.DType.String()

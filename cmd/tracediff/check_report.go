@@ -74,5 +74,5 @@ func checkHTML(w io.Writer, c *cli.Context, t *capture.Trace, r *redflag.Result)
 	if err != nil {
 		return err
 	}
-	return html.Check(w, version(), r, tensors, &set)
+	return html.Check(w, version(), r, t.Manifest(), tensors, &set)
 }

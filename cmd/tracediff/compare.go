@@ -109,7 +109,7 @@ func compareAgain(c *cli.Context, out *outputs, pictures *picture.Set) (*compare
 	if err != nil {
 		return nil, err
 	}
-	a.Keep, a.Pictures = true, pictures
+	a.Keep, a.Observe = true, pictures.Observer()
 	e := env(c, out)
 	r, err := session.Compare(c.Context, e, s, *a)
 	if err != nil {
@@ -143,7 +143,7 @@ func compareFiles(c *cli.Context, out *outputs, pictures *picture.Set, localFile
 	if err != nil {
 		return nil, err
 	}
-	a.Pictures = pictures
+	a.Observe = pictures.Observer()
 	r, err := session.CompareFiles(c.Context, env(c, out), s, *a, localFile, referenceFile)
 	out.remember(c, settings.Source{Kind: settings.KindFile, Text: localFile}, r)
 	return r, err
@@ -165,7 +165,7 @@ func isolateFile(c *cli.Context, out *outputs, pictures *picture.Set, file strin
 	if err := checkAlone(c, a.Limits); err != nil {
 		return nil, err
 	}
-	a.Pictures = pictures
+	a.Observe = pictures.Observer()
 	return session.Alone(c.Context, env(c, out), s, *a, file)
 }
 

@@ -71,7 +71,7 @@ func demo(c *cli.Context, out *outputs) (err error) {
 	pictures := out.pictures()
 	var right float64
 	asked := session.Asked{
-		Limits: &gate.Limits{}, Pictures: pictures,
+		Limits: &gate.Limits{}, Observe: pictures.Observer(),
 		Mistake: func(config *order.Config) { right, config.RMSNormEps = config.RMSNormEps, demoEpsilon },
 	}
 	result, err := session.Compare(c.Context, e, s, asked)

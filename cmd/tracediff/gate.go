@@ -191,14 +191,15 @@ func runGate(c *cli.Context, out *outputs, all []gatefile.Named, limits *gate.Li
 			a.Certification.Required = c.Bool("require-certified")
 		}
 		detail(c, "prompt %s", n.Name)
-		a.Pictures = out.pictures()
+		pictures := out.pictures()
+		a.Observe = pictures.Observer()
 		result, err := session.Compare(c.Context, e, s, a)
 		if c.Context.Err() != nil {
 			return cmp.Or(err, c.Context.Err())
 		}
 		err = gatefile.InKeys(err)
 		one := ci.Portable(newRun(n.Name, result, err), c.String("dir"))
-		one.Pictures = a.Pictures
+		one.Pictures = pictures
 		runs = append(runs, one)
 		if err != nil {
 			printError(c.App.ErrWriter, fmt.Errorf("prompt %q: %w", n.Name, err))

@@ -3,7 +3,6 @@ package picture
 import (
 	"fmt"
 
-	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 )
@@ -17,10 +16,8 @@ const (
 	maxTensors = 2500
 )
 
-// Set is the pictures of one comparison, with what the traces say of themselves. The zero value is ready to use.
+// Set is the pictures of one comparison, or of one trace. The zero value is ready to use.
 type Set struct {
-	Manifests [2]capture.Manifest // local, reference
-
 	tensors map[string]*Tensor
 	waiting []*Tensor // that become small when there are too many
 	odd     int
@@ -43,7 +40,15 @@ func (s *Set) Left() string {
 	return fmt.Sprintf(" There were too many tensors to draw each: %d have no picture.", s.left)
 }
 
-// See draws a compared pair; it is for [compare.Options]. The error is a read error.
+// Observer returns See for [compare.Options]; nil if there is no set.
+func (s *Set) Observer() func(compare.Pair) error {
+	if s == nil {
+		return nil
+	}
+	return s.See
+}
+
+// See draws a compared pair. The error is a read error.
 func (s *Set) See(p compare.Pair) error {
 	odd := !right(p.Row)
 	if !odd && len(s.tensors) >= maxTensors || odd && s.odd >= maxTensors {

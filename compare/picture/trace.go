@@ -26,7 +26,6 @@ type Values struct {
 // Trace draws every tensor of a trace, the tensors named by odd large. list names the axes and may be nil. The error is a read error, or
 // ctx's.
 func (s *Set) Trace(ctx context.Context, t *capture.Trace, list *order.List, odd func(key string) bool) ([]Values, error) {
-	s.Manifests[0] = t.Manifest()
 	var all []Values
 	for _, r := range t.Records() {
 		if err := ctx.Err(); err != nil {

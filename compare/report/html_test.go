@@ -114,13 +114,14 @@ func TestHTMLOfHostileTexts(t *testing.T) {
 	}
 	text := bad
 	side := compare.Side{Name: compare.Name{Label: bad}, Path: bad, Model: bad, Producer: capture.Producer{Name: bad, Details: map[string]string{bad: bad}}, Weights: bad}
+	side.Manifest = capture.Manifest{Prompt: bad, Config: json.RawMessage(`{"a":` + string(must(json.Marshal(bad))) + `}`), Axes: map[string]string{bad: bad}}
 	res := &compare.Result{
 		Local: side, Reference: side, Rows: []compare.Row{row}, Mismatches: 1, Divergence: &compare.Divergence{Row: row, Hints: []string{bad}},
 		Inputs: []compare.Input{{Local: []int64{1}, Texts: []string{bad}}}, Incomplete: []string{bad}, Missing: []compare.Missing{{Name: bad, Side: bad}},
 		Final: &compare.Final{Passes: []compare.Logits{{Key: bad, Last: compare.Next{Top: []compare.Token{{ID: 1, Text: &text}}, NoiseFrom: bad}}}},
 		Notes: []string{bad}, Layouts: []string{bad}, Roots: []string{bad, bad}, Untested: []string{bad},
 	}
-	set := &picture.Set{Manifests: [2]capture.Manifest{{Prompt: bad, Config: json.RawMessage(`{"a":` + string(must(json.Marshal(bad))) + `}`), Axes: map[string]string{bad: bad}}}}
+	set := &picture.Set{}
 	for _, name := range []string{"", bad} {
 		d := report.NewDocument(bad, report.Run{Name: name, Exit: 1, Result: res, Pictures: set}, report.Run{Name: "b" + name, Exit: 2, Error: bad, Hint: bad})
 		page, data := htmlOf(t, d)
@@ -135,7 +136,7 @@ func TestHTMLOfHostileTexts(t *testing.T) {
 	}
 	var b strings.Builder
 	flagged := &redflag.Result{Trace: bad, Flags: []redflag.Flag{{Kind: bad, Entry: bad, What: bad, Also: []string{bad}, Means: bad, Try: bad}}, Notes: []string{bad}}
-	if err := html.Check(&b, bad, flagged, []picture.Values{{Key: bad, Name: bad, Layer: -1, DType: bad}}, set); err != nil {
+	if err := html.Check(&b, bad, flagged, side.Manifest, []picture.Values{{Key: bad, Name: bad, Layer: -1, DType: bad}}, set); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(b.String(), "<img") || strings.Count(b.String(), "</script") != 2 || !strings.Contains(b.String(), "1 red flag") {

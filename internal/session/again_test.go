@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/internal/settings"
 	"github.com/tracediff/tracediff/order"
@@ -31,8 +32,9 @@ func (*cancelling) Done()        {}
 // A comparison of one process that is cancelled changes nothing of the next one, as where watch starts anew: the next has the result of a
 // process in which nothing was cancelled. What was asked stays what it was.
 func TestCompareAfterACancelledOne(t *testing.T) {
+	seen := 0
 	asked := func() Asked {
-		return Asked{Limits: &gate.Limits{}, All: true, Fused: []string{"nothing"}, Mistake: func(c *order.Config) { c.RMSNormEps = 1e-5 }}
+		return Asked{Observe: func(compare.Pair) error { seen++; return nil }, Limits: &gate.Limits{}, All: true, Fused: []string{"nothing"}, Mistake: func(c *order.Config) { c.RMSNormEps = 1e-5 }}
 	}
 	s := settings.Defaults()
 	s.Tokens, s.DType, s.Reference = "2,527,876", "bfloat16", settings.Source{Kind: settings.KindGo}
@@ -88,7 +90,10 @@ func TestCompareAfterACancelledOne(t *testing.T) {
 		t.Errorf("%d comparisons were cancelled", cancelled)
 	}
 	before := asked()
-	before.Mistake, a.Mistake = nil, nil // functions are not compared
+	if seen == 0 {
+		t.Error("no pair was shown")
+	}
+	before.Mistake, a.Mistake, before.Observe, a.Observe = nil, nil, nil, nil // functions are not compared
 	if !reflect.DeepEqual(a, before) {
 		t.Errorf("what was asked is now %+v", a)
 	}

@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/baseline"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/isolate"
-	"github.com/tracediff/tracediff/compare/picture"
 	"github.com/tracediff/tracediff/internal/gatefile"
 	"github.com/tracediff/tracediff/internal/settings"
 	"github.com/tracediff/tracediff/order"
@@ -27,7 +25,7 @@ type Asked struct {
 	LevelTyped    bool     // the level was asked for: a reference that has less is incomplete
 	Keep          bool     // the settings become those of the last capture
 
-	Pictures *picture.Set // is given a picture of every pair of tensors; nil: none is made
+	Observe func(compare.Pair) error // is shown each pair of tensors, see [compare.Options]; nil: nothing is shown
 
 	// Mistake changes the configuration by which the built-in model computes, but not the configuration in the local
 	// trace's manifest: the run then looks like a port with a misread setting. Nil: the built-in model computes by
@@ -73,13 +71,4 @@ func (k Known) lines(e *settings.Env) *compare.KnownDivergences {
 		fmt.Fprintf(e.Notes, "note: %s: %s not used here\n", known.File, what)
 	}
 	return known
-}
-
-// drawn are options with pictures, where somebody wants them.
-func (a Asked) drawn(o compare.Options, local, ref *capture.Trace) compare.Options {
-	if a.Pictures != nil {
-		a.Pictures.Manifests = [2]capture.Manifest{local.Manifest(), ref.Manifest()}
-		o.Observe = a.Pictures.See
-	}
-	return o
 }

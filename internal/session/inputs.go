@@ -116,7 +116,8 @@ func (in *inputs) run(ctx context.Context) (*compare.Result, error) {
 	if o.Isolator != nil && e.Progress != nil {
 		o.Isolator.Tell(p.Doing)
 	}
-	result, err := in.result(ctx, in.asked.drawn(*o, in.local, in.ref))
+	o.Observe = in.asked.Observe
+	result, err := in.result(ctx, *o)
 	p.Done()
 	if err != nil {
 		return nil, err

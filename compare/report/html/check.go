@@ -24,8 +24,9 @@ type flag struct {
 }
 
 // Check writes the red flags of a trace as one page, as [Write] does a comparison: the flags in words, a map of how large the
-// tensors are, and a view of each. tensors are all of the trace, and set has their pictures. The error is that of w.
-func Check(w io.Writer, version string, r *redflag.Result, tensors []picture.Values, set *picture.Set) error {
+// tensors are, and a view of each. of is the manifest of the trace, tensors are all of the trace, and set has their pictures. The error
+// is that of w.
+func Check(w io.Writer, version string, r *redflag.Result, of capture.Manifest, tensors []picture.Values, set *picture.Set) error {
 	p := newPage(report.Tool{Name: "tracediff", Version: version})
 	p.Title, p.Good = "tracediff check", len(r.Flags) == 0
 	s := &section{ID: "run0"}
@@ -44,13 +45,13 @@ func Check(w io.Writer, version string, r *redflag.Result, tensors []picture.Val
 	}
 	p.Verdict, s.Untested = checkVerdict(r)
 	s.Sides = []said{{"trace", words.Clean(r.Trace)}, {"has", words.Count(r.Tensors, "tensor", "tensors") + " of " + words.Count(r.Passes, "pass", "passes")}}
-	if m := set.Manifests[0]; m.Producer.Name != "" {
-		s.Sides = append(s.Sides, said{"producer", words.Clean(strings.TrimSpace(m.Producer.Name + " " + m.Producer.Version))})
+	if of.Producer.Name != "" {
+		s.Sides = append(s.Sides, said{"producer", words.Clean(strings.TrimSpace(of.Producer.Name + " " + of.Producer.Version))})
 	}
 	run := p.Data.values(tensors, flagged, set)
 	s.Passes, s.Skipped = valuePasses(tensors, flagged, run)
 	s.Skipped += set.Left()
-	s.Files = traceManifest(r.Trace, set.Manifests[0])
+	s.Files = traceManifest(r.Trace, of)
 	p.Sections = []*section{s}
 	return p.write(w)
 }

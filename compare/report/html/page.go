@@ -194,7 +194,7 @@ func (p *page) section(r *report.Run, at int, budget *int) *section {
 	s.Evidence = of(words.Evidence)
 	s.Untested = of(words.Untested)
 	s.Tokens = newTokens(res)
-	s.Files = newManifests(res, r.Pictures)
+	s.Files = newManifests(res, r.Pictures != nil)
 	run := p.Data.run(r, *budget)
 	*budget -= len(run.Rows)
 	if r.Exit != 0 || len(run.Rows) > 0 { // of hundreds of matching prompts, the last have text only

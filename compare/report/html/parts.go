@@ -11,7 +11,6 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/picture"
 	"github.com/tracediff/tracediff/compare/report/words"
 	"github.com/tracediff/tracediff/hooks"
 )
@@ -76,8 +75,8 @@ func (m *manifest) list(before string, fields map[string]string, most int) {
 	}
 }
 
-// newManifests are those of both sides. Without pictures nothing is known of a trace but what the result has.
-func newManifests(res *compare.Result, set *picture.Set) []manifest {
+// newManifests returns the manifests of both sides: whole ones, or what a report in text has of them.
+func newManifests(res *compare.Result, whole bool) []manifest {
 	var all []manifest
 	for i, side := range []compare.Side{res.Local, res.Reference} {
 		if i == 1 && res.Alone {
@@ -95,8 +94,8 @@ func newManifests(res *compare.Result, set *picture.Set) []manifest {
 		m.add("status", string(side.Status))
 		m.add("passes", fmt.Sprint(side.Passes))
 		m.add("scope", words.LimitsOf(side.Scope))
-		if set != nil {
-			m.more(set.Manifests[i])
+		if whole {
+			m.more(side.Manifest)
 		}
 		all = append(all, m)
 	}
