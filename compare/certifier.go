@@ -163,7 +163,7 @@ func (c *certifier) chained(ctx context.Context, p *pair, got *chain.Link) error
 	if got.Gap != nil {
 		return nil
 	}
-	if form, err := c.by.Isolator.Uncertified(); err != nil || form != "" {
+	if form, err := c.by.Isolator.Uncertified(ctx); err != nil || form != "" {
 		p.isolated.gap = "the walk's " + form + " has not reproduced transformers, so nothing is excused; compare with a trace of transformers"
 		return err
 	}

@@ -208,7 +208,7 @@ func TestUncertifiedOperationsIsolateNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			may := maps.Clone(all)
 			may["gelu_tanh"] = c.may
-			o := isolate.Options{Thorough: c.thorough, Certified: func() (isolate.Certified, error) { return may, nil }}
+			o := isolate.Options{Thorough: c.thorough, Certified: func(context.Context) (isolate.Certified, error) { return may, nil }}
 			i, err := compare.NewIsolator(faulty, list, reference.Weights(ck, hooks.F32), o)
 			if err != nil {
 				t.Fatal(err)

@@ -51,5 +51,5 @@ func (k *Forms) WithMistake(ctx context.Context, n order.Node, cut *order.Plan, 
 	bug.Outcome, bug.Nearer = isolate.Bug, &rows
 	bug.Set, bug.FirstToken = isolate.WhereOutside(changed, t.Y.Shape, t.Entry.Axes), isolate.FirstToken(changed, t.Y.Shape, t.Entry)
 	bug.Describe(f.Wrong)
-	return &bug, isolate.Verify(t, &bug)
+	return &bug, isolate.Verify(ctx, t, &bug)
 }

@@ -95,7 +95,7 @@ func (c *Chain) Layout(ctx context.Context, key string) (known bool, err error) 
 	if !ok || c.certs[key] == nil || c.certs[key].Cert == nil || c.certs[key].Cert.Outcome != isolate.Bug {
 		return false, nil
 	}
-	if form, err := c.i.Uncertified(); err != nil || form != "" {
+	if form, err := c.i.Uncertified(ctx); err != nil || form != "" {
 		return false, err // nothing is excused by operations that have not reproduced transformers
 	}
 	if c.layouts == nil {

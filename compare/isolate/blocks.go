@@ -197,7 +197,7 @@ func fromBlocks(ctx context.Context, t *Trial) (_ *Certificate, err error) {
 				c.Outcome = Rounding
 			}
 		}
-		return c, Verify(t, c)
+		return c, Verify(ctx, t, c)
 	}
 	return nil, nil
 }

@@ -64,18 +64,18 @@ func certifyTrial(ctx context.Context, t *Trial) (*Certificate, error) {
 	if !identified && len(left) == 0 {
 		c.Outcome = Unidentified
 	}
-	return c, Verify(t, c)
+	return c, Verify(ctx, t, c)
 }
 
 // Chooses reports whether the entry is a choice: whole numbers, or flags.
 func (t *Trial) Chooses() bool { return !t.Entry.DTypeOf(t.Isolator.env.DType).Float() }
 
 // Verify takes the outcome back if an operation on the way may not accuse.
-func Verify(t *Trial, c *Certificate) error {
+func Verify(ctx context.Context, t *Trial, c *Certificate) error {
 	if t.Isolator.o.Certified == nil || c.Good() && !t.Isolator.o.Thorough {
 		return nil
 	}
-	certified, err := t.Isolator.o.Certified()
+	certified, err := t.Isolator.o.Certified(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,11 +89,11 @@ func Verify(t *Trial, c *Certificate) error {
 
 // Uncertified returns a form of an operation of the order that has not reproduced transformers; empty where all have. A chain
 // excuses an error that accumulated only then.
-func (i *Isolator) Uncertified() (string, error) {
+func (i *Isolator) Uncertified(ctx context.Context) (string, error) {
 	if i.o.Certified == nil {
 		return "", nil
 	}
-	certified, err := i.o.Certified()
+	certified, err := i.o.Certified(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -176,7 +176,7 @@ func certifyInKernel(ctx context.Context, t *Trial) (*Certificate, error) {
 	c.Arithmetic, c.Where, c.Summation = own.Words(p, t.Isolator.env.DType), own.Where(p, t), order
 	l.say(c)
 	c.settle(j, nil, t.Entry, l.guessed)
-	return c, Verify(t, c)
+	return c, Verify(ctx, t, c)
 }
 
 // WithProgram judges the entry by another program than its own in an arithmetic, also in orders of summation. It returns nil if the program leaves an element, or

@@ -34,7 +34,7 @@ type Options struct {
 	Rigorous bool
 	// Certified says which operations may accuse; nil for all. It is asked when something is to be accused or excused, and
 	// may take its time.
-	Certified func() (Certified, error)
+	Certified func(context.Context) (Certified, error)
 	// DType is the dtype that the model computed in, for a trace that does not say; see [ModelDType].
 	DType hooks.DType
 	// Stored is the dtype of a trace computed in float32 and rounded at writing time; 0: the captured values are

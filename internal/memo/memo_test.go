@@ -109,3 +109,26 @@ func TestOrderIsHeld(t *testing.T) {
 		m = numbers()
 	}
 }
+
+// Once answers its question once, and any answer may ask it, though its own answer asks maps of its own. An interrupted call is no answer.
+func TestOnce(t *testing.T) {
+	inner, outer, calls := numbers(), numbers(), 0
+	once := memo.Once("the question", func(ctx context.Context) (int, error) {
+		calls++
+		return inner.Get(ctx, 9, func(ctx context.Context) (int, error) { return 5, ctx.Err() })
+	})
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := once(interrupted); !errors.Is(err, context.Canceled) {
+		t.Fatalf("an interrupted call: %v", err)
+	}
+	for range 2 {
+		got, err := outer.Get(t.Context(), 1, func(ctx context.Context) (int, error) { return once(ctx) })
+		if got != 5 || err != nil {
+			t.Errorf("%d, %v", got, err)
+		}
+	}
+	if calls != 2 {
+		t.Errorf("%d calls, one of them interrupted", calls)
+	}
+}

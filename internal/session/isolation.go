@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
@@ -13,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/memo"
 	"github.com/tracediff/tracediff/internal/origin"
 	"github.com/tracediff/tracediff/internal/proven"
 	"github.com/tracediff/tracediff/order"
@@ -87,7 +87,7 @@ func (in *inputs) isolation(ctx context.Context) (how isolate.Options, dtype hoo
 		return how, 0, err
 	}
 	how.DType = dtype
-	how.Certified = sync.OnceValues(func() (isolate.Certified, error) {
+	how.Certified = memo.Once("the operations that have reproduced transformers", func(ctx context.Context) (isolate.Certified, error) {
 		if in.order.program != nil {
 			return in.order.program.Certified(ctx, in.env, ck)
 		}
@@ -98,7 +98,7 @@ func (in *inputs) isolation(ctx context.Context) (how isolate.Options, dtype hoo
 		return into, proven.ByStored(ctx, in.env, into, list, ck, dtype)
 	})
 	if in.ref.Manifest().Producer.Name == reference.WalkName && !in.alone {
-		o.Certified, err = how.Certified()
+		o.Certified, err = how.Certified(ctx)
 	}
 	return how, dtype, err
 }
