@@ -42,7 +42,7 @@ func (t *Trial) Queries() int {
 	}
 	rec, _ := i.trace.Lookup(t.Node.Pass, t.Entry.Name)
 	at := TokenAxis(t.Entry)
-	if most <= i.Block || !keys || tokens < 2 || t.part.last || t.Chooses() || t.Entry.Compare != order.All || at < 0 || at >= len(rec.Shape)-1 || rec.Shape[at] != tokens ||
+	if most <= i.Block || !keys || tokens < 2 || t.lastOnly || t.Chooses() || t.Entry.Compare != order.All || at < 0 || at >= len(rec.Shape)-1 || rec.Shape[at] != tokens ||
 		rec.LastRow || rec.Sums() || i.assumed(t.Node) {
 		return 0
 	}
@@ -60,7 +60,7 @@ func (t *Trial) Pieces() int {
 // InParts reports whether the rows of some of several tokens can be certified without the others. The rows of tokens then follow each other in the trace.
 func InParts(t *Trial) bool {
 	i := t.Isolator
-	if i.env.Passes[t.Node.Pass].Tokens < 2 || t.part.last || t.Chooses() || !byRows(i, t.Node, t.Cut) || !RowAfterRow(i, t.Node) {
+	if i.env.Passes[t.Node.Pass].Tokens < 2 || t.lastOnly || t.Chooses() || !byRows(i, t.Node, t.Cut) || !RowAfterRow(i, t.Node) {
 		return false
 	}
 	one := slices.Clone(i.env.Passes)

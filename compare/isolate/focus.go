@@ -25,11 +25,11 @@ func (e *Evidence) Focus() *Evidence { return e.FocusAbove(FocusWork, FocusToken
 // FocusAbove is focus for an entry that takes more than some work, with so many tokens and columns. asIs tells that the formula is not edited. Then attention has
 // fewer queries, too, and a linear operation has fewer columns if other steps follow it. An edit may move columns.
 func (e *Evidence) FocusAbove(work, tokens, columns int, asIs bool) *Evidence {
-	if e.part.focused || e.Formula.Work() <= work {
+	if e.focused || e.Formula.Work() <= work {
 		return e
 	}
 	t := *e.Trial
-	t.part.focused = true
+	t.focused = true
 	t.other, t.Call.In, t.Call.W = map[program.Rewrite]*order.Formula{}, slices.Clone(t.Call.In), slices.Clone(t.Call.W)
 	f := &Evidence{&t, e.Left}
 	f.someTokens(tokens)

@@ -9,17 +9,13 @@ import (
 )
 
 // region is the part of an entry computed by a trial. A part is computed from the same numbers in the same order as
-// the whole, with the same bits. A few attention queries need all keys, so they are not a region: see
-// [program.Some].
+// the whole, with the same bits. A few attention queries need the whole inputs, all keys among them, and only the result is
+// a part: [program.Some], which the call has.
 type region struct {
 	// rows are the computed tokens, with the same rows of all inputs; nil for all tokens.
 	rows []int
 	// columns are those that are computed of the linear operation at the end of the cut; nil for all.
 	columns []int
-	// last: the trace has only the last token's row, and rows is this token.
-	last bool
-	// focused: a search looks at the rows and columns in which most is left.
-	focused bool
 }
 
 // whole reports whether all tokens are computed.
@@ -40,7 +36,7 @@ func (t *Trial) Whole() bool { return t.part.whole() }
 
 // Rows returns the tokens computed by a trial; nil for all tokens of the pass or of the trace.
 func (t *Trial) Rows() []int {
-	if t.part.last {
+	if t.lastOnly {
 		return nil
 	}
 	return t.part.rows
@@ -53,12 +49,12 @@ func (t *Trial) Passes() []order.Pass { return t.part.passes(t.Isolator.env.Pass
 func (t *Trial) readPart(read func(order.Node) (program.Value, error)) func(order.Node) (program.Value, error) {
 	i := t.Isolator
 	return func(n order.Node) (program.Value, error) {
-		if !t.part.last && i.Has(n) {
+		if !t.lastOnly && i.Has(n) {
 			v, err := readRowsOf(i, n, t.part.rows)
 			return withLost(i, n, v), err
 		}
 		v, err := read(n)
-		if err != nil || t.part.last && i.lastRow(n) {
+		if err != nil || t.lastOnly && i.lastRow(n) {
 			return v, err
 		}
 		return rowsOf(v, TokenAxis(i.list.At(n)), t.part.rows), nil

@@ -102,7 +102,7 @@ func (m *memory) keep(t *Trial, c *Certificate, work int) {
 
 // key is the key of an entry in transformers' arithmetic.
 func (m *memory) key(t *Trial) (Key, error) {
-	h := m.hash("entry %q %d %v\n", t.Entry.Name, t.Node.Pass, t.part.last)
+	h := m.hash("entry %q %d %v\n", t.Entry.Name, t.Node.Pass, t.lastOnly)
 	for _, n := range append([]order.Node{t.Node}, t.Cut.Leaves...) {
 		if err := m.add(h, t.Isolator, n); err != nil {
 			return Key{}, err

@@ -185,7 +185,7 @@ func Results(ctx context.Context, i *Isolator, name string, passes []int, right 
 // isProduct reports whether a trial is a single product of captured tensors with one weight, and so can be
 // evaluated by together.
 func isProduct(t *Trial) bool {
-	return t.Formula != nil && len(t.Cut.Steps) == 1 && !t.part.last && !t.mixed && len(t.Formula.Weights) == 1
+	return t.Formula != nil && len(t.Cut.Steps) == 1 && !t.lastOnly && !t.mixed && len(t.Formula.Weights) == 1
 }
 
 // together evaluates trials of one entry, reading the common weight once. If the trials cannot be joined, each

@@ -49,9 +49,9 @@ func (i *Isolator) Unread(n order.Node, has func(order.Node) bool) (*Trial, erro
 	if bad := opaqueWeight(i, cut); bad != nil {
 		return nil, bad
 	}
-	t := &Trial{Isolator: i, Node: n, Cut: cut, Entry: e}
+	t := &Trial{Isolator: i, Node: n, Cut: cut, Entry: e, lastOnly: last}
 	if last {
-		t.part = region{rows: []int{i.env.Passes[n.Pass].Tokens - 1}, last: true}
+		t.part = region{rows: []int{i.env.Passes[n.Pass].Tokens - 1}}
 	}
 	return t, nil
 }
@@ -81,9 +81,11 @@ type Trial struct {
 	Entry    *order.Entry
 	Cut      *order.Plan // what the entry is computed by, and from
 
-	part    region
-	Account *Account // of the form that it is evaluated for; nil where nothing is counted
-	right   bool     // no arithmetic is searched for
+	part     region
+	lastOnly bool     // the trace has only the last token's row, and part is this row
+	focused  bool     // part holds the rows and columns in which most is left, for a search
+	Account  *Account // of the form that it is evaluated for; nil where nothing is counted
+	right    bool     // no arithmetic is searched for
 	Target
 	Prepared
 	certification
