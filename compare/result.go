@@ -100,7 +100,7 @@ type Side struct {
 	Status   capture.Status   `json:"status,omitempty"`
 	Passes   int              `json:"passes"`
 	Scope    capture.Scope    `json:"scope"` // Level 0: undeclared
-	Manifest capture.Manifest `json:"-"`     // all that the trace says of itself
+	Manifest capture.Manifest `json:"-"`     // the whole metadata of the trace
 }
 
 // Map is a map of names: docs/ports.md.

@@ -191,7 +191,7 @@ func (e *Entry) Size(p Pass, window int) []int {
 
 // MarshalJSON writes an entry as one object; see [List.MarshalJSON].
 func (e Entry) MarshalJSON() ([]byte, error) {
-	out := struct {
+	type object struct {
 		Name       string          `json:"name"`
 		Layer      int             `json:"layer"`
 		Level      int             `json:"level"`
@@ -205,7 +205,8 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 		HF         *Source         `json:"hf,omitempty"`
 		Line       string          `json:"line,omitempty"`
 		Expression string          `json:"expression,omitempty"`
-	}{e.Name, e.Layer, e.Level, nil, e.Inputs, e.Weights, e.Shape, e.Axes, e.DType, e.Compare, &e.HF, e.Line, e.Expression}
+	}
+	out := object{e.Name, e.Layer, e.Level, nil, e.Inputs, e.Weights, e.Shape, e.Axes, e.DType, e.Compare, &e.HF, e.Line, e.Expression}
 	if e.Op == nil { // names only: nothing else is known
 		out.HF = nil
 		return json.Marshal(out)

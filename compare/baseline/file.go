@@ -29,24 +29,27 @@ const (
 	maxSize = 1e6
 )
 
-// file is the TOML of a baseline; see [Parse]. Pointers tell what was left out from what is zero.
+// file is the TOML of a baseline; see [Parse].
 type file struct {
-	Accepted []struct {
-		Entry    string             `toml:"entry"`
-		Run      string             `toml:"prompt"`
-		Class    string             `toml:"class"`
-		Seen     string             `toml:"seen"`
-		Error    *float64           `toml:"error"`
-		Slices   map[string]float64 `toml:"slices"`
-		Own      *float64           `toml:"own_inputs"`
-		Elements int64              `toml:"elements"`
-		Shape    []int              `toml:"shape"`
-		DType    string             `toml:"dtype"`
-		Cause    string             `toml:"cause"`
-		Mistake  string             `toml:"mistake"`
-		Reason   string             `toml:"reason"`
-		Until    string             `toml:"until"`
-	} `toml:"accepted"`
+	Accepted []accepted `toml:"accepted"`
+}
+
+// accepted is one divergence of a baseline. Pointers tell what was left out from what is zero.
+type accepted struct {
+	Entry    string             `toml:"entry"`
+	Run      string             `toml:"prompt"`
+	Class    string             `toml:"class"`
+	Seen     string             `toml:"seen"`
+	Error    *float64           `toml:"error"`
+	Slices   map[string]float64 `toml:"slices"`
+	Own      *float64           `toml:"own_inputs"`
+	Elements int64              `toml:"elements"`
+	Shape    []int              `toml:"shape"`
+	DType    string             `toml:"dtype"`
+	Cause    string             `toml:"cause"`
+	Mistake  string             `toml:"mistake"`
+	Reason   string             `toml:"reason"`
+	Until    string             `toml:"until"`
 }
 
 // Parse reads a baseline, as [Format] writes it:
