@@ -12,7 +12,7 @@ import (
 // Decide finds the [Verdict] of the form: an arithmetic for every entry; or an arithmetic for most entries, and a second
 // arithmetic, a mistake or suspects for the rest; or a mistake in all entries; or nothing.
 func (f *Form) Decide(ctx context.Context) error {
-	left := f.Left()
+	left := f.Unexplained()
 	if len(left) == 0 {
 		f.Own = &isolate.Arithmetic{}
 		return nil
@@ -116,7 +116,7 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 		}
 		return err
 	}
-	f.Own, f.Suspects = own, true
+	f.Own, f.HasSuspects = own, true
 	if held < thresholds.Proof.Elements*len(suspects) { // else own explains too many entries to be doubted
 		f.thin, err = tooThin(ctx, own, suspects)
 	}

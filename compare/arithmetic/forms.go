@@ -84,7 +84,7 @@ func (k *Forms) Verdict(ctx context.Context, name isolate.FormKey) (Verdict, err
 	if err != nil {
 		return Verdict{}, err
 	}
-	if f.Own != nil && !f.Suspects || f.Wrong != nil || f.Reread != nil {
+	if f.Own != nil && !f.HasSuspects || f.Wrong != nil || f.Reread != nil {
 		return f.Verdict, nil
 	}
 	return k.final.Get(ctx, name, func(ctx context.Context) (Verdict, error) {
@@ -99,7 +99,7 @@ func (k *Forms) Verdict(ctx context.Context, name isolate.FormKey) (Verdict, err
 // Searched reports whether the arithmetic of a form has been found already.
 func (k *Forms) Searched(name isolate.FormKey) bool {
 	f, known := k.own.Known(name)
-	return known && f.Own != nil && !f.Suspects
+	return known && f.Own != nil && !f.HasSuspects
 }
 
 // Asked reports whether the arithmetic of a form was looked for.
@@ -121,14 +121,14 @@ func (k *Forms) alone(ctx context.Context, name isolate.FormKey) (*Form, error) 
 		if err := f.Decide(ctx); err != nil {
 			return nil, err
 		}
-		if f.Wrong == nil && (f.Own == nil || f.Suspects) {
+		if f.Wrong == nil && (f.Own == nil || f.HasSuspects) {
 			if f.Reread, err = reread(ctx, k.I, f.Entries); err != nil {
 				return nil, err
 			} else if f.Reread != nil {
 				f.Verdict = Verdict{Reread: f.Reread}
 			}
 		}
-		if f.Reread != nil || f.Own != nil && !f.Suspects || f.Wrong != nil { // tensors are not kept
+		if f.Reread != nil || f.Own != nil && !f.HasSuspects || f.Wrong != nil { // tensors are not kept
 			f.Entries = nil
 		}
 		f.stopped = f.stopped || f.account.Ended()
@@ -153,8 +153,8 @@ type Form struct {
 	Verdict
 }
 
-// Left returns the entries with elements unexplained by transformers' arithmetic.
-func (f *Form) Left() []*isolate.Evidence { return withRest(f.Entries) }
+// Unexplained returns the entries with elements unexplained by transformers' arithmetic.
+func (f *Form) Unexplained() []*isolate.Evidence { return withRest(f.Entries) }
 
 // withRest returns the entries with elements unexplained by transformers' arithmetic.
 func withRest(entries []*isolate.Evidence) []*isolate.Evidence {

@@ -177,9 +177,9 @@ type Verdict struct {
 	Definite bool
 	// Reread is the operand that the engine reads before it is rounded, where no arithmetic on captured operands holds.
 	Reread *rereading
-	// Suspects: own leaves something of entries, and second does not explain it. thin: it is too little to accuse them of.
-	Suspects, thin bool
-	stopped        bool // a search for the arithmetic stopped at its limit
+	// HasSuspects: own leaves something of entries, and second does not explain it. thin: it is too little to accuse them of.
+	HasSuspects, thin bool
+	stopped           bool // a search for the arithmetic stopped at its limit
 }
 
 // explainedBy reports whether each entry is explained by one of some arithmetics; nil arithmetics are skipped.

@@ -33,7 +33,7 @@ type rereading struct {
 
 // reread looks for such an operand of the entries of a form, and returns nil if no operand is one. In float32 no rounding is left out.
 func reread(ctx context.Context, i *isolate.Isolator, entries []*isolate.Evidence) (*rereading, error) {
-	left := (&Form{Entries: entries}).Left()
+	left := (&Form{Entries: entries}).Unexplained()
 	if i.Env().DType == hooks.F32 || len(left) == 0 {
 		return nil, nil
 	}
@@ -135,7 +135,7 @@ func recomputing(ctx context.Context, entries []*isolate.Evidence, operand isola
 // arithmetic is the form's if it explains more than half of the entries, two at least, and shows enough in them; the entries that it does not
 // explain are suspect. Without such an arithmetic the result is nil.
 func unrounded(ctx context.Context, entries []*isolate.Evidence, operand isolate.Operand, rounded *isolate.PartlyRounded) (*rereading, error) {
-	left := (&Form{Entries: entries}).Left()
+	left := (&Form{Entries: entries}).Unexplained()
 	one := computing(left, operand)
 	s, err := isolate.StepOf(one.Trial, operand.Role)
 	if err != nil || s == nil {

@@ -29,7 +29,7 @@ func (k *Forms) settle(ctx context.Context, f *Form, name isolate.FormKey) (Verd
 		}
 		// A kernel that most of them prove is the engine's. A mistake in some entries of the prompt does not make the others wrong.
 		if f.Own == nil && together.Own != nil && together.Own.Rewrites.Kernel() > 0 {
-			return Verdict{Own: together.Own, Second: together.Second, Suspects: together.Suspects, thin: together.thin}, nil
+			return Verdict{Own: together.Own, Second: together.Second, HasSuspects: together.HasSuspects, thin: together.thin}, nil
 		}
 	}
 	if f.Own != nil {
@@ -59,7 +59,7 @@ func (k *Forms) bothKinds(ctx context.Context, several isolate.FormKey) (*Form, 
 
 // habitual looks for a preset that explains every entry of the form and is proven by a different form.
 func (k *Forms) habitual(ctx context.Context, f *Form, name isolate.FormKey) (Verdict, error) {
-	own, err := newSearch(f.Left(), f.Entries).habits(ctx)
+	own, err := newSearch(f.Unexplained(), f.Entries).habits(ctx)
 	if err != nil || len(own) == 0 {
 		return f.Verdict, err
 	}

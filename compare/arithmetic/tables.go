@@ -259,7 +259,7 @@ func (f *Form) mostIn(ctx context.Context, own *isolate.Arithmetic, others []*is
 	if f.Second, err = apartFrom(ctx, own, others); f.Second != nil || err != nil {
 		return err
 	}
-	f.Suspects = true
+	f.HasSuspects = true
 	held := len(f.Entries) - len(others)
 	if others, err = leftUnder(ctx, others, own); err != nil {
 		return err
@@ -278,7 +278,7 @@ func apartFrom(ctx context.Context, own *isolate.Arithmetic, others []*isolate.E
 	if own.Beside != nil {
 		kernel = own.Beside
 	}
-	left := (&Form{Entries: others}).Left()
+	left := (&Form{Entries: others}).Unexplained()
 	if !toTheBit(kernel) || len(left) < len(others) {
 		return nil, nil
 	}

@@ -42,7 +42,7 @@ func (s *search) named(ctx context.Context, k *candidate) error {
 			together = append(together, entries...)
 			f := s.forms.NewForm(name)
 			f.Entries = together
-			if found, err := f.Number(ctx, f.Left(), f.Entries); err != nil {
+			if found, err := f.Number(ctx, f.Unexplained(), f.Entries); err != nil {
 				return err
 			} else if found == nil {
 				continue

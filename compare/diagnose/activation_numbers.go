@@ -16,7 +16,7 @@ func numberedActivations(s *search) iter.Seq[Mistake] {
 			if len(all) == 0 {
 				continue
 			}
-			at := s.first.signed(s.m).Of(all[0].last)
+			at := s.first.signed(s.m).PlaceOf(all[0].last)
 			for n, base := range activations {
 				if base.Kind() == own.Kind() {
 					continue

@@ -259,7 +259,7 @@ func otherTanhs(s *search) iter.Seq[Mistake] {
 		t := s.first.signed(s.m)
 		for _, kind := range tanhKinds {
 			for _, i := range t.Firsts() {
-				if t.Steps[i].Prim == program.Tanh && !yield(Mistake{Kind: kind, Place: s.site(s.first, i), Edit: placed(t.Of(i))}) {
+				if t.Steps[i].Prim == program.Tanh && !yield(Mistake{Kind: kind, Place: s.site(s.first, i), Edit: placed(t.PlaceOf(i))}) {
 					return
 				}
 			}

@@ -35,7 +35,7 @@ func applied(s *search) iter.Seq[Mistake] {
 			all = append(all, m)
 		}
 		for _, at := range places {
-			m.Kind, m.By, m.Edit, m.Rounding = "operation.taken-first", s.value(s.first, t.Result(at)), placed(t.Of(at)), ""
+			m.Kind, m.By, m.Edit, m.Rounding = "operation.taken-first", s.value(s.first, t.Result(at)), placed(t.PlaceOf(at)), ""
 			all = append(all, m)
 			if m.By == tensorTerm(other.Inputs[0].Name) && !movesOnly(s) {
 				all = append(all, overwritten(other, m)...)

@@ -135,7 +135,7 @@ func narrowSteps(s *search) iter.Seq[Mistake] {
 		all := slices.DeleteFunc(t.Firsts(), func(i int) bool { return i == end || !rounds(t, i) })
 		for _, d := range narrowTypes {
 			for _, i := range append(slices.Clone(all), end) {
-				m := Mistake{Kind: "precision.each-step", DType: d, Edit: placed(t.Of(i))}
+				m := Mistake{Kind: "precision.each-step", DType: d, Edit: placed(t.PlaceOf(i))}
 				if i != end {
 					m.Kind, m.Of = "precision.up-to", s.step(s.first, i)
 				}
@@ -164,7 +164,7 @@ func narrowParts(s *search) iter.Seq[Mistake] {
 					if kind == "precision.operation-to" && !t.Last(i) {
 						continue
 					}
-					if !yield(Mistake{Kind: kind, Of: s.step(s.first, i), DType: d, Edit: placed(t.Of(i))}) {
+					if !yield(Mistake{Kind: kind, Of: s.step(s.first, i), DType: d, Edit: placed(t.PlaceOf(i))}) {
 						return
 					}
 				}
@@ -182,7 +182,7 @@ func storedSteps(s *search) iter.Seq[Mistake] {
 		t := s.first.signed(s.m)
 		for _, d := range narrowTypes {
 			for _, i := range t.Firsts() {
-				if rounds(t, i) && i != t.Out.Step && !yield(Mistake{Kind: "precision.step-stored", Of: s.step(s.first, i), DType: d, Edit: placed(t.Of(i))}) {
+				if rounds(t, i) && i != t.Out.Step && !yield(Mistake{Kind: "precision.step-stored", Of: s.step(s.first, i), DType: d, Edit: placed(t.PlaceOf(i))}) {
 					return
 				}
 			}

@@ -76,7 +76,7 @@ func linearOf(s *search, k int) (l linear, ok bool) {
 		return l, false
 	}
 	w := st.Args[1].Step
-	if p.Steps[w].Prim != program.Matrix || p.Steps[w].Index() != k || len(e.signed(s.m).Copies(e.signed(s.m).Of(w))) != 1 {
+	if p.Steps[w].Prim != program.Matrix || p.Steps[w].Index() != k || len(e.signed(s.m).Copies(e.signed(s.m).PlaceOf(w))) != 1 {
 		return l, false
 	}
 	l.rows, l.cols = e.Call.W[k].Size()

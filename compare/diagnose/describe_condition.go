@@ -94,14 +94,14 @@ func (x *difference) rowBases() (all []base) {
 	want[len(want)-1] = 1
 	for i := range t.Steps {
 		st := &t.Steps[i]
-		if !slices.Equal(st.Shape, want) || st.Prim == program.Round || len(t.Copies(t.Of(i))) != 1 {
+		if !slices.Equal(st.Shape, want) || st.Prim == program.Round || len(t.Copies(t.PlaceOf(i))) != 1 {
 			continue
 		}
 		b := base{of: x.value(x.first, t.Result(i))}
 		for n := range x.results {
 			o := &x.results[n]
 			p := o.e.signed(x.m)
-			copies := p.Copies(t.Of(i))
+			copies := p.Copies(t.PlaceOf(i))
 			if o.e.Few != nil || len(copies) != 1 {
 				break
 			}

@@ -37,7 +37,7 @@ func headsOf(x *difference, all []observed, of Term) *Description {
 			continue
 		}
 		d := &Description{Kind: "described.heads", Of: of}
-		if !x.productHeads(d, t.Of(i), all) {
+		if !x.productHeads(d, t.PlaceOf(i), all) {
 			return nil
 		}
 		if d.Explained > 0 && d.Explained == d.Elements {
@@ -52,7 +52,7 @@ func headsOf(x *difference, all []observed, of Term) *Description {
 // headMistakes lists the mistakes of a product that reads wrong heads of a single operand: the first or the second.
 func (x *difference) headMistakes(d *Description, t *edit.StepIndex, step int) (all []Mistake) {
 	for k, v := range t.Steps[step].Args {
-		m := Mistake{Kind: "heads.others", Of: d.Of, By: x.value(x.first, v), N: k, Edit: placed(t.Of(step))}
+		m := Mistake{Kind: "heads.others", Of: d.Of, By: x.value(x.first, v), N: k, Edit: placed(t.PlaceOf(step))}
 		h, _ := headsAt(x.search, &t.Steps[step])
 		each := h.heads / x.m.List.Config.NumKVHeads
 		var numbers []float64

@@ -116,7 +116,7 @@ func inversions(s *search) (all [][]edit.Place) {
 			if slices.ContainsFunc(st.Args[:a], v.Same) {
 				continue
 			}
-			next := append(slices.Clone(way), edit.Place{Step: t.Of(i).Step, Arg: a})
+			next := append(slices.Clone(way), edit.Place{Step: t.PlaceOf(i).Step, Arg: a})
 			all = append(all, next)
 			if spreads(t, v) && t.Steps[v.Step].Prim != program.Number { // a view has other elements
 				ways = append(ways, next)

@@ -54,15 +54,15 @@ func basesOf(s *search, results []observed) []base {
 	seen := []program.Var{t.Out}
 	for i := range t.Steps {
 		for a, v := range t.Steps[i].Args {
-			if !slices.Equal(v.Shape, t.Out.Shape) || slices.ContainsFunc(seen, v.Same) || len(t.Copies(edit.Place{Step: t.Of(i).Step, Arg: a})) != 1 {
+			if !slices.Equal(v.Shape, t.Out.Shape) || slices.ContainsFunc(seen, v.Same) || len(t.Copies(edit.Place{Step: t.PlaceOf(i).Step, Arg: a})) != 1 {
 				continue
 			}
 			seen = append(seen, v)
-			b := base{of: s.value(s.first, v), at: edit.Place{Step: t.Of(i).Step, Arg: a}}
+			b := base{of: s.value(s.first, v), at: edit.Place{Step: t.PlaceOf(i).Step, Arg: a}}
 			for n := range results {
 				e := results[n].e
 				p := e.signed(s.m)
-				copies := p.Copies(edit.Place{Step: t.Of(i).Step, Arg: a})
+				copies := p.Copies(edit.Place{Step: t.PlaceOf(i).Step, Arg: a})
 				if e.Few != nil || len(copies) != 1 {
 					break
 				}

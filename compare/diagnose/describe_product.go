@@ -44,7 +44,7 @@ func describeOperand(x *difference) *Description {
 	case share < leastShare:
 		return nil
 	}
-	if d := byAxes(s, all, of, edit.Place{Step: t.Of(t.Out.Step).Step, Arg: 0}); d != nil {
+	if d := byAxes(s, all, of, edit.Place{Step: t.PlaceOf(t.Out.Step).Step, Arg: 0}); d != nil {
 		return d
 	}
 	if d := channelsAmong(all, of); d != nil {

@@ -28,7 +28,7 @@ func rankedRows(x *difference) *Description {
 		var seen []program.Var
 		for i := range t.Steps {
 			for a, v := range t.Steps[i].Args {
-				at := edit.Place{Step: t.Of(i).Step, Arg: a}
+				at := edit.Place{Step: t.PlaceOf(i).Step, Arg: a}
 				if v.Last() < leastRows || v.Last() > mostRanked || slices.ContainsFunc(seen, v.Same) || product(v.Shape) != v.Last()*len(inner.all[0].want) {
 					continue
 				}

@@ -96,7 +96,7 @@ func termsOfResult(s *search) []valuePlace {
 				continue
 			}
 			if st.Prim == program.Add || st.Prim == program.Sub {
-				all = append(all, valuePlace{s.value(s.first, v), edit.Place{Step: t.Of(steps[0]).Step, Arg: a}})
+				all = append(all, valuePlace{s.value(s.first, v), edit.Place{Step: t.PlaceOf(steps[0]).Step, Arg: a}})
 			}
 			steps = append(steps, v.Step)
 		}

@@ -44,7 +44,7 @@ func otherSums(x *difference) *Description {
 			continue
 		}
 		d.Kind, d.Values = "described.terms", counts[:min(len(counts), mostValues)]
-		x.draft(d).proposes = []Mistake{{Kind: "sum.terms", Place: x.site(x.first, s.step), Of: d.Of, Axis: axisWords(0), Numbers: makeNumbers(counts), Edit: placed(x.first.signed(x.m).Of(s.step))}}
+		x.draft(d).proposes = []Mistake{{Kind: "sum.terms", Place: x.site(x.first, s.step), Of: d.Of, Axis: axisWords(0), Numbers: makeNumbers(counts), Edit: placed(x.first.signed(x.m).PlaceOf(s.step))}}
 		return s.described(d)
 	}
 	return nil
@@ -203,7 +203,7 @@ func (x *difference) aboutMean(s *summed) bool {
 	if sq.Prim != program.Mul || !sq.Args[0].Same(sq.Args[1]) {
 		return false
 	}
-	at := edit.Place{Step: t.Of(t.Steps[s.step].Args[0].Step).Step, Arg: 0}
+	at := edit.Place{Step: t.PlaceOf(t.Steps[s.step].Args[0].Step).Step, Arg: 0}
 	for n := range s.all {
 		p := s.all[n].e.signed(x.m)
 		copies := p.Copies(at)

@@ -24,7 +24,7 @@ func wholeInputs(x *difference) *Description {
 	for _, i := range leafSteps(t, program.Input) {
 		entry := &s.m.List.Entries[s.first.Inputs[t.Steps[i].Index()].Entry]
 		if _, given := entry.Op.(op.Given); !given { // ids and positions are whole numbers
-			at, names = append(at, t.Of(i)), append(names, order.NameOf(entry.Name).Role())
+			at, names = append(at, t.PlaceOf(i)), append(names, order.NameOf(entry.Name).Role())
 		}
 	}
 	if len(at) == 0 || len(at) > mostWhole {

@@ -107,7 +107,7 @@ func wholeNumbers(s *subject, e *Entry, m Mistake) *program.Edited {
 	roles := strings.Split(m.Of.Name, ",")
 	for _, i := range leafSteps(t, program.Input) {
 		if slices.Contains(roles, order.NameOf(s.m.List.Entries[e.Inputs[t.Steps[i].Index()].Entry].Name).Role()) {
-			places = append(places, t.Of(i))
+			places = append(places, t.PlaceOf(i))
 		}
 	}
 	if len(places) == 0 {

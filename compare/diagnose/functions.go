@@ -34,7 +34,7 @@ func functionsOfNumbers(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
 		for _, i := range t.Numbers() {
-			at, differ := t.Of(i), false
+			at, differ := t.PlaceOf(i), false
 			for _, e := range s.entries {
 				o := e.signed(s.m)
 				for _, k := range o.Copies(at) {

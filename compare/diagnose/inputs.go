@@ -15,7 +15,7 @@ func inputs(s *search) iter.Seq[Mistake] {
 		t := s.first.signed(s.m)
 		for _, i := range leafSteps(t, program.Input) {
 			n := s.first.Inputs[t.Steps[i].Index()]
-			own, at := s.m.List.Entries[n.Entry].Name, placed(t.Of(i))
+			own, at := s.m.List.Entries[n.Entry].Name, placed(t.PlaceOf(i))
 			var same []string
 			for k := range s.m.List.Entries {
 				if e := &s.m.List.Entries[k]; order.NameOf(e.Name).Role() == order.NameOf(own).Role() {
@@ -43,7 +43,7 @@ const keptToo = -3
 // otherInputs are the mistakes of a wrong stream or tensor in place of an input, or of the input's tensor in the pass before.
 func otherInputs(s *search, step int) (all []Mistake) {
 	t := s.first.signed(s.m)
-	at, n, item := t.Of(step), s.first.Inputs[t.Steps[step].Index()], s.first.Items[t.Steps[step].Index()]
+	at, n, item := t.PlaceOf(step), s.first.Inputs[t.Steps[step].Index()], s.first.Items[t.Steps[step].Index()]
 	own := s.m.List.Entries[n.Entry].Name
 	add := func(from string, m Mistake, at ...edit.Place) {
 		m.Place, m.Source, m.Edit = order.NameOf(from).Role(), from, placed(at...)
@@ -134,7 +134,7 @@ func exchanged(s *search) iter.Seq[Mistake] {
 	inputs := leafSteps(t, program.Input)
 	for k, i := range inputs {
 		for _, j := range inputs[:k] {
-			all = append(all, Mistake{Kind: "inputs.exchanged", Of: s.value(s.first, t.Result(j)), By: s.value(s.first, t.Result(i)), Edit: placed(t.Of(j), t.Of(i))})
+			all = append(all, Mistake{Kind: "inputs.exchanged", Of: s.value(s.first, t.Result(j)), By: s.value(s.first, t.Result(i)), Edit: placed(t.PlaceOf(j), t.PlaceOf(i))})
 		}
 	}
 	return slices.Values(all)

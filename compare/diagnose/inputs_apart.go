@@ -22,7 +22,7 @@ func chained(s *search) iter.Seq[Mistake] {
 			continue
 		}
 		add := func(kind Kind, name string) {
-			all = append(all, Mistake{Kind: kind, Place: order.NameOf(name).Role(), By: tensorTerm(name), For: tensorTerm(own), Source: name, Edit: placed(t.Of(i))})
+			all = append(all, Mistake{Kind: kind, Place: order.NameOf(name).Role(), By: tensorTerm(name), For: tensorTerm(own), Source: name, Edit: placed(t.PlaceOf(i))})
 		}
 		add("input.chained", target)
 		if !order.NameOf(target).Within() {
@@ -53,7 +53,7 @@ func ownStreams(s *search, step int) (all []Mistake) {
 			continue
 		}
 		seen[order.NameOf(other.Name).Role()] = true
-		m := Mistake{Kind: "input.own-stream", Place: order.NameOf(other.Name).Role(), By: tensorTerm(other.Name), For: s.value(s.first, t.Result(step)), Source: other.Name, Edit: placed(t.Of(step))}
+		m := Mistake{Kind: "input.own-stream", Place: order.NameOf(other.Name).Role(), By: tensorTerm(other.Name), For: s.value(s.first, t.Result(step)), Source: other.Name, Edit: placed(t.PlaceOf(step))}
 		for m.N = -1; m.N <= 1; m.N++ {
 			all = append(all, m)
 		}
@@ -83,7 +83,7 @@ func apartInputs(s *search) iter.Seq[Mistake] {
 			if t.Steps[from].Prim != program.Input || slices.IndexFunc(t.Steps[i].Args, func(o program.Var) bool { return o.Same(v) }) != a {
 				continue
 			}
-			own, at := s.m.List.Entries[s.first.Inputs[t.Steps[from].Index()].Entry].Name, t.Of(i)
+			own, at := s.m.List.Entries[s.first.Inputs[t.Steps[from].Index()].Entry].Name, t.PlaceOf(i)
 			at.Arg = a
 			for _, other := range sourcesOf(s, own, product(v.Shape)) {
 				all = append(all, Mistake{

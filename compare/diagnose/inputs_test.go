@@ -103,7 +103,7 @@ func TestOtherInputsAreApplied(t *testing.T) {
 	x, y := read(t, m, "layers.1.mlp.act_fn", 1), read(t, m, "layers.1.mlp.up_proj", 1)
 	makes(t, m, difference, Mistake{Kind: "inputs.exchanged", Edit: placeIn(m, difference, 0, 1)}, both(x, y, func(a, b float64) float64 { return b*a - b }))
 	parts := difference.signed(m)
-	reader := parts.Of(edit.StepsOf(difference.Program, program.Mul)[0])
+	reader := parts.PlaceOf(edit.StepsOf(difference.Program, program.Mul)[0])
 	reader.Arg = 0
 	gate := read(t, m, "layers.1.mlp.gate_proj", 1)
 	makes(t, m, difference, Mistake{Kind: "input.apart", Source: "layers.0.mlp.gate_proj", Edit: placed(reader)}, both(both(gate, y, times), x, func(a, b float64) float64 { return a - b }))

@@ -21,7 +21,7 @@ func laterInputs(s *search) iter.Seq[Mistake] {
 				continue
 			}
 			for _, later := range computedLater(s) {
-				m := Mistake{Kind: "input.other", Place: order.NameOf(later).Role(), By: tensorTerm(later), For: tensorTerm(s.m.List.Entries[n.Entry].Name), Source: later, Edit: placed(t.Of(i))}
+				m := Mistake{Kind: "input.other", Place: order.NameOf(later).Role(), By: tensorTerm(later), For: tensorTerm(s.m.List.Entries[n.Entry].Name), Source: later, Edit: placed(t.PlaceOf(i))}
 				if !yield(m) {
 					return
 				}

@@ -131,7 +131,7 @@ func placeIn(m *Model, e *Entry, inputs ...int) string {
 	t := e.signed(m)
 	var at []edit.Place
 	for _, k := range inputs {
-		at = append(at, t.Of(slices.IndexFunc(t.Steps, func(s program.Step) bool { return s.Prim == program.Input && s.Index() == k })))
+		at = append(at, t.PlaceOf(slices.IndexFunc(t.Steps, func(s program.Step) bool { return s.Prim == program.Input && s.Index() == k })))
 	}
 	return placed(at...)
 }

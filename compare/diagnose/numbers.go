@@ -116,10 +116,10 @@ func equalNumbers(t *edit.StepIndex, numbers []int, i int) [][]edit.Place {
 	for _, k := range numbers {
 		if t.Steps[k].Number().Value == t.Steps[i].Number().Value {
 			first = first && k >= i
-			equal = append(equal, t.Of(k))
+			equal = append(equal, t.PlaceOf(k))
 		}
 	}
-	own := []edit.Place{t.Of(i)}
+	own := []edit.Place{t.PlaceOf(i)}
 	if !first || len(equal) == 1 {
 		return [][]edit.Place{own}
 	}
@@ -174,7 +174,7 @@ func unroundedNumbers(s *search) iter.Seq[Mistake] {
 			}
 			if !yield(Mistake{
 				Kind: "number.not-rounded", Of: numberTerm(s.subject, t.Program, i), For: literal(st.Number().Value), DType: s.first.Call.DType, Place: s.site(s.first, i),
-				Edit: edit.Edit{Class: edit.Constant, At: []edit.Place{t.Of(i)}, Value: st.Number().Value}.Text(),
+				Edit: edit.Edit{Class: edit.Constant, At: []edit.Place{t.PlaceOf(i)}, Value: st.Number().Value}.Text(),
 			}) {
 				return
 			}
@@ -195,7 +195,7 @@ func literals(s *search) iter.Seq[Mistake] {
 			}
 			for _, by := range []float64{2, -1, 0.5} {
 				m := Mistake{Kind: "number.value", Place: s.site(s.first, readers[0]), Of: s.step(s.first, readers[0]), X: some(by * st.Number().Value), Right: some(st.Number().Value)}
-				m.Edit = edit.Edit{Class: edit.Constant, At: []edit.Place{t.Of(i)}, Value: by * st.Number().Value}.Text()
+				m.Edit = edit.Edit{Class: edit.Constant, At: []edit.Place{t.PlaceOf(i)}, Value: by * st.Number().Value}.Text()
 				if !yield(m) {
 					return
 				}

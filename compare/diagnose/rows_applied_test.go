@@ -38,7 +38,7 @@ func TestSumsAndRowsAreApplied(t *testing.T) {
 	tail := norm.signed(m)
 	place := func(prim program.Prim, arg int) string {
 		i := slices.IndexFunc(tail.Steps, func(s program.Step) bool { return s.Prim == prim })
-		return placed(edit.Place{Step: tail.Of(i).Step, Arg: arg})
+		return placed(edit.Place{Step: tail.PlaceOf(i).Step, Arg: arg})
 	}
 	own := rows(func(at int) float64 { return squares(at, one) })
 	byPosition := func(past int, of func(p float64) float64) []float64 {
@@ -53,8 +53,8 @@ func TestSumsAndRowsAreApplied(t *testing.T) {
 		return slices.ContainsFunc(s.Args, func(v program.Var) bool { return v.Step == scale })
 	})
 	arg := slices.IndexFunc(tail.Steps[reader].Args, func(v program.Var) bool { return v.Step == scale })
-	atScale := edit.Place{Step: tail.Of(reader).Step, Arg: arg}
-	atX := edit.Place{Step: tail.Of(slices.IndexFunc(tail.Steps, func(s program.Step) bool { return s.Prim == program.Mul })).Step, Arg: 0}
+	atScale := edit.Place{Step: tail.PlaceOf(reader).Step, Arg: arg}
+	atX := edit.Place{Step: tail.PlaceOf(slices.IndexFunc(tail.Steps, func(s program.Step) bool { return s.Prim == program.Mul })).Step, Arg: 0}
 	layers := slices.Repeat([]float64{math.NaN()}, m.List.Config.NumLayers)
 	layers[1] = 0.25
 	epsAt := slices.IndexFunc(tail.Steps, func(s program.Step) bool { return s.Prim == program.Number && s.Number().Value == eps })
@@ -86,7 +86,7 @@ func TestSumsAndRowsAreApplied(t *testing.T) {
 		}()},
 		{Mistake{Kind: "factor.by-position", Other: "1/√(1+p)", X: some(3), Edit: placed(edit.Place{Arg: result})}, byPosition(0, func(p float64) float64 { return 3 / math.Sqrt(1+p) })},
 		{Mistake{Kind: "factor.by-late-position", Other: "p", X: some(0.75), Edit: placed(edit.Place{Arg: result})}, byPosition(0, func(p float64) float64 { return max(1, 0.75*p) })},
-		{Mistake{Kind: "number.of-layers", Axis: layersAxis, Numbers: makeNumbers(layers), Edit: placed(tail.Of(epsAt))}, rows(func(at int) float64 { return squares(at, one) - eps + 0.25 })},
+		{Mistake{Kind: "number.of-layers", Axis: layersAxis, Numbers: makeNumbers(layers), Edit: placed(tail.PlaceOf(epsAt))}, rows(func(at int) float64 { return squares(at, one) - eps + 0.25 })},
 		{Mistake{Kind: "precision.step-stored", DType: hooks.F16, Edit: place(program.Rsqrt, -1)}, func() []float64 {
 			y := make([]float64, len(x))
 			for at := 0; at < len(x); at += width {

@@ -37,7 +37,7 @@ func rowsElsewhere(s *search) iter.Seq[Mistake] {
 			}
 			m.Of, m.Place = weightTerm(own.Name), order.NameOf(own.Name).Role()
 			if moves {
-				m.Edit = placed(s.first.signed(s.m).Of(end.Args[2].Step))
+				m.Edit = placed(s.first.signed(s.m).PlaceOf(end.Args[2].Step))
 			}
 			if !yield(m) {
 				return

@@ -369,7 +369,7 @@ func addendLeftOut(s *search, o survivor) (at edit.Place, ok bool) {
 	}
 	for k, a := range st.Args {
 		if n := a.Step; t.Steps[n].Prim == program.Number && slices.Contains(t.Numbers(), n) && st.Args[1-k].Step == t.At(o.edit.From).Step {
-			return t.Of(n), true
+			return t.PlaceOf(n), true
 		}
 	}
 	return at, false

@@ -295,7 +295,7 @@ func structure(s *search) iter.Seq[Mistake] {
 
 // wholeFirst sorts edits that leave something out: first a single step, then the whole operation, then other runs of steps. The first edits say most.
 func wholeFirst(t *edit.StepIndex, all []edit.Edit) []edit.Edit {
-	out := t.Of(t.Out.Step)
+	out := t.PlaceOf(t.Out.Step)
 	place := func(d edit.Edit) int {
 		if d.At[0].Arg >= 0 { // a bias
 			return 0
@@ -327,7 +327,7 @@ func productsLast(s *search) iter.Seq[Mistake] {
 				continue
 			}
 			for k := range st.Args {
-				at := edit.Place{Step: t.Of(i).Step, Arg: 1 - k}
+				at := edit.Place{Step: t.PlaceOf(i).Step, Arg: 1 - k}
 				if v := t.At(at); t.Steps[v.Step].Prim == program.Number || product(v.Shape) != product(t.Out.Shape) {
 					continue
 				}

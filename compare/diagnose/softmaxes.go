@@ -37,7 +37,7 @@ func softmaxVariants(s *search) iter.Seq[Mistake] {
 	}
 	for a := 1; a < len(t.Steps[softmaxes[0]].Shape); a++ {
 		m := softmaxOf(s, "softmax.axis")
-		m.Axis, m.Edit = "axis", edit.Edit{At: []edit.Place{t.Of(softmaxes[0])}, Map: edit.Map{Axis: a}}.Text()
+		m.Axis, m.Edit = "axis", edit.Edit{At: []edit.Place{t.PlaceOf(softmaxes[0])}, Map: edit.Map{Axis: a}}.Text()
 		if axes := s.m.List.Entries[s.first.Node.Entry].Axes; len(axes) > a {
 			m.Axis = axisWords(axes[len(axes)-1-a])
 		}

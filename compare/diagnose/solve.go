@@ -29,7 +29,7 @@ func solved(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
 		for _, i := range t.Numbers() {
-			old, at := t.Steps[i].Number().Value, t.Of(i)
+			old, at := t.Steps[i].Number().Value, t.PlaceOf(i)
 			if !solveFamily(s, family{
 				starts: []float64{old, 2 * old, old / 2, 10 * old, old / 10, 100 * old, -old}, old: old,
 				of: func(n number) Mistake { return otherConstant(s.subject, s.first, i, n, at) },
@@ -131,7 +131,7 @@ func placeOf(t *edit.StepIndex, step int) edit.Place {
 	if step < 0 {
 		return edit.Place{Arg: step}
 	}
-	return t.Of(step)
+	return t.PlaceOf(step)
 }
 
 // at changes the value of a place of [placeOf] for each step that reads the value. The value of an operand is changed for its own step.

@@ -67,7 +67,7 @@ func inLayer(s *search, entries []*Entry) (all []ofPlace) {
 	sub.subject, sub.tried = s.subject, s.tried
 	t := sub.first.signed(sub.m)
 	for _, i := range t.Numbers() {
-		old, at := t.Steps[i].Number().Value, t.Of(i)
+		old, at := t.Steps[i].Number().Value, t.PlaceOf(i)
 		before := len(sub.found)
 		f := family{starts: []float64{old, 2 * old, old / 2, -old}, old: old, of: func(n number) Mistake { return otherConstant(sub.subject, sub.first, i, n, at) }}
 		solveFamily(sub, f, func(m Mistake) bool {

@@ -49,7 +49,7 @@ func inputOf(e *Entry, input int) []int {
 // editPlaces lists the places of steps, each place once.
 func editPlaces(s *subject, e *Entry, steps []int) (all []edit.Place) {
 	for _, i := range steps {
-		if at := e.signed(s.m).Of(i); !slices.Contains(all, at) {
+		if at := e.signed(s.m).PlaceOf(i); !slices.Contains(all, at) {
 			all = append(all, at)
 		}
 	}
@@ -82,7 +82,7 @@ func editOf(of func(edit.Edits) []edit.Edit, meant func(t *edit.StepIndex, d edi
 func leftOut(input int) usually {
 	return editOf(edit.Edits.LeftOut, func(t *edit.StepIndex, d edit.Edit) bool {
 		from := &t.Steps[t.At(d.From).Step]
-		return d.At[0] == t.Of(t.Out.Step) && from.Prim == program.Input && from.Index() == input
+		return d.At[0] == t.PlaceOf(t.Out.Step) && from.Prim == program.Input && from.Index() == input
 	})
 }
 
@@ -166,7 +166,7 @@ func resultMapped(of func(c *order.Config) edit.Map) usually {
 		if max(m.Axis, m.Other) >= len(t.Out.Shape) {
 			return Mistake{}
 		}
-		return saidOf(s, e, edit.Edit{Class: edit.Mapped, At: []edit.Place{{Step: t.Of(t.Out.Step).Step, Arg: edit.Returned}}, Map: m})
+		return saidOf(s, e, edit.Edit{Class: edit.Mapped, At: []edit.Place{{Step: t.PlaceOf(t.Out.Step).Step, Arg: edit.Returned}}, Map: m})
 	}
 }
 

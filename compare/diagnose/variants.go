@@ -35,7 +35,7 @@ func activationVariants(s *search) iter.Seq[Mistake] {
 			if len(all) == 0 {
 				continue
 			}
-			at := s.first.signed(s.m).Of(all[0].last)
+			at := s.first.signed(s.m).PlaceOf(all[0].last)
 			for _, ownFirst := range []bool{true, false} {
 				for n, base := range variantBases {
 					if (base.Kind() == own.Kind()) != ownFirst {

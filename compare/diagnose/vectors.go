@@ -127,7 +127,7 @@ func addedVectors(s *search) iter.Seq[Mistake] {
 				if st := &t.Steps[i]; perHead(st.Shape, w.Shape[0]) == nil || !st.Prim.Computes() && st.Prim != program.Input {
 					continue
 				}
-				m := Mistake{Kind: "vector.added", Place: order.NameOf(w.Name).Role(), Of: weightTerm(w.Name), By: s.value(s.first, t.Result(i)), Source: w.Name, Edit: placed(t.Of(i)), Rounding: Unstored}
+				m := Mistake{Kind: "vector.added", Place: order.NameOf(w.Name).Role(), Of: weightTerm(w.Name), By: s.value(s.first, t.Result(i)), Source: w.Name, Edit: placed(t.PlaceOf(i)), Rounding: Unstored}
 				if i == t.Out.Step {
 					m.By = theResult
 				}

@@ -38,7 +38,7 @@ func mistakeAt(s *subject, e *Entry, t *edit.StepIndex, step int, d edit.Edit) M
 	case edit.Twice:
 		return twiceTaken(s, e, step)
 	case edit.Whole:
-		return addedPart(s, e, step, d.Value == 1)
+		return addedPart(s, e, step, d.Second())
 	case edit.Index:
 		return indexedPart(s, e, t, d)
 	case edit.Order:
@@ -75,7 +75,7 @@ func reorderedSteps(s *subject, e *Entry, t *edit.StepIndex, step int, d edit.Ed
 		return Mistake{Kind: "order.term-alone", Of: who, By: s.value(e, alone), For: s.value(e, other)}
 	}
 	below := numberBelow(s, t, t.Steps[step].Args[0].Step)
-	if d.Value == 1 {
+	if d.Second() {
 		return Mistake{Kind: "epsilon.after-inverse", Of: below}
 	}
 	return Mistake{Kind: "epsilon.after-root", Of: below}
@@ -100,7 +100,7 @@ func overAxis(s *subject, e *Entry, t *edit.StepIndex, step int, d edit.Edit) Mi
 			m.Axis = axisWords(axes[len(axes)-2])
 		}
 		switch {
-		case d.Value == 1:
+		case d.Second():
 			if m.Kind = "axis.wrong"; len(axes) > 1 {
 				m.Other = axisWords(axes[len(axes)-1])
 			}

@@ -367,7 +367,7 @@ func (k *Names) mistakeOfForms(ctx context.Context, role string) (found *diagnos
 		case f.Wrong != nil && f.Definite && (found == nil || found.Same(f.Wrong.(*searched).Finding)):
 			found = f.Wrong.(*searched).Finding
 			made = found.Edit()
-		case f.Wrong != nil || f.Own == nil || f.Suspects:
+		case f.Wrong != nil || f.Own == nil || f.HasSuspects:
 			return nil, nil, nil
 		}
 	}

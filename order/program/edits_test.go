@@ -46,7 +46,7 @@ func allEdits(t *edit.StepIndex) []edit.Edit {
 		all = append(all, some...)
 	}
 	for _, i := range t.Numbers() {
-		all = append(all, edit.Edit{Class: edit.Constant, At: []edit.Place{t.Of(i)}, Value: 2})
+		all = append(all, edit.Edit{Class: edit.Constant, At: []edit.Place{t.PlaceOf(i)}, Value: 2})
 	}
 	return all
 }

@@ -102,7 +102,7 @@ func TestAProductBehindTheRest(t *testing.T) {
 	})
 	parts := edit.NewStepIndex(p, nameless)
 	mul := edit.StepsOf(p, program.Mul)[0]
-	gives(t, edit.ProductLast(parts, edit.Place{Step: parts.Of(mul).Step, Arg: 1}), c, func(x []float64) (y []float64) {
+	gives(t, edit.ProductLast(parts, edit.Place{Step: parts.PlaceOf(mul).Step, Arg: 1}), c, func(x []float64) (y []float64) {
 		for j := range 4 {
 			y = append(y, math.Tanh(x[j])*x[4+j])
 		}
@@ -164,7 +164,7 @@ func TestWhatIsLaidOutAnewIsTheSameToAnEdit(t *testing.T) {
 		return edit.NewStepIndex(p, nameless)
 	}
 	a, b := of(false), of(true)
-	if x, y := a.Of(a.Out.Step), b.Of(b.Out.Step); x != y {
+	if x, y := a.PlaceOf(a.Out.Step), b.PlaceOf(b.Out.Step); x != y {
 		t.Error("the sum is not the same step")
 	}
 }

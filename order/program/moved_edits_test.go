@@ -64,7 +64,7 @@ func TestBlocksComeColumnByColumn(t *testing.T) {
 			t.Fatal(err)
 		}
 		parts := edit.NewStepIndex(p, nameless)
-		result := edit.Place{Step: parts.Of(edit.StepsOf(p, program.Neg)[0]).Step, Arg: edit.Returned}
+		result := edit.Place{Step: parts.PlaceOf(edit.StepsOf(p, program.Neg)[0]).Step, Arg: edit.Returned}
 		d := edit.Edit{Class: edit.Mapped, At: []edit.Place{result}, Map: edit.Map{Kind: edit.Blocks, Axis: 2, By: size, N: across}}
 		if !slices.ContainsFunc(parts.Edits().Maps([]int{size, across, down}), func(o edit.Edit) bool { return o.At[0].Arg == edit.Returned && o.Map == d.Map }) {
 			t.Fatalf("%+v is not tried", d.Map)

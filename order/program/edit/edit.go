@@ -47,11 +47,18 @@ type Edit struct {
 	At    []Place
 	From  Place        // what is read there in place of what was
 	Prim  program.Prim // of the step there
-	Value float64
+	Value float64      // the number of Constant, what Count adds, the index of Index, a term of a sum of Order; see [Edit.Second]
 	Map   Map
 	// Back: the result is put back in order.
 	Back bool
 }
+
+// secondWay is the Value of the second of the two ways in which some edits can be made.
+const secondWay = 1
+
+// Second reports the second way of an edit: Whole of the other part only, Axis along the axis before the last, Order with epsilon after the inverse,
+// Shift without the rounding to the model's dtype.
+func (d Edit) Second() bool { return d.Value == secondWay }
 
 // Apply edits a program; nil where the program has no such place, or the edit does not go with its shapes.
 func (d Edit) Apply(t *StepIndex) *program.Edited {
@@ -120,7 +127,7 @@ func (d Edit) one(e *Editor, t *StepIndex, step int, at Place, k, copies int) bo
 		if d.Map.Kind == Apart {
 			return d.apart(e, t, step)
 		}
-		if d.Map.Kind == 0 && d.Value == 1 {
+		if d.Map.Kind == 0 && d.Second() {
 			return d.across(e, t, step)
 		} else if d.Map.Kind == 0 {
 			return d.wider(e, t, step)
@@ -251,7 +258,7 @@ func (d Edit) whole(e *Editor, t *StepIndex, step int) bool {
 		done := e.Append(other)
 		args := slices.Clone(s.Args)
 		args[1-k] = done
-		if d.Value == 1 { // and not to this one
+		if d.Second() { // not to this one
 			args[k] = f.Args[0]
 		}
 		e.Become(step, program.Cat, args...)

@@ -29,7 +29,7 @@ func (t Edits) values(steps []int) []value {
 		all = append(all, value{at, v})
 	}
 	for _, i := range steps {
-		add(t.Of(i), t.Result(i))
+		add(t.PlaceOf(i), t.Result(i))
 		for a, v := range t.Steps[i].Args {
 			add(Place{t.sig[i], a}, v)
 		}
@@ -43,7 +43,7 @@ func (t Edits) LeftOut() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]
-		at := t.Of(i)
+		at := t.PlaceOf(i)
 		if s.Prim == program.Affine && len(s.Args) == 3 {
 			all = append(all, Edit{Class: LeftOut, At: []Place{{at.Step, 2}}})
 		}
@@ -80,11 +80,11 @@ func (t Edits) Exchanged() []Edit {
 			others = functionsOfOne
 		}
 		if own == program.Rsqrt {
-			all = append(all, Edit{Class: Exchanged, At: []Place{t.Of(i)}, Prim: program.Div})
+			all = append(all, Edit{Class: Exchanged, At: []Place{t.PlaceOf(i)}, Prim: program.Div})
 		}
 		for _, other := range others {
 			if other != own {
-				all = append(all, Edit{Class: Exchanged, At: []Place{t.Of(i)}, Prim: other})
+				all = append(all, Edit{Class: Exchanged, At: []Place{t.PlaceOf(i)}, Prim: other})
 			}
 		}
 	}
@@ -96,7 +96,7 @@ func (t Edits) Swapped() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		if p := t.Steps[i].Prim; p == program.Sub || p == program.Div {
-			all = append(all, Edit{Class: Swapped, At: []Place{t.Of(i)}})
+			all = append(all, Edit{Class: Swapped, At: []Place{t.PlaceOf(i)}})
 		}
 	}
 	return all
@@ -124,10 +124,10 @@ func (t Edits) Counts() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		if n, ok := Divisor(t.Program, i); ok {
-			all = append(all, Edit{Class: Count, At: []Place{t.Of(i)}, Value: -1}, Edit{Class: Count, At: []Place{t.Of(i)}, Value: 1})
+			all = append(all, Edit{Class: Count, At: []Place{t.PlaceOf(i)}, Value: -1}, Edit{Class: Count, At: []Place{t.PlaceOf(i)}, Value: 1})
 			terms := t.Steps[n].Number().Value
 			if by := math.Exp2(math.Ceil(math.Log2(terms))) - terms; by > 1 && terms > 1 { // a width that is padded
-				all = append(all, Edit{Class: Count, At: []Place{t.Of(i)}, Value: by})
+				all = append(all, Edit{Class: Count, At: []Place{t.PlaceOf(i)}, Value: by})
 			}
 		}
 	}
@@ -187,8 +187,8 @@ func (t Edits) Wholes() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		if s := &t.Steps[i]; s.Prim == program.Cat && len(s.Args) == 2 {
-			for _, only := range []float64{0, 1} {
-				all = append(all, Edit{Class: Whole, At: []Place{t.Of(i)}, Value: only})
+			for _, only := range []float64{0, secondWay} {
+				all = append(all, Edit{Class: Whole, At: []Place{t.PlaceOf(i)}, Value: only})
 			}
 		}
 	}
@@ -352,7 +352,7 @@ func (t Edits) Maps(blocks []int) []Edit {
 			continue
 		}
 		for _, m := range maps(s.Shape, blocks) { // for all that read it
-			all = append(all, Edit{Class: Mapped, At: []Place{t.Of(i)}, Map: m}, Edit{Class: Mapped, At: []Place{t.Of(i)}, Map: m, Back: true})
+			all = append(all, Edit{Class: Mapped, At: []Place{t.PlaceOf(i)}, Map: m}, Edit{Class: Mapped, At: []Place{t.PlaceOf(i)}, Map: m, Back: true})
 		}
 	}
 	return all

@@ -23,7 +23,7 @@ const (
 	Unread                     // the inverse: read with the sizes of two axes exchanged, which are exchanged then
 	Turn                       // N parts of a result are read as halves, not by turns, with By 1; else the other way round
 	Blocks                     // blocks of By elements, read as rows of N blocks, come column by column
-	Shift                      // no map: a step is taken of another value
+	Shift                      // no map: a step is taken of another value; By is earlier or later
 	Cross                      // the parts of a result that are read apart are each another: By parts on
 )
 

@@ -20,7 +20,7 @@ func (t Edits) Apart() []Edit {
 		}
 		for _, n := range partCounts {
 			if w := s.Args[0].Last(); w%n == 0 && w > n && t.Out.Last() == w {
-				all = append(all, Edit{Class: Axis, At: []Place{t.Of(i)}, Map: Map{Kind: Apart, Axis: len(s.Shape) - 1, N: n}})
+				all = append(all, Edit{Class: Axis, At: []Place{t.PlaceOf(i)}, Map: Map{Kind: Apart, Axis: len(s.Shape) - 1, N: n}})
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func (t Edits) Alone() []Edit {
 	for _, i := range t.Firsts() {
 		if sum, _, ok := t.ofSum(i); ok {
 			for k := range t.Steps[sum].Args {
-				all = append(all, Edit{Class: Order, At: []Place{t.Of(i)}, Prim: t.Steps[i].Prim, Value: float64(k)})
+				all = append(all, Edit{Class: Order, At: []Place{t.PlaceOf(i)}, Prim: t.Steps[i].Prim, Value: float64(k)})
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func (t Edits) AllWider() []Edit {
 	var at []Place
 	for _, i := range t.Firsts() {
 		if s := &t.Steps[i]; s.Prim == program.Sum && len(s.Shape) > 1 {
-			at = append(at, t.Of(i))
+			at = append(at, t.PlaceOf(i))
 		}
 	}
 	if len(at) < 2 {
@@ -136,7 +136,7 @@ func (t Edits) Repeated() []Edit {
 			for a, n := range s.Shape[:len(s.Shape)-1] {
 				for _, by := range []int{0, n - 1} {
 					if n > 1 {
-						all = append(all, Edit{Class: Mapped, At: []Place{t.Of(i)}, Map: Map{Kind: First, Axis: a, By: by}})
+						all = append(all, Edit{Class: Mapped, At: []Place{t.PlaceOf(i)}, Map: Map{Kind: First, Axis: a, By: by}})
 					}
 				}
 			}
@@ -154,7 +154,7 @@ func (t Edits) Fewer() []Edit {
 			continue
 		}
 		if terms := t.Steps[t.Steps[i].Args[0].Step].Args[0].Last(); terms > 2 && t.Steps[n].Number().Value == float64(terms) {
-			all = append(all, Edit{Class: Count, At: []Place{t.Of(i)}, Map: Map{N: 1, By: 1}}, Edit{Class: Count, At: []Place{t.Of(i)}, Map: Map{N: 1}})
+			all = append(all, Edit{Class: Count, At: []Place{t.PlaceOf(i)}, Map: Map{N: 1, By: 1}}, Edit{Class: Count, At: []Place{t.PlaceOf(i)}, Map: Map{N: 1}})
 		}
 	}
 	return all

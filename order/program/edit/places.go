@@ -26,7 +26,7 @@ func (t Edits) Indexes() []Edit {
 					continue // of a long axis only other parts of the same size: of keys for values, of the gate for what it multiplies
 				}
 				if other != start {
-					all = append(all, Edit{Class: Index, At: []Place{t.Of(v.Step)}, Map: Map{Axis: axis, N: start, By: other, Other: size}})
+					all = append(all, Edit{Class: Index, At: []Place{t.PlaceOf(v.Step)}, Map: Map{Axis: axis, N: start, By: other, Other: size}})
 				}
 			}
 		}
@@ -53,7 +53,7 @@ func (t Edits) IndexesOfOne() []Edit {
 			if slices.ContainsFunc(t.Steps[i].Args, func(v program.Var) bool {
 				return slices.Contains(t.Copies(d.At[0]), v.Step) && t.shows(v, v.Step, d.Map)
 			}) {
-				readers = append(readers, t.Of(i))
+				readers = append(readers, t.PlaceOf(i))
 			}
 		}
 		if len(readers) > 1 {
@@ -191,9 +191,9 @@ func (t Edits) Behind() []Edit {
 			if t.Steps[sum].Prim == program.Max {
 				other = program.Add
 			}
-			all = append(all, Edit{Class: Order, At: []Place{t.Of(i)}}, Edit{Class: Order, At: []Place{t.Of(sum)}, Prim: other})
+			all = append(all, Edit{Class: Order, At: []Place{t.PlaceOf(i)}}, Edit{Class: Order, At: []Place{t.PlaceOf(sum)}, Prim: other})
 			if t.Steps[i].Prim == program.Rsqrt {
-				all = append(all, Edit{Class: Order, At: []Place{t.Of(i)}, Value: 1})
+				all = append(all, Edit{Class: Order, At: []Place{t.PlaceOf(i)}, Value: secondWay})
 			}
 		}
 	}
@@ -236,7 +236,7 @@ func (d Edit) behind(e *Editor, t *StepIndex, step int) bool {
 	if !ok {
 		return false
 	}
-	if d.Value == 1 { // after the inverse
+	if d.Second() { // after the inverse
 		e.Pass(step, e.Add("", e.Rsqrt("", x), number))
 		return true
 	}
@@ -272,8 +272,8 @@ func (t Edits) Wider() []Edit {
 		if s.Prim != program.Sum || len(s.Shape) < 2 {
 			continue
 		}
-		if all = append(all, Edit{Class: Axis, At: []Place{t.Of(i)}, Value: 1}); s.Shape[len(s.Shape)-2] > 1 {
-			all = append(all, Edit{Class: Axis, At: []Place{t.Of(i)}})
+		if all = append(all, Edit{Class: Axis, At: []Place{t.PlaceOf(i)}, Value: secondWay}); s.Shape[len(s.Shape)-2] > 1 {
+			all = append(all, Edit{Class: Axis, At: []Place{t.PlaceOf(i)}})
 		}
 	}
 	return all

@@ -9,6 +9,12 @@ import (
 // mostShifted is the most steps of a program for which Shifted returns edits.
 const mostShifted = 60
 
+// Where a shifted step is taken, as Map.By of Shift says.
+const (
+	earlier = iota // of an ancestor of the operand
+	later          // of a value computed from the result
+)
+
 // Shifted returns edits that apply a step too early or too late: to an ancestor of the operand, or to a value
 // computed from the result, for all readers of the value. The step applies a weight, a number, a bias or a function.
 func (t Edits) Shifted() []Edit {
@@ -22,13 +28,13 @@ func (t Edits) Shifted() []Edit {
 				continue
 			}
 			from := t.rounded(t.Steps[i].Args[arg])
-			add := func(step, later int) {
-				d := Edit{Class: Order, At: []Place{{t.sig[i], arg}}, From: t.Of(step), Map: Map{Kind: Shift, By: later}}
+			add := func(step, by int) {
+				d := Edit{Class: Order, At: []Place{{t.sig[i], arg}}, From: t.PlaceOf(step), Map: Map{Kind: Shift, By: by}}
 				if slices.ContainsFunc(all, func(o Edit) bool { return o.At[0] == d.At[0] && o.From == d.From }) || !t.takes(i, arg, step) {
 					return
 				}
 				if all = append(all, d); t.Steps[i].Round == program.Model { // also without the rounding to the model's dtype
-					d.Value = 1
+					d.Value = secondWay
 					all = append(all, d)
 				}
 			}
@@ -36,12 +42,12 @@ func (t Edits) Shifted() []Edit {
 			slices.Reverse(before)
 			for _, step := range before {
 				if step != from {
-					add(step, 0)
+					add(step, earlier)
 				}
 			}
 			for step := i + 1; step < len(t.Steps); step++ {
 				if slices.Contains(Ancestors(t.Program, step), i) {
-					add(step, 1)
+					add(step, later)
 				}
 			}
 		}
@@ -106,12 +112,12 @@ func (d Edit) shift(e *Editor, t *StepIndex, step, k, copies int) bool {
 			taken.Args[n] = program.Var{Step: a.Step, Off: a.Off, Shape: taken.Shape, Stride: make([]int, len(taken.Shape))}
 		}
 	}
-	if d.Value == 1 {
+	if d.Second() {
 		taken.Round = program.Plain
 	}
 	v := s.Args[arg]
 	e.Pass(step, v)
-	if of != v.Step || d.Map.By == 1 {
+	if of != v.Step || d.Map.By == later {
 		e.Pass(of, e.Append(taken))
 		return e.Err() == nil
 	}

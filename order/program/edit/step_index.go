@@ -112,8 +112,8 @@ func Divisor(p *program.Program, i int) (number int, ok bool) {
 	return n, p.Steps[n].Prim == program.Number && p.Steps[n].Number().Fixed
 }
 
-// Of is the place of a step's result.
-func (t *StepIndex) Of(step int) Place { return Place{t.sig[step], -1} }
+// PlaceOf is the place of a step's result.
+func (t *StepIndex) PlaceOf(step int) Place { return Place{t.sig[step], -1} }
 
 // Copies are the steps of a place.
 func (t *StepIndex) Copies(at Place) []int { return t.at[at.Step] }

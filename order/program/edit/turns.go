@@ -66,7 +66,7 @@ func (t Edits) Turns() []Edit {
 		for _, o := range t.parted(i) {
 			for by, parts := range []bool{false, true} {
 				if _, _, ok := o.turned(parts); ok {
-					d := Edit{Class: Mapped, At: []Place{t.Of(i)}, Map: Map{Kind: Turn, N: len(o.first), By: by}}
+					d := Edit{Class: Mapped, At: []Place{t.PlaceOf(i)}, Map: Map{Kind: Turn, N: len(o.first), By: by}}
 					if !slices.ContainsFunc(all, func(e Edit) bool { return e.At[0] == d.At[0] && e.Map == d.Map }) {
 						all = append(all, d)
 					}
@@ -88,7 +88,7 @@ func (t Edits) Crossed() []Edit {
 	for _, i := range t.Firsts() {
 		for _, o := range t.parted(i) {
 			for by := 1; by < len(o.first); by++ {
-				d := Edit{Class: Mapped, At: []Place{t.Of(i)}, Map: Map{Kind: Cross, N: len(o.first), By: by}}
+				d := Edit{Class: Mapped, At: []Place{t.PlaceOf(i)}, Map: Map{Kind: Cross, N: len(o.first), By: by}}
 				if !slices.ContainsFunc(all, func(e Edit) bool { return e.At[0] == d.At[0] && e.Map == d.Map }) {
 					all = append(all, d)
 				}
