@@ -263,6 +263,7 @@ func TestNothingUnwrittenIsPrinted(t *testing.T) {
 		"report.Document.About":          "a view of code, for which every command names it, merge too",
 		"report.Run.Since":               "compare alone has it",
 		"report.Run.Pictures":            "HTML, which says that a merged report has none",
+		"compare.Side.Manifest":          "as Pictures",
 		"picture.Set.tensors":            "as Pictures",
 		"picture.Set.waiting":            "as Pictures",
 		"picture.Set.odd":                "as Pictures",

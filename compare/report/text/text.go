@@ -1,7 +1,8 @@
 // Package text prints reports for people.
 //
 // The text is made to be read from its end: the last line is always the verdict with counts, before it stands why the comparison
-// is incomplete and what was not compared, before that the divergence. The first line names the reference.
+// is incomplete and what was not compared, before that the divergence, which begins with what is wrong, where, the proof, and what to do. The
+// first line names the reference.
 package text
 
 import (

@@ -8,8 +8,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Divergence writes the block about the first row that does not match: the error and its proof, the place, the size, the rows before, the
-// effect downstream, and the next step for the reader.
+// Divergence writes the block about the first row that does not match. What the reader acts on comes first: the place, the mistake, its proof and
+// the next step; then the size of the error, the rows before and the effect downstream. Without a name the size comes before the description.
 func Divergence(doc *Document, r *compare.Result) {
 	d := r.Divergence
 	if d == nil {
@@ -18,8 +18,11 @@ func Divergence(doc *Document, r *compare.Result) {
 	row := &d.Row
 	doc.Blank()
 	doc.Say(Bad, "first divergence", "%s (%s)", row.Key(), row.Class)
-	if !Unnamed(d) {
+	f, _ := d.Bug()
+	named := f != nil && !Unnamed(d)
+	if named {
 		name(doc, d, false)
+		next(doc, r, d)
 	}
 	doc.Field("what", "%s", row.Detail)
 	both(doc, r, row)
@@ -30,17 +33,21 @@ func Divergence(doc *Document, r *compare.Result) {
 		worstSlices(doc, row)
 	}
 	size(doc, r, row)
-	if Unnamed(d) { // what is known comes before what is not
+	if !named { // what is known comes before what is not
 		name(doc, d, false)
 	}
 	shortGap(doc, row)
+	if !named {
+		next(doc, r, d)
+	}
 	came(doc, d)
 	code(doc, d.Code)
 	downstream(doc, d)
-	for i, hint := range d.Hints {
-		if i == maxShort {
-			break
-		}
+}
+
+// next says what to do now.
+func next(doc *Document, r *compare.Result, d *compare.Divergence) {
+	for i, hint := range d.Hints[:min(len(d.Hints), maxShort)] {
 		doc.Field(Either(i == 0, "next", ""), "%s", hint)
 	}
 	if f, _ := d.Bug(); len(d.Hints) == 0 && f != nil {
