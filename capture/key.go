@@ -9,55 +9,35 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/safetensors"
+	"github.com/tracediff/tracediff/internal/tracekey"
 )
 
 // Gradient begins the names of gradients, which a training run records. The name of a parameter or tensor follows: the
 // variable of the derivative of the loss.
-const Gradient = "grad/"
+const Gradient = tracekey.Gradient
 
 // Key returns the key in a trace of the firing-th firing of name in a pass: [pass<k>/]<name>[#<n>], without the
 // part that says 0.
 func Key(pass int, name string, firing int) string {
-	var most [128]byte // keys fit on the stack
-	return string(appendKey(most[:0], pass, name, firing))
+	return tracekey.Key{Pass: pass, Name: name, Firing: firing}.String()
 }
 
-func appendKey(b []byte, pass int, name string, firing int) []byte {
-	if pass != 0 {
-		b = append(b, "pass"...)
-		b = strconv.AppendInt(b, int64(pass), 10)
-		b = append(b, '/')
-	}
-	b = append(b, name...)
-	if firing != 0 {
-		b = append(b, '#')
-		b = strconv.AppendInt(b, int64(firing), 10)
-	}
-	return b
+// ParseKey is the inverse of [Key]; ok is false for a key of another form.
+func ParseKey(key string) (pass int, name string, firing int, ok bool) {
+	k, err := parseKey(key)
+	return k.Pass, k.Name, k.Firing, err == nil
 }
 
-// parseKey is the inverse of Key.
-func parseKey(key string) (pass int, name string, firing int, err error) {
-	name = key
-	if prefix, rest, ok := strings.Cut(key, "/"); ok && prefix+"/" != Gradient {
-		digits, _ := strings.CutPrefix(prefix, "pass")
-		pass, _ = strconv.Atoi(digits)
-		name = rest
+// parseKey reads a key. The error says why a text is not a key.
+func parseKey(key string) (tracekey.Key, error) {
+	k, ok := tracekey.Parse(key)
+	if !ok {
+		return k, fmt.Errorf("key %s is not of the form pass<k>/<name>#<n>", quote(key))
 	}
-	if base, digits, ok := strings.Cut(name, "#"); ok {
-		firing, _ = strconv.Atoi(digits)
-		name = base
+	if err := checkName(k.Name); err != nil {
+		return tracekey.Key{}, fmt.Errorf("key %s: %w", quote(key), err)
 	}
-	// A key can be written in one way only. Comparing with that text refuses bad digits, signs, leading zeros and
-	// "pass0/".
-	var most [128]byte
-	if pass < 0 || firing < 0 || string(appendKey(most[:0], pass, name, firing)) != key {
-		return 0, "", 0, fmt.Errorf("key %s is not of the form pass<k>/<name>#<n>", quote(key))
-	}
-	if err := checkName(name); err != nil {
-		return 0, "", 0, fmt.Errorf("key %s: %w", quote(key), err)
-	}
-	return pass, name, firing, nil
+	return k, nil
 }
 
 // checkName returns why name cannot stand in a key.
@@ -134,10 +114,4 @@ func quote(key string) string {
 		return fmt.Sprintf("%q...", key[:most])
 	}
 	return fmt.Sprintf("%q", key)
-}
-
-// ParseKey is the inverse of [Key]; ok is false for a key of another form.
-func ParseKey(key string) (pass int, name string, firing int, ok bool) {
-	pass, name, firing, err := parseKey(key)
-	return pass, name, firing, err == nil
 }

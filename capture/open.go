@@ -187,10 +187,11 @@ func (o *opening) list(tensors []safetensors.Tensor, start int64) error {
 	for i, s := range tensors {
 		r := Record{Key: s.Name, Name: s.Name, DType: s.DType, Shape: s.Shape, Size: s.End - s.Begin, offset: start + s.Begin}
 		if o.ours {
-			var err error
-			if r.Pass, r.Name, r.Firing, err = parseKey(s.Name); err != nil {
+			key, err := parseKey(s.Name)
+			if err != nil {
 				return err
 			}
+			r.Pass, r.Name, r.Firing = key.Pass, key.Name, key.Firing
 		}
 		if o.sequence {
 			if i > 0 && r.Pass < o.records[i-1].Pass {

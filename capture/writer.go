@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/safetensors"
+	"github.com/tracediff/tracediff/internal/tracekey"
 )
 
 // Suffix ends the name of a trace during the run. The file keeps the suffix if the run fails.
@@ -122,7 +123,7 @@ func (w *Writer) begin(e hooks.Event) error {
 
 // finish adds a tensor whose bytes were written with [part.put] to the trace.
 func (w *Writer) finish(e hooks.Event, bytes int64) error {
-	w.key = appendKey(w.key[:0], e.Pass, e.Name, w.fired[e.Name])
+	w.key = tracekey.Key{Pass: e.Pass, Name: e.Name, Firing: w.fired[e.Name]}.Append(w.key[:0])
 	w.entry = appendEntry(w.entry[:0], w.key, e.Tensor.DType, e.Tensor.Shape, w.part.data, w.part.data+bytes)
 	if err := w.part.append(bytes, w.entry); err != nil {
 		return err

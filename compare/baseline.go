@@ -1,18 +1,16 @@
 package compare
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/tracediff/tracediff/compare/baseline"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/plan"
+	"github.com/tracediff/tracediff/internal/tracekey"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -225,21 +223,14 @@ func unseen(l *KnownLine, r *Row) (KnownState, string) {
 	return KnownGone, "it matches now"
 }
 
-// keyParts are the pass, the name and the firing of a key.
-var keyParts = regexp.MustCompile(`^(?:pass(\d+)/)?(.+?)(?:#\d+)?$`)
-
 // absent is what became of a line that has no row.
-func absent(pl *plan.Plan, key string, stopped bool) (KnownState, string) {
-	parts := keyParts.FindStringSubmatch(key)
-	if parts == nil {
-		return KnownGone, noSuchEntry
-	}
-	i := pl.Index(parts[2])
-	pass, err := strconv.Atoi(cmp.Or(parts[1], "0"))
+func absent(pl *plan.Plan, text string, stopped bool) (KnownState, string) {
+	key, ok := tracekey.Read(text)
+	i := pl.Index(key.Name)
 	switch {
-	case i < 0 || err != nil:
+	case i < 0 || !ok:
 		return KnownGone, noSuchEntry
-	case !slices.Contains(pl.Common(), pass), pl.Derived(i), !pl.Walked(i, pass):
+	case !slices.Contains(pl.Common(), key.Pass), pl.Derived(i), !pl.Walked(i, key.Pass):
 		return KnownUnchecked, "out of scope"
 	case stopped:
 		return KnownUnchecked, "the comparison stopped before it"

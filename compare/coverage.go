@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/plan"
 	"github.com/tracediff/tracediff/compare/sides"
+	"github.com/tracediff/tracediff/internal/tracekey"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -162,7 +162,7 @@ func (u *unknowns) add(name string, known, declared map[string]bool) {
 	if len(u.examples) < mostExamples && !slices.ContainsFunc(u.examples, alike) {
 		u.examples = append(u.examples, name)
 	}
-	if prefix, rest, ok := strings.Cut(name, "/"); ok && known[rest] && strings.HasPrefix(prefix, "pass") {
+	if rest, ok := tracekey.AfterPass(name); ok && known[rest] {
 		if u.passes++; u.passes == 1 {
 			u.pass = name
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/chain"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
@@ -296,11 +297,9 @@ func layoutOf(l *chain.Reparametrisation) string {
 func places(keys []string) string {
 	var names []string
 	for _, k := range keys {
-		if _, name, ok := strings.Cut(k, "/"); ok {
-			k = name
-		}
-		if k = order.NameOf(k).Module(); !slices.Contains(names, k) {
-			names = append(names, k)
+		_, name, _, _ := capture.ParseKey(k)
+		if module := order.NameOf(name).Module(); !slices.Contains(names, module) {
+			names = append(names, module)
 		}
 	}
 	return strings.Join(names, ", ")

@@ -96,11 +96,17 @@ func (n Name) Beside(own Name) Name {
 
 // Role is what an entry or weight is in its layer, or in its stack of streams: the name with "*" for numbers,
 // "layers.*.self_attn.q_proj". A number that follows a number stays.
-func (n Name) Role() string {
+func (n Name) Role() string { return n.starred(false) }
+
+// Kind is the role with "*" for every number, also for a number that follows a number.
+func (n Name) Kind() string { return n.starred(true) }
+
+// starred is the name with "*" for numbers. Unless all is set, a number that follows a number stays.
+func (n Name) starred(all bool) string {
 	var b strings.Builder
 	from, starred := 0, false
 	for at, part := range n.parts() {
-		if starred = !starred && digits(part); starred {
+		if starred = (all || !starred) && digits(part); starred {
 			b.WriteString(n.text[from:at])
 			b.WriteByte('*')
 			from = at + len(part)

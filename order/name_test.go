@@ -2,6 +2,7 @@ package order_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/order"
@@ -34,6 +35,9 @@ func TestName(t *testing.T) {
 		got := want
 		got.text, got.label, got.path, got.module, got.role = n.String(), n.Label(), n.Path(), n.Module(), n.Role()
 		got.layer, got.number = n.Layer(), n.Number()
+		if kind := strings.Replace(want.role, ".2.", ".*.", 1); n.Kind() != kind {
+			t.Errorf("the kind of %q is %q, want %q", want.text, n.Kind(), kind)
+		}
 		if got != want || n.Within() != (want.path != "") {
 			t.Errorf("%+v, want %+v", got, want)
 		}

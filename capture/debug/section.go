@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -25,7 +26,7 @@ var sections = []struct{ prefix, section string }{
 	{"lm_head", "logits"},
 	{"logits", "logits"},
 	{"loss", "loss"},
-	{"grad/", "gradients"},
+	{capture.Gradient, "gradients"},
 }
 
 // Section is the step of a forward pass to which a tensor belongs. Section depends only on the name, so that every

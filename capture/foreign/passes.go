@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/tracekey"
 )
 
 // fromOne is the note of a dump whose first pass is pass1/.
@@ -87,10 +88,10 @@ func elements(sources []capture.Source) (are bool, note string) {
 // counts only if the file has the firing before it.
 func keys(sources []capture.Source) (any bool, first int) {
 	names := make(map[string]bool, len(sources))
-	first = maxPass
+	first = math.MaxInt
 	for _, s := range sources {
 		names[s.Name] = true
-		pass, _, _ := passOf(s.Name)
+		pass, _, _ := tracekey.CutPass(s.Name)
 		first = min(first, pass)
 	}
 	if first != 1 {
@@ -98,7 +99,7 @@ func keys(sources []capture.Source) (any bool, first int) {
 	}
 	for i := range sources {
 		s := &sources[i]
-		pass, rest, found := passOf(s.Name)
+		pass, rest, found := tracekey.CutPass(s.Name)
 		own, name, firing, ok := capture.ParseKey(rest)
 		if !ok || own > 0 || firing > 0 && !names[s.Name[:len(s.Name)-len(rest)]+capture.Key(0, name, firing-1)] || strings.HasPrefix(name, capture.Gradient) {
 			name, firing = rest, 0
@@ -107,18 +108,4 @@ func keys(sources []capture.Source) (any bool, first int) {
 		any = any || found || firing > 0
 	}
 	return any, first
-}
-
-// maxPass bounds the number of a pass in a name; a trace has fewer passes.
-const maxPass = math.MaxInt32
-
-// passOf cuts "pass<k>/" off a name; a name without it is of pass 0.
-func passOf(name string) (pass int, rest string, found bool) {
-	prefix, rest, cut := strings.Cut(name, "/")
-	digits, is := strings.CutPrefix(prefix, "pass")
-	n, err := strconv.Atoi(digits)
-	if !cut || !is || rest == "" || err != nil || n < 0 || n >= maxPass || strconv.Itoa(n) != digits {
-		return 0, name, false
-	}
-	return n, rest, true
 }

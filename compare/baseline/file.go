@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/internal/tomlfile"
+	"github.com/tracediff/tracediff/internal/tracekey"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -126,20 +126,18 @@ func distinct(lines []Line) error {
 var (
 	classes = []gate.Class{gate.Value, gate.Shape, gate.NonFinite, gate.DType}
 	seen    = append([]string{"shape", "nonfinite", "keys", "numbers", "dtype"}, sized...)
-
-	// ids is a key of token ids.
-	ids = regexp.MustCompile(`^(pass\d+/)?` + order.InputIDs + `(#\d+)?$`)
 )
 
 // Check reports a line that says too little, or what no line may.
 func (l *Line) Check() error {
 	day, dayErr := time.Parse(Date, l.Until)
+	key, _ := tracekey.Read(l.Key)
 	switch {
 	case l.Key == "":
 		return errors.New("no entry")
 	case strings.Contains(l.Key, "*"):
 		return errors.New("entry: want the name of one entry, not a pattern")
-	case ids.MatchString(l.Key):
+	case key.Name == order.InputIDs:
 		return errors.New("entry: token ids are not a result and cannot be accepted")
 	case l.Class == gate.Absent:
 		return errors.New("class: an entry that is MISSING is for [[allow]] in a file of tolerances")

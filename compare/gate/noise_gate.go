@@ -3,11 +3,12 @@ package gate
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/tracekey"
+	"github.com/tracediff/tracediff/order"
 )
 
 // noiseFactor is the limit in noise floors, by the dtype of the floor; docs/results/limits.md has the measured rate of healthy pairs beyond it.
@@ -57,18 +58,10 @@ func NewFloors(f *NoiseFloor) *Floors {
 	return n
 }
 
-// kindOf is the common name of an entry in all layers and passes: its name without numbers.
+// kindOf is the common name of an entry in all layers and passes.
 func kindOf(key string) string {
-	if pass, name, ok := strings.Cut(key, "/"); ok && strings.HasPrefix(pass, "pass") {
-		key = name
-	}
-	parts := strings.Split(key, ".")
-	for i, part := range parts {
-		if strings.Trim(part, "0123456789") == "" {
-			parts[i] = "*"
-		}
-	}
-	return strings.Join(parts, ".")
+	_, name, _ := tracekey.CutPass(key)
+	return order.NameOf(name).Kind()
 }
 
 // Gate decides by the floor; nil for a pair without a floor.

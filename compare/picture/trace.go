@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/internal/tracekey"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -31,7 +32,10 @@ func (s *Set) Trace(ctx context.Context, t *capture.Trace, list *order.List, odd
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		v := Values{Key: r.Key, Name: strings.TrimPrefix(r.Key, fmt.Sprintf("pass%d/", r.Pass)), Pass: r.Pass, Layer: layerOf(r.Name), Shape: r.Shape, DType: r.DType.String()}
+		v := Values{Key: r.Key, Name: r.Key, Pass: r.Pass, Layer: layerOf(r.Name), Shape: r.Shape, DType: r.DType.String()}
+		if pass, rest, _ := tracekey.CutPass(r.Key); pass == r.Pass {
+			v.Name = rest
+		}
 		m, err := t.Moments(r)
 		if err != nil {
 			return nil, fmt.Errorf("drawing %s: %w", r.Key, err)

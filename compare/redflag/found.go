@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
@@ -41,10 +41,7 @@ func (f *found) raise(k Kind, s *subject, numbers []Number, format string, args 
 		flag.Also = append(flag.Also, s.Key)
 	} else {
 		a := about(k)
-		flag = &Flag{Kind: k, Entry: s.name, Pass: s.pass, What: fmt.Sprintf(format, args...), Numbers: numbers, Means: a.Means, Try: a.Try}
-		if s.Firing > 0 {
-			flag.Entry += "#" + strconv.Itoa(s.Firing)
-		}
+		flag = &Flag{Kind: k, Entry: capture.Key(0, s.name, s.Firing), Pass: s.pass, What: fmt.Sprintf(format, args...), Numbers: numbers, Means: a.Means, Try: a.Try}
 		f.flags = append(f.flags, flag)
 		f.alike[k][layerless(s.name)] = flag
 		if f.first[k] == nil {

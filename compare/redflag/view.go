@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/tracekey"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -72,7 +71,7 @@ func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
 	for _, r := range v.records() {
 		s := subject{Record: r, pass: r.Pass, name: r.Name}
 		if r.Name == r.Key { // a file of another writer, with keys that may follow the same rule
-			s.pass, s.name = splitPass(r.Key)
+			s.pass, s.name, _ = tracekey.CutPass(r.Key)
 			if _, beside := t.Lookup(0, s.name); beside && s.pass == 0 {
 				s.name = r.Key // with both pass0/x and x in the file, the name x means the key x
 			}
@@ -127,19 +126,6 @@ func (v *view) records() []capture.Record {
 		return cmp.Or(cmp.Compare(a.Pass, b.Pass), cmp.Compare(v.list.Index(a.Name), v.list.Index(b.Name)))
 	})
 	return records
-}
-
-// passKey matches a key with the number of a pass. A trace never has pass0/, but a file of another writer may.
-var passKey = regexp.MustCompile(`^pass(0|[1-9][0-9]{0,8})/(.+)$`)
-
-// splitPass reads a key of a file that is not a trace.
-func splitPass(key string) (pass int, name string) {
-	m := passKey.FindStringSubmatch(key)
-	if m == nil {
-		return 0, key
-	}
-	pass, _ = strconv.Atoi(m[1]) // nine digits at most, so no error
-	return pass, m[2]
 }
 
 // has reports whether a name was fired in a pass.

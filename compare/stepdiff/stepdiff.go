@@ -8,11 +8,11 @@
 package stepdiff
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
@@ -172,9 +172,4 @@ func changed(steps []string) string {
 }
 
 // key is a tensor of a pass as a trace has it.
-func key(name string, pass int) string {
-	if pass == 0 {
-		return name
-	}
-	return fmt.Sprintf("pass%d/%s", pass, name)
-}
+func key(name string, pass int) string { return capture.Key(pass, name, 0) }

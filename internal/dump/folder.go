@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/tracekey"
 )
 
 const (
@@ -228,7 +229,7 @@ func numberedStem(stem string) string {
 }
 
 // passFolder is a folder that has the tensors of a pass.
-var passFolder = regexp.MustCompile(`^(pass\d+)/(.+)$`)
+var passFolder = regexp.MustCompile(`^(` + tracekey.PassPattern + `)(.+)$`)
 
 // gather names the tensors of all files.
 func gather(f *container.File, all []*Member, folder string) error {
@@ -242,10 +243,10 @@ func gather(f *container.File, all []*Member, folder string) error {
 	for _, m := range all {
 		prefix := ""
 		if parts := passFolder.FindStringSubmatch(m.stem); parts != nil {
-			prefix, m.stem = parts[1]+"/", parts[2]
-			if parts[1] == "pass0" {
-				prefix = ""
+			if pass, _, found := tracekey.CutPass(m.stem); !found || pass > 0 {
+				prefix = parts[1]
 			}
+			m.stem = parts[2]
 		}
 		stem := strings.ReplaceAll(m.stem, "/", ".")
 		for _, t := range m.Tensors {
@@ -253,10 +254,10 @@ func gather(f *container.File, all []*Member, folder string) error {
 			case m.Whole:
 				t.Name = prefix + stem
 			case m.pass > 0:
-				t.Name = fmt.Sprintf("pass%d/%s", m.pass, t.Name)
+				t.Name = tracekey.Key{Pass: m.pass, Name: t.Name}.String()
 			case m.pass < 0 && several > 1:
 				if parts := passFolder.FindStringSubmatch(t.Name); prefix == "" && parts != nil { // of a file that has several passes
-					t.Name = parts[1] + "/" + stem + "." + parts[2]
+					t.Name = parts[1] + stem + "." + parts[2]
 				} else {
 					t.Name = prefix + stem + "." + t.Name
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/olekukonko/tablewriter/tw"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/inspect"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/report/words"
@@ -114,10 +115,7 @@ func (p *inspection) list(lines []inspect.Line) {
 	bytes := int64(0)
 	for i := range lines {
 		l := &lines[i]
-		name := l.Name
-		if l.Firing > 0 {
-			name += "#" + strconv.Itoa(l.Firing)
-		}
+		name := capture.Key(0, l.Name, l.Firing)
 		rows[i] = []string{strconv.Itoa(l.Pass), words.Clean(name), words.Sizes(l.Shape), l.DType}[4-width:]
 		if s := l.Stats; s != nil {
 			rows[i] = append(rows[i], extreme(s.Min, 4, l.DType), extreme(s.Max, 4, l.DType), figure(s.Mean, 4), figure(s.Std, 4), strings.Join(oddities(s), ", "))

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/order"
@@ -284,13 +285,7 @@ func (g *group) at() string {
 }
 
 // CapturedName is a key without its pass.
-func CapturedName(r *compare.Row) string {
-	name := r.Name
-	if r.Firing > 0 {
-		name += "#" + strconv.Itoa(r.Firing)
-	}
-	return name
-}
+func CapturedName(r *compare.Row) string { return capture.Key(0, r.Name, r.Firing) }
 
 // outcome is the verdict of the whole line.
 func outcome(g *group) Cell {

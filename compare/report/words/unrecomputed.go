@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/tracekey"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -14,7 +15,7 @@ import (
 const maxRoles = 8
 
 // varying matches the parts of a reason that differ from entry to entry: names of tensors, and numbers.
-var varying = regexp.MustCompile(`\b(pass\d+/)?[A-Za-z_]\w*(\.\w+)+|\b\d+(\.\d+)?(e[-+]\d+)?\b`)
+var varying = regexp.MustCompile(`\b(` + tracekey.PassPattern + `)?[A-Za-z_]\w*(\.\w+)+|\b\d+(\.\d+)?(e[-+]\d+)?\b`)
 
 // common is a reason without names of tensors and numbers. Reasons with equal common parts share a line.
 func common(why string) string { return varying.ReplaceAllString(why, "*") }
