@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/spelling"
 	"github.com/tracediff/tracediff/internal/tracekey"
 )
 
@@ -34,7 +35,7 @@ func passes(sources []capture.Source) (any bool, note string) {
 
 // elementText is the name of a tensor in an element of a list, or of a dictionary with numbers as keys, with or without a word for
 // passes: "0.logits", "step1.logits", "passes.0.logits".
-var elementText = regexp.MustCompile(`^((?i:pass|passes|step|steps|iter|iteration|iterations)[-_.]?)?(0|[1-9][0-9]{0,8})\.(.+)$`)
+var elementText = regexp.MustCompile(`^((?i:` + spelling.ElementWords + `)[-_.]?)?(0|[1-9][0-9]{0,8})\.(.+)$`)
 
 // elements reports whether a file is a list of passes. If so, it sets the pass and the name of each source. Every tensor of such a file belongs to an
 // element, and elements are counted from 0 or 1. Either the keys have a word for passes, or three conditions hold: each element has more than half of

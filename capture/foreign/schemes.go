@@ -209,7 +209,7 @@ func dumperName(tags map[string]string) string {
 	if module, ok := strings.CutPrefix(name, "non_intrusive__"); ok {
 		name = strings.TrimSuffix(strings.TrimSuffix(module, ".0"), ".output")
 	}
-	if layer := tags["layer_id"]; layer != "" && !strings.Contains(name, "layers.") {
+	if layer := tags["layer_id"]; layer != "" && !strings.Contains(name, spelling.Layers+".") {
 		name = order.NameIn(layer, name).String()
 	}
 	return sglangName(name)
@@ -280,7 +280,7 @@ func cut(s, sep string) (before, after string, ok bool) {
 }
 
 // aLayer is the module of a layer.
-var aLayer = regexp.MustCompile(`(^|\.)layers\.\d+$`)
+var aLayer = regexp.MustCompile(`(^|\.)` + spelling.Layers + `\.\d+$`)
 
 // inputName is the name of an input of a module. The order has names for the first input of a layer, "in", and for the input
 // of the embedding, which is the token ids.

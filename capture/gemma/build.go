@@ -14,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/kernel"
+	"github.com/tracediff/tracediff/internal/spelling"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -123,8 +124,8 @@ func (b *builder) fail(err error) {
 func (b *builder) matrix(name string) kernel.Matrix {
 	full := b.prefix + name
 	t, ok := b.ck.Tensor(full)
-	if !ok && name == "lm_head.weight" {
-		full = "embed_tokens.weight"
+	if !ok && name == spelling.Head {
+		full = spelling.Embedding
 		t, _ = b.ck.Tensor(full)
 	}
 	m, err := kernel.NewMatrix(t, b.arith)

@@ -3,8 +3,6 @@ package redflag
 import (
 	"context"
 	"math"
-	"regexp"
-	"strconv"
 
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/spelling"
@@ -29,20 +27,10 @@ type headOf struct {
 	stuck onOne
 }
 
-var layerOf = regexp.MustCompile(`(?:^|\.)(?:` + spelling.LayerLists + `)\.([0-9]{1,6})\.`)
-
-// layerIn is the number of the layer in a name; −1 without a layer.
-func layerIn(name string) int {
-	if m := layerOf.FindStringSubmatch(name); m != nil {
-		n, _ := strconv.Atoi(m[1])
-		return n
-	}
-	return -1
-}
-
 // newHeaded is the empty record of a layer, for the layer's first tensor of probabilities.
 func newHeaded(s *subject) *headed {
-	return &headed{first: s, layer: layerIn(s.name), heads: make([]headOf, min(s.dim(3), maxHeads)), rows: map[token]bool{}}
+	layer, _, _ := spelling.Layer(s.name)
+	return &headed{first: s, layer: layer, heads: make([]headOf, min(s.dim(3), maxHeads)), rows: map[token]bool{}}
 }
 
 // add takes in the probabilities of one pass. A layer is not judged by head if a tensor has several sequences or another number of heads.

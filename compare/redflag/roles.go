@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/internal/spelling"
+	"github.com/tracediff/tracediff/order"
 )
 
 // role is a set of bits: the roles that the name gives a tensor, 0 for most names.
@@ -47,9 +48,9 @@ var (
 	cachedName = regexp.MustCompile(`(^|\.)(` + called("layers.{L}.self_attn.keys", "layers.{L}.self_attn.values") + `)$`)
 	tableName  = regexp.MustCompile(`(^|\.)(rotary|rope)[a-z_]*(\.[a-z_]+)*\.(cos|sin)$|(^|\.)(rotary|rope)[a-z_]*_(cos|sin)$`)
 	maskName   = regexp.MustCompile(`(^|[._])mask(\.[a-z_]+)?$`)
-	outName    = regexp.MustCompile(`(?:^|\.)(?:` + spelling.LayerLists + `)\.([0-9]{1,6})(?:\.out|\.output)?$|^hidden_states\.([0-9]{1,6})$`)
-	copiedName = regexp.MustCompile(`(^|[._])(embed(s|ding|dings)?|embds?|emb|wte|wpe)(_[a-z_]+)?(\.(lookup|out|output|[0-9]))?$|(^|[._])[a-z_]+_(embed(s|ding|dings)?|embds?|emb)(\.(out|output))?$`)
-	embedName  = regexp.MustCompile(`(^|\.)(` + called("embed_tokens", "inputs_embeds", "embed_tokens_per_layer") + `)(\.lookup)?$|(^|\.)layers\.0\.in$`)
+	outName    = regexp.MustCompile(`(?:^|\.)(?:` + spelling.LayerLists + `)\.([0-9]{1,6})(?:\.out|\.output)?$|^` + spelling.HiddenStates + `\.([0-9]{1,6})$`)
+	copiedName = regexp.MustCompile(`(^|[._])(` + spelling.EmbeddingTables + `)(_[a-z_]+)?(\.(lookup|out|output|[0-9]))?$|(^|[._])[a-z_]+_(` + spelling.EmbeddingWords + `)(\.(out|output))?$`)
+	embedName  = regexp.MustCompile(`(^|\.)(` + called("embed_tokens", "inputs_embeds", "embed_tokens_per_layer") + `)(\.lookup)?$|(^|\.)` + regexp.QuoteMeta(order.InLayer(0, "in").String()) + `$`)
 )
 
 // called lists, as alternatives, the last words of names with the given roles.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/spelling"
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
@@ -147,7 +148,7 @@ func (p *Programs) All() *Report {
 }
 
 // aLayer is the layer in a name, by the lists of layers that modules of PyTorch have.
-var aLayer = regexp.MustCompile(`\b(layers|h|blocks)\.\d+\b`)
+var aLayer = regexp.MustCompile(`\b(` + spelling.ModuleLists + `)\.\d+\b`)
 
 // group adds a difference to those that are alike but for the layer and the pass.
 func (r *Report) group(groups map[string]int, d *Difference) {

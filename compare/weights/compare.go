@@ -15,6 +15,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/tracediff/tracediff/internal/spelling"
 )
 
 // Side is a checkpoint.
@@ -50,7 +52,7 @@ type Result struct {
 // such head, or if head and embedding both equal the original: the choice then makes no difference.
 func (r *Result) OwnHead() string {
 	equal := func(row Row) bool {
-		return row.Class == Equal || plainName(row.Name) != embeddingName && row.Name != r.ownHead
+		return row.Class == Equal || plainName(row.Name) != spelling.Embedding && row.Name != r.ownHead
 	}
 	if slices.IndexFunc(r.Tensors, func(row Row) bool { return !equal(row) }) < 0 {
 		return ""

@@ -1,17 +1,11 @@
 package weights
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/spelling"
-)
-
-const (
-	headName      = "lm_head.weight"
-	embeddingName = "embed_tokens.weight"
 )
 
 // wrappers are what frameworks put in front of the names of a text model.
@@ -34,49 +28,6 @@ func candidates(name string) []string {
 		list = append(list, to+tail, to)
 	}
 	return list
-}
-
-// buffers match optional tensors of a checkpoint: the configuration determines their values.
-var buffers = regexp.MustCompile(`(?:^|\.)(?:rotary_emb\.(?:inv_freq|cos_cached|sin_cached)|position_ids|rope_freqs\.weight|attn\.(?:bias|masked_bias)|attention\.(?:bias|masked_bias))$`)
-
-// states match the tensors of a training run in the same file with the weights.
-var states = regexp.MustCompile(`^(?:optimizer|optimizer_state_dict|optimizer_states|optim|lr_scheduler|lr_schedulers|scheduler|scaler)\.`)
-
-// towers are the parts of a model that a port of its text model leaves out. They, buffers and states have no role, so no row in [spelling].
-var towers = regexp.MustCompile(`^(?:model\.)?(vision_tower|vision_model|visual|audio_tower|multi_modal_projector|embed_vision|embed_audio|mtp)\.`)
-
-// towerOf is the tower that a tensor is part of; "" for none.
-func towerOf(name string) string {
-	if m := towers.FindStringSubmatch(name); m != nil {
-		return m[1]
-	}
-	return ""
-}
-
-// fusions are names of one tensor for several tensors, with the names of its parts in the order of their rows. They are not spellings of a
-// role: the text before and after the match stays, and each fused name stands for several tensors.
-var fusions = []struct {
-	name  *regexp.Regexp
-	parts []string
-}{
-	{regexp.MustCompile(`self_attn\.(?:qkv_proj|query_key_value|qkv|Wqkv)\.`), []string{"self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj."}},
-	{regexp.MustCompile(`mlp\.(?:gate_up_proj|gate_up)\.`), []string{"mlp.gate_proj.", "mlp.up_proj."}},
-}
-
-// fusedParts returns the names of the parts of a fused tensor; nil for a name of a tensor without parts.
-func fusedParts(name string) []string {
-	for _, f := range fusions {
-		at := f.name.FindStringIndex(name)
-		if at == nil {
-			continue
-		}
-		var all []string
-		for _, p := range f.parts {
-			all = append(all, name[:at[0]]+p+name[at[1]:])
-		}
-		return all
-	}
-	return nil
 }
 
 // Source is where a port has a tensor of the original.
@@ -108,12 +59,12 @@ func (p Part) Taken() []int {
 // of the original's embedding.
 func HeadSource(local, original Side, name string) (s Source, ok bool) {
 	head := slices.IndexFunc(local.Tensors, func(t *Tensor) bool { return t.key() == name })
-	embedding := slices.IndexFunc(original.Tensors, func(t *Tensor) bool { return plainName(t.key()) == embeddingName })
+	embedding := slices.IndexFunc(original.Tensors, func(t *Tensor) bool { return plainName(t.key()) == spelling.Embedding })
 	if head < 0 || embedding < 0 {
 		return s, false
 	}
 	shape := original.Tensors[embedding].Shape
-	return Source{Original: &Tensor{Name: headName, Shape: shape}, Parts: []Part{{local.Tensors[head], shape}}}, true
+	return Source{Original: &Tensor{Name: spelling.Head, Shape: shape}, Parts: []Part{{local.Tensors[head], shape}}}, true
 }
 
 // Sources says where the port has each tensor of the original, by the names that [Compare] goes by, in the original's order. missing are

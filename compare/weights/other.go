@@ -2,8 +2,6 @@ package weights
 
 import (
 	"context"
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -126,19 +124,13 @@ func (a *pair) like(o *Tensor, q rule) (bool, error) {
 	return true, nil
 }
 
-var layerNumber = regexp.MustCompile(`(^|\.)(` + spelling.LayerLists + `)\.([0-9]+)\.`)
-
 // layerOf is the layer in a name, and the name without its number; −1 for none.
 func layerOf(name string) (layer int, rest string) {
-	at := layerNumber.FindStringSubmatchIndex(name)
-	if at == nil {
+	layer, from, to := spelling.Layer(name)
+	if layer < 0 {
 		return -1, name
 	}
-	_, err := fmt.Sscan(name[at[6]:at[7]], &layer)
-	if err != nil {
-		return -1, name
-	}
-	return layer, name[:at[6]] + "*" + name[at[7]:]
+	return layer, name[:from] + "*" + name[to:]
 }
 
 // another names the tensor of the original whose values the port's tensor has.
@@ -146,11 +138,11 @@ func (a *pair) another(o *Tensor) {
 	a.row.Other = o.key()
 	mine, pattern := layerOf(a.original.key())
 	theirs, other := layerOf(o.key())
-	head := strings.HasSuffix(a.original.key(), headName)
+	head := strings.HasSuffix(a.original.key(), spelling.Head)
 	switch {
 	case mine >= 0 && theirs >= 0 && mine != theirs && pattern == other:
 		a.row.wrong(Mistake, OtherLayer, "layer %d has the tensor of layer %d", mine, theirs)
-	case head && strings.HasSuffix(o.key(), embeddingName):
+	case head && strings.HasSuffix(o.key(), spelling.Embedding):
 		a.row.wrong(Mistake, Tied, "it is %s: the head was tied to the embedding, and the original has two tensors", o.key())
 	default:
 		a.row.wrong(Mistake, OtherTensor, "it is the original's %s", o.key())

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/spelling"
 )
 
 // plan says which tensors are compared with which.
@@ -20,7 +21,7 @@ func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
 	for _, t := range c.divideLocals(local.Tensors) {
 		o := c.find(t)
 		switch before := of[o]; {
-		case o == nil && buffers.MatchString(t.key()):
+		case o == nil && spelling.Buffers.MatchString(t.key()):
 			switch known, err := computed(t, c.o.Rotary); {
 			case errors.Is(err, errOther):
 				j := &job{local: t, row: newRow(t, nil)}
@@ -31,7 +32,7 @@ func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
 			default:
 				res.Notes = append(res.Notes, fmt.Sprintf("%s is not compared: %s", t.key(), whatComputed(known)))
 			}
-		case o == nil && states.MatchString(t.key()):
+		case o == nil && spelling.States.MatchString(t.key()):
 			trained++
 		case o == nil:
 			extra = append(extra, &job{local: t})
@@ -80,20 +81,20 @@ func (c *comparison) find(t *Tensor) *Tensor {
 func (c *comparison) inOrder(of map[*Tensor]*job, res *Result) []*job {
 	has := map[string]bool{} // towers with a tensor in the port
 	for o := range of {
-		has[towerOf(o.key())] = true
+		has[spelling.TowerOf(o.key())] = true
 	}
 	withParts(has)
 	left := map[string]int{}
 	var jobs []*job
 	for _, o := range c.originals {
 		j := of[o]
-		tower := towerOf(o.key())
+		tower := spelling.TowerOf(o.key())
 		switch {
 		case j != nil:
 			jobs = append(jobs, j)
 		case tower != "" && !has[tower]:
 			left[tower]++
-		case buffers.MatchString(o.key()):
+		case spelling.Buffers.MatchString(o.key()):
 		default:
 			row := newRow(nil, o)
 			row.wrong(Missing, Absent, "the port has no such tensor")
@@ -136,13 +137,13 @@ func extras(list []*job) []*job {
 
 // heads pairs heads with embeddings where one of the sides has one tensor for both.
 func (c *comparison) heads(of map[*Tensor]*job, extra []*job) []*job {
-	embedding, head := c.byName[embeddingName], c.byName[headName]
+	embedding, head := c.byName[spelling.Embedding], c.byName[spelling.Head]
 	if embedding == nil {
 		return extra
 	}
 	if head == nil { // tied: a head of the port is the embedding
 		for _, j := range extra {
-			if !slices.ContainsFunc(candidates(j.local.Name), func(n string) bool { return n == headName }) {
+			if !slices.ContainsFunc(candidates(j.local.Name), func(n string) bool { return n == spelling.Head }) {
 				continue
 			}
 			j.original, j.name = embedding, j.local.key()
@@ -196,7 +197,7 @@ func divide(t *Tensor, name string, sizes func(string) (int, bool)) []*Tensor {
 	}
 	var parts []*Tensor
 	at := 0
-	for _, p := range fusedParts(name) {
+	for _, p := range spelling.FusedParts(name) {
 		n, ok := sizes(p)
 		if !ok || at+n > t.Shape[0] {
 			return nil

@@ -46,7 +46,7 @@ var vocabulary = regexp.MustCompile(`(?:^|\.)(?:` + strings.Join(spelling.Ending
 
 // padded marks an embedding and a head that have as many rows in the original, and not in the port.
 func (c *comparison) padded(rows []Row) {
-	embedding, head := c.byName[embeddingName], c.byName[headName]
+	embedding, head := c.byName[spelling.Embedding], c.byName[spelling.Head]
 	if embedding == nil || head == nil || len(embedding.Shape) == 0 || len(head.Shape) == 0 || embedding.Shape[0] != head.Shape[0] {
 		return
 	}
@@ -115,12 +115,12 @@ type fused struct {
 func (c *comparison) fusedLike(t *Tensor) []*Tensor {
 	for _, name := range candidates(t.Name) {
 		var parts []*Tensor
-		for _, p := range fusedParts(name) {
+		for _, p := range spelling.FusedParts(name) {
 			if o := c.byName[p]; o != nil && o.check() == nil {
 				parts = append(parts, o)
 			}
 		}
-		if n := len(parts); n > 0 && n == len(fusedParts(name)) {
+		if n := len(parts); n > 0 && n == len(spelling.FusedParts(name)) {
 			return parts
 		}
 	}

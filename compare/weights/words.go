@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/spelling"
 )
 
 // phrase is a sentence or a part of a sentence. Its form leaves numbers out: phrases of one form differ in numbers only.
@@ -73,7 +74,7 @@ func either(b bool, yes, no string) string {
 	return no
 }
 
-var layerWords = regexp.MustCompile(`\b(layers?\.)[0-9]+\b`)
+var layerWords = regexp.MustCompile(`\b((?:` + spelling.LayerWord + `)\.)[0-9]+\b`)
 
 // inLayers is a sentence without the numbers of layers.
 func inLayers(what string) string { return layerWords.ReplaceAllString(what, "${1}*") }

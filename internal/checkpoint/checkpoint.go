@@ -246,7 +246,7 @@ var prefixes = append(spelling.Prefixes(spelling.Weight), "")
 
 func findPrefix(tensors map[string]hooks.Tensor) string {
 	for _, p := range prefixes {
-		if _, ok := tensors[p+"embed_tokens.weight"]; ok {
+		if _, ok := tensors[p+spelling.Embedding]; ok {
 			return p
 		}
 	}
@@ -282,8 +282,8 @@ func (c *Checkpoint) Place(name string) (Place, bool) { return find(c, c.places,
 // find looks a weight of the text model up.
 func find[T any](c *Checkpoint, all map[string]T, name string) (T, bool) {
 	full := []string{c.prefix + name, name}
-	if name == "lm_head.weight" {
-		full = []string{"lm_head.weight", "language_model.lm_head.weight", c.prefix + name}
+	if name == spelling.Head {
+		full = spelling.Heads(c.prefix)
 	}
 	for _, n := range full {
 		if t, ok := all[n]; ok {

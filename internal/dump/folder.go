@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/spelling"
 	"github.com/tracediff/tracediff/internal/tracekey"
 )
 
@@ -164,7 +165,7 @@ func hasExtension(name string) bool {
 var numbered = regexp.MustCompile(`^(?:(.*?)[._-]?)(\d+)$`)
 
 // ofNoPass are names whose number is that of a rank, a stage, a layer or an expert: "rank", "run/tp", "my_layer". Such a file has a part of a run.
-var ofNoPass = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:(?:tp|mp|ep|pp|dp|cp|sp)?_?rank|tp|mp|ep|pp|dp|cp|sp|gpu|cuda|device|worker|stage|pipe|pipeline|shard|layers?|blocks?|blk|experts?)$`)
+var ofNoPass = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:` + spelling.PartWords + `)$`)
 
 // passes finds out which files of several tensors are passes of one run.
 func passes(f *container.File, all []*Member) error {

@@ -22,6 +22,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/tracekey"
 )
 
 const (
@@ -214,13 +215,7 @@ func (p *reader) tensor(s *scanner, h heading) (more bool, err error) {
 		p.pass++
 		clear(p.fired)
 	}
-	key := h.name
-	if p.pass > 0 {
-		key = fmt.Sprintf("pass%d/%s", p.pass, key)
-	}
-	if n := p.fired[h.name]; n > 0 {
-		key = fmt.Sprintf("%s#%d", key, n)
-	}
+	key := tracekey.Key{Pass: p.pass, Name: h.name, Firing: p.fired[h.name]}.String()
 	p.fired[h.name]++
 	shape := []int{h.size[3], h.size[2], h.size[1], h.size[0]}
 	if n, ok := hooks.Elements(shape); !ok || n > maxElements {

@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/npy"
+	"github.com/tracediff/tracediff/internal/tracekey"
 )
 
 // Is reports whether a file begins as saved results do.
@@ -73,9 +74,7 @@ func iteration(f *container.File, r io.ReaderAt, pass int, v any) error {
 		if err != nil {
 			return fmt.Errorf("iteration %d, %s: %w", pass, container.Quote(m.key), err)
 		}
-		if t.Name = m.key; pass > 0 {
-			t.Name = fmt.Sprintf("pass%d/%s", pass, m.key)
-		}
+		t.Name = tracekey.Key{Pass: pass, Name: m.key}.String()
 		f.Tensors = append(f.Tensors, t)
 	}
 	return nil

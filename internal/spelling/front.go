@@ -58,6 +58,12 @@ func fronts(list []front, of Kind) (all []string) {
 	return all
 }
 
-// LayerLists matches the name of a list of layers, as alternatives of a regular expression. A dot and the layer's
-// number follow the name.
-const LayerLists = "layers|h|blocks|blk"
+// The weights that a tied model has once.
+const (
+	Head      = "lm_head.weight"
+	Embedding = "embed_tokens.weight"
+)
+
+// Heads returns the names of the head in checkpoints, in the order to try them. The head stands outside the text model and may lack the
+// model's prefix.
+func Heads(prefix string) []string { return []string{Head, "language_model." + Head, prefix + Head} }

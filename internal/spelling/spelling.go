@@ -1,5 +1,5 @@
-// Package spelling knows what engines call tensors and weights: one table, which maps, dumps, weights and red flags read. An engine
-// that is to be known gets its names here.
+// Package spelling knows what engines call tensors and weights: one table, and the words for layers, ranks, passes and parts of names. Maps,
+// dumps, weights and red flags read them. An engine that is to be known gets its names here.
 //
 // A role is a tensor or a weight by its name in the reference, without ".weight" and ".bias": an entry of the order, or a module of
 // transformers. In roles and spellings {L} stands for the number of the layer, which is the first number in a name.

@@ -3,6 +3,7 @@ package spelling_test
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -134,6 +135,30 @@ func TestEndings(t *testing.T) {
 	}
 	if got := spelling.Endings(spelling.Activation, spelling.Words, "a.role.without.row"); !slices.Equal(got, []string{"row"}) {
 		t.Errorf("a role without a row ends in %q", got)
+	}
+}
+
+func TestLayer(t *testing.T) {
+	for name, want := range map[string]string{
+		"blk.3.attn_q": "blk.*.attn_q", "model.layers.12.mlp": "model.layers.*.mlp", "transformer.h.0.attn": "transformer.h.*.attn",
+		"blocks.1.layers.2.x": "blocks.*.layers.2.x", "layers.3": "", "mylayers.3.x": "", "layers.x.y": "", "layers.1234567890.x": "", "logits": "",
+	} {
+		number, from, to := spelling.Layer(name)
+		got := ""
+		if number >= 0 {
+			got = name[:from] + "*" + name[to:]
+		}
+		if got != want || number >= 0 && strconv.Itoa(number) != name[from:to] {
+			t.Errorf("%q is in layer %d, %q, want %q", name, number, got, want)
+		}
+	}
+}
+
+func TestMeanings(t *testing.T) {
+	for word, want := range map[string][]string{"Wq": {"q"}, "qkv": {"q", "k", "v"}, "qn": {"q", "norm"}, "ln2": nil, "blk": nil} {
+		if got := spelling.Meanings(word); !slices.Equal(got, want) {
+			t.Errorf("%s means %q, want %q", word, got, want)
+		}
 	}
 }
 

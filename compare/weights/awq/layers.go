@@ -1,6 +1,10 @@
 package awq
 
-import "regexp"
+import (
+	"regexp"
+
+	"github.com/tracediff/tracediff/internal/spelling"
+)
 
 // Tensor is a tensor of the port and the original's of its name.
 type Tensor struct {
@@ -32,7 +36,7 @@ var scalings = []scaling{
 }
 
 var (
-	layerPrefix = regexp.MustCompile(`^(.*\blayers\.[0-9]+\.)(.*)$`)
+	layerPrefix = regexp.MustCompile(`^(.*\b` + spelling.Layers + `\.[0-9]+\.)(.*)$`)
 	normName    = regexp.MustCompile(`norm\.weight$`)
 	// layerTensors are the tensors of a layer of Llama, Mistral, Qwen2 and Qwen3: it is known what they are multiplied with.
 	layerTensors = regexp.MustCompile(`^(?:(?:input_layernorm|post_attention_layernorm|self_attn\.[qk]_norm|self_attn\.o_proj|mlp\.(?:gate|up|down)_proj)\.weight|self_attn\.[qkv]_proj\.(?:weight|bias))$`)

@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/internal/portweights"
 	"github.com/tracediff/tracediff/internal/settings"
+	"github.com/tracediff/tracediff/internal/spelling"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -156,24 +157,18 @@ func (m *model) weights(ck *checkpoint.Checkpoint, wants []checkpoint.Want) []he
 	return weights
 }
 
-// headName and embedName are the weights that a tied model has once.
-const (
-	headName  = "lm_head.weight"
-	embedName = "embed_tokens.weight"
-)
-
 // head checks the weights of a head tied to the embedding. A missing head is reported with the other weights.
 func (m *model) head(s *health.Section, ck *checkpoint.Checkpoint, full bool) {
-	head, has := ck.Tensor(headName)
-	embedding, ok := ck.Tensor(embedName)
+	head, has := ck.Tensor(spelling.Head)
+	embedding, ok := ck.Tensor(spelling.Embedding)
 	switch {
 	case !ok || !has && !m.config.Tied:
 	case !has:
-		s.OK("no %s in the file: the head is %s, as tie_word_embeddings says", headName, embedName)
+		s.OK("no %s in the file: the head is %s, as tie_word_embeddings says", spelling.Head, spelling.Embedding)
 	case m.config.Tied:
-		health.Head(s, health.Weight{Name: headName, Tensor: head}, health.Weight{Name: embedName, Tensor: embedding}, full)
+		health.Head(s, health.Weight{Name: spelling.Head, Tensor: head}, health.Weight{Name: spelling.Embedding, Tensor: embedding}, full)
 	default:
-		s.OK("%s is in the file: tie_word_embeddings is false", headName)
+		s.OK("%s is in the file: tie_word_embeddings is false", spelling.Head)
 	}
 }
 
@@ -183,7 +178,10 @@ var otherTowers = []string{"vision_tower.", "vision_model.", "audio_tower.", "em
 // extra reports the tensors in the files without a use in the model: tensors of other towers, known leftovers, and
 // unexpected tensors.
 func (m *model) extra(s *health.Section, prefix string, names []string) {
-	wanted := map[string]bool{headName: true, "language_model." + headName: true}
+	wanted := map[string]bool{}
+	for _, name := range spelling.Heads("") {
+		wanted[name] = true
+	}
 	for _, w := range m.list.Weights() {
 		wanted[prefix+w.Name] = true
 	}

@@ -9,13 +9,14 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping/propose/tensors"
+	"github.com/tracediff/tracediff/internal/spelling"
 )
 
 var (
-	stepText   = regexp.MustCompile(`(?i)^(.*?)\b(step|iter|iteration|round|decode|pass)([-_=.]?)([0-9]{1,9})([-_./])`)
-	stepEnd    = regexp.MustCompile(`(?i)^(.+)([-_./](?:step|iter|iteration|round|decode|pass)[-_=.]?)([0-9]{1,9})$`)
+	stepText   = regexp.MustCompile(`(?i)^(.*?)\b(` + spelling.PassWords + `)([-_=.]?)([0-9]{1,9})([-_./])`)
+	stepEnd    = regexp.MustCompile(`(?i)^(.+)([-_./](?:` + spelling.PassWords + `)[-_=.]?)([0-9]{1,9})$`)
 	NumberText = regexp.MustCompile(`[0-9]+`)
-	layerText  = regexp.MustCompile(`(?i)(?:layers?|blocks?|blk)[-_./]?$`) // what stands before the number of a layer, in words of any writer: block_3
+	layerText  = regexp.MustCompile(`(?i)(?:` + spelling.LayerWords + `)[-_./]?$`) // what stands before the number of a layer, in words of any writer: block_3
 )
 
 // Escape returns the pattern that matches a name and no other name.
