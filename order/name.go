@@ -14,7 +14,7 @@ const (
 )
 
 // Name is the name of an entry or of a weight, such as "layers.3.self_attn.q_proj". Its parts stand between dots. Names are equal where
-// their texts are.
+// their texts are. The key of a tensor in a trace also has the pass and the firing, which package internal/tracekey reads.
 type Name struct {
 	text string
 	end  int // where the label of the layer ends, 0 where the name has none
