@@ -172,9 +172,6 @@ func (m *model) head(s *health.Section, ck *checkpoint.Checkpoint, full bool) {
 	}
 }
 
-// otherTowers are the parts of multimodal checkpoints that are not the text model.
-var otherTowers = []string{"vision_tower.", "vision_model.", "audio_tower.", "embed_vision.", "embed_audio.", "multi_modal_projector."}
-
 // extra reports the tensors in the files without a use in the model: tensors of other towers, known leftovers, and
 // unexpected tensors.
 func (m *model) extra(s *health.Section, prefix string, names []string) {
@@ -191,7 +188,7 @@ func (m *model) extra(s *health.Section, prefix string, names []string) {
 		rest, inside := strings.CutPrefix(name, prefix)
 		switch {
 		case wanted[name]:
-		case !inside || hasPrefix(strings.TrimPrefix(name, "model."), otherTowers):
+		case !inside || spelling.TowerOf(name) != "":
 			others++
 		case m.leftOver(rest):
 			leftover++
