@@ -257,7 +257,7 @@ func TestFaultsInTransformersAreListed(t *testing.T) {
 			}
 		}
 	}
-	for _, names := range plantedFaults(t) {
+	for _, names := range plantedtest.Headings(t) {
 		for _, name := range names {
 			if !listed[name] {
 				t.Errorf("%s does not list %s", faultDocs, name)

@@ -2,7 +2,6 @@ package diagnose_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -19,9 +18,8 @@ import (
 
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/pagetest"
 )
-
-var update = flag.Bool("update", false, "write the sentences of the catalogue in place of comparing them")
 
 // sentences has an example of each sentence of the catalogue, with the pages on which it is explained.
 const sentences = "testdata/sentences.txt"
@@ -103,7 +101,7 @@ func TestSentencesOfTheCatalogue(t *testing.T) {
 		}
 		fmt.Fprintf(&out, "%s: %s [%s]\n", row.Kind, text, strings.Join(pages, ", "))
 	}
-	if *update {
+	if pagetest.Update() {
 		if err := os.WriteFile(sentences, []byte(out.String()), 0o666); err != nil {
 			t.Fatal(err)
 		}

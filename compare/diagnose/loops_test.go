@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/internal/pagetest"
 )
 
 // inPlainLoops are the tests that make mistakes by hand or in plain loops.
@@ -58,7 +59,7 @@ func TestKindsThatAreMadeInPlainLoops(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		text.WriteString(kinds[kind])
 	}
-	if *update {
+	if pagetest.Update() {
 		if err := os.WriteFile(plainLoops, []byte(text.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package compare_test
+package diagnose_test
 
 import (
 	"encoding/json"
@@ -9,39 +9,10 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/internal/pagetest"
+	"github.com/tracediff/tracediff/internal/plantedtest"
 )
 
-const mistakesPage = "../docs/mistakes.md"
-
-// pyDefinition is a fault of half 1 in a module of fixtures/faults: its heading in docs/mistakes.md, and the function under its decorator.
-var pyDefinition = regexp.MustCompile(`(?m)^@fault\(\s*"([^"]+)",(?:[^@]*?)\bhalf=1\b(?s:.*?)^def (\w+)\(`)
-
-// plantedFaults are the faults of half 1 by the heading that they stand under, in the order of fixtures/faults/order.txt.
-func plantedFaults(t *testing.T) map[string][]string {
-	t.Helper()
-	files, err := filepath.Glob("../fixtures/faults/*.py")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	headings := map[string]string{}
-	for _, file := range files {
-		text := pagetest.Text(t, file)
-		found := pyDefinition.FindAllStringSubmatch(text, -1)
-		if len(found) != strings.Count(text, "half=1,")+strings.Count(text, "half=1)") {
-			t.Fatalf("%s: a fault without a heading", file)
-		}
-		for _, m := range found {
-			headings[strings.ReplaceAll(m[2], "_", "-")] = m[1]
-		}
-	}
-	faults := map[string][]string{}
-	for _, name := range strings.Fields(pagetest.Text(t, "../fixtures/faults/order.txt")) {
-		if heading, ok := headings[name]; ok {
-			faults[heading] = append(faults[heading], name)
-		}
-	}
-	return faults
-}
+const mistakesPage = "../../docs/mistakes.md"
 
 var (
 	notInAnchor = regexp.MustCompile(`[^a-z0-9 _-]`)
@@ -103,7 +74,7 @@ func TestTheUsualMistakesAreThere(t *testing.T) {
 			t.Errorf("no heading has the anchor %q", m[1])
 		}
 	}
-	faults := plantedFaults(t)
+	faults := plantedtest.Headings(t)
 	for _, e := range entries {
 		for _, item := range []string{"Numbers", "Cause", "Fix"} {
 			if e.items[item] == "" {
@@ -141,7 +112,7 @@ func plantedLine(list string) string { return "- **Planted**: " + list + "\n" }
 func checkFields(t *testing.T, page string, entries []mistakeEntry) {
 	t.Helper()
 	known, others := map[string]bool{}, map[string]bool{}
-	files, err := filepath.Glob("../fixtures/*/config.json")
+	files, err := filepath.Glob("../../fixtures/*/config.json")
 	if err != nil || len(files) < 7 {
 		t.Fatal(files, err)
 	}

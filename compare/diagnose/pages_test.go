@@ -1,4 +1,4 @@
-package compare_test
+package diagnose_test
 
 import (
 	"regexp"
@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/internal/pagetest"
+	"github.com/tracediff/tracediff/internal/plantedtest"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
 )
 
-// namedFault is a line of testdata/fault-names.txt about a fault that has a name.
+// namedFault is a line of the list of faults of compare/naming about a fault that has a name.
 var namedFault = regexp.MustCompile(`(?m)^([^/\n]+)/\S+ (\S+): (.*); see (\S*)$`)
 
 // otherPages are the pages that a name points to where the fault stands under another one: one tensor alone does not show all of it.
@@ -36,12 +37,12 @@ func TestNamesPointToTheirPages(t *testing.T) {
 		}
 	}
 	heading := map[string]string{}
-	for page, names := range plantedFaults(t) {
+	for page, names := range plantedtest.Headings(t) {
 		for _, name := range names {
 			heading[name] = page
 		}
 	}
-	lines := namedFault.FindAllStringSubmatch(pagetest.Text(t, faultNames), -1)
+	lines := namedFault.FindAllStringSubmatch(pagetest.Text(t, "../naming/testdata/fault-names.txt"), -1)
 	if len(lines) < 300 {
 		t.Fatalf("%d names", len(lines))
 	}

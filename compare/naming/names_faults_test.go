@@ -1,4 +1,4 @@
-package compare_test
+package naming_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracediff/tracediff/internal/pagetest"
 	"github.com/tracediff/tracediff/internal/plantedtest"
+	"github.com/tracediff/tracediff/internal/testengine"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -46,7 +47,7 @@ func TestFaultsInTransformersAreNamed(t *testing.T) {
 			continue
 		}
 		m := models.Open(t, f.Checkpoint)
-		trace := open(t, filepath.Join(dir, f.File))
+		trace := testengine.Open(t, filepath.Join(dir, f.File))
 		i, err := compare.NewIsolator(trace, m.List, reference.Weights(m.Checkpoint, trace.Manifest().DType), isolate.Options{})
 		if err != nil {
 			t.Fatal(err)
