@@ -8,48 +8,8 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
-
-func TestGateSaysWhatItDid(t *testing.T) {
-	row := rowOf(t, naive{[]int{1, 2, 4}, hooks.F32, times(some, 1.5), some})
-	g := row.Gate
-	if g.From != "table, float32" || len(g.Checks) != 3 || g.Checks[0].What != "tensor" {
-		t.Fatalf("gate %+v", g)
-	}
-	if c := g.Checks[0]; math.Abs(float64(c.Error)-0.5) > 1e-12 || c.Limit != 1e-3 || c.Passed() {
-		t.Errorf("check of the tensor %+v", c)
-	}
-	if g.Tolerance != row.Metrics.RelL2 {
-		t.Errorf("the smallest tolerance that would have passed is %g, the error %g", g.Tolerance, row.Metrics.RelL2)
-	}
-	// A slice may be off by more than the tensor, the more so the smaller it is: here 3·(1 + √(2 ln 2 / 4)) times.
-	if want := 1e-3 * 3 * (1 + math.Sqrt(2*math.Log(2)/4)); math.Abs(float64(g.Checks[1].Limit)-want) > 1e-15 {
-		t.Errorf("limit of axis 1 is %g, want %g", g.Checks[1].Limit, want)
-	}
-}
-
-// TestToleranceIsTheSmallestThatPasses has a pair whose worst slice, not the whole, is what fails.
-func TestToleranceIsTheSmallestThatPasses(t *testing.T) {
-	n := naive{shape: []int{256, 64}, dtype: hooks.F32}
-	for i := range 256 * 64 {
-		v := float64(i%7) - 3.5
-		n.r = append(n.r, v)
-		if i/64 == 100 {
-			v *= 1 + 6e-3
-		}
-		n.l = append(n.l, v)
-	}
-	row := rowOf(t, n)
-	if row.Verdict != compare.Mismatch || row.Gate.Checks[0].Error > row.Gate.Checks[0].Limit {
-		t.Fatalf("%s, gate %+v", row.Verdict, row.Gate)
-	}
-	for _, c := range row.Gate.Checks {
-		scaled := row.Gate.Tolerance / 1e-3 * c.Limit // the limits for that tolerance
-		if c.Error > scaled*(1+1e-12) {
-			t.Errorf("%s: %g is beyond the %g that tolerance %g allows", c.What, c.Error, scaled, row.Gate.Tolerance)
-		}
-	}
-}
 
 // TestBeforeTheLayers has an embedding scale that was rounded to bfloat16, a known fault of float32 ports.
 func TestBeforeTheLayers(t *testing.T) {
@@ -162,7 +122,7 @@ func TestInjectedBugs(t *testing.T) {
 				l[i] = v * (1 + rng.NormFloat64()/256)
 			}
 			b.do(l, tokens, channels)
-			row := rowOf(t, naive{[]int{tokens, channels}, hooks.BF16, l, r})
+			row := rowOf(t, testengine.Pair{Shape: []int{tokens, channels}, DType: hooks.BF16, Local: l, Reference: r})
 			want := b.plain
 			if massive {
 				want = b.massive
@@ -174,22 +134,6 @@ func TestInjectedBugs(t *testing.T) {
 	}
 }
 
-// TestNoFalseAlarmOnSmallSlices has a single token with a large vocabulary: every logit is a slice of one element, and
-// the worst of so many is far from an average one.
-func TestNoFalseAlarmOnSmallSlices(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	for _, noise := range []float64{0.05, 0.09} {
-		n := naive{shape: []int{1, 1, 50_000}, dtype: hooks.BF16}
-		for range 50_000 {
-			v := rng.NormFloat64()
-			n.r, n.l = append(n.r, v), append(n.l, v+noise*rng.NormFloat64())
-		}
-		if row := rowOf(t, n); row.Verdict != compare.Match {
-			t.Errorf("noise of %g of the norm: %s", noise, row.Detail)
-		}
-	}
-}
-
 // TestAxisThatIsTooLong is not measured index by index. The row says so, and the tensor is decided on all the same.
 func TestAxisThatIsTooLong(t *testing.T) {
 	const n = 1<<22 + 1
@@ -197,11 +141,11 @@ func TestAxisThatIsTooLong(t *testing.T) {
 	for i := range values {
 		values[i] = float64(i%13) - 6
 	}
-	row := rowOf(t, naive{[]int{n}, hooks.BF16, values, values})
+	row := rowOf(t, testengine.Pair{Shape: []int{n}, DType: hooks.BF16, Local: values, Reference: values})
 	if row.Verdict != compare.Match || !hasNote(row, compare.LongAxis) || row.Metrics.Axes != nil {
 		t.Errorf("%s, notes %v, axes %v", row.Verdict, row.Notes, row.Metrics.Axes)
 	}
-	if row := rowOf(t, naive{[]int{n}, hooks.BF16, times(values, 2), values}); row.Verdict != compare.Mismatch {
+	if row := rowOf(t, testengine.Pair{Shape: []int{n}, DType: hooks.BF16, Local: times(values, 2), Reference: values}); row.Verdict != compare.Mismatch {
 		t.Error("a doubled tensor passes")
 	}
 }

@@ -142,3 +142,10 @@ func made(t testing.TB, l *capture.Trace, o compare.Options, of func(o compare.O
 func ids(tokens ...float64) hooks.Event {
 	return fire("input_ids", hooks.I64, []int{1, len(tokens)}, tokens...)
 }
+
+// rowOf compares two tensors and returns the row.
+func rowOf(t testing.TB, p testengine.Pair) compare.Row {
+	t.Helper()
+	l, r := p.Traces(t)
+	return run(t, l, r, compare.Options{Order: names(t, "x")}).Rows[0]
+}

@@ -2,14 +2,11 @@ package compare_test
 
 import (
 	"errors"
-	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
-	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
@@ -82,24 +79,6 @@ func TestOwnToleranceOfASlice(t *testing.T) {
 		if res.ExitCode() != exit {
 			t.Errorf("%q: exit code %d, want %d", text, res.ExitCode(), exit)
 		}
-	}
-}
-
-func TestFirstRuleDecides(t *testing.T) {
-	l := limits(t, `
-[[tolerance]]
-tensors = "x"
-passes = "1-"
-rtol = 1e-9
-[[tolerance]]
-tensors = "x"
-rtol = 0.1
-[[tolerance]]
-tensors = "*"
-rtol = 1e-9
-`)
-	if row := under(t, l, times(some, 1.05), some); row.Verdict != compare.Match || row.Gate.From != `tolerances, "x"` {
-		t.Errorf("%s, limits from the %s", row.Verdict, row.Gate.From)
 	}
 }
 
@@ -179,142 +158,5 @@ func TestAllowingEverythingIsNoSuccess(t *testing.T) {
 	other := model{list: list, passes: [][]float64{{2, 500, 501, 502, 503, 505}}}.trace(t, "local")
 	if res := run(t, other, r, compare.Options{Order: list, Judging: compare.Judging{Limits: all}}); res.ExitCode() != 1 || res.Divergence == nil {
 		t.Error("different token ids are allowed")
-	}
-}
-
-func TestParseLimitsErrors(t *testing.T) {
-	for text, want := range map[string]string{
-		"[[tolerance]]\ntensors = \"x\"\nrtoll = 1e-3\n":                           `line 3, "rtoll = 1e-3": unknown key "tolerance.rtoll"`,
-		"[[tolerances]]\ntensors = \"x\"\n":                                        `line 1, "[[tolerances]]": unknown key "tolerances"`,
-		"[[tolerance]]\ntensors = \"x\"\n":                                         `[[tolerance]] 1, "x": neither rtol nor atol`,
-		"[[tolerance]]\nrtol = 1\n":                                                `[[tolerance]] 1, "": no tensors`,
-		"[[tolerance]]\ntensors = \"x\"\nrtol = -1\n":                              `rtol is -1, want 0 or more`,
-		"[[tolerance]]\ntensors = \"x\"\nrtol = nan\n":                             `rtol is NaN`,
-		"[[tolerance]]\ntensors = \"x\"\nrtol = inf\n":                             `rtol is +Inf`,
-		"[[tolerance]]\ntensors = \"x\"\nrtol = 1e308\n":                           `rtol is 1e+308, want 1 at most`,
-		"[[tolerance]]\ntensors = \"x\"\nrtol = 1\ntoken = 1.5\n":                  `token is 1.5, want 1 at most`,
-		"[[tolerance]]\ntensors = \"[\"\nrtol = 1\n":                               `[[tolerance]] 1, "["`,
-		"[[tolerance]]\ntensors = \"x\"\nrtol = \"a\"\n":                           `line 3, "rtol = \"a\"": "tolerance.rtol" is a string, want a number`,
-		"[[tolerance]]\ntensors = \"x\"\nrtol = 1\npasses = \"b\"\n":               `passes: `,
-		"[[allow]]\ntensors = \"x\"\n":                                             `[[allow]] 1, "x": no reason`,
-		"[[allow]]\ntensors = \"x\"\nreason = \"  \"\n":                            `no reason`,
-		"[[allow]]\ntensors = \"x\"\nreason = \"y\"\nclasses = [\"EVERYTHING\"]\n": `classes: "EVERYTHING" is not one of`,
-		"[[allow]\n": `line 1, "[[allow]"`,
-		strings.Repeat("[[allow]]\ntensors = \"x\"\nreason = \"y\"\n", 5000):               `5000 lines of one kind`,
-		"[[tolerance]]\ntensors = \"x\"\nrtol = 1\nchannel = -0.5\n":                       `channel is -0.5`,
-		"[[tolerance]]\ntensors = \"a\"\nrtol = 1\n[[tolerance]]\ntensors = \"b\"\n\n\n\n": `[[tolerance]] 2, "b"`,
-	} {
-		if _, err := gate.ParseLimits([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60q: %v, want %q", text, err, want)
-		}
-	}
-}
-
-func FuzzParseLimits(f *testing.F) {
-	f.Add([]byte(allowUp))
-	f.Add([]byte("[[tolerance]]\ntensors = \"*.mlp.*\"\npasses = \"0,2-\"\nrtol = 1e-3\natol = 0\ntoken = 0.1\nchannel = 0.2\n"))
-	f.Add([]byte("[[tolerance]\nrtol = 'x"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		l, err := gate.ParseLimits(data)
-		if err != nil {
-			return
-		}
-		for _, r := range l.Rules {
-			if r.Tensors == "" || r.Check() != nil {
-				t.Errorf("a rule %+v", r)
-			}
-		}
-		for _, a := range l.Allowed {
-			if a.Tensors == "" || strings.TrimSpace(a.Reason) == "" || len(a.Classes) == 0 {
-				t.Errorf("an allowed mismatch %+v", a)
-			}
-		}
-	})
-}
-
-// floored compares one tensor of 4096 elements, all off by a part, with a floor.
-func floored(t *testing.T, f *gate.NoiseFloor, off float64) compare.Row {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(9, 9))
-	var l, r []float64
-	for range 4096 {
-		v := rng.NormFloat64()
-		r, l = append(r, v), append(l, v*(1+off))
-	}
-	shape := []int{1, 64, 64}
-	res := run(t, build(t, manifest("local", hooks.F32), fire("layers.4.x", hooks.F32, shape, l...)),
-		build(t, manifest("reference", hooks.F32), fire("layers.4.x", hooks.F32, shape, r...)), compare.Options{Order: names(t, "layers.4.x"), Judging: compare.Judging{Noise: f}})
-	return res.Rows[0]
-}
-
-func TestLimitsByTheNoiseFloor(t *testing.T) {
-	const factor, unit = 8, 1.0 / (1 << 24)
-	floor := func(dtype string, own measure.Number, others ...measure.Number) *gate.NoiseFloor {
-		f := &gate.NoiseFloor{DType: dtype, Entries: map[string]gate.Noise{"layers.4.x": {RelL2: own}}}
-		for i, v := range others {
-			f.Entries["layers."+string(rune('5'+i))+".x"] = gate.Noise{RelL2: v}
-		}
-		return f
-	}
-	for _, tt := range []struct {
-		why   string
-		floor *gate.NoiseFloor
-		from  string
-		limit float64
-	}{
-		{"its own", floor("float32", 1e-5), "8 x noise floor, float32", factor * 1e-5},
-		{
-			"that of its kind has the weight of 64 elements beside its 4096", floor("float32", 1e-5, 1e-4), "8 x noise floor, float32",
-			factor * math.Sqrt((4096*1e-10+64*1e-8)/(4096+64)),
-		},
-		{"its own where its kind is more quiet", floor("float32", 1e-5, 1e-7), "8 x noise floor, float32", factor * 1e-5},
-		{"half a unit where the walk happens to be exact", floor("float32", 0), "8 x noise floor, float32", factor * unit / 2},
-		{"a floor of another dtype says nothing", floor("bfloat16", 1e-5), "table, float32", 1e-3},
-		{"nor does one that does not have the entry", &gate.NoiseFloor{DType: "float32"}, "table, float32", 1e-3},
-	} {
-		row := floored(t, tt.floor, tt.limit*0.9)
-		if got := float64(row.Gate.Checks[0].Limit); math.Abs(got/tt.limit-1) > 1e-12 || row.Gate.From != tt.from || row.Verdict != compare.Match {
-			t.Errorf("%s: %s, limit %g from the %s, want %g from the %s", tt.why, row.Verdict, got, row.Gate.From, tt.limit, tt.from)
-		}
-		if row := floored(t, tt.floor, tt.limit*1.1); row.Verdict != compare.Mismatch {
-			t.Errorf("%s: a tenth past the limit is a %s", tt.why, row.Verdict)
-		}
-	}
-	if row := floored(t, floor("float32", 1e-5), 3e-5); math.Abs(float64(row.Gate.Noise)-3) > 0.1 || math.Abs(float64(row.Gate.Tolerance)-3e-5) > 1e-6 {
-		t.Errorf("three times the floor: %g times would have passed, a limit of %g", row.Gate.Noise, row.Gate.Tolerance)
-	}
-}
-
-// TestSlicesOfSmallNorm has channels with next to nothing in them, whose own relative error is of no meaning: noise of the
-// tensor's size is a hundred times what they hold. They raise nothing, and an error in a channel of the usual size does.
-func TestSlicesOfSmallNorm(t *testing.T) {
-	const tokens, channels = 64, 64
-	rng := rand.New(rand.NewPCG(7, 7))
-	n := naive{shape: []int{1, tokens, channels}, dtype: hooks.BF16}
-	for i := range tokens * channels {
-		v := rng.NormFloat64()
-		if i%channels < 20 { // a third of the channels, so that their size is not the median
-			v *= 1e-4
-		}
-		n.r, n.l = append(n.r, v), append(n.l, v+0.01*rng.NormFloat64())
-	}
-	own := 0.0
-	for c := range channels {
-		var diff, ref float64
-		for t := range tokens {
-			i := t*channels + c
-			diff, ref = diff+(n.l[i]-n.r[i])*(n.l[i]-n.r[i]), ref+n.r[i]*n.r[i]
-		}
-		own = max(own, math.Sqrt(diff/ref))
-	}
-	row := rowOf(t, n)
-	if worst := float64(row.Metrics.Axes[1].RelL2); own < 50 || !(worst <= 0.02) || row.Verdict != compare.Match {
-		t.Errorf("relative to its own norm the worst channel is %g off, relative to the median %g: %s", own, worst, row.Verdict)
-	}
-	for t := range tokens {
-		n.l[t*channels+40] *= -1
-	}
-	if row := rowOf(t, n); row.Verdict != compare.Mismatch || row.Metrics.Axes[1].Worst != 40 {
-		t.Errorf("a negated channel: %s, worst channel %d", row.Verdict, row.Metrics.Axes[1].Worst)
 	}
 }

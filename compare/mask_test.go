@@ -140,12 +140,12 @@ func TestMaskedScoresWithoutARule(t *testing.T) {
 		l    []float64
 		want float64 // relative L2 of what is not masked
 	}{{"equal", r, 0}, {"one score negated", wrong, 10 / math.Sqrt(55)}} {
-		m := rowOf(t, naive{[]int{1, 1, 2, 3}, hooks.F32, tt.l, r}).Metrics
+		m := rowOf(t, testengine.Pair{Shape: []int{1, 1, 2, 3}, DType: hooks.F32, Local: tt.l, Reference: r}).Metrics
 		if m.Masked != 1 || !(math.Abs(float64(m.RelL2)-tt.want) <= 1e-12) {
 			t.Errorf("%s: %d masked, relative L2 %g, want %g", tt.why, m.Masked, m.RelL2, tt.want)
 		}
 	}
-	if row := rowOf(t, naive{[]int{1, 1, 2, 3}, hooks.F32, with(r, 2, -3e38), r}); row.Verdict != compare.Mismatch {
+	if row := rowOf(t, testengine.Pair{Shape: []int{1, 1, 2, 3}, DType: hooks.F32, Local: with(r, 2, -3e38), Reference: r}); row.Verdict != compare.Mismatch {
 		t.Error("without a rule two mask values are two values")
 	}
 }

@@ -1,7 +1,10 @@
 package testengine
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
+	"fmt"
 	"math"
 	"path/filepath"
 	"testing"
@@ -86,6 +89,38 @@ func Build(t testing.TB, m capture.Manifest, events ...hooks.Event) *capture.Tra
 		t.Fatal(err)
 	}
 	return Open(t, path)
+}
+
+// Pair is two tensors of one shape and dtype.
+type Pair struct {
+	Shape            []int
+	DType            hooks.DType
+	Local, Reference []float64
+}
+
+// Traces are a trace of each of the two tensors, which has the name x.
+func (p Pair) Traces(t testing.TB) (local, reference *capture.Trace) {
+	t.Helper()
+	return Build(t, Manifest("local", p.DType), Fire("x", p.DType, p.Shape, p.Local...)),
+		Build(t, Manifest("reference", p.DType), Fire("x", p.DType, p.Shape, p.Reference...))
+}
+
+// OneTensor is a file of one tensor, as any writer leaves it, opened from memory.
+func OneTensor(t testing.TB, side string, d hooks.DType, shape []int, data []byte) *capture.Trace {
+	t.Helper()
+	size, err := json.Marshal(append([]int{}, shape...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[hooks.DType]string{hooks.F8E4M3: "F8_E4M3", hooks.F8E5M2: "F8_E5M2", hooks.F64: "F64", hooks.F32: "F32", hooks.F16: "F16", hooks.BF16: "BF16", hooks.I64: "I64", hooks.U64: "U64"}
+	header := fmt.Sprintf(`{"x":{"dtype":%q,"shape":%s,"data_offsets":[0,%d]}}`, names[d], size, len(data))
+	file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
+	file = append(file, data...)
+	tr, err := capture.OpenReader(side, bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
 }
 
 // Open opens a trace until the test ends.

@@ -1,4 +1,4 @@
-package compare_test
+package measure_test
 
 import (
 	"fmt"
@@ -9,14 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/lanes"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // The canonical order of every sum, as package lanes says it, and nothing else: no thought of speed or of several cores.
 const (
+	canonicalBlock = 1 << 16
 	canonicalStrip = 1 << 11
 	canonicalLanes = 16
 )
@@ -39,8 +40,8 @@ func inLanes(terms []float64) float64 {
 // each row.
 func canonical(terms []float64, last int) (all float64, columns, rows []float64) {
 	columns, rows = make([]float64, last), make([]float64, len(terms)/last)
-	for b := 0; b < len(terms); b += block {
-		end := min(b+block, len(terms))
+	for b := 0; b < len(terms); b += canonicalBlock {
+		end := min(b+canonicalBlock, len(terms))
 		sum, column, row := 0.0, make([]float64, last), make([]float64, len(rows))
 		for at := b; at < end; {
 			// A run ends with its row, its strip or its block.
@@ -99,10 +100,11 @@ func TestCanonicalOrder(t *testing.T) {
 				diff, ref = append(diff, float64((x-y)*(x-y))), append(ref, float64(y*y))
 				local, cross = append(local, float64(x*x)), append(cross, float64(x*y))
 			}
-			m := rowOf(t, naive{shape, hooks.F64, o.l, o.r}).Metrics
+			pair := testengine.Pair{Shape: shape, DType: hooks.F64, Local: o.l, Reference: o.r}
+			m := ofPair(t, pair)
 			undo := lanes.SetVectors(false)
 			defer undo()
-			if diff := cmp.Diff(m, rowOf(t, naive{shape, hooks.F64, o.l, o.r}).Metrics, cmpopts.IgnoreUnexported(measure.AxisError{})); diff != "" {
+			if diff := cmp.Diff(m, ofPair(t, pair), cmpopts.IgnoreUnexported(measure.AxisError{})); diff != "" {
 				t.Errorf("without vectors:\n%s", diff)
 			}
 			last := shape[len(shape)-1]
@@ -153,11 +155,10 @@ func TestManyBlocksAgainstExactArithmetic(t *testing.T) {
 			var l, r []byte
 			for range n {
 				y := tt.center + rng.NormFloat64()
-				r, l = appendValue(r, tt.dtype, y), appendValue(l, tt.dtype, y+0.1*rng.NormFloat64())
+				r, l = testengine.AppendValue(r, tt.dtype, y), testengine.AppendValue(l, tt.dtype, y+0.1*rng.NormFloat64())
 			}
 			o.l, o.r = decoded(t, tt.dtype, l), decoded(t, tt.dtype, r)
-			m := run(t, fileOf(t, "local", tt.dtype, tt.shape, l), fileOf(t, "reference", tt.dtype, tt.shape, r),
-				compare.Options{Order: names(t, "x")}).Rows[0].Metrics
+			m := metricsOf(t, testengine.OneTensor(t, "local", tt.dtype, tt.shape, l), testengine.OneTensor(t, "reference", tt.dtype, tt.shape, r))
 			o.check(t, m)
 		})
 	}
@@ -178,7 +179,7 @@ func TestLargestBesideHoles(t *testing.T) {
 		l[canonicalStrip+2] = math.Inf(1) // and one side alone
 		place := at*canonicalStrip + 6 + at%2
 		l[place] = 9
-		m := rowOf(t, naive{[]int{strips, canonicalStrip}, hooks.F32, l, r}).Metrics
+		m := ofPair(t, testengine.Pair{Shape: []int{strips, canonicalStrip}, DType: hooks.F32, Local: l, Reference: r})
 		if fmt.Sprint(m.Worst) != fmt.Sprint([]int{place / canonicalStrip, place % canonicalStrip}) || m.MaxAbs != 8 || m.LocalAt != 9 {
 			t.Errorf("%v at %v, want 8 at element %d", m.MaxAbs, m.Worst, place)
 		}

@@ -1,4 +1,4 @@
-package compare_test
+package measure_test
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // numberOf is a number of docs/verdict.md: its name in the JSON, and the Python for it.
@@ -25,7 +25,7 @@ type numberOf struct {
 
 // documented reads the numbers of the document.
 func documented(t *testing.T) (numbers []numberOf) {
-	doc, err := os.ReadFile("../docs/verdict.md")
+	doc, err := os.ReadFile("../../docs/verdict.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,9 +61,8 @@ func measuredLive(t *testing.T, wild bool) (paths [2]string, metrics map[string]
 		l[3], l[4], r[4], r[5], l[6], r[6] = math.NaN(), math.NaN(), math.NaN(), math.Inf(-1), math.Inf(1), math.Inf(1)
 	}
 	shape := []int{3, 5, 40}
-	lt := build(t, manifest("local", hooks.BF16), fire("x", hooks.BF16, shape, l...))
-	rt := build(t, manifest("reference", hooks.BF16), fire("x", hooks.BF16, shape, r...))
-	data, err := json.Marshal(run(t, lt, rt, compare.Options{Order: names(t, "x")}).Rows[0].Metrics)
+	lt, rt := testengine.Pair{Shape: shape, DType: hooks.BF16, Local: l, Reference: r}.Traces(t)
+	data, err := json.Marshal(metricsOf(t, lt, rt))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,8 +82,8 @@ for script in json.load(sys.stdin):
     print(float(eval(last, names)))
 `
 
-// TestLiveMetricsInPython runs every piece of Python in docs/verdict.md on two traces, and holds what it says to what Run
-// says.
+// TestLiveMetricsInPython runs every piece of Python in docs/verdict.md on two traces, and holds what it says to what is measured
+// here.
 func TestLiveMetricsInPython(t *testing.T) {
 	interpreter := os.Getenv("TRACEDIFF_PYTHON")
 	if interpreter == "" {

@@ -1,10 +1,11 @@
-package compare_test
+package measure_test
 
 import (
 	"encoding/binary"
 	"fmt"
 	"math"
 	"math/big"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -12,6 +13,8 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
 	_ "github.com/tracediff/tracediff/internal/seeds"
+	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order"
 )
 
 // whole is a dtype as it is read where nothing is rounded: nil for what is not a number.
@@ -29,7 +32,10 @@ var whole = map[hooks.DType]func(bits uint64) *big.Float{
 // TestIntegersAreExact compares numbers of 64 bits, most of them where float64 has no room for all of them: near 2^53,
 // 2^63 and 2^64.
 func TestIntegersAreExact(t *testing.T) {
-	order := names(t, "x")
+	order, err := order.ReadNames(strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for dl := range whole {
 		for dr := range whole {
 			if dl.Float() && dr.Float() {
@@ -70,7 +76,12 @@ func TestIntegersAreExact(t *testing.T) {
 							most, at = d, i
 						}
 					}
-					row := run(outer, fileOf(outer, "local", dl, []int{n}, raw[0]), fileOf(outer, "reference", dr, []int{n}, raw[1]), compare.Options{Order: order}).Rows[0]
+					local, reference := testengine.OneTensor(outer, "local", dl, []int{n}, raw[0]), testengine.OneTensor(outer, "reference", dr, []int{n}, raw[1])
+					res, err := compare.Traces(outer.Context(), local, reference, compare.Options{Order: order})
+					if err != nil {
+						t.Fatal(err)
+					}
+					row := res.Rows[0]
 					m := row.Metrics
 					if m.Unequal != unequal || (row.Verdict == compare.Match) != (unequal == 0) {
 						t.Fatalf("%d unequal, %s; want %d", m.Unequal, row.Verdict, unequal)

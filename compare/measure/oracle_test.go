@@ -1,4 +1,4 @@
-package compare_test
+package measure_test
 
 import (
 	"bytes"
@@ -13,11 +13,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // floatTypes are the types that have a tolerance, with the largest finite number of each.
@@ -371,24 +370,6 @@ func decoded(t testing.TB, d hooks.DType, raw []byte) []float64 {
 	return x
 }
 
-// fileOf is a file of one tensor, as any writer leaves it, opened from memory.
-func fileOf(t testing.TB, side string, d hooks.DType, shape []int, data []byte) *capture.Trace {
-	t.Helper()
-	size, err := json.Marshal(append([]int{}, shape...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := map[hooks.DType]string{hooks.F8E4M3: "F8_E4M3", hooks.F8E5M2: "F8_E5M2", hooks.F64: "F64", hooks.F32: "F32", hooks.F16: "F16", hooks.BF16: "BF16", hooks.I64: "I64", hooks.U64: "U64"}
-	header := fmt.Sprintf(`{"x":{"dtype":%q,"shape":%s,"data_offsets":[0,%d]}}`, names[d], size, len(data))
-	file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
-	file = append(file, data...)
-	tr, err := capture.OpenReader(side, bytes.NewReader(file), int64(len(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
-}
-
 // bitsOf draws the bits of a number of d: mostly ordinary ones, but zeros of both signs, subnormal and huge numbers, NaN
 // and infinities as often as any. A float64 stays within 2^±60 of a size that is drawn once, which may be any.
 func bitsOf(t *rapid.T, d hooks.DType, size int) []byte {
@@ -417,7 +398,6 @@ func bitsOf(t *rapid.T, d hooks.DType, size int) []byte {
 
 // TestMetricsAreTheirDefinitions holds the metrics of every pair of float types to exact arithmetic.
 func TestMetricsAreTheirDefinitions(t *testing.T) {
-	order := names(t, "x")
 	for dl := range floatTypes {
 		for dr := range floatTypes {
 			t.Run(fmt.Sprintf("%s-%s", dl, dr), func(outer *testing.T) {
@@ -438,8 +418,7 @@ func TestMetricsAreTheirDefinitions(t *testing.T) {
 						l = append(l, bits...)
 					}
 					o.l, o.r = decoded(outer, dl, l), decoded(outer, dr, r)
-					res := run(outer, fileOf(outer, "local", dl, o.shape, l), fileOf(outer, "reference", dr, o.shape, r), compare.Options{Order: order, Workers: 1})
-					o.check(t, res.Rows[0].Metrics)
+					o.check(t, metricsOf(outer, testengine.OneTensor(outer, "local", dl, o.shape, l), testengine.OneTensor(outer, "reference", dr, o.shape, r)))
 				})
 			})
 		}
