@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
@@ -22,7 +23,7 @@ func TestDumpThatEndsWithTheHead(t *testing.T) {
 	} {
 		_, list := ordertest.Embedded(t, tt.model)
 		golden := open(t, "../fixtures/golden/"+tt.model+"/prefill.float32.safetensors")
-		res := run(t, only(t, golden, tt.ends), golden, compare.Options{Order: list})
+		res := run(t, testengine.Only(t, golden, tt.ends), golden, compare.Options{Order: list})
 		if res.ExitCode() != tt.exit || (len(res.Incomplete) > 0) != (tt.exit > 0) || res.Divergence != nil {
 			t.Errorf("%s, %v: exit code %d, incomplete %q", tt.model, tt.ends, res.ExitCode(), res.Incomplete)
 		}

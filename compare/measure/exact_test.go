@@ -81,6 +81,9 @@ func TestIntegersAreExact(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
+					if err := res.Contradiction(); err != nil {
+						t.Fatal(err)
+					}
 					row := res.Rows[0]
 					m := row.Metrics
 					if m.Unequal != unequal || (row.Verdict == compare.Match) != (unequal == 0) {

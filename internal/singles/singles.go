@@ -1,5 +1,5 @@
 // Package singles certifies single operations without a model: inputs, weights and a port's result are written as one
-// trace. The package also draws inputs of several kinds.
+// trace. The package also certifies the entries of a trace of a model, and draws inputs of several kinds.
 //
 // Only tests import the package.
 package singles

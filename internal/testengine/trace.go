@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
@@ -167,6 +169,19 @@ func Rewritten(t testing.TB, from *capture.Trace, change func(*capture.Manifest)
 		t.Fatal(err)
 	}
 	return Open(t, path)
+}
+
+// Only is a trace with some of its tensors: those whose names end in one of these.
+func Only(t testing.TB, from *capture.Trace, ends []string) *capture.Trace {
+	t.Helper()
+	sources := slices.DeleteFunc(from.Sources(), func(s capture.Source) bool {
+		return !slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix("."+s.Name, "."+end) })
+	})
+	trace, err := capture.Assemble("few", sources, capture.Manifest{}, from.Sequence(), nil, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
 }
 
 // ValuesOf decodes a whole tensor.

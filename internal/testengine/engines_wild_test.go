@@ -1,4 +1,4 @@
-package compare_test
+package testengine_test
 
 import (
 	"math/rand/v2"
@@ -27,7 +27,7 @@ var wildMistakes = map[string][]string{
 // may lie in another order.
 func TestNamedEnginesAreTheRealOnes(t *testing.T) {
 	for _, name := range []string{"mlx", "keras"} {
-		paths, err := filepath.Glob("../fixtures/wild/" + name + "/*.bfloat16.safetensors")
+		paths, err := filepath.Glob("../../fixtures/wild/" + name + "/*.bfloat16.safetensors")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestNamedEnginesAreTheRealOnes(t *testing.T) {
 					e.Choose = testengine.KerasOf(list, g, rng)
 				}
 				r := e.Start(t, ordertest.Case{Checkpoint: ck, List: list}, e.Choose, nil)
-				if n := replayed(t, r, open(t, path), wildMistakes[name+" "+checkpoint]); n < 1000 {
+				if n := replayed(t, r, testengine.Open(t, path), wildMistakes[name+" "+checkpoint]); n < 1000 {
 					t.Errorf("%d elements are no sample", n)
 				}
 			})

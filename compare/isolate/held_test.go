@@ -1,8 +1,9 @@
-package compare_test
+package isolate_test
 
 import (
 	"context"
 	"math"
+	"path/filepath"
 	"slices"
 	"testing"
 	"testing/fstest"
@@ -16,8 +17,20 @@ import (
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
+
+// walked is the walk over passes in bfloat16.
+func walked(t *testing.T, ck *checkpoint.Checkpoint, list *order.List, passes [][]int) *capture.Trace {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "walk.safetensors")
+	job := reference.Job{Checkpoint: ck, List: list, DType: hooks.BF16, Passes: passes, Path: path, Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}}}
+	if _, err := reference.Walk(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	return testengine.Open(t, path)
+}
 
 // A product with a large weight is certified by the bounds of a sample where each of its elements is the rounded value, or as near to it as
 // its own bound allows; where one is not, by all bounds.
@@ -27,7 +40,7 @@ func TestLargeProductsAreSampled(t *testing.T) {
 	})
 	const name = "layers.0.mlp.gate_proj"
 	passes := [][]int{{1, 5, 7}}
-	right := walked(t, c.Checkpoint, c.List, hooks.BF16, passes, false)
+	right := walked(t, c.Checkpoint, c.List, passes)
 	certificate := func(trace *capture.Trace) *isolate.Certificate {
 		i, err := compare.NewIsolator(trace, c.List, reference.Weights(c.Checkpoint, hooks.BF16), isolate.Options{})
 		if err != nil {
@@ -43,7 +56,13 @@ func TestLargeProductsAreSampled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := run(t, right, nil, compare.Options{Order: c.List, All: true, Certification: compare.Certification{Isolator: i}})
+	whole, err := compare.Alone(t.Context(), right, compare.Options{Order: c.List, All: true, Certification: compare.Certification{Isolator: i}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := whole.Contradiction(); err != nil {
+		t.Error(err)
+	}
 	if n := whole.Isolation.Sampled; n != 3 { // gate_proj, up_proj, down_proj
 		t.Errorf("%d rows are sampled, want 3", n)
 	}
@@ -75,7 +94,7 @@ func TestSamplesThatDecideNothing(t *testing.T) {
 		config["hidden_size"], config["intermediate_size"], config["num_hidden_layers"] = n, rows, 1
 	})
 	passes := [][]int{{5}}
-	in, err := walked(t, c.Checkpoint, c.List, hooks.BF16, passes, false).Value(0, "layers.0.post_attention_layernorm")
+	in, err := walked(t, c.Checkpoint, c.List, passes).Value(0, "layers.0.post_attention_layernorm")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +104,7 @@ func TestSamplesThatDecideNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace := testengine.Tampered(t, walked(t, ck, c.List, hooks.BF16, passes, false), func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+		trace := testengine.Tampered(t, walked(t, ck, c.List, passes), func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
 			if key != name || change == nil {
 				return nil, 0
 			}

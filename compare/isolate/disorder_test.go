@@ -1,44 +1,20 @@
-package compare_test
+package isolate_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/singles"
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/op"
-	"github.com/tracediff/tracediff/order/ordertest"
 )
-
-// certificatesOf certifies the entries of a trace that can be isolated, all or some.
-func certificatesOf(t *testing.T, tr *capture.Trace, c ordertest.Case, d hooks.DType, only func(string) bool) map[string]*isolate.Certificate {
-	t.Helper()
-	i, err := compare.NewIsolator(tr, c.List, reference.Weights(c.Checkpoint, d), isolate.Options{DType: d})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]*isolate.Certificate{}
-	for _, r := range tr.Records() {
-		if c.List.Index(r.Name) < 0 || only != nil && !only(capture.Key(r.Pass, r.Name, 0)) {
-			continue
-		}
-		z, err := i.Certify(context.Background(), r.Name, r.Pass)
-		if err != nil {
-			continue
-		}
-		all[capture.Key(r.Pass, r.Name, 0)] = z
-	}
-	return all
-}
 
 // The certificates of a trace do not depend on the order in which a pass fired its tensors.
 func TestOrderOfEventsDoesNotMatter(t *testing.T) {
@@ -47,12 +23,12 @@ func TestOrderOfEventsDoesNotMatter(t *testing.T) {
 		t.Run(fmt.Sprint(n, c.Name), func(t *testing.T) {
 			r := c.Start(t, c.Case, c.Strict, nil)
 			local := r.Trace()
-			a := certificatesOf(t, local, c.Case, c.DType, nil)
+			a := singles.CertifyTrace(t, local, c.Case, c.DType, nil)
 			rng := rand.New(rand.NewPCG(1, uint64(n)))
 			ev := slices.Clone(r.Events)
 			rng.Shuffle(len(ev), func(i, j int) { ev[i], ev[j] = ev[j], ev[i] })
 			slices.SortStableFunc(ev, func(a, b hooks.Event) int { return a.Pass - b.Pass })
-			b := certificatesOf(t, build(t, r.Manifest(), ev...), c.Case, c.DType, nil)
+			b := singles.CertifyTrace(t, testengine.Build(t, r.Manifest(), ev...), c.Case, c.DType, nil)
 			for k, x := range a {
 				if y := b[k]; y == nil || x.Outcome != y.Outcome || x.Arithmetic != y.Arithmetic || x.Outside != y.Outside {
 					t.Fatalf("%s: %s %s %q, in another order %+v", k, x.Form, x.Outcome, x.Arithmetic, y)
@@ -83,7 +59,7 @@ func TestHostileNumbersAreJudged(t *testing.T) {
 				x := e.Tensor
 				x.Data = slices.Clone(x.Data)
 				sz := len(x.Data) / max(sizeOf(x.Shape), 1)
-				put := func(i int, v float64) { copy(x.Data[i*sz:], appendValue(nil, x.DType, v)) }
+				put := func(i int, v float64) { copy(x.Data[i*sz:], testengine.AppendValue(nil, x.DType, v)) }
 				count := sizeOf(x.Shape)
 				switch mode {
 				case 0, 1:
@@ -110,7 +86,7 @@ func TestHostileNumbersAreJudged(t *testing.T) {
 				e.Tensor = x
 				ev = append(ev, e)
 			}
-			judged := certificatesOf(t, build(t, r.Manifest(), ev...), c.Case, c.DType, nil)
+			judged := singles.CertifyTrace(t, testengine.Build(t, r.Manifest(), ev...), c.Case, c.DType, nil)
 			if len(judged) == 0 {
 				t.Error("no entry is judged")
 			}
@@ -129,38 +105,6 @@ func TestHostileNumbersAreJudged(t *testing.T) {
 
 func sizeOf(shape []int) int { n, _ := hooks.Elements(shape); return n }
 
-// What is computed from NaN is not isolated, and the reason is that, not what was not captured.
-func TestNaNIsTheReason(t *testing.T) {
-	const name = "layers.0.input_layernorm"
-	c := testengine.CaseOf(t, 0)
-	r := c.Start(t, c.Case, c.Strict, nil)
-	r.Forward()
-	e, _ := c.List.Lookup(name)
-	from := e.Inputs[0].Name
-	for _, ev := range r.Events {
-		if ev.Pass == 0 && (ev.Name == name || ev.Name == from) {
-			nan := appendValue(nil, ev.Tensor.DType, math.NaN())
-			for i := 0; i < len(ev.Tensor.Data); i += len(nan) {
-				copy(ev.Tensor.Data[i:], nan)
-			}
-		}
-	}
-	trace := build(t, r.Manifest(), r.Events...)
-	i, err := compare.NewIsolator(trace, c.List, reference.Weights(c.Checkpoint, c.DType), isolate.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range run(t, trace, nil, compare.Options{Order: c.List, All: true, Certification: compare.Certification{Isolator: i}}).Rows {
-		if row.Key() == name {
-			if want := "they were computed from " + from + ", which has NaN or infinity"; !strings.Contains(row.NotIsolated, want) {
-				t.Errorf("%s: %q says not %q", name, row.NotIsolated, want)
-			}
-			return
-		}
-	}
-	t.Errorf("no row of %s", name)
-}
-
 // What is wrong with a cache that begins is looked for, too: it is joined from one tensor, whose heads it exchanges with its tokens.
 func TestSpoiltCacheThatBegins(t *testing.T) {
 	for n := range len(testengine.Names) {
@@ -176,15 +120,15 @@ func TestSpoiltCacheThatBegins(t *testing.T) {
 				if e, ok := c.List.Lookup(ev.Name); ok && ev.Pass == 0 && spoilt == "" {
 					if _, cache := e.Op.(op.Cache); cache {
 						spoilt = ev.Name
-						copy(ev.Tensor.Data, appendValue(nil, ev.Tensor.DType, 3.5))
+						copy(ev.Tensor.Data, testengine.AppendValue(nil, ev.Tensor.DType, 3.5))
 					}
 				}
 			}
-			z := certificatesOf(t, build(t, r.Manifest(), r.Events...), c.Case, c.DType, func(key string) bool { return key == spoilt })
+			z := singles.CertifyTrace(t, testengine.Build(t, r.Manifest(), r.Events...), c.Case, c.DType, func(key string) bool { return key == spoilt })
 			if z[spoilt] == nil || z[spoilt].Outcome != isolate.Bug {
 				t.Fatalf("%s is %+v", spoilt, z[spoilt])
 			}
-			i, err := compare.NewIsolator(build(t, r.Manifest(), r.Events...), c.List, reference.Weights(c.Checkpoint, c.DType), isolate.Options{})
+			i, err := compare.NewIsolator(testengine.Build(t, r.Manifest(), r.Events...), c.List, reference.Weights(c.Checkpoint, c.DType), isolate.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package compare_test
+package arithmetic_test
 
 import (
 	"context"
@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/internal/singles"
+	"github.com/tracediff/tracediff/internal/testengine"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
@@ -82,7 +84,7 @@ func TestTablesOfLlamaCpp(t *testing.T) {
 // cutTrace is a trace of fixtures/wild/llamacpp/angles with the order of its configuration, which may be changed.
 func cutTrace(t *testing.T, name string, change func(c *order.Config)) (*capture.Trace, *order.List) {
 	t.Helper()
-	path := filepath.Join(wildFolder, "llamacpp", "angles", name)
+	path := filepath.Join(ondisk.Dir(), "wild", "llamacpp", "angles", name)
 	text, err := os.ReadFile(path + ".json")
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +100,7 @@ func cutTrace(t *testing.T, name string, change func(c *order.Config)) (*capture
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace := open(t, path+".safetensors")
+	trace := testengine.Open(t, path+".safetensors")
 	var kept []*order.Entry
 	for k := range list.Entries {
 		e := list.Entries[k]

@@ -1,4 +1,4 @@
-package compare_test
+package isolate_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -69,7 +70,7 @@ func outcomes(t *testing.T, trace *capture.Trace, list *order.List, model string
 // in decode steps, in bfloat16 and in float32. Of any trace of the same lengths it says what the hand-written order says: with a
 // mistake planted in transformers, the same entries are wrong, and no others.
 func TestRecordedProgramsSayWhatTheOrdersSay(t *testing.T) {
-	programs, err := filepath.Glob("../fixtures/programs/*.program.json")
+	programs, err := filepath.Glob("../../fixtures/programs/*.program.json")
 	if err != nil || len(programs) == 0 {
 		t.Fatal("no programs", err)
 	}
@@ -79,12 +80,12 @@ func TestRecordedProgramsSayWhatTheOrdersSay(t *testing.T) {
 		model, dtype, _ := strings.Cut(name, ".")
 		list := recordedList(t, path)
 		_, written := ordertest.Embedded(t, model)
-		traces, err := filepath.Glob(fmt.Sprintf("../fixtures/bench/*.%s.transformers.safetensors", dtype))
+		traces, err := filepath.Glob(fmt.Sprintf("../../fixtures/bench/*.%s.transformers.safetensors", dtype))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range append(traces, fmt.Sprintf("../fixtures/golden/%s/decode.%s.safetensors", model, dtype)) {
-			trace := open(t, file)
+		for _, file := range append(traces, fmt.Sprintf("../../fixtures/golden/%s/decode.%s.safetensors", model, dtype)) {
+			trace := testengine.Open(t, file)
 			if !sameRun(trace, list, model) {
 				continue
 			}

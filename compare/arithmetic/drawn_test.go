@@ -1,4 +1,4 @@
-package compare_test
+package arithmetic_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/singles"
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -83,7 +84,7 @@ func passing(t *testing.T, f32, drop bool, cases ...int) {
 						guilty[capture.Key(a.Pass, a.Name, 0)] = a.Elements
 					}
 				}
-				z := certificatesOf(t, tr, c, d, func(k string) bool { return guilty[k] > 0 })
+				z := singles.CertifyTrace(t, tr, c, d, func(k string) bool { return guilty[k] > 0 })
 				for k, x := range z {
 					if (x.Outcome == isolate.Rounding || x.Outcome == isolate.Exact) && x.Arithmetic != "strict" {
 						t.Errorf("PASSES n=%d %s %s %s: %q at %s (%d of %d elements differ, %d unequal; at %d entries of %v): %s [%s] reach %.2g rel %.2g power %.2g", n, c.Family, name, d, m.Name, k, guilty[k], x.Elements, x.Unequal, len(dm.At), len(c.Passes[0]), x.Arithmetic, x.Form, float64(x.Reach), float64(x.RelL2), float64(x.Power))
@@ -142,7 +143,7 @@ func accused(t *testing.T, cases ...int) {
 			}
 			r := g.Start(t, c, testengine.Always(base), nil)
 			tr := r.Trace()
-			z := certificatesOf(t, tr, c, d, nil)
+			z := singles.CertifyTrace(t, tr, c, d, nil)
 			shown := 0
 			for k, x := range z {
 				total++
@@ -178,9 +179,9 @@ func normsOf(t *testing.T, layers, hidden, tokens int, of func(layer int) string
 	for i := range prompt {
 		prompt[i] = float64(rng.IntN(c.List.Config.VocabSize))
 	}
-	m := manifest("local", hooks.BF16)
+	m := testengine.Manifest("local", hooks.BF16)
 	m.Config = c.List.Config.Canonical()
-	events := []hooks.Event{ids(prompt...)}
+	events := []hooks.Event{testengine.Fire(order.InputIDs, hooks.I64, []int{1, len(prompt)}, prompt...)}
 	g := testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 8}, DType: hooks.BF16}
 	r := (&testengine.Engine{DType: hooks.BF16}).Start(t, c, nil, nil)
 	for i := range c.List.Entries {
@@ -194,10 +195,10 @@ func normsOf(t *testing.T, layers, hidden, tokens int, of func(layer int) string
 			x.Data[k] = floats.Round(hooks.BF16, rng.NormFloat64())
 		}
 		y := r.ComputeFrom(e, testengine.Style(of(e.Layer), g, rng), shape, map[string]testengine.Tensor{e.Inputs[0].Name: x})
-		events = append(events, fire(e.Inputs[0].Name, hooks.BF16, shape, x.Data...), fire(e.Name, hooks.BF16, shape, y.Data...))
+		events = append(events, testengine.Fire(e.Inputs[0].Name, hooks.BF16, shape, x.Data...), testengine.Fire(e.Name, hooks.BF16, shape, y.Data...))
 	}
-	tr := build(t, m, events...)
-	return c, certificatesOf(t, tr, c, hooks.BF16, func(k string) bool { return strings.HasSuffix(k, "input_layernorm") })
+	tr := testengine.Build(t, m, events...)
+	return c, singles.CertifyTrace(t, tr, c, hooks.BF16, func(k string) bool { return strings.HasSuffix(k, "input_layernorm") })
 }
 
 // An engine has another kernel in every third layer, as engines have for full attention. What is found does not depend on how

@@ -1,10 +1,8 @@
-package compare_test
+package arithmetic_test
 
 import (
 	"bytes"
 	"regexp"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
@@ -13,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
@@ -69,27 +68,14 @@ func roundedAlone(t *testing.T, dir string, trace *capture.Trace, d hooks.DType)
 	return is
 }
 
-// only is a trace with some of its tensors: those whose names end in one of these.
-func only(t *testing.T, from *capture.Trace, ends []string) *capture.Trace {
-	t.Helper()
-	sources := slices.DeleteFunc(from.Sources(), func(s capture.Source) bool {
-		return !slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix("."+s.Name, "."+end) })
-	})
-	trace, err := capture.Assemble("few", sources, capture.Manifest{}, from.Sequence(), nil, from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return trace
-}
-
 // A dump with one place in a layer that is computed without weights shows it by its products, too. An engine that computes in bfloat16, with one
 // such place in its dump, is not taken for one that does not.
 func TestDumpsWithFewTensorsThatWereRounded(t *testing.T) {
 	residual := []string{"input_ids", "embed_tokens", "input_layernorm", "q_proj", "q_norm", "k_norm", "values", "attn_residual", "post_attention_layernorm", "pre_feedforward_layernorm", "gate_proj", "down_proj", "post_feedforward_layernorm", "norm", "logits"}
 	rotated := []string{"input_ids", "embed_tokens", "q_proj", "k_proj", "v_proj", "q_norm", "q_rope", "o_proj", "attn_residual", "pre_feedforward_layernorm", "up_proj", "down_proj", "norm", "logits"}
 	for name, ends := range map[string][]string{"sums": residual, "rotated queries": rotated} {
-		stored := storedIn(t, open(t, "../fixtures/golden/gemma3-tiny/decode.float32.safetensors"), hooks.BF16)
-		if !roundedAlone(t, "gemma3-tiny", only(t, stored, ends), hooks.BF16) {
+		stored := storedIn(t, testengine.Open(t, "../../fixtures/golden/gemma3-tiny/decode.float32.safetensors"), hooks.BF16)
+		if !roundedAlone(t, "gemma3-tiny", testengine.Only(t, stored, ends), hooks.BF16) {
 			t.Errorf("gemma3-tiny with its %s was rounded as it was written", name)
 		}
 		for _, engine := range []string{
@@ -97,7 +83,7 @@ func TestDumpsWithFewTensorsThatWereRounded(t *testing.T) {
 			"wild/mlx/qwen3-tiny", "golden/qwen3-tiny/decode", "wild/mlx/llama-tiny", "golden/llama-tiny/decode",
 		} {
 			dir := regexp.MustCompile(`[a-z0-9]+-tiny`).FindString(engine)
-			if roundedAlone(t, dir, only(t, open(t, "../fixtures/"+engine+".bfloat16.safetensors"), ends), hooks.BF16) {
+			if roundedAlone(t, dir, testengine.Only(t, testengine.Open(t, "../../fixtures/"+engine+".bfloat16.safetensors"), ends), hooks.BF16) {
 				t.Errorf("%s with its %s computes in bfloat16", engine, name)
 			}
 		}
@@ -110,12 +96,12 @@ func TestDumpsThatWereRoundedAsTheyWereWritten(t *testing.T) {
 	for dir, trace := range map[string]string{
 		"gemma2-tiny": "wild/keras-preset/gemma2-tiny", "gemma-tiny": "wild/mlx/gemma-tiny", "qwen3-tiny": "wild/mlx/qwen3-tiny", "llama-tiny": "golden/llama-tiny/prefill",
 	} {
-		if roundedAlone(t, dir, open(t, "../fixtures/"+trace+".bfloat16.safetensors"), hooks.BF16) {
+		if roundedAlone(t, dir, testengine.Open(t, "../../fixtures/"+trace+".bfloat16.safetensors"), hooks.BF16) {
 			t.Errorf("%s computes in bfloat16", trace)
 		}
 	}
 	for _, dir := range []string{"gemma3-tiny", "llama-tiny", "qwen3-tiny"} {
-		trace := open(t, "../fixtures/golden/"+dir+"/prefill.float32.safetensors")
+		trace := testengine.Open(t, "../../fixtures/golden/"+dir+"/prefill.float32.safetensors")
 		for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
 			if !roundedAlone(t, dir, storedIn(t, trace, d), d) {
 				t.Errorf("%s was rounded to %s as it was written", dir, d)
