@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/programtest"
 )
 
 // operations are all that have steps, with constants of every kind.
@@ -166,7 +167,7 @@ func TestBuilderErrors(t *testing.T) {
 		"a result without axes":        {func(b *program.Builder, in, _ in) program.Var { return b.Neg(b.Take(b.Take(in[0], 0, 0), 0, 0)) }, "without axes"},
 	} {
 		c := c
-		o := &formula{func(b *program.Builder, in, w []program.Var) program.Var { return c.steps(b, in, w) }}
+		o := programtest.Weighted(func(b *program.Builder, in, w []program.Var) program.Var { return c.steps(b, in, w) })
 		_, err := program.Of(o, op.Op.Kind, 0, []int{2, 3}, [][]int{{2, 3}, {2, 4}}, [][2]int{{5, 3}, {1, 4}})
 		if err == nil || !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %v, want %q", what, err, c.err)

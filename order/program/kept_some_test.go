@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
+	"github.com/tracediff/tracediff/order/program/programtest"
 )
 
 func wholeOf(t *testing.T, p *program.Program, call program.Call) program.Value {
@@ -91,7 +92,7 @@ func TestKeptRowsTakeTheirOwnRoom(t *testing.T) {
 func TestKeptRoomIsOfWholeSteps(t *testing.T) {
 	const n, tokens = 64, 256
 	call := program.Call{Arith: bounded(brain), In: []program.Value{tensor(numbers(tokens*n, 7, bf16), 1, tokens, n)}, Shape: []int{1, 2 * tokens, n}}
-	p, err := program.Of(&formula{func(b *program.Builder, in, w []program.Var) program.Var { return b.Cat(1, in[0], in[0]) }}, op.Form, 0, call.Shape, [][]int{{1, tokens, n}}, nil)
+	p, err := program.Of(programtest.Weighted(func(b *program.Builder, in, w []program.Var) program.Var { return b.Cat(1, in[0], in[0]) }), op.Form, 0, call.Shape, [][]int{{1, tokens, n}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,9 +110,9 @@ func TestRoomIsUsedAgainAsZeros(t *testing.T) {
 		Arith: bounded(brain), In: []program.Value{tensor(numbers(tokens*n, 7, bf16), 1, tokens, n), tensor(numbers(tokens*width/2, 9, bf16), 1, tokens, width/2)},
 		W: []program.Rows{matrix{width, n, numbers(width*n, 8, bf16)}, matrix{1, width, numbers(width, 3, bf16)}}, Shape: []int{1, tokens, width},
 	}
-	p, err := program.Of(&formula{func(b *program.Builder, in, w []program.Var) program.Var {
+	p, err := program.Of(programtest.Weighted(func(b *program.Builder, in, w []program.Var) program.Var {
 		return b.Add("", b.Affine("", in[0], w[0], b.Whole(w[1])), b.Cat(2, in[1], in[1]))
-	}}, op.Form, 0, call.Shape, [][]int{{1, tokens, n}, {1, tokens, width / 2}}, [][2]int{{width, n}, {1, width}})
+	}), op.Form, 0, call.Shape, [][]int{{1, tokens, n}, {1, tokens, width / 2}}, [][2]int{{width, n}, {1, width}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,10 +146,10 @@ func TestRoomIsUsedAgainAsZeros(t *testing.T) {
 func TestOperandsWithoutColumnsOrBounds(t *testing.T) {
 	const rows, width = 512, 256
 	call := program.Call{Arith: bounded(brain), In: []program.Value{tensor(numbers(rows*width, 7, bf16), rows, width)}, Shape: []int{rows, width}}
-	p, err := program.Of(&formula{func(b *program.Builder, in, w []program.Var) program.Var {
+	p, err := program.Of(programtest.Weighted(func(b *program.Builder, in, w []program.Var) program.Var {
 		none := b.Slice(b.Mul("", in[0], b.Literal(2)), 1, 3, 3)
 		return b.Mul("", b.Cat(1, none, in[0]), in[0])
-	}}, op.Form, 0, call.Shape, [][]int{{rows, width}}, nil)
+	}), op.Form, 0, call.Shape, [][]int{{rows, width}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

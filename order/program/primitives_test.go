@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/programtest"
 )
 
 // element is a primitive by element beside what it is in plain Go: in float64, and in float32, where Go has that.
@@ -177,10 +178,10 @@ func TestSums(t *testing.T) {
 			top := eval(t, of(func(b *program.Builder, in []program.Var) program.Var { return b.RowMax(in[0]) }),
 				program.Call{Arith: a, In: in[:1], Shape: []int{rows, 1}})
 			call := program.Call{Arith: a, In: in[:1], Shape: []int{rows, outs}, W: []program.Rows{matrix{outs, n, w}, matrix{1, outs, bias}}}
-			biased := eval(t, &formula{func(b *program.Builder, in, w []program.Var) program.Var {
+			biased := eval(t, programtest.Weighted(func(b *program.Builder, in, w []program.Var) program.Var {
 				return b.Affine("s", in[0], w[0], w[1])
-			}}, call)
-			plain := eval(t, &formula{func(b *program.Builder, in, w []program.Var) program.Var { return b.Affine("s", in[0], w[0]) }}, call)
+			}), call)
+			plain := eval(t, programtest.Weighted(func(b *program.Builder, in, w []program.Var) program.Var { return b.Affine("s", in[0], w[0]) }), call)
 			for r := range rows {
 				row := x[r*n:][:n]
 				var terms []*big.Float
@@ -340,9 +341,9 @@ func TestParts(t *testing.T) {
 				sameBits(t, "dot: "+what, choose(t, of(func(b *program.Builder, in []program.Var) program.Var {
 					return b.Dot("s", "tk,ok->to", in[0], in[1])
 				}), c, uint8(i+1)).Data, dots)
-				sameBits(t, "affine: "+what, choose(t, &formula{func(b *program.Builder, in, w []program.Var) program.Var {
+				sameBits(t, "affine: "+what, choose(t, programtest.Weighted(func(b *program.Builder, in, w []program.Var) program.Var {
 					return b.Affine("s", in[0], w[0])
-				}}, c, uint8(i+1)).Data, dots)
+				}), c, uint8(i+1)).Data, dots)
 			}
 		}
 	}
@@ -353,7 +354,7 @@ func TestBias(t *testing.T) {
 	const rows, outs, n = 6, 5, 41
 	x, w, bias := numbers(rows*n, 12, bf16), numbers(outs*n, 13, bf16), numbers(outs, 14, bf16)
 	c := program.Call{Arith: brain, In: []program.Value{tensor(x, rows, n)}, Shape: []int{rows, outs}, W: []program.Rows{matrix{outs, n, w}, matrix{1, outs, bias}}}
-	o := &formula{func(b *program.Builder, in, w []program.Var) program.Var { return b.Affine("s", in[0], w[0], w[1]) }}
+	o := programtest.Weighted(func(b *program.Builder, in, w []program.Var) program.Var { return b.Affine("s", in[0], w[0], w[1]) })
 	for way, f := range []func(sum, bias float64) float64{
 		func(sum, bias float64) float64 { return f32(sum + bias) },
 		func(sum, bias float64) float64 { return f32(f32(sum) + bias) },
@@ -408,7 +409,7 @@ func TestMoves(t *testing.T) {
 
 	table := matrix{5, 3, numbers(15, 17, bf16)}
 	for _, fallback := range []bool{false, true} {
-		o := &formula{func(b *program.Builder, in, w []program.Var) program.Var { return b.Lookup(in[0], w[0], 4, fallback) }}
+		o := programtest.Weighted(func(b *program.Builder, in, w []program.Var) program.Var { return b.Lookup(in[0], w[0], 4, fallback) })
 		c := program.Call{Arith: brain, W: []program.Rows{table}, In: []program.Value{tensor([]float64{3, 0}, 1, 2)}, Shape: []int{1, 2, 3}}
 		sameBits(t, "lookup", eval(t, o, c).Data, slices.Concat(table.data[9:12], table.data[:3]))
 		for _, outside := range []float64{4, -1, 0.5, math.NaN(), math.Inf(1)} {
@@ -443,9 +444,9 @@ func TestMoves(t *testing.T) {
 		}
 	}
 
-	dense := &formula{func(b *program.Builder, in, w []program.Var) program.Var {
+	dense := programtest.Weighted(func(b *program.Builder, in, w []program.Var) program.Var {
 		return b.Dot("s", "rk,kc->rc", in[0], b.Whole(w[0]))
-	}}
+	})
 	rows := tensor([]float64{1, 0, 0, 0, 0, 0, 0, 0, 1, 1}, 2, 5)
 	sameBits(t, "dense", eval(t, dense, program.Call{In: []program.Value{rows}, W: []program.Rows{table}, Shape: []int{2, 3}}).Data,
 		slices.Concat(table.data[:3], []float64{table.data[9] + table.data[12], table.data[10] + table.data[13], table.data[11] + table.data[14]}))

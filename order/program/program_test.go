@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/programtest"
 )
 
 // Arithmetics of the tests.
@@ -24,20 +25,12 @@ func bounded(a program.Arith) program.Arith {
 	return a
 }
 
-// formula is an operation of a test; its address tells it apart.
-type formula struct {
-	steps func(b *program.Builder, in, w []program.Var) program.Var
-}
-
-func (*formula) Kind() string { return "formula" }
-
-func (f *formula) Steps(b *program.Builder, in, w []program.Var) program.Var {
-	return f.steps(b, in, w)
-}
+// formula is an operation of a test.
+type formula = programtest.Formula
 
 // of is an operation on inputs alone.
 func of(steps func(b *program.Builder, in []program.Var) program.Var) *formula {
-	return &formula{func(b *program.Builder, in, _ []program.Var) program.Var { return steps(b, in) }}
+	return programtest.Of(steps)
 }
 
 // matrix is a weight in memory.
@@ -65,19 +58,12 @@ func size(shape []int) int {
 }
 
 func tensor(data []float64, shape ...int) program.Value {
-	return program.Value{Shape: shape, Data: data}
+	return programtest.Tensor(data, shape...)
 }
 
 // programOf is the program of an operation for a call.
 func programOf(o op.Op, c program.Call) (*program.Program, error) {
-	in, w := make([][]int, len(c.In)), make([][2]int, len(c.W))
-	for k, v := range c.In {
-		in[k] = v.Shape
-	}
-	for k, m := range c.W {
-		w[k][0], w[k][1] = m.Size()
-	}
-	return program.Of(o, op.Op.Kind, 0, c.Shape, in, w)
+	return programtest.Program(o, c)
 }
 
 func eval(t testing.TB, o op.Op, c program.Call) program.Value {

@@ -1,4 +1,4 @@
-package program_test
+package edit_test
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
+	"github.com/tracediff/tracediff/order/program/programtest"
 )
 
 // formulaOf makes the program of a formula of one input of two rows of eight.
@@ -17,9 +18,9 @@ func formulaOf(t *testing.T, shape []int, f func(b *program.Builder, in []progra
 		x[i] = float64((7*i+3)%16)/8 - 0.9375
 	}
 	c := program.Call{
-		Arith: program.Arith{DType: hooks.F32, Emulated: true, Bounds: true}, In: []program.Value{tensor(x, 1, 2, 8)}, Shape: shape,
+		Arith: program.Arith{DType: hooks.F32, Emulated: true, Bounds: true}, In: []program.Value{programtest.Tensor(x, 1, 2, 8)}, Shape: shape,
 	}
-	p, err := programOf(of(f), c)
+	p, err := programtest.Program(programtest.Of(f), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package program_test
+package edit_test
 
 import (
 	"math"

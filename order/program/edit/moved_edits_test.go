@@ -1,4 +1,4 @@
-package program_test
+package edit_test
 
 import (
 	"fmt"
@@ -12,16 +12,17 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
+	"github.com/tracediff/tracediff/order/program/programtest"
 )
 
 // rowsOf is a call of one input of some rows in float32, whose result has as many rows of last elements.
 func rowsOf(t *rapid.T, rows, cols, last int) program.Call {
 	data := rapid.SliceOfN(rapid.Float64Range(-2, 2), rows*cols, rows*cols).Draw(t, "x")
 	for i, x := range data {
-		data[i] = f32(x)
+		data[i] = float64(float32(x))
 	}
 	return program.Call{
-		Arith: program.Arith{DType: hooks.F32, Emulated: true, Bounds: true}, In: []program.Value{tensor(data, 1, rows, cols)}, Shape: []int{1, rows, last},
+		Arith: program.Arith{DType: hooks.F32, Emulated: true, Bounds: true}, In: []program.Value{programtest.Tensor(data, 1, rows, cols)}, Shape: []int{1, rows, last},
 	}
 }
 
@@ -59,7 +60,7 @@ func TestBlocksComeColumnByColumn(t *testing.T) {
 		size, across, down := rapid.IntRange(1, 3).Draw(t, "size"), rapid.IntRange(2, 4).Draw(t, "across"), rapid.IntRange(2, 4).Draw(t, "down")
 		n := size * across * down
 		c := rowsOf(t, rapid.IntRange(1, 3).Draw(t, "rows"), n, n)
-		p, err := programOf(of(func(b *program.Builder, in []program.Var) program.Var { return b.Neg(in[0]) }), c)
+		p, err := programtest.Program(programtest.Of(func(b *program.Builder, in []program.Var) program.Var { return b.Neg(in[0]) }), c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +105,7 @@ func TestPartsAreEachAnother(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, size := rapid.IntRange(2, 3).Draw(t, "parts"), rapid.IntRange(2, 5).Draw(t, "size")
 		c := rowsOf(t, rapid.IntRange(1, 3).Draw(t, "rows"), n*size, size)
-		p, err := programOf(of(func(b *program.Builder, in []program.Var) program.Var {
+		p, err := programtest.Program(programtest.Of(func(b *program.Builder, in []program.Var) program.Var {
 			y := b.Slice(in[0], 2, 0, size)
 			for k := 1; k < n; k++ {
 				y = b.Sub("", b.Mul("", y, b.Scalar(fmt.Sprint("by ", k), 0.25)), b.Slice(in[0], 2, k*size, (k+1)*size))
@@ -161,7 +162,7 @@ func TestStepsAreTakenEarlierAndLater(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chain := rapid.SliceOfN(rapid.IntRange(0, len(links)-1), 2, 5).Draw(t, "chain")
 		c := rowsOf(t, 2, 3, 3)
-		p, err := programOf(of(func(b *program.Builder, in []program.Var) program.Var {
+		p, err := programtest.Program(programtest.Of(func(b *program.Builder, in []program.Var) program.Var {
 			y := in[0]
 			for k, l := range chain {
 				y = links[l].steps(b, fmt.Sprint("f", k), y)

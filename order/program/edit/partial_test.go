@@ -1,4 +1,4 @@
-package program_test
+package edit_test
 
 import (
 	"slices"
@@ -7,21 +7,22 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
+	"github.com/tracediff/tracediff/order/program/programtest"
 )
 
 // Edits of parts of a sum, of one of its terms, and of one index of an axis have the values that they say: in each row
 // (a·mean(a) + b) / 4, and a quarter of the second row of a beside it.
 func TestEditsInPart(t *testing.T) {
-	o := of(func(b *program.Builder, in []program.Var) program.Var {
+	o := programtest.Of(func(b *program.Builder, in []program.Var) program.Var {
 		a := in[0]
 		product := b.Mul("product", a, b.Mean("mean", a))
 		return b.Add("end", b.Div("quarter", b.Add("sum", product, in[1]), b.Scalar("four", 4)), b.Mul("other", b.Slice(a, 1, 1, 2), b.Mul("second", b.Slice(a, 1, 1, 2), b.Literal(0.25))))
 	})
 	c := program.Call{
 		Arith: program.Arith{DType: hooks.F32, Emulated: true, Bounds: true}, Shape: []int{1, 2, 4},
-		In: []program.Value{tensor([]float64{1, 2, 3, 6, 2, 2, 4, 8}, 1, 2, 4), tensor([]float64{4, 8, 4, 8, 0, 4, 0, 4}, 1, 2, 4)},
+		In: []program.Value{programtest.Tensor([]float64{1, 2, 3, 6, 2, 2, 4, 8}, 1, 2, 4), programtest.Tensor([]float64{4, 8, 4, 8, 0, 4, 0, 4}, 1, 2, 4)},
 	}
-	p, err := programOf(o, c)
+	p, err := programtest.Program(o, c)
 	if err != nil {
 		t.Fatal(err)
 	}

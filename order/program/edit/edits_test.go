@@ -1,4 +1,4 @@
-package program_test
+package edit_test
 
 import (
 	"math"
@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
+	"github.com/tracediff/tracediff/order/program/programtest"
 )
 
 // edited is a formula with a norm, a mask, a softmax and products: every class of edits has something to do in it.
@@ -26,9 +27,9 @@ func edited(b *program.Builder, in []program.Var) program.Var {
 func editedProgram(t interface{ Fatal(...any) }, data []float64) (*program.Program, program.Call) {
 	c := program.Call{
 		Arith: program.Arith{DType: hooks.BF16, Emulated: true, Bounds: true},
-		In:    []program.Value{tensor(data, 1, len(data)/4, 4)}, Shape: []int{1, len(data) / 4, 4},
+		In:    []program.Value{programtest.Tensor(data, 1, len(data)/4, 4)}, Shape: []int{1, len(data) / 4, 4},
 	}
-	p, err := programOf(of(edited), c)
+	p, err := programtest.Program(programtest.Of(edited), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,9 +149,9 @@ func TestMapsHaveInverses(t *testing.T) {
 	for i := range data {
 		data[i] = float64(i)
 	}
-	o := of(func(b *program.Builder, in []program.Var) program.Var { return b.Mul("twice", in[0], b.Literal(2)) })
-	c := program.Call{In: []program.Value{tensor(data, 2, 4, 6)}, Shape: []int{2, 4, 6}}
-	p, err := programOf(o, c)
+	o := programtest.Of(func(b *program.Builder, in []program.Var) program.Var { return b.Mul("twice", in[0], b.Literal(2)) })
+	c := program.Call{In: []program.Value{programtest.Tensor(data, 2, 4, 6)}, Shape: []int{2, 4, 6}}
+	p, err := programtest.Program(o, c)
 	if err != nil {
 		t.Fatal(err)
 	}
