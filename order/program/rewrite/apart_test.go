@@ -1,4 +1,4 @@
-package program_test
+package rewrite_test
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
+	"github.com/tracediff/tracediff/order/program/programtest"
 	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
@@ -17,11 +18,11 @@ func drawnCall(out []int, shapes ...[]int) program.Call {
 	rng := rand.New(rand.NewPCG(5, 1))
 	c := program.Call{Arith: program.Arith{DType: hooks.BF16, Emulated: true, Bounds: true}, Shape: out}
 	for _, shape := range shapes {
-		x := make([]float64, size(shape))
+		x := make([]float64, program.Size(shape))
 		for i := range x {
 			x[i] = floats.Round(hooks.BF16, 2*rng.NormFloat64())
 		}
-		c.In = append(c.In, tensor(x, shape...))
+		c.In = append(c.In, programtest.Tensor(x, shape...))
 	}
 	return c
 }
@@ -30,8 +31,8 @@ func drawnCall(out []int, shapes ...[]int) program.Call {
 func TestKeysHaveSitesOfTheirOwn(t *testing.T) {
 	const heads, tokens, width = 2, 9, 8
 	shape := []int{heads, tokens, width}
-	table := func(keysRounded bool) *formula {
-		return of(func(b *program.Builder, in []program.Var) program.Var {
+	table := func(keysRounded bool) *programtest.Formula {
+		return programtest.Of(func(b *program.Builder, in []program.Var) program.Var {
 			queries := b.R(b.Mul("table", in[3], in[3]))
 			keys := queries
 			if !keysRounded {
@@ -44,9 +45,9 @@ func TestKeysHaveSitesOfTheirOwn(t *testing.T) {
 		})
 	}
 	c := drawnCall(shape, shape, shape, shape, []int{1, tokens, width})
-	evaluated := func(f *formula, r program.Rewrite, choose func(program.Site) (program.Choice, bool)) (*program.Program, program.Value) {
+	evaluated := func(f *programtest.Formula, r program.Rewrite, choose func(program.Site) (program.Choice, bool)) (*program.Program, program.Value) {
 		t.Helper()
-		own, err := programOf(f, c)
+		own, err := programtest.Program(f, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +97,7 @@ func TestKeysHaveSitesOfTheirOwn(t *testing.T) {
 // One of two readers of a sum gets it of a rounded operand, and the other of the unrounded one.
 func TestReadRoundedThroughASum(t *testing.T) {
 	c := drawnCall([]int{1, 8}, []int{1, 8})
-	p, err := programOf(of(func(b *program.Builder, in []program.Var) program.Var {
+	p, err := programtest.Program(programtest.Of(func(b *program.Builder, in []program.Var) program.Var {
 		s := b.Add("sum", b.Mul("first", in[0], in[0]), in[0])
 		return b.Sub("difference", b.Mul("product", s, in[0]), b.Neg(s))
 	}), c)

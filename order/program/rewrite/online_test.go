@@ -1,4 +1,4 @@
-package program_test
+package rewrite_test
 
 import (
 	"math"
@@ -9,12 +9,13 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/programtest"
 	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
 // scoresToOutput is attention as the reference has it: R(R(q·k)·scale), its softmax, R, times the values.
-func scoresToOutput(heads, tokens, keys, width int) *formula {
-	return of(func(b *program.Builder, in []program.Var) program.Var {
+func scoresToOutput(heads, tokens, keys, width int) *programtest.Formula {
+	return programtest.Of(func(b *program.Builder, in []program.Var) program.Var {
 		s := b.R(b.ScaledDot("scores", "htd,hsd->hts", in[0], in[1], b.Scalar("scale", 0.5)))
 		exp := b.Exp("exp", b.Sub("difference", s, b.RowMax(s)))
 		p := b.R(b.Div("quotient", exp, b.Sum("sum", exp)))
@@ -93,7 +94,7 @@ func TestFusedKernels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		call := program.Call{Arith: bounded(brain), Shape: p.Out.Shape}
+		call := program.Call{Arith: program.Arith{DType: hooks.BF16, Emulated: true, Bounds: true}, Shape: p.Out.Shape}
 		for i, x := range [][]float64{q, k, v} {
 			call.In = append(call.In, program.Value{Shape: in[i], Data: x})
 		}
@@ -156,7 +157,7 @@ func TestNoFusedKernel(t *testing.T) {
 		},
 	} {
 		shape := []int{2, 3, 3}
-		p, err := program.Of(of(steps), func(program.Op) string { return name }, 0, shape, [][]int{shape, shape}, nil)
+		p, err := program.Of(programtest.Of(steps), func(program.Op) string { return name }, 0, shape, [][]int{shape, shape}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package program_test
+package rewrite_test
 
 import (
 	"math"
@@ -71,7 +71,7 @@ func drawnAttention(t *testing.T, heads, tokens, keys, width int) ([]program.Val
 	shapes := [][]int{{heads, tokens, width}, {heads, keys, width}, {heads, keys, width}}
 	var in []program.Value
 	for _, shape := range shapes {
-		x := program.Value{Shape: shape, Data: make([]float64, size(shape))}
+		x := program.Value{Shape: shape, Data: make([]float64, program.Size(shape))}
 		for i := range x.Data {
 			x.Data[i] = float64(float32(1.2 * rng.NormFloat64()))
 		}
@@ -91,7 +91,7 @@ func inKernel(t *testing.T, own *program.Program, in []program.Value, y []float6
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := p.Eval(program.Call{Arith: bounded(single), In: in, Shape: p.Out.Shape})
+	x, err := p.Eval(program.Call{Arith: program.Arith{DType: hooks.F32, Emulated: true, Bounds: true}, In: in, Shape: p.Out.Shape})
 	if err != nil {
 		t.Fatal(err)
 	}
