@@ -38,6 +38,10 @@ func allCases(bench string, sample int, models string) ([]reportCase, error) {
 			l.wild(folder, path)
 		}
 	}
+	l.cut()
+	l.quantised()
+	l.caches()
+	l.ab()
 	l.recorded("fixtures/programs")
 	l.looks()
 	if models != "" {
@@ -100,6 +104,54 @@ func (l *lister) wild(folder, path string) {
 	l.add(path, "transformers", append([]string{path, reference, "--all"}, mapped...)...)
 }
 
+// cut adds the single traces of llama.cpp on small random checkpoints. The run in the name of a trace says which map names its tensors.
+func (l *lister) cut() {
+	const folder = "fixtures/wild/trained/"
+	for _, path := range l.find(folder + "cut/*.safetensors") {
+		model, run, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".safetensors"), ".")
+		family, _, _ := strings.Cut(model, "-")
+		names := "fixtures/wild/llamacpp/llamacpp.toml"
+		switch {
+		case run == "fused":
+			names = folder + "maps/llamacpp-" + family + "-flash.toml"
+		case strings.HasPrefix(run, "rotary"):
+			names = folder + "maps/llamacpp-rotary.toml"
+		}
+		l.alone(path, "--model", folder+"cut/"+model, "--map", names)
+	}
+}
+
+// quantised adds the single traces of mlx-lm with quantised weights: with the weights of the trace, or with those of most traces, and
+// with the weights that were quantised.
+func (l *lister) quantised() {
+	const model = "fixtures/weights/wide"
+	for _, path := range l.find("fixtures/wild/mlx/quantised/*.safetensors") {
+		weights := strings.TrimSuffix(path, ".safetensors")
+		if !exists(weights) {
+			weights = model + ".mlx"
+		}
+		l.alone(path, "--model", model, "--weights", weights)
+		l.add(path, "original", "--isolate", path, "--model", model)
+	}
+}
+
+// caches adds the comparisons of recordings of transformers with other caches: the single trace, and the trace against the golden.
+func (l *lister) caches() {
+	for _, path := range l.find("fixtures/wild/transformers/traces/*.safetensors") {
+		l.alone(path, "--model", "fixtures/gemma3-tiny")
+		l.add(path, "transformers", path, "fixtures/golden/gemma3-tiny/decode.float32.safetensors", "--all")
+	}
+}
+
+// ab adds comparisons of two runs where neither is the reference: two dtypes, and two caches.
+func (l *lister) ab() {
+	const golden, caches = "fixtures/golden/llama-tiny/decode.", "fixtures/wild/transformers/traces/"
+	for _, pair := range [][2]string{{golden + "float32", golden + "bfloat16"}, {caches + "static", caches + "full"}} {
+		a, b := pair[0]+".safetensors", pair[1]+".safetensors"
+		l.add(a, "ab", "--ab", a, b, "--all")
+	}
+}
+
 // recorded adds the single traces of recorded programs, from folders with a checkpoint.
 func (l *lister) recorded(dir string) {
 	for _, program := range l.find(filepath.Join(dir, "*", "*.program.json")) {
@@ -137,6 +189,12 @@ func (l *lister) looks() {
 	}
 	for _, path := range l.find("fixtures/wild/onnx-planted/*.safetensors") {
 		by("check", strings.TrimSuffix(filepath.Base(path), ".safetensors"), []string{"text", "html"}, path)
+	}
+	// No checkpoint of these traces is in the repository, so nothing can certify their entries.
+	for _, path := range l.find("fixtures/wild/llamacpp/angles/*.safetensors") {
+		name := "angles-" + strings.TrimSuffix(filepath.Base(path), ".safetensors")
+		by("check", name, []string{"text", "json"}, path)
+		by("inspect", name, []string{"text", "json"}, path)
 	}
 	for _, path := range l.find("fixtures/weights/wide*.gguf") {
 		by("weights", filepath.Base(path), []string{"text", "json", "junit", "html"}, path, "--model", "fixtures/weights/wide")

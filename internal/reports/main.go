@@ -5,7 +5,7 @@
 //	go run ./internal/reports -out AFTER -against BEFORE [-bench OUT] [-models DIR]   # after each step
 //
 // Run the command in the root of the repository. The command builds tracediff and certifies each trace of fixtures without a reference; the
-// command compares traces of other engines with transformers too. A folder gets the JSON report, the exit status and the output of each
+// command compares traces of other engines with transformers too, and two pairs of runs as A and B. A folder gets the JSON report, the exit status and the output of each
 // comparison. With -against the command lists the fields that differ between reports of the same name, and a difference makes the exit
 // status 1. BEFORE may have additional reports.
 //
