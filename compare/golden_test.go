@@ -1,42 +1,19 @@
 package compare_test
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/fixtures/ondisk"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/ordertest"
 )
-
-// localRun captures the built-in model on the ids of a golden, with what reg puts into its way.
-func localRun(t testing.TB, name string, ref *capture.Trace, reg *hooks.Registry) (*capture.Trace, *order.List) {
-	t.Helper()
-	ck, list := ordertest.Embedded(t, name)
-	passes, err := ref.IDs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "local.safetensors")
-	_, err = gemma.Capture(context.Background(), gemma.Job{
-		Checkpoint: ck, List: list, DType: ref.Manifest().DType, Passes: passes, Path: path, Registry: reg,
-		Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return open(t, path), list
-}
 
 // TestHealthyPortsMatch compares the built-in model with transformers on every golden.
 func TestHealthyPortsMatch(t *testing.T) {
@@ -46,7 +23,7 @@ func TestHealthyPortsMatch(t *testing.T) {
 	}
 	for _, path := range paths {
 		ref := testengine.OpenGolden(t, path)
-		l, list := localRun(t, strings.Split(path, "/")[1], ref, nil)
+		l, list := testengine.LocalRun(t, strings.Split(path, "/")[1], ref, nil)
 		res := run(t, l, ref, compare.Options{Order: list, All: true})
 		if res.ExitCode() != 0 {
 			t.Errorf("%s: %d mismatches, missing %v, incomplete %q", path, res.Mismatches, res.Missing, res.Incomplete)
@@ -107,22 +84,6 @@ var faults = []fault{
 	{"logits", 0, func(_ []int, v float64) float64 { return v * 1.2 }},
 }
 
-// replacer makes a fault out of a function of one element.
-func (f fault) replacer() hooks.Replacer {
-	return func(e hooks.Event) (hooks.Tensor, error) {
-		if e.Pass != f.pass {
-			return hooks.Tensor{}, nil
-		}
-		at := make([]int, len(e.Tensor.Shape))
-		return edited(e, func(i int, v float64) float64 {
-			for axis := len(at) - 1; axis >= 0; axis-- {
-				at[axis], i = i%e.Tensor.Shape[axis], i/e.Tensor.Shape[axis]
-			}
-			return f.do(at, v)
-		}).Tensor, nil
-	}
-}
-
 // TestFaultsAreFoundWhereTheyAre plants one fault at a time in the built-in model and compares with transformers, in both
 // dtypes: the walk stops at exactly its entry, and with fewer tensors at the first of those that follow from it.
 func TestFaultsAreFoundWhereTheyAre(t *testing.T) {
@@ -130,10 +91,10 @@ func TestFaultsAreFoundWhereTheyAre(t *testing.T) {
 		ref := testengine.OpenGolden(t, fmt.Sprintf("golden/gemma3n-tiny/decode.%s.safetensors", dtype))
 		for _, f := range faults {
 			var reg hooks.Registry
-			if err := reg.Replace(f.name, f.replacer()); err != nil {
+			if err := reg.Replace(f.name, testengine.Replacer(f.pass, f.do)); err != nil {
 				t.Fatal(err)
 			}
-			l, list := localRun(t, "gemma3n-tiny", ref, &reg)
+			l, list := testengine.LocalRun(t, "gemma3n-tiny", ref, &reg)
 			key := capture.Key(f.pass, f.name, 0)
 			d := run(t, l, ref, compare.Options{Order: list}).Divergence
 			if d == nil || d.Row.Key() != key {

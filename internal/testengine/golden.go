@@ -46,6 +46,43 @@ func LocalModel(t testing.TB, c ordertest.Case, dtype hooks.DType) *capture.Trac
 	return Open(t, path)
 }
 
+// LocalRun runs the built-in model on the ids of a golden, with what reg puts into its way, and opens its trace.
+func LocalRun(t testing.TB, name string, ref *capture.Trace, reg *hooks.Registry) (*capture.Trace, *order.List) {
+	t.Helper()
+	ck, list := ordertest.Embedded(t, name)
+	passes, err := ref.IDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "local.safetensors")
+	_, err = gemma.Capture(context.Background(), gemma.Job{
+		Checkpoint: ck, List: list, DType: ref.Manifest().DType, Passes: passes, Path: path, Registry: reg,
+		Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Open(t, path), list
+}
+
+// Replacer changes each element of a tensor in one pass: do gets the index along each axis, and the value.
+func Replacer(pass int, do func(at []int, v float64) float64) hooks.Replacer {
+	return func(e hooks.Event) (hooks.Tensor, error) {
+		if e.Pass != pass {
+			return hooks.Tensor{}, nil
+		}
+		values, at := ValuesOf(e.Tensor), make([]int, len(e.Tensor.Shape))
+		for i := range values {
+			rest := i
+			for axis := len(at) - 1; axis >= 0; axis-- {
+				at[axis], rest = rest%e.Tensor.Shape[axis], rest/e.Tensor.Shape[axis]
+			}
+			values[i] = do(at, values[i])
+		}
+		return Fire(e.Name, e.Tensor.DType, e.Tensor.Shape, values...).Tensor, nil
+	}
+}
+
 // Main runs the tests of a package that goes through small models thousands of times, with a heap of some MiB: the garbage
 // collector would take a third of the processor's time. It has its way if GOGC is set.
 func Main(m *testing.M) {

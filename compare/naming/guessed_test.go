@@ -1,4 +1,4 @@
-package compare_test
+package naming_test
 
 import (
 	"strings"
@@ -19,15 +19,15 @@ func TestAnEditThatGivesNoBoundIsNoName(t *testing.T) {
 	const dir, name = "gemma3n-tiny", "mask.sliding"
 	golden := testengine.OpenGolden(t, "golden/"+dir+"/window.bfloat16.safetensors")
 	var reg hooks.Registry
-	if err := reg.Replace(name, fault{name, 0, func(at []int, v float64) float64 {
+	if err := reg.Replace(name, testengine.Replacer(0, func(at []int, v float64) float64 {
 		if at[2]-at[3] == 4 {
 			return 0
 		}
 		return v
-	}}.replacer()); err != nil {
+	})); err != nil {
 		t.Fatal(err)
 	}
-	trace, list := localRun(t, dir, golden, &reg)
+	trace, list := testengine.LocalRun(t, dir, golden, &reg)
 	ck, _ := ordertest.Embedded(t, dir)
 	for _, without := range []string{"", "recognised"} {
 		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.BF16), isolate.Options{})
