@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/capture"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // script compares two prompts and returns how they differ.

@@ -1,13 +1,13 @@
 package plantedtest
 
 import (
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/fixtures/ondisk"
-	"github.com/tracediff/tracediff/internal/pagetest"
 )
 
 // pyDefinition is a fault of half 1 in a module of fixtures/faults: its heading in docs/mistakes.md, and the function under its decorator.
@@ -21,9 +21,16 @@ func Headings(t testing.TB) map[string][]string {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
+	read := func(path string) string {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
 	headings := map[string]string{}
 	for _, file := range files {
-		text := pagetest.Text(t, file)
+		text := read(file)
 		found := pyDefinition.FindAllStringSubmatch(text, -1)
 		if len(found) != strings.Count(text, "half=1,")+strings.Count(text, "half=1)") {
 			t.Fatalf("%s: a fault without a heading", file)
@@ -33,7 +40,7 @@ func Headings(t testing.TB) map[string][]string {
 		}
 	}
 	faults := map[string][]string{}
-	for _, name := range strings.Fields(pagetest.Text(t, filepath.Join(folder, "order.txt"))) {
+	for _, name := range strings.Fields(read(filepath.Join(folder, "order.txt"))) {
 		if heading, ok := headings[name]; ok {
 			faults[heading] = append(faults[heading], name)
 		}
