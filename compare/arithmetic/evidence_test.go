@@ -1,4 +1,4 @@
-package compare_test
+package arithmetic_test
 
 import (
 	"math/rand/v2"
@@ -18,6 +18,7 @@ import (
 // a mistake in fewer elements would find one that fits. An engine that rounds each step of its activation and is transformers
 // otherwise shows how much it takes, in prompts of one token to eight.
 func TestTooLittleEvidenceProvesNothing(t *testing.T) {
+	const enoughElements, enoughRows = 8, 2
 	little, enough := 0, 0
 	for seed := range 60 {
 		c := ordertest.DrawWith(t, "gemma2", seed, func(config map[string]any) {
@@ -51,12 +52,19 @@ func TestTooLittleEvidenceProvesNothing(t *testing.T) {
 		case elements == 0:
 			continue
 		case elements < enoughElements || rows < enoughRows:
-			want = unidentified
+			want = isolate.Unidentified
 			little++
 		default:
 			enough++
 		}
-		for _, row := range run(t, local, nil, compare.Options{Order: c.List, All: true, Certification: compare.Certification{Isolator: i}}).Rows {
+		res, err := compare.Alone(t.Context(), local, compare.Options{Order: c.List, All: true, Certification: compare.Certification{Isolator: i}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := res.Contradiction(); err != nil {
+			t.Error(err)
+		}
+		for _, row := range res.Rows {
 			e, _ := c.List.Lookup(row.Name)
 			if _, ok := e.Op.(op.GELUTanh); ok && row.Isolated.Outcome != want {
 				t.Errorf("seed %d: %d elements in %d rows: %s is %s, not %s", seed, elements, rows, row.Key(), row.Isolated.Outcome, want)
