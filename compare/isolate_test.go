@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"context"
 	"maps"
 	"math"
 	"strings"
