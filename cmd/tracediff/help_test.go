@@ -85,17 +85,23 @@ func TestCommandsAreInGroups(t *testing.T) {
 	}
 }
 
-// A flag that does not exist: the hint has the nearest one of the command.
+// A flag that does not exist: the hint has the flag of the command that is near, and says where the flags are listed if no flag is near.
 func TestHintHasTheNearestFlag(t *testing.T) {
 	for args, want := range map[string]string{
 		"capture --out x": "--dir", "capture --promt x": "--prompt", "compare --json x": "--report", "compare --tol 1": "--rtol", "watch --layer 3": "--layers",
-		"gate --reprot x": "--report", "doctor --checkpoint x": "--model", "weights --html x": "--report", "inspect --zzzz": "--", "compare --out x": "--dir", "init --q": "--dir",
+		"gate --reprot x": "--report", "doctor --checkpoint x": "--model", "weights --html x": "--report", "compare --out x": "--dir", "compare --lvl 2": "--level",
+		"compare --foo": "", "inspect --zzzz": "", "init --q": "", "check --verify": "",
 	} {
 		var out, errOut bytes.Buffer
 		if code := run(append([]string{"tracediff"}, strings.Fields(args)...), nil, &out, &errOut); code != exitUnusable {
 			t.Errorf("%s: exit status %d", args, code)
 		}
-		if !strings.Contains(errOut.String(), "\nhint: did you mean "+want) {
+		command, _, _ := strings.Cut(args, " ")
+		hint := "tracediff " + command + " --help lists the flags\n"
+		if want != "" {
+			hint = "did you mean " + want
+		}
+		if !strings.Contains(errOut.String(), "\nhint: "+hint) {
 			t.Errorf("%s: %s", args, errOut.String())
 		}
 	}

@@ -47,11 +47,14 @@ var flagsElsewhere = map[string]string{
 	"tolerance": "tolerances", "tol": "rtol", "interpreter": "python", "v": "verbose", "device": "local", "layer": "layers",
 }
 
-// flagHint is the hint for a command line that the flag parser refuses: the nearest flag to an unknown one.
+// flagHint is the hint for a command line that the flag parser refuses: the flag near to an unknown flag, and where the flags are listed.
 func flagHint(c *cli.Context, err error) string {
-	const all = "tracediff --help lists commands, tracediff COMMAND --help the flags of one"
+	if c.Command == nil || c.App.Command(c.Command.Name) == nil {
+		return "tracediff --help lists commands, tracediff COMMAND --help the flags of one"
+	}
+	all := "tracediff " + c.Command.Name + " --help lists the flags"
 	_, wrong, ok := strings.Cut(err.Error(), "flag provided but not defined: -")
-	if !ok || c.Command == nil {
+	if !ok {
 		return all
 	}
 	near := nearestFlag(c.Command.Flags, strings.TrimLeft(wrong, "-"))
@@ -63,9 +66,10 @@ func flagHint(c *cli.Context, err error) string {
 	return fmt.Sprintf("did you mean --%s (%s)? %s", near.Names()[0], usage, all)
 }
 
-// nearestFlag returns the flag nearest to an unknown name: a name of flagsElsewhere first, then a common prefix, then the edit distance. It is
-// nil for a command without flags.
+// nearestFlag returns the flag near to an unknown name: a name of flagsElsewhere first, then a common prefix, then the edit distance, of at
+// most a third of the letters. It is nil if no flag is near.
 func nearestFlag(flags []cli.Flag, wrong string) cli.Flag {
+	wrong = strings.ToLower(wrong)
 	var best cli.Flag
 	least := 0
 	for _, f := range flags {
@@ -73,14 +77,15 @@ func nearestFlag(flags []cli.Flag, wrong string) cli.Flag {
 			continue
 		}
 		for _, name := range f.Names() {
-			d := 2 * distance(strings.ToLower(wrong), name)
+			d := 2 * distance(wrong, name)
+			near := d <= 2*((max(len(wrong), len(name))+1)/3)
 			switch {
-			case flagsElsewhere[strings.ToLower(wrong)] == name:
-				d = -1
-			case len(wrong) > 2 && (strings.HasPrefix(name, wrong) || strings.HasPrefix(wrong, name)):
-				d = 1
+			case flagsElsewhere[wrong] == name:
+				d, near = -1, true
+			case len(wrong) > 2 && strings.HasPrefix(name, wrong), len(name) > 2 && strings.HasPrefix(wrong, name):
+				d, near = 1, true
 			}
-			if best == nil || d < least {
+			if near && (best == nil || d < least) {
 				best, least = f, d
 			}
 		}
