@@ -89,9 +89,11 @@ func (p *Patient) checkConfig(s *health.Section) {
 		return
 	}
 	data, err := checkpoint.ReadConfig(p.model.folder)
-	if err == nil {
-		p.model.config, err = order.ReadConfig(data)
+	if err != nil {
+		s.Fail(Hint(err), "%s: %v", p.model.name(), err)
+		return
 	}
+	p.model.config, err = order.ReadConfig(data)
 	if order.Undescribed(err) {
 		p.checkGeneral(s, data)
 		return
