@@ -37,7 +37,8 @@ type inputs struct {
 	order      traceOrder
 	model      traceModel
 
-	o compare.Options // as far as they are known
+	o       compare.Options // as far as they are known
+	noFloor error           // why there is no noise floor; nil where there is one, or where none is wanted
 }
 
 // traceOrder is the order that the traces have.
@@ -121,6 +122,9 @@ func (in *inputs) run(ctx context.Context) (*compare.Result, error) {
 	p.Done()
 	if err != nil {
 		return nil, err
+	}
+	if in.noFloor != nil { // the error of a refused comparison has no note before it
+		fmt.Fprintf(e.Notes, "note: the built-in limits decide (docs/verdict.md), since there is no noise floor: %v\n", in.noFloor)
 	}
 	next, err := in.finer(result)
 	if err != nil {

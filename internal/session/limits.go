@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/session/noise"
@@ -23,8 +22,6 @@ func (in *inputs) limit(ctx context.Context) (err error) {
 	if place := (*files.Error)(nil); errors.As(err, &place) { // what stands there is somebody else's
 		return err
 	}
-	if err != nil {
-		fmt.Fprintf(e.Notes, "note: the built-in limits decide (docs/verdict.md), since there is no noise floor: %v\n", err)
-	}
+	in.noFloor = err
 	return nil
 }
