@@ -41,6 +41,9 @@ type Accepted struct {
 
 // Accept makes lines of the mismatches of a report that fail it. today is the day.
 func Accept(a Acceptance, today time.Time) (*Accepted, error) {
+	if _, err := os.Stat(a.Report); err != nil {
+		return nil, hint.Add(advice.OnPath(a.Report, err), writesReport)
+	}
 	if err := a.check(today); err != nil {
 		return nil, err
 	}
@@ -135,12 +138,13 @@ type reportRun struct {
 	} `json:"result"`
 }
 
+const writesReport = "tracediff compare --report json=out.json writes one"
+
 // readRuns reads the runs of a JSON report that have a result.
 func readRuns(path string) ([]reportRun, error) {
-	const next = "tracediff compare --report json=out.json writes one"
 	text, _, err := files.ReadStream(path, maxReport)
 	if err != nil {
-		return nil, hint.Add(advice.OnPath(path, err), next)
+		return nil, hint.Add(advice.OnPath(path, err), writesReport)
 	}
 	var head struct {
 		Schema string `json:"schema"`
@@ -150,17 +154,17 @@ func readRuns(path string) ([]reportRun, error) {
 		Runs []reportRun `json:"runs"`
 	}
 	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, hint.Add(fmt.Errorf("%s is not a JSON report of a comparison: %w", path, err), next+"; a report as JSON Lines is not read")
+		return nil, hint.Add(fmt.Errorf("%s is not a JSON report of a comparison: %w", path, err), writesReport+"; a report as JSON Lines is not read")
 	}
 	switch head.Schema {
 	case report.Schema:
 	case "tracediff/report/1":
 		return nil, hint.Add(fmt.Errorf("%s is a report of version 1 (%s), of an older tracediff, and cannot be read", path, head.Schema), "compare again with --report json=out.json")
 	default:
-		return nil, hint.Add(fmt.Errorf("%s is not a report: its schema is %.40q, want %q", path, head.Schema, report.Schema), next)
+		return nil, hint.Add(fmt.Errorf("%s is not a report: its schema is %.40q, want %q", path, head.Schema, report.Schema), writesReport)
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
-		return nil, hint.Add(fmt.Errorf("%s is not a report: %w", path, err), next)
+		return nil, hint.Add(fmt.Errorf("%s is not a report: %w", path, err), writesReport)
 	}
 	runs := slices.DeleteFunc(d.Runs, func(r reportRun) bool { return r.Result == nil })
 	if slices.ContainsFunc(runs, func(r reportRun) bool { return r.Result.AB }) {
