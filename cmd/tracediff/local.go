@@ -27,7 +27,7 @@ func captureLocal(c *cli.Context, e *settings.Env, j *job.Job) error {
 	for _, r := range t.Records() {
 		bytes += r.Size
 	}
-	fmt.Fprintf(c.App.Writer, "local: %s, %s, %s -> %s\n", plain.Text(session.Describe(t)), amount.Of(len(t.Records()), "tensor"), amount.Bytes(bytes), plain.Text(t.Path()))
+	fmt.Fprintf(c.App.Writer, "local: %s, %s, %s of data -> %s\n", plain.Text(session.Describe(t)), amount.Of(len(t.Records()), "tensor"), amount.Bytes(bytes), plain.Text(t.Path()))
 	if c.Bool("quiet") {
 		return nil
 	}

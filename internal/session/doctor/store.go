@@ -90,7 +90,7 @@ func localTrace(s *health.Section, dir string) {
 		return
 	}
 	defer t.Close()
-	s.OK("%s: %s, level %d, %s, %s, %s old; compare makes it again",
+	s.OK("%s: %s, level %d, %s, %s on disk, %s old; compare makes it again",
 		filepath.Base(path), session.Describe(t), t.Manifest().Scope.Level, amount.Of(len(t.Records()), "tensor"), amount.Bytes(info.Size()), age(info.ModTime()))
 }
 
@@ -140,7 +140,7 @@ func describeEntry(e *reference.Entry) string {
 	if e.Floor {
 		floor = "with its noise floor"
 	}
-	return fmt.Sprintf("%s of %s, %s, level %d, tokens %s, %s, %s, %s old", by, e.Model, e.Key.DType, e.Key.Scope.Level, tokens, floor, amount.Bytes(e.Size), age(e.Made))
+	return fmt.Sprintf("%s of %s, %s, level %d, tokens %s, %s, %s on disk, %s old", by, e.Model, e.Key.DType, e.Key.Scope.Level, tokens, floor, amount.Bytes(e.Size), age(e.Made))
 }
 
 // age is how long ago something was, in the unit that a person would use.
