@@ -81,7 +81,7 @@ func told(j compare.Judgement) string {
 
 // The judge is the table of docs/verdict.md: in every cell, whatever the facts that the cell does not name.
 func TestJudgeIsItsTable(t *testing.T) {
-	two, unverified, alone := table(t, "Two traces"), table(t, "The reference is the walk, and the row is unverified"), table(t, "One trace alone")
+	two, unverified, alone := table(t, "Two traces"), table(t, "The reference is the walk, and the row is unverified"), table(t, "One trace")
 	tested := table(t, "What counts as tested")
 	cells := 0
 	for _, seen := range allSeen {

@@ -130,7 +130,7 @@ func writeIsolated(t *testing.T, text string) {
 	}
 	before, _, _ = strings.Cut(before, isolatedHeading)
 	text = isolatedHeading + "\nA prompt of nine tokens and two decode steps, in bfloat16 and in float32: each named entry is computed again from the run's own tensors " +
-		"by the program beside it, in transformers' own arithmetic, and held to its bound. *known operations*: entries that are lifted to one. " +
+		"by the program of the recording, in transformers' own arithmetic, and held to its bound. *known operations*: entries that are lifted to one. " +
 		"`python fixtures/recorded.py --out DIR` makes the runs, and `TRACEDIFF_ARCHITECTURES=DIR go test ./compare/isolate -run TestArchitectures -update` " +
 		"writes this section.\n\n" + text
 	if err := os.WriteFile(modelsPage, []byte(before+text+followingHeading+after), 0o666); err != nil {
