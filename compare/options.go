@@ -104,7 +104,7 @@ type Certification struct {
 type Reporting struct {
 	LocalLabel     string // what to call the sides in addition to their producers: "golden"
 	ReferenceLabel string
-	// Demo is the embedded model, if the sides ran it because no model was named.
+	// Demo is the built-in model, if the sides ran it because no model was named.
 	Demo string
 	// Map is the map used to name the local tensors; nil without a map.
 	Map *Map

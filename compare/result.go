@@ -26,7 +26,7 @@ type Result struct {
 	// Differences says in what A and B were declared to differ, a line each; see [AB].
 	Differences []string `json:"differences,omitempty"`
 
-	// Demo is the embedded model, if the sides ran it because no model was named; else empty.
+	// Demo is the built-in model, if the sides ran it because no model was named; else empty.
 	Demo string `json:"demo,omitempty"`
 	// NotIsolated says why nothing was certified; empty where it was.
 	NotIsolated string `json:"not_isolated,omitempty"`

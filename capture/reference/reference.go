@@ -84,7 +84,7 @@ func (w Wanted) SameModel(t *capture.Trace) error {
 func (w Wanted) Match(passes [][]int) ([][]int, error) {
 	n := len(w.Passes) + w.NewTokens
 	if len(passes) < n {
-		return nil, fmt.Errorf("it has %d passes, %d are wanted", len(passes), n)
+		return nil, fmt.Errorf("its number of passes is %d, %d are wanted", len(passes), n)
 	}
 	for i, ids := range passes[:n] {
 		switch {

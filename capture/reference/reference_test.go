@@ -58,8 +58,8 @@ func TestFitsRefuses(t *testing.T) {
 		"other weights":                         func(w *reference.Wanted) { w.Weights = "sha256:" + strings.Repeat("0", 64) },
 		"in float32, not in":                    func(w *reference.Wanted) { w.DType = hooks.BF16 },
 		"other token ids":                       func(w *reference.Wanted) { w.Passes = [][]int{{2, 3, 4}} },
-		"1 passes, 2 are":                       func(w *reference.Wanted) { w.NewTokens = 1 },
-		"1 passes, 3 are":                       func(w *reference.Wanted) { w.Passes = append(w.Passes, []int{1}, []int{2}) },
+		"passes is 1, 2 are":                    func(w *reference.Wanted) { w.NewTokens = 1 },
+		"passes is 1, 3 are":                    func(w *reference.Wanted) { w.Passes = append(w.Passes, []int{1}, []int{2}) },
 		"weights of this size are not compared": func(w *reference.Wanted) { w.Weights, w.Model = "unknown", "elsewhere/another" },
 		"in another order": func(w *reference.Wanted) {
 			w.Entries = slices.Clone(w.Entries)

@@ -221,12 +221,12 @@ func TestFind(t *testing.T) {
 func TestKeepHoldsTheTraceToItsKey(t *testing.T) {
 	data, w := hello(t)
 	for name, change := range map[string]func(*reference.Wanted){
-		"it has other token ids":          func(w *reference.Wanted) { w.Passes = [][]int{{2}} },
-		"it is of other weights":          func(w *reference.Wanted) { w.Weights = "sha256:other" },
-		"it was computed in bfloat16":     func(w *reference.Wanted) { w.DType = hooks.F16 },
-		"leaves out 1 of the 2":           func(w *reference.Wanted) { w.Entries = []string{"input_ids", "unheard.of"} },
-		"it has 1 passes, 3 are wanted":   func(w *reference.Wanted) { w.NewTokens = 2 },
-		"a model with another configurat": func(w *reference.Wanted) { w.Config = json.RawMessage(`{"model_type":"x"}`) },
+		"it has other token ids":           func(w *reference.Wanted) { w.Passes = [][]int{{2}} },
+		"it is of other weights":           func(w *reference.Wanted) { w.Weights = "sha256:other" },
+		"it was computed in bfloat16":      func(w *reference.Wanted) { w.DType = hooks.F16 },
+		"leaves out 1 of the 2":            func(w *reference.Wanted) { w.Entries = []string{"input_ids", "unheard.of"} },
+		"its number of passes is 1, 3 are": func(w *reference.Wanted) { w.NewTokens = 2 },
+		"a model with another configurat":  func(w *reference.Wanted) { w.Config = json.RawMessage(`{"model_type":"x"}`) },
 	} {
 		w := w
 		change(&w)

@@ -30,7 +30,7 @@ func compareCommand() *cli.Command {
 reference: the one that --reference names, else a stored trace of transformers, else a golden, else the float64 walk. A command
 with --model, --prompt or --tokens ignores the last settings. Without these three, the flags that you type change the last
 settings, even if the command fails or is interrupted. If nothing was captured and no input is named, there is nothing to
-compare: exit status 2. If no model is named, the embedded demo model runs, and the last line says so; with CI=true it does not run.
+compare: exit status 2. If no model is named, the built-in model runs, and the last line says so; with CI=true it does not run.
 
 Two trace files are compared as they are. One file with --isolate is checked without a reference: every entry is computed again from its
 own inputs and the checkpoint. With --ab the files are two runs of one model, A and B, and neither is the reference; the entries that

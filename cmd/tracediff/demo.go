@@ -31,8 +31,8 @@ const (
 func demoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  demoName,
-		Usage: "find a mistake in the embedded model, and explain the report",
-		Description: `Runs the embedded model with the epsilon of its norms set to 1e-5, compares it with the embedded trace of transformers, explains
+		Usage: "find a mistake in the built-in model, and explain the report",
+		Description: `Runs the built-in model with the epsilon of its norms set to 1e-5, compares it with the built-in trace of transformers, explains
 each line of the report, and says what to type next for your own port. It takes a second, needs no Python, no checkpoint and no network,
 leaves no files, and changes no settings.
 
@@ -59,7 +59,7 @@ Examples:
 	}
 }
 
-// demo compares the embedded model, computed with a mistake, with its golden, in a temporary folder that is removed at the end.
+// demo compares the built-in model, computed with a mistake, with its golden, in a temporary folder that is removed at the end.
 func demo(c *cli.Context, out *outputs) (err error) {
 	e := env(c, out)
 	if e.Dir, err = files.MkdirTemp("tracediff-demo-*"); err != nil {
@@ -80,7 +80,7 @@ func demo(c *cli.Context, out *outputs) (err error) {
 	d := report.NewDocument(version(), one)
 	explained := err == nil && out.format == "text" && !out.style.Terse()
 	if explained {
-		fmt.Fprintf(c.App.Writer, "The model %s, which is embedded in the program, reads %q. It runs with a mistake:\n"+
+		fmt.Fprintf(c.App.Writer, "The built-in model, %s, reads %q. It runs with a mistake:\n"+
 			"its norms have an epsilon of %g, and config.json says %g. The comparison is not told.\n\n", origin.Embedded, prompt, demoEpsilon, right)
 	}
 	switch err := out.publish(c, d, err); {
@@ -115,8 +115,8 @@ func mistakePage(r *compare.Result) string {
 }
 
 // readComparison reads the settings and the flags of a comparison that captures your port again. The settings are the settings of the last capture
-// in the folder of traces, or the defaults for a command line that names its input. Without a capture and without an input the demo model would run,
-// and a match would say nothing about a port: this is an error, and so is any run of the demo model with CI=true.
+// in the folder of traces, or the defaults for a command line that names its input. Without a capture and without an input the built-in model would run,
+// and a match would say nothing about a port: this is an error, and so is any run of the built-in model with CI=true.
 func readComparison(c *cli.Context) (settings.Settings, *session.Asked, error) {
 	dir := c.String("dir")
 	s, captured, err := settings.Defaults(), false, error(nil)
@@ -138,10 +138,10 @@ func readComparison(c *cli.Context) (settings.Settings, *session.Asked, error) {
 			return s, nil, err
 		}
 		return s, nil, hint.Add(fmt.Errorf("nothing was captured in %s, and the command names no input: there is nothing to compare", dir),
-			"capture first: tracediff capture --model DIR --prompt TEXT; or run the embedded demo model: tracediff demo")
+			"capture first: tracediff capture --model DIR --prompt TEXT; or run the built-in model: tracediff demo")
 	case s.Model == "" && inCI():
-		return s, nil, hint.Add(errors.New("no model is named, and with CI=true the embedded demo model is not compared"),
-			"name the checkpoint with --model DIR; tracediff demo runs the demo model")
+		return s, nil, hint.Add(errors.New("no model is named, and with CI=true the built-in model is not compared"),
+			"name the checkpoint with --model DIR; tracediff demo runs the built-in model")
 	}
 	return s, a, nil
 }

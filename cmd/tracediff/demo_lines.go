@@ -21,8 +21,8 @@ type meaning struct {
 
 // meanings are in the order of the lines of a report.
 var meanings = []meaning{
-	{regexp.MustCompile(`^reference:`), "reference", "the right side: a stored trace of Hugging Face transformers"},
-	{regexp.MustCompile(`^local:`), "local", "the side that is tested, such as your port"},
+	{regexp.MustCompile(`^reference:`), "reference", "the reference (Hugging Face transformers), a stored trace"},
+	{regexp.MustCompile(`^local:`), "local", "your port, the side that is tested: here, the built-in model with the mistake"},
 	{regexp.MustCompile(`^tokens:`), "tokens", "the token ids that both sides read"},
 	{regexp.MustCompile(`^ +part +entries|^(MATCH|MISMATCH) +(input|output|layers?) `), "part", "parts of the model in execution order, with the number of tensors that were compared; the walk stops at the first wrong part"},
 	{regexp.MustCompile(`^ +entry |^(MATCH|MISMATCH) +\S+\.\S+ .*(EXACT|ROUNDING|UNIDENTIFIED|BUG)$`), "entry", "the tensors before the first wrong one, and that one"},

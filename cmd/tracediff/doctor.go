@@ -29,7 +29,7 @@ func doctorCommand() *cli.Command {
 		Usage: "check the input, the weights, the settings and the machine, before any tensor is compared",
 		Description: `A checklist, in the order in which to look: the machine; the model's configuration; the token ids with their texts, BOS,
 chat template, vocabulary; the weights: all there, none cut short, none untrained; the generation settings; an example, end to
-end: the embedded model against transformers, then one forward call of this model. Then Python with torch and transformers, the
+end: the built-in model against transformers, then one forward call of this model. Then Python with torch and transformers, the
 disk space that traces of the input take, and the files of earlier captures. Every line is ok, a warning, an error or skipped,
 with a next step. If no input is named, the input of the last capture is used, as in "tracediff compare". A model of a few GiB
 takes seconds.

@@ -233,7 +233,7 @@ func TestCleanWhileCapturing(t *testing.T) {
 	}
 }
 
-// A machine on which the embedded model comes out otherwise is an error, whatever the model that was named is like.
+// A machine on which the built-in model comes out otherwise is an error, whatever the model that was named is like.
 func TestKnownGoodThatIsNot(t *testing.T) {
 	golden, err := filepath.Abs("../../fixtures/golden/gemma3n-tiny/window.float32.safetensors")
 	must(t, err)
@@ -243,7 +243,7 @@ func TestKnownGoodThatIsNot(t *testing.T) {
 	run([]string{"tracediff", "compare", bug, golden, "--format", "json"}, nil, &out, io.Discard)
 	const command = `tracediff compare --prompt "Hello world"`
 	for report, want := range map[string]string{
-		out.String():   command + ": the embedded model differs from transformers 5.23.0: " + command + " prints what differs",
+		out.String():   command + ": the built-in model differs from transformers 5.23.0: " + command + " prints what differs",
 		"":             command + ": reading the report: ",
 		"{":            command + ": reading the report: ",
 		`{"runs": []}`: command + ": the report has 0 runs",

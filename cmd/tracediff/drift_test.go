@@ -257,11 +257,11 @@ func TestDriftOfGoldensIsNoMismatch(t *testing.T) {
 	strict.log(t)
 }
 
-// driftPrompts are the numbers of prompts of the embedded model, and of the port with other norms for each Gemma family: in
+// driftPrompts are the numbers of prompts of the built-in model, and of the port with other norms for each Gemma family: in
 // a sample, and where TRACEDIFF_DRIFT asks for all.
 var driftPrompts = map[bool][2]int{false: {4, 2}, true: {16, 5}}
 
-// Ordinary prompts of the embedded model with four decode steps, in the checkpoint's dtype.
+// Ordinary prompts of the built-in model with four decode steps, in the checkpoint's dtype.
 func TestDriftOfEmbeddedModelIsNoMismatch(t *testing.T) {
 	t.Parallel()
 	d := &drift{}

@@ -16,7 +16,7 @@ func TestOwnGate(t *testing.T) {
 	var out, errOut bytes.Buffer
 	status := run([]string{"tracediff", "gate", "--config", "../../.ci/tracediff.toml", "--dir", filepath.Join(t.TempDir(), "traces")}, nil, &out, &errOut)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if last := lines[len(lines)-1]; status != exitMatch || !regexp.MustCompile(`^gate: (\d+) of (\d+) prompts match; demo model gemma3n-tiny$`).MatchString(last) {
+	if last := lines[len(lines)-1]; status != exitMatch || !regexp.MustCompile(`^gate: (\d+) of (\d+) prompts match; built-in model$`).MatchString(last) {
 		t.Errorf("exit status %d, %s\n%s", status, last, errOut.String())
 	}
 	if n := strings.Count(out.String(), "reference: transformers "); n != strings.Count(out.String(), "\n== ")+1 {

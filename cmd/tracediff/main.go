@@ -2,7 +2,7 @@
 //
 //	tracediff capture --prompt "Hello world"    dump the tensors of both sides
 //	tracediff compare                           capture your port again, walk TENSOR_ORDER, stop at the first divergence
-//	tracediff demo                              run the embedded model with a mistake in it, find it, and explain the report
+//	tracediff demo                              run the built-in model with a mistake in it, find it, and explain the report
 //	tracediff explain NAME                      explain a mistake that a report names, and its fix
 //	tracediff watch -- make port                build, run and compare again whenever a source changes
 //	tracediff check TRACE                       look for red flags in one trace, without a reference

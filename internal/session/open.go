@@ -41,7 +41,7 @@ type tokenizerPlace struct {
 	asked  bool   // the user named the folder: if a file there must not be read, that is an error
 }
 
-// placeOfTokenizer finds the tokenizer of traces. The first of these counts: the named folder; the embedded model, for its own traces; the folder of the model
+// placeOfTokenizer finds the tokenizer of traces. The first of these counts: the named folder; the folder of the built-in model, for its own traces; the folder of the model
 // that a trace names, if the configuration there is still that of the trace. It is nil if no place is known.
 func placeOfTokenizer(dir string, traces []*capture.Trace) *tokenizerPlace {
 	if dir != "" {
@@ -55,7 +55,7 @@ func placeOfTokenizer(dir string, traces []*capture.Trace) *tokenizerPlace {
 		})
 	}
 	if err == nil && err2 == nil && of(config) {
-		return &tokenizerPlace{sub, "the embedded model", false}
+		return &tokenizerPlace{sub, "the built-in model", false}
 	}
 	for _, t := range slices.Backward(traces) {
 		m := t.Manifest()

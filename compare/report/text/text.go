@@ -113,7 +113,7 @@ func Failure(r *report.Run) (title, message string) {
 	return title, strings.TrimSpace(p.String())
 }
 
-// Demo is the end of a gate's last line where a prompt ran the embedded model, since the file names no other; else it is empty.
+// Demo is the end of a gate's last line where a prompt ran the built-in model, since the file names no other; else it is empty.
 func Demo(d *report.Document) string {
 	for i := range d.Runs {
 		if r := d.Runs[i].Result; r != nil && r.Demo != "" {

@@ -72,12 +72,12 @@ func VerdictOf(r *compare.Result, whole bool) Field {
 	return v
 }
 
-// Demo names the embedded model, where it ran since no other was named: what the line says is not about anybody's port.
+// Demo says that the built-in model ran, since no model was named: the line is not about a port of a person.
 func Demo(r *compare.Result) string {
 	if r.Demo == "" {
 		return ""
 	}
-	return "; demo model " + r.Demo
+	return "; built-in model"
 }
 
 // overflowed says that the dtype of the local tensor is what is wrong with a row, where it is.

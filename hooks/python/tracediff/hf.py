@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> None:
     log = debug.Log(text=_texts(args.model), only=only, layers=typed) if args.debug or debug.wanted() else None
     fed = capture.run(loaded, listed, job, args.out, _lines if args.progress or log else _progress, log, args.program)
     ids = ";".join(",".join(map(str, one)) for one in fed)
-    print(f"{args.out}: {len(fed)} passes, tokens {ids}")
+    print(f"{args.out}: {counted(len(fed))}, tokens {ids}")
 
 
 def _record(args: argparse.Namespace) -> None:
@@ -124,7 +124,7 @@ def _record(args: argparse.Namespace) -> None:
         outer, args.model, passes, args.max_new_tokens, args.out, args.prompt or "", args.lengths
     )
     ids = ";".join(",".join(map(str, one)) for one in fed)
-    print(f"{args.out}: {len(fed)} passes, tokens {ids}")
+    print(f"{args.out}: {counted(len(fed))}, tokens {ids}")
     print(names)
 
 
@@ -136,6 +136,11 @@ def _job(args: argparse.Namespace) -> capture.Job:
 
 
 MOST_DIGITS = 9  # of a token id: no vocabulary is larger, and Python refuses to read thousands of digits
+
+
+def counted(passes: int) -> str:
+    """Return a number of passes in words."""
+    return "1 pass" if passes == 1 else f"{passes} passes"
 
 
 def read_ids(text: str) -> list[list[int]]:

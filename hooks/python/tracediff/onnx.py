@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
     for text in _notes(graph, differ):
         print(f"tracediff.onnx: note: {text}", file=sys.stderr)
     modules = sum(n.certain for n in named)
-    print(f"{args.out}: {len(passes)} passes, {len(named)} tensors each, {modules} of them named after modules")
+    print(f"{args.out}: {hf.counted(len(passes))}, {len(named)} tensors each, {modules} of them named after modules")
 
 
 def _choose(graph: Graph, args: argparse.Namespace) -> list[Named]:

@@ -22,7 +22,7 @@ import (
 )
 
 // checkExample runs two examples with a known or partly known result. The first is the program's own: if the
-// embedded model does not reproduce transformers, no other output of the program is trustworthy.
+// built-in model does not reproduce transformers, no other output of the program is trustworthy.
 func (p *Patient) checkExample(ctx context.Context, s *health.Section) {
 	if p.failed {
 		s.Skip("fix them, then run the command again", "not run: the errors above come first")
@@ -56,9 +56,9 @@ func (k *known) say(s *health.Section, err error, took time.Duration) {
 	case err != nil:
 		s.Fail(Hint(err), "%s: %v", knownPrompt, err)
 	case k.Exit != 0 || k.Compared == 0:
-		s.Fail(hint, "%s: the embedded model differs from %s: %s", knownPrompt, k.reference, k.Error)
+		s.Fail(hint, "%s: the built-in model differs from %s: %s", knownPrompt, k.reference, k.Error)
 	default:
-		s.OK("%s: the embedded model matches %s in %d tensors, %d of them bit by bit, %d certified; %s",
+		s.OK("%s: the built-in model matches %s in %d tensors, %d of them bit by bit, %d certified; %s",
 			knownPrompt, k.reference, k.Compared, k.Equal, k.Certified, took)
 	}
 }
