@@ -37,8 +37,7 @@ type inputs struct {
 	order      traceOrder
 	model      traceModel
 
-	o       compare.Options // as far as they are known
-	noFloor error           // why there is no noise floor; nil where there is one, or where none is wanted
+	o compare.Options // as far as they are known
 }
 
 // traceOrder is the order that the traces have.
@@ -56,6 +55,7 @@ type traceModel struct {
 	port    *portweights.Port      // whose own weights certify the local trace; nil: those of the model do
 	kernels *portweights.Port      // a file of the model's own weights; its formats determine the engine's possible kernels; nil: not named
 	opened  []io.Closer            // for this comparison
+	noFloor error                  // why the noise floor of the prompt could not be measured; nil where it was, or was not wanted
 }
 
 // own returns the checkpoint for certifying the local trace: the port's weights if named, and otherwise the
@@ -123,8 +123,8 @@ func (in *inputs) run(ctx context.Context) (*compare.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.noFloor != nil { // the error of a refused comparison has no note before it
-		fmt.Fprintf(e.Notes, "note: the built-in limits decide (docs/verdict.md), since there is no noise floor: %v\n", in.noFloor)
+	if in.model.noFloor != nil { // the error of a refused comparison has no note before it
+		fmt.Fprintf(e.Notes, "note: the built-in limits decide (docs/verdict.md), since there is no noise floor: %v\n", in.model.noFloor)
 	}
 	next, err := in.finer(result)
 	if err != nil {

@@ -22,6 +22,6 @@ func (in *inputs) limit(ctx context.Context) (err error) {
 	if place := (*files.Error)(nil); errors.As(err, &place) { // what stands there is somebody else's
 		return err
 	}
-	in.noFloor = err
+	in.model.noFloor = err
 	return nil
 }
