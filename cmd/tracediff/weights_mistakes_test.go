@@ -59,10 +59,10 @@ func TestMistakesOfConversionAreNamed(t *testing.T) {
 		}, []string{"MISTAKE " + at + "self_attn.q_proj.weight", "transposed", "row 0, column 1"}},
 		{"query permuted for interleaved pairs", "llama-tiny", func(c tensors) {
 			rowsMoved(c[at+"self_attn.q_proj.weight"], func(i int) int { return i/8*8 + i%2*4 + i%8/2 })
-		}, []string{"self_attn.q_proj.weight", "rotary pairs in each head of 8 are neighbours", "row 1,"}},
+		}, []string{"self_attn.q_proj.weight", "interleaved RoPE in each head of 8", "row 1,"}},
 		{"key permuted for interleaved pairs", "llama-tiny", func(c tensors) {
 			rowsMoved(c[at+"self_attn.k_proj.weight"], func(i int) int { return i/8*8 + i%2*4 + i%8/2 })
-		}, []string{"self_attn.k_proj.weight", "rotary pairs in each head of 8 are neighbours", "row 1,"}},
+		}, []string{"self_attn.k_proj.weight", "interleaved RoPE in each head of 8", "row 1,"}},
 		{"two layers swapped", "llama-tiny", func(c tensors) {
 			for name := range c {
 				if n, ok := strings.CutPrefix(name, at); ok {
@@ -204,7 +204,7 @@ func TestMistakesOfBlocksAreNamed(t *testing.T) {
 			for i := range 64 {
 				copy(x[i*144:(i+1)*144], was[(i%2*32+i/2)*144:])
 			}
-		}, []string{"self_attn.q_proj.weight", "rotary pairs", "are neighbours"}},
+		}, []string{"self_attn.q_proj.weight", "interleaved RoPE"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

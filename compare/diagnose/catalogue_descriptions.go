@@ -23,7 +23,7 @@ func descriptionRows() []Row {
 		{Kind: "described.bits", Words: "the wrong elements of {of} have at most {values} significant bits: values of a narrower dtype, or their products"},
 		{Kind: "described.keys", Words: "queries attend to the wrong keys: {cases}"},
 		{Kind: "described.rows", Words: "{explained} of {elements} wrong rows of {of} are other rows: {cases}"},
-		{Kind: "described.layer", Words: "all weights of {like} together give the elements"},
+		{Kind: "described.layer", Words: "the operation gives these elements with all its weights from {like}, the wrong layer"},
 		{Kind: "described.heads", Words: "products use the wrong heads: {cases}"},
 		{Kind: "described.rotated", Words: "pairs of channels of {of} are rotated by an extra angle, the same for each position: {values}"},
 		{Kind: "described.rotated-more", Words: "pairs of channels of {of} are rotated by an extra angle that grows with the position: {values} per position"},

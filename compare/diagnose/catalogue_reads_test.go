@@ -29,9 +29,9 @@ func TestReadsSay(t *testing.T) {
 			mistake: Mistake{Kind: "input.chained", By: tensorTerm("altup_projections.1"), For: tensorTerm("embed_tokens")},
 			says:    "each reads the result of the one before, altup_projections.*, not embed_tokens", role: "altup_projections.*",
 		},
-		{mistake: Mistake{Kind: "input.own-stream", By: streams, For: in, N: 1}, says: "each reads the stream of its own number +1 of layers.*.altup.predict, not layers.*.in", role: out, page: "source-of-the-residual"},
-		{mistake: Mistake{Kind: "input.own-stream", By: streams, For: in, N: -1}, says: "each reads the stream of its own number -1 of layers.*.altup.predict, not layers.*.in", role: "altup_projections.*"},
-		{mistake: Mistake{Kind: "input.own-stream", By: streams, For: in}, says: "each reads the stream of its own number of layers.*.altup.predict, not layers.*.in", role: "altup_projections.*"},
+		{mistake: Mistake{Kind: "input.own-stream", By: streams, For: in, N: 1}, says: "stream k reads stream k +1 of layers.*.altup.predict, not layers.*.in", role: out, page: "source-of-the-residual"},
+		{mistake: Mistake{Kind: "input.own-stream", By: streams, For: in, N: -1}, says: "stream k reads stream k -1 of layers.*.altup.predict, not layers.*.in", role: "altup_projections.*"},
+		{mistake: Mistake{Kind: "input.own-stream", By: streams, For: in}, says: "stream k reads stream k of layers.*.altup.predict, not layers.*.in", role: "altup_projections.*"},
 		{
 			mistake: Mistake{Kind: "input.apart", Of: stepTerm("add.sum"), By: gate, For: up},
 			says:    "step add.sum reads layers.*.mlp.gate_proj, not layers.*.mlp.up_proj; all other readers are right", role: out, page: "source-of-the-residual",

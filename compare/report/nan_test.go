@@ -31,7 +31,7 @@ func TestNaNIsNoErrorOfZero(t *testing.T) {
 		{"evidence", written(t, res, text.NewStyle(false).WithView(text.Evidence)), `relative L2 of the tensor: NaN, limit`},
 		{"table", written(t, res, text.NewStyle(false).WithView(text.Everything)), `MISMATCH NONFINITE +x +2 +float32 +NaN +NaN `},
 		{"junit", xml.String(), `tensor: error NaN, limit`},
-		{"html", page.String(), `The first that does not match is x: error NaN, limit`},
+		{"html", page.String(), `First mismatch: x, error NaN, limit`},
 		{"html rows", page.String(), `"e":"NaN"`},
 	} {
 		if !regexp.MustCompile(c.want).MatchString(c.text) {

@@ -157,7 +157,7 @@ func TestCodesThatStandElsewhereAreNamed(t *testing.T) {
 			return i
 		}),
 		order("rows in a ring", weights.ShiftedRows, "row i is the original's i+1, and the last 1 are its first", func(i int) int { return (i + 1) % 64 }),
-		order("interleaved", weights.Interleaved, "in each head of 8 are neighbours", func(i int) int { return i/8*8 + i%2*4 + i%8/2 }),
+		order("interleaved", weights.Interleaved, "interleaved RoPE in each head of 8", func(i int) int { return i/8*8 + i%2*4 + i%8/2 }),
 		order("heads", weights.HeadOrder, "blocks of 8 rows stand in another order: block 0 is the original's 2", func(i int) int { return []int{2, 0, 1, 3, 4, 7, 6, 5}[i/8]*8 + i%8 }),
 		of("two columns exchanged", weights.ColumnOrder, "columns 17 and 140 have changed places", codedRows, func(x, _ *tensor) { x.reorderColumns(exchanged(17, 140)) }),
 		of("transposed", weights.Transposed, "[i, j] is the original's [j, i]", codedColumns, func(x, _ *tensor) { x.transpose() }),
@@ -301,10 +301,10 @@ var froms = []from{
 	{regexp.MustCompile(`blocks of (\d+) rows stand in another order: block (\d+) is the original's (\d+)`), func(n []int, r, c int) (bool, int, int) {
 		return r/n[0] == n[1], r - r/n[0]*n[0] + n[2]*n[0], c
 	}},
-	{regexp.MustCompile(`rotary pairs in each head of (\d+) are neighbours`), func(n []int, r, c int) (bool, int, int) {
+	{regexp.MustCompile(`interleaved RoPE in each head of (\d+)`), func(n []int, r, c int) (bool, int, int) {
 		return true, r/n[0]*n[0] + r%2*n[0]/2 + r%n[0]/2, c
 	}},
-	{regexp.MustCompile(`rotary pairs in each head of (\d+) are halves`), func(n []int, r, c int) (bool, int, int) {
+	{regexp.MustCompile(`RoPE in halves in each head of (\d+)`), func(n []int, r, c int) (bool, int, int) {
 		return true, r/n[0]*n[0] + r%(n[0]/2)*2 + r%n[0]/(n[0]/2), c
 	}},
 	{regexp.MustCompile(`the two halves have changed places: row i`), func(_ []int, r, c int) (bool, int, int) { return true, (r + 16) % 32, c }},

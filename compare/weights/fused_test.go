@@ -38,19 +38,19 @@ func TestPartsInAnotherOrderAreNamed(t *testing.T) {
 		tensor      string
 		also        int
 	}{
-		{"key, query, value", "gemma3-tiny", func(c checkpoint) { fuse(c, qkv, id, k, q, v) }, weights.FusedOrder, "qkv_proj.weight has its parts in the order k_proj, q_proj, v_proj; q_proj, k_proj, v_proj is meant", q, 1},
+		{"key, query, value", "gemma3-tiny", func(c checkpoint) { fuse(c, qkv, id, k, q, v) }, weights.FusedOrder, "qkv_proj.weight has its parts in the order k_proj, q_proj, v_proj; expected: q_proj, k_proj, v_proj", q, 1},
 		{"value, key, query, in float16", "gemma3n-tiny", func(c checkpoint) { fuse(c, qkv, id, v, k, q).cast(hooks.F16) }, weights.FusedOrder, "in the order v_proj, k_proj, q_proj", q, 2},
 		{"value, key, query in codes", "gemma3n-tiny", func(c checkpoint) { ggml(quant.Q4_0)(fuse(c, qkv, id, v, k, q)) }, weights.FusedOrder, "in the order v_proj, k_proj, q_proj", q, 2},
 		{"equal parts crossed", "llama-tiny", func(c checkpoint) { fuse(c, qkv, id, k, q, v) }, weights.FusedOrder, "in the order k_proj, q_proj, v_proj", q, 1},
-		{"up and gate", "gemma3-tiny", func(c checkpoint) { fuse(c, gateUp, id, up, gate) }, weights.FusedOrder, "in the order up_proj, gate_proj; gate_proj, up_proj is meant", gate, 1},
+		{"up and gate", "gemma3-tiny", func(c checkpoint) { fuse(c, gateUp, id, up, gate) }, weights.FusedOrder, "in the order up_proj, gate_proj; expected: gate_proj, up_proj", gate, 1},
 		{"up and gate in codes", "gemma3n-tiny", func(c checkpoint) { ggml(quant.Q8_0)(fuse(c, gateUp, id, up, gate)) }, weights.FusedOrder, "in the order up_proj, gate_proj", gate, 1},
-		{"gate and up row by row", "gemma3-tiny", func(c checkpoint) { fuse(c, gateUp, func(i int) int { return i%2*40 + i/2 }, gate, up) }, weights.FusedOrder, "in turns, 1 of gate_proj, 1 of up_proj, and again", gate, 1},
-		{"up and gate in eighths", "gemma3-tiny", func(c checkpoint) { fuse(c, gateUp, func(i int) int { return i/5%2*40 + i/10*5 + i%5 }, up, gate) }, weights.FusedOrder, "in turns, 5 of up_proj, 5 of gate_proj", gate, 1},
-		{"the three by head", "llama-tiny", func(c checkpoint) { fuse(c, qkv, func(i int) int { return i/8%3*16 + i/24*8 + i%8 }, q, k, v) }, weights.FusedOrder, "in turns, 8 of q_proj, 8 of k_proj, 8 of v_proj", q, 2},
+		{"gate and up row by row", "gemma3-tiny", func(c checkpoint) { fuse(c, gateUp, func(i int) int { return i%2*40 + i/2 }, gate, up) }, weights.FusedOrder, "interleaved: 1 of gate_proj, 1 of up_proj, repeated", gate, 1},
+		{"up and gate in eighths", "gemma3-tiny", func(c checkpoint) { fuse(c, gateUp, func(i int) int { return i/5%2*40 + i/10*5 + i%5 }, up, gate) }, weights.FusedOrder, "interleaved: 5 of up_proj, 5 of gate_proj", gate, 1},
+		{"the three by head", "llama-tiny", func(c checkpoint) { fuse(c, qkv, func(i int) int { return i/8%3*16 + i/24*8 + i%8 }, q, k, v) }, weights.FusedOrder, "interleaved: 8 of q_proj, 8 of k_proj, 8 of v_proj", q, 2},
 		{"biases by head", "llama-tiny", func(c checkpoint) {
 			const end = ".bias"
 			fuse(c, "self_attn.qkv_proj.bias", func(i int) int { return i/8%3*16 + i/24*8 + i%8 }, "self_attn.q_proj"+end, "self_attn.k_proj"+end, "self_attn.v_proj"+end)
-		}, weights.FusedOrder, "in turns, 8 of q_proj, 8 of k_proj, 8 of v_proj", "self_attn.q_proj.bias", 2},
+		}, weights.FusedOrder, "interleaved: 8 of q_proj, 8 of k_proj, 8 of v_proj", "self_attn.q_proj.bias", 2},
 		{"transposed", "gemma3-tiny", func(c checkpoint) { fuse(c, gateUp, id, gate, up).transpose() }, weights.Transposed, "gate_up_proj.weight is transposed", gate, 1},
 		{"transposed in codes", "gemma3n-tiny", func(c checkpoint) { x := fuse(c, gateUp, id, gate, up); x.transpose(); affine(x.shape[1], 8, true)(x) }, weights.Transposed, "gate_up_proj.weight is transposed", gate, 1},
 		{"one matrix transposed in codes", "gemma3n-tiny", func(c checkpoint) { x := c[layer1+up]; x.transpose(); affine(x.shape[1], 8, true)(x) }, weights.Transposed, "transposed", up, 0},

@@ -32,7 +32,7 @@ var planted = []struct {
 	}, weights.Mistake, weights.Interleaved, 1, "each head of 8", 0},
 	{"key for halves", layer1 + "self_attn.k_proj.weight", func(c checkpoint) {
 		c[layer1+"self_attn.k_proj.weight"].reorder(func(i int) int { return i/8*8 + i%4*2 + i%8/4 })
-	}, weights.Mistake, weights.Halves, 1, "halves apart", 0},
+	}, weights.Mistake, weights.Halves, 1, "RoPE in halves", 0},
 	{"bias for interleaved pairs", layer1 + "self_attn.q_proj.bias", func(c checkpoint) {
 		x := c[layer1+"self_attn.q_proj.bias"]
 		old := slices.Clone(x.values)

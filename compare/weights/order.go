@@ -71,8 +71,8 @@ func (h heads) orderings(n int) []ordering {
 			of = say("of the whole tensor")
 		}
 		all = append(all,
-			ordering{Interleaved, say("rotary pairs %s are neighbours, and are halves apart in the original: {row}s 2i and 2i+1 are its i and i+%d", of, half), func(i int) int { return i/d*d + i%d%2*half + i%d/2 }},
-			ordering{Halves, say("rotary pairs %s are halves apart, and are neighbours in the original: {row}s i and i+%d are its 2i and 2i+1", of, half), func(i int) int { return i/d*d + i%d%half*2 + i%d/half }})
+			ordering{Interleaved, say("interleaved RoPE %s, and halves in the original: {row}s 2i and 2i+1 are {row}s i and i+%d of the original", of, half), func(i int) int { return i/d*d + i%d%2*half + i%d/2 }},
+			ordering{Halves, say("RoPE in halves %s, and interleaved in the original: {row}s i and i+%d are {row}s 2i and 2i+1 of the original", of, half), func(i int) int { return i/d*d + i%d%half*2 + i%d/half }})
 	}
 	if n%2 == 0 && n > 2 {
 		all = append(all, ordering{"", say("the two halves have changed places: {row} i is the original's i+%d, and the other way round", n/2), func(i int) int { return (i + n/2) % n }})

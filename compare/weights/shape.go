@@ -294,9 +294,9 @@ func (f *fused) orders() []fusedOrder {
 				list = append(list, names[p])
 				turns = append(turns, fmt.Sprintf("%d of %s", f.parts[p].Shape[0]/pieces, names[p]))
 			}
-			what := say("%s has its parts in the order %s; %s is meant", f.whole.key(), strings.Join(list, ", "), meant)
+			what := say("%s has its parts in the order %s; expected: %s", f.whole.key(), strings.Join(list, ", "), meant)
 			if pieces > 1 {
-				what = say("%s has the rows of its parts in turns, %s, and again; %s is meant, each whole", f.whole.key(), strings.Join(turns, ", "), meant)
+				what = say("%s has the rows of its parts interleaved: %s, repeated; expected: %s, one part after the other", f.whole.key(), strings.Join(turns, ", "), meant)
 			}
 			all = append(all, fusedOrder{order, what})
 		}

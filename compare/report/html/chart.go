@@ -208,16 +208,16 @@ func (c *chart) words(res *compare.Result) {
 			worst = r
 		}
 	}
-	what := "The one nearest to its limit is"
+	what := "Nearest to its limit:"
 	if d := res.Divergence; d != nil {
-		what, worst = "The first that does not match is", &d.Row
+		what, worst = "First mismatch:", &d.Row
 	}
 	entries := words.Count(len(res.Rows)-derived, "entry", "entries")
 	if derived > 0 { // the verdict counts them apart
 		entries += fmt.Sprintf(" and %d derived", derived)
 	}
 	e, l := words.ErrorOf(worst)
-	c.Said = words.Clean(fmt.Sprintf("Relative L2 error of %s in the order of the walk: %d without error, %s. %s %s: error %s, limit %s.",
+	c.Said = words.Clean(fmt.Sprintf("Relative L2 error of %s in the order of the walk: %d without error, %s. %s %s, error %s, limit %s.",
 		entries, equal, words.Count(past, "mismatch", "mismatches"), what, worst.Key(), e, l))
 }
 

@@ -98,7 +98,7 @@ func checksOf(doc *Document, r *compare.Row) {
 		label = ""
 	}
 	if r.Gate.Passed() && !broken {
-		doc.Field("", "the values that are finite on both sides are within them")
+		doc.Field("", "values that are finite on both sides are within these limits")
 	}
 	times := ""
 	if r.Gate.Noise > 0 {

@@ -240,11 +240,11 @@ func SourceOf(f *diagnose.Finding) string {
 // Proof is why a name is believed, and where the same step is right. Elements that the mistake gives, too, but for which its rounding leaves more than one number, are no
 // Proof and are not counted.
 func Proof(f *diagnose.Finding) string {
-	shown := strconv.Itoa(f.Shown) + " of them " + Either(f.Shown == 1, "rules", "rule")
+	shown := "cannot give " + strconv.Itoa(f.Shown) + " of them"
 	if f.Shown == f.Elements {
-		shown = "each rules"
+		shown = "can give none of them"
 	}
-	text := fmt.Sprintf("this mistake reproduces all %s of %s; %s out the correct operation",
+	text := fmt.Sprintf("this mistake reproduces all %s of %s; the correct operation %s",
 		Count(f.Elements, "element", "elements"), Count(f.Entries, "entry", "entries"), shown)
 	if f.RightIn != "" {
 		text += "; right elsewhere: " + f.RightIn

@@ -105,7 +105,7 @@ func NextToken(doc *Document, r *compare.Result) {
 		}
 	}
 	if passes := len(r.Final.Passes); passes > 1 {
-		text += fmt.Sprintf("; the same in %d of %d passes", r.Final.Agree, passes)
+		text += fmt.Sprintf("; both sides agree in %d of %d passes", r.Final.Agree, passes)
 	}
 	doc.Line("next token: %s", text)
 }

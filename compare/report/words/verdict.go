@@ -228,7 +228,7 @@ func left(r *compare.Result) []Segment {
 	case r.Same == compare.SameFile:
 		add(Needed, "compared with itself")
 	case r.Same != "":
-		add(Needed, "perhaps with a copy")
+		add(Needed, "perhaps the same run")
 	}
 	return list
 }
