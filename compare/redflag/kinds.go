@@ -72,7 +72,7 @@ var Kinds = []About{
 	{
 		Overflow, "as for magnitude", "an element is beyond an eighth of the largest number of its dtype (8188 in float16)",
 		"a factor of 8 below the largest number: a square, a sum or a longer prompt overflows",
-		"normalize before it; in a float16 model, keep this part in bfloat16 or float32", true,
+		"normalise before it; in a float16 model, keep this part in bfloat16 or float32", true,
 	},
 	{
 		DTypeChange, "floats, except masks, rotary tables, weights, losses, gradients and `*_f32`; scores, probabilities and rows of 16 numbers or fewer may be wider", "a tensor has another dtype than most of the model, or than the order",

@@ -19,10 +19,11 @@ var (
 	pageQuoted  = regexp.MustCompile(`"[^"]*"|\*\w+\*|` + "``[^`]*``|`[^`]*`") // *alone* is a word that the page defines
 	blankLines  = regexp.MustCompile(`\n[ \t]*\n`)
 	listItem    = regexp.MustCompile(`(?m)^ *(?:[-*]|\d+\.) `)
+	american    = regexp.MustCompile(`(?i)\b(?:normal|quant|optim|recogn|real|general|initial|special|summar|vector)iz(?:es?|ed|ing|ations?)\b|\b(?:colors?|behaviors?|neighbors?|labeled|canceled|centered)\b`)
 	pagePattern = []string{"*.md", "docs/*.md", "docs/results/*.md", "docs/skill/*.md", "fixtures/README.md"}
 )
 
-// The prose of a page has no banned turn of phrase. Tables, code, output and quoted words are left out.
+// The prose of a page has no banned turn of phrase and one spelling, the British: normalise, colour. Tables, code, output and quoted words are left out.
 func TestPagesArePlain(t *testing.T) {
 	pages := 0
 	for _, pattern := range pagePattern {
@@ -37,8 +38,11 @@ func TestPagesArePlain(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, text := range paragraphs(string(data)) {
-				if turn := bannedTurns.FindString(pageQuoted.ReplaceAllString(text, " ")); turn != "" {
-					t.Errorf("%s: %q in: %s", filepath.ToSlash(strings.TrimPrefix(path, "../../")), turn, text)
+				text := pageQuoted.ReplaceAllString(text, " ")
+				for _, banned := range []*regexp.Regexp{bannedTurns, american} {
+					if turn := banned.FindString(text); turn != "" {
+						t.Errorf("%s: %q in: %s", filepath.ToSlash(strings.TrimPrefix(path, "../../")), turn, text)
+					}
 				}
 			}
 		}
