@@ -35,7 +35,7 @@ func TestFaultsBelowTheLevel(t *testing.T) {
 	}{
 		{faultNamed(t, "layers.1.self_attn.scores_masked"), []string{
 			"bug in layers.1.self_attn.scores_masked: the window is 5, in layers.1 only; config.json: sliding_window 4 ",
-			"proof this mistake reproduces all 1024 elements of 1 entry; the correct operation cannot give 48 of them; right elsewhere: layers 0, 3, 5 see",
+			"proof this mistake reproduces all 1024 elements of 1 entry; correct code cannot give 48 of them; right elsewhere: layers 0, 3, 5 see",
 			"next correct this in your port, dump its tensors and compare again",
 		}},
 		{noisyScores, []string{

@@ -59,7 +59,7 @@ func (f *Finding) text() string {
 	}
 	text := "unexplained: no mistake that was tried reproduces all elements"
 	if f.Left != nil && f.Left.Of > 0 && f.Left.Gives == f.Left.Of {
-		text = "unexplained: one mistake reproduces all elements, but the correct operation could give almost all of them, too"
+		text = "unexplained: one mistake reproduces all elements, but correct code could give almost all of them, too"
 	}
 	if f.Stopped {
 		text += "; the search stopped at its limit before every mistake was tried, " + GoesOn(max(f.Times, 1))
@@ -106,7 +106,7 @@ func (f *Finding) String() string {
 	if len(f.Aliases) > 0 {
 		text += " (the same here: " + textOf(f.Aliases, "; ") + ")"
 	}
-	return fmt.Sprintf("%s; it reproduces all %d elements of %d entries; the correct operation cannot give %d of them", text, f.Elements, f.Entries, f.Shown)
+	return fmt.Sprintf("%s; it reproduces all %d elements of %d entries; correct code cannot give %d of them", text, f.Elements, f.Entries, f.Shown)
 }
 
 // lookedWords are the classes of edits, as words for the list of tried kinds.

@@ -244,7 +244,7 @@ func Proof(f *diagnose.Finding) string {
 	if f.Shown == f.Elements {
 		shown = "can give none of them"
 	}
-	text := fmt.Sprintf("this mistake reproduces all %s of %s; the correct operation %s",
+	text := fmt.Sprintf("this mistake reproduces all %s of %s; correct code %s",
 		Count(f.Elements, "element", "elements"), Count(f.Entries, "entry", "entries"), shown)
 	if f.RightIn != "" {
 		text += "; right elsewhere: " + f.RightIn
