@@ -42,7 +42,7 @@ Examples:
   tracediff doctor --python ~/venv/bin/python --format json
   tracediff doctor --clean`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the embedded tiny Gemma 3n)"},
+			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the built-in model, a tiny Gemma 3n)"},
 			&cli.StringFlag{Name: "prompt", Category: catInput, Usage: "`TEXT` of the input (default: the single token \"What\")"},
 			&cli.StringFlag{Name: "tokens", Category: catInput, Usage: "token `IDS` instead of a prompt: 2,513,88; passes separated by ';'"},
 			&cli.StringFlag{Name: "program", Category: catInput, Usage: "the recorded program `FILE` of a model that no order describes"},

@@ -28,7 +28,7 @@ const (
 // jobFlags are the flags of every command that runs the model.
 func jobFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the embedded tiny Gemma 3n)"},
+		&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the built-in model, a tiny Gemma 3n)"},
 		&cli.StringFlag{Name: "prompt", Category: catInput, Usage: "`TEXT` to tokenize, after BOS where the model has one (default: the single token \"What\" without BOS)"},
 		&cli.StringFlag{Name: "tokens", Category: catInput, Usage: "token `IDS` instead of a prompt: 2,513,88; passes separated by ';' are replayed one by one"},
 		&cli.BoolFlag{Name: "chat", Category: catInput, Usage: "put the prompt into Gemma's turn template"},

@@ -29,7 +29,7 @@ Examples:
   tracediff map port.npz --model ./Llama-3.2-1B`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "program", Category: catInput, Usage: "recorded program `FILE` of a model that no order describes (default: the one next to the reference)"},
-			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose config.json gives the order (default: the model that the reference names, else the embedded one)"},
+			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose config.json gives the order (default: the model that the reference names, else the built-in model)"},
 		}, talkFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.NArg() < 1 || c.NArg() > 2 {

@@ -33,7 +33,7 @@ Examples:
   tracediff order --model ./gemma-3n-E2B --layers 0 --steps
   tracediff order --record --model ./Mistral-7B --tokens 1,733,16289`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "model", Usage: "checkpoint `DIR`; only its config.json is read (default: the embedded tiny Gemma 3n)"},
+			&cli.StringFlag{Name: "model", Usage: "checkpoint `DIR`; only its config.json is read (default: the built-in model, a tiny Gemma 3n)"},
 			&cli.StringFlag{Name: "format", Value: "table", Usage: "`FORMAT`: table, json, or text for only the names"},
 			&cli.IntFlag{Name: "level", Value: 3, Usage: "up to level `N`: 1 block boundaries, 2 module outputs, 3 internals"},
 			&cli.StringFlag{Name: "layers", Usage: "only these `LAYERS`, such as 0-3,7, and what comes before them"},

@@ -30,7 +30,7 @@ Examples:
   tracediff prompts --dtype float32
   tracediff prompts --model ./gemma-3n-E2B --format json`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the embedded tiny Gemma 3n)"},
+			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the built-in model, a tiny Gemma 3n)"},
 			&cli.StringFlag{Name: "dtype", Category: catInput, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},
 			&cli.IntFlag{Name: "max-tokens", Category: catInput, Value: mostTokens, Usage: "try no prompt of more than `N` tokens"},
 			&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT`: text, or json"},
