@@ -60,6 +60,10 @@ func (h *hinter) first() {
 		h.add("%s", length)
 		return
 	}
+	if cells := otherCells(h.plan, r); cells != "" && r.Class == gate.Shape {
+		h.add("%s", cells)
+		return
+	}
 	if r.Name == order.InputIDs && r.Class == gate.DType {
 		h.add("token ids are whole numbers: save %s of your port in an integer dtype, such as int64", order.InputIDs)
 		return

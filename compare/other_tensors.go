@@ -152,3 +152,22 @@ func otherLength(pl *plan.Plan, r *Row) string {
 	}
 	return fmt.Sprintf("the two sides were given %d and %d tokens: another prompt, or a row with padding; dump %s, which %s does not have", tokens[sides.Local], tokens[sides.Reference], order.InputIDs, without)
 }
+
+// otherCells is a hint for two tensors whose shapes differ in one axis, if no configuration says which axis is that of keys: a static cache has
+// cells without a key. It is empty for any other pair of tensors.
+func otherCells(pl *plan.Plan, r *Row) string {
+	l, ref := r.Local.Shape, r.Ref.Shape
+	if pl.List != nil && pl.List.Config != nil || len(l) != len(ref) || len(l) < 3 {
+		return ""
+	}
+	differ := 0
+	for axis := range l {
+		if l[axis] != ref[axis] {
+			differ++
+		}
+	}
+	if differ != 1 {
+		return ""
+	}
+	return "if the axis is that of cached keys: with --model DIR, cells that hold no key are left out"
+}
