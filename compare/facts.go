@@ -8,7 +8,6 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/chain"
 	"github.com/tracediff/tracediff/compare/measure"
-	"github.com/tracediff/tracediff/compare/plan"
 	"github.com/tracediff/tracediff/compare/sides"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -23,17 +22,20 @@ type facts struct {
 	waiting map[string]*measured  // by key
 }
 
-// measured is a pair, and the sums over its tensors; the sums are nil for tensors of different shapes.
+// measured is a pair, and the sums over its tensors; the sums are nil for tensors of different shapes. misplaced says that position_ids do not
+// match the token ids, or is empty.
 type measured struct {
-	pair *pair
-	sums *measure.Sums
+	pair      *pair
+	sums      *measure.Sums
+	misplaced string
 }
 
 func newFacts(m *measurer, by *Certification) *facts {
 	return &facts{measurer: m, by: by, known: map[string]chain.Fact{}, waiting: map[string]*measured{}}
 }
 
-// look returns the measured pair of one firing of an entry.
+// look returns the measured pair of one firing of an entry. If both sides have the same unusual positions, the intended positions are unknown,
+// and the tensors show nothing.
 func (f *facts) look(ctx context.Context, i, pass int, l, r capture.Record) (*pair, error) {
 	at := key(l)
 	got := f.waiting[at]
@@ -43,10 +45,16 @@ func (f *facts) look(ctx context.Context, i, pass int, l, r capture.Record) (*pa
 			return nil, err
 		}
 	}
-	return got.pair, f.remarks(ctx, got.pair, got.sums)
+	if err := f.remarks(ctx, got.pair, got.sums); err != nil {
+		return nil, err
+	}
+	if got.misplaced != "" && f.plan.Mode != sides.Alone {
+		got.pair.shows = evidence{Untested, got.misplaced}
+	}
+	return got.pair, nil
 }
 
-// measured measures a pair, and keeps the facts.
+// measured measures a pair, and keeps the facts. In a single trace, unusual positions are a mistake.
 func (f *facts) measured(ctx context.Context, i, pass int, l, r capture.Record) (*measured, error) {
 	p, err := f.pair(i, pass, l, r)
 	if err != nil {
@@ -58,10 +66,11 @@ func (f *facts) measured(ctx context.Context, i, pass int, l, r capture.Record) 
 			return nil, err
 		}
 	}
-	if _, argument := p.entry.Op.(op.Given); argument {
-		if err := positions(f.plan, p); err != nil {
-			return nil, err
-		}
+	if got.misplaced, err = f.positions(p, l); err != nil {
+		return nil, err
+	}
+	if got.misplaced != "" && f.plan.Mode == sides.Alone {
+		p.see(SeenNumbers, "%s", got.misplaced)
 	}
 	fact := chain.Fact{Compared: true, Within: p.agrees(), Same: p.seen.what == SeenWithin && p.printed() == nil}
 	if g := p.row.Gate; g.Tolerant() {
@@ -142,36 +151,34 @@ func (o *Certification) assumed(m sides.Mode, side, pass int) (positions []int64
 }
 
 // positions checks position_ids against the number of token ids: the first token has position 0, and each pass
-// continues after the previous pass. The ids themselves are taken as given, since no tensor predicts them. In a
-// single trace, other positions are a mistake. If two traces have the same unusual positions, the intended
-// positions are unknown, and the tensors show nothing.
-func positions(pl *plan.Plan, p *pair) error {
-	if p.row.Name != order.PositionIDs || p.seen.what != SeenWithin || !pl.Tokens.Known(p.row.Pass) {
-		return nil
+// continues after the previous pass. It returns a sentence about other positions, or "". The ids themselves are taken as given, since no tensor
+// predicts them. Of a single trace that is certified, the isolator knows a wrong number of positions.
+func (f *facts) positions(p *pair, l capture.Record) (misplaced string, err error) {
+	pl := f.plan
+	_, argument := p.entry.Op.(op.Given)
+	if !argument || l.Name != order.PositionIDs || l.Firing > 0 || p.seen.what != SeenWithin || !pl.Tokens.Known(l.Pass) {
+		return "", nil
 	}
-	got, ok, err := sides.Integers(pl.Sides[local].Trace, p.row.Pass, order.PositionIDs)
+	got, ok, err := sides.Integers(pl.Sides[local].Trace, l.Pass, order.PositionIDs)
 	if err != nil || !ok {
-		return err
+		return "", err
 	}
-	want := make([]int64, 0, pl.Tokens.In[p.row.Pass])
-	for _, row := range pl.Scopes.Of[local].Rows(pl.Tokens.Past[p.row.Pass], pl.Tokens.In[p.row.Pass]) {
-		want = append(want, int64(pl.Tokens.Past[p.row.Pass]+row))
+	var want []int64
+	for _, row := range pl.Scopes.Of[local].Rows(pl.Tokens.Past[l.Pass], pl.Tokens.In[l.Pass]) {
+		want = append(want, int64(pl.Tokens.Past[l.Pass]+row))
 	}
-	if slices.Equal(got, want) || pl.Mode == sides.Alone && len(got) != len(want) { // the isolator knows a wrong shape
-		return nil
-	}
-	detail := fmt.Sprintf("the positions of %s do not match its tokens in the sequence", capture.Key(p.row.Pass, order.InputIDs, 0))
-	if len(got) == len(want) {
+	misplaced = fmt.Sprintf("the positions of %s do not match its tokens in the sequence", capture.Key(l.Pass, order.InputIDs, 0))
+	switch {
+	case slices.Equal(got, want):
+		return "", nil
+	case len(got) == len(want):
 		at := 0
 		for got[at] == want[at] {
 			at++
 		}
-		detail += fmt.Sprintf(": token %d is at %d, not %d", at, got[at], want[at])
+		misplaced += fmt.Sprintf(": token %d is at %d, not %d", at, got[at], want[at])
+	case pl.Mode == sides.Alone && f.by.Isolator != nil:
+		return "", nil
 	}
-	if pl.Mode == sides.Alone {
-		p.see(SeenNumbers, "%s", detail)
-		return nil
-	}
-	p.shows = evidence{Untested, detail}
-	return nil
+	return misplaced, nil
 }

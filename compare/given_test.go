@@ -1,13 +1,19 @@
 package compare_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // The positions of each pass follow from the token ids. Wrong ones move the rotation of queries and keys alike, so that
@@ -33,6 +39,70 @@ func TestPositionsAloneGoOnFromTheTokens(t *testing.T) {
 		}
 		if res := moved(key, 0, hooks.I32); res.ExitCode() != 0 {
 			t.Errorf("%s as int32: exit %d, %+v", key, res.ExitCode(), res.Divergence)
+		}
+	}
+}
+
+// movedPositions is a trace in which the positions of a pass, or of all passes with none, are one more.
+func movedPositions(t *testing.T, golden *capture.Trace, keys ...string) *capture.Trace {
+	return replaced(t, golden, keys, func(x hooks.Tensor) hooks.Tensor {
+		out := hooks.Tensor{DType: x.DType, Shape: x.Shape}
+		for _, v := range elementsOf(x) {
+			out.Data = appendValue(out.Data, x.DType, v+1)
+		}
+		return out
+	})
+}
+
+// Two traces with the same unusual positions: nobody knows which positions were meant, and the tensor shows nothing.
+func TestPositionsThatBothSidesHaveWrong(t *testing.T) {
+	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
+	moved := movedPositions(t, golden, "position_ids")
+	ck, list := ordertest.Embedded(t, "gemma3-tiny")
+	i, err := compare.NewIsolator(moved, list, reference.Weights(ck, hooks.F32), isolate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, o := range map[string]compare.Options{
+		"without certificates": {Order: list, All: true},
+		"with certificates":    {Order: list, All: true, Certification: compare.Certification{Isolator: i, ReferenceIsolator: i}},
+	} {
+		res := run(t, moved, moved, o)
+		r := rowOfKey(t, res, "position_ids")
+		if r.Facts.Content != compare.Untested || res.ExitCode() != 1 || !slices.Contains(res.Untested, "position_ids") || !strings.Contains(fmt.Sprint(r.Notes), "token 0 is at 1, not 0") {
+			t.Errorf("%s: %s, content %s, %v, exit %d", what, r.Verdict, r.Facts.Content, r.Notes, res.ExitCode())
+		}
+		if r := rowOfKey(t, res, "pass1/position_ids"); r.Facts.Content == compare.Untested {
+			t.Errorf("%s: the positions of a right pass are untested", what)
+		}
+	}
+}
+
+// An error past its limit is no drift if the two sides were given different positions, in any pass that it was computed from.
+func TestNothingDriftsFromDifferentPositions(t *testing.T) {
+	golden := testengine.OpenGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
+	ck, list := ordertest.Embedded(t, "gemma3-tiny")
+	const entry = "layers.0.self_attn.o_proj"
+	noise := func(x hooks.Tensor) hooks.Tensor { // one unit in the last place of one element
+		x.Data = slices.Clone(x.Data)
+		x.Data[0] ^= 1
+		return x
+	}
+	for moved, gap := range map[string]string{"": "", "position_ids": "position_ids: the two sides did not have the same input"} {
+		local := replaced(t, golden, []string{entry}, noise)
+		if moved != "" {
+			local = movedPositions(t, local, moved)
+		}
+		o := compare.Options{Order: list, All: true, Judging: compare.Judging{Limits: limits(t, "[[tolerance]]\ntensors = \""+entry+"\"\nrtol = 0\n[[tolerance]]\ntensors = \"*\"\nrtol = 1")}}
+		var err error
+		for of, into := range map[*capture.Trace]**compare.Isolator{local: &o.Isolator, golden: &o.ReferenceIsolator} {
+			if *into, err = compare.NewIsolator(of, list, reference.Weights(ck, hooks.F32), isolate.Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := rowOfKey(t, run(t, local, golden, o), entry)
+		if (r.Verdict == compare.Match) != (moved == "") || !strings.Contains(r.Gap, gap) {
+			t.Errorf("positions of %q moved: %s, %s; %q", moved, r.Verdict, r.Detail, r.Gap)
 		}
 	}
 }
