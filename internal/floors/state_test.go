@@ -11,15 +11,21 @@ import (
 
 // stateless are folders whose packages keep nothing between two calls, so that one process may run any number of comparisons, one after the other or
 // at the same time.
-var stateless = []string{"internal/session", "capture", "compare", "hooks", "order"}
+var stateless = []string{
+	"internal/session", "internal/ci", "internal/gatefile", "internal/origin", "internal/portweights", "internal/proven", "internal/settings", "internal/tracefolder",
+	"capture", "compare", "hooks", "order",
+}
 
 // states are variables of these packages that a function writes, or that hold a lock or a pointer, with the reason.
 var states = map[string]string{
 	"capture/reference.buffers":       "room that is used again, without what was in it",
 	"compare/diagnose.rows":           "the catalogue, made once from the sources",
 	"compare/diagnose.usuals":         "a table that is read through pointers to its rows",
+	"compare/measure.empty":           "the tally of no element, which is copied",
+	"compare/measure.noPick":          "the pick of no element, which is copied",
 	"compare/redflag.Kinds":           "a table that is read through pointers to its rows",
 	"compare/weights.signs":           "a table that is read through pointers to its rows",
+	"order.derived":                   "a table that is read by name",
 	"order/op.forms":                  "the form of an operation follows from the operation",
 	"order/program.programs":          "the program of an operation follows from the operation and the shapes",
 	"order/program/rewrite.Kernels":   "a table that is read through pointers to its rows",
@@ -29,7 +35,7 @@ var states = map[string]string{
 }
 
 // No function of a stateless package writes a variable of the package, and no variable of the package can be written without its name: none holds a
-// lock or a pointer to a struct.
+// lock, a pointer to a struct, or a struct of the package with a lock, a map or methods of its pointer.
 func TestNoPackageState(t *testing.T) {
 	vars, writes := map[string]map[string]string{}, map[string]map[string]string{} // by folder and name; the value says where
 	note := func(m map[string]map[string]string, dir, name, where string) {
@@ -39,6 +45,9 @@ func TestNoPackageState(t *testing.T) {
 		m[dir][name] = where
 	}
 	found := map[string]string{}
+	type variable struct{ key, dir, kind, where string }
+	var typed []variable
+	keepers := map[string]bool{} // structs by folder and name
 	eachFile(t, "../..", func(dir string, set *token.FileSet, file *ast.File) {
 		if !slices.ContainsFunc(stateless, func(root string) bool { return dir == root || strings.HasPrefix(dir, root+"/") }) {
 			return
@@ -48,17 +57,34 @@ func TestNoPackageState(t *testing.T) {
 			case *ast.GenDecl:
 				eachVar(d, func(name *ast.Ident, kind, value ast.Expr) {
 					note(vars, dir, name.Name, "")
+					key, where := dir+"."+name.Name, set.Position(name.Pos()).String()
 					if changeable(kind) || changeable(value) {
-						found[dir+"."+name.Name] = set.Position(name.Pos()).String()
+						found[key] = where
 					}
+					typed = append(typed, variable{key, dir, typeOf(kind, value), where})
 				})
+				for _, s := range d.Specs {
+					if of, ok := s.(*ast.TypeSpec); ok && keeps(of.Type) {
+						keepers[dir+"."+of.Name.Name] = true
+					}
+				}
 			case *ast.FuncDecl:
+				if d.Recv != nil {
+					if _, pointer := d.Recv.List[0].Type.(*ast.StarExpr); pointer {
+						keepers[dir+"."+receiver(d.Recv.List[0].Type)] = true
+					}
+				}
 				for _, id := range written(d) {
 					note(writes, dir, id.Name, set.Position(id.Pos()).String())
 				}
 			}
 		}
 	})
+	for _, v := range typed {
+		if keepers[v.dir+"."+v.kind] {
+			found[v.key] = v.where
+		}
+	}
 	for dir, names := range writes {
 		for name, where := range names {
 			if _, ok := vars[dir][name]; ok {
@@ -117,6 +143,26 @@ func changeable(e ast.Expr) bool {
 		return ok && (id.Name == "new" || id.Name == "make" && changeable(e.Args[0]))
 	}
 	return false
+}
+
+// typeOf is the name of the type of a variable, if it is of its own package; else "".
+func typeOf(kind, value ast.Expr) string {
+	if lit, ok := value.(*ast.CompositeLit); ok && kind == nil {
+		kind = lit.Type
+	}
+	if id, ok := kind.(*ast.Ident); ok {
+		return id.Name
+	}
+	return ""
+}
+
+// keeps reports whether a type is a struct with a lock, a map or a pointer.
+func keeps(of ast.Expr) bool {
+	s, ok := of.(*ast.StructType)
+	return ok && slices.ContainsFunc(s.Fields.List, func(f *ast.Field) bool {
+		_, table := f.Type.(*ast.MapType)
+		return table || changeable(f.Type)
+	})
 }
 
 // written are the names that a function writes or takes the address of and does not declare: a name, an element or a field.

@@ -32,13 +32,29 @@ func (e *OrderError) Error() string {
 	return fmt.Sprintf("%s asks for %s, which does not come before it", e.By, e.Asked)
 }
 
-// asking is the question that is being answered, in a context.
+// asking is a question that is being answered, in a context.
 type asking struct {
 	place Place
 	name  string
+	of    any     // the map, and its question
+	key   any     // nil for a question of [Once], whose answer may ask for any place
+	by    *asking // the question that asked this one; nil for the first
 }
 
 type askingKey struct{}
+
+// mayAsk returns an error if the answer of a may not ask for next: next does not come before it, or next is being answered already.
+func (a *asking) mayAsk(next *asking) error {
+	if a != nil && a.key != nil && next.key != nil && !next.place.before(a.place) {
+		return &OrderError{next.name, a.name}
+	}
+	for by := a; by != nil; by = by.by {
+		if by.of == next.of && by.key == next.key {
+			return &OrderError{next.name, a.name}
+		}
+	}
+	return nil
+}
 
 // Map has the answers to the questions of one kind. Several goroutines may ask. The zero value with its two functions is ready.
 type Map[K comparable, V any] struct {
@@ -60,10 +76,15 @@ type answer[V any] struct {
 // Get returns the answer to a question. find finds the answer, with a context that knows the question. The error is find's, ctx's, or an
 // [*OrderError].
 func (m *Map[K, V]) Get(ctx context.Context, question K, find func(ctx context.Context) (V, error)) (V, error) {
-	here := asking{m.Place(question), m.Name(question)}
-	if by, ok := ctx.Value(askingKey{}).(asking); ok && !here.place.before(by.place) {
+	return m.get(ctx, question, &asking{place: m.Place(question), name: m.Name(question), of: m, key: question}, find)
+}
+
+// get is Get for a question that stands as here says.
+func (m *Map[K, V]) get(ctx context.Context, question K, here *asking, find func(ctx context.Context) (V, error)) (V, error) {
+	here.by, _ = ctx.Value(askingKey{}).(*asking)
+	if err := here.by.mayAsk(here); err != nil {
 		var none V
-		return none, &OrderError{here.name, by.name}
+		return none, err
 	}
 	for {
 		a, first := m.answer(question)

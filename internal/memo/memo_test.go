@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tracediff/tracediff/internal/memo"
 )
@@ -97,9 +98,11 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 
 // A question that asks for itself, or for one that comes after it, has an error and does not wait.
 func TestOrderIsHeld(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
 	m := numbers()
 	for _, asked := range []int{5, 6} {
-		_, err := m.Get(t.Context(), 5, func(ctx context.Context) (int, error) {
+		_, err := m.Get(ctx, 5, func(ctx context.Context) (int, error) {
 			return m.Get(ctx, asked, func(context.Context) (int, error) { return 1, nil })
 		})
 		var order *memo.OrderError
@@ -130,5 +133,22 @@ func TestOnce(t *testing.T) {
 	}
 	if calls != 2 {
 		t.Errorf("%d calls, one of them interrupted", calls)
+	}
+}
+
+// An answer that would wait for itself by way of Once is an error, and no wait for ever.
+func TestOnceThatWaitsForItself(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	m := numbers()
+	var again, round func(context.Context) (int, error)
+	again = memo.Once("itself", func(ctx context.Context) (int, error) { return again(ctx) })
+	five := func(ctx context.Context) (int, error) { return m.Get(ctx, 5, round) }
+	round = memo.Once("round", five)
+	for what, ask := range map[string]func(context.Context) (int, error){"itself": again, "question 5": five} {
+		var out *memo.OrderError
+		if _, err := ask(ctx); !errors.As(err, &out) || out.Asked != what {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
