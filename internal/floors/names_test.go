@@ -18,7 +18,7 @@ var readers = []string{"order/name.go", "internal/tracekey/", "internal/spelling
 // cuts are the literals by which a call of a package cuts a name or a key by hand: the list of layers, or the prefix of a pass. The literals
 // under "" cut a name in any place.
 var cuts = map[string]*regexp.Regexp{
-	"":        regexp.MustCompile(`^\.?(layers|blocks|blk)\.$|^pass(%d)?/|^grad/$`),
+	"":        regexp.MustCompile(`(^|\.)(layers|blocks|blk)\.$|^pass(%d)?/|^grad/$`),
 	"fmt":     regexp.MustCompile(`(^|[./])((layers|blocks|blk|h)\.%|pass%d/)`),
 	"regexp":  regexp.MustCompile(`(?i)layers?\b|blocks?\b|\bblk\b|\bpass`),
 	"strings": regexp.MustCompile(`(^|\.)(layers|blocks|blk|h)\.|^\.?(layers|blk)$|^pass([^a-z]|$)`),

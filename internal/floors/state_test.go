@@ -25,7 +25,7 @@ var states = map[string]string{
 	"compare/measure.noPick":          "the pick of no element, which is copied",
 	"compare/redflag.Kinds":           "a table that is read through pointers to its rows",
 	"compare/weights.signs":           "a table that is read through pointers to its rows",
-	"order.derived":                   "a table that is read by name",
+	"order.derived":                   "the source of every derived entry, which is copied",
 	"order/op.forms":                  "the form of an operation follows from the operation",
 	"order/program.programs":          "the program of an operation follows from the operation and the shapes",
 	"order/program/rewrite.Kernels":   "a table that is read through pointers to its rows",

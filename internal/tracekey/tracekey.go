@@ -1,4 +1,4 @@
-// Package tracekey reads and writes the keys of tensors: [pass<k>/]<name>[#<n>]. No other package knows this form.
+// Package tracekey reads and writes the keys of tensors: [pass<k>/]<name>[#<n>]. No other package reads or writes a key.
 //
 // A trace has each key in the form that [Key.String] writes, and [Parse] reads only this form. A dump of another program may have only
 // "pass<k>/" in front of a name of any form, for [CutPass]. A person may write leading zeros, for [Read].
@@ -74,13 +74,14 @@ func CutPass(text string) (pass int, rest string, found bool) {
 	prefix, rest, cut := strings.Cut(text, "/")
 	digits, is := strings.CutPrefix(prefix, passWord)
 	n, err := strconv.Atoi(digits)
-	if !cut || !is || rest == "" || err != nil || n < 0 || n >= math.MaxInt32 || strconv.Itoa(n) != digits {
+	if !cut || !is || rest == "" || err != nil || n < 0 || n > math.MaxInt32 || strconv.Itoa(n) != digits {
 		return 0, text, false
 	}
 	return n, rest, true
 }
 
-// AfterPass returns what follows a first part that begins with "pass", such as "pass01/" and "pass_1/": a pass that [CutPass] does not read.
+// AfterPass returns what follows a first part that begins with "pass", such as "pass3/", "pass01/" and "pass_1/". [CutPass] reads the first of these
+// only.
 func AfterPass(text string) (rest string, found bool) {
 	prefix, rest, cut := strings.Cut(text, "/")
 	return rest, cut && strings.HasPrefix(prefix, passWord)

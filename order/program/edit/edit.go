@@ -57,7 +57,7 @@ type Edit struct {
 const secondWay = 1
 
 // Second reports the second way of an edit: Whole of the other part only, Axis along the axis before the last, Order with epsilon after the inverse,
-// Shift without the rounding to the model's dtype.
+// Shift without the rounding to the model's dtype. The Value of any other edit is a number, and is no way.
 func (d Edit) Second() bool { return d.Value == secondWay }
 
 // Apply edits a program; nil where the program has no such place, or the edit does not go with its shapes.
