@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/safetensors"
 )
 
@@ -166,7 +167,7 @@ func (o *opening) fit(tensors []safetensors.Tensor, end, have int64) ([]safetens
 	case !o.manifest.Status.unfinished() && have > end:
 		return nil, fmt.Errorf("%d bytes after the last tensor belong to no tensor", have-end)
 	case !o.manifest.Status.unfinished():
-		return nil, fmt.Errorf("%d of %d bytes of data are missing at its end", end-have, end)
+		return nil, hint.Add(fmt.Errorf("%d of %d bytes of data are missing at its end", end-have, end), safetensors.CutShort)
 	}
 	listed := len(tensors)
 	for len(tensors) > 0 && tensors[len(tensors)-1].End > have {

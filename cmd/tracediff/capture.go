@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -54,7 +55,11 @@ Examples:
 
 func noArguments(c *cli.Context) error {
 	if c.Args().Present() {
-		return hint.Add(fmt.Errorf("unexpected argument %q", c.Args().First()), "tracediff "+c.Command.Name+" --help shows what it takes; quote a prompt with spaces")
+		next := "tracediff " + c.Command.Name + " --help shows what it takes"
+		if slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "prompt" }) {
+			next += "; quote a prompt with spaces"
+		}
+		return hint.Add(fmt.Errorf("unexpected argument %q", c.Args().First()), next)
 	}
 	return nil
 }

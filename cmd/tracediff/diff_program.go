@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/compare/stepdiff"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session/orders"
@@ -37,7 +38,7 @@ Example:
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 {
-				return hint.Add(fmt.Errorf("diff-program takes two programs, not %d arguments", c.NArg()), "tracediff diff-program A.program.json B.program.json")
+				return hint.Add(fmt.Errorf("diff-program takes two programs, not %s", amount.Of(c.NArg(), "argument")), "tracediff diff-program A.program.json B.program.json")
 			}
 			format := c.String("format")
 			if format != "text" && format != "json" {

@@ -49,7 +49,7 @@ Examples:
 			&cli.StringFlag{Name: "weights", Category: catInput, Usage: "the port's checkpoint, a `FILE` or a folder: it is compared with the model's, as tracediff weights does"},
 			&cli.StringFlag{Name: "map", Category: catInput, Usage: "a `FILE` whose table [weights] has the names and layouts of the port's checkpoint"},
 			&cli.StringFlag{Name: "dtype", Category: catInput, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},
-			&cli.BoolFlag{Name: "chat", Category: catInput, Usage: "put the prompt into the model's turn template"},
+			&cli.BoolFlag{Name: "chat", Category: catInput, Usage: "put the prompt into the model's chat template"},
 			&cli.IntFlag{Name: "max-new-tokens", Category: catInput, Usage: "decode `N` tokens, each a pass of its own"},
 			&cli.IntFlag{Name: "level", Category: catScope, Value: 2, Usage: "how much would be captured: `N` is 1 for block boundaries, 2 for module outputs, 3 for internals"},
 			&cli.StringFlag{Name: "dir", Category: catFiles, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept"},

@@ -15,7 +15,7 @@ import (
 
 // printError prints an error in two lines: the error with its cause, and the next step.
 func printError(w io.Writer, err error) {
-	fmt.Fprintf(w, "tracediff: %s\nhint: %s\n", plain.Text(oneLine(err.Error())), plain.Text(oneLine(advice.Hint(err)))) //nolint:errcheck // there is no other place to say it
+	fmt.Fprintf(w, "tracediff: %s\nhint: %s\n", plain.Text(oneLine(advice.Words(err))), plain.Text(oneLine(advice.Hint(err)))) //nolint:errcheck // there is no other place to say it
 }
 
 var (

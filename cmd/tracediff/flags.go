@@ -31,7 +31,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the built-in model, a tiny Gemma 3n)"},
 		&cli.StringFlag{Name: "prompt", Category: catInput, Usage: "`TEXT` to tokenize, after BOS where the model has one (default: the single token \"What\" without BOS)"},
 		&cli.StringFlag{Name: "tokens", Category: catInput, Usage: "token `IDS` instead of a prompt: 2,513,88; passes separated by ';' are replayed one by one"},
-		&cli.BoolFlag{Name: "chat", Category: catInput, Usage: "put the prompt into Gemma's turn template"},
+		&cli.BoolFlag{Name: "chat", Category: catInput, Usage: "put the prompt into the model's chat template"},
 		&cli.StringFlag{Name: "dtype", Category: catInput, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},
 		&cli.IntFlag{Name: "max-new-tokens", Category: catInput, Usage: "decode `N` tokens greedily, each captured as a pass of its own"},
 		&cli.IntFlag{Name: "level", Category: catScope, Value: 2, Usage: "how much is captured: `N` is 1 for block boundaries, 2 for module outputs, 3 for internals"},

@@ -31,7 +31,7 @@ func gateCommand() *cli.Command {
 		ArgsUsage: "[PROMPT]...",
 		Description: `Reads tracediff.toml, which "tracediff init" writes, and compares each of its prompts, or the named ones, as
 "tracediff compare" would. Everything that decides is in the file. The settings of the last capture are neither used nor
-changed. Parity means transformers: without a trace of it, a prompt is refused, unless the file says reference = "go".
+changed. Parity means parity with transformers: a prompt without a trace of transformers is refused, unless the file says reference = "go".
 
 Exit status: 0 every prompt matches, 1 one does not or is incomplete, 2 one cannot be compared.
 
@@ -46,7 +46,7 @@ Examples:
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "config", Category: catFiles, Value: gatefile.ConfigName, Usage: "the `FILE` that says what is compared"},
 			&cli.StringFlag{Name: "dir", Category: catFiles, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept"},
-			&cli.StringFlag{Name: "shard", Category: catCompare, Usage: "run the prompts of shard I of N, from 0: `I/N`; tracediff merge makes one report of all"},
+			&cli.StringFlag{Name: "shard", Category: catCompare, Usage: "run the prompts of shard `I/N`: shard I of N, counted from 0; tracediff merge makes one report of all"},
 			&cli.StringFlag{Name: "python", Category: catSides, Usage: "Python `INTERPRETER` in place of the file's"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			baselineFlag(),

@@ -77,7 +77,7 @@ var briefs = map[string]string{
 	"config": "the file that says what is compared", "baseline": "known divergences, which do not fail",
 	"require-certified": "every entry has to be EXACT or ROUNDING", "shard": "the prompts of shard I of N, from 0",
 	"watch": "a folder or a file to watch (repeatable)", "python": "a Python with torch and transformers", "weights": "the port's own checkpoint",
-	"full": "look at every value, run the model however long", "clean": "remove what tracediff has put into --dir",
+	"full": "look at every value, and run the model however long it takes", "clean": "remove what tracediff has put into --dir",
 	"format": "of standard output", "steps": "how each tensor is computed, step by step", "record": "store the program of a model without an order",
 	"order": "a list of names in place of the model's order",
 }
@@ -200,6 +200,9 @@ func continued(line string) string {
 	var b strings.Builder
 	for utf8.RuneCountInString(line) > plain.Columns {
 		at := strings.LastIndex(string([]rune(line)[:plain.Columns-2]), " --")
+		for at >= 0 && strings.Count(line[:at], "'")%2 == 1 { // within quotes a backslash is a backslash
+			at = strings.LastIndex(line[:at], " --")
+		}
 		if at <= 6 { // the flag is as wide as a page
 			break
 		}

@@ -69,7 +69,7 @@ func inspectFiles(c *cli.Context) error {
 	}
 	args := c.Args().Slice()
 	if len(args) == 0 || len(args) > 3 {
-		return hint.Add(fmt.Errorf("inspect takes a file and the name of a tensor, or two files and a name, not %d arguments", len(args)), inspectHint)
+		return hint.Add(fmt.Errorf("inspect takes a file, or a file and the name of a tensor, or two files and a name, not %s", amount.Of(len(args), "argument")), inspectHint)
 	}
 	files := args[:1]
 	if len(args) == 3 {

@@ -36,6 +36,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -174,10 +175,19 @@ type unusable struct{}
 
 func (unusable) Error() string { return "a prompt could not be compared" }
 
+// unreadable is the flag parser's error for a value of the wrong kind: the value and the flag.
+var unreadable = regexp.MustCompile(`(?s)^invalid (?:boolean )?value (".*") for (?:flag )?-(\S+): parse error$`)
+
 // flagError is an error of the flag parser, with two dashes before flags: the parser writes one dash.
 type flagError struct{ error }
 
 func (e flagError) Error() string {
+	if parts := unreadable.FindStringSubmatch(e.error.Error()); parts != nil {
+		return fmt.Sprintf("--%s is %s", parts[2], parts[1])
+	}
+	if name, ok := strings.CutPrefix(e.error.Error(), "flag provided but not defined: -"); ok && len(name) == 1 {
+		return "there is no flag -" + name
+	}
 	return strings.NewReplacer("flag provided but not defined: -", "there is no flag --", "for flag -", "for --", "flag needs an argument: -", "a value is missing after --").Replace(e.error.Error())
 }
 

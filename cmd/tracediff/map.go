@@ -33,7 +33,7 @@ Examples:
 		}, talkFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.NArg() < 1 || c.NArg() > 2 {
-				return hint.Add(fmt.Errorf("map takes a dump and a reference, not %d arguments", c.NArg()), "tracediff map LOCAL [REFERENCE]")
+				return hint.Add(fmt.Errorf("map takes a dump, and a reference if there is one, not %d arguments", c.NArg()), "tracediff map LOCAL [REFERENCE]")
 			}
 			if err := checkTalk(c); err != nil {
 				return err

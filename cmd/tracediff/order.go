@@ -42,7 +42,7 @@ Examples:
 			&cli.BoolFlag{Name: "record", Usage: "record the program of a model without an order, as transformers runs it, and store it with the reference"},
 			&cli.StringFlag{Name: "prompt", Category: catRecord, Usage: "`TEXT` to run"},
 			&cli.StringFlag{Name: "tokens", Category: catRecord, Usage: "token `IDS` to run instead of a prompt: 2,513,88; passes separated by ';'"},
-			&cli.BoolFlag{Name: "chat", Category: catRecord, Usage: "put the prompt into the model's turn template"},
+			&cli.BoolFlag{Name: "chat", Category: catRecord, Usage: "put the prompt into the model's chat template"},
 			&cli.IntFlag{Name: "max-new-tokens", Category: catRecord, Usage: "decode `N` tokens greedily, each a pass of its own"},
 			&cli.StringFlag{Name: "dtype", Category: catRecord, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},
 			&cli.StringFlag{Name: "dir", Category: catRecord, Value: settings.DefaultDir, Usage: "`DIR` where traces are kept"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -55,6 +56,9 @@ func flagHint(c *cli.Context, err error) string {
 	all := "tracediff " + c.Command.Name + " --help lists the flags"
 	_, wrong, ok := strings.Cut(err.Error(), "flag provided but not defined: -")
 	if !ok {
+		if parts := unreadable.FindStringSubmatch(err.Error()); parts != nil {
+			return wanted(c.Command.Flags, parts[2]) + all
+		}
 		return all
 	}
 	near := nearestFlag(c.Command.Flags, strings.TrimLeft(wrong, "-"))
@@ -64,6 +68,26 @@ func flagHint(c *cli.Context, err error) string {
 	doc, _ := near.(cli.DocGenerationFlag)
 	usage, _, _ := strings.Cut(strings.ReplaceAll(doc.GetUsage(), "`", ""), " (default")
 	return fmt.Sprintf("did you mean --%s (%s)? %s", near.Names()[0], usage, all)
+}
+
+// wanted says which kind of value a flag wants; "" for text.
+func wanted(flags []cli.Flag, name string) string {
+	for _, f := range flags {
+		if !slices.Contains(f.Names(), name) {
+			continue
+		}
+		switch f.(type) {
+		case *cli.IntFlag:
+			return "want a whole number; "
+		case *cli.Float64Flag:
+			return "want a number; "
+		case *cli.DurationFlag:
+			return "want a time such as 30s; "
+		case *cli.BoolFlag:
+			return "want true or false; "
+		}
+	}
+	return ""
 }
 
 // nearestFlag returns the flag near to an unknown name: a name of flagsElsewhere first, then a common prefix, then the edit distance, of at

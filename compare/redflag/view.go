@@ -105,11 +105,11 @@ func (v *view) readOrder(given *order.List) {
 	if config == nil && given != nil {
 		v.list = given
 	} else if config == nil {
-		v.notes = append(v.notes, "no configuration in the trace: the name tells what a tensor is, and its inputs are not known")
+		v.notes = append(v.notes, "the trace has no configuration: tensors are known by their names, and their inputs are not known")
 	} else if c, err := order.ParseCanonical(config); err != nil {
-		v.notes = append(v.notes, fmt.Sprintf("the trace's configuration cannot be used (%v): the name tells what a tensor is", err))
+		v.notes = append(v.notes, fmt.Sprintf("the trace's configuration cannot be used (%v): tensors are known by their names", err))
 	} else if v.list, err = order.New(c); err != nil {
-		v.notes = append(v.notes, fmt.Sprintf("no order of the trace's configuration (%v): the name tells what a tensor is", err))
+		v.notes = append(v.notes, fmt.Sprintf("the trace's configuration gives no order (%v): tensors are known by their names", err))
 	}
 	if !v.t.Sequence() {
 		v.notes = append(v.notes, "the file does not promise the order of execution: it is not known which of several tensors came first")

@@ -2,10 +2,12 @@
 package advice
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/tracediff/tracediff/compare"
@@ -23,6 +25,7 @@ func Hint(err error) string {
 	var file *checkpoint.FileError
 	var unsuitable *compare.UnsuitableError
 	var unusable *files.Error
+	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &unusable) && unusable.Next != "":
 		return unusable.Next
@@ -36,6 +39,8 @@ func Hint(err error) string {
 		return unsuitable.Hint
 	case errors.As(err, &file):
 		return "the file may be cut short (compare its size with the original's), or hold types that are not read; float32, bfloat16 and float16 are read"
+	case errors.As(err, &syntax):
+		return "the file is not valid JSON, or is cut short: copy it again from the original"
 	case order.Undescribed(err):
 		return "Gemma 1, 2, 3 and 3n, Llama, Qwen2 and Qwen3 have an order of their own; " + RecordHint
 	case errors.Is(err, fs.ErrNotExist):
@@ -69,6 +74,23 @@ func systemHint(err error) string {
 		}
 	}
 	return ""
+}
+
+// Words is the text of an error. It names a file that cannot be read without the system call that failed: "NAME: no such file or
+// directory", not "stat NAME: no such file or directory". It names the file once.
+func Words(err error) string {
+	var system *fs.PathError
+	if !errors.As(err, &system) {
+		return err.Error()
+	}
+	before, after, found := strings.Cut(err.Error(), system.Error())
+	if !found { // the error has words of its own
+		return err.Error()
+	}
+	if !strings.HasPrefix(before, system.Path+": ") {
+		before += system.Path + ": "
+	}
+	return before + system.Err.Error() + after
 }
 
 // GeneralHint is for errors that say themselves what is wanted.

@@ -105,7 +105,7 @@ func readShard(path string) (*report.Document, error) {
 func checkShard(d *report.Document) error {
 	s := d.Shard
 	if s == nil {
-		return errors.New("it is not the report of a shard, so which prompts it lacks is not known")
+		return errors.New("it is not the report of a shard")
 	}
 	if s.Of < 1 || s.Index < 0 || s.Index >= s.Of || s.Of > len(s.Prompts) || len(s.Prompts) > gatefile.MaxPrompts {
 		return fmt.Errorf("there is no shard %s of %d prompts", s, len(s.Prompts))

@@ -106,7 +106,10 @@ func readSafetensors(r io.ReaderAt, size int64, f *container.File) error {
 		return err
 	}
 	start := 8 + int64(len(text))
-	if end != size-start {
+	switch {
+	case end > size-start:
+		return hint.Add(fmt.Errorf("%d bytes of data, and the tensors have %d", size-start, end), safetensors.CutShort)
+	case end < size-start:
 		return fmt.Errorf("%d bytes of data, and the tensors have %d", size-start, end)
 	}
 	f.Tensors = slices.Grow(f.Tensors, len(header.Tensors))

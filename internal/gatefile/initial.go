@@ -176,7 +176,7 @@ func onePrompt(text string) (string, error) {
 name = ""
 # text = ""                  # tokenized by the checkpoint's tokenizer, BOS first
 # tokens = ""                # or ids, which need no tokenizer; passes are separated by ';'
-# chat = true                # in the model's turn template
+# chat = true                # in the model's chat template
 # max_new_tokens = 6         # decode that many tokens, each a pass; passes of the reference are replayed
 
 `

@@ -27,6 +27,9 @@ import (
 // the file either.
 const MaxHeader = 100_000_000
 
+// CutShort is the next step for a file that ends before its header or its data do.
+const CutShort = "the file is cut short: did the run that wrote it end, and is the copy complete?"
+
 // maxRank bounds the sizes of one shape. No framework has more axes (numpy: 64, torch: 64), and a longer list
 // would only serve to fill an error message.
 const maxRank = 64
@@ -64,7 +67,7 @@ func Text(r io.ReaderAt, size int64) ([]byte, error) {
 		return nil, fmt.Errorf("a header of %d bytes: safetensors allows %d", n, MaxHeader)
 	}
 	if int64(n) > size-8 {
-		return nil, fmt.Errorf("a header of %d bytes in a file of %d", n, size)
+		return nil, hint.Add(fmt.Errorf("a header of %d bytes in a file of %d", n, size), CutShort)
 	}
 	text := make([]byte, n)
 	if err := readFull(r, text, 8); err != nil {

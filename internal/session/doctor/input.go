@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture/gemma"
+	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/internal/portweights"
@@ -47,7 +48,7 @@ func (p *Patient) checkInput(_ context.Context, s *health.Section) {
 	}
 	input, err := job.ReadInput(p.Settings, &job.Model{Folder: p.model.folder})
 	if err != nil {
-		s.Fail(Hint(err), "%v", err)
+		s.Fail(Hint(err), "%s", advice.Words(err))
 		return
 	}
 	health.Tokens(s, health.Input{
@@ -55,7 +56,7 @@ func (p *Patient) checkInput(_ context.Context, s *health.Section) {
 		Prompt: p.Prompt != nil, Default: input.Default, Template: template, All: p.Full,
 	})
 	if err := gemma.CheckPasses(p.model.config, input.Passes, input.Further); err != nil {
-		s.Fail(Hint(err), "%v", err)
+		s.Fail(job.IDsHint, "%v", err)
 		return
 	}
 	p.input = input

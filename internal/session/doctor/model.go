@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/internal/origin"
@@ -63,7 +64,7 @@ func (m *model) open() (*checkpoint.Checkpoint, error) {
 func (p *Patient) checkModel(_ context.Context, s *health.Section) {
 	p.model = model{path: p.Model}
 	if err := p.model.find(); err != nil {
-		s.Fail("--model wants a directory with config.json and model.safetensors", "%v", err)
+		s.Fail("--model wants a directory with config.json and model.safetensors", "%s", advice.Words(err))
 		p.model.folder = nil
 		return
 	}
@@ -90,7 +91,7 @@ func (p *Patient) checkConfig(s *health.Section) {
 	}
 	data, err := checkpoint.ReadConfig(p.model.folder)
 	if err != nil {
-		s.Fail(Hint(err), "%s: %v", p.model.name(), err)
+		s.Fail(Hint(err), "%s: %s", p.model.name(), advice.Words(err))
 		return
 	}
 	p.model.config, err = order.ReadConfig(data)
@@ -99,7 +100,7 @@ func (p *Patient) checkConfig(s *health.Section) {
 		return
 	}
 	if err != nil {
-		s.Fail(Hint(err), "%v", err)
+		s.Fail(Hint(err), "%s", advice.Words(err))
 		return
 	}
 	p.model.spread = initialSpread(data)
@@ -109,10 +110,10 @@ func (p *Patient) checkConfig(s *health.Section) {
 		s.Warn("choose with --dtype", "config.json declares no dtype: auto is float32")
 	}
 	if _, err := p.ComputedIn(c.DType); err != nil {
-		s.Fail(Hint(err), "%v", err)
+		s.Fail(Hint(err), "%s", advice.Words(err))
 	}
 	if p.model.list, err = order.New(c); err != nil {
-		s.Fail(Hint(err), "%v", err)
+		s.Fail(Hint(err), "%s", advice.Words(err))
 	}
 }
 
@@ -120,7 +121,7 @@ func (p *Patient) checkConfig(s *health.Section) {
 func (p *Patient) checkGeneral(s *health.Section, data []byte) {
 	general, err := order.ReadGeneral(data)
 	if err != nil {
-		s.Fail(Hint(err), "%v", err)
+		s.Fail(Hint(err), "%s", advice.Words(err))
 		return
 	}
 	p.model.config, p.model.undescribed = &general.Config, true
@@ -131,7 +132,7 @@ func (p *Patient) checkGeneral(s *health.Section, data []byte) {
 	s.Warn("there is no built-in model and no check of its weights: tracediff capture --side reference --reference hf --model DIR records its operations, which needs Python once",
 		"%s: no order describes a model of type %q: its operations are recorded as transformers runs it", p.model.name(), general.ModelType)
 	if _, err := p.ComputedIn(p.model.config.DType); err != nil {
-		s.Fail(Hint(err), "%v", err)
+		s.Fail(Hint(err), "%s", advice.Words(err))
 	}
 }
 
@@ -140,13 +141,13 @@ func (p *Patient) checkGeneral(s *health.Section, data []byte) {
 func (p *Patient) checkProgram(s *health.Section, modelType string) {
 	list, err := orders.OfProgram(p.Program)
 	if err != nil {
-		s.Fail(Hint(err), "%v", err)
+		s.Fail(Hint(err), "%s", advice.Words(err))
 		return
 	}
 	p.model.recorded = list
 	s.OK("%s: type %q, by the recorded program %s: %d tensors with a name, %d layers", p.model.name(), modelType, p.Program, len(list.Named().Entries), list.Config.NumLayers)
 	if _, err := p.ComputedIn(p.model.config.DType); err != nil {
-		s.Fail(Hint(err), "%v", err)
+		s.Fail(Hint(err), "%s", advice.Words(err))
 	}
 }
 

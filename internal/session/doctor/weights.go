@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare/weights"
+	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/health"
@@ -37,7 +38,7 @@ func (p *Patient) checkWeights(ctx context.Context, s *health.Section) {
 func (m *model) fitProgram(s *health.Section) {
 	ck, err := m.open()
 	if err != nil {
-		s.Fail(Hint(err), "%v", err)
+		s.Fail(Hint(err), "%s", advice.Words(err))
 		return
 	}
 	defer ck.Close() // read only: closing has nothing to say
@@ -61,7 +62,7 @@ const maxPortLines = 5
 func (p *Patient) comparePort(ctx context.Context, s *health.Section) {
 	r, err := portweights.Compare(ctx, settings.AskedWeights{Local: p.Port, Model: p.Model, Map: p.Map})
 	if err != nil {
-		s.Fail(Hint(err), "%v", err)
+		s.Fail(Hint(err), "%s", advice.Words(err))
 		return
 	}
 	for i := range r.Findings {
@@ -85,7 +86,7 @@ func (p *Patient) comparePort(ctx context.Context, s *health.Section) {
 func (p *Patient) readWeights(ctx context.Context, s *health.Section, names []string) {
 	ck, err := p.model.open()
 	if err != nil {
-		s.Fail(Hint(err), "%v", err)
+		s.Fail(Hint(err), "%s", advice.Words(err))
 		return
 	}
 	defer ck.Close() // read only: closing has nothing to say
@@ -114,7 +115,7 @@ func weightsFit(s *health.Section, err error) bool {
 		return true
 	}
 	if !errors.As(err, &e) {
-		s.Fail(Hint(err), "%v", err)
+		s.Fail(Hint(err), "%s", advice.Words(err))
 		return false
 	}
 	for i, problem := range e.Problems {

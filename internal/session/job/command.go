@@ -55,7 +55,7 @@ func (c Command) told() (*reference.Command, error) {
 	case j.Settings.Prompt == nil:
 		r.NoPrompt = "no prompt was given"
 	case j.Settings.Chat:
-		r.NoPrompt = "a prompt in the turn template is handed on as ids"
+		r.NoPrompt = "a prompt in the chat template is handed on as ids"
 	case len(j.Input.Passes) > 1:
 		r.NoPrompt = "the passes after the first are replayed by their ids"
 	default:

@@ -31,6 +31,9 @@ type Job struct {
 	Order    Order
 }
 
+// IDsHint is the next step for ids that the model cannot run.
+const IDsHint = "the ids, and how many of them, have to fit config.json (vocab_size, max_position_embeddings); --prompt TEXT makes ids with the model's own tokenizer"
+
 // Open opens the model and tokenizes the input, by the reference runner where e is not nil and there is no other tokenizer for the
 // model. The caller closes the job.
 func Open(ctx context.Context, e *settings.Env, s settings.Settings, dir string) (*Job, error) {
@@ -69,7 +72,7 @@ func (j *Job) open(ctx context.Context, e *settings.Env) (err error) {
 	}
 	j.Input = r.in
 	if err := gemma.CheckPasses(j.Model.Config, j.Input.Passes, j.Input.Further); err != nil {
-		return hint.Add(err, "the ids, and how many of them, have to fit config.json (vocab_size, max_position_embeddings); --prompt TEXT makes ids with the model's own tokenizer")
+		return hint.Add(err, IDsHint)
 	}
 	if j.Order.Program != nil {
 		p, err := j.Order.Program.ForPasses(j.Input.Passes, j.Input.Further, "")
