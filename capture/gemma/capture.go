@@ -2,6 +2,7 @@ package gemma
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/capture/debug"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -124,9 +126,13 @@ func CheckSelected(l *order.List, selected []*order.Entry) error {
 	}
 	switch {
 	case len(unknown) > 0:
-		return fmt.Errorf("the model has no tensor %s (%d of %d names are unknown)", unknown[0], len(unknown), len(selected))
+		text := "the model has no tensor " + unknown[0]
+		if len(unknown) > 1 {
+			text = fmt.Sprintf("%s, and %d more names are unknown", text, len(unknown)-1)
+		}
+		return hint.Add(errors.New(text), "tracediff order --format text lists the names")
 	case len(selected) <= 1: // only input_ids, which every scope selects
-		return fmt.Errorf("the scope selects no tensor of the model")
+		return hint.Add(errors.New("the scope selects no tensor of the model"), "--level, --layers, --tensors and --order select tensors; tracediff order lists all")
 	}
 	return nil
 }

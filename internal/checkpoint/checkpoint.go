@@ -23,6 +23,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
 	header "github.com/tracediff/tracediff/internal/safetensors"
 	"github.com/tracediff/tracediff/internal/spelling"
 )
@@ -138,7 +139,8 @@ func WeightFiles(fsys fs.FS) (files []string, where map[string]string, err error
 	}
 	data, err := ReadFile(fsys, indexFile, maxIndex)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("no weights: neither %s nor %s is there", singleFile, indexFile)
+		return nil, nil, hint.Add(fmt.Errorf("no weights: neither %s nor %s is there", singleFile, indexFile),
+			"--model wants a directory with config.json and model.safetensors, as save_pretrained writes it")
 	}
 	if err != nil {
 		return nil, nil, err

@@ -40,9 +40,9 @@ type WeightsError struct {
 }
 
 // maxListed keeps an error readable when a whole model is of another shape.
-const maxListed = 20
+const maxListed = 4
 
-// Error names the weights one a line, the first twenty of them.
+// Error names the weights one a line, the first four of them.
 func (e *WeightsError) Error() string {
 	var b strings.Builder
 	if len(e.Problems) == 1 {

@@ -46,7 +46,11 @@ func OpenZip(r io.ReaderAt, size int64) (*Zip, error) {
 		if limited.left < 0 {
 			return nil, fmt.Errorf("the directory of the zip archive is larger than %d MiB", maxDirectory>>20)
 		}
-		return nil, fmt.Errorf("zip archive: %w", err)
+		err = fmt.Errorf("zip archive: %w", err)
+		if errors.Is(err, zip.ErrFormat) { // its directory is its end
+			err = hint.Add(err, "the file is cut short, or damaged: did the run that wrote it end, and is the copy complete?")
+		}
+		return nil, err
 	}
 	limited.through = true
 	z := &Zip{file: r}
