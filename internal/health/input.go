@@ -139,7 +139,11 @@ func (s *Section) turns(in Input, ids []int) {
 	case tokenizer.OpenTurn:
 		s.Warn("--chat writes the whole template around a prompt", "the input has markers of turns, but does not end where the model answers")
 	default:
-		s.Warn("--chat puts the prompt into it; for a comparison of arithmetic a bare prompt is as good",
+		next := "--chat puts the prompt into it"
+		if !in.Prompt {
+			next = "--prompt with --chat makes the ids of a conversation"
+		}
+		s.Warn(next+"; for a comparison of arithmetic a bare prompt is as good",
 			"the model has a chat template (%s), and the input is a bare text: the continuation will not be an answer", in.Template)
 	}
 }

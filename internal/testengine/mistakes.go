@@ -15,7 +15,7 @@ type slip struct {
 	lost        float64 // of the 1 that is added to a coefficient
 	ahead       float64 // a query sees so many keys after it
 	interleaved bool    // pairs of the rotation lie side by side
-	tiled       bool    // query head h reads key head h mod their number
+	tiled       bool    // query head h reads KV head h mod their number
 	unmerged    bool    // heads are not concatenated
 }
 

@@ -2,7 +2,7 @@ package op
 
 import "github.com/tracediff/tracediff/order/program"
 
-// Scores is R(R(q·kᵀ) · Scale); query head h reads key head ⌊h·Hkv/Hq⌋. Inputs: q [B,Hq,T,D], keys [B,Hkv,S,D]. With Merged q is [B,T,Hq·D],
+// Scores is R(R(q·kᵀ) · Scale); query head h reads KV head ⌊h·Hkv/Hq⌋. Inputs: q [B,Hq,T,D], keys [B,Hkv,S,D]. With Merged q is [B,T,Hq·D],
 // the layout of its projection, and with Divide the product is divided by the scale. A scale of 0 means no scale.
 type Scores struct {
 	Scale  float64 `json:"scale"`

@@ -13,7 +13,7 @@ type Parts struct {
 	Heads   bool  // the entries are projections of attention
 	OfKeys  bool  // the first entry is that of the keys
 	Queries int   // query heads
-	Keys    int   // key heads
+	Keys    int   // KV heads
 	Head    int   // the width of a head
 }
 
@@ -23,7 +23,7 @@ type Split struct{ Axes, Split string }
 // maxSpread bounds the layouts of a fused tensor that are tried.
 const maxSpread = 48
 
-// Spread are the splits of a shape that has an axis for the entries: [T, 3, H, D], [2, T, F], or with the queries of a key head next to
+// Spread are the splits of a shape that has an axis for the entries: [T, 3, H, D], [2, T, F], or with the queries of a KV head next to
 // its key and value, [T, K, 4, D]. The axes may stand in any order. Layouts with tokens first come first.
 func (p Parts) Spread(shape []int, sizes map[string]int) (list []Split) {
 	add := func(parts []int, inner ...Axis) {
@@ -59,7 +59,7 @@ func (p Parts) Spread(shape []int, sizes map[string]int) (list []Split) {
 	return list
 }
 
-// Blocks are the splits of the last axis of a shape, which is divided among so many ranks: entry after entry, by key heads, alternating.
+// Blocks are the splits of the last axis of a shape, which is divided among so many ranks: entry after entry, by KV heads, alternating.
 func (p Parts) Blocks(shape []int, ranks int) (list []Split) {
 	front := ""
 	for _, n := range shape[:len(shape)-1] {
