@@ -32,6 +32,11 @@ const (
 // producers are the producers in the traces of the two built-in runners. A command may give any producer.
 var producers = map[string]string{Transformers: "transformers", GoWalk: WalkName}
 
+// IsProducer reports whether a program makes references: transformers or the walk.
+func IsProducer(p capture.Producer) bool {
+	return p.Name == producers[Transformers] || p.Name == producers[GoWalk]
+}
+
 // TransformersRunner is the embedded transformers runner.
 func TransformersRunner() Runner { return Runner{Transformers, hfVersion()} }
 

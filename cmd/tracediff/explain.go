@@ -47,8 +47,11 @@ Examples:
 func explain(w io.Writer, name string) error {
 	s, ok := docs.Mistake(name)
 	if !ok {
-		return hint.Add(fmt.Errorf("there is no mistake with the name %q", name),
-			fmt.Sprintf("the nearest are %s; tracediff explain lists all", strings.Join(nearestMistakes(name, 3), ", ")))
+		next := "tracediff explain lists all"
+		if near := nearestMistakes(name, 3); len(near) > 0 {
+			next = fmt.Sprintf("the nearest are %s; %s", strings.Join(near, ", "), next)
+		}
+		return hint.Add(fmt.Errorf("there is no mistake with the name %q", name), next)
 	}
 	fmt.Fprintf(w, "%s\n%s#%s\n", s.Title, docs.MistakesPage, s.Anchor)
 	table := false
@@ -92,7 +95,7 @@ func mistakesOf(w io.Writer, group string) {
 	}
 }
 
-// nearestMistakes returns the n names nearest to an unknown name. First come names that contain the unknown name or have a word of nearly the same
+// nearestMistakes returns the n names nearest to an unknown name, or nil if none is near. First come names that contain the unknown name or have a word of nearly the same
 // spelling, and names whose field of config.json contains it; then names whose section contains the unknown name; then the rest. Within a class the
 // edit distance decides.
 func nearestMistakes(name string, n int) []string {
@@ -120,6 +123,9 @@ func nearestMistakes(name string, n int) []string {
 		all = append(all, c)
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Or(a.class-b.class, a.far-b.far) })
+	if all[0].class == 2 {
+		return nil
+	}
 	var anchors []string
 	for _, c := range all[:min(n, len(all))] {
 		anchors = append(anchors, c.anchor)

@@ -139,7 +139,21 @@ func (d *Dir) open(pool *pool, names []string) error {
 		}
 		return hint.Add(err, Next)
 	}
-	return nil
+	return d.isDump()
+}
+
+// weightFile matches the files of weights in the folder of a model.
+var weightFile = regexp.MustCompile(`^(pytorch_)?model(-[0-9]+-of-[0-9]+)?\.(safetensors|bin)$`)
+
+// isDump returns an error for the folder of a model: config.json and files of weights only.
+func (d *Dir) isDump() error {
+	if slices.ContainsFunc(d.Members, func(m *Member) bool { return !weightFile.MatchString(m.Path) }) {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(d.Path, "config.json")); err != nil {
+		return nil
+	}
+	return hint.Add(fmt.Errorf("%s is the folder of a model, with its weights", d.Path), "give a trace, or a dump of its tensors, and the folder as --model")
 }
 
 // Name gives the tensors the names of their files. A file of one tensor gives its path, a/b.npy as "a.b". Files of several tensors whose names

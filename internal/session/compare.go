@@ -121,6 +121,8 @@ func CompareFiles(ctx context.Context, e *settings.Env, s settings.Settings, a A
 		o = abOptions(a, s, local, ref)
 	} else if err := choice.NotGated(e, ref, "--gate=false"); err != nil {
 		return nil, err
+	} else if reference.IsProducer(local.Manifest().Producer) && !reference.IsProducer(ref.Manifest().Producer) {
+		o.Remarks = append(o.Remarks, "the first trace is of a reference and the second is not: the side that is tested comes first")
 	}
 	return compareGiven(ctx, &inputs{asked: a, env: e, settings: s, local: local, ref: ref, o: o})
 }
