@@ -3,10 +3,8 @@ package report_test
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -18,31 +16,9 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/junit"
+	"github.com/tracediff/tracediff/compare/report/reporttest"
 	"github.com/tracediff/tracediff/compare/report/text"
 )
-
-// documents are those of all cases, one of several runs of which one could not be compared, and an empty one.
-func documents(t *testing.T) map[string]*report.Document {
-	all := map[string]*report.Document{"none": report.NewDocument("1")}
-	failed := report.Run{Name: "other", Exit: 2, Error: "no trace of <transformers>\x1b[31m", Hint: "make one"}
-	for name, c := range cases(t) {
-		res := c.run(t)
-		run := report.Run{Exit: res.ExitCode(), Result: res}
-		all[name] = report.NewDocument("1", run)
-		run.Name = "first"
-		all[name+", several"] = report.NewDocument("1", run, failed)
-	}
-	return all
-}
-
-func document(t *testing.T, write func(io.Writer, *report.Document) error, d *report.Document) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	if err := write(&b, d); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
 
 func schema(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
@@ -65,8 +41,8 @@ func validate(t *testing.T, s *jsonschema.Schema, text []byte) error {
 // A document is what its schema says, and read again it is the document.
 func TestJSON(t *testing.T) {
 	s := schema(t, "report-2.json")
-	for name, d := range documents(t) {
-		written := document(t, report.JSON, d)
+	for name, d := range reporttest.Documents(t) {
+		written := reporttest.Write(t, report.JSON, d)
 		if err := validate(t, s, written); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -74,7 +50,7 @@ func TestJSON(t *testing.T) {
 		if err := json.Unmarshal(written, &back); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(string(written), string(document(t, report.JSON, &back))); diff != "" {
+		if diff := cmp.Diff(string(written), string(reporttest.Write(t, report.JSON, &back))); diff != "" {
 			t.Errorf("%s: read and written again it is another: %s", name, diff)
 		}
 		for i, r := range d.Runs { // tracediff merge prints what it has read
@@ -88,20 +64,16 @@ func TestJSON(t *testing.T) {
 }
 
 func pageOf(t *testing.T, r *compare.Result, v text.View) string {
-	var b bytes.Buffer
 	if r == nil {
 		return ""
 	}
-	if err := text.Write(&b, r, text.NewStyle(false).WithView(v).WithPower()); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return reporttest.Text(t, r, text.NewStyle(false).WithView(v).WithPower())
 }
 
 // The schema holds a document to something: one that is spoilt is refused.
 func TestSchemaRefuses(t *testing.T) {
 	s := schema(t, "report-2.json")
-	text := string(document(t, report.JSON, documents(t)["divergence"]))
+	text := string(reporttest.Write(t, report.JSON, reporttest.Documents(t)["divergence"]))
 	for _, c := range []struct{ from, to string }{
 		{`"verdict": "MATCH"`, `"verdict": "match"`},
 		{`"exit": 1`, `"exit": "1"`},
@@ -122,11 +94,11 @@ func TestSchemaRefuses(t *testing.T) {
 // Records are what their schema says, begin and end as they should, and together are the document.
 func TestJSONLines(t *testing.T) {
 	s := schema(t, "records-2.json")
-	for name, d := range documents(t) {
+	for name, d := range reporttest.Documents(t) {
 		var back []report.Run
 		var open report.Run // whose rows and inputs have come
 		open.Result = &compare.Result{}
-		lines := strings.Split(strings.TrimSuffix(string(document(t, report.JSONLines, d)), "\n"), "\n")
+		lines := strings.Split(strings.TrimSuffix(string(reporttest.Write(t, report.JSONLines, d)), "\n"), "\n")
 		for i, line := range lines {
 			if err := validate(t, s, []byte(line)); err != nil {
 				t.Errorf("%s: %s: %v", name, line, err)
@@ -154,103 +126,29 @@ func TestJSONLines(t *testing.T) {
 				}
 			}
 		}
-		want, got := document(t, report.JSON, d), document(t, report.JSON, report.NewDocument("1", back...))
+		want, got := reporttest.Write(t, report.JSON, d), reporttest.Write(t, report.JSON, report.NewDocument("1", back...))
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
 			t.Errorf("%s: the records are not the document: %s", name, diff)
 		}
 	}
 }
 
-// suite is an element of JUnit XML as a CI reads it.
-type suite struct {
-	Name  string `xml:"name,attr"`
-	Cases []struct {
-		Class   string    `xml:"classname,attr"`
-		Name    string    `xml:"name,attr"`
-		Failure *struct{} `xml:"failure"`
-		Error   *struct{} `xml:"error"`
-		Skipped *struct{} `xml:"skipped"`
-	} `xml:"testcase"`
-}
-
-// A suite fails if and only if its run does, and the counts are those of the cases.
-func TestJUnit(t *testing.T) {
-	for name, d := range documents(t) {
-		text := document(t, junit.Write, d)
-		if bytes.ContainsRune(text, 0x1b) {
-			t.Errorf("%s: a control character in the report", name)
-		}
-		var got struct {
-			Tests    int     `xml:"tests,attr"`
-			Failures int     `xml:"failures,attr"`
-			Errors   int     `xml:"errors,attr"`
-			Skipped  int     `xml:"skipped,attr"`
-			Suites   []suite `xml:"testsuite"`
-		}
-		if err := xml.Unmarshal(text, &got); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		var tests, failures, failed, skipped int
-		for i, s := range got.Suites {
-			bad := 0
-			for _, c := range s.Cases {
-				tests++
-				switch {
-				case c.Failure != nil:
-					failures, bad = failures+1, bad+1
-				case c.Error != nil:
-					failed, bad = failed+1, bad+1
-				case c.Skipped != nil:
-					skipped++
-				}
-				if c.Class != s.Name || c.Name == "" {
-					t.Errorf("%s: case %q of class %q in suite %q", name, c.Name, c.Class, s.Name)
-				}
-			}
-			if (bad > 0) != (d.Runs[i].Exit != 0) {
-				t.Errorf("%s: run %d exits with %d and has %d failures", name, i, d.Runs[i].Exit, bad)
-			}
-		}
-		if len(got.Suites) != len(d.Runs) || tests != got.Tests || failures != got.Failures || failed != got.Errors || skipped != got.Skipped {
-			t.Errorf("%s: %d suites, %d tests, %d failures, %d errors, %d skipped; it says %+v", name, len(got.Suites), tests, failures, failed, skipped, got)
-		}
-	}
-}
-
 // What a pass rests on is said where somebody reads of it: one without certificates is a weaker one.
 func TestMatchWithoutCertificatesIsMarked(t *testing.T) {
-	d := documents(t)["uncertified"]
+	d := reporttest.Documents(t)["uncertified"]
 	for name, write := range map[string]func(io.Writer, *report.Document) error{"JUnit": junit.Write, "JSON": report.JSON, "JSON Lines": report.JSONLines} {
-		text := string(document(t, write, d))
+		text := string(reporttest.Write(t, write, d))
 		if !strings.Contains(text, "the order has names and no operations") || !strings.Contains(text, "uncertified") && !strings.Contains(text, "nothing was certified: ") {
 			t.Errorf("%s does not say that nothing was certified:\n%s", name, text)
 		}
 	}
 }
 
-// The XML of one comparison as it looks.
-func TestJUnitLooks(t *testing.T) {
-	got := document(t, junit.Write, documents(t)["divergence"])
-	const path = "testdata/divergence.xml"
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s: %s", path, diff)
-	}
-}
-
 // Formats that cannot be written are the error of the writer.
 func TestFormatsReportErrors(t *testing.T) {
-	d := documents(t)["match"]
+	d := reporttest.Documents(t)["match"]
 	for name, write := range map[string]func(io.Writer, *report.Document) error{"json": report.JSON, "jsonl": report.JSONLines, "junit": junit.Write} {
-		if err := write(brokenPipe{}, d); !errors.Is(err, errPipe) {
+		if err := write(reporttest.BrokenPipe{}, d); !errors.Is(err, reporttest.ErrPipe) {
 			t.Errorf("%s: error %v, want that of the writer", name, err)
 		}
 	}

@@ -11,25 +11,26 @@ import (
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/html"
 	"github.com/tracediff/tracediff/compare/report/junit"
+	"github.com/tracediff/tracediff/compare/report/reporttest"
 	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/hooks"
 )
 
 // An element that is NaN on one side alone is not an error of 0, in whatever is written.
 func TestNaNIsNoErrorOfZero(t *testing.T) {
-	c := result{l: []hooks.Event{ids, tensor(0, "x", []int{2}, 1, math.NaN())}, r: []hooks.Event{ids, tensor(0, "x", []int{2}, 1, 2)}}
-	c.o = compare.Options{Order: names(t, "input_ids", "x")}
-	res := c.run(t)
+	c := reporttest.Case{Local: []hooks.Event{reporttest.IDs, reporttest.Tensor(0, "x", []int{2}, 1, math.NaN())}, Reference: []hooks.Event{reporttest.IDs, reporttest.Tensor(0, "x", []int{2}, 1, 2)}}
+	c.Options = compare.Options{Order: reporttest.Names(t, "input_ids", "x")}
+	res := c.Run(t)
 	d := report.NewDocument("test", report.Run{Exit: res.ExitCode(), Result: res})
 	var xml, page bytes.Buffer
 	if err := errors.Join(junit.Write(&xml, d), html.Write(&page, d)); err != nil {
 		t.Fatal(err)
 	}
-	short := written(t, res, text.NewStyle(false))
+	short := reporttest.Text(t, res, text.NewStyle(false))
 	for _, c := range []struct{ name, text, want string }{
 		{"page", short, `MISMATCH +x +NaN +\S+`},
-		{"evidence", written(t, res, text.NewStyle(false).WithView(text.Evidence)), `relative L2 of the tensor: NaN, limit`},
-		{"table", written(t, res, text.NewStyle(false).WithView(text.Everything)), `MISMATCH NONFINITE +x +2 +float32 +NaN +NaN `},
+		{"evidence", reporttest.Text(t, res, text.NewStyle(false).WithView(text.Evidence)), `relative L2 of the tensor: NaN, limit`},
+		{"table", reporttest.Text(t, res, text.NewStyle(false).WithView(text.Everything)), `MISMATCH NONFINITE +x +2 +float32 +NaN +NaN `},
 		{"junit", xml.String(), `tensor: error NaN, limit`},
 		{"html", page.String(), `First mismatch: x, error NaN, limit`},
 		{"html rows", page.String(), `"e":"NaN"`},

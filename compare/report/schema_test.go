@@ -19,6 +19,7 @@ import (
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/pagetest"
 )
 
 // The schemas in docs are made of the types and their comments, so that they cannot say anything else: -update writes them.
@@ -41,7 +42,7 @@ func TestSchemasAreThoseOfTheTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join(schemaFolder, name)
-		if *update {
+		if pagetest.Update() {
 			if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
 				t.Fatal(err)
 			}

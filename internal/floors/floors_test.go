@@ -47,7 +47,7 @@ func apart(pkg, imported string) bool {
 }
 
 // forTests are packages that no program has in it: only tests import them, and each other.
-var forTests = []string{"internal/testengine", "internal/fuzztest", "internal/pagetest", "internal/singles", "internal/plantedtest", "order/ordertest", "order/program/programtest", "internal/checkpoint/checkpointtest"}
+var forTests = []string{"internal/testengine", "internal/fuzztest", "internal/pagetest", "internal/singles", "internal/plantedtest", "compare/report/reporttest", "order/ordertest", "order/program/programtest", "internal/checkpoint/checkpointtest"}
 
 // independent reports an import by which the engine of tests would compute with what it is there to test.
 func independent(pkg, imported string) bool {

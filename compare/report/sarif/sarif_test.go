@@ -1,4 +1,4 @@
-package report_test
+package sarif_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/report/reporttest"
 	"github.com/tracediff/tracediff/compare/report/sarif"
 	"github.com/tracediff/tracediff/compare/weights"
 )
@@ -51,7 +52,7 @@ type sarifPlace struct {
 func sarifOf(t *testing.T, d *report.Document) sarifFile {
 	t.Helper()
 	var f sarifFile
-	if err := json.Unmarshal(document(t, sarif.Write, d), &f); err != nil {
+	if err := json.Unmarshal(reporttest.Write(t, sarif.Write, d), &f); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -59,7 +60,7 @@ func sarifOf(t *testing.T, d *report.Document) sarifFile {
 
 // A report has a result for each run that does not match, its rule is listed, and a run that was not compared is said.
 func TestSARIFHasEveryFailure(t *testing.T) {
-	for name, d := range documents(t) {
+	for name, d := range reporttest.Documents(t) {
 		run := sarifOf(t, d).Runs[0]
 		failing, lost := 0, 0
 		for i := range d.Runs {
@@ -162,8 +163,8 @@ func TestSARIFIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, d := range documents(t) {
-		value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(document(t, sarif.Write, d))))
+	for name, d := range reporttest.Documents(t) {
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(reporttest.Write(t, sarif.Write, d))))
 		if err != nil {
 			t.Fatal(err)
 		}

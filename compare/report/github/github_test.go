@@ -1,4 +1,4 @@
-package report_test
+package github_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/github"
+	"github.com/tracediff/tracediff/compare/report/reporttest"
 	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/internal/plain"
 	_ "github.com/tracediff/tracediff/internal/seeds"
@@ -137,7 +138,7 @@ func checkSummary(t *rapid.T, text string, room, runs int) {
 
 // What fits is there in full: the page of each run that does not match as tracediff prints it.
 func TestGitHubSummaryHasThePage(t *testing.T) {
-	for name, d := range documents(t) {
+	for name, d := range reporttest.Documents(t) {
 		var b bytes.Buffer
 		if err := github.Summary(&b, d, github.MaxSummary); err != nil {
 			t.Fatal(err)
@@ -146,7 +147,7 @@ func TestGitHubSummaryHasThePage(t *testing.T) {
 			if r.Result == nil || r.Name != "" && r.Exit == 0 {
 				continue
 			}
-			if page := pageOf(t, r.Result, text.Short); !strings.Contains(html.UnescapeString(b.String()), page) {
+			if page := reporttest.Text(t, r.Result, text.NewStyle(false).WithView(text.Short).WithPower()); !strings.Contains(html.UnescapeString(b.String()), page) {
 				t.Errorf("%s: the page is not in\n%s", name, b.String())
 			}
 		}

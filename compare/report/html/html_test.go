@@ -1,4 +1,4 @@
-package report_test
+package html_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/html"
+	"github.com/tracediff/tracediff/compare/report/reporttest"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -41,7 +42,7 @@ type htmlRuns struct {
 
 func htmlOf(t *testing.T, d *report.Document) (string, htmlRuns) {
 	t.Helper()
-	text := string(document(t, html.Write, d))
+	text := string(reporttest.Write(t, html.Write, d))
 	var data htmlRuns
 	if err := json.Unmarshal([]byte(htmlData.FindStringSubmatch(text)[1]), &data); err != nil {
 		t.Fatal(err)
@@ -52,7 +53,7 @@ func htmlOf(t *testing.T, d *report.Document) (string, htmlRuns) {
 // Whatever was found, a page has the verdict of the text report, its diagnosis, every row and a cell for it; of what could not be
 // compared it has why.
 func TestHTMLOfEveryResult(t *testing.T) {
-	for name, d := range documents(t) {
+	for name, d := range reporttest.Documents(t) {
 		text, data := htmlOf(t, d)
 		compared := 0
 		for i := range d.Runs {
@@ -162,23 +163,23 @@ func TestHTMLOfManyPasses(t *testing.T) {
 	events := func(by float64) []hooks.Event {
 		var all []hooks.Event
 		for p := range passes {
-			all = append(all, tensor(p, "input_ids", []int{1, 1}, 7))
+			all = append(all, reporttest.Tensor(p, "input_ids", []int{1, 1}, 7))
 			for i := range entries {
 				v := 1.5
 				if p == 50 && i == 80 {
 					v *= by
 				}
-				all = append(all, tensor(p, list[i+1], []int{1, 2}, v, 2))
+				all = append(all, reporttest.Tensor(p, list[i+1], []int{1, 2}, v, 2))
 			}
 		}
 		return all
 	}
 	var set picture.Set
 	many := func(m *capture.Manifest) { m.Passes, m.Scope = passes, capture.Scope{} }
-	lm, rm := localManifest(), referenceManifest()
+	lm, rm := reporttest.LocalManifest(), reporttest.ReferenceManifest()
 	many(&lm)
 	many(&rm)
-	res, err := compare.Traces(context.Background(), trace(t, lm, events(2)...), trace(t, rm, events(1)...), compare.Options{Order: names(t, list...), All: true, Observe: set.See})
+	res, err := compare.Traces(context.Background(), reporttest.Trace(t, lm, events(2)...), reporttest.Trace(t, rm, events(1)...), compare.Options{Order: reporttest.Names(t, list...), All: true, Observe: set.See})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,12 +209,12 @@ func TestHTMLOfManyPasses(t *testing.T) {
 
 // The rows of a page are those of the prompts that do not match, then those of the first that do: of the others there are words.
 func TestHTMLOfManyPrompts(t *testing.T) {
-	good := cases(t)["match"].run(t)
+	good := reporttest.Cases(t)["match"].Run(t)
 	runs := []report.Run{}
 	for i := range 2500 {
 		runs = append(runs, report.Run{Name: fmt.Sprintf("p%d", i), Result: good})
 	}
-	bad := cases(t)["divergence"].run(t)
+	bad := reporttest.Cases(t)["divergence"].Run(t)
 	runs = append(runs, report.Run{Name: "bad", Exit: 1, Result: bad})
 	text, data := htmlOf(t, report.NewDocument("1", runs...))
 	rows := map[string]int{}

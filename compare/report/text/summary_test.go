@@ -1,4 +1,4 @@
-package report_test
+package text_test
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/report/text"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // drawn is a comparison of a model of some layers, in which anything may have happened to any entry.

@@ -1,4 +1,4 @@
-package report_test
+package text_test
 
 import (
 	"math"
