@@ -124,7 +124,7 @@ func (r *Row) Shown() baseline.Shown {
 		}
 	}
 	if c := r.Isolated; c != nil && c.Outcome == isolate.Bug {
-		s.Own, s.Cause, s.Mistake = c.RelL2, c.Mistake, c.MistakeKey()
+		s.Own, s.Cause, s.Mistake = c.RelL2, c.Mistake, c.mistakeKey()
 	}
 	switch r.Class {
 	case gate.Shape:

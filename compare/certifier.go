@@ -95,7 +95,7 @@ func (c *certifier) link(ctx context.Context, r *Row) (*chain.Link, error) {
 	wrong := got.Wrong
 	if got.Cert != nil && got.Cert.Outcome == isolate.Bug {
 		wrong = r.Key()
-	} else if wrong == "" || c.decided.Compared(wrong) {
+	} else if wrong == "" || c.decided.compared(wrong) {
 		return got, nil
 	}
 	known, err := c.chain.Layout(ctx, wrong)
@@ -144,7 +144,7 @@ func (c *certifier) accuses(p *pair, got *chain.Link) bool {
 	switch cert := got.Cert; {
 	case cert != nil && cert.Outcome == isolate.Bug:
 		p.isolated.wrong = cert.Detail()
-	case got.Wrong != "" && !c.decided.Compared(got.Wrong):
+	case got.Wrong != "" && !c.decided.compared(got.Wrong):
 		p.isolated.wrong = got.Wrong + ", which it was computed from and which was not compared, is " + c.chain.Bug(got.Wrong).Detail()
 	}
 	return p.isolated.wrong != ""
@@ -227,7 +227,7 @@ func (c *certifier) fault(ctx context.Context, r *Row) (*Fault, error) {
 		return nil, nil
 	}
 	got, err := c.chain.At(ctx, r.Name, r.Pass) // known since the row was judged
-	if err != nil || got.Wrong == "" || c.decided.Compared(got.Wrong) {
+	if err != nil || got.Wrong == "" || c.decided.compared(got.Wrong) {
 		return nil, err
 	}
 	f := &Fault{Key: got.Wrong}
@@ -253,7 +253,7 @@ func (c *certifier) sight(ctx context.Context, res *Result, unverified map[strin
 	}
 	var err error
 	res.Sight, err = c.by.Isolator.Sight(ctx, 0, func(name string, pass int) bool {
-		return unverified[name] == "" && c.decided.Compared(capture.Key(pass, name, 0))
+		return unverified[name] == "" && c.decided.compared(capture.Key(pass, name, 0))
 	})
 	return err
 }

@@ -89,8 +89,8 @@ func isolatedBy(c *isolate.Certificate) *Isolated {
 	return &Isolated{c, naming.FindingOf(c)}
 }
 
-// MistakeKey is the key of the finding; empty for a finding without a name.
-func (c *Isolated) MistakeKey() string {
+// mistakeKey is the key of the finding; empty for a finding without a name.
+func (c *Isolated) mistakeKey() string {
 	if !c.Finding.Named() {
 		return ""
 	}

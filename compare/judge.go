@@ -236,8 +236,8 @@ func newDecided() *decided {
 	return &decided{verdicts: map[string]Verdict{}, errors: map[string]measure.Number{}, different: map[string]bool{}}
 }
 
-// Compared reports whether there is a row with this key.
-func (d *decided) Compared(key string) bool {
+// compared reports whether there is a row with this key.
+func (d *decided) compared(key string) bool {
 	_, compared := d.verdicts[key]
 	return compared
 }

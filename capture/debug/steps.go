@@ -13,9 +13,9 @@ import (
 	"github.com/tracediff/tracediff/internal/lanes"
 )
 
-// Converged is the largest change from one step of a series to the next, relative to the length of the step, that counts
+// converged is the largest change from one step of a series to the next, relative to the length of the step, that counts
 // as no change. A hundredth is a few units of bfloat16's last place.
-const Converged = 0.01
+const converged = 0.01
 
 // stepMark stands between the name of a series and the number of a step.
 const stepMark = ".step."
@@ -159,7 +159,7 @@ func (s *steps) of(name string, chunk int) *mean {
 // settle notes whether a step still changed the series.
 func (s *series) settle(n int, change float64) {
 	switch {
-	case !(change <= Converged): // NaN counts as a change
+	case !(change <= converged): // NaN counts as a change
 		s.settled = -1
 	case s.settled < 0:
 		s.settled = n

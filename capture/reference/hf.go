@@ -58,9 +58,9 @@ func (e *RunnerError) Hint() string { return e.Advice }
 // Run checks the interpreter and starts the runner. The error is a *[SetupError] if the runner cannot start, and a
 // *[RunnerError] or *[StatusError] after the start. When ctx is done, Run ends the interpreter.
 func (h *HF) Run(ctx context.Context) error {
-	p, err := ProbePython(ctx, h.Python, runnerNeeds...)
+	p, err := probePython(ctx, h.Python, runnerNeeds...)
 	if err == nil {
-		err = p.Check()
+		err = p.check()
 	}
 	if err != nil {
 		return err

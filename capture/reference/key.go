@@ -42,7 +42,7 @@ func TransformersRunner() Runner { return Runner{Transformers, hfVersion()} }
 
 // WalkRunner is the float64 walk.
 func WalkRunner() Runner {
-	return Runner{GoWalk, WalkVersion + "." + strconv.Itoa(order.FormatVersion)}
+	return Runner{GoWalk, walkVersion + "." + strconv.Itoa(order.FormatVersion)}
 }
 
 // CommandRunner is a command line, as it was typed, and its working folder: ./port names a different program in a

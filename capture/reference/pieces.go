@@ -20,8 +20,8 @@ import (
 // heads and 2,048 tokens take 300 MB. The walk computes and writes such tensors some rows at a time.
 
 const (
-	// DefaultMemory is the memory of a walk, in bytes.
-	DefaultMemory = 1 << 30
+	// defaultMemory is the memory of a walk, in bytes.
+	defaultMemory = 1 << 30
 	// perElement is the memory of one element of a piece, in bytes: its numbers in a few steps, and garbage of the same
 	// size.
 	perElement = 80
@@ -32,7 +32,7 @@ const (
 // elements is the largest number of elements of a tensor that is computed as a whole, and the number of elements in a piece of a larger tensor.
 // Pieces take half of the memory; the other half is for the rest of a layer.
 func (j *Job) elements() int {
-	return int(min(max(cmp.Or(j.Memory, DefaultMemory)/2/perElement, 1), wholeElements))
+	return int(min(max(cmp.Or(j.Memory, defaultMemory)/2/perElement, 1), wholeElements))
 }
 
 // traceAlone reports whether only the trace gets the tensors of a job, so that large tensors may be written in pieces. A hook gets a whole tensor.

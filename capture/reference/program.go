@@ -16,15 +16,15 @@ import (
 
 // The program of NAME.safetensors is NAME.program.json in the same folder.
 const (
-	ProgramEnd = ".program.json"
+	programEnd = ".program.json"
 	traceEnd   = ".safetensors"
 )
 
 // ProgramBeside is the path of the recorded program of a trace.
-func ProgramBeside(trace string) string { return strings.TrimSuffix(trace, traceEnd) + ProgramEnd }
+func ProgramBeside(trace string) string { return strings.TrimSuffix(trace, traceEnd) + programEnd }
 
 // TraceBeside is the path of the trace of the run that recorded a program.
-func TraceBeside(program string) string { return strings.TrimSuffix(program, ProgramEnd) + traceEnd }
+func TraceBeside(program string) string { return strings.TrimSuffix(program, programEnd) + traceEnd }
 
 // ErrOtherProgram is wrapped by the error for a program that differs from the program declared by the trace.
 var ErrOtherProgram = errors.New("is not the program that the trace was recorded with")

@@ -19,8 +19,8 @@ import (
 	"github.com/tracediff/tracediff/internal/files"
 )
 
-// Python is the description that an interpreter gives.
-type Python struct {
+// probedPython is the description that an interpreter gives.
+type probedPython struct {
 	Path     string            `json:"executable"`
 	Version  string            `json:"python"`   // "3.11.4"
 	Packages map[string]string `json:"packages"` // the installed version of each package in question; empty if not installed
@@ -60,10 +60,10 @@ def version(name):
 print(json.dumps({"executable": sys.executable, "python": "%d.%d.%d" % sys.version_info[:3],
                   "packages": {name: version(name) for name in sys.argv[1:]}}))`
 
-// ProbePython asks an interpreter, a path or a name in PATH, for its version and the versions of packages. The
+// probePython asks an interpreter, a path or a name in PATH, for its version and the versions of packages. The
 // error is a *[SetupError] if the interpreter does not exist or does not answer.
-func ProbePython(ctx context.Context, interpreter string, packages ...string) (Python, error) {
-	var p Python
+func probePython(ctx context.Context, interpreter string, packages ...string) (probedPython, error) {
+	var p probedPython
 	path, err := findPython(interpreter)
 	if err != nil {
 		return p, err
@@ -115,9 +115,9 @@ func findPython(interpreter string) (string, error) {
 	return path, nil
 }
 
-// Check returns a *[SetupError] if the runner cannot start: the missing package, the interpreter, and the command that
+// check returns a *[SetupError] if the runner cannot start: the missing package, the interpreter, and the command that
 // installs the package.
-func (p Python) Check() error {
+func (p probedPython) check() error {
 	where := fmt.Sprintf("%s (Python %s)", p.Path, p.Version)
 	if !p.recent() {
 		return &SetupError{fmt.Sprintf("%s is older than 3.%d", where, oldestPython), pythonHint}
@@ -142,7 +142,7 @@ func (p Python) Check() error {
 	}
 }
 
-func (p Python) recent() bool {
+func (p probedPython) recent() bool {
 	parts := strings.Split(p.Version, ".")
 	if len(parts) < 2 {
 		return false

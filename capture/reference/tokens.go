@@ -21,9 +21,9 @@ type Tokenized struct {
 // Tokenize asks transformers for the ids of a text, with the special tokens of the checkpoint's tokenizer; if chat is true, in the
 // chat template of the checkpoint. model is an absolute directory. The error is a *[SetupError] or a *[RunnerError].
 func Tokenize(ctx context.Context, python, model, text string, chat bool) (*Tokenized, error) {
-	p, err := ProbePython(ctx, python, runnerNeeds...)
+	p, err := probePython(ctx, python, runnerNeeds...)
 	if err == nil {
-		err = p.Check()
+		err = p.check()
 	}
 	if err != nil {
 		return nil, err

@@ -22,8 +22,8 @@ import (
 // WalkName is the producer of a walk's trace.
 const WalkName = "tracediff float64 walk"
 
-// WalkVersion changes when the numbers of the walk change.
-const WalkVersion = "1"
+// walkVersion changes when the numbers of the walk change.
+const walkVersion = "1"
 
 // Job is one reference run by the walk: a model, its input, and the tensors to record.
 type Job struct {
@@ -36,7 +36,7 @@ type Job struct {
 	NewTokens  int // further passes, decoded greedily
 	Path       string
 	Manifest   capture.Manifest // the part that the caller knows; Walk fills in the rest
-	Memory     int64            // bytes of memory, without files; 0 for DefaultMemory. The trace does not depend on Memory
+	Memory     int64            // bytes of memory, without files; 0 for 1 GiB. The trace does not depend on Memory
 	Watch
 }
 
@@ -103,7 +103,7 @@ func (j *Job) tokens() []int {
 func (j *Job) create(selected []*order.Entry) (*capture.Writer, error) {
 	m := j.Manifest
 	m.Side, m.DType, m.Device, m.Passes = "reference", j.DType, "cpu", len(j.tokens())
-	m.Producer = capture.Producer{Name: WalkName, Version: "v" + WalkVersion}
+	m.Producer = capture.Producer{Name: WalkName, Version: "v" + walkVersion}
 	if j.Exact {
 		m.DType, m.Producer.Details = hooks.F64, map[string]string{"arithmetic": "exact"}
 	}

@@ -1,8 +1,8 @@
 // Package baseline has divergences that are known and accepted: each by its name, with what it showed when it was accepted, a
 // reason and a last day.
 //
-// It fails closed. A line covers what it has recorded and no more: another class, another cause, or an error that has grown by
-// more than [Growth] is not covered, and nor is anything after the last day. Token ids are never covered.
+// It fails closed. A line covers what it has recorded and no more: another class, another cause, or an error that is more than
+// 1.5 times as large is not covered, and nor is anything after the last day. Token ids are never covered.
 package baseline
 
 import (
@@ -17,9 +17,9 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
-// Growth is how many times as large as recorded an error may be and still be covered. Another order of summation changes an
+// growth is how many times as large as recorded an error may be and still be covered. Another order of summation changes an
 // error by less; a second mistake on top of the first seldom does.
-const Growth = 1.5
+const growth = 1.5
 
 // Shown is the mismatch of one entry in one pass, with its size by each measure: a single wrong token does not hide in an error of all tokens.
 type Shown struct {
@@ -83,7 +83,7 @@ func (l *Line) Uncovered(now *Shown) string {
 		return fmt.Sprintf("the cause changed: %q was accepted, now it is %q", cmp.Or(l.Cause, l.Mistake), now.Cause)
 	case kind(now) == "size" && math.IsNaN(float64(now.Error)) && math.IsNaN(float64(now.Own)) && len(now.Slices) == 0:
 		return "its size was not measured"
-	case float64(now.Elements) > Growth*float64(l.Elements):
+	case float64(now.Elements) > growth*float64(l.Elements):
 		return fmt.Sprintf("%d elements are wrong, and %d were accepted", now.Elements, l.Elements)
 	}
 	return l.grown(now)
@@ -141,12 +141,12 @@ func larger(now, then measure.Number) bool {
 	case math.IsNaN(t):
 		return true
 	}
-	return n > Growth*t
+	return n > growth*t
 }
 
 func worse(what string, now, then measure.Number) string {
 	if math.IsNaN(float64(then)) {
 		return fmt.Sprintf("%s is %.3g, and none was accepted", what, float64(now))
 	}
-	return fmt.Sprintf("%s is %.3g, more than %g times the %.3g that was accepted", what, float64(now), Growth, float64(then))
+	return fmt.Sprintf("%s is %.3g, more than %g times the %.3g that was accepted", what, float64(now), growth, float64(then))
 }

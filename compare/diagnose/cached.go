@@ -66,7 +66,7 @@ func cachedSlots(s *search) iter.Seq[Mistake] {
 		return slices.Values(all)
 	}
 	for _, role := range cachedRoles(s.subject, s.first) {
-		add := func(kind Kind, n int, runs ...Run) {
+		add := func(kind Kind, n int, runs ...sourceRun) {
 			all = append(all, Mistake{Kind: kind, Place: cacheSite, Of: cachedTerm(role), N: n, Runs: makeRuns(runs...)})
 		}
 		add("cache.oldest-kept", 0)
@@ -91,7 +91,7 @@ func cachedSlots(s *search) iter.Seq[Mistake] {
 			for to := 0; to+n <= most; to += n {
 				for of := 0; of+n <= most; of += n {
 					if of != to {
-						add("cache.slots-repeated", 0, Run{From: to, To: to + n, Is: of})
+						add("cache.slots-repeated", 0, sourceRun{From: to, To: to + n, Is: of})
 					}
 				}
 			}

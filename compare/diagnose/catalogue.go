@@ -349,8 +349,8 @@ func notApplied(kind Kind) error {
 	return fmt.Errorf("a mistake of the kind %q cannot be applied", kind)
 }
 
-// Page is where the mistake is explained for an entry of a role; empty if no page explains the mistake.
-func (m Mistake) Page(role string) string {
+// page is where the mistake is explained for an entry of a role; empty if no page explains the mistake.
+func (m Mistake) page(role string) string {
 	return pageIn(m.Kind, role, func(p Page) bool { return p.If == nil || p.If(m) })
 }
 

@@ -57,5 +57,5 @@ var (
 
 // holdsAnother reports whether a slot holds the token of another slot.
 func holdsAnother(m Mistake) bool {
-	return slices.ContainsFunc(m.Runs.list(), func(r Run) bool { return r.Is != isZero })
+	return slices.ContainsFunc(m.Runs.list(), func(r sourceRun) bool { return r.Is != isZero })
 }

@@ -18,9 +18,9 @@ func holds(t *testing.T, rows []Row, all []sentence) {
 	t.Helper()
 	seen := map[Kind]bool{}
 	for _, s := range all {
-		kind, says, page := s.mistake.Kind, s.mistake.String(), s.mistake.Page(s.role)
+		kind, says, page := s.mistake.Kind, s.mistake.String(), s.mistake.page(s.role)
 		if s.relation.Kind != "" {
-			kind, says, page = s.relation.Kind, s.relation.String(), s.relation.Page(s.role)
+			kind, says, page = s.relation.Kind, s.relation.String(), s.relation.page(s.role)
 		}
 		seen[kind] = true
 		if says != s.says {
@@ -48,7 +48,7 @@ func TestCachesSay(t *testing.T) {
 	rope, kRope := Term{Kind: Operation, Name: "rope"}, tensorTerm("layers.3.self_attn.k_rope")
 	before := tensorTerm("layers.3.self_attn.keys")
 	before.Before = true
-	slots := makeRuns(Run{From: 1, To: 2, Is: 3}, Run{From: 2, To: 3, Is: 4})
+	slots := makeRuns(sourceRun{From: 1, To: 2, Is: 3}, sourceRun{From: 2, To: 3, Is: 4})
 	holds(t, cacheRows(), []sentence{
 		{mistake: Mistake{Kind: "cache.oldest-kept", Of: cache}, says: "the cache keeps the oldest slots; it should keep the newest", role: keys, page: "evicted-keys"},
 		{mistake: Mistake{Kind: "cache.oldest-kept", Of: ofKeys}, says: "the cached layers.*.self_attn.k_rope keeps the oldest slots; it should keep the newest", role: context},
@@ -81,19 +81,19 @@ func TestCachesSay(t *testing.T) {
 			says:    "the slots of the cached layers.*.self_attn.k_rope are shifted by -1", role: keys, page: "stale-cache-slot",
 		},
 		{
-			mistake: Mistake{Kind: "cache.slot-unwritten", Of: ofKeys, Runs: makeRuns(Run{From: 0, To: 1, Is: isZero})},
+			mistake: Mistake{Kind: "cache.slot-unwritten", Of: ofKeys, Runs: makeRuns(sourceRun{From: 0, To: 1, Is: isZero})},
 			says:    "slot 0 of the cached layers.*.self_attn.k_rope is 0: it was not written", role: keys, page: "zero-cache-slot",
 		},
 		{
-			mistake: Mistake{Kind: "cache.slot-unwritten", Of: cache, Runs: makeRuns(Run{From: 2, To: 3, Is: isZero}, Run{From: 5, To: 6, Is: isZero})},
+			mistake: Mistake{Kind: "cache.slot-unwritten", Of: cache, Runs: makeRuns(sourceRun{From: 2, To: 3, Is: isZero}, sourceRun{From: 5, To: 6, Is: isZero})},
 			says:    "slot 2, 5 of the cache is 0: it was not written", role: keys, page: "zero-cache-slot",
 		},
 		{
-			mistake: Mistake{Kind: "cache.slot-repeated", Of: cache, Runs: makeRuns(Run{From: 4, To: 5, Is: 3})},
+			mistake: Mistake{Kind: "cache.slot-repeated", Of: cache, Runs: makeRuns(sourceRun{From: 4, To: 5, Is: 3})},
 			says:    "slot 4 of the cache repeats slot 3", role: keys, page: "zero-cache-slot",
 		},
 		{
-			mistake: Mistake{Kind: "cache.slots-repeated", Of: ofKeys, Runs: makeRuns(Run{From: 4, To: 8, Is: 0})},
+			mistake: Mistake{Kind: "cache.slots-repeated", Of: ofKeys, Runs: makeRuns(sourceRun{From: 4, To: 8, Is: 0})},
 			says:    "slots 4 to 7 of the cached layers.*.self_attn.k_rope repeat slots 0 to 3", role: keys, page: "zero-cache-slot",
 		},
 		{
@@ -101,11 +101,11 @@ func TestCachesSay(t *testing.T) {
 			says:    "slots 1, 2 of the cache hold the values of slots 3, 4: a ring buffer of 2 has overwritten them", role: keys, page: "zero-cache-slot",
 		},
 		{
-			mistake: Mistake{Kind: "cache.slots-of-another", Of: cache, Runs: makeRuns(Run{From: 1, To: 2, Is: isUnknown}, Run{From: 2, To: 3, Is: isUnknown})},
+			mistake: Mistake{Kind: "cache.slots-of-another", Of: cache, Runs: makeRuns(sourceRun{From: 1, To: 2, Is: isUnknown}, sourceRun{From: 2, To: 3, Is: isUnknown})},
 			says:    "slots 1, 2 of the cache hold the values of another slot", role: keys, page: "zero-cache-slot",
 		},
 		{
-			mistake: Mistake{Kind: "cache.written-elsewhere", Of: cache, Runs: makeRuns(Run{From: 3, To: 4, Is: isZero}, Run{From: 4, To: 5, Is: 3})},
+			mistake: Mistake{Kind: "cache.written-elsewhere", Of: cache, Runs: makeRuns(sourceRun{From: 3, To: 4, Is: isZero}, sourceRun{From: 4, To: 5, Is: 3})},
 			says:    "slot 3 is 0, slot 4 of the cache holds the value of slot 3: written to the wrong slot", role: keys, page: "zero-cache-slot",
 		},
 		{mistake: Mistake{Kind: "cache.order", Of: cache}, says: "the slots of the cache are in the wrong order", role: keys, page: "stale-cache-slot"},
@@ -192,7 +192,7 @@ func TestSlots(t *testing.T) {
 
 // TestRunsAreReadBack has runs as a value, each kind of them.
 func TestRunsAreReadBack(t *testing.T) {
-	all := []Run{{From: 0, To: 4, Is: 4}, {From: 7, To: 8, Is: isZero}, {From: 9, To: 10, Is: isUnknown}, {From: 11, To: 13, Is: 0, Of: "w"}}
+	all := []sourceRun{{From: 0, To: 4, Is: 4}, {From: 7, To: 8, Is: isZero}, {From: 9, To: 10, Is: isUnknown}, {From: 11, To: 13, Is: 0, Of: "w"}}
 	runs := makeRuns(all...)
 	if runs != "0-3=4;7=-;9;11-12=0@w" {
 		t.Error(runs)

@@ -105,7 +105,7 @@ func TestMaskSentences(t *testing.T) {
 		if got := c.m.String(); got != c.words {
 			t.Errorf("%s:\n%s\nwant\n%s", c.m.Kind, got, c.words)
 		}
-		if got := strings.TrimPrefix(c.m.Page(c.role), mistakesPage); got != c.page {
+		if got := strings.TrimPrefix(c.m.page(c.role), mistakesPage); got != c.page {
 			t.Errorf("%s at %s has the page %q, not %q", c.m.Kind, c.role, got, c.page)
 		}
 	}
@@ -143,7 +143,7 @@ func TestMaskPages(t *testing.T) {
 		{of("vector.added", "layers.0.self_attn.o_proj.bias"), "layers.*.attn_residual", "source-of-the-residual"},
 		{Mistake{Kind: "softmax.joined-left-out", Of: weightTerm("layers.0.sink.weight")}, "layers.*.self_attn.probs", "weight-not-loaded"},
 	} {
-		if got := strings.TrimPrefix(c.m.Page(c.role), mistakesPage); got != c.page {
+		if got := strings.TrimPrefix(c.m.page(c.role), mistakesPage); got != c.page {
 			t.Errorf("%s at %s has the page %q, not %q", c.m, c.role, got, c.page)
 		}
 	}

@@ -25,9 +25,9 @@ func (f *Finding) Quantised() bool {
 func pageOf(s *search, n Name) string {
 	role := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name).Role()
 	if n.Relation.Kind != "" {
-		return n.Relation.Page(role)
+		return n.Relation.page(role)
 	}
-	return n.Mistake.Page(role)
+	return n.Mistake.page(role)
 }
 
 // Pages are the anchors that findings point to, without repetition, in order.
@@ -196,5 +196,5 @@ func oneChannel(m Mistake) bool {
 
 // withZeros tests whether channels of zeros are among the runs of the sentence.
 func withZeros(m Mistake) bool {
-	return slices.ContainsFunc(m.Runs.said(), func(r Run) bool { return r.Is < 0 })
+	return slices.ContainsFunc(m.Runs.said(), func(r sourceRun) bool { return r.Is < 0 })
 }

@@ -55,10 +55,10 @@ func TestReadsSay(t *testing.T) {
 			says:    "altup_projections.*.weight is the wrong instance: altup_projections.0 has that of altup_projections.1", role: "altup_projections.*", page: "crossed-projections",
 		},
 		{
-			mistake: Mistake{Kind: "lookup.other-rows", Runs: makeRuns(Run{From: 3, To: 4, Is: isZero}, Run{From: 5, To: 6, Is: 7})},
+			mistake: Mistake{Kind: "lookup.other-rows", Runs: makeRuns(sourceRun{From: 3, To: 4, Is: isZero}, sourceRun{From: 5, To: 6, Is: 7})},
 			says:    "the row of id 3 is 0; id 5 has the row of id 7", role: "embed_tokens.lookup", page: "embedding-rows",
 		},
-		{mistake: Mistake{Kind: "lookup.other-rows", Runs: makeRuns(Run{From: 3, To: 4, Is: isZero})}, says: "the row of id 3 is 0", role: "embed_tokens.lookup", page: "branch-of-zeros"},
+		{mistake: Mistake{Kind: "lookup.other-rows", Runs: makeRuns(sourceRun{From: 3, To: 4, Is: isZero})}, says: "the row of id 3 is 0", role: "embed_tokens.lookup", page: "branch-of-zeros"},
 		{
 			mistake: Mistake{Kind: "weight.other", By: weightTerm("layers.2.self_attn.k_proj.weight"), For: weightTerm("layers.2.self_attn.v_proj.weight")},
 			says:    "layers.*.self_attn.k_proj.weight is used, not layers.*.self_attn.v_proj.weight", role: "layers.*.self_attn.v_proj", page: "crossed-projections",

@@ -27,7 +27,7 @@ func saying(t *testing.T, rows []Row, all []said) {
 		if page != "" {
 			page = mistakesPage + page
 		}
-		if got := c.m.Page(c.role); got != page {
+		if got := c.m.page(c.role); got != page {
 			t.Errorf("%s of %s: page %q, want %q", c.m.Kind, c.role, got, page)
 		}
 	}
@@ -63,16 +63,16 @@ func TestSentencesOfRotaryMistakes(t *testing.T) {
 		{Mistake{Kind: "rope.scaling-factor", X: some(4), Right: some(8)}, "RoPE scaling: the frequencies are scaled by 4", cos, "rotary-scaling"},
 		{Mistake{Kind: "rope.scaling-of-all", X: some(8)}, "RoPE scaling: all frequencies are scaled by 8, not only those of long wavelength", cos, "rotary-scaling"},
 		{
-			Mistake{Kind: "rope.scaling-of-some", N: 8, By: literal(4), Runs: makeRuns(Run{0, 1, 0, "unscaled"}, Run{2, 3, 2, "scaled"}, Run{3, 4, 3, "unscaled"})},
+			Mistake{Kind: "rope.scaling-of-some", N: 8, By: literal(4), Runs: makeRuns(sourceRun{0, 1, 0, "unscaled"}, sourceRun{2, 3, 2, "scaled"}, sourceRun{3, 4, 3, "unscaled"})},
 			"RoPE scaling is wrong for some frequencies: 0, 3 of 8 is not scaled; 2 of 8 is divided by 4", cos, "rotary-scaling",
 		},
 		{
-			Mistake{Kind: "rope.scaling-of-some", N: 8, By: literal(4), Runs: makeRuns(Run{0, 1, 0, "ends-exchanged"}, Run{2, 3, 2, "by-wavelength"})},
+			Mistake{Kind: "rope.scaling-of-some", N: 8, By: literal(4), Runs: makeRuns(sourceRun{0, 1, 0, "ends-exchanged"}, sourceRun{2, 3, 2, "by-wavelength"})},
 			"RoPE scaling is wrong for some frequencies: 0 of 8 is blended with the ends exchanged (1-smooth for smooth); 2 of 8 is blended by wavelength, not by frequency",
 			query, "rotary-scaling",
 		},
 		{
-			Mistake{Kind: "rope.scaling-of-some", N: 8, By: literal(4), Runs: makeRuns(Run{0, 1, 0, "by-wavelength-everywhere"}, Run{2, 3, 2, "by-frequency-everywhere"})},
+			Mistake{Kind: "rope.scaling-of-some", N: 8, By: literal(4), Runs: makeRuns(sourceRun{0, 1, 0, "by-wavelength-everywhere"}, sourceRun{2, 3, 2, "by-frequency-everywhere"})},
 			"RoPE scaling is wrong for some frequencies: 0 of 8 is blended by wavelength, also outside the bands; 2 of 8 is blended outside the bands", query, "rotary-scaling",
 		},
 		{Mistake{Kind: "rope.frequencies-multiplied", X: some(0.125)}, "the rotary frequencies are multiplied by 0.125", cos, "rotary-scaling"},

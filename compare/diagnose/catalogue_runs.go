@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Run is a run of wrong rows, channels or slots.
-type Run struct {
+// sourceRun is a run of wrong rows, channels or slots.
+type sourceRun struct {
 	From, To int    // the first index, and the index after the last
 	Is       int    // where the content at From comes from; isZero for zeros, isUnknown for unknown content
 	Of       string // the role of a tensor or weight that has the content; empty for the tensor itself
@@ -23,7 +23,7 @@ const (
 type Runs string
 
 // makeRuns writes runs.
-func makeRuns(all ...Run) Runs {
+func makeRuns(all ...sourceRun) Runs {
 	var parts []string
 	for _, r := range all {
 		text := fmt.Sprintf("%d-%d", r.From, r.To-1)
@@ -45,12 +45,12 @@ func makeRuns(all ...Run) Runs {
 }
 
 // list reads runs that makeRuns has written.
-func (r Runs) list() []Run {
-	var all []Run
+func (r Runs) list() []sourceRun {
+	var all []sourceRun
 	for text := range strings.SplitSeq(string(r), ";") {
 		text, of, _ := strings.Cut(text, "@")
 		at, is, known := strings.Cut(text, "=")
-		run := Run{Is: isZero, Of: of}
+		run := sourceRun{Is: isZero, Of: of}
 		if !known {
 			run.Is = isUnknown
 		}
@@ -71,7 +71,7 @@ const (
 )
 
 // said are the runs of a sentence: the first ones.
-func (r Runs) said() []Run {
+func (r Runs) said() []sourceRun {
 	all := r.list()
 	return all[:min(len(all), mostRuns)]
 }

@@ -24,7 +24,7 @@ func TestPagesOfKindsAndRoles(t *testing.T) {
 		if want != "" {
 			want = mistakesPage + want
 		}
-		if got := c.m.Page(c.role); got != want {
+		if got := c.m.page(c.role); got != want {
 			t.Errorf("%s of %s: page %q, want %q", c.m.Kind, c.role, got, want)
 		}
 	}

@@ -90,11 +90,11 @@ func run(from []int, at int) int {
 
 // channelMistake is the mistake of wrong channels; it has no kind if all channels are right.
 func channelMistake(from []int) Mistake {
-	var runs []Run
+	var runs []sourceRun
 	for a := 0; a < len(from); {
 		b := run(from, a)
 		if from[a] != a {
-			runs = append(runs, Run{From: a, To: b, Is: from[a]})
+			runs = append(runs, sourceRun{From: a, To: b, Is: from[a]})
 		}
 		a = b
 	}

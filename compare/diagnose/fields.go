@@ -29,7 +29,7 @@ type numbers []number
 // numbersOf lists the numbers of a configuration. Widths come with their roots, their reciprocals and the reciprocals of their roots.
 func numbersOf(c *order.Config) numbers {
 	var all numbers
-	fields := Fields(c)
+	fields := fields(c)
 	if c.NumHeads > 0 && c.HiddenSize/c.NumHeads != c.HeadDim { // head_dim as ports may compute it
 		fields = append(fields, Field{widthOfHeads, float64(c.HiddenSize / c.NumHeads)})
 	}
@@ -55,8 +55,8 @@ func isWidth(name string) bool {
 	return !strings.Contains(name, "vocab") && slices.ContainsFunc([]string{"size", "dim", "scalar"}, func(w string) bool { return strings.Contains(name, w) })
 }
 
-// Fields are the numbers of a configuration by name. A number of several layers is listed once.
-func Fields(c *order.Config) []Field {
+// fields are the numbers of a configuration by name. A number of several layers is listed once.
+func fields(c *order.Config) []Field {
 	var m map[string]any
 	if c == nil || json.Unmarshal(c.Canonical(), &m) != nil {
 		return nil

@@ -84,7 +84,7 @@ func (f *Finding) InDumpOnly(readers []string) *Finding {
 		return f
 	}
 	g := *f
-	g.DumpOnly, g.Page = readers, Relation{Kind: notAsDumpedKind}.Page("")
+	g.DumpOnly, g.Page = readers, Relation{Kind: notAsDumpedKind}.page("")
 	return &g
 }
 

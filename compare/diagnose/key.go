@@ -68,8 +68,8 @@ func (r Runs) key() string {
 	return fmt.Sprintf("%s...%d:%x", first, strings.Count(string(r), ";")+1, sha256.Sum256([]byte(r)))
 }
 
-// Key is the relation as its kind with names and values, like [Mistake.Key]: "rows.zeros(place=zeros,n=3,m=12)".
-func (r Relation) Key() string {
+// key is the relation as its kind with names and values, like [Mistake.Key]: "rows.zeros(place=zeros,n=3,m=12)".
+func (r Relation) key() string {
 	key := Mistake{Kind: r.Kind, Place: r.Place, Of: r.Of, By: r.By, N: r.N, M: r.M, K: r.K}.Key()
 	if r.At == "" || key == "" {
 		return key
@@ -84,7 +84,7 @@ func (r Relation) Key() string {
 // Key is the key of the mistake or relation of a name; empty for no name.
 func (n Name) Key() string {
 	if n.Relation.Kind != "" {
-		return n.Relation.Key()
+		return n.Relation.key()
 	}
 	return n.Mistake.Key()
 }

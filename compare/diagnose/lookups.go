@@ -44,9 +44,9 @@ func lookupMistakes(s *search, all []observed, among func(o *observed) []rowFrom
 	if len(rows) == 0 || len(rows) > mostIDs {
 		return nil
 	}
-	var runs []Run
+	var runs []sourceRun
 	for _, id := range slices.Sorted(maps.Keys(rows)) {
-		runs = append(runs, Run{From: id, To: id + 1, Is: rows[id]})
+		runs = append(runs, sourceRun{From: id, To: id + 1, Is: rows[id]})
 	}
 	return []Mistake{{Kind: "lookup.other-rows", Place: "lookup.ids", Runs: makeRuns(runs...)}}
 }

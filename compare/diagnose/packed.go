@@ -211,13 +211,13 @@ func moduleTerm(weight string) Term {
 
 // pieces lists the parts from which the given number of rows comes, from row start on. The matrix has its parts in the given sequence.
 func (p joint) pieces(sequence []int, start, rows int) Runs {
-	var all []Run
+	var all []sourceRun
 	at := 0
 	for _, k := range sequence {
 		n := p.rows(k)
 		from, to := max(start-at, 0), min(start+rows-at, n)
 		if from < to {
-			run := Run{From: from, To: to, Is: from, Of: moduleTerm(p.parts[k].Weights[0].Name).Name}
+			run := sourceRun{From: from, To: to, Is: from, Of: moduleTerm(p.parts[k].Weights[0].Name).Name}
 			if to-from == n {
 				run.Of += wholeOf
 			}

@@ -33,7 +33,7 @@ func NotAsDumped(list *order.List, wrong []order.Node, of string, elements, show
 	r := Relation{Kind: notAsDumpedKind, Place: order.NameOf(of).Role(), Of: tensorTerm(of)}
 	f := &Finding{
 		Name: r.name(), Class: edit.InputOf.String(), Entries: len(wrong), Elements: elements, Shown: shown,
-		Page: r.Page(order.NameOf(list.At(wrong[0]).Name).Role()),
+		Page: r.page(order.NameOf(list.At(wrong[0]).Name).Role()),
 	}
 	layer := order.NameOf(of).Layer()
 	if layer >= 0 && !slices.ContainsFunc(wrong, func(n order.Node) bool { return order.NameOf(list.At(n).Name).Layer() != layer }) {
@@ -48,8 +48,8 @@ func (r Relation) name() Name { return Name{Relation: r, What: r.String(), Site:
 // String is the relation as a sentence.
 func (r Relation) String() string { return say(r.Kind, r.field) }
 
-// Page is the page that explains the relation for an entry of a role; empty without a page.
-func (r Relation) Page(role string) string {
+// page is the page that explains the relation for an entry of a role; empty without a page.
+func (r Relation) page(role string) string {
 	return pageIn(r.Kind, role, func(p Page) bool { return p.Of == nil || p.Of(r) })
 }
 

@@ -292,7 +292,7 @@ func mixed(s *search, f *frequencies, factor float64) []Mistake {
 	good := make([][]bool, len(ways))
 	for k, way := range ways {
 		good[k] = slices.Repeat([]bool{true}, n)
-		m.Runs = makeRuns(Run{To: n, Of: way})
+		m.Runs = makeRuns(sourceRun{To: n, Of: way})
 		for _, e := range s.entries {
 			d := s.apply(m, e)
 			if d == nil {
@@ -311,14 +311,14 @@ func mixed(s *search, f *frequencies, factor float64) []Mistake {
 			}
 		}
 	}
-	var others []Run
+	var others []sourceRun
 	for j := range n {
 		k := slices.IndexFunc(good, func(of []bool) bool { return of[j] })
 		if k < 0 {
 			return nil
 		}
 		if k > 0 {
-			others = append(others, Run{From: j, To: j + 1, Is: j, Of: ways[k]})
+			others = append(others, sourceRun{From: j, To: j + 1, Is: j, Of: ways[k]})
 		}
 	}
 	if len(others) == 0 {

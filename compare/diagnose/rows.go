@@ -58,9 +58,9 @@ func otherRows(s *search) iter.Seq[Mistake] {
 		if len(from) < len(wanted) {
 			return
 		}
-		var runs []Run
+		var runs []sourceRun
 		for _, id := range slices.Sorted(maps.Keys(from)) {
-			runs = append(runs, Run{From: id, To: id + 1, Is: from[id]})
+			runs = append(runs, sourceRun{From: id, To: id + 1, Is: from[id]})
 		}
 		yield(Mistake{Kind: "lookup.other-rows", Place: "lookup.ids", Runs: makeRuns(runs...)})
 	}

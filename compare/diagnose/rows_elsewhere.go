@@ -244,14 +244,14 @@ const blocksKind Kind = "weight.rows-reordered-in-blocks"
 
 // rowMistake is the mistake of wrong rows; without a kind if all rows are right.
 func rowMistake(from []rowOf, names []string) Mistake {
-	var runs []Run
+	var runs []sourceRun
 	for a := 0; a < len(from); {
 		b := a + 1
 		for b < len(from) && from[b].matrix == from[a].matrix && (from[a].matrix < 0 || from[b].row == from[a].row+b-a) {
 			b++
 		}
 		if r := from[a]; r != (rowOf{0, a}) {
-			run := Run{From: a, To: b, Is: r.row}
+			run := sourceRun{From: a, To: b, Is: r.row}
 			if r.matrix < 0 {
 				run.Is = isZero
 			} else if r.matrix > 0 {
@@ -265,9 +265,9 @@ func rowMistake(from []rowOf, names []string) Mistake {
 		return Mistake{}
 	}
 	if n := blockOfRows(from); n > 0 && len(runs) > mostRuns {
-		var order []Run
+		var order []sourceRun
 		for i, r := range from[:n] {
-			order = append(order, Run{From: i, To: i + 1, Is: r.row})
+			order = append(order, sourceRun{From: i, To: i + 1, Is: r.row})
 		}
 		return Mistake{Kind: blocksKind, N: n, Runs: makeRuns(order...)}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Wrong scales of a run of rows, in [Run.Of]: no scale, and the own scale twice. If the run has the scale of other rows, Of is empty and Is is the
+// Wrong scales of a run of rows, in [sourceRun.Of]: no scale, and the own scale twice. If the run has the scale of other rows, Of is empty and Is is the
 // first of the other rows.
 const (
 	unscaledRows = "unscaled"
@@ -45,7 +45,7 @@ func blockScales(s *search, k int) iter.Seq[Mistake] {
 }
 
 // scalesOf lists the blocks of n rows with a wrong scale; nil if no scale explains a block.
-func scalesOf(s *search, l linear, w program.Rows, n int) []Run {
+func scalesOf(s *search, l linear, w program.Rows, n int) []sourceRun {
 	largest := make([]float64, l.rows/n)
 	for b := range largest {
 		top, err := largestIn(w, b*n, (b+1)*n)
@@ -55,7 +55,7 @@ func scalesOf(s *search, l linear, w program.Rows, n int) []Run {
 		largest[b] = top
 	}
 	y, _ := s.entries[0].Target()
-	var others []Run
+	var others []sourceRun
 	for b, own := range largest {
 		var xy, xx float64
 		for at := 0; at < len(y); at += l.rows {
@@ -73,7 +73,7 @@ func scalesOf(s *search, l linear, w program.Rows, n int) []Run {
 			continue
 		}
 		best := math.Inf(1)
-		block := Run{From: b * n, To: (b + 1) * n}
+		block := sourceRun{From: b * n, To: (b + 1) * n}
 		consider := func(scale float64, is int, of string) {
 			if off := math.Abs(scale/f - 1); off < best {
 				best, block.Is, block.Of = off, is, of

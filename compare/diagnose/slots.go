@@ -151,7 +151,7 @@ func slotMistake(right, now []slot) Mistake {
 
 // slotsHeld is slotMistake without the place.
 func slotsHeld(right, now []slot) Mistake {
-	var zero, other []Run
+	var zero, other []sourceRun
 	for k := range now {
 		switch {
 		case now[k] == right[k]:
@@ -189,7 +189,7 @@ func slotsHeld(right, now []slot) Mistake {
 }
 
 // slotRun is a run of one slot; is becomes its Run.Is.
-func slotRun(k, is int) Run { return Run{From: k, To: k + 1, Is: is} }
+func slotRun(k, is int) sourceRun { return sourceRun{From: k, To: k + 1, Is: is} }
 
 // shouldHold is the number of the slot that should hold a token; isUnknown if no slot should hold the token.
 func shouldHold(right []slot, held slot) int {
@@ -213,7 +213,7 @@ func sink(right, now []slot) int {
 
 // shifted is the mistake of tokens that are written into a wrong slot while the right slot stays 0. ok is false if a wrong slot has another cause.
 func shifted(right, now []slot) (m Mistake, ok bool) {
-	var runs []Run
+	var runs []sourceRun
 	for k := range now {
 		if now[k] == right[k] {
 			continue
@@ -233,7 +233,7 @@ func shifted(right, now []slot) (m Mistake, ok bool) {
 
 // repeated is the mistake of two slots with one token; ok is false if each token is in one slot.
 func repeated(right, now []slot) (Mistake, bool) {
-	var again []Run
+	var again []sourceRun
 	of, ring, known := -1, 0, 0
 	for k := range now {
 		if now[k] == right[k] {

@@ -133,7 +133,7 @@ func notLoaded(_ *order.Config, e *Entry, _ order.Weight) Mistake {
 
 // halfOfRows and halfOfColumns have 0 in the second half of a weight.
 func halfOfRows(_ *order.Config, _ *Entry, w order.Weight) Mistake {
-	return Mistake{Kind: "weight.rows-others", Runs: makeRuns(Run{From: w.Shape[0] / 2, To: w.Shape[0], Is: isZero})}
+	return Mistake{Kind: "weight.rows-others", Runs: makeRuns(sourceRun{From: w.Shape[0] / 2, To: w.Shape[0], Is: isZero})}
 }
 
 func halfOfColumns(_ *order.Config, _ *Entry, w order.Weight) Mistake {
@@ -246,7 +246,7 @@ func positionIs(m Mistake) usually {
 
 // slotsAre is a mistake of a cache. For a mistake of some slots, runs gives the wrong slots of a cache with n slots. The pass writes the last now
 // slots.
-func slotsAre(m Mistake, runs func(n, now int) (Run, bool)) usually {
+func slotsAre(m Mistake, runs func(n, now int) (sourceRun, bool)) usually {
 	return decoding(func(s *subject, e *Entry) Mistake {
 		step, axis, ok := cache(e.Program)
 		if !ok || len(e.Program.Steps[step].Args) != 2 {
@@ -266,5 +266,5 @@ func slotsAre(m Mistake, runs func(n, now int) (Run, bool)) usually {
 }
 
 // lastStale keeps the token of the pass before in the last slot. firstZero has zeros in the first slot.
-func lastStale(n, now int) (Run, bool) { return slotRun(n-1, n-1-now), n > now }
-func firstZero(n, _ int) (Run, bool)   { return slotRun(0, isZero), n > 1 }
+func lastStale(n, now int) (sourceRun, bool) { return slotRun(n-1, n-1-now), n > now }
+func firstZero(n, _ int) (sourceRun, bool)   { return slotRun(0, isZero), n > 1 }

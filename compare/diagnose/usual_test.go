@@ -306,7 +306,7 @@ func madeIn(t *testing.T, m *Model, u *Usual, n order.Node, made map[string]bool
 	if catalogue()[is.Kind] == nil || is.String() == "" || strings.Contains(is.String(), "{") {
 		t.Errorf("%s in %s: %q", u.Name, m.List.At(n).Name, is.String())
 	}
-	if page := is.Page(order.NameOf(m.List.At(n).Name).Role()); pages[u.Name] == "" || page == mistakesPage+u.Page {
+	if page := is.page(order.NameOf(m.List.At(n).Name).Role()); pages[u.Name] == "" || page == mistakesPage+u.Page {
 		pages[u.Name] = page
 	}
 }
@@ -344,6 +344,6 @@ func TestMistakesOfWhatAnEntryReads(t *testing.T) {
 }
 
 // usualSlots is the mistake of some slots of an entry.
-func usualSlots(e *Entry, m *Model, runs func(n, now int) (Run, bool)) Mistake {
+func usualSlots(e *Entry, m *Model, runs func(n, now int) (sourceRun, bool)) Mistake {
 	return slotsAre(Mistake{Kind: "cache.slot-repeated"}, runs)(newSubject(m), e)
 }

@@ -49,8 +49,8 @@ type Allow struct {
 	Reason  string
 }
 
-// DefaultAllowed is the class of an Allow without classes: a wrong number. A different shape or a NaN needs a line of its own.
-var DefaultAllowed = []Class{Value}
+// defaultAllowed is the class of an Allow without classes: a wrong number. A different shape or a NaN needs a line of its own.
+var defaultAllowed = []Class{Value}
 
 // Tolerance returns what a person said about an entry, and where.
 func (l *Limits) Tolerance(name string, pass int) (t *Tolerance, from string) {

@@ -154,7 +154,7 @@ func orZero(v *float64) float64 {
 // classesOf reads the classes that a line accepts.
 func classesOf(names []string) ([]Class, error) {
 	if len(names) == 0 {
-		return DefaultAllowed, nil
+		return defaultAllowed, nil
 	}
 	var classes []Class
 	for _, n := range names {

@@ -102,15 +102,15 @@ type Certificate struct {
 	Unverified string `json:"-"` // the form that may not accuse; empty where all may
 }
 
-// NotIdentified says what UNIDENTIFIED means.
-const NotIdentified = "rounding could explain it, but no known arithmetic reproduces all entries of this operation"
+// notIdentified says what UNIDENTIFIED means.
+const notIdentified = "rounding could explain it, but no known arithmetic reproduces all entries of this operation"
 
 // Unidentified says why an UNIDENTIFIED entry has no known arithmetic.
 func (c *Certificate) Unidentified() string {
 	if c.Stopped == "" {
-		return NotIdentified
+		return notIdentified
 	}
-	return NotIdentified + "; the search for one stopped at its limit, " + c.Stopped
+	return notIdentified + "; the search for one stopped at its limit, " + c.Stopped
 }
 
 // Good reports whether the entry is right on its own inputs.
@@ -126,8 +126,8 @@ type Judgement struct {
 	run   int // how many elements a token has, see runOf
 }
 
-// Masked reports whether element i is masked on both sides: which number says so, every engine chooses for itself.
-func (j *Judgement) Masked(i int) bool {
+// masked reports whether element i is masked on both sides: which number says so, every engine chooses for itself.
+func (j *Judgement) masked(i int) bool {
 	limit := measure.MaskLimit(j.DType, j.Model)
 	return j.Rule != order.All && j.Y.Data[i] < limit && floats.Round(j.DType, j.X.Data[i]) < limit
 }
@@ -142,7 +142,7 @@ func (j *Judgement) Round(x float64) float64 {
 }
 
 // Consistent reports whether element i may be what correct arithmetic makes of the inputs.
-func (j *Judgement) Consistent(i int) bool { return j.holds(i, j.Round(j.X.Data[i])) || j.Masked(i) }
+func (j *Judgement) Consistent(i int) bool { return j.holds(i, j.Round(j.X.Data[i])) || j.masked(i) }
 
 // holds is consistent for an element that is not masked. Want is R(x).
 func (j *Judgement) holds(i int, want float64) bool {
@@ -165,7 +165,7 @@ func (j *Judgement) holds(i int, want float64) bool {
 // guessed reports whether an element is not R(x) and has no bound: any number is consistent with it.
 func (j *Judgement) guessed(i int) bool {
 	y, x := j.Y.Data[i], j.X.Data[i]
-	return math.IsInf(j.X.Bound[i], 1) && y != j.Round(x) && (y == y || x == x) && !j.Masked(i)
+	return math.IsInf(j.X.Bound[i], 1) && y != j.Round(x) && (y == y || x == x) && !j.masked(i)
 }
 
 // Guesses reports whether an element is guessed.

@@ -112,7 +112,7 @@ func sameBits(ctx context.Context, t *Trial) (bool, error) {
 		return len(j.Outside()) == 0, nil
 	}
 	for k, x := range j.X.Data {
-		if y := j.Y.Data[k]; y != floats.Round(j.DType, x) && (x == x || y == y) && !j.Masked(k) {
+		if y := j.Y.Data[k]; y != floats.Round(j.DType, x) && (x == x || y == y) && !j.masked(k) {
 			return false, nil
 		}
 	}

@@ -158,7 +158,7 @@ func (j *Judgement) segmentIn(s *Looked, from, to int, room []float64) {
 // differs looks at an element that is not want, the rounded value R(x), or that has no bound.
 func (j *Judgement) differs(s *Looked, i int, want float64) {
 	y, e := j.Y.Data[i], j.X.Bound[i]
-	if j.Masked(i) {
+	if j.masked(i) {
 		return
 	}
 	if y != want && (y == y || want == want) {

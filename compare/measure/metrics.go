@@ -88,9 +88,9 @@ type AxisError struct {
 	Elements float64 `json:"-"`
 }
 
-// Where says what the indexes of an element count, "token 4, channel 10": of the axes with more than one index. It is empty where
+// where says what the indexes of an element count, "token 4, channel 10": of the axes with more than one index. It is empty where
 // the role of one is not known.
-func (m *Metrics) Where(at []int) string {
+func (m *Metrics) where(at []int) string {
 	var of []string
 	for _, a := range m.Axes {
 		if a.Number >= len(at) || strings.HasPrefix(a.Axis, "axis ") {
@@ -103,7 +103,7 @@ func (m *Metrics) Where(at []int) string {
 
 // Spell is the indexes of an element with what they count: "[0 4 10] (token 4, channel 10)".
 func (m *Metrics) Spell(at []int) string {
-	if where := m.Where(at); where != "" {
+	if where := m.where(at); where != "" {
 		return fmt.Sprintf("%v (%s)", at, where)
 	}
 	return fmt.Sprint(at)

@@ -111,8 +111,8 @@ func (s *scatter) finished() *Scatter {
 	return &Scatter{Low: measure.Number(s.low), High: measure.Number(s.high), Side: largeSide, Code: letters(codes)}
 }
 
-// Draw makes the picture of a pair. The error is that of reading.
-func Draw(p compare.Pair) (*Tensor, error) {
+// draw makes the picture of a pair. The error is that of reading.
+func draw(p compare.Pair) (*Tensor, error) {
 	m := p.Row.Metrics
 	d := newDrawing(p.Reference.Shape, p.Axes)
 	d.masks, d.alone = p.Masks, p.Alone
@@ -129,8 +129,8 @@ func Draw(p compare.Pair) (*Tensor, error) {
 	return d.tensor(p.Reference), nil
 }
 
-// Alone makes the picture of one tensor. Elements below masked are excluded; rms is the unit of the histogram. The error is a read error.
-func Alone(v measure.View, axes string, masked, rms float64) (*Tensor, error) {
+// drawOne makes the picture of one tensor. Elements below masked are excluded; rms is the unit of the histogram. The error is a read error.
+func drawOne(v measure.View, axes string, masked, rms float64) (*Tensor, error) {
 	d := newDrawing(v.Shape, axes)
 	d.alone, d.masks[0] = true, masked
 	if rms > 0 && measure.Finite(rms) {

@@ -55,7 +55,7 @@ func (s *Set) See(p compare.Pair) error {
 		s.left++
 		return nil
 	}
-	t, err := Draw(p)
+	t, err := draw(p)
 	if err != nil {
 		return fmt.Errorf("drawing %s: %w", p.Row.Key(), err)
 	}
@@ -63,7 +63,7 @@ func (s *Set) See(p compare.Pair) error {
 	return nil
 }
 
-// Put adds a picture that was made by [Alone]; odd of a tensor that a person is likely to look at.
+// Put adds a picture of one tensor; odd of a tensor that a person is likely to look at.
 func (s *Set) Put(key string, t *Tensor, odd bool) {
 	if len(s.tensors) >= 2*maxTensors {
 		s.left++

@@ -61,7 +61,7 @@ func (s *Set) Trace(ctx context.Context, t *capture.Trace, list *order.List, odd
 		if masked { // one mask outweighs all else
 			v.RMS = 1
 		}
-		p, err := Alone(measure.Whole(t, r), axes, limit, v.RMS)
+		p, err := drawOne(measure.Whole(t, r), axes, limit, v.RMS)
 		if err != nil {
 			return nil, fmt.Errorf("drawing %s: %w", r.Key, err)
 		}

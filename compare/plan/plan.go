@@ -248,7 +248,7 @@ func (p *Plan) None(name string, pass int) bool {
 func (p *Plan) Ends(pass int) (first, last int) {
 	first, last = -1, -1
 	for i := range p.Entries {
-		if p.Derived(i) || !p.Scopes.coverLevel(&p.Entries[i]) || !p.Scopes.chosen[Request][p.Entries[i].Name] || p.rowless(i, pass) {
+		if p.Derived(i) || !p.Scopes.coverLevel(&p.Entries[i]) || !p.Scopes.chosen[request][p.Entries[i].Name] || p.rowless(i, pass) {
 			continue
 		}
 		if first < 0 {

@@ -79,7 +79,7 @@ func (p *Plan) RowPositions(side, pass int, rec capture.Record, n int) ([]int64,
 // if all rows are compared as they lie. The input ids are never narrowed.
 func (p *Plan) CommonRows(axes string, pass int, l, r capture.Record) (cuts [2]*measure.Cut, narrowed bool, err error) {
 	axis := strings.IndexRune(axes, order.AxisToken)
-	wanted := p.Scopes.Of[Request].Positions
+	wanted := p.Scopes.Of[request].Positions
 	if axis < 0 || l.Name == order.InputIDs || !l.LastRow && !r.LastRow && len(wanted) == 0 && p.Scopes.Of[sides.Local].Positions.String() == p.Scopes.Of[sides.Reference].Positions.String() {
 		return cuts, false, nil
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Request is the index of the scope that was asked for; the traces' are before it.
-const Request = 2
+// request is the index of the scope that was asked for; the traces' are before it.
+const request = 2
 
 // Scopes are the limits of a comparison: the scopes of the two traces and the requested scope.
 type Scopes struct {
@@ -51,7 +51,7 @@ func (p *Plan) Narrowings() (asked, unasked []string) {
 			continue
 		}
 		reasons := p.narrowing(n, s)
-		if n == Request {
+		if n == request {
 			asked = reasons
 		} else {
 			unasked = append(unasked, reasons...)
@@ -62,7 +62,7 @@ func (p *Plan) Narrowings() (asked, unasked []string) {
 
 // scopeName is whose scope it is, in a sentence.
 func scopeName(names sides.Names, n int) string {
-	if n == Request {
+	if n == request {
 		return "this comparison"
 	}
 	return names[n].Trace
@@ -70,7 +70,7 @@ func scopeName(names sides.Names, n int) string {
 
 // narrowing says what one scope leaves out.
 func (p *Plan) narrowing(n int, s capture.Scope) (reasons []string) {
-	wanted := p.Scopes.Of[Request]
+	wanted := p.Scopes.Of[request]
 	left, all := 0, 0
 	for i := range p.Entries {
 		name := p.Entries[i].Name
@@ -78,7 +78,7 @@ func (p *Plan) narrowing(n int, s capture.Scope) (reasons []string) {
 		if wanted.Level > 0 { // a requested level stays required even if a trace has a lower level
 			wantedLevel = p.Entries[i].Level <= wanted.Level
 		}
-		if p.Derived(i) || !wantedLevel || n != Request && !p.Scopes.chosen[Request][name] {
+		if p.Derived(i) || !wantedLevel || n != request && !p.Scopes.chosen[request][name] {
 			continue
 		}
 		all++
@@ -91,7 +91,7 @@ func (p *Plan) narrowing(n int, s capture.Scope) (reasons []string) {
 	}
 	passes := 0
 	for pass := range p.Passes {
-		if !s.Passes.Has(pass) && (n == Request || wanted.Passes.Has(pass)) {
+		if !s.Passes.Has(pass) && (n == request || wanted.Passes.Has(pass)) {
 			passes++
 		}
 	}
@@ -106,12 +106,12 @@ func (p *Plan) narrowing(n int, s capture.Scope) (reasons []string) {
 
 // leavesOutPositions reports whether a scope has not all the positions of the sequence, or of those asked for.
 func (p *Plan) leavesOutPositions(n int, s capture.Scope) bool {
-	wanted := p.Scopes.Of[Request].Positions
+	wanted := p.Scopes.Of[request].Positions
 	if len(s.Positions) == 0 || slices.Contains(s.Positions, capture.Range{From: 0, To: capture.NoEnd}) {
 		return false
 	}
-	if !p.Tokens.Known(p.Passes-1) || n == Request { // how long the sequence is, is not known or does not matter
-		return n == Request || s.Positions.String() != wanted.String()
+	if !p.Tokens.Known(p.Passes-1) || n == request { // how long the sequence is, is not known or does not matter
+		return n == request || s.Positions.String() != wanted.String()
 	}
 	for at := range p.Tokens.Past[p.Passes-1] + p.Tokens.In[p.Passes-1] {
 		if wanted.Has(at) && !s.Positions.Has(at) {

@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/compare/redflag"
 )
 
-// CheckSchema names the format of [CheckDocument]. The JSON Schema is in docs/schema. The number follows the rule of [Schema].
-const CheckSchema = "tracediff/check/1"
+// checkSchema names the format of [CheckDocument]. The JSON Schema is in docs/schema. The number follows the rule of [Schema].
+const checkSchema = "tracediff/check/1"
 
 // CheckDocument is the outcome of tracediff check.
 type CheckDocument struct {
@@ -19,7 +19,7 @@ type CheckDocument struct {
 
 // CheckJSON writes the red flags of a trace as one indented object, with numbers in the form of [JSON]. It returns the error of w.
 func CheckJSON(w io.Writer, version string, r *redflag.Result) error {
-	d := CheckDocument{Schema: CheckSchema, Tool: Tool{"tracediff", version}, Result: r}
+	d := CheckDocument{Schema: checkSchema, Tool: Tool{"tracediff", version}, Result: r}
 	if len(r.Flags) > 0 {
 		d.Exit = 1
 	}

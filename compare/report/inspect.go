@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/compare/inspect"
 )
 
-// InspectionSchema names the format of [Inspection]. The JSON Schema is in docs/schema. The number follows the rule of [Schema].
-const InspectionSchema = "tracediff/inspect/1"
+// inspectionSchema names the format of [Inspection]. The JSON Schema is in docs/schema. The number follows the rule of [Schema].
+const inspectionSchema = "tracediff/inspect/1"
 
 // Inspection is what a look into one or two files has shown.
 type Inspection struct {
@@ -18,5 +18,5 @@ type Inspection struct {
 
 // InspectionJSON writes a result as one indented object, with numbers in the form of [JSON]. It returns the error of w.
 func InspectionJSON(w io.Writer, version string, r *inspect.Result) error {
-	return indented(w, Inspection{InspectionSchema, Tool{"tracediff", version}, r})
+	return indented(w, Inspection{inspectionSchema, Tool{"tracediff", version}, r})
 }

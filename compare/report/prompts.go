@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/compare/detectable"
 )
 
-// PromptsSchema names the format of [PromptsDocument]. The JSON Schema is in docs/schema. The number follows the rule of [Schema].
-const PromptsSchema = "tracediff/prompts/1"
+// promptsSchema names the format of [PromptsDocument]. The JSON Schema is in docs/schema. The number follows the rule of [Schema].
+const promptsSchema = "tracediff/prompts/1"
 
 // PromptsDocument is the outcome of tracediff prompts.
 type PromptsDocument struct {
@@ -45,5 +45,5 @@ func (p *Prompts) ExitCode() int {
 
 // PromptsJSON writes prompts as one indented object. The error is that of w.
 func PromptsJSON(w io.Writer, version string, r *Prompts) error {
-	return indented(w, PromptsDocument{Schema: PromptsSchema, Tool: Tool{"tracediff", version}, Exit: r.ExitCode(), Result: r})
+	return indented(w, PromptsDocument{Schema: promptsSchema, Tool: Tool{"tracediff", version}, Exit: r.ExitCode(), Result: r})
 }

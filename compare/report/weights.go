@@ -6,8 +6,8 @@ import (
 	"github.com/tracediff/tracediff/compare/weights"
 )
 
-// WeightsSchema names the format of [WeightsDocument]. The JSON Schema is in docs/schema. The number follows the rule of [Schema].
-const WeightsSchema = "tracediff/weights/1"
+// weightsSchema names the format of [WeightsDocument]. The JSON Schema is in docs/schema. The number follows the rule of [Schema].
+const weightsSchema = "tracediff/weights/1"
 
 // WeightsDocument is the outcome of tracediff weights.
 type WeightsDocument struct {
@@ -27,6 +27,6 @@ func WeightsExit(r *weights.Result) int {
 
 // WeightsJSON writes a comparison of weights in the form of one indented object. It returns the error of w.
 func WeightsJSON(w io.Writer, version string, r *weights.Result) error {
-	d := WeightsDocument{Schema: WeightsSchema, Tool: Tool{"tracediff", version}, Exit: WeightsExit(r), Result: r}
+	d := WeightsDocument{Schema: weightsSchema, Tool: Tool{"tracediff", version}, Exit: WeightsExit(r), Result: r}
 	return indented(w, d)
 }

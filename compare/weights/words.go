@@ -98,7 +98,7 @@ func called(names []string) string {
 	}
 	var words []string
 	for _, p := range patterns[:min(len(patterns), maxCalled)] {
-		at := Ranges(layers[p])
+		at := ranges(layers[p])
 		if len(layers[p]) > 1 {
 			at = "{" + at + "}"
 		}
@@ -114,5 +114,5 @@ func called(names []string) string {
 	return fmt.Sprintf("%s (%d tensors)", text, len(names))
 }
 
-// Ranges are numbers for people: 0-3,7.
-func Ranges(list []int) string { return capture.RangesOf(list).String() }
+// ranges are numbers for people: 0-3,7.
+func ranges(list []int) string { return capture.RangesOf(list).String() }

@@ -124,16 +124,6 @@ func (z *Zip) check() error {
 
 func (m Member) end() int64 { return m.at + int64(m.file.CompressedSize64) }
 
-// Find returns the member of a name.
-func (z *Zip) Find(name string) (Member, bool) {
-	for _, m := range z.Members {
-		if m.Name == name {
-			return m, true
-		}
-	}
-	return Member{}, false
-}
-
 // Start reads the first bytes of a member, at most n.
 func (z *Zip) Start(m Member, n int) ([]byte, error) {
 	p := make([]byte, min(int64(n), m.Size))

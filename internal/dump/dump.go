@@ -30,13 +30,13 @@ func Open(path string) (*container.File, error) {
 		return nil, err
 	}
 	if start := make([]byte, min(info.Size(), sniffed)); info.Size() > 0 {
-		if _, err := r.ReadAt(start, 0); err == nil && IsIndex(start) {
+		if _, err := r.ReadAt(start, 0); err == nil && isIndex(start) {
 			return Sharded(path)
 		}
 	}
 	f := &container.File{}
 	f.Own(r)
-	if err := Read(r, info.Size(), f, Stem(path)); err != nil {
+	if err := Read(r, info.Size(), f, stem(path)); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, hint.Also(err, f.Close()))
 	}
 	return f, nil
@@ -123,8 +123,8 @@ func readSafetensors(r io.ReaderAt, size int64, f *container.File) error {
 // file is left out with a note.
 var extensions = []string{".npy", ".npz", ".pt", ".pth", ".bin", ".safetensors", ".pkl", ".pickle"}
 
-// Stem is the name of a file without its folder and without the extension of a dump.
-func Stem(path string) string {
+// stem is the name of a file without its folder and without the extension of a dump.
+func stem(path string) string {
 	name := filepath.Base(path)
 	for _, e := range extensions {
 		if stem, ok := strings.CutSuffix(name, e); ok && stem != "" {

@@ -118,7 +118,7 @@ func (d *Dir) open(pool *pool, names []string) error {
 		}
 		in := &container.File{}
 		d.file.Own(in)
-		if err := Read(r, r.Size(), in, oneTensor); err != nil {
+		if err := Read(r, r.size(), in, oneTensor); err != nil {
 			if hasExtension(name) {
 				return fmt.Errorf("%s: %w", filepath.Join(d.Path, filepath.FromSlash(name)), err)
 			}
@@ -185,7 +185,7 @@ var ofNoPass = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:` + spelling.PartWords + `
 func passes(f *container.File, all []*Member) error {
 	var several []*Member
 	for _, m := range all {
-		m.pass, m.stem = -1, Stem(m.Path)
+		m.pass, m.stem = -1, stem(m.Path)
 		if dir := filepath.ToSlash(filepath.Dir(m.Path)); dir != "." {
 			m.stem = dir + "/" + m.stem
 		}
@@ -308,8 +308,8 @@ func indexOf(folder string, names []string) string {
 	return ""
 }
 
-// IsIndex reports whether a file begins as an index of shards does.
-func IsIndex(start []byte) bool {
+// isIndex reports whether a file begins as an index of shards does.
+func isIndex(start []byte) bool {
 	return strings.HasPrefix(strings.TrimSpace(string(start)), "{") && strings.Contains(string(start), `"weight_map"`)
 }
 
@@ -353,7 +353,7 @@ func (x index) open(f *container.File, pool *pool, folder string) error {
 			return err
 		}
 		in := &container.File{}
-		if err := Read(r, r.Size(), in, Stem(name)); err != nil {
+		if err := Read(r, r.size(), in, stem(name)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		for _, t := range in.Tensors {

@@ -38,8 +38,8 @@ func (p *pool) add(path string) (*lazy, error) {
 	return &lazy{pool: p, path: path, info: info}, nil
 }
 
-// Size is the file's, when it was first seen.
-func (l *lazy) Size() int64 { return l.info.Size() }
+// size is the file's, when it was first seen.
+func (l *lazy) size() int64 { return l.info.Size() }
 
 // ReadAt implements [io.ReaderAt]. The pool stays locked during the read, so no other reader closes the file.
 func (l *lazy) ReadAt(b []byte, off int64) (int, error) {

@@ -21,8 +21,8 @@ const Patience = 3 * time.Second
 // maxStream bounds what is read of a stream, which is held in memory: a larger file has to be named as a file.
 const maxStream = 128 << 20
 
-// Soon is how long [ReadSoon] waits for somebody to open the other end of a pipe.
-const Soon = 700 * time.Millisecond
+// soon is how long [ReadSoon] waits for somebody to open the other end of a pipe.
+const soon = 700 * time.Millisecond
 
 // Error is a file that cannot be used as it is wanted.
 type Error struct {
@@ -167,9 +167,9 @@ func ReadStream(path string, limit int64) (data []byte, stream bool, err error) 
 	return readStream(path, limit, Patience)
 }
 
-// ReadSoon is ReadStream for a pipe with a writer, such as <(command): a pipe without a writer is refused after [Soon].
+// ReadSoon is ReadStream for a pipe with a writer, such as <(command): a pipe without a writer is refused after 0.7 s.
 func ReadSoon(path string, limit int64) (data []byte, stream bool, err error) {
-	return readStream(path, limit, Soon)
+	return readStream(path, limit, soon)
 }
 
 func readStream(path string, limit int64, opening time.Duration) (data []byte, stream bool, err error) {

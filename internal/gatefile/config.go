@@ -155,7 +155,7 @@ func (c *config) read() ([]Named, *gate.Limits, error) {
 	}
 	var all []Named
 	for _, p := range c.Prompt {
-		s, err := c.Settings(common, p)
+		s, err := c.settings(common, p)
 		if err != nil {
 			return nil, nil, fmt.Errorf("prompt %q: %w", p.Name, InKeys(err))
 		}
@@ -219,8 +219,8 @@ func (c *config) common() (s settings.Settings, err error) {
 // promptName is what a name may be: it ends up in the names of test suites.
 var promptName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Settings are those of one prompt.
-func (c *config) Settings(s settings.Settings, p promptConfig) (settings.Settings, error) {
+// settings are those of one prompt.
+func (c *config) settings(s settings.Settings, p promptConfig) (settings.Settings, error) {
 	if !promptName.MatchString(p.Name) {
 		return s, errors.New("want a name of up to 64 letters, digits, '.', '_' and '-'")
 	}

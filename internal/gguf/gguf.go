@@ -23,8 +23,8 @@ import (
 	"github.com/tracediff/tracediff/internal/quant"
 )
 
-// Magic is how a file begins.
-const Magic = "GGUF"
+// signature is how a file begins.
+const signature = "GGUF"
 
 // Limits that no model's file comes near. A header is read in full, so the limits bound the memory for it.
 const (
@@ -75,7 +75,9 @@ type Tensor struct {
 }
 
 // Is reports whether a file begins as GGUF does.
-func Is(start []byte) bool { return len(start) >= len(Magic) && string(start[:len(Magic)]) == Magic }
+func Is(start []byte) bool {
+	return len(start) >= len(signature) && string(start[:len(signature)]) == signature
+}
 
 // Read reads the header of a file of size bytes.
 func Read(r io.ReaderAt, size int64) (*File, error) {
@@ -104,7 +106,7 @@ func (f *File) weighted() bool {
 // header reads the numbers, the fields and the descriptions of the tensors.
 func (s *scanner) header(f *File) error {
 	var magic [4]byte
-	if err := s.bytes(magic[:]); err != nil || string(magic[:]) != Magic {
+	if err := s.bytes(magic[:]); err != nil || string(magic[:]) != signature {
 		return errors.New("not a GGUF file: it does not begin with \"GGUF\"")
 	}
 	version, err := s.uint32()

@@ -41,8 +41,8 @@ func (m *machine) run() (any, error) {
 			return m.pop()
 		case err != nil:
 			return nil, fmt.Errorf("byte %d of the pickle: %w", start, err)
-		case m.built > MaxBuilt:
-			return nil, fmt.Errorf("a pickle bomb: its objects take more than %d MiB", MaxBuilt>>20)
+		case m.built > maxBuilt:
+			return nil, fmt.Errorf("a pickle bomb: its objects take more than %d MiB", maxBuilt>>20)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 // what its [Owner] has for that name, and is refused where the owner has nothing.
 //
 // The result is a tree of nil, bool, int64, float64, string, []byte, [Blob], [*List], [Tuple], [*Dict] and whatever the owner makes.
-// Long texts and bytes stay in the file. What a pickle builds is bounded by [MaxBuilt], however short it is.
+// Long texts and bytes stay in the file. What a pickle builds takes at most 64 MiB, however short it is.
 package pickle
 
 import (
@@ -10,8 +10,8 @@ import (
 	"io"
 )
 
-// MaxBuilt is the limit of the estimated memory for the objects of one pickle, in bytes: some 70,000 tensors.
-const MaxBuilt = 64 << 20
+// maxBuilt is the limit of the estimated memory for the objects of one pickle, in bytes: some 70,000 tensors.
+const maxBuilt = 64 << 20
 
 // blobFrom is the length from which texts and bytes stay in the file.
 const blobFrom = 4096

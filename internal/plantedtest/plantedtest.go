@@ -15,9 +15,9 @@ import (
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
-// Variable names the folder of the runs. A test without it is skipped: the runs need transformers, which a checkout may
+// variable names the folder of the runs. A test without it is skipped: the runs need transformers, which a checkout may
 // not have.
-const Variable = "TRACEDIFF_FAULTS"
+const variable = "TRACEDIFF_FAULTS"
 
 // Fault is an element of faults.json: a run of transformers with a planted mistake.
 type Fault struct {
@@ -55,9 +55,9 @@ func (f Fault) GuiltyKeys() []string {
 // Folder is the folder of the runs. Without one the test is skipped.
 func Folder(t testing.TB) string {
 	t.Helper()
-	dir, set := os.LookupEnv(Variable)
+	dir, set := os.LookupEnv(variable)
 	if !set {
-		t.Skipf("needs %s: the folder that python fixtures/plant.py makes", Variable)
+		t.Skipf("needs %s: the folder that python fixtures/plant.py makes", variable)
 	}
 	return dir
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// WeightsHint is for checkpoints that cannot be read.
-const WeightsHint = "want a file of weights (.safetensors, .gguf, .npz, what torch.save writes) or a folder with one; docs/weights.md has all"
+// weightsHint is for checkpoints that cannot be read.
+const weightsHint = "want a file of weights (.safetensors, .gguf, .npz, what torch.save writes) or a folder with one; docs/weights.md has all"
 
 // Compare compares a port's checkpoint with the original.
 func Compare(ctx context.Context, a settings.AskedWeights) (*weights.Result, error) {
@@ -132,7 +132,7 @@ func (o *openedWeights) crowded(n int) error {
 func openWeights(path string, originals int) (*openedWeights, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, hint.Add(fmt.Errorf("opening weights: %w", err), WeightsHint)
+		return nil, hint.Add(fmt.Errorf("opening weights: %w", err), weightsHint)
 	}
 	o := &openedWeights{path: path, codes: map[int]*quant.Tensor{}, originals: originals}
 	file, err := theGGUF(path)
@@ -140,7 +140,7 @@ func openWeights(path string, originals int) (*openedWeights, error) {
 		return nil, err
 	}
 	if is, err := o.openGGUF(file); is || err != nil {
-		return o, hint.Default(err, WeightsHint)
+		return o, hint.Default(err, weightsHint)
 	}
 	if info.IsDir() {
 		o.file, err = openFolder(path)
@@ -148,11 +148,11 @@ func openWeights(path string, originals int) (*openedWeights, error) {
 		o.file, err = dump.Open(path)
 	}
 	if err != nil {
-		return nil, hint.Default(fmt.Errorf("opening weights: %w", err), WeightsHint)
+		return nil, hint.Default(fmt.Errorf("opening weights: %w", err), weightsHint)
 	}
 	if slices.ContainsFunc(o.file.Tensors, func(t container.Tensor) bool { return t.Printed != nil }) {
 		o.close()
-		return nil, hint.Add(fmt.Errorf("%s is a text of rounded numbers, not a checkpoint", path), WeightsHint)
+		return nil, hint.Add(fmt.Errorf("%s is a text of rounded numbers, not a checkpoint", path), weightsHint)
 	}
 	if err := o.crowded(len(o.file.Tensors)); err != nil {
 		o.close()
@@ -176,7 +176,7 @@ func openWeights(path string, originals int) (*openedWeights, error) {
 	o.take()
 	if len(o.list) == 0 {
 		o.close()
-		return nil, hint.Add(fmt.Errorf("%s has no tensor", path), WeightsHint)
+		return nil, hint.Add(fmt.Errorf("%s has no tensor", path), weightsHint)
 	}
 	return o, nil
 }

@@ -41,7 +41,7 @@ func (o *openedWeights) openGGUF(path string) (is bool, err error) {
 	}
 	o.take()
 	if len(o.list) == 0 {
-		return true, hint.Add(hint.Also(fmt.Errorf("%s has no tensor", path), o.file.Close()), WeightsHint)
+		return true, hint.Add(hint.Also(fmt.Errorf("%s has no tensor", path), o.file.Close()), weightsHint)
 	}
 	return true, nil
 }

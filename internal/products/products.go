@@ -77,12 +77,12 @@ func (r *Right) Dots(sums, w []float64, count, digits int) {
 	case width == 0:
 		r.plain(sums, w, count)
 	default:
-		r.vectors(sums, w[:Room(count)*r.n], count, r.exact(digits))
+		r.vectors(sums, w[:room(count)*r.n], count, r.exact(digits))
 	}
 }
 
-// Room is how many rows there is to be room for, for so many.
-func Room(count int) int { return (count + Tile - 1) / Tile * Tile }
+// room is how many rows there is to be room for, for so many.
+func room(count int) int { return (count + Tile - 1) / Tile * Tile }
 
 // vectors takes a group of rows of r at a time, and all of w with it.
 func (r *Right) vectors(sums, w []float64, count int, exact bool) {

@@ -51,7 +51,7 @@ func TestEverySumIsThePlainOne(t *testing.T) {
 			}
 			return all
 		}
-		w := draw("w", of.Draw(t, "dtype of w"), count*n, Room(count)*n)
+		w := draw("w", of.Draw(t, "dtype of w"), count*n, room(count)*n)
 		x := draw("x", of.Draw(t, "dtype of x"), rows*n, rows*n)
 		digits := 0
 		if rapid.Bool().Draw(t, "known") {

@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// Beside is how many numbers follow a row for each group of the weight, in the weight's row and in the operand's. A kernel adds the offset m of a group
+// beside is how many numbers follow a row for each group of the weight, in the weight's row and in the operand's. A kernel adds the offset m of a group
 // apart from its codes. Where the operand has codes q and a step d in that group, and the weight has w, the products are
 //
 //	m·(s − d·Σq)   s is d·Σq as the kernel has it: Q8_1 takes the step before it is rounded, and rounds the sum to float16; Q8_K keeps Σq;
@@ -16,7 +16,7 @@ import (
 //
 // Products of codes are integers. A kernel that adds the products of a block before it converts to float32 has smaller errors, and processors differ
 // in their number of lanes: the bound allows for every way.
-const Beside = 3
+const beside = 3
 
 // sums are what a kernel needs of a group of its operand: by how much rounding changed the sum, and the size of the numbers that are added apart.
 type sums struct{ change, size float64 }
@@ -111,7 +111,7 @@ func (k Kernel) Columns(row int) int {
 	if !k.apart(row) {
 		return row
 	}
-	return row + Beside*(row/k.group)
+	return row + beside*(row/k.group)
 }
 
 // Weight turns the first row numbers of dst, a row of a dequantised weight with group elements a group, into the kernel's operand. steps and
@@ -120,7 +120,7 @@ func (k Kernel) Weight(dst []float64, row, group int, steps, offsets []float64) 
 	for g := range offsets {
 		if k.group != 0 && len(dst) > row {
 			m := offsets[g] - float64(k.zero*steps[g])
-			behind := dst[row+Beside*g:][:Beside]
+			behind := dst[row+beside*g:][:beside]
 			behind[0], behind[1], behind[2] = m, m, -m
 		}
 		if k.dtype == 0 || steps[g] == 0 {

@@ -140,7 +140,7 @@ func TestBoundsBesideBlocksHold(t *testing.T) {
 		for _, other := range kernels {
 			theirs, _ := other.Operand(row, slices.Clone(near), nil)
 			for b := range row / 32 {
-				at := row + Beside*b
+				at := row + beside*b
 				// The sum itself is in the product twice, with both signs: it may be anything.
 				if d := math.Abs(theirs[at] - long[at]); d > bounds[at]*(1+1e-9) || bounds[at+1]+bounds[at+2] != 0 || long[at+1] != long[at+2] {
 					t.Fatalf("block %d is off by %g, the bound is %g", b, d, bounds[at])

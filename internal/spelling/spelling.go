@@ -49,14 +49,14 @@ type Spelling struct {
 	Text   string
 }
 
-// Row is a role with its names in engines. Of the names of one dump the first is meant.
-type Row struct {
+// row is a role with its names in engines. Of the names of one dump the first is meant.
+type row struct {
 	Role    string
 	Spelled []Spelling
 }
 
 // names are what some engines call a role.
-func (r Row) names(of Kind, engines ...Engine) (all []string) {
+func (r row) names(of Kind, engines ...Engine) (all []string) {
 	for _, s := range r.Spelled {
 		if s.Of&of != 0 && slices.Contains(engines, s.Engine) {
 			all = append(all, s.Text)

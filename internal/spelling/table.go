@@ -1,7 +1,7 @@
 package spelling
 
 // rows are the table. Of the names of a role the first that a dump has is meant, so their order counts, also between engines.
-var rows = []Row{
+var rows = []row{
 	{"input_ids", []Spelling{
 		{Words, Activation, "ids"},
 		{Words, Activation, "token_ids"},

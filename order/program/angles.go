@@ -70,7 +70,7 @@ const unitsOfAngle = 3
 // may be off by and the rounding of the product make of that: so every right engine of that way is within it.
 func (r *run) angles(i int, out, x, y operand, from, rows int) {
 	s := &r.p.Steps[i]
-	if s.Turns() == nil || out.e == nil && r.choice(i).Way == WayInverse {
+	if s.turns() == nil || out.e == nil && r.choice(i).Way == WayInverse {
 		for k, v := range x.v {
 			angle := f32(v * f32(y.v[k]))
 			if out.v[k] = angle; out.e != nil {
@@ -82,24 +82,24 @@ func (r *run) angles(i int, out, x, y operand, from, rows int) {
 	way := r.choice(i).Way
 	at := frequenciesOf(s, from, rows)
 	if !r.ownFrequencies(s) {
-		s.Turns().edited(way, r.a.Hull, at, out, x, y)
+		s.turns().edited(way, r.a.Hull, at, out, x, y)
 		return
 	}
-	s.Turns().angles(way, at, out, y)
+	s.turns().angles(way, at, out, y)
 	if r.a.Hull && out.e != nil {
-		s.Turns().widen(at, out, y)
+		s.turns().widen(at, out, y)
 	}
 }
 
 // ownFrequencies reports whether a step reads the frequencies that it was made with.
 func (r *run) ownFrequencies(s *Step) bool {
-	v, own := r.p.Steps[s.Args[0].Step].Vector(), s.Turns().Ways[WayInverse].Values
+	v, own := r.p.Steps[s.Args[0].Step].Vector(), s.turns().Ways[WayInverse].Values
 	return r.p.Steps[s.Args[0].Step].Prim == Vector && len(v) == len(own) && (len(v) == 0 || &v[0] == &own[0])
 }
 
 // frequenciesOf is the number of the frequency of each element of some rows; nil where it is not known.
 func frequenciesOf(s *Step, from, rows int) []float64 {
-	v, n := s.Args[0], len(s.Turns().Exact)
+	v, n := s.Args[0], len(s.turns().Exact)
 	if !Within(n, v.Shape, v.Stride, v.Off) {
 		return nil
 	}

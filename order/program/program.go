@@ -258,11 +258,11 @@ func (s *Step) Entries() Entries { return own[Entries](s) }
 // Sight is what a query sees, of a [Mask].
 func (s *Step) Sight() Sight { return own[Sight](s) }
 
-// Quotient is what is known of a [Div].
-func (s *Step) Quotient() Quotient { return own[Quotient](s) }
+// quotient is what is known of a [Div].
+func (s *Step) quotient() Quotient { return own[Quotient](s) }
 
-// Turns is how the frequencies of an [Angle] may have been made; nil where that is not known, and of another step.
-func (s *Step) Turns() *Frequencies { return own[*Frequencies](s) }
+// turns is how the frequencies of an [Angle] may have been made; nil where that is not known, and of another step.
+func (s *Step) turns() *Frequencies { return own[*Frequencies](s) }
 
 // Is reports whether a step has a mark.
 func (s *Step) Is(m Mark) bool { return own[Mark](s) == m }

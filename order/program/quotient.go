@@ -90,7 +90,7 @@ func (r *run) byReciprocal(most float64, of ...Var) float64 {
 // divide divides, or multiplies with the reciprocal.
 func (r *run) divide(i int, c Choice, out, x, y operand) {
 	s, f := &r.p.Steps[i], r.at(i, c.Round)
-	known := s.Quotient()
+	known := s.quotient()
 	if c.Way == WayQuotient {
 		for i, v := range x.v {
 			if out.e == nil {

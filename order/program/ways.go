@@ -90,7 +90,7 @@ func (s *Step) Ways() int {
 		return WaysOfSum * int(waysOfBias)
 	case s.Prim == Dot, s.Prim == Sum, s.Prim == Affine:
 		return WaysOfSum
-	case s.Prim == Angle && s.Turns() != nil:
+	case s.Prim == Angle && s.turns() != nil:
 		return int(WaysOfAngles)
 	}
 	return 1

@@ -17,7 +17,7 @@ func (r *raw) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// File is the content of a program's file; see [Bytes].
+// File is the content of a program's file.
 func File(path string) ([]byte, error) {
 	f, info, err := files.Open(path)
 	if err != nil {
@@ -34,9 +34,9 @@ func File(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Bytes reads the content of a program, and stops where it is larger than any program, or has more values than one: what a file makes a
+// readAll reads the content of a program, and stops where it is larger than any program, or has more values than one: what a file makes a
 // reader allocate follows from these two.
-func Bytes(in io.Reader) ([]byte, error) { return read(in, 0) }
+func readAll(in io.Reader) ([]byte, error) { return read(in, 0) }
 
 // read is Bytes of a file of a size, about.
 func read(in io.Reader, size int) ([]byte, error) {

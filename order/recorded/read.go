@@ -15,8 +15,8 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// Version is the version of the format that [Read] reads.
-const Version = 1
+// version is the version of the format that [Read] reads.
+const version = 1
 
 // file is a program as it is written: lines that several layers and passes share stand in a template.
 type file struct {
@@ -82,7 +82,7 @@ type reader struct {
 // steps, and the error names the wrong place. Runs of other lengths are checked when a caller asks for them, see
 // [Program.Runs].
 func Read(in io.Reader) (*Program, error) {
-	data, err := Bytes(in)
+	data, err := readAll(in)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +95,8 @@ func Read(in io.Reader) (*Program, error) {
 		return nil, fmt.Errorf("not the JSON of a recorded program: %w", err)
 	case r.Format != "tracediff program":
 		return nil, fmt.Errorf("its format is %.40q, not %q", r.Format, "tracediff program")
-	case r.Version != Version:
-		return nil, fmt.Errorf("it is of version %d, and this reads version %d", r.Version, Version)
+	case r.Version != version:
+		return nil, fmt.Errorf("it is of version %d, and this reads version %d", r.Version, version)
 	}
 	for _, read := range []func() error{r.texts, r.lengths, r.lines, r.numbers, r.parameters} {
 		if err := read(); err != nil {

@@ -51,10 +51,10 @@ func bugsOf(doc *Document, s *compare.Isolation) {
 	}
 	for i, f := range bugs {
 		if i == 2*maxShort {
-			doc.Sub("--verbose has %s more", Count(len(bugs)-i, "bug", "bugs"))
+			doc.sub("--verbose has %s more", Count(len(bugs)-i, "bug", "bugs"))
 			return
 		}
-		doc.Sub("bug in %s: %s (%s)", f.Where(), f.What, Count(f.Rows, "entry", "entries"))
+		doc.sub("bug in %s: %s (%s)", f.Where(), f.What, Count(f.Rows, "entry", "entries"))
 	}
 }
 
@@ -77,10 +77,10 @@ func ways(doc *Document, s *compare.Isolation) {
 	lines := joined(ways)
 	for i, f := range lines {
 		if i == maxShort {
-			doc.Sub("--verbose has %d more", len(lines)-i)
+			doc.sub("--verbose has %d more", len(lines)-i)
 			return
 		}
 		way := Either(f.Kind == compare.OtherSummation, "adds in another order", "rounds differently")
-		doc.Sub("%s, no bug: %s: %s (%s)", way, wayOf(f), f.What, Count(f.Rows, "entry", "entries"))
+		doc.sub("%s, no bug: %s: %s (%s)", way, wayOf(f), f.What, Count(f.Rows, "entry", "entries"))
 	}
 }

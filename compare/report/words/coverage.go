@@ -51,7 +51,7 @@ func Missing(doc *Document, r *compare.Result) {
 	doc.Line("MISSING: %s declared and not dumped", Count(len(r.Missing), "entry is", "entries are"))
 	for i, m := range r.Missing {
 		if i == maxListed || i == maxShort && doc.options.Brief && len(r.Missing) > maxShort+1 {
-			doc.Sub("and %d more", len(r.Missing)-i)
+			doc.sub("and %d more", len(r.Missing)-i)
 			return
 		}
 		where := ", " + m.Side
@@ -61,7 +61,7 @@ func Missing(doc *Document, r *compare.Result) {
 		case m.Side == "both":
 			where = ", both sides"
 		}
-		doc.Sub("%s%s", Key(m.Pass, m.Name), where)
+		doc.sub("%s%s", Key(m.Pass, m.Name), where)
 	}
 }
 
@@ -99,7 +99,7 @@ func Covered(r *compare.Result) string {
 // Incomplete writes the reasons, a line each.
 func Incomplete(doc *Document, r *compare.Result) {
 	for _, reason := range r.Incomplete {
-		doc.Say(Bad, "INCOMPLETE", "%s", reason)
+		doc.say(Bad, "INCOMPLETE", "%s", reason)
 	}
 }
 

@@ -17,14 +17,14 @@ func Divergence(doc *Document, r *compare.Result) {
 	}
 	row := &d.Row
 	doc.Blank()
-	doc.Say(Bad, "first divergence", "%s (%s)", row.Key(), row.Class)
+	doc.say(Bad, "first divergence", "%s (%s)", row.Key(), row.Class)
 	f, _ := d.Bug()
 	named := f != nil && !Unnamed(d)
 	if named {
 		name(doc, d, false)
 		next(doc, r, d)
 	}
-	doc.Field("what", "%s", row.Detail)
+	doc.field("what", "%s", row.Detail)
 	both(doc, r, row)
 	if row.Name == order.InputIDs {
 		script(doc, r, row.Pass)
@@ -48,11 +48,11 @@ func Divergence(doc *Document, r *compare.Result) {
 // next says what to do now.
 func next(doc *Document, r *compare.Result, d *compare.Divergence) {
 	for i, hint := range d.Hints[:min(len(d.Hints), maxShort)] {
-		doc.Field(Either(i == 0, "next", ""), "%s", hint)
+		doc.field(Either(i == 0, "next", ""), "%s", hint)
 	}
 	if f, _ := d.Bug(); len(d.Hints) == 0 && f != nil {
 		what := Either(Unnamed(d), "check this operation in your port", "correct this in your port")
-		doc.Field("next", "%s, %s", what, Either(r.Given, "dump its tensors and compare again", "then run the same command again"))
+		doc.field("next", "%s, %s", what, Either(r.Given, "dump its tensors and compare again", "then run the same command again"))
 	}
 }
 
@@ -65,10 +65,10 @@ func size(doc *Document, r *compare.Result, row *compare.Row) {
 	failed, limit := ErrorOf(row)
 	both := row.Decided == compare.ByBoth && row.Facts.Seen != compare.SeenPast // else the sentence above has the error
 	if (row.Decided == compare.ByIsolation || both) && m.Pattern == nil && failed != "-" && limit != "-" {
-		doc.Field("error", "%s, limit %s", failed, limit)
+		doc.field("error", "%s, limit %s", failed, limit)
 	}
 	if m.Worst != nil && row.Facts.Seen != compare.SeenKeys {
-		doc.Field("largest at", "%s: %s %s, %s %s", m.Spell(m.Worst), r.Local.Name.Label, Digits(m.LocalAt), r.Reference.Name.Label, Digits(m.ReferenceAt))
+		doc.field("largest at", "%s: %s %s, %s %s", m.Spell(m.Worst), r.Local.Name.Label, Digits(m.LocalAt), r.Reference.Name.Label, Digits(m.ReferenceAt))
 	}
 }
 
@@ -77,9 +77,9 @@ func shortGap(doc *Document, row *compare.Row) {
 	switch {
 	case row.Gap == "":
 	case row.Facts.Standing == compare.StandingNone:
-		doc.Field("not drift", "this operation was not verified: %s", row.Gap)
+		doc.field("not drift", "this operation was not verified: %s", row.Gap)
 	default:
-		doc.Field("not drift", "this operation is correct, but not every operation before it was verified: %s", row.Gap)
+		doc.field("not drift", "this operation is correct, but not every operation before it was verified: %s", row.Gap)
 	}
 }
 
@@ -95,11 +95,11 @@ func came(doc *Document, d *compare.Divergence) {
 	}
 	switch {
 	case parts != nil:
-		doc.Field("computed from", "%s", strings.Join(parts, ", "))
+		doc.field("computed from", "%s", strings.Join(parts, ", "))
 	case d.LastMatch != "":
-		doc.Field("last match", "%s", d.LastMatch)
+		doc.field("last match", "%s", d.LastMatch)
 	}
 	if len(d.Between) > 0 {
-		doc.Field("not compared", "%s", first(d.Between, maxShort))
+		doc.field("not compared", "%s", first(d.Between, maxShort))
 	}
 }

@@ -130,28 +130,28 @@ func (d *Document) Line(format string, args ...any) {
 	d.add(Field{Kind: Line, Text: fmt.Sprintf(format, args...)})
 }
 
-// Sub adds a sentence that belongs to the one before.
-func (d *Document) Sub(format string, args ...any) {
+// sub adds a sentence that belongs to the one before.
+func (d *Document) sub(format string, args ...any) {
 	d.add(Field{Kind: Sub, Text: fmt.Sprintf(format, args...)})
 }
 
-// Head adds a labelled line of the head of a document. A line without a label belongs to the one before.
-func (d *Document) Head(label, format string, args ...any) {
+// head adds a labelled line of the head of a document. A line without a label belongs to the one before.
+func (d *Document) head(label, format string, args ...any) {
 	d.add(Field{Kind: Head, Label: label, Text: fmt.Sprintf(format, args...)})
 }
 
-// Field adds a labelled line of a block. A line without a label belongs to the one before.
-func (d *Document) Field(label, format string, args ...any) {
+// field adds a labelled line of a block. A line without a label belongs to the one before.
+func (d *Document) field(label, format string, args ...any) {
 	d.add(Field{Kind: Labelled, Label: label, Text: fmt.Sprintf(format, args...)})
 }
 
-// Say adds a line that begins with a painted word and a colon.
-func (d *Document) Say(tone Tone, word, format string, args ...any) {
+// say adds a line that begins with a painted word and a colon.
+func (d *Document) say(tone Tone, word, format string, args ...any) {
 	d.add(Field{Kind: Said, Label: word, Text: fmt.Sprintf(format, args...), Tone: tone})
 }
 
-// Table ends the section with a table.
-func (d *Document) Table(columns []Column, rows [][]Cell) {
+// table ends the section with a table.
+func (d *Document) table(columns []Column, rows [][]Cell) {
 	for _, row := range rows {
 		for i := range row {
 			row[i].Text = Clean(row[i].Text)
@@ -160,8 +160,8 @@ func (d *Document) Table(columns []Column, rows [][]Cell) {
 	d.last().Table = &Table{columns, rows}
 }
 
-// Cells are plain texts as cells.
-func Cells(texts ...string) []Cell {
+// plainCells are plain texts as cells.
+func plainCells(texts ...string) []Cell {
 	row := make([]Cell, len(texts))
 	for i, text := range texts {
 		row[i].Text = text

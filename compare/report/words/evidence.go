@@ -19,15 +19,15 @@ func Evidence(doc *Document, r *compare.Result) {
 	}
 	row := &d.Row
 	doc.Blank()
-	doc.Say(Bad, "first divergence", "%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
+	doc.say(Bad, "first divergence", "%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
 	if !Unnamed(d) {
 		name(doc, d, true)
 	}
-	doc.Field("what", "%s", row.Detail)
+	doc.field("what", "%s", row.Detail)
 	both(doc, r, row)
 	certificate(doc, row)
 	gap(doc, row)
-	doc.Field("decided by", "%s", r.Decided)
+	doc.field("decided by", "%s", r.Decided)
 	blame(doc, row)
 	if row.Name == order.InputIDs {
 		script(doc, r, row.Pass)
@@ -42,20 +42,20 @@ func Evidence(doc *Document, r *compare.Result) {
 		name(doc, d, true)
 	}
 	if d.LastMatch != "" {
-		doc.Field("last match", "%s", d.LastMatch)
+		doc.field("last match", "%s", d.LastMatch)
 	}
 	ancestors(doc, d)
 	code(doc, d.Code)
 	downstream(doc, d)
 	for _, w := range d.Weights {
-		doc.Field("weight", "%s %v", w.Name, w.Shape)
+		doc.field("weight", "%s %v", w.Name, w.Shape)
 	}
 	for i, hint := range d.Hints {
 		label := ""
 		if i == 0 {
 			label = "look at"
 		}
-		doc.Field(label, "%s", hint)
+		doc.field(label, "%s", hint)
 	}
 }
 
@@ -68,7 +68,7 @@ func both(doc *Document, r *compare.Result, row *compare.Row) {
 	if m.Pattern != nil && m.Pattern.Gained+m.Pattern.Lost > 0 { // of a mask no element is counted
 		return
 	}
-	doc.Field("", "both sides are equal here: the reference has the same mistake, or both ran with another checkpoint or config.json")
+	doc.field("", "both sides are equal here: the reference has the same mistake, or both ran with another checkpoint or config.json")
 }
 
 // about is the operation and the place of a row.
@@ -94,21 +94,21 @@ func checksOf(doc *Document, r *compare.Row) {
 		if broken {
 			text = "NaN, limit " + Number(c.Limit)
 		}
-		doc.Field(label, "%s: %s", c.Name(), text)
+		doc.field(label, "%s: %s", c.Name(), text)
 		label = ""
 	}
 	if r.Gate.Passed() && !broken {
-		doc.Field("", "values that are finite on both sides are within these limits")
+		doc.field("", "values that are finite on both sides are within these limits")
 	}
 	times := ""
 	if r.Gate.Noise > 0 {
 		times = fmt.Sprintf(", %s x the floor", Number(r.Gate.Noise))
 	}
 	if r.Decided != compare.ByLimit || math.IsInf(float64(r.Gate.Tolerance), 0) {
-		doc.Field("", "from %s; not a tolerance problem", gate.Source(r.Gate.From))
+		doc.field("", "from %s; not a tolerance problem", gate.Source(r.Gate.From))
 		return
 	}
-	doc.Field("", "from %s; the tightest tolerance that passes is %s%s", gate.Source(r.Gate.From), Number(r.Gate.Tolerance), times)
+	doc.field("", "from %s; the tightest tolerance that passes is %s%s", gate.Source(r.Gate.From), Number(r.Gate.Tolerance), times)
 }
 
 // worst writes where the difference is largest.
@@ -118,7 +118,7 @@ func worst(doc *Document, res *compare.Result, r *compare.Row) {
 		return
 	}
 	if m.Worst != nil {
-		doc.Field("worst element", "%s: %s %s, %s %s, difference %s", m.Spell(m.Worst),
+		doc.field("worst element", "%s: %s %s, %s %s, difference %s", m.Spell(m.Worst),
 			res.Local.Name.Label, Digits(m.LocalAt), res.Reference.Name.Label, Digits(m.ReferenceAt), Number(m.MaxAbs))
 	}
 	for _, a := range m.Axes {
@@ -129,22 +129,22 @@ func worst(doc *Document, res *compare.Result, r *compare.Row) {
 		if a.Position != nil {
 			at += fmt.Sprintf(" (position %d)", *a.Position)
 		}
-		doc.Field("worst "+a.Axis, "%s of %d: relative L2 %s", at, a.Size, Number(a.RelL2))
+		doc.field("worst "+a.Axis, "%s of %d: relative L2 %s", at, a.Size, Number(a.RelL2))
 	}
 	if q := m.Pattern; q != nil {
-		doc.Field("mask", "%d keys gained, %d lost; masked on both sides %d, seen on both %d", q.Gained, q.Lost, q.Masked, q.Shown)
+		doc.field("mask", "%d keys gained, %d lost; masked on both sides %d, seen on both %d", q.Gained, q.Lost, q.Masked, q.Shown)
 		if len(q.Examples) > 0 {
-			doc.Field("", "such as %s", strings.ReplaceAll(strings.Trim(fmt.Sprint(q.Examples), "[]"), "] [", "; "))
+			doc.field("", "such as %s", strings.ReplaceAll(strings.Trim(fmt.Sprint(q.Examples), "[]"), "] [", "; "))
 		}
 	}
 	if m.NonFinite > 0 {
-		doc.Field("not finite", "%d elements on one side only, the first at %s", m.NonFinite, m.Spell(m.NonFiniteAt))
+		doc.field("not finite", "%d elements on one side only, the first at %s", m.NonFinite, m.Spell(m.NonFiniteAt))
 	}
 	if !math.IsNaN(float64(m.Scale)) && !math.IsNaN(float64(m.RelL2)) {
-		doc.Field("fitted scale", "%s, cosine %s", Digits(m.Scale), Parallel(m.Cosine))
+		doc.field("fitted scale", "%s, cosine %s", Digits(m.Scale), Parallel(m.Cosine))
 	}
 	if m.Floor > m.Norm {
-		doc.Field("floor", "%s, %s; the norm of %s is %s", Number(m.Floor), m.FloorFrom, res.Reference.Name.Side, Number(m.Norm))
+		doc.field("floor", "%s, %s; the norm of %s is %s", Number(m.Floor), m.FloorFrom, res.Reference.Name.Side, Number(m.Norm))
 	}
 }
 
@@ -157,15 +157,15 @@ func distributions(doc *Document, res *compare.Result, r *compare.Row) {
 	if m.MaxULP > 0 {
 		steps = fmt.Sprintf(", by up to %d steps of their dtype", m.MaxULP)
 	}
-	doc.Field("unequal", "%d of %d elements%s", m.Unequal, m.Compared, steps)
-	doc.Field(res.Local.Name.Label, "%s", StatsText(m.Local))
-	doc.Field(res.Reference.Name.Label, "%s", StatsText(m.Reference))
+	doc.field("unequal", "%d of %d elements%s", m.Unequal, m.Compared, steps)
+	doc.field(res.Local.Name.Label, "%s", StatsText(m.Local))
+	doc.field(res.Reference.Name.Label, "%s", StatsText(m.Reference))
 }
 
 // values writes the statistics of a tensor that has no reference tensor.
 func values(doc *Document, r *compare.Row) {
 	if r.Stats != nil {
-		doc.Field("values", "%s", StatsText(*r.Stats))
+		doc.field("values", "%s", StatsText(*r.Stats))
 	}
 }
 
@@ -184,13 +184,13 @@ func downstream(doc *Document, of *compare.Divergence) {
 	}
 	switch {
 	case d.Compared == 0:
-		doc.Field("downstream", "%s is computed from it next, and wrong on its own inputs", d.Until)
+		doc.field("downstream", "%s is computed from it next, and wrong on its own inputs", d.Until)
 	case d.Past == 0:
-		doc.Field("downstream", "%s%s", within(d), Either(wrongOperation(of), "; the operation is still wrong, and another prompt may show more of it", ""))
+		doc.field("downstream", "%s%s", within(d), Either(wrongOperation(of), "; the operation is still wrong, and another prompt may show more of it", ""))
 	case d.Vanishes != "":
-		doc.Field("downstream", "ends at %s: this entry and all later ones are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
+		doc.field("downstream", "ends at %s: this entry and all later ones are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
 	default:
-		doc.Field("downstream", "reaches %s, relative L2 %s: %s are over their limits", d.Last, Number(d.LastRelL2), looked)
+		doc.field("downstream", "reaches %s, relative L2 %s: %s are over their limits", d.Last, Number(d.LastRelL2), looked)
 	}
 }
 
@@ -225,22 +225,22 @@ func code(doc *Document, c *compare.Code) {
 	label := "source"
 	for _, side := range []struct{ name, line string }{{"reference", c.Reference}, {"local", c.Local}} {
 		if side.line != "" {
-			doc.Field(label, "%s %s", side.name, side.line)
+			doc.field(label, "%s %s", side.name, side.line)
 			label = ""
 		}
 	}
 	switch {
 	case len(c.Steps) > 0:
-		doc.Field("steps", "of the reference (-) and your port (+):")
+		doc.field("steps", "of the reference (-) and your port (+):")
 		for i, step := range c.Steps {
 			if i == maxSteps {
-				doc.Field("", "and %d more; tracediff diff-program shows all", len(c.Steps)-i)
+				doc.field("", "and %d more; tracediff diff-program shows all", len(c.Steps)-i)
 				break
 			}
-			doc.Field("", "%s", step)
+			doc.field("", "%s", step)
 		}
 	case c.Compared:
-		doc.Field("steps", "the same on both sides: their input numbers differ")
+		doc.field("steps", "the same on both sides: their input numbers differ")
 	}
 }
 
@@ -248,16 +248,16 @@ func code(doc *Document, c *compare.Code) {
 func ancestors(doc *Document, d *compare.Divergence) {
 	for i, a := range d.Parents {
 		if i == maxListed {
-			doc.Field("", "and %d more", len(d.Parents)-i)
+			doc.field("", "and %d more", len(d.Parents)-i)
 			break
 		}
 		label := ""
 		if i == 0 {
 			label = "computed from"
 		}
-		doc.Field(label, "%s %s", a.Key, a.Verdict)
+		doc.field(label, "%s %s", a.Key, a.Verdict)
 	}
 	if len(d.Between) > 0 {
-		doc.Field("not compared", "%s", Some(d.Between))
+		doc.field("not compared", "%s", Some(d.Between))
 	}
 }

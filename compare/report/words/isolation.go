@@ -125,18 +125,18 @@ func reasons(doc *Document, s *compare.Isolation) {
 func certificate(doc *Document, r *compare.Row) {
 	switch c := r.Isolated; {
 	case c == nil && r.NotIsolated != "":
-		doc.Field("isolated", "%s", r.NotIsolated)
+		doc.field("isolated", "%s", r.NotIsolated)
 	case c == nil:
 	case c.Outcome == isolate.Bug:
 		size := "relative L2 " + Number(c.RelL2)
 		if c.RelL2 == 0 { // which leaves out what is masked or not finite
 			size = "masked differently or not finite; the others are equal"
 		}
-		doc.Field("isolated", "%s: %d of %d elements outside the rounding bound, %s%s", c.Outcome, c.Outside, c.Elements, size, power(c.Certificate))
+		doc.field("isolated", "%s: %d of %d elements outside the rounding bound, %s%s", c.Outcome, c.Outside, c.Elements, size, power(c.Certificate))
 	case c.Outcome == isolate.Unidentified:
-		doc.Field("isolated", "%s, relative L2 %s: %s", c.Outcome, Number(c.RelL2), r.NotIsolated)
+		doc.field("isolated", "%s, relative L2 %s: %s", c.Outcome, Number(c.RelL2), r.NotIsolated)
 	default:
-		doc.Field("isolated", "%s, relative L2 %s%s", c.Outcome, Number(c.RelL2), power(c.Certificate))
+		doc.field("isolated", "%s, relative L2 %s%s", c.Outcome, Number(c.RelL2), power(c.Certificate))
 	}
 }
 
@@ -146,37 +146,37 @@ func name(doc *Document, d *compare.Divergence, searched bool) {
 	if f == nil {
 		return
 	}
-	doc.Field("bug", "%s", BugText(d))
+	doc.field("bug", "%s", BugText(d))
 	for _, line := range d.Unproven {
-		doc.Field("", "%s", line)
+		doc.field("", "%s", line)
 	}
 	if !f.Named() {
 		if d := f.Description; d != nil {
-			doc.Field("differs", "%s", Described(d))
+			doc.field("differs", "%s", Described(d))
 		}
 		if f.Nearest != "" {
-			doc.Field("nearest", "%s: %s", f.Nearest, Leaves(f))
+			doc.field("nearest", "%s: %s", f.Nearest, Leaves(f))
 		}
 		if text := f.Searched(); text != "" && searched {
-			doc.Field("tried", "%s", text)
+			doc.field("tried", "%s", text)
 			if len(f.NotReached) > 0 {
-				doc.Field("not tried", "in whole: %s", strings.Join(f.NotReached, "; "))
+				doc.field("not tried", "in whole: %s", strings.Join(f.NotReached, "; "))
 			}
 		}
 		if f.Likely != "" {
-			doc.Field("see", "%s", f.Page)
+			doc.field("see", "%s", f.Page)
 		}
 		return
 	}
 	for _, a := range f.Aliases {
-		doc.Field("", "the same here: %s", a.Text())
+		doc.field("", "the same here: %s", a.Text())
 	}
 	if text := SourceOf(f); text != "" {
-		doc.Field("at", "%s", text)
+		doc.field("at", "%s", text)
 	}
-	doc.Field("proof", "%s", Proof(f))
+	doc.field("proof", "%s", Proof(f))
 	if f.Page != "" {
-		doc.Field("see", "%s", f.Page)
+		doc.field("see", "%s", f.Page)
 	}
 }
 
@@ -259,8 +259,8 @@ func gap(doc *Document, r *compare.Row) {
 		if r.Facts.Standing == compare.StandingNone {
 			text = "this operation was not verified, so the error does not count as drift"
 		}
-		doc.Field("chain", "%s", text)
-		doc.Field("", "%s", r.Gap)
+		doc.field("chain", "%s", text)
+		doc.field("", "%s", r.Gap)
 	}
 }
 
@@ -297,7 +297,7 @@ func blame(doc *Document, r *compare.Row) {
 	if r.Growth > 0 {
 		text += fmt.Sprintf("; the error is %s times the error of its inputs", Number(r.Growth))
 	}
-	doc.Field("blame", "%s, %s", r.Blame, text)
+	doc.field("blame", "%s, %s", r.Blame, text)
 }
 
 // Roots lists the mismatches that are nobody else's fault, if there are several.

@@ -42,15 +42,15 @@ func Layers(doc *Document, r *compare.Result) {
 	}
 	var rows [][]Cell
 	for _, g := range grouped(r) {
-		cells := append([]Cell{outcome(g)}, Cells(g.where(), strconv.Itoa(g.rows))...)
+		cells := append([]Cell{outcome(g)}, plainCells(g.where(), strconv.Itoa(g.rows))...)
 		if r.Alone {
-			cells = append(cells, Cells(g.outcomes())...)
+			cells = append(cells, plainCells(g.outcomes())...)
 		} else {
 			failed, limit := ErrorOf(g.worst)
 			if g.mismatches == 0 && g.equal() {
 				limit = "-"
 			}
-			cells = append(cells, Cells(failed, limit, g.at())...)
+			cells = append(cells, plainCells(failed, limit, g.at())...)
 		}
 		rows = append(rows, cells)
 		if text := g.remarked(r.Alone); text != "" {
@@ -59,7 +59,7 @@ func Layers(doc *Document, r *compare.Result) {
 			rows = append(rows, row)
 		}
 	}
-	doc.Table(columns, rows)
+	doc.table(columns, rows)
 	around(doc, r)
 }
 
@@ -365,12 +365,12 @@ func around(doc *Document, r *compare.Result) {
 		cells := []Cell{verdict, {Text: row.Key()}}
 		if !r.Alone {
 			failed, limit := ErrorOf(row)
-			cells = append(cells, Cells(failed, limit)...)
+			cells = append(cells, plainCells(failed, limit)...)
 		}
 		rows = append(rows, append(cells, Cell{Text: alone(row)})[:len(columns)])
 	}
 	doc.Blank()
-	doc.Table(columns, rows)
+	doc.table(columns, rows)
 }
 
 // alone is the outcome of an entry on its own inputs; "-" for an entry that was not recomputed.

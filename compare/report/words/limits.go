@@ -128,16 +128,16 @@ func Baseline(doc *Document, r *compare.Result) {
 	holding := slices.DeleteFunc(slices.Clone(r.Baseline.Lines), compare.KnownLine.Fails)
 	for i, l := range holding {
 		if i == maxListed && doc.options.Brief && len(holding) > maxListed+1 {
-			doc.Sub("and %d more of %s (--verbose lists them)", len(holding)-i, r.Baseline.File)
+			doc.sub("and %d more of %s (--verbose lists them)", len(holding)-i, r.Baseline.File)
 			break
 		}
 		doc.Line("known: %s %s, until %s, because: %s (%s)", l.Key, l.Class, l.Until, l.Reason, becameOf(l))
 		if l.Note != "" {
-			doc.Sub("%s", l.Note)
+			doc.sub("%s", l.Note)
 		}
 	}
 	for _, l := range r.Baseline.Failing() {
-		doc.Say(Bad, "BASELINE", "%s %s (%s): %s; %s (accepted until %s, because: %s)", l.Key, l.Class, l.State, l.Why, mend(l, r.Baseline.File), l.Until, l.Reason)
+		doc.say(Bad, "BASELINE", "%s %s (%s): %s; %s (accepted until %s, because: %s)", l.Key, l.Class, l.State, l.Why, mend(l, r.Baseline.File), l.Until, l.Reason)
 	}
 }
 

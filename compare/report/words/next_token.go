@@ -18,10 +18,10 @@ func Final(doc *Document, r *compare.Result) {
 	doc.Line("next token, by %s at %s:", f.Key, PlaceOf(f.Last.Row))
 	candidates(doc, r, &f.Last)
 	Choice(doc, r)
-	doc.Field("KL", "%s nats of %s from %s here; at worst %s, at %s of %s",
+	doc.field("KL", "%s nats of %s from %s here; at worst %s, at %s of %s",
 		Number(f.Last.KL), r.Local.Name.Side, r.Reference.Name.Side, Number(worst.WorstKL), PlaceOf(worst.WorstRow), worst.Key)
 	if n := len(r.Final.Passes); n > 1 {
-		doc.Field("passes", "the greedy token agrees in %d of %d", r.Final.Agree, n)
+		doc.field("passes", "the greedy token agrees in %d of %d", r.Final.Agree, n)
 	}
 }
 
@@ -29,9 +29,9 @@ func Final(doc *Document, r *compare.Result) {
 func candidates(doc *Document, r *compare.Result, n *compare.Next) {
 	rows := make([][]Cell, len(n.Top))
 	for i, t := range n.Top {
-		rows[i] = Cells("", TokenText(n.Top, t.ID), Digits(t.Reference), RankOf(t.ReferenceRank), Digits(t.Local), RankOf(t.LocalRank))
+		rows[i] = plainCells("", TokenText(n.Top, t.ID), Digits(t.Reference), RankOf(t.ReferenceRank), Digits(t.Local), RankOf(t.LocalRank))
 	}
-	doc.Table([]Column{{}, {Title: "token"}, {r.Reference.Name.Label, true}, {"rank", true}, {r.Local.Name.Label, true}, {"rank", true}}, rows)
+	doc.table([]Column{{}, {Title: "token"}, {r.Reference.Name.Label, true}, {"rank", true}, {r.Local.Name.Label, true}, {"rank", true}}, rows)
 }
 
 // Choice says whether the greedy token agrees and what that is worth.
@@ -45,17 +45,17 @@ func Choice(doc *Document, r *compare.Result) {
 		return fmt.Sprintf("%s (%s x the %s, %s)", Number(x), Number(x/n.Noise), n.NoiseFrom, Number(n.Noise))
 	}
 	if n.Agree {
-		doc.Field("greedy token", "same top-1 token (%s)", f.Warning)
+		doc.field("greedy token", "same top-1 token (%s)", f.Warning)
 	} else {
-		doc.Field("greedy token", "differs: %s %s, %s %s", r.Local.Name.Label, TokenText(n.Top, n.Local), r.Reference.Name.Label, TokenText(n.Top, n.Reference))
+		doc.field("greedy token", "differs: %s %s, %s %s", r.Local.Name.Label, TokenText(n.Top, n.Local), r.Reference.Name.Label, TokenText(n.Top, n.Reference))
 		verdict := "beyond"
 		if n.Tie {
 			verdict = "a tie, within"
 		}
-		doc.Field("gap", "%s between the two in %s: %s the %s that noise allows", unit(n.Gap), r.Reference.Name.Side, verdict, Number(n.Allowed))
+		doc.field("gap", "%s between the two in %s: %s the %s that noise allows", unit(n.Gap), r.Reference.Name.Side, verdict, Number(n.Allowed))
 	}
 	if n.Lead == n.Lead { // NaN where there is no second
-		doc.Field("lead", "top-1 of %s leads by %s", r.Reference.Name.Side, unit(n.Lead))
+		doc.field("lead", "top-1 of %s leads by %s", r.Reference.Name.Side, unit(n.Lead))
 	}
 }
 

@@ -66,9 +66,9 @@ func Expected(doc *Document, r *compare.Result) {
 		case e.Differ > 0:
 			doc.Line("different, as expected by %q: %d of %s compared, the first is %s", e.Pattern, e.Differ, Count(e.Compared, "entry", "entries"), e.First)
 		case e.Unmet && e.Compared == 0:
-			doc.Say(Bad, "NOT DIFFERENT", "%q was expected to differ, but none of the %s that it matches was compared", e.Pattern, Count(e.Entries, "entry", "entries"))
+			doc.say(Bad, "NOT DIFFERENT", "%q was expected to differ, but none of the %s that it matches was compared", e.Pattern, Count(e.Entries, "entry", "entries"))
 		case e.Unmet:
-			doc.Say(Bad, "NOT DIFFERENT", "%q was expected to differ, but does not: %s compared, all within their limits; the largest relative L2 is %s", e.Pattern, Count(e.Compared, "entry", "entries"), Number(e.Largest))
+			doc.say(Bad, "NOT DIFFERENT", "%q was expected to differ, but does not: %s compared, all within their limits; the largest relative L2 is %s", e.Pattern, Count(e.Compared, "entry", "entries"), Number(e.Largest))
 		}
 	}
 }

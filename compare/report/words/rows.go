@@ -51,7 +51,7 @@ func Rows(doc *Document, r *compare.Result) {
 		}
 	}
 	doc.Blank()
-	doc.Table(columns, rows)
+	doc.table(columns, rows)
 }
 
 // cells are one row as texts, a cell a column: numbers are formatted here, since the table would write them in full.
@@ -72,7 +72,7 @@ func cells(r *compare.Row) []Cell {
 		limit = Number(r.Gate.Checks[0].Limit)
 	}
 	power, scale := powers(r.Isolated)
-	row := Cells("", strconv.Itoa(r.Pass), CapturedName(r), shape(r), dtype, maxAbs, relative, limit, cosine, "", power, scale, remarks(r))
+	row := plainCells("", strconv.Itoa(r.Pass), CapturedName(r), shape(r), dtype, maxAbs, relative, limit, cosine, "", power, scale, remarks(r))
 	row[0], row[9] = verdictOf(r), isolated(r)
 	return row
 }

@@ -13,18 +13,18 @@ import (
 // Sides names the traces, their differences, and the map of the local trace.
 func Sides(doc *Document, r *compare.Result) {
 	if r.Alone {
-		doc.Head("reference", "none; every entry is computed from the trace's own inputs")
-		doc.Head("trace", "%s", SideOf(r.Local))
+		doc.head("reference", "none; every entry is computed from the trace's own inputs")
+		doc.head("trace", "%s", SideOf(r.Local))
 	} else {
 		first, second := r.Reference, r.Local
 		if r.AB {
 			first, second = second, first
 		}
-		doc.Head(first.Name.Label, "%s", SideOf(first))
-		doc.Head(second.Name.Label, "%s", SideOf(second))
+		doc.head(first.Name.Label, "%s", SideOf(first))
+		doc.head(second.Name.Label, "%s", SideOf(second))
 	}
 	for _, d := range r.Differences {
-		doc.Head("differs", "%s", d)
+		doc.head("differs", "%s", d)
 	}
 	mapped(doc, r.Map)
 }
@@ -35,19 +35,19 @@ func mapped(doc *Document, m *compare.Map) {
 		return
 	}
 	if m.File == "" {
-		doc.Head("map", "%s", withoutMap(m))
+		doc.head("map", "%s", withoutMap(m))
 		return
 	}
-	doc.Head("map", "%s, %s", m.File, Count(m.Patterns, "pattern", "patterns"))
+	doc.head("map", "%s, %s", m.File, Count(m.Patterns, "pattern", "patterns"))
 	for _, text := range unmapped(m) {
-		doc.Head("", "%s", text)
+		doc.head("", "%s", text)
 	}
 	for k, c := range m.Changes {
 		if k == maxShort && doc.options.Brief {
-			doc.Head("", "--verbose has %d more", len(m.Changes)-k)
+			doc.head("", "--verbose has %d more", len(m.Changes)-k)
 			return
 		}
-		doc.Head("", "%s", c)
+		doc.head("", "%s", c)
 	}
 }
 
@@ -101,7 +101,7 @@ func MapText(m *compare.Map) string {
 }
 
 // Scope says what limited the comparison.
-func Scope(doc *Document, r *compare.Result) { doc.Head("scope", "%s", scopes(r)) }
+func Scope(doc *Document, r *compare.Result) { doc.head("scope", "%s", scopes(r)) }
 
 // SideOf names a trace by its producer, or by its file if the manifest has no producer.
 func SideOf(s compare.Side) string {

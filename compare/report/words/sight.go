@@ -42,7 +42,7 @@ func sight(doc *Document, s *detectable.Sight) {
 	untried(doc, s)
 	if !doc.options.Brief {
 		for _, what := range order {
-			doc.Sub("needs %s: %s", what, strings.Join(by[what], "; "))
+			doc.sub("needs %s: %s", what, strings.Join(by[what], "; "))
 		}
 		return
 	}
@@ -61,7 +61,7 @@ func sight(doc *Document, s *detectable.Sight) {
 		parts = append(parts, fmt.Sprintf("something else (%d): --verbose lists them", rest))
 	}
 	if len(parts) > 0 {
-		doc.Sub("the others need %s", strings.Join(parts, "; "))
+		doc.sub("the others need %s", strings.Join(parts, "; "))
 	}
 }
 
@@ -87,13 +87,13 @@ func untried(doc *Document, s *detectable.Sight) {
 		if more := s.More(); why == detectable.UntriedWork && more != "" {
 			text += ", --search-work " + more + " goes on"
 		}
-		doc.Sub("%s", text)
+		doc.sub("%s", text)
 	}
 	if len(s.Skipped) > len(s.Untried) { // of a report that has no reasons
-		doc.Sub("%s not tried", Count(len(s.Skipped)-len(s.Untried), "was", "were"))
+		doc.sub("%s not tried", Count(len(s.Skipped)-len(s.Untried), "was", "were"))
 	}
 	if len(s.Skipped) > 0 {
-		doc.Sub("no verdict depends on these mistakes: verdicts depend on the entries that were compared and recomputed")
+		doc.sub("no verdict depends on these mistakes: verdicts depend on the entries that were compared and recomputed")
 	}
 }
 

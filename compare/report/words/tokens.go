@@ -17,13 +17,13 @@ func Tokens(doc *Document, r *compare.Result) {
 	var steps compare.Input
 	for _, in := range r.Inputs {
 		if in.Pass == 0 {
-			doc.Head("tokens", "%s", ids(in.Local, in.Texts, maxTokens))
+			doc.head("tokens", "%s", ids(in.Local, in.Texts, maxTokens))
 			continue
 		}
 		steps.Local, steps.Texts = append(steps.Local, in.Local...), append(steps.Texts, in.Texts...)
 	}
 	if len(steps.Local) > 0 {
-		doc.Head("decoded", "%s", ids(steps.Local, steps.Texts, maxTokens))
+		doc.head("decoded", "%s", ids(steps.Local, steps.Texts, maxTokens))
 	}
 }
 
@@ -63,7 +63,7 @@ func script(doc *Document, r *compare.Result, pass int) {
 			case compare.Insert:
 				label, most = "+ "+r.Local.Name.Label, maxTokens
 			}
-			doc.Field(label, "%s", ids(e.IDs, e.Texts, most))
+			doc.field(label, "%s", ids(e.IDs, e.Texts, most))
 		}
 	}
 }
@@ -82,11 +82,11 @@ func FirstTokens(doc *Document, r *compare.Result) {
 			most -= 2
 			text = ids(in.Local, in.Texts, most)
 		}
-		doc.Head("tokens", "%s", text)
+		doc.head("tokens", "%s", text)
 	}
 	if steps > passes { // refinement steps, or a prompt in parts
-		doc.Head("further", "%s, %s in all", Count(passes, "pass", "passes"), Count(steps, "token", "tokens"))
+		doc.head("further", "%s, %s in all", Count(passes, "pass", "passes"), Count(steps, "token", "tokens"))
 	} else if steps > 0 {
-		doc.Head("decoded", "%s, one a pass", Count(steps, "token", "tokens"))
+		doc.head("decoded", "%s, one a pass", Count(steps, "token", "tokens"))
 	}
 }

@@ -40,14 +40,14 @@ func notRecomputed(doc *Document, s *compare.Isolation) {
 	}
 	for i, l := range lines {
 		if i == maxShort {
-			doc.Sub("--verbose has %s more", Count(len(lines)-i, "reason", "reasons"))
+			doc.sub("--verbose has %s more", Count(len(lines)-i, "reason", "reasons"))
 			return
 		}
 		why := l.Why
 		if l.Rows > 1 && common(why) != why { // it is that of the first
 			why = "the first, " + l.First + ": " + why
 		}
-		doc.Sub("not recomputed: %s: %s", kinds(l), why)
+		doc.sub("not recomputed: %s: %s", kinds(l), why)
 	}
 }
 
@@ -85,6 +85,6 @@ func worstSlices(doc *Document, row *compare.Row) {
 		}
 	}
 	if parts != nil {
-		doc.Field("worst", "relative L2 by part: %s", strings.Join(parts, ", "))
+		doc.field("worst", "relative L2 by part: %s", strings.Join(parts, ", "))
 	}
 }

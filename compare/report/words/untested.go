@@ -10,10 +10,10 @@ func Untested(doc *Document, r *compare.Result) {
 	Expected(doc, r)
 	Missing(doc, r)
 	if n := len(r.Untested); n > 0 {
-		doc.Field("untested", "constant, zero or empty: %s", Some(r.Untested))
+		doc.field("untested", "constant, zero or empty: %s", Some(r.Untested))
 	}
 	if n := len(r.Unverified); n > 0 {
-		doc.Field("not judged", "%s", Some(r.Unverified))
+		doc.field("not judged", "%s", Some(r.Unverified))
 	}
 	if r.Isolation != nil {
 		reasons(doc, r.Isolation)

@@ -105,7 +105,7 @@ func FindProgram(asked string, traces ...*capture.Trace) (*Program, error) {
 		if err != nil {
 			return nil, err
 		}
-		return p.ForTraces(traces)
+		return p.forTraces(traces)
 	}
 	for _, t := range traces {
 		p, err := ProgramBeside(t)
@@ -113,15 +113,15 @@ func FindProgram(asked string, traces ...*capture.Trace) (*Program, error) {
 			return nil, err
 		}
 		if p != nil {
-			return p.ForTraces(traces)
+			return p.forTraces(traces)
 		}
 	}
 	return nil, nil
 }
 
-// ForTraces returns the program for the passes of the trace with the most passes. It returns an error if the
+// forTraces returns the program for the passes of the trace with the most passes. It returns an error if the
 // program does not hold for the passes of some trace.
-func (p *Program) ForTraces(traces []*capture.Trace) (*Program, error) {
+func (p *Program) forTraces(traces []*capture.Trace) (*Program, error) {
 	out, most := p, 0
 	for _, t := range traces {
 		passes, err := t.IDs()

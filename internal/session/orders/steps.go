@@ -51,7 +51,7 @@ func Code(e *settings.Env, used *Program, local, ref *capture.Trace, m *mapping.
 		for i, t := range []*capture.Trace{local, ref} {
 			p, err := ProgramBeside(t)
 			if p != nil {
-				p, err = p.ForTraces([]*capture.Trace{t})
+				p, err = p.forTraces([]*capture.Trace{t})
 			}
 			if err != nil {
 				fmt.Fprintf(e.Notes, "note: the steps of %s are not shown: %v\n", t.Path(), err)

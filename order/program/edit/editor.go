@@ -171,8 +171,8 @@ func (e *Editor) RoundAll() {
 	}
 }
 
-// Held copies a variable into a step of its own, in the shape of the view.
-func (e *Editor) Held(v program.Var) program.Var { return e.Cat(0, v) }
+// held copies a variable into a step of its own, in the shape of the view.
+func (e *Editor) held(v program.Var) program.Var { return e.Cat(0, v) }
 
 // Rounded returns a variable rounded to the model's dtype. Other readers keep the unrounded variable.
 func (e *Editor) Rounded(v program.Var) program.Var {

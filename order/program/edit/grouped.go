@@ -33,7 +33,7 @@ func sumOfParts(e *Editor, sum, n int) bool {
 	one := e.Sum("", e.Split(e.Cat(last, row), last, row.Last()/n))
 	whole := slices.Clone(one.Shape)
 	whole[len(whole)-1] = n
-	now := map[int]program.Var{sum: e.Reshape(e.Held(e.Expand(one, whole)), row.Shape...)}
+	now := map[int]program.Var{sum: e.Reshape(e.held(e.Expand(one, whole)), row.Shape...)}
 	for i := sum + 1; i < len(p.Steps) && e.Err() == nil; i++ {
 		s := &p.Steps[i]
 		args, some := slices.Clone(s.Args), false

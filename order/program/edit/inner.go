@@ -123,7 +123,7 @@ func Put(e *Editor, x *Inner, d *program.Edited) bool {
 		switch {
 		case s.Prim == program.Input && s.Index() >= 0:
 			if all[i] = x.in[s.Index()]; !all[i].Plain() {
-				all[i] = e.Held(all[i])
+				all[i] = e.held(all[i])
 			}
 		case s.Prim == program.Input:
 			all[i] = e.Other(d.In[-s.Index()-1])
@@ -165,7 +165,7 @@ func shaped(e *Editor, v program.Var, shape []int) program.Var {
 	if slices.Equal(v.Shape, shape) {
 		return v
 	}
-	return e.Reshape(e.Held(v), shape...)
+	return e.Reshape(e.held(v), shape...)
 }
 
 // Given is the value of a variable that is an input of the program, or an index of the first axis of an input. Ok is false for the result of a step.

@@ -47,7 +47,7 @@ func (d Edit) apart(e *Editor, t *StepIndex, step int) bool {
 		if e.Err() != nil || !slices.Equal(sum.Shape, s.Shape) {
 			return false
 		}
-		out, ok := Again(e, step+1, len(t.Steps), t.Result(step), sum, t.Out)
+		out, ok := again(e, step+1, len(t.Steps), t.Result(step), sum, t.Out)
 		if !ok {
 			return false
 		}

@@ -16,9 +16,9 @@ func (e *Editor) ReadAs(step, arg int, v program.Var) bool {
 	return ok
 }
 
-// Again copies the steps [from, to). The copies read now where the steps read old. Again returns the copy of the
+// again copies the steps [from, to). The copies read now where the steps read old. again returns the copy of the
 // variable out.
-func Again(e *Editor, from, to int, old, now, out program.Var) (program.Var, bool) {
+func again(e *Editor, from, to int, old, now, out program.Var) (program.Var, bool) {
 	at := make(map[int]int, to-from)
 	for i := from; i < to; i++ {
 		s := e.Before.Steps[i]

@@ -203,7 +203,7 @@ func alike(a, b program.Var) bool {
 	return true
 }
 
-// Orders is in how many other orders the additions of a program can be: see [InOrder].
+// Orders is in how many other orders the additions of a program can be; inOrder makes them.
 func Orders(p *program.Program) int { return ordersIn(chains(p)) }
 
 func ordersIn(kinds [][]*chain) int {
@@ -231,12 +231,12 @@ func (c *chain) others() []*sum {
 // ordersOf are the orders of so many terms.
 var ordersOf sync.Map
 
-// InOrder returns the program with the additions of its chains in another order k, numbered from 1: in the chains of
+// inOrder returns the program with the additions of its chains in another order k, numbered from 1: in the chains of
 // one kind, or, for a program with several kinds, of all kinds. Each intermediate sum is rounded like the program's
 // own. The additions are definite: an engine that adds two float32 numbers gives the number nearest to their sum.
-// Hence the order determines the result, and there is no bound where the terms are known exactly. InOrder returns the
+// Hence the order determines the result, and there is no bound where the terms are known exactly. inOrder returns the
 // program itself if order k does not exist.
-func InOrder(p *program.Program, k int) (*program.Program, error) {
+func inOrder(p *program.Program, k int) (*program.Program, error) {
 	if k < 1 {
 		return p, nil
 	}

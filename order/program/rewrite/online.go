@@ -368,5 +368,5 @@ func Apply(p *program.Program, r program.Rewrite) (*program.Program, error) {
 	if q, err = InKernel(q, r.Kernel()); err != nil {
 		return nil, err
 	}
-	return InOrder(q, r.Order())
+	return inOrder(q, r.Order())
 }

@@ -26,13 +26,13 @@ const maxSpread = 48
 // Spread are the splits of a shape that has an axis for the entries: [T, 3, H, D], [2, T, F], or with the queries of a KV head next to
 // its key and value, [T, K, 4, D]. The axes may stand in any order. Layouts with tokens first come first.
 func (p Parts) Spread(shape []int, sizes map[string]int) (list []Split) {
-	add := func(parts []int, inner ...Axis) {
+	add := func(parts []int, inner ...axis) {
 		var right []string
 		for _, a := range inner {
 			right = append(right, a.Name)
 		}
-		all := append([]Axis{{"t", p.Tokens}}, inner...)
-		orders(slices.DeleteFunc(all, func(a Axis) bool { return a.Size == 1 }), func(order []Axis, _ bool) {
+		all := append([]axis{{"t", p.Tokens}}, inner...)
+		orders(slices.DeleteFunc(all, func(a axis) bool { return a.Size == 1 }), func(order []axis, _ bool) {
 			left, ok := merged(shape, order, Sharding{}, sizes)
 			s := p.split(left, spell(right), "s", parts)
 			if ok && len(list) < maxSpread && !slices.Contains(list, s) {
@@ -44,17 +44,17 @@ func (p Parts) Spread(shape []int, sizes map[string]int) (list []Split) {
 	switch {
 	case !slices.ContainsFunc(w, func(width int) bool { return width != w[0] }):
 		ones := slices.Repeat([]int{1}, n)
-		add(ones, Axis{"s", n}, Axis{"c", w[0]})
+		add(ones, axis{"s", n}, axis{"c", w[0]})
 		if d := p.Head; d > 1 && w[0]%d == 0 && w[0] > d && p.Heads {
-			heads := Axis{"h", w[0] / d}
+			heads := axis{"h", w[0] / d}
 			if heads.Size == k && k != p.Queries {
 				heads.Name = "k"
 			}
-			add(ones, Axis{"s", n}, heads, Axis{"d", d})
+			add(ones, axis{"s", n}, heads, axis{"d", d})
 		}
 	case n == 3 && k > 1 && w[1] == w[2] && w[0]%w[1] == 0 && w[1]%k == 0:
 		each := w[0] / w[1]
-		add([]int{each, 1, 1}, Axis{"k", k}, Axis{"s", each + 2}, Axis{"d", w[1] / k})
+		add([]int{each, 1, 1}, axis{"k", k}, axis{"s", each + 2}, axis{"d", w[1] / k})
 	}
 	return list
 }

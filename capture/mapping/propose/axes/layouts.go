@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/internal/permute"
 )
 
-// Axis is an axis of an entry that a dump may have in another place: a letter and a size.
-type Axis struct {
+// axis is an axis of an entry that a dump may have in another place: a letter and a size.
+type axis struct {
 	Name string
 	Size int
 }
@@ -67,7 +67,7 @@ func Layouts(have, want []int, letters string, sizes map[string]int, parts Shard
 		return nil
 	}
 	var list []Layout
-	add := func(groups [][]Axis) {
+	add := func(groups [][]axis) {
 		for _, pairs := range []bool{false, true} {
 			for _, a := range arranged(have, groups, pairs, parts, sizes) {
 				if !slices.ContainsFunc(list, func(b Layout) bool {
@@ -78,11 +78,11 @@ func Layouts(have, want []int, letters string, sizes map[string]int, parts Shard
 			}
 		}
 	}
-	groups := make([][]Axis, len(want))
+	groups := make([][]axis, len(want))
 	called := axisNames(letters)
 	for i, n := range want {
 		if n != 1 {
-			groups[i] = []Axis{{called[i], n}}
+			groups[i] = []axis{{called[i], n}}
 		}
 	}
 	add(groups)
@@ -90,7 +90,7 @@ func Layouts(have, want []int, letters string, sizes map[string]int, parts Shard
 	for _, n := range []int{sizes["h"], sizes["k"]} { // an axis of several heads
 		if n > 1 && want[last] > n && want[last]%n == 0 {
 			split := slices.Clone(groups)
-			split[last] = []Axis{{"h", n}, {"d", want[last] / n}}
+			split[last] = []axis{{"h", n}, {"d", want[last] / n}}
 			if !strings.ContainsAny(letters, "hd") {
 				add(split)
 			}
@@ -118,7 +118,7 @@ func axisNames(letters string) []string {
 }
 
 // arranged are the layouts for one way to take an entry's axes apart.
-func arranged(have []int, groups [][]Axis, interleaved bool, parts Sharding, sizes map[string]int) (list []Layout) {
+func arranged(have []int, groups [][]axis, interleaved bool, parts Sharding, sizes map[string]int) (list []Layout) {
 	if interleaved {
 		at := len(groups) - 1
 		if len(groups[at]) == 0 {
@@ -129,12 +129,12 @@ func arranged(have []int, groups [][]Axis, interleaved bool, parts Sharding, siz
 			return nil
 		}
 		groups = slices.Clone(groups)
-		groups[at] = append(slices.Clone(heads), Axis{"r", 2}, Axis{"p", last.Size / 2})
+		groups[at] = append(slices.Clone(heads), axis{"r", 2}, axis{"p", last.Size / 2})
 	}
 	right := " -> " + spellGroups(groups)
-	orders(slices.Concat(groups...), func(order []Axis, sorted bool) {
+	orders(slices.Concat(groups...), func(order []axis, sorted bool) {
 		if interleaved { // neighbours: p and then r, of the last axis, wherever that is
-			p := slices.IndexFunc(order, func(a Axis) bool { return a.Name == "p" })
+			p := slices.IndexFunc(order, func(a axis) bool { return a.Name == "p" })
 			if p+1 >= len(order) || order[p+1].Name != "r" {
 				return
 			}
@@ -159,12 +159,12 @@ func arranged(have []int, groups [][]Axis, interleaved bool, parts Sharding, siz
 const mostAxes = 5
 
 // orders calls each with the orders of some axes, the sorted order first. It does nothing for more than mostAxes.
-func orders(all []Axis, each func(order []Axis, sorted bool)) {
+func orders(all []axis, each func(order []axis, sorted bool)) {
 	if len(all) > mostAxes {
 		return
 	}
 	for at := range permute.All(len(all)) {
-		order := make([]Axis, len(all))
+		order := make([]axis, len(all))
 		for i, k := range at {
 			order[i] = all[k]
 		}
@@ -173,7 +173,7 @@ func orders(all []Axis, each func(order []Axis, sorted bool)) {
 }
 
 // same reports whether a shape is that of an entry but for axes of 1 in front.
-func same(have []int, groups [][]Axis) bool {
+func same(have []int, groups [][]axis) bool {
 	var want []int
 	for _, g := range groups {
 		n := 1
@@ -186,7 +186,7 @@ func same(have []int, groups [][]Axis) bool {
 }
 
 // merged spells the axes of a shape as atoms in their order; ok is false where they do not fit.
-func merged(have []int, atoms []Axis, parts Sharding, sizes map[string]int) (text string, ok bool) {
+func merged(have []int, atoms []axis, parts Sharding, sizes map[string]int) (text string, ok bool) {
 	var words []string
 	at := 0
 	for i, n := range have {
@@ -194,7 +194,7 @@ func merged(have []int, atoms []Axis, parts Sharding, sizes map[string]int) (tex
 			words = append(words, "1")
 			continue
 		}
-		var group []Axis
+		var group []axis
 		for product := 1; product < n; at++ {
 			if at == len(atoms) || n%(product*atoms[at].Size) != 0 {
 				return "", false
@@ -213,7 +213,7 @@ func merged(have []int, atoms []Axis, parts Sharding, sizes map[string]int) (tex
 	return strings.Join(words, " "), at == len(atoms)
 }
 
-func spellGroups(groups [][]Axis) string {
+func spellGroups(groups [][]axis) string {
 	var words []string
 	for _, g := range groups {
 		var names []string
@@ -227,8 +227,8 @@ func spellGroups(groups [][]Axis) string {
 
 // spellSized writes an item of the left side of a layout. Of several atoms the size of one is left out, unless a model gives its name a different size: that of the tokens, whose
 // number changes from pass to pass, or else that of the last atom.
-func spellSized(group []Axis, sizes map[string]int) string {
-	open := slices.IndexFunc(group, func(a Axis) bool { return a.Name == "t" })
+func spellSized(group []axis, sizes map[string]int) string {
+	open := slices.IndexFunc(group, func(a axis) bool { return a.Name == "t" })
 	if open < 0 {
 		open = len(group) - 1
 	}

@@ -99,11 +99,11 @@ func NewComparison() Comparison { return Comparison{NewReader(), NewReader()} }
 // Nearness is the distance of x, in a layout, from an expected tensor. Where no order of the elements is near, it is a lower bound of the distance.
 // ok is false if the numbers are not known, or tell nothing.
 func (c Comparison) Nearness(x, expected Tensor, layout string) (d float64, ok bool, err error) {
-	left, err := c.Dump.Summary(x)
+	left, err := c.Dump.summary(x)
 	if left == nil || err != nil {
 		return 0, false, err
 	}
-	right, err := c.Expected.Summary(expected)
+	right, err := c.Expected.summary(expected)
 	if !right.tells() || err != nil {
 		return 0, false, err
 	}
@@ -127,7 +127,7 @@ func (c Comparison) Distance(x, expected Tensor, layout string) (float64, error)
 	if l == nil || r == nil || err != nil {
 		return math.Inf(1), err
 	}
-	if s, err := c.Expected.Summary(expected); !s.tells() || err != nil {
+	if s, err := c.Expected.summary(expected); !s.tells() || err != nil {
 		return math.Inf(1), err
 	}
 	return Distance(Arranged(l.Plain, x.Shape, layout), r.Plain), nil
@@ -136,11 +136,11 @@ func (c Comparison) Distance(x, expected Tensor, layout string) (float64, error)
 // AsTheyLie is the distance of x from an expected tensor without a layout, [Far] where they cannot be near or the shapes differ. A number that
 // hides a key, which is far larger than all others, counts as −Inf. ok is false if the numbers are not known.
 func (c Comparison) AsTheyLie(x, expected Tensor) (d float64, ok bool, err error) {
-	left, err := c.Dump.Summary(x)
+	left, err := c.Dump.summary(x)
 	if left == nil || err != nil {
 		return 0, false, err
 	}
-	right, err := c.Expected.Summary(expected)
+	right, err := c.Expected.summary(expected)
 	if right == nil || err != nil {
 		return 0, false, err
 	}

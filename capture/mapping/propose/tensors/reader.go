@@ -20,12 +20,12 @@ type Numbers struct{ Plain, Sorted []float64 }
 type Reader struct {
 	have      map[string]*Numbers
 	kept      int
-	summaries map[string]*Summary
+	summaries map[string]*summary
 }
 
 // NewReader returns a reader that has nothing yet.
 func NewReader() *Reader {
-	return &Reader{have: map[string]*Numbers{}, summaries: map[string]*Summary{}}
+	return &Reader{have: map[string]*Numbers{}, summaries: map[string]*summary{}}
 }
 
 // Numbers are the elements of a tensor; nil for one that is too large, or has no floats.
@@ -51,16 +51,16 @@ func (v *Reader) Numbers(x Tensor) (*Numbers, error) {
 	return n, nil
 }
 
-// Summary has what no order of a tensor's elements changes.
-type Summary struct {
+// summary has what no order of a tensor's elements changes.
+type summary struct {
 	elements        int
 	odd             [3]int  // NaN, −Inf and +Inf
 	norm            float64 // ‖x‖ of the finite elements
 	lowest, highest float64 // of the finite ones; 0 without any
 }
 
-// Summary returns the summary of a tensor. It returns nil for a tensor that is too large, or has no floats.
-func (v *Reader) Summary(x Tensor) (*Summary, error) {
+// summary returns the summary of a tensor. It returns nil for a tensor that is too large, or has no floats.
+func (v *Reader) summary(x Tensor) (*summary, error) {
 	if s, ok := v.summaries[x.Key]; ok {
 		return s, nil
 	}
@@ -68,7 +68,7 @@ func (v *Reader) Summary(x Tensor) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	var s *Summary
+	var s *summary
 	if n != nil {
 		s = summarise(n.Sorted)
 	}
@@ -76,8 +76,8 @@ func (v *Reader) Summary(x Tensor) (*Summary, error) {
 	return s, nil
 }
 
-func summarise(sorted []float64) *Summary {
-	s := &Summary{elements: len(sorted)}
+func summarise(sorted []float64) *summary {
+	s := &summary{elements: len(sorted)}
 	finite := 0
 	for _, x := range sorted {
 		switch {
@@ -101,11 +101,11 @@ func summarise(sorted []float64) *Summary {
 }
 
 // tells reports whether numbers tell a tensor from another: zeros, and NaN, are alike in all tensors. It is false for no summary.
-func (s *Summary) tells() bool { return s != nil && s.norm > 0 && s.odd[0] == 0 }
+func (s *summary) tells() bool { return s != nil && s.norm > 0 && s.odd[0] == 0 }
 
 // apart reports whether tensors with these summaries cannot be near in any order of their elements: the distance of two vectors
 // is at least that of their norms, and that of their largest and of their smallest elements.
-func (s *Summary) apart(ref *Summary) bool {
+func (s *summary) apart(ref *summary) bool {
 	limit := Near * ref.norm * (1 + 1e-9)
 	return s.elements != ref.elements || s.odd != ref.odd || math.Abs(s.norm-ref.norm) > limit ||
 		math.Abs(s.lowest-ref.lowest) > limit || math.Abs(s.highest-ref.highest) > limit
