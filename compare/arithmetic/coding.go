@@ -37,12 +37,24 @@ func newCoding(e *order.Entry, x, y program.Value) *coding {
 
 // plausible reports whether codes in place of the weight may make the difference: by its size, which is much the same in every part of the
 // channels, and because it is no factor.
-func (c *coding) plausible() bool {
-	of, s := thresholds.Codes.Product, thresholds.Codes.Slope
+func (c *coding) plausible() bool { return c.sized() && c.noFactor() && c.even() }
+
+// sized reports whether the error is as large as errors of codes.
+func (c *coding) sized() bool {
+	of := thresholds.Codes.Product
+	return c.error >= of.Least && c.error <= of.Most
+}
+
+// noFactor reports whether the product is no more too large or too small on average than codes make it.
+func (c *coding) noFactor() bool {
+	s := thresholds.Codes.Slope
 	slope := min(s.Most, max(s.Least, s.Deviations/math.Sqrt(float64(c.free))))
-	if !(c.error >= of.Least && c.error <= of.Most) || math.Abs(c.slope) > slope*c.error+c.error*c.error {
-		return false
-	}
+	return !(math.Abs(c.slope) > slope*c.error+c.error*c.error)
+}
+
+// even reports whether the error is much the same in every part of the channels.
+func (c *coding) even() bool {
+	of := thresholds.Codes.Product
 	if c.channels < of.Parts*of.Parts { // a part of so few is left to chance
 		return true
 	}

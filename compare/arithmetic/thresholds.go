@@ -1,6 +1,7 @@
 package arithmetic
 
-// Thresholds are the numbers on which the verdicts of this package rest, without the limits of work and memory.
+// Thresholds are the numbers on which the verdicts of this package rest, without the limits of work and memory. Rates of the bug bench are in
+// docs/results/certificate.md#thresholds-where-a-mistake-is-planted. Bounds are at 95 %, and the trials are different mistakes.
 type Thresholds struct {
 	Proof    ProofThresholds
 	Majority MajorityThresholds
@@ -70,12 +71,12 @@ type WiderThresholds struct {
 	// Places is the number of places in a layer with evidence for rounding on writing.
 	// Null hypothesis: a mistake of a unit in one place, in one layer or in all.
 	// Statistic: the places of entries given by inputs within half a unit, and not by the captured inputs.
-	// Rate: the rate of two such mistakes in one port.
+	// Rate: the rate of two such mistakes in one port. In the bug bench 0 of 1,112 mistakes in float32 and 0 of 1,076 in bfloat16: below 0.3 %.
 	Places int
 	// Rounded: a trace was rounded on writing if inputs within half a unit give this many entries for each entry they fail.
 	// Null hypothesis: mistakes, some of them smaller than half a unit.
 	// Statistic: entries that inputs within half a unit give, for each entry that they do not give.
-	// Rate: none was measured for Rounded; Places has to hold too.
+	// Rate: 0 of 1,076 mistakes of the bug bench: below 0.3 %. With Rounded 1 it is 0 too, so the bench does not show what Rounded adds.
 	Rounded int
 }
 
@@ -94,12 +95,15 @@ type CodedTrace struct {
 	// Weights is the smallest number of weights with a coded product.
 	// Null hypothesis: each such product has a mistake of its own.
 	// Statistic: the number of different weights among the coded products.
-	// Rate: the rate of Weights mistakes in one port; none was measured.
+	// Rate: the rate of Weights mistakes in one port. In the bug bench 38 of 1,208 mistakes change as many weights or more; none of these
+	// looks quantised: below 8 % of such mistakes.
 	Weights int
 	// Share is the smallest share of the products with a coded result.
 	// Null hypothesis: one mistake changes the products of some roles or of some layers.
 	// Statistic: coded products / examined products.
-	// Rate: 0 for a mistake in a smaller share of the products; none was measured for a mistake in every product.
+	// Rate: 0 for a mistake in a smaller share of the products. A mistake in every product of 169 traces looks quantised in none of them if it is a factor,
+	// another order of channels, of inputs or of tokens, or a limit on results, and in one if it is a bias. It looks quantised in 117 to 137 of them if it changes
+	// the product in all directions by as much as codes do: an input that is left out, inputs with factors of their own, an adapter of rank 1.
 	Share float64
 	// Above is the smallest ratio of a role's error to the error of every other role at which the role has more than codes.
 	// Null hypothesis: a file with several formats. Codes with one bit less double the error.
@@ -119,7 +123,8 @@ type CodedProduct struct {
 	// Least and Most limit the error. Codes of 8 bits in blocks of 32 have 5e-3, codes of 2 bits have 0.3; rounding to bfloat16 has at most 1.6e-3.
 	// Null hypothesis: below Least the weights in another dtype, above Most another tensor.
 	// Statistic: the relative L2 error of the product.
-	// Rate: none was measured.
+	// Rate: for Least, 0 of 83 traces whose weights are rounded to bfloat16: below 3.6 %. For Most, the channels or the inputs of a neighbour in every
+	// product: 130 of 24,782 products look coded, and 0 of 338 traces look quantised. Without Least and Most all 338 do.
 	Least, Most float64
 	// Parts is a number of equal parts of the channels, and Apart a limit on the ratio of their errors. Codes are as good in every part of a weight.
 	// Null hypothesis: one part is wrong by more than codes, such as a KV head with a factor.
@@ -134,7 +139,8 @@ type CodedTokens struct {
 	// Alike limits the excess of the cosines.
 	// Null hypothesis: something is added to the product, such as a bias, the same for every token.
 	// Statistic: the mean over all pairs of the cosine of two differences less the cosine of the two inputs.
-	// Rate: 3·10⁻⁵ for codes in columns of equal size, by [Slope].Deviations; none was measured for columns of unequal size, which Alike allows for.
+	// Rate: a bias in every product makes 1 of 169 traces look quantised, and 161 without Alike. A product of one token is not tested.
+	// Codes in columns of equal size are taken for a bias with a chance of 3·10⁻⁵, by [Slope].Deviations.
 	Alike float64
 }
 
