@@ -33,13 +33,15 @@ type MajorityThresholds struct {
 	// Held is the number of entries that the arithmetic has to explain if there are suspects.
 	// Null hypothesis: a mistake in all entries of the form, and one entry that shows little of it.
 	// Statistic: the number of entries that the arithmetic explains.
-	// Rate: none was measured for Held; a single entry says nothing of the other entries.
+	// Rate: in the bug bench 0 of 753 mistakes put a right entry among the suspects, or a wrong entry among the explained entries: below 0.4 %. With Held 1
+	// it is 0 of 239 mistakes. Held stays 2, since a single entry says nothing of the other entries.
 	Held int
 	// Share is the share of the entries that has to be exceeded. At exactly Share the form is decided only if one mistake explains all other entries.
 	// Null hypothesis: the explained entries are the exception, such as layers of another kind, and the suspects are as the engine computes.
 	// Statistic: explained entries / entries of the form; of an entry with many tokens, explained tokens / tokens; of a trace that may have been
 	// rounded on writing, explained entries / entries that transformers' arithmetic does not explain.
-	// Rate: 0 for a mistake in fewer than half of the entries; a mistake in most entries is not decided by a majority.
+	// Rate: 0 for a mistake in fewer than half of the entries; a mistake in most entries is not decided by a majority. Measured together with Held: below 0.4 %.
+	// With Share 0.4 or 0.25 it is 0 of 239 mistakes, in engines with one arithmetic in a form.
 	Share float64
 }
 
@@ -123,8 +125,8 @@ type CodedProduct struct {
 	// Least and Most limit the error. Codes of 8 bits in blocks of 32 have 5e-3, codes of 2 bits have 0.3; rounding to bfloat16 has at most 1.6e-3.
 	// Null hypothesis: below Least the weights in another dtype, above Most another tensor.
 	// Statistic: the relative L2 error of the product.
-	// Rate: for Least, 0 of 83 traces whose weights are rounded to bfloat16: below 3.6 %. For Most, the channels or the inputs of a neighbour in every
-	// product: 130 of 24,782 products look coded, and 0 of 338 traces look quantised. Without Least and Most all 338 do.
+	// Rate: for Least, weights rounded to bfloat16: 109 of 6,133 products look coded, and 0 of 83 traces look quantised. For Most, the channels or the inputs
+	// of a neighbour in every product: 130 of 24,782 products, and 0 of 338 traces. Without Least and Most all of these traces look quantised.
 	Least, Most float64
 	// Parts is a number of equal parts of the channels, and Apart a limit on the ratio of their errors. Codes are as good in every part of a weight.
 	// Null hypothesis: one part is wrong by more than codes, such as a KV head with a factor.
@@ -140,7 +142,8 @@ type CodedTokens struct {
 	// Null hypothesis: something is added to the product, such as a bias, the same for every token.
 	// Statistic: the mean over all pairs of the cosine of two differences less the cosine of the two inputs.
 	// Rate: a bias in every product makes 1 of 169 traces look quantised, and 161 without Alike. A product of one token is not tested.
-	// Codes in columns of equal size are taken for a bias with a chance of 3·10⁻⁵, by [Slope].Deviations.
+	// Codes in columns of equal size are taken for a bias with a chance of 3·10⁻⁵, by [Slope].Deviations; of 24,765 products with codes of 8 and 4 bits, in columns
+	// as unequal as those of 11 tiny models, none is.
 	Alike float64
 }
 
