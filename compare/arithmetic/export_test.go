@@ -106,3 +106,26 @@ func (k *Forms) Suspected(ctx context.Context, name isolate.FormKey) (f *Suspect
 	}
 	return f, left, nil
 }
+
+// WrongWitness reports whether transformers' arithmetic leaves something of an entry that is asked for the digits of the trace: of any entry in float32,
+// of an entry without weights in 16 bits.
+func WrongWitness(ctx context.Context, i *isolate.Isolator) (bool, error) {
+	forms := i.CapturedForms()
+	for _, name := range forms.Names {
+		for _, n := range forms.Nodes[name] {
+			if i.Env().DType != hooks.F32 {
+				if !weightless(i, n) {
+					break
+				}
+				if !computesAnything(i, n) {
+					continue
+				}
+			}
+			e, err := i.Evidence(ctx, n)
+			if err != nil || e != nil && len(e.Left) > 0 {
+				return err == nil, err
+			}
+		}
+	}
+	return false, nil
+}

@@ -2,7 +2,6 @@ package arithmetic_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,11 +29,11 @@ var widerThresholds = []struct {
 // Null hypothesis of WiderThresholds: mistakes, and nothing was rounded on writing. It is true in every trace of the bug bench.
 func (p *plantedRuns) ratesOfWider(t *testing.T) {
 	var out strings.Builder
-	out.WriteString("\n| question | traces | mistakes |")
+	out.WriteString("\n| question | traces | mistakes | mistakes with a wrong witness |")
 	for _, of := range widerThresholds {
 		fmt.Fprintf(&out, " yes, %s |", of.name)
 	}
-	out.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(widerThresholds)) + "\n")
+	out.WriteString("\n|---|---|---|---|" + strings.Repeat("---|", len(widerThresholds)) + "\n")
 	for _, q := range []struct{ name, dtype string }{{"computed in double precision", "float32"}, {"rounded on writing", "bfloat16"}} {
 		var runs []*plantedRun
 		for _, r := range p.runs {
@@ -42,11 +41,11 @@ func (p *plantedRuns) ratesOfWider(t *testing.T) {
 				runs = append(runs, r)
 			}
 		}
-		fmt.Fprintf(&out, "| %s (%s) | %d | %d |", q.name, q.dtype, len(runs), differentFaults(runs))
+		fmt.Fprintf(&out, "| %s (%s) | %d | %d | %d |", q.name, q.dtype, len(runs), differentFaults(runs), differentFaults(p.those(t, runs, wrongWitness)))
 		for _, of := range widerThresholds {
 			t.Run(q.name+" "+of.name, func(t *testing.T) {
 				arithmetic.SetThresholds(t, of.change)
-				yes := p.wider(t, runs)
+				yes := p.those(t, runs, wider)
 				fmt.Fprintf(&out, " %d |", len(yes))
 				t.Logf("%d: %s", len(yes), listed(yes))
 				if of.name == widerThresholds[0].name && len(yes) > 0 {
@@ -59,25 +58,12 @@ func (p *plantedRuns) ratesOfWider(t *testing.T) {
 	p.page(t, "wider", len(p.runs) == ratesMeasured, out.String())
 }
 
-// wider returns the traces that seem to have been computed in more digits.
-func (p *plantedRuns) wider(t *testing.T, runs []*plantedRun) (yes []*plantedRun) {
+// those returns the runs that a question is answered yes for.
+func (p *plantedRuns) those(t *testing.T, runs []*plantedRun, ask func(*testing.T, func(isolate.Options) (*compare.Isolator, error)) (bool, error)) (yes []*plantedRun) {
 	t.Helper()
 	var mu sync.Mutex
 	p.each(t, runs, func(r *plantedRun, isolator func(isolate.Options) (*compare.Isolator, error)) error {
-		i, err := isolator(isolate.Options{})
-		if err != nil {
-			return err
-		}
-		is := false
-		if d := i.Env().DType; d == hooks.F32 {
-			is, err = i.Forms.ComputedWider(t.Context())
-		} else {
-			var wide *compare.Isolator
-			if wide, err = isolator(isolate.Options{DType: hooks.F32, Stored: d}); err != nil {
-				return err
-			}
-			is, err = i.Rounded(t.Context(), wide)
-		}
+		is, err := ask(t, isolator)
 		if err != nil || !is {
 			return err
 		}
@@ -86,6 +72,33 @@ func (p *plantedRuns) wider(t *testing.T, runs []*plantedRun) (yes []*plantedRun
 		yes = append(yes, r)
 		return nil
 	})
-	slices.SortFunc(yes, func(a, b *plantedRun) int { return strings.Compare(a.Name, b.Name) })
 	return yes
+}
+
+// wider reports whether a trace seems to have been computed in more digits.
+func wider(t *testing.T, isolator func(isolate.Options) (*compare.Isolator, error)) (bool, error) {
+	t.Helper()
+	i, err := isolator(isolate.Options{})
+	if err != nil {
+		return false, err
+	}
+	d := i.Env().DType
+	if d == hooks.F32 {
+		return i.Forms.ComputedWider(t.Context())
+	}
+	wide, err := isolator(isolate.Options{DType: hooks.F32, Stored: d})
+	if err != nil {
+		return false, err
+	}
+	return i.Rounded(t.Context(), wide)
+}
+
+// wrongWitness is [arithmetic.WrongWitness] of a trace.
+func wrongWitness(t *testing.T, isolator func(isolate.Options) (*compare.Isolator, error)) (bool, error) {
+	t.Helper()
+	i, err := isolator(isolate.Options{})
+	if err != nil {
+		return false, err
+	}
+	return arithmetic.WrongWitness(t.Context(), i.Isolator)
 }
