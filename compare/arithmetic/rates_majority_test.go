@@ -29,8 +29,10 @@ var majorityThresholds = []struct {
 
 // majorityCounts count forms with an entry that transformers' arithmetic does not explain.
 type majorityCounts struct {
-	forms, all     int      // forms in which mistakes touch an entry, and all entries
-	suspects, thin int      // forms that a majority decided with suspects, and forms whose suspects are not accused
+	forms, all     int // forms in which mistakes touch an entry, and all entries
+	suspects, thin int // forms that a majority decided with suspects, in the runs decided; and forms whose suspects are not accused
+	other          int // forms that an arithmetic other than transformers' decided
+	decided        []*plantedRun
 	right, hidden  []string // forms with a right entry among the suspects, and with a wrong entry that is held
 }
 
@@ -43,7 +45,7 @@ const looserShare = 4
 func (p *plantedRuns) ratesOfMajority(t *testing.T) {
 	runs := drawnRuns(p.runs, pagetest.Samples(t, "TRACEDIFF_MAJORITY", len(p.runs)))
 	var out strings.Builder
-	out.WriteString("\n| thresholds | traces | mistakes | forms with a mistake | in all entries | decided with suspects | suspects not accused | a right entry is a suspect | a wrong entry is held |\n|---|---|---|---|---|---|---|---|---|\n")
+	out.WriteString("\n| thresholds | traces | mistakes | forms with a mistake | in all entries | decided with suspects | of mistakes | by another arithmetic | suspects not accused | a right entry is a suspect | a wrong entry is held |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for k, of := range majorityThresholds {
 		t.Run(of.name, func(t *testing.T) {
 			arithmetic.SetThresholds(t, of.change)
@@ -52,7 +54,7 @@ func (p *plantedRuns) ratesOfMajority(t *testing.T) {
 				some = runs[:(len(runs)+looserShare-1)/looserShare]
 			}
 			c := p.majority(t, some)
-			fmt.Fprintf(&out, "| %s | %d | %d | %d | %d | %d | %d | %d | %d |\n", of.name, len(some), differentFaults(some), c.forms, c.all, c.suspects, c.thin, len(c.right), len(c.hidden))
+			fmt.Fprintf(&out, "| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", of.name, len(some), differentFaults(some), c.forms, c.all, c.suspects, differentFaults(c.decided), c.other, c.thin, len(c.right), len(c.hidden))
 			t.Logf("right suspects:\n%s\nheld with a mistake:\n%s", strings.Join(c.right, "\n"), strings.Join(c.hidden, "\n"))
 			if k == 0 && len(c.right)+len(c.hidden) > 0 {
 				t.Errorf("%d forms suspect a right entry, and %d hold a wrong one", len(c.right), len(c.hidden))
@@ -109,6 +111,10 @@ func (c *majorityCounts) add(r *plantedRun, i *isolate.Isolator, name isolate.Fo
 		return
 	}
 	c.suspects++
+	c.decided = append(c.decided, r)
+	if f.Other {
+		c.other++
+	}
 	if f.Thin {
 		c.thin++
 	}
