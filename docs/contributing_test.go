@@ -44,9 +44,9 @@ func TestTheWorkedExampleIsInTheCode(t *testing.T) {
 // oneSpace has each run of spaces as one: columns of a table are aligned.
 func oneSpace(text string) string { return regexp.MustCompile(` +`).ReplaceAllString(text, " ") }
 
-// Each package has a sentence in the contributor's page: a row of a table begins with its path.
+// Each package has a sentence in the page of packages: a row of a table begins with its path.
 func TestEveryPackageHasASentence(t *testing.T) {
-	page, err := os.ReadFile("../CONTRIBUTING.md")
+	page, err := os.ReadFile("architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
