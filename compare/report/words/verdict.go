@@ -228,7 +228,7 @@ func left(r *compare.Result) []Segment {
 	case r.Same == compare.SameFile:
 		add(Needed, "compared with itself")
 	case r.Same != "":
-		add(Needed, "perhaps the same run")
+		add(Needed, "perhaps one run")
 	}
 	return list
 }
