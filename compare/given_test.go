@@ -106,3 +106,28 @@ func TestNothingDriftsFromDifferentPositions(t *testing.T) {
 		}
 	}
 }
+
+// A further firing of position_ids is not held to the tokens by the first, and a single trace without certificates shows a wrong number of positions.
+func TestPositionsOfFurtherFirings(t *testing.T) {
+	positions := func(values ...float64) hooks.Event {
+		return fire("position_ids", hooks.I64, []int{1, len(values)}, values...)
+	}
+	list := tiny(t)
+	for what, c := range map[string]struct {
+		events []hooks.Event
+		want   map[string]compare.Verdict
+	}{
+		"a further firing": {[]hooks.Event{ids(2, 5), positions(1, 2), positions(0, 1)}, map[string]compare.Verdict{"position_ids": compare.Mismatch, "position_ids#1": compare.Match}},
+		"one too many":     {[]hooks.Event{ids(2, 5), positions(0, 1, 2)}, map[string]compare.Verdict{"position_ids": compare.Mismatch}},
+	} {
+		res, err := compare.Alone(t.Context(), build(t, manifest("local", hooks.F32), c.events...), compare.Options{Order: list, All: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, want := range c.want {
+			if r := rowOfKey(t, res, key); r.Verdict != want {
+				t.Errorf("%s: %s is %s (%s)", what, key, r.Verdict, r.Detail)
+			}
+		}
+	}
+}

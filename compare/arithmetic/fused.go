@@ -189,7 +189,7 @@ func (f *Form) inKernels(ctx context.Context, left []*isolate.Evidence) (done bo
 	case best.own != nil && len(best.rest) == 0:
 		f.Own = best.own
 		return true, nil
-	case best.own != nil && len(best.held) >= thresholds.Majority.Held && mostOf(len(best.held), len(f.Entries)):
+	case best.own != nil && decides(len(best.held), len(f.Entries)):
 		return true, f.mostIn(ctx, best.own, best.rest)
 	}
 	if all = known; best.whole || len(all) == 0 { // if roundings explain all entries, no mistake is looked for

@@ -27,8 +27,8 @@ type ProofThresholds struct {
 	Change int
 }
 
-// MajorityThresholds say when an arithmetic decides a form that it does not explain whole: the entries that it explains are right, and the other
-// entries are suspects. The entries that it explains have to prove the arithmetic as well, see [ProofThresholds].
+// MajorityThresholds say when an arithmetic that explains only some entries of a form decides the form: the explained entries are right, and the other
+// entries are suspects. The explained entries have to prove the arithmetic as well, see [ProofThresholds].
 type MajorityThresholds struct {
 	// Held is the number of entries that the arithmetic has to explain if there are suspects.
 	// Null hypothesis: a mistake in all entries of the form, and one entry that shows little of it.

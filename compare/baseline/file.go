@@ -34,7 +34,7 @@ type file struct {
 	Accepted []accepted `toml:"accepted"`
 }
 
-// accepted is one divergence of a baseline. Pointers tell what was left out from what is zero.
+// accepted is one divergence of a baseline. A nil pointer is an absent key, unlike a zero.
 type accepted struct {
 	Entry    string             `toml:"entry"`
 	Run      string             `toml:"prompt"`

@@ -29,7 +29,7 @@ type Facts interface {
 type Fact struct {
 	Compared bool    // the walk makes a row of the entry
 	Within   bool    // the difference is within the entry's limit; always true for a single trace
-	Same     bool    // no element differs; an argument of the model also has the expected values
+	Same     bool    // no element differs; the position_ids of a single trace also match its token ids
 	Limit    float64 // on the accumulated relative L2; 0 if the entry has no limit
 }
 

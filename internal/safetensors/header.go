@@ -27,7 +27,7 @@ import (
 // the file either.
 const MaxHeader = 100_000_000
 
-// CutShort is the next step for a file that ends before its header or its data do.
+// CutShort is the next step for a file without the end of its header or of its data.
 const CutShort = "the file is cut short: did the run that wrote it end, and is the copy complete?"
 
 // maxRank bounds the sizes of one shape. No framework has more axes (numpy: 64, torch: 64), and a longer list

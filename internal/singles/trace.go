@@ -11,7 +11,8 @@ import (
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
-// CertifyTrace certifies the entries of the trace of a model that can be isolated, all or those whose key only accepts. The result has them by key.
+// CertifyTrace certifies the entries of a trace for which isolation is possible: all, or the entries with a key for which only returns true. The
+// certificates stand by key.
 func CertifyTrace(t testing.TB, tr *capture.Trace, c ordertest.Case, d hooks.DType, only func(string) bool) map[string]*isolate.Certificate {
 	t.Helper()
 	i, err := compare.NewIsolator(tr, c.List, reference.Weights(c.Checkpoint, d), isolate.Options{DType: d})

@@ -107,7 +107,7 @@ func (p Pair) Traces(t testing.TB) (local, reference *capture.Trace) {
 		Build(t, Manifest("reference", p.DType), Fire("x", p.DType, p.Shape, p.Reference...))
 }
 
-// OneTensor is a file of one tensor, as any writer leaves it, opened from memory.
+// OneTensor opens a file of one tensor, x, from memory: bare safetensors without metadata. side is its path.
 func OneTensor(t testing.TB, side string, d hooks.DType, shape []int, data []byte) *capture.Trace {
 	t.Helper()
 	size, err := json.Marshal(append([]int{}, shape...))
@@ -171,7 +171,7 @@ func Rewritten(t testing.TB, from *capture.Trace, change func(*capture.Manifest)
 	return Open(t, path)
 }
 
-// Only is a trace with some of its tensors: those whose names end in one of these.
+// Only returns a trace with the tensors whose names end in one of ends, at a dot.
 func Only(t testing.TB, from *capture.Trace, ends []string) *capture.Trace {
 	t.Helper()
 	sources := slices.DeleteFunc(from.Sources(), func(s capture.Source) bool {

@@ -80,8 +80,7 @@ func CutPass(text string) (pass int, rest string, found bool) {
 	return n, rest, true
 }
 
-// AfterPass returns what follows a first part that begins with "pass", such as "pass3/", "pass01/" and "pass_1/". [CutPass] reads the first of these
-// only.
+// AfterPass returns the rest of a text whose first part begins with "pass": "pass3/", "pass01/" and "pass_1/". [CutPass] reads only "pass3/".
 func AfterPass(text string) (rest string, found bool) {
 	prefix, rest, cut := strings.Cut(text, "/")
 	return rest, cut && strings.HasPrefix(prefix, passWord)

@@ -75,7 +75,7 @@ func (m *manifest) list(before string, fields map[string]string, most int) {
 	}
 }
 
-// newManifests returns the manifests of both sides: whole ones, or what a report in text has of them.
+// newManifests returns the manifests of both sides: whole manifests, or only the fields of a report in text.
 func newManifests(res *compare.Result, whole bool) []manifest {
 	var all []manifest
 	for i, side := range []compare.Side{res.Local, res.Reference} {
