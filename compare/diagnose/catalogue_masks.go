@@ -1,7 +1,9 @@
 package diagnose
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/order/program/edit"
@@ -30,6 +32,8 @@ func maskRows() []Row {
 		{Kind: "mask.prompt-masked", Words: "a decode step does not attend to the prompt", Pages: pagesOf("fully-masked-row", masks), Apply: otherSight, Class: edit.Known, Weak: true},
 		{Kind: "mask.step-sees-prompt-alone", Words: "a decode step attends only to the prompt and its own key, not to earlier decode steps", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: otherSight, Class: edit.Known, Weak: true},
 		{Kind: "mask.last-block-left-out", Words: "the last block of {n} keys is skipped if it is not full", Pages: leftOutElsewhere, Apply: otherSight, Class: edit.Known, Weak: true},
+		{Kind: firstKeyRule, Words: "the first key that a query at position p attends to is {edge}", Pages: pagesOf("window-size", masks+`|`+attendedTo), Apply: otherEdge, Class: edit.Known, Solved: numbersOfRule},
+		{Kind: lastKeyRule, Words: "the last key that a query at position p attends to is {edge}", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: otherEdge, Class: edit.Known, Solved: numbersOfRule},
 		{Kind: "mask.blocks", Words: "attention is block-diagonal: queries attend only within their block of {n} tokens", Apply: otherSight, Class: edit.Known},
 
 		// Windows.
@@ -121,3 +125,28 @@ var (
 		{Anchor: "missing-bias", Roles: rotated, If: func(m Mistake) bool { return strings.HasSuffix(m.Of.Name, "bias") }},
 	}, nil, onRoles("order-of-norm-and-residual", "layernorm$"), onRoles("source-of-the-residual", stream))
 )
+
+// edgeWords is the rule of a mistake for the first or the last key of a query at position p.
+func (m Mistake) edgeWords() string {
+	if m.N == 0 {
+		return strconv.Itoa(m.K)
+	}
+	base, ends := "p", ""
+	if m.Axis == onKeys {
+		base, ends = "n", ", with n the number of keys"
+	}
+	switch {
+	case m.N == 1:
+	case m.M == 1:
+		base = fmt.Sprintf("%s/%d rounded down", base, m.N)
+	default:
+		base = fmt.Sprintf("%s rounded down to a multiple of %d", base, m.N)
+	}
+	switch {
+	case m.K < 0:
+		base += fmt.Sprintf(", minus %d", -m.K)
+	case m.K > 0:
+		base += fmt.Sprintf(", plus %d", m.K)
+	}
+	return base + ends
+}

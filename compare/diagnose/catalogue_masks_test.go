@@ -53,6 +53,8 @@ var maskSentences = []struct {
 	{Mistake{Kind: "mask.ring", N: 8}, "the whole pass is written to a ring buffer of 8 keys before its queries read it: early queries lose keys", "mask.sliding", "window-size"},
 	{Mistake{Kind: "mask.ring-of-chunk", N: 8, M: 4}, "each chunk of 4 tokens is written to a ring buffer of 8 keys before its queries read it: early queries lose keys", "mask.sliding", "window-size"},
 
+	{Mistake{Kind: "mask.first-key", Axis: onKeys, M: 4, N: 4, K: -2}, "the first key that a query at position p attends to is n rounded down to a multiple of 4, minus 2, with n the number of keys", "mask.sliding", "window-size"},
+	{Mistake{Kind: "mask.last-key", Axis: onPosition, M: 1, N: 3}, "the last key that a query at position p attends to is p/3 rounded down", "mask.full", "causal-mask"},
 	{Mistake{Kind: "mask.value", X: some(-1e4)}, "masked scores are -10000", "mask.sliding", ""},
 	{Mistake{Kind: "mask.multiplied", X: some(0)}, "masked scores are 0: the mask is multiplied, not added", "layers.*.self_attn.scores_masked", "attention-scale"},
 	{Mistake{Kind: "mask.before-soft-cap", X: some(-50)}, "masked scores are -50: the mask is applied before the soft cap, not after it", "layers.*.self_attn.scores_masked", "attention-soft-cap"},

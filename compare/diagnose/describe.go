@@ -100,7 +100,7 @@ type analysis struct {
 // analyses are the ways to describe a difference, the most specific way first.
 func analyses() []analysis {
 	return []analysis{
-		{of: otherKeys},
+		{otherKeys, true},
 		{wholeInputs, true},
 		{otherLayersWeights, true},
 		{captiveResult, true},
@@ -156,7 +156,7 @@ func describe(s *search) (*Description, error) {
 		if d != nil && s.proposing && confirm(s, d) || s.err != nil {
 			return nil, s.err
 		}
-		if !said {
+		if !said && (d == nil || !x.draft(d).unsaid) {
 			best = best.or(d)
 		}
 	}

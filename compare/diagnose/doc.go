@@ -14,7 +14,7 @@
 //     of any entry, by the row of the mistake's kind in the catalogue.
 //  3. Each hypothesis is evaluated on a few tokens of every entry, then on all tokens of all entries. On the few tokens it may leave an eighth of
 //     the unexplained elements, since other orders of summation may give these. A hypothesis that gives every element is a match if the right
-//     operation misses enough elements: 8 in 2 rows, 4 if the entry is a mask, and one more for each solved number. A hypothesis that shows less
+//     operation misses enough elements: 8 in 2 rows, 1 if the entry is a mask, and one more for each solved number. A hypothesis that shows less
 //     gets no name, and is reported as the nearest.
 //  4. A search ends after the first stage with a match, when its work is used up ([Finding.Stopped]), or after the last stage. Only matches of one
 //     stage can leave a finding undecided, since later stages are not searched. Matches with equal values become one name and its aliases, in the

@@ -29,6 +29,9 @@ func (v view) low(q float64) float64 {
 func (v view) start(n int) float64 { return math.Floor(v.q/float64(n)) * float64(n) }
 func (v view) end(n int) float64   { return min(v.start(n)+float64(n)-1, v.last) }
 
+// ruled is the key that the rule of a mistake gives for the query.
+func (v view) ruled() float64 { return float64(v.edge(int(v.q), int(v.last)+1)) }
+
 // maskRules say which keys queries see.
 var maskRules = map[Kind]func(v view) bool{
 	"mask.top-left":          func(v view) bool { return v.column <= v.row },
@@ -65,6 +68,8 @@ var maskRules = map[Kind]func(v view) bool{
 	"mask.ring":                   func(v view) bool { return v.k >= max(v.low(v.q), v.last-float64(v.N)+1) && v.k <= v.q },
 	"mask.ring-of-chunk":          func(v view) bool { return v.k >= max(v.low(v.q), v.end(v.M)-float64(v.N)+1) && v.k <= v.q },
 	"mask.step-sees-prompt-alone": func(v view) bool { return v.k >= v.low(v.q) && v.k <= v.q && (v.k < v.prompt || v.k == v.q) },
+	firstKeyRule:                  func(v view) bool { return v.k <= v.q && v.k >= v.ruled() },
+	lastKeyRule:                   func(v view) bool { return v.right && v.k <= v.ruled() },
 }
 
 func ownBlock(v view) bool { return v.k <= v.q && v.k >= v.start(v.N) }

@@ -81,6 +81,8 @@ func TestMasksAreApplied(t *testing.T) {
 		{3, Mistake{Kind: "mask.window-of-chunk-no-end", N: 2}, 4, "##.... ##.... ####.. ####.. ..#### ..####"},
 		{3, Mistake{Kind: "mask.window-next-block", N: 2}, 4, "#..... ##.... ###... ..##.. ..###. ....##"},
 		{0, Mistake{Kind: "mask.ring", N: 4}, 5, "...... ...... ..#... ..##.. ..###. ..####"},
+		{0, Mistake{Kind: "mask.last-key", Axis: onPosition, M: 1, N: 2, K: 1}, 3, "#..... ##.... ###... ###... ####.. ####.."},
+		{3, Mistake{Kind: "mask.first-key", Axis: onKeys, M: 3, N: 3, K: -4}, 4, "...... ...... ..#... ..##.. ..###. ..####"},
 		{0, Mistake{Kind: "mask.ring-of-chunk", N: 2, M: 3}, 3, "...... .#.... .##... ...... ....#. ....##"},
 	} {
 		m, e := masked(t, c.window)

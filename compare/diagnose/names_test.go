@@ -37,7 +37,7 @@ func (h *honest) Leaves(x program.Value, limit int) ([]int, error) {
 	_, half := h.Target()
 	var left []int
 	for i, v := range x.Data {
-		if v != h.y[i] && (v == v || h.y[i] == h.y[i]) && (v-v != 0 || !(math.Abs(v-h.y[i]) <= x.Bound[i]+half[i])) && len(left) < limit {
+		if v != h.y[i] && (v == v || h.y[i] == h.y[i]) && (v-v != 0 || !(math.Abs(v-h.y[i]) <= x.Bound[i]+half[i]) || math.IsInf(x.Bound[i], 1)) && len(left) < limit {
 			left = append(left, i)
 		}
 	}

@@ -14,9 +14,12 @@ import (
 
 const (
 	// A name has to give shownElements elements in shownRows rows that the operation itself does not give, and one more element for each solved
-	// number. For a mask, which is judged to the bit, half of the elements are enough.
+	// number.
 	shownElements = 8
 	shownRows     = 2
+	// A mask has the same elements in any arithmetic, so a mistake of a mask has to give one such element. A statement lists the wrong elements, and
+	// has to give shownOfMask.
+	shownOfMask = 4
 )
 
 // survivor is a hypothesis that gives every element.
@@ -180,7 +183,9 @@ func gives(s *search, h hypothesis) (all bool, shown, rows int, err error) {
 func (s *search) take(h hypothesis, shown, rows int) {
 	need := shownElements
 	if s.first.exact() {
-		need /= 2
+		if need = 1; h.statement != nil {
+			need = shownOfMask
+		}
 	}
 	if h.exact {
 		rows = max(rows, min(shown, shownRows))

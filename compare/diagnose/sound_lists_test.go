@@ -55,7 +55,7 @@ var changeNothing = []struct{ kinds, why string }{
 // notReached are kinds that no plant of this test is, and why. A test that plants them by hand is named where there is one.
 var notReached = []struct{ kinds, why string }{
 	{"described.", "how a tensor differs, and no mistake"},
-	{"addends.inserted factors.inserted heads.others input.truncated input.whole slopes.inserted value.formula value.other weight.factors weight.input-factors weight.shifted weights.of-another-layer", "a description of a port's tensors proposes them: TestDescriptionsAreConfirmed"},
+	{"addends.inserted factors.inserted heads.others input.truncated input.whole mask.first-key mask.last-key slopes.inserted value.formula value.other weight.factors weight.input-factors weight.shifted weights.of-another-layer", "a description of a port's tensors proposes them: TestDescriptionsAreConfirmed"},
 	{"factor.by-late-position factor.by-position norm.about-mean number.of-layers sum.terms value.of-last-index value.of-one-index value.of-rank", "a description of a port's tensors proposes them: TestSumsAndRowsAreNamed, TestSumsAndRowsAreApplied"},
 	{"activation.input-above activation.other-with-number", "a number is solved from the tensors of a port: TestMistakesInPlainLoopsAreNamed of package naming"},
 	{"input.not-as-dumped", "a relation of two entries, which package naming finds: TestATensorThatIsWrongOnlyInTheDump"},
