@@ -179,6 +179,7 @@ func fill(text string, field func(name string) (words string, has bool)) (filled
 //	pieces, order     the parts of a matrix that the rows come from, and the order of n parts
 //	scalings          the rotary frequencies with a wrong scaling, and the scaling of each
 //	scales            the rows with a wrong scale, and the scale of each
+//	sums              the sums that the indexes of an axis are
 //	edge              the rule for the first or the last key of a query
 //	at, are           the indexes of the runs, and the indexes of their content
 //	each              a part of the sentence for each run, see [Row.Each]
@@ -232,6 +233,8 @@ func (m Mistake) field(name string) (words string, has bool) {
 	case name == "formula":
 		function, sign, _ := signOf(m.Other)
 		return formulaWords(function, m.By, sign, m.For), m.By != Term{}
+	case name == "sums":
+		return m.sums(), m.Numbers != ""
 	case name == "edge":
 		return m.edgeWords(), true
 	case name == "numbers":

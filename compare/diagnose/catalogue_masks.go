@@ -65,6 +65,8 @@ func maskRows() []Row {
 		{Kind: "softmax.axis", Words: "the softmax runs over the {axis}, not the keys", Pages: pagesOf("softmax-axis", "probs"), Apply: otherSoftmax, Class: edit.Known},
 		{Kind: "softmax.base", Words: "the softmax uses powers of {x}, not of e: the scores are multiplied by {by}", Pages: basePages, Apply: otherSoftmax, Class: edit.Known},
 		{Kind: "softmax.slots-unwritten", Words: "the softmax counts {x} unwritten slots, with scores of 0", Pages: pagesOf("unwritten-cache-slots", "probs"), Apply: otherSoftmax, Class: edit.Known, Solved: oneNumber},
+		{Kind: "softmax.own-key-twice", Words: "the softmax counts a query's own key twice", Pages: pagesOf("unwritten-cache-slots", "probs"), Apply: otherSoftmax, Class: edit.Known},
+		{Kind: "softmax.key-twice", Words: "the softmax counts key {n} twice", Pages: pagesOf("unwritten-cache-slots", "probs"), Apply: otherSoftmax, Class: edit.Known},
 		{Kind: "softmax.slots-to-block", Words: "the softmax counts padding keys, with scores of 0, up to a multiple of {n}", Pages: pagesOf("unwritten-cache-slots", "probs"), Apply: otherSoftmax, Class: edit.Known, Solved: oneNumber},
 		{Kind: "softmax.whole-blocks", Words: "the softmax ignores keys after the last whole block of {n}", Apply: otherSoftmax, Class: edit.Known, Solved: oneNumber},
 		{Kind: "softmax.joined-left-out", Words: "{of} is left out of the softmax", Pages: joinedLeftOut, Apply: otherSoftmax, Class: edit.Known},

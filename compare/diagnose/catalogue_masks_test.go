@@ -65,6 +65,8 @@ var maskSentences = []struct {
 	{Mistake{Kind: "softmax.axis", Axis: "tokens"}, "the softmax runs over the tokens, not the keys", "layers.*.self_attn.probs", "softmax-axis"},
 	{Mistake{Kind: "softmax.base", X: some(2), By: literal(math.Ln2)}, "the softmax uses powers of 2, not of e: the scores are multiplied by 0.693147", "layers.*.self_attn.probs", ""},
 	{Mistake{Kind: "softmax.slots-unwritten", X: some(3)}, "the softmax counts 3 unwritten slots, with scores of 0", "layers.*.self_attn.probs", "unwritten-cache-slots"},
+	{Mistake{Kind: "softmax.own-key-twice"}, "the softmax counts a query's own key twice", "layers.*.self_attn.probs", "unwritten-cache-slots"},
+	{Mistake{Kind: "softmax.key-twice", N: 7}, "the softmax counts key 7 twice", "layers.*.self_attn.probs", "unwritten-cache-slots"},
 	{Mistake{Kind: "softmax.slots-to-block", N: 64}, "the softmax counts padding keys, with scores of 0, up to a multiple of 64", "layers.*.self_attn.probs", "unwritten-cache-slots"},
 	{Mistake{Kind: "softmax.whole-blocks", N: 32}, "the softmax ignores keys after the last whole block of 32", "layers.*.self_attn.probs", ""},
 	{Mistake{Kind: "softmax.joined-left-out", Of: tensorTerm("layers.3.self_attn.sinks")}, "layers.*.self_attn.sinks is left out of the softmax", "layers.*.self_attn.probs", ""},

@@ -106,6 +106,8 @@ func numberRows() []Row {
 		{Kind: "value.other", Words: "{by} takes the place of {of}", Apply: otherValue, Class: edit.InputOf},
 		{Kind: "factor.by-position", Words: "{of} is multiplied by {x}[ ({called})] times {other}, with p the token's position", Pages: factorPages, Apply: timesPosition, Class: edit.Inserted, Solved: oneNumber},
 		{Kind: "factor.by-late-position", Words: "{of} is multiplied by {x}[ ({called})] times {other}, with p the token's position, where that exceeds 1", Pages: factorPages, Apply: timesPosition, Class: edit.Inserted, Solved: oneNumber},
+		{Kind: "value.on-grid", Words: "{of} has only multiples of {x}: it is quantised", Pages: []Page{{Anchor: "quantised-cache", Roles: caches}}, Apply: roundedToGrid, Class: edit.Inserted, Solved: oneNumber},
+		{Kind: mixedValue, Words: "the {axis} of {of} are sums of {axis}[ of {by}]: {sums}", Apply: mixes, Class: edit.Inserted, Solved: coefficientsOf},
 		{Kind: "value.of-rank", Words: "{of} is the value of rank {n} in each row of {by}, counted from the largest", Pages: []Page{{Anchor: "activation-sparsity", Roles: "sparse|cutoff|act_fn"}}, Apply: ofRank, Class: edit.Inserted, Solved: oneNumber},
 		{Kind: "value.of-one-index", Words: "{of} has the value of index {n} at all {axis}", Apply: ofOneIndex, Class: edit.Index},
 		{Kind: "value.of-last-index", Words: "{of} has the value of the last index at all {axis}", Apply: ofOneIndex, Class: edit.Index},
@@ -142,6 +144,20 @@ func (r Runs) scales() string {
 	}
 	if more := len(all) - mostScales; more > 0 {
 		all = append(all[:mostScales], "and "+strconv.Itoa(more)+" more")
+	}
+	return strings.Join(all, "; ")
+}
+
+// sums are the sums that indexes of an axis are, where they are not themselves.
+func (m Mistake) sums() string {
+	var all []string
+	for j, row := range m.mixedIndexes() {
+		if m.By != (Term{}) || !isUnit(row, j) {
+			all = append(all, sumWords(strings.TrimSuffix(m.Axis, "s"), j, row))
+		}
+	}
+	if len(all) > mostRanges {
+		all = append(all[:mostRanges], "...")
 	}
 	return strings.Join(all, "; ")
 }

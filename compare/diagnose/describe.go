@@ -105,18 +105,19 @@ func analyses() []analysis {
 		{otherLayersWeights, true},
 		{captiveResult, true},
 		{rowsFromElsewhere, true},
-		{of: resultOnGrid},
+		{resultOnGrid, true},
 		{of: channelsFromElsewhere},
 		{oneIndexed, true},
 		{otherSums, true},
 		{rankedRows, true},
 		{byPosition, true},
 		{inwards, true},
+		{innerOnGrid, true},
 		{slopes, true},
 		{of: turnedPairs},
 		{movedPositions, true},
 		{of: angledOtherwise},
-		{of: mixtures},
+		{mixtures, true},
 		{of: restOfZeros},
 		{otherHeads, true},
 		{of: turnedFurther},
@@ -176,9 +177,6 @@ func describe(s *search) (*Description, error) {
 func captiveResult(x *difference) *Description {
 	return x.captive(x.results, theResult, edit.Place{Arg: result})
 }
-
-// resultOnGrid is [onGrid] of the result.
-func resultOnGrid(x *difference) *Description { return onGrid(x.search, x.results, theResult) }
 
 // inwards describes the result, or the value within the operation that needs the fewest numbers. Of several values with as few numbers, it takes the value
 // with the fewest elements.

@@ -27,9 +27,16 @@ func mixtures(d *difference) *Description {
 			if x.n < 2 || x.n > mostMixed || !x.solve(results, b.values) {
 				continue
 			}
-			if d := x.description(results, b.values); d != nil {
-				return d
+			said := x.description(results, b.values)
+			if said == nil {
+				continue
 			}
+			var from []edit.Place
+			if b.of != theResult {
+				from = []edit.Place{b.at}
+			}
+			d.draft(said).proposes = x.mistakes(results[0].axes[k], theResult, edit.Place{Arg: result}, from...)
+			return said
 		}
 	}
 	return nil
@@ -179,7 +186,7 @@ func (x *mixture) whole() bool {
 			if math.Abs(*c-w) > nearWhole || math.Abs(w) > mostWholes {
 				return false
 			}
-			if *c = w; w != 0 {
+			if *c = w + 0; w != 0 { // -0 is 0
 				terms++
 			}
 		}

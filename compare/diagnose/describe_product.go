@@ -3,6 +3,7 @@ package diagnose
 import (
 	"math"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
 )
@@ -44,13 +45,36 @@ func describeOperand(x *difference) *Description {
 	case share < leastShare:
 		return nil
 	}
-	if d := byAxes(s, all, of, edit.Place{Step: t.PlaceOf(t.Out.Step).Step, Arg: 0}); d != nil {
+	at := edit.Place{Step: t.PlaceOf(t.Out.Step).Step, Arg: 0}
+	if d := byAxes(s, all, of, at); d != nil {
+		return d
+	}
+	if d := mixedOperand(x, all, of, at); d != nil {
 		return d
 	}
 	if d := channelsAmong(all, of); d != nil {
 		return d
 	}
 	return &whole
+}
+
+// mixedOperand describes operands of which each channel is a sum of channels of the right operand.
+func mixedOperand(x *difference, all []observed, of Term, at edit.Place) *Description {
+	m := mixture{of: theResult, n: all[0].shape[1], at: 1}
+	var values [][]float64
+	for n := range all {
+		values = append(values, all[n].value)
+	}
+	if m.n < 2 || m.n > mostMixed || !m.solve(all, values) {
+		return nil
+	}
+	d := m.description(all, values)
+	if d == nil {
+		return nil
+	}
+	d.Of, d.Like = of, of
+	x.draft(d).proposes = m.mistakes(order.AxisChannel, of, at)
+	return d
 }
 
 // affine is a product of an entry: an operand for each token, a matrix, and a bias for each row.

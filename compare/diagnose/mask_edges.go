@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
-	"github.com/tracediff/tracediff/order/program/edit"
 )
 
 // The first or the last key of a query may follow a wrong rule. The keys that the queries see show the rule, so it is read off the keys and not
@@ -103,22 +102,11 @@ func otherEdge(s *subject, e *Entry, m Mistake) *program.Edited {
 		return otherSight(s, e, m)
 	}
 	pass, rule := s.m.Passes[e.Node.Pass], maskRules[m.Kind]
-	end := float64(pass.Past + pass.Tokens)
-	for _, i := range edit.Softmaxes(e.Program) {
-		if !ofKeys(e.Program.Result(i).Shape, pass) {
-			return nil
+	last := float64(pass.Past + pass.Tokens - 1)
+	return addedToScores(s, e, func(q, k int) float64 {
+		if rule(view{Mistake: m, q: float64(q), k: float64(k), last: last, right: true}) {
+			return 0
 		}
-	}
-	return edit.SoftmaxOfMasked(e.Program, func(shape []int) program.Value {
-		queries, keys := shape[len(shape)-2], shape[len(shape)-1]
-		mask := program.Value{Shape: slices.Repeat([]int{1}, len(shape)), Data: make([]float64, queries*keys)}
-		mask.Shape[len(shape)-2], mask.Shape[len(shape)-1] = queries, keys
-		for k := range mask.Data {
-			v := view{Mistake: m, q: end - float64(queries-k/keys), k: end - float64(keys-k%keys), last: end - 1, right: true}
-			if !rule(v) {
-				mask.Data[k] = e.Call.Arith.Lowest()
-			}
-		}
-		return mask
+		return e.Call.Arith.Lowest()
 	})
 }

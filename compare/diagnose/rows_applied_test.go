@@ -110,6 +110,12 @@ func TestSumsAndRowsAreApplied(t *testing.T) {
 	probs := operationOf(t, m, "layers.1.self_attn.probs_f32", 1) // two heads of four keys
 	scores := read(t, m, "layers.1.self_attn.scores_masked", 1)
 	makes(t, m, probs, Mistake{Kind: "softmax.slots-to-block", N: 8}, softmaxRows(scores, 4, 4))
+	twice := slices.Clone(scores)
+	twice[1], twice[5] = twice[1]+math.Ln2, twice[5]+math.Ln2
+	makes(t, m, probs, Mistake{Kind: "softmax.key-twice", N: 1}, softmaxRows(twice, 4, 0))
+	diagonal := slices.Clone(scores)
+	diagonal[3], diagonal[7] = diagonal[3]+math.Ln2, diagonal[7]+math.Ln2
+	makes(t, m, probs, Mistake{Kind: "softmax.own-key-twice"}, softmaxRows(diagonal, 4, 0))
 	three := softmaxRows(slices.Concat(scores[:3], scores[4:7]), 3, 0)
 	makes(t, m, probs, Mistake{Kind: "softmax.whole-blocks", N: 3}, slices.Concat(three[:3], []float64{0}, three[3:], []float64{0}))
 

@@ -53,6 +53,12 @@ func softmaxVariants(s *search) iter.Seq[Mistake] {
 		m.X = some(n)
 		all = append(all, m)
 	}
+	all = append(all, softmaxOf(s, "softmax.own-key-twice"))
+	for n := range mostTwice {
+		m := softmaxOf(s, "softmax.key-twice")
+		m.N = n
+		all = append(all, m)
+	}
 	for _, kind := range []Kind{"softmax.slots-to-block", "softmax.whole-blocks"} {
 		for _, n := range blocksOfKeys {
 			m := softmaxOf(s, kind)
@@ -81,6 +87,30 @@ func softmaxesElsewhere(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
+// mostTwice is how many keys are counted twice, one at a time.
+const mostTwice = 16
+
+// addedToScores adds a number to each score before a softmax, by the positions of the query and the key.
+func addedToScores(s *subject, e *Entry, number func(q, k int) float64) *program.Edited {
+	pass := s.m.Passes[e.Node.Pass]
+	end := pass.Past + pass.Tokens
+	for _, i := range edit.Softmaxes(e.Program) {
+		if !ofKeys(e.Program.Result(i).Shape, pass) {
+			return nil
+		}
+	}
+	return edit.SoftmaxOfMasked(e.Program, func(shape []int) program.Value {
+		n := len(shape)
+		queries, keys := shape[n-2], shape[n-1]
+		v := program.Value{Shape: slices.Repeat([]int{1}, n), Data: make([]float64, queries*keys)}
+		v.Shape[n-2], v.Shape[n-1] = queries, keys
+		for i := range v.Data {
+			v.Data[i] = number(end-queries+i/keys, end-keys+i%keys)
+		}
+		return v
+	})
+}
+
 // otherSoftmax makes a variant of each softmax.
 func otherSoftmax(s *subject, e *Entry, m Mistake) *program.Edited {
 	p := e.Program
@@ -98,6 +128,13 @@ func otherSoftmax(s *subject, e *Entry, m Mistake) *program.Edited {
 			keys := p.Result(all[0]).Last()
 			return edit.SoftmaxWith(p, float64((m.N-keys%m.N)%m.N))
 		}
+	case "softmax.own-key-twice", "softmax.key-twice":
+		return addedToScores(s, e, func(q, k int) float64 {
+			if k == m.N && m.Kind == "softmax.key-twice" || k == q && m.Kind == "softmax.own-key-twice" {
+				return math.Ln2
+			}
+			return 0
+		})
 	case "softmax.whole-blocks":
 		return edit.SoftmaxOfBlocks(p, m.N)
 	case "router.sigmoid":
