@@ -97,6 +97,7 @@ func TestSentencesOfRotaryMistakes(t *testing.T) {
 		{Mistake{Kind: "rope.exponents-of-part", N: 8, M: 3}, "the exponents of the rotary frequencies are divided by the rotated part (3), not by the whole head (8)", cos, "partial-rotation"},
 		{Mistake{Kind: "rope.frequencies-inverted"}, "the rotary frequencies are inverted: positions are multiplied by powers of theta, not divided", cos, "rotary-base"},
 		{Mistake{Kind: "rope.frequencies-reversed"}, "the rotary frequencies are in reverse order: the slowest pair comes first", cos, "rotary-pairs"},
+		{Mistake{Kind: "rope.frequencies-factors", Axis: pairAxis, Numbers: "1,0.5,1,2"}, "the rotary frequencies are multiplied by a factor each: 0.5 at pair 1; 2 at pair 3", cos, "rotary-base"},
 		{Mistake{Kind: "rope.frequencies-rounded", DType: hooks.BF16}, "the rotary frequencies are rounded to bfloat16", cos, "rotary-precision"},
 		{Mistake{Kind: "rope.exponents-zero"}, "all rotary frequencies equal the first: the exponents are 0, as after an integer division", cos, "rotary-base"},
 		{Mistake{Kind: "rope.exponents-from-one", X: some(3.16228)}, "the exponents of the rotary frequencies start at 1: all frequencies are divided by 3.16228", cos, "rotary-scaling"},

@@ -116,7 +116,7 @@ func analyses() []analysis {
 		{slopes, true},
 		{of: turnedPairs},
 		{movedPositions, true},
-		{of: angledOtherwise},
+		{angledOtherwise, true},
 		{mixtures, true},
 		{of: restOfZeros},
 		{otherHeads, true},

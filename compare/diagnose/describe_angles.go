@@ -28,15 +28,18 @@ func angledOtherwise(x *difference) *Description {
 		of, back = math.Sin, math.Asin
 	}
 	d := &Description{Kind: "described.angles", Of: theResult}
+	var short, middle []float64 // of each channel: the angle divided by the right angle, of the angle in few digits and of the angle itself
 	for c := range results[0].shape[len(results[0].shape)-1] {
 		right, may, ok := angleOf(s, results, c, of, back, func(o *observed, i int) float64 { return o.value[i] })
 		now, e, has := angleOf(s, results, c, of, back, func(o *observed, i int) float64 { return o.want[i] })
 		if !ok || !has {
 			return nil
 		}
+		short, middle = append(short, 1), append(middle, 1)
 		if d.Elements++; math.Abs(now-right) <= 4*(e+may) || e > mostAngleOff*now || may > mostAngleOff*right {
 			continue
 		}
+		short[c], middle[c] = shortest(now-e, now+e)/right, now/right
 		if d.Wrong++; len(d.Cases) <= mostValues {
 			d.Cases = append(d.Cases, angleWords(c, now, right))
 		}
@@ -45,8 +48,18 @@ func angledOtherwise(x *difference) *Description {
 	if d.Wrong == 0 {
 		return nil
 	}
+	for _, times := range [][]float64{short, middle} {
+		n := len(times) / 2
+		if slices.EqualFunc(times[:n], times[n:], func(a, b float64) bool { return math.Abs(a-b) <= mostAngleOff*a }) { // halves turn together
+			m := Mistake{Kind: "rope.frequencies-factors", Place: frequencySite, Axis: pairAxis, Numbers: makeNumbers(times[:n])}
+			x.draft(d).proposes = append(x.draft(d).proposes, m)
+		}
+	}
 	return d
 }
+
+// pairAxis is what the numbers of rotary frequencies count.
+const pairAxis = "pairs"
 
 // angleOf is the angle per position of a channel, below π, and the largest error of the angle. The channel is the function of the angle at all positions.
 func angleOf(s *search, results []observed, c int, of, back func(x float64) float64, y func(o *observed, i int) float64) (angle, slack float64, ok bool) {

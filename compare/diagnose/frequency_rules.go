@@ -53,10 +53,23 @@ var frequencyRules = map[Kind]func(f *frequencies, m Mistake) []float64{
 	// X is the factor on frequencies without a scaling.
 	"rope.frequencies-multiplied":             func(f *frequencies, m Mistake) []float64 { return f.times(m.X.Value / f.scale) },
 	"rope.frequencies-multiplied-not-divided": func(f *frequencies, m Mistake) []float64 { return f.times(m.X.Value / f.scale) },
+	"rope.frequencies-factors":                timesEach,
 	"rope.exponents-from-one":                 func(f *frequencies, m Mistake) []float64 { return f.times(1 / m.X.Value) },
 	"rope.exponents-from-minus-one":           func(f *frequencies, m Mistake) []float64 { return f.times(m.X.Value) },
 	"rope.angles-in-turns":                    func(f *frequencies, m Mistake) []float64 { return f.times(m.X.Value) },
 	"rope.angles-in-half-turns":               func(f *frequencies, m Mistake) []float64 { return f.times(m.X.Value) },
+}
+
+// timesEach multiplies each frequency by its number.
+func timesEach(f *frequencies, m Mistake) []float64 {
+	all := m.Numbers.list()
+	if len(all) != len(f.values) {
+		return nil
+	}
+	for j, x := range f.values {
+		all[j] = float64(float32(all[j] * x))
+	}
+	return all
 }
 
 // otherFrequencies puts the frequencies of a mistake in place of the entry's frequencies.

@@ -63,7 +63,7 @@ var notReached = []struct{ kinds, why string }{
 	{"cache.order cache.other-slots cache.ring cache.slots-of-another cache.written-elsewhere", "the slots are found in the cache of a port: TestSlotsAreApplied"},
 	{"addend.inserted result.clamped result.clipped-above result.clipped-below dropout.left-on logits.", "a number is solved from the tensors of a port: TestMistakesOfResultsAndPrecisionAreApplied"},
 	{"channels.many-others channels.others channels.reordered lookup.other-rows weight.rows-many-others weight.bit-flipped weight.one-number weight.scales-of-blocks", "the rows and numbers are found in the tensors of a port: TestMistakesOfWeightsAreApplied"},
-	{"instance.another layer.other-kind rope.scaling-of-some rope.frequencies-multiplied-not-divided", "what is read is found in the tensors of a port: TestOtherInputsAreApplied, TestRotaryMistakesAreApplied"},
+	{"instance.another layer.other-kind rope.frequencies-factors rope.scaling-of-some rope.frequencies-multiplied-not-divided", "what is read is found in the tensors of a port: TestOtherInputsAreApplied, TestRotaryMistakesAreApplied, TestFrequenciesOfATableAreNamed"},
 	{"elements.as-halves elements.as-parts elements.by-turns-not-parts elements.blocks-by-turns elements.parts-crossed index.part part.all-unnamed", "the operations of these families have no parts by turns, and none of which one is read"},
 	{"heads.tiled precision.operation-to", "an entry of these orders is one operation"},
 	{"input.pass-before mask.step-sees-prompt-alone", "they need two steps, and the prompt and one step are looked at"},
