@@ -86,8 +86,9 @@ type observed struct {
 type difference struct {
 	*search
 	results []observed
-	inners  func() []inner // see requiredValues
-	bases   func() []base  // see basesOf; the first are the right results
+	inners  func() []inner        // see requiredValues; the last is the operand of a product
+	operand func() *solvedOperand // see operandOfProducts
+	bases   func() []base         // see basesOf; the first are the right results
 	offered func() []string
 }
 
@@ -141,7 +142,14 @@ func describe(s *search) (*Description, error) {
 		return nil, err
 	}
 	x := &difference{search: s, results: results}
-	x.inners = sync.OnceValue(func() []inner { return requiredValues(s, results) })
+	x.operand = sync.OnceValue(func() *solvedOperand { return operandOfProducts(s, results) })
+	x.inners = sync.OnceValue(func() []inner {
+		all := requiredValues(s, results)
+		if o := x.operand(); o != nil && o.gives() {
+			all = append(all, o.inner)
+		}
+		return all
+	})
 	x.bases = sync.OnceValue(func() []base { return basesOf(s, results) })
 	x.offered = sync.OnceValue(func() []string { return offeredTensors(s) })
 	var best *Description // the first vague description, until a description says how the entries differ

@@ -20,60 +20,74 @@ const (
 // describeOperand describes products with a matrix that has more rows than columns, by the operand with which the product would be the trace's tensor. If
 // there is no such operand, the matrix is wrong, or a step after the product. It is nil for other entries.
 func describeOperand(x *difference) *Description {
-	s, results := x.search, x.results
+	o := x.operand()
+	if o == nil {
+		return nil
+	}
+	switch d := &o.Description; {
+	case float64(d.Explained) < (1-leastShare)*float64(d.Elements):
+		t := x.first.signed(x.m)
+		d.Kind, d.Of = "described.no-operand", weightTerm(x.first.Weights[t.Steps[t.Steps[t.Out.Step].Args[1].Step].Index()].Name)
+		return d
+	case !o.gives():
+		return nil
+	}
+	if d := mixedOperand(x, o); d != nil {
+		return d
+	}
+	if d := channelsAmong(o.all, o.of); d != nil {
+		return d
+	}
+	return &o.Description
+}
+
+// solvedOperand is the operand of the product at the end of the entries, as the results need it.
+type solvedOperand struct {
+	inner
+	Description // counts the elements that the operand gives
+}
+
+// gives reports whether the operand gives nearly all elements.
+func (o *solvedOperand) gives() bool {
+	return float64(o.Explained) >= leastShare*float64(o.Elements)
+}
+
+// operandOfProducts is nil if the operands do not follow from the results.
+func operandOfProducts(s *search, results []observed) *solvedOperand {
 	t := s.first.signed(s.m)
 	end := &t.Steps[t.Out.Step]
 	if end.Prim != program.Affine || t.Steps[end.Args[1].Step].Prim != program.Matrix {
 		return nil
 	}
 	of := s.value(s.first, end.Args[0])
-	whole := Description{Kind: "described.operand", Of: of}
-	var all []observed
+	all := &solvedOperand{inner{of: of, at: edit.Place{Step: t.PlaceOf(t.Out.Step).Step, Arg: 0}}, Description{Kind: "described.operand", Of: of}}
 	for n := range results {
 		o, d, err := operandOf(s, &results[n])
 		if s.failed(err) || o == nil {
 			return nil
 		}
-		whole.Explained, whole.Elements = whole.Explained+d.Explained, whole.Elements+d.Elements
-		all = append(all, *o)
+		all.Explained, all.Elements = all.Explained+d.Explained, all.Elements+d.Elements
+		all.all = append(all.all, *o)
 	}
-	share := float64(whole.Explained) / float64(whole.Elements)
-	switch {
-	case share < 1-leastShare:
-		whole.Kind, whole.Of = "described.no-operand", weightTerm(s.first.Weights[t.Steps[end.Args[1].Step].Index()].Name)
-		return &whole
-	case share < leastShare:
-		return nil
-	}
-	at := edit.Place{Step: t.PlaceOf(t.Out.Step).Step, Arg: 0}
-	if d := byAxes(s, all, of, at); d != nil {
-		return d
-	}
-	if d := mixedOperand(x, all, of, at); d != nil {
-		return d
-	}
-	if d := channelsAmong(all, of); d != nil {
-		return d
-	}
-	return &whole
+	return all
 }
 
-// mixedOperand describes operands of which each channel is a sum of channels of the right operand.
-func mixedOperand(x *difference, all []observed, of Term, at edit.Place) *Description {
-	m := mixture{of: theResult, n: all[0].shape[1], at: 1}
+// mixedOperand describes an operand of which each channel is a sum of channels of the right operand.
+func mixedOperand(x *difference, o *solvedOperand) *Description {
+	m := mixture{of: theResult, n: o.all[0].shape[1], at: 1}
 	var values [][]float64
-	for n := range all {
-		values = append(values, all[n].value)
+	for n := range o.all {
+		values = append(values, o.all[n].value)
 	}
-	if m.n < 2 || m.n > mostMixed || !m.solve(all, values) {
+	if m.n < 2 || m.n > mostMixed || !m.solve(o.all, values) {
 		return nil
 	}
-	d := m.description(all, values)
+	d := m.description(o.all, values)
 	if d == nil {
 		return nil
 	}
-	d.Of, d.Like = of, of
-	x.draft(d).proposes = m.mistakes(order.AxisChannel, of, at)
+	d.Of, d.Like = o.of, o.of
+	x.draft(d).proposes = m.mistakes(order.AxisChannel, o.of, o.at)
 	return d
 }
 

@@ -81,14 +81,30 @@ func ofTwoValues(x *difference) *Description {
 		return d
 	}
 	for _, inner := range x.inners() {
+		of := bases
 		if len(inner.all[0].want) != len(results[0].want) {
-			continue
+			of = basesLike(s, &inner)
 		}
-		if d := formulaOf(s, inner.all, inner.of, inner.at, bases); d != nil {
+		if d := formulaOf(s, inner.all, inner.of, inner.at, of); d != nil {
 			return d
 		}
 	}
 	return nil
+}
+
+// basesLike are the right value of a value within the operation, and the captured tensors of its size.
+func basesLike(s *search, of *inner) []base {
+	own := base{of: of.of, at: of.at}
+	for n := range of.all {
+		own.values = append(own.values, of.all[n].value)
+	}
+	all := []base{own}
+	for _, name := range offeredTensors(s) {
+		if b, ok := capturedBase(s, name, of.all); ok && len(all) < mostTermsOf {
+			all = append(all, b)
+		}
+	}
+	return all
 }
 
 // capturedBase is a captured tensor in the layer of each entry; ok is false if its size is not the size of the result.

@@ -66,6 +66,30 @@ func TestMixedValuesAreNamed(t *testing.T) {
 	}
 }
 
+// The operand of a product with a tall matrix follows from the result, so a function of it is named, too.
+func TestFunctionsOfAnOperandAreNamed(t *testing.T) {
+	for name, f := range map[string]func(x float64) float64{
+		"the sigmoid of layers.*.post_attention_layernorm": func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+		"the silu of layers.*.post_attention_layernorm":    func(x float64) float64 { return x / (1 + math.Exp(-x)) },
+		"the square of layers.*.post_attention_layernorm":  func(x float64) float64 { return x * x },
+	} {
+		m := model(t)
+		m.Passes[0].Tokens = 8
+		f := named(t, m, tallOf4().made(t, m, func(in [][]float64, y []float64) {
+			for i := range y {
+				y[i] = 0
+				for j, w := range tallOf4().matrix[i%32] {
+					y[i] += w * f(in[0][i/32*4+j])
+				}
+			}
+			rounded(y)
+		}))
+		if want := "layers.*.post_attention_layernorm is " + name; f.Mistake.Kind != "value.formula" || f.What != want {
+			t.Errorf("%s: %q %v, want %q", f.Key(), f.What, f.Description, want)
+		}
+	}
+}
+
 // A value within an operation that has only multiples of a step is named with the step, by how it is rounded. Right values on a grid are none.
 func TestValuesOnAGridAreNamed(t *testing.T) {
 	const step = 0x1p-13

@@ -37,7 +37,7 @@ func (s *search) finding() (*Finding, error) {
 		return nil, err
 	case beyond.What != "" && len(o.differ) == 0:
 		f.Name, f.Class, f.Aliases = beyond, edit.LeftOut.String(), nil
-	case undetermined(best.number, o.numbers): // the data do not decide
+	case undetermined(best.number, o.numbers) && !oneSided(best, o.numbers): // the data do not decide
 		for _, v := range o.numbers {
 			m := f.Mistake
 			m.X = some(v)
@@ -320,6 +320,13 @@ func undetermined(first float64, others []float64) bool {
 	return slices.ContainsFunc(others, func(v float64) bool {
 		return !(math.Abs(v-first) <= nearOne*math.Abs(first)) && !(powerOfTen(first) && inOneDigit(v) == inOneDigit(first))
 	})
+}
+
+// oneSided reports whether all numbers of matches in one place are too large, or all too small: the place is wrong in one way, whichever number it has.
+func oneSided(best survivor, others []float64) bool {
+	right := best.is.Right
+	all := append([]float64{best.number}, others...)
+	return right.Has && (slices.Min(all) > right.Value || slices.Max(all) < right.Value)
 }
 
 func inOneDigit(x float64) string { return strconv.FormatFloat(x, 'e', 0, 64) }

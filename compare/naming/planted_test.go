@@ -25,6 +25,7 @@ var portModels = map[string]struct {
 	config map[string]any
 }{
 	"llama": {"llama", map[string]any{"attention_bias": true}},
+	"fine":  {"llama", map[string]any{"rms_norm_eps": 1.4e-6}},
 	"linear": {"llama", map[string]any{"rope_parameters": map[string]any{
 		"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0,
 	}}},

@@ -134,6 +134,11 @@ func (s *suspect) Explains(p *program.Program, c program.Call) (all bool, shown,
 	if bits, proof := suspectBits(s, j); !arithmetic.Enough(len(apart), rows, false) && proof > len(apart) {
 		return true, proof, isolate.RowsIn(s.Evidence.Trial, bits), nil
 	}
+	if s.own != nil && !arithmetic.Enough(len(apart), rows, false) {
+		if nearer := s.nearer(j.X.Data, s.own.X.Data); len(nearer) > len(apart) {
+			return true, len(nearer), isolate.RowsIn(s.Evidence.Trial, nearer), nil
+		}
+	}
 	return true, len(apart), rows, nil
 }
 
