@@ -322,11 +322,12 @@ func undetermined(first float64, others []float64) bool {
 	})
 }
 
-// oneSided reports whether all numbers of matches in one place are too large, or all too small: the place is wrong in one way, whichever number it has.
+// oneSided reports whether all numbers of matches in one place are too large, or all too small, and of one size: no number is twice another.
 func oneSided(best survivor, others []float64) bool {
 	right := best.is.Right
 	all := append([]float64{best.number}, others...)
-	return right.Has && (slices.Min(all) > right.Value || slices.Max(all) < right.Value)
+	low, high := slices.Min(all), slices.Max(all)
+	return right.Has && (low > right.Value || high < right.Value) && low > 0 && high < 2*low
 }
 
 func inOneDigit(x float64) string { return strconv.FormatFloat(x, 'e', 0, 64) }
