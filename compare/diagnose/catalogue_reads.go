@@ -49,6 +49,8 @@ func readRows() []Row {
 		{Kind: "rows.overwritten", Words: "{at} of {of} are overwritten by {by}", Pages: relatedPages},
 		{Kind: "elements.nan", Words: "{at} are NaN: uninitialised memory, or an undefined operation such as 0/0", Pages: notFinitePages},
 		{Kind: "elements.nan-or-infinite", Words: "{at} are NaN or infinite: overflow of the dtype", Pages: notFinitePages},
+		{Kind: "error.of-low-rank", Words: "a product of two matrices of rank {n} is added to {of}: a LoRA adapter is merged into the weight, or missing from it"},
+		{Kind: "slots.foreign", Words: "{at} of {of} hold values that this run has not computed: another request's cache, or overwritten memory", Pages: []Page{{Anchor: "stale-cache-slot"}}},
 		{Kind: "elements.infinite", Words: "{at} are infinite: overflow of the dtype", Pages: notFinitePages},
 		{Kind: "elements.minus-infinity", Words: "{at} are -infinity: masked or suppressed, or overflow of the dtype"},
 	}

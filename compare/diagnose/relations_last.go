@@ -1,0 +1,63 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// lastRelations looks for relations that hold where no mistake and no other tensor gives the elements: an error of low rank, and slots of a cache with
+// values from elsewhere.
+func lastRelations(s *search) error {
+	all, err := results(s)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	x := &difference{search: s, results: all}
+	if d := lowRank(x); d != nil {
+		p := s.first.Program
+		of := weightTerm(s.first.Weights[p.Steps[p.Steps[p.Out.Step].Args[1].Step].Index()].Name)
+		return s.state(statement{Relation: Relation{Kind: "error.of-low-rank", Of: of, N: int(d.Values[0])}, of: s.entries, solved: d.Numbers})
+	}
+	if slots := foreignSlots(x); slots != nil {
+		at := makeSpots(spot{counts: order.AxisKey, at: slots})
+		return s.state(statement{Relation: Relation{Kind: "slots.foreign", Of: Term{Kind: TheCache}, At: at}, of: s.entries, exact: true})
+	}
+	return s.err
+}
+
+// foreignSlots are the slots of earlier passes that are wrong as a whole, in entries that compute nothing. It is nil if an element of another slot is
+// wrong, or if all slots of earlier passes are: these may have been changed where they are kept.
+func foreignSlots(x *difference) (slots []int) {
+	for n := range x.results {
+		o := &x.results[n]
+		at := strings.IndexByte(o.axes, order.AxisKey)
+		past := x.m.Passes[o.e.Node.Pass].Past
+		if at < 0 || past == 0 || o.shape[at] < past || slices.ContainsFunc(o.e.Program.Steps, func(s program.Step) bool { return s.Prim.Computes() }) {
+			return nil
+		}
+		wrong, all := make([]int, o.shape[at]), len(o.want)/o.shape[at]
+		for i := range o.want {
+			if wrongElement(o, i) {
+				wrong[i/product(o.shape[at+1:])%o.shape[at]]++
+			}
+		}
+		var here []int
+		for k, n := range wrong {
+			switch {
+			case n == 0:
+			case k < past && 10*n >= 9*all:
+				here = append(here, k)
+			default:
+				return nil
+			}
+		}
+		if len(here) == 0 || len(here) == past || slots != nil && !slices.Equal(here, slots) {
+			return nil
+		}
+		slots = here
+	}
+	return slots
+}
