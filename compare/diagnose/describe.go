@@ -87,7 +87,7 @@ type difference struct {
 	*search
 	results []observed
 	inners  func() []inner        // see requiredValues; the last is the operand of a product
-	operand func() *solvedOperand // see operandOfProducts
+	operand func() *solvedOperand // see operandOfProducts and fewInputs
 	bases   func() []base         // see basesOf; the first are the right results
 	offered func() []string
 }
@@ -141,17 +141,7 @@ func describe(s *search) (*Description, error) {
 	if err != nil || len(results) == 0 {
 		return nil, err
 	}
-	x := &difference{search: s, results: results}
-	x.operand = sync.OnceValue(func() *solvedOperand { return operandOfProducts(s, results) })
-	x.inners = sync.OnceValue(func() []inner {
-		all := requiredValues(s, results)
-		if o := x.operand(); o != nil && o.gives() {
-			all = append(all, o.inner)
-		}
-		return all
-	})
-	x.bases = sync.OnceValue(func() []base { return basesOf(s, results) })
-	x.offered = sync.OnceValue(func() []string { return offeredTensors(s) })
+	x := differenceOf(s, results)
 	var best *Description // the first vague description, until a description says how the entries differ
 	for _, a := range analyses() {
 		said := best != nil && !slices.Contains(vague, best.Kind)
@@ -179,6 +169,28 @@ func describe(s *search) (*Description, error) {
 		best.Only = x.condition()
 	}
 	return best, s.err
+}
+
+// differenceOf is the difference of some results.
+func differenceOf(s *search, results []observed) *difference {
+	x := &difference{search: s, results: results}
+	x.operand = sync.OnceValue(func() *solvedOperand {
+		o := operandOfProducts(s, results)
+		if few := fewInputs(s, results); few != nil && few.gives() && (o == nil || o.gives()) {
+			return few
+		}
+		return o
+	})
+	x.inners = sync.OnceValue(func() []inner {
+		all := requiredValues(s, results)
+		if o := x.operand(); o != nil && o.gives() {
+			all = append(all, o.inner)
+		}
+		return all
+	})
+	x.bases = sync.OnceValue(func() []base { return basesOf(s, results) })
+	x.offered = sync.OnceValue(func() []string { return offeredTensors(s) })
+	return x
 }
 
 // captiveResult is [captive] of the result.

@@ -33,7 +33,7 @@ func TestFrequenciesOfATableAreNamed(t *testing.T) {
 			}
 			rounded(y)
 		}))
-		if f.What != c.says {
+		if f.What != c.says || f.Named() != (f.Mistake.Kind == "rope.frequencies-factors") {
 			t.Errorf("%s: %q %v, want %q", f.Key(), f.What, f.Description, c.says)
 		}
 	}

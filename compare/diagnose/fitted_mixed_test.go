@@ -40,6 +40,18 @@ func TestMixedValuesAreNamed(t *testing.T) {
 	}{
 		{tallOf4(), operand([][]float64{{1, 0, 0, 0}, {1, 1, 0, 0}, {0, 0, 2, -1}, {0, 0, 0, 1}}), "value.mixed", "the channels of layers.*.post_attention_layernorm are sums of channels: channel 1 is channel 0 + channel 1; channel 2 is 2 times channel 2 + -1 times channel 3"},
 		{tallOf4(), operand([][]float64{{0, 0, 1, 0}, {0, 1, 0, 0}, {1, 0, 0, 0}, {0, 0, 0, 0}}), "value.mixed", "the channels of layers.*.post_attention_layernorm are sums of channels: channel 0 is channel 2; channel 2 is channel 0; channel 3 is 0"},
+		{squareOf16(), func(in [][]float64, y []float64) { // any matrix tells two channels
+			for i := range y {
+				w := squareOf16().matrix[i%16]
+				y[i] += (w[3] - w[7]) * (in[0][i/16*16+7] - in[0][i/16*16+3])
+			}
+		}, "value.mixed", "the channels of layers.*.self_attn.context are sums of channels: channel 3 is channel 7; channel 7 is channel 3"},
+		{squareOf16(), func(in [][]float64, y []float64) {
+			for i := range y {
+				w := squareOf16().matrix[i%16]
+				y[i] -= w[3]*in[0][i/16*16+3] + w[15]*in[0][i/16*16+15]
+			}
+		}, "factors.inserted", "layers.*.self_attn.context is multiplied by 0 at channels 3, 15"},
 		{scoresOf4(), func(_ [][]float64, y []float64) {
 			for i := range 64 {
 				y[i], y[128+i] = y[i]+y[64+i], y[128+i]+y[192+i]

@@ -15,7 +15,7 @@ func lastRelations(s *search) error {
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	x := &difference{search: s, results: all}
+	x := differenceOf(s, all)
 	if d := lowRank(x); d != nil {
 		p := s.first.Program
 		of := weightTerm(s.first.Weights[p.Steps[p.Steps[p.Out.Step].Args[1].Step].Index()].Name)

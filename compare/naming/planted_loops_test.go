@@ -210,6 +210,20 @@ func slots(of func(slot, slots int) int) func(p *wrongPort) []float64 {
 	}
 }
 
+// foreign is a cache in which the first slots of earlier passes hold numbers of no tensor.
+func foreign(slots int) func(p *wrongPort) []float64 {
+	return func(p *wrongPort) []float64 {
+		y := p.Eval()
+		n, d := p.Shape[2], p.Shape[3]
+		for i := range y {
+			if s := i / d % n; p.Pass > 0 && s < slots && s < n-1 {
+				y[i] = in32(math.Sin(float64(7*i + s)))
+			}
+		}
+		return y
+	}
+}
+
 // keptOf is a cache of keys that takes in a tensor of the layer as it is, without the rotation.
 func keptOf(module string) func(p *wrongPort) []float64 {
 	return gives(func(p *wrongPort, i int) float64 {
