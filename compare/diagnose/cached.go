@@ -100,6 +100,50 @@ func cachedSlots(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
+// partOfSteps is the mistake of decode steps that write a part of each token's channels.
+const partOfSteps Kind = "cache.decode-channels"
+
+// writtenChannels yields caches to which decode steps write only the first channels of a token.
+func writtenChannels(s *search) iter.Seq[Mistake] {
+	var all []Mistake
+	for _, role := range cachedRoles(s.subject, s.first) {
+		shape := s.first.Program.Steps[cachesOf(s.subject, s.first, role)[0]].Shape
+		last := shape[len(shape)-1]
+		for n := 1; n < last; n++ {
+			if n&(n-1) == 0 || 2*n == last || n == last-1 {
+				all = append(all, Mistake{Kind: partOfSteps, Place: cacheSite, Of: cachedTerm(role), N: n, M: last})
+			}
+		}
+	}
+	return slices.Values(all)
+}
+
+// firstChannels keeps the first channels of what decode steps have written to the caches of a role. The others are 0.
+func firstChannels(s *subject, e *Entry, m Mistake) *program.Edited {
+	return inCaches(s, e, m.Of.Name, func(ed *edit.Editor, i int) (program.Var, bool) {
+		st := &e.Program.Steps[i]
+		axis, last, n := st.Axis(), len(st.Shape)-1, st.Shape[st.Axis()]
+		first := firstOfSteps(s, e, n)
+		if first >= n || axis >= last || m.N >= st.Shape[last] {
+			return e.Program.Result(i), false
+		}
+		own := ed.Move(i)
+		steps := ed.Slice(own, axis, first, n)
+		none := ed.Mul("", ed.Slice(steps, last, m.N, st.Shape[last]), ed.Literal(0))
+		steps = ed.Cat(last, ed.Slice(steps, last, 0, m.N), none)
+		if first == 0 {
+			return steps, true
+		}
+		return ed.Cat(axis, ed.Slice(own, axis, 0, first), steps), true
+	})
+}
+
+// firstOfSteps is the first of n slots that a decode step has written; n or more if the prompt has written all.
+func firstOfSteps(s *subject, e *Entry, n int) int {
+	pass := s.m.Passes[e.Node.Pass]
+	return max(s.m.Passes[0].Tokens-(pass.Past+pass.Tokens-n), 0)
+}
+
 // solvedSlots is 1 for a mistake whose slots were found from the elements.
 func solvedSlots(m Mistake) int {
 	if m.Of.Kind == TheCache || m.Runs != "" {
@@ -171,8 +215,7 @@ func reslot(s *subject, e *Entry, m Mistake, at []int) {
 	n := len(at)
 	switch m.Kind {
 	case "cache.decode-unwritten", "cache.decode-stale":
-		pass := s.m.Passes[e.Node.Pass]
-		first := max(s.m.Passes[0].Tokens-(pass.Past+pass.Tokens-n), 0)
+		first := firstOfSteps(s, e, n)
 		for k := first; k < n; k++ {
 			if at[k] = isZero; m.Kind == "cache.decode-stale" {
 				at[k] = first - 1

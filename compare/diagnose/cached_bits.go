@@ -16,7 +16,11 @@ const (
 	roundedLikeNewest = "cache.rounded-as-the-newest"
 	roundedLikeFirst  = "cache.rounded-as-the-first"
 	roundedBetween    = "cache.rounded-between"
+	cacheMisread      = "cache.bits-misread"
 )
+
+// misreadPairs are types of one size: numbers are written in the first and read as the second.
+var misreadPairs = [][2]hooks.DType{{hooks.F8E4M3, hooks.F8E5M2}, {hooks.F8E5M2, hooks.F8E4M3}, {hooks.BF16, hooks.F16}, {hooks.F16, hooks.BF16}}
 
 // scaleSharing has a function for each kind of scales. The function reports whether elements with different indexes along an axis have different scales.
 // tokens is the axis of the tokens, and last is the axis of the channels.
@@ -27,6 +31,9 @@ var scaleSharing = map[TermKind]func(axis, tokens, last int) bool{
 	ScalesOfChannels:       func(axis, tokens, _ int) bool { return axis != tokens },
 	OneScale:               func(int, int, int) bool { return false },
 }
+
+// tieFactors move a number from the middle between two numbers of a narrow type.
+var tieFactors = map[Rounding]float64{"": 1, NewestToo: 1, HalfUp: 1 + 0x1p-20, HalfDown: 1 - 0x1p-20}
 
 // newestToo and inFloat32 report how a mistake rounds.
 func newestToo(m Mistake) bool { return m.Rounding == NewestToo || m.Rounding == NewestInFloat32 }
@@ -58,6 +65,12 @@ func cachedBits(s *search) iter.Seq[Mistake] {
 				for _, kind := range kinds {
 					add(Mistake{Kind: kind, By: Term{Kind: scales}, N: bits})
 				}
+			}
+		}
+		for _, pair := range misreadPairs {
+			m := Mistake{Kind: cacheMisread, Place: cacheSite, Of: cachedTerm(role), DType: pair[0], By: dtypeTerm(pair[1])}
+			for _, m.Rounding = range []Rounding{"", NewestToo, HalfUp, HalfDown} {
+				all = append(all, m)
 			}
 		}
 		for _, n := range fixedSteps(s) {
@@ -138,6 +151,13 @@ func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
 // pack rounds a value in place to whole multiples of a step, as a mistake says. tokens is the axis of the value's tokens, and fresh is the new part of the
 // cache. pack reports false for shapes without a token axis before the last axis, and for a mistake without a kind of scales.
 func pack(m Mistake, v program.Value, tokens int, fresh program.Value, model hooks.DType) bool {
+	if m.Kind == cacheMisread {
+		read := misread(m)
+		for i, x := range v.Data {
+			v.Data[i] = floats.Round(model, read(x*tieFactors[m.Rounding]))
+		}
+		return true
+	}
 	last := len(v.Shape) - 1
 	if tokens >= last || len(fresh.Shape) != len(v.Shape) || !m.X.Has && scaleSharing[m.By.Kind] == nil {
 		return false

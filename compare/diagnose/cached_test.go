@@ -68,6 +68,11 @@ func TestSlotsAreApplied(t *testing.T) {
 		c.m.Of = of
 		makes(t, m, withinProgram(t, m, c.kept), c.m, twice(slotsOf(all, c.slots...)))
 	}
+	first := slices.Clone(all)
+	for i := len(first) - ofWidth + 4; i < len(first); i++ {
+		first[i] = 0
+	}
+	makes(t, m, withinProgram(t, m, 3), Mistake{Kind: "cache.decode-channels", Of: of, N: 4, M: ofWidth}, twice(first))
 	for _, c := range []struct {
 		kind  Kind
 		slots []int
@@ -115,6 +120,39 @@ func inBits(x []float64, size int, most float64, like []float64, ranged bool) []
 	return y
 }
 
+// misreadBytes are the numbers of the bytes of 8-bit floats that are written with some bits of exponent and read with others.
+func misreadBytes(x []float64, written, read int) []float64 {
+	number := func(code, exponent int) float64 {
+		fraction := 7 - exponent
+		one, e := 1<<fraction, code>>fraction
+		if e == 0 {
+			return float64(code) / float64(one) * math.Exp2(2-math.Exp2(float64(exponent-1)))
+		}
+		return (1 + float64(code%one)/float64(one)) * math.Exp2(float64(e)-math.Exp2(float64(exponent-1))+1)
+	}
+	var y []float64
+	for _, v := range x {
+		best := 0
+		for code := range 0x78 {
+			if math.Abs(number(code, written)-math.Abs(v)) < math.Abs(number(best, written)-math.Abs(v)) {
+				best = code
+			}
+		}
+		y = append(y, math.Copysign(number(best, read), v))
+	}
+	return y
+}
+
+// A tie is rounded to the even number, away from 0 or toward 0.
+func TestTiesOfMisreadCaches(t *testing.T) {
+	for rounding, want := range map[Rounding]float64{"": 1, HalfUp: 1.25, HalfDown: 1} { // 1.0625 is between 1 and 1.125, which e5m2 reads as 0x38 and 0x39
+		x := program.Value{Shape: []int{1, 1}, Data: []float64{1.0625}}
+		if !pack(Mistake{Kind: "cache.bits-misread", DType: hooks.F8E4M3, By: dtypeTerm(hooks.F8E5M2), Rounding: rounding}, x, 0, x, hooks.F32) || x.Data[0] != want/2 {
+			t.Errorf("rounding %q gives %g, want %g", rounding, x.Data[0], want/2)
+		}
+	}
+}
+
 // A cache in few bits has the numbers of plain loops, and so has one of which an operation is taken.
 func TestCachesInBitsAreApplied(t *testing.T) {
 	m := tiny(t, "qwen3-tiny")
@@ -137,6 +175,8 @@ func TestCachesInBitsAreApplied(t *testing.T) {
 		{Mistake{Kind: "cache.rounded-as-the-newest", By: Term{Kind: OneScale}, N: 4}, append(inBits(old, len(old), 7, fresh, false), fresh...)},
 		{Mistake{Kind: "cache.rounded-as-the-first", By: Term{Kind: ScalesOfHeads}, N: 4}, append(inBits(old, len(old), 7, old[:ofWidth], false), fresh...)},
 		{Mistake{Kind: "cache.rounded-to-multiples", X: some(0.125)}, append(fixed(old, 0.125), fresh...)},
+		{Mistake{Kind: "cache.bits-misread", DType: hooks.F8E4M3, By: dtypeTerm(hooks.F8E5M2)}, append(misreadBytes(old, 4, 5), fresh...)},
+		{Mistake{Kind: "cache.bits-misread", DType: hooks.F8E5M2, By: dtypeTerm(hooks.F8E4M3), Rounding: NewestToo}, misreadBytes(all, 5, 4)},
 		{Mistake{Kind: "cache.rounded-to-multiples", X: some(0.125), Rounding: NewestInFloat32}, fixed(all, 0.125)},
 	} {
 		c.m.Of = cachedTerm(role)

@@ -13,6 +13,7 @@ func cacheRows() []Row {
 		{Kind: "cache.sink", Words: "{of} keeps the first {n} slots for ever and that many fewer of the newest: an attention sink", Pages: []Page{onRoles("evicted-keys", "")}, Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
 		{Kind: "cache.decode-unwritten", Words: "decode steps do not write {of}: their slots are 0", Pages: pagesWithNames(ofSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
 		{Kind: "cache.decode-stale", Words: "decode steps write the prompt's last slot again into {of}: stale", Pages: pagesWithNames(ofSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: partOfSteps, Words: "decode steps write only the first {n} of {m} channels of {of}: the others are 0", Pages: pagesWithNames(ofSlots, nil), Apply: firstChannels, Class: edit.Known},
 		{Kind: "cache.newest-unwritten", Words: "the newest slot of {of} is 0: it was not written", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
 		{Kind: "cache.newest-stale", Words: "the newest slot of {of} repeats the slot before it: stale", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
 		{Kind: "cache.slots-moved", Words: "the slots of {of} are shifted by {n}", Pages: pagesWithNames(ofSlots, ofOrder, onRoles("altup-router", routers), onRoles("active-stream", `active_prediction$|altup\.`), onRoles("crossed-projections", `^altup_`)), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
@@ -42,6 +43,7 @@ func cacheRows() []Row {
 		{Kind: "cache.rounded-between", Words: "{of} is quantised to {n} bits, with {by}, from the minimum to the maximum", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: edit.Inserted},
 		{Kind: "cache.rounded-as-the-newest", Words: "{of} is quantised to {n} bits, with {by} taken from the newest token: larger values are clipped", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: edit.Inserted},
 		{Kind: "cache.rounded-as-the-first", Words: "{of} is quantised to {n} bits, with {by} taken from the first token: larger values are clipped", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: edit.Inserted},
+		{Kind: cacheMisread, Words: "{of} is written in {dtype} and read as {by}", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: edit.Inserted},
 		{Kind: "cache.rounded-to-multiples", Words: "{of} is quantised to multiples of {x}: a fixed scale", Pages: []Page{onRoles("quantised-cache", "")}, Apply: packedCache, Class: edit.Inserted, Solved: oneNumber},
 	}
 }

@@ -2,6 +2,8 @@ package diagnose
 
 import (
 	"testing"
+
+	"github.com/tracediff/tracediff/hooks"
 )
 
 // sentence is a mistake or a relation, what it says, and its page for an entry of a role.
@@ -63,6 +65,10 @@ func TestCachesSay(t *testing.T) {
 		{
 			mistake: Mistake{Kind: "cache.decode-unwritten", Of: ofKeys},
 			says:    "decode steps do not write the cached layers.*.self_attn.k_rope: their slots are 0", role: probs, page: "unwritten-cache-slots",
+		},
+		{
+			mistake: Mistake{Kind: "cache.decode-channels", Of: ofKeys, N: 1, M: 8},
+			says:    "decode steps write only the first 1 of 8 channels of the cached layers.*.self_attn.k_rope: the others are 0", role: probs, page: "unwritten-cache-slots",
 		},
 		{
 			mistake: Mistake{Kind: "cache.decode-stale", Of: ofKeys},
@@ -152,6 +158,10 @@ func TestCachesSay(t *testing.T) {
 		{
 			mistake: Mistake{Kind: "cache.rounded-as-the-first", Of: ofKeys, N: 8, By: Term{Kind: OneScale}},
 			says:    "the cached layers.*.self_attn.k_rope is quantised to 8 bits, with one scale taken from the first token: larger values are clipped", role: context, page: "quantised-cache",
+		},
+		{
+			mistake: Mistake{Kind: "cache.bits-misread", Of: ofKeys, DType: hooks.F8E4M3, By: dtypeTerm(hooks.F8E5M2)},
+			says:    "the cached layers.*.self_attn.k_rope is written in float8_e4m3fn and read as float8_e5m2", role: context, page: "quantised-cache",
 		},
 		{
 			mistake: Mistake{Kind: "cache.rounded-to-multiples", Of: ofKeys, X: some(1. / 16)},

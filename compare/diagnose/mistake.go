@@ -74,8 +74,10 @@ const (
 	NewestToo       Rounding = "newest-too"            // the newest token is also rounded before it is read
 	InFloat32       Rounding = "in-float32"            // intermediate values are not rounded to the model's dtype
 	NewestInFloat32 Rounding = "newest-too-in-float32" // newest-too and in-float32
-	// TowardZero cuts bits off.
+	// TowardZero cuts bits off. HalfUp and HalfDown round away from 0, or toward 0, where two numbers are equally near.
 	TowardZero Rounding = "toward-zero"
+	HalfUp     Rounding = "half-up"
+	HalfDown   Rounding = "half-down"
 )
 
 // OtherValues are further values of a number with which the port would give the same elements. The zero value has no further values.

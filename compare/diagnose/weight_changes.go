@@ -177,11 +177,10 @@ func narrowed(w program.Rows, m Mistake, model hooks.DType) program.Rows {
 // misread reads the bits of a number as a number of the wrong type, or with its two bytes exchanged.
 func misread(m Mistake) func(x float64) float64 {
 	written, read := m.DType, m.DType
-	switch m.By {
-	case dtypeTerm(hooks.F16):
-		read = hooks.F16
-	case dtypeTerm(hooks.BF16):
-		read = hooks.BF16
+	for _, pair := range misreadPairs {
+		if m.By == dtypeTerm(pair[1]) {
+			read = pair[1]
+		}
 	}
 	return func(x float64) float64 { return floats.Misread(written, read, x) }
 }

@@ -86,8 +86,16 @@ func RoundF16(f float32) float32 {
 	}
 }
 
-// Misread writes a number in one type of two bytes and reads the bits as a number of another type. If both types are the same, the two bytes are exchanged.
+// Misread writes a number in one type and reads the bits as a number of another type of the same size. If both types are the same and have two bytes, these
+// are exchanged.
 func Misread(written, read hooks.DType, x float64) float64 {
+	if written == hooks.F8E4M3 || written == hooks.F8E5M2 {
+		bits := float8(written, float32(x))
+		if read == hooks.F8E4M3 {
+			return float64(FromF8E4M3(bits))
+		}
+		return float64(FromF8E5M2(bits))
+	}
 	bits := BF16(float32(x))
 	if written == hooks.F16 {
 		bits = F16(float32(x))

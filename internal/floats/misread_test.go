@@ -47,6 +47,8 @@ func TestMisreadBits(t *testing.T) {
 		{hooks.F16, hooks.BF16, 1, 0.0078125},   // 0x3c00
 		{hooks.BF16, hooks.BF16, 1, -0x3fp-133}, // 0x803f, which is subnormal
 		{hooks.F16, hooks.F16, 1, 0x3cp-24},     // 0x003c
+		{hooks.F8E4M3, hooks.F8E5M2, 1.5, 1},    // 0x3c
+		{hooks.F8E5M2, hooks.F8E4M3, 3, 2.5},    // 0x42
 	} {
 		got := floats.Misread(c.written, c.read, c.x)
 		if got != c.want {
