@@ -183,7 +183,9 @@ func forPlusOne(m Mistake) bool { return strings.HasSuffix(m.For.Name, "1+w") }
 func aStream(m Mistake) bool { return m.Axis == "stream" || m.By.Item.Has }
 
 // ints tests whether numbers are kept as whole numbers.
-func ints(m Mistake) bool { return m.Coding.Numbers == Int8 || m.Coding.Numbers == Int4 }
+func ints(m Mistake) bool {
+	return slices.Contains([]Codes{Int8, Int4, Int8Kept, Int4Kept}, m.Coding.Numbers)
+}
 
 // alongTokens tests whether elements are moved along the tokens.
 func alongTokens(m Mistake) bool { return m.Axis == axisWords('t') }

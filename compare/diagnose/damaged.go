@@ -10,12 +10,12 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// damaged yields damage to matrices: the last columns are 0, one number is wrong (a bit is flipped), or blocks of rows have wrong scales.
+// damaged yields damage to matrices: the last columns are 0, one number is wrong (a bit is flipped), blocks of rows have wrong scales, or rows are a mean.
 func damaged(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, w := range weightsRead(s, program.Matrix) {
 			k := slices.IndexFunc(s.first.Weights, func(o order.Weight) bool { return o.Name == w.Name })
-			for _, of := range []func(s *search, k int) iter.Seq[Mistake]{cutColumns, oneOtherNumber, blockScales} {
+			for _, of := range []func(s *search, k int) iter.Seq[Mistake]{cutColumns, oneOtherNumber, blockScales, meanRows} {
 				for m := range of(s, k) {
 					m.Of, m.Place = weightTerm(w.Name), order.NameOf(w.Name).Role()
 					if !yield(m) {

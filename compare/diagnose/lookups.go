@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
@@ -11,7 +10,7 @@ import (
 // lookupMistakes proposes that ids have the rows of other ids, if every wrong row of a table that is looked up within an operation is found in the table.
 // all are the values that the lookups have to have. Equal ids have to have equal rows.
 func lookupMistakes(s *search, all []observed, among func(o *observed) []rowFrom) []Mistake {
-	rows := map[int]int{} // by id
+	rows, right := map[int]int{}, map[int]bool{} // by id
 	for n := range all {
 		o := &all[n]
 		look := edit.StepsOf(o.e.Program, program.Lookup)
@@ -26,6 +25,7 @@ func lookupMistakes(s *search, all []observed, among func(o *observed) []rowFrom
 		from := among(o)
 		for r, id := range ids {
 			if !o.wrongRow(r*width, width) {
+				right[int(id)] = true
 				continue
 			}
 			// from has every row of the table, in order
@@ -41,21 +41,17 @@ func lookupMistakes(s *search, all []observed, among func(o *observed) []rowFrom
 			rows[int(id)] = k
 		}
 	}
-	if len(rows) == 0 || len(rows) > mostIDs {
-		return nil
+	if m, ok := rowsMistake(s.first, rows, right); ok {
+		return []Mistake{m}
 	}
-	var runs []sourceRun
-	for _, id := range slices.Sorted(maps.Keys(rows)) {
-		runs = append(runs, sourceRun{From: id, To: id + 1, Is: rows[id]})
-	}
-	return []Mistake{{Kind: "lookup.other-rows", Place: "lookup.ids", Runs: makeRuns(runs...)}}
+	return nil
 }
 
 // rowsOfOthers gives some ids the rows of other ids, or rows of zeros. The table is the result of the entry, or is looked up within the entry's operation.
 func rowsOfOthers(s *subject, e *Entry, m Mistake) *program.Edited {
 	if lookedUp(e.Program) >= 0 {
 		own, has := s.valueOf(e, nil)
-		ids, ok := idsLookedUp(s, e)
+		ids, ok := idsRead(s, e)
 		if !has || !ok || !exchangeRows(s, e, m, ids, own.Data) {
 			return nil
 		}
@@ -66,7 +62,7 @@ func rowsOfOthers(s *subject, e *Entry, m Mistake) *program.Edited {
 		return nil
 	}
 	v := e.Program.Result(look[0])
-	ids, ok := s.valueAt(e, e.Program.Steps[look[0]].Args[0])
+	ids, ok := idsRead(s, e)
 	own, has := s.valueAt(e, v)
 	if !ok || !has {
 		return nil

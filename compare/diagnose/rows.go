@@ -2,17 +2,13 @@ package diagnose
 
 import (
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// mostIDs is the largest number of ids with wrong rows.
-const mostIDs = 16
-
-// otherRows yields wrong rows of a table: an id has the row of another id, or a row of zeros.
+// otherRows yields wrong rows of a table: ids have the rows of other ids, or rows of zeros.
 func otherRows(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		p := s.first.Program
@@ -25,11 +21,14 @@ func otherRows(s *search) iter.Seq[Mistake] {
 			return
 		}
 		rows, cols := table.Size()
-		wanted := map[int][]float64{} // by id: the row that the trace has
+		wanted, right := map[int][]float64{}, map[int]bool{} // by id: the row that the trace has
 		for _, e := range s.entries {
-			ids, ok := idsLookedUp(s.subject, e)
+			ids, ok := idsRead(s.subject, e)
 			if !ok {
 				return
+			}
+			for _, id := range ids {
+				right[int(id)] = true
 			}
 			y, _ := e.Target()
 			for _, i := range e.Left { // a row of the table may be several rows of the result, one for each layer
@@ -40,8 +39,12 @@ func otherRows(s *search) iter.Seq[Mistake] {
 				wanted[id] = row
 			}
 		}
-		if len(wanted) > mostIDs || rows*cols > mostLooked {
+		if len(wanted) > mostRuled || rows*cols > mostLooked {
 			return
+		}
+		of := map[float64][]int{} // the ids of wanted rows, by the first number of the row
+		for id, want := range wanted {
+			of[want[0]] = append(of[want[0]], id)
 		}
 		from := map[int]int{} // isZero for zeros
 		row := make([]float64, cols)
@@ -49,8 +52,8 @@ func otherRows(s *search) iter.Seq[Mistake] {
 			if clear(row); i >= 0 && s.failed(table.Row(row, i)) {
 				return
 			}
-			for id, want := range wanted {
-				if _, found := from[id]; !found && slices.Equal(row, want) {
+			for _, id := range of[row[0]] {
+				if _, found := from[id]; !found && slices.Equal(row, wanted[id]) {
 					from[id] = i
 				}
 			}
@@ -58,21 +61,19 @@ func otherRows(s *search) iter.Seq[Mistake] {
 		if len(from) < len(wanted) {
 			return
 		}
-		var runs []sourceRun
-		for _, id := range slices.Sorted(maps.Keys(from)) {
-			runs = append(runs, sourceRun{From: id, To: id + 1, Is: from[id]})
+		if m, ok := rowsMistake(s.first, from, right); ok {
+			yield(m)
 		}
-		yield(Mistake{Kind: "lookup.other-rows", Place: "lookup.ids", Runs: makeRuns(runs...)})
 	}
 }
 
-// idsLookedUp returns the ids of the rows that an entry reads from a table. ok is false if the result is not made of rows of a table.
-func idsLookedUp(s *subject, e *Entry) (ids []float64, ok bool) {
-	i := lookedUp(e.Program)
-	if i < 0 {
+// idsRead returns the ids of the rows that an entry reads from a table. ok is false if the program does not have exactly one lookup.
+func idsRead(s *subject, e *Entry) (ids []float64, ok bool) {
+	look := edit.StepsOf(e.Program, program.Lookup)
+	if len(look) != 1 {
 		return nil, false
 	}
-	return s.valueAt(e, e.Program.Steps[i].Args[0])
+	return s.valueAt(e, e.Program.Steps[look[0]].Args[0])
 }
 
 // tableOf returns the table from which an entry reads rows, and its index among the entry's weights; −1 if the program does not have exactly one lookup, in a

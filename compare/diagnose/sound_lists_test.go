@@ -64,6 +64,8 @@ var notReached = []struct{ kinds, why string }{
 	{"addend.inserted result.clamped result.clipped-above result.clipped-below dropout.left-on logits.", "a number is solved from the tensors of a port: TestMistakesOfResultsAndPrecisionAreApplied"},
 	{"channels.many-others channels.others channels.reordered lookup.other-rows weight.rows-many-others weight.bit-flipped weight.one-number weight.scales-of-blocks", "the rows and numbers are found in the tensors of a port: TestMistakesOfWeightsAreApplied"},
 	{"instance.another layer.other-kind rope.frequencies-factors rope.scaling-of-some rope.frequencies-multiplied-not-divided", "what is read is found in the tensors of a port: TestOtherInputsAreApplied, TestRotaryMistakesAreApplied, TestFrequenciesOfATableAreNamed"},
+	{"ids.limited ids.modulo ids.shifted", "the rows are found in the table of a port: TestRulesOfRowsAreFound"},
+	{"weight.rows-mean weight.rows-mean-of-others", "the rows are found in the tensors of a port: TestMistakesOfWeightsAreApplied"},
 	{"elements.as-halves elements.as-parts elements.by-turns-not-parts elements.blocks-by-turns elements.parts-crossed index.part part.all-unnamed", "the operations of these families have no parts by turns, and none of which one is read"},
 	{"heads.tiled precision.operation-to", "an entry of these orders is one operation"},
 	{"input.pass-before mask.step-sees-prompt-alone", "they need two steps, and the prompt and one step are looked at"},

@@ -41,6 +41,8 @@ var weightChanges = map[Kind]weightChange{
 	"weight.codes-with-offset":          coded,
 	"weight.codes-unsigned":             coded,
 	"weight.codes-without-sign":         coded,
+	"weight.codes-borrowed":             coded,
+	lowScales:                           coded,
 	"weight.rounded-with-narrow-scales": coded,
 	"weight.rounded-q4-0":               coded,
 	"weight.rounded-mxfp4":              coded,
@@ -64,6 +66,11 @@ var weightChanges = map[Kind]weightChange{
 	},
 	"weight.one-number":  withOneNumber,
 	"weight.bit-flipped": withOneNumber,
+	"ids.limited":        ruled,
+	"ids.modulo":         ruled,
+	"ids.shifted":        ruled,
+	rowsMean:             withMeans,
+	rowsMeanOfOthers:     withMeans,
 }
 
 // interleavedKind is the mistake of interleaved rows in a weight without heads.

@@ -10,18 +10,24 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// codes are the numbers of a coding. nearest gives the code for a number in steps, and most is the size of a group's largest number in steps.
+// codes are the numbers of a coding. nearest gives the code for a number in steps, and most is the size of a group's largest number in steps. If kept is set, the
+// weights of the model are codes already, so no number is rounded.
 type codes struct {
 	nearest func(x float64) float64
 	most    float64
+	kept    bool
 }
 
 var codesOf = map[Codes]codes{
-	Int8: {whole(-127, 127), 127}, Int4: {whole(-7, 7), 7},
-	Float8E4M3:   {func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }, 448},
-	Float8E5M2:   {func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }, 57344},
-	NormalFloat4: {nearestOf(normalFloats), 1}, Float4E2M1: {nearestOf(float4s), 6},
+	Int8: {nearest: whole(-127, 127), most: 127}, Int4: {nearest: whole(-7, 7), most: 7},
+	Float8E4M3:   {nearest: func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }, most: 448},
+	Float8E5M2:   {nearest: func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }, most: 57344},
+	NormalFloat4: {nearest: nearestOf(normalFloats), most: 1}, NormalFloat4Short: {nearest: nearestOf(fourDigits(normalFloats)), most: 1},
+	Float4E2M1: {nearest: nearestOf(float4s), most: 6},
+	Int8Kept:   {unchanged, 127, true}, Int4Kept: {unchanged, 7, true}, Float4E2M1Kept: {unchanged, 6, true},
 }
+
+func unchanged(x float64) float64 { return x }
 
 // whole gives codes that are whole numbers from low to high.
 func whole(low, high float64) func(float64) float64 {
@@ -48,6 +54,15 @@ var (
 	float4s = []float64{-6, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 6}
 )
 
+// fourDigits are the numbers as people type them.
+func fourDigits(all []float64) []float64 {
+	short := slices.Clone(all)
+	for i, x := range short {
+		short[i] = math.RoundToEven(x*1e4) / 1e4
+	}
+	return short
+}
+
 // coded is a weight that is kept in the coding of a mistake: each number of a group is a code times the group's step. The arithmetic is float32.
 func coded(w program.Rows, m Mistake, model hooks.DType) program.Rows {
 	rows, cols := w.Size()
@@ -55,12 +70,8 @@ func coded(w program.Rows, m Mistake, model hooks.DType) program.Rows {
 		return nil
 	}
 	read := readCodes(m, model)
-	group := int(m.Coding.Scales)
+	group := m.Coding.Scales.group(cols)
 	switch m.Coding.Scales {
-	case ByRow:
-		group = cols
-	case NoScale:
-		group = 1
 	case OfAll, ByColumn:
 		if rows < 2 || rows*cols > maxHeld {
 			return nil
@@ -75,7 +86,7 @@ func coded(w program.Rows, m Mistake, model hooks.DType) program.Rows {
 			}
 		}
 		if m.Coding.Scales == OfAll {
-			top = slices.Repeat([]float64{largestOf(top)}, cols)
+			return changed(w, func(row []float64) { read(row, largestOf(top)) })
 		}
 		return changed(w, func(row []float64) {
 			for k := range row {
@@ -83,7 +94,7 @@ func coded(w program.Rows, m Mistake, model hooks.DType) program.Rows {
 			}
 		})
 	default:
-		if group < 1 || cols%group != 0 || cols == group { // a group of cols numbers is a row
+		if !m.Coding.Scales.fits(cols) {
 			return nil
 		}
 	}
@@ -111,16 +122,15 @@ func largestOf(x []float64) float64 {
 	return top
 }
 
-// readCodes rounds the numbers of a group to codes with one step. The step depends on largest, the number of the group with the largest absolute
-// value, with its sign.
+// readCodes gives the numbers of a group as a port reads them: they are codes with one step. The step depends on largest, the number of the group with the
+// largest absolute value, with its sign.
 func readCodes(m Mistake, model hooks.DType) func(group []float64, largest float64) {
 	of := codesOf[m.Coding.Numbers]
-	code, most := of.nearest, of.most
-	step := func(largest float64) float64 { return float64(float32(math.Abs(largest) / most)) }
+	code, most, step := of.nearest, of.most, stepOf(m)
 	read := func(code, step float64) float64 { return code * step }
 	switch m.Kind {
 	case "weight.rounded-between", "weight.zero-point-off":
-		return func(group []float64, _ float64) { betweenEnds(group, 2*most+1, float64(m.N), model) }
+		return func(group []float64, _ float64) { betweenEnds(group, of, float64(m.N), model) }
 	case "weight.rounded-with-other-steps":
 		code = whole(-most-1, most+1)
 		read = func(code, step float64) float64 { return code * float64(float32(step*m.By.X)) }
@@ -131,68 +141,109 @@ func readCodes(m Mistake, model hooks.DType) func(group []float64, largest float
 		}
 	case "weight.rounded-with-one-step-more":
 		code = whole(-most-1, most)
-		most++
 	case "weight.cut-to-codes":
 		code = math.Trunc
-	case "weight.codes-with-offset", "weight.codes-unsigned", "weight.codes-without-sign":
-		misread := misreadings[m.Kind]
-		read = func(code, step float64) float64 { return misread(code, most+1) * step }
-	case "weight.rounded-with-narrow-scales":
-		step = func(largest float64) float64 {
-			return floats.Round(m.DType, float64(float32(math.Abs(largest)/most)))
-		}
+	case lowScales:
+		code = func(x float64) float64 { return of.nearest(min(max(x, -most), most)) }
 	case "weight.rounded-q4-0":
 		code = func(x float64) float64 { return min(math.Floor(x+8.5), 15) - 8 }
-		step = func(largest float64) float64 { return float64(float32(largest / -8)) }
-	case "weight.rounded-mxfp4":
-		step = func(largest float64) float64 {
-			if largest == 0 {
-				return 0
-			}
-			return math.Exp2(math.Floor(math.Log2(math.Abs(largest))) - 2)
-		}
 	}
-	if m.Coding.Scales == NoScale {
-		step = func(float64) float64 { return 1 }
-	}
+	misread, lanes := misreadings[m.Kind], max(m.N, 1)
 	return func(group []float64, largest float64) {
-		by := step(largest)
+		by, borrows := step(largest), false
 		if by == 0 {
 			return
 		}
 		for i, x := range group {
-			group[i] = floats.Round(model, float64(float32(read(code(float64(float32(x/by))), by))))
+			u := x / by
+			if !of.kept {
+				u = float64(float32(u))
+			}
+			is := code(u)
+			if misread != nil {
+				borrowed := borrows && i%lanes != 0
+				borrows = is < 0 || is == 0 && borrowed
+				is = misread(is, most+1, borrowed)
+			}
+			if of.kept { // the difference is added, so that equal codes change nothing
+				group[i] = floats.Round(model, float64(float32(x+float64(float32((is-u)*by)))))
+				continue
+			}
+			group[i] = floats.Round(model, float64(float32(read(is, by))))
 		}
 	}
 }
 
-// misreadings give the code that a port reads if the port takes the bits of a code for a different coding. The right codes are whole
-// numbers from −half to half − 1.
-var misreadings = map[Kind]func(code, half float64) float64{
-	"weight.codes-with-offset": func(code, half float64) float64 {
+// stepOf gives the step of a group by its number with the largest absolute value.
+func stepOf(m Mistake) func(largest float64) float64 {
+	most := codesOf[m.Coding.Numbers].most
+	switch {
+	case m.Coding.Scales == NoScale:
+		return func(float64) float64 { return 1 }
+	case m.Kind == "weight.rounded-with-one-step-more":
+		most++
+	case m.Kind == "weight.rounded-with-narrow-scales":
+		return func(largest float64) float64 {
+			return floats.Round(m.DType, float64(float32(math.Abs(largest)/most)))
+		}
+	case m.Kind == "weight.rounded-q4-0":
+		return func(largest float64) float64 { return float64(float32(largest / -8)) }
+	case m.Kind == "weight.rounded-mxfp4":
+		return func(largest float64) float64 { return 4 * powerBelow(largest/16) }
+	case m.Kind == lowScales:
+		return func(largest float64) float64 { return powerBelow(float64(float32(math.Abs(largest) / most))) }
+	}
+	return func(largest float64) float64 { return float64(float32(math.Abs(largest) / most)) }
+}
+
+// lowScales is the mistake of scales that are too small for the largest number of a group.
+const lowScales Kind = "weight.rounded-with-low-scales"
+
+// powerBelow is the largest power of two that is not above the absolute value of x; 0 for 0.
+func powerBelow(x float64) float64 {
+	if x == 0 {
+		return 0
+	}
+	return math.Exp2(math.Floor(math.Log2(math.Abs(x))))
+}
+
+// misreadings give the code that a port reads if the port takes the bits of a code for a different coding. The right codes are whole numbers from −half to
+// half − 1. The code is borrowed from if the code before it in the same word is negative, or is 0 and is borrowed from.
+var misreadings = map[Kind]func(code, half float64, borrowed bool) float64{
+	"weight.codes-with-offset": func(code, half float64, _ bool) float64 {
 		if code < 0 {
 			return code + half
 		}
 		return code - half
 	},
-	"weight.codes-unsigned": func(code, half float64) float64 {
+	"weight.codes-unsigned": func(code, half float64, _ bool) float64 {
 		if code < 0 {
 			return code + 2*half
 		}
 		return code
 	},
-	"weight.codes-without-sign": func(code, _ float64) float64 { return math.Abs(code) },
+	"weight.codes-without-sign": func(code, _ float64, _ bool) float64 { return math.Abs(code) },
+	"weight.codes-borrowed": func(code, _ float64, borrowed bool) float64 {
+		if borrowed {
+			return code - 1
+		}
+		return code
+	},
 }
 
 // betweenEnds rounds a group to steps between its least and its greatest number. The zero point is off by a number of steps.
-func betweenEnds(group []float64, most, off float64, model hooks.DType) {
-	low, high := slices.Min(group), slices.Max(group)
+func betweenEnds(group []float64, of codes, off float64, model hooks.DType) {
+	low, high, most := slices.Min(group), slices.Max(group), 2*of.most+1
 	step := float64(float32(float64(float32(high-low)) / most))
 	if !(step > 0) {
 		return
 	}
 	zero := math.RoundToEven(float64(float32(-low / step)))
 	for i, x := range group {
+		if of.kept {
+			group[i] = floats.Round(model, float64(float32(x-float64(float32(off*step)))))
+			continue
+		}
 		q := min(max(math.RoundToEven(float64(float32(x/step)))+zero, 0), most)
 		group[i] = floats.Round(model, float64(float32((q-zero-off)*step)))
 	}
@@ -203,22 +254,24 @@ func rounded(numbers Codes, scales Scales) Mistake {
 	return Mistake{Kind: "weight.rounded", Coding: Coding{numbers, scales}}
 }
 
-// groups are the sizes of groups that are tried.
-var groups = []Scales{8, 16, 32, 64, 128}
+// groups are the sizes of groups that are tried. A shard that is quantised by itself has a scale for its part of a row.
+var groups = []Scales{8, 16, 32, 64, 128, ByHalfRow, ByQuarterRow}
 
 // roundedInRows are weights that are kept in whole numbers, with a scale for each row or group.
 func roundedInRows() (all []Mistake) {
 	for _, g := range append([]Scales{ByRow}, groups...) {
 		all = append(all, rounded(Int8, g), rounded(Int4, g))
 	}
-	for _, numbers := range []Codes{Int4, Int8} {
+	for _, numbers := range []Codes{Int4, Int8, Int4Kept, Int8Kept} {
 		for _, g := range append(slices.Clone(groups), ByRow) {
 			for _, off := range []int{0, 1, -1} {
 				m := rounded(numbers, g)
 				if m.Kind, m.N = "weight.rounded-between", off; off != 0 {
 					m.Kind = "weight.zero-point-off"
 				}
-				all = append(all, m)
+				if off != 0 || !codesOf[numbers].kept {
+					all = append(all, m)
+				}
 			}
 		}
 	}
@@ -242,26 +295,45 @@ func roundedOtherwise() (all []Mistake) {
 			more.Kind, more.N = "weight.rounded-with-one-step-more", most+1
 			cut.Kind, narrow.Kind = "weight.cut-to-codes", "weight.rounded-with-narrow-scales"
 			all = append(all, more, cut)
-			for _, kind := range []Kind{"weight.codes-with-offset", "weight.codes-unsigned", "weight.codes-without-sign"} {
-				m := rounded(numbers, g)
-				m.Kind = kind
-				all = append(all, m)
-			}
 			for _, narrow.DType = range []hooks.DType{hooks.F16, hooks.BF16} {
 				all = append(all, narrow)
 			}
 		}
 	}
-	for _, g := range []Scales{32, ByRow, 16, 64} {
-		q4 := rounded(Int4, g)
-		q4.Kind = "weight.rounded-q4-0"
-		all = append(all, q4, rounded(NormalFloat4, g), rounded(Float4E2M1, g))
+	all = append(all, misreadInGroups()...)
+	for _, g := range append([]Scales{ByRow}, groups...) {
+		q4, low := rounded(Int4, g), rounded(Int4, g)
+		q4.Kind, low.Kind = "weight.rounded-q4-0", lowScales
+		all = append(all, q4, rounded(NormalFloat4, g), rounded(NormalFloat4Short, g), rounded(Float4E2M1, g))
+		for _, low.Coding.Numbers = range []Codes{Float4E2M1, Float4E2M1Kept, Float8E4M3, Int8, Int4} {
+			all = append(all, low)
+		}
 	}
 	mx := rounded(Float4E2M1, 32)
 	mx.Kind = "weight.rounded-mxfp4"
 	all = append(all, mx)
 	for _, g := range []Scales{OfAll, ByRow} {
 		all = append(all, rounded(Float8E4M3, g), rounded(Float8E5M2, g))
+	}
+	return all
+}
+
+// misreadInGroups are weights whose codes are read in a wrong way.
+func misreadInGroups() (all []Mistake) {
+	for _, numbers := range []Codes{Int8, Int4, Int8Kept, Int4Kept} {
+		for _, g := range []Scales{ByRow, 32, 128, OfAll} {
+			for _, kind := range []Kind{"weight.codes-with-offset", "weight.codes-unsigned", "weight.codes-without-sign", "weight.codes-borrowed"} {
+				m := rounded(numbers, g)
+				switch m.Kind = kind; {
+				case kind == "weight.codes-borrowed":
+					for _, m.N = range []int{2, 4, 8} {
+						all = append(all, m)
+					}
+				case kind != "weight.codes-without-sign" || !codesOf[numbers].kept: // else it is weight.unsigned
+					all = append(all, m)
+				}
+			}
+		}
 	}
 	return all
 }

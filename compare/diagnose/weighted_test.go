@@ -174,6 +174,35 @@ func steps(g []float64, step float64, code func(x float64) float64) {
 	}
 }
 
+// nearest is the nearest of some codes.
+func nearest(codes ...float64) func(x float64) float64 {
+	return func(x float64) float64 {
+		best := codes[0]
+		for _, c := range codes {
+			if math.Abs(x-c) < math.Abs(x-best) {
+				best = c
+			}
+		}
+		return best
+	}
+}
+
+// packedInWords rounds numbers to codes that are added to words of some codes, and reads the bits of the words.
+func packedInWords(lanes, bits int, most float64) func(g []float64, top float64) {
+	return func(g []float64, top float64) {
+		step := f32(top / most)
+		for at := 0; at < len(g); at += lanes {
+			word := int64(0)
+			for k, x := range g[at:][:lanes] {
+				word += int64(math.RoundToEven(f32(x/step))) << (k * bits)
+			}
+			for k := range lanes {
+				g[at+k] = f32(float64(word>>(k*bits)<<(64-bits)>>(64-bits)) * step)
+			}
+		}
+	}
+}
+
 // between rounds numbers to 15 steps between the least and the largest, with a zero point that is off.
 func between(off float64) func(g []float64, _ float64) {
 	return func(g []float64, _ float64) {

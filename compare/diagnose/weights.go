@@ -56,6 +56,9 @@ func ofWeights(s *search, all []Mistake, prims ...program.Prim) iter.Seq[Mistake
 				if kind == "weight.rope-rows" && headless(s.subject, w.Name) {
 					m.Kind = interleavedKind
 				}
+				if m.Coding != (Coding{}) && !m.Coding.Scales.fits(w.Shape[len(w.Shape)-1]) {
+					continue
+				}
 				if !yield(m) {
 					return
 				}
@@ -101,9 +104,11 @@ func weightMistakes(s *subject) (all []Mistake) {
 		}
 	}
 	all = append(all, roundedOtherwise()...)
+	for _, pair := range misreadPairs {
+		all = append(all, Mistake{Kind: "weight.bits-misread", DType: pair[0], By: dtypeTerm(pair[1])})
+	}
 	all = append(
 		all,
-		Mistake{Kind: "weight.bits-misread", DType: hooks.BF16, By: dtypeTerm(hooks.F16)}, Mistake{Kind: "weight.bits-misread", DType: hooks.F16, By: dtypeTerm(hooks.BF16)},
 		Mistake{Kind: "weight.bytes-swapped", DType: hooks.BF16}, Mistake{Kind: "weight.bytes-swapped", DType: hooks.F16}, Mistake{Kind: "weight.cut-off", DType: hooks.BF16},
 	)
 	for _, by := range factorsOf(s) {

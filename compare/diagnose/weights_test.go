@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
@@ -60,15 +61,7 @@ var wrongWeights = []struct {
 		return turn(inGroups(24, func(g []float64, top float64) { steps(g, top/7, math.RoundToEven) })(turn(w)))
 	}},
 	{diagnose.Mistake{Kind: "weight.rounded", Coding: diagnose.Coding{Numbers: diagnose.Float4E2M1}}, inGroups(24, func(g []float64, top float64) {
-		steps(g, top/6, func(x float64) float64 {
-			best := 0.0
-			for _, c := range []float64{0.5, 1, 1.5, 2, 3, 4, 6, -0.5, -1, -1.5, -2, -3, -4, -6} {
-				if math.Abs(x-c) < math.Abs(x-best) {
-					best = c
-				}
-			}
-			return best
-		})
+		steps(g, top/6, nearest(-6, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 6))
 	})},
 	{diagnose.Mistake{Kind: "weight.cut-to-codes", Coding: diagnose.Coding{Numbers: diagnose.Int4}}, inGroups(24, func(g []float64, top float64) { steps(g, top/7, math.Trunc) })},
 	{diagnose.Mistake{Kind: "weight.codes-with-offset", Coding: diagnose.Coding{Numbers: diagnose.Int4}}, inGroups(24, func(g []float64, top float64) {
@@ -79,6 +72,47 @@ var wrongWeights = []struct {
 	})},
 	{diagnose.Mistake{Kind: "weight.codes-without-sign", Coding: diagnose.Coding{Numbers: diagnose.Int4}}, inGroups(24, func(g []float64, top float64) {
 		steps(g, top/7, func(x float64) float64 { return math.Abs(math.RoundToEven(x)) })
+	})},
+	{diagnose.Mistake{Kind: "weight.codes-unsigned", Coding: diagnose.Coding{Numbers: diagnose.Int4Kept, Scales: diagnose.OfAll}}, func(w grid) grid {
+		step := f32(largest(w) / 7)
+		return by(func(x float64) float64 {
+			if x < 0 {
+				return f32(x + 16*step)
+			}
+			return x
+		})(w)
+	}},
+	{diagnose.Mistake{Kind: "weight.codes-with-offset", Coding: diagnose.Coding{Numbers: diagnose.Int8Kept}}, inGroups(24, func(g []float64, top float64) {
+		for i, x := range g {
+			g[i] = f32(x - math.Copysign(128*f32(top/127), x))
+		}
+	})},
+	{diagnose.Mistake{Kind: "weight.codes-borrowed", N: 4, Coding: diagnose.Coding{Numbers: diagnose.Int4}}, inGroups(24, packedInWords(4, 4, 7))},
+	{diagnose.Mistake{Kind: "weight.codes-borrowed", N: 2, Coding: diagnose.Coding{Numbers: diagnose.Int8, Scales: diagnose.OfAll}}, func(w grid) grid {
+		top := largest(w)
+		return inGroups(24, func(g []float64, _ float64) { packedInWords(2, 8, 127)(g, top) })(w)
+	}},
+	{diagnose.Mistake{Kind: "weight.codes-borrowed", N: 8, Coding: diagnose.Coding{Numbers: diagnose.Int4Kept}}, inGroups(24, func(g []float64, top float64) {
+		for i := len(g) - 1; i > 0; i-- {
+			if i%8 > 0 && g[i-1] < 0 {
+				g[i] = f32(g[i] - f32(top/7))
+			}
+		}
+	})},
+	{diagnose.Mistake{Kind: "weight.rounded-with-low-scales", Coding: diagnose.Coding{Numbers: diagnose.Float4E2M1Kept, Scales: diagnose.ByHalfRow}}, inGroups(12, func(g []float64, top float64) {
+		end := 6 * math.Exp2(math.Floor(math.Log2(top/6)))
+		for i, x := range g {
+			g[i] = min(max(x, -end), end)
+		}
+	})},
+	{diagnose.Mistake{Kind: "weight.rounded-with-low-scales", Coding: diagnose.Coding{Numbers: diagnose.Int4, Scales: 8}}, inGroups(8, func(g []float64, top float64) {
+		steps(g, math.Exp2(math.Floor(math.Log2(top/7))), func(x float64) float64 { return min(max(math.RoundToEven(x), -7), 7) })
+	})},
+	{diagnose.Mistake{Kind: "weight.rounded", Coding: diagnose.Coding{Numbers: diagnose.NormalFloat4Short, Scales: 8}}, inGroups(8, func(g []float64, top float64) {
+		steps(g, top, nearest(-1, -0.6962, -0.5251, -0.3949, -0.2844, -0.1848, -0.0911, 0, 0.0796, 0.1609, 0.2461, 0.3379, 0.4407, 0.5626, 0.723, 1))
+	})},
+	{diagnose.Mistake{Kind: "weight.rounded", Coding: diagnose.Coding{Numbers: diagnose.Float4E2M1, Scales: diagnose.ByQuarterRow}}, inGroups(6, func(g []float64, top float64) {
+		steps(g, top/6, nearest(-6, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 6))
 	})},
 	{diagnose.Mistake{Kind: "weight.rounded-with-one-step-more", Coding: diagnose.Coding{Numbers: diagnose.Int4}}, inGroups(24, func(g []float64, top float64) {
 		steps(g, top/8, func(x float64) float64 { return min(math.RoundToEven(x), 7) })
@@ -101,6 +135,12 @@ var wrongWeights = []struct {
 	})},
 	{diagnose.Mistake{Kind: "weight.rounded-between", Coding: diagnose.Coding{Numbers: diagnose.Int4, Scales: 8}}, inGroups(8, between(0))},
 	{diagnose.Mistake{Kind: "weight.zero-point-off", N: -1, Coding: diagnose.Coding{Numbers: diagnose.Int4, Scales: 8}}, inGroups(8, between(-1))},
+	{diagnose.Mistake{Kind: "weight.zero-point-off", N: 1, Coding: diagnose.Coding{Numbers: diagnose.Int4Kept, Scales: 8}}, inGroups(8, func(g []float64, _ float64) {
+		step := f32(f32(slices.Max(g)-slices.Min(g)) / 15)
+		for i, x := range g {
+			g[i] = f32(x - step)
+		}
+	})},
 	{diagnose.Mistake{Kind: "weight.scales-of-blocks", Runs: "0-7=8;16-23=16@scaled-twice"}, func(w grid) grid {
 		first, second, third := largest(w[:8]), largest(w[8:16]), largest(w[16:])
 		return newGrid(24, 24, func(i, j int) float64 {
@@ -144,6 +184,15 @@ var wrongWeights = []struct {
 	}},
 	{diagnose.Mistake{Kind: "weight.first-shard-everywhere", N: 2}, func(w grid) grid { return append(slices.Clone(w[:12]), w[:12]...) }},
 	{diagnose.Mistake{Kind: "weight.one-number", N: 5, M: 7, By: number(3)}, func(w grid) grid { w[5][7] = 3; return w }},
+	{diagnose.Mistake{Kind: "weight.rows-mean", Runs: "20-23"}, func(w grid) grid {
+		mean := meanOf(w)
+		return append(slices.Clone(w[:20]), mean, mean, mean, mean)
+	}},
+	{diagnose.Mistake{Kind: "weight.rows-mean-of-others", Runs: "3;20-22"}, func(w grid) grid {
+		mean, all := meanOf(slices.Concat(w[:3], w[4:20], w[23:])), slices.Clone(w)
+		all[3], all[20], all[21], all[22] = mean, mean, mean, mean
+		return all
+	}},
 	{diagnose.Mistake{Kind: "weight.rows-others", Runs: "0-1=4;3=-;5-6=2@layers.*.self_attn.k_proj.weight"}, func(w grid) grid {
 		key := gridOf(order.Weight{Name: "layers.1.self_attn.k_proj.weight", Shape: []int{12, 24}})
 		all := slices.Clone(w)
@@ -194,6 +243,31 @@ func TestMistakesOfWeightsAreApplied(t *testing.T) {
 		if !alike(appliedTo(t, m, e, c.Mistake), slices.Concat(some...)) {
 			t.Errorf("%s: other values in some rows", c.Kind)
 		}
+	}
+}
+
+// meanOf is the mean of the rows of a matrix.
+func meanOf(w grid) []float64 {
+	mean := make([]float64, len(w[0]))
+	for j := range mean {
+		for _, row := range w {
+			mean[j] += row[j]
+		}
+		mean[j] = f32(mean[j] / float64(len(w)))
+	}
+	return mean
+}
+
+// Rows that are nearly the mean of the others have no such name.
+func TestRowsThatAreNoMeanAreNotNamed(t *testing.T) {
+	m := weighted(t)
+	e := rightEntry(t, m, query)
+	w := gridOf(e.Weights[0])
+	mean := meanOf(w)
+	mean[5] += 0.01
+	wrong := append(slices.Clone(w[:20]), mean, mean, mean, mean)
+	if m := found(t, m, e, linear(e.Call.In[0].Data, wrong, gridOf(e.Weights[1])[0])); m.Kind != "" {
+		t.Errorf("%s is found", m.Key())
 	}
 }
 
@@ -268,10 +342,64 @@ func TestMistakesOfSeveralWeightsAreApplied(t *testing.T) {
 				y[i] *= gain[i]
 			}
 		})},
+		{"embed_tokens.lookup", diagnose.Mistake{Kind: "weight.rows-mean", Runs: "4", Place: "embed_tokens.weight"}, slices.Concat(table[1], meanOf(table), table[7])},
 		{"embed_tokens.lookup", diagnose.Mistake{Kind: "lookup.other-rows", Runs: "1=7;4=-"}, slices.Concat(table[7], make([]float64, 24), table[7])},
 	} {
 		if got := appliedTo(t, m, rightEntry(t, m, c.entry), c.mistake); !alike(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.mistake.Kind, got, c.want)
+		}
+	}
+}
+
+// Ids that have the rows of other ids are named by a rule if three of them and all right ids keep to one, else one by one.
+func TestRulesOfRowsAreFound(t *testing.T) {
+	few := []int{5, 60, 99, 113, 129, 180}
+	for _, c := range []struct {
+		key string
+		ids []int
+		row func(id int) int
+	}{
+		{"ids.limited(place=embed_tokens.weight,of=weight:embed_tokens.weight,n=100)", few, func(id int) int { return min(id, 100) }},
+		{"ids.shifted(place=embed_tokens.weight,of=weight:embed_tokens.weight,n=99,k=-1)", few, func(id int) int { return id - id/99 }},
+		{"ids.shifted(place=embed_tokens.weight,of=weight:embed_tokens.weight,n=60,k=4)", few, func(id int) int {
+			if id < 60 {
+				return id
+			}
+			return id + 4
+		}},
+		{"ids.modulo(place=embed_tokens.weight,of=weight:embed_tokens.weight,n=64)", few, func(id int) int { return id & 63 }},
+		{"lookup.other-rows(place=lookup.ids,runs=113=112;129=128)", []int{5, 60, 99, 113, 129}, func(id int) int { return id - id/113 }},
+		{"lookup.other-rows(place=lookup.ids,runs=113=39;129=10;180=38)", few, func(id int) int {
+			if id < 113 {
+				return id
+			}
+			return id * 7 % 47 % 41
+		}},
+	} {
+		m := weighted(t)
+		m.Passes[0].Tokens = len(c.ids)
+		reading := m.Read
+		m.Read = func(n order.Node) (program.Value, error) {
+			v, err := reading(n)
+			if m.List.Entries[n.Entry].Name == order.InputIDs {
+				for i, id := range c.ids {
+					v.Data[i] = float64(id)
+				}
+			}
+			return v, err
+		}
+		e := rightEntry(t, m, "embed_tokens.lookup")
+		table := gridOf(e.Weights[0])
+		var want []float64
+		for _, id := range c.ids {
+			want = append(want, table[c.row(id)]...)
+		}
+		mistake := found(t, m, e, want)
+		if mistake.Key() != c.key {
+			t.Errorf("found %s, want %s", mistake.Key(), c.key)
+		}
+		if !alike(appliedTo(t, m, e, mistake), want) {
+			t.Errorf("%s gives other rows", mistake.Key())
 		}
 	}
 }
