@@ -1,6 +1,9 @@
 package diagnose
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Coding is a format of few bits: the numbers of the format, and the groups of numbers that share a scale. The zero value is no coding.
 type Coding struct {
@@ -64,9 +67,12 @@ func (s Scales) group(cols int) int {
 	return int(s)
 }
 
-// fits reports whether rows of a length may have the scales: a group is a part of a row.
+// fits reports whether rows of a length may have the scales: a group is a part of a row. A half or a quarter row of a usual size is a group of that size.
 func (s Scales) fits(cols int) bool {
 	n := s.group(cols)
+	if s <= ByHalfRow && slices.Contains(groups, Scales(n)) {
+		return false
+	}
 	return s <= ByRow && s > ByHalfRow || n > 0 && n < cols && cols%n == 0
 }
 

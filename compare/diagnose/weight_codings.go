@@ -254,7 +254,7 @@ func rounded(numbers Codes, scales Scales) Mistake {
 	return Mistake{Kind: "weight.rounded", Coding: Coding{numbers, scales}}
 }
 
-// groups are the sizes of groups that are tried. A shard that is quantised by itself has a scale for its part of a row.
+// groups are the sizes of groups that are tried. Where each shard of a weight has its own scales, a row has several.
 var groups = []Scales{8, 16, 32, 64, 128, ByHalfRow, ByQuarterRow}
 
 // roundedInRows are weights that are kept in whole numbers, with a scale for each row or group.
