@@ -58,11 +58,18 @@ func rowsMistake(e *Entry, rows map[int]int, right map[int]bool) (m Mistake, ok 
 	return Mistake{Kind: "lookup.other-rows", Place: "lookup.ids", Runs: makeRuns(runs...)}, true
 }
 
-// ruleOf is the rule that gives some ids their wrong rows and no other id a wrong row; ok is false without a rule.
+// ruleOf is the rule that gives some ids their wrong rows and no other id a wrong row; ok is false without a rule, or with several.
 func ruleOf(rows map[int]int, right []int) (m Mistake, ok bool) {
 	ids := slices.Sorted(maps.Keys(rows))
-	first := ids[0]
-	for _, m := range []Mistake{{Kind: "ids.limited", N: rows[first]}, {Kind: "ids.shifted", N: first, K: rows[first] - first}, {Kind: "ids.modulo", N: divisorOf(rows, right)}} {
+	first, divisors := ids[0], divisorsOf(rows, right)
+	var all []Mistake
+	switch len(divisors) {
+	case 0:
+		all = []Mistake{{Kind: "ids.limited", N: rows[first]}, {Kind: "ids.shifted", N: first, K: rows[first] - first}}
+	case 1:
+		all = []Mistake{{Kind: "ids.modulo", N: divisors[0]}}
+	}
+	for _, m := range all {
 		fits := func(id, row int) bool { return m.N >= 0 && row >= 0 && rowRules[m.Kind](m, id) == row }
 		if !slices.ContainsFunc(ids, func(id int) bool { return !fits(id, rows[id]) }) && !slices.ContainsFunc(right, func(id int) bool { return !fits(id, id) }) {
 			return m, true
@@ -71,8 +78,8 @@ func ruleOf(rows map[int]int, right []int) (m Mistake, ok bool) {
 	return m, false
 }
 
-// divisorOf is the one number above all rows that divides the difference of each id and its row; −1 if there is no such number, or several.
-func divisorOf(rows map[int]int, right []int) int {
+// divisorsOf lists numbers above all rows that divide the difference of each id and its row: the rows may be remainders by each of them.
+func divisorsOf(rows map[int]int, right []int) (all []int) {
 	common, above := 0, slices.Max(append(right, 0))+1
 	for id, row := range rows {
 		above = max(above, row+1)
@@ -81,13 +88,10 @@ func divisorOf(rows map[int]int, right []int) int {
 		}
 	}
 	common = max(common, -common)
-	for n := above; n <= common/2; n++ {
+	for n := above; n <= common; n++ {
 		if common%n == 0 {
-			return -1
+			all = append(all, n)
 		}
 	}
-	if common < above {
-		return -1
-	}
-	return common
+	return all
 }

@@ -165,10 +165,6 @@ func readCodes(m Mistake, model hooks.DType) func(group []float64, largest float
 				borrows = is < 0 || is == 0 && borrowed
 				is = misread(is, most+1, borrowed)
 			}
-			if of.kept { // the difference is added, so that equal codes change nothing
-				group[i] = floats.Round(model, float64(float32(x+float64(float32((is-u)*by)))))
-				continue
-			}
 			group[i] = floats.Round(model, float64(float32(read(is, by))))
 		}
 	}

@@ -368,6 +368,13 @@ func TestRulesOfRowsAreFound(t *testing.T) {
 			return id + 4
 		}},
 		{"ids.modulo(place=embed_tokens.weight,of=weight:embed_tokens.weight,n=64)", few, func(id int) int { return id & 63 }},
+		{"lookup.other-rows(place=lookup.ids,runs=130=2;131=3;133=5)", []int{1, 60, 130, 131, 133}, func(id int) int { return id % 128 % 64 }},
+		{"lookup.other-rows(place=lookup.ids,runs=113=100;129=100;180=100)", []int{5, 60, 120, 113, 129, 180}, func(id int) int {
+			if id == 120 {
+				return id
+			}
+			return min(id, 100)
+		}},
 		{"lookup.other-rows(place=lookup.ids,runs=113=112;129=128)", []int{5, 60, 99, 113, 129}, func(id int) int { return id - id/113 }},
 		{"lookup.other-rows(place=lookup.ids,runs=113=39;129=10;180=38)", few, func(id int) int {
 			if id < 113 {
