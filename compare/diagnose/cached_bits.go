@@ -152,9 +152,9 @@ func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
 // cache. pack reports false for shapes without a token axis before the last axis, and for a mistake without a kind of scales.
 func pack(m Mistake, v program.Value, tokens int, fresh program.Value, model hooks.DType) bool {
 	if m.Kind == cacheMisread {
-		read := misread(m)
+		read, by := misread(m), tieFactors[m.Rounding]
 		for i, x := range v.Data {
-			v.Data[i] = floats.Round(model, read(x*tieFactors[m.Rounding]))
+			v.Data[i] = floats.Round(model, read(x*by))
 		}
 		return true
 	}

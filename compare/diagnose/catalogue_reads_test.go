@@ -55,7 +55,7 @@ func TestReadsSay(t *testing.T) {
 			says:    "altup_projections.*.weight is the wrong instance: altup_projections.0 has that of altup_projections.1", role: "altup_projections.*", page: "crossed-projections",
 		},
 		{mistake: Mistake{Kind: "ids.limited", N: 127}, says: "ids above 127 have the row of 127: ids are limited to the first 128 rows", role: "embed_tokens.lookup", page: "embedding-rows"},
-		{mistake: Mistake{Kind: "ids.shifted", N: 100, K: -1}, says: "ids from 100 on are off by -1 in the table: a row before them is missing, or is there twice", role: "embed_tokens", page: "embedding-rows"},
+		{mistake: Mistake{Kind: "ids.shifted", N: 100, K: -1}, says: "ids from 100 on are off by -1 in the table: rows before them are missing, or are there twice", role: "embed_tokens", page: "embedding-rows"},
 		{mistake: Mistake{Kind: "ids.modulo", N: 128}, says: "ids from 128 on have the row of their remainder by 128", role: "embed_tokens_per_layer", page: "per-layer-rows"},
 		{
 			mistake: Mistake{Kind: "lookup.other-rows", Runs: makeRuns(sourceRun{From: 3, To: 4, Is: isZero}, sourceRun{From: 5, To: 6, Is: 7})},

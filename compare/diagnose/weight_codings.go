@@ -85,8 +85,8 @@ func coded(w program.Rows, m Mistake, model hooks.DType) program.Rows {
 				top[k] = larger(top[k], x)
 			}
 		}
-		if m.Coding.Scales == OfAll {
-			return changed(w, func(row []float64) { read(row, largestOf(top)) })
+		if largest := largestOf(top); m.Coding.Scales == OfAll {
+			return changed(w, func(row []float64) { read(row, largest) })
 		}
 		return changed(w, func(row []float64) {
 			for k := range row {
