@@ -291,6 +291,9 @@ func (t Term) String() string {
 		text = cmp.Or(primWords[t.Name], t.Name)
 	}
 	name := t.Name
+	if t.Kind == RowStatistic {
+		name = cmp.Or(statisticWords[name], name)
+	}
 	if list := termLists[t.Kind]; list != nil {
 		name = list.Replace(name)
 	}
@@ -318,7 +321,7 @@ var termWords = map[TermKind]string{
 	Modules: "{name}", Operations: "{name}", Others: "{name}",
 	ScalesOfTokensAndHeads: "a scale per token and head", ScalesOfTokens: "a scale per token", ScalesOfHeads: "a scale per head",
 	ScalesOfChannels: "a scale per channel", OneScale: "one scale",
-	Window: "the window", Theta: "theta", Scaling: "the scaling",
+	Window: "the window", Theta: "theta", Scaling: "the scaling", RowStatistic: "{name}",
 	Constant: "{name}, {x}", ItsSquare: "{x}, its square", ItsRoot: "{x}, its square root", ItsReciprocal: "{x}, its reciprocal", TwiceIt: "{x}, its double", HalfOfIt: "{x}, its half",
 	ItsNegative: "{x}, its negative", OnePlus: "1+{name}", TheMinus: "the minus sign",
 }

@@ -34,6 +34,7 @@ func descriptionRows() []Row {
 		{Kind: "described.last-index", Words: "all {by} of {of} have the value that belongs to the last index"},
 		{Kind: "described.by-position", Words: "{of} is multiplied by {values} times {called}, with p the token's position"},
 		{Kind: "described.ranked", Words: "{of} is the value of one rank in each row of {like}, counted from 1 for the largest: {values}"},
+		{Kind: "described.statistic", Words: "{of} would have to be {cases} of each row of {like}"},
 		{Kind: "described.sum", Words: "{of} subtracts the mean before it sums squares"},
 		{Kind: "described.terms", Words: "the terms of {of} have these weights: {values}"},
 		{Kind: "described.shift", Words: "{values} is added to all weights of {of}"},

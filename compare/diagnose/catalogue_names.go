@@ -76,3 +76,33 @@ const routers = `router_input$|modalities$`
 func pagesWithNames(before, behind []Page, last ...Page) []Page {
 	return slices.Concat(before, namePages, behind, laterNamePages, last)
 }
+
+// statisticWords are the numbers that are computed from each row, by their names.
+var statisticWords = map[string]string{
+	"largest-magnitude": "the largest magnitude", "largest-square": "the square of the largest magnitude", "mean-magnitude": "the mean magnitude",
+	"mean-square": "the mean square", "root-mean-square": "the root mean square", "variance": "the variance", "deviation": "the standard deviation",
+	"average": "the mean", "maximum": "the maximum", "sum-of-magnitudes": "the sum of magnitudes", "sum-of-squares": "the sum of squares",
+	"length": "the length", "sum": "the sum",
+}
+
+// statistic says what a number is that is computed from each row.
+func (m Mistake) statistic() string {
+	what := m.For.String()
+	switch {
+	case m.X.Has:
+		return short(m.X.Value) + " times " + what
+	case m.Kind == "number.times-statistic":
+		return short(m.Right.Value) + " times " + what
+	case m.Kind == "number.over-statistic":
+		return short(m.Right.Value) + " divided by " + what
+	}
+	return what
+}
+
+// numberOf counts the number of a mistake.
+func numberOf(m Mistake) int {
+	if m.X.Has {
+		return 1
+	}
+	return 0
+}

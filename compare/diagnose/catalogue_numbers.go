@@ -65,6 +65,10 @@ func numberRows() []Row {
 		{Kind: "number.squared", Words: "{of} is squared: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
 		{Kind: "number.rooted", Words: "{of} is the square root of the right value: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
 		{Kind: "number.inverted", Words: "{of} is the reciprocal of the right value: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
+		// A number is computed from each row.
+		{Kind: "number.times-statistic", Words: "{of} is multiplied by {for} of each row of {by}", Pages: numberPages, Apply: byStatistic, Class: edit.Inserted, Field: OfItself},
+		{Kind: "number.over-statistic", Words: "{of} is divided by {for} of each row of {by}", Pages: numberPages, Apply: byStatistic, Class: edit.Inserted, Field: OfItself},
+		{Kind: "number.statistic", Words: "{of} is [{x} times ]{for} of each row of {by}, not {right}", Pages: numberPages, Apply: byStatistic, Class: edit.Inserted, Field: OfItself, Solved: numberOf},
 		{Kind: "number.two-sided-quantile", Words: "{of} is the two-sided quantile of a normal distribution, not the one-sided: {by} instead of {for}", Pages: slices.Concat([]Page{{Anchor: "activation-sparsity", Roles: "sparse|cutoff|act_fn"}}, numberPages), Apply: functionOfNumber, Class: edit.Constant},
 
 		// Another function is in the place of an activation or of a tanh.

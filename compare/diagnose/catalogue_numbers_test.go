@@ -11,6 +11,9 @@ func TestSentencesOfNumbersAndFunctions(t *testing.T) {
 	}
 	named := func(name string) Term { return Term{Kind: AName, Name: name} }
 	gate, post, up := tensorTerm("layers.0.mlp.gate_proj"), weightTerm("layers.0.post_attention_layernorm.weight"), weightTerm("layers.0.mlp.up_proj.weight")
+	ofRow := func(kind Kind, of TermKind, name string, x Number) Mistake {
+		return Mistake{Kind: kind, Of: Term{Kind: of}, By: tensorTerm("layers.0.in"), For: Term{Kind: RowStatistic, Name: name}, X: x, Right: some(1e-6)}
+	}
 	const logits, out, scores, gated, o = "logits", "layers.*.out", "layers.*.self_attn.scores", "layers.*.mlp.gated", "layers.*.self_attn.o_proj"
 	saying(t, numberRows(), []said{
 		{number("number.doubled", SoftCap, 60, 30), "the soft cap is doubled: 60 instead of 30", logits, "logit-soft-cap"},
@@ -22,6 +25,11 @@ func TestSentencesOfNumbersAndFunctions(t *testing.T) {
 		{Mistake{Kind: "number.rooted", Of: named("√n"), By: literal(2), For: literal(4)}, "√n is the square root of the right value: 2 instead of 4", "embed_tokens", "embedding-scale"},
 		{number("number.inverted", AFactor, 0.25, 4), "the factor is the reciprocal of the right value: 0.25 instead of 4", "embed_tokens", "embedding-scale"},
 		{number("number.two-sided-quantile", AFactor, 1.95996, 1.64485), "the factor is the two-sided quantile of a normal distribution, not the one-sided: 1.95996 instead of 1.64485", "layers.*.mlp.act_fn", "activation-sparsity"},
+
+		{ofRow("number.times-statistic", Epsilon, "largest-square", Number{}), "epsilon is multiplied by the square of the largest magnitude of each row of layers.*.in", "layers.*.input_layernorm", "epsilon"},
+		{ofRow("number.over-statistic", AFactor, "length", Number{}), "the factor is divided by the length of each row of layers.*.in", scores, "attention-scale"},
+		{ofRow("number.statistic", Epsilon, "mean-square", Number{}), "epsilon is the mean square of each row of layers.*.in, not 1e-06", "layers.*.input_layernorm", "epsilon"},
+		{ofRow("number.statistic", Epsilon, "deviation", some(0.5)), "epsilon is 0.5 times the standard deviation of each row of layers.*.in, not 1e-06", "layers.*.input_layernorm", "epsilon"},
 
 		{Mistake{Kind: "activation.other", By: function("gelu"), For: function("gelu_tanh")}, "the activation is gelu, not gelu_tanh", "layers.*.mlp.act_fn", "exact-gelu"},
 		{Mistake{Kind: "activation.other", By: function("gelu_tanh"), For: function("gelu")}, "the activation is gelu_tanh, not gelu", gated, "exact-gelu"},

@@ -111,6 +111,7 @@ func analyses() []analysis {
 		{oneIndexed, true},
 		{otherSums, true},
 		{rankedRows, true},
+		{rowStatistics, true},
 		{byPosition, true},
 		{inwards, true},
 		{innerOnGrid, true},
@@ -156,6 +157,10 @@ func describe(s *search) (*Description, error) {
 			return nil, s.err
 		}
 		if !said && (d == nil || !x.draft(d).unsaid) {
+		if d != nil && s.draft(d).quiet {
+			continue
+		}
+		if !said {
 			best = best.or(d)
 		}
 	}

@@ -146,6 +146,7 @@ func TestKindsOfDescriptions(t *testing.T) {
 				y[row+5] = -2 * y[row+4]
 			}
 		}, ""}, // 8 rows tell no 16 coefficients
+		{"a number of each row", plainNorm(), normBy(func(_ float64, row []float64) float64 { return meanPower(row, 1) }), "epsilon would have to be the mean magnitude of each row of layers.*.in"},
 		{"few bits", normOf8(), func(_ [][]float64, y []float64) {
 			for i, x := range y {
 				f, e := math.Frexp(x)

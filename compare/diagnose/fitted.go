@@ -22,6 +22,8 @@ type draft struct {
 	unsaid   bool      // the description only proposes mistakes
 	weight   string    // the weight with the fitted numbers
 	heads    [][2]int  // of a product: for each head of the result, the heads of the two operands
+	all      bool      // all proposals are tried: several of them may give the elements
+	quiet    bool      // without a confirmed proposal, the description says nothing
 }
 
 // draft returns the draft of a description.
@@ -63,11 +65,11 @@ func confirm(s *search, d *Description) bool {
 		if s.failed(s.try(h)) || s.stopped {
 			return false
 		}
-		if len(s.found) > 0 {
+		if len(s.found) > 0 && !s.draft(d).all {
 			return true
 		}
 	}
-	return false
+	return len(s.found) > 0
 }
 
 // Numbers are some numbers as a value, with a comma between two, and a count after a number that is repeated: "1*3,0.5" are 1, 1, 1 and 0.5.

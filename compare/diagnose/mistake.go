@@ -171,6 +171,8 @@ const (
 	Window    TermKind = "window"
 	Theta     TermKind = "theta"
 	Scaling   TermKind = "scaling"
+	// RowStatistic is a number that is computed from each row of a tensor.
+	RowStatistic TermKind = "row-statistic"
 	// OfItself, in [Row.Field], stands for the kind of the mistake's term Of.
 	OfItself TermKind = "of"
 	// Numbers and weights that are functions of a number or weight.
