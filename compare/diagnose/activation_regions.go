@@ -23,11 +23,11 @@ func beyondLimits(s *search) iter.Seq[Mistake] {
 			m := Mistake{Place: own.Kind()}
 			switch {
 			case above == (limit{}):
-				m.Kind, m.X = "activation.zero-below", some(shortest(below.wrong, below.right))
+				m.Kind, m.X = "activation.zero-below", some(-breakBetween(-below.right, -below.wrong))
 			case below == (limit{}):
-				m.Kind, m.X = "activation.input-above", some(shortest(above.right, above.wrong))
+				m.Kind, m.X = "activation.input-above", some(breakBetween(above.right, above.wrong))
 			default:
-				m.Kind, m.X = "activation.saturated", some(shortest(max(above.right, -below.right), min(above.wrong, -below.wrong)))
+				m.Kind, m.X = "activation.saturated", some(breakBetween(max(above.right, -below.right), min(above.wrong, -below.wrong)))
 			}
 			if !yield(m) {
 				return
@@ -125,7 +125,7 @@ func cutActivation(_ *subject, e *Entry, m Mistake) *program.Edited {
 			if m.Kind == "activation.saturated" {
 				least = -least
 			}
-			y = ed.Choose(ed.Gate(ed.Sub("", x, ed.Literal(least))), y, ed.Literal(0))
+			y = ed.Choose(ed.Gate(ed.Sub("", ed.Literal(least), x)), ed.Literal(0), y)
 		}
 		if m.Kind != "activation.zero-below" {
 			y = ed.Choose(ed.Gate(ed.Sub("", x, ed.Literal(m.X.Value))), x, y)
