@@ -45,6 +45,8 @@ type Row struct {
 	// Alike returns the same text for mistakes that differ only in rounding: these have one name. If Alike is nil, the text is [Mistake.Key], which leaves
 	// out the rounding.
 	Alike func(m Mistake) string
+	// Curve is set for a kind whose numbers are those of a curve: they depend on the prompt, and are no part of a key.
+	Curve bool
 	// Solved counts the numbers of a mistake that are solved from the elements; nil for no numbers.
 	Solved func(m Mistake) int
 }
@@ -239,6 +241,8 @@ func (m Mistake) field(name string) (words string, has bool) {
 		return m.edgeWords(), true
 	case name == "numbers":
 		return m.numbers(), m.Numbers != ""
+	case name == "meets":
+		return m.Numbers.breaks(), m.Numbers != ""
 	case name == "called":
 		return m.Called, m.Called != ""
 	case name == "scalings":

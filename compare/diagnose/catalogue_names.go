@@ -106,3 +106,16 @@ func numberOf(m Mistake) int {
 	}
 	return 0
 }
+
+// breaks lists the breaks of a curve.
+func (n Numbers) breaks() string {
+	c := n.curve()
+	if c == nil {
+		return ""
+	}
+	var all []string
+	for _, x := range c.breaks {
+		all = append(all, short(inDigits(x, 3)))
+	}
+	return listed(all)
+}

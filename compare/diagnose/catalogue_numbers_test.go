@@ -63,6 +63,18 @@ func TestSentencesOfNumbersAndFunctions(t *testing.T) {
 			variant("activation.other-number", Term{Kind: Constant, Name: "√(2/π)", X: 0.797885}, Term{Kind: ItsSquare, X: 0.63662}),
 			"the activation is gelu_tanh, not silu, with 0.63662, its square instead of √(2/π), 0.797885", gated, "activation",
 		},
+		{
+			Mistake{Kind: "function.of-lines", Of: stepTerm("softcap.tanh"), By: tensorTerm(scores), N: 3, Numbers: "3,-1,1,-2,1,1,-1,0,1,2,0,1,2,1,1,1"},
+			"step softcap.tanh is made of 3 lines of layers.*.self_attn.scores, which meet near -1, 1", scores, "attention-soft-cap",
+		},
+		{
+			Mistake{Kind: "function.lines-times-input", Of: function("silu"), By: gate, N: 2, Numbers: "2,-0.5,-2,1,1,0,1,1,2,0.5,0.2"},
+			"silu is layers.*.mlp.gate_proj times a function that is made of 2 lines, which meet near -0.5", gated, "activation",
+		},
+		{
+			Mistake{Kind: "function.near", Of: function("gelu"), By: gate, For: literal(2.37), X: some(2.6e-5), N: 2},
+			"a function near gelu takes its place: it is up to 2.6e-05 off, where layers.*.mlp.gate_proj is 2.37", gated, "activation",
+		},
 		{Mistake{Kind: "tanh.clip"}, "a hard clip to ±1 replaces tanh", logits, "logit-soft-cap"},
 		{Mistake{Kind: "tanh.softmax"}, "a softmax over the channels replaces tanh", scores, "attention-soft-cap"},
 		{Mistake{Kind: "tanh.sigmoid"}, "a sigmoid replaces tanh", o, "attention-soft-cap"},

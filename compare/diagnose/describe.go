@@ -129,6 +129,7 @@ func analyses() []analysis {
 		{of: inFewBits},
 		{describeOperand, true},
 		{factorsOfInputs, true},
+		{curved, true},
 		{of: ofOneValue},
 		{of: zeroedResults},
 		{of: ofItsData},

@@ -178,14 +178,10 @@ func multipleOf(all []observed, values [][]float64, over bool) (g group, ok bool
 			}
 			e := off(o, i) + slackOfStatistic*math.Abs(want)
 			switch {
-			case want-want != 0 && !math.IsInf(o.half[i], 1) || by-by != 0:
-				return g, false
-			case silent(o, i):
+			case silent(o, i) || values[n][i] == 0 && !(math.Abs(want) > e): // a row of zeros may be divided by 0
 				continue
-			case by == 0 && math.Abs(want) > e:
+			case want-want != 0 || by-by != 0 || by == 0:
 				return g, false
-			case by == 0:
-				continue
 			}
 			a, b := (want-e)/by, (want+e)/by
 			g.low, g.high, g.n = max(g.low, min(a, b)), min(g.high, max(a, b)), g.n+1

@@ -42,7 +42,9 @@ func (m Mistake) Key() string {
 		add("coding", fmt.Sprintf("%s:%d", m.Coding.Numbers, m.Coding.Scales))
 	}
 	add("runs", m.Runs.key())
-	add("numbers", m.Numbers.key())
+	if row := catalogue()[m.Kind]; row == nil || !row.Curve {
+		add("numbers", m.Numbers.key())
+	}
 	if m.Tokens.Some {
 		add("tokens", "some"+m.Tokens.From.key())
 	}

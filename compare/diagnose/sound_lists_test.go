@@ -60,6 +60,7 @@ var notReached = []struct{ kinds, why string }{
 	{"addends.inserted factors.inserted heads.others input.truncated input.whole slopes.inserted value.formula value.other weight.factors weight.input-factors weight.shifted weights.of-another-layer", "a description of a port's tensors proposes them: TestDescriptionsAreConfirmed"},
 	{"factor.by-late-position factor.by-position norm.about-mean number.of-layers sum.terms value.of-last-index value.of-one-index value.of-rank", "a description of a port's tensors proposes them: TestSumsAndRowsAreNamed, TestSumsAndRowsAreApplied"},
 	{"number.over-statistic number.statistic number.times-statistic", "a description of a port's tensors proposes them: TestNumbersOfRowsMadeInLoopsAreNamed"},
+	{"function.", "a description of a port's tensors proposes them: TestFunctionsInPlainLoopsAreNamed of package naming"},
 	{"activation.input-above activation.other-with-number", "a number is solved from the tensors of a port: TestMistakesInPlainLoopsAreNamed of package naming"},
 	{"input.not-as-dumped", "a relation of two entries, which package naming finds: TestATensorThatIsWrongOnlyInTheDump"},
 	{"rows. elements.nan elements.nan-or-infinite elements.infinite elements.minus-infinity", "a relation, and no mistake: TestARelationSaysNothingOfAnotherEntry, TestMinusInfinityIsMasked"},

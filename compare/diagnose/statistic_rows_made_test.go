@@ -72,3 +72,23 @@ func TestNumbersOfRowsMadeInLoopsAreNamed(t *testing.T) {
 		c.look(t)
 	}
 }
+
+// An activation that is 0 below a number is named with it, also where an input is just this number, on either side.
+func TestCutsAtAnInputAreNamed(t *testing.T) {
+	silu := operation{"layers.0.mlp.act_fn", op.SiLU{}, "btc", []int{1, 8, 16}, []program.Value{{Shape: []int{1, 8, 16}, Data: each(wave(128, 1), func(v float64) float64 { return math.Round(2*v) / 2 })}}, nil, nil}
+	cut := func(zero func(x float64) bool) func(in [][]float64, y []float64) {
+		return func(in [][]float64, y []float64) {
+			for i, x := range in[0] {
+				if zero(x) {
+					y[i] = 0
+				}
+			}
+		}
+	}
+	for _, c := range []rowPlant{
+		{"activation.zero-below(place=silu,x=-1.6)", silu, cut(func(x float64) bool { return x < -1.5 }), cut(func(x float64) bool { return x == -1.5 })},
+		{"activation.zero-below(place=silu,x=-1)", silu, cut(func(x float64) bool { return x <= -1.5 }), cut(func(x float64) bool { return x == -1.5 })},
+	} {
+		c.look(t)
+	}
+}
