@@ -127,7 +127,7 @@ func longest(points []sample, degree int) (n int, p *polynomial) {
 	return n, p
 }
 
-// through is a polynomial of a degree, or less, that goes through all points, which are sorted and have different places; nil if there is none. It is
+// through is a polynomial of a degree, or less, that goes through all points, which are sorted and have different places; nil for no such polynomial. It is
 // found by Remez' exchange: a polynomial misses some reference points by the same multiple of their errors, with alternating signs. No other polynomial
 // misses all of these points by less. Another point that it misses by more takes the place of one of them.
 func through(points []sample, degree int) *polynomial {

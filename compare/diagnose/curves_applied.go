@@ -18,7 +18,7 @@ func (c *curve) written() Numbers {
 	return makeNumbers(all)
 }
 
-// curve reads the numbers of a curve; nil if they are none.
+// curve reads the numbers of a curve; nil for numbers of no curve.
 func (n Numbers) curve() *curve {
 	all := n.list()
 	if len(all) == 0 || !(all[0] >= 1 && all[0] <= float64(len(all))) {

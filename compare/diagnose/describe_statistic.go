@@ -88,7 +88,7 @@ func (x *difference) statisticFor(inner *inner, at edit.Place) *Description {
 		Place: x.site(x.first, step), Of: numberTerm(x.subject, t.Program, step), By: x.value(x.first, t.At(at)),
 		Right: some(right), Edit: placed(inner.at, at),
 	}
-	told := wrongNumbers(inner.all) >= leastRows // else the values are near the right number, and the program alone decides
+	told := wrongNumbers(inner.all) >= leastRows // else the values are near the right number, and only the program decides
 	var given, multiples []Mistake
 	for _, f := range statistics {
 		values := x.rowsOf(inner.all, f, at)

@@ -43,7 +43,8 @@ type Mistake struct {
 	// Tokens are the tokens with the mistake, if other tokens are right.
 	Tokens Tokens `json:"tokens,omitzero"`
 	// Numbers has the number of each index of Axis, or of each block of a matrix, in order. With several axes, the last axis varies fastest, and an
-	// axis of layers has all layers of the model.
+	// axis of layers has all layers of the model. A curve has how many polynomials it is made of, the numbers from which on the next polynomial holds, and
+	// for each polynomial the middle and half the length of its part, how many powers of (x-middle)/half it has, and their factors, the constant first.
 	Numbers Numbers `json:"numbers,omitempty"`
 	// Others are further values that X may have.
 	Others OtherValues `json:"others,omitzero"`
