@@ -23,7 +23,7 @@ func rowStatistics(x *difference) *Description {
 		for _, o := range inner.all[1:] {
 			n = max(n, len(o.want))
 		}
-		if n < leastRows || wrongRows(x.results) < leastRows {
+		if n < leastRows || wrongRows(x.results) < leastRows || contradictory(inner.all) {
 			continue
 		}
 		for _, at := range rowsRead(x.search, t) {
@@ -47,6 +47,19 @@ func wrongRows(results []observed) (n int) {
 		}
 	}
 	return n
+}
+
+// contradictory reports whether most values are no numbers, since the elements of a row contradict each other.
+func contradictory(all []observed) bool {
+	n, of := 0, 0
+	for k := range all {
+		for _, want := range all[k].want {
+			if of++; want-want != 0 {
+				n++
+			}
+		}
+	}
+	return 2*n > of
 }
 
 // wrongNumbers counts the values that are not the right value.
