@@ -43,6 +43,7 @@ var knowing = []string{
 	"compare/diagnose/words.go leftOutMistake: .Form",
 	"compare/diagnose/words.go site: .Form",
 	"compare/diagnose/code.go newSourced: .Kind()",
+	"compare/diagnose/describe_curve.go functionTerm: .Kind()",
 	"compare/diagnose/catalogue_names.go var: \"rope\", \"scores\", \"tanh\"",
 	"compare/diagnose/catalogue_reads.go isMask: \"mask\"",
 	"compare/diagnose/catalogue_reads.go var: \"scores\"",
