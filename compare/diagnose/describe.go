@@ -157,7 +157,6 @@ func describe(s *search) (*Description, error) {
 		if d != nil && s.proposing && confirm(s, d) || s.err != nil {
 			return nil, s.err
 		}
-		if !said && (d == nil || !x.draft(d).unsaid) {
 		if d != nil && s.draft(d).quiet {
 			continue
 		}

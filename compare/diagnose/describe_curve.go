@@ -36,7 +36,7 @@ type steered struct {
 // curved describes values that are another function of the value that they are a function of: some lines, or a curve with few numbers near the right
 // function. A description is made only of what is proposed as a mistake, since most results that differ by element are some function of a value.
 func curved(x *difference) *Description {
-	if !x.proposing || wrongRows(x.results) < leastRows {
+	if !x.proposing || countWrongRows(x.results) < leastRows {
 		return nil
 	}
 	d := &Description{Kind: "described.function", Of: theResult}

@@ -34,7 +34,7 @@ func otherKeys(x *difference) *Description {
 	if !k.broken {
 		x.draft(k.d).proposes = rules(k.all)
 	}
-	x.draft(k.d).unsaid = !k.mask
+	x.draft(k.d).quiet = !k.mask
 	return k.d
 }
 

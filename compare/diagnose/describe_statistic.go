@@ -23,7 +23,7 @@ func rowStatistics(x *difference) *Description {
 		for _, o := range inner.all[1:] {
 			n = max(n, len(o.want))
 		}
-		if n < leastRows || wrongRows(x.results) < leastRows || contradictory(inner.all) {
+		if n < leastRows || countWrongRows(x.results) < leastRows || contradictory(inner.all) {
 			continue
 		}
 		for _, at := range rowsRead(x.search, t) {
@@ -35,8 +35,8 @@ func rowStatistics(x *difference) *Description {
 	return nil
 }
 
-// wrongRows counts the rows with elements that the arithmetic does not give.
-func wrongRows(results []observed) (n int) {
+// countWrongRows counts the rows with elements that the arithmetic does not give.
+func countWrongRows(results []observed) (n int) {
 	for k := range results {
 		o := &results[k]
 		last := -1

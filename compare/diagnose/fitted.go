@@ -19,7 +19,6 @@ import (
 // draft is what an analysis knows beyond the description.
 type draft struct {
 	proposes []Mistake // with all numbers filled in
-	unsaid   bool      // the description only proposes mistakes
 	weight   string    // the weight with the fitted numbers
 	heads    [][2]int  // of a product: for each head of the result, the heads of the two operands
 	all      bool      // all proposals are tried: several of them may give the elements

@@ -70,7 +70,6 @@ var notReached = []struct{ kinds, why string }{
 	{"instance.another layer.other-kind rope.frequencies-factors rope.scaling-of-some rope.frequencies-multiplied-not-divided", "what is read is found in the tensors of a port: TestOtherInputsAreApplied, TestRotaryMistakesAreApplied, TestFrequenciesOfATableAreNamed"},
 	{"ids.limited ids.modulo ids.shifted", "the rows are found in the table of a port: TestRulesOfRowsAreFound"},
 	{"weight.rows-mean weight.rows-mean-of-others", "the rows are found in the tensors of a port: TestMistakesOfWeightsAreApplied"},
-	{"instance.another layer.other-kind rope.scaling-of-some rope.frequencies-multiplied-not-divided", "what is read is found in the tensors of a port: TestOtherInputsAreApplied, TestRotaryMistakesAreApplied"},
 	{"elements.as-halves elements.as-parts elements.by-turns-not-parts elements.blocks-by-turns elements.parts-crossed index.part part.all-unnamed", "the operations of these families have no parts by turns, and none of which one is read"},
 	{"heads.tiled precision.operation-to", "an entry of these orders is one operation"},
 	{"input.pass-before mask.step-sees-prompt-alone", "they need two steps, and the prompt and one step are looked at"},
