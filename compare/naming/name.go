@@ -262,7 +262,7 @@ func (k *Names) nameIn(ctx context.Context, model *diagnose.Model, left []*isola
 					return nil, err
 				}
 			}
-			s, err := suspectOf(ctx, &isolate.Evidence{Trial: e.Trial, Left: rest}, a)
+			s, err := wrongOf(ctx, &isolate.Evidence{Trial: e.Trial, Left: rest}, a)
 			if err != nil {
 				return nil, err
 			}

@@ -20,6 +20,7 @@ type suspect struct {
 	small             *diagnose.Entry
 	few               *suspect // of few tokens; nil for a small entry
 	own               *isolate.Judgement
+	wrong             bool // the entry is known to be wrong: a name decides no verdict
 	// interrupted is the error of the search for which the entry was prepared; nil while the search goes on.
 	interrupted func() error
 }
@@ -40,6 +41,15 @@ func suspectOf(ctx context.Context, e *isolate.Evidence, a *isolate.Arithmetic) 
 		s.entry.Few = &diagnose.Few{Some: *few.Call.Some, Left: few.Left, Leaves: s.few.Leaves, Far: s.few.Far, Target: s.few.Target}
 	}
 	return s.entry, nil
+}
+
+// wrongOf prepares an entry that is known to be wrong for a search.
+func wrongOf(ctx context.Context, e *isolate.Evidence, a *isolate.Arithmetic) (*diagnose.Entry, error) {
+	entry, err := suspectOf(ctx, e, a)
+	if err == nil {
+		entry.Judge.(*suspect).wrong = true
+	}
+	return entry, err
 }
 
 // suspectIn prepares an entry in an arithmetic. Its judgement covers all elements.
@@ -134,7 +144,7 @@ func (s *suspect) Explains(p *program.Program, c program.Call) (all bool, shown,
 	if bits, proof := suspectBits(s, j); !arithmetic.Enough(len(apart), rows, false) && proof > len(apart) {
 		return true, proof, isolate.RowsIn(s.Evidence.Trial, bits), nil
 	}
-	if s.own != nil && !arithmetic.Enough(len(apart), rows, false) {
+	if s.wrong && s.own != nil && !arithmetic.Enough(len(apart), rows, false) {
 		if nearer := s.nearer(j.X.Data, s.own.X.Data); len(nearer) > len(apart) {
 			return true, len(nearer), isolate.RowsIn(s.Evidence.Trial, nearer), nil
 		}
