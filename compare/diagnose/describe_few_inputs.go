@@ -82,8 +82,8 @@ func denseOf(s *search, o *observed) *dense {
 	return p
 }
 
-// spanned lists the few channels whose columns span the error of a result. The next channel is the channel whose column, apart from the columns before, has the
-// largest part of what is left of the error (orthogonal matching pursuit). It is nil if the error has no low rank, or no few columns span it.
+// spanned lists the few channels whose columns span the error of a result, by orthogonal matching pursuit: the next channel is the channel whose column
+// has the largest part of the remaining error. It is nil if the error has no low rank, or if few columns do not span it.
 func (p *dense) spanned(s *search, o *observed) (channels []int) {
 	basis := p.errors(o)
 	if len(basis) == 0 {

@@ -107,7 +107,7 @@ func gridMistakes(of Term, at edit.Place, step float64) (all []Mistake) {
 // nearStep is how far the step of a grid may be off, relative to the step.
 const nearStep = 0x1p-18
 
-// powerOfTwoNear is the power of two that a step may be; the step itself if there is none.
+// powerOfTwoNear is the power of two that a step may be, or the step itself.
 func powerOfTwoNear(step float64) float64 {
 	if x := math.Exp2(math.Round(math.Log2(step))); math.Abs(x-step) <= nearStep*step {
 		return x

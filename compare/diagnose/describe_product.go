@@ -109,7 +109,7 @@ func operandOfProducts(s *search, results []observed) *solvedOperand {
 	return all
 }
 
-// mixedOperand describes an operand of which each channel is a sum of channels of the right operand.
+// mixedOperand describes an operand whose channels are sums of channels of the right operand.
 func mixedOperand(x *difference, o *solvedOperand) *Description {
 	m := mixture{of: theResult, n: o.all[0].shape[1], at: 1}
 	var values [][]float64

@@ -7,7 +7,7 @@ import (
 )
 
 // The first or the last key of a query may follow a wrong rule. The keys that the queries see show the rule, so it is read off the keys and not
-// searched for: M·⌊b/N⌋ + K of a mistake, with b the position of the query or the number of keys, or K alone for N = 0.
+// searched for: M·⌊b/N⌋ + K of a mistake, with b the position of the query or the number of keys. For N = 0 the rule is K.
 
 // The kinds of mistakes with a rule.
 const (
@@ -40,8 +40,8 @@ type seen struct {
 	rightFirst, rightLast int
 }
 
-// rules lists mistakes with a rule that gives the keys of all queries, the simplest rule first. There is none if both the first and the last keys are
-// wrong.
+// rules lists mistakes with a rule that gives the keys of all queries, the simplest rule first. The list is empty if both the first and the
+// last keys are wrong.
 func rules(all []seen) []Mistake {
 	firstMoved := func(s seen) bool { return s.first != s.rightFirst }
 	lastMoved := func(s seen) bool { return s.last != s.rightLast }

@@ -16,8 +16,8 @@ const (
 )
 
 // nearer lists the remaining elements in rows where a program's values in float32 are nearer to the trace than the values of the entry's own program.
-// The bounds of both programs may hold a row, since a bound is the largest error of any right code, and usual errors are much smaller. A row of
-// which one program is off by twice as much is one bit of proof for the other program. The list is empty without enough proof in all rows.
+// The bounds of both programs may hold a row, since a bound is the largest error of any right code, and usual errors are much smaller. If
+// one program is off by twice as much in a row, the row is one bit of proof for the other program. The list is empty without enough proof in all rows.
 func (s *suspect) nearer(x, own []float64) (nearer []int) {
 	width := 1
 	if n := len(s.Y.Shape); n > 0 {
