@@ -45,6 +45,9 @@ func lowRank(x *difference) *Description {
 		if 2*has < len(diff) || most-most != 0 {
 			return nil
 		}
+		if sameRows(diff, cols, rankSlack*most) { // a bias
+			return nil
+		}
 		r := rankOf(diff, cols, rankSlack*most)
 		if r == 0 || r*shareOfRank > wide || 2*rankOf(append([]float64(nil), o.value...), cols, rankSlack*most) < wide {
 			return nil
@@ -59,6 +62,16 @@ func lowRank(x *difference) *Description {
 		return nil
 	}
 	return d
+}
+
+// sameRows reports whether the rows of a matrix differ by a slack at most.
+func sameRows(a []float64, cols int, slack float64) bool {
+	for i := cols; i < len(a); i++ {
+		if math.Abs(a[i]-a[i-cols]) > slack {
+			return false
+		}
+	}
+	return true
 }
 
 func trues(all []bool) (n int) {

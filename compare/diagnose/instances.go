@@ -25,7 +25,7 @@ func instances(s *search, m Mistake, others []string) iter.Seq[Mistake] {
 			}
 			byName[name] = append(byName[name], e)
 		}
-		m.Kind, m.Place = "instance.of-another-layer", m.Of.String()
+		m.Kind, m.Place = "instance.of-another-layer", m.Of.Name
 		if !order.NameOf(names[0]).Within() {
 			m.Kind = "instance.another"
 		}

@@ -21,9 +21,22 @@ func TestErrorsOfLowRankAreNamed(t *testing.T) {
 		wrong func(in [][]float64, y []float64)
 		says  string
 	}{
-		{added(1), "a product of two matrices of rank 1 is added to layers.*.self_attn.o_proj.weight: a LoRA adapter is merged into the weight, or missing from it"},
-		{added(2), "a product of two matrices of rank 2 is added to layers.*.self_attn.o_proj.weight: a LoRA adapter is merged into the weight, or missing from it"},
+		{added(1), "the result has a product of two matrices of rank 1 added: a LoRA adapter is merged into layers.*.self_attn.o_proj.weight, or missing from it"},
+		{added(2), "the result has a product of two matrices of rank 2 added: a LoRA adapter is merged into layers.*.self_attn.o_proj.weight, or missing from it"},
 		{added(5), ""},
+		{func(_ [][]float64, y []float64) { // a bias that no file has
+			for i := range y {
+				y[i] += math.Sin(float64(3 * (i % 16)))
+			}
+			rounded(y)
+		}, ""},
+		{func(in [][]float64, y []float64) { // two channels of the operand are other numbers
+			for i := range y {
+				w := squareOf16().matrix[i%16]
+				y[i] += w[3]*math.Sin(float64(i/16*7)) + w[9]*math.Cos(float64(i/16*5))
+			}
+			rounded(y)
+		}, ""},
 		{noisy, ""},
 	} {
 		m := model(t)
