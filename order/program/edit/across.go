@@ -14,13 +14,8 @@ func (d Edit) across(e *Editor, t *StepIndex, step int) bool {
 	if s.Prim != program.Sum || last < 1 || len(s.Args[0].Shape) != last+1 {
 		return false
 	}
-	axes := make([]int, last+1)
-	for a := range axes {
-		axes[a] = a
-	}
-	axes[last], axes[last-1] = last-1, last
 	x := s.Args[0]
-	y := e.Permute(e.Sum("", e.Permute(x, axes...)), axes...)
+	y := exchangedIn(e.Sum("", exchangedIn(x, last, last-1)), last, last-1)
 	if e.Err() != nil {
 		return false
 	}

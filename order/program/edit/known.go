@@ -100,13 +100,11 @@ func softmax(b *program.Builder, x program.Var) program.Var {
 
 // SoftmaxBy takes a function of each score in the place of all softmaxes.
 func SoftmaxBy(p *program.Program, function func(e *Editor, x program.Var) program.Var) *program.Edited {
-	e := NewEditor(p)
-	all := Softmaxes(p)
-	for _, i := range all {
+	return each(p, Softmaxes(p), func(e *Editor, i int) bool {
 		x, _ := SoftmaxOf(p, i)
 		e.Pass(i, function(e, x))
-	}
-	return e.ended(len(all) > 0)
+		return true
+	})
 }
 
 // Joined returns the tensors that are concatenated along the last axis into the operand of a softmax, for the first
@@ -152,57 +150,40 @@ func SoftmaxWithout(p *program.Program, part int, lowest float64) *program.Edite
 
 // SoftmaxOver takes all softmaxes over an axis counted from the last, which is 0.
 func SoftmaxOver(p *program.Program, fromLast int) *program.Edited {
-	e := NewEditor(p)
-	all := Softmaxes(p)
-	for _, i := range all {
+	return each(p, Softmaxes(p), func(e *Editor, i int) bool {
 		x, _ := SoftmaxOf(p, i)
 		last := len(x.Shape) - 1
 		if fromLast > last {
-			return nil
+			return false
 		}
-		axes := make([]int, last+1)
-		for a := range axes {
-			axes[a] = a
-		}
-		axes[last], axes[last-fromLast] = axes[last-fromLast], axes[last]
-		e.Pass(i, e.Permute(softmax(e.Builder, e.Permute(x, axes...)), axes...))
-	}
-	return e.ended(len(all) > 0)
+		e.Pass(i, exchangedIn(softmax(e.Builder, exchangedIn(x, last, last-fromLast)), last, last-fromLast))
+		return true
+	})
 }
 
 // SoftmaxOfScaled takes all softmaxes of their scores times a number.
 func SoftmaxOfScaled(p *program.Program, by float64) *program.Edited {
-	e := NewEditor(p)
-	all := Softmaxes(p)
-	for _, i := range all {
-		x, _ := SoftmaxOf(p, i)
-		e.Pass(i, softmax(e.Builder, e.Mul("", x, e.Scalar("", by))))
-	}
-	return e.ended(len(all) > 0)
+	return SoftmaxBy(p, func(e *Editor, x program.Var) program.Var { return softmax(e.Builder, e.Mul("", x, e.Scalar("", by))) })
 }
 
 // SoftmaxWith has n scores of 0 more in all softmaxes, whose probabilities are dropped.
 func SoftmaxWith(p *program.Program, n float64) *program.Edited {
-	e := NewEditor(p)
-	all := Softmaxes(p)
-	for _, i := range all {
+	return each(p, Softmaxes(p), func(e *Editor, i int) bool {
 		exp, sum := p.Steps[i].Args[0].Step, p.Steps[i].Args[1].Step
 		top := p.Steps[p.Steps[exp].Args[0].Step].Args[1].Step
 		e.Read(i, 1, e.Add("", p.Result(sum), e.Mul("", e.Literal(n), e.Exp("", e.Neg(p.Result(top))))))
-	}
-	return e.ended(len(all) > 0)
+		return true
+	})
 }
 
 // SoftmaxOfBlocks restricts every softmax to the whole blocks of n elements: the elements after the last whole block
 // get probability 0. The result is nil for rows without a whole block.
 func SoftmaxOfBlocks(p *program.Program, n int) *program.Edited {
-	e := NewEditor(p)
-	all := Softmaxes(p)
-	for _, i := range all {
+	return each(p, Softmaxes(p), func(e *Editor, i int) bool {
 		x, _ := SoftmaxOf(p, i)
 		last, width := len(x.Shape)-1, x.Last()
 		if n < 1 || width < n {
-			return nil
+			return false
 		}
 		whole := width / n * n
 		part := softmax(e.Builder, e.Slice(x, last, 0, whole))
@@ -210,8 +191,8 @@ func SoftmaxOfBlocks(p *program.Program, n int) *program.Edited {
 			part = e.Cat(last, part, e.Mul("", e.Slice(x, last, whole, width), e.Literal(0)))
 		}
 		e.Pass(i, part)
-	}
-	return e.ended(len(all) > 0)
+		return true
+	})
 }
 
 // SoftmaxOfMasked adds a mask to the operand of each softmax: 0, or a number that hides a score. mask returns the mask of an operand of a shape.
@@ -227,15 +208,16 @@ func SoftmaxOfMasked(p *program.Program, mask func(shape []int) program.Value) *
 
 // Means are the operands whose squares are summed, where the mean is not taken off before.
 func Means(p *program.Program) []int {
+	return slices.DeleteFunc(squares(p), func(i int) bool { return p.Steps[p.Steps[i].Args[0].Step].Prim == program.Sub })
+}
+
+// squares are the squares that are summed.
+func squares(p *program.Program) []int {
 	var all []int
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if s.Prim != program.Sum {
-			continue
-		}
-		sq := &p.Steps[s.Args[0].Step]
-		if sq.Prim == program.Mul && sq.Args[0].Same(sq.Args[1]) && p.Steps[sq.Args[0].Step].Prim != program.Sub {
-			all = append(all, s.Args[0].Step)
+	for _, i := range StepsOf(p, program.Sum) {
+		sq := p.Steps[i].Args[0].Step
+		if s := &p.Steps[sq]; s.Prim == program.Mul && s.Args[0].Same(s.Args[1]) {
+			all = append(all, sq)
 		}
 	}
 	return all
@@ -243,9 +225,7 @@ func Means(p *program.Program) []int {
 
 // MeanOff subtracts the mean from a value that is squared and summed; all readers of the value read the difference.
 func MeanOff(p *program.Program) *program.Edited {
-	e := NewEditor(p)
-	all := Means(p)
-	for _, sq := range all {
+	return each(p, Means(p), func(e *Editor, sq int) bool {
 		x := p.Steps[sq].Args[0]
 		y := e.Sub("", x, e.Mean("", x))
 		for i := range p.Steps {
@@ -255,23 +235,19 @@ func MeanOff(p *program.Program) *program.Edited {
 				}
 			}
 		}
-	}
-	return e.ended(len(all) > 0)
+		return true
+	})
 }
 
 // TakenOff returns the steps of means that are subtracted before squares are summed: the means of a LayerNorm.
 func TakenOff(p *program.Program) []int {
 	var all []int
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if s.Prim != program.Sum {
+	for _, sq := range squares(p) {
+		d := &p.Steps[p.Steps[sq].Args[0].Step]
+		if d.Prim != program.Sub {
 			continue
 		}
-		sq := &p.Steps[s.Args[0].Step]
-		if sq.Prim != program.Mul || !sq.Args[0].Same(sq.Args[1]) || p.Steps[sq.Args[0].Step].Prim != program.Sub {
-			continue
-		}
-		mean := p.Steps[sq.Args[0].Step].Args[1].Step
+		mean := d.Args[1].Step
 		if _, ok := Divisor(p, mean); ok && !slices.Contains(all, mean) {
 			all = append(all, mean)
 		}
@@ -281,19 +257,17 @@ func TakenOff(p *program.Program) []int {
 
 // MeanKept takes no mean off, for all steps that read it.
 func MeanKept(p *program.Program) *program.Edited {
-	e := NewEditor(p)
-	all := TakenOff(p)
-	for _, i := range all {
+	return each(p, TakenOff(p), func(e *Editor, i int) bool {
 		e.Pass(i, e.Mul("", e.Move(i), e.Literal(0)))
-	}
-	return e.ended(len(all) > 0)
+		return true
+	})
 }
 
 // Gates are the steps that hand on what is above 0 of a difference.
 func Gates(p *program.Program) []int {
 	var all []int
-	for i := range p.Steps {
-		if s := &p.Steps[i]; s.Prim == program.Max && len(s.Args) == 2 {
+	for _, i := range StepsOf(p, program.Max) {
+		if s := &p.Steps[i]; len(s.Args) == 2 {
 			zero, d := &p.Steps[s.Args[0].Step], &p.Steps[s.Args[1].Step]
 			if zero.Prim == program.Number && zero.Number().Value == 0 && d.Prim == program.Sub {
 				all = append(all, i)
@@ -305,13 +279,11 @@ func Gates(p *program.Program) []int {
 
 // Unshifted hands on what a difference was taken of, where the difference is above 0.
 func Unshifted(p *program.Program) *program.Edited {
-	e := NewEditor(p)
-	all := Gates(p)
-	for _, i := range all {
+	return each(p, Gates(p), func(e *Editor, i int) bool {
 		d := p.Steps[i].Args[1]
 		e.Pass(i, e.Mul("", p.Steps[d.Step].Args[0], e.Gate(d)))
-	}
-	return e.ended(len(all) > 0)
+		return true
+	})
 }
 
 // StepsOf a primitive are the steps of it.
@@ -327,28 +299,23 @@ func StepsOf(p *program.Program, prim program.Prim) []int {
 
 // Windows gives all masks another window.
 func Windows(p *program.Program, window float64) *program.Edited {
-	e := NewEditor(p)
-	all := StepsOf(p, program.Mask)
-	for _, i := range all {
+	return sights(p, func(s *program.Sight) { s.Window = window })
+}
+
+// sights changes what all masks let queries see.
+func sights(p *program.Program, change func(*program.Sight)) *program.Edited {
+	return each(p, StepsOf(p, program.Mask), func(e *Editor, i int) bool {
 		s := e.Step(i)
 		sight := s.Sight()
-		sight.Window = window
+		change(&sight)
 		s.Payload = sight
-	}
-	return e.ended(len(all) > 0)
+		return true
+	})
 }
 
 // Ahead lets queries see some keys ahead in all masks.
 func Ahead(p *program.Program, n int) *program.Edited {
-	e := NewEditor(p)
-	all := StepsOf(p, program.Mask)
-	for _, i := range all {
-		s := e.Step(i)
-		sight := s.Sight()
-		sight.Ahead = n
-		s.Payload = sight
-	}
-	return e.ended(len(all) > 0)
+	return sights(p, func(s *program.Sight) { s.Ahead = n })
 }
 
 // slackOfPowers is what a frequency may be off by, relatively: a power, a reciprocal, and the scaling, each to a unit of
@@ -357,12 +324,10 @@ const slackOfPowers = (functions.PowerOfBase + 2) * 0x1p-24
 
 // Frequencies gives all vectors of constants that cosines and sines are computed from other values, each to two units of float32.
 func Frequencies(p *program.Program, change func([]float64) []float64) *program.Edited {
-	e := NewEditor(p)
-	all := p.Turning()
-	for _, i := range all {
+	return each(p, p.Turning(), func(e *Editor, i int) bool {
 		v := change(slices.Clone(p.Steps[i].Vector()))
 		if v == nil {
-			return nil
+			return false
 		}
 		x := program.Value{Shape: p.Steps[i].Shape, Data: v, Bound: make([]float64, len(v))}
 		for j := range v {
@@ -376,18 +341,27 @@ func Frequencies(p *program.Program, change func([]float64) []float64) *program.
 				}
 			}
 		}
-	}
-	return e.ended(len(all) > 0)
+		return true
+	})
 }
 
 // Positions gives all angles other positions.
 func Positions(p *program.Program, change func(e *Editor, positions program.Var) program.Var) *program.Edited {
-	e := NewEditor(p)
-	all := StepsOf(p, program.Angle)
-	for _, i := range all {
+	return each(p, StepsOf(p, program.Angle), func(e *Editor, i int) bool {
 		e.Read(i, 1, change(e, p.Steps[i].Args[1]))
+		return true
+	})
+}
+
+// each edits each of some steps; nil where there are none, or one of them cannot be edited.
+func each(p *program.Program, steps []int, edit func(e *Editor, step int) bool) *program.Edited {
+	e := NewEditor(p)
+	for _, i := range steps {
+		if !edit(e, i) {
+			return nil
+		}
 	}
-	return e.ended(len(all) > 0)
+	return e.ended(len(steps) > 0)
 }
 
 // ended is the program if there was something to edit; else nil.

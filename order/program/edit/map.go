@@ -139,9 +139,7 @@ func interleaved(e *Editor, v program.Var, m Map) (program.Var, bool) {
 	if m.N < 2 || block <= m.N || n%block != 0 || block%m.N != 0 {
 		return v, false
 	}
-	w := e.Split(e.Split(v, m.Axis, n/block), m.Axis+1, block/m.N)
-	w.Shape[m.Axis+1], w.Shape[m.Axis+2] = w.Shape[m.Axis+2], w.Shape[m.Axis+1]
-	w.Stride[m.Axis+1], w.Stride[m.Axis+2] = w.Stride[m.Axis+2], w.Stride[m.Axis+1]
+	w := exchangedIn(e.Split(e.Split(v, m.Axis, n/block), m.Axis+1, block/m.N), m.Axis+1, m.Axis+2)
 	return e.Reshape(e.Cat(m.Axis, w), v.Shape...), e.Err() == nil
 }
 
@@ -151,9 +149,7 @@ func byColumns(e *Editor, v program.Var, m Map) (program.Var, bool) {
 	if m.By < 1 || m.N < 2 || n%(m.By*m.N) != 0 || n == m.By*m.N {
 		return v, false
 	}
-	w := e.Split(e.Split(v, m.Axis, n/m.By/m.N), m.Axis+1, m.N)
-	w.Shape[m.Axis], w.Shape[m.Axis+1] = w.Shape[m.Axis+1], w.Shape[m.Axis]
-	w.Stride[m.Axis], w.Stride[m.Axis+1] = w.Stride[m.Axis+1], w.Stride[m.Axis]
+	w := exchangedIn(e.Split(e.Split(v, m.Axis, n/m.By/m.N), m.Axis+1, m.N), m.Axis, m.Axis+1)
 	return e.Reshape(e.Cat(m.Axis, w), v.Shape...), e.Err() == nil
 }
 
@@ -184,13 +180,19 @@ func unread(e *Editor, v program.Var, m Map) (program.Var, bool) {
 	if n < 2 || v.Shape[m.Other] < 2 || m.Axis == m.Other || m.By > 0 {
 		return v, false
 	}
-	shape := slices.Clone(v.Shape)
-	shape[m.Axis], shape[m.Other] = shape[m.Other], shape[m.Axis]
-	w := e.Reshape(e.Cat(m.Axis, v), shape...)
-	w.Shape, w.Stride = slices.Clone(w.Shape), slices.Clone(w.Stride)
-	w.Shape[m.Axis], w.Shape[m.Other] = w.Shape[m.Other], w.Shape[m.Axis]
-	w.Stride[m.Axis], w.Stride[m.Other] = w.Stride[m.Other], w.Stride[m.Axis]
-	return w, e.Err() == nil
+	w := e.Reshape(e.Cat(m.Axis, v), exchangedIn(v, m.Axis, m.Other).Shape...)
+	return exchangedIn(w, m.Axis, m.Other), e.Err() == nil
+}
+
+// exchangedIn is a view with two axes exchanged; what an editor gives after an error has fewer axes, and stays.
+func exchangedIn(v program.Var, a, b int) program.Var {
+	if max(a, b) >= len(v.Shape) {
+		return v
+	}
+	v.Shape, v.Stride = slices.Clone(v.Shape), slices.Clone(v.Stride)
+	v.Shape[a], v.Shape[b] = v.Shape[b], v.Shape[a]
+	v.Stride[a], v.Stride[b] = v.Stride[b], v.Stride[a]
+	return v
 }
 
 // exchanged exchanges two axes.
@@ -211,9 +213,7 @@ func exchanged(e *Editor, v program.Var, m Map) (program.Var, bool) {
 	if m.Axis == m.Other || m.Kind == Swap && n != v.Shape[m.Other] || n < 2 || v.Shape[m.Other] < 2 {
 		return v, false
 	}
-	w := program.Var{Step: v.Step, Off: v.Off, Shape: slices.Clone(v.Shape), Stride: slices.Clone(v.Stride)}
-	w.Shape[m.Axis], w.Shape[m.Other] = w.Shape[m.Other], w.Shape[m.Axis]
-	w.Stride[m.Axis], w.Stride[m.Other] = w.Stride[m.Other], w.Stride[m.Axis]
+	w := exchangedIn(v, m.Axis, m.Other)
 	if m.Kind == Swap {
 		return w, true
 	}

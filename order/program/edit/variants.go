@@ -80,14 +80,8 @@ var functionsOfNumber = [...]func(x float64) float64{
 
 // Variants are those of an operation: a step left out or exchanged, a number for another, another function in the place of a tanh.
 func Variants(o program.Op) []Variant {
-	p, err := identity()
-	if err != nil {
-		return nil
-	}
-	e := NewEditor(p)
-	first := len(e.Steps)
-	e.Insert(o, p.Out)
-	if e.Err() != nil {
+	e, first := inserted(o)
+	if e == nil {
 		return nil
 	}
 	var all []Variant
@@ -150,11 +144,20 @@ func handOn(s *program.Step, v program.Var) {
 
 func sameSizes(a, b []int) bool { return program.Size(a) == program.Size(b) }
 
-// identity is a program that hands its input on.
-func identity() (*program.Program, error) {
+// inserted inserts an operation of one tensor into a program that hands its input on: first is the operation's first step. The editor is nil
+// for other operations.
+func inserted(o program.Op) (e *Editor, first int) {
 	b := program.NewBuilder()
 	b.Shape = []int{1, 2}
-	return b.Program(b.R(b.Input(0, []int{1, 2})))
+	p, err := b.Program(b.R(b.Input(0, []int{1, 2})))
+	if err != nil {
+		return nil, 0
+	}
+	e = NewEditor(p)
+	if e.Insert(o, p.Out); e.Err() != nil {
+		return nil, 0
+	}
+	return e, len(p.Steps)
 }
 
 // InsertVariant is Insert of a variant.
@@ -212,14 +215,8 @@ type FormulaNumber struct {
 
 // NumbersOf lists the numbers in the formula of an operation of one tensor, but for 0, 1 and negative numbers.
 func NumbersOf(o program.Op) []FormulaNumber {
-	p, err := identity()
-	if err != nil {
-		return nil
-	}
-	e := NewEditor(p)
-	first := len(e.Steps)
-	e.Insert(o, p.Out)
-	if e.Err() != nil {
+	e, first := inserted(o)
+	if e == nil {
 		return nil
 	}
 	var all []FormulaNumber
