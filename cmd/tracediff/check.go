@@ -91,7 +91,7 @@ func checkTrace(c *cli.Context) error {
 	if !slices.ContainsFunc(r.Looked, func(l redflag.Looked) bool { return l.Tensors > 0 }) {
 		return hint.Add(fmt.Errorf("%s has no tensor that can be checked", trace.Path()), "check looks at float tensors; docs/inside.md has their names")
 	}
-	unwritten := out.publishCheck(c, trace, r)
+	unwritten := out.writeEach(c, func(w io.Writer, format string) error { return checkFormats[format](w, c, trace, r) })
 	err = hint.Also(printFlags(c, out, r, style), unwritten)
 	if err == nil && len(r.Flags) > 0 {
 		err = mismatch{}

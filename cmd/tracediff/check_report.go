@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
 	"io"
 	"slices"
 
@@ -14,8 +12,6 @@ import (
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/html"
 	"github.com/tracediff/tracediff/compare/report/text"
-	"github.com/tracediff/tracediff/internal/advice"
-	"github.com/tracediff/tracediff/internal/hint"
 )
 
 // checkFormats write the red flags of a trace to a file.
@@ -37,25 +33,6 @@ func checkReports(c *cli.Context) (*outputs, error) {
 		return nil, err
 	}
 	return o, o.open(c)
-}
-
-// publishCheck writes the report files.
-func (o *outputs) publishCheck(c *cli.Context, t *capture.Trace, r *redflag.Result) error {
-	for i := range o.files {
-		f := &o.files[i]
-		if f.format == githubFormat {
-			continue
-		}
-		var b bytes.Buffer
-		err := checkFormats[f.format](&b, c, t, r)
-		if err == nil {
-			err = o.write(f, b.Bytes())
-		}
-		if err != nil {
-			return hint.Add(fmt.Errorf("writing the report: %w", advice.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?")
-		}
-	}
-	return nil
 }
 
 // checkHTML draws every tensor of the trace; tensors with a flag are large.

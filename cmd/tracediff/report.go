@@ -168,15 +168,21 @@ func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) erro
 	return nil
 }
 
-// writeFiles writes the report files. The error names each file that could not be written.
-func (o *outputs) writeFiles(c *cli.Context, d *report.Document) (unwritten error) {
+// writeFiles writes the report files.
+func (o *outputs) writeFiles(c *cli.Context, d *report.Document) error {
+	unwritten := o.writeEach(c, func(w io.Writer, format string) error { return formats[format](w, d, o.plain) })
+	return hint.Also(unwritten, o.writeSummary(func(w io.Writer, room int) error { return github.Summary(w, d, room) }))
+}
+
+// writeEach writes each report file in its format. The error names each file that could not be written.
+func (o *outputs) writeEach(c *cli.Context, write func(w io.Writer, format string) error) (unwritten error) {
 	for i := range o.files {
 		f := &o.files[i]
 		if f.refused || f.format == githubFormat {
 			continue
 		}
 		var b bytes.Buffer
-		err := formats[f.format](&b, d, o.plain)
+		err := write(&b, f.format)
 		if err == nil {
 			err = o.write(f, b.Bytes())
 		}
@@ -186,7 +192,7 @@ func (o *outputs) writeFiles(c *cli.Context, d *report.Document) (unwritten erro
 		}
 		detail(c, "report %s, %s", f.path, amount.Bytes(int64(b.Len())))
 	}
-	return hint.Also(unwritten, o.writeSummary(func(w io.Writer, room int) error { return github.Summary(w, d, room) }))
+	return unwritten
 }
 
 // print writes the result to standard output, and then the annotations.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
 )
 
 // elsewhere has hints for words that people may type as a command, although tracediff has no such command.
@@ -130,21 +131,4 @@ func nearest(wrong string, names []string) string {
 }
 
 // distance is the number of letters to insert, remove or change to turn a into b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0] // of the row above, one column to the left
-		row[0] = i + 1
-		for j := range len(b) {
-			d := before
-			if a[i] != b[j] {
-				d = 1 + min(before, row[j], row[j+1])
-			}
-			before, row[j+1] = row[j+1], d
-		}
-	}
-	return row[len(b)]
-}
+func distance(a, b string) int { return smetrics.WagnerFischer(a, b, 1, 1, 1) }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/tracediff/tracediff/compare/report/junit"
 	"github.com/tracediff/tracediff/compare/report/text"
 	compared "github.com/tracediff/tracediff/compare/weights"
-	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/portweights"
 	"github.com/tracediff/tracediff/internal/settings"
@@ -100,16 +98,8 @@ func compareWeights(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	for i := range out.files {
-		f := &out.files[i]
-		var b bytes.Buffer
-		err := weightFormats[f.format](&b, r, out.plain)
-		if err == nil {
-			err = out.write(f, b.Bytes())
-		}
-		if err != nil {
-			return hint.Add(fmt.Errorf("writing the report: %w", advice.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?")
-		}
+	if err := out.writeEach(c, func(w io.Writer, format string) error { return weightFormats[format](w, r, out.plain) }); err != nil {
+		return err
 	}
 	if err := write(c.App.Writer, r, style); err != nil {
 		return err
