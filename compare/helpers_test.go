@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -33,7 +34,7 @@ func fire(name string, d hooks.DType, shape []int, values ...float64) hooks.Even
 
 func in(pass int, e hooks.Event) hooks.Event { return testengine.InPass(pass, e) }
 
-func appendValue(b []byte, d hooks.DType, v float64) []byte { return testengine.AppendValue(b, d, v) }
+func appendValue(b []byte, d hooks.DType, v float64) []byte { return floats.Append(b, d, v) }
 
 func manifest(side string, d hooks.DType) capture.Manifest { return testengine.Manifest(side, d) }
 

@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"encoding/binary"
 	"io"
 	"math"
 	"slices"
@@ -123,14 +122,7 @@ func (x *nearest) encoded(from, to int64) ([]byte, error) {
 		if x.moved {
 			v = r[i] + x.shift
 		}
-		switch x.of.DType {
-		case hooks.F32:
-			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(v)))
-		case hooks.F16:
-			out = binary.LittleEndian.AppendUint16(out, floats.F16(float32(v)))
-		default:
-			out = binary.LittleEndian.AppendUint16(out, floats.BF16(float32(v)))
-		}
+		out = floats.Append(out, x.of.DType, v)
 	}
 	return out, nil
 }

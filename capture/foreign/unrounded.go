@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"encoding/binary"
 	"io"
 	"math"
 	"slices"
@@ -70,7 +69,7 @@ func (x *unrounded) encoded(from, to int64) ([]byte, error) {
 	}
 	out := far[:0]
 	for i, y := range l {
-		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(before(x.to, y, r[i]))))
+		out = floats.Append(out, hooks.F32, before(x.to, y, r[i]))
 	}
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -139,7 +140,7 @@ func (p *pieces) write(v program.Value) error {
 		if p.keeps[p.row%len(p.keeps)] {
 			n := len(b)
 			b = b[:n+width*d.Size()]
-			encode(b[n:], d, v.Data[from:from+width])
+			floats.Append(b[:n], d, v.Data[from:from+width]...)
 		}
 		p.row++
 	}

@@ -2,9 +2,7 @@ package reference
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -275,7 +273,7 @@ func (w *walk) fire(entry int, dtype hooks.DType, v program.Value) error {
 		w.bytes = make([]byte, n)
 	}
 	b := w.bytes[:n]
-	encode(b, dtype, v.Data)
+	floats.Append(b[:0], dtype, v.Data...)
 	if err := at.Fire(hooks.Tensor{DType: dtype, Shape: v.Shape, Data: b}); err != nil {
 		return err
 	}
@@ -283,25 +281,6 @@ func (w *walk) fire(entry int, dtype hooks.DType, v program.Value) error {
 		return floats.Decode(v.Data, dtype, b)
 	}
 	return nil
-}
-
-// encode writes numbers that dtype holds exactly.
-func encode(b []byte, dtype hooks.DType, data []float64) {
-	le := binary.LittleEndian
-	for i, v := range data {
-		switch dtype {
-		case hooks.I64:
-			le.PutUint64(b[8*i:], uint64(int64(v)))
-		case hooks.BF16:
-			le.PutUint16(b[2*i:], floats.BF16(float32(v)))
-		case hooks.F16:
-			le.PutUint16(b[2*i:], floats.F16(float32(v)))
-		case hooks.F32:
-			le.PutUint32(b[4*i:], math.Float32bits(float32(v)))
-		default:
-			le.PutUint64(b[8*i:], math.Float64bits(v))
-		}
-	}
 }
 
 // argmax is the index of the first largest element, like torch's argmax.

@@ -11,8 +11,8 @@ import (
 	"github.com/tracediff/tracediff/compare/inspect"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
+	"github.com/tracediff/tracediff/internal/floats"
 	_ "github.com/tracediff/tracediff/internal/seeds"
-	"github.com/tracediff/tracediff/internal/testengine"
 )
 
 // tensor has these values, of which the last is repeated until the shape is full.
@@ -23,7 +23,7 @@ func tensor(name string, d hooks.DType, shape []int, values ...float64) checkpoi
 	}
 	data := []byte{}
 	for i := range n {
-		data = testengine.AppendValue(data, d, values[min(i, len(values)-1)])
+		data = floats.Append(data, d, values[min(i, len(values)-1)])
 	}
 	return checkpointtest.Tensor{Name: name, Tensor: hooks.Tensor{DType: d, Shape: shape, Data: data}}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/singles"
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order/op"
@@ -59,7 +60,7 @@ func TestHostileNumbersAreJudged(t *testing.T) {
 				x := e.Tensor
 				x.Data = slices.Clone(x.Data)
 				sz := len(x.Data) / max(sizeOf(x.Shape), 1)
-				put := func(i int, v float64) { copy(x.Data[i*sz:], testengine.AppendValue(nil, x.DType, v)) }
+				put := func(i int, v float64) { copy(x.Data[i*sz:], floats.Append(nil, x.DType, v)) }
 				count := sizeOf(x.Shape)
 				switch mode {
 				case 0, 1:
@@ -120,7 +121,7 @@ func TestSpoiltCacheThatBegins(t *testing.T) {
 				if e, ok := c.List.Lookup(ev.Name); ok && ev.Pass == 0 && spoilt == "" {
 					if _, cache := e.Op.(op.Cache); cache {
 						spoilt = ev.Name
-						copy(ev.Tensor.Data, testengine.AppendValue(nil, ev.Tensor.DType, 3.5))
+						copy(ev.Tensor.Data, floats.Append(nil, ev.Tensor.DType, 3.5))
 					}
 				}
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/lanes"
 	"github.com/tracediff/tracediff/internal/testengine"
 )
@@ -155,7 +156,7 @@ func TestManyBlocksAgainstExactArithmetic(t *testing.T) {
 			var l, r []byte
 			for range n {
 				y := tt.center + rng.NormFloat64()
-				r, l = testengine.AppendValue(r, tt.dtype, y), testengine.AppendValue(l, tt.dtype, y+0.1*rng.NormFloat64())
+				r, l = floats.Append(r, tt.dtype, y), floats.Append(l, tt.dtype, y+0.1*rng.NormFloat64())
 			}
 			o.l, o.r = decoded(t, tt.dtype, l), decoded(t, tt.dtype, r)
 			m := metricsOf(t, testengine.OneTensor(t, "local", tt.dtype, tt.shape, l), testengine.OneTensor(t, "reference", tt.dtype, tt.shape, r))

@@ -131,3 +131,37 @@ func decodeIntegers(dst []float64, d hooks.DType, src []byte) {
 		}
 	}
 }
+
+// Append appends numbers as elements of dtype d, little-endian. A float is rounded to d, an integer cut off. It panics for an unknown dtype.
+func Append(b []byte, d hooks.DType, values ...float64) []byte {
+	le := binary.LittleEndian
+	for _, v := range values {
+		switch d {
+		case hooks.F64:
+			b = le.AppendUint64(b, math.Float64bits(v))
+		case hooks.F32:
+			b = le.AppendUint32(b, math.Float32bits(float32(v)))
+		case hooks.F16:
+			b = le.AppendUint16(b, F16(float32(v)))
+		case hooks.BF16:
+			b = le.AppendUint16(b, BF16(float32(v)))
+		case hooks.F8E4M3:
+			b = append(b, F8E4M3(float32(v)))
+		case hooks.F8E5M2:
+			b = append(b, F8E5M2(float32(v)))
+		case hooks.I64:
+			b = le.AppendUint64(b, uint64(int64(v)))
+		case hooks.U64:
+			b = le.AppendUint64(b, uint64(v))
+		case hooks.I32, hooks.U32:
+			b = le.AppendUint32(b, uint32(int64(v)))
+		case hooks.I16, hooks.U16:
+			b = le.AppendUint16(b, uint16(int64(v)))
+		case hooks.I8, hooks.U8, hooks.Bool:
+			b = append(b, byte(int64(v)))
+		default:
+			panic("floats: elements of unknown dtype " + d.String())
+		}
+	}
+	return b
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -58,5 +59,20 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Elements of every dtype are read back as they were appended.
+func TestAppendedElementsAreDecoded(t *testing.T) {
+	want := []float64{0, 1, 2, 3.5, 6}
+	for d := hooks.F64; d.Valid(); d++ {
+		values := slices.Clone(want)
+		if !d.Float() {
+			values[3] = 3 // cut off
+		}
+		got := make([]float64, len(want))
+		if err := Decode(got, d, Append(nil, d, want...)); err != nil || !slices.Equal(got, values) {
+			t.Errorf("%s: %v, want %v (%v)", d, got, values, err)
+		}
 	}
 }

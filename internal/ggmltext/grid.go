@@ -1,10 +1,8 @@
 package ggmltext
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
@@ -64,7 +62,7 @@ func (g *grid) fill(out []byte, from, to int64) error {
 	b := g.body()
 	return b.read(func(v float64) {
 		if n := g.place(first.axes, at); n >= from && n < to {
-			put(out[(n-from)*size:], g.dtype, v)
+			floats.Append(out[:(n-from)*size], g.dtype, v)
 		}
 		at++
 	})
@@ -90,20 +88,4 @@ func (g *grid) place(axes [3]run, n int64) int64 {
 		stride *= int64(g.size[i])
 	}
 	return at + n*stride
-}
-
-// put writes an element.
-func put(to []byte, d hooks.DType, v float64) {
-	switch f := float32(v); d {
-	case hooks.F32:
-		bits := math.Float32bits(f)
-		if math.IsNaN(v) {
-			bits = 0x7fc00000
-		}
-		binary.LittleEndian.PutUint32(to, bits)
-	case hooks.F16:
-		binary.LittleEndian.PutUint16(to, floats.F16(f))
-	default:
-		binary.LittleEndian.PutUint16(to, floats.BF16(f))
-	}
 }

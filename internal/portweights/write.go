@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -282,10 +281,10 @@ func (w *portWriter) part(ctx context.Context, p weights.Part, to hooks.DType) e
 			if err := floats.Decode(w.numbers, t.DType, w.raw); err != nil {
 				return err
 			}
-			w.out = w.out[:0]
-			for _, v := range w.numbers {
-				w.out = binary.LittleEndian.AppendUint32(w.out, math.Float32bits(float32(v-t.Add)))
+			for i := range w.numbers {
+				w.numbers[i] -= t.Add
 			}
+			w.out = floats.Append(w.out[:0], hooks.F32, w.numbers...)
 			out = w.out
 		}
 		if _, err := w.to.Write(out); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -59,7 +60,7 @@ func (a Array) Replaced(data []float32) Array { return Array{a.Shape, data} }
 func (a Array) Event(name string, d hooks.DType) hooks.Event {
 	data := make([]byte, 0, len(a.Data)*d.Size())
 	for _, v := range a.Data {
-		data = testengine.AppendValue(data, d, float64(v))
+		data = floats.Append(data, d, float64(v))
 	}
 	return hooks.Event{Name: name, Tensor: hooks.Tensor{DType: d, Shape: a.Shape, Data: data}}
 }

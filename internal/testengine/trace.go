@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,7 +23,7 @@ func Fire(name string, d hooks.DType, shape []int, values ...float64) hooks.Even
 	}
 	var data []byte
 	for i := range n {
-		data = AppendValue(data, d, values[min(i, len(values)-1)])
+		data = floats.Append(data, d, values[min(i, len(values)-1)])
 	}
 	return hooks.Event{Name: name, Tensor: hooks.Tensor{DType: d, Shape: shape, Data: data}}
 }
@@ -33,36 +32,6 @@ func Fire(name string, d hooks.DType, shape []int, values ...float64) hooks.Even
 func InPass(pass int, e hooks.Event) hooks.Event {
 	e.Pass = pass
 	return e
-}
-
-// AppendValue appends a number as a tensor of a dtype holds it.
-func AppendValue(b []byte, d hooks.DType, v float64) []byte {
-	le := binary.LittleEndian
-	switch d {
-	case hooks.F64:
-		return le.AppendUint64(b, math.Float64bits(v))
-	case hooks.F32:
-		return le.AppendUint32(b, math.Float32bits(float32(v)))
-	case hooks.F16:
-		return le.AppendUint16(b, floats.F16(float32(v)))
-	case hooks.BF16:
-		return le.AppendUint16(b, floats.BF16(float32(v)))
-	case hooks.F8E4M3:
-		return append(b, floats.F8E4M3(float32(v)))
-	case hooks.F8E5M2:
-		return append(b, floats.F8E5M2(float32(v)))
-	case hooks.I64:
-		return le.AppendUint64(b, uint64(int64(v)))
-	case hooks.U64:
-		return le.AppendUint64(b, uint64(v))
-	case hooks.I32, hooks.U32:
-		return le.AppendUint32(b, uint32(int64(v)))
-	case hooks.I16, hooks.U16:
-		return le.AppendUint16(b, uint16(int64(v)))
-	case hooks.I8, hooks.U8, hooks.Bool:
-		return append(b, byte(int64(v)))
-	}
-	panic(d.String())
 }
 
 // Manifest is that of a complete trace whose scope is everything.
@@ -208,10 +177,7 @@ func Tampered(t testing.TB, from *capture.Trace, change func(key string, r captu
 			t.Fatal(err)
 		}
 		if data, dtype := change(key, r, v.Data); data != nil {
-			e.Tensor = hooks.Tensor{DType: dtype, Shape: r.Shape}
-			for _, x := range data {
-				e.Tensor.Data = AppendValue(e.Tensor.Data, dtype, x)
-			}
+			e.Tensor = hooks.Tensor{DType: dtype, Shape: r.Shape, Data: floats.Append(nil, dtype, data...)}
 		}
 		return []hooks.Event{e}
 	})

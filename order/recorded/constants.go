@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -217,31 +217,13 @@ func sameDigest(x []float64, d hooks.DType, digest string) bool {
 
 // Digest is the digest of numbers in a dtype; ok is false of a dtype in which none are made.
 func Digest(x []float64, d hooks.DType) (digest string, ok bool) {
+	if d.Float() && d.Size() == 1 {
+		return "", false
+	}
 	sum := sha256.New()
 	data := make([]byte, 0, chunk)
-	for _, v := range x {
-		switch d {
-		case hooks.F64:
-			data = binary.LittleEndian.AppendUint64(data, math.Float64bits(v))
-		case hooks.F32:
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(v)))
-		case hooks.F16:
-			data = binary.LittleEndian.AppendUint16(data, floats.F16(float32(v)))
-		case hooks.BF16:
-			data = binary.LittleEndian.AppendUint16(data, floats.BF16(float32(v)))
-		default:
-			if d.Float() {
-				return "", false
-			}
-			var word [8]byte
-			binary.LittleEndian.PutUint64(word[:], uint64(int64(v)))
-			data = append(data, word[:d.Size()]...)
-		}
-		if len(data) > chunk-8 {
-			sum.Write(data)
-			data = data[:0]
-		}
+	for part := range slices.Chunk(x, chunk/8) {
+		sum.Write(floats.Append(data, d, part...))
 	}
-	sum.Write(data)
 	return hex.EncodeToString(sum.Sum(nil)), true
 }

@@ -2,10 +2,8 @@ package layout
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"sync"
 
@@ -155,28 +153,9 @@ func (t *total) ReadAt(p []byte, off int64) (int, error) {
 		}
 	}
 	for i, x := range sums {
-		encode(raw[int64(i)*size:], t.dtype, floats.Round(t.held, x))
+		floats.Append(raw[:int64(i)*size], t.dtype, floats.Round(t.dtype, floats.Round(t.held, x)))
 	}
 	return copy(p, raw[off-from:]), nil
-}
-
-// encode writes x, rounded to d.
-func encode(into []byte, d hooks.DType, x float64) {
-	x = floats.Round(d, x)
-	switch d {
-	case hooks.F64:
-		binary.LittleEndian.PutUint64(into, math.Float64bits(x))
-	case hooks.F32:
-		binary.LittleEndian.PutUint32(into, math.Float32bits(float32(x)))
-	case hooks.BF16:
-		binary.LittleEndian.PutUint16(into, floats.BF16(float32(x)))
-	case hooks.F16:
-		binary.LittleEndian.PutUint16(into, floats.F16(float32(x)))
-	case hooks.F8E4M3:
-		into[0] = floats.F8E4M3(float32(x))
-	case hooks.F8E5M2:
-		into[0] = floats.F8E5M2(float32(x))
-	}
 }
 
 // Differ says how two blocks differ that have to be the same; "" where they are, bit for bit.

@@ -3,7 +3,6 @@ package mappingtest
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"hash/fnv"
 	"math"
@@ -117,15 +116,9 @@ func argument(r *rand.Rand, e *order.Entry, p order.Pass, vocabulary int) progra
 // source is a value as a dump has it.
 func source(e *order.Entry, pass int, v program.Value) capture.Source {
 	s := capture.Source{Key: capture.Key(pass, e.Name, 0), Name: e.Name, Pass: pass, DType: hooks.F32, Shape: v.Shape}
-	var data []byte
-	for _, x := range v.Data {
-		if d := e.DTypeOf(hooks.F32); !d.Float() {
-			s.DType = hooks.I64
-			data = binary.LittleEndian.AppendUint64(data, uint64(int64(x)))
-		} else {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(x)))
-		}
+	if d := e.DTypeOf(hooks.F32); !d.Float() {
+		s.DType = hooks.I64
 	}
-	s.Data = bytes.NewReader(data)
+	s.Data = bytes.NewReader(floats.Append(nil, s.DType, v.Data...))
 	return s
 }

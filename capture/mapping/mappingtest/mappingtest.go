@@ -4,9 +4,7 @@ package mappingtest
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/recorded"
 )
@@ -77,11 +76,13 @@ func (m *Model) Run(r *rand.Rand) []capture.Source {
 				s.DType = hooks.I64
 			}
 			for range n {
+				x := 0.0
 				if s.DType == hooks.I64 {
-					data = binary.LittleEndian.AppendUint64(data, uint64(r.IntN(50)))
+					x = float64(r.IntN(50))
 				} else {
-					data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(r.NormFloat64())))
+					x = r.NormFloat64()
 				}
+				data = floats.Append(data, s.DType, x)
 			}
 			s.Data = bytes.NewReader(data)
 			all = append(all, s)

@@ -5,7 +5,6 @@ package reporttest
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -22,6 +21,7 @@ import (
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/pagetest"
 	"github.com/tracediff/tracediff/order"
 )
@@ -29,15 +29,10 @@ import (
 // Tensor is one firing of float32s, or of int64s for the token ids.
 func Tensor(pass int, name string, shape []int, values ...float64) hooks.Event {
 	d := hooks.F32
-	var data []byte
-	for _, v := range values {
-		if name == "input_ids" || name == "position_ids" {
-			d, data = hooks.I64, binary.LittleEndian.AppendUint64(data, uint64(v))
-		} else {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(v)))
-		}
+	if name == "input_ids" || name == "position_ids" {
+		d = hooks.I64
 	}
-	return hooks.Event{Name: name, Pass: pass, Tensor: hooks.Tensor{DType: d, Shape: shape, Data: data}}
+	return hooks.Event{Name: name, Pass: pass, Tensor: hooks.Tensor{DType: d, Shape: shape, Data: floats.Append(nil, d, values...)}}
 }
 
 // Trace writes a trace and opens it.

@@ -39,21 +39,11 @@ func Random(wants []checkpoint.Want, dtype hooks.DType, prefix string, seed uint
 			center, spread = 0, 1/math.Sqrt(float64(w.Shape[1]))
 		}
 		for range n {
-			data = appendFloat(data, dtype, float32(center+spread*rng.NormFloat64()))
+			data = floats.Append(data, dtype, center+spread*rng.NormFloat64())
 		}
 		all = append(all, Tensor{prefix + w.Name, hooks.Tensor{DType: dtype, Shape: w.Shape, Data: data}})
 	}
 	return all
-}
-
-func appendFloat(b []byte, dtype hooks.DType, v float32) []byte {
-	switch dtype {
-	case hooks.BF16:
-		return binary.LittleEndian.AppendUint16(b, floats.BF16(v))
-	case hooks.F16:
-		return binary.LittleEndian.AppendUint16(b, floats.F16(v))
-	}
-	return binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
 }
 
 // File is the safetensors file of some tensors.

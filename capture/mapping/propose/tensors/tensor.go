@@ -2,10 +2,8 @@ package tensors
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -29,11 +27,7 @@ func New(key string, shape []int, dtype hooks.DType, data io.ReaderAt) Tensor {
 
 // OfValues is a float64 tensor.
 func OfValues(key string, shape []int, values []float64) Tensor {
-	raw := make([]byte, 0, 8*len(values))
-	for _, x := range values {
-		raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(x))
-	}
-	return Tensor{key, shape, hooks.F64, bytes.NewReader(raw)}
+	return Tensor{key, shape, hooks.F64, bytes.NewReader(floats.Append(nil, hooks.F64, values...))}
 }
 
 // OfSource is a tensor of a dump.
