@@ -101,7 +101,7 @@ func (l *List) liftMask(n Node) (e *Entry, ok bool) {
 		return nil, false
 	}
 	window, ok := c.Mask()
-	if !ok || size(l.Size(n, make([]Pass, len(l.passes)))) == 0 {
+	if !ok || program.Size(l.Size(n, make([]Pass, len(l.passes)))) == 0 {
 		return nil, false
 	}
 	known := *l.At(n)
@@ -149,14 +149,14 @@ func (t *lifting) draw() bool {
 			e := t.list.At(in)
 			d := e.DTypeOf(t.model)
 			v := program.Value{Shape: t.list.Size(in, make([]Pass, len(t.list.passes)))}
-			if n := size(v.Shape); d == hooks.Bool || n > maxLifted || n == 0 {
+			if n := program.Size(v.Shape); d == hooks.Bool || n > maxLifted || n == 0 {
 				return false
 			}
 			indexes := 0
 			if !d.Float() {
 				indexes = t.indexes()
 			}
-			for range size(v.Shape) {
+			for range program.Size(v.Shape) {
 				if indexes > 0 {
 					v.Data = append(v.Data, float64(r.IntN(indexes)))
 				} else {
@@ -289,13 +289,4 @@ func (m drawnRows) Size() (rows, cols int) { return m.n[0], m.n[1] }
 func (m drawnRows) Row(dst []float64, i int) error {
 	copy(dst, m.data[i*m.n[1]:])
 	return nil
-}
-
-// size is the number of elements of a shape.
-func size(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
 }

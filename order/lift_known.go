@@ -171,11 +171,11 @@ var gates = []op.Activation{op.OfSiLU, op.OfGELU, op.OfGELUTanh, op.OfSigmoid}
 // offsets are where the outputs of a product may begin in the columns of its matrix: at a multiple of their number.
 func (t *lifting) offsets() []int {
 	in := t.calls[0].In[0].Shape
-	rows := size(in[:len(in)-1])
+	rows := program.Size(in[:len(in)-1])
 	if rows == 0 {
 		return nil
 	}
-	n := size(t.f.Out.Shape) / rows
+	n := program.Size(t.f.Out.Shape) / rows
 	var all []int
 	for _, w := range t.f.Weights {
 		for from := 0; n > 0 && len(w.Shape) == 2 && from+n <= w.Shape[1] && from <= 8*n; from += n {
@@ -248,7 +248,7 @@ func (t *lifting) parts() (all []op.Op) {
 		return nil
 	}
 	last := x.Shape[len(x.Shape)-1]
-	rows := size(x.Shape[:len(x.Shape)-1])
+	rows := program.Size(x.Shape[:len(x.Shape)-1])
 	for _, heads := range append([]int{1}, t.f.Out.Shape...) {
 		if heads < 1 || last%heads != 0 || rows == 0 || len(want)%(rows*heads) != 0 {
 			continue

@@ -99,7 +99,7 @@ func (t *lifting) mixers() (all []op.Op) {
 			continue
 		}
 		for groups := 1; groups <= 8; groups *= 2 {
-			if shared := channels - size(shape[2:]); shared > 0 && shared%(2*groups) == 0 {
+			if shared := channels - program.Size(shape[2:]); shared > 0 && shared%(2*groups) == 0 {
 				all = append(all, op.StateSpace{Kernel: kernel, State: shared / (2 * groups), Groups: groups})
 			}
 		}
@@ -127,7 +127,7 @@ func (t *lifting) deltaRules() (all []op.Op) {
 		if len(w.Shape) == 3 {
 			kernel, channels = w.Shape[2], channels+w.Shape[0]
 		} else {
-			vectors, heads = vectors+1, size(w.Shape)
+			vectors, heads = vectors+1, program.Size(w.Shape)
 		}
 	}
 	shape := t.f.Out.Shape

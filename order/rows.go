@@ -75,7 +75,7 @@ type finder struct {
 
 // large reports whether a step is too large to be in memory as a whole, and nobody wants it as a whole.
 func (f *finder) large(n Node) bool {
-	return size(f.list.Size(n, f.env.Passes)) > f.env.Rows.Elements && (f.env.Rows.Whole == nil || !f.env.Rows.Whole(n))
+	return program.Size(f.list.Size(n, f.env.Passes)) > f.env.Rows.Elements && (f.env.Rows.Whole == nil || !f.env.Rows.Whole(n))
 }
 
 // reads reports whether a step has this number of inputs, and each input is a whole entry of the step's own pass.
@@ -203,7 +203,7 @@ func (r *run) tokens(ctx context.Context, c *chain) error {
 	}
 	tokens, widest := r.env.Passes[first.Pass].Tokens, 1
 	for _, n := range c.steps {
-		widest = max(widest, size(r.list.Size(n, r.env.Passes))/tokens)
+		widest = max(widest, program.Size(r.list.Size(n, r.env.Passes))/tokens)
 	}
 	for from, some := 0, max(r.env.Rows.Elements/widest, 1); from < tokens; from += some {
 		if err := ctx.Err(); err != nil {
@@ -236,7 +236,7 @@ func (r *run) some(n Node, shape []int, last bool, inputs ...program.Value) (pro
 
 // part is the elements of a value from one on, in a shape.
 func part(v program.Value, from int, shape ...int) program.Value {
-	return program.Value{Shape: shape, Data: v.Data[from:][:size(shape)]}
+	return program.Value{Shape: shape, Data: v.Data[from:][:program.Size(shape)]}
 }
 
 // Scores and probabilities have a number for each head, query and key. Of a long prompt they are larger than all else that a layer computes. A query of a head
@@ -261,7 +261,7 @@ func (r *run) queries(ctx context.Context, c *chain) (program.Value, error) {
 	if c.kind == attentionRows {
 		read, into = append(read, r.list.parents(c.last())[1]), append(into, &h.values)
 		h.context.Shape = r.list.Size(c.last(), r.env.Passes)
-		h.context.Data = make([]float64, size(h.context.Shape))
+		h.context.Data = make([]float64, program.Size(h.context.Shape))
 	}
 	for k, n := range read {
 		v, err := r.input(n)

@@ -94,7 +94,7 @@ func asInputs(i *isolate.Isolator, n order.Node, c *coding) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	tokens, all := len(c.rest)/c.channels, isolate.Size(i.List().Size(n, i.Env().Passes))/c.channels // the first, and how many there are
+	tokens, all := len(c.rest)/c.channels, program.Size(i.List().Size(n, i.Env().Passes))/c.channels // the first, and how many there are
 	if tokens < 2 || all < 1 || len(v.Data)%all != 0 {
 		return true, nil
 	}

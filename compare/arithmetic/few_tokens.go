@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/rewrite"
 )
 
@@ -189,7 +190,7 @@ func inFewTokens(e *isolate.Evidence) bool {
 	if at < 0 || at >= len(e.Y.Shape) || e.Y.Shape[at] < 2 {
 		return false
 	}
-	inner, tokens := isolate.Size(e.Y.Shape[at+1:]), map[int]bool{}
+	inner, tokens := program.Size(e.Y.Shape[at+1:]), map[int]bool{}
 	for _, i := range e.Left {
 		tokens[i/inner%e.Y.Shape[at]] = true
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
@@ -110,7 +111,7 @@ func GivenWider(ctx context.Context, i *isolate.Isolator, n order.Node) (e *isol
 // TooLarge reports whether an entry has more than blockElements elements and cannot be computed in pieces, such as masked scores of a long prompt. The other
 // entries of a trace show as much.
 func TooLarge(t *isolate.Trial) bool {
-	return isolate.Size(t.Isolator.List().Size(t.Node, t.Isolator.Env().Passes)) > t.Isolator.Block && t.Pieces() == 0
+	return program.Size(t.Isolator.List().Size(t.Node, t.Isolator.Env().Passes)) > t.Isolator.Block && t.Pieces() == 0
 }
 
 // firstTokens are the first tokens of an entry of more, as evidence: each has rows of its own, or is a query of an attention. It is nil for any other

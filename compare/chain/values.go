@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -191,7 +190,7 @@ func square(x []float64) (sum float64) {
 func slicesOf(x, y program.Value, axis int, s float64) (permuted, ok bool) {
 	n := x.Shape[axis]
 	slice := func(v program.Value, at int) []float64 {
-		inner := isolate.Size(v.Shape[axis+1:])
+		inner := program.Size(v.Shape[axis+1:])
 		var out []float64
 		for block := at * inner; block < len(v.Data); block += n * inner {
 			out = append(out, v.Data[block:block+inner]...)

@@ -120,7 +120,7 @@ func (s *search) wrong(r *healthyEntry, k *candidate) (*isolate.Judgement, *prog
 	if errors.Is(err, program.ErrRoom) {
 		k.short(true)
 	}
-	if err != nil || isolate.Size(x.Shape) != len(r.Y.Data) { // such as an index out of range
+	if err != nil || program.Size(x.Shape) != len(r.Y.Data) { // such as an index out of range
 		return nil, nil, nil
 	}
 	j, err := r.Hold(copied(x), r.a, false)
@@ -218,11 +218,11 @@ func spread(e *order.Entry, shape []int) []int {
 	if tokens < 0 || len(shape) <= tokens {
 		return nil
 	}
-	n, inner := shape[tokens], isolate.Size(shape[tokens+1:])
+	n, inner := shape[tokens], program.Size(shape[tokens+1:])
 	width := shape[len(shape)-1]
 	step, part := max(width/sightColumns, 1), max(n/sightTokens, 1)
 	var all []int
-	for row := range isolate.Size(shape[:tokens+1]) {
+	for row := range program.Size(shape[:tokens+1]) {
 		if row%n%part != part-1 { // the last of each part: at the first position nothing is rotated
 			continue
 		}

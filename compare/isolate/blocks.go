@@ -24,7 +24,7 @@ const BlockElements = 1 << 22
 // Block returns the number of tokens in a block of the entry, or 0 if the entry is certified as a whole.
 func (t *Trial) Block() int {
 	i, tokens := t.Isolator, t.Isolator.env.Passes[t.Node.Pass].Tokens
-	elements := Size(i.list.Size(t.Node, i.env.Passes))
+	elements := program.Size(i.list.Size(t.Node, i.env.Passes))
 	if elements <= i.Block || !InParts(t) {
 		return 0
 	}
@@ -37,7 +37,7 @@ func (t *Trial) Block() int {
 func (t *Trial) Queries() int {
 	i, tokens, most, keys := t.Isolator, t.Isolator.env.Passes[t.Node.Pass].Tokens, 0, false
 	for _, n := range t.Cut.Steps {
-		most = max(most, Size(i.list.Size(n, i.env.Passes)))
+		most = max(most, program.Size(i.list.Size(n, i.env.Passes)))
 		keys = keys || strings.ContainsRune(i.list.At(n).Axes, order.AxisKey)
 	}
 	rec, _ := i.trace.Lookup(t.Node.Pass, t.Entry.Name)
@@ -90,7 +90,7 @@ func RowAfterRow(i *Isolator, n order.Node) bool {
 	e := i.list.At(n)
 	rec, ok := i.trace.Lookup(n.Pass, e.Name)
 	at := TokenAxis(e)
-	return ok && !rec.LastRow && !rec.Sums() && e.Compare == order.All && at >= 0 && at < len(rec.Shape) && Size(rec.Shape[:at]) == 1
+	return ok && !rec.LastRow && !rec.Sums() && e.Compare == order.All && at >= 0 && at < len(rec.Shape) && program.Size(rec.Shape[:at]) == 1
 }
 
 // readRowsOf reads some tokens' rows of a captured entry.
@@ -107,7 +107,7 @@ func readRowsOf(i *Isolator, n order.Node, keep []int) (program.Value, error) {
 	rec, _ := i.trace.Lookup(n.Pass, e.Name)
 	v := program.Value{Shape: slices.Clone(rec.Shape)}
 	v.Shape[at] = len(keep)
-	row := Size(rec.Shape[at+1:])
+	row := program.Size(rec.Shape[at+1:])
 	for from := 0; from < len(keep); {
 		to := from + 1
 		for to < len(keep) && keep[to] == keep[to-1]+1 {

@@ -242,7 +242,7 @@ type placed struct{ outer, index, inner, first int }
 
 // runsOf yields the elements of each index of an axis, of some elements that ascend.
 func runsOf(some, shape []int, axis int) iter.Seq2[placed, []int] {
-	inner, n := Size(shape[axis+1:]), shape[axis]
+	inner, n := program.Size(shape[axis+1:]), shape[axis]
 	return func(yield func(placed, []int) bool) {
 		for len(some) > 0 {
 			index := some[0] / inner

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // ofParts certifies a large entry that transformers' arithmetic does not explain: some tokens at a time, each part in the arithmetic of the form. Nothing
@@ -32,7 +33,7 @@ func ofParts(ctx context.Context, t *Trial) (*Certificate, error) {
 		if c == nil || err != nil {
 			return nil, err
 		}
-		p.add(part, c, from, Size(shape)/tokens)
+		p.add(part, c, from, program.Size(shape)/tokens)
 		if from == 0 && tokens > n && c.Outcome == Bug && t.Isolator.engine != nil {
 			if mistake, err = t.Isolator.engine.Follow(ctx, part, c); err != nil {
 				return nil, err

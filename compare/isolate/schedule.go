@@ -37,7 +37,7 @@ func Costs(i *Isolator, name string, pass int) (elements, cost int, joins bool) 
 		return 0, 0, false
 	}
 	e := i.list.At(n)
-	elements = Size(i.list.Size(n, i.env.Passes))
+	elements = program.Size(i.list.Size(n, i.env.Passes))
 	o, linear := e.Op.(op.Linear)
 	if !linear || len(e.Weights) == 0 || len(e.Weights[0].Shape) == 0 {
 		return elements, elements, false
@@ -46,7 +46,7 @@ func Costs(i *Isolator, name string, pass int) (elements, cost int, joins bool) 
 	// A row of W is decoded whatever the number of tokens, and costs about as much as the products of a few.
 	const decoded = 4
 	rows := elements / max(shape[0], 1)
-	return elements, Size(shape) * (rows + decoded) / decoded, !o.Bias && i.o.Single == nil && !i.list.IsRecorded()
+	return elements, program.Size(shape) * (rows + decoded) / decoded, !o.Bias && i.o.Single == nil && !i.list.IsRecorded()
 }
 
 const (

@@ -80,13 +80,13 @@ func someOf(t *testing.T, key string, of *isolate.Trial, some *program.Some) (le
 			t.Fatalf("%s, %s: %v", key, how, err)
 		}
 		at, tokens := some.Axis, all.Shape[some.Axis]
-		outer, inner, width := isolate.Size(all.Shape[:at]), isolate.Size(all.Shape[at+1:]), all.Shape[len(all.Shape)-1]
+		outer, inner, width := program.Size(all.Shape[:at]), isolate.Size(all.Shape[at+1:]), all.Shape[len(all.Shape)-1]
 		columns := some.Columns
 		if columns == nil {
 			columns = isolate.UpTo(0, width)
 		}
 		few := inner / width * len(columns)
-		if len(got.Data) != outer*len(some.Keep)*few || got.Shape[at] != len(some.Keep) || isolate.Size(got.Shape) != len(got.Data) {
+		if len(got.Data) != outer*len(some.Keep)*few || got.Shape[at] != len(some.Keep) || program.Size(got.Shape) != len(got.Data) {
 			t.Fatalf("%s, %s: %v, of %v", key, how, got.Shape, all.Shape)
 		}
 		for o := range outer {

@@ -268,7 +268,7 @@ func (t *Trial) held() *program.Held {
 
 // Hold holds the trace's tensor to a value before its last rounding.
 func (t *Trial) Hold(x program.Value, a *Arithmetic, hull bool) (*Judgement, error) {
-	if Size(x.Shape) != len(t.Y.Data) {
+	if program.Size(x.Shape) != len(t.Y.Data) {
 		return nil, fmt.Errorf("%s has shape %v, not %v", t.Entry.Name, t.Y.Shape, x.Shape)
 	}
 	if !a.Open && !hull && t.Wider() {
@@ -285,19 +285,10 @@ func (t *Trial) Hold(x program.Value, a *Arithmetic, hull bool) (*Judgement, err
 
 // runOf is how many elements one token of an entry has, if the token axis is the first with more than one index; else how many the entry has.
 func runOf(e *order.Entry, shape []int) int {
-	if at := TokenAxis(e); at >= 0 && at < len(shape) && Size(shape[:at]) == 1 {
-		return Size(shape[at+1:])
+	if at := TokenAxis(e); at >= 0 && at < len(shape) && program.Size(shape[:at]) == 1 {
+		return program.Size(shape[at+1:])
 	}
-	return Size(shape)
-}
-
-// Size is the number of elements of a shape.
-func Size(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
+	return program.Size(shape)
 }
 
 // Wider reports whether the trace has more digits of the entry than the order gives it.

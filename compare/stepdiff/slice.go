@@ -151,10 +151,10 @@ func (x *slicer) operand(r recorded.Ref) operand {
 	case recorded.ToWeight:
 		w := x.p.Weights[r.Weight]
 		n := weightEnd(w)
-		return x.see(n, r, w.Shape, rowMajor(w.Shape))
+		return x.see(n, r, w.Shape, recorded.RowMajor(w.Shape))
 	case recorded.ToConstant:
 		c := x.p.Constants[r.Index]
-		whole := recorded.Value{Shape: c.Shape, Stride: rowMajor(c.Shape)}
+		whole := recorded.Value{Shape: c.Shape, Stride: recorded.RowMajor(c.Shape)}
 		if o, ok := x.ended(x.constants[r.Index], r, whole, true); ok {
 			return o
 		}

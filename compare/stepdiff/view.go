@@ -31,16 +31,6 @@ func squeezed(shape, stride []int) string {
 	return fmt.Sprint(out)
 }
 
-func rowMajor(shape []int) []int {
-	stride := make([]int, len(shape))
-	n := 1
-	for a := len(shape) - 1; a >= 0; a-- {
-		stride[a] = n
-		n *= max(shape[a], 1)
-	}
-	return stride
-}
-
 // sameView reports whether two references show the same elements of one value in one shape.
 func sameView(a, b recorded.Ref) bool {
 	return a.Off == b.Off && squeezed(a.Shape, a.Stride) == squeezed(b.Shape, b.Stride)

@@ -150,9 +150,9 @@ func indexPut(m *maker) program.Var {
 	if m.s.operands[last].scalar {
 		y = m.b.Reshape(m.b.Plain(y), 1)
 	}
-	n := elements(x.Shape[axis : axis+axes])
+	n := program.Size(x.Shape[axis : axis+axes])
 	flat := slices.Concat(x.Shape[:axis], []int{n}, x.Shape[axis+axes:])
-	y = m.b.Reshape(m.b.Plain(m.b.Expand(y, shape)), slices.Concat(x.Shape[:axis], []int{elements(index.Shape)}, x.Shape[axis+axes:])...)
+	y = m.b.Reshape(m.b.Plain(m.b.Expand(y, shape)), slices.Concat(x.Shape[:axis], []int{program.Size(index.Shape)}, x.Shape[axis+axes:])...)
 	add := m.flag("accumulate", false)
 	out := scattered(m.b, axis, m.b.Reshape(m.b.Plain(x), flat...), index, y, add)
 	if add {
@@ -192,7 +192,7 @@ func (m *maker) joined(shape []int, last int) (axis, axes int, index program.Var
 		}
 		i := m.indexes(k, shape[at])
 		if axes > 0 {
-			if elements(shape[axis:at+1]) > maxPlaces {
+			if program.Size(shape[axis:at+1]) > maxPlaces {
 				return 0, 0, m.unknown("indexes of more than %d places", maxPlaces), false
 			}
 			n := m.b.Literal(float64(shape[at]))
@@ -215,7 +215,7 @@ const maxPlaces = 1 << 24
 func (m *maker) set(k int, shape []int, at int) (index program.Var, ok bool) {
 	p := &m.s.operands[k]
 	if p.source != fromConst || at+len(p.shape) > len(shape) || !slices.Equal(shape[at:at+len(p.shape)], p.shape) ||
-		!slices.Equal(p.stride, RowMajor(p.shape)) || p.off != 0 || len(p.data.Numbers) != elements(p.shape) {
+		!slices.Equal(p.stride, RowMajor(p.shape)) || p.off != 0 || len(p.data.Numbers) != program.Size(p.shape) {
 		return index, false
 	}
 	var places []float64

@@ -10,7 +10,7 @@ import (
 func bits(m *maker) program.Var {
 	m.only()
 	x := m.operand(0)
-	if m.s.dtype != hooks.F32 || m.s.operands[0].dtype != hooks.F32 || elements(x.Shape) != elements(m.s.shape) {
+	if m.s.dtype != hooks.F32 || m.s.operands[0].dtype != hooks.F32 || program.Size(x.Shape) != program.Size(m.s.shape) {
 		return m.unknown("of %s as %s", m.s.operands[0].dtype, m.s.dtype)
 	}
 	return m.b.Reshape(m.b.Plain(x), m.s.shape...)

@@ -154,7 +154,7 @@ func (x *expander) step(k int, l *Line) error {
 		}
 		view := (*layout)(nil)
 		r := &rep{pass: x.i, of: s.Op, parts: map[string]string{}}
-		if n := x.first[value]; n != nil && Size(n.Of.Shape) == Size(s.Out[out].Shape) {
+		if n := x.first[value]; n != nil && program.Size(n.Of.Shape) == program.Size(s.Out[out].Shape) {
 			e.Name, e.Level, e.Shape = n.Name, n.Level, atLeastOne(n.Of.Shape)
 			view = &layout{atLeastOne(n.Of.Shape), atLeastOne(n.Of.Stride), 0}
 			r.of = "input"
@@ -287,10 +287,4 @@ func (v *Value) inMemory() []int {
 		out[i] = shape[a]
 	}
 	return out
-}
-
-// Size is the number of elements of a shape that [Elements] has checked.
-func Size(shape []int) int {
-	n, _ := Elements(shape)
-	return n
 }

@@ -74,7 +74,7 @@ func repeat(m *maker) program.Var {
 		if n < 0 || n > maxRepeats {
 			return m.b.Fail("repeated %d times", n)
 		}
-		if n*max(elements(v.Shape), 1) > maxElements {
+		if n*max(program.Size(v.Shape), 1) > maxElements {
 			return m.b.Fail("more than %d elements", maxElements)
 		}
 		if n != 1 {
@@ -132,8 +132,8 @@ func write(m *maker) program.Var {
 	stride, b := m.integers("stride")
 	off := m.integer("offset", 0)
 	value := m.operand(1)
-	n := elements(m.s.shape)
-	if n > maxOwn || elements(shape) > maxOwn {
+	n := program.Size(m.s.shape)
+	if n > maxOwn || program.Size(shape) > maxOwn {
 		return m.unknown("a memory of %d elements", n)
 	}
 	if len(shape) == 0 {
@@ -150,7 +150,7 @@ func write(m *maker) program.Var {
 	for i := range from {
 		from[i] = float64(i)
 	}
-	for i := range elements(shape) {
+	for i := range program.Size(shape) {
 		at, rest := off, i
 		for axis := len(shape) - 1; axis >= 0; axis-- {
 			at += rest % shape[axis] * stride[axis]
@@ -158,7 +158,7 @@ func write(m *maker) program.Var {
 		}
 		from[at] = float64(n + i)
 	}
-	both := m.b.Cat(0, old, m.b.Reshape(m.b.Plain(value), elements(shape)))
+	both := m.b.Cat(0, old, m.b.Reshape(m.b.Plain(value), program.Size(shape)))
 	return m.b.Gather(0, both, m.b.Constant("", from, []int{n}))
 }
 
@@ -189,7 +189,7 @@ func embedding(m *maker) program.Var {
 // take is numpy's take: elements along an axis, which becomes the axes of the index.
 func take(b *program.Builder, v program.Var, axis int, index program.Var) program.Var {
 	shape := v.Shape
-	n := elements(index.Shape)
+	n := program.Size(index.Shape)
 	flat := b.Reshape(b.Plain(index), n)
 	axes := make([]int, len(shape))
 	wide := slices.Clone(shape)
@@ -251,13 +251,4 @@ func (m *maker) indexes(k, n int) program.Var {
 		}
 	}
 	return m.b.View(m.b.Constant("", x, atLeastOne(p.data.Shape)), p.shape, p.stride, p.off)
-}
-
-// elements is the number of elements of a shape that was checked.
-func elements(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
 }

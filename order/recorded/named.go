@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // behind reports whether earlier passes list the name n after the name other of the same value. Which of the two
@@ -86,7 +88,7 @@ func (x *expander) told(n *Name, e *Entry) {
 		}
 	case n.Of.Kind == ToValue:
 		r := x.reps[n.Of.Index]
-		if n.Of.covers() && Size(n.Of.Shape) == Size(x.valueOf(n.Of.Index).Shape) {
+		if n.Of.covers() && program.Size(n.Of.Shape) == program.Size(x.valueOf(n.Of.Index).Shape) {
 			r.name, r.pass, r.of = e.Name, x.i, "input"
 			r.see(&layout{atLeastOne(n.Of.Shape), atLeastOne(n.Of.Stride), 0})
 			return

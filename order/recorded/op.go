@@ -128,7 +128,7 @@ func (o Constants) Mask() (window int, ok bool) {
 		return p.data.mask.window, true
 	}
 	// That of one query, the last, which sees all keys that are there.
-	rows := Size(p.shape[:len(p.shape)-1])
+	rows := program.Size(p.shape[:len(p.shape)-1])
 	return 0, rows == 1 && !slices.ContainsFunc(p.data.Numbers, func(x float64) bool { return x != 0 })
 }
 

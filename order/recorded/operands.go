@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // found is an operand, the name of its source for [Op.Of], and the reason if nothing is known of the operand.
@@ -117,7 +118,7 @@ func (x *expander) fromConstant(f *found, e *Entry, r Ref) {
 		f.source, f.of, f.index = fromInput, "input", e.reads(Input{Name: g})
 		return
 	}
-	if c.Numbers == nil && Size(c.Shape) > 0 {
+	if c.Numbers == nil && program.Size(c.Shape) > 0 {
 		f.lost = "the token ids of the pass have no name"
 		return
 	}
@@ -127,7 +128,7 @@ func (x *expander) fromConstant(f *found, e *Entry, r Ref) {
 // same is the argument of the pass whose numbers a constant has, in whatever dtype and shape: its token ids or positions.
 func (x *expander) same(c *Constant) string {
 	for name, own := range x.arguments {
-		if Size(own.Shape) != Size(c.Shape) {
+		if program.Size(own.Shape) != program.Size(c.Shape) {
 			continue
 		}
 		if own.Is == InputIDs && c.Is == InputIDs || own.Is != InputIDs && name == positionIDs && slices.Equal(own.Numbers, c.Numbers) {

@@ -67,7 +67,7 @@ func (x *expander) build(e *Entry) (f formula, err error) {
 			x.numbers += len(own)
 		}
 	}
-	f.most = max(f.most, Size(e.Shape))
+	f.most = max(f.most, program.Size(e.Shape))
 	x.steps += len(p.Steps)
 	return f, nil
 }
@@ -85,12 +85,12 @@ func (x *expander) source(e *Entry) int {
 		n = max(n, x.sized[x.i-i.Back][i.Name].source)
 	}
 	for _, t := range e.Weights {
-		n = max(n, Size(t.Shape))
+		n = max(n, program.Size(t.Shape))
 	}
 	var own *spec
 	switch o := e.Op.(type) {
 	case nil: // an argument
-		n = max(n, Size(e.Shape))
+		n = max(n, program.Size(e.Shape))
 	case Op:
 		own = o.spec
 	case Seen:
@@ -110,7 +110,7 @@ func (x *expander) source(e *Entry) int {
 
 // Size is a tensor as a matrix of its last axis.
 func (t Tensor) Size() [2]int {
-	n := Size(t.Shape)
+	n := program.Size(t.Shape)
 	last := 1
 	if len(t.Shape) > 0 {
 		last = t.Shape[len(t.Shape)-1]

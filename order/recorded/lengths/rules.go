@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
@@ -146,7 +147,7 @@ func (r *ruler) fill() []float64 {
 	if !ok {
 		return nil
 	}
-	return slices.Repeat([]float64{x}, recorded.Size(r.shape))
+	return slices.Repeat([]float64{x}, program.Size(r.shape))
 }
 
 // linear are numbers that grow by as much from each place of an axis to the next: positions, counts, distances.
@@ -229,7 +230,7 @@ const maxAxes = 6
 // partOf returns a part of a constant: from the end of the axes whose bits are set in ends, and from the beginning of
 // the other axes. nil if the constant is smaller than shape.
 func partOf(c *recorded.Constant, shape []int, ends int) []float64 {
-	if len(shape) != len(c.Shape) || len(c.Numbers) != recorded.Size(c.Shape) {
+	if len(shape) != len(c.Shape) || len(c.Numbers) != program.Size(c.Shape) {
 		return nil
 	}
 	places := []int{0}

@@ -160,14 +160,14 @@ func (s *stretcher) ref(all []recorded.Ref, x int) (out recorded.Ref, err error)
 		}
 		return out, err
 	case recorded.ToWeight:
-		elements = recorded.Size(s.from.Weights[out.Weight].Shape)
+		elements = program.Size(s.from.Weights[out.Weight].Shape)
 	case recorded.ToConstant:
 		if out.Index, err = s.constant(all, x); err == nil {
-			elements = recorded.Size(s.to.Constants[out.Index].Shape)
+			elements = program.Size(s.to.Constants[out.Index].Shape)
 		}
 	case recorded.ToValue:
 		if out.Index, err = s.result(all); err == nil {
-			elements = recorded.Size(s.to.Values[out.Index].Shape)
+			elements = program.Size(s.to.Values[out.Index].Shape)
 		}
 	}
 	if err != nil {
