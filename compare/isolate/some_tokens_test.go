@@ -80,7 +80,7 @@ func someOf(t *testing.T, key string, of *isolate.Trial, some *program.Some) (le
 			t.Fatalf("%s, %s: %v", key, how, err)
 		}
 		at, tokens := some.Axis, all.Shape[some.Axis]
-		outer, inner, width := program.Size(all.Shape[:at]), isolate.Size(all.Shape[at+1:]), all.Shape[len(all.Shape)-1]
+		outer, inner, width := program.Size(all.Shape[:at]), program.Size(all.Shape[at+1:]), all.Shape[len(all.Shape)-1]
 		columns := some.Columns
 		if columns == nil {
 			columns = isolate.UpTo(0, width)
