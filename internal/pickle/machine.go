@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -157,16 +156,7 @@ func (m *machine) text(n int64, isText bool) error {
 
 // sized pushes a text or bytes whose length takes the next width bytes.
 func sized(width int64, isText bool) func(*machine) error {
-	return func(m *machine) error {
-		n, err := m.in.uint(width)
-		if err != nil {
-			return err
-		}
-		if n > math.MaxInt64 {
-			return fmt.Errorf("a length of %d", n)
-		}
-		return m.text(int64(n), isText)
-	}
+	return counted(width, func(m *machine, n int64) error { return m.text(n, isText) })
 }
 
 // long reads a whole number of n bytes in two's complement. A number beyond 64 bits, which no dump needs, becomes a string.
@@ -256,19 +246,15 @@ func (m *machine) build(state any) error {
 	return m.push(object, 0)
 }
 
-// number reads a line of digits: an integer, or 00 and 01, which are booleans.
-func (m *machine) number() error {
-	text, err := m.in.line()
-	if err != nil {
-		return err
-	}
+// number pushes what a line of digits is: an integer, or 00 and 01, which are booleans.
+func (m *machine) number(text string) error {
 	switch text {
 	case "00", "01":
 		return m.push(text == "01", 0)
 	}
 	n, err := strconv.ParseInt(strings.TrimSuffix(text, "L"), 10, 64)
 	if err != nil {
-		return fmt.Errorf("not a number: %.40q", text)
+		return notANumber(text)
 	}
 	return m.push(n, small)
 }

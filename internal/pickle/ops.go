@@ -1,6 +1,7 @@
 package pickle
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -31,30 +32,44 @@ func counted(width int64, do func(m *machine, n int64) error) func(*machine) err
 	}
 }
 
-// lined runs do with the number on the next line.
-func lined(do func(m *machine, n int64) error) func(*machine) error {
+// lined runs do with the next line.
+func lined(do func(m *machine, text string) error) func(*machine) error {
 	return func(m *machine) error {
 		text, err := m.in.line()
 		if err != nil {
 			return err
 		}
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return fmt.Errorf("not a number: %.40q", text)
-		}
-		return do(m, n)
+		return do(m, text)
 	}
 }
 
-// tuple replaces the last n values by a tuple of them.
-func tuple(n int) func(*machine) error {
+// numbered runs do with the number on the next line.
+func numbered(do func(m *machine, n int64) error) func(*machine) error {
+	return lined(func(m *machine, text string) error {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return notANumber(text)
+		}
+		return do(m, n)
+	})
+}
+
+func notANumber(text string) error { return fmt.Errorf("not a number: %.40q", text) }
+
+// few runs do with the last n values.
+func few(n int, do func(m *machine, items Tuple) error) func(*machine) error {
 	return func(m *machine) error {
 		items, err := m.last(n)
 		if err != nil {
 			return err
 		}
-		return m.push(items, container+int64(n)*slot)
+		return do(m, items)
 	}
+}
+
+// tuple replaces the last n values by a tuple of them.
+func tuple(n int) func(*machine) error {
+	return few(n, func(m *machine, items Tuple) error { return m.push(items, container+int64(n)*slot) })
 }
 
 func (m *machine) pushInt(n int64) error { return m.push(n, small) }
@@ -76,52 +91,35 @@ func numbers(ops *table) {
 	ops['\x95'] = counted(8, func(*machine, int64) error { return nil }) // a frame is for readers of streams
 	ops['.'] = func(*machine) error { return errStop }
 	ops['N'], ops['\x88'], ops['\x89'] = value(nil, 0), value(true, 0), value(false, 0)
-	ops['I'], ops['L'] = (*machine).number, (*machine).number
+	ops['I'] = lined((*machine).number)
+	ops['L'] = ops['I']
 	ops['J'] = counted(4, func(m *machine, n int64) error { return m.pushInt(int64(int32(n))) })
 	ops['K'], ops['M'] = counted(1, (*machine).pushInt), counted(2, (*machine).pushInt)
 	ops['\x8a'], ops['\x8b'] = counted(1, (*machine).long), counted(4, (*machine).long)
-	ops['F'] = func(m *machine) error {
-		text, err := m.in.line()
-		if err != nil {
-			return err
-		}
+	ops['F'] = lined(func(m *machine, text string) error {
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return fmt.Errorf("not a number: %.40q", text)
+			return notANumber(text)
 		}
 		return m.push(x, small)
-	}
+	})
 	ops['G'] = func(m *machine) error { // big-endian, the only number that is
 		p, err := m.in.take(8)
 		if err != nil {
 			return err
 		}
-		bits := uint64(0)
-		for _, b := range p {
-			bits = bits<<8 | uint64(b)
-		}
-		return m.push(math.Float64frombits(bits), small)
+		return m.push(math.Float64frombits(binary.BigEndian.Uint64(p)), small)
 	}
 	ops['T'], ops['U'] = sized(4, false), sized(1, false)
 	ops['B'], ops['C'], ops['\x8e'], ops['\x96'] = sized(4, false), sized(1, false), sized(8, false), sized(8, false)
 	ops['X'], ops['\x8c'], ops['\x8d'] = sized(4, true), sized(1, true), sized(8, true)
-	ops['V'] = func(m *machine) error {
-		text, err := m.in.line()
-		if err != nil {
-			return err
-		}
-		return m.push(text, small+int64(len(text)))
-	}
-	ops['S'] = func(m *machine) error {
-		text, err := m.in.line()
-		if err != nil {
-			return err
-		}
+	ops['V'] = lined(func(m *machine, text string) error { return m.push(text, small+int64(len(text))) })
+	ops['S'] = lined(func(m *machine, text string) error {
 		if len(text) < 2 || text[0] != text[len(text)-1] {
 			return errors.New("a string without quotes")
 		}
 		return m.push(text[1:len(text)-1], small+int64(len(text)))
-	}
+	})
 }
 
 func containers(ops *table) {
@@ -169,18 +167,9 @@ func containers(ops *table) {
 		return m.set(items)
 	})
 	ops['e'], ops['\x90'], ops['u'] = marked((*machine).add), marked((*machine).add), marked((*machine).set)
-	few := func(n int, do func(m *machine, items Tuple) error) func(*machine) error {
-		return func(m *machine) error {
-			items, err := m.last(n)
-			if err != nil {
-				return err
-			}
-			return do(m, items)
-		}
-	}
 	ops['a'], ops['s'] = few(1, (*machine).add), few(2, (*machine).set)
-	ops['q'], ops['r'], ops['p'] = counted(1, (*machine).put), counted(4, (*machine).put), lined((*machine).put)
-	ops['h'], ops['j'], ops['g'] = counted(1, (*machine).get), counted(4, (*machine).get), lined((*machine).get)
+	ops['q'], ops['r'], ops['p'] = counted(1, (*machine).put), counted(4, (*machine).put), numbered((*machine).put)
+	ops['h'], ops['j'], ops['g'] = counted(1, (*machine).get), counted(4, (*machine).get), numbered((*machine).get)
 	ops['\x94'] = func(m *machine) error { return m.put(int64(len(m.memo))) }
 	ops['b'] = few(1, func(m *machine, items Tuple) error { return m.build(items[0]) })
 	ops['R'] = few(2, func(m *machine, items Tuple) error { return m.call(items[0], items[1]) })
@@ -194,38 +183,21 @@ func containers(ops *table) {
 }
 
 func objects(ops *table) {
-	ops['c'] = func(m *machine) error {
-		module, err := m.in.line()
-		if err != nil {
-			return err
-		}
-		name, err := m.in.line()
-		if err != nil {
-			return err
-		}
-		return m.global(module, name)
+	named := func(do func(m *machine, module, name string) error) func(*machine) error {
+		return lined(func(m *machine, module string) error {
+			return lined(func(m *machine, name string) error { return do(m, module, name) })(m)
+		})
 	}
-	ops['\x93'] = func(m *machine) error {
-		items, err := m.last(2)
-		if err != nil {
-			return err
-		}
+	ops['c'] = named((*machine).global)
+	ops['\x93'] = few(2, func(m *machine, items Tuple) error {
 		module, isText := items[0].(string)
 		name, isText2 := items[1].(string)
 		if !isText || !isText2 {
 			return errors.New("a global whose name is not text")
 		}
 		return m.global(module, name)
-	}
-	ops['i'] = func(m *machine) error { // the oldest way to make an object
-		module, err := m.in.line()
-		if err != nil {
-			return err
-		}
-		name, err := m.in.line()
-		if err != nil {
-			return err
-		}
+	})
+	ops['i'] = named(func(m *machine, module, name string) error { // the oldest way to make an object
 		args, err := m.marked()
 		if err != nil {
 			return err
@@ -235,14 +207,8 @@ func objects(ops *table) {
 			return err
 		}
 		return m.call(fn, args)
-	}
-	ops['P'] = func(m *machine) error {
-		id, err := m.in.line()
-		if err != nil {
-			return err
-		}
-		return m.persistent(id)
-	}
+	})
+	ops['P'] = lined(func(m *machine, id string) error { return m.persistent(id) })
 	ops['Q'] = func(m *machine) error {
 		id, err := m.pop()
 		if err != nil {
