@@ -54,7 +54,7 @@ func TestGroupsAreJudgedAsElementsAre(t *testing.T) {
 	class := func(t *rapid.T, q *quant.Tensor, quick bool) weights.Class {
 		p := q.Planes()
 		local := &weights.Tensor{Name: "w", Shape: []int{rows, columns}, DType: q.Dense().DType, Data: p.Values}
-		local.Coding = &quant.Coding{Scheme: quant.Scheme{Name: q.Scheme.Name}, Planes: p, Group: q.Group()}
+		local.Coding = q.Coding(p.Readers())
 		if quick {
 			local.Coding.Codes = q
 		}

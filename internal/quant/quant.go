@@ -58,9 +58,6 @@ func grown[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// Values writes each element's value, rounded to float32. dst has one element per code.
-func (c *Codes) Values(dst []float32) { c.each(dst, 0, values) }
-
 // each calls fill for the elements from first on that belong in dst, group by group.
 func (c *Codes) each(dst []float32, first int, fill func(c *Codes, g int, codes []int16, dst []float32)) {
 	for len(dst) > 0 {
@@ -134,9 +131,6 @@ func (t *Tensor) Elements() int64 {
 	return int64(n)
 }
 
-// Group is how many elements of a row share a step, or what their steps are multiples of.
-func (t *Tensor) Group() int { return t.group }
-
 // Usual fills c with what the usual writer of the format makes of the values x: ggml's reference quantisers, mx.quantize, the largest
 // magnitude of a group over the largest code. len(x) is a multiple of Unit. It is false where no writer is usual: for formats that move
 // errors or have an importance matrix, and where one step is that of all elements.
@@ -157,7 +151,6 @@ func (t *Tensor) UsualStep(least, most float64) (float64, bool) {
 // Reader reads a tensor, and keeps memory for reuse. It is for one goroutine.
 type Reader struct {
 	tensor          *Tensor
-	codes           Codes
 	raw             []byte
 	more            []byte
 	values, scratch []float64
@@ -179,22 +172,6 @@ func (r *Reader) Codes(c *Codes, from int64, n int) error {
 		return err
 	}
 	return r.tensor.source.read(c, r, from, n)
-}
-
-// Values fills dst with the elements from number from on, dequantised; from and len(dst) are multiples of the tensor's Unit.
-func (r *Reader) Values(dst []float32, from int64) error {
-	if err := r.within(from, len(dst)); err != nil {
-		return err
-	}
-	for len(dst) > 0 {
-		n := min(r.tensor.Batch, len(dst))
-		if err := r.tensor.source.read(&r.codes, r, from, n); err != nil {
-			return err
-		}
-		r.codes.Values(dst[:n])
-		dst, from = dst[n:], from+int64(n)
-	}
-	return nil
 }
 
 // within reports a range that is not of whole units of the tensor.
