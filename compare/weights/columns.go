@@ -17,14 +17,9 @@ const (
 )
 
 // column is what one pass has found out about a column of both sides.
-type column struct{ own, given, both, steps float64 }
-
-// cosine is that of the two as vectors; 0 where one is zero.
-func (k *column) cosine() float64 {
-	if k.own == 0 || k.given == 0 {
-		return 0
-	}
-	return k.both / math.Sqrt(k.own) / math.Sqrt(k.given)
+type column struct {
+	sums
+	steps float64 // Σ of the squares of the original's numbers, in steps
 }
 
 // columns holds the columns of a tensor to the original's, of a format that moves errors and whose groups are right.
@@ -52,7 +47,7 @@ func (s *sides) columnsOf(ctx context.Context, row *Row, explained func(from map
 		for i, l := range b.local {
 			x := b.original[i]
 			k := &sums[b.c0+i%b.columns()]
-			k.own, k.given, k.both = k.own+l*l, k.given+x*x, k.both+l*x
+			k.own, k.whole, k.both = k.own+l*l, k.whole+x*x, k.both+l*x
 			if s := x / b.Step[i]; s-s == 0 {
 				k.steps += s * s
 			}
@@ -140,7 +135,7 @@ func (s *sides) columnsElsewhere(ctx context.Context, far []int, sums []column) 
 	for k, l := range far {
 		cosine := func(m int) float64 {
 			x := &sums[far[m]]
-			return (sums[l].own + x.given - apart[k*len(far)+m]) / 2 / math.Sqrt(sums[l].own*x.given)
+			return (sums[l].own + x.whole - apart[k*len(far)+m]) / 2 / math.Sqrt(sums[l].own*x.whole)
 		}
 		own, best := apart[k*len(far)+k], k
 		for m := range far {

@@ -124,7 +124,10 @@ func (a *pair) any(ctx context.Context, readings iter.Seq2[reading, error]) (boo
 }
 
 // is reports whether a reading explains the tensor, and with which rounding.
-func (a *pair) is(ctx context.Context, x reading) (bool, rule, error) {
+func (a *pair) is(ctx context.Context, x reading) (bool, rule, error) { return a.isOf(ctx, a.local, x) }
+
+// isOf is is of a part of the tensor.
+func (a *pair) isOf(ctx context.Context, part *Tensor, x reading) (bool, rule, error) {
 	list := roundingsOf(a.local, x.view.t)
 	if x.rule.add != 0 && !a.coded() {
 		list = roundings(hooks.F64, a.local.DType) // a sum is a number of no narrower format
@@ -135,7 +138,7 @@ func (a *pair) is(ctx context.Context, x reading) (bool, rule, error) {
 		if x.near > 0 {
 			q = q.nearly(a.local, x.near)
 		}
-		if ok, err := a.explainedBy(ctx, &sides{a.r, a.local, x.view}, q); ok || err != nil {
+		if ok, err := a.explainedBy(ctx, &sides{a.r, part, x.view}, q); ok || err != nil {
 			return ok, q, err
 		}
 	}
@@ -288,18 +291,9 @@ func transposed(ctx context.Context, a *pair) (bool, error) {
 		if !slices.Equal(mine[i].Shape, []int{theirs[i].Shape[1], theirs[i].Shape[0]}) || min(mine[i].Shape[0], mine[i].Shape[1]) < 2 {
 			return false, nil
 		}
-		found := false
-		for _, x := range roundingsOf(a.local, a.original) {
-			ok, err := a.explainedBy(ctx, &sides{a.r, mine[i], view{t: theirs[i], transposed: true}}, plainRule(a.local.Add, x))
-			if err != nil {
-				return false, err
-			}
-			if found = ok; found {
-				break
-			}
-		}
-		if !found {
-			return false, nil
+		x := reading{view: view{t: theirs[i], transposed: true}, rule: plainRule(a.local.Add, rounding{})}
+		if ok, _, err := a.isOf(ctx, mine[i], x); !ok || err != nil {
+			return false, err
 		}
 	}
 	a.row.wrong(Mistake, Transposed, "transposed: element [i, j] is the original's [j, i]")

@@ -3,6 +3,8 @@ package portweights
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/quant"
 	"github.com/tracediff/tracediff/internal/safetensors"
 	"github.com/tracediff/tracediff/order/op"
@@ -69,14 +72,16 @@ func outside(all []program.Value, products []float64, times float64) int {
 // codesOf are rows of a weight in blocks: their values, and their steps and offsets as a port keeps them.
 func codesOf(t *testing.T, b quant.Block, rows, n int, raw []byte) (values, steps table) {
 	t.Helper()
-	r := b.Tensor("w", []int{rows, n}, bytes.NewReader(raw), 0).Reader()
-	x := make([]float32, rows*n)
-	must(t, r.Values(x, 0))
-	var c quant.Codes
-	must(t, r.Codes(&c, 0, rows*n))
-	for _, v := range x {
-		values.data = append(values.data, float64(v))
+	q := b.Tensor("w", []int{rows, n}, bytes.NewReader(raw), 0)
+	dense := q.Dense()
+	x := make([]byte, dense.Size())
+	if _, err := dense.ReadAt(x, 0); !errors.Is(err, io.EOF) {
+		must(t, err)
 	}
+	values.data = make([]float64, rows*n)
+	must(t, floats.Decode(values.data, dense.DType, x))
+	var c quant.Codes
+	must(t, q.Reader().Codes(&c, 0, rows*n))
 	groups := n / c.Group
 	for row := range rows {
 		steps.data = append(append(steps.data, c.Step[row*groups:][:groups]...), c.Offset[row*groups:][:groups]...)
