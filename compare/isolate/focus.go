@@ -144,7 +144,7 @@ func (e *Evidence) someColumns(most int, under []order.Node) {
 	}
 	for k, w := range t.Formula.Weights {
 		if w.Name == linear.Weights[0].Name {
-			t.Call.W[k] = someRows{t.Call.W[k], keep}
+			t.Call.W[k] = program.SomeRows{Rows: t.Call.W[k], Keep: keep}
 		} else if len(linear.Weights) > 1 && w.Name == linear.Weights[1].Name {
 			t.Call.W[k] = someElements{t.Call.W[k], keep}
 		}
@@ -255,36 +255,10 @@ func runsOf(some, shape []int, axis int) iter.Seq2[placed, []int] {
 	}
 }
 
-// someRows are some rows of a weight, and someElements some elements of a vector.
-type (
-	someRows struct {
-		program.Rows
-		keep []int
-	}
-	someElements struct {
-		program.Rows
-		keep []int
-	}
-)
-
-func (w someRows) Size() (rows, cols int) {
-	_, cols = w.Rows.Size()
-	return len(w.keep), cols
-}
-
-// All is the whole weight.
-func (w someRows) All() program.Rows { return w.Rows }
-
-// Of are the same rows of another weight.
-func (w someRows) Of(all program.Rows) program.Rows { return someRows{all, w.keep} }
-
-func (w someRows) Row(dst []float64, i int) error { return w.Rows.Row(dst, w.keep[i]) }
-
-// Product is that of the whole weight.
-func (w someRows) Product(x, bound []float64) program.Product {
-	p := program.ProductOf(w.Rows, x, bound)
-	p.W = someRows{p.W, w.keep}
-	return p
+// someElements are some elements of a vector.
+type someElements struct {
+	program.Rows
+	keep []int
 }
 
 func (w someElements) Size() (rows, cols int) { return 1, len(w.keep) }

@@ -350,22 +350,30 @@ func (r *run) needs(step int) bool {
 	return all == 0 || r.need.count(step, all) > 0
 }
 
-// pickedRows are some rows of a weight.
-type pickedRows struct {
+// SomeRows are some rows of a weight.
+type SomeRows struct {
 	Rows
-	keep []int
+	Keep []int
 }
 
-func (w pickedRows) Size() (rows, columns int) {
+// Size is that of the rows.
+func (w SomeRows) Size() (rows, columns int) {
 	_, columns = w.Rows.Size()
-	return len(w.keep), columns
+	return len(w.Keep), columns
 }
 
-func (w pickedRows) Row(dst []float64, i int) error { return w.Rows.Row(dst, w.keep[i]) }
+// All is the whole weight.
+func (w SomeRows) All() Rows { return w.Rows }
+
+// Of are the same rows of another weight.
+func (w SomeRows) Of(all Rows) Rows { return SomeRows{all, w.Keep} }
+
+// Row is one of the rows.
+func (w SomeRows) Row(dst []float64, i int) error { return w.Rows.Row(dst, w.Keep[i]) }
 
 // Product is that of the whole weight.
-func (w pickedRows) Product(x, bound []float64) Product {
+func (w SomeRows) Product(x, bound []float64) Product {
 	p := ProductOf(w.Rows, x, bound)
-	p.W = pickedRows{p.W, w.keep}
+	p.W = w.Of(p.W)
 	return p
 }

@@ -328,7 +328,7 @@ func (r *run) multiplyColumns(i int, x, out operand) error {
 	}
 	c, p := *r.c, *r.p
 	c.W, p.Steps = slices.Clone(c.W), slices.Clone(p.Steps)
-	c.W[at] = pickedRows{c.W[at], columns}
+	c.W[at] = SomeRows{c.W[at], columns}
 	s.Shape = slices.Clone(s.Shape)
 	s.Shape[len(s.Shape)-1] = len(columns)
 	p.Steps[i] = s
