@@ -31,7 +31,7 @@ func FuzzRecordedModels(f *testing.F) {
 		m := &models[int(model)%len(models)]
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		run, err := m.Healthy(ctx, r, 1+r.IntN(3))
+		run, err := healthyRun(ctx, m, r, 1+r.IntN(3))
 		if err != nil {
 			t.Skip(err)
 		}
@@ -73,7 +73,7 @@ func FuzzRecordedModels(f *testing.F) {
 			}
 		}
 		o := compare.Options{Order: m.List, All: r.IntN(2) == 0, Certification: compare.Certification{Sight: true}}
-		if o.Isolator, err = compare.NewIsolator(fitted, m.List, m.Weights, isolate.Options{}); err != nil {
+		if o.Isolator, err = compare.NewIsolator(fitted, m.List, drawnWeights, isolate.Options{}); err != nil {
 			o.Isolator = nil
 		}
 		res, err := compare.Traces(ctx, fitted, ref, o)

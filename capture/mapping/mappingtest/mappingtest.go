@@ -24,7 +24,7 @@ type Model struct {
 	File string
 	List *order.List // with the steps that have no name
 
-	passes []recorded.Pass
+	Passes []recorded.Pass
 }
 
 // Models are those of the folder of fixtures/programs.
@@ -59,7 +59,7 @@ const largest = 1 << 14
 func (m *Model) Run(r *rand.Rand) []capture.Source {
 	var all []capture.Source
 	list := m.List.Named()
-	for i, p := range m.passes[:1+r.IntN(len(m.passes))] {
+	for i, p := range m.Passes[:1+r.IntN(len(m.Passes))] {
 		for at := range list.Entries {
 			e := list.At(order.Node{Entry: at, Pass: i})
 			if e == nil {

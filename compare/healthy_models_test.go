@@ -1,4 +1,4 @@
-package mappingtest
+package compare_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping/mappingtest"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
@@ -32,8 +33,8 @@ func (r *drawnRows) Row(dst []float64, i int) error {
 	return nil
 }
 
-// Weights are drawn by their names: matrices about a mean of 0, vectors about one of 1.
-func (m *Model) Weights(w order.Weight) (program.Rows, error) {
+// drawnWeights are drawn by their names: matrices about a mean of 0, vectors about one of 1.
+func drawnWeights(w order.Weight) (program.Rows, error) {
 	n, ok := hooks.Elements(w.Shape)
 	if d, err := hooks.ParseDType(w.DType); err == nil && !d.Float() || !ok || n == 0 {
 		return nil, errWhole
@@ -54,16 +55,16 @@ func (m *Model) Weights(w order.Weight) (program.Rows, error) {
 	return r, nil
 }
 
-// Healthy is a run in float32 of random weights, see [Model.Weights], computed step by step: of a model's first passes, as far as its operations
+// healthyRun is a run in float32 of [drawnWeights], computed step by step: of a model's first passes, as far as its operations
 // have a formula.
-func (m *Model) Healthy(ctx context.Context, r *rand.Rand, passes int) (run []capture.Source, err error) {
+func healthyRun(ctx context.Context, m *mappingtest.Model, r *rand.Rand, passes int) (run []capture.Source, err error) {
 	var geometry []order.Pass
-	for _, p := range m.passes[:min(passes, len(m.passes))] {
+	for _, p := range m.Passes[:min(passes, len(m.Passes))] {
 		geometry = append(geometry, order.Pass{Past: p.Past, Tokens: p.Tokens})
 	}
 	values := map[order.Node]program.Value{}
 	env := order.Env{
-		Arith: program.Arith{DType: hooks.F32, Emulated: true}, Passes: geometry, Weights: m.Weights,
+		Arith: program.Arith{DType: hooks.F32, Emulated: true}, Passes: geometry, Weights: drawnWeights,
 		Read: func(n order.Node) (program.Value, error) { return values[n], nil },
 	}
 	has := func(n order.Node) bool { _, ok := values[n]; return ok }
@@ -76,22 +77,22 @@ func (m *Model) Healthy(ctx context.Context, r *rand.Rand, passes int) (run []ca
 				continue
 			}
 			if _, given := e.Op.(op.Given); given {
-				values[n] = argument(r, e, p, m.List.Config.VocabSize)
-			} else if v, ok := m.step(ctx, n, has, env); ok {
+				values[n] = drawnArgument(r, e, p, m.List.Config.VocabSize)
+			} else if v, ok := computedEntry(ctx, m.List, n, has, env); ok {
 				env.Round(v, e.DTypeOf(hooks.F32))
 				values[n] = v
 			}
 			if v, ok := values[n]; ok && named.Index(e.Name) >= 0 {
-				run = append(run, source(e, pass, v))
+				run = append(run, dumpedSource(e, pass, v))
 			}
 		}
 	}
 	return run, ctx.Err()
 }
 
-// step computes an entry, if the entry and its inputs have formulas.
-func (m *Model) step(ctx context.Context, n order.Node, has func(order.Node) bool, env order.Env) (program.Value, bool) {
-	cut, err := m.List.Cut(has, n)
+// computedEntry computes an entry, if the entry and its inputs have formulas.
+func computedEntry(ctx context.Context, list *order.List, n order.Node, has func(order.Node) bool, env order.Env) (program.Value, bool) {
+	cut, err := list.Cut(has, n)
 	if err != nil || len(cut.Steps) > 1 {
 		return program.Value{}, false
 	}
@@ -99,8 +100,8 @@ func (m *Model) step(ctx context.Context, n order.Node, has func(order.Node) boo
 	return v, err == nil
 }
 
-// argument has drawn token ids, or positions.
-func argument(r *rand.Rand, e *order.Entry, p order.Pass, vocabulary int) program.Value {
+// drawnArgument has drawn token ids, or positions.
+func drawnArgument(r *rand.Rand, e *order.Entry, p order.Pass, vocabulary int) program.Value {
 	v := program.Value{Shape: e.Size(p, 0)}
 	n, _ := hooks.Elements(v.Shape)
 	for i := range n {
@@ -113,8 +114,8 @@ func argument(r *rand.Rand, e *order.Entry, p order.Pass, vocabulary int) progra
 	return v
 }
 
-// source is a value as a dump has it.
-func source(e *order.Entry, pass int, v program.Value) capture.Source {
+// dumpedSource is a value as a dump has it.
+func dumpedSource(e *order.Entry, pass int, v program.Value) capture.Source {
 	s := capture.Source{Key: capture.Key(pass, e.Name, 0), Name: e.Name, Pass: pass, DType: hooks.F32, Shape: v.Shape}
 	if d := e.DTypeOf(hooks.F32); !d.Float() {
 		s.DType = hooks.I64
