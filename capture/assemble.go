@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // Source is a tensor of a file that is not a trace: the name of the tensor, and a reader of its elements, row-major and
@@ -39,11 +40,11 @@ func Assemble(path string, sources []Source, m Manifest, ordered bool, notes []s
 		n, ok := hooks.Elements(s.Shape)
 		switch _, twice := t.index[key]; {
 		case twice:
-			return nil, fmt.Errorf("trace %s: two tensors for %s", path, quote(Key(s.Pass, s.Name, s.Firing)))
+			return nil, fmt.Errorf("trace %s: two tensors for %s", path, plain.Quote(Key(s.Pass, s.Name, s.Firing)))
 		case s.Pass >= maxPasses:
-			return nil, fmt.Errorf("trace %s: tensor %s has pass %d: the last pass of a trace is %d at most", path, quote(s.Key), s.Pass, maxPasses-1)
+			return nil, fmt.Errorf("trace %s: tensor %s has pass %d: the last pass of a trace is %d at most", path, plain.Quote(s.Key), s.Pass, maxPasses-1)
 		case s.Name == "" || s.Pass < 0 || !ok || !s.DType.Valid():
-			return nil, fmt.Errorf("trace %s: tensor %s has no name, pass, shape or dtype", path, quote(s.Key))
+			return nil, fmt.Errorf("trace %s: tensor %s has no name, pass, shape or dtype", path, plain.Quote(s.Key))
 		}
 		r := Record{Key: Key(s.Pass, s.Name, s.Firing), Name: s.Name, Pass: s.Pass, Firing: s.Firing, DType: s.DType, Shape: s.Shape, LastRow: s.LastRow, Printed: s.Printed, InOrder: s.InOrder, LeftOff: s.LeftOff, data: s.Data, terms: s.Terms}
 		r.Size = int64(n) * int64(s.DType.Size())
@@ -110,5 +111,5 @@ func (r Record) readSource(trace string, p []byte, off int64) (int, error) {
 	if err == nil || errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return n, fmt.Errorf("trace %s: read tensor %s: %w", trace, quote(r.Key), err)
+	return n, fmt.Errorf("trace %s: read tensor %s: %w", trace, plain.Quote(r.Key), err)
 }

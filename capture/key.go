@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/safetensors"
 	"github.com/tracediff/tracediff/internal/tracekey"
 )
@@ -32,10 +33,10 @@ func ParseKey(key string) (pass int, name string, firing int, ok bool) {
 func parseKey(key string) (tracekey.Key, error) {
 	k, ok := tracekey.Parse(key)
 	if !ok {
-		return k, fmt.Errorf("key %s is not of the form pass<k>/<name>#<n>", quote(key))
+		return k, fmt.Errorf("key %s is not of the form pass<k>/<name>#<n>", plain.Quote(key))
 	}
 	if err := checkName(k.Name); err != nil {
-		return tracekey.Key{}, fmt.Errorf("key %s: %w", quote(key), err)
+		return tracekey.Key{}, fmt.Errorf("key %s: %w", plain.Quote(key), err)
 	}
 	return k, nil
 }
@@ -105,13 +106,4 @@ func appendString[S []byte | string](b []byte, s S) []byte {
 	}
 	b = append(b, s[from:]...)
 	return append(b, '"')
-}
-
-// quote is %q, shortened: a key of a hostile file can be as long as the header.
-func quote(key string) string {
-	const most = 120
-	if len(key) > most {
-		return fmt.Sprintf("%q...", key[:most])
-	}
-	return fmt.Sprintf("%q", key)
 }

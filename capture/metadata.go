@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // version is the value of tracediff.version that this package writes and reads. The version changes when an older
@@ -182,7 +183,7 @@ func (m Manifest) header() ([]byte, error) {
 func parseManifest(metadata map[string]string) (Manifest, error) {
 	var m Manifest
 	if v := metadata[versionKey]; v != version {
-		return m, fmt.Errorf("trace version %s, this build reads version %q", quote(v), version)
+		return m, fmt.Errorf("trace version %s, this build reads version %q", plain.Quote(v), version)
 	}
 	for _, f := range fields {
 		value, declared := metadata[f.key]

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/safetensors"
 )
 
@@ -78,10 +79,10 @@ func (o *opening) contradiction() error {
 	}
 	for _, r := range o.records {
 		if m.Passes > 0 && r.Pass >= m.Passes {
-			return fmt.Errorf("metadata %spasses is %d, and tensor %s is of pass %d, counted from 0", keyPrefix, m.Passes, quote(r.Key), r.Pass)
+			return fmt.Errorf("metadata %spasses is %d, and tensor %s is of pass %d, counted from 0", keyPrefix, m.Passes, plain.Quote(r.Key), r.Pass)
 		}
 		if axes, ok := m.Axes[r.Name]; ok && len(strings.Fields(axes)) != len(r.Shape) {
-			return fmt.Errorf("metadata %saxes has %s for tensor %s, which has %d axes", keyPrefix, quote(axes), quote(r.Key), len(r.Shape))
+			return fmt.Errorf("metadata %saxes has %s for tensor %s, which has %d axes", keyPrefix, plain.Quote(axes), plain.Quote(r.Key), len(r.Shape))
 		}
 	}
 	return nil
@@ -98,7 +99,7 @@ func (o *opening) readable(tensors []safetensors.Tensor) ([]safetensors.Tensor, 
 			return nil, err
 		default:
 			o.unread = append(o.unread, s.Unknown)
-			o.note("tensor %s left out: shape %v, %d bytes of dtype %s, which is not read", quote(s.Name), s.Shape, s.End-s.Begin, quote(s.Unknown))
+			o.note("tensor %s left out: shape %v, %d bytes of dtype %s, which is not read", plain.Quote(s.Name), s.Shape, s.End-s.Begin, plain.Quote(s.Unknown))
 		}
 	}
 	return known, nil
@@ -128,7 +129,7 @@ func (o *opening) readMetadata(metadata map[string]string) (err error) {
 	case "", execution:
 		o.sequence = s == execution
 	default:
-		return fmt.Errorf("metadata %s is %s, want %q", sequenceKey, quote(s), execution)
+		return fmt.Errorf("metadata %s is %s, want %q", sequenceKey, plain.Quote(s), execution)
 	}
 	status, declared := metadata[statusKey]
 	if !declared {
@@ -140,7 +141,7 @@ func (o *opening) readMetadata(metadata map[string]string) (err error) {
 	o.manifest.Status = Status(strings.TrimRight(status, " "))
 	_, isFailed := o.manifest.Status.Failure()
 	if !isFailed && o.manifest.Status != StatusOpen && o.manifest.Status != StatusComplete {
-		o.lacks = fmt.Sprintf("its status %s is not one that a run leaves, unless the run stopped while it wrote the status", quote(string(o.manifest.Status)))
+		o.lacks = fmt.Sprintf("its status %s is not one that a run leaves, unless the run stopped while it wrote the status", plain.Quote(string(o.manifest.Status)))
 		o.note("%s: read as %q", o.lacks, StatusOpen)
 		o.manifest.Status = StatusOpen
 	}
@@ -152,7 +153,7 @@ func (o *opening) readMetadata(metadata map[string]string) (err error) {
 func foreign(metadata map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		if strings.HasPrefix(key, keyPrefix) {
-			return fmt.Errorf("metadata has %s and no %s: leave out all keys that begin with %q, or write the version", quote(key), versionKey, keyPrefix)
+			return fmt.Errorf("metadata has %s and no %s: leave out all keys that begin with %q, or write the version", plain.Quote(key), versionKey, keyPrefix)
 		}
 	}
 	return nil
@@ -196,10 +197,10 @@ func (o *opening) list(tensors []safetensors.Tensor, start int64) error {
 		}
 		if o.sequence {
 			if i > 0 && r.Pass < o.records[i-1].Pass {
-				return writtenAgain(tensors, fmt.Errorf("tensor %s of pass %d comes after pass %d", quote(r.Key), r.Pass, o.records[i-1].Pass))
+				return writtenAgain(tensors, fmt.Errorf("tensor %s of pass %d comes after pass %d", plain.Quote(r.Key), r.Pass, o.records[i-1].Pass))
 			}
 			if _, before := o.LookupFiring(r.Pass, r.Name, r.Firing-1); r.Firing > 0 && !before {
-				return fmt.Errorf("tensor %s comes before firing %d of its name", quote(r.Key), r.Firing-1)
+				return fmt.Errorf("tensor %s comes before firing %d of its name", plain.Quote(r.Key), r.Firing-1)
 			}
 		}
 		o.records[i] = r

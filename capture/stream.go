@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // Stream writes one tensor in pieces, for a tensor too large for memory. The tensor becomes a part of the trace when Close returns; write nothing
@@ -48,7 +49,7 @@ func (s *Stream) Close() error {
 // stick makes err the error of the writer, unless the writer has an error.
 func (s *Stream) stick(err error) error {
 	if s.w.err == nil && err != nil {
-		s.w.err = fmt.Errorf("trace %s: tensor %s: %w", s.w.path, quote(Key(s.event.Pass, s.event.Name, 0)), err)
+		s.w.err = fmt.Errorf("trace %s: tensor %s: %w", s.w.path, plain.Quote(Key(s.event.Pass, s.event.Name, 0)), err)
 	}
 	return s.w.err
 }

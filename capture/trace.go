@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // MaxRead is the largest tensor that [Trace.Read] reads whole, in bytes. A file with holes can claim more than any
@@ -167,7 +168,7 @@ func (t *Trace) LookupFiring(pass int, name string, n int) (Record, bool) {
 // Read reads a whole tensor of at most [MaxRead] bytes into new memory.
 func (t *Trace) Read(r Record) (hooks.Tensor, error) {
 	if r.Size > MaxRead {
-		return hooks.Tensor{}, fmt.Errorf("trace %s: tensor %s has %d bytes, more than the %d that are read at once", t.path, quote(r.Key), r.Size, int64(MaxRead))
+		return hooks.Tensor{}, fmt.Errorf("trace %s: tensor %s has %d bytes, more than the %d that are read at once", t.path, plain.Quote(r.Key), r.Size, int64(MaxRead))
 	}
 	if err := r.in(t); err != nil {
 		return hooks.Tensor{}, err
@@ -187,7 +188,7 @@ func (t *Trace) ReadAt(r Record, p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	if off < 0 || off > r.Size {
-		return 0, fmt.Errorf("trace %s: tensor %s: offset %d of %d bytes", t.path, quote(r.Key), off, r.Size)
+		return 0, fmt.Errorf("trace %s: tensor %s: offset %d of %d bytes", t.path, plain.Quote(r.Key), off, r.Size)
 	}
 	var end error
 	if rest := r.Size - off; int64(len(p)) > rest {
@@ -208,7 +209,7 @@ func (t *Trace) ReadAt(r Record, p []byte, off int64) (int, error) {
 	if err == nil || errors.Is(err, io.EOF) {
 		err = fmt.Errorf("the file has become shorter since it was opened: %w", io.ErrUnexpectedEOF)
 	}
-	return n, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
+	return n, fmt.Errorf("trace %s: read tensor %s: %w", t.path, plain.Quote(r.Key), err)
 }
 
 // BytesRead is the number of bytes read from tensors since the trace was opened; a byte that is read twice counts twice. Other
@@ -225,5 +226,5 @@ func (r Record) in(t *Trace) error {
 	} else if t.file != nil && r.Size >= 0 && r.offset >= 8 && r.Size <= t.size-r.offset {
 		return nil
 	}
-	return fmt.Errorf("trace %s: no record of it: %s", t.path, quote(r.Key))
+	return fmt.Errorf("trace %s: no record of it: %s", t.path, plain.Quote(r.Key))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -17,7 +18,7 @@ import (
 func (t *Trace) Value(pass int, name string) (program.Value, error) {
 	r, ok := t.Lookup(pass, name)
 	if !ok {
-		return program.Value{}, fmt.Errorf("%s has no tensor %s", t.path, quote(Key(pass, name, 0)))
+		return program.Value{}, fmt.Errorf("%s has no tensor %s", t.path, plain.Quote(Key(pass, name, 0)))
 	}
 	x, err := t.Read(r)
 	if err != nil {
@@ -40,11 +41,11 @@ func (t *Trace) Value(pass int, name string) (program.Value, error) {
 func (t *Trace) Part(pass int, name string, at, n int) (program.Value, error) {
 	r, ok := t.Lookup(pass, name)
 	if !ok {
-		return program.Value{}, fmt.Errorf("%s has no tensor %s", t.path, quote(Key(pass, name, 0)))
+		return program.Value{}, fmt.Errorf("%s has no tensor %s", t.path, plain.Quote(Key(pass, name, 0)))
 	}
 	width := r.DType.Size()
 	if all := int(r.Size) / width; r.Sums() || at < 0 || n < 0 || at > all-n {
-		return program.Value{}, fmt.Errorf("%s: no elements %d to %d of %s", t.path, at, at+n, quote(r.Key))
+		return program.Value{}, fmt.Errorf("%s: no elements %d to %d of %s", t.path, at, at+n, plain.Quote(r.Key))
 	}
 	raw := make([]byte, n*width)
 	if got, err := t.ReadAt(r, raw, int64(at)*int64(width)); got < len(raw) {
@@ -86,7 +87,7 @@ func (t *Trace) Summed(r Record) (*Sum, error) {
 	n := int(r.Size) / r.DType.Size()
 	held, err := HeldIn(r.terms, r.DType, r.Size)
 	if err != nil {
-		return nil, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
+		return nil, fmt.Errorf("trace %s: read tensor %s: %w", t.path, plain.Quote(r.Key), err)
 	}
 	s := &Sum{
 		Order: make([]float64, n), Magnitude: make([]float64, n), Rounded: make([]float64, n), Held: held,
@@ -97,7 +98,7 @@ func (t *Trace) Summed(r Record) (*Sum, error) {
 	raw, term := make([]byte, r.Size), make([]float64, n)
 	for _, data := range r.terms {
 		if got, err := data.ReadAt(raw, 0); got < len(raw) {
-			return nil, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
+			return nil, fmt.Errorf("trace %s: read tensor %s: %w", t.path, plain.Quote(r.Key), err)
 		}
 		if err := floats.Decode(term, r.DType, raw); err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/safetensors"
 	"github.com/tracediff/tracediff/internal/tracekey"
 )
@@ -88,7 +89,7 @@ func (w *Writer) Observe(e hooks.Event) error {
 		return w.err
 	}
 	if err := w.observe(e); err != nil {
-		w.err = fmt.Errorf("trace %s: tensor %s: %w", w.path, quote(Key(e.Pass, e.Name, 0)), err)
+		w.err = fmt.Errorf("trace %s: tensor %s: %w", w.path, plain.Quote(Key(e.Pass, e.Name, 0)), err)
 	}
 	return w.err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	formats "github.com/tracediff/tracediff/internal/safetensors"
 )
 
@@ -159,13 +160,13 @@ func sourcesOf(f *container.File, look bool) ([]capture.Source, error) {
 		case t.Name == "":
 			return nil, errors.New("a tensor has no name")
 		case len(t.Name) > maxName:
-			return nil, hint.Add(fmt.Errorf("tensor %s has a name of %d bytes, more than %d", container.Quote(t.Name), len(t.Name), maxName), "give the tensors short names: no map could name this one")
+			return nil, hint.Add(fmt.Errorf("tensor %s has a name of %d bytes, more than %d", plain.Quote(t.Name), len(t.Name), maxName), "give the tensors short names: no map could name this one")
 		case t.Unknown == "":
 			sources = append(sources, capture.Source{Key: t.Name, Name: t.Name, DType: t.DType, Shape: t.Shape, Data: t, Printed: t.Printed})
 		case look || isText(t.Unknown) || some && isComplex(t.Unknown):
-			f.Note("%s left out: dtype %s, which is not read", container.Quote(t.Name), container.Quote(t.Unknown))
+			f.Note("%s left out: dtype %s, which is not read", plain.Quote(t.Name), plain.Quote(t.Unknown))
 		default:
-			return nil, hint.Add(fmt.Errorf("tensor %s has dtype %s, which is not read", container.Quote(t.Name), container.Quote(t.Unknown)),
+			return nil, hint.Add(fmt.Errorf("tensor %s has dtype %s, which is not read", plain.Quote(t.Name), plain.Quote(t.Unknown)),
 				"leave it out of the dump, or save it in another dtype; save complex numbers as their real and imaginary parts")
 		}
 	}

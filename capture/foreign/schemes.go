@@ -14,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/spelling"
 	"github.com/tracediff/tracediff/order"
 )
@@ -46,7 +47,7 @@ func list(d *dump.Dir, all []named) {
 func ranks(names []string) error {
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) > 1 {
-		return hint.Add(fmt.Errorf("tensors of %d ranks, %s and others", len(names), container.Quote(names[0])),
+		return hint.Add(fmt.Errorf("tensors of %d ranks, %s and others", len(names), plain.Quote(names[0])),
 			"if the tensors of one rank are whole, name the folder of that rank; join shards of several ranks first")
 	}
 	return nil
@@ -151,7 +152,7 @@ func sglangDumper(d *dump.Dir) (bool, error) {
 		index, err2 := strconv.Atoi(cmp.Or(tags["dump_index"], "0"))
 		t, one := valueOf(m)
 		if err = errors.Join(err, err2); err != nil || !one {
-			return true, fmt.Errorf("%s: want a step, a dump_index and one tensor", container.Quote(m.Path))
+			return true, fmt.Errorf("%s: want a step, a dump_index and one tensor", plain.Quote(m.Path))
 		}
 		ranksOf, steps = append(ranksOf, path.Dir(m.Path)+" rank "+tags["rank"]), append(steps, step)
 		all = append(all, named{step, index, dumperName(tags), t})
@@ -239,7 +240,7 @@ func debugTree(d *dump.Dir) (bool, error) {
 	for _, m := range d.Members {
 		rest, ok := strings.CutPrefix(strings.TrimSuffix(m.Path, ".safetensors"), class)
 		if !ok || len(m.Tensors) != 1 || m.Tensors[0].Name != "data" {
-			return true, fmt.Errorf("%s is not a file of a debug tree of %s", container.Quote(m.Path), class)
+			return true, fmt.Errorf("%s is not a file of a debug tree of %s", plain.Quote(m.Path), class)
 		}
 		// One tensor can be the input of the model and the input of its first module: the files of the model come
 		// first.
@@ -328,7 +329,7 @@ func msprobe(d *dump.Dir) (bool, error) {
 		step, err := strconv.Atoi(cmp.Or(parts[1], "0"))
 		call, err2 := strconv.Atoi(parts[5])
 		if err != nil || err2 != nil {
-			return true, fmt.Errorf("%s: not a number", container.Quote(m.Path))
+			return true, fmt.Errorf("%s: not a number", plain.Quote(m.Path))
 		}
 		name := inputName(parts[3], parts[7])
 		if parts[6] == "output" {

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // checksum compares the CRC-32 of a stored member once, when any part of the member is first read. For that the whole member is read, in pieces of
@@ -24,7 +25,7 @@ const checkBytes = 1 << 20
 
 // damaged is the error of a member with a wrong checksum.
 func (m Member) damaged(why error) error {
-	return hint.Add(fmt.Errorf("zip member %s is damaged: %w", Quote(m.Name), why),
+	return hint.Add(fmt.Errorf("zip member %s is damaged: %w", plain.Quote(m.Name), why),
 		"the file changed after it was written: copy it again and compare sha256sum on both sides, or write the dump again")
 }
 
@@ -77,7 +78,7 @@ func (c *checksum) compare(m Member, r io.ReaderAt) error {
 		case err != nil:
 			c.err = err
 		case n != m.Size:
-			c.err = fmt.Errorf("zip member %s: %w", Quote(m.Name), io.ErrUnexpectedEOF)
+			c.err = fmt.Errorf("zip member %s: %w", plain.Quote(m.Name), io.ErrUnexpectedEOF)
 		case sum.Sum32() != m.file.CRC32:
 			c.err = m.damaged(fmt.Errorf("its bytes have the checksum %08x, but the archive says %08x", sum.Sum32(), m.file.CRC32))
 		}

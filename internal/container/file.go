@@ -34,12 +34,3 @@ func (f *File) Close() error {
 	f.closers = nil
 	return err
 }
-
-// Quote is %q, shortened: a name of a hostile file can be as long as the file.
-func Quote(name string) string {
-	const most = 120
-	if len(name) > most {
-		return fmt.Sprintf("%q...", name[:most])
-	}
-	return fmt.Sprintf("%q", name)
-}

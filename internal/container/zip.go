@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 const (
@@ -60,12 +61,12 @@ func OpenZip(r io.ReaderAt, size int64) (*Zip, error) {
 			continue
 		}
 		if seen[f.Name] {
-			return nil, fmt.Errorf("the zip archive has %s twice", Quote(f.Name))
+			return nil, fmt.Errorf("the zip archive has %s twice", plain.Quote(f.Name))
 		}
 		seen[f.Name] = true
 		m := Member{Name: f.Name, Size: int64(f.UncompressedSize64), file: f}
 		if err := m.check(size); err != nil {
-			return nil, fmt.Errorf("zip member %s: %w", Quote(f.Name), err)
+			return nil, fmt.Errorf("zip member %s: %w", plain.Quote(f.Name), err)
 		}
 		z.Members = append(z.Members, m)
 	}
@@ -108,7 +109,7 @@ func (z *Zip) check() error {
 	var packed, unpacked uint64
 	for i, m := range order {
 		if i > 0 && m.at < order[i-1].end() {
-			return fmt.Errorf("zip members %s and %s overlap", Quote(order[i-1].Name), Quote(m.Name))
+			return fmt.Errorf("zip members %s and %s overlap", plain.Quote(order[i-1].Name), plain.Quote(m.Name))
 		}
 		if m.file.Method == zip.Deflate {
 			packed += m.file.CompressedSize64

@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/spelling"
 	"github.com/tracediff/tracediff/internal/tracekey"
 )
@@ -123,7 +124,7 @@ func (d *Dir) open(pool *pool, names []string) error {
 				return fmt.Errorf("%s: %w", filepath.Join(d.Path, filepath.FromSlash(name)), err)
 			}
 			if d.Others = append(d.Others, name); d.why == "" {
-				d.why = fmt.Sprintf("%s is %v", container.Quote(name), err)
+				d.why = fmt.Sprintf("%s is %v", plain.Quote(name), err)
 			}
 			continue
 		}
@@ -205,7 +206,7 @@ func passes(f *container.File, all []*Member) error {
 		}
 		n, err := strconv.Atoi(parts[2])
 		if err != nil || of[n] != nil {
-			return fmt.Errorf("%s and another file have the same number", container.Quote(m.Path))
+			return fmt.Errorf("%s and another file have the same number", plain.Quote(m.Path))
 		}
 		of[n] = m
 		numbers = append(numbers, n)
@@ -219,7 +220,7 @@ func passes(f *container.File, all []*Member) error {
 		}
 		of[n].pass = i
 	}
-	f.Note("each of its %d files is a pass, %s is pass 0", len(several), container.Quote(of[first].Path))
+	f.Note("each of its %d files is a pass, %s is pass 0", len(several), plain.Quote(of[first].Path))
 	return nil
 }
 
@@ -280,7 +281,7 @@ func gather(f *container.File, all []*Member, folder string) error {
 				t.Name = prefix + t.Name
 			}
 			if other, twice := from[t.Name]; twice {
-				return fmt.Errorf("%s: %s and %s both have the tensor %s", folder, other, m.Path, container.Quote(t.Name))
+				return fmt.Errorf("%s: %s and %s both have the tensor %s", folder, other, m.Path, plain.Quote(t.Name))
 			}
 			from[t.Name] = m.Path
 			f.Tensors = append(f.Tensors, t)
@@ -344,11 +345,11 @@ func (x index) open(f *container.File, pool *pool, folder string) error {
 	slices.Sort(names)
 	for _, name := range names {
 		if name != filepath.Base(name) {
-			return fmt.Errorf("shard %s is not in the folder of the index", container.Quote(name))
+			return fmt.Errorf("shard %s is not in the folder of the index", plain.Quote(name))
 		}
 		r, err := pool.add(filepath.Join(folder, name))
 		if errors.Is(err, os.ErrNotExist) {
-			return hint.Add(fmt.Errorf("shard %s is not there", container.Quote(name)), "an index names the files of one folder: copy all of them")
+			return hint.Add(fmt.Errorf("shard %s is not there", plain.Quote(name)), "an index names the files of one folder: copy all of them")
 		} else if err != nil {
 			return err
 		}
@@ -358,7 +359,7 @@ func (x index) open(f *container.File, pool *pool, folder string) error {
 		}
 		for _, t := range in.Tensors {
 			if x.Map[t.Name] != name {
-				return fmt.Errorf("shard %s has tensor %s, which the index has elsewhere or not at all", container.Quote(name), container.Quote(t.Name))
+				return fmt.Errorf("shard %s has tensor %s, which the index has elsewhere or not at all", plain.Quote(name), plain.Quote(t.Name))
 			}
 			f.Tensors = append(f.Tensors, t)
 		}

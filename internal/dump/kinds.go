@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/pickle"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/torch"
 )
 
@@ -115,7 +116,7 @@ func otherArchive(z *container.Zip) error {
 	for _, m := range z.Members {
 		kinds[path.Ext(m.Name)]++
 	}
-	first := container.Quote(z.Members[0].Name)
+	first := plain.Quote(z.Members[0].Name)
 	switch {
 	case kinds[".py"] > 0:
 		return hint.Add(fmt.Errorf("a zip of Python source, with %s", first), Next)

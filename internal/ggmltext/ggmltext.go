@@ -22,6 +22,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/tracekey"
 )
 
@@ -157,7 +158,7 @@ func (p *reader) note() {
 		p.file.Note("%d tensors left out: quantised, of integers, empty, or without elements", p.bare)
 	}
 	if p.cut != "" {
-		p.file.Note("the text ends in the middle of %s, which is left out; llama.cpp's program may end before it has printed everything: run it again until the text has result_output", container.Quote(p.cut))
+		p.file.Note("the text ends in the middle of %s, which is left out; llama.cpp's program may end before it has printed everything: run it again until the text has result_output", plain.Quote(p.cut))
 	}
 }
 
@@ -219,7 +220,7 @@ func (p *reader) tensor(s *scanner, h heading) (more bool, err error) {
 	p.fired[h.name]++
 	shape := []int{h.size[3], h.size[2], h.size[1], h.size[0]}
 	if n, ok := hooks.Elements(shape); !ok || n > maxElements {
-		return false, fmt.Errorf("line %d: %s of sizes %v, which no memory holds", s.number, container.Quote(h.name), h.size)
+		return false, fmt.Errorf("line %d: %s of sizes %v, which no memory holds", s.number, plain.Quote(h.name), h.size)
 	}
 	more = s.next()
 	g := &grid{in: p.in, begin: s.at, number: s.number, size: h.size}

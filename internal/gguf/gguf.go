@@ -20,6 +20,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/quant"
 )
 
@@ -158,7 +159,7 @@ func (f *File) align() error {
 		return nil
 	}
 	if text, ok := field.Value.(string); ok { // of any length, with anything in it
-		return fmt.Errorf("general.alignment is %s, not a number", container.Quote(text))
+		return fmt.Errorf("general.alignment is %s, not a number", plain.Quote(text))
 	}
 	n, ok := field.Value.(uint64)
 	if !ok || n == 0 || n&(n-1) != 0 || n > maxAligned {
@@ -180,7 +181,7 @@ func (s *scanner) tensor() (Tensor, error) {
 		return t, err
 	}
 	if axes > maxAxes {
-		return t, fmt.Errorf("%s: %d axes; ggml has %d", container.Quote(t.Name), axes, maxAxes)
+		return t, fmt.Errorf("%s: %d axes; ggml has %d", plain.Quote(t.Name), axes, maxAxes)
 	}
 	t.Shape = make([]int, axes)
 	for i := range t.Shape {
@@ -189,7 +190,7 @@ func (s *scanner) tensor() (Tensor, error) {
 			return t, err
 		}
 		if n > math.MaxInt64 || uint64(int(n)) != n {
-			return t, fmt.Errorf("%s: a size of %d", container.Quote(t.Name), n)
+			return t, fmt.Errorf("%s: a size of %d", plain.Quote(t.Name), n)
 		}
 		t.Shape[len(t.Shape)-1-i] = int(n)
 	}
@@ -202,11 +203,11 @@ func (s *scanner) tensor() (Tensor, error) {
 		return t, err
 	}
 	if t.Type = Type(kind); offset > math.MaxInt64 {
-		return t, fmt.Errorf("%s: an offset of %d", container.Quote(t.Name), offset)
+		return t, fmt.Errorf("%s: an offset of %d", plain.Quote(t.Name), offset)
 	}
 	t.Offset = int64(offset)
 	if t.Size, err = bytesOf(t.Type, t.Shape); err != nil {
-		return t, fmt.Errorf("%s: %w", container.Quote(t.Name), err)
+		return t, fmt.Errorf("%s: %w", plain.Quote(t.Name), err)
 	}
 	return t, nil
 }
@@ -243,9 +244,9 @@ func (f *File) place(r io.ReaderAt, end, size int64) error {
 		by[i] = t
 		switch room := size - start; {
 		case t.Offset%f.Alignment != 0:
-			return fmt.Errorf("tensor %s: its data begin at byte %d, not a multiple of the alignment %d", container.Quote(t.Name), t.Offset, f.Alignment)
+			return fmt.Errorf("tensor %s: its data begin at byte %d, not a multiple of the alignment %d", plain.Quote(t.Name), t.Offset, f.Alignment)
 		case room < 0 || t.Offset > room || t.Size > room-t.Offset:
-			return hint.Add(fmt.Errorf("tensor %s: %d bytes from byte %d of the data, which have %d", container.Quote(t.Name), t.Size, t.Offset, max(0, room)),
+			return hint.Add(fmt.Errorf("tensor %s: %d bytes from byte %d of the data, which have %d", plain.Quote(t.Name), t.Size, t.Offset, max(0, room)),
 				"the file may be cut short: compare its size with that of the original")
 		}
 		t.Offset += start
@@ -253,7 +254,7 @@ func (f *File) place(r io.ReaderAt, end, size int64) error {
 	slices.SortStableFunc(by, func(a, b *Tensor) int { return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Size, b.Size)) })
 	for i := 1; i < len(by); i++ {
 		if a, b := by[i-1], by[i]; a.Offset+a.Size > b.Offset {
-			return fmt.Errorf("tensor %s: its data overlap those of %s by %d bytes", container.Quote(b.Name), container.Quote(a.Name), a.Offset+a.Size-b.Offset)
+			return fmt.Errorf("tensor %s: its data overlap those of %s by %d bytes", plain.Quote(b.Name), plain.Quote(a.Name), a.Offset+a.Size-b.Offset)
 		}
 	}
 	return nil

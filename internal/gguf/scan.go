@@ -11,7 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tracediff/tracediff/internal/container"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // scanner walks through a header.
@@ -112,7 +112,7 @@ func (s *scanner) text(most uint64) (string, error) {
 		return "", err
 	}
 	if !utf8.Valid(text) {
-		return "", fmt.Errorf("a string that is not UTF-8: %s", container.Quote(string(text)))
+		return "", fmt.Errorf("a string that is not UTF-8: %s", plain.Quote(string(text)))
 	}
 	return string(text), nil
 }
@@ -126,9 +126,9 @@ func (s *scanner) name() (string, error) {
 	case name == "":
 		return "", errors.New("it has no name")
 	case bytes.ContainsFunc([]byte(name), unicode.IsControl):
-		return "", fmt.Errorf("its name %s has control characters", container.Quote(name))
+		return "", fmt.Errorf("its name %s has control characters", plain.Quote(name))
 	case s.seen[name]:
-		return "", fmt.Errorf("a second %s", container.Quote(name))
+		return "", fmt.Errorf("a second %s", plain.Quote(name))
 	}
 	s.seen[name] = true
 	return name, nil
@@ -189,7 +189,7 @@ func (s *scanner) field() (Field, error) {
 		}
 	}
 	if err != nil {
-		return f, fmt.Errorf("%s: %w", container.Quote(key), err)
+		return f, fmt.Errorf("%s: %w", plain.Quote(key), err)
 	}
 	return f, nil
 }

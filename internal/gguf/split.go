@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/tracediff/tracediff/internal/container"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // partName is how gguf-split and the gguf package name the parts of a file: NAME-00001-of-00003.gguf.
@@ -58,7 +58,7 @@ func (f *File) Join(parts ...*File) error {
 		for k := range p.Tensors {
 			t := p.Tensors[k]
 			if at, twice := seen[t.Name]; twice {
-				return fmt.Errorf("parts %d and %d both have %s", at, i+1, container.Quote(t.Name))
+				return fmt.Errorf("parts %d and %d both have %s", at, i+1, plain.Quote(t.Name))
 			}
 			seen[t.Name] = i + 1
 			if t.weighted = weighted; i > 0 {

@@ -20,8 +20,8 @@ type layout struct {
 
 // layouts are ggml's types. The numbers that are missing were given up, and no file of today has them.
 var layouts = map[Type]layout{
-	0: plain("F32", hooks.F32), 1: plain("F16", hooks.F16), 30: plain("BF16", hooks.BF16), 28: plain("F64", hooks.F64),
-	24: plain("I8", hooks.I8), 25: plain("I16", hooks.I16), 26: plain("I32", hooks.I32), 27: plain("I64", hooks.I64),
+	0: numbersIn("F32", hooks.F32), 1: numbersIn("F16", hooks.F16), 30: numbersIn("BF16", hooks.BF16), 28: numbersIn("F64", hooks.F64),
+	24: numbersIn("I8", hooks.I8), 25: numbersIn("I16", hooks.I16), 26: numbersIn("I32", hooks.I32), 27: numbersIn("I64", hooks.I64),
 
 	2: coded(quant.Q4_0), 3: coded(quant.Q4_1), 6: coded(quant.Q5_0), 7: coded(quant.Q5_1), 8: coded(quant.Q8_0),
 	12: coded(quant.Q4_K), 13: coded(quant.Q5_K), 14: coded(quant.Q6_K),
@@ -33,7 +33,7 @@ var layouts = map[Type]layout{
 	39: unread("MXFP4", 32, 17), 40: unread("NVFP4", 64, 36), 41: unread("Q1_0", 128, 18), 42: unread("Q2_0", 64, 18),
 }
 
-func plain(name string, d hooks.DType) layout {
+func numbersIn(name string, d hooks.DType) layout {
 	return layout{name: name, elements: 1, bytes: int64(d.Size()), dtype: d}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/safetensors"
 )
 
@@ -74,7 +75,7 @@ func (s *Section) indexed(file string, has []string, index map[string]string, li
 		case file:
 			kept = append(kept, name)
 		default:
-			unlisted = append(unlisted, quote(name))
+			unlisted = append(unlisted, plain.Quote(name))
 		}
 	}
 	if len(unlisted) > 0 {
@@ -98,7 +99,7 @@ func absent(file string, has []string, index map[string]string) []string {
 	var names []string
 	for name, in := range index {
 		if in == file && !holds[name] {
-			names = append(names, quote(name))
+			names = append(names, plain.Quote(name))
 		}
 	}
 	slices.Sort(names)
@@ -224,7 +225,7 @@ func stray(s *Section, fsys fs.FS, used []string) {
 	var names []string
 	for _, name := range entries(fsys, ".safetensors") {
 		if !slices.Contains(used, name) {
-			names = append(names, quote(name))
+			names = append(names, plain.Quote(name))
 		}
 	}
 	if len(names) > 0 {

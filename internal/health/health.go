@@ -128,15 +128,6 @@ func few(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// quote is %q, shortened.
-func quote(name string) string {
-	const most = 120
-	if len(name) > most {
-		return fmt.Sprintf("%q...", name[:most])
-	}
-	return fmt.Sprintf("%q", name)
-}
-
 // Bytes is a count of bytes for people, in powers of 1024.
 func Bytes(n int64) string {
 	const unit = 1024

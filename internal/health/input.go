@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 )
 
@@ -80,7 +81,7 @@ func (in *Input) show(id int) string {
 	if in.Tokenizer == nil {
 		return fmt.Sprint(id)
 	}
-	text := fmt.Sprintf("%d %s", id, quote(in.Tokenizer.Text(id)))
+	text := fmt.Sprintf("%d %s", id, plain.Quote(in.Tokenizer.Text(id)))
 	if in.Tokenizer.Special(id) {
 		text = "[" + text + "]"
 	}

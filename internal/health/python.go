@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // probe is a script that prints the versions of a Python and its packages. Python gets the script as text, so nothing is unpacked to disk.
@@ -64,7 +65,7 @@ func Python(ctx context.Context, s *Section, p Interpreter) {
 	path, err := exec.LookPath(p.Path)
 	if err != nil {
 		bad("Python is needed for --reference hf and for nothing else: install Python 3.11 or later, or name one with --python PATH",
-			"%s: not found", quote(p.Path))
+			"%s: not found", plain.Quote(p.Path))
 		return
 	}
 	a, err := ask(ctx, path, p)
@@ -72,7 +73,7 @@ func Python(ctx context.Context, s *Section, p Interpreter) {
 		if err == nil {
 			err = errors.New("it did not print what was asked for")
 		}
-		bad("name a Python 3.11 or later with --python PATH", "%s is not a Python interpreter that answers: %v", quote(path), err)
+		bad("name a Python 3.11 or later with --python PATH", "%s is not a Python interpreter that answers: %v", plain.Quote(path), err)
 		return
 	}
 	if minor, ok := minorOf(a.Version); ok && minor < minPython {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // Magic begins a .npy file.
@@ -91,7 +92,7 @@ func dictionary(text string) (t container.Tensor, err error) {
 		case "shape":
 			shape, err = s.tuple()
 		default:
-			err = fmt.Errorf("unknown key %s", container.Quote(key))
+			err = fmt.Errorf("unknown key %s", plain.Quote(key))
 		}
 		return err
 	})

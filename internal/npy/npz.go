@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // suffix ends the names of the members that are arrays.
@@ -26,7 +27,7 @@ func Archive(z *container.Zip, f *container.File) error {
 	for _, m := range z.Members {
 		name, isArray := strings.CutSuffix(m.Name, suffix)
 		if !isArray {
-			f.Note("%s left out: not an array", container.Quote(m.Name))
+			f.Note("%s left out: not an array", plain.Quote(m.Name))
 			continue
 		}
 		t, err := member(z, m)
@@ -34,7 +35,7 @@ func Archive(z *container.Zip, f *container.File) error {
 			if damaged := z.Intact(m); damaged != nil {
 				err = damaged
 			}
-			return Hinted(fmt.Errorf("array %s: %w", container.Quote(name), err))
+			return Hinted(fmt.Errorf("array %s: %w", plain.Quote(name), err))
 		}
 		t.Name = name
 		f.Tensors = append(f.Tensors, t)

@@ -2,6 +2,7 @@
 package plain
 
 import (
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -11,6 +12,15 @@ import (
 
 // Text escapes control characters in Go's notation: "\x1b". Printable characters and tabs stay.
 func Text(text string) string { return escaped(text, "\t") }
+
+// Quote is %q, shortened: a name of a hostile file can be as long as the file.
+func Quote(name string) string {
+	const most = 120
+	if len(name) > most {
+		return fmt.Sprintf("%q...", name[:most])
+	}
+	return fmt.Sprintf("%q", name)
+}
 
 // Columns is how wide a page is that people read.
 const Columns = 80

@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/npy"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/tracekey"
 )
 
@@ -54,7 +55,7 @@ func Read(r io.ReaderAt, size int64, f *container.File) error {
 	if len(f.Tensors) == 0 {
 		return errors.New("results of Polygraphy without outputs")
 	}
-	f.Note("Polygraphy results of runner %s: an iteration is a pass", container.Quote(fmt.Sprint(pair[0])))
+	f.Note("Polygraphy results of runner %s: an iteration is a pass", plain.Quote(fmt.Sprint(pair[0])))
 	return nil
 }
 
@@ -67,12 +68,12 @@ func iteration(f *container.File, r io.ReaderAt, pass int, v any) error {
 	seen := map[string]bool{}
 	for _, m := range outputs {
 		if seen[m.key] {
-			return fmt.Errorf("iteration %d has %s twice", pass, container.Quote(m.key))
+			return fmt.Errorf("iteration %d has %s twice", pass, plain.Quote(m.key))
 		}
 		seen[m.key] = true
 		t, err := array(r, m.value)
 		if err != nil {
-			return fmt.Errorf("iteration %d, %s: %w", pass, container.Quote(m.key), err)
+			return fmt.Errorf("iteration %d, %s: %w", pass, plain.Quote(m.key), err)
 		}
 		t.Name = tracekey.Key{Pass: pass, Name: m.key}.String()
 		f.Tensors = append(f.Tensors, t)

@@ -18,6 +18,7 @@ import (
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/quant"
 	"github.com/tracediff/tracediff/internal/settings"
 	"github.com/tracediff/tracediff/order"
@@ -240,7 +241,7 @@ func withoutIndex(path string) error {
 	}
 	for _, e := range all {
 		if base := e.Name(); shardName.MatchString(base) {
-			return hint.Add(fmt.Errorf("%s has the shard %s, but no index", path, container.Quote(base)), "copy the .index.json of the checkpoint, too: it says which shards there are, and what is in them")
+			return hint.Add(fmt.Errorf("%s has the shard %s, but no index", path, plain.Quote(base)), "copy the .index.json of the checkpoint, too: it says which shards there are, and what is in them")
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // columns are codes of GPTQ and AWQ, which store a weight of (outputs, inputs) transposed: an output is a column. A value is
@@ -159,7 +160,7 @@ func (s *columns) parts(r *Reader, g, first, outputs int) error {
 // transposed are the weights of GPTQ and AWQ.
 func (f *finder) transposed(t *container.Tensor, name string) error {
 	if f.Method != "gptq" && f.Method != "awq" {
-		return hint.Add(fmt.Errorf("qweight, as GPTQ and AWQ pack codes, but config.json does not say which (quant_method %s)", container.Quote(f.Method)), "name the folder that has config.json with quantization_config")
+		return hint.Add(fmt.Errorf("qweight, as GPTQ and AWQ pack codes, but config.json does not say which (quant_method %s)", plain.Quote(f.Method)), "name the folder that has config.json with quantization_config")
 	}
 	s := &columns{qweight: *t, bits: f.Bits, awq: f.Method == "awq"}
 	if err := matrix(t, 2, hooks.I32); err != nil || len(t.Shape) != 2 {
@@ -211,18 +212,18 @@ func (f *finder) version(s *columns) error {
 	}
 	switch {
 	case old != "" && old != format:
-		return fmt.Errorf("config.json has two formats, %s and %s", container.Quote(f.Format), container.Quote(old))
+		return fmt.Errorf("config.json has two formats, %s and %s", plain.Quote(f.Format), plain.Quote(old))
 	case s.awq && (format == "" || format == "gemm"):
 		return nil
 	case s.awq:
-		return hint.Add(fmt.Errorf("AWQ of version %s, which is not read", container.Quote(format)), next)
+		return hint.Add(fmt.Errorf("AWQ of version %s, which is not read", plain.Quote(format)), next)
 	case format == "" || format == "gptq":
 		s.plus = 1
 		return nil
 	case format == "gptq_v2":
 		return nil
 	}
-	return hint.Add(fmt.Errorf("GPTQ of format %s, which is not read", container.Quote(format)), next)
+	return hint.Add(fmt.Errorf("GPTQ of format %s, which is not read", plain.Quote(format)), next)
 }
 
 // beside finds the companions of qweight.

@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // Bounds of what is read at a time: the widest published layers have some 60,000 inputs.
@@ -56,7 +57,7 @@ func Find(tensors []container.Tensor, config []byte) (packed []*Tensor, rest []c
 	for i := range tensors {
 		t := &tensors[i]
 		if err := f.look(t); err != nil {
-			return nil, nil, fmt.Errorf("weights %s: %w", container.Quote(t.Name), err)
+			return nil, nil, fmt.Errorf("weights %s: %w", plain.Quote(t.Name), err)
 		}
 	}
 	for _, t := range tensors {
@@ -64,7 +65,7 @@ func Find(tensors []container.Tensor, config []byte) (packed []*Tensor, rest []c
 			continue
 		}
 		if why := leftover(t.Name); why != "" {
-			return nil, nil, hint.Add(fmt.Errorf("tensor %s: %s, which is not read", container.Quote(t.Name), why), next)
+			return nil, nil, hint.Add(fmt.Errorf("tensor %s: %s, which is not read", plain.Quote(t.Name), why), next)
 		}
 		rest = append(rest, t)
 	}
@@ -147,13 +148,13 @@ func (f *finder) take(name string, must bool, shape []int, of ...hooks.DType) (*
 	t, ok := f.byName[name]
 	switch {
 	case !ok && must:
-		return nil, fmt.Errorf("%s is missing", container.Quote(name))
+		return nil, fmt.Errorf("%s is missing", plain.Quote(name))
 	case !ok:
 		return nil, nil
 	case t.Unknown != "" || !slices.Contains(of, t.DType):
-		return nil, fmt.Errorf("%s is %s; want %v", container.Quote(name), dtype(t), of)
+		return nil, fmt.Errorf("%s is %s; want %v", plain.Quote(name), dtype(t), of)
 	case !slices.Equal(t.Shape, shape):
-		return nil, fmt.Errorf("%s is %v; want %v", container.Quote(name), t.Shape, shape)
+		return nil, fmt.Errorf("%s is %v; want %v", plain.Quote(name), t.Shape, shape)
 	}
 	f.used[name] = true
 	return t, nil

@@ -10,12 +10,13 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // mlx is what mx.quantize stores: codes of consecutive inputs in uint32, a scale and a bias for each group of inputs.
 func (f *finder) mlx(t *container.Tensor, name string) error {
 	if f.Method != "" {
-		return fmt.Errorf("uint32, as MLX packs codes, but config.json says %s", container.Quote(f.Method))
+		return fmt.Errorf("uint32, as MLX packs codes, but config.json says %s", plain.Quote(f.Method))
 	}
 	if err := matrix(t, 2, hooks.U32); err != nil {
 		return err
@@ -28,7 +29,7 @@ func (f *finder) mlx(t *container.Tensor, name string) error {
 	}
 	switch {
 	case s.Mode != "" && s.Mode != "affine":
-		return hint.Add(fmt.Errorf("MLX mode %s, which is not read", container.Quote(s.Mode)), next)
+		return hint.Add(fmt.Errorf("MLX mode %s, which is not read", plain.Quote(s.Mode)), next)
 	case s.Bits == 0 || s.Group == 0:
 		return hint.Add(errors.New("uint32 codes of an unknown number of bits"), "config.json of mlx-lm has them under \"quantization\": name its folder")
 	case s.Bits != 4 && s.Bits != 8:
@@ -57,10 +58,10 @@ func (f *finder) mlx(t *container.Tensor, name string) error {
 // packed reads compressed-tensors' pack-quantized weights: codes of consecutive inputs in int32, the lowest code as zero.
 func (f *finder) packed(t *container.Tensor, name string) error {
 	if f.Method != "" && f.Method != "compressed-tensors" {
-		return fmt.Errorf("packed as compressed-tensors does, but config.json says %s", container.Quote(f.Method))
+		return fmt.Errorf("packed as compressed-tensors does, but config.json says %s", plain.Quote(f.Method))
 	}
 	if f.Format != "" && f.Format != "pack-quantized" && f.Format != "mixed-precision" {
-		return hint.Add(fmt.Errorf("compressed-tensors of format %s, which is not read", container.Quote(f.Format)), next)
+		return hint.Add(fmt.Errorf("compressed-tensors of format %s, which is not read", plain.Quote(f.Format)), next)
 	}
 	if err := matrix(t, 2, hooks.I32); err != nil || len(t.Shape) != 2 {
 		return errors.Join(err, f.axes(t))
@@ -114,14 +115,14 @@ func (f *finder) scale(name string) (*container.Tensor, error) {
 	for _, end := range scaleNames {
 		t, ok := f.byName[name+end]
 		if ok && found != nil {
-			return nil, fmt.Errorf("both %s and %s", container.Quote(found.Name), container.Quote(t.Name))
+			return nil, fmt.Errorf("both %s and %s", plain.Quote(found.Name), plain.Quote(t.Name))
 		}
 		if ok {
 			found = t
 		}
 	}
 	if found == nil {
-		return nil, hint.Add(fmt.Errorf("%s is missing", container.Quote(name+scaleNames[0])), next)
+		return nil, hint.Add(fmt.Errorf("%s is missing", plain.Quote(name+scaleNames[0])), next)
 	}
 	return found, nil
 }
@@ -141,7 +142,7 @@ func (f *finder) scaled(t *container.Tensor, name string, inputs int, s *rows) e
 		groups = 1
 	}
 	if !s.one && (len(shape) < 1 || len(shape) > 2 || shape[0] != outputs) || groups < 1 || inputs%groups != 0 || inputs > maxRow {
-		return fmt.Errorf("%s is %v, for %d outputs and %d inputs", container.Quote(scale.Name), shape, outputs, inputs)
+		return fmt.Errorf("%s is %v, for %d outputs and %d inputs", plain.Quote(scale.Name), shape, outputs, inputs)
 	}
 	if scale, err = f.take(scale.Name, true, shape, numbers...); err != nil {
 		return err

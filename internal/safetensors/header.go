@@ -21,6 +21,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // MaxHeader is the longest header, in bytes: the limit of the official reader, beyond which no other tool opens
@@ -123,7 +124,7 @@ func Parse(text []byte) (Header, error) {
 	err := s.object(func(key []byte) error {
 		name := string(key)
 		if _, twice := names[name]; twice {
-			return fmt.Errorf("the header has %s twice", quote(name))
+			return fmt.Errorf("the header has %s twice", plain.Quote(name))
 		}
 		names[name] = struct{}{}
 		if name == MetadataKey {
@@ -131,7 +132,7 @@ func Parse(text []byte) (Header, error) {
 		}
 		t, err := s.tensor(name)
 		if err != nil {
-			return fmt.Errorf("tensor %s: %w", quote(name), err)
+			return fmt.Errorf("tensor %s: %w", plain.Quote(name), err)
 		}
 		h.Tensors = append(h.Tensors, t)
 		return nil
@@ -156,10 +157,10 @@ func (h *Header) Layout() (int64, error) {
 	end := int64(0)
 	for _, t := range h.Tensors {
 		if t.Begin > end {
-			return 0, fmt.Errorf("tensor %s: %d bytes before its data belong to no tensor", quote(t.Name), t.Begin-end)
+			return 0, fmt.Errorf("tensor %s: %d bytes before its data belong to no tensor", plain.Quote(t.Name), t.Begin-end)
 		}
 		if t.Begin < end {
-			return 0, fmt.Errorf("tensor %s: its data overlap another tensor's by %d bytes", quote(t.Name), end-t.Begin)
+			return 0, fmt.Errorf("tensor %s: its data overlap another tensor's by %d bytes", plain.Quote(t.Name), end-t.Begin)
 		}
 		end = t.End
 	}
@@ -175,11 +176,11 @@ func (s *scanner) metadata(to *map[string]string) error {
 	err := s.object(func(b []byte) error {
 		key := string(b)
 		if _, twice := m[key]; twice {
-			return fmt.Errorf("metadata has %s twice", quote(key))
+			return fmt.Errorf("metadata has %s twice", plain.Quote(key))
 		}
 		value, err := s.str()
 		if err != nil {
-			return fmt.Errorf("metadata %s: %w", quote(key), err)
+			return fmt.Errorf("metadata %s: %w", plain.Quote(key), err)
 		}
 		m[key] = value
 		return nil
@@ -301,14 +302,5 @@ type DTypeError struct{ Name, DType string }
 
 // Error names the tensor and its dtype.
 func (e *DTypeError) Error() string {
-	return fmt.Sprintf("tensor %s: unknown dtype %s", quote(e.Name), quote(e.DType))
-}
-
-// quote is %q, shortened: a name of a hostile file can be as long as the header.
-func quote(name string) string {
-	const most = 120
-	if len(name) > most {
-		return fmt.Sprintf("%q...", name[:most])
-	}
-	return fmt.Sprintf("%q", name)
+	return fmt.Sprintf("tensor %s: unknown dtype %s", plain.Quote(e.Name), plain.Quote(e.DType))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/pickle"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 const (
@@ -40,7 +41,7 @@ func flatten(f *container.File, v any, whole string) error {
 		return err
 	}
 	if w.others > 0 {
-		f.Note("%d values that are not tensors left out, the first %s", w.others, container.Quote(w.first))
+		f.Note("%d values that are not tensors left out, the first %s", w.others, plain.Quote(w.first))
 	}
 	if len(f.Tensors) == 0 {
 		return errors.New("it has no tensors")
@@ -50,7 +51,7 @@ func flatten(f *container.File, v any, whole string) error {
 
 func (w *flattener) add(name string, t *tensor) error {
 	if w.seen[name] {
-		return fmt.Errorf("two tensors have the name %s once lists are written with dots", container.Quote(name))
+		return fmt.Errorf("two tensors have the name %s once lists are written with dots", plain.Quote(name))
 	}
 	w.seen[name] = true
 	t2 := t.Tensor
@@ -122,10 +123,10 @@ func (w *flattener) dict(path string, d *pickle.Dict, depth int) error {
 		case int64:
 			names[i] = strconv.FormatInt(key, 10)
 		default:
-			return fmt.Errorf("a dictionary in %s has a key that is neither text nor a whole number", container.Quote(path))
+			return fmt.Errorf("a dictionary in %s has a key that is neither text nor a whole number", plain.Quote(path))
 		}
 		if at, twice := last[names[i]]; twice && d.Keys[at] != nil && !sameKey(d.Keys[at], key) {
-			return fmt.Errorf("a dictionary has the key %s as a text and as a number", container.Quote(names[i]))
+			return fmt.Errorf("a dictionary has the key %s as a text and as a number", plain.Quote(names[i]))
 		}
 		last[names[i]] = i
 	}

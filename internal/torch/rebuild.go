@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/pickle"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // storage is the memory that tensors are views of.
@@ -40,7 +41,7 @@ func rebuild(o *owner, args pickle.Tuple) (any, error) {
 		return nil, errTensor
 	}
 	if len(args) > 6 {
-		if err := plain(args[6]); err != nil {
+		if err := unchanged(args[6]); err != nil {
 			return nil, err
 		}
 	}
@@ -58,15 +59,15 @@ func rebuildTyped(o *owner, args pickle.Tuple) (any, error) {
 		return nil, errTensor
 	}
 	if len(args) > 7 {
-		if err := plain(args[7]); err != nil {
+		if err := unchanged(args[7]); err != nil {
 			return nil, err
 		}
 	}
 	return o.view(s, e, args[1:4])
 }
 
-// plain refuses a view that negates or conjugates: its storage has the elements before the operation.
-func plain(metadata any) error {
+// unchanged refuses a view that negates or conjugates: its storage has the elements before the operation.
+func unchanged(metadata any) error {
 	d, ok := metadata.(*pickle.Dict)
 	if metadata == nil || ok && len(d.Keys) == 0 {
 		return nil
@@ -102,7 +103,7 @@ func (o *owner) view(s *storage, e element, args pickle.Tuple) (*tensor, error) 
 	}
 	t.Offset = offset * e.size()
 	if err := t.Check(s.bytes); err != nil {
-		return nil, fmt.Errorf("a tensor of storage %s: %w", container.Quote(s.key), err)
+		return nil, fmt.Errorf("a tensor of storage %s: %w", plain.Quote(s.key), err)
 	}
 	if o.deferred {
 		o.pending = append(o.pending, t)

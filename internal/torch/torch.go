@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/pickle"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 const pickleName = "data.pkl"
@@ -50,11 +51,11 @@ func Archive(z *container.Zip, f *container.File, whole string) error {
 	o := &owner{spool: z.Spool(), storage: func(e element, key string, numel int64) (*storage, error) {
 		m, ok := members[dir+"data/"+key]
 		if !ok {
-			return nil, fmt.Errorf("storage %s is not in the archive", container.Quote(key))
+			return nil, fmt.Errorf("storage %s is not in the archive", plain.Quote(key))
 		}
 		s := &storage{element: e, data: z.Data(m), bytes: m.Size, key: key}
 		if size := e.size(); size > 0 && (numel > m.Size/size || numel*size != m.Size) {
-			return nil, fmt.Errorf("storage %s has %d bytes, not %d elements of %s", container.Quote(key), m.Size, numel, e.d)
+			return nil, fmt.Errorf("storage %s has %d bytes, not %d elements of %s", plain.Quote(key), m.Size, numel, e.d)
 		}
 		return s, nil
 	}}
@@ -110,13 +111,13 @@ func Legacy(r io.ReaderAt, size int64, f *container.File, whole string) error {
 				if !known {
 					room := (size - at) / max(e.size(), 1)
 					if numel > room {
-						return nil, fmt.Errorf("storage %s of %d elements in a file of %d bytes", container.Quote(key), numel, size)
+						return nil, fmt.Errorf("storage %s of %d elements in a file of %d bytes", plain.Quote(key), numel, size)
 					}
 					s = &storage{element: e, data: &section{r: r}, bytes: numel * e.size(), key: key}
 					storages[key] = s
 				}
 				if s.element != e || s.bytes != numel*e.size() {
-					return nil, fmt.Errorf("storage %s with two dtypes or sizes", container.Quote(key))
+					return nil, fmt.Errorf("storage %s with two dtypes or sizes", plain.Quote(key))
 				}
 				return s, nil
 			}
@@ -176,14 +177,14 @@ func place(keys []any, storages map[string]*storage, r io.ReaderAt, at, size int
 		key, _ := k.(string)
 		s, ok := storages[key]
 		if !ok {
-			return fmt.Errorf("storage %s belongs to no tensor", container.Quote(key))
+			return fmt.Errorf("storage %s belongs to no tensor", plain.Quote(key))
 		}
 		if s.base != 0 {
-			return fmt.Errorf("storage %s twice", container.Quote(key))
+			return fmt.Errorf("storage %s twice", plain.Quote(key))
 		}
 		var count [8]byte
 		if _, err := r.ReadAt(count[:], at); err != nil {
-			return fmt.Errorf("storage %s: the file ends before it", container.Quote(key))
+			return fmt.Errorf("storage %s: the file ends before it", plain.Quote(key))
 		}
 		n := binary.LittleEndian.Uint64(count[:])
 		if big {
@@ -191,10 +192,10 @@ func place(keys []any, storages map[string]*storage, r io.ReaderAt, at, size int
 		}
 		at += 8
 		if e := s.element; e.unknown != "" {
-			return fmt.Errorf("storage %s of dtype %s, which is not read", container.Quote(key), e.unknown)
+			return fmt.Errorf("storage %s of dtype %s, which is not read", plain.Quote(key), e.unknown)
 		}
 		if n != uint64(s.bytes/s.size()) || s.bytes > size-at {
-			return fmt.Errorf("storage %s has %d elements, not %d, or the file ends in it", container.Quote(key), n, s.bytes/s.size())
+			return fmt.Errorf("storage %s has %d elements, not %d, or the file ends in it", plain.Quote(key), n, s.bytes/s.size())
 		}
 		s.base = at
 		s.data.(*section).at = at

@@ -353,7 +353,7 @@ func Positions(p *program.Program, change func(e *Editor, positions program.Var)
 	})
 }
 
-// each edits each of some steps; nil where there are none, or one of them cannot be edited.
+// each edits all of some steps; nil for no step, and for a step that cannot be edited.
 func each(p *program.Program, steps []int, edit func(e *Editor, step int) bool) *program.Edited {
 	e := NewEditor(p)
 	for _, i := range steps {

@@ -120,13 +120,7 @@ func everyOrder(terms []*sum) []*sum {
 
 // chains are the chains of a program, by what they have in common: copies of an operation add in one order.
 func chains(p *program.Program) [][]*chain {
-	readers := make([]int, len(p.Steps))
-	for i := range p.Steps {
-		for _, a := range p.Steps[i].Args {
-			readers[a.Step]++
-		}
-	}
-	readers[p.Out.Step]++
+	readers := readersOf(p)
 	var all [][]*chain
 	kinds := map[string]int{}
 	part := make([]bool, len(p.Steps)) // of a later chain
