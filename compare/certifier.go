@@ -2,8 +2,6 @@ package compare
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/chain"
@@ -13,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare/naming"
 	"github.com/tracediff/tracediff/compare/plan"
 	"github.com/tracediff/tracediff/compare/sides"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/order/op"
 )
 
@@ -206,20 +205,12 @@ func (c *certifier) confirm(ctx context.Context, p *pair) error {
 		return err
 	}
 	p.shows.content = Confirmed
-	p.remark(NoteConfirmed, "%s, which is right: it follows from %s", p.shows.why, listed(from))
+	p.remark(NoteConfirmed, "%s, which is right: it follows from %s", p.shows.why, amount.Some(from, maxNamed))
 	return nil
 }
 
 // maxNamed is how many keys a remark names.
 const maxNamed = 3
-
-// listed names the first few of some keys.
-func listed(keys []string) string {
-	if len(keys) <= maxNamed {
-		return strings.Join(keys, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(keys[:maxNamed], ", "), len(keys)-maxNamed)
-}
 
 // fault returns an uncompared ancestor of a row with a wrong result from right inputs, or nil if none is known.
 func (c *certifier) fault(ctx context.Context, r *Row) (*Fault, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -229,7 +230,7 @@ func (f *Finding) Where() string {
 	}
 	text := names[0]
 	if n := len(names); n > 3 {
-		text = strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", n-3)
+		text = amount.Some(names, 3)
 	} else if n > 1 {
 		text = strings.Join(names[:n-1], ", ") + " and " + names[n-1]
 	}

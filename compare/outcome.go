@@ -195,22 +195,9 @@ func (a *account) onlyOneSide() {
 	if n > 0 {
 		a.res.Incomplete = append(a.res.Incomplete, fmt.Sprintf("pass counts differ: %s has %d more, from pass %d on", a.plan.Names[more].Trace, n, a.plan.Sides[less].Passes))
 		if len(a.res.Rows) > 0 { // else nothing is compared with them either
-			a.res.CommonPasses = rangesOf(a.plan.Common()).String()
+			a.res.CommonPasses = capture.RangesOf(a.plan.Common()).String()
 		}
 	}
-}
-
-// rangesOf are ranges of numbers that ascend.
-func rangesOf(numbers []int) capture.Ranges {
-	var all capture.Ranges
-	for _, n := range numbers {
-		if last := len(all) - 1; last >= 0 && all[last].To == n-1 {
-			all[last].To = n
-		} else {
-			all = append(all, capture.Range{From: n, To: n})
-		}
-	}
-	return all
 }
 
 // uncertified reports the entries of a single trace without a certificate.

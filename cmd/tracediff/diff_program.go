@@ -101,9 +101,5 @@ func printPrograms(w io.Writer, paths []string, r *stepdiff.Report) error {
 }
 
 func listed(names []string) string {
-	text := plain.Text(strings.Join(names[:min(len(names), maxNames)], ", "))
-	if more := len(names) - maxNames; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return plain.Text(amount.Some(names, maxNames))
 }

@@ -3,6 +3,7 @@ package amount
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -12,6 +13,15 @@ func Of(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Some are the first of many names, and how many there are more: "a, b and 3 more".
+func Some(names []string, most int) string {
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if n := len(names) - most; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
 }
 
 // Since is how long a step has run, to the millisecond.

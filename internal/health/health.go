@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/tracediff/tracediff/internal/amount"
 )
 
 // Status says how serious a line is.
@@ -119,14 +121,8 @@ func oneLine(text string) string {
 	return b.String()
 }
 
-// few joins the first names of a list and says how many more there are.
-func few(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
+// few are the first names of a list, and how many there are more.
+func few(names []string) string { return amount.Some(names, 3) }
 
 // Bytes is a count of bytes for people, in powers of 1024.
 func Bytes(n int64) string {

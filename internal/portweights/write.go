@@ -17,6 +17,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/hint"
@@ -89,10 +90,7 @@ func removeOlder(folder string) error {
 // lacking is the error of weights that the port's file does not have. The original's never stand in for them.
 func lacking(path string, missing []string, found int) error {
 	const most = 4
-	names := strings.Join(missing[:min(len(missing), most)], ", ")
-	if n := len(missing) - most; n > 0 {
-		names += fmt.Sprintf(" and %d more", n)
-	}
+	names := amount.Some(missing, most)
 	err := fmt.Errorf("%s has no tensor for %s", path, names)
 	if found == 0 {
 		err = fmt.Errorf("%s has no tensor of the original: none for %s", path, names)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/tomlfile"
 )
 
@@ -59,11 +60,7 @@ const mostListed = 40
 
 // why says which tensors a copy has the numbers of.
 func (c Copy) why() string {
-	text := "the same numbers as " + strings.Join(c.Of[:min(len(c.Of), maxOffered)], ", ")
-	if n := len(c.Of) - maxOffered; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text
+	return "the same numbers as " + amount.Some(c.Of, maxOffered)
 }
 
 // Open is how many patterns a person has to decide on, or that fit nothing.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report/words"
+	"github.com/tracediff/tracediff/internal/amount"
 )
 
 // maxAlso is how many further tensors of a flag the text names.
@@ -43,12 +44,7 @@ func (p *printer) flag(f *redflag.Flag) {
 	}
 	part("found", f.What)
 	if n := len(f.Also); n > 0 {
-		shown := f.Also[:min(n, maxAlso)]
-		more := ""
-		if n > maxAlso {
-			more = fmt.Sprintf(" and %d more", n-maxAlso)
-		}
-		part("also", strings.Join(shown, ", ")+more)
+		part("also", amount.Some(f.Also, maxAlso))
 	}
 	part("means", f.Means)
 	part("try", f.Try)

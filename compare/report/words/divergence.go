@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -100,6 +101,6 @@ func came(doc *Document, d *compare.Divergence) {
 		doc.field("last match", "%s", d.LastMatch)
 	}
 	if len(d.Between) > 0 {
-		doc.field("not compared", "%s", first(d.Between, maxShort))
+		doc.field("not compared", "%s", amount.Some(d.Between, maxShort))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/amount"
 )
 
 // Document is a result in words.
@@ -201,16 +202,7 @@ const (
 )
 
 // Some are the first of many names.
-func Some(names []string) string { return first(names, maxListed) }
-
-// first are so many of a list of names, and how many there are more.
-func first(names []string, most int) string {
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if n := len(names) - most; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text
-}
+func Some(names []string) string { return amount.Some(names, maxListed) }
 
 // number is how many there are of a kind.
 type number struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/internal/amount"
 )
 
 // span is the limits of one source.
@@ -179,7 +180,7 @@ func allowance(a compare.Allowed) string {
 // Others names the mismatches with a wrong operation if there are several, and the entries that were allowed to differ.
 func Others(doc *Document, r *compare.Result) {
 	if n := len(r.Roots); n > 1 {
-		doc.Line("wrong on their own inputs: %d of %s: %s", n, Count(r.Mismatches, "mismatch", "mismatches"), first(r.Roots, maxShort))
+		doc.Line("wrong on their own inputs: %d of %s: %s", n, Count(r.Mismatches, "mismatch", "mismatches"), amount.Some(r.Roots, maxShort))
 	}
 	for _, a := range r.Allowed {
 		doc.Line("allowed: %s", allowance(a))

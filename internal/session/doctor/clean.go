@@ -233,12 +233,8 @@ func removeEmpty(root *os.Root, files []storedFile, folders []string) {
 func someOf(files []storedFile) string {
 	const most = 3
 	var names []string
-	for _, f := range files[:min(len(files), most)] {
+	for _, f := range files {
 		names = append(names, f.path)
 	}
-	text := strings.Join(names, ", ")
-	if n := len(files) - most; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text
+	return amount.Some(names, most)
 }
