@@ -33,7 +33,7 @@ func Bytes(n int64) string {
 	if n < unit {
 		return fmt.Sprintf("%d B", n)
 	}
-	v, names := float64(n)/unit, []string{"KiB", "MiB", "GiB", "TiB"}
+	v, names := float64(n)/unit, []string{"KiB", "MiB", "GiB", "TiB", "PiB"}
 	i := 0
 	for ; v >= unit && i < len(names)-1; i++ {
 		v /= unit

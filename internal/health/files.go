@@ -61,7 +61,7 @@ func WeightFiles(s *Section, fsys fs.FS) (names []string, sound bool) {
 	}
 	stray(s, fsys, files)
 	if sound {
-		s.OK("%s, %s, %s", amount.Of(len(files), "weight file"), amount.Of(len(names), "tensor"), Bytes(total))
+		s.OK("%s, %s, %s", amount.Of(len(files), "weight file"), amount.Of(len(names), "tensor"), amount.Bytes(total))
 	}
 	slices.Sort(names)
 	return names, sound

@@ -123,17 +123,3 @@ func oneLine(text string) string {
 
 // few are the first names of a list, and how many there are more.
 func few(names []string) string { return amount.Some(names, 3) }
-
-// Bytes is a count of bytes for people, in powers of 1024.
-func Bytes(n int64) string {
-	const unit = 1024
-	if n < unit {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, names := float64(n)/unit, []string{"KiB", "MiB", "GiB", "TiB", "PiB"}
-	i := 0
-	for ; v >= unit && i < len(names)-1; i++ {
-		v /= unit
-	}
-	return fmt.Sprintf("%.1f %s", v, names[i])
-}

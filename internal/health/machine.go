@@ -17,9 +17,9 @@ func Machine(s *Section, build string) {
 	s.OK("%s, %s, %s/%s", build, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	s.OK("%s, %d used (GOMAXPROCS)", amount.Of(runtime.NumCPU(), "core"), runtime.GOMAXPROCS(0))
 	if m := Memory(); m.Total > 0 {
-		text := Bytes(m.Total)
+		text := amount.Bytes(m.Total)
 		if m.Available > 0 {
-			text += ", " + Bytes(m.Available) + " available"
+			text += ", " + amount.Bytes(m.Available) + " available"
 		}
 		s.OK("memory %s", text)
 	}

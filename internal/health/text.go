@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 )
@@ -159,7 +160,7 @@ func Template(s *Section, fsys fs.FS) string {
 			return ""
 		}
 		if len(bytes.TrimSpace(data)) > 0 {
-			s.OK("chat template in %s, %s", name, Bytes(int64(len(data))))
+			s.OK("chat template in %s, %s", name, amount.Bytes(int64(len(data))))
 			return name
 		}
 	}
