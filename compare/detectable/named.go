@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/arithmetic"
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/internal/cores"
 )
 
 // nearly looks at the mistakes that move elements by no more than roundings may, several at once: each has its share of the work.
@@ -17,7 +18,7 @@ func (s *search) nearly(ctx context.Context) error {
 		}
 	}
 	errs := make([]error, len(near))
-	isolate.OnAllCores(len(near), func(n int) {
+	cores.Each(len(near), func(n int) {
 		own := *s
 		own.work, own.most = 0, s.most/len(near)
 		errs[n] = own.named(ctx, near[n])

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/internal/cores"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -108,7 +109,7 @@ func (i *Isolator) Uncertified(ctx context.Context) (string, error) {
 // whole numbers. Elements without a unit do not count; it is 0 where no element has one.
 func (j *Judgement) worst(of []int, fractions bool) measure.Number {
 	parts := make([]float64, (len(of)+segmentElements-1)/segmentElements)
-	OnAllCores(len(parts), func(n int) {
+	cores.Each(len(parts), func(n int) {
 		for _, i := range of[n*segmentElements : min((n+1)*segmentElements, len(of))] {
 			want, place := j.Round(j.X.Data[i]), 1.0
 			if fractions {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/internal/cores"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -95,7 +96,7 @@ func each[T any](j *Judgement, made func() T, do func(s T, from, to int), join f
 			starts = append(starts, from)
 		}
 		said = slices.Grow(said[:0], len(starts))[:len(starts)]
-		OnAllCores(len(starts), func(n int) {
+		cores.Each(len(starts), func(n int) {
 			said[n] = made()
 			do(said[n], starts[n], end(starts[n]))
 		})

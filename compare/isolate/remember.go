@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/cores"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -161,7 +162,7 @@ func (m *memory) all(i *Isolator) (Key, error) {
 			}
 		}
 		errs := make([]error, len(nodes))
-		OnAllCores(len(nodes), func(k int) {
+		cores.Each(len(nodes), func(k int) {
 			r, _ := i.trace.Lookup(nodes[k].Pass, i.list.At(nodes[k]).Name)
 			_, errs[k] = m.digest(i.trace, r)
 		})

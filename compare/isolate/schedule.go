@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -208,20 +207,6 @@ func together(some []*Trial) {
 	for k, t := range some {
 		t.Value = &values[k]
 	}
-}
-
-// OnAllCores calls do with the numbers below n, several at once.
-func OnAllCores(n int, do func(int)) {
-	var next atomic.Int64
-	var wait sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n) {
-		wait.Go(func() {
-			for at := int(next.Add(1)) - 1; at < n; at = int(next.Add(1)) - 1 {
-				do(at)
-			}
-		})
-	}
-	wait.Wait()
 }
 
 // Result is a certificate and the cut used for it, or an error. It is empty if the entry was left for later.

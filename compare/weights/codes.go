@@ -59,7 +59,6 @@ func (c *coder) units(ctx context.Context, visit func(u *unit) bool) error {
 			if err := c.codes.Codes(&c.piece, c.local.Coding.Element(row, columns)+int64(p.c0), n*p.columns()); err != nil {
 				return inTensor(c.local, err)
 			}
-			c.r.done.Add(int64(n * p.columns()))
 			if !c.each(p, row, x[(row-p.r0)*p.columns():][:n*p.columns()], visit) {
 				return nil
 			}
@@ -128,7 +127,7 @@ func (s *sides) quickCodes(ctx context.Context) (t *tally, right bool, err error
 		small := run.sum < 11*worstRun*worstRun*rounding // the bound is 12 times: no root is needed
 		if !e.Nearest || !(e.Beyond2 <= lost*e.X2) && e.Error2 > 0 || !small && !(run.times() <= worstRun*math.Sqrt(12)) {
 			if one == nil {
-				one = &sides{&reader{done: s.r.done}, s.local, s.view}
+				one = &sides{&reader{}, s.local, s.view}
 			}
 			if run, err = one.unit(ctx, q, u); err != nil || run.n == 0 {
 				right = false

@@ -11,11 +11,10 @@ package weights
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
+	"github.com/tracediff/tracediff/internal/cores"
 	"github.com/tracediff/tracediff/internal/spelling"
 )
 
@@ -157,55 +156,41 @@ func placeOf(s Side) Place {
 
 // run reads the pairs, several at once.
 func (c *comparison) run(ctx context.Context, jobs []*job) error {
-	workers := c.o.Workers
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var done, all atomic.Int64
+	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.local == nil || j.original == nil })
+	var done, all int64
 	for _, j := range jobs {
-		if j.local != nil && j.original != nil {
-			all.Add(bytesOf(j.local) + bytesOf(j.original))
-		}
+		all += bytesOf(j.local) + bytesOf(j.original)
 	}
-	next := make(chan *job)
-	var wg sync.WaitGroup
 	var once sync.Mutex
 	var failed error
-	for range workers {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			r := &reader{done: new(atomic.Int64)}
-			for j := range next {
-				row, err := c.pair(ctx, r, j.local, j.original)
-				once.Lock()
-				j.row = row
-				if j.name != "" {
-					j.row.Name = j.name
-				}
-				if j.then != nil && err == nil {
-					j.then(&j.row)
-				}
-				if err != nil && failed == nil {
-					failed = err
-					cancel()
-				}
-				if done.Add(bytesOf(j.local) + bytesOf(j.original)); c.o.Progress != nil {
-					c.o.Progress(done.Load(), all.Load())
-				}
-				once.Unlock()
+	cores.By(c.o.Workers, len(jobs), func() func(int) {
+		r := &reader{}
+		return func(at int) {
+			if ctx.Err() != nil {
+				return
 			}
-		}()
-	}
-	for _, j := range jobs {
-		if j.local != nil && j.original != nil && ctx.Err() == nil {
-			next <- j
+			j := jobs[at]
+			row, err := c.pair(ctx, r, j.local, j.original)
+			once.Lock()
+			defer once.Unlock()
+			j.row = row
+			if j.name != "" {
+				j.row.Name = j.name
+			}
+			if j.then != nil && err == nil {
+				j.then(&j.row)
+			}
+			if err != nil && failed == nil {
+				failed = err
+				cancel()
+			}
+			if done += bytesOf(j.local) + bytesOf(j.original); c.o.Progress != nil {
+				c.o.Progress(done, all)
+			}
 		}
-	}
-	close(next)
-	wg.Wait()
+	})
 	if failed == nil {
 		failed = ctx.Err() // not every pair was read
 	}
@@ -231,7 +216,7 @@ func (c *comparison) resemble(ctx context.Context, jobs []*job, rows []Row) erro
 			found = append(found, i)
 		}
 	}
-	r := &reader{done: new(atomic.Int64)}
+	r := &reader{}
 	for _, e := range found {
 		local := jobs[e].local
 		if local.check() != nil {

@@ -133,7 +133,6 @@ func (s *sides) identical(ctx context.Context) (bool, error) {
 				return false, inTensor(side.t, err)
 			}
 		}
-		s.r.done.Add(2 * n)
 		if !bytes.Equal(a[:n], b[:n]) {
 			return false, nil
 		}

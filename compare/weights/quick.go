@@ -110,7 +110,6 @@ func (r *reader) raw(ctx context.Context, local, original *Tensor, p part) (x, l
 	if err := fill(l, local.Data, at*int64(local.DType.Size())); err != nil {
 		return nil, nil, inTensor(local, err)
 	}
-	r.done.Add(int64(len(both)))
 	return x, l, nil
 }
 

@@ -187,7 +187,7 @@ func (a *pair) sampled(ctx context.Context) error {
 // second is a reader for what is held against a block of the first.
 func (a *pair) second() *reader {
 	if a.two == nil {
-		a.two = &reader{done: a.r.done}
+		a.two = &reader{}
 	}
 	return a.two
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"sync/atomic"
 
 	"github.com/tracediff/tracediff/compare/weights/awq"
 	"github.com/tracediff/tracediff/hooks"
@@ -27,7 +26,7 @@ type judged struct {
 // rescale searches for factors that cancel between tensors. A tensor with cancelling factors becomes right, a tensor with uncertain
 // factors becomes unidentified.
 func (c *comparison) rescale(ctx context.Context, jobs []*job, rows []Row) error {
-	s := &rescaling{c, &reader{done: new(atomic.Int64)}, map[*awq.Tensor]judged{}}
+	s := &rescaling{c, &reader{}, map[*awq.Tensor]judged{}}
 	var tensors []*awq.Tensor
 	for i, j := range jobs {
 		t := &awq.Tensor{Name: rows[i].Name, Called: rows[i].Name}

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/permute"
@@ -186,7 +185,7 @@ func joined(parts []*Tensor) *Tensor {
 
 // refuse checks fused tensors with a wrong part: the layout of the parts may explain the errors.
 func (c *comparison) refuse(ctx context.Context, jobs []*job, rows []Row) error {
-	r := &reader{done: new(atomic.Int64)}
+	r := &reader{}
 	for _, f := range c.fused {
 		var wrong []*Row
 		for i, j := range jobs {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync/atomic"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -237,7 +236,6 @@ func (v view) parts(yield func(part) bool) {
 
 // reader reads views and tensors into reused memory. A reader belongs to one goroutine.
 type reader struct {
-	done *atomic.Int64 // bytes that were read
 	buf  buffer
 	bits []byte
 	row  []float64 // of a view whose elements change places
@@ -269,7 +267,6 @@ func (r *reader) plane(dst []float64, t *Tensor, p part, read func([]float64, in
 
 // values fills dst with a rectangle of a tensor.
 func (r *reader) values(dst []float64, t *Tensor, p part) error {
-	r.done.Add(int64(len(dst) * t.DType.Size()))
 	return r.plane(dst, t, p, func(dst []float64, from int) error { return r.buf.read(dst, t.Data, t.DType, from) })
 }
 

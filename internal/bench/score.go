@@ -5,11 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/internal/cores"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -131,22 +131,13 @@ func (b *bench) results(ctx context.Context, runs []run, workers int) ([]result,
 	}
 	out := make([]result, len(tasks))
 	errs := make([]error, len(out))
-	var wait sync.WaitGroup
-	next := make(chan int)
-	for range max(1, workers) {
-		wait.Go(func() {
-			for k := range next {
-				start := time.Now()
-				out[k], errs[k] = b.result(ctx, tasks[k].run, tasks[k].level)
-				out[k].Took = time.Since(start)
-			}
-		})
-	}
-	for k := range out {
-		next <- k
-	}
-	close(next)
-	wait.Wait()
+	cores.By(workers, len(out), func() func(int) {
+		return func(k int) {
+			start := time.Now()
+			out[k], errs[k] = b.result(ctx, tasks[k].run, tasks[k].level)
+			out[k].Took = time.Since(start)
+		}
+	})
 	for k, err := range errs {
 		if err != nil {
 			return nil, &runError{tasks[k].run.Name, err}

@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
+
+	"github.com/tracediff/tracediff/internal/cores"
 )
 
 // Scheme is a way to identify weights by content, and the prefix of its digests.
@@ -90,24 +90,20 @@ func (s shard) hash(ctx context.Context, scheme Scheme, progress func(int64)) (s
 func (s shard) hashChunks(ctx context.Context, progress func(int64)) (string, error) {
 	n := (len(s.data) + chunk - 1) / chunk
 	sums := make([][sha256.Size]byte, n)
-	var next atomic.Int64
-	var wait sync.WaitGroup
 	var told sync.Mutex
 	var done int64
-	for range min(runtime.GOMAXPROCS(0), n) {
-		wait.Go(func() {
-			for at := int(next.Add(1)) - 1; at < n && ctx.Err() == nil; at = int(next.Add(1)) - 1 {
-				part := s.data[at*chunk : min((at+1)*chunk, len(s.data))]
-				sums[at] = sha256.Sum256(part)
-				s.release()
-				told.Lock()
-				done += int64(len(part))
-				progress(done)
-				told.Unlock()
-			}
-		})
-	}
-	wait.Wait()
+	cores.Each(n, func(at int) {
+		if ctx.Err() != nil {
+			return
+		}
+		part := s.data[at*chunk : min((at+1)*chunk, len(s.data))]
+		sums[at] = sha256.Sum256(part)
+		s.release()
+		told.Lock()
+		defer told.Unlock()
+		done += int64(len(part))
+		progress(done)
+	})
 	all := sha256.New()
 	for i := range sums {
 		all.Write(sums[i][:])

@@ -5,12 +5,10 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/cores"
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
@@ -155,16 +153,7 @@ func Values(ctx context.Context, s *Section, weights []Weight, spread float64, a
 // lookAll looks at the weights on all cores.
 func lookAll(ctx context.Context, weights []Weight, all bool) []stats {
 	found := make([]stats, len(weights))
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(weights)) {
-		group.Go(func() {
-			for i := next.Add(1) - 1; int(i) < len(weights); i = next.Add(1) - 1 {
-				found[i] = look(ctx, weights[i], all)
-			}
-		})
-	}
-	group.Wait()
+	cores.Each(len(weights), func(i int) { found[i] = look(ctx, weights[i], all) })
 	return found
 }
 

@@ -34,8 +34,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/tracediff/tracediff/internal/cores"
 )
 
 func main() {
@@ -121,20 +122,9 @@ func (r *runner) run(ctx context.Context, cases []reportCase) error {
 	}
 	start := time.Now()
 	errs := make([]error, len(cases))
-	next := make(chan int)
-	var wait sync.WaitGroup
-	for range max(1, 2/r.cores) {
-		wait.Go(func() {
-			for k := range next {
-				errs[k] = r.one(ctx, cases[k], filepath.Join(room, fmt.Sprint(k)))
-			}
-		})
-	}
-	for k := range cases {
-		next <- k
-	}
-	close(next)
-	wait.Wait()
+	cores.By(max(1, 2/r.cores), len(cases), func() func(int) {
+		return func(k int) { errs[k] = r.one(ctx, cases[k], filepath.Join(room, fmt.Sprint(k))) }
+	})
 	fmt.Fprintf(os.Stderr, "%d reports in %s, %d cores each\n", len(cases), time.Since(start).Round(time.Second), r.cores)
 	return errors.Join(errs...)
 }
