@@ -121,8 +121,8 @@ func (x *pairing) lookOutside(p *pair) error {
 		if err != nil {
 			return err
 		}
-		if out != nil {
-			p.see(SeenKeys, "in %s %s", p.names[side].Trace, out.What)
+		if out != "" {
+			p.see(SeenKeys, "in %s %s", p.names[side].Trace, out)
 		}
 	}
 	return nil

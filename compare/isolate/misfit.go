@@ -52,8 +52,8 @@ func misfitIn(i *Isolator, n order.Node, last bool) *Misfit {
 	case err != nil:
 		bad.Is = "cannot be read: " + err.Error()
 		return bad
-	case out != nil:
-		bad.Is = "lets a query attend to a key that no query may attend to: " + out.What
+	case out != "":
+		bad.Is = "lets a query attend to a key that no query may attend to: " + out
 		return bad
 	}
 	if want := e.DTypeOf(i.env.DType); rec.DType != i.o.Stored && otherNumbers(e, rec.DType, want) {

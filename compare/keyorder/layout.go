@@ -31,7 +31,7 @@ type Layout struct {
 	Expect func(order.Node) (program.Value, error)
 
 	mu      sync.Mutex
-	outside map[order.Node]*Outside // what was found so far
+	outside map[order.Node]string // what was found so far
 }
 
 // cached is the cache of one layer.
@@ -47,7 +47,7 @@ type cached struct {
 
 // New knows nothing of a trace of some rows, or with an order without operations.
 func New(t *capture.Trace, list *order.List) *Layout {
-	l := &Layout{trace: t, List: list, layers: map[int]*cached{}, types: map[string][]int{}, outside: map[order.Node]*Outside{}}
+	l := &Layout{trace: t, List: list, layers: map[int]*cached{}, types: map[string][]int{}, outside: map[order.Node]string{}}
 	if list == nil || list.Config == nil || t.SomeRows() {
 		return l
 	}

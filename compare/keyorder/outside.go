@@ -15,24 +15,19 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// Outside counts elements in cells that no query may see: probabilities that are not zero, and scores and masks that are not masked.
-type Outside struct {
-	Elements int
-	What     string // "key 3, in front of the window, has probability 0.02 (head 1, token 540)"
-}
-
 // chunk is how many elements of a tensor are read at one time.
 const chunk = 1 << 16
 
-// Outside finds elements of a captured node in the cells that were left off; nil without any.
-func (l *Layout) Outside(n order.Node) (*Outside, error) {
+// Outside says which elements of a captured node, in the cells that were left off, no query may see: probabilities that are not zero, and scores
+// and masks that are not masked, as in "key 3, in front of the window, has probability 0.02 (head 1, token 540)". It is empty without any.
+func (l *Layout) Outside(n order.Node) (string, error) {
 	if l.List == nil {
-		return nil, nil
+		return "", nil
 	}
 	e := &l.List.Entries[n.Entry]
 	rec, ok := l.trace.Lookup(n.Pass, e.Name)
 	if !ok || rec.LeftOff == nil || e.Op == nil {
-		return nil, nil
+		return "", nil
 	}
 	l.mu.Lock()
 	found, known := l.outside[n]
@@ -42,7 +37,7 @@ func (l *Layout) Outside(n order.Node) (*Outside, error) {
 	}
 	found, err := outside(l.List, e, rec, l.trace.Manifest().DType)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", rec.Key, err)
+		return "", fmt.Errorf("%s: %w", rec.Key, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,14 +46,14 @@ func (l *Layout) Outside(n order.Node) (*Outside, error) {
 }
 
 // outside looks at the left-off cells of one tensor, for a model's dtype.
-func outside(list *order.List, e *order.Entry, rec capture.Record, model hooks.DType) (*Outside, error) {
+func outside(list *order.List, e *order.Entry, rec capture.Record, model hooks.DType) (string, error) {
 	seen, words := sees(list, e, rec.DType, model)
 	if seen == nil {
-		return nil, nil
+		return "", nil
 	}
 	cells, err := rec.LeftOff.Cells()
 	if err != nil || len(cells) == 0 {
-		return nil, err
+		return "", err
 	}
 	off := make([]*capture.Cell, rec.LeftOff.Shape[rec.LeftOff.Axis])
 	for i := range cells {
@@ -75,14 +70,13 @@ func outside(list *order.List, e *order.Entry, rec capture.Record, model hooks.D
 		}
 	})
 	if err != nil || count == 0 {
-		return nil, err
+		return "", err
 	}
-	out := &Outside{Elements: count}
-	out.What = fmt.Sprintf("%s %s (%s)", name(off[at/inner%len(off)]), fmt.Sprintf(words, most), where(e, rec.LeftOff, at))
+	text := fmt.Sprintf("%s %s (%s)", name(off[at/inner%len(off)]), fmt.Sprintf(words, most), where(e, rec.LeftOff, at))
 	if count > 1 {
-		out.What += fmt.Sprintf(", and so have %d more", count-1)
+		text += fmt.Sprintf(", and so have %d more", count-1)
 	}
-	return out, nil
+	return text, nil
 }
 
 // sees returns a test whether a value of an entry shows a key to a query, and the words for it; nil for an entry without such values.

@@ -42,7 +42,6 @@ const (
 
 // File is what the header of a file says.
 type File struct {
-	Version   int
 	Alignment int64
 	Fields    []Field
 	Tensors   []Tensor
@@ -114,7 +113,7 @@ func (s *scanner) header(f *File) error {
 	if err != nil {
 		return err
 	}
-	switch f.Version = int(version); {
+	switch {
 	case version&0xffff == 0 && version != 0:
 		return hint.Add(errors.New("a big-endian GGUF file, which is not read"), "gguf-py/gguf/scripts/gguf_convert_endian.py of llama.cpp converts it")
 	case version != 2 && version != 3:

@@ -56,8 +56,9 @@ func BenchmarkErrors(b *testing.B) {
 			b.SetBytes(int64(n / f.Elements() * f.Bytes()))
 			b.ReportAllocs()
 			for b.Loop() {
-				for at := 0; at < n; at += q.Batch {
-					if err := r.Codes(&c, int64(at), q.Batch); err != nil {
+				const batch = 4096
+				for at := 0; at < n; at += batch {
+					if err := r.Codes(&c, int64(at), batch); err != nil {
 						b.Fatal(err)
 					}
 					for g := range c.Step {

@@ -70,7 +70,7 @@ func (b Block) Bytes() int { return blocks[b].bytes }
 // Tensor is a tensor of blocks that lie one after the other in data from offset on. Rows have whole blocks.
 func (b Block) Tensor(name string, shape []int, data io.ReaderAt, offset int64) *Tensor {
 	n := b.Elements()
-	return &Tensor{Name: name, Shape: shape, Scheme: Scheme{Name: b.String()}, Unit: n, Batch: batch(n), source: blocksAt{b, data, offset}, group: n, grain: n}
+	return &Tensor{Name: name, Shape: shape, Scheme: Scheme{Name: b.String()}, Unit: n, source: blocksAt{b, data, offset}, group: n, grain: n}
 }
 
 // blocksAt is where the blocks of a tensor lie.

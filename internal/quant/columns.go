@@ -197,7 +197,7 @@ func (f *finder) transposed(t *container.Tensor, name string) error {
 	if !s.grouped() {
 		group = 1
 	}
-	f.keep(t, name, &Tensor{Shape: []int{s.out, s.in}, Scheme: scheme, Unit: each * s.in, Batch: band * s.in, source: s, group: group, grain: band * s.in})
+	f.keep(t, name, &Tensor{Shape: []int{s.out, s.in}, Scheme: scheme, Unit: each * s.in, source: s, group: group, grain: band * s.in})
 	return nil
 }
 

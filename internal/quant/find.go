@@ -172,7 +172,7 @@ var numbers = []hooks.DType{hooks.F16, hooks.BF16, hooks.F32}
 
 // add keeps a tensor that was found, whose codes are those of t.
 func (f *finder) add(t *container.Tensor, name string, shape []int, scheme Scheme, s *rows) {
-	f.keep(t, name, &Tensor{Shape: shape, Scheme: scheme, Unit: s.group, Batch: batch(s.group), source: s, group: s.group, grain: s.group})
+	f.keep(t, name, &Tensor{Shape: shape, Scheme: scheme, Unit: s.group, source: s, group: s.group, grain: s.group})
 }
 
 func (f *finder) keep(t *container.Tensor, name string, found *Tensor) {

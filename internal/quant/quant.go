@@ -108,7 +108,6 @@ type Tensor struct {
 	Shape  []int // torch's: outputs, inputs
 	Scheme Scheme
 	Unit   int // reads begin and end at multiples of so many elements
-	Batch  int // so many elements are best read at a time; a multiple of Unit
 
 	source source
 	group  int
@@ -158,12 +157,6 @@ type Reader struct {
 
 // Reader returns a reader of t.
 func (t *Tensor) Reader() *Reader { return &Reader{tensor: t} }
-
-// piece is how many elements are decoded at a time where nothing asks for more: codes and values of a piece stay in the nearest cache.
-const piece = 4096
-
-// batch is how many elements of a format whose parts lie one after the other are read at a time.
-func batch(unit int) int { return max(unit, piece/unit*unit) }
 
 // Codes fills c with the n elements from number from on; both are multiples of the tensor's Unit. The memory of c is used again.
 func (r *Reader) Codes(c *Codes, from int64, n int) error {

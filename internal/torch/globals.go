@@ -19,7 +19,6 @@ type constant string
 type element struct {
 	d       hooks.DType
 	unknown string // the name where the dtype is not one of ours
-	untyped bool   // a storage of bytes
 }
 
 func (e element) size() int64 { return int64(e.d.Size()) }
@@ -28,7 +27,7 @@ func (e element) size() int64 { return int64(e.d.Size()) }
 var storages = map[string]element{
 	"DoubleStorage": {d: hooks.F64}, "FloatStorage": {d: hooks.F32}, "HalfStorage": {d: hooks.F16}, "BFloat16Storage": {d: hooks.BF16},
 	"LongStorage": {d: hooks.I64}, "IntStorage": {d: hooks.I32}, "ShortStorage": {d: hooks.I16}, "CharStorage": {d: hooks.I8},
-	"ByteStorage": {d: hooks.U8}, "BoolStorage": {d: hooks.Bool}, "UntypedStorage": {d: hooks.U8, untyped: true},
+	"ByteStorage": {d: hooks.U8}, "BoolStorage": {d: hooks.Bool}, "UntypedStorage": {d: hooks.U8},
 	"ComplexFloatStorage": {unknown: "complex64"}, "ComplexDoubleStorage": {unknown: "complex128"},
 	"QInt8Storage": {unknown: "qint8"}, "QInt32Storage": {unknown: "qint32"}, "QUInt8Storage": {unknown: "quint8"},
 }

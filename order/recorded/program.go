@@ -34,9 +34,8 @@ const (
 
 // Program is what was recorded of a model: the steps of each forward call, and the names of what they compute.
 type Program struct {
-	Class     string // of the model, with its module
-	ModelType string // of its configuration
-	Producer  map[string]string
+	Class     string      // of the model, with its module
+	ModelType string      // of its configuration
 	DType     hooks.DType // that most of the parameters have: the model's
 	Passes    []Pass
 	Weights   map[string]*Weight // by the parameter's name

@@ -107,7 +107,7 @@ func Read(in io.Reader) (*Program, error) {
 		return nil, err
 	}
 	p := &Program{
-		Class: r.Class, ModelType: r.ModelType, Producer: r.Producer, Passes: r.passes[0], others: r.others(),
+		Class: r.Class, ModelType: r.ModelType, Passes: r.passes[0], others: r.others(),
 		Weights: r.weights, Constants: r.constants, Sources: r.sources(), Values: r.values, Alone: r.Alone,
 	}
 	p.DType = p.dtype()

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
@@ -29,7 +28,6 @@ type storedFile struct {
 	path string // in the folder, with slashes
 	kind string
 	size int64
-	made time.Time
 }
 
 // openFolder opens a folder, and nothing else: opening a pipe would wait for its other end.
@@ -65,7 +63,7 @@ func scanFolder(root *os.Root) (files []storedFile, folders []string, err error)
 		if err != nil {
 			return err
 		}
-		f := storedFile{name, tracefolder.FileForeign, info.Size(), info.ModTime()}
+		f := storedFile{name, tracefolder.FileForeign, info.Size()}
 		if info.Mode().IsRegular() || tracefolder.InRunFolder(name) {
 			f.kind = kindOf(root, name, info.Size())
 		}
