@@ -5,6 +5,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/chain"
+	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/isolate"
@@ -243,7 +244,7 @@ func (c *certifier) sight(ctx context.Context, res *Result, unverified map[strin
 		return nil
 	}
 	var err error
-	res.Sight, err = c.by.Isolator.Sight(ctx, 0, func(name string, pass int) bool {
+	res.Sight, err = detectable.Find(ctx, c.by.Isolator.Forms, 0, func(name string, pass int) bool {
 		return unverified[name] == "" && c.decided.compared(capture.Key(pass, name, 0))
 	})
 	return err

@@ -6,7 +6,6 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/arithmetic"
 	"github.com/tracediff/tracediff/compare/chain"
-	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/naming"
@@ -54,17 +53,6 @@ func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, er
 	return i.Names.Of(ctx, name)
 }
 
-// Sight returns which of the usual mistakes the trace would have shown; see [detectable.Find].
-func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pass int) bool) (*detectable.Sight, error) {
-	return detectable.Find(ctx, i.Forms, work, of)
-}
-
-// Rounded reports whether a trace of 16 bits was computed in float32 and rounded at writing time. wide is an
-// isolator of the same trace for float32, with this dtype as [isolate.Options].Stored.
-func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
-	return i.Forms.Rounded(ctx, wide.Isolator)
-}
-
 // NewChain returns the chain of an isolator's trace; nil without one.
 func NewChain(i *Isolator, f chain.Facts) *chain.Chain {
 	if i == nil {
@@ -96,6 +84,3 @@ func (c *Isolated) mistakeKey() string {
 	}
 	return c.Finding.Key()
 }
-
-// Study gives the search of names what a measurement of it asks for, before anything is certified.
-func (i *Isolator) Study(s diagnose.Study) { i.Names.Study = s }

@@ -90,7 +90,7 @@ func wider(t *testing.T, isolator func(isolate.Options) (*compare.Isolator, erro
 	if err != nil {
 		return false, err
 	}
-	return i.Rounded(t.Context(), wide)
+	return i.Forms.Rounded(t.Context(), wide.Isolator)
 }
 
 // wrongWitness is [arithmetic.WrongWitness] of a trace.

@@ -61,7 +61,7 @@ func roundedAlone(t *testing.T, dir string, trace *capture.Trace, d hooks.DType)
 		}
 		return i
 	}
-	is, err := made(isolate.Options{DType: d}).Rounded(t.Context(), made(isolate.Options{DType: hooks.F32, Stored: d}))
+	is, err := made(isolate.Options{DType: d}).Forms.Rounded(t.Context(), made(isolate.Options{DType: hooks.F32, Stored: d}).Isolator)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -47,7 +48,7 @@ func benchmarkSight(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpoin
 		}
 		certified += time.Since(start)
 		start = time.Now()
-		s, err := i.Sight(b.Context(), 0, nil)
+		s, err := detectable.Find(b.Context(), i.Forms, 0, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

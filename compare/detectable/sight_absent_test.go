@@ -50,7 +50,7 @@ func TestSightNamesTensors(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s, err := i.Sight(t.Context(), 0, nil)
+				s, err := detectable.Find(t.Context(), i.Forms, 0, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

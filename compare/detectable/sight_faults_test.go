@@ -85,7 +85,7 @@ func TestSightOfFaultsInTransformers(t *testing.T) {
 		s := sights[f.Reference]
 		if s == nil {
 			var err error
-			if s, err = isolator(testengine.Open(t, filepath.Join(dir, f.Reference)), m).Sight(t.Context(), 0, nil); err != nil {
+			if s, err = detectable.Find(t.Context(), isolator(testengine.Open(t, filepath.Join(dir, f.Reference)), m).Forms, 0, nil); err != nil {
 				t.Fatal(err)
 			}
 			if len(s.Skipped) > 0 {

@@ -47,7 +47,7 @@ func sightWith(t *testing.T, golden string, work, times int, of func(name string
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := i.Sight(t.Context(), work, of)
+	s, err := detectable.Find(t.Context(), i.Forms, work, of)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestSightOfALongPrompt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := i.Sight(t.Context(), 1<<28, nil)
+	s, err := detectable.Find(t.Context(), i.Forms, 1<<28, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

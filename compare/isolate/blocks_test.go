@@ -15,6 +15,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
@@ -228,7 +229,7 @@ func isolated(ctx context.Context, t *testing.T, trace *capture.Trace, block int
 			s.certificates[r.Key] = rounded(s.certificates[r.Key])
 		}
 	}
-	sight, err := i.Sight(t.Context(), 0, nil)
+	sight, err := detectable.Find(t.Context(), i.Forms, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TestAnEditThatGivesNoBoundIsNoName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i.Study(diagnose.Study{Without: without})
+		i.Names.Study = diagnose.Study{Without: without}
 		found, err := i.Name(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)

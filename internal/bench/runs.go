@@ -221,7 +221,7 @@ func (s subject) look(ctx context.Context, t, ref *capture.Trace) (*sight, error
 	isolator := func(t *capture.Trace) (*compare.Isolator, error) {
 		i, err := compare.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), isolate.Options{})
 		if err == nil {
-			i.Study(diagnose.Study{Looked: looked})
+			i.Names.Study = diagnose.Study{Looked: looked}
 		}
 		return i, err
 	}
@@ -315,7 +315,7 @@ func (s subject) without(ctx context.Context, t *capture.Trace, name, class stri
 	if err != nil {
 		return nil, effort, err
 	}
-	i.Study(study)
+	i.Names.Study = study
 	f, err = i.Name(ctx, name)
 	return f, effort, err
 }

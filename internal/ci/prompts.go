@@ -182,7 +182,7 @@ func (m *model) look(ctx context.Context, e *settings.Env, c *candidate) (err er
 	if err != nil {
 		return err
 	}
-	c.sight, err = i.Sight(ctx, sightOfPrompt, nil)
+	c.sight, err = detectable.Find(ctx, i.Forms, sightOfPrompt, nil)
 	return err
 }
 

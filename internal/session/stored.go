@@ -123,5 +123,5 @@ func roundedAlone(ctx context.Context, i *compare.Isolator, t *capture.Trace, li
 	if err != nil {
 		return false, err
 	}
-	return i.Rounded(ctx, wide)
+	return i.Forms.Rounded(ctx, wide.Isolator)
 }
