@@ -123,19 +123,27 @@ func (p *Port) open(ctx context.Context, e *settings.Env, folder string) (err er
 	if p.portRecord, err = readPort(folder); err != nil {
 		return err
 	}
-	ck, err := checkpoint.Open(folder)
-	if err != nil {
+	if p.Checkpoint, err = opened(ctx, e, folder, p.Digest); err != nil || p.Steps == "" {
 		return err
 	}
+	p.codes, err = opened(ctx, e, filepath.Join(folder, stepsFolder), p.Steps)
+	return err
+}
+
+// opened opens a kept checkpoint, and checks its digest.
+func opened(ctx context.Context, e *settings.Env, folder, digest string) (*checkpoint.Checkpoint, error) {
+	ck, err := checkpoint.Open(folder)
+	if err != nil {
+		return nil, err
+	}
 	sum, err := origin.Digest(ctx, e, ck, ck.Scheme())
-	if err == nil && sum != p.Digest {
+	if err == nil && sum != digest {
 		err = fmt.Errorf("%s is not what was written", filepath.Join(folder, weightsFile))
 	}
 	if err != nil {
-		return hint.Also(err, ck.Close())
+		return nil, hint.Also(err, ck.Close())
 	}
-	p.Checkpoint = ck
-	return p.openSteps(ctx, e, filepath.Join(folder, stepsFolder))
+	return ck, nil
 }
 
 // Close lets go of the weights of the port. The original's checkpoint is its caller's.

@@ -15,8 +15,6 @@ import (
 	"github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
-	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/origin"
 	"github.com/tracediff/tracediff/internal/quant"
 	"github.com/tracediff/tracediff/internal/settings"
 	"github.com/tracediff/tracediff/order"
@@ -114,26 +112,6 @@ func stepsInto(ctx context.Context, to io.Writer, list []weights.Source) (across
 		}
 	}
 	return across, nil
-}
-
-// openSteps opens the kept steps and offsets, and checks their digest.
-func (p *Port) openSteps(ctx context.Context, e *settings.Env, folder string) error {
-	if p.Steps == "" {
-		return nil
-	}
-	ck, err := checkpoint.Open(folder)
-	if err != nil {
-		return err
-	}
-	sum, err := origin.Digest(ctx, e, ck, ck.Scheme())
-	if err == nil && sum != p.Steps {
-		err = fmt.Errorf("%s is not what was written", filepath.Join(folder, weightsFile))
-	}
-	if err != nil {
-		return hint.Also(err, ck.Close())
-	}
-	p.codes = ck
-	return nil
 }
 
 // steps returns the steps and offsets of a weight. It returns nil for a weight without steps along its rows.
