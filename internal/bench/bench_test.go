@@ -83,7 +83,7 @@ func sound(t *testing.T, results []result) {
 		}
 		for _, n := range r.Names {
 			if n.verdict == wrong || n.verdict == unread {
-				t.Errorf("%s: %s is %s: %s", at, n.Role, n.verdict, n.Finding.Text())
+				t.Errorf("%s: %s is %s: %s; its line of names.txt: right | %s | %s", at, n.Role, n.verdict, n.Finding.Text(), pairName(r.Faults), n.Finding.Key())
 			}
 		}
 	}
