@@ -50,18 +50,12 @@ func numbersOfCurve(m Mistake) int {
 
 // byCurve puts a curve of an operand in place of a value: the curve itself, times the operand, or times the right value.
 func byCurve(s *subject, e *Entry, m Mistake) *program.Edited {
-	d, ok := s.edit(m)
+	at, x, ok := twoPlaces(s, e, m)
 	c := m.Numbers.curve()
-	if !ok || c == nil || len(d.At) != 2 {
+	if !ok || c == nil {
 		return nil
 	}
-	t := e.signed(s.m)
-	from := t.Copies(d.At[1])
-	if len(from) != 1 || d.At[1].Arg < 0 || d.At[1].Arg >= len(t.Steps[from[0]].Args) {
-		return nil
-	}
-	return s.at(e, d.At[0], func(ed *edit.Editor, own program.Var) program.Var {
-		x := t.Steps[from[0]].Args[d.At[1].Arg]
+	return s.at(e, at, func(ed *edit.Editor, own program.Var) program.Var {
 		if !slices.Equal(x.Shape, own.Shape) {
 			return ed.Fail("shapes")
 		}

@@ -72,8 +72,8 @@ func (k *keysOf) add(o *observed, pass order.Pass) {
 	}
 }
 
-// row lists the keys that the query of a row sees, those that it should see, those that it should see and does not, and those that it should not see
-// and does.
+// row lists the keys that the query of a row sees, and the keys that it should see. lost are the keys that it should see and does not see, and gained are
+// the keys that it sees and should not see.
 func (k *keysOf) row(o *observed, from, keys int) (has, right, lost, gained []int) {
 	for key := range keys {
 		i := from + key

@@ -28,6 +28,22 @@ func fittedNumbers(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
+// twoPlaces are the place of a mistake, and the operand at its other place. It is not ok for another count of places, or if several steps are at the other
+// place.
+func twoPlaces(s *subject, e *Entry, m Mistake) (at edit.Place, from program.Var, ok bool) {
+	d, ok := s.edit(m)
+	if !ok || len(d.At) != 2 {
+		return at, from, false
+	}
+	t := e.signed(s.m)
+	other := d.At[1]
+	copies := t.Copies(other)
+	if len(copies) != 1 || other.Arg < 0 || other.Arg >= len(t.Steps[copies[0]].Args) {
+		return at, from, false
+	}
+	return d.At[0], t.Steps[copies[0]].Args[other.Arg], true
+}
+
 // alongIndex is one of the axes of [Mistake.Axis] in a value; of returns the index along the axis for the indexes of an element.
 type alongIndex struct {
 	size int

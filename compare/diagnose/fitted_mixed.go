@@ -63,22 +63,19 @@ func coefficientsOf(m Mistake) (n int) {
 
 // mixes puts the mixture of a value in the place of a value.
 func mixes(s *subject, e *Entry, m Mistake) *program.Edited {
-	d, ok := s.edit(m)
-	if !ok || len(d.At) < 1 || len(d.At) > 2 {
+	at, from, two := twoPlaces(s, e, m)
+	switch {
+	case two:
+	case m.By != Term{}:
 		return nil
+	default:
+		at = s.place(m)
 	}
-	t := e.signed(s.m)
-	return s.at(e, d.At[0], func(ed *edit.Editor, v program.Var) program.Var {
-		if len(d.At) == 2 {
-			copies := t.Copies(d.At[1])
-			if len(copies) != 1 || d.At[1].Arg < 0 {
-				return ed.Fail("places")
-			}
-			if from := t.Steps[copies[0]].Args[d.At[1].Arg]; slices.Equal(from.Shape, v.Shape) {
-				v = from
-			} else {
-				return ed.Fail("shapes")
-			}
+	return s.at(e, at, func(ed *edit.Editor, v program.Var) program.Var {
+		if two && !slices.Equal(from.Shape, v.Shape) {
+			return ed.Fail("shapes")
+		} else if two {
+			v = from
 		}
 		k := axisNamed(s, e, v.Shape, m.Axis)
 		if k < 0 {

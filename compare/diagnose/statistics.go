@@ -47,17 +47,12 @@ func statisticOf(ed *edit.Editor, name string, x program.Var) (program.Var, bool
 
 // byStatistic multiplies or divides a number of the formula by a statistic of each row of an operand, or puts a multiple of the statistic in its place.
 func byStatistic(s *subject, e *Entry, m Mistake) *program.Edited {
-	d, ok := s.edit(m)
-	if !ok || len(d.At) != 2 {
+	at, read, ok := twoPlaces(s, e, m)
+	if !ok {
 		return nil
 	}
-	t := e.signed(s.m)
-	from := t.Copies(d.At[1])
-	if len(from) != 1 || d.At[1].Arg < 0 || d.At[1].Arg >= len(t.Steps[from[0]].Args) {
-		return nil
-	}
-	return s.at(e, d.At[0], func(ed *edit.Editor, own program.Var) program.Var {
-		x, ok := statisticOf(ed, m.For.Name, t.Steps[from[0]].Args[d.At[1].Arg])
+	return s.at(e, at, func(ed *edit.Editor, own program.Var) program.Var {
+		x, ok := statisticOf(ed, m.For.Name, read)
 		shape := shapeOfRows(product(x.Shape), own.Shape)
 		if !ok || shape == nil {
 			return ed.Fail("shapes")
