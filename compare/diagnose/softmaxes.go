@@ -54,7 +54,7 @@ func softmaxVariants(s *search) iter.Seq[Mistake] {
 		all = append(all, m)
 	}
 	all = append(all, softmaxOf(s, "softmax.own-key-twice"))
-	for n := range mostTwice {
+	for n := range min(mostTwice, keysOfPasses(s)) {
 		m := softmaxOf(s, "softmax.key-twice")
 		m.N = n
 		all = append(all, m)
@@ -85,6 +85,15 @@ func softmaxesElsewhere(s *search) iter.Seq[Mistake] {
 		all = append(all, m)
 	}
 	return slices.Values(all)
+}
+
+// keysOfPasses is the number of keys in the last pass of the entries.
+func keysOfPasses(s *search) (keys int) {
+	for _, e := range s.entries {
+		pass := s.m.Passes[e.Node.Pass]
+		keys = max(keys, pass.Past+pass.Tokens)
+	}
+	return keys
 }
 
 // mostTwice is how many keys are counted twice, one at a time.
