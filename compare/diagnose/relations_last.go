@@ -17,8 +17,9 @@ func lastRelations(s *search) error {
 		return err
 	}
 	x := differenceOf(s, all)
-	// In 16 bits the errors of the elements hide what a low rank leaves. Of a large matrix it is not known whether a few channels of the operand make the error.
-	if d := lowRank(x); d != nil && s.first.Call.DType == hooks.F32 && denseOf(s, &all[0]) != nil {
+	// In 16 bits the errors of the elements hide what a low rank leaves. Of a large matrix it is not known whether a few channels of the operand make the error,
+	// and steps before the product may make any error.
+	if d := lowRank(x); d != nil && s.first.Call.DType == hooks.F32 && denseOf(s, &all[0]) != nil && readsInput(s.first) {
 		p := s.first.Program
 		of := weightTerm(s.first.Weights[p.Steps[p.Steps[p.Out.Step].Args[1].Step].Index()].Name)
 		return s.state(statement{Relation: Relation{Kind: "error.of-low-rank", Of: of, N: int(d.Values[0])}, of: s.entries, solved: d.Numbers})
@@ -28,6 +29,12 @@ func lastRelations(s *search) error {
 		return s.state(statement{Relation: Relation{Kind: "slots.foreign", Of: Term{Kind: TheCache}, At: at}, of: s.entries, exact: true})
 	}
 	return s.err
+}
+
+// readsInput reports whether the product at the end of an entry reads a captured tensor.
+func readsInput(e *Entry) bool {
+	p := e.Program
+	return p.Steps[p.Steps[p.Out.Step].Args[0].Step].Prim == program.Input
 }
 
 // foreignSlots are the slots of earlier passes that are wrong as a whole, in entries that compute nothing. It is nil if an element of another slot is
