@@ -253,38 +253,6 @@ func (m Mistake) field(name string) (words string, has bool) {
 	return m.size(name)
 }
 
-// size fills the hole of a size: n, m, k, or a sum of these and of whole numbers.
-func (m Mistake) size(name string) (words string, has bool) {
-	sum, sign, signed := 0, 1, strings.HasPrefix(name, "+")
-	for _, part := range parts.FindAllString(name, -1) {
-		switch part {
-		case "+":
-			sign = 1
-		case "-":
-			sign = -1
-		case "n":
-			sum += sign * m.N
-		case "m":
-			sum += sign * m.M
-		case "k":
-			sum += sign * m.K
-		default:
-			n, err := strconv.Atoi(part)
-			if err != nil {
-				panic("a hole {" + name + "} in the words of " + string(m.Kind))
-			}
-			sum += sign * n
-		}
-	}
-	if signed {
-		return fmt.Sprintf("%+d", sum), sum != 0
-	}
-	return strconv.Itoa(sum), sum != 0
-}
-
-// parts are the parts of a sum of sizes.
-var parts = regexp.MustCompile(`[a-z]+|\d+|.`)
-
 // String is the term in a sentence.
 func (t Term) String() string {
 	text := termWords[t.Kind]

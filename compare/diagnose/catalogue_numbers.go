@@ -158,7 +158,7 @@ func (r Runs) scales() string {
 // sums are the sums that indexes of an axis are, where they are not themselves.
 func (m Mistake) sums() string {
 	var all []string
-	for j, row := range m.mixedIndexes() {
+	for j, row := range m.coefficients() {
 		if m.By != (Term{}) || !isUnit(row, j) {
 			all = append(all, sumWords(strings.TrimSuffix(m.Axis, "s"), j, row))
 		}

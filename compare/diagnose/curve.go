@@ -127,9 +127,9 @@ func longest(points []sample, degree int) (n int, p *polynomial) {
 	return n, p
 }
 
-// through is a polynomial of a degree, or less, that goes through all points, which are sorted and have different places; nil for no such polynomial. It is
-// found by Remez' exchange: a polynomial misses some reference points by the same multiple of their errors, with alternating signs. No other polynomial
-// misses all of these points by less. Another point that it misses by more takes the place of one of them.
+// through fits a polynomial of at most a degree to sorted points at different places. The result is nil if no polynomial is within the error of every
+// point. The method is Remez' exchange: a polynomial misses each reference point by the same multiple of the point's error, with alternating signs. No
+// other polynomial misses all reference points by less. A point that the polynomial misses by more replaces a reference point.
 func through(points []sample, degree int) *polynomial {
 	first, last := points[0].x, points[len(points)-1].x
 	f := &exchange{points: points, middle: first/2 + last/2, half: cmp.Or(last/2-first/2, 1), powers: min(degree+1, len(points))}

@@ -144,6 +144,7 @@ func describe(s *search) (*Description, error) {
 		return nil, err
 	}
 	x := differenceOf(s, results)
+	s.differs = x
 	var best *Description // the first vague description, until a description says how the entries differ
 	for _, a := range analyses() {
 		said := best != nil && !slices.Contains(vague, best.Kind)

@@ -24,7 +24,7 @@ const (
 	timesRight        // the value is the curve times the right value, which the curve changes little
 )
 
-// steered is a value that is a function of one other value, its argument, by a function that is no line.
+// steered is a value that the operation computes from one other value, the argument, by a function with a bend.
 type steered struct {
 	of       Term
 	at       edit.Place

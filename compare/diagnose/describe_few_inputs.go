@@ -66,6 +66,7 @@ func denseOf(s *search, o *observed) *dense {
 	if a == nil || a.rows*a.cols > mostOfMatrix || len(o.want) != len(a.x)/a.cols*a.rows || len(o.want) > mostOfRank {
 		return nil
 	}
+	s.m.work += a.rows * a.cols / 8
 	p := &dense{a, make([][]float64, a.cols)}
 	for c := range p.columns {
 		p.columns[c] = make([]float64, a.rows)
@@ -85,7 +86,7 @@ func denseOf(s *search, o *observed) *dense {
 // spanned lists the few channels whose columns span the error of a result, by orthogonal matching pursuit: the next channel is the channel whose column
 // has the largest part of the remaining error. It is nil if the error has no low rank, or if few columns do not span it.
 func (p *dense) spanned(s *search, o *observed) (channels []int) {
-	basis := p.errors(o)
+	basis := p.errors(s, o)
 	if len(basis) == 0 {
 		return nil
 	}
@@ -136,7 +137,7 @@ func (p *dense) spanned(s *search, o *observed) (channels []int) {
 }
 
 // errors is an orthonormal basis of the errors of all tokens; nil if there is no error, or if there are too few tokens for the rank.
-func (p *dense) errors(o *observed) (basis [][]float64) {
+func (p *dense) errors(s *search, o *observed) (basis [][]float64) {
 	tokens, most := len(o.want)/p.rows, 0.0
 	all := make([][]float64, tokens)
 	wrong := 0
@@ -155,13 +156,13 @@ func (p *dense) errors(o *observed) (basis [][]float64) {
 		return nil
 	}
 	for {
-		largest := slices.MaxFunc(all, func(a, b []float64) int {
-			if length(a) < length(b) {
-				return -1
+		s.m.work += len(o.want) / 8
+		largest, size := all[0], 0.0
+		for _, row := range all {
+			if n := length(row); n > size {
+				largest, size = row, n
 			}
-			return 1
-		})
-		size := length(largest)
+		}
 		if !(size > rankSlack*most*math.Sqrt(float64(p.rows))) {
 			return basis
 		}

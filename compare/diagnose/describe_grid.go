@@ -35,7 +35,7 @@ const (
 	mostByChance = 0.5 // of the right values that may lie on the same grid
 )
 
-// onGrid describes values that are whole multiples of a step, such as numbers that were kept in few bits: one step, or a step for each index of an axis.
+// onGrid describes values that are whole multiples of a step, such as numbers in few bits. All values have one step, or each index of an axis has a step.
 // It is nil if the right values lie on the same grid. One step for all values at a place is proposed as a mistake.
 func onGrid(s *search, all []observed, of Term, at edit.Place) *Description {
 	axes := axesIn(s, all)

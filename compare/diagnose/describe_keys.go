@@ -72,8 +72,8 @@ func (k *keysOf) add(o *observed, pass order.Pass) {
 	}
 }
 
-// row lists the keys that the query of a row sees, and the keys that it should see. lost are the keys that it should see and does not see, and gained are
-// the keys that it sees and should not see.
+// row lists the keys of a row's query: has are the visible keys, right the keys that should be visible, lost the keys of right without those of has, and
+// gained the keys of has without those of right.
 func (k *keysOf) row(o *observed, from, keys int) (has, right, lost, gained []int) {
 	for key := range keys {
 		i := from + key

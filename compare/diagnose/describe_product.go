@@ -44,7 +44,7 @@ func describeOperand(x *difference) *Description {
 	return &o.Description
 }
 
-// otherChannelsRead describes an operand whose wrong channels are all other channels of the right operand.
+// otherChannelsRead describes an operand with wrong channels if each wrong channel equals another channel of the right operand.
 func otherChannelsRead(x *difference, o *solvedOperand) *Description {
 	width, rows := o.all[0].shape[1], 0
 	for n := range o.all {

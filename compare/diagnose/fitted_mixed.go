@@ -26,20 +26,12 @@ func (x *mixture) mistakes(axis byte, of Term, at edit.Place, from ...edit.Place
 	return []Mistake{m}
 }
 
-// coefficients are the rows of coefficients of a mistake, for an axis with n indexes; nil for another count.
-func (m Mistake) coefficients(n int) [][]float64 {
+// coefficients are the rows of coefficients of a mistake, one for each index along its axis; nil for numbers that are no such rows.
+func (m Mistake) coefficients() [][]float64 {
 	all := m.Numbers.list()
-	if n < 1 || n > mostMixed || len(all) != n*n {
-		return nil
-	}
-	return slices.Collect(slices.Chunk(all, n))
-}
-
-// mixedIndexes are the rows of coefficients of a mistake that has as many rows as indexes.
-func (m Mistake) mixedIndexes() [][]float64 {
 	for n := 1; n <= mostMixed; n++ {
-		if rows := m.coefficients(n); rows != nil {
-			return rows
+		if n*n == len(all) {
+			return slices.Collect(slices.Chunk(all, n))
 		}
 	}
 	return nil
@@ -47,7 +39,7 @@ func (m Mistake) mixedIndexes() [][]float64 {
 
 // coefficientsOf counts the coefficients of indexes that are not themselves.
 func coefficientsOf(m Mistake) (n int) {
-	for j, row := range m.mixedIndexes() {
+	for j, row := range m.coefficients() {
 		if isUnit(row, j) {
 			continue
 		}
@@ -81,8 +73,8 @@ func mixes(s *subject, e *Entry, m Mistake) *program.Edited {
 		if k < 0 {
 			return ed.Fail("axes")
 		}
-		rows := m.coefficients(v.Shape[k])
-		if rows == nil {
+		rows := m.coefficients()
+		if len(rows) != v.Shape[k] {
 			return ed.Fail("numbers")
 		}
 		var all []program.Var
@@ -93,7 +85,7 @@ func mixes(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// axisNamed is the axis of a value that counts what a noun says; −1 for none.
+// axisNamed returns the axis of a value that counts the noun, or −1.
 func axisNamed(s *subject, e *Entry, shape []int, noun string) int {
 	axes := s.m.List.Entries[e.Node.Entry].Axes
 	if len(axes) != len(shape) {

@@ -65,6 +65,23 @@ func attend(in, y []float64, sees func(q, k int) bool) {
 	rounded(y)
 }
 
+// A list of the wrong elements of a mask is no name for few elements.
+func TestAFewElementsThatAreMaskedAreNoName(t *testing.T) {
+	of := operation{"mask.full", op.Mask{}, "bhts", []int{1, 1, 8, 8}, positions(), nil, nil}
+	for n, kind := range map[int]diagnose.Kind{1: "", 3: "", 4: "elements.minus-infinity"} {
+		m := model(t)
+		m.Passes[0].Tokens = 8
+		f := named(t, m, of.made(t, m, func(_ [][]float64, y []float64) {
+			for k := range n { // query 2k+1 does not see key k
+				y[(2*k+1)*8+k] = math.Inf(-1)
+			}
+		}))
+		if f.Relation.Kind != kind {
+			t.Errorf("%d elements: %s", n, f.Key())
+		}
+	}
+}
+
 // A single wrong element of a mask is no rounding, so the mistake that gives it has a name.
 func TestASingleWrongKeyIsNamed(t *testing.T) {
 	of := operation{"mask.full", op.Mask{}, "bhts", []int{1, 1, 8, 8}, positions(), nil, nil}

@@ -312,6 +312,26 @@ func TestNumbersThatTheDataDoNotTell(t *testing.T) {
 	}
 }
 
+// Several numbers of one size that are all too small are one name.
+func TestNumbersOfOneSizeAreOneName(t *testing.T) {
+	m := model(t)
+	read := m.Read
+	m.Read = func(n order.Node) (program.Value, error) { // rows as small as the root of epsilon
+		v, err := read(n)
+		v.Data = slices.Clone(v.Data)
+		for i := range v.Data {
+			v.Data[i] *= 1e-3
+		}
+		return v, err
+	}
+	e := planted(t, m, "layers.0.input_layernorm", 0, func(in, w [][]float64) []float64 { return normed(in[0], w[0], 0.99e-7) })
+	h := e.Judge.(*honest)
+	e.Judge = &vague{*h, normed(e.Call.In[0].Data, e.Call.W[0].(vector), 1.2e-7)}
+	if f := named(t, m, e); f.What != "epsilon is 1e-07 (or 1.19209e-07)" || !f.Named() {
+		t.Errorf("%q, or %v", f.What, f.Undecided)
+	}
+}
+
 // A power of ten that may as well be a number near it has both said.
 func TestPowersOfTenAreSaidWithWhatIsNearThem(t *testing.T) {
 	m := model(t)

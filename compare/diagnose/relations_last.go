@@ -12,14 +12,13 @@ import (
 // lastRelations looks for relations that hold where no mistake and no other tensor gives the elements: an error of low rank, and slots of a cache with
 // values from elsewhere.
 func lastRelations(s *search) error {
-	all, err := results(s)
-	if err != nil || len(all) == 0 {
-		return err
+	x := s.differs
+	if x == nil {
+		return nil
 	}
-	x := differenceOf(s, all)
 	// In 16 bits the errors of the elements hide what a low rank leaves. Of a large matrix it is not known whether a few channels of the operand make the error,
 	// and steps before the product may make any error.
-	if d := lowRank(x); d != nil && s.first.Call.DType == hooks.F32 && denseOf(s, &all[0]) != nil && readsInput(s.first) {
+	if d := lowRank(x); d != nil && s.first.Call.DType == hooks.F32 && denseOf(s, &x.results[0]) != nil && readsInput(s.first) {
 		p := s.first.Program
 		of := weightTerm(s.first.Weights[p.Steps[p.Steps[p.Out.Step].Args[1].Step].Index()].Name)
 		return s.state(statement{Relation: Relation{Kind: "error.of-low-rank", Of: of, N: int(d.Values[0])}, of: s.entries, solved: d.Numbers})
@@ -37,8 +36,8 @@ func readsInput(e *Entry) bool {
 	return p.Steps[p.Steps[p.Out.Step].Args[0].Step].Prim == program.Input
 }
 
-// foreignSlots are the slots of earlier passes that are wrong as a whole, in entries that compute nothing. It is nil if an element of another slot is
-// wrong, or if all slots of earlier passes are: these may have been changed where they are kept.
+// foreignSlots lists the wrong slots of earlier passes, in entries that compute nothing. Nearly all elements of a listed slot are wrong, and all elements
+// of every other slot are right. The list is nil if all slots of earlier passes are wrong: the port may have changed the whole cache.
 func foreignSlots(x *difference) (slots []int) {
 	for n := range x.results {
 		o := &x.results[n]

@@ -322,7 +322,7 @@ func undetermined(first float64, others []float64) bool {
 	})
 }
 
-// oneSided reports whether all numbers of matches in one place are too large, or all too small, and of one size: no number is twice another.
+// oneSided reports whether all numbers are larger than the right number, or all are smaller, and no number is twice another number.
 func oneSided(best survivor, others []float64) bool {
 	right := best.is.Right
 	all := append([]float64{best.number}, others...)

@@ -28,6 +28,7 @@ type describing struct {
 	described   bool
 	description *Description // nil if nothing simple holds
 	drafts      map[*Description]*draft
+	differs     *difference // of the last description; nil before, and without results
 }
 
 // near is a hypothesis that gives some entries, or nearly gives the entries.

@@ -13,7 +13,7 @@ type statistic struct {
 	of   func(ed *edit.Editor, x program.Var) program.Var
 }
 
-// statistics are the numbers that a port may compute from each row. A number that is a multiple of an earlier one, such as a sum of a mean, comes later.
+// statistics are the numbers that a port may compute from each row. A multiple of a statistic comes after the statistic: a sum after a mean.
 var statistics = []statistic{
 	{"largest-magnitude", func(ed *edit.Editor, x program.Var) program.Var { return ed.RowMax(magnitudes(ed, x)) }},
 	{"largest-square", func(ed *edit.Editor, x program.Var) program.Var { return ed.RowMax(eachSquared(ed, x)) }},

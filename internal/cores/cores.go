@@ -10,7 +10,7 @@ import (
 // Each calls do with the numbers below n, on all cores, and waits for all calls.
 func Each(n int, do func(at int)) { By(0, n, func() func(int) { return do }) }
 
-// By is Each on so many cores, all where workers is 0. Each worker has a function of its own, with memory of its own.
+// By is Each with a number of workers, or one for each core if the number is 0. worker makes the function of one worker, which may keep memory between calls.
 func By(workers, n int, worker func() func(at int)) {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)

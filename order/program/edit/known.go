@@ -197,13 +197,9 @@ func SoftmaxOfBlocks(p *program.Program, n int) *program.Edited {
 
 // SoftmaxOfMasked adds a mask to the operand of each softmax: 0, or a number that hides a score. mask returns the mask of an operand of a shape.
 func SoftmaxOfMasked(p *program.Program, mask func(shape []int) program.Value) *program.Edited {
-	e := NewEditor(p)
-	all := Softmaxes(p)
-	for _, i := range all {
-		x, _ := SoftmaxOf(p, i)
-		e.Pass(i, softmax(e.Builder, e.Add("", x, e.Other(mask(x.Shape)))))
-	}
-	return e.ended(len(all) > 0)
+	return SoftmaxBy(p, func(e *Editor, x program.Var) program.Var {
+		return softmax(e.Builder, e.Add("", x, e.Other(mask(x.Shape))))
+	})
 }
 
 // Means are the operands whose squares are summed, where the mean is not taken off before.
