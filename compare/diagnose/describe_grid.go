@@ -35,8 +35,8 @@ const (
 	mostByChance = 0.5 // of the right values that may lie on the same grid
 )
 
-// onGrid describes values that are whole multiples of a step, such as numbers in few bits. All values have one step, or each index of an axis has a step.
-// It is nil if the right values lie on the same grid. One step for all values at a place is proposed as a mistake.
+// onGrid describes values that are whole multiples of a step, as numbers in few bits are. All values share a step, or each index of an axis has a step. The
+// result is nil if the right values are multiples of the step, too. A shared step is proposed as a mistake.
 func onGrid(s *search, all []observed, of Term, at edit.Place) *Description {
 	axes := axesIn(s, all)
 	sets := append([][]int{nil}, single(len(axes))...)

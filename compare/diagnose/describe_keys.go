@@ -72,8 +72,8 @@ func (k *keysOf) add(o *observed, pass order.Pass) {
 	}
 }
 
-// row lists the keys of a row's query: has are the visible keys, right the keys that should be visible, lost the keys of right without those of has, and
-// gained the keys of has without those of right.
+// row compares the visible keys of one query (has) with the keys that should be visible (right). lost has the keys of right that are not visible. gained
+// has the visible keys that are not in right.
 func (k *keysOf) row(o *observed, from, keys int) (has, right, lost, gained []int) {
 	for key := range keys {
 		i := from + key

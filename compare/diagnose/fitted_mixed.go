@@ -26,7 +26,7 @@ func (x *mixture) mistakes(axis byte, of Term, at edit.Place, from ...edit.Place
 	return []Mistake{m}
 }
 
-// coefficients are the rows of coefficients of a mistake, one for each index along its axis; nil for numbers that are no such rows.
+// coefficients returns a row of coefficients for each index of the axis. The result is nil if the count of numbers is not a square.
 func (m Mistake) coefficients() [][]float64 {
 	all := m.Numbers.list()
 	for n := 1; n <= mostMixed; n++ {
