@@ -29,6 +29,8 @@ var (
 		{Anchor: "inverted-norm", Roles: norms, If: of(Floor)},
 		{Anchor: "one-plus-the-weight", Roles: norms, If: of(TheAddend)},
 	}, pagesWithNames(nil, nil))
+	// statisticPages are pages of a number that differs by row: an epsilon does not fit the rescaled input.
+	statisticPages  = slices.Concat([]Page{{Anchor: "place-of-epsilon", Roles: norms, If: of(Epsilon)}}, numberPages)
 	activationPages = []Page{
 		{Anchor: "exact-gelu", Roles: functions, If: oneGELU},
 		{Anchor: "activation", Roles: functions},
@@ -66,9 +68,9 @@ func numberRows() []Row {
 		{Kind: "number.rooted", Words: "{of} is the square root of the right value: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
 		{Kind: "number.inverted", Words: "{of} is the reciprocal of the right value: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
 		// A number is computed from each row.
-		{Kind: "number.times-statistic", Words: "{of} is multiplied by {for} of each row of {by}", Pages: numberPages, Apply: byStatistic, Class: edit.Inserted, Field: OfItself},
-		{Kind: "number.over-statistic", Words: "{of} is divided by {for} of each row of {by}", Pages: numberPages, Apply: byStatistic, Class: edit.Inserted, Field: OfItself},
-		{Kind: "number.statistic", Words: "{of} is [{x} times ]{for} of each row of {by}, not {right}", Pages: numberPages, Apply: byStatistic, Class: edit.Inserted, Field: OfItself, Solved: numberOf},
+		{Kind: "number.times-statistic", Words: "{of} is multiplied by {for} of each row of {by}", Pages: statisticPages, Apply: byStatistic, Class: edit.Inserted, Field: OfItself},
+		{Kind: "number.over-statistic", Words: "{of} is divided by {for} of each row of {by}", Pages: statisticPages, Apply: byStatistic, Class: edit.Inserted, Field: OfItself},
+		{Kind: "number.statistic", Words: "{of} is [{x} times ]{for} of each row of {by}, not {right}", Pages: statisticPages, Apply: byStatistic, Class: edit.Inserted, Field: OfItself, Solved: numberOf},
 		{Kind: "number.two-sided-quantile", Words: "{of} is the two-sided quantile of a normal distribution, not the one-sided: {by} instead of {for}", Pages: slices.Concat([]Page{{Anchor: "activation-sparsity", Roles: "sparse|cutoff|act_fn"}}, numberPages), Apply: functionOfNumber, Class: edit.Constant},
 
 		// Another function is in the place of an activation or of a tanh.

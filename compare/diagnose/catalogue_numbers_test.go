@@ -26,10 +26,10 @@ func TestSentencesOfNumbersAndFunctions(t *testing.T) {
 		{number("number.inverted", AFactor, 0.25, 4), "the factor is the reciprocal of the right value: 0.25 instead of 4", "embed_tokens", "embedding-scale"},
 		{number("number.two-sided-quantile", AFactor, 1.95996, 1.64485), "the factor is the two-sided quantile of a normal distribution, not the one-sided: 1.95996 instead of 1.64485", "layers.*.mlp.act_fn", "activation-sparsity"},
 
-		{ofRow("number.times-statistic", Epsilon, "largest-square", Number{}), "epsilon is multiplied by the square of the largest magnitude of each row of layers.*.in", "layers.*.input_layernorm", "epsilon"},
+		{ofRow("number.times-statistic", Epsilon, "largest-square", Number{}), "epsilon is multiplied by the square of the largest magnitude of each row of layers.*.in", "layers.*.input_layernorm", "place-of-epsilon"},
 		{ofRow("number.over-statistic", AFactor, "length", Number{}), "the factor is divided by the length of each row of layers.*.in", scores, "attention-scale"},
-		{ofRow("number.statistic", Epsilon, "mean-square", Number{}), "epsilon is the mean square of each row of layers.*.in, not 1e-06", "layers.*.input_layernorm", "epsilon"},
-		{ofRow("number.statistic", Epsilon, "deviation", some(0.5)), "epsilon is 0.5 times the standard deviation of each row of layers.*.in, not 1e-06", "layers.*.input_layernorm", "epsilon"},
+		{ofRow("number.statistic", Epsilon, "mean-square", Number{}), "epsilon is the mean square of each row of layers.*.in, not 1e-06", "layers.*.input_layernorm", "place-of-epsilon"},
+		{ofRow("number.statistic", Epsilon, "deviation", some(0.5)), "epsilon is 0.5 times the standard deviation of each row of layers.*.in, not 1e-06", "layers.*.input_layernorm", "place-of-epsilon"},
 
 		{Mistake{Kind: "activation.other", By: function("gelu"), For: function("gelu_tanh")}, "the activation is gelu, not gelu_tanh", "layers.*.mlp.act_fn", "exact-gelu"},
 		{Mistake{Kind: "activation.other", By: function("gelu_tanh"), For: function("gelu")}, "the activation is gelu_tanh, not gelu", gated, "exact-gelu"},
