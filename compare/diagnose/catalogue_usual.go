@@ -46,7 +46,10 @@ var usualNorms = []Usual{
 		Name: "epsilon-outside", Page: "place-of-epsilon", What: "epsilon is added after the root, not under it", at: []string{aNorm},
 		is: editOf(edit.Edits.Behind, valued(0)),
 	},
-	{Name: "epsilon-inflated", Page: "place-of-epsilon", What: "the input is divided by its maximum, but epsilon is not", at: []string{aNorm}, edit: epsilonInflated},
+	{
+		Name: "epsilon-inflated", Page: "place-of-epsilon", What: "the input is divided by its maximum, but epsilon is not", at: []string{aNorm},
+		is: numberTimes("+eps", "square", "largest-square"),
+	},
 	{
 		Name: "plus-one", Page: "one-plus-the-weight", What: "norms multiply by 1+w", at: []string{"*=rms_norm(eps, gain=plain", "*=rms_norm(eps, gain=after"},
 		is: weightIs(Mistake{Kind: "weight.plus-one"}),

@@ -8,27 +8,6 @@ import (
 
 // The usual mistakes that no kind of the catalogue expresses.
 
-// epsilonInflated multiplies epsilon by the square of the largest number of each row: the port divides the row by the largest number, and does not
-// divide epsilon.
-func epsilonInflated(_ *subject, e *Entry) *program.Edited {
-	ed, some := edit.NewEditor(e.Program), false
-	for _, i := range stepsOf(e, "+eps") {
-		for _, sq := range stepsOf(e, "square") {
-			x, st := e.Program.Steps[sq].Args[0], &e.Program.Steps[i]
-			if len(st.Args) < 2 {
-				continue
-			}
-			most := ed.RowMax(ed.Max(x, ed.Neg(x)))
-			ed.Read(i, 1, ed.Mul("", st.Args[1], ed.Mul("", most, most)))
-			some = true
-		}
-	}
-	if !some {
-		return nil
-	}
-	return ended(ed)
-}
-
 // coefficientsClipped clips a weight as in training.
 func coefficientsClipped(s *subject, e *Entry) *program.Edited {
 	if len(e.Weights) == 0 || s.m.List.Config.Gemma3n == nil {

@@ -194,6 +194,24 @@ func numberIs(site string, to func(c *order.Config, old float64) float64) usuall
 	}
 }
 
+// numberTimes multiplies the number that is added in the steps of a name by a statistic of each row of the operand of the steps of another name.
+func numberTimes(added, of, statistic string) usually {
+	return func(s *subject, e *Entry) Mistake {
+		sums, rows := stepsOf(e, added), stepsOf(e, of)
+		if len(sums) == 0 || len(rows) == 0 || len(e.Program.Steps[sums[0]].Args) < 2 {
+			return Mistake{}
+		}
+		t := e.signed(s.m)
+		number, operand := t.PlaceOf(sums[0]), t.PlaceOf(rows[0])
+		number.Arg, operand.Arg = 1, 0
+		step := e.Program.Steps[sums[0]].Args[1].Step
+		return Mistake{
+			Kind: "number.times-statistic", Place: s.site(e, step), Of: numberTerm(s, e.Program, step), By: s.value(e, e.Program.Steps[rows[0]].Args[0]),
+			For: Term{Kind: RowStatistic, Name: statistic}, Edit: placed(number, operand),
+		}
+	}
+}
+
 // just gives the same number for every old number, and ofConfig gives a number of the configuration.
 func just(x float64) func(*order.Config, float64) float64 {
 	return func(*order.Config, float64) float64 { return x }
