@@ -53,6 +53,6 @@ func stages() []stage {
 		{"steps and numbers in some tokens", inParts, tried(inPart)},
 		{"numbers of layers", inNumbers, numbersOfLayers},
 		{"what a description proposes", inNumbers, proposed},
-		{"errors of low rank, slots from elsewhere", inNumbers, lastRelations},
+		{"errors of low rank, slots from elsewhere, random weights", inNumbers, lastRelations},
 	}
 }

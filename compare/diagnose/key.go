@@ -70,7 +70,8 @@ func (r Runs) key() string {
 	return fmt.Sprintf("%s...%d:%x", first, strings.Count(string(r), ";")+1, sha256.Sum256([]byte(r)))
 }
 
-// key is the relation as its kind with names and values, like [Mistake.Key]: "rows.zeros(place=zeros,n=3,m=12)".
+// key is the relation as its kind with names and values, like [Mistake.Key]: "rows.zeros(place=zeros,n=3,m=12)". It leaves out X, which depends on the
+// prompt.
 func (r Relation) key() string {
 	key := Mistake{Kind: r.Kind, Place: r.Place, Of: r.Of, By: r.By, N: r.N, M: r.M, K: r.K}.Key()
 	if r.At == "" || key == "" {

@@ -23,6 +23,8 @@ type Relation struct {
 	N int `json:"n,omitempty"`
 	M int `json:"m,omitempty"`
 	K int `json:"k,omitempty"`
+	// X is a number of the statement that is estimated from the results.
+	X Number `json:"x,omitzero"`
 	// At are the indexes of the elements or rows, in the first entry.
 	At Spots `json:"at,omitempty"`
 }
@@ -59,7 +61,7 @@ func (r Relation) field(name string) (words string, has bool) {
 	if name == "at" {
 		return r.At.String(), r.At != ""
 	}
-	return Mistake{Kind: r.Kind, Of: r.Of, By: r.By, N: r.N, M: r.M, K: r.K}.field(name)
+	return Mistake{Kind: r.Kind, Of: r.Of, By: r.By, X: r.X, N: r.N, M: r.M, K: r.K}.field(name)
 }
 
 // Spots are indexes by what their axes count: "tokens=1,3;heads=0". The zero value is everywhere.

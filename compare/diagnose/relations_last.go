@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// lastRelations looks for relations that hold where no mistake and no other tensor gives the elements: an error of low rank, and slots of a cache with
-// values from elsewhere.
+// lastRelations looks for relations that hold where no mistake and no other tensor gives the elements: an error of low rank, slots of a cache with values
+// from elsewhere, and a weight of random numbers.
 func lastRelations(s *search) error {
 	x := s.differs
 	if x == nil {
@@ -27,7 +27,7 @@ func lastRelations(s *search) error {
 		at := makeSpots(spot{counts: order.AxisKey, at: slots})
 		return s.state(statement{Relation: Relation{Kind: "slots.foreign", Of: Term{Kind: TheCache}, At: at}, of: s.entries, exact: true})
 	}
-	return s.err
+	return randomWeights(s)
 }
 
 // readsInput reports whether the product at the end of an entry reads a captured tensor.

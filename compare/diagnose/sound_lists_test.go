@@ -62,6 +62,7 @@ var notReached = []struct{ kinds, why string }{
 	{"activation.input-above activation.other-with-number", "a number is solved from the tensors of a port: TestMistakesInPlainLoopsAreNamed of package naming"},
 	{"input.not-as-dumped", "a relation of two entries, which package naming finds: TestATensorThatIsWrongOnlyInTheDump"},
 	{"error.of-low-rank slots.foreign", "a relation, and no mistake: TestErrorsOfLowRankAreNamed, TestMistakesInPlainLoopsAreNamed of package naming"},
+	{"weight.random", "a relation, and no mistake: TestRandomWeightsAreNamed"},
 	{"rows. elements.nan elements.nan-or-infinite elements.infinite elements.minus-infinity", "a relation, and no mistake: TestARelationSaysNothingOfAnotherEntry, TestMinusInfinityIsMasked"},
 	{"cache.order cache.other-slots cache.ring cache.slots-of-another cache.written-elsewhere", "the slots are found in the cache of a port: TestSlotsAreApplied"},
 	{"addend.inserted result.clamped result.clipped-above result.clipped-below dropout.left-on logits.", "a number is solved from the tensors of a port: TestMistakesOfResultsAndPrecisionAreApplied"},

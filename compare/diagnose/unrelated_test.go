@@ -1,0 +1,164 @@
+package diagnose_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+const (
+	tokensOf48 = 8
+	rowsOf48   = 64
+	colsOf48   = 48
+)
+
+// similar48 is a product of 8 tokens that are similar to each other with a random matrix of standard deviation 0.3.
+func similar48(seed uint64) operation {
+	r := rand.New(rand.NewPCG(seed, 1))
+	o := operation{"layers.0.self_attn.o_proj", op.Linear{}, "btc", []int{1, tokensOf48, rowsOf48}, []program.Value{{Shape: []int{1, tokensOf48, colsOf48}}}, nil, nil}
+	o.in[0].Data = similarRows(r)
+	o.matrix = randomRows(r, rowsOf48, colsOf48, 0.3)
+	return o
+}
+
+// similarRows are operands of 8 tokens: half of each is the same in all tokens.
+func similarRows(r *rand.Rand) []float64 {
+	common := make([]float64, colsOf48)
+	for c := range common {
+		common[c] = r.NormFloat64()
+	}
+	x := make([]float64, tokensOf48*colsOf48)
+	for i := range x {
+		x[i] = float64(float32(common[i%colsOf48] + r.NormFloat64()))
+	}
+	return x
+}
+
+// randomRows is a matrix of normal numbers.
+func randomRows(r *rand.Rand, rows, cols int, deviation float64) [][]float64 {
+	all := make([][]float64, rows)
+	for k := range all {
+		all[k] = make([]float64, cols)
+		for c := range all[k] {
+			all[k][c] = float64(float32(deviation * r.NormFloat64()))
+		}
+	}
+	return all
+}
+
+// timesRows puts the product of an operand and a matrix in place of y.
+func timesRows(x []float64, w [][]float64, y []float64) {
+	for i := range y {
+		sum := 0.0
+		for c, v := range w[i%len(w)] {
+			sum += v * x[i/len(w)*len(w[0])+c]
+		}
+		y[i] = sum
+	}
+	rounded(y)
+}
+
+// A product with random numbers in place of a weight is one whose weight was not loaded. The same numbers in another order, another operand, noise, and
+// numbers of different deviations are not.
+func TestRandomWeightsAreNamed(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		dtype hooks.DType
+		wrong func(r *rand.Rand, w [][]float64, x, y []float64)
+		is    float64 // the standard deviation that is said; 0 for another name
+	}{
+		{"random", hooks.F32, func(r *rand.Rand, _ [][]float64, x, y []float64) {
+			timesRows(x, randomRows(r, rowsOf48, colsOf48, 0.02), y)
+		}, 0.02},
+		{"random in bfloat16", hooks.BF16, func(r *rand.Rand, _ [][]float64, x, y []float64) {
+			timesRows(x, randomRows(r, rowsOf48, colsOf48, 0.02), y)
+		}, 0.02},
+		{"uniform", hooks.F32, func(r *rand.Rand, _ [][]float64, x, y []float64) {
+			w := randomRows(r, rowsOf48, colsOf48, 0)
+			for _, row := range w {
+				for c := range row {
+					row[c] = (2*r.Float64() - 1) / math.Sqrt(colsOf48)
+				}
+			}
+			timesRows(x, w, y)
+		}, 1 / math.Sqrt(3*colsOf48)},
+		{"in another order", hooks.F32, func(r *rand.Rand, w [][]float64, x, y []float64) {
+			all := make([]float64, 0, rowsOf48*colsOf48)
+			for _, row := range w {
+				all = append(all, row...)
+			}
+			r.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
+			other := make([][]float64, rowsOf48)
+			for k := range other {
+				other[k] = all[k*colsOf48:][:colsOf48]
+			}
+			timesRows(x, other, y)
+		}, 0},
+		{"another operand, twice as large", hooks.F32, func(r *rand.Rand, w [][]float64, _, y []float64) {
+			x := make([]float64, tokensOf48*colsOf48)
+			for i := range x {
+				x[i] = 2 * r.NormFloat64()
+			}
+			timesRows(x, w, y)
+		}, 0},
+		{"noise", hooks.F32, func(r *rand.Rand, _ [][]float64, _, y []float64) {
+			for i := range y {
+				y[i] = 0.1 * r.NormFloat64()
+			}
+			rounded(y)
+		}, 0},
+		{"noise in the weight", hooks.F32, func(r *rand.Rand, w [][]float64, x, y []float64) {
+			other := randomRows(r, rowsOf48, colsOf48, 0.3)
+			for k := range other {
+				for c := range other[k] {
+					other[k][c] += w[k][c]
+				}
+			}
+			timesRows(x, other, y)
+		}, 0},
+		{"large rows", hooks.F32, func(r *rand.Rand, _ [][]float64, x, y []float64) {
+			other := randomRows(r, rowsOf48, colsOf48, 0.02)
+			for k := range other {
+				for c := range other[k] {
+					other[k][c] *= math.Exp(r.NormFloat64())
+				}
+				by := math.Exp(1.5 * r.NormFloat64())
+				for c := range other[k] {
+					other[k][c] *= by
+				}
+			}
+			timesRows(x, other, y)
+		}, 0},
+		{"tokens mixed", hooks.F32, func(r *rand.Rand, w [][]float64, x, y []float64) {
+			other := make([]float64, len(x))
+			for i := range other {
+				for t := range tokensOf48 {
+					other[i] += math.Sin(float64(7*t+3*(i/colsOf48)*(t+1))) * x[t*colsOf48+i%colsOf48]
+				}
+			}
+			timesRows(other, w, y)
+		}, 0},
+	} {
+		for seed := range uint64(2) {
+			m := model(t)
+			m.Passes[0].Tokens = tokensOf48
+			o := similar48(seed)
+			e := o.made(t, m, func(in [][]float64, y []float64) {
+				c.wrong(rand.New(rand.NewPCG(seed, 2)), o.matrix, in[0], y)
+			})
+			e.Call.DType = c.dtype
+			f := named(t, m, e)
+			got := 0.0
+			if f.Relation.Kind == "weight.random" {
+				got = f.Relation.X.Value
+			}
+			if !(math.Abs(got-c.is) <= 0.1*c.is) {
+				t.Errorf("%s, seed %d: %q", c.name, seed, f.What)
+			}
+		}
+	}
+}
