@@ -147,7 +147,7 @@ func TestSearchesOfOneFindingShareItsAccount(t *testing.T) {
 		if !strings.HasSuffix(f.Text(), "; the search stopped at its limit before every mistake was tried, --search-work 30x goes on") {
 			t.Errorf("it stopped, and says %q", f.Text())
 		}
-		if len(f.NotReached) == 0 || f.NotReached[len(f.NotReached)-1] != "errors of low rank, slots from elsewhere" {
+		if len(f.NotReached) == 0 || f.NotReached[len(f.NotReached)-1] != "errors of low rank, slots from elsewhere, random weights" {
 			t.Errorf("it stopped before the last kind, and says that it has not reached %q", f.NotReached)
 		}
 		tried = f.Tried
